@@ -1,0 +1,18 @@
+cmake_policy(SET CMP0007 NEW)
+# Writes OUT: a C file with the bytes of FILES (paths below ROOT) as the table base/resource.h reads.
+set(body "#include \"base/resource.h\"\n\n")
+set(table "")
+set(index 0)
+list(SORT FILES)
+foreach(file IN LISTS FILES)
+  file(READ "${file}" hex HEX)
+  file(RELATIVE_PATH name "${ROOT}" "${file}")
+  string(REGEX REPLACE "^src/" "" name "${name}")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
+  string(APPEND body "static const unsigned char resource_${index}[] = {${bytes}0};\n")
+  string(APPEND table
+    "    {\"${name}\", (const char *)resource_${index}, sizeof resource_${index} - 1},\n")
+  math(EXPR index "${index} + 1")
+endforeach()
+string(APPEND body "\nconst struct resource resource_table[] = {\n${table}    {0, 0, 0},\n};\n")
+file(WRITE "${OUT}" "${body}")

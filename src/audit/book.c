@@ -1,0 +1,189 @@
+#include "audit/book.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "store/line.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool book_open(struct book *b, const char *path, bool places, struct err *err) {
+  const char *slash = strrchr(path, '/');
+  *b = (struct book){.keeps_places = places};
+  if (!reader_open(&b->reader, path, err))
+    return false;
+  memcpy(b->hash, line_first_hash, SHA256_HEX);
+  b->path = xstrdup(path);
+  b->dir = slash == NULL ? xstrdup(".") : xstrndup(path, slash == path ? 1 : (size_t)(slash - path));
+  return true;
+}
+
+static enum book_kind kind_of(const char *type) {
+  return strncmp(type, "session_", 8) == 0   ? BOOK_SESSION
+         : strcmp(type, "turn_start") == 0   ? BOOK_TURN_START
+         : strcmp(type, "judgment") == 0     ? BOOK_JUDGMENT
+                                             : BOOK_OTHER;
+}
+
+static void keep_place(struct book *b, const json_t *record, struct str line) {
+  const char *type = json_string_value(json_object_get(record, "type"));
+  if (!b->keeps_places)
+    return;
+  if (b->place_count % 256 == 0)
+    b->places = xrealloc(b->places, (b->place_count + 256) * sizeof *b->places);
+  b->places[b->place_count++] = (struct book_place){
+      .seq = (uint64_t)json_integer_value(json_object_get(record, "seq")),
+      .offset = b->reader.offset,
+      .bytes = line.n,
+      .turn = (long)json_integer_value(json_object_get(record, "turn")),
+      .kind = kind_of(type ? type : ""),
+  };
+}
+
+static json_t *damaged(struct book *b, struct str line) {
+  b->state = BOOK_DAMAGED;
+  b->line = line;
+  return NULL;
+}
+
+static json_t *at_end(struct book *b) {
+  if (b->reader.error != 0)
+    (void)err_set_errno(&b->damage, b->reader.error, "it cannot be read");
+  else if (b->reader.too_long)
+    (void)err_set(&b->damage, ERR_CORRUPT, "it is longer than %u bytes, the limit of a line",
+                  LIMIT_LOG_LINE_BYTES);
+  b->state = b->reader.error != 0 || b->reader.too_long ? BOOK_DAMAGED : BOOK_END;
+  b->line = (struct str){"", 0};
+  return NULL;
+}
+
+json_t *book_next(struct book *b) {
+  struct str line;
+  if (b->state != BOOK_READING)
+    return NULL;
+  if (!reader_next(&b->reader, &line))
+    return at_end(b);
+  if (!b->reader.whole) {
+    b->state = BOOK_TORN;
+    b->torn_bytes = line.n;
+    return NULL;
+  }
+  json_t *record = line_parse(line, b->hash, &b->damage);
+  if (record == NULL)
+    return damaged(b, line);
+  json_int_t seq = json_integer_value(json_object_get(record, "seq"));
+  if (seq != (json_int_t)b->records + 1) {
+    json_decref(record);
+    (void)err_set(&b->damage, ERR_CORRUPT, "its seq is %" JSON_INTEGER_FORMAT ", not %llu", seq,
+                  (unsigned long long)b->records + 1);
+    return damaged(b, line);
+  }
+  b->records++;
+  b->end = b->reader.offset + line.n + 1;
+  b->line = line;
+  keep_place(b, record, line);
+  return record;
+}
+
+json_t *book_next_unproven(struct book *b) {
+  if (b->state != BOOK_DAMAGED)
+    return NULL;
+  for (;;) {
+    struct str line = b->line;
+    b->line = (struct str){NULL, 0};
+    if (line.p == NULL && !reader_next(&b->reader, &line))
+      return NULL;
+    json_t *record = line.n > 0 ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
+    uint64_t last = b->place_count > 0 ? b->places[b->place_count - 1].seq : b->records;
+    json_int_t seq = json_integer_value(json_object_get(record, "seq"));
+    if (record != NULL && seq > 0 && (uint64_t)seq > last) {
+      keep_place(b, record, line);
+      return record;
+    }
+    json_decref(record);
+  }
+}
+
+bool book_again(struct book *b) {
+  struct stat by_fd, by_path;
+  if (stat(b->path, &by_path) != 0)
+    return false;
+  if (b->state == BOOK_DAMAGED)
+    return true;
+  b->state = BOOK_READING;
+  if (fstat(b->reader.fd, &by_fd) == 0 && by_fd.st_ino == by_path.st_ino) {
+    reader_again(&b->reader);
+    return true;
+  }
+  /* Its owner put a new file in its place: the durable part is the same. */
+  struct reader fresh;
+  struct err err;
+  if (!reader_open(&fresh, b->path, &err) ||
+      lseek(fresh.fd, (off_t)b->end, SEEK_SET) != (off_t)b->end)
+    return false;
+  fresh.offset = b->end;
+  reader_close(&b->reader);
+  b->reader = fresh;
+  return true;
+}
+
+static const struct book_place *find_place(const struct book *b, uint64_t seq) {
+  size_t low = 0, high = b->place_count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (b->places[middle].seq < seq)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < b->place_count && b->places[low].seq == seq ? &b->places[low] : NULL;
+}
+
+json_t *book_get(const struct book *b, uint64_t seq, struct err *err) {
+  const struct book_place *place = find_place(b, seq);
+  if (place == NULL) {
+    (void)err_set(err, ERR_CORRUPT, "record %llu is not in the log", (unsigned long long)seq);
+    return NULL;
+  }
+  char *line = xmalloc(place->bytes + 1);
+  size_t have = 0;
+  while (have < place->bytes) {
+    ssize_t n = pread(b->reader.fd, line + have, place->bytes - have, (off_t)(place->offset + have));
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0)
+      break;
+    have += (size_t)n;
+  }
+  json_t *record = have == place->bytes ? json_loadb(line, have, JSON_ALLOW_NUL, NULL) : NULL;
+  free(line);
+  if (record == NULL)
+    (void)err_set(err, ERR_CORRUPT, "record %llu cannot be read again", (unsigned long long)seq);
+  return record;
+}
+
+static json_t *recall_record(void *ctx, uint64_t seq, struct err *err) {
+  return book_get(ctx, seq, err);
+}
+
+struct recall book_recall(const struct book *b) {
+  return (struct recall){(void *)b, recall_record, b->dir};
+}
+
+bool book_owned(const struct book *b) {
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  return fcntl(b->reader.fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+void book_close(struct book *b) {
+  if (b->path != NULL)
+    reader_close(&b->reader);
+  free(b->path);
+  free(b->dir);
+  free(b->places);
+  *b = (struct book){0};
+}

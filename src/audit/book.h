@@ -1,0 +1,65 @@
+/* book.h - a session log as its readers have it: line by line from the start, each checked against
+ * the chain (hash, seq) before it is given out.
+ *
+ *   book_open(&b, path, places, &err)
+ *   while ((record = book_next(&b)) != NULL) { ...; json_decref(record); }
+ *   b.state says why there is no more; b.damage what is wrong with record b.records + 1
+ *   book_again(&b)             then book_next gives what was appended since
+ *   book_get(&b, seq, &err)    a record that was given out once more (needs `places`)
+ *   book_close(&b)
+ *
+ * Memory: the longest line, and with `places` 40 bytes a record. Never writes, never locks. */
+#ifndef SEGUE_AUDIT_BOOK_H
+#define SEGUE_AUDIT_BOOK_H
+
+#include "base/sha256.h"
+#include "store/reader.h"
+#include "store/recall.h"
+
+#include <jansson.h>
+
+enum book_state {
+  BOOK_READING, /* there may be more */
+  BOOK_END,     /* every line is sound and whole */
+  BOOK_TORN,    /* behind the sound ones stands a piece without a newline: torn_bytes */
+  BOOK_DAMAGED  /* record `records + 1` is not what was written */
+};
+
+enum book_kind { BOOK_OTHER, BOOK_SESSION, BOOK_TURN_START, BOOK_JUDGMENT };
+
+struct book_place {
+  uint64_t seq, offset;
+  size_t bytes; /* without the newline */
+  long turn;    /* 0: of the session */
+  enum book_kind kind;
+};
+
+struct book {
+  struct reader reader;
+  char *path, *dir; /* dir holds blobs/ */
+  char hash[SHA256_HEX];
+  enum book_state state;
+  uint64_t records;    /* sound ones */
+  uint64_t end;        /* bytes of the file that are sound */
+  uint64_t torn_bytes;
+  struct str line;     /* of the record given out last, without its newline; until the next call */
+  struct err damage;
+  bool keeps_places;
+  struct book_place *places; /* in the order in which the records were given out */
+  size_t place_count;
+};
+
+bool book_open(struct book *b, const char *path, bool places, struct err *err) MUST_CHECK;
+json_t *book_next(struct book *b); /* new reference or NULL */
+/* After BOOK_DAMAGED: what can still be read, from the damaged line on; nothing vouches for it. */
+json_t *book_next_unproven(struct book *b);
+/* False when the log is gone. Follows a log that was replaced by its owner. */
+bool book_again(struct book *b);
+json_t *book_get(const struct book *b, uint64_t seq, struct err *err);
+/* For texts that stand elsewhere in the log or in blobs. Borrows the book. */
+struct recall book_recall(const struct book *b);
+/* True while a process holds the log: a session runs. */
+bool book_owned(const struct book *b);
+void book_close(struct book *b);
+
+#endif

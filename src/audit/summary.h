@@ -1,0 +1,40 @@
+/* summary.h - records to one line a turn: what ran, where it led, which method decided, and why the
+ * stages before it did not. Fed record by record, live and from a log alike. */
+#ifndef SEGUE_AUDIT_SUMMARY_H
+#define SEGUE_AUDIT_SUMMARY_H
+
+#include "base/buf.h"
+
+#include <jansson.h>
+
+struct turn_line { /* texts are raw: make them safe before a terminal sees them */
+  struct turn_line *next;
+  long turn;
+  int run; /* of its movement, from 1 */
+  struct buf movement, provider, what, leads_to, method, why;
+  long calls;
+  bool judged;
+};
+
+struct summary {
+  char session[40];
+  struct buf workflow;
+  struct turn_line *open; /* turns that have no judgment yet */
+  struct turn_line done;  /* the last one that was judged: see summary_feed */
+  long turns;
+  json_t *methods;        /* match method -> count */
+  char status[32];        /* running, stopped, or the outcome of session_end */
+  struct buf message;     /* why it stopped or ended */
+  struct buf stop_class;
+  struct buf activity;    /* what runs now: "fix: claude" or "fix: judging (phase3_tag)" */
+  char started[32], last_ts[32];
+};
+
+/* Returns the turn's line when this record is its judgment (valid until the next call), else NULL. */
+const struct turn_line *summary_feed(struct summary *s, const json_t *record);
+void summary_deinit(struct summary *s);
+
+/* "when 2  structured_output 1": in the order of first use. */
+void summary_methods(const struct summary *s, struct buf *out);
+
+#endif

@@ -1,0 +1,203 @@
+#include "audit/verify.h"
+
+#include "audit/book.h"
+#include "base/log.h"
+#include "base/resource.h"
+#include "store/store.h"
+#include "structured/schema.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* An owner may be in the middle of its write: a torn end is looked at again before it counts. */
+enum { TORN_LOOK_COUNT = 5, TORN_WAIT_MS = 20 };
+
+struct verifier {
+  struct schema *schema;
+};
+
+struct verifier *verifier_new(struct err *err) {
+  const struct resource *r = resource_find("schemas/session-log.json");
+  json_t *doc = r ? json_loadb(r->p, r->n, 0, NULL) : NULL;
+  struct schema *schema = doc ? schema_compile(doc, NULL, NULL, NULL) : NULL;
+  json_decref(doc);
+  if (schema == NULL) {
+    (void)err_set(err, ERR_INVALID, "the built-in schemas/session-log.json does not compile");
+    return NULL;
+  }
+  struct verifier *v = xcalloc(1, sizeof *v);
+  v->schema = schema;
+  return v;
+}
+
+void verifier_free(struct verifier *v) {
+  if (v == NULL)
+    return;
+  schema_free(v->schema);
+  free(v);
+}
+
+const char *verify_state_name(enum verify_state state) {
+  switch (state) {
+  case VERIFY_COMPLETE:
+    return "complete";
+  case VERIFY_OPEN:
+    return "open";
+  case VERIFY_TORN:
+    return "torn";
+  case VERIFY_BAD:
+    return "bad";
+  }
+  return "?";
+}
+
+static const char *word(const json_t *object, const char *key) {
+  const char *value = json_string_value(json_object_get(object, key));
+  return value ? value : "";
+}
+
+static bool check_schema(const struct verifier *v, const json_t *record, struct err *err) {
+  struct schema_errors errors = {0};
+  enum schema_status status = schema_check(v->schema, record, &errors);
+  if (status == SCHEMA_OUT_OF_MEMORY)
+    BUG("out of memory while checking a record");
+  if (status != SCHEMA_OK) {
+    char more[48] = "";
+    size_t others = errors.count + errors.dropped;
+    if (others > 1)
+      (void)snprintf(more, sizeof more, " (and %zu more)", others - 1);
+    (void)err_set(err, ERR_CORRUPT, "schema: %s: %s%s", errors.count ? errors.items[0].path : "$",
+                  errors.count ? errors.items[0].message : schema_status_name(status), more);
+  }
+  schema_errors_deinit(&errors);
+  return status == SCHEMA_OK;
+}
+
+/* Every member "<key>_blob" names a blob that must be there, with its bytes and their number. */
+static bool check_blobs(const struct book *b, const json_t *record, struct err *err) {
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)record, key, value) {
+    size_t n = strlen(key);
+    char bytes_key[64];
+    struct buf blob = {0};
+    if (n < 6 || n > 40 || strcmp(key + n - 5, "_blob") != 0 || !json_is_string(value))
+      continue;
+    (void)snprintf(bytes_key, sizeof bytes_key, "%.*s_bytes", (int)(n - 5), key);
+    bool ok = store_blob_get(b->dir, json_string_value(value), &blob, err);
+    json_int_t bytes = json_integer_value(json_object_get(record, bytes_key));
+    if (ok && (json_int_t)blob.n != bytes)
+      ok = err_set(err, ERR_CORRUPT, "its %s has %zu bytes, not %" JSON_INTEGER_FORMAT, key, blob.n,
+                   bytes);
+    buf_deinit(&blob);
+    if (!ok) {
+      err->code = ERR_CORRUPT; /* a missing blob is a damaged log, not a missing log */
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool check_workflow(const json_t *record, struct err *err) {
+  char sha256[SHA256_HEX];
+  char *text = json_dumps(json_object_get(record, "workflow"), JSON_COMPACT | JSON_SORT_KEYS);
+  if (text == NULL)
+    return err_set(err, ERR_CORRUPT, "it has no workflow");
+  sha256_hex(text, strlen(text), NULL, 0, sha256);
+  free(text);
+  return strcmp(sha256, word(record, "workflow_sha256")) == 0 ||
+         err_set(err, ERR_CORRUPT, "its workflow_sha256 is not that of its workflow");
+}
+
+/* A log that was given another session's name: <id>.ndjson. */
+static bool check_name(const struct book *b, const char *session, struct err *err) {
+  const char *slash = strrchr(b->path, '/'), *name = slash ? slash + 1 : b->path;
+  bool is_id = strlen(name) == 36 + 7 && strcmp(name + 36, ".ndjson") == 0 &&
+               strspn(name, "0123456789abcdef-") == 36;
+  return !is_id || strncmp(name, session, 36) == 0 ||
+         err_set(err, ERR_CORRUPT, "it begins session %s, not that of the file's name", session);
+}
+
+enum phase { NEW, RUNNING, STOPPED, ENDED };
+
+/* The order of the session's own records: a start, then stops and resumes in turn, an end. */
+static bool check_order(enum phase *phase, const char *type, struct err *err) {
+  bool starts = strcmp(type, "session_start") == 0, resumes = strcmp(type, "session_resume") == 0;
+  if (*phase == ENDED)
+    return err_set(err, ERR_CORRUPT, "it stands behind session_end");
+  if (*phase == NEW && !starts)
+    return err_set(err, ERR_CORRUPT, "a log begins with session_start");
+  if (*phase != NEW && starts)
+    return err_set(err, ERR_CORRUPT, "a second session_start");
+  if (*phase == STOPPED && !resumes)
+    return err_set(err, ERR_CORRUPT, "a stopped session goes on with session_resume");
+  *phase = strcmp(type, "session_stop") == 0  ? STOPPED
+           : strcmp(type, "session_end") == 0 ? ENDED
+                                              : RUNNING;
+  return true;
+}
+
+static bool check_record(const struct verifier *v, const struct book *b, const json_t *record,
+                         enum phase *phase, struct verify_result *out) {
+  struct err *err = &out->why;
+  const char *type = word(record, "type");
+  if (!check_schema(v, record, err) || !check_order(phase, type, err) ||
+      !check_blobs(b, record, err))
+    return false;
+  if (strcmp(type, "session_start") != 0)
+    return true;
+  (void)snprintf(out->session, sizeof out->session, "%s", word(record, "session"));
+  return check_workflow(record, err) && check_name(b, out->session, err);
+}
+
+static void wait_ms(long ms) {
+  const struct timespec time = {0, ms * 1000000};
+  (void)nanosleep(&time, NULL);
+}
+
+bool verify_file(const struct verifier *v, const char *path, struct verify_result *out,
+                 struct err *err) {
+  struct book b;
+  enum phase phase = NEW;
+  bool sound = true;
+  int looks = 0;
+  *out = (struct verify_result){0};
+  if (!book_open(&b, path, false, err))
+    return false;
+  for (;;) {
+    json_t *record = book_next(&b);
+    if (record == NULL && b.state == BOOK_TORN && looks++ < TORN_LOOK_COUNT && book_owned(&b)) {
+      wait_ms(TORN_WAIT_MS);
+      if (book_again(&b))
+        continue;
+    }
+    if (record == NULL)
+      break;
+    sound = check_record(v, &b, record, &phase, out);
+    json_decref(record);
+    if (!sound)
+      break;
+    out->records++;
+  }
+  if (sound && b.state == BOOK_DAMAGED)
+    out->why = b.damage;
+  if (sound && b.state == BOOK_TORN && phase == ENDED)
+    sound = err_set(&out->why, ERR_CORRUPT, "%llu bytes stand behind session_end",
+                    (unsigned long long)b.torn_bytes);
+  if (sound && b.state == BOOK_END && phase == NEW)
+    sound = err_set(&out->why, ERR_CORRUPT, "the file is empty: a log begins with session_start");
+  if (!sound || b.state == BOOK_DAMAGED) {
+    out->state = VERIFY_BAD;
+    out->bad_record = out->records + 1;
+  } else if (b.state == BOOK_TORN) {
+    out->state = VERIFY_TORN;
+    out->torn_bytes = b.torn_bytes;
+  } else {
+    out->state = phase == ENDED ? VERIFY_COMPLETE : VERIFY_OPEN;
+  }
+  book_close(&b);
+  return true;
+}

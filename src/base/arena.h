@@ -1,0 +1,25 @@
+/* arena.h - memory that is given back in one go: parsed things live in one.
+ *
+ * arena_alloc returns zeroed memory aligned for any type and never NULL. Nothing in an arena is
+ * freed singly. arena_deinit frees all and leaves a zeroed arena. */
+#ifndef SEGUE_BASE_ARENA_H
+#define SEGUE_BASE_ARENA_H
+
+#include "base/str.h"
+
+#include <stddef.h>
+
+struct arena_block;
+struct arena {
+  struct arena_block *blocks;
+  size_t used_bytes; /* given out so far */
+};
+
+void *arena_alloc(struct arena *a, size_t n);
+void *arena_array(struct arena *a, size_t count, size_t each); /* overflow-checked */
+char *arena_strdup(struct arena *a, const char *s);
+char *arena_strndup(struct arena *a, const char *s, size_t n);
+struct str arena_str(struct arena *a, struct str s); /* a NUL-terminated copy */
+void arena_deinit(struct arena *a);
+
+#endif

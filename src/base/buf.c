@@ -1,0 +1,123 @@
+#include "base/buf.h"
+
+#include "base/log.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void buf_reserve(struct buf *b, size_t extra) {
+  size_t need = b->n + extra + 1;
+  assert(need > extra);
+  if (need <= b->cap)
+    return;
+  size_t cap = b->cap ? b->cap : 64;
+  while (cap < need)
+    cap = cap < (1u << 20) ? cap * 2 : cap + cap / 2;
+  b->p = xrealloc(b->p, cap);
+  b->cap = cap;
+}
+
+void buf_append(struct buf *b, const void *p, size_t n) {
+  if (b->max != 0 && n > b->max - b->n) {
+    size_t fits = b->max - b->n;
+    b->cut = true;
+    b->dropped += n - fits;
+    n = fits;
+  }
+  buf_reserve(b, n);
+  if (n > 0)
+    memcpy(b->p + b->n, p, n);
+  b->n += n;
+  b->p[b->n] = '\0';
+}
+
+void buf_str(struct buf *b, struct str s) {
+  buf_append(b, s.p, s.n);
+}
+
+void buf_puts(struct buf *b, const char *s) {
+  buf_append(b, s, strlen(s));
+}
+
+void buf_putc(struct buf *b, char c) {
+  buf_append(b, &c, 1);
+}
+
+void buf_printf(struct buf *b, const char *fmt, ...) {
+  char small[256];
+  va_list ap;
+  va_start(ap, fmt);
+  int n = vsnprintf(small, sizeof small, fmt, ap);
+  va_end(ap);
+  assert(n >= 0);
+  if ((size_t)n < sizeof small) {
+    buf_append(b, small, (size_t)n);
+    return;
+  }
+  char *big = xmalloc((size_t)n + 1);
+  va_start(ap, fmt);
+  (void)vsnprintf(big, (size_t)n + 1, fmt, ap);
+  va_end(ap);
+  buf_append(b, big, (size_t)n);
+  free(big);
+}
+
+void buf_clear(struct buf *b) {
+  b->n = 0;
+  b->cut = false;
+  b->dropped = 0;
+  if (b->p)
+    b->p[0] = '\0';
+}
+
+void buf_deinit(struct buf *b) {
+  free(b->p);
+  *b = (struct buf){0};
+}
+
+const char *buf_c(const struct buf *b) {
+  return b->p ? b->p : "";
+}
+
+struct str buf_view(const struct buf *b) {
+  return (struct str){buf_c(b), b->n};
+}
+
+char *buf_take(struct buf *b) {
+  char *p = b->p ? b->p : xcalloc(1, 1);
+  *b = (struct buf){.max = b->max};
+  return p;
+}
+
+static bool steers_terminal(uint32_t cp) {
+  return cp < 0x20 || (cp >= 0x7F && cp <= 0x9F) || (cp >= 0x202A && cp <= 0x202E) ||
+         (cp >= 0x2066 && cp <= 0x2069) || cp == 0x200E || cp == 0x200F || cp == 0x061C ||
+         cp == 0x2028 || cp == 0x2029;
+}
+
+void buf_safe(struct buf *b, struct str s, bool lines) {
+  size_t i = 0;
+  while (i < s.n) {
+    uint32_t cp;
+    size_t len = utf8_decode(s.p + i, s.n - i, &cp);
+    if (len == 0) {
+      buf_printf(b, "\\x%02x", (unsigned char)s.p[i]);
+      i++;
+      continue;
+    }
+    if (cp == '\n' || cp == '\t')
+      buf_putc(b, lines ? (char)cp : ' ');
+    else if (cp == '\r' && i + 1 < s.n && s.p[i + 1] == '\n')
+      ; /* CRLF is a line end */
+    else if (cp == 0x1B)
+      buf_puts(b, "\\e");
+    else if (steers_terminal(cp))
+      buf_printf(b, cp < 0x100 ? "\\x%02x" : "\\u%04x", cp);
+    else
+      buf_append(b, s.p + i, len);
+    i += len;
+  }
+}

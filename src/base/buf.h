@@ -1,0 +1,40 @@
+/* buf.h - a growing byte buffer, always NUL-terminated, with a maximum.
+ *
+ * `struct buf b = {0};` is a valid empty buffer without a maximum; set `max` (bytes) before the
+ * first append for outside data. An append beyond the maximum keeps what fits, sets `cut` and
+ * counts what was dropped. buf_deinit leaves a zeroed buffer and accepts one. */
+#ifndef SEGUE_BASE_BUF_H
+#define SEGUE_BASE_BUF_H
+
+#include "base/err.h"
+#include "base/str.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf {
+  char *p; /* NULL while empty and never used; see buf_c */
+  size_t n, cap;
+  size_t max;     /* bytes, 0 = none */
+  bool cut;       /* something did not fit */
+  uint64_t dropped; /* bytes that did not fit */
+};
+
+void buf_append(struct buf *b, const void *p, size_t n);
+void buf_str(struct buf *b, struct str s);
+void buf_puts(struct buf *b, const char *s);
+void buf_putc(struct buf *b, char c);
+void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void buf_reserve(struct buf *b, size_t extra);
+void buf_clear(struct buf *b); /* keeps the memory */
+void buf_deinit(struct buf *b);
+const char *buf_c(const struct buf *b); /* never NULL, NUL-terminated */
+struct str buf_view(const struct buf *b);
+char *buf_take(struct buf *b); /* gives the bytes away (free() them); leaves an empty buffer */
+
+/* Text for a terminal or a message: control characters, C1, bidi controls and ill-formed UTF-8
+ * become visible escapes, so that model output can never steer a terminal. Newline and tab stay
+ * when `lines` is set, else they become a space. */
+void buf_safe(struct buf *b, struct str s, bool lines);
+
+#endif

@@ -1,0 +1,94 @@
+#include "base/err.h"
+
+#include "base/buf.h"
+#include "base/limits.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void set_text(struct err *err, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
+static void set_text(struct err *err, const char *fmt, va_list ap) {
+  (void)vsnprintf(err->text, sizeof err->text, fmt, ap);
+}
+
+bool err_set(struct err *err, enum err_code code, const char *fmt, ...) {
+  va_list ap;
+  if (err == NULL)
+    return false;
+  err->code = code;
+  err->file[0] = '\0';
+  err->line = err->column = 0;
+  va_start(ap, fmt);
+  set_text(err, fmt, ap);
+  va_end(ap);
+  return false;
+}
+
+bool err_set_at(struct err *err, enum err_code code, const char *file, int line, int column,
+                const char *fmt, ...) {
+  va_list ap;
+  if (err == NULL)
+    return false;
+  err->code = code;
+  (void)snprintf(err->file, sizeof err->file, "%s", file);
+  err->line = line;
+  err->column = column;
+  va_start(ap, fmt);
+  set_text(err, fmt, ap);
+  va_end(ap);
+  return false;
+}
+
+bool err_wrap(struct err *err, const char *fmt, ...) {
+  struct buf whole = {.max = sizeof err->text - 1};
+  char context[sizeof err->text];
+  va_list ap;
+  if (err == NULL)
+    return false;
+  va_start(ap, fmt);
+  (void)vsnprintf(context, sizeof context, fmt, ap);
+  va_end(ap);
+  buf_puts(&whole, context);
+  buf_puts(&whole, ": ");
+  buf_puts(&whole, err->text);
+  memcpy(err->text, whole.p, whole.n + 1);
+  buf_deinit(&whole);
+  return false;
+}
+
+bool err_set_errno(struct err *err, int number, const char *fmt, ...) {
+  char reason[128];
+  va_list ap;
+  if (err == NULL)
+    return false;
+  err->code = number == ENOSPC || number == EDQUOT ? ERR_FULL
+              : number == ENOENT                   ? ERR_NOT_FOUND
+                                                   : ERR_IO;
+  err->file[0] = '\0';
+  err->line = err->column = 0;
+  va_start(ap, fmt);
+  set_text(err, fmt, ap);
+  va_end(ap);
+  size_t n = strlen(err->text);
+  (void)snprintf(err->text + n, sizeof err->text - n, ": %s",
+                 strerror_r(number, reason, sizeof reason));
+  return false;
+}
+
+void err_list_add(struct err_list *list, const struct err *err) {
+  if (list->count >= LIMIT_FILE_ERROR_COUNT) {
+    list->dropped++;
+    return;
+  }
+  list->items = xrealloc(list->items, (list->count + 1) * sizeof *list->items);
+  list->items[list->count++] = *err;
+}
+
+void err_list_deinit(struct err_list *list) {
+  free(list->items);
+  *list = (struct err_list){0};
+}

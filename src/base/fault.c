@@ -1,0 +1,61 @@
+#include "base/fault.h"
+
+#ifdef SEGUE_FAULTS
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static atomic_int exit_count, fail_count;
+
+/* Splits SEGUE_FAULT "verb:name:n" or "verb:n"; false when the verb is another. */
+static bool parse(const char *verb, char *name, size_t size, int *n, const char **rest) {
+  const char *spec = getenv("SEGUE_FAULT");
+  size_t verb_len = strlen(verb);
+  if (spec == NULL || strncmp(spec, verb, verb_len) != 0 || spec[verb_len] != ':')
+    return false;
+  spec += verb_len + 1;
+  name[0] = '\0';
+  if (*spec < '0' || *spec > '9') {
+    const char *colon = strchr(spec, ':');
+    if (colon == NULL || (size_t)(colon - spec) >= size)
+      return false;
+    memcpy(name, spec, (size_t)(colon - spec));
+    name[colon - spec] = '\0';
+    spec = colon + 1;
+  }
+  char *end;
+  *n = (int)strtol(spec, &end, 10);
+  *rest = end;
+  return *n > 0;
+}
+
+void fault_point(const char *name) {
+  char wanted[32];
+  const char *rest;
+  int n;
+  if (!parse("exit", wanted, sizeof wanted, &n, &rest))
+    return;
+  if (wanted[0] != '\0' && strcmp(wanted, name) != 0)
+    return;
+  if (atomic_fetch_add(&exit_count, 1) + 1 == n)
+    _exit(99);
+}
+
+bool fault_fails(const char *name) {
+  char wanted[32];
+  const char *rest;
+  int n;
+  if (!parse("fail", wanted, sizeof wanted, &n, &rest) || strcmp(wanted, name) != 0)
+    return false;
+  int now = atomic_fetch_add(&fail_count, 1) + 1;
+  bool on = *rest == '+' ? now >= n : now == n;
+  if (on)
+    errno = strstr(rest, "ENOSPC") ? ENOSPC : EIO;
+  return on;
+}
+#else
+typedef int fault_is_compiled_out; /* an empty translation unit is not C */
+#endif

@@ -1,0 +1,15 @@
+/* file.h - a whole small file into memory, with its bounds checked first. */
+#ifndef SEGUE_BASE_FILE_H
+#define SEGUE_BASE_FILE_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* Regular files only: a folder, FIFO or device is an error and never blocks. More than max bytes is
+ * ERR_LIMIT. Appends to `out`. */
+bool file_read(const char *path, size_t max, struct buf *out, struct err *err) MUST_CHECK;
+/* The same from an open descriptor (a pipe, stdin) to its end. */
+bool file_read_fd(int fd, const char *name, size_t max, struct buf *out,
+                  struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,207 @@
+#include "base/str.h"
+
+#include <limits.h>
+#include <string.h>
+#include <wchar.h>
+
+struct str str_from(const char *s) {
+  return s ? (struct str){s, strlen(s)} : (struct str){"", 0};
+}
+
+bool str_eq(struct str a, struct str b) {
+  return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+bool str_eq_c(struct str a, const char *b) {
+  return str_eq(a, str_from(b));
+}
+
+bool str_starts(struct str s, const char *prefix) {
+  size_t n = strlen(prefix);
+  return s.n >= n && memcmp(s.p, prefix, n) == 0;
+}
+
+static bool is_space(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+struct str str_trim(struct str s) {
+  while (s.n > 0 && is_space(s.p[0])) {
+    s.p++;
+    s.n--;
+  }
+  while (s.n > 0 && is_space(s.p[s.n - 1]))
+    s.n--;
+  return s;
+}
+
+struct str str_next_line(struct str *rest) {
+  struct str line = *rest;
+  const char *nl = rest->n > 0 ? memchr(rest->p, '\n', rest->n) : NULL;
+  if (nl == NULL) {
+    *rest = (struct str){NULL, 0};
+    return line;
+  }
+  line.n = (size_t)(nl - line.p);
+  rest->p = nl + 1;
+  rest->n -= line.n + 1;
+  return line;
+}
+
+bool str_to_long(struct str s, long *out) {
+  long value = 0;
+  bool negative = false;
+  if (s.n > 0 && s.p[0] == '-') {
+    negative = true;
+    s.p++;
+    s.n--;
+  }
+  if (s.n == 0 || s.n > 18)
+    return false;
+  for (size_t i = 0; i < s.n; i++) {
+    if (s.p[i] < '0' || s.p[i] > '9')
+      return false;
+    value = value * 10 + (s.p[i] - '0');
+  }
+  *out = negative ? -value : value;
+  return true;
+}
+
+size_t utf8_decode(const char *text, size_t n, uint32_t *cp) {
+  const unsigned char *p = (const unsigned char *)text;
+  uint32_t c, min;
+  size_t len;
+  if (n == 0)
+    return 0;
+  if (p[0] < 0x80) {
+    if (cp)
+      *cp = p[0];
+    return 1;
+  }
+  if (p[0] >= 0xC2 && p[0] <= 0xDF) {
+    len = 2;
+    c = p[0] & 0x1Fu;
+    min = 0x80;
+  } else if (p[0] >= 0xE0 && p[0] <= 0xEF) {
+    len = 3;
+    c = p[0] & 0x0Fu;
+    min = 0x800;
+  } else if (p[0] >= 0xF0 && p[0] <= 0xF4) {
+    len = 4;
+    c = p[0] & 0x07u;
+    min = 0x10000;
+  } else {
+    return 0;
+  }
+  if (len > n)
+    return 0;
+  for (size_t i = 1; i < len; i++) {
+    if ((p[i] & 0xC0) != 0x80)
+      return 0;
+    c = c << 6 | (p[i] & 0x3Fu);
+  }
+  if (c < min || c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF))
+    return 0;
+  if (cp)
+    *cp = c;
+  return len;
+}
+
+bool utf8_valid(const char *p, size_t n) {
+  size_t i = 0;
+  while (i < n) {
+    uint64_t word;
+    if (n - i >= sizeof word) {
+      memcpy(&word, p + i, sizeof word);
+      if ((word & 0x8080808080808080u) == 0) {
+        i += sizeof word;
+        continue;
+      }
+    }
+    size_t len = utf8_decode(p + i, n - i, NULL);
+    if (len == 0)
+      return false;
+    i += len;
+  }
+  return true;
+}
+
+/* Ranges that terminals draw over the cell before, and over two cells (Unicode 15, the blocks that
+ * matter; a wrong width only shifts a column). */
+static const uint32_t zero_width[][2] = {
+    {0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD}, {0x0610, 0x061A}, {0x064B, 0x065F},
+    {0x0E31, 0x0E31}, {0x0E34, 0x0E3A}, {0x0E47, 0x0E4E}, {0x1AB0, 0x1AFF}, {0x1DC0, 0x1DFF},
+    {0x200B, 0x200F}, {0x202A, 0x202E}, {0x2060, 0x2064}, {0x20D0, 0x20FF}, {0xFE00, 0xFE0F},
+    {0xFE20, 0xFE2F}, {0xFEFF, 0xFEFF}, {0xE0100, 0xE01EF},
+};
+static const uint32_t double_width[][2] = {
+    {0x1100, 0x115F},   {0x231A, 0x231B},   {0x23E9, 0x23EC},   {0x2614, 0x2615},
+    {0x26A1, 0x26A1},   {0x2705, 0x2705},   {0x274C, 0x274C},   {0x2E80, 0x303E},
+    {0x3041, 0x33FF},   {0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xA000, 0xA4CF},
+    {0xAC00, 0xD7A3},   {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},
+    {0xFFE0, 0xFFE6},   {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF},
+    {0x20000, 0x3FFFD},
+};
+
+static bool in_ranges(uint32_t cp, const uint32_t (*r)[2], size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (cp >= r[i][0] && cp <= r[i][1])
+      return true;
+  return false;
+}
+
+int utf8_width(uint32_t cp) {
+  if (cp < 0x300)
+    return 1;
+  if (in_ranges(cp, zero_width, sizeof zero_width / sizeof zero_width[0]))
+    return 0;
+  return in_ranges(cp, double_width, sizeof double_width / sizeof double_width[0]) ? 2 : 1;
+}
+
+size_t utf8_floor(const char *p, size_t n) {
+  size_t i = n;
+  while (i > 0 && n - i < 4) {
+    unsigned char c = (unsigned char)p[i - 1];
+    if (c < 0x80)
+      return n;
+    if (c >= 0xC0) {
+      size_t need = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
+      return n - (i - 1) >= need ? n : i - 1;
+    }
+    i--;
+  }
+  return n;
+}
+
+const char *str_nearest(struct str word, const char *const *names) {
+  enum { MAX = 40 };
+  const char *best = NULL;
+  size_t best_distance = word.n / 3 + 1;
+  if (word.n == 0 || word.n > MAX)
+    return NULL;
+  for (; *names; names++) {
+    size_t row[MAX + 1], n = strlen(*names);
+    if (n > MAX)
+      continue;
+    for (size_t j = 0; j <= n; j++)
+      row[j] = j;
+    for (size_t i = 1; i <= word.n; i++) {
+      size_t diagonal = row[0];
+      row[0] = i;
+      for (size_t j = 1; j <= n; j++) {
+        size_t cost = diagonal + (word.p[i - 1] != (*names)[j - 1]);
+        diagonal = row[j];
+        if (row[j] + 1 < cost)
+          cost = row[j] + 1;
+        if (row[j - 1] + 1 < cost)
+          cost = row[j - 1] + 1;
+        row[j] = cost;
+      }
+    }
+    if (row[n] <= best_distance && (best == NULL || row[n] < best_distance)) {
+      best = *names;
+      best_distance = row[n];
+    }
+  }
+  return best;
+}

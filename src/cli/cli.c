@@ -1,0 +1,297 @@
+#include "cli/cli.h"
+
+#include "base/file.h"
+#include "base/limits.h"
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static const struct cli_option help_option = {"help", 'h', NULL, "show this help", false};
+
+static const struct cli_option *find_long(const struct cli_command *command, struct str name) {
+  if (str_eq_c(name, "help"))
+    return &help_option;
+  for (const struct cli_option *o = command->options; o && o->name; o++)
+    if (str_eq_c(name, o->name))
+      return o;
+  return NULL;
+}
+
+static const struct cli_option *find_letter(const struct cli_command *command, char letter) {
+  if (letter == 'h')
+    return &help_option;
+  for (const struct cli_option *o = command->options; o && o->name; o++)
+    if (o->letter == letter)
+      return o;
+  return NULL;
+}
+
+static bool usage(const struct cli_command *command, int *status, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
+
+static bool usage(const struct cli_command *command, int *status, const char *fmt, ...) {
+  struct buf text = {0};
+  char raw[512];
+  va_list ap;
+  va_start(ap, fmt);
+  (void)vsnprintf(raw, sizeof raw, fmt, ap);
+  va_end(ap);
+  buf_safe(&text, str_from(raw), false);
+  fprintf(stderr, "segue %s: %s\ntry: segue help %s\n", command->name, text.p, command->name);
+  buf_deinit(&text);
+  *status = STATUS_USAGE;
+  return false;
+}
+
+static bool unknown_option(const struct cli_command *command, int *status, struct str name) {
+  const char *names[64] = {"help"};
+  size_t n = 1;
+  for (const struct cli_option *o = command->options; o && o->name && n < 63; o++)
+    names[n++] = o->name;
+  const char *near = str_nearest(name, names);
+  return usage(command, status, "there is no option --%.*s%s%s%s", (int)name.n, name.p,
+               near ? ": did you mean --" : "", near ? near : "", near ? "?" : "");
+}
+
+bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t min, size_t max,
+               struct cli_args *out, int *status) {
+  bool only_words = false;
+  *out = (struct cli_args){.command = command};
+  for (int i = 1; i < argc; i++) {
+    const char *arg = argv[i], *value = NULL;
+    const struct cli_option *option;
+    if (only_words || arg[0] != '-' || arg[1] == '\0') {
+      if (out->word_count == ARRAY_LEN(out->words) || out->word_count == max)
+        return usage(command, status, "too many arguments: \"%.100s\"", arg);
+      out->words[out->word_count++] = arg;
+      continue;
+    }
+    if (strcmp(arg, "--") == 0) {
+      only_words = true;
+      continue;
+    }
+    if (arg[1] == '-') {
+      const char *equals = strchr(arg, '=');
+      struct str name = {arg + 2, equals ? (size_t)(equals - arg) - 2 : strlen(arg + 2)};
+      option = find_long(command, name);
+      if (option == NULL)
+        return unknown_option(command, status, name);
+      if (equals && option->argument == NULL)
+        return usage(command, status, "--%s takes no value", option->name);
+      value = equals ? equals + 1 : NULL;
+    } else {
+      option = find_letter(command, arg[1]);
+      if (option == NULL)
+        return usage(command, status, "there is no option -%.1s", arg + 1);
+      if (arg[2] != '\0' && option->argument == NULL)
+        return usage(command, status, "-%c takes no value: write the options apart", arg[1]);
+      value = arg[2] ? arg + 2 : NULL;
+    }
+    if (option == &help_option) {
+      cli_print_help(command);
+      *status = STATUS_COMPLETE;
+      return false;
+    }
+    if (option->argument != NULL && value == NULL) {
+      if (i + 1 == argc)
+        return usage(command, status, "--%s needs %s", option->name, option->argument);
+      value = argv[++i];
+    }
+    if (!option->repeats && option->argument && cli_value(out, option->name) != NULL)
+      return usage(command, status, "--%s is given twice", option->name);
+    if (out->given_count == ARRAY_LEN(out->given))
+      return usage(command, status, "too many options");
+    out->given[out->given_count].option = option;
+    out->given[out->given_count++].value = value;
+  }
+  if (out->word_count < min)
+    return usage(command, status, "missing argument: segue %s %s", command->name,
+                 command->arguments);
+  return true;
+}
+
+bool cli_flag(const struct cli_args *args, const char *name) {
+  for (size_t i = 0; i < args->given_count; i++)
+    if (strcmp(args->given[i].option->name, name) == 0)
+      return true;
+  return false;
+}
+
+const char *cli_values(const struct cli_args *args, const char *name, size_t index) {
+  for (size_t i = 0; i < args->given_count; i++)
+    if (strcmp(args->given[i].option->name, name) == 0 && index-- == 0)
+      return args->given[i].value;
+  return NULL;
+}
+
+const char *cli_value(const struct cli_args *args, const char *name) {
+  const char *value = NULL;
+  for (size_t i = 0; i < args->given_count; i++)
+    if (strcmp(args->given[i].option->name, name) == 0)
+      value = args->given[i].value;
+  return value;
+}
+
+const struct cli_command *cli_find(const char *name) {
+  for (size_t i = 0; cli_commands[i]; i++)
+    if (strcmp(cli_commands[i]->name, name) == 0)
+      return cli_commands[i];
+  return NULL;
+}
+
+void cli_print_help(const struct cli_command *command) {
+  printf("segue %s %s\n%s\n", command->name, command->arguments, command->summary);
+  if (command->help)
+    printf("\n%s\n", command->help);
+  for (const struct cli_option *o = command->options; o && o->name; o++) {
+    char left[64];
+    (void)snprintf(left, sizeof left, "%c%c%s --%s%s%s", o->letter ? '-' : ' ',
+                   o->letter ? o->letter : ' ', o->letter ? "," : " ", o->name,
+                   o->argument ? " " : "", o->argument ? o->argument : "");
+    printf("%s  %-26s %s\n", o == command->options ? "\n" : "", left, o->help);
+  }
+}
+
+int cli_fail(const char *command, const struct err *err) {
+  struct buf text = {0};
+  if (err->line > 0) {
+    cli_print_file_error(err, "error");
+  } else {
+    buf_safe(&text, str_from(err->text), true);
+    fprintf(stderr, "segue %s: %s\n", command, text.p);
+  }
+  buf_deinit(&text);
+  return err->code == ERR_USAGE || err->code == ERR_FILE || err->code == ERR_NOT_FOUND ||
+                 err->code == ERR_LIMIT || err->code == ERR_INVALID
+             ? STATUS_USAGE
+             : STATUS_FAILED;
+}
+
+/* The line of the file that the error points at; false when it cannot be read. */
+static bool line_of(const struct err *err, struct buf *out) {
+  struct buf text = {0};
+  struct err ignored;
+  bool found = false;
+  if (file_read(err->file, LIMIT_WORKFLOW_BYTES, &text, &ignored)) {
+    struct str rest = buf_view(&text), line;
+    for (int i = 1; rest.p != NULL && !found; i++) {
+      line = str_next_line(&rest);
+      if (i == err->line) {
+        buf_str(out, line);
+        found = true;
+      }
+    }
+  }
+  buf_deinit(&text);
+  return found;
+}
+
+void cli_print_file_error(const struct err *err, const char *severity) {
+  bool colours = cli_colours(STDERR_FILENO);
+  struct buf line = {0}, safe = {0}, text = {0};
+  buf_safe(&text, str_from(err->text), true);
+  fprintf(stderr, "%s%s:%d:%d:%s %s%s%s%s%s\n", cli_paint(colours, COLOUR_BOLD), err->file,
+          err->line, err->column, cli_paint(colours, COLOUR_NONE),
+          cli_paint(colours, severity[0] == 'w' ? COLOUR_YELLOW : COLOUR_RED),
+          strcmp(severity, "error") == 0 ? "" : severity,
+          strcmp(severity, "error") == 0 ? "" : ": ", cli_paint(colours, COLOUR_NONE), text.p);
+  if (line_of(err, &line)) {
+    int before = 0, column = 1;
+    size_t at = 0;
+    while (at < line.n && column < err->column) { /* columns count characters */
+      uint32_t cp = ' ';
+      size_t n = utf8_decode(line.p + at, line.n - at, &cp);
+      before += n > 0 ? utf8_width(cp) : 1;
+      at += n > 0 ? n : 1;
+      column++;
+    }
+    (void)cli_fit(&safe, buf_view(&line), 120);
+    fprintf(stderr, "%5d | %s\n      | %*s%s^%s\n", err->line, buf_c(&safe),
+            before < 120 ? before : 0, "", cli_paint(colours, COLOUR_GREEN),
+            cli_paint(colours, COLOUR_NONE));
+  }
+  buf_deinit(&line);
+  buf_deinit(&safe);
+  buf_deinit(&text);
+}
+
+bool cli_colours(int fd) {
+  const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+  return isatty(fd) && (no_color == NULL || no_color[0] == '\0') && term != NULL &&
+         strcmp(term, "dumb") != 0;
+}
+
+const char *cli_paint(bool colours, enum colour colour) {
+  if (!colours)
+    return "";
+  switch (colour) {
+  case COLOUR_NONE:
+    return "\033[0m";
+  case COLOUR_BOLD:
+    return "\033[1m";
+  case COLOUR_DIM:
+    return "\033[2m";
+  case COLOUR_RED:
+    return "\033[31m";
+  case COLOUR_GREEN:
+    return "\033[32m";
+  case COLOUR_YELLOW:
+    return "\033[33m";
+  case COLOUR_CYAN:
+    return "\033[36m";
+  }
+  return "";
+}
+
+int cli_columns(int fd) {
+  const char *given = getenv("COLUMNS");
+  struct winsize size;
+  long n = 0;
+  if ((given == NULL || !str_to_long(str_from(given), &n)) &&
+      ioctl(fd, TIOCGWINSZ, &size) == 0)
+    n = size.ws_col;
+  if (n <= 0)
+    n = isatty(fd) ? 80 : LIMIT_TERM_COLUMNS;
+  return n < LIMIT_TERM_MIN_COLUMNS ? LIMIT_TERM_MIN_COLUMNS
+         : n > LIMIT_TERM_COLUMNS   ? LIMIT_TERM_COLUMNS
+                                    : (int)n;
+}
+
+int cli_fit(struct buf *out, struct str text, int columns) {
+  struct buf safe = {0};
+  int used = 0;
+  buf_safe(&safe, text, false);
+  size_t i = 0, cut = 0;
+  while (i < safe.n) {
+    uint32_t cp = ' ';
+    size_t n = utf8_decode(safe.p + i, safe.n - i, &cp);
+    int width = utf8_width(cp);
+    if (used + width > columns)
+      break;
+    used += width;
+    i += n ? n : 1;
+    if (used < columns)
+      cut = i;
+  }
+  if (i < safe.n && columns > 0) {
+    used = 0;
+    for (size_t k = 0; k < cut;) {
+      uint32_t cp = ' ';
+      size_t n = utf8_decode(safe.p + k, safe.n - k, &cp);
+      used += utf8_width(cp);
+      k += n ? n : 1;
+    }
+    buf_append(out, safe.p, cut);
+    buf_puts(out, "\xE2\x80\xA6"); /* an ellipsis */
+    used++;
+  } else {
+    buf_append(out, buf_c(&safe), safe.n);
+  }
+  buf_deinit(&safe);
+  return used;
+}

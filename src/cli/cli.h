@@ -1,0 +1,83 @@
+/* cli.h - the command line: one table of commands, one way to read options, the exit statuses.
+ *
+ * A command is a file cmd_<name>.c with a `const struct cli_command`; main.c lists it. Options are
+ * tables, from which parser, help and completion come. */
+#ifndef SEGUE_CLI_CLI_H
+#define SEGUE_CLI_CLI_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum exit_status { /* documented in `segue help exit` and README */
+  STATUS_COMPLETE = 0,
+  STATUS_FAILED = 1,         /* failed, or stopped resumably */
+  STATUS_USAGE = 2,          /* bad usage or file */
+  STATUS_ABORT = 3,
+  STATUS_NO_RULE = 4,
+  STATUS_MAX_MOVEMENTS = 5,
+  STATUS_CANCELLED = 6,
+  STATUS_INTERRUPTED = 130   /* after a clean, logged stop */
+};
+
+struct cli_option {
+  const char *name;      /* long name without dashes; NULL ends the table */
+  char letter;           /* short name or 0 */
+  const char *argument;  /* NULL: a flag; else its word in help: FILE, NAME=VALUE, ... */
+  const char *help;
+  bool repeats;          /* may be given more than once */
+};
+
+struct cli_command {
+  const char *name, *arguments, *summary;
+  const char *help; /* paragraphs after the usage line; may be NULL */
+  const struct cli_option *options;
+  int (*run)(int argc, char **argv); /* argv[0] is the command's name */
+  bool hidden;
+};
+
+extern const struct cli_command *const cli_commands[]; /* NULL-ended, in the order of the help */
+const struct cli_command *cli_find(const char *name);
+
+/* What was given. Values are borrowed from argv. */
+struct cli_args {
+  const struct cli_command *command;
+  struct {
+    const struct cli_option *option;
+    const char *value; /* NULL for a flag */
+  } given[128];
+  size_t given_count;
+  const char *words[64]; /* the rest, in order */
+  size_t word_count;
+};
+
+/* Reads argv against the command's table. On bad usage, or after --help, prints and returns false:
+ * *status is what main must return. min/max: number of words allowed. */
+bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t min, size_t max,
+               struct cli_args *out, int *status);
+bool cli_flag(const struct cli_args *args, const char *name);
+const char *cli_value(const struct cli_args *args, const char *name); /* the last one; or NULL */
+/* The i-th value of a repeating option, NULL behind the last. */
+const char *cli_values(const struct cli_args *args, const char *name, size_t i);
+
+/* Prints "segue COMMAND: message" and returns the status for that error. */
+int cli_fail(const char *command, const struct err *err);
+/* file:line:column: text, the line itself, and a caret. */
+void cli_print_file_error(const struct err *err, const char *severity);
+void cli_print_help(const struct cli_command *command);
+
+/* Colours: only on a terminal, without NO_COLOR, and TERM other than dumb. */
+enum colour { COLOUR_NONE, COLOUR_BOLD, COLOUR_DIM, COLOUR_RED, COLOUR_GREEN, COLOUR_YELLOW, COLOUR_CYAN };
+bool cli_colours(int fd);
+const char *cli_paint(bool colours, enum colour colour); /* the escape, or "" */
+int cli_columns(int fd); /* COLUMNS, else the terminal's width, else 80 within limits.h */
+
+/* Appends text cut to `columns` display columns (ends in an ellipsis when cut), made safe. */
+int cli_fit(struct buf *out, struct str text, int columns);
+
+extern const struct cli_command cmd_run, cmd_judge, cmd_show, cmd_verify, cmd_resume, cmd_lint,
+    cmd_prompt, cmd_version, cmd_help, cmd_completion;
+
+#endif

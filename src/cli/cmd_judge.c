@@ -1,0 +1,242 @@
+/* Judges one text without a workflow file: a workflow of one command movement is made, its answer is
+ * given, and the same core, host and chain do the rest. */
+#include "audit/summary.h"
+#include "base/file.h"
+#include "base/limits.h"
+#include "cli/cli.h"
+#include "cli/setup.h"
+#include "host/paths.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct cli_option options[] = {
+    {"rule", 'r', "COND", "a condition; the first is rule 1", true},
+    {"name", 'n', "NAME", "the movement's name, as in [NAME:N] (default: step)", false},
+    {"stages", 0, "S,S", "structured_output, phase3_tag, phase1_tag, ai_judge", false},
+    {"max-reasks", 0, "N", "corrections asked for per stage (default 0)", false},
+    {"language", 0, "en|ja", "language of the prompts", false},
+    SETUP_OPTIONS,
+    {"logs", 'l', "DIR", "keep a session log there", false},
+    {"json", 0, NULL, "print the judgment record", false},
+    {"quiet", 'q', NULL, "print nothing: the exit status tells", false},
+    {0},
+};
+
+struct judging {
+  json_t *judgment; /* the record */
+  json_t *stop;     /* session_stop or session_end */
+};
+
+static void on_record(void *ctx, const json_t *record, struct str line) {
+  struct judging *j = ctx;
+  const char *type = json_string_value(json_object_get(record, "type"));
+  (void)line;
+  if (strcmp(type, "judgment") == 0)
+    j->judgment = json_incref((json_t *)record);
+  else if (strcmp(type, "session_stop") == 0 || strcmp(type, "session_end") == 0)
+    j->stop = json_incref((json_t *)record);
+}
+
+static void on_trouble(void *ctx, const char *message) {
+  (void)ctx;
+  fprintf(stderr, "segue judge: %s\n", message);
+}
+
+static bool read_stages(const char *list, json_t *judge, struct err *err) {
+  json_t *stages = json_array();
+  json_object_set_new(judge, "stages", stages);
+  struct str rest = str_from(list);
+  while (rest.p != NULL) {
+    const char *comma = rest.n ? memchr(rest.p, ',', rest.n) : NULL;
+    struct str name = str_trim((struct str){rest.p, comma ? (size_t)(comma - rest.p) : rest.n});
+    enum judge_stage stage;
+    if (!judge_stage_from_name(name, &stage) || !judge_stage_is_listable(stage))
+      return err_set(err, ERR_USAGE,
+                     "--stages: \"%.*s\" is no stage: use structured_output, phase3_tag, phase1_tag, "
+                     "ai_judge",
+                     (int)name.n, name.p);
+    for (size_t i = 0; i < json_array_size(stages); i++)
+      if (str_eq_c(name, json_string_value(json_array_get(stages, i))))
+        return err_set(err, ERR_USAGE, "--stages: %.*s stands twice", (int)name.n, name.p);
+    json_array_append_new(stages, json_stringn(name.p, name.n));
+    rest = comma ? (struct str){comma + 1, rest.n - (size_t)(comma + 1 - rest.p)}
+                 : (struct str){NULL, 0};
+  }
+  return true;
+}
+
+static bool build_workflow(struct setup *setup, const struct cli_args *args, struct err *err) {
+  const char *name = cli_value(args, "name"), *rule, *stages = cli_value(args, "stages");
+  const char *reasks = cli_value(args, "max-reasks"), *language = cli_value(args, "language");
+  const char *provider = json_string_value(json_object_get(setup->config, "provider"));
+  if (provider == NULL)
+    provider = setup->user.provider;
+  const char *model = cli_value(args, "model");
+  json_t *rules = json_array(), *judge = json_object(), *doc;
+  long count = 0;
+  bool ok = true;
+  for (size_t i = 0; ok && (rule = cli_values(args, "rule", i)) != NULL; i++) {
+    if (!utf8_valid(rule, strlen(rule)))
+      ok = err_set(err, ERR_USAGE, "--rule %zu is not UTF-8", i + 1);
+    else
+      json_array_append_new(rules, json_pack("{ss ss}", "condition", rule, "next", "COMPLETE"));
+  }
+  if (ok && json_array_size(rules) == 0)
+    ok = err_set(err, ERR_USAGE, "give at least one --rule");
+  if (ok && stages)
+    ok = read_stages(stages, judge, err);
+  if (ok && reasks && (!str_to_long(str_from(reasks), &count) || count < 0 || count > LIMIT_REASK_COUNT))
+    ok = err_set(err, ERR_USAGE, "--max-reasks must be 0 to %d", LIMIT_REASK_COUNT);
+  if (ok && name && (!utf8_valid(name, strlen(name)) || strlen(name) > LIMIT_NAME_BYTES || !name[0]))
+    ok = err_set(err, ERR_USAGE, "--name must be UTF-8, 1 to %u bytes", LIMIT_NAME_BYTES);
+  if (ok && language && strcmp(language, "en") != 0 && strcmp(language, "ja") != 0)
+    ok = err_set(err, ERR_USAGE, "--language must be en or ja");
+  if (!ok) {
+    json_decref(rules);
+    json_decref(judge);
+    return false;
+  }
+  if (provider)
+    json_object_set_new(judge, "provider", json_string(provider));
+  if (model ? model : setup->user.model)
+    json_object_set_new(judge, "model", json_string(model ? model : setup->user.model));
+  if (json_object_get(setup->config, "options"))
+    json_object_set(judge, "options", json_object_get(setup->config, "options"));
+  if (count > 0)
+    json_object_set_new(judge, "max_reasks", json_integer(count));
+  doc = json_pack("{ss ss ss s[{ss s[s] so so}]}", "name", "judge", "language",
+                  language ? language : "en", "initial_movement", name ? name : "step", "movements",
+                  "name", name ? name : "step", "command", "given", "judge", judge, "rules", rules);
+  setup->workflow = workflow_build(doc, err);
+  json_decref(doc);
+  if (setup->workflow == NULL)
+    return false;
+  json_object_del(setup->config, "provider");
+  json_object_del(setup->config, "model");
+  return true;
+}
+
+static void print_judgment(const struct judging *j, bool colours) {
+  struct summary summary = {0};
+  struct buf text = {0};
+  size_t i;
+  json_t *stage;
+  const json_t *rule = json_object_get(j->judgment, "rule");
+  if (json_is_integer(rule)) {
+    buf_printf(&text, "%s%d%s  ", cli_paint(colours, COLOUR_BOLD), (int)json_integer_value(rule),
+               cli_paint(colours, COLOUR_NONE));
+    (void)cli_fit(&text, str_from(json_string_value(json_object_get(j->judgment, "condition"))),
+                  200);
+    buf_printf(&text, "  %s%s", json_string_value(json_object_get(j->judgment, "match_method")),
+               json_is_true(json_object_get(j->judgment, "ambiguous")) ? "  ambiguous" : "");
+  } else {
+    buf_puts(&text, "none  ");
+    (void)cli_fit(&text, str_from(json_string_value(json_object_get(j->judgment, "reason"))), 200);
+  }
+  buf_putc(&text, '\n');
+  json_array_foreach(json_object_get(j->judgment, "stages"), i, stage) {
+    const char *error =
+        json_string_value(json_array_get(json_object_get(stage, "errors"), 0));
+    const char *tag = json_string_value(json_object_get(stage, "tag"));
+    const char *reason = json_string_value(json_object_get(stage, "reason"));
+    buf_printf(&text, "   %-18s %-12s ", json_string_value(json_object_get(stage, "stage")),
+               json_string_value(json_object_get(stage, "outcome")));
+    (void)cli_fit(&text, str_from(error ? error : reason ? reason : tag ? tag : ""), 200);
+    while (text.n > 0 && text.p[text.n - 1] == ' ')
+      text.n--;
+    buf_putc(&text, '\n');
+  }
+  fwrite(text.p, 1, text.n, stdout);
+  buf_deinit(&text);
+  summary_deinit(&summary);
+}
+
+static int judge_text(const struct setup *setup, const struct cli_args *args, struct str text,
+                      struct err *err) {
+  static const struct watcher watcher = {on_record, on_trouble, NULL};
+  struct judging j = {0};
+  struct store store;
+  struct host host;
+  uv_loop_t loop;
+  char dir[PATHS_BYTES];
+  const char *logs = cli_value(args, "logs");
+  int status = STATUS_FAILED;
+  if (logs && (!paths_logs(logs, dir, err) || !store_open(&store, dir, err)))
+    return cli_fail("judge", err);
+  if (uv_loop_init(&loop) != 0 || !host_init(&host, &loop, logs ? &store : NULL, err))
+    return cli_fail("judge", err);
+  const struct session_params params = {
+      .setup = {.cwd = setup->cwd, .scenario = setup->has_scenario ? &setup->scenario : NULL},
+      .workflow = setup->workflow,
+      .task = STR(""),
+      .config = setup->config};
+  struct session *s = host_start(&host, &params, &watcher, &j, err);
+  if (s == NULL) {
+    status = cli_fail("judge", err);
+  } else {
+    host_answer(s, text);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    if (session_broken(s) != NULL) {
+      (void)cli_fail("judge", session_broken(s));
+    } else if (j.judgment == NULL) {
+      const char *message = json_string_value(json_object_get(j.stop, "message"));
+      const char *reason = json_string_value(json_object_get(j.stop, "reason"));
+      fprintf(stderr, "segue judge: %s: %s\n", reason ? reason : "failed", message ? message : "");
+    } else {
+      const char *failure = json_string_value(json_object_get(j.judgment, "failure"));
+      status = failure == NULL                            ? STATUS_COMPLETE
+               : strcmp(failure, "rule_no_match") == 0 ? STATUS_NO_RULE
+                                                          : STATUS_FAILED;
+      if (cli_flag(args, "json")) {
+        char *dump = json_dumps(j.judgment, JSON_COMPACT);
+        puts(dump);
+        free(dump);
+      } else if (!cli_flag(args, "quiet")) {
+        print_judgment(&j, cli_colours(STDOUT_FILENO));
+      }
+    }
+    session_free(s);
+  }
+  host_deinit(&host);
+  uv_run(&loop, UV_RUN_DEFAULT);
+  uv_loop_close(&loop);
+  json_decref(j.judgment);
+  json_decref(j.stop);
+  return status;
+}
+
+static int run(int argc, char **argv) {
+  struct cli_args args;
+  struct setup setup;
+  struct buf text = {0};
+  struct err err = {0};
+  int status;
+  if (!cli_parse(&cmd_judge, argc, argv, 0, 0, &args, &status))
+    return status;
+  if (!setup_flags(&setup, &args, &status)) {
+    setup_deinit(&setup);
+    return status;
+  }
+  if (!build_workflow(&setup, &args, &err) || !setup_preflight(&setup, &err) ||
+      !file_read_fd(STDIN_FILENO, "standard input", LIMIT_OUTPUT_BYTES, &text, &err))
+    status = cli_fail("judge", &err);
+  else
+    status = judge_text(&setup, &args, buf_view(&text), &err);
+  buf_deinit(&text);
+  setup_deinit(&setup);
+  return status;
+}
+
+const struct cli_command cmd_judge = {
+    .name = "judge",
+    .arguments = "--rule COND --rule COND ... < TEXT",
+    .summary = "judge one text without a workflow: rule, method, stages",
+    .help = "  echo 'I think [REVIEW:2] fits' |\n"
+            "    segue judge --name review --rule approved --rule 'needs fix' --stages phase1_tag\n"
+            "Exit: 0 a rule holds, 4 none does, 1 the judge is unavailable, 2 bad usage.",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,121 @@
+#include "cli/setup.h"
+#include "core/prompt.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct cli_option options[] = {
+    {"stage", 0, "STAGE", "the judge's prompt: structured_output, phase3_tag or ai_judge", false},
+    {"task", 't', "TEXT", "the task", false},
+    {"task-file", 'f', "FILE|-", "the task from a file or standard input", false},
+    {"previous", 0, "TEXT", "what the movement before reported", false},
+    {"answer", 0, "TEXT", "judge prompts: the agent's report", false},
+    {"iteration", 0, "N", "as turn N (default 1)", false},
+    {"movement-iteration", 0, "N", "as run N of the movement (default 1)", false},
+    {0},
+};
+
+static bool number(const struct cli_args *args, const char *name, long *out, struct err *err) {
+  const char *text = cli_value(args, name);
+  *out = 1;
+  if (text && (!str_to_long(str_from(text), out) || *out < 1))
+    return err_set(err, ERR_USAGE, "--%s %.40s: write a number from 1", name, text);
+  return true;
+}
+
+static bool render(const struct cli_args *args, const struct setup *setup, struct prompt *out,
+                   struct err *err) {
+  const char *stage_name = cli_value(args, "stage"), *previous = cli_value(args, "previous");
+  const char *answer = cli_value(args, "answer");
+  struct buf task = {0};
+  enum judge_stage stage;
+  long index = workflow_find(setup->workflow, str_from(args->words[1]));
+  if (index < 0) {
+    const char **names = calloc(setup->workflow->movement_count + 1, sizeof *names);
+    for (size_t i = 0; names && i < setup->workflow->movement_count; i++)
+      names[i] = setup->workflow->movements[i].name.p;
+    const char *near = names ? str_nearest(str_from(args->words[1]), names) : NULL;
+    (void)err_set(err, ERR_USAGE, "the workflow has no movement \"%.80s\"%s%s%s", args->words[1],
+                  near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    free(names);
+    return false;
+  }
+  const struct movement *m = &setup->workflow->movements[index];
+  struct prompt_view view = {.workflow = setup->workflow,
+                             .movement = m,
+                             .overrides = setup->user.templates,
+                             .previous = str_from(previous),
+                             .has_previous = previous != NULL,
+                             .answer = answer ? str_from(answer) : STR("(the agent's report)"),
+                             .nonce = "0000000000000000"};
+  if (!number(args, "iteration", &view.iteration, err) ||
+      !number(args, "movement-iteration", &view.movement_iteration, err))
+    return false;
+  if (!setup_task(args, &task, err)) {
+    buf_deinit(&task);
+    return false;
+  }
+  view.task = buf_view(&task);
+  bool ok = true;
+  if (stage_name == NULL) {
+    prompt_execute(&view, out);
+  } else if (!judge_stage_from_name(str_from(stage_name), &stage) ||
+             (stage != STAGE_STRUCTURED_OUTPUT && stage != STAGE_PHASE3_TAG &&
+              stage != STAGE_AI_JUDGE)) {
+    ok = err_set(err, ERR_USAGE,
+                 "--stage %.40s: write structured_output, phase3_tag or ai_judge", stage_name);
+  } else {
+    const struct chain_spec spec = {.rules = m->rules,
+                                    .rule_count = m->rule_count,
+                                    .movement = m->name,
+                                    .stages = m->judge.stages,
+                                    .stage_count = m->judge.stage_count};
+    prompt_judge(&view, &spec, stage, out);
+  }
+  buf_deinit(&task);
+  return ok;
+}
+
+static int run(int argc, char **argv) {
+  struct cli_args args;
+  struct setup setup;
+  struct prompt prompt = {0};
+  struct err err = {0};
+  int status;
+  if (!cli_parse(&cmd_prompt, argc, argv, 2, 2, &args, &status))
+    return status;
+  if (!setup_flags(&setup, &args, &status) ||
+      !setup_workflow(&setup, &args, args.words[0], false, &status)) {
+    setup_deinit(&setup);
+    return status;
+  }
+  if (!render(&args, &setup, &prompt, &err)) {
+    status = cli_fail("prompt", &err);
+  } else {
+    struct buf safe = {0};
+    struct str bytes = buf_view(&prompt.bytes);
+    if (isatty(STDOUT_FILENO)) { /* exact bytes to a pipe, nothing that steers to a terminal */
+      buf_safe(&safe, bytes, true);
+      bytes = buf_view(&safe);
+    }
+    fwrite(bytes.p, 1, bytes.n, stdout);
+    if (isatty(STDOUT_FILENO) && (bytes.n == 0 || bytes.p[bytes.n - 1] != '\n'))
+      putchar('\n');
+    buf_deinit(&safe);
+    status = STATUS_COMPLETE;
+  }
+  prompt_deinit(&prompt);
+  setup_deinit(&setup);
+  return status;
+}
+
+const struct cli_command cmd_prompt = {
+    .name = "prompt",
+    .arguments = "WORKFLOW MOVEMENT [--stage S]",
+    .summary = "show exactly what would be sent",
+    .help = "The fence around a report is random in a session; here it is zeros.",
+    .options = options,
+    .run = run,
+};

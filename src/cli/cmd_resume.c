@@ -1,0 +1,139 @@
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/session_ui.h"
+#include "host/paths.h"
+#include "store/find.h"
+#include "store/reader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const struct cli_option options[] = {
+    {"scenario", 's', "FILE", "replies of the script provider (default: the session's own)", false},
+    {"logs", 'l', "DIR", "where session logs are", false},
+    {"json", 0, NULL, "print the log records as they become durable", false},
+    {"quiet", 'q', NULL, "print nothing but errors", false},
+    {0},
+};
+
+/* What the session ran with, found again from its first record. */
+struct found {
+  const char *scenario_option;
+  struct scenario scenario;
+  bool has_scenario;
+  char cwd[1024];
+  const char **env;
+};
+
+static bool find_scenario(struct found *f, const json_t *config, struct err *err) {
+  const json_t *written = json_object_get(config, "scenario");
+  const char *path = json_string_value(json_object_get(written, "path"));
+  const char *sha256 = json_string_value(json_object_get(written, "sha256"));
+  if (f->scenario_option)
+    path = f->scenario_option;
+  if (path == NULL)
+    return true;
+  if (!scenario_load(&f->scenario, path, err))
+    return false;
+  f->has_scenario = true;
+  if (!f->scenario_option && sha256 && strcmp(sha256, f->scenario.sha256) != 0)
+    return err_set(err, ERR_USAGE,
+                   "the scenario %.300s changed since the session began: its replies would be others; "
+                   "give --scenario to use it all the same",
+                   path);
+  return true;
+}
+
+static bool choose(void *ctx, const json_t *config, struct session_setup *setup, struct err *err) {
+  struct found *f = ctx;
+  struct stat st;
+  size_t i;
+  json_t *name;
+  const json_t *env = json_object_get(config, "env");
+  const char *cwd = json_string_value(json_object_get(config, "cwd"));
+  if (cwd == NULL || stat(cwd, &st) != 0 || !S_ISDIR(st.st_mode))
+    return err_set(err, ERR_NOT_FOUND, "the working directory %.300s is gone", cwd ? cwd : "");
+  (void)snprintf(f->cwd, sizeof f->cwd, "%s", cwd);
+  if (!find_scenario(f, config, err))
+    return false;
+  f->env = xcalloc(json_array_size(env) + 1, sizeof *f->env);
+  json_array_foreach(env, i, name) {
+    f->env[i] = json_string_value(name); /* lives with the session's config */
+  }
+  *setup = (struct session_setup){
+      .cwd = f->cwd, .pass_env = f->env, .scenario = f->has_scenario ? &f->scenario : NULL};
+  return true;
+}
+
+/* The turns that are in the log already: so that the closing line counts all of them. */
+static void feed_past(struct ui *ui, const char *path, uint64_t records) {
+  struct reader r;
+  struct str line;
+  struct err err;
+  if (!reader_open(&r, path, &err))
+    return;
+  while (records-- > 0 && reader_next(&r, &line)) {
+    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    if (record)
+      (void)summary_feed(&ui->summary, record);
+    json_decref(record);
+  }
+  reader_close(&r);
+}
+
+static int resume(int argc, char **argv) {
+  struct cli_args args;
+  struct ui ui;
+  struct found found = {0};
+  struct err err = {0};
+  char dir[PATHS_BYTES], path[2 * PATHS_BYTES], folder[2 * PATHS_BYTES];
+  int status;
+  if (!cli_parse(&cmd_resume, argc, argv, 1, 1, &args, &status))
+    return status;
+  const char *logs = cli_value(&args, "logs"), *word = args.words[0];
+  found.scenario_option = cli_value(&args, "scenario");
+  bool noted = strcmp(word, "last") == 0 && !logs && !getenv("SEGUE_LOGS") && paths_read_last(path);
+  if (!noted && (!paths_logs(logs, dir, &err) || !store_find(dir, word, path, sizeof path, &err)))
+    return cli_fail("resume", &err);
+  (void)snprintf(folder, sizeof folder, "%s", path);
+  char *slash = strrchr(folder, '/');
+  if (slash == NULL)
+    (void)snprintf(folder, sizeof folder, ".");
+  else
+    *slash = '\0';
+  enum ui_mode mode = cli_flag(&args, "json")    ? UI_JSON
+                      : cli_flag(&args, "quiet") ? UI_QUIET
+                                                 : UI_LINES;
+  if (!ui_init(&ui, "resume", mode, folder, &err)) {
+    (void)cli_fail("resume", &err);
+    return STATUS_FAILED;
+  }
+  ui.session = host_resume(&ui.host, path, choose, &found, "user", &ui.watcher, &ui, &err);
+  if (ui.session == NULL) {
+    status = cli_fail("resume", &err);
+    ui_drop(&ui);
+  } else {
+    const struct core *core = session_core(ui.session);
+    bool ended = core->status == SESSION_ENDED;
+    feed_past(&ui, path, session_recovered(ui.session));
+    if (ended)
+      ui_close(&ui);
+    status = ui_wait(&ui);
+  }
+  if (found.has_scenario)
+    scenario_deinit(&found.scenario);
+  free(found.env);
+  return status;
+}
+
+const struct cli_command cmd_resume = {
+    .name = "resume",
+    .arguments = "ID|last|FILE [options]",
+    .summary = "go on with a session that stopped or crashed",
+    .help = "A call that was in flight is repeated as its next attempt; what is judged stays judged. Of a\n"
+            "finished session the end is printed again and its exit status returned.",
+    .options = options,
+    .run = resume,
+};

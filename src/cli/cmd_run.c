@@ -1,0 +1,75 @@
+#include "cli/session_ui.h"
+#include "cli/setup.h"
+#include "host/paths.h"
+
+#include <stdio.h>
+
+static const struct cli_option options[] = {
+    {"task", 't', "TEXT", "what is to be done", false},
+    {"task-file", 'f', "FILE|-", "the task from a file or standard input", false},
+    SETUP_OPTIONS,
+    {"logs", 'l', "DIR", "where the session log goes", false},
+    {"json", 0, NULL, "print the log records as they become durable", false},
+    {"quiet", 'q', NULL, "print nothing but errors", false},
+    {0},
+};
+
+static int run(int argc, char **argv) {
+  struct cli_args args;
+  struct setup setup;
+  struct ui ui;
+  struct buf task = {0};
+  struct err err = {0};
+  int status;
+  if (!cli_parse(&cmd_run, argc, argv, 1, 1, &args, &status))
+    return status;
+  enum ui_mode mode = cli_flag(&args, "json")    ? UI_JSON
+                      : cli_flag(&args, "quiet") ? UI_QUIET
+                                                 : UI_LINES;
+  if (!setup_flags(&setup, &args, &status) ||
+      !setup_workflow(&setup, &args, args.words[0], false, &status))
+    goto out;
+  if (!setup_task(&args, &task, &err) || !setup_preflight(&setup, &err)) {
+    status = cli_fail("run", &err);
+    goto out;
+  }
+  if (!ui_init(&ui, "run", mode, cli_value(&args, "logs"), &err)) {
+    (void)cli_fail("run", &err);
+    status = STATUS_FAILED;
+    goto out;
+  }
+  const struct session_params params = {
+      .setup = {.cwd = setup.cwd,
+                .pass_env = setup.user.env,
+                .scenario = setup.has_scenario ? &setup.scenario : NULL},
+      .workflow = setup.workflow,
+      .workflow_path = setup.workflow_path,
+      .task = buf_view(&task),
+      .config = setup.config,
+  };
+  ui.session = host_start(&ui.host, &params, &ui.watcher, &ui, &err);
+  if (ui.session == NULL) {
+    (void)cli_fail("run", &err);
+    status = STATUS_FAILED;
+    ui_drop(&ui);
+  } else {
+    paths_note_last(session_path(ui.session));
+    status = ui_wait(&ui);
+  }
+out:
+  buf_deinit(&task);
+  setup_deinit(&setup);
+  return status;
+}
+
+const struct cli_command cmd_run = {
+    .name = "run",
+    .arguments = "WORKFLOW [--task TEXT] [options]",
+    .summary = "run a workflow to its end, one line a turn",
+    .help = "Each line says what ran, where it led, which method decided, and why the stages before it\n"
+            "did not. Ctrl-C stops cleanly; `segue resume` goes on. Exit: 0 COMPLETE, 3 ABORT, 4 no rule\n"
+            "matched, 5 max_movements reached, 6 cancelled, 1 failed or stopped resumably, 2 bad usage or\n"
+            "file, 130 interrupted.",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,42 @@
+/* session_ui.h - one session on a loop of its own, watched by a person, a pipe or a script: what run
+ * and resume share.
+ *
+ *   ui_init(&ui, command, mode, logs, &err)
+ *   host_start or host_resume with ui.host, &ui.watcher, &ui  -> ui.session
+ *   status = ui_wait(&ui)      runs the loop until the session is over, prints, cleans up */
+#ifndef SEGUE_CLI_SESSION_UI_H
+#define SEGUE_CLI_SESSION_UI_H
+
+#include "audit/summary.h"
+#include "host/host.h"
+
+enum ui_mode { UI_LINES, UI_JSON, UI_QUIET };
+
+struct ui {
+  const char *command;
+  enum ui_mode mode;
+  bool live; /* a terminal: the current turn is drawn in place */
+  bool colours;
+  int columns;
+  uv_loop_t loop;
+  struct store store;
+  struct host host;
+  struct watcher watcher;
+  struct session *session;
+  struct summary summary;
+  uv_signal_t sigint, sigterm;
+  uv_timer_t spinner;
+  uint64_t turn_started;
+  unsigned tick;
+  int signals; /* how many came */
+  bool closed;
+};
+
+bool ui_init(struct ui *ui, const char *command, enum ui_mode mode, const char *logs,
+             struct err *err) MUST_CHECK;
+int ui_wait(struct ui *ui);
+void ui_close(struct ui *ui); /* nothing more will come: ui_wait returns at once */
+/* Instead of ui_wait when there is no session. */
+void ui_drop(struct ui *ui);
+
+#endif

@@ -1,0 +1,260 @@
+#include "cli/setup.h"
+
+#include "base/file.h"
+#include "base/limits.h"
+#include "host/paths.h"
+#include "workflow/load.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool fail(const struct cli_args *args, const struct err *err, int *status) {
+  *status = cli_fail(args->command->name, err);
+  return false;
+}
+
+/* -O key=value: numbers stay numbers, everything else is a word. */
+static bool read_options(const struct cli_args *args, json_t *config, struct err *err) {
+  const char *pair;
+  for (size_t i = 0; (pair = cli_values(args, "option", i)) != NULL; i++) {
+    const char *equals = strchr(pair, '=');
+    if (equals == NULL || equals == pair || equals[1] == '\0')
+      return err_set(err, ERR_USAGE, "-O %.80s: write KEY=VALUE, such as temperature=0.2", pair);
+    json_t *options = json_object_get(config, "options");
+    if (options == NULL) {
+      options = json_object();
+      json_object_set_new(config, "options", options);
+    }
+    json_t *value = json_loads(equals + 1, JSON_DECODE_ANY, NULL);
+    if (!json_is_number(value)) {
+      json_decref(value);
+      value = json_string(equals + 1);
+    }
+    if (value == NULL)
+      return err_set(err, ERR_USAGE, "-O %.80s: the value is not UTF-8", pair);
+    json_object_setn_new(options, pair, (size_t)(equals - pair), value);
+  }
+  return true;
+}
+
+static bool read_providers(const struct cli_args *args, json_t *config, struct err *err) {
+  const char *word;
+  for (size_t i = 0; (word = cli_values(args, "provider", i)) != NULL; i++) {
+    const char *equals = strrchr(word, '=');
+    const char *name = equals ? equals + 1 : word;
+    if (capability_find(provider_capabilities(), str_from(name)) == NULL)
+      return err_set(err, ERR_USAGE, "there is no provider \"%.80s\": use script or command", name);
+    if (equals == NULL) {
+      if (strcmp(name, "command") == 0)
+        return err_set(err, ERR_USAGE,
+                       "provider command runs the command: of a movement; it cannot be chosen for others");
+      json_object_set_new(config, "provider", json_string(word));
+      continue;
+    }
+    json_t *providers = json_object_get(config, "providers");
+    if (providers == NULL) {
+      providers = json_object();
+      json_object_set_new(config, "providers", providers);
+    }
+    if (!utf8_valid(word, strlen(word)))
+      return err_set(err, ERR_USAGE, "--provider: the movement's name is not UTF-8");
+    json_object_setn_new(providers, word, (size_t)(equals - word), json_string(name));
+  }
+  return true;
+}
+
+static void set_string(json_t *config, const char *key, const char *value) {
+  if (value != NULL)
+    json_object_set_new(config, key, json_string(value));
+}
+
+bool setup_flags(struct setup *setup, const struct cli_args *args, int *status) {
+  struct err err = {0};
+  struct stat st;
+  const char *cwd = cli_value(args, "cwd"), *scenario = cli_value(args, "scenario");
+  *setup = (struct setup){.config = json_object()};
+  json_t *config = setup->config;
+  if (!config_load(&setup->user, &err))
+    return fail(args, &err, status);
+  if (realpath(cwd ? cwd : ".", setup->cwd) == NULL || stat(setup->cwd, &st) != 0 ||
+      !S_ISDIR(st.st_mode)) {
+    (void)err_set(&err, ERR_USAGE, "--cwd %.200s is not a folder", cwd ? cwd : ".");
+    return fail(args, &err, status);
+  }
+  set_string(config, "cwd", setup->cwd);
+  if (!read_providers(args, config, &err) || !read_options(args, config, &err))
+    return fail(args, &err, status);
+  set_string(config, "model", cli_value(args, "model"));
+  set_string(config, "default_provider", setup->user.provider);
+  set_string(config, "default_model", setup->user.model);
+  if (setup->user.options)
+    json_object_set(config, "default_options", setup->user.options);
+  json_object_set_new(config, "interactive", json_false());
+  if (setup->user.templates)
+    json_object_set(config, "templates", setup->user.templates);
+  if (setup->user.env) {
+    json_t *names = json_array();
+    for (size_t i = 0; setup->user.env[i]; i++)
+      json_array_append_new(names, json_string(setup->user.env[i]));
+    json_object_set_new(config, "env", names);
+  }
+  if (scenario != NULL) {
+    char path[1024];
+    if (!scenario_load(&setup->scenario, scenario, &err))
+      return fail(args, &err, status);
+    setup->has_scenario = true;
+    if (realpath(scenario, path) == NULL)
+      (void)snprintf(path, sizeof path, "%s", scenario);
+    json_object_set_new(config, "scenario",
+                        json_pack("{ss ss}", "path", path, "sha256", setup->scenario.sha256));
+  }
+  return true;
+}
+
+static void print_list(const struct err_list *list, const char *severity) {
+  for (size_t i = 0; i < list->count; i++)
+    if (list->items[i].line > 0)
+      cli_print_file_error(&list->items[i], severity);
+    else
+      fprintf(stderr, "segue: %s%s\n", strcmp(severity, "error") == 0 ? "" : "warning: ",
+              list->items[i].text);
+  if (list->dropped > 0)
+    fprintf(stderr, "segue: and %zu more\n", list->dropped);
+}
+
+bool setup_workflow(struct setup *setup, const struct cli_args *args, const char *path,
+                    bool warnings_shown, int *status) {
+  struct err_list errors = {0}, warnings = {0};
+  struct workflow_marks *marks = NULL;
+  char project[PATHS_BYTES], user[PATHS_BYTES + 16], dir[PATHS_BYTES];
+  struct err err = {0};
+  paths_project_facets(setup->cwd, project);
+  user[0] = '\0';
+  if (paths_config(dir, &err))
+    (void)snprintf(user, sizeof user, "%s/facets", dir);
+  const struct workflow_source source = {.path = path,
+                                         .project_facets = project[0] ? project : NULL,
+                                         .user_facets = user[0] ? user : NULL,
+                                         .named_by_user = true};
+  json_t *doc = workflow_load_marked(&source, &errors, &marks);
+  if (doc != NULL) {
+    const char *provider = json_string_value(json_object_get(setup->config, "provider"));
+    if (provider == NULL)
+      provider = setup->user.provider;
+    const struct lint_env env = {.providers = provider_capabilities(),
+                                 .provider = str_from(provider)};
+    workflow_lint(doc, marks, &env, &errors, &warnings);
+  }
+  print_list(&errors, "error");
+  if (warnings_shown)
+    print_list(&warnings, "warning");
+  bool ok = doc != NULL && errors.count == 0;
+  if (ok) {
+    setup->workflow = workflow_build(doc, &err);
+    if (setup->workflow == NULL) {
+      ok = false;
+      (void)cli_fail(args->command->name, &err);
+    }
+  }
+  if (ok && realpath(path, setup->workflow_path) == NULL)
+    (void)snprintf(setup->workflow_path, sizeof setup->workflow_path, "%s", path);
+  if (!ok)
+    *status = STATUS_USAGE;
+  json_decref(doc);
+  workflow_marks_free(marks);
+  err_list_deinit(&errors);
+  err_list_deinit(&warnings);
+  return ok;
+}
+
+/* The names in --provider MOVEMENT=P must be movements. */
+static bool check_names(const struct setup *setup, struct err *err) {
+  const char *name;
+  json_t *value;
+  json_object_foreach(json_object_get(setup->config, "providers"), name, value) {
+    long index = workflow_find(setup->workflow, str_from(name));
+    if (index < 0)
+      return err_set(err, ERR_USAGE, "--provider %.80s=%s: the workflow has no such movement", name,
+                     json_string_value(value));
+    bool command = setup->workflow->movements[index].argv != NULL;
+    if (command || str_eq_c(str_from(json_string_value(value)), "command"))
+      return err_set(err, ERR_USAGE, "--provider %.80s=%s: %s", name, json_string_value(value),
+                     command ? "that movement is a command" : "that movement has no command");
+  }
+  return true;
+}
+
+static bool check_movement(const struct setup *setup, size_t i, struct err *err) {
+  const struct movement *m = &setup->workflow->movements[i];
+  struct str provider, model, judge, judge_model;
+  core_backend(setup->workflow, setup->config, i, &provider, &model);
+  core_judge_backend(setup->workflow, setup->config, i, &judge, &judge_model);
+  if (provider.n == 0)
+    return err_set(err, ERR_USAGE,
+                   "movement %.*s has no provider: write provider: in the file, or give --provider",
+                   (int)m->name.n, m->name.p);
+  const struct capability *cap = capability_find(provider_capabilities(), provider);
+  if (cap == NULL)
+    return err_set(err, ERR_USAGE, "movement %.*s: there is no provider \"%.*s\"", (int)m->name.n,
+                   m->name.p, (int)provider.n, provider.p);
+  if (str_eq_c(provider, "command") && m->argv == NULL)
+    return err_set(err, ERR_USAGE,
+                   "movement %.*s: provider command needs command: [program, arguments...]",
+                   (int)m->name.n, m->name.p);
+  if (m->argv == NULL &&
+      (!provider_check_options(cap, json_object_get(setup->config, "default_options"), err) ||
+       !provider_check_options(cap, m->options, err) ||
+       !provider_check_options(cap, json_object_get(setup->config, "options"), err)))
+    return err_wrap(err, "movement %.*s", (int)m->name.n, m->name.p);
+  const struct chain_spec spec = {.rules = m->rules,
+                                  .rule_count = m->rule_count,
+                                  .movement = m->name,
+                                  .stages = m->judge.stages,
+                                  .stage_count = m->judge.stage_count};
+  const struct capability *judge_cap = capability_find(provider_capabilities(), judge);
+  bool needs = chain_needs_judge(&spec);
+  if (needs && (judge_cap == NULL || !judge_cap->can_judge))
+    return err_set(err, ERR_USAGE,
+                   "movement %.*s: provider %.*s cannot judge: name another in judge.provider",
+                   (int)m->name.n, m->name.p, (int)judge.n, judge.n ? judge.p : "");
+  if (needs && !provider_check_options(judge_cap, m->judge.options, err))
+    return err_wrap(err, "movement %.*s, judge", (int)m->name.n, m->name.p);
+  bool scripted = str_eq_c(provider, "script") || (needs && str_eq_c(judge, "script"));
+  if (scripted && !setup->has_scenario)
+    return err_set(err, ERR_USAGE, "movement %.*s runs on the script provider: give --scenario FILE",
+                   (int)m->name.n, m->name.p);
+  return true;
+}
+
+bool setup_preflight(const struct setup *setup, struct err *err) {
+  if (!check_names(setup, err))
+    return false;
+  for (size_t i = 0; i < setup->workflow->movement_count; i++)
+    if (!check_movement(setup, i, err))
+      return false;
+  return true;
+}
+
+void setup_deinit(struct setup *setup) {
+  workflow_unref(setup->workflow);
+  json_decref(setup->config);
+  if (setup->has_scenario)
+    scenario_deinit(&setup->scenario);
+  config_deinit(&setup->user);
+  *setup = (struct setup){0};
+}
+
+bool setup_task(const struct cli_args *args, struct buf *task, struct err *err) {
+  const char *text = cli_value(args, "task"), *file = cli_value(args, "task-file");
+  if (text && file)
+    return err_set(err, ERR_USAGE, "give --task or --task-file, not both");
+  if (text)
+    buf_puts(task, text);
+  if (file && strcmp(file, "-") == 0)
+    return file_read_fd(STDIN_FILENO, "standard input", LIMIT_TASK_BYTES, task, err);
+  return file == NULL || file_read(file, LIMIT_TASK_BYTES, task, err);
+}

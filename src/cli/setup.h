@@ -1,0 +1,40 @@
+/* setup.h - from words on the command line to what a session needs: the workflow, the resolved
+ * configuration, the scenario, the working directory. Used by run, prompt and lint. */
+#ifndef SEGUE_CLI_SETUP_H
+#define SEGUE_CLI_SETUP_H
+
+#include "cli/cli.h"
+#include "host/config.h"
+#include "host/host.h"
+
+struct setup {
+  struct config user;
+  struct workflow *workflow;
+  json_t *config; /* of session_start */
+  struct scenario scenario;
+  bool has_scenario;
+  char cwd[1024];
+  char workflow_path[1024]; /* absolute */
+};
+
+/* The flags that run, prompt and judge share; see their tables. */
+#define SETUP_OPTIONS                                                                              \
+  {"provider", 'p', "P|MOVEMENT=P", "backend for all agent movements, or for one", true},          \
+      {"model", 'm', "MODEL", "model for all agent movements", false},                             \
+      {"option", 'O', "KEY=VALUE", "temperature, seed, max_tokens or effort", true},               \
+      {"scenario", 's', "FILE", "replies of the script provider", false},                          \
+      {"cwd", 'C', "DIR", "where agents work (default: here)", false}
+
+/* Everything from the flags but the workflow. False: printed, *status is the exit status. */
+bool setup_flags(struct setup *setup, const struct cli_args *args, int *status);
+/* Loads, lints and builds the workflow; prints all errors (and warnings, when asked). */
+bool setup_workflow(struct setup *setup, const struct cli_args *args, const char *path,
+                    bool warnings, int *status);
+/* Every movement's backend exists, takes its options and can do what is asked of it. */
+bool setup_preflight(const struct setup *setup, struct err *err) MUST_CHECK;
+void setup_deinit(struct setup *setup);
+
+/* A task from --task or --task-file (- is stdin); empty when neither is given. */
+bool setup_task(const struct cli_args *args, struct buf *task, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,383 @@
+#include "core/apply.h"
+
+#include "base/log.h"
+#include "core/record.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct fold {
+  struct core *core;
+  const json_t *record;
+  struct workflow *workflow;
+  const struct core_source *source;
+  struct err *err;
+};
+
+static struct str get_str(const struct fold *f, const char *key) {
+  const json_t *value = json_object_get(f->record, key);
+  return json_is_string(value)
+             ? (struct str){json_string_value(value), json_string_length(value)}
+             : (struct str){"", 0};
+}
+
+static json_int_t get_int(const struct fold *f, const char *key) {
+  return json_integer_value(json_object_get(f->record, key));
+}
+
+static bool bad(const struct fold *f, const char *what) {
+  return err_set(f->err, ERR_CORRUPT, "record %lld (%s): %s", (long long)get_int(f, "seq"),
+                 get_str(f, "type").p, what);
+}
+
+/* The bytes of the text `key`, from the record or from its blob ("<key>_blob"). */
+static bool get_text(const struct fold *f, const char *key, struct buf *out) {
+  char blob_key[32];
+  (void)snprintf(blob_key, sizeof blob_key, "%s_blob", key);
+  struct str blob = get_str(f, blob_key), inline_text = get_str(f, key);
+  buf_clear(out);
+  if (blob.n > 0)
+    return f->source != NULL ? f->source->blob(f->source->ctx, blob.p, out, f->err)
+                             : bad(f, "its text is in a blob that is not at hand");
+  buf_str(out, inline_text);
+  return true;
+}
+
+static void set_json(json_t **slot, const json_t *value) {
+  json_decref(*slot);
+  *slot = value && !json_is_null(value) ? json_incref((json_t *)value) : NULL;
+}
+
+static struct turn *turn_of(const struct fold *f) {
+  struct turn *turn = core_turn(f->core, (long)get_int(f, "turn"));
+  if (turn == NULL)
+    (void)bad(f, "its turn is not open");
+  return turn;
+}
+
+static bool apply_session_start(const struct fold *f) {
+  struct core *core = f->core;
+  if (core->status != SESSION_NEW)
+    return bad(f, "a session starts once");
+  struct str id = get_str(f, "session");
+  if (id.n == 0 || id.n >= sizeof core->session)
+    return bad(f, "it has no session id");
+  if (f->workflow != NULL) {
+    core->workflow = workflow_ref(f->workflow);
+  } else {
+    json_t *doc = json_object_get(f->record, "workflow");
+    core->workflow = workflow_build(doc, f->err);
+    if (core->workflow == NULL)
+      return err_wrap(f->err, "record 1: its workflow cannot be built");
+  }
+  const struct workflow *wf = core->workflow;
+  (void)snprintf(core->session, sizeof core->session, "%s", id.p);
+  core->config = json_incref(json_object_get(f->record, "config"));
+  if (!get_text(f, "task", &core->task))
+    return false;
+  core->movement_counts = xcalloc(wf->movement_count, sizeof *core->movement_counts);
+  core->status = SESSION_RUNNING;
+  core->has_next = true;
+  core->next = (int)wf->initial;
+  texts_add(&core->texts, buf_view(&core->task), 1, TEXT_TASK, 0);
+  for (uint32_t i = 0; i < wf->movement_count; i++) {
+    const struct movement *m = &wf->movements[i];
+    texts_add(&core->texts, m->persona, 1, TEXT_PERSONA, i);
+    texts_add(&core->texts, m->policy, 1, TEXT_POLICY, i);
+    texts_add(&core->texts, m->knowledge, 1, TEXT_KNOWLEDGE, i);
+    texts_add(&core->texts, m->instruction, 1, TEXT_INSTRUCTION, i);
+  }
+  return true;
+}
+
+static bool apply_turn_start(const struct fold *f) {
+  struct core *core = f->core;
+  long index = workflow_find(core->workflow, get_str(f, "movement"));
+  if (index < 0)
+    return bad(f, "its movement is not in the workflow");
+  if (!core->has_next || core->next != index)
+    return bad(f, "no movement was to be entered, or another");
+  struct turn *turn = xcalloc(1, sizeof *turn);
+  turn->id = ++core->turn_count;
+  if (get_int(f, "turn") != turn->id) {
+    free(turn);
+    return bad(f, "its turn number is not the next one");
+  }
+  turn->movement = (size_t)index;
+  turn->iteration = turn->id;
+  turn->movement_iteration = ++core->movement_counts[index];
+  turn->stages = json_array();
+  core->has_next = false;
+  struct turn **at = &core->turns;
+  while (*at)
+    at = &(*at)->next;
+  *at = turn;
+  return true;
+}
+
+static void count_token(struct core *core, const struct call *call) {
+  if (call->token == NULL)
+    return;
+  json_t *counts = json_object_get(core->token_counts, call->provider);
+  if (counts == NULL) {
+    counts = json_object();
+    json_object_set_new(core->token_counts, call->provider, counts);
+  }
+  char *key = json_dumps(call->token, JSON_COMPACT | JSON_ENCODE_ANY);
+  json_int_t n = json_integer_value(json_object_get(counts, key));
+  json_object_set_new(counts, key, json_integer(n + 1));
+  free(key);
+}
+
+/* A schema stands in the first call_start that sends it; later ones refer to that. */
+static bool use_schema(const struct fold *f, struct call *call) {
+  const json_t *schema = json_object_get(f->record, "schema");
+  const char *ref = json_string_value(json_object_get(schema, "ref"));
+  char place[TEXTS_PLACE_BYTES];
+  if (ref != NULL && json_object_size(schema) == 1) {
+    schema = json_object_get(f->core->schemas, ref);
+    if (schema == NULL)
+      return bad(f, "its schema refers to a record that has none");
+  } else if (schema != NULL) {
+    (void)snprintf(place, sizeof place, "%lld#/schema", (long long)get_int(f, "seq"));
+    json_object_set(f->core->schemas, place, (json_t *)schema);
+  }
+  set_json(&call->schema, schema);
+  return true;
+}
+
+static bool apply_call_start(const struct fold *f) {
+  struct turn *turn = turn_of(f);
+  if (turn == NULL)
+    return false;
+  long id = (long)get_int(f, "call");
+  struct call *call = turn_call(turn, id);
+  const json_t *prompt = json_object_get(f->record, "prompt");
+  bool repeats = json_object_get(f->record, "repeats") != NULL;
+  if (call == NULL) {
+    enum call_purpose purpose;
+    if (id != f->core->call_count + 1)
+      return bad(f, "its call number is not the next one");
+    if (!call_purpose_from_name(get_str(f, "purpose"), &purpose))
+      return bad(f, "its purpose is unknown");
+    f->core->call_count = id;
+    call = xcalloc(1, sizeof *call);
+    call->id = id;
+    call->purpose = purpose;
+    call->stage = STAGE_COUNT;
+    if (get_str(f, "stage").n > 0)
+      (void)judge_stage_from_name(get_str(f, "stage"), &call->stage);
+    call->prompt_seq = (uint64_t)get_int(f, "seq");
+    struct call **at = &turn->calls;
+    while (*at)
+      at = &(*at)->next;
+    *at = call;
+  }
+  struct str provider = get_str(f, "provider"), model = get_str(f, "model");
+  free(call->provider);
+  free(call->model);
+  call->provider = xstrndup(provider.p, provider.n);
+  call->model = model.n ? xstrndup(model.p, model.n) : NULL;
+  set_json(&call->options, json_object_get(f->record, "options"));
+  set_json(&call->token, json_object_get(f->record, "token"));
+  if (!use_schema(f, call))
+    return false;
+  call->timeout_ms = (uint64_t)get_int(f, "timeout_ms");
+  call->attempt = (int)get_int(f, "attempt");
+  call->state = CALL_RUNNING;
+  if (!repeats)
+    count_token(f->core, call);
+  size_t i;
+  json_t *part;
+  json_array_foreach(prompt, i, part) {
+    if (json_is_string(part))
+      texts_add(&f->core->texts,
+                (struct str){json_string_value(part), json_string_length(part)},
+                (uint64_t)get_int(f, "seq"), TEXT_PART, (uint32_t)i);
+  }
+  return true;
+}
+
+static bool apply_call_end(const struct fold *f) {
+  struct turn *turn = turn_of(f);
+  struct call *call = turn ? turn_call(turn, (long)get_int(f, "call")) : NULL;
+  if (turn == NULL)
+    return false;
+  if (call == NULL || call->state != CALL_RUNNING)
+    return bad(f, "its call is not running");
+  const json_t *error = json_object_get(f->record, "error");
+  call->duration_ms += get_int(f, "duration_ms");
+  if (error != NULL) {
+    const json_t *class = json_object_get(error, "class");
+    const json_t *message = json_object_get(error, "message");
+    call->class = CLASS_PROTOCOL;
+    (void)error_class_from_name(str_from(json_string_value(class)), &call->class);
+    buf_clear(&call->text);
+    if (json_is_string(message))
+      buf_append(&call->text, json_string_value(message), json_string_length(message));
+    const json_t *wait = json_object_get(f->record, "retry_in_ms");
+    call->failures++;
+    call->state = wait ? CALL_WAITING : CALL_FAILED;
+    if (wait) {
+      int64_t now;
+      if (!record_time_parse(get_str(f, "ts").p, &now))
+        return bad(f, "its ts is not a time");
+      call->wait_until_ms = now + json_integer_value(wait);
+    }
+    return true;
+  }
+  if (!get_text(f, "text", &call->text))
+    return false;
+  texts_add(&f->core->texts, buf_view(&call->text), (uint64_t)get_int(f, "seq"), TEXT_ANSWER, 0);
+  set_json(&call->structured, json_object_get(f->record, "structured"));
+  call->state = CALL_DONE;
+  buf_deinit(&call->prompt);
+  if (call->purpose == PURPOSE_EXECUTE) {
+    const json_t *exit_status = json_object_get(f->record, "exit");
+    turn->text = call->text;
+    call->text = (struct buf){0};
+    set_json(&turn->structured, call->structured);
+    turn->has_exit = json_is_integer(exit_status);
+    turn->exit = (int)json_integer_value(exit_status);
+    turn->phase = TURN_JUDGING;
+  }
+  return true;
+}
+
+static bool apply_stage(const struct fold *f) {
+  struct turn *turn = turn_of(f);
+  if (turn == NULL)
+    return false;
+  if (turn->phase != TURN_JUDGING)
+    return bad(f, "its turn is not being judged");
+  json_t *object = json_object();
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)f->record, key, value) {
+    if (strcmp(key, "v") != 0 && strcmp(key, "seq") != 0 && strcmp(key, "ts") != 0 &&
+        strcmp(key, "type") != 0 && strcmp(key, "turn") != 0 && strcmp(key, "hash") != 0)
+      json_object_set(object, key, value);
+  }
+  json_array_append_new(turn->stages, object);
+  return true;
+}
+
+static bool apply_judgment(const struct fold *f) {
+  struct turn *turn = turn_of(f);
+  if (turn == NULL)
+    return false;
+  if (turn->phase != TURN_JUDGING)
+    return bad(f, "its turn is judged already");
+  const struct movement *m = &f->core->workflow->movements[turn->movement];
+  json_int_t rule = get_int(f, "rule");
+  enum judge_stage method;
+  if (rule < 0 || (size_t)rule > m->rule_count)
+    return bad(f, "its rule is not in the workflow");
+  turn->rule = (int)rule;
+  turn->phase = TURN_JUDGED;
+  if (rule == 0) {
+    struct str reason = get_str(f, "reason");
+    if (!session_outcome_from_name(get_str(f, "failure"), &turn->failure))
+      return bad(f, "it has neither a rule nor a failure");
+    turn->reason = xstrndup(reason.p, reason.n);
+  }
+  if (rule > 0 && judge_stage_from_name(get_str(f, "method"), &method))
+    f->core->method_counts[method]++;
+  return true;
+}
+
+static bool apply_turn_end(const struct fold *f) {
+  struct core *core = f->core;
+  struct turn *turn = turn_of(f);
+  if (turn == NULL)
+    return false;
+  if (turn->phase != TURN_JUDGED || turn->rule == 0)
+    return bad(f, "its turn has no verdict");
+  const struct movement *m = &core->workflow->movements[turn->movement];
+  core->has_next = true;
+  core->next = m->rule_next[turn->rule - 1];
+  buf_deinit(&core->last_text);
+  core->last_text = turn->text;
+  core->has_last_text = true;
+  turn->text = (struct buf){0};
+  json_object_setn_new(core->structured, m->name.p, m->name.n,
+                       turn->structured ? json_incref(turn->structured) : json_null());
+  core_drop_turn(core, turn);
+  return true;
+}
+
+static bool apply_session_stop(const struct fold *f) {
+  struct core *core = f->core;
+  const json_t *class = json_object_get(f->record, "class");
+  core->status = SESSION_STOPPED;
+  core->stop_class = CLASS_NONE;
+  (void)error_class_from_name(str_from(json_string_value(class)), &core->stop_class);
+  (void)snprintf(core->stop_reason, sizeof core->stop_reason, "%s", get_str(f, "reason").p);
+  (void)snprintf(core->stop_message, sizeof core->stop_message, "%s", get_str(f, "message").p);
+  return true;
+}
+
+/* What failed for good gets another chance: that is what a resume asks for. */
+static bool apply_session_resume(const struct fold *f) {
+  bool unavailable = strcmp(f->core->stop_reason, "judge_unavailable") == 0;
+  for (struct turn *turn = f->core->turns; turn; turn = turn->next) {
+    if (turn->phase == TURN_JUDGING && unavailable) {
+      json_array_clear(turn->stages);
+      core_drop_calls(turn);
+    }
+    struct call *call = turn_execute_call(turn);
+    if (call != NULL && call->state == CALL_FAILED) {
+      call->state = CALL_WAITING;
+      call->wait_until_ms = 0;
+      call->failures = 0;
+    }
+  }
+  f->core->status = SESSION_RUNNING;
+  f->core->stop_reason[0] = f->core->stop_message[0] = '\0';
+  return true;
+}
+
+static bool apply_session_end(const struct fold *f) {
+  if (!session_outcome_from_name(get_str(f, "outcome"), &f->core->outcome))
+    return bad(f, "its outcome is unknown");
+  (void)snprintf(f->core->stop_message, sizeof f->core->stop_message, "%s",
+                 get_str(f, "message").p);
+  f->core->status = SESSION_ENDED;
+  return true;
+}
+
+static const struct {
+  const char *type;
+  bool (*apply)(const struct fold *f);
+} types[] = {
+    {"session_start", apply_session_start},   {"turn_start", apply_turn_start},
+    {"call_start", apply_call_start},         {"call_end", apply_call_end},
+    {"stage", apply_stage},                   {"judgment", apply_judgment},
+    {"turn_end", apply_turn_end},             {"session_stop", apply_session_stop},
+    {"session_resume", apply_session_resume}, {"session_end", apply_session_end},
+};
+
+bool core_apply(struct core *core, const json_t *record, struct workflow *workflow,
+                const struct core_source *source, struct err *err) {
+  struct fold f = {core, record, workflow, source, err};
+  if (get_int(&f, "seq") != (json_int_t)core->seq + 1)
+    return bad(&f, "its seq is not the next one");
+  if (core->status == SESSION_ENDED)
+    return bad(&f, "nothing follows session_end");
+  struct str type = get_str(&f, "type");
+  bool resumes = str_eq_c(type, "session_resume");
+  if (core->status == SESSION_NEW && !str_eq_c(type, "session_start"))
+    return bad(&f, "a log begins with session_start");
+  if (core->status == SESSION_STOPPED && !resumes)
+    return bad(&f, "a stopped session goes on with session_resume");
+  for (size_t i = 0; i < ARRAY_LEN(types); i++)
+    if (str_eq_c(type, types[i].type)) {
+      if (!types[i].apply(&f))
+        return false;
+      core->seq++;
+      return true;
+    }
+  return bad(&f, "its type is unknown");
+}

@@ -1,0 +1,54 @@
+/* Which provider and model a movement and its judge run on. Order: flag for the movement, flag for
+ * all, the movement's own, the workflow's, the user's default. A model goes with the provider it was
+ * written for: another provider chosen by a flag does not get it. */
+#include "core/decide.h"
+
+static struct str config_str(const json_t *config, const char *key) {
+  const json_t *value = json_object_get(config, key);
+  return json_is_string(value)
+             ? (struct str){json_string_value(value), json_string_length(value)}
+             : STR("");
+}
+
+void core_backend(const struct workflow *wf, const json_t *config, size_t index,
+                  struct str *provider, struct str *model) {
+  const struct movement *m = &wf->movements[index];
+  struct str written = m->provider.n ? m->provider : wf->provider;
+  struct str flag = config_str(config, "provider");
+  const json_t *own = json_object_getn(json_object_get(config, "providers"), m->name.p, m->name.n);
+  *model = config_str(config, "model");
+  if (m->argv != NULL) {
+    *provider = STR("command");
+    *model = STR("");
+    return;
+  }
+  if (json_is_string(own))
+    *provider = (struct str){json_string_value(own), json_string_length(own)};
+  else if (flag.n > 0)
+    *provider = flag;
+  else if (written.n > 0)
+    *provider = written;
+  else
+    *provider = config_str(config, "default_provider");
+  if (model->n > 0)
+    return;
+  if (m->model.n > 0 && (written.n == 0 || str_eq(*provider, written)))
+    *model = m->model;
+  else if (wf->model.n > 0 && m->model.n == 0 &&
+           (wf->provider.n == 0 || str_eq(*provider, wf->provider)))
+    *model = wf->model;
+  else if (str_eq(*provider, config_str(config, "default_provider")))
+    *model = config_str(config, "default_model");
+}
+
+void core_judge_backend(const struct workflow *wf, const json_t *config, size_t index,
+                        struct str *provider, struct str *model) {
+  const struct movement *m = &wf->movements[index];
+  struct str own_provider, own_model;
+  core_backend(wf, config, index, &own_provider, &own_model);
+  *provider = m->judge.provider.n ? m->judge.provider : m->argv ? STR("") : own_provider;
+  if (m->judge.model.n > 0)
+    *model = m->judge.model;
+  else
+    *model = str_eq(*provider, own_provider) ? own_model : STR("");
+}

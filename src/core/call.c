@@ -1,0 +1,109 @@
+#include "core/call.h"
+
+#include "base/limits.h"
+
+#include <assert.h>
+
+static const char *const purposes[PURPOSE_COUNT] = {
+    [PURPOSE_EXECUTE] = "execute", [PURPOSE_REPORT] = "report", [PURPOSE_JUDGE] = "judge",
+    [PURPOSE_REASK] = "reask",     [PURPOSE_SELECT] = "select", [PURPOSE_LOOP] = "loop",
+    [PURPOSE_DECOMPOSE] = "decompose",
+};
+
+static const char *const classes[CLASS_COUNT] = {
+    [CLASS_NONE] = "ok",
+    [CLASS_AUTH] = "auth",
+    [CLASS_QUOTA] = "quota",
+    [CLASS_RATE_LIMIT] = "rate_limit",
+    [CLASS_OVERLOADED] = "overloaded",
+    [CLASS_NETWORK] = "network",
+    [CLASS_TIMEOUT] = "timeout",
+    [CLASS_REFUSED] = "refused",
+    [CLASS_LENGTH] = "length",
+    [CLASS_BAD_REQUEST] = "bad_request",
+    [CLASS_NOT_FOUND] = "not_found",
+    [CLASS_CRASHED] = "crashed",
+    [CLASS_PROTOCOL] = "protocol",
+    [CLASS_CANCELLED] = "cancelled",
+};
+
+const char *call_purpose_name(enum call_purpose purpose) {
+  assert(purpose < PURPOSE_COUNT);
+  return purposes[purpose];
+}
+
+bool call_purpose_from_name(struct str name, enum call_purpose *out) {
+  for (int i = 0; i < PURPOSE_COUNT; i++)
+    if (str_eq_c(name, purposes[i])) {
+      *out = (enum call_purpose)i;
+      return true;
+    }
+  return false;
+}
+
+const char *error_class_name(enum error_class class) {
+  assert(class < CLASS_COUNT);
+  return classes[class];
+}
+
+bool error_class_from_name(struct str name, enum error_class *out) {
+  for (int i = CLASS_NONE + 1; i < CLASS_COUNT; i++)
+    if (str_eq_c(name, classes[i])) {
+      *out = (enum error_class)i;
+      return true;
+    }
+  return false;
+}
+
+bool error_class_is_transient(enum error_class class) {
+  return class == CLASS_NETWORK || class == CLASS_OVERLOADED || class == CLASS_RATE_LIMIT;
+}
+
+void text_deinit(struct text *text) {
+  buf_deinit(&text->bytes);
+  text->blob[0] = '\0';
+}
+
+bool text_needs_blob(struct str s) {
+  return s.n > LIMIT_INLINE_TEXT_BYTES || !utf8_valid(s.p, s.n);
+}
+
+/* UTF-8 with every ill-formed byte as \xNN; NUL stays (it is valid JSON). */
+static void append_readable(struct buf *b, struct str s) {
+  for (size_t i = 0; i < s.n;) {
+    size_t len = utf8_decode(s.p + i, s.n - i, NULL);
+    if (len == 0) {
+      buf_printf(b, "\\x%02x", (unsigned char)s.p[i]);
+      len = 1;
+    } else {
+      buf_append(b, s.p + i, len);
+    }
+    i += len;
+  }
+}
+
+json_t *text_render(struct str s) {
+  struct buf b = {0};
+  if (s.n <= LIMIT_RENDER_BYTES) {
+    append_readable(&b, s);
+  } else {
+    size_t half = LIMIT_RENDER_BYTES / 2, head = utf8_floor(s.p, half), tail = s.n - half;
+    while (tail < s.n && ((unsigned char)s.p[tail] & 0xC0) == 0x80)
+      tail++;
+    append_readable(&b, (struct str){s.p, head});
+    buf_printf(&b, "\n[... %zu bytes ...]\n", tail - head);
+    append_readable(&b, (struct str){s.p + tail, s.n - tail});
+  }
+  json_t *json = json_stringn(b.p ? b.p : "", b.n);
+  buf_deinit(&b);
+  return json;
+}
+
+void call_result_deinit(struct call_result *result) {
+  text_deinit(&result->text);
+  text_deinit(&result->error_text);
+  json_decref(result->structured);
+  json_decref(result->files);
+  json_decref(result->usage);
+  *result = (struct call_result){0};
+}

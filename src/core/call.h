@@ -1,0 +1,101 @@
+/* call.h - one request to a provider and what came of it: the words both sides share.
+ *
+ * A call has an id, unique in its session; repeated, it is the same call with the next attempt. */
+#ifndef SEGUE_CORE_CALL_H
+#define SEGUE_CORE_CALL_H
+
+#include "base/buf.h"
+#include "base/sha256.h"
+#include "base/str.h"
+#include "judge/stage.h"
+
+#include <jansson.h>
+#include <stdint.h>
+
+enum call_purpose {
+  PURPOSE_EXECUTE,
+  PURPOSE_REPORT,
+  PURPOSE_JUDGE,
+  PURPOSE_REASK,
+  PURPOSE_SELECT,
+  PURPOSE_LOOP,
+  PURPOSE_DECOMPOSE,
+  PURPOSE_COUNT
+};
+
+enum error_class {
+  CLASS_NONE, /* no error */
+  CLASS_AUTH,
+  CLASS_QUOTA, /* out of money: never retried */
+  CLASS_RATE_LIMIT,
+  CLASS_OVERLOADED,
+  CLASS_NETWORK,
+  CLASS_TIMEOUT,
+  CLASS_REFUSED,
+  CLASS_LENGTH, /* cut by a token limit */
+  CLASS_BAD_REQUEST,
+  CLASS_NOT_FOUND, /* program, model, provider session or scripted reply missing */
+  CLASS_CRASHED,
+  CLASS_PROTOCOL,
+  CLASS_CANCELLED,
+  CLASS_COUNT
+};
+
+const char *call_purpose_name(enum call_purpose purpose);
+bool call_purpose_from_name(struct str name, enum call_purpose *out);
+const char *error_class_name(enum error_class class);
+bool error_class_from_name(struct str name, enum error_class *out);
+/* network, overloaded, rate_limit: worth another attempt after a wait. */
+bool error_class_is_transient(enum error_class class);
+
+/* What a provider gets. Borrowed by prepare; start keeps nothing beyond its call's end. */
+struct call_request {
+  const char *session;
+  long turn, call;
+  int attempt;
+  enum call_purpose purpose;
+  enum judge_stage stage; /* STAGE_COUNT unless purpose is judge or reask */
+  struct str movement;
+  struct str provider, model;      /* model may be empty */
+  const json_t *options;           /* object or NULL */
+  const char *const *argv;         /* command movements: NULL-ended; else NULL */
+  struct str prompt;
+  const json_t *schema;            /* the reply's shape, or NULL */
+  const json_t *token;             /* what prepare said, or NULL */
+  bool edit;                       /* may change files */
+  uint64_t timeout_ms;
+};
+
+/* A text as it entered: whole in memory; over LIMIT_INLINE_TEXT_BYTES or not UTF-8 its exact bytes
+ * are in blobs/<sha256> and `inline_text` is the readable rendering that the log shows. */
+struct text {
+  struct buf bytes;
+  char blob[SHA256_HEX]; /* "" when the text stands in the log itself */
+};
+void text_deinit(struct text *text);
+/* True when it must go to a blob. */
+bool text_needs_blob(struct str s);
+/* The rendering for the log: UTF-8, at most LIMIT_RENDER_BYTES of head and tail. New json string. */
+json_t *text_render(struct str s);
+
+/* What a provider gives back. Owned by whoever holds it; call_result_deinit. */
+struct call_result {
+  enum error_class class; /* CLASS_NONE: answered */
+  char message[512];      /* of an error, readable, without secrets */
+  int64_t retry_after_ms; /* 0: the provider named none */
+  struct text text;
+  struct text error_text; /* stderr, bounded; may be empty */
+  json_t *structured;     /* or NULL */
+  const char *enforced;   /* native, grammar, tool, prompt; NULL: not asked for */
+  bool has_exit;
+  int exit;               /* of a command: status, 128 + signal when killed */
+  json_t *files;          /* [{"path","added","removed"}] or NULL */
+  json_t *usage;          /* {"input","output","cached"} or NULL */
+  char provider_session[128];
+  uint64_t dropped_bytes; /* of the output, beyond its limit */
+  char note[160];         /* what else an auditor should know: "pipes held open", ... */
+  int64_t duration_ms;
+};
+void call_result_deinit(struct call_result *result);
+
+#endif

@@ -1,0 +1,34 @@
+/* capability.h - what a provider can do, as data: what lint checks and what the core decides by.
+ *
+ * The provider room fills one per backend; rooms above it only read. Static, never freed. */
+#ifndef SEGUE_CORE_CAPABILITY_H
+#define SEGUE_CORE_CAPABILITY_H
+
+#include "base/str.h"
+
+#include <stdbool.h>
+
+/* Options of a workflow's `options:` (sampling and effort). One bit each. */
+enum option_bit {
+  OPTION_TEMPERATURE = 1u << 0, /* number, 0 to 2 */
+  OPTION_SEED = 1u << 1,        /* integer */
+  OPTION_MAX_TOKENS = 1u << 2,  /* integer > 0 */
+  OPTION_EFFORT = 1u << 3,      /* low, medium, high (or the backend's own word) */
+};
+#define OPTION_ALL (OPTION_TEMPERATURE | OPTION_SEED | OPTION_MAX_TOKENS | OPTION_EFFORT)
+
+extern const char *const option_names[]; /* in bit order, NULL-ended */
+
+struct capability {
+  const char *name;      /* the one word that swaps the backend */
+  const char *summary;   /* one line for people */
+  unsigned options;      /* OPTION_* bits that it takes */
+  bool can_judge;        /* can answer a judge's question at all */
+  bool takes_model;      /* `model:` means something to it */
+  const char *structured; /* how it enforces a schema: native, grammar, tool, prompt, none */
+};
+
+/* NULL when there is no provider of that name. `table` ends with a NULL name. */
+const struct capability *capability_find(const struct capability *table, struct str name);
+
+#endif

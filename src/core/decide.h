@@ -1,0 +1,91 @@
+/* decide.h - the pure core: an event and the state give records and effects.
+ *
+ *   core_start(&core, &params, &ev, &env, &out)    a new session
+ *   core_decide(&core, &ev, &env, &out)            everything after
+ *   -> append out.records (they are applied already), make them durable,
+ *   -> then, and only then, run out.effects in order
+ *   core_out_deinit(&out)
+ *
+ * No clock, no random source, no I/O: each event carries its time and its random bytes. What is not
+ * in the log is decided anew after a crash from the same state, so that the same records come out. */
+#ifndef SEGUE_CORE_DECIDE_H
+#define SEGUE_CORE_DECIDE_H
+
+#include "core/capability.h"
+#include "core/state.h"
+#include "judge/chain.h"
+
+enum event_kind {
+  EVENT_CALL_END, /* call, result */
+  EVENT_TIMER,    /* call: its wait is over */
+  EVENT_CANCEL,   /* somebody wants the session gone: final */
+  EVENT_STOP,     /* reason: a resumable stop (signal, disk) */
+  EVENT_RESUME,   /* reason: first event after recovery or a stop */
+};
+
+struct event {
+  enum event_kind kind;
+  int64_t time_ms;           /* wall clock */
+  unsigned char entropy[16]; /* fresh random bytes: fences, jitter, provider session ids */
+  long call;
+  struct call_result *result; /* borrowed; its texts may be taken */
+  const char *reason;
+  const char *message;
+};
+
+enum effect_kind {
+  EFFECT_START_CALL,  /* call: state has what to send */
+  EFFECT_CANCEL_CALL, /* call */
+  EFFECT_TIMER,       /* call, delay_ms: EVENT_TIMER then */
+  EFFECT_FINISHED,    /* the session stopped or ended: see the state */
+};
+
+struct effect {
+  enum effect_kind kind;
+  long call;
+  int64_t delay_ms;
+};
+
+struct core_out {
+  json_t **records; /* owned */
+  size_t record_count;
+  struct effect *effects;
+  size_t effect_count;
+};
+void core_out_deinit(struct core_out *out);
+
+struct core_env { /* constant, shared by all sessions; all borrowed */
+  const struct capability *providers;
+  const struct chain_schemas *schemas;
+  /* Pure: what makes a call repeatable (which scripted reply, which provider session id). token_counts:
+   * how often this provider's tokens were used in this session. New reference or NULL. */
+  json_t *(*prepare)(void *ctx, const struct call_request *request, const json_t *token_counts,
+                     const unsigned char entropy[16]);
+  void *ctx;
+};
+
+struct core_params { /* of a new session; all borrowed */
+  const char *session;
+  struct workflow *workflow;
+  const char *workflow_path; /* or NULL */
+  const struct text *task;
+  json_t *config; /* resolved, without secrets: see schemas/session-log.json */
+};
+
+void core_start(struct core *core, const struct core_params *params, const struct event *ev,
+                const struct core_env *env, struct core_out *out);
+void core_decide(struct core *core, const struct event *ev, const struct core_env *env,
+                 struct core_out *out);
+
+/* The request of a call that is open: what to hand to its provider. Borrowed from the state. */
+void core_request(const struct core *core, const struct turn *turn, const struct call *call,
+                  struct call_request *out);
+
+/* What a movement runs on, after flags, file and the user's default; model may be empty. */
+void core_backend(const struct workflow *wf, const json_t *config, size_t movement,
+                  struct str *provider, struct str *model);
+/* The same for its judge; provider is empty when nothing can judge. */
+void core_judge_backend(const struct workflow *wf, const json_t *config, size_t movement,
+                        struct str *provider, struct str *model);
+
+#endif

@@ -1,0 +1,296 @@
+#include "core/prompt.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/resource.h"
+#include "core/call.h"
+#include "format/template.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const prompt_template_names[] = {"execute.md",  "judge_structured.md", "judge_tag.md",
+                                             "judge_ai.md", "reask.md",            NULL};
+
+void prompt_deinit(struct prompt *p) {
+  buf_deinit(&p->bytes);
+  free(p->ends);
+  *p = (struct prompt){0};
+}
+
+static struct str template_text(const struct prompt_view *view, const char *name) {
+  char key[64];
+  (void)snprintf(key, sizeof key, "prompts/%.*s/%s", (int)view->workflow->language.n,
+                 view->workflow->language.p, name);
+  const json_t *override = json_object_get(view->overrides, key + strlen("prompts/"));
+  if (json_is_string(override))
+    return (struct str){json_string_value(override), json_string_length(override)};
+  const struct resource *r = resource_find(key);
+  if (r == NULL)
+    BUG("no template %s", key);
+  return (struct str){r->p, r->n};
+}
+
+/* A variable whose value is itself rendered when it is met. */
+struct nested {
+  const char *name;
+  void (*render)(const struct nested *nested, struct prompt *out);
+  const struct prompt_view *view;
+  const struct chain_spec *spec;
+  enum judge_stage stage;
+};
+
+struct sink {
+  struct prompt *out;
+  const struct nested *nested; /* or NULL */
+};
+
+static size_t part_start(const struct prompt *p, size_t i) {
+  return i == 0 ? 0 : p->ends[i - 1];
+}
+
+/* Short pieces join their short neighbour; a text worth a reference stays a part of its own. */
+static void add_piece(struct prompt *out, struct str piece) {
+  if (piece.n == 0)
+    return;
+  size_t last = out->count;
+  bool join = last > 0 && piece.n < LIMIT_REF_TEXT_BYTES &&
+              out->ends[last - 1] - part_start(out, last - 1) < LIMIT_REF_TEXT_BYTES;
+  buf_str(&out->bytes, piece);
+  if (!join) {
+    out->ends = xrealloc(out->ends, (out->count + 1) * sizeof *out->ends);
+    out->count++;
+  }
+  out->ends[out->count - 1] = out->bytes.n;
+}
+
+static void on_piece(void *ctx, struct str piece, const struct template_var *var) {
+  const struct sink *sink = ctx;
+  if (var != NULL && sink->nested != NULL && strcmp(var->name, sink->nested->name) == 0)
+    sink->nested->render(sink->nested, sink->out);
+  else
+    add_piece(sink->out, piece);
+}
+
+static struct str number_text(char *buffer, size_t size, long value) {
+  return (struct str){buffer, (size_t)snprintf(buffer, size, "%ld", value)};
+}
+
+/* ---- the movement's own prompt ------------------------------------------------------------------ */
+
+static struct str effective_instruction(const struct movement *m) {
+  return m->instruction.n > 0 || m->argv != NULL ? m->instruction : STR("{task}");
+}
+
+static void render_instruction(const struct nested *nested, struct prompt *out) {
+  const struct prompt_view *v = nested->view;
+  char iteration[24], maximum[24], own[24];
+  struct str max_text = v->workflow->max_movements == MOVEMENTS_INFINITE
+                            ? STR("infinite")
+                            : number_text(maximum, sizeof maximum, v->workflow->max_movements);
+  struct str own_text = number_text(own, sizeof own, v->movement_iteration);
+  const struct template_var vars[] = {
+      {"task", v->task},
+      {"iteration", number_text(iteration, sizeof iteration, v->iteration)},
+      {"max_movements", max_text},
+      {"max_steps", max_text},
+      {"movement_iteration", own_text},
+      {"step_iteration", own_text},
+      {"previous_response", v->has_previous ? v->previous : STR("")},
+      {NULL, {NULL, 0}},
+  };
+  struct sink sink = {out, NULL};
+  template_render(effective_instruction(v->movement), vars, on_piece, &sink);
+}
+
+static void append_upper(struct buf *b, struct str name) {
+  for (size_t i = 0; i < name.n; i++)
+    buf_putc(b, name.p[i] >= 'a' && name.p[i] <= 'z' ? (char)(name.p[i] - 'a' + 'A') : name.p[i]);
+}
+
+static void append_condition(struct buf *b, const struct rule *rule) {
+  buf_str(b, rule->label);
+  if (rule->appendix.n > 0) {
+    buf_puts(b, "\n   ");
+    struct str rest = str_trim(rule->appendix);
+    while (rest.p != NULL) {
+      buf_str(b, str_next_line(&rest));
+      if (rest.p != NULL)
+        buf_puts(b, "\n   ");
+    }
+  }
+  buf_putc(b, '\n');
+}
+
+/* "1. approved" a line, or "[REVIEW:1] approved". */
+static void append_criteria(struct buf *b, const struct chain_spec *spec, struct str tag_name,
+                            bool tags) {
+  const struct rule *offered[LIMIT_RULE_COUNT];
+  size_t n = chain_offered(spec, offered);
+  for (size_t i = 0; i < n; i++) {
+    if (tags) {
+      buf_putc(b, '[');
+      append_upper(b, tag_name);
+      buf_printf(b, ":%d] ", offered[i]->number);
+    } else {
+      buf_printf(b, "%d. ", offered[i]->number);
+    }
+    append_condition(b, offered[i]);
+  }
+}
+
+static struct chain_spec own_spec(const struct movement *m) {
+  return (struct chain_spec){.rules = m->rules,
+                             .rule_count = m->rule_count,
+                             .movement = m->name,
+                             .stages = m->judge.stages,
+                             .stage_count = m->judge.stage_count};
+}
+
+static bool asks_for_tag(const struct movement *m) {
+  const struct rule *offered[LIMIT_RULE_COUNT];
+  struct chain_spec spec = own_spec(m);
+  bool listed = false;
+  for (size_t i = 0; i < m->judge.stage_count; i++)
+    listed |= m->judge.stages[i] == STAGE_PHASE1_TAG;
+  return listed && chain_offered(&spec, offered) > 1;
+}
+
+void prompt_execute(const struct prompt_view *v, struct prompt *out) {
+  const struct movement *m = v->movement;
+  struct nested nested = {.name = "instruction", .render = render_instruction, .view = v};
+  *out = (struct prompt){.bytes = {.max = LIMIT_PROMPT_BYTES}};
+  if (m->argv != NULL) {
+    render_instruction(&nested, out);
+    return;
+  }
+  struct str instruction = effective_instruction(m);
+  char iteration[24], maximum[24], own[24];
+  struct buf tags = {0};
+  if (asks_for_tag(m)) {
+    struct chain_spec spec = own_spec(m);
+    append_criteria(&tags, &spec, m->name, true);
+  }
+  bool show_task = v->task.n > 0 && !template_uses(instruction, "task");
+  bool show_previous = m->pass_previous_response && v->has_previous && v->previous.n > 0 &&
+                       !template_uses(instruction, "previous_response");
+  bool bounded = v->workflow->max_movements != MOVEMENTS_INFINITE;
+  const struct template_var vars[] = {
+      {"persona", m->persona},
+      {"policy", m->policy},
+      {"knowledge", m->knowledge},
+      {"workflow", v->workflow->name},
+      {"movement", m->name},
+      {"description", m->description},
+      {"iteration", number_text(iteration, sizeof iteration, v->iteration)},
+      {"max_movements", bounded ? number_text(maximum, sizeof maximum, v->workflow->max_movements)
+                                : STR("")},
+      {"movement_iteration", number_text(own, sizeof own, v->movement_iteration)},
+      {"edit", m->edit ? STR("yes") : STR("")},
+      {"task", show_task ? v->task : STR("")},
+      {"previous_response", show_previous ? v->previous : STR("")},
+      {"instruction", instruction},
+      {"tags", buf_view(&tags)},
+      {NULL, {NULL, 0}},
+  };
+  struct sink sink = {out, &nested};
+  template_render(template_text(v, "execute.md"), vars, on_piece, &sink);
+  buf_deinit(&tags);
+}
+
+/* ---- judge prompts ------------------------------------------------------------------------------- */
+
+static const char *judge_template(enum judge_stage stage) {
+  return stage == STAGE_STRUCTURED_OUTPUT ? "judge_structured.md"
+         : stage == STAGE_PHASE3_TAG      ? "judge_tag.md"
+                                          : "judge_ai.md";
+}
+
+static void render_question(const struct nested *nested, struct prompt *out) {
+  const struct prompt_view *v = nested->view;
+  struct buf criteria = {0}, tags = {0};
+  char exit_status[24];
+  bool ai = nested->stage == STAGE_AI_JUDGE;
+  append_criteria(&criteria, nested->spec, v->movement->name, false);
+  append_criteria(&tags, nested->spec, ai ? STR("judge") : v->movement->name, true);
+  struct buf readable = {0};
+  struct str answer = v->answer;
+  bool cut = answer.n > LIMIT_JUDGE_TEXT_BYTES;
+  if (cut) { /* the end of a report is where its outcome stands */
+    size_t from = answer.n - LIMIT_JUDGE_TEXT_BYTES;
+    while (from < answer.n && ((unsigned char)answer.p[from] & 0xC0) == 0x80)
+      from++;
+    answer = (struct str){answer.p + from, answer.n - from};
+  }
+  if (!utf8_valid(answer.p, answer.n)) {
+    buf_safe(&readable, answer, true);
+    answer = buf_view(&readable);
+  }
+  const struct template_var vars[] = {
+      {"workflow", v->workflow->name},
+      {"movement", v->movement->name},
+      {"description", v->movement->description},
+      {"criteria", buf_view(&criteria)},
+      {"tags", buf_view(&tags)},
+      {"report", answer},
+      {"cut", cut ? STR("yes") : STR("")},
+      {"exit", v->has_exit ? number_text(exit_status, sizeof exit_status, v->exit) : STR("")},
+      {"fence", str_from(v->nonce)},
+      {NULL, {NULL, 0}},
+  };
+  struct sink sink = {out, NULL};
+  template_render(template_text(v, judge_template(nested->stage)), vars, on_piece, &sink);
+  buf_deinit(&readable);
+  buf_deinit(&criteria);
+  buf_deinit(&tags);
+}
+
+void prompt_judge(const struct prompt_view *v, const struct chain_spec *spec,
+                  enum judge_stage stage, struct prompt *out) {
+  struct nested nested = {.view = v, .spec = spec, .stage = stage};
+  *out = (struct prompt){.bytes = {.max = LIMIT_PROMPT_BYTES}};
+  render_question(&nested, out);
+}
+
+void prompt_reask(const struct prompt_view *v, const struct chain_spec *spec,
+                  enum judge_stage stage, const json_t *schema, struct str bad_output,
+                  const json_t *errors, struct prompt *out) {
+  struct nested nested = {
+      .name = "question", .render = render_question, .view = v, .spec = spec, .stage = stage};
+  struct buf list = {0};
+  char *schema_text = json_dumps(schema, JSON_COMPACT);
+  size_t i;
+  json_t *error;
+  json_array_foreach(errors, i, error) {
+    buf_printf(&list, "- %s\n", json_string_value(error));
+  }
+  *out = (struct prompt){.bytes = {.max = LIMIT_PROMPT_BYTES}};
+  const struct template_var vars[] = {
+      {"schema", str_from(schema_text)}, {"question", STR("nested")},
+      {"bad_output", bad_output},        {"errors", buf_view(&list)},
+      {"fence", str_from(v->nonce)},     {NULL, {NULL, 0}},
+  };
+  struct sink sink = {out, &nested};
+  template_render(template_text(v, "reask.md"), vars, on_piece, &sink);
+  buf_deinit(&list);
+  free(schema_text);
+}
+
+/* ---- parts for the log ---------------------------------------------------------------------------- */
+
+json_t *prompt_parts(const struct prompt *p, const struct texts *texts) {
+  json_t *parts = json_array();
+  for (size_t i = 0; i < p->count; i++) {
+    struct str part = {p->bytes.p + part_start(p, i), p->ends[i] - part_start(p, i)};
+    char place[TEXTS_PLACE_BYTES];
+    if (texts_find(texts, part, place))
+      json_array_append_new(parts, json_pack("{ss}", "ref", place));
+    else if (utf8_valid(part.p, part.n))
+      json_array_append_new(parts, json_stringn(part.p, part.n));
+    else /* only a text that came in can be so, and those are found above */
+      json_array_append_new(parts, text_render(part));
+  }
+  return parts;
+}

@@ -1,0 +1,55 @@
+/* prompt.h - what a provider is sent, rendered from templates to parts.
+ *
+ * Templates are files: prompts/<language>/<name>.md, compiled in; `overrides` (an object
+ * "<language>/<name>.md" -> text, from the user's folder) wins. A prompt keeps the borders of its
+ * parts, so that the log can refer to texts that it holds already. Pure. */
+#ifndef SEGUE_CORE_PROMPT_H
+#define SEGUE_CORE_PROMPT_H
+
+#include "base/buf.h"
+#include "core/texts.h"
+#include "core/workflow.h"
+#include "judge/chain.h"
+
+#include <jansson.h>
+
+struct prompt {
+  struct buf bytes;
+  size_t *ends; /* end offset of each part */
+  size_t count;
+};
+void prompt_deinit(struct prompt *p);
+
+/* Everything a prompt can show; all borrowed. */
+struct prompt_view {
+  const struct workflow *workflow;
+  const struct movement *movement;
+  const json_t *overrides; /* or NULL */
+  struct str task, previous;
+  bool has_previous;
+  long iteration, movement_iteration;
+  struct str answer; /* judge prompts: the agent's text */
+  bool has_exit;
+  int exit;
+  const char *nonce; /* judge prompts: the random fence around it */
+};
+
+/* The movement's own prompt. A command movement's is its instruction alone (its stdin). */
+void prompt_execute(const struct prompt_view *view, struct prompt *out);
+
+/* The question of a judge stage (structured_output, phase3_tag, ai_judge). */
+void prompt_judge(const struct prompt_view *view, const struct chain_spec *spec,
+                  enum judge_stage stage, struct prompt *out);
+
+/* A correction: schema, question, bad output, errors last. */
+void prompt_reask(const struct prompt_view *view, const struct chain_spec *spec,
+                  enum judge_stage stage, const json_t *schema, struct str bad_output,
+                  const json_t *errors, struct prompt *out);
+
+/* The parts as a log has them: strings, and {"ref": place} for texts that are there already. */
+json_t *prompt_parts(const struct prompt *p, const struct texts *texts);
+
+/* Names of the templates ("execute.md", ...), NULL-ended: what a user can override. */
+extern const char *const prompt_template_names[];
+
+#endif

@@ -1,0 +1,140 @@
+#include "core/state.h"
+
+#include "base/log.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+static const char *const outcomes[END_COUNT] = {
+    [END_NONE] = "none",
+    [END_COMPLETE] = "complete",
+    [END_ABORT] = "abort",
+    [END_RULE_NO_MATCH] = "rule_no_match",
+    [END_MAX_MOVEMENTS] = "max_movements",
+    [END_CANCELLED] = "cancelled",
+    [END_FAILED] = "failed",
+};
+
+const char *session_outcome_name(enum session_outcome outcome) {
+  assert(outcome < END_COUNT);
+  return outcomes[outcome];
+}
+
+bool session_outcome_from_name(struct str name, enum session_outcome *out) {
+  for (int i = 1; i < END_COUNT; i++)
+    if (str_eq_c(name, outcomes[i])) {
+      *out = (enum session_outcome)i;
+      return true;
+    }
+  return false;
+}
+
+void core_init(struct core *core) {
+  *core = (struct core){.structured = json_object(), .token_counts = json_object(), .schemas = json_object()};
+}
+
+static void call_free(struct call *call) {
+  free(call->provider);
+  free(call->model);
+  json_decref(call->options);
+  json_decref(call->token);
+  json_decref(call->schema);
+  json_decref(call->structured);
+  buf_deinit(&call->prompt);
+  buf_deinit(&call->text);
+  free(call);
+}
+
+static void turn_free(struct turn *turn) {
+  while (turn->calls) {
+    struct call *next = turn->calls->next;
+    call_free(turn->calls);
+    turn->calls = next;
+  }
+  json_decref(turn->stages);
+  json_decref(turn->structured);
+  buf_deinit(&turn->text);
+  free(turn->reason);
+  free(turn);
+}
+
+void core_drop_turn(struct core *core, struct turn *turn) {
+  struct turn **at = &core->turns;
+  while (*at != turn) {
+    assert(*at != NULL);
+    at = &(*at)->next;
+  }
+  *at = turn->next;
+  turn_free(turn);
+}
+
+void core_drop_calls(struct turn *turn) {
+  struct call **at = &turn->calls;
+  while (*at) {
+    struct call *call = *at;
+    if (call->purpose == PURPOSE_EXECUTE) {
+      at = &call->next;
+      continue;
+    }
+    *at = call->next;
+    call_free(call);
+  }
+}
+
+void core_deinit(struct core *core) {
+  while (core->turns)
+    core_drop_turn(core, core->turns);
+  workflow_unref(core->workflow);
+  json_decref(core->config);
+  json_decref(core->structured);
+  json_decref(core->token_counts);
+  json_decref(core->schemas);
+  buf_deinit(&core->task);
+  buf_deinit(&core->last_text);
+  free(core->movement_counts);
+  texts_deinit(&core->texts);
+  *core = (struct core){0};
+}
+
+struct turn *core_turn(const struct core *core, long id) {
+  struct turn *turn = core->turns;
+  while (turn && turn->id != id)
+    turn = turn->next;
+  return turn;
+}
+
+struct call *turn_call(const struct turn *turn, long id) {
+  struct call *call = turn->calls;
+  while (call && call->id != id)
+    call = call->next;
+  return call;
+}
+
+struct call *turn_execute_call(const struct turn *turn) {
+  struct call *found = NULL;
+  for (struct call *call = turn->calls; call; call = call->next)
+    if (call->purpose == PURPOSE_EXECUTE)
+      found = call;
+  return found;
+}
+
+struct call *core_call(const struct core *core, long id, struct turn **turn) {
+  for (struct turn *t = core->turns; t; t = t->next) {
+    struct call *call = turn_call(t, id);
+    if (call != NULL) {
+      *turn = t;
+      return call;
+    }
+  }
+  return NULL;
+}
+
+size_t core_bytes(const struct core *core) {
+  size_t n = sizeof *core + core->task.cap + core->last_text.cap + core->texts.cap * 32u;
+  for (const struct turn *t = core->turns; t; t = t->next) {
+    n += sizeof *t + t->text.cap;
+    for (const struct call *c = t->calls; c; c = c->next)
+      n += sizeof *c + c->prompt.cap + c->text.cap;
+  }
+  return n;
+}

@@ -1,0 +1,119 @@
+/* state.h - what is known of a session: the fold of its records, and nothing else.
+ *
+ * Only core_apply changes it. The set of open turns is a list, each with its own calls: nothing
+ * here knows of a "current" turn. All texts and values are owned by the state. */
+#ifndef SEGUE_CORE_STATE_H
+#define SEGUE_CORE_STATE_H
+
+#include "base/err.h"
+#include "base/limits.h"
+#include "core/call.h"
+#include "core/texts.h"
+#include "core/workflow.h"
+#include "judge/stage.h"
+
+#include <jansson.h>
+#include <stdint.h>
+
+enum call_state { /* RUNNING -> WAITING -> RUNNING ...; RUNNING -> DONE | FAILED */
+  CALL_RUNNING,   /* its call_start is recorded, its call_end is not */
+  CALL_WAITING,   /* failed in passing: the next attempt starts at wait_until_ms */
+  CALL_DONE,      /* answered */
+  CALL_FAILED     /* failed for good */
+};
+
+struct call {
+  struct call *next; /* of the same turn, oldest first */
+  long id;
+  int attempt, failures;
+  enum call_state state;
+  enum call_purpose purpose;
+  enum judge_stage stage; /* STAGE_COUNT for execute */
+  enum error_class class; /* of the last failure */
+  int64_t wait_until_ms;  /* wall clock */
+  int64_t duration_ms;    /* of all attempts */
+  char *provider, *model; /* model may be NULL */
+  json_t *options, *token, *schema; /* each may be NULL */
+  uint64_t timeout_ms;
+  struct buf prompt;    /* kept live until the call is done; empty after recovery */
+  uint64_t prompt_seq;  /* record that holds its prompt */
+  struct buf text;      /* the answer; the error's text when failed */
+  json_t *structured;
+};
+
+enum session_status { SESSION_NEW, SESSION_RUNNING, SESSION_STOPPED, SESSION_ENDED };
+
+enum session_outcome { /* of session_end */
+  END_NONE,
+  END_COMPLETE,
+  END_ABORT,
+  END_RULE_NO_MATCH,
+  END_MAX_MOVEMENTS,
+  END_CANCELLED,
+  END_FAILED,
+  END_COUNT
+};
+const char *session_outcome_name(enum session_outcome outcome);
+bool session_outcome_from_name(struct str name, enum session_outcome *out);
+
+enum turn_phase { TURN_EXECUTING, TURN_JUDGING, TURN_JUDGED };
+
+struct turn {
+  struct turn *next;
+  long id;
+  size_t movement;
+  long iteration, movement_iteration;
+  enum turn_phase phase;
+  struct call *calls;
+  json_t *stages; /* array: bodies of the stage records */
+  struct buf text; /* the agent's answer */
+  bool has_exit;
+  int exit;
+  json_t *structured;
+  int rule; /* number, once judged; 0 before, and when none was found */
+  enum session_outcome failure; /* judged without a rule: how the session ends */
+  char *reason;                 /* and why */
+};
+
+struct core {
+  char session[40];
+  struct workflow *workflow; /* a reference */
+  json_t *config;            /* resolved configuration of session_start */
+  struct buf task;
+  uint64_t seq; /* of the last record applied */
+  enum session_status status;
+  enum session_outcome outcome;
+  char stop_reason[64];
+  char stop_message[LIMIT_ERROR_TEXT_BYTES];
+  enum error_class stop_class;
+  struct turn *turns; /* open, oldest first */
+  long turn_count, call_count;
+  long *movement_counts;
+  bool has_next;  /* a movement (or end) waits to be entered */
+  int next;       /* index, NEXT_COMPLETE, NEXT_ABORT */
+  struct buf last_text; /* answer of the last turn that ended: {previous_response} */
+  bool has_last_text;
+  json_t *structured;   /* movement -> value */
+  json_t *token_counts; /* provider -> token -> times used */
+  long method_counts[STAGE_COUNT];
+  json_t *schemas; /* place of a call_start's schema -> the schema: each is logged once */
+  struct texts texts;
+};
+
+void core_init(struct core *core);
+void core_deinit(struct core *core);
+
+struct turn *core_turn(const struct core *core, long id);
+struct call *turn_call(const struct turn *turn, long id);
+struct call *turn_execute_call(const struct turn *turn); /* the last execute call or NULL */
+/* Finds an open call by id in any open turn. */
+struct call *core_call(const struct core *core, long id, struct turn **turn);
+
+/* For core_apply only: a turn that ended; the judge calls of a turn whose judging starts anew. */
+void core_drop_turn(struct core *core, struct turn *turn);
+void core_drop_calls(struct turn *turn);
+
+/* Bytes held, for the memory figure of the benchmarks: an estimate that counts what grows. */
+size_t core_bytes(const struct core *core);
+
+#endif

@@ -1,0 +1,94 @@
+#include "core/texts.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/sha256.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct texts_entry {
+  uint64_t key[2];
+  uint64_t seq; /* 0: the slot is free */
+  uint32_t field, index;
+};
+
+static const char *const field_format[] = {
+    [TEXT_TASK] = "/task",
+    [TEXT_ANSWER] = "/text",
+    [TEXT_PART] = "/prompt/",
+    [TEXT_PERSONA] = "/persona",
+    [TEXT_POLICY] = "/policy",
+    [TEXT_KNOWLEDGE] = "/knowledge",
+    [TEXT_INSTRUCTION] = "/instruction",
+};
+
+static void key_of(struct str text, uint64_t key[2]) {
+  unsigned char raw[32];
+  sha256_raw(text.p, text.n, NULL, 0, raw);
+  memcpy(key, raw, 16);
+}
+
+static struct texts_entry *slot(struct texts_entry *slots, uint32_t cap, const uint64_t key[2]) {
+  uint32_t i = (uint32_t)key[0] & (cap - 1);
+  while (slots[i].seq != 0 && (slots[i].key[0] != key[0] || slots[i].key[1] != key[1]))
+    i = (i + 1) & (cap - 1);
+  return &slots[i];
+}
+
+void texts_add(struct texts *t, struct str text, uint64_t seq, enum text_field field,
+               uint32_t index) {
+  uint64_t key[2];
+  if (text.n < LIMIT_REF_TEXT_BYTES)
+    return;
+  if (t->count * 4 >= t->cap * 3) {
+    uint32_t cap = t->cap ? t->cap * 2 : 16;
+    struct texts_entry *slots = xcalloc(cap, sizeof *slots);
+    for (uint32_t i = 0; i < t->cap; i++)
+      if (t->slots[i].seq != 0)
+        *slot(slots, cap, t->slots[i].key) = t->slots[i];
+    free(t->slots);
+    t->slots = slots;
+    t->cap = cap;
+  }
+  key_of(text, key);
+  struct texts_entry *e = slot(t->slots, t->cap, key);
+  if (e->seq != 0)
+    return;
+  *e = (struct texts_entry){{key[0], key[1]}, seq, (uint32_t)field, index};
+  t->count++;
+}
+
+bool texts_find(const struct texts *t, struct str text, char place[TEXTS_PLACE_BYTES]) {
+  uint64_t key[2];
+  if (text.n < LIMIT_REF_TEXT_BYTES || t->cap == 0)
+    return false;
+  key_of(text, key);
+  const struct texts_entry *e = slot(t->slots, t->cap, key);
+  if (e->seq == 0)
+    return false;
+  const char *name = field_format[e->field];
+  unsigned long long seq = e->seq;
+  switch ((enum text_field)e->field) {
+  case TEXT_TASK:
+  case TEXT_ANSWER:
+    (void)snprintf(place, TEXTS_PLACE_BYTES, "%llu#%s", seq, name);
+    break;
+  case TEXT_PART:
+    (void)snprintf(place, TEXTS_PLACE_BYTES, "%llu#%s%u", seq, name, e->index);
+    break;
+  case TEXT_PERSONA:
+  case TEXT_POLICY:
+  case TEXT_KNOWLEDGE:
+  case TEXT_INSTRUCTION:
+    (void)snprintf(place, TEXTS_PLACE_BYTES, "%llu#/workflow/movements/%u%s", seq, e->index, name);
+    break;
+  }
+  return true;
+}
+
+void texts_deinit(struct texts *t) {
+  free(t->slots);
+  *t = (struct texts){0};
+}

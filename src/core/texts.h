@@ -1,0 +1,37 @@
+/* texts.h - where each text of a session was first logged, so that a text is stored once.
+ *
+ * A place is the sequence number of a record and a JSON Pointer in it, written "12#/text". Texts
+ * are known by the first 16 bytes of their SHA-256; texts under LIMIT_REF_TEXT_BYTES are not kept
+ * (a reference would be as long). Filled by core_apply, live and in recovery alike. */
+#ifndef SEGUE_CORE_TEXTS_H
+#define SEGUE_CORE_TEXTS_H
+
+#include "base/str.h"
+
+#include <stdint.h>
+
+enum text_field { /* which member of the record */
+  TEXT_TASK,        /* /task of session_start */
+  TEXT_ANSWER,      /* /text of call_end */
+  TEXT_PART,        /* /prompt/<index> of call_start */
+  TEXT_PERSONA,     /* /workflow/movements/<index>/persona of session_start, and so on */
+  TEXT_POLICY,
+  TEXT_KNOWLEDGE,
+  TEXT_INSTRUCTION,
+};
+
+struct texts_entry;
+struct texts {
+  struct texts_entry *slots; /* open addressing, a power of two */
+  uint32_t count, cap;
+};
+
+enum { TEXTS_PLACE_BYTES = 80 };
+
+void texts_add(struct texts *t, struct str text, uint64_t seq, enum text_field field,
+               uint32_t index); /* the first place wins */
+/* False when the text is new (or too short). */
+bool texts_find(const struct texts *t, struct str text, char place[TEXTS_PLACE_BYTES]);
+void texts_deinit(struct texts *t);
+
+#endif

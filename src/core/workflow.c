@@ -1,0 +1,360 @@
+#include "core/workflow.h"
+
+#include "base/buf.h"
+#include "base/limits.h"
+#include "base/log.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The document comes from our own loader or from a log that anybody may have edited: every value
+ * is checked, and an error names its place as a path, like movements[2].rules[0].next. */
+
+enum { MAX_MOVEMENTS = 1000000000, PATH_BYTES = 64 };
+
+struct build {
+  struct workflow *wf;
+  json_t *by_name; /* movement name -> index */
+  struct err *err;
+};
+
+static bool fail(struct build *b, const char *path, const char *key, const char *what) {
+  return err_set(b->err, ERR_INVALID, "%s%s%s: %s", path, *path && *key ? "." : "", key, what);
+}
+
+/* A text or, when the key is not there, the empty view. Borrowed from the document. */
+static bool get_text(struct build *b, const json_t *object, const char *path, const char *key,
+                     struct str *out) {
+  const json_t *v = json_object_get(object, key);
+  *out = STR("");
+  if (v == NULL)
+    return true;
+  if (!json_is_string(v))
+    return fail(b, path, key, "must be a text");
+  *out = (struct str){json_string_value(v), json_string_length(v)};
+  return true;
+}
+
+static bool is_name(struct str s) {
+  for (size_t i = 0; i < s.n; i++)
+    if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7F)
+      return false;
+  return s.n > 0 && s.n <= LIMIT_NAME_BYTES;
+}
+
+static bool get_name(struct build *b, const json_t *object, const char *path, const char *key,
+                     struct str *out) {
+  if (!get_text(b, object, path, key, out))
+    return false;
+  return is_name(*out) ||
+         fail(b, path, key, "must be a name of 1 to 128 bytes without control characters");
+}
+
+static bool get_bool(struct build *b, const json_t *object, const char *path, const char *key,
+                     bool otherwise, bool *out) {
+  const json_t *v = json_object_get(object, key);
+  *out = v ? json_is_true(v) : otherwise;
+  return v == NULL || json_is_boolean(v) || fail(b, path, key, "must be true or false");
+}
+
+static bool get_options(struct build *b, const json_t *object, const char *path,
+                        const json_t **out) {
+  const json_t *v = json_object_get(object, "options");
+  if (v == NULL)
+    return true;
+  if (!json_is_object(v))
+    return fail(b, path, "options", "must be an object");
+  *out = v;
+  return true;
+}
+
+static bool get_count(struct build *b, const json_t *object, const char *path, const char *key,
+                      json_int_t min, json_int_t max, json_int_t *out) {
+  const json_t *v = json_object_get(object, key);
+  if (v == NULL)
+    return true;
+  *out = json_integer_value(v);
+  return (json_is_integer(v) && *out >= min && *out <= max) ||
+         fail(b, path, key, "must be a whole number within its limits");
+}
+
+static bool get_stages(struct build *b, const json_t *list, const char *path,
+                       struct judge_config *out) {
+  size_t i;
+  const json_t *v;
+  if (!json_is_array(list) || json_array_size(list) == 0)
+    return fail(b, path, "stages", "must be a list with at least one stage");
+  out->stage_count = 0;
+  json_array_foreach(list, i, v) {
+    enum judge_stage stage;
+    if (!json_is_string(v) || !judge_stage_from_name(str_from(json_string_value(v)), &stage) ||
+        !judge_stage_is_listable(stage))
+      return fail(b, path, "stages", "only structured_output, phase3_tag, phase1_tag, ai_judge");
+    for (size_t k = 0; k < out->stage_count; k++)
+      if (out->stages[k] == stage)
+        return fail(b, path, "stages", "names a stage twice");
+    out->stages[out->stage_count++] = stage;
+  }
+  return true;
+}
+
+/* Puts the keys of one judge: on top of what `out` holds. */
+static bool apply_judge(struct build *b, const json_t *holder, const char *holder_path,
+                        struct judge_config *out) {
+  const json_t *judge = json_object_get(holder, "judge"), *stages;
+  char path[PATH_BYTES];
+  struct str text;
+  json_int_t timeout_ms = out->timeout_ms, max_reasks = out->max_reasks;
+  if (judge == NULL)
+    return true;
+  (void)snprintf(path, sizeof path, "%s%sjudge", holder_path, *holder_path ? "." : "");
+  if (!json_is_object(judge))
+    return fail(b, path, "", "must be an object");
+  if ((stages = json_object_get(judge, "stages")) != NULL && !get_stages(b, stages, path, out))
+    return false;
+  if (!get_text(b, judge, path, "provider", &text))
+    return false;
+  if (text.n > 0 && !str_eq(text, out->provider)) {
+    out->provider = text;
+    out->model = STR(""); /* a model belongs to the provider it was named with */
+  }
+  if (!get_text(b, judge, path, "model", &text))
+    return false;
+  if (text.n > 0)
+    out->model = text;
+  if (!get_options(b, judge, path, &out->options) ||
+      !get_count(b, judge, path, "timeout_ms", 1, LIMIT_CALL_WALL_MS, &timeout_ms) ||
+      !get_count(b, judge, path, "max_reasks", 0, LIMIT_REASK_COUNT, &max_reasks))
+    return false;
+  out->timeout_ms = (long)timeout_ms;
+  out->max_reasks = (int)max_reasks;
+  return true;
+}
+
+static bool build_argv(struct build *b, const json_t *object, const char *path,
+                       struct movement *m) {
+  const json_t *list = json_object_get(object, "command"), *v;
+  size_t i, n = json_array_size(list);
+  if (list == NULL)
+    return true;
+  if (!json_is_array(list) || n == 0 || n > LIMIT_ARGV_COUNT)
+    return fail(b, path, "command", "must be a list of 1 to 256 texts: the program, its arguments");
+  const char **argv = arena_array(&b->wf->arena, n + 1, sizeof *argv);
+  json_array_foreach(list, i, v) {
+    argv[i] = json_string_value(v);
+    if (argv[i] == NULL || strlen(argv[i]) != json_string_length(v) || (i == 0 && !*argv[i]))
+      return fail(b, path, "command", "must be texts without NUL, the first not empty");
+  }
+  m->argv = argv;
+  return true;
+}
+
+static bool find_next(struct build *b, struct str name, const char *path, int *out) {
+  if (str_eq_c(name, "COMPLETE")) {
+    *out = NEXT_COMPLETE;
+    return true;
+  }
+  if (str_eq_c(name, "ABORT")) {
+    *out = NEXT_ABORT;
+    return true;
+  }
+  const json_t *index = json_object_getn(b->by_name, name.p, name.n);
+  *out = (int)json_integer_value(index);
+  return index || fail(b, path, "next", "names no movement, COMPLETE or ABORT");
+}
+
+static bool build_rule(struct build *b, const json_t *object, const char *path, struct rule *rule,
+                       int *next) {
+  struct str condition;
+  struct err why;
+  if (!json_is_object(object))
+    return fail(b, path, "", "must be an object");
+  if (!get_text(b, object, path, "condition", &condition))
+    return false;
+  if (!rule_parse(&b->wf->arena, condition, rule, NULL, &why))
+    return fail(b, path, "condition", why.text);
+  return get_text(b, object, path, "next", &rule->next) &&
+         get_text(b, object, path, "appendix", &rule->appendix) &&
+         get_bool(b, object, path, "interactive_only", false, &rule->interactive_only) &&
+         find_next(b, rule->next, path, next);
+}
+
+static bool build_rules(struct build *b, const json_t *object, const char *path,
+                        struct movement *m) {
+  const json_t *list = json_object_get(object, "rules"), *v;
+  size_t i, n = json_array_size(list);
+  if (!json_is_array(list) || n == 0 || n > LIMIT_RULE_COUNT)
+    return fail(b, path, "rules", "must be a list of 1 to 100 rules");
+  m->rules = arena_array(&b->wf->arena, n, sizeof *m->rules);
+  m->rule_next = arena_array(&b->wf->arena, n, sizeof *m->rule_next);
+  json_array_foreach(list, i, v) {
+    char rule_path[PATH_BYTES + 32];
+    (void)snprintf(rule_path, sizeof rule_path, "%s.rules[%zu]", path, i);
+    if (!build_rule(b, v, rule_path, &m->rules[i], &m->rule_next[i]))
+      return false;
+    m->rules[i].number = (int)i + 1;
+    m->rule_count++;
+  }
+  return true;
+}
+
+static bool build_movement(struct build *b, const json_t *object, const json_t *workflow_options,
+                           const struct judge_config *judge, size_t index) {
+  struct movement *m = &b->wf->movements[index];
+  char path[PATH_BYTES];
+  (void)snprintf(path, sizeof path, "movements[%zu]", index);
+  m->judge = *judge;
+  if (!build_argv(b, object, path, m))
+    return false;
+  m->options = m->argv ? NULL : workflow_options;
+  return get_text(b, object, path, "description", &m->description) &&
+         get_text(b, object, path, "provider", &m->provider) &&
+         get_text(b, object, path, "model", &m->model) &&
+         get_options(b, object, path, &m->options) &&
+         get_text(b, object, path, "persona", &m->persona) &&
+         get_text(b, object, path, "policy", &m->policy) &&
+         get_text(b, object, path, "knowledge", &m->knowledge) &&
+         get_text(b, object, path, "instruction", &m->instruction) &&
+         get_bool(b, object, path, "edit", false, &m->edit) &&
+         get_bool(b, object, path, "pass_previous_response", true, &m->pass_previous_response) &&
+         apply_judge(b, object, path, &m->judge) && build_rules(b, object, path, m);
+}
+
+/* Tags fold ASCII case, so two names that differ only by it would share their tags. */
+static void fold(struct str name, char out[LIMIT_NAME_BYTES]) {
+  for (size_t i = 0; i < name.n; i++)
+    out[i] = (char)(name.p[i] >= 'a' && name.p[i] <= 'z' ? name.p[i] - 'a' + 'A' : name.p[i]);
+}
+
+static bool build_names(struct build *b, const json_t *list) {
+  json_auto_t *folded = json_object();
+  size_t i;
+  const json_t *v;
+  json_array_foreach(list, i, v) {
+    struct movement *m = &b->wf->movements[i];
+    char path[PATH_BYTES], upper[LIMIT_NAME_BYTES];
+    (void)snprintf(path, sizeof path, "movements[%zu]", i);
+    if (!json_is_object(v))
+      return fail(b, path, "", "must be an object");
+    if (!get_name(b, v, path, "name", &m->name))
+      return false;
+    fold(m->name, upper);
+    struct str key = {upper, m->name.n};
+    if (str_eq_c(key, "COMPLETE") || str_eq_c(key, "ABORT"))
+      return fail(b, path, "name", "COMPLETE and ABORT are ends, not movements");
+    if (json_object_getn(folded, key.p, key.n) != NULL)
+      return fail(b, path, "name", "two movements have this name");
+    if (json_object_setn_new(folded, key.p, key.n, json_true()) != 0 ||
+        json_object_setn_new(b->by_name, m->name.p, m->name.n, json_integer((json_int_t)i)) != 0)
+      return fail(b, path, "name", "is not UTF-8");
+  }
+  return true;
+}
+
+static bool build_limits(struct build *b, const json_t *doc) {
+  struct workflow *wf = b->wf;
+  const json_t *max = json_object_get(doc, "max_movements");
+  json_int_t n = LIMIT_DEFAULT_MOVEMENTS;
+  struct str initial;
+  if (json_is_string(max) && strcmp(json_string_value(max), "infinite") == 0)
+    n = MOVEMENTS_INFINITE;
+  else if (!get_count(b, doc, "", "max_movements", 1, MAX_MOVEMENTS, &n))
+    return false;
+  wf->max_movements = (long)n;
+  if (!get_text(b, doc, "", "initial_movement", &initial))
+    return false;
+  if (initial.n > 0) {
+    const json_t *index = json_object_getn(b->by_name, initial.p, initial.n);
+    if (index == NULL)
+      return fail(b, "", "initial_movement", "names no movement");
+    wf->initial = (size_t)json_integer_value(index);
+  }
+  return true;
+}
+
+static bool build_all(struct build *b, const json_t *doc) {
+  struct workflow *wf = b->wf;
+  struct judge_config judge = {
+      .stages = {STAGE_STRUCTURED_OUTPUT, STAGE_PHASE3_TAG, STAGE_PHASE1_TAG, STAGE_AI_JUDGE},
+      .stage_count = 4,
+      .provider = STR(""),
+      .model = STR(""),
+      .timeout_ms = LIMIT_JUDGE_WALL_MS};
+  const json_t *options = NULL, *list = json_object_get(doc, "movements"), *v;
+  size_t i, n = json_array_size(list);
+  if (!json_is_object(doc))
+    return fail(b, "", "", "the workflow must be an object");
+  if (!get_name(b, doc, "", "name", &wf->name) ||
+      !get_text(b, doc, "", "description", &wf->description) ||
+      !get_text(b, doc, "", "language", &wf->language) ||
+      !get_text(b, doc, "", "provider", &wf->provider) ||
+      !get_text(b, doc, "", "model", &wf->model) || !get_options(b, doc, "", &options) ||
+      !apply_judge(b, doc, "", &judge))
+    return false;
+  if (wf->language.n == 0)
+    wf->language = STR("en");
+  if (!str_eq_c(wf->language, "en") && !str_eq_c(wf->language, "ja"))
+    return fail(b, "", "language", "must be en or ja");
+  if (!json_is_array(list) || n == 0 || n > LIMIT_MOVEMENT_COUNT)
+    return fail(b, "", "movements", "must be a list of 1 to 1000 movements");
+  wf->movements = arena_array(&wf->arena, n, sizeof *wf->movements);
+  wf->movement_count = n;
+  if (!build_names(b, list) || !build_limits(b, doc))
+    return false;
+  json_array_foreach(list, i, v) {
+    if (!build_movement(b, v, options, &judge, i))
+      return false;
+  }
+  return true;
+}
+
+static bool hash(struct build *b, const json_t *doc) {
+  char *text = json_dumps(doc, JSON_COMPACT | JSON_SORT_KEYS);
+  if (text == NULL)
+    return fail(b, "", "", "the workflow cannot be written as JSON");
+  sha256_hex(text, strlen(text), "", 0, b->wf->sha256);
+  free(text);
+  return true;
+}
+
+struct workflow *workflow_build(json_t *doc, struct err *err) {
+  struct build b = {
+      .wf = xcalloc(1, sizeof(struct workflow)), .by_name = json_object(), .err = err};
+  if (b.by_name == NULL)
+    BUG("out of memory");
+  b.wf->references = 1;
+  b.wf->doc = json_incref(doc);
+  bool ok = build_all(&b, doc) && hash(&b, doc);
+  json_decref(b.by_name);
+  if (ok)
+    return b.wf;
+  workflow_unref(b.wf);
+  return NULL;
+}
+
+struct workflow *workflow_ref(struct workflow *wf) {
+  assert(wf->references > 0);
+  wf->references++;
+  return wf;
+}
+
+void workflow_unref(struct workflow *wf) {
+  if (wf == NULL)
+    return;
+  assert(wf->references > 0);
+  if (--wf->references > 0)
+    return;
+  arena_deinit(&wf->arena);
+  json_decref(wf->doc);
+  free(wf);
+}
+
+long workflow_find(const struct workflow *wf, struct str name) {
+  for (size_t i = 0; i < wf->movement_count; i++)
+    if (str_eq(wf->movements[i].name, name))
+      return (long)i;
+  return -1;
+}

@@ -1,0 +1,72 @@
+/* workflow.h - the immutable workflow: what a session executes.
+ *
+ * Built from the resolved document: a JSON object with the keys of a workflow file, aliases
+ * replaced, facets resolved to their texts (lists joined with a rule). The same document stands in
+ * a session's first record, so a session goes on after the file changed. The workflow room makes
+ * the document from files (and reports errors with places); workflow_build only has to be safe on
+ * any document. One arena holds all; shared by sessions through a count of references (one thread).
+ *
+ *   {"name", "description", "language", "initial_movement", "max_movements": n | "infinite",
+ *    "provider", "model", "options", "judge",
+ *    "movements": [{"name", "description", "provider", "model", "options", "command": [..],
+ *      "persona", "policy", "knowledge", "instruction", "edit", "pass_previous_response", "judge",
+ *      "rules": [{"condition", "next", "appendix", "interactive_only"}]}]}
+ *   judge: {"stages": [..], "provider", "model", "options", "timeout_ms", "max_reasks"} */
+#ifndef SEGUE_CORE_WORKFLOW_H
+#define SEGUE_CORE_WORKFLOW_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/sha256.h"
+#include "judge/rule.h"
+#include "judge/stage.h"
+
+#include <jansson.h>
+
+enum { NEXT_COMPLETE = -1, NEXT_ABORT = -2 }; /* else an index into movements */
+enum { MOVEMENTS_INFINITE = -1 };
+
+struct judge_config {
+  enum judge_stage stages[STAGE_COUNT];
+  size_t stage_count;
+  struct str provider, model; /* empty: the movement's */
+  const json_t *options;      /* NULL: none; borrowed from the document */
+  long timeout_ms;            /* of one judge call */
+  int max_reasks;
+};
+
+struct movement {
+  struct str name, description;
+  struct str provider, model; /* empty: the workflow's, then the user's default */
+  const json_t *options;      /* own, else the workflow's; may be NULL */
+  const char *const *argv;    /* NULL-ended; NULL unless a command movement */
+  struct str persona, policy, knowledge, instruction;
+  bool edit;                   /* may change files; default false */
+  bool pass_previous_response; /* default true */
+  struct judge_config judge;   /* the workflow's with the movement's keys on top */
+  struct rule *rules;
+  int *rule_next; /* per rule: index, NEXT_COMPLETE or NEXT_ABORT */
+  size_t rule_count;
+};
+
+struct workflow {
+  struct str name, description, language; /* language: "en" or "ja" */
+  struct movement *movements;
+  size_t movement_count, initial;
+  long max_movements; /* MOVEMENTS_INFINITE or > 0 */
+  struct str provider, model;
+  json_t *doc;          /* the resolved document, owned */
+  char sha256[SHA256_HEX]; /* of its compact dump with sorted keys */
+  struct arena arena;
+  unsigned references;
+};
+
+/* Takes a reference to doc. NULL with err set when the document cannot be a workflow. */
+struct workflow *workflow_build(json_t *doc, struct err *err);
+struct workflow *workflow_ref(struct workflow *wf);
+void workflow_unref(struct workflow *wf); /* NULL is fine */
+
+/* Index of a movement by name, -1 when there is none. */
+long workflow_find(const struct workflow *wf, struct str name);
+
+#endif

@@ -1,0 +1,96 @@
+#include "format/template.h"
+
+#include <string.h>
+
+enum { TEMPLATE_DEPTH = 16 };
+
+enum mark { MARK_NONE, MARK_VALUE, MARK_IF, MARK_UNLESS, MARK_END };
+
+/* The mark at p, which is '{': its kind, its length in bytes and its variable. */
+static enum mark read_mark(const char *p, size_t n, const struct template_var *vars, size_t *length,
+                           const struct template_var **var) {
+  enum mark mark = MARK_VALUE;
+  size_t at = 1;
+  if (n > 1 && (p[1] == '?' || p[1] == '!' || p[1] == '/')) {
+    mark = p[1] == '?' ? MARK_IF : p[1] == '!' ? MARK_UNLESS : MARK_END;
+    at = 2;
+  }
+  const char *close = n > at ? memchr(p + at, '}', n - at < 64 ? n - at : 64) : NULL;
+  if (close == NULL)
+    return MARK_NONE;
+  struct str name = {p + at, (size_t)(close - p) - at};
+  for (; vars->name; vars++)
+    if (str_eq_c(name, vars->name)) {
+      *length = (size_t)(close - p) + 1;
+      *var = vars;
+      return mark;
+    }
+  return MARK_NONE;
+}
+
+/* Does a {/name} for this section follow? */
+static bool closes(const char *p, size_t n, const struct template_var *vars,
+                   const struct template_var *var) {
+  int depth = 1;
+  for (size_t i = 0; i < n; i++) {
+    size_t length;
+    const struct template_var *other;
+    if (p[i] != '{')
+      continue;
+    enum mark mark = read_mark(p + i, n - i, vars, &length, &other);
+    if ((mark == MARK_IF || mark == MARK_UNLESS) && other == var)
+      depth++;
+    else if (mark == MARK_END && other == var && --depth == 0)
+      return true;
+  }
+  return false;
+}
+
+void template_render(struct str text, const struct template_var *vars, template_piece_fn fn,
+                     void *ctx) {
+  const struct template_var *open[TEMPLATE_DEPTH];
+  bool shown[TEMPLATE_DEPTH];
+  size_t depth = 0, hidden = 0, start = 0, i = 0;
+  while (i < text.n) {
+    size_t length = 0;
+    const struct template_var *var = NULL;
+    enum mark mark = text.p[i] == '{' ? read_mark(text.p + i, text.n - i, vars, &length, &var)
+                                      : MARK_NONE;
+    bool section = mark == MARK_IF || mark == MARK_UNLESS;
+    if (section && (depth == TEMPLATE_DEPTH ||
+                    !closes(text.p + i + length, text.n - i - length, vars, var)))
+      mark = MARK_NONE;
+    if (mark == MARK_END && (depth == 0 || open[depth - 1] != var))
+      mark = MARK_NONE;
+    if (mark == MARK_NONE) {
+      i++;
+      continue;
+    }
+    if (hidden == 0 && i > start)
+      fn(ctx, (struct str){text.p + start, i - start}, NULL);
+    if (mark == MARK_VALUE) {
+      if (hidden == 0 && var->value.n > 0)
+        fn(ctx, var->value, var);
+    } else if (mark == MARK_END) {
+      depth--;
+      hidden -= !shown[depth];
+    } else {
+      shown[depth] = (mark == MARK_IF) == (var->value.n > 0);
+      open[depth] = var;
+      hidden += !shown[depth];
+      depth++;
+    }
+    i += length;
+    start = i;
+  }
+  if (hidden == 0 && i > start)
+    fn(ctx, (struct str){text.p + start, i - start}, NULL);
+}
+
+bool template_uses(struct str text, const char *name) {
+  size_t n = strlen(name);
+  for (size_t i = 0; i + n + 2 <= text.n; i++)
+    if (text.p[i] == '{' && text.p[i + n + 1] == '}' && memcmp(text.p + i + 1, name, n) == 0)
+      return true;
+  return false;
+}

@@ -1,0 +1,29 @@
+/* template.h - text with {names} and {?name}...{/name} sections, rendered to pieces.
+ *
+ * Only the names in `vars` are variables; every other brace stays as it is. A section is kept when
+ * its variable is not empty ({!name} when it is empty). What a variable holds is put out as it is
+ * and never read as a template. Sections nest; a section that is not closed, or closed without
+ * being open, is text. */
+#ifndef SEGUE_FORMAT_TEMPLATE_H
+#define SEGUE_FORMAT_TEMPLATE_H
+
+#include "base/str.h"
+
+#include <stdbool.h>
+
+struct template_var {
+  const char *name;
+  struct str value;
+};
+
+/* Called for each piece in order: a slice of the template (var NULL) or a variable's value. */
+typedef void (*template_piece_fn)(void *ctx, struct str piece, const struct template_var *var);
+
+/* vars ends with a NULL name. */
+void template_render(struct str text, const struct template_var *vars, template_piece_fn fn,
+                     void *ctx);
+
+/* True when {name} stands in the text as a variable. */
+bool template_uses(struct str text, const char *name);
+
+#endif

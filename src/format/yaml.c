@@ -1,0 +1,448 @@
+#include "format/yaml.h"
+
+#include "base/buf.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "format/yaml_scalar.h"
+
+#include <assert.h>
+#include <string.h>
+#include <yaml.h>
+
+enum { EXPANDED_BYTES = LIMIT_SCENARIO_BYTES }; /* of all texts, aliases expanded */
+
+struct composer {
+  yaml_parser_t parser;
+  struct arena *arena;
+  const char *file;
+  struct str text;
+  struct err_list *errors;
+  json_t *anchors; /* name -> index into anchored */
+  const struct yaml_node **anchored;
+  size_t anchored_count, anchored_cap;
+  size_t nodes, bytes; /* so far, aliases expanded */
+};
+
+static void report(struct composer *c, int line, int column, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);
+
+static void report(struct composer *c, int line, int column, const char *fmt, ...) {
+  struct err err = {0};
+  char text[sizeof err.text];
+  va_list ap;
+  va_start(ap, fmt);
+  (void)vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  (void)err_set_at(&err, ERR_FILE, c->file, line, column, "%s", text);
+  err_list_add(c->errors, &err);
+}
+
+static int line_of(yaml_mark_t mark) {
+  return (int)mark.line + 1;
+}
+
+static int column_of(yaml_mark_t mark) {
+  return (int)mark.column + 1;
+}
+
+/* --- what is wrong with a text that libyaml refuses --- */
+
+static int count_characters(const char *p, size_t n) {
+  int count = 0;
+  for (size_t i = 0; i < n; i++)
+    count += ((unsigned char)p[i] & 0xC0) != 0x80;
+  return count;
+}
+
+static void report_at_byte(struct composer *c, size_t offset, const char *what) {
+  int line = 1;
+  size_t start = 0;
+  for (size_t i = 0; i < offset; i++)
+    if (c->text.p[i] == '\n') {
+      line++;
+      start = i + 1;
+    }
+  report(c, line, count_characters(c->text.p + start, offset - start) + 1, "%s", what);
+}
+
+/* Column of a tab in the white space that line `number` begins with, 0 when there is none. */
+static int leading_tab(const struct composer *c, int number) {
+  struct str rest = c->text, line;
+  do
+    line = str_next_line(&rest);
+  while (--number > 0 && rest.p != NULL);
+  for (size_t i = 0; i < line.n && (line.p[i] == ' ' || line.p[i] == '\t'); i++)
+    if (line.p[i] == '\t')
+      return (int)i + 1;
+  return 0;
+}
+
+static int line_count(struct str text) {
+  int count = 0;
+  while (text.n > 0 &&
+         text.p != NULL) { /* what follows the last newline counts if it is not empty */
+    (void)str_next_line(&text);
+    count++;
+  }
+  return count;
+}
+
+static bool report_control_character(struct composer *c) {
+  for (size_t i = 0; i < c->text.n;) {
+    uint32_t cp = 0;
+    size_t n = utf8_decode(c->text.p + i, c->text.n - i, &cp);
+    bool control = (cp < 0x20 && cp != '\t' && cp != '\n' && cp != '\r') || cp == 0x7F ||
+                   (cp > 0x7F && cp < 0xA0 && cp != 0x85) || cp == 0xFEFF || cp == 0xFFFE ||
+                   cp == 0xFFFF;
+    if (control) {
+      char what[96];
+      (void)snprintf(what, sizeof what,
+                     "the control character U+%04X may not stand here: remove it", cp);
+      report_at_byte(c, i, what);
+      return true;
+    }
+    i += n;
+  }
+  return false;
+}
+
+static void report_parser_error(struct composer *c) {
+  const yaml_parser_t *p = &c->parser;
+  int line = line_of(p->problem_mark), tab;
+  if (p->error == YAML_MEMORY_ERROR)
+    BUG("out of memory");
+  if (p->error == YAML_READER_ERROR && report_control_character(c))
+    return;
+  if ((tab = leading_tab(c, line)) > 0) {
+    report(c, line, tab, "a tab stands in the indentation: YAML wants spaces only");
+    return;
+  }
+  if (p->context != NULL && line > line_count(c->text)) /* the end: say what stays open instead */
+    report(c, line_of(p->context_mark), column_of(p->context_mark),
+           "%s, %s that begins here: close it", p->problem, p->context);
+  else if (p->context != NULL && p->context_mark.line != p->problem_mark.line)
+    report(c, line, column_of(p->problem_mark),
+           "%s, %s that begins in line %d: check indentation, colons, quotes and brackets",
+           p->problem, p->context, line_of(p->context_mark));
+  else
+    report(c, line, column_of(p->problem_mark),
+           "%s%s%s: check indentation, colons, quotes and brackets", p->problem,
+           p->context ? ", " : "", p->context ? p->context : "");
+}
+
+/* --- composing --- */
+
+static bool next_event(struct composer *c, yaml_event_t *event) {
+  if (yaml_parser_parse(&c->parser, event))
+    return true;
+  report_parser_error(c);
+  return false;
+}
+
+static struct yaml_node *node_new(struct composer *c, enum yaml_kind kind, yaml_mark_t start) {
+  struct yaml_node *node = arena_alloc(c->arena, sizeof *node);
+  node->kind = kind;
+  node->line = line_of(start);
+  node->column = column_of(start);
+  node->text = STR("");
+  node->text_shift = -1;
+  node->all_nodes = node->height = 1;
+  return node;
+}
+
+static bool within_limits(struct composer *c, const yaml_event_t *event, size_t nodes,
+                          size_t bytes) {
+  int line = line_of(event->start_mark), column = column_of(event->start_mark);
+  c->nodes += nodes;
+  c->bytes += bytes;
+  if (c->nodes > LIMIT_YAML_NODE_COUNT)
+    report(c, line, column, "the file has more than %u values, aliases expanded: make it smaller",
+           LIMIT_YAML_NODE_COUNT);
+  else if (c->bytes > EXPANDED_BYTES)
+    report(c, line, column,
+           "the texts, aliases expanded, are more than %d bytes: use fewer aliases",
+           EXPANDED_BYTES);
+  else
+    return true;
+  return false;
+}
+
+static void remember_anchor(struct composer *c, const yaml_char_t *name,
+                            const struct yaml_node *node) {
+  if (name == NULL)
+    return;
+  if (c->anchored_count == c->anchored_cap) {
+    size_t cap = c->anchored_cap ? c->anchored_cap * 2 : 16;
+    const struct yaml_node **wider = arena_array(c->arena, cap, sizeof(const struct yaml_node *));
+    if (c->anchored_count > 0)
+      memcpy(wider, c->anchored, c->anchored_count * sizeof(const struct yaml_node *));
+    c->anchored = wider;
+    c->anchored_cap = cap;
+  }
+  c->anchored[c->anchored_count] = node;
+  if (json_object_set_new(c->anchors, (const char *)name,
+                          json_integer((json_int_t)c->anchored_count)) != 0)
+    BUG("out of memory");
+  c->anchored_count++;
+}
+
+static const struct yaml_node *compose_alias(struct composer *c, const yaml_event_t *event,
+                                             size_t depth) {
+  const char *name = (const char *)event->data.alias.anchor;
+  int line = line_of(event->start_mark), column = column_of(event->start_mark);
+  const json_t *index = json_object_get(c->anchors, name);
+  if (index == NULL) {
+    report(c, line, column,
+           "*%.80s refers to no anchor that stands complete before it: write &%.80s there", name,
+           name);
+    return NULL;
+  }
+  const struct yaml_node *node = c->anchored[json_integer_value(index)];
+  if (depth + node->height - 1 > LIMIT_YAML_DEPTH) {
+    report(c, line, column, "the value is nested more than %u deep: make it flatter",
+           LIMIT_YAML_DEPTH);
+    return NULL;
+  }
+  return within_limits(c, event, node->all_nodes, node->all_bytes) ? node : NULL;
+}
+
+static const struct yaml_node *compose_scalar(struct composer *c, const yaml_event_t *event) {
+  struct yaml_node *node = node_new(c, YAML_TEXT, event->start_mark);
+  struct str text = {(const char *)event->data.scalar.value, event->data.scalar.length};
+  const char *tag = (const char *)event->data.scalar.tag;
+  bool plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+  if (!within_limits(c, event, 1, text.n))
+    return NULL;
+  node->text = arena_str(c->arena, text);
+  node->all_bytes = text.n;
+  if (event->start_mark.line == event->end_mark.line) {
+    /* the text as it stands, without escapes, when it is as long as its place */
+    size_t width = event->end_mark.column - event->start_mark.column;
+    size_t quotes = plain ? 0 : 2;
+    if (width == (size_t)count_characters(text.p, text.n) + quotes)
+      node->text_shift = plain ? 0 : 1;
+  }
+  if (memchr(text.p, '\0', text.n) != NULL) {
+    report(c, node->line, node->column, "the text holds a NUL character: remove it");
+  } else if (tag != NULL) {
+    if (strcmp(tag, YAML_STR_TAG) != 0 && strcmp(tag, "!") != 0)
+      report(c, node->line, node->column, "the tag %.80s is not used here: remove it", tag);
+  } else if (plain) {
+    const char *wrong = yaml_scalar_resolve(node);
+    if (wrong)
+      report(c, node->line, node->column, "%s", wrong);
+  }
+  return node;
+}
+
+static const struct yaml_node *compose(struct composer *c, yaml_event_t *event, size_t depth);
+
+/* Growing array in the arena: doubles, the old one stays behind. */
+static void *grown(struct composer *c, void *items, size_t count, size_t each) {
+  if (count != 0 && (count < 4 || (count & (count - 1)) != 0))
+    return items;
+  void *wider = arena_array(c->arena, count < 4 ? 4 : count * 2, each);
+  if (count > 0)
+    memcpy(wider, items, count * each);
+  return wider;
+}
+
+static void adopt(struct yaml_node *parent, const struct yaml_node *child) {
+  parent->all_nodes += child->all_nodes;
+  parent->all_bytes += child->all_bytes;
+  if (child->height >= parent->height)
+    parent->height = child->height + 1;
+}
+
+static bool compose_list(struct composer *c, struct yaml_node *list, size_t depth) {
+  for (;;) {
+    yaml_event_t event;
+    if (!next_event(c, &event))
+      return false;
+    if (event.type == YAML_SEQUENCE_END_EVENT) {
+      yaml_event_delete(&event);
+      return true;
+    }
+    const struct yaml_node *item = compose(c, &event, depth + 1);
+    if (item == NULL)
+      return false;
+    list->items = grown(c, list->items, list->count, sizeof *list->items);
+    list->items[list->count++] = item;
+    adopt(list, item);
+  }
+}
+
+/* Whether the pair may enter the map; reports why not. */
+static bool check_key(struct composer *c, const struct yaml_node *key, json_t *seen) {
+  if (key->kind == YAML_LIST || key->kind == YAML_MAP) {
+    report(c, key->line, key->column,
+           "a key must be a text, not %s: quote it if it begins with { or [",
+           yaml_kind_name(key->kind));
+    return false;
+  }
+  if (key->text.n == 0) {
+    report(c, key->line, key->column, "a key is empty: write a name before the colon");
+    return false;
+  }
+  if (str_eq_c(key->text, "<<") && key->kind == YAML_TEXT && key->text_shift == 0) {
+    report(c, key->line, key->column,
+           "<< (merge) is not supported: write the keys out, or use an "
+           "alias for a whole value");
+    return false;
+  }
+  if (memchr(key->text.p, '\0', key->text.n) != NULL)
+    return false; /* reported with the scalar */
+  const json_t *first = json_object_get(seen, key->text.p);
+  if (first != NULL) {
+    report(c, key->line, key->column, "the key %.80s stands twice (first in line %d): keep one",
+           key->text.p, (int)json_integer_value(first));
+    return false;
+  }
+  if (json_object_set_new(seen, key->text.p, json_integer(key->line)) != 0)
+    BUG("out of memory");
+  return true;
+}
+
+static bool compose_map(struct composer *c, struct yaml_node *map, size_t depth) {
+  json_auto_t *seen = json_object();
+  for (;;) {
+    yaml_event_t event;
+    if (!next_event(c, &event))
+      return false;
+    if (event.type == YAML_MAPPING_END_EVENT) {
+      yaml_event_delete(&event);
+      return true;
+    }
+    struct yaml_pair pair = {compose(c, &event, depth + 1), NULL};
+    if (pair.key == NULL || !next_event(c, &event) ||
+        (pair.value = compose(c, &event, depth + 1)) == NULL)
+      return false;
+    adopt(map, pair.key);
+    adopt(map, pair.value);
+    if (!check_key(c, pair.key, seen))
+      continue;
+    map->pairs = grown(c, map->pairs, map->count, sizeof *map->pairs);
+    map->pairs[map->count++] = pair;
+  }
+}
+
+static const struct yaml_node *compose_collection(struct composer *c, yaml_event_t *event,
+                                                  size_t depth) {
+  bool is_list = event->type == YAML_SEQUENCE_START_EVENT;
+  const yaml_char_t *tag = is_list ? event->data.sequence_start.tag : event->data.mapping_start.tag;
+  const yaml_char_t *anchor =
+      is_list ? event->data.sequence_start.anchor : event->data.mapping_start.anchor;
+  struct yaml_node *node = node_new(c, is_list ? YAML_LIST : YAML_MAP, event->start_mark);
+  if (depth > LIMIT_YAML_DEPTH) {
+    report(c, node->line, node->column, "the value is nested more than %u deep: make it flatter",
+           LIMIT_YAML_DEPTH);
+    return NULL;
+  }
+  if (tag != NULL && strcmp((const char *)tag, is_list ? YAML_SEQ_TAG : YAML_MAP_TAG) != 0)
+    report(c, node->line, node->column, "the tag %.80s is not used here: remove it", tag);
+  if (!within_limits(c, event, 1, 0) ||
+      !(is_list ? compose_list(c, node, depth) : compose_map(c, node, depth)))
+    return NULL;
+  remember_anchor(c, anchor, node);
+  return node;
+}
+
+/* The node that `event` begins; deletes the event. */
+static const struct yaml_node *compose(struct composer *c, yaml_event_t *event, size_t depth) {
+  const struct yaml_node *node = NULL;
+  if (event->type == YAML_ALIAS_EVENT) {
+    node = compose_alias(c, event, depth);
+  } else if (event->type == YAML_SCALAR_EVENT) {
+    if ((node = compose_scalar(c, event)) != NULL)
+      remember_anchor(c, event->data.scalar.anchor, node);
+  } else {
+    assert(event->type == YAML_SEQUENCE_START_EVENT || event->type == YAML_MAPPING_START_EVENT);
+    node = compose_collection(c, event, depth);
+  }
+  yaml_event_delete(event);
+  return node;
+}
+
+/* The events around the one document. */
+static const struct yaml_node *compose_document(struct composer *c) {
+  const struct yaml_node *root = NULL;
+  for (;;) {
+    yaml_event_t event;
+    if (!next_event(c, &event))
+      return NULL;
+    if (event.type == YAML_STREAM_END_EVENT) {
+      yaml_event_delete(&event);
+      if (root == NULL)
+        report(c, 1, 1, "the file is empty");
+      return root;
+    }
+    if (event.type == YAML_DOCUMENT_START_EVENT && root != NULL) {
+      report(c, line_of(event.start_mark), column_of(event.start_mark),
+             "a second document begins here: put it into a file of its own");
+      yaml_event_delete(&event);
+      return root;
+    }
+    if (event.type == YAML_STREAM_START_EVENT || event.type == YAML_DOCUMENT_START_EVENT ||
+        event.type == YAML_DOCUMENT_END_EVENT)
+      yaml_event_delete(&event);
+    else if ((root = compose(c, &event, 1)) == NULL)
+      return NULL;
+  }
+}
+
+static bool check_bytes(struct composer *c, size_t max_bytes) {
+  const char *nul;
+  if (c->text.n > max_bytes) {
+    report(c, 1, 1, "the file is larger than %zu bytes: that cannot be meant", max_bytes);
+    return false;
+  }
+  if (str_trim(c->text).n == 0) {
+    report(c, 1, 1, "the file is empty");
+    return false;
+  }
+  if ((nul = memchr(c->text.p, '\0', c->text.n)) != NULL) {
+    report_at_byte(c, (size_t)(nul - c->text.p),
+                   "a NUL byte stands here, so this is not a text file: save it as UTF-8 text");
+    return false;
+  }
+  for (size_t i = 0; i < c->text.n;) {
+    size_t n = utf8_decode(c->text.p + i, c->text.n - i, NULL);
+    if (n == 0) {
+      report_at_byte(c, i, "the bytes here are not UTF-8: save the file as UTF-8");
+      return false;
+    }
+    i += n;
+  }
+  return true;
+}
+
+const struct yaml_node *yaml_parse(struct arena *arena, const char *file, struct str text,
+                                   size_t max_bytes, struct err_list *errors) {
+  if (str_starts(text, "\xEF\xBB\xBF"))
+    text = (struct str){text.p + 3, text.n - 3};
+  struct err_list mine = {0};
+  struct composer c = {.arena = arena, .file = file, .text = text, .errors = &mine};
+  const struct yaml_node *root = NULL;
+  if (check_bytes(&c, max_bytes)) {
+    if ((c.anchors = json_object()) == NULL || !yaml_parser_initialize(&c.parser))
+      BUG("out of memory");
+    yaml_parser_set_encoding(&c.parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&c.parser, (const unsigned char *)text.p, text.n);
+    root = compose_document(&c);
+    yaml_parser_delete(&c.parser);
+    json_decref(c.anchors);
+  }
+  struct str body = str_trim(text);
+  if (root == NULL && mine.count > 0 && body.n > 0 && (body.p[0] == '{' || body.p[0] == '[')) {
+    const struct yaml_node *json = yaml_json_tree(arena, text, max_bytes);
+    if (json) {
+      err_list_deinit(&mine);
+      return json;
+    }
+  }
+  for (size_t i = 0; i < mine.count; i++)
+    err_list_add(errors, &mine.items[i]);
+  errors->dropped += mine.dropped;
+  err_list_deinit(&mine);
+  return root;
+}

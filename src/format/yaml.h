@@ -1,0 +1,77 @@
+/* yaml.h - YAML text to a tree of nodes that know where they stand.
+ *
+ *   struct arena arena = {0};
+ *   const struct yaml_node *root = yaml_parse(&arena, "review.yaml", text, LIMIT, &errors);
+ *   if (root == NULL || errors.count > 0) ...
+ *
+ * One document, UTF-8, YAML's core schema: only plain (unquoted) scalars have a type other than
+ * text, and only null, ~, true, false, integers and decimals do: no, yes, on and off are texts.
+ * A key that stands twice, a << merge key, a tag other than !!str and a number that JSON cannot
+ * hold are errors. Anchors and aliases work; what they expand to is bounded in nodes, depth and
+ * bytes. JSON is accepted as the subset of YAML that it is; JSON that libyaml cannot read
+ * (surrogate pairs as \u escapes) is read by jansson, and all its nodes stand at 1:1 then.
+ *
+ * Lines and columns are 1-based; a column counts characters. An aliased node stands where its
+ * anchor is. Nodes live in the arena and are shared where aliases share them. */
+#ifndef SEGUE_FORMAT_YAML_H
+#define SEGUE_FORMAT_YAML_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+
+#include <jansson.h>
+
+enum yaml_kind {
+  YAML_NULL,
+  YAML_BOOL,
+  YAML_INTEGER,
+  YAML_REAL,
+  YAML_TEXT,
+  YAML_LIST,
+  YAML_MAP,
+};
+
+struct yaml_pair;
+
+struct yaml_node {
+  enum yaml_kind kind;
+  int line, column;
+  int text_shift;  /* column of the text's first byte minus column; -1: no such simple place */
+  struct str text; /* of a scalar, whatever its kind; NUL-terminated, holds no NUL */
+  bool boolean;
+  long long integer;
+  double real;
+  size_t count; /* of items or pairs */
+  const struct yaml_node **items;
+  struct yaml_pair *pairs; /* in file order; keys are scalars, told apart by their text */
+  size_t all_nodes, all_bytes, height; /* of the whole subtree, aliases expanded */
+};
+
+struct yaml_pair {
+  const struct yaml_node *key, *value;
+};
+
+/* NULL when no tree can be made; a tree can come with errors too (all that were found). `file`
+ * only names the text in messages. Every error has its place. */
+const struct yaml_node *yaml_parse(struct arena *arena, const char *file, struct str text,
+                                   size_t max_bytes, struct err_list *errors);
+
+/* The value of a key, NULL when `map` is no map or has no such key. */
+const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key);
+
+/* A word for messages: a text, a number, a list, ... */
+const char *yaml_kind_name(enum yaml_kind kind);
+
+/* Where the byte at `offset` of a scalar's text stands; its start when escapes or several lines
+ * make that unclear. */
+void yaml_place(const struct yaml_node *node, size_t offset, int *line, int *column);
+
+/* A new reference, never NULL: the tree was checked by yaml_parse. */
+json_t *yaml_to_json(const struct yaml_node *node);
+
+/* Both in one for files whose reader works on JSON (scenarios, configuration): a new reference, or
+ * NULL with the first error. */
+json_t *yaml_load(const char *file, struct str text, size_t max_bytes, struct err *err);
+
+#endif

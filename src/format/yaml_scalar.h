@@ -1,0 +1,14 @@
+/* yaml_scalar.h - parts of the YAML reader that know nothing of libyaml: the core schema's types of
+ * plain scalars, and trees made from JSON. */
+#ifndef SEGUE_FORMAT_YAML_SCALAR_H
+#define SEGUE_FORMAT_YAML_SCALAR_H
+
+#include "format/yaml.h"
+
+/* Sets kind and value of a plain scalar from its text. NULL, or what is wrong with it (static). */
+const char *yaml_scalar_resolve(struct yaml_node *node);
+
+/* The tree of a JSON text that jansson accepts, within yaml.h's limits; else NULL. */
+const struct yaml_node *yaml_json_tree(struct arena *arena, struct str text, size_t max_bytes);
+
+#endif

@@ -1,0 +1,132 @@
+#include "host/config.h"
+
+#include "base/file.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "core/prompt.h"
+#include "format/yaml.h"
+#include "host/paths.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const keys[] = {"provider", "model", "options", "env", NULL};
+
+/* An error of config.yaml, at its node. */
+static bool wrong(struct err *err, const char *path, const struct yaml_node *at, const char *what) {
+  return err_set_at(err, ERR_FILE, path, at->line, at->column, "%s", what);
+}
+
+static bool read_env(struct config *config, const char *path, const struct yaml_node *node,
+                     struct err *err) {
+  if (node->kind != YAML_LIST)
+    return wrong(err, path, node, "env must be a list of names of variables");
+  config->env = xcalloc(node->count + 1, sizeof *config->env);
+  for (size_t i = 0; i < node->count; i++) {
+    const struct yaml_node *item = node->items[i];
+    if (item->kind != YAML_TEXT || item->text.n == 0 || memchr(item->text.p, '=', item->text.n))
+      return wrong(err, path, item, "env holds names only: the values come from the environment");
+    config->env[i] = xstrndup(item->text.p, item->text.n);
+  }
+  return true;
+}
+
+static bool read_pair(struct config *config, const char *path, const struct yaml_pair *pair,
+                      struct err *err) {
+  struct str key = pair->key->text;
+  const struct yaml_node *value = pair->value;
+  char text[160];
+  if (str_eq_c(key, "env"))
+    return read_env(config, path, value, err);
+  if (str_eq_c(key, "options")) {
+    if (value->kind != YAML_MAP)
+      return wrong(err, path, value, "options must be a map, such as {temperature: 0}");
+    config->options = yaml_to_json(value);
+    return true;
+  }
+  if (str_eq_c(key, "provider") || str_eq_c(key, "model")) {
+    if (value->kind == YAML_LIST || value->kind == YAML_MAP || value->text.n == 0)
+      return wrong(err, path, value, "it must be one word");
+    *(str_eq_c(key, "model") ? &config->model : &config->provider) =
+        xstrndup(value->text.p, value->text.n);
+    return true;
+  }
+  const char *near = str_nearest(key, keys);
+  (void)snprintf(text, sizeof text, "unknown key \"%.40s\": %s%s%s", key.p,
+                 near ? "did you mean \"" : "use provider, model, options or env", near ? near : "",
+                 near ? "\"?" : "");
+  return wrong(err, path, pair->key, text);
+}
+
+static bool read_config(struct config *config, const char *path, struct str text, struct err *err) {
+  struct arena arena = {0};
+  struct err_list errors = {0};
+  const struct yaml_node *root = yaml_parse(&arena, path, text, LIMIT_CONFIG_BYTES, &errors);
+  bool ok = errors.count == 0 && root != NULL;
+  if (!ok && errors.count > 0)
+    *err = errors.items[0];
+  if (ok && root->kind != YAML_MAP)
+    ok = wrong(err, path, root, "it must be a map: write provider: NAME");
+  for (size_t i = 0; ok && i < root->count; i++)
+    ok = read_pair(config, path, &root->pairs[i], err);
+  err_list_deinit(&errors);
+  arena_deinit(&arena);
+  return ok;
+}
+
+static bool read_templates(struct config *config, const char *dir, struct err *err) {
+  static const char *const languages[] = {"en", "ja"};
+  for (size_t l = 0; l < ARRAY_LEN(languages); l++)
+    for (size_t i = 0; prompt_template_names[i]; i++) {
+      char path[PATHS_BYTES + 128], key[64];
+      struct buf text = {0};
+      (void)snprintf(key, sizeof key, "%s/%s", languages[l], prompt_template_names[i]);
+      (void)snprintf(path, sizeof path, "%s/prompts/%s", dir, key);
+      if (!file_read(path, LIMIT_INLINE_TEXT_BYTES, &text, err)) {
+        buf_deinit(&text);
+        if (err->code == ERR_NOT_FOUND)
+          continue;
+        return false;
+      }
+      if (!utf8_valid(text.p, text.n)) {
+        buf_deinit(&text);
+        return err_set(err, ERR_FILE, "%s is not UTF-8 text", path);
+      }
+      if (config->templates == NULL)
+        config->templates = json_object();
+      json_object_set_new(config->templates, key, json_stringn(text.p, text.n));
+      buf_deinit(&text);
+    }
+  return true;
+}
+
+bool config_load(struct config *config, struct err *err) {
+  char dir[PATHS_BYTES], path[PATHS_BYTES + 16];
+  struct buf text = {0};
+  *config = (struct config){0};
+  if (!paths_config(dir, err))
+    return err->code == ERR_NOT_FOUND; /* no home: no configuration */
+  (void)snprintf(path, sizeof path, "%s/config.yaml", dir);
+  bool ok = file_read(path, LIMIT_CONFIG_BYTES, &text, err);
+  if (ok && str_trim(buf_view(&text)).n > 0)
+    ok = read_config(config, path, buf_view(&text), err);
+  else if (!ok && err->code == ERR_NOT_FOUND)
+    ok = true;
+  buf_deinit(&text);
+  ok = ok && read_templates(config, dir, err);
+  if (!ok)
+    config_deinit(config);
+  return ok;
+}
+
+void config_deinit(struct config *config) {
+  free(config->provider);
+  free(config->model);
+  json_decref(config->options);
+  for (size_t i = 0; config->env && config->env[i]; i++)
+    free((char *)config->env[i]);
+  free(config->env);
+  json_decref(config->templates);
+  *config = (struct config){0};
+}

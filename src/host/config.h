@@ -1,0 +1,27 @@
+/* config.h - the user's own configuration: $XDG_CONFIG_HOME/segue/config.yaml.
+ *
+ *   provider: claude        default backend of movements that name none
+ *   model: ...              its model
+ *   options: {temperature: 0.2}
+ *   env: [NAME, ...]        variables that providers' processes get beside the standard ones
+ *
+ * Only the user's file may say these: a project's .segue/ holds facets, nothing else. Missing file:
+ * an empty configuration. prompts/<language>/<name>.md beside it replace built-in templates. */
+#ifndef SEGUE_HOST_CONFIG_H
+#define SEGUE_HOST_CONFIG_H
+
+#include "base/err.h"
+
+#include <jansson.h>
+
+struct config {
+  char *provider, *model;   /* NULL: not set */
+  json_t *options;          /* or NULL */
+  const char **env;         /* NULL-ended, or NULL */
+  json_t *templates;        /* "<language>/<name>.md" -> text, or NULL */
+};
+
+bool config_load(struct config *config, struct err *err) MUST_CHECK;
+void config_deinit(struct config *config);
+
+#endif

@@ -1,0 +1,656 @@
+#include "host/host.h"
+
+#include "base/log.h"
+#include "core/apply.h"
+#include "store/recall.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+/* A decision's records and the effects that wait for them. */
+struct batch {
+  json_t **records;
+  size_t record_count;
+  struct effect *effects;
+  size_t effect_count;
+};
+
+struct open_call { /* a call that was started */
+  struct open_call *next;
+  struct session *session;
+  long call;
+  struct provider_run *run;
+  const struct provider_ops *ops;
+  struct call_request request;
+  uv_work_t blob_work;
+  uv_timer_t late;
+  struct call_result result; /* while its blobs are written */
+  struct err blob_err;
+  bool blobs_failed;
+};
+
+struct wait { /* a timer for a call's next attempt */
+  struct wait *next;
+  struct session *session;
+  long call;
+  uv_timer_t timer;
+};
+
+struct session {
+  struct host *host;
+  struct core core;
+  uint64_t recovered_seq; /* of the last record that was read back; 0 in a new session */
+  struct store_log *log;  /* NULL: not kept */
+  struct session_setup setup;
+  struct provider_env env;
+  const struct watcher *watcher;
+  void *watcher_ctx;
+  struct batch filling, flying;
+  bool in_flight;
+  uint64_t full_since; /* uv_now when the disk was first found full; 0: it is not */
+  struct open_call *calls;
+  struct wait *waits;
+  uv_timer_t disk_timer; /* the next try on a full disk */
+  uv_timer_t soon;       /* without a store: says "durable" from the loop */
+  int open_handles;
+  bool stopping, finishing, finished;
+  bool broken;
+  struct err broken_err;
+};
+
+static void flush(struct session *s);
+static void maybe_finish(struct session *s);
+
+/* ---- events ------------------------------------------------------------------------------------------ */
+
+static int64_t wall_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void fill_event(struct event *ev) {
+  ev->time_ms = wall_ms();
+  if (getrandom(ev->entropy, sizeof ev->entropy, 0) != (ssize_t)sizeof ev->entropy)
+    BUG("no random bytes");
+}
+
+static json_t *prepare(void *ctx, const struct call_request *request, const json_t *token_counts,
+                       const unsigned char entropy[16]) {
+  const struct session *s = ctx;
+  const struct provider_ops *ops = provider_find(request->provider);
+  return ops && ops->prepare ? ops->prepare(&s->env, request, token_counts, entropy) : NULL;
+}
+
+static void core_env_of(struct session *s, struct core_env *env) {
+  *env = (struct core_env){.providers = provider_capabilities(),
+                           .schemas = &s->host->schemas,
+                           .prepare = prepare,
+                           .ctx = s};
+}
+
+/* Takes a decision's outcome into the batch that is being filled. */
+static void gather(struct session *s, struct core_out *out) {
+  struct batch *b = &s->filling;
+  if (out->record_count > 0) {
+    b->records = xrealloc(b->records, (b->record_count + out->record_count) * sizeof *b->records);
+    memcpy(b->records + b->record_count, out->records, out->record_count * sizeof *b->records);
+    b->record_count += out->record_count;
+  }
+  if (out->effect_count > 0) {
+    b->effects = xrealloc(b->effects, (b->effect_count + out->effect_count) * sizeof *b->effects);
+    memcpy(b->effects + b->effect_count, out->effects, out->effect_count * sizeof *b->effects);
+    b->effect_count += out->effect_count;
+  }
+  free(out->records);
+  free(out->effects);
+  *out = (struct core_out){0};
+}
+
+static void host_event(struct session *s, struct event *ev) {
+  struct core_env env;
+  struct core_out out;
+  if (s->broken)
+    return;
+  fill_event(ev);
+  core_env_of(s, &env);
+  core_decide(&s->core, ev, &env, &out);
+  gather(s, &out);
+  flush(s);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------- */
+
+static void drop_call(struct open_call *call) {
+  struct open_call **at = &call->session->calls;
+  while (*at != call)
+    at = &(*at)->next;
+  *at = call->next;
+  call_result_deinit(&call->result);
+  free(call);
+}
+
+static void deliver(struct open_call *call) {
+  struct session *s = call->session;
+  struct event ev = {.kind = EVENT_CALL_END, .call = call->call, .result = &call->result};
+  host_event(s, &ev);
+  drop_call(call);
+  maybe_finish(s);
+}
+
+static void put_blob(struct open_call *call, struct text *text) {
+  const struct store *store = call->session->host->store;
+  if (call->blobs_failed || !text_needs_blob(buf_view(&text->bytes)))
+    return;
+  if (!store_blob_put(store, buf_view(&text->bytes), text->blob, &call->blob_err))
+    call->blobs_failed = true;
+}
+
+static void blob_work(uv_work_t *work) {
+  struct open_call *call = work->data;
+  put_blob(call, &call->result.text);
+  put_blob(call, &call->result.error_text);
+}
+
+static void session_break(struct session *s, const struct err *err, bool append_over);
+
+static void blob_after(uv_work_t *work, int status) {
+  struct open_call *call = work->data;
+  struct session *s = call->session;
+  (void)status;
+  if (call->blobs_failed) {
+    struct err err = call->blob_err;
+    drop_call(call);
+    session_break(s, &err, false);
+    return;
+  }
+  deliver(call);
+}
+
+/* What a log cannot hold inline goes to blobs first; without a store it is rendered readable. */
+static void on_done(void *ctx, struct call_result *result) {
+  struct open_call *call = ctx;
+  struct session *s = call->session;
+  call->run = NULL;
+  call->result = *result;
+  *result = (struct call_result){0};
+  bool big = text_needs_blob(buf_view(&call->result.text.bytes)) ||
+             text_needs_blob(buf_view(&call->result.error_text.bytes));
+  if (!big || s->broken) {
+    deliver(call);
+    return;
+  }
+  if (s->host->store == NULL) {
+    struct buf readable = {0};
+    buf_safe(&readable, buf_view(&call->result.text.bytes), true);
+    text_deinit(&call->result.text);
+    call->result.text.bytes = readable;
+    text_deinit(&call->result.error_text);
+    deliver(call);
+    return;
+  }
+  call->blob_work.data = call;
+  if (uv_queue_work(s->host->loop, &call->blob_work, blob_work, blob_after) != 0)
+    BUG("the pool takes no work");
+}
+
+/* ---- prompts of recovered calls, read back from the log ------------------------------------------------ */
+
+static json_t *read_back(void *ctx, uint64_t seq, struct err *err) {
+  return store_read(ctx, seq, err);
+}
+
+/* A call from before the recovery has no prompt in memory. */
+static bool prompt_ready(struct session *s, struct call *call, struct err *err) {
+  if (call->prompt.n > 0 || call->prompt_seq > s->recovered_seq)
+    return true;
+  const struct recall recall = {s->log, read_back, s->host->store->dir};
+  json_t *record = store_read(s->log, call->prompt_seq, err);
+  bool ok = record != NULL &&
+            recall_parts(&recall, json_object_get(record, "prompt"), &call->prompt, err);
+  json_decref(record);
+  return ok;
+}
+
+/* ---- effects ------------------------------------------------------------------------------------------ */
+
+/* A call that could not even be started reports from the loop, as all do. */
+static void on_late_closed(uv_handle_t *handle) {
+  deliver(handle->data);
+}
+
+static void on_late(uv_timer_t *timer) {
+  uv_close((uv_handle_t *)timer, on_late_closed);
+}
+
+static void start_failed(struct open_call *open, const struct call_result *result) {
+  open->result = *result;
+  open->late.data = open;
+  uv_timer_init(open->session->host->loop, &open->late);
+  uv_timer_start(&open->late, on_late, 0, 0);
+}
+
+static void start_call(struct session *s, long id) {
+  struct turn *turn = NULL;
+  struct call *call = core_call(&s->core, id, &turn);
+  struct err err = {0};
+  if (call == NULL || call->state != CALL_RUNNING)
+    return; /* the session stopped meanwhile */
+  struct open_call *open = xcalloc(1, sizeof *open);
+  open->session = s;
+  open->call = id;
+  open->next = s->calls;
+  s->calls = open;
+  bool ready = prompt_ready(s, call, &err);
+  core_request(&s->core, turn, call, &open->request);
+  open->ops = provider_find(open->request.provider);
+  if (!ready || open->ops == NULL) {
+    struct call_result result = {.class = ready ? CLASS_NOT_FOUND : CLASS_PROTOCOL};
+    if (ready)
+      (void)snprintf(result.message, sizeof result.message, "there is no provider \"%.*s\"",
+                     (int)open->request.provider.n, open->request.provider.p);
+    else
+      (void)snprintf(result.message, sizeof result.message, "its prompt cannot be read back: %.400s",
+                     err.text);
+    start_failed(open, &result);
+    return;
+  }
+  open->run = open->ops->start(&s->env, &open->request, on_done, open);
+}
+
+static void cancel_call(struct session *s, long id) {
+  for (struct open_call *c = s->calls; c; c = c->next)
+    if ((id == 0 || c->call == id) && c->run != NULL)
+      c->ops->cancel(c->run);
+}
+
+static void on_wait_closed(uv_handle_t *handle) {
+  struct wait *wait = handle->data;
+  struct session *s = wait->session;
+  struct wait **at = &s->waits;
+  while (*at != wait)
+    at = &(*at)->next;
+  *at = wait->next;
+  free(wait);
+  maybe_finish(s);
+}
+
+static void on_wait(uv_timer_t *timer) {
+  struct wait *wait = timer->data;
+  struct session *s = wait->session;
+  struct event ev = {.kind = EVENT_TIMER, .call = wait->call};
+  uv_close((uv_handle_t *)timer, on_wait_closed);
+  host_event(s, &ev);
+}
+
+static void start_wait(struct session *s, long call, int64_t delay_ms) {
+  struct wait *wait = xcalloc(1, sizeof *wait);
+  wait->session = s;
+  wait->call = call;
+  wait->next = s->waits;
+  s->waits = wait;
+  uv_timer_init(s->host->loop, &wait->timer);
+  wait->timer.data = wait;
+  uv_timer_start(&wait->timer, on_wait, delay_ms > 0 ? (uint64_t)delay_ms : 0, 0);
+}
+
+static void begin_finish(struct session *s) {
+  s->finishing = true;
+  cancel_call(s, 0);
+  for (struct wait *w = s->waits; w; w = w->next)
+    if (!uv_is_closing((uv_handle_t *)&w->timer))
+      uv_close((uv_handle_t *)&w->timer, on_wait_closed);
+}
+
+static void run_effects(struct session *s, const struct batch *b) {
+  for (size_t i = 0; i < b->effect_count; i++) {
+    const struct effect *e = &b->effects[i];
+    switch (e->kind) {
+    case EFFECT_START_CALL:
+      start_call(s, e->call);
+      break;
+    case EFFECT_CANCEL_CALL:
+      cancel_call(s, e->call);
+      break;
+    case EFFECT_TIMER:
+      start_wait(s, e->call, e->delay_ms);
+      break;
+    case EFFECT_FINISHED:
+      begin_finish(s);
+      break;
+    }
+  }
+}
+
+/* ---- appending ----------------------------------------------------------------------------------------- */
+
+static void batch_clear(struct batch *b) {
+  for (size_t i = 0; i < b->record_count; i++)
+    json_decref(b->records[i]);
+  free(b->records);
+  free(b->effects);
+  *b = (struct batch){0};
+}
+
+static void durable(struct session *s, struct str lines) {
+  struct batch done = s->flying;
+  s->flying = (struct batch){0};
+  s->in_flight = false;
+  struct str rest = lines;
+  for (size_t i = 0; i < done.record_count; i++) {
+    struct str line = {"", 0};
+    if (rest.p != NULL && rest.n > 0) {
+      line = str_next_line(&rest);
+      line.n++; /* its newline */
+    }
+    if (s->watcher && s->watcher->record)
+      s->watcher->record(s->watcher_ctx, done.records[i], line);
+  }
+  run_effects(s, &done);
+  batch_clear(&done);
+  flush(s);
+  maybe_finish(s);
+}
+
+/* Nothing more leaves the session; what is in the log is all there is. append_over: no append will
+ * call back. */
+static void session_break(struct session *s, const struct err *err, bool append_over) {
+  if (!s->broken)
+    s->broken_err = *err;
+  s->broken = true;
+  if (append_over)
+    s->in_flight = false;
+  if (!s->in_flight)
+    batch_clear(&s->flying);
+  batch_clear(&s->filling);
+  begin_finish(s);
+  maybe_finish(s);
+}
+
+static void on_appended(void *ctx, enum store_result result, struct str lines,
+                        const struct err *err);
+
+static void on_disk_timer(uv_timer_t *timer) {
+  struct session *s = timer->data;
+  store_append_again(s->log, s->host->loop, on_appended, s);
+}
+
+static void trouble(const struct session *s, const char *message) {
+  if (s->watcher && s->watcher->trouble)
+    s->watcher->trouble(s->watcher_ctx, message);
+}
+
+/* Keeps the batch and comes again, as long as that makes sense. */
+static bool wait_for_space(struct session *s, const struct err *err) {
+  uint64_t now = uv_now(s->host->loop);
+  bool first_batch = json_integer_value(json_object_get(s->flying.records[0], "seq")) == 1;
+  if (first_batch || s->stopping)
+    return false; /* nothing would be lost; somebody wants to leave */
+  if (s->full_since == 0) {
+    char text[sizeof err->text + 64];
+    s->full_since = now ? now : 1;
+    (void)snprintf(text, sizeof text, "%s: waiting for space", err->text);
+    trouble(s, text);
+  }
+  if (now - s->full_since >= s->host->disk_full_wait_ms)
+    return false;
+  uv_timer_start(&s->disk_timer, on_disk_timer, LIMIT_DISK_RETRY_MS, 0);
+  return true;
+}
+
+static void on_appended(void *ctx, enum store_result result, struct str lines,
+                        const struct err *err) {
+  struct session *s = ctx;
+  if (result == STORE_FULL && !s->broken && wait_for_space(s, err))
+    return;
+  if (result != STORE_OK || s->broken) {
+    session_break(s, err, true);
+    return;
+  }
+  if (s->full_since != 0)
+    trouble(s, "there is space again: going on");
+  s->full_since = 0;
+  durable(s, lines);
+}
+
+static void on_soon(uv_timer_t *timer) {
+  durable(timer->data, (struct str){"", 0});
+}
+
+static void flush(struct session *s) {
+  if (s->in_flight || s->broken || (s->filling.record_count == 0 && s->filling.effect_count == 0))
+    return;
+  s->flying = s->filling;
+  s->filling = (struct batch){0};
+  s->in_flight = true;
+  if (s->log == NULL || s->flying.record_count == 0)
+    uv_timer_start(&s->soon, on_soon, 0, 0);
+  else
+    store_append(s->log, s->host->loop,
+                 (uint64_t)json_integer_value(json_object_get(s->flying.records[0], "seq")),
+                 s->flying.records, s->flying.record_count, on_appended, s);
+}
+
+static void maybe_finish(struct session *s) {
+  if (!s->finishing || s->finished || s->in_flight || s->calls || s->waits ||
+      s->filling.record_count > 0)
+    return;
+  s->finished = true;
+  if (s->watcher && s->watcher->finished)
+    s->watcher->finished(s->watcher_ctx, s);
+}
+
+/* ---- sessions ------------------------------------------------------------------------------------------ */
+
+bool host_init(struct host *host, uv_loop_t *loop, struct store *store, struct err *err) {
+  *host = (struct host){
+      .loop = loop, .store = store, .disk_full_wait_ms = LIMIT_DISK_FULL_WAIT_MS};
+  if (!chain_schemas_init(&host->schemas, err))
+    return false;
+  host->processes = process_table_new(loop, err);
+  if (host->processes != NULL)
+    return true;
+  chain_schemas_deinit(&host->schemas);
+  return false;
+}
+
+void host_deinit(struct host *host) {
+  assert(host->session_count == 0);
+  process_table_free(host->processes);
+  chain_schemas_deinit(&host->schemas);
+  *host = (struct host){0};
+}
+
+void session_id_new(char out[STORE_ID_BYTES]) {
+  unsigned char b[16];
+  uint64_t ms = (uint64_t)wall_ms();
+  if (getrandom(b, sizeof b, 0) != (ssize_t)sizeof b)
+    BUG("no random bytes");
+  for (int i = 0; i < 6; i++)
+    b[i] = (unsigned char)(ms >> (40 - 8 * i));
+  b[6] = (unsigned char)(0x70 | (b[6] & 0x0F));
+  b[8] = (unsigned char)(0x80 | (b[8] & 0x3F));
+  char *p = out;
+  for (int i = 0; i < 16; i++) {
+    if (i == 4 || i == 6 || i == 8 || i == 10)
+      *p++ = '-';
+    p += snprintf(p, 3, "%02x", b[i]);
+  }
+}
+
+static void on_handle_closed(uv_handle_t *handle) {
+  struct session *s = handle->data;
+  if (--s->open_handles == 0)
+    free(s);
+}
+
+static struct session *session_new(struct host *host, const struct watcher *watcher, void *ctx) {
+  struct session *s = xcalloc(1, sizeof *s);
+  s->host = host;
+  s->watcher = watcher;
+  s->watcher_ctx = ctx;
+  core_init(&s->core);
+  uv_timer_init(host->loop, &s->disk_timer);
+  uv_timer_init(host->loop, &s->soon);
+  s->disk_timer.data = s->soon.data = s;
+  s->open_handles = 2;
+  host->session_count++;
+  return s;
+}
+
+void session_free(struct session *s) {
+  if (s == NULL)
+    return;
+  assert(s->calls == NULL && s->waits == NULL && !s->in_flight);
+  store_close(s->log);
+  batch_clear(&s->filling);
+  batch_clear(&s->flying);
+  core_deinit(&s->core);
+  s->host->session_count--;
+  uv_close((uv_handle_t *)&s->disk_timer, on_handle_closed);
+  uv_close((uv_handle_t *)&s->soon, on_handle_closed);
+}
+
+static void use_setup(struct session *s, const struct session_setup *setup) {
+  s->env = (struct provider_env){.loop = s->host->loop,
+                                 .processes = s->host->processes,
+                                 .cwd = setup->cwd,
+                                 .pass_env = setup->pass_env,
+                                 .scenario = setup->scenario};
+}
+
+struct session *host_start(struct host *host, const struct session_params *params,
+                           const struct watcher *watcher, void *ctx, struct err *err) {
+  struct session *s = session_new(host, watcher, ctx);
+  struct event ev = {.kind = EVENT_RESUME};
+  struct core_env env;
+  struct core_out out;
+  char id[STORE_ID_BYTES];
+  struct text task = {0};
+  session_id_new(id);
+  use_setup(s, &params->setup);
+  buf_str(&task.bytes, params->task);
+  bool ok = true;
+  if (host->store != NULL && text_needs_blob(params->task))
+    ok = store_blob_put(host->store, params->task, task.blob, err);
+  if (ok && host->store != NULL) {
+    s->log = store_create(host->store, id, err);
+    ok = s->log != NULL;
+  }
+  if (!ok) {
+    text_deinit(&task);
+    session_free(s);
+    return NULL;
+  }
+  const struct core_params core_params = {.session = id,
+                                          .workflow = params->workflow,
+                                          .workflow_path = params->workflow_path,
+                                          .task = &task,
+                                          .config = params->config};
+  fill_event(&ev);
+  core_env_of(s, &env);
+  core_start(&s->core, &core_params, &ev, &env, &out);
+  text_deinit(&task);
+  gather(s, &out);
+  flush(s);
+  return s;
+}
+
+struct folding {
+  struct session *s;
+  struct core_source source;
+};
+
+static bool fold_blob(void *ctx, const char *sha256, struct buf *out, struct err *err) {
+  const struct session *s = ctx;
+  return store_blob_get(s->host->store->dir, sha256, out, err);
+}
+
+static bool fold_record(void *ctx, const json_t *record, struct err *err) {
+  struct folding *f = ctx;
+  return core_apply(&f->s->core, record, NULL, &f->source, err);
+}
+
+struct session *host_resume(struct host *host, const char *path, setup_fn choose, void *choose_ctx,
+                            const char *reason, const struct watcher *watcher, void *ctx,
+                            struct err *err) {
+  struct session *s = session_new(host, watcher, ctx);
+  struct folding folding = {s, {s, fold_blob}};
+  char notice[STORE_PATH_BYTES + 128];
+  assert(host->store != NULL);
+  s->log = store_attach(host->store, path, fold_record, &folding, notice, sizeof notice, err);
+  if (s->log == NULL) {
+    session_free(s);
+    return NULL;
+  }
+  s->recovered_seq = s->core.seq;
+  if (notice[0])
+    trouble(s, notice);
+  if (s->core.status == SESSION_ENDED) {
+    s->finishing = s->finished = true;
+    return s;
+  }
+  if (!choose(choose_ctx, s->core.config, &s->setup, err)) {
+    session_free(s);
+    return NULL;
+  }
+  use_setup(s, &s->setup);
+  struct event ev = {.kind = EVENT_RESUME,
+                     .reason = s->core.status == SESSION_RUNNING ? "crash" : reason};
+  host_event(s, &ev);
+  return s;
+}
+
+void host_stop(struct session *s, const char *reason, const char *message) {
+  struct event ev = {.kind = EVENT_STOP, .reason = reason, .message = message};
+  s->stopping = true;
+  host_event(s, &ev);
+  if (s->full_since != 0 && uv_is_active((uv_handle_t *)&s->disk_timer)) {
+    struct err err;
+    uv_timer_stop(&s->disk_timer);
+    (void)err_set(&err, ERR_FULL, "stopped while the disk was full");
+    session_break(s, &err, true);
+  }
+}
+
+void host_cancel(struct session *s, const char *message) {
+  struct event ev = {.kind = EVENT_CANCEL, .message = message};
+  host_event(s, &ev);
+}
+
+void host_answer(struct session *s, struct str text) {
+  struct call_result result = {0};
+  struct event ev = {.kind = EVENT_CALL_END, .result = &result};
+  for (struct turn *turn = s->core.turns; turn; turn = turn->next) {
+    struct call *call = turn_execute_call(turn);
+    if (call != NULL && call->state == CALL_RUNNING)
+      ev.call = call->id;
+  }
+  buf_str(&result.text.bytes, text);
+  host_event(s, &ev);
+  call_result_deinit(&result);
+}
+
+const struct core *session_core(const struct session *s) {
+  return &s->core;
+}
+
+const char *session_path(const struct session *s) {
+  return s->log ? store_log_path(s->log) : "";
+}
+
+const struct err *session_broken(const struct session *s) {
+  return s->broken ? &s->broken_err : NULL;
+}
+
+uint64_t session_syncs(const struct session *s) {
+  return s->log ? store_log_syncs(s->log) : 0;
+}
+
+uint64_t session_recovered(const struct session *s) {
+  return s->recovered_seq;
+}

@@ -1,0 +1,94 @@
+/* host.h - sessions on one loop: appends records, and only when they are durable runs effects.
+ *
+ *   host_init(&host, loop, store, &err)
+ *   s = host_start(&host, &params, &watcher, ctx, &err)       a new session
+ *   s = host_resume(&host, path, &setup, &watcher, ctx, &err) one from its log
+ *   host_stop(s, reason, message) / host_cancel(s)            from signals and requests
+ *   uv_run(loop, UV_RUN_DEFAULT)
+ *   watcher.finished(ctx, s)                                  stopped, ended or broken; then
+ *   session_free(s)                                           (not from within a watcher call)
+ *   host_deinit(&host)                                        all sessions freed
+ *
+ * DESIGN, durability. Records of one decision are kept in a batch with their effects. One batch a
+ * log is in flight; what is decided meanwhile gathers in the next. When the sync has returned,
+ * watchers see the records and then the effects run, in order. A full disk keeps the batch, says so
+ * through watcher.trouble, and tries again each LIMIT_DISK_RETRY_MS, at most disk_full_wait_ms;
+ * then, and after any other failed append, the session is broken: nothing more leaves it, its calls
+ * are cancelled, and its log ends at the last durable record, from which it can be resumed. */
+#ifndef SEGUE_HOST_HOST_H
+#define SEGUE_HOST_HOST_H
+
+#include "core/decide.h"
+#include "os/process.h"
+#include "provider/provider.h"
+#include "store/store.h"
+
+#include <uv.h>
+
+struct session;
+
+struct host {
+  uv_loop_t *loop;
+  struct store *store; /* NULL: nothing is kept (segue judge without --logs) */
+  struct process_table *processes;
+  struct chain_schemas schemas;
+  uint64_t disk_full_wait_ms;
+  size_t session_count;
+};
+
+/* Everything may be NULL. Called from the loop, after the records are durable. */
+struct watcher {
+  void (*record)(void *ctx, const json_t *record, struct str line); /* line with its newline */
+  void (*trouble)(void *ctx, const char *message);                  /* disk full, torn tail, ... */
+  void (*finished)(void *ctx, struct session *s);
+};
+
+/* What a session runs with that is not in its records; borrowed until session_free. */
+struct session_setup {
+  const char *cwd;              /* absolute */
+  const char *const *pass_env;
+  const struct scenario *scenario;
+};
+
+struct session_params {
+  struct session_setup setup;
+  struct workflow *workflow;
+  const char *workflow_path;
+  struct str task;
+  json_t *config; /* see core_params */
+};
+
+bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
+               struct err *err) MUST_CHECK;
+void host_deinit(struct host *host); /* then run the loop once more: handles close */
+
+struct session *host_start(struct host *host, const struct session_params *params,
+                           const struct watcher *watcher, void *ctx, struct err *err);
+
+/* `choose` is given the first record's config and fills the setup (scenario, cwd); false refuses. */
+typedef bool (*setup_fn)(void *ctx, const json_t *config, struct session_setup *setup,
+                         struct err *err);
+/* Folds the log. A finished session is returned as it is (no events); session_core says how it
+ * ended. Else it goes on as soon as the loop runs. */
+struct session *host_resume(struct host *host, const char *path, setup_fn choose, void *choose_ctx,
+                            const char *reason, const struct watcher *watcher, void *ctx,
+                            struct err *err);
+
+void host_stop(struct session *s, const char *reason, const char *message);
+void host_cancel(struct session *s, const char *message);
+
+/* A turn whose answer is given, to judge one text: feeds `text` as the answer of the open execute
+ * call instead of starting a provider. Only before the loop ran. */
+void host_answer(struct session *s, struct str text);
+
+const struct core *session_core(const struct session *s);
+const char *session_path(const struct session *s); /* "" without a store */
+const struct err *session_broken(const struct session *s); /* NULL unless its log failed */
+uint64_t session_syncs(const struct session *s);
+uint64_t session_recovered(const struct session *s); /* records that were read back */
+void session_free(struct session *s);
+
+/* A UUID version 7 (RFC 9562): time-ordered, 36 characters. */
+void session_id_new(char out[STORE_ID_BYTES]);
+
+#endif

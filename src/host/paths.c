@@ -1,0 +1,103 @@
+#include "host/paths.h"
+
+#include "base/buf.h"
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool xdg(const char *variable, const char *below_home, const char *name,
+                char out[PATHS_BYTES], struct err *err) {
+  const char *base = getenv(variable), *home = getenv("HOME");
+  int n;
+  if (base != NULL && base[0] == '/') /* the specification: relative paths are to be ignored */
+    n = snprintf(out, PATHS_BYTES, "%s/segue%s", base, name);
+  else if (home != NULL && home[0] == '/')
+    n = snprintf(out, PATHS_BYTES, "%s/%s/segue%s", home, below_home, name);
+  else
+    return err_set(err, ERR_NOT_FOUND, "neither %s nor HOME is set: set HOME", variable);
+  return n < PATHS_BYTES ? true : err_set(err, ERR_LIMIT, "the path in %s is too long", variable);
+}
+
+bool paths_logs(const char *option, char out[PATHS_BYTES], struct err *err) {
+  const char *chosen = option ? option : getenv("SEGUE_LOGS");
+  if (chosen != NULL && chosen[0] != '\0') {
+    char cwd[PATHS_BYTES / 2];
+    if (strlen(chosen) >= PATHS_BYTES / 2)
+      return err_set(err, ERR_LIMIT, "the path of the log folder is too long");
+    if (chosen[0] == '/')
+      (void)snprintf(out, PATHS_BYTES, "%s", chosen);
+    else if (getcwd(cwd, sizeof cwd) != NULL)
+      (void)snprintf(out, PATHS_BYTES, "%s/%s", cwd, chosen);
+    else
+      return err_set(err, ERR_IO, "the current folder is gone");
+    return true;
+  }
+  return xdg("XDG_STATE_HOME", ".local/state", "/logs", out, err);
+}
+
+bool paths_config(char out[PATHS_BYTES], struct err *err) {
+  return xdg("XDG_CONFIG_HOME", ".config", "", out, err);
+}
+
+void paths_project_facets(const char *dir, char out[PATHS_BYTES]) {
+  char at[PATHS_BYTES - 32];
+  struct stat st;
+  out[0] = '\0';
+  if (strlen(dir) >= sizeof at)
+    return;
+  (void)snprintf(at, sizeof at, "%s", dir);
+  for (;;) {
+    (void)snprintf(out, PATHS_BYTES, "%s/.segue", at);
+    if (stat(out, &st) == 0 && S_ISDIR(st.st_mode)) {
+      (void)snprintf(out, PATHS_BYTES, "%s/.segue/facets", at);
+      return;
+    }
+    char *slash = strrchr(at, '/');
+    if (slash == NULL)
+      break;
+    *slash = '\0';
+  }
+  out[0] = '\0';
+}
+
+void paths_note_last(const char *log_path) {
+  char path[PATHS_BYTES], temp[PATHS_BYTES + 16];
+  struct err err;
+  if (!xdg("XDG_STATE_HOME", ".local/state", "/last", path, &err))
+    return;
+  char *slash = strrchr(path, '/');
+  *slash = '\0';
+  for (char *p = path + 1; *p; p++)
+    if (*p == '/') {
+      *p = '\0';
+      (void)mkdir(path, 0700);
+      *p = '/';
+    }
+  (void)mkdir(path, 0700);
+  *slash = '/';
+  (void)snprintf(temp, sizeof temp, "%s.%ld", path, (long)getpid());
+  int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd < 0)
+    return;
+  bool ok = write(fd, log_path, strlen(log_path)) == (ssize_t)strlen(log_path);
+  close(fd);
+  if (!ok || rename(temp, path) != 0)
+    (void)unlink(temp);
+}
+
+bool paths_read_last(char out[PATHS_BYTES]) {
+  char path[PATHS_BYTES];
+  struct buf b = {0};
+  struct err err;
+  bool ok = xdg("XDG_STATE_HOME", ".local/state", "/last", path, &err) &&
+            file_read(path, PATHS_BYTES - 1, &b, &err) && b.n > 0;
+  if (ok)
+    (void)snprintf(out, PATHS_BYTES, "%s", b.p);
+  buf_deinit(&b);
+  return ok && access(out, R_OK) == 0;
+}

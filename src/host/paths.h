@@ -1,0 +1,23 @@
+/* paths.h - where the user's things are, by the XDG base directory specification.
+ *
+ * logs: --logs, else $SEGUE_LOGS, else $XDG_STATE_HOME/segue/logs (~/.local/state/segue/logs).
+ * config: $XDG_CONFIG_HOME/segue (~/.config/segue): config.yaml, facets/, prompts/. */
+#ifndef SEGUE_HOST_PATHS_H
+#define SEGUE_HOST_PATHS_H
+
+#include "base/err.h"
+
+enum { PATHS_BYTES = 1024 };
+
+/* False when there is no home to derive it from. */
+bool paths_logs(const char *option, char out[PATHS_BYTES], struct err *err) MUST_CHECK;
+bool paths_config(char out[PATHS_BYTES], struct err *err) MUST_CHECK;
+/* PROJECT/.segue/facets of the nearest folder at or above dir that has .segue; "" when none has. */
+void paths_project_facets(const char *dir, char out[PATHS_BYTES]);
+
+/* `last` without --logs and $SEGUE_LOGS means the session that was started last, in whatever folder:
+ * a note in the state folder, best effort, never read for anything else. */
+void paths_note_last(const char *log_path);
+bool paths_read_last(char out[PATHS_BYTES]);
+
+#endif

@@ -1,0 +1,100 @@
+/* chain.h - the judge chain: which rule, and why. Pure: no clock, no I/O, no memory between calls.
+ *
+ * The chain of one turn is a function of what has been recorded: the stage objects so far (bodies
+ * of `stage` records, in order) and the replies of the judge calls. Ask it again and again:
+ *
+ *   chain_next(&spec, stages, replies, n, &step)
+ *     CHAIN_CALL         start a judge call for step.stage (a reask when step.reask), come back
+ *                        with its reply appended to `replies`
+ *     CHAIN_STAGE        append step.object (owned by you) to `stages`, record it, come back
+ *     CHAIN_VERDICT      step.rule was chosen by the last matched stage
+ *     CHAIN_NO_MATCH     answers were readable (or none was asked for) but none named a rule
+ *     CHAIN_UNAVAILABLE  calls were made and no stage got a readable answer: never a verdict
+ *     CHAIN_FAILED       a when() expression cannot be evaluated; step.reason says why
+ *   chain_step_deinit(&step)
+ *
+ * Order: when() rules that stand before the first label; auto_select when one label is left; then
+ * the configured stages. After a label is chosen the rules are walked in file order with that label
+ * fixed: its guard must hold, and a true when() that stands earlier wins.
+ *
+ * A stage object: {"stage", "outcome", "class"?, "calls": [call ids], "extract_stage"?,
+ * "errors": [..], "rule"?, "tag"?, "ambiguous"?, "reason"?, "duration_ms"}. */
+#ifndef SEGUE_JUDGE_CHAIN_H
+#define SEGUE_JUDGE_CHAIN_H
+
+#include "base/err.h"
+#include "base/limits.h"
+#include "base/str.h"
+#include "judge/rule.h"
+#include "judge/stage.h"
+#include "structured/schema.h"
+
+#include <jansson.h>
+#include <stdint.h>
+
+struct chain_schemas { /* compiled once, shared by all chains; see chain_schemas_init */
+  struct schema *judgment, *evaluation;
+};
+bool chain_schemas_init(struct chain_schemas *schemas, struct err *err) MUST_CHECK;
+void chain_schemas_deinit(struct chain_schemas *schemas);
+
+struct chain_spec { /* all borrowed */
+  const struct chain_schemas *schemas;
+  const struct rule *rules;
+  size_t rule_count;
+  bool interactive; /* false: interactive_only rules are hidden: never offered, never accepted */
+  struct str movement; /* the tag's name */
+  const enum judge_stage *stages;
+  size_t stage_count;
+  int max_reasks;       /* per stage that reads a value */
+  struct str agent_text; /* the agent's own last message: for phase1_tag */
+  const json_t *env;     /* object: roots of when() expressions */
+};
+
+struct chain_reply { /* one finished judge call of this turn, in order; borrowed */
+  enum judge_stage stage;
+  long call;
+  const char *error_class; /* NULL: it was answered */
+  struct str error_text;
+  struct str text;
+  const json_t *structured; /* what the backend's own schema mode gave, or NULL */
+  int64_t duration_ms;
+};
+
+enum chain_action {
+  CHAIN_CALL,
+  CHAIN_STAGE,
+  CHAIN_VERDICT,
+  CHAIN_NO_MATCH,
+  CHAIN_UNAVAILABLE,
+  CHAIN_FAILED
+};
+
+struct chain_step {
+  enum chain_action action;
+  enum judge_stage stage; /* CALL: for which; VERDICT: which decided (the method) */
+  bool reask;
+  json_t *errors; /* reask: array of the messages to correct; owned */
+  json_t *object; /* STAGE: owned */
+  const struct rule *rule; /* VERDICT */
+  bool ambiguous;
+  char reason[LIMIT_ERROR_TEXT_BYTES]; /* NO_MATCH, UNAVAILABLE, FAILED: one sentence */
+};
+
+void chain_next(const struct chain_spec *spec, const json_t *stages,
+                const struct chain_reply *replies, size_t reply_count, struct chain_step *step);
+void chain_step_deinit(struct chain_step *step);
+
+/* The rules a model is offered: first rule of each distinct label, hidden ones left out, file
+ * order. `out` holds rule_count entries; returns how many were set. */
+size_t chain_offered(const struct chain_spec *spec, const struct rule **out);
+
+/* The schema sent with a call of `stage` (structured_output, ai_judge), its number narrowed to 0 and
+ * the offered ones; NULL for the others. New reference. */
+json_t *chain_call_schema(const struct chain_spec *spec, enum judge_stage stage);
+
+/* True when judging this movement can need a model: two or more distinct visible labels and a stage
+ * that calls. For lint. */
+bool chain_needs_judge(const struct chain_spec *spec);
+
+#endif

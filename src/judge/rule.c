@@ -1,0 +1,183 @@
+#include "judge/rule.h"
+
+#include <string.h>
+
+/* Names that, followed by (, are never a label. */
+static const char *const functions[] = {"when", "all", "any", "ai"};
+
+static bool fail(size_t *error_offset, size_t at) {
+  if (error_offset)
+    *error_offset = at;
+  return false;
+}
+
+/* What a scan of the condition outside quotes and parentheses found. */
+struct outline {
+  size_t ands;      /* how many && at the top level */
+  size_t first_and; /* offset of the first */
+  size_t end_paren; /* offset of the ) that closes the first ( at offset open; 0 = none */
+  bool unbalanced;  /* a quote or parenthesis stays open */
+};
+
+static struct outline scan(struct str s) {
+  struct outline o = {0};
+  size_t depth = 0;
+  bool quoted = false, first_closed = false;
+  for (size_t i = 0; i < s.n; i++) {
+    char c = s.p[i];
+    if (quoted) {
+      if (c == '\\')
+        i++;
+      else if (c == '"')
+        quoted = false;
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '(') {
+      depth++;
+    } else if (c == ')' && depth > 0) {
+      if (--depth == 0 && !first_closed) {
+        first_closed = true;
+        o.end_paren = i;
+      }
+    } else if (c == '&' && depth == 0 && i + 1 < s.n && s.p[i + 1] == '&') {
+      if (o.ands++ == 0)
+        o.first_and = i;
+      i++;
+    }
+  }
+  o.unbalanced = quoted || depth > 0;
+  return o;
+}
+
+static struct str part(struct str s, size_t from, size_t to) {
+  return str_trim((struct str){s.p + from, to - from});
+}
+
+/* Index into functions of the one that `s` begins with, -1 when it is a label. */
+static int function_of(struct str s) {
+  for (size_t i = 0; i < ARRAY_LEN(functions); i++) {
+    size_t n = strlen(functions[i]);
+    if (str_starts(s, functions[i]) && s.n > n && s.p[n] == '(')
+      return (int)i;
+  }
+  return -1;
+}
+
+static bool has_control(struct str s) {
+  for (size_t i = 0; i < s.n; i++)
+    if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7F)
+      return true;
+  return false;
+}
+
+static bool check_label(struct str label, size_t at, size_t *error_offset, struct err *err) {
+  if (label.n == 0) {
+    (void)err_set(err, ERR_INVALID,
+                  "no label stands before &&: write label && when(...), or "
+                  "when(...) alone");
+    return fail(error_offset, at);
+  }
+  if (has_control(label)) {
+    (void)err_set(err, ERR_INVALID,
+                  "a condition's label is one line without control characters: "
+                  "shorten it and put the detail into appendix");
+    return fail(error_offset, at);
+  }
+  struct str rest = label;
+  if (str_starts(rest, "when")) {
+    rest = str_trim((struct str){rest.p + 4, rest.n - 4});
+    if (rest.n > 0 && rest.p[0] == '(') {
+      (void)err_set(err, ERR_INVALID, "a space stands between when and (: write when(...)");
+      return fail(error_offset, at);
+    }
+  }
+  return true;
+}
+
+/* all(...), any(...) and ai(...): known from other dialects, refused with the way out. */
+static bool refuse_function(int function, size_t at, size_t *error_offset, struct err *err) {
+  const char *name = functions[function];
+  if (strcmp(name, "ai") == 0)
+    (void)err_set(err, ERR_INVALID,
+                  "ai(\"...\") is no longer a form: write the text as the condition itself");
+  else
+    (void)err_set(err, ERR_INVALID,
+                  "%s(...) needs sub-steps; this version has none: write a label or when(...)",
+                  name);
+  return fail(error_offset, at);
+}
+
+/* `clause` is when(EXPR) from its first byte to its last. */
+static bool parse_when(struct arena *arena, struct str clause, size_t at, struct rule *out,
+                       size_t *error_offset, struct err *err) {
+  struct outline o = scan(clause);
+  size_t open = strlen("when(");
+  if (o.end_paren == 0 || o.unbalanced) {
+    (void)err_set(err, ERR_INVALID, "when( has no closing ) or a quote in it stays open: close it");
+    return fail(error_offset, at);
+  }
+  if (o.end_paren + 1 != clause.n) {
+    (void)err_set(err, ERR_INVALID,
+                  "text follows when(...): only label && when(...) or when(...) "
+                  "alone is a condition");
+    return fail(error_offset, at + o.end_paren + 1);
+  }
+  size_t where = 0;
+  out->when_text = arena_str(arena, part(clause, open, o.end_paren));
+  out->when = expr_parse(arena, (struct str){clause.p + open, o.end_paren - open}, &where, err);
+  return out->when != NULL || fail(error_offset, at + open + where);
+}
+
+bool rule_parse(struct arena *arena, struct str condition, struct rule *out, size_t *error_offset,
+                struct err *err) {
+  struct str text = str_trim(condition);
+  size_t lead = text.n > 0 ? (size_t)(text.p - condition.p) : 0;
+  if (text.n == 0) {
+    (void)err_set(err, ERR_INVALID,
+                  "the condition is empty: write a label like approved, or "
+                  "when(...)");
+    return fail(error_offset, 0);
+  }
+  text = arena_str(arena, text);
+  struct outline o = scan(text);
+  int function = function_of(text);
+  out->condition = text;
+  out->label = out->when_text = STR("");
+  out->when = NULL;
+  if (o.ands == 0) {
+    if (o.unbalanced && function < 0 && memmem(text.p, text.n, "&&", 2) != NULL) {
+      (void)err_set(err, ERR_INVALID, "a quote or parenthesis stays open before &&: close it");
+      return fail(error_offset, lead);
+    }
+    if (function > 0)
+      return refuse_function(function, lead, error_offset, err);
+    if (function == 0) {
+      out->kind = RULE_WHEN;
+      return parse_when(arena, text, lead, out, error_offset, err);
+    }
+    out->kind = RULE_LABEL;
+    out->label = text;
+    return check_label(text, lead, error_offset, err);
+  }
+  struct str left = part(text, 0, o.first_and), right = part(text, o.first_and + 2, text.n);
+  size_t right_at = lead + (right.n > 0 ? (size_t)(right.p - text.p) : o.first_and + 2);
+  if (function > 0)
+    return refuse_function(function, lead, error_offset, err);
+  if (function == 0) {
+    (void)err_set(err, ERR_INVALID,
+                  "the label goes first and && joins it with one when(...): write "
+                  "label && when(...), or when(A && B)");
+    return fail(error_offset, lead);
+  }
+  if (!check_label(left, lead, error_offset, err))
+    return false;
+  if (o.ands > 1 || function_of(right) != 0) {
+    (void)err_set(err, ERR_INVALID,
+                  "after && stands one when(...): write label && when(A && B), or "
+                  "the word \"and\" inside a label");
+    return fail(error_offset, right_at);
+  }
+  out->kind = RULE_LABEL_WHEN;
+  out->label = arena_str(arena, left);
+  return parse_when(arena, right, right_at, out, error_offset, err);
+}

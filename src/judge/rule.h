@@ -1,0 +1,33 @@
+/* rule.h - one rule of a movement: a condition and where it leads.
+ *
+ * Condition forms: a plain label; when(EXPR); label && when(EXPR). The text is trimmed. A text
+ * that begins with when(, all(, any( or ai( but is not well formed is an error, never a label.
+ * Clauses are split on && outside quotes and parentheses. Numbers are 1-based, in file order. */
+#ifndef SEGUE_JUDGE_RULE_H
+#define SEGUE_JUDGE_RULE_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "judge/expr.h"
+
+enum rule_kind { RULE_LABEL, RULE_WHEN, RULE_LABEL_WHEN };
+
+struct rule {
+  int number;
+  enum rule_kind kind;
+  struct str condition;   /* as written, trimmed: what logs and messages show */
+  struct str label;       /* what a model is shown; empty for RULE_WHEN */
+  struct str when_text;   /* EXPR as written; empty for RULE_LABEL */
+  const struct expr *when;
+  struct str next;        /* movement name, COMPLETE or ABORT */
+  struct str appendix;    /* shown with the rule; may be empty */
+  bool interactive_only;  /* hidden while the session is not interactive */
+};
+
+/* Fills kind, condition, label, when_text, when from the condition text; the caller sets the rest.
+ * *error_offset: the byte in `condition` where it went wrong. Memory from the arena. */
+bool rule_parse(struct arena *arena, struct str condition, struct rule *out, size_t *error_offset,
+                struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,131 @@
+/* process.h - runs a provider program: feeds it stdin, collects what it prints, and ends it
+ * together with everything it started.
+ *
+ * Order: process_table_new once per program (one at a time: children belong to the whole operating
+ * system process), then process_start as often as wanted; each ends in exactly one on_end call,
+ * made from the loop, never from within process_start or process_cancel. process_table_free comes
+ * after the last on_end; its memory goes with the next turn of the loop.
+ *
+ * Between us and the program stands a shim (src/shim/shim.c), one a call, which owns the tree:
+ * on_end comes only when no descendant is left, when the shim was reaped and every handle is
+ * closed. If the shim is killed, we inherit its orphans (subreaper) and kill them here. If we are
+ * killed, the shim sees its control pipe close and does the same.
+ *
+ * Nobody else in the program may start processes, wait for them with waitpid(-1) or ignore SIGCHLD.
+ * SIGPIPE is ignored process-wide from process_table_new on; children get default signals and an
+ * empty mask. All times are milliseconds on the monotonic clock. Not thread-safe: loop thread only.
+ */
+#ifndef SEGUE_OS_PROCESS_H
+#define SEGUE_OS_PROCESS_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <uv.h>
+
+/* Finds the shim (beside our executable, else ../libexec/segue/ from there, else $SEGUE_SHIM, which
+ * is for tests), makes us a subreaper. Children that we already have (inherited over exec) are
+ * noted and never touched. NULL: err says what is missing and where it was looked for. */
+struct process_table;
+struct process_table *process_table_new(uv_loop_t *loop, struct err *err) MUST_CHECK;
+void process_table_free(struct process_table *t); /* NULL is fine; no process may be left */
+size_t process_table_count(const struct process_table *t); /* started and not yet ended */
+
+/* What to run. Everything is borrowed: argv, cwd and envp until process_start returns,
+ * stdin_bytes until on_end. */
+struct process_spec {
+  const char *const *argv; /* NULL-ended; argv[0] without a slash is looked up in envp's PATH */
+  const char *cwd;         /* the working directory; NULL = ours */
+  const char *const *envp; /* the complete environment, see process_env_build */
+  const char *stdin_bytes; /* prompts go here, never into argv (other users see argv) */
+  size_t stdin_n;          /* 0: stdin is /dev/null */
+  size_t stdout_max;       /* bytes kept, 0 = LIMIT_OUTPUT_BYTES; more is read and dropped */
+  size_t stderr_max;       /* bytes kept, 0 = LIMIT_STDERR_BYTES */
+  uint64_t wall_ms;        /* the whole run, 0 = no limit */
+  uint64_t stall_ms;       /* without a byte on stdout or stderr, 0 = no limit */
+};
+
+/* Why a process ended: kept from the moment we decided, never derived from a signal. */
+enum process_end {
+  PROCESS_END_EXITED,       /* by itself; exit_code or signal says how */
+  PROCESS_END_EXEC_FAILED,  /* the program could not be executed: exec_errno */
+  PROCESS_END_SPAWN_FAILED, /* the shim could not create a process: exec_errno (EAGAIN, ENOMEM) */
+  PROCESS_END_WALL_LIMIT,
+  PROCESS_END_STALL_LIMIT,
+  PROCESS_END_CANCELLED,
+  PROCESS_END_SHIM_LOST, /* somebody killed the shim; its tree is dead */
+};
+const char *process_end_name(enum process_end why); /* "exited", "wall_limit", ... */
+
+struct process_result {
+  enum process_end why;
+  bool started;         /* the program was executed */
+  int exec_errno;       /* 0 unless the end is EXEC_FAILED or SPAWN_FAILED */
+  int exit_code;        /* -1: killed by a signal, or no status was seen */
+  int signal;           /* 0: not killed by one */
+  struct buf out, err;  /* max, cut and dropped say what was cut; buf_take is allowed in on_end */
+  bool pipes_held;      /* something held stdout or stderr open after the exit; it was killed */
+  bool stdin_unread;    /* not all of stdin could be written: no failure by itself */
+  bool survivors;       /* LIMIT_SWEEP_WAIT_MS was over and something could not be killed */
+  uint64_t duration_ms; /* until the program's exit was seen, else until the tree was dead */
+};
+
+/* Each piece of output as it comes, all of it, beyond stdout_max too; fd is 1 or 2. The bytes are
+ * borrowed for the call. process_cancel is allowed in it; output may still come after that. */
+typedef void (*process_output_cb)(void *ctx, int fd, struct str bytes);
+/* The result is borrowed for the call; the process is gone afterwards. Starting another one in it
+ * is allowed. */
+typedef void (*process_end_cb)(void *ctx, struct process_result *result);
+
+/* NULL: nothing was started, err says why, on_end will not come (bad cwd, no descriptors left).
+ * A program that is missing is found out later: on_end with EXEC_FAILED. on_output may be NULL. */
+struct process;
+struct process *process_start(struct process_table *t, const struct process_spec *spec,
+                              process_output_cb on_output, process_end_cb on_end, void *ctx,
+                              struct err *err) MUST_CHECK;
+
+/* TERM to the program, LIMIT_TERM_GRACE_MS, KILL for all that is left; then on_end with CANCELLED,
+ * unless the end was decided before. Any number of times until on_end. */
+void process_cancel(struct process *p);
+
+/* The life of a process; X(state, the states it may move to). process_set_state() alone moves. */
+#define PROCESS_STATES(X)                                                                          \
+  /* the shim was spawned; no word yet from it */                                                  \
+  X(STARTING, PS(RUNNING) | PS(ENDING) | PS(ORPHANED) | PS(CLOSING))                               \
+  /* the program was executed */                                                                   \
+  X(RUNNING, PS(EXITED) | PS(ENDING) | PS(ORPHANED) | PS(CLOSING))                                 \
+  /* it exited; stdout or stderr is still open, for LIMIT_EXIT_GRACE_MS at most */                 \
+  X(EXITED, PS(ENDING) | PS(ORPHANED) | PS(CLOSING))                                               \
+  /* the control pipe is closed: the shim ends the tree, then itself */                            \
+  X(ENDING, PS(ORPHANED) | PS(CLOSING))                                                            \
+  /* the shim is dead without having finished: we kill what it left */                             \
+  X(ORPHANED, PS(CLOSING))                                                                         \
+  /* the tree is dead; the handles are being closed, then on_end */                                \
+  X(CLOSING, PS(ENDED))                                                                            \
+  X(ENDED, 0)
+
+enum process_state {
+#define PS_ENUM(name, next) PROCESS_STATE_##name,
+  PROCESS_STATES(PS_ENUM)
+#undef PS_ENUM
+};
+enum process_state process_get_state(const struct process *p);
+const char *process_state_name(enum process_state state);
+pid_t process_shim_pid(const struct process *p); /* for tests and `doctor` */
+
+/* A complete environment from nothing: PATH HOME USER LOGNAME SHELL LANG LC_ALL LC_CTYPE TZ as far
+ * as we have them, TERM=dumb, TMPDIR=tmpdir (NULL: none), then `extra_names` copied from our
+ * environment where set, then `assignments` ("NAME=value"); the last one of a name wins. Both lists
+ * are NULL-ended or NULL. SEGUE_*, NOTIFY_SOCKET and the like are never copied, only assigned.
+ * Everything lives in `a`. NULL: an entry is not a name or not an assignment. */
+const char *const *process_env_build(struct arena *a, const char *tmpdir,
+                                     const char *const *extra_names, const char *const *assignments,
+                                     struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,113 @@
+#include "os/tmpdir.h"
+
+#include "base/buf.h"
+#include "base/limits.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+char *tmpdir_make(struct err *err) {
+  const char *parent = getenv("TMPDIR");
+  struct buf path = {0};
+  if (parent == NULL || parent[0] != '/')
+    parent = "/tmp";
+  buf_printf(&path, "%s/segue-XXXXXX", parent);
+  if (mkdtemp(path.p) == NULL) { /* mode 0700 */
+    (void)err_set_errno(err, errno, "cannot make a temporary directory in '%s'", parent);
+    buf_deinit(&path);
+    return NULL;
+  }
+  return buf_take(&path);
+}
+
+struct removal {
+  dev_t device;
+  const char *path; /* of the whole, for messages */
+  struct err *err;
+  bool ok;
+};
+
+static void failed(struct removal *r, int number, const char *name) {
+  if (r->ok)
+    (void)err_set_errno(r->err, number, "cannot remove '%s' in '%s'", name, r->path);
+  r->ok = false;
+}
+
+/* Opens a directory for removal: never through a link, and made ours to change first. -1: errno. */
+static int open_dir(int parent, const char *name, struct stat *st) {
+  char self[64];
+  int handle = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (handle < 0)
+    return -1;
+  (void)snprintf(self, sizeof self, "/proc/self/fd/%d", handle);
+  if (fstat(handle, st) == 0 && (st->st_mode & S_IRWXU) != S_IRWXU)
+    (void)chmod(self, S_IRWXU); /* the very directory that is open, whatever its name is now */
+  int fd = openat(handle, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int saved = errno;
+  (void)close(handle);
+  errno = saved;
+  return fd;
+}
+
+static void remove_content(struct removal *r, int fd, unsigned depth);
+
+static void remove_dir(struct removal *r, int parent, const char *name, unsigned depth) {
+  struct stat st = {0};
+  int fd = open_dir(parent, name, &st);
+  if (fd < 0) {
+    failed(r, errno, name);
+    return;
+  }
+  if (st.st_dev != r->device)
+    (void)close(fd); /* a mount point; the rmdir below says so */
+  else if (depth > LIMIT_TMPDIR_DEPTH) {
+    failed(r, ENAMETOOLONG, name);
+    (void)close(fd);
+    return;
+  } else
+    remove_content(r, fd, depth);
+  if (unlinkat(parent, name, AT_REMOVEDIR) != 0)
+    failed(r, errno, name);
+}
+
+/* Takes fd. Not descending into what is no directory: unlinkat removes a link, not its target. */
+static void remove_content(struct removal *r, int fd, unsigned depth) {
+  DIR *dir = fdopendir(fd);
+  struct dirent *entry;
+  if (dir == NULL) {
+    failed(r, errno, ".");
+    (void)close(fd);
+    return;
+  }
+  while ((entry = readdir(dir)) != NULL) {
+    const char *name = entry->d_name;
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+      continue;
+    if (unlinkat(fd, name, 0) == 0)
+      continue;
+    if (errno == EISDIR)
+      remove_dir(r, fd, name, depth + 1);
+    else if (errno != ENOENT)
+      failed(r, errno, name);
+  }
+  (void)closedir(dir);
+}
+
+bool tmpdir_remove(const char *path, struct err *err) {
+  struct removal r = {.path = path, .err = err, .ok = true};
+  struct stat st;
+  int fd = open_dir(AT_FDCWD, path, &st);
+  if (fd < 0)
+    return errno == ENOENT || err_set_errno(err, errno, "cannot remove '%s'", path);
+  r.device = st.st_dev;
+  remove_content(&r, fd, 0);
+  if (r.ok && rmdir(path) != 0)
+    failed(&r, errno, ".");
+  return r.ok;
+}

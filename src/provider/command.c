@@ -1,0 +1,168 @@
+/* The command provider: a program of the workflow's own. Prompt on stdin, answer = stdout, `exit` =
+ * its status (128 + signal when killed). A status other than 0 is an answer, not an error. */
+#include "provider/provider.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "os/tmpdir.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct provider_run {
+  struct process *process; /* NULL: it could not be started */
+  uv_timer_t soon;         /* then this reports it from the loop */
+  uv_work_t cleanup;
+  struct call_result result;
+  char *tmpdir;
+  provider_done_fn done;
+  void *ctx;
+  uint64_t wall_ms;
+};
+
+static void fail(struct call_result *result, enum error_class class, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
+static void fail(struct call_result *result, enum error_class class, const char *fmt, ...) {
+  va_list ap;
+  result->class = class;
+  va_start(ap, fmt);
+  (void)vsnprintf(result->message, sizeof result->message, fmt, ap);
+  va_end(ap);
+}
+
+static void cleanup_work(uv_work_t *work) {
+  struct provider_run *run = work->data;
+  struct err err;
+  if (!tmpdir_remove(run->tmpdir, &err))
+    log_warn("%s", err.text);
+}
+
+static void cleanup_after(uv_work_t *work, int status) {
+  struct provider_run *run = work->data;
+  (void)status;
+  run->done(run->ctx, &run->result);
+  free(run->tmpdir);
+  free(run);
+}
+
+static void finish(struct provider_run *run, uv_loop_t *loop) {
+  run->cleanup.data = run;
+  if (run->tmpdir == NULL || uv_queue_work(loop, &run->cleanup, cleanup_work, cleanup_after) != 0)
+    cleanup_after(&run->cleanup, 0);
+}
+
+/* A value for when(structured.X...): only when all of stdout is one JSON object. */
+static json_t *whole_object(struct str text) {
+  struct str trimmed = str_trim(text);
+  if (trimmed.n == 0 || trimmed.p[0] != '{' || trimmed.n > LIMIT_INLINE_TEXT_BYTES)
+    return NULL;
+  json_t *value = json_loadb(trimmed.p, trimmed.n, JSON_REJECT_DUPLICATES, NULL);
+  return value;
+}
+
+static void on_end(void *ctx, struct process_result *p) {
+  struct provider_run *run = ctx;
+  struct call_result *r = &run->result;
+  run->process = NULL;
+  r->dropped_bytes = p->out.dropped;
+  r->text.bytes = p->out;
+  r->error_text.bytes = p->err;
+  p->out = p->err = (struct buf){0};
+  r->text.bytes.max = r->error_text.bytes.max = 0;
+  r->duration_ms = (int64_t)p->duration_ms;
+  if (p->pipes_held)
+    (void)snprintf(r->note, sizeof r->note,
+                   "a descendant held the output open after the exit; it was killed");
+  switch (p->why) {
+  case PROCESS_END_EXITED:
+    r->has_exit = true;
+    r->exit = p->signal > 0 ? 128 + p->signal : p->exit_code;
+    r->structured = whole_object(buf_view(&r->text.bytes));
+    break;
+  case PROCESS_END_EXEC_FAILED:
+    fail(r, CLASS_NOT_FOUND, "the program cannot be run: %s", strerror(p->exec_errno));
+    break;
+  case PROCESS_END_SPAWN_FAILED:
+    fail(r, CLASS_OVERLOADED, "no process could be made: %s", strerror(p->exec_errno));
+    break;
+  case PROCESS_END_WALL_LIMIT:
+    fail(r, CLASS_TIMEOUT, "still running after %llu ms", (unsigned long long)run->wall_ms);
+    break;
+  case PROCESS_END_STALL_LIMIT:
+    fail(r, CLASS_TIMEOUT, "no output for %d ms", LIMIT_CALL_STALL_MS);
+    break;
+  case PROCESS_END_CANCELLED:
+    fail(r, CLASS_CANCELLED, "cancelled");
+    break;
+  case PROCESS_END_SHIM_LOST:
+    fail(r, CLASS_CRASHED, "the shim that held the program was killed");
+    break;
+  }
+  finish(run, run->soon.loop);
+}
+
+static void on_soon_closed(uv_handle_t *handle) {
+  struct provider_run *run = handle->data;
+  finish(run, handle->loop);
+}
+
+static void on_soon(uv_timer_t *timer) {
+  uv_close((uv_handle_t *)timer, on_soon_closed);
+}
+
+static struct provider_run *command_start(const struct provider_env *env,
+                                          const struct call_request *request,
+                                          provider_done_fn done, void *ctx) {
+  struct provider_run *run = xcalloc(1, sizeof *run);
+  struct arena arena = {0};
+  struct err err = {0};
+  char session[96], call[64];
+  run->done = done;
+  run->ctx = ctx;
+  run->soon.loop = env->loop;
+  run->soon.data = run;
+  run->wall_ms = request->timeout_ms;
+  run->tmpdir = tmpdir_make(&err);
+  (void)snprintf(session, sizeof session, "SEGUE_SESSION=%s", request->session);
+  (void)snprintf(call, sizeof call, "SEGUE_CALL=%ld.%ld.%d", request->turn, request->call,
+                 request->attempt); /* for idempotency: what the program does outside */
+  const char *const assignments[] = {session, call, NULL};
+  const char *const *envp =
+      run->tmpdir ? process_env_build(&arena, run->tmpdir, env->pass_env, assignments, &err) : NULL;
+  if (envp != NULL) {
+    const struct process_spec spec = {.argv = request->argv,
+                                      .cwd = env->cwd,
+                                      .envp = envp,
+                                      .stdin_bytes = request->prompt.p,
+                                      .stdin_n = request->prompt.n,
+                                      .wall_ms = request->timeout_ms,
+                                      .stall_ms = LIMIT_CALL_STALL_MS};
+    run->process = process_start(env->processes, &spec, NULL, on_end, run, &err);
+  }
+  arena_deinit(&arena);
+  if (run->process == NULL) {
+    fail(&run->result, CLASS_NOT_FOUND, "%s", err.text);
+    uv_timer_init(env->loop, &run->soon);
+    run->soon.data = run;
+    uv_timer_start(&run->soon, on_soon, 0, 0);
+  }
+  return run;
+}
+
+static void command_cancel(struct provider_run *run) {
+  if (run->process != NULL)
+    process_cancel(run->process);
+}
+
+const struct provider_ops provider_command = {
+    .capability = {.name = "command",
+                   .summary = "a program of the workflow: command: [argv...]",
+                   .options = 0,
+                   .can_judge = false,
+                   .takes_model = false,
+                   .structured = "none"},
+    .start = command_start,
+    .cancel = command_cancel,
+};

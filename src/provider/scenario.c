@@ -1,0 +1,166 @@
+#include "provider/scenario.h"
+
+#include "base/file.h"
+#include "base/limits.h"
+#include "format/yaml.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const reply_keys[] = {"movement", "purpose", "stage",  "contains",
+                                         "times",    "text",    "structured", "error",
+                                         "delay_ms", "write",   NULL};
+
+static bool known(const char *key) {
+  for (size_t i = 0; reply_keys[i]; i++)
+    if (strcmp(key, reply_keys[i]) == 0)
+      return true;
+  return false;
+}
+
+static bool is_word(const json_t *reply, const char *key) {
+  const json_t *value = json_object_get(reply, key);
+  return value == NULL || json_is_string(value);
+}
+
+static bool is_count(const json_t *reply, const char *key) {
+  const json_t *value = json_object_get(reply, key);
+  return value == NULL || (json_is_integer(value) && json_integer_value(value) >= 0 &&
+                           json_integer_value(value) <= 1000000000);
+}
+
+static bool check_reply(const json_t *reply, size_t number, const char *path, struct err *err) {
+  const char *key, *what = NULL;
+  json_t *value;
+  enum call_purpose purpose;
+  enum judge_stage stage;
+  enum error_class class;
+  if (!json_is_object(reply))
+    return err_set(err, ERR_FILE, "%s: reply %zu is not a map: write keys such as text:", path,
+                   number);
+  json_object_foreach((json_t *)reply, key, value) {
+    if (!known(key)) {
+      const char *near = str_nearest(str_from(key), reply_keys);
+      return err_set(err, ERR_FILE, "%s: reply %zu: unknown key \"%s\"%s%s%s", path, number, key,
+                     near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    }
+  }
+  const char *words[] = {"movement", "purpose", "stage", "contains", "text"};
+  for (size_t i = 0; i < ARRAY_LEN(words); i++)
+    if (!is_word(reply, words[i]))
+      what = words[i];
+  if (what)
+    return err_set(err, ERR_FILE, "%s: reply %zu: %s must be a text: put it in quotes", path,
+                   number, what);
+  if (!is_count(reply, "times") || !is_count(reply, "delay_ms"))
+    return err_set(err, ERR_FILE, "%s: reply %zu: times and delay_ms must be whole numbers, 0 or more",
+                   path, number);
+  const char *name = json_string_value(json_object_get(reply, "purpose"));
+  if (name && !call_purpose_from_name(str_from(name), &purpose))
+    return err_set(err, ERR_FILE, "%s: reply %zu: purpose \"%s\" is unknown: use execute, judge or reask",
+                   path, number, name);
+  name = json_string_value(json_object_get(reply, "stage"));
+  if (name && !judge_stage_from_name(str_from(name), &stage))
+    return err_set(err, ERR_FILE,
+                   "%s: reply %zu: stage \"%s\" is unknown: use structured_output, phase3_tag or ai_judge",
+                   path, number, name);
+  const json_t *error = json_object_get(reply, "error");
+  name = json_string_value(json_object_get(error, "class"));
+  if (error && (!name || !error_class_from_name(str_from(name), &class)))
+    return err_set(err, ERR_FILE,
+                   "%s: reply %zu: error.class must be one of auth, quota, rate_limit, overloaded, "
+                   "network, timeout, refused, length, bad_request, not_found, crashed, protocol, "
+                   "cancelled",
+                   path, number);
+  if (error && !is_count(error, "retry_after_ms"))
+    return err_set(err, ERR_FILE, "%s: reply %zu: error.retry_after_ms must be a whole number", path,
+                   number);
+  const json_t *write = json_object_get(reply, "write");
+  if (write && !json_is_object(write))
+    return err_set(err, ERR_FILE, "%s: reply %zu: write must be a map of path: content", path,
+                   number);
+  json_object_foreach((json_t *)write, key, value) {
+    if (!json_is_string(value))
+      return err_set(err, ERR_FILE, "%s: reply %zu: the content of %s must be a text", path, number,
+                     key);
+  }
+  if (!error && !json_object_get(reply, "text") && !json_object_get(reply, "structured"))
+    return err_set(err, ERR_FILE, "%s: reply %zu: nothing is replied: write text, structured or error",
+                   path, number);
+  return true;
+}
+
+bool scenario_parse(struct scenario *scenario, const char *path, struct str text,
+                    struct err *err) {
+  *scenario = (struct scenario){0};
+  json_t *doc = yaml_load(path, text, LIMIT_SCENARIO_BYTES, err);
+  if (doc == NULL)
+    return false;
+  const char *key;
+  json_t *value;
+  json_object_foreach(doc, key, value) {
+    if (strcmp(key, "replies") != 0) {
+      (void)err_set(err, ERR_FILE, "%s: unknown key \"%s\": a scenario has replies:", path, key);
+      json_decref(doc);
+      return false;
+    }
+  }
+  json_t *replies = json_object_get(doc, "replies");
+  bool ok = json_is_array(replies);
+  if (!ok)
+    (void)err_set(err, ERR_FILE, "%s: no replies: begin with \"replies:\" and a list", path);
+  for (size_t i = 0; ok && i < json_array_size(replies); i++)
+    ok = check_reply(json_array_get(replies, i), i + 1, path, err);
+  if (ok) {
+    scenario->replies = json_incref(replies);
+    sha256_hex(text.p, text.n, NULL, 0, scenario->sha256);
+  }
+  json_decref(doc);
+  return ok;
+}
+
+bool scenario_load(struct scenario *scenario, const char *path, struct err *err) {
+  struct buf bytes = {0};
+  bool ok = file_read(path, LIMIT_SCENARIO_BYTES, &bytes, err) &&
+            scenario_parse(scenario, path, buf_view(&bytes), err);
+  buf_deinit(&bytes);
+  return ok;
+}
+
+void scenario_deinit(struct scenario *scenario) {
+  json_decref(scenario->replies);
+  *scenario = (struct scenario){0};
+}
+
+static bool fits(const json_t *reply, const char *key, struct str actual) {
+  const json_t *wanted = json_object_get(reply, key);
+  return wanted == NULL ||
+         str_eq((struct str){json_string_value(wanted), json_string_length(wanted)}, actual);
+}
+
+long scenario_pick(const struct scenario *scenario, const struct call_request *request,
+                   const json_t *uses) {
+  size_t i;
+  json_t *reply;
+  struct str stage =
+      request->stage == STAGE_COUNT ? STR("") : str_from(judge_stage_name(request->stage));
+  json_array_foreach(scenario->replies, i, reply) {
+    const json_t *contains = json_object_get(reply, "contains");
+    const json_t *times = json_object_get(reply, "times");
+    char key[24];
+    (void)snprintf(key, sizeof key, "%zu", i);
+    json_int_t limit = times ? json_integer_value(times) : 1;
+    if (limit != 0 && json_integer_value(json_object_get(uses, key)) >= limit)
+      continue;
+    if (!fits(reply, "movement", request->movement) ||
+        !fits(reply, "purpose", str_from(call_purpose_name(request->purpose))) ||
+        !fits(reply, "stage", stage))
+      continue;
+    if (contains != NULL &&
+        memmem(request->prompt.p, request->prompt.n, json_string_value(contains),
+               json_string_length(contains)) == NULL)
+      continue;
+    return (long)i;
+  }
+  return -1;
+}

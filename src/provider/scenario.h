@@ -1,0 +1,35 @@
+/* scenario.h - the file behind the script provider: what is replied to which call.
+ *
+ *   replies:
+ *     - {movement: fix, purpose: execute, contains: "2 of 5", times: 1,
+ *        text: "...", structured: {...}, write: {src/queue.c: "..."}, delay_ms: 10}
+ *     - {stage: phase3_tag, error: {class: rate_limit, retry_after_ms: 50}}
+ *
+ * Each call takes the first reply whose matchers (movement, purpose, stage, contains) all fit and
+ * which has uses left (times, default 1; 0 = without end). Matchers that are absent fit. */
+#ifndef SEGUE_PROVIDER_SCENARIO_H
+#define SEGUE_PROVIDER_SCENARIO_H
+
+#include "base/err.h"
+#include "base/sha256.h"
+#include "core/call.h"
+
+#include <jansson.h>
+
+struct scenario {
+  json_t *replies;         /* array, checked */
+  char sha256[SHA256_HEX]; /* of the file's bytes */
+};
+
+/* YAML or JSON; every error has its place or names the reply. */
+bool scenario_load(struct scenario *scenario, const char *path, struct err *err) MUST_CHECK;
+bool scenario_parse(struct scenario *scenario, const char *path, struct str text,
+                    struct err *err) MUST_CHECK;
+void scenario_deinit(struct scenario *scenario);
+
+/* Index of the reply for this call, -1 when the scenario has run dry. uses: how often each index was
+ * taken in this session (an object index -> count), or NULL. */
+long scenario_pick(const struct scenario *scenario, const struct call_request *request,
+                   const json_t *uses);
+
+#endif

@@ -1,0 +1,230 @@
+/* The script provider: replies from a scenario file. For demos, tests and rehearsals of a workflow;
+ * it answers in the shapes of real backends, errors and delays included. */
+#include "provider/provider.h"
+
+#include "base/file.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "provider/linediff.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct provider_run {
+  uv_timer_t timer;
+  const struct provider_env *env;
+  const json_t *reply; /* NULL: the scenario has run dry */
+  struct call_result result;
+  provider_done_fn done;
+  void *ctx;
+  bool finished;
+  uint64_t started;
+};
+
+static json_t *script_prepare(const struct provider_env *env, const struct call_request *request,
+                              const json_t *token_counts, const unsigned char entropy[16]) {
+  (void)entropy;
+  long index = env->scenario ? scenario_pick(env->scenario, request, token_counts) : -1;
+  return index < 0 ? NULL : json_integer(index);
+}
+
+/* ---- files ------------------------------------------------------------------------------------------ */
+
+/* Opens a path below cwd, never outside it (kernel-checked, symbolic links included). */
+static int open_beneath(int dir, const char *path, int flags) {
+  struct open_how how = {.flags = (unsigned)(flags | O_CLOEXEC | O_NOFOLLOW),
+                         .mode = flags & O_CREAT ? 0644u : 0,
+                         .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
+  return (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
+}
+
+static bool make_parents(int dir, const char *path) {
+  char part[1024];
+  if (strlen(path) >= sizeof part) {
+    errno = ENAMETOOLONG;
+    return false;
+  }
+  (void)snprintf(part, sizeof part, "%s", path);
+  for (char *p = strchr(part, '/'); p; p = strchr(p + 1, '/')) {
+    *p = '\0';
+    if (part[0] != '\0' && mkdirat(dir, part, 0755) != 0 && errno != EEXIST)
+      return false;
+    int fd = part[0] ? open_beneath(dir, part, O_RDONLY | O_DIRECTORY) : 0;
+    if (fd < 0)
+      return false;
+    if (part[0])
+      close(fd);
+    *p = '/';
+  }
+  return true;
+}
+
+static bool write_file(int dir, const char *path, struct str content, json_t *files,
+                       struct err *err) {
+  struct buf before = {0};
+  long added, removed;
+  if (path[0] == '/' || strstr(path, "..") != NULL)
+    return err_set(err, ERR_INVALID, "write: %s leaves the working directory", path);
+  int fd = open_beneath(dir, path, O_RDONLY | O_NONBLOCK);
+  if (fd >= 0) {
+    bool ok = file_read_fd(fd, path, LIMIT_SCENARIO_BYTES, &before, err);
+    close(fd);
+    if (!ok) {
+      buf_deinit(&before);
+      return false;
+    }
+  }
+  linediff_count(buf_view(&before), content, &added, &removed);
+  buf_deinit(&before);
+  fd = make_parents(dir, path) ? open_beneath(dir, path, O_WRONLY | O_CREAT | O_TRUNC) : -1;
+  if (fd < 0)
+    return err_set_errno(err, errno, "cannot write %s", path);
+  bool ok = write(fd, content.p, content.n) == (ssize_t)content.n;
+  int number = errno;
+  close(fd);
+  if (!ok)
+    return err_set_errno(err, number, "cannot write %s", path);
+  json_array_append_new(files, json_pack("{ss sI sI}", "path", path, "added", (json_int_t)added,
+                                         "removed", (json_int_t)removed));
+  return true;
+}
+
+static bool write_files(const struct provider_env *env, const json_t *write, json_t **files,
+                        struct err *err) {
+  const char *path;
+  json_t *content;
+  if (write == NULL)
+    return true;
+  int dir = open(env->cwd, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (dir < 0)
+    return err_set_errno(err, errno, "cannot use the working directory %s", env->cwd);
+  bool ok = true;
+  *files = json_array();
+  json_object_foreach((json_t *)write, path, content) {
+    if (ok)
+      ok = write_file(dir, path,
+                      (struct str){json_string_value(content), json_string_length(content)}, *files,
+                      err);
+  }
+  close(dir);
+  return ok;
+}
+
+/* ---- replying --------------------------------------------------------------------------------------- */
+
+static void fail(struct call_result *result, enum error_class class, const char *message) {
+  result->class = class;
+  (void)snprintf(result->message, sizeof result->message, "%.500s", message);
+}
+
+static void build_result(struct provider_run *run) {
+  struct call_result *result = &run->result;
+  const json_t *error = json_object_get(run->reply, "error");
+  const json_t *text = json_object_get(run->reply, "text");
+  const json_t *structured = json_object_get(run->reply, "structured");
+  struct err err;
+  if (run->reply == NULL)
+    return; /* said at the start */
+  if (text)
+    buf_append(&result->text.bytes, json_string_value(text), json_string_length(text));
+  if (error != NULL) {
+    const json_t *message = json_object_get(error, "message");
+    fail(result, CLASS_PROTOCOL,
+         json_is_string(message) ? json_string_value(message) : "error of the scenario");
+    (void)error_class_from_name(str_from(json_string_value(json_object_get(error, "class"))),
+                                &result->class);
+    result->retry_after_ms = json_integer_value(json_object_get(error, "retry_after_ms"));
+    return;
+  }
+  if (!write_files(run->env, json_object_get(run->reply, "write"), &result->files, &err)) {
+    fail(result, CLASS_BAD_REQUEST, err.text);
+    return;
+  }
+  if (structured) {
+    result->structured = json_incref((json_t *)structured);
+    result->enforced = "native";
+    if (!text) {
+      char *dump = json_dumps(structured, JSON_COMPACT | JSON_ENCODE_ANY);
+      buf_puts(&result->text.bytes, dump);
+      free(dump);
+    }
+  }
+}
+
+static void on_closed(uv_handle_t *handle) {
+  free(handle->data);
+}
+
+static void finish(struct provider_run *run) {
+  struct call_result result = run->result;
+  run->finished = true;
+  result.duration_ms = (int64_t)(uv_now(run->env->loop) - run->started);
+  uv_close((uv_handle_t *)&run->timer, on_closed);
+  run->done(run->ctx, &result);
+}
+
+static void on_timer(uv_timer_t *timer) {
+  struct provider_run *run = timer->data;
+  if (run->result.class != CLASS_CANCELLED)
+    build_result(run);
+  finish(run);
+}
+
+static struct provider_run *script_start(const struct provider_env *env,
+                                         const struct call_request *request, provider_done_fn done,
+                                         void *ctx) {
+  struct provider_run *run = xcalloc(1, sizeof *run);
+  run->env = env;
+  run->done = done;
+  run->ctx = ctx;
+  run->started = uv_now(env->loop);
+  if (json_is_integer(request->token) && env->scenario)
+    run->reply = json_array_get(env->scenario->replies,
+                                (size_t)json_integer_value(request->token));
+  if (run->reply == NULL)
+    (void)snprintf(run->result.message, sizeof run->result.message,
+                   "%s for movement %.*s, purpose %s%s%s",
+                   env->scenario ? "the scenario has no reply left" : "no --scenario was given",
+                   (int)request->movement.n, request->movement.p,
+                   call_purpose_name(request->purpose),
+                   request->stage == STAGE_COUNT ? "" : ", stage ",
+                   request->stage == STAGE_COUNT ? "" : judge_stage_name(request->stage));
+  run->result.class = run->reply ? CLASS_NONE : CLASS_NOT_FOUND;
+  json_int_t delay = json_integer_value(json_object_get(run->reply, "delay_ms"));
+  uint64_t wait = delay > 0 ? (uint64_t)delay : 0;
+  if (request->timeout_ms > 0 && wait > request->timeout_ms) {
+    wait = request->timeout_ms;
+    run->reply = NULL;
+    fail(&run->result, CLASS_TIMEOUT, "no answer within the time limit");
+  }
+  uv_timer_init(env->loop, &run->timer);
+  run->timer.data = run;
+  uv_timer_start(&run->timer, on_timer, wait, 0);
+  return run;
+}
+
+static void script_cancel(struct provider_run *run) {
+  if (run->finished)
+    return;
+  fail(&run->result, CLASS_CANCELLED, "cancelled");
+  uv_timer_start(&run->timer, on_timer, 0, 0);
+}
+
+const struct provider_ops provider_script = {
+    .capability = {.name = "script",
+                   .summary = "replies from a scenario file (--scenario), for demos and tests",
+                   .options = OPTION_ALL,
+                   .can_judge = true,
+                   .takes_model = true,
+                   .structured = "native"},
+    .prepare = script_prepare,
+    .start = script_start,
+    .cancel = script_cancel,
+};

@@ -1,0 +1,105 @@
+/* protocol.h - what segue and its shim agree on: descriptors, messages, and how children are
+ * listed.
+ *
+ * The shim is started as `segue-shim/1 PROGRAM [ARG...]` with the program's stdin, stdout and
+ * stderr as 0, 1, 2; the read end of the control pipe as 3, on which nothing is ever sent (its end
+ * of file means "end the tree", whether we closed it or died); and the write end of the status pipe
+ * as 4. Status messages have a fixed size below PIPE_BUF, so each is written and read whole:
+ *   STARTED pid, then EXITED status, then (after end of file on 3) DONE 0; or
+ *   EXEC_FAILED errno or FORK_FAILED errno, then DONE 0.
+ * After DONE the shim exits and has no descendant left. */
+#ifndef SEGUE_SHIM_PROTOCOL_H
+#define SEGUE_SHIM_PROTOCOL_H
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#define SHIM_PROTOCOL   "segue-shim/1" /* argv[0]: both sides must be of one version */
+#define SHIM_FD_CONTROL 3
+#define SHIM_FD_STATUS  4
+
+enum shim_message_type {
+  SHIM_STARTED = 1, /* value: the program's pid, the number of its session and group too */
+  SHIM_EXEC_FAILED, /* value: errno */
+  SHIM_FORK_FAILED, /* value: errno */
+  SHIM_EXITED,      /* value: wait status of the program, for WIFEXITED and the like */
+  SHIM_DONE,        /* value: 0 */
+};
+
+struct shim_message {
+  int32_t type;
+  int32_t value;
+};
+
+/* The two ways to list the children of this process. Each calls `each` for every one; what comes or
+ * goes meanwhile may be missed, so callers repeat until nothing is left. No heap, little stack. */
+typedef void (*shim_child_cb)(void *ctx, pid_t pid);
+
+/* From the children file of one thread: quick, but not in every kernel (CONFIG_PROC_CHILDREN). */
+static inline bool shim_children_of_thread(pid_t thread, shim_child_cb each, void *ctx) {
+  char path[64], bytes[1024];
+  (void)snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)thread);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return false;
+  pid_t pid = 0;
+  ssize_t n;
+  while ((n = read(fd, bytes, sizeof bytes)) > 0) {
+    for (ssize_t i = 0; i < n; i++) {
+      if (bytes[i] >= '0' && bytes[i] <= '9') {
+        pid = pid * 10 + (bytes[i] - '0');
+      } else if (pid > 0) {
+        each(ctx, pid);
+        pid = 0;
+      }
+    }
+  }
+  (void)close(fd);
+  return true;
+}
+
+/* The parent of a process, 0 when it is gone. The name in the file may hold spaces and brackets. */
+static inline pid_t shim_parent_of(pid_t pid) {
+  char path[64], bytes[512];
+  (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return 0;
+  ssize_t n = read(fd, bytes, sizeof bytes - 1);
+  (void)close(fd);
+  if (n <= 0)
+    return 0;
+  bytes[n] = '\0';
+  const char *after = strrchr(bytes, ')'); /* ") S 4711 ..." */
+  return after != NULL && strlen(after) > 4 ? (pid_t)strtol(after + 4, NULL, 10) : 0;
+}
+
+/* By looking at every process there is. */
+static inline bool shim_children_by_scan(shim_child_cb each, void *ctx) {
+  _Alignas(struct dirent64) char bytes[2048];
+  pid_t self = getpid();
+  int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0)
+    return false;
+  ssize_t n;
+  while ((n = getdents64(fd, bytes, sizeof bytes)) > 0) {
+    for (ssize_t at = 0; at < n;) {
+      const struct dirent64 *entry = (const struct dirent64 *)(const void *)(bytes + at);
+      pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+      if (pid > 1 && shim_parent_of(pid) == self)
+        each(ctx, pid);
+      at += entry->d_reclen;
+    }
+  }
+  (void)close(fd);
+  return n == 0;
+}
+
+#endif

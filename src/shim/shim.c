@@ -1,0 +1,208 @@
+/* shim.c - owns the process tree of one provider call, and leaves nothing of it alive.
+ *
+ *   segue --- control (3), status (4) ---> shim --- setsid ---> program ---> whatever it starts
+ *
+ * DESIGN. The shim is a subreaper: every descendant whose parent dies becomes its child, also after
+ * setsid and double forks. It waits for two things only: the end of file of the control pipe, and
+ * the program's exit. It has no parent-death signal itself, because it must outlive segue to clean
+ * up; the program has one, because it must not outlive the shim. All signals are blocked here, so
+ * only SIGKILL and SIGSTOP reach the shim: segue inherits the tree then.
+ *
+ * The program, once dead, stays a zombie until the last sweep: until it is reaped its pid cannot be
+ * given to another process, so the group kill can hit nobody else.
+ *
+ * One runs for each call in flight, so it is static, allocates nothing and uses no stdio streams.
+ */
+#include "base/limits.h"
+#include "shim/protocol.h"
+
+#include <errno.h>
+#include <link.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+struct shim {
+  pid_t program;
+  bool program_exited; /* seen, not reaped */
+  int sigchld_fd;
+};
+
+static volatile int exec_errno; /* the vfork child shares our memory */
+
+/* Start-up code has touched most of the C library. What is only read comes back from the page cache
+ * when it is used again, and in our loop that is little: without this a shim weighs 0.7 MB. */
+static void drop_pages(void) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  const ElfW(Phdr) *header = (const void *)getauxval(AT_PHDR);
+  for (size_t n = getauxval(AT_PHNUM); n > 0; n--, header++) {
+    uintptr_t begin = header->p_vaddr / page * page;
+    uintptr_t end = (header->p_vaddr + header->p_memsz + page - 1) / page * page;
+    if (header->p_type == PT_LOAD && (header->p_flags & PF_W) == 0)
+      (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
+  }
+}
+
+static void tell(enum shim_message_type type, int value) {
+  struct shim_message message = {.type = (int32_t)type, .value = value};
+  while (write(SHIM_FD_STATUS, &message, sizeof message) < 0 && errno == EINTR)
+    ; /* any other failure: segue is gone, and the control pipe says so too */
+}
+
+static int64_t now_ms(void) {
+  struct timespec t;
+  (void)clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+__attribute__((noreturn)) static void become_program(char **argv, pid_t shim) {
+  static const struct rlimit no_core = {0, 0};
+  sigset_t none;
+  (void)setsid();
+  (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != shim) /* it died before the line above */
+    _exit(127);
+  (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  (void)setrlimit(RLIMIT_CORE, &no_core);
+  (void)sigemptyset(&none);
+  (void)sigprocmask(SIG_SETMASK, &none, NULL); /* dispositions are default since our own start */
+  (void)execvp(argv[0], argv);
+  exec_errno = errno;
+  _exit(127);
+}
+
+static pid_t start_program(char **argv) {
+  pid_t shim = getpid();
+  pid_t pid = vfork(); /* returns here when the child has executed the program, or failed to */
+  if (pid == 0)
+    become_program(argv, shim);
+  return pid;
+}
+
+/* Waits for a child's death, or `fd` (-1: none) to become readable, or `timeout_ms` (-1: none);
+ * true when it was fd. */
+static bool wait_event(const struct shim *s, int fd, int timeout_ms) {
+  struct pollfd fds[2] = {{.fd = s->sigchld_fd, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
+  struct signalfd_siginfo info;
+  if (poll(fds, 2, timeout_ms) <= 0)
+    return false;
+  if (fds[0].revents != 0)
+    (void)!read(s->sigchld_fd, &info, sizeof info); /* SIGCHLDs are merged: one is all */
+  return fds[1].revents != 0;
+}
+
+/* Reaps orphans that died; says when the program did. */
+static void look(struct shim *s) {
+  while (!s->program_exited) {
+    siginfo_t info = {0};
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
+      return;
+    if (info.si_pid == s->program) {
+      s->program_exited = true;
+      tell(SHIM_EXITED, info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status, 0)
+                                                   : W_EXITCODE(0, info.si_status));
+    } else {
+      (void)waitpid(info.si_pid, NULL, 0);
+    }
+  }
+}
+
+static bool control_closed(void) {
+  char byte;
+  ssize_t n = read(SHIM_FD_CONTROL, &byte, 1);
+  return n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN);
+}
+
+static void kill_child(void *ctx, pid_t pid) {
+  (void)ctx;
+  if (pid > 1)
+    (void)kill(pid, SIGKILL);
+}
+
+/* Kills until no child is left. A child that dies hands its own children to us before it can be
+ * reaped, so "no child" means "no descendant". */
+static void sweep(struct shim *s) {
+  for (bool reaped = false;;) {
+    int status;
+    pid_t pid;
+    if (!reaped)
+      (void)kill(-s->program, SIGKILL);
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+      if (pid != s->program)
+        continue;
+      reaped = true;
+      if (!s->program_exited)
+        tell(SHIM_EXITED, status);
+    }
+    if (pid < 0 && errno == ECHILD)
+      return;
+    if (!shim_children_of_thread(getpid(), kill_child, NULL))
+      (void)shim_children_by_scan(kill_child, NULL);
+    (void)wait_event(s, -1, LIMIT_SWEEP_POLL_MS);
+  }
+}
+
+static void end_tree(struct shim *s) {
+  int64_t give_up_ms = now_ms() + LIMIT_TERM_GRACE_MS;
+  int64_t left_ms = LIMIT_TERM_GRACE_MS;
+  if (!s->program_exited) {
+    (void)kill(s->program, SIGTERM);
+    (void)kill(s->program, SIGCONT); /* one that is stopped could not obey */
+  }
+  for (; !s->program_exited && left_ms > 0; left_ms = give_up_ms - now_ms()) {
+    (void)wait_event(s, -1, (int)left_ms);
+    look(s);
+  }
+  sweep(s);
+}
+
+int main(int argc, char **argv) {
+  static const char usage[] = "segue-shim: started by segue for each provider call, not by hand\n";
+  struct shim s = {0};
+  sigset_t all, chld;
+
+  if (argc < 2 || strcmp(argv[0], SHIM_PROTOCOL) != 0) {
+    (void)!write(2, usage, sizeof usage - 1);
+    return 2;
+  }
+  (void)sigfillset(&all);
+  (void)sigprocmask(SIG_SETMASK, &all, NULL);
+  (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+  (void)fcntl(SHIM_FD_CONTROL, F_SETFD, FD_CLOEXEC);
+  (void)fcntl(SHIM_FD_STATUS, F_SETFD, FD_CLOEXEC);
+
+  s.program = start_program(argv + 1);
+  int fork_errno = errno;
+  for (int fd = 0; fd <= 2; fd++) /* ours would keep the pipes open */
+    (void)close(fd);
+  if (s.program < 0 || exec_errno != 0) {
+    if (s.program > 0)
+      (void)waitpid(s.program, NULL, 0);
+    tell(s.program < 0 ? SHIM_FORK_FAILED : SHIM_EXEC_FAILED,
+         s.program < 0 ? fork_errno : exec_errno);
+    tell(SHIM_DONE, 0);
+    return 0;
+  }
+  tell(SHIM_STARTED, s.program);
+  (void)chdir("/"); /* hold no directory */
+  (void)sigemptyset(&chld);
+  (void)sigaddset(&chld, SIGCHLD);
+  s.sigchld_fd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
+
+  look(&s); /* what died before the signalfd was there */
+  if (!s.program_exited)
+    drop_pages();
+  while (!wait_event(&s, SHIM_FD_CONTROL, -1) || !control_closed())
+    look(&s);
+  look(&s);
+  end_tree(&s);
+  tell(SHIM_DONE, 0);
+  return 0;
+}

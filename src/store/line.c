@@ -1,0 +1,55 @@
+#include "store/line.h"
+
+#include "base/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MEMBER ",\"hash\":\""
+enum { SUFFIX_BYTES = sizeof MEMBER - 1 + 64 + 2 }; /* ,"hash":"<64>"} */
+
+const char line_first_hash[SHA256_HEX] =
+    "0000000000000000000000000000000000000000000000000000000000000000";
+
+static int dump_to_buf(const char *bytes, size_t n, void *ctx) {
+  buf_append(ctx, bytes, n);
+  return 0;
+}
+
+void line_compose(const json_t *record, struct buf *out, char hash[SHA256_HEX]) {
+  size_t start = out->n;
+  char next[SHA256_HEX];
+  if (json_dump_callback(record, dump_to_buf, out, JSON_COMPACT) != 0 || out->n == start)
+    BUG("a record cannot be written as JSON");
+  out->n--; /* its closing brace */
+  sha256_hex(hash, 64, out->p + start, out->n - start, next);
+  memcpy(hash, next, SHA256_HEX);
+  buf_puts(out, MEMBER);
+  buf_append(out, hash, 64);
+  buf_puts(out, "\"}\n");
+}
+
+json_t *line_parse(struct str line, char hash[SHA256_HEX], struct err *err) {
+  json_error_t where;
+  char next[SHA256_HEX];
+  if (line.n < SUFFIX_BYTES ||
+      memcmp(line.p + line.n - SUFFIX_BYTES, MEMBER, sizeof MEMBER - 1) != 0 ||
+      memcmp(line.p + line.n - 2, "\"}", 2) != 0) {
+    (void)err_set(err, ERR_CORRUPT, "it does not end with its hash");
+    return NULL;
+  }
+  sha256_hex(hash, 64, line.p, line.n - SUFFIX_BYTES, next);
+  if (memcmp(next, line.p + line.n - 66, 64) != 0) {
+    (void)err_set(err, ERR_CORRUPT, "its hash does not match: it, or a record before it, is not "
+                                    "what was written");
+    return NULL;
+  }
+  json_t *record = json_loadb(line.p, line.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where);
+  if (!json_is_object(record)) {
+    json_decref(record);
+    (void)err_set(err, ERR_CORRUPT, "it is not a JSON object: %s", where.text);
+    return NULL;
+  }
+  memcpy(hash, next, SHA256_HEX);
+  return record;
+}

@@ -1,0 +1,23 @@
+/* line.h - one record as the line of a log: its exact bytes and the hash that chains it.
+ *
+ * A line is the record as compact JSON with `hash` as its last member, and a newline. The hash is
+ * SHA-256 over the previous record's hash (64 hex characters; 64 zeros at first) and this line's
+ * bytes before `,"hash"`. So a missing, changed, reordered or added record is found. */
+#ifndef SEGUE_STORE_LINE_H
+#define SEGUE_STORE_LINE_H
+
+#include "base/buf.h"
+#include "base/sha256.h"
+
+#include <jansson.h>
+
+extern const char line_first_hash[SHA256_HEX]; /* 64 zeros */
+
+/* Appends the line to `out`; `hash` holds the previous hash and then this line's. */
+void line_compose(const json_t *record, struct buf *out, char hash[SHA256_HEX]);
+
+/* Splits a line (without its newline) and checks its form and hash against `hash`, which then holds
+ * this line's. The parsed record, owned by the caller, or NULL with err (no prefix, one sentence). */
+json_t *line_parse(struct str line, char hash[SHA256_HEX], struct err *err);
+
+#endif

@@ -1,0 +1,27 @@
+/* recall.h - texts that a log stores once, brought back: parts, references, blobs to bytes.
+ *
+ * A part of a prompt is a string or {"ref": "12#/text"}: sequence number and JSON Pointer. Where the
+ * record says that its text is in a blob, the blob's bytes are meant. */
+#ifndef SEGUE_STORE_RECALL_H
+#define SEGUE_STORE_RECALL_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <jansson.h>
+#include <stdint.h>
+
+struct recall {
+  void *ctx;
+  json_t *(*record)(void *ctx, uint64_t seq, struct err *err); /* new reference or NULL */
+  const char *dir;                                             /* folder that holds blobs/ */
+};
+
+/* Appends the bytes of a prompt's parts to `out`. */
+bool recall_parts(const struct recall *recall, const json_t *parts, struct buf *out,
+                  struct err *err) MUST_CHECK;
+/* The text `key` of a record: inline, or from its blob. */
+bool recall_text(const struct recall *recall, const json_t *record, const char *key,
+                 struct buf *out, struct err *err) MUST_CHECK;
+
+#endif

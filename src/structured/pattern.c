@@ -1,0 +1,276 @@
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "structured/pattern.h"
+
+#include "structured/schema_support.h"
+
+#include <pcre2.h>
+#include <stdio.h>
+
+/* What most patterns of real schemas are is decided without an engine. */
+enum kind { KIND_REGEX, KIND_ALWAYS, KIND_PREFIX, KIND_EQUAL, KIND_CONTAINS };
+
+struct pattern {
+  enum kind kind;
+  bool anchored; /* tried at the first position only */
+  size_t literal_length;
+  char *literal;
+  pcre2_code *code;
+};
+
+static void *hook_malloc(PCRE2_SIZE size, void *unused) {
+  (void)unused;
+  return schema_alloc(size);
+}
+
+static void hook_free(void *ptr, void *unused) {
+  (void)unused;
+  schema_release(ptr);
+}
+
+/* --- compiling --- */
+
+static bool literal(const char *text, size_t length) {
+  for (size_t i = 0; i < length; i++)
+    if (!text[i] || strchr("\\^$.|?*+()[]{}", text[i]))
+      return false;
+  return true;
+}
+
+static bool compile_simple(struct pattern *p, const char *text, size_t length, bool *no_memory) {
+  bool begins = length && text[0] == '^', ends = false;
+  const char *from = text + begins;
+  size_t n = length - begins;
+  if (n && from[n - 1] == '$' && literal(from, n - 1)) {
+    ends = true;
+    n--;
+  }
+  if (n == 2 && !memcmp(from, ".*", 2) && !ends)
+    n = 0;
+  if (!literal(from, n) || (ends && !begins))
+    return false;
+  p->kind = !n && !ends ? KIND_ALWAYS : ends ? KIND_EQUAL : begins ? KIND_PREFIX : KIND_CONTAINS;
+  p->literal_length = n;
+  p->literal = schema_alloc(n + 1);
+  *no_memory = !p->literal;
+  if (p->literal)
+    memcpy(p->literal, from, n);
+  return true;
+}
+
+static enum pattern_status compile_regex(struct pattern *p, const char *source, size_t length,
+                                         struct pattern_error *error) {
+  int code;
+  PCRE2_SIZE offset;
+  enum pattern_status status = PATTERN_OUT_OF_MEMORY;
+  pcre2_general_context *general = pcre2_general_context_create(hook_malloc, hook_free, NULL);
+  pcre2_compile_context *context = general ? pcre2_compile_context_create(general) : NULL;
+  if (context) {
+    pcre2_set_parens_nest_limit(context, PATTERN_NESTING_MAX + 1);
+    p->code = pcre2_compile((PCRE2_SPTR)source, length,
+                            PCRE2_UTF | PCRE2_MATCH_UNSET_BACKREF | PCRE2_DOLLAR_ENDONLY |
+                                PCRE2_NEVER_BACKSLASH_C,
+                            &code, &offset, context);
+    if (p->code) {
+      uint32_t options = 0;
+      pcre2_pattern_info(p->code, PCRE2_INFO_ALLOPTIONS, &options);
+      p->anchored = (options & PCRE2_ANCHORED) != 0;
+      status = PATTERN_OK;
+    } else if (code != PCRE2_ERROR_HEAP_FAILED && code != PCRE2_ERROR_NOMEMORY) {
+      status = PATTERN_INVALID;
+      if (pcre2_get_error_message(code, (PCRE2_UCHAR *)error->text, sizeof error->text) < 0)
+        error->text[sizeof error->text - 1] = '\0';
+    }
+  }
+  pcre2_compile_context_free(context);
+  pcre2_general_context_free(general);
+  return status;
+}
+
+enum pattern_status pattern_compile(const char *text, size_t length, struct pattern **pattern,
+                                    struct pattern_error *error) {
+  struct pattern_error unused;
+  struct pattern *p = schema_alloc(sizeof *p);
+  bool no_memory = false;
+  *pattern = NULL;
+  error = error ? error : &unused;
+  *error = (struct pattern_error){0};
+  if (!p)
+    return PATTERN_OUT_OF_MEMORY;
+  *p = (struct pattern){0};
+  if (compile_simple(p, text, length, &no_memory)) {
+    *pattern = no_memory ? NULL : p;
+    if (no_memory)
+      pattern_free(p);
+    return no_memory ? PATTERN_OUT_OF_MEMORY : PATTERN_OK;
+  }
+  struct text translated;
+  const char *why;
+  enum pattern_status status = PATTERN_INVALID;
+  if (!pattern_translate(text, length, &translated, &why, &error->offset)) {
+    snprintf(error->text, sizeof error->text, "%s", why);
+  } else if (translated.failed) {
+    status = PATTERN_OUT_OF_MEMORY;
+  } else {
+    status = compile_regex(p, translated.bytes ? translated.bytes : "", translated.length, error);
+    error->offset = length;
+  }
+  schema_text_deinit(&translated);
+  if (status == PATTERN_OK)
+    *pattern = p;
+  else
+    pattern_free(p);
+  return status;
+}
+
+void pattern_speed_up(struct pattern *pattern) {
+  if (pattern->code)
+    pcre2_jit_compile(pattern->code, PCRE2_JIT_COMPLETE);
+}
+
+enum pattern_status pattern_compile_engine(const char *text, size_t length,
+                                           struct pattern **pattern) {
+  struct pattern_error error;
+  struct pattern *p = schema_alloc(sizeof *p);
+  *pattern = NULL;
+  if (!p)
+    return PATTERN_OUT_OF_MEMORY;
+  *p = (struct pattern){.kind = KIND_REGEX};
+  enum pattern_status status = compile_regex(p, text, length, &error);
+  if (status == PATTERN_OK)
+    *pattern = p;
+  else
+    pattern_free(p);
+  return status;
+}
+
+void pattern_free(struct pattern *pattern) {
+  if (!pattern)
+    return;
+  pcre2_code_free(pattern->code);
+  schema_release(pattern->literal);
+  schema_release(pattern);
+}
+
+/* --- matching --- */
+
+/* Match data and context come from the scratch's own bytes: a match allocates nothing if the engine
+ * is compiled. */
+static void *scratch_malloc(PCRE2_SIZE size, void *data) {
+  struct pattern_scratch *scratch = data;
+  size_t rounded = (size + 15) & ~(size_t)15;
+  if (rounded <= sizeof scratch->memory - scratch->used) {
+    void *at = scratch->memory + scratch->used;
+    scratch->used += rounded;
+    return at;
+  }
+  return schema_alloc(size);
+}
+
+static void scratch_free(void *ptr, void *data) {
+  struct pattern_scratch *scratch = data;
+  unsigned char *at = ptr;
+  if (at && (at < scratch->memory || at >= scratch->memory + sizeof scratch->memory))
+    schema_release(ptr);
+}
+
+static bool scratch_ready(struct pattern_scratch *scratch) {
+  if (scratch->match_data)
+    return true;
+  pcre2_general_context *general =
+      pcre2_general_context_create(scratch_malloc, scratch_free, scratch);
+  if (!general)
+    return false;
+  scratch->match_context = pcre2_match_context_create(general);
+  scratch->match_data = pcre2_match_data_create(1, general);
+  pcre2_general_context_free(general);
+  if (!scratch->match_context || !scratch->match_data) {
+    pattern_scratch_deinit(scratch);
+    return false;
+  }
+  pcre2_set_heap_limit(scratch->match_context, 1024); /* KiB */
+  return true;
+}
+
+void pattern_scratch_deinit(struct pattern_scratch *scratch) {
+  if (scratch->match_data)
+    pcre2_match_data_free(scratch->match_data);
+  if (scratch->match_context)
+    pcre2_match_context_free(scratch->match_context);
+  scratch->match_data = scratch->match_context = NULL;
+  scratch->used = 0;
+}
+
+static int run(const struct pattern *p, struct pattern_scratch *scratch, const char *text,
+               size_t length, uint32_t steps) {
+  pcre2_set_match_limit(scratch->match_context, steps);
+  int result = pcre2_match(p->code, (PCRE2_SPTR)text, length, 0, 0, scratch->match_data,
+                           scratch->match_context);
+  if (result == PCRE2_ERROR_JIT_STACKLIMIT)
+    result = pcre2_match(p->code, (PCRE2_SPTR)text, length, 0, PCRE2_NO_JIT, scratch->match_data,
+                         scratch->match_context);
+  return result;
+}
+
+static enum pattern_result match_regex(const struct pattern *p, struct pattern_scratch *scratch,
+                                       const char *text, size_t length) {
+  enum { FEW_STEPS = 500, STEPS_A_UNIT = 400 };
+  if (!scratch_ready(scratch))
+    return PATTERN_NO_MEMORY;
+  /* The engine counts steps anew at each start position: the limit shrinks as the text grows. First
+   * few steps, which are enough nearly always and cost little of the caller's budget even if all
+   * are used, then many. */
+  size_t starts = p->anchored ? 1 : length + 1;
+  size_t most = PATTERN_TOTAL_STEPS_MAX / starts + 1;
+  most = most < PATTERN_STEPS_MAX ? most : PATTERN_STEPS_MAX;
+  size_t few = 10 + 20 * FEW_STEPS / starts;
+  few = few < FEW_STEPS ? few : FEW_STEPS;
+  few = few < most ? few : most;
+  scratch->cost += 4 + length / 16 + starts * few / 4000;
+  int result = run(p, scratch, text, length, (uint32_t)few);
+  if (result == PCRE2_ERROR_MATCHLIMIT && most > few) {
+    scratch->cost += starts * most / STEPS_A_UNIT * 4;
+    result = run(p, scratch, text, length, (uint32_t)most);
+  }
+  if (result >= 0)
+    return PATTERN_MATCH;
+  if (result == PCRE2_ERROR_NOMATCH ||
+      (result <= PCRE2_ERROR_UTF8_ERR1 && result >= PCRE2_ERROR_UTF8_ERR21))
+    return PATTERN_NO_MATCH;
+  return result == PCRE2_ERROR_NOMEMORY ? PATTERN_NO_MEMORY : PATTERN_TOO_COMPLEX;
+}
+
+static bool contains(const char *text, size_t length, const char *part, size_t n) {
+  if (!n)
+    return true;
+  for (const char *end = text + length; (size_t)(end - text) >= n; text++) {
+    text = memchr(text, part[0], (size_t)(end - text) - n + 1);
+    if (!text)
+      return false;
+    if (!memcmp(text, part, n))
+      return true;
+  }
+  return false;
+}
+
+enum pattern_result pattern_match(const struct pattern *pattern, struct pattern_scratch *scratch,
+                                  const char *text, size_t length) {
+  size_t n = pattern->literal_length;
+  bool ok = true;
+  switch (pattern->kind) {
+  case KIND_REGEX:
+    return match_regex(pattern, scratch, text, length);
+  case KIND_ALWAYS:
+    break;
+  case KIND_PREFIX:
+    ok = length >= n && !memcmp(text, pattern->literal, n);
+    break;
+  case KIND_EQUAL:
+    ok = length == n && !memcmp(text, pattern->literal, n);
+    break;
+  case KIND_CONTAINS:
+    scratch->cost += length / 16;
+    ok = contains(text, length, pattern->literal, n);
+    break;
+  }
+  return ok ? PATTERN_MATCH : PATTERN_NO_MATCH;
+}

@@ -1,0 +1,30 @@
+/* Which members of an object or array have been evaluated, for unevaluatedProperties and
+ * unevaluatedItems. */
+#include "structured/schema_run.h"
+
+bool schema_marks_init(struct vm *vm, struct marks *marks, const json_t *value) {
+  *marks = (struct marks){0};
+  marks->count = json_is_object(value) ? json_object_size(value) : json_array_size(value);
+  if (marks->count <= 64)
+    return true;
+  size_t bytes = (marks->count + 63) / 64 * sizeof *marks->many;
+  vm->work -= (int64_t)(bytes / 64);
+  marks->many = schema_alloc(bytes);
+  if (!marks->many)
+    return schema_run_trouble(vm, SCHEMA_OUT_OF_MEMORY, "");
+  memset(marks->many, 0, bytes);
+  return true;
+}
+
+void schema_marks_deinit(struct marks *marks) {
+  schema_release(marks->many);
+  marks->many = NULL;
+}
+
+void schema_marks_merge(struct marks *into, const struct marks *from) {
+  into->all = into->all || from->all;
+  into->few |= from->few;
+  if (into->many)
+    for (size_t i = 0; i < (into->count + 63) / 64; i++)
+      into->many[i] |= from->many[i];
+}

@@ -1,0 +1,227 @@
+#include "workflow/facets.h"
+
+#include "base/file.h"
+#include "base/limits.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum found { FOUND, NOT_FOUND, FAILED };
+
+enum { PATH_BYTES = 4096 };
+
+/* Where openat2 is missing or forbidden (old kernels, some sandboxes): no .., no symbolic link. */
+static int open_by_steps(int root, const char *path, int flags) {
+  int dir = dup(root);
+  while (dir >= 0) {
+    char name[NAME_MAX + 1];
+    size_t n = strcspn(path, "/");
+    const char *rest = path + n + strspn(path + n, "/");
+    bool last = *rest == '\0';
+    if (n == 0 || n > NAME_MAX) {
+      close(dir);
+      errno = n == 0 ? EXDEV : ENAMETOOLONG;
+      return -1;
+    }
+    memcpy(name, path, n);
+    name[n] = '\0';
+    int next = -1;
+    if (strcmp(name, "..") == 0)
+      errno = EXDEV;
+    else
+      next = openat(dir, name, (last ? flags : O_PATH | O_DIRECTORY | O_CLOEXEC) | O_NOFOLLOW);
+    int number = errno;
+    close(dir);
+    errno = number;
+    if (last || next < 0)
+      return next;
+    dir = next;
+    path = rest;
+  }
+  return -1;
+}
+
+static int open_beneath(int root, const char *path) {
+  /* O_NONBLOCK: opening a FIFO must not wait for its writer */
+  int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  struct open_how how = {.flags = (unsigned long long)flags,
+                         .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
+  long fd = syscall(SYS_openat2, root, path, &how, sizeof how);
+  if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+    return open_by_steps(root, path, flags);
+  return (int)fd;
+}
+
+static bool check_text(struct str text, const char *path, struct err *err) {
+  if (memchr(text.p, '\0', text.n) != NULL)
+    return err_set(err, ERR_INVALID, "%s holds a NUL byte: save it as UTF-8 text", path);
+  if (!utf8_valid(text.p, text.n))
+    return err_set(err, ERR_INVALID, "%s is not UTF-8: save it as UTF-8 text", path);
+  return true;
+}
+
+static void append_text(struct buf *out, struct str text) {
+  if (str_starts(text, "\xEF\xBB\xBF"))
+    text = (struct str){text.p + 3, text.n - 3};
+  while (text.n > 0 && (text.p[text.n - 1] == '\n' || text.p[text.n - 1] == '\r'))
+    text.n--;
+  buf_str(out, text);
+}
+
+static bool read_regular(int fd, const char *path, struct buf *out, struct err *err) {
+  struct buf text = {0};
+  struct stat st;
+  bool ok;
+  if (fstat(fd, &st) != 0)
+    ok = err_set_errno(err, errno, "cannot read %s", path);
+  else if (!S_ISREG(st.st_mode))
+    ok = err_set(err, ERR_INVALID, "%s is %s: a facet is a text file", path,
+                 S_ISDIR(st.st_mode) ? "a folder" : "a device or pipe");
+  else
+    ok = file_read_fd(fd, path, LIMIT_FACET_BYTES, &text, err) &&
+         check_text(buf_view(&text), path, err);
+  if (ok)
+    append_text(out, buf_view(&text));
+  buf_deinit(&text);
+  return ok;
+}
+
+/* The file at `path` beneath `folder`; folders count as not found when `bare`. */
+static enum found read_beneath(const char *folder, const char *path, bool bare, struct buf *out,
+                               struct err *err) {
+  struct stat st;
+  int root = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (root < 0)
+    return NOT_FOUND;
+  int fd = open_beneath(root, path), number = errno;
+  close(root);
+  if (fd < 0) {
+    if (number == ENOENT || number == ENOTDIR)
+      return NOT_FOUND;
+    if (number == EXDEV || number == ELOOP)
+      (void)err_set(err, ERR_INVALID,
+                    "%s leads out of %s: copy the file there and write its path from there", path,
+                    folder);
+    else
+      (void)err_set_errno(err, number, "cannot read %s in %s", path, folder);
+    return FAILED;
+  }
+  if (bare && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+    close(fd);
+    return NOT_FOUND;
+  }
+  bool ok = read_regular(fd, path, out, err);
+  close(fd);
+  return ok ? FOUND : FAILED;
+}
+
+static bool has_space(struct str s) {
+  for (size_t i = 0; i < s.n; i++)
+    if (s.p[i] == ' ' || (s.p[i] >= '\t' && s.p[i] <= '\r'))
+      return true;
+  return false;
+}
+
+static bool ends_with(struct str s, const char *end) {
+  size_t n = strlen(end);
+  return s.n > n && memcmp(s.p + s.n - n, end, n) == 0;
+}
+
+/* A sentence may hold a slash (and Japanese has no spaces), so a slash alone makes only plain ASCII
+ * a path. */
+static bool is_path(struct str s) {
+  bool slash = false;
+  if (has_space(s) || s.n >= PATH_BYTES)
+    return false;
+  if (ends_with(s, ".md") || ends_with(s, ".txt"))
+    return true;
+  for (size_t i = 0; i < s.n; i++) {
+    if ((unsigned char)s.p[i] >= 0x80 || strchr("{}<>|*?\"'`;,()", s.p[i]) != NULL)
+      return false;
+    slash = slash || s.p[i] == '/';
+  }
+  return slash;
+}
+
+static bool looks_like_name(struct str s) {
+  for (size_t i = 0; i < s.n; i++) {
+    char c = s.p[i];
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+          c == '.' || c == '-'))
+      return false;
+  }
+  return s.n > 0;
+}
+
+static enum found find_by_name(const struct facets *f, enum facet_kind kind, struct str name,
+                               struct buf *out, struct err *err) {
+  static const char *const ends[] = {".md", ".txt", ""};
+  const char *const folders[] = {f->folder, f->project, f->user};
+  if (has_space(name) || name.n == 0 || name.n > LIMIT_NAME_BYTES || name.p[0] == '.' ||
+      memchr(name.p, '/', name.n) != NULL)
+    return NOT_FOUND;
+  for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+    for (size_t k = 0; folders[i] && k < ARRAY_LEN(ends); k++) {
+      char path[LIMIT_NAME_BYTES + 32];
+      (void)snprintf(path, sizeof path, "%s/" STR_FMT "%s", facet_folder(kind), STR_ARG(name),
+                     ends[k]);
+      enum found found = read_beneath(folders[i], path, true, out, err);
+      if (found != NOT_FOUND)
+        return found;
+    }
+  }
+  return NOT_FOUND;
+}
+
+static bool not_found(const struct facets *f, enum facet_kind kind, struct str name,
+                      struct err *err) {
+  const struct yaml_node *section = f->sections[kind];
+  const char *names[LIMIT_RULE_COUNT + 1];
+  size_t n = 0;
+  for (size_t i = 0; section && i < section->count && n < LIMIT_RULE_COUNT; i++)
+    names[n++] = section->pairs[i].key->text.p;
+  names[n] = NULL;
+  const char *near = str_nearest(name, names);
+  if (near)
+    return err_set(err, ERR_NOT_FOUND, "there is no %s named " STR_FMT ": did you mean %s?",
+                   facet_name(kind), STR_ARG(name), near);
+  return err_set(err, ERR_NOT_FOUND,
+                 "there is no %s named " STR_FMT
+                 " in this file, in %s/ beside it, or in the project's and the user's facets: "
+                 "write its file, a path, or a sentence",
+                 facet_name(kind), STR_ARG(name), facet_folder(kind));
+}
+
+bool facet_resolve(const struct facets *f, enum facet_kind kind, struct str value, struct buf *out,
+                   struct err *err) {
+  const struct yaml_node *section = f->sections[kind];
+  for (size_t i = 0; section && i < section->count; i++) {
+    if (!str_eq(section->pairs[i].key->text, value))
+      continue;
+    struct facets without = *f;
+    without.sections[kind] = NULL;
+    return facet_resolve(&without, kind, section->pairs[i].value->text, out, err);
+  }
+  if (is_path(value)) {
+    enum found found = read_beneath(f->folder, value.p, false, out, err);
+    if (found == NOT_FOUND)
+      return err_set(err, ERR_NOT_FOUND,
+                     "there is no file %s in %s: mend the path or write a "
+                     "sentence",
+                     value.p, f->folder);
+    return found == FOUND;
+  }
+  enum found found = find_by_name(f, kind, value, out, err);
+  if (found == NOT_FOUND && looks_like_name(value))
+    return not_found(f, kind, value, err);
+  if (found == NOT_FOUND)
+    append_text(out, value);
+  return found != FAILED;
+}

@@ -1,0 +1,26 @@
+/* facets.h - a facet's name, path or own words to its text.
+ *
+ * Order: the file's section map; a path relative to the workflow file (no white space, and .md or
+ * .txt at its end or a slash in it); NAME.md, NAME.txt or NAME in the kind's folder beside the
+ * workflow file, in the project's facets, in the user's; else the value is the text itself. A value
+ * that looks like a name (letters, digits, _ . - only) and is found nowhere is an error. No path
+ * leaves the folder it starts in, neither by .. nor by a symbolic link. */
+#ifndef SEGUE_WORKFLOW_FACETS_H
+#define SEGUE_WORKFLOW_FACETS_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "format/yaml.h"
+#include "workflow/keys.h"
+
+struct facets {
+  const char *folder;                                 /* of the workflow file */
+  const char *project, *user;                         /* folders of facets, NULL = none */
+  const struct yaml_node *sections[FACET_KIND_COUNT]; /* maps, NULL = none */
+};
+
+/* Appends the text, without the line ends at its end. The error has no place. */
+bool facet_resolve(const struct facets *facets, enum facet_kind kind, struct str value,
+                   struct buf *out, struct err *err) MUST_CHECK;
+
+#endif

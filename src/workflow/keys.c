@@ -1,0 +1,236 @@
+#include "workflow/keys.h"
+
+#include "base/err.h"
+#include "base/limits.h"
+
+#include <stddef.h>
+
+static const char *const languages[] = {"en", "ja", NULL};
+static const char *const infinite[] = {"infinite", NULL};
+const char *const stage_words[] = {"structured_output", "phase3_tag", "phase1_tag", "ai_judge",
+                                   NULL};
+
+static const struct key option_list[] = {
+    {.name = "temperature",
+     .type = KEY_NUMBER,
+     .max = 2,
+     .description = "Sampling temperature, 0 to 2."},
+    {.name = "seed",
+     .type = KEY_INTEGER,
+     .min = -1e15,
+     .max = 1e15,
+     .description = "Seed of the sampling, where the backend has one."},
+    {.name = "max_tokens",
+     .type = KEY_INTEGER,
+     .min = 1,
+     .max = 1e9,
+     .description = "Most tokens of one answer."},
+    {.name = "effort",
+     .type = KEY_LINE,
+     .description = "How hard the model thinks: low, medium, high, or the backend's own word."},
+    {0},
+};
+const struct key_set options_keys = {"options", "options", option_list};
+
+static const struct key judge_list[] = {
+    {.name = "stages",
+     .type = KEY_STAGES,
+     .words = stage_words,
+     .description = "The ways to judge, in this order; the next is tried when one gives no rule. "
+                    "[phase1_tag] alone calls no model."},
+    {.name = "provider",
+     .type = KEY_LINE,
+     .description = "Who judges; the movement's provider when it is not set."},
+    {.name = "model", .type = KEY_LINE, .description = "The judge's model."},
+    {.name = "options",
+     .type = KEY_SET,
+     .set = &options_keys,
+     .description = "Sampling options of the judge's calls."},
+    {.name = "timeout_ms",
+     .type = KEY_INTEGER,
+     .min = 1,
+     .max = LIMIT_CALL_WALL_MS,
+     .description = "Most milliseconds of one judge call (default 600000)."},
+    {.name = "max_reasks",
+     .type = KEY_INTEGER,
+     .max = LIMIT_REASK_COUNT,
+     .description = "How often a stage asks again after an answer that breaks the schema "
+                    "(default 0)."},
+    {0},
+};
+const struct key_set judge_keys = {"judge", "judge", judge_list};
+
+static const struct key rule_list[] = {
+    {.name = "condition",
+     .type = KEY_CONDITION,
+     .required = true,
+     .description = "When the rule holds: a label that a judge reads, when(EXPR) on exit, "
+                    "iteration, movement_iteration and structured.MOVEMENT.FIELD, or "
+                    "label && when(EXPR)."},
+    {.name = "next",
+     .type = KEY_NAME,
+     .required = true,
+     .description = "Where it leads: a movement's name, COMPLETE or ABORT."},
+    {.name = "appendix", .type = KEY_TEXT, .description = "A text shown together with the rule."},
+    {.name = "interactive_only",
+     .type = KEY_BOOL,
+     .description = "The rule exists only while a person takes part in the session "
+                    "(default false)."},
+    {0},
+};
+const struct key_set rule_keys = {"a rule", "rule", rule_list};
+
+static const struct key movement_list[] = {
+    {.name = "name",
+     .type = KEY_NAME,
+     .required = true,
+     .description = "The movement's name, unique in the file; its tag is [NAME:N] in capitals."},
+    {.name = "description", .type = KEY_TEXT, .description = "What the movement is for."},
+    {.name = "provider",
+     .type = KEY_LINE,
+     .description = "Who works on this movement; the workflow's provider when it is not set."},
+    {.name = "model", .type = KEY_LINE, .description = "The model of this movement."},
+    {.name = "options",
+     .type = KEY_SET,
+     .set = &options_keys,
+     .description = "Sampling options; they replace the workflow's as a whole."},
+    {.name = "command",
+     .type = KEY_ARGV,
+     .description = "Runs this program with these arguments (no shell) instead of an agent; the "
+                    "instruction is its standard input, exit its exit status."},
+    {.name = "persona",
+     .type = KEY_FACET,
+     .facet = FACET_PERSONA,
+     .description = "Who the agent is: the name of a persona, a path, or the text itself."},
+    {.name = "policy",
+     .type = KEY_FACET,
+     .facet = FACET_POLICY,
+     .description = "What the agent must heed: a name, a path, a text, or a list of them."},
+    {.name = "knowledge",
+     .type = KEY_FACET,
+     .facet = FACET_KNOWLEDGE,
+     .description = "What the agent should know: a name, a path, a text, or a list of them."},
+    {.name = "instruction",
+     .alias = "instruction_template",
+     .type = KEY_FACET,
+     .facet = FACET_INSTRUCTION,
+     .description = "What to do: a name, a path, a text, or a list of them. Variables: {task}, "
+                    "{iteration}, {max_movements}, {movement_iteration}, {previous_response}."},
+    {.name = "edit",
+     .type = KEY_BOOL,
+     .description = "Whether the movement may change files (default false)."},
+    {.name = "pass_previous_response",
+     .type = KEY_BOOL,
+     .description = "Whether the prompt holds the previous movement's answer (default true)."},
+    {.name = "judge",
+     .type = KEY_SET,
+     .set = &judge_keys,
+     .description = "How this movement is judged; its keys go on top of the workflow's judge."},
+    {.name = "rules",
+     .type = KEY_SET_LIST,
+     .required = true,
+     .set = &rule_keys,
+     .max = LIMIT_RULE_COUNT,
+     .description = "Where to go next, numbered from 1 in this order."},
+    {0},
+};
+const struct key_set movement_keys = {"a movement", "movement", movement_list};
+
+static const struct key workflow_list[] = {
+    {.name = "name", .type = KEY_NAME, .required = true, .description = "The workflow's name."},
+    {.name = "description", .type = KEY_TEXT, .description = "What the workflow is for."},
+    {.name = "language",
+     .type = KEY_CHOICE,
+     .words = languages,
+     .description = "Language of the prompts that segue writes (default en)."},
+    {.name = "initial_movement",
+     .alias = "initial_step",
+     .type = KEY_NAME,
+     .description = "Where to start (default: the first movement)."},
+    {.name = "max_movements",
+     .alias = "max_steps",
+     .type = KEY_COUNT,
+     .min = 1,
+     .max = 1e9,
+     .words = infinite,
+     .description = "Most movements of one session, or infinite (default 10)."},
+    {.name = "provider",
+     .type = KEY_LINE,
+     .description = "Who works on the movements that name no provider."},
+    {.name = "model", .type = KEY_LINE, .description = "The model that goes with the provider."},
+    {.name = "options",
+     .type = KEY_SET,
+     .set = &options_keys,
+     .description = "Sampling options of all agent movements that set none."},
+    {.name = "judge",
+     .type = KEY_SET,
+     .set = &judge_keys,
+     .description = "How movements are judged."},
+    {.name = "personas",
+     .type = KEY_SECTION,
+     .facet = FACET_PERSONA,
+     .description = "Personas of this file: name to path or text."},
+    {.name = "policies",
+     .type = KEY_SECTION,
+     .facet = FACET_POLICY,
+     .description = "Policies of this file: name to path or text."},
+    {.name = "knowledge",
+     .type = KEY_SECTION,
+     .facet = FACET_KNOWLEDGE,
+     .description = "Knowledge of this file: name to path or text."},
+    {.name = "instructions",
+     .type = KEY_SECTION,
+     .facet = FACET_INSTRUCTION,
+     .description = "Instructions of this file: name to path or text."},
+    {.name = "output_contracts",
+     .alias = "report_formats",
+     .type = KEY_SECTION,
+     .facet = FACET_OUTPUT_CONTRACT,
+     .description = "Output contracts of this file: name to path or text."},
+    {.name = "movements",
+     .alias = "steps",
+     .type = KEY_SET_LIST,
+     .required = true,
+     .set = &movement_keys,
+     .max = LIMIT_MOVEMENT_COUNT,
+     .description = "The units of work; each says by its rules where to go next."},
+    {0},
+};
+const struct key_set workflow_keys = {"a workflow", "workflow", workflow_list};
+
+const struct key *key_find(const struct key_set *set, struct str name) {
+  for (const struct key *k = set->keys; k->name; k++)
+    if (str_eq_c(name, k->name) || (k->alias && str_eq_c(name, k->alias)))
+      return k;
+  return NULL;
+}
+
+const char *key_nearest(const struct key_set *set, struct str name) {
+  const char *names[2 * (ARRAY_LEN(workflow_list) + ARRAY_LEN(movement_list))];
+  size_t n = 0;
+  for (const struct key *k = set->keys; k->name; k++) {
+    names[n++] = k->name;
+    if (k->alias)
+      names[n++] = k->alias;
+  }
+  names[n] = NULL;
+  return str_nearest(name, names);
+}
+
+static const struct {
+  const char *name, *folder;
+} facets[FACET_KIND_COUNT] = {
+    [FACET_PERSONA] = {"persona", "personas"},
+    [FACET_POLICY] = {"policy", "policies"},
+    [FACET_KNOWLEDGE] = {"knowledge", "knowledge"},
+    [FACET_INSTRUCTION] = {"instruction", "instructions"},
+    [FACET_OUTPUT_CONTRACT] = {"output contract", "output-contracts"},
+};
+
+const char *facet_folder(enum facet_kind kind) {
+  return facets[kind].folder;
+}
+
+const char *facet_name(enum facet_kind kind) {
+  return facets[kind].name;
+}

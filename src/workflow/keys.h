@@ -1,0 +1,76 @@
+/* keys.h - the one table of the keys of a workflow file.
+ *
+ * The parser's checks, the "did you mean" of its messages and schemas/workflow.json all come from
+ * it: a new key is a line here and, when it means something, a use in core/workflow.c. */
+#ifndef SEGUE_WORKFLOW_KEYS_H
+#define SEGUE_WORKFLOW_KEYS_H
+
+#include "base/str.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+enum facet_kind {
+  FACET_PERSONA,
+  FACET_POLICY,
+  FACET_KNOWLEDGE,
+  FACET_INSTRUCTION,
+  FACET_OUTPUT_CONTRACT,
+  FACET_KIND_COUNT
+};
+
+enum key_type {
+  KEY_NAME, /* 1 to LIMIT_NAME_BYTES bytes, no control characters */
+  KEY_LINE, /* a text of one line, not empty */
+  KEY_TEXT, /* any text */
+  KEY_BOOL,
+  KEY_INTEGER,   /* min to max */
+  KEY_NUMBER,    /* min to max */
+  KEY_CHOICE,    /* one of words */
+  KEY_COUNT,     /* an integer from min to max, or one of words */
+  KEY_CONDITION, /* judge/rule.h */
+  KEY_FACET,     /* a reference or text, or a list of them; resolved to its text */
+  KEY_SECTION,   /* map name -> path or text; gone from the resolved document */
+  KEY_ARGV,      /* list of texts: a program and its arguments */
+  KEY_STAGES,    /* list of judge stages from words, each at most once */
+  KEY_SET,       /* a map with the keys of `set` */
+  KEY_SET_LIST,  /* a list of 1 to max such maps */
+};
+
+struct key_set;
+
+struct key {
+  const char *name;
+  const char *alias; /* another name for it, NULL = none */
+  enum key_type type;
+  bool required;
+  double min, max;
+  const char *const *words; /* NULL-ended */
+  const struct key_set *set;
+  enum facet_kind facet;
+  const char *description; /* one or two sentences, for editors */
+};
+
+struct key_set {
+  const char *what;       /* "a movement": for messages */
+  const char *id;         /* name below $defs in the schema */
+  const struct key *keys; /* ends with a NULL name */
+};
+
+extern const struct key_set workflow_keys, movement_keys, rule_keys, judge_keys, options_keys;
+extern const char *const stage_words[]; /* what judge.stages may list */
+
+/* By name or alias, NULL when there is none. */
+const struct key *key_find(const struct key_set *set, struct str name);
+/* The known name nearest to a misspelt one, NULL when none is near. */
+const char *key_nearest(const struct key_set *set, struct str name);
+
+/* Folder that facets of this kind live in: personas, ... */
+const char *facet_folder(enum facet_kind kind);
+/* "persona", ... */
+const char *facet_name(enum facet_kind kind);
+
+/* schemas/workflow.json, generated (JSON Schema draft 2020-12): a new reference. */
+json_t *workflow_schema(void);
+
+#endif

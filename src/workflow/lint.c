@@ -1,0 +1,443 @@
+#include "workflow/load.h"
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/limits.h"
+#include "judge/rule.h"
+#include "workflow/parse.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Works on the document, not on a built workflow: a file whose rules lead nowhere cannot be built.
+ * It may come from a log, so nothing in it is taken for granted. */
+
+enum { PATH_BYTES = 128, TO_COMPLETE = -1, TO_ABORT = -2, TO_NOWHERE = -3 };
+
+struct lint_rule {
+  struct rule rule; /* label empty when there is none */
+  bool parsed;
+  long next;
+};
+
+struct lint_movement {
+  const json_t *object;
+  const char *name;
+  bool is_command, reachable, ends;
+  struct lint_rule *rules;
+  size_t rule_count;
+};
+
+struct lint {
+  const json_t *doc;
+  const struct workflow_marks *marks;
+  const struct lint_env *env;
+  struct err_list *errors, *warnings;
+  struct arena arena;
+  const char **names; /* of the movements, then the ends, then NULL */
+  struct lint_movement *movements;
+  size_t count;
+};
+
+static const char *text_or(const json_t *object, const char *key, const char *otherwise) {
+  const char *text = json_string_value(json_object_get(object, key));
+  return text ? text : otherwise;
+}
+
+/* Each finding once: an inherited key would be found again for every movement. */
+static void report(struct lint *l, struct err_list *list, const char *path, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);
+
+static void report(struct lint *l, struct err_list *list, const char *path, const char *fmt, ...) {
+  struct err err = {0};
+  char text[sizeof err.text];
+  int line, column;
+  va_list ap;
+  va_start(ap, fmt);
+  (void)vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  marks_place(l->marks, path, &line, &column);
+  (void)err_set_at(&err, ERR_FILE, l->marks ? l->marks->file : "", line, column, "%s", text);
+  for (size_t i = 0; i < list->count; i++)
+    if (list->items[i].line == line && list->items[i].column == column &&
+        strcmp(list->items[i].text, err.text) == 0)
+      return;
+  err_list_add(list, &err);
+}
+
+static const char *path_of(char path[PATH_BYTES], size_t movement, const char *key) {
+  (void)snprintf(path, PATH_BYTES, "movements[%zu]%s%s", movement, *key ? "." : "", key);
+  return path;
+}
+
+static const char *rule_path(char path[PATH_BYTES], size_t movement, size_t rule, const char *key) {
+  (void)snprintf(path, PATH_BYTES, "movements[%zu].rules[%zu].%s", movement, rule, key);
+  return path;
+}
+
+/* "did you mean NAME?" or the alternative, for the end of a message. */
+static const char *suggestion(struct lint *l, const char *word, const char *const *names,
+                              const char *otherwise) {
+  const char *near = str_nearest(str_from(word), names);
+  struct buf b = {0};
+  if (near == NULL)
+    return otherwise;
+  buf_printf(&b, "did you mean %s?", near);
+  const char *copy = arena_strdup(&l->arena, buf_c(&b));
+  buf_deinit(&b);
+  return copy;
+}
+
+/* --- reading the document --- */
+
+static long next_of(const json_t *by_name, const char *next) {
+  const json_t *index = json_object_get(by_name, next);
+  if (strcmp(next, "COMPLETE") == 0)
+    return TO_COMPLETE;
+  if (strcmp(next, "ABORT") == 0)
+    return TO_ABORT;
+  return index ? (long)json_integer_value(index) : TO_NOWHERE;
+}
+
+static void read_rules(struct lint *l, struct lint_movement *m, const json_t *by_name) {
+  const json_t *list = json_object_get(m->object, "rules"), *v;
+  size_t i;
+  m->rules = arena_array(&l->arena, json_array_size(list), sizeof *m->rules);
+  m->rule_count = json_array_size(list);
+  json_array_foreach(list, i, v) {
+    struct lint_rule *r = &m->rules[i];
+    struct err err;
+    r->rule.label = STR("");
+    r->parsed = rule_parse(&l->arena, str_from(text_or(v, "condition", "")), &r->rule, NULL, &err);
+    r->rule.interactive_only = json_is_true(json_object_get(v, "interactive_only"));
+    r->next = next_of(by_name, text_or(v, "next", ""));
+  }
+}
+
+static void read_movements(struct lint *l) {
+  const json_t *list = json_object_get(l->doc, "movements"), *v;
+  json_auto_t *by_name = json_object();
+  size_t i;
+  l->count = json_array_size(list);
+  l->movements = arena_array(&l->arena, l->count, sizeof *l->movements);
+  l->names = arena_array(&l->arena, l->count + 3, sizeof *l->names);
+  json_array_foreach(list, i, v) {
+    l->movements[i] = (struct lint_movement){
+        .object = v,
+        .name = text_or(v, "name", ""),
+        .is_command = json_object_get(v, "command") != NULL,
+    };
+    l->names[i] = l->movements[i].name;
+    json_object_set_new(by_name, l->names[i], json_integer((json_int_t)i));
+  }
+  l->names[l->count] = "COMPLETE";
+  l->names[l->count + 1] = "ABORT";
+  for (i = 0; i < l->count; i++)
+    read_rules(l, &l->movements[i], by_name);
+}
+
+/* --- where rules lead --- */
+
+static void check_next(struct lint *l) {
+  char path[PATH_BYTES];
+  for (size_t i = 0; i < l->count; i++)
+    for (size_t k = 0; k < l->movements[i].rule_count; k++) {
+      if (l->movements[i].rules[k].next != TO_NOWHERE)
+        continue;
+      const json_t *rule = json_array_get(json_object_get(l->movements[i].object, "rules"), k);
+      const char *next = text_or(rule, "next", "");
+      report(l, l->errors, rule_path(path, i, k, "next"), "there is no movement %s: %s", next,
+             suggestion(l, next, l->names, "write a movement's name, COMPLETE or ABORT"));
+    }
+}
+
+static size_t initial_of(struct lint *l) {
+  const char *initial = text_or(l->doc, "initial_movement", NULL);
+  for (size_t i = 0; initial && i < l->count; i++)
+    if (strcmp(l->names[i], initial) == 0)
+      return i;
+  if (initial) {
+    l->names[l->count] = NULL; /* the ends are no place to start */
+    report(l, l->errors, "initial_movement", "there is no movement %s: %s", initial,
+           suggestion(l, initial, l->names, "write the name of a movement"));
+    l->names[l->count] = "COMPLETE";
+  }
+  return 0;
+}
+
+static void check_reachable(struct lint *l) {
+  char path[PATH_BYTES];
+  size_t *queue = arena_array(&l->arena, l->count, sizeof *queue), head = 0, tail = 0;
+  if (l->count == 0)
+    return;
+  queue[tail] = initial_of(l);
+  l->movements[queue[tail++]].reachable = true;
+  while (head < tail) {
+    const struct lint_movement *m = &l->movements[queue[head++]];
+    for (size_t k = 0; k < m->rule_count; k++) {
+      long next = m->rules[k].next;
+      if (next < 0 || l->movements[next].reachable)
+        continue;
+      l->movements[next].reachable = true;
+      queue[tail++] = (size_t)next;
+    }
+  }
+  for (size_t i = 0; i < l->count; i++)
+    if (!l->movements[i].reachable)
+      report(l, l->warnings, path_of(path, i, "name"),
+             "no rule leads to the movement %s: let a rule's next name it, or remove it",
+             l->names[i]);
+}
+
+/* A rule that is hidden while nobody takes part is no way out. A rule to nowhere is an error of its
+ * own and counts as one here. */
+static bool has_way_out(const struct lint *l, const struct lint_movement *m) {
+  for (size_t k = 0; k < m->rule_count; k++) {
+    long next = m->rules[k].next;
+    if (!m->rules[k].rule.interactive_only && (next < 0 || l->movements[next].ends))
+      return true;
+  }
+  return false;
+}
+
+static void check_ends(struct lint *l) {
+  char path[PATH_BYTES];
+  const char *max = text_or(l->doc, "max_movements", "");
+  bool endless = strcmp(max, "infinite") == 0;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t i = l->count; i-- > 0;)
+      if (!l->movements[i].ends && has_way_out(l, &l->movements[i]))
+        l->movements[i].ends = changed = true;
+  }
+  for (size_t i = 0; i < l->count; i++)
+    if (l->movements[i].reachable && !l->movements[i].ends)
+      report(l, endless ? l->errors : l->warnings, path_of(path, i, "name"),
+             "from the movement %s no rules lead to COMPLETE or ABORT, so only %s ends it: add a "
+             "rule that leads out",
+             l->names[i], endless ? "a person" : "max_movements");
+}
+
+/* --- rules of one movement --- */
+
+struct refs {
+  struct lint *l;
+  size_t movement, rule;
+};
+
+static void check_ref(void *ctx, const struct str *path, size_t n) {
+  struct refs *r = ctx;
+  struct lint *l = r->l;
+  char place[PATH_BYTES];
+  rule_path(place, r->movement, r->rule, "condition");
+  if (str_eq_c(path[0], "exit") && !l->movements[r->movement].is_command)
+    report(l, l->errors, place,
+           "exit is a command's exit status, and this movement runs none: give it command:, or use "
+           "a label");
+  if (!str_eq_c(path[0], "structured") || n < 2)
+    return;
+  for (size_t i = 0; i < l->count; i++)
+    if (str_eq_c(path[1], l->names[i]))
+      return;
+  size_t n_shown = path[1].n > LIMIT_NAME_BYTES ? LIMIT_NAME_BYTES : path[1].n;
+  const char *name = arena_strndup(&l->arena, path[1].p, utf8_floor(path[1].p, n_shown));
+  l->names[l->count] = NULL;
+  report(l, l->errors, place, "there is no movement %s, so structured.%s has no value: %s", name,
+         name, suggestion(l, name, l->names, "write structured.MOVEMENT.FIELD"));
+  l->names[l->count] = "COMPLETE";
+}
+
+static void check_shadowed(struct lint *l, size_t movement) {
+  const struct lint_movement *m = &l->movements[movement];
+  char path[PATH_BYTES];
+  for (size_t i = 0; i < m->rule_count; i++)
+    for (size_t k = 0; k < i; k++) {
+      const struct rule *first = &m->rules[k].rule, *second = &m->rules[i].rule;
+      if (!m->rules[k].parsed || !m->rules[i].parsed || first->kind != RULE_LABEL ||
+          !str_eq(first->label, second->label) ||
+          (first->interactive_only && !second->interactive_only))
+        continue;
+      report(l, l->warnings, rule_path(path, movement, i, "condition"),
+             "rule %zu can never win: rule %zu takes the same label without a when(); put the "
+             "guarded rule first or remove one",
+             i + 1, k + 1);
+      break;
+    }
+}
+
+static void check_rules(struct lint *l, size_t movement) {
+  const struct lint_movement *m = &l->movements[movement];
+  char path[PATH_BYTES];
+  size_t selectable = 0;
+  for (size_t k = 0; k < m->rule_count; k++) {
+    struct refs refs = {l, movement, k};
+    selectable += !m->rules[k].rule.interactive_only;
+    if (m->rules[k].parsed && m->rules[k].rule.when)
+      expr_each_ref(m->rules[k].rule.when, check_ref, &refs);
+  }
+  if (selectable == 0 && m->rule_count > 0)
+    report(l, l->errors, path_of(path, movement, "rules"),
+           "every rule is interactive_only, so none can be selected: add a rule without it");
+  check_shadowed(l, movement);
+}
+
+/* --- providers --- */
+
+static const struct capability *provider_of(struct lint *l, const char *path, const char *name) {
+  const char *names[65];
+  size_t n = 0;
+  const struct capability *found = capability_find(l->env->providers, str_from(name));
+  if (found != NULL)
+    return found;
+  for (const struct capability *c = l->env->providers; c->name && n < ARRAY_LEN(names) - 1; c++)
+    names[n++] = c->name;
+  names[n] = NULL;
+  struct buf all = {0};
+  for (size_t i = 0; i < n; i++)
+    buf_printf(&all, "%s%s", i ? ", " : "use one of ", names[i]);
+  const char *list = arena_strdup(&l->arena, buf_c(&all));
+  buf_deinit(&all);
+  report(l, l->errors, path, "there is no provider %s: %s", name, suggestion(l, name, names, list));
+  return NULL;
+}
+
+/* Where a value that may be inherited stands: text, and the path of the key. */
+struct setting {
+  const char *text; /* NULL: nowhere in the file */
+  char path[PATH_BYTES];
+};
+
+static void check_options(struct lint *l, const json_t *options, const char *path,
+                          const char *provider) {
+  const struct capability *c = capability_find(l->env->providers, str_from(provider));
+  for (size_t i = 0; c && option_names[i]; i++) {
+    char option_path[PATH_BYTES];
+    if (json_object_get(options, option_names[i]) == NULL || (c->options & (1u << i)) != 0)
+      continue;
+    (void)snprintf(option_path, sizeof option_path, "%.100s.%s", path, option_names[i]);
+    report(l, l->errors, option_path, "provider %s takes no %s: remove it", c->name,
+           option_names[i]);
+  }
+}
+
+/* The movement's own `section.key`, else the workflow's; section may be empty. */
+static struct setting setting_of(struct lint *l, size_t movement, const char *section,
+                                 const char *key) {
+  struct setting s = {0};
+  const json_t *holders[] = {l->movements[movement].object, l->doc};
+  for (size_t i = 0; i < 2; i++) {
+    const json_t *holder = *section ? json_object_get(holders[i], section) : holders[i];
+    if ((s.text = text_or(holder, key, NULL)) == NULL)
+      continue;
+    char in_movement[PATH_BYTES];
+    (void)snprintf(s.path, sizeof s.path, "%.60s%s%s%s%s",
+                   i == 0 ? path_of(in_movement, movement, "") : "", i == 0 ? "." : "", section,
+                   *section ? "." : "", key);
+    return s;
+  }
+  return s;
+}
+
+static const json_t *options_of(struct lint *l, size_t movement, const char *section,
+                                char path[PATH_BYTES]) {
+  const struct lint_movement *m = &l->movements[movement];
+  const json_t *own = *section ? json_object_get(m->object, section) : m->object;
+  const json_t *all = *section ? json_object_get(l->doc, section) : l->doc;
+  const json_t *options = json_object_get(own, "options");
+  if (options != NULL)
+    (void)snprintf(path, PATH_BYTES, "movements[%zu].%s%soptions", movement, section,
+                   *section ? "." : "");
+  else
+    (void)snprintf(path, PATH_BYTES, "%s%soptions", section, *section ? "." : "");
+  return options ? options : json_object_get(all, "options");
+}
+
+/* The agent's side; returns who works on the movement, "" when the file does not say. */
+static const char *check_worker(struct lint *l, size_t movement) {
+  const struct lint_movement *m = &l->movements[movement];
+  char path[PATH_BYTES];
+  const json_t *options = options_of(l, movement, "", path);
+  if (m->is_command) { /* the workflow's options are for agents: only its own count */
+    if (json_object_get(m->object, "options") != NULL)
+      check_options(l, options, path, "command");
+    return "command";
+  }
+  struct setting provider = setting_of(l, movement, "", "provider");
+  if (provider.text == NULL)
+    provider.text = l->env->provider.n > 0
+                        ? arena_strndup(&l->arena, l->env->provider.p, l->env->provider.n)
+                        : "";
+  else if (strcmp(provider.text, "command") == 0)
+    report(l, l->errors, provider.path,
+           "provider command runs what a movement's command names, and movement %s has none: write "
+           "command: [program, argument, ...] in it, or another provider",
+           l->names[movement]);
+  else
+    (void)provider_of(l, provider.path, provider.text);
+  check_options(l, options, path, provider.text);
+  return provider.text;
+}
+
+static bool calls_no_model(struct lint *l, size_t movement) {
+  const json_t *stages =
+      json_object_get(json_object_get(l->movements[movement].object, "judge"), "stages");
+  if (stages == NULL)
+    stages = json_object_get(json_object_get(l->doc, "judge"), "stages");
+  const char *only = json_string_value(json_array_get(stages, 0));
+  return json_array_size(stages) == 1 && only && strcmp(only, "phase1_tag") == 0;
+}
+
+static size_t visible_labels(const struct lint_movement *m) {
+  size_t count = 0;
+  for (size_t i = 0; i < m->rule_count; i++) {
+    const struct rule *rule = &m->rules[i].rule;
+    bool fresh = rule->label.n > 0 && !rule->interactive_only;
+    for (size_t k = 0; k < i && fresh; k++)
+      fresh = m->rules[k].rule.interactive_only || !str_eq(m->rules[k].rule.label, rule->label);
+    count += fresh;
+  }
+  return count;
+}
+
+static void check_judge(struct lint *l, size_t movement, const char *worker) {
+  const struct lint_movement *m = &l->movements[movement];
+  struct setting judge = setting_of(l, movement, "judge", "provider");
+  bool needed = visible_labels(m) >= 2 && !calls_no_model(l, movement);
+  const char *name = judge.text ? judge.text : worker;
+  char path[PATH_BYTES];
+  if (judge.text == NULL && m->is_command) {
+    if (needed)
+      report(l, l->errors, path_of(path, movement, "rules"),
+             "movement %s runs a command, which cannot judge its labels: write when(exit == 0) "
+             "rules, or set judge.provider",
+             m->name);
+    return;
+  }
+  const struct capability *c = judge.text ? provider_of(l, judge.path, judge.text)
+                                          : capability_find(l->env->providers, str_from(name));
+  if (c != NULL && !c->can_judge && (judge.text || needed))
+    report(l, l->errors, judge.text ? judge.path : path_of(path, movement, "rules"),
+           "provider %s cannot judge: name another in judge.provider", c->name);
+  const json_t *options = options_of(l, movement, "judge", path);
+  check_options(l, options, path, name);
+}
+
+void workflow_lint(const json_t *doc, const struct workflow_marks *marks,
+                   const struct lint_env *env, struct err_list *errors, struct err_list *warnings) {
+  struct lint l = {.doc = doc, .marks = marks, .env = env, .errors = errors, .warnings = warnings};
+  const char *provider = text_or(doc, "provider", NULL);
+  read_movements(&l);
+  check_next(&l);
+  check_reachable(&l);
+  check_ends(&l);
+  if (provider != NULL)
+    (void)provider_of(&l, "provider", provider);
+  for (size_t i = 0; i < l.count; i++) {
+    check_rules(&l, i);
+    check_judge(&l, i, check_worker(&l, i));
+  }
+  sort_by_place(errors);
+  sort_by_place(warnings);
+  arena_deinit(&l.arena);
+}

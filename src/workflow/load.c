@@ -1,0 +1,97 @@
+#include "workflow/load.h"
+
+#include "base/file.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "workflow/parse.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int by_place(const void *a, const void *b) {
+  const struct err *x = a, *y = b;
+  if (x->line != y->line)
+    return x->line < y->line ? -1 : 1;
+  if (x->column != y->column)
+    return x->column < y->column ? -1 : 1;
+  return strcmp(x->text, y->text);
+}
+
+void sort_by_place(struct err_list *list) {
+  if (list->count > 1)
+    qsort(list->items, list->count, sizeof *list->items, by_place);
+}
+
+static struct workflow_marks *marks_new(const char *file) {
+  struct workflow_marks *marks = xcalloc(1, sizeof *marks);
+  marks->file = xstrdup(file);
+  marks->places = json_object();
+  return marks;
+}
+
+void workflow_marks_free(struct workflow_marks *marks) {
+  if (marks == NULL)
+    return;
+  free(marks->file);
+  json_decref(marks->places);
+  free(marks);
+}
+
+/* The folder a path's file is in: "." for a bare name. */
+static char *folder_of(struct arena *arena, const char *path) {
+  const char *slash = strrchr(path, '/');
+  if (slash == NULL)
+    return arena_strdup(arena, ".");
+  return arena_strndup(arena, path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+static json_t *load_text(const struct workflow_source *source, struct str text,
+                         struct err_list *errors, struct workflow_marks *marks) {
+  struct arena arena = {0};
+  json_t *doc = NULL;
+  const struct yaml_node *root =
+      yaml_parse(&arena, source->path, text, LIMIT_WORKFLOW_BYTES, errors);
+  if (root != NULL) {
+    struct parse parse = {.arena = &arena,
+                          .file = source->path,
+                          .named_by_user = source->named_by_user,
+                          .facets = {.folder = folder_of(&arena, source->path),
+                                     .project = source->project_facets,
+                                     .user = source->user_facets},
+                          .errors = errors,
+                          .marks = marks};
+    doc = parse_workflow(&parse, root);
+  }
+  arena_deinit(&arena);
+  return doc;
+}
+
+json_t *workflow_load_marked(const struct workflow_source *source, struct err_list *errors,
+                             struct workflow_marks **marks) {
+  struct buf file = {0};
+  struct err err;
+  size_t before = errors->count + errors->dropped;
+  json_t *doc = NULL;
+  *marks = marks_new(source->path);
+  if (source->text != NULL)
+    doc = load_text(source, (struct str){source->text, source->n}, errors, *marks);
+  else if (file_read(source->path, LIMIT_WORKFLOW_BYTES, &file, &err))
+    doc = load_text(source, buf_view(&file), errors, *marks);
+  else
+    err_list_add(errors, &err);
+  buf_deinit(&file);
+  sort_by_place(errors);
+  if (errors->count + errors->dropped == before)
+    return doc;
+  json_decref(doc);
+  workflow_marks_free(*marks);
+  *marks = NULL;
+  return NULL;
+}
+
+json_t *workflow_load(const struct workflow_source *source, struct err_list *errors) {
+  struct workflow_marks *marks;
+  json_t *doc = workflow_load_marked(source, errors, &marks);
+  workflow_marks_free(marks);
+  return doc;
+}

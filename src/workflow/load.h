@@ -1,0 +1,48 @@
+/* load.h - files to the immutable workflow: YAML, facets, lint, in that order.
+ *
+ *   struct workflow_source src = {.path = "review.yaml", ...};
+ *   json_t *doc = workflow_load(&src, &errors);      parse + keys + facets -> resolved document
+ *   workflow_lint(...)                               what a well-formed file can still get wrong
+ *   workflow_build(doc, &err)                        core/workflow.h
+ *
+ * Every error is file:line:column: what is wrong: what to write instead; all errors of a file are
+ * reported in one go. The table of keys (workflow/keys.h) is what parser, lint and
+ * schemas/workflow.json come from. */
+#ifndef SEGUE_WORKFLOW_LOAD_H
+#define SEGUE_WORKFLOW_LOAD_H
+
+#include "base/err.h"
+#include "core/capability.h"
+
+#include <jansson.h>
+
+struct workflow_source {
+  const char *path; /* of the workflow file; relative facet paths start at its folder */
+  const char *text; /* NULL: read from path; else n bytes, path only names it in messages */
+  size_t n;
+  const char *project_facets; /* PROJECT/.segue/facets or NULL */
+  const char *user_facets;    /* CONFIG/segue/facets or NULL */
+  bool named_by_user;         /* false: merely found, so command: movements are refused */
+};
+
+/* The resolved document (core/workflow.h) or NULL; errors has at least one entry then. Messages of
+ * errors hold the line shown: err_print in cli does the drawing from file, line, column. */
+json_t *workflow_load(const struct workflow_source *source, struct err_list *errors);
+
+/* Places of parts of a document, kept from loading, so that lint can point at them. */
+struct workflow_marks;
+json_t *workflow_load_marked(const struct workflow_source *source, struct err_list *errors,
+                             struct workflow_marks **marks);
+void workflow_marks_free(struct workflow_marks *marks);
+
+/* Unreachable movements, unknown next, movements that cannot end, a judge that cannot judge, an
+ * option a provider has no such thing for, unknown providers, exit in a movement without command,
+ * structured.X of an unknown movement. Errors make a run impossible; warnings do not. */
+struct lint_env {
+  const struct capability *providers; /* ends with a NULL name */
+  struct str provider;                /* --provider or the user's default; may be empty */
+};
+void workflow_lint(const json_t *doc, const struct workflow_marks *marks,
+                   const struct lint_env *env, struct err_list *errors, struct err_list *warnings);
+
+#endif

@@ -1,0 +1,455 @@
+#include "workflow/parse.h"
+
+#include "base/buf.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "judge/rule.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PATH_BYTES = 128, COLUMN_BITS = 24 };
+
+/* --- errors, marks --- */
+
+static void report_at(struct parse *p, int line, int column, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);
+
+static void report_at(struct parse *p, int line, int column, const char *fmt, ...) {
+  struct err err = {0};
+  char text[sizeof err.text];
+  va_list ap;
+  va_start(ap, fmt);
+  (void)vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  (void)err_set_at(&err, ERR_FILE, p->file, line, column, "%s", text);
+  err_list_add(p->errors, &err);
+}
+
+#define REPORT(p, node, ...) report_at((p), (node)->line, (node)->column, __VA_ARGS__)
+
+static void mark(struct parse *p, const char *path, const struct yaml_node *node) {
+  json_int_t place = (json_int_t)node->line << COLUMN_BITS | node->column;
+  if (json_object_set_new(p->marks->places, path, json_integer(place)) != 0)
+    BUG("out of memory");
+}
+
+void marks_place(const struct workflow_marks *marks, const char *path, int *line, int *column) {
+  json_int_t place = marks ? json_integer_value(json_object_get(marks->places, path)) : 0;
+  *line = (int)(place >> COLUMN_BITS);
+  *column = (int)(place & ((1 << COLUMN_BITS) - 1));
+}
+
+static void put(json_t *object, const char *name, json_t *value) {
+  if (value != NULL && json_object_set_new(object, name, value) != 0)
+    BUG("out of memory");
+}
+
+static void append(json_t *list, json_t *value) {
+  if (value != NULL && json_array_append_new(list, value) != 0)
+    BUG("out of memory");
+}
+
+/* A piece of the file's text for a message. */
+static const char *shown(struct parse *p, struct str s) {
+  struct buf b = {0};
+  buf_safe(&b, (struct str){s.p, utf8_floor(s.p, s.n > 60 ? 60 : s.n)}, false);
+  if (s.n > 60)
+    buf_puts(&b, "...");
+  const char *copy = arena_strndup(p->arena, buf_c(&b), b.n);
+  buf_deinit(&b);
+  return copy;
+}
+
+/* "a, b or c" */
+static const char *words_shown(struct parse *p, const char *const *words) {
+  struct buf b = {0};
+  for (size_t i = 0; words[i]; i++)
+    buf_printf(&b, "%s%s", i == 0 ? "" : words[i + 1] ? ", " : " or ", words[i]);
+  const char *copy = arena_strndup(p->arena, buf_c(&b), b.n);
+  buf_deinit(&b);
+  return copy;
+}
+
+/* --- values --- */
+
+static json_t *text_json(struct str s) {
+  json_t *v = json_stringn(s.p, s.n);
+  if (v == NULL)
+    BUG("the tree holds a text that is not UTF-8");
+  return v;
+}
+
+static bool has_control(struct str s) {
+  for (size_t i = 0; i < s.n; i++)
+    if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7F)
+      return true;
+  return false;
+}
+
+/* Whether the node is a text; says how to make it one. */
+static bool want_text(struct parse *p, const char *what, const struct yaml_node *node) {
+  if (node->kind == YAML_TEXT)
+    return true;
+  if (node->kind == YAML_NULL)
+    REPORT(p, node, "%s has no value: write one or remove the key", what);
+  else if (node->kind == YAML_LIST || node->kind == YAML_MAP)
+    REPORT(p, node, "%s must be a text, not %s", what, yaml_kind_name(node->kind));
+  else
+    REPORT(p, node, "%s must be a text, not %s: write \"%s\" in quotes", what,
+           yaml_kind_name(node->kind), shown(p, node->text));
+  return false;
+}
+
+static json_t *parse_text(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  if (!want_text(p, k->name, node))
+    return NULL;
+  if (k->type == KEY_TEXT)
+    return text_json(node->text);
+  if (str_trim(node->text).n == 0)
+    REPORT(p, node, "%s is empty: write a value", k->name);
+  else if (has_control(node->text))
+    REPORT(p, node, "%s must be one line without control characters", k->name);
+  else if (k->type == KEY_NAME && node->text.n > LIMIT_NAME_BYTES)
+    REPORT(p, node, "%s is longer than %u bytes: shorten it", k->name, LIMIT_NAME_BYTES);
+  else
+    return text_json(node->text);
+  return NULL;
+}
+
+static json_t *parse_number(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  bool whole = k->type != KEY_NUMBER;
+  const char *kind = whole ? "a whole number" : "a number";
+  for (size_t i = 0; k->words && k->words[i]; i++)
+    if (node->kind == YAML_TEXT && str_eq_c(node->text, k->words[i]))
+      return text_json(node->text);
+  if ((node->kind == YAML_INTEGER || (!whole && node->kind == YAML_REAL)) && node->real >= k->min &&
+      node->real <= k->max)
+    return node->kind == YAML_INTEGER ? json_integer(node->integer) : json_real(node->real);
+  if (k->words)
+    REPORT(p, node, "%s must be %s from %.0f to %.0f, or %s", k->name, kind, k->min, k->max,
+           words_shown(p, k->words));
+  else
+    REPORT(p, node, "%s must be %s from %.0f to %.0f", k->name, kind, k->min, k->max);
+  return NULL;
+}
+
+static json_t *parse_bool(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  if (node->kind == YAML_BOOL)
+    return json_boolean(node->boolean);
+  REPORT(p, node, "%s must be true or false", k->name);
+  return NULL;
+}
+
+static json_t *parse_choice(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  for (size_t i = 0; k->words[i]; i++)
+    if (node->kind == YAML_TEXT && str_eq_c(node->text, k->words[i]))
+      return text_json(node->text);
+  REPORT(p, node, "%s must be %s", k->name, words_shown(p, k->words));
+  return NULL;
+}
+
+static json_t *parse_condition(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  struct arena scratch = {0};
+  struct rule rule = {0};
+  struct err err;
+  size_t offset = 0;
+  if (!want_text(p, k->name, node))
+    return NULL;
+  bool ok = rule_parse(&scratch, node->text, &rule, &offset, &err);
+  arena_deinit(&scratch);
+  if (ok)
+    return text_json(str_trim(node->text));
+  int line, column;
+  yaml_place(node, offset, &line, &column);
+  report_at(p, line, column, "%s", err.text);
+  return NULL;
+}
+
+static bool resolve_one(struct parse *p, const struct key *k, const struct yaml_node *node,
+                        struct buf *out) {
+  struct err err;
+  size_t before = out->n;
+  if (!want_text(p, k->name, node))
+    return false;
+  if (str_trim(node->text).n == 0) {
+    REPORT(p, node, "%s is empty: write a name, a path or a text, or remove the key", k->name);
+    return false;
+  }
+  if (!facet_resolve(&p->facets, k->facet, node->text, out, &err)) {
+    REPORT(p, node, "%s", err.text);
+    return false;
+  }
+  p->facet_bytes += out->n - before;
+  if (p->facet_bytes <= LIMIT_TASK_BYTES)
+    return true;
+  REPORT(p, node, "the facets of this file are more than %u bytes together: shorten them",
+         LIMIT_TASK_BYTES);
+  return false;
+}
+
+static json_t *parse_facet(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  struct buf text = {0};
+  json_t *v = NULL;
+  bool ok = true;
+  if (node->kind != YAML_LIST) {
+    ok = resolve_one(p, k, node, &text);
+  } else if (node->count == 0) {
+    REPORT(p, node, "%s is an empty list: write a name, a path or a text", k->name);
+    ok = false;
+  } else {
+    for (size_t i = 0; i < node->count && p->facet_bytes <= LIMIT_TASK_BYTES; i++) {
+      if (i > 0)
+        buf_puts(&text, "\n\n---\n\n");
+      ok = resolve_one(p, k, node->items[i], &text) && ok;
+    }
+  }
+  if (ok)
+    v = text_json(buf_view(&text));
+  buf_deinit(&text);
+  return v;
+}
+
+static json_t *parse_argv(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  if (!p->named_by_user)
+    REPORT(p, node,
+           "command runs a program, which only a file that you name may do: give this file's path");
+  if (node->kind != YAML_LIST || node->count == 0 || node->count > LIMIT_ARGV_COUNT) {
+    REPORT(p, node, "%s must be a list of 1 to %u texts: write [program, argument, ...]", k->name,
+           LIMIT_ARGV_COUNT);
+    return NULL;
+  }
+  json_t *list = json_array();
+  for (size_t i = 0; i < node->count; i++) {
+    if (!want_text(p, k->name, node->items[i]))
+      continue;
+    if (i == 0 && node->items[i]->text.n == 0)
+      REPORT(p, node->items[i], "%s begins with an empty text: write the program", k->name);
+    append(list, text_json(node->items[i]->text));
+  }
+  return list;
+}
+
+static json_t *parse_stages(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  if (node->kind != YAML_LIST || node->count == 0) {
+    REPORT(p, node, "%s must be a list of at least one of %s", k->name, words_shown(p, k->words));
+    return NULL;
+  }
+  json_t *list = json_array();
+  for (size_t i = 0; i < node->count; i++) {
+    const struct yaml_node *item = node->items[i];
+    json_t *word = parse_choice(p, k, item);
+    for (size_t j = 0; word && j < i; j++)
+      if (str_eq(node->items[j]->text, item->text)) {
+        REPORT(p, item, "the stage " STR_FMT " stands twice: keep one", STR_ARG(item->text));
+        break;
+      }
+    append(list, word);
+  }
+  return list;
+}
+
+static void parse_section(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  if (node->kind != YAML_MAP) {
+    REPORT(p, node, "%s must be a map: write name: path or text below it", k->name);
+    return;
+  }
+  bool ok = true;
+  for (size_t i = 0; i < node->count; i++)
+    ok = want_text(p, k->name, node->pairs[i].value) && ok;
+  if (ok)
+    p->facets.sections[k->facet] = node;
+}
+
+/* --- maps --- */
+
+static json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_node *node,
+                         const char *path);
+
+static json_t *parse_set_list(struct parse *p, const struct key *k, const struct yaml_node *node,
+                              const char *path) {
+  if (node->kind != YAML_LIST || node->count == 0) {
+    REPORT(p, node, "%s must be a list of at least one: write - and %s's keys below it", k->name,
+           k->set->what);
+    return NULL;
+  }
+  if (node->count > (size_t)k->max) {
+    REPORT(p, node->items[(size_t)k->max], "%s has more than %.0f entries: split the workflow",
+           k->name, k->max);
+    return NULL;
+  }
+  json_t *list = json_array();
+  for (size_t i = 0; i < node->count; i++) {
+    char item_path[PATH_BYTES];
+    (void)snprintf(item_path, sizeof item_path, "%.100s[%zu]", path, i);
+    append(list, parse_set(p, k->set, node->items[i], item_path));
+  }
+  return list;
+}
+
+static json_t *parse_value(struct parse *p, const struct key *k, const struct yaml_node *node,
+                           const char *path) {
+  mark(p, path, node);
+  switch (k->type) {
+  case KEY_NAME:
+  case KEY_LINE:
+  case KEY_TEXT:
+    return parse_text(p, k, node);
+  case KEY_BOOL:
+    return parse_bool(p, k, node);
+  case KEY_INTEGER:
+  case KEY_NUMBER:
+  case KEY_COUNT:
+    return parse_number(p, k, node);
+  case KEY_CHOICE:
+    return parse_choice(p, k, node);
+  case KEY_CONDITION:
+    return parse_condition(p, k, node);
+  case KEY_FACET:
+    return parse_facet(p, k, node);
+  case KEY_SECTION:
+    return NULL; /* read before the rest, see parse_workflow */
+  case KEY_ARGV:
+    return parse_argv(p, k, node);
+  case KEY_STAGES:
+    return parse_stages(p, k, node);
+  case KEY_SET:
+    return parse_set(p, k->set, node, path);
+  case KEY_SET_LIST:
+    return parse_set_list(p, k, node, path);
+  }
+  BUG("no such type of key: %d", (int)k->type);
+}
+
+static void report_unknown(struct parse *p, const struct key_set *set,
+                           const struct yaml_node *key) {
+  const char *near = key_nearest(set, key->text);
+  struct buf all = {0};
+  for (const struct key *k = set->keys; k->name; k++)
+    buf_printf(&all, "%s%s", all.n ? ", " : "", k->name);
+  if (near)
+    REPORT(p, key, "%s has no key %s: did you mean %s?", set->what, shown(p, key->text), near);
+  else
+    REPORT(p, key, "%s has no key %s: use %s", set->what, shown(p, key->text), buf_c(&all));
+  buf_deinit(&all);
+}
+
+/* The pair of a key or its alias; both together are an error. */
+static const struct yaml_pair *pair_of(struct parse *p, const struct key *k,
+                                       const struct yaml_node *node) {
+  const struct yaml_pair *pair = NULL;
+  for (size_t i = 0; i < node->count; i++) {
+    const struct yaml_node *key = node->pairs[i].key;
+    if (!str_eq_c(key->text, k->name) && !(k->alias && str_eq_c(key->text, k->alias)))
+      continue;
+    if (pair == NULL)
+      pair = &node->pairs[i];
+    else if (p)
+      REPORT(p, key, STR_FMT " is another name of " STR_FMT " (line %d): keep one",
+             STR_ARG(key->text), STR_ARG(pair->key->text), pair->key->line);
+  }
+  return pair;
+}
+
+static void check_command(struct parse *p, const struct yaml_node *node) {
+  static const char *const agents[] = {"provider", "model", "persona", "policy", "knowledge"};
+  if (yaml_get(node, "command") == NULL)
+    return;
+  for (size_t i = 0; i < node->count; i++)
+    for (size_t k = 0; k < ARRAY_LEN(agents); k++)
+      if (str_eq_c(node->pairs[i].key->text, agents[k]))
+        REPORT(p, node->pairs[i].key, "a command movement takes no %s: remove it", agents[k]);
+}
+
+/* Two rules that one tag or number of a judge cannot tell apart must say the same. */
+static void check_appendices(struct parse *p, const struct yaml_node *rules) {
+  struct arena scratch = {0};
+  if (rules == NULL || rules->kind != YAML_LIST || rules->count > LIMIT_RULE_COUNT)
+    return;
+  struct rule *parsed = arena_array(&scratch, rules->count, sizeof *parsed);
+  for (size_t i = 0; i < rules->count; i++) {
+    const struct yaml_node *condition = yaml_get(rules->items[i], "condition");
+    const struct yaml_node *appendix = yaml_get(rules->items[i], "appendix");
+    struct err err;
+    if (condition == NULL || condition->kind != YAML_TEXT ||
+        !rule_parse(&scratch, condition->text, &parsed[i], NULL, &err))
+      parsed[i].label = STR("");
+    parsed[i].appendix = appendix && appendix->kind == YAML_TEXT ? appendix->text : STR("");
+    for (size_t k = 0; k < i && parsed[i].label.n > 0; k++)
+      if (str_eq(parsed[k].label, parsed[i].label) &&
+          !str_eq(parsed[k].appendix, parsed[i].appendix)) {
+        REPORT(
+            p, appendix ? appendix : condition,
+            "rules %zu and %zu have the label %s but not the same appendix: a judge sees them as "
+            "one, so write it alike",
+            k + 1, i + 1, shown(p, parsed[i].label));
+        break;
+      }
+  }
+  arena_deinit(&scratch);
+}
+
+static json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_node *node,
+                         const char *path) {
+  mark(p, path, node);
+  if (node->kind != YAML_MAP) {
+    REPORT(p, node, "%s must be a map of keys and values, not %s", set->what,
+           yaml_kind_name(node->kind));
+    return NULL;
+  }
+  json_t *object = json_object();
+  for (size_t i = 0; i < node->count; i++)
+    if (key_find(set, node->pairs[i].key->text) == NULL)
+      report_unknown(p, set, node->pairs[i].key);
+  for (const struct key *k = set->keys; k->name; k++) {
+    char value_path[PATH_BYTES];
+    const struct yaml_pair *pair = pair_of(p, k, node);
+    (void)snprintf(value_path, sizeof value_path, "%.100s%s%s", path, *path ? "." : "", k->name);
+    if (pair != NULL)
+      put(object, k->name, parse_value(p, k, pair->value, value_path));
+    else if (k->required)
+      REPORT(p, node, "%s has no %s: add %s:", set->what, k->name, k->name);
+  }
+  if (set == &movement_keys) {
+    check_command(p, node);
+    check_appendices(p, yaml_get(node, "rules"));
+  }
+  return object;
+}
+
+/* Tags fold ASCII case, so names that differ only by it would share their tags. */
+static void check_names(struct parse *p, const struct yaml_node *movements) {
+  json_auto_t *seen = json_object();
+  for (size_t i = 0; movements->kind == YAML_LIST && i < movements->count; i++) {
+    const struct yaml_node *name = yaml_get(movements->items[i], "name");
+    char upper[LIMIT_NAME_BYTES + 1];
+    if (name == NULL || name->kind != YAML_TEXT || name->text.n == 0 ||
+        name->text.n > LIMIT_NAME_BYTES || has_control(name->text))
+      continue;
+    for (size_t k = 0; k <= name->text.n; k++) {
+      char c = name->text.p[k];
+      upper[k] = (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+    }
+    const json_t *first = json_object_get(seen, upper);
+    if (strcmp(upper, "COMPLETE") == 0 || strcmp(upper, "ABORT") == 0)
+      REPORT(p, name, "%s is an end, not a movement: write another name", upper);
+    else if (first)
+      REPORT(p, name, "the name %s is taken (line %d; capitals do not count): write another name",
+             shown(p, name->text), (int)json_integer_value(first));
+    else
+      put(seen, upper, json_integer(name->line));
+  }
+}
+
+json_t *parse_workflow(struct parse *p, const struct yaml_node *root) {
+  if (root->kind == YAML_MAP)
+    for (const struct key *k = workflow_keys.keys; k->name; k++) {
+      const struct yaml_pair *pair = pair_of(NULL, k, root);
+      if (pair && k->type == KEY_SECTION)
+        parse_section(p, k, pair->value);
+      else if (pair && k->type == KEY_SET_LIST)
+        check_names(p, pair->value);
+    }
+  return parse_set(p, &workflow_keys, root, "");
+}

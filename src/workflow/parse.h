@@ -1,0 +1,40 @@
+/* parse.h - the tree of a workflow file to the resolved document, by the table of keys.
+ *
+ * Finds all errors it can: a document that came with errors is not whole. What needs the whole
+ * graph (where rules lead, who can judge) is lint's. */
+#ifndef SEGUE_WORKFLOW_PARSE_H
+#define SEGUE_WORKFLOW_PARSE_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "format/yaml.h"
+#include "workflow/facets.h"
+
+#include <jansson.h>
+
+/* Path of a value in the document, like movements[2].rules[0].next, to where it stands. */
+struct workflow_marks {
+  char *file;
+  json_t *places;
+};
+
+struct parse {
+  struct arena *arena;
+  const char *file;
+  bool named_by_user;
+  struct facets facets;
+  struct err_list *errors;
+  struct workflow_marks *marks;
+  size_t facet_bytes; /* of all facets' texts so far */
+};
+
+/* A new reference; NULL when the root is no map. */
+json_t *parse_workflow(struct parse *p, const struct yaml_node *root);
+
+/* 0:0 when the path has no place. */
+void marks_place(const struct workflow_marks *marks, const char *path, int *line, int *column);
+
+/* Errors are reported in the order of the file. */
+void sort_by_place(struct err_list *list);
+
+#endif

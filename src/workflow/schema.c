@@ -1,0 +1,147 @@
+/* JSON Schema of workflow files, from the table of keys. */
+#include "workflow/keys.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static json_t *must(json_t *v) {
+  if (v == NULL)
+    BUG("the schema cannot be made");
+  return v;
+}
+
+static void put(json_t *object, const char *name, json_t *value) {
+  if (json_object_set_new(object, name, must(value)) != 0)
+    BUG("the schema cannot be made");
+}
+
+static void append(json_t *list, json_t *value) {
+  if (json_array_append_new(list, must(value)) != 0)
+    BUG("the schema cannot be made");
+}
+
+static json_t *words_of(const char *const *words) {
+  json_t *list = json_array();
+  for (; *words; words++)
+    append(list, json_string(*words));
+  return list;
+}
+
+static json_t *reference(const struct key_set *set) {
+  return json_sprintf("#/$defs/%s", set->id);
+}
+
+/* A bound as an integer where it is one: 2 and not 2.0. */
+static json_t *bound(double value) {
+  return json_integer((json_int_t)value);
+}
+
+static json_t *text_of(size_t min, size_t max) {
+  json_t *v = must(json_pack("{s:s}", "type", "string"));
+  if (min > 0)
+    put(v, "minLength", json_integer((json_int_t)min));
+  if (max > 0)
+    put(v, "maxLength", json_integer((json_int_t)max));
+  return v;
+}
+
+static json_t *type_of(const struct key *k) {
+  switch (k->type) {
+  case KEY_NAME:
+    return text_of(1, LIMIT_NAME_BYTES);
+  case KEY_LINE:
+  case KEY_CONDITION:
+    return text_of(1, 0);
+  case KEY_TEXT:
+    return text_of(0, 0);
+  case KEY_BOOL:
+    return json_pack("{s:s}", "type", "boolean");
+  case KEY_INTEGER:
+  case KEY_NUMBER:
+    return json_pack("{s:s, s:o, s:o}", "type", k->type == KEY_NUMBER ? "number" : "integer",
+                     "minimum", bound(k->min), "maximum", bound(k->max));
+  case KEY_CHOICE:
+    return json_pack("{s:o}", "enum", words_of(k->words));
+  case KEY_COUNT:
+    return json_pack("{s:[{s:s, s:o, s:o}, {s:o}]}", "anyOf", "type", "integer", "minimum",
+                     bound(k->min), "maximum", bound(k->max), "enum", words_of(k->words));
+  case KEY_FACET:
+    return json_pack("{s:[o, {s:s, s:o, s:i}]}", "anyOf", text_of(1, 0), "type", "array", "items",
+                     text_of(1, 0), "minItems", 1);
+  case KEY_SECTION:
+    return json_pack("{s:s, s:o}", "type", "object", "additionalProperties", text_of(1, 0));
+  case KEY_ARGV:
+    return json_pack("{s:s, s:o, s:i, s:i}", "type", "array", "items", text_of(0, 0), "minItems", 1,
+                     "maxItems", (int)LIMIT_ARGV_COUNT);
+  case KEY_STAGES:
+    return json_pack("{s:s, s:{s:o}, s:i, s:b}", "type", "array", "items", "enum",
+                     words_of(k->words), "minItems", 1, "uniqueItems", 1);
+  case KEY_SET:
+    return json_pack("{s:o}", "$ref", reference(k->set));
+  case KEY_SET_LIST:
+    return json_pack("{s:s, s:{s:o}, s:i, s:o}", "type", "array", "items", "$ref",
+                     reference(k->set), "minItems", 1, "maxItems", bound(k->max));
+  }
+  BUG("no such type of key: %d", (int)k->type);
+}
+
+/* Which of a key and its alias may or must stand there. */
+static void add_presence(json_t *schema, const struct key *k) {
+  json_t *list = json_object_get(schema, "allOf");
+  if (k->alias == NULL)
+    return;
+  if (list == NULL) {
+    list = json_array();
+    put(schema, "allOf", list);
+  }
+  if (k->required)
+    append(list,
+           json_pack("{s:[{s:[s]}, {s:[s]}]}", "oneOf", "required", k->name, "required", k->alias));
+  else
+    append(list, json_pack("{s:{s:[s, s]}}", "not", "required", k->name, k->alias));
+}
+
+static void describe(json_t *schema, const struct key_set *set) {
+  json_t *properties = json_object(), *required = json_array();
+  put(schema, "type", json_string("object"));
+  put(schema, "properties", properties);
+  for (const struct key *k = set->keys; k->name; k++) {
+    json_t *type = must(type_of(k));
+    put(type, "description", json_string(k->description));
+    put(properties, k->name, type);
+    if (k->alias) {
+      type = must(type_of(k));
+      put(type, "description", json_sprintf("Another name for %s. %s", k->name, k->description));
+      put(properties, k->alias, type);
+    } else if (k->required) {
+      append(required, json_string(k->name));
+    }
+  }
+  if (json_array_size(required) > 0)
+    put(schema, "required", json_incref(required));
+  json_decref(required);
+  for (const struct key *k = set->keys; k->name; k++)
+    add_presence(schema, k);
+  put(schema, "additionalProperties", json_false());
+}
+
+json_t *workflow_schema(void) {
+  static const struct key_set *const sets[] = {&movement_keys, &rule_keys, &judge_keys,
+                                               &options_keys};
+  json_t *schema = must(json_object()), *defs = must(json_object());
+  put(schema, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
+  put(schema, "title", json_string("segue workflow"));
+  put(schema, "description",
+      json_string("A workflow of segue: movements of agent work and the rules that lead on."));
+  describe(schema, &workflow_keys);
+  for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
+    json_t *def = must(json_object());
+    describe(def, sets[i]);
+    put(defs, sets[i]->id, def);
+  }
+  put(schema, "$defs", defs);
+  return schema;
+}

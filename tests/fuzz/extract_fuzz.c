@@ -1,0 +1,54 @@
+/* libFuzzer target: any bytes, every want, with and without repair and check; the first byte picks.
+ * Invariants: the root is the wanted one, the place lies in the text, a repaired value names its
+ * repairs. */
+#include "structured/extract.h"
+#include "structured/jscan.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static bool has_step(void *ctx, const json_t *v) {
+  (void)ctx;
+  return json_is_integer(json_object_get(v, "step")) &&
+         json_is_string(json_object_get(v, "reason"));
+}
+
+static int nearness(void *ctx, const json_t *v) {
+  (void)ctx;
+  return (json_object_get(v, "step") != NULL) + (json_object_get(v, "reason") != NULL);
+}
+
+static void require(bool ok) {
+  if (!ok)
+    abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  if (!size)
+    return 0;
+  const struct extract_check check = {NULL, has_step, nearness, NULL};
+  struct extract_opts opts = {.want = (enum extract_want)(data[0] % 3),
+                              .repair = data[0] & 4,
+                              .explain = data[0] & 8,
+                              .check = data[0] & 16 ? &check : NULL};
+  struct extract_result r;
+  enum extract_status st = extract((const char *)data + 1, size - 1, &opts, &r);
+  if (st == EXTRACT_OK) {
+    require(r.value != NULL && r.stage != EXTRACT_NONE);
+    require(opts.want != EXTRACT_WANT_OBJECT || json_is_object(r.value));
+    require(opts.want != EXTRACT_WANT_ARRAY || json_is_array(r.value));
+    require(r.offset + r.length <= size - 1);
+    require(!r.repaired || (opts.repair && r.repairs_listed));
+    require(!opts.check || r.valid == has_step(NULL, r.value));
+    char *text =
+        json_dumps(r.value, JSON_ENCODE_ANY | JSON_COMPACT); /* NULL when a string is not UTF-8 */
+    require(text != NULL);
+    free(text);
+  } else {
+    require(st == EXTRACT_NOT_FOUND && r.value == NULL && r.error.code != EXTRACT_ERR_NONE);
+  }
+  extract_result_deinit(&r);
+  return 0;
+}
