@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -44,7 +45,17 @@ static void keep_place(struct book *b, const json_t *record, struct str line) {
   };
 }
 
+/* A broken chain has two causes; the number in the line tells them apart. */
 static json_t *damaged(struct book *b, struct str line) {
+  json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+  const json_t *seq = json_object_get(record, "seq");
+  if (json_is_integer(seq) && json_integer_value(seq) != (json_int_t)b->records + 1) {
+    char what[160];
+    (void)snprintf(what, sizeof what, "%.159s", b->damage.text);
+    (void)err_set(&b->damage, ERR_CORRUPT, "%s; its seq is %" JSON_INTEGER_FORMAT ", not %llu", what,
+                  json_integer_value(seq), (unsigned long long)b->records + 1);
+  }
+  json_decref(record);
   b->state = BOOK_DAMAGED;
   b->line = line;
   return NULL;
@@ -75,11 +86,9 @@ json_t *book_next(struct book *b) {
   json_t *record = line_parse(line, b->hash, &b->damage);
   if (record == NULL)
     return damaged(b, line);
-  json_int_t seq = json_integer_value(json_object_get(record, "seq"));
-  if (seq != (json_int_t)b->records + 1) {
+  if (json_integer_value(json_object_get(record, "seq")) != (json_int_t)b->records + 1) {
     json_decref(record);
-    (void)err_set(&b->damage, ERR_CORRUPT, "its seq is %" JSON_INTEGER_FORMAT ", not %llu", seq,
-                  (unsigned long long)b->records + 1);
+    (void)err_set(&b->damage, ERR_CORRUPT, "it is not the next record");
     return damaged(b, line);
   }
   b->records++;

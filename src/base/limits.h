@@ -27,7 +27,7 @@
 #define LIMIT_RENDER_BYTES       (4u * 1024u)         /* readable part kept inline of a blob */
 #define LIMIT_PROMPT_BYTES       (24u * 1024u * 1024u) /* one prompt, all parts */
 #define LIMIT_JUDGE_TEXT_BYTES   (60u * 1024u) /* of an agent's text shown to a judge: its end */
-#define LIMIT_REF_TEXT_BYTES     48u /* shorter texts are written again instead of referenced */
+#define LIMIT_REF_TEXT_BYTES     32u /* shorter texts are written again instead of referenced */
 #define LIMIT_LOG_LINE_BYTES     (16u * 1024u * 1024u)
 #define LIMIT_ERROR_TEXT_BYTES   512u /* one message in a record */
 

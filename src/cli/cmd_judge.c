@@ -1,11 +1,11 @@
 /* Judges one text without a workflow file: a workflow of one command movement is made, its answer is
  * given, and the same core, host and chain do the rest. */
-#include "audit/summary.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/setup.h"
 #include "host/paths.h"
+#include "host/solo.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,7 +120,6 @@ static bool build_workflow(struct setup *setup, const struct cli_args *args, str
 }
 
 static void print_judgment(const struct judging *j, bool colours) {
-  struct summary summary = {0};
   struct buf text = {0};
   size_t i;
   json_t *stage;
@@ -151,34 +150,31 @@ static void print_judgment(const struct judging *j, bool colours) {
   }
   fwrite(text.p, 1, text.n, stdout);
   buf_deinit(&text);
-  summary_deinit(&summary);
 }
 
 static int judge_text(const struct setup *setup, const struct cli_args *args, struct str text,
                       struct err *err) {
   static const struct watcher watcher = {on_record, on_trouble, NULL};
   struct judging j = {0};
-  struct store store;
-  struct host host;
-  uv_loop_t loop;
+  struct solo solo;
   char dir[PATHS_BYTES];
   const char *logs = cli_value(args, "logs");
   int status = STATUS_FAILED;
-  if (logs && (!paths_logs(logs, dir, err) || !store_open(&store, dir, err)))
-    return cli_fail("judge", err);
-  if (uv_loop_init(&loop) != 0 || !host_init(&host, &loop, logs ? &store : NULL, err))
-    return cli_fail("judge", err);
+  if ((logs && !paths_logs(logs, dir, err)) || !solo_init(&solo, logs ? dir : NULL, err)) {
+    (void)cli_fail("judge", err);
+    return STATUS_FAILED;
+  }
   const struct session_params params = {
       .setup = {.cwd = setup->cwd, .scenario = setup->has_scenario ? &setup->scenario : NULL},
       .workflow = setup->workflow,
       .task = STR(""),
       .config = setup->config};
-  struct session *s = host_start(&host, &params, &watcher, &j, err);
+  struct session *s = solo.session = host_start(&solo.host, &params, &watcher, &j, err);
   if (s == NULL) {
-    status = cli_fail("judge", err);
+    (void)cli_fail("judge", err);
   } else {
     host_answer(s, text);
-    uv_run(&loop, UV_RUN_DEFAULT);
+    (void)solo_run(&solo, false, NULL, NULL);
     if (session_broken(s) != NULL) {
       (void)cli_fail("judge", session_broken(s));
     } else if (j.judgment == NULL) {
@@ -198,11 +194,8 @@ static int judge_text(const struct setup *setup, const struct cli_args *args, st
         print_judgment(&j, cli_colours(STDOUT_FILENO));
       }
     }
-    session_free(s);
   }
-  host_deinit(&host);
-  uv_run(&loop, UV_RUN_DEFAULT);
-  uv_loop_close(&loop);
+  solo_deinit(&solo);
   json_decref(j.judgment);
   json_decref(j.stop);
   return status;

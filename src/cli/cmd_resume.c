@@ -110,14 +110,14 @@ static int resume(int argc, char **argv) {
     (void)cli_fail("resume", &err);
     return STATUS_FAILED;
   }
-  ui.session = host_resume(&ui.host, path, choose, &found, "user", &ui.watcher, &ui, &err);
-  if (ui.session == NULL) {
+  ui.solo.session = host_resume(&ui.solo.host, path, choose, &found, "user", &ui.watcher, &ui, &err);
+  if (ui.solo.session == NULL) {
     status = cli_fail("resume", &err);
     ui_drop(&ui);
   } else {
-    const struct core *core = session_core(ui.session);
+    const struct core *core = session_core(ui.solo.session);
     bool ended = core->status == SESSION_ENDED;
-    feed_past(&ui, path, session_recovered(ui.session));
+    feed_past(&ui, path, session_recovered(ui.solo.session));
     if (ended)
       ui_close(&ui);
     status = ui_wait(&ui);

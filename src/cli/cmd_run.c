@@ -47,13 +47,13 @@ static int run(int argc, char **argv) {
       .task = buf_view(&task),
       .config = setup.config,
   };
-  ui.session = host_start(&ui.host, &params, &ui.watcher, &ui, &err);
-  if (ui.session == NULL) {
+  ui.solo.session = host_start(&ui.solo.host, &params, &ui.watcher, &ui, &err);
+  if (ui.solo.session == NULL) {
     (void)cli_fail("run", &err);
     status = STATUS_FAILED;
     ui_drop(&ui);
   } else {
-    paths_note_last(session_path(ui.session));
+    paths_note_last(session_path(ui.solo.session));
     status = ui_wait(&ui);
   }
 out:

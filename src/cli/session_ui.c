@@ -1,12 +1,9 @@
 #include "cli/session_ui.h"
 
-#include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/turns.h"
 #include "host/paths.h"
 
-#include <assert.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +25,7 @@ static void on_record(void *ctx, const json_t *record, struct str line) {
     fflush(stdout);
   }
   if (strcmp(type, "turn_start") == 0)
-    ui->turn_started = uv_now(&ui->loop);
+    ui->turn_started = solo_now_ms(&ui->solo);
   if (turn != NULL && ui->mode == UI_LINES) {
     clear_live(ui);
     turns_print(stdout, turn, ui->colours, ui->columns);
@@ -44,37 +41,23 @@ static void on_trouble(void *ctx, const char *message) {
   buf_deinit(&text);
 }
 
-/* Closes what keeps the loop alive; it ends when the last handle is gone. */
 void ui_close(struct ui *ui) {
-  if (ui->closed)
-    return;
-  ui->closed = true;
-  uv_close((uv_handle_t *)&ui->sigint, NULL);
-  uv_close((uv_handle_t *)&ui->sigterm, NULL);
-  uv_close((uv_handle_t *)&ui->spinner, NULL);
+  solo_finished(&ui->solo);
 }
 
 static void on_finished(void *ctx, struct session *s) {
+  struct ui *ui = ctx;
   (void)s;
-  ui_close(ctx);
+  solo_finished(&ui->solo);
 }
 
-static void on_signal(uv_signal_t *handle, int number) {
-  struct ui *ui = handle->data;
-  if (++ui->signals > 1)
-    _exit(STATUS_INTERRUPTED); /* now: shims end what still runs, the log ends where it is */
-  if (ui->session != NULL)
-    host_stop(ui->session, number == SIGINT ? "interrupted" : "terminated",
-              number == SIGINT ? "SIGINT" : "SIGTERM");
-}
-
-static void on_spin(uv_timer_t *timer) {
-  struct ui *ui = timer->data;
+static void on_tick(void *ctx, uint64_t now_ms) {
+  struct ui *ui = ctx;
   struct buf out = {0};
   if (ui->summary.activity.n == 0)
     return;
-  turns_live(&out, &ui->summary, ui->tick++, (double)(uv_now(&ui->loop) - ui->turn_started) / 1000,
-             ui->colours, ui->columns);
+  turns_live(&out, &ui->summary, ui->tick++, (double)(now_ms - ui->turn_started) / 1000, ui->colours,
+             ui->columns);
   fprintf(stdout, "\r\033[K%s", out.p);
   fflush(stdout);
   buf_deinit(&out);
@@ -90,32 +73,11 @@ bool ui_init(struct ui *ui, const char *command, enum ui_mode mode, const char *
                     .watcher = {on_record, on_trouble, on_finished}};
   const char *term = getenv("TERM");
   ui->live = mode == UI_LINES && isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0;
-  if (!paths_logs(logs, dir, err) || !store_open(&ui->store, dir, err))
-    return false;
-  if (uv_loop_init(&ui->loop) != 0)
-    return err_set(err, ERR_IO, "no event loop could be made");
-  if (!host_init(&ui->host, &ui->loop, &ui->store, err)) {
-    uv_loop_close(&ui->loop);
-    return false;
-  }
-  uv_signal_init(&ui->loop, &ui->sigint);
-  uv_signal_init(&ui->loop, &ui->sigterm);
-  uv_timer_init(&ui->loop, &ui->spinner);
-  ui->sigint.data = ui->sigterm.data = ui->spinner.data = ui;
-  uv_signal_start(&ui->sigint, on_signal, SIGINT);
-  uv_signal_start(&ui->sigterm, on_signal, SIGTERM);
-  if (ui->live)
-    uv_timer_start(&ui->spinner, on_spin, LIMIT_SPINNER_MS, LIMIT_SPINNER_MS);
-  return true;
+  return paths_logs(logs, dir, err) && solo_init(&ui->solo, dir, err);
 }
 
 void ui_drop(struct ui *ui) {
-  ui_close(ui);
-  host_deinit(&ui->host);
-  uv_run(&ui->loop, UV_RUN_DEFAULT);
-  int left = uv_loop_close(&ui->loop);
-  assert(left == 0);
-  (void)left;
+  solo_deinit(&ui->solo);
   summary_deinit(&ui->summary);
 }
 
@@ -128,10 +90,10 @@ static const char *shown_path(const char *path) {
   return strncmp(path, cwd, n) == 0 && path[n] == '/' ? path + n + 1 : path;
 }
 
-static int finish(struct ui *ui) {
-  const struct err *broken = session_broken(ui->session);
-  const struct core *core = session_core(ui->session);
-  const char *path = session_path(ui->session);
+static int finish(struct ui *ui, int signals) {
+  const struct err *broken = session_broken(ui->solo.session);
+  const struct core *core = session_core(ui->solo.session);
+  const char *path = session_path(ui->solo.session);
   clear_live(ui);
   if (broken != NULL) {
     struct buf text = {0};
@@ -141,7 +103,7 @@ static int finish(struct ui *ui) {
     if (ui->summary.session[0])
       fprintf(stderr, "the log ends at its last durable record; go on with: segue resume %s\n",
               shown_path(path));
-    return ui->signals > 0 ? STATUS_INTERRUPTED : STATUS_FAILED;
+    return signals > 0 ? STATUS_INTERRUPTED : STATUS_FAILED;
   }
   if (ui->mode == UI_LINES) {
     turns_print_end(stdout, &ui->summary, shown_path(path), ui->colours, ui->columns);
@@ -153,16 +115,13 @@ static int finish(struct ui *ui) {
     fprintf(stderr, "segue %s: stopped: %s\n", ui->command, buf_c(&text));
     buf_deinit(&text);
   }
-  return ui->signals > 0 && core->status == SESSION_STOPPED ? STATUS_INTERRUPTED
+  return signals > 0 && core->status == SESSION_STOPPED ? STATUS_INTERRUPTED
                                                             : turns_status(&ui->summary);
 }
 
 int ui_wait(struct ui *ui) {
-  uv_run(&ui->loop, UV_RUN_DEFAULT);
-  ui_close(ui);
-  int status = finish(ui);
-  session_free(ui->session);
-  ui->session = NULL;
+  int signals = solo_run(&ui->solo, true, ui->live ? on_tick : NULL, ui);
+  int status = finish(ui, signals);
   ui_drop(ui);
   if (fflush(stdout) != 0 || ferror(stdout))
     return status == STATUS_COMPLETE ? STATUS_FAILED : status; /* the output went nowhere */

@@ -2,13 +2,13 @@
  * and resume share.
  *
  *   ui_init(&ui, command, mode, logs, &err)
- *   host_start or host_resume with ui.host, &ui.watcher, &ui  -> ui.session
+ *   host_start or host_resume with ui.solo.host, &ui.watcher, &ui  -> ui.solo.session
  *   status = ui_wait(&ui)      runs the loop until the session is over, prints, cleans up */
 #ifndef SEGUE_CLI_SESSION_UI_H
 #define SEGUE_CLI_SESSION_UI_H
 
 #include "audit/summary.h"
-#include "host/host.h"
+#include "host/solo.h"
 
 enum ui_mode { UI_LINES, UI_JSON, UI_QUIET };
 
@@ -18,18 +18,11 @@ struct ui {
   bool live; /* a terminal: the current turn is drawn in place */
   bool colours;
   int columns;
-  uv_loop_t loop;
-  struct store store;
-  struct host host;
+  struct solo solo;
   struct watcher watcher;
-  struct session *session;
   struct summary summary;
-  uv_signal_t sigint, sigterm;
-  uv_timer_t spinner;
   uint64_t turn_started;
   unsigned tick;
-  int signals; /* how many came */
-  bool closed;
 };
 
 bool ui_init(struct ui *ui, const char *command, enum ui_mode mode, const char *logs,

@@ -67,7 +67,7 @@ static void set_text(json_t *record, const char *key, const struct text *text) {
   struct str view = buf_view(&text->bytes);
   char name[32];
   if (text->blob[0] == '\0') {
-    json_object_set_new(record, key, json_stringn(view.p, view.n));
+    json_object_set_new(record, key, json_stringn_nocheck(view.p, view.n)); /* checked on entry */
     return;
   }
   json_object_set_new(record, key, text_render(view));

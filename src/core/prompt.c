@@ -288,7 +288,7 @@ json_t *prompt_parts(const struct prompt *p, const struct texts *texts) {
     if (texts_find(texts, part, place))
       json_array_append_new(parts, json_pack("{ss}", "ref", place));
     else if (utf8_valid(part.p, part.n))
-      json_array_append_new(parts, json_stringn(part.p, part.n));
+      json_array_append_new(parts, json_stringn_nocheck(part.p, part.n));
     else /* only a text that came in can be so, and those are found above */
       json_array_append_new(parts, text_render(part));
   }

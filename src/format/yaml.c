@@ -117,7 +117,12 @@ static void report_parser_error(struct composer *c) {
     report(c, line, tab, "a tab stands in the indentation: YAML wants spaces only");
     return;
   }
-  if (p->context != NULL && line > line_count(c->text)) /* the end: say what stays open instead */
+  int last = line_count(c->text);
+  if (line > last && (p->context == NULL || line_of(p->context_mark) > last))
+    report(c, last, 1,
+           "%s where the file ends: close what is open, or write the value that is missing",
+           p->problem);
+  else if (p->context != NULL && line > last) /* say what stays open instead */
     report(c, line_of(p->context_mark), column_of(p->context_mark),
            "%s, %s that begins here: close it", p->problem, p->context);
   else if (p->context != NULL && p->context_mark.line != p->problem_mark.line)

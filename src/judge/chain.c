@@ -10,20 +10,18 @@
 
 /* ---- schemas -------------------------------------------------------------------------------- */
 
-static struct schema *compile_resource(const char *name, struct err *err) {
+static struct schema *compile_resource(const char *name, json_t **doc, struct err *err) {
   const struct resource *r = resource_find(name);
-  json_error_t where;
-  json_t *doc = r ? json_loadb(r->p, r->n, 0, &where) : NULL;
-  struct schema *schema = doc ? schema_compile(doc, NULL, NULL, NULL) : NULL;
-  json_decref(doc);
+  *doc = r ? json_loadb(r->p, r->n, 0, NULL) : NULL;
+  struct schema *schema = *doc ? schema_compile(*doc, NULL, NULL, NULL) : NULL;
   if (schema == NULL)
     (void)err_set(err, ERR_INVALID, "the built-in %s does not compile", name);
   return schema;
 }
 
 bool chain_schemas_init(struct chain_schemas *schemas, struct err *err) {
-  schemas->judgment = compile_resource("schemas/judgment.json", err);
-  schemas->evaluation = compile_resource("schemas/evaluation.json", err);
+  schemas->judgment = compile_resource("schemas/judgment.json", &schemas->judgment_doc, err);
+  schemas->evaluation = compile_resource("schemas/evaluation.json", &schemas->evaluation_doc, err);
   if (schemas->judgment && schemas->evaluation)
     return true;
   chain_schemas_deinit(schemas);
@@ -35,6 +33,8 @@ void chain_schemas_deinit(struct chain_schemas *schemas) {
     schema_free(schemas->judgment);
   if (schemas->evaluation)
     schema_free(schemas->evaluation);
+  json_decref(schemas->judgment_doc);
+  json_decref(schemas->evaluation_doc);
   *schemas = (struct chain_schemas){0};
 }
 
@@ -77,15 +77,12 @@ bool chain_needs_judge(const struct chain_spec *spec) {
 
 json_t *chain_call_schema(const struct chain_spec *spec, enum judge_stage stage) {
   const struct rule *offered[LIMIT_RULE_COUNT];
-  const char *name = stage == STAGE_STRUCTURED_OUTPUT ? "schemas/judgment.json"
-                     : stage == STAGE_AI_JUDGE        ? "schemas/evaluation.json"
-                                                      : NULL;
-  if (name == NULL)
+  if (stage != STAGE_STRUCTURED_OUTPUT && stage != STAGE_AI_JUDGE)
     return NULL;
-  const struct resource *r = resource_find(name);
-  json_t *doc = json_loadb(r->p, r->n, 0, NULL);
-  json_t *number = json_object_get(json_object_get(doc, "properties"),
-                                   stage == STAGE_AI_JUDGE ? "matched_index" : "step");
+  bool ai = stage == STAGE_AI_JUDGE;
+  json_t *doc = json_deep_copy(ai ? spec->schemas->evaluation_doc : spec->schemas->judgment_doc);
+  json_t *number =
+      json_object_get(json_object_get(doc, "properties"), ai ? "matched_index" : "step");
   json_t *numbers = json_pack("[i]", 0);
   size_t n = chain_offered(spec, offered);
   for (size_t i = 0; i < n; i++)

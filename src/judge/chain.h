@@ -34,6 +34,7 @@
 
 struct chain_schemas { /* compiled once, shared by all chains; see chain_schemas_init */
   struct schema *judgment, *evaluation;
+  json_t *judgment_doc, *evaluation_doc;
 };
 bool chain_schemas_init(struct chain_schemas *schemas, struct err *err) MUST_CHECK;
 void chain_schemas_deinit(struct chain_schemas *schemas);

@@ -2,9 +2,10 @@
 
 #include "base/file.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "format/yaml.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const reply_keys[] = {"movement", "purpose", "stage",  "contains",
@@ -90,6 +91,24 @@ static bool check_reply(const json_t *reply, size_t number, const char *path, st
   return true;
 }
 
+static struct str member(const json_t *reply, const char *key) {
+  const json_t *value = json_object_get(reply, key);
+  return (struct str){json_string_value(value), json_string_length(value)};
+}
+
+static struct scenario_matcher *read_matchers(const json_t *replies) {
+  size_t i;
+  json_t *reply;
+  struct scenario_matcher *matchers = xcalloc(json_array_size(replies), sizeof *matchers);
+  json_array_foreach(replies, i, reply) {
+    const json_t *times = json_object_get(reply, "times");
+    matchers[i] = (struct scenario_matcher){member(reply, "movement"), member(reply, "purpose"),
+                                            member(reply, "stage"), member(reply, "contains"),
+                                            times ? json_integer_value(times) : 1};
+  }
+  return matchers;
+}
+
 bool scenario_parse(struct scenario *scenario, const char *path, struct str text,
                     struct err *err) {
   *scenario = (struct scenario){0};
@@ -113,6 +132,7 @@ bool scenario_parse(struct scenario *scenario, const char *path, struct str text
     ok = check_reply(json_array_get(replies, i), i + 1, path, err);
   if (ok) {
     scenario->replies = json_incref(replies);
+    scenario->matchers = read_matchers(replies);
     sha256_hex(text.p, text.n, NULL, 0, scenario->sha256);
   }
   json_decref(doc);
@@ -129,38 +149,43 @@ bool scenario_load(struct scenario *scenario, const char *path, struct err *err)
 
 void scenario_deinit(struct scenario *scenario) {
   json_decref(scenario->replies);
+  free(scenario->matchers);
   *scenario = (struct scenario){0};
 }
 
-static bool fits(const json_t *reply, const char *key, struct str actual) {
-  const json_t *wanted = json_object_get(reply, key);
-  return wanted == NULL ||
-         str_eq((struct str){json_string_value(wanted), json_string_length(wanted)}, actual);
+static bool fits(struct str wanted, struct str actual) {
+  return wanted.p == NULL || str_eq(wanted, actual);
+}
+
+/* How often each reply was taken; the caller frees it. */
+static json_int_t *count_uses(const json_t *uses, size_t count) {
+  const char *token;
+  json_t *times;
+  json_int_t *taken = xcalloc(count, sizeof *taken);
+  json_object_foreach((json_t *)uses, token, times) {
+    long index;
+    if (str_to_long(str_from(token), &index) && index >= 0 && (size_t)index < count)
+      taken[index] = json_integer_value(times);
+  }
+  return taken;
 }
 
 long scenario_pick(const struct scenario *scenario, const struct call_request *request,
                    const json_t *uses) {
-  size_t i;
-  json_t *reply;
+  size_t count = json_array_size(scenario->replies);
+  json_int_t *taken = count_uses(uses, count);
+  struct str purpose = str_from(call_purpose_name(request->purpose));
   struct str stage =
       request->stage == STAGE_COUNT ? STR("") : str_from(judge_stage_name(request->stage));
-  json_array_foreach(scenario->replies, i, reply) {
-    const json_t *contains = json_object_get(reply, "contains");
-    const json_t *times = json_object_get(reply, "times");
-    char key[24];
-    (void)snprintf(key, sizeof key, "%zu", i);
-    json_int_t limit = times ? json_integer_value(times) : 1;
-    if (limit != 0 && json_integer_value(json_object_get(uses, key)) >= limit)
-      continue;
-    if (!fits(reply, "movement", request->movement) ||
-        !fits(reply, "purpose", str_from(call_purpose_name(request->purpose))) ||
-        !fits(reply, "stage", stage))
-      continue;
-    if (contains != NULL &&
-        memmem(request->prompt.p, request->prompt.n, json_string_value(contains),
-               json_string_length(contains)) == NULL)
-      continue;
-    return (long)i;
+  long found = -1;
+  for (size_t i = 0; i < count && found < 0; i++) {
+    const struct scenario_matcher *m = &scenario->matchers[i];
+    if ((m->times == 0 || taken[i] < m->times) && fits(m->movement, request->movement) &&
+        fits(m->purpose, purpose) && fits(m->stage, stage) &&
+        (m->contains.p == NULL ||
+         memmem(request->prompt.p, request->prompt.n, m->contains.p, m->contains.n) != NULL))
+      found = (long)i;
   }
-  return -1;
+  free(taken);
+  return found;
 }

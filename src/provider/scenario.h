@@ -16,9 +16,15 @@
 
 #include <jansson.h>
 
+struct scenario_matcher { /* of one reply; texts are borrowed from `replies` */
+  struct str movement, purpose, stage, contains; /* p NULL: fits all */
+  json_int_t times;                              /* 0: without end */
+};
+
 struct scenario {
-  json_t *replies;         /* array, checked */
-  char sha256[SHA256_HEX]; /* of the file's bytes */
+  json_t *replies;                   /* array, checked */
+  struct scenario_matcher *matchers; /* one a reply */
+  char sha256[SHA256_HEX];           /* of the file's bytes */
 };
 
 /* YAML or JSON; every error has its place or names the reply. */

@@ -132,6 +132,36 @@ static bool keep_torn(const struct store_log *log, uint64_t offset, struct err *
   return ok;
 }
 
+/* Blocks that never reached the disk: NULs from the end of what was synced, or from a block's start,
+ * to a block's end or the end of the file. A lone NUL is damage. */
+static bool has_hole(struct str line, uint64_t offset) {
+  enum { BLOCK_BYTES = 512 };
+  const char *nul = line.n > 0 ? memchr(line.p, '\0', line.n) : NULL;
+  while (nul != NULL) {
+    size_t from = (size_t)(nul - line.p), to = from;
+    while (to < line.n && line.p[to] == '\0')
+      to++;
+    if ((from == 0 || (offset + from) % BLOCK_BYTES == 0) && (offset + to) % BLOCK_BYTES == 0)
+      return true;
+    nul = to < line.n ? memchr(line.p + to, '\0', line.n - to) : NULL;
+  }
+  return false;
+}
+
+/* Does a record follow, whatever its hash? Then what stands before it was once sound. */
+static bool record_follows(struct reader *r, uint64_t seq) {
+  struct str line;
+  while (reader_next(r, &line)) {
+    json_t *record = r->whole ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
+    bool found = json_integer_value(json_object_get(record, "seq")) > (json_int_t)seq &&
+                 json_string_length(json_object_get(record, "hash")) == 64;
+    json_decref(record);
+    if (found)
+      return true;
+  }
+  return r->error != 0 || r->too_long;
+}
+
 static bool fold_lines(struct store_log *log, struct reader *r, store_fold_fn fold, void *ctx,
                        char *notice, size_t notice_bytes, struct err *err) {
   struct str line;
@@ -142,19 +172,18 @@ static bool fold_lines(struct store_log *log, struct reader *r, store_fold_fn fo
     memcpy(hash, log->hash, SHA256_HEX);
     json_t *record = r->whole ? line_parse(line, hash, &why) : NULL;
     if (record == NULL) {
-      bool last = r->offset + line.n + 1 >= file_bytes;
-      bool hole = memchr(line.p, '\0', line.n) != NULL;
+      uint64_t offset = r->offset;
       if (log->seq == 0)
         return err_set(err, ERR_CORRUPT, "%s has no whole first record: %s", log->path,
                        r->whole ? why.text : "it is cut off");
-      if (!last && !hole)
+      if (!has_hole(line, offset) && record_follows(r, log->seq))
         return err_set(err, ERR_CORRUPT, "record %llu of %s is damaged: %s",
                        (unsigned long long)log->seq + 1, log->path, why.text);
-      if (!keep_torn(log, r->offset, err))
+      if (!keep_torn(log, offset, err))
         return false;
       (void)snprintf(notice, notice_bytes,
                      "a torn tail of %llu bytes was cut off the log (kept in %s.torn)",
-                     (unsigned long long)(file_bytes - r->offset), log->path);
+                     (unsigned long long)(file_bytes - offset), log->path);
       break;
     }
     bool ok = fold(ctx, record, err);
@@ -196,13 +225,17 @@ struct store_log *store_attach(struct store *store, const char *path, store_fold
     (void)err_set_errno(err, errno, "cannot open %s", path);
     return NULL;
   }
+  if (fstat(fd, &by_fd) != 0 || !S_ISREG(by_fd.st_mode)) {
+    close(fd);
+    (void)err_set(err, ERR_IO, "%s is not a regular file", path);
+    return NULL;
+  }
   if (!lock_log(fd, path, err)) {
     close(fd);
     return NULL;
   }
   /* The log may have been replaced between open and lock. */
-  if (fstat(fd, &by_fd) != 0 || stat(path, &by_path) != 0 || by_fd.st_ino != by_path.st_ino ||
-      !S_ISREG(by_fd.st_mode)) {
+  if (stat(path, &by_path) != 0 || by_fd.st_ino != by_path.st_ino) {
     close(fd);
     (void)err_set(err, ERR_LOCKED, "%s is being replaced by its owner", path);
     return NULL;
@@ -431,8 +464,12 @@ bool store_blob_put(const struct store *store, struct str bytes, char sha256[SHA
   int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0)
     return err_set_errno(err, errno, "cannot make %s", temp);
-  bool ok = write_all(fd, bytes.p, bytes.n, 0) && fsync(fd) == 0;
+  FAULT_POINT("append_before");
+  bool ok = write_all(fd, bytes.p, bytes.n, 0);
+  FAULT_POINT("sync_before");
+  ok = ok && !fault_fails("sync") && fsync(fd) == 0;
   int number = errno;
+  FAULT_POINT("sync_after");
   ok = close(fd) == 0 && ok;
   if (!ok || rename(temp, path) != 0 || !sync_dir(dir) || !sync_dir(store->dir)) {
     number = ok ? errno : number;

@@ -216,7 +216,7 @@ static bool fix_text(struct extract_pass *p, size_t from, size_t limit, bool fen
   from = skip_blank(p, from, limit);
   if (from >= limit)
     return false;
-  struct repair_job job = {.text = p->text, .from = from, .limit = limit, .want = p->opts->want};
+  struct repair_job job = {.text = p->text, .from = from, .limit = limit};
   if (quoted_key_at(p, from, limit)) {
     job.members = true;
     return attempt(p, &job, fenced, f);
@@ -231,7 +231,7 @@ static bool fix_sequence(struct extract_pass *p, size_t from, size_t limit, stru
   size_t i = skip_blank(p, from, limit);
   if (i >= limit || !jscan_one_of("{/#\"0123456789", p->text[i]) || !p->text[i])
     return false;
-  struct repair_job job = {.text = p->text, .from = i, .limit = limit, .want = p->opts->want};
+  struct repair_job job = {.text = p->text, .from = i, .limit = limit};
   job.sequence = true;
   if (!attempt(p, &job, false, f))
     return false;
@@ -276,7 +276,7 @@ bool extract_fix(struct extract_pass *p) {
         continue;
       if (region->code == JSCAN_DEPTH || region->code == JSCAN_NUMBER_RANGE)
         continue;
-      struct repair_job job = {.text = p->text, .from = region->start, .want = p->opts->want};
+      struct repair_job job = {.text = p->text, .from = region->start};
       job.limit = region->limit < limit_of_text ? region->limit : limit_of_text;
       if (job.limit <= job.from)
         continue;

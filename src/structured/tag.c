@@ -3,9 +3,9 @@
 #include <limits.h>
 #include <string.h>
 
-/* How far a code span or a quotation on one line is looked for: keeps the pass linear on text that
- * is made to be slow. */
-enum { SPAN_BYTES = 16 * 1024, QUOTATION_BYTES = 4 * 1024 };
+/* How far the end of a code span is looked for: keeps the pass linear on text that is made to be
+ * slow. */
+enum { SPAN_BYTES = 16 * 1024 };
 
 static char fold(char c) {
   return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
@@ -54,7 +54,7 @@ static size_t quoting_element(const char *p, size_t n) {
   size_t len = 0;
   while (1 + len < n && name_char(p[1 + len]))
     len++;
-  if (len == 0 || 1 + len >= n || (p[1 + len] != '>' && p[1 + len] != ' '))
+  if (len == 0 || 1 + len >= n || memchr("> \t\r\n", p[1 + len], 5) == NULL)
     return 0;
   if ((len >= 4 && folded_equal(p + 1, "tool", 4)) ||
       (len >= 8 && folded_equal(p + 1, "function", 8)))
@@ -80,40 +80,78 @@ static size_t element_end(const char *p, size_t n, size_t name_n) {
   return n;
 }
 
-static const struct {
+struct marks {
   const char *open, *close;
-} quotation_marks[] = {
+};
+
+static const struct marks quotation_marks[] = {
     {"\"", "\""},
     {"\xE2\x80\x9C", "\xE2\x80\x9D"}, /* “ ” */
     {"\xE2\x80\x9E", "\xE2\x80\x9C"}, /* „ “ */
+    {"\xE2\x80\x9E", "\xE2\x80\x9D"}, /* „ ” */
     {"\xE2\x80\x98", "\xE2\x80\x99"}, /* ‘ ’ */
     {"\xC2\xAB", "\xC2\xBB"},         /* « » */
+    {"\xE2\x80\xB9", "\xE2\x80\xBA"}, /* ‹ › */
     {"\xE3\x80\x8C", "\xE3\x80\x8D"}, /* 「 」 */
     {"\xE3\x80\x8E", "\xE3\x80\x8F"}, /* 『 』 */
+    {"\xEF\xBC\x82", "\xEF\xBC\x82"}, /* ＂ ＂ */
 };
 
-/* Is the tag at [at, at + len) of this line between quotation marks? */
-static bool in_quotation(const char *line, size_t n, size_t at, size_t len) {
-  for (size_t m = 0; m < sizeof quotation_marks / sizeof quotation_marks[0]; m++) {
-    const char *open = quotation_marks[m].open, *close = quotation_marks[m].close;
-    size_t open_n = strlen(open), close_n = strlen(close);
-    bool inside = false;
-    for (size_t i = at > QUOTATION_BYTES ? at - QUOTATION_BYTES : 0; i < at;) {
-      if (inside && i + close_n <= at && memcmp(line + i, close, close_n) == 0) {
-        inside = false;
-        i += close_n;
-      } else if (!inside && i + open_n <= at && memcmp(line + i, open, open_n) == 0) {
-        inside = true;
-        i += open_n;
-      } else {
-        i++;
-      }
+/* These open where others close, so they count only right beside the tag. */
+static const struct marks tight_marks[] = {
+    {"'", "'"},
+    {"\xE2\x80\x9D", "\xE2\x80\x9D"}, /* ” ” */
+    {"\xE2\x80\x99", "\xE2\x80\x99"}, /* ’ ’ */
+    {"\xC2\xBB", "\xC2\xAB"},         /* » « */
+    {"\xE2\x80\xBA", "\xE2\x80\xB9"}, /* › ‹ */
+    {"\xE2\x80\x9A", "\xE2\x80\x98"}, /* ‚ ‘ */
+};
+
+enum { MARK_COUNT = sizeof quotation_marks / sizeof quotation_marks[0] };
+
+/* The quotations of one line, followed from tag to tag so that each byte is looked at once. */
+struct quotes {
+  const char *line; /* NULL: none yet */
+  size_t at[MARK_COUNT];
+  bool inside[MARK_COUNT];
+  size_t last_close[MARK_COUNT]; /* where the last closing mark of the line stands; 0: nowhere */
+};
+
+static bool mark_at(const char *line, size_t n, size_t i, const char *mark) {
+  size_t mark_n = strlen(mark);
+  return line[i] == mark[0] && i + mark_n <= n && memcmp(line + i, mark, mark_n) == 0;
+}
+
+static void begin_line(struct quotes *q, const char *line, size_t n) {
+  *q = (struct quotes){.line = line};
+  for (size_t m = 0; m < MARK_COUNT; m++)
+    for (size_t i = n; i > 0 && q->last_close[m] == 0; i--)
+      if (mark_at(line, n, i - 1, quotation_marks[m].close))
+        q->last_close[m] = i - 1;
+}
+
+/* Is the tag at [at, at + len) of this line between quotation marks? Asked in order of `at`. */
+static bool in_quotation(struct quotes *q, const char *line, size_t n, size_t at, size_t len) {
+  bool quoted = false;
+  if (q->line != line)
+    begin_line(q, line, n);
+  for (size_t m = 0; m < MARK_COUNT; m++) {
+    size_t i = q->at[m];
+    while (i < at) {
+      const char *mark = q->inside[m] ? quotation_marks[m].close : quotation_marks[m].open;
+      bool met = mark_at(line, at, i, mark);
+      q->inside[m] ^= met;
+      i += met ? strlen(mark) : 1;
     }
-    size_t after = n - at - len < QUOTATION_BYTES ? n - at - len : QUOTATION_BYTES;
-    if (inside && memmem(line + at + len, after, close, close_n) != NULL)
-      return true;
+    q->at[m] = i;
+    quoted |= q->inside[m] && q->last_close[m] >= at + len;
   }
-  return at > 0 && line[at - 1] == '\'' && at + len < n && line[at + len] == '\'';
+  for (size_t m = 0; m < sizeof tight_marks / sizeof tight_marks[0]; m++) {
+    size_t open_n = strlen(tight_marks[m].open);
+    quoted |= at >= open_n && at + len < n && mark_at(line, at, at - open_n, tight_marks[m].open) &&
+              mark_at(line, n, at + len, tight_marks[m].close);
+  }
+  return quoted;
 }
 
 struct scan {
@@ -197,6 +235,7 @@ static void scan_agent(struct scan *s, const char *text, size_t n) {
   bool blank_before = true; /* an indented line is code only after a blank one */
   char fence = 0;           /* '`' or '~' while inside a fence */
   size_t fence_n = 0;
+  struct quotes quotes = {0};
   while (i < n) {
     size_t line_n = line_length(text + i, n - i), end = i + line_n, at = i;
     size_t indent = run_length(text + i, line_n, ' ');
@@ -246,7 +285,7 @@ static void scan_agent(struct scan *s, const char *text, size_t n) {
         long number;
         size_t len = match(text + at, n - at, s->name, s->name_n, &number);
         bool escaped = at > i && text[at - 1] == '\\';
-        if (len > 0 && !escaped && !in_quotation(text + i, end - i, at - i, len))
+        if (len > 0 && !escaped && !in_quotation(&quotes, text + i, end - i, at - i, len))
           take(s, number, at, len);
         at += len > 0 ? len : 1;
       } else {

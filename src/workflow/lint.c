@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* Works on the document, not on a built workflow: a file whose rules lead nowhere cannot be built.
  * It may come from a log, so nothing in it is taken for granted. */
@@ -79,10 +80,15 @@ static const char *rule_path(char path[PATH_BYTES], size_t movement, size_t rule
 /* "did you mean NAME?" or the alternative, for the end of a message. */
 static const char *suggestion(struct lint *l, const char *word, const char *const *names,
                               const char *otherwise) {
-  const char *near = str_nearest(str_from(word), names);
-  struct buf b = {0};
+  const char *near = NULL;
+  for (size_t i = 0; names[i] && near == NULL; i++)
+    if (strcasecmp(word, names[i]) == 0)
+      near = names[i];
+  if (near == NULL)
+    near = str_nearest(str_from(word), names);
   if (near == NULL)
     return otherwise;
+  struct buf b = {0};
   buf_printf(&b, "did you mean %s?", near);
   const char *copy = arena_strdup(&l->arena, buf_c(&b));
   buf_deinit(&b);

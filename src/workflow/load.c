@@ -18,8 +18,14 @@ static int by_place(const void *a, const void *b) {
 }
 
 void sort_by_place(struct err_list *list) {
-  if (list->count > 1)
-    qsort(list->items, list->count, sizeof *list->items, by_place);
+  size_t kept = 0;
+  if (list->count < 2)
+    return;
+  qsort(list->items, list->count, sizeof *list->items, by_place);
+  for (size_t i = 0; i < list->count; i++) /* an alias brings its anchor's errors again */
+    if (kept == 0 || by_place(&list->items[kept - 1], &list->items[i]) != 0)
+      list->items[kept++] = list->items[i];
+  list->count = kept;
 }
 
 static struct workflow_marks *marks_new(const char *file) {

@@ -231,22 +231,33 @@ static json_t *parse_argv(struct parse *p, const struct key *k, const struct yam
   return list;
 }
 
+static json_t *parse_stage(struct parse *p, const struct key *k, const struct yaml_node *list,
+                           size_t i) {
+  const struct yaml_node *item = list->items[i];
+  bool known = false;
+  for (size_t w = 0; k->words[w]; w++)
+    known = known || str_eq_c(item->text, k->words[w]);
+  for (size_t j = 0; known && j < i; j++)
+    if (str_eq(list->items[j]->text, item->text)) {
+      REPORT(p, item, "the stage %s stands twice: keep one", item->text.p);
+      return NULL;
+    }
+  if (known)
+    return text_json(item->text);
+  const char *near = str_nearest(item->text, k->words);
+  REPORT(p, item, "there is no stage %s to list: %s%s", shown(p, item->text),
+         near ? "did you mean " : "use ", near ? near : words_shown(p, k->words));
+  return NULL;
+}
+
 static json_t *parse_stages(struct parse *p, const struct key *k, const struct yaml_node *node) {
   if (node->kind != YAML_LIST || node->count == 0) {
     REPORT(p, node, "%s must be a list of at least one of %s", k->name, words_shown(p, k->words));
     return NULL;
   }
   json_t *list = json_array();
-  for (size_t i = 0; i < node->count; i++) {
-    const struct yaml_node *item = node->items[i];
-    json_t *word = parse_choice(p, k, item);
-    for (size_t j = 0; word && j < i; j++)
-      if (str_eq(node->items[j]->text, item->text)) {
-        REPORT(p, item, "the stage " STR_FMT " stands twice: keep one", STR_ARG(item->text));
-        break;
-      }
-    append(list, word);
-  }
+  for (size_t i = 0; i < node->count; i++)
+    append(list, parse_stage(p, k, node, i));
   return list;
 }
 

@@ -34,7 +34,7 @@ json_t *parse_workflow(struct parse *p, const struct yaml_node *root);
 /* 0:0 when the path has no place. */
 void marks_place(const struct workflow_marks *marks, const char *path, int *line, int *column);
 
-/* Errors are reported in the order of the file. */
+/* Errors are reported in the order of the file, each once. */
 void sort_by_place(struct err_list *list);
 
 #endif

@@ -1,0 +1,34 @@
+/* explain.h - one judgment in full, as plain text for people: every stage that was tried or skipped,
+ * its calls, what was asked, the raw reply, what the extractor and the tag reader found in it, the
+ * validator's errors, why the next stage was tried, and the verdict.
+ *
+ * Drawn from the log alone: prompts are brought back from their parts, readings are made again from
+ * the raw reply with the reader that judged. All texts of the log are safe for a terminal. Lines
+ * that start a section begin in the first column, all others with a space.
+ *
+ *   read the whole log into a book with `places`, then
+ *   explain_find(&book, "review#2", &found, &err)
+ *   explain_turn(&book, found.turn, &opts, &out, &err)   appends to out */
+#ifndef SEGUE_AUDIT_EXPLAIN_H
+#define SEGUE_AUDIT_EXPLAIN_H
+
+#include "audit/book.h"
+
+struct explain_found {
+  long turn;
+  long run, runs; /* of its movement: the N-th of so many */
+};
+
+/* word: MOVEMENT (its last run) or MOVEMENT#N. ERR_NOT_FOUND names the movements that ran. */
+bool explain_find(const struct book *book, const char *word, struct explain_found *found,
+                  struct err *err) MUST_CHECK;
+
+struct explain_opts {
+  bool full;      /* no text is cut */
+  size_t columns; /* longer lines of texts are cut, unless full; 0: never */
+};
+
+bool explain_turn(const struct book *book, long turn, const struct explain_opts *opts,
+                  struct buf *out, struct err *err) MUST_CHECK;
+
+#endif

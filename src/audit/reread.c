@@ -1,0 +1,167 @@
+#include "audit/reread.h"
+
+#include "base/log.h"
+#include "judge/reading.h"
+#include "structured/extract.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SNIPPET_BYTES = 80 };
+
+struct check_ctx {
+  const struct schema *schema;
+  const char *key;
+};
+
+static bool check_valid(void *ctx, const json_t *value) {
+  const struct check_ctx *check = ctx;
+  return schema_valid(check->schema, value);
+}
+
+/* As in judge/reading.c, so that the same candidate is the nearest. */
+static int check_nearness(void *ctx, const json_t *value) {
+  const struct check_ctx *check = ctx;
+  return (json_object_get(value, check->key) != NULL) + (json_object_get(value, "reason") != NULL);
+}
+
+static bool check_echo(void *ctx, const json_t *value) {
+  (void)ctx;
+  return json_is_object(json_object_get(value, "properties"));
+}
+
+static const char *outcome_words(const char *outcome) {
+  static const struct {
+    const char *outcome, *words;
+  } table[] = {
+      {"chosen", "accepted"},
+      {"nearest", "refused by the schema, the nearest to it: its errors count"},
+      {"not_valid", "refused by the schema"},
+      {"superseded", "passes, but a later one passes too, and the last counts"},
+      {"wrong_root", "not an object"},
+      {"empty", "empty"},
+      {"broken", "broken JSON"},
+      {"not_json", "not JSON"},
+      {"inside_broken", "inside broken JSON, so it is no candidate"},
+      {"reasoning", "inside a reasoning section, so it is no answer"},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(table); i++)
+    if (strcmp(table[i].outcome, outcome) == 0)
+      return table[i].words;
+  return outcome;
+}
+
+static void put_snippet(struct buf *out, struct str text, const struct extract_note *note) {
+  size_t n = note->length ? note->length : text.n - note->offset;
+  bool cut = n > SNIPPET_BYTES;
+  if (cut)
+    n = utf8_floor(text.p + note->offset, SNIPPET_BYTES);
+  buf_append(out, text.p + note->offset, n);
+  if (cut)
+    buf_puts(out, "...");
+}
+
+/* Why the schema refuses a candidate, where it is JSON by itself. */
+static void put_refusal(struct buf *out, const struct schema *schema, struct str text,
+                        const struct extract_note *note) {
+  struct schema_errors errors = {0};
+  json_t *value = json_loadb(text.p + note->offset, note->length, JSON_DECODE_ANY, NULL);
+  if (value != NULL && schema_check(schema, value, &errors) == SCHEMA_INVALID && errors.count > 0)
+    buf_printf(out, " (%s: %s)", errors.items[0].path, errors.items[0].message);
+  schema_errors_deinit(&errors);
+  json_decref(value);
+}
+
+static void put_candidates(struct pen *pen, const struct schema *schema, const char *key,
+                           struct str text) {
+  struct check_ctx ctx = {schema, key};
+  struct extract_check check = {&ctx, check_valid, check_nearness, check_echo};
+  struct extract_opts opts = {.want = EXTRACT_WANT_OBJECT, .check = &check, .explain = true};
+  struct extract_result found;
+  if (extract(text.p ? text.p : "", text.n, &opts, &found) == EXTRACT_OUT_OF_MEMORY)
+    die("out of memory");
+  if (found.note_count == 0)
+    pen_line(pen, 2, "extractor: nothing in it looks like JSON");
+  for (size_t i = 0; i < found.note_count; i++) {
+    const struct extract_note *note = &found.notes[i];
+    struct buf line = {0};
+    buf_printf(&line, "extractor: %s at byte %zu: %s", extract_stage_name(note->stage), note->offset,
+               outcome_words(note->outcome));
+    if (strcmp(note->outcome, "not_valid") == 0)
+      put_refusal(&line, schema, text, note);
+    else if (note->error_offset > 0)
+      buf_printf(&line, " (at byte %zu)", note->error_offset);
+    buf_puts(&line, ": ");
+    put_snippet(&line, text, note);
+    pen_line(pen, 2, "%s", line.p);
+    buf_deinit(&line);
+  }
+  if (found.notes_dropped > 0)
+    pen_line(pen, 2, "extractor: and %zu more", found.notes_dropped);
+  extract_result_deinit(&found);
+}
+
+/* The value that the judging code takes, and what its schema says. */
+static void put_reading(struct pen *pen, const struct schema *schema, const char *key,
+                        const json_t *structured, struct str text) {
+  struct reading reading;
+  if (structured == NULL)
+    put_candidates(pen, schema, key, text);
+  reading_init(&reading, schema, key, structured, text);
+  if (reading.value == NULL) {
+    pen_line(pen, 2, "read as: no value (%s)", reading.missing);
+  } else {
+    char *dump = json_dumps(reading.value, JSON_COMPACT | JSON_ENCODE_ANY);
+    pen_line(pen, 2, "read as (%s): %s", reading.where, dump ? dump : "");
+    free(dump);
+    pen_line(pen, 2, "schema: %s", reading.valid ? "fits" : "does not fit");
+    for (size_t i = 0; i < reading.errors.count; i++)
+      pen_line(pen, 3, "%s: %s", reading.errors.items[i].path, reading.errors.items[i].message);
+  }
+  reading_deinit(&reading);
+}
+
+static void put_tag(struct pen *pen, struct str text, struct str name, enum tag_pick pick,
+                    enum tag_scope scope) {
+  struct tag_result tag, anywhere;
+  tag_find(text.p ? text.p : "", text.n, name.p, name.n, pick, scope, &tag);
+  if (tag.found) {
+    pen_line(pen, 2, "tag: %.*s at byte %zu%s", (int)tag.length, text.p + tag.offset, tag.offset,
+             !tag.ambiguous           ? ""
+             : pick == TAG_LAST       ? "; another one names another number, and the last counts"
+                                      : "; another one names another number, and the first counts");
+    return;
+  }
+  tag_find(text.p ? text.p : "", text.n, name.p, name.n, pick, TAG_REPLY, &anywhere);
+  if (anywhere.found)
+    pen_line(pen, 2, "tag: %.*s at byte %zu stands in quoted material: not evidence",
+             (int)anywhere.length, text.p + anywhere.offset, anywhere.offset);
+  else
+    pen_line(pen, 2, "tag: none");
+}
+
+void reread_reply(struct pen *pen, const struct chain_schemas *schemas, enum judge_stage stage,
+                  struct str movement, const json_t *structured, struct str text) {
+  switch (stage) {
+  case STAGE_STRUCTURED_OUTPUT:
+    put_reading(pen, schemas->judgment, "step", structured, text);
+    put_tag(pen, text, movement, TAG_LAST, TAG_REPLY);
+    break;
+  case STAGE_AI_JUDGE:
+    put_reading(pen, schemas->evaluation, "matched_index", structured, text);
+    put_tag(pen, text, STR("JUDGE"), TAG_FIRST, TAG_REPLY);
+    break;
+  case STAGE_PHASE3_TAG:
+    put_tag(pen, text, movement, TAG_LAST, TAG_REPLY);
+    break;
+  case STAGE_PHASE1_TAG:
+    put_tag(pen, text, movement, TAG_LAST, TAG_AGENT);
+    break;
+  case STAGE_AUTO_SELECT:
+  case STAGE_AGGREGATE:
+  case STAGE_WHEN:
+  case STAGE_AI_JUDGE_FALLBACK:
+  case STAGE_COUNT:
+    break;
+  }
+}

@@ -1,0 +1,348 @@
+#include "audit/book.h"
+#include "audit/explain.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/turns.h"
+#include "core/record.h"
+#include "host/paths.h"
+#include "store/find.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* How often a log that is followed is looked at, and how often a session without an owner must be
+ * seen before it counts as crashed. */
+enum { FOLLOW_POLL_MS = 100, FOLLOW_ORPHAN_LOOKS = 20 };
+
+static const struct cli_option options[] = {
+    {"follow", 'f', NULL, "go on until the session ends or stops; exit with its status", false},
+    {"full", 0, NULL, "cut no texts", false},
+    {"json", 0, NULL, "print the records (of that turn)", false},
+    {"logs", 'l', "DIR", "where session logs are", false},
+    {0},
+};
+
+struct show {
+  struct book book;
+  struct summary summary;
+  const char *movement; /* MOVEMENT or MOVEMENT#N as given; NULL: the whole session */
+  bool follow, full, json, colours, to_terminal;
+  int columns;
+  FILE *out;     /* of turns: stdout, or `turns` until the header is known */
+  char *turns;
+  size_t turns_bytes;
+  json_t *start; /* session_start */
+  bool headed;   /* the header was printed */
+  long explained; /* the turn that was explained last */
+};
+
+static bool is_type(const json_t *record, const char *type) {
+  const char *value = json_string_value(json_object_get(record, "type"));
+  return value != NULL && strcmp(value, type) == 0;
+}
+
+/* ---- the header --------------------------------------------------------------------------------------- */
+
+static void print_row(const struct show *s, const char *name, struct str text) {
+  struct buf line = {0};
+  (void)cli_fit(&line, text, s->columns - 10);
+  printf("%s%-9s%s %s\n", cli_paint(s->colours, COLOUR_DIM), name, cli_paint(s->colours, COLOUR_NONE),
+         buf_c(&line));
+  buf_deinit(&line);
+}
+
+static struct str str_of(const json_t *object, const char *key) {
+  const json_t *value = json_object_get(object, key);
+  return json_is_string(value) ? (struct str){json_string_value(value), json_string_length(value)}
+                               : STR("");
+}
+
+static void print_header(struct show *s) {
+  struct buf text = {0};
+  if (s->headed || s->start == NULL)
+    return;
+  s->headed = true;
+  print_row(s, "session", str_from(s->summary.session));
+  buf_str(&text, buf_view(&s->summary.workflow));
+  if (str_of(s->start, "workflow_path").n > 0) {
+    buf_puts(&text, text.n ? "  " : "");
+    buf_str(&text, str_of(s->start, "workflow_path"));
+  }
+  print_row(s, "workflow", buf_view(&text));
+  struct str rest = str_trim(str_of(s->start, "task"));
+  if (rest.n > 0)
+    print_row(s, "task", str_next_line(&rest));
+  print_row(s, "started", str_from(s->summary.started));
+  buf_deinit(&text);
+}
+
+/* How long it took, or has been going: from the times of its records. */
+static void append_elapsed(const struct summary *s, struct buf *out) {
+  int64_t from, to;
+  if (!record_time_parse(s->started, &from) || !record_time_parse(s->last_ts, &to) || to < from)
+    return;
+  double seconds = (double)(to - from) / 1000;
+  if (seconds < 120)
+    buf_printf(out, "%.1f s", seconds);
+  else
+    buf_printf(out, "%.0f min", seconds / 60);
+}
+
+static void print_status(const struct show *s) {
+  struct buf text = {0};
+  const struct summary *sum = &s->summary;
+  bool running = strcmp(sum->status, "running") == 0;
+  bool orphan = running && !book_owned(&s->book);
+  buf_puts(&text, orphan ? "open: no process runs it; segue resume goes on" : sum->status);
+  if (!orphan && running && sum->activity.n > 0)
+    buf_printf(&text, ": %s", buf_c(&sum->activity));
+  else if (strcmp(sum->status, "stopped") == 0)
+    buf_puts(&text, ": segue resume goes on");
+  buf_puts(&text, running ? ", last record after " : ", took ");
+  append_elapsed(sum, &text);
+  print_row(s, "status", buf_view(&text));
+  buf_deinit(&text);
+}
+
+/* ---- turns ---------------------------------------------------------------------------------------------- */
+
+/* The turns that have no judgment (yet), oldest first. */
+static void print_open(const struct show *s, const struct turn_line *line) {
+  if (line == NULL)
+    return;
+  print_open(s, line->next);
+  struct turn_line shown = *line;
+  shown.leads_to = shown.method = (struct buf){0};
+  buf_puts(&shown.leads_to, "-");
+  buf_puts(&shown.method, strcmp(s->summary.status, "running") == 0 ? "open" : "not judged");
+  turns_print(stdout, &shown, s->colours, s->columns);
+  buf_deinit(&shown.leads_to);
+  buf_deinit(&shown.method);
+}
+
+/* Titles stand in the first column: they are what the eye looks for. */
+static void print_explanation(const struct show *s, struct str text) {
+  while (text.p != NULL && text.n > 0) {
+    struct str line = str_next_line(&text);
+    bool title = line.n > 0 && line.p[0] != ' ';
+    printf("%s" STR_FMT "%s\n", title ? cli_paint(s->colours, COLOUR_BOLD) : "", STR_ARG(line),
+           title ? cli_paint(s->colours, COLOUR_NONE) : "");
+  }
+}
+
+static bool explain(struct show *s, const struct explain_found *found, struct err *err) {
+  const struct explain_opts opts = {s->full, (size_t)s->columns};
+  struct buf text = {0};
+  if (found->runs > 1 && !s->follow)
+    printf("%srun %ld of %ld of this movement; MOVEMENT#N shows another one%s\n",
+           cli_paint(s->colours, COLOUR_DIM), found->run, found->runs,
+           cli_paint(s->colours, COLOUR_NONE));
+  bool ok = explain_turn(&s->book, found->turn, &opts, &text, err);
+  if (ok)
+    print_explanation(s, buf_view(&text));
+  buf_deinit(&text);
+  s->explained = found->turn;
+  return ok;
+}
+
+/* ---- records ---------------------------------------------------------------------------------------------- */
+
+/* The line as it stands in the log; on a terminal nothing but ASCII, so that nothing steers it. */
+static void print_record(const struct show *s, const json_t *record, struct str line) {
+  char *text = s->to_terminal || line.p == NULL
+                   ? json_dumps(record, JSON_COMPACT | (s->to_terminal ? JSON_ENSURE_ASCII : 0))
+                   : NULL;
+  if (text != NULL)
+    printf("%s\n", text);
+  else
+    printf(STR_FMT "\n", STR_ARG(line));
+  free(text);
+}
+
+static void take_record(struct show *s, const json_t *record, struct str line) {
+  const struct turn_line *turn = summary_feed(&s->summary, record);
+  if (is_type(record, "session_start")) {
+    json_decref(s->start);
+    s->start = json_incref((json_t *)record);
+  }
+  if (s->movement != NULL)
+    return;
+  if (s->json)
+    print_record(s, record, line);
+  else if (s->follow)
+    print_header(s);
+  if (turn != NULL && !s->json)
+    turns_print(s->out, turn, s->colours, s->columns);
+}
+
+/* Everything that can be read now; what stands behind a damage too, for what it is worth. */
+static void read_on(struct show *s) {
+  json_t *record;
+  while ((record = book_next(&s->book)) != NULL) {
+    take_record(s, record, s->book.line);
+    json_decref(record);
+  }
+  while ((record = book_next_unproven(&s->book)) != NULL) {
+    take_record(s, record, (struct str){NULL, 0});
+    json_decref(record);
+  }
+  fflush(stdout);
+}
+
+static bool print_turn_json(const struct show *s, long turn, struct err *err) {
+  for (size_t i = 0; i < s->book.place_count; i++) {
+    if (s->book.places[i].turn != turn)
+      continue;
+    json_t *record = book_get(&s->book, s->book.places[i].seq, err);
+    if (record == NULL)
+      return false;
+    print_record(s, record, (struct str){NULL, 0});
+    json_decref(record);
+  }
+  return true;
+}
+
+/* The movement that was asked for. With --follow each run is explained when it was judged. */
+static bool show_movement(struct show *s, struct err *err) {
+  struct explain_found found;
+  if (!explain_find(&s->book, s->movement, &found, err))
+    return s->follow && err->code == ERR_NOT_FOUND;
+  if (found.turn == s->explained)
+    return true;
+  for (const struct turn_line *open = s->summary.open; open && s->follow; open = open->next)
+    if (open->turn == found.turn && strcmp(s->summary.status, "running") == 0)
+      return true; /* wait for its judgment */
+  if (!s->json)
+    return explain(s, &found, err);
+  s->explained = found.turn;
+  return print_turn_json(s, found.turn, err);
+}
+
+/* ---- following ---------------------------------------------------------------------------------------------- */
+
+static bool over(const struct show *s) {
+  return s->book.state == BOOK_DAMAGED || strcmp(s->summary.status, "running") != 0;
+}
+
+/* Until the session ends, stops, or has nobody who runs it. */
+static bool follow(struct show *s, struct err *err) {
+  int orphan_looks = 0;
+  bool ok = true;
+  while (ok && s->book.records > 0 && !over(s) && !ferror(stdout)) {
+    orphan_looks = book_owned(&s->book) ? 0 : orphan_looks + 1;
+    if (orphan_looks > FOLLOW_ORPHAN_LOOKS)
+      break;
+    (void)poll(NULL, 0, FOLLOW_POLL_MS);
+    if (!book_again(&s->book))
+      return err_set(err, ERR_NOT_FOUND, "the log is gone");
+    read_on(s);
+    if (s->movement != NULL)
+      ok = show_movement(s, err);
+  }
+  if (ok && orphan_looks > FOLLOW_ORPHAN_LOOKS)
+    fprintf(stderr, "segue show: no process runs this session: segue resume goes on\n");
+  return ok;
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------------ */
+
+static int closing(struct show *s, const char *path) {
+  if (s->movement == NULL && !s->json && s->start != NULL) {
+    print_header(s);
+    if (!s->follow)
+      print_status(s);
+    if (s->turns != NULL) {
+      fflush(s->out);
+      fputs(s->turns, stdout);
+    }
+    print_open(s, s->summary.open);
+    turns_print_end(stdout, &s->summary, path, s->colours, s->columns);
+  }
+  fflush(stdout);
+  if (s->book.state == BOOK_DAMAGED) {
+    struct buf why = {0};
+    buf_safe(&why, str_from(s->book.damage.text), false);
+    fprintf(stderr,
+            "segue show: the log is damaged at record %llu: %s\n"
+            "segue show: nothing vouches for what is shown from there on\n",
+            (unsigned long long)s->book.records + 1, buf_c(&why));
+    buf_deinit(&why);
+    return STATUS_FAILED;
+  }
+  if (s->book.state == BOOK_TORN && !book_owned(&s->book))
+    fprintf(stderr, "segue show: a torn tail of %llu bytes stands at the end of the log\n",
+            (unsigned long long)s->book.torn_bytes);
+  if (s->start == NULL) {
+    fprintf(stderr, "segue show: there is no record in the log\n");
+    return STATUS_USAGE;
+  }
+  if (ferror(stdout))
+    return STATUS_FAILED;
+  return s->follow ? turns_status(&s->summary) : STATUS_COMPLETE;
+}
+
+static bool find(const char *word, const char *logs, char path[2 * PATHS_BYTES], struct err *err) {
+  char dir[PATHS_BYTES];
+  if (strcmp(word, "last") == 0 && logs == NULL && getenv("SEGUE_LOGS") == NULL &&
+      paths_read_last(path))
+    return true;
+  return paths_logs(logs, dir, err) && store_find(dir, word, path, 2 * PATHS_BYTES, err);
+}
+
+static int show(int argc, char **argv) {
+  struct cli_args args;
+  struct err err = {0};
+  char path[2 * PATHS_BYTES];
+  int status;
+  if (!cli_parse(&cmd_show, argc, argv, 1, 2, &args, &status))
+    return status;
+  struct show s = {.movement = args.word_count > 1 ? args.words[1] : NULL,
+                   .follow = cli_flag(&args, "follow"),
+                   .full = cli_flag(&args, "full"),
+                   .json = cli_flag(&args, "json"),
+                   .colours = cli_colours(STDOUT_FILENO),
+                   .to_terminal = isatty(STDOUT_FILENO) == 1,
+                   .columns = cli_columns(STDOUT_FILENO),
+                   .out = stdout};
+  if (!find(args.words[0], cli_value(&args, "logs"), path, &err))
+    return cli_fail("show", &err);
+  if (!book_open(&s.book, path, true, &err)) {
+    (void)cli_fail("show", &err);
+    return STATUS_USAGE;
+  }
+  if (!s.follow && (s.out = open_memstream(&s.turns, &s.turns_bytes)) == NULL)
+    die("out of memory");
+  read_on(&s);
+  bool ok = s.movement == NULL || s.start == NULL || show_movement(&s, &err);
+  if (ok && s.follow)
+    ok = follow(&s, &err);
+  if (ok && s.follow && s.movement != NULL && s.explained == 0)
+    ok = err_set(&err, ERR_NOT_FOUND, "%.160s did not run in this session", s.movement);
+  status = closing(&s, path);
+  if (!ok) {
+    int failed = cli_fail("show", &err);
+    status = status == STATUS_FAILED ? status : failed;
+  }
+  if (s.out != stdout)
+    fclose(s.out);
+  free(s.turns);
+  json_decref(s.start);
+  summary_deinit(&s.summary);
+  book_close(&s.book);
+  return status;
+}
+
+const struct cli_command cmd_show = {
+    .name = "show",
+    .arguments = "ID|last|FILE [MOVEMENT[#N]] [options]",
+    .summary = "read a session: turn by turn, or one judgment in full",
+    .help = "Without MOVEMENT: one line a turn, and how often each method decided. With it: how its last\n"
+            "run (or its N-th) was judged: what was asked, the raw reply, what was read in it, the errors\n"
+            "word for word, and why the next stage was tried.\n"
+            "Exit: 0, 1 the log is damaged, 2 nothing was found; with --follow the session's status.",
+    .options = options,
+    .run = show,
+};

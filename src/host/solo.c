@@ -1,0 +1,77 @@
+#include "host/solo.h"
+
+#include "base/limits.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <unistd.h>
+
+enum { EXIT_INTERRUPTED = 130 };
+
+bool solo_init(struct solo *solo, const char *logs, struct err *err) {
+  *solo = (struct solo){0};
+  if (logs != NULL && !store_open(&solo->store, logs, err))
+    return false;
+  if (uv_loop_init(&solo->loop) != 0)
+    return err_set(err, ERR_IO, "no event loop could be made");
+  if (!host_init(&solo->host, &solo->loop, logs ? &solo->store : NULL, err)) {
+    uv_loop_close(&solo->loop);
+    return false;
+  }
+  uv_signal_init(&solo->loop, &solo->sigint);
+  uv_signal_init(&solo->loop, &solo->sigterm);
+  uv_timer_init(&solo->loop, &solo->ticker);
+  solo->sigint.data = solo->sigterm.data = solo->ticker.data = solo;
+  return true;
+}
+
+void solo_finished(struct solo *solo) {
+  if (solo->closed)
+    return;
+  solo->closed = true;
+  uv_close((uv_handle_t *)&solo->sigint, NULL);
+  uv_close((uv_handle_t *)&solo->sigterm, NULL);
+  uv_close((uv_handle_t *)&solo->ticker, NULL);
+}
+
+static void on_signal(uv_signal_t *handle, int number) {
+  struct solo *solo = handle->data;
+  if (++solo->signals > 1)
+    _exit(EXIT_INTERRUPTED);
+  if (solo->session != NULL)
+    host_stop(solo->session, number == SIGINT ? "interrupted" : "terminated",
+              number == SIGINT ? "SIGINT" : "SIGTERM");
+}
+
+static void on_tick(uv_timer_t *timer) {
+  struct solo *solo = timer->data;
+  solo->tick(solo->tick_ctx, uv_now(&solo->loop));
+}
+
+int solo_run(struct solo *solo, bool handle_signals, void (*tick)(void *ctx, uint64_t now_ms),
+             void *ctx) {
+  if (handle_signals && !solo->closed) {
+    uv_signal_start(&solo->sigint, on_signal, SIGINT);
+    uv_signal_start(&solo->sigterm, on_signal, SIGTERM);
+  }
+  solo->tick = tick;
+  solo->tick_ctx = ctx;
+  if (tick != NULL && !solo->closed)
+    uv_timer_start(&solo->ticker, on_tick, LIMIT_SPINNER_MS, LIMIT_SPINNER_MS);
+  uv_run(&solo->loop, UV_RUN_DEFAULT);
+  return solo->signals;
+}
+
+uint64_t solo_now_ms(const struct solo *solo) {
+  return uv_now(&solo->loop);
+}
+
+void solo_deinit(struct solo *solo) {
+  session_free(solo->session);
+  solo_finished(solo);
+  host_deinit(&solo->host);
+  uv_run(&solo->loop, UV_RUN_DEFAULT);
+  int left = uv_loop_close(&solo->loop);
+  assert(left == 0);
+  (void)left;
+}

@@ -1,0 +1,301 @@
+/* The judge's conformance cases: folders of data, a new case needs no C.
+ *
+ * Every file of tests/data/judge is a list of cases; README.md there says what a case holds. */
+#include "support/chain_run.h"
+#include "support/data.h"
+
+#include "judge/expr.h"
+#include "structured/extract.h"
+#include "structured/tag.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct chain_schemas schemas;
+static struct buf complaints; /* all of one file, printed together */
+static const char *case_name;
+
+static void complain(const char *fmt, ...) PRINTF_LIKE(1, 2);
+static void complain(const char *fmt, ...) {
+  char line[2048];
+  va_list ap;
+  va_start(ap, fmt);
+  (void)vsnprintf(line, sizeof line, fmt, ap);
+  va_end(ap);
+  buf_printf(&complaints, "  %s: %s\n", case_name, line);
+}
+
+static void check_keys(const json_t *object, const char *const *known) {
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)object, key, value) {
+    size_t i = 0;
+    while (known[i] && strcmp(known[i], key) != 0)
+      i++;
+    if (known[i] == NULL)
+      complain("no key %s in such a case", key);
+  }
+}
+
+/* ---- tag ------------------------------------------------------------------------------------------ */
+
+static void run_tag(const json_t *c) {
+  static const char *const keys[] = {"row",  "name", "note",   "kind",      "movement", "pick",
+                                     "text", "scope", "number", "ambiguous", NULL};
+  struct str text = data_get(c, "text"), name = data_get(c, "movement");
+  const json_t *number = json_object_get(c, "number");
+  bool agent = str_eq_c(data_get(c, "scope"), "agent");
+  struct tag_result tag;
+  check_keys(c, keys);
+  tag_find(text.p, text.n, name.p, name.n, str_eq_c(data_get(c, "pick"), "first") ? TAG_FIRST
+                                                                                  : TAG_LAST,
+           agent ? TAG_AGENT : TAG_REPLY, &tag);
+  if (number == NULL)
+    complain("says no number");
+  else if (json_is_null(number) && tag.found)
+    complain("%ld found, none expected", tag.number);
+  else if (!json_is_null(number) && !tag.found)
+    complain("no tag found");
+  else if (str_eq_c(data_str(number), "huge") ? tag.number < LONG_MAX
+                                              : tag.number != json_integer_value(number))
+    complain("%ld found", tag.number);
+  if (tag.ambiguous != json_is_true(json_object_get(c, "ambiguous")))
+    complain("ambiguous is %d", tag.ambiguous);
+}
+
+/* ---- chain ---------------------------------------------------------------------------------------- */
+
+static void check_outcomes(const struct chain_run *run, const json_t *wanted) {
+  struct buf got = {0}, want = {0};
+  size_t i;
+  json_t *v;
+  json_array_foreach(run->stages, i, v) {
+    buf_printf(&got, "%s%s %s", i ? ", " : "", json_string_value(json_object_get(v, "stage")),
+               json_string_value(json_object_get(v, "outcome")));
+    const char *class = json_string_value(json_object_get(v, "class"));
+    if (class)
+      buf_printf(&got, " %s", class);
+  }
+  json_array_foreach(wanted, i, v) {
+    buf_printf(&want, "%s%s", i ? ", " : "", json_string_value(v));
+  }
+  if (strcmp(buf_c(&got), buf_c(&want)) != 0)
+    complain("stages: %s", buf_c(&got));
+  buf_deinit(&got);
+  buf_deinit(&want);
+}
+
+static void check_offered(const struct chain_run *run, const json_t *wanted) {
+  const struct rule *offered[LIMIT_RULE_COUNT];
+  size_t n = chain_offered(&run->spec, offered);
+  bool same = n == json_array_size(wanted);
+  for (size_t i = 0; same && i < n; i++)
+    same = offered[i]->number == json_integer_value(json_array_get(wanted, i));
+  if (!same)
+    complain("%zu other rules are offered", n);
+}
+
+/* What a stage's object says must hold the given text. */
+static void check_notes(const struct chain_run *run, const json_t *notes) {
+  const char *stage;
+  json_t *text, *object;
+  size_t i;
+  json_object_foreach((json_t *)notes, stage, text) {
+    bool found = false;
+    json_array_foreach(run->stages, i, object) {
+      if (strcmp(stage, json_string_value(json_object_get(object, "stage"))) != 0)
+        continue;
+      char *dump = json_dumps(object, JSON_COMPACT);
+      found |= strstr(dump, json_string_value(text)) != NULL;
+      if (!found)
+        complain("%s says %s", stage, dump);
+      free(dump);
+    }
+  }
+}
+
+static void run_chain(const json_t *c) {
+  static const char *const keys[] = {"row",     "name",        "note",  "kind",   "movement",
+                                     "rules",   "stages",      "text",  "env",    "interactive",
+                                     "replies", "max_reasks",  "expect", NULL};
+  static const char *const expect_keys[] = {"result", "rule",    "method", "match_method",
+                                            "ambiguous", "calls", "reasks", "stages",
+                                            "offered", "notes",   "reason", NULL};
+  const json_t *e = json_object_get(c, "expect");
+  const char *result = json_string_value(json_object_get(e, "result"));
+  const json_t *rule = json_object_get(e, "rule"), *calls = json_object_get(e, "calls");
+  struct chain_run run;
+  check_keys(c, keys);
+  check_keys(e, expect_keys);
+  chain_run(&run, c, &schemas);
+  const char *got = run.trouble ? "a call of a stage that no reply is written for"
+                                : chain_action_name(run.action);
+  if (strcmp(got, result ? result : "verdict") != 0)
+    complain("ended in %s %s %s", got, run.trouble ? run.trouble : "", run.reason);
+  if (run.rule != json_integer_value(rule))
+    complain("rule %d", run.rule);
+  if (!json_is_integer(calls) || run.calls != (size_t)json_integer_value(calls))
+    complain("%zu calls", run.calls);
+  if (run.reasks != (size_t)json_integer_value(json_object_get(e, "reasks")))
+    complain("%zu reasks", run.reasks);
+  if (run.ambiguous != json_is_true(json_object_get(e, "ambiguous")))
+    complain("ambiguous is %d", run.ambiguous);
+  if (run.action == CHAIN_VERDICT) {
+    if (!str_eq_c(data_get(e, "method"), judge_stage_name(run.method)))
+      complain("method %s", judge_stage_name(run.method));
+    if (json_object_get(e, "match_method") &&
+        !str_eq_c(data_get(e, "match_method"), judge_stage_match_method(run.method)))
+      complain("match method %s", judge_stage_match_method(run.method));
+  }
+  const char *reason = json_string_value(json_object_get(e, "reason"));
+  if (reason && strstr(run.reason, reason) == NULL)
+    complain("reason: %s", run.reason);
+  check_outcomes(&run, json_object_get(e, "stages"));
+  if (json_object_get(e, "offered"))
+    check_offered(&run, json_object_get(e, "offered"));
+  check_notes(&run, json_object_get(e, "notes"));
+  chain_run_deinit(&run);
+}
+
+/* ---- extract -------------------------------------------------------------------------------------- */
+
+static void run_extract(const json_t *c) {
+  static const char *const keys[] = {"row", "name", "note", "kind", "text", "value", "where", NULL};
+  struct str text = data_get(c, "text");
+  const json_t *wanted = json_object_get(c, "value");
+  struct extract_opts opts = {.want = EXTRACT_WANT_OBJECT};
+  struct extract_result found;
+  check_keys(c, keys);
+  enum extract_status status = extract(text.p, text.n, &opts, &found);
+  bool any = status == EXTRACT_OK && found.value != NULL;
+  char *dump = any ? json_dumps(found.value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+  if (wanted == NULL)
+    complain("says no value");
+  else if (json_is_null(wanted) ? any : !any || !json_equal(found.value, wanted))
+    complain("extracted %s", any ? dump : "nothing");
+  else if (any && !str_eq_c(data_get(c, "where"), extract_stage_name(found.stage)))
+    complain("found by %s", extract_stage_name(found.stage));
+  free(dump);
+  extract_result_deinit(&found);
+}
+
+/* ---- expr ----------------------------------------------------------------------------------------- */
+
+static void run_expr(const json_t *c) {
+  static const char *const keys[] = {"row", "name", "note", "kind", "condition", "env", "value",
+                                     "label", "error", NULL};
+  struct arena arena = {0};
+  struct rule rule = {0};
+  struct err err = {0};
+  const json_t *wanted = json_object_get(c, "value");
+  const char *error = json_string_value(json_object_get(c, "error"));
+  json_t *env = json_object_get(c, "env") ? json_incref(json_object_get(c, "env")) : json_object();
+  check_keys(c, keys);
+  const char *got = "refused";
+  if (rule_parse(&arena, data_get(c, "condition"), &rule, NULL, &err)) {
+    got = "label";
+    if (rule.when != NULL)
+      switch (expr_eval(rule.when, env, &err)) {
+      case EXPR_TRUE:
+        got = "true";
+        break;
+      case EXPR_FALSE:
+        got = "false";
+        break;
+      case EXPR_ERROR:
+        got = "error";
+        break;
+      }
+  }
+  const char *want = json_is_true(wanted)    ? "true"
+                     : json_is_false(wanted) ? "false"
+                                             : json_string_value(wanted);
+  if (want == NULL || strcmp(got, want) != 0)
+    complain("%s %s", got, err.text);
+  if (error && strstr(err.text, error) == NULL)
+    complain("error: %s", err.text);
+  if (json_object_get(c, "label") && !str_eq(rule.label, data_get(c, "label")))
+    complain("label " STR_FMT, STR_ARG(rule.label));
+  json_decref(env);
+  arena_deinit(&arena);
+}
+
+/* ---- files ---------------------------------------------------------------------------------------- */
+
+static const struct {
+  const char *kind;
+  void (*run)(const json_t *c);
+} kinds[] = {
+    {"tag", run_tag}, {"chain", run_chain}, {"extract", run_extract}, {"expr", run_expr}};
+
+static void run_case(const char *file, const json_t *c, size_t i) {
+  char name[256];
+  const json_t *row = json_object_get(c, "row");
+  struct str title = data_get(c, "name"), kind = data_get(c, "kind");
+  size_t k = 0;
+  (void)snprintf(name, sizeof name, "%s[%zu] row %.*s \"%.*s\"", file, i, STR_ARG(data_str(row)),
+                 STR_ARG(title));
+  case_name = name;
+  if (title.n == 0 || (row != NULL && !json_is_string(row)))
+    complain("a case has a name, and its row is a text");
+  while (k < ARRAY_LEN(kinds) && !str_eq_c(kind, kinds[k].kind))
+    k++;
+  if (k == ARRAY_LEN(kinds))
+    complain("kind is none of tag, chain, extract, expr");
+  else
+    kinds[k].run(c);
+}
+
+static int by_name(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void every_case_of_every_file(void **state) {
+  static const char dir[] = SEGUE_SOURCE_DIR "/tests/data/judge";
+  char *files[64], path[1024];
+  size_t n = 0, cases = 0;
+  (void)state;
+  DIR *d = opendir(dir);
+  assert_non_null(d);
+  for (struct dirent *e; (e = readdir(d)) != NULL;) {
+    size_t len = strlen(e->d_name);
+    assert_true(n < ARRAY_LEN(files));
+    if (len > 5 && strcmp(e->d_name + len - 5, ".yaml") == 0)
+      files[n++] = strdup(e->d_name);
+  }
+  closedir(d);
+  qsort(files, n, sizeof *files, by_name);
+  assert_true(n > 0);
+  for (size_t f = 0; f < n; f++) {
+    (void)snprintf(path, sizeof path, "%s/%s", dir, files[f]);
+    json_t *list = data_load(path), *c;
+    size_t i;
+    assert_true(json_is_array(list));
+    json_array_foreach(list, i, c) {
+      run_case(files[f], c, i);
+      cases++;
+    }
+    json_decref(list);
+    free(files[f]);
+  }
+  print_message("%zu cases in %zu files\n", cases, n);
+  if (complaints.n > 0) {
+    print_error("%s", complaints.p);
+    buf_deinit(&complaints);
+    fail_msg("some cases came out otherwise");
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_case_of_every_file)};
+  struct err err = {0};
+  if (!chain_schemas_init(&schemas, &err)) {
+    (void)fprintf(stderr, "%s\n", err.text);
+    return 1;
+  }
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  chain_schemas_deinit(&schemas);
+  return failed;
+}

@@ -1,0 +1,32 @@
+/* Any bytes as a workflow file: parsed, checked, linted, built; errors, never more. */
+#include "base/limits.h"
+#include "core/workflow.h"
+#include "format/yaml.h"
+#include "workflow/load.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static const struct capability providers[] = {
+      {"script", "", OPTION_ALL, true, true, "prompt"},
+      {"command", "", 0, false, false, "none"},
+      {0},
+  };
+  struct err err = {0};
+  struct str text = {(const char *)data, size};
+  json_decref(yaml_load("fuzz", text, LIMIT_WORKFLOW_BYTES, &err));
+  struct err_list errors = {0}, warnings = {0};
+  struct workflow_marks *marks;
+  const struct workflow_source source = {
+      .path = "/nonexistent/fuzz.yaml", .text = text.p, .n = text.n, .named_by_user = true};
+  const struct lint_env env = {.providers = providers, .provider = STR("script")};
+  json_auto_t *doc = workflow_load_marked(&source, &errors, &marks);
+  if (doc != NULL) {
+    workflow_lint(doc, marks, &env, &errors, &warnings);
+    workflow_unref(workflow_build(doc, &err));
+  }
+  workflow_marks_free(marks);
+  err_list_deinit(&errors);
+  err_list_deinit(&warnings);
+  return 0;
+}

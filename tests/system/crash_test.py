@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Ends the process at every fault point, fails every write, sync and spawn, and resumes.
+
+usage: crash_test.py BUILD_DIR [CASE...]
+SEGUE_FAULT=exit:N for N = 1, 2, 3 ... until a run passes untouched, and the same for calls that
+fail. After each: resume to the end; the verdicts of an undisturbed run, nothing judged twice, at
+most one repeated attempt a call, `segue verify` says ok. Needs a build with SEGUE_FAULTS=ON.
+"""
+import sys
+
+sys.dont_write_bytecode = True
+
+from concurrent.futures import ThreadPoolExecutor  # noqa: E402
+
+from support import Box, WANTED, every_way, expect, main, need_build, records, sound, verified  # noqa: E402
+
+AT_ONCE = 4
+MOST = 1000  # points; more would mean that the count never ends
+
+
+def go_on(box, words, status):
+    """Resumes what a fault left, or runs it again when it had not begun."""
+    begun = box.begun()
+    expect(len(begun) <= 1, "more than one log:", begun)
+    again = box.segue("resume", begun[0]) if begun else box.segue("run", *words)
+    expect(again.returncode == 0, "after status", status, "going on gave", again.returncode,
+           again.stderr.decode(errors="replace"))
+
+
+def finish(box, fault):
+    paths = box.begun()
+    expect(len(paths) == 1, "logs:", paths)
+    sound(records(paths[0]), WANTED, repeats=1)
+    verified(box, paths[0])
+    return fault
+
+
+def disturbed(spec, allowed, words_of=every_way):
+    """One run with a fault. Returns whether it met it."""
+    try:
+        with Box() as box:
+            words = words_of(box)
+            done = box.segue("run", *words, env={"SEGUE_FAULT": spec})
+            expect(done.returncode in (0, *allowed), "status", done.returncode,
+                   done.stderr.decode(errors="replace"))
+            if done.returncode != 0:
+                go_on(box, words, done.returncode)
+            finish(box, spec)
+            return done.returncode != 0
+    except Exception as error:
+        raise type(error)(f"SEGUE_FAULT={spec}: {error}") from error
+
+
+def sweep(spec, allowed, at_least=0):
+    """N = 1, 2, 3 ... until a run passes untouched, some at once. Returns how many were met."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for first in range(1, MOST, AT_ONCE):
+            met = list(pool.map(lambda n: disturbed(spec % n, allowed),
+                                range(first, first + AT_ONCE)))
+            if not all(met) and first > at_least:
+                expect(not any(met[met.index(False):]), spec, "is met again after", met)
+                return first - 1 + met.index(False)
+    raise AssertionError(f"{spec} never passes untouched")
+
+
+def undisturbed():
+    with Box() as box:
+        done = box.segue("run", *every_way(box))
+        expect(done.returncode == 0, done.stdout.decode(), done.stderr.decode())
+        finish(box, "none")
+
+
+def exits():
+    met = sweep("exit:%d", (99,))
+    expect(met > 100, "only", met, "fault points: is SEGUE_FAULTS compiled in?")
+    return f"{met} points"
+
+
+def failed_writes():
+    return f"{sweep('fail:write:%d', (1,))} writes"
+
+
+def failed_syncs():
+    """The log is written again and goes on, so most runs do not show it; a blob's sync stops."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(lambda n: disturbed(f"fail:sync:{n}", (1,)), range(1, 60, 2)))
+
+
+def failed_spawns():
+    """The provider is asked again after a wait: the session does not even stop."""
+    for n in range(1, 4):
+        disturbed(f"fail:spawn:{n}", (1,))
+
+
+def exits_of_a_resume():
+    """A resume that ends at each of its own points, then another."""
+    count = 0
+    for n in range(1, 40):
+        with Box() as box:
+            words = every_way(box)
+            done = box.segue("run", *words, env={"SEGUE_FAULT": "exit:spawn_after:1"})
+            expect(done.returncode == 99, done.returncode)
+            path = box.begun()[0]
+            again = box.segue("resume", path, env={"SEGUE_FAULT": f"exit:{n}"})
+            expect(again.returncode in (0, 99), again.returncode, again.stderr)
+            if again.returncode == 99:
+                count += 1
+                go_on(box, words, 99)
+            sound(records(path), WANTED, repeats=2)
+            verified(box, path)
+            if again.returncode == 0:
+                break
+    return f"{count} points"
+
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main([undisturbed, exits, failed_writes, failed_syncs, failed_spawns,
+                   exits_of_a_resume]))

@@ -1,0 +1,329 @@
+"""What the system tests share: a private place to run in, logs as records, a workflow that uses
+every way to judge, and the checks that hold after any crash. Standard library only.
+
+A test is run as NAME_test.py BUILD_DIR [CASE...]. It prints one line a case; a case that fails
+prints what was wrong and the command that repeats it.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+BUILD = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else ""
+SEGUE = BUILD + "/segue"
+WAIT_S = 60  # an upper bound for a loaded machine, not a wait
+
+
+class Failed(Exception):
+    pass
+
+
+def expect(truth, *what):
+    if not truth:
+        raise Failed(" ".join(str(w) for w in what))
+
+
+class Box:
+    """A directory with its own home, logs and working directory; nothing outside is touched."""
+
+    def __init__(self, base=None):
+        self.dir = tempfile.mkdtemp(prefix="segue-test-", dir=base)
+        self.logs = self.dir + "/logs"
+        self.cwd = self.dir + "/work"
+        self.pids = self.dir + "/pids"
+        for name in ("home", "tmp", "work"):
+            os.mkdir(f"{self.dir}/{name}")
+        self.env = {
+            "PATH": "/usr/bin:/bin",
+            "HOME": self.dir + "/home",
+            "XDG_CONFIG_HOME": self.dir + "/home/config",
+            "XDG_STATE_HOME": self.dir + "/home/state",
+            "TMPDIR": self.dir + "/tmp",
+            "SEGUE_SHIM": BUILD + "/segue-shim",
+            "LANG": "C.UTF-8",
+        }
+        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS"):
+            if name in os.environ:
+                self.env[name] = os.environ[name]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def file(self, name, content):
+        path = f"{self.dir}/{name}"
+        with open(path, "wb") as f:
+            f.write(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def segue(self, *words, stdin=None, env=None, timeout=WAIT_S, prefix=()):
+        """Runs segue to its end; stdout and stderr as bytes."""
+        done = subprocess.run([*prefix, SEGUE, *words], input=stdin, capture_output=True,
+                              env={**self.env, **(env or {})}, cwd=self.cwd, timeout=timeout,
+                              stdin=subprocess.DEVNULL if stdin is None else None)
+        expect(b"Sanitizer" not in done.stderr and b"runtime error" not in done.stderr,
+               "sanitizer:", done.stderr.decode(errors="replace"))
+        expect(done.returncode >= 0, "segue", *words, "died of signal", -done.returncode,
+               done.stderr)
+        return done
+
+    def start(self, *words, env=None, prefix=(), **kw):
+        return subprocess.Popen([*prefix, SEGUE, *words], stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                env={**self.env, **(env or {})}, cwd=self.cwd, **kw)
+
+    def log_paths(self):
+        if not os.path.isdir(self.logs):
+            return []
+        return sorted(f"{self.logs}/{n}" for n in os.listdir(self.logs) if n.endswith(".ndjson"))
+
+    def begun(self):
+        """Logs whose first record is whole: sessions that can be resumed."""
+        found = []
+        for path in self.log_paths():
+            with open(path, "rb") as f:
+                if f.readline().endswith(b"\n"):
+                    found.append(path)
+        return found
+
+
+def records(path):
+    with open(path, "rb") as f:
+        return [json.loads(line) for line in f]
+
+
+def of_type(log, kind):
+    return [r for r in log if r["type"] == kind]
+
+
+def verdicts(log):
+    return [(r["turn"], r["movement"], r["rule"], r["method"]) for r in of_type(log, "judgment")]
+
+
+def read_until(process, match, seen=None):
+    """Reads records from a process that was started with --json until one matches; None at its end."""
+    for line in process.stdout:
+        record = json.loads(line)
+        if seen is not None:
+            seen.append(record)
+        if match(record):
+            return record
+    return None
+
+
+def end_of(process, timeout=WAIT_S):
+    """Lets a started process end; its status, the rest of stdout, stderr."""
+    out, err = process.communicate(timeout=timeout)
+    expect(b"Sanitizer" not in err and b"runtime error" not in err,
+           "sanitizer:", err.decode(errors="replace"))
+    return process.returncode, out, err
+
+
+def verified(box, *paths):
+    done = box.segue("verify", *paths)
+    expect(done.returncode == 0, "segue verify:", done.stdout.decode(errors="replace"),
+           done.stderr.decode(errors="replace"))
+
+
+def sound(log, wanted, repeats=None):
+    """What holds after any crash: the verdicts of an undisturbed run, nothing judged twice."""
+    expect([r["seq"] for r in log] == list(range(1, len(log) + 1)), "seq has gaps or repetitions")
+    expect(log[-1]["type"] == "session_end", "the log ends with", log[-1]["type"])
+    expect(len(of_type(log, "session_end")) == 1, "more than one session_end")
+    turns = [r["turn"] for r in of_type(log, "judgment")]
+    expect(len(turns) == len(set(turns)), "a turn has two judgments:", turns)
+    expect(verdicts(log) == wanted, "other verdicts:", verdicts(log), "wanted:", wanted)
+    ends, starts, again = {}, {}, {}
+    for r in log:
+        if r["type"] == "call_start":
+            key = (r["turn"], r["call"])
+            starts[key] = starts.get(key, 0) + 1
+            again[key] = again.get(key, 0) + ("repeats" in r)
+            expect(r["attempt"] == starts[key], "call", key, "skips an attempt")
+        if r["type"] == "call_end" and "error" not in r:
+            key = (r["turn"], r["call"])
+            ends[key] = ends.get(key, 0) + 1
+    expect(all(n == 1 for n in ends.values()), "a call was answered twice:", ends)
+    if repeats is not None:
+        expect(all(n <= repeats for n in again.values()), "a call was repeated too often:", again)
+
+
+# ---- processes -------------------------------------------------------------------------------------
+
+def processes_of(directory):
+    """Every process with the directory in its command line: commands of the workflow, segue itself."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                cmdline = f.read()
+            with open(f"/proc/{pid}/stat", "rb") as f:
+                state = f.read().rpartition(b")")[2].split()[0]
+        except (OSError, IndexError):
+            continue
+        if directory.encode() + b"/" in cmdline and state != b"Z":
+            found.append((int(pid), cmdline.replace(b"\0", b" ").decode(errors="replace")))
+    return found
+
+
+def pid_is_gone(pid, directory):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            return directory.encode() + b"/" not in f.read()  # another process by now
+    except OSError:
+        return True
+
+
+def all_gone(box):
+    """No command that wrote its pid is alive; waits for the shim's TERM and KILL."""
+    until = time.monotonic() + WAIT_S
+    if not os.path.exists(box.pids):
+        return
+    with open(box.pids) as f:
+        pids = [int(line) for line in f if line.strip().isdigit()]
+    for pid in pids:
+        while not pid_is_gone(pid, box.dir):
+            expect(time.monotonic() < until, "process", pid, "of a command outlived segue")
+            time.sleep(0.005)  # a look at a time; the deadline is above
+
+
+# ---- a workflow that uses every way to judge ---------------------------------------------------------
+
+WORKFLOW = """
+name: every-way
+initial_movement: build
+max_movements: 20
+provider: script
+movements:
+  - name: build
+    command: [sh, -c, 'echo $$ >> "$0"; %(command_delay)s echo built; exit 3', %(pids)s]
+    rules:
+      - {condition: when(exit == 0), next: ABORT}
+      - {condition: when(exit == 3 && movement_iteration == 1), next: plan}
+  - name: plan
+    instruction: plan it
+    rules:
+      - {condition: always, next: write}
+  - name: write
+    edit: true
+    instruction: write it
+    rules:
+      - {condition: written, next: review}
+      - {condition: not written, next: ABORT}
+  - name: review
+    instruction: review it
+    rules:
+      - {condition: approved, next: check}
+      - {condition: needs fix, next: write}
+  - name: check
+    instruction: check it
+    judge: {stages: [phase1_tag]}
+    rules:
+      - {condition: checked, next: weigh}
+      - {condition: not checked, next: ABORT}
+  - name: weigh
+    instruction: weigh it
+    rules:
+      - {condition: too heavy, next: ABORT}
+      - {condition: "light && when(movement_iteration == 1)", next: mend}
+  - name: mend
+    instruction: mend the answer
+    judge: {max_reasks: 1, stages: [structured_output]}
+    rules:
+      - {condition: not mended, next: ABORT}
+      - {condition: mended, next: pack}
+  - name: pack
+    command: [sh, -c, 'echo $$ >> "$0"; %(command_delay)s cat > /dev/null; echo packed', %(pids)s]
+    rules:
+      - {condition: when(exit == 0), next: COMPLETE}
+      - {condition: when(exit != 0), next: ABORT}
+"""
+
+MATCHES = [
+    ("build", 2, "when"), ("plan", 1, "auto_select"), ("write", 1, "structured_output"),
+    ("review", 2, "phase3_tag"), ("write", 1, "structured_output"),
+    ("review", 1, "structured_output"), ("check", 1, "phase1_tag"), ("weigh", 2, "ai_judge"),
+    ("mend", 2, "structured_output"), ("pack", 1, "when"),
+]
+WANTED = [(i + 1, *m) for i, m in enumerate(MATCHES)]
+
+
+def replies(delay_ms):
+    big = "a long line of an answer that goes to a blob\n" * 1600  # over 64 KiB
+    found = [
+        {"movement": "plan", "text": "the plan"},
+        {"movement": "write", "purpose": "execute", "text": "first draft",
+         "write": {"src/a.txt": "one\n"}},
+        {"movement": "write", "stage": "structured_output", "times": 2,
+         "structured": {"reason": "it is there", "step": 1}},
+        {"movement": "review", "purpose": "execute", "text": big, "times": 2},
+        {"movement": "review", "stage": "structured_output", "text": "I cannot say."},
+        {"movement": "review", "stage": "phase3_tag", "text": "[REVIEW:2]"},
+        {"movement": "write", "purpose": "execute", "text": "second draft",
+         "write": {"src/a.txt": "one\ntwo\n"}},
+        {"movement": "review", "stage": "structured_output",
+         "text": "Here:\n```json\n{\"reason\": \"good\", \"step\": 1}\n```"},
+        {"movement": "check", "purpose": "execute", "text": "Looked at it all.\n\n[CHECK:1]"},
+        {"movement": "weigh", "purpose": "execute", "text": "feels light"},
+        {"movement": "weigh", "stage": "structured_output", "error": {"class": "refused"}},
+        {"movement": "weigh", "stage": "phase3_tag", "text": "no tag here"},
+        {"movement": "weigh", "stage": "ai_judge",
+         "error": {"class": "network", "retry_after_ms": 1 + delay_ms}},
+        {"movement": "weigh", "stage": "ai_judge",
+         "text": "{\"reason\": \"light\", \"matched_index\": 2}"},
+        {"movement": "mend", "purpose": "execute", "text": "mended"},
+        {"movement": "mend", "purpose": "judge", "text": "{\"reason\": \"?\", \"step\": 7}"},
+        {"movement": "mend", "purpose": "reask", "text": "{\"reason\": \"yes\", \"step\": 2}"},
+    ]
+    for reply in found:
+        reply["delay_ms"] = delay_ms
+    return found
+
+
+def every_way(box, delay_ms=0):
+    """Writes the workflow and its scenario; the words after `segue run`."""
+    delay = f"sleep {delay_ms / 1000};" if delay_ms else ""
+    workflow = box.file("every-way.yaml",
+                        WORKFLOW % {"pids": json.dumps(box.pids), "command_delay": delay})
+    scenario = box.file("every-way.json", json.dumps({"replies": replies(delay_ms)}))
+    return [workflow, "--scenario", scenario, "--cwd", box.cwd, "--logs", box.logs,
+            "--task", "do it in every way"]
+
+
+# ---- running the cases -------------------------------------------------------------------------------
+
+def main(cases):
+    """Runs the named cases, or all; prints a line each."""
+    wanted = sys.argv[2:]
+    failed = 0
+    sys.stdout.reconfigure(line_buffering=True)
+    for case in cases:
+        name = case.__name__
+        if wanted and name not in wanted:
+            continue
+        begin = time.monotonic()
+        try:
+            said = case()
+            print(f"ok    {name}{': ' + said if said else ''}  ({time.monotonic() - begin:.1f} s)")
+        except (Failed, AssertionError, subprocess.TimeoutExpired, OSError, ValueError,
+                LookupError) as error:
+            failed += 1
+            print(f"FAIL  {name}: {error}")
+            if not isinstance(error, Failed):
+                traceback.print_exc(file=sys.stdout)
+            print(f"      repeat with: {sys.argv[0]} {sys.argv[1]} {name}")
+    return 1 if failed else 0
+
+
+def need_build():
+    if not os.access(SEGUE, os.X_OK):
+        print(f"usage: {sys.argv[0]} BUILD_DIR [CASE...]   (no segue in {BUILD or '.'})")
+        sys.exit(2)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
