@@ -19,15 +19,16 @@ bool book_open(struct book *b, const char *path, bool places, struct err *err) {
     return false;
   memcpy(b->hash, line_first_hash, SHA256_HEX);
   b->path = xstrdup(path);
-  b->dir = slash == NULL ? xstrdup(".") : xstrndup(path, slash == path ? 1 : (size_t)(slash - path));
+  b->dir =
+      slash == NULL ? xstrdup(".") : xstrndup(path, slash == path ? 1 : (size_t)(slash - path));
   return true;
 }
 
 static enum book_kind kind_of(const char *type) {
-  return strncmp(type, "session_", 8) == 0   ? BOOK_SESSION
-         : strcmp(type, "turn_start") == 0   ? BOOK_TURN_START
-         : strcmp(type, "judgment") == 0     ? BOOK_JUDGMENT
-                                             : BOOK_OTHER;
+  return strncmp(type, "session_", 8) == 0 ? BOOK_SESSION
+         : strcmp(type, "turn_start") == 0 ? BOOK_TURN_START
+         : strcmp(type, "judgment") == 0   ? BOOK_JUDGMENT
+                                           : BOOK_OTHER;
 }
 
 static void keep_place(struct book *b, const json_t *record, struct str line) {
@@ -52,8 +53,8 @@ static json_t *damaged(struct book *b, struct str line) {
   if (json_is_integer(seq) && json_integer_value(seq) != (json_int_t)b->records + 1) {
     char what[160];
     (void)snprintf(what, sizeof what, "%.159s", b->damage.text);
-    (void)err_set(&b->damage, ERR_CORRUPT, "%s; its seq is %" JSON_INTEGER_FORMAT ", not %llu", what,
-                  json_integer_value(seq), (unsigned long long)b->records + 1);
+    (void)err_set(&b->damage, ERR_CORRUPT, "%s; its seq is %" JSON_INTEGER_FORMAT ", not %llu",
+                  what, json_integer_value(seq), (unsigned long long)b->records + 1);
   }
   json_decref(record);
   b->state = BOOK_DAMAGED;
@@ -161,7 +162,8 @@ json_t *book_get(const struct book *b, uint64_t seq, struct err *err) {
   char *line = xmalloc(place->bytes + 1);
   size_t have = 0;
   while (have < place->bytes) {
-    ssize_t n = pread(b->reader.fd, line + have, place->bytes - have, (off_t)(place->offset + have));
+    ssize_t n =
+        pread(b->reader.fd, line + have, place->bytes - have, (off_t)(place->offset + have));
     if (n < 0 && errno == EINTR)
       continue;
     if (n <= 0)

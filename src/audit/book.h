@@ -39,10 +39,10 @@ struct book {
   char *path, *dir; /* dir holds blobs/ */
   char hash[SHA256_HEX];
   enum book_state state;
-  uint64_t records;    /* sound ones */
-  uint64_t end;        /* bytes of the file that are sound */
+  uint64_t records; /* sound ones */
+  uint64_t end;     /* bytes of the file that are sound */
   uint64_t torn_bytes;
-  struct str line;     /* of the record given out last, without its newline; until the next call */
+  struct str line; /* of the record given out last, without its newline; until the next call */
   struct err damage;
   bool keeps_places;
   struct book_place *places; /* in the order in which the records were given out */

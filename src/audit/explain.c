@@ -15,8 +15,8 @@
 struct story {
   const struct book *book;
   struct pen pen;
-  json_t *records;       /* of the turn, in order; stops and resumes in between */
-  json_t *start;         /* session_start */
+  json_t *records;           /* of the turn, in order; stops and resumes in between */
+  json_t *start;             /* session_start */
   struct workflow *workflow; /* NULL when the record's does not build */
   const struct movement *movement;
   struct chain_schemas schemas;
@@ -42,10 +42,11 @@ static bool is_type(const json_t *record, const char *type) {
   return strcmp(word(record, "type"), type) == 0;
 }
 
-/* ---- finding ---------------------------------------------------------------------------------------- */
+/* ---- finding
+ * ---------------------------------------------------------------------------------------- */
 
-/* Counts the runs of a movement; the N-th (0: the last) is the one found. Names, when given, gathers
- * the movements that ran. */
+/* Counts the runs of a movement; the N-th (0: the last) is the one found. Names, when given,
+ * gathers the movements that ran. */
 static void count_runs(const struct book *book, struct str name, long nth,
                        struct explain_found *found, json_t *names) {
   for (size_t i = 0; i < book->place_count; i++) {
@@ -79,8 +80,8 @@ static bool not_found(const char *what, const struct explain_found *found, const
     (void)err_set(err, ERR_NOT_FOUND, "there is no %.160s: that movement ran %ld time%s", what,
                   found->runs, found->runs == 1 ? "" : "s");
   else
-    (void)err_set(err, ERR_NOT_FOUND, "no movement \"%.160s\" ran in this session; what ran: %s", what,
-                  list.n > 0 ? list.p : "nothing yet");
+    (void)err_set(err, ERR_NOT_FOUND, "no movement \"%.160s\" ran in this session; what ran: %s",
+                  what, list.n > 0 ? list.p : "nothing yet");
   buf_deinit(&list);
   return false;
 }
@@ -99,7 +100,8 @@ bool explain_find(const struct book *book, const char *what, struct explain_foun
   return ok;
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------ */
+/* ---- calls
+ * ------------------------------------------------------------------------------------------ */
 
 /* The size of a text in words: "1.2 KiB". */
 static void put_bytes(struct buf *out, size_t n) {
@@ -319,7 +321,8 @@ static void put_judge_call(struct story *s, json_int_t call, enum judge_stage st
   buf_deinit(&text);
 }
 
-/* ---- stages ------------------------------------------------------------------------------------------ */
+/* ---- stages
+ * ------------------------------------------------------------------------------------------ */
 
 static const char *outcome_words(const json_t *stage) {
   bool no_match = strcmp(word(stage, "outcome"), "no_match") == 0;
@@ -356,8 +359,9 @@ static void put_why(struct story *s, const json_t *stage, const json_t *next) {
     return;
   }
   if (strcmp(word(stage, "stage"), "when") == 0)
-    buf_puts(&line, strcmp(word(stage, "outcome"), "error") == 0 ? "An expression cannot be evaluated"
-                                                                 : "No when() rule is true");
+    buf_puts(&line, strcmp(word(stage, "outcome"), "error") == 0
+                        ? "An expression cannot be evaluated"
+                        : "No when() rule is true");
   else
     buf_puts(&line, outcome_words(stage));
   if (strcmp(word(stage, "outcome"), "error") == 0 && word(stage, "class")[0])
@@ -456,7 +460,8 @@ static const json_t *stage_after(const struct story *s, size_t i) {
   return NULL;
 }
 
-/* ---- the turn ------------------------------------------------------------------------------------------ */
+/* ---- the turn
+ * ------------------------------------------------------------------------------------------ */
 
 static void put_rules(struct story *s) {
   const struct movement *m = s->movement;
@@ -468,10 +473,10 @@ static void put_rules(struct story *s) {
     const struct rule *rule = &m->rules[i];
     pen_line(&s->pen, 1, "%d  " STR_FMT "  > " STR_FMT "%s", rule->number, STR_ARG(rule->condition),
              STR_ARG(rule->next),
-             rule->interactive_only        ? "  (interactive only: hidden)"
-             : rule->kind == RULE_WHEN     ? "  (never offered to a model)"
-             : rule->appendix.n > 0        ? "  (shown with its appendix)"
-                                           : "");
+             rule->interactive_only    ? "  (interactive only: hidden)"
+             : rule->kind == RULE_WHEN ? "  (never offered to a model)"
+             : rule->appendix.n > 0    ? "  (shown with its appendix)"
+                                       : "");
   }
   for (size_t i = 0; i < m->judge.stage_count; i++)
     buf_printf(&stages, "%s%s", i ? ", " : "", judge_stage_name(m->judge.stages[i]));
@@ -615,7 +620,8 @@ static void put_turn(struct story *s) {
     pen_line(&s->pen, 1, "nothing ran yet");
 }
 
-/* ---- gathering ------------------------------------------------------------------------------------------ */
+/* ---- gathering
+ * ------------------------------------------------------------------------------------------ */
 
 /* The turn's records, and the stops and resumes of the session while it was open. */
 static bool gather(struct story *s, struct err *err) {

@@ -6,10 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Lines of one text that are shown unless all is asked for: its head says what it is, its end how it
- * came out. */
-enum { HEAD_LINES = 16, TAIL_LINES = 6, INDENT = 2, MIN_COLUMNS = 40,
-       MORE_COLUMNS = 24 /* room for what says how much was cut */ };
+/* Lines of one text that are shown unless all is asked for: its head says what it is, its end how
+ * it came out. */
+enum {
+  HEAD_LINES = 16,
+  TAIL_LINES = 6,
+  INDENT = 2,
+  MIN_COLUMNS = 40,
+  MORE_COLUMNS = 24 /* room for what says how much was cut */
+};
 
 void pen_init(struct pen *pen, struct buf *out, bool full, size_t columns) {
   if (columns > 0 && columns < MIN_COLUMNS)

@@ -85,8 +85,8 @@ static void put_candidates(struct pen *pen, const struct schema *schema, const c
   for (size_t i = 0; i < found.note_count; i++) {
     const struct extract_note *note = &found.notes[i];
     struct buf line = {0};
-    buf_printf(&line, "extractor: %s at byte %zu: %s", extract_stage_name(note->stage), note->offset,
-               outcome_words(note->outcome));
+    buf_printf(&line, "extractor: %s at byte %zu: %s", extract_stage_name(note->stage),
+               note->offset, outcome_words(note->outcome));
     if (strcmp(note->outcome, "not_valid") == 0)
       put_refusal(&line, schema, text, note);
     else if (note->error_offset > 0)
@@ -127,9 +127,9 @@ static void put_tag(struct pen *pen, struct str text, struct str name, enum tag_
   tag_find(text.p ? text.p : "", text.n, name.p, name.n, pick, scope, &tag);
   if (tag.found) {
     pen_line(pen, 2, "tag: %.*s at byte %zu%s", (int)tag.length, text.p + tag.offset, tag.offset,
-             !tag.ambiguous           ? ""
-             : pick == TAG_LAST       ? "; another one names another number, and the last counts"
-                                      : "; another one names another number, and the first counts");
+             !tag.ambiguous     ? ""
+             : pick == TAG_LAST ? "; another one names another number, and the last counts"
+                                : "; another one names another number, and the first counts");
     return;
   }
   tag_find(text.p ? text.p : "", text.n, name.p, name.n, pick, TAG_REPLY, &anywhere);

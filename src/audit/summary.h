@@ -22,15 +22,16 @@ struct summary {
   struct turn_line *open; /* turns that have no judgment yet */
   struct turn_line done;  /* the last one that was judged: see summary_feed */
   long turns;
-  json_t *methods;        /* match method -> count */
-  char status[32];        /* running, stopped, or the outcome of session_end */
-  struct buf message;     /* why it stopped or ended */
+  json_t *methods;    /* match method -> count */
+  char status[32];    /* running, stopped, or the outcome of session_end */
+  struct buf message; /* why it stopped or ended */
   struct buf stop_class;
-  struct buf activity;    /* what runs now: "fix: claude" or "fix: judging (phase3_tag)" */
+  struct buf activity; /* what runs now: "fix: claude" or "fix: judging (phase3_tag)" */
   char started[32], last_ts[32];
 };
 
-/* Returns the turn's line when this record is its judgment (valid until the next call), else NULL. */
+/* Returns the turn's line when this record is its judgment (valid until the next call), else NULL.
+ */
 const struct turn_line *summary_feed(struct summary *s, const json_t *record);
 void summary_deinit(struct summary *s);
 

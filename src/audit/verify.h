@@ -5,8 +5,9 @@
  *   verify_file(v, path, &result, &err)     any number of times; false: it cannot be opened
  *   verifier_free(v)
  *
- * A log is sound up to its first bad record; behind that nothing is looked at. What the chain cannot
- * find is a log cut off at the end of a record: it verifies as open. Memory: the longest line. */
+ * A log is sound up to its first bad record; behind that nothing is looked at. What the chain
+ * cannot find is a log cut off at the end of a record: it verifies as open. Memory: the longest
+ * line. */
 #ifndef SEGUE_AUDIT_VERIFY_H
 #define SEGUE_AUDIT_VERIFY_H
 
@@ -23,11 +24,11 @@ enum verify_state {
 
 struct verify_result {
   enum verify_state state;
-  char session[40];     /* "" before its first record is known */
-  uint64_t records;     /* sound ones */
-  uint64_t bad_record;  /* number of the first bad one (records + 1), 0 when none is bad */
+  char session[40];    /* "" before its first record is known */
+  uint64_t records;    /* sound ones */
+  uint64_t bad_record; /* number of the first bad one (records + 1), 0 when none is bad */
   uint64_t torn_bytes;
-  struct err why;       /* of the bad record */
+  struct err why; /* of the bad record */
 };
 
 struct verifier; /* the compiled schema */

@@ -42,10 +42,6 @@ void buf_puts(struct buf *b, const char *s) {
   buf_append(b, s, strlen(s));
 }
 
-void buf_putc(struct buf *b, char c) {
-  buf_append(b, &c, 1);
-}
-
 void buf_printf(struct buf *b, const char *fmt, ...) {
   char small[256];
   va_list ap;

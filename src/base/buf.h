@@ -15,15 +15,15 @@
 struct buf {
   char *p; /* NULL while empty and never used; see buf_c */
   size_t n, cap;
-  size_t max;     /* bytes, 0 = none */
-  bool cut;       /* something did not fit */
+  size_t max;       /* bytes, 0 = none */
+  bool cut;         /* something did not fit */
   uint64_t dropped; /* bytes that did not fit */
 };
 
 void buf_append(struct buf *b, const void *p, size_t n);
 void buf_str(struct buf *b, struct str s);
 void buf_puts(struct buf *b, const char *s);
-void buf_putc(struct buf *b, char c);
+static inline void buf_putc(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void buf_reserve(struct buf *b, size_t extra);
 void buf_clear(struct buf *b); /* keeps the memory */
@@ -31,6 +31,15 @@ void buf_deinit(struct buf *b);
 const char *buf_c(const struct buf *b); /* never NULL, NUL-terminated */
 struct str buf_view(const struct buf *b);
 char *buf_take(struct buf *b); /* gives the bytes away (free() them); leaves an empty buffer */
+
+static inline void buf_putc(struct buf *b, char c) {
+  if (b->max == 0 && b->n + 2 <= b->cap) {
+    b->p[b->n++] = c;
+    b->p[b->n] = '\0';
+  } else {
+    buf_append(b, &c, 1);
+  }
+}
 
 /* Text for a terminal or a message: control characters, C1, bidi controls and ill-formed UTF-8
  * become visible escapes, so that model output can never steer a terminal. Newline and tab stay

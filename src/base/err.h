@@ -9,10 +9,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define MUST_CHECK         __attribute__((warn_unused_result))
-#define PRINTF_LIKE(f, a)  __attribute__((format(printf, f, a)))
-#define NORETURN           __attribute__((noreturn))
-#define ARRAY_LEN(a)       (sizeof(a) / sizeof((a)[0]))
+#define MUST_CHECK        __attribute__((warn_unused_result))
+#define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
+#define NORETURN          __attribute__((noreturn))
+#define ARRAY_LEN(a)      (sizeof(a) / sizeof((a)[0]))
 
 enum err_code {
   ERR_NONE = 0,

@@ -6,30 +6,30 @@
 #define SEGUE_BASE_LIMITS_H
 
 /* --- workflow files --- */
-#define LIMIT_WORKFLOW_BYTES     (1024u * 1024u) /* a workflow file; larger is a mistake */
-#define LIMIT_FACET_BYTES        (256u * 1024u)  /* one facet file */
-#define LIMIT_SCENARIO_BYTES     (16u * 1024u * 1024u)
-#define LIMIT_CONFIG_BYTES       (64u * 1024u)
-#define LIMIT_MOVEMENT_COUNT     1000u
-#define LIMIT_RULE_COUNT         100u /* rules of one movement */
-#define LIMIT_YAML_DEPTH         64u
-#define LIMIT_YAML_NODE_COUNT    200000u /* after aliases: what stops an alias bomb */
-#define LIMIT_FILE_ERROR_COUNT   50u     /* errors reported for one file, the rest is counted */
-#define LIMIT_NAME_BYTES         128u    /* workflow, movement and facet names */
-#define LIMIT_EXPR_DEPTH         32u     /* nesting of a when() expression */
-#define LIMIT_EXPR_NODE_COUNT    256u
-#define LIMIT_DEFAULT_MOVEMENTS  10 /* max_movements when the file names none */
-#define LIMIT_ARGV_COUNT         256u
+#define LIMIT_WORKFLOW_BYTES    (1024u * 1024u) /* a workflow file; larger is a mistake */
+#define LIMIT_FACET_BYTES       (256u * 1024u)  /* one facet file */
+#define LIMIT_SCENARIO_BYTES    (16u * 1024u * 1024u)
+#define LIMIT_CONFIG_BYTES      (64u * 1024u)
+#define LIMIT_MOVEMENT_COUNT    1000u
+#define LIMIT_RULE_COUNT        100u /* rules of one movement */
+#define LIMIT_YAML_DEPTH        64u
+#define LIMIT_YAML_NODE_COUNT   200000u /* after aliases: what stops an alias bomb */
+#define LIMIT_FILE_ERROR_COUNT  50u     /* errors reported for one file, the rest is counted */
+#define LIMIT_NAME_BYTES        128u    /* workflow, movement and facet names */
+#define LIMIT_EXPR_DEPTH        32u     /* nesting of a when() expression */
+#define LIMIT_EXPR_NODE_COUNT   256u
+#define LIMIT_DEFAULT_MOVEMENTS 10 /* max_movements when the file names none */
+#define LIMIT_ARGV_COUNT        256u
 
 /* --- texts --- */
-#define LIMIT_TASK_BYTES         (8u * 1024u * 1024u)
-#define LIMIT_INLINE_TEXT_BYTES  (64u * 1024u)        /* longer texts go to blobs/ */
-#define LIMIT_RENDER_BYTES       (4u * 1024u)         /* readable part kept inline of a blob */
-#define LIMIT_PROMPT_BYTES       (24u * 1024u * 1024u) /* one prompt, all parts */
-#define LIMIT_JUDGE_TEXT_BYTES   (60u * 1024u) /* of an agent's text shown to a judge: its end */
-#define LIMIT_REF_TEXT_BYTES     32u /* shorter texts are written again instead of referenced */
-#define LIMIT_LOG_LINE_BYTES     (16u * 1024u * 1024u)
-#define LIMIT_ERROR_TEXT_BYTES   512u /* one message in a record */
+#define LIMIT_TASK_BYTES        (8u * 1024u * 1024u)
+#define LIMIT_INLINE_TEXT_BYTES (64u * 1024u)         /* longer texts go to blobs/ */
+#define LIMIT_RENDER_BYTES      (4u * 1024u)          /* readable part kept inline of a blob */
+#define LIMIT_PROMPT_BYTES      (24u * 1024u * 1024u) /* one prompt, all parts */
+#define LIMIT_JUDGE_TEXT_BYTES  (60u * 1024u) /* of an agent's text shown to a judge: its end */
+#define LIMIT_REF_TEXT_BYTES    32u /* shorter texts are written again instead of referenced */
+#define LIMIT_LOG_LINE_BYTES    (16u * 1024u * 1024u)
+#define LIMIT_ERROR_TEXT_BYTES  512u /* one message in a record */
 
 /* --- judge --- */
 #define LIMIT_REASK_COUNT        5
@@ -37,29 +37,37 @@
 #define LIMIT_RETRY_BASE_MS      500
 #define LIMIT_RETRY_MAX_MS       30000
 #define LIMIT_RETRY_AFTER_MS     120000 /* a longer retry-after is not waited for: it is an error */
+#define LIMIT_SCHEMA_CACHE_COUNT 256u   /* narrowed judge schemas kept for all sessions */
 #define LIMIT_STAGE_ERROR_COUNT  5      /* validator errors kept for one stage */
 
 /* --- calls and processes --- */
-#define LIMIT_CALL_WALL_MS       (60 * 60 * 1000) /* one execute call */
-#define LIMIT_CALL_STALL_MS      (15 * 60 * 1000) /* without a byte from the provider */
-#define LIMIT_JUDGE_WALL_MS      (10 * 60 * 1000)
-#define LIMIT_OUTPUT_BYTES       (16u * 1024u * 1024u) /* stdout kept of one call */
-#define LIMIT_STDERR_BYTES       (256u * 1024u)
-#define LIMIT_TERM_GRACE_MS      3000 /* between TERM and KILL (claude needs 1.6 s) */
-#define LIMIT_EXIT_GRACE_MS      2000 /* pipes may stay open this long after exit */
-#define LIMIT_SWEEP_WAIT_MS      10000 /* for the last descendant to die after its KILL */
-#define LIMIT_SWEEP_POLL_MS      5     /* between two looks at what is left of a tree */
-#define LIMIT_PIPE_PIECE_BYTES   (64u * 1024u) /* one read or write on a pipe: what a pipe holds */
-#define LIMIT_TMPDIR_DEPTH       128u /* levels removed below a call's TMPDIR; one descriptor each */
+#define LIMIT_CALL_WALL_MS     (60 * 60 * 1000) /* one execute call */
+#define LIMIT_CALL_STALL_MS    (15 * 60 * 1000) /* without a byte from the provider */
+#define LIMIT_JUDGE_WALL_MS    (10 * 60 * 1000)
+#define LIMIT_TOKEN_NUMBER       1000000 /* calls' number tokens below this are counted in an array */
+#define LIMIT_OUTPUT_BYTES     (16u * 1024u * 1024u) /* stdout kept of one call */
+#define LIMIT_STDERR_BYTES     (256u * 1024u)
+#define LIMIT_TERM_GRACE_MS    3000          /* between TERM and KILL (claude needs 1.6 s) */
+#define LIMIT_EXIT_GRACE_MS    2000          /* pipes may stay open this long after exit */
+#define LIMIT_SWEEP_WAIT_MS    10000         /* for the last descendant to die after its KILL */
+#define LIMIT_SWEEP_POLL_MS    5             /* between two looks at what is left of a tree */
+#define LIMIT_PIPE_PIECE_BYTES (64u * 1024u) /* one read or write on a pipe: what a pipe holds */
+#define LIMIT_TMPDIR_DEPTH     128u /* levels removed below a call's TMPDIR; one descriptor each */
+
+#define LIMIT_SECRET_BYTES 8u /* shorter values of declared variables are not redacted */
 
 /* --- store --- */
-#define LIMIT_DISK_RETRY_MS      1000  /* between two tries on a full disk */
-#define LIMIT_DISK_FULL_WAIT_MS  30000 /* segue run gives up (resumably) after this */
-#define LIMIT_POOL_THREADS       16    /* libuv pool: 16 files synced at once (measured) */
+#define LIMIT_DISK_RETRY_MS     1000                 /* between two tries on a full disk */
+#define LIMIT_DISK_FULL_WAIT_MS 30000                /* segue run gives up (resumably) after this */
+#define LIMIT_TRIM_BYTES        (4u * 1024u * 1024u) /* logged between two returns of free memory */
+#define LIMIT_POOL_THREADS      16 /* libuv pool: 16 files synced at once (measured) */
+
+#define LIMIT_SYNC_NOW_MS     10   /* a sync on the loop's thread that is slower ... */
+#define LIMIT_SYNC_POOL_COUNT 100u /* ... sends so many appends to the pool */
 
 /* --- terminal --- */
-#define LIMIT_TERM_COLUMNS       500
-#define LIMIT_TERM_MIN_COLUMNS   40
-#define LIMIT_SPINNER_MS         100
+#define LIMIT_TERM_COLUMNS     500
+#define LIMIT_TERM_MIN_COLUMNS 40
+#define LIMIT_SPINNER_MS       100
 
 #endif

@@ -14,17 +14,17 @@ struct str {
   size_t n;
 };
 
-#define STR(literal)   ((struct str){(literal), sizeof(literal) - 1})
-#define STR_FMT        "%.*s"
-#define STR_ARG(s)     (int)(s).n, (s).p
+#define STR(literal) ((struct str){(literal), sizeof(literal) - 1})
+#define STR_FMT      "%.*s"
+#define STR_ARG(s)   (int)(s).n, (s).p
 
 struct str str_from(const char *s); /* NULL gives the empty view */
 bool str_eq(struct str a, struct str b);
 bool str_eq_c(struct str a, const char *b);
 bool str_starts(struct str s, const char *prefix);
-struct str str_trim(struct str s);              /* ASCII white space at both ends */
-struct str str_next_line(struct str *rest);     /* without its newline; rest->p = NULL at the end */
-bool str_to_long(struct str s, long *out);      /* the whole view, decimal, no white space */
+struct str str_trim(struct str s);          /* ASCII white space at both ends */
+struct str str_next_line(struct str *rest); /* without its newline; rest->p = NULL at the end */
+bool str_to_long(struct str s, long *out);  /* the whole view, decimal, no white space */
 
 /* Length in bytes of the well-formed UTF-8 sequence at p (n bytes there), 0 = ill-formed.
  * `cp` may be NULL. */

@@ -252,8 +252,7 @@ int cli_columns(int fd) {
   const char *given = getenv("COLUMNS");
   struct winsize size;
   long n = 0;
-  if ((given == NULL || !str_to_long(str_from(given), &n)) &&
-      ioctl(fd, TIOCGWINSZ, &size) == 0)
+  if ((given == NULL || !str_to_long(str_from(given), &n)) && ioctl(fd, TIOCGWINSZ, &size) == 0)
     n = size.ws_col;
   if (n <= 0)
     n = isatty(fd) ? 80 : LIMIT_TERM_COLUMNS;

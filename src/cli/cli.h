@@ -12,22 +12,22 @@
 #include <stddef.h>
 
 enum exit_status { /* documented in `segue help exit` and README */
-  STATUS_COMPLETE = 0,
-  STATUS_FAILED = 1,         /* failed, or stopped resumably */
-  STATUS_USAGE = 2,          /* bad usage or file */
-  STATUS_ABORT = 3,
-  STATUS_NO_RULE = 4,
-  STATUS_MAX_MOVEMENTS = 5,
-  STATUS_CANCELLED = 6,
-  STATUS_INTERRUPTED = 130   /* after a clean, logged stop */
+                   STATUS_COMPLETE = 0,
+                   STATUS_FAILED = 1, /* failed, or stopped resumably */
+                   STATUS_USAGE = 2,  /* bad usage or file */
+                   STATUS_ABORT = 3,
+                   STATUS_NO_RULE = 4,
+                   STATUS_MAX_MOVEMENTS = 5,
+                   STATUS_CANCELLED = 6,
+                   STATUS_INTERRUPTED = 130 /* after a clean, logged stop */
 };
 
 struct cli_option {
-  const char *name;      /* long name without dashes; NULL ends the table */
-  char letter;           /* short name or 0 */
-  const char *argument;  /* NULL: a flag; else its word in help: FILE, NAME=VALUE, ... */
+  const char *name;     /* long name without dashes; NULL ends the table */
+  char letter;          /* short name or 0 */
+  const char *argument; /* NULL: a flag; else its word in help: FILE, NAME=VALUE, ... */
   const char *help;
-  bool repeats;          /* may be given more than once */
+  bool repeats; /* may be given more than once */
 };
 
 struct cli_command {
@@ -69,7 +69,15 @@ void cli_print_file_error(const struct err *err, const char *severity);
 void cli_print_help(const struct cli_command *command);
 
 /* Colours: only on a terminal, without NO_COLOR, and TERM other than dumb. */
-enum colour { COLOUR_NONE, COLOUR_BOLD, COLOUR_DIM, COLOUR_RED, COLOUR_GREEN, COLOUR_YELLOW, COLOUR_CYAN };
+enum colour {
+  COLOUR_NONE,
+  COLOUR_BOLD,
+  COLOUR_DIM,
+  COLOUR_RED,
+  COLOUR_GREEN,
+  COLOUR_YELLOW,
+  COLOUR_CYAN
+};
 bool cli_colours(int fd);
 const char *cli_paint(bool colours, enum colour colour); /* the escape, or "" */
 int cli_columns(int fd); /* COLUMNS, else the terminal's width, else 80 within limits.h */
@@ -78,6 +86,6 @@ int cli_columns(int fd); /* COLUMNS, else the terminal's width, else 80 within l
 int cli_fit(struct buf *out, struct str text, int columns);
 
 extern const struct cli_command cmd_run, cmd_judge, cmd_show, cmd_verify, cmd_resume, cmd_lint,
-    cmd_prompt, cmd_version, cmd_help, cmd_completion;
+    cmd_prompt, cmd_extract, cmd_check, cmd_version, cmd_help, cmd_completion;
 
 #endif

@@ -22,7 +22,8 @@ static void bash(void) {
     printf("\" ;;\n");
   }
   printf("    esac\n  fi\n"
-         "  case $cur in -*) ;; *) [ \"$COMP_CWORD\" -gt 1 ] && { compopt -o default; COMPREPLY=(); return; } ;; esac\n"
+         "  case $cur in -*) ;; *) [ \"$COMP_CWORD\" -gt 1 ] && { compopt -o default; "
+         "COMPREPLY=(); return; } ;; esac\n"
          "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n}\n"
          "complete -F _segue segue\n");
 }

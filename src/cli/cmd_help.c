@@ -14,7 +14,8 @@ static const char exit_help[] =
     "130  interrupted (after a clean, logged stop)\n";
 
 static void first_page(void) {
-  printf("segue " SEGUE_VERSION ": runs coding agents through the movements of a workflow, judges after\n"
+  printf("segue " SEGUE_VERSION
+         ": runs coding agents through the movements of a workflow, judges after\n"
          "each one where to go next, and keeps the proof of every judgment.\n\n"
          "usage: segue COMMAND [arguments]\n\n");
   for (size_t i = 0; cli_commands[i]; i++)

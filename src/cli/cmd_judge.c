@@ -1,5 +1,5 @@
-/* Judges one text without a workflow file: a workflow of one command movement is made, its answer is
- * given, and the same core, host and chain do the rest. */
+/* Judges one text without a workflow file: a workflow of one command movement is made, its answer
+ * is given, and the same core, host and chain do the rest. */
 #include "base/file.h"
 #include "base/limits.h"
 #include "cli/cli.h"
@@ -54,10 +54,11 @@ static bool read_stages(const char *list, json_t *judge, struct err *err) {
     struct str name = str_trim((struct str){rest.p, comma ? (size_t)(comma - rest.p) : rest.n});
     enum judge_stage stage;
     if (!judge_stage_from_name(name, &stage) || !judge_stage_is_listable(stage))
-      return err_set(err, ERR_USAGE,
-                     "--stages: \"%.*s\" is no stage: use structured_output, phase3_tag, phase1_tag, "
-                     "ai_judge",
-                     (int)name.n, name.p);
+      return err_set(
+          err, ERR_USAGE,
+          "--stages: \"%.*s\" is no stage: use structured_output, phase3_tag, phase1_tag, "
+          "ai_judge",
+          (int)name.n, name.p);
     for (size_t i = 0; i < json_array_size(stages); i++)
       if (str_eq_c(name, json_string_value(json_array_get(stages, i))))
         return err_set(err, ERR_USAGE, "--stages: %.*s stands twice", (int)name.n, name.p);
@@ -88,9 +89,11 @@ static bool build_workflow(struct setup *setup, const struct cli_args *args, str
     ok = err_set(err, ERR_USAGE, "give at least one --rule");
   if (ok && stages)
     ok = read_stages(stages, judge, err);
-  if (ok && reasks && (!str_to_long(str_from(reasks), &count) || count < 0 || count > LIMIT_REASK_COUNT))
+  if (ok && reasks &&
+      (!str_to_long(str_from(reasks), &count) || count < 0 || count > LIMIT_REASK_COUNT))
     ok = err_set(err, ERR_USAGE, "--max-reasks must be 0 to %d", LIMIT_REASK_COUNT);
-  if (ok && name && (!utf8_valid(name, strlen(name)) || strlen(name) > LIMIT_NAME_BYTES || !name[0]))
+  if (ok && name &&
+      (!utf8_valid(name, strlen(name)) || strlen(name) > LIMIT_NAME_BYTES || !name[0]))
     ok = err_set(err, ERR_USAGE, "--name must be UTF-8, 1 to %u bytes", LIMIT_NAME_BYTES);
   if (ok && language && strcmp(language, "en") != 0 && strcmp(language, "ja") != 0)
     ok = err_set(err, ERR_USAGE, "--language must be en or ja");
@@ -137,8 +140,7 @@ static void print_judgment(const struct judging *j, bool colours) {
   }
   buf_putc(&text, '\n');
   json_array_foreach(json_object_get(j->judgment, "stages"), i, stage) {
-    const char *error =
-        json_string_value(json_array_get(json_object_get(stage, "errors"), 0));
+    const char *error = json_string_value(json_array_get(json_object_get(stage, "errors"), 0));
     const char *tag = json_string_value(json_object_get(stage, "tag"));
     const char *reason = json_string_value(json_object_get(stage, "reason"));
     buf_printf(&text, "   %-18s %-12s ", json_string_value(json_object_get(stage, "stage")),
@@ -183,9 +185,9 @@ static int judge_text(const struct setup *setup, const struct cli_args *args, st
       fprintf(stderr, "segue judge: %s: %s\n", reason ? reason : "failed", message ? message : "");
     } else {
       const char *failure = json_string_value(json_object_get(j.judgment, "failure"));
-      status = failure == NULL                            ? STATUS_COMPLETE
+      status = failure == NULL                         ? STATUS_COMPLETE
                : strcmp(failure, "rule_no_match") == 0 ? STATUS_NO_RULE
-                                                          : STATUS_FAILED;
+                                                       : STATUS_FAILED;
       if (cli_flag(args, "json")) {
         char *dump = json_dumps(j.judgment, JSON_COMPACT);
         puts(dump);

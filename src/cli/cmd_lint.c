@@ -37,8 +37,10 @@ const struct cli_command cmd_lint = {
     .name = "lint",
     .arguments = "WORKFLOW...",
     .summary = "check workflow files: every error with its place",
-    .help = "Finds what the format forbids, and what a well-formed file can still get wrong: unknown next,\n"
-            "unreachable movements, movements that cannot end, missing facets, a judge that cannot judge.\n"
+    .help = "Finds what the format forbids, and what a well-formed file can still get wrong: "
+            "unknown next,\n"
+            "unreachable movements, movements that cannot end, missing facets, a judge that cannot "
+            "judge.\n"
             "Exit: 0 no error, 2 errors. schemas/workflow.json describes the format for editors.",
     .options = options,
     .run = run,

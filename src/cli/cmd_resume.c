@@ -39,10 +39,11 @@ static bool find_scenario(struct found *f, const json_t *config, struct err *err
     return false;
   f->has_scenario = true;
   if (!f->scenario_option && sha256 && strcmp(sha256, f->scenario.sha256) != 0)
-    return err_set(err, ERR_USAGE,
-                   "the scenario %.300s changed since the session began: its replies would be others; "
-                   "give --scenario to use it all the same",
-                   path);
+    return err_set(
+        err, ERR_USAGE,
+        "the scenario %.300s changed since the session began: its replies would be others; "
+        "give --scenario to use it all the same",
+        path);
   return true;
 }
 
@@ -110,7 +111,8 @@ static int resume(int argc, char **argv) {
     (void)cli_fail("resume", &err);
     return STATUS_FAILED;
   }
-  ui.solo.session = host_resume(&ui.solo.host, path, choose, &found, "user", &ui.watcher, &ui, &err);
+  ui.solo.session =
+      host_resume(&ui.solo.host, path, choose, &found, "user", &ui.watcher, &ui, &err);
   if (ui.solo.session == NULL) {
     status = cli_fail("resume", &err);
     ui_drop(&ui);
@@ -132,7 +134,8 @@ const struct cli_command cmd_resume = {
     .name = "resume",
     .arguments = "ID|last|FILE [options]",
     .summary = "go on with a session that stopped or crashed",
-    .help = "A call that was in flight is repeated as its next attempt; what is judged stays judged. Of a\n"
+    .help = "A call that was in flight is repeated as its next attempt; what is judged stays "
+            "judged. Of a\n"
             "finished session the end is printed again and its exit status returned.",
     .options = options,
     .run = resume,

@@ -31,11 +31,11 @@ struct show {
   const char *movement; /* MOVEMENT or MOVEMENT#N as given; NULL: the whole session */
   bool follow, full, json, colours, to_terminal;
   int columns;
-  FILE *out;     /* of turns: stdout, or `turns` until the header is known */
+  FILE *out; /* of turns: stdout, or `turns` until the header is known */
   char *turns;
   size_t turns_bytes;
-  json_t *start; /* session_start */
-  bool headed;   /* the header was printed */
+  json_t *start;  /* session_start */
+  bool headed;    /* the header was printed */
   long explained; /* the turn that was explained last */
 };
 
@@ -44,13 +44,14 @@ static bool is_type(const json_t *record, const char *type) {
   return value != NULL && strcmp(value, type) == 0;
 }
 
-/* ---- the header --------------------------------------------------------------------------------------- */
+/* ---- the header
+ * --------------------------------------------------------------------------------------- */
 
 static void print_row(const struct show *s, const char *name, struct str text) {
   struct buf line = {0};
   (void)cli_fit(&line, text, s->columns - 10);
-  printf("%s%-9s%s %s\n", cli_paint(s->colours, COLOUR_DIM), name, cli_paint(s->colours, COLOUR_NONE),
-         buf_c(&line));
+  printf("%s%-9s%s %s\n", cli_paint(s->colours, COLOUR_DIM), name,
+         cli_paint(s->colours, COLOUR_NONE), buf_c(&line));
   buf_deinit(&line);
 }
 
@@ -107,7 +108,8 @@ static void print_status(const struct show *s) {
   buf_deinit(&text);
 }
 
-/* ---- turns ---------------------------------------------------------------------------------------------- */
+/* ---- turns
+ * ---------------------------------------------------------------------------------------------- */
 
 /* The turns that have no judgment (yet), oldest first. */
 static void print_open(const struct show *s, const struct turn_line *line) {
@@ -136,6 +138,8 @@ static void print_explanation(const struct show *s, struct str text) {
 static bool explain(struct show *s, const struct explain_found *found, struct err *err) {
   const struct explain_opts opts = {s->full, (size_t)s->columns};
   struct buf text = {0};
+  if (s->explained != 0)
+    putchar('\n');
   if (found->runs > 1 && !s->follow)
     printf("%srun %ld of %ld of this movement; MOVEMENT#N shows another one%s\n",
            cli_paint(s->colours, COLOUR_DIM), found->run, found->runs,
@@ -148,7 +152,8 @@ static bool explain(struct show *s, const struct explain_found *found, struct er
   return ok;
 }
 
-/* ---- records ---------------------------------------------------------------------------------------------- */
+/* ---- records
+ * ---------------------------------------------------------------------------------------------- */
 
 /* The line as it stands in the log; on a terminal nothing but ASCII, so that nothing steers it. */
 static void print_record(const struct show *s, const json_t *record, struct str line) {
@@ -221,7 +226,8 @@ static bool show_movement(struct show *s, struct err *err) {
   return print_turn_json(s, found.turn, err);
 }
 
-/* ---- following ---------------------------------------------------------------------------------------------- */
+/* ---- following
+ * ---------------------------------------------------------------------------------------------- */
 
 static bool over(const struct show *s) {
   return s->book.state == BOOK_DAMAGED || strcmp(s->summary.status, "running") != 0;
@@ -247,7 +253,9 @@ static bool follow(struct show *s, struct err *err) {
   return ok;
 }
 
-/* ---- the command ------------------------------------------------------------------------------------------------ */
+/* ---- the command
+ * ------------------------------------------------------------------------------------------------
+ */
 
 static int closing(struct show *s, const char *path) {
   if (s->movement == NULL && !s->json && s->start != NULL) {
@@ -339,10 +347,13 @@ const struct cli_command cmd_show = {
     .name = "show",
     .arguments = "ID|last|FILE [MOVEMENT[#N]] [options]",
     .summary = "read a session: turn by turn, or one judgment in full",
-    .help = "Without MOVEMENT: one line a turn, and how often each method decided. With it: how its last\n"
-            "run (or its N-th) was judged: what was asked, the raw reply, what was read in it, the errors\n"
-            "word for word, and why the next stage was tried.\n"
-            "Exit: 0, 1 the log is damaged, 2 nothing was found; with --follow the session's status.",
+    .help =
+        "Without MOVEMENT: one line a turn, and how often each method decided. With it: how its "
+        "last\n"
+        "run (or its N-th) was judged: what was asked, the raw reply, what was read in it, the "
+        "errors\n"
+        "word for word, and why the next stage was tried.\n"
+        "Exit: 0, 1 the log is damaged, 2 nothing was found; with --follow the session's status.",
     .options = options,
     .run = show,
 };

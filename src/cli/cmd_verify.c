@@ -24,8 +24,8 @@ static void print_safe(const char *text) {
 }
 
 static void print_json(const char *path, const struct verify_result *r) {
-  json_t *object = json_pack("{s:s? s:b s:s s:I}", "session", r->session[0] ? r->session : NULL, "ok",
-                             r->state == VERIFY_COMPLETE || r->state == VERIFY_OPEN, "state",
+  json_t *object = json_pack("{s:s? s:b s:s s:I}", "session", r->session[0] ? r->session : NULL,
+                             "ok", r->state == VERIFY_COMPLETE || r->state == VERIFY_OPEN, "state",
                              verify_state_name(r->state), "records", (json_int_t)r->records);
   json_t *file = json_string(path); /* NULL when the path is not UTF-8 */
   if (file != NULL)
@@ -45,7 +45,7 @@ static void print_json(const char *path, const struct verify_result *r) {
 static void print_line(const char *path, const struct verify_result *r, bool colours) {
   bool ok = r->state == VERIFY_COMPLETE || r->state == VERIFY_OPEN;
   printf("%s%s%s  ", cli_paint(colours, ok ? COLOUR_GREEN : COLOUR_RED),
-         ok                      ? "ok"
+         ok                        ? "ok"
          : r->state == VERIFY_TORN ? "torn"
                                    : "bad",
          cli_paint(colours, COLOUR_NONE));
@@ -113,8 +113,10 @@ const struct cli_command cmd_verify = {
     .name = "verify",
     .arguments = "ID|last|FILE... [options]",
     .summary = "check that session logs are what was written",
-    .help = "Checks the chain of hashes, the sequence, each record against schemas/session-log.json, the\n"
-            "hash of the workflow, and the blobs that records name. A log without session_end is open; a\n"
+    .help = "Checks the chain of hashes, the sequence, each record against "
+            "schemas/session-log.json, the\n"
+            "hash of the workflow, and the blobs that records name. A log without session_end is "
+            "open; a\n"
             "piece of a line at its end, as a crash can leave, is torn: segue resume cuts it off.\n"
             "Exit: 0 all are ok, 1 one is bad or torn, 2 one is missing.",
     .options = options,

@@ -56,8 +56,8 @@ static void on_tick(void *ctx, uint64_t now_ms) {
   struct buf out = {0};
   if (ui->summary.activity.n == 0)
     return;
-  turns_live(&out, &ui->summary, ui->tick++, (double)(now_ms - ui->turn_started) / 1000, ui->colours,
-             ui->columns);
+  turns_live(&out, &ui->summary, ui->tick++, (double)(now_ms - ui->turn_started) / 1000,
+             ui->colours, ui->columns);
   fprintf(stdout, "\r\033[K%s", out.p);
   fflush(stdout);
   buf_deinit(&out);
@@ -116,7 +116,7 @@ static int finish(struct ui *ui, int signals) {
     buf_deinit(&text);
   }
   return signals > 0 && core->status == SESSION_STOPPED ? STATUS_INTERRUPTED
-                                                            : turns_status(&ui->summary);
+                                                        : turns_status(&ui->summary);
 }
 
 int ui_wait(struct ui *ui) {

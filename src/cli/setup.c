@@ -17,6 +17,13 @@ static bool fail(const struct cli_args *args, const struct err *err, int *status
   return false;
 }
 
+/* A folder or a device where the user was to name a file: his mistake, not a failure of ours. */
+static bool bad_file(struct err *err) {
+  if (err->code == ERR_IO)
+    err->code = ERR_INVALID;
+  return false;
+}
+
 /* -O key=value: numbers stay numbers, everything else is a word. */
 static bool read_options(const struct cli_args *args, json_t *config, struct err *err) {
   const char *pair;
@@ -50,8 +57,9 @@ static bool read_providers(const struct cli_args *args, json_t *config, struct e
       return err_set(err, ERR_USAGE, "there is no provider \"%.80s\": use script or command", name);
     if (equals == NULL) {
       if (strcmp(name, "command") == 0)
-        return err_set(err, ERR_USAGE,
-                       "provider command runs the command: of a movement; it cannot be chosen for others");
+        return err_set(
+            err, ERR_USAGE,
+            "provider command runs the command: of a movement; it cannot be chosen for others");
       json_object_set_new(config, "provider", json_string(word));
       continue;
     }
@@ -104,8 +112,10 @@ bool setup_flags(struct setup *setup, const struct cli_args *args, int *status) 
   }
   if (scenario != NULL) {
     char path[1024];
-    if (!scenario_load(&setup->scenario, scenario, &err))
+    if (!scenario_load(&setup->scenario, scenario, &err)) {
+      (void)bad_file(&err);
       return fail(args, &err, status);
+    }
     setup->has_scenario = true;
     if (realpath(scenario, path) == NULL)
       (void)snprintf(path, sizeof path, "%s", scenario);
@@ -120,8 +130,8 @@ static void print_list(const struct err_list *list, const char *severity) {
     if (list->items[i].line > 0)
       cli_print_file_error(&list->items[i], severity);
     else
-      fprintf(stderr, "segue: %s%s\n", strcmp(severity, "error") == 0 ? "" : "warning: ",
-              list->items[i].text);
+      fprintf(stderr, "segue: %s%s\n",
+              strcmp(severity, "error") == 0 ? "" : "warning: ", list->items[i].text);
   if (list->dropped > 0)
     fprintf(stderr, "segue: and %zu more\n", list->dropped);
 }
@@ -225,7 +235,8 @@ static bool check_movement(const struct setup *setup, size_t i, struct err *err)
     return err_wrap(err, "movement %.*s, judge", (int)m->name.n, m->name.p);
   bool scripted = str_eq_c(provider, "script") || (needs && str_eq_c(judge, "script"));
   if (scripted && !setup->has_scenario)
-    return err_set(err, ERR_USAGE, "movement %.*s runs on the script provider: give --scenario FILE",
+    return err_set(err, ERR_USAGE,
+                   "movement %.*s runs on the script provider: give --scenario FILE",
                    (int)m->name.n, m->name.p);
   return true;
 }
@@ -256,5 +267,5 @@ bool setup_task(const struct cli_args *args, struct buf *task, struct err *err) 
     buf_puts(task, text);
   if (file && strcmp(file, "-") == 0)
     return file_read_fd(STDIN_FILENO, "standard input", LIMIT_TASK_BYTES, task, err);
-  return file == NULL || file_read(file, LIMIT_TASK_BYTES, task, err);
+  return file == NULL || file_read(file, LIMIT_TASK_BYTES, task, err) || bad_file(err);
 }

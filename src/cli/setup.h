@@ -22,8 +22,9 @@ struct setup {
   {"provider", 'p', "P|MOVEMENT=P", "backend for all agent movements, or for one", true},          \
       {"model", 'm', "MODEL", "model for all agent movements", false},                             \
       {"option", 'O', "KEY=VALUE", "temperature, seed, max_tokens or effort", true},               \
-      {"scenario", 's', "FILE", "replies of the script provider", false},                          \
-      {"cwd", 'C', "DIR", "where agents work (default: here)", false}
+      {"scenario", 's', "FILE", "replies of the script provider", false}, {                        \
+    "cwd", 'C', "DIR", "where agents work (default: here)", false                                  \
+  }
 
 /* Everything from the flags but the workflow. False: printed, *status is the exit status. */
 bool setup_flags(struct setup *setup, const struct cli_args *args, int *status);

@@ -5,8 +5,14 @@
 #include <string.h>
 
 /* Columns of a turn's line; what is longer pushes the rest on, so that a pipe loses nothing. */
-enum { WIDTH_TURN = 3, WIDTH_MOVEMENT = 10, WIDTH_PROVIDER = 8, WIDTH_WHAT = 22, WIDTH_NEXT = 10,
-       WIDTH_METHOD = 17 };
+enum {
+  WIDTH_TURN = 3,
+  WIDTH_MOVEMENT = 10,
+  WIDTH_PROVIDER = 8,
+  WIDTH_WHAT = 22,
+  WIDTH_NEXT = 10,
+  WIDTH_METHOD = 17
+};
 
 static int pad(struct buf *out, int used, int width) {
   for (; used < width; used++)

@@ -18,9 +18,8 @@ struct fold {
 
 static struct str get_str(const struct fold *f, const char *key) {
   const json_t *value = json_object_get(f->record, key);
-  return json_is_string(value)
-             ? (struct str){json_string_value(value), json_string_length(value)}
-             : (struct str){"", 0};
+  return json_is_string(value) ? (struct str){json_string_value(value), json_string_length(value)}
+                               : (struct str){"", 0};
 }
 
 static json_int_t get_int(const struct fold *f, const char *key) {
@@ -81,7 +80,6 @@ static bool apply_session_start(const struct fold *f) {
   core->status = SESSION_RUNNING;
   core->has_next = true;
   core->next = (int)wf->initial;
-  texts_add(&core->texts, buf_view(&core->task), 1, TEXT_TASK, 0);
   for (uint32_t i = 0; i < wf->movement_count; i++) {
     const struct movement *m = &wf->movements[i];
     texts_add(&core->texts, m->persona, 1, TEXT_PERSONA, i);
@@ -117,11 +115,25 @@ static bool apply_turn_start(const struct fold *f) {
   return true;
 }
 
+/* Small numbers are counted in an array (a script takes its replies by number), other tokens in an
+ * object by their text. */
 static void count_token(struct core *core, const struct call *call) {
+  json_t *counts = json_object_get(core->token_counts, call->provider);
+  json_int_t number = json_integer_value(call->token);
   if (call->token == NULL)
     return;
-  json_t *counts = json_object_get(core->token_counts, call->provider);
-  if (counts == NULL) {
+  if (json_is_integer(call->token) && number >= 0 && number < LIMIT_TOKEN_NUMBER) {
+    if (!json_is_array(counts)) {
+      counts = json_array();
+      json_object_set_new(core->token_counts, call->provider, counts);
+    }
+    while (json_array_size(counts) <= (size_t)number)
+      json_array_append_new(counts, json_integer(0));
+    json_t *count = json_array_get(counts, (size_t)number);
+    json_integer_set(count, json_integer_value(count) + 1);
+    return;
+  }
+  if (!json_is_object(counts)) {
     counts = json_object();
     json_object_set_new(core->token_counts, call->provider, counts);
   }
@@ -148,6 +160,34 @@ static bool use_schema(const struct fold *f, struct call *call) {
   return true;
 }
 
+static struct call *new_call(const struct fold *f, struct turn *turn, long id) {
+  enum call_purpose purpose;
+  enum judge_stage stage = STAGE_COUNT;
+  int stage_calls = 0;
+  struct call **at = &turn->calls;
+  if (id != f->core->call_count + 1)
+    return (void)bad(f, "its call number is not the next one"), NULL;
+  if (!call_purpose_from_name(get_str(f, "purpose"), &purpose))
+    return (void)bad(f, "its purpose is unknown"), NULL;
+  bool executes = purpose == PURPOSE_EXECUTE;
+  if (turn->phase != (executes ? TURN_EXECUTING : TURN_JUDGING) || (executes && turn->calls))
+    return (void)bad(f, "its turn is not at that point"), NULL;
+  if (!executes && !judge_stage_from_name(get_str(f, "stage"), &stage))
+    return (void)bad(f, "it is for no stage"), NULL;
+  for (; *at; at = &(*at)->next)
+    stage_calls += (*at)->stage == stage;
+  if (stage_calls >= STAGE_JUDGE_CALLS)
+    return (void)bad(f, "its stage asked often enough"), NULL;
+  struct call *call = xcalloc(1, sizeof *call);
+  f->core->call_count = id;
+  call->id = id;
+  call->purpose = purpose;
+  call->stage = stage;
+  call->prompt_seq = (uint64_t)get_int(f, "seq");
+  *at = call;
+  return call;
+}
+
 static bool apply_call_start(const struct fold *f) {
   struct turn *turn = turn_of(f);
   if (turn == NULL)
@@ -156,24 +196,14 @@ static bool apply_call_start(const struct fold *f) {
   struct call *call = turn_call(turn, id);
   const json_t *prompt = json_object_get(f->record, "prompt");
   bool repeats = json_object_get(f->record, "repeats") != NULL;
+  if (get_int(f, "attempt") != (call ? call->attempt : 0) + 1)
+    return bad(f, "its attempt is not the next one");
+  if (call != NULL && call->state != (repeats ? CALL_RUNNING : CALL_WAITING))
+    return bad(f, "its call does not wait for another attempt");
   if (call == NULL) {
-    enum call_purpose purpose;
-    if (id != f->core->call_count + 1)
-      return bad(f, "its call number is not the next one");
-    if (!call_purpose_from_name(get_str(f, "purpose"), &purpose))
-      return bad(f, "its purpose is unknown");
-    f->core->call_count = id;
-    call = xcalloc(1, sizeof *call);
-    call->id = id;
-    call->purpose = purpose;
-    call->stage = STAGE_COUNT;
-    if (get_str(f, "stage").n > 0)
-      (void)judge_stage_from_name(get_str(f, "stage"), &call->stage);
-    call->prompt_seq = (uint64_t)get_int(f, "seq");
-    struct call **at = &turn->calls;
-    while (*at)
-      at = &(*at)->next;
-    *at = call;
+    call = new_call(f, turn, id);
+    if (call == NULL)
+      return false;
   }
   struct str provider = get_str(f, "provider"), model = get_str(f, "model");
   free(call->provider);
@@ -193,11 +223,15 @@ static bool apply_call_start(const struct fold *f) {
   json_t *part;
   json_array_foreach(prompt, i, part) {
     if (json_is_string(part))
-      texts_add(&f->core->texts,
-                (struct str){json_string_value(part), json_string_length(part)},
+      texts_add(&f->core->texts, (struct str){json_string_value(part), json_string_length(part)},
                 (uint64_t)get_int(f, "seq"), TEXT_PART, (uint32_t)i);
   }
   return true;
+}
+
+/* At most some 30 years: sums of them stay in range. */
+static bool is_duration(json_int_t ms) {
+  return ms >= 0 && ms < (json_int_t)1 << 40;
 }
 
 static bool apply_call_end(const struct fold *f) {
@@ -208,6 +242,11 @@ static bool apply_call_end(const struct fold *f) {
   if (call == NULL || call->state != CALL_RUNNING)
     return bad(f, "its call is not running");
   const json_t *error = json_object_get(f->record, "error");
+  const json_t *wait = json_object_get(f->record, "retry_in_ms");
+  if (get_int(f, "attempt") != call->attempt)
+    return bad(f, "that attempt is not running");
+  if (!is_duration(get_int(f, "duration_ms")) || !is_duration(json_integer_value(wait)))
+    return bad(f, "a time in it cannot be");
   call->duration_ms += get_int(f, "duration_ms");
   if (error != NULL) {
     const json_t *class = json_object_get(error, "class");
@@ -217,7 +256,6 @@ static bool apply_call_end(const struct fold *f) {
     buf_clear(&call->text);
     if (json_is_string(message))
       buf_append(&call->text, json_string_value(message), json_string_length(message));
-    const json_t *wait = json_object_get(f->record, "retry_in_ms");
     call->failures++;
     call->state = wait ? CALL_WAITING : CALL_FAILED;
     if (wait) {
@@ -230,13 +268,13 @@ static bool apply_call_end(const struct fold *f) {
   }
   if (!get_text(f, "text", &call->text))
     return false;
-  texts_add(&f->core->texts, buf_view(&call->text), (uint64_t)get_int(f, "seq"), TEXT_ANSWER, 0);
   set_json(&call->structured, json_object_get(f->record, "structured"));
   call->state = CALL_DONE;
   buf_deinit(&call->prompt);
   if (call->purpose == PURPOSE_EXECUTE) {
     const json_t *exit_status = json_object_get(f->record, "exit");
     turn->text = call->text;
+    turn->text_seq = (uint64_t)get_int(f, "seq");
     call->text = (struct buf){0};
     set_json(&turn->structured, call->structured);
     turn->has_exit = json_is_integer(exit_status);
@@ -252,6 +290,11 @@ static bool apply_stage(const struct fold *f) {
     return false;
   if (turn->phase != TURN_JUDGING)
     return bad(f, "its turn is not being judged");
+  enum judge_stage stage;
+  enum stage_outcome outcome;
+  if (!judge_stage_from_name(get_str(f, "stage"), &stage) ||
+      !stage_outcome_from_name(get_str(f, "outcome"), &outcome))
+    return bad(f, "its stage or outcome is unknown");
   json_t *object = json_object();
   const char *key;
   json_t *value;
@@ -275,16 +318,19 @@ static bool apply_judgment(const struct fold *f) {
   enum judge_stage method;
   if (rule < 0 || (size_t)rule > m->rule_count)
     return bad(f, "its rule is not in the workflow");
-  turn->rule = (int)rule;
-  turn->phase = TURN_JUDGED;
   if (rule == 0) {
     struct str reason = get_str(f, "reason");
-    if (!session_outcome_from_name(get_str(f, "failure"), &turn->failure))
+    if (!session_outcome_from_name(get_str(f, "failure"), &turn->failure) ||
+        (turn->failure != END_RULE_NO_MATCH && turn->failure != END_FAILED))
       return bad(f, "it has neither a rule nor a failure");
     turn->reason = xstrndup(reason.p, reason.n);
-  }
-  if (rule > 0 && judge_stage_from_name(get_str(f, "method"), &method))
+  } else {
+    if (!judge_stage_from_name(get_str(f, "method"), &method))
+      return bad(f, "its method is unknown");
     f->core->method_counts[method]++;
+  }
+  turn->rule = (int)rule;
+  turn->phase = TURN_JUDGED;
   return true;
 }
 
@@ -295,11 +341,14 @@ static bool apply_turn_end(const struct fold *f) {
     return false;
   if (turn->phase != TURN_JUDGED || turn->rule == 0)
     return bad(f, "its turn has no verdict");
+  if (get_int(f, "rule") != turn->rule)
+    return bad(f, "its rule is not the one that was judged");
   const struct movement *m = &core->workflow->movements[turn->movement];
   core->has_next = true;
   core->next = m->rule_next[turn->rule - 1];
   buf_deinit(&core->last_text);
   core->last_text = turn->text;
+  core->last_text_seq = turn->text_seq;
   core->has_last_text = true;
   turn->text = (struct buf){0};
   json_object_setn_new(core->structured, m->name.p, m->name.n,
@@ -314,14 +363,16 @@ static bool apply_session_stop(const struct fold *f) {
   core->status = SESSION_STOPPED;
   core->stop_class = CLASS_NONE;
   (void)error_class_from_name(str_from(json_string_value(class)), &core->stop_class);
-  (void)snprintf(core->stop_reason, sizeof core->stop_reason, "%s", get_str(f, "reason").p);
-  (void)snprintf(core->stop_message, sizeof core->stop_message, "%s", get_str(f, "message").p);
+  buf_clear(&core->stop_reason);
+  buf_clear(&core->stop_message);
+  buf_str(&core->stop_reason, get_str(f, "reason"));
+  buf_str(&core->stop_message, get_str(f, "message"));
   return true;
 }
 
 /* What failed for good gets another chance: that is what a resume asks for. */
 static bool apply_session_resume(const struct fold *f) {
-  bool unavailable = strcmp(f->core->stop_reason, "judge_unavailable") == 0;
+  bool unavailable = str_eq_c(buf_view(&f->core->stop_reason), "judge_unavailable");
   for (struct turn *turn = f->core->turns; turn; turn = turn->next) {
     if (turn->phase == TURN_JUDGING && unavailable) {
       json_array_clear(turn->stages);
@@ -335,15 +386,16 @@ static bool apply_session_resume(const struct fold *f) {
     }
   }
   f->core->status = SESSION_RUNNING;
-  f->core->stop_reason[0] = f->core->stop_message[0] = '\0';
+  buf_clear(&f->core->stop_reason);
+  buf_clear(&f->core->stop_message);
   return true;
 }
 
 static bool apply_session_end(const struct fold *f) {
   if (!session_outcome_from_name(get_str(f, "outcome"), &f->core->outcome))
     return bad(f, "its outcome is unknown");
-  (void)snprintf(f->core->stop_message, sizeof f->core->stop_message, "%s",
-                 get_str(f, "message").p);
+  buf_clear(&f->core->stop_message);
+  buf_str(&f->core->stop_message, get_str(f, "message"));
   f->core->status = SESSION_ENDED;
   return true;
 }
@@ -352,11 +404,16 @@ static const struct {
   const char *type;
   bool (*apply)(const struct fold *f);
 } types[] = {
-    {"session_start", apply_session_start},   {"turn_start", apply_turn_start},
-    {"call_start", apply_call_start},         {"call_end", apply_call_end},
-    {"stage", apply_stage},                   {"judgment", apply_judgment},
-    {"turn_end", apply_turn_end},             {"session_stop", apply_session_stop},
-    {"session_resume", apply_session_resume}, {"session_end", apply_session_end},
+    {"session_start", apply_session_start},
+    {"turn_start", apply_turn_start},
+    {"call_start", apply_call_start},
+    {"call_end", apply_call_end},
+    {"stage", apply_stage},
+    {"judgment", apply_judgment},
+    {"turn_end", apply_turn_end},
+    {"session_stop", apply_session_stop},
+    {"session_resume", apply_session_resume},
+    {"session_end", apply_session_end},
 };
 
 bool core_apply(struct core *core, const json_t *record, struct workflow *workflow,

@@ -56,13 +56,13 @@ struct call_request {
   enum call_purpose purpose;
   enum judge_stage stage; /* STAGE_COUNT unless purpose is judge or reask */
   struct str movement;
-  struct str provider, model;      /* model may be empty */
-  const json_t *options;           /* object or NULL */
-  const char *const *argv;         /* command movements: NULL-ended; else NULL */
+  struct str provider, model; /* model may be empty */
+  const json_t *options;      /* object or NULL */
+  const char *const *argv;    /* command movements: NULL-ended; else NULL */
   struct str prompt;
-  const json_t *schema;            /* the reply's shape, or NULL */
-  const json_t *token;             /* what prepare said, or NULL */
-  bool edit;                       /* may change files */
+  const json_t *schema; /* the reply's shape, or NULL */
+  const json_t *token;  /* what prepare said, or NULL */
+  bool edit;            /* may change files */
   uint64_t timeout_ms;
 };
 
@@ -75,7 +75,8 @@ struct text {
 void text_deinit(struct text *text);
 /* True when it must go to a blob. */
 bool text_needs_blob(struct str s);
-/* The rendering for the log: UTF-8, at most LIMIT_RENDER_BYTES of head and tail. New json string. */
+/* The rendering for the log: UTF-8, at most LIMIT_RENDER_BYTES of head and tail. New json string.
+ */
 json_t *text_render(struct str s);
 
 /* What a provider gives back. Owned by whoever holds it; call_result_deinit. */
@@ -88,9 +89,9 @@ struct call_result {
   json_t *structured;     /* or NULL */
   const char *enforced;   /* native, grammar, tool, prompt; NULL: not asked for */
   bool has_exit;
-  int exit;               /* of a command: status, 128 + signal when killed */
-  json_t *files;          /* [{"path","added","removed"}] or NULL */
-  json_t *usage;          /* {"input","output","cached"} or NULL */
+  int exit;      /* of a command: status, 128 + signal when killed */
+  json_t *files; /* [{"path","added","removed"}] or NULL */
+  json_t *usage; /* {"input","output","cached"} or NULL */
   char provider_session[128];
   uint64_t dropped_bytes; /* of the output, beyond its limit */
   char note[160];         /* what else an auditor should know: "pipes held open", ... */

@@ -20,11 +20,11 @@ enum option_bit {
 extern const char *const option_names[]; /* in bit order, NULL-ended */
 
 struct capability {
-  const char *name;      /* the one word that swaps the backend */
-  const char *summary;   /* one line for people */
-  unsigned options;      /* OPTION_* bits that it takes */
-  bool can_judge;        /* can answer a judge's question at all */
-  bool takes_model;      /* `model:` means something to it */
+  const char *name;       /* the one word that swaps the backend */
+  const char *summary;    /* one line for people */
+  unsigned options;       /* OPTION_* bits that it takes */
+  bool can_judge;         /* can answer a judge's question at all */
+  bool takes_model;       /* `model:` means something to it */
   const char *structured; /* how it enforces a schema: native, grammar, tool, prompt, none */
 };
 

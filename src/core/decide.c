@@ -77,7 +77,8 @@ static void set_text(json_t *record, const char *key, const struct text *text) {
   json_object_set_new(record, name, json_integer((json_int_t)view.n));
 }
 
-/* ---- ending and stopping --------------------------------------------------------------------------- */
+/* ---- ending and stopping
+ * --------------------------------------------------------------------------- */
 
 static void cancel_running(struct step *s) {
   for (struct turn *t = s->core->turns; t; t = t->next)
@@ -124,7 +125,8 @@ static void stop_session(struct step *s, const char *reason, const struct turn *
   effect(s, EFFECT_FINISHED, 0, 0);
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------ */
+/* ---- calls
+ * ------------------------------------------------------------------------------------------ */
 
 void core_request(const struct core *core, const struct turn *turn, const struct call *call,
                   struct call_request *out) {
@@ -248,7 +250,8 @@ static void restart_call(struct step *s, struct turn *turn, struct call *call, b
   effect(s, EFFECT_START_CALL, call->id, 0);
 }
 
-/* ---- turns ------------------------------------------------------------------------------------------- */
+/* ---- turns
+ * ------------------------------------------------------------------------------------------- */
 
 static void hex_nonce(const unsigned char entropy[16], char out[17]) {
   for (int i = 0; i < 8; i++)
@@ -264,6 +267,9 @@ static void view_of(const struct step *s, const struct turn *turn, const char *n
       .overrides = json_object_get(core->config, "templates"),
       .task = buf_view(&core->task),
       .previous = buf_view(&core->last_text),
+      .task_seq = 1,
+      .previous_seq = core->last_text_seq,
+      .answer_seq = turn->text_seq,
       .has_previous = core->has_last_text,
       .iteration = turn->iteration,
       .movement_iteration = turn->movement_iteration,
@@ -301,9 +307,9 @@ static void execute_turn(struct step *s, struct turn *turn) {
 }
 
 static json_t *when_env(const struct core *core, const struct turn *turn) {
-  json_t *env = json_pack("{sI sI sO}", "iteration", (json_int_t)turn->iteration,
-                          "movement_iteration", (json_int_t)turn->movement_iteration, "structured",
-                          core->structured);
+  json_t *env =
+      json_pack("{sI sI sO}", "iteration", (json_int_t)turn->iteration, "movement_iteration",
+                (json_int_t)turn->movement_iteration, "structured", core->structured);
   const struct movement *m = &core->workflow->movements[turn->movement];
   if (turn->has_exit)
     json_object_set_new(env, "exit", json_integer(turn->exit));
@@ -329,8 +335,8 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
   core_judge_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
   struct str name = n.provider;
   const struct capability *cap = capability_find(s->env->providers, name);
-  json_t *base = cap && (cap->options & OPTION_TEMPERATURE) ? json_pack("{si}", "temperature", 0)
-                                                            : NULL;
+  json_t *base =
+      cap && (cap->options & OPTION_TEMPERATURE) ? json_pack("{si}", "temperature", 0) : NULL;
   n.options = merged(base, m->judge.options);
   json_decref(base);
   n.schema = chain_call_schema(spec, step->stage);
@@ -361,8 +367,8 @@ static void verdict(struct step *s, struct turn *turn, const struct chain_step *
   struct buf tag = {0};
   buf_putc(&tag, '[');
   for (size_t i = 0; i < m->name.n; i++)
-    buf_putc(&tag, m->name.p[i] >= 'a' && m->name.p[i] <= 'z' ? (char)(m->name.p[i] - 32)
-                                                              : m->name.p[i]);
+    buf_putc(&tag,
+             m->name.p[i] >= 'a' && m->name.p[i] <= 'z' ? (char)(m->name.p[i] - 32) : m->name.p[i]);
   buf_printf(&tag, ":%d]", rule->number);
   json_object_set_new(record, "rule", json_integer(rule->number));
   json_object_set_new(record, "condition", json_stringn(rule->condition.p, rule->condition.n));
@@ -419,11 +425,10 @@ static bool judge_replies(const struct turn *turn, struct chain_reply *replies, 
 
 /* One step of judging. Returns false when it waits for a call. */
 static bool judge_turn(struct step *s, struct turn *turn) {
-  enum { MAX = STAGE_COUNT * (LIMIT_REASK_COUNT + 2) };
   const struct movement *m = &s->core->workflow->movements[turn->movement];
-  struct chain_reply replies[MAX];
+  struct chain_reply replies[TURN_JUDGE_CALLS];
   size_t count;
-  if (!judge_replies(turn, replies, MAX, &count))
+  if (!judge_replies(turn, replies, TURN_JUDGE_CALLS, &count))
     return false;
   json_t *env = when_env(s->core, turn);
   struct chain_spec spec = {
@@ -539,12 +544,16 @@ static void advance(struct step *s) {
       moved = true;
       continue;
     }
-    for (struct turn *turn = s->core->turns; turn && !moved; turn = turn->next)
-      moved = advance_turn(s, turn);
+    for (struct turn *turn = s->core->turns; turn; turn = turn->next)
+      if (advance_turn(s, turn)) { /* the turn may be gone now */
+        moved = true;
+        break;
+      }
   }
 }
 
-/* ---- events -------------------------------------------------------------------------------------------- */
+/* ---- events
+ * -------------------------------------------------------------------------------------------- */
 
 static int64_t retry_delay(const struct step *s, const struct call *call,
                            const struct call_result *r) {
@@ -627,8 +636,13 @@ static void on_resume(struct step *s) {
 
 void core_start(struct core *core, const struct core_params *params, const struct event *ev,
                 const struct core_env *env, struct core_out *out) {
-  struct step s = {.core = core, .ev = ev, .env = env, .out = out, .incoming = params->task,
+  struct step s = {.core = core,
+                   .ev = ev,
+                   .env = env,
+                   .out = out,
+                   .incoming = params->task,
                    .workflow = params->workflow};
+  char sha256[SHA256_HEX];
   *out = (struct core_out){0};
   json_t *record = new_record(&s, "session_start");
   json_object_set_new(record, "session", json_string(params->session));
@@ -636,7 +650,8 @@ void core_start(struct core *core, const struct core_params *params, const struc
   set_text(record, "task", params->task);
   if (params->workflow_path)
     json_object_set_new(record, "workflow_path", json_string(params->workflow_path));
-  json_object_set_new(record, "workflow_sha256", json_string(params->workflow->sha256));
+  workflow_hash(params->workflow, sha256);
+  json_object_set_new(record, "workflow_sha256", json_string(sha256));
   json_object_set(record, "workflow", params->workflow->doc);
   json_object_set(record, "config", params->config);
   emit(&s, record);

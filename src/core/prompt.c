@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const prompt_template_names[] = {"execute.md",  "judge_structured.md", "judge_tag.md",
-                                             "judge_ai.md", "reask.md",            NULL};
+const char *const prompt_template_names[] = {
+    "execute.md", "judge_structured.md", "judge_tag.md", "judge_ai.md", "reask.md", NULL};
 
 void prompt_deinit(struct prompt *p) {
   buf_deinit(&p->bytes);
-  free(p->ends);
+  free(p->parts);
   *p = (struct prompt){0};
 }
 
@@ -45,40 +45,67 @@ struct nested {
 struct sink {
   struct prompt *out;
   const struct nested *nested; /* or NULL */
+  const struct prompt_view *view;
 };
 
 static size_t part_start(const struct prompt *p, size_t i) {
-  return i == 0 ? 0 : p->ends[i - 1];
+  return i == 0 ? 0 : p->parts[i - 1].end;
 }
 
 /* Short pieces join their short neighbour; a text worth a reference stays a part of its own. */
-static void add_piece(struct prompt *out, struct str piece) {
+static void add_piece(struct prompt *out, struct str piece, uint64_t seq, const char *key) {
   if (piece.n == 0)
     return;
   size_t last = out->count;
+  if (piece.n < LIMIT_REF_TEXT_BYTES)
+    seq = 0;
   bool join = last > 0 && piece.n < LIMIT_REF_TEXT_BYTES &&
-              out->ends[last - 1] - part_start(out, last - 1) < LIMIT_REF_TEXT_BYTES;
+              out->parts[last - 1].end - part_start(out, last - 1) < LIMIT_REF_TEXT_BYTES;
   buf_str(&out->bytes, piece);
   if (!join) {
-    out->ends = xrealloc(out->ends, (out->count + 1) * sizeof *out->ends);
-    out->count++;
+    if (out->count % 16 == 0)
+      out->parts = xrealloc(out->parts, (out->count + 16) * sizeof *out->parts);
+    out->parts[out->count++] = (struct prompt_part){0, seq, key};
   }
-  out->ends[out->count - 1] = out->bytes.n;
+  out->parts[out->count - 1].end = out->bytes.n;
+}
+
+/* Where the log holds this variable's whole text, if it does. */
+static uint64_t place_of(const struct prompt_view *v, struct str piece, const char *name,
+                         const char **key) {
+  const struct {
+    const char *name, *key;
+    struct str text;
+    uint64_t seq;
+  } known[] = {
+      {"task", "task", v->task, v->task_seq},
+      {"previous_response", "text", v->previous, v->previous_seq},
+      {"report", "text", v->answer, v->answer_seq},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(known); i++)
+    if (strcmp(name, known[i].name) == 0 && piece.p == known[i].text.p &&
+        piece.n == known[i].text.n) {
+      *key = known[i].key;
+      return known[i].seq;
+    }
+  return 0;
 }
 
 static void on_piece(void *ctx, struct str piece, const struct template_var *var) {
   const struct sink *sink = ctx;
+  const char *key = NULL;
   if (var != NULL && sink->nested != NULL && strcmp(var->name, sink->nested->name) == 0)
     sink->nested->render(sink->nested, sink->out);
   else
-    add_piece(sink->out, piece);
+    add_piece(sink->out, piece, var ? place_of(sink->view, piece, var->name, &key) : 0, key);
 }
 
 static struct str number_text(char *buffer, size_t size, long value) {
   return (struct str){buffer, (size_t)snprintf(buffer, size, "%ld", value)};
 }
 
-/* ---- the movement's own prompt ------------------------------------------------------------------ */
+/* ---- the movement's own prompt ------------------------------------------------------------------
+ */
 
 static struct str effective_instruction(const struct movement *m) {
   return m->instruction.n > 0 || m->argv != NULL ? m->instruction : STR("{task}");
@@ -101,7 +128,7 @@ static void render_instruction(const struct nested *nested, struct prompt *out) 
       {"previous_response", v->has_previous ? v->previous : STR("")},
       {NULL, {NULL, 0}},
   };
-  struct sink sink = {out, NULL};
+  struct sink sink = {out, NULL, v};
   template_render(effective_instruction(v->movement), vars, on_piece, &sink);
 }
 
@@ -185,8 +212,8 @@ void prompt_execute(const struct prompt_view *v, struct prompt *out) {
       {"movement", m->name},
       {"description", m->description},
       {"iteration", number_text(iteration, sizeof iteration, v->iteration)},
-      {"max_movements", bounded ? number_text(maximum, sizeof maximum, v->workflow->max_movements)
-                                : STR("")},
+      {"max_movements",
+       bounded ? number_text(maximum, sizeof maximum, v->workflow->max_movements) : STR("")},
       {"movement_iteration", number_text(own, sizeof own, v->movement_iteration)},
       {"edit", m->edit ? STR("yes") : STR("")},
       {"task", show_task ? v->task : STR("")},
@@ -195,12 +222,13 @@ void prompt_execute(const struct prompt_view *v, struct prompt *out) {
       {"tags", buf_view(&tags)},
       {NULL, {NULL, 0}},
   };
-  struct sink sink = {out, &nested};
+  struct sink sink = {out, &nested, v};
   template_render(template_text(v, "execute.md"), vars, on_piece, &sink);
   buf_deinit(&tags);
 }
 
-/* ---- judge prompts ------------------------------------------------------------------------------- */
+/* ---- judge prompts
+ * ------------------------------------------------------------------------------- */
 
 static const char *judge_template(enum judge_stage stage) {
   return stage == STAGE_STRUCTURED_OUTPUT ? "judge_structured.md"
@@ -240,7 +268,7 @@ static void render_question(const struct nested *nested, struct prompt *out) {
       {"fence", str_from(v->nonce)},
       {NULL, {NULL, 0}},
   };
-  struct sink sink = {out, NULL};
+  struct sink sink = {out, NULL, v};
   template_render(template_text(v, judge_template(nested->stage)), vars, on_piece, &sink);
   buf_deinit(&readable);
   buf_deinit(&criteria);
@@ -268,24 +296,30 @@ void prompt_reask(const struct prompt_view *v, const struct chain_spec *spec,
   }
   *out = (struct prompt){.bytes = {.max = LIMIT_PROMPT_BYTES}};
   const struct template_var vars[] = {
-      {"schema", str_from(schema_text)}, {"question", STR("nested")},
-      {"bad_output", bad_output},        {"errors", buf_view(&list)},
-      {"fence", str_from(v->nonce)},     {NULL, {NULL, 0}},
+      {"schema", str_from(schema_text)}, {"question", STR("nested")},   {"bad_output", bad_output},
+      {"errors", buf_view(&list)},       {"fence", str_from(v->nonce)}, {NULL, {NULL, 0}},
   };
-  struct sink sink = {out, &nested};
+  struct sink sink = {out, &nested, v};
   template_render(template_text(v, "reask.md"), vars, on_piece, &sink);
   buf_deinit(&list);
   free(schema_text);
 }
 
-/* ---- parts for the log ---------------------------------------------------------------------------- */
+/* ---- parts for the log
+ * ---------------------------------------------------------------------------- */
 
 json_t *prompt_parts(const struct prompt *p, const struct texts *texts) {
   json_t *parts = json_array();
   for (size_t i = 0; i < p->count; i++) {
-    struct str part = {p->bytes.p + part_start(p, i), p->ends[i] - part_start(p, i)};
+    struct str part = {p->bytes.p + part_start(p, i), p->parts[i].end - part_start(p, i)};
     char place[TEXTS_PLACE_BYTES];
-    if (texts_find(texts, part, place))
+    bool found = p->parts[i].seq != 0;
+    if (found)
+      (void)snprintf(place, sizeof place, "%llu#/%s", (unsigned long long)p->parts[i].seq,
+                     p->parts[i].key);
+    else
+      found = texts_find(texts, part, place);
+    if (found)
       json_array_append_new(parts, json_pack("{ss}", "ref", place));
     else if (utf8_valid(part.p, part.n))
       json_array_append_new(parts, json_stringn_nocheck(part.p, part.n));

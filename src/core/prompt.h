@@ -15,7 +15,11 @@
 
 struct prompt {
   struct buf bytes;
-  size_t *ends; /* end offset of each part */
+  struct prompt_part {
+    size_t end;      /* offset in bytes */
+    uint64_t seq;    /* record that holds this text already; 0: not known */
+    const char *key; /* its member there: "task" or "text" */
+  } * parts;
   size_t count;
 };
 void prompt_deinit(struct prompt *p);
@@ -26,6 +30,7 @@ struct prompt_view {
   const struct movement *movement;
   const json_t *overrides; /* or NULL */
   struct str task, previous;
+  uint64_t task_seq, previous_seq, answer_seq; /* records that hold these texts; 0: none does */
   bool has_previous;
   long iteration, movement_iteration;
   struct str answer; /* judge prompts: the agent's text */

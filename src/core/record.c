@@ -4,12 +4,28 @@
 #include <string.h>
 #include <time.h>
 
+/* Writes `digits` decimal digits and returns what follows them. */
+static char *put_digits(char *at, int value, int digits) {
+  for (int i = digits - 1; i >= 0; i--) {
+    at[i] = (char)('0' + value % 10);
+    value /= 10;
+  }
+  return at + digits;
+}
+
 void record_time(int64_t time_ms, char out[RECORD_TIME_BYTES]) {
+  static const char after[] = "--T::.Z"; /* what follows each number */
   time_t seconds = (time_t)(time_ms / 1000);
   struct tm tm;
   gmtime_r(&seconds, &tm);
-  size_t n = strftime(out, RECORD_TIME_BYTES, "%Y-%m-%dT%H:%M:%S", &tm);
-  (void)snprintf(out + n, RECORD_TIME_BYTES - n, ".%03dZ", (int)(time_ms % 1000));
+  const int numbers[] = {tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,           tm.tm_hour,
+                         tm.tm_min,         tm.tm_sec,     (int)(time_ms % 1000)};
+  char *at = out;
+  for (size_t i = 0; i < 7; i++) { /* a log writes several a turn: snprintf would be seen */
+    at = put_digits(at, numbers[i], i == 0 ? 4 : i == 6 ? 3 : 2);
+    *at++ = after[i];
+  }
+  *at = '\0';
 }
 
 bool record_time_parse(const char *text, int64_t *time_ms) {
@@ -28,9 +44,13 @@ bool record_time_parse(const char *text, int64_t *time_ms) {
 
 json_t *record_new(uint64_t seq, int64_t time_ms, const char *type) {
   char ts[RECORD_TIME_BYTES];
+  json_t *record = json_object();
   record_time(time_ms, ts);
-  return json_pack("{si sI ss ss}", "v", RECORD_VERSION, "seq", (json_int_t)seq, "ts", ts, "type",
-                   type);
+  json_object_set_new_nocheck(record, "v", json_integer(RECORD_VERSION));
+  json_object_set_new_nocheck(record, "seq", json_integer((json_int_t)seq));
+  json_object_set_new_nocheck(record, "ts", json_string_nocheck(ts));
+  json_object_set_new_nocheck(record, "type", json_string_nocheck(type));
+  return record;
 }
 
 void record_set_str(json_t *record, const char *key, struct str value) {

@@ -30,7 +30,8 @@ bool session_outcome_from_name(struct str name, enum session_outcome *out) {
 }
 
 void core_init(struct core *core) {
-  *core = (struct core){.structured = json_object(), .token_counts = json_object(), .schemas = json_object()};
+  *core = (struct core){
+      .structured = json_object(), .token_counts = json_object(), .schemas = json_object()};
 }
 
 static void call_free(struct call *call) {
@@ -89,6 +90,8 @@ void core_deinit(struct core *core) {
   json_decref(core->structured);
   json_decref(core->token_counts);
   json_decref(core->schemas);
+  buf_deinit(&core->stop_reason);
+  buf_deinit(&core->stop_message);
   buf_deinit(&core->task);
   buf_deinit(&core->last_text);
   free(core->movement_counts);

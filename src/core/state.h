@@ -15,11 +15,11 @@
 #include <jansson.h>
 #include <stdint.h>
 
-enum call_state { /* RUNNING -> WAITING -> RUNNING ...; RUNNING -> DONE | FAILED */
-  CALL_RUNNING,   /* its call_start is recorded, its call_end is not */
-  CALL_WAITING,   /* failed in passing: the next attempt starts at wait_until_ms */
-  CALL_DONE,      /* answered */
-  CALL_FAILED     /* failed for good */
+enum call_state {               /* RUNNING -> WAITING -> RUNNING ...; RUNNING -> DONE | FAILED */
+                  CALL_RUNNING, /* its call_start is recorded, its call_end is not */
+                  CALL_WAITING, /* failed in passing: the next attempt starts at wait_until_ms */
+                  CALL_DONE,    /* answered */
+                  CALL_FAILED   /* failed for good */
 };
 
 struct call {
@@ -28,35 +28,41 @@ struct call {
   int attempt, failures;
   enum call_state state;
   enum call_purpose purpose;
-  enum judge_stage stage; /* STAGE_COUNT for execute */
-  enum error_class class; /* of the last failure */
-  int64_t wait_until_ms;  /* wall clock */
-  int64_t duration_ms;    /* of all attempts */
-  char *provider, *model; /* model may be NULL */
+  enum judge_stage stage;           /* STAGE_COUNT for execute */
+  enum error_class class;           /* of the last failure */
+  int64_t wait_until_ms;            /* wall clock */
+  int64_t duration_ms;              /* of all attempts */
+  char *provider, *model;           /* model may be NULL */
   json_t *options, *token, *schema; /* each may be NULL */
   uint64_t timeout_ms;
-  struct buf prompt;    /* kept live until the call is done; empty after recovery */
-  uint64_t prompt_seq;  /* record that holds its prompt */
-  struct buf text;      /* the answer; the error's text when failed */
+  struct buf prompt;   /* kept live until the call is done; empty after recovery */
+  uint64_t prompt_seq; /* record that holds its prompt */
+  struct buf text;     /* the answer; the error's text when failed */
   json_t *structured;
 };
 
 enum session_status { SESSION_NEW, SESSION_RUNNING, SESSION_STOPPED, SESSION_ENDED };
 
 enum session_outcome { /* of session_end */
-  END_NONE,
-  END_COMPLETE,
-  END_ABORT,
-  END_RULE_NO_MATCH,
-  END_MAX_MOVEMENTS,
-  END_CANCELLED,
-  END_FAILED,
-  END_COUNT
+                       END_NONE,
+                       END_COMPLETE,
+                       END_ABORT,
+                       END_RULE_NO_MATCH,
+                       END_MAX_MOVEMENTS,
+                       END_CANCELLED,
+                       END_FAILED,
+                       END_COUNT
 };
 const char *session_outcome_name(enum session_outcome outcome);
 bool session_outcome_from_name(struct str name, enum session_outcome *out);
 
 enum turn_phase { TURN_EXECUTING, TURN_JUDGING, TURN_JUDGED };
+
+/* Judge calls of one stage and of one turn, reasks included: no chain asks more often. */
+enum {
+  STAGE_JUDGE_CALLS = LIMIT_REASK_COUNT + 1,
+  TURN_JUDGE_CALLS = STAGE_COUNT * STAGE_JUDGE_CALLS
+};
 
 struct turn {
   struct turn *next;
@@ -65,12 +71,13 @@ struct turn {
   long iteration, movement_iteration;
   enum turn_phase phase;
   struct call *calls;
-  json_t *stages; /* array: bodies of the stage records */
-  struct buf text; /* the agent's answer */
+  json_t *stages;    /* array: bodies of the stage records */
+  struct buf text;   /* the agent's answer */
+  uint64_t text_seq; /* record that holds it */
   bool has_exit;
   int exit;
   json_t *structured;
-  int rule; /* number, once judged; 0 before, and when none was found */
+  int rule;                     /* number, once judged; 0 before, and when none was found */
   enum session_outcome failure; /* judged without a rule: how the session ends */
   char *reason;                 /* and why */
 };
@@ -83,18 +90,18 @@ struct core {
   uint64_t seq; /* of the last record applied */
   enum session_status status;
   enum session_outcome outcome;
-  char stop_reason[64];
-  char stop_message[LIMIT_ERROR_TEXT_BYTES];
+  struct buf stop_reason, stop_message; /* of the last session_stop or session_end */
   enum error_class stop_class;
   struct turn *turns; /* open, oldest first */
   long turn_count, call_count;
   long *movement_counts;
-  bool has_next;  /* a movement (or end) waits to be entered */
-  int next;       /* index, NEXT_COMPLETE, NEXT_ABORT */
-  struct buf last_text; /* answer of the last turn that ended: {previous_response} */
+  bool has_next;          /* a movement (or end) waits to be entered */
+  int next;               /* index, NEXT_COMPLETE, NEXT_ABORT */
+  struct buf last_text;   /* answer of the last turn that ended: {previous_response} */
+  uint64_t last_text_seq; /* record that holds it */
   bool has_last_text;
   json_t *structured;   /* movement -> value */
-  json_t *token_counts; /* provider -> token -> times used */
+  json_t *token_counts; /* provider -> times used, by number (array) or by text (object) */
   long method_counts[STAGE_COUNT];
   json_t *schemas; /* place of a call_start's schema -> the schema: each is logged once */
   struct texts texts;

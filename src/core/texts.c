@@ -15,13 +15,8 @@ struct texts_entry {
 };
 
 static const char *const field_format[] = {
-    [TEXT_TASK] = "/task",
-    [TEXT_ANSWER] = "/text",
-    [TEXT_PART] = "/prompt/",
-    [TEXT_PERSONA] = "/persona",
-    [TEXT_POLICY] = "/policy",
-    [TEXT_KNOWLEDGE] = "/knowledge",
-    [TEXT_INSTRUCTION] = "/instruction",
+    [TEXT_PART] = "/prompt/",        [TEXT_PERSONA] = "/persona",         [TEXT_POLICY] = "/policy",
+    [TEXT_KNOWLEDGE] = "/knowledge", [TEXT_INSTRUCTION] = "/instruction",
 };
 
 static void key_of(struct str text, uint64_t key[2]) {
@@ -71,10 +66,6 @@ bool texts_find(const struct texts *t, struct str text, char place[TEXTS_PLACE_B
   const char *name = field_format[e->field];
   unsigned long long seq = e->seq;
   switch ((enum text_field)e->field) {
-  case TEXT_TASK:
-  case TEXT_ANSWER:
-    (void)snprintf(place, TEXTS_PLACE_BYTES, "%llu#%s", seq, name);
-    break;
   case TEXT_PART:
     (void)snprintf(place, TEXTS_PLACE_BYTES, "%llu#%s%u", seq, name, e->index);
     break;

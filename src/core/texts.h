@@ -2,7 +2,8 @@
  *
  * A place is the sequence number of a record and a JSON Pointer in it, written "12#/text". Texts
  * are known by the first 16 bytes of their SHA-256; texts under LIMIT_REF_TEXT_BYTES are not kept
- * (a reference would be as long). Filled by core_apply, live and in recovery alike. */
+ * (a reference would be as long). Filled by core_apply, live and in recovery alike. Here are the
+ * pieces of templates and workflow; where the task and the answers stand, the state knows. */
 #ifndef SEGUE_CORE_TEXTS_H
 #define SEGUE_CORE_TEXTS_H
 
@@ -10,15 +11,9 @@
 
 #include <stdint.h>
 
-enum text_field { /* which member of the record */
-  TEXT_TASK,        /* /task of session_start */
-  TEXT_ANSWER,      /* /text of call_end */
-  TEXT_PART,        /* /prompt/<index> of call_start */
-  TEXT_PERSONA,     /* /workflow/movements/<index>/persona of session_start, and so on */
-  TEXT_POLICY,
-  TEXT_KNOWLEDGE,
-  TEXT_INSTRUCTION,
-};
+/* Which member of the record: /prompt/<index> of a call_start, or persona and so on of
+ * /workflow/movements/<index> in session_start. */
+enum text_field { TEXT_PART, TEXT_PERSONA, TEXT_POLICY, TEXT_KNOWLEDGE, TEXT_INSTRUCTION };
 
 struct texts_entry;
 struct texts {

@@ -311,13 +311,12 @@ static bool build_all(struct build *b, const json_t *doc) {
   return true;
 }
 
-static bool hash(struct build *b, const json_t *doc) {
-  char *text = json_dumps(doc, JSON_COMPACT | JSON_SORT_KEYS);
+void workflow_hash(const struct workflow *wf, char out[SHA256_HEX]) {
+  char *text = json_dumps(wf->doc, JSON_COMPACT | JSON_SORT_KEYS);
   if (text == NULL)
-    return fail(b, "", "", "the workflow cannot be written as JSON");
-  sha256_hex(text, strlen(text), "", 0, b->wf->sha256);
+    BUG("a workflow cannot be written as JSON");
+  sha256_hex(text, strlen(text), "", 0, out);
   free(text);
-  return true;
 }
 
 struct workflow *workflow_build(json_t *doc, struct err *err) {
@@ -327,7 +326,7 @@ struct workflow *workflow_build(json_t *doc, struct err *err) {
     BUG("out of memory");
   b.wf->references = 1;
   b.wf->doc = json_incref(doc);
-  bool ok = build_all(&b, doc) && hash(&b, doc);
+  bool ok = build_all(&b, doc);
   json_decref(b.by_name);
   if (ok)
     return b.wf;

@@ -55,8 +55,7 @@ struct workflow {
   size_t movement_count, initial;
   long max_movements; /* MOVEMENTS_INFINITE or > 0 */
   struct str provider, model;
-  json_t *doc;          /* the resolved document, owned */
-  char sha256[SHA256_HEX]; /* of its compact dump with sorted keys */
+  json_t *doc; /* the resolved document, owned */
   struct arena arena;
   unsigned references;
 };
@@ -65,6 +64,10 @@ struct workflow {
 struct workflow *workflow_build(json_t *doc, struct err *err);
 struct workflow *workflow_ref(struct workflow *wf);
 void workflow_unref(struct workflow *wf); /* NULL is fine */
+
+/* SHA-256 of the document's compact dump with sorted keys. Made when it is asked for: OpenSSL's
+ * start costs more than all of lint. */
+void workflow_hash(const struct workflow *wf, char out[SHA256_HEX]);
 
 /* Index of a movement by name, -1 when there is none. */
 long workflow_find(const struct workflow *wf, struct str name);

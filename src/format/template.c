@@ -54,11 +54,11 @@ void template_render(struct str text, const struct template_var *vars, template_
   while (i < text.n) {
     size_t length = 0;
     const struct template_var *var = NULL;
-    enum mark mark = text.p[i] == '{' ? read_mark(text.p + i, text.n - i, vars, &length, &var)
-                                      : MARK_NONE;
+    enum mark mark =
+        text.p[i] == '{' ? read_mark(text.p + i, text.n - i, vars, &length, &var) : MARK_NONE;
     bool section = mark == MARK_IF || mark == MARK_UNLESS;
-    if (section && (depth == TEMPLATE_DEPTH ||
-                    !closes(text.p + i + length, text.n - i - length, vars, var)))
+    if (section &&
+        (depth == TEMPLATE_DEPTH || !closes(text.p + i + length, text.n - i - length, vars, var)))
       mark = MARK_NONE;
     if (mark == MARK_END && (depth == 0 || open[depth - 1] != var))
       mark = MARK_NONE;

@@ -15,10 +15,10 @@
 #include <jansson.h>
 
 struct config {
-  char *provider, *model;   /* NULL: not set */
-  json_t *options;          /* or NULL */
-  const char **env;         /* NULL-ended, or NULL */
-  json_t *templates;        /* "<language>/<name>.md" -> text, or NULL */
+  char *provider, *model; /* NULL: not set */
+  json_t *options;        /* or NULL */
+  const char **env;       /* NULL-ended, or NULL */
+  json_t *templates;      /* "<language>/<name>.md" -> text, or NULL */
 };
 
 bool config_load(struct config *config, struct err *err) MUST_CHECK;

@@ -5,6 +5,7 @@
 #include "store/recall.h"
 
 #include <assert.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 
 /* A decision's records and the effects that wait for them. */
 struct batch {
-  json_t **records;
+  json_t **records; /* in flight only kept for a watcher: the store has their lines */
   size_t record_count;
   struct effect *effects;
   size_t effect_count;
@@ -29,8 +30,8 @@ struct open_call { /* a call that was started */
   uv_work_t blob_work;
   uv_timer_t late;
   struct call_result result; /* while its blobs are written */
-  struct err blob_err;
-  bool blobs_failed;
+  struct err *blob_err;      /* why a blob could not be written */
+  uint64_t full_since;       /* as the session's, for its blobs */
 };
 
 struct wait { /* a timer for a call's next attempt */
@@ -54,18 +55,23 @@ struct session {
   uint64_t full_since; /* uv_now when the disk was first found full; 0: it is not */
   struct open_call *calls;
   struct wait *waits;
-  uv_timer_t disk_timer; /* the next try on a full disk */
-  uv_timer_t soon;       /* without a store: says "durable" from the loop */
+  uv_timer_t disk_timer;        /* the next try on a full disk */
+  uv_timer_t soon;              /* reports from the loop what was over at once */
+  enum store_result now_result; /* of an append on the loop's thread, until `soon` */
+  struct buf now_lines;
+  struct err *now_err;
+  unsigned pool_appends; /* so many more go to the pool: the disk was slow */
   int open_handles;
   bool stopping, finishing, finished;
   bool broken;
-  struct err broken_err;
+  struct err *broken_err; /* why */
 };
 
 static void flush(struct session *s);
 static void maybe_finish(struct session *s);
 
-/* ---- events ------------------------------------------------------------------------------------------ */
+/* ---- events
+ * ------------------------------------------------------------------------------------------ */
 
 static int64_t wall_ms(void) {
   struct timespec now;
@@ -123,7 +129,8 @@ static void host_event(struct session *s, struct event *ev) {
   flush(s);
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------- */
+/* ---- calls
+ * ------------------------------------------------------------------------------------------- */
 
 static void drop_call(struct open_call *call) {
   struct open_call **at = &call->session->calls;
@@ -131,6 +138,7 @@ static void drop_call(struct open_call *call) {
     at = &(*at)->next;
   *at = call->next;
   call_result_deinit(&call->result);
+  free(call->blob_err);
   free(call);
 }
 
@@ -144,10 +152,12 @@ static void deliver(struct open_call *call) {
 
 static void put_blob(struct open_call *call, struct text *text) {
   const struct store *store = call->session->host->store;
-  if (call->blobs_failed || !text_needs_blob(buf_view(&text->bytes)))
+  struct err err;
+  if (call->blob_err != NULL || !text_needs_blob(buf_view(&text->bytes)) ||
+      store_blob_put(store, buf_view(&text->bytes), text->blob, &err))
     return;
-  if (!store_blob_put(store, buf_view(&text->bytes), text->blob, &call->blob_err))
-    call->blobs_failed = true;
+  call->blob_err = xmalloc(sizeof err);
+  *call->blob_err = err;
 }
 
 static void blob_work(uv_work_t *work) {
@@ -157,18 +167,46 @@ static void blob_work(uv_work_t *work) {
 }
 
 static void session_break(struct session *s, const struct err *err, bool append_over);
+static bool may_wait(struct session *s, const struct err *err, uint64_t *full_since);
+static void trouble(const struct session *s, const char *message);
+static void write_blobs(struct open_call *call);
+
+static void on_blob_timer_closed(uv_handle_t *handle) {
+  write_blobs(handle->data);
+}
+
+static void on_blob_timer(uv_timer_t *timer) {
+  uv_close((uv_handle_t *)timer, on_blob_timer_closed);
+}
 
 static void blob_after(uv_work_t *work, int status) {
   struct open_call *call = work->data;
   struct session *s = call->session;
   (void)status;
-  if (call->blobs_failed) {
-    struct err err = call->blob_err;
+  if (call->blob_err == NULL) {
+    if (call->full_since != 0)
+      trouble(s, "there is space again: going on");
+    deliver(call);
+  } else if (s->stopping || s->finishing || s->broken) { /* nobody wants the answer any more */
+    drop_call(call);
+    maybe_finish(s);
+  } else if (call->blob_err->code == ERR_FULL && may_wait(s, call->blob_err, &call->full_since)) {
+    call->late.data = call;
+    uv_timer_init(s->host->loop, &call->late);
+    uv_timer_start(&call->late, on_blob_timer, LIMIT_DISK_RETRY_MS, 0);
+  } else {
+    struct err err = *call->blob_err;
     drop_call(call);
     session_break(s, &err, false);
-    return;
   }
-  deliver(call);
+}
+
+static void write_blobs(struct open_call *call) {
+  free(call->blob_err);
+  call->blob_err = NULL;
+  call->blob_work.data = call;
+  if (uv_queue_work(call->session->host->loop, &call->blob_work, blob_work, blob_after) != 0)
+    BUG("the pool takes no work");
 }
 
 /* What a log cannot hold inline goes to blobs first; without a store it is rendered readable. */
@@ -193,12 +231,11 @@ static void on_done(void *ctx, struct call_result *result) {
     deliver(call);
     return;
   }
-  call->blob_work.data = call;
-  if (uv_queue_work(s->host->loop, &call->blob_work, blob_work, blob_after) != 0)
-    BUG("the pool takes no work");
+  write_blobs(call);
 }
 
-/* ---- prompts of recovered calls, read back from the log ------------------------------------------------ */
+/* ---- prompts of recovered calls, read back from the log
+ * ------------------------------------------------ */
 
 static json_t *read_back(void *ctx, uint64_t seq, struct err *err) {
   return store_read(ctx, seq, err);
@@ -216,7 +253,8 @@ static bool prompt_ready(struct session *s, struct call *call, struct err *err) 
   return ok;
 }
 
-/* ---- effects ------------------------------------------------------------------------------------------ */
+/* ---- effects
+ * ------------------------------------------------------------------------------------------ */
 
 /* A call that could not even be started reports from the loop, as all do. */
 static void on_late_closed(uv_handle_t *handle) {
@@ -254,8 +292,8 @@ static void start_call(struct session *s, long id) {
       (void)snprintf(result.message, sizeof result.message, "there is no provider \"%.*s\"",
                      (int)open->request.provider.n, open->request.provider.p);
     else
-      (void)snprintf(result.message, sizeof result.message, "its prompt cannot be read back: %.400s",
-                     err.text);
+      (void)snprintf(result.message, sizeof result.message,
+                     "its prompt cannot be read back: %.400s", err.text);
     start_failed(open, &result);
     return;
   }
@@ -326,14 +364,30 @@ static void run_effects(struct session *s, const struct batch *b) {
   }
 }
 
-/* ---- appending ----------------------------------------------------------------------------------------- */
+/* ---- appending
+ * ----------------------------------------------------------------------------------------- */
 
-static void batch_clear(struct batch *b) {
+static void records_clear(struct batch *b) {
   for (size_t i = 0; i < b->record_count; i++)
     json_decref(b->records[i]);
   free(b->records);
+  b->records = NULL;
+  b->record_count = 0;
+}
+
+static void batch_clear(struct batch *b) {
+  records_clear(b);
   free(b->effects);
   *b = (struct batch){0};
+}
+
+/* Many sessions in one wave leave holes in the heap; what is free goes back to the system. */
+static void give_back_memory(struct host *host, size_t logged) {
+  host->logged_since_trim += logged;
+  if (host->logged_since_trim < LIMIT_TRIM_BYTES)
+    return;
+  host->logged_since_trim = 0;
+  (void)malloc_trim(64 * 1024);
 }
 
 static void durable(struct session *s, struct str lines) {
@@ -352,6 +406,7 @@ static void durable(struct session *s, struct str lines) {
   }
   run_effects(s, &done);
   batch_clear(&done);
+  give_back_memory(s->host, lines.n);
   flush(s);
   maybe_finish(s);
 }
@@ -359,8 +414,10 @@ static void durable(struct session *s, struct str lines) {
 /* Nothing more leaves the session; what is in the log is all there is. append_over: no append will
  * call back. */
 static void session_break(struct session *s, const struct err *err, bool append_over) {
-  if (!s->broken)
-    s->broken_err = *err;
+  if (!s->broken) {
+    s->broken_err = xmalloc(sizeof *err);
+    *s->broken_err = *err;
+  }
   s->broken = true;
   if (append_over)
     s->in_flight = false;
@@ -384,19 +441,23 @@ static void trouble(const struct session *s, const char *message) {
     s->watcher->trouble(s->watcher_ctx, message);
 }
 
-/* Keeps the batch and comes again, as long as that makes sense. */
-static bool wait_for_space(struct session *s, const struct err *err) {
+/* Says once that the disk is full; false when it was so for long enough. */
+static bool may_wait(struct session *s, const struct err *err, uint64_t *full_since) {
   uint64_t now = uv_now(s->host->loop);
-  bool first_batch = json_integer_value(json_object_get(s->flying.records[0], "seq")) == 1;
-  if (first_batch || s->stopping)
-    return false; /* nothing would be lost; somebody wants to leave */
-  if (s->full_since == 0) {
+  if (*full_since == 0) {
     char text[sizeof err->text + 64];
-    s->full_since = now ? now : 1;
+    *full_since = now ? now : 1;
     (void)snprintf(text, sizeof text, "%s: waiting for space", err->text);
     trouble(s, text);
   }
-  if (now - s->full_since >= s->host->disk_full_wait_ms)
+  return now - *full_since < s->host->disk_full_wait_ms;
+}
+
+/* Keeps the batch and comes again, as long as that makes sense. */
+static bool wait_for_space(struct session *s, const struct err *err) {
+  if (store_log_seq(s->log) == 0 || s->stopping)
+    return false; /* nothing would be lost; somebody wants to leave */
+  if (!may_wait(s, err, &s->full_since))
     return false;
   uv_timer_start(&s->disk_timer, on_disk_timer, LIMIT_DISK_RETRY_MS, 0);
   return true;
@@ -417,8 +478,30 @@ static void on_appended(void *ctx, enum store_result result, struct str lines,
   durable(s, lines);
 }
 
+/* Reports an append that was over at once, or that there was none to make. */
 static void on_soon(uv_timer_t *timer) {
-  durable(timer->data, (struct str){"", 0});
+  struct session *s = timer->data;
+  struct buf lines = s->now_lines;
+  s->now_lines = (struct buf){0};
+  struct err *err = s->now_err;
+  s->now_err = NULL;
+  on_appended(s, s->now_result, buf_view(&lines), err);
+  buf_deinit(&lines);
+  free(err);
+}
+
+static uint64_t first_seq(const struct batch *b) {
+  return (uint64_t)json_integer_value(json_object_get(b->records[0], "seq"));
+}
+
+/* Syncs on the loop's own thread while that is fast; a slow disk goes back to the pool. */
+static void append_now(struct session *s) {
+  uint64_t start = uv_hrtime();
+  s->now_result = store_append_now(s->log, first_seq(&s->flying), s->flying.records,
+                                   s->flying.record_count, &s->now_lines, &s->now_err);
+  if (uv_hrtime() - start > LIMIT_SYNC_NOW_MS * 1000000ull)
+    s->pool_appends = LIMIT_SYNC_POOL_COUNT;
+  uv_timer_start(&s->soon, on_soon, 0, 0);
 }
 
 static void flush(struct session *s) {
@@ -427,12 +510,18 @@ static void flush(struct session *s) {
   s->flying = s->filling;
   s->filling = (struct batch){0};
   s->in_flight = true;
-  if (s->log == NULL || s->flying.record_count == 0)
+  s->now_result = STORE_OK;
+  if (s->log == NULL || s->flying.record_count == 0) {
     uv_timer_start(&s->soon, on_soon, 0, 0);
-  else
-    store_append(s->log, s->host->loop,
-                 (uint64_t)json_integer_value(json_object_get(s->flying.records[0], "seq")),
-                 s->flying.records, s->flying.record_count, on_appended, s);
+  } else if (s->host->sync_now && s->pool_appends == 0) {
+    append_now(s);
+  } else {
+    s->pool_appends -= s->pool_appends > 0;
+    store_append(s->log, s->host->loop, first_seq(&s->flying), s->flying.records,
+                 s->flying.record_count, on_appended, s);
+  }
+  if (s->watcher == NULL || s->watcher->record == NULL)
+    records_clear(&s->flying);
 }
 
 static void maybe_finish(struct session *s) {
@@ -444,11 +533,11 @@ static void maybe_finish(struct session *s) {
     s->watcher->finished(s->watcher_ctx, s);
 }
 
-/* ---- sessions ------------------------------------------------------------------------------------------ */
+/* ---- sessions
+ * ------------------------------------------------------------------------------------------ */
 
 bool host_init(struct host *host, uv_loop_t *loop, struct store *store, struct err *err) {
-  *host = (struct host){
-      .loop = loop, .store = store, .disk_full_wait_ms = LIMIT_DISK_FULL_WAIT_MS};
+  *host = (struct host){.loop = loop, .store = store, .disk_full_wait_ms = LIMIT_DISK_FULL_WAIT_MS};
   if (!chain_schemas_init(&host->schemas, err))
     return false;
   host->processes = process_table_new(loop, err);
@@ -509,6 +598,9 @@ void session_free(struct session *s) {
   store_close(s->log);
   batch_clear(&s->filling);
   batch_clear(&s->flying);
+  buf_deinit(&s->now_lines);
+  free(s->now_err);
+  free(s->broken_err);
   core_deinit(&s->core);
   s->host->session_count--;
   uv_close((uv_handle_t *)&s->disk_timer, on_handle_closed);
@@ -644,7 +736,7 @@ const char *session_path(const struct session *s) {
 }
 
 const struct err *session_broken(const struct session *s) {
-  return s->broken ? &s->broken_err : NULL;
+  return s->broken_err;
 }
 
 uint64_t session_syncs(const struct session *s) {

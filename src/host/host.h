@@ -33,7 +33,9 @@ struct host {
   struct process_table *processes;
   struct chain_schemas schemas;
   uint64_t disk_full_wait_ms;
+  bool sync_now; /* a single session: sync on the loop's thread while that takes few milliseconds */
   size_t session_count;
+  size_t logged_since_trim; /* bytes */
 };
 
 /* Everything may be NULL. Called from the loop, after the records are durable. */
@@ -45,7 +47,7 @@ struct watcher {
 
 /* What a session runs with that is not in its records; borrowed until session_free. */
 struct session_setup {
-  const char *cwd;              /* absolute */
+  const char *cwd; /* absolute */
   const char *const *pass_env;
   const struct scenario *scenario;
 };
@@ -58,14 +60,14 @@ struct session_params {
   json_t *config; /* see core_params */
 };
 
-bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
-               struct err *err) MUST_CHECK;
+bool host_init(struct host *host, uv_loop_t *loop, struct store *store, struct err *err) MUST_CHECK;
 void host_deinit(struct host *host); /* then run the loop once more: handles close */
 
 struct session *host_start(struct host *host, const struct session_params *params,
                            const struct watcher *watcher, void *ctx, struct err *err);
 
-/* `choose` is given the first record's config and fills the setup (scenario, cwd); false refuses. */
+/* `choose` is given the first record's config and fills the setup (scenario, cwd); false refuses.
+ */
 typedef bool (*setup_fn)(void *ctx, const json_t *config, struct session_setup *setup,
                          struct err *err);
 /* Folds the log. A finished session is returned as it is (no events); session_core says how it
@@ -82,7 +84,7 @@ void host_cancel(struct session *s, const char *message);
 void host_answer(struct session *s, struct str text);
 
 const struct core *session_core(const struct session *s);
-const char *session_path(const struct session *s); /* "" without a store */
+const char *session_path(const struct session *s);         /* "" without a store */
 const struct err *session_broken(const struct session *s); /* NULL unless its log failed */
 uint64_t session_syncs(const struct session *s);
 uint64_t session_recovered(const struct session *s); /* records that were read back */

@@ -18,6 +18,7 @@ bool solo_init(struct solo *solo, const char *logs, struct err *err) {
     uv_loop_close(&solo->loop);
     return false;
   }
+  solo->host.sync_now = true;
   uv_signal_init(&solo->loop, &solo->sigint);
   uv_signal_init(&solo->loop, &solo->sigterm);
   uv_timer_init(&solo->loop, &solo->ticker);

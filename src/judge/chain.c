@@ -22,6 +22,7 @@ static struct schema *compile_resource(const char *name, json_t **doc, struct er
 bool chain_schemas_init(struct chain_schemas *schemas, struct err *err) {
   schemas->judgment = compile_resource("schemas/judgment.json", &schemas->judgment_doc, err);
   schemas->evaluation = compile_resource("schemas/evaluation.json", &schemas->evaluation_doc, err);
+  schemas->narrowed = json_object();
   if (schemas->judgment && schemas->evaluation)
     return true;
   chain_schemas_deinit(schemas);
@@ -35,6 +36,7 @@ void chain_schemas_deinit(struct chain_schemas *schemas) {
     schema_free(schemas->evaluation);
   json_decref(schemas->judgment_doc);
   json_decref(schemas->evaluation_doc);
+  json_decref(schemas->narrowed);
   *schemas = (struct chain_schemas){0};
 }
 
@@ -80,19 +82,30 @@ json_t *chain_call_schema(const struct chain_spec *spec, enum judge_stage stage)
   if (stage != STAGE_STRUCTURED_OUTPUT && stage != STAGE_AI_JUDGE)
     return NULL;
   bool ai = stage == STAGE_AI_JUDGE;
-  json_t *doc = json_deep_copy(ai ? spec->schemas->evaluation_doc : spec->schemas->judgment_doc);
-  json_t *number =
-      json_object_get(json_object_get(doc, "properties"), ai ? "matched_index" : "step");
-  json_t *numbers = json_pack("[i]", 0);
   size_t n = chain_offered(spec, offered);
+  struct buf key = {0};
+  buf_puts(&key, judge_stage_name(stage));
   for (size_t i = 0; i < n; i++)
-    json_array_append_new(numbers, json_integer(offered[i]->number));
-  json_object_del(number, "minimum");
-  json_object_set_new(number, "enum", numbers);
+    buf_printf(&key, " %d", offered[i]->number);
+  json_t *doc = json_incref(json_object_get(spec->schemas->narrowed, key.p));
+  if (doc == NULL) {
+    doc = json_deep_copy(ai ? spec->schemas->evaluation_doc : spec->schemas->judgment_doc);
+    json_t *number =
+        json_object_get(json_object_get(doc, "properties"), ai ? "matched_index" : "step");
+    json_t *numbers = json_pack("[i]", 0);
+    for (size_t i = 0; i < n; i++)
+      json_array_append_new(numbers, json_integer(offered[i]->number));
+    json_object_del(number, "minimum");
+    json_object_set_new(number, "enum", numbers);
+    if (json_object_size(spec->schemas->narrowed) < LIMIT_SCHEMA_CACHE_COUNT)
+      json_object_set(spec->schemas->narrowed, key.p, doc);
+  }
+  buf_deinit(&key);
   return doc;
 }
 
-/* ---- reading recorded stages ------------------------------------------------------------------ */
+/* ---- reading recorded stages ------------------------------------------------------------------
+ */
 
 static enum judge_stage object_stage(const json_t *object) {
   enum judge_stage stage = STAGE_COUNT;
@@ -123,7 +136,8 @@ static const struct rule *rule_of(const struct chain_spec *spec, const json_t *o
   return number >= 1 && (size_t)number <= spec->rule_count ? &spec->rules[number - 1] : NULL;
 }
 
-/* ---- building stage objects ------------------------------------------------------------------- */
+/* ---- building stage objects -------------------------------------------------------------------
+ */
 
 static json_t *stage_object(enum judge_stage stage, enum stage_outcome outcome) {
   return json_pack("{ss ss s[]}", "stage", judge_stage_name(stage), "outcome",
@@ -151,7 +165,8 @@ static void add_tag(const struct chain_spec *spec, json_t *object, const struct 
   buf_deinit(&tag);
 }
 
-/* ---- when: rules before the first label -------------------------------------------------------- */
+/* ---- when: rules before the first label --------------------------------------------------------
+ */
 
 static size_t first_label(const struct chain_spec *spec) {
   size_t i = 0;
@@ -230,7 +245,8 @@ static const struct rule *walk(const struct chain_spec *spec, const struct rule 
   return NULL;
 }
 
-/* ---- stages that read a model's words ------------------------------------------------------------ */
+/* ---- stages that read a model's words
+ * ------------------------------------------------------------ */
 
 /* Number -> outcome; a matched one also gets its rule and tag. */
 static enum stage_outcome place_number(const struct chain_spec *spec, double number, json_t *object,
@@ -256,8 +272,8 @@ static enum stage_outcome place_number(const struct chain_spec *spec, double num
     for (size_t i = 0; i < n; i++)
       buf_printf(&text, "%s%d", i ? ", " : "", offered[i]->number);
     buf_putc(&text, ')');
-    outcome = number >= 1 && number <= (double)spec->rule_count ? OUTCOME_HIDDEN
-                                                                : OUTCOME_OUT_OF_RANGE;
+    outcome =
+        number >= 1 && number <= (double)spec->rule_count ? OUTCOME_HIDDEN : OUTCOME_OUT_OF_RANGE;
   }
   add_error(object, text.p, text.n);
   buf_deinit(&text);
@@ -316,9 +332,9 @@ static json_t *value_object(const struct chain_spec *spec, enum judge_stage stag
   struct reading reading;
   json_t *object = stage_object(stage, OUTCOME_UNREADABLE);
   enum stage_outcome outcome;
-  reading_init(&reading, stage == STAGE_AI_JUDGE ? spec->schemas->evaluation
-                                                 : spec->schemas->judgment,
-               key, reply->structured, reply->text);
+  reading_init(&reading,
+               stage == STAGE_AI_JUDGE ? spec->schemas->evaluation : spec->schemas->judgment, key,
+               reply->structured, reply->text);
   if (reading.where != NULL)
     json_object_set_new(object, "extract_stage", json_string(reading.where));
   if (reading.value == NULL) {
@@ -335,8 +351,8 @@ static json_t *value_object(const struct chain_spec *spec, enum judge_stage stag
   } else {
     char what[32];
     (void)snprintf(what, sizeof what, "$.%s:", key);
-    outcome = place_number(spec, json_number_value(json_object_get(reading.value, key)), object,
-                           what);
+    outcome =
+        place_number(spec, json_number_value(json_object_get(reading.value, key)), object, what);
     json_t *reason = json_object_get(reading.value, "reason");
     if (json_is_string(reason))
       json_object_set(object, "reason", reason);
@@ -344,7 +360,8 @@ static json_t *value_object(const struct chain_spec *spec, enum judge_stage stag
   /* [JUDGE:N] in the text is the ai stage's own fallback. */
   struct tag_result tag;
   if (stage == STAGE_AI_JUDGE && outcome != OUTCOME_MATCHED && outcome != OUTCOME_NO_MATCH &&
-      tag_in(spec, reply->text, stage, &tag) && is_offered(spec, tag.number)) {
+      tag_in(spec, reply->text, stage, &tag) &&
+      (outcome == OUTCOME_UNREADABLE || tag.number == 0 || is_offered(spec, tag.number))) {
     outcome = place_number(spec, (double)tag.number, object, "tag");
     if (tag.ambiguous)
       json_object_set_new(object, "ambiguous", json_true());
@@ -354,7 +371,8 @@ static json_t *value_object(const struct chain_spec *spec, enum judge_stage stag
   return object;
 }
 
-/* ---- the chain --------------------------------------------------------------------------------- */
+/* ---- the chain ---------------------------------------------------------------------------------
+ */
 
 static const struct chain_reply *last_reply_of(const struct chain_reply *replies, size_t n,
                                                enum judge_stage stage, int *count) {
@@ -401,7 +419,8 @@ static bool has_no_value(enum stage_outcome outcome) {
          outcome == OUTCOME_OUT_OF_RANGE || outcome == OUTCOME_HIDDEN;
 }
 
-/* Why a call stage would be pointless: an earlier one met auth or quota trouble. NULL: it is not. */
+/* Why a call stage would be pointless: an earlier one met auth or quota trouble. NULL: it is not.
+ */
 static const char *provider_trouble(const json_t *stages) {
   size_t i;
   json_t *object;
@@ -492,8 +511,8 @@ static void finish_unmatched(const struct chain_spec *spec, const json_t *stages
       continue;
     enum stage_outcome outcome = object_outcome(object);
     called = true;
-    readable |= outcome != OUTCOME_ERROR && outcome != OUTCOME_SKIPPED &&
-                outcome != OUTCOME_UNREADABLE;
+    readable |=
+        outcome != OUTCOME_ERROR && outcome != OUTCOME_SKIPPED && outcome != OUTCOME_UNREADABLE;
   }
   step->action = called && !readable ? CHAIN_UNAVAILABLE : CHAIN_NO_MATCH;
   (void)snprintf(step->reason, sizeof step->reason, "%s",
@@ -516,7 +535,8 @@ void chain_next(const struct chain_spec *spec, const json_t *stages,
     bool failed;
     if (chosen == NULL) {
       step->action = CHAIN_FAILED;
-      (void)snprintf(step->reason, sizeof step->reason, "the record names a rule that is not there");
+      (void)snprintf(step->reason, sizeof step->reason,
+                     "the record names a rule that is not there");
       return;
     }
     step->stage = object_stage(last);
@@ -530,8 +550,10 @@ void chain_next(const struct chain_spec *spec, const json_t *stages,
     if (winner != NULL && winner->kind == RULE_WHEN) {
       json_t *object = stage_object(STAGE_WHEN, OUTCOME_MATCHED);
       struct buf note = {0};
-      buf_printf(&note, STR_FMT " is true and stands before \"" STR_FMT "\"",
-                 STR_ARG(winner->when_text), STR_ARG(chosen->label));
+      bool before = winner->number < chosen->number;
+      buf_printf(&note, STR_FMT " is true and %s \"" STR_FMT "\"%s", STR_ARG(winner->when_text),
+                 before ? "stands before" : "follows", STR_ARG(chosen->label),
+                 before ? "" : ", whose guard is false");
       json_object_set_new(object, "rule", json_integer(winner->number));
       json_object_set_new(object, "reason", json_stringn(note.p, note.n));
       buf_deinit(&note);
@@ -544,9 +566,9 @@ void chain_next(const struct chain_spec *spec, const json_t *stages,
   }
   if (last != NULL && object_stage(last) == STAGE_WHEN && object_outcome(last) == OUTCOME_ERROR) {
     step->action = CHAIN_FAILED;
-    (void)snprintf(
-        step->reason, sizeof step->reason, "%s",
-        json_string_value(json_array_get(json_object_get(last, "errors"), 0)));
+    const char *why = json_string_value(json_array_get(json_object_get(last, "errors"), 0));
+    (void)snprintf(step->reason, sizeof step->reason, "%s",
+                   why ? why : "a when() expression cannot be evaluated");
     return;
   }
   bool has_when = false;

@@ -35,6 +35,7 @@
 struct chain_schemas { /* compiled once, shared by all chains; see chain_schemas_init */
   struct schema *judgment, *evaluation;
   json_t *judgment_doc, *evaluation_doc;
+  json_t *narrowed; /* schemas made so far, by stage and offered numbers: sessions share them */
 };
 bool chain_schemas_init(struct chain_schemas *schemas, struct err *err) MUST_CHECK;
 void chain_schemas_deinit(struct chain_schemas *schemas);
@@ -43,11 +44,11 @@ struct chain_spec { /* all borrowed */
   const struct chain_schemas *schemas;
   const struct rule *rules;
   size_t rule_count;
-  bool interactive; /* false: interactive_only rules are hidden: never offered, never accepted */
+  bool interactive;    /* false: interactive_only rules are hidden: never offered, never accepted */
   struct str movement; /* the tag's name */
   const enum judge_stage *stages;
   size_t stage_count;
-  int max_reasks;       /* per stage that reads a value */
+  int max_reasks;        /* per stage that reads a value */
   struct str agent_text; /* the agent's own last message: for phase1_tag */
   const json_t *env;     /* object: roots of when() expressions */
 };
@@ -75,8 +76,8 @@ struct chain_step {
   enum chain_action action;
   enum judge_stage stage; /* CALL: for which; VERDICT: which decided (the method) */
   bool reask;
-  json_t *errors; /* reask: array of the messages to correct; owned */
-  json_t *object; /* STAGE: owned */
+  json_t *errors;          /* reask: array of the messages to correct; owned */
+  json_t *object;          /* STAGE: owned */
   const struct rule *rule; /* VERDICT */
   bool ambiguous;
   char reason[LIMIT_ERROR_TEXT_BYTES]; /* NO_MATCH, UNAVAILABLE, FAILED: one sentence */
@@ -90,8 +91,8 @@ void chain_step_deinit(struct chain_step *step);
  * order. `out` holds rule_count entries; returns how many were set. */
 size_t chain_offered(const struct chain_spec *spec, const struct rule **out);
 
-/* The schema sent with a call of `stage` (structured_output, ai_judge), its number narrowed to 0 and
- * the offered ones; NULL for the others. New reference. */
+/* The schema sent with a call of `stage` (structured_output, ai_judge), its number narrowed to 0
+ * and the offered ones; NULL for the others. New reference to a shared value: never change it. */
 json_t *chain_call_schema(const struct chain_spec *spec, enum judge_stage stage);
 
 /* True when judging this movement can need a model: two or more distinct visible labels and a stage

@@ -13,9 +13,9 @@
 #include <jansson.h>
 
 struct reading {
-  json_t *value;      /* owned; the valid one, else the nearest for naming errors, else NULL */
+  json_t *value; /* owned; the valid one, else the nearest for naming errors, else NULL */
   bool valid;
-  const char *where;  /* native, direct, code_block, brace; NULL with no value */
+  const char *where;   /* native, direct, code_block, brace; NULL with no value */
   const char *missing; /* what to say when there is no value */
   struct schema_errors errors;
 };

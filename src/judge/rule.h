@@ -16,13 +16,13 @@ enum rule_kind { RULE_LABEL, RULE_WHEN, RULE_LABEL_WHEN };
 struct rule {
   int number;
   enum rule_kind kind;
-  struct str condition;   /* as written, trimmed: what logs and messages show */
-  struct str label;       /* what a model is shown; empty for RULE_WHEN */
-  struct str when_text;   /* EXPR as written; empty for RULE_LABEL */
+  struct str condition; /* as written, trimmed: what logs and messages show */
+  struct str label;     /* what a model is shown; empty for RULE_WHEN */
+  struct str when_text; /* EXPR as written; empty for RULE_LABEL */
   const struct expr *when;
-  struct str next;        /* movement name, COMPLETE or ABORT */
-  struct str appendix;    /* shown with the rule; may be empty */
-  bool interactive_only;  /* hidden while the session is not interactive */
+  struct str next;       /* movement name, COMPLETE or ABORT */
+  struct str appendix;   /* shown with the rule; may be empty */
+  bool interactive_only; /* hidden while the session is not interactive */
 };
 
 /* Fills kind, condition, label, when_text, when from the condition text; the caller sets the rest.

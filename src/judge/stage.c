@@ -17,10 +17,14 @@ static const struct {
 };
 
 static const char *const outcomes[OUTCOME_COUNT] = {
-    [OUTCOME_MATCHED] = "matched",           [OUTCOME_NO_MATCH] = "no_match",
-    [OUTCOME_UNREADABLE] = "unreadable",     [OUTCOME_INVALID] = "invalid",
-    [OUTCOME_OUT_OF_RANGE] = "out_of_range", [OUTCOME_HIDDEN] = "hidden",
-    [OUTCOME_ERROR] = "error",               [OUTCOME_SKIPPED] = "skipped",
+    [OUTCOME_MATCHED] = "matched",
+    [OUTCOME_NO_MATCH] = "no_match",
+    [OUTCOME_UNREADABLE] = "unreadable",
+    [OUTCOME_INVALID] = "invalid",
+    [OUTCOME_OUT_OF_RANGE] = "out_of_range",
+    [OUTCOME_HIDDEN] = "hidden",
+    [OUTCOME_ERROR] = "error",
+    [OUTCOME_SKIPPED] = "skipped",
 };
 
 const char *judge_stage_name(enum judge_stage stage) {

@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "os/tmpdir.h"
+#include "provider/redact.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@ struct provider_run {
   provider_done_fn done;
   void *ctx;
   uint64_t wall_ms;
+  const char *const *pass_env; /* their values are redacted */
 };
 
 static void fail(struct call_result *result, enum error_class class, const char *fmt, ...)
@@ -71,6 +73,8 @@ static void on_end(void *ctx, struct process_result *p) {
   r->error_text.bytes = p->err;
   p->out = p->err = (struct buf){0};
   r->text.bytes.max = r->error_text.bytes.max = 0;
+  (void)redact(&r->text.bytes, run->pass_env);
+  (void)redact(&r->error_text.bytes, run->pass_env);
   r->duration_ms = (int64_t)p->duration_ms;
   if (p->pipes_held)
     (void)snprintf(r->note, sizeof r->note,
@@ -113,8 +117,8 @@ static void on_soon(uv_timer_t *timer) {
 }
 
 static struct provider_run *command_start(const struct provider_env *env,
-                                          const struct call_request *request,
-                                          provider_done_fn done, void *ctx) {
+                                          const struct call_request *request, provider_done_fn done,
+                                          void *ctx) {
   struct provider_run *run = xcalloc(1, sizeof *run);
   struct arena arena = {0};
   struct err err = {0};
@@ -124,6 +128,7 @@ static struct provider_run *command_start(const struct provider_env *env,
   run->soon.loop = env->loop;
   run->soon.data = run;
   run->wall_ms = request->timeout_ms;
+  run->pass_env = env->pass_env;
   run->tmpdir = tmpdir_make(&err);
   (void)snprintf(session, sizeof session, "SEGUE_SESSION=%s", request->session);
   (void)snprintf(call, sizeof call, "SEGUE_CALL=%ld.%ld.%d", request->turn, request->call,

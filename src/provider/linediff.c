@@ -53,8 +53,7 @@ void linediff_count(struct str before, struct str after, long *added, long *remo
     rest_a--;
     rest_b--;
   }
-  long d = rest_a == 0 || rest_b == 0 ? rest_a + rest_b
-                                      : edits(a + head, rest_a, b + head, rest_b);
+  long d = rest_a == 0 || rest_b == 0 ? rest_a + rest_b : edits(a + head, rest_a, b + head, rest_b);
   if (d < 0) {
     *added = rest_b;
     *removed = rest_a;

@@ -17,10 +17,10 @@
 /* What the calls of one session share; owned by the host, constant while calls are open. */
 struct provider_env {
   uv_loop_t *loop;
-  struct process_table *processes;    /* NULL: nothing is started (tests, segue prompt) */
-  const char *cwd;                    /* where agents work: absolute */
-  const char *const *pass_env;        /* names copied into children's environment, or NULL */
-  const struct scenario *scenario;    /* of the script provider, or NULL */
+  struct process_table *processes; /* NULL: nothing is started (tests, segue prompt) */
+  const char *cwd;                 /* where agents work: absolute */
+  const char *const *pass_env;     /* names copied into children's environment, or NULL */
+  const struct scenario *scenario; /* of the script provider, or NULL */
 };
 
 struct provider_run; /* a call that was started */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const reply_keys[] = {"movement", "purpose", "stage",  "contains",
+static const char *const reply_keys[] = {"movement", "purpose", "stage",      "contains",
                                          "times",    "text",    "structured", "error",
                                          "delay_ms", "write",   NULL};
 
@@ -54,17 +54,20 @@ static bool check_reply(const json_t *reply, size_t number, const char *path, st
     return err_set(err, ERR_FILE, "%s: reply %zu: %s must be a text: put it in quotes", path,
                    number, what);
   if (!is_count(reply, "times") || !is_count(reply, "delay_ms"))
-    return err_set(err, ERR_FILE, "%s: reply %zu: times and delay_ms must be whole numbers, 0 or more",
-                   path, number);
+    return err_set(err, ERR_FILE,
+                   "%s: reply %zu: times and delay_ms must be whole numbers, 0 or more", path,
+                   number);
   const char *name = json_string_value(json_object_get(reply, "purpose"));
   if (name && !call_purpose_from_name(str_from(name), &purpose))
-    return err_set(err, ERR_FILE, "%s: reply %zu: purpose \"%s\" is unknown: use execute, judge or reask",
-                   path, number, name);
+    return err_set(err, ERR_FILE,
+                   "%s: reply %zu: purpose \"%s\" is unknown: use execute, judge or reask", path,
+                   number, name);
   name = json_string_value(json_object_get(reply, "stage"));
   if (name && !judge_stage_from_name(str_from(name), &stage))
-    return err_set(err, ERR_FILE,
-                   "%s: reply %zu: stage \"%s\" is unknown: use structured_output, phase3_tag or ai_judge",
-                   path, number, name);
+    return err_set(
+        err, ERR_FILE,
+        "%s: reply %zu: stage \"%s\" is unknown: use structured_output, phase3_tag or ai_judge",
+        path, number, name);
   const json_t *error = json_object_get(reply, "error");
   name = json_string_value(json_object_get(error, "class"));
   if (error && (!name || !error_class_from_name(str_from(name), &class)))
@@ -74,8 +77,8 @@ static bool check_reply(const json_t *reply, size_t number, const char *path, st
                    "cancelled",
                    path, number);
   if (error && !is_count(error, "retry_after_ms"))
-    return err_set(err, ERR_FILE, "%s: reply %zu: error.retry_after_ms must be a whole number", path,
-                   number);
+    return err_set(err, ERR_FILE, "%s: reply %zu: error.retry_after_ms must be a whole number",
+                   path, number);
   const json_t *write = json_object_get(reply, "write");
   if (write && !json_is_object(write))
     return err_set(err, ERR_FILE, "%s: reply %zu: write must be a map of path: content", path,
@@ -86,8 +89,9 @@ static bool check_reply(const json_t *reply, size_t number, const char *path, st
                      key);
   }
   if (!error && !json_object_get(reply, "text") && !json_object_get(reply, "structured"))
-    return err_set(err, ERR_FILE, "%s: reply %zu: nothing is replied: write text, structured or error",
-                   path, number);
+    return err_set(err, ERR_FILE,
+                   "%s: reply %zu: nothing is replied: write text, structured or error", path,
+                   number);
   return true;
 }
 
@@ -109,8 +113,7 @@ static struct scenario_matcher *read_matchers(const json_t *replies) {
   return matchers;
 }
 
-bool scenario_parse(struct scenario *scenario, const char *path, struct str text,
-                    struct err *err) {
+bool scenario_parse(struct scenario *scenario, const char *path, struct str text, struct err *err) {
   *scenario = (struct scenario){0};
   json_t *doc = yaml_load(path, text, LIMIT_SCENARIO_BYTES, err);
   if (doc == NULL)
@@ -157,35 +160,20 @@ static bool fits(struct str wanted, struct str actual) {
   return wanted.p == NULL || str_eq(wanted, actual);
 }
 
-/* How often each reply was taken; the caller frees it. */
-static json_int_t *count_uses(const json_t *uses, size_t count) {
-  const char *token;
-  json_t *times;
-  json_int_t *taken = xcalloc(count, sizeof *taken);
-  json_object_foreach((json_t *)uses, token, times) {
-    long index;
-    if (str_to_long(str_from(token), &index) && index >= 0 && (size_t)index < count)
-      taken[index] = json_integer_value(times);
-  }
-  return taken;
-}
-
 long scenario_pick(const struct scenario *scenario, const struct call_request *request,
                    const json_t *uses) {
   size_t count = json_array_size(scenario->replies);
-  json_int_t *taken = count_uses(uses, count);
   struct str purpose = str_from(call_purpose_name(request->purpose));
   struct str stage =
       request->stage == STAGE_COUNT ? STR("") : str_from(judge_stage_name(request->stage));
   long found = -1;
   for (size_t i = 0; i < count && found < 0; i++) {
     const struct scenario_matcher *m = &scenario->matchers[i];
-    if ((m->times == 0 || taken[i] < m->times) && fits(m->movement, request->movement) &&
+    if ((m->times == 0 || json_integer_value(json_array_get(uses, i)) < m->times) && fits(m->movement, request->movement) &&
         fits(m->purpose, purpose) && fits(m->stage, stage) &&
         (m->contains.p == NULL ||
          memmem(request->prompt.p, request->prompt.n, m->contains.p, m->contains.n) != NULL))
       found = (long)i;
   }
-  free(taken);
   return found;
 }

@@ -35,7 +35,8 @@ static json_t *script_prepare(const struct provider_env *env, const struct call_
   return index < 0 ? NULL : json_integer(index);
 }
 
-/* ---- files ------------------------------------------------------------------------------------------ */
+/* ---- files
+ * ------------------------------------------------------------------------------------------ */
 
 /* Opens a path below cwd, never outside it (kernel-checked, symbolic links included). */
 static int open_beneath(int dir, const char *path, int flags) {
@@ -117,7 +118,8 @@ static bool write_files(const struct provider_env *env, const json_t *write, jso
   return ok;
 }
 
-/* ---- replying --------------------------------------------------------------------------------------- */
+/* ---- replying
+ * --------------------------------------------------------------------------------------- */
 
 static void fail(struct call_result *result, enum error_class class, const char *message) {
   result->class = class;
@@ -186,16 +188,14 @@ static struct provider_run *script_start(const struct provider_env *env,
   run->ctx = ctx;
   run->started = uv_now(env->loop);
   if (json_is_integer(request->token) && env->scenario)
-    run->reply = json_array_get(env->scenario->replies,
-                                (size_t)json_integer_value(request->token));
+    run->reply = json_array_get(env->scenario->replies, (size_t)json_integer_value(request->token));
   if (run->reply == NULL)
-    (void)snprintf(run->result.message, sizeof run->result.message,
-                   "%s for movement %.*s, purpose %s%s%s",
-                   env->scenario ? "the scenario has no reply left" : "no --scenario was given",
-                   (int)request->movement.n, request->movement.p,
-                   call_purpose_name(request->purpose),
-                   request->stage == STAGE_COUNT ? "" : ", stage ",
-                   request->stage == STAGE_COUNT ? "" : judge_stage_name(request->stage));
+    (void)snprintf(
+        run->result.message, sizeof run->result.message, "%s for movement %.*s, purpose %s%s%s",
+        env->scenario ? "the scenario has no reply left" : "no --scenario was given",
+        (int)request->movement.n, request->movement.p, call_purpose_name(request->purpose),
+        request->stage == STAGE_COUNT ? "" : ", stage ",
+        request->stage == STAGE_COUNT ? "" : judge_stage_name(request->stage));
   run->result.class = run->reply ? CLASS_NONE : CLASS_NOT_FOUND;
   json_int_t delay = json_integer_value(json_object_get(run->reply, "delay_ms"));
   uint64_t wait = delay > 0 ? (uint64_t)delay : 0;

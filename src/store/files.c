@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@
 
 struct store_log {
   struct store *store;
-  char path[STORE_PATH_BYTES + STORE_ID_BYTES + 16];
+  char *path;
   int fd;
   uint64_t durable_bytes; /* what a sync has confirmed */
   uint64_t seq;           /* of the last durable record */
@@ -36,7 +37,7 @@ struct store_log {
   bool in_flight;
   uv_work_t work;
   enum store_result result;
-  struct err err;
+  struct err *err; /* of the last append, NULL when it went well */
   store_done_fn done;
   void *done_ctx;
 };
@@ -86,7 +87,7 @@ static bool lock_log(int fd, const char *path, struct err *err) {
 static struct store_log *log_new(struct store *store, const char *path, int fd) {
   struct store_log *log = xcalloc(1, sizeof *log);
   log->store = store;
-  (void)snprintf(log->path, sizeof log->path, "%s", path);
+  log->path = xstrdup(path);
   log->fd = fd;
   memcpy(log->hash, line_first_hash, SHA256_HEX);
   return log;
@@ -110,11 +111,12 @@ struct store_log *store_create(struct store *store, const char *id, struct err *
   return log;
 }
 
-/* ---- attaching ------------------------------------------------------------------------------------- */
+/* ---- attaching
+ * ------------------------------------------------------------------------------------- */
 
 /* Appends the bytes from `offset` to <log>.torn, so that nothing that was there is thrown away. */
 static bool keep_torn(const struct store_log *log, uint64_t offset, struct err *err) {
-  char path[sizeof log->path + 8], chunk[64 * 1024];
+  char path[PATH_MAX], chunk[64 * 1024];
   (void)snprintf(path, sizeof path, "%s.torn", log->path);
   int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (fd < 0)
@@ -132,8 +134,8 @@ static bool keep_torn(const struct store_log *log, uint64_t offset, struct err *
   return ok;
 }
 
-/* Blocks that never reached the disk: NULs from the end of what was synced, or from a block's start,
- * to a block's end or the end of the file. A lone NUL is damage. */
+/* Blocks that never reached the disk: NULs from the end of what was synced, or from a block's
+ * start, to a block's end or the end of the file. A lone NUL is damage. */
 static bool has_hole(struct str line, uint64_t offset) {
   enum { BLOCK_BYTES = 512 };
   const char *nul = line.n > 0 ? memchr(line.p, '\0', line.n) : NULL;
@@ -191,8 +193,7 @@ static bool fold_lines(struct store_log *log, struct reader *r, store_fold_fn fo
     if (!ok)
       return false;
     if (log->offset_count % 256 == 0)
-      log->offsets =
-          xrealloc(log->offsets, (log->offset_count + 256) * sizeof *log->offsets);
+      log->offsets = xrealloc(log->offsets, (log->offset_count + 256) * sizeof *log->offsets);
     log->offsets[log->offset_count++] = r->offset;
     memcpy(log->hash, hash, SHA256_HEX);
     log->seq++;
@@ -273,7 +274,8 @@ json_t *store_read(struct store_log *log, uint64_t seq, struct err *err) {
   return record;
 }
 
-/* ---- appending -------------------------------------------------------------------------------------- */
+/* ---- appending
+ * -------------------------------------------------------------------------------------- */
 
 static bool write_all(int fd, const char *p, size_t n, uint64_t at) {
   while (n > 0) {
@@ -313,8 +315,7 @@ static bool copy_prefix(const struct store_log *log, int to, struct err *err) {
   while (ok && at < log->durable_bytes && reader_next(&r, &line)) {
     struct err why;
     json_t *record = r.whole ? line_parse(line, hash, &why) : NULL;
-    ok = record != NULL && write_all(to, line.p, line.n, at) &&
-         write_all(to, "\n", 1, at + line.n);
+    ok = record != NULL && write_all(to, line.p, line.n, at) && write_all(to, "\n", 1, at + line.n);
     json_decref(record);
     at += line.n + 1;
   }
@@ -326,16 +327,16 @@ static bool copy_prefix(const struct store_log *log, int to, struct err *err) {
 
 /* After a failed sync: prefix and batch into a new file, which replaces the old one. */
 static bool rewrite(struct store_log *log, struct err *err) {
-  char path[sizeof log->path + 8];
+  char path[PATH_MAX];
   (void)snprintf(path, sizeof path, "%s.new", log->path);
   unlink(path);
   int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0)
     return err_set_errno(err, errno, "cannot make %s", path);
   bool ok = lock_log(fd, path, err) && copy_prefix(log, fd, err);
-  if (ok && (!write_all(fd, log->batch.p, log->batch.n, log->durable_bytes) ||
-             fault_fails("sync") || fsync(fd) != 0 || rename(path, log->path) != 0 ||
-             !sync_dir(log->store->dir)))
+  if (ok &&
+      (!write_all(fd, log->batch.p, log->batch.n, log->durable_bytes) || fault_fails("sync") ||
+       fsync(fd) != 0 || rename(path, log->path) != 0 || !sync_dir(log->store->dir)))
     ok = err_set_errno(err, errno, "cannot write %s again after a failed sync", log->path);
   if (!ok) {
     close(fd);
@@ -347,16 +348,12 @@ static bool rewrite(struct store_log *log, struct err *err) {
   return true;
 }
 
-static void append_work(uv_work_t *work) {
-  struct store_log *log = work->data;
-  log->result = STORE_OK;
+static enum store_result append_batch(struct store_log *log, struct err *err) {
   FAULT_POINT("append_before");
   if (!write_all(log->fd, log->batch.p, log->batch.n, log->durable_bytes)) {
-    int number = errno;
-    (void)err_set_errno(&log->err, number, "cannot write %s", log->path);
+    (void)err_set_errno(err, errno, "cannot write %s", log->path);
     bool cut = ftruncate(log->fd, (off_t)log->durable_bytes) == 0;
-    log->result = log->err.code == ERR_FULL && cut ? STORE_FULL : STORE_IO;
-    return;
+    return err->code == ERR_FULL && cut ? STORE_FULL : STORE_IO;
   }
   FAULT_POINT("append_after");
   FAULT_POINT("sync_before");
@@ -364,28 +361,32 @@ static void append_work(uv_work_t *work) {
   int number = errno;
   log->syncs++;
   if (!synced && number == ENOSPC) { /* delayed allocation: the space was missing after all */
-    (void)err_set_errno(&log->err, number, "cannot sync %s", log->path);
-    log->result = ftruncate(log->fd, (off_t)log->durable_bytes) == 0 ? STORE_FULL : STORE_IO;
-    return;
+    (void)err_set_errno(err, number, "cannot sync %s", log->path);
+    return ftruncate(log->fd, (off_t)log->durable_bytes) == 0 ? STORE_FULL : STORE_IO;
   }
-  if (!synced && !rewrite(log, &log->err)) {
-    log->result = STORE_IO;
-    return;
-  }
+  if (!synced && !rewrite(log, err))
+    return STORE_IO;
   if (log->sync_dir && !sync_dir(log->store->dir)) {
-    (void)err_set_errno(&log->err, errno, "cannot sync the folder %s", log->store->dir);
-    log->result = STORE_IO;
-    return;
+    (void)err_set_errno(err, errno, "cannot sync the folder %s", log->store->dir);
+    return STORE_IO;
   }
   log->sync_dir = false;
   FAULT_POINT("sync_after");
+  return STORE_OK;
 }
 
-static void append_after(uv_work_t *work, int status) {
+static void append_work(uv_work_t *work) {
   struct store_log *log = work->data;
-  assert(status == 0); /* works are never cancelled */
-  store_done_fn done = log->done;
-  log->in_flight = false;
+  struct err err = {0};
+  log->result = append_batch(log, &err);
+  if (log->result != STORE_OK) {
+    log->err = xmalloc(sizeof *log->err);
+    *log->err = err;
+  }
+}
+
+/* What the work came to, taken over on the loop. The batch's bytes are given to the caller. */
+static struct buf append_taken(struct store_log *log) {
   struct buf batch = log->batch;
   if (log->result == STORE_OK) {
     log->durable_bytes += batch.n;
@@ -395,9 +396,21 @@ static void append_after(uv_work_t *work, int status) {
   } else if (log->result == STORE_IO) {
     log->broken = true;
   }
-  done(log->done_ctx, log->result, buf_view(&batch), &log->err);
-  if (log->result == STORE_OK)
+  return batch;
+}
+
+static void append_after(uv_work_t *work, int status) {
+  struct store_log *log = work->data;
+  assert(status == 0); /* works are never cancelled */
+  log->in_flight = false;
+  enum store_result result = log->result;
+  struct err *err = log->err;
+  struct buf batch = append_taken(log);
+  log->err = NULL;
+  log->done(log->done_ctx, result, buf_view(&batch), err);
+  if (result == STORE_OK)
     buf_deinit(&batch);
+  free(err);
 }
 
 static void queue_batch(struct store_log *log, uv_loop_t *loop, store_done_fn done, void *ctx) {
@@ -407,13 +420,12 @@ static void queue_batch(struct store_log *log, uv_loop_t *loop, store_done_fn do
   log->done = done;
   log->done_ctx = ctx;
   log->work.data = log;
-  log->err = (struct err){0};
   if (uv_queue_work(loop, &log->work, append_work, append_after) != 0)
     BUG("the pool takes no work");
 }
 
-void store_append(struct store_log *log, uv_loop_t *loop, uint64_t expected_seq,
-                  json_t *const *records, size_t n, store_done_fn done, void *ctx) {
+static void compose_batch(struct store_log *log, uint64_t expected_seq, json_t *const *records,
+                          size_t n) {
   assert(n > 0);
   assert(expected_seq == log->seq + 1);
   assert(log->batch.n == 0);
@@ -421,6 +433,11 @@ void store_append(struct store_log *log, uv_loop_t *loop, uint64_t expected_seq,
   for (size_t i = 0; i < n; i++)
     line_compose(records[i], &log->batch, log->batch_hash);
   log->batch_seq = log->seq + n;
+}
+
+void store_append(struct store_log *log, uv_loop_t *loop, uint64_t expected_seq,
+                  json_t *const *records, size_t n, store_done_fn done, void *ctx) {
+  compose_batch(log, expected_seq, records, n);
   queue_batch(log, loop, done, ctx);
 }
 
@@ -429,8 +446,29 @@ void store_append_again(struct store_log *log, uv_loop_t *loop, store_done_fn do
   queue_batch(log, loop, done, ctx);
 }
 
+enum store_result store_append_now(struct store_log *log, uint64_t expected_seq,
+                                   json_t *const *records, size_t n, struct buf *lines,
+                                   struct err **err) {
+  assert(!log->in_flight);
+  assert(!log->broken);
+  compose_batch(log, expected_seq, records, n);
+  log->work.data = log;
+  append_work(&log->work);
+  enum store_result result = log->result;
+  struct buf batch = append_taken(log);
+  if (result == STORE_OK)
+    *lines = batch;
+  *err = log->err;
+  log->err = NULL;
+  return result;
+}
+
 const char *store_log_path(const struct store_log *log) {
   return log->path;
+}
+
+uint64_t store_log_seq(const struct store_log *log) {
+  return log->seq;
 }
 
 uint64_t store_log_syncs(const struct store_log *log) {
@@ -443,11 +481,14 @@ void store_close(struct store_log *log) {
   assert(!log->in_flight);
   close(log->fd);
   buf_deinit(&log->batch);
+  free(log->path);
+  free(log->err);
   free(log->offsets);
   free(log);
 }
 
-/* ---- blobs ------------------------------------------------------------------------------------------ */
+/* ---- blobs
+ * ------------------------------------------------------------------------------------------ */
 
 bool store_blob_put(const struct store *store, struct str bytes, char sha256[SHA256_HEX],
                     struct err *err) {

@@ -16,7 +16,8 @@ bool store_find(const char *dir, const char *word, char *out, size_t out_bytes, 
   int matches = 0;
   bool last = strcmp(word, "last") == 0;
   struct stat st;
-  if (strchr(word, '/') != NULL || (strlen(word) > 7 && strcmp(word + strlen(word) - 7, ".ndjson") == 0)) {
+  if (strchr(word, '/') != NULL ||
+      (strlen(word) > 7 && strcmp(word + strlen(word) - 7, ".ndjson") == 0)) {
     if (stat(word, &st) != 0)
       return err_set_errno(err, errno, "cannot open %s", word);
     (void)snprintf(out, out_bytes, "%s", word);

@@ -35,8 +35,9 @@ json_t *line_parse(struct str line, char hash[SHA256_HEX], struct err *err) {
   }
   sha256_hex(hash, 64, line.p, line.n - SUFFIX_BYTES, next);
   if (memcmp(next, line.p + line.n - 66, 64) != 0) {
-    (void)err_set(err, ERR_CORRUPT, "its hash does not match: it, or a record before it, is not "
-                                    "what was written");
+    (void)err_set(err, ERR_CORRUPT,
+                  "its hash does not match: it, or a record before it, is not "
+                  "what was written");
     return NULL;
   }
   json_t *record = json_loadb(line.p, line.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where);

@@ -31,9 +31,8 @@ bool reader_next(struct reader *r, struct str *line) {
     r->start = 0;
   }
   for (;;) {
-    const char *nl = r->buffer.n > scanned
-                         ? memchr(r->buffer.p + scanned, '\n', r->buffer.n - scanned)
-                         : NULL;
+    const char *nl =
+        r->buffer.n > scanned ? memchr(r->buffer.p + scanned, '\n', r->buffer.n - scanned) : NULL;
     if (nl != NULL) {
       *line = (struct str){r->buffer.p, (size_t)(nl - r->buffer.p)};
       r->start = line->n + 1;

@@ -13,11 +13,11 @@
 struct reader {
   int fd;
   struct buf buffer;
-  size_t start;      /* of what is not given out yet */
-  uint64_t offset;   /* in the file, of the line given out last */
-  bool eof, whole;   /* whole: the last line given out ended with a newline */
-  bool too_long;     /* a line is over LIMIT_LOG_LINE_BYTES: reading ended */
-  int error;         /* errno of a failed read, 0 */
+  size_t start;    /* of what is not given out yet */
+  uint64_t offset; /* in the file, of the line given out last */
+  bool eof, whole; /* whole: the last line given out ended with a newline */
+  bool too_long;   /* a line is over LIMIT_LOG_LINE_BYTES: reading ended */
+  int error;       /* errno of a failed read, 0 */
 };
 
 bool reader_open(struct reader *r, const char *path, struct err *err) MUST_CHECK;

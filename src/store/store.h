@@ -2,18 +2,18 @@
  *
  *   store_open(&store, dir, &err)
  *   log = store_create(&store, id, &err)                 a new session
- *   log = store_attach(&store, path, fold, ctx, &err)    an old one: every sound record is handed to
- *                                                        fold in order, a torn tail is cut off
- *   store_append(log, expected_seq, records, n, done, ctx)   one write and one sync; one in flight
- *   store_close(log)                                     not while an append is in flight
+ *   log = store_attach(&store, path, fold, ctx, &err)    an old one: every sound record is handed
+ * to fold in order, a torn tail is cut off store_append(log, expected_seq, records, n, done, ctx)
+ * one write and one sync; one in flight store_close(log)                                     not
+ * while an append is in flight
  *
  * The owner of a log holds a lock on the file (open file description lock) that dies with it.
  *
  * DESIGN, durability. A batch is written behind the last durable byte and synced; only then `done`
- * says STORE_OK. No space: the file is cut back to the last durable byte, the caller keeps the batch
- * and comes again. A failed sync: what reached the disk is unknown and the descriptor is not trusted
- * again; the file is reopened, its chain compared up to the last durable record, and prefix and
- * batch go to a new file that replaces the old one. Appending runs in the loop's pool: a work
+ * says STORE_OK. No space: the file is cut back to the last durable byte, the caller keeps the
+ * batch and comes again. A failed sync: what reached the disk is unknown and the descriptor is not
+ * trusted again; the file is reopened, its chain compared up to the last durable record, and prefix
+ * and batch go to a new file that replaces the old one. Appending runs in the loop's pool: a work
  * touches only its own log. */
 #ifndef SEGUE_STORE_STORE_H
 #define SEGUE_STORE_STORE_H
@@ -53,7 +53,8 @@ typedef bool (*store_fold_fn)(void *ctx, const json_t *record, struct err *err);
 struct store_log *store_attach(struct store *store, const char *path, store_fold_fn fold, void *ctx,
                                char *notice, size_t notice_bytes, struct err *err);
 
-/* The lines of the batch as they are now in the file come with `done`, split by newlines. */
+/* The lines of the batch as they are now in the file come with `done`, split by newlines; err is
+ * NULL with STORE_OK. */
 typedef void (*store_done_fn)(void *ctx, enum store_result result, struct str lines,
                               const struct err *err);
 /* Takes the batch; `done` comes from the loop. The records' seq must follow expected_seq. */
@@ -62,7 +63,15 @@ void store_append(struct store_log *log, uv_loop_t *loop, uint64_t expected_seq,
 /* The same batch once more, after STORE_FULL. */
 void store_append_again(struct store_log *log, uv_loop_t *loop, store_done_fn done, void *ctx);
 
+/* The same at once, on the calling thread, where nothing else waits for it: one session on its own
+ * loop saves two thread switches a sync. STORE_OK: `lines` holds the batch, yours to deinit.
+ * STORE_FULL: go on with store_append_again. */
+enum store_result store_append_now(struct store_log *log, uint64_t expected_seq,
+                                   json_t *const *records, size_t n, struct buf *lines,
+                                   struct err **err); /* NULL, or the reason: free() it */
+
 const char *store_log_path(const struct store_log *log);
+uint64_t store_log_seq(const struct store_log *log);   /* of the last durable record */
 uint64_t store_log_syncs(const struct store_log *log); /* counted for the benchmark */
 void store_close(struct store_log *log);
 

@@ -16,7 +16,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TURNS = 300, SESSIONS = 200, ANSWER_BYTES = 6000, REPLY_BYTES = 150 };
+enum {
+  TURNS = 300,
+  SESSIONS = 200,
+  ANSWER_BYTES = 6000,
+  SESSION_ANSWER_BYTES = 2000,
+  REPLY_BYTES = 150
+};
 
 static double now_s(void) {
   struct timespec t;
@@ -26,8 +32,9 @@ static double now_s(void) {
 
 /* Words that differ from turn to turn, about n bytes. */
 static char *words(unsigned seed, size_t n) {
-  static const char *const list[] = {"queue", "index", "the", "wrong", "line", "of", "test", "and",
-                                     "mended", "checks", "pointer", "a", "branch", "was", "read"};
+  static const char *const list[] = {"queue",   "index", "the",    "wrong",  "line",
+                                     "of",      "test",  "and",    "mended", "checks",
+                                     "pointer", "a",     "branch", "was",    "read"};
   struct buf b = {0};
   unsigned x = seed * 2654435761u + 1;
   while (b.n < n) {
@@ -38,16 +45,17 @@ static char *words(unsigned seed, size_t n) {
 }
 
 static json_t *make_workflow(void) {
-  return json_pack("{ss ss si s[{ss ss s[{ss ss} {ss ss}]}]}", "name", "bench", "provider", "script",
-                   "max_movements", TURNS, "movements", "name", "work", "instruction",
+  return json_pack("{ss ss si s[{ss ss s[{ss ss} {ss ss}]}]}", "name", "bench", "provider",
+                   "script", "max_movements", TURNS, "movements", "name", "work", "instruction",
                    "Go on with {task}.", "rules", "condition", "work is left", "next", "work",
                    "condition", "all is done", "next", "COMPLETE");
 }
 
-static json_t *make_replies(int turns, int delay_ms) {
+static json_t *make_replies(int turns, int delay_ms, size_t answer_bytes) {
   json_t *replies = json_array();
   for (int i = 0; i < turns; i++) {
-    char *answer = words((unsigned)i, ANSWER_BYTES), *reason = words(1000u + (unsigned)i, REPLY_BYTES);
+    char *answer = words((unsigned)i, answer_bytes),
+         *reason = words(1000u + (unsigned)i, REPLY_BYTES);
     struct buf judge = {0};
     buf_printf(&judge, "{\"reason\": \"%s\", \"step\": 1}", reason);
     json_array_append_new(replies, json_pack("{ss ss si}", "purpose", "execute", "text", answer,
@@ -116,6 +124,9 @@ static void on_finished(void *ctx, struct session *s) {
 
 static const struct watcher watcher = {on_record, NULL, on_finished};
 
+/* Many sessions: as a daemon with nobody watching. */
+static const struct watcher nobody = {NULL, NULL, on_finished};
+
 static void bench_init(struct bench *b, const char *dir, int turns, int delay_ms) {
   struct err err;
   json_t *doc = make_workflow();
@@ -127,7 +138,9 @@ static void bench_init(struct bench *b, const char *dir, int turns, int delay_ms
   json_decref(doc);
   if (b->workflow == NULL)
     die("%s", err.text);
-  json_t *replies = json_pack("{so}", "replies", make_replies(turns, delay_ms));
+  json_t *replies =
+      json_pack("{so}", "replies",
+                make_replies(turns, delay_ms, delay_ms > 0 ? SESSION_ANSWER_BYTES : ANSWER_BYTES));
   char *text = json_dumps(replies, JSON_COMPACT);
   if (!scenario_parse(&b->scenario, "replies.json", str_from(text), &err))
     die("%s", err.text);
@@ -136,13 +149,13 @@ static void bench_init(struct bench *b, const char *dir, int turns, int delay_ms
   b->config = json_pack("{ss sb}", "cwd", dir, "interactive", 0);
 }
 
-static struct session *bench_start(struct bench *b, const char *dir) {
+static struct session *bench_start(struct bench *b, const char *dir, const struct watcher *w) {
   struct err err;
   const struct session_params params = {.setup = {.cwd = dir, .scenario = &b->scenario},
                                         .workflow = b->workflow,
                                         .task = STR("the queue"),
                                         .config = b->config};
-  struct session *s = host_start(&b->host, &params, &watcher, b, &err);
+  struct session *s = host_start(&b->host, &params, w, b, &err);
   if (s == NULL)
     die("%s", err.text);
   return s;
@@ -187,12 +200,13 @@ static void turns_bench(const char *dir) {
   struct bench b;
   uint64_t syncs = 0;
   bench_init(&b, dir, TURNS, 0);
+  b.host.sync_now = true; /* as segue run does */
   b.seen = json_object();
   for (int round = 0; round < ROUNDS; round++) {
     b.group_count = 0;
     b.calls = 0;
     double start = now_s(), start_cpu = cpu_s();
-    struct session *s = bench_start(&b, dir);
+    struct session *s = bench_start(&b, dir, &watcher);
     uv_run(&b.loop, UV_RUN_DEFAULT);
     ours = now_s() - start;
     ours_cpu = cpu_s() - start_cpu;
@@ -215,7 +229,8 @@ static void turns_bench(const char *dir) {
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
   qsort(ratios, ROUNDS, sizeof *ratios, by_value);
-  printf("%d judged turns, durable / bare loop: median %.2f, best %.2f, worst %.2f  (%.0f and %.0f ms)\n",
+  printf("%d judged turns, durable / bare loop: median %.2f, best %.2f, worst %.2f  (%.0f and %.0f "
+         "ms)\n",
          TURNS, ratios[ROUNDS / 2], ratios[0], ratios[ROUNDS - 1], ours * 1e3, bare * 1e3);
   printf("processor time a call: %.0f us, of the bare loop %.0f us\n",
          ours_cpu * 1e6 / (double)b.calls, bare_cpu * 1e6 / (double)b.calls);
@@ -235,7 +250,7 @@ static void single_bench(const char *dir) {
   struct bench b;
   struct rusage usage;
   bench_init(&b, dir, TURNS, 0);
-  struct session *s = bench_start(&b, dir);
+  struct session *s = bench_start(&b, dir, &watcher);
   uv_run(&b.loop, UV_RUN_DEFAULT);
   getrusage(RUSAGE_SELF, &usage);
   printf("peak resident of one run of %d turns: %ld KiB (limit 16384)\n", TURNS, usage.ru_maxrss);
@@ -253,17 +268,17 @@ static void sessions_bench(const char *dir) {
   bench_init(&b, dir, 1, 400);
   b.scenario.matchers[0].times = b.scenario.matchers[1].times = 0; /* without end */
   uv_timer_init(&b.loop, &timer); /* first one session, so that pools and caches exist */
-  struct session *first = bench_start(&b, dir);
+  struct session *first = bench_start(&b, dir, &nobody);
   uv_timer_start(&timer, on_check, 600, 0);
   uv_run(&b.loop, UV_RUN_DEFAULT);
   long base = resident_kib();
   for (int i = 0; i < SESSIONS; i++)
-    sessions[i] = bench_start(&b, dir);
+    sessions[i] = bench_start(&b, dir, &nobody);
   uv_timer_start(&timer, on_check, 2000, 0); /* each is in its fourth or fifth turn then */
   uv_run(&b.loop, UV_RUN_DEFAULT);
   long peak = resident_kib();
-  printf("%d sessions at once: base %ld KiB + %.1f KiB each (limit 32)\n", SESSIONS, base,
-         (double)(peak - base) / SESSIONS);
+  printf("%d sessions at once, answers of %d bytes: base %ld KiB + %.1f KiB each (limit 32)\n",
+         SESSIONS, SESSION_ANSWER_BYTES, base, (double)(peak - base) / SESSIONS);
   host_stop(first, "interrupted", "end of the benchmark");
   for (int i = 0; i < SESSIONS; i++)
     host_stop(sessions[i], "interrupted", "end of the benchmark");
@@ -284,15 +299,21 @@ static void in_child(void (*fn)(const char *), const char *dir) {
     die("a measurement failed");
 }
 
-int main(void) {
+int main(int argc, char **argv) { /* an argument: only the turns, for a profiler */
   char dir[] = "/var/tmp/segue-bench-XXXXXX", command[64];
   setenv("SEGUE_SHIM", SEGUE_BUILD_DIR "/segue-shim", 0);
   setenv("UV_THREADPOOL_SIZE", "16", 0);
   if (mkdtemp(dir) == NULL)
     die("no folder for the logs");
-  in_child(turns_bench, dir);
-  in_child(single_bench, dir);
-  in_child(sessions_bench, dir);
+  if (argc > 1)
+    turns_bench(dir);
+  else
+    in_child(turns_bench, dir);
+  if (argc == 1) {
+    in_child(single_bench, dir);
+    in_child(sessions_bench, dir);
+  }
+  (void)argv;
   (void)snprintf(command, sizeof command, "rm -rf %s", dir);
   return system(command);
 }

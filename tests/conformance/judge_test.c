@@ -39,18 +39,19 @@ static void check_keys(const json_t *object, const char *const *known) {
   }
 }
 
-/* ---- tag ------------------------------------------------------------------------------------------ */
+/* ---- tag
+ * ------------------------------------------------------------------------------------------ */
 
 static void run_tag(const json_t *c) {
-  static const char *const keys[] = {"row",  "name", "note",   "kind",      "movement", "pick",
+  static const char *const keys[] = {"row",  "name",  "note",   "kind",      "movement", "pick",
                                      "text", "scope", "number", "ambiguous", NULL};
   struct str text = data_get(c, "text"), name = data_get(c, "movement");
   const json_t *number = json_object_get(c, "number");
   bool agent = str_eq_c(data_get(c, "scope"), "agent");
   struct tag_result tag;
   check_keys(c, keys);
-  tag_find(text.p, text.n, name.p, name.n, str_eq_c(data_get(c, "pick"), "first") ? TAG_FIRST
-                                                                                  : TAG_LAST,
+  tag_find(text.p, text.n, name.p, name.n,
+           str_eq_c(data_get(c, "pick"), "first") ? TAG_FIRST : TAG_LAST,
            agent ? TAG_AGENT : TAG_REPLY, &tag);
   if (number == NULL)
     complain("says no number");
@@ -65,7 +66,8 @@ static void run_tag(const json_t *c) {
     complain("ambiguous is %d", tag.ambiguous);
 }
 
-/* ---- chain ---------------------------------------------------------------------------------------- */
+/* ---- chain
+ * ---------------------------------------------------------------------------------------- */
 
 static void check_outcomes(const struct chain_run *run, const json_t *wanted) {
   struct buf got = {0}, want = {0};
@@ -117,12 +119,12 @@ static void check_notes(const struct chain_run *run, const json_t *notes) {
 }
 
 static void run_chain(const json_t *c) {
-  static const char *const keys[] = {"row",     "name",        "note",  "kind",   "movement",
-                                     "rules",   "stages",      "text",  "env",    "interactive",
-                                     "replies", "max_reasks",  "expect", NULL};
-  static const char *const expect_keys[] = {"result", "rule",    "method", "match_method",
+  static const char *const keys[] = {"row",     "name",       "note",   "kind", "movement",
+                                     "rules",   "stages",     "text",   "env",  "interactive",
+                                     "replies", "max_reasks", "expect", NULL};
+  static const char *const expect_keys[] = {"result",    "rule",  "method", "match_method",
                                             "ambiguous", "calls", "reasks", "stages",
-                                            "offered", "notes",   "reason", NULL};
+                                            "offered",   "notes", "reason", NULL};
   const json_t *e = json_object_get(c, "expect");
   const char *result = json_string_value(json_object_get(e, "result"));
   const json_t *rule = json_object_get(e, "rule"), *calls = json_object_get(e, "calls");
@@ -159,7 +161,8 @@ static void run_chain(const json_t *c) {
   chain_run_deinit(&run);
 }
 
-/* ---- extract -------------------------------------------------------------------------------------- */
+/* ---- extract
+ * -------------------------------------------------------------------------------------- */
 
 static void run_extract(const json_t *c) {
   static const char *const keys[] = {"row", "name", "note", "kind", "text", "value", "where", NULL};
@@ -181,11 +184,12 @@ static void run_extract(const json_t *c) {
   extract_result_deinit(&found);
 }
 
-/* ---- expr ----------------------------------------------------------------------------------------- */
+/* ---- expr
+ * ----------------------------------------------------------------------------------------- */
 
 static void run_expr(const json_t *c) {
-  static const char *const keys[] = {"row", "name", "note", "kind", "condition", "env", "value",
-                                     "label", "error", NULL};
+  static const char *const keys[] = {"row", "name",  "note",  "kind",  "condition",
+                                     "env", "value", "label", "error", NULL};
   struct arena arena = {0};
   struct rule rule = {0};
   struct err err = {0};
@@ -222,13 +226,13 @@ static void run_expr(const json_t *c) {
   arena_deinit(&arena);
 }
 
-/* ---- files ---------------------------------------------------------------------------------------- */
+/* ---- files
+ * ---------------------------------------------------------------------------------------- */
 
 static const struct {
   const char *kind;
   void (*run)(const json_t *c);
-} kinds[] = {
-    {"tag", run_tag}, {"chain", run_chain}, {"extract", run_extract}, {"expr", run_expr}};
+} kinds[] = {{"tag", run_tag}, {"chain", run_chain}, {"extract", run_extract}, {"expr", run_expr}};
 
 static void run_case(const char *file, const json_t *c, size_t i) {
   char name[256];

@@ -35,8 +35,7 @@ struct chain_run {
 
 static inline void chain_run_rule(struct chain_run *run, const char *name, const json_t *rule,
                                   size_t i) {
-  struct str condition =
-      json_is_string(rule) ? data_str(rule) : data_get(rule, "condition");
+  struct str condition = json_is_string(rule) ? data_str(rule) : data_get(rule, "condition");
   struct err err = {0};
   assert_true(i < LIMIT_RULE_COUNT);
   if (!rule_parse(&run->arena, condition, &run->rules[i], NULL, &err))
@@ -55,7 +54,7 @@ static inline void chain_run_init(struct chain_run *run, const json_t *c,
   size_t i;
   *run = (struct chain_run){.stages = json_array(), .method = STAGE_COUNT};
   run->env = json_is_object(json_object_get(c, "env")) ? json_incref(json_object_get(c, "env"))
-                                                        : json_object();
+                                                       : json_object();
   run->spec = (struct chain_spec){
       .schemas = schemas,
       .rules = run->rules,
@@ -98,9 +97,9 @@ static inline bool chain_run_reply(struct chain_run *run, const json_t *c, enum 
       .call = 10 + (long)run->reply_count,
       .error_class = json_string_value(json_object_get(reply, "error")),
       .error_text = json_object_get(reply, "error") ? data_get(reply, "text") : STR(""),
-      .text = json_is_string(reply)                  ? data_str(reply)
+      .text = json_is_string(reply)             ? data_str(reply)
               : json_object_get(reply, "error") ? STR("")
-                                                     : data_get(reply, "text"),
+                                                : data_get(reply, "text"),
       .structured = json_object_get(reply, "structured"),
       .duration_ms = 7,
   };

@@ -1,4 +1,5 @@
-/* data.h - test data from YAML or JSON files, and small readers for it. Fails the test on a bad file. */
+/* data.h - test data from YAML or JSON files, and small readers for it. Fails the test on a bad
+ * file. */
 #ifndef SEGUE_TESTS_DATA_H
 #define SEGUE_TESTS_DATA_H
 

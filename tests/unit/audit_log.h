@@ -177,10 +177,12 @@ static inline void drive_deinit(struct drive *d) {
   (void)nftw(d->dir, drive_unlink, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* ---- a session with everything in it ------------------------------------------------------------------ */
+/* ---- a session with everything in it
+ * ------------------------------------------------------------------ */
 
 static const char drive_workflow[] =
-    "{\"name\":\"review-loop\",\"initial_movement\":\"check\",\"max_movements\":20,\"provider\":\"script\","
+    "{\"name\":\"review-loop\",\"initial_movement\":\"check\",\"max_movements\":20,\"provider\":"
+    "\"script\","
     "\"judge\":{\"max_reasks\":1},\"movements\":["
     "{\"name\":\"check\",\"command\":[\"make\",\"check\"],\"rules\":["
     "  {\"condition\":\"when(exit != 0)\",\"next\":\"ABORT\"},"
@@ -191,7 +193,9 @@ static const char drive_workflow[] =
     "  {\"condition\":\"needs fix\",\"next\":\"fix\",\"appendix\":\"Say what is wrong.\"},"
     "  {\"condition\":\"ask a person\",\"next\":\"ABORT\",\"interactive_only\":true}]},"
     "{\"name\":\"fix\",\"edit\":true,\"rules\":["
-    "  {\"condition\":\"fixed\",\"next\":\"review\"},{\"condition\":\"stuck\",\"next\":\"ABORT\"}]}]}";
+    "  "
+    "{\"condition\":\"fixed\",\"next\":\"review\"},{\"condition\":\"stuck\",\"next\":\"ABORT\"}]}]"
+    "}";
 
 static inline json_t *drive_config(void) {
   return json_pack("{ss sb ss s{ss ss} s{ss} s[s] s{sf}}", "cwd", "/somewhere", "interactive", 0,
@@ -203,7 +207,8 @@ static inline json_t *drive_config(void) {
 /* review: an invalid value, a correction that names a hidden rule, a call that fails in passing, a
  * quoted tag, and at last a judge that is read. */
 static inline void drive_first_review(struct drive *d) {
-  drive_answer(d, "The test says `[REVIEW:1]`, but one case fails.\n\033[31mred\033[0m \xE2\x80\xAE""done\n");
+  drive_answer(d, "The test says `[REVIEW:1]`, but one case fails.\n\033[31mred\033[0m \xE2\x80\xAE"
+                  "done\n");
   drive_answer(d, "{\"reason\": \"it fails\", \"step\": \"two\"}");
   drive_answer(d, "{\"reason\": \"ask\", \"step\": 3}");
   drive_error(d, CLASS_OVERLOADED, "try later");
@@ -213,7 +218,8 @@ static inline void drive_first_review(struct drive *d) {
                   "\"matched_index\": 2}\n```\n");
 }
 
-/* fix: an answer that is not UTF-8, changed files, tokens; then a tag where a value was asked for. */
+/* fix: an answer that is not UTF-8, changed files, tokens; then a tag where a value was asked for.
+ */
 static inline void drive_fix(struct drive *d) {
   struct store store = {0};
   struct err err;
@@ -222,8 +228,8 @@ static inline void drive_fix(struct drive *d) {
   buf_append(&result.text.bytes, "fixed \xff it\n", 11);
   assert_true(store_blob_put(&store, buf_view(&result.text.bytes), result.text.blob, &err));
   buf_append(&result.error_text.bytes, "warn \xfe\n", 7);
-  assert_true(store_blob_put(&store, buf_view(&result.error_text.bytes), result.error_text.blob,
-                             &err));
+  assert_true(
+      store_blob_put(&store, buf_view(&result.error_text.bytes), result.error_text.blob, &err));
   result.files = json_pack("[{ss si si}]", "path", "a.c", "added", 1, "removed", 2);
   result.usage = json_pack("{si si si}", "input", 10, "output", 20, "cached", 5);
   (void)snprintf(result.provider_session, sizeof result.provider_session, "conv-1");
@@ -238,8 +244,8 @@ static inline void drive_second_review(struct drive *d) {
   drive_error(d, CLASS_AUTH, "not logged in");
   assert_int_equal(d->core.status, SESSION_STOPPED);
   drive_event(d, (struct event){.kind = EVENT_RESUME, .reason = "user"});
-  struct call_result result = {.structured = json_pack("{ss si}", "reason", "tests pass", "step", 1),
-                               .enforced = "native"};
+  struct call_result result = {
+      .structured = json_pack("{ss si}", "reason", "tests pass", "step", 1), .enforced = "native"};
   buf_puts(&result.text.bytes, "{\"reason\":\"tests pass\",\"step\":1}");
   drive_result(d, &result);
 }

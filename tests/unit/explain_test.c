@@ -1,5 +1,6 @@
-/* explain_test - one judgment in full, against files: tests/data/audit/<case>.txt is what is printed
- * for a turn of the session of audit_log.h. SEGUE_WRITE=1 writes the files anew: read the difference. */
+/* explain_test - one judgment in full, against files: tests/data/audit/<case>.txt is what is
+ * printed for a turn of the session of audit_log.h. SEGUE_WRITE=1 writes the files anew: read the
+ * difference. */
 #include "audit/explain.h"
 #include "audit_log.h"
 #include "base/file.h"
@@ -69,7 +70,7 @@ static void turns(void **state) {
     const char *word, *file;
     bool full;
   } cases[] = {
-      {"check", "check.txt", false},       {"review#1", "review-1.txt", false},
+      {"check", "check.txt", false},           {"review#1", "review-1.txt", false},
       {"review#1", "review-1-full.txt", true}, {"fix", "fix.txt", false},
       {"review", "review-2.txt", false},
   };
@@ -151,8 +152,11 @@ static void finding(void **state) {
   static const struct {
     const char *word;
     long turn, run, runs;
-  } found_cases[] = {{"check", 1, 1, 1},    {"review", 4, 2, 2},   {"review#1", 2, 1, 2},
-                     {"review#2", 4, 2, 2}, {"fix#1", 3, 1, 1}};
+  } found_cases[] = {{"check", 1, 1, 1},
+                     {"review", 4, 2, 2},
+                     {"review#1", 2, 1, 2},
+                     {"review#2", 4, 2, 2},
+                     {"fix#1", 3, 1, 1}};
   static const struct {
     const char *word, *why;
   } missing[] = {{"review#3", "ran 2 times"},

@@ -75,9 +75,22 @@ static void on_done(void *ctx, enum store_result result, struct str lines, const
   struct answer *a = ctx;
   a->calls++;
   a->result = result;
-  a->err = *err;
+  a->err = err ? *err : (struct err){0};
+  assert_int_equal(err == NULL, result == STORE_OK);
   buf_clear(&a->lines);
   buf_str(&a->lines, lines);
+}
+
+static bool at_once; /* append on the calling thread */
+
+static void append_now(struct store_log *log, uint64_t seq, json_t *const *records, size_t n,
+                       struct answer *a) {
+  struct buf lines = {0};
+  struct err *err = NULL;
+  enum store_result result = store_append_now(log, seq, records, n, &lines, &err);
+  on_done(a, result, buf_view(&lines), err);
+  buf_deinit(&lines);
+  free(err);
 }
 
 static enum store_result append(struct fixture *f, struct store_log *log, uint64_t seq, size_t n,
@@ -88,7 +101,10 @@ static enum store_result append(struct fixture *f, struct store_log *log, uint64
   a->calls = 0;
   for (size_t i = 0; i < n; i++)
     records[i] = make_record(seq + i);
-  store_append(log, &f->loop, seq, records, n, on_done, a);
+  if (at_once)
+    append_now(log, seq, records, n, a);
+  else
+    store_append(log, &f->loop, seq, records, n, on_done, a);
   for (size_t i = 0; i < n; i++)
     json_decref(records[i]);
   (void)uv_run(&f->loop, UV_RUN_DEFAULT);
@@ -201,6 +217,12 @@ static void records_come_back(void **state) {
   store_close(log);
   buf_deinit(&all);
   buf_deinit(&a.lines);
+}
+
+static void records_come_back_at_once(void **state) {
+  at_once = true;
+  records_come_back(state);
+  at_once = false;
 }
 
 static void an_id_is_taken_once(void **state) {
@@ -604,6 +626,11 @@ static int append_all(struct fixture *f, int out) {
   return touched ? TOUCHED : UNTOUCHED;
 }
 
+static int append_all_at_once(struct fixture *f, int out) {
+  at_once = true;
+  return append_all(f, out);
+}
+
 static void all_records_survive(struct fixture *f, const char *fault, int n, uint64_t wanted) {
   struct err err;
   char notice[256], path[600];
@@ -624,16 +651,17 @@ static void failed_calls_lose_nothing(void **state) {
   static const struct {
     const char *call, *error;
   } faults[] = {{"write", ""}, {"sync", ""}, {"write", ":ENOSPC"}, {"sync", ":ENOSPC"}};
-  for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
+  for (size_t i = 0; i < 2 * ARRAY_LEN(faults); i++) {
+    int (*work)(struct fixture *, int) = i % 2 ? append_all_at_once : append_all;
     int status = TOUCHED, n = 0;
     while (status == TOUCHED) {
       char fault[64], notice[256];
       struct err err;
       uint64_t count;
       n++;
-      (void)snprintf(fault, sizeof fault, "fail:%s:%d%s", faults[i].call, n, faults[i].error);
+      (void)snprintf(fault, sizeof fault, "fail:%s:%d%s", faults[i / 2].call, n, faults[i / 2].error);
       assert_int_equal(setenv("SEGUE_FAULT", fault, 1), 0);
-      status = status_of(in_child(append_all, f, -1));
+      status = status_of(in_child(work, f, -1));
       assert_int_equal(unsetenv("SEGUE_FAULT"), 0);
       if (status != TOUCHED && status != UNTOUCHED && status != 7)
         fail_msg("SEGUE_FAULT=%s: step %d failed", fault, status);
@@ -854,6 +882,7 @@ static void the_folder_is_made(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(records_come_back),
+      TEST(records_come_back_at_once),
       TEST(an_id_is_taken_once),
       TEST(a_fold_can_refuse),
       TEST(what_is_no_log_is_refused),

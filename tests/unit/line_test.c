@@ -1,4 +1,5 @@
-/* line_test - one record as a line: its form, its hash, and that no change of a byte goes through. */
+/* line_test - one record as a line: its form, its hash, and that no change of a byte goes through.
+ */
 #include "base/log.h"
 #include "store/line.h"
 
@@ -117,7 +118,8 @@ static void every_change(void **state) {
 
 /* The hash is right, and the line still is no record. */
 static void hashed_nonsense(void **state) {
-  static const char *const bodies[] = {"", "[1", "{\"a\":1,\"a\":2", "{\"a\":\"\xff\"", "{", "\"x\""};
+  static const char *const bodies[] = {"",  "[1",   "{\"a\":1,\"a\":2", "{\"a\":\"\xff\"",
+                                       "{", "\"x\""};
   (void)state;
   for (size_t i = 0; i < ARRAY_LEN(bodies); i++) {
     struct buf line = {0};
@@ -148,9 +150,12 @@ static void short_lines(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(form),         cmocka_unit_test(chain_of_three),
-      cmocka_unit_test(out_of_order), cmocka_unit_test(every_change),
-      cmocka_unit_test(hashed_nonsense), cmocka_unit_test(short_lines),
+      cmocka_unit_test(form),
+      cmocka_unit_test(chain_of_three),
+      cmocka_unit_test(out_of_order),
+      cmocka_unit_test(every_change),
+      cmocka_unit_test(hashed_nonsense),
+      cmocka_unit_test(short_lines),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
-/* verify_test - what verify accepts, and that it names the first record that is not what was written:
- * each byte changed, lost or doubled; records missing, moved or added; wrong shapes under a right
- * hash; blobs; torn ends. Every kind of record the core can write is here and fits the schema. */
+/* verify_test - what verify accepts, and that it names the first record that is not what was
+ * written: each byte changed, lost or doubled; records missing, moved or added; wrong shapes under
+ * a right hash; blobs; torn ends. Every kind of record the core can write is here and fits the
+ * schema. */
 #include "audit/book.h"
 #include "audit/verify.h"
 #include "audit_log.h"
@@ -61,7 +62,8 @@ static void drive_small(struct drive *d) {
   drive_write(d);
 }
 
-/* ---- what the core writes ------------------------------------------------------------------------------- */
+/* ---- what the core writes
+ * ------------------------------------------------------------------------------- */
 
 static void whole_session(void **state) {
   struct drive d;
@@ -139,7 +141,7 @@ static void ambiguous(struct drive *d) {
 }
 
 static void endings(void **state) {
-  static void (*const cases[])(struct drive *d) = {
+  static void (*const cases[])(struct drive * d) = {
       cancelled, interrupted_and_resumed, crashed_and_resumed, no_rule, provider_down, ambiguous};
   (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -158,10 +160,10 @@ static void other_workflows(void **state) {
     const char *rules;
     enum session_outcome outcome;
   } cases[] = {
-      {"[{\"condition\":\"done\",\"next\":\"COMPLETE\"}]", END_COMPLETE},  /* auto_select */
+      {"[{\"condition\":\"done\",\"next\":\"COMPLETE\"}]", END_COMPLETE}, /* auto_select */
       {"[{\"condition\":\"again\",\"next\":\"m\"}]", END_MAX_MOVEMENTS},
-      {"[{\"condition\":\"when(structured.x.y == 1)\",\"next\":\"m\"}]", END_RULE_NO_MATCH},
-      {"[{\"condition\":\"when(exit < structured)\",\"next\":\"m\"}]", END_FAILED},
+      {"[{\"condition\":\"when(exit == 0)\",\"next\":\"m\"}]", END_RULE_NO_MATCH},
+      {"[{\"condition\":\"when(structured.x.y == 1)\",\"next\":\"m\"}]", END_FAILED},
       {"[{\"condition\":\"a && when(false)\",\"next\":\"m\"}]", END_RULE_NO_MATCH},
       {"[{\"condition\":\"when(false)\",\"next\":\"m\"},{\"condition\":\"a\",\"next\":\"ABORT\"},"
        "{\"condition\":\"when(true)\",\"next\":\"COMPLETE\"}]",
@@ -173,20 +175,22 @@ static void other_workflows(void **state) {
     char text[512];
     drive_init(&d);
     (void)snprintf(text, sizeof text,
-                   "{\"name\":\"w\",\"max_movements\":2,\"movements\":[{\"name\":\"m\",\"command\":[\"x\"],\"rules\":%s}]}",
+                   "{\"name\":\"w\",\"max_movements\":2,\"movements\":[{\"name\":\"m\",\"command\":"
+                   "[\"x\"],\"rules\":%s}]}",
                    cases[i].rules);
     drive_start(&d, text, "", json_object());
     while (d.core.status == SESSION_RUNNING)
       drive_exit(&d, 130, "");
     if (d.core.outcome != cases[i].outcome)
-      print_message("case %zu ended as %s\n", i, session_outcome_name(d.core.outcome));
+      fail_msg("case %zu ended as %s", i, session_outcome_name(d.core.outcome));
     drive_write(&d);
     expect_sound(&d, VERIFY_COMPLETE);
     drive_deinit(&d);
   }
 }
 
-/* ---- changes of bytes -------------------------------------------------------------------------------------- */
+/* ---- changes of bytes
+ * -------------------------------------------------------------------------------------- */
 
 static uint64_t record_at(const struct drive *d, size_t offset) {
   uint64_t record = 1;
@@ -286,7 +290,8 @@ static void moved_lines(void **state) {
   drive_deinit(&d);
 }
 
-/* ---- right hashes, wrong records --------------------------------------------------------------------------- */
+/* ---- right hashes, wrong records
+ * --------------------------------------------------------------------------- */
 
 /* Writes the log anew with the i-th record (from 0) changed. */
 static void rewrite(const struct drive *d, size_t index, void (*change)(json_t *record, void *arg),
@@ -365,8 +370,7 @@ static void wrong_members(void **state) {
       {"session_start", "session", "\"01a1fb00-0000-7000-8000-000000000002\"", "file's name"},
       {"session_start", "task", NULL, "task"},
       {"session_start", "workflow_sha256",
-       "\"0000000000000000000000000000000000000000000000000000000000000000\"",
-       "workflow_sha256"},
+       "\"0000000000000000000000000000000000000000000000000000000000000000\"", "workflow_sha256"},
       {"session_start", "workflow", "{\"movements\":[]}", "$.workflow.movements"},
       {"session_start", "config", "{\"secret\":1}", "$.config"},
       {"session_start", "versions", "{}", "$.versions"},
@@ -431,7 +435,8 @@ static void wrong_order(void **state) {
   uint64_t next = json_array_size(d.records) + 1;
   memcpy(hash, d.hash, SHA256_HEX);
   buf_str(&log, buf_view(&d.log));
-  buf_printf(&text, "{\"seq\":%d,\"type\":\"session_resume\",\"reason\":\"user\",%s}", (int)next, tail);
+  buf_printf(&text, "{\"seq\":%d,\"type\":\"session_resume\",\"reason\":\"user\",%s}", (int)next,
+             tail);
   json_t *record = json_loads(text.p, 0, NULL);
   line_compose(record, &log, hash);
   drive_bytes(d.path, log.p, log.n);
@@ -497,7 +502,9 @@ static void no_log(void **state) {
   assert_false(verify_file(verifier, "/dev/null", &result, &err));
 }
 
-/* ---- the book ------------------------------------------------------------------------------------------------- */
+/* ---- the book
+ * -------------------------------------------------------------------------------------------------
+ */
 
 static void growing_book(void **state) {
   struct drive d;
@@ -593,13 +600,13 @@ static void damaged_book(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(whole_session),   cmocka_unit_test(every_prefix),
-      cmocka_unit_test(endings),         cmocka_unit_test(other_workflows),
-      cmocka_unit_test(every_byte),      cmocka_unit_test(every_cut),
-      cmocka_unit_test(moved_lines),     cmocka_unit_test(unknown_members),
-      cmocka_unit_test(wrong_members),   cmocka_unit_test(wrong_order),
-      cmocka_unit_test(blobs),           cmocka_unit_test(no_log),
-      cmocka_unit_test(growing_book),    cmocka_unit_test(damaged_book),
+      cmocka_unit_test(whole_session), cmocka_unit_test(every_prefix),
+      cmocka_unit_test(endings),       cmocka_unit_test(other_workflows),
+      cmocka_unit_test(every_byte),    cmocka_unit_test(every_cut),
+      cmocka_unit_test(moved_lines),   cmocka_unit_test(unknown_members),
+      cmocka_unit_test(wrong_members), cmocka_unit_test(wrong_order),
+      cmocka_unit_test(blobs),         cmocka_unit_test(no_log),
+      cmocka_unit_test(growing_book),  cmocka_unit_test(damaged_book),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }

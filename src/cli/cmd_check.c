@@ -1,0 +1,414 @@
+/* The validator at the shell: does a JSON value match a schema, and if not, where and why. */
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/json_io.h"
+#include "cli/ndjson_in.h"
+#include "cli/schema_in.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct cli_option options[] = {
+    {"formats", 'f', NULL, "check format (email, date-time, uri, ...), not only note it", false},
+    {"registry", 'r', "PREFIX=DIR", "documents below DIR stand for the URIs that begin so", true},
+    {"draft", 'd', "2020-12|2019-09|07", "of schemas without $schema (default: 2020-12)", false},
+    {"batch", 'b', NULL, "read and write NDJSON, a schema and a value a line", false},
+    {"json", 'j', NULL, "print one JSON object an instance", false},
+    {0},
+};
+
+struct checking {
+  struct schema_opts opts;
+  struct registry_in registry;
+  bool json;
+};
+
+static bool draft_uri(const char *name, const char **uri) {
+  static const struct {
+    const char *name, *uri;
+  } drafts[] = {{"2020-12", "https://json-schema.org/draft/2020-12/schema"},
+                {"2019-09", "https://json-schema.org/draft/2019-09/schema"},
+                {"07", "http://json-schema.org/draft-07/schema#"},
+                {"7", "http://json-schema.org/draft-07/schema#"}};
+  for (size_t i = 0; i < ARRAY_LEN(drafts); i++)
+    if (strcmp(name, drafts[i].name) == 0) {
+      *uri = drafts[i].uri;
+      return true;
+    }
+  return false;
+}
+
+static const char *last_message(const struct schema_errors *errs, const char *otherwise) {
+  return errs->count > 0 ? errs->items[errs->count - 1].message : otherwise;
+}
+
+/* ---- schemas that cannot be used ---- */
+
+static json_t *schema_trouble_json(const struct checking *c, const struct schema_errors *errs,
+                                   enum schema_status status) {
+  json_t *error = json_object();
+  struct buf text = {0};
+  if (errs->count > 0)
+    buf_printf(&text, "%s: %s", errs->items[0].path, errs->items[0].message);
+  json_object_set_new(error, "code", json_string(schema_status_name(status)));
+  json_object_set_new(error, "message", json_io_string(buf_c(&text)));
+  json_object_set_new(error, "errors", schema_errors_json(errs));
+  if (c->registry.err.code != ERR_NONE)
+    json_object_set_new(error, "registry", json_io_string(c->registry.err.text));
+  buf_deinit(&text);
+  return error;
+}
+
+/* `place` follows the file's name: ":3:7", ": $.a", or nothing. */
+static void put_line(FILE *to, const char *file, const char *place, const char *message) {
+  struct buf line = {0}, safe = {0};
+  buf_printf(&line, "%s%s: %s", file, place, message);
+  buf_safe(&safe, buf_view(&line), false);
+  fprintf(to, "%s\n", buf_c(&safe));
+  buf_deinit(&line);
+  buf_deinit(&safe);
+}
+
+static void put_errors(FILE *to, const char *file, const struct schema_errors *errs) {
+  struct buf place = {0};
+  for (size_t i = 0; i < errs->count; i++) {
+    buf_clear(&place);
+    buf_printf(&place, ": %s", errs->items[i].path);
+    put_line(to, file, buf_c(&place), errs->items[i].message);
+  }
+  buf_clear(&place);
+  buf_printf(&place, "and %zu more errors", errs->dropped);
+  if (errs->dropped > 0)
+    put_line(to, file, "", buf_c(&place));
+  buf_deinit(&place);
+}
+
+static void print_schema_trouble(const struct checking *c, const char *path,
+                                 const struct schema_errors *errs, enum schema_status status) {
+  if (c->json) {
+    json_t *object = json_object();
+    json_object_set_new(object, "schema", json_io_string(path));
+    json_object_set_new(object, "valid", json_null());
+    json_object_set_new(object, "errors", json_array());
+    json_object_set_new(object, "error", schema_trouble_json(c, errs, status));
+    json_io_print(object, JSON_IO_COMPACT);
+    json_decref(object);
+  }
+  fprintf(stderr, "segue check: %s\n",
+          status == SCHEMA_TOO_COMPLEX ? "the schema is too complex"
+                                       : "this is not a sound schema");
+  put_errors(stderr, path, errs);
+  if (c->registry.err.code != ERR_NONE)
+    (void)cli_fail("check", &c->registry.err);
+}
+
+/* ---- instances ---- */
+
+static void print_verdict(const struct checking *c, const char *file, enum schema_status status,
+                          const struct schema_errors *errs) {
+  if (c->json) {
+    json_t *object = json_object();
+    json_object_set_new(object, "file", json_io_string(file));
+    json_object_set_new(object, "valid",
+                        status == SCHEMA_TOO_COMPLEX ? json_null()
+                                                     : json_boolean(status == SCHEMA_OK));
+    json_object_set_new(object, "errors", schema_errors_json(errs));
+    if (errs->dropped > 0)
+      json_object_set_new(object, "errors_dropped", json_integer((json_int_t)errs->dropped));
+    if (status == SCHEMA_TOO_COMPLEX)
+      json_object_set_new(object, "error",
+                          json_pack("{s:s s:o}", "code", schema_status_name(status), "message",
+                                    json_io_string(last_message(errs, ""))));
+    json_io_print(object, JSON_IO_COMPACT);
+    json_decref(object);
+    return;
+  }
+  if (status == SCHEMA_OK) {
+    struct buf safe = {0};
+    bool colours = cli_colours(STDOUT_FILENO);
+    buf_safe(&safe, str_from(file), false);
+    printf("%sok%s %s\n", cli_paint(colours, COLOUR_GREEN), cli_paint(colours, COLOUR_NONE),
+           buf_c(&safe));
+    buf_deinit(&safe);
+    return;
+  }
+  put_errors(stdout, file, errs);
+  if (status == SCHEMA_TOO_COMPLEX)
+    put_line(stdout, file, "", "too complex to check: neither valid nor invalid");
+}
+
+/* A file that holds no JSON is not valid; one that cannot be read is bad usage. */
+static int unreadable(const struct checking *c, const char *file, const struct err *err) {
+  if (err->line == 0) {
+    (void)cli_fail("check", err);
+    return STATUS_USAGE;
+  }
+  if (c->json) {
+    json_t *object = json_object(), *error = json_object();
+    json_object_set_new(error, "code", json_string("not_json"));
+    json_object_set_new(error, "line", json_integer(err->line));
+    json_object_set_new(error, "column", json_integer(err->column));
+    json_object_set_new(error, "message", json_io_string(err->text));
+    json_object_set_new(object, "file", json_io_string(file));
+    json_object_set_new(object, "valid", json_false());
+    json_object_set_new(object, "errors", json_array());
+    json_object_set_new(object, "error", error);
+    json_io_print(object, JSON_IO_COMPACT);
+    json_decref(object);
+  } else {
+    char place[64];
+    (void)snprintf(place, sizeof place, ":%d:%d", err->line, err->column);
+    put_line(stdout, file, place, err->text);
+  }
+  return STATUS_FAILED;
+}
+
+static int check_instance(const struct checking *c, const struct schema *schema, const char *file) {
+  struct err err = {0};
+  struct schema_errors errs = {0};
+  json_t *value = json_io_file(file, JSON_IO_VALUE, &err);
+  if (value == NULL)
+    return unreadable(c, file, &err);
+  enum schema_status status = schema_check(schema, value, &errs);
+  json_decref(value);
+  if (status == SCHEMA_OUT_OF_MEMORY)
+    die("out of memory");
+  print_verdict(c, file, status, &errs);
+  schema_errors_deinit(&errs);
+  return status == SCHEMA_OK ? STATUS_COMPLETE : STATUS_FAILED;
+}
+
+static int check_files(struct checking *c, const struct cli_args *args) {
+  struct err err = {0};
+  struct schema_errors errs = {0};
+  enum schema_status status;
+  const char *path = args->words[0];
+  bool input = strcmp(path, "-") == 0;
+  int worst = STATUS_COMPLETE;
+  json_t *doc = json_io_file(path, JSON_IO_SCHEMA, &err);
+  if (doc == NULL) {
+    (void)cli_fail("check", &err);
+    return STATUS_USAGE;
+  }
+  struct schema *schema = schema_compile(doc, &c->opts, &errs, &status);
+  json_decref(doc);
+  if (status == SCHEMA_OUT_OF_MEMORY)
+    die("out of memory");
+  if (schema == NULL)
+    print_schema_trouble(c, path, &errs, status);
+  schema_errors_deinit(&errs);
+  if (schema == NULL)
+    return STATUS_USAGE;
+  for (size_t i = 1; i < args->word_count; i++) {
+    int one = check_instance(c, schema, args->words[i]);
+    worst = one > worst ? one : worst;
+  }
+  if (args->word_count == 1 && !input && !isatty(STDIN_FILENO))
+    worst = check_instance(c, schema, "-");
+  else if (args->word_count == 1)
+    print_verdict(c, path, SCHEMA_OK, &errs);
+  schema_free(schema);
+  return json_io_end("check", worst);
+}
+
+/* ---- a batch ---- */
+
+struct batch {
+  struct checking *checking;
+  struct schema_cache cache;
+  const json_t *given; /* SCHEMA, for lines that bring none; borrowed */
+};
+
+static void refuse(json_t *out, const char *code, const char *message) {
+  json_object_set_new(out, "valid", json_null());
+  json_object_set_new(out, "errors", json_array());
+  json_object_set_new(out, "error",
+                      json_pack("{s:s s:o}", "code", code, "message", json_io_string(message)));
+}
+
+static void answer(struct batch *b, const json_t *in, json_t *out) {
+  const json_t *doc = json_object_get(in, "schema"), *data = json_object_get(in, "data");
+  struct schema_errors errs = {0};
+  enum schema_status status;
+  if (json_object_get(in, "id") != NULL)
+    json_object_set(out, "id", json_object_get(in, "id"));
+  if (doc == NULL)
+    doc = b->given;
+  if (doc == NULL || data == NULL) {
+    refuse(out, "bad_line", doc ? "the line has no \"data\"" : "the line has no \"schema\"");
+    return;
+  }
+  b->checking->registry.err.code = ERR_NONE;
+  const struct schema *schema =
+      schema_cache_get(&b->cache, doc, &b->checking->opts, &errs, &status);
+  if (schema == NULL) {
+    json_object_set_new(out, "valid", json_null());
+    json_object_set_new(out, "errors", json_array());
+    json_object_set_new(out, "error", schema_trouble_json(b->checking, &errs, status));
+    schema_errors_deinit(&errs);
+    return;
+  }
+  status = schema_check(schema, data, &errs);
+  if (status == SCHEMA_OUT_OF_MEMORY)
+    die("out of memory");
+  if (status == SCHEMA_TOO_COMPLEX) {
+    refuse(out, schema_status_name(status), last_message(&errs, "the check needs too much work"));
+  } else {
+    json_object_set_new(out, "valid", json_boolean(status == SCHEMA_OK));
+    json_object_set_new(out, "errors", schema_errors_json(&errs));
+    if (errs.dropped > 0)
+      json_object_set_new(out, "errors_dropped", json_integer((json_int_t)errs.dropped));
+  }
+  schema_errors_deinit(&errs);
+}
+
+static void one_line(struct batch *b, const struct ndjson_in *in, struct str line, json_t *out) {
+  struct err err = {0};
+  char message[sizeof err.text + 64];
+  if (in->too_long) {
+    (void)snprintf(message, sizeof message, "line %llu is longer than 64 MiB", in->number);
+    refuse(out, "line_limit", message);
+    return;
+  }
+  json_t *object = json_io_parse("line", line, &err);
+  if (object == NULL) {
+    (void)snprintf(message, sizeof message, "line %llu, column %d: %s", in->number, err.column,
+                   err.text);
+    refuse(out, "bad_line", message);
+  } else if (!json_is_object(object)) {
+    (void)snprintf(message, sizeof message, "line %llu is not an object {\"schema\",\"data\"}",
+                   in->number);
+    refuse(out, "bad_line", message);
+  } else {
+    answer(b, object, out);
+  }
+  json_decref(object);
+}
+
+static int batch_file(struct batch *b, const char *path) {
+  struct ndjson_in in;
+  struct err err = {0};
+  struct str line;
+  if (!ndjson_in_open(&in, path, &err)) {
+    (void)cli_fail("check", &err);
+    return STATUS_USAGE;
+  }
+  while (!ferror(stdout) && ndjson_in_next(&in, &line)) {
+    json_t *out = json_object();
+    one_line(b, &in, line, out);
+    json_io_print(out, JSON_IO_COMPACT);
+    if (ndjson_in_idle(&in))
+      (void)fflush(stdout);
+    json_decref(out);
+  }
+  int status = STATUS_COMPLETE;
+  if (in.error != 0) {
+    (void)err_set_errno(&err, in.error, "cannot read %s", path);
+    (void)cli_fail("check", &err);
+    status = STATUS_FAILED;
+  }
+  ndjson_in_close(&in);
+  return status;
+}
+
+/* The words: SCHEMA for lines without one, or - for none; then files of lines. */
+static int check_batch(struct checking *c, const struct cli_args *args) {
+  struct batch b = {.checking = c};
+  struct err err = {0};
+  json_t *given = NULL;
+  int worst = STATUS_COMPLETE;
+  if (args->word_count > 0 && strcmp(args->words[0], "-") != 0) {
+    given = json_io_file(args->words[0], JSON_IO_SCHEMA, &err);
+    if (given == NULL) {
+      (void)cli_fail("check", &err);
+      fprintf(stderr, "with --batch the first word is the schema of lines without one: write\n"
+                      "segue check --batch - LINES.ndjson, or give the lines on standard input\n");
+      return STATUS_USAGE;
+    }
+    struct schema_errors errs = {0};
+    enum schema_status status;
+    if (schema_cache_get(&b.cache, given, &c->opts, &errs, &status) == NULL) {
+      print_schema_trouble(c, args->words[0], &errs, status);
+      worst = STATUS_USAGE;
+    }
+    schema_errors_deinit(&errs);
+  }
+  b.given = given;
+  if (worst == STATUS_COMPLETE && args->word_count < 2)
+    worst = batch_file(&b, "-");
+  for (size_t i = 1; i < args->word_count && worst != STATUS_FAILED; i++) {
+    int one = batch_file(&b, args->words[i]);
+    worst = one > worst ? one : worst;
+  }
+  schema_cache_deinit(&b.cache);
+  json_decref(given);
+  return json_io_end("check", worst);
+}
+
+/* ---- the command ---- */
+
+static bool prepare(struct checking *c, const struct cli_args *args, struct err *err) {
+  const char *draft = cli_value(args, "draft"), *folder;
+  c->json = cli_flag(args, "json");
+  c->opts.assert_formats = cli_flag(args, "formats");
+  if (draft != NULL && !draft_uri(draft, &c->opts.default_draft))
+    return err_set(err, ERR_USAGE, "--draft must be 2020-12, 2019-09 or 07");
+  for (size_t i = 0; (folder = cli_values(args, "registry", i)) != NULL; i++)
+    if (!registry_in_add(&c->registry, folder, err))
+      return false;
+  c->opts.registry = registry_in_schemas(&c->registry);
+  size_t inputs = 0;
+  for (size_t i = 0; i < args->word_count; i++)
+    inputs += strcmp(args->words[i], "-") == 0 && !(i == 0 && cli_flag(args, "batch"));
+  if (inputs > 1)
+    return err_set(err, ERR_USAGE, "only one file can be -, standard input");
+  return true;
+}
+
+static int run(int argc, char **argv) {
+  struct cli_args args;
+  struct checking c = {0};
+  struct err err = {0};
+  int status;
+  if (!cli_parse(&cmd_check, argc, argv, 0, ARRAY_LEN(args.words), &args, &status))
+    return status;
+  bool batch = cli_flag(&args, "batch");
+  if (args.word_count == 0 && !batch)
+    (void)err_set(&err, ERR_USAGE, "missing argument: segue check %s", cmd_check.arguments);
+  else
+    (void)prepare(&c, &args, &err);
+  if (err.code != ERR_NONE) {
+    (void)cli_fail("check", &err);
+    status = STATUS_USAGE;
+  } else {
+    status = batch ? check_batch(&c, &args) : check_files(&c, &args);
+  }
+  registry_in_deinit(&c.registry);
+  return status;
+}
+
+const struct cli_command cmd_check = {
+    .name = "check",
+    .arguments = "SCHEMA [INSTANCE...] [options]",
+    .summary = "check JSON values against a JSON Schema: every error with its place",
+    .help =
+        "  echo '{\"confidence\": 1.5}' | segue check schema.json\n"
+        "  -: $.confidence: 1.5 is greater than the maximum 1\n"
+        "SCHEMA is JSON or YAML, draft 2020-12, 2019-09 or 07 as its $schema says. Without "
+        "INSTANCE\n"
+        "standard input is checked; on a terminal then only the schema is. Instances are read as\n"
+        "RFC 8259 has it: lone surrogates (as U+FFFD) and integers beyond 64 bits (as the nearest\n"
+        "number) are JSON; files named .yaml or .yml are YAML. References never go to the "
+        "network:\n"
+        "--registry http://localhost:1234/=remotes reads them from that folder.\n"
+        "--batch: a line {\"schema\",\"data\"} gives a line "
+        "{\"valid\",\"errors\":[{\"path\",\"pointer\",\n"
+        "\"keyword\",\"message\"}]}, with \"valid\": null and an \"error\" when the schema is "
+        "wrong or too\n"
+        "complex; SCHEMA then is for lines without one (- for none), the other words are files of "
+        "lines.\n"
+        "Exit: 0 valid (and always with --batch), 1 not valid, 2 bad schema, usage or file.",
+    .options = options,
+    .run = run,
+};

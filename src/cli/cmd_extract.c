@@ -1,0 +1,488 @@
+/* The extractor at the shell: what a model said comes in, the value in it goes out. */
+#include "base/file.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/json_io.h"
+#include "cli/ndjson_in.h"
+#include "cli/schema_in.h"
+#include "structured/extract.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct cli_option options[] = {
+    {"schema", 's', "FILE", "JSON Schema (JSON or YAML) that the value must pass", false},
+    {"want", 'w', "object|array|any", "what the root of the value must be (default: any)", false},
+    {"repair", 'r', NULL, "mend broken JSON when no sound value is there (the default)", false},
+    {"no-repair", 'R', NULL, "take only what is JSON as it stands", false},
+    {"explain", 'e', NULL, "tell on stderr each candidate and what became of it", false},
+    {"json", 'j', NULL, "print an object: value, stage, repairs, errors, with --explain candidates",
+     false},
+    {"batch", 'b', NULL, "read and write NDJSON, a text and a value a line", false},
+    {0},
+};
+
+/* Places of the schema that nearness follows from $ref to $ref. */
+enum { REF_HOPS = 8, SNIPPET_COLUMNS = 40 };
+
+/* The caller's schema, behind struct extract_check. */
+struct asked {
+  json_t *doc;
+  const struct schema *schema;
+};
+
+struct extraction {
+  enum extract_want want;
+  bool repair, explain;
+};
+
+static bool passes(void *ctx, const json_t *value) {
+  return schema_valid(((const struct asked *)ctx)->schema, value);
+}
+
+/* A schema that is only {"$ref": "#/$defs/x", "$defs": ...} names its keys there. */
+static const json_t *root_of(const json_t *schema) {
+  for (int hop = 0; hop < REF_HOPS; hop++) {
+    const char *ref = json_string_value(json_object_get(schema, "$ref"));
+    if (ref == NULL || !str_starts(str_from(ref), "#/"))
+      break;
+    const json_t *at = schema;
+    for (const char *part = ref + 2; at != NULL && *part;) {
+      size_t n = strcspn(part, "/");
+      at = json_object_getn(at, part, n);
+      part += n + (part[n] == '/');
+    }
+    if (at == NULL)
+      break;
+    schema = at;
+  }
+  return schema;
+}
+
+/* Shared keys: the required ones, or where none is required, those that the schema names. */
+static int nearness(void *ctx, const json_t *value) {
+  const json_t *schema = root_of(((const struct asked *)ctx)->doc);
+  const json_t *required = json_object_get(schema, "required");
+  int shared = 0;
+  size_t i;
+  const char *key;
+  json_t *item;
+  json_array_foreach(required, i, item) shared +=
+      json_is_string(item) && json_object_get(value, json_string_value(item)) != NULL;
+  if (json_array_size(required) == 0)
+    json_object_foreach(json_object_get(schema, "properties"), key, item) shared +=
+        json_object_get(value, key) != NULL;
+  return shared;
+}
+
+/* The schema itself, or another one with the same keys: what a model says instead of an answer. */
+static bool is_echo(void *ctx, const json_t *value) {
+  const json_t *doc = ((const struct asked *)ctx)->doc;
+  const char *key;
+  json_t *item;
+  if (json_equal(doc, value))
+    return true;
+  if (!json_is_object(value) || json_object_size(value) != json_object_size(doc) ||
+      !schema_has_known_keyword(value))
+    return false;
+  json_object_foreach((json_t *)value, key,
+                      item) if (json_object_get(doc, key) == NULL) return false;
+  struct schema *schema = schema_compile(value, NULL, NULL, NULL);
+  schema_free(schema);
+  return schema != NULL;
+}
+
+/* A schema with properties and no type means objects; by the letter any number would pass it too.
+ */
+static bool means_object(const json_t *schema) {
+  static const char *const others[] = {"type",  "enum",  "const", "items",      "prefixItems",
+                                       "allOf", "anyOf", "oneOf", "$dynamicRef"};
+  schema = root_of(schema);
+  for (size_t i = 0; i < ARRAY_LEN(others); i++)
+    if (json_object_get(schema, others[i]) != NULL)
+      return false;
+  return json_object_get(schema, "properties") != NULL ||
+         json_object_get(schema, "required") != NULL;
+}
+
+static void run_extract(const struct extraction *how, struct asked *asked, struct str text,
+                        struct extract_result *r) {
+  const struct extract_check check = {asked, passes, nearness, is_echo};
+  bool object = how->want == EXTRACT_WANT_ANY && asked->schema && means_object(asked->doc);
+  const struct extract_opts opts = {.want = object ? EXTRACT_WANT_OBJECT : how->want,
+                                    .check = asked->schema ? &check : NULL,
+                                    .repair = how->repair,
+                                    .explain = how->explain};
+  if (extract(text.p, text.n, &opts, r) == EXTRACT_OUT_OF_MEMORY)
+    die("out of memory");
+}
+
+/* ---- results as JSON ---- */
+
+static json_t *offset_json(size_t offset) {
+  return json_integer((json_int_t)offset);
+}
+
+static void add_error(json_t *list, const char *code, size_t offset, const char *message) {
+  json_t *item = json_object();
+  json_object_set_new(item, "code", json_string(code));
+  json_object_set_new(item, "offset", offset_json(offset));
+  json_object_set_new(item, "message", json_io_string(message));
+  json_array_append_new(list, item);
+}
+
+static void add_schema_errors(json_t *list, const char *code, const struct schema_errors *errs) {
+  json_t *items = schema_errors_json(errs), *item;
+  size_t i;
+  json_array_foreach(items, i, item) {
+    json_t *coded = json_pack("{s:s}", "code", code);
+    json_object_update(coded, item);
+    json_array_append_new(list, coded);
+  }
+  json_decref(items);
+}
+
+static json_t *candidates_json(const struct extract_result *r) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < r->note_count; i++) {
+    const struct extract_note *note = &r->notes[i];
+    json_t *item = json_object();
+    json_object_set_new(item, "offset", offset_json(note->offset));
+    json_object_set_new(item, "length", note->length ? offset_json(note->length) : json_null());
+    json_object_set_new(item, "stage", json_string(extract_stage_name(note->stage)));
+    json_object_set_new(item, "repaired", json_boolean(note->repaired));
+    json_object_set_new(item, "outcome", json_string(note->outcome));
+    if (note->error_offset > 0)
+      json_object_set_new(item, "error_offset", offset_json(note->error_offset));
+    json_array_append_new(list, item);
+  }
+  return list;
+}
+
+static bool found(const struct extract_result *r) {
+  return r->value != NULL && r->valid;
+}
+
+/* What a batch writes, without its id. */
+static void add_result(json_t *object, const struct extraction *how, const struct asked *asked,
+                       const struct extract_result *r) {
+  json_t *repairs = json_array(), *errors = json_array();
+  json_object_set_new(object, "value", found(r) ? json_incref(r->value) : json_null());
+  json_object_set_new(object, "stage",
+                      json_string(extract_stage_name(found(r) ? r->stage : EXTRACT_NONE)));
+  for (size_t i = 0; i < r->repairs_listed; i++)
+    json_array_append_new(repairs, json_pack("{s:s s:I}", "name", r->repairs[i].name, "offset",
+                                             (json_int_t)r->repairs[i].offset));
+  json_object_set_new(object, "repairs", repairs);
+  json_object_set_new(object, "truncated", json_boolean(r->truncated));
+  if (!found(r))
+    add_error(errors, extract_code_name(r->error.code), r->error.offset, r->error.message);
+  if (r->value != NULL && !r->valid) {
+    struct schema_errors errs = {0};
+    (void)schema_check(asked->schema, r->value, &errs);
+    add_schema_errors(errors, "schema", &errs);
+    schema_errors_deinit(&errs);
+  }
+  json_object_set_new(object, "errors", errors);
+  if (!how->explain)
+    return;
+  if (r->value != NULL) {
+    json_object_set_new(object, "offset", offset_json(r->offset));
+    json_object_set_new(object, "length", offset_json(r->length));
+    json_object_set_new(object, "unwrapped", json_boolean(r->unwrapped));
+  }
+  if (r->value != NULL && !r->valid)
+    json_object_set(object, "nearest", r->value);
+  json_object_set_new(object, "candidates", candidates_json(r));
+  if (r->notes_dropped > 0)
+    json_object_set_new(object, "candidates_dropped", offset_json(r->notes_dropped));
+}
+
+/* ---- one text ---- */
+
+static void print_candidates(const struct extract_result *r, struct str text) {
+  struct buf out = {0};
+  for (size_t i = 0; i < r->note_count; i++) {
+    const struct extract_note *note = &r->notes[i];
+    char place[64], size[32] = "open";
+    (void)snprintf(place, sizeof place, "byte %zu", note->offset);
+    if (note->length > 0)
+      (void)snprintf(size, sizeof size, "%zu bytes", note->length);
+    buf_printf(&out, "  %-14s %-12s %-10s %-14s ", place, size, extract_stage_name(note->stage),
+               note->outcome);
+    size_t rest = text.n - note->offset;
+    (void)cli_fit(
+        &out,
+        (struct str){text.p + note->offset, note->length > 0 && note->length < rest ? note->length
+                                            : rest < 4 * SNIPPET_COLUMNS            ? rest
+                                                                         : 4 * SNIPPET_COLUMNS},
+        SNIPPET_COLUMNS);
+    if (note->error_offset > 0)
+      buf_printf(&out, "  (broke at byte %zu)", note->error_offset);
+    buf_puts(&out, note->repaired ? "  (repaired)\n" : "\n");
+  }
+  if (r->notes_dropped > 0)
+    buf_printf(&out, "  and %zu more\n", r->notes_dropped);
+  fprintf(stderr, "candidates: %zu\n%s", r->note_count + r->notes_dropped, buf_c(&out));
+  buf_deinit(&out);
+}
+
+static void explain(const struct extract_result *r, struct str text) {
+  print_candidates(r, text);
+  fprintf(stderr, "stage: %s%s\n", extract_stage_name(r->stage),
+          r->unwrapped ? " (taken out of what stood there)" : "");
+  fprintf(stderr, "repairs: %zu\n", r->repair_count);
+  for (size_t i = 0; i < r->repairs_listed; i++)
+    fprintf(stderr, "  byte %-9zu %s\n", r->repairs[i].offset, r->repairs[i].name);
+  if (r->repair_count > r->repairs_listed)
+    fprintf(stderr, "  and %zu more\n", r->repair_count - r->repairs_listed);
+  fprintf(stderr, "truncated: %s\n", r->truncated ? "yes" : "no");
+}
+
+static void print_schema_errors(const char *before, const struct schema_errors *errs) {
+  for (size_t i = 0; i < errs->count; i++) {
+    struct buf line = {0}, safe = {0};
+    buf_printf(&line, "%s: %s", errs->items[i].path, errs->items[i].message);
+    buf_safe(&safe, buf_view(&line), false);
+    fprintf(stderr, "%s%s\n", before, buf_c(&safe));
+    buf_deinit(&line);
+    buf_deinit(&safe);
+  }
+  if (errs->dropped > 0)
+    fprintf(stderr, "%sand %zu more errors\n", before, errs->dropped);
+}
+
+static void complain(const struct asked *asked, const struct extract_result *r) {
+  fprintf(stderr, "segue extract: %s at byte %zu: %s\n", extract_code_name(r->error.code),
+          r->error.offset, r->error.message);
+  if (r->value != NULL && !r->valid) {
+    struct schema_errors errs = {0};
+    (void)schema_check(asked->schema, r->value, &errs);
+    print_schema_errors("  ", &errs);
+    schema_errors_deinit(&errs);
+  }
+}
+
+static int extract_one(const struct extraction *how, struct asked *asked, bool json,
+                       struct str text) {
+  struct extract_result r;
+  enum json_io_form form = isatty(STDOUT_FILENO) ? JSON_IO_TERMINAL : JSON_IO_COMPACT;
+  run_extract(how, asked, text, &r);
+  if (how->explain && !json)
+    explain(&r, text);
+  if (json) {
+    json_t *object = json_object();
+    add_result(object, how, asked, &r);
+    json_io_print(object, form);
+    json_decref(object);
+  } else if (found(&r)) {
+    json_io_print(r.value, form);
+  }
+  if (!found(&r))
+    complain(asked, &r);
+  int status = json_io_end("extract", found(&r) ? STATUS_COMPLETE : STATUS_FAILED);
+  extract_result_deinit(&r);
+  return status;
+}
+
+/* ---- a batch ---- */
+
+struct batch {
+  struct extraction how;
+  struct asked given; /* --schema, for lines that bring none */
+  struct schema_cache cache;
+};
+
+/* A line that names no text, or not how to read it. */
+static void refuse(json_t *out, unsigned long long line, const char *code, const char *message) {
+  json_t *errors = json_array();
+  json_object_set_new(out, "value", json_null());
+  json_object_set_new(out, "stage", json_string(extract_stage_name(EXTRACT_NONE)));
+  json_object_set_new(out, "repairs", json_array());
+  json_object_set_new(out, "truncated", json_false());
+  if (message != NULL)
+    json_array_append_new(errors, json_pack("{s:s s:I s:o}", "code", code, "line", (json_int_t)line,
+                                            "message", json_io_string(message)));
+  json_object_set_new(out, "errors", errors);
+}
+
+/* The schema of a line into `asked`; false: `out` says why not. */
+static bool line_schema(struct batch *b, json_t *doc, unsigned long long line, struct asked *asked,
+                        json_t *out) {
+  struct schema_errors errs = {0};
+  enum schema_status status;
+  *asked = b->given;
+  if (doc == NULL || json_is_null(doc))
+    return true;
+  if (!schema_has_known_keyword(doc)) {
+    refuse(out, line, "schema", "\"schema\" has no keyword that could constrain a value");
+    return false;
+  }
+  asked->doc = doc;
+  asked->schema = schema_cache_get(&b->cache, doc, NULL, &errs, &status);
+  if (asked->schema == NULL) {
+    refuse(out, line, "", NULL);
+    add_schema_errors(json_object_get(out, "errors"), schema_status_name(status), &errs);
+  }
+  schema_errors_deinit(&errs);
+  return asked->schema != NULL;
+}
+
+static void answer(struct batch *b, const json_t *in, unsigned long long line, json_t *out) {
+  const json_t *text = json_object_get(in, "text"), *want = json_object_get(in, "want");
+  struct extraction how = b->how;
+  struct asked asked;
+  struct extract_result r;
+  json_object_set(out, "id", json_object_get(in, "id"));
+  if (!json_is_string(text)) {
+    refuse(out, line, "bad_line", "\"text\" must be there and a string");
+    return;
+  }
+  if (want != NULL && !json_is_null(want) &&
+      (!json_is_string(want) || !extract_want_parse(json_string_value(want), &how.want))) {
+    refuse(out, line, "bad_line", "\"want\" must be \"object\", \"array\" or \"any\"");
+    return;
+  }
+  if (!line_schema(b, json_object_get(in, "schema"), line, &asked, out))
+    return;
+  run_extract(&how, &asked, (struct str){json_string_value(text), json_string_length(text)}, &r);
+  add_result(out, &how, &asked, &r);
+  extract_result_deinit(&r);
+}
+
+static void one_line(struct batch *b, const struct ndjson_in *in, struct str line, json_t *out) {
+  struct err err = {0};
+  json_object_set_new(out, "id", json_null());
+  if (in->too_long) {
+    refuse(out, in->number, "line_limit", "the line is longer than 64 MiB");
+    return;
+  }
+  json_t *object = json_io_parse("line", line, &err);
+  if (object == NULL) {
+    char message[sizeof err.text + 32];
+    (void)snprintf(message, sizeof message, "column %d: %s", err.column, err.text);
+    refuse(out, in->number, "bad_line", message);
+  } else if (!json_is_object(object)) {
+    refuse(out, in->number, "bad_line", "the line is not an object {\"id\",\"text\"}");
+  } else {
+    answer(b, object, in->number, out);
+  }
+  json_decref(object);
+}
+
+static int extract_batch(struct batch *b, const char *path) {
+  struct ndjson_in in;
+  struct err err = {0};
+  struct str line;
+  if (!ndjson_in_open(&in, path, &err))
+    return cli_fail("extract", &err);
+  while (!ferror(stdout) && ndjson_in_next(&in, &line)) {
+    json_t *out = json_object();
+    one_line(b, &in, line, out);
+    json_io_print(out, JSON_IO_COMPACT);
+    if (ndjson_in_idle(&in))
+      (void)fflush(stdout);
+    json_decref(out);
+  }
+  int status = STATUS_COMPLETE;
+  if (in.error != 0) {
+    (void)err_set_errno(&err, in.error, "cannot read %s", path ? path : "standard input");
+    (void)cli_fail("extract", &err);
+    status = STATUS_FAILED;
+  }
+  ndjson_in_close(&in);
+  schema_cache_deinit(&b->cache);
+  return json_io_end("extract", status);
+}
+
+/* ---- the command ---- */
+
+static bool load_schema(const char *path, struct asked *asked, struct schema **schema) {
+  struct err err = {0};
+  struct schema_errors errs = {0};
+  enum schema_status status;
+  asked->doc = json_io_file(path, JSON_IO_SCHEMA, &err);
+  if (asked->doc == NULL) {
+    (void)cli_fail("extract", &err);
+    return false;
+  }
+  if (!schema_has_known_keyword(asked->doc)) {
+    fprintf(stderr, "segue extract: %s has no keyword that could constrain a value\n", path);
+    return false;
+  }
+  asked->schema = *schema = schema_compile(asked->doc, NULL, &errs, &status);
+  if (status == SCHEMA_OUT_OF_MEMORY)
+    die("out of memory");
+  if (*schema == NULL) {
+    fprintf(stderr, "segue extract: %s is not a schema that can be used (%s)\n", path,
+            schema_status_name(status));
+    print_schema_errors("  ", &errs);
+  }
+  schema_errors_deinit(&errs);
+  return *schema != NULL;
+}
+
+static bool read_text(const char *path, struct buf *text, struct err *err) {
+  return path == NULL || strcmp(path, "-") == 0
+             ? file_read_fd(STDIN_FILENO, "standard input", JSON_IO_BYTES, text, err)
+             : file_read(path, JSON_IO_BYTES, text, err);
+}
+
+static int run(int argc, char **argv) {
+  struct cli_args args;
+  struct batch b = {0};
+  struct schema *schema = NULL;
+  struct buf text = {0};
+  struct err err = {0};
+  int status;
+  if (!cli_parse(&cmd_extract, argc, argv, 0, 1, &args, &status))
+    return status;
+  const char *want = cli_value(&args, "want"), *path = args.word_count ? args.words[0] : NULL;
+  const char *schema_path = cli_value(&args, "schema");
+  b.how.repair = !cli_flag(&args, "no-repair");
+  b.how.explain = cli_flag(&args, "explain");
+  if (cli_flag(&args, "repair") && cli_flag(&args, "no-repair"))
+    (void)err_set(&err, ERR_USAGE, "--repair and --no-repair exclude each other");
+  else if (want != NULL && !extract_want_parse(want, &b.how.want))
+    (void)err_set(&err, ERR_USAGE, "--want must be object, array or any");
+  else if (schema_path && strcmp(schema_path, "-") == 0 && (path == NULL || strcmp(path, "-") == 0))
+    (void)err_set(&err, ERR_USAGE, "only one of schema and text can come from standard input");
+  if (err.code != ERR_NONE)
+    return cli_fail("extract", &err);
+  if (schema_path != NULL && !load_schema(schema_path, &b.given, &schema))
+    status = STATUS_USAGE;
+  else if (cli_flag(&args, "batch"))
+    status = extract_batch(&b, path);
+  else if (!read_text(path, &text, &err)) {
+    (void)cli_fail("extract", &err);
+    status = STATUS_USAGE;
+  } else {
+    status = extract_one(&b.how, &b.given, cli_flag(&args, "json"), buf_view(&text));
+  }
+  buf_deinit(&text);
+  schema_free(schema);
+  json_decref(b.given.doc);
+  return status;
+}
+
+const struct cli_command cmd_extract = {
+    .name = "extract",
+    .arguments = "[FILE] [options]",
+    .summary = "find the JSON value in what a model said",
+    .help =
+        "  echo 'Sure! ```json {\"step\": 2,} ``` Anything else?' | segue extract --explain\n"
+        "Reads FILE, else standard input, and prints the value: indented on a terminal, else on "
+        "one\n"
+        "line. Reasoning sections, prose and fences do not matter; a value that passes the schema\n"
+        "beats all others, then the last one counts. A broken value is mended only when no sound "
+        "one\n"
+        "is there, and every change is told (--explain). Lone surrogates become U+FFFD, integers\n"
+        "beyond 64 bits the nearest number.\n"
+        "--batch: a line {\"id\",\"text\",\"schema\"?,\"want\"?} gives a line\n"
+        "{\"id\",\"value\"|null,\"stage\",\"repairs\":[],\"truncated\":bool,\"errors\":[]}, in "
+        "order.\n"
+        "Exit: 0 a value was found (always with --batch), 1 none was, 2 bad usage, file or schema.",
+    .options = options,
+    .run = run,
+};

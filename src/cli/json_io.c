@@ -1,0 +1,242 @@
+#include "cli/json_io.h"
+
+#include "base/file.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "format/json_write.h"
+#include "format/yaml.h"
+#include "structured/jscan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool space(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static size_t after_space(struct str text, size_t i) {
+  while (i < text.n && space(text.p[i]))
+    i++;
+  return i;
+}
+
+static json_t *refuse(const char *name, struct str text, size_t offset, const char *why,
+                      struct err *err) {
+  int line = 1, column = 1;
+  for (size_t i = 0; i < offset && i < text.n; i++) {
+    if (text.p[i] == '\n') {
+      line++;
+      column = 1;
+    } else if (((unsigned char)text.p[i] & 0xC0) != 0x80) { /* columns count characters */
+      column++;
+    }
+  }
+  (void)err_set_at(err, ERR_FILE, name, line, column, "%s", why);
+  return NULL;
+}
+
+static const char *reason(enum jscan_code code) {
+  switch (code) {
+  case JSCAN_OK:
+  case JSCAN_SYNTAX:
+    return "this is not JSON: something else must stand here";
+  case JSCAN_TRUNCATED:
+    return "this is not JSON: it ends inside a value";
+  case JSCAN_CONTROL:
+    return "this is not JSON: a control character in a string must be written as an escape";
+  case JSCAN_ESCAPE:
+    return "this is not JSON: unknown or incomplete escape in a string";
+  case JSCAN_UTF8:
+    return "this is not JSON: a string is not UTF-8";
+  case JSCAN_DEPTH:
+    return "the value is nested too deep";
+  case JSCAN_NUMBER_RANGE:
+    return "the number is too large for a double-precision value";
+  case JSCAN_OUT_OF_MEMORY:
+    break;
+  }
+  die("out of memory");
+}
+
+json_t *json_io_parse(const char *name, struct str text, struct err *err) {
+  struct jscan js;
+  struct jscan_result r = {0};
+  size_t from = str_starts(text, "\xEF\xBB\xBF") ? 3 : 0;
+  from = after_space(text, from);
+  if (from == text.n)
+    return refuse(name, text, from, "this is not JSON: it is empty", err);
+  jscan_init(&js, text.p, text.n);
+  enum jscan_code code = jscan_value(&js, from, &r);
+  jscan_deinit(&js);
+  if (code == JSCAN_DEPTH) {
+    json_error_t why;
+    json_t *deep = json_loadb(text.p + from, text.n - from, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
+    return deep ? deep : refuse(name, text, r.offset, reason(code), err);
+  }
+  if (code != JSCAN_OK)
+    return refuse(name, text, r.offset, reason(code), err);
+  size_t end = after_space(text, r.end);
+  if (end < text.n) {
+    json_decref(r.value);
+    return refuse(name, text, end, "this is not JSON: there is more text after the value", err);
+  }
+  return r.value;
+}
+
+static bool ends_in(const char *name, const char *end) {
+  size_t n = strlen(name), k = strlen(end);
+  return n >= k && strcmp(name + n - k, end) == 0;
+}
+
+json_t *json_io_text(const char *name, struct str text, enum json_io_kind kind, struct err *err) {
+  bool yaml = ends_in(name, ".yaml") || ends_in(name, ".yml");
+  if (!yaml && kind == JSON_IO_SCHEMA && !ends_in(name, ".json")) {
+    size_t i = after_space(text, 0);
+    yaml = i < text.n && text.p[i] != '{' && text.p[i] != '[' && text.p[i] != '"';
+  }
+  return yaml ? yaml_load(name, text, JSON_IO_BYTES, err) : json_io_parse(name, text, err);
+}
+
+json_t *json_io_file(const char *path, enum json_io_kind kind, struct err *err) {
+  struct buf text = {0};
+  json_t *value = NULL;
+  bool input = strcmp(path, "-") == 0;
+  if (input ? file_read_fd(STDIN_FILENO, "standard input", JSON_IO_BYTES, &text, err)
+            : file_read(path, JSON_IO_BYTES, &text, err))
+    value = json_io_text(path, buf_view(&text), kind, err);
+  buf_deinit(&text);
+  return value;
+}
+
+static void write_real(double value, struct buf *out) {
+  char text[40];
+  for (int digits = 15; digits <= 17; digits++) {
+    (void)snprintf(text, sizeof text, "%.*g", digits, value);
+    if (strtod(text, NULL) == value)
+      break;
+  }
+  buf_puts(out, text);
+  if (strpbrk(text, ".e") == NULL)
+    buf_puts(out, ".0");
+}
+
+static void new_line(struct buf *out, int level) {
+  if (level < 0)
+    return;
+  buf_putc(out, '\n');
+  for (int i = 0; i < level; i++)
+    buf_puts(out, "  ");
+}
+
+/* level < 0: compact */
+static void write_value(const json_t *value, int level, struct buf *out) {
+  int inner = level < 0 ? level : level + 1;
+  bool first = true;
+  size_t i, key_n;
+  const char *key;
+  json_t *item;
+  switch (json_typeof(value)) {
+  case JSON_OBJECT:
+    buf_putc(out, '{');
+    json_object_keylen_foreach((json_t *)value, key, key_n, item) {
+      json_t *name = json_stringn_nocheck(key, key_n);
+      if (name == NULL)
+        die("out of memory");
+      if (!first)
+        buf_putc(out, ',');
+      first = false;
+      new_line(out, inner);
+      json_write(name, out);
+      json_decref(name);
+      buf_puts(out, level < 0 ? ":" : ": ");
+      write_value(item, inner, out);
+    }
+    if (!first)
+      new_line(out, level);
+    buf_putc(out, '}');
+    break;
+  case JSON_ARRAY:
+    buf_putc(out, '[');
+    json_array_foreach(value, i, item) {
+      if (i > 0)
+        buf_putc(out, ',');
+      new_line(out, inner);
+      write_value(item, inner, out);
+    }
+    if (json_array_size(value) > 0)
+      new_line(out, level);
+    buf_putc(out, ']');
+    break;
+  case JSON_REAL:
+    write_real(json_real_value(value), out);
+    break;
+  case JSON_STRING:
+  case JSON_INTEGER:
+  case JSON_TRUE:
+  case JSON_FALSE:
+  case JSON_NULL:
+    json_write(value, out);
+    break;
+  }
+}
+
+/* What a reader of lines may take for a line's end; on a terminal also what buf_safe keeps from it.
+ * ASCII controls but DEL are escaped by JSON already. */
+static bool must_escape(uint32_t cp, enum json_io_form form) {
+  if (cp == 0x85 || cp == 0x2028 || cp == 0x2029)
+    return true;
+  return form == JSON_IO_TERMINAL &&
+         ((cp >= 0x7F && cp <= 0x9F) || (cp >= 0x202A && cp <= 0x202E) ||
+          (cp >= 0x2066 && cp <= 0x2069) || cp == 0x200E || cp == 0x200F || cp == 0x061C);
+}
+
+void json_io_write(const json_t *value, enum json_io_form form, struct buf *out) {
+  struct buf text = {0};
+  size_t from = 0, n;
+  write_value(value, form == JSON_IO_TERMINAL ? 0 : -1, &text);
+  for (size_t i = 0; i < text.n; i += n) {
+    uint32_t cp = (unsigned char)text.p[i];
+    n = cp < 0x7F ? 1 : utf8_decode(text.p + i, text.n - i, &cp);
+    if (n == 0) {
+      n = 1;
+    } else if (cp >= 0x7F && must_escape(cp, form)) {
+      buf_append(out, text.p + from, i - from);
+      buf_printf(out, "\\u%04X", (unsigned)cp);
+      from = i + n;
+    }
+  }
+  buf_append(out, text.p + from, text.n - from);
+  buf_deinit(&text);
+}
+
+json_t *json_io_string(const char *text) {
+  struct buf safe = {0};
+  if (!utf8_valid(text, strlen(text)))
+    buf_safe(&safe, str_from(text), true);
+  json_t *string = json_string(safe.n > 0 ? safe.p : text);
+  buf_deinit(&safe);
+  if (string == NULL)
+    die("out of memory");
+  return string;
+}
+
+void json_io_print(const json_t *value, enum json_io_form form) {
+  struct buf line = {0};
+  json_io_write(value, form, &line);
+  buf_putc(&line, '\n');
+  fwrite(line.p, 1, line.n, stdout);
+  buf_deinit(&line);
+}
+
+int json_io_end(const char *command, int status) {
+  errno = 0;
+  if (fflush(stdout) == 0 && !ferror(stdout))
+    return status;
+  if (errno != EPIPE)
+    fprintf(stderr, "segue %s: cannot write to standard output%s%s\n", command, errno ? ": " : "",
+            errno ? strerror(errno) : "");
+  return STATUS_FAILED;
+}

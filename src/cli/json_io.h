@@ -1,0 +1,48 @@
+/* json_io.h - JSON as commands read and write it.
+ *
+ * Reading is jscan's: all that RFC 8259 allows, which is more than jansson's own reader takes (lone
+ * surrogates become U+FFFD, integers beyond 64 bits become reals, \u0000 is kept). A value nested
+ * deeper than JSCAN_DEPTH_MAX is left to jansson and its 2,048 levels.
+ * Writing gives a real in the fewest digits that read back as the same number. */
+#ifndef SEGUE_CLI_JSON_IO_H
+#define SEGUE_CLI_JSON_IO_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <jansson.h>
+
+/* a document, a schema or a text given whole; as long as a line of NDJSON (ndjson_in.h) */
+#define JSON_IO_BYTES (64u * 1024u * 1024u)
+
+/* One value with nothing but white space around it: a new reference, or NULL with the place.
+ * `name` stands in the error. */
+json_t *json_io_parse(const char *name, struct str text, struct err *err) MUST_CHECK;
+
+enum json_io_kind {
+  JSON_IO_VALUE,  /* JSON; YAML when the name ends in .yaml or .yml */
+  JSON_IO_SCHEMA, /* also YAML when the text does not begin as JSON does */
+};
+
+/* The whole file, or standard input when path is "-". */
+json_t *json_io_file(const char *path, enum json_io_kind kind, struct err *err) MUST_CHECK;
+json_t *json_io_text(const char *name, struct str text, enum json_io_kind kind,
+                     struct err *err) MUST_CHECK;
+
+enum json_io_form {
+  JSON_IO_COMPACT,  /* one line, also for readers that take U+2028 or NEL for a line's end */
+  JSON_IO_TERMINAL, /* indented; what could steer a terminal becomes \u escapes */
+};
+void json_io_write(const json_t *value, enum json_io_form form, struct buf *out);
+
+/* A JSON string of any bytes: what is not UTF-8 becomes visible escapes. Never NULL. */
+json_t *json_io_string(const char *text);
+
+/* One line on stdout; whether it could be written shows in ferror(stdout) and json_io_end. */
+void json_io_print(const json_t *value, enum json_io_form form);
+
+/* Flushes stdout at the command's end: `status`, or a message and STATUS_FAILED when not all that
+ * was printed could be written. A reader that went away is no news to it. */
+int json_io_end(const char *command, int status) MUST_CHECK;
+
+#endif

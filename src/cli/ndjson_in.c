@@ -1,0 +1,97 @@
+#include "cli/ndjson_in.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { CHUNK_BYTES = 64 * 1024 };
+
+bool ndjson_in_open(struct ndjson_in *in, const char *path, struct err *err) {
+  struct stat st;
+  *in = (struct ndjson_in){.fd = STDIN_FILENO};
+  if (path == NULL || strcmp(path, "-") == 0)
+    return true;
+  in->owned = true;
+  in->fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (in->fd < 0)
+    return err_set_errno(err, errno, "cannot read %s", path);
+  if (fstat(in->fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+    ndjson_in_close(in);
+    return err_set(err, ERR_IO, "%s is a folder, not a file", path);
+  }
+  return true;
+}
+
+/* Reads on; at the end of the input nothing is added. */
+static void more(struct ndjson_in *in) {
+  buf_reserve(&in->buffer, CHUNK_BYTES);
+  ssize_t n;
+  do
+    n = read(in->fd, in->buffer.p + in->buffer.n, CHUNK_BYTES);
+  while (n < 0 && errno == EINTR);
+  if (n < 0)
+    in->error = errno;
+  if (n <= 0)
+    in->eof = true;
+  else
+    in->buffer.n += (size_t)n;
+}
+
+/* The next line with its end, or false; a line that is too long is dropped while it is read. */
+static bool whole_line(struct ndjson_in *in, struct str *line) {
+  size_t seen = 0;
+  in->too_long = false;
+  for (;;) {
+    size_t rest = in->buffer.n - in->start;
+    const char *from = buf_c(&in->buffer) + in->start;
+    const char *nl = rest > seen ? memchr(from + seen, '\n', rest - seen) : NULL;
+    if (nl != NULL || (in->eof && (rest > 0 || in->too_long))) {
+      *line = (struct str){from, nl ? (size_t)(nl - from) : rest};
+      in->start += line->n + (nl != NULL);
+      in->too_long = in->too_long || line->n > NDJSON_LINE_BYTES;
+      return true;
+    }
+    if (in->eof)
+      return false;
+    if (rest > NDJSON_LINE_BYTES) {
+      in->too_long = true;
+      in->start = in->buffer.n = rest = 0;
+    } else if (in->start > 0) {
+      memmove(in->buffer.p, from, rest);
+      in->buffer.n = rest;
+      in->start = 0;
+    }
+    seen = rest;
+    more(in);
+  }
+}
+
+bool ndjson_in_next(struct ndjson_in *in, struct str *line) {
+  while (whole_line(in, line)) {
+    in->number++;
+    if (in->too_long) {
+      *line = STR("");
+      return true;
+    }
+    if (in->number == 1 && str_starts(*line, "\xEF\xBB\xBF"))
+      *line = (struct str){line->p + 3, line->n - 3};
+    *line = str_trim(*line);
+    if (line->n > 0)
+      return true;
+  }
+  return false;
+}
+
+bool ndjson_in_idle(const struct ndjson_in *in) {
+  size_t rest = in->buffer.n - in->start;
+  return rest == 0 || memchr(in->buffer.p + in->start, '\n', rest) == NULL;
+}
+
+void ndjson_in_close(struct ndjson_in *in) {
+  if (in->owned && in->fd >= 0)
+    close(in->fd);
+  buf_deinit(&in->buffer);
+  *in = (struct ndjson_in){.fd = -1};
+}

@@ -1,0 +1,35 @@
+/* ndjson_in.h - reads NDJSON line by line from a file, a pipe or standard input, in bounded memory.
+ *
+ *   ndjson_in_open(&in, path, &err); while (ndjson_in_next(&in, &line)) ...; ndjson_in_close(&in)
+ *   then look at in.error.
+ *
+ * A line is valid until the next call and comes without its end (LF or CRLF); blank lines and a
+ * byte order mark at the start are skipped. A line beyond NDJSON_LINE_BYTES comes as an empty view
+ * with `too_long` set, and reading goes on behind it. ndjson_in_idle says that the next call may
+ * wait for input: the time to flush what was answered. */
+#ifndef SEGUE_CLI_NDJSON_IN_H
+#define SEGUE_CLI_NDJSON_IN_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* One line. A text of LIMIT_OUTPUT_BYTES, what one call may say, fits with its JSON escapes. */
+#define NDJSON_LINE_BYTES (64u * 1024u * 1024u)
+
+struct ndjson_in {
+  int fd;
+  bool owned; /* fd is ours to close */
+  struct buf buffer;
+  size_t start;              /* in the buffer, of what was not given out yet */
+  unsigned long long number; /* of the line given out last, from 1, blank ones counted */
+  bool eof, too_long;
+  int error; /* errno of a failed read, 0 */
+};
+
+/* NULL and "-" are standard input. A folder is an error. */
+bool ndjson_in_open(struct ndjson_in *in, const char *path, struct err *err) MUST_CHECK;
+bool ndjson_in_next(struct ndjson_in *in, struct str *line);
+bool ndjson_in_idle(const struct ndjson_in *in);
+void ndjson_in_close(struct ndjson_in *in);
+
+#endif

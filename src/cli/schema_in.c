@@ -1,0 +1,226 @@
+#include "cli/schema_in.h"
+
+#include "base/file.h"
+#include "base/log.h"
+#include "cli/json_io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Before Linux 5.6, or where a sandbox knows no openat2: folder by folder, and no link at all. */
+static int open_step_by_step(int dir, const char *path) {
+  char part[REGISTRY_IN_URI_BYTES];
+  int at = dir;
+  for (;;) {
+    size_t n = strcspn(path, "/");
+    bool last = path[n] == '\0';
+    memcpy(part, path, n);
+    part[n] = '\0';
+    int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | (last ? 0 : O_DIRECTORY);
+    int next = strcmp(part, "..") == 0 ? -1 : openat(at, n ? part : ".", flags);
+    if (at != dir)
+      close(at);
+    if (last || next < 0)
+      return next;
+    at = next;
+    path += n + 1;
+  }
+}
+
+static int open_beneath(int dir, const char *path) {
+  struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK,
+                         .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
+  long fd = syscall(SYS_openat2, dir, path, &how, sizeof how);
+  if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+    return open_step_by_step(dir, path);
+  return (int)fd;
+}
+
+static int hex(char c) {
+  return c >= '0' && c <= '9'   ? c - '0'
+         : c >= 'a' && c <= 'f' ? c - 'a' + 10
+         : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                : -1;
+}
+
+/* The path below a folder that the rest of a URI stands for, percent escapes decoded. */
+static bool path_of(const char *rest, char path[REGISTRY_IN_URI_BYTES]) {
+  size_t n = 0;
+  while (*rest == '/')
+    rest++;
+  for (; *rest; rest++) {
+    char c = *rest;
+    if (c == '%') {
+      int high = hex(rest[1]), low = high < 0 ? -1 : hex(rest[2]);
+      c = (char)(high * 16 + low);
+      if (low < 0 || c == '\0' || c == '/')
+        return false;
+      rest += 2;
+    }
+    if (n + 1 == REGISTRY_IN_URI_BYTES)
+      return false;
+    path[n++] = c;
+  }
+  path[n] = '\0';
+  return n > 0;
+}
+
+static json_t *read_document(struct registry_in *r, size_t dir, const char *path) {
+  struct buf text = {0}, name = {0};
+  struct stat st;
+  json_t *doc = NULL;
+  int fd = open_beneath(r->dirs[dir].fd, path);
+  if (fd < 0)
+    return NULL;
+  buf_printf(&name, "%s/%s", r->dirs[dir].path, path);
+  if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+    (void)err_set(&r->err, ERR_IO, "%s is not a file", name.p);
+  else if (file_read_fd(fd, name.p, JSON_IO_BYTES, &text, &r->err))
+    doc = json_io_text(name.p, buf_view(&text), JSON_IO_SCHEMA, &r->err);
+  close(fd);
+  buf_deinit(&text);
+  buf_deinit(&name);
+  return doc;
+}
+
+static json_t *load(void *arg, const char *uri) {
+  struct registry_in *r = arg;
+  char path[REGISTRY_IN_URI_BYTES];
+  size_t best = r->dir_count, most = 0;
+  for (size_t i = 0; i < r->doc_count; i++)
+    if (strcmp(r->docs[i].uri, uri) == 0)
+      return json_incref(r->docs[i].doc);
+  for (size_t i = 0; i < r->dir_count; i++) {
+    struct str prefix = r->dirs[i].prefix;
+    bool fits = strncmp(uri, prefix.p, prefix.n) == 0 &&
+                (prefix.p[prefix.n - 1] == '/' || uri[prefix.n] == '/');
+    if (fits && prefix.n > most) {
+      most = prefix.n;
+      best = i;
+    }
+  }
+  if (best == r->dir_count || !path_of(uri + most, path))
+    return NULL;
+  json_t *doc = read_document(r, best, path);
+  if (doc != NULL && r->doc_count < REGISTRY_IN_DOCUMENTS) {
+    r->docs[r->doc_count].uri = xstrdup(uri);
+    r->docs[r->doc_count++].doc = json_incref(doc);
+  }
+  return doc;
+}
+
+bool registry_in_add(struct registry_in *r, const char *text, struct err *err) {
+  const char *equals = strchr(text, '=');
+  if (equals == NULL || equals == text || equals[1] == '\0')
+    return err_set(err, ERR_USAGE,
+                   "--registry %s: write PREFIX=DIR, as in http://localhost:1234/=remotes", text);
+  if (r->dir_count == REGISTRY_IN_DIRS)
+    return err_set(err, ERR_LIMIT, "more than %d times --registry", REGISTRY_IN_DIRS);
+  int fd = open(equals + 1, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0)
+    return err_set_errno(err, errno, "--registry: cannot open the folder %s", equals + 1);
+  if (r->schemas == NULL) {
+    r->schemas = schema_registry_new();
+    if (r->schemas == NULL)
+      die("out of memory");
+    schema_registry_set_loader(r->schemas, load, r);
+  }
+  r->dirs[r->dir_count].prefix = (struct str){text, (size_t)(equals - text)};
+  r->dirs[r->dir_count].path = equals + 1;
+  r->dirs[r->dir_count++].fd = fd;
+  return true;
+}
+
+const struct schema_registry *registry_in_schemas(struct registry_in *r) {
+  return r->schemas;
+}
+
+void registry_in_deinit(struct registry_in *r) {
+  for (size_t i = 0; i < r->dir_count; i++)
+    close(r->dirs[i].fd);
+  for (size_t i = 0; i < r->doc_count; i++) {
+    free(r->docs[i].uri);
+    json_decref(r->docs[i].doc);
+  }
+  schema_registry_free(r->schemas);
+  *r = (struct registry_in){0};
+}
+
+static void cache_drop(struct schema_cache *cache, size_t i) {
+  cache->bytes -= cache->items[i].n;
+  free(cache->items[i].text);
+  schema_free(cache->items[i].schema);
+  cache->items[i] = cache->items[--cache->count];
+}
+
+static void cache_make_room(struct schema_cache *cache, size_t n) {
+  while (cache->count > 0 &&
+         (cache->count == SCHEMA_CACHE_COUNT || cache->bytes + n > SCHEMA_CACHE_BYTES)) {
+    size_t oldest = 0;
+    for (size_t i = 1; i < cache->count; i++)
+      if (cache->items[i].used < cache->items[oldest].used)
+        oldest = i;
+    cache_drop(cache, oldest);
+  }
+}
+
+const struct schema *schema_cache_get(struct schema_cache *cache, const json_t *doc,
+                                      const struct schema_opts *opts, struct schema_errors *errs,
+                                      enum schema_status *status) {
+  struct buf text = {0};
+  uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a; equality is by the bytes */
+  json_io_write(doc, JSON_IO_COMPACT, &text);
+  for (size_t i = 0; i < text.n; i++)
+    hash = (hash ^ (unsigned char)text.p[i]) * 0x100000001b3u;
+  *status = SCHEMA_OK;
+  for (size_t i = 0; i < cache->count; i++)
+    if (cache->items[i].hash == hash && cache->items[i].n == text.n &&
+        memcmp(cache->items[i].text, text.p, text.n) == 0) {
+      cache->items[i].used = ++cache->clock;
+      buf_deinit(&text);
+      return cache->items[i].schema;
+    }
+  struct schema *schema = schema_compile(doc, opts, errs, status);
+  if (schema == NULL) {
+    if (*status == SCHEMA_OUT_OF_MEMORY)
+      die("out of memory");
+    buf_deinit(&text);
+    return NULL;
+  }
+  cache_make_room(cache, text.n);
+  size_t i = cache->count++;
+  cache->items[i].n = text.n;
+  cache->items[i].text = buf_take(&text);
+  cache->items[i].hash = hash;
+  cache->items[i].used = ++cache->clock;
+  cache->items[i].schema = schema;
+  cache->bytes += cache->items[i].n;
+  return schema;
+}
+
+void schema_cache_deinit(struct schema_cache *cache) {
+  while (cache->count > 0)
+    cache_drop(cache, cache->count - 1);
+}
+
+json_t *schema_errors_json(const struct schema_errors *errs) {
+  json_t *list = json_array();
+  if (list == NULL)
+    die("out of memory");
+  for (size_t i = 0; i < errs->count; i++) {
+    const struct schema_error *e = &errs->items[i];
+    json_t *item = json_object();
+    json_object_set_new(item, "path", json_io_string(e->path));
+    json_object_set_new(item, "pointer", json_io_string(e->pointer));
+    json_object_set_new(item, "keyword", json_io_string(e->keyword));
+    json_object_set_new(item, "message", json_io_string(e->message));
+    json_array_append_new(list, item);
+  }
+  return list;
+}

@@ -1,0 +1,69 @@
+/* schema_in.h - schemas for commands: folders that stand for URIs, and schemas kept once compiled.
+ *
+ * registry_in: registry_in_deinit on a zeroed struct is fine; registry_in_add any number of times;
+ * then give registry_in_schemas() to schema_compile. A document is read when a reference asks for
+ * it: URI = prefix + path below the folder, of the longest prefix that fits. Nothing outside of the
+ * folder is ever opened, by "..", by an absolute path or through a link.
+ *
+ * schema_cache: of what a batch compiles; told apart by content. What schema_cache_get returns is
+ * borrowed until the next call. */
+#ifndef SEGUE_CLI_SCHEMA_IN_H
+#define SEGUE_CLI_SCHEMA_IN_H
+
+#include "base/err.h"
+#include "base/str.h"
+#include "structured/schema.h"
+
+#include <jansson.h>
+
+enum {
+  REGISTRY_IN_DIRS = 64,       /* folders */
+  REGISTRY_IN_DOCUMENTS = 256, /* documents kept for later schemas of a batch */
+  REGISTRY_IN_URI_BYTES = 4096,
+  SCHEMA_CACHE_COUNT = 64,
+  SCHEMA_CACHE_BYTES = 8 * 1024 * 1024, /* of the kept schemas as text; a program is some 10 times
+                                           as large; one larger schema is kept alone */
+};
+
+struct registry_in {
+  struct schema_registry *schemas; /* owned; NULL without folders */
+  struct {
+    struct str prefix; /* borrowed */
+    const char *path;  /* borrowed */
+    int fd;
+  } dirs[REGISTRY_IN_DIRS];
+  size_t dir_count;
+  struct {
+    char *uri;
+    json_t *doc;
+  } docs[REGISTRY_IN_DOCUMENTS];
+  size_t doc_count;
+  struct err err; /* the last document that was there and could not be read; code 0: none */
+};
+
+/* "PREFIX=DIR", borrowed. */
+bool registry_in_add(struct registry_in *r, const char *text, struct err *err) MUST_CHECK;
+const struct schema_registry *registry_in_schemas(struct registry_in *r);
+void registry_in_deinit(struct registry_in *r);
+
+struct schema_cache {
+  struct {
+    char *text;
+    size_t n;
+    uint64_t hash, used;
+    struct schema *schema;
+  } items[SCHEMA_CACHE_COUNT];
+  size_t count, bytes;
+  uint64_t clock;
+};
+
+/* NULL: not a schema, `errs` and `status` say why. */
+const struct schema *schema_cache_get(struct schema_cache *cache, const json_t *doc,
+                                      const struct schema_opts *opts, struct schema_errors *errs,
+                                      enum schema_status *status) MUST_CHECK;
+void schema_cache_deinit(struct schema_cache *cache);
+
+/* [{"path","pointer","keyword","message"}], never NULL */
+json_t *schema_errors_json(const struct schema_errors *errs);
+
+#endif

@@ -1,0 +1,482 @@
+/* Seeded sessions in virtual time over the pure core: random workflows, a provider that answers,
+ * babbles and fails, crashes at any record. SEGUE_SIM_SEEDS=N plays more of them, SEGUE_SIM_SEED=S
+ * only that one. */
+#include "support/play.h"
+
+#include "base/resource.h"
+#include "structured/schema.h"
+
+#include <inttypes.h>
+
+enum { DEFAULT_SEEDS = 200, MAX_GIVE_UPS = 6, MAX_STEPS = 5000, MAX_CRASHES = 40 };
+
+/* ---- chance
+ * ---------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t x) { /* splitmix64 */
+  x += 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
+struct dice {
+  uint64_t state;
+};
+
+static unsigned roll(struct dice *d, unsigned sides) {
+  d->state = mix(d->state);
+  return (unsigned)(d->state % sides);
+}
+
+static bool chance(struct dice *d, unsigned percent) {
+  return roll(d, 100) < percent;
+}
+
+static const char *pick(struct dice *d, const char *const *words, size_t n) {
+  return words[roll(d, (unsigned)n)];
+}
+#define PICK(d, words) pick(d, words, ARRAY_LEN(words))
+
+/* ---- workflows
+ * -------------------------------------------------------------------------------------- */
+
+static const char *const names[] = {"plan",    "fix", "test it", "計画",
+                                    "re.view", "a[b", "M7",      "end"};
+static const char *const labels[] = {"approved", "needs fix", "blocked", "unclear"};
+static const char *const exprs[] = {"true",
+                                    "false",
+                                    "iteration == 2",
+                                    "movement_iteration == 1 || iteration > 6",
+                                    "!(iteration > 4)",
+                                    "exit == 0",
+                                    "iteration > 3",
+                                    "movement_iteration >= 2",
+                                    "structured.plan.ok",
+                                    "iteration < 9 && movement_iteration > 1"};
+static const char *const stage_names[] = {"structured_output", "phase3_tag", "phase1_tag",
+                                          "ai_judge"};
+
+static json_t *random_rule(struct dice *d, unsigned movements) {
+  char condition[128];
+  unsigned form = roll(d, 10), next = roll(d, movements * 3 + 2);
+  bool complete = next == movements * 3, abort_it = next == movements * 3 + 1;
+  if (form < 7)
+    (void)snprintf(condition, sizeof condition, "%s", PICK(d, labels));
+  else if (form < 9)
+    (void)snprintf(condition, sizeof condition, "when(%s)", PICK(d, exprs));
+  else
+    (void)snprintf(condition, sizeof condition, "%s && when(%s)", PICK(d, labels), PICK(d, exprs));
+  json_t *rule = json_pack("{ss ss}", "condition", condition, "next",
+                           complete   ? "COMPLETE"
+                           : abort_it ? "ABORT"
+                                      : names[next % movements]);
+  if (chance(d, 10))
+    json_object_set_new(rule, "interactive_only", json_true());
+  return rule;
+}
+
+static json_t *random_judge(struct dice *d, bool command) {
+  json_t *judge = json_object(), *stages = json_array();
+  unsigned first = roll(d, ARRAY_LEN(stage_names)), count = 1 + roll(d, ARRAY_LEN(stage_names));
+  for (unsigned i = 0; i < count; i++)
+    json_array_append_new(stages, json_string(stage_names[(first + i) % ARRAY_LEN(stage_names)]));
+  json_object_set_new(judge, "stages", stages);
+  json_object_set_new(judge, "max_reasks", json_integer(roll(d, 3)));
+  if (command || chance(d, 30))
+    json_object_set_new(judge, "provider", json_string(chance(d, 50) ? "other" : "sim"));
+  return judge;
+}
+
+static json_t *random_workflow(struct dice *d) {
+  unsigned n = 1 + roll(d, ARRAY_LEN(names));
+  json_t *list = json_array();
+  for (unsigned i = 0; i < n; i++) {
+    json_t *rules = json_array();
+    bool command = chance(d, 25);
+    for (unsigned k = 1 + roll(d, 6); k > 0; k--)
+      json_array_append_new(rules, random_rule(d, n));
+    json_t *m = json_pack("{ss ss so}", "name", names[i], "instruction",
+                          "Work on {task} with care, after {previous_response}.", "rules", rules);
+    if (command)
+      json_object_set_new(m, "command", json_pack("[ss]", "make", "test"));
+    if (command || chance(d, 60))
+      json_object_set_new(m, "judge", random_judge(d, command));
+    json_array_append_new(list, m);
+  }
+  return json_pack("{ss si so}", "name", "sim", "max_movements", (int)(1 + roll(d, 14)),
+                   "movements", list);
+}
+
+/* ---- the provider
+ * ------------------------------------------------------------------------------------ */
+
+struct world {
+  uint64_t seed; /* of the provider's behaviour */
+  bool down;     /* the judge is in trouble more often */
+  struct dice delays;
+};
+
+static void random_error(struct dice *d, struct call_result *out) {
+  out->class = (enum error_class)(1 + roll(d, CLASS_COUNT - 1));
+  (void)snprintf(out->message, sizeof out->message, "it failed (%s)", error_class_name(out->class));
+  if (chance(d, 30))
+    out->retry_after_ms = 1 + (int64_t)roll(d, 150000);
+}
+
+static void babble(struct dice *d, struct str movement, struct buf *b) {
+  static const char *const pieces[] = {"All tests pass now. ",
+                                       "```\n",
+                                       "> ",
+                                       "\"",
+                                       "{\"step\": ",
+                                       "}\n",
+                                       "\n",
+                                       "`",
+                                       "計画は終わり。",
+                                       "<think>",
+                                       "</think>",
+                                       "I am not sure. ",
+                                       "[",
+                                       ":1]",
+                                       "\x01",
+                                       "so be it\n"};
+  for (unsigned n = roll(d, 12); n > 0; n--) {
+    if (chance(d, 20))
+      buf_printf(b, "[%.*s:%u]", (int)movement.n, movement.p, roll(d, 7));
+    else if (chance(d, 10))
+      buf_printf(b, "[JUDGE:%u]", roll(d, 7));
+    else
+      buf_puts(b, PICK(d, pieces));
+  }
+}
+
+/* A function of the seed and the token: a repeated call gets the same reply. */
+static void answer(struct play *p, const struct call_request *r, struct call_result *out) {
+  const struct world *w = p->ctx;
+  char *token = json_dumps(r->token, JSON_COMPACT);
+  struct dice d = {w->seed};
+  for (const char *c = token; *c; c++)
+    d.state = mix(d.state ^ (unsigned char)*c);
+  free(token);
+  bool judges = r->stage != STAGE_COUNT;
+  struct buf *text = &out->text.bytes;
+  out->duration_ms = roll(&d, 5000);
+  out->has_exit = r->argv != NULL;
+  out->exit = out->has_exit && chance(&d, 50) ? 1 : 0;
+  if (chance(&d, judges && w->down ? 80 : 15)) {
+    random_error(&d, out);
+    if (chance(&d, 30))
+      babble(&d, r->movement, text);
+    return;
+  }
+  if (!judges) {
+    babble(&d, r->movement, text);
+    if (chance(&d, 30))
+      out->structured = json_pack("{sb}", "ok", (int)roll(&d, 2));
+    if (chance(&d, 50))
+      buf_printf(text, "\n[%.*s:%u]\n", (int)r->movement.n, r->movement.p, 1 + roll(&d, 5));
+    return;
+  }
+  const char *key = r->stage == STAGE_AI_JUDGE ? "matched_index" : "step";
+  const json_t *offered =
+      json_object_get(json_object_get(json_object_get(r->schema, "properties"), key), "enum");
+  unsigned step = roll(&d, 7);
+  if (offered && chance(&d, 80))
+    step = (unsigned)json_integer_value(
+        json_array_get(offered, roll(&d, (unsigned)json_array_size(offered))));
+  switch (roll(&d, 6)) {
+  case 0:
+    babble(&d, r->movement, text);
+    break;
+  case 1:
+    buf_printf(text, "[%.*s:%u]", (int)r->movement.n, r->movement.p, step);
+    break;
+  case 2:
+    out->structured = json_pack("{si ss}", key, (int)step, "reason", "seen");
+    break;
+  case 3:
+    buf_printf(text, "```json\n{\"%s\": %u}\n```", key, step); /* no reason: invalid */
+    break;
+  default:
+    buf_printf(text, "So:\n{\"reason\": \"seen\", \"%s\": %u}", key, step);
+    break;
+  }
+}
+
+static int64_t random_delay(struct play *p) {
+  struct world *w = p->ctx;
+  return roll(&w->delays, 60000);
+}
+
+/* ---- what must hold of a log
+ * ------------------------------------------------------------------------ */
+
+static bool is_type(const json_t *record, const char *type) {
+  return str_eq_c(data_get(record, "type"), type);
+}
+
+static json_int_t number(const json_t *record, const char *key) {
+  return json_integer_value(json_object_get(record, key));
+}
+
+static void check_judgment(const struct play *p, const json_t *record) {
+  long index = workflow_find(p->workflow, data_get(record, "movement"));
+  json_int_t rule_number = number(record, "rule");
+  if (index < 0)
+    fail_msg("%s: a judgment of no movement", p->title);
+  if (rule_number == 0)
+    return;
+  const struct movement *m = &p->workflow->movements[index];
+  const struct rule *rule = &m->rules[rule_number - 1];
+  bool when = str_eq_c(data_get(record, "method"), "when");
+  if ((size_t)rule_number > m->rule_count || rule->interactive_only ||
+      (rule->kind == RULE_WHEN) != when)
+    fail_msg("%s: rule %d by " STR_FMT " was not to be had", p->title, (int)rule_number,
+             STR_ARG(data_get(record, "method")));
+  if (!str_eq(rule->next, data_get(record, "next")) ||
+      !str_eq(rule->condition, data_get(record, "condition")))
+    fail_msg("%s: the judgment tells another rule", p->title);
+}
+
+static struct schema *log_schema;
+
+static int compile_log_schema(void **state) {
+  const struct resource *r = resource_find("schemas/session-log.json");
+  json_t *doc = r ? json_loadb(r->p, r->n, 0, NULL) : NULL;
+  (void)state;
+  log_schema = schema_compile(doc, NULL, NULL, NULL);
+  json_decref(doc);
+  return log_schema == NULL;
+}
+
+static int free_schemas(void **state) {
+  schema_free(log_schema);
+  return play_over(state);
+}
+
+/* Each record is as schemas/session-log.json describes it, once the store has put its hash. */
+static void check_schema(const struct play *p, const json_t *record) {
+  json_t *hashed = json_copy((json_t *)record);
+  struct schema_errors errors = {0};
+  json_object_set_new(
+      hashed, "hash",
+      json_string("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"));
+  if (!schema_valid(log_schema, hashed)) {
+    (void)schema_check(log_schema, hashed, &errors);
+    char *text = json_dumps(record, JSON_COMPACT);
+    fail_msg("%s: %.600s\n%s: %s", p->title, text, errors.count ? errors.items[0].path : "",
+             errors.count ? errors.items[0].message : "");
+  }
+  json_decref(hashed);
+}
+
+enum { MAX_IDS = 4000 };
+
+static void check_log(const struct play *p) {
+  static unsigned char judged[MAX_IDS], started[MAX_IDS];
+  static int attempts[MAX_IDS];
+  json_int_t turns = 0, calls = 0;
+  memset(judged, 0, sizeof judged);
+  memset(started, 0, sizeof started);
+  memset(attempts, 0, sizeof attempts);
+  for (size_t i = 0; i < play_lines(p); i++) {
+    const json_t *r = play_record(p, i);
+    json_int_t call = number(r, "call"), turn = number(r, "turn"), attempt = number(r, "attempt");
+    check_schema(p, r);
+    if (number(r, "seq") != (json_int_t)i + 1)
+      fail_msg("%s: record %zu has another seq", p->title, i + 1);
+    if (call >= MAX_IDS || turn >= MAX_IDS)
+      fail_msg("%s: it goes on for ever", p->title);
+    if (is_type(r, "turn_start") && turn != ++turns)
+      fail_msg("%s: turn numbers have a gap at record %zu", p->title, i + 1);
+    if (is_type(r, "call_start")) {
+      if (call > calls + 1 || (call == calls + 1) != (attempt == 1) ||
+          attempt != attempts[call] + 1)
+        fail_msg("%s: call numbers have a gap at record %zu", p->title, i + 1);
+      calls = call > calls ? call : calls;
+      attempts[call] = (int)attempt;
+      started[call] = 1;
+    }
+    if (is_type(r, "call_end") && (!started[call] || attempts[call] != attempt))
+      fail_msg("%s: record %zu ends a call that did not start", p->title, i + 1);
+    if (is_type(r, "call_end"))
+      started[call] = 0;
+    if (is_type(r, "judgment") && judged[turn]++)
+      fail_msg("%s: turn %d is judged twice", p->title, (int)turn);
+    if (is_type(r, "judgment"))
+      check_judgment(p, r);
+    if (is_type(r, "session_end") && i + 1 != play_lines(p))
+      fail_msg("%s: records follow session_end", p->title);
+  }
+}
+
+/* Every verdict, and how it ended: one line each. */
+static char *verdicts(const struct play *p) {
+  struct buf b = {0};
+  for (size_t i = 0; i < play_lines(p); i++) {
+    const json_t *r = play_record(p, i);
+    if (is_type(r, "judgment"))
+      buf_printf(&b, "turn %d " STR_FMT ": rule %d " STR_FMT "%s > " STR_FMT "\n",
+                 (int)number(r, "turn"), STR_ARG(data_get(r, "movement")), (int)number(r, "rule"),
+                 STR_ARG(data_get(r, "method")),
+                 json_is_true(json_object_get(r, "ambiguous")) ? " ambiguous" : "",
+                 STR_ARG(data_get(r, "next")));
+    if (is_type(r, "session_end"))
+      buf_printf(&b, "%s\n", json_string_value(json_object_get(r, "outcome")));
+  }
+  return buf_take(&b);
+}
+
+/* How often the session could not go on; the driver asks it to, a bounded number of times. */
+static int give_ups(const struct play *p) {
+  int n = 0;
+  for (size_t i = 0; i < play_lines(p); i++) {
+    const json_t *r = play_record(p, i);
+    const json_t *error = json_object_get(r, "error");
+    n += is_type(r, "session_stop") && str_eq_c(data_get(r, "reason"), "judge_unavailable");
+    if (is_type(r, "call_end") && error && json_object_get(r, "retry_in_ms") == NULL) {
+      struct turn *turn;
+      const struct call *call = core_call(&p->core, (long)number(r, "call"), &turn);
+      n += call && call->purpose == PURPOSE_EXECUTE;
+    }
+  }
+  return n;
+}
+
+/* ---- a session
+ * ---------------------------------------------------------------------------------------- */
+
+struct storm {
+  struct dice dice;
+  unsigned percent; /* of decisions that are followed by a crash; 0: undisturbed */
+  int crashes, cuts, stops;
+};
+
+static void resume(struct play *p) {
+  struct event ev = play_event(p, EVENT_RESUME);
+  ev.reason = "test";
+  play_decide(p, &ev);
+}
+
+/* Writes the decision that is at hand; or dies first, as often as the storm wants. */
+static void commit(struct play *p, struct storm *storm) {
+  while (storm->crashes < MAX_CRASHES && chance(&storm->dice, storm->percent)) {
+    size_t n = p->out.record_count, keep = roll(&storm->dice, (unsigned)n + 1);
+    storm->crashes++;
+    storm->cuts += keep < n;
+    play_crash(p, keep);
+    if (p->core.status == SESSION_ENDED)
+      return;
+    if (play_lines(p) == 0)
+      play_decide_start(p);
+    else
+      resume(p);
+  }
+  play_commit(p);
+}
+
+static void session(struct play *p, struct storm *storm) {
+  play_decide_start(p);
+  commit(p, storm);
+  for (int steps = 0; p->core.status != SESSION_ENDED; steps++) {
+    if (steps == MAX_STEPS)
+      fail_msg("%s: no end after %d steps", p->title, MAX_STEPS);
+    if (p->core.status == SESSION_STOPPED) {
+      assert_int_equal(p->pending_count, 0);
+      if (give_ups(p) >= MAX_GIVE_UPS)
+        return;
+      p->now_ms += 1000;
+      resume(p);
+    } else if (p->pending_count == 0) {
+      fail_msg("%s: it waits for nothing", p->title);
+    } else if (storm->percent > 0 && storm->stops < 5 && chance(&storm->dice, 3)) {
+      struct event ev = play_event(p, EVENT_STOP);
+      storm->stops++;
+      ev.reason = "interrupted";
+      play_decide(p, &ev);
+    } else {
+      play_decide_next(p);
+    }
+    commit(p, storm);
+  }
+}
+
+struct totals {
+  long records, turns, judgments, crashes, cuts, unavailable, ended;
+  long outcomes[END_COUNT], methods[STAGE_COUNT];
+};
+
+static void play_seed(uint64_t seed, struct totals *totals) {
+  char title[64];
+  char *workflow_text, *first = NULL;
+  (void)snprintf(title, sizeof title, "SEGUE_SIM_SEED=%" PRIu64, seed);
+  struct dice d = {mix(seed)};
+  json_t *workflow = random_workflow(&d);
+  workflow_text = json_dumps(workflow, JSON_COMPACT);
+  json_decref(workflow);
+  for (unsigned round = 0; round < 3; round++) {
+    struct play p;
+    struct world world = {mix(seed ^ 0x5E6), seed % 5 == 0, {mix(seed + round)}};
+    struct storm storm = {{mix(seed * 31 + round)}, round == 0 ? 0 : round == 1 ? 12 : 45, 0, 0, 0};
+    play_init(&p, title, workflow_text, NULL, NULL);
+    p.reply = answer;
+    p.delay_ms = random_delay;
+    p.ctx = &world;
+    p.entropy = (unsigned)mix(seed + round * 7u);
+    session(&p, &storm);
+    check_log(&p);
+    char *now = verdicts(&p);
+    if (first == NULL)
+      first = now;
+    else if (strcmp(first, now) != 0)
+      fail_msg("%s: undisturbed:\n%safter %d crashes:\n%s", title, first, storm.crashes, now);
+    if (now != first)
+      free(now);
+    totals->records += (long)play_lines(&p);
+    totals->turns += p.core.turn_count;
+    totals->judgments += play_count(&p, "judgment");
+    totals->crashes += storm.crashes;
+    totals->cuts += storm.cuts;
+    totals->ended += p.core.status == SESSION_ENDED;
+    totals->outcomes[p.core.outcome]++;
+    for (int i = 0; i < STAGE_COUNT; i++)
+      totals->methods[i] += p.core.method_counts[i];
+    const json_t *stop = play_find(&p, "session_stop", -1);
+    totals->unavailable += stop && str_eq_c(data_get(stop, "reason"), "judge_unavailable");
+    play_deinit(&p);
+  }
+  free(first);
+  free(workflow_text);
+}
+
+static void sessions_keep_their_verdicts_through_crashes(void **state) {
+  const char *one = getenv("SEGUE_SIM_SEED"), *many = getenv("SEGUE_SIM_SEEDS");
+  uint64_t first = one ? strtoull(one, NULL, 10) : 1;
+  uint64_t count = one ? 1 : many ? strtoull(many, NULL, 10) : DEFAULT_SEEDS;
+  struct totals t = {0};
+  (void)state;
+  for (uint64_t seed = first; seed - first < count; seed++)
+    play_seed(seed, &t);
+  print_message("%" PRIu64 " seeds: %ld records, %ld turns, %ld judgments, %ld crashes (%ld in a "
+                "batch), %ld of %" PRIu64 " sessions ended, %ld with a judge that was down\n",
+                count, t.records, t.turns, t.judgments, t.crashes, t.cuts, t.ended, count * 3,
+                t.unavailable);
+  for (int i = 0; i < END_COUNT; i++)
+    print_message("%s %ld  ", session_outcome_name((enum session_outcome)i), t.outcomes[i]);
+  for (int i = 0; i < STAGE_COUNT; i++)
+    print_message("%s %ld  ", judge_stage_name((enum judge_stage)i), t.methods[i]);
+  print_message("\n");
+  if (!one && count >= DEFAULT_SEEDS) { /* the seeds must reach what they are for */
+    assert_true(t.judgments > 1000);
+    assert_true(t.cuts > 500);
+    assert_true(t.ended > (long)count);
+    assert_true(t.unavailable > 0);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(sessions_keep_their_verdicts_through_crashes)};
+  return cmocka_run_group_tests(tests, compile_log_schema, free_schemas);
+}

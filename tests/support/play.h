@@ -1,0 +1,497 @@
+/* play.h - a session of the pure core played in memory: provider, clock and log are plain data.
+ *
+ *   play_init(&p, workflow_text, config_text)     both JSON, ' for "
+ *   p.reply = ...; p.prepare = ...                else the script: p.script, key -> list of replies
+ *   play_start(&p); play_run(&p);                 or event by event
+ *   play_deinit(&p); play_over as the group's teardown
+ *
+ * After every decision: the records, written out and read back, are folded into a second core,
+ * which must come to the same state; effects are checked against the log. A key is "movement" for
+ * the movement's own call, "movement/stage" for a judge's, "movement/stage/reask" for a correction.
+ */
+#ifndef SEGUE_TESTS_PLAY_H
+#define SEGUE_TESTS_PLAY_H
+
+#include "core/apply.h"
+#include "core/decide.h"
+#include "support/data.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PLAY_PENDING = 64, PLAY_KEY_BYTES = 200, PLAY_RUN_STEPS = 20000 };
+
+struct play_pending {
+  enum effect_kind kind; /* START_CALL: its end is due; TIMER */
+  long call;
+  int64_t due_ms;
+};
+
+struct play {
+  const char *title; /* in failure messages */
+  struct core core, shadow;
+  struct workflow *workflow;
+  json_t *config, *script;
+  json_t *log;     /* array of texts: the lines */
+  json_t *records; /* the same read back */
+  struct core_env env;
+  struct play_pending pending[PLAY_PENDING];
+  size_t pending_count;
+  int64_t now_ms;
+  unsigned entropy;
+  struct buf blob; /* one text that is too long for a line, and its hash */
+  char blob_sha256[SHA256_HEX];
+  long started, cancelled, finished; /* effects met */
+  long prompts_missing;   /* prepare was asked about a call whose prompt is not at hand */
+  struct buf last_prompt; /* of the last call that was started and has one */
+  /* Fills an empty result; gets the token that prepare gave. */
+  void (*reply)(struct play *p, const struct call_request *request, struct call_result *out);
+  int64_t (*delay_ms)(struct play *p); /* until a call ends; NULL: 1 */
+  void *ctx;
+  /* Set by play_decide for a test that breaks in between: records to keep before effects run. */
+  struct core_out out;
+};
+
+static const struct capability play_providers[] = {
+    {"sim", "test", OPTION_ALL, true, true, "prompt"},
+    {"other", "test", 0, true, true, "none"},
+    {"command", "test", 0, false, false, "none"},
+    {NULL, NULL, 0, false, false, NULL},
+};
+
+static struct chain_schemas play_schemas; /* compiled once; play_over gives them back */
+
+static inline int play_over(void **state) { /* a group's teardown */
+  (void)state;
+  chain_schemas_deinit(&play_schemas);
+  return 0;
+}
+
+/* ---- the state as text
+ * ------------------------------------------------------------------------------ */
+
+static inline json_t *play_text(const struct buf *b) {
+  return json_stringn_nocheck(buf_c(b), b->n);
+}
+
+static inline void play_put(json_t *object, const char *key, const json_t *value) {
+  json_object_set_new(object, key, value ? json_incref((json_t *)value) : json_null());
+}
+
+static inline json_t *play_dump_call(const struct call *c) {
+  json_t *o =
+      json_pack("{sI si si si si si si sI sI ss? ss? sI sI so}", "id", (json_int_t)c->id, "attempt",
+                c->attempt, "failures", c->failures, "state", (int)c->state, "purpose",
+                (int)c->purpose, "stage", (int)c->stage, "class", (int)c->class, "wait_until_ms",
+                (json_int_t)c->wait_until_ms, "duration_ms", (json_int_t)c->duration_ms, "provider",
+                c->provider, "model", c->model, "timeout_ms", (json_int_t)c->timeout_ms,
+                "prompt_seq", (json_int_t)c->prompt_seq, "text", play_text(&c->text));
+  play_put(o, "options", c->options);
+  play_put(o, "token", c->token);
+  play_put(o, "schema", c->schema);
+  play_put(o, "structured", c->structured);
+  return o;
+}
+
+static inline json_t *play_dump_turn(const struct turn *t) {
+  json_t *calls = json_array();
+  for (const struct call *c = t->calls; c; c = c->next)
+    json_array_append_new(calls, play_dump_call(c));
+  json_t *o =
+      json_pack("{sI sI sI sI si so so sb si si si ss?}", "id", (json_int_t)t->id, "movement",
+                (json_int_t)t->movement, "iteration", (json_int_t)t->iteration,
+                "movement_iteration", (json_int_t)t->movement_iteration, "phase", (int)t->phase,
+                "calls", calls, "text", play_text(&t->text), "has_exit", t->has_exit, "exit",
+                t->exit, "rule", t->rule, "failure", (int)t->failure, "reason", t->reason);
+  play_put(o, "stages", t->stages);
+  play_put(o, "structured", t->structured);
+  return o;
+}
+
+/* Everything that must come out of the log alike; prompts are not state. */
+static inline json_t *play_dump(const struct core *core) {
+  json_t *turns = json_array(), *methods = json_array(), *movements = json_array();
+  for (const struct turn *t = core->turns; t; t = t->next)
+    json_array_append_new(turns, play_dump_turn(t));
+  for (int i = 0; i < STAGE_COUNT; i++)
+    json_array_append_new(methods, json_integer(core->method_counts[i]));
+  for (size_t i = 0; core->workflow && i < core->workflow->movement_count; i++)
+    json_array_append_new(movements, json_integer(core->movement_counts[i]));
+  json_t *o = json_pack("{ss sI si si ss ss si so so so sI sI sb si so sb sI}", "session",
+                        core->session, "seq", (json_int_t)core->seq, "status", (int)core->status,
+                        "outcome", (int)core->outcome, "stop_reason", buf_c(&core->stop_reason),
+                        "stop_message", buf_c(&core->stop_message), "stop_class",
+                        (int)core->stop_class, "turns", turns, "methods", methods, "movements",
+                        movements, "turn_count", (json_int_t)core->turn_count, "call_count",
+                        (json_int_t)core->call_count, "has_next", core->has_next, "next",
+                        core->next, "last_text", play_text(&core->last_text), "has_last_text",
+                        core->has_last_text, "texts", (json_int_t)core->texts.count);
+  play_put(o, "structured", core->structured);
+  play_put(o, "token_counts", core->token_counts);
+  play_put(o, "schemas", core->schemas);
+  play_put(o, "config", core->config);
+  return o;
+}
+
+static inline void play_same(const struct play *p, const struct core *a, const struct core *b,
+                             const char *what) {
+  json_t *left = play_dump(a), *right = play_dump(b);
+  if (!json_equal(left, right)) {
+    char *l = json_dumps(left, JSON_SORT_KEYS | JSON_INDENT(1));
+    char *r = json_dumps(right, JSON_SORT_KEYS | JSON_INDENT(1));
+    size_t i = 0;
+    while (l[i] && l[i] == r[i])
+      i++;
+    size_t from = i > 200 ? i - 200 : 0;
+    fail_msg("%s: %s: the states differ:\n%.400s\n--- and\n%.400s", p->title, what, l + from,
+             r + from);
+  }
+  json_decref(left);
+  json_decref(right);
+}
+
+/* ---- the log
+ * ---------------------------------------------------------------------------------------- */
+
+static inline bool play_blob(void *ctx, const char *sha256, struct buf *out, struct err *err) {
+  const struct play *p = ctx;
+  if (strcmp(sha256, p->blob_sha256) != 0)
+    return err_set(err, ERR_NOT_FOUND, "no such blob");
+  buf_append(out, p->blob.p, p->blob.n);
+  return true;
+}
+
+/* Borrowed. */
+static inline json_t *play_record(const struct play *p, size_t i) {
+  return json_array_get(p->records, i);
+}
+
+static inline size_t play_lines(const struct play *p) {
+  return json_array_size(p->log);
+}
+
+static inline void play_fold(struct play *p, struct core *core, size_t from) {
+  const struct core_source source = {p, play_blob};
+  for (size_t i = from; i < play_lines(p); i++) {
+    struct err err = {0};
+    if (!core_apply(core, play_record(p, i), NULL, &source, &err))
+      fail_msg("%s: the log does not fold: %s", p->title, err.text);
+  }
+}
+
+static inline void play_write(struct play *p, const struct core_out *out, size_t keep) {
+  for (size_t i = 0; i < out->record_count && i < keep; i++) {
+    char *line = json_dumps(out->records[i], JSON_COMPACT);
+    assert_non_null(line);
+    json_t *back = json_loads(line, JSON_ALLOW_NUL, NULL);
+    assert_non_null(back);
+    json_array_append_new(p->log, json_string(line));
+    json_array_append_new(p->records, back);
+    free(line);
+  }
+}
+
+/* The k-th record of a type (0-based, from the end when negative), NULL when there is none.
+ * Borrowed. */
+static inline const json_t *play_find(const struct play *p, const char *type, int k) {
+  size_t n = play_lines(p);
+  for (size_t i = 0; i < n; i++) {
+    const json_t *record = play_record(p, k < 0 ? n - 1 - i : i);
+    bool same = str_eq_c(data_get(record, "type"), type);
+    if (same && (k < 0 ? ++k == 0 : k-- == 0))
+      return record;
+  }
+  return NULL;
+}
+
+static inline int play_count(const struct play *p, const char *type) {
+  int n = 0;
+  for (size_t i = 0; i < play_lines(p); i++)
+    n += str_eq_c(data_get(play_record(p, i), "type"), type);
+  return n;
+}
+
+/* "turn_start call_start ..." from record `from` on (0-based). Owned by the caller. */
+static inline char *play_types(const struct play *p, size_t from) {
+  struct buf b = {0};
+  for (size_t i = from; i < play_lines(p); i++) {
+    const json_t *record = play_record(p, i);
+    buf_printf(&b, "%s%s", b.n ? " " : "", json_string_value(json_object_get(record, "type")));
+  }
+  return buf_take(&b);
+}
+
+/* ---- the provider
+ * ----------------------------------------------------------------------------------- */
+
+static inline void play_key(const struct call_request *r, char key[PLAY_KEY_BYTES]) {
+  int n = snprintf(key, PLAY_KEY_BYTES, "%.*s", (int)r->movement.n, r->movement.p);
+  if (r->stage != STAGE_COUNT)
+    n += snprintf(key + n, (size_t)(PLAY_KEY_BYTES - n), "/%s", judge_stage_name(r->stage));
+  if (r->purpose == PURPOSE_REASK)
+    (void)snprintf(key + n, (size_t)(PLAY_KEY_BYTES - n), "/reask");
+}
+
+/* Which reply: [key, how many replies of this key were used before]. */
+static inline json_t *play_prepare(void *ctx, const struct call_request *request,
+                                   const json_t *token_counts, const unsigned char entropy[16]) {
+  struct play *p = ctx;
+  char key[PLAY_KEY_BYTES];
+  const char *used;
+  json_t *count;
+  json_int_t n = 0;
+  (void)entropy;
+  play_key(request, key);
+  if (request->prompt.n == 0)
+    p->prompts_missing++;
+  json_object_foreach((json_t *)token_counts, used, count) {
+    json_t *token = json_loads(used, JSON_DECODE_ANY, NULL);
+    if (str_eq_c(data_str(json_array_get(token, 0)), key))
+      n += json_integer_value(count);
+    json_decref(token);
+  }
+  return json_pack("[sI]", key, n);
+}
+
+static inline void play_set_text(struct play *p, struct text *text, struct str s) {
+  buf_append(&text->bytes, s.p, s.n);
+  if (!text_needs_blob(s))
+    return;
+  sha256_hex(s.p, s.n, NULL, 0, text->blob);
+  memcpy(p->blob_sha256, text->blob, sizeof p->blob_sha256);
+  buf_clear(&p->blob);
+  buf_append(&p->blob, s.p, s.n);
+}
+
+/* A reply as scripts have it: a text, or {"text", "structured", "error", "message",
+ * "retry_after_ms", "exit"}. */
+static inline void play_fill(struct play *p, const json_t *reply, struct call_result *out) {
+  const char *class = json_string_value(json_object_get(reply, "error"));
+  const json_t *exit_status = json_object_get(reply, "exit");
+  play_set_text(p, &out->text, json_is_string(reply) ? data_str(reply) : data_get(reply, "text"));
+  out->structured = json_incref(json_object_get(reply, "structured"));
+  out->has_exit = exit_status != NULL;
+  out->exit = (int)json_integer_value(exit_status);
+  out->duration_ms = 3;
+  if (class == NULL)
+    return;
+  if (!error_class_from_name(str_from(class), &out->class))
+    fail_msg("no error class %s", class);
+  (void)snprintf(out->message, sizeof out->message, STR_FMT, STR_ARG(data_get(reply, "message")));
+  out->retry_after_ms = json_integer_value(json_object_get(reply, "retry_after_ms"));
+}
+
+/* The list's last reply stands for all after it. */
+static inline void play_scripted(struct play *p, const struct call_request *request,
+                                 struct call_result *out) {
+  const char *key = json_string_value(json_array_get(request->token, 0));
+  size_t n = (size_t)json_integer_value(json_array_get(request->token, 1));
+  const json_t *list = json_object_get(p->script, key), *reply = list;
+  if (list == NULL)
+    fail_msg("%s: a call %s that no reply is written for", p->title, key);
+  if (json_is_array(list)) {
+    assert_true(json_array_size(list) > 0);
+    reply = json_array_get(list, n < json_array_size(list) ? n : json_array_size(list) - 1);
+  }
+  play_fill(p, reply, out);
+}
+
+/* ---- a session
+ * --------------------------------------------------------------------------------------- */
+
+static inline void play_init(struct play *p, const char *title, const char *workflow,
+                             const char *config, const char *script) {
+  struct err err = {0};
+  *p = (struct play){.title = title,
+                     .log = json_array(),
+                     .records = json_array(),
+                     .now_ms = 1795132800000,
+                     .reply = play_scripted,
+                     .config = data_json(config ? config : "{'default_provider':'sim'}"),
+                     .script = data_json(script ? script : "{}")};
+  json_t *doc = data_json(workflow);
+  p->workflow = workflow_build(doc, &err);
+  json_decref(doc);
+  if (p->workflow == NULL)
+    fail_msg("%s: %s", title, err.text);
+  if (play_schemas.judgment == NULL && !chain_schemas_init(&play_schemas, &err))
+    fail_msg("%s", err.text);
+  p->env = (struct core_env){play_providers, &play_schemas, play_prepare, p};
+  core_init(&p->core);
+  core_init(&p->shadow);
+}
+
+static inline void play_deinit(struct play *p) {
+  core_out_deinit(&p->out);
+  core_deinit(&p->core);
+  core_deinit(&p->shadow);
+  workflow_unref(p->workflow);
+  json_decref(p->config);
+  json_decref(p->script);
+  json_decref(p->log);
+  json_decref(p->records);
+  buf_deinit(&p->blob);
+  buf_deinit(&p->last_prompt);
+}
+
+static inline struct event play_event(struct play *p, enum event_kind kind) {
+  struct event ev = {.kind = kind, .time_ms = p->now_ms};
+  for (size_t i = 0; i < sizeof ev.entropy; i++)
+    ev.entropy[i] = (unsigned char)((p->entropy * 2654435761u) >> (i % 4 * 8));
+  p->entropy++;
+  return ev;
+}
+
+/* The call_start that an effect carries out must be in the log, and not be ended. */
+static inline void play_check_start(const struct play *p, long call, int attempt) {
+  bool open = false;
+  for (size_t i = 0; i < play_lines(p); i++) {
+    const json_t *record = play_record(p, i);
+    if (json_integer_value(json_object_get(record, "call")) == call &&
+        json_integer_value(json_object_get(record, "attempt")) == attempt)
+      open = str_eq_c(data_get(record, "type"), "call_start");
+  }
+  if (!open)
+    fail_msg("%s: call %ld is started without its record", p->title, call);
+}
+
+static inline void play_pend(struct play *p, enum effect_kind kind, long call, int64_t delay_ms) {
+  assert_true(p->pending_count < PLAY_PENDING);
+  p->pending[p->pending_count++] =
+      (struct play_pending){kind, call, p->now_ms + (delay_ms > 0 ? delay_ms : 0)};
+}
+
+static inline void play_drop(struct play *p, size_t i) {
+  for (p->pending_count--; i < p->pending_count; i++)
+    p->pending[i] = p->pending[i + 1];
+}
+
+static inline void play_effects(struct play *p) {
+  for (size_t i = 0; i < p->out.effect_count; i++) {
+    const struct effect *e = &p->out.effects[i];
+    struct turn *turn;
+    struct call *call;
+    switch (e->kind) {
+    case EFFECT_START_CALL:
+      call = core_call(&p->core, e->call, &turn);
+      assert_non_null(call);
+      play_check_start(p, e->call, call->attempt);
+      if (call->prompt.n > 0) {
+        buf_clear(&p->last_prompt);
+        buf_append(&p->last_prompt, call->prompt.p, call->prompt.n);
+      }
+      p->started++;
+      play_pend(p, e->kind, e->call, p->delay_ms ? p->delay_ms(p) : 1);
+      break;
+    case EFFECT_TIMER:
+      play_pend(p, e->kind, e->call, e->delay_ms);
+      break;
+    case EFFECT_CANCEL_CALL:
+      p->cancelled++;
+      for (size_t k = p->pending_count; k-- > 0;)
+        if (p->pending[k].call == e->call)
+          play_drop(p, k);
+      break;
+    case EFFECT_FINISHED:
+      p->finished++;
+      p->pending_count = 0; /* the host disarms what still waits */
+      assert_true(p->core.status == SESSION_STOPPED || p->core.status == SESSION_ENDED);
+      break;
+    }
+  }
+  core_out_deinit(&p->out);
+}
+
+/* Takes the decision's records into the log, checks the fold, runs the effects. */
+static inline void play_commit(struct play *p) {
+  size_t from = play_lines(p);
+  play_write(p, &p->out, SIZE_MAX);
+  play_fold(p, &p->shadow, from);
+  play_same(p, &p->core, &p->shadow, "live and folded");
+  play_effects(p);
+}
+
+static inline void play_decide_start(struct play *p) {
+  struct text task = {0};
+  struct event ev = play_event(p, EVENT_RESUME);
+  buf_puts(&task.bytes,
+           "Mend the queue so that every test passes, and say what was wrong with it.");
+  struct core_params params = {.session = "01990000-0000-7000-8000-000000000001",
+                               .workflow = p->workflow,
+                               .task = &task,
+                               .config = p->config};
+  core_start(&p->core, &params, &ev, &p->env, &p->out);
+  text_deinit(&task);
+}
+
+static inline void play_start(struct play *p) {
+  play_decide_start(p);
+  play_commit(p);
+}
+
+static inline void play_decide(struct play *p, const struct event *ev) {
+  core_decide(&p->core, ev, &p->env, &p->out);
+}
+
+static inline void play_send(struct play *p, enum event_kind kind, const char *reason,
+                             const char *message) {
+  struct event ev = play_event(p, kind);
+  ev.reason = reason;
+  ev.message = message;
+  play_decide(p, &ev);
+  play_commit(p);
+}
+
+/* Decides on the pending thing that is due first; play_commit is the caller's. */
+static inline void play_decide_next(struct play *p) {
+  size_t first = 0;
+  assert_true(p->pending_count > 0);
+  for (size_t i = 1; i < p->pending_count; i++)
+    if (p->pending[i].due_ms < p->pending[first].due_ms)
+      first = i;
+  struct play_pending due = p->pending[first];
+  play_drop(p, first);
+  if (due.due_ms > p->now_ms)
+    p->now_ms = due.due_ms;
+  struct event ev = play_event(p, due.kind == EFFECT_TIMER ? EVENT_TIMER : EVENT_CALL_END);
+  struct call_result result = {0};
+  ev.call = due.call;
+  if (ev.kind == EVENT_CALL_END) {
+    struct turn *turn = NULL;
+    struct call *call = core_call(&p->core, due.call, &turn);
+    struct call_request request;
+    assert_non_null(call);
+    core_request(&p->core, turn, call, &request);
+    p->reply(p, &request, &result);
+    ev.result = &result;
+  }
+  play_decide(p, &ev);
+  call_result_deinit(&result);
+}
+
+/* Until nothing is pending. */
+static inline void play_run(struct play *p) {
+  for (int i = 0; p->pending_count > 0; i++) {
+    if (i == PLAY_RUN_STEPS)
+      fail_msg("%s: it goes on for ever", p->title);
+    play_decide_next(p);
+    play_commit(p);
+  }
+}
+
+/* The process dies: of the decision that waits to be written, `keep` records reach the disk and no
+ * effect runs. A new core folds the log. The caller sends EVENT_RESUME (or starts anew when the log
+ * is empty). */
+static inline void play_crash(struct play *p, size_t keep) {
+  play_write(p, &p->out, keep);
+  core_out_deinit(&p->out);
+  p->pending_count = 0;
+  core_deinit(&p->core);
+  core_deinit(&p->shadow);
+  core_init(&p->core);
+  core_init(&p->shadow);
+  play_fold(p, &p->core, 0);
+  play_fold(p, &p->shadow, 0);
+}
+
+#endif

@@ -1,0 +1,340 @@
+#!/usr/bin/env python3
+"""segue check at the shell: verdicts, messages, statuses, --registry, --batch, the official suite.
+
+usage: check_cli_test.py BUILD_DIR [CASE...]
+"""
+import sys
+
+sys.dont_write_bytecode = True
+
+import json  # noqa: E402
+import os  # noqa: E402
+import pty  # noqa: E402
+import subprocess  # noqa: E402
+
+from support import SEGUE, Box, expect, main, need_build  # noqa: E402
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SUITES = [os.environ.get("SEGUE_SHARED", ROOT + "/../shared") + "/data/json-schema-test-suite",
+          "/usr/share/json-schema-test-suite"]
+FEELING = {"type": "object",
+           "properties": {"confidence": {"type": "number", "minimum": 0, "maximum": 1},
+                          "sentiment": {"enum": ["positive", "negative", "neutral"]},
+                          "mail": {"type": "string", "format": "email"}},
+           "required": ["confidence"]}
+
+
+def check(box, *words, stdin=b"", status=0, **kw):
+    data = stdin if isinstance(stdin, bytes) else stdin.encode()
+    done = box.segue("check", *words, stdin=data, **kw)
+    expect(done.returncode == status, words, "status", done.returncode, "wanted", status,
+           done.stdout[:500], done.stderr[:500])
+    return done.stdout.decode(), done.stderr.decode()
+
+
+def batch(box, lines, *words, status=0):
+    text = "".join(line if isinstance(line, str) else json.dumps(line) + "\n" for line in lines)
+    out, _ = check(box, "--batch", *words, stdin=text, status=status)
+    return [json.loads(line) for line in out.split("\n") if line]
+
+
+# ---- files -------------------------------------------------------------------------------------------
+
+def verdicts_and_statuses():
+    with Box() as box:
+        schema = box.file("schema.json", json.dumps(FEELING))
+        good = box.file("good.json", '{"confidence": 0.5}')
+        bad = box.file("bad.json", '{"confidence": 1.5, "sentiment": "happy"}')
+        out, err = check(box, schema, good)
+        expect(out == f"ok {good}\n" and err == "", out, err)
+        out, err = check(box, schema, good, bad, good, status=1)
+        expect(out == f"ok {good}\n"
+               f"{bad}: $.confidence: 1.5 is greater than the maximum 1\n"
+               f'{bad}: $.sentiment: "happy" is not one of "positive", "negative", "neutral"\n'
+               f"ok {good}\n", out)
+        check(box, schema, bad, box.dir + "/nothing", good, status=2)
+        check(box, schema, box.dir, status=2)
+        expect(check(box, schema, stdin='{"confidence":1}')[0] == "ok -\n", "standard input")
+        expect(check(box, schema, "-", good, stdin="[]", status=1)[0].startswith("-: $: "), "-")
+        check(box, schema, "-", "-", status=2)
+        check(box, status=2)
+        check(box, schema, good, "--wrong", status=2)
+
+
+def as_json():
+    with Box() as box:
+        schema = box.file("schema.json", json.dumps(FEELING))
+        bad = box.file("bad.json", '{"confidence": 1.5}')
+        cut = box.file("cut.json", '{"confidence":\n')
+        out, _ = check(box, "--json", schema, bad, cut, status=1)
+        first, second = map(json.loads, out.splitlines())
+        expect(first == {"file": bad, "valid": False, "errors": [
+            {"path": "$.confidence", "pointer": "/confidence", "keyword": "maximum",
+             "message": "1.5 is greater than the maximum 1"}]}, first)
+        expect(second["valid"] is False and second["error"]["code"] == "not_json" and
+               second["error"]["line"] == 2, second)
+        out, err = check(box, "--json", box.file("s.json", '{"type":5}'), bad, status=2)
+        seen = json.loads(out)
+        expect(seen["valid"] is None and seen["error"]["code"] == "invalid_schema" and
+               seen["error"]["errors"][0]["pointer"] == "/type" and err, seen)
+
+
+def bad_schemas_have_a_place():
+    with Box() as box:
+        for name, text, words in [
+                ("a.json", '{"properties":{"x":{"type":"objekt"}}}', "a.json: $.properties.x.type: "),
+                ("b.json", '{"type":\n  objekt}', "b.json:2:3"),
+                ("c.yaml", "type: object\ntype: array\n", "c.yaml:2:1"),
+                ("d.json", '{"$ref":"http://example.com/none"}', "$.$ref: "),
+                ("e.json", '{"pattern":"(?<"}', "$.pattern: "),
+                ("f.json", "[]", "f.json: $: "),
+                ("g.json", "", "g.json:1:1")]:
+            out, err = check(box, box.file(name, text), stdin="{}", status=2)
+            expect(words in err and out == "", name, err)
+        check(box, box.dir + "/nothing", status=2)
+
+
+def yaml_is_read():
+    with Box() as box:
+        schema = "type: object\nproperties:\n  n: {type: integer}\n"
+        for name in ("schema.yaml", "schema.yml", "schema"):
+            path = box.file(name, schema)
+            good, bad = box.file("good.yaml", "n: 3\n"), box.file("bad.yaml", "n: no\n")
+            out, _ = check(box, path, good, bad, status=1)
+            expect(f"ok {good}\n{bad}: $.n: " in out, out)
+            check(box, path, stdin="n: 3\n", status=1)  # standard input is JSON
+
+
+def all_of_json_is_read():
+    with Box() as box:
+        integer = box.file("i.json", '{"type":"integer"}')
+        string = box.file("s.json", '{"type":"string","maxLength":1}')
+        deep = box.file("d.json", '{"type":"array","items":{"$ref":"#"}}')
+        check(box, integer, stdin="123456789012345678901234567890")
+        check(box, string, stdin=r'"\ud800"')
+        check(box, string, stdin=r'"\u0000"')
+        check(box, string, stdin="\ufeff\"x\" \r\n")
+        check(box, deep, stdin="[" * 1000 + "]" * 1000)
+        for text, words in [("[" * 3000 + "]" * 3000, "nested too deep"), ("1e400", "too large"),
+                            ("{} {}", "-:1:4: "), ("", "empty"), ('{"a":1,\n "b" 2}', "-:2:6: "),
+                            (b'"\xff"', "UTF-8"), ("'x'", "-:1:1: "), ("[1", "ends inside")]:
+            out, _ = check(box, deep, stdin=text, status=1)
+            expect(words in out and out.startswith("-:"), text[:40], out)
+
+
+def formats_drafts_and_odd_schemas():
+    with Box() as box:
+        schema = box.file("schema.json", json.dumps(FEELING))
+        text = '{"confidence": 1, "mail": "nobody"}'
+        check(box, schema, stdin=text)
+        out, _ = check(box, "--formats", schema, stdin=text, status=1)
+        expect("$.mail: " in out, out)
+        check(box, box.file("true.json", "true"), stdin="1")
+        out, _ = check(box, box.file("false.json", "false"), stdin="1", status=1)
+        expect(out == "-: $: no value is allowed\n", out)
+        tuples = box.file("tuple.json", '{"items":[{"type":"string"}]}')
+        check(box, "--draft", "07", tuples, stdin="[1]", status=1)
+        check(box, "--draft", "2019-09", tuples, stdin='["x"]')
+        check(box, tuples, stdin="[1]", status=2)  # no list of schemas in 2020-12
+        check(box, "--draft", "3", tuples, stdin="[1]", status=2)
+
+
+def on_a_terminal_only_the_schema():
+    with Box() as box:
+        schema = box.file("schema.json", json.dumps(FEELING))
+        top, side = pty.openpty()
+        p = subprocess.run([SEGUE, "check", schema], stdin=side, capture_output=True, env=box.env,
+                           timeout=60)
+        expect(p.returncode == 0 and p.stdout.decode() == f"ok {schema}\n", p)
+        os.close(top)
+        os.close(side)
+
+
+def errors_cannot_steer_a_terminal():
+    with Box() as box:
+        schema = box.file("schema.json", '{"additionalProperties":false}')
+        out, _ = check(box, schema, stdin='{"\u202e\u009b\\u001b[31m":1}', status=1)
+        expect(not any(c in out for c in "\u202e\u009b\x1b"), ascii(out))
+        many = json.dumps({str(i): 1 for i in range(100)})
+        out, _ = check(box, schema, stdin=many, status=1)
+        expect(out.count("\n") == 65 and "and 36 more errors" in out, out[-200:])
+
+
+# ---- registry ----------------------------------------------------------------------------------------
+
+def registry_reads_below_its_folder_only():
+    with Box() as box:
+        os.makedirs(box.dir + "/reg/deep/er")
+        os.mkdir(box.dir + "/other")
+        box.file("reg/int.json", '{"type":"integer"}')
+        box.file("reg/deep/er/a b.yaml", "type: string\n")
+        box.file("reg/deep/next.json", '{"$ref":"er/a%20b.yaml"}')
+        box.file("reg/broken.json", '{"type":')
+        box.file("other/int.json", '{"type":"null"}')
+        box.file("secret.json", '{"type":"integer"}')
+        os.symlink(box.dir + "/secret.json", box.dir + "/reg/link.json")
+        os.symlink("int.json", box.dir + "/reg/inside.json")
+        os.symlink("..", box.dir + "/reg/up")
+        os.mkfifo(box.dir + "/reg/fifo.json")
+        base = "https://example.com/schemas/"
+
+        def ref(uri, *words, stdin="1", status=0):
+            path = box.file("schema.json", json.dumps({"$ref": uri}))
+            return check(box, *words, "--registry", f"{base}={box.dir}/reg", path, stdin=stdin,
+                         status=status)
+
+        ref(base + "int.json")
+        ref(base + "int.json", stdin='"x"', status=1)
+        ref(base + "int.json#", stdin='"x"', status=1)
+        ref(base + "deep/next.json", stdin='"x"')
+        ref(base + "deep/next.json", status=1)
+        for name in ("link.json", "../secret.json", "%2e%2e/secret.json", "..%2fsecret.json",
+                     "up/secret.json", "up/reg/int.json", "deep/../../secret.json", "fifo.json",
+                     "nothing.json", "", "deep", "%00", "int.json%00", "/etc/passwd"):
+            _, err = ref(base + name, status=2)
+            expect("secret" not in err.replace(base + name, "") or "$ref" in err, name, err)
+        _, err = ref(base + "broken.json", status=2)
+        expect("reg/broken.json:1:9" in err, err)
+        ref("https://example.com/schemas2/int.json", status=2)
+        # the longest prefix wins; one without a slash at its end stands for whole steps
+        ref(base + "o/int.json", "--registry", f"{base}o={box.dir}/other", stdin="null")
+        ref(base + "oint.json", "--registry", f"{base}o={box.dir}/other", status=2)
+        for wrong in ("nothing", "=x", "http://x/=", "http://x/=" + box.dir + "/nowhere"):
+            check(box, "--registry", wrong, box.dir + "/schema.json", stdin="1", status=2)
+
+
+# ---- a batch -----------------------------------------------------------------------------------------
+
+def batch_answers_in_order():
+    with Box() as box:
+        seen = batch(box, [
+            {"schema": FEELING, "data": {"confidence": 2}},
+            {"schema": FEELING, "data": {"confidence": 1}, "id": [1]},
+            "no json\n",
+            "\n",
+            "[]\n",
+            {"schema": {"type": "x"}, "data": 1},
+            {"schema": True, "data": None},
+            {"schema": False, "data": 1},
+            {"data": 1},
+            {"schema": {}},
+            {"schema": {"$ref": "http://example.com/none"}, "data": 1},
+            {"schema": {"pattern": "^(a+)+$"}, "data": "a" * 5000 + "!"},
+            {"schema": {"type": "array", "uniqueItems": True, "items": {"type": "object"}},
+             "data": [1] * 70},
+            '{"schema":{"type":"integer"},"data":123456789012345678901234567890}\n',
+            '{"schema":{"maxLength":1},"data":"\\udc00"}',
+        ])
+        expect([r["valid"] for r in seen] == [False, True, None, None, None, True, False, None, None,
+                                              None, None, False, True, True],
+               [r["valid"] for r in seen])
+        expect(seen[0] == {"valid": False, "errors": [
+            {"path": "$.confidence", "pointer": "/confidence", "keyword": "maximum",
+             "message": "2 is greater than the maximum 1"}]}, seen[0])
+        expect(seen[1] == {"id": [1], "valid": True, "errors": []}, seen[1])
+        codes = [r.get("error", {}).get("code") for r in seen]
+        expect(codes == [None, None, "bad_line", "bad_line", "invalid_schema", None, None, "bad_line",
+                         "bad_line", "invalid_schema", "too_complex", None, None, None], codes)
+        expect("line 3" in seen[2]["error"]["message"], seen[2])
+        expect(seen[4]["error"]["errors"][0]["pointer"] == "/type", seen[4])
+        expect(batch(box, []) == [], "no lines, no answers")
+
+
+def batch_with_a_schema_and_files():
+    with Box() as box:
+        schema = box.file("schema.json", '{"type":"integer"}')
+        one = box.file("one.ndjson", '{"data":1}\n{"data":"x"}\n{"schema":true,"data":"x"}\n')
+        two = box.file("two.ndjson", '\ufeff{"data":2}')
+        expect([r["valid"] for r in batch(box, [{"data": 1}, {"data": None}], schema)] ==
+               [True, False], "standard input")
+        expect([r["valid"] for r in batch(box, [], schema, one, two)] == [True, False, True, True],
+               "files")
+        expect([r["valid"] for r in batch(box, [], "-", one)] == [None, None, True], "no schema")
+        expect([r["valid"] for r in batch(box, ['{"data":1,"schema":true}'], "-")] == [True], "-")
+        _, err = check(box, "--batch", one, status=2)
+        expect("segue check --batch - LINES" in err, err)
+        check(box, "--batch", box.file("bad.json", '{"type":1}'), status=2)
+        check(box, "--batch", "-", box.dir + "/nothing", status=2)
+
+
+def many_schemas_in_a_batch():
+    with Box() as box:
+        lines = [{"schema": {"const": i % 90}, "data": i % 90 + i // 300} for i in range(400)]
+        expect([r["valid"] for r in batch(box, lines)] == [i < 300 for i in range(400)], "verdicts")
+        big = {"enum": ["x" * 1000 + str(i) for i in range(5000)]}  # 5 MB: two do not fit together
+        lines = [{"schema": {**big, "title": str(i % 2)}, "data": "x" * 1000 + "7"}
+                 for i in range(6)]
+        expect(all(r["valid"] for r in batch(box, lines)), "large schemas")
+
+
+def batch_answers_each_line_at_once():
+    with Box() as box:
+        p = subprocess.Popen([SEGUE, "check", "--batch"], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, env=box.env, cwd=box.cwd)
+        for i in range(3):
+            p.stdin.write(json.dumps({"schema": {"const": 1}, "data": i}).encode() + b"\n")
+            p.stdin.flush()
+            expect(json.loads(p.stdout.readline())["valid"] is (i == 1), "line", i)
+        p.stdin.close()
+        expect(p.wait() == 0, "status", p.returncode)
+        p.stdout.close()
+
+
+def the_official_suite():
+    root = next((s for s in SUITES if os.path.isdir(s + "/tests/draft7")), None)
+    if root is None:
+        return "skipped: no JSON-Schema-Test-Suite here"
+    said = []
+    for folder, draft in (("draft2020-12", "2020-12"), ("draft2019-09", "2019-09"),
+                          ("draft7", "07")):
+        if not os.path.isdir(f"{root}/tests/{folder}"):
+            continue
+        lines, wanted, names = [], [], []
+        for name in sorted(os.listdir(f"{root}/tests/{folder}")):
+            if not name.endswith(".json"):
+                continue
+            with open(f"{root}/tests/{folder}/{name}", encoding="utf-8") as f:
+                for group in json.load(f):
+                    for test in group["tests"]:
+                        lines.append({"schema": group["schema"], "data": test["data"]})
+                        wanted.append(test["valid"])
+                        names.append(f"{name}: {group['description']}: {test['description']}")
+        with Box() as box:
+            seen = batch(box, lines, "--draft", draft, "--registry",
+                         f"http://localhost:1234/={root}/remotes")
+        expect(len(seen) == len(wanted), folder, "answers:", len(seen), "tests:", len(wanted))
+        wrong = [f"{n}: {r}" for n, w, r in zip(names, wanted, seen)
+                 if r["valid"] is not w or bool(r["errors"]) is w]
+        expect(not wrong, folder, len(wrong), "wrong:", *wrong[:5])
+        said.append(f"{folder} {len(seen)}/{len(wanted)}")
+    return ", ".join(said)
+
+
+# ---- around it ---------------------------------------------------------------------------------------
+
+def output_that_cannot_be_written():
+    with Box() as box, open("/dev/full", "wb") as full:
+        schema = box.file("schema.json", "true")
+        for words, text in (((schema,), b"[1]"), (("--batch",), b'{"schema":true,"data":1}\n')):
+            p = subprocess.run([SEGUE, "check", *words], input=text, stdout=full,
+                               stderr=subprocess.PIPE, env=box.env)
+            expect(p.returncode == 1 and b"cannot write" in p.stderr, p.returncode, p.stderr)
+
+
+def usage_and_help():
+    with Box() as box:
+        text = box.segue("help", "check").stdout.decode()
+        for word in ("--formats", "--registry", "--batch", "--json", "--draft", "surrogates", "Exit:"):
+            expect(word in text, word, "is not in the help")
+        done = box.segue("completion", "zsh").stdout.decode()
+        expect("check)" in done and "--formats" in done, "completion")
+
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main([
+        verdicts_and_statuses, as_json, bad_schemas_have_a_place, yaml_is_read, all_of_json_is_read,
+        formats_drafts_and_odd_schemas, on_a_terminal_only_the_schema,
+        errors_cannot_steer_a_terminal, registry_reads_below_its_folder_only, batch_answers_in_order,
+        batch_with_a_schema_and_files, many_schemas_in_a_batch, batch_answers_each_line_at_once,
+        the_official_suite, output_that_cannot_be_written, usage_and_help]))

@@ -1,0 +1,285 @@
+#!/usr/bin/env python3
+"""A full disk, a log folder that cannot be written, and a log that has another owner.
+
+usage: disk_test.py BUILD_DIR [CASE...]
+The full disk is a small tmpfs, so those cases need root and mount; else they are skipped.
+"""
+import errno
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+sys.dont_write_bytecode = True
+
+from concurrent.futures import ThreadPoolExecutor  # noqa: E402
+
+from support import (BUILD, SEGUE, Box, WANTED, end_of, every_way, expect, main,  # noqa: E402
+                     need_build, of_type, read_until, records, sound, verdicts, verified)
+
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+TURNS = 12
+
+
+class SmallDisk(Box):
+    """Its logs are on a tmpfs of 512 KiB."""
+
+    def __enter__(self):
+        os.mkdir(self.logs)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", self.logs], check=True,
+                       capture_output=True)
+        return self
+
+    def __exit__(self, *exc):
+        subprocess.run(["umount", "-l", self.logs], check=False)
+        super().__exit__(*exc)
+
+    def fill(self, leave_bytes):
+        with open(self.logs + "/filler", "wb", buffering=0) as f:
+            try:
+                while True:
+                    f.write(b"x" * 4096)
+            except OSError as error:
+                expect(error.errno == errno.ENOSPC, error)
+            f.truncate(os.fstat(f.fileno()).st_size - leave_bytes)
+
+    def make_space(self):
+        os.unlink(self.logs + "/filler")
+
+
+def no_small_disk():
+    if os.geteuid() != 0:
+        return "skipped: needs root"
+    box = Box()
+    try:
+        with SmallDisk():
+            return None
+    except (subprocess.CalledProcessError, OSError) as error:
+        return f"skipped: cannot mount a tmpfs: {error}"
+    finally:
+        box.__exit__()
+
+
+def turns_of(box, text):
+    """A workflow of some turns without a judge's call; each writes the text into the log."""
+    workflow = box.file("turns.yaml", f"""
+name: turns
+initial_movement: work
+max_movements: 50
+provider: script
+movements:
+  - name: work
+    instruction: do the work
+    pass_previous_response: false
+    rules:
+      - {{condition: when(iteration < {TURNS}), next: work}}
+      - {{condition: when(iteration >= {TURNS}), next: COMPLETE}}
+""")
+    scenario = box.file("turns.json", json.dumps({"replies": [{"text": text, "times": 0,
+                                                               "delay_ms": 5}]}))
+    return [workflow, "--scenario", scenario, "--cwd", box.cwd, "--logs", box.logs]
+
+
+def done_as_ever(box, path):
+    log = records(path)
+    sound(log, [(i, "work", 1 if i < TURNS else 2, "when") for i in range(1, TURNS + 1)])
+    verified(box, path)
+
+
+def wait_line(stream, text, lines):
+    for line in stream:
+        lines.append(line)
+        if text in line:
+            return True
+    return False
+
+
+def space_returns(text=" ".join(hashlib.sha256(b"%d" % i).hexdigest() for i in range(160))):
+    skip = no_small_disk()
+    if skip:
+        return skip
+    with SmallDisk() as box:
+        words = turns_of(box, text)
+        box.fill(48 * 1024)
+        process = box.start("run", *words)
+        lines = []
+        expect(wait_line(process.stderr, b"waiting for space", lines), "it did not wait:", lines)
+        expect(b"No space left" in lines[-1], lines)
+        path = box.begun()[0]
+        verified(box, path)  # what is there is whole
+        before = len(records(path))
+        box.make_space()
+        begin = time.monotonic()
+        expect(wait_line(process.stderr, b"space again", lines), "it did not go on:", lines)
+        took = time.monotonic() - begin
+        expect(took < 10, "going on took", took, "s")
+        status, out, err = end_of(process)
+        expect(status == 0 and b"COMPLETE" in out, status, out, err)
+        expect(len(records(path)) > before, "nothing was written after")
+        done_as_ever(box, path)
+        return f"went on after {took:.1f} s"
+
+
+def space_returns_for_a_blob():
+    """The same with answers over 64 KiB, which go to blobs."""
+    skip = no_small_disk()
+    if skip:
+        return skip
+    with SmallDisk() as box:
+        words = turns_of(box, "a long answer " * 8000)
+        box.fill(64 * 1024)
+        process = box.start("run", *words)
+        lines = []
+        expect(wait_line(process.stderr, b"waiting for space", lines), "it did not wait:", lines)
+        box.make_space()
+        status, out, err = end_of(process)
+        expect(status == 0, status, out, lines, err)
+        path = box.begun()[0]
+        done_as_ever(box, path)
+        expect(not any("repeats" in r for r in of_type(records(path), "call_start")),
+               "an answer was lost and asked for again")
+
+
+def space_does_not_return():
+    skip = no_small_disk()
+    if skip:
+        return skip
+    with SmallDisk() as box:
+        words = turns_of(box, "an answer " * 300)
+        box.fill(40 * 1024)
+        begin = time.monotonic()
+        done = box.segue("run", *words, timeout=90)
+        took = time.monotonic() - begin
+        expect(done.returncode == 1, "status", done.returncode)
+        expect(b"No space left" in done.stderr and b"segue resume" in done.stderr, done.stderr)
+        path = box.begun()[0]
+        verified(box, path)
+        box.make_space()
+        done = box.segue("resume", path)
+        expect(done.returncode == 0, done)
+        done_as_ever(box, path)
+        return f"gave up after {took:.0f} s"
+
+
+def a_signal_while_it_waits():
+    skip = no_small_disk()
+    if skip:
+        return skip
+    with SmallDisk() as box:
+        words = turns_of(box, "an answer " * 300)
+        box.fill(40 * 1024)
+        process = box.start("run", *words)
+        lines = []
+        expect(wait_line(process.stderr, b"waiting for space", lines), "it did not wait:", lines)
+        process.terminate()
+        status, out, err = end_of(process)
+        expect(status == 130, status, out, err)
+        path = box.begun()[0]
+        box.make_space()
+        done = box.segue("resume", path)
+        expect(done.returncode == 0, done)
+        done_as_ever(box, path)
+
+
+def full_from_the_start():
+    skip = no_small_disk()
+    if skip:
+        return skip
+    with SmallDisk() as box:
+        words = turns_of(box, "an answer")
+        box.fill(0)
+        begin = time.monotonic()
+        done = box.segue("run", *words)
+        expect(done.returncode == 1 and b"No space left" in done.stderr, done)
+        expect(time.monotonic() - begin < 10, "it waited although nothing had begun")
+        box.make_space()
+        expect(box.segue("run", *words).returncode == 0, "with space")
+
+
+def an_unwritable_folder():
+    with Box() as box:
+        prefix = ()
+        words = every_way(box)
+        os.makedirs(box.logs)
+        if os.geteuid() == 0:
+            prefix = NOBODY
+            for name, dirs, files in os.walk(box.dir):
+                os.chown(name, 65534, 65534)
+                for file in files:
+                    os.chown(f"{name}/{file}", 65534, 65534)
+            os.chown(box.logs, 0, 0)
+            os.chmod(box.logs, 0o755)
+            probe = subprocess.run([*prefix, SEGUE, "version"], capture_output=True, check=False)
+            if probe.returncode != 0:
+                return f"skipped: another user cannot run {SEGUE}"
+        else:
+            os.chmod(box.logs, 0o500)
+        done = box.segue("run", *words, prefix=prefix)
+        expect(done.returncode == 1, "status", done.returncode, done.stderr)
+        expect(b"cannot write to the log folder" in done.stderr and b"denied" in done.stderr,
+               done.stderr)
+        expect(done.stdout == b"", done.stdout)
+        os.chmod(box.logs, 0o700)
+
+
+def a_folder_that_is_a_file():
+    with Box() as box:
+        words = every_way(box)
+        box.file("logs", "not a folder")
+        for logs in (box.logs, box.logs + "/below"):
+            done = box.segue("run", *words[:-3], logs, *words[-2:])
+            expect(done.returncode == 1 and box.logs.encode() in done.stderr, done)
+
+
+def another_owner():
+    with Box() as box:
+        process = box.start("run", *every_way(box, 100), "--json")
+        expect(read_until(process, lambda r: r["type"] == "call_start") is not None, "no call")
+        path = box.begun()[0]
+        for _ in range(3):
+            done = box.segue("resume", path)
+            expect(done.returncode == 1 and b"another process owns" in done.stderr, done)
+        status, _, err = end_of(process)
+        expect(status == 0, status, err)
+        sound(records(path), WANTED, repeats=0)
+        verified(box, path)
+
+
+def two_resumes_race():
+    """One goes on, the others are refused or find it finished; nothing is judged twice."""
+    with Box() as box:
+        words = every_way(box, 20)
+        process = box.start("run", *words, "--json")
+        expect(read_until(process, lambda r: r["type"] == "judgment") is not None, "no judgment")
+        process.kill()
+        process.communicate()
+        path = box.begun()[0]
+        with ThreadPoolExecutor(4) as pool:
+            done = list(pool.map(lambda _: box.segue("resume", path), range(4)))
+        expect(sorted({d.returncode for d in done}) in ([0], [0, 1]), done)
+        for d in done:
+            expect(d.returncode == 0 or b"another process owns" in d.stderr, d)
+        sound(records(path), WANTED, repeats=1)
+        verified(box, path)
+
+
+CASES = [space_returns, space_returns_for_a_blob, a_signal_while_it_waits, full_from_the_start,
+         an_unwritable_folder, a_folder_that_is_a_file, another_owner, two_resumes_race]
+
+
+def at_once(cases):
+    """The long case waits for most of its time: the others run beside it."""
+    found = {}
+    beside = threading.Thread(target=lambda: found.update(status=main([space_does_not_return])))
+    beside.start()
+    status = main(cases)
+    beside.join()
+    return status or found.get("status", 1)
+
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(at_once(CASES))

@@ -1,0 +1,514 @@
+#!/usr/bin/env python3
+"""Bad files, bad words, hostile output: a clear message, the right exit status, nothing raw.
+
+usage: input_test.py BUILD_DIR [CASE...]
+"""
+import hashlib
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+
+from support import (SEGUE, WAIT_S, Box, every_way, expect, main, need_build, of_type,  # noqa: E402
+                     records, verified)
+
+# What must never come out raw: controls other than newline, C1, bidi controls, ill-formed UTF-8.
+STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+HOSTILE = (b"plain \x1b[31mred\x1b[0m \x1b]52;c;ZXZpbA==\x07 \x1b]8;;http://evil/\x1b\\link\r"
+           b"over\x08\x08 nul:\x00 c1:\xc2\x9b31m bidi:\xe2\x80\xae\xe2\x81\xa6 "
+           b"bad:\xff\xfe\xc0\xaf\xed\xa0\x80 end \x9b1m\n")
+
+
+def harmless(what, text):
+    try:
+        found = STEERING.search(text.decode())
+    except UnicodeDecodeError as error:
+        expect(False, what, "is not UTF-8:", error)
+    expect(found is None, what, "holds", repr(found and found.group()), "near",
+           text.decode()[max(0, found.start() - 60):found.end() + 20] if found else "")
+
+
+def refused(done, status, *texts):
+    """The status, the texts in the message, nothing on stdout."""
+    expect(done.returncode == status, "status", done.returncode, "instead of", status, done.stderr)
+    for text in texts:
+        expect(text.encode() in done.stderr, repr(text), "is not in", done.stderr.decode("latin-1"))
+    expect(done.stdout == b"", "it printed", done.stdout[:200])
+    harmless("stderr", done.stderr)
+
+
+def command_workflow(box, argv, rules=None, name="one"):
+    """One command movement; the words after `segue run`."""
+    rules = rules or [{"condition": "when(exit == 0)", "next": "COMPLETE"},
+                      {"condition": "when(exit != 0)", "next": "ABORT"}]
+    document = {"name": name, "initial_movement": "go",
+                "movements": [{"name": "go", "command": argv, "instruction": "Do this: {task}",
+                               "rules": rules}]}
+    return [box.file(f"{name}.yaml", json.dumps(document)), "--cwd", box.cwd, "--logs", box.logs]
+
+
+def script_workflow(box, replies, movement=None, max_movements=5):
+    document = {"name": "scripted", "initial_movement": "go", "provider": "script",
+                "max_movements": max_movements,
+                "movements": [{"name": "go", "instruction": "do what is asked",
+                               "rules": [{"condition": "good", "next": "COMPLETE"},
+                                         {"condition": "bad", "next": "ABORT"},
+                                         {"condition": "again", "next": "go"}],
+                               **(movement or {})}]}
+    return [box.file("scripted.yaml", json.dumps(document)), "--scenario",
+            box.file("scripted.json", json.dumps({"replies": replies})),
+            "--cwd", box.cwd, "--logs", box.logs]
+
+
+def no_log(box):
+    expect(box.log_paths() == [], "a log was begun:", box.log_paths())
+
+
+# ---- workflow files ----------------------------------------------------------------------------------
+
+def workflow_files():
+    with Box() as box:
+        os.mkfifo(box.dir + "/fifo.yaml")
+        os.mkdir(box.dir + "/folder.yaml")
+        files = {
+            box.dir + "/missing.yaml": ["missing.yaml", "No such file"],
+            box.file("empty.yaml", ""): ["empty.yaml"],
+            box.file("blank.yaml", " \n# nothing\n"): ["blank.yaml"],
+            box.file("binary.yaml", os.urandom(4096) + b"\0\xff"): ["binary.yaml"],
+            box.file("nul.yaml", b"name: x\0y\n"): ["nul.yaml"],
+            box.file("huge.yaml", b"# " + b"x" * (2 * 1024 * 1024) + b"\nname: big\n"):
+                ["huge.yaml", "limit"],
+            box.dir + "/folder.yaml": ["folder.yaml"],
+            box.dir + "/fifo.yaml": ["fifo.yaml"],
+            "/dev/zero": ["/dev/zero"],
+            box.file("list.yaml", "- a\n- b\n"): ["list.yaml:1:1"],
+            box.file("broken.yaml", "name: [\n"): ["broken.yaml:"],
+            box.file("keys.yaml", "name: x\nnaem: y\nmovements: []\n"): ["keys.yaml:2:1", "name"],
+            box.file("nowhere.yaml", """name: x
+initial_movement: a
+movements:
+  - name: a
+    command: [echo, hi]
+    rules:
+      - condition: when(exit == 0)
+        next: nowhere
+"""): ["nowhere.yaml:8:", "nowhere"],
+        }
+        for path, texts in files.items():
+            for command in ("run", "lint"):
+                try:
+                    done = box.segue(command, path, *(["--logs", box.logs] if command == "run"
+                                                      else []), timeout=20)
+                    expect(done.returncode == 2, "status", done.returncode, done.stderr)
+                    for text in texts:
+                        expect(text.encode() in done.stderr + done.stdout, repr(text), "not in",
+                               done.stderr)
+                    harmless("output", done.stderr + done.stdout)
+                except Exception as error:
+                    raise type(error)(f"{command} {path}: {error}") from error
+        no_log(box)
+
+
+def scenarios():
+    with Box() as box:
+        words = script_workflow(box, [{"text": "x"}])
+        refused(box.segue("run", words[0], "--logs", box.logs), 2, "--scenario")
+        bad = {
+            box.dir + "/missing.json": "No such file",
+            box.dir: "is a folder",
+            box.file("empty.json", ""): "replies",
+            box.file("key.json", '{"replys": []}'): "replys",
+            box.file("reply.json", '{"replies": [{"txt": "x"}]}'): "did you mean",
+            box.file("nothing.json", '{"replies": [{"movement": "go"}]}'): "nothing is replied",
+            box.file("class.json", '{"replies": [{"error": {"class": "bad luck"}}]}'): "error.class",
+            box.file("binary.json", os.urandom(1000)): "binary.json",
+        }
+        for path, text in bad.items():
+            refused(box.segue("run", words[0], "--scenario", path, "--logs", box.logs), 2, text)
+        no_log(box)
+
+
+def a_scenario_that_runs_dry():
+    """A resumable stop that names the call; with another scenario it goes on."""
+    with Box() as box:
+        words = script_workflow(box, [{"purpose": "execute", "text": "done"},
+                                      {"stage": "structured_output", "text": "hm"}])
+        done = box.segue("run", *words)
+        expect(done.returncode == 1, "status", done.returncode, done.stderr)
+        log = records(box.begun()[0])
+        expect(log[-1]["type"] == "session_stop" and log[-1]["resumable"], log[-1])
+        whole = box.file("whole.json", json.dumps({"replies": [
+            {"purpose": "execute", "text": "done"}, {"stage": "structured_output", "text": "hm"},
+            {"stage": "phase3_tag", "text": "[GO:1]", "times": 0}, {"text": "[GO:1]", "times": 0}]}))
+        done = box.segue("resume", box.begun()[0], "--scenario", whole)
+        expect(done.returncode == 0, "resume", done.returncode, done.stderr, done.stdout)
+        verified(box, box.begun()[0])
+    with Box() as box:
+        done = box.segue("run", *script_workflow(box, [{"movement": "other", "text": "x"}]))
+        expect(done.returncode == 1, "status", done.returncode, done.stderr)
+        for text in (b"go", b"execute", b"no reply left", b"segue resume"):
+            expect(text in done.stdout + done.stderr, text, "not in", done.stdout)
+    with Box() as box:
+        done = box.segue("run", *script_workflow(
+            box, [{"purpose": "execute", "text": "done"}],
+            {"judge": {"stages": ["structured_output", "ai_judge"]}}))
+        expect(done.returncode == 1, "status", done.returncode, done.stderr)
+        for text in (b"go", b"judge", b"structured_output"):
+            expect(text in done.stdout + done.stderr, text, "not in", done.stdout)
+
+
+# ---- words -------------------------------------------------------------------------------------------
+
+def bad_words():
+    with Box() as box:
+        words = every_way(box)
+        cases = [
+            (["frobnicate"], "no command"),
+            (["rum"], "did you mean run"),
+            (["verfy"], "did you mean verify"),
+            (["run"], "missing argument"),
+            (["run", "a", "b"], "too many arguments"),
+            (["run", "--bogus", words[0]], "no option --bogus"),
+            (["run", "--taks", "x", words[0]], "did you mean --task"),
+            (["run", "-Z", words[0]], "no option -Z"),
+            (["run", words[0], "--task"], "--task needs"),
+            (["run", words[0], "--json=yes"], "takes no value"),
+            (["run", *words, "--task", "x"], "given twice"),
+            (["run", *words[:-2], "--task", "x", "--task-file", "y"], "not both"),
+            (["run", *words[:-2], "--task-file", box.dir + "/none"], "No such file"),
+            (["run", *words[:-2], "--task-file", box.dir], "is a folder"),
+            (["run", *words, "--provider", "cluade"], "no provider"),
+            (["run", *words, "--provider", "command"], "command"),
+            (["run", *words, "--provider", "nomove=script"], "no such movement"),
+            (["run", *words, "--provider", "build=script"], "is a command"),
+            (["run", *words, "-O", "temperature"], "KEY=VALUE"),
+            (["run", *words, "-O", "temprature=1"], "did you mean"),
+            (["run", *words, "-O", "temperature=hot"], "temperature"),
+            (["run", *words, "-O", "seed=1.5"], "seed"),
+            (["run", *words[:3], "--cwd", box.dir + "/none", *words[5:]], "--cwd"),
+            (["resume"], "missing argument"),
+            (["resume", "nosuch", "--logs", box.cwd], "no session"),
+            (["resume", "last", "--logs", box.cwd], "no session"),
+            (["resume", box.dir + "/none.ndjson"], "No such file"),
+            (["verify", box.dir + "/none.ndjson"], "No such file"),
+            (["show", "last", "--logs", box.cwd], "no session"),
+            (["judge"], "--rule"),
+        ]
+        for line, text in cases:
+            try:
+                refused(box.segue(*line), 2, text)
+            except Exception as error:
+                raise type(error)(f"segue {' '.join(line)}: {error}") from error
+        no_log(box)
+        hostile = box.segue("\x1b[31mrun", "x")
+        refused(hostile, 2, "no command")
+
+
+def options_of_a_command():
+    with Box() as box:
+        document = {"name": "w", "initial_movement": "go", "movements": [
+            {"name": "go", "command": ["true"], "options": {"temperature": 0},
+             "rules": [{"condition": "when(true)", "next": "COMPLETE"}]}]}
+        done = box.segue("run", box.file("w.yaml", json.dumps(document)), "--logs", box.logs)
+        refused(done, 2, "command", "temperature")
+        document["movements"][0] = {"name": "go", "provider": "command", "instruction": "say it so",
+                                    "rules": [{"condition": "good", "next": "COMPLETE"}]}
+        done = box.segue("run", box.file("w.yaml", json.dumps(document)), "--logs", box.logs)
+        refused(done, 2, "command")
+        document["movements"][0] = {"name": "go", "command": ["true"], "rules": [
+            {"condition": "good", "next": "COMPLETE"}, {"condition": "bad", "next": "ABORT"}]}
+        done = box.segue("run", box.file("w.yaml", json.dumps(document)), "--logs", box.logs)
+        refused(done, 2, "judge")
+        no_log(box)
+
+
+# ---- tasks -------------------------------------------------------------------------------------------
+
+def tasks():
+    with Box() as box:
+        words = command_workflow(box, ["cat"])
+        task = "mend {task} and {previous_response}, 'quoted' \u00e9\u4e16\n\u202e"
+        given = [(["--task", task], None), (["--task-file", box.file("task", task)], None),
+                 (["--task-file", "-"], task.encode())]
+        for i, (flags, stdin) in enumerate(given):
+            done = box.segue("run", *words, *flags, stdin=stdin)
+            expect(done.returncode == 0, flags, done.stderr)
+            harmless("stdout", done.stdout)
+            path = box.begun()[i]
+            log = records(path)
+            expect(log[0]["task"] == task, "the log has", log[0]["task"])
+            answer = of_type(log, "call_end")[0]["text"]  # the prompt, as cat gave it back
+            expect(answer.count(task) == 1, "the prompt was", answer)
+            verified(box, path)
+
+
+def a_huge_task():
+    with Box() as box:
+        words = command_workflow(box, ["cat"])
+        lines = ["line %d of a task that is long: {task} \u00e9" % i for i in range(26000)]
+        task = "\n".join(lines).encode()
+        expect(len(task) > 1024 * 1024, len(task))
+        done = box.segue("run", *words, "--task-file", "-", stdin=task)
+        expect(done.returncode == 0, done.stderr)
+        path = box.begun()[0]
+        log = records(path)
+        name = hashlib.sha256(task).hexdigest()
+        expect(log[0]["task_blob"] == name and log[0]["task_bytes"] == len(task),
+               "no blob of the task")
+        with open(f"{box.logs}/blobs/{name}", "rb") as f:
+            expect(f.read() == task, "the blob is not the task")
+        end = of_type(log, "call_end")[0]
+        with open(f"{box.logs}/blobs/{end['text_blob']}", "rb") as f:
+            expect(f.read().count(task) == 1, "the prompt does not hold the task exactly once")
+        expect(os.path.getsize(path) < 100 * 1024, "the log holds", os.path.getsize(path), "bytes")
+        verified(box, path)
+    with Box() as box:  # over the limit
+        words = command_workflow(box, ["cat"])
+        done = box.segue("run", *words, "--task-file", "-", stdin=b"x" * (8 * 1024 * 1024 + 1))
+        refused(done, 2, "limit")
+        no_log(box)
+
+
+# ---- hostile output ----------------------------------------------------------------------------------
+
+def hostile_output():
+    with Box() as box:
+        source = box.file("hostile", HOSTILE)
+        words = command_workflow(box, ["sh", "-c", 'cat "$0"; cat "$0" >&2; exit 7', source])
+        done = box.segue("run", *words)
+        expect(done.returncode == 3, done.returncode, done.stderr)
+        harmless("run", done.stdout + done.stderr)
+        path = box.begun()[0]
+        end = of_type(records(path), "call_end")[0]
+        for key in ("text", "stderr"):
+            expect(end[key + "_blob"] == hashlib.sha256(HOSTILE).hexdigest(), end)
+            with open(f"{box.logs}/blobs/{end[key + '_blob']}", "rb") as f:
+                expect(f.read() == HOSTILE, "the blob is not what was printed")
+        verified(box, path)
+        for line in (["show", path], ["show", path, "go"], ["show", path, "go", "--full"],
+                     ["verify", path], ["resume", path]):
+            done = box.segue(*line)
+            harmless(" ".join(line), done.stdout.replace(b"\t", b" ") + done.stderr)
+
+
+def hostile_text_that_is_utf8():
+    """Valid UTF-8 stays in the log as it is; what reaches a terminal is escaped, as JSON too."""
+    text = "\x1b[2J\x1b]52;c;eA==\x07 \u009b31m \u202e\u2066 \x7f [GO:1] \r\x08"
+    with Box() as box:
+        words = script_workflow(box, [
+            {"purpose": "execute", "text": text},
+            {"purpose": "judge", "text": text + "{\"reason\": \"\\u001b[31m\", \"step\": 9}"},
+            {"purpose": "judge", "text": text, "times": 0}])
+        done = box.segue("run", *words)
+        expect(done.returncode == 0, done.returncode, done.stderr)
+        harmless("run", done.stdout + done.stderr)
+        path = box.begun()[0]
+        expect(of_type(records(path), "call_end")[0]["text"] == text, "the text is another")
+        verified(box, path)
+        for line in (["show", path], ["show", path, "go"], ["show", path, "go", "--full"]):
+            done = box.segue(*line)
+            harmless(" ".join(line), done.stdout.replace(b"\t", b" ") + done.stderr)
+
+
+def hostile_text_as_json():
+    """--json is the log's own lines, so they must not steer a terminal either."""
+    with Box() as box:
+        words = script_workflow(box, [{"text": "\u009b31m \u202e \x7f [GO:1]", "times": 0}])
+        done = box.segue("run", *words, "--json")
+        expect(done.returncode == 0, done.returncode, done.stderr)
+        harmless("run --json", done.stdout)
+
+
+def ten_megabytes():
+    with Box() as box:
+        piece = HOSTILE * 100
+        size = 10 * 1024 * 1024
+        source = box.file("big", (piece * (size // len(piece) + 1))[:size])
+        words = command_workflow(box, ["cat", source])
+        done = box.segue("run", *words)
+        expect(done.returncode == 0, done.returncode, done.stderr[:500])
+        harmless("run", done.stdout + done.stderr)
+        path = box.begun()[0]
+        end = of_type(records(path), "call_end")[0]
+        with open(source, "rb") as f:
+            expect(end["text_blob"] == hashlib.sha256(f.read()).hexdigest(), "another blob")
+        expect(end["text_bytes"] == size, end["text_bytes"])
+        expect(os.path.getsize(path) < 64 * 1024, "the log holds", os.path.getsize(path), "bytes")
+        verified(box, path)
+
+
+def hostile_names():
+    """Names and conditions of the user's own file are shown safely too."""
+    with Box() as box:
+        words = script_workflow(box, [{"text": "[GO:1]", "times": 0}], {
+            "description": "\u202e\u009b", "rules": [
+                {"condition": "good \u202e\u009b31m", "next": "COMPLETE"},
+                {"condition": "bad", "next": "ABORT"}]})
+        done = box.segue("run", *words)
+        harmless("run", done.stdout + done.stderr)
+        if done.returncode == 0:
+            done = box.segue("show", box.begun()[0], "go")
+            harmless("show", done.stdout.replace(b"\t", b" ") + done.stderr)
+
+
+# ---- what is printed ---------------------------------------------------------------------------------
+
+def json_is_the_log():
+    with Box() as box:
+        done = box.segue("run", *every_way(box), "--json")
+        expect(done.returncode == 0, done.stderr)
+        with open(box.begun()[0], "rb") as f:
+            expect(f.read() == done.stdout, "--json printed something else than the log")
+        expect(done.stderr == b"", done.stderr)
+    with Box() as box:  # a resume prints what it adds
+        done = box.segue("run", *every_way(box), env={"SEGUE_FAULT": "exit:40"})
+        path = box.begun()[0]
+        if done.returncode != 99:
+            return "skipped the resume: no fault points in this build"
+        with open(path, "rb") as f:
+            before = f.read()
+        whole = before[:before.rfind(b"\n") + 1]
+        done = box.segue("resume", path, "--json")
+        expect(done.returncode == 0, done.stderr)
+        with open(path, "rb") as f:
+            expect(f.read() == whole + done.stdout, "resume --json printed something else")
+        return None
+
+
+def quiet_prints_nothing():
+    with Box() as box:
+        done = box.segue("run", *every_way(box), "--quiet")
+        expect((done.returncode, done.stdout, done.stderr) == (0, b"", b""), done)
+    with Box() as box:  # but a stop says why, on stderr
+        done = box.segue("run", *script_workflow(box, [{"movement": "x", "text": ""}]), "-q")
+        expect(done.returncode == 1 and done.stdout == b"" and b"no reply left" in done.stderr, done)
+
+
+def exit_statuses():
+    tag = [{"text": "[GO:%d]", "times": 0}]
+    with Box() as box:
+        def status(*words):
+            return box.segue("run", *words, "-q").returncode
+
+        def tagged(number, **more):
+            return script_workflow(box, [{"text": tag[0]["text"] % number, "times": 0}], **more)
+
+        expect(status(*tagged(1)) == 0, "COMPLETE is not 0")
+        expect(status(*tagged(2)) == 3, "ABORT is not 3")
+        expect(status(*tagged(7)) == 4, "no rule matched is not 4")
+        expect(status(*tagged(3)) == 5, "max_movements is not 5")
+        expect(status(*script_workflow(box, [{"error": {"class": "quota"}, "times": 0}])) == 1,
+               "a provider's error is not 1")
+        down = script_workflow(box, [{"purpose": "execute", "text": "x"},
+                                     {"purpose": "judge", "error": {"class": "auth"}, "times": 0}])
+        expect(status(*down) == 1, "a judge that is down is not 1")
+        last = records(box.begun()[-1])[-1]
+        expect(last["type"] == "session_stop" and last["reason"] == "judge_unavailable", last)
+        expect(status("/nowhere.yaml") == 2, "a missing file is not 2")
+        for path in box.begun():
+            verified(box, path)
+        for path, wanted in zip(box.begun(), (0, 3, 4, 5)):  # of a finished session the same again
+            expect(box.segue("resume", path, "-q").returncode == wanted, path, wanted)
+
+
+def on_a_terminal(box, words, env):
+    """Runs segue with a terminal as its stdout; what it wrote there."""
+    reader, writer = pty.openpty()
+    process = subprocess.Popen([SEGUE, *words], stdin=subprocess.DEVNULL, stdout=writer,
+                               stderr=subprocess.PIPE, env={**box.env, **env}, cwd=box.cwd)
+    os.close(writer)
+    out = b""
+    while True:
+        try:
+            piece = os.read(reader, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        out += piece
+    os.close(reader)
+    expect(process.wait(timeout=WAIT_S) == 0, process.stderr.read())
+    process.stderr.close()
+    return out
+
+
+def colours():
+    colour = re.compile(rb"\x1b\[[0-9;]*m")
+    with Box() as box:
+        words = ["run", *every_way(box)]
+        out = on_a_terminal(box, words, {"TERM": "xterm"})
+        expect(colour.search(out), "no colours on a terminal")
+        out = on_a_terminal(box, words, {"TERM": "xterm", "NO_COLOR": "1"})
+        expect(not colour.search(out), "colours in spite of NO_COLOR")
+        out = on_a_terminal(box, words, {"TERM": "dumb"})
+        expect(b"\x1b" not in out, "escapes on a dumb terminal")
+        out = on_a_terminal(box, words, {"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "40"})
+        expect(b"COMPLETE" in out, out)
+
+
+def a_closed_pipe():
+    with Box() as box:
+        for flags in ([], ["--json"]):
+            process = box.start("run", *every_way(box, 10), *flags)
+            process.stdout.close()
+            status = process.wait(timeout=WAIT_S)
+            err = process.stderr.read()
+            process.stderr.close()
+            expect(status in (0, 1), "status", status, err)
+            expect(b"Sanitizer" not in err, err)
+        for path in box.begun():  # the work was done all the same
+            expect(records(path)[-1]["type"] == "session_end", path)
+            verified(box, path)
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([SEGUE, "run", *every_way(box)], stdout=full, env=box.env,
+                                  cwd=box.cwd, stderr=subprocess.PIPE, check=False)
+        expect(done.returncode == 1, "output to a full device gave", done.returncode)
+
+
+def without_a_home():
+    with Box() as box:
+        for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+            del box.env[name]
+        words = every_way(box)
+        done = box.segue("run", *words)  # --logs says where
+        expect(done.returncode == 0, done.stderr)
+        at = words.index("--logs")
+        done = box.segue("run", *words[:at], *words[at + 2:])
+        expect(done.returncode in (1, 2) and b"HOME" in done.stderr, done)
+        done = box.segue("run", *words[:at], *words[at + 2:], env={"SEGUE_LOGS": box.logs})
+        expect(done.returncode == 0, done.stderr)
+        expect(len(box.begun()) == 2, box.begun())
+
+
+def damaged_logs():
+    """resume and verify of a log in which a byte was changed."""
+    with Box() as box:
+        done = box.segue("run", *every_way(box), env={"SEGUE_FAULT": "exit:60"})
+        path = box.begun()[0]
+        with open(path, "rb") as f:
+            whole = f.read()
+        place = whole.index(b'"turn":1') + 7
+        with open(path, "wb") as f:
+            f.write(whole[:place] + b"2" + whole[place + 1:])
+        done = box.segue("verify", path)
+        expect(done.returncode == 1 and b"record 2" in done.stdout, done)
+        if whole.rstrip().split(b"\n")[-1].find(b"session_end") < 0:
+            done = box.segue("resume", path)
+            expect(done.returncode == 1 and b"damaged" in done.stderr, done)
+        with open(path, "rb") as f:
+            expect(len(f.read()) == len(whole), "something was cut off")
+
+
+CASES = [workflow_files, scenarios, a_scenario_that_runs_dry, bad_words, options_of_a_command, tasks,
+         a_huge_task, hostile_output, hostile_text_that_is_utf8, hostile_text_as_json,
+         ten_megabytes, hostile_names, json_is_the_log, quiet_prints_nothing, exit_statuses, colours,
+         a_closed_pipe, without_a_home, damaged_logs]
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main(CASES))

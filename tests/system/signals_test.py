@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""SIGINT and SIGTERM while a script waits, a command runs and a judge is asked.
+
+usage: signals_test.py BUILD_DIR [CASE...]
+A first signal stops cleanly: exit 130, session_stop with its reason in the log, and `segue resume`
+ends with the verdicts of an undisturbed run. A second one ends at once; that log resumes too.
+"""
+import json
+import os
+import signal
+import sys
+import time
+
+sys.dont_write_bytecode = True
+
+from concurrent.futures import ThreadPoolExecutor  # noqa: E402
+
+from support import (Box, Failed, WANTED, all_gone, end_of, every_way, expect, main,  # noqa: E402
+                     need_build, of_type, read_until, records, sound, verified)
+
+REASONS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+
+# Where a signal comes: the record that is waited for. A slow call is then open for seconds.
+MOMENTS = {
+    "while a command runs": lambda r: r["type"] == "call_start" and r["provider"] == "command",
+    "while the last command runs": lambda r: r["type"] == "call_start" and r["turn"] == 10,
+    "during a script's delay": lambda r: r["type"] == "call_start" and r["purpose"] == "execute"
+                                         and r["turn"] == 3,
+    "while the judge is asked": lambda r: r["type"] == "call_start" and r["purpose"] == "judge"
+                                          and r["turn"] == 4,
+    "while a reask is answered": lambda r: r["type"] == "call_start" and r["purpose"] == "reask",
+    "during the wait after an error": lambda r: r["type"] == "call_end" and "retry_in_ms" in r,
+    "at the first record": lambda r: r["type"] == "session_start",
+    "after a judgment": lambda r: r["type"] == "judgment" and r["turn"] == 4,
+}
+
+
+def slow(box):
+    return every_way(box, 250)
+
+
+def stopped(box, number, moment):
+    process = box.start("run", *slow(box), "--json")
+    expect(read_until(process, MOMENTS[moment]) is not None, "the moment never came")
+    begin = time.monotonic()
+    process.send_signal(number)
+    status, out, err = end_of(process)
+    took = time.monotonic() - begin
+    expect(status == 130, "status", status, err)
+    expect(took < 5, "stopping took", took, "s")
+    path = box.begun()[0]
+    stop = records(path)[-1]
+    expect(stop["type"] == "session_stop", "the last record is", stop)
+    expect(stop["reason"] == REASONS[number] and stop["resumable"] is True, stop)
+    expect(json.loads(out.splitlines()[-1]) == stop, "--json did not print the stop")
+    all_gone(box)
+    verified(box, path)
+    return path
+
+
+def completes(box, path, repeats=1):
+    done = box.segue("resume", path)
+    expect(done.returncode == 0, "resume:", done.returncode, done.stderr)
+    sound(records(path), WANTED, repeats)
+    verified(box, path)
+    all_gone(box)
+
+
+def at_moment(numbered):
+    number, moment = numbered
+    with Box() as box:
+        try:
+            completes(box, stopped(box, (signal.SIGINT, signal.SIGTERM)[number % 2], moment))
+        except Exception as error:
+            raise Failed(f"{moment}: {error}") from error
+
+
+def each_moment():
+    with ThreadPoolExecutor(len(MOMENTS)) as pool:  # they wait more than they work
+        list(pool.map(at_moment, enumerate(MOMENTS)))
+    return f"{len(MOMENTS)} moments"
+
+
+def twice_stopped():
+    with Box() as box:
+        path = stopped(box, signal.SIGINT, "during a script's delay")
+        process = box.start("resume", path, "--json")
+        expect(read_until(process, MOMENTS["while the judge is asked"]) is not None, "no judge")
+        process.send_signal(signal.SIGTERM)
+        status, _, err = end_of(process)
+        expect(status == 130, status, err)
+        log = records(path)
+        expect([r["reason"] for r in of_type(log, "session_stop")] == ["interrupted", "terminated"],
+               log)
+        completes(box, path, repeats=2)
+
+
+def a_second_signal_ends_at_once():
+    """The command ignores TERM for as long as it is let: the first signal waits for it."""
+    with Box() as box:
+        ready = box.dir + "/ready"
+        workflow = box.file("stubborn.yaml", f"""
+name: stubborn
+initial_movement: wait
+movements:
+  - name: wait
+    command: [sh, -c, 'trap "" TERM; echo $$ >> "$0"; : > "$1"; while :; do sleep 0.1; done',
+              {json.dumps(box.pids)}, {json.dumps(ready)}]
+    rules: [{{condition: when(exit == 0), next: COMPLETE}}, {{condition: when(exit != 0), next: ABORT}}]
+""")
+        process = box.start("run", workflow, "--cwd", box.cwd, "--logs", box.logs, "--json")
+        expect(read_until(process, lambda r: r["type"] == "call_start") is not None, "no call")
+        until = time.monotonic() + 20
+        while not os.path.exists(ready):
+            expect(time.monotonic() < until, "the command did not start")
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        expect(read_until(process, lambda r: r["type"] == "session_stop") is not None, "no stop")
+        expect(process.poll() is None, "it did not wait for its command")
+        begin = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        status, _, err = end_of(process)
+        expect(status == 130, status, err)
+        expect(time.monotonic() - begin < 1.5, "the second signal took", time.monotonic() - begin)
+        all_gone(box)
+        verified(box, box.begun()[0])
+
+
+def a_finished_session_is_left_alone():
+    with Box() as box:
+        expect(box.segue("run", *every_way(box)).returncode == 0, "run")
+        path = box.begun()[0]
+        with open(path, "rb") as f:
+            before = f.read()
+        done = box.segue("resume", path)
+        expect(done.returncode == 0 and b"COMPLETE" in done.stdout, done)
+        with open(path, "rb") as f:
+            expect(f.read() == before, "resume wrote into a finished log")
+
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main([each_moment, twice_stopped, a_second_signal_ends_at_once,
+                   a_finished_session_is_left_alone]))

@@ -1,0 +1,513 @@
+/* The pure core, event by event: a provider in memory, virtual time, the log as it would be. */
+#include "support/play.h"
+
+static const char two_movements[] =
+    "{'name':'w','movements':["
+    "{'name':'fix','instruction':'Fix it.','rules':[{'condition':'done','next':'review'}]},"
+    "{'name':'review','rules':[{'condition':'approved','next':'COMPLETE'},"
+    "{'condition':'needs fix','next':'fix'},{'condition':'hopeless','next':'ABORT'}]}]}";
+
+static const char tag_only[] =
+    "{'name':'w','judge':{'stages':['phase1_tag']},'max_movements':%s,'movements':["
+    "{'name':'a','rules':[{'condition':'go on','next':'a'},{'condition':'done','next':'COMPLETE'},"
+    "{'condition':'no','next':'ABORT'}]}]}";
+
+static void expect_types(const struct play *p, size_t from, const char *wanted) {
+  char *got = play_types(p, from);
+  if (strcmp(got, wanted) != 0)
+    fail_msg("%s:\n%s\nwanted\n%s", p->title, got, wanted);
+  free(got);
+}
+
+static void expect_end(const struct play *p, enum session_outcome outcome) {
+  const json_t *last = play_record(p, play_lines(p) - 1);
+  if (p->core.status != SESSION_ENDED || p->core.outcome != outcome)
+    fail_msg("%s: status %d, outcome %s", p->title, (int)p->core.status,
+             session_outcome_name(p->core.outcome));
+  assert_true(str_eq_c(data_get(last, "type"), "session_end"));
+  assert_true(str_eq_c(data_get(last, "outcome"), session_outcome_name(outcome)));
+  assert_int_equal(p->finished, 1);
+}
+
+static void expect_stop(const struct play *p, const char *reason, const char *class) {
+  const json_t *last = play_record(p, play_lines(p) - 1);
+  if (p->core.status != SESSION_STOPPED)
+    fail_msg("%s: status %d", p->title, (int)p->core.status);
+  assert_true(str_eq_c(data_get(last, "type"), "session_stop"));
+  if (!str_eq_c(data_get(last, "reason"), reason) || !str_eq_c(data_get(last, "class"), class))
+    fail_msg("%s: reason " STR_FMT ", class " STR_FMT, p->title, STR_ARG(data_get(last, "reason")),
+             STR_ARG(data_get(last, "class")));
+  assert_true(json_is_true(json_object_get(last, "resumable")));
+}
+
+static void a_session_from_start_to_end(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "whole", two_movements, NULL,
+            "{'fix':'I did it.','review':['Two fail. [REVIEW:1]','fine'],"
+            "'review/structured_output':[{'structured':{'step':2,'reason':'two fail'}},"
+            "'{\\'reason\\':\\'all pass\\',\\'step\\':1}']}");
+  play_start(&p);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  expect_types(&p, 0,
+               "session_start "
+               "turn_start call_start call_end stage judgment turn_end "
+               "turn_start call_start call_end call_start call_end stage judgment turn_end "
+               "turn_start call_start call_end stage judgment turn_end "
+               "turn_start call_start call_end call_start call_end stage judgment turn_end "
+               "session_end");
+  const json_t *judgment = play_find(&p, "judgment", 1);
+  assert_int_equal(json_integer_value(json_object_get(judgment, "rule")), 2);
+  assert_true(str_eq_c(data_get(judgment, "movement"), "review"));
+  assert_true(str_eq_c(data_get(judgment, "condition"), "needs fix"));
+  assert_true(str_eq_c(data_get(judgment, "next"), "fix"));
+  assert_true(str_eq_c(data_get(judgment, "tag"), "[REVIEW:2]"));
+  assert_true(str_eq_c(data_get(judgment, "method"), "structured_output"));
+  assert_int_equal(json_array_size(json_object_get(judgment, "stages")), 1);
+  const json_t *turn = play_find(&p, "turn_start", 2);
+  assert_int_equal(json_integer_value(json_object_get(turn, "iteration")), 3);
+  assert_int_equal(json_integer_value(json_object_get(turn, "movement_iteration")), 2);
+  const json_t *end = play_find(&p, "session_end", 0);
+  json_t *methods = data_json("{'auto_select':2,'structured_output':2}");
+  assert_true(json_equal(json_object_get(end, "methods"), methods));
+  json_decref(methods);
+  play_deinit(&p);
+}
+
+struct end_case {
+  const char *title, *workflow, *script;
+  enum session_outcome outcome;
+  const char *message; /* a piece of session_end's, or NULL */
+};
+
+#define ONE(rules)                                                                                 \
+  "{'name':'w','judge':{'stages':['phase1_tag']},'movements':[{'name':'a','rules':[" rules "]}]}"
+
+static const struct end_case end_cases[] = {
+    {"complete", ONE("{'condition':'done','next':'COMPLETE'}"), "{'a':'x'}", END_COMPLETE, NULL},
+    {"abort", ONE("{'condition':'done','next':'ABORT'}"), "{'a':'x'}", END_ABORT, NULL},
+    {"no rule", ONE("{'condition':'x','next':'ABORT'},{'condition':'y','next':'COMPLETE'}"),
+     "{'a':'no tag'}", END_RULE_NO_MATCH, "no stage named a rule"},
+    {"a guard", ONE("{'condition':'x && when(exit == 0)','next':'COMPLETE'}"),
+     "{'a':{'text':'x','exit':3}}", END_RULE_NO_MATCH, "its guard"},
+    {"an expression", ONE("{'condition':'when(exit == 0)','next':'COMPLETE'}"), "{'a':'no exit'}",
+     END_FAILED, "exit == 0"},
+    {"its own value", ONE("{'condition':'when(structured.a.ok)','next':'COMPLETE'}"),
+     "{'a':{'text':'x','structured':{'ok':true}}}", END_COMPLETE, NULL},
+    {"an exit status", ONE("{'condition':'when(exit == 3)','next':'COMPLETE'}"),
+     "{'a':{'text':'x','exit':3}}", END_COMPLETE, NULL},
+};
+
+static void ways_to_end(void **state) {
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(end_cases); i++) {
+    const struct end_case *c = &end_cases[i];
+    struct play p;
+    play_init(&p, c->title, c->workflow, NULL, c->script);
+    play_start(&p);
+    play_run(&p);
+    expect_end(&p, c->outcome);
+    if (c->message && strstr(buf_c(&p.core.stop_message), c->message) == NULL)
+      fail_msg("%s: %s", c->title, buf_c(&p.core.stop_message));
+    play_deinit(&p);
+  }
+}
+
+static void the_value_of_an_earlier_movement(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "values",
+            "{'name':'w','movements':[{'name':'a','rules':[{'condition':'x','next':'b'}]},"
+            "{'name':'b','rules':[{'condition':'when(structured.a.n == 2 && iteration == 2)',"
+            "'next':'COMPLETE'}]}]}",
+            NULL, "{'a':{'text':'x','structured':{'n':2}},'b':'y'}");
+  play_start(&p);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  play_deinit(&p);
+}
+
+static void max_movements_is_checked_before_a_movement(void **state) {
+  static const struct {
+    const char *max, *script;
+    enum session_outcome outcome;
+    int turns;
+  } cases[] = {
+      {"1", "{'a':'[A:1]'}", END_MAX_MOVEMENTS, 1},
+      {"3", "{'a':'[A:1]'}", END_MAX_MOVEMENTS, 3},
+      {"1", "{'a':'[A:2]'}", END_COMPLETE, 1},
+      {"2", "{'a':['[A:1]','[A:2]']}", END_COMPLETE, 2},
+      {"2", "{'a':['[A:1]','[A:3]']}", END_ABORT, 2},
+      {"'infinite'",
+       "{'a':['[A:1]','[A:1]','[A:1]','[A:1]','[A:1]','[A:1]','[A:1]','[A:1]','[A:1]','[A:1]',"
+       "'[A:1]','[A:2]']}",
+       END_COMPLETE, 12},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct play p;
+    char workflow[512];
+    const char *at = strstr(tag_only, "%s");
+    (void)snprintf(workflow, sizeof workflow, "%.*s%s%s", (int)(at - tag_only), tag_only,
+                   cases[i].max, at + 2);
+    play_init(&p, cases[i].script, workflow, NULL, cases[i].script);
+    play_start(&p);
+    play_run(&p);
+    expect_end(&p, cases[i].outcome);
+    assert_int_equal(play_count(&p, "turn_start"), cases[i].turns);
+    assert_int_equal(play_count(&p, "turn_end"), cases[i].turns);
+    if (cases[i].outcome == END_MAX_MOVEMENTS)
+      assert_non_null(strstr(buf_c(&p.core.stop_message), "\"a\" would have been next"));
+    play_deinit(&p);
+  }
+}
+
+struct retry_case {
+  const char *title, *replies;
+  int attempts;
+  const char *class; /* of the stop; NULL: it completes */
+};
+
+#define FAIL(class) "{'error':'" class "','message':'no'}"
+
+static const struct retry_case retry_cases[] = {
+    {"once", "[" FAIL("network") ",'ok']", 2, NULL},
+    {"three times", "[" FAIL("network") "," FAIL("overloaded") "," FAIL("rate_limit") ",'ok']", 4,
+     NULL},
+    {"the budget", FAIL("network"), LIMIT_CALL_ATTEMPT_COUNT, "network"},
+    {"rate limit for ever", FAIL("rate_limit"), LIMIT_CALL_ATTEMPT_COUNT, "rate_limit"},
+    {"a wait that is too long",
+     "[{'error':'rate_limit','message':'no','retry_after_ms':120001},'ok']", 1, "rate_limit"},
+    {"then something worse", "[" FAIL("network") "," FAIL("crashed") ",'ok']", 2, "crashed"},
+    {"auth", "[" FAIL("auth") ",'ok']", 1, "auth"},
+    {"quota", "[" FAIL("quota") ",'ok']", 1, "quota"},
+    {"timeout", "[" FAIL("timeout") ",'ok']", 1, "timeout"},
+    {"refused", "[" FAIL("refused") ",'ok']", 1, "refused"},
+    {"length", "[" FAIL("length") ",'ok']", 1, "length"},
+    {"bad_request", "[" FAIL("bad_request") ",'ok']", 1, "bad_request"},
+    {"not_found", "[" FAIL("not_found") ",'ok']", 1, "not_found"},
+    {"crashed", "[" FAIL("crashed") ",'ok']", 1, "crashed"},
+    {"protocol", "[" FAIL("protocol") ",'ok']", 1, "protocol"},
+    {"cancelled", "[" FAIL("cancelled") ",'ok']", 1, "cancelled"},
+};
+
+static void errors_are_retried_by_class(void **state) {
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(retry_cases); i++) {
+    const struct retry_case *c = &retry_cases[i];
+    struct play p;
+    char script[512];
+    (void)snprintf(script, sizeof script, "{'a':%s}", c->replies);
+    play_init(&p, c->title, ONE("{'condition':'done','next':'COMPLETE'}"), NULL, script);
+    play_start(&p);
+    play_run(&p);
+    if (c->class)
+      expect_stop(&p, "provider_error", c->class);
+    else
+      expect_end(&p, END_COMPLETE);
+    if (play_count(&p, "call_start") != c->attempts)
+      fail_msg("%s: %d attempts", c->title, play_count(&p, "call_start"));
+    play_deinit(&p);
+  }
+}
+
+static void waits_grow_and_a_named_one_is_kept(void **state) {
+  struct play p;
+  int64_t waited = 0;
+  (void)state;
+  play_init(&p, "waits", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
+            "{'a':[" FAIL("network") "," FAIL(
+                "network") ","
+                           "{'error':'rate_limit','message':'no','retry_after_ms':7000},'ok']}");
+  int64_t start = p.now_ms;
+  play_start(&p);
+  play_run(&p);
+  for (int i = 0, base = LIMIT_RETRY_BASE_MS; i < 3; i++, base *= 2) {
+    const json_t *end = play_find(&p, "call_end", i);
+    json_int_t wait = json_integer_value(json_object_get(end, "retry_in_ms"));
+    waited += wait;
+    if (i < 2)
+      assert_true(wait >= base / 2 && wait <= base);
+    else
+      assert_int_equal(wait, 7000);
+    assert_int_equal(json_integer_value(json_object_get(end, "attempt")), i + 1);
+  }
+  assert_true(p.now_ms - start >= waited);
+  expect_end(&p, END_COMPLETE);
+  play_deinit(&p);
+}
+
+static void a_judge_that_fails_is_retried_within_its_stage(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "judge", two_movements, NULL,
+            "{'fix':'x','review':'y','review/structured_output':[" FAIL(
+                "network") ","
+                           "{'structured':{'step':3,'reason':'r'}}]}");
+  play_start(&p);
+  play_run(&p);
+  expect_end(&p, END_ABORT);
+  assert_int_equal(play_count(&p, "stage"), 2);
+  const json_t *call = play_find(&p, "call_start", -1);
+  assert_int_equal(json_integer_value(json_object_get(call, "attempt")), 2);
+  assert_non_null(json_object_get(call, "prompt_of"));
+  assert_true(str_eq_c(data_get(call, "stage"), "structured_output"));
+  play_deinit(&p);
+}
+
+static void a_judge_without_money_stops_and_resume_judges_anew(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "money", two_movements, NULL,
+            "{'fix':'x','review':'y','review/structured_output':[" FAIL("quota") "," FAIL(
+                "quota") ","
+                         "{'structured':{'step':1,'reason':'r'}}]}");
+  play_start(&p);
+  play_run(&p);
+  for (int i = 0; i < 2; i++) {
+    size_t from = play_lines(&p);
+    expect_stop(&p, "judge_unavailable", "");
+    assert_int_equal(json_integer_value(json_object_get(play_record(&p, from - 1), "turn")), 2);
+    assert_int_equal(play_count(&p, "judgment"), 1);
+    assert_int_equal(p.pending_count, 0);
+    play_send(&p, EVENT_RESUME, "user", NULL);
+    assert_int_equal(json_array_size(p.core.turns->stages), 0);
+    play_run(&p);
+    if (i == 0)
+      expect_types(&p, from,
+                   "session_resume call_start call_end stage stage stage stage session_stop");
+  }
+  assert_true(p.core.status == SESSION_ENDED && p.core.outcome == END_COMPLETE);
+  assert_int_equal(play_count(&p, "judgment"), 2);
+  const json_t *judgment = play_find(&p, "judgment", -1);
+  assert_int_equal(json_array_size(json_object_get(judgment, "stages")), 1);
+  play_deinit(&p);
+}
+
+static void a_provider_error_stops_and_resume_tries_again(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "again", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
+            "{'a':[" FAIL("auth") "," FAIL("network") ",'ok']}");
+  play_start(&p);
+  play_run(&p);
+  expect_stop(&p, "provider_error", "auth");
+  assert_string_equal(buf_c(&p.core.stop_message), "no");
+  size_t from = play_lines(&p);
+  play_send(&p, EVENT_RESUME, "user", NULL);
+  play_run(&p);
+  expect_types(&p, from,
+               "session_resume call_start call_end call_start call_end stage judgment turn_end "
+               "session_end");
+  assert_int_equal(p.core.call_count, 1);
+  play_deinit(&p);
+}
+
+static void cancelling_is_final(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "cancel", two_movements, NULL, "{'fix':'x'}");
+  play_start(&p);
+  play_send(&p, EVENT_CANCEL, NULL, "no longer wanted");
+  expect_end(&p, END_CANCELLED);
+  assert_int_equal(p.cancelled, 1);
+  assert_string_equal(buf_c(&p.core.stop_message), "no longer wanted");
+  size_t lines = play_lines(&p);
+  struct call_result late = {0};
+  struct event ev = play_event(&p, EVENT_CALL_END);
+  ev.call = 1;
+  ev.result = &late;
+  play_decide(&p, &ev); /* its answer comes all the same */
+  play_commit(&p);
+  play_send(&p, EVENT_TIMER, NULL, NULL);
+  play_send(&p, EVENT_STOP, "signal", NULL);
+  play_send(&p, EVENT_RESUME, "user", NULL);
+  play_send(&p, EVENT_CANCEL, NULL, NULL);
+  assert_int_equal(play_lines(&p), lines);
+  play_deinit(&p);
+}
+
+static void a_stop_in_the_middle_of_a_call(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "stop", two_movements, NULL,
+            "{'fix':'x','review':'y','review/structured_output':{'structured':{'step':1,"
+            "'reason':'r'}}}");
+  play_start(&p);
+  play_decide_next(&p);
+  play_commit(&p); /* review runs */
+  play_send(&p, EVENT_STOP, "signal", "SIGINT");
+  expect_stop(&p, "signal", "");
+  assert_int_equal(p.cancelled, 1);
+  size_t from = play_lines(&p);
+  play_send(&p, EVENT_STOP, "signal", NULL); /* nothing more to stop */
+  play_send(&p, EVENT_CANCEL, NULL, NULL);   /* cancelling a stopped session is the host's */
+  assert_int_equal(play_lines(&p), from);
+  play_send(&p, EVENT_RESUME, "user", NULL);
+  const json_t *call = play_find(&p, "call_start", -1), *first = play_find(&p, "call_start", 1);
+  assert_int_equal(json_integer_value(json_object_get(call, "repeats")), 1);
+  assert_int_equal(json_integer_value(json_object_get(call, "attempt")), 2);
+  assert_true(json_equal(json_object_get(call, "token"), json_object_get(first, "token")));
+  assert_true(json_equal(json_object_get(call, "call"), json_object_get(first, "call")));
+  play_run(&p);
+  assert_true(p.core.outcome == END_COMPLETE);
+  play_deinit(&p);
+}
+
+static void a_crash_while_a_call_waits(void **state) {
+  (void)state;
+  for (int late = 0; late < 2; late++) {
+    struct play p;
+    play_init(&p, late ? "late" : "early", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
+              "{'a':[{'error':'rate_limit','message':'no','retry_after_ms':9000},'ok']}");
+    play_start(&p);
+    play_decide_next(&p);
+    play_commit(&p);
+    int64_t due = p.now_ms + 9000;
+    p.now_ms += late ? 20000 : 4000;
+    play_crash(&p, 0);
+    play_send(&p, EVENT_RESUME, "crash", NULL);
+    assert_int_equal(p.pending_count, 1);
+    assert_int_equal(p.pending[0].kind, late ? EFFECT_START_CALL : EFFECT_TIMER);
+    if (!late)
+      assert_int_equal(p.pending[0].due_ms, due);
+    play_run(&p);
+    expect_end(&p, END_COMPLETE);
+    assert_int_equal(play_count(&p, "call_start"), 2);
+    assert_null(json_object_get(play_find(&p, "call_start", -1), "repeats"));
+    play_deinit(&p);
+  }
+}
+
+static void the_same_events_give_the_same_bytes(void **state) {
+  static const char script[] =
+      "{'fix':'I did it, and it took a while to see what was wrong with it.','review':'hm',"
+      "'review/structured_output':[" FAIL(
+          "network") ",'no idea','still none'],"
+                     "'review/structured_output/reask':'none',"
+                     "'review/phase3_tag':'none','review/ai_judge':'[JUDGE:1]'}";
+  struct play a, b;
+  (void)state;
+  play_init(&a, "first", two_movements, NULL, script);
+  play_init(&b, "second", two_movements, NULL, script);
+  play_start(&a);
+  play_run(&a);
+  play_start(&b);
+  play_run(&b);
+  expect_end(&a, END_COMPLETE);
+  assert_true(json_equal(a.log, b.log)); /* the lines as texts */
+  play_deinit(&a);
+  play_deinit(&b);
+}
+
+static void a_text_too_long_for_a_line(void **state) {
+  struct play p;
+  struct buf text = {0};
+  (void)state;
+  for (int i = 0; i < 9000; i++)
+    buf_printf(&text, "line %d\n", i);
+  buf_puts(&text, "[FIX:1]");
+  play_init(&p, "blob", two_movements, NULL,
+            "{'review':'y','review/structured_output':{'structured':{'step':1,'reason':'r'}}}");
+  json_object_set_new(p.script, "fix", json_stringn(text.p, text.n));
+  play_start(&p);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  const json_t *end = play_find(&p, "call_end", 0);
+  assert_true(str_eq_c(data_get(end, "text_blob"), p.blob_sha256));
+  assert_int_equal(json_integer_value(json_object_get(end, "text_bytes")), text.n);
+  assert_true(json_string_length(json_object_get(end, "text")) < 2 * LIMIT_RENDER_BYTES);
+  const json_t *prompt = json_object_get(play_find(&p, "call_start", 1), "prompt"), *part;
+  size_t i;
+  bool referred = false;
+  json_array_foreach(prompt, i, part) { /* the next prompt refers to it */
+    referred |= json_object_get(part, "ref") != NULL &&
+                strstr(json_string_value(json_object_get(part, "ref")), "#/text") != NULL;
+    assert_true(json_string_length(part) < LIMIT_INLINE_TEXT_BYTES);
+  }
+  assert_true(referred);
+  buf_deinit(&text);
+  play_deinit(&p);
+}
+
+static void judge_calls_are_read_only_and_cool(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "request",
+            "{'name':'w','options':{'temperature':1},'movements':[{'name':'a','edit':true,"
+            "'rules':[{'condition':'x','next':'COMPLETE'},{'condition':'y','next':'ABORT'}]}]}",
+            "{'default_provider':'sim','options':{'seed':4}}",
+            "{'a':'t','a/structured_output':{'structured':{'step':1,'reason':'r'}}}");
+  play_start(&p);
+  struct turn *turn;
+  struct call_request r;
+  struct call *call = core_call(&p.core, 1, &turn);
+  core_request(&p.core, turn, call, &r);
+  assert_true(r.edit);
+  assert_null(r.schema);
+  assert_int_equal(json_integer_value(json_object_get(r.options, "temperature")), 1);
+  assert_int_equal(json_integer_value(json_object_get(r.options, "seed")), 4);
+  play_decide_next(&p);
+  play_commit(&p);
+  call = core_call(&p.core, 2, &turn);
+  core_request(&p.core, turn, call, &r);
+  assert_int_equal(r.purpose, PURPOSE_JUDGE);
+  assert_int_equal(r.stage, STAGE_STRUCTURED_OUTPUT);
+  assert_false(r.edit);
+  assert_int_equal(r.timeout_ms, LIMIT_JUDGE_WALL_MS);
+  assert_int_equal(json_integer_value(json_object_get(r.options, "temperature")), 0);
+  json_t *numbers = data_json("[0,1,2]");
+  assert_true(json_equal(
+      json_object_get(json_object_get(json_object_get(r.schema, "properties"), "step"), "enum"),
+      numbers));
+  json_decref(numbers);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  play_deinit(&p);
+}
+
+static void schemas_are_logged_once(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "schemas",
+            "{'name':'w','judge':{'stages':['structured_output'],'max_reasks':2},'movements':["
+            "{'name':'a','rules':[{'condition':'x','next':'COMPLETE'},{'condition':'y','next':"
+            "'a'}]}]}",
+            NULL,
+            "{'a':'t','a/structured_output':'?','a/structured_output/reask':['?',"
+            "{'structured':{'step':1,'reason':'r'}}]}");
+  play_start(&p);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  const json_t *first = play_find(&p, "call_start", 1), *second = play_find(&p, "call_start", 2);
+  assert_non_null(json_object_get(json_object_get(first, "schema"), "properties"));
+  assert_non_null(json_object_get(json_object_get(second, "schema"), "ref"));
+  assert_true(str_eq_c(data_get(second, "purpose"), "reask"));
+  assert_true(str_eq_c(data_get(second, "stage"), "structured_output"));
+  const json_t *stage = play_find(&p, "stage", 0);
+  assert_int_equal(json_array_size(json_object_get(stage, "calls")), 3);
+  play_deinit(&p);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_session_from_start_to_end),
+      cmocka_unit_test(ways_to_end),
+      cmocka_unit_test(the_value_of_an_earlier_movement),
+      cmocka_unit_test(max_movements_is_checked_before_a_movement),
+      cmocka_unit_test(errors_are_retried_by_class),
+      cmocka_unit_test(waits_grow_and_a_named_one_is_kept),
+      cmocka_unit_test(a_judge_that_fails_is_retried_within_its_stage),
+      cmocka_unit_test(a_judge_without_money_stops_and_resume_judges_anew),
+      cmocka_unit_test(a_provider_error_stops_and_resume_tries_again),
+      cmocka_unit_test(cancelling_is_final),
+      cmocka_unit_test(a_stop_in_the_middle_of_a_call),
+      cmocka_unit_test(a_crash_while_a_call_waits),
+      cmocka_unit_test(the_same_events_give_the_same_bytes),
+      cmocka_unit_test(a_text_too_long_for_a_line),
+      cmocka_unit_test(judge_calls_are_read_only_and_cool),
+      cmocka_unit_test(schemas_are_logged_once),
+  };
+  return cmocka_run_group_tests(tests, NULL, play_over);
+}

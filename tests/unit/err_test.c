@@ -1,0 +1,92 @@
+/* Errors as values: set, placed, wrapped, collected, always within their bounds. */
+#include "base/err.h"
+
+#include "base/limits.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void setting_and_wrapping(void **state) {
+  struct err err = {.line = 7};
+  (void)state;
+  assert_false(err_set(&err, ERR_LIMIT, "%d is too many", 3));
+  assert_int_equal(err.code, ERR_LIMIT);
+  assert_int_equal(err.line, 0);
+  assert_string_equal(err.text, "3 is too many");
+  assert_false(err_wrap(&err, "movement %s", "a"));
+  assert_string_equal(err.text, "movement a: 3 is too many");
+  assert_int_equal(err.code, ERR_LIMIT);
+  assert_false(err_set_at(&err, ERR_FILE, "w.yaml", 3, 9, "no"));
+  assert_string_equal(err.file, "w.yaml");
+  assert_int_equal(err.line, 3);
+  assert_int_equal(err.column, 9);
+  assert_false(err_set(NULL, ERR_IO, "nobody asks"));
+  assert_false(err_set_at(NULL, ERR_IO, "f", 1, 1, "nobody asks"));
+  assert_false(err_wrap(NULL, "nobody"));
+  assert_false(err_set_errno(NULL, EIO, "nobody"));
+}
+
+static void long_texts_are_cut(void **state) {
+  struct err err = {0};
+  char text[3000];
+  (void)state;
+  memset(text, 'x', sizeof text);
+  text[sizeof text - 1] = '\0';
+  (void)err_set(&err, ERR_INVALID, "%s", text);
+  assert_int_equal(strlen(err.text), sizeof err.text - 1);
+  for (int i = 0; i < 5; i++)
+    (void)err_wrap(&err, "%s", text);
+  assert_int_equal(strlen(err.text), sizeof err.text - 1);
+  (void)err_set_at(&err, ERR_FILE, text, 1, 1, "%s", text);
+  assert_int_equal(strlen(err.file), sizeof err.file - 1);
+  (void)err_set_errno(&err, EIO, "%s", text);
+  assert_int_equal(strlen(err.text), sizeof err.text - 1);
+}
+
+static void system_errors_have_codes(void **state) {
+  static const struct {
+    int number;
+    enum err_code code;
+  } cases[] = {{ENOSPC, ERR_FULL},
+               {EDQUOT, ERR_FULL},
+               {ENOENT, ERR_NOT_FOUND},
+               {EIO, ERR_IO},
+               {EACCES, ERR_IO}};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct err err = {0};
+    assert_false(err_set_errno(&err, cases[i].number, "cannot open %s", "x"));
+    assert_int_equal(err.code, cases[i].code);
+    assert_memory_equal(err.text, "cannot open x: ", 15);
+    assert_true(strlen(err.text) > 15);
+  }
+}
+
+static void a_list_has_an_end(void **state) {
+  struct err_list list = {0};
+  struct err err;
+  (void)state;
+  for (unsigned i = 0; i < LIMIT_FILE_ERROR_COUNT + 7; i++) {
+    (void)err_set(&err, ERR_FILE, "%u", i);
+    err_list_add(&list, &err);
+  }
+  assert_int_equal(list.count, LIMIT_FILE_ERROR_COUNT);
+  assert_int_equal(list.dropped, 7);
+  assert_string_equal(list.items[3].text, "3");
+  err_list_deinit(&list);
+  err_list_deinit(&list);
+  assert_int_equal(list.count, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(setting_and_wrapping), cmocka_unit_test(long_texts_are_cut),
+      cmocka_unit_test(system_errors_have_codes), cmocka_unit_test(a_list_has_an_end)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,118 @@
+/* Which log a person means. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "os/tmpdir.h"
+#include "store/find.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char *dir;
+
+static void put(const char *name, const char *content) {
+  char path[512];
+  (void)snprintf(path, sizeof path, "%s/%s", dir, name);
+  int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  assert_true(fd >= 0);
+  assert_int_equal(write(fd, content, strlen(content)), strlen(content));
+  close(fd);
+}
+
+static int setup(void **state) {
+  struct err err;
+  (void)state;
+  dir = tmpdir_make(&err);
+  put("01990000-0000-7000-8000-00000000aaaa.ndjson", "{}\n");
+  put("01990000-0000-7000-8000-00000000bbbb.ndjson", "{}\n");
+  put("01991111-0000-7000-8000-000000000000.ndjson", "{}\n");
+  put("01999999-0000-7000-8000-000000000000.ndjson", ""); /* had not begun */
+  put("01991111-0000-7000-8000-000000000000.ndjson.torn", "x");
+  put("notes.ndjson", "x\n");
+  return 0;
+}
+
+static int teardown(void **state) {
+  struct err err;
+  (void)state;
+  bool ok = tmpdir_remove(dir, &err);
+  free(dir);
+  return !ok;
+}
+
+struct row {
+  const char *word, *file; /* file NULL: refused with the text */
+  enum err_code code;
+  const char *text;
+};
+
+static const struct row rows[] = {
+    {"last", "01991111-0000-7000-8000-000000000000.ndjson", ERR_NONE, ""},
+    {"01991", "01991111-0000-7000-8000-000000000000.ndjson", ERR_NONE, ""},
+    {"01991111-0000-7000-8000-000000000000", "01991111-0000-7000-8000-000000000000.ndjson",
+     ERR_NONE, ""},
+    {"01990000-0000-7000-8000-00000000a", "01990000-0000-7000-8000-00000000aaaa.ndjson", ERR_NONE,
+     ""},
+    {"0199", NULL, ERR_INVALID, "3 sessions"},
+    {"01990000", NULL, ERR_INVALID, "2 sessions"},
+    {"", NULL, ERR_INVALID, "3 sessions"},
+    {"019999", NULL, ERR_NOT_FOUND, "no session"},
+    {"02", NULL, ERR_NOT_FOUND, "begins with \"02\""},
+    {"notes", NULL, ERR_NOT_FOUND, "no session"},
+    {"./nowhere", NULL, ERR_NOT_FOUND, "cannot open"},
+    {"nowhere.ndjson", NULL, ERR_NOT_FOUND, "cannot open"},
+};
+
+static void words_name_logs(void **state) {
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    char found[512] = "", wanted[512];
+    struct err err = {0};
+    bool ok = store_find(dir, rows[i].word, found, sizeof found, &err);
+    if (ok != (rows[i].file != NULL))
+      fail_msg("\"%s\": %s", rows[i].word, ok ? found : err.text);
+    if (ok) {
+      (void)snprintf(wanted, sizeof wanted, "%s/%s", dir, rows[i].file);
+      assert_string_equal(found, wanted);
+      continue;
+    }
+    if (err.code != rows[i].code || strstr(err.text, rows[i].text) == NULL)
+      fail_msg("\"%s\": %s", rows[i].word, err.text);
+  }
+}
+
+static void a_path_is_a_path(void **state) {
+  char path[512], found[512];
+  struct err err;
+  (void)state;
+  (void)snprintf(path, sizeof path, "%s/notes.ndjson", dir);
+  assert_true(store_find("/nowhere", path, found, sizeof found, &err));
+  assert_string_equal(found, path);
+}
+
+static void a_folder_that_is_not_there(void **state) {
+  char found[512];
+  struct err err;
+  (void)state;
+  assert_false(store_find("/nowhere/logs", "last", found, sizeof found, &err));
+  assert_int_equal(err.code, ERR_NOT_FOUND);
+  assert_non_null(strstr(err.text, "no sessions"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(words_name_logs),
+      TEST(a_path_is_a_path),
+      TEST(a_folder_that_is_not_there),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

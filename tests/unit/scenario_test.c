@@ -1,0 +1,147 @@
+/* Scenario files: what is refused, and which reply a call takes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "provider/scenario.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct bad {
+  const char *text, *error;
+};
+
+static const struct bad bads[] = {
+    {"", "s.yaml"},
+    {"- a\n", "replies"},
+    {"{}", "replies:"},
+    {"replies: 3", "replies:"},
+    {"replies: {a: b}", "replies:"},
+    {"replies: []\nextra: 1", "unknown key \"extra\""},
+    {"replies: [hello]", "reply 1 is not a map"},
+    {"replies: [{text: a}, {txt: b}]", "reply 2: unknown key \"txt\": did you mean \"text\"?"},
+    {"replies: [{movement: x}]", "nothing is replied"},
+    {"replies: [{text: a, movement: [x]}]", "movement must be a text"},
+    {"replies: [{text: 1}]", "text must be a text"},
+    {"replies: [{text: a, times: -1}]", "times and delay_ms"},
+    {"replies: [{text: a, times: many}]", "times and delay_ms"},
+    {"replies: [{text: a, delay_ms: 1.5}]", "times and delay_ms"},
+    {"replies: [{text: a, delay_ms: 99999999999}]", "times and delay_ms"},
+    {"replies: [{text: a, purpose: guess}]", "purpose \"guess\" is unknown"},
+    {"replies: [{text: a, stage: tag}]", "stage \"tag\" is unknown"},
+    {"replies: [{error: bad}]", "error.class must be one of"},
+    {"replies: [{error: {class: none}}]", "error.class must be one of"},
+    {"replies: [{error: {class: network, retry_after_ms: soon}}]", "retry_after_ms must be"},
+    {"replies: [{text: a, write: x}]", "write must be a map"},
+    {"replies: [{text: a, write: {x: 1}}]", "the content of x must be a text"},
+    {"replies: [{text: a, text: b}]", "text"},
+    {"replies: [", "s.yaml:1"},
+};
+
+static void mistakes_are_named(void **state) {
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(bads); i++) {
+    struct scenario s;
+    struct err err = {0};
+    char whole[1200];
+    if (scenario_parse(&s, "s.yaml", str_from(bads[i].text), &err))
+      fail_msg("%s: accepted", bads[i].text);
+    (void)snprintf(whole, sizeof whole, "%s:%d: %s", err.file, err.line, err.text);
+    if (strstr(whole, bads[i].error) == NULL)
+      fail_msg("%s: %s", bads[i].text, whole);
+    assert_int_equal(err.code, ERR_FILE);
+  }
+}
+
+static const char text[] =
+    "replies:\n"
+    "  - {movement: fix, purpose: execute, contains: '2 of 5', text: a}\n"
+    "  - {movement: fix, purpose: execute, times: 2, text: b}\n"
+    "  - {stage: phase3_tag, text: c, times: 0}\n"
+    "  - {movement: fix, purpose: reask, structured: {step: 1}}\n"
+    "  - {movement: fix, purpose: judge, stage: ai_judge, error: {class: network}}\n"
+    "  - {contains: '', movement: '', text: d}\n";
+
+struct pick {
+  const char *movement;
+  enum call_purpose purpose;
+  enum judge_stage stage;
+  const char *prompt, *uses;
+  long index;
+};
+
+static const struct pick picks[] = {
+    {"fix", PURPOSE_EXECUTE, STAGE_COUNT, "now 2 of 5 fail", "{}", 0},
+    {"fix", PURPOSE_EXECUTE, STAGE_COUNT, "now 2 of 5 fail", "{\"0\": 1}", 1},
+    {"fix", PURPOSE_EXECUTE, STAGE_COUNT, "3 of 5", "{}", 1},
+    {"fix", PURPOSE_EXECUTE, STAGE_COUNT, "3 of 5", "{\"1\": 1}", 1},
+    {"fix", PURPOSE_EXECUTE, STAGE_COUNT, "3 of 5", "{\"1\": 2}", -1},
+    {"Fix", PURPOSE_EXECUTE, STAGE_COUNT, "2 of 5", "{}", -1},
+    {"fix", PURPOSE_JUDGE, STAGE_PHASE3_TAG, "", "{\"2\": 1000}", 2},
+    {"any", PURPOSE_JUDGE, STAGE_PHASE3_TAG, "", "{}", 2},
+    {"fix", PURPOSE_REASK, STAGE_STRUCTURED_OUTPUT, "", "{}", 3},
+    {"fix", PURPOSE_JUDGE, STAGE_STRUCTURED_OUTPUT, "", "{}", -1},
+    {"fix", PURPOSE_JUDGE, STAGE_AI_JUDGE, "", "{}", 4},
+    {"fix", PURPOSE_JUDGE, STAGE_AI_JUDGE, "", "{\"4\": 1}", -1},
+    {"", PURPOSE_EXECUTE, STAGE_COUNT, "", "{}", 5},
+};
+
+static void the_first_that_fits_is_taken(void **state) {
+  struct scenario s;
+  struct err err;
+  (void)state;
+  if (!scenario_parse(&s, "s.yaml", str_from(text), &err))
+    fail_msg("%s", err.text);
+  assert_int_equal(strlen(s.sha256), 64);
+  for (size_t i = 0; i < ARRAY_LEN(picks); i++) {
+    const struct call_request request = {.movement = str_from(picks[i].movement),
+                                         .purpose = picks[i].purpose,
+                                         .stage = picks[i].stage,
+                                         .prompt = str_from(picks[i].prompt)};
+    json_t *uses = json_loads(picks[i].uses, 0, NULL);
+    long index = scenario_pick(&s, &request, uses);
+    if (index != picks[i].index)
+      fail_msg("pick %zu: %ld instead of %ld", i, index, picks[i].index);
+    json_decref(uses);
+  }
+  const struct call_request request = {
+      .movement = STR("fix"), .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT};
+  assert_int_equal(scenario_pick(&s, &request, NULL), 1);
+  scenario_deinit(&s);
+}
+
+static void json_is_read_as_well(void **state) {
+  struct scenario s;
+  struct err err;
+  (void)state;
+  assert_true(scenario_parse(&s, "s.json", STR("{\"replies\": [{\"text\": \"\\u00e9\"}]}"), &err));
+  assert_string_equal(json_string_value(json_object_get(json_array_get(s.replies, 0), "text")),
+                      "\xC3\xA9");
+  scenario_deinit(&s);
+}
+
+static void files_are_loaded(void **state) {
+  struct scenario s;
+  struct err err;
+  (void)state;
+  assert_true(scenario_load(&s, SEGUE_SOURCE_DIR "/workflows/demo/scenario.yaml", &err));
+  assert_true(json_array_size(s.replies) > 3);
+  scenario_deinit(&s);
+  assert_false(scenario_load(&s, SEGUE_SOURCE_DIR "/workflows/none.yaml", &err));
+  assert_int_equal(err.code, ERR_NOT_FOUND);
+  assert_false(scenario_load(&s, SEGUE_SOURCE_DIR, &err));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(mistakes_are_named),
+      cmocka_unit_test(the_first_that_fits_is_taken),
+      cmocka_unit_test(json_is_read_as_well),
+      cmocka_unit_test(files_are_loaded),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
