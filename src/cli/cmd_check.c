@@ -12,7 +12,7 @@
 static const struct cli_option options[] = {
     {"formats", 'f', NULL, "check format (email, date-time, uri, ...), not only note it", false},
     {"registry", 'r', "PREFIX=DIR", "documents below DIR stand for the URIs that begin so", true},
-    {"draft", 'd', "2020-12|2019-09|07", "of schemas without $schema (default: 2020-12)", false},
+    {"draft", 'd', "DRAFT", "2020-12 (default), 2019-09 or 07: of schemas without $schema", false},
     {"batch", 'b', NULL, "read and write NDJSON, a schema and a value a line", false},
     {"json", 'j', NULL, "print one JSON object an instance", false},
     {0},
@@ -267,7 +267,8 @@ static void one_line(struct batch *b, const struct ndjson_in *in, struct str lin
   struct err err = {0};
   char message[sizeof err.text + 64];
   if (in->too_long) {
-    (void)snprintf(message, sizeof message, "line %llu is longer than 64 MiB", in->number);
+    (void)snprintf(message, sizeof message, "line %llu is longer than %u MiB", in->number,
+                   NDJSON_LINE_BYTES >> 20);
     refuse(out, "line_limit", message);
     return;
   }

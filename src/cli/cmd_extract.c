@@ -13,7 +13,7 @@
 
 static const struct cli_option options[] = {
     {"schema", 's', "FILE", "JSON Schema (JSON or YAML) that the value must pass", false},
-    {"want", 'w', "object|array|any", "what the root of the value must be (default: any)", false},
+    {"want", 'w', "ROOT", "object, array or any (default): what the value must be", false},
     {"repair", 'r', NULL, "mend broken JSON when no sound value is there (the default)", false},
     {"no-repair", 'R', NULL, "take only what is JSON as it stands", false},
     {"explain", 'e', NULL, "tell on stderr each candidate and what became of it", false},
@@ -355,7 +355,10 @@ static void one_line(struct batch *b, const struct ndjson_in *in, struct str lin
   struct err err = {0};
   json_object_set_new(out, "id", json_null());
   if (in->too_long) {
-    refuse(out, in->number, "line_limit", "the line is longer than 64 MiB");
+    char message[64];
+    (void)snprintf(message, sizeof message, "the line is longer than %u MiB",
+                   NDJSON_LINE_BYTES >> 20);
+    refuse(out, in->number, "line_limit", message);
     return;
   }
   json_t *object = json_io_parse("line", line, &err);
@@ -375,8 +378,10 @@ static int extract_batch(struct batch *b, const char *path) {
   struct ndjson_in in;
   struct err err = {0};
   struct str line;
-  if (!ndjson_in_open(&in, path, &err))
-    return cli_fail("extract", &err);
+  if (!ndjson_in_open(&in, path, &err)) {
+    (void)cli_fail("extract", &err);
+    return STATUS_USAGE;
+  }
   while (!ferror(stdout) && ndjson_in_next(&in, &line)) {
     json_t *out = json_object();
     one_line(b, &in, line, out);

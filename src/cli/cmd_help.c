@@ -22,9 +22,7 @@ static void first_page(void) {
     if (!cli_commands[i]->hidden)
       printf("  %-11s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
   printf("\n  segue run review.yaml --task 'mend the queue' --provider script --scenario s.yaml\n"
-         "  segue show last            what happened, one line a turn\n"
-         "  segue show last review     one judgment in full\n"
-         "  echo 'fine [REVIEW:1]' | segue judge --name review --rule ok --rule 'needs fix'\n\n"
+         "  segue show last review     one judgment in full\n\n"
          "segue help COMMAND explains one; segue help exit lists the exit statuses.\n");
 }
 

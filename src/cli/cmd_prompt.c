@@ -13,6 +13,7 @@ static const struct cli_option options[] = {
     {"previous", 0, "TEXT", "what the movement before reported", false},
     {"answer", 0, "TEXT", "judge prompts: the agent's report", false},
     {"iteration", 0, "N", "as turn N (default 1)", false},
+    {"cwd", 'C', "DIR", "as if run there: whose .segue/facets count", false},
     {"movement-iteration", 0, "N", "as run N of the movement (default 1)", false},
     {0},
 };

@@ -1,8 +1,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/find.h"
 #include "cli/session_ui.h"
-#include "host/paths.h"
-#include "store/find.h"
 #include "store/reader.h"
 
 #include <stdio.h>
@@ -89,14 +88,13 @@ static int resume(int argc, char **argv) {
   struct ui ui;
   struct found found = {0};
   struct err err = {0};
-  char dir[PATHS_BYTES], path[2 * PATHS_BYTES], folder[2 * PATHS_BYTES];
+  char path[FIND_PATH_BYTES], folder[FIND_PATH_BYTES];
   int status;
   if (!cli_parse(&cmd_resume, argc, argv, 1, 1, &args, &status))
     return status;
   const char *logs = cli_value(&args, "logs"), *word = args.words[0];
   found.scenario_option = cli_value(&args, "scenario");
-  bool noted = strcmp(word, "last") == 0 && !logs && !getenv("SEGUE_LOGS") && paths_read_last(path);
-  if (!noted && (!paths_logs(logs, dir, &err) || !store_find(dir, word, path, sizeof path, &err)))
+  if (!find_session(word, logs, path, &err))
     return cli_fail("resume", &err);
   (void)snprintf(folder, sizeof folder, "%s", path);
   char *slash = strrchr(folder, '/');

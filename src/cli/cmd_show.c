@@ -2,10 +2,9 @@
 #include "audit/explain.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/find.h"
 #include "cli/turns.h"
 #include "core/record.h"
-#include "host/paths.h"
-#include "store/find.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -292,18 +291,10 @@ static int closing(struct show *s, const char *path) {
   return s->follow ? turns_status(&s->summary) : STATUS_COMPLETE;
 }
 
-static bool find(const char *word, const char *logs, char path[2 * PATHS_BYTES], struct err *err) {
-  char dir[PATHS_BYTES];
-  if (strcmp(word, "last") == 0 && logs == NULL && getenv("SEGUE_LOGS") == NULL &&
-      paths_read_last(path))
-    return true;
-  return paths_logs(logs, dir, err) && store_find(dir, word, path, 2 * PATHS_BYTES, err);
-}
-
 static int show(int argc, char **argv) {
   struct cli_args args;
   struct err err = {0};
-  char path[2 * PATHS_BYTES];
+  char path[FIND_PATH_BYTES];
   int status;
   if (!cli_parse(&cmd_show, argc, argv, 1, 2, &args, &status))
     return status;
@@ -315,7 +306,7 @@ static int show(int argc, char **argv) {
                    .to_terminal = isatty(STDOUT_FILENO) == 1,
                    .columns = cli_columns(STDOUT_FILENO),
                    .out = stdout};
-  if (!find(args.words[0], cli_value(&args, "logs"), path, &err))
+  if (!find_session(args.words[0], cli_value(&args, "logs"), path, &err))
     return cli_fail("show", &err);
   if (!book_open(&s.book, path, true, &err)) {
     (void)cli_fail("show", &err);

@@ -1,8 +1,7 @@
 #include "audit/verify.h"
 #include "base/log.h"
 #include "cli/cli.h"
-#include "host/paths.h"
-#include "store/find.h"
+#include "cli/find.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -69,15 +68,6 @@ static void print_line(const char *path, const struct verify_result *r, bool col
   }
 }
 
-/* The path of what a word names. */
-static bool find(const char *word, const char *logs, char path[2 * PATHS_BYTES], struct err *err) {
-  char dir[PATHS_BYTES];
-  if (strcmp(word, "last") == 0 && logs == NULL && getenv("SEGUE_LOGS") == NULL &&
-      paths_read_last(path))
-    return true;
-  return paths_logs(logs, dir, err) && store_find(dir, word, path, 2 * PATHS_BYTES, err);
-}
-
 static int verify(int argc, char **argv) {
   struct cli_args args;
   struct err err = {0};
@@ -89,9 +79,9 @@ static int verify(int argc, char **argv) {
   if (v == NULL)
     return cli_fail("verify", &err);
   for (size_t i = 0; i < args.word_count; i++) {
-    char path[2 * PATHS_BYTES];
+    char path[FIND_PATH_BYTES];
     struct verify_result result;
-    if (!find(args.words[i], cli_value(&args, "logs"), path, &err) ||
+    if (!find_session(args.words[i], cli_value(&args, "logs"), path, &err) ||
         !verify_file(v, path, &result, &err)) {
       (void)cli_fail("verify", &err);
       missing = true;

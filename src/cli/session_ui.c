@@ -1,6 +1,7 @@
 #include "cli/session_ui.h"
 
 #include "cli/cli.h"
+#include "cli/find.h"
 #include "cli/turns.h"
 #include "host/paths.h"
 
@@ -81,15 +82,6 @@ void ui_drop(struct ui *ui) {
   summary_deinit(&ui->summary);
 }
 
-/* As short as it can be from here: a path below the current folder is shown relative. */
-static const char *shown_path(const char *path) {
-  char cwd[PATHS_BYTES];
-  if (getcwd(cwd, sizeof cwd) == NULL)
-    return path;
-  size_t n = strlen(cwd);
-  return strncmp(path, cwd, n) == 0 && path[n] == '/' ? path + n + 1 : path;
-}
-
 static int finish(struct ui *ui, int signals) {
   const struct err *broken = session_broken(ui->solo.session);
   const struct core *core = session_core(ui->solo.session);
@@ -102,13 +94,13 @@ static int finish(struct ui *ui, int signals) {
     buf_deinit(&text);
     if (ui->summary.session[0])
       fprintf(stderr, "the log ends at its last durable record; go on with: segue resume %s\n",
-              shown_path(path));
+              find_shown(path));
     return signals > 0 ? STATUS_INTERRUPTED : STATUS_FAILED;
   }
   if (ui->mode == UI_LINES) {
-    turns_print_end(stdout, &ui->summary, shown_path(path), ui->colours, ui->columns);
+    turns_print_end(stdout, &ui->summary, find_shown(path), ui->colours, ui->columns);
     if (core->status == SESSION_STOPPED)
-      printf("  go on with: segue resume %s\n", shown_path(path));
+      printf("  go on with: segue resume %s\n", find_shown(path));
   } else if (ui->mode == UI_QUIET && core->status == SESSION_STOPPED) {
     struct buf text = {0};
     buf_safe(&text, buf_view(&ui->summary.message), false);

@@ -125,7 +125,7 @@ bool setup_flags(struct setup *setup, const struct cli_args *args, int *status) 
   return true;
 }
 
-static void print_list(const struct err_list *list, const char *severity) {
+static void print_list(const char *command, const struct err_list *list, const char *severity) {
   for (size_t i = 0; i < list->count; i++)
     if (list->items[i].line > 0)
       cli_print_file_error(&list->items[i], severity);
@@ -133,7 +133,7 @@ static void print_list(const struct err_list *list, const char *severity) {
       fprintf(stderr, "segue: %s%s\n",
               strcmp(severity, "error") == 0 ? "" : "warning: ", list->items[i].text);
   if (list->dropped > 0)
-    fprintf(stderr, "segue: and %zu more\n", list->dropped);
+    fprintf(stderr, "segue %s: and %zu more\n", command, list->dropped);
 }
 
 bool setup_workflow(struct setup *setup, const struct cli_args *args, const char *path,
@@ -152,16 +152,15 @@ bool setup_workflow(struct setup *setup, const struct cli_args *args, const char
                                          .named_by_user = true};
   json_t *doc = workflow_load_marked(&source, &errors, &marks);
   if (doc != NULL) {
-    const char *provider = json_string_value(json_object_get(setup->config, "provider"));
-    if (provider == NULL)
-      provider = setup->user.provider;
-    const struct lint_env env = {.providers = provider_capabilities(),
-                                 .provider = str_from(provider)};
+    const struct lint_env env = {
+        .providers = provider_capabilities(),
+        .provider = str_from(setup->user.provider),
+        .chosen = str_from(json_string_value(json_object_get(setup->config, "provider")))};
     workflow_lint(doc, marks, &env, &errors, &warnings);
   }
-  print_list(&errors, "error");
+  print_list(args->command->name, &errors, "error");
   if (warnings_shown)
-    print_list(&warnings, "warning");
+    print_list(args->command->name, &warnings, "warning");
   bool ok = doc != NULL && errors.count == 0;
   if (ok) {
     setup->workflow = workflow_build(doc, &err);
@@ -227,6 +226,12 @@ static bool check_movement(const struct setup *setup, size_t i, struct err *err)
                                   .stage_count = m->judge.stage_count};
   const struct capability *judge_cap = capability_find(provider_capabilities(), judge);
   bool needs = chain_needs_judge(&spec);
+  if (needs && judge.n == 0 && m->argv != NULL)
+    return err_set(
+        err, ERR_USAGE,
+        "nothing can judge %.*s: give --provider, or only the stage phase1_tag, which needs "
+        "none",
+        (int)m->name.n, m->name.p);
   if (needs && (judge_cap == NULL || !judge_cap->can_judge))
     return err_set(err, ERR_USAGE,
                    "movement %.*s: provider %.*s cannot judge: name another in judge.provider",

@@ -270,11 +270,12 @@ static bool apply_call_end(const struct fold *f) {
     return false;
   set_json(&call->structured, json_object_get(f->record, "structured"));
   call->state = CALL_DONE;
+  call->text_seq = (uint64_t)get_int(f, "seq");
   buf_deinit(&call->prompt);
   if (call->purpose == PURPOSE_EXECUTE) {
     const json_t *exit_status = json_object_get(f->record, "exit");
     turn->text = call->text;
-    turn->text_seq = (uint64_t)get_int(f, "seq");
+    turn->text_seq = call->text_seq;
     call->text = (struct buf){0};
     set_json(&turn->structured, call->structured);
     turn->has_exit = json_is_integer(exit_status);

@@ -343,8 +343,10 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
   if (step->reask) {
     struct str bad = {"", 0};
     for (const struct call *c = turn->calls; c; c = c->next)
-      if (c->stage == step->stage)
+      if (c->stage == step->stage) {
         bad = buf_view(&c->text);
+        view.bad_seq = c->text_seq;
+      }
     prompt_reask(&view, spec, step->stage, n.schema, bad, step->errors, &n.prompt);
   } else {
     prompt_judge(&view, spec, step->stage, &n.prompt);

@@ -81,6 +81,7 @@ static uint64_t place_of(const struct prompt_view *v, struct str piece, const ch
       {"task", "task", v->task, v->task_seq},
       {"previous_response", "text", v->previous, v->previous_seq},
       {"report", "text", v->answer, v->answer_seq},
+      {"bad_output", "text", piece, v->bad_seq},
   };
   for (size_t i = 0; i < ARRAY_LEN(known); i++)
     if (strcmp(name, known[i].name) == 0 && piece.p == known[i].text.p &&
@@ -94,10 +95,12 @@ static uint64_t place_of(const struct prompt_view *v, struct str piece, const ch
 static void on_piece(void *ctx, struct str piece, const struct template_var *var) {
   const struct sink *sink = ctx;
   const char *key = NULL;
-  if (var != NULL && sink->nested != NULL && strcmp(var->name, sink->nested->name) == 0)
+  if (var != NULL && sink->nested != NULL && strcmp(var->name, sink->nested->name) == 0) {
     sink->nested->render(sink->nested, sink->out);
-  else
-    add_piece(sink->out, piece, var ? place_of(sink->view, piece, var->name, &key) : 0, key);
+    return;
+  }
+  uint64_t seq = var != NULL ? place_of(sink->view, piece, var->name, &key) : 0;
+  add_piece(sink->out, piece, seq, key);
 }
 
 static struct str number_text(char *buffer, size_t size, long value) {

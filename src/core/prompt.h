@@ -30,7 +30,8 @@ struct prompt_view {
   const struct movement *movement;
   const json_t *overrides; /* or NULL */
   struct str task, previous;
-  uint64_t task_seq, previous_seq, answer_seq; /* records that hold these texts; 0: none does */
+  /* Records that hold these texts, and the output that a reask corrects; 0: none does. */
+  uint64_t task_seq, previous_seq, answer_seq, bad_seq;
   bool has_previous;
   long iteration, movement_iteration;
   struct str answer; /* judge prompts: the agent's text */

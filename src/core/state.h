@@ -38,6 +38,7 @@ struct call {
   struct buf prompt;   /* kept live until the call is done; empty after recovery */
   uint64_t prompt_seq; /* record that holds its prompt */
   struct buf text;     /* the answer; the error's text when failed */
+  uint64_t text_seq;   /* record that holds the answer */
   json_t *structured;
 };
 

@@ -504,6 +504,7 @@ static size_t next_stage(const struct chain_spec *spec, const json_t *stages) {
 static void finish_unmatched(const struct chain_spec *spec, const json_t *stages,
                              struct chain_step *step) {
   bool called = false, readable = false;
+  const json_t *failed = NULL; /* the first stage that got no answer: why */
   size_t i;
   json_t *object;
   json_array_foreach(stages, i, object) {
@@ -513,12 +514,20 @@ static void finish_unmatched(const struct chain_spec *spec, const json_t *stages
     called = true;
     readable |=
         outcome != OUTCOME_ERROR && outcome != OUTCOME_SKIPPED && outcome != OUTCOME_UNREADABLE;
+    if (failed == NULL && outcome == OUTCOME_ERROR)
+      failed = object;
   }
   step->action = called && !readable ? CHAIN_UNAVAILABLE : CHAIN_NO_MATCH;
   (void)snprintf(step->reason, sizeof step->reason, "%s",
                  step->action == CHAIN_UNAVAILABLE ? "no stage got a readable answer from the judge"
                  : spec->stage_count == 0          ? "no rule holds and no stage is configured"
                                                    : "no stage named a rule that was offered");
+  const char *text = json_string_value(json_array_get(json_object_get(failed, "errors"), 0));
+  size_t n = strlen(step->reason);
+  if (step->action == CHAIN_UNAVAILABLE && failed != NULL)
+    (void)snprintf(step->reason + n, sizeof step->reason - n, " (%s: %s: %.200s)",
+                   json_string_value(json_object_get(failed, "stage")),
+                   json_string_value(json_object_get(failed, "class")), text ? text : "");
 }
 
 void chain_next(const struct chain_spec *spec, const json_t *stages,

@@ -99,7 +99,7 @@ static bool refuse_function(int function, size_t at, size_t *error_offset, struc
   const char *name = functions[function];
   if (strcmp(name, "ai") == 0)
     (void)err_set(err, ERR_INVALID,
-                  "ai(\"...\") is no longer a form: write the text as the condition itself");
+                  "ai(\"...\") is no form of a condition: write its text as the condition itself");
   else
     (void)err_set(err, ERR_INVALID,
                   "%s(...) needs sub-steps; this version has none: write a label or when(...)",

@@ -75,7 +75,11 @@ static bool write_file(int dir, const char *path, struct str content, json_t *fi
     return err_set(err, ERR_INVALID, "write: %s leaves the working directory", path);
   int fd = open_beneath(dir, path, O_RDONLY | O_NONBLOCK);
   if (fd >= 0) {
-    bool ok = file_read_fd(fd, path, LIMIT_SCENARIO_BYTES, &before, err);
+    struct stat st;
+    bool ok = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    if (!ok) /* a pipe would keep the whole loop waiting */
+      (void)err_set(err, ERR_INVALID, "write: %s is not a regular file", path);
+    ok = ok && file_read_fd(fd, path, LIMIT_SCENARIO_BYTES, &before, err);
     close(fd);
     if (!ok) {
       buf_deinit(&before);
@@ -84,7 +88,8 @@ static bool write_file(int dir, const char *path, struct str content, json_t *fi
   }
   linediff_count(buf_view(&before), content, &added, &removed);
   buf_deinit(&before);
-  fd = make_parents(dir, path) ? open_beneath(dir, path, O_WRONLY | O_CREAT | O_TRUNC) : -1;
+  fd = make_parents(dir, path) ? open_beneath(dir, path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK)
+                               : -1;
   if (fd < 0)
     return err_set_errno(err, errno, "cannot write %s", path);
   bool ok = write(fd, content.p, content.n) == (ssize_t)content.n;

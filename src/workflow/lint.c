@@ -370,7 +370,9 @@ static const char *check_worker(struct lint *l, size_t movement) {
     return "command";
   }
   struct setting provider = setting_of(l, movement, "", "provider");
-  if (provider.text == NULL)
+  if (l->env->chosen.n > 0)
+    provider.text = arena_strndup(&l->arena, l->env->chosen.p, l->env->chosen.n);
+  else if (provider.text == NULL)
     provider.text = l->env->provider.n > 0
                         ? arena_strndup(&l->arena, l->env->provider.p, l->env->provider.n)
                         : "";
@@ -437,7 +439,7 @@ void workflow_lint(const json_t *doc, const struct workflow_marks *marks,
   check_next(&l);
   check_reachable(&l);
   check_ends(&l);
-  if (provider != NULL)
+  if (provider != NULL && env->chosen.n == 0)
     (void)provider_of(&l, "provider", provider);
   for (size_t i = 0; i < l.count; i++) {
     check_rules(&l, i);

@@ -72,6 +72,20 @@ static json_t *load_text(const struct workflow_source *source, struct str text,
   return doc;
 }
 
+/* A document with errors is shown to lint only when its movements can be told apart: else what lint
+ * finds would follow from the first errors. */
+static bool is_worth_lint(const json_t *doc) {
+  size_t i;
+  json_t *movement;
+  const json_t *movements = json_object_get(doc, "movements");
+  json_array_foreach(movements, i, movement) {
+    if (!json_is_string(json_object_get(movement, "name")) ||
+        json_array_size(json_object_get(movement, "rules")) == 0)
+      return false;
+  }
+  return json_array_size(movements) > 0;
+}
+
 json_t *workflow_load_marked(const struct workflow_source *source, struct err_list *errors,
                              struct workflow_marks **marks) {
   struct buf file = {0};
@@ -87,7 +101,7 @@ json_t *workflow_load_marked(const struct workflow_source *source, struct err_li
     err_list_add(errors, &err);
   buf_deinit(&file);
   sort_by_place(errors);
-  if (errors->count + errors->dropped == before)
+  if (doc != NULL && (errors->count + errors->dropped == before || is_worth_lint(doc)))
     return doc;
   json_decref(doc);
   workflow_marks_free(*marks);
@@ -97,7 +111,11 @@ json_t *workflow_load_marked(const struct workflow_source *source, struct err_li
 
 json_t *workflow_load(const struct workflow_source *source, struct err_list *errors) {
   struct workflow_marks *marks;
+  size_t before = errors->count + errors->dropped;
   json_t *doc = workflow_load_marked(source, errors, &marks);
   workflow_marks_free(marks);
-  return doc;
+  if (errors->count + errors->dropped == before)
+    return doc;
+  json_decref(doc);
+  return NULL;
 }

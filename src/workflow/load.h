@@ -31,6 +31,8 @@ json_t *workflow_load(const struct workflow_source *source, struct err_list *err
 
 /* Places of parts of a document, kept from loading, so that lint can point at them. */
 struct workflow_marks;
+/* With errors too a document may come back, so that lint can report the rest of the file in one go:
+ * never build it then. */
 json_t *workflow_load_marked(const struct workflow_source *source, struct err_list *errors,
                              struct workflow_marks **marks);
 void workflow_marks_free(struct workflow_marks *marks);
@@ -40,7 +42,8 @@ void workflow_marks_free(struct workflow_marks *marks);
  * structured.X of an unknown movement. Errors make a run impossible; warnings do not. */
 struct lint_env {
   const struct capability *providers; /* ends with a NULL name */
-  struct str provider;                /* --provider or the user's default; may be empty */
+  struct str provider;                /* the user's default, where the file names none; or empty */
+  struct str chosen; /* --provider: for all agent movements, over the file; or empty */
 };
 void workflow_lint(const json_t *doc, const struct workflow_marks *marks,
                    const struct lint_env *env, struct err_list *errors, struct err_list *warnings);

@@ -103,6 +103,7 @@ static inline json_t *play_dump_turn(const struct turn *t) {
                 "movement_iteration", (json_int_t)t->movement_iteration, "phase", (int)t->phase,
                 "calls", calls, "text", play_text(&t->text), "has_exit", t->has_exit, "exit",
                 t->exit, "rule", t->rule, "failure", (int)t->failure, "reason", t->reason);
+  json_object_set_new(o, "text_seq", json_integer((json_int_t)t->text_seq));
   play_put(o, "stages", t->stages);
   play_put(o, "structured", t->structured);
   return o;
@@ -127,6 +128,7 @@ static inline json_t *play_dump(const struct core *core) {
                         core->next, "last_text", play_text(&core->last_text), "has_last_text",
                         core->has_last_text, "texts", (json_int_t)core->texts.count);
   play_put(o, "structured", core->structured);
+  json_object_set_new(o, "last_text_seq", json_integer((json_int_t)core->last_text_seq));
   play_put(o, "token_counts", core->token_counts);
   play_put(o, "schemas", core->schemas);
   play_put(o, "config", core->config);
@@ -355,6 +357,41 @@ static inline void play_check_start(const struct play *p, long call, int attempt
     fail_msg("%s: call %ld is started without its record", p->title, call);
 }
 
+/* The text at a place like "12#/workflow/movements/0/persona". */
+static inline struct str play_place(const struct play *p, const char *place) {
+  char *at, name[64];
+  const json_t *value = play_record(p, (size_t)strtoull(place, &at, 10) - 1), *holder = NULL;
+  while (value && *at == (holder ? '/' : '#')) {
+    at += holder ? 1 : 2;
+    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(at, "/"), at);
+    at += strcspn(at, "/");
+    holder = value;
+    value = json_is_array(holder) ? json_array_get(holder, strtoul(name, NULL, 10))
+                                  : json_object_get(holder, name);
+  }
+  if (!json_is_string(value))
+    fail_msg("%s: no text at %s", p->title, place);
+  (void)snprintf(name + strlen(name), sizeof name - strlen(name), "_blob");
+  return json_object_get(holder, name) ? buf_view(&p->blob) : data_str(value);
+}
+
+/* What the log tells of a prompt is, byte by byte, what is sent. */
+static inline void play_check_prompt(const struct play *p, const struct call *call) {
+  const json_t *record = play_record(p, (size_t)call->prompt_seq - 1), *part;
+  struct buf whole = {0};
+  size_t i;
+  if (call->prompt.n == 0)
+    return; /* of before a crash: the host reads it back */
+  json_array_foreach(json_object_get(record, "prompt"), i, part) {
+    const char *place = json_string_value(json_object_get(part, "ref"));
+    buf_str(&whole, place ? play_place(p, place) : data_str(part));
+  }
+  if (!str_eq(buf_view(&whole), buf_view(&call->prompt)))
+    fail_msg("%s: the log tells another prompt of call %ld:\n%s\n--- sent:\n%s", p->title, call->id,
+             buf_c(&whole), buf_c(&call->prompt));
+  buf_deinit(&whole);
+}
+
 static inline void play_pend(struct play *p, enum effect_kind kind, long call, int64_t delay_ms) {
   assert_true(p->pending_count < PLAY_PENDING);
   p->pending[p->pending_count++] =
@@ -376,6 +413,7 @@ static inline void play_effects(struct play *p) {
       call = core_call(&p->core, e->call, &turn);
       assert_non_null(call);
       play_check_start(p, e->call, call->attempt);
+      play_check_prompt(p, call);
       if (call->prompt.n > 0) {
         buf_clear(&p->last_prompt);
         buf_append(&p->last_prompt, call->prompt.p, call->prompt.n);

@@ -192,7 +192,7 @@ def registry_reads_below_its_folder_only():
                      "up/secret.json", "up/reg/int.json", "deep/../../secret.json", "fifo.json",
                      "nothing.json", "", "deep", "%00", "int.json%00", "/etc/passwd"):
             _, err = ref(base + name, status=2)
-            expect("secret" not in err.replace(base + name, "") or "$ref" in err, name, err)
+            expect("$.$ref: " in err, name, err)
         _, err = ref(base + "broken.json", status=2)
         expect("reg/broken.json:1:9" in err, err)
         ref("https://example.com/schemas2/int.json", status=2)

@@ -1,5 +1,5 @@
 /* explain_test - one judgment in full, against files: tests/data/audit/<case>.txt is what is
- * printed for a turn of the session of audit_log.h. SEGUE_WRITE=1 writes the files anew: read the
+ * printed for a turn of the session of audit_log.h. SEGUE_UPDATE=1 writes the files anew: read the
  * difference. */
 #include "audit/explain.h"
 #include "audit_log.h"
@@ -56,7 +56,7 @@ static void expect_file(const char *name, const struct buf *text) {
   struct buf expected = {0};
   struct err err;
   (void)snprintf(path, sizeof path, "%s/tests/data/audit/%s", SEGUE_SOURCE_DIR, name);
-  if (getenv("SEGUE_WRITE") != NULL)
+  if (getenv("SEGUE_UPDATE") != NULL)
     drive_bytes(path, text->p, text->n);
   if (!file_read(path, 1u << 20, &expected, &err))
     fail_msg("%s", err.text);

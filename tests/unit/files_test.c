@@ -62,11 +62,12 @@ static int teardown(void **state) {
   return 0;
 }
 
-/* ---- helpers ------------------------------------------------------------------------------------ */
+/* ---- helpers ------------------------------------------------------------------------------------
+ */
 
 static json_t *make_record(uint64_t seq) {
-  json_t *record = json_pack("{si sI ss ss}", "v", 1, "seq", (json_int_t)seq, "type", "note", "text",
-                             seq % 2 ? "an odd one" : "gerade: \xC3\xA4\n\t\"");
+  json_t *record = json_pack("{si sI ss ss}", "v", 1, "seq", (json_int_t)seq, "type", "note",
+                             "text", seq % 2 ? "an odd one" : "gerade: \xC3\xA4\n\t\"");
   assert_non_null(record);
   return record;
 }
@@ -175,7 +176,8 @@ static void expect_file(const char *path, struct str wanted) {
   buf_deinit(&now);
 }
 
-/* ---- the ordinary life of a log ------------------------------------------------------------------- */
+/* ---- the ordinary life of a log
+ * ------------------------------------------------------------------- */
 
 static void records_come_back(void **state) {
   struct fixture *f = *state;
@@ -287,7 +289,8 @@ static void what_is_no_log_is_refused(void **state) {
   assert_non_null(strstr(err.text, "not a regular file"));
 }
 
-/* ---- its lock ------------------------------------------------------------------------------------- */
+/* ---- its lock
+ * ------------------------------------------------------------------------------------- */
 
 static int in_child(int (*work)(struct fixture *f, int out), struct fixture *f, int out) {
   (void)fflush(NULL);
@@ -364,7 +367,8 @@ static void the_lock_dies_with_its_owner(void **state) {
   close(ends[1]);
 }
 
-/* ---- damage --------------------------------------------------------------------------------------- */
+/* ---- damage
+ * --------------------------------------------------------------------------------------- */
 
 /* The file holds a sound prefix of `whole` records and then a tail: both are kept apart. */
 static void expect_torn(struct fixture *f, uint64_t whole, struct str prefix, struct str tail) {
@@ -404,7 +408,8 @@ static void a_torn_tail_is_cut_off(void **state) {
       prefix = cut;
     }
     write_bytes(f->path, (struct str){bytes.p, cut});
-    expect_torn(f, whole, (struct str){bytes.p, prefix}, (struct str){bytes.p + prefix, cut - prefix});
+    expect_torn(f, whole, (struct str){bytes.p, prefix},
+                (struct str){bytes.p + prefix, cut - prefix});
   }
   assert_int_equal(whole, 6);
   buf_deinit(&bytes);
@@ -486,14 +491,19 @@ static void garbage_after_the_tail_is_set_aside(void **state) {
   struct buf bytes = {0};
   make_log(f, 3, &bytes);
   size_t sound = bytes.n;
-  static const char *const garbage[] = {"\n", "\n\n\n", "x", "x\n", "{}\n{}\n", "{\"seq\":4}\n",
-                                        "null\nnull\nnull", "\xFF\xFE\n\x80\n"};
+  static const char *const garbage[] = {"\n",
+                                        "\n\n\n",
+                                        "x",
+                                        "x\n",
+                                        "{}\n{}\n",
+                                        "{\"seq\":4}\n",
+                                        "null\nnull\nnull",
+                                        "\xFF\xFE\n\x80\n"};
   for (size_t i = 0; i < ARRAY_LEN(garbage); i++) {
     bytes.n = sound;
     buf_puts(&bytes, garbage[i]);
     write_bytes(f->path, buf_view(&bytes));
-    expect_torn(f, 3, (struct str){bytes.p, sound},
-                (struct str){bytes.p + sound, bytes.n - sound});
+    expect_torn(f, 3, (struct str){bytes.p, sound}, (struct str){bytes.p + sound, bytes.n - sound});
   }
   bytes.n = sound; /* 1 MiB, newlines and NULs among it */
   uint32_t random = 12345;
@@ -520,9 +530,9 @@ static void holes_are_a_torn_tail(void **state) {
   struct {
     size_t from, to;
   } holes[] = {
-      {at, 4096},      /* the rest of a block that was half written before */
-      {at, bytes.n},   /* everything after */
-      {4096, 8192},    /* one block; the line before it begins in the block before */
+      {at, 4096},    /* the rest of a block that was half written before */
+      {at, bytes.n}, /* everything after */
+      {4096, 8192},  /* one block; the line before it begins in the block before */
       {4096, bytes.n},
   };
   for (size_t i = 0; i < ARRAY_LEN(holes); i++) {
@@ -561,7 +571,8 @@ static void tails_gather_in_one_file(void **state) {
   buf_deinit(&bytes);
 }
 
-/* ---- faults --------------------------------------------------------------------------------------- */
+/* ---- faults
+ * --------------------------------------------------------------------------------------- */
 
 #ifdef SEGUE_FAULTS
 enum { UNTOUCHED = 10, TOUCHED = 11, BATCHES = 4, BATCH = 3 };
@@ -659,7 +670,8 @@ static void failed_calls_lose_nothing(void **state) {
       struct err err;
       uint64_t count;
       n++;
-      (void)snprintf(fault, sizeof fault, "fail:%s:%d%s", faults[i / 2].call, n, faults[i / 2].error);
+      (void)snprintf(fault, sizeof fault, "fail:%s:%d%s", faults[i / 2].call, n,
+                     faults[i / 2].error);
       assert_int_equal(setenv("SEGUE_FAULT", fault, 1), 0);
       status = status_of(in_child(work, f, -1));
       assert_int_equal(unsetenv("SEGUE_FAULT"), 0);
@@ -805,7 +817,8 @@ static void a_failed_blob_has_no_name(void **state) {
 }
 #endif
 
-/* ---- blobs and the folder --------------------------------------------------------------------------- */
+/* ---- blobs and the folder
+ * --------------------------------------------------------------------------- */
 
 static void blobs_come_back(void **state) {
   struct fixture *f = *state;

@@ -36,11 +36,11 @@ struct seen {
   struct fixture *fixture;
   struct session *session;
   int records, judgments, finished, troubles;
-  char last[32];          /* type of the last record */
-  char trouble[512];      /* the last one */
-  const char *stop_on;    /* record type at which it is stopped, from a timer */
-  bool cancel;            /* cancel instead */
-  bool check_file;        /* each record is in the log when it is seen */
+  char last[32];       /* type of the last record */
+  char trouble[512];   /* the last one */
+  const char *stop_on; /* record type at which it is stopped, from a timer */
+  bool cancel;         /* cancel instead */
+  bool check_file;     /* each record is in the log when it is seen */
   uv_timer_t timer;
   bool armed;
 };
@@ -112,20 +112,21 @@ static int warm_up(void **state) {
   return uv_loop_init(&loop) != 0 || uv_loop_close(&loop) != 0;
 }
 
-/* ---- the workflow ----------------------------------------------------------------------------------- */
+/* ---- the workflow
+ * ----------------------------------------------------------------------------------- */
 
-#define WORKFLOW \
-    "{\"name\":\"w\",\"initial_movement\":\"run\",\"provider\":\"script\",\"movements\":[" \
-    "{\"name\":\"run\",\"command\":[\"sh\",\"-c\",\"cat \\\"$0\\\"/*.ndjson; exit 3\",\"%s\"]," \
-    "\"rules\":[{\"condition\":\"when(exit == 3)\",\"next\":\"think\"}]}," \
-    "{\"name\":\"think\",\"instruction\":\"think about it\",\"rules\":[" \
-    "{\"condition\":\"good\",\"next\":\"COMPLETE\"},{\"condition\":\"bad\",\"next\":\"ABORT\"}]}]}"
+#define WORKFLOW                                                                                   \
+  "{\"name\":\"w\",\"initial_movement\":\"run\",\"provider\":\"script\",\"movements\":["           \
+  "{\"name\":\"run\",\"command\":[\"sh\",\"-c\",\"cat \\\"$0\\\"/*.ndjson; exit 3\",\"%s\"],"      \
+  "\"rules\":[{\"condition\":\"when(exit == 3)\",\"next\":\"think\"}]},"                           \
+  "{\"name\":\"think\",\"instruction\":\"think about it\",\"rules\":["                             \
+  "{\"condition\":\"good\",\"next\":\"COMPLETE\"},{\"condition\":\"bad\",\"next\":\"ABORT\"}]}]}"
 
-#define SCENARIO \
-    "replies:\n" \
-    "  - {movement: think, purpose: execute, text: thought, delay_ms: %d}\n" \
-    "  - {movement: think, stage: structured_output, text: no idea}\n" \
-    "  - {movement: think, stage: phase3_tag, text: '[THINK:1]'}\n"
+#define SCENARIO                                                                                   \
+  "replies:\n"                                                                                     \
+  "  - {movement: think, purpose: execute, text: thought, delay_ms: %d}\n"                         \
+  "  - {movement: think, stage: structured_output, text: no idea}\n"                               \
+  "  - {movement: think, stage: phase3_tag, text: '[THINK:1]'}\n"
 
 static struct workflow *make_workflow(const struct fixture *f) {
   char text[2048];
@@ -150,7 +151,8 @@ static void use_scenario(struct fixture *f, int delay_ms) {
     fail_msg("%s", err.text);
 }
 
-/* ---- watching --------------------------------------------------------------------------------------- */
+/* ---- watching
+ * --------------------------------------------------------------------------------------- */
 
 static void on_timer_closed(uv_handle_t *handle) {
   struct seen *seen = handle->data;
@@ -248,7 +250,8 @@ static void expect_complete(const struct seen *seen) {
   assert_int_equal(core->method_counts[STAGE_PHASE3_TAG], 1);
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------ */
+/* ---- tests
+ * ------------------------------------------------------------------------------------------ */
 
 static void a_session_completes(void **state) {
   struct fixture *f = *state;
@@ -433,7 +436,8 @@ static void ids_are_ordered_by_time(void **state) {
   }
 }
 
-/* ---- stores that fail --------------------------------------------------------------------------------- */
+/* ---- stores that fail
+ * --------------------------------------------------------------------------------- */
 
 #ifdef SEGUE_FAULTS
 enum { UNTOUCHED = 10, TOUCHED = 11 };
@@ -496,7 +500,8 @@ static void a_failing_store_breaks_the_session(void **state) {
     sync_now = i % 2 == 1; /* the child inherits it */
     do {
       char fault[64];
-      (void)snprintf(fault, sizeof fault, "fail:%s:%d%s", faults[i / 2].call, ++n, faults[i / 2].error);
+      (void)snprintf(fault, sizeof fault, "fail:%s:%d%s", faults[i / 2].call, ++n,
+                     faults[i / 2].error);
       status = in_child(fault, run_with_fault);
       if (status != TOUCHED && status != UNTOUCHED)
         fail_msg("SEGUE_FAULT=%s: status %d", fault, status);
@@ -568,8 +573,9 @@ static void a_stop_does_not_wait_for_space(void **state) {
 }
 #endif
 
-#define TEST(name)     cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define TEST_NOW(name) {#name " sync_now", name, setup_sync_now, teardown, NULL}
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST_NOW(name)                                                                             \
+  { #name " sync_now", name, setup_sync_now, teardown, NULL }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -591,9 +597,9 @@ int main(void) {
       cmocka_unit_test(ids_are_ordered_by_time),
 #ifdef SEGUE_FAULTS
       cmocka_unit_test(a_failing_store_breaks_the_session), /* its hosts are in children */
-      cmocka_unit_test(a_failed_sync_is_mended), /* its hosts are in children */
-      cmocka_unit_test(a_full_disk_is_waited_for), /* its hosts are in children */
-      cmocka_unit_test(a_stop_does_not_wait_for_space), /* its hosts are in children */
+      cmocka_unit_test(a_failed_sync_is_mended),            /* its hosts are in children */
+      cmocka_unit_test(a_full_disk_is_waited_for),          /* its hosts are in children */
+      cmocka_unit_test(a_stop_does_not_wait_for_space),     /* its hosts are in children */
 #endif
   };
   return cmocka_run_group_tests(tests, warm_up, NULL);

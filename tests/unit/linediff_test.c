@@ -48,7 +48,7 @@ static long common(const char *a, const char *b) {
   size_t n = strlen(a), m = strlen(b);
   for (size_t i = 1; i <= n; i++)
     for (size_t k = 1; k <= m; k++)
-      best[i][k] = a[i - 1] == b[k - 1]             ? best[i - 1][k - 1] + 1
+      best[i][k] = a[i - 1] == b[k - 1]              ? best[i - 1][k - 1] + 1
                    : best[i - 1][k] > best[i][k - 1] ? best[i - 1][k]
                                                      : best[i][k - 1];
   return best[n][m];

@@ -402,7 +402,7 @@ static void many_test(void **state) {
   static const char *const argv[] = {FAKE, "echo", NULL};
   struct fixture *f = *state;
   struct run *runs = calloc(COUNT, sizeof *runs);
-  char texts[COUNT][8];
+  char texts[COUNT][16];
   for (int i = 0; i < COUNT; i++) {
     (void)snprintf(texts[i], sizeof texts[i], "%d", i);
     struct process_spec spec = {

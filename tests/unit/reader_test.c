@@ -51,9 +51,10 @@ struct row {
 };
 
 static const struct row rows[] = {
-    {"", 0, "", false},      {"\n", 1, "", true},         {"a", 1, "a", false},
-    {"a\n", 1, "a", true},   {"a\nbc", 2, "bc", false},   {"a\n\nbc\n", 3, "bc", true},
-    {"\n\n\n", 3, "", true}, {"a\r\nb\r\n", 2, "b\r", true},
+    {"", 0, "", false},        {"\n", 1, "", true},
+    {"a", 1, "a", false},      {"a\n", 1, "a", true},
+    {"a\nbc", 2, "bc", false}, {"a\n\nbc\n", 3, "bc", true},
+    {"\n\n\n", 3, "", true},   {"a\r\nb\r\n", 2, "b\r", true},
 };
 
 static void lines_come_in_order(void **state) {

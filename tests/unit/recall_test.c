@@ -105,8 +105,9 @@ static void blobs_are_meant_where_they_are_named(void **state) {
   buf_clear(&out);
   assert_true(recall_text(&recall, three, "text", &out, &err));
   assert_int_equal(out.n, wanted.n);
-  json_object_set_new(three, "text_blob",
-                      json_string("00000000000000000000000000000000000000000000000000000000000000aa"));
+  json_object_set_new(
+      three, "text_blob",
+      json_string("00000000000000000000000000000000000000000000000000000000000000aa"));
   assert_false(recall_text(&recall, three, "text", &out, &err));
   json_object_set_new(three, "text_blob", json_string("../../etc/passwd"));
   assert_false(recall_text(&recall, three, "text", &out, &err));

@@ -18,7 +18,7 @@ struct bad {
 static const struct bad bads[] = {
     {"", "s.yaml"},
     {"- a\n", "replies"},
-    {"{}", "replies:"},
+    {"[]", "replies:"},
     {"replies: 3", "replies:"},
     {"replies: {a: b}", "replies:"},
     {"replies: []\nextra: 1", "unknown key \"extra\""},
@@ -75,19 +75,19 @@ struct pick {
 };
 
 static const struct pick picks[] = {
-    {"fix", PURPOSE_EXECUTE, STAGE_COUNT, "now 2 of 5 fail", "{}", 0},
-    {"fix", PURPOSE_EXECUTE, STAGE_COUNT, "now 2 of 5 fail", "{\"0\": 1}", 1},
-    {"fix", PURPOSE_EXECUTE, STAGE_COUNT, "3 of 5", "{}", 1},
-    {"fix", PURPOSE_EXECUTE, STAGE_COUNT, "3 of 5", "{\"1\": 1}", 1},
-    {"fix", PURPOSE_EXECUTE, STAGE_COUNT, "3 of 5", "{\"1\": 2}", -1},
-    {"Fix", PURPOSE_EXECUTE, STAGE_COUNT, "2 of 5", "{}", -1},
-    {"fix", PURPOSE_JUDGE, STAGE_PHASE3_TAG, "", "{\"2\": 1000}", 2},
-    {"any", PURPOSE_JUDGE, STAGE_PHASE3_TAG, "", "{}", 2},
-    {"fix", PURPOSE_REASK, STAGE_STRUCTURED_OUTPUT, "", "{}", 3},
-    {"fix", PURPOSE_JUDGE, STAGE_STRUCTURED_OUTPUT, "", "{}", -1},
-    {"fix", PURPOSE_JUDGE, STAGE_AI_JUDGE, "", "{}", 4},
-    {"fix", PURPOSE_JUDGE, STAGE_AI_JUDGE, "", "{\"4\": 1}", -1},
-    {"", PURPOSE_EXECUTE, STAGE_COUNT, "", "{}", 5},
+    {"fix", PURPOSE_EXECUTE, STAGE_COUNT, "now 2 of 5 fail", "[]", 0},
+    {"fix", PURPOSE_EXECUTE, STAGE_COUNT, "now 2 of 5 fail", "[1]", 1},
+    {"fix", PURPOSE_EXECUTE, STAGE_COUNT, "3 of 5", "[]", 1},
+    {"fix", PURPOSE_EXECUTE, STAGE_COUNT, "3 of 5", "[0, 1]", 1},
+    {"fix", PURPOSE_EXECUTE, STAGE_COUNT, "3 of 5", "[0, 2]", -1},
+    {"Fix", PURPOSE_EXECUTE, STAGE_COUNT, "2 of 5", "[]", -1},
+    {"fix", PURPOSE_JUDGE, STAGE_PHASE3_TAG, "", "[0, 0, 1000]", 2},
+    {"any", PURPOSE_JUDGE, STAGE_PHASE3_TAG, "", "[]", 2},
+    {"fix", PURPOSE_REASK, STAGE_STRUCTURED_OUTPUT, "", "[]", 3},
+    {"fix", PURPOSE_JUDGE, STAGE_STRUCTURED_OUTPUT, "", "[]", -1},
+    {"fix", PURPOSE_JUDGE, STAGE_AI_JUDGE, "", "[]", 4},
+    {"fix", PURPOSE_JUDGE, STAGE_AI_JUDGE, "", "[0, 0, 0, 0, 1]", -1},
+    {"", PURPOSE_EXECUTE, STAGE_COUNT, "", "[]", 5},
 };
 
 static void the_first_that_fits_is_taken(void **state) {
@@ -109,7 +109,7 @@ static void the_first_that_fits_is_taken(void **state) {
     json_decref(uses);
   }
   const struct call_request request = {
-      .movement = STR("fix"), .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT};
+      .movement = STR("fix"), .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT, .prompt = STR("")};
   assert_int_equal(scenario_pick(&s, &request, NULL), 1);
   scenario_deinit(&s);
 }

@@ -1,0 +1,18 @@
+/* find.h - the log that a word on the command line means, and a path as short as it can be shown.
+ */
+#ifndef SEGUE_CLI_FIND_H
+#define SEGUE_CLI_FIND_H
+
+#include "base/err.h"
+
+enum { FIND_PATH_BYTES = 2048 };
+
+/* A path, an id, a unique prefix of one, or `last`. logs: --logs or NULL. `last` without a folder
+ * named is the session that was started last, in whatever folder it is. */
+bool find_session(const char *word, const char *logs, char path[FIND_PATH_BYTES],
+                  struct err *err) MUST_CHECK;
+
+/* A path below the current folder without that folder; else as it is. Points into `path`. */
+const char *find_shown(const char *path);
+
+#endif

@@ -1,0 +1,256 @@
+/* The command provider: prompt in, answer out, exit status, its own directory, and no trace left.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "os/tmpdir.h"
+#include "provider/provider.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct fixture {
+  uv_loop_t loop;
+  struct provider_env env;
+  char *dir, *tmp;
+  size_t fds_before;
+  int done;
+  struct call_result result;
+};
+
+static size_t entries(const char *path) {
+  size_t n = 0;
+  DIR *dir = opendir(path);
+  for (struct dirent *e; (e = readdir(dir)) != NULL;)
+    n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+  (void)closedir(dir);
+  return n;
+}
+
+static int setup(void **state) {
+  struct fixture *f = calloc(1, sizeof *f);
+  struct err err;
+  f->fds_before = entries("/proc/self/fd");
+  assert_int_equal(setenv("SEGUE_SHIM", SEGUE_BUILD_DIR "/segue-shim", 1), 0);
+  assert_int_equal(uv_loop_init(&f->loop), 0);
+  f->dir = tmpdir_make(&err);
+  f->tmp = tmpdir_make(&err);
+  assert_non_null(f->tmp);
+  assert_int_equal(setenv("TMPDIR", f->tmp, 1), 0);
+  f->env = (struct provider_env){.loop = &f->loop, .cwd = f->dir};
+  f->env.processes = process_table_new(&f->loop, &err);
+  if (f->env.processes == NULL)
+    fail_msg("%s", err.text);
+  *state = f;
+  return 0;
+}
+
+static int teardown(void **state) {
+  struct fixture *f = *state;
+  struct err err;
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_int_equal(process_table_count(f->env.processes), 0);
+  process_table_free(f->env.processes);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_int_equal(uv_loop_close(&f->loop), 0);
+  call_result_deinit(&f->result);
+  assert_int_equal(entries(f->tmp), 0); /* each call's TMPDIR is gone */
+  assert_int_equal(unsetenv("TMPDIR"), 0);
+  assert_true(tmpdir_remove(f->dir, &err));
+  assert_true(tmpdir_remove(f->tmp, &err));
+  free(f->dir);
+  free(f->tmp);
+  assert_int_equal(entries("/proc/self/fd"), f->fds_before);
+  free(f);
+  return 0;
+}
+
+static int warm_up(void **state) {
+  uv_loop_t loop;
+  (void)state;
+  return uv_loop_init(&loop) != 0 || uv_loop_close(&loop) != 0;
+}
+
+static void on_done(void *ctx, struct call_result *result) {
+  struct fixture *f = ctx;
+  f->done++;
+  call_result_deinit(&f->result);
+  f->result = *result;
+  *result = (struct call_result){0};
+}
+
+static struct provider_run *begin(struct fixture *f, const char *const *argv, struct str prompt,
+                                  uint64_t timeout_ms) {
+  const struct call_request request = {.session = "0199-test",
+                                       .turn = 3,
+                                       .call = 7,
+                                       .attempt = 2,
+                                       .purpose = PURPOSE_EXECUTE,
+                                       .stage = STAGE_COUNT,
+                                       .movement = STR("go"),
+                                       .argv = argv,
+                                       .prompt = prompt,
+                                       .timeout_ms = timeout_ms};
+  f->done = 0;
+  struct provider_run *run = provider_command.start(&f->env, &request, on_done, f);
+  assert_int_equal(f->done, 0);
+  return run;
+}
+
+struct row {
+  const char *script, *prompt;
+  enum error_class class;
+  int exit; /* -1: none */
+  const char *out, *err, *structured;
+};
+
+static const struct row rows[] = {
+    {"cat", "the prompt", CLASS_NONE, 0, "the prompt", "", NULL},
+    {"exit 3", "", CLASS_NONE, 3, "", "", NULL},
+    {"echo out; echo err >&2; exit 1", "unread", CLASS_NONE, 1, "out\n", "err\n", NULL},
+    {"kill -9 $$", "", CLASS_NONE, 128 + 9, "", "", NULL},
+    {"kill -15 $$", "", CLASS_NONE, 128 + 15, "", "", NULL},
+    {"echo '{\"a\": 1}'", "", CLASS_NONE, 0, "{\"a\": 1}\n", "", "{\"a\":1}"},
+    {"echo '{\"a\": 1} trailing'", "", CLASS_NONE, 0, "{\"a\": 1} trailing\n", "", NULL},
+    {"echo '[1]'", "", CLASS_NONE, 0, "[1]\n", "", NULL},
+    {"echo '{\"a\": 1, \"a\": 2}'", "", CLASS_NONE, 0, "{\"a\": 1, \"a\": 2}\n", "", NULL},
+    {"echo $SEGUE_SESSION $SEGUE_CALL", "", CLASS_NONE, 0, "0199-test 3.7.2\n", "", NULL},
+    {"test -d \"$TMPDIR\" && : > \"$TMPDIR/x\" && echo ok", "", CLASS_NONE, 0, "ok\n", "", NULL},
+    {"echo ${SECRET:-none}", "", CLASS_NONE, 0, "none\n", "", NULL},
+    {"test \"$PWD\" = \"$(pwd -P)\"; cat; echo; echo x > made", "p", CLASS_NONE, 0, "p\n", "",
+     NULL},
+};
+
+static void programs_answer(void **state) {
+  struct fixture *f = *state;
+  assert_int_equal(setenv("SECRET", "s3cret", 1), 0);
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    const char *const argv[] = {"sh", "-c", rows[i].script, NULL};
+    (void)begin(f, argv, str_from(rows[i].prompt), 60000);
+    (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+    const struct call_result *r = &f->result;
+    assert_int_equal(f->done, 1);
+    if (r->class != rows[i].class || r->has_exit != (rows[i].exit >= 0) ||
+        (r->has_exit && r->exit != rows[i].exit) ||
+        strcmp(buf_c(&r->text.bytes), rows[i].out) != 0 ||
+        strcmp(buf_c(&r->error_text.bytes), rows[i].err) != 0)
+      fail_msg("%s: %s, exit %d, \"%s\", \"%s\"", rows[i].script, error_class_name(r->class),
+               r->exit, buf_c(&r->text.bytes), buf_c(&r->error_text.bytes));
+    assert_int_equal(r->structured != NULL, rows[i].structured != NULL);
+    if (r->structured) {
+      char *dump = json_dumps(r->structured, JSON_COMPACT);
+      assert_string_equal(dump, rows[i].structured);
+      free(dump);
+    }
+  }
+  assert_int_equal(unsetenv("SECRET"), 0);
+}
+
+static void named_variables_are_passed(void **state) {
+  static const char *const names[] = {"TEST_NAME_SEEN", "TEST_NAME_UNSET", NULL};
+  static const char *const argv[] = {"sh", "-c", "echo $TEST_NAME_SEEN${TEST_NAME_UNSET-!}", NULL};
+  struct fixture *f = *state;
+  assert_int_equal(setenv("TEST_NAME_SEEN", "seen", 1), 0);
+  f->env.pass_env = names;
+  (void)begin(f, argv, STR(""), 60000);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_string_equal(buf_c(&f->result.text.bytes), "seen!\n");
+  assert_int_equal(unsetenv("TEST_NAME_SEEN"), 0);
+}
+
+static void a_program_that_is_not_there(void **state) {
+  static const char *const missing[] = {"segue-no-such-program", NULL};
+  static const char *const folder[] = {"/tmp", NULL};
+  struct fixture *f = *state;
+  (void)begin(f, missing, STR("x"), 60000);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_int_equal(f->done, 1);
+  assert_int_equal(f->result.class, CLASS_NOT_FOUND);
+  assert_non_null(strstr(f->result.message, "cannot be run"));
+  (void)begin(f, folder, STR("x"), 60000);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_int_equal(f->result.class, CLASS_NOT_FOUND);
+  assert_false(f->result.has_exit);
+}
+
+static const char *const sleeper[] = {"sh", "-c", "echo begun; exec sleep 600", NULL};
+
+static void a_time_limit_ends_it(void **state) {
+  struct fixture *f = *state;
+  (void)begin(f, sleeper, STR(""), 200);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_int_equal(f->result.class, CLASS_TIMEOUT);
+  assert_string_equal(buf_c(&f->result.text.bytes), "begun\n");
+  assert_non_null(strstr(f->result.message, "200 ms"));
+}
+
+static void a_cancel_ends_it(void **state) {
+  struct fixture *f = *state;
+  struct provider_run *run = begin(f, sleeper, STR(""), 0);
+  provider_command.cancel(run);
+  provider_command.cancel(run);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_int_equal(f->done, 1);
+  assert_int_equal(f->result.class, CLASS_CANCELLED);
+  assert_false(f->result.has_exit);
+}
+
+static void a_prompt_is_read_as_far_as_it_is_wanted(void **state) {
+  static const char *const counts[] = {"wc", "-c", NULL};
+  static const char *const ignores[] = {"true", NULL};
+  struct fixture *f = *state;
+  struct buf big = {0};
+  for (int i = 0; i < 400000; i++)
+    buf_puts(&big, "line\n");
+  (void)begin(f, counts, buf_view(&big), 60000);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_string_equal(buf_c(&f->result.text.bytes), "2000000\n");
+  (void)begin(f, ignores, buf_view(&big), 60000);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_int_equal(f->result.class, CLASS_NONE);
+  assert_int_equal(f->result.exit, 0);
+  buf_deinit(&big);
+}
+
+static void bytes_are_kept_as_they_are(void **state) {
+  static const char *const argv[] = {"printf", "a\\000\\377\\033[31m", NULL};
+  struct fixture *f = *state;
+  (void)begin(f, argv, STR(""), 60000);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_int_equal(f->result.text.bytes.n, 8);
+  assert_memory_equal(f->result.text.bytes.p, "a\0\xFF\033[31m", 8);
+}
+
+static void a_folder_for_tmp_that_is_gone(void **state) {
+  static const char *const argv[] = {"true", NULL};
+  struct fixture *f = *state;
+  assert_int_equal(setenv("TMPDIR", "/nowhere/at/all", 1), 0);
+  (void)begin(f, argv, STR(""), 60000);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_int_equal(f->done, 1);
+  assert_int_not_equal(f->result.class, CLASS_NONE);
+  assert_true(f->result.message[0] != '\0');
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(programs_answer),
+      TEST(named_variables_are_passed),
+      TEST(a_program_that_is_not_there),
+      TEST(a_time_limit_ends_it),
+      TEST(a_cancel_ends_it),
+      TEST(a_prompt_is_read_as_far_as_it_is_wanted),
+      TEST(bytes_are_kept_as_they_are),
+      TEST(a_folder_for_tmp_that_is_gone),
+  };
+  return cmocka_run_group_tests(tests, warm_up, NULL);
+}

@@ -1,0 +1,326 @@
+/* The script provider: replies in the shapes of real backends, and files below --cwd only. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "os/tmpdir.h"
+#include "provider/provider.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct fixture {
+  uv_loop_t loop;
+  struct provider_env env;
+  struct scenario scenario;
+  bool has_scenario;
+  char *dir;
+  size_t fds_before;
+  int done;
+  struct call_result result;
+};
+
+static size_t count_fds(void) {
+  size_t n = 0;
+  DIR *dir = opendir("/proc/self/fd");
+  while (readdir(dir) != NULL)
+    n++;
+  (void)closedir(dir);
+  return n;
+}
+
+static int setup(void **state) {
+  struct fixture *f = calloc(1, sizeof *f);
+  struct err err;
+  f->fds_before = count_fds();
+  assert_int_equal(uv_loop_init(&f->loop), 0);
+  f->dir = tmpdir_make(&err);
+  assert_non_null(f->dir);
+  f->env = (struct provider_env){.loop = &f->loop, .cwd = f->dir};
+  *state = f;
+  return 0;
+}
+
+static int teardown(void **state) {
+  struct fixture *f = *state;
+  struct err err;
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_int_equal(uv_loop_close(&f->loop), 0);
+  call_result_deinit(&f->result);
+  if (f->has_scenario)
+    scenario_deinit(&f->scenario);
+  assert_true(tmpdir_remove(f->dir, &err));
+  free(f->dir);
+  assert_int_equal(count_fds(), f->fds_before);
+  free(f);
+  return 0;
+}
+
+static int warm_up(void **state) {
+  uv_loop_t loop;
+  (void)state;
+  return uv_loop_init(&loop) != 0 || uv_loop_close(&loop) != 0;
+}
+
+static void use(struct fixture *f, const char *text) {
+  struct err err;
+  if (f->has_scenario)
+    scenario_deinit(&f->scenario);
+  if (!scenario_parse(&f->scenario, "s", str_from(text), &err))
+    fail_msg("%s: %s", text, err.text);
+  f->has_scenario = true;
+  f->env.scenario = &f->scenario;
+}
+
+static void on_done(void *ctx, struct call_result *result) {
+  struct fixture *f = ctx;
+  f->done++;
+  call_result_deinit(&f->result);
+  f->result = *result;
+  *result = (struct call_result){0};
+}
+
+static struct provider_run *begin(struct fixture *f, struct call_request *request) {
+  static const unsigned char entropy[16];
+  f->done = 0;
+  json_t *token = provider_script.prepare(&f->env, request, NULL, entropy);
+  request->token = token;
+  struct provider_run *run = provider_script.start(&f->env, request, on_done, f);
+  assert_int_equal(f->done, 0); /* never from within */
+  json_decref(token);
+  request->token = NULL;
+  return run;
+}
+
+static void call(struct fixture *f) {
+  struct call_request request = {
+      .movement = STR("go"), .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT, .prompt = STR("p")};
+  (void)begin(f, &request);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_int_equal(f->done, 1);
+}
+
+struct row {
+  const char *scenario;
+  enum error_class class;
+  const char *text, *structured, *message;
+  int64_t retry_after_ms;
+};
+
+static const struct row rows[] = {
+    {"replies: [{text: hello}]", CLASS_NONE, "hello", NULL, "", 0},
+    {"replies: [{text: ''}]", CLASS_NONE, "", NULL, "", 0},
+    {"replies: [{structured: {step: 1}}]", CLASS_NONE, "{\"step\":1}", "{\"step\":1}", "", 0},
+    {"replies: [{structured: [1], text: t}]", CLASS_NONE, "t", "[1]", "", 0},
+    {"replies: [{error: {class: rate_limit, retry_after_ms: 50}}]", CLASS_RATE_LIMIT, "", NULL,
+     "error of the scenario", 50},
+    {"replies: [{text: half, error: {class: length, message: cut off}}]", CLASS_LENGTH, "half",
+     NULL, "cut off", 0},
+    {"replies: [{movement: other, text: x}]", CLASS_NOT_FOUND, "", NULL,
+     "no reply left for movement go, purpose execute", 0},
+    {"replies: []", CLASS_NOT_FOUND, "", NULL, "no reply left", 0},
+};
+
+static void replies_have_their_shape(void **state) {
+  struct fixture *f = *state;
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    use(f, rows[i].scenario);
+    call(f);
+    if (f->result.class != rows[i].class || strcmp(buf_c(&f->result.text.bytes), rows[i].text) != 0)
+      fail_msg("%s: %s, \"%s\"", rows[i].scenario, error_class_name(f->result.class),
+               buf_c(&f->result.text.bytes));
+    assert_non_null(strstr(f->result.message, rows[i].message));
+    assert_int_equal(f->result.retry_after_ms, rows[i].retry_after_ms);
+    assert_int_equal(f->result.structured != NULL, rows[i].structured != NULL);
+    if (rows[i].structured) {
+      json_t *wanted = json_loads(rows[i].structured, 0, NULL);
+      assert_true(json_equal(wanted, f->result.structured));
+      assert_string_equal(f->result.enforced, "native");
+      json_decref(wanted);
+    }
+  }
+}
+
+static void without_a_scenario(void **state) {
+  struct fixture *f = *state;
+  call(f);
+  assert_int_equal(f->result.class, CLASS_NOT_FOUND);
+  assert_non_null(strstr(f->result.message, "no --scenario was given"));
+}
+
+static void a_dry_judge_names_its_stage(void **state) {
+  struct fixture *f = *state;
+  use(f, "replies: []");
+  struct call_request request = {.movement = STR("go"),
+                                 .purpose = PURPOSE_JUDGE,
+                                 .stage = STAGE_PHASE3_TAG,
+                                 .prompt = STR("")};
+  (void)begin(f, &request);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_non_null(strstr(f->result.message, "movement go, purpose judge, stage phase3_tag"));
+}
+
+static void a_cancel_ends_the_delay(void **state) {
+  struct fixture *f = *state;
+  struct call_request request = {
+      .movement = STR("go"), .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT, .prompt = STR("")};
+  use(f, "replies: [{text: late, delay_ms: 600000, write: {late.txt: x}}]");
+  struct provider_run *run = begin(f, &request);
+  provider_script.cancel(run);
+  provider_script.cancel(run);
+  assert_int_equal(f->done, 0);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_int_equal(f->done, 1);
+  assert_int_equal(f->result.class, CLASS_CANCELLED);
+  assert_int_equal(f->result.text.bytes.n, 0);
+  char path[600];
+  (void)snprintf(path, sizeof path, "%s/late.txt", f->dir);
+  assert_int_equal(access(path, F_OK), -1);
+}
+
+static void a_delay_over_the_limit_is_a_timeout(void **state) {
+  struct fixture *f = *state;
+  struct call_request request = {.movement = STR("go"),
+                                 .purpose = PURPOSE_EXECUTE,
+                                 .stage = STAGE_COUNT,
+                                 .prompt = STR(""),
+                                 .timeout_ms = 20};
+  use(f, "replies: [{text: late, delay_ms: 600000}]");
+  (void)begin(f, &request);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_int_equal(f->result.class, CLASS_TIMEOUT);
+}
+
+static void put(const struct fixture *f, const char *name, const char *content) {
+  char path[600];
+  (void)snprintf(path, sizeof path, "%s/%s", f->dir, name);
+  FILE *file = fopen(path, "we");
+  assert_non_null(file);
+  (void)fputs(content, file);
+  (void)fclose(file);
+}
+
+static void expect(const struct fixture *f, const char *name, const char *content) {
+  char path[600];
+  struct buf bytes = {0};
+  struct err err;
+  (void)snprintf(path, sizeof path, "%s/%s", f->dir, name);
+  assert_true(file_read(path, 1 << 20, &bytes, &err));
+  assert_string_equal(buf_c(&bytes), content);
+  buf_deinit(&bytes);
+}
+
+static void files_are_written_and_counted(void **state) {
+  struct fixture *f = *state;
+  put(f, "old.txt", "one\ntwo\nthree\nlong tail that goes\n");
+  use(f,
+      "replies: [{text: t, write: {old.txt: \"one\\n2\\nthree\\n\", deep/er/new.txt: \"x\\n\"}}]");
+  call(f);
+  assert_int_equal(f->result.class, CLASS_NONE);
+  expect(f, "old.txt", "one\n2\nthree\n");
+  expect(f, "deep/er/new.txt", "x\n");
+  json_t *wanted = json_loads("[{\"path\": \"old.txt\", \"added\": 1, \"removed\": 2},"
+                              " {\"path\": \"deep/er/new.txt\", \"added\": 1, \"removed\": 0}]",
+                              0, NULL);
+  assert_true(json_equal(wanted, f->result.files));
+  json_decref(wanted);
+}
+
+static void nothing_is_written_outside(void **state) {
+  static const char *const bad[] = {"/tmp/outside", "../outside", "a/../../outside", "link/x",
+                                    "file/x",       "dir",        "linked",          "..",
+                                    "fifo",         "updir/x"};
+  struct fixture *f = *state;
+  char path[600], scenario[700];
+  put(f, "file", "x");
+  (void)snprintf(path, sizeof path, "%s/dir", f->dir);
+  assert_int_equal(mkdir(path, 0700), 0);
+  (void)snprintf(path, sizeof path, "%s/link", f->dir);
+  assert_int_equal(symlink("/tmp", path), 0);
+  (void)snprintf(path, sizeof path, "%s/linked", f->dir);
+  assert_int_equal(symlink("/tmp/outside-of-segue", path), 0);
+  (void)snprintf(path, sizeof path, "%s/updir", f->dir);
+  assert_int_equal(symlink("..", path), 0);
+  (void)snprintf(path, sizeof path, "%s/fifo", f->dir);
+  assert_int_equal(mkfifo(path, 0600), 0);
+  for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+    (void)snprintf(scenario, sizeof scenario, "replies: [{text: t, write: {'%s': evil}}]", bad[i]);
+    use(f, scenario);
+    call(f);
+    if (f->result.class != CLASS_BAD_REQUEST)
+      fail_msg("%s: %s", bad[i], error_class_name(f->result.class));
+    assert_true(f->result.message[0] != '\0');
+  }
+  assert_int_equal(access("/tmp/outside-of-segue", F_OK), -1);
+  expect(f, "file", "x");
+}
+
+static void a_folder_that_is_gone(void **state) {
+  struct fixture *f = *state;
+  use(f, "replies: [{text: t, write: {a: b}}]");
+  f->env.cwd = "/nowhere/at/all";
+  call(f);
+  assert_int_equal(f->result.class, CLASS_BAD_REQUEST);
+  f->env.cwd = f->dir;
+}
+
+struct option_row {
+  const char *provider, *options, *error; /* error NULL: accepted */
+};
+
+static const struct option_row options[] = {
+    {"script", "{}", NULL},
+    {"script", "{\"temperature\": 0, \"seed\": 1, \"max_tokens\": 5, \"effort\": \"high\"}", NULL},
+    {"script", "{\"temperature\": 2.1}", "from 0 to 2"},
+    {"script", "{\"temperature\": \"0\"}", "from 0 to 2"},
+    {"script", "{\"seed\": 1.5}", "an integer"},
+    {"script", "{\"max_tokens\": 0}", "above 0"},
+    {"script", "{\"effort\": 3}", "a word"},
+    {"script", "{\"effort\": \"\"}", "a word"},
+    {"script", "{\"temprature\": 1}", "did you mean \"temperature\""},
+    {"command", "{}", NULL},
+    {"command", "{\"temperature\": 0}", "takes no temperature: remove it"},
+};
+
+static void options_are_checked(void **state) {
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+    const struct provider_ops *ops = provider_find(str_from(options[i].provider));
+    json_t *given = json_loads(options[i].options, 0, NULL);
+    struct err err = {0};
+    bool ok = provider_check_options(&ops->capability, given, &err);
+    if (ok != (options[i].error == NULL) || (!ok && strstr(err.text, options[i].error) == NULL))
+      fail_msg("%s %s: %s", options[i].provider, options[i].options, ok ? "accepted" : err.text);
+    json_decref(given);
+  }
+  struct err err;
+  assert_true(provider_check_options(&provider_command.capability, NULL, &err));
+  assert_null(provider_find(STR("nobody")));
+  assert_null(provider_find(STR("")));
+  assert_string_equal(provider_capabilities()[0].name, "script");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(replies_have_their_shape),
+      TEST(without_a_scenario),
+      TEST(a_dry_judge_names_its_stage),
+      TEST(a_cancel_ends_the_delay),
+      TEST(a_delay_over_the_limit_is_a_timeout),
+      TEST(files_are_written_and_counted),
+      TEST(nothing_is_written_outside),
+      TEST(a_folder_that_is_gone),
+      cmocka_unit_test(options_are_checked),
+  };
+  return cmocka_run_group_tests(tests, warm_up, NULL);
+}

@@ -1,0 +1,118 @@
+/* Templates: names, sections, and what must stay as it is. */
+#include "format/template.h"
+
+#include "base/buf.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct template_var vars[] = {
+    {"name", {"Ann", 3}}, {"task", {"do {name} {?name}x{/name}", 25}},
+    {"empty", {"", 0}},   {"n", {"7", 1}},
+    {NULL, {NULL, 0}},
+};
+
+struct render_case {
+  const char *text, *out;
+};
+
+static const struct render_case cases[] = {
+    {"", ""},
+    {"plain { } {} {{ }} \\{", "plain { } {} {{ }} \\{"},
+    {"{name}", "Ann"},
+    {"<{name}{n}>", "<Ann7>"},
+    {"{ name} {name } {NAME} {other}", "{ name} {name } {NAME} {other}"},
+    {"{{name}}", "{Ann}"},
+    {"{empty}", ""},
+    {"{name", "{name"},
+    {"{na{name}me}", "{naAnnme}"},
+    {"{task}", "do {name} {?name}x{/name}"}, /* a value is never a template */
+    {"{?name}a{/name}b", "ab"},
+    {"{?empty}a{/empty}b", "b"},
+    {"{!name}a{/name}b", "b"},
+    {"{!empty}a{/empty}b", "ab"},
+    {"{?name}1{?empty}2{/empty}3{/name}4", "134"},
+    {"{?empty}1{?name}2{/name}3{/empty}4", "4"},
+    {"{?empty}1{!name}2{/name}3{name}{/empty}4", "4"},
+    {"{?name}{?name}a{/name}b{/name}c", "abc"},
+    {"{?empty}{?empty}a{/empty}b{/empty}c", "c"},
+    {"{?name}open", "{?name}open"},
+    {"{?empty}open {name}", "{?empty}open Ann"},
+    {"closed{/name}", "closed{/name}"},
+    {"{?name}a{/n}b{/name}", "a{/n}b"},
+    {"{?name}a{?n}b{/name}c{/n}", "ab{/name}c"}, /* crossed: the inner one holds */
+    {"{?other}a{/other}", "{?other}a{/other}"},
+    {"{?empty}日本{/empty}語", "語"},
+    {"{a_name_that_is_longer_than_any_that_a_template_could_have_0123456789}",
+     "{a_name_that_is_longer_than_any_that_a_template_could_have_0123456789}"},
+};
+
+struct sink {
+  struct buf out;
+  size_t pieces;
+};
+
+static void on_piece(void *ctx, struct str piece, const struct template_var *var) {
+  struct sink *sink = ctx;
+  assert_true(piece.n > 0);
+  if (var != NULL)
+    assert_true(str_eq(piece, var->value));
+  buf_str(&sink->out, piece);
+  sink->pieces++;
+}
+
+static void expect(const char *text, const char *out) {
+  struct sink sink = {{0}, 0};
+  template_render(str_from(text), vars, on_piece, &sink);
+  if (strcmp(buf_c(&sink.out), out) != 0)
+    fail_msg("%s gives\n%s\nwanted\n%s", text, buf_c(&sink.out), out);
+  buf_deinit(&sink.out);
+}
+
+static void names_and_sections(void **state) {
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+    expect(cases[i].text, cases[i].out);
+}
+
+static void deep_nesting_is_bounded(void **state) {
+  struct buf text = {0};
+  (void)state;
+  for (int i = 0; i < 16; i++)
+    buf_puts(&text, "{?name}");
+  buf_puts(&text, "x");
+  for (int i = 0; i < 16; i++)
+    buf_puts(&text, "{/name}");
+  expect(buf_c(&text), "x");
+  buf_clear(&text);
+  for (int i = 0; i < 500; i++)
+    buf_puts(&text, "{?name}");
+  for (int i = 0; i < 500; i++)
+    buf_puts(&text, "{/name}");
+  struct sink sink = {{0}, 0};
+  template_render(buf_view(&text), vars, on_piece, &sink); /* what is too deep stays as text */
+  assert_true(sink.out.n < text.n);
+  buf_deinit(&sink.out);
+  buf_deinit(&text);
+}
+
+static void what_a_template_uses(void **state) {
+  (void)state;
+  assert_true(template_uses(STR("do {task} now"), "task"));
+  assert_true(template_uses(STR("{task}"), "task"));
+  assert_false(template_uses(STR("do task now"), "task"));
+  assert_false(template_uses(STR("{tasks} {task {?task}"), "task"));
+  assert_false(template_uses(STR(""), "task"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(names_and_sections),
+                                     cmocka_unit_test(deep_nesting_is_bounded),
+                                     cmocka_unit_test(what_a_template_uses)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
