@@ -121,7 +121,7 @@ def scenarios():
         bad = {
             box.dir + "/missing.json": "No such file",
             box.dir: "is a folder",
-            box.file("empty.json", ""): "replies",
+            box.file("empty.json", ""): "empty.json",
             box.file("key.json", '{"replys": []}'): "replys",
             box.file("reply.json", '{"replies": [{"txt": "x"}]}'): "did you mean",
             box.file("nothing.json", '{"replies": [{"movement": "go"}]}'): "nothing is replied",

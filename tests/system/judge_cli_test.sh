@@ -116,7 +116,7 @@ input='x'
 check "no rule" 2 'give at least one --rule' --name review
 check "an unknown stage" 2 'is no stage' "$@" --stages tag
 check "a stage twice" 2 'stands twice' "$@" --stages phase1_tag,phase1_tag
-check "no judge" 2 'cannot judge|no provider' "$@"
+check "no judge" 2 'can(not)? judge' "$@"
 check "script without a scenario" 2 'give --scenario' "$@" -p script
 check "too many reasks" 2 'max-reasks must be' "$@" --max-reasks 99
 check "an unknown language" 2 'en or ja' "$@" --language fr
