@@ -45,8 +45,8 @@ static bool is_type(const json_t *record, const char *type) {
 /* ---- finding
  * ---------------------------------------------------------------------------------------- */
 
-/* Counts the runs of a movement; the N-th (0: the last) is the one found. Names, when given,
- * gathers the movements that ran. */
+/* Counts the runs of a movement; the N-th (0: the last) is the one found. Names, when given, gathers
+ * the movements that ran. */
 static void count_runs(const struct book *book, struct str name, long nth,
                        struct explain_found *found, json_t *names) {
   for (size_t i = 0; i < book->place_count; i++) {

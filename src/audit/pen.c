@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Lines of one text that are shown unless all is asked for: its head says what it is, its end how
- * it came out. */
+/* Lines of one text that are shown unless all is asked for: its head says what it is, its end how it
+ * came out. */
 enum {
   HEAD_LINES = 16,
   TAIL_LINES = 6,

@@ -5,9 +5,8 @@
  *   verify_file(v, path, &result, &err)     any number of times; false: it cannot be opened
  *   verifier_free(v)
  *
- * A log is sound up to its first bad record; behind that nothing is looked at. What the chain
- * cannot find is a log cut off at the end of a record: it verifies as open. Memory: the longest
- * line. */
+ * A log is sound up to its first bad record; behind that nothing is looked at. What the chain cannot
+ * find is a log cut off at the end of a record: it verifies as open. Memory: the longest line. */
 #ifndef SEGUE_AUDIT_VERIFY_H
 #define SEGUE_AUDIT_VERIFY_H
 

@@ -44,7 +44,7 @@
 #define LIMIT_CALL_WALL_MS     (60 * 60 * 1000) /* one execute call */
 #define LIMIT_CALL_STALL_MS    (15 * 60 * 1000) /* without a byte from the provider */
 #define LIMIT_JUDGE_WALL_MS    (10 * 60 * 1000)
-#define LIMIT_TOKEN_NUMBER       1000000 /* calls' number tokens below this are counted in an array */
+#define LIMIT_TOKEN_NUMBER     1000000 /* calls' number tokens below this are counted in an array */
 #define LIMIT_OUTPUT_BYTES     (16u * 1024u * 1024u) /* stdout kept of one call */
 #define LIMIT_STDERR_BYTES     (256u * 1024u)
 #define LIMIT_TERM_GRACE_MS    3000          /* between TERM and KILL (claude needs 1.6 s) */

@@ -1,5 +1,5 @@
-/* Judges one text without a workflow file: a workflow of one command movement is made, its answer
- * is given, and the same core, host and chain do the rest. */
+/* Judges one text without a workflow file: a workflow of one command movement is made, its answer is
+ * given, and the same core, host and chain do the rest. */
 #include "base/file.h"
 #include "base/limits.h"
 #include "cli/cli.h"

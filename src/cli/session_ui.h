@@ -1,5 +1,5 @@
-/* session_ui.h - one session on a loop of its own, watched by a person, a pipe or a script: what
- * run and resume share.
+/* session_ui.h - one session on a loop of its own, watched by a person, a pipe or a script: what run
+ * and resume share.
  *
  *   ui_init(&ui, command, mode, logs, &err)
  *   host_start or host_resume with ui.solo.host, &ui.watcher, &ui  -> ui.solo.session

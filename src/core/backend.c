@@ -1,6 +1,6 @@
 /* Which provider and model a movement and its judge run on. Order: flag for the movement, flag for
- * all, the movement's own, the workflow's, the user's default. A model goes with the provider it
- * was written for: another provider chosen by a flag does not get it. */
+ * all, the movement's own, the workflow's, the user's default. A model goes with the provider it was
+ * written for: another provider chosen by a flag does not get it. */
 #include "core/decide.h"
 
 static struct str config_str(const json_t *config, const char *key) {

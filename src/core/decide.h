@@ -7,8 +7,7 @@
  *   core_out_deinit(&out)
  *
  * No clock, no random source, no I/O: each event carries its time and its random bytes. What is not
- * in the log is decided anew after a crash from the same state, so that the same records come out.
- */
+ * in the log is decided anew after a crash from the same state, so that the same records come out. */
 #ifndef SEGUE_CORE_DECIDE_H
 #define SEGUE_CORE_DECIDE_H
 
@@ -58,9 +57,8 @@ void core_out_deinit(struct core_out *out);
 struct core_env { /* constant, shared by all sessions; all borrowed */
   const struct capability *providers;
   const struct chain_schemas *schemas;
-  /* Pure: what makes a call repeatable (which scripted reply, which provider session id).
-   * token_counts: how often this provider's tokens were used in this session. New reference or
-   * NULL. */
+  /* Pure: what makes a call repeatable (which scripted reply, which provider session id). token_counts:
+   * how often this provider's tokens were used in this session. New reference or NULL. */
   json_t *(*prepare)(void *ctx, const struct call_request *request, const json_t *token_counts,
                      const unsigned char entropy[16]);
   void *ctx;

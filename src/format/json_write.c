@@ -5,49 +5,69 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool plain(unsigned char c) {
-  return c >= 0x20 && c != '"' && c != '\\';
+/* Is one of the eight bytes below 0x20, a quote, a backslash, DEL or not ASCII? (The usual word
+ * tricks: a byte less than n; a byte equal to x. Says yes too often after a hit, which is slower.) */
+static bool needs_look(uint64_t word) {
+  const uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
+  uint64_t quote = word ^ (ones * '"'), slash = word ^ (ones * '\\'), del = word ^ (ones * 0x7F);
+  return ((word | (word - ones * 0x20) | (quote - ones) | (slash - ones) | (del - ones)) & highs) !=
+         0;
 }
 
-/* Is one of the eight bytes below 0x20, a quote or a backslash? (The usual word tricks: a byte less
- * than n; a byte equal to x. May say yes too often for bytes from 0x80, which is only slower.) */
-static bool needs_escape(uint64_t word) {
-  const uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
-  uint64_t quote = word ^ (ones * '"'), slash = word ^ (ones * '\\');
-  return (((word - ones * 0x20) | (quote - ones) | (slash - ones)) & ~word & highs) != 0;
+/* The short escape of an ASCII byte, NULL when it has none. */
+static const char *short_escape(unsigned char c) {
+  switch (c) {
+  case '"':
+    return "\\\"";
+  case '\\':
+    return "\\\\";
+  case '\n':
+    return "\\n";
+  case '\t':
+    return "\\t";
+  case '\r':
+    return "\\r";
+  case '\b':
+    return "\\b";
+  case '\f':
+    return "\\f";
+  default:
+    return NULL;
+  }
+}
+
+static bool steers(uint32_t cp) {
+  return cp < 0x20 || (cp >= 0x7F && cp <= 0x9F) || cp == 0x061C || cp == 0x200E || cp == 0x200F ||
+         (cp >= 0x2028 && cp <= 0x202E) || (cp >= 0x2066 && cp <= 0x2069);
 }
 
 static void write_string(const char *p, size_t n, struct buf *out) {
-  size_t from = 0;
+  size_t from = 0, i = 0;
   buf_reserve(out, n + 2);
   buf_putc(out, '"');
-  for (size_t i = 0; i < n; i++) {
+  while (i < n) {
     uint64_t word;
-    while (i + sizeof word <= n) { /* eight bytes at a time that need no escape */
+    uint32_t cp = 0;
+    if (i + sizeof word <= n) {
       memcpy(&word, p + i, sizeof word);
-      if (needs_escape(word))
-        break;
-      i += sizeof word;
+      if (!needs_look(word)) {
+        i += sizeof word;
+        continue;
+      }
     }
-    if (i == n)
-      break;
-    unsigned char c = (unsigned char)p[i];
-    if (plain(c))
-      continue;
-    buf_append(out, p + from, i - from);
-    from = i + 1;
-    const char *short_form = c == '"'    ? "\\\""
-                             : c == '\\' ? "\\\\"
-                             : c == '\n' ? "\\n"
-                             : c == '\t' ? "\\t"
-                             : c == '\r' ? "\\r"
-                             : c == '\b' ? "\\b"
-                             : c == '\f' ? "\\f"
-                                         : NULL;
-    if (short_form)
-      buf_append(out, short_form, 2);
-    else
-      buf_printf(out, "\\u%04X", c);
+    size_t length = utf8_decode(p + i, n - i, &cp);
+    const char *escape = cp < 0x80 ? short_escape((unsigned char)cp) : NULL;
+    if (length == 0) { /* jansson's strings are UTF-8 */
+      length = 1;
+    } else if (escape != NULL || steers(cp)) {
+      buf_append(out, p + from, i - from);
+      if (escape != NULL)
+        buf_append(out, escape, 2);
+      else
+        buf_printf(out, "\\u%04X", cp);
+      from = i + length;
+    }
+    i += length;
   }
   buf_append(out, p + from, n - from);
   buf_putc(out, '"');

@@ -15,8 +15,8 @@ bool paths_config(char out[PATHS_BYTES], struct err *err) MUST_CHECK;
 /* PROJECT/.segue/facets of the nearest folder at or above dir that has .segue; "" when none has. */
 void paths_project_facets(const char *dir, char out[PATHS_BYTES]);
 
-/* `last` without --logs and $SEGUE_LOGS means the session that was started last, in whatever
- * folder: a note in the state folder, best effort, never read for anything else. */
+/* `last` without --logs and $SEGUE_LOGS means the session that was started last, in whatever folder:
+ * a note in the state folder, best effort, never read for anything else. */
 void paths_note_last(const char *log_path);
 bool paths_read_last(char out[PATHS_BYTES]);
 

@@ -169,8 +169,9 @@ long scenario_pick(const struct scenario *scenario, const struct call_request *r
   long found = -1;
   for (size_t i = 0; i < count && found < 0; i++) {
     const struct scenario_matcher *m = &scenario->matchers[i];
-    if ((m->times == 0 || json_integer_value(json_array_get(uses, i)) < m->times) && fits(m->movement, request->movement) &&
-        fits(m->purpose, purpose) && fits(m->stage, stage) &&
+    if ((m->times == 0 || json_integer_value(json_array_get(uses, i)) < m->times) &&
+        fits(m->movement, request->movement) && fits(m->purpose, purpose) &&
+        fits(m->stage, stage) &&
         (m->contains.p == NULL ||
          memmem(request->prompt.p, request->prompt.n, m->contains.p, m->contains.n) != NULL))
       found = (long)i;

@@ -33,8 +33,8 @@ bool scenario_parse(struct scenario *scenario, const char *path, struct str text
                     struct err *err) MUST_CHECK;
 void scenario_deinit(struct scenario *scenario);
 
-/* Index of the reply for this call, -1 when the scenario has run dry. uses: how often each index
- * was taken in this session (an object index -> count), or NULL. */
+/* Index of the reply for this call, -1 when the scenario has run dry. uses: how often each index was
+ * taken in this session (an object index -> count), or NULL. */
 long scenario_pick(const struct scenario *scenario, const struct call_request *request,
                    const json_t *uses);
 

@@ -134,8 +134,8 @@ static bool keep_torn(const struct store_log *log, uint64_t offset, struct err *
   return ok;
 }
 
-/* Blocks that never reached the disk: NULs from the end of what was synced, or from a block's
- * start, to a block's end or the end of the file. A lone NUL is damage. */
+/* Blocks that never reached the disk: NULs from the end of what was synced, or from a block's start,
+ * to a block's end or the end of the file. A lone NUL is damage. */
 static bool has_hole(struct str line, uint64_t offset) {
   enum { BLOCK_BYTES = 512 };
   const char *nul = line.n > 0 ? memchr(line.p, '\0', line.n) : NULL;

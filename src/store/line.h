@@ -17,8 +17,7 @@ extern const char line_first_hash[SHA256_HEX]; /* 64 zeros */
 void line_compose(const json_t *record, struct buf *out, char hash[SHA256_HEX]);
 
 /* Splits a line (without its newline) and checks its form and hash against `hash`, which then holds
- * this line's. The parsed record, owned by the caller, or NULL with err (no prefix, one sentence).
- */
+ * this line's. The parsed record, owned by the caller, or NULL with err (no prefix, one sentence). */
 json_t *line_parse(struct str line, char hash[SHA256_HEX], struct err *err);
 
 #endif

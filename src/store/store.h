@@ -2,18 +2,18 @@
  *
  *   store_open(&store, dir, &err)
  *   log = store_create(&store, id, &err)                 a new session
- *   log = store_attach(&store, path, fold, ctx, &err)    an old one: every sound record is handed
- * to fold in order, a torn tail is cut off store_append(log, expected_seq, records, n, done, ctx)
- * one write and one sync; one in flight store_close(log)                                     not
- * while an append is in flight
+ *   log = store_attach(&store, path, fold, ctx, &err)    an old one: every sound record is handed to
+ *                                                        fold in order, a torn tail is cut off
+ *   store_append(log, expected_seq, records, n, done, ctx)   one write and one sync; one in flight
+ *   store_close(log)                                     not while an append is in flight
  *
  * The owner of a log holds a lock on the file (open file description lock) that dies with it.
  *
  * DESIGN, durability. A batch is written behind the last durable byte and synced; only then `done`
- * says STORE_OK. No space: the file is cut back to the last durable byte, the caller keeps the
- * batch and comes again. A failed sync: what reached the disk is unknown and the descriptor is not
- * trusted again; the file is reopened, its chain compared up to the last durable record, and prefix
- * and batch go to a new file that replaces the old one. Appending runs in the loop's pool: a work
+ * says STORE_OK. No space: the file is cut back to the last durable byte, the caller keeps the batch
+ * and comes again. A failed sync: what reached the disk is unknown and the descriptor is not trusted
+ * again; the file is reopened, its chain compared up to the last durable record, and prefix and
+ * batch go to a new file that replaces the old one. Appending runs in the loop's pool: a work
  * touches only its own log. */
 #ifndef SEGUE_STORE_STORE_H
 #define SEGUE_STORE_STORE_H

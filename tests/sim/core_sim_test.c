@@ -8,7 +8,7 @@
 
 #include <inttypes.h>
 
-enum { DEFAULT_SEEDS = 200, MAX_GIVE_UPS = 6, MAX_STEPS = 5000, MAX_CRASHES = 40 };
+enum { DEFAULT_SEEDS = 150, MAX_GIVE_UPS = 6, MAX_STEPS = 5000, MAX_CRASHES = 40 };
 
 /* ---- chance
  * ---------------------------------------------------------------------------------------- */
@@ -407,9 +407,17 @@ struct totals {
   long outcomes[END_COUNT], methods[STAGE_COUNT];
 };
 
+/* Where the driver gave up in one of them, one is the other's beginning: a crash that hides a stop
+ * takes the place of one resume. */
+static bool agree(const char *a, const char *b, bool gave_up) {
+  size_t n = strlen(a) < strlen(b) ? strlen(a) : strlen(b);
+  return gave_up ? strncmp(a, b, n) == 0 : strcmp(a, b) == 0;
+}
+
 static void play_seed(uint64_t seed, struct totals *totals) {
   char title[64];
   char *workflow_text, *first = NULL;
+  bool gave_up = false;
   (void)snprintf(title, sizeof title, "SEGUE_SIM_SEED=%" PRIu64, seed);
   struct dice d = {mix(seed)};
   json_t *workflow = random_workflow(&d);
@@ -426,10 +434,13 @@ static void play_seed(uint64_t seed, struct totals *totals) {
     p.entropy = (unsigned)mix(seed + round * 7u);
     session(&p, &storm);
     check_log(&p);
+    if (p.prompts_missing > 0)
+      fail_msg("%s: a provider was asked without the prompt", title);
     char *now = verdicts(&p);
-    if (first == NULL)
+    if (first == NULL) {
       first = now;
-    else if (strcmp(first, now) != 0)
+      gave_up = p.core.status != SESSION_ENDED;
+    } else if (!agree(first, now, gave_up || p.core.status != SESSION_ENDED))
       fail_msg("%s: undisturbed:\n%safter %d crashes:\n%s", title, first, storm.crashes, now);
     if (now != first)
       free(now);

@@ -375,17 +375,19 @@ static inline struct str play_place(const struct play *p, const char *place) {
   return json_object_get(holder, name) ? buf_view(&p->blob) : data_str(value);
 }
 
-/* What the log tells of a prompt is, byte by byte, what is sent. */
-static inline void play_check_prompt(const struct play *p, const struct call *call) {
+static inline void play_recall(const struct play *p, const struct call *call, struct buf *out) {
   const json_t *record = play_record(p, (size_t)call->prompt_seq - 1), *part;
-  struct buf whole = {0};
   size_t i;
-  if (call->prompt.n == 0)
-    return; /* of before a crash: the host reads it back */
   json_array_foreach(json_object_get(record, "prompt"), i, part) {
     const char *place = json_string_value(json_object_get(part, "ref"));
-    buf_str(&whole, place ? play_place(p, place) : data_str(part));
+    buf_str(out, place ? play_place(p, place) : data_str(part));
   }
+}
+
+/* What the log tells of a prompt is, byte by byte, what is sent. */
+static inline void play_check_prompt(const struct play *p, const struct call *call) {
+  struct buf whole = {0};
+  play_recall(p, call, &whole);
   if (!str_eq(buf_view(&whole), buf_view(&call->prompt)))
     fail_msg("%s: the log tells another prompt of call %ld:\n%s\n--- sent:\n%s", p->title, call->id,
              buf_c(&whole), buf_c(&call->prompt));
@@ -518,7 +520,7 @@ static inline void play_run(struct play *p) {
 }
 
 /* The process dies: of the decision that waits to be written, `keep` records reach the disk and no
- * effect runs. A new core folds the log. The caller sends EVENT_RESUME (or starts anew when the log
+ * effect runs. A new core folds the log, and the host reads the prompts of open calls back. The caller sends EVENT_RESUME (or starts anew when the log
  * is empty). */
 static inline void play_crash(struct play *p, size_t keep) {
   play_write(p, &p->out, keep);
@@ -530,6 +532,10 @@ static inline void play_crash(struct play *p, size_t keep) {
   core_init(&p->shadow);
   play_fold(p, &p->core, 0);
   play_fold(p, &p->shadow, 0);
+  for (struct turn *t = p->core.turns; t; t = t->next) /* prepare may look at them */
+    for (struct call *c = t->calls; c; c = c->next)
+      if (c->state != CALL_DONE)
+        play_recall(p, c, &c->prompt);
 }
 
 #endif

@@ -24,7 +24,7 @@ def go_on(box, words, status):
     expect(len(begun) <= 1, "more than one log:", begun)
     again = box.segue("resume", begun[0]) if begun else box.segue("run", *words)
     expect(again.returncode == 0, "after status", status, "going on gave", again.returncode,
-           again.stderr.decode(errors="replace"))
+           (again.stdout + again.stderr).decode(errors="replace"))
 
 
 def finish(box, fault):

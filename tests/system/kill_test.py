@@ -38,8 +38,9 @@ def seconds_undisturbed(_):
 def killed(process, after_s):
     """Kills it at that moment; False when it had ended by itself before."""
     try:
-        process.communicate(timeout=after_s)
-        expect(process.returncode == 0, "status", process.returncode)
+        out, err = process.communicate(timeout=after_s)
+        expect(process.returncode == 0, "status", process.returncode,
+               (out + err).decode(errors="replace"))
         return False
     except subprocess.TimeoutExpired:
         process.kill()
@@ -62,7 +63,7 @@ def one(number, duration_s):
                 if not again:
                     done = box.segue(*command)
                     expect(done.returncode == 0, *command, "gave", done.returncode,
-                           done.stderr.decode(errors="replace"))
+                           (done.stdout + done.stderr).decode(errors="replace"))
                     break
                 if not killed(box.start(*command), rng.random() * duration_s):
                     break

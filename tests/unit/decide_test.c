@@ -376,6 +376,7 @@ static void a_crash_while_a_call_waits(void **state) {
     expect_end(&p, END_COMPLETE);
     assert_int_equal(play_count(&p, "call_start"), 2);
     assert_null(json_object_get(play_find(&p, "call_start", -1), "repeats"));
+    assert_int_equal(p.prompts_missing, 0);
     play_deinit(&p);
   }
 }
