@@ -42,8 +42,7 @@ static bool is_type(const json_t *record, const char *type) {
   return strcmp(word(record, "type"), type) == 0;
 }
 
-/* ---- finding
- * ---------------------------------------------------------------------------------------- */
+/* --- finding --- */
 
 /* Counts the runs of a movement; the N-th (0: the last) is the one found. Names, when given, gathers
  * the movements that ran. */
@@ -100,8 +99,7 @@ bool explain_find(const struct book *book, const char *what, struct explain_foun
   return ok;
 }
 
-/* ---- calls
- * ------------------------------------------------------------------------------------------ */
+/* --- calls --- */
 
 /* The size of a text in words: "1.2 KiB". */
 static void put_bytes(struct buf *out, size_t n) {
@@ -321,8 +319,7 @@ static void put_judge_call(struct story *s, json_int_t call, enum judge_stage st
   buf_deinit(&text);
 }
 
-/* ---- stages
- * ------------------------------------------------------------------------------------------ */
+/* --- stages --- */
 
 static const char *outcome_words(const json_t *stage) {
   bool no_match = strcmp(word(stage, "outcome"), "no_match") == 0;
@@ -460,8 +457,7 @@ static const json_t *stage_after(const struct story *s, size_t i) {
   return NULL;
 }
 
-/* ---- the turn
- * ------------------------------------------------------------------------------------------ */
+/* --- the turn --- */
 
 static void put_rules(struct story *s) {
   const struct movement *m = s->movement;
@@ -620,8 +616,7 @@ static void put_turn(struct story *s) {
     pen_line(&s->pen, 1, "nothing ran yet");
 }
 
-/* ---- gathering
- * ------------------------------------------------------------------------------------------ */
+/* --- gathering --- */
 
 /* The turn's records, and the stops and resumes of the session while it was open. */
 static bool gather(struct story *s, struct err *err) {

@@ -43,8 +43,7 @@ static bool is_type(const json_t *record, const char *type) {
   return value != NULL && strcmp(value, type) == 0;
 }
 
-/* ---- the header
- * --------------------------------------------------------------------------------------- */
+/* --- the header --- */
 
 static void print_row(const struct show *s, const char *name, struct str text) {
   struct buf line = {0};
@@ -107,8 +106,7 @@ static void print_status(const struct show *s) {
   buf_deinit(&text);
 }
 
-/* ---- turns
- * ---------------------------------------------------------------------------------------------- */
+/* --- turns --- */
 
 /* The turns that have no judgment (yet), oldest first. */
 static void print_open(const struct show *s, const struct turn_line *line) {
@@ -151,8 +149,7 @@ static bool explain(struct show *s, const struct explain_found *found, struct er
   return ok;
 }
 
-/* ---- records
- * ---------------------------------------------------------------------------------------------- */
+/* --- records --- */
 
 /* The line as it stands in the log; on a terminal nothing but ASCII, so that nothing steers it. */
 static void print_record(const struct show *s, const json_t *record, struct str line) {
@@ -225,8 +222,7 @@ static bool show_movement(struct show *s, struct err *err) {
   return print_turn_json(s, found.turn, err);
 }
 
-/* ---- following
- * ---------------------------------------------------------------------------------------------- */
+/* --- following --- */
 
 static bool over(const struct show *s) {
   return s->book.state == BOOK_DAMAGED || strcmp(s->summary.status, "running") != 0;

@@ -77,8 +77,7 @@ static void set_text(json_t *record, const char *key, const struct text *text) {
   json_object_set_new(record, name, json_integer((json_int_t)view.n));
 }
 
-/* ---- ending and stopping
- * --------------------------------------------------------------------------- */
+/* --- ending and stopping --- */
 
 static void cancel_running(struct step *s) {
   for (struct turn *t = s->core->turns; t; t = t->next)
@@ -125,8 +124,7 @@ static void stop_session(struct step *s, const char *reason, const struct turn *
   effect(s, EFFECT_FINISHED, 0, 0);
 }
 
-/* ---- calls
- * ------------------------------------------------------------------------------------------ */
+/* --- calls --- */
 
 void core_request(const struct core *core, const struct turn *turn, const struct call *call,
                   struct call_request *out) {
@@ -250,8 +248,7 @@ static void restart_call(struct step *s, struct turn *turn, struct call *call, b
   effect(s, EFFECT_START_CALL, call->id, 0);
 }
 
-/* ---- turns
- * ------------------------------------------------------------------------------------------- */
+/* --- turns --- */
 
 static void hex_nonce(const unsigned char entropy[16], char out[17]) {
   for (int i = 0; i < 8; i++)
@@ -554,8 +551,7 @@ static void advance(struct step *s) {
   }
 }
 
-/* ---- events
- * -------------------------------------------------------------------------------------------- */
+/* --- events --- */
 
 static int64_t retry_delay(const struct step *s, const struct call *call,
                            const struct call_result *r) {

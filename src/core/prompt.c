@@ -230,8 +230,7 @@ void prompt_execute(const struct prompt_view *v, struct prompt *out) {
   buf_deinit(&tags);
 }
 
-/* ---- judge prompts
- * ------------------------------------------------------------------------------- */
+/* --- judge prompts --- */
 
 static const char *judge_template(enum judge_stage stage) {
   return stage == STAGE_STRUCTURED_OUTPUT ? "judge_structured.md"
@@ -308,8 +307,7 @@ void prompt_reask(const struct prompt_view *v, const struct chain_spec *spec,
   free(schema_text);
 }
 
-/* ---- parts for the log
- * ---------------------------------------------------------------------------- */
+/* --- parts for the log --- */
 
 json_t *prompt_parts(const struct prompt *p, const struct texts *texts) {
   json_t *parts = json_array();

@@ -60,7 +60,10 @@ void template_render(struct str text, const struct template_var *vars, template_
     if (section &&
         (depth == TEMPLATE_DEPTH || !closes(text.p + i + length, text.n - i - length, vars, var)))
       mark = MARK_NONE;
-    if (mark == MARK_END && (depth == 0 || open[depth - 1] != var))
+    size_t keep = depth; /* a closer ends what was opened inside it too */
+    while (mark == MARK_END && keep > 0 && open[keep - 1] != var)
+      keep--;
+    if (mark == MARK_END && keep == 0)
       mark = MARK_NONE;
     if (mark == MARK_NONE) {
       i++;
@@ -72,8 +75,8 @@ void template_render(struct str text, const struct template_var *vars, template_
       if (hidden == 0 && var->value.n > 0)
         fn(ctx, var->value, var);
     } else if (mark == MARK_END) {
-      depth--;
-      hidden -= !shown[depth];
+      while (depth >= keep)
+        hidden -= !shown[--depth];
     } else {
       shown[depth] = (mark == MARK_IF) == (var->value.n > 0);
       open[depth] = var;

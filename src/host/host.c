@@ -70,8 +70,7 @@ struct session {
 static void flush(struct session *s);
 static void maybe_finish(struct session *s);
 
-/* ---- events
- * ------------------------------------------------------------------------------------------ */
+/* --- events --- */
 
 static int64_t wall_ms(void) {
   struct timespec now;
@@ -129,8 +128,7 @@ static void host_event(struct session *s, struct event *ev) {
   flush(s);
 }
 
-/* ---- calls
- * ------------------------------------------------------------------------------------------- */
+/* --- calls --- */
 
 static void drop_call(struct open_call *call) {
   struct open_call **at = &call->session->calls;
@@ -234,27 +232,30 @@ static void on_done(void *ctx, struct call_result *result) {
   write_blobs(call);
 }
 
-/* ---- prompts of recovered calls, read back from the log
- * ------------------------------------------------ */
+/* --- prompts of recovered calls, read back from the log --- */
 
 static json_t *read_back(void *ctx, uint64_t seq, struct err *err) {
   return store_read(ctx, seq, err);
 }
 
-/* A call from before the recovery has no prompt in memory. */
-static bool prompt_ready(struct session *s, struct call *call, struct err *err) {
-  if (call->prompt.n > 0 || call->prompt_seq > s->recovered_seq)
-    return true;
+/* Calls from before the recovery have no prompt in memory; prepare and the provider need it. */
+static bool recall_prompts(struct session *s, struct err *err) {
   const struct recall recall = {s->log, read_back, s->host->store->dir};
-  json_t *record = store_read(s->log, call->prompt_seq, err);
-  bool ok = record != NULL &&
-            recall_parts(&recall, json_object_get(record, "prompt"), &call->prompt, err);
-  json_decref(record);
-  return ok;
+  for (struct turn *turn = s->core.turns; turn; turn = turn->next)
+    for (struct call *call = turn->calls; call; call = call->next) {
+      if (call->state == CALL_DONE)
+        continue;
+      json_t *record = store_read(s->log, call->prompt_seq, err);
+      bool ok = record != NULL &&
+                recall_parts(&recall, json_object_get(record, "prompt"), &call->prompt, err);
+      json_decref(record);
+      if (!ok)
+        return err_wrap(err, "the prompt of call %ld cannot be read back", call->id);
+    }
+  return true;
 }
 
-/* ---- effects
- * ------------------------------------------------------------------------------------------ */
+/* --- effects --- */
 
 /* A call that could not even be started reports from the loop, as all do. */
 static void on_late_closed(uv_handle_t *handle) {
@@ -275,7 +276,6 @@ static void start_failed(struct open_call *open, const struct call_result *resul
 static void start_call(struct session *s, long id) {
   struct turn *turn = NULL;
   struct call *call = core_call(&s->core, id, &turn);
-  struct err err = {0};
   if (call == NULL || call->state != CALL_RUNNING)
     return; /* the session stopped meanwhile */
   struct open_call *open = xcalloc(1, sizeof *open);
@@ -283,17 +283,12 @@ static void start_call(struct session *s, long id) {
   open->call = id;
   open->next = s->calls;
   s->calls = open;
-  bool ready = prompt_ready(s, call, &err);
   core_request(&s->core, turn, call, &open->request);
   open->ops = provider_find(open->request.provider);
-  if (!ready || open->ops == NULL) {
-    struct call_result result = {.class = ready ? CLASS_NOT_FOUND : CLASS_PROTOCOL};
-    if (ready)
-      (void)snprintf(result.message, sizeof result.message, "there is no provider \"%.*s\"",
-                     (int)open->request.provider.n, open->request.provider.p);
-    else
-      (void)snprintf(result.message, sizeof result.message,
-                     "its prompt cannot be read back: %.400s", err.text);
+  if (open->ops == NULL) {
+    struct call_result result = {.class = CLASS_NOT_FOUND};
+    (void)snprintf(result.message, sizeof result.message, "there is no provider \"%.*s\"",
+                   (int)open->request.provider.n, open->request.provider.p);
     start_failed(open, &result);
     return;
   }
@@ -364,8 +359,7 @@ static void run_effects(struct session *s, const struct batch *b) {
   }
 }
 
-/* ---- appending
- * ----------------------------------------------------------------------------------------- */
+/* --- appending --- */
 
 static void records_clear(struct batch *b) {
   for (size_t i = 0; i < b->record_count; i++)
@@ -533,8 +527,7 @@ static void maybe_finish(struct session *s) {
     s->watcher->finished(s->watcher_ctx, s);
 }
 
-/* ---- sessions
- * ------------------------------------------------------------------------------------------ */
+/* --- sessions --- */
 
 bool host_init(struct host *host, uv_loop_t *loop, struct store *store, struct err *err) {
   *host = (struct host){.loop = loop, .store = store, .disk_full_wait_ms = LIMIT_DISK_FULL_WAIT_MS};
@@ -686,7 +679,7 @@ struct session *host_resume(struct host *host, const char *path, setup_fn choose
     s->finishing = s->finished = true;
     return s;
   }
-  if (!choose(choose_ctx, s->core.config, &s->setup, err)) {
+  if (!choose(choose_ctx, s->core.config, &s->setup, err) || !recall_prompts(s, err)) {
     session_free(s);
     return NULL;
   }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- schemas -------------------------------------------------------------------------------- */
+/* --- schemas --- */
 
 static struct schema *compile_resource(const char *name, json_t **doc, struct err *err) {
   const struct resource *r = resource_find(name);
@@ -40,7 +40,7 @@ void chain_schemas_deinit(struct chain_schemas *schemas) {
   *schemas = (struct chain_schemas){0};
 }
 
-/* ---- rules ---------------------------------------------------------------------------------- */
+/* --- rules --- */
 
 static bool visible(const struct chain_spec *spec, const struct rule *rule) {
   return spec->interactive || !rule->interactive_only;
@@ -245,8 +245,7 @@ static const struct rule *walk(const struct chain_spec *spec, const struct rule 
   return NULL;
 }
 
-/* ---- stages that read a model's words
- * ------------------------------------------------------------ */
+/* --- stages that read a model's words --- */
 
 /* Number -> outcome; a matched one also gets its rule and tag. */
 static enum stage_outcome place_number(const struct chain_spec *spec, double number, json_t *object,

@@ -35,8 +35,7 @@ static json_t *script_prepare(const struct provider_env *env, const struct call_
   return index < 0 ? NULL : json_integer(index);
 }
 
-/* ---- files
- * ------------------------------------------------------------------------------------------ */
+/* --- files --- */
 
 /* Opens a path below cwd, never outside it (kernel-checked, symbolic links included). */
 static int open_beneath(int dir, const char *path, int flags) {
@@ -131,8 +130,7 @@ static bool write_files(const struct provider_env *env, const json_t *write, jso
   return ok;
 }
 
-/* ---- replying
- * --------------------------------------------------------------------------------------- */
+/* --- replying --- */
 
 static void fail(struct call_result *result, enum error_class class, const char *message) {
   result->class = class;

@@ -111,8 +111,7 @@ struct store_log *store_create(struct store *store, const char *id, struct err *
   return log;
 }
 
-/* ---- attaching
- * ------------------------------------------------------------------------------------- */
+/* --- attaching --- */
 
 /* Appends the bytes from `offset` to <log>.torn, so that nothing that was there is thrown away. */
 static bool keep_torn(const struct store_log *log, uint64_t offset, struct err *err) {
@@ -274,8 +273,7 @@ json_t *store_read(struct store_log *log, uint64_t seq, struct err *err) {
   return record;
 }
 
-/* ---- appending
- * -------------------------------------------------------------------------------------- */
+/* --- appending --- */
 
 static bool write_all(int fd, const char *p, size_t n, uint64_t at) {
   while (n > 0) {
@@ -487,8 +485,7 @@ void store_close(struct store_log *log) {
   free(log);
 }
 
-/* ---- blobs
- * ------------------------------------------------------------------------------------------ */
+/* --- blobs --- */
 
 bool store_blob_put(const struct store *store, struct str bytes, char sha256[SHA256_HEX],
                     struct err *err) {

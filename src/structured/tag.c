@@ -5,7 +5,7 @@
 
 /* How far the end of a code span is looked for: keeps the pass linear on text that is made to be
  * slow. */
-enum { SPAN_BYTES = 16 * 1024 };
+enum { LOST_ELEMENTS = 16, SPAN_BYTES = 16 * 1024 };
 
 static char fold(char c) {
   return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
@@ -36,7 +36,7 @@ static size_t match(const char *p, size_t n, const char *name, size_t name_n, lo
   return i + 1;
 }
 
-/* ---- what an agent quotes ----------------------------------------------------------------- */
+/* --- what an agent quotes --- */
 
 static const char *const quoting_elements[] = {
     "code",    "pre",    "samp", "blockquote", "q",       "quote", "cite",     "output",
@@ -65,7 +65,7 @@ static size_t quoting_element(const char *p, size_t n) {
   return 0;
 }
 
-/* Offset behind </name> for the element whose name is at p + 1, n when it never closes. The search
+/* Offset behind </name> for the element whose name is at p + 1, 0 when it never closes. The search
  * for closers is bounded to one pass each by the caller: an element found is skipped whole. */
 static size_t element_end(const char *p, size_t n, size_t name_n) {
   for (size_t i = 1 + name_n; i + name_n + 2 < n; i++) {
@@ -77,7 +77,17 @@ static size_t element_end(const char *p, size_t n, size_t name_n) {
         p[i + 2 + name_n] == '>')
       return i + name_n + 3;
   }
-  return n;
+  return 0;
+}
+
+/* What an opener without a closer means: reasoning that was cut off hides the rest; any other is a
+ * placeholder in prose ("usage: x <file>") and hides nothing. */
+static bool is_reasoning(const char *p, size_t name_n) {
+  static const char *const names[] = {"think", "thinking", "reasoning", "thought"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    if (strlen(names[i]) == name_n && folded_equal(p + 1, names[i], name_n))
+      return true;
+  return false;
 }
 
 struct marks {
@@ -232,6 +242,7 @@ static bool is_blank(const char *p, size_t n) {
 
 static void scan_agent(struct scan *s, const char *text, size_t n) {
   size_t i = 0;
+  int lost_elements = 0;    /* openers without a closer: looked for so often, to stay linear */
   bool blank_before = true; /* an indented line is code only after a blank one */
   char fence = 0;           /* '`' or '~' while inside a fence */
   size_t fence_n = 0;
@@ -276,7 +287,10 @@ static void scan_agent(struct scan *s, const char *text, size_t n) {
           end = i + line_n;
         }
       } else if (c == '<' && quoting_element(text + at, n - at) > 0) {
-        at += element_end(text + at, n - at, quoting_element(text + at, n - at));
+        size_t name_n = quoting_element(text + at, n - at);
+        size_t close = lost_elements < LOST_ELEMENTS ? element_end(text + at, n - at, name_n) : 0;
+        lost_elements += close == 0;
+        at += close > 0 ? close : is_reasoning(text + at, name_n) ? n - at : 1;
         if (at > end) {
           i = at;
           end = i + line_length(text + i, n - i);

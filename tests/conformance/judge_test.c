@@ -39,8 +39,7 @@ static void check_keys(const json_t *object, const char *const *known) {
   }
 }
 
-/* ---- tag
- * ------------------------------------------------------------------------------------------ */
+/* --- tag --- */
 
 static void run_tag(const json_t *c) {
   static const char *const keys[] = {"row",  "name",  "note",   "kind",      "movement", "pick",
@@ -66,8 +65,7 @@ static void run_tag(const json_t *c) {
     complain("ambiguous is %d", tag.ambiguous);
 }
 
-/* ---- chain
- * ---------------------------------------------------------------------------------------- */
+/* --- chain --- */
 
 static void check_outcomes(const struct chain_run *run, const json_t *wanted) {
   struct buf got = {0}, want = {0};
@@ -161,8 +159,7 @@ static void run_chain(const json_t *c) {
   chain_run_deinit(&run);
 }
 
-/* ---- extract
- * -------------------------------------------------------------------------------------- */
+/* --- extract --- */
 
 static void run_extract(const json_t *c) {
   static const char *const keys[] = {"row", "name", "note", "kind", "text", "value", "where", NULL};
@@ -184,8 +181,7 @@ static void run_extract(const json_t *c) {
   extract_result_deinit(&found);
 }
 
-/* ---- expr
- * ----------------------------------------------------------------------------------------- */
+/* --- expr --- */
 
 static void run_expr(const json_t *c) {
   static const char *const keys[] = {"row", "name",  "note",  "kind",  "condition",
@@ -226,8 +222,7 @@ static void run_expr(const json_t *c) {
   arena_deinit(&arena);
 }
 
-/* ---- files
- * ---------------------------------------------------------------------------------------- */
+/* --- files --- */
 
 static const struct {
   const char *kind;

@@ -10,8 +10,7 @@
 
 enum { DEFAULT_SEEDS = 150, MAX_GIVE_UPS = 6, MAX_STEPS = 5000, MAX_CRASHES = 40 };
 
-/* ---- chance
- * ---------------------------------------------------------------------------------------- */
+/* --- chance --- */
 
 static uint64_t mix(uint64_t x) { /* splitmix64 */
   x += 0x9E3779B97F4A7C15u;
@@ -38,8 +37,7 @@ static const char *pick(struct dice *d, const char *const *words, size_t n) {
 }
 #define PICK(d, words) pick(d, words, ARRAY_LEN(words))
 
-/* ---- workflows
- * -------------------------------------------------------------------------------------- */
+/* --- workflows --- */
 
 static const char *const names[] = {"plan",    "fix", "test it", "計画",
                                     "re.view", "a[b", "M7",      "end"};
@@ -108,8 +106,7 @@ static json_t *random_workflow(struct dice *d) {
                    "movements", list);
 }
 
-/* ---- the provider
- * ------------------------------------------------------------------------------------ */
+/* --- the provider --- */
 
 struct world {
   uint64_t seed; /* of the provider's behaviour */
@@ -209,8 +206,7 @@ static int64_t random_delay(struct play *p) {
   return roll(&w->delays, 60000);
 }
 
-/* ---- what must hold of a log
- * ------------------------------------------------------------------------ */
+/* --- what must hold of a log --- */
 
 static bool is_type(const json_t *record, const char *type) {
   return str_eq_c(data_get(record, "type"), type);
@@ -344,8 +340,7 @@ static int give_ups(const struct play *p) {
   return n;
 }
 
-/* ---- a session
- * ---------------------------------------------------------------------------------------- */
+/* --- a session --- */
 
 struct storm {
   struct dice dice;

@@ -326,4 +326,3 @@ def need_build():
     if not os.access(SEGUE, os.X_OK):
         print(f"usage: {sys.argv[0]} BUILD_DIR [CASE...]   (no segue in {BUILD or '.'})")
         sys.exit(2)
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)

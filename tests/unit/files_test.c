@@ -176,8 +176,7 @@ static void expect_file(const char *path, struct str wanted) {
   buf_deinit(&now);
 }
 
-/* ---- the ordinary life of a log
- * ------------------------------------------------------------------- */
+/* --- the ordinary life of a log --- */
 
 static void records_come_back(void **state) {
   struct fixture *f = *state;
@@ -289,8 +288,7 @@ static void what_is_no_log_is_refused(void **state) {
   assert_non_null(strstr(err.text, "not a regular file"));
 }
 
-/* ---- its lock
- * ------------------------------------------------------------------------------------- */
+/* --- its lock --- */
 
 static int in_child(int (*work)(struct fixture *f, int out), struct fixture *f, int out) {
   (void)fflush(NULL);
@@ -367,8 +365,7 @@ static void the_lock_dies_with_its_owner(void **state) {
   close(ends[1]);
 }
 
-/* ---- damage
- * --------------------------------------------------------------------------------------- */
+/* --- damage --- */
 
 /* The file holds a sound prefix of `whole` records and then a tail: both are kept apart. */
 static void expect_torn(struct fixture *f, uint64_t whole, struct str prefix, struct str tail) {
@@ -571,8 +568,7 @@ static void tails_gather_in_one_file(void **state) {
   buf_deinit(&bytes);
 }
 
-/* ---- faults
- * --------------------------------------------------------------------------------------- */
+/* --- faults --- */
 
 #ifdef SEGUE_FAULTS
 enum { UNTOUCHED = 10, TOUCHED = 11, BATCHES = 4, BATCH = 3 };
@@ -817,8 +813,7 @@ static void a_failed_blob_has_no_name(void **state) {
 }
 #endif
 
-/* ---- blobs and the folder
- * --------------------------------------------------------------------------- */
+/* --- blobs and the folder --- */
 
 static void blobs_come_back(void **state) {
   struct fixture *f = *state;

@@ -112,8 +112,7 @@ static int warm_up(void **state) {
   return uv_loop_init(&loop) != 0 || uv_loop_close(&loop) != 0;
 }
 
-/* ---- the workflow
- * ----------------------------------------------------------------------------------- */
+/* --- the workflow --- */
 
 #define WORKFLOW                                                                                   \
   "{\"name\":\"w\",\"initial_movement\":\"run\",\"provider\":\"script\",\"movements\":["           \
@@ -151,8 +150,7 @@ static void use_scenario(struct fixture *f, int delay_ms) {
     fail_msg("%s", err.text);
 }
 
-/* ---- watching
- * --------------------------------------------------------------------------------------- */
+/* --- watching --- */
 
 static void on_timer_closed(uv_handle_t *handle) {
   struct seen *seen = handle->data;
@@ -250,8 +248,7 @@ static void expect_complete(const struct seen *seen) {
   assert_int_equal(core->method_counts[STAGE_PHASE3_TAG], 1);
 }
 
-/* ---- tests
- * ------------------------------------------------------------------------------------------ */
+/* --- tests --- */
 
 static void a_session_completes(void **state) {
   struct fixture *f = *state;
@@ -436,8 +433,7 @@ static void ids_are_ordered_by_time(void **state) {
   }
 }
 
-/* ---- stores that fail
- * --------------------------------------------------------------------------------- */
+/* --- stores that fail --- */
 
 #ifdef SEGUE_FAULTS
 enum { UNTOUCHED = 10, TOUCHED = 11 };

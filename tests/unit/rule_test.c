@@ -88,8 +88,8 @@ static const struct bad bads[] = {
     {"any(\"a\", \"b\")", 0, "needs sub-steps; this version has none"},
     {"all(approved", 0, "needs sub-steps"},
     {"all(\"a\") && when(true)", 0, "needs sub-steps"},
-    {"ai(\"looks good\")", 0, "write the text as the condition itself"}, /* row 89 */
-    {"ai(\"looks good", 0, "write the text as the condition itself"},
+    {"ai(\"looks good\")", 0, "write its text as the condition itself"}, /* row 89 */
+    {"ai(\"looks good", 0, "write its text as the condition itself"},
 };
 
 static void refusals_name_the_place(void **state) {

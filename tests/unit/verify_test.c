@@ -62,8 +62,7 @@ static void drive_small(struct drive *d) {
   drive_write(d);
 }
 
-/* ---- what the core writes
- * ------------------------------------------------------------------------------- */
+/* --- what the core writes --- */
 
 static void whole_session(void **state) {
   struct drive d;
@@ -189,8 +188,7 @@ static void other_workflows(void **state) {
   }
 }
 
-/* ---- changes of bytes
- * -------------------------------------------------------------------------------------- */
+/* --- changes of bytes --- */
 
 static uint64_t record_at(const struct drive *d, size_t offset) {
   uint64_t record = 1;
@@ -290,8 +288,7 @@ static void moved_lines(void **state) {
   drive_deinit(&d);
 }
 
-/* ---- right hashes, wrong records
- * --------------------------------------------------------------------------- */
+/* --- right hashes, wrong records --- */
 
 /* Writes the log anew with the i-th record (from 0) changed. */
 static void rewrite(const struct drive *d, size_t index, void (*change)(json_t *record, void *arg),
