@@ -7,7 +7,6 @@ prints what was wrong and the command that repeats it.
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile

@@ -45,7 +45,8 @@ static const struct render_case cases[] = {
     {"{?empty}open {name}", "{?empty}open Ann"},
     {"closed{/name}", "closed{/name}"},
     {"{?name}a{/n}b{/name}", "a{/n}b"},
-    {"{?name}a{?n}b{/name}c{/n}", "ab{/name}c"}, /* crossed: the inner one holds */
+    {"{?name}a{?n}b{/name}c{/n}", "abc{/n}"}, /* crossed: the outer one ends both */
+    {"{?empty}a{?n}b{/empty}c{/n} rest", "c{/n} rest"},
     {"{?other}a{/other}", "{?other}a{/other}"},
     {"{?empty}日本{/empty}語", "語"},
     {"{a_name_that_is_longer_than_any_that_a_template_could_have_0123456789}",
