@@ -4,6 +4,7 @@
 #include "core/apply.h"
 #include "core/prompt.h"
 #include "core/record.h"
+#include "format/json_write.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -67,6 +68,7 @@ static void set_text(json_t *record, const char *key, const struct text *text) {
   struct str view = buf_view(&text->bytes);
   char name[32];
   if (text->blob[0] == '\0') {
+    assert(!text_needs_blob(view)); /* the host's work, on entry */
     json_object_set_new(record, key, json_stringn_nocheck(view.p, view.n)); /* checked on entry */
     return;
   }
@@ -102,7 +104,7 @@ static void end_session(struct step *s, enum session_outcome outcome, const char
   json_t *record = new_record(s, "session_end");
   json_object_set_new(record, "outcome", json_string(session_outcome_name(outcome)));
   if (message && message[0])
-    json_object_set_new(record, "message", json_string(message));
+    json_object_set_new(record, "message", json_text(str_from(message)));
   json_object_set_new(record, "turns", json_integer(s->core->turn_count));
   json_object_set_new(record, "methods", method_counts(s->core));
   emit(s, record);
@@ -300,6 +302,14 @@ static void execute_turn(struct step *s, struct turn *turn) {
   }
   n.timeout_ms = LIMIT_CALL_WALL_MS;
   prompt_execute(&view, &n.prompt);
+  if (n.prompt.bytes.cut) { /* never a shorter one than was meant */
+    stop_session(
+        s, "prompt_too_long", turn, CLASS_BAD_REQUEST,
+        STR("the prompt is over the limit of 24 MiB: shorten the task or the response before"));
+    prompt_deinit(&n.prompt);
+    json_decref(n.options);
+    return;
+  }
   start_call(s, turn, &n);
 }
 
@@ -394,7 +404,7 @@ static void no_verdict(struct step *s, struct turn *turn, enum session_outcome f
   json_object_set_new(record, "match_method", json_null());
   json_object_set_new(record, "ambiguous", json_false());
   json_object_set_new(record, "failure", json_string(session_outcome_name(failure)));
-  json_object_set_new(record, "reason", json_string(reason));
+  json_object_set_new(record, "reason", json_text(str_from(reason)));
   json_object_set_new(record, "stages", json_copy(turn->stages));
   emit(s, record);
 }
@@ -516,7 +526,7 @@ static void enter_next(struct step *s) {
   } else if (core->next == NEXT_ABORT) {
     end_session(s, END_ABORT, NULL);
   } else if (wf->max_movements != MOVEMENTS_INFINITE && core->turn_count >= wf->max_movements) {
-    char message[160];
+    char message[LIMIT_NAME_BYTES + 128];
     const struct movement *m = &wf->movements[core->next];
     (void)snprintf(message, sizeof message, "max_movements is %ld; \"%.*s\" would have been next",
                    wf->max_movements, (int)m->name.n, m->name.p);
@@ -617,6 +627,11 @@ static void on_call_end(struct step *s) {
     effect(s, EFFECT_TIMER, call->id, wait);
 }
 
+/* The clock may have jumped since the wait was recorded. */
+static int64_t bounded_wait(int64_t ms) {
+  return ms < LIMIT_RETRY_AFTER_MS ? ms : LIMIT_RETRY_AFTER_MS;
+}
+
 static void on_resume(struct step *s) {
   json_t *record = new_record(s, "session_resume");
   record_set_str(record, "reason", str_from(s->ev->reason));
@@ -626,7 +641,7 @@ static void on_resume(struct step *s) {
       if (call->state == CALL_RUNNING)
         restart_call(s, turn, call, true);
       else if (call->state == CALL_WAITING && call->wait_until_ms > s->ev->time_ms)
-        effect(s, EFFECT_TIMER, call->id, call->wait_until_ms - s->ev->time_ms);
+        effect(s, EFFECT_TIMER, call->id, bounded_wait(call->wait_until_ms - s->ev->time_ms));
       else if (call->state == CALL_WAITING)
         restart_call(s, turn, call, false);
     }
@@ -647,7 +662,7 @@ void core_start(struct core *core, const struct core_params *params, const struc
   json_object_set_new(record, "versions", json_pack("{ss}", "segue", SEGUE_VERSION));
   set_text(record, "task", params->task);
   if (params->workflow_path)
-    json_object_set_new(record, "workflow_path", json_string(params->workflow_path));
+    json_object_set_new(record, "workflow_path", json_text(str_from(params->workflow_path)));
   workflow_hash(params->workflow, sha256);
   json_object_set_new(record, "workflow_sha256", json_string(sha256));
   json_object_set(record, "workflow", params->workflow->doc);

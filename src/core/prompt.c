@@ -57,9 +57,10 @@ static void add_piece(struct prompt *out, struct str piece, uint64_t seq, const 
   if (piece.n == 0)
     return;
   size_t last = out->count;
-  if (piece.n < LIMIT_REF_TEXT_BYTES)
-    seq = 0;
-  bool join = last > 0 && piece.n < LIMIT_REF_TEXT_BYTES &&
+  if (piece.n < LIMIT_REF_TEXT_BYTES && utf8_valid(piece.p, piece.n))
+    seq = 0; /* shorter than a reference; other bytes only a reference keeps exact */
+  bool join = last > 0 && seq == 0 && out->parts[last - 1].seq == 0 &&
+              piece.n < LIMIT_REF_TEXT_BYTES &&
               out->parts[last - 1].end - part_start(out, last - 1) < LIMIT_REF_TEXT_BYTES;
   buf_str(&out->bytes, piece);
   if (!join) {

@@ -35,8 +35,8 @@ static struct texts_entry *slot(struct texts_entry *slots, uint32_t cap, const u
 void texts_add(struct texts *t, struct str text, uint64_t seq, enum text_field field,
                uint32_t index) {
   uint64_t key[2];
-  if (text.n < LIMIT_REF_TEXT_BYTES)
-    return;
+  if (text.n < LIMIT_REF_TEXT_BYTES || t->count >= LIMIT_TEXTS_COUNT)
+    return; /* what is not known is written again */
   if (t->count * 4 >= t->cap * 3) {
     uint32_t cap = t->cap ? t->cap * 2 : 16;
     struct texts_entry *slots = xcalloc(cap, sizeof *slots);

@@ -143,3 +143,40 @@ void json_write(const json_t *value, struct buf *out) {
     break;
   }
 }
+
+json_t *json_text(struct str text) {
+  size_t whole = utf8_floor(text.p, text.n);
+  if (utf8_valid(text.p, whole))
+    return json_stringn_nocheck(text.p ? text.p : "", whole);
+  struct buf b = {0};
+  for (size_t i = 0; i < text.n;) {
+    size_t n = utf8_decode(text.p + i, text.n - i, NULL);
+    if (n == 0)
+      buf_printf(&b, "\\x%02x", (unsigned char)text.p[i]);
+    else
+      buf_append(&b, text.p + i, n);
+    i += n ? n : 1;
+  }
+  json_t *json = json_stringn_nocheck(buf_c(&b), b.n);
+  buf_deinit(&b);
+  return json;
+}
+
+size_t json_depth(const json_t *value, size_t max) {
+  size_t deepest = 0, i;
+  const char *key;
+  json_t *item;
+  if (!json_is_array(value) && !json_is_object(value))
+    return 0;
+  if (max == 0)
+    return 1;
+  json_array_foreach(value, i, item) {
+    size_t depth = json_depth(item, max - 1);
+    deepest = depth > deepest ? depth : deepest;
+  }
+  json_object_foreach((json_t *)value, key, item) {
+    size_t depth = json_depth(item, max - 1);
+    deepest = depth > deepest ? depth : deepest;
+  }
+  return deepest + 1;
+}

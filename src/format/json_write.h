@@ -13,4 +13,11 @@
 
 void json_write(const json_t *value, struct buf *out);
 
+/* A text as a JSON string, whatever its bytes: a last character that was cut off is dropped, other
+ * bytes that are not UTF-8 become \\xNN. Never NULL: no member vanishes because of what is in it. */
+json_t *json_text(struct str text);
+
+/* Levels of arrays and objects in it, at most `max` + 1: it looks no deeper. */
+size_t json_depth(const json_t *value, size_t max);
+
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "core/apply.h"
+#include "format/json_write.h"
 #include "store/recall.h"
 
 #include <assert.h>
@@ -207,6 +208,32 @@ static void write_blobs(struct open_call *call) {
     BUG("the pool takes no work");
 }
 
+static struct open_call *open_new(struct session *s, long id) {
+  struct open_call *open = xcalloc(1, sizeof *open);
+  open->session = s;
+  open->call = id;
+  open->next = s->calls;
+  s->calls = open;
+  return open;
+}
+
+/* A structured value that a record could not hold, or that a reader of the log could not parse, is
+ * left out; the text that it came with stays. */
+static void bound_structured(struct call_result *result) {
+  if (result->structured == NULL)
+    return;
+  bool deep = json_depth(result->structured, LIMIT_STRUCTURED_DEPTH) > LIMIT_STRUCTURED_DEPTH;
+  size_t bytes = deep ? 0 : json_dumpb(result->structured, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
+  if (!deep && bytes <= LIMIT_STRUCTURED_BYTES)
+    return;
+  json_decref(result->structured);
+  result->structured = NULL;
+  (void)snprintf(result->note, sizeof result->note,
+                 deep ? "its structured value is nested over %u levels and was left out"
+                      : "its structured value is over %u bytes and was left out",
+                 deep ? LIMIT_STRUCTURED_DEPTH : LIMIT_STRUCTURED_BYTES);
+}
+
 /* What a log cannot hold inline goes to blobs first; without a store it is rendered readable. */
 static void on_done(void *ctx, struct call_result *result) {
   struct open_call *call = ctx;
@@ -214,6 +241,7 @@ static void on_done(void *ctx, struct call_result *result) {
   call->run = NULL;
   call->result = *result;
   *result = (struct call_result){0};
+  bound_structured(&call->result);
   bool big = text_needs_blob(buf_view(&call->result.text.bytes)) ||
              text_needs_blob(buf_view(&call->result.error_text.bytes));
   if (!big || s->broken) {
@@ -273,16 +301,20 @@ static void start_failed(struct open_call *open, const struct call_result *resul
   uv_timer_start(&open->late, on_late, 0, 0);
 }
 
+static bool is_open(const struct session *s, long id) {
+  const struct open_call *open = s->calls;
+  while (open != NULL && open->call != id)
+    open = open->next;
+  return open != NULL;
+}
+
 static void start_call(struct session *s, long id) {
   struct turn *turn = NULL;
   struct call *call = core_call(&s->core, id, &turn);
-  if (call == NULL || call->state != CALL_RUNNING)
-    return; /* the session stopped meanwhile */
-  struct open_call *open = xcalloc(1, sizeof *open);
-  open->session = s;
-  open->call = id;
-  open->next = s->calls;
-  s->calls = open;
+  if (call == NULL || call->state != CALL_RUNNING || s->core.status != SESSION_RUNNING ||
+      s->finishing || is_open(s, id))
+    return; /* the session stopped meanwhile, or its answer was given */
+  struct open_call *open = open_new(s, id);
   core_request(&s->core, turn, call, &open->request);
   open->ops = provider_find(open->request.provider);
   if (open->ops == NULL) {
@@ -709,15 +741,14 @@ void host_cancel(struct session *s, const char *message) {
 
 void host_answer(struct session *s, struct str text) {
   struct call_result result = {0};
-  struct event ev = {.kind = EVENT_CALL_END, .result = &result};
   for (struct turn *turn = s->core.turns; turn; turn = turn->next) {
-    struct call *call = turn_execute_call(turn);
-    if (call != NULL && call->state == CALL_RUNNING)
-      ev.call = call->id;
+    const struct call *call = turn_execute_call(turn);
+    if (call == NULL || call->state != CALL_RUNNING)
+      continue;
+    buf_str(&result.text.bytes, text);
+    on_done(open_new(s, call->id), &result);
+    return;
   }
-  buf_str(&result.text.bytes, text);
-  host_event(s, &ev);
-  call_result_deinit(&result);
 }
 
 const struct core *session_core(const struct session *s) {

@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/resource.h"
+#include "format/json_write.h"
 #include "judge/reading.h"
 
 #include <assert.h>
@@ -150,7 +151,9 @@ static void add_error(json_t *object, const char *text, size_t n) {
     errors = json_array();
     json_object_set_new(object, "errors", errors);
   }
-  json_array_append_new(errors, json_stringn(text, n));
+  json_array_append_new(
+      errors,
+      json_text((struct str){text, n < LIMIT_ERROR_TEXT_BYTES ? n : LIMIT_ERROR_TEXT_BYTES}));
 }
 
 static void add_tag(const struct chain_spec *spec, json_t *object, const struct rule *rule) {
@@ -191,7 +194,7 @@ static json_t *run_when(const struct chain_spec *spec, size_t end) {
       json_object_set_new(object, "outcome", json_string(stage_outcome_name(OUTCOME_MATCHED)));
       json_object_set_new(object, "rule", json_integer(rule->number));
       buf_printf(&note, STR_FMT " is true", STR_ARG(rule->when_text));
-      json_object_set_new(object, "reason", json_stringn(note.p, note.n));
+      json_object_set_new(object, "reason", json_text(buf_view(&note)));
       buf_deinit(&note);
       return object;
     case EXPR_FALSE:
@@ -353,8 +356,13 @@ static json_t *value_object(const struct chain_spec *spec, enum judge_stage stag
     outcome =
         place_number(spec, json_number_value(json_object_get(reading.value, key)), object, what);
     json_t *reason = json_object_get(reading.value, "reason");
+    size_t reason_n = json_string_length(reason); /* its whole text stands in the call's answer */
     if (json_is_string(reason))
-      json_object_set(object, "reason", reason);
+      json_object_set_new(
+          object, "reason",
+          json_text((struct str){json_string_value(reason), reason_n < LIMIT_ERROR_TEXT_BYTES
+                                                                ? reason_n
+                                                                : LIMIT_ERROR_TEXT_BYTES}));
   }
   /* [JUDGE:N] in the text is the ai stage's own fallback. */
   struct tag_result tag;
@@ -382,6 +390,15 @@ static const struct chain_reply *last_reply_of(const struct chain_reply *replies
       last = &replies[i];
       (*count)++;
     }
+  return last;
+}
+
+static const struct chain_reply *last_answer_of(const struct chain_reply *replies, size_t n,
+                                                enum judge_stage stage) {
+  const struct chain_reply *last = NULL;
+  for (size_t i = 0; i < n; i++)
+    if (replies[i].stage == stage && replies[i].error_class == NULL)
+      last = &replies[i];
   return last;
 }
 
@@ -425,8 +442,7 @@ static const char *provider_trouble(const json_t *stages) {
   json_t *object;
   json_array_foreach(stages, i, object) {
     const char *class = json_string_value(json_object_get(object, "class"));
-    if (class && object_outcome(object) == OUTCOME_ERROR &&
-        (strcmp(class, "auth") == 0 || strcmp(class, "quota") == 0))
+    if (class && (strcmp(class, "auth") == 0 || strcmp(class, "quota") == 0))
       return class;
   }
   return NULL;
@@ -442,10 +458,9 @@ static void yield_stage(struct chain_step *step, json_t *object) {
 
 static void call_stage(const struct chain_spec *spec, enum judge_stage stage, const json_t *stages,
                        const struct chain_reply *replies, size_t n, struct chain_step *step) {
-  int count, structured_count;
+  int count;
   const struct chain_reply *reply = last_reply_of(replies, n, stage, &count);
-  const struct chain_reply *structured =
-      last_reply_of(replies, n, STAGE_STRUCTURED_OUTPUT, &structured_count);
+  const struct chain_reply *structured = last_answer_of(replies, n, STAGE_STRUCTURED_OUTPUT);
   if (reply == NULL && stage == STAGE_PHASE3_TAG) {
     const json_t *before = find_stage(stages, STAGE_STRUCTURED_OUTPUT);
     if (before && has_no_value(object_outcome(before)) && saved_tag(spec, stages, structured)) {
@@ -468,16 +483,16 @@ static void call_stage(const struct chain_spec *spec, enum judge_stage stage, co
     step->stage = stage;
     return;
   }
+  const struct chain_reply *answered = last_answer_of(replies, n, stage);
   json_t *object;
-  if (reply->error_class != NULL) {
+  if (answered == NULL) {
     object = stage_object(stage, OUTCOME_ERROR);
-    json_object_set_new(object, "class", json_string(reply->error_class));
-    add_error(object, reply->error_text.p ? reply->error_text.p : "", reply->error_text.n);
   } else if (stage == STAGE_PHASE3_TAG) {
-    object = tag_object(spec, stage, reply->text);
+    object = tag_object(spec, stage, answered->text);
   } else {
-    object = value_object(spec, stage, reply);
-    bool reask = has_no_value(object_outcome(object)) && count <= spec->max_reasks &&
+    object = value_object(spec, stage, answered);
+    bool reask = answered == reply && has_no_value(object_outcome(object)) &&
+                 count <= spec->max_reasks &&
                  !(stage == STAGE_STRUCTURED_OUTPUT && saved_tag(spec, stages, reply));
     if (reask) {
       step->action = CHAIN_CALL;
@@ -487,6 +502,10 @@ static void call_stage(const struct chain_spec *spec, enum judge_stage stage, co
       json_decref(object);
       return;
     }
+  }
+  if (reply->error_class != NULL) { /* of a reask too: what was answered before it stays answered */
+    json_object_set_new(object, "class", json_string(reply->error_class));
+    add_error(object, reply->error_text.p ? reply->error_text.p : "", reply->error_text.n);
   }
   add_calls(object, replies, n, stage);
   yield_stage(step, object);
@@ -563,8 +582,10 @@ void chain_next(const struct chain_spec *spec, const json_t *stages,
                  before ? "stands before" : "follows", STR_ARG(chosen->label),
                  before ? "" : ", whose guard is false");
       json_object_set_new(object, "rule", json_integer(winner->number));
-      json_object_set_new(object, "reason", json_stringn(note.p, note.n));
+      json_object_set_new(object, "reason", json_text(buf_view(&note)));
       buf_deinit(&note);
+      if (step->ambiguous)
+        json_object_set_new(object, "ambiguous", json_true());
       yield_stage(step, object);
       return;
     }

@@ -73,8 +73,8 @@ static void on_end(void *ctx, struct process_result *p) {
   r->error_text.bytes = p->err;
   p->out = p->err = (struct buf){0};
   r->text.bytes.max = r->error_text.bytes.max = 0;
-  (void)redact(&r->text.bytes, run->pass_env);
-  (void)redact(&r->error_text.bytes, run->pass_env);
+  (void)redact(&r->text.bytes, run->pass_env, r->text.bytes.cut);
+  (void)redact(&r->error_text.bytes, run->pass_env, r->error_text.bytes.cut);
   r->duration_ms = (int64_t)p->duration_ms;
   if (p->pipes_held)
     (void)snprintf(r->note, sizeof r->note,

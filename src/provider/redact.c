@@ -24,12 +24,25 @@ static size_t replace(struct buf *text, const char *name, const char *value, siz
   return count;
 }
 
-size_t redact(struct buf *text, const char *const *names) {
+/* Takes the beginning of a value off the end of a text. */
+static size_t trim_tail(struct buf *text, const char *value, size_t value_n) {
+  for (size_t n = value_n - 1 < text->n ? value_n - 1 : text->n; n > 0; n--)
+    if (memcmp(text->p + text->n - n, value, n) == 0) {
+      text->n -= n;
+      text->p[text->n] = '\0';
+      return 1;
+    }
+  return 0;
+}
+
+size_t redact(struct buf *text, const char *const *names, bool cut) {
   size_t count = 0;
   for (; names && *names && text->n > 0; names++) {
     const char *value = getenv(*names);
-    if (value != NULL && strlen(value) >= LIMIT_SECRET_BYTES)
-      count += replace(text, *names, value, strlen(value));
+    if (value == NULL || strlen(value) < LIMIT_SECRET_BYTES)
+      continue;
+    count += replace(text, *names, value, strlen(value));
+    count += cut && text->n > 0 ? trim_tail(text, value, strlen(value)) : 0;
   }
   return count;
 }

@@ -7,7 +7,8 @@
 
 #include "base/buf.h"
 
-/* names: NULL-ended, or NULL. Returns how many places were replaced. */
-size_t redact(struct buf *text, const char *const *names);
+/* names: NULL-ended, or NULL. Returns how many places were replaced. cut: the text was cut off at a
+ * limit, so its end may be the beginning of a value: that is taken off too. */
+size_t redact(struct buf *text, const char *const *names, bool cut);
 
 #endif

@@ -42,19 +42,40 @@ struct store_log {
   void *done_ctx;
 };
 
+static bool sync_dir(const char *dir) {
+  int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0)
+    return false;
+  bool ok = fsync(fd) == 0;
+  close(fd);
+  return ok;
+}
+
+/* One folder; a new one's name is synced, or a power cut could take all that was synced in it. */
+static bool make_dir(const char *path, struct err *err) {
+  char parent[STORE_PATH_BYTES];
+  if (mkdir(path, 0700) != 0)
+    return errno == EEXIST ? true : err_set_errno(err, errno, "cannot make the folder %s", path);
+  (void)snprintf(parent, sizeof parent, "%s", path);
+  char *slash = strrchr(parent, '/');
+  if (slash != NULL)
+    slash[slash == parent ? 1 : 0] = '\0';
+  if (!sync_dir(slash ? parent : ".") && errno != EACCES) /* not ours to open: not ours to sync */
+    return err_set_errno(err, errno, "cannot sync the folder %s", parent);
+  return true;
+}
+
 static bool make_dirs(const char *dir, struct err *err) {
   char path[STORE_PATH_BYTES];
   (void)snprintf(path, sizeof path, "%s", dir);
   for (char *p = path + 1; *p; p++)
     if (*p == '/') {
       *p = '\0';
-      if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return err_set_errno(err, errno, "cannot make the folder %s", path);
+      if (!make_dir(path, err))
+        return false;
       *p = '/';
     }
-  if (mkdir(path, 0700) != 0 && errno != EEXIST)
-    return err_set_errno(err, errno, "cannot make the folder %s", path);
-  return true;
+  return make_dir(path, err);
 }
 
 bool store_open(struct store *store, const char *dir, struct err *err) {
@@ -149,18 +170,31 @@ static bool has_hole(struct str line, uint64_t offset) {
   return false;
 }
 
-/* Does a record follow, whatever its hash? Then what stands before it was once sound. */
-static bool record_follows(struct reader *r, uint64_t seq) {
+/* Does a record follow, whatever its hash? Then what stands before it was once sound. Behind a hole
+ * only a record that begins a batch says so: the rest can be of the batch that was never synced. */
+static bool record_follows(struct reader *r, uint64_t seq, bool hole) {
   struct str line;
   while (reader_next(r, &line)) {
     json_t *record = r->whole ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
+    const char *type = json_string_value(json_object_get(record, "type"));
+    bool begins =
+        type != NULL && (strcmp(type, "call_end") == 0 || strcmp(type, "session_resume") == 0);
     bool found = json_integer_value(json_object_get(record, "seq")) > (json_int_t)seq &&
-                 json_string_length(json_object_get(record, "hash")) == 64;
+                 json_string_length(json_object_get(record, "hash")) == 64 && (begins || !hole);
     json_decref(record);
     if (found)
       return true;
   }
-  return r->error != 0 || r->too_long;
+  return false;
+}
+
+static bool read_failed(const struct store_log *log, const struct reader *r, struct err *err) {
+  if (r->error != 0)
+    return !err_set_errno(err, r->error, "cannot read %s", log->path);
+  if (r->too_long)
+    return !err_set(err, ERR_CORRUPT, "a line of %s is over the limit of %u bytes", log->path,
+                    LIMIT_LOG_LINE_BYTES);
+  return false;
 }
 
 static bool fold_lines(struct store_log *log, struct reader *r, store_fold_fn fold, void *ctx,
@@ -168,18 +202,23 @@ static bool fold_lines(struct store_log *log, struct reader *r, store_fold_fn fo
   struct str line;
   uint64_t good_end = 0, file_bytes = (uint64_t)lseek(log->fd, 0, SEEK_END);
   while (reader_next(r, &line)) {
-    struct err why;
+    struct err why = {0};
     char hash[SHA256_HEX];
     memcpy(hash, log->hash, SHA256_HEX);
     json_t *record = r->whole ? line_parse(line, hash, &why) : NULL;
     if (record == NULL) {
       uint64_t offset = r->offset;
+      bool hole = has_hole(line, offset);
+      if (read_failed(log, r, err))
+        return false;
       if (log->seq == 0)
         return err_set(err, ERR_CORRUPT, "%s has no whole first record: %s", log->path,
                        r->whole ? why.text : "it is cut off");
-      if (!has_hole(line, offset) && record_follows(r, log->seq))
+      if (record_follows(r, log->seq, hole))
         return err_set(err, ERR_CORRUPT, "record %llu of %s is damaged: %s",
                        (unsigned long long)log->seq + 1, log->path, why.text);
+      if (read_failed(log, r, err))
+        return false;
       if (!keep_torn(log, offset, err))
         return false;
       (void)snprintf(notice, notice_bytes,
@@ -198,11 +237,8 @@ static bool fold_lines(struct store_log *log, struct reader *r, store_fold_fn fo
     log->seq++;
     good_end = r->offset + line.n + 1;
   }
-  if (r->error != 0)
-    return err_set_errno(err, r->error, "cannot read %s", log->path);
-  if (r->too_long)
-    return err_set(err, ERR_CORRUPT, "a line of %s is over the limit of %u bytes", log->path,
-                   LIMIT_LOG_LINE_BYTES);
+  if (read_failed(log, r, err))
+    return false;
   if (log->seq == 0)
     return err_set(err, ERR_CORRUPT, "%s holds no record: the session had not begun; run it again",
                    log->path);
@@ -291,15 +327,6 @@ static bool write_all(int fd, const char *p, size_t n, uint64_t at) {
   return true;
 }
 
-static bool sync_dir(const char *dir) {
-  int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0)
-    return false;
-  bool ok = fsync(fd) == 0;
-  close(fd);
-  return ok;
-}
-
 /* Copies the durable prefix to `to`, checking its chain on the way. */
 static bool copy_prefix(const struct store_log *log, int to, struct err *err) {
   struct reader r;
@@ -362,8 +389,11 @@ static enum store_result append_batch(struct store_log *log, struct err *err) {
     (void)err_set_errno(err, number, "cannot sync %s", log->path);
     return ftruncate(log->fd, (off_t)log->durable_bytes) == 0 ? STORE_FULL : STORE_IO;
   }
-  if (!synced && !rewrite(log, err))
+  if (!synced && !rewrite(log, err)) {
+    (void)!ftruncate(log->fd,
+                     (off_t)log->durable_bytes); /* what is there might never reach the disk */
     return STORE_IO;
+  }
   if (log->sync_dir && !sync_dir(log->store->dir)) {
     (void)err_set_errno(err, errno, "cannot sync the folder %s", log->store->dir);
     return STORE_IO;
@@ -495,7 +525,9 @@ bool store_blob_put(const struct store *store, struct str bytes, char sha256[SHA
   (void)snprintf(dir, sizeof dir, "%s/blobs", store->dir);
   (void)snprintf(path, sizeof path, "%s/%s", dir, sha256);
   if (stat(path, &st) == 0 && (uint64_t)st.st_size == bytes.n)
-    return true; /* it was synced before it got its name */
+    return sync_dir(dir) && sync_dir(store->dir) /* its bytes are synced, its name may not be */
+               ? true
+               : err_set_errno(err, errno, "cannot sync the folder %s", dir);
   if (mkdir(dir, 0700) != 0 && errno != EEXIST)
     return err_set_errno(err, errno, "cannot make %s", dir);
   (void)snprintf(temp, sizeof temp, "%s/.%s.%ld.%p", dir, sha256, (long)getpid(), (void *)&st);
