@@ -76,7 +76,8 @@ static void put_candidates(struct pen *pen, const struct schema *schema, const c
                            struct str text) {
   struct check_ctx ctx = {schema, key};
   struct extract_check check = {&ctx, check_valid, check_nearness, check_echo};
-  struct extract_opts opts = {.want = EXTRACT_WANT_OBJECT, .check = &check, .explain = true};
+  struct extract_opts opts = {
+      .want = EXTRACT_WANT_OBJECT, .check = &check, .explain = true, .whole = true};
   struct extract_result found;
   if (extract(text.p ? text.p : "", text.n, &opts, &found) == EXTRACT_OUT_OF_MEMORY)
     die("out of memory");

@@ -198,9 +198,12 @@ const struct turn_line *summary_feed(struct summary *s, const json_t *record) {
     buf_clear(&s->message);
     buf_clear(&s->stop_class);
     buf_puts(&s->stop_class, word(record, "class"));
-    buf_puts(&s->message, word(record, "reason"));
-    if (word(record, "message")[0])
-      buf_printf(&s->message, ": %s", word(record, "message"));
+    const struct turn_line *line = find_turn(s, record);
+    if (line != NULL) /* where it happened */
+      buf_printf(&s->message, "%s: ", buf_c(&line->movement));
+    if (strcmp(word(record, "reason"), "provider_error") != 0)
+      buf_printf(&s->message, "%s: ", word(record, "reason"));
+    buf_puts(&s->message, word(record, "message"));
   } else if (strcmp(type, "session_end") == 0) {
     (void)snprintf(s->status, sizeof s->status, "%.31s", word(record, "outcome"));
     buf_clear(&s->message);

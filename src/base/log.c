@@ -1,35 +1,44 @@
 #include "base/log.h"
 
+#include "base/buf.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* One line, in which nothing steers a terminal: names of files and what programs said stand in it. */
+static void say(const char *before, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
+static void say(const char *before, const char *fmt, va_list ap) {
+  char raw[2048];
+  struct buf safe = {0};
+  (void)vsnprintf(raw, sizeof raw, fmt, ap);
+  buf_safe(&safe, str_from(raw), false);
+  fprintf(stderr, "segue: %s%s\n", before, buf_c(&safe));
+  buf_deinit(&safe);
+}
+
 void log_warn(const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
-  fputs("segue: ", stderr);
-  vfprintf(stderr, fmt, ap);
-  fputc('\n', stderr);
+  say("", fmt, ap);
   va_end(ap);
 }
 
 void die(const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
-  fputs("segue: ", stderr);
-  vfprintf(stderr, fmt, ap);
-  fputc('\n', stderr);
+  say("", fmt, ap);
   va_end(ap);
   exit(1);
 }
 
 void bug_at(const char *file, int line, const char *fmt, ...) {
+  char place[128];
   va_list ap;
+  (void)snprintf(place, sizeof place, "bug at %s:%d: ", file, line);
   va_start(ap, fmt);
-  fprintf(stderr, "segue: bug at %s:%d: ", file, line);
-  vfprintf(stderr, fmt, ap);
-  fputc('\n', stderr);
+  say(place, fmt, ap);
   va_end(ap);
   abort();
 }

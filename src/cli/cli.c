@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,13 +158,35 @@ void cli_print_help(const struct cli_command *command) {
   }
 }
 
+int cli_end(const char *command, int status) {
+  errno = 0;
+  if (fflush(stdout) == 0 && !ferror(stdout))
+    return status;
+  if (errno != EPIPE)
+    fprintf(stderr, "segue %s: cannot write to standard output%s%s\n", command, errno ? ": " : "",
+            errno ? strerror(errno) : "");
+  return status == STATUS_COMPLETE ? STATUS_FAILED : status;
+}
+
+void cli_put_safe(FILE *out, const char *text) {
+  struct buf safe = {0};
+  buf_safe(&safe, str_from(text), false);
+  fputs(buf_c(&safe), out);
+  buf_deinit(&safe);
+}
+
+bool cli_is_utf8(const char *flag, const char *text, struct err *err) {
+  return utf8_valid(text, strlen(text)) ||
+         err_set(err, ERR_USAGE, "%s: \"%.200s\" is not UTF-8", flag, text);
+}
+
 int cli_fail(const char *command, const struct err *err) {
   struct buf text = {0};
   if (err->line > 0) {
     cli_print_file_error(err, "error");
   } else {
     buf_safe(&text, str_from(err->text), true);
-    fprintf(stderr, "segue %s: %s\n", command, text.p);
+    fprintf(stderr, "segue %s: %s\n", command, buf_c(&text));
   }
   buf_deinit(&text);
   return err->code == ERR_USAGE || err->code == ERR_FILE || err->code == ERR_NOT_FOUND ||
@@ -193,13 +216,15 @@ static bool line_of(const struct err *err, struct buf *out) {
 
 void cli_print_file_error(const struct err *err, const char *severity) {
   bool colours = cli_colours(STDERR_FILENO);
-  struct buf line = {0}, safe = {0}, text = {0};
+  struct buf line = {0}, safe = {0}, text = {0}, file = {0};
+  buf_safe(&file, str_from(err->file), false);
   buf_safe(&text, str_from(err->text), true);
-  fprintf(stderr, "%s%s:%d:%d:%s %s%s%s%s%s\n", cli_paint(colours, COLOUR_BOLD), err->file,
+  fprintf(stderr, "%s%s:%d:%d:%s %s%s%s%s%s\n", cli_paint(colours, COLOUR_BOLD), buf_c(&file),
           err->line, err->column, cli_paint(colours, COLOUR_NONE),
           cli_paint(colours, severity[0] == 'w' ? COLOUR_YELLOW : COLOUR_RED),
           strcmp(severity, "error") == 0 ? "" : severity,
-          strcmp(severity, "error") == 0 ? "" : ": ", cli_paint(colours, COLOUR_NONE), text.p);
+          strcmp(severity, "error") == 0 ? "" : ": ", cli_paint(colours, COLOUR_NONE),
+          buf_c(&text));
   if (line_of(err, &line)) {
     int before = 0, column = 1;
     size_t at = 0;
@@ -218,6 +243,7 @@ void cli_print_file_error(const struct err *err, const char *severity) {
   buf_deinit(&line);
   buf_deinit(&safe);
   buf_deinit(&text);
+  buf_deinit(&file);
 }
 
 bool cli_colours(int fd) {

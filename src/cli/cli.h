@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 enum exit_status { /* documented in `segue help exit` and README */
                    STATUS_COMPLETE = 0,
@@ -61,6 +62,16 @@ bool cli_flag(const struct cli_args *args, const char *name);
 const char *cli_value(const struct cli_args *args, const char *name); /* the last one; or NULL */
 /* The i-th value of a repeating option, NULL behind the last. */
 const char *cli_values(const struct cli_args *args, const char *name, size_t i);
+
+/* Flushes stdout when a command is over: `status`, but STATUS_FAILED instead of STATUS_COMPLETE and a
+ * message when not all that was printed could be written. A reader that went away is no news to it.
+ * main calls it, for every command. */
+int cli_end(const char *command, int status) MUST_CHECK;
+
+/* Text from outside, in which nothing steers a terminal (buf_safe, on one line). */
+void cli_put_safe(FILE *out, const char *text);
+/* False: what was given with `flag` is not UTF-8, so no record could hold it. */
+bool cli_is_utf8(const char *flag, const char *text, struct err *err) MUST_CHECK;
 
 /* Prints "segue COMMAND: message" and returns the status for that error. */
 int cli_fail(const char *command, const struct err *err);

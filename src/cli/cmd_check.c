@@ -209,7 +209,7 @@ static int check_files(struct checking *c, const struct cli_args *args) {
   else if (args->word_count == 1)
     print_verdict(c, path, SCHEMA_OK, &errs);
   schema_free(schema);
-  return json_io_end("check", worst);
+  return worst;
 }
 
 /* ---- a batch ---- */
@@ -344,7 +344,7 @@ static int check_batch(struct checking *c, const struct cli_args *args) {
   }
   schema_cache_deinit(&b.cache);
   json_decref(given);
-  return json_io_end("check", worst);
+  return worst;
 }
 
 /* ---- the command ---- */

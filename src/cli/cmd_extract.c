@@ -254,8 +254,10 @@ static void print_schema_errors(const char *before, const struct schema_errors *
 }
 
 static void complain(const struct asked *asked, const struct extract_result *r) {
-  fprintf(stderr, "segue extract: %s at byte %zu: %s\n", extract_code_name(r->error.code),
-          r->error.offset, r->error.message);
+  fprintf(stderr, "segue extract: %s at byte %zu: ", extract_code_name(r->error.code),
+          r->error.offset);
+  cli_put_safe(stderr, r->error.message);
+  fputc('\n', stderr);
   if (r->value != NULL && !r->valid) {
     struct schema_errors errs = {0};
     (void)schema_check(asked->schema, r->value, &errs);
@@ -281,7 +283,7 @@ static int extract_one(const struct extraction *how, struct asked *asked, bool j
   }
   if (!found(&r))
     complain(asked, &r);
-  int status = json_io_end("extract", found(&r) ? STATUS_COMPLETE : STATUS_FAILED);
+  int status = found(&r) ? STATUS_COMPLETE : STATUS_FAILED;
   extract_result_deinit(&r);
   return status;
 }
@@ -398,7 +400,7 @@ static int extract_batch(struct batch *b, const char *path) {
   }
   ndjson_in_close(&in);
   schema_cache_deinit(&b->cache);
-  return json_io_end("extract", status);
+  return status;
 }
 
 /* ---- the command ---- */
@@ -413,15 +415,17 @@ static bool load_schema(const char *path, struct asked *asked, struct schema **s
     return false;
   }
   if (!schema_has_known_keyword(asked->doc)) {
-    fprintf(stderr, "segue extract: %s has no keyword that could constrain a value\n", path);
+    (void)err_set(&err, ERR_USAGE, "%.300s has no keyword that could constrain a value", path);
+    (void)cli_fail("extract", &err);
     return false;
   }
   asked->schema = *schema = schema_compile(asked->doc, NULL, &errs, &status);
   if (status == SCHEMA_OUT_OF_MEMORY)
     die("out of memory");
   if (*schema == NULL) {
-    fprintf(stderr, "segue extract: %s is not a schema that can be used (%s)\n", path,
-            schema_status_name(status));
+    (void)err_set(&err, ERR_USAGE, "%.300s is not a schema that can be used (%s)", path,
+                  schema_status_name(status));
+    (void)cli_fail("extract", &err);
     print_schema_errors("  ", &errs);
   }
   schema_errors_deinit(&errs);

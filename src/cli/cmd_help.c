@@ -14,14 +14,13 @@ static const char exit_help[] =
     "130  interrupted (after a clean, logged stop)\n";
 
 static void first_page(void) {
-  printf("segue " SEGUE_VERSION
-         ": runs coding agents through the movements of a workflow, judges after\n"
-         "each one where to go next, and keeps the proof of every judgment.\n\n"
+  printf("segue " SEGUE_VERSION ": runs coding agents through the movements of a workflow, judges\n"
+         "after each one where to go next, and keeps the proof of every judgment.\n\n"
          "usage: segue COMMAND [arguments]\n\n");
   for (size_t i = 0; cli_commands[i]; i++)
     if (!cli_commands[i]->hidden)
       printf("  %-11s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
-  printf("\n  segue run review.yaml --task 'mend the queue' --provider script --scenario s.yaml\n"
+  printf("\n  segue run review.yaml --task 'mend the queue' --scenario replies.yaml\n"
          "  segue show last review     one judgment in full\n\n"
          "segue help COMMAND explains one; segue help exit lists the exit statuses.\n");
 }
@@ -46,8 +45,8 @@ static int run(int argc, char **argv) {
   const struct cli_command *command = cli_find(args.words[0]);
   if (command == NULL) {
     struct buf safe = {0};
-    buf_safe(&safe, str_from(args.words[0]), false);
-    fprintf(stderr, "segue help: there is no command \"%.100s\"\n", safe.p);
+    (void)cli_fit(&safe, str_from(args.words[0]), 100);
+    fprintf(stderr, "segue help: there is no command \"%s\"\n", buf_c(&safe));
     buf_deinit(&safe);
     return STATUS_USAGE;
   }

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/setup.h"
+#include "format/json_write.h"
 #include "host/paths.h"
 #include "host/solo.h"
 
@@ -40,9 +41,16 @@ static void on_record(void *ctx, const json_t *record, struct str line) {
     j->stop = json_incref((json_t *)record);
 }
 
+/* Providers' words come through here. */
+static void complain(const char *message) {
+  fputs("segue judge: ", stderr);
+  cli_put_safe(stderr, message);
+  fputc('\n', stderr);
+}
+
 static void on_trouble(void *ctx, const char *message) {
   (void)ctx;
-  fprintf(stderr, "segue judge: %s\n", message);
+  complain(message);
 }
 
 static bool read_stages(const char *list, json_t *judge, struct err *err) {
@@ -182,16 +190,21 @@ static int judge_text(const struct setup *setup, const struct cli_args *args, st
     } else if (j.judgment == NULL) {
       const char *message = json_string_value(json_object_get(j.stop, "message"));
       const char *reason = json_string_value(json_object_get(j.stop, "reason"));
-      fprintf(stderr, "segue judge: %s: %s\n", reason ? reason : "failed", message ? message : "");
+      struct buf text_of_stop = {0};
+      buf_printf(&text_of_stop, "%s: %s", reason ? reason : "failed", message ? message : "");
+      complain(buf_c(&text_of_stop));
+      buf_deinit(&text_of_stop);
     } else {
       const char *failure = json_string_value(json_object_get(j.judgment, "failure"));
       status = failure == NULL                         ? STATUS_COMPLETE
                : strcmp(failure, "rule_no_match") == 0 ? STATUS_NO_RULE
                                                        : STATUS_FAILED;
       if (cli_flag(args, "json")) {
-        char *dump = json_dumps(j.judgment, JSON_COMPACT);
-        puts(dump);
-        free(dump);
+        struct buf line = {0};
+        json_write(j.judgment, &line); /* as the log has it: nothing in it steers a terminal */
+        buf_putc(&line, '\n');
+        fwrite(line.p, 1, line.n, stdout);
+        buf_deinit(&line);
       } else if (!cli_flag(args, "quiet")) {
         print_judgment(&j, cli_colours(STDOUT_FILENO));
       }

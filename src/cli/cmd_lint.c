@@ -24,8 +24,11 @@ static int run(int argc, char **argv) {
       worst = status;
       continue;
     }
-    if (!cli_flag(&args, "quiet"))
-      printf("ok  %s  %zu movements\n", args.words[i], setup.workflow->movement_count);
+    if (!cli_flag(&args, "quiet")) {
+      fputs("ok  ", stdout);
+      cli_put_safe(stdout, args.words[i]);
+      printf("  %zu movements\n", setup.workflow->movement_count);
+    }
     workflow_unref(setup.workflow);
     setup.workflow = NULL;
   }

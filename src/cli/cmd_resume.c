@@ -55,6 +55,9 @@ static bool choose(void *ctx, const json_t *config, struct session_setup *setup,
   const char *cwd = json_string_value(json_object_get(config, "cwd"));
   if (cwd == NULL || stat(cwd, &st) != 0 || !S_ISDIR(st.st_mode))
     return err_set(err, ERR_NOT_FOUND, "the working directory %.300s is gone", cwd ? cwd : "");
+  if (strlen(cwd) >= sizeof f->cwd)
+    return err_set(err, ERR_USAGE, "the working directory %.100s... is too long: %zu bytes", cwd,
+                   strlen(cwd));
   (void)snprintf(f->cwd, sizeof f->cwd, "%s", cwd);
   if (!find_scenario(f, config, err))
     return false;

@@ -282,8 +282,6 @@ static int closing(struct show *s, const char *path) {
     fprintf(stderr, "segue show: there is no record in the log\n");
     return STATUS_USAGE;
   }
-  if (ferror(stdout))
-    return STATUS_FAILED;
   return s->follow ? turns_status(&s->summary) : STATUS_COMPLETE;
 }
 

@@ -15,13 +15,6 @@ static const struct cli_option options[] = {
     {0},
 };
 
-static void print_safe(const char *text) {
-  struct buf safe = {0};
-  buf_safe(&safe, str_from(text), false);
-  fputs(buf_c(&safe), stdout);
-  buf_deinit(&safe);
-}
-
 static void print_json(const char *path, const struct verify_result *r) {
   json_t *object = json_pack("{s:s? s:b s:s s:I}", "session", r->session[0] ? r->session : NULL,
                              "ok", r->state == VERIFY_COMPLETE || r->state == VERIFY_OPEN, "state",
@@ -48,7 +41,7 @@ static void print_line(const char *path, const struct verify_result *r, bool col
          : r->state == VERIFY_TORN ? "torn"
                                    : "bad",
          cli_paint(colours, COLOUR_NONE));
-  print_safe(ok ? r->session : path);
+  cli_put_safe(stdout, ok ? r->session : path);
   unsigned long long records = r->records;
   switch (r->state) {
   case VERIFY_COMPLETE:
@@ -62,7 +55,7 @@ static void print_line(const char *path, const struct verify_result *r, bool col
     break;
   case VERIFY_BAD:
     printf("  record %llu: ", (unsigned long long)r->bad_record);
-    print_safe(r->why.text);
+    cli_put_safe(stdout, r->why.text);
     putchar('\n');
     break;
   }
@@ -94,8 +87,6 @@ static int verify(int argc, char **argv) {
     bad |= result.state == VERIFY_BAD || result.state == VERIFY_TORN;
   }
   verifier_free(v);
-  if (fflush(stdout) != 0)
-    return STATUS_FAILED;
   return bad ? STATUS_FAILED : missing ? STATUS_USAGE : STATUS_COMPLETE;
 }
 

@@ -7,7 +7,6 @@
 #include "format/yaml.h"
 #include "structured/jscan.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,14 +228,4 @@ void json_io_print(const json_t *value, enum json_io_form form) {
   buf_putc(&line, '\n');
   fwrite(line.p, 1, line.n, stdout);
   buf_deinit(&line);
-}
-
-int json_io_end(const char *command, int status) {
-  errno = 0;
-  if (fflush(stdout) == 0 && !ferror(stdout))
-    return status;
-  if (errno != EPIPE)
-    fprintf(stderr, "segue %s: cannot write to standard output%s%s\n", command, errno ? ": " : "",
-            errno ? strerror(errno) : "");
-  return STATUS_FAILED;
 }

@@ -38,11 +38,7 @@ void json_io_write(const json_t *value, enum json_io_form form, struct buf *out)
 /* A JSON string of any bytes: what is not UTF-8 becomes visible escapes. Never NULL. */
 json_t *json_io_string(const char *text);
 
-/* One line on stdout; whether it could be written shows in ferror(stdout) and json_io_end. */
+/* One line on stdout; whether it could be written shows in ferror(stdout) and cli_end. */
 void json_io_print(const json_t *value, enum json_io_form form);
-
-/* Flushes stdout at the command's end: `status`, or a message and STATUS_FAILED when not all that
- * was printed could be written. A reader that went away is no news to it. */
-int json_io_end(const char *command, int status) MUST_CHECK;
 
 #endif

@@ -1,10 +1,12 @@
 #include "base/limits.h"
 #include "cli/cli.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const struct cli_command *const cli_commands[] = {
     &cmd_run,     &cmd_resume, &cmd_judge,   &cmd_show,       &cmd_verify, &cmd_lint, &cmd_prompt,
@@ -19,25 +21,37 @@ static int unknown(const char *word) {
   names[n] = NULL;
   const char *near = str_nearest(str_from(word), names);
   struct buf safe = {0};
-  buf_safe(&safe, str_from(word), false);
-  fprintf(stderr, "segue: there is no command \"%.100s\"%s%s%s\ntry: segue help\n", safe.p,
+  (void)cli_fit(&safe, str_from(word), 100);
+  fprintf(stderr, "segue: there is no command \"%s\"%s%s%s\ntry: segue help\n", buf_c(&safe),
           near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
   buf_deinit(&safe);
   return STATUS_USAGE;
+}
+
+/* A closed standard descriptor would be given to the next file that is opened, and a log written
+ * over by what was meant for a terminal. */
+static void hold_standard_descriptors(void) {
+  int fd;
+  do
+    fd = open("/dev/null", O_RDWR);
+  while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd > STDERR_FILENO)
+    close(fd);
 }
 
 int main(int argc, char **argv) {
   char threads[8];
   (void)snprintf(threads, sizeof threads, "%d", LIMIT_POOL_THREADS);
   setenv("UV_THREADPOOL_SIZE", threads, 0); /* before the pool's first use */
+  hold_standard_descriptors();
   signal(SIGPIPE, SIG_IGN);
   if (argc < 2)
-    return cmd_help.run(1, argv);
+    return cli_end("help", cmd_help.run(1, argv));
   const char *word = argv[1];
   if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
     word = "version";
   if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
     word = "help";
   const struct cli_command *command = cli_find(word);
-  return command ? command->run(argc - 1, argv + 1) : unknown(word);
+  return command ? cli_end(command->name, command->run(argc - 1, argv + 1)) : unknown(word);
 }

@@ -82,6 +82,12 @@ void ui_drop(struct ui *ui) {
   summary_deinit(&ui->summary);
 }
 
+static void print_resume(FILE *out, const char *before, const char *path) {
+  fprintf(out, "%s: segue resume ", before);
+  cli_put_safe(out, find_shown(path));
+  fputc('\n', out);
+}
+
 static int finish(struct ui *ui, int signals) {
   const struct err *broken = session_broken(ui->solo.session);
   const struct core *core = session_core(ui->solo.session);
@@ -93,14 +99,13 @@ static int finish(struct ui *ui, int signals) {
     fprintf(stderr, "segue %s: %s\n", ui->command, text.p);
     buf_deinit(&text);
     if (ui->summary.session[0])
-      fprintf(stderr, "the log ends at its last durable record; go on with: segue resume %s\n",
-              find_shown(path));
+      print_resume(stderr, "the log ends at its last durable record; go on with", path);
     return signals > 0 ? STATUS_INTERRUPTED : STATUS_FAILED;
   }
   if (ui->mode == UI_LINES) {
     turns_print_end(stdout, &ui->summary, find_shown(path), ui->colours, ui->columns);
     if (core->status == SESSION_STOPPED)
-      printf("  go on with: segue resume %s\n", find_shown(path));
+      print_resume(stdout, "  go on with", path);
   } else if (ui->mode == UI_QUIET && core->status == SESSION_STOPPED) {
     struct buf text = {0};
     buf_safe(&text, buf_view(&ui->summary.message), false);
@@ -115,7 +120,5 @@ int ui_wait(struct ui *ui) {
   int signals = solo_run(&ui->solo, true, ui->live ? on_tick : NULL, ui);
   int status = finish(ui, signals);
   ui_drop(ui);
-  if (fflush(stdout) != 0 || ferror(stdout))
-    return status == STATUS_COMPLETE ? STATUS_FAILED : status; /* the output went nowhere */
   return status;
 }

@@ -28,6 +28,8 @@ static bool bad_file(struct err *err) {
 static bool read_options(const struct cli_args *args, json_t *config, struct err *err) {
   const char *pair;
   for (size_t i = 0; (pair = cli_values(args, "option", i)) != NULL; i++) {
+    if (!cli_is_utf8("-O", pair, err))
+      return false;
     const char *equals = strchr(pair, '=');
     if (equals == NULL || equals == pair || equals[1] == '\0')
       return err_set(err, ERR_USAGE, "-O %.80s: write KEY=VALUE, such as temperature=0.2", pair);
@@ -41,8 +43,6 @@ static bool read_options(const struct cli_args *args, json_t *config, struct err
       json_decref(value);
       value = json_string(equals + 1);
     }
-    if (value == NULL)
-      return err_set(err, ERR_USAGE, "-O %.80s: the value is not UTF-8", pair);
     json_object_setn_new(options, pair, (size_t)(equals - pair), value);
   }
   return true;
@@ -51,6 +51,8 @@ static bool read_options(const struct cli_args *args, json_t *config, struct err
 static bool read_providers(const struct cli_args *args, json_t *config, struct err *err) {
   const char *word;
   for (size_t i = 0; (word = cli_values(args, "provider", i)) != NULL; i++) {
+    if (!cli_is_utf8("--provider", word, err))
+      return false;
     const char *equals = strrchr(word, '=');
     const char *name = equals ? equals + 1 : word;
     if (capability_find(provider_capabilities(), str_from(name)) == NULL)
@@ -68,8 +70,6 @@ static bool read_providers(const struct cli_args *args, json_t *config, struct e
       providers = json_object();
       json_object_set_new(config, "providers", providers);
     }
-    if (!utf8_valid(word, strlen(word)))
-      return err_set(err, ERR_USAGE, "--provider: the movement's name is not UTF-8");
     json_object_setn_new(providers, word, (size_t)(equals - word), json_string(name));
   }
   return true;
@@ -80,23 +80,58 @@ static void set_string(json_t *config, const char *key, const char *value) {
     json_object_set_new(config, key, json_string(value));
 }
 
+/* A path into `out`, where it has room and a record can hold it. */
+static bool keep_path(const char *flag, const char *path, char *out, size_t size, struct err *err) {
+  if (strlen(path) >= size)
+    return err_set(err, ERR_USAGE, "%s: the path is too long: the limit is %zu bytes", flag,
+                   size - 1);
+  if (!cli_is_utf8(flag, path, err))
+    return false;
+  memcpy(out, path, strlen(path) + 1);
+  return true;
+}
+
+static bool read_cwd(struct setup *setup, const char *given, struct err *err) {
+  struct stat st;
+  char *real = realpath(given, NULL);
+  if (real == NULL && errno == ENAMETOOLONG)
+    return err_set(err, ERR_USAGE, "--cwd: the path is too long");
+  bool ok = real != NULL && stat(real, &st) == 0 && S_ISDIR(st.st_mode)
+                ? keep_path("--cwd", real, setup->cwd, sizeof setup->cwd, err)
+                : err_set(err, ERR_USAGE, "--cwd %.200s is not a folder", given);
+  free(real);
+  return ok;
+}
+
+static bool read_scenario(struct setup *setup, const char *path, struct err *err) {
+  if (!scenario_load(&setup->scenario, path, err))
+    return bad_file(err);
+  setup->has_scenario = true;
+  char *real = realpath(path, NULL);
+  const char *kept = real ? real : path;
+  bool ok = cli_is_utf8("--scenario", kept, err);
+  if (ok)
+    json_object_set_new(setup->config, "scenario",
+                        json_pack("{ss ss}", "path", kept, "sha256", setup->scenario.sha256));
+  free(real);
+  return ok;
+}
+
 bool setup_flags(struct setup *setup, const struct cli_args *args, int *status) {
   struct err err = {0};
-  struct stat st;
   const char *cwd = cli_value(args, "cwd"), *scenario = cli_value(args, "scenario");
+  const char *model = cli_value(args, "model");
   *setup = (struct setup){.config = json_object()};
   json_t *config = setup->config;
   if (!config_load(&setup->user, &err))
     return fail(args, &err, status);
-  if (realpath(cwd ? cwd : ".", setup->cwd) == NULL || stat(setup->cwd, &st) != 0 ||
-      !S_ISDIR(st.st_mode)) {
-    (void)err_set(&err, ERR_USAGE, "--cwd %.200s is not a folder", cwd ? cwd : ".");
+  if (!read_cwd(setup, cwd ? cwd : ".", &err))
     return fail(args, &err, status);
-  }
   set_string(config, "cwd", setup->cwd);
-  if (!read_providers(args, config, &err) || !read_options(args, config, &err))
+  if (!read_providers(args, config, &err) || !read_options(args, config, &err) ||
+      (model != NULL && !cli_is_utf8("--model", model, &err)))
     return fail(args, &err, status);
-  set_string(config, "model", cli_value(args, "model"));
+  set_string(config, "model", model);
   set_string(config, "default_provider", setup->user.provider);
   set_string(config, "default_model", setup->user.model);
   if (setup->user.options)
@@ -110,28 +145,18 @@ bool setup_flags(struct setup *setup, const struct cli_args *args, int *status) 
       json_array_append_new(names, json_string(setup->user.env[i]));
     json_object_set_new(config, "env", names);
   }
-  if (scenario != NULL) {
-    char path[1024];
-    if (!scenario_load(&setup->scenario, scenario, &err)) {
-      (void)bad_file(&err);
-      return fail(args, &err, status);
-    }
-    setup->has_scenario = true;
-    if (realpath(scenario, path) == NULL)
-      (void)snprintf(path, sizeof path, "%s", scenario);
-    json_object_set_new(config, "scenario",
-                        json_pack("{ss ss}", "path", path, "sha256", setup->scenario.sha256));
-  }
-  return true;
+  return scenario == NULL || read_scenario(setup, scenario, &err) || fail(args, &err, status);
 }
 
 static void print_list(const char *command, const struct err_list *list, const char *severity) {
   for (size_t i = 0; i < list->count; i++)
     if (list->items[i].line > 0)
       cli_print_file_error(&list->items[i], severity);
-    else
-      fprintf(stderr, "segue: %s%s\n",
-              strcmp(severity, "error") == 0 ? "" : "warning: ", list->items[i].text);
+    else {
+      fprintf(stderr, "segue: %s", strcmp(severity, "error") == 0 ? "" : "warning: ");
+      cli_put_safe(stderr, list->items[i].text);
+      fputc('\n', stderr);
+    }
   if (list->dropped > 0)
     fprintf(stderr, "segue %s: and %zu more\n", command, list->dropped);
 }
@@ -169,8 +194,16 @@ bool setup_workflow(struct setup *setup, const struct cli_args *args, const char
       (void)cli_fail(args->command->name, &err);
     }
   }
-  if (ok && realpath(path, setup->workflow_path) == NULL)
-    (void)snprintf(setup->workflow_path, sizeof setup->workflow_path, "%s", path);
+  if (ok) {
+    char *real = realpath(path, NULL);
+    ok = real == NULL && errno == ENAMETOOLONG
+             ? err_set(&err, ERR_USAGE, "WORKFLOW: the path is too long")
+             : keep_path("WORKFLOW", real ? real : path, setup->workflow_path,
+                         sizeof setup->workflow_path, &err);
+    if (!ok)
+      (void)cli_fail(args->command->name, &err);
+    free(real);
+  }
   if (!ok)
     *status = STATUS_USAGE;
   json_decref(doc);

@@ -4,14 +4,19 @@
 
 #include <string.h>
 
-/* Columns of a turn's line; what is longer pushes the rest on, so that a pipe loses nothing. */
+/* Columns of a turn's cells where there is room; on narrow terminals they shrink, and the reason
+ * goes to a line of its own. */
 enum {
   WIDTH_TURN = 3,
   WIDTH_MOVEMENT = 10,
   WIDTH_PROVIDER = 8,
   WIDTH_WHAT = 22,
   WIDTH_NEXT = 10,
-  WIDTH_METHOD = 17
+  WIDTH_METHOD = 17,
+  WIDTH_WIDE = 120, /* from here on nothing needs to be cut short */
+  WIDTH_NAME_MAX = 24,
+  WIDTH_WHAT_MAX = 60,
+  WIDTH_WHY_MIN = 24,
 };
 
 static int pad(struct buf *out, int used, int width) {
@@ -33,29 +38,52 @@ static enum colour method_colour(const char *method) {
                                                                                 : COLOUR_RED;
 }
 
+static int least(int a, int b) {
+  return a < b ? a : b;
+}
+
+/* The reason behind the method, or under the line where there is no room for it. */
+static void print_why(struct buf *b, const struct turn_line *line, bool colours, int columns,
+                      int used) {
+  int rest = columns - used - 2;
+  if (line->why.n == 0)
+    return;
+  if (rest < WIDTH_WHY_MIN) {
+    buf_puts(b, "\n    ");
+    rest = columns - WIDTH_TURN - 3;
+  }
+  buf_printf(b, "  %s", cli_paint(colours, COLOUR_DIM));
+  (void)cli_fit(b, buf_view(&line->why), rest);
+  buf_puts(b, cli_paint(colours, COLOUR_NONE));
+}
+
 void turns_print(FILE *out, const struct turn_line *line, bool colours, int columns) {
   struct buf b = {0};
   const char *plain = cli_paint(colours, COLOUR_NONE);
-  int used = 0, wide = columns > 120 ? columns : 200;
+  bool wide = columns >= WIDTH_WIDE;
+  int name_max = wide ? WIDTH_NAME_MAX : WIDTH_MOVEMENT;
+  int fixed =
+      WIDTH_TURN + 1 + WIDTH_MOVEMENT + 1 + WIDTH_PROVIDER + 1 + 3 + WIDTH_NEXT + 1 + WIDTH_METHOD;
+  int what = wide ? WIDTH_WHAT : least(WIDTH_WHAT, columns - fixed);
+  int used = WIDTH_TURN + 1;
   buf_printf(&b, "%s%*ld%s ", cli_paint(colours, COLOUR_DIM), WIDTH_TURN, line->turn, plain);
-  used += WIDTH_TURN + 1;
   buf_puts(&b, cli_paint(colours, COLOUR_BOLD));
-  used += cell(&b, buf_view(&line->movement), WIDTH_MOVEMENT, 24);
+  used += 1 + cell(&b, buf_view(&line->movement), least(WIDTH_MOVEMENT, name_max), name_max);
   buf_printf(&b, "%s ", plain);
-  used += 1 + cell(&b, buf_view(&line->provider), WIDTH_PROVIDER, 16);
-  buf_putc(&b, ' ');
-  used += 1 + cell(&b, buf_view(&line->what), WIDTH_WHAT, columns > 120 ? 60 : WIDTH_WHAT);
-  buf_printf(&b, " > %s", cli_paint(colours, COLOUR_CYAN));
-  used += 3 + cell(&b, buf_view(&line->leads_to), WIDTH_NEXT, 24);
-  buf_printf(&b, "%s %s", plain, cli_paint(colours, method_colour(buf_c(&line->method))));
-  used += 1 + cell(&b, buf_view(&line->method), line->why.n ? WIDTH_METHOD : 0, 24);
-  buf_puts(&b, plain);
-  if (line->why.n > 0) {
-    int rest = columns - used - 2;
-    buf_printf(&b, "  %s", cli_paint(colours, COLOUR_DIM));
-    (void)cli_fit(&b, buf_view(&line->why), rest < 24 ? 24 : rest > wide ? wide : rest);
-    buf_puts(&b, plain);
+  if (what >= 0) { /* else a very narrow terminal: where it led matters more */
+    used += cell(&b, buf_view(&line->provider), WIDTH_PROVIDER, wide ? 16 : WIDTH_PROVIDER);
+    if (what > 4)
+      buf_putc(&b, ' ');
+    used += what > 4 ? 1 + cell(&b, buf_view(&line->what), what, wide ? WIDTH_WHAT_MAX : what) : 0;
+    buf_putc(&b, ' ');
+    used++;
   }
+  buf_printf(&b, "> %s", cli_paint(colours, COLOUR_CYAN));
+  used += 2 + cell(&b, buf_view(&line->leads_to), WIDTH_NEXT, name_max);
+  buf_printf(&b, "%s %s", plain, cli_paint(colours, method_colour(buf_c(&line->method))));
+  used += 1 + cell(&b, buf_view(&line->method), line->why.n ? WIDTH_METHOD : 0, WIDTH_METHOD);
+  buf_puts(&b, plain);
+  print_why(&b, line, colours, columns, used);
   fprintf(out, "%s\n", b.p);
   fflush(out);
   buf_deinit(&b);
@@ -94,16 +122,17 @@ void turns_print_end(FILE *out, const struct summary *s, const char *path, bool 
   summary_methods(s, &methods);
   buf_printf(&b, "%s%s%s  %ld turn%s", cli_paint(colours, statuses[i].colour), statuses[i].shown,
              cli_paint(colours, COLOUR_NONE), s->turns, s->turns == 1 ? "" : "s");
-  if (methods.n > 0)
-    buf_printf(&b, "  %s", methods.p);
-  if (path[0])
-    buf_printf(&b, "  %s", path);
+  buf_puts(&b, methods.n > 0 ? "  " : "");
+  buf_safe(&b, buf_view(&methods), false);
+  buf_puts(&b, path[0] ? "  " : "");
+  buf_safe(&b, str_from(path), false);
   fprintf(out, "%s\n", b.p);
   if (s->message.n > 0) {
     buf_clear(&b);
+    buf_safe(&b, buf_view(&s->stop_class), false);
+    buf_puts(&b, b.n > 0 ? ": " : "");
     (void)cli_fit(&b, buf_view(&s->message), columns > 200 ? 2000 : columns * 3);
-    fprintf(out, "  %s%s%s%s\n", s->stop_class.n ? buf_c(&s->stop_class) : "",
-            s->stop_class.n ? ": " : "", b.p, "");
+    fprintf(out, "  %s\n", b.p);
   }
   buf_deinit(&methods);
   buf_deinit(&b);

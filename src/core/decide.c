@@ -613,6 +613,9 @@ static void on_call_end(struct step *s) {
     set_text(record, "stderr", &r->error_text);
   if (r->dropped_bytes > 0)
     json_object_set_new(record, "dropped_bytes", json_integer((json_int_t)r->dropped_bytes));
+  if (r->error_dropped_bytes > 0)
+    json_object_set_new(record, "stderr_dropped_bytes",
+                        json_integer((json_int_t)r->error_dropped_bytes));
   if (r->files)
     json_object_set(record, "files", r->files);
   if (r->usage)

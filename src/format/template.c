@@ -1,5 +1,8 @@
 #include "format/template.h"
 
+#include "base/log.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 enum { TEMPLATE_DEPTH = 16 };
@@ -28,22 +31,33 @@ static enum mark read_mark(const char *p, size_t n, const struct template_var *v
   return MARK_NONE;
 }
 
-/* Does a {/name} for this section follow? */
-static bool closes(const char *p, size_t n, const struct template_var *vars,
-                   const struct template_var *var) {
-  int depth = 1;
-  for (size_t i = 0; i < n; i++) {
+static bool opens(enum mark mark) {
+  return mark == MARK_IF || mark == MARK_UNLESS;
+}
+
+/* Which sections are closed, a bit a byte of the text, set where the opening mark begins. Read from
+ * the end: an opening mark takes the nearest closing one of its variable that is still free. */
+static unsigned char *closed_sections(struct str text, const struct template_var *vars) {
+  unsigned char *closed = xcalloc(text.n / 8 + 1, 1);
+  size_t count = 0;
+  while (vars[count].name)
+    count++;
+  size_t *closers = xcalloc(count, sizeof *closers);
+  for (size_t i = text.n; i-- > 0;) {
     size_t length;
-    const struct template_var *other;
-    if (p[i] != '{')
+    const struct template_var *var;
+    if (text.p[i] != '{')
       continue;
-    enum mark mark = read_mark(p + i, n - i, vars, &length, &other);
-    if ((mark == MARK_IF || mark == MARK_UNLESS) && other == var)
-      depth++;
-    else if (mark == MARK_END && other == var && --depth == 0)
-      return true;
+    enum mark mark = read_mark(text.p + i, text.n - i, vars, &length, &var);
+    if (mark == MARK_END) {
+      closers[var - vars]++;
+    } else if (opens(mark) && closers[var - vars] > 0) {
+      closers[var - vars]--;
+      closed[i / 8] |= (unsigned char)(1u << i % 8);
+    }
   }
-  return false;
+  free(closers);
+  return closed;
 }
 
 void template_render(struct str text, const struct template_var *vars, template_piece_fn fn,
@@ -51,14 +65,15 @@ void template_render(struct str text, const struct template_var *vars, template_
   const struct template_var *open[TEMPLATE_DEPTH];
   bool shown[TEMPLATE_DEPTH];
   size_t depth = 0, hidden = 0, start = 0, i = 0;
+  unsigned char *closed = NULL; /* until the first section */
   while (i < text.n) {
     size_t length = 0;
     const struct template_var *var = NULL;
     enum mark mark =
         text.p[i] == '{' ? read_mark(text.p + i, text.n - i, vars, &length, &var) : MARK_NONE;
-    bool section = mark == MARK_IF || mark == MARK_UNLESS;
-    if (section &&
-        (depth == TEMPLATE_DEPTH || !closes(text.p + i + length, text.n - i - length, vars, var)))
+    if (opens(mark) && closed == NULL)
+      closed = closed_sections(text, vars);
+    if (opens(mark) && (depth == TEMPLATE_DEPTH || !(closed[i / 8] >> i % 8 & 1)))
       mark = MARK_NONE;
     size_t keep = depth; /* a closer ends what was opened inside it too */
     while (mark == MARK_END && keep > 0 && open[keep - 1] != var)
@@ -88,6 +103,7 @@ void template_render(struct str text, const struct template_var *vars, template_
   }
   if (hidden == 0 && i > start)
     fn(ctx, (struct str){text.p + start, i - start}, NULL);
+  free(closed);
 }
 
 bool template_uses(struct str text, const char *name) {

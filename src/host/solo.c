@@ -21,8 +21,9 @@ bool solo_init(struct solo *solo, const char *logs, struct err *err) {
   solo->host.sync_now = true;
   uv_signal_init(&solo->loop, &solo->sigint);
   uv_signal_init(&solo->loop, &solo->sigterm);
+  uv_signal_init(&solo->loop, &solo->sighup);
   uv_timer_init(&solo->loop, &solo->ticker);
-  solo->sigint.data = solo->sigterm.data = solo->ticker.data = solo;
+  solo->sigint.data = solo->sigterm.data = solo->sighup.data = solo->ticker.data = solo;
   return true;
 }
 
@@ -32,6 +33,7 @@ void solo_finished(struct solo *solo) {
   solo->closed = true;
   uv_close((uv_handle_t *)&solo->sigint, NULL);
   uv_close((uv_handle_t *)&solo->sigterm, NULL);
+  uv_close((uv_handle_t *)&solo->sighup, NULL);
   uv_close((uv_handle_t *)&solo->ticker, NULL);
 }
 
@@ -41,7 +43,9 @@ static void on_signal(uv_signal_t *handle, int number) {
     _exit(EXIT_INTERRUPTED);
   if (solo->session != NULL)
     host_stop(solo->session, number == SIGINT ? "interrupted" : "terminated",
-              number == SIGINT ? "SIGINT" : "SIGTERM");
+              number == SIGINT   ? "SIGINT"
+              : number == SIGHUP ? "SIGHUP"
+                                 : "SIGTERM");
 }
 
 static void on_tick(uv_timer_t *timer) {
@@ -54,6 +58,7 @@ int solo_run(struct solo *solo, bool handle_signals, void (*tick)(void *ctx, uin
   if (handle_signals && !solo->closed) {
     uv_signal_start(&solo->sigint, on_signal, SIGINT);
     uv_signal_start(&solo->sigterm, on_signal, SIGTERM);
+    uv_signal_start(&solo->sighup, on_signal, SIGHUP);
   }
   solo->tick = tick;
   solo->tick_ctx = ctx;

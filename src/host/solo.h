@@ -6,7 +6,7 @@
  *   signals = solo_run(&solo, handle_signals, tick, ctx)   until the session is over
  *   solo_deinit(&solo)                               frees the session too
  *
- * The first SIGINT or SIGTERM stops the session resumably; the second ends the program at once
+ * The first SIGINT, SIGTERM or SIGHUP stops the session resumably; the second ends the program at once
  * (shims end what still runs; the log ends at its last durable record). */
 #ifndef SEGUE_HOST_SOLO_H
 #define SEGUE_HOST_SOLO_H
@@ -18,7 +18,7 @@ struct solo {
   struct store store;
   struct host host;
   struct session *session;
-  uv_signal_t sigint, sigterm;
+  uv_signal_t sigint, sigterm, sighup;
   uv_timer_t ticker;
   void (*tick)(void *ctx, uint64_t now_ms);
   void *tick_ctx;

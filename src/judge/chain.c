@@ -420,6 +420,25 @@ static bool lists_stage(const struct chain_spec *spec, enum judge_stage stage) {
   return false;
 }
 
+/* What was wrong with the answers that reasks corrected: the judgment tells all of it. */
+static void add_earlier_errors(const struct chain_spec *spec, enum judge_stage stage,
+                               const struct chain_reply *replies, const struct chain_reply *last,
+                               json_t *object) {
+  json_t *all = json_array();
+  for (const struct chain_reply *r = replies; r < last; r++) {
+    if (r->stage != stage || r->error_class != NULL)
+      continue;
+    json_t *earlier = value_object(spec, stage, r);
+    json_array_extend(all, json_object_get(earlier, "errors"));
+    json_decref(earlier);
+  }
+  if (json_array_size(all) > 0) {
+    json_array_extend(all, json_object_get(object, "errors"));
+    json_object_set(object, "errors", all);
+  }
+  json_decref(all);
+}
+
 /* Does the structured_output reply hold a tag that can decide as phase3_tag? Only where that stage
  * is still to come. */
 static bool saved_tag(const struct chain_spec *spec, const json_t *stages,
@@ -503,6 +522,8 @@ static void call_stage(const struct chain_spec *spec, enum judge_stage stage, co
       return;
     }
   }
+  if (answered != NULL && stage != STAGE_PHASE3_TAG)
+    add_earlier_errors(spec, stage, replies, answered, object);
   if (reply->error_class != NULL) { /* of a reask too: what was answered before it stays answered */
     json_object_set_new(object, "class", json_string(reply->error_class));
     add_error(object, reply->error_text.p ? reply->error_text.p : "", reply->error_text.n);
@@ -542,7 +563,7 @@ static void finish_unmatched(const struct chain_spec *spec, const json_t *stages
                                                    : "no stage named a rule that was offered");
   const char *text = json_string_value(json_array_get(json_object_get(failed, "errors"), 0));
   size_t n = strlen(step->reason);
-  if (step->action == CHAIN_UNAVAILABLE && failed != NULL)
+  if (failed != NULL)
     (void)snprintf(step->reason + n, sizeof step->reason - n, " (%s: %s: %.200s)",
                    json_string_value(json_object_get(failed, "stage")),
                    json_string_value(json_object_get(failed, "class")), text ? text : "");

@@ -32,7 +32,7 @@ void reading_init(struct reading *r, const struct schema *schema, const char *ke
   } else {
     struct reader reader = {schema, key};
     struct extract_check check = {&reader, check_valid, check_nearness, check_echo};
-    struct extract_opts opts = {.want = EXTRACT_WANT_OBJECT, .check = &check};
+    struct extract_opts opts = {.want = EXTRACT_WANT_OBJECT, .check = &check, .whole = true};
     struct extract_result found;
     enum extract_status status = extract(text.p ? text.p : "", text.n, &opts, &found);
     if (status == EXTRACT_OUT_OF_MEMORY)

@@ -12,11 +12,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-char *tmpdir_make(struct err *err) {
+static const char *parent_dir(void) {
   const char *parent = getenv("TMPDIR");
+  return parent != NULL && parent[0] == '/' ? parent : "/tmp";
+}
+
+char *tmpdir_make(struct err *err) {
+  const char *parent = parent_dir();
   struct buf path = {0};
-  if (parent == NULL || parent[0] != '/')
-    parent = "/tmp";
   buf_printf(&path, "%s/segue-XXXXXX", parent);
   if (mkdtemp(path.p) == NULL) { /* mode 0700 */
     (void)err_set_errno(err, errno, "cannot make a temporary directory in '%s'", parent);
@@ -24,6 +27,21 @@ char *tmpdir_make(struct err *err) {
     return NULL;
   }
   return buf_take(&path);
+}
+
+char *tmpdir_make_named(const char *name, struct err *err) {
+  struct buf path = {0};
+  struct stat st;
+  struct err ignored;
+  buf_printf(&path, "%s/%s", parent_dir(), name);
+  bool made = mkdir(path.p, 0700) == 0;
+  if (!made && errno == EEXIST && lstat(path.p, &st) == 0 && S_ISDIR(st.st_mode) &&
+      st.st_uid == geteuid() && tmpdir_remove(path.p, &ignored))
+    made = mkdir(path.p, 0700) == 0;
+  if (made)
+    return buf_take(&path);
+  buf_deinit(&path);
+  return tmpdir_make(err);
 }
 
 struct removal {

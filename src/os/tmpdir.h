@@ -10,6 +10,10 @@
  * NULL: err is set. */
 char *tmpdir_make(struct err *err) MUST_CHECK;
 
+/* The same with a name of the caller's ("segue-<session>-<call>"), so that what a crash left of the
+ * same call is found and removed. Where that name is another user's, a random one is taken. */
+char *tmpdir_make_named(const char *name, struct err *err) MUST_CHECK;
+
 /* Removes `path` and everything in it: never follows a symbolic link, stays on one file system, at
  * most LIMIT_TMPDIR_DEPTH levels deep. Goes on after an error and reports the first. A path that is
  * not there is fine. */

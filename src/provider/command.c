@@ -22,6 +22,7 @@ struct provider_run {
   void *ctx;
   uint64_t wall_ms;
   const char *const *pass_env; /* their values are redacted */
+  char program[128];           /* for messages */
 };
 
 static void fail(struct call_result *result, enum error_class class, const char *fmt, ...)
@@ -69,6 +70,7 @@ static void on_end(void *ctx, struct process_result *p) {
   struct call_result *r = &run->result;
   run->process = NULL;
   r->dropped_bytes = p->out.dropped;
+  r->error_dropped_bytes = p->err.dropped;
   r->text.bytes = p->out;
   r->error_text.bytes = p->err;
   p->out = p->err = (struct buf){0};
@@ -86,7 +88,7 @@ static void on_end(void *ctx, struct process_result *p) {
     r->structured = whole_object(buf_view(&r->text.bytes));
     break;
   case PROCESS_END_EXEC_FAILED:
-    fail(r, CLASS_NOT_FOUND, "the program cannot be run: %s", strerror(p->exec_errno));
+    fail(r, CLASS_NOT_FOUND, "cannot run %s: %s", run->program, strerror(p->exec_errno));
     break;
   case PROCESS_END_SPAWN_FAILED:
     fail(r, CLASS_OVERLOADED, "no process could be made: %s", strerror(p->exec_errno));
@@ -122,18 +124,22 @@ static struct provider_run *command_start(const struct provider_env *env,
   struct provider_run *run = xcalloc(1, sizeof *run);
   struct arena arena = {0};
   struct err err = {0};
-  char session[96], call[64];
+  char tmpdir[80];
+  char session[96], call[64], attempt[32];
   run->done = done;
   run->ctx = ctx;
   run->soon.loop = env->loop;
   run->soon.data = run;
   run->wall_ms = request->timeout_ms;
   run->pass_env = env->pass_env;
-  run->tmpdir = tmpdir_make(&err);
+  (void)snprintf(tmpdir, sizeof tmpdir, "segue-%s-%ld", request->session, request->call);
+  run->tmpdir = tmpdir_make_named(tmpdir, &err);
+  (void)snprintf(run->program, sizeof run->program, "%s", request->argv[0]);
   (void)snprintf(session, sizeof session, "SEGUE_SESSION=%s", request->session);
-  (void)snprintf(call, sizeof call, "SEGUE_CALL=%ld.%ld.%d", request->turn, request->call,
-                 request->attempt); /* for idempotency: what the program does outside */
-  const char *const assignments[] = {session, call, NULL};
+  /* For idempotency of what the program does outside: a repeat of the call has the same. */
+  (void)snprintf(call, sizeof call, "SEGUE_CALL=%ld.%ld", request->turn, request->call);
+  (void)snprintf(attempt, sizeof attempt, "SEGUE_ATTEMPT=%d", request->attempt);
+  const char *const assignments[] = {session, call, attempt, NULL};
   const char *const *envp =
       run->tmpdir ? process_env_build(&arena, run->tmpdir, env->pass_env, assignments, &err) : NULL;
   if (envp != NULL) {

@@ -74,6 +74,7 @@ struct extract_opts {
   const struct extract_check *check; /* NULL: no schema */
   bool repair;
   bool explain; /* fill notes */
+  bool whole;   /* the value itself must pass the check: nothing inside it is looked at */
 };
 
 /* one change that repair made */

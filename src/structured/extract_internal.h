@@ -1,4 +1,4 @@
-/* Shared by extract*.c only. One struct extract_pass lives for one call of extract(). */
+/* Shared by extract*.c and tag.c only. One struct extract_pass lives for one call of extract(). */
 #ifndef SEGUE_STRUCTURED_EXTRACT_INTERNAL_H
 #define SEGUE_STRUCTURED_EXTRACT_INTERNAL_H
 

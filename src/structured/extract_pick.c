@@ -89,7 +89,7 @@ json_t *extract_unwrap(struct extract_pass *p, json_t *v, int depth) {
     return NULL;
   if (fits(p, v))
     return json_incref(v);
-  if (depth >= EXTRACT_UNWRAP_DEPTH)
+  if (p->opts->whole || depth >= EXTRACT_UNWRAP_DEPTH)
     return NULL;
   json_t *found = NULL;
   if (json_is_object(v)) {

@@ -4,9 +4,18 @@
  * byte, except that ASCII letters fold their case; so any UTF-8 name works and nothing in it is a
  * pattern. N is 1-based; 0 is no rule. Numbers too large for a long saturate (out of any range).
  *
- * A judge's reply may put its tag anywhere (fence, bold, inline code). In an agent's own text, what
- * is quoted is not evidence: fenced and indented code, inline code, block quotes, quotation marks,
- * reasoning sections and elements that hold tool output or documents are skipped. */
+ * A judge's reply may put its tag anywhere (fence, bold, inline code) but in its reasoning: the
+ * sections that extract() skips are skipped here too. An opener without a closer hides what follows
+ * it, a closer without an opener what stands before it.
+ *
+ * In an agent's own text, what is quoted is not evidence. Skipped are
+ * - fenced code, also when the fence opens behind list markers, up to its closer or the text's end;
+ *   indented code, inline code, block quotes;
+ * - what stands between quotation marks in one paragraph, over line ends too; a mark that nothing
+ *   closes behind the tag, an apostrophe and an inch mark quote nothing;
+ * - closed elements that hold tool output, documents or messages (<log>, <details>, <user>, ...; a
+ *   namespace before the name does not matter) and closed comments;
+ * - reasoning elements, closed or cut off. */
 #ifndef SEGUE_STRUCTURED_TAG_H
 #define SEGUE_STRUCTURED_TAG_H
 

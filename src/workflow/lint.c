@@ -153,6 +153,8 @@ static void check_next(struct lint *l) {
         continue;
       const json_t *rule = json_array_get(json_object_get(l->movements[i].object, "rules"), k);
       const char *next = text_or(rule, "next", "");
+      if (*next == '\0')
+        continue; /* said while the file was read */
       report(l, l->errors, rule_path(path, i, k, "next"), "there is no movement %s: %s", next,
              suggestion(l, next, l->names, "write a movement's name, COMPLETE or ABORT"));
     }

@@ -79,8 +79,7 @@ static bool is_worth_lint(const json_t *doc) {
   json_t *movement;
   const json_t *movements = json_object_get(doc, "movements");
   json_array_foreach(movements, i, movement) {
-    if (!json_is_string(json_object_get(movement, "name")) ||
-        json_array_size(json_object_get(movement, "rules")) == 0)
+    if (!json_is_string(json_object_get(movement, "name")))
       return false;
   }
   return json_array_size(movements) > 0;

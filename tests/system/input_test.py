@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 
@@ -227,6 +228,89 @@ def options_of_a_command():
         no_log(box)
 
 
+# ---- bytes and lengths of what is given --------------------------------------------------------------
+
+def words_that_are_not_utf8():
+    """What a record could not hold is refused by the name of its flag, before anything begins."""
+    with Box() as box:
+        words = every_way(box)
+        workflow, rest = words[0], words[1:]
+        at = rest.index("--cwd")
+        elsewhere = rest[:at] + rest[at + 2:]
+        at = rest.index("--scenario")
+        scenario, without = rest[at + 1], rest[:at] + rest[at + 2:]
+        odd = box.dir.encode() + b"/od\xffd"
+        os.mkdir(odd)
+        for path in (workflow, scenario):
+            shutil.copy(path.encode(), odd)
+        odd_scenario = odd + b"/" + os.path.basename(scenario).encode()
+        cases = [
+            (["run", workflow, *elsewhere, "--cwd", odd], "--cwd"),
+            (["run", workflow, *without, "--scenario", odd_scenario], "--scenario"),
+            (["run", *words, "--model", b"m\xff"], "--model"),
+            (["run", *words, "-O", b"se\xffed=1"], "-O"),
+            (["run", *words, "-O", b"effort=\xff"], "-O"),
+            (["run", *words, "--provider", b"\xff"], "--provider"),
+            (["run", *words, "--provider", b"\xff=script"], "--provider"),
+            (["run", odd + b"/" + os.path.basename(workflow).encode(), *rest], "WORKFLOW"),
+            (["judge", "--rule", "a", "--rule", "b", "--stages", "phase1_tag", "--model", b"\xff"],
+             "--model"),
+        ]
+        for line, text in cases:
+            try:
+                refused(box.segue(*line), 2, text, "UTF-8")
+            except Exception as error:
+                raise type(error)(f"segue {line}: {error}") from error
+        # a current folder of that name, with no flag given
+        inside = subprocess.run([SEGUE, "run", workflow, *elsewhere], stdin=subprocess.DEVNULL,
+                                capture_output=True, env=box.env, cwd=odd, check=False)
+        refused(inside, 2, "--cwd", "UTF-8")
+        no_log(box)
+
+
+def deep_folders():
+    """A path that has no room is refused; a scenario's may be as long as the system lets it be."""
+    with Box() as box:
+        words = every_way(box)
+        workflow, rest = words[0], words[1:]
+        at = rest.index("--cwd")
+        elsewhere = rest[:at] + rest[at + 2:]
+        at = rest.index("--scenario")
+        scenario, without = rest[at + 1], rest[:at] + rest[at + 2:]
+        for length in (900, 1023, 1024, 1025, 1100, 2000, 3900):
+            deep = box.dir
+            while len(deep) < length - 1:
+                deep += "/" + "d" * min(200, length - len(deep) - 1)
+                if not os.path.isdir(deep):
+                    os.mkdir(deep)
+            if len(deep) != length:
+                continue
+            for path in (workflow, scenario):
+                shutil.copy(path, deep)
+            deep_workflow = deep + "/" + os.path.basename(workflow)
+            deep_scenario = deep + "/" + os.path.basename(scenario)
+            runs = [(["run", workflow, *elsewhere, "--cwd", deep], box.cwd, length < 1024, "--cwd"),
+                    (["run", workflow, *elsewhere], deep, length < 1024, "--cwd"),
+                    (["run", deep_workflow, *rest], box.cwd, len(deep_workflow) < 1024, "WORKFLOW"),
+                    (["run", workflow, *without, "--scenario", deep_scenario], box.cwd, True, "")]
+            for line, cwd, fits, text in runs:
+                before = box.begun()
+                done = subprocess.run([SEGUE, *line], stdin=subprocess.DEVNULL, capture_output=True,
+                                      env=box.env, cwd=cwd, timeout=WAIT_S, check=False)
+                expect(b"Sanitizer" not in done.stderr, done.stderr)
+                if not fits:
+                    refused(done, 2, text, "too long")
+                    expect(box.begun() == before, "a log was begun")
+                    continue
+                expect(done.returncode == 0, length, line, done.returncode, done.stderr)
+                start = records([p for p in box.begun() if p not in before][0])[0]
+                expect(start["config"]["cwd"] == (deep if "--cwd" in text else box.cwd), start)
+                if text == "WORKFLOW":
+                    expect(start["workflow_path"] == deep_workflow, start)
+                if text == "":
+                    expect(start["config"]["scenario"]["path"] == deep_scenario, start)
+
+
 # ---- tasks -------------------------------------------------------------------------------------------
 
 def tasks():
@@ -340,6 +424,60 @@ def ten_megabytes():
         expect(end["text_bytes"] == size, end["text_bytes"])
         expect(os.path.getsize(path) < 64 * 1024, "the log holds", os.path.getsize(path), "bytes")
         verified(box, path)
+
+
+def hostile_messages():
+    """What a provider's error, a file's name or a judge says reaches the terminal only as text."""
+    text = "\x1b[2J\x1b]52;c;eA==\x07 \u009b31m \u202e\u2066 \x7f"
+    judge = ["judge", "--rule", "a", "--rule", "b"]
+    with Box() as box:
+        reply = {"times": 0, "error": {"class": "auth", "message": text}}
+        scenario = box.file("down.json", json.dumps({"replies": [reply]}))
+        done = box.segue(*judge, "-p", "script", "-s", scenario, stdin=b"x")
+        expect(done.returncode == 1 and b"\\e[2J" in done.stderr, done)
+        harmless("judge", done.stdout + done.stderr)
+        answer = json.dumps({"reason": text, "step": 1}, ensure_ascii=False)
+        scenario = box.file("says.json", json.dumps({"replies": [{"text": answer, "times": 0}]}))
+        for flags in ([], ["--json"]):
+            done = box.segue(*judge, "-p", "script", "-s", scenario, *flags, stdin=b"x")
+            expect(done.returncode == 0, done)
+            harmless("judge " + " ".join(flags), done.stdout + done.stderr)
+        name = "/n\x1b[31m\u202e\u009b"
+        for content in ("name: [\n", "name: x\nnaem: y\nmovements: []\n", ""):
+            done = box.segue("lint", box.file(name + ".yaml", content))
+            expect(done.returncode == 2, done)
+            harmless("lint", done.stdout + done.stderr)
+        done = box.segue("lint", box.dir + name + "\xff.yaml")
+        harmless("lint", done.stdout + done.stderr)
+        done = box.segue("run", *script_workflow(box, []), "--scenario", box.dir + name)
+        harmless("run", done.stdout + done.stderr)
+        document = {"name": "w", "initial_movement": "go", "movements": [
+            {"name": "go", "command": ["true"],
+             "rules": [{"condition": "when(true)", "next": "COMPLETE"}]}]}
+        workflow = box.file(name + ".yaml", json.dumps(document))
+        done = box.segue("lint", workflow)
+        expect(done.returncode == 0, done)
+        harmless("lint", done.stdout + done.stderr)
+        done = box.segue("run", workflow, "--logs", box.dir + name)
+        expect(done.returncode == 0, done)
+        harmless("run", done.stdout + done.stderr)
+        done = box.segue("show", "last", "--logs", box.dir + name)
+        harmless("show", done.stdout + done.stderr)
+        for content in ("{}", "[", '{"type": 7}'):
+            done = box.segue("extract", "--schema", box.file(name + ".json", content), stdin=b"{}")
+            harmless("extract", done.stdout + done.stderr)
+
+
+def a_warning_about_a_hostile_name():
+    """A folder of a call that cannot be removed is named without what steers."""
+    with Box() as box:
+        os.mkdir(box.dir + "/t\x1b[31m\u202e")
+        words = command_workflow(box, ["sh", "-c", 'd="$TMPDIR"; i=0; while [ $i -lt 140 ]; do '
+                                       'd="$d/x"; mkdir "$d" || exit 1; i=$((i+1)); done'])
+        done = box.segue("run", *words, env={"TMPDIR": box.dir + "/t\x1b[31m\u202e"})
+        expect(done.returncode == 0, done)
+        expect(b"segue: " in done.stderr, "no warning was given:", done.stderr)
+        harmless("run", done.stdout + done.stderr)
 
 
 def hostile_names():
@@ -470,6 +608,34 @@ def a_closed_pipe():
         expect(done.returncode == 1, "output to a full device gave", done.returncode)
 
 
+def a_full_device():
+    """What cannot be printed is no success, whatever prints it."""
+    with Box() as box:
+        words = every_way(box)
+        done = box.segue("run", *words)
+        expect(done.returncode == 0, done.stderr)
+        path = box.begun()[0]
+        judge = ["judge", "--rule", "a", "--rule", "b", "--stages", "phase1_tag"]
+        for line in (["version"], ["version", "--json"], ["--version"], ["help"], ["help", "run"], [],
+                     ["help", "exit"], ["run", "--help"], ["completion", "bash"],
+                     ["completion", "zsh"], ["completion", "fish"], ["lint", words[0]],
+                     ["prompt", words[0], "plan"], ["verify", path], ["verify", path, "--json"],
+                     ["show", path], ["show", path, "review"], ["show", path, "--json"],
+                     ["show", path, "--follow"], ["resume", path], ["run", *words],
+                     ["run", *words, "--json"], judge, [*judge, "--json"]):
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run([SEGUE, *line], stdout=full, env=box.env, cwd=box.cwd,
+                                      input=b"[STEP:1]", stderr=subprocess.PIPE, timeout=WAIT_S,
+                                      check=False)
+            expect(done.returncode == 1, line, "to a full device gave", done.returncode)
+            expect(done.stderr.count(b"cannot write to standard output") == 1, line, done.stderr)
+        with open("/dev/full", "wb") as full:  # nothing is printed, so nothing is lost
+            done = subprocess.run([SEGUE, *judge, "--quiet"], stdout=full, env=box.env, cwd=box.cwd,
+                                  input=b"[STEP:1]", stderr=subprocess.PIPE, timeout=WAIT_S,
+                                  check=False)
+        expect((done.returncode, done.stderr) == (0, b""), done)
+
+
 def without_a_home():
     with Box() as box:
         for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
@@ -504,10 +670,11 @@ def damaged_logs():
             expect(len(f.read()) == len(whole), "something was cut off")
 
 
-CASES = [workflow_files, scenarios, a_scenario_that_runs_dry, bad_words, options_of_a_command, tasks,
-         a_huge_task, hostile_output, hostile_text_that_is_utf8, hostile_text_as_json,
-         ten_megabytes, hostile_names, json_is_the_log, quiet_prints_nothing, exit_statuses, colours,
-         a_closed_pipe, without_a_home, damaged_logs]
+CASES = [workflow_files, scenarios, a_scenario_that_runs_dry, bad_words, options_of_a_command,
+         words_that_are_not_utf8, deep_folders, tasks, a_huge_task, hostile_output,
+         hostile_text_that_is_utf8, hostile_text_as_json, ten_megabytes, hostile_messages,
+         a_warning_about_a_hostile_name, hostile_names, json_is_the_log, quiet_prints_nothing,
+         exit_statuses, colours, a_closed_pipe, a_full_device, without_a_home, damaged_logs]
 
 if __name__ == "__main__":
     need_build()

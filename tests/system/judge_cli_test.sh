@@ -95,6 +95,8 @@ check "both calls are in the record" 0 '"calls":\[2,3\]' "$@" -p script -s scena
   --stages structured_output --max-reasks 1 --json
 scenario 'replies: [{error: {class: auth}, times: 0}]'
 check "a judge that is down" 1 'judge_unavailable' "$@" -p script -s scenario.yaml
+scenario 'replies: [{error: {class: auth, message: "\e[2J\u009b31m"}, times: 0}]'
+check "what it says steers no terminal" 1 '\\e\[2J\\x9b31m' "$@" -p script -s scenario.yaml
 scenario 'replies: [{error: {class: network, retry_after_ms: 5}, times: 0}]'
 check "a network that is down" 1 'judge_unavailable' "$@" -p script -s scenario.yaml
 check "and no verdict as JSON" 1 '!"rule"' "$@" -p script -s scenario.yaml --json
@@ -111,8 +113,22 @@ else
 fi
 [ -e state ] && { failed=1; echo "FAIL  something was written below the state folder"; }
 
+# ---- output that goes nowhere ----
+for flag in '' --json; do
+  # shellcheck disable=SC2086
+  if echo '[REVIEW:2]' | "$segue" judge "$@" --stages phase1_tag $flag > /dev/full 2> err ||
+    [ $? != 1 ] || ! grep -q 'cannot write to standard output' err; then
+    failed=1
+    echo "FAIL  a full device $flag"
+    sed 's/^/      | /' err
+  else
+    echo "ok    a full device $flag"
+  fi
+done
+
 # ---- bad words ----
 input='x'
+check "a model that is not UTF-8" 2 '--model.*UTF-8' "$@" --stages phase1_tag --model "$(printf 'm\377')"
 check "no rule" 2 'give at least one --rule' --name review
 check "an unknown stage" 2 'is no stage' "$@" --stages tag
 check "a stage twice" 2 'stands twice' "$@" --stages phase1_tag,phase1_tag

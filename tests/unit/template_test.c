@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -48,6 +49,10 @@ static const struct render_case cases[] = {
     {"{?name}a{?n}b{/name}c{/n}", "abc{/n}"}, /* crossed: the outer one ends both */
     {"{?empty}a{?n}b{/empty}c{/n} rest", "c{/n} rest"},
     {"{?other}a{/other}", "{?other}a{/other}"},
+    {"{?name}{?name}a{/name}b", "{?name}ab"}, /* the closer is the nearest opener's */
+    {"{?name}{?name}a{/name}b{?name}c{/name}", "{?name}abc"},
+    {"{/name}{?name}a{/name}{!name}b", "{/name}a{!name}b"},
+    {"{?name}{!n}a{/name}b{/n}{?empty}", "b{/n}{?empty}"},
     {"{?empty}日本{/empty}語", "語"},
     {"{a_name_that_is_longer_than_any_that_a_template_could_have_0123456789}",
      "{a_name_that_is_longer_than_any_that_a_template_could_have_0123456789}"},
@@ -102,6 +107,49 @@ static void deep_nesting_is_bounded(void **state) {
   buf_deinit(&text);
 }
 
+static double seconds(const char *pattern, const char *end, size_t n) {
+  struct buf text = {0};
+  double best = 1e9;
+  while (text.n < n)
+    buf_puts(&text, pattern);
+  buf_puts(&text, end);
+  for (int i = 0; i < 3; i++) {
+    struct sink sink = {{0}, 0};
+    clock_t start = clock();
+    template_render(buf_view(&text), vars, on_piece, &sink);
+    double took = (double)(clock() - start) / CLOCKS_PER_SEC;
+    best = took < best ? took : best;
+    buf_deinit(&sink.out);
+  }
+  buf_deinit(&text);
+  return best;
+}
+
+/* Eight times the text; quadratic would be 64 times. What takes no time is not compared. */
+static void time_is_linear(void **state) {
+  static const struct {
+    const char *pattern, *end;
+  } texts[] = {{"{?task}", ""},
+               {"{?task}", "{/task}"},
+               {"{?task}{!name}", ""},
+               {"{?task}{?n}", "{/n}{/n}"},
+               {"{?name}{/n}", ""},
+               {"{?name}{?name}{/name}", ""},
+               {"{?name}{/name}", ""},
+               {"{/name}{?name}", "{/name}"},
+               {"{", "}"},
+               {"{?", "}"},
+               {"{?empty}{?n}{/n}", ""},
+               {"{?name}{?name}{?name}{/name}", "{/name}"}};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+    double small = seconds(texts[i].pattern, texts[i].end, 16 * 1024);
+    double large = seconds(texts[i].pattern, texts[i].end, 128 * 1024);
+    if (large > 24 * small && large > 0.05)
+      fail_msg("%s: %.4f s, eight times as much %.4f s", texts[i].pattern, small, large);
+  }
+}
+
 static void what_a_template_uses(void **state) {
   (void)state;
   assert_true(template_uses(STR("do {task} now"), "task"));
@@ -112,8 +160,8 @@ static void what_a_template_uses(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(names_and_sections),
-                                     cmocka_unit_test(deep_nesting_is_bounded),
-                                     cmocka_unit_test(what_a_template_uses)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(names_and_sections), cmocka_unit_test(deep_nesting_is_bounded),
+      cmocka_unit_test(time_is_linear), cmocka_unit_test(what_a_template_uses)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
