@@ -81,9 +81,10 @@ void turns_print(FILE *out, const struct turn_line *line, bool colours, int colu
   buf_printf(&b, "> %s", cli_paint(colours, COLOUR_CYAN));
   used += 2 + cell(&b, buf_view(&line->leads_to), WIDTH_NEXT, name_max);
   buf_printf(&b, "%s %s", plain, cli_paint(colours, method_colour(buf_c(&line->method))));
-  used += 1 + cell(&b, buf_view(&line->method), line->why.n ? WIDTH_METHOD : 0, WIDTH_METHOD);
+  bool beside = line->why.n > 0 && columns - used - 1 - WIDTH_METHOD - 2 >= WIDTH_WHY_MIN;
+  used += 1 + cell(&b, buf_view(&line->method), beside ? WIDTH_METHOD : 0, WIDTH_METHOD);
   buf_puts(&b, plain);
-  print_why(&b, line, colours, columns, used);
+  print_why(&b, line, colours, columns, beside ? used : columns);
   fprintf(out, "%s\n", b.p);
   fflush(out);
   buf_deinit(&b);
@@ -124,7 +125,9 @@ void turns_print_end(FILE *out, const struct summary *s, const char *path, bool 
              cli_paint(colours, COLOUR_NONE), s->turns, s->turns == 1 ? "" : "s");
   buf_puts(&b, methods.n > 0 ? "  " : "");
   buf_safe(&b, buf_view(&methods), false);
-  buf_puts(&b, path[0] ? "  " : "");
+  int used = (int)(strlen(statuses[i].shown) + methods.n + strlen(path)) + 16;
+  if (path[0]) /* whole, so that it can be copied; on a line of its own where there is no room */
+    buf_puts(&b, used > columns ? "\n  " : "  ");
   buf_safe(&b, str_from(path), false);
   fprintf(out, "%s\n", b.p);
   if (s->message.n > 0) {

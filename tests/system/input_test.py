@@ -311,6 +311,27 @@ def deep_folders():
                     expect(start["config"]["scenario"]["path"] == deep_scenario, start)
 
 
+def a_log_from_a_deep_folder():
+    """A log whose folder's path has no room is refused; it does not go on somewhere else."""
+    with Box() as box:
+        done = box.segue("run", *every_way(box))
+        expect(done.returncode == 0, done.stderr)
+        deep = box.cwd + "".join("/" + "d" * 200 for _ in range(6))
+        os.makedirs(deep)
+        with open(box.begun()[0], "rb") as f:
+            line = f.readline()
+        line = line[:line.rindex(b',"hash"')].replace(
+            b'"cwd":"' + box.cwd.encode() + b'"', b'"cwd":"' + deep.encode() + b'"')
+        expect(deep.encode() in line, line)
+        digest = hashlib.sha256(b"0" * 64 + line).hexdigest()
+        path = box.file("deep.ndjson", line + b',"hash":"' + digest.encode() + b'"}\n')
+        verified(box, path)
+        done = box.segue("resume", path)
+        refused(done, 2, "working directory", "too long")
+        with open(path, "rb") as f:
+            expect(f.read().count(b"\n") == 1, "something was written")
+
+
 # ---- tasks -------------------------------------------------------------------------------------------
 
 def tasks():
@@ -671,7 +692,7 @@ def damaged_logs():
 
 
 CASES = [workflow_files, scenarios, a_scenario_that_runs_dry, bad_words, options_of_a_command,
-         words_that_are_not_utf8, deep_folders, tasks, a_huge_task, hostile_output,
+         words_that_are_not_utf8, deep_folders, a_log_from_a_deep_folder, tasks, a_huge_task, hostile_output,
          hostile_text_that_is_utf8, hostile_text_as_json, ten_megabytes, hostile_messages,
          a_warning_about_a_hostile_name, hostile_names, json_is_the_log, quiet_prints_nothing,
          exit_statuses, colours, a_closed_pipe, a_full_device, without_a_home, damaged_logs]
