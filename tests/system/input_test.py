@@ -692,8 +692,8 @@ def damaged_logs():
 
 
 CASES = [workflow_files, scenarios, a_scenario_that_runs_dry, bad_words, options_of_a_command,
-         words_that_are_not_utf8, deep_folders, a_log_from_a_deep_folder, tasks, a_huge_task, hostile_output,
-         hostile_text_that_is_utf8, hostile_text_as_json, ten_megabytes, hostile_messages,
+         words_that_are_not_utf8, deep_folders, a_log_from_a_deep_folder, tasks, a_huge_task,
+         hostile_output, hostile_text_that_is_utf8, hostile_text_as_json, ten_megabytes, hostile_messages,
          a_warning_about_a_hostile_name, hostile_names, json_is_the_log, quiet_prints_nothing,
          exit_statuses, colours, a_closed_pipe, a_full_device, without_a_home, damaged_logs]
 
