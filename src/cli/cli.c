@@ -215,6 +215,7 @@ static bool line_of(const struct err *err, struct buf *out) {
 }
 
 void cli_print_file_error(const struct err *err, const char *severity) {
+  enum { WIDTH = 120 };
   bool colours = cli_colours(STDERR_FILENO);
   struct buf line = {0}, safe = {0}, text = {0}, file = {0};
   buf_safe(&file, str_from(err->file), false);
@@ -235,10 +236,11 @@ void cli_print_file_error(const struct err *err, const char *severity) {
       at += n > 0 ? n : 1;
       column++;
     }
-    (void)cli_fit(&safe, buf_view(&line), 120);
-    fprintf(stderr, "%5d | %s\n      | %*s%s^%s\n", err->line, buf_c(&safe),
-            before < 120 ? before : 0, "", cli_paint(colours, COLOUR_GREEN),
-            cli_paint(colours, COLOUR_NONE));
+    (void)cli_fit(&safe, buf_view(&line), WIDTH);
+    fprintf(stderr, "%5d | %s\n", err->line, buf_c(&safe));
+    if (before < WIDTH) /* else its place is not shown */
+      fprintf(stderr, "      | %*s%s^%s\n", before, "", cli_paint(colours, COLOUR_GREEN),
+              cli_paint(colours, COLOUR_NONE));
   }
   buf_deinit(&line);
   buf_deinit(&safe);

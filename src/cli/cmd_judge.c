@@ -27,6 +27,7 @@ static const struct cli_option options[] = {
 };
 
 struct judging {
+  struct solo *solo;
   json_t *judgment; /* the record */
   json_t *stop;     /* session_stop or session_end */
 };
@@ -51,6 +52,12 @@ static void complain(const char *message) {
 static void on_trouble(void *ctx, const char *message) {
   (void)ctx;
   complain(message);
+}
+
+static void on_finished(void *ctx, struct session *s) {
+  struct judging *j = ctx;
+  (void)s;
+  solo_finished(j->solo);
 }
 
 static bool read_stages(const char *list, json_t *judge, struct err *err) {
@@ -164,9 +171,9 @@ static void print_judgment(const struct judging *j, bool colours) {
 
 static int judge_text(const struct setup *setup, const struct cli_args *args, struct str text,
                       struct err *err) {
-  static const struct watcher watcher = {on_record, on_trouble, NULL};
-  struct judging j = {0};
+  static const struct watcher watcher = {on_record, on_trouble, on_finished};
   struct solo solo;
+  struct judging j = {.solo = &solo};
   char dir[PATHS_BYTES];
   const char *logs = cli_value(args, "logs");
   int status = STATUS_FAILED;
@@ -184,7 +191,7 @@ static int judge_text(const struct setup *setup, const struct cli_args *args, st
     (void)cli_fail("judge", err);
   } else {
     host_answer(s, text);
-    (void)solo_run(&solo, false, NULL, NULL);
+    int signals = solo_run(&solo, NULL, NULL);
     if (session_broken(s) != NULL) {
       (void)cli_fail("judge", session_broken(s));
     } else if (j.judgment == NULL) {
@@ -194,6 +201,7 @@ static int judge_text(const struct setup *setup, const struct cli_args *args, st
       buf_printf(&text_of_stop, "%s: %s", reason ? reason : "failed", message ? message : "");
       complain(buf_c(&text_of_stop));
       buf_deinit(&text_of_stop);
+      status = signals > 0 ? STATUS_INTERRUPTED : STATUS_FAILED;
     } else {
       const char *failure = json_string_value(json_object_get(j.judgment, "failure"));
       status = failure == NULL                         ? STATUS_COMPLETE

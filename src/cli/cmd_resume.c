@@ -135,9 +135,11 @@ const struct cli_command cmd_resume = {
     .name = "resume",
     .arguments = "ID|last|FILE [options]",
     .summary = "go on with a session that stopped or crashed",
-    .help = "A call that was in flight is repeated as its next attempt; what is judged stays "
-            "judged. Of a\n"
-            "finished session the end is printed again and its exit status returned.",
+    .help =
+        "A call that was in flight is repeated as its next attempt; what is judged stays judged. "
+        "Of a\n"
+        "finished session the end is printed again and its exit status returned. With --scenario,\n"
+        "replies that were taken count by their position: add new ones at the end of the old list.",
     .options = options,
     .run = resume,
 };

@@ -117,7 +117,7 @@ static int finish(struct ui *ui, int signals) {
 }
 
 int ui_wait(struct ui *ui) {
-  int signals = solo_run(&ui->solo, true, ui->live ? on_tick : NULL, ui);
+  int signals = solo_run(&ui->solo, ui->live ? on_tick : NULL, ui);
   int status = finish(ui, signals);
   ui_drop(ui);
   return status;

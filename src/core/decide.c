@@ -60,7 +60,7 @@ static json_t *new_record(const struct step *s, const char *type) {
 
 static json_t *turn_record(const struct step *s, const char *type, const struct turn *turn) {
   json_t *record = new_record(s, type);
-  json_object_set_new(record, "turn", json_integer(turn->id));
+  json_object_set_new_nocheck(record, "turn", json_integer(turn->id));
   return record;
 }
 
@@ -69,14 +69,15 @@ static void set_text(json_t *record, const char *key, const struct text *text) {
   char name[32];
   if (text->blob[0] == '\0') {
     assert(!text_needs_blob(view)); /* the host's work, on entry */
-    json_object_set_new(record, key, json_stringn_nocheck(view.p, view.n)); /* checked on entry */
+    json_object_set_new_nocheck(record, key,
+                                json_stringn_nocheck(view.p, view.n)); /* checked on entry */
     return;
   }
-  json_object_set_new(record, key, text_render(view));
+  json_object_set_new_nocheck(record, key, text_render(view));
   (void)snprintf(name, sizeof name, "%s_blob", key);
-  json_object_set_new(record, name, json_string(text->blob));
+  json_object_set_new_nocheck(record, name, json_string_nocheck(text->blob));
   (void)snprintf(name, sizeof name, "%s_bytes", key);
-  json_object_set_new(record, name, json_integer((json_int_t)view.n));
+  json_object_set_new_nocheck(record, name, json_integer((json_int_t)view.n));
 }
 
 /* --- ending and stopping --- */
@@ -94,7 +95,7 @@ static json_t *method_counts(const struct core *core) {
     const char *name = judge_stage_match_method((enum judge_stage)i);
     json_int_t n = json_integer_value(json_object_get(counts, name)) + core->method_counts[i];
     if (n > 0)
-      json_object_set_new(counts, name, json_integer(n));
+      json_object_set_new_nocheck(counts, name, json_integer(n));
   }
   return counts;
 }
@@ -102,11 +103,12 @@ static json_t *method_counts(const struct core *core) {
 static void end_session(struct step *s, enum session_outcome outcome, const char *message) {
   cancel_running(s);
   json_t *record = new_record(s, "session_end");
-  json_object_set_new(record, "outcome", json_string(session_outcome_name(outcome)));
+  json_object_set_new_nocheck(record, "outcome",
+                              json_string_nocheck(session_outcome_name(outcome)));
   if (message && message[0])
-    json_object_set_new(record, "message", json_text(str_from(message)));
-  json_object_set_new(record, "turns", json_integer(s->core->turn_count));
-  json_object_set_new(record, "methods", method_counts(s->core));
+    json_object_set_new_nocheck(record, "message", json_text(str_from(message)));
+  json_object_set_new_nocheck(record, "turns", json_integer(s->core->turn_count));
+  json_object_set_new_nocheck(record, "methods", method_counts(s->core));
   emit(s, record);
   effect(s, EFFECT_FINISHED, 0, 0);
 }
@@ -115,13 +117,13 @@ static void stop_session(struct step *s, const char *reason, const struct turn *
                          enum error_class class, struct str message) {
   cancel_running(s);
   json_t *record = new_record(s, "session_stop");
-  json_object_set_new(record, "reason", json_string(reason));
+  json_object_set_new_nocheck(record, "reason", json_string_nocheck(reason));
   if (turn != NULL)
-    json_object_set_new(record, "turn", json_integer(turn->id));
+    json_object_set_new_nocheck(record, "turn", json_integer(turn->id));
   if (class != CLASS_NONE)
-    json_object_set_new(record, "class", json_string(error_class_name(class)));
+    json_object_set_new_nocheck(record, "class", json_string_nocheck(error_class_name(class)));
   record_set_str(record, "message", message);
-  json_object_set_new(record, "resumable", json_true());
+  json_object_set_new_nocheck(record, "resumable", json_true());
   emit(s, record);
   effect(s, EFFECT_FINISHED, 0, 0);
 }
@@ -182,18 +184,19 @@ static json_t *schema_or_ref(const struct core *core, const json_t *schema) {
 static json_t *call_start_record(const struct step *s, const struct turn *turn,
                                  const struct call_request *r) {
   json_t *record = turn_record(s, "call_start", turn);
-  json_object_set_new(record, "call", json_integer(r->call));
-  json_object_set_new(record, "attempt", json_integer(r->attempt));
-  json_object_set_new(record, "purpose", json_string(call_purpose_name(r->purpose)));
+  json_object_set_new_nocheck(record, "call", json_integer(r->call));
+  json_object_set_new_nocheck(record, "attempt", json_integer(r->attempt));
+  json_object_set_new_nocheck(record, "purpose",
+                              json_string_nocheck(call_purpose_name(r->purpose)));
   if (r->stage != STAGE_COUNT)
-    json_object_set_new(record, "stage", json_string(judge_stage_name(r->stage)));
+    json_object_set_new_nocheck(record, "stage", json_string_nocheck(judge_stage_name(r->stage)));
   record_set_str(record, "provider", r->provider);
   record_set_str(record, "model", r->model);
   if (r->options)
-    json_object_set(record, "options", (json_t *)r->options);
+    json_object_set_nocheck(record, "options", (json_t *)r->options);
   if (r->schema)
-    json_object_set_new(record, "schema", schema_or_ref(s->core, r->schema));
-  json_object_set_new(record, "timeout_ms", json_integer((json_int_t)r->timeout_ms));
+    json_object_set_new_nocheck(record, "schema", schema_or_ref(s->core, r->schema));
+  json_object_set_new_nocheck(record, "timeout_ms", json_integer((json_int_t)r->timeout_ms));
   return record;
 }
 
@@ -219,8 +222,8 @@ static void start_call(struct step *s, struct turn *turn, struct new_call *n) {
   json_t *record = call_start_record(s, turn, &request);
   json_t *token = prepare_token(s, &request);
   if (token)
-    json_object_set_new(record, "token", token);
-  json_object_set_new(record, "prompt", prompt_parts(&n->prompt, &s->core->texts));
+    json_object_set_new_nocheck(record, "token", token);
+  json_object_set_new_nocheck(record, "prompt", prompt_parts(&n->prompt, &s->core->texts));
   emit(s, record);
   struct call *call = turn_call(turn, request.call);
   assert(call != NULL);
@@ -242,10 +245,10 @@ static void restart_call(struct step *s, struct turn *turn, struct call *call, b
   json_t *record = call_start_record(s, turn, &request);
   json_t *token = repeats ? json_incref(call->token) : prepare_token(s, &request);
   if (token)
-    json_object_set_new(record, "token", token);
+    json_object_set_new_nocheck(record, "token", token);
   if (repeats)
-    json_object_set_new(record, "repeats", json_integer(call->attempt));
-  json_object_set_new(record, "prompt_of", json_integer((json_int_t)call->prompt_seq));
+    json_object_set_new_nocheck(record, "repeats", json_integer(call->attempt));
+  json_object_set_new_nocheck(record, "prompt_of", json_integer((json_int_t)call->prompt_seq));
   emit(s, record);
   effect(s, EFFECT_START_CALL, call->id, 0);
 }
@@ -319,11 +322,11 @@ static json_t *when_env(const struct core *core, const struct turn *turn) {
                 (json_int_t)turn->movement_iteration, "structured", core->structured);
   const struct movement *m = &core->workflow->movements[turn->movement];
   if (turn->has_exit)
-    json_object_set_new(env, "exit", json_integer(turn->exit));
+    json_object_set_new_nocheck(env, "exit", json_integer(turn->exit));
   if (turn->structured) { /* a rule may look at its own movement's value */
     json_t *own = json_copy(core->structured);
     json_object_setn_new(own, m->name.p, m->name.n, json_incref(turn->structured));
-    json_object_set_new(env, "structured", own);
+    json_object_set_new_nocheck(env, "structured", own);
   }
   return env;
 }
@@ -379,14 +382,16 @@ static void verdict(struct step *s, struct turn *turn, const struct chain_step *
     buf_putc(&tag,
              m->name.p[i] >= 'a' && m->name.p[i] <= 'z' ? (char)(m->name.p[i] - 32) : m->name.p[i]);
   buf_printf(&tag, ":%d]", rule->number);
-  json_object_set_new(record, "rule", json_integer(rule->number));
-  json_object_set_new(record, "condition", json_stringn(rule->condition.p, rule->condition.n));
-  json_object_set_new(record, "next", json_stringn(rule->next.p, rule->next.n));
-  json_object_set_new(record, "tag", json_stringn(tag.p, tag.n));
-  json_object_set_new(record, "method", json_string(judge_stage_name(step->stage)));
-  json_object_set_new(record, "match_method", json_string(judge_stage_match_method(step->stage)));
-  json_object_set_new(record, "ambiguous", json_boolean(step->ambiguous));
-  json_object_set_new(record, "stages", json_copy(turn->stages));
+  json_object_set_new_nocheck(record, "rule", json_integer(rule->number));
+  json_object_set_new_nocheck(record, "condition",
+                              json_stringn_nocheck(rule->condition.p, rule->condition.n));
+  json_object_set_new_nocheck(record, "next", json_stringn_nocheck(rule->next.p, rule->next.n));
+  json_object_set_new_nocheck(record, "tag", json_stringn_nocheck(tag.p, tag.n));
+  json_object_set_new_nocheck(record, "method", json_string_nocheck(judge_stage_name(step->stage)));
+  json_object_set_new_nocheck(record, "match_method",
+                              json_string_nocheck(judge_stage_match_method(step->stage)));
+  json_object_set_new_nocheck(record, "ambiguous", json_boolean(step->ambiguous));
+  json_object_set_new_nocheck(record, "stages", json_copy(turn->stages));
   buf_deinit(&tag);
   emit(s, record);
 }
@@ -396,16 +401,17 @@ static void verdict(struct step *s, struct turn *turn, const struct chain_step *
 static void no_verdict(struct step *s, struct turn *turn, enum session_outcome failure,
                        const char *reason) {
   json_t *record = judgment_record(s, turn);
-  json_object_set_new(record, "rule", json_null());
-  json_object_set_new(record, "condition", json_null());
-  json_object_set_new(record, "next", json_null());
-  json_object_set_new(record, "tag", json_null());
-  json_object_set_new(record, "method", json_null());
-  json_object_set_new(record, "match_method", json_null());
-  json_object_set_new(record, "ambiguous", json_false());
-  json_object_set_new(record, "failure", json_string(session_outcome_name(failure)));
-  json_object_set_new(record, "reason", json_text(str_from(reason)));
-  json_object_set_new(record, "stages", json_copy(turn->stages));
+  json_object_set_new_nocheck(record, "rule", json_null());
+  json_object_set_new_nocheck(record, "condition", json_null());
+  json_object_set_new_nocheck(record, "next", json_null());
+  json_object_set_new_nocheck(record, "tag", json_null());
+  json_object_set_new_nocheck(record, "method", json_null());
+  json_object_set_new_nocheck(record, "match_method", json_null());
+  json_object_set_new_nocheck(record, "ambiguous", json_false());
+  json_object_set_new_nocheck(record, "failure",
+                              json_string_nocheck(session_outcome_name(failure)));
+  json_object_set_new_nocheck(record, "reason", json_text(str_from(reason)));
+  json_object_set_new_nocheck(record, "stages", json_copy(turn->stages));
   emit(s, record);
 }
 
@@ -509,8 +515,8 @@ static bool advance_turn(struct step *s, struct turn *turn) {
     }
     const struct rule *rule = &m->rules[turn->rule - 1];
     json_t *end = turn_record(s, "turn_end", turn);
-    json_object_set_new(end, "rule", json_integer(rule->number));
-    json_object_set_new(end, "next", json_stringn(rule->next.p, rule->next.n));
+    json_object_set_new_nocheck(end, "rule", json_integer(rule->number));
+    json_object_set_new_nocheck(end, "next", json_stringn_nocheck(rule->next.p, rule->next.n));
     emit(s, end);
     return true;
   }
@@ -534,11 +540,11 @@ static void enter_next(struct step *s) {
   } else {
     const struct movement *m = &wf->movements[core->next];
     json_t *record = new_record(s, "turn_start");
-    json_object_set_new(record, "turn", json_integer(core->turn_count + 1));
+    json_object_set_new_nocheck(record, "turn", json_integer(core->turn_count + 1));
     record_set_str(record, "movement", m->name);
-    json_object_set_new(record, "iteration", json_integer(core->turn_count + 1));
-    json_object_set_new(record, "movement_iteration",
-                        json_integer(core->movement_counts[core->next] + 1));
+    json_object_set_new_nocheck(record, "iteration", json_integer(core->turn_count + 1));
+    json_object_set_new_nocheck(record, "movement_iteration",
+                                json_integer(core->movement_counts[core->next] + 1));
     emit(s, record);
   }
 }
@@ -584,45 +590,47 @@ static void on_call_end(struct step *s) {
     return; /* cancelled, or of an attempt that is over */
   int64_t wait = -1;
   json_t *record = turn_record(s, "call_end", turn);
-  json_object_set_new(record, "call", json_integer(call->id));
-  json_object_set_new(record, "attempt", json_integer(call->attempt));
+  json_object_set_new_nocheck(record, "call", json_integer(call->id));
+  json_object_set_new_nocheck(record, "attempt", json_integer(call->attempt));
   if (r->class != CLASS_NONE) {
     struct str message = str_from(r->message);
     json_t *error = json_pack("{ss}", "class", error_class_name(r->class));
-    json_object_set_new(error, "message",
-                        utf8_valid(message.p, message.n) ? json_stringn(message.p, message.n)
-                                                         : text_render(message));
+    json_object_set_new_nocheck(error, "message",
+                                utf8_valid(message.p, message.n)
+                                    ? json_stringn_nocheck(message.p, message.n)
+                                    : text_render(message));
     if (r->retry_after_ms > 0)
-      json_object_set_new(error, "retry_after_ms", json_integer(r->retry_after_ms));
-    json_object_set_new(record, "error", error);
+      json_object_set_new_nocheck(error, "retry_after_ms", json_integer(r->retry_after_ms));
+    json_object_set_new_nocheck(record, "error", error);
     wait = retry_delay(s, call, r);
     if (wait >= 0)
-      json_object_set_new(record, "retry_in_ms", json_integer(wait));
+      json_object_set_new_nocheck(record, "retry_in_ms", json_integer(wait));
     if (r->text.bytes.n > 0)
       set_text(record, "text", &r->text); /* what came before it failed */
   } else {
     set_text(record, "text", &r->text);
   }
   if (r->structured)
-    json_object_set(record, "structured", r->structured);
+    json_object_set_nocheck(record, "structured", r->structured);
   if (r->enforced)
-    json_object_set_new(record, "enforced", json_string(r->enforced));
+    json_object_set_new_nocheck(record, "enforced", json_string_nocheck(r->enforced));
   if (r->has_exit)
-    json_object_set_new(record, "exit", json_integer(r->exit));
+    json_object_set_new_nocheck(record, "exit", json_integer(r->exit));
   if (r->error_text.bytes.n > 0)
     set_text(record, "stderr", &r->error_text);
   if (r->dropped_bytes > 0)
-    json_object_set_new(record, "dropped_bytes", json_integer((json_int_t)r->dropped_bytes));
+    json_object_set_new_nocheck(record, "dropped_bytes",
+                                json_integer((json_int_t)r->dropped_bytes));
   if (r->error_dropped_bytes > 0)
-    json_object_set_new(record, "stderr_dropped_bytes",
-                        json_integer((json_int_t)r->error_dropped_bytes));
+    json_object_set_new_nocheck(record, "stderr_dropped_bytes",
+                                json_integer((json_int_t)r->error_dropped_bytes));
   if (r->files)
-    json_object_set(record, "files", r->files);
+    json_object_set_nocheck(record, "files", r->files);
   if (r->usage)
-    json_object_set(record, "usage", r->usage);
+    json_object_set_nocheck(record, "usage", r->usage);
   record_set_str(record, "provider_session", str_from(r->provider_session));
   record_set_str(record, "note", str_from(r->note));
-  json_object_set_new(record, "duration_ms", json_integer(r->duration_ms));
+  json_object_set_new_nocheck(record, "duration_ms", json_integer(r->duration_ms));
   s->incoming = &r->text;
   emit(s, record);
   s->incoming = NULL;
@@ -661,15 +669,16 @@ void core_start(struct core *core, const struct core_params *params, const struc
   char sha256[SHA256_HEX];
   *out = (struct core_out){0};
   json_t *record = new_record(&s, "session_start");
-  json_object_set_new(record, "session", json_string(params->session));
-  json_object_set_new(record, "versions", json_pack("{ss}", "segue", SEGUE_VERSION));
+  json_object_set_new_nocheck(record, "session", json_string_nocheck(params->session));
+  json_object_set_new_nocheck(record, "versions", json_pack("{ss}", "segue", SEGUE_VERSION));
   set_text(record, "task", params->task);
   if (params->workflow_path)
-    json_object_set_new(record, "workflow_path", json_text(str_from(params->workflow_path)));
+    json_object_set_new_nocheck(record, "workflow_path",
+                                json_text(str_from(params->workflow_path)));
   workflow_hash(params->workflow, sha256);
-  json_object_set_new(record, "workflow_sha256", json_string(sha256));
-  json_object_set(record, "workflow", params->workflow->doc);
-  json_object_set(record, "config", params->config);
+  json_object_set_new_nocheck(record, "workflow_sha256", json_string_nocheck(sha256));
+  json_object_set_nocheck(record, "workflow", params->workflow->doc);
+  json_object_set_nocheck(record, "config", params->config);
   emit(&s, record);
   s.incoming = NULL;
   advance(&s);

@@ -57,5 +57,5 @@ json_t *record_new(uint64_t seq, int64_t time_ms, const char *type) {
 
 void record_set_str(json_t *record, const char *key, struct str value) {
   if (value.n > 0)
-    json_object_set_new(record, key, json_text(value));
+    json_object_set_new_nocheck(record, key, json_text(value));
 }

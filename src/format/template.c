@@ -43,12 +43,12 @@ static unsigned char *closed_sections(struct str text, const struct template_var
   while (vars[count].name)
     count++;
   size_t *closers = xcalloc(count, sizeof *closers);
-  for (size_t i = text.n; i-- > 0;) {
+  const char *brace;
+  for (size_t i = text.n; i > 0 && (brace = memrchr(text.p, '{', i)) != NULL;) {
     size_t length;
     const struct template_var *var;
-    if (text.p[i] != '{')
-      continue;
-    enum mark mark = read_mark(text.p + i, text.n - i, vars, &length, &var);
+    i = (size_t)(brace - text.p);
+    enum mark mark = read_mark(brace, text.n - i, vars, &length, &var);
     if (mark == MARK_END) {
       closers[var - vars]++;
     } else if (opens(mark) && closers[var - vars] > 0) {
@@ -69,8 +69,11 @@ void template_render(struct str text, const struct template_var *vars, template_
   while (i < text.n) {
     size_t length = 0;
     const struct template_var *var = NULL;
-    enum mark mark =
-        text.p[i] == '{' ? read_mark(text.p + i, text.n - i, vars, &length, &var) : MARK_NONE;
+    const char *brace = memchr(text.p + i, '{', text.n - i);
+    if (brace == NULL)
+      break;
+    i = (size_t)(brace - text.p);
+    enum mark mark = read_mark(brace, text.n - i, vars, &length, &var);
     if (opens(mark) && closed == NULL)
       closed = closed_sections(text, vars);
     if (opens(mark) && (depth == TEMPLATE_DEPTH || !(closed[i / 8] >> i % 8 & 1)))
@@ -101,8 +104,8 @@ void template_render(struct str text, const struct template_var *vars, template_
     i += length;
     start = i;
   }
-  if (hidden == 0 && i > start)
-    fn(ctx, (struct str){text.p + start, i - start}, NULL);
+  if (hidden == 0 && text.n > start)
+    fn(ctx, (struct str){text.p + start, text.n - start}, NULL);
   free(closed);
 }
 

@@ -378,7 +378,7 @@ static const struct yaml_node *compose_document(struct composer *c) {
     if (event.type == YAML_STREAM_END_EVENT) {
       yaml_event_delete(&event);
       if (root == NULL)
-        report(c, 1, 1, "the file is empty");
+        report(c, 1, 1, "the file is empty: write at least one key and its value");
       return root;
     }
     if (event.type == YAML_DOCUMENT_START_EVENT && root != NULL) {
@@ -402,7 +402,7 @@ static bool check_bytes(struct composer *c, size_t max_bytes) {
     return false;
   }
   if (str_trim(c->text).n == 0) {
-    report(c, 1, 1, "the file is empty");
+    report(c, 1, 1, "the file is empty: write at least one key and its value");
     return false;
   }
   if ((nul = memchr(c->text.p, '\0', c->text.n)) != NULL) {

@@ -53,9 +53,8 @@ static void on_tick(uv_timer_t *timer) {
   solo->tick(solo->tick_ctx, uv_now(&solo->loop));
 }
 
-int solo_run(struct solo *solo, bool handle_signals, void (*tick)(void *ctx, uint64_t now_ms),
-             void *ctx) {
-  if (handle_signals && !solo->closed) {
+int solo_run(struct solo *solo, void (*tick)(void *ctx, uint64_t now_ms), void *ctx) {
+  if (!solo->closed) {
     uv_signal_start(&solo->sigint, on_signal, SIGINT);
     uv_signal_start(&solo->sigterm, on_signal, SIGTERM);
     uv_signal_start(&solo->sighup, on_signal, SIGHUP);

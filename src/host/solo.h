@@ -3,7 +3,7 @@
  *   solo_init(&solo, logs, &err)                     logs NULL: nothing is kept
  *   solo.session = host_start(&solo.host, ...) or host_resume(...), with solo_finished as the
  *                  watcher's `finished` and the solo as its context, or calling it from there
- *   signals = solo_run(&solo, handle_signals, tick, ctx)   until the session is over
+ *   signals = solo_run(&solo, tick, ctx)   until the session is over
  *   solo_deinit(&solo)                               frees the session too
  *
  * The first SIGINT, SIGTERM or SIGHUP stops the session resumably; the second ends the program at once
@@ -30,8 +30,7 @@ bool solo_init(struct solo *solo, const char *logs, struct err *err) MUST_CHECK;
 /* The session is over: solo_run returns when the last handle is closed. */
 void solo_finished(struct solo *solo);
 /* tick (each LIMIT_SPINNER_MS) may be NULL. Returns how many signals came. */
-int solo_run(struct solo *solo, bool handle_signals, void (*tick)(void *ctx, uint64_t now_ms),
-             void *ctx);
+int solo_run(struct solo *solo, void (*tick)(void *ctx, uint64_t now_ms), void *ctx);
 uint64_t solo_now_ms(const struct solo *solo); /* monotonic */
 void solo_deinit(struct solo *solo);
 

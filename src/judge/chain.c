@@ -97,9 +97,9 @@ json_t *chain_call_schema(const struct chain_spec *spec, enum judge_stage stage)
     for (size_t i = 0; i < n; i++)
       json_array_append_new(numbers, json_integer(offered[i]->number));
     json_object_del(number, "minimum");
-    json_object_set_new(number, "enum", numbers);
+    json_object_set_new_nocheck(number, "enum", numbers);
     if (json_object_size(spec->schemas->narrowed) < LIMIT_SCHEMA_CACHE_COUNT)
-      json_object_set(spec->schemas->narrowed, key.p, doc);
+      json_object_set_nocheck(spec->schemas->narrowed, key.p, doc);
   }
   buf_deinit(&key);
   return doc;
@@ -149,7 +149,7 @@ static void add_error(json_t *object, const char *text, size_t n) {
   json_t *errors = json_object_get(object, "errors");
   if (errors == NULL) {
     errors = json_array();
-    json_object_set_new(object, "errors", errors);
+    json_object_set_new_nocheck(object, "errors", errors);
   }
   json_array_append_new(
       errors,
@@ -164,7 +164,7 @@ static void add_tag(const struct chain_spec *spec, json_t *object, const struct 
     buf_putc(&tag, c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c);
   }
   buf_printf(&tag, ":%d]", rule->number);
-  json_object_set_new(object, "tag", json_stringn(tag.p, tag.n));
+  json_object_set_new_nocheck(object, "tag", json_stringn_nocheck(tag.p, tag.n));
   buf_deinit(&tag);
 }
 
@@ -191,10 +191,11 @@ static json_t *run_when(const struct chain_spec *spec, size_t end) {
     struct buf note = {0};
     switch (expr_eval(rule->when, spec->env, &err)) {
     case EXPR_TRUE:
-      json_object_set_new(object, "outcome", json_string(stage_outcome_name(OUTCOME_MATCHED)));
-      json_object_set_new(object, "rule", json_integer(rule->number));
+      json_object_set_new_nocheck(object, "outcome",
+                                  json_string_nocheck(stage_outcome_name(OUTCOME_MATCHED)));
+      json_object_set_new_nocheck(object, "rule", json_integer(rule->number));
       buf_printf(&note, STR_FMT " is true", STR_ARG(rule->when_text));
-      json_object_set_new(object, "reason", json_text(buf_view(&note)));
+      json_object_set_new_nocheck(object, "reason", json_text(buf_view(&note)));
       buf_deinit(&note);
       return object;
     case EXPR_FALSE:
@@ -202,7 +203,8 @@ static json_t *run_when(const struct chain_spec *spec, size_t end) {
       add_error(object, note.p, note.n);
       break;
     case EXPR_ERROR:
-      json_object_set_new(object, "outcome", json_string(stage_outcome_name(OUTCOME_ERROR)));
+      json_object_set_new_nocheck(object, "outcome",
+                                  json_string_nocheck(stage_outcome_name(OUTCOME_ERROR)));
       buf_printf(&note, "rule %d, " STR_FMT ": %s", rule->number, STR_ARG(rule->when_text),
                  err.text);
       add_error(object, note.p, note.n);
@@ -259,7 +261,7 @@ static enum stage_outcome place_number(const struct chain_spec *spec, double num
   enum stage_outcome outcome;
   for (size_t i = 0; i < n; i++)
     if ((double)offered[i]->number == number) {
-      json_object_set_new(object, "rule", json_integer(offered[i]->number));
+      json_object_set_new_nocheck(object, "rule", json_integer(offered[i]->number));
       add_tag(spec, object, offered[i]);
       return OUTCOME_MATCHED;
     }
@@ -320,11 +322,12 @@ static json_t *tag_object(const struct chain_spec *spec, enum judge_stage stage,
       add_error(object, "tag 0 names no rule", 19);
     }
     if (tag.ambiguous)
-      json_object_set_new(object, "ambiguous", json_true());
+      json_object_set_new_nocheck(object, "ambiguous", json_true());
     if (outcome == OUTCOME_MATCHED)
-      json_object_set_new(object, "tag", json_stringn(text.p + tag.offset, tag.length));
+      json_object_set_new_nocheck(object, "tag",
+                                  json_stringn_nocheck(text.p + tag.offset, tag.length));
   }
-  json_object_set_new(object, "outcome", json_string(stage_outcome_name(outcome)));
+  json_object_set_new_nocheck(object, "outcome", json_string_nocheck(stage_outcome_name(outcome)));
   return object;
 }
 
@@ -338,7 +341,7 @@ static json_t *value_object(const struct chain_spec *spec, enum judge_stage stag
                stage == STAGE_AI_JUDGE ? spec->schemas->evaluation : spec->schemas->judgment, key,
                reply->structured, reply->text);
   if (reading.where != NULL)
-    json_object_set_new(object, "extract_stage", json_string(reading.where));
+    json_object_set_new_nocheck(object, "extract_stage", json_string_nocheck(reading.where));
   if (reading.value == NULL) {
     outcome = OUTCOME_UNREADABLE;
     add_error(object, reading.missing, strlen(reading.missing));
@@ -358,7 +361,7 @@ static json_t *value_object(const struct chain_spec *spec, enum judge_stage stag
     json_t *reason = json_object_get(reading.value, "reason");
     size_t reason_n = json_string_length(reason); /* its whole text stands in the call's answer */
     if (json_is_string(reason))
-      json_object_set_new(
+      json_object_set_new_nocheck(
           object, "reason",
           json_text((struct str){json_string_value(reason), reason_n < LIMIT_ERROR_TEXT_BYTES
                                                                 ? reason_n
@@ -371,9 +374,9 @@ static json_t *value_object(const struct chain_spec *spec, enum judge_stage stag
       (outcome == OUTCOME_UNREADABLE || tag.number == 0 || is_offered(spec, tag.number))) {
     outcome = place_number(spec, (double)tag.number, object, "tag");
     if (tag.ambiguous)
-      json_object_set_new(object, "ambiguous", json_true());
+      json_object_set_new_nocheck(object, "ambiguous", json_true());
   }
-  json_object_set_new(object, "outcome", json_string(stage_outcome_name(outcome)));
+  json_object_set_new_nocheck(object, "outcome", json_string_nocheck(stage_outcome_name(outcome)));
   reading_deinit(&reading);
   return object;
 }
@@ -410,7 +413,7 @@ static void add_calls(json_t *object, const struct chain_reply *replies, size_t 
       json_array_append_new(json_object_get(object, "calls"), json_integer(replies[i].call));
       total_ms += replies[i].duration_ms;
     }
-  json_object_set_new(object, "duration_ms", json_integer(total_ms));
+  json_object_set_new_nocheck(object, "duration_ms", json_integer(total_ms));
 }
 
 static bool lists_stage(const struct chain_spec *spec, enum judge_stage stage) {
@@ -434,7 +437,7 @@ static void add_earlier_errors(const struct chain_spec *spec, enum judge_stage s
   }
   if (json_array_size(all) > 0) {
     json_array_extend(all, json_object_get(object, "errors"));
-    json_object_set(object, "errors", all);
+    json_object_set_nocheck(object, "errors", all);
   }
   json_decref(all);
 }
@@ -471,7 +474,7 @@ static void yield_stage(struct chain_step *step, json_t *object) {
   step->action = CHAIN_STAGE;
   step->stage = object_stage(object);
   if (json_object_get(object, "duration_ms") == NULL)
-    json_object_set_new(object, "duration_ms", json_integer(0));
+    json_object_set_new_nocheck(object, "duration_ms", json_integer(0));
   step->object = object;
 }
 
@@ -485,7 +488,8 @@ static void call_stage(const struct chain_spec *spec, enum judge_stage stage, co
     if (before && has_no_value(object_outcome(before)) && saved_tag(spec, stages, structured)) {
       json_t *object = tag_object(spec, stage, structured->text);
       json_array_append_new(json_object_get(object, "calls"), json_integer(structured->call));
-      json_object_set_new(object, "reason", json_string("from the structured_output reply"));
+      json_object_set_new_nocheck(object, "reason",
+                                  json_string_nocheck("from the structured_output reply"));
       yield_stage(step, object);
       return;
     }
@@ -494,7 +498,7 @@ static void call_stage(const struct chain_spec *spec, enum judge_stage stage, co
     const char *trouble = provider_trouble(stages);
     if (trouble != NULL) {
       json_t *object = stage_object(stage, OUTCOME_SKIPPED);
-      json_object_set_new(object, "class", json_string(trouble));
+      json_object_set_new_nocheck(object, "class", json_string_nocheck(trouble));
       yield_stage(step, object);
       return;
     }
@@ -525,7 +529,7 @@ static void call_stage(const struct chain_spec *spec, enum judge_stage stage, co
   if (answered != NULL && stage != STAGE_PHASE3_TAG)
     add_earlier_errors(spec, stage, replies, answered, object);
   if (reply->error_class != NULL) { /* of a reask too: what was answered before it stays answered */
-    json_object_set_new(object, "class", json_string(reply->error_class));
+    json_object_set_new_nocheck(object, "class", json_string_nocheck(reply->error_class));
     add_error(object, reply->error_text.p ? reply->error_text.p : "", reply->error_text.n);
   }
   add_calls(object, replies, n, stage);
@@ -602,11 +606,11 @@ void chain_next(const struct chain_spec *spec, const json_t *stages,
       buf_printf(&note, STR_FMT " is true and %s \"" STR_FMT "\"%s", STR_ARG(winner->when_text),
                  before ? "stands before" : "follows", STR_ARG(chosen->label),
                  before ? "" : ", whose guard is false");
-      json_object_set_new(object, "rule", json_integer(winner->number));
-      json_object_set_new(object, "reason", json_text(buf_view(&note)));
+      json_object_set_new_nocheck(object, "rule", json_integer(winner->number));
+      json_object_set_new_nocheck(object, "reason", json_text(buf_view(&note)));
       buf_deinit(&note);
       if (step->ambiguous)
-        json_object_set_new(object, "ambiguous", json_true());
+        json_object_set_new_nocheck(object, "ambiguous", json_true());
       yield_stage(step, object);
       return;
     }
@@ -636,8 +640,9 @@ void chain_next(const struct chain_spec *spec, const json_t *stages,
   }
   if (labels == 1) {
     json_t *object = stage_object(STAGE_AUTO_SELECT, OUTCOME_MATCHED);
-    json_object_set_new(object, "rule", json_integer(offered[0]->number));
-    json_object_set_new(object, "reason", json_string("the only rule that can be selected"));
+    json_object_set_new_nocheck(object, "rule", json_integer(offered[0]->number));
+    json_object_set_new_nocheck(object, "reason",
+                                json_string_nocheck("the only rule that can be selected"));
     yield_stage(step, object);
     return;
   }

@@ -85,9 +85,9 @@ struct refusal {
 };
 
 static const struct refusal refusals[] = {
-    {"", "1:1: the file is empty"},
-    {" \n\n", "1:1: the file is empty"},
-    {"# nothing\n", "1:1: the file is empty"},
+    {"", "1:1: the file is empty: write at least one key and its value"},
+    {" \n\n", "1:1: the file is empty: write at least one key and its value"},
+    {"# nothing\n", "1:1: the file is empty: write at least one key and its value"},
     {"---\n...\n", NULL}, /* a document with nothing in it is null */
     {"a: 1\na: 2\nb: 1\nb: 2\n", "2:1: the key a stands twice (first in line 1): keep one\n"
                                  "4:1: the key b stands twice (first in line 3): keep one"},
