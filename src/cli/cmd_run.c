@@ -66,13 +66,13 @@ const struct cli_command cmd_run = {
     .name = "run",
     .arguments = "WORKFLOW [--task TEXT] [options]",
     .summary = "run a workflow to its end, one line a turn",
-    .help = "Each line says what ran, where it led, which method decided, and why the stages "
-            "before it\n"
-            "did not. Ctrl-C stops cleanly; `segue resume` goes on. Exit: 0 COMPLETE, 3 ABORT, 4 "
-            "no rule\n"
-            "matched, 5 max_movements reached, 6 cancelled, 1 failed or stopped resumably, 2 bad "
-            "usage or\n"
-            "file, 130 interrupted.",
+    .help =
+        "Each line says what ran, where it led, which method decided, and why the stages before "
+        "it\n"
+        "did not. Ctrl-C stops cleanly, `segue resume` goes on; Ctrl-\\ cancels for good. Exit:\n"
+        "0 COMPLETE, 3 ABORT, 4 no rule matched, 5 max_movements reached, 6 cancelled, 1 failed "
+        "or\n"
+        "stopped resumably, 2 bad usage or file, 130 interrupted.",
     .options = options,
     .run = run,
 };

@@ -22,8 +22,10 @@ bool solo_init(struct solo *solo, const char *logs, struct err *err) {
   uv_signal_init(&solo->loop, &solo->sigint);
   uv_signal_init(&solo->loop, &solo->sigterm);
   uv_signal_init(&solo->loop, &solo->sighup);
+  uv_signal_init(&solo->loop, &solo->sigquit);
   uv_timer_init(&solo->loop, &solo->ticker);
-  solo->sigint.data = solo->sigterm.data = solo->sighup.data = solo->ticker.data = solo;
+  solo->sigint.data = solo->sigterm.data = solo->sighup.data = solo->sigquit.data =
+      solo->ticker.data = solo;
   return true;
 }
 
@@ -34,6 +36,7 @@ void solo_finished(struct solo *solo) {
   uv_close((uv_handle_t *)&solo->sigint, NULL);
   uv_close((uv_handle_t *)&solo->sigterm, NULL);
   uv_close((uv_handle_t *)&solo->sighup, NULL);
+  uv_close((uv_handle_t *)&solo->sigquit, NULL);
   uv_close((uv_handle_t *)&solo->ticker, NULL);
 }
 
@@ -48,6 +51,13 @@ static void on_signal(uv_signal_t *handle, int number) {
                                  : "SIGTERM");
 }
 
+static void on_quit(uv_signal_t *handle, int number) {
+  struct solo *solo = handle->data;
+  (void)number;
+  if (solo->session != NULL)
+    host_cancel(solo->session, "SIGQUIT");
+}
+
 static void on_tick(uv_timer_t *timer) {
   struct solo *solo = timer->data;
   solo->tick(solo->tick_ctx, uv_now(&solo->loop));
@@ -58,6 +68,7 @@ int solo_run(struct solo *solo, void (*tick)(void *ctx, uint64_t now_ms), void *
     uv_signal_start(&solo->sigint, on_signal, SIGINT);
     uv_signal_start(&solo->sigterm, on_signal, SIGTERM);
     uv_signal_start(&solo->sighup, on_signal, SIGHUP);
+    uv_signal_start(&solo->sigquit, on_quit, SIGQUIT);
   }
   solo->tick = tick;
   solo->tick_ctx = ctx;

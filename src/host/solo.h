@@ -7,7 +7,8 @@
  *   solo_deinit(&solo)                               frees the session too
  *
  * The first SIGINT, SIGTERM or SIGHUP stops the session resumably; the second ends the program at once
- * (shims end what still runs; the log ends at its last durable record). */
+ * (shims end what still runs; the log ends at its last durable record). SIGQUIT cancels the
+ * session for good. */
 #ifndef SEGUE_HOST_SOLO_H
 #define SEGUE_HOST_SOLO_H
 
@@ -18,7 +19,7 @@ struct solo {
   struct store store;
   struct host host;
   struct session *session;
-  uv_signal_t sigint, sigterm, sighup;
+  uv_signal_t sigint, sigterm, sighup, sigquit;
   uv_timer_t ticker;
   void (*tick)(void *ctx, uint64_t now_ms);
   void *tick_ctx;

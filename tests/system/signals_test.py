@@ -138,7 +138,23 @@ def a_finished_session_is_left_alone():
             expect(f.read() == before, "resume wrote into a finished log")
 
 
+def quit_cancels_for_good():
+    with Box() as box:
+        process = box.start("run", *slow(box), "--json")
+        expect(read_until(process, MOMENTS["while a command runs"]) is not None, "it never came")
+        process.send_signal(signal.SIGQUIT)
+        status, _, err = end_of(process)
+        expect(status == 6, "status", status, err)
+        path = box.begun()[0]
+        end = records(path)[-1]
+        expect(end["type"] == "session_end" and end["outcome"] == "cancelled", end)
+        all_gone(box)
+        verified(box, path)
+        done = box.segue("resume", path)
+        expect(done.returncode == 6, "resume", done.returncode, done.stderr)
+
+
 if __name__ == "__main__":
     need_build()
     sys.exit(main([each_moment, twice_stopped, a_second_signal_ends_at_once,
-                   a_finished_session_is_left_alone]))
+                   a_finished_session_is_left_alone, quit_cancels_for_good]))
