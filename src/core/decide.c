@@ -317,9 +317,10 @@ static void execute_turn(struct step *s, struct turn *turn) {
 }
 
 static json_t *when_env(const struct core *core, const struct turn *turn) {
-  json_t *env =
-      json_pack("{sI sI sO}", "iteration", (json_int_t)turn->iteration, "movement_iteration",
-                (json_int_t)turn->movement_iteration, "structured", core->structured);
+  json_t *env = json_object();
+  json_object_set_new_nocheck(env, "iteration", json_integer(turn->iteration));
+  json_object_set_new_nocheck(env, "movement_iteration", json_integer(turn->movement_iteration));
+  json_object_set_nocheck(env, "structured", core->structured);
   const struct movement *m = &core->workflow->movements[turn->movement];
   if (turn->has_exit)
     json_object_set_new_nocheck(env, "exit", json_integer(turn->exit));

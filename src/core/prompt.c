@@ -310,6 +310,12 @@ void prompt_reask(const struct prompt_view *v, const struct chain_spec *spec,
 
 /* --- parts for the log --- */
 
+static json_t *reference(const char *place) {
+  json_t *object = json_object();
+  json_object_set_new_nocheck(object, "ref", json_string_nocheck(place));
+  return object;
+}
+
 json_t *prompt_parts(const struct prompt *p, const struct texts *texts) {
   json_t *parts = json_array();
   for (size_t i = 0; i < p->count; i++) {
@@ -322,7 +328,7 @@ json_t *prompt_parts(const struct prompt *p, const struct texts *texts) {
     else
       found = texts_find(texts, part, place);
     if (found)
-      json_array_append_new(parts, json_pack("{ss}", "ref", place));
+      json_array_append_new(parts, reference(place));
     else if (utf8_valid(part.p, part.n))
       json_array_append_new(parts, json_stringn_nocheck(part.p, part.n));
     else /* only a text that came in can be so, and those are found above */

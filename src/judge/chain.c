@@ -141,8 +141,11 @@ static const struct rule *rule_of(const struct chain_spec *spec, const json_t *o
  */
 
 static json_t *stage_object(enum judge_stage stage, enum stage_outcome outcome) {
-  return json_pack("{ss ss s[]}", "stage", judge_stage_name(stage), "outcome",
-                   stage_outcome_name(outcome), "calls");
+  json_t *object = json_object();
+  json_object_set_new_nocheck(object, "stage", json_string_nocheck(judge_stage_name(stage)));
+  json_object_set_new_nocheck(object, "outcome", json_string_nocheck(stage_outcome_name(outcome)));
+  json_object_set_new_nocheck(object, "calls", json_array());
+  return object;
 }
 
 static void add_error(json_t *object, const char *text, size_t n) {
