@@ -378,11 +378,7 @@ static void verdict(struct step *s, struct turn *turn, const struct chain_step *
   const struct rule *rule = step->rule;
   json_t *record = judgment_record(s, turn);
   struct buf tag = {0};
-  buf_putc(&tag, '[');
-  for (size_t i = 0; i < m->name.n; i++)
-    buf_putc(&tag,
-             m->name.p[i] >= 'a' && m->name.p[i] <= 'z' ? (char)(m->name.p[i] - 32) : m->name.p[i]);
-  buf_printf(&tag, ":%d]", rule->number);
+  rule_tag(m->name, rule->number, &tag);
   json_object_set_new_nocheck(record, "rule", json_integer(rule->number));
   json_object_set_new_nocheck(record, "condition",
                               json_stringn_nocheck(rule->condition.p, rule->condition.n));

@@ -136,11 +136,6 @@ static void render_instruction(const struct nested *nested, struct prompt *out) 
   template_render(effective_instruction(v->movement), vars, on_piece, &sink);
 }
 
-static void append_upper(struct buf *b, struct str name) {
-  for (size_t i = 0; i < name.n; i++)
-    buf_putc(b, name.p[i] >= 'a' && name.p[i] <= 'z' ? (char)(name.p[i] - 'a' + 'A') : name.p[i]);
-}
-
 static void append_condition(struct buf *b, const struct rule *rule) {
   buf_str(b, rule->label);
   if (rule->appendix.n > 0) {
@@ -162,9 +157,8 @@ static void append_criteria(struct buf *b, const struct chain_spec *spec, struct
   size_t n = chain_offered(spec, offered);
   for (size_t i = 0; i < n; i++) {
     if (tags) {
-      buf_putc(b, '[');
-      append_upper(b, tag_name);
-      buf_printf(b, ":%d] ", offered[i]->number);
+      rule_tag(tag_name, offered[i]->number, b);
+      buf_putc(b, ' ');
     } else {
       buf_printf(b, "%d. ", offered[i]->number);
     }

@@ -131,13 +131,3 @@ struct call *core_call(const struct core *core, long id, struct turn **turn) {
   }
   return NULL;
 }
-
-size_t core_bytes(const struct core *core) {
-  size_t n = sizeof *core + core->task.cap + core->last_text.cap + core->texts.cap * 32u;
-  for (const struct turn *t = core->turns; t; t = t->next) {
-    n += sizeof *t + t->text.cap;
-    for (const struct call *c = t->calls; c; c = c->next)
-      n += sizeof *c + c->prompt.cap + c->text.cap;
-  }
-  return n;
-}

@@ -121,7 +121,4 @@ struct call *core_call(const struct core *core, long id, struct turn **turn);
 void core_drop_turn(struct core *core, struct turn *turn);
 void core_drop_calls(struct turn *turn);
 
-/* Bytes held, for the memory figure of the benchmarks: an estimate that counts what grows. */
-size_t core_bytes(const struct core *core);
-
 #endif

@@ -161,12 +161,7 @@ static void add_error(json_t *object, const char *text, size_t n) {
 
 static void add_tag(const struct chain_spec *spec, json_t *object, const struct rule *rule) {
   struct buf tag = {0};
-  buf_putc(&tag, '[');
-  for (size_t i = 0; i < spec->movement.n; i++) {
-    char c = spec->movement.p[i];
-    buf_putc(&tag, c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c);
-  }
-  buf_printf(&tag, ":%d]", rule->number);
+  rule_tag(spec->movement, rule->number, &tag);
   json_object_set_new_nocheck(object, "tag", json_stringn_nocheck(tag.p, tag.n));
   buf_deinit(&tag);
 }

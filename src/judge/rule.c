@@ -181,3 +181,12 @@ bool rule_parse(struct arena *arena, struct str condition, struct rule *out, siz
   out->label = arena_str(arena, left);
   return parse_when(arena, right, right_at, out, error_offset, err);
 }
+
+void rule_tag(struct str movement, int number, struct buf *out) {
+  buf_putc(out, '[');
+  for (size_t i = 0; i < movement.n; i++) {
+    char c = movement.p[i];
+    buf_putc(out, c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c);
+  }
+  buf_printf(out, ":%d]", number);
+}

@@ -7,6 +7,7 @@
 #define SEGUE_JUDGE_RULE_H
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "judge/expr.h"
@@ -29,5 +30,9 @@ struct rule {
  * *error_offset: the byte in `condition` where it went wrong. Memory from the arena. */
 bool rule_parse(struct arena *arena, struct str condition, struct rule *out, size_t *error_offset,
                 struct err *err) MUST_CHECK;
+
+/* Appends the tag that stands for a rule: [NAME:N], ASCII letters of the movement's name in upper
+ * case. The one form for prompts, logs and messages; structured/tag.h reads it. */
+void rule_tag(struct str movement, int number, struct buf *out);
 
 #endif
