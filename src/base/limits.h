@@ -57,6 +57,10 @@
 #define LIMIT_PIPE_PIECE_BYTES (64u * 1024u) /* one read or write on a pipe: what a pipe holds */
 #define LIMIT_TMPDIR_DEPTH     128u /* levels removed below a call's TMPDIR; one descriptor each */
 
+#define LIMIT_PROVIDER_COUNT   64u   /* backends of one run */
+#define LIMIT_CALL_EVENT_COUNT 1000u /* call_event records of one call; later news are dropped */
+#define LIMIT_CALL_EVENT_BYTES 4096u /* of one, as JSON; larger is dropped and said */
+
 #define LIMIT_SECRET_BYTES 8u /* shorter values of declared variables are not redacted */
 
 /* --- store --- */

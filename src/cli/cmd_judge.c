@@ -171,13 +171,15 @@ static void print_judgment(const struct judging *j, bool colours) {
 
 static int judge_text(const struct setup *setup, const struct cli_args *args, struct str text,
                       struct err *err) {
-  static const struct watcher watcher = {on_record, on_trouble, on_finished};
+  static const struct watcher watcher = {
+      .record = on_record, .trouble = on_trouble, .finished = on_finished};
   struct solo solo;
   struct judging j = {.solo = &solo};
   char dir[PATHS_BYTES];
   const char *logs = cli_value(args, "logs");
   int status = STATUS_FAILED;
-  if ((logs && !paths_logs(logs, dir, err)) || !solo_init(&solo, logs ? dir : NULL, err)) {
+  if ((logs && !paths_logs(logs, dir, err)) ||
+      !solo_init(&solo, logs ? dir : NULL, setup->registry, err)) {
     (void)cli_fail("judge", err);
     return STATUS_FAILED;
   }

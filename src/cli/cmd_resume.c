@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "cli/find.h"
 #include "cli/session_ui.h"
+#include "host/backends.h"
 #include "store/reader.h"
 
 #include <stdio.h>
@@ -90,6 +91,8 @@ static int resume(int argc, char **argv) {
   struct cli_args args;
   struct ui ui;
   struct found found = {0};
+  struct config user = {0};
+  struct provider_registry *registry = NULL;
   struct err err = {0};
   char path[FIND_PATH_BYTES], folder[FIND_PATH_BYTES];
   int status;
@@ -108,9 +111,14 @@ static int resume(int argc, char **argv) {
   enum ui_mode mode = cli_flag(&args, "json")    ? UI_JSON
                       : cli_flag(&args, "quiet") ? UI_QUIET
                                                  : UI_LINES;
-  if (!ui_init(&ui, "resume", mode, folder, &err)) {
+  if (!config_load(&user, &err) || (registry = backends_new(&user, &err)) == NULL) {
+    status = cli_fail("resume", &err);
+    goto out;
+  }
+  if (!ui_init(&ui, "resume", mode, folder, registry, &err)) {
     (void)cli_fail("resume", &err);
-    return STATUS_FAILED;
+    status = STATUS_FAILED;
+    goto out;
   }
   ui.solo.session =
       host_resume(&ui.solo.host, path, choose, &found, "user", &ui.watcher, &ui, &err);
@@ -128,6 +136,9 @@ static int resume(int argc, char **argv) {
   if (found.has_scenario)
     scenario_deinit(&found.scenario);
   free(found.env);
+out:
+  registry_free(registry);
+  config_deinit(&user);
   return status;
 }
 

@@ -33,7 +33,7 @@ static int run(int argc, char **argv) {
     status = cli_fail("run", &err);
     goto out;
   }
-  if (!ui_init(&ui, "run", mode, cli_value(&args, "logs"), &err)) {
+  if (!ui_init(&ui, "run", mode, cli_value(&args, "logs"), setup.registry, &err)) {
     (void)cli_fail("run", &err);
     status = STATUS_FAILED;
     goto out;

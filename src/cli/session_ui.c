@@ -65,16 +65,17 @@ static void on_tick(void *ctx, uint64_t now_ms) {
 }
 
 bool ui_init(struct ui *ui, const char *command, enum ui_mode mode, const char *logs,
-             struct err *err) {
+             const struct provider_registry *registry, struct err *err) {
   char dir[PATHS_BYTES];
-  *ui = (struct ui){.command = command,
-                    .mode = mode,
-                    .colours = cli_colours(STDOUT_FILENO),
-                    .columns = cli_columns(STDOUT_FILENO),
-                    .watcher = {on_record, on_trouble, on_finished}};
+  *ui =
+      (struct ui){.command = command,
+                  .mode = mode,
+                  .colours = cli_colours(STDOUT_FILENO),
+                  .columns = cli_columns(STDOUT_FILENO),
+                  .watcher = {.record = on_record, .trouble = on_trouble, .finished = on_finished}};
   const char *term = getenv("TERM");
   ui->live = mode == UI_LINES && isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0;
-  return paths_logs(logs, dir, err) && solo_init(&ui->solo, dir, err);
+  return paths_logs(logs, dir, err) && solo_init(&ui->solo, dir, registry, err);
 }
 
 void ui_drop(struct ui *ui) {

@@ -1,7 +1,7 @@
 /* session_ui.h - one session on a loop of its own, watched by a person, a pipe or a script: what run
  * and resume share.
  *
- *   ui_init(&ui, command, mode, logs, &err)
+ *   ui_init(&ui, command, mode, logs, registry, &err)
  *   host_start or host_resume with ui.solo.host, &ui.watcher, &ui  -> ui.solo.session
  *   status = ui_wait(&ui)      runs the loop until the session is over, prints, cleans up */
 #ifndef SEGUE_CLI_SESSION_UI_H
@@ -26,7 +26,7 @@ struct ui {
 };
 
 bool ui_init(struct ui *ui, const char *command, enum ui_mode mode, const char *logs,
-             struct err *err) MUST_CHECK;
+             const struct provider_registry *registry, struct err *err) MUST_CHECK;
 int ui_wait(struct ui *ui);
 void ui_close(struct ui *ui); /* nothing more will come: ui_wait returns at once */
 /* Instead of ui_wait when there is no session. */

@@ -48,15 +48,22 @@ static bool read_options(const struct cli_args *args, json_t *config, struct err
   return true;
 }
 
-static bool read_providers(const struct cli_args *args, json_t *config, struct err *err) {
+static bool read_providers(const struct cli_args *args, const struct provider_registry *registry,
+                           json_t *config, struct err *err) {
   const char *word;
   for (size_t i = 0; (word = cli_values(args, "provider", i)) != NULL; i++) {
     if (!cli_is_utf8("--provider", word, err))
       return false;
     const char *equals = strrchr(word, '=');
     const char *name = equals ? equals + 1 : word;
-    if (capability_find(provider_capabilities(), str_from(name)) == NULL)
-      return err_set(err, ERR_USAGE, "there is no provider \"%.80s\": use script or command", name);
+    if (registry_find(registry, str_from(name)) == NULL) {
+      struct buf names = {0};
+      registry_names(registry, &names);
+      (void)err_set(err, ERR_USAGE, "there is no provider \"%.80s\": use one of %s", name,
+                    buf_c(&names));
+      buf_deinit(&names);
+      return false;
+    }
     if (equals == NULL) {
       if (strcmp(name, "command") == 0)
         return err_set(
@@ -125,10 +132,13 @@ bool setup_flags(struct setup *setup, const struct cli_args *args, int *status) 
   json_t *config = setup->config;
   if (!config_load(&setup->user, &err))
     return fail(args, &err, status);
+  setup->registry = backends_new(&setup->user, &err);
+  if (setup->registry == NULL)
+    return fail(args, &err, status);
   if (!read_cwd(setup, cwd ? cwd : ".", &err))
     return fail(args, &err, status);
   set_string(config, "cwd", setup->cwd);
-  if (!read_providers(args, config, &err) || !read_options(args, config, &err) ||
+  if (!read_providers(args, setup->registry, config, &err) || !read_options(args, config, &err) ||
       (model != NULL && !cli_is_utf8("--model", model, &err)))
     return fail(args, &err, status);
   set_string(config, "model", model);
@@ -178,7 +188,7 @@ bool setup_workflow(struct setup *setup, const struct cli_args *args, const char
   json_t *doc = workflow_load_marked(&source, &errors, &marks);
   if (doc != NULL) {
     const struct lint_env env = {
-        .providers = provider_capabilities(),
+        .providers = registry_capabilities(setup->registry),
         .provider = str_from(setup->user.provider),
         .chosen = str_from(json_string_value(json_object_get(setup->config, "provider")))};
     workflow_lint(doc, marks, &env, &errors, &warnings);
@@ -232,6 +242,7 @@ static bool check_names(const struct setup *setup, struct err *err) {
 
 static bool check_movement(const struct setup *setup, size_t i, struct err *err) {
   const struct movement *m = &setup->workflow->movements[i];
+  const struct capability *capabilities = registry_capabilities(setup->registry);
   struct str provider, model, judge, judge_model;
   core_backend(setup->workflow, setup->config, i, &provider, &model);
   core_judge_backend(setup->workflow, setup->config, i, &judge, &judge_model);
@@ -239,7 +250,7 @@ static bool check_movement(const struct setup *setup, size_t i, struct err *err)
     return err_set(err, ERR_USAGE,
                    "movement %.*s has no provider: write provider: in the file, or give --provider",
                    (int)m->name.n, m->name.p);
-  const struct capability *cap = capability_find(provider_capabilities(), provider);
+  const struct capability *cap = capability_find(capabilities, provider);
   if (cap == NULL)
     return err_set(err, ERR_USAGE, "movement %.*s: there is no provider \"%.*s\"", (int)m->name.n,
                    m->name.p, (int)provider.n, provider.p);
@@ -257,7 +268,7 @@ static bool check_movement(const struct setup *setup, size_t i, struct err *err)
                                   .movement = m->name,
                                   .stages = m->judge.stages,
                                   .stage_count = m->judge.stage_count};
-  const struct capability *judge_cap = capability_find(provider_capabilities(), judge);
+  const struct capability *judge_cap = capability_find(capabilities, judge);
   bool needs = chain_needs_judge(&spec);
   if (needs && judge.n == 0 && m->argv != NULL)
     return err_set(
@@ -293,6 +304,7 @@ void setup_deinit(struct setup *setup) {
   json_decref(setup->config);
   if (setup->has_scenario)
     scenario_deinit(&setup->scenario);
+  registry_free(setup->registry);
   config_deinit(&setup->user);
   *setup = (struct setup){0};
 }

@@ -4,11 +4,13 @@
 #define SEGUE_CLI_SETUP_H
 
 #include "cli/cli.h"
+#include "host/backends.h"
 #include "host/config.h"
 #include "host/host.h"
 
 struct setup {
   struct config user;
+  struct provider_registry *registry;
   struct workflow *workflow;
   json_t *config; /* of session_start */
   struct scenario scenario;

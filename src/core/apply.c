@@ -234,6 +234,13 @@ static bool is_duration(json_int_t ms) {
   return ms >= 0 && ms < (json_int_t)1 << 40;
 }
 
+static void set_provider_session(struct call *call, struct str id) {
+  if (id.n == 0)
+    return;
+  free(call->provider_session);
+  call->provider_session = xstrndup(id.p, id.n);
+}
+
 static bool apply_call_end(const struct fold *f) {
   struct turn *turn = turn_of(f);
   struct call *call = turn ? turn_call(turn, (long)get_int(f, "call")) : NULL;
@@ -248,6 +255,7 @@ static bool apply_call_end(const struct fold *f) {
   if (!is_duration(get_int(f, "duration_ms")) || !is_duration(json_integer_value(wait)))
     return bad(f, "a time in it cannot be");
   call->duration_ms += get_int(f, "duration_ms");
+  set_provider_session(call, get_str(f, "provider_session"));
   if (error != NULL) {
     const json_t *class = json_object_get(error, "class");
     const json_t *message = json_object_get(error, "message");
@@ -281,6 +289,21 @@ static bool apply_call_end(const struct fold *f) {
     turn->has_exit = json_is_integer(exit_status);
     turn->exit = (int)json_integer_value(exit_status);
     turn->phase = TURN_JUDGING;
+  }
+  return true;
+}
+
+static bool apply_call_event(const struct fold *f) {
+  struct turn *turn = turn_of(f);
+  struct call *call = turn ? turn_call(turn, (long)get_int(f, "call")) : NULL;
+  if (turn == NULL)
+    return false;
+  if (call == NULL || call->state != CALL_RUNNING)
+    return bad(f, "its call is not running");
+  call->event_count++;
+  if (str_eq_c(get_str(f, "event"), "session")) {
+    const json_t *id = json_object_get(json_object_get(f->record, "data"), "provider_session");
+    set_provider_session(call, json_is_string(id) ? str_from(json_string_value(id)) : STR(""));
   }
   return true;
 }
@@ -405,15 +428,11 @@ static const struct {
   const char *type;
   bool (*apply)(const struct fold *f);
 } types[] = {
-    {"session_start", apply_session_start},
-    {"turn_start", apply_turn_start},
-    {"call_start", apply_call_start},
-    {"call_end", apply_call_end},
-    {"stage", apply_stage},
-    {"judgment", apply_judgment},
-    {"turn_end", apply_turn_end},
-    {"session_stop", apply_session_stop},
-    {"session_resume", apply_session_resume},
+    {"session_start", apply_session_start}, {"turn_start", apply_turn_start},
+    {"call_start", apply_call_start},       {"call_event", apply_call_event},
+    {"call_end", apply_call_end},           {"stage", apply_stage},
+    {"judgment", apply_judgment},           {"turn_end", apply_turn_end},
+    {"session_stop", apply_session_stop},   {"session_resume", apply_session_resume},
     {"session_end", apply_session_end},
 };
 

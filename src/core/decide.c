@@ -635,6 +635,22 @@ static void on_call_end(struct step *s) {
     effect(s, EFFECT_TIMER, call->id, wait);
 }
 
+static void on_call_news(struct step *s) {
+  struct turn *turn = NULL;
+  struct call *call = core_call(s->core, s->ev->call, &turn);
+  const json_t *news = s->ev->news;
+  if (call == NULL || call->state != CALL_RUNNING || call->event_count >= LIMIT_CALL_EVENT_COUNT ||
+      (news && json_dumpb(news, NULL, 0, JSON_COMPACT) > LIMIT_CALL_EVENT_BYTES))
+    return;
+  json_t *record = turn_record(s, "call_event", turn);
+  json_object_set_new_nocheck(record, "call", json_integer(call->id));
+  json_object_set_new_nocheck(record, "attempt", json_integer(call->attempt));
+  json_object_set_new_nocheck(record, "event", json_string_nocheck(s->ev->news_kind));
+  if (news)
+    json_object_set_nocheck(record, "data", (json_t *)news);
+  emit(s, record);
+}
+
 /* The clock may have jumped since the wait was recorded. */
 static int64_t bounded_wait(int64_t ms) {
   return ms < LIMIT_RETRY_AFTER_MS ? ms : LIMIT_RETRY_AFTER_MS;
@@ -692,6 +708,9 @@ void core_decide(struct core *core, const struct event *ev, const struct core_en
   switch (ev->kind) {
   case EVENT_CALL_END:
     on_call_end(&s);
+    break;
+  case EVENT_CALL_NEWS:
+    on_call_news(&s);
     break;
   case EVENT_TIMER: {
     struct turn *turn = NULL;

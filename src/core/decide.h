@@ -16,11 +16,12 @@
 #include "judge/chain.h"
 
 enum event_kind {
-  EVENT_CALL_END, /* call, result */
-  EVENT_TIMER,    /* call: its wait is over */
-  EVENT_CANCEL,   /* somebody wants the session gone: final */
-  EVENT_STOP,     /* reason: a resumable stop (signal, disk) */
-  EVENT_RESUME,   /* reason: first event after recovery or a stop */
+  EVENT_CALL_END,  /* call, result */
+  EVENT_CALL_NEWS, /* call, news_kind, news: what it tells before its end */
+  EVENT_TIMER,     /* call: its wait is over */
+  EVENT_CANCEL,    /* somebody wants the session gone: final */
+  EVENT_STOP,      /* reason: a resumable stop (signal, disk) */
+  EVENT_RESUME,    /* reason: first event after recovery or a stop */
 };
 
 struct event {
@@ -29,6 +30,8 @@ struct event {
   unsigned char entropy[16]; /* fresh random bytes: fences, jitter, provider session ids */
   long call;
   struct call_result *result; /* borrowed; its texts may be taken */
+  const char *news_kind;      /* session, tool, usage, retry, permission, note */
+  const json_t *news;         /* object or NULL; borrowed */
   const char *reason;
   const char *message;
 };

@@ -37,6 +37,7 @@ void core_init(struct core *core) {
 static void call_free(struct call *call) {
   free(call->provider);
   free(call->model);
+  free(call->provider_session);
   json_decref(call->options);
   json_decref(call->token);
   json_decref(call->schema);

@@ -33,6 +33,8 @@ struct call {
   int64_t wait_until_ms;            /* wall clock */
   int64_t duration_ms;              /* of all attempts */
   char *provider, *model;           /* model may be NULL */
+  char *provider_session;           /* the provider's own conversation, once known; or NULL */
+  unsigned event_count;             /* call_event records */
   json_t *options, *token, *schema; /* each may be NULL */
   uint64_t timeout_ms;
   struct buf prompt;   /* kept live until the call is done; empty after recovery */

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const keys[] = {"provider", "model", "options", "env", NULL};
+static const char *const keys[] = {"provider", "model", "options", "env", "providers", NULL};
 
 /* An error of config.yaml, at its node. */
 static bool wrong(struct err *err, const char *path, const struct yaml_node *at, const char *what) {
@@ -45,6 +45,15 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
     config->options = yaml_to_json(value);
     return true;
   }
+  if (str_eq_c(key, "providers")) {
+    if (value->kind != YAML_MAP)
+      return wrong(err, path, value, "providers must be a map of names to their settings");
+    for (size_t i = 0; i < value->count; i++)
+      if (value->pairs[i].value->kind != YAML_MAP)
+        return wrong(err, path, value->pairs[i].value, "the settings of a provider must be a map");
+    config->providers = yaml_to_json(value);
+    return true;
+  }
   if (str_eq_c(key, "provider") || str_eq_c(key, "model")) {
     if (value->kind == YAML_LIST || value->kind == YAML_MAP || value->text.n == 0)
       return wrong(err, path, value, "it must be one word");
@@ -54,8 +63,8 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
   }
   const char *near = str_nearest(key, keys);
   (void)snprintf(text, sizeof text, "unknown key \"%.40s\": %s%s%s", key.p,
-                 near ? "did you mean \"" : "use provider, model, options or env", near ? near : "",
-                 near ? "\"?" : "");
+                 near ? "did you mean \"" : "use provider, model, options, env or providers",
+                 near ? near : "", near ? "\"?" : "");
   return wrong(err, path, pair->key, text);
 }
 
@@ -127,6 +136,7 @@ void config_deinit(struct config *config) {
   for (size_t i = 0; config->env && config->env[i]; i++)
     free((char *)config->env[i]);
   free(config->env);
+  json_decref(config->providers);
   json_decref(config->templates);
   *config = (struct config){0};
 }

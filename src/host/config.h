@@ -4,6 +4,7 @@
  *   model: ...              its model
  *   options: {temperature: 0.2}
  *   env: [NAME, ...]        variables that providers' processes get beside the standard ones
+ *   providers: {NAME: {...}}  settings of single backends; each backend says what it takes
  *
  * Only the user's file may say these: a project's .segue/ holds facets, nothing else. Missing file:
  * an empty configuration. prompts/<language>/<name>.md beside it replace built-in templates. */
@@ -18,6 +19,7 @@ struct config {
   char *provider, *model; /* NULL: not set */
   json_t *options;        /* or NULL */
   const char **env;       /* NULL-ended, or NULL */
+  json_t *providers;      /* name -> settings, or NULL */
   json_t *templates;      /* "<language>/<name>.md" -> text, or NULL */
 };
 

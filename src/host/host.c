@@ -26,7 +26,7 @@ struct open_call { /* a call that was started */
   struct session *session;
   long call;
   struct provider_run *run;
-  const struct provider_ops *ops;
+  const struct provider *provider;
   struct call_request request;
   uv_work_t blob_work;
   uv_timer_t late;
@@ -88,12 +88,12 @@ static void fill_event(struct event *ev) {
 static json_t *prepare(void *ctx, const struct call_request *request, const json_t *token_counts,
                        const unsigned char entropy[16]) {
   const struct session *s = ctx;
-  const struct provider_ops *ops = provider_find(request->provider);
-  return ops && ops->prepare ? ops->prepare(&s->env, request, token_counts, entropy) : NULL;
+  const struct provider *p = registry_find(s->host->registry, request->provider);
+  return p && p->ops->prepare ? p->ops->prepare(p, &s->env, request, token_counts, entropy) : NULL;
 }
 
 static void core_env_of(struct session *s, struct core_env *env) {
-  *env = (struct core_env){.providers = provider_capabilities(),
+  *env = (struct core_env){.providers = registry_capabilities(s->host->registry),
                            .schemas = &s->host->schemas,
                            .prepare = prepare,
                            .ctx = s};
@@ -234,6 +234,23 @@ static void bound_structured(struct call_result *result) {
                  deep ? LIMIT_STRUCTURED_DEPTH : LIMIT_STRUCTURED_BYTES);
 }
 
+/* Pieces of text go to whoever watches; the rest becomes records. */
+static void on_news(void *ctx, const struct provider_news *news) {
+  struct open_call *call = ctx;
+  struct session *s = call->session;
+  bool thinking = news->kind == NEWS_THINKING;
+  if (thinking || news->kind == NEWS_TEXT) {
+    if (s->watcher && s->watcher->delta)
+      s->watcher->delta(s->watcher_ctx, call->request.turn, call->call, thinking, news->text);
+    return;
+  }
+  struct event ev = {.kind = EVENT_CALL_NEWS,
+                     .call = call->call,
+                     .news_kind = provider_news_name(news->kind),
+                     .news = news->data};
+  host_event(s, &ev);
+}
+
 /* What a log cannot hold inline goes to blobs first; without a store it is rendered readable. */
 static void on_done(void *ctx, struct call_result *result) {
   struct open_call *call = ctx;
@@ -316,21 +333,22 @@ static void start_call(struct session *s, long id) {
     return; /* the session stopped meanwhile, or its answer was given */
   struct open_call *open = open_new(s, id);
   core_request(&s->core, turn, call, &open->request);
-  open->ops = provider_find(open->request.provider);
-  if (open->ops == NULL) {
+  open->provider = registry_find(s->host->registry, open->request.provider);
+  if (open->provider == NULL) {
     struct call_result result = {.class = CLASS_NOT_FOUND};
     (void)snprintf(result.message, sizeof result.message, "there is no provider \"%.*s\"",
                    (int)open->request.provider.n, open->request.provider.p);
     start_failed(open, &result);
     return;
   }
-  open->run = open->ops->start(&s->env, &open->request, on_done, open);
+  const struct provider_sink sink = {on_news, on_done, open};
+  open->run = open->provider->ops->start(open->provider, &s->env, &open->request, &sink);
 }
 
 static void cancel_call(struct session *s, long id) {
   for (struct open_call *c = s->calls; c; c = c->next)
     if ((id == 0 || c->call == id) && c->run != NULL)
-      c->ops->cancel(c->run);
+      c->provider->ops->cancel(c->run);
 }
 
 static void on_wait_closed(uv_handle_t *handle) {
@@ -561,8 +579,12 @@ static void maybe_finish(struct session *s) {
 
 /* --- sessions --- */
 
-bool host_init(struct host *host, uv_loop_t *loop, struct store *store, struct err *err) {
-  *host = (struct host){.loop = loop, .store = store, .disk_full_wait_ms = LIMIT_DISK_FULL_WAIT_MS};
+bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
+               const struct provider_registry *registry, struct err *err) {
+  *host = (struct host){.loop = loop,
+                        .store = store,
+                        .registry = registry,
+                        .disk_full_wait_ms = LIMIT_DISK_FULL_WAIT_MS};
   if (!chain_schemas_init(&host->schemas, err))
     return false;
   host->processes = process_table_new(loop, err);

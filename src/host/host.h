@@ -1,6 +1,6 @@
 /* host.h - sessions on one loop: appends records, and only when they are durable runs effects.
  *
- *   host_init(&host, loop, store, &err)
+ *   host_init(&host, loop, store, registry, &err)
  *   s = host_start(&host, &params, &watcher, ctx, &err)       a new session
  *   s = host_resume(&host, path, &setup, &watcher, ctx, &err) one from its log
  *   host_stop(s, reason, message) / host_cancel(s)            from signals and requests
@@ -20,7 +20,7 @@
 
 #include "core/decide.h"
 #include "os/process.h"
-#include "provider/provider.h"
+#include "provider/registry.h"
 #include "store/store.h"
 
 #include <uv.h>
@@ -31,6 +31,7 @@ struct host {
   uv_loop_t *loop;
   struct store *store; /* NULL: nothing is kept (segue judge without --logs) */
   struct process_table *processes;
+  const struct provider_registry *registry; /* borrowed */
   struct chain_schemas schemas;
   uint64_t disk_full_wait_ms;
   bool sync_now; /* a single session: sync on the loop's thread while that takes few milliseconds */
@@ -38,10 +39,12 @@ struct host {
   size_t logged_since_trim; /* bytes */
 };
 
-/* Everything may be NULL. Called from the loop, after the records are durable. */
+/* Everything may be NULL. Called from the loop; records once they are durable. */
 struct watcher {
   void (*record)(void *ctx, const json_t *record, struct str line); /* line with its newline */
   void (*trouble)(void *ctx, const char *message);                  /* disk full, torn tail, ... */
+  /* A piece of an answer or of its reasoning, as it comes; not durable. */
+  void (*delta)(void *ctx, long turn, long call, bool thinking, struct str text);
   void (*finished)(void *ctx, struct session *s);
 };
 
@@ -60,7 +63,8 @@ struct session_params {
   json_t *config; /* see core_params */
 };
 
-bool host_init(struct host *host, uv_loop_t *loop, struct store *store, struct err *err) MUST_CHECK;
+bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
+               const struct provider_registry *registry, struct err *err) MUST_CHECK;
 void host_deinit(struct host *host); /* then run the loop once more: handles close */
 
 struct session *host_start(struct host *host, const struct session_params *params,

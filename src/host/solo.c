@@ -8,13 +8,14 @@
 
 enum { EXIT_INTERRUPTED = 130 };
 
-bool solo_init(struct solo *solo, const char *logs, struct err *err) {
+bool solo_init(struct solo *solo, const char *logs, const struct provider_registry *registry,
+               struct err *err) {
   *solo = (struct solo){0};
   if (logs != NULL && !store_open(&solo->store, logs, err))
     return false;
   if (uv_loop_init(&solo->loop) != 0)
     return err_set(err, ERR_IO, "no event loop could be made");
-  if (!host_init(&solo->host, &solo->loop, logs ? &solo->store : NULL, err)) {
+  if (!host_init(&solo->host, &solo->loop, logs ? &solo->store : NULL, registry, err)) {
     uv_loop_close(&solo->loop);
     return false;
   }

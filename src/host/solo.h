@@ -1,6 +1,6 @@
 /* solo.h - one session on a loop of its own: what `segue run`, `resume` and `judge` are.
  *
- *   solo_init(&solo, logs, &err)                     logs NULL: nothing is kept
+ *   solo_init(&solo, logs, registry, &err)                   logs NULL: nothing is kept
  *   solo.session = host_start(&solo.host, ...) or host_resume(...), with solo_finished as the
  *                  watcher's `finished` and the solo as its context, or calling it from there
  *   signals = solo_run(&solo, tick, ctx)   until the session is over
@@ -27,7 +27,8 @@ struct solo {
   bool closed;
 };
 
-bool solo_init(struct solo *solo, const char *logs, struct err *err) MUST_CHECK;
+bool solo_init(struct solo *solo, const char *logs, const struct provider_registry *registry,
+               struct err *err) MUST_CHECK;
 /* The session is over: solo_run returns when the last handle is closed. */
 void solo_finished(struct solo *solo);
 /* tick (each LIMIT_SPINNER_MS) may be NULL. Returns how many signals came. */

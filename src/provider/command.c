@@ -18,8 +18,7 @@ struct provider_run {
   uv_work_t cleanup;
   struct call_result result;
   char *tmpdir;
-  provider_done_fn done;
-  void *ctx;
+  struct provider_sink sink;
   uint64_t wall_ms;
   const char *const *pass_env; /* their values are redacted */
   char program[128];           /* for messages */
@@ -45,7 +44,7 @@ static void cleanup_work(uv_work_t *work) {
 static void cleanup_after(uv_work_t *work, int status) {
   struct provider_run *run = work->data;
   (void)status;
-  run->done(run->ctx, &run->result);
+  run->sink.done(run->sink.ctx, &run->result);
   free(run->tmpdir);
   free(run);
 }
@@ -118,16 +117,17 @@ static void on_soon(uv_timer_t *timer) {
   uv_close((uv_handle_t *)timer, on_soon_closed);
 }
 
-static struct provider_run *command_start(const struct provider_env *env,
-                                          const struct call_request *request, provider_done_fn done,
-                                          void *ctx) {
+static struct provider_run *command_start(const struct provider *self,
+                                          const struct provider_env *env,
+                                          const struct call_request *request,
+                                          const struct provider_sink *sink) {
   struct provider_run *run = xcalloc(1, sizeof *run);
   struct arena arena = {0};
   struct err err = {0};
   char tmpdir[80];
   char session[96], call[64], attempt[32];
-  run->done = done;
-  run->ctx = ctx;
+  (void)self;
+  run->sink = *sink;
   run->soon.loop = env->loop;
   run->soon.data = run;
   run->wall_ms = request->timeout_ms;
@@ -167,13 +167,13 @@ static void command_cancel(struct provider_run *run) {
     process_cancel(run->process);
 }
 
-const struct provider_ops provider_command = {
+static const struct provider_ops ops = {.start = command_start, .cancel = command_cancel};
+
+const struct provider provider_command = {
     .capability = {.name = "command",
                    .summary = "a program of the workflow: command: [argv...]",
                    .options = 0,
                    .can_judge = false,
                    .takes_model = false,
                    .structured = "none"},
-    .start = command_start,
-    .cancel = command_cancel,
-};
+    .ops = &ops};

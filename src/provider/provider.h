@@ -1,9 +1,10 @@
 /* provider.h - a backend that answers calls, behind one interface.
  *
  * Order: prepare (pure, before the call's record: its token makes the call repeatable), then start
- * once that record is durable; exactly one done comes from the loop, never from within start or
- * cancel. cancel may come at any time until done; done then has class cancelled, unless the answer
- * was already there. The request is borrowed for prepare and until done for start. */
+ * once that record is durable; any number of news and exactly one done come from the loop, never
+ * from within start or cancel. cancel may come at any time until done; done then has class
+ * cancelled, unless the answer was already there. The request is borrowed for prepare and until done
+ * for start; the provider and the environment outlive the call. */
 #ifndef SEGUE_PROVIDER_PROVIDER_H
 #define SEGUE_PROVIDER_PROVIDER_H
 
@@ -23,26 +24,55 @@ struct provider_env {
   const struct scenario *scenario; /* of the script provider, or NULL */
 };
 
-struct provider_run; /* a call that was started */
+/* What a call tells before its end. */
+enum provider_news_kind {
+  NEWS_TEXT,       /* a piece of the answer as it comes: for those who watch, never a record */
+  NEWS_THINKING,   /* the same of its reasoning */
+  NEWS_SESSION,    /* data {"provider_session": id}; this and all below become records */
+  NEWS_TOOL,       /* a tool was used: {"name", ...} */
+  NEWS_USAGE,      /* tokens so far */
+  NEWS_RETRY,      /* the backend tries again by itself */
+  NEWS_PERMISSION, /* it asked whether it may do something, and what was answered */
+  NEWS_NOTE,       /* what an auditor should know: {"text"} */
+};
+const char *provider_news_name(enum provider_news_kind kind); /* "text", "session", ... */
 
-/* Takes the result over (call_result_deinit). */
-typedef void (*provider_done_fn)(void *ctx, struct call_result *result);
+struct provider_news {
+  enum provider_news_kind kind;
+  struct str text;    /* of text and thinking: UTF-8, possibly cut between two characters' pieces */
+  const json_t *data; /* object, of all others */
+};
+
+/* Where a call reports; copied by start. Everything is borrowed for the callback but the result,
+ * which done takes over (call_result_deinit). */
+struct provider_sink {
+  void (*news)(void *ctx, const struct provider_news *news);
+  void (*done)(void *ctx, struct call_result *result);
+  void *ctx;
+};
+
+struct provider_run; /* a call that was started */
+struct provider;
 
 struct provider_ops {
-  struct capability capability;
-  json_t *(*prepare)(const struct provider_env *env, const struct call_request *request,
-                     const json_t *token_counts, const unsigned char entropy[16]); /* or NULL */
-  struct provider_run *(*start)(const struct provider_env *env, const struct call_request *request,
-                                provider_done_fn done, void *ctx);
+  json_t *(*prepare)(const struct provider *self, const struct provider_env *env,
+                     const struct call_request *request, const json_t *token_counts,
+                     const unsigned char entropy[16]); /* or NULL */
+  struct provider_run *(*start)(const struct provider *self, const struct provider_env *env,
+                                const struct call_request *request,
+                                const struct provider_sink *sink);
   void (*cancel)(struct provider_run *run);
 };
 
-extern const struct provider_ops provider_script, provider_command;
+/* One backend, by its name. Constant once it is in a registry. */
+struct provider {
+  struct capability capability;
+  const struct provider_ops *ops;
+  const void *data;       /* what its ops were given to work with, such as a profile; or NULL */
+  const json_t *settings; /* the user's own for it: `providers: {NAME: {...}}`; or NULL */
+};
 
-/* NULL when there is none of that name. */
-const struct provider_ops *provider_find(struct str name);
-/* The capabilities of all, ending with a NULL name: for lint, help and the core. */
-const struct capability *provider_capabilities(void);
+extern const struct provider provider_script, provider_command;
 
 /* True when every option is one that the provider takes, with a value of its type; else err names
  * the option and what to do. `options` may be NULL. */

@@ -10,7 +10,7 @@
 
 static const char *const reply_keys[] = {"movement", "purpose", "stage",      "contains",
                                          "times",    "text",    "structured", "error",
-                                         "delay_ms", "write",   NULL};
+                                         "delay_ms", "write",   "chunks",     NULL};
 
 static bool known(const char *key) {
   for (size_t i = 0; reply_keys[i]; i++)
@@ -88,10 +88,17 @@ static bool check_reply(const json_t *reply, size_t number, const char *path, st
       return err_set(err, ERR_FILE, "%s: reply %zu: the content of %s must be a text", path, number,
                      key);
   }
-  if (!error && !json_object_get(reply, "text") && !json_object_get(reply, "structured"))
+  const json_t *chunks = json_object_get(reply, "chunks");
+  bool texts = chunks == NULL || json_is_array(chunks);
+  size_t i;
+  json_array_foreach(chunks, i, value) texts = texts && json_is_string(value);
+  if (!texts || (chunks && json_object_get(reply, "text")))
+    return err_set(err, ERR_FILE, "%s: reply %zu: chunks must be a list of texts, instead of text",
+                   path, number);
+  if (!error && !chunks && !json_object_get(reply, "text") && !json_object_get(reply, "structured"))
     return err_set(err, ERR_FILE,
-                   "%s: reply %zu: nothing is replied: write text, structured or error", path,
-                   number);
+                   "%s: reply %zu: nothing is replied: write text, chunks, structured or error",
+                   path, number);
   return true;
 }
 

@@ -5,6 +5,8 @@
  *        text: "...", structured: {...}, write: {src/queue.c: "..."}, delay_ms: 10}
  *     - {stage: phase3_tag, error: {class: rate_limit, retry_after_ms: 50}}
  *
+ *     - {chunks: ["[1,", "2]"]}          a text that is told piece by piece
+ *
  * Each call takes the first reply whose matchers (movement, purpose, stage, contains) all fit and
  * which has uses left (times, default 1; 0 = without end). Matchers that are absent fit. */
 #ifndef SEGUE_PROVIDER_SCENARIO_H

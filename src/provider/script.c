@@ -22,14 +22,15 @@ struct provider_run {
   const struct provider_env *env;
   const json_t *reply; /* NULL: the scenario has run dry */
   struct call_result result;
-  provider_done_fn done;
-  void *ctx;
+  struct provider_sink sink;
   bool finished;
   uint64_t started;
 };
 
-static json_t *script_prepare(const struct provider_env *env, const struct call_request *request,
-                              const json_t *token_counts, const unsigned char entropy[16]) {
+static json_t *script_prepare(const struct provider *self, const struct provider_env *env,
+                              const struct call_request *request, const json_t *token_counts,
+                              const unsigned char entropy[16]) {
+  (void)self;
   (void)entropy;
   long index = env->scenario ? scenario_pick(env->scenario, request, token_counts) : -1;
   return index < 0 ? NULL : json_integer(index);
@@ -143,10 +144,14 @@ static void build_result(struct provider_run *run) {
   const json_t *text = json_object_get(run->reply, "text");
   const json_t *structured = json_object_get(run->reply, "structured");
   struct err err;
+  size_t i;
+  json_t *chunk;
   if (run->reply == NULL)
     return; /* said at the start */
   if (text)
     buf_append(&result->text.bytes, json_string_value(text), json_string_length(text));
+  json_array_foreach(json_object_get(run->reply, "chunks"), i, chunk)
+      buf_append(&result->text.bytes, json_string_value(chunk), json_string_length(chunk));
   if (error != NULL) {
     const json_t *message = json_object_get(error, "message");
     fail(result, CLASS_PROTOCOL,
@@ -163,7 +168,7 @@ static void build_result(struct provider_run *run) {
   if (structured) {
     result->structured = json_incref((json_t *)structured);
     result->enforced = "native";
-    if (!text) {
+    if (result->text.bytes.n == 0) {
       char *dump = json_dumps(structured, JSON_COMPACT | JSON_ENCODE_ANY);
       buf_puts(&result->text.bytes, dump);
       free(dump);
@@ -180,23 +185,38 @@ static void finish(struct provider_run *run) {
   run->finished = true;
   result.duration_ms = (int64_t)(uv_now(run->env->loop) - run->started);
   uv_close((uv_handle_t *)&run->timer, on_closed);
-  run->done(run->ctx, &result);
+  run->sink.done(run->sink.ctx, &result);
+}
+
+/* The pieces of its text, as a backend that streams would send them. */
+static void tell_chunks(const struct provider_run *run) {
+  size_t i;
+  json_t *chunk;
+  json_array_foreach(json_object_get(run->reply, "chunks"), i, chunk) {
+    const struct provider_news news = {
+        .kind = NEWS_TEXT, .text = {json_string_value(chunk), json_string_length(chunk)}};
+    if (run->sink.news)
+      run->sink.news(run->sink.ctx, &news);
+  }
 }
 
 static void on_timer(uv_timer_t *timer) {
   struct provider_run *run = timer->data;
-  if (run->result.class != CLASS_CANCELLED)
+  if (run->result.class != CLASS_CANCELLED) {
+    tell_chunks(run);
     build_result(run);
+  }
   finish(run);
 }
 
-static struct provider_run *script_start(const struct provider_env *env,
-                                         const struct call_request *request, provider_done_fn done,
-                                         void *ctx) {
+static struct provider_run *script_start(const struct provider *self,
+                                         const struct provider_env *env,
+                                         const struct call_request *request,
+                                         const struct provider_sink *sink) {
   struct provider_run *run = xcalloc(1, sizeof *run);
+  (void)self;
   run->env = env;
-  run->done = done;
-  run->ctx = ctx;
+  run->sink = *sink;
   run->started = uv_now(env->loop);
   if (json_is_integer(request->token) && env->scenario)
     run->reply = json_array_get(env->scenario->replies, (size_t)json_integer_value(request->token));
@@ -228,14 +248,14 @@ static void script_cancel(struct provider_run *run) {
   uv_timer_start(&run->timer, on_timer, 0, 0);
 }
 
-const struct provider_ops provider_script = {
+static const struct provider_ops ops = {
+    .prepare = script_prepare, .start = script_start, .cancel = script_cancel};
+
+const struct provider provider_script = {
     .capability = {.name = "script",
                    .summary = "replies from a scenario file (--scenario), for demos and tests",
                    .options = OPTION_ALL,
                    .can_judge = true,
                    .takes_model = true,
                    .structured = "native"},
-    .prepare = script_prepare,
-    .start = script_start,
-    .cancel = script_cancel,
-};
+    .ops = &ops};

@@ -72,6 +72,7 @@ struct bench {
   uv_loop_t loop;
   struct store store;
   struct host host;
+  struct provider_registry *registry;
   struct workflow *workflow;
   struct scenario scenario;
   json_t *config;
@@ -131,17 +132,18 @@ static void on_finished(void *ctx, struct session *s) {
   b->finished++;
 }
 
-static const struct watcher watcher = {on_record, NULL, on_finished};
+static const struct watcher watcher = {.record = on_record, .finished = on_finished};
 
 /* Many sessions: as a daemon with nobody watching. */
-static const struct watcher nobody = {NULL, NULL, on_finished};
+static const struct watcher nobody = {.finished = on_finished};
 
 static void bench_init(struct bench *b, const char *dir, int turns, int delay_ms) {
   struct err err;
   json_t *doc = make_workflow();
   *b = (struct bench){0};
   uv_loop_init(&b->loop);
-  if (!store_open(&b->store, dir, &err) || !host_init(&b->host, &b->loop, &b->store, &err))
+  if (!store_open(&b->store, dir, &err) || !!(b->registry = registry_new(NULL)) ||
+      !host_init(&b->host, &b->loop, &b->store, b->registry, &err))
     die("%s", err.text);
   b->workflow = workflow_build(doc, &err);
   json_decref(doc);

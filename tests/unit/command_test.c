@@ -98,8 +98,10 @@ static struct provider_run *begin(struct fixture *f, const char *const *argv, st
                                        .argv = argv,
                                        .prompt = prompt,
                                        .timeout_ms = timeout_ms};
+  const struct provider_sink sink = {NULL, on_done, f};
   f->done = 0;
-  struct provider_run *run = provider_command.start(&f->env, &request, on_done, f);
+  struct provider_run *run =
+      provider_command.ops->start(&provider_command, &f->env, &request, &sink);
   assert_int_equal(f->done, 0);
   return run;
 }
@@ -195,8 +197,8 @@ static void a_time_limit_ends_it(void **state) {
 static void a_cancel_ends_it(void **state) {
   struct fixture *f = *state;
   struct provider_run *run = begin(f, sleeper, STR(""), 0);
-  provider_command.cancel(run);
-  provider_command.cancel(run);
+  provider_command.ops->cancel(run);
+  provider_command.ops->cancel(run);
   (void)uv_run(&f->loop, UV_RUN_DEFAULT);
   assert_int_equal(f->done, 1);
   assert_int_equal(f->result.class, CLASS_CANCELLED);

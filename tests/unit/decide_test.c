@@ -355,6 +355,59 @@ static void a_stop_in_the_middle_of_a_call(void **state) {
   play_deinit(&p);
 }
 
+static void tell(struct play *p, const struct event *ev) {
+  play_decide(p, ev);
+  play_commit(p);
+}
+
+static void news_of_a_running_call_are_records(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "news", two_movements, NULL,
+            "{'fix':'x','review':'y','review/structured_output':{'structured':{'step':1,"
+            "'reason':'r'}}}");
+  play_start(&p);
+  json_t *id = json_pack("{ss}", "provider_session", "abc");
+  struct event ev = play_event(&p, EVENT_CALL_NEWS);
+  ev.call = 1;
+  ev.news_kind = "session";
+  ev.news = id;
+  tell(&p, &ev);
+  const json_t *record = play_record(&p, play_lines(&p) - 1);
+  assert_true(str_eq_c(data_get(record, "type"), "call_event"));
+  assert_true(json_equal(json_object_get(record, "data"), id));
+  assert_string_equal(p.core.turns->calls->provider_session, "abc");
+  struct core again; /* a reader of the log knows the same */
+  core_init(&again);
+  play_fold(&p, &again, 0);
+  assert_string_equal(again.turns->calls->provider_session, "abc");
+  core_deinit(&again);
+
+  size_t before = play_lines(&p);
+  ev.call = 7; /* not running: an attempt that is over, a late word */
+  tell(&p, &ev);
+  assert_int_equal(play_lines(&p), before);
+  ev.call = 1;
+  ev.news_kind = "note";
+  char *big = malloc(LIMIT_CALL_EVENT_BYTES + 1);
+  memset(big, 'x', LIMIT_CALL_EVENT_BYTES);
+  big[LIMIT_CALL_EVENT_BYTES] = '\0';
+  json_t *note = json_pack("{ss}", "text", big);
+  free(big);
+  ev.news = note;
+  tell(&p, &ev);
+  assert_int_equal(play_lines(&p), before);
+  ev.news = NULL;
+  for (unsigned i = 0; i < LIMIT_CALL_EVENT_COUNT + 5; i++)
+    tell(&p, &ev);
+  assert_int_equal(play_count(&p, "call_event"), LIMIT_CALL_EVENT_COUNT);
+  json_decref(id);
+  json_decref(note);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  play_deinit(&p);
+}
+
 static void a_crash_while_a_call_waits(void **state) {
   (void)state;
   for (int late = 0; late < 2; late++) {
@@ -504,6 +557,7 @@ int main(void) {
       cmocka_unit_test(a_provider_error_stops_and_resume_tries_again),
       cmocka_unit_test(cancelling_is_final),
       cmocka_unit_test(a_stop_in_the_middle_of_a_call),
+      cmocka_unit_test(news_of_a_running_call_are_records),
       cmocka_unit_test(a_crash_while_a_call_waits),
       cmocka_unit_test(the_same_events_give_the_same_bytes),
       cmocka_unit_test(a_text_too_long_for_a_line),

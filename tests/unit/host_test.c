@@ -25,6 +25,7 @@ struct fixture {
   uv_loop_t loop;
   struct store store;
   struct host host;
+  struct provider_registry *registry;
   bool has_host;
   struct scenario scenario;
   char *dir;
@@ -62,7 +63,8 @@ static void begin(struct fixture *f) {
   f->dir = tmpdir_make(&err);
   assert_non_null(f->dir);
   assert_true(store_open(&f->store, f->dir, &err));
-  if (!host_init(&f->host, &f->loop, &f->store, &err))
+  f->registry = registry_new(NULL);
+  if (!host_init(&f->host, &f->loop, &f->store, f->registry, &err))
     fail_msg("%s", err.text);
   f->has_host = true;
   f->host.sync_now = sync_now;
@@ -73,6 +75,7 @@ static void end(struct fixture *f) {
   (void)uv_run(&f->loop, UV_RUN_DEFAULT);
   if (f->has_host)
     host_deinit(&f->host);
+  registry_free(f->registry);
   (void)uv_run(&f->loop, UV_RUN_DEFAULT);
   assert_int_equal(uv_loop_close(&f->loop), 0);
   if (f->scenario.replies)
@@ -203,7 +206,8 @@ static void on_finished(void *ctx, struct session *s) {
   seen->finished++;
 }
 
-static const struct watcher watcher = {on_record, on_trouble, on_finished};
+static const struct watcher watcher = {
+    .record = on_record, .trouble = on_trouble, .finished = on_finished};
 
 static void start(struct fixture *f, struct seen *seen) {
   struct workflow *wf = make_workflow(f);

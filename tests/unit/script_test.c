@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "os/tmpdir.h"
-#include "provider/provider.h"
+#include "provider/registry.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -24,7 +24,8 @@ struct fixture {
   bool has_scenario;
   char *dir;
   size_t fds_before;
-  int done;
+  int done, pieces;
+  struct buf told; /* pieces of text, joined */
   struct call_result result;
 };
 
@@ -55,6 +56,7 @@ static int teardown(void **state) {
   (void)uv_run(&f->loop, UV_RUN_DEFAULT);
   assert_int_equal(uv_loop_close(&f->loop), 0);
   call_result_deinit(&f->result);
+  buf_deinit(&f->told);
   if (f->has_scenario)
     scenario_deinit(&f->scenario);
   assert_true(tmpdir_remove(f->dir, &err));
@@ -88,12 +90,21 @@ static void on_done(void *ctx, struct call_result *result) {
   *result = (struct call_result){0};
 }
 
+static void on_news(void *ctx, const struct provider_news *news) {
+  struct fixture *f = ctx;
+  assert_int_equal(news->kind, NEWS_TEXT);
+  assert_int_equal(f->done, 0);
+  buf_str(&f->told, news->text);
+  f->pieces++;
+}
+
 static struct provider_run *begin(struct fixture *f, struct call_request *request) {
   static const unsigned char entropy[16];
+  const struct provider_sink sink = {on_news, on_done, f};
   f->done = 0;
-  json_t *token = provider_script.prepare(&f->env, request, NULL, entropy);
+  json_t *token = provider_script.ops->prepare(&provider_script, &f->env, request, NULL, entropy);
   request->token = token;
-  struct provider_run *run = provider_script.start(&f->env, request, on_done, f);
+  struct provider_run *run = provider_script.ops->start(&provider_script, &f->env, request, &sink);
   assert_int_equal(f->done, 0); /* never from within */
   json_decref(token);
   request->token = NULL;
@@ -174,8 +185,8 @@ static void a_cancel_ends_the_delay(void **state) {
       .movement = STR("go"), .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT, .prompt = STR("")};
   use(f, "replies: [{text: late, delay_ms: 600000, write: {late.txt: x}}]");
   struct provider_run *run = begin(f, &request);
-  provider_script.cancel(run);
-  provider_script.cancel(run);
+  provider_script.ops->cancel(run);
+  provider_script.ops->cancel(run);
   assert_int_equal(f->done, 0);
   (void)uv_run(&f->loop, UV_RUN_DEFAULT);
   assert_int_equal(f->done, 1);
@@ -290,22 +301,33 @@ static const struct option_row options[] = {
     {"command", "{\"temperature\": 0}", "takes no temperature: remove it"},
 };
 
+static void a_text_comes_in_pieces(void **state) {
+  struct fixture *f = *state;
+  use(f, "{replies: [{chunks: ['[1,', ' 2]']}, {text: whole}]}");
+  call(f);
+  assert_int_equal(f->pieces, 2);
+  assert_string_equal(buf_c(&f->told), "[1, 2]");
+  assert_string_equal(buf_c(&f->result.text.bytes), "[1, 2]");
+}
+
 static void options_are_checked(void **state) {
+  struct provider_registry *registry = registry_new(NULL);
   (void)state;
   for (size_t i = 0; i < ARRAY_LEN(options); i++) {
-    const struct provider_ops *ops = provider_find(str_from(options[i].provider));
+    const struct provider *p = registry_find(registry, str_from(options[i].provider));
     json_t *given = json_loads(options[i].options, 0, NULL);
     struct err err = {0};
-    bool ok = provider_check_options(&ops->capability, given, &err);
+    bool ok = provider_check_options(&p->capability, given, &err);
     if (ok != (options[i].error == NULL) || (!ok && strstr(err.text, options[i].error) == NULL))
       fail_msg("%s %s: %s", options[i].provider, options[i].options, ok ? "accepted" : err.text);
     json_decref(given);
   }
   struct err err;
   assert_true(provider_check_options(&provider_command.capability, NULL, &err));
-  assert_null(provider_find(STR("nobody")));
-  assert_null(provider_find(STR("")));
-  assert_string_equal(provider_capabilities()[0].name, "script");
+  assert_null(registry_find(registry, STR("nobody")));
+  assert_null(registry_find(registry, STR("")));
+  assert_string_equal(registry_capabilities(registry)[0].name, "script");
+  registry_free(registry);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -318,6 +340,7 @@ int main(void) {
       TEST(a_cancel_ends_the_delay),
       TEST(a_delay_over_the_limit_is_a_timeout),
       TEST(files_are_written_and_counted),
+      TEST(a_text_comes_in_pieces),
       TEST(nothing_is_written_outside),
       TEST(a_folder_that_is_gone),
       cmocka_unit_test(options_are_checked),

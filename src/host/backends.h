@@ -1,0 +1,12 @@
+/* backends.h - the backends of this run: the built-in ones and what the user's configuration adds. */
+#ifndef SEGUE_HOST_BACKENDS_H
+#define SEGUE_HOST_BACKENDS_H
+
+#include "host/config.h"
+#include "provider/registry.h"
+
+/* NULL: err names the file or the key that is wrong. registry_free; keeps nothing of `config` that
+ * is not counted. */
+struct provider_registry *backends_new(const struct config *config, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,111 @@
+#include "provider/registry.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+
+#include <stdlib.h>
+
+struct provider_registry {
+  struct provider providers[LIMIT_PROVIDER_COUNT];
+  struct capability capabilities[LIMIT_PROVIDER_COUNT + 1]; /* the same order, NULL-ended */
+  size_t count;
+  json_t *settings;
+};
+
+static const struct provider *const built_in[] = {&provider_script, &provider_command};
+
+static void put(struct provider_registry *reg, const struct provider *provider) {
+  struct provider *p = &reg->providers[reg->count];
+  *p = *provider;
+  p->settings = json_object_get(reg->settings, p->capability.name);
+  reg->capabilities[reg->count++] = p->capability;
+}
+
+struct provider_registry *registry_new(const json_t *settings) {
+  struct provider_registry *reg = xcalloc(1, sizeof *reg);
+  reg->settings = json_incref((json_t *)settings);
+  for (size_t i = 0; i < ARRAY_LEN(built_in); i++)
+    put(reg, built_in[i]);
+  return reg;
+}
+
+void registry_free(struct provider_registry *reg) {
+  if (reg == NULL)
+    return;
+  json_decref(reg->settings);
+  free(reg);
+}
+
+bool registry_add(struct provider_registry *reg, const struct provider *provider, struct err *err) {
+  const char *name = provider->capability.name;
+  if (registry_find(reg, str_from(name)) != NULL)
+    return err_set(err, ERR_INVALID, "there are two providers of the name %s", name);
+  if (reg->count == LIMIT_PROVIDER_COUNT)
+    return err_set(err, ERR_INVALID, "provider %s is one too many: the limit is %u", name,
+                   LIMIT_PROVIDER_COUNT);
+  put(reg, provider);
+  return true;
+}
+
+const struct provider *registry_find(const struct provider_registry *reg, struct str name) {
+  for (size_t i = 0; i < reg->count; i++)
+    if (str_eq_c(name, reg->providers[i].capability.name))
+      return &reg->providers[i];
+  return NULL;
+}
+
+const struct provider *registry_at(const struct provider_registry *reg, size_t i) {
+  return i < reg->count ? &reg->providers[i] : NULL;
+}
+
+const struct capability *registry_capabilities(const struct provider_registry *reg) {
+  return reg->capabilities;
+}
+
+void registry_names(const struct provider_registry *reg, struct buf *out) {
+  for (size_t i = 0; i < reg->count; i++)
+    buf_printf(out, "%s%s", i ? ", " : "", reg->providers[i].capability.name);
+}
+
+const char *provider_news_name(enum provider_news_kind kind) {
+  static const char *const names[] = {"text",  "thinking", "session",    "tool",
+                                      "usage", "retry",    "permission", "note"};
+  return names[kind];
+}
+
+static const char *bad_value(const char *name, const json_t *value) {
+  json_int_t n = json_integer_value(value);
+  if (str_eq_c(str_from(name), "temperature"))
+    return json_is_number(value) && json_number_value(value) >= 0 && json_number_value(value) <= 2
+               ? NULL
+               : "a number from 0 to 2";
+  if (str_eq_c(str_from(name), "seed"))
+    return json_is_integer(value) ? NULL : "an integer";
+  if (str_eq_c(str_from(name), "max_tokens"))
+    return json_is_integer(value) && n > 0 ? NULL : "an integer above 0";
+  return json_is_string(value) && json_string_length(value) > 0 ? NULL : "a word, such as high";
+}
+
+bool provider_check_options(const struct capability *capability, const json_t *options,
+                            struct err *err) {
+  const char *name;
+  json_t *value;
+  json_object_foreach((json_t *)options, name, value) {
+    unsigned bit = 0;
+    for (unsigned i = 0; option_names[i]; i++)
+      if (str_eq_c(str_from(name), option_names[i]))
+        bit = 1u << i;
+    if (bit == 0) {
+      const char *near = str_nearest(str_from(name), option_names);
+      return err_set(err, ERR_USAGE, "there is no option \"%s\": %s%s%s", name,
+                     near ? "did you mean \"" : "use temperature, seed, max_tokens or effort",
+                     near ? near : "", near ? "\"?" : "");
+    }
+    if ((capability->options & bit) == 0)
+      return err_set(err, ERR_USAGE, "provider %s takes no %s: remove it", capability->name, name);
+    const char *wanted = bad_value(name, value);
+    if (wanted != NULL)
+      return err_set(err, ERR_USAGE, "option %s must be %s", name, wanted);
+  }
+  return true;
+}
