@@ -142,7 +142,7 @@ static void bench_init(struct bench *b, const char *dir, int turns, int delay_ms
   json_t *doc = make_workflow();
   *b = (struct bench){0};
   uv_loop_init(&b->loop);
-  if (!store_open(&b->store, dir, &err) || !!(b->registry = registry_new(NULL)) ||
+  if (!store_open(&b->store, dir, &err) || !(b->registry = registry_new(NULL)) ||
       !host_init(&b->host, &b->loop, &b->store, b->registry, &err))
     die("%s", err.text);
   b->workflow = workflow_build(doc, &err);
