@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/workflow.h"
+#include "format/json_write.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -183,7 +184,7 @@ static void put_answer(struct story *s, const char *title, const json_t *end, st
   pen_line(&s->pen, 2, "%s: %s", title, buf_c(&size));
   pen_text(&s->pen, text);
   if (structured != NULL) {
-    char *dump = json_dumps(structured, JSON_COMPACT | JSON_ENCODE_ANY);
+    char *dump = json_dump_text(structured, JSON_COMPACT | JSON_ENCODE_ANY);
     pen_line(&s->pen, 2, "as a value (%s): %s",
              word(end, "enforced")[0] ? word(end, "enforced") : "not enforced", dump ? dump : "");
     free(dump);
@@ -228,7 +229,7 @@ static void put_options(struct buf *out, const json_t *options) {
   const char *key;
   json_t *value;
   json_object_foreach((json_t *)options, key, value) {
-    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    char *text = json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
     buf_printf(out, ", %s %s", key, text ? text : "");
     free(text);
   }

@@ -1,6 +1,7 @@
 #include "audit/reread.h"
 
 #include "base/log.h"
+#include "format/json_write.h"
 #include "judge/reading.h"
 #include "structured/extract.h"
 
@@ -112,7 +113,7 @@ static void put_reading(struct pen *pen, const struct schema *schema, const char
   if (reading.value == NULL) {
     pen_line(pen, 2, "read as: no value (%s)", reading.missing);
   } else {
-    char *dump = json_dumps(reading.value, JSON_COMPACT | JSON_ENCODE_ANY);
+    char *dump = json_dump_text(reading.value, JSON_COMPACT | JSON_ENCODE_ANY);
     pen_line(pen, 2, "read as (%s): %s", reading.where, dump ? dump : "");
     free(dump);
     pen_line(pen, 2, "schema: %s", reading.valid ? "fits" : "does not fit");

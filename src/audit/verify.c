@@ -3,6 +3,7 @@
 #include "audit/book.h"
 #include "base/log.h"
 #include "base/resource.h"
+#include "format/json_write.h"
 #include "store/store.h"
 #include "structured/schema.h"
 
@@ -103,7 +104,7 @@ static bool check_blobs(const struct book *b, const json_t *record, struct err *
 
 static bool check_workflow(const json_t *record, struct err *err) {
   char sha256[SHA256_HEX];
-  char *text = json_dumps(json_object_get(record, "workflow"), JSON_COMPACT | JSON_SORT_KEYS);
+  char *text = json_dump_text(json_object_get(record, "workflow"), JSON_COMPACT | JSON_SORT_KEYS);
   if (text == NULL)
     return err_set(err, ERR_CORRUPT, "it has no workflow");
   sha256_hex(text, strlen(text), NULL, 0, sha256);

@@ -67,6 +67,7 @@
 #define LIMIT_DISK_RETRY_MS     1000                 /* between two tries on a full disk */
 #define LIMIT_DISK_FULL_WAIT_MS 30000                /* segue run gives up (resumably) after this */
 #define LIMIT_TRIM_BYTES        (4u * 1024u * 1024u) /* logged between two returns of free memory */
+#define LIMIT_JSON_POOL_BYTES   (256u * 1024u * 1024u) /* address space for small JSON pieces */
 #define LIMIT_POOL_THREADS      16 /* libuv pool: 16 files synced at once (measured) */
 
 #define LIMIT_SYNC_NOW_MS     10   /* a sync on the loop's thread that is slower ... */

@@ -1,23 +1,17 @@
 #include "base/sha256.h"
 
-#include "base/log.h"
-
-#include <openssl/evp.h>
+#define OPENSSL_API_COMPAT                                                                         \
+  10100 /* the plain functions: a digest fetched by name costs more to set
+                                    up than a short text to hash, and a log hashes many */
+#include <openssl/sha.h>
 
 void sha256_raw(const void *a, size_t a_bytes, const void *b, size_t b_bytes,
                 unsigned char out[32]) {
-  static _Thread_local EVP_MD_CTX *ctx; /* one a thread, kept: fetching costs more than hashing */
-  static _Thread_local EVP_MD *md;
-  if (ctx == NULL) {
-    ctx = EVP_MD_CTX_new();
-    md = EVP_MD_fetch(NULL, "SHA256", NULL);
-    if (ctx == NULL || md == NULL)
-      BUG("OpenSSL has no SHA-256");
-  }
-  unsigned n = 0;
-  if (!EVP_DigestInit_ex(ctx, md, NULL) || !EVP_DigestUpdate(ctx, a, a_bytes) ||
-      !EVP_DigestUpdate(ctx, b, b_bytes) || !EVP_DigestFinal_ex(ctx, out, &n) || n != 32)
-    BUG("SHA-256 failed");
+  SHA256_CTX ctx;
+  SHA256_Init(&ctx);
+  SHA256_Update(&ctx, a, a_bytes);
+  SHA256_Update(&ctx, b, b_bytes);
+  SHA256_Final(out, &ctx);
 }
 
 void sha256_hex(const void *a, size_t a_bytes, const void *b, size_t b_bytes,

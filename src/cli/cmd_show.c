@@ -5,6 +5,7 @@
 #include "cli/find.h"
 #include "cli/turns.h"
 #include "core/record.h"
+#include "format/json_write.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -154,7 +155,7 @@ static bool explain(struct show *s, const struct explain_found *found, struct er
 /* The line as it stands in the log; on a terminal nothing but ASCII, so that nothing steers it. */
 static void print_record(const struct show *s, const json_t *record, struct str line) {
   char *text = s->to_terminal || line.p == NULL
-                   ? json_dumps(record, JSON_COMPACT | (s->to_terminal ? JSON_ENSURE_ASCII : 0))
+                   ? json_dump_text(record, JSON_COMPACT | (s->to_terminal ? JSON_ENSURE_ASCII : 0))
                    : NULL;
   if (text != NULL)
     printf("%s\n", text);

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/find.h"
+#include "format/json_write.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -28,7 +29,7 @@ static void print_json(const char *path, const struct verify_result *r) {
     json_object_set_new(object, "bad_record", json_integer((json_int_t)r->bad_record));
     json_object_set_new(object, "error", json_string(r->why.text));
   }
-  char *line = json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII);
+  char *line = json_dump_text(object, JSON_COMPACT | JSON_ENSURE_ASCII);
   printf("%s\n", line ? line : "{}");
   free(line);
   json_decref(object);

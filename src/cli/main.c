@@ -1,5 +1,6 @@
 #include "base/limits.h"
 #include "cli/cli.h"
+#include "format/json_pool.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -44,6 +45,7 @@ int main(int argc, char **argv) {
   (void)snprintf(threads, sizeof threads, "%d", LIMIT_POOL_THREADS);
   setenv("UV_THREADPOOL_SIZE", threads, 0); /* before the pool's first use */
   hold_standard_descriptors();
+  json_pool_use();
   signal(SIGPIPE, SIG_IGN);
   if (argc < 2)
     return cli_end("help", cmd_help.run(1, argv));

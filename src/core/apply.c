@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "core/record.h"
+#include "format/json_write.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -137,7 +138,7 @@ static void count_token(struct core *core, const struct call *call) {
     counts = json_object();
     json_object_set_new(core->token_counts, call->provider, counts);
   }
-  char *key = json_dumps(call->token, JSON_COMPACT | JSON_ENCODE_ANY);
+  char *key = json_dump_text(call->token, JSON_COMPACT | JSON_ENCODE_ANY);
   json_int_t n = json_integer_value(json_object_get(counts, key));
   json_object_set_new(counts, key, json_integer(n + 1));
   free(key);

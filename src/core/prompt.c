@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/resource.h"
 #include "core/call.h"
+#include "format/json_write.h"
 #include "format/template.h"
 
 #include <assert.h>
@@ -285,7 +286,7 @@ void prompt_reask(const struct prompt_view *v, const struct chain_spec *spec,
   struct nested nested = {
       .name = "question", .render = render_question, .view = v, .spec = spec, .stage = stage};
   struct buf list = {0};
-  char *schema_text = json_dumps(schema, JSON_COMPACT);
+  char *schema_text = json_dump_text(schema, JSON_COMPACT);
   size_t i;
   json_t *error;
   json_array_foreach(errors, i, error) {

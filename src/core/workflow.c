@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_write.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -312,7 +313,7 @@ static bool build_all(struct build *b, const json_t *doc) {
 }
 
 void workflow_hash(const struct workflow *wf, char out[SHA256_HEX]) {
-  char *text = json_dumps(wf->doc, JSON_COMPACT | JSON_SORT_KEYS);
+  char *text = json_dump_text(wf->doc, JSON_COMPACT | JSON_SORT_KEYS);
   if (text == NULL)
     BUG("a workflow cannot be written as JSON");
   sha256_hex(text, strlen(text), "", 0, out);

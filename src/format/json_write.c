@@ -5,13 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Is one of the eight bytes below 0x20, a quote, a backslash, DEL or not ASCII? (The usual word
- * tricks: a byte less than n; a byte equal to x. Says yes too often after a hit, which is slower.) */
-static bool needs_look(uint64_t word) {
-  const uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
+static const uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
+
+/* How many of the eight bytes, from the first in memory on, are ASCII that needs no escape: not below
+ * 0x20, no quote, backslash or DEL. (The usual word tricks: a byte less than n; a byte equal to x.
+ * They say yes too often behind a hit; the first hit is right.) */
+static size_t plain_bytes(uint64_t word) {
   uint64_t quote = word ^ (ones * '"'), slash = word ^ (ones * '\\'), del = word ^ (ones * 0x7F);
-  return ((word | (word - ones * 0x20) | (quote - ones) | (slash - ones) | (del - ones)) & highs) !=
-         0;
+  uint64_t hit =
+      (word | (word - ones * 0x20) | (quote - ones) | (slash - ones) | (del - ones)) & highs;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+  return hit == 0 ? 8 : (size_t)__builtin_ctzll(hit) / 8;
+#else
+  return hit == 0 ? 8 : 0;
+#endif
 }
 
 /* The short escape of an ASCII byte, NULL when it has none. */
@@ -46,15 +53,13 @@ static void write_string(const char *p, size_t n, struct buf *out) {
   buf_reserve(out, n + 2);
   buf_putc(out, '"');
   while (i < n) {
-    uint64_t word;
+    uint64_t word = ones * ' '; /* what the last bytes of the text do not fill */
     uint32_t cp = 0;
-    if (i + sizeof word <= n) {
-      memcpy(&word, p + i, sizeof word);
-      if (!needs_look(word)) {
-        i += sizeof word;
-        continue;
-      }
-    }
+    memcpy(&word, p + i, n - i < sizeof word ? n - i : sizeof word);
+    size_t plain = plain_bytes(word);
+    i += plain;
+    if (i >= n || plain == sizeof word)
+      continue;
     size_t length = utf8_decode(p + i, n - i, &cp);
     const char *escape = cp < 0x80 ? short_escape((unsigned char)cp) : NULL;
     if (length == 0) { /* jansson's strings are UTF-8 */
@@ -88,11 +93,25 @@ static void write_integer(json_int_t value, struct buf *out) {
 }
 
 static void write_real(const json_t *value, struct buf *out) {
-  char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY); /* its rounding and its form */
+  char *text =
+      json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY); /* its rounding and its form */
   if (text == NULL)
     BUG("a real cannot be written");
   buf_puts(out, text);
   free(text);
+}
+
+static int append(const char *bytes, size_t n, void *ctx) {
+  buf_append(ctx, bytes, n);
+  return 0;
+}
+
+char *json_dump_text(const json_t *value, size_t flags) {
+  struct buf out = {0};
+  if (json_dump_callback(value, append, &out, flags) == 0)
+    return buf_take(&out);
+  buf_deinit(&out);
+  return NULL;
 }
 
 void json_write(const json_t *value, struct buf *out) {

@@ -13,6 +13,10 @@
 
 void json_write(const json_t *value, struct buf *out);
 
+/* json_dumps with memory that free() takes; `flags` are jansson's. NULL: it cannot be written. The
+ * original is not used in this program: what it returns belongs to the allocator of json_pool.h. */
+char *json_dump_text(const json_t *value, size_t flags);
+
 /* A text as a JSON string, whatever its bytes: a last character that was cut off is dropped, other
  * bytes that are not UTF-8 become \\xNN. Never NULL: no member vanishes because of what is in it. */
 json_t *json_text(struct str text);

@@ -22,8 +22,10 @@ static enum mark read_mark(const char *p, size_t n, const struct template_var *v
   if (close == NULL)
     return MARK_NONE;
   struct str name = {p + at, (size_t)(close - p) - at};
+  if (name.n == 0)
+    return MARK_NONE;
   for (; vars->name; vars++)
-    if (str_eq_c(name, vars->name)) {
+    if (vars->name[0] == name.p[0] && str_eq_c(name, vars->name)) {
       *length = (size_t)(close - p) + 1;
       *var = vars;
       return mark;

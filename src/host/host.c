@@ -79,10 +79,16 @@ static int64_t wall_ms(void) {
   return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void fill_event(struct event *ev) {
+/* Random bytes are fetched for many events at once and used once. */
+static void fill_event(struct host *host, struct event *ev) {
   ev->time_ms = wall_ms();
-  if (getrandom(ev->entropy, sizeof ev->entropy, 0) != (ssize_t)sizeof ev->entropy)
-    BUG("no random bytes");
+  if (host->entropy_left < sizeof ev->entropy) {
+    if (getrandom(host->entropy, sizeof host->entropy, 0) != (ssize_t)sizeof host->entropy)
+      BUG("no random bytes");
+    host->entropy_left = sizeof host->entropy;
+  }
+  host->entropy_left -= sizeof ev->entropy;
+  memcpy(ev->entropy, host->entropy + host->entropy_left, sizeof ev->entropy);
 }
 
 static json_t *prepare(void *ctx, const struct call_request *request, const json_t *token_counts,
@@ -122,7 +128,7 @@ static void host_event(struct session *s, struct event *ev) {
   struct core_out out;
   if (s->broken)
     return;
-  fill_event(ev);
+  fill_event(s->host, ev);
   core_env_of(s, &env);
   core_decide(&s->core, ev, &env, &out);
   gather(s, &out);
@@ -690,7 +696,7 @@ struct session *host_start(struct host *host, const struct session_params *param
                                           .workflow_path = params->workflow_path,
                                           .task = &task,
                                           .config = params->config};
-  fill_event(&ev);
+  fill_event(host, &ev);
   core_env_of(s, &env);
   core_start(&s->core, &core_params, &ev, &env, &out);
   text_deinit(&task);

@@ -36,7 +36,9 @@ struct host {
   uint64_t disk_full_wait_ms;
   bool sync_now; /* a single session: sync on the loop's thread while that takes few milliseconds */
   size_t session_count;
-  size_t logged_since_trim; /* bytes */
+  size_t logged_since_trim;   /* bytes */
+  unsigned char entropy[256]; /* random, for events to come: at most one getrandom for all */
+  size_t entropy_left;
 };
 
 /* Everything may be NULL. Called from the loop; records once they are durable. */

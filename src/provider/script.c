@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_write.h"
 #include "provider/linediff.h"
 
 #include <errno.h>
@@ -169,7 +170,7 @@ static void build_result(struct provider_run *run) {
     result->structured = json_incref((json_t *)structured);
     result->enforced = "native";
     if (result->text.bytes.n == 0) {
-      char *dump = json_dumps(structured, JSON_COMPACT | JSON_ENCODE_ANY);
+      char *dump = json_dump_text(structured, JSON_COMPACT | JSON_ENCODE_ANY);
       buf_puts(&result->text.bytes, dump);
       free(dump);
     }

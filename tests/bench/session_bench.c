@@ -3,6 +3,7 @@
  * of many sessions at once. Each measurement runs in a process of its own. */
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_pool.h"
 #include "host/host.h"
 
 #include <fcntl.h>
@@ -315,6 +316,7 @@ static void in_child(void (*fn)(const char *), const char *dir) {
 
 int main(int argc, char **argv) { /* an argument: only the turns, for a profiler */
   char dir[] = "/var/tmp/segue-bench-XXXXXX", command[64];
+  json_pool_use(); /* as the program does */
   setenv("SEGUE_SHIM", SEGUE_BUILD_DIR "/segue-shim", 0);
   setenv("UV_THREADPOOL_SIZE", "16", 0);
   if (mkdtemp(dir) == NULL)
