@@ -57,12 +57,14 @@ struct session {
   struct open_call *calls;
   struct wait *waits;
   uv_timer_t disk_timer;        /* the next try on a full disk */
-  uv_timer_t soon;              /* reports from the loop what was over at once */
+  uv_timer_t soon;              /* reports from the loop what was over while starting */
   enum store_result now_result; /* of an append on the loop's thread, until `soon` */
   struct buf now_lines;
   struct err *now_err;
   unsigned pool_appends; /* so many more go to the pool: the disk was slow */
   int open_handles;
+  unsigned delivering; /* calls that ended and are being told */
+  bool starting;       /* within host_start or host_resume: nobody is told anything yet */
   bool stopping, finishing, finished;
   bool broken;
   struct err *broken_err; /* why */
@@ -137,21 +139,32 @@ static void host_event(struct session *s, struct event *ev) {
 
 /* --- calls --- */
 
-static void drop_call(struct open_call *call) {
+static void unlink_call(struct open_call *call) {
   struct open_call **at = &call->session->calls;
   while (*at != call)
     at = &(*at)->next;
   *at = call->next;
+}
+
+static void free_call(struct open_call *call) {
   call_result_deinit(&call->result);
   free(call->blob_err);
   free(call);
 }
 
+static void drop_call(struct open_call *call) {
+  unlink_call(call);
+  free_call(call);
+}
+
 static void deliver(struct open_call *call) {
   struct session *s = call->session;
   struct event ev = {.kind = EVENT_CALL_END, .call = call->call, .result = &call->result};
+  unlink_call(call); /* what it leads to may start the next one at once */
+  s->delivering++;
   host_event(s, &ev);
-  drop_call(call);
+  s->delivering--;
+  free_call(call);
   maybe_finish(s);
 }
 
@@ -442,8 +455,7 @@ static void give_back_memory(struct host *host, size_t logged) {
 
 static void durable(struct session *s, struct str lines) {
   struct batch done = s->flying;
-  s->flying = (struct batch){0};
-  s->in_flight = false;
+  s->flying = (struct batch){0}; /* in flight until its effects ran: what is decided waits */
   struct str rest = lines;
   for (size_t i = 0; i < done.record_count; i++) {
     struct str line = {"", 0};
@@ -455,6 +467,7 @@ static void durable(struct session *s, struct str lines) {
       s->watcher->record(s->watcher_ctx, done.records[i], line);
   }
   run_effects(s, &done);
+  s->in_flight = false;
   batch_clear(&done);
   give_back_memory(s->host, lines.n);
   flush(s);
@@ -529,8 +542,7 @@ static void on_appended(void *ctx, enum store_result result, struct str lines,
 }
 
 /* Reports an append that was over at once, or that there was none to make. */
-static void on_soon(uv_timer_t *timer) {
-  struct session *s = timer->data;
+static void report_now(struct session *s) {
   struct buf lines = s->now_lines;
   s->now_lines = (struct buf){0};
   struct err *err = s->now_err;
@@ -538,6 +550,10 @@ static void on_soon(uv_timer_t *timer) {
   on_appended(s, s->now_result, buf_view(&lines), err);
   buf_deinit(&lines);
   free(err);
+}
+
+static void on_soon(uv_timer_t *timer) {
+  report_now(timer->data);
 }
 
 static uint64_t first_seq(const struct batch *b) {
@@ -551,7 +567,6 @@ static void append_now(struct session *s) {
                                    s->flying.record_count, &s->now_lines, &s->now_err);
   if (uv_hrtime() - start > LIMIT_SYNC_NOW_MS * 1000000ull)
     s->pool_appends = LIMIT_SYNC_POOL_COUNT;
-  uv_timer_start(&s->soon, on_soon, 0, 0);
 }
 
 static void flush(struct session *s) {
@@ -561,21 +576,25 @@ static void flush(struct session *s) {
   s->filling = (struct batch){0};
   s->in_flight = true;
   s->now_result = STORE_OK;
-  if (s->log == NULL || s->flying.record_count == 0) {
-    uv_timer_start(&s->soon, on_soon, 0, 0);
-  } else if (s->host->sync_now && s->pool_appends == 0) {
+  bool append = s->log != NULL && s->flying.record_count > 0;
+  bool over = !append || (s->host->sync_now && s->pool_appends == 0);
+  if (append && over) {
     append_now(s);
-  } else {
+  } else if (append) {
     s->pool_appends -= s->pool_appends > 0;
     store_append(s->log, s->host->loop, first_seq(&s->flying), s->flying.records,
                  s->flying.record_count, on_appended, s);
   }
   if (s->watcher == NULL || s->watcher->record == NULL)
     records_clear(&s->flying);
+  if (over && s->starting)
+    uv_timer_start(&s->soon, on_soon, 0, 0);
+  else if (over)
+    report_now(s);
 }
 
 static void maybe_finish(struct session *s) {
-  if (!s->finishing || s->finished || s->in_flight || s->calls || s->waits ||
+  if (!s->finishing || s->finished || s->in_flight || s->delivering || s->calls || s->waits ||
       s->filling.record_count > 0)
     return;
   s->finished = true;
@@ -640,6 +659,7 @@ static struct session *session_new(struct host *host, const struct watcher *watc
   uv_timer_init(host->loop, &s->soon);
   s->disk_timer.data = s->soon.data = s;
   s->open_handles = 2;
+  s->starting = true;
   host->session_count++;
   return s;
 }
@@ -702,6 +722,7 @@ struct session *host_start(struct host *host, const struct session_params *param
   text_deinit(&task);
   gather(s, &out);
   flush(s);
+  s->starting = false;
   return s;
 }
 
@@ -747,6 +768,7 @@ struct session *host_resume(struct host *host, const char *path, setup_fn choose
   struct event ev = {.kind = EVENT_RESUME,
                      .reason = s->core.status == SESSION_RUNNING ? "crash" : reason};
   host_event(s, &ev);
+  s->starting = false;
   return s;
 }
 
