@@ -110,13 +110,17 @@ size_t utf8_decode(const char *text, size_t n, uint32_t *cp) {
 bool utf8_valid(const char *p, size_t n) {
   size_t i = 0;
   while (i < n) {
-    uint64_t word;
-    if (n - i >= sizeof word) {
-      memcpy(&word, p + i, sizeof word);
-      if ((word & 0x8080808080808080u) == 0) {
-        i += sizeof word;
+    uint64_t words[4];
+    if (n - i >= sizeof words) {
+      memcpy(words, p + i, sizeof words);
+      if (((words[0] | words[1] | words[2] | words[3]) & 0x8080808080808080u) == 0) {
+        i += sizeof words;
         continue;
       }
+    }
+    if ((unsigned char)p[i] < 0x80) {
+      i++;
+      continue;
     }
     size_t len = utf8_decode(p + i, n - i, NULL);
     if (len == 0)

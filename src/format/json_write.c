@@ -4,21 +4,34 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-static const uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
-
-/* How many of the eight bytes, from the first in memory on, are ASCII that needs no escape: not below
- * 0x20, no quote, backslash or DEL. (The usual word tricks: a byte less than n; a byte equal to x.
- * They say yes too often behind a hit; the first hit is right.) */
-static size_t plain_bytes(uint64_t word) {
-  uint64_t quote = word ^ (ones * '"'), slash = word ^ (ones * '\\'), del = word ^ (ones * 0x7F);
-  uint64_t hit =
-      (word | (word - ones * 0x20) | (quote - ones) | (slash - ones) | (del - ones)) & highs;
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-  return hit == 0 ? 8 : (size_t)__builtin_ctzll(hit) / 8;
-#else
-  return hit == 0 ? 8 : 0;
+#ifdef __SSE2__
+#include <emmintrin.h>
 #endif
+
+/* ASCII that stands in a JSON string as it is. */
+static bool is_plain(unsigned char c) {
+  return c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
+}
+
+/* How many bytes from the first on are plain. */
+static size_t plain_run(const char *p, size_t n) {
+  size_t i = 0;
+#ifdef __SSE2__
+  const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'), del = _mm_set1_epi8(0x7F),
+                space = _mm_set1_epi8(0x20);
+  for (; n - i >= 16; i += 16) {
+    __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(p + i));
+    __m128i hit = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, slash)),
+                               /* signed: what is not ASCII is below a space too */
+                               _mm_or_si128(_mm_cmpeq_epi8(v, del), _mm_cmplt_epi8(v, space)));
+    unsigned mask = (unsigned)_mm_movemask_epi8(hit);
+    if (mask != 0)
+      return i + (size_t)__builtin_ctz(mask);
+  }
+#endif
+  while (i < n && is_plain((unsigned char)p[i]))
+    i++;
+  return i;
 }
 
 /* The short escape of an ASCII byte, NULL when it has none. */
@@ -53,13 +66,10 @@ static void write_string(const char *p, size_t n, struct buf *out) {
   buf_reserve(out, n + 2);
   buf_putc(out, '"');
   while (i < n) {
-    uint64_t word = ones * ' '; /* what the last bytes of the text do not fill */
     uint32_t cp = 0;
-    memcpy(&word, p + i, n - i < sizeof word ? n - i : sizeof word);
-    size_t plain = plain_bytes(word);
-    i += plain;
-    if (i >= n || plain == sizeof word)
-      continue;
+    i += plain_run(p + i, n - i);
+    if (i == n)
+      break;
     size_t length = utf8_decode(p + i, n - i, &cp);
     const char *escape = cp < 0x80 ? short_escape((unsigned char)cp) : NULL;
     if (length == 0) { /* jansson's strings are UTF-8 */
