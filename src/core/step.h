@@ -1,0 +1,62 @@
+/* step.h - inside the core: one decision in the making, and what its parts share.
+ *
+ * decide.c takes an event to what follows from it, calls.c are the records of calls. Everything goes
+ * out through step_emit: made, applied, appended, in this order. */
+#ifndef SEGUE_CORE_STEP_H
+#define SEGUE_CORE_STEP_H
+
+#include "core/decide.h"
+#include "core/prompt.h"
+
+/* Everything a decision reads and writes. */
+struct step {
+  struct core *core;
+  const struct event *ev;
+  const struct core_env *env;
+  struct core_out *out;
+  const struct text *incoming; /* the text that just came, for apply */
+  struct workflow *workflow;   /* of a session that starts */
+};
+
+/* A new record with the event's time; with its turn. Owned by the caller until it is emitted. */
+json_t *step_record(const struct step *s, const char *type);
+json_t *step_turn_record(const struct step *s, const char *type, const struct turn *turn);
+/* The text inline, or its rendering with the blob that holds it. */
+void step_set_text(json_t *record, const char *key, const struct text *text);
+/* Applies a record and puts it out. Takes it over. */
+void step_emit(struct step *s, json_t *record);
+void step_effect(struct step *s, enum effect_kind kind, long call, int64_t delay_ms);
+
+/* The session's end and its resumable stop; what runs is cancelled. message may be NULL or empty. */
+void step_end(struct step *s, enum session_outcome outcome, const char *message);
+void step_stop(struct step *s, const char *reason, const struct turn *turn, enum error_class class,
+               struct str message);
+
+/* What a prompt of this turn can show. nonce: of judge prompts, or NULL. */
+void step_view(const struct step *s, const struct turn *turn, const char *nonce,
+               struct prompt_view *view);
+void step_nonce(const unsigned char entropy[16], char out[17]);
+/* A new object with the members of both, top's winning; NULL when both are. */
+json_t *step_merged(const json_t *base, const json_t *top);
+
+/* --- calls --- */
+
+/* A call that does not exist yet: its parts are handed over here. */
+struct step_call {
+  enum call_purpose purpose;
+  enum judge_stage stage;
+  struct str provider, model;
+  json_t *options, *schema; /* taken; may be NULL */
+  uint64_t timeout_ms;
+  struct prompt prompt; /* taken */
+};
+void step_start_call(struct step *s, struct turn *turn, struct step_call *n);
+/* The same call once more. `repeats`: the attempt before may have been sent (a crash), so it keeps
+ * its token; else the wait after a failure is over and the provider prepares anew. */
+void step_restart_call(struct step *s, struct turn *turn, struct call *call, bool repeats);
+/* EVENT_CALL_END: what came back, or the wait for another attempt. */
+void step_call_end(struct step *s);
+/* EVENT_CALL_NEWS: what a call tells before its end; what is too much is left out. */
+void step_call_news(struct step *s);
+
+#endif
