@@ -39,9 +39,11 @@
 #define LIMIT_CALL_ATTEMPT_COUNT 4 /* network, overloaded, rate_limit: first try and three more */
 #define LIMIT_RETRY_BASE_MS      500
 #define LIMIT_RETRY_MAX_MS       30000
-#define LIMIT_RETRY_AFTER_MS     120000 /* a longer retry-after is not waited for: it is an error */
-#define LIMIT_SCHEMA_CACHE_COUNT 256u   /* narrowed judge schemas kept for all sessions */
-#define LIMIT_STAGE_ERROR_COUNT  5      /* validator errors kept for one stage */
+#define LIMIT_RETRY_AFTER_MS                                                                       \
+  120000 /* after a longer one another provider is asked, if there is one */
+#define LIMIT_RESET_WAIT_MS      (24ll * 60 * 60 * 1000) /* a still longer one is an error */
+#define LIMIT_SCHEMA_CACHE_COUNT 256u /* narrowed judge schemas kept for all sessions */
+#define LIMIT_STAGE_ERROR_COUNT  5    /* validator errors kept for one stage */
 
 /* --- calls and processes --- */
 #define LIMIT_CALL_WALL_MS     (60 * 60 * 1000) /* one execute call */
@@ -57,9 +59,15 @@
 #define LIMIT_PIPE_PIECE_BYTES (64u * 1024u) /* one read or write on a pipe: what a pipe holds */
 #define LIMIT_TMPDIR_DEPTH     128u /* levels removed below a call's TMPDIR; one descriptor each */
 
-#define LIMIT_PROVIDER_COUNT   64u   /* backends of one run */
-#define LIMIT_CALL_EVENT_COUNT 1000u /* call_event records of one call; later news are dropped */
-#define LIMIT_CALL_EVENT_BYTES 4096u /* of one, as JSON; larger is dropped and said */
+#define LIMIT_CONCURRENCY       1000u
+#define LIMIT_QUOTA_COOLDOWN_MS (15 * 60 * 1000) /* a provider that is out of money is left alone */
+#define LIMIT_CIRCUIT_FAILURES  8u /* in a row, of all sessions: two calls with all their attempts */
+#define LIMIT_CIRCUIT_OPEN_MS   30000 /* the first time; doubled each time */
+#define LIMIT_CIRCUIT_MAX_MS    (5 * 60 * 1000)
+#define LIMIT_FALLBACK_COUNT    8u    /* providers in one list */
+#define LIMIT_PROVIDER_COUNT    64u   /* backends of one run */
+#define LIMIT_CALL_EVENT_COUNT  1000u /* call_event records of one call; later news are dropped */
+#define LIMIT_CALL_EVENT_BYTES  4096u /* of one, as JSON; larger is dropped and said */
 
 #define LIMIT_SECRET_BYTES 8u /* shorter values of declared variables are not redacted */
 

@@ -82,6 +82,20 @@ static bool read_providers(const struct cli_args *args, const struct provider_re
   return true;
 }
 
+/* The models that the user gave to single providers. */
+static void set_provider_models(json_t *config, json_t *providers) {
+  const char *name;
+  json_t *settings, *models = json_object();
+  json_object_foreach(providers, name, settings) {
+    json_t *model = json_object_get(settings, "model");
+    if (json_is_string(model))
+      json_object_set(models, name, model);
+  }
+  if (json_object_size(models) > 0)
+    json_object_set(config, "provider_models", models);
+  json_decref(models);
+}
+
 static void set_string(json_t *config, const char *key, const char *value) {
   if (value != NULL)
     json_object_set_new(config, key, json_string(value));
@@ -146,6 +160,9 @@ bool setup_flags(struct setup *setup, const struct cli_args *args, int *status) 
   set_string(config, "default_model", setup->user.model);
   if (setup->user.options)
     json_object_set(config, "default_options", setup->user.options);
+  set_provider_models(config, setup->user.providers);
+  if (setup->user.fallback)
+    json_object_set(config, "fallback", setup->user.fallback);
   json_object_set_new(config, "interactive", json_false());
   if (setup->user.templates)
     json_object_set(config, "templates", setup->user.templates);

@@ -1,6 +1,7 @@
 #include "core/apply.h"
 
 #include "base/log.h"
+#include "core/decide.h"
 #include "core/record.h"
 #include "format/json_write.h"
 
@@ -189,6 +190,19 @@ static struct call *new_call(const struct fold *f, struct turn *turn, long id) {
   return call;
 }
 
+static void set_provider_session(struct call *call, struct str id) {
+  free(call->provider_session);
+  call->provider_session = id.n > 0 ? xstrndup(id.p, id.n) : NULL;
+}
+
+/* The conversation that the attempt goes on with; else it begins one. */
+static void use_session(const struct fold *f, struct call *call) {
+  const json_t *session = json_object_get(f->record, "session");
+  const json_t *id = json_object_get(session, "id");
+  call->resumed = json_is_true(json_object_get(session, "resumed")) && json_is_string(id);
+  set_provider_session(call, call->resumed ? str_from(json_string_value(id)) : STR(""));
+}
+
 static bool apply_call_start(const struct fold *f) {
   struct turn *turn = turn_of(f);
   if (turn == NULL)
@@ -207,6 +221,12 @@ static bool apply_call_start(const struct fold *f) {
       return false;
   }
   struct str provider = get_str(f, "provider"), model = get_str(f, "model");
+  if (call->fallback != NULL) { /* a new start elsewhere */
+    free(call->fallback);
+    call->fallback = NULL;
+    call->failures = 0;
+  }
+  use_session(f, call);
   free(call->provider);
   free(call->model);
   call->provider = xstrndup(provider.p, provider.n);
@@ -235,11 +255,40 @@ static bool is_duration(json_int_t ms) {
   return ms >= 0 && ms < (json_int_t)1 << 40;
 }
 
-static void set_provider_session(struct call *call, struct str id) {
-  if (id.n == 0)
+/* The next attempt goes to another provider, at once. */
+static void take_fallback(const struct fold *f, struct call *call) {
+  struct str name = get_str(f, "fallback");
+  if (name.n == 0)
     return;
-  free(call->provider_session);
-  call->provider_session = xstrndup(id.p, id.n);
+  free(call->fallback);
+  call->fallback = xstrndup(name.p, name.n);
+  call->state = CALL_WAITING;
+  call->wait_until_ms = 0;
+}
+
+static bool apply_admission(const struct fold *f) {
+  struct turn *turn = turn_of(f);
+  struct call *call = turn ? turn_call(turn, (long)get_int(f, "call")) : NULL;
+  enum admission_answer answer;
+  if (turn == NULL)
+    return false;
+  if (call == NULL || call->state != CALL_RUNNING)
+    return bad(f, "its call is not running");
+  if (!admission_from_name(get_str(f, "answer"), &answer))
+    return bad(f, "its answer is unknown");
+  if (answer == ADMISSION_FALLBACK)
+    take_fallback(f, call);
+  return true;
+}
+
+/* What the next call of the same conversation goes on with. */
+static void keep_session(const struct fold *f, const struct turn *turn, const struct call *call) {
+  struct buf key = {0};
+  if (call->provider_session == NULL)
+    return;
+  core_session_key(&f->core->workflow->movements[turn->movement], str_from(call->provider), &key);
+  json_object_set_new(f->core->sessions, buf_c(&key), json_string(call->provider_session));
+  buf_deinit(&key);
 }
 
 static bool apply_call_end(const struct fold *f) {
@@ -256,7 +305,8 @@ static bool apply_call_end(const struct fold *f) {
   if (!is_duration(get_int(f, "duration_ms")) || !is_duration(json_integer_value(wait)))
     return bad(f, "a time in it cannot be");
   call->duration_ms += get_int(f, "duration_ms");
-  set_provider_session(call, get_str(f, "provider_session"));
+  if (get_str(f, "provider_session").n > 0)
+    set_provider_session(call, get_str(f, "provider_session"));
   if (error != NULL) {
     const json_t *class = json_object_get(error, "class");
     const json_t *message = json_object_get(error, "message");
@@ -266,7 +316,9 @@ static bool apply_call_end(const struct fold *f) {
     if (json_is_string(message))
       buf_append(&call->text, json_string_value(message), json_string_length(message));
     call->failures++;
+    call->session_lost |= call->class == CLASS_NOT_FOUND && call->resumed;
     call->state = wait ? CALL_WAITING : CALL_FAILED;
+    take_fallback(f, call);
     if (wait) {
       int64_t now;
       if (!record_time_parse(get_str(f, "ts").p, &now))
@@ -283,6 +335,7 @@ static bool apply_call_end(const struct fold *f) {
   buf_deinit(&call->prompt);
   if (call->purpose == PURPOSE_EXECUTE) {
     const json_t *exit_status = json_object_get(f->record, "exit");
+    keep_session(f, turn, call);
     turn->text = call->text;
     turn->text_seq = call->text_seq;
     call->text = (struct buf){0};
@@ -304,7 +357,8 @@ static bool apply_call_event(const struct fold *f) {
   call->event_count++;
   if (str_eq_c(get_str(f, "event"), "session")) {
     const json_t *id = json_object_get(json_object_get(f->record, "data"), "provider_session");
-    set_provider_session(call, json_is_string(id) ? str_from(json_string_value(id)) : STR(""));
+    if (json_string_length(id) > 0)
+      set_provider_session(call, str_from(json_string_value(id)));
   }
   return true;
 }
@@ -429,11 +483,17 @@ static const struct {
   const char *type;
   bool (*apply)(const struct fold *f);
 } types[] = {
-    {"session_start", apply_session_start}, {"turn_start", apply_turn_start},
-    {"call_start", apply_call_start},       {"call_event", apply_call_event},
-    {"call_end", apply_call_end},           {"stage", apply_stage},
-    {"judgment", apply_judgment},           {"turn_end", apply_turn_end},
-    {"session_stop", apply_session_stop},   {"session_resume", apply_session_resume},
+    {"session_start", apply_session_start},
+    {"turn_start", apply_turn_start},
+    {"call_start", apply_call_start},
+    {"admission", apply_admission},
+    {"call_event", apply_call_event},
+    {"call_end", apply_call_end},
+    {"stage", apply_stage},
+    {"judgment", apply_judgment},
+    {"turn_end", apply_turn_end},
+    {"session_stop", apply_session_stop},
+    {"session_resume", apply_session_resume},
     {"session_end", apply_session_end},
 };
 

@@ -38,6 +38,10 @@ void core_backend(const struct workflow *wf, const json_t *config, size_t index,
     *model = wf->model;
   else if (str_eq(*provider, config_str(config, "default_provider")))
     *model = config_str(config, "default_model");
+  const json_t *set =
+      json_object_getn(json_object_get(config, "provider_models"), provider->p, provider->n);
+  if (model->n == 0 && json_is_string(set))
+    *model = (struct str){json_string_value(set), json_string_length(set)};
 }
 
 void core_judge_backend(const struct workflow *wf, const json_t *config, size_t index,

@@ -55,6 +55,59 @@ bool error_class_from_name(struct str name, enum error_class *out) {
   return false;
 }
 
+static const char *const admissions[] = {"wait", "admitted", "use_fallback"};
+
+const char *admission_name(enum admission_answer admission) {
+  return admissions[admission];
+}
+
+bool admission_from_name(struct str name, enum admission_answer *out) {
+  for (int i = 0; i < ADMISSION_COUNT; i++)
+    if (str_eq_c(name, admissions[i])) {
+      *out = (enum admission_answer)i;
+      return true;
+    }
+  return false;
+}
+
+static const char *const permissions[] = {"readonly", "edit", "full"};
+
+const char *permission_name(enum permission permission) {
+  return permissions[permission];
+}
+
+bool permission_from_name(struct str name, enum permission *out) {
+  for (int i = 0; i < PERMISSION_COUNT; i++)
+    if (str_eq_c(name, permissions[i])) {
+      *out = (enum permission)i;
+      return true;
+    }
+  return false;
+}
+
+bool error_class_falls_back(enum error_class class) {
+  switch (class) {
+  case CLASS_AUTH:
+  case CLASS_QUOTA:
+  case CLASS_RATE_LIMIT:
+  case CLASS_OVERLOADED:
+  case CLASS_NETWORK:
+  case CLASS_TIMEOUT:
+  case CLASS_NOT_FOUND:
+  case CLASS_CRASHED:
+  case CLASS_PROTOCOL:
+    return true;
+  case CLASS_NONE:
+  case CLASS_REFUSED:
+  case CLASS_LENGTH:
+  case CLASS_BAD_REQUEST:
+  case CLASS_CANCELLED:
+  case CLASS_COUNT:
+    return false;
+  }
+  return false;
+}
+
 bool error_class_is_transient(enum error_class class) {
   return class == CLASS_NETWORK || class == CLASS_OVERLOADED || class == CLASS_RATE_LIMIT;
 }

@@ -41,12 +41,25 @@ enum error_class {
   CLASS_COUNT
 };
 
+/* What an agent may do to the world: look, change files, anything. */
+enum permission { PERMISSION_READONLY, PERMISSION_EDIT, PERMISSION_FULL, PERMISSION_COUNT };
+const char *permission_name(enum permission permission);
+bool permission_from_name(struct str name, enum permission *out);
+
 const char *call_purpose_name(enum call_purpose purpose);
 bool call_purpose_from_name(struct str name, enum call_purpose *out);
 const char *error_class_name(enum error_class class);
 bool error_class_from_name(struct str name, enum error_class *out);
 /* network, overloaded, rate_limit: worth another attempt after a wait. */
 bool error_class_is_transient(enum error_class class);
+/* Another provider may do better: all but what the request itself brought about (refused, length,
+ * bad_request) and a cancel. */
+bool error_class_falls_back(enum error_class class);
+
+/* What the host says to a call that wants to go to its provider. */
+enum admission_answer { ADMISSION_WAIT, ADMISSION_ADMITTED, ADMISSION_FALLBACK, ADMISSION_COUNT };
+const char *admission_name(enum admission_answer admission); /* wait, admitted, use_fallback */
+bool admission_from_name(struct str name, enum admission_answer *out);
 
 /* What a provider gets. Borrowed by prepare; start keeps nothing beyond its call's end. */
 struct call_request {
@@ -60,9 +73,11 @@ struct call_request {
   const json_t *options;      /* object or NULL */
   const char *const *argv;    /* command movements: NULL-ended; else NULL */
   struct str prompt;
-  const json_t *schema; /* the reply's shape, or NULL */
-  const json_t *token;  /* what prepare said, or NULL */
-  bool edit;            /* may change files */
+  const json_t *schema;        /* the reply's shape, or NULL */
+  const json_t *token;         /* what prepare said, or NULL */
+  bool edit;                   /* may change files */
+  enum permission permission;  /* what its agent may do */
+  struct str provider_session; /* the backend's conversation to go on with; empty: a new one */
   uint64_t timeout_ms;
 };
 

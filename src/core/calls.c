@@ -27,8 +27,109 @@ void core_request(const struct core *core, const struct turn *turn, const struct
       .schema = call->schema,
       .token = call->token,
       .edit = call->purpose == PURPOSE_EXECUTE && (m->edit || m->argv != NULL),
+      .permission = call->purpose == PURPOSE_EXECUTE ? m->permission : PERMISSION_READONLY,
+      .provider_session = call->resumed ? str_from(call->provider_session) : STR(""),
       .timeout_ms = call->timeout_ms,
   };
+}
+
+/* --- provider sessions --- */
+
+void core_session_key(const struct movement *m, struct str provider, struct buf *out) {
+  char persona[SHA256_HEX];
+  if (m->session_key.n > 0) {
+    buf_puts(out, "key:");
+    buf_str(out, m->session_key);
+  } else if (m->persona.n > 0) {
+    sha256_hex(m->persona.p, m->persona.n, NULL, 0, persona);
+    buf_printf(out, "persona:%.16s", persona);
+  } else {
+    buf_puts(out, "movement:");
+    buf_str(out, m->name);
+  }
+  buf_putc(out, '\n');
+  buf_str(out, provider);
+}
+
+/* The conversation that an execute call goes on with: NULL when there is none, or none is wanted. */
+static const char *known_session(const struct step *s, const struct movement *m,
+                                 enum call_purpose purpose, struct str provider) {
+  const struct capability *c = capability_find(s->env->providers, provider);
+  struct buf key = {0};
+  if (purpose != PURPOSE_EXECUTE || m->fresh_session || c == NULL || !c->sessions ||
+      json_object_size(s->core->sessions) == 0)
+    return NULL;
+  core_session_key(m, provider, &key);
+  const json_t *id = json_object_get(s->core->sessions, buf_c(&key));
+  buf_deinit(&key);
+  return json_string_value(id);
+}
+
+/* What call_start says of it: resumed or not, and why not. */
+static void set_session(json_t *record, const char *id, const char *reason) {
+  if (id != NULL)
+    json_object_set_new_nocheck(record, "session", json_pack("{sb ss}", "resumed", 1, "id", id));
+  else if (reason != NULL)
+    json_object_set_new_nocheck(record, "session",
+                                json_pack("{sb ss}", "resumed", 0, "reason", reason));
+}
+
+/* --- who takes over --- */
+
+struct str core_next_backend(const struct core *core, const struct turn *turn,
+                             const struct call *call) {
+  const struct workflow *wf = core->workflow;
+  const struct movement *m = &wf->movements[turn->movement];
+  struct str provider, model, current = str_from(call->provider), first;
+  const json_t *list = NULL, *name;
+  size_t i;
+  core_backend(wf, core->config, turn->movement, &provider, &model);
+  first = provider;
+  if (m->fallback && str_eq(provider, m->provider))
+    list = m->fallback;
+  else if (m->provider.n == 0 && wf->fallback && str_eq(provider, wf->provider))
+    list = wf->fallback;
+  if (call->purpose != PURPOSE_EXECUTE) {
+    core_judge_backend(wf, core->config, turn->movement, &first, &model);
+    if (m->judge.provider.n > 0)
+      list = m->judge.fallback;
+  }
+  if (list == NULL) /* the user's own */
+    list = json_object_getn(json_object_get(core->config, "fallback"), first.p, first.n);
+  bool found = str_eq(current, first);
+  json_array_foreach(list, i, name) {
+    struct str word = {json_string_value(name), json_string_length(name)};
+    if (found)
+      return word;
+    found = str_eq(word, current);
+  }
+  return STR("");
+}
+
+/* The model that goes with a provider nobody named a model for. */
+static struct str own_model(const struct core *core, struct str provider) {
+  const json_t *model =
+      json_object_getn(json_object_get(core->config, "provider_models"), provider.p, provider.n);
+  return json_is_string(model) ? (struct str){json_string_value(model), json_string_length(model)}
+                               : STR("");
+}
+
+/* The options that it takes; the judge's coolness goes with the backend that can be cool. */
+static json_t *taken_options(const struct step *s, const struct call *call, struct str provider) {
+  const struct capability *c = capability_find(s->env->providers, provider);
+  json_t *kept = json_object();
+  for (size_t i = 0; c && option_names[i]; i++) {
+    json_t *value = json_object_get(call->options, option_names[i]);
+    if (value && (c->options & (1u << i)))
+      json_object_set_nocheck(kept, option_names[i], value);
+  }
+  if (c && call->purpose != PURPOSE_EXECUTE && (c->options & OPTION_TEMPERATURE) &&
+      json_object_get(kept, "temperature") == NULL)
+    json_object_set_new_nocheck(kept, "temperature", json_integer(0));
+  if (json_object_size(kept) > 0)
+    return kept;
+  json_decref(kept);
+  return NULL;
 }
 
 static json_t *prepare_token(const struct step *s, const struct call_request *request) {
@@ -85,9 +186,14 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
       .prompt = buf_view(&n->prompt.bytes),
       .schema = n->schema,
       .edit = m->edit,
+      .permission = n->purpose == PURPOSE_EXECUTE ? m->permission : PERMISSION_READONLY,
       .timeout_ms = n->timeout_ms,
   };
+  const char *known = known_session(s, m, n->purpose, n->provider);
+  if (known != NULL)
+    request.provider_session = str_from(known);
   json_t *record = call_start_record(s, turn, &request);
+  set_session(record, known, NULL);
   json_t *token = prepare_token(s, &request);
   if (token)
     json_object_set_new_nocheck(record, "token", token);
@@ -104,11 +210,34 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   step_effect(s, EFFECT_START_CALL, call->id, 0);
 }
 
+/* Whether the next attempt goes on with the conversation of the one before. */
+static const char *next_session(const struct step *s, const struct call *call, bool repeats,
+                                const char **reason) {
+  const struct capability *c = capability_find(s->env->providers, str_from(call->provider));
+  bool can = call->purpose == PURPOSE_EXECUTE && c && c->sessions && call->provider_session;
+  if (can && call->session_lost)
+    *reason = "the backend has lost that conversation";
+  else if (can && call->fallback)
+    *reason = "it was another provider's";
+  else if (can && (call->resumed || repeats))
+    return call->provider_session;
+  return NULL;
+}
+
 void step_restart_call(struct step *s, struct turn *turn, struct call *call, bool repeats) {
   struct call_request request;
+  const char *reason = NULL, *id = next_session(s, call, repeats, &reason);
+  json_t *options = NULL;
   core_request(s->core, turn, call, &request);
   request.attempt = call->attempt + 1;
+  request.provider_session = id ? str_from(id) : STR("");
+  if (call->fallback != NULL) {
+    request.provider = str_from(call->fallback);
+    request.model = own_model(s->core, request.provider);
+    request.options = options = taken_options(s, call, request.provider);
+  }
   json_t *record = call_start_record(s, turn, &request);
+  set_session(record, id, reason);
   json_t *token = repeats ? json_incref(call->token) : prepare_token(s, &request);
   if (token)
     json_object_set_new_nocheck(record, "token", token);
@@ -116,13 +245,19 @@ void step_restart_call(struct step *s, struct turn *turn, struct call *call, boo
     json_object_set_new_nocheck(record, "repeats", json_integer(call->attempt));
   json_object_set_new_nocheck(record, "prompt_of", json_integer((json_int_t)call->prompt_seq));
   step_emit(s, record);
+  json_decref(options);
   step_effect(s, EFFECT_START_CALL, call->id, 0);
 }
+
+/* How long to wait for another attempt at the same provider; -1: there is none. */
 static int64_t retry_delay(const struct step *s, const struct call *call,
-                           const struct call_result *r) {
-  if (!error_class_is_transient(r->class) || call->failures + 1 >= LIMIT_CALL_ATTEMPT_COUNT ||
-      r->retry_after_ms > LIMIT_RETRY_AFTER_MS)
+                           const struct call_result *r, bool may_fall_back) {
+  if (r->class == CLASS_NOT_FOUND && call->resumed && !call->session_lost)
+    return 0; /* its conversation may be gone: once more without it */
+  if (!error_class_is_transient(r->class) || call->failures + 1 >= LIMIT_CALL_ATTEMPT_COUNT)
     return -1;
+  if (r->retry_after_ms > LIMIT_RETRY_AFTER_MS)
+    return may_fall_back || r->retry_after_ms > LIMIT_RESET_WAIT_MS ? -1 : r->retry_after_ms;
   if (r->retry_after_ms > 0)
     return r->retry_after_ms;
   int64_t wait = LIMIT_RETRY_BASE_MS << call->failures;
@@ -138,6 +273,7 @@ void step_call_end(struct step *s) {
   if (call == NULL || call->state != CALL_RUNNING)
     return; /* cancelled, or of an attempt that is over */
   int64_t wait = -1;
+  struct str next = {"", 0};
   json_t *record = step_turn_record(s, "call_end", turn);
   json_object_set_new_nocheck(record, "call", json_integer(call->id));
   json_object_set_new_nocheck(record, "attempt", json_integer(call->attempt));
@@ -151,9 +287,12 @@ void step_call_end(struct step *s) {
     if (r->retry_after_ms > 0)
       json_object_set_new_nocheck(error, "retry_after_ms", json_integer(r->retry_after_ms));
     json_object_set_new_nocheck(record, "error", error);
-    wait = retry_delay(s, call, r);
+    next = core_next_backend(s->core, turn, call);
+    wait = retry_delay(s, call, r, next.n > 0);
     if (wait >= 0)
       json_object_set_new_nocheck(record, "retry_in_ms", json_integer(wait));
+    else if (next.n > 0 && error_class_falls_back(r->class))
+      record_set_str(record, "fallback", next);
     if (r->text.bytes.n > 0)
       step_set_text(record, "text", &r->text); /* what came before it failed */
   } else {
@@ -185,6 +324,34 @@ void step_call_end(struct step *s) {
   s->incoming = NULL;
   if (wait >= 0)
     step_effect(s, EFFECT_TIMER, call->id, wait);
+  else if (call->fallback != NULL)
+    step_restart_call(s, turn, call, false);
+}
+
+void step_admission(struct step *s) {
+  struct turn *turn = NULL;
+  struct call *call = core_call(s->core, s->ev->call, &turn);
+  if (call == NULL || call->state != CALL_RUNNING)
+    return;
+  json_t *record = step_turn_record(s, "admission", turn);
+  char until[RECORD_TIME_BYTES];
+  json_object_set_new_nocheck(record, "call", json_integer(call->id));
+  json_object_set_new_nocheck(record, "attempt", json_integer(call->attempt));
+  record_set_str(record, "provider", str_from(call->provider));
+  json_object_set_new_nocheck(record, "answer",
+                              json_string_nocheck(admission_name(s->ev->admission)));
+  record_set_str(record, "reason", str_from(s->ev->reason));
+  if (s->ev->until_ms > 0) {
+    record_time(s->ev->until_ms, until);
+    json_object_set_new_nocheck(record, "until", json_string_nocheck(until));
+  }
+  if (s->ev->admission == ADMISSION_FALLBACK)
+    record_set_str(record, "fallback", core_next_backend(s->core, turn, call));
+  step_emit(s, record);
+  if (call->fallback != NULL)
+    step_restart_call(s, turn, call, false);
+  else if (s->ev->admission == ADMISSION_ADMITTED)
+    step_effect(s, EFFECT_START_CALL, call->id, 0);
 }
 
 void step_call_news(struct step *s) {

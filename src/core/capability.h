@@ -25,6 +25,7 @@ struct capability {
   unsigned options;       /* OPTION_* bits that it takes */
   bool can_judge;         /* can answer a judge's question at all */
   bool takes_model;       /* `model:` means something to it */
+  bool sessions;          /* can go on with a conversation of its own by its id */
   const char *structured; /* how it enforces a schema: native, grammar, tool, prompt, none */
 };
 

@@ -295,7 +295,7 @@ static void advance(struct step *s) {
 
 /* The clock may have jumped since the wait was recorded. */
 static int64_t bounded_wait(int64_t ms) {
-  return ms < LIMIT_RETRY_AFTER_MS ? ms : LIMIT_RETRY_AFTER_MS;
+  return ms < LIMIT_RESET_WAIT_MS ? ms : LIMIT_RESET_WAIT_MS;
 }
 
 static void on_resume(struct step *s) {
@@ -350,6 +350,9 @@ void core_decide(struct core *core, const struct event *ev, const struct core_en
   switch (ev->kind) {
   case EVENT_CALL_END:
     step_call_end(&s);
+    break;
+  case EVENT_ADMISSION:
+    step_admission(&s);
     break;
   case EVENT_CALL_NEWS:
     step_call_news(&s);

@@ -18,6 +18,7 @@
 enum event_kind {
   EVENT_CALL_END,  /* call, result */
   EVENT_CALL_NEWS, /* call, news_kind, news: what it tells before its end */
+  EVENT_ADMISSION, /* call, admission, reason, until_ms: may it go to its provider now? */
   EVENT_TIMER,     /* call: its wait is over */
   EVENT_CANCEL,    /* somebody wants the session gone: final */
   EVENT_STOP,      /* reason: a resumable stop (signal, disk) */
@@ -30,8 +31,10 @@ struct event {
   unsigned char entropy[16]; /* fresh random bytes: fences, jitter, provider session ids */
   long call;
   struct call_result *result; /* borrowed; its texts may be taken */
-  const char *news_kind;      /* session, tool, usage, retry, permission, note */
-  const json_t *news;         /* object or NULL; borrowed */
+  enum admission_answer admission;
+  int64_t until_ms;      /* wall clock; 0: not known */
+  const char *news_kind; /* session, tool, usage, retry, permission, note */
+  const json_t *news;    /* object or NULL; borrowed */
   const char *reason;
   const char *message;
 };
@@ -79,6 +82,12 @@ void core_start(struct core *core, const struct core_params *params, const struc
                 const struct core_env *env, struct core_out *out);
 void core_decide(struct core *core, const struct event *ev, const struct core_env *env,
                  struct core_out *out);
+
+/* The key of the conversation of a movement with a provider, in core.sessions. */
+void core_session_key(const struct movement *m, struct str provider, struct buf *out);
+/* Who takes over when this call's provider cannot go on; empty: nobody. */
+struct str core_next_backend(const struct core *core, const struct turn *turn,
+                             const struct call *call);
 
 /* The request of a call that is open: what to hand to its provider. Borrowed from the state. */
 void core_request(const struct core *core, const struct turn *turn, const struct call *call,

@@ -30,14 +30,17 @@ bool session_outcome_from_name(struct str name, enum session_outcome *out) {
 }
 
 void core_init(struct core *core) {
-  *core = (struct core){
-      .structured = json_object(), .token_counts = json_object(), .schemas = json_object()};
+  *core = (struct core){.structured = json_object(),
+                        .sessions = json_object(),
+                        .token_counts = json_object(),
+                        .schemas = json_object()};
 }
 
 static void call_free(struct call *call) {
   free(call->provider);
   free(call->model);
   free(call->provider_session);
+  free(call->fallback);
   json_decref(call->options);
   json_decref(call->token);
   json_decref(call->schema);
@@ -89,6 +92,7 @@ void core_deinit(struct core *core) {
   workflow_unref(core->workflow);
   json_decref(core->config);
   json_decref(core->structured);
+  json_decref(core->sessions);
   json_decref(core->token_counts);
   json_decref(core->schemas);
   buf_deinit(&core->stop_reason);

@@ -35,6 +35,9 @@ struct call {
   char *provider, *model;           /* model may be NULL */
   char *provider_session;           /* the provider's own conversation, once known; or NULL */
   unsigned event_count;             /* call_event records */
+  bool resumed;                     /* this attempt goes on with provider_session */
+  bool session_lost;                /* it was not there any more */
+  char *fallback;                   /* provider of the next attempt; NULL: the same */
   json_t *options, *token, *schema; /* each may be NULL */
   uint64_t timeout_ms;
   struct buf prompt;   /* kept live until the call is done; empty after recovery */
@@ -104,6 +107,7 @@ struct core {
   uint64_t last_text_seq; /* record that holds it */
   bool has_last_text;
   json_t *structured;   /* movement -> value */
+  json_t *sessions;     /* key of a conversation -> its provider's id, see core/calls.c */
   json_t *token_counts; /* provider -> times used, by number (array) or by text (object) */
   long method_counts[STAGE_COUNT];
   json_t *schemas; /* place of a call_start's schema -> the schema: each is logged once */

@@ -56,6 +56,8 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n);
 void step_restart_call(struct step *s, struct turn *turn, struct call *call, bool repeats);
 /* EVENT_CALL_END: what came back, or the wait for another attempt. */
 void step_call_end(struct step *s);
+/* EVENT_ADMISSION: the host lets the call wait, or start, or sends it elsewhere. */
+void step_admission(struct step *s);
 /* EVENT_CALL_NEWS: what a call tells before its end; what is too much is left out. */
 void step_call_news(struct step *s);
 

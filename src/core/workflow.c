@@ -72,6 +72,48 @@ static bool get_options(struct build *b, const json_t *object, const char *path,
   return true;
 }
 
+static bool get_fallback(struct build *b, const json_t *object, const char *path,
+                         const json_t **out) {
+  const json_t *list = json_object_get(object, "fallback"), *v;
+  size_t i;
+  if (list == NULL)
+    return true;
+  if (!json_is_array(list) || json_array_size(list) > LIMIT_FALLBACK_COUNT)
+    return fail(b, path, "fallback", "must be a list of providers");
+  json_array_foreach(list, i, v) {
+    if (json_string_length(v) == 0)
+      return fail(b, path, "fallback", "must be a list of providers");
+  }
+  *out = list;
+  return true;
+}
+
+/* What the agent may do: `edit` allows to change files, required_permission_mode is a floor. */
+static bool get_permission(struct build *b, const json_t *object, const char *path,
+                           struct movement *m) {
+  struct str name;
+  enum permission floor = PERMISSION_READONLY;
+  if (!get_text(b, object, path, "required_permission_mode", &name))
+    return false;
+  if (name.n > 0 && !permission_from_name(name, &floor))
+    return fail(b, path, "required_permission_mode", "must be readonly, edit or full");
+  m->permission = m->edit ? PERMISSION_EDIT : PERMISSION_READONLY;
+  if (floor > m->permission)
+    m->permission = floor;
+  return true;
+}
+
+static bool get_session(struct build *b, const json_t *object, const char *path,
+                        struct movement *m) {
+  struct str word;
+  if (!get_text(b, object, path, "session", &word) ||
+      !get_text(b, object, path, "session_key", &m->session_key))
+    return false;
+  m->fresh_session = str_eq_c(word, "refresh");
+  return word.n == 0 || m->fresh_session || str_eq_c(word, "continue") ||
+         fail(b, path, "session", "must be continue or refresh");
+}
+
 static bool get_count(struct build *b, const json_t *object, const char *path, const char *key,
                       json_int_t min, json_int_t max, json_int_t *out) {
   const json_t *v = json_object_get(object, key);
@@ -120,8 +162,11 @@ static bool apply_judge(struct build *b, const json_t *holder, const char *holde
     return false;
   if (text.n > 0 && !str_eq(text, out->provider)) {
     out->provider = text;
+    out->fallback = NULL;
     out->model = STR(""); /* a model belongs to the provider it was named with */
   }
+  if (text.n > 0 && !get_fallback(b, judge, path, &out->fallback))
+    return false;
   if (!get_text(b, judge, path, "model", &text))
     return false;
   if (text.n > 0)
@@ -213,13 +258,15 @@ static bool build_movement(struct build *b, const json_t *object, const json_t *
   m->options = m->argv ? NULL : workflow_options;
   return get_text(b, object, path, "description", &m->description) &&
          get_text(b, object, path, "provider", &m->provider) &&
+         get_fallback(b, object, path, &m->fallback) &&
          get_text(b, object, path, "model", &m->model) &&
          get_options(b, object, path, &m->options) &&
          get_text(b, object, path, "persona", &m->persona) &&
          get_text(b, object, path, "policy", &m->policy) &&
          get_text(b, object, path, "knowledge", &m->knowledge) &&
          get_text(b, object, path, "instruction", &m->instruction) &&
-         get_bool(b, object, path, "edit", false, &m->edit) &&
+         get_bool(b, object, path, "edit", false, &m->edit) && get_permission(b, object, path, m) &&
+         get_session(b, object, path, m) &&
          get_bool(b, object, path, "pass_previous_response", true, &m->pass_previous_response) &&
          apply_judge(b, object, path, &m->judge) && build_rules(b, object, path, m);
 }
@@ -292,8 +339,8 @@ static bool build_all(struct build *b, const json_t *doc) {
       !get_text(b, doc, "", "description", &wf->description) ||
       !get_text(b, doc, "", "language", &wf->language) ||
       !get_text(b, doc, "", "provider", &wf->provider) ||
-      !get_text(b, doc, "", "model", &wf->model) || !get_options(b, doc, "", &options) ||
-      !apply_judge(b, doc, "", &judge))
+      !get_fallback(b, doc, "", &wf->fallback) || !get_text(b, doc, "", "model", &wf->model) ||
+      !get_options(b, doc, "", &options) || !apply_judge(b, doc, "", &judge))
     return false;
   if (wf->language.n == 0)
     wf->language = STR("en");

@@ -7,17 +7,20 @@
  * any document. One arena holds all; shared by sessions through a count of references (one thread).
  *
  *   {"name", "description", "language", "initial_movement", "max_movements": n | "infinite",
- *    "provider", "model", "options", "judge",
- *    "movements": [{"name", "description", "provider", "model", "options", "command": [..],
- *      "persona", "policy", "knowledge", "instruction", "edit", "pass_previous_response", "judge",
+ *    "provider", "fallback": [..], "model", "options", "judge",
+ *    "movements": [{"name", "description", "provider", "fallback", "model", "options",
+ *      "command": [..], "persona", "policy", "knowledge", "instruction", "edit",
+ *      "required_permission_mode", "session", "session_key", "pass_previous_response", "judge",
  *      "rules": [{"condition", "next", "appendix", "interactive_only"}]}]}
- *   judge: {"stages": [..], "provider", "model", "options", "timeout_ms", "max_reasks"} */
+ *   judge: {"stages": [..], "provider", "fallback", "model", "options", "timeout_ms",
+ *   "max_reasks"} */
 #ifndef SEGUE_CORE_WORKFLOW_H
 #define SEGUE_CORE_WORKFLOW_H
 
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/sha256.h"
+#include "core/call.h"
 #include "judge/rule.h"
 #include "judge/stage.h"
 
@@ -30,6 +33,7 @@ struct judge_config {
   enum judge_stage stages[STAGE_COUNT];
   size_t stage_count;
   struct str provider, model; /* empty: the movement's */
+  const json_t *fallback;     /* names of providers, of `provider` here; or NULL */
   const json_t *options;      /* NULL: none; borrowed from the document */
   long timeout_ms;            /* of one judge call */
   int max_reasks;
@@ -38,10 +42,14 @@ struct judge_config {
 struct movement {
   struct str name, description;
   struct str provider, model; /* empty: the workflow's, then the user's default */
+  const json_t *fallback;     /* of `provider` here: whom to ask when it fails; or NULL */
   const json_t *options;      /* own, else the workflow's; may be NULL */
   const char *const *argv;    /* NULL-ended; NULL unless a command movement */
   struct str persona, policy, knowledge, instruction;
   bool edit;                   /* may change files; default false */
+  enum permission permission;  /* what its agent may do: from edit and required_permission_mode */
+  bool fresh_session;          /* session: refresh */
+  struct str session_key;      /* empty: the persona's, else the movement's own */
   bool pass_previous_response; /* default true */
   struct judge_config judge;   /* the workflow's with the movement's keys on top */
   struct rule *rules;
@@ -55,7 +63,8 @@ struct workflow {
   size_t movement_count, initial;
   long max_movements; /* MOVEMENTS_INFINITE or > 0 */
   struct str provider, model;
-  json_t *doc; /* the resolved document, owned */
+  const json_t *fallback; /* of provider; or NULL */
+  json_t *doc;            /* the resolved document, owned */
   struct arena arena;
   unsigned references;
 };

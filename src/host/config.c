@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const keys[] = {"provider", "model", "options", "env", "providers", NULL};
+static const char *const keys[] = {"provider",  "model",    "options", "env",
+                                   "providers", "fallback", NULL};
 
 /* An error of config.yaml, at its node. */
 static bool wrong(struct err *err, const char *path, const struct yaml_node *at, const char *what) {
@@ -32,6 +33,22 @@ static bool read_env(struct config *config, const char *path, const struct yaml_
   return true;
 }
 
+static bool read_fallback(struct config *config, const char *path, const struct yaml_node *node,
+                          struct err *err) {
+  if (node->kind != YAML_MAP)
+    return wrong(err, path, node, "fallback must be a map of providers to lists of providers");
+  for (size_t i = 0; i < node->count; i++) {
+    const struct yaml_node *list = node->pairs[i].value;
+    if (list->kind != YAML_LIST || list->count == 0 || list->count > LIMIT_FALLBACK_COUNT)
+      return wrong(err, path, list, "it must be a list of 1 to 8 providers");
+    for (size_t k = 0; k < list->count; k++)
+      if (list->items[k]->kind != YAML_TEXT || list->items[k]->text.n == 0)
+        return wrong(err, path, list->items[k], "it must be the name of a provider");
+  }
+  config->fallback = yaml_to_json(node);
+  return true;
+}
+
 static bool read_pair(struct config *config, const char *path, const struct yaml_pair *pair,
                       struct err *err) {
   struct str key = pair->key->text;
@@ -45,6 +62,8 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
     config->options = yaml_to_json(value);
     return true;
   }
+  if (str_eq_c(key, "fallback"))
+    return read_fallback(config, path, value, err);
   if (str_eq_c(key, "providers")) {
     if (value->kind != YAML_MAP)
       return wrong(err, path, value, "providers must be a map of names to their settings");
@@ -63,7 +82,8 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
   }
   const char *near = str_nearest(key, keys);
   (void)snprintf(text, sizeof text, "unknown key \"%.40s\": %s%s%s", key.p,
-                 near ? "did you mean \"" : "use provider, model, options, env or providers",
+                 near ? "did you mean \""
+                      : "use provider, model, options, fallback, env or providers",
                  near ? near : "", near ? "\"?" : "");
   return wrong(err, path, pair->key, text);
 }
@@ -137,6 +157,7 @@ void config_deinit(struct config *config) {
     free((char *)config->env[i]);
   free(config->env);
   json_decref(config->providers);
+  json_decref(config->fallback);
   json_decref(config->templates);
   *config = (struct config){0};
 }

@@ -3,6 +3,7 @@
  *   provider: claude        default backend of movements that name none
  *   model: ...              its model
  *   options: {temperature: 0.2}
+ *   fallback: {claude: [codex, gemini]}   whom to ask when a provider cannot go on
  *   env: [NAME, ...]        variables that providers' processes get beside the standard ones
  *   providers: {NAME: {...}}  settings of single backends; each backend says what it takes
  *
@@ -19,6 +20,7 @@ struct config {
   char *provider, *model; /* NULL: not set */
   json_t *options;        /* or NULL */
   const char **env;       /* NULL-ended, or NULL */
+  json_t *fallback;       /* name -> list of names, or NULL */
   json_t *providers;      /* name -> settings, or NULL */
   json_t *templates;      /* "<language>/<name>.md" -> text, or NULL */
 };

@@ -27,12 +27,19 @@ struct open_call { /* a call that was started */
   long call;
   struct provider_run *run;
   const struct provider *provider;
+  bool admitted; /* holds a place at the gate */
   struct call_request request;
   uv_work_t blob_work;
   uv_timer_t late;
   struct call_result result; /* while its blobs are written */
   struct err *blob_err;      /* why a blob could not be written */
   uint64_t full_since;       /* as the session's, for its blobs */
+};
+
+struct grant { /* the gate let a queued call in; it starts when the record of that is durable */
+  struct grant *next;
+  long call;
+  char *provider;
 };
 
 struct wait { /* a timer for a call's next attempt */
@@ -56,6 +63,7 @@ struct session {
   uint64_t full_since; /* uv_now when the disk was first found full; 0: it is not */
   struct open_call *calls;
   struct wait *waits;
+  struct grant *grants;
   uv_timer_t disk_timer;        /* the next try on a full disk */
   uv_timer_t soon;              /* reports from the loop what was over while starting */
   enum store_result now_result; /* of an append on the loop's thread, until `soon` */
@@ -275,6 +283,9 @@ static void on_done(void *ctx, struct call_result *result) {
   struct open_call *call = ctx;
   struct session *s = call->session;
   call->run = NULL;
+  if (call->admitted)
+    gate_leave(&s->host->gate, s, call->request.provider, result->class, result->retry_after_ms);
+  call->admitted = false;
   call->result = *result;
   *result = (struct call_result){0};
   bound_structured(&call->result);
@@ -331,6 +342,8 @@ static void on_late(uv_timer_t *timer) {
 }
 
 static void start_failed(struct open_call *open, const struct call_result *result) {
+  gate_leave(&open->session->host->gate, open->session, open->request.provider, CLASS_NONE, 0);
+  open->admitted = false;
   open->result = *result;
   open->late.data = open;
   uv_timer_init(open->session->host->loop, &open->late);
@@ -344,13 +357,85 @@ static bool is_open(const struct session *s, long id) {
   return open != NULL;
 }
 
+static void tell_admission(struct session *s, long call, enum admission_answer answer,
+                           const struct admission_why *why) {
+  struct event ev = {
+      .kind = EVENT_ADMISSION, .call = call, .admission = answer, .reason = why->reason};
+  uint64_t now = uv_now(s->host->loop);
+  if (why->until_ms > 0)
+    ev.until_ms = wall_ms() + (why->until_ms > now ? (int64_t)(why->until_ms - now) : 0);
+  host_event(s, &ev);
+}
+
+static void drop_grant(struct session *s, struct grant *grant) {
+  struct grant **at = &s->grants;
+  while (*at != grant)
+    at = &(*at)->next;
+  *at = grant->next;
+  free(grant->provider);
+  free(grant);
+}
+
+static struct grant *grant_of(const struct session *s, long call) {
+  struct grant *grant = s->grants;
+  while (grant != NULL && grant->call != call)
+    grant = grant->next;
+  return grant;
+}
+
+/* A call that waited at the gate was let in, or is to go elsewhere. */
+static void on_gate(void *owner, long id, enum admission_answer answer,
+                    const struct admission_why *why) {
+  struct session *s = owner;
+  struct turn *turn = NULL;
+  const struct call *call = core_call(&s->core, id, &turn);
+  assert(call != NULL); /* a session that is over has dropped its calls */
+  if (answer == ADMISSION_ADMITTED) {
+    struct grant *grant = xcalloc(1, sizeof *grant);
+    *grant = (struct grant){.next = s->grants, .call = id, .provider = xstrdup(call->provider)};
+    s->grants = grant;
+  }
+  tell_admission(s, id, answer, why);
+}
+
+/* True: the call has a place. Else the session was told what the gate said. */
+static bool pass_gate(struct session *s, const struct turn *turn, const struct call *call) {
+  struct admission_why why;
+  struct grant *grant = grant_of(s, call->id);
+  if (grant != NULL) {
+    drop_grant(s, grant);
+    return true;
+  }
+  enum admission_answer answer = gate_ask(&s->host->gate, s, call->id, str_from(call->provider),
+                                          core_next_backend(&s->core, turn, call).n > 0, &why);
+  if (answer == ADMISSION_ADMITTED)
+    return true;
+  tell_admission(s, call->id, answer, &why);
+  return false;
+}
+
+/* Nothing of this session (or of one call of it) waits for a place, or holds one unused. */
+static void leave_gate(struct session *s, long call) {
+  gate_drop(&s->host->gate, s, call);
+  for (struct grant *grant = s->grants, *next; grant; grant = next) {
+    next = grant->next;
+    if (call != 0 && grant->call != call)
+      continue;
+    gate_leave(&s->host->gate, s, str_from(grant->provider), CLASS_CANCELLED, 0);
+    drop_grant(s, grant);
+  }
+}
+
 static void start_call(struct session *s, long id) {
   struct turn *turn = NULL;
   struct call *call = core_call(&s->core, id, &turn);
   if (call == NULL || call->state != CALL_RUNNING || s->core.status != SESSION_RUNNING ||
       s->finishing || is_open(s, id))
     return; /* the session stopped meanwhile, or its answer was given */
+  if (!pass_gate(s, turn, call))
+    return;
   struct open_call *open = open_new(s, id);
+  open->admitted = true;
   core_request(&s->core, turn, call, &open->request);
   open->provider = registry_find(s->host->registry, open->request.provider);
   if (open->provider == NULL) {
@@ -365,6 +450,7 @@ static void start_call(struct session *s, long id) {
 }
 
 static void cancel_call(struct session *s, long id) {
+  leave_gate(s, id);
   for (struct open_call *c = s->calls; c; c = c->next)
     if ((id == 0 || c->call == id) && c->run != NULL)
       c->provider->ops->cancel(c->run);
@@ -613,14 +699,17 @@ bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
   if (!chain_schemas_init(&host->schemas, err))
     return false;
   host->processes = process_table_new(loop, err);
-  if (host->processes != NULL)
+  if (host->processes != NULL) {
+    gate_init(&host->gate, loop, registry, on_gate);
     return true;
+  }
   chain_schemas_deinit(&host->schemas);
   return false;
 }
 
 void host_deinit(struct host *host) {
   assert(host->session_count == 0);
+  gate_deinit(&host->gate);
   process_table_free(host->processes);
   chain_schemas_deinit(&host->schemas);
   *host = (struct host){0};
@@ -667,6 +756,7 @@ static struct session *session_new(struct host *host, const struct watcher *watc
 void session_free(struct session *s) {
   if (s == NULL)
     return;
+  leave_gate(s, 0);
   assert(s->calls == NULL && s->waits == NULL && !s->in_flight);
   store_close(s->log);
   batch_clear(&s->filling);

@@ -19,6 +19,7 @@
 #define SEGUE_HOST_HOST_H
 
 #include "core/decide.h"
+#include "host/gate.h"
 #include "os/process.h"
 #include "provider/registry.h"
 #include "store/store.h"
@@ -32,6 +33,7 @@ struct host {
   struct store *store; /* NULL: nothing is kept (segue judge without --logs) */
   struct process_table *processes;
   const struct provider_registry *registry; /* borrowed */
+  struct gate gate;                         /* what all its sessions share of the providers */
   struct chain_schemas schemas;
   uint64_t disk_full_wait_ms;
   bool sync_now; /* a single session: sync on the loop's thread while that takes few milliseconds */

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const reply_keys[] = {"movement", "purpose", "stage",      "contains",
-                                         "times",    "text",    "structured", "error",
-                                         "delay_ms", "write",   "chunks",     NULL};
+static const char *const reply_keys[] = {
+    "movement", "purpose", "stage",  "contains",         "times", "text", "structured", "error",
+    "delay_ms", "write",   "chunks", "provider_session", NULL};
 
 static bool known(const char *key) {
   for (size_t i = 0; reply_keys[i]; i++)
@@ -46,7 +46,7 @@ static bool check_reply(const json_t *reply, size_t number, const char *path, st
                      near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
     }
   }
-  const char *words[] = {"movement", "purpose", "stage", "contains", "text"};
+  const char *words[] = {"movement", "purpose", "stage", "contains", "text", "provider_session"};
   for (size_t i = 0; i < ARRAY_LEN(words); i++)
     if (!is_word(reply, words[i]))
       what = words[i];

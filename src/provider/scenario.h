@@ -7,6 +7,8 @@
  *
  *     - {chunks: ["[1,", "2]"]}          a text that is told piece by piece
  *
+ *     - {text: done, provider_session: abc}   the conversation's id, as an agent would tell it
+ *
  * Each call takes the first reply whose matchers (movement, purpose, stage, contains) all fit and
  * which has uses left (times, default 1; 0 = without end). Matchers that are absent fit. */
 #ifndef SEGUE_PROVIDER_SCENARIO_H

@@ -144,11 +144,14 @@ static void build_result(struct provider_run *run) {
   const json_t *error = json_object_get(run->reply, "error");
   const json_t *text = json_object_get(run->reply, "text");
   const json_t *structured = json_object_get(run->reply, "structured");
+  const char *session = json_string_value(json_object_get(run->reply, "provider_session"));
   struct err err;
   size_t i;
   json_t *chunk;
   if (run->reply == NULL)
     return; /* said at the start */
+  if (session != NULL)
+    (void)snprintf(result->provider_session, sizeof result->provider_session, "%s", session);
   if (text)
     buf_append(&result->text.bytes, json_string_value(text), json_string_length(text));
   json_array_foreach(json_object_get(run->reply, "chunks"), i, chunk)
@@ -258,5 +261,6 @@ const struct provider provider_script = {
                    .options = OPTION_ALL,
                    .can_judge = true,
                    .takes_model = true,
+                   .sessions = true,
                    .structured = "native"},
     .ops = &ops};

@@ -10,6 +10,9 @@ static const char *const infinite[] = {"infinite", NULL};
 const char *const stage_words[] = {"structured_output", "phase3_tag", "phase1_tag", "ai_judge",
                                    NULL};
 
+static const char *const permission_words[] = {"readonly", "edit", "full", NULL};
+static const char *const session_words[] = {"continue", "refresh", NULL};
+
 static const struct key option_list[] = {
     {.name = "temperature",
      .type = KEY_NUMBER,
@@ -39,8 +42,9 @@ static const struct key judge_list[] = {
      .description = "The ways to judge, in this order; the next is tried when one gives no rule. "
                     "[phase1_tag] alone calls no model."},
     {.name = "provider",
-     .type = KEY_LINE,
-     .description = "Who judges; the movement's provider when it is not set."},
+     .type = KEY_PROVIDERS,
+     .description = "Who judges; the movement's provider when it is not set. A list names those to "
+                    "fall back to."},
     {.name = "model", .type = KEY_LINE, .description = "The judge's model."},
     {.name = "options",
      .type = KEY_SET,
@@ -87,8 +91,10 @@ static const struct key movement_list[] = {
      .description = "The movement's name, unique in the file; its tag is [NAME:N] in capitals."},
     {.name = "description", .type = KEY_TEXT, .description = "What the movement is for."},
     {.name = "provider",
-     .type = KEY_LINE,
-     .description = "Who works on this movement; the workflow's provider when it is not set."},
+     .type = KEY_PROVIDERS,
+     .description =
+         "Who works on this movement; the workflow's provider when it is not set. A list "
+         "names those to fall back to, in this order."},
     {.name = "model", .type = KEY_LINE, .description = "The model of this movement."},
     {.name = "options",
      .type = KEY_SET,
@@ -119,6 +125,21 @@ static const struct key movement_list[] = {
     {.name = "edit",
      .type = KEY_BOOL,
      .description = "Whether the movement may change files (default false)."},
+    {.name = "required_permission_mode",
+     .type = KEY_CHOICE,
+     .words = permission_words,
+     .description = "The least that the agent must be allowed: readonly, edit or full; more than "
+                    "`edit` gives when it is higher."},
+    {.name = "session",
+     .type = KEY_CHOICE,
+     .words = session_words,
+     .description = "continue: the agent's own conversation of an earlier run with the same "
+                    "session_key goes on, where the backend can; refresh: a new one each time "
+                    "(default continue)."},
+    {.name = "session_key",
+     .type = KEY_NAME,
+     .description = "Movements with the same key share the agent's conversation (default: those "
+                    "with the same persona, else the movement alone)."},
     {.name = "pass_previous_response",
      .type = KEY_BOOL,
      .description = "Whether the prompt holds the previous movement's answer (default true)."},
@@ -155,8 +176,9 @@ static const struct key workflow_list[] = {
      .words = infinite,
      .description = "Most movements of one session, or infinite (default 10)."},
     {.name = "provider",
-     .type = KEY_LINE,
-     .description = "Who works on the movements that name no provider."},
+     .type = KEY_PROVIDERS,
+     .description = "Who works on the movements that name no provider. A list names those to fall "
+                    "back to, in this order."},
     {.name = "model", .type = KEY_LINE, .description = "The model that goes with the provider."},
     {.name = "options",
      .type = KEY_SET,

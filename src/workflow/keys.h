@@ -31,6 +31,8 @@ enum key_type {
   KEY_CONDITION, /* judge/rule.h */
   KEY_FACET,     /* a reference or text, or a list of them; resolved to its text */
   KEY_SECTION,   /* map name -> path or text; gone from the resolved document */
+  KEY_PROVIDERS, /* a backend, or a list: the first, then those to fall back to; in the resolved
+                    document the rest is `fallback` beside it */
   KEY_ARGV,      /* list of texts: a program and its arguments */
   KEY_STAGES,    /* list of judge stages from words, each at most once */
   KEY_SET,       /* a map with the keys of `set` */

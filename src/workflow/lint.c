@@ -389,6 +389,22 @@ static const char *check_worker(struct lint *l, size_t movement) {
   return provider.text;
 }
 
+/* Those to fall back to, of whoever names them: `path` is the place of its provider key. */
+static void check_fallback(struct lint *l, const json_t *holder, const char *path, bool judges) {
+  size_t i;
+  json_t *name;
+  json_array_foreach(json_object_get(holder, "fallback"), i, name) {
+    const char *word = json_string_value(name);
+    const struct capability *c = strcmp(word, "command") == 0 ? NULL : provider_of(l, path, word);
+    if (strcmp(word, "command") == 0)
+      report(l, l->errors, path,
+             "provider command runs a movement's own program: it cannot take over from another");
+    else if (c != NULL && judges && !c->can_judge)
+      report(l, l->errors, path, "provider %s cannot judge: leave it out of judge.provider",
+             c->name);
+  }
+}
+
 static bool calls_no_model(struct lint *l, size_t movement) {
   const json_t *stages =
       json_object_get(json_object_get(l->movements[movement].object, "judge"), "stages");
@@ -443,7 +459,13 @@ void workflow_lint(const json_t *doc, const struct workflow_marks *marks,
   check_ends(&l);
   if (provider != NULL && env->chosen.n == 0)
     (void)provider_of(&l, "provider", provider);
+  check_fallback(&l, doc, "provider", false);
+  check_fallback(&l, json_object_get(doc, "judge"), "judge.provider", true);
   for (size_t i = 0; i < l.count; i++) {
+    char path[PATH_BYTES];
+    const json_t *own = l.movements[i].object;
+    check_fallback(&l, own, path_of(path, i, "provider"), false);
+    check_fallback(&l, json_object_get(own, "judge"), path_of(path, i, "judge.provider"), true);
     check_rules(&l, i);
     check_judge(&l, i, check_worker(&l, i));
   }

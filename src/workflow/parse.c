@@ -211,6 +211,42 @@ static json_t *parse_facet(struct parse *p, const struct key *k, const struct ya
   return v;
 }
 
+/* One name, or a list of them. */
+static json_t *parse_providers(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  if (node->kind != YAML_LIST)
+    return parse_text(p, k, node);
+  if (node->count == 0 || node->count > LIMIT_FALLBACK_COUNT) {
+    REPORT(p, node, "%s must be a name, or a list of 1 to %u of them", k->name,
+           LIMIT_FALLBACK_COUNT);
+    return NULL;
+  }
+  json_t *list = json_array();
+  for (size_t i = 0; i < node->count; i++) {
+    json_t *name = parse_text(p, k, node->items[i]);
+    for (size_t j = 0; name && j < json_array_size(list); j++)
+      if (json_equal(name, json_array_get(list, j)))
+        REPORT(p, node->items[i], "%s names %s twice: keep one", k->name, json_string_value(name));
+    append(list, name);
+  }
+  return list;
+}
+
+/* The first of a list stands where a single name would; the rest is `fallback`. */
+static void put_providers(json_t *object, const char *key, json_t *value) {
+  if (!json_is_array(value) || json_array_size(value) == 0) {
+    put(object, key, json_is_array(value) ? NULL : value);
+    if (json_is_array(value))
+      json_decref(value);
+    return;
+  }
+  put(object, key, json_incref(json_array_get(value, 0)));
+  json_array_remove(value, 0);
+  if (json_array_size(value) > 0)
+    put(object, "fallback", value);
+  else
+    json_decref(value);
+}
+
 static json_t *parse_argv(struct parse *p, const struct key *k, const struct yaml_node *node) {
   if (!p->named_by_user)
     REPORT(p, node,
@@ -319,6 +355,8 @@ static json_t *parse_value(struct parse *p, const struct key *k, const struct ya
     return parse_condition(p, k, node);
   case KEY_FACET:
     return parse_facet(p, k, node);
+  case KEY_PROVIDERS:
+    return parse_providers(p, k, node);
   case KEY_SECTION:
     return NULL; /* read before the rest, see parse_workflow */
   case KEY_ARGV:
@@ -417,7 +455,9 @@ static json_t *parse_set(struct parse *p, const struct key_set *set, const struc
     char value_path[PATH_BYTES];
     const struct yaml_pair *pair = pair_of(p, k, node);
     (void)snprintf(value_path, sizeof value_path, "%.100s%s%s", path, *path ? "." : "", k->name);
-    if (pair != NULL)
+    if (pair != NULL && k->type == KEY_PROVIDERS)
+      put_providers(object, k->name, parse_value(p, k, pair->value, value_path));
+    else if (pair != NULL)
       put(object, k->name, parse_value(p, k, pair->value, value_path));
     else if (k->required)
       REPORT(p, node, "%s has no %s: add %s:", set->what, k->name, k->name);

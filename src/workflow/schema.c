@@ -71,6 +71,10 @@ static json_t *type_of(const struct key *k) {
   case KEY_FACET:
     return json_pack("{s:[o, {s:s, s:o, s:i}]}", "anyOf", text_of(1, 0), "type", "array", "items",
                      text_of(1, 0), "minItems", 1);
+  case KEY_PROVIDERS:
+    return json_pack("{s:[o, {s:s, s:o, s:i, s:i, s:b}]}", "anyOf", text_of(1, 0), "type", "array",
+                     "items", text_of(1, 0), "minItems", 1, "maxItems", (int)LIMIT_FALLBACK_COUNT,
+                     "uniqueItems", 1);
   case KEY_SECTION:
     return json_pack("{s:s, s:o}", "type", "object", "additionalProperties", text_of(1, 0));
   case KEY_ARGV:

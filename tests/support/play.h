@@ -53,10 +53,11 @@ struct play {
 };
 
 static const struct capability play_providers[] = {
-    {"sim", "test", OPTION_ALL, true, true, "prompt"},
-    {"other", "test", 0, true, true, "none"},
-    {"command", "test", 0, false, false, "none"},
-    {NULL, NULL, 0, false, false, NULL},
+    {"sim", "test", OPTION_ALL, true, true, true, "prompt"},
+    {"other", "test", 0, true, true, true, "none"},
+    {"third", "test", OPTION_SEED, true, true, false, "none"},
+    {"command", "test", 0, false, false, false, "none"},
+    {NULL, NULL, 0, false, false, false, NULL},
 };
 
 static struct chain_schemas play_schemas; /* compiled once; play_over gives them back */
@@ -90,6 +91,10 @@ static inline json_t *play_dump_call(const struct call *c) {
   play_put(o, "token", c->token);
   play_put(o, "schema", c->schema);
   play_put(o, "structured", c->structured);
+  json_object_update_new(o,
+                         json_pack("{ss? ss? sb sb si}", "provider_session", c->provider_session,
+                                   "fallback", c->fallback, "resumed", c->resumed, "session_lost",
+                                   c->session_lost, "events", (int)c->event_count));
   return o;
 }
 
@@ -130,6 +135,7 @@ static inline json_t *play_dump(const struct core *core) {
   play_put(o, "structured", core->structured);
   json_object_set_new(o, "last_text_seq", json_integer((json_int_t)core->last_text_seq));
   play_put(o, "token_counts", core->token_counts);
+  play_put(o, "sessions", core->sessions);
   play_put(o, "schemas", core->schemas);
   play_put(o, "config", core->config);
   return o;
@@ -246,7 +252,11 @@ static inline json_t *play_prepare(void *ctx, const struct call_request *request
   play_key(request, key);
   if (request->prompt.n == 0)
     p->prompts_missing++;
-  json_object_foreach((json_t *)token_counts, used, count) {
+  const char *provider;
+  json_t *counts;
+  (void)token_counts; /* replies are used up whichever provider took them */
+  json_object_foreach(p->core.token_counts, provider, counts)
+      json_object_foreach(counts, used, count) {
     json_t *token = json_loads(used, JSON_DECODE_ANY, NULL);
     if (str_eq_c(data_str(json_array_get(token, 0)), key))
       n += json_integer_value(count);
@@ -266,12 +276,14 @@ static inline void play_set_text(struct play *p, struct text *text, struct str s
 }
 
 /* A reply as scripts have it: a text, or {"text", "structured", "error", "message",
- * "retry_after_ms", "exit"}. */
+ * "retry_after_ms", "exit", "session"}. */
 static inline void play_fill(struct play *p, const json_t *reply, struct call_result *out) {
   const char *class = json_string_value(json_object_get(reply, "error"));
   const json_t *exit_status = json_object_get(reply, "exit");
   play_set_text(p, &out->text, json_is_string(reply) ? data_str(reply) : data_get(reply, "text"));
   out->structured = json_incref(json_object_get(reply, "structured"));
+  struct str session = data_get(reply, "session");
+  (void)snprintf(out->provider_session, sizeof out->provider_session, STR_FMT, STR_ARG(session));
   out->has_exit = exit_status != NULL;
   out->exit = (int)json_integer_value(exit_status);
   out->duration_ms = 3;

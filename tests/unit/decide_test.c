@@ -177,8 +177,10 @@ static const struct retry_case retry_cases[] = {
      NULL},
     {"the budget", FAIL("network"), LIMIT_CALL_ATTEMPT_COUNT, "network"},
     {"rate limit for ever", FAIL("rate_limit"), LIMIT_CALL_ATTEMPT_COUNT, "rate_limit"},
+    {"a wait of hours", "[{'error':'rate_limit','message':'no','retry_after_ms':18000000},'ok']", 2,
+     NULL},
     {"a wait that is too long",
-     "[{'error':'rate_limit','message':'no','retry_after_ms':120001},'ok']", 1, "rate_limit"},
+     "[{'error':'rate_limit','message':'no','retry_after_ms':86400001},'ok']", 1, "rate_limit"},
     {"then something worse", "[" FAIL("network") "," FAIL("crashed") ",'ok']", 2, "crashed"},
     {"auth", "[" FAIL("auth") ",'ok']", 1, "auth"},
     {"quota", "[" FAIL("quota") ",'ok']", 1, "quota"},
@@ -210,6 +212,204 @@ static void errors_are_retried_by_class(void **state) {
       fail_msg("%s: %d attempts", c->title, play_count(&p, "call_start"));
     play_deinit(&p);
   }
+}
+
+/* Who is asked, in order: providers of the call_start records. */
+static void expect_providers(const struct play *p, const char *wanted) {
+  struct buf got = {0};
+  for (int i = 0; i < play_count(p, "call_start"); i++)
+    buf_printf(&got, "%s" STR_FMT, i ? " " : "",
+               STR_ARG(data_get(play_find(p, "call_start", i), "provider")));
+  if (strcmp(buf_c(&got), wanted) != 0)
+    fail_msg("%s: %s, wanted %s", p->title, buf_c(&got), wanted);
+  buf_deinit(&got);
+}
+
+static const struct {
+  const char *title, *providers, *config, *replies, *asked;
+  const char *class; /* of the stop; NULL: it completes */
+} fallback_cases[] = {
+    {"no money", "'provider':'sim','fallback':['other']", NULL, "[" FAIL("quota") ",'ok']",
+     "sim other", NULL},
+    {"down for long", "'provider':'sim','fallback':['other']", NULL,
+     "[" FAIL("overloaded") "," FAIL("overloaded") "," FAIL("overloaded") "," FAIL(
+         "overloaded") ",'ok']",
+     "sim sim sim sim other", NULL},
+    {"limited for hours", "'provider':'sim','fallback':['other']", NULL,
+     "[{'error':'rate_limit','message':'no','retry_after_ms':18000000},'ok']", "sim other", NULL},
+    {"one after the other", "'provider':'sim','fallback':['other','third']", NULL,
+     "[" FAIL("auth") "," FAIL("not_found") ",'ok']", "sim other third", NULL},
+    {"all of them", "'provider':'sim','fallback':['other']", NULL,
+     "[" FAIL("auth") "," FAIL("quota") ",'ok']", "sim other", "quota"},
+    {"new attempts at the next", "'provider':'sim','fallback':['other']", NULL,
+     "[" FAIL("crashed") "," FAIL("network") "," FAIL("network") ",'ok']", "sim other other other",
+     NULL},
+    {"what the request brought about", "'provider':'sim','fallback':['other']", NULL,
+     "[" FAIL("refused") ",'ok']", "sim", "refused"},
+    {"the user's list", "'provider':'sim'", "{'fallback':{'sim':['third']}}",
+     "[" FAIL("quota") ",'ok']", "sim third", NULL},
+    {"the file's list goes first", "'provider':'sim','fallback':['other']",
+     "{'fallback':{'sim':['third']}}", "[" FAIL("quota") ",'ok']", "sim other", NULL},
+    {"a flag leaves the file's list", "'provider':'sim','fallback':['other']",
+     "{'provider':'third'}", "[" FAIL("quota") ",'ok']", "third", "quota"},
+};
+
+static void another_provider_takes_over(void **state) {
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(fallback_cases); i++) {
+    struct play p;
+    char script[512], workflow[512];
+    (void)snprintf(script, sizeof script, "{'a':%s}", fallback_cases[i].replies);
+    (void)snprintf(workflow, sizeof workflow,
+                   "{'name':'w',%s,'options':{'seed':7,'effort':'high'},'model':'m','movements':[{"
+                   "'name':'a','rules':[{'condition':'done','next':'COMPLETE'}]}]}",
+                   fallback_cases[i].providers);
+    play_init(&p, fallback_cases[i].title, workflow, fallback_cases[i].config, script);
+    play_start(&p);
+    play_run(&p);
+    expect_providers(&p, fallback_cases[i].asked);
+    if (fallback_cases[i].class)
+      expect_stop(&p, "provider_error", fallback_cases[i].class);
+    else
+      expect_end(&p, END_COMPLETE);
+    play_deinit(&p);
+  }
+}
+
+static void a_fallback_gets_what_it_takes(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "taken",
+            "{'name':'w','provider':'sim','fallback':['third'],'model':'m','options':{'seed':7,"
+            "'effort':'high'},'movements':[{'name':'a','rules':[{'condition':'done',"
+            "'next':'COMPLETE'}]}]}",
+            "{'provider_models':{'third':'small'}}", "{'a':[" FAIL("quota") ",'ok']}");
+  play_start(&p);
+  play_run(&p);
+  const json_t *second = play_find(&p, "call_start", 1);
+  json_t *seed = data_json("{'seed':7}");
+  assert_true(str_eq_c(data_get(second, "model"), "small"));
+  assert_true(json_equal(json_object_get(second, "options"), seed));
+  assert_int_equal(json_integer_value(json_object_get(second, "attempt")), 2);
+  assert_non_null(json_object_get(second, "prompt_of"));
+  assert_true(str_eq_c(data_get(play_find(&p, "call_end", 0), "fallback"), "third"));
+  json_decref(seed);
+  play_deinit(&p);
+}
+
+static const json_t *session_of(const struct play *p, int k) {
+  return json_object_get(play_find(p, "call_start", k), "session");
+}
+
+static const char sessions_workflow[] =
+    "{'name':'w','max_movements':4,'judge':{'stages':['phase1_tag']},'movements':[{'name':'a',%s"
+    "'rules':[{'condition':'again','next':'a'},{'condition':'done','next':'COMPLETE'}]}]}";
+
+static void a_conversation_goes_on(void **state) {
+  struct play p;
+  char workflow[512];
+  (void)state;
+  (void)snprintf(workflow, sizeof workflow, sessions_workflow, "");
+  play_init(&p, "continue", workflow, NULL,
+            "{'a':[{'text':'[A:1]','session':'s1'},{'error':'not_found','message':'gone'},"
+            "{'text':'[A:1]','session':'s2'},'[A:2]']}");
+  play_start(&p);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  assert_null(session_of(&p, 0)); /* there was none */
+  assert_true(str_eq_c(data_get(session_of(&p, 1), "id"), "s1"));
+  assert_true(json_is_true(json_object_get(session_of(&p, 1), "resumed")));
+  assert_true(json_is_false(json_object_get(session_of(&p, 2), "resumed"))); /* lost: once more */
+  assert_non_null(strstr(data_get(session_of(&p, 2), "reason").p, "lost"));
+  assert_true(str_eq_c(data_get(session_of(&p, 3), "id"), "s2"));
+  assert_int_equal(play_count(&p, "call_start"), 4);
+  play_deinit(&p);
+
+  (void)snprintf(workflow, sizeof workflow, sessions_workflow, "'session':'refresh',");
+  play_init(&p, "refresh", workflow, NULL, "{'a':[{'text':'[A:1]','session':'s1'},'[A:2]']}");
+  play_start(&p);
+  play_run(&p);
+  assert_null(session_of(&p, 1));
+  play_deinit(&p);
+}
+
+static void conversations_are_shared_by_key(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "keys",
+            "{'name':'w','movements':["
+            "{'name':'a','session_key':'k','rules':[{'condition':'on','next':'b'}]},"
+            "{'name':'b','rules':[{'condition':'on','next':'c'}]},"
+            "{'name':'c','session_key':'k','rules':[{'condition':'on','next':'d'}]},"
+            "{'name':'d','session_key':'k','provider':'other',"
+            "'rules':[{'condition':'on','next':'COMPLETE'}]}]}",
+            NULL, "{'a':{'text':'x','session':'s1'},'b':'x','c':'x','d':'x'}");
+  play_start(&p);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  assert_null(session_of(&p, 1));
+  assert_true(str_eq_c(data_get(session_of(&p, 2), "id"), "s1"));
+  assert_null(session_of(&p, 3)); /* another provider's conversation is none */
+  play_deinit(&p);
+}
+
+static void a_repeat_after_a_crash_resumes(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "crash", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, "{'a':'ok'}");
+  play_start(&p);
+  json_t *id = json_pack("{ss}", "provider_session", "abc");
+  struct event ev = play_event(&p, EVENT_CALL_NEWS);
+  ev.call = 1;
+  ev.news_kind = "session";
+  ev.news = id;
+  play_decide(&p, &ev);
+  play_commit(&p);
+  play_crash(&p, 0);
+  play_send(&p, EVENT_RESUME, "crash", NULL);
+  assert_true(str_eq_c(data_get(session_of(&p, 1), "id"), "abc"));
+  assert_int_equal(json_integer_value(json_object_get(play_find(&p, "call_start", 1), "repeats")),
+                   1);
+  json_decref(id);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  play_deinit(&p);
+}
+
+static void admit(struct play *p, enum admission_answer answer, const char *reason,
+                  int64_t until_ms) {
+  struct event ev = play_event(p, EVENT_ADMISSION);
+  ev.call = 1;
+  ev.admission = answer;
+  ev.reason = reason;
+  ev.until_ms = until_ms;
+  play_decide(p, &ev);
+  play_commit(p);
+}
+
+static void the_hosts_answers_are_records(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "admission",
+            "{'name':'w','provider':'sim','fallback':['other'],'movements':[{'name':'a','rules':[{"
+            "'condition':'done','next':'COMPLETE'}]}]}",
+            NULL, "{'a':'ok'}");
+  play_start(&p);
+  admit(&p, ADMISSION_WAIT, "cooldown", p.now_ms + 1000);
+  const json_t *record = play_find(&p, "admission", 0);
+  assert_true(str_eq_c(data_get(record, "answer"), "wait"));
+  assert_true(str_eq_c(data_get(record, "reason"), "cooldown"));
+  assert_int_equal(data_get(record, "until").n, 24);
+  p.pending_count = 0; /* what the effect of the first start had begun */
+  admit(&p, ADMISSION_FALLBACK, "cooldown", 0);
+  assert_true(str_eq_c(data_get(play_find(&p, "admission", 1), "fallback"), "other"));
+  expect_providers(&p, "sim other");
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  size_t lines = play_lines(&p);
+  admit(&p, ADMISSION_ADMITTED, NULL, 0); /* too late */
+  assert_int_equal(play_lines(&p), lines);
+  play_deinit(&p);
 }
 
 static void waits_grow_and_a_named_one_is_kept(void **state) {
@@ -551,6 +751,12 @@ int main(void) {
       cmocka_unit_test(the_value_of_an_earlier_movement),
       cmocka_unit_test(max_movements_is_checked_before_a_movement),
       cmocka_unit_test(errors_are_retried_by_class),
+      cmocka_unit_test(another_provider_takes_over),
+      cmocka_unit_test(a_fallback_gets_what_it_takes),
+      cmocka_unit_test(a_conversation_goes_on),
+      cmocka_unit_test(conversations_are_shared_by_key),
+      cmocka_unit_test(a_repeat_after_a_crash_resumes),
+      cmocka_unit_test(the_hosts_answers_are_records),
       cmocka_unit_test(waits_grow_and_a_named_one_is_kept),
       cmocka_unit_test(a_judge_that_fails_is_retried_within_its_stage),
       cmocka_unit_test(a_judge_without_money_stops_and_resume_judges_anew),

@@ -12,10 +12,10 @@
 #include "workflow_data.h"
 
 static const struct capability providers[] = {
-    {"script", "takes all", OPTION_ALL, true, true, "prompt"},
-    {"command", "a program", 0, false, false, "none"},
-    {"agent", "takes effort only", OPTION_EFFORT, true, true, "native"},
-    {"mute", "cannot judge", OPTION_ALL, false, true, "none"},
+    {"script", "takes all", OPTION_ALL, true, true, true, "prompt"},
+    {"command", "a program", 0, false, false, false, "none"},
+    {"agent", "takes effort only", OPTION_EFFORT, true, true, true, "native"},
+    {"mute", "cannot judge", OPTION_ALL, false, true, false, "none"},
     {0},
 };
 

@@ -1,0 +1,116 @@
+#include "host/admission.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+struct admission_slot {
+  struct str name;
+  unsigned limit; /* calls at once; 0: none */
+  unsigned open;
+  unsigned failures;      /* in a row */
+  bool several;           /* they are of more than one session */
+  const void *last_owner; /* whose the last one was; only compared */
+  unsigned trips;         /* how often the circuit opened without a success since */
+  uint64_t open_until_ms; /* the circuit; 0: closed */
+  bool probing;           /* one call tries whether the backend is back */
+  uint64_t cool_until_ms;
+};
+
+static json_int_t concurrency(const struct provider *provider) {
+  return json_integer_value(json_object_get(provider->settings, "concurrency"));
+}
+
+bool admission_check(const struct provider *provider, struct err *err) {
+  const json_t *value = json_object_get(provider->settings, "concurrency");
+  return value == NULL ||
+         (json_is_integer(value) && concurrency(provider) >= 1 &&
+          concurrency(provider) <= LIMIT_CONCURRENCY) ||
+         err_set(err, ERR_INVALID,
+                 "providers.%s.concurrency must be a whole number from 1 to %u: calls at once",
+                 provider->capability.name, LIMIT_CONCURRENCY);
+}
+
+void admission_init(struct admission *a, const struct provider_registry *registry) {
+  const struct provider *p;
+  *a = (struct admission){.slots = xcalloc(LIMIT_PROVIDER_COUNT, sizeof *a->slots)};
+  for (size_t i = 0; (p = registry_at(registry, i)) != NULL; i++)
+    a->slots[a->count++] = (struct admission_slot){.name = str_from(p->capability.name),
+                                                   .limit = (unsigned)concurrency(p)};
+}
+
+void admission_deinit(struct admission *a) {
+  free(a->slots);
+  *a = (struct admission){0};
+}
+
+static struct admission_slot *slot_of(struct admission *a, struct str provider) {
+  for (size_t i = 0; i < a->count; i++)
+    if (str_eq(a->slots[i].name, provider))
+      return &a->slots[i];
+  return NULL;
+}
+
+enum admission_answer admission_ask(struct admission *a, struct str provider, bool has_fallback,
+                                    uint64_t now_ms, struct admission_why *why) {
+  struct admission_slot *s = slot_of(a, provider);
+  *why = (struct admission_why){0};
+  if (s == NULL) /* its start will say that there is none */
+    return ADMISSION_ADMITTED;
+  bool down = s->open_until_ms > now_ms || (s->open_until_ms > 0 && s->probing);
+  if (down)
+    *why = (struct admission_why){"circuit_open", s->open_until_ms > now_ms ? s->open_until_ms : 0};
+  if (s->cool_until_ms > now_ms && s->cool_until_ms > why->until_ms)
+    *why = (struct admission_why){"cooldown", s->cool_until_ms};
+  if (why->reason != NULL)
+    return has_fallback ? ADMISSION_FALLBACK : ADMISSION_WAIT;
+  if (s->limit > 0 && s->open >= s->limit) {
+    why->reason = "concurrency";
+    return ADMISSION_WAIT; /* a place comes free soon: no reason to change the backend */
+  }
+  s->probing = s->open_until_ms > 0;
+  s->open++;
+  return ADMISSION_ADMITTED;
+}
+
+static bool says_down(enum error_class class) {
+  return class == CLASS_NETWORK || class == CLASS_OVERLOADED || class == CLASS_TIMEOUT ||
+         class == CLASS_CRASHED || class == CLASS_PROTOCOL;
+}
+
+static void cool_down(struct admission_slot *s, int64_t ms, uint64_t now_ms) {
+  uint64_t most = (uint64_t)LIMIT_RESET_WAIT_MS;
+  uint64_t until = now_ms + ((uint64_t)ms < most ? (uint64_t)ms : most);
+  if (until > s->cool_until_ms)
+    s->cool_until_ms = until;
+}
+
+void admission_done(struct admission *a, struct str provider, const void *owner,
+                    enum error_class class, int64_t retry_after_ms, uint64_t now_ms) {
+  struct admission_slot *s = slot_of(a, provider);
+  if (s == NULL)
+    return;
+  assert(s->open > 0);
+  s->open--;
+  s->probing = false;
+  if (retry_after_ms > 0 && (class == CLASS_RATE_LIMIT || class == CLASS_OVERLOADED))
+    cool_down(s, retry_after_ms, now_ms);
+  if (class == CLASS_QUOTA)
+    cool_down(s, retry_after_ms > 0 ? retry_after_ms : LIMIT_QUOTA_COOLDOWN_MS, now_ms);
+  if (class == CLASS_NONE) {
+    s->failures = s->trips = 0;
+    s->open_until_ms = 0;
+  }
+  if (!says_down(class))
+    return;
+  s->several = s->failures > 0 && (s->several || s->last_owner != owner);
+  s->last_owner = owner;
+  s->failures++;
+  if (s->trips == 0 && (s->failures < LIMIT_CIRCUIT_FAILURES || !s->several))
+    return;
+  uint64_t wait = (uint64_t)LIMIT_CIRCUIT_OPEN_MS << (s->trips < 8 ? s->trips : 8);
+  s->open_until_ms = now_ms + (wait < LIMIT_CIRCUIT_MAX_MS ? wait : LIMIT_CIRCUIT_MAX_MS);
+  s->trips++;
+}

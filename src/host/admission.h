@@ -1,0 +1,51 @@
+/* admission.h - may a call go to its provider now? What all sessions of a host share: how many calls
+ * a provider has at once, cooldowns, circuit breakers.
+ *
+ *   admission_init(&a, registry)              limits come from the providers' settings
+ *   answer = admission_ask(&a, provider, has_fallback, now_ms, &why)
+ *     ADMITTED   the call holds a place until admission_done
+ *     WAIT       ask again when admission_done frees a place, or at why.until_ms
+ *     FALLBACK   only with has_fallback: its provider cannot serve it for a while
+ *   admission_done(&a, provider, owner, class, retry_after_ms, now_ms)
+ *   admission_deinit(&a)
+ *
+ * Settings (`providers: {NAME: {concurrency: N}}`): N calls at once, 1 to LIMIT_CONCURRENCY; else
+ * without a limit. A cooldown is what the backend itself asked for (rate_limit, overloaded with
+ * retry-after), or LIMIT_QUOTA_COOLDOWN_MS when the money is out. The circuit opens after
+ * LIMIT_CIRCUIT_FAILURES failures in a row that say the backend is down (network, overloaded,
+ * timeout, crashed, protocol) of more than one session; what one session sees, its own bounded
+ * attempts answer. After a while, doubled each time, one call may try; its success closes
+ * the circuit (Nygard, Release It!, "Circuit Breaker"). Nothing here is durable: answers become
+ * records of the sessions that asked. Times are milliseconds of the host's clock. Pure: no I/O. */
+#ifndef SEGUE_HOST_ADMISSION_H
+#define SEGUE_HOST_ADMISSION_H
+
+#include "core/call.h"
+#include "provider/registry.h"
+
+#include <stdint.h>
+
+struct admission_slot; /* of one provider */
+struct admission {
+  struct admission_slot *slots;
+  size_t count;
+};
+
+struct admission_why {
+  const char *reason; /* static text: "concurrency", "cooldown", "circuit_open" */
+  uint64_t until_ms;  /* 0: not known */
+};
+
+void admission_init(struct admission *a, const struct provider_registry *registry);
+void admission_deinit(struct admission *a);
+
+enum admission_answer admission_ask(struct admission *a, struct str provider, bool has_fallback,
+                                    uint64_t now_ms, struct admission_why *why);
+/* A call of the session `owner` that was admitted is over; CLASS_NONE: it was answered. */
+void admission_done(struct admission *a, struct str provider, const void *owner,
+                    enum error_class class, int64_t retry_after_ms, uint64_t now_ms);
+
+/* The concurrency setting is a whole number within its limits; err names the key. */
+bool admission_check(const struct provider *provider, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,38 @@
+/* gate.h - the queue before the providers: calls that may not go yet, in the order they came.
+ *
+ *   gate_init(&g, loop, registry, told)
+ *   answer = gate_ask(&g, owner, call, provider, has_fallback, &why)
+ *     ADMITTED: the call has a place until gate_leave. FALLBACK: it has none and waits for none.
+ *     WAIT: it is queued; `told` comes once, from the loop, with ADMITTED or FALLBACK
+ *   gate_leave(&g, owner, provider, class, retry_after_ms)   an admitted call is over
+ *   gate_drop(&g, owner, call)                          its queued call, or all of them (0), forgotten
+ *   gate_deinit(&g)                                     nothing is queued; then the loop once more */
+#ifndef SEGUE_HOST_GATE_H
+#define SEGUE_HOST_GATE_H
+
+#include "host/admission.h"
+
+#include <uv.h>
+
+typedef void (*gate_told_fn)(void *owner, long call, enum admission_answer answer,
+                             const struct admission_why *why);
+
+struct gate_entry;
+struct gate {
+  struct admission admission;
+  struct gate_entry *first;
+  uv_timer_t *timer; /* its own memory: it closes after the gate is gone */
+  gate_told_fn told;
+};
+
+void gate_init(struct gate *g, uv_loop_t *loop, const struct provider_registry *registry,
+               gate_told_fn told);
+void gate_deinit(struct gate *g);
+
+enum admission_answer gate_ask(struct gate *g, void *owner, long call, struct str provider,
+                               bool has_fallback, struct admission_why *why);
+void gate_leave(struct gate *g, const void *owner, struct str provider, enum error_class class,
+                int64_t retry_after_ms);
+void gate_drop(struct gate *g, const void *owner, long call);
+
+#endif
