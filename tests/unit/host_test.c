@@ -37,6 +37,7 @@ struct seen {
   struct fixture *fixture;
   struct session *session;
   int records, judgments, finished, troubles;
+  int waits, admitted; /* admission records */
   char last[32];       /* type of the last record */
   char trouble[512];   /* the last one */
   const char *stop_on; /* record type at which it is stopped, from a timer */
@@ -46,7 +47,8 @@ struct seen {
   bool armed;
 };
 
-static bool sync_now; /* of the next host */
+static bool sync_now;        /* of the next host */
+static const char *settings; /* of its providers; NULL: none */
 
 static size_t count_fds(void) {
   size_t n = 0;
@@ -63,7 +65,9 @@ static void begin(struct fixture *f) {
   f->dir = tmpdir_make(&err);
   assert_non_null(f->dir);
   assert_true(store_open(&f->store, f->dir, &err));
-  f->registry = registry_new(NULL);
+  json_t *own = settings ? json_loads(settings, 0, NULL) : NULL;
+  f->registry = registry_new(own);
+  json_decref(own);
   if (!host_init(&f->host, &f->loop, &f->store, f->registry, &err))
     fail_msg("%s", err.text);
   f->has_host = true;
@@ -96,6 +100,13 @@ static int setup_sync_now(void **state) {
   sync_now = true;
   int status = setup(state);
   sync_now = false;
+  return status;
+}
+
+static int setup_one_place(void **state) {
+  settings = "{\"script\": {\"concurrency\": 1}}";
+  int status = setup(state);
+  settings = NULL;
   return status;
 }
 
@@ -176,6 +187,14 @@ static void on_record(void *ctx, const json_t *record, struct str line) {
   assert_int_equal(json_integer_value(json_object_get(record, "seq")), seen->records);
   (void)snprintf(seen->last, sizeof seen->last, "%s", type);
   seen->judgments += strcmp(type, "judgment") == 0;
+  if (strcmp(type, "admission") == 0) {
+    const char *answer = json_string_value(json_object_get(record, "answer"));
+    if (strcmp(answer, "wait") == 0) {
+      assert_string_equal(json_string_value(json_object_get(record, "reason")), "concurrency");
+      seen->waits++;
+    }
+    seen->admitted += strcmp(answer, "admitted") == 0;
+  }
   if (seen->check_file) {
     struct buf file = {0};
     struct err err;
@@ -250,6 +269,57 @@ static void expect_complete(const struct seen *seen) {
   assert_int_equal(core->outcome, END_COMPLETE);
   assert_int_equal(core->method_counts[STAGE_WHEN], 1);
   assert_int_equal(core->method_counts[STAGE_PHASE3_TAG], 1);
+}
+
+/* --- the gate --- */
+
+/* Three sessions and one place: everybody gets through, who waited has it in the log. */
+static void calls_wait_for_their_place(void **state) {
+  struct fixture *f = *state;
+  struct seen seen[3] = {{0}};
+  int waits = 0, admitted = 0;
+  use_scenario(f, 30);
+  for (int i = 0; i < 3; i++)
+    start(f, &seen[i]);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  for (int i = 0; i < 3; i++) {
+    expect_complete(&seen[i]);
+    waits += seen[i].waits;
+    admitted += seen[i].admitted;
+    session_free(seen[i].session);
+  }
+  assert_true(waits >= 2);
+  assert_int_equal(admitted, waits);
+}
+
+/* A session that leaves while it waits takes nobody's place with it. */
+static void a_session_that_waits_can_leave(void **state) {
+  struct fixture *f = *state;
+  struct seen first = {0}, stopped = {.stop_on = "admission"},
+              cancelled = {.stop_on = "admission", .cancel = true}, last = {0};
+  use_scenario(f, 50);
+  start(f, &first);
+  start(f, &stopped);
+  start(f, &cancelled);
+  start(f, &last);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  expect_complete(&first);
+  expect_complete(&last);
+  assert_int_equal(session_core(stopped.session)->status, SESSION_STOPPED);
+  assert_int_equal(session_core(cancelled.session)->outcome, END_CANCELLED);
+  assert_int_equal(stopped.admitted + cancelled.admitted, 0);
+  char path[STORE_PATH_BYTES];
+  struct err err;
+  (void)snprintf(path, sizeof path, "%s", session_path(stopped.session));
+  session_free(first.session);
+  session_free(stopped.session);
+  session_free(cancelled.session);
+  session_free(last.session);
+  struct seen again = {0};
+  assert_true(resume(f, &again, path, &err));
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  expect_complete(&again);
+  session_free(again.session);
 }
 
 /* --- tests --- */
@@ -579,6 +649,8 @@ static void a_stop_does_not_wait_for_space(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(calls_wait_for_their_place, setup_one_place, teardown),
+      cmocka_unit_test_setup_teardown(a_session_that_waits_can_leave, setup_one_place, teardown),
       TEST(a_session_completes),
       TEST_NOW(a_session_completes),
       TEST_NOW(many_run_at_once),
