@@ -142,8 +142,7 @@ static struct built tuple_object(struct adapter *a, const struct view *view, str
     member->name = schema_arena_copy(&a->out->arena, name, (size_t)n);
     member->plan = items[i].plan;
     member->optional = i >= tuple->least;
-    member->null_absent =
-        member->optional && !adapt_sum_accepts(a->out, &view->prefix[i], json_null());
+    member->null_absent = member->optional && !adapt_sum_accepts(a, &view->prefix[i], json_null());
     loose = loose || member->optional;
     json_t *schema = json_incref(items[i].schema);
     adapt_put(a, properties, name, member->optional ? adapt_nullable(a, schema) : schema);

@@ -190,7 +190,8 @@ void adapt_keyword(struct adapter *a, json_t *schema, struct words *words,
     adapt_put(a, schema, word->keyword->name, json_incref((json_t *)word->value));
   else if (!inclusive(a, schema, word, types))
     adapt_words_keyword(a, words, word,
-                        a->dialect->keeps & KEEP(word->id)
+                        a->opts->words_only ? "only in words, as asked"
+                        : a->dialect->keeps & KEEP(word->id)
                             ? "this value of the keyword is not supported"
                             : "the keyword is not supported");
 }
@@ -447,11 +448,12 @@ static struct built build_groups(struct adapter *a, const struct view *view, str
 
 /* --- types --- */
 
-struct built adapt_any(struct adapter *a, uint32_t entry, struct words *words) {
+/* `own`: the entry is the place itself, not the one which holds it. */
+static struct built any_value(struct adapter *a, uint32_t entry, bool own, struct words *words) {
   static const char *const all[] = {"object", "array", "string", "number", "boolean", "null"};
   if (!flag(a, ADAPT_FREE)) {
     adapt_words_add(words, "any JSON value, written as JSON text");
-    adapt_changed(a, entry, "type", NULL, ADAPT_REWRITTEN, "any value, as JSON text");
+    adapt_changed(a, entry, own ? "type" : "", NULL, ADAPT_REWRITTEN, "any value, as JSON text");
     return (struct built){typed(a, "string"), adapt_plan_new(a, PLAN_TEXT)};
   }
   json_t *schema = adapt_object(a), *list = adapt_array(a);
@@ -523,8 +525,9 @@ static struct built build_parts(struct adapter *a, const struct sum *sum, const 
   return join(a, list, branches, view, words);
 }
 
-static uint32_t first_entry(const struct view *view) {
-  return view->flat.count ? view->flat.items[0].entry : 0;
+/* Of a `true` that has no place of its own: the schema that holds it. */
+static uint32_t first_entry(const struct adapter *a, const struct view *view) {
+  return view->flat.count ? view->flat.items[0].entry : a->place;
 }
 
 static struct built build_types(struct adapter *a, const struct sum *sum, const struct view *view,
@@ -536,12 +539,12 @@ static struct built build_types(struct adapter *a, const struct sum *sum, const 
   if (view->types == T_ALL &&
       (!view->typed || (view->word_count == 0 && !view->property_count && view->items_open &&
                         !view->items_closed && !view->prefix_count && view->extra_open))) {
-    built = adapt_any(a, first_entry(view), words);
+    built = any_value(a, first_entry(a, view), view->flat.count > 0, words);
     adapt_words_put(a, built.schema, view, words);
     return built;
   }
   if (!view->typed)
-    adapt_changed(a, first_entry(view), "type", NULL, ADAPT_NARROWED,
+    adapt_changed(a, first_entry(a, view), "type", NULL, ADAPT_NARROWED,
                   "no type is given: taken to be what the keywords are about");
   if (view->types & ~(unsigned)T_NULL)
     built = build_parts(a, sum, view, words);
@@ -611,8 +614,8 @@ static struct built build_reference(struct adapter *a, const struct view *view,
   bool done = a->units[index].state == UNIT_DONE;
   if (done && json_object_get(a->units[index].schema, "$ref")) {
     built.schema = json_incref(a->units[index].schema);
-  } else if (done && (view->description || view->title || view->default_value) &&
-             a->units[index].size <= INLINE_MAX && !a->units[index].name) {
+  } else if (done && (view->description || view->default_value) &&
+             a->units[index].size <= INLINE_MAX) {
     built.schema = json_copy(a->units[index].schema);
     if (!built.schema)
       adapt_no_memory(a);
@@ -677,9 +680,9 @@ static uint32_t unit_of(struct adapter *a, const struct sum *sum) {
       return adapter_stopped(a) ? UINT32_MAX : index;
     a->recursions++;
     if (unit->descents == a->descents)
-      adapt_fail(a, ADAPT_UNSUPPORTED, entry, "$ref", "the schema refers to itself in place");
+      adapt_fail(a, ADAPT_UNSUPPORTED, a->place, "$ref", "the schema refers to itself in place");
     else if (a->dialect->recursion == RECURSION_NONE)
-      adapt_fail(a, ADAPT_UNSUPPORTED, entry, "$ref",
+      adapt_fail(a, ADAPT_UNSUPPORTED, a->place, "$ref",
                  "the schema refers to itself, and %s takes no recursive schemas",
                  a->dialect->name);
     return adapter_stopped(a) ? UINT32_MAX : index;
@@ -691,9 +694,13 @@ static uint32_t unit_of(struct adapter *a, const struct sum *sum) {
   }
   if (!unit_open(a, sum, &index))
     return UINT32_MAX;
+  uint32_t place = a->place;
+  if (sum->count)
+    a->place = sum->items[0].entry;
   a->depth++;
   struct built built = build_view(a, sum);
   a->depth--;
+  a->place = place;
   struct unit *unit = &a->units[index]; /* they may have moved */
   unit->schema = built.schema;
   unit->state = built.schema ? UNIT_DONE : UNIT_NEVER;

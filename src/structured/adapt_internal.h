@@ -170,6 +170,7 @@ struct adapter {
   size_t unit_count, unit_capacity;
   size_t size; /* JSON values built */
   unsigned depth;
+  uint32_t place;    /* entry that is being built */
   unsigned descents; /* members and items entered on the way to where we are */
   size_t recursions; /* references to open units so far */
 };
@@ -211,7 +212,10 @@ bool adapt_sum_schema(struct adapter *a, struct sum *sum, const json_t *schema);
 bool adapt_follow(struct adapter *a, uint32_t entry, const char *keyword, struct sum *sum);
 unsigned adapt_type_of(const json_t *value);      /* one of T_... */
 unsigned adapt_keyword_types(enum keyword_id id); /* what a keyword is about; 0: any value */
-bool adapt_sum_accepts(const struct adapted *adapted, const struct sum *sum, const json_t *value);
+enum schema_status adapt_sum_check(const struct adapted *adapted, const struct sum *sum,
+                                   const json_t *value);
+/* The same while building: false too if the check itself failed, which sticks. */
+bool adapt_sum_accepts(struct adapter *a, const struct sum *sum, const json_t *value);
 
 struct view_property {
   const char *name;
@@ -295,8 +299,6 @@ uint32_t adapt_plan_new(struct adapter *a, enum plan_kind kind); /* PLAN_NONE af
 static inline bool adapt_plan_same(const struct adapter *a, uint32_t plan) {
   return plan != PLAN_NONE && a->out->plans[plan].kind == PLAN_SAME;
 }
-/* Any value. */
-struct built adapt_any(struct adapter *a, uint32_t entry, struct words *words);
 /* `schema` or null; takes it. */
 json_t *adapt_nullable(struct adapter *a, json_t *schema);
 /* Sets a keyword of values of these types, or says it in words. */

@@ -9,6 +9,7 @@ struct object_build {
   const struct view *view;
   struct words *words;
   json_t *schema, *properties, *required, *ordering; /* owned */
+  json_t *additional;                                /* owned; additionalProperties, or NULL */
   struct plan_member *members;
   uint32_t member_count;
   bool changed; /* a value of the object is not the same in both shapes */
@@ -39,7 +40,7 @@ static bool property_of(struct object_build *o, const struct view_property *prop
       .name = property->name, .plan = built.plan, .optional = !property->required};
   bool required = property->required;
   if (!required && flag(a, ADAPT_ALL_REQUIRED)) {
-    bool value = adapt_sum_accepts(a->out, &property->sum, json_null());
+    bool value = adapt_sum_accepts(a, &property->sum, json_null());
     member->null_absent = !value;
     required = true;
     built.schema = adapt_nullable(a, built.schema);
@@ -81,12 +82,30 @@ static struct built extra_value(struct object_build *o) {
   return built;
 }
 
+/* The only pattern that names have to match, where the dialect takes patterns; else NULL. */
+static const char *key_pattern(const struct object_build *o) {
+  const struct adapter *a = o->a;
+  if (o->view->pattern_count != 1 || !o->view->extra_closed ||
+      !(a->dialect->keeps & KEEP(K_PATTERN)) || a->opts->words_only)
+    return NULL;
+  for (uint32_t i = 0; i < o->view->flat.count; i++) {
+    const json_t *schema = a->out->canonical->entries[o->view->flat.items[i].entry].schema;
+    json_t *list = json_object_get(schema, "patternProperties");
+    if (json_object_size(list) == 1)
+      return json_object_iter_key(json_object_iter(list));
+  }
+  return NULL;
+}
+
 /* {"key","value"} objects; takes `value`. */
 static json_t *pairs_of(struct object_build *o, json_t *value) {
   struct adapter *a = o->a;
   json_t *pairs = adapt_object(a), *pair = adapt_object(a), *key = adapt_object(a);
   json_t *properties = adapt_object(a), *required = adapt_array(a);
+  const char *pattern = key_pattern(o);
   adapt_put(a, key, "type", adapt_string(a, "string"));
+  if (pattern)
+    adapt_put(a, key, "pattern", adapt_string(a, pattern));
   adapt_put(a, properties, "key", key);
   adapt_put(a, properties, "value", value);
   adapt_append(a, required, adapt_string(a, "key"));
@@ -181,7 +200,7 @@ static void extras(struct object_build *o, enum extra kind, struct plan *plan) {
   const struct view *view = o->view;
   if (kind == EXTRA_NONE) {
     if (flag(a, ADAPT_CLOSED) || view->extra_closed)
-      adapt_put(a, o->schema, "additionalProperties", json_false());
+      o->additional = json_false();
     if (flag(a, ADAPT_CLOSED) && view->extra_open)
       adapt_changed(a, view->flat.count ? view->flat.items[0].entry : 0, "additionalProperties",
                     NULL, ADAPT_NARROWED, "properties that are not named cannot be given");
@@ -190,9 +209,9 @@ static void extras(struct object_build *o, enum extra kind, struct plan *plan) {
   bool any = kind == EXTRA_NATIVE && !view->pattern_count && !view->extra.count;
   struct built value = any ? (struct built){json_true(), PLAN_NONE} : extra_value(o);
   if (!value.schema) {
-    adapt_put(a, o->schema, "additionalProperties", json_false());
+    o->additional = json_false();
   } else if (kind == EXTRA_NATIVE) {
-    adapt_put(a, o->schema, "additionalProperties", value.schema);
+    o->additional = value.schema;
     plan->rest = value.plan;
     o->changed = o->changed || (value.plan != PLAN_NONE && !adapt_plan_same(a, value.plan));
   } else {
@@ -203,7 +222,7 @@ static void extras(struct object_build *o, enum extra kind, struct plan *plan) {
       put_property(o, plan->extra, pairs_of(o, value.schema), true);
     else
       json_decref(value.schema);
-    adapt_put(a, o->schema, "additionalProperties", json_false());
+    o->additional = json_false();
     adapt_changed(a, view->extra_entry, "additionalProperties", NULL, ADAPT_REWRITTEN,
                   "names and values as a list of pairs, in one more property");
   }
@@ -219,6 +238,8 @@ static struct built finish(struct object_build *o, const struct plan *plan) {
     adapt_put(a, o->schema, "properties", json_incref(o->properties));
   if (required)
     adapt_put(a, o->schema, "required", json_incref(o->required));
+  if (o->additional)
+    adapt_put(a, o->schema, "additionalProperties", o->additional);
   if (flag(a, ADAPT_ORDERING) && json_object_size(o->properties))
     adapt_put(a, o->schema, "propertyOrdering", json_incref(o->ordering));
   if (built.plan != PLAN_NONE && !same) {
@@ -237,7 +258,10 @@ struct built adapt_object_of(struct adapter *a, const struct view *view, struct 
   struct built none = {NULL, PLAN_NONE};
   struct object_build o = {.a = a, .view = view, .words = words};
   enum extra kind = extra_kind(&o);
-  if (view->pattern_count)
+  if (view->pattern_count && view->extra_open)
+    adapt_changed(a, view->extra_entry, "additionalProperties", NULL, ADAPT_NARROWED,
+                  "values whose names match no pattern are of the same kind as the others");
+  if (view->pattern_count && (kind == EXTRA_NATIVE || !key_pattern(&o)))
     pattern_words(&o);
   if (kind == EXTRA_ONLY_PAIRS) {
     struct built value = extra_value(&o);

@@ -149,13 +149,25 @@ static json_t *enum_back(struct turn *t, const struct plan *plan, const json_t *
   return keep(value);
 }
 
-static bool shape_fits(const struct adapted *adapted, const struct plan_branch *branch,
-                       const json_t *value) {
-  if (!adapted->shapes || branch->node == NODE_NONE)
+/* Sticks if the check itself failed. */
+static bool holds(struct turn *t, enum schema_status status) {
+  if (status == SCHEMA_OUT_OF_MEMORY && !stopped(t))
+    t->status = ADAPT_OUT_OF_MEMORY;
+  else if (status == SCHEMA_TOO_COMPLEX && !stopped(t))
+    t->status = ADAPT_TOO_COMPLEX;
+  return status == SCHEMA_OK;
+}
+
+static bool accepted(struct turn *t, const struct plan_branch *branch, const json_t *value) {
+  return holds(t, adapt_sum_check(t->adapted, &branch->sum, value));
+}
+
+static bool shape_fits(struct turn *t, const struct plan_branch *branch, const json_t *value) {
+  if (!t->adapted->shapes || branch->node == NODE_NONE)
     return false;
-  struct schema from = *adapted->shapes;
+  struct schema from = *t->adapted->shapes;
   from.root = branch->node;
-  return schema_valid(&from, value);
+  return holds(t, schema_check(&from, value, NULL));
 }
 
 /* The first branch that has the value's shape and gives what its part of the canonical schema
@@ -164,7 +176,7 @@ static json_t *union_back(struct turn *t, const struct plan *plan, const json_t 
   json_t *first = NULL;
   uint32_t fitting = 0, last = 0;
   for (uint32_t i = 0; i < plan->count; i++)
-    if (shape_fits(t->adapted, &plan->branches[i], value)) {
+    if (shape_fits(t, &plan->branches[i], value)) {
       fitting++;
       last = i;
     }
@@ -172,10 +184,10 @@ static json_t *union_back(struct turn *t, const struct plan *plan, const json_t 
     return turn_back(t, plan->branches[last].plan, value);
   for (uint32_t i = 0; i < plan->count && !stopped(t); i++) {
     const struct plan_branch *branch = &plan->branches[i];
-    if (fitting && !shape_fits(t->adapted, branch, value))
+    if (fitting && !shape_fits(t, branch, value))
       continue;
     json_t *back = turn_back(t, branch->plan, value);
-    if (back && adapt_sum_accepts(t->adapted, &branch->sum, back)) {
+    if (back && accepted(t, branch, back)) {
       json_decref(first);
       return back;
     }
@@ -331,10 +343,10 @@ static json_t *union_forth(struct turn *t, const struct plan *plan, const json_t
   json_t *first = NULL;
   for (uint32_t i = 0; i < plan->count && !stopped(t); i++) {
     const struct plan_branch *branch = &plan->branches[i];
-    if (!adapt_sum_accepts(t->adapted, &branch->sum, value))
+    if (!accepted(t, branch, value))
       continue;
     json_t *image = turn_forth(t, branch->plan, value);
-    if (image && shape_fits(t->adapted, branch, image)) {
+    if (image && shape_fits(t, branch, image)) {
       json_decref(first);
       return image;
     }
@@ -396,15 +408,21 @@ static enum adapt_status finish(struct turn *t, json_t *made, json_t **out) {
   return ADAPT_OK;
 }
 
+/* What is in the object that was put around the root; an answer without it is left as it is. */
+static const json_t *unwrap(const struct adapted *adapted, const json_t *answer) {
+  const json_t *inner = adapted->wrap ? json_object_get(answer, adapted->wrap) : NULL;
+  size_t own = adapted->lead && json_object_get(answer, adapted->lead) ? 2 : 1;
+  return inner && json_object_size(answer) == own ? inner : answer;
+}
+
 enum adapt_status adapt_reverse(const struct adapted *adapted, const json_t *answer,
                                 json_t **value) {
   struct turn t = {adapted, ADAPT_WORK_MAX, 0, ADAPT_OK};
-  const json_t *inner = adapted->wrap ? json_object_get(answer, adapted->wrap) : NULL;
   json_t *made = NULL;
   if (schema_value_too_deep(answer, ADAPT_ANSWER_DEPTH_MAX))
     t.status = ADAPT_TOO_COMPLEX;
   else
-    made = turn_back(&t, adapted->root, inner ? inner : answer);
+    made = turn_back(&t, adapted->root, unwrap(adapted, answer));
   return finish(&t, made, value);
 }
 

@@ -72,23 +72,36 @@ bool adapt_sum_schema(struct adapter *a, struct sum *sum, const json_t *schema) 
   uint32_t entry;
   if (json_is_false(schema))
     sum->never = true;
-  if (!json_is_object(schema) || json_object_size(schema) == 0)
+  if (!json_is_object(schema))
     return true;
   if (!schema_map_get(&a->entries, &schema, sizeof schema, &entry))
     return adapt_fail(a, ADAPT_UNSUPPORTED, NODE_NONE, "", "a subschema could not be found again");
   return adapt_sum_add(a, sum, entry, 0);
 }
 
-bool adapt_sum_accepts(const struct adapted *adapted, const struct sum *sum, const json_t *value) {
+enum schema_status adapt_sum_check(const struct adapted *adapted, const struct sum *sum,
+                                   const json_t *value) {
   if (sum->never)
-    return false;
+    return SCHEMA_INVALID;
   for (uint32_t i = 0; i < sum->count; i++) {
     struct schema from = *adapted->canonical;
     from.root = from.entries[sum->items[i].entry].node;
-    if (from.root != NODE_NONE && !schema_valid(&from, value))
-      return false;
+    enum schema_status status =
+        from.root == NODE_NONE ? SCHEMA_OK : schema_check(&from, value, NULL);
+    if (status != SCHEMA_OK)
+      return status;
   }
-  return true;
+  return SCHEMA_OK;
+}
+
+bool adapt_sum_accepts(struct adapter *a, const struct sum *sum, const json_t *value) {
+  enum schema_status status = adapt_sum_check(a->out, sum, value);
+  if (status == SCHEMA_OUT_OF_MEMORY)
+    adapt_no_memory(a);
+  else if (status == SCHEMA_TOO_COMPLEX)
+    adapt_fail(a, ADAPT_TOO_COMPLEX, sum->items[0].entry, "",
+               "checking a value of the schema takes too much work");
+  return status == SCHEMA_OK;
 }
 
 /* Adds to the sum what the entry's reference leads to. */
@@ -434,6 +447,7 @@ static bool gather_extra(struct adapter *a, struct view *view) {
   bool said = false;
   bool additional = false; /* then all that has no name is evaluated */
   size_t patterns = 0;
+  view->extra_entry = view->flat.count ? view->flat.items[0].entry : 0;
   for (uint32_t i = 0; i < view->flat.count; i++) {
     patterns += json_object_size(value_of(a, view->flat.items[i].entry, "patternProperties"));
     const json_t *loose = value_of(a, view->flat.items[i].entry, "unevaluatedProperties");
@@ -558,11 +572,11 @@ static bool gather_options(struct adapter *a, const struct sum *sum, struct view
       options = value_of(a, view->option_entry, "enum");
   }
   if (options && view->option_is_const) {
-    if (adapt_sum_accepts(a->out, sum, options))
+    if (adapt_sum_accepts(a, sum, options))
       adapt_append(a, values, json_incref((json_t *)options));
   } else {
     json_array_foreach((json_t *)options, k, one) {
-      if (adapt_sum_accepts(a->out, sum, one))
+      if (adapt_sum_accepts(a, sum, one))
         adapt_append(a, values, json_incref((json_t *)one));
     }
   }

@@ -35,37 +35,38 @@ static char *value_text(struct adapter *a, const json_t *value) {
   return text;
 }
 
-/* Before and after the value; "%" is the value. */
+/* What stands before and after the value; without `after` the value is not shown. */
 static const struct {
   enum keyword_id id;
   const char *before, *after;
+  const char *after_one; /* after the value 1; NULL: the same */
 } sentences[] = {
-    {K_MINIMUM, "at least ", ""},
-    {K_MAXIMUM, "at most ", ""},
-    {K_EXCLUSIVE_MINIMUM, "greater than ", ""},
-    {K_EXCLUSIVE_MAXIMUM, "less than ", ""},
-    {K_MULTIPLE_OF, "a multiple of ", ""},
-    {K_MIN_LENGTH, "at least ", " characters"},
-    {K_MAX_LENGTH, "at most ", " characters"},
-    {K_PATTERN, "matches the regular expression ", ""},
-    {K_FORMAT, "format ", ""},
-    {K_MIN_ITEMS, "at least ", " items"},
-    {K_MAX_ITEMS, "at most ", " items"},
-    {K_UNIQUE_ITEMS, "no two items are equal", NULL},
-    {K_CONTAINS, "has an item that matches the JSON Schema ", ""},
-    {K_MIN_CONTAINS, "at least ", " such items"},
-    {K_MAX_CONTAINS, "at most ", " such items"},
-    {K_MIN_PROPERTIES, "at least ", " properties"},
-    {K_MAX_PROPERTIES, "at most ", " properties"},
-    {K_PROPERTY_NAMES, "each property name matches the JSON Schema ", ""},
-    {K_DEPENDENT_REQUIRED, "properties that need others: ", ""},
-    {K_DEPENDENCIES, "properties that need others: ", ""},
-    {K_NOT, "does not match the JSON Schema ", ""},
-    {K_CONTENT_ENCODING, "encoded as ", ""},
-    {K_CONTENT_MEDIA_TYPE, "holds ", ""},
-    {K_CONTENT_SCHEMA, "holds JSON that matches the JSON Schema ", ""},
-    {K_ONE_OF, "exactly one alternative applies", NULL},
-    {K_IF, "which alternative applies depends on the JSON Schema ", ""},
+    {K_MINIMUM, "at least ", "", NULL},
+    {K_MAXIMUM, "at most ", "", NULL},
+    {K_EXCLUSIVE_MINIMUM, "greater than ", "", NULL},
+    {K_EXCLUSIVE_MAXIMUM, "less than ", "", NULL},
+    {K_MULTIPLE_OF, "a multiple of ", "", NULL},
+    {K_MIN_LENGTH, "at least ", " characters", " character"},
+    {K_MAX_LENGTH, "at most ", " characters", " character"},
+    {K_PATTERN, "matches the regular expression ", "", NULL},
+    {K_FORMAT, "format ", "", NULL},
+    {K_MIN_ITEMS, "at least ", " items", " item"},
+    {K_MAX_ITEMS, "at most ", " items", " item"},
+    {K_UNIQUE_ITEMS, "no two items are equal", NULL, NULL},
+    {K_CONTAINS, "has an item that matches the JSON Schema ", "", NULL},
+    {K_MIN_CONTAINS, "at least ", " such items", " such item"},
+    {K_MAX_CONTAINS, "at most ", " such items", " such item"},
+    {K_MIN_PROPERTIES, "at least ", " properties", " property"},
+    {K_MAX_PROPERTIES, "at most ", " properties", " property"},
+    {K_PROPERTY_NAMES, "each property name matches the JSON Schema ", "", NULL},
+    {K_DEPENDENT_REQUIRED, "properties that need others: ", "", NULL},
+    {K_DEPENDENCIES, "properties that need others: ", "", NULL},
+    {K_NOT, "does not match the JSON Schema ", "", NULL},
+    {K_CONTENT_ENCODING, "encoded as ", "", NULL},
+    {K_CONTENT_MEDIA_TYPE, "holds ", "", NULL},
+    {K_CONTENT_SCHEMA, "holds JSON that matches the JSON Schema ", "", NULL},
+    {K_ONE_OF, "exactly one alternative applies", NULL, NULL},
+    {K_IF, "which alternative applies depends on the JSON Schema ", "", NULL},
 };
 
 void adapt_words_keyword(struct adapter *a, struct words *words, const struct view_word *word,
@@ -84,7 +85,9 @@ void adapt_words_keyword(struct adapter *a, struct words *words, const struct vi
              !strpbrk(json_string_value(word->value), "\n\r\t"))
       adapt_words_add(words, "%s%s", sentences[i].before, json_string_value(word->value));
     else if (value)
-      adapt_words_add(words, "%s%s%s", sentences[i].before, value, sentences[i].after);
+      adapt_words_add(words, "%s%s%s", sentences[i].before, value,
+                      sentences[i].after_one && !strcmp(value, "1") ? sentences[i].after_one
+                                                                    : sentences[i].after);
     schema_release(value);
     adapt_changed(a, word->entry, name, NULL,
                   words->count > before ? ADAPT_DESCRIBED : ADAPT_DROPPED, why);
