@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum {
+  COMPARED_MAX = 1000, /* JSON values of an alternative that is looked for among the others */
   INLINE_MAX = 500,    /* JSON values of a definition that is copied to get its own description */
   NAME_BYTES_MAX = 56, /* of the name of a definition */
   PRODUCT_MAX = 64     /* alternatives of one place, multiplied out */
@@ -383,10 +384,11 @@ struct built adapt_union(struct adapter *a, const struct sum *sums, size_t count
     size_t at = json_array_size(list), k = 0;
     if (!built.schema)
       continue;
-    for (bool same = adapt_plan_same(a, built.plan); same && k < at; k++)
-      if (json_equal(json_array_get(list, k), built.schema))
-        break;
-    if (!adapt_plan_same(a, built.plan) || k == at) {
+    bool comparable =
+        adapt_plan_same(a, built.plan) && adapt_size(built.schema, COMPARED_MAX) <= COMPARED_MAX;
+    while (comparable && k < at && !json_equal(json_array_get(list, k), built.schema))
+      k++;
+    if (!comparable || k == at) {
       branches[at] = (struct plan_branch){built.plan, sums[i], built.schema, NODE_NONE};
       adapt_append(a, list, json_incref(built.schema));
     }
@@ -707,6 +709,10 @@ static uint32_t unit_of(struct adapter *a, const struct sum *sum) {
   if (adapter_stopped(a))
     return UINT32_MAX;
   unit->size = adapt_size(built.schema, ADAPT_SIZE_MAX);
+  if (unit->size > ADAPT_SIZE_MAX) {
+    adapt_fail(a, ADAPT_TOO_COMPLEX, entry, "", "the adapted schema would be too large");
+    return UINT32_MAX;
+  }
   if (built.plan != PLAN_NONE && a->out->plans[built.plan].kind == PLAN_OPEN)
     unit->plan = built.plan; /* of a place further up */
   else if (built.plan != PLAN_NONE)

@@ -378,41 +378,62 @@ static bool property_add(struct adapter *a, struct view *view, struct map *names
   return true;
 }
 
-static bool pattern_matches(struct adapter *a, const char *pattern, const char *name,
-                            struct pattern_scratch *scratch) {
-  struct pattern *compiled;
-  switch (pattern_compile(pattern, strlen(pattern), &compiled, NULL)) {
-  case PATTERN_OK:
-    break;
-  case PATTERN_OUT_OF_MEMORY:
-    return adapt_no_memory(a);
-  case PATTERN_INVALID:
-    return false;
+/* The names that an entry's patternProperties are about, compiled once for all properties. */
+struct name_patterns {
+  struct pattern *compiled[ADAPT_BRANCHES_MAX];
+  const json_t *schemas[ADAPT_BRANCHES_MAX];
+  size_t count;
+};
+
+static bool patterns_compile(struct adapter *a, uint32_t entry, struct name_patterns *patterns) {
+  const json_t *list = value_of(a, entry, "patternProperties");
+  patterns->count = 0;
+  if (json_object_size(list) > ADAPT_BRANCHES_MAX)
+    return adapt_fail(a, ADAPT_TOO_COMPLEX, entry, "patternProperties",
+                      "there are more than %d patterns of names", (int)ADAPT_BRANCHES_MAX);
+  for (void *at = json_object_iter((json_t *)list); at;
+       at = json_object_iter_next((json_t *)list, at)) {
+    const char *text = json_object_iter_key(at);
+    enum pattern_status status =
+        pattern_compile(text, strlen(text), &patterns->compiled[patterns->count], NULL);
+    if (status == PATTERN_OUT_OF_MEMORY)
+      return adapt_no_memory(a);
+    if (status == PATTERN_OK)
+      patterns->schemas[patterns->count++] = json_object_iter_value(at);
   }
-  enum pattern_result result = pattern_match(compiled, scratch, name, strlen(name));
-  pattern_free(compiled);
-  if (result == PATTERN_NO_MEMORY)
-    return adapt_no_memory(a);
-  return result == PATTERN_MATCH;
+  return true;
 }
 
 /* What the entry asks of the property: by name, by patterns, or as one of the rest. */
-static void property_part(struct adapter *a, uint32_t entry, struct view_property *property,
-                          struct pattern_scratch *scratch) {
+static void property_part(struct adapter *a, uint32_t entry, const struct name_patterns *patterns,
+                          struct view_property *property, struct pattern_scratch *scratch) {
   const json_t *named = json_object_get(value_of(a, entry, "properties"), property->name);
-  const json_t *patterns = value_of(a, entry, "patternProperties");
   const json_t *rest = value_of(a, entry, "additionalProperties");
   bool covered = named != NULL;
   if (named)
     adapt_sum_schema(a, &property->sum, named);
-  for (void *at = json_object_iter((json_t *)patterns); at && !adapter_stopped(a);
-       at = json_object_iter_next((json_t *)patterns, at))
-    if (pattern_matches(a, json_object_iter_key(at), property->name, scratch)) {
+  for (size_t i = 0; i < patterns->count && !adapter_stopped(a); i++) {
+    enum pattern_result result =
+        pattern_match(patterns->compiled[i], scratch, property->name, strlen(property->name));
+    if (result == PATTERN_NO_MEMORY)
+      adapt_no_memory(a);
+    if (result == PATTERN_MATCH) {
       covered = true;
-      adapt_sum_schema(a, &property->sum, json_object_iter_value(at));
+      adapt_sum_schema(a, &property->sum, patterns->schemas[i]);
     }
+  }
   if (!covered && rest)
     adapt_sum_schema(a, &property->sum, rest);
+}
+
+static void property_parts(struct adapter *a, uint32_t entry, struct view *view,
+                           struct pattern_scratch *scratch) {
+  struct name_patterns patterns;
+  if (patterns_compile(a, entry, &patterns))
+    for (size_t i = 0; i < view->property_count && !adapter_stopped(a); i++)
+      property_part(a, entry, &patterns, &view->properties[i], scratch);
+  for (size_t i = 0; i < patterns.count; i++)
+    pattern_free(patterns.compiled[i]);
 }
 
 static bool gather_properties(struct adapter *a, struct view *view) {
@@ -434,9 +455,8 @@ static bool gather_properties(struct adapter *a, struct view *view) {
       if (property_add(a, view, &names, json_string_value(one), view->flat.items[i].entry, &index))
         view->properties[index].required = true;
     }
-  for (size_t p = 0; p < view->property_count && !adapter_stopped(a); p++)
-    for (uint32_t i = 0; i < view->flat.count; i++)
-      property_part(a, view->flat.items[i].entry, &view->properties[p], &scratch);
+  for (uint32_t i = 0; i < view->flat.count && view->property_count && !adapter_stopped(a); i++)
+    property_parts(a, view->flat.items[i].entry, view, &scratch);
   schema_map_deinit(&names);
   pattern_scratch_deinit(&scratch);
   return !adapter_stopped(a);
