@@ -4,10 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool flag(const struct adapter *a, enum dialect_flag flags) {
-  return a->dialect->flags & flags;
-}
-
 static struct built item_of(struct adapter *a, const struct sum *sum) {
   a->descents++;
   struct built built = adapt_build(a, sum);
@@ -99,7 +95,7 @@ static struct built tuple_native(struct adapter *a, const struct view *view, str
   for (uint32_t i = 0; i < tuple->count; i++)
     adapt_append(a, list, json_incref(items[i].schema));
   adapt_put(a, built.schema, "prefixItems", list);
-  if (flag(a, ADAPT_GRAMMAR)) { /* its tuples have one length, but it takes no `false` */
+  if (adapt_has(a, ADAPT_GRAMMAR)) { /* its tuples have one length, but it takes no `false` */
     adapt_put(a, built.schema, "minItems", json_integer(tuple->count));
     adapt_put(a, built.schema, "maxItems", json_integer(tuple->count));
   } else if (view->items_closed || tuple->count < view->prefix_count) {
@@ -107,7 +103,7 @@ static struct built tuple_native(struct adapter *a, const struct view *view, str
   }
   built.plan = adapt_plan_new(a, PLAN_SAME);
   words_of(a, view, built.schema, words,
-           flag(a, ADAPT_GRAMMAR) ? KEEP(K_MIN_ITEMS) | KEEP(K_MAX_ITEMS) : 0);
+           adapt_has(a, ADAPT_GRAMMAR) ? KEEP(K_MIN_ITEMS) | KEEP(K_MAX_ITEMS) : 0);
   return built;
 }
 
@@ -158,7 +154,7 @@ static struct built tuple_object(struct adapter *a, const struct view *view, str
   adapt_put(a, built.schema, "properties", properties);
   adapt_put(a, built.schema, "required", required);
   adapt_put(a, built.schema, "additionalProperties", json_false());
-  if (flag(a, ADAPT_ORDERING))
+  if (adapt_has(a, ADAPT_ORDERING))
     adapt_put(a, built.schema, "propertyOrdering", json_copy(required));
   if (built.plan != PLAN_NONE)
     a->out->plans[built.plan] = plan;
@@ -199,7 +195,7 @@ struct built adapt_array_of(struct adapter *a, const struct view *view, struct w
     if (tuple.count == 0)
       built = empty_array(a, view, words);
     else if (same && a->dialect->keeps & KEEP(K_PREFIX_ITEMS) && tuple.closed &&
-             (!flag(a, ADAPT_GRAMMAR) || exact))
+             (!adapt_has(a, ADAPT_GRAMMAR) || exact))
       built = tuple_native(a, view, items, &tuple, words);
     else
       built = tuple_object(a, view, items, &tuple, words);

@@ -1,12 +1,13 @@
 /* Internal: what the files of adapt share.
  *
  * DESIGN. A place of the canonical schema is a set of subschemas that all apply to the same value (a
- * struct sum of entries of the compiled schema). adapt_view.c merges such a set into one struct
- * view: references and allOf are followed, properties of the same name become sums of their own.
- * adapt_build.c turns a view into a schema of the dialect and a struct plan, the map for values of
- * that place. A sum met again is not built again: where it came by a $ref it stands in $defs, else
- * it is copied. Alternatives (anyOf, oneOf, if, dependentSchemas) are multiplied out, so that each
- * branch is a sum without alternatives.
+ * struct sum of entries of the compiled schema). adapt_view.c and adapt_gather.c merge such a set
+ * into one struct view: references and allOf are followed, properties of the same name become sums
+ * of their own. adapt_build.c, with adapt_scalar.c, adapt_object.c and adapt_array.c, turns a view
+ * into a schema of the dialect and a struct plan, the map for values of that place. A sum met again
+ * is not built again: where it came by a $ref it stands in $defs, else it is shared. Alternatives
+ * (anyOf, oneOf, if, dependentSchemas) are multiplied out, so that each branch is a sum without
+ * alternatives.
  *
  * Which branch a value belongs to is asked of the validator: the canonical program is run from the
  * branch's nodes, the adapted branches are compiled as one program of their own (`shapes`).
@@ -272,6 +273,21 @@ bool adapt_view(struct adapter *a, const struct sum *sum, struct view *view);
 /* The count of a keyword such as minItems, the tightest of all parts; false if there is none. */
 bool adapt_view_count(const struct view *view, enum keyword_id id, uint64_t *count);
 
+/* Keywords of entries, as their draft and vocabularies have them; NULL: none. */
+unsigned adapt_draft_of(const struct adapter *a, uint32_t entry);
+const struct keyword *adapt_keyword_of(const struct adapter *a, uint32_t entry, const char *name);
+const json_t *adapt_schema_at(const struct adapter *a, uint32_t entry);
+const json_t *adapt_value_of(const struct adapter *a, uint32_t entry, const char *name);
+/* Room for one more of `size` bytes, in the arena. */
+bool adapt_grow(struct adapter *a, void **items, size_t *capacity, size_t count, size_t size);
+
+/* adapt_gather.c: from view->flat into the rest of the view, in this order */
+bool adapt_gather_words(struct adapter *a, struct view *view);
+bool adapt_gather_options(struct adapter *a, const struct sum *sum, struct view *view);
+bool adapt_gather_properties(struct adapter *a, struct view *view);
+bool adapt_gather_extra(struct adapter *a, struct view *view);
+bool adapt_gather_items(struct adapter *a, struct view *view);
+
 /* --- words (adapt_words.c) --- */
 
 /* What the description says: the schema's own, then the constraints. */
@@ -299,6 +315,15 @@ uint32_t adapt_plan_new(struct adapter *a, enum plan_kind kind); /* PLAN_NONE af
 static inline bool adapt_plan_same(const struct adapter *a, uint32_t plan) {
   return plan != PLAN_NONE && a->out->plans[plan].kind == PLAN_SAME;
 }
+/* adapt_scalar.c */
+static inline bool adapt_has(const struct adapter *a, enum dialect_flag flag) {
+  return a->dialect->flags & flag;
+}
+json_t *adapt_typed(struct adapter *a, const char *type); /* {"type":type} */
+bool adapt_single(unsigned types);                        /* one name of a type says it all */
+/* "type" for a mask of scalars: a name, or a list of names. */
+void adapt_put_type(struct adapter *a, json_t *schema, unsigned types);
+struct built adapt_options_of(struct adapter *a, const struct view *view, struct words *words);
 /* `schema` or null; takes it. */
 json_t *adapt_nullable(struct adapter *a, json_t *schema);
 /* Sets a keyword of values of these types, or says it in words. */

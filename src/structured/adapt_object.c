@@ -15,10 +15,6 @@ struct object_build {
   bool changed; /* a value of the object is not the same in both shapes */
 };
 
-static bool flag(const struct adapter *a, enum dialect_flag flags) {
-  return a->dialect->flags & flags;
-}
-
 static void put_property(struct object_build *o, const char *name, json_t *schema, bool required) {
   adapt_put(o->a, o->properties, name, schema);
   adapt_append(o->a, o->ordering, adapt_string(o->a, name));
@@ -39,7 +35,7 @@ static bool property_of(struct object_build *o, const struct view_property *prop
   *member = (struct plan_member){
       .name = property->name, .plan = built.plan, .optional = !property->required};
   bool required = property->required;
-  if (!required && flag(a, ADAPT_ALL_REQUIRED)) {
+  if (!required && adapt_has(a, ADAPT_ALL_REQUIRED)) {
     bool value = adapt_sum_accepts(a, &property->sum, json_null());
     member->null_absent = !value;
     required = true;
@@ -199,9 +195,9 @@ static void extras(struct object_build *o, enum extra kind, struct plan *plan) {
   struct adapter *a = o->a;
   const struct view *view = o->view;
   if (kind == EXTRA_NONE) {
-    if (flag(a, ADAPT_CLOSED) || view->extra_closed)
+    if (adapt_has(a, ADAPT_CLOSED) || view->extra_closed)
       o->additional = json_false();
-    if (flag(a, ADAPT_CLOSED) && view->extra_open)
+    if (adapt_has(a, ADAPT_CLOSED) && view->extra_open)
       adapt_changed(a, view->flat.count ? view->flat.items[0].entry : 0, "additionalProperties",
                     NULL, ADAPT_NARROWED, "properties that are not named cannot be given");
     return;
@@ -231,16 +227,16 @@ static void extras(struct object_build *o, enum extra kind, struct plan *plan) {
 /* Takes what `o` owns. */
 static struct built finish(struct object_build *o, const struct plan *plan) {
   struct adapter *a = o->a;
-  bool required = flag(a, ADAPT_ALL_REQUIRED) || json_array_size(o->required) > 0;
-  bool same = !o->changed && !flag(a, ADAPT_CLOSED);
+  bool required = adapt_has(a, ADAPT_ALL_REQUIRED) || json_array_size(o->required) > 0;
+  bool same = !o->changed && !adapt_has(a, ADAPT_CLOSED);
   struct built built = {o->schema, adapt_plan_new(a, same ? PLAN_SAME : PLAN_OBJECT)};
-  if (json_object_size(o->properties) || flag(a, ADAPT_CLOSED))
+  if (json_object_size(o->properties) || adapt_has(a, ADAPT_CLOSED))
     adapt_put(a, o->schema, "properties", json_incref(o->properties));
   if (required)
     adapt_put(a, o->schema, "required", json_incref(o->required));
   if (o->additional)
     adapt_put(a, o->schema, "additionalProperties", o->additional);
-  if (flag(a, ADAPT_ORDERING) && json_object_size(o->properties))
+  if (adapt_has(a, ADAPT_ORDERING) && json_object_size(o->properties))
     adapt_put(a, o->schema, "propertyOrdering", json_incref(o->ordering));
   if (built.plan != PLAN_NONE && !same) {
     struct plan *to = &a->out->plans[built.plan];
