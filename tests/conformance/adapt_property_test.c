@@ -1,0 +1,386 @@
+/* Every schema in every dialect: the adapted schema lies in the dialect's subset, a valid value has
+ * an image that is valid there and comes back, and what is valid there comes back valid, but for
+ * keywords that are reported as not enforced.
+ *
+ * Schemas: tests/data/adapt/presets with SEGUE_LONG or 1,000 random values each; the schemas and
+ * values of the official suite and of the schema benchmark, where they are (in $SEGUE_SHARED or
+ * ../shared beside the sources). Options: -v names each failure. */
+#include "structured/adapt.h"
+#include "support/adapt_subset.h"
+#include "support/schema_random.h"
+
+#include <dirent.h>
+
+struct run {
+  bool verbose;
+  const struct schema_registry *registry;
+  const char *draft;
+  unsigned converted, refused, images, answers, failures, kinds[ADAPT_OUT_OF_MEMORY + 1];
+};
+
+/* One schema in one dialect. */
+struct pair {
+  struct run *run;
+  const char *name;
+  const json_t *doc;
+  const struct adapt_dialect *dialect;
+  struct adapted *adapted;
+  struct schema *canonical, *shape;
+};
+
+static void failed(struct pair *p, const char *what, const json_t *value) {
+  char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+  char *schema = json_dumps(p->doc, JSON_COMPACT | JSON_ENCODE_ANY);
+  char *shape =
+      p->adapted ? json_dumps(adapted_schema(p->adapted), JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+  if (p->run->failures++ < 10 || p->run->verbose)
+    printf("%s, %s: %s: %.600s\n  schema %.900s\n  adapted %.900s\n", p->name,
+           adapt_dialect_name(p->dialect), what, text ? text : "", schema ? schema : "",
+           shape ? shape : "");
+  free(text);
+  free(schema);
+  free(shape);
+}
+
+static bool has_change(const struct pair *p, const char *keyword, bool narrowed) {
+  const struct adapt_change *change;
+  for (size_t i = 0; (change = adapted_change_at(p->adapted, i)); i++)
+    if ((change->effect == ADAPT_NARROWED) == narrowed &&
+        (narrowed || change->effect != ADAPT_REWRITTEN) &&
+        (!keyword || !strcmp(keyword, change->keyword)))
+      return true;
+  return false;
+}
+
+/* Is the error about a keyword that the report names as not enforced? */
+static bool reported(const struct pair *p, const struct schema_error *error) {
+  static const char *const combined[] = {"anyOf", "oneOf", "not", "contains",
+                                         "if",    "const", "enum"};
+  const struct adapt_change *change;
+  for (size_t i = 0; (change = adapted_change_at(p->adapted, i)); i++)
+    if ((change->effect == ADAPT_DESCRIBED || change->effect == ADAPT_DROPPED) &&
+        strstr(error->schema_path, change->pointer))
+      return true; /* at the keyword, or below it */
+  for (size_t i = 0; i < sizeof combined / sizeof *combined; i++)
+    if (!strcmp(error->keyword, combined[i]) && has_change(p, NULL, false))
+      return true;
+  for (size_t i = 0; (change = adapted_change_at(p->adapted, i)); i++)
+    if (!strcmp(change->keyword, "prefixItems") && change->effect == ADAPT_DROPPED &&
+        !strcmp(error->keyword, "type"))
+      return true; /* null for a position left out, before one that was not */
+  return (strstr(error->schema_path, "/then/") || strstr(error->schema_path, "/else/")) &&
+         has_change(p, "if", false);
+}
+
+/* As JSON Schema compares: 1 is 1.0. */
+static bool equal(const json_t *a, const json_t *b) {
+  json_t *doc = json_object();
+  if (json_equal(a, b)) {
+    json_decref(doc);
+    return true;
+  }
+  json_object_set(doc, "const", (json_t *)a);
+  struct schema *same = schema_compile(doc, NULL, NULL, NULL);
+  bool yes = same && schema_valid(same, b);
+  schema_free(same);
+  json_decref(doc);
+  return yes;
+}
+
+/* A valid value: there and back. */
+static void try_value(struct pair *p, const json_t *value) {
+  json_t *image = NULL, *back = NULL;
+  p->run->images++;
+  if (adapt_forward(p->adapted, value, &image) != ADAPT_OK) {
+    failed(p, "no image", value);
+    return;
+  }
+  if (schema_valid(p->shape, image)) {
+    if (adapt_reverse(p->adapted, image, &back) != ADAPT_OK)
+      failed(p, "the image does not come back", value);
+    else if (!schema_valid(p->canonical, back) && !has_change(p, NULL, true))
+      failed(p, "what comes back is not valid", value);
+    else if (!equal(back, value) && !has_change(p, NULL, true))
+      failed(p, "what comes back is another value", value);
+  } else if (!has_change(p, NULL, true)) {
+    failed(p, "the image is not valid", value);
+  }
+  json_decref(image);
+  json_decref(back);
+}
+
+/* A value of the adapted schema: back. */
+static void try_answer(struct pair *p, const json_t *answer) {
+  struct schema_errors errors = {0};
+  json_t *back = NULL;
+  p->run->answers++;
+  if (adapt_reverse(p->adapted, answer, &back) != ADAPT_OK) {
+    failed(p, "the answer cannot be turned back", answer);
+    return;
+  }
+  if (schema_check(p->canonical, back, &errors) == SCHEMA_INVALID)
+    for (size_t i = 0; i < errors.count; i++)
+      if (!reported(p, &errors.items[i])) {
+        failed(p, errors.items[i].schema_path, answer);
+        break;
+      }
+  schema_errors_deinit(&errors);
+  json_decref(back);
+}
+
+static void random_values(struct pair *p, unsigned count, uint64_t seed) {
+  struct schema_random from = {p->doc, seed, 0}, to = {adapted_schema(p->adapted), seed, 0};
+  unsigned values = 0, answers = 0;
+  for (unsigned i = 0; i < count * 20 && values < count; i++) {
+    json_t *value = schema_random_value(&from, p->doc);
+    if (schema_valid(p->canonical, value)) {
+      values++;
+      try_value(p, value);
+    }
+    json_decref(value);
+  }
+  for (unsigned i = 0; i < count * 20 && answers < count; i++) {
+    json_t *answer = schema_random_value(&to, adapted_schema(p->adapted));
+    if (schema_valid(p->shape, answer)) {
+      answers++;
+      try_answer(p, answer);
+    }
+    json_decref(answer);
+  }
+  if (count > 500 && (values < count || answers < count))
+    failed(p, "too few of the random values were valid", NULL);
+}
+
+/* False: refused. */
+static bool pair_open(struct pair *p) {
+  const struct schema_opts schema_opts = {.registry = p->run->registry,
+                                          .default_draft = p->run->draft};
+  const struct adapt_opts opts = {.registry = p->run->registry, .default_draft = p->run->draft};
+  struct adapt_error error;
+  char place[400];
+  p->adapted = adapt(p->doc, p->dialect, &opts, &error);
+  p->run->kinds[error.status]++;
+  if (!p->adapted) {
+    p->run->refused++;
+    if (error.status == ADAPT_OK || error.status == ADAPT_OUT_OF_MEMORY || !error.message[0] ||
+        (error.status == ADAPT_LIMIT && (!error.limit || error.found <= error.allowed)))
+      failed(p, "a refusal without a reason", NULL);
+    if (p->run->verbose)
+      printf("%s, %s: refused: %s: %s: %s\n", p->name, adapt_dialect_name(p->dialect),
+             adapt_status_name(error.status), error.pointer, error.message);
+    return false;
+  }
+  p->run->converted++;
+  const char *trouble =
+      adapt_subset(adapt_dialect_name(p->dialect), adapted_schema(p->adapted), place, sizeof place);
+  if (trouble) {
+    failed(p, trouble, NULL);
+    printf("  there: %s\n", place);
+  }
+  p->canonical = schema_compile(p->doc, &schema_opts, NULL, NULL);
+  /* where a schema is passed on as it is, it is still of its own draft */
+  const char *draft = json_string_value(json_object_get(p->doc, "$schema"));
+  struct schema_opts shape_opts = {.registry = p->run->registry,
+                                   .default_draft = draft ? draft : p->run->draft};
+  bool whole = strstr(" claude qwen opencode ", adapt_dialect_name(p->dialect)) != NULL;
+  p->shape = schema_compile(adapted_schema(p->adapted), whole ? &shape_opts : NULL, NULL, NULL);
+  if (!p->canonical || !p->shape)
+    failed(p, "the adapted schema does not compile", NULL);
+  return p->canonical && p->shape;
+}
+
+static void pair_close(struct pair *p) {
+  schema_free(p->canonical);
+  schema_free(p->shape);
+  adapted_free(p->adapted);
+}
+
+/* In every dialect; `values` may be NULL, those that are not valid are passed over. */
+static void run_schema(struct run *run, const char *name, const json_t *doc, const json_t *values,
+                       unsigned count) {
+  const struct adapt_dialect *dialect;
+  for (size_t i = 0; (dialect = adapt_dialect_at(i)); i++) {
+    struct pair p = {.run = run, .name = name, .doc = doc, .dialect = dialect};
+    const json_t *value;
+    size_t k;
+    if (pair_open(&p)) {
+      json_array_foreach((json_t *)values, k, value) {
+        if (schema_valid(p.canonical, value))
+          try_value(&p, value);
+      }
+      random_values(&p, count, 1 + i);
+    }
+    pair_close(&p);
+  }
+}
+
+/* --- where schemas are --- */
+
+static json_t *load(const char *path) {
+  json_t *json = json_load_file(path, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+  return json ? json
+              : json_load_file(path, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL,
+                               NULL);
+}
+
+static bool is_json(const char *name) {
+  size_t n = strlen(name);
+  return n > 5 && !strcmp(name + n - 5, ".json");
+}
+
+static void add_remotes(struct schema_registry *registry, const char *root, const char *under) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s%s", root, under);
+  DIR *dir = opendir(path);
+  for (struct dirent *at; dir && (at = readdir(dir));) {
+    char name[2048], uri[4096];
+    if (at->d_name[0] == '.')
+      continue;
+    snprintf(name, sizeof name, "%s/%s", under, at->d_name);
+    if (!is_json(name)) {
+      add_remotes(registry, root, name);
+      continue;
+    }
+    snprintf(path, sizeof path, "%s%s", root, name);
+    snprintf(uri, sizeof uri, "http://localhost:1234%s", name);
+    json_t *json = load(path);
+    if (json && !schema_registry_add(registry, uri, json))
+      exit(2);
+    json_decref(json);
+  }
+  if (dir)
+    closedir(dir);
+}
+
+static void run_suite_file(struct run *run, const char *path, const char *name) {
+  json_t *groups = load(path);
+  const json_t *group, *test;
+  size_t i, k;
+  json_array_foreach(groups, i, group) {
+    char title[400];
+    json_t *values = json_array();
+    const char *description = json_string_value(json_object_get(group, "description"));
+    snprintf(title, sizeof title, "%s: %s", name, description ? description : "");
+    json_array_foreach(json_object_get(group, "tests"), k, test) {
+      json_array_append(values, json_object_get(test, "data"));
+    }
+    run_schema(run, title, json_object_get(group, "schema"), values, 5);
+    json_decref(values);
+  }
+  json_decref(groups);
+}
+
+static void report(const char *what, struct run *run) {
+  printf("%-14s converted %u, refused %u (invalid %u, unsupported %u, limit %u, too complex %u), "
+         "images %u, answers %u, failures %u\n",
+         what, run->converted, run->refused, run->kinds[ADAPT_INVALID_SCHEMA],
+         run->kinds[ADAPT_UNSUPPORTED], run->kinds[ADAPT_LIMIT], run->kinds[ADAPT_TOO_COMPLEX],
+         run->images, run->answers, run->failures);
+  unsigned failures = run->failures;
+  bool verbose = run->verbose;
+  *run = (struct run){.verbose = verbose, .failures = failures};
+}
+
+static void run_suite(struct run *run, const char *shared) {
+  static const struct {
+    const char *folder, *uri;
+  } drafts[] = {{"draft2020-12", NULL},
+                {"draft2019-09", "https://json-schema.org/draft/2019-09/schema"},
+                {"draft7", "http://json-schema.org/draft-07/schema#"}};
+  char path[4096];
+  struct schema_registry *registry = schema_registry_new();
+  if (!registry)
+    exit(2);
+  snprintf(path, sizeof path, "%s/json-schema-test-suite/remotes", shared);
+  add_remotes(registry, path, "");
+  for (size_t i = 0; i < sizeof drafts / sizeof *drafts; i++) {
+    struct dirent **names;
+    char folder[2048];
+    snprintf(folder, sizeof folder, "%s/json-schema-test-suite/tests/%s", shared, drafts[i].folder);
+    int n = scandir(folder, &names, NULL, alphasort);
+    run->draft = drafts[i].uri;
+    run->registry = registry;
+    for (int k = 0; k < n; k++) {
+      snprintf(path, sizeof path, "%s/%s", folder, names[k]->d_name);
+      if (is_json(names[k]->d_name))
+        run_suite_file(run, path, names[k]->d_name);
+      free(names[k]);
+    }
+    if (n >= 0)
+      free(names);
+    if (n > 0)
+      report(drafts[i].folder, run);
+  }
+  schema_registry_free(registry);
+}
+
+static void run_bench(struct run *run, const char *shared, size_t instances) {
+  static const char *const names[] = {"helm-chart-lock", "yamllint", "importmap", "dependabot",
+                                      "aws-cdk",         "deno",     "cspell"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/schema-bench/%s/schema.json", shared, names[i]);
+    json_t *doc = load(path), *values = json_array();
+    snprintf(path, sizeof path, "%s/schema-bench/%s/instances.jsonl", shared, names[i]);
+    FILE *file = doc ? fopen(path, "r") : NULL;
+    while (file && json_array_size(values) < instances) {
+      json_t *value = json_loadf(file, JSON_DISABLE_EOF_CHECK | JSON_DECODE_ANY, NULL);
+      if (!value)
+        break;
+      json_array_append_new(values, value);
+    }
+    if (file)
+      fclose(file);
+    if (doc) {
+      run_schema(run, names[i], doc, values, 10);
+      report(names[i], run);
+    }
+    json_decref(doc);
+    json_decref(values);
+  }
+}
+
+static void run_presets(struct run *run, const char *folder, unsigned count) {
+  struct dirent **names;
+  char path[4096];
+  int n = scandir(folder, &names, NULL, alphasort);
+  for (int i = 0; i < n; i++) {
+    snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
+    json_t *doc = is_json(names[i]->d_name) ? load(path) : NULL;
+    if (doc) {
+      run_schema(run, names[i]->d_name, doc, NULL, count);
+      report(names[i]->d_name, run);
+    }
+    json_decref(doc);
+    free(names[i]);
+  }
+  if (n >= 0)
+    free(names);
+  if (n <= 0) {
+    printf("no schemas in %s\n", folder);
+    run->failures++;
+  }
+}
+
+int main(int argc, char **argv) {
+  bool extended = getenv("SEGUE_LONG") != NULL;
+  struct run run = {.verbose = argc > 1 && !strcmp(argv[1], "-v")};
+  const char *shared = getenv("SEGUE_SHARED");
+  char data[1024];
+  run_presets(&run, SEGUE_SOURCE_DIR "/tests/data/adapt/presets", extended ? 10000 : 1000);
+  if (shared)
+    snprintf(data, sizeof data, "%s/data", shared);
+  else
+    snprintf(data, sizeof data, "%s", SEGUE_SOURCE_DIR "/../shared/data");
+  DIR *dir = opendir(data);
+  if (dir) {
+    closedir(dir);
+    run_suite(&run, data);
+    run_bench(&run, data, extended ? 400 : 40);
+  } else {
+    printf("skipped: no test suite and no benchmark here\n");
+  }
+  if (run.failures)
+    printf("FAILED: %u\n", run.failures);
+  return run.failures != 0;
+}
