@@ -235,6 +235,36 @@ static void put_options(struct buf *out, const json_t *options) {
   }
 }
 
+/* Whether the attempt goes on with a conversation of the provider. */
+static void put_session(struct story *s, const json_t *start) {
+  const json_t *session = json_object_get(start, "session");
+  if (json_is_true(json_object_get(session, "resumed")))
+    pen_line(&s->pen, 2, "attempt %" JSON_INTEGER_FORMAT " goes on with conversation %s",
+             number(start, "attempt"), word(session, "id"));
+  else if (session != NULL)
+    pen_line(&s->pen, 2, "attempt %" JSON_INTEGER_FORMAT " begins a new conversation: %s",
+             number(start, "attempt"), word(session, "reason"));
+}
+
+static void put_admission(struct story *s, const json_t *record) {
+  struct buf line = {0};
+  buf_printf(&line, "%s: %s", word(record, "provider"), word(record, "answer"));
+  if (word(record, "reason")[0])
+    buf_printf(&line, " (%s)", word(record, "reason"));
+  if (word(record, "until")[0])
+    buf_printf(&line, " until %s", word(record, "until"));
+  if (word(record, "fallback")[0])
+    buf_printf(&line, ": %s", word(record, "fallback"));
+  pen_line(&s->pen, 2, "%s", line.p);
+  buf_deinit(&line);
+}
+
+static void put_event(struct story *s, const json_t *record) {
+  char *data = json_dump_text(json_object_get(record, "data"), JSON_COMPACT | JSON_ENCODE_ANY);
+  pen_line(&s->pen, 2, "%s %s", word(record, "event"), data ? data : "");
+  free(data);
+}
+
 static void put_failures(struct story *s, json_int_t call) {
   size_t i;
   json_t *record;
@@ -248,12 +278,20 @@ static void put_failures(struct story *s, json_int_t call) {
                "attempt %" JSON_INTEGER_FORMAT " repeats attempt %" JSON_INTEGER_FORMAT
                ": nothing says whether that one was answered",
                number(record, "attempt"), number(record, "repeats"));
+    if (is_type(record, "call_start"))
+      put_session(s, record);
+    else if (is_type(record, "admission"))
+      put_admission(s, record);
+    else if (is_type(record, "call_event"))
+      put_event(s, record);
     if (error == NULL)
       continue;
     buf_printf(&line, "attempt %" JSON_INTEGER_FORMAT " failed: %s: %s", number(record, "attempt"),
                word(error, "class"), word(error, "message"));
     if (json_object_get(record, "retry_in_ms") != NULL)
       buf_printf(&line, "; again in %" JSON_INTEGER_FORMAT " ms", number(record, "retry_in_ms"));
+    if (word(record, "fallback")[0])
+      buf_printf(&line, "; %s takes over", word(record, "fallback"));
     pen_line(&s->pen, 2, "%s", line.p);
     buf_deinit(&line);
   }

@@ -183,10 +183,29 @@ const struct turn_line *summary_feed(struct summary *s, const json_t *record) {
     struct turn_line *line = find_turn(s, record);
     if (line && line->calls > 0 && line->what.n == 0)
       describe_call(line, record);
+    if (line && word(record, "fallback")[0]) {
+      struct buf text = {0};
+      buf_printf(&text, "%s: %s took over", word(json_object_get(record, "error"), "class"),
+                 word(record, "fallback"));
+      add_reason(&line->why, text.p);
+      buf_deinit(&text);
+    }
     if (json_object_get(record, "retry_in_ms"))
       buf_printf(&s->activity, "  %s, again in %.1f s",
                  word(json_object_get(record, "error"), "class"),
                  (double)json_integer_value(json_object_get(record, "retry_in_ms")) / 1000);
+  } else if (strcmp(type, "admission") == 0) {
+    struct turn_line *line = find_turn(s, record);
+    const char *reason = word(record, "reason");
+    if (line && word(record, "fallback")[0]) {
+      struct buf text = {0};
+      buf_printf(&text, "%s: %s took over", reason, word(record, "fallback"));
+      add_reason(&line->why, text.p);
+      buf_deinit(&text);
+    }
+    if (strcmp(word(record, "answer"), "wait") == 0)
+      buf_printf(&s->activity, "  waits: %s%s%s", reason, word(record, "until")[0] ? " until " : "",
+                 word(record, "until"));
   } else if (strcmp(type, "judgment") == 0) {
     return on_judgment(s, record);
   } else if (strcmp(type, "session_resume") == 0) {

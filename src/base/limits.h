@@ -82,6 +82,7 @@
 #define LIMIT_SYNC_POOL_COUNT 100u /* ... sends so many appends to the pool */
 
 /* --- terminal --- */
+#define LIMIT_LONG_WAIT_MS     10000 /* a retry that waits as long is said in a pipe */
 #define LIMIT_TERM_COLUMNS     500
 #define LIMIT_TERM_MIN_COLUMNS 40
 #define LIMIT_SPINNER_MS       100

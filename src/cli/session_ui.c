@@ -1,5 +1,6 @@
 #include "cli/session_ui.h"
 
+#include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/find.h"
 #include "cli/turns.h"
@@ -17,6 +18,21 @@ static void clear_live(const struct ui *ui) {
   }
 }
 
+/* A wait that a person would take for a hang: the live line shows it; a pipe gets a line. */
+static void say_long_wait(const json_t *record) {
+  const json_t *error = json_object_get(record, "error");
+  json_int_t ms = json_integer_value(json_object_get(record, "retry_in_ms"));
+  const char *until = json_string_value(json_object_get(record, "until"));
+  if (ms >= LIMIT_LONG_WAIT_MS)
+    printf("  waiting %lld s: %s (Ctrl-C stops; segue resume goes on later)\n",
+           (long long)(ms / 1000), json_string_value(json_object_get(error, "class")));
+  else if (until != NULL)
+    printf("  waiting until %s: %s\n", until, json_string_value(json_object_get(record, "reason")));
+  else
+    return;
+  fflush(stdout);
+}
+
 static void on_record(void *ctx, const json_t *record, struct str line) {
   struct ui *ui = ctx;
   const struct turn_line *turn = summary_feed(&ui->summary, record);
@@ -27,6 +43,8 @@ static void on_record(void *ctx, const json_t *record, struct str line) {
   }
   if (strcmp(type, "turn_start") == 0)
     ui->turn_started = solo_now_ms(&ui->solo);
+  if (ui->mode == UI_LINES && !ui->live)
+    say_long_wait(record);
   if (turn != NULL && ui->mode == UI_LINES) {
     clear_live(ui);
     turns_print(stdout, turn, ui->colours, ui->columns);
