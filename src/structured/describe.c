@@ -1,0 +1,515 @@
+/* The rendering `prompt`: a line a field. */
+#include "structured/describe_phrase.h"
+
+#include <stdio.h>
+
+enum { LEAF_LEVELS = 3 }; /* subschemas inside each other in one line */
+
+enum presence { PRESENCE_NONE, PRESENCE_OPTIONAL, PRESENCE_REQUIRED };
+
+struct shown {
+  char *path;     /* where the structure was shown first; NULL: not yet */
+  uint32_t lines; /* below its own */
+  bool open;      /* it is being shown now */
+};
+
+struct prompt {
+  struct describer d; /* first: the phrases know no more */
+  struct text path;   /* of the place being shown: "a.b[]" */
+  struct text nulls;
+  struct map null_paths;
+  struct shown *shown; /* by identity */
+  size_t shown_count, shown_capacity;
+  uint32_t lines;
+  bool has_optional;
+};
+
+static bool put_place(struct prompt *p, struct place place, int level, bool bare,
+                      enum presence presence);
+
+static void say(struct prompt *p, enum word word, const char *argument) {
+  describe_say(p->d.language, word, argument, &p->d.out);
+}
+
+/* --- types --- */
+
+static bool put_leaf(struct describer *d, struct place place, bool bare, struct text *out);
+
+/* "string or null"; "exactly one of these forms: ..." where a value could have several of them. */
+static void put_forms(struct describer *d, const struct op *op, struct text *out) {
+  const struct list_op *list = op->u.list;
+  bool plain = op->code == OP_ANY_OF || describe_forms_disjoint(d, op);
+  if (!plain) {
+    describe_say(d->language, WORD_FORMS_ONE, "", out);
+    schema_text_puts(out, ": ");
+  }
+  for (uint32_t i = 0; i < list->count && describe_going(d); i++) {
+    if (i && plain)
+      describe_say(d->language, WORD_OR, "", out);
+    else if (i)
+      schema_text_puts(out, " | ");
+    put_leaf(d, outline_place(&d->walk, list->nodes[i]), false, out);
+  }
+}
+
+/* Types and constraints of a place that fits into a line. */
+static bool put_head(struct describer *d, struct place place, const struct outline *outline,
+                     bool bare, struct text *out) {
+  const struct op *forms = describe_type_forms(outline);
+  bool untyped = bare && outline->types == TYPE_ANY;
+  size_t before = out->length;
+  struct text constraints = {0};
+  if (outline->never)
+    describe_say(d->language, WORD_NOTHING, "", out);
+  else if (forms && describe_is_leaf(d, place, LEAF_LEVELS))
+    put_forms(d, forms, out);
+  else if (forms && !bare)
+    describe_say(d->language, forms->code == OP_ANY_OF ? WORD_FORMS_ANY : WORD_FORMS_ONE, "", out);
+  else if (!untyped)
+    describe_type_words(d, describe_shown_types(outline), out);
+  describe_constraints(d, place, outline, bare, &constraints);
+  if (constraints.length) {
+    schema_text_puts(out, out->length > before ? " [" : "[");
+    schema_text_add(out, constraints.bytes, constraints.length);
+    schema_text_puts(out, "]");
+  } else if (untyped && !forms && !outline->field_count) {
+    describe_say(d->language, WORD_ANY_VALUE, "", out);
+  }
+  if (constraints.failed)
+    walk_no_memory(&d->walk);
+  schema_text_deinit(&constraints);
+  return describe_going(d);
+}
+
+static bool put_leaf(struct describer *d, struct place place, bool bare, struct text *out) {
+  struct outline outline;
+  return outline_of(&d->walk, place, &outline) && put_head(d, place, &outline, bare, out);
+}
+
+static bool put_inside(struct describer *d, struct place place, struct text *out) {
+  if (out)
+    return put_leaf(d, place, true, out);
+  return describe_is_leaf(d, place, LEAF_LEVELS);
+}
+
+/* --- lines --- */
+
+static void open_line(struct prompt *p, int level) {
+  for (int i = 0; i < level; i++)
+    schema_text_puts(&p->d.out, "  ");
+  schema_text_puts(&p->d.out, "- ");
+}
+
+/* "- (each item): " and what is there. `step` is what it adds to the path. */
+static bool put_labelled(struct prompt *p, enum word label, const char *argument, const char *step,
+                         struct place place, int level, bool bare) {
+  size_t length = p->path.length;
+  open_line(p, level);
+  schema_text_puts(&p->d.out, "(");
+  say(p, label, argument);
+  schema_text_puts(&p->d.out, "): ");
+  schema_text_puts(&p->path, step);
+  bool ok = put_place(p, place, level, bare, PRESENCE_NONE);
+  p->path.length = length;
+  return ok;
+}
+
+/* As put_labelled, for a part that is not in the line above already. */
+static bool put_part(struct prompt *p, enum word label, const char *argument, uint32_t node,
+                     int level) {
+  struct place place = outline_place(&p->d.walk, node);
+  if (!place.count || describe_is_leaf(&p->d, place, LEAF_LEVELS))
+    return describe_going(&p->d);
+  return put_labelled(p, label, argument, "", place, level, true);
+}
+
+static bool put_fields(struct prompt *p, const struct outline *outline, int level, bool bare) {
+  for (uint32_t i = 0; i < outline->field_count; i++) {
+    const struct outline_field *field = &outline->fields[i];
+    size_t length = p->path.length;
+    if (!describe_field_listed(&p->d, outline, field, bare))
+      continue;
+    open_line(p, level);
+    render_name(field->name, field->length, &p->d.out);
+    schema_text_puts(&p->d.out, ": ");
+    schema_text_puts(&p->path, length ? "." : "");
+    render_name(field->name, field->length, &p->path);
+    enum presence presence = field->required ? PRESENCE_REQUIRED
+                             : bare          ? PRESENCE_NONE
+                                             : PRESENCE_OPTIONAL;
+    p->has_optional |= presence == PRESENCE_OPTIONAL;
+    bool ok = put_place(p, field->place, level, bare, presence);
+    p->path.length = length;
+    if (!ok)
+      return false;
+  }
+  return true;
+}
+
+static bool put_other_fields(struct prompt *p, const struct object_op *o, int level, bool bare) {
+  struct walk *walk = &p->d.walk;
+  for (uint32_t i = 0; i < o->pattern_count; i++) {
+    struct place place = outline_place(walk, o->patterns[i].node);
+    struct text pattern = {0};
+    if (outline_is_false(walk, place))
+      continue;
+    render_pattern(o->patterns[i].text, &pattern);
+    bool ok = pattern.failed
+                  ? walk_no_memory(walk)
+                  : put_labelled(p, WORD_FIELD_MATCHING, pattern.bytes, ".*", place, level, bare);
+    schema_text_deinit(&pattern);
+    if (!ok)
+      return false;
+  }
+  struct place other = outline_place(walk, o->additional);
+  if (other.count && !outline_is_false(walk, other) &&
+      !put_labelled(p, WORD_ANY_OTHER_FIELD, "", ".*", other, level, bare))
+    return false;
+  return o->names == NODE_NONE || put_part(p, WORD_FIELD_NAMES, "", o->names, level);
+}
+
+static bool put_items(struct prompt *p, const struct outline *outline, int level, bool bare) {
+  struct walk *walk = &p->d.walk;
+  uint32_t prefix = outline_prefix_count(outline);
+  for (uint32_t i = 0; i < prefix; i++) {
+    char number[16], step[24];
+    snprintf(number, sizeof number, "%u", (unsigned)i + 1);
+    snprintf(step, sizeof step, "[%u]", (unsigned)i);
+    if (!put_labelled(p, WORD_ITEM, number, step, outline_item(walk, outline, i), level, bare))
+      return false;
+  }
+  struct place rest = outline_item(walk, outline, prefix);
+  if (!rest.count || outline_is_false(walk, rest))
+    return describe_going(&p->d);
+  return put_labelled(p, prefix ? WORD_EACH_FURTHER_ITEM : WORD_EACH_ITEM, "", "[]", rest, level,
+                      bare);
+}
+
+static bool put_form_lines(struct prompt *p, const struct op *op, int level, bool bare) {
+  for (uint32_t i = 0; i < op->u.list->count; i++) {
+    char number[16];
+    snprintf(number, sizeof number, "%u", (unsigned)i + 1);
+    if (!put_labelled(p, WORD_FORM, number, "", outline_place(&p->d.walk, op->u.list->nodes[i]),
+                      level, bare))
+      return false;
+  }
+  return true;
+}
+
+/* The forms of a place that has a type of its own. */
+static bool put_further_forms(struct prompt *p, const struct op *op, int level) {
+  open_line(p, level);
+  schema_text_puts(&p->d.out, "(");
+  say(p, op->code == OP_ANY_OF ? WORD_FORMS_ANY : WORD_FORMS_ONE, "");
+  schema_text_puts(&p->d.out, "):\n");
+  p->lines++;
+  return put_form_lines(p, op, level + 1, true);
+}
+
+static bool put_if(struct prompt *p, const struct if_op *o, int level) {
+  struct walk *walk = &p->d.walk;
+  if (o->then_node == NODE_NONE && o->else_node == NODE_NONE)
+    return true;
+  return put_labelled(p, WORD_IF, "", "", outline_place(walk, o->condition), level, true) &&
+         (o->then_node == NODE_NONE ||
+          put_labelled(p, WORD_THEN, "", "", outline_place(walk, o->then_node), level, true)) &&
+         (o->else_node == NODE_NONE ||
+          put_labelled(p, WORD_ELSE, "", "", outline_place(walk, o->else_node), level, true));
+}
+
+static bool put_dependent(struct prompt *p, const struct op *op, int level) {
+  struct walk *walk = &p->d.walk;
+  struct place place = outline_place(walk, op->node);
+  struct text name = {0};
+  if (!place.count || outline_is_false(walk, place))
+    return describe_going(&p->d);
+  render_name(op->u.dependency->name, op->u.dependency->length, &name);
+  bool ok = name.failed ? walk_no_memory(walk)
+                        : put_labelled(p, WORD_WITH_FIELD, name.bytes, "", place, level, true);
+  schema_text_deinit(&name);
+  return ok;
+}
+
+static bool put_unevaluated(struct prompt *p, const struct op *op, int level, bool bare) {
+  struct place place = outline_place(&p->d.walk, op->node);
+  bool items = op->code == OP_UNEVALUATED_ITEMS;
+  if (!place.count || outline_is_false(&p->d.walk, place))
+    return describe_going(&p->d);
+  return put_labelled(p, items ? WORD_ANY_OTHER_ITEM : WORD_ANY_OTHER_FIELD, "",
+                      items ? "[]" : ".*", place, level, bare);
+}
+
+static bool put_below_op(struct prompt *p, struct place place, const struct outline *outline,
+                         const struct op *op, int level, bool bare) {
+  switch ((enum op_code)op->code) {
+  case OP_FALSE:
+  case OP_ENUM:
+  case OP_MINIMUM:
+  case OP_MAXIMUM:
+  case OP_EXCLUSIVE_MINIMUM:
+  case OP_EXCLUSIVE_MAXIMUM:
+  case OP_MULTIPLE_OF:
+  case OP_MIN_LENGTH:
+  case OP_MAX_LENGTH:
+  case OP_PATTERN:
+  case OP_FORMAT:
+  case OP_MIN_ITEMS:
+  case OP_MAX_ITEMS:
+  case OP_UNIQUE:
+  case OP_ITEMS: /* put_items, for all of them at once */
+  case OP_MIN_PROPERTIES:
+  case OP_MAX_PROPERTIES:
+  case OP_DEPENDENT_REQUIRED:
+  case OP_REF:
+  case OP_DYNAMIC_REF:
+  case OP_ALL_OF:
+    return true;
+  case OP_OBJECT:
+    return put_other_fields(p, op->u.object, level, bare);
+  case OP_CONTAINS:
+    return put_part(p, WORD_CONTAINED, "", op->u.contains->node, level);
+  case OP_ANY_OF:
+  case OP_ONE_OF:
+    if (op != describe_type_forms(outline))
+      return put_further_forms(p, op, level);
+    if (bare && !describe_is_leaf(&p->d, place, LEAF_LEVELS))
+      return put_further_forms(p, op, level);
+    return describe_is_leaf(&p->d, place, LEAF_LEVELS) || put_form_lines(p, op, level, false);
+  case OP_NOT:
+    return put_part(p, WORD_NOT, "", op->node, level);
+  case OP_IF:
+    return put_if(p, op->u.branch, level);
+  case OP_DEPENDENT_SCHEMA:
+    return put_dependent(p, op, level);
+  case OP_UNEVALUATED_ITEMS:
+  case OP_UNEVALUATED_PROPERTIES:
+    return put_unevaluated(p, op, level, bare);
+  }
+  return true;
+}
+
+static bool put_below(struct prompt *p, struct place place, const struct outline *outline,
+                      int level, bool bare) {
+  unsigned types = describe_shown_types(outline);
+  if (outline->never || !describe_going(&p->d))
+    return describe_going(&p->d);
+  if (types >> JSON_OBJECT & 1 && !put_fields(p, outline, level, bare))
+    return false;
+  if (types >> JSON_ARRAY & 1 && !put_items(p, outline, level, bare))
+    return false;
+  for (uint32_t i = 0; i < outline->op_count; i++)
+    if (outline->ops[i]->applies & types &&
+        !put_below_op(p, place, outline, outline->ops[i], level, bare))
+      return false;
+  return true;
+}
+
+/* --- null, and structures shown before --- */
+
+static bool note_null(struct prompt *p, struct place place, const struct outline *outline) {
+  uint32_t known;
+  if (!describe_admits_null(&p->d, place, outline) || p->path.failed)
+    return describe_going(&p->d);
+  const char *path = p->path.length ? p->path.bytes : "";
+  if (schema_map_get(&p->null_paths, path, p->path.length, &known))
+    return true;
+  if (!schema_map_put(&p->null_paths, &p->d.walk.arena, path, p->path.length, 1))
+    return walk_no_memory(&p->d.walk);
+  if (p->nulls.length <= DESCRIBE_NULL_BYTES) {
+    schema_text_puts(&p->nulls, p->nulls.length ? ", " : "");
+    if (p->path.length)
+      schema_text_add(&p->nulls, path, p->path.length);
+    else
+      describe_say(p->d.language, WORD_NULL_WHOLE, "", &p->nulls);
+  }
+  return true;
+}
+
+/* The slot may move when others are asked for. */
+static struct shown *shown_at(struct prompt *p, uint32_t identity) {
+  if (identity == NODE_NONE)
+    return NULL;
+  if (!schema_grow((void **)&p->shown, &p->shown_capacity, (size_t)identity + 1,
+                   sizeof *p->shown)) {
+    walk_no_memory(&p->d.walk);
+    return NULL;
+  }
+  while (p->shown_count <= identity)
+    p->shown[p->shown_count++] = (struct shown){0};
+  return &p->shown[identity];
+}
+
+static bool shown_open(struct prompt *p, struct shown *shown) {
+  if (!shown->path) {
+    shown->path = p->path.length
+                      ? schema_arena_copy(&p->d.walk.arena, p->path.bytes, p->path.length)
+                      : schema_arena_copy(&p->d.walk.arena, "", 0);
+    if (!shown->path)
+      return walk_no_memory(&p->d.walk);
+  }
+  shown->open = true;
+  return true;
+}
+
+static void say_same(struct prompt *p, const char *path) {
+  struct text whole = {0};
+  if (!*path) {
+    describe_say(p->d.language, WORD_WHOLE, "", &whole);
+    path = whole.failed ? "" : whole.bytes;
+  }
+  schema_text_puts(&p->d.out, ", ");
+  say(p, WORD_SAME_AS, path);
+  schema_text_deinit(&whole);
+}
+
+/* A structure that was shown before keeps only a description of this place of its own. */
+static void put_tail(struct prompt *p, struct place place, const struct outline *outline,
+                     enum presence presence, bool again) {
+  const char *text = again ? outline_own_description(&p->d.walk, place)
+                           : outline_description(&p->d.walk, place, outline);
+  if (presence != PRESENCE_NONE) {
+    schema_text_puts(&p->d.out, " (");
+    say(p, presence == PRESENCE_REQUIRED ? WORD_REQUIRED : WORD_OPTIONAL, "");
+    schema_text_puts(&p->d.out, ")");
+  }
+  if (text) {
+    schema_text_puts(&p->d.out, " - ");
+    render_sentence(text, &p->d.out);
+  }
+}
+
+/* The rest of a line that has been begun, and the lines below it, at `level` + 1. */
+static bool put_place(struct prompt *p, struct place place, int level, bool bare,
+                      enum presence presence) {
+  struct outline outline;
+  uint32_t identity = outline_identity(&p->d.walk, place);
+  struct shown *shown = shown_at(p, identity);
+  bool again = shown && (shown->open || (shown->path && shown->lines > DESCRIBE_REPEAT_LINES));
+  p->d.level = level + 1;
+  if (!outline_of(&p->d.walk, place, &outline) ||
+      !put_head(&p->d, place, &outline, bare, &p->d.out))
+    return false;
+  if (again)
+    say_same(p, shown->path);
+  put_tail(p, place, &outline, presence, again);
+  while (p->d.out.length && p->d.out.bytes[p->d.out.length - 1] == ' ')
+    p->d.out.length--;
+  schema_text_puts(&p->d.out, "\n");
+  p->lines++;
+  if (!bare && !note_null(p, place, &outline))
+    return false;
+  if (again)
+    return describe_going(&p->d);
+  if (shown && !shown_open(p, shown))
+    return false;
+  uint32_t before = p->lines;
+  bool ok = put_below(p, place, &outline, level + 1, bare);
+  shown = shown_at(p, identity);
+  if (shown) {
+    shown->open = false;
+    shown->lines = p->lines - before;
+  }
+  return ok && describe_going(&p->d);
+}
+
+/* --- the whole --- */
+
+static void put_sentence(struct prompt *p, enum word word, const char *argument, bool first) {
+  if (!first && p->d.language == DESCRIBE_ENGLISH)
+    schema_text_puts(&p->d.out, " ");
+  say(p, word, argument);
+}
+
+static void put_closing(struct prompt *p, bool scalar) {
+  bool first = true;
+  if (p->nulls.length > DESCRIBE_NULL_BYTES)
+    put_sentence(p, WORD_NULL_MARKED, "", first);
+  else if (p->nulls.length)
+    put_sentence(p, WORD_NULL_ONLY, p->nulls.bytes, first);
+  else if (!scalar)
+    put_sentence(p, WORD_NULL_NEVER, "", first);
+  first = scalar && !p->nulls.length;
+  if (p->has_optional)
+    put_sentence(p, WORD_MAY_LEAVE_OUT, "", first);
+  put_sentence(p, WORD_NO_INVENTING, "", first && !p->has_optional);
+  schema_text_puts(&p->d.out, "\n");
+}
+
+static enum word kind_of(unsigned types) {
+  types &= TYPE_ANY;
+  return types == 1 << JSON_OBJECT                     ? WORD_OBJECT
+         : types == 1 << JSON_ARRAY                    ? WORD_ARRAY
+         : types == 1 << JSON_STRING                   ? WORD_STRING
+         : types == 1 << JSON_INTEGER                  ? WORD_INTEGER
+         : types && !(types & ~(unsigned)TYPE_NUMBER)  ? WORD_NUMBER
+         : types && !(types & ~(unsigned)TYPE_BOOLEAN) ? WORD_BOOLEAN
+         : types == 1 << JSON_NULL                     ? WORD_NULL
+                                                       : WORD_VALUE;
+}
+
+/* The answer as a whole: its own line only where it says more than the first sentence. */
+static bool put_root(struct prompt *p) {
+  struct place root = outline_root(&p->d.walk);
+  struct outline outline;
+  struct text kind = {0}, below = {0};
+  if (!outline_of(&p->d.walk, root, &outline))
+    return false;
+  enum word word = kind_of(describe_shown_types(&outline));
+  bool scalar = word != WORD_OBJECT && word != WORD_ARRAY && word != WORD_VALUE;
+  bool plain = false;
+  describe_say(p->d.language, word, "", &kind);
+  p->lines = 0;
+  bool ok = put_place(p, root, -1, false, PRESENCE_NONE);
+  if (ok && !kind.failed && !p->d.out.failed) {
+    const char *end = strchr(p->d.out.bytes, '\n');
+    size_t first = (size_t)(end - p->d.out.bytes);
+    plain =
+        word != WORD_VALUE && first == kind.length && !memcmp(p->d.out.bytes, kind.bytes, first);
+    schema_text_add(&below, end + 1, p->d.out.length - first - 1);
+    p->d.out.length = first;
+    struct text head = p->d.out;
+    p->d.out = (struct text){0};
+    say(p, below.length ? WORD_RETURN : WORD_RETURN_PLAIN, kind.bytes);
+    schema_text_puts(&p->d.out, "\n\n");
+    if (!plain) {
+      schema_text_puts(&p->d.out, "(");
+      say(p, WORD_WHOLE, "");
+      schema_text_puts(&p->d.out, "): ");
+      schema_text_add(&p->d.out, head.bytes, head.length);
+      schema_text_puts(&p->d.out, "\n");
+    }
+    if (below.length)
+      schema_text_add(&p->d.out, below.bytes, below.length);
+    if (!plain || below.length)
+      schema_text_puts(&p->d.out, "\n");
+    put_closing(p, scalar);
+    schema_text_deinit(&head);
+  }
+  p->d.out.failed |= kind.failed || below.failed;
+  schema_text_deinit(&kind);
+  schema_text_deinit(&below);
+  return ok && describe_going(&p->d);
+}
+
+enum schema_status describe_prompt(const struct schema *schema, enum describe_language language,
+                                   char **text) {
+  struct prompt p = {.d = {.language = language, .put_inside = put_inside}};
+  *text = NULL;
+  bool ok = walk_init(&p.d.walk, schema) && put_root(&p);
+  if (p.path.failed || p.nulls.failed)
+    ok = walk_no_memory(&p.d.walk);
+  if (ok && !(*text = schema_text_take(&p.d.out)))
+    walk_no_memory(&p.d.walk);
+  enum schema_status status = p.d.walk.status;
+  schema_text_deinit(&p.d.out);
+  schema_text_deinit(&p.path);
+  schema_text_deinit(&p.nulls);
+  schema_map_deinit(&p.null_paths);
+  schema_release(p.shown);
+  walk_deinit(&p.d.walk);
+  return status;
+}
+
+void describe_free(char *text) {
+  schema_release(text);
+}

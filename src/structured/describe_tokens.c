@@ -1,0 +1,36 @@
+#include "structured/describe.h"
+
+/* Classes of characters as a byte-pair reader of mostly English text cuts them: a word of up to six
+ * letters is one token and each four further letters one more, three digits are one, a run of up to
+ * two marks is one, a blank before a word is free, indent is one, and a character beyond ASCII is
+ * one. */
+size_t describe_tokens(const char *text) {
+  size_t tokens = 0;
+  for (const unsigned char *p = (const unsigned char *)text; *p;) {
+    size_t n = 0;
+    if ((*p | 32) >= 'a' && (*p | 32) <= 'z') {
+      while ((p[n] | 32) >= 'a' && (p[n] | 32) <= 'z')
+        n++;
+      tokens += n <= 6 ? 1 : 1 + (n - 3) / 4;
+    } else if (*p >= '0' && *p <= '9') {
+      while (p[n] >= '0' && p[n] <= '9')
+        n++;
+      tokens += (n + 2) / 3;
+    } else if (*p == ' ' || *p == '\n') {
+      while (p[n] == ' ' || p[n] == '\n')
+        n++;
+      tokens += n > 1 || *p == '\n';
+    } else if (*p >= 0x80) {
+      n = 1;
+      tokens += *p >= 0xc0;
+    } else {
+      while (n < 2 && p[n] > ' ' && p[n] < 0x7f && !((p[n] | 32) >= 'a' && (p[n] | 32) <= 'z') &&
+             !(p[n] >= '0' && p[n] <= '9'))
+        n++;
+      n = n ? n : 1;
+      tokens++;
+    }
+    p += n;
+  }
+  return tokens;
+}
