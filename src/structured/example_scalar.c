@@ -1,0 +1,284 @@
+/* Strings and numbers for examples: a placeholder, else what fits. */
+#include "structured/example_internal.h"
+#include "structured/pattern_sample.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SEEDS = 120, LENGTH_STEPS = 24, NUMBER_STEPS = 400 };
+
+/* --- strings --- */
+
+struct wanted {
+  size_t least, most; /* code points */
+  const char *format; /* a hint, or asserted */
+  bool has_pattern;
+  bool untyped;
+};
+
+/* Values that formats accept; '#' is a digit that varies. */
+static const char *const samples[][2] = {
+    {"date", "2000-01-1#"},
+    {"date-time", "2000-01-1#T12:00:00Z"},
+    {"duration", "P#D"},
+    {"email", "name#@example.com"},
+    {"hostname", "host#.example.com"},
+    {"idn-email", "name#@example.com"},
+    {"idn-hostname", "host#.example.com"},
+    {"ipv4", "192.0.2.#"},
+    {"ipv6", "2001:db8::#"},
+    {"iri", "https://example.com/#"},
+    {"iri-reference", "/path/#"},
+    {"json-pointer", "/#"},
+    {"regex", "^#$"},
+    {"relative-json-pointer", "#"},
+    {"time", "12:00:0#Z"},
+    {"uri", "https://example.com/#"},
+    {"uri-reference", "/path/#"},
+    {"uri-template", "/path/#/{id}"},
+    {"uuid", "00000000-0000-4000-8000-00000000000#"},
+};
+
+static struct wanted string_wanted(struct maker *m, const struct outline *outline) {
+  struct wanted wanted = {.most = SIZE_MAX, .untyped = outline->types == TYPE_ANY};
+  for (uint32_t i = 0; i < outline->op_count; i++) {
+    const struct op *op = outline->ops[i];
+    if (op->code == OP_MIN_LENGTH && op->u.count > wanted.least)
+      wanted.least = op->u.count < SIZE_MAX ? (size_t)op->u.count : SIZE_MAX;
+    if (op->code == OP_MAX_LENGTH && op->u.count < wanted.most)
+      wanted.most = (size_t)op->u.count;
+    wanted.has_pattern |= op->code == OP_PATTERN;
+    wanted.untyped = wanted.untyped && !(op->applies != TYPE_ANY && op->applies >> JSON_STRING & 1);
+  }
+  for (uint32_t i = 0; i < outline->flat.count && !wanted.format; i++)
+    wanted.format = json_string_value(outline_raw(&m->walk, outline->flat.nodes[i], "format"));
+  return wanted;
+}
+
+static json_t *try_text(struct maker *m, struct place place, const struct text *text,
+                        unsigned *variant) {
+  if (text->failed) {
+    walk_no_memory(&m->walk);
+    return NULL;
+  }
+  json_t *value = json_stringn(text->bytes ? text->bytes : "", text->length);
+  return value ? example_keep(m, place, value, variant) : NULL; /* not UTF-8: no candidate */
+}
+
+/* "<string>" cut or filled to a length; the letters of the word without its brackets if it is cut. */
+static json_t *try_fitted(struct maker *m, struct place place, const char *word, size_t length,
+                          unsigned *variant) {
+  struct text text = {0};
+  size_t n = strlen(word);
+  if (n <= length)
+    schema_text_puts(&text, word);
+  else if (n - 2 >= length)
+    schema_text_add(&text, word + 1, length);
+  else
+    schema_text_add(&text, word + 1, n - 2);
+  while (text.length < length && !text.failed)
+    schema_text_add(&text, ".", 1);
+  json_t *value = try_text(m, place, &text, variant);
+  schema_text_deinit(&text);
+  return value;
+}
+
+static json_t *try_placeholder(struct maker *m, struct place place, const struct wanted *wanted,
+                               const char *word, unsigned *variant) {
+  struct text text = {0};
+  json_t *value = NULL;
+  for (unsigned i = 1, most = *variant + 1; !value && i <= most && m->walk.status == SCHEMA_OK;
+       i++) {
+    text.length = 0;
+    schema_text_puts(&text, "<");
+    schema_text_puts(&text, word);
+    if (i > 1)
+      schema_text_printf(&text, " %u", i);
+    schema_text_puts(&text, ">");
+    value = try_text(m, place, &text, variant);
+    if (!value && !wanted->has_pattern && !text.failed) {
+      size_t length = schema_value_code_points(text.bytes, text.length);
+      if (length < wanted->least)
+        value = try_fitted(m, place, text.bytes, wanted->least, variant);
+      else if (length > wanted->most)
+        value = try_fitted(m, place, text.bytes, wanted->most, variant);
+    }
+  }
+  schema_text_deinit(&text);
+  return value;
+}
+
+/* Short values are filled up in front and behind: one of them may keep the format. */
+static json_t *try_sample(struct maker *m, struct place place, const struct wanted *wanted,
+                          const char *sample, unsigned *variant) {
+  struct text text = {0};
+  json_t *value = NULL;
+  for (unsigned digit = 0; !value && digit < 9 && m->walk.status == SCHEMA_OK; digit++)
+    for (int way = 0; !value && way < 3; way++) {
+      text.length = 0;
+      size_t length = strlen(sample),
+             fill = way && length < wanted->least ? wanted->least - length : 0;
+      if (way && !fill)
+        break;
+      for (size_t i = 0; way == 1 && i < fill; i++)
+        schema_text_puts(&text, "x");
+      for (const char *p = sample; *p; p++) {
+        char c = *p == '#' ? (char)('1' + digit) : *p;
+        schema_text_add(&text, &c, 1);
+      }
+      for (size_t i = 0; way == 2 && i < fill; i++)
+        schema_text_puts(&text, "x");
+      value = try_text(m, place, &text, variant);
+    }
+  schema_text_deinit(&text);
+  return value;
+}
+
+static json_t *try_pattern(struct maker *m, struct place place, const struct wanted *wanted,
+                           const char *pattern, unsigned *variant) {
+  struct text text = {0};
+  json_t *value = NULL;
+  size_t length = strlen(pattern);
+  for (uint32_t seed = 0; !value && seed < SEEDS && m->walk.status == SCHEMA_OK; seed++) {
+    size_t extra = 0;
+    for (int step = 0; !value && step < LENGTH_STEPS; step++) {
+      text.length = 0;
+      schema_text_add(&text, "", 0);
+      walk_spend(&m->walk, 1 + (int64_t)(length / 16));
+      if (!pattern_sample(pattern, length, seed, extra, EXAMPLE_STRING_BYTES, &text))
+        break;
+      value = try_text(m, place, &text, variant);
+      size_t points = text.failed ? 0 : schema_value_code_points(text.bytes, text.length);
+      if (value || points >= wanted->least)
+        break;
+      size_t missing = wanted->least - points; /* shared by the parts that repeat */
+      extra += missing > 4 ? missing / 2 : 1;
+    }
+  }
+  schema_text_deinit(&text);
+  return value;
+}
+
+json_t *example_string(struct maker *m, struct place place, const struct outline *outline,
+                       unsigned variant) {
+  struct wanted wanted = string_wanted(m, outline);
+  json_t *value = NULL;
+  if (wanted.least > EXAMPLE_STRING_BYTES || wanted.least > wanted.most)
+    return NULL;
+  if (wanted.format && strlen(wanted.format) < 64)
+    value = try_placeholder(m, place, &wanted, wanted.format, &variant);
+  if (!value)
+    value = try_placeholder(m, place, &wanted, wanted.untyped ? "any" : "string", &variant);
+  for (size_t i = 0; !value && wanted.format && i < sizeof samples / sizeof *samples; i++)
+    if (!strcmp(samples[i][0], wanted.format))
+      value = try_sample(m, place, &wanted, samples[i][1], &variant);
+  for (uint32_t i = 0; !value && i < outline->op_count; i++)
+    if (outline->ops[i]->code == OP_PATTERN)
+      value = try_pattern(m, place, &wanted, outline->ops[i]->text, &variant);
+  return value;
+}
+
+/* --- numbers --- */
+
+static json_t *try_real(struct maker *m, struct place place, double number, bool integer,
+                        unsigned *variant) {
+  const double edge = 9007199254740992.0; /* 2^53: integers below are exact */
+  json_t *value = NULL;
+  if (number >= -edge && number <= edge && (double)(json_int_t)number == number)
+    value = json_integer((json_int_t)number);
+  else if (!integer || number < -edge || number > edge)
+    value = json_real(number);
+  else
+    return NULL;
+  return value ? example_keep(m, place, value, variant) : NULL;
+}
+
+static json_t *try_integer(struct maker *m, struct place place, json_int_t number,
+                           unsigned *variant) {
+  json_t *value = json_integer(number);
+  if (!value)
+    walk_no_memory(&m->walk);
+  return value ? example_keep(m, place, value, variant) : NULL;
+}
+
+struct bounds {
+  bool has_low, has_high;
+  double low, high;
+  json_int_t exact[4]; /* integers that are bounds, which a double may not hold */
+  size_t exact_count;
+  double steps[4]; /* multipleOf */
+  size_t step_count;
+};
+
+static struct bounds number_bounds(const struct outline *outline) {
+  struct bounds b = {0};
+  for (uint32_t i = 0; i < outline->op_count; i++) {
+    const struct op *op = outline->ops[i];
+    bool low = op->code == OP_MINIMUM || op->code == OP_EXCLUSIVE_MINIMUM;
+    bool high = op->code == OP_MAXIMUM || op->code == OP_EXCLUSIVE_MAXIMUM;
+    if (op->code == OP_MULTIPLE_OF && b.step_count < sizeof b.steps / sizeof *b.steps)
+      b.steps[b.step_count++] = json_number_value(op->u.value);
+    if (!low && !high)
+      continue;
+    double value = json_number_value(op->u.value);
+    if (low && (!b.has_low || value > b.low))
+      b.low = value;
+    if (high && (!b.has_high || value < b.high))
+      b.high = value;
+    b.has_low |= low;
+    b.has_high |= high;
+    if (json_is_integer(op->u.value) && b.exact_count < sizeof b.exact / sizeof *b.exact)
+      b.exact[b.exact_count++] = json_integer_value(op->u.value);
+  }
+  return b;
+}
+
+static double whole(double number) { /* towards 0; large numbers are whole */
+  return number > -9e15 && number < 9e15 ? (double)(int64_t)number : number;
+}
+
+/* Multiples from the lower bound upwards, from the upper one downwards, or around 0. */
+static json_t *try_multiples(struct maker *m, struct place place, const struct bounds *b,
+                             double step, bool integer, unsigned *variant) {
+  double from = b->has_low && b->low > 0     ? whole(b->low / step)
+                : b->has_high && b->high < 0 ? whole(b->high / step)
+                                             : 0;
+  double way = b->has_high && b->high < 0 ? -1 : 1;
+  json_t *value = NULL;
+  for (int i = 0; !value && i < NUMBER_STEPS && m->walk.status == SCHEMA_OK; i++) {
+    double number = (from + way * i) * step;
+    if (!(number < 1e300 && number > -1e300))
+      break;
+    value = try_real(m, place, number, integer, variant);
+  }
+  return value;
+}
+
+json_t *example_number(struct maker *m, struct place place, const struct outline *outline,
+                       bool integer, unsigned variant) {
+  struct bounds b = number_bounds(outline);
+  double low = b.has_low ? b.low : b.has_high ? b.high - 1000 : 0;
+  double high = b.has_high ? b.high : low + 1000;
+  double range = high - low;
+  json_t *value = try_real(m, place, 0, integer, &variant);
+  for (size_t i = 0; !value && i < b.step_count; i++)
+    value = try_multiples(m, place, &b, b.steps[i], integer, &variant);
+  for (size_t i = 0; !value && i < b.step_count && i + 1 < b.step_count; i++)
+    value = try_multiples(m, place, &b, b.steps[i] * b.steps[i + 1], integer, &variant);
+  if (!value)
+    value = try_multiples(m, place, &b, 1, integer, &variant);
+  for (size_t i = 0; !value && i < b.exact_count; i++) {
+    value = try_integer(m, place, b.exact[i], &variant);
+    if (!value && b.exact[i] < INT64_MAX)
+      value = try_integer(m, place, b.exact[i] + 1, &variant);
+    if (!value && b.exact[i] > INT64_MIN)
+      value = try_integer(m, place, b.exact[i] - 1, &variant);
+  }
+  if (!value && b.has_low)
+    value = try_real(m, place, low, integer, &variant);
+  if (!value && b.has_high)
+    value = try_real(m, place, high, integer, &variant);
+  for (int i = 1; !value && !integer && i < 64 && m->walk.status == SCHEMA_OK; i++)
+    value = try_real(m, place, low + range * i / 64, false, &variant);
+  return value;
+}
