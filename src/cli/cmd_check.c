@@ -24,21 +24,6 @@ struct checking {
   bool json;
 };
 
-static bool draft_uri(const char *name, const char **uri) {
-  static const struct {
-    const char *name, *uri;
-  } drafts[] = {{"2020-12", "https://json-schema.org/draft/2020-12/schema"},
-                {"2019-09", "https://json-schema.org/draft/2019-09/schema"},
-                {"07", "http://json-schema.org/draft-07/schema#"},
-                {"7", "http://json-schema.org/draft-07/schema#"}};
-  for (size_t i = 0; i < ARRAY_LEN(drafts); i++)
-    if (strcmp(name, drafts[i].name) == 0) {
-      *uri = drafts[i].uri;
-      return true;
-    }
-  return false;
-}
-
 static const char *last_message(const struct schema_errors *errs, const char *otherwise) {
   return errs->count > 0 ? errs->items[errs->count - 1].message : otherwise;
 }
@@ -60,30 +45,6 @@ static json_t *schema_trouble_json(const struct checking *c, const struct schema
   return error;
 }
 
-/* `place` follows the file's name: ":3:7", ": $.a", or nothing. */
-static void put_line(FILE *to, const char *file, const char *place, const char *message) {
-  struct buf line = {0}, safe = {0};
-  buf_printf(&line, "%s%s: %s", file, place, message);
-  buf_safe(&safe, buf_view(&line), false);
-  fprintf(to, "%s\n", buf_c(&safe));
-  buf_deinit(&line);
-  buf_deinit(&safe);
-}
-
-static void put_errors(FILE *to, const char *file, const struct schema_errors *errs) {
-  struct buf place = {0};
-  for (size_t i = 0; i < errs->count; i++) {
-    buf_clear(&place);
-    buf_printf(&place, ": %s", errs->items[i].path);
-    put_line(to, file, buf_c(&place), errs->items[i].message);
-  }
-  buf_clear(&place);
-  buf_printf(&place, "and %zu more errors", errs->dropped);
-  if (errs->dropped > 0)
-    put_line(to, file, "", buf_c(&place));
-  buf_deinit(&place);
-}
-
 static void print_schema_trouble(const struct checking *c, const char *path,
                                  const struct schema_errors *errs, enum schema_status status) {
   if (c->json) {
@@ -98,7 +59,7 @@ static void print_schema_trouble(const struct checking *c, const char *path,
   fprintf(stderr, "segue check: %s\n",
           status == SCHEMA_TOO_COMPLEX ? "the schema is too complex"
                                        : "this is not a sound schema");
-  put_errors(stderr, path, errs);
+  schema_errors_print(stderr, path, errs);
   if (c->registry.err.code != ERR_NONE)
     (void)cli_fail("check", &c->registry.err);
 }
@@ -133,9 +94,9 @@ static void print_verdict(const struct checking *c, const char *file, enum schem
     buf_deinit(&safe);
     return;
   }
-  put_errors(stdout, file, errs);
+  schema_errors_print(stdout, file, errs);
   if (status == SCHEMA_TOO_COMPLEX)
-    put_line(stdout, file, "", "too complex to check: neither valid nor invalid");
+    schema_line_print(stdout, file, "", "too complex to check: neither valid nor invalid");
 }
 
 /* A file that holds no JSON is not valid; one that cannot be read is bad usage. */
@@ -159,7 +120,7 @@ static int unreadable(const struct checking *c, const char *file, const struct e
   } else {
     char place[64];
     (void)snprintf(place, sizeof place, ":%d:%d", err->line, err->column);
-    put_line(stdout, file, place, err->text);
+    schema_line_print(stdout, file, place, err->text);
   }
   return STATUS_FAILED;
 }
@@ -353,7 +314,7 @@ static bool prepare(struct checking *c, const struct cli_args *args, struct err 
   const char *draft = cli_value(args, "draft"), *folder;
   c->json = cli_flag(args, "json");
   c->opts.assert_formats = cli_flag(args, "formats");
-  if (draft != NULL && !draft_uri(draft, &c->opts.default_draft))
+  if (draft != NULL && !schema_draft_uri(draft, &c->opts.default_draft))
     return err_set(err, ERR_USAGE, "--draft must be 2020-12, 2019-09 or 07");
   for (size_t i = 0; (folder = cli_values(args, "registry", i)) != NULL; i++)
     if (!registry_in_add(&c->registry, folder, err))

@@ -2,6 +2,8 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/resource.h"
+#include "cli/cli.h"
 #include "cli/json_io.h"
 
 #include <errno.h>
@@ -223,4 +225,57 @@ json_t *schema_errors_json(const struct schema_errors *errs) {
     json_array_append_new(list, item);
   }
   return list;
+}
+
+void schema_line_print(FILE *to, const char *file, const char *place, const char *message) {
+  struct buf line = {0}, safe = {0};
+  buf_printf(&line, "%s%s: %s", file, place, message);
+  buf_safe(&safe, buf_view(&line), false);
+  fprintf(to, "%s\n", buf_c(&safe));
+  buf_deinit(&line);
+  buf_deinit(&safe);
+}
+
+void schema_errors_print(FILE *to, const char *file, const struct schema_errors *errs) {
+  struct buf place = {0};
+  for (size_t i = 0; i < errs->count; i++) {
+    buf_clear(&place);
+    buf_printf(&place, ": %s", errs->items[i].path);
+    schema_line_print(to, file, buf_c(&place), errs->items[i].message);
+  }
+  buf_clear(&place);
+  buf_printf(&place, "and %zu more errors", errs->dropped);
+  if (errs->dropped > 0)
+    schema_line_print(to, file, "", buf_c(&place));
+  buf_deinit(&place);
+}
+
+bool schema_draft_uri(const char *name, const char **uri) {
+  static const struct {
+    const char *name, *uri;
+  } drafts[] = {{"2020-12", "https://json-schema.org/draft/2020-12/schema"},
+                {"2019-09", "https://json-schema.org/draft/2019-09/schema"},
+                {"07", "http://json-schema.org/draft-07/schema#"},
+                {"7", "http://json-schema.org/draft-07/schema#"}};
+  for (size_t i = 0; i < ARRAY_LEN(drafts); i++)
+    if (strcmp(name, drafts[i].name) == 0) {
+      *uri = drafts[i].uri;
+      return true;
+    }
+  return false;
+}
+
+json_t *schema_in_read(const char *word, struct err *err) {
+  struct buf name = {0};
+  json_t *doc = NULL;
+  if (strpbrk(word, "/.") == NULL && strcmp(word, "-") != 0 && access(word, F_OK) != 0) {
+    buf_printf(&name, "schemas/presets/%s.json", word);
+    const struct resource *preset = resource_find(buf_c(&name));
+    if (preset != NULL)
+      doc = json_io_parse(preset->name, (struct str){preset->p, preset->n}, err);
+    buf_deinit(&name);
+    if (preset != NULL)
+      return doc;
+  }
+  return json_io_file(word, JSON_IO_SCHEMA, err);
 }

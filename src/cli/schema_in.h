@@ -15,6 +15,7 @@
 #include "structured/schema.h"
 
 #include <jansson.h>
+#include <stdio.h>
 
 enum {
   REGISTRY_IN_DIRS = 64,       /* folders */
@@ -62,6 +63,18 @@ const struct schema *schema_cache_get(struct schema_cache *cache, const json_t *
                                       const struct schema_opts *opts, struct schema_errors *errs,
                                       enum schema_status *status) MUST_CHECK;
 void schema_cache_deinit(struct schema_cache *cache);
+
+/* A file, - for standard input, or the name of a schema that is compiled in (schemas/presets/), if
+ * no file has it. NULL: `err` says why, with line and column. */
+json_t *schema_in_read(const char *word, struct err *err) MUST_CHECK;
+
+/* What --draft takes: "2020-12", "2019-09", "07"; false: none of them. */
+bool schema_draft_uri(const char *name, const char **uri) MUST_CHECK;
+
+/* "FILE PLACE: message", a line each, nothing of which steers a terminal. `place` follows the file's
+ * name: ":3:7", ": $.a", or nothing. */
+void schema_line_print(FILE *to, const char *file, const char *place, const char *message);
+void schema_errors_print(FILE *to, const char *file, const struct schema_errors *errs);
 
 /* [{"path","pointer","keyword","message"}], never NULL */
 json_t *schema_errors_json(const struct schema_errors *errs);

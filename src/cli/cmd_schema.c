@@ -1,0 +1,330 @@
+/* One schema, many renderings: what a model is told, and what a schema asks for. */
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/json_io.h"
+#include "cli/schema_in.h"
+#include "structured/describe.h"
+#include "structured/example.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct cli_option options[] = {
+    {"as", 'a', "NAME", "only this rendering: prompt, types, json or example", false},
+    {"report", 'R', NULL, "instead: what the rendering cannot hold, a JSON object a line", false},
+    {"language", 'l', "en|ja", "of the prompt (default en)", false},
+    {"annotations", 0, "keep|drop", "json: with title, description, ... (default keep)", false},
+    {"formats", 'f', NULL, "example: values that format accepts, not only placeholders", false},
+    {"registry", 'r', "PREFIX=DIR", "documents below DIR stand for the URIs that begin so", true},
+    {"draft", 'd', "DRAFT", "2020-12 (default), 2019-09 or 07: of schemas without $schema", false},
+    {0},
+};
+
+struct rendering_job {
+  const char *file;
+  json_t *doc;           /* owned */
+  struct schema *schema; /* owned: `doc`, compiled */
+  struct schema_opts opts;
+  struct registry_in registry;
+  enum describe_language language;
+  bool annotations;
+};
+
+/* ---- the renderings ---- */
+
+/* What a rendering does not hold to: {"pointer","keyword","why"}, in `list`. */
+static void note(json_t *list, const char *pointer, const char *keyword, const char *why) {
+  json_t *item = json_object();
+  json_object_set_new(item, "pointer", json_io_string(pointer));
+  json_object_set_new(item, "keyword", json_io_string(keyword));
+  json_object_set_new(item, "why", json_io_string(why));
+  if (json_array_append_new(list, item) != 0)
+    die("out of memory");
+}
+
+static bool too_complex(enum schema_status status, struct err *err) {
+  if (status == SCHEMA_OUT_OF_MEMORY)
+    die("out of memory");
+  return status == SCHEMA_OK || err_set(err, ERR_INVALID, "the schema is too large to be shown");
+}
+
+/* Takes `text`. */
+static bool put_text(enum schema_status status, char *text, struct buf *out, struct err *err) {
+  if (text != NULL)
+    buf_puts(out, text);
+  describe_free(text);
+  return too_complex(status, err);
+}
+
+static bool as_prompt(const struct rendering_job *job, struct buf *out, json_t *notes,
+                      struct err *err) {
+  char *text;
+  (void)notes; /* it says every keyword */
+  enum schema_status status = describe_prompt(job->schema, job->language, &text);
+  return put_text(status, text, out, err);
+}
+
+static bool as_types(const struct rendering_job *job, struct buf *out, json_t *notes,
+                     struct err *err) {
+  char *text;
+  (void)notes; /* it says every keyword */
+  enum schema_status status = describe_types(job->schema, &text);
+  return put_text(status, text, out, err);
+}
+
+static bool as_json(const struct rendering_job *job, struct buf *out, json_t *notes,
+                    struct err *err) {
+  char *text;
+  (void)notes; /* it is the schema */
+  enum schema_status status = describe_json(job->schema, job->annotations, &text);
+  return put_text(status, text, out, err);
+}
+
+static bool as_example(const struct rendering_job *job, struct buf *out, json_t *notes,
+                       struct err *err) {
+  struct example_trouble trouble;
+  json_t *value;
+  enum example_status status = example_make(job->schema, &value, &trouble);
+  if (status == EXAMPLE_OUT_OF_MEMORY)
+    die("out of memory");
+  if (status != EXAMPLE_OK) {
+    note(notes, trouble.pointer, "", trouble.message);
+    return err_set(err, ERR_INVALID, "no example (%s): %s%s%s", example_status_name(status),
+                   trouble.pointer, *trouble.pointer ? ": " : "", trouble.message);
+  }
+  json_io_write(value, JSON_IO_TERMINAL, out);
+  buf_putc(out, '\n');
+  json_decref(value);
+  return true;
+}
+
+/* `make` puts the rendering into `out` and what that does not hold into `notes`, or says in `err` why
+ * there is none. */
+static const struct rendering {
+  const char *name;
+  bool (*make)(const struct rendering_job *job, struct buf *out, json_t *notes, struct err *err);
+  bool overview; /* shown without --as */
+} renderings[] = {
+    {"prompt", as_prompt, true},
+    {"types", as_types, false},
+    {"json", as_json, false},
+    {"example", as_example, true},
+};
+
+static const struct rendering *rendering_find(const char *name, struct err *err) {
+  const char *names[ARRAY_LEN(renderings) + 1] = {0};
+  struct buf list = {0};
+  for (size_t i = 0; i < ARRAY_LEN(renderings); i++) {
+    if (strcmp(name, renderings[i].name) == 0) {
+      buf_deinit(&list);
+      return &renderings[i];
+    }
+    names[i] = renderings[i].name;
+    buf_printf(&list, "%s%s", i == 0 ? "" : ", ", names[i]);
+  }
+  const char *near = str_nearest(str_from(name), names);
+  if (near != NULL)
+    (void)err_set(err, ERR_USAGE, "--as %.40s: there is no such rendering: did you mean %s?", name,
+                  near);
+  else
+    (void)err_set(err, ERR_USAGE, "--as %.40s: there is no such rendering: write one of %s", name,
+                  buf_c(&list));
+  buf_deinit(&list);
+  return NULL;
+}
+
+/* ---- output ---- */
+
+/* Exact bytes to a pipe, nothing that steers to a terminal. */
+static void print_text(const struct buf *text) {
+  struct buf safe = {0};
+  struct str bytes = buf_view(text);
+  if (isatty(STDOUT_FILENO)) {
+    buf_safe(&safe, bytes, true);
+    bytes = buf_view(&safe);
+  }
+  fwrite(bytes.p, 1, bytes.n, stdout);
+  buf_deinit(&safe);
+}
+
+static json_t *new_list(void) {
+  json_t *list = json_array();
+  if (list == NULL)
+    die("out of memory");
+  return list;
+}
+
+static int show_one(const struct rendering_job *job, const struct rendering *rendering) {
+  struct buf text = {0};
+  struct err err = {0};
+  json_t *notes = new_list();
+  int status = STATUS_COMPLETE;
+  if (rendering->make(job, &text, notes, &err)) {
+    size_t n = json_array_size(notes);
+    print_text(&text);
+    if (n > 0)
+      fprintf(stderr, "segue schema: %zu keyword%s not held by %s: --report lists %s\n", n,
+              n == 1 ? " is" : "s are", rendering->name, n == 1 ? "it" : "them");
+  } else {
+    (void)cli_fail("schema", &err);
+    status = STATUS_FAILED;
+  }
+  json_decref(notes);
+  buf_deinit(&text);
+  return status;
+}
+
+/* A line for each keyword that a rendering does not hold, of one rendering or of all. */
+static int report(const struct rendering_job *job, const struct rendering *only) {
+  for (size_t i = 0; i < ARRAY_LEN(renderings); i++) {
+    struct buf text = {0};
+    struct err err = {0};
+    json_t *notes = new_list(), *item;
+    size_t k;
+    if (only != NULL && only != &renderings[i]) {
+      json_decref(notes);
+      continue;
+    }
+    if (!renderings[i].make(job, &text, notes, &err) && json_array_size(notes) == 0)
+      note(notes, "", "", err.text);
+    json_array_foreach(notes, k, item) {
+      json_t *line = json_pack("{s:s}", "as", renderings[i].name);
+      if (line == NULL || json_object_update(line, item) != 0)
+        die("out of memory");
+      json_io_print(line, JSON_IO_COMPACT);
+      json_decref(line);
+    }
+    json_decref(notes);
+    buf_deinit(&text);
+  }
+  return STATUS_COMPLETE;
+}
+
+static void heading(const char *text, bool first) {
+  bool colours = cli_colours(STDOUT_FILENO);
+  printf("%s%s%s%s\n\n", first ? "" : "\n", cli_paint(colours, COLOUR_BOLD), text,
+         cli_paint(colours, COLOUR_NONE));
+}
+
+/* For a person: what a model would be told, and what is odd about the schema. */
+static int overview(const struct rendering_job *job) {
+  struct buf warnings = {0};
+  if (!schema_has_known_keyword(job->doc) && !json_is_boolean(job->doc))
+    buf_puts(&warnings, "nothing in the schema constrains a value: any JSON is valid\n");
+  for (size_t i = 0; i < ARRAY_LEN(renderings); i++) {
+    struct buf text = {0};
+    struct err err = {0};
+    json_t *notes = new_list();
+    if (!renderings[i].overview) {
+      json_decref(notes);
+      continue;
+    }
+    heading(renderings[i].name, i == 0);
+    if (renderings[i].make(job, &text, notes, &err)) {
+      print_text(&text);
+    } else {
+      printf("none\n");
+      buf_printf(&warnings, "%s: %s\n", renderings[i].name, err.text);
+    }
+    json_decref(notes);
+    buf_deinit(&text);
+  }
+  heading("warnings", false);
+  if (warnings.n == 0)
+    buf_puts(&warnings, "none\n");
+  struct buf safe = {0};
+  buf_safe(&safe, buf_view(&warnings), true);
+  fputs(buf_c(&safe), stdout);
+  buf_deinit(&safe);
+  buf_deinit(&warnings);
+  return STATUS_COMPLETE;
+}
+
+/* ---- the command ---- */
+
+static bool prepare(struct rendering_job *job, const struct cli_args *args, struct err *err) {
+  const char *draft = cli_value(args, "draft"), *folder;
+  const char *language = cli_value(args, "language");
+  const char *annotations = cli_value(args, "annotations");
+  job->file = args->words[0];
+  job->annotations = annotations == NULL || strcmp(annotations, "keep") == 0;
+  job->opts.assert_formats = cli_flag(args, "formats");
+  if (annotations != NULL && !job->annotations && strcmp(annotations, "drop") != 0)
+    return err_set(err, ERR_USAGE, "--annotations must be keep or drop");
+  if (language != NULL && !describe_language_find(language, &job->language))
+    return err_set(err, ERR_USAGE, "--language must be en or ja");
+  if (draft != NULL && !schema_draft_uri(draft, &job->opts.default_draft))
+    return err_set(err, ERR_USAGE, "--draft must be 2020-12, 2019-09 or 07");
+  for (size_t i = 0; (folder = cli_values(args, "registry", i)) != NULL; i++)
+    if (!registry_in_add(&job->registry, folder, err))
+      return false;
+  job->opts.registry = registry_in_schemas(&job->registry);
+  job->doc = schema_in_read(job->file, err);
+  return job->doc != NULL;
+}
+
+static bool compile(struct rendering_job *job) {
+  struct schema_errors errs = {0};
+  enum schema_status status;
+  job->schema = schema_compile(job->doc, &job->opts, &errs, &status);
+  if (status == SCHEMA_OUT_OF_MEMORY)
+    die("out of memory");
+  if (job->schema == NULL) {
+    fprintf(stderr, "segue schema: %s\n",
+            status == SCHEMA_TOO_COMPLEX ? "the schema is too complex"
+                                         : "this is not a sound schema");
+    schema_errors_print(stderr, job->file, &errs);
+    if (job->registry.err.code != ERR_NONE)
+      (void)cli_fail("schema", &job->registry.err);
+  }
+  schema_errors_deinit(&errs);
+  return job->schema != NULL;
+}
+
+static int run(int argc, char **argv) {
+  struct cli_args args;
+  struct rendering_job job = {0};
+  struct err err = {0};
+  int status;
+  if (!cli_parse(&cmd_schema, argc, argv, 1, 1, &args, &status))
+    return status;
+  const char *as = cli_value(&args, "as");
+  const struct rendering *rendering = as != NULL ? rendering_find(as, &err) : NULL;
+  if (err.code != ERR_NONE || !prepare(&job, &args, &err)) {
+    (void)cli_fail("schema", &err);
+    status = STATUS_USAGE;
+  } else if (!compile(&job)) {
+    status = STATUS_USAGE;
+  } else if (cli_flag(&args, "report")) {
+    status = report(&job, rendering);
+  } else {
+    status = rendering != NULL ? show_one(&job, rendering) : overview(&job);
+  }
+  schema_free(job.schema);
+  json_decref(job.doc);
+  registry_in_deinit(&job.registry);
+  return status;
+}
+
+const struct cli_command cmd_schema = {
+    .name = "schema",
+    .arguments = "FILE [--as NAME] [options]",
+    .summary = "show what a JSON Schema tells a model: prompt, types, example",
+    .help = "  segue schema person.json --as prompt\n"
+            "FILE is JSON or YAML, - for standard input, or the name of a schema that comes with\n"
+            "segue. Without --as, for a person: prompt, example and warnings. With --as only the\n"
+            "rendering goes to standard output:\n"
+            "  prompt   what to return, a line a field, with every constraint\n"
+            "  types    the same as a type with comments: the fewest tokens\n"
+            "  json     the schema on one line\n"
+            "  example  a value of that shape; it always validates\n"
+            "With --report standard output gets, in place of the rendering, a line\n"
+            "{\"as\",\"pointer\",\"keyword\",\"why\"} for each keyword that the rendering cannot "
+            "hold, and\n"
+            "nothing when it holds all; without --as of all renderings.\n"
+            "Exit: 0 done, 1 there is no such rendering of this schema, 2 bad schema, usage or "
+            "file.",
+    .options = options,
+    .run = run,
+};
