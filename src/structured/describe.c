@@ -5,6 +5,11 @@
 
 enum { LEAF_LEVELS = 3 }; /* subschemas inside each other in one line */
 
+/* Where a place stands. In a branch of another (a form of it, what `then` adds) it is not the whole
+ * that is said of the value: its type and its fields may stand elsewhere, and null may be forbidden
+ * there. */
+enum stand { STAND_ALONE, STAND_BRANCH, STAND_IN_BRANCH };
+
 enum presence { PRESENCE_NONE, PRESENCE_OPTIONAL, PRESENCE_REQUIRED };
 
 struct shown {
@@ -24,7 +29,7 @@ struct prompt {
   bool has_optional;
 };
 
-static bool put_place(struct prompt *p, struct place place, int level, bool bare,
+static bool put_place(struct prompt *p, struct place place, int level, enum stand stand,
                       enum presence presence);
 
 static void say(struct prompt *p, enum word word, const char *argument) {
@@ -33,7 +38,7 @@ static void say(struct prompt *p, enum word word, const char *argument) {
 
 /* --- types --- */
 
-static bool put_leaf(struct describer *d, struct place place, bool bare, struct text *out);
+static bool put_leaf(struct describer *d, struct place place, enum stand stand, struct text *out);
 
 /* "string or null"; "exactly one of these forms: ..." where a value could have several of them. */
 static void put_forms(struct describer *d, const struct op *op, struct text *out) {
@@ -48,26 +53,26 @@ static void put_forms(struct describer *d, const struct op *op, struct text *out
       describe_say(d->language, WORD_OR, "", out);
     else if (i)
       schema_text_puts(out, " | ");
-    put_leaf(d, outline_place(&d->walk, list->nodes[i]), false, out);
+    put_leaf(d, outline_place(&d->walk, list->nodes[i]), STAND_ALONE, out);
   }
 }
 
 /* Types and constraints of a place that fits into a line. */
 static bool put_head(struct describer *d, struct place place, const struct outline *outline,
-                     bool bare, struct text *out) {
+                     enum stand stand, struct text *out) {
   const struct op *forms = describe_type_forms(outline);
-  bool untyped = bare && outline->types == TYPE_ANY;
+  bool untyped = stand == STAND_BRANCH && outline->types == TYPE_ANY;
   size_t before = out->length;
   struct text constraints = {0};
   if (outline->never)
     describe_say(d->language, WORD_NOTHING, "", out);
   else if (forms && describe_is_leaf(d, place, LEAF_LEVELS))
     put_forms(d, forms, out);
-  else if (forms && !bare)
+  else if (forms && stand != STAND_BRANCH)
     describe_say(d->language, forms->code == OP_ANY_OF ? WORD_FORMS_ANY : WORD_FORMS_ONE, "", out);
   else if (!untyped)
     describe_type_words(d, describe_shown_types(outline), out);
-  describe_constraints(d, place, outline, bare, &constraints);
+  describe_constraints(d, place, outline, stand != STAND_ALONE, &constraints);
   if (constraints.length) {
     schema_text_puts(out, out->length > before ? " [" : "[");
     schema_text_add(out, constraints.bytes, constraints.length);
@@ -81,18 +86,22 @@ static bool put_head(struct describer *d, struct place place, const struct outli
   return describe_going(d);
 }
 
-static bool put_leaf(struct describer *d, struct place place, bool bare, struct text *out) {
+static bool put_leaf(struct describer *d, struct place place, enum stand stand, struct text *out) {
   struct outline outline;
-  return outline_of(&d->walk, place, &outline) && put_head(d, place, &outline, bare, out);
+  return outline_of(&d->walk, place, &outline) && put_head(d, place, &outline, stand, out);
 }
 
 static bool put_inside(struct describer *d, struct place place, struct text *out) {
   if (out)
-    return put_leaf(d, place, true, out);
+    return put_leaf(d, place, STAND_BRANCH, out);
   return describe_is_leaf(d, place, LEAF_LEVELS);
 }
 
 /* --- lines --- */
+
+static enum stand inside(enum stand stand) {
+  return stand == STAND_ALONE ? STAND_ALONE : STAND_IN_BRANCH;
+}
 
 static void open_line(struct prompt *p, int level) {
   for (int i = 0; i < level; i++)
@@ -102,14 +111,14 @@ static void open_line(struct prompt *p, int level) {
 
 /* "- (each item): " and what is there. `step` is what it adds to the path. */
 static bool put_labelled(struct prompt *p, enum word label, const char *argument, const char *step,
-                         struct place place, int level, bool bare) {
+                         struct place place, int level, enum stand stand) {
   size_t length = p->path.length;
   open_line(p, level);
   schema_text_puts(&p->d.out, "(");
   say(p, label, argument);
   schema_text_puts(&p->d.out, "): ");
   schema_text_puts(&p->path, step);
-  bool ok = put_place(p, place, level, bare, PRESENCE_NONE);
+  bool ok = put_place(p, place, level, stand, PRESENCE_NONE);
   p->path.length = length;
   return ok;
 }
@@ -120,25 +129,26 @@ static bool put_part(struct prompt *p, enum word label, const char *argument, ui
   struct place place = outline_place(&p->d.walk, node);
   if (!place.count || describe_is_leaf(&p->d, place, LEAF_LEVELS))
     return describe_going(&p->d);
-  return put_labelled(p, label, argument, "", place, level, true);
+  return put_labelled(p, label, argument, "", place, level, STAND_BRANCH);
 }
 
-static bool put_fields(struct prompt *p, const struct outline *outline, int level, bool bare) {
+static bool put_fields(struct prompt *p, const struct outline *outline, int level,
+                       enum stand stand) {
   for (uint32_t i = 0; i < outline->field_count; i++) {
     const struct outline_field *field = &outline->fields[i];
     size_t length = p->path.length;
-    if (!describe_field_listed(&p->d, outline, field, bare))
+    if (!describe_field_listed(&p->d, outline, field, stand != STAND_ALONE))
       continue;
     open_line(p, level);
     render_name(field->name, field->length, &p->d.out);
     schema_text_puts(&p->d.out, ": ");
     schema_text_puts(&p->path, length ? "." : "");
     render_name(field->name, field->length, &p->path);
-    enum presence presence = field->required ? PRESENCE_REQUIRED
-                             : bare          ? PRESENCE_NONE
-                                             : PRESENCE_OPTIONAL;
+    enum presence presence = field->required        ? PRESENCE_REQUIRED
+                             : stand != STAND_ALONE ? PRESENCE_NONE
+                                                    : PRESENCE_OPTIONAL;
     p->has_optional |= presence == PRESENCE_OPTIONAL;
-    bool ok = put_place(p, field->place, level, bare, presence);
+    bool ok = put_place(p, field->place, level, inside(stand), presence);
     p->path.length = length;
     if (!ok)
       return false;
@@ -146,7 +156,8 @@ static bool put_fields(struct prompt *p, const struct outline *outline, int leve
   return true;
 }
 
-static bool put_other_fields(struct prompt *p, const struct object_op *o, int level, bool bare) {
+static bool put_other_fields(struct prompt *p, const struct object_op *o, int level,
+                             enum stand stand) {
   struct walk *walk = &p->d.walk;
   for (uint32_t i = 0; i < o->pattern_count; i++) {
     struct place place = outline_place(walk, o->patterns[i].node);
@@ -154,43 +165,45 @@ static bool put_other_fields(struct prompt *p, const struct object_op *o, int le
     if (outline_is_false(walk, place))
       continue;
     render_pattern(o->patterns[i].text, &pattern);
-    bool ok = pattern.failed
-                  ? walk_no_memory(walk)
-                  : put_labelled(p, WORD_FIELD_MATCHING, pattern.bytes, ".*", place, level, bare);
+    bool ok = pattern.failed ? walk_no_memory(walk)
+                             : put_labelled(p, WORD_FIELD_MATCHING, pattern.bytes, ".*", place,
+                                            level, inside(stand));
     schema_text_deinit(&pattern);
     if (!ok)
       return false;
   }
   struct place other = outline_place(walk, o->additional);
   if (other.count && !outline_is_false(walk, other) &&
-      !put_labelled(p, WORD_ANY_OTHER_FIELD, "", ".*", other, level, bare))
+      !put_labelled(p, WORD_ANY_OTHER_FIELD, "", ".*", other, level, inside(stand)))
     return false;
   return o->names == NODE_NONE || put_part(p, WORD_FIELD_NAMES, "", o->names, level);
 }
 
-static bool put_items(struct prompt *p, const struct outline *outline, int level, bool bare) {
+static bool put_items(struct prompt *p, const struct outline *outline, int level,
+                      enum stand stand) {
   struct walk *walk = &p->d.walk;
   uint32_t prefix = outline_prefix_count(outline);
   for (uint32_t i = 0; i < prefix; i++) {
     char number[16], step[24];
     snprintf(number, sizeof number, "%u", (unsigned)i + 1);
     snprintf(step, sizeof step, "[%u]", (unsigned)i);
-    if (!put_labelled(p, WORD_ITEM, number, step, outline_item(walk, outline, i), level, bare))
+    if (!put_labelled(p, WORD_ITEM, number, step, outline_item(walk, outline, i), level,
+                      inside(stand)))
       return false;
   }
   struct place rest = outline_item(walk, outline, prefix);
   if (!rest.count || outline_is_false(walk, rest))
     return describe_going(&p->d);
   return put_labelled(p, prefix ? WORD_EACH_FURTHER_ITEM : WORD_EACH_ITEM, "", "[]", rest, level,
-                      bare);
+                      inside(stand));
 }
 
-static bool put_form_lines(struct prompt *p, const struct op *op, int level, bool bare) {
+static bool put_form_lines(struct prompt *p, const struct op *op, int level, enum stand stand) {
   for (uint32_t i = 0; i < op->u.list->count; i++) {
     char number[16];
     snprintf(number, sizeof number, "%u", (unsigned)i + 1);
     if (!put_labelled(p, WORD_FORM, number, "", outline_place(&p->d.walk, op->u.list->nodes[i]),
-                      level, bare))
+                      level, stand))
       return false;
   }
   return true;
@@ -203,18 +216,20 @@ static bool put_further_forms(struct prompt *p, const struct op *op, int level) 
   say(p, op->code == OP_ANY_OF ? WORD_FORMS_ANY : WORD_FORMS_ONE, "");
   schema_text_puts(&p->d.out, "):\n");
   p->lines++;
-  return put_form_lines(p, op, level + 1, true);
+  return put_form_lines(p, op, level + 1, STAND_BRANCH);
 }
 
 static bool put_if(struct prompt *p, const struct if_op *o, int level) {
   struct walk *walk = &p->d.walk;
   if (o->then_node == NODE_NONE && o->else_node == NODE_NONE)
     return true;
-  return put_labelled(p, WORD_IF, "", "", outline_place(walk, o->condition), level, true) &&
+  return put_labelled(p, WORD_IF, "", "", outline_place(walk, o->condition), level, STAND_BRANCH) &&
          (o->then_node == NODE_NONE ||
-          put_labelled(p, WORD_THEN, "", "", outline_place(walk, o->then_node), level, true)) &&
+          put_labelled(p, WORD_THEN, "", "", outline_place(walk, o->then_node), level,
+                       STAND_BRANCH)) &&
          (o->else_node == NODE_NONE ||
-          put_labelled(p, WORD_ELSE, "", "", outline_place(walk, o->else_node), level, true));
+          put_labelled(p, WORD_ELSE, "", "", outline_place(walk, o->else_node), level,
+                       STAND_BRANCH));
 }
 
 static bool put_dependent(struct prompt *p, const struct op *op, int level) {
@@ -224,23 +239,24 @@ static bool put_dependent(struct prompt *p, const struct op *op, int level) {
   if (!place.count || outline_is_false(walk, place))
     return describe_going(&p->d);
   render_name(op->u.dependency->name, op->u.dependency->length, &name);
-  bool ok = name.failed ? walk_no_memory(walk)
-                        : put_labelled(p, WORD_WITH_FIELD, name.bytes, "", place, level, true);
+  bool ok = name.failed
+                ? walk_no_memory(walk)
+                : put_labelled(p, WORD_WITH_FIELD, name.bytes, "", place, level, STAND_BRANCH);
   schema_text_deinit(&name);
   return ok;
 }
 
-static bool put_unevaluated(struct prompt *p, const struct op *op, int level, bool bare) {
+static bool put_unevaluated(struct prompt *p, const struct op *op, int level, enum stand stand) {
   struct place place = outline_place(&p->d.walk, op->node);
   bool items = op->code == OP_UNEVALUATED_ITEMS;
   if (!place.count || outline_is_false(&p->d.walk, place))
     return describe_going(&p->d);
   return put_labelled(p, items ? WORD_ANY_OTHER_ITEM : WORD_ANY_OTHER_FIELD, "",
-                      items ? "[]" : ".*", place, level, bare);
+                      items ? "[]" : ".*", place, level, inside(stand));
 }
 
 static bool put_below_op(struct prompt *p, struct place place, const struct outline *outline,
-                         const struct op *op, int level, bool bare) {
+                         const struct op *op, int level, enum stand stand) {
   switch ((enum op_code)op->code) {
   case OP_FALSE:
   case OP_ENUM:
@@ -265,16 +281,16 @@ static bool put_below_op(struct prompt *p, struct place place, const struct outl
   case OP_ALL_OF:
     return true;
   case OP_OBJECT:
-    return put_other_fields(p, op->u.object, level, bare);
+    return put_other_fields(p, op->u.object, level, stand);
   case OP_CONTAINS:
     return put_part(p, WORD_CONTAINED, "", op->u.contains->node, level);
   case OP_ANY_OF:
   case OP_ONE_OF:
     if (op != describe_type_forms(outline))
       return put_further_forms(p, op, level);
-    if (bare && !describe_is_leaf(&p->d, place, LEAF_LEVELS))
+    if (stand == STAND_BRANCH && !describe_is_leaf(&p->d, place, LEAF_LEVELS))
       return put_further_forms(p, op, level);
-    return describe_is_leaf(&p->d, place, LEAF_LEVELS) || put_form_lines(p, op, level, false);
+    return describe_is_leaf(&p->d, place, LEAF_LEVELS) || put_form_lines(p, op, level, STAND_ALONE);
   case OP_NOT:
     return put_part(p, WORD_NOT, "", op->node, level);
   case OP_IF:
@@ -283,23 +299,23 @@ static bool put_below_op(struct prompt *p, struct place place, const struct outl
     return put_dependent(p, op, level);
   case OP_UNEVALUATED_ITEMS:
   case OP_UNEVALUATED_PROPERTIES:
-    return put_unevaluated(p, op, level, bare);
+    return put_unevaluated(p, op, level, stand);
   }
   return true;
 }
 
 static bool put_below(struct prompt *p, struct place place, const struct outline *outline,
-                      int level, bool bare) {
+                      int level, enum stand stand) {
   unsigned types = describe_shown_types(outline);
   if (outline->never || !describe_going(&p->d))
     return describe_going(&p->d);
-  if (types >> JSON_OBJECT & 1 && !put_fields(p, outline, level, bare))
+  if (types >> JSON_OBJECT & 1 && !put_fields(p, outline, level, stand))
     return false;
-  if (types >> JSON_ARRAY & 1 && !put_items(p, outline, level, bare))
+  if (types >> JSON_ARRAY & 1 && !put_items(p, outline, level, stand))
     return false;
   for (uint32_t i = 0; i < outline->op_count; i++)
     if (outline->ops[i]->applies & types &&
-        !put_below_op(p, place, outline, outline->ops[i], level, bare))
+        !put_below_op(p, place, outline, outline->ops[i], level, stand))
       return false;
   return true;
 }
@@ -310,17 +326,18 @@ static bool note_null(struct prompt *p, struct place place, const struct outline
   uint32_t known;
   if (!describe_admits_null(&p->d, place, outline) || p->path.failed)
     return describe_going(&p->d);
-  const char *path = p->path.length ? p->path.bytes : "";
+  schema_text_add(&p->path, "", 0); /* ends it: it was cut */
+  const char *path = p->path.failed ? "" : p->path.bytes;
   if (schema_map_get(&p->null_paths, path, p->path.length, &known))
     return true;
   if (!schema_map_put(&p->null_paths, &p->d.walk.arena, path, p->path.length, 1))
     return walk_no_memory(&p->d.walk);
   if (p->nulls.length <= DESCRIBE_NULL_BYTES) {
     schema_text_puts(&p->nulls, p->nulls.length ? ", " : "");
-    if (p->path.length)
-      schema_text_add(&p->nulls, path, p->path.length);
+    if (!p->path.length || !strcmp(path, "[]"))
+      describe_say(p->d.language, p->path.length ? WORD_EACH_ITEM : WORD_NULL_WHOLE, "", &p->nulls);
     else
-      describe_say(p->d.language, WORD_NULL_WHOLE, "", &p->nulls);
+      schema_text_add(&p->nulls, path, p->path.length);
   }
   return true;
 }
@@ -356,6 +373,7 @@ static void say_same(struct prompt *p, const char *path) {
   if (!*path) {
     describe_say(p->d.language, WORD_WHOLE, "", &whole);
     path = whole.failed ? "" : whole.bytes;
+    p->d.out.failed |= whole.failed;
   }
   schema_text_puts(&p->d.out, ", ");
   say(p, WORD_SAME_AS, path);
@@ -379,7 +397,7 @@ static void put_tail(struct prompt *p, struct place place, const struct outline 
 }
 
 /* The rest of a line that has been begun, and the lines below it, at `level` + 1. */
-static bool put_place(struct prompt *p, struct place place, int level, bool bare,
+static bool put_place(struct prompt *p, struct place place, int level, enum stand stand,
                       enum presence presence) {
   struct outline outline;
   uint32_t identity = outline_identity(&p->d.walk, place);
@@ -387,7 +405,7 @@ static bool put_place(struct prompt *p, struct place place, int level, bool bare
   bool again = shown && (shown->open || (shown->path && shown->lines > DESCRIBE_REPEAT_LINES));
   p->d.level = level + 1;
   if (!outline_of(&p->d.walk, place, &outline) ||
-      !put_head(&p->d, place, &outline, bare, &p->d.out))
+      !put_head(&p->d, place, &outline, stand, &p->d.out))
     return false;
   if (again)
     say_same(p, shown->path);
@@ -396,14 +414,14 @@ static bool put_place(struct prompt *p, struct place place, int level, bool bare
     p->d.out.length--;
   schema_text_puts(&p->d.out, "\n");
   p->lines++;
-  if (!bare && !note_null(p, place, &outline))
+  if (stand == STAND_ALONE && !note_null(p, place, &outline))
     return false;
   if (again)
     return describe_going(&p->d);
   if (shown && !shown_open(p, shown))
     return false;
   uint32_t before = p->lines;
-  bool ok = put_below(p, place, &outline, level + 1, bare);
+  bool ok = put_below(p, place, &outline, level + 1, stand);
   shown = shown_at(p, identity);
   if (shown) {
     shown->open = false;
@@ -459,7 +477,7 @@ static bool put_root(struct prompt *p) {
   bool plain = false;
   describe_say(p->d.language, word, "", &kind);
   p->lines = 0;
-  bool ok = put_place(p, root, -1, false, PRESENCE_NONE);
+  bool ok = put_place(p, root, -1, STAND_ALONE, PRESENCE_NONE);
   if (ok && !kind.failed && !p->d.out.failed) {
     const char *end = strchr(p->d.out.bytes, '\n');
     size_t first = (size_t)(end - p->d.out.bytes);

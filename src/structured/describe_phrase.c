@@ -27,10 +27,11 @@ static bool is_fixed(const struct outline *outline) {
 
 unsigned describe_shown_types(const struct outline *outline) {
   unsigned types = outline->types & TYPE_ANY, hint = outline_hint(outline);
-  if (is_fixed(outline)) /* "number [one of: 1, 2]" stays a number */
-    return hint & TYPE_NUMBER && outline->types & 1 << JSON_REAL ? hint | (TYPE_NUMBER & types)
-                                                                 : hint;
-  return types == TYPE_ANY && hint ? hint : types;
+  if (!is_fixed(outline))
+    return types == TYPE_ANY && hint ? hint : types;
+  if (hint & TYPE_NUMBER && types != TYPE_ANY) /* "number [one of: 1, 2]" stays a number */
+    hint |= TYPE_NUMBER & types;
+  return hint;
 }
 
 const struct op *describe_type_forms(const struct outline *outline) {
@@ -116,6 +117,11 @@ static void list_count(struct listing *l, enum word word, uint64_t count) {
   list_word(l, word, number);
 }
 
+static void keep_failure(struct describer *d, const struct text *text) {
+  if (text->failed)
+    walk_no_memory(&d->walk);
+}
+
 /* Takes the argument. */
 static void list_text(struct listing *l, enum word word, struct text *argument) {
   if (argument->failed)
@@ -193,6 +199,7 @@ static void list_dependency(struct listing *l, const struct op *op) {
   struct describer *d = l->d;
   struct text name = {0}, names = {0};
   render_name(o->name, o->length, &name);
+  keep_failure(d, &name);
   if (op->code == OP_DEPENDENT_SCHEMA) {
     if (d->all_inside || outline_is_false(&d->walk, outline_place(&d->walk, op->node)))
       list_place(l, WORD_WITH_FIELD, name.bytes ? name.bytes : "", op->node);
@@ -377,6 +384,8 @@ static void list_required(struct listing *l, const struct outline *outline, bool
     schema_text_puts(out, out->length ? ", " : "");
     render_name(field->name, field->length, out);
   }
+  keep_failure(l->d, &names[0]);
+  keep_failure(l->d, &names[1]);
   if (names[0].length)
     list_text(l, WORD_MUST_HAVE, &names[0]);
   if (names[1].length)

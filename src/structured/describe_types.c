@@ -383,6 +383,7 @@ static bool put_inside(struct describer *d, struct place place, struct text *out
   struct text outer = t->comment;
   t->comment = (struct text){0};
   bool ok = put_type(t, place, ONE_LINE, true, out);
+  outer.failed |= t->comment.failed;
   schema_text_deinit(&t->comment);
   t->comment = outer;
   return ok;
@@ -413,7 +414,12 @@ static bool put_all(struct types *t, bool counting) {
   t->d.out.length = 0;
   t->comment.length = 0;
   bool ok = put_type(t, outline_root(&t->d.walk), 0, false, &t->d.out);
-  if (t->queue_count && t->named[outline_identity(&t->d.walk, outline_root(&t->d.walk))].shown)
+  if (!ok)
+    return false;
+  struct named *root = named_at(t, outline_identity(&t->d.walk, outline_root(&t->d.walk)));
+  if (!describe_going(&t->d))
+    return false;
+  if (root && root->shown)
     t->d.out.length = 0; /* the root is the first that has a name: no line says it alone */
   else
     new_line(t, 0, &t->d.out);
