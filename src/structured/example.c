@@ -29,22 +29,22 @@ static const struct op *fixed_op(const struct outline *outline) {
   return NULL;
 }
 
+static json_t *keep_copy(struct maker *m, struct place place, const json_t *value,
+                         unsigned *variant) {
+  json_t *copy = m->walk.status == SCHEMA_OK ? json_deep_copy(value) : NULL;
+  if (!copy && m->walk.status == SCHEMA_OK)
+    walk_no_memory(&m->walk);
+  return copy ? example_keep(m, place, copy, variant) : NULL;
+}
+
 static json_t *make_fixed(struct maker *m, struct place place, const struct op *op,
                           unsigned *variant) {
   const json_t *all = op->u.options->all;
-  bool constant = !strcmp(op->keyword, "const");
   json_t *value = NULL;
-  for (size_t i = 0, n = constant ? 1 : json_array_size(all); !value && i < n; i++) {
-    const json_t *option = constant ? all : json_array_get(all, i);
-    if (m->walk.status != SCHEMA_OK)
-      return NULL;
-    value = json_deep_copy(option);
-    if (!value) {
-      walk_no_memory(&m->walk);
-      return NULL;
-    }
-    value = example_keep(m, place, value, variant);
-  }
+  if (!strcmp(op->keyword, "const"))
+    return keep_copy(m, place, all, variant);
+  for (size_t i = 0, n = json_array_size(all); !value && i < n; i++)
+    value = keep_copy(m, place, json_array_get(all, i), variant);
   return value;
 }
 
@@ -55,13 +55,10 @@ static json_t *make_given(struct maker *m, struct place place, const struct outl
   for (uint32_t i = 0; !value && i < outline->flat.count; i++) {
     const json_t *examples = outline_raw(&m->walk, outline->flat.nodes[i], "examples");
     const json_t *preset = outline_raw(&m->walk, outline->flat.nodes[i], "default");
-    for (size_t k = 0, n = json_array_size(examples); !value && k < n && k < FORMS_TRIED; k++) {
-      json_t *copy = json_deep_copy(json_array_get(examples, k));
-      value = copy ? example_keep(m, place, copy, &none) : NULL;
-    }
-    json_t *copy = !value && preset ? json_deep_copy(preset) : NULL;
-    if (copy)
-      value = example_keep(m, place, copy, &none);
+    for (size_t k = 0, n = json_array_size(examples); !value && k < n && k < FORMS_TRIED; k++)
+      value = keep_copy(m, place, json_array_get(examples, k), &none);
+    if (!value && preset)
+      value = keep_copy(m, place, preset, &none);
   }
   return value;
 }
@@ -233,6 +230,8 @@ static void note_trouble(struct maker *m, struct place place, const struct outli
     return;
   uint32_t at = m->walk.origin[place.nodes[0]];
   schema_entry_text(m->walk.schema, at, &where);
+  if (where.failed)
+    walk_no_memory(&m->walk);
   m->trouble_level = m->level;
   snprintf(m->trouble->pointer, sizeof m->trouble->pointer, "%s", where.length ? where.bytes : "");
   snprintf(m->trouble->message, sizeof m->trouble->message, "%s",

@@ -153,7 +153,7 @@ static bool name_allowed(struct building *b, const char *name, size_t length) {
   bool ok = true;
   json_t *value = json_stringn(name, length);
   if (!value)
-    return false;
+    return walk_no_memory(walk);
   for (uint32_t i = 0; ok && i < b->outline->op_count; i++) {
     const struct op *op = b->outline->ops[i];
     if (op->code == OP_OBJECT && op->u.object->names != NODE_NONE)

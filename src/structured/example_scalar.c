@@ -12,7 +12,7 @@ enum { SEEDS = 120, LENGTH_STEPS = 24, NUMBER_STEPS = 400 };
 struct wanted {
   size_t least, most; /* code points */
   const char *format; /* a hint, or asserted */
-  bool has_pattern;
+  unsigned patterns;
   bool untyped;
 };
 
@@ -47,7 +47,7 @@ static struct wanted string_wanted(struct maker *m, const struct outline *outlin
       wanted.least = op->u.count < SIZE_MAX ? (size_t)op->u.count : SIZE_MAX;
     if (op->code == OP_MAX_LENGTH && op->u.count < wanted.most)
       wanted.most = (size_t)op->u.count;
-    wanted.has_pattern |= op->code == OP_PATTERN;
+    wanted.patterns += op->code == OP_PATTERN;
     wanted.untyped = wanted.untyped && !(op->applies != TYPE_ANY && op->applies >> JSON_STRING & 1);
   }
   for (uint32_t i = 0; i < outline->flat.count && !wanted.format; i++)
@@ -62,7 +62,9 @@ static json_t *try_text(struct maker *m, struct place place, const struct text *
     return NULL;
   }
   json_t *value = json_stringn(text->bytes ? text->bytes : "", text->length);
-  return value ? example_keep(m, place, value, variant) : NULL; /* not UTF-8: no candidate */
+  if (!value)
+    walk_no_memory(&m->walk);
+  return value ? example_keep(m, place, value, variant) : NULL;
 }
 
 /* "<string>" cut or filled to a length; the letters of the word without its brackets if it is cut. */
@@ -96,7 +98,7 @@ static json_t *try_placeholder(struct maker *m, struct place place, const struct
       schema_text_printf(&text, " %u", i);
     schema_text_puts(&text, ">");
     value = try_text(m, place, &text, variant);
-    if (!value && !wanted->has_pattern && !text.failed) {
+    if (!value && !wanted->patterns && !text.failed) {
       size_t length = schema_value_code_points(text.bytes, text.length);
       if (length < wanted->least)
         value = try_fitted(m, place, text.bytes, wanted->least, variant);
@@ -155,6 +157,30 @@ static json_t *try_pattern(struct maker *m, struct place place, const struct wan
       extra += missing > 4 ? missing / 2 : 1;
     }
   }
+  if (text.failed)
+    walk_no_memory(&m->walk);
+  schema_text_deinit(&text);
+  return value;
+}
+
+/* Samples of all patterns one after the other: each is looked for anywhere, if it has no anchors. */
+static json_t *try_together(struct maker *m, struct place place, const struct outline *outline,
+                            unsigned *variant) {
+  struct text text = {0};
+  json_t *value = NULL;
+  for (uint32_t seed = 0; !value && seed < SEEDS && m->walk.status == SCHEMA_OK; seed++) {
+    bool ok = walk_spend(&m->walk, 1 + outline->op_count);
+    text.length = 0;
+    for (uint32_t i = 0; ok && i < outline->op_count; i++) {
+      const struct op *op = outline->ops[seed & 1 ? outline->op_count - 1 - i : i];
+      if (op->code == OP_PATTERN)
+        ok = pattern_sample(op->text, strlen(op->text), seed / 2, 0, EXAMPLE_STRING_BYTES, &text);
+    }
+    if (ok)
+      value = try_text(m, place, &text, variant);
+  }
+  if (text.failed)
+    walk_no_memory(&m->walk);
   schema_text_deinit(&text);
   return value;
 }
@@ -175,6 +201,8 @@ json_t *example_string(struct maker *m, struct place place, const struct outline
   for (uint32_t i = 0; !value && i < outline->op_count; i++)
     if (outline->ops[i]->code == OP_PATTERN)
       value = try_pattern(m, place, &wanted, outline->ops[i]->text, &variant);
+  if (!value && wanted.patterns > 1)
+    value = try_together(m, place, outline, &variant);
   return value;
 }
 
@@ -184,12 +212,16 @@ static json_t *try_real(struct maker *m, struct place place, double number, bool
                         unsigned *variant) {
   const double edge = 9007199254740992.0; /* 2^53: integers below are exact */
   json_t *value = NULL;
+  if (!(number > -1e308 && number < 1e308))
+    return NULL;
   if (number >= -edge && number <= edge && (double)(json_int_t)number == number)
     value = json_integer((json_int_t)number);
   else if (!integer || number < -edge || number > edge)
     value = json_real(number);
   else
     return NULL;
+  if (!value)
+    walk_no_memory(&m->walk);
   return value ? example_keep(m, place, value, variant) : NULL;
 }
 
@@ -265,8 +297,6 @@ json_t *example_number(struct maker *m, struct place place, const struct outline
     value = try_multiples(m, place, &b, b.steps[i], integer, &variant);
   for (size_t i = 0; !value && i < b.step_count && i + 1 < b.step_count; i++)
     value = try_multiples(m, place, &b, b.steps[i] * b.steps[i + 1], integer, &variant);
-  if (!value)
-    value = try_multiples(m, place, &b, 1, integer, &variant);
   for (size_t i = 0; !value && i < b.exact_count; i++) {
     value = try_integer(m, place, b.exact[i], &variant);
     if (!value && b.exact[i] < INT64_MAX)
@@ -274,6 +304,8 @@ json_t *example_number(struct maker *m, struct place place, const struct outline
     if (!value && b.exact[i] > INT64_MIN)
       value = try_integer(m, place, b.exact[i] - 1, &variant);
   }
+  if (!value)
+    value = try_multiples(m, place, &b, 1, integer, &variant);
   if (!value && b.has_low)
     value = try_real(m, place, low, integer, &variant);
   if (!value && b.has_high)

@@ -44,8 +44,9 @@ static bool put(struct sampler *s, uint32_t c) {
   if (c < 0x80) {
     bytes[n++] = (char)c;
   } else {
+    static const unsigned char leads[] = {0, 0xc0, 0xe0, 0xf0};
     int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-    bytes[n++] = (char)((0xf00 >> more & 0xff) | c >> 6 * more);
+    bytes[n++] = (char)(leads[more] | c >> 6 * more);
     while (more--)
       bytes[n++] = (char)(0x80 | (c >> 6 * more & 0x3f));
   }
@@ -149,10 +150,13 @@ static bool add_property(struct sampler *s, bool negated, struct set *set) {
     set_add(set, 0x3b1, 0x3c9);
   } else if (IS("Cyrillic")) {
     set_add(set, 0x430, 0x44f);
+  } else if (name[0] == 'S') {
+    set_add(set, '$', '$');
+    set_add(set, '+', '+');
+  } else if (name[0] == 'E') {
+    set_add(set, 0x1f600, 0x1f64f);
   } else {
     set_add(set, 'a', 'z');
-    set_add(set, '$', '$');
-    set_add(set, 0x1f600, 0x1f64f);
   }
 #undef IS
   return true;
