@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""segue schema at the shell: renderings, statuses, messages, standard input, presets.
+
+usage: schema_cli_test.py BUILD_DIR [CASE...]
+"""
+import sys
+
+sys.dont_write_bytecode = True
+
+import glob  # noqa: E402
+import json  # noqa: E402
+import os  # noqa: E402
+
+from support import Box, expect, main, need_build  # noqa: E402
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PERSON = {"type": "object", "description": "Somebody",
+          "properties": {"name": {"type": "string", "minLength": 1, "title": "Name"},
+                         "mail": {"type": ["string", "null"], "format": "email"},
+                         "tags": {"type": "array", "items": {"enum": ["a", "b"]}}},
+          "required": ["name"], "additionalProperties": False}
+
+
+def schema(box, *words, stdin=b"", status=0, **kw):
+    data = stdin if isinstance(stdin, bytes) else stdin.encode()
+    done = box.segue("schema", *words, stdin=data, **kw)
+    expect(done.returncode == status, words, "status", done.returncode, "wanted", status,
+           done.stdout[:500], done.stderr[:500])
+    return done.stdout.decode(), done.stderr.decode()
+
+
+def renderings():
+    with Box() as box:
+        file = box.file("person.json", json.dumps(PERSON))
+        out, err = schema(box, file, "--as", "prompt")
+        expect("- name: string [at least 1 character] (required) - Name\n" in out and err == "", out)
+        expect("Use null only where it is allowed: mail." in out, out)
+        out, _ = schema(box, file, "--as", "prompt", "--language", "ja")
+        expect("- name: 文字列 [1 文字以上] (必須) - Name\n" in out, out)
+        out, _ = schema(box, file, "--as=types")
+        expect("  mail?: string | null // format: email\n" in out, out)
+        out, _ = schema(box, file, "--as", "json")
+        expect(json.loads(out) == PERSON and out.count("\n") == 1, out)
+        out, _ = schema(box, file, "--as", "json", "--annotations", "drop")
+        expect("Somebody" not in out and "title" not in out and "minLength" in out, out)
+        out, _ = schema(box, file, "--as", "example")
+        expect(json.loads(out) == {"name": "<string>", "mail": "<email>", "tags": ["a"]}, out)
+        out, _ = schema(box, file, "--as", "example", "--formats")
+        expect(json.loads(out)["mail"] == "name1@example.com", out)
+
+
+def overview():
+    with Box() as box:
+        file = box.file("person.json", json.dumps(PERSON))
+        out, err = schema(box, file)
+        expect(out.startswith("prompt\n\nReturn one JSON object") and "\nexample\n\n{\n" in out, out)
+        expect(out.endswith("\nwarnings\n\nnone\n") and err == "", out, err)
+        out, _ = schema(box, "-", stdin='{"title": "x"}')
+        expect("any JSON is valid" in out, out)
+        out, _ = schema(box, "-", stdin='{"type":"object","properties":{"a":false},"required":["a"]}')
+        expect("no example (no_example): /properties/a: " in out, out)
+
+
+def files():
+    with Box() as box:
+        expect(schema(box, "-", "--as", "types", stdin="type: integer\nmaximum: 3\n")[0] ==
+               "integer // <= 3\n", "YAML")
+        bad = box.file("bad.json", '{"type":\n  oops}')
+        out, err = schema(box, bad, status=2)
+        expect(out == "" and f"{bad}:2:3: " in err, err)
+        out, err = schema(box, "-", stdin='{"properties":{"a":{"type":"strin"}}}', status=2)
+        expect(out == "" and "-: $.properties.a.type: " in err, err)
+        out, err = schema(box, box.dir + "/nothing", status=2)
+        expect("nothing" in err, err)
+        schema(box, status=2)
+        schema(box, bad, bad, status=2)
+        folder = os.path.join(box.dir, "docs")
+        os.mkdir(folder)
+        box.file("docs/age.json", '{"type":"integer","minimum":18}')
+        text = '{"properties":{"age":{"$ref":"https://e.example/age.json"}}}'
+        out, err = schema(box, "-", stdin=text, status=2)
+        expect("leads nowhere" in err, err)
+        out, _ = schema(box, "-", "--registry", f"https://e.example/={folder}", "--as", "prompt",
+                        stdin=text)
+        expect("- age: integer [>= 18] (optional)" in out, out)
+        out, _ = schema(box, "-", "--draft", "07", "--as", "types",
+                        stdin='{"items":[{"type":"null"}],"additionalItems":false}')
+        expect(out == "[null] // no other items\n", out)
+
+
+def usage():
+    with Box() as box:
+        file = box.file("person.json", json.dumps(PERSON))
+        for words, wanted in [(["--as", "exmple"], "did you mean example?"),
+                              (["--as", "xyzzy"], "write one of prompt, types, json, example"),
+                              (["--language", "de"], "en or ja"),
+                              (["--annotations", "some"], "keep or drop"),
+                              (["--draft", "4"], "2020-12"), (["--registry", "x"], "PREFIX=DIR")]:
+            out, err = schema(box, file, *words, status=2)
+            expect(out == "" and wanted in err, words, err)
+        out, err = schema(box, "-", "--as", "example", stdin="false", status=1)
+        expect(out == "" and "no example" in err, err)
+        expect("--report" in schema(box, "--help")[0], "help")
+
+
+def reports():
+    with Box() as box:
+        file = box.file("person.json", json.dumps(PERSON))
+        for name in ["prompt", "types", "json", "example"]:
+            expect(schema(box, file, "--as", name, "--report") == ("", ""), name, "holds all")
+        text = '{"type":"object","properties":{"a":false},"required":["a"]}'
+        out, _ = schema(box, "-", "--report", "--as", "example", stdin=text)
+        lines = [json.loads(line) for line in out.splitlines()]
+        expect(len(lines) == 1 and lines[0]["as"] == "example" and
+               lines[0]["pointer"] == "/properties/a" and lines[0]["why"], out)
+
+
+def presets():
+    with Box() as box:
+        for path in sorted(glob.glob(ROOT + "/schemas/presets/*.json")):
+            name = os.path.basename(path)[:-5]
+            with open(path, encoding="utf-8") as f:
+                preset = json.load(f)
+            expect(json.loads(schema(box, name, "--as", "json")[0]) == preset, name)
+            example = box.file("example.json", schema(box, name, "--as", "example")[0])
+            done = box.segue("check", path, example)
+            expect(done.returncode == 0, name, done.stdout)
+        # a file of that name wins
+        box.file("work/sentiment", '{"type":"boolean"}')
+        out, _ = schema(box, "sentiment", "--as", "types")
+        expect(out == "boolean\n", out)
+
+
+def own_schemas():
+    with Box() as box:
+        for path in sorted(glob.glob(ROOT + "/schemas/*.json")):
+            for name in ["prompt", "types", "json", "example"]:
+                out, err = schema(box, path, "--as", name)
+                expect(out and not err, path, name, err)
+
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main([renderings, overview, files, usage, reports, presets, own_schemas]))
