@@ -429,7 +429,7 @@ static bool put_all(struct types *t, bool counting) {
 }
 
 enum schema_status describe_types(const struct schema *schema, char **text) {
-  struct types t = {.d = {.language = DESCRIBE_ENGLISH,
+  struct types t = {.d = {.language = (enum describe_language)DESCRIBE_TERSE,
                           .put_inside = put_inside,
                           .all_inside = true,
                           .values_elsewhere = true}};

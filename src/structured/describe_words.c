@@ -143,11 +143,28 @@ static const char *const words[][WORD_COUNT] = {
             [WORD_WITH_FORBIDDEN] = "{} は不可",
             [WORD_FORBIDDEN] = "{} は不可",
         },
+    /* what is not here is as in English */
+    [DESCRIBE_TERSE] =
+        {
+            [WORD_FORMS_ANY] = "any of",
+            [WORD_FORMS_ONE] = "exactly one of",
+            [WORD_FIELD_NAMES] = "names",
+            [WORD_MIN_LENGTH] = "length >= {}",
+            [WORD_MAX_LENGTH] = "length <= {}",
+            [WORD_MIN_ITEMS] = "items >= {}",
+            [WORD_MAX_ITEMS] = "items <= {}",
+            [WORD_UNIQUE] = "unique items",
+            [WORD_MIN_CONTAINS] = "contained items >= {}",
+            [WORD_MAX_CONTAINS] = "contained items <= {}",
+            [WORD_MIN_FIELDS] = "fields >= {}",
+            [WORD_MAX_FIELDS] = "fields <= {}",
+        },
 };
 
 void describe_say(enum describe_language language, enum word word, const char *argument,
                   struct text *out) {
-  for (const char *p = words[language][word]; *p;) {
+  const char *said = words[language][word];
+  for (const char *p = said ? said : words[DESCRIBE_ENGLISH][word]; *p;) {
     const char *brace = strchr(p, '{'), *close = brace ? strchr(brace, '}') : NULL;
     if (!brace || !close) {
       schema_text_puts(out, p);

@@ -74,6 +74,9 @@ enum word {
   WORD_COUNT
 };
 
+/* Beside the languages: English in few tokens, where a line is a comment and no sentence. */
+enum { DESCRIBE_TERSE = DESCRIBE_JAPANESE + 1 };
+
 /* Adds the words to `out`; {} in them is `argument`, and of {one|many} the first if `argument` is
  * "1". */
 void describe_say(enum describe_language language, enum word word, const char *argument,
