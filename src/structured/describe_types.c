@@ -345,6 +345,8 @@ static bool put_type(struct types *t, struct place place, int indent, bool neste
                      struct text *out) {
   struct outline outline;
   struct text comment = {0}, own = {0};
+  if (out->length > DESCRIBE_BYTES_MAX)
+    t->d.walk.status = SCHEMA_TOO_COMPLEX;
   if (!describe_going(&t->d) || put_name(t, place, nested, out))
     return describe_going(&t->d);
   if (!outline_of(&t->d.walk, place, &outline))

@@ -5,9 +5,9 @@
 #include <stdio.h>
 
 enum {
-  ATTEMPTS_MAX = 2000, /* choices of forms in one example */
-  FORMS_TRIED = 64,    /* of one anyOf or oneOf */
-  INSIDE_ITSELF = 3    /* how often a structure may stand inside itself, where it must */
+  ATTEMPTS_MAX = 20000, /* choices of forms in one example */
+  FORMS_TRIED = 64,     /* of one anyOf or oneOf */
+  INSIDE_ITSELF = 3     /* how often a structure may stand inside itself, where it must */
 };
 
 json_t *example_keep(struct maker *m, struct place place, json_t *value, unsigned *variant) {
@@ -225,16 +225,15 @@ static json_t *make_chosen(struct maker *m, struct place whole, struct place pla
                            const struct decided *decided, unsigned variant, int choices) {
   struct outline outline;
   json_t *value = NULL;
-  if (!m->attempts || choices > EXAMPLE_LEVELS_MAX || !outline_of(&m->walk, place, &outline) ||
-      outline.never || (decided && !plausible(m, place, &outline)))
+  if (choices > EXAMPLE_LEVELS_MAX || !outline_of(&m->walk, place, &outline) || outline.never ||
+      (decided && !plausible(m, place, &outline)))
     return NULL;
-  m->attempts--;
   const struct op *op = next_choice(&outline, decided);
   if (!op)
     return make_types(m, whole, &outline, variant);
   struct decided now = {op, decided};
   struct place more;
-  for (uint32_t k = 0; !value && m->walk.status == SCHEMA_OK && choice(m, op, k, &more); k++)
+  for (uint32_t k = 0; !value && m->attempts && choice(m, op, k, &more); k++, m->attempts--)
     value = make_chosen(m, whole, outline_join(&m->walk, place, more), &now, variant, choices + 1);
   return value;
 }
@@ -291,6 +290,7 @@ json_t *example_place(struct maker *m, struct place place, unsigned variant) {
   if (active)
     ++*active;
   m->level++;
+  m->made++;
   value = times ? make_again(m, place, variant) : make_chosen(m, place, place, NULL, variant, 0);
   if (!value && !times && !variant && outline_of(&m->walk, place, &outline)) {
     value = make_given(m, place, &outline);

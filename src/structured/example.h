@@ -19,6 +19,7 @@
 enum {
   EXAMPLE_STRING_BYTES = 64 * 1024, /* a string; longer ones are refused */
   EXAMPLE_ITEMS_MAX = 1000,         /* items or fields that a schema can ask for */
+  EXAMPLE_VALUES_USUAL = 10000,     /* then what can be left out is left out */
   EXAMPLE_LEVELS_MAX = 200          /* arrays and objects inside each other */
 };
 

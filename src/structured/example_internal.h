@@ -12,6 +12,7 @@ struct maker {
   int level;
   bool strict;       /* nothing may be made inside itself: what is being made can be left out */
   unsigned attempts; /* choices of forms still allowed */
+  unsigned made;     /* values so far */
   struct example_trouble *trouble;
   int trouble_level;
 };

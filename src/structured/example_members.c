@@ -169,7 +169,8 @@ static bool add_member(struct building *b, const char *name, size_t length, stru
   struct maker *m = b->m;
   bool strict = m->strict;
   json_t *value = NULL;
-  if (m->walk.status != SCHEMA_OK || !name_allowed(b, name, length))
+  if (m->walk.status != SCHEMA_OK || (!needed && m->made > EXAMPLE_VALUES_USUAL) ||
+      !name_allowed(b, name, length))
     return false;
   m->strict = strict || !needed;
   if (b->variant) {

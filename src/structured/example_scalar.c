@@ -5,7 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SEEDS = 120, LENGTH_STEPS = 24, NUMBER_STEPS = 400 };
+enum {
+  SEEDS = 120,        /* samples of one pattern */
+  WHOLE_SEARCHES = 8, /* of them so many in all lengths */
+  EXTRAS = 18,        /* lengths */
+  NUMBER_STEPS = 400  /* multiples */
+};
 
 /* --- strings --- */
 
@@ -89,21 +94,23 @@ static json_t *try_placeholder(struct maker *m, struct place place, const struct
                                const char *word, unsigned *variant) {
   struct text text = {0};
   json_t *value = NULL;
-  for (unsigned i = 1, most = *variant + 1; !value && i <= most && m->walk.status == SCHEMA_OK;
-       i++) {
+  unsigned last = *variant + 1, none = 0;
+  for (unsigned i = *variant ? 0 : 1; !value && i <= last && m->walk.status == SCHEMA_OK; i++) {
+    unsigned number = i ? i : last; /* the last is most likely the one that is asked for */
+    unsigned *left = i ? variant : &none;
     text.length = 0;
     schema_text_puts(&text, "<");
     schema_text_puts(&text, word);
-    if (i > 1)
-      schema_text_printf(&text, " %u", i);
+    if (number > 1)
+      schema_text_printf(&text, " %u", number);
     schema_text_puts(&text, ">");
-    value = try_text(m, place, &text, variant);
+    value = try_text(m, place, &text, left);
     if (!value && !wanted->patterns && !text.failed) {
       size_t length = schema_value_code_points(text.bytes, text.length);
       if (length < wanted->least)
-        value = try_fitted(m, place, text.bytes, wanted->least, variant);
+        value = try_fitted(m, place, text.bytes, wanted->least, left);
       else if (length > wanted->most)
-        value = try_fitted(m, place, text.bytes, wanted->most, variant);
+        value = try_fitted(m, place, text.bytes, wanted->most, left);
     }
   }
   schema_text_deinit(&text);
@@ -136,25 +143,37 @@ static json_t *try_sample(struct maker *m, struct place place, const struct want
   return value;
 }
 
+/* The k-th number of extra repetitions for a sample that is `missing` characters too short: as if one
+ * part repeated, two, three, four; then powers of two, for repetitions inside repetitions. */
+static size_t extra_for(size_t missing, size_t k) {
+  if (k == 0)
+    return 0;
+  if (k <= 4)
+    return (missing + k - 1) / k;
+  return (size_t)1 << (k - 5);
+}
+
 static json_t *try_pattern(struct maker *m, struct place place, const struct wanted *wanted,
                            const char *pattern, unsigned *variant) {
   struct text text = {0};
   json_t *value = NULL;
   size_t length = strlen(pattern);
   for (uint32_t seed = 0; !value && seed < SEEDS && m->walk.status == SCHEMA_OK; seed++) {
-    size_t extra = 0;
-    for (int step = 0; !value && step < LENGTH_STEPS; step++) {
+    size_t missing = 0;
+    for (size_t k = 0; !value && k < (seed < WHOLE_SEARCHES ? EXTRAS : 5u); k++) {
       text.length = 0;
       schema_text_add(&text, "", 0);
-      walk_spend(&m->walk, 1 + (int64_t)(length / 16));
-      if (!pattern_sample(pattern, length, seed, extra, EXAMPLE_STRING_BYTES, &text))
-        break;
-      value = try_text(m, place, &text, variant);
+      bool made =
+          pattern_sample(pattern, length, seed, extra_for(missing, k), EXAMPLE_STRING_BYTES, &text);
       size_t points = text.failed ? 0 : schema_value_code_points(text.bytes, text.length);
-      if (value || points >= wanted->least)
+      if (!walk_spend(&m->walk, 1 + (int64_t)((length + text.length) / 16)))
         break;
-      size_t missing = wanted->least - points; /* shared by the parts that repeat */
-      extra += missing > 4 ? missing / 2 : 1;
+      if (made && points >= wanted->least && points <= wanted->most)
+        value = try_text(m, place, &text, variant);
+      if (k == 0)
+        missing = points < wanted->least ? wanted->least - points : 0;
+      if (!missing)
+        break;
     }
   }
   if (text.failed)
