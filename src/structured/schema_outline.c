@@ -258,6 +258,7 @@ bool outline_of(struct walk *walk, struct place place, struct outline *out) {
   for (size_t i = 0; ok && i < g.count; i++) {
     const struct node *node = &s->nodes[g.nodes[i]];
     nodes[i] = g.nodes[i];
+    out->has_format |= json_is_string(outline_raw(walk, g.nodes[i], "format"));
     out->types &= node->types;
     for (uint32_t k = 0; k < node->count; k++) {
       const struct op *op = &s->ops[node->first + k];
@@ -325,7 +326,7 @@ static unsigned types_of(const json_t *values) {
 }
 
 unsigned outline_hint(const struct outline *outline) {
-  unsigned hint = 0, fixed = TYPE_ANY;
+  unsigned hint = outline->has_format ? 1 << JSON_STRING : 0, fixed = TYPE_ANY;
   bool is_fixed = false;
   for (uint32_t i = 0; i < outline->op_count; i++) {
     const struct op *op = outline->ops[i];

@@ -47,6 +47,7 @@ struct outline {
   struct place flat; /* all nodes, with those that references and allOf add; no NODE_TRUE */
   unsigned types;    /* type mask */
   bool never;        /* a `false` schema, or no type is left */
+  bool has_format;   /* asserted or not */
   const struct op **ops;
   uint32_t op_count;
   struct outline_field *fields; /* in the order of the schema */

@@ -82,6 +82,7 @@ static const struct keyword_case keyword_cases[] = {
     {NULL, "'maxLength':30", "at most 30 characters", "30 文字以下", "length <= 30"},
     {NULL, "'pattern':'^[A-Z]{2}$'", "pattern: ^[A-Z]{2}$", "正規表現: ^[A-Z]{2}$", NULL},
     {NULL, "'type':'string','format':'date-time'", "format: date-time", "書式: date-time", NULL},
+    {NULL, "'format':'uuid'", "string [format: uuid]", "文字列 [書式: uuid]", "format: uuid"},
     {NULL, "'type':'string','contentEncoding':'base64','contentMediaType':'image/png'",
      "encoding: base64\nmedia type: image/png", "符号化: base64\nメディアタイプ: image/png", NULL},
     {NULL, "'minItems':2", "at least 2 items", "要素 2 個以上", "items >= 2"},
