@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/schema_in.h"
+#include "structured/adapt.h"
 #include "structured/describe.h"
 #include "structured/example.h"
 
@@ -11,7 +12,7 @@
 #include <unistd.h>
 
 static const struct cli_option options[] = {
-    {"as", 'a', "NAME", "only this rendering: prompt, types, json or example", false},
+    {"as", 'a', "NAME", "only this rendering: prompt, types, json, example or a provider's", false},
     {"report", 'R', NULL, "instead: what the rendering cannot hold, a JSON object a line", false},
     {"language", 'l', "en|ja", "of the prompt (default en)", false},
     {"annotations", 0, "keep|drop", "json: with title, description, ... (default keep)", false},
@@ -33,11 +34,15 @@ struct rendering_job {
 
 /* ---- the renderings ---- */
 
-/* What a rendering does not hold to: {"pointer","keyword","why"}, in `list`. */
-static void note(json_t *list, const char *pointer, const char *keyword, const char *why) {
+/* What a rendering does not hold to: {"pointer","keyword","effect","why"}, in `list`. `effect` may
+ * be NULL. */
+static void note(json_t *list, const char *pointer, const char *keyword, const char *effect,
+                 const char *why) {
   json_t *item = json_object();
   json_object_set_new(item, "pointer", json_io_string(pointer));
   json_object_set_new(item, "keyword", json_io_string(keyword));
+  if (effect != NULL)
+    json_object_set_new(item, "effect", json_io_string(effect));
   json_object_set_new(item, "why", json_io_string(why));
   if (json_array_append_new(list, item) != 0)
     die("out of memory");
@@ -57,39 +62,43 @@ static bool put_text(enum schema_status status, char *text, struct buf *out, str
   return too_complex(status, err);
 }
 
-static bool as_prompt(const struct rendering_job *job, struct buf *out, json_t *notes,
-                      struct err *err) {
+static bool as_prompt(const struct rendering_job *job, const char *name, struct buf *out,
+                      json_t *notes, struct err *err) {
+  (void)name;
   char *text;
   (void)notes; /* it says every keyword */
   enum schema_status status = describe_prompt(job->schema, job->language, &text);
   return put_text(status, text, out, err);
 }
 
-static bool as_types(const struct rendering_job *job, struct buf *out, json_t *notes,
-                     struct err *err) {
+static bool as_types(const struct rendering_job *job, const char *name, struct buf *out,
+                     json_t *notes, struct err *err) {
+  (void)name;
   char *text;
   (void)notes; /* it says every keyword */
   enum schema_status status = describe_types(job->schema, &text);
   return put_text(status, text, out, err);
 }
 
-static bool as_json(const struct rendering_job *job, struct buf *out, json_t *notes,
-                    struct err *err) {
+static bool as_json(const struct rendering_job *job, const char *name, struct buf *out,
+                    json_t *notes, struct err *err) {
+  (void)name;
   char *text;
   (void)notes; /* it is the schema */
   enum schema_status status = describe_json(job->schema, job->annotations, &text);
   return put_text(status, text, out, err);
 }
 
-static bool as_example(const struct rendering_job *job, struct buf *out, json_t *notes,
-                       struct err *err) {
+static bool as_example(const struct rendering_job *job, const char *name, struct buf *out,
+                       json_t *notes, struct err *err) {
+  (void)name;
   struct example_trouble trouble;
   json_t *value;
   enum example_status status = example_make(job->schema, &value, &trouble);
   if (status == EXAMPLE_OUT_OF_MEMORY)
     die("out of memory");
   if (status != EXAMPLE_OK) {
-    note(notes, trouble.pointer, "", trouble.message);
+    note(notes, trouble.pointer, "", NULL, trouble.message);
     return err_set(err, ERR_INVALID, "no example (%s): %s%s%s", example_status_name(status),
                    trouble.pointer, *trouble.pointer ? ": " : "", trouble.message);
   }
@@ -99,17 +108,48 @@ static bool as_example(const struct rendering_job *job, struct buf *out, json_t 
   return true;
 }
 
+/* The schema in the dialect `name`; also notes what only has another shape. */
+static bool as_adapted(const struct rendering_job *job, const char *name, struct buf *out,
+                       json_t *notes, struct err *err) {
+  struct adapt_opts opts = {.registry = job->opts.registry,
+                            .default_draft = job->opts.default_draft};
+  struct adapt_error error = {0};
+  struct adapted *adapted = adapt(job->doc, adapt_dialect_find(name), &opts, &error);
+  if (adapted == NULL) {
+    if (error.status == ADAPT_OUT_OF_MEMORY)
+      die("out of memory");
+    note(notes, error.pointer, error.keyword, adapt_status_name(error.status), error.message);
+    return err_set(err, ERR_INVALID, "no schema for %s (%s): %s%s%s", name,
+                   adapt_status_name(error.status), error.pointer, *error.pointer ? ": " : "",
+                   error.message);
+  }
+  for (size_t i = 0; i < adapted_change_count(adapted); i++) {
+    const struct adapt_change *change = adapted_change_at(adapted, i);
+    note(notes, change->pointer, change->keyword, adapt_effect_name(change->effect), change->why);
+  }
+  json_io_write(adapted_schema(adapted), JSON_IO_TERMINAL, out);
+  buf_putc(out, '\n');
+  adapted_free(adapted);
+  return true;
+}
+
 /* `make` puts the rendering into `out` and what that does not hold into `notes`, or says in `err` why
  * there is none. */
 static const struct rendering {
   const char *name;
-  bool (*make)(const struct rendering_job *job, struct buf *out, json_t *notes, struct err *err);
+  bool (*make)(const struct rendering_job *job, const char *name, struct buf *out, json_t *notes,
+               struct err *err);
   bool overview; /* shown without --as */
 } renderings[] = {
-    {"prompt", as_prompt, true},
-    {"types", as_types, false},
-    {"json", as_json, false},
-    {"example", as_example, true},
+    {"prompt", as_prompt, true},      {"types", as_types, false},
+    {"json", as_json, false},         {"example", as_example, true},
+    {"openai", as_adapted, false},    {"openai-chat", as_adapted, false},
+    {"codex", as_adapted, false},     {"openrouter", as_adapted, false},
+    {"anthropic", as_adapted, false}, {"claude", as_adapted, false},
+    {"gemini", as_adapted, false},    {"ollama", as_adapted, false},
+    {"llamacpp", as_adapted, false},  {"lmstudio", as_adapted, false},
+    {"vllm", as_adapted, false},      {"qwen", as_adapted, false},
+    {"opencode", as_adapted, false},
 };
 
 static const struct rendering *rendering_find(const char *name, struct err *err) {
@@ -155,13 +195,25 @@ static json_t *new_list(void) {
   return list;
 }
 
+/* What has only another shape is held. */
+static size_t not_held(const json_t *notes) {
+  const char *rewritten = adapt_effect_name(ADAPT_REWRITTEN);
+  const json_t *item;
+  size_t i, n = 0;
+  json_array_foreach(notes, i, item) {
+    const char *effect = json_string_value(json_object_get(item, "effect"));
+    n += effect == NULL || strcmp(effect, rewritten) != 0;
+  }
+  return n;
+}
+
 static int show_one(const struct rendering_job *job, const struct rendering *rendering) {
   struct buf text = {0};
   struct err err = {0};
   json_t *notes = new_list();
   int status = STATUS_COMPLETE;
-  if (rendering->make(job, &text, notes, &err)) {
-    size_t n = json_array_size(notes);
+  if (rendering->make(job, rendering->name, &text, notes, &err)) {
+    size_t n = not_held(notes);
     print_text(&text);
     if (n > 0)
       fprintf(stderr, "segue schema: %zu keyword%s not held by %s: --report lists %s\n", n,
@@ -186,8 +238,9 @@ static int report(const struct rendering_job *job, const struct rendering *only)
       json_decref(notes);
       continue;
     }
-    if (!renderings[i].make(job, &text, notes, &err) && json_array_size(notes) == 0)
-      note(notes, "", "", err.text);
+    if (!renderings[i].make(job, renderings[i].name, &text, notes, &err) &&
+        json_array_size(notes) == 0)
+      note(notes, "", "", NULL, err.text);
     json_array_foreach(notes, k, item) {
       json_t *line = json_pack("{s:s}", "as", renderings[i].name);
       if (line == NULL || json_object_update(line, item) != 0)
@@ -221,7 +274,7 @@ static int overview(const struct rendering_job *job) {
       continue;
     }
     heading(renderings[i].name, i == 0);
-    if (renderings[i].make(job, &text, notes, &err)) {
+    if (renderings[i].make(job, renderings[i].name, &text, notes, &err)) {
       print_text(&text);
     } else {
       printf("none\n");
@@ -319,8 +372,11 @@ const struct cli_command cmd_schema = {
             "  types    the same as a type with comments: the fewest tokens\n"
             "  json     the schema on one line\n"
             "  example  a value of that shape; it always validates\n"
+            "  openai, anthropic, gemini, ollama, llamacpp, codex, claude, ...\n"
+            "           the schema as that provider takes it\n"
             "With --report standard output gets, in place of the rendering, a line\n"
-            "{\"as\",\"pointer\",\"keyword\",\"why\"} for each keyword that the rendering cannot "
+            "{\"as\",\"pointer\",\"keyword\",\"why\"} (providers: also \"effect\") for each "
+            "keyword that the rendering cannot "
             "hold, and\n"
             "nothing when it holds all; without --as of all renderings.\n"
             "Exit: 0 done, 1 there is no such rendering of this schema, 2 bad schema, usage or "

@@ -117,6 +117,20 @@ def reports():
                lines[0]["pointer"] == "/properties/a" and lines[0]["why"], out)
 
 
+def dialects():
+    with Box() as box:
+        file = box.file("person.json", json.dumps(PERSON))
+        for name in ["openai", "anthropic", "gemini", "ollama", "llamacpp", "codex", "claude"]:
+            out, _ = schema(box, file, "--as", name)
+            expect(json.loads(out)["type"] == "object", name, out)
+            for line in schema(box, file, "--as", name, "--report")[0].splitlines():
+                note = json.loads(line)
+                expect(note["as"] == name and note["pointer"].startswith("/") and
+                       note["effect"] in ("rewritten", "described", "dropped", "narrowed"), note)
+        expect(sorted(json.loads(schema(box, file, "--as", "openai")[0])["required"]) ==
+               ["mail", "name", "tags"], "all are required")
+
+
 def presets():
     with Box() as box:
         for path in sorted(glob.glob(ROOT + "/schemas/presets/*.json")):
@@ -143,4 +157,4 @@ def own_schemas():
 
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([renderings, overview, files, usage, reports, presets, own_schemas]))
+    sys.exit(main([renderings, overview, files, usage, reports, dialects, presets, own_schemas]))
