@@ -16,9 +16,7 @@
 #define LIMIT_YAML_NODE_COUNT   200000u /* after aliases: what stops an alias bomb */
 #define LIMIT_FILE_ERROR_COUNT  50u     /* errors reported for one file, the rest is counted */
 #define LIMIT_NAME_BYTES        128u    /* workflow, movement and facet names */
-#define LIMIT_EXPR_DEPTH        32u     /* nesting of a when() expression */
-#define LIMIT_EXPR_NODE_COUNT   256u
-#define LIMIT_DEFAULT_MOVEMENTS 10 /* max_movements when the file names none */
+#define LIMIT_DEFAULT_MOVEMENTS 10      /* max_movements when the file names none */
 #define LIMIT_ARGV_COUNT        256u
 
 /* --- texts --- */
