@@ -50,6 +50,8 @@
 #define LIMIT_TOKEN_NUMBER     1000000 /* calls' number tokens below this are counted in an array */
 #define LIMIT_OUTPUT_BYTES     (16u * 1024u * 1024u) /* stdout kept of one call */
 #define LIMIT_STDERR_BYTES     (256u * 1024u)
+#define LIMIT_INVARIANT_WALL_MS      (60 * 1000)    /* one command that checks a value */
+#define LIMIT_INVARIANT_OUTPUT_BYTES (1024u * 1024) /* kept of what it prints, each stream */
 #define LIMIT_TERM_GRACE_MS    3000          /* between TERM and KILL (claude needs 1.6 s) */
 #define LIMIT_EXIT_GRACE_MS    2000          /* pipes may stay open this long after exit */
 #define LIMIT_SWEEP_WAIT_MS    10000         /* for the last descendant to die after its KILL */
