@@ -170,7 +170,7 @@ static bool step_each(struct walk *w) {
                           source.text);
   if (w->value.kind != VALUE_LIST)
     return expr_eval_fail(w->x, EXPR_WRONG_TYPE, w->ref, "%s: what stands before [] is %s, no list",
-                          source.text, expr_kind_name(&w->value));
+                          source.text, expr_described(&w->value).text);
   if (!w->projected) {
     w->projected = true;
     return true;
@@ -178,10 +178,10 @@ static bool step_each(struct walk *w) {
   for (size_t i = 0; i < w->value.n; i++) {
     struct value item = expr_list_at(&w->value, i);
     if (item.kind != VALUE_LIST)
-      return expr_eval_fail(w->x, item.kind == VALUE_NULL ? EXPR_NO_VALUE : EXPR_WRONG_TYPE, w->ref,
-                            "%s: what stands before the last [] is %s at item %zu, no list",
-                            source.text,
-                            item.kind == VALUE_NULL ? "missing or null" : expr_kind_name(&item), i);
+      return expr_eval_fail(
+          w->x, item.kind == VALUE_NULL ? EXPR_NO_VALUE : EXPR_WRONG_TYPE, w->ref,
+          "%s: what stands before the last [] is %s at item %zu, no list", source.text,
+          item.kind == VALUE_NULL ? "missing or null" : expr_described(&item).text, i);
   }
   return open_items(w, 1);
 }
@@ -273,7 +273,7 @@ static bool need_number(struct eval *x, const struct expr *e, const struct value
     return expr_eval_fail(x, EXPR_NO_VALUE, e, "%s is missing or null: %s needs a number",
                           shown.text, what);
   return expr_eval_fail(x, EXPR_WRONG_TYPE, e, "%s is %s: %s needs a number", shown.text,
-                        expr_kind_name(v), what);
+                        expr_described(v).text, what);
 }
 
 static bool calculate(struct eval *x, const struct frame *f, const struct expr *e,
@@ -335,7 +335,8 @@ bool expr_get_condition(struct eval *x, const struct frame *f, const struct expr
     return expr_eval_fail(x, EXPR_NO_VALUE, e, "%s is missing or null, not true or false",
                           shown.text);
   return expr_eval_fail(x, EXPR_WRONG_TYPE, e, "%s is %s, not true or false: compare it",
-                        shown.text, expr_kind_name(&v));
+                        shown.text,
+                        x->dialect == EXPR_WHEN ? expr_kind_name(&v) : expr_described(&v).text);
 }
 
 static bool logic(struct eval *x, const struct frame *f, const struct expr *e, bool *out) {

@@ -70,8 +70,21 @@ bool expr_order(struct eval *x, const struct expr *at, const struct expr *left,
                 const struct value *a, const struct expr *right, const struct value *b, int *order);
 bool expr_contains(struct eval *x, const struct expr *at, const struct expr *list,
                    const struct value *in, const struct value *what, bool *found);
+struct excerpt expr_described(const struct value *value);          /* the text "5", true, a list */
 const char *expr_kind_name(const struct value *value);             /* "a number", "a list", ... */
 void expr_value_text(const struct value *value, struct text *out); /* shortened */
+
+/* The second argument of a call on items on item i, or the item itself where there is none. */
+bool expr_get_of_item(struct eval *x, const struct frame *f, const struct expr *e,
+                      const struct value *list, size_t i, struct value *out);
+
+struct duplicate {
+  bool found;
+  size_t first, second;
+  struct value value;
+};
+bool expr_find_duplicate(struct eval *x, const struct frame *f, const struct expr *e,
+                         const struct value *list, struct duplicate *out);
 
 /* Second pass (expr_explain.c): why the verdict was not true, and where. False: out of memory, with
  * the error set. */

@@ -131,43 +131,50 @@ static void put_source(struct finder *w, const struct expr *e) {
   schema_text_puts(&w->out, expr_excerpt(e->source.p, e->source.n).text);
 }
 
-/* " (there is no totl: did you mean total?)" behind a reference to nothing. */
-static void put_missing(struct finder *w, const struct frame *f, const struct expr *e) {
+static void put_no_member(struct finder *w, const struct value *object, struct expr_name name) {
+  json_t *json = (json_t *)(uintptr_t)object->json;
+  const char *best = NULL;
+  size_t best_n = 0, best_distance = 0, distance, looked = 0;
+  for (void *at = json_object_iter(json); at && looked < EXPR_NODES_MAX;
+       at = json_object_iter_next(json, at), looked++) {
+    const char *key = json_object_iter_key(at);
+    size_t n = json_object_iter_key_len(at);
+    if (expr_near(name, key, n, &distance) && (!best || distance < best_distance)) {
+      best = key;
+      best_n = n;
+      best_distance = distance;
+    }
+  }
+  schema_text_puts(&w->out, " (there is no ");
+  schema_text_puts(&w->out, expr_excerpt(name.p, name.n).text);
+  if (best) {
+    schema_text_puts(&w->out, ": did you mean ");
+    schema_text_puts(&w->out, expr_excerpt(best, best_n).text);
+    schema_text_puts(&w->out, "?");
+  }
+  schema_text_puts(&w->out, ")");
+}
+
+/* " (there is no totl: did you mean total?)" behind a reference to nothing; over a list, of its
+ * item i. */
+static void put_missing(struct finder *w, const struct frame *f, const struct expr *e, size_t i) {
   if (e->kind != NODE_REF || e->start == REF_BASE)
     return;
   struct value v = expr_frame(f, e->level)->value;
-  for (size_t i = 0; i < e->ref_count; i++) {
-    const struct ref_part *part = &e->ref[i];
-    const json_t *member = v.kind == VALUE_OBJECT && part->kind == PART_NAME
-                               ? json_object_getn(v.json, part->name.p, part->name.n)
-                               : NULL;
+  for (size_t k = e->maybe_whole; k < e->ref_count; k++) {
+    const struct ref_part *part = &e->ref[k];
+    if (v.kind == VALUE_LIST && part->kind != PART_INDEX && i < v.n)
+      v = expr_list_at(&v, i);
+    if (part->kind == PART_EACH)
+      continue;
     if (v.kind != VALUE_OBJECT || part->kind != PART_NAME)
       return;
-    if (member) {
-      v = expr_value_of(member);
-      continue;
+    const json_t *member = json_object_getn(v.json, part->name.p, part->name.n);
+    if (member == NULL) {
+      put_no_member(w, &v, part->name);
+      return;
     }
-    const char *best = NULL;
-    size_t best_n = 0, best_distance = 0, distance, looked = 0;
-    for (void *at = json_object_iter((json_t *)(uintptr_t)v.json); at && looked < EXPR_NODES_MAX;
-         at = json_object_iter_next((json_t *)(uintptr_t)v.json, at), looked++) {
-      const char *key = json_object_iter_key(at);
-      size_t n = json_object_iter_key_len(at);
-      if (expr_near(part->name, key, n, &distance) && (!best || distance < best_distance)) {
-        best = key;
-        best_n = n;
-        best_distance = distance;
-      }
-    }
-    schema_text_puts(&w->out, " (there is no ");
-    schema_text_puts(&w->out, expr_excerpt(part->name.p, part->name.n).text);
-    if (best) {
-      schema_text_puts(&w->out, ": did you mean ");
-      schema_text_puts(&w->out, expr_excerpt(best, best_n).text);
-      schema_text_puts(&w->out, "?");
-    }
-    schema_text_puts(&w->out, ")");
-    return;
+    v = expr_value_of(member);
   }
 }
 
@@ -222,9 +229,9 @@ static bool explain_compare(struct finder *w, const struct frame *f, const struc
   schema_text_puts(&w->out, order_words(e->op, wanted, a.kind == VALUE_TEXT));
   put_value(w, &b);
   if (a.kind == VALUE_NULL)
-    put_missing(w, f, left);
+    put_missing(w, f, left, SIZE_MAX);
   else if (b.kind == VALUE_NULL)
-    put_missing(w, f, right);
+    put_missing(w, f, right, SIZE_MAX);
   return true;
 }
 
@@ -325,29 +332,19 @@ static bool explain_number(struct finder *w, const struct frame *f, const struct
 
 static bool explain_unique(struct finder *w, const struct frame *f, const struct expr *e,
                            const struct value *list) {
-  struct value *seen = expr_eval_get(w->x, (list->n + 1) * sizeof *seen);
-  bool equal = false;
-  for (size_t i = 0; seen && i < list->n; i++) {
-    struct frame inner;
-    if (!item_frame(w->x, f, e, list, i, &inner))
-      return false;
-    seen[i] = inner.value;
-    if (e->parts->next && !expr_get(w->x, &inner, e->parts->next, &seen[i]))
-      return false;
-    for (size_t j = 0; j < i; j++) {
-      if (!expr_equal(w->x, e, &seen[i], &seen[j], &equal))
-        return false;
-      if (!equal)
-        continue;
-      if (inner.placed)
-        (void)set_place(w, inner.place);
-      schema_text_printf(&w->out, "items %zu and %zu are both ", j, i);
-      put_value(w, &seen[i]);
-      return true;
-    }
+  struct duplicate d;
+  const struct step *place;
+  if (!expr_find_duplicate(w->x, f, e, list, &d))
+    return false;
+  if (!d.found) {
+    schema_text_puts(&w->out, "all items differ");
+    return true;
   }
-  schema_text_puts(&w->out, "all items differ");
-  return seen != NULL;
+  if (place_of_item(w->x, f, e->parts, list->n, d.second, &place))
+    (void)set_place(w, place);
+  schema_text_printf(&w->out, "items %zu and %zu are both ", d.first, d.second);
+  put_value(w, &d.value);
+  return true;
 }
 
 static bool explain_on_items(struct finder *w, const struct frame *f, const struct expr *e,
@@ -403,7 +400,7 @@ static bool explain_call(struct finder *w, const struct frame *f, const struct e
   if (e->function->id == FN_HAS) {
     put_source(w, e->parts);
     schema_text_puts(&w->out, wanted ? " is missing or null" : " is there");
-    put_missing(w, f, e->parts);
+    put_missing(w, f, e->parts, SIZE_MAX);
     return true;
   }
   put_source(w, e);
@@ -448,10 +445,14 @@ static void locate(struct finder *w, const struct frame *f, const struct expr *e
   if (e == w->x->failed_call && expr_get(w->x, f, e->parts, &list) &&
       place_of_item(w->x, f, e->parts, list.n, w->x->failed_item[f->level + 1], &place)) {
     (void)set_place(w, place);
+    put_missing(w, f, e->parts, w->x->failed_item[f->level + 1]);
     return;
   }
-  if (e->kind == NODE_REF && e->at == offset && place_ref(w, f, e, false))
+  if (e->kind == NODE_REF && e->at == offset) {
+    put_missing(w, f, e, SIZE_MAX);
+    (void)place_ref(w, f, e, false);
     return;
+  }
   for (const struct expr *part = e->parts; part; part = part->next) {
     if (offset < part->at || offset >= part->at + part->source.n)
       continue;
@@ -470,12 +471,6 @@ static void locate(struct finder *w, const struct frame *f, const struct expr *e
     (void)place_below(w, f, e);
 }
 
-static char *copied(const char *string) {
-  struct text text = {0};
-  schema_text_puts(&text, string);
-  return schema_text_take(&text);
-}
-
 bool expr_find(struct eval *x, const struct frame *whole, const struct expr *expr,
                enum expr_value verdict, struct expr_finding *finding) {
   struct finder w = {.x = x};
@@ -487,9 +482,11 @@ bool expr_find(struct eval *x, const struct frame *whole, const struct expr *exp
       schema_text_puts(&w.out, w.out.length ? "" : "it is false");
     finding->text = schema_text_take(&w.out);
   } else {
-    if (error->code != EXPR_TOO_COMPLEX)
+    schema_text_puts(&w.out, error->text);
+    if (error->code == EXPR_NO_VALUE || error->code == EXPR_WRONG_TYPE ||
+        error->code == EXPR_DIVISION_BY_ZERO)
       locate(&w, whole, expr, error->offset);
-    finding->text = copied(error->text);
+    finding->text = schema_text_take(&w.out);
   }
   x->error = error;
   schema_path_text(w.placed ? w.place : NULL, &path);

@@ -17,12 +17,12 @@ static bool get_items(struct eval *x, const struct frame *f, const struct expr *
     return expr_eval_fail(x, EXPR_NO_VALUE, list, "%s is missing or null: %s needs a list",
                           shown.text, e->function->name);
   return expr_eval_fail(x, EXPR_WRONG_TYPE, list, "%s is %s: %s needs a list", shown.text,
-                        expr_kind_name(out), e->function->name);
+                        x->dialect == EXPR_WHEN ? expr_kind_name(out) : expr_described(out).text,
+                        e->function->name);
 }
 
-/* The second argument on item i, or the item itself where there is none. */
-static bool get_of_item(struct eval *x, const struct frame *f, const struct expr *e,
-                        const struct value *list, size_t i, struct value *out) {
+bool expr_get_of_item(struct eval *x, const struct frame *f, const struct expr *e,
+                      const struct value *list, size_t i, struct value *out) {
   struct frame inner = {.outer = f, .value = expr_list_at(list, i), .level = f->level + 1};
   x->failed_item[inner.level] = i;
   if (!expr_eval_work(x, e, 1))
@@ -41,7 +41,7 @@ static bool bad_item(struct eval *x, const struct expr *e, size_t i, const struc
   x->failed_call = e->parts->next ? NULL : e;
   return expr_eval_fail(x, v->kind == VALUE_NULL ? EXPR_NO_VALUE : EXPR_WRONG_TYPE, what,
                         "%s is %s at item %zu: %s needs %s", shown.text,
-                        v->kind == VALUE_NULL ? "missing or null" : expr_kind_name(v), i,
+                        v->kind == VALUE_NULL ? "missing or null" : expr_described(v).text, i,
                         e->function->name, needs);
 }
 
@@ -53,7 +53,7 @@ static bool quantor(struct eval *x, const struct frame *f, const struct expr *e,
   if (!get_items(x, f, e, &list))
     return false;
   for (size_t i = 0; i < list.n; i++) {
-    if (!get_of_item(x, f, e, &list, i, &v))
+    if (!expr_get_of_item(x, f, e, &list, i, &v))
       return false;
     if (v.kind != VALUE_BOOL)
       return bad_item(x, e, i, &v, "true or false");
@@ -82,7 +82,7 @@ static bool total(struct eval *x, const struct frame *f, const struct expr *e, s
   if (!get_items(x, f, e, &list))
     return false;
   for (size_t i = 0; i < list.n; i++) {
-    if (!get_of_item(x, f, e, &list, i, &v))
+    if (!expr_get_of_item(x, f, e, &list, i, &v))
       return false;
     if (v.kind != VALUE_NUMBER)
       return bad_item(x, e, i, &v, "numbers");
@@ -110,7 +110,7 @@ static bool extreme(struct eval *x, const struct frame *f, const struct expr *e,
     return false;
   out->kind = VALUE_NULL;
   for (size_t i = 0; i < list.n; i++) {
-    if (!get_of_item(x, f, e, &list, i, &v))
+    if (!expr_get_of_item(x, f, e, &list, i, &v))
       return false;
     if (v.kind != VALUE_NUMBER && v.kind != VALUE_TEXT)
       return bad_item(x, e, i, &v, "numbers or texts");
@@ -124,23 +124,12 @@ static bool extreme(struct eval *x, const struct frame *f, const struct expr *e,
   return true;
 }
 
-/* Equal values have one hash here only if they are the same JSON, so each pair is compared. */
 static bool unique(struct eval *x, const struct frame *f, const struct expr *e, struct value *out) {
   struct value list;
-  bool equal = false;
-  if (!get_items(x, f, e, &list))
+  struct duplicate duplicate;
+  if (!get_items(x, f, e, &list) || !expr_find_duplicate(x, f, e, &list, &duplicate))
     return false;
-  struct value *seen = expr_eval_get(x, (list.n + 1) * sizeof *seen);
-  if (seen == NULL)
-    return false;
-  for (size_t i = 0; i < list.n && !equal; i++) {
-    if (!get_of_item(x, f, e, &list, i, &seen[i]))
-      return false;
-    for (size_t j = 0; j < i && !equal; j++)
-      if (!expr_equal(x, e, &seen[i], &seen[j], &equal))
-        return false;
-  }
-  out->boolean = !equal;
+  out->boolean = !duplicate.found;
   return true;
 }
 
@@ -163,7 +152,7 @@ static bool length(struct eval *x, const struct expr *e, const struct value *v, 
   case VALUE_BOOL:
   case VALUE_NUMBER:
     return expr_eval_fail(x, EXPR_WRONG_TYPE, what, "%s is %s: it has no length", shown.text,
-                          expr_kind_name(v));
+                          expr_described(v).text);
   }
   *out = number_value(number_integer((json_int_t)n));
   return expr_eval_work(x, e, v->kind == VALUE_TEXT ? v->text.n / 64 : 1);
@@ -179,7 +168,7 @@ static bool need(struct eval *x, const struct expr *e, const struct expr *what,
     return expr_eval_fail(x, EXPR_NO_VALUE, what, "%s is missing or null: %s needs %s", shown.text,
                           e->function->name, needs);
   return expr_eval_fail(x, EXPR_WRONG_TYPE, what, "%s is %s: %s needs %s", shown.text,
-                        expr_kind_name(v), e->function->name, needs);
+                        expr_described(v).text, e->function->name, needs);
 }
 
 static bool rounded(struct eval *x, const struct expr *e, const struct value *v,

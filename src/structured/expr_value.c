@@ -1,6 +1,10 @@
 /* Values of expressions: equality, order, membership, words. */
 #include "structured/expr_eval.h"
 
+#include <stdio.h>
+
+enum { SHOWN_BYTES = 40 }; /* of a text, in an error */
+
 struct value expr_bool(bool value) {
   return (struct value){.kind = VALUE_BOOL, .boolean = value};
 }
@@ -59,6 +63,35 @@ const char *expr_kind_name(const struct value *value) {
     return "an object";
   }
   return "nothing";
+}
+
+struct excerpt expr_described(const struct value *value) {
+  struct excerpt out;
+  struct text number = {0};
+  switch (value->kind) {
+  case VALUE_TEXT: {
+    struct excerpt text =
+        expr_excerpt(value->text.p, value->text.n < SHOWN_BYTES ? value->text.n : SHOWN_BYTES);
+    (void)snprintf(out.text, sizeof out.text, "the text \"%.80s%s\"", text.text,
+                   value->text.n > SHOWN_BYTES ? "..." : "");
+    return out;
+  }
+  case VALUE_BOOL:
+    (void)snprintf(out.text, sizeof out.text, "%s", value->boolean ? "true" : "false");
+    return out;
+  case VALUE_NUMBER:
+    number_text(&value->number, &number);
+    (void)snprintf(out.text, sizeof out.text, "%.60s",
+                   number.failed || !number.bytes ? "a number" : number.bytes);
+    schema_text_deinit(&number);
+    return out;
+  case VALUE_NULL:
+  case VALUE_LIST:
+  case VALUE_OBJECT:
+    break;
+  }
+  (void)snprintf(out.text, sizeof out.text, "%s", expr_kind_name(value));
+  return out;
 }
 
 void expr_value_text(const struct value *value, struct text *out) {
@@ -187,15 +220,13 @@ bool expr_order(struct eval *x, const struct expr *at, const struct expr *left,
   if (value->kind == VALUE_NULL)
     return expr_eval_fail(x, EXPR_NO_VALUE, bad, "%s is missing or null, which has no order",
                           shown.text);
-  if (left_fits && (b->kind == VALUE_NUMBER || b->kind == VALUE_TEXT)) {
-    struct excerpt other = expr_excerpt(left->source.p, left->source.n);
+  if (left_fits && (b->kind == VALUE_NUMBER || b->kind == VALUE_TEXT))
     return expr_eval_fail(x, EXPR_WRONG_TYPE, bad,
-                          "%s is %s and %s is %s: < <= > >= compare two numbers or two texts",
-                          other.text, expr_kind_name(a), shown.text, expr_kind_name(b));
-  }
+                          "%s and %s have no order: < <= > >= compare two numbers or two texts",
+                          expr_described(a).text, expr_described(b).text);
   return expr_eval_fail(x, EXPR_WRONG_TYPE, bad,
                         "%s is %s: < <= > >= compare two numbers or two texts", shown.text,
-                        expr_kind_name(value));
+                        expr_described(value).text);
 }
 
 /* --- membership --- */
@@ -222,7 +253,7 @@ bool expr_contains(struct eval *x, const struct expr *at, const struct expr *lis
     return expr_eval_fail(x, EXPR_WRONG_TYPE, list,
                           "%s is %s: in and contains look for a value in a list, a text in a text "
                           "or a name in an object",
-                          shown.text, expr_kind_name(in));
+                          shown.text, expr_described(in).text);
   if (in->kind == VALUE_OBJECT)
     *found = json_object_getn(in->json, what->text.p, what->text.n) != NULL;
   else

@@ -15,7 +15,7 @@ struct linting {
 
 /* --- looking at one schema --- */
 
-static const json_t *resolve(const struct linting *l, const json_t *schema) {
+static const json_t *resolve(struct linting *l, const json_t *schema) {
   for (int i = 0; i < REFERENCES_FOLLOWED; i++) {
     const char *ref = json_string_value(json_object_get(schema, "$ref"));
     if (ref == NULL || ref[0] != '#')
@@ -35,6 +35,7 @@ static const json_t *resolve(const struct linting *l, const json_t *schema) {
       at = !ok || key.failed   ? NULL
            : json_is_array(at) ? NULL
                                : json_object_getn(at, key.bytes ? key.bytes : "", key.length);
+      l->out_of_memory = l->out_of_memory || raw.failed || key.failed;
       schema_text_deinit(&raw);
       schema_text_deinit(&key);
       p += n;
@@ -118,7 +119,7 @@ static bool is_own_words(const char *name) {
 }
 
 /* "a text", ... of what takes a fact; NULL if it takes none. */
-static const char *fact_of(const struct linting *l, const json_t *schema) {
+static const char *fact_of(struct linting *l, const json_t *schema) {
   const json_t *type;
   schema = resolve(l, schema);
   type = json_object_get(schema, "type");

@@ -2,6 +2,7 @@
 #include "structured/invariant.h"
 
 #include "base/buf.h"
+#include "structured/jscan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -80,8 +81,8 @@ static const struct {
     {"abs(-3) == 3 && round(2.5) == 3 && round(-2.5) == -3 && round(1.005, 2) == 1.01", NULL},
     {"floor(-1.5) == -2 && ceil(-1.5) == -1 && floor(1.5) == 1 && ceil(1.2) == 2", NULL},
     {"round(1234, -2) == 1200 && round(10 / 3, 2) == 3.33", NULL},
-    {"sum(items[].name) > 0",
-     "$.items[0].name: cannot be checked: items[].name is a text at item 0: sum needs numbers"},
+    {"sum(items[].name) > 0", "$.items[0].name: cannot be checked: items[].name is the text "
+                              "\"pen\" at item 0: sum needs numbers"},
     {"sum(items[].discount) > 0",
      "$.items[0].discount: cannot be checked: items[].discount is missing or null at item 0: sum "
      "needs numbers"},
@@ -89,15 +90,18 @@ static const struct {
     {"count(items, price > 15) == 1", NULL},
     {"rate * 100 == 51", "$.rate: does not hold: 50 is not 51"},
     {"total + none == 1", "$.none: cannot be checked: none is missing or null: + needs a number"},
-    {"total + status == 1", "$.status: cannot be checked: status is a text: + needs a number"},
+    {"total + status == 1",
+     "$.status: cannot be checked: status is the text \"open\": + needs a number"},
     {"1000000000000 + 0.01 != 1000000000000 && 1000000000000 - 0.01 < 1000000000000", NULL},
     /* null and missing */
     {"none == null && missing == null && none == missing && !has(missing) && has(total)", NULL},
     {"discount == null || discount < 1", NULL},
-    {"missing < 5", "$.missing: cannot be checked: missing is missing or null, which has no order"},
+    {"missing < 5", "$.missing: cannot be checked: missing is missing or null, which has no order "
+                    "(there is no missing)"},
     {"default(missing, 5) == 5 && default(total, 5) == 30", NULL},
     {"has(missing)", "$.missing: does not hold: missing is missing or null (there is no missing)"},
-    {"missing", "$.missing: cannot be checked: missing is missing or null, not true or false"},
+    {"missing", "$.missing: cannot be checked: missing is missing or null, not true or false "
+                "(there is no missing)"},
     {"all(missing, x > 1)",
      "$.missing: cannot be checked: missing is missing or null: all needs a list"},
     /* texts and dates */
@@ -116,7 +120,7 @@ static const struct {
     {"'2024-02-30' < '2024-02-4'", NULL}, /* no dates: as texts */
     {"text5 == 5", "$.text5: does not hold: \"5\" is not 5"},
     {"text5 < 6",
-     "$.text5: cannot be checked: text5 is a text and 6 is a number: < <= > >= compare "
+     "$.text5: cannot be checked: the text \"5\" and 6 have no order: < <= > >= compare "
      "two numbers or two texts"},
     {"startsWith(status, 'op') && status.endsWith('en') && status.contains('pe')", NULL},
     {"starts_with(status, 'x')", "$.status: does not hold: \"open\" does not start with \"x\""},
@@ -133,8 +137,8 @@ static const struct {
     {"all(items[].price, item < 20)", "$.items[1].price: does not hold: 20 is not less than 20"},
     {"items.all(i, i.price <= total) && items.exists(i, i.name == 'pen')", NULL},
     {"all(items, price <= $.total) && all(items, price >= $.sum)", NULL},
-    {"all(items, price <= limit)",
-     "$.items[0].limit: cannot be checked: limit is missing or null, which has no order"},
+    {"all(items, price <= limit)", "$.items[0].limit: cannot be checked: limit is missing or null, "
+                                   "which has no order (there is no limit)"},
     {"any(items, price == 10) && exists(items, item.price == 20) && none(items, price > 20)", NULL},
     {"any(items, price > 20)", "$.items: does not hold: 0 of 2 items fulfil price > 20"},
     {"any(empty, price > 20)", "$.empty: does not hold: empty is empty"},
@@ -153,7 +157,8 @@ static const struct {
     {"unique(ids)", "$.ids[2]: does not hold: items 0 and 2 are both \"x\""},
     {"contains(items[0].tags, 'a') && contains(status, 'en')", NULL},
     {"contains(ids, 'z')", "$.ids: does not hold: [\"x\",\"y\",\"x\"] does not contain \"z\""},
-    {"max(mixed) == 1", "$.mixed[1]: cannot be checked: mixed is a text at item 1: max needs all"},
+    {"max(mixed) == 1",
+     "$.mixed[1]: cannot be checked: mixed is the text \"a\" at item 1: max needs all"},
     /* logic */
     {"!paid == true || ok", NULL},
     {"paid", "$.paid: does not hold: paid is false"},
@@ -163,10 +168,10 @@ static const struct {
     {"total < 1 || bad > 26",
      "$.total: does not hold: 30 is not less than 1, and 25 is not greater than 26"},
     {"total != 30", "$.total: does not hold: total is 30"},
-    {"total", "$.total: cannot be checked: total is a number, not true or false: compare it"},
+    {"total", "$.total: cannot be checked: total is 30, not true or false: compare it"},
     {"(total > 1) == ok", NULL},
     {"[1, 'a', null, [2]] == [1.0, 'a', null, [2]]", NULL},
-    {"total[].x == 1", "$.total: cannot be checked: total[].x: what stands before [] is a number"},
+    {"total[].x == 1", "$.total: cannot be checked: total[].x: what stands before [] is 30"},
 };
 
 static void expressions(void **state) {
@@ -203,7 +208,293 @@ static void expressions(void **state) {
   json_decref(value);
 }
 
+static void refusals(void **state) {
+  (void)state;
+  static const struct {
+    const char *list, *path, *message;
+  } refused[] = {
+      {"{}", "$", "invariants are a list"},
+      {"'a > 1'", "$", "invariants are a list"},
+      {"[1]", "$[0]", "an expression or an object"},
+      {"['a >']", "$[0]", "a value is missing at the end"},
+      {"['']", "$[0]", "the expression is empty: write a condition like total >= 0 (at byte 0"},
+      {"['a > 1','a = 1']", "$[1]", "= does not compare: write == (at byte 2 of \"a = 1\")"},
+      {"['smu(a) == 1']", "$[0]", "no function is named smu: did you mean sum?"},
+      {"['summary(a) == 1']", "$[0]", "no function is named summary"},
+      {"['total']", NULL, NULL},
+      {"['total + 1']", "$[0]", "neither true nor false: compare it"},
+      {"['sum(a)']", "$[0]", "neither true nor false"},
+      {"['all(a, 1)']", "$[0]", "neither true nor false"},
+      {"['a > 1 && 5']", "$[0]", "neither true nor false"},
+      {"['!5']", "$[0]", "neither true nor false"},
+      {"['a < null']", "$[0]", "use == or != here"},
+      {"['a < b < c']", "$[0]", "unexpected <"},
+      {"['a and b']", "$[0]", "put && or ||"},
+      {"['not a']", "$[0]", "write ! for not"},
+      {"['a == [1']", "$[0]", "the list has no closing ]"},
+      {"['(a']", "$[0]", "( has no closing )"},
+      {"['a[x] == 1']", "$[0]", "write a number, a \"name\" or nothing between [ and ]"},
+      {"['sum(a, b, c, d) == 1']", "$[0]", "sum takes no more"},
+      {"['sum() == 1']", "$[0]", "sum needs more"},
+      {"['length(a, b) == 1']", "$[0]", "length takes no more"},
+      {"['matches(a, b)']", "$[0]", "must be a text written here"},
+      {"['1234567890123456789 == a']", "$[0]", "at most 18 digits"},
+      {"[{'expr':'a == 1','ai':'q'}]", "$[0]", "only one of expr, command and ai"},
+      {"[{'message':'m'}]", "$[0]", "one of expr, command and ai is needed"},
+      {"[{'expr':'a == 1','color':'red'}]", "$[0]", "message and path"},
+      {"[{'expr':1}]", "$[0].expr", "an expression is a text"},
+      {"[{'expr':'a ='}]", "$[0].expr", "write =="},
+      {"[{'expr':'a == 1','path':'a b['}]", "$[0].path", "write a JSON Pointer"},
+      {"[{'expr':'a == 1','message':''}]", "$[0].message", "a text is needed"},
+      {"[{'command':'ls'}]", "$[0].command", "a list of words"},
+      {"[{'command':[]}]", "$[0].command", "a list of words"},
+      {"[{'command':['a',1]}]", "$[0].command", "each word"},
+      {"[{'ai':''}]", "$[0].ai", "a text is needed"},
+      {"[]", NULL, NULL},
+  };
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+    struct schema_errors errs = {0};
+    enum schema_status status;
+    json_t *list = parse(refused[i].list);
+    struct invariants *invariants = invariants_compile(list, &errs, &status);
+    bool sound = refused[i].path == NULL;
+    if ((invariants != NULL) != sound || (status == SCHEMA_OK) != sound ||
+        (!sound && (strcmp(errs.items[0].path, refused[i].path) != 0 ||
+                    strstr(errs.items[0].message, refused[i].message) == NULL)))
+      fail_msg("%s: %s: %s", refused[i].list, errs.count ? errs.items[0].path : "sound",
+               errs.count ? errs.items[0].message : "");
+    schema_errors_deinit(&errs);
+    invariants_free(invariants);
+    json_decref(list);
+  }
+}
+
+/* The lines of all errors, one behind the other. */
+static void put_errors(struct buf *out, struct schema_errors *errs) {
+  buf_clear(out);
+  for (size_t i = 0; i < errs->count; i++)
+    buf_printf(out, "%s%s|%s|%s", i ? "; " : "", errs->items[i].path, errs->items[i].pointer,
+               errs->items[i].message);
+  schema_errors_deinit(errs);
+}
+
+static void words_and_places_of_their_own(void **state) {
+  (void)state;
+  json_t *value = parse("{'a':[{'b':1},{'b':2}],'total':4,'x/y':{'~':0},'7':{}}");
+  json_t *list = parse("[{'expr':'total == 3','message':'the total is three','path':'/a/1/b'},"
+                       "{'expr':'total == 3','path':'$.a[0]'},"
+                       "{'expr':'miss > 3','message':'m'},"
+                       "{'command':['./x','y z'],'message':'the program says no'},"
+                       "{'ai':'Is it so?','path':'total'}]");
+  struct schema_errors errs = {0};
+  struct buf out = {0};
+  struct invariants *invariants = invariants_compile(list, &errs, NULL);
+  assert_non_null(invariants);
+  assert_int_equal(invariants_check(invariants, value, &errs), SCHEMA_INVALID);
+  put_errors(&out, &errs);
+  assert_string_equal(
+      buf_c(&out),
+      "$.a[1].b|/a/1/b|the total is three (total == 3: 4 is not 3); "
+      "$.a[0]|/a/0|invariant total == 3 does not hold: 4 is not 3; "
+      "$.miss|/miss|m (miss > 3: miss is missing or null, which has no order (there is no miss))");
+  const struct invariant *command = invariants_get(invariants, 3),
+                         *ai = invariants_get(invariants, 4);
+  assert_int_equal(command->kind, INVARIANT_COMMAND);
+  assert_string_equal(command->argv[1], "y z");
+  assert_null(command->argv[2]);
+  assert_string_equal(command->text, "./x y z");
+  assert_true(invariants_need(invariants, INVARIANT_AI));
+  assert_string_equal(ai->text, "Is it so?");
+  assert_int_equal(invariant_report(ai, value, "no,\n it\x1b is\xff not", 16, &errs),
+                   SCHEMA_INVALID);
+  put_errors(&out, &errs);
+  assert_string_equal(buf_c(&out),
+                      "$.total|/total|invariant Is it so? does not hold: no, it? is? not");
+  static const struct {
+    int exit_status;
+    const char *out, *err, *errors;
+  } ends[] = {
+      {0, "{'message':'x'}", "noise", ""},
+      {1, "", "", "$||the program says no (exit status 1)"},
+      {1, "  \n", "bad\n", "$||the program says no (exit status 1: bad)"},
+      {137, "too  big\n\n", "bad\n", "$||the program says no (exit status 137: too big)"},
+      {2, "{'path':'$.a[1].b','message':'no'}\n", "x", "$.a[1].b|/a/1/b|the program says no (no)"},
+      {2, "hello\n{'pointer':'/x~1y/~0','message':'p'}\r\n{'path':'a','message':'q'}", "",
+       "$[\"x/y\"][\"~\"]|/x~1y/~0|the program says no (p); $.a|/a|the program says no (q)"},
+      {2, "{'message':'whole'}", "", "$||the program says no (whole)"},
+      {2, "{'pointer':'/7','message':'m'}", "", "$[\"7\"]|/7|the program says no (m)"},
+      {2, "{'note':'no message'}", "",
+       "$||the program says no (exit status 2: {\"note\":\"no message\"})"},
+  };
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+    char *text = strdup(ends[i].out);
+    for (char *p = text; *p; p++)
+      *p = *p == '\'' ? '"' : *p;
+    const struct invariant_output output = {ends[i].exit_status, text, ends[i].err, strlen(text),
+                                            strlen(ends[i].err)};
+    enum schema_status status = invariant_command_result(command, value, &output, &errs);
+    assert_int_equal(status, ends[i].exit_status ? SCHEMA_INVALID : SCHEMA_OK);
+    put_errors(&out, &errs);
+    assert_string_equal(buf_c(&out), ends[i].errors);
+    free(text);
+  }
+  buf_deinit(&out);
+  invariants_free(invariants);
+  json_decref(list);
+  json_decref(value);
+}
+
+static void bounds(void **state) {
+  (void)state;
+  json_t *value = json_object(), *numbers = json_array(), *all = json_array();
+  struct schema_errors errs = {0};
+  enum schema_status status;
+  for (int i = 0; i < 3000; i++)
+    json_array_append_new(numbers, json_integer(i));
+  json_object_set_new(value, "n", numbers);
+  static const struct {
+    const char *expr;
+    enum schema_status status;
+  } runs[] = {
+      {"unique(n) && sum(n) == 4498500 && all(n, x, x >= 0)", SCHEMA_OK},
+      {"all(n, x, any(n, y, y == x))", SCHEMA_TOO_COMPLEX},
+      {"none(n, x, any(n, y, any(n, z, z < 0)))", SCHEMA_TOO_COMPLEX},
+      {"matches('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab', '^(a|a|aa)+$')", SCHEMA_TOO_COMPLEX},
+      {"1 / 3 * 1.5 < 1 && 2 % 0.3 < 1", SCHEMA_OK}};
+  for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+    json_t *list = json_pack("[s]", runs[i].expr);
+    struct invariants *invariants = invariants_compile(list, &errs, NULL);
+    assert_non_null(invariants);
+    status = invariants_check(invariants, value, &errs);
+    if (status != runs[i].status)
+      fail_msg("%s: %s", runs[i].expr, schema_status_name(status));
+    assert_int_equal(invariants_check(invariants, value, NULL), status);
+    assert_int_equal(errs.count > 0, status != SCHEMA_OK);
+    schema_errors_deinit(&errs);
+    invariants_free(invariants);
+    json_decref(list);
+  }
+  for (int i = 0; i <= INVARIANTS_MAX; i++)
+    json_array_append_new(all, json_string("true"));
+  assert_null(invariants_compile(all, NULL, &status));
+  assert_int_equal(status, SCHEMA_INVALID_SCHEMA);
+  json_decref(all);
+  json_decref(value);
+}
+
+/* --- out of memory --- */
+
+static long left, alive;
+
+static void *failing_alloc(size_t size) {
+  if (left-- <= 0)
+    return NULL;
+  alive++;
+  return malloc(size);
+}
+
+static void counting_free(void *ptr) {
+  alive -= ptr != NULL;
+  free(ptr);
+}
+
+static bool one_failing_run(long n, const json_t *list, const json_t *value) {
+  static const char lines[] = "{\"path\":\"$.items[0].price\",\"message\":\"m\"}\nx";
+  const struct invariant_output output = {3, lines, "e", sizeof lines - 1, 1};
+  const struct invariant_output words = {3, "plain words", "e", 11, 1};
+  struct schema_errors errs = {0};
+  enum schema_status status;
+  left = n;
+  struct invariants *invariants = invariants_compile(list, &errs, &status);
+  bool failed = status == SCHEMA_OUT_OF_MEMORY;
+  assert_true(failed == (invariants == NULL));
+  if (invariants) {
+    enum schema_status plain = invariants_check(invariants, value, NULL);
+    assert_true(plain == SCHEMA_OUT_OF_MEMORY || plain == SCHEMA_INVALID);
+    status = invariants_check(invariants, value, &errs);
+    assert_true(status == SCHEMA_OUT_OF_MEMORY || status == SCHEMA_INVALID);
+    failed = plain == SCHEMA_OUT_OF_MEMORY || status == SCHEMA_OUT_OF_MEMORY;
+    const struct invariant *command = invariants_get(invariants, invariants_count(invariants) - 1);
+    failed |= invariant_command_result(command, value, &output, &errs) == SCHEMA_OUT_OF_MEMORY;
+    failed |= invariant_command_result(command, value, &words, &errs) == SCHEMA_OUT_OF_MEMORY;
+    failed |= invariant_report(command, value, "why", 3, &errs) == SCHEMA_OUT_OF_MEMORY;
+  }
+  schema_errors_deinit(&errs);
+  invariants_free(invariants);
+  assert_int_equal(alive, 0);
+  return failed || left < 0;
+}
+
+static void every_allocation_may_fail(void **state) {
+  (void)state;
+  json_t *value = parse(order), *list = json_array();
+  static const char *const exprs[] = {"sum(items[].price) == bad",
+                                      "all(items, price * n > 100 && 'z' in tags)",
+                                      "unique(ids)",
+                                      "status + '!' == 'x' || matches(status, '^x')",
+                                      "orders[].lines[].p == [1, 2]",
+                                      "sum(items[].name) > 0",
+                                      "totl > 3",
+                                      "total / zero > 1",
+                                      "none(matrix[], item.length > 1)",
+                                      "default(missing, [1, 2]).length > 5",
+                                      "round(10 / 3, 2) == min(items, price)"};
+  for (size_t i = 0; i < sizeof exprs / sizeof *exprs; i++)
+    json_array_append_new(list, json_string(exprs[i]));
+  json_array_append_new(list, json_pack("{s:s s:s s:s}", "expr", "total < 1", "message", "m",
+                                        "path", "/items/0/price"));
+  json_array_append_new(list, json_pack("{s:[s,s]}", "command", "./check", "x"));
+  long n = 0;
+  schema_set_allocator(failing_alloc, counting_free);
+  while (one_failing_run(n, list, value))
+    n++;
+  schema_set_allocator(NULL, NULL);
+  assert_true(n > 100);
+  json_decref(list);
+  json_decref(value);
+}
+
+static void *failing_realloc(void *old, size_t size) {
+  if (size == 0) {
+    free(old);
+    return NULL;
+  }
+  return left-- <= 0 ? NULL : realloc(old, size);
+}
+
+/* The same for reading what a command printed, which is JSON. */
+static void every_allocation_of_the_reader_may_fail(void **state) {
+  (void)state;
+  static const char lines[] = "{\"path\":\"$.a\\u0062\",\"message\":\"m\"}\n{\"x\":[1.5]}";
+  const struct invariant_output output = {3, lines, "e", sizeof lines - 1, 1};
+  json_t *list = json_pack("[{s:[s]}]", "command", "./check");
+  struct invariants *invariants = invariants_compile(list, NULL, NULL);
+  enum schema_status status = SCHEMA_OUT_OF_MEMORY;
+  assert_non_null(invariants);
+  for (long n = 0; status == SCHEMA_OUT_OF_MEMORY; n++) {
+    struct schema_errors errs = {0};
+    left = n;
+    assert_true(n < 1000);
+    json_set_alloc_funcs(failing_alloc, counting_free);
+    jscan_set_alloc(failing_realloc);
+    status = invariant_command_result(invariants_get(invariants, 0), NULL, &output, &errs);
+    jscan_set_alloc(NULL);
+    json_set_alloc_funcs(malloc, free);
+    schema_errors_deinit(&errs);
+  }
+  assert_int_equal(status, SCHEMA_INVALID);
+  invariants_free(invariants);
+  json_decref(list);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(expressions)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(expressions),
+      cmocka_unit_test(refusals),
+      cmocka_unit_test(words_and_places_of_their_own),
+      cmocka_unit_test(bounds),
+      cmocka_unit_test(every_allocation_may_fail),
+      cmocka_unit_test(every_allocation_of_the_reader_may_fail),
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
