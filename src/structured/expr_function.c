@@ -215,7 +215,7 @@ static bool compiled(struct eval *x, const struct expr *e, const struct pattern 
 
 static bool matches(struct eval *x, const struct expr *e, const struct value *v,
                     struct value *out) {
-  const struct pattern *pattern;
+  const struct pattern *pattern = NULL;
   if (!compiled(x, e, &pattern))
     return false;
   uint64_t before = x->scratch.cost;
