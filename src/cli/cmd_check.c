@@ -110,6 +110,13 @@ static void print_schema_trouble(const struct checking *c, const char *path,
     (void)cli_fail("check", &c->registry.err);
 }
 
+static void refuse(json_t *out, const char *code, const char *message) {
+  json_object_set_new(out, "valid", json_null());
+  json_object_set_new(out, "errors", json_array());
+  json_object_set_new(out, "error",
+                      json_pack("{s:s s:o}", "code", code, "message", json_io_string(message)));
+}
+
 /* ---- instances ---- */
 
 static void print_verdict(const struct checking *c, const char *file, enum schema_status status,
@@ -208,6 +215,17 @@ static void check_invariants(const struct invariants *invariants, const json_t *
     *status = more > *status ? more : *status;
 }
 
+static void print_no_verdict(const struct checking *c, const char *file, const struct err *err) {
+  if (c->json) {
+    json_t *object = json_object();
+    json_object_set_new(object, "file", json_io_string(file));
+    refuse(object, "command", err->text);
+    json_io_print(object, JSON_IO_COMPACT);
+    json_decref(object);
+  }
+  (void)cli_fail("check", err);
+}
+
 static int check_instance(const struct checking *c, const struct schema *schema, const char *file) {
   struct err err = {0};
   struct schema_errors errs = {0};
@@ -222,7 +240,7 @@ static int check_instance(const struct checking *c, const struct schema *schema,
   if (err.code == ERR_NONE)
     print_verdict(c, file, status, &errs);
   else
-    (void)cli_fail("check", &err);
+    print_no_verdict(c, file, &err);
   schema_errors_deinit(&errs);
   if (err.code != ERR_NONE)
     return STATUS_USAGE;
@@ -278,13 +296,6 @@ struct batch {
   struct schema_cache cache;
   const json_t *given; /* SCHEMA, for lines that bring none; borrowed */
 };
-
-static void refuse(json_t *out, const char *code, const char *message) {
-  json_object_set_new(out, "valid", json_null());
-  json_object_set_new(out, "errors", json_array());
-  json_object_set_new(out, "error",
-                      json_pack("{s:s s:o}", "code", code, "message", json_io_string(message)));
-}
 
 /* False: `out` says what is wrong with them. */
 static bool line_invariants(const json_t *list, struct invariants **own, struct schema_errors *errs,

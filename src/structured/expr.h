@@ -23,8 +23,8 @@
  * most. < <= > >= need numbers, nothing else. A missing reference is an error, never false.
  *
  * EXPR_INVARIANT: all of that, and
- *   names      members of the checked value; $ (or root) is the value itself: total, $.total,
- *              root.total, address.zip, items[0], items[-1] (the last), ["odd name"]
+ *   names      members of the checked value; $ (or root, unless there is a member root) is the value
+ *              itself: total, $.total, root.total, address.zip, items[0], items[-1] (the last), ["odd name"]
  *   []         each item: items[].price, orders[].lines[].price (one flat list); items.price and
  *              items[*].price are the same as items[].price
  *   numbers    + - * / % and unary minus; * / % bind tighter than + -, which bind tighter than the
@@ -36,9 +36,10 @@
  *   text       "..." or '...', escapes \" \' \\ \n \t \r \/ \uXXXX; r"..." takes \ as it is;
  *              + joins two texts
  *   lists      [a, b, ...]
- *   quantors   all(list, condition), any (or exists), none, one; in the condition names are
+ *   quantors   all(list, condition), any, none, one; in the condition names are
  *              members of the item, item (or @) is the item itself, $ the whole value. With a name
- *              between, names keep their meaning: all(items, i, i.price <= limit)
+ *              between, names keep their meaning: all(items, i, i.price <= limit). every is
+ *              all; exists and some are any; exists_one is one
  *   totals     sum(list), avg, min, max, and of an expression on each item: sum(items, price * n).
  *              count(list), count(list, condition). Of nothing: sum and count are 0, all and none
  *              true, any and one false, min, max and avg null

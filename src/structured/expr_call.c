@@ -4,8 +4,10 @@
 
 static const struct function functions[] = {
     {"all", FN_ALL, 1, 2, true, true, true, "all(list, condition)"},
+    {"every", FN_ALL, 1, 2, true, true, true, "all(list, condition)"},
     {"any", FN_ANY, 1, 2, true, true, true, "any(list, condition)"},
     {"exists", FN_ANY, 1, 2, true, true, true, "exists(list, condition)"},
+    {"some", FN_ANY, 1, 2, true, true, true, "any(list, condition)"},
     {"none", FN_NO, 1, 2, true, true, true, "none(list, condition)"},
     {"one", FN_ONE, 1, 2, true, true, true, "one(list, condition)"},
     {"exists_one", FN_ONE, 1, 2, true, true, true, "one(list, condition)"},

@@ -272,6 +272,11 @@ static bool need_number(struct eval *x, const struct expr *e, const struct value
   if (v->kind == VALUE_NULL)
     return expr_eval_fail(x, EXPR_NO_VALUE, e, "%s is missing or null: %s needs a number",
                           shown.text, what);
+  if (v->kind == VALUE_LIST)
+    return expr_eval_fail(x, EXPR_WRONG_TYPE, e,
+                          "%s is a list: %s needs a number; to calculate with each item write "
+                          "sum(list, a %s b)",
+                          shown.text, what, what);
   return expr_eval_fail(x, EXPR_WRONG_TYPE, e, "%s is %s: %s needs a number", shown.text,
                         expr_described(v).text, what);
 }

@@ -110,6 +110,8 @@ static const struct function *find_function(struct parser *p, struct expr_name n
     return function;
   struct excerpt shown = expr_excerpt(name.p, name.n);
   const char *near = expr_nearest(name, expr_function_names());
+  if (p->dialect == EXPR_INVARIANT && expr_name_is(name, "not"))
+    return expr_fail(p, EXPR_SYNTAX, at, "write ! for not, or x not in list");
   if (p->dialect == EXPR_WHEN)
     return expr_fail(p, EXPR_SYNTAX, at,
                      "no function is named %s: use contains(list, value) or "

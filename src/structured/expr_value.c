@@ -224,6 +224,10 @@ bool expr_order(struct eval *x, const struct expr *at, const struct expr *left,
     return expr_eval_fail(x, EXPR_WRONG_TYPE, bad,
                           "%s and %s have no order: < <= > >= compare two numbers or two texts",
                           expr_described(a).text, expr_described(b).text);
+  if (value->kind == VALUE_LIST)
+    return expr_eval_fail(x, EXPR_WRONG_TYPE, bad,
+                          "%s is a list: to compare each item write all(list, item > 0)",
+                          shown.text);
   return expr_eval_fail(x, EXPR_WRONG_TYPE, bad,
                         "%s is %s: < <= > >= compare two numbers or two texts", shown.text,
                         expr_described(value).text);

@@ -387,22 +387,11 @@ bool invariant_place(const char *text, size_t n, const json_t *value, char **pat
 
 /* --- failures --- */
 
-/* Adds one error; takes what is given, any of which may be NULL for want of memory. A place that the
- * invariant declares comes before the one that was found. */
-static enum schema_status add_error(const struct invariant *is, const json_t *value, char *path,
-                                    char *pointer, struct text *message,
-                                    struct schema_errors *errs) {
+/* Adds one error; takes what is given, any of which may be NULL for want of memory. */
+static enum schema_status add_error(const struct invariant *is, char *path, char *pointer,
+                                    struct text *message, struct schema_errors *errs) {
   struct text place = {0};
   schema_text_printf(&place, "/invariants/%zu", is->index);
-  if (is->pointer && path && pointer) {
-    char *own_path, *own_pointer;
-    if (invariant_place(is->pointer, strlen(is->pointer), value, &own_path, &own_pointer)) {
-      schema_release(path);
-      schema_release(pointer);
-      path = own_path;
-      pointer = own_pointer;
-    }
-  }
   return schema_errors_add(errs, path, pointer, schema_text_take(&place), keyword,
                            schema_text_take(message))
              ? SCHEMA_INVALID
@@ -451,7 +440,15 @@ static enum schema_status check_expr(const struct entry_of_list *entry, const js
     schema_text_puts(&message, found.text);
   }
   schema_release(found.text);
-  enum schema_status status = add_error(is, value, found.path, found.pointer, &message, errs);
+  if (is->pointer) { /* declared: before what was found */
+    schema_release(found.path);
+    schema_release(found.pointer);
+    if (!invariant_place(is->pointer, strlen(is->pointer), value, &found.path, &found.pointer)) {
+      schema_text_deinit(&message);
+      return SCHEMA_OUT_OF_MEMORY;
+    }
+  }
+  enum schema_status status = add_error(is, found.path, found.pointer, &message, errs);
   return status == SCHEMA_INVALID && why.code == EXPR_TOO_COMPLEX ? SCHEMA_TOO_COMPLEX : status;
 }
 
@@ -522,11 +519,15 @@ static enum schema_status report_at(const struct invariant *is, const json_t *va
   } else if (is->message) {
     schema_text_puts(&message, ")");
   }
+  if (place_n == 0 && is->pointer) {
+    place = is->pointer;
+    place_n = strlen(place);
+  }
   if (!invariant_place(place, place_n, value, &path, &pointer)) {
     schema_text_deinit(&message);
     return SCHEMA_OUT_OF_MEMORY;
   }
-  return add_error(is, value, path, pointer, &message, errs);
+  return add_error(is, path, pointer, &message, errs);
 }
 
 enum schema_status invariant_report(const struct invariant *invariant, const json_t *value,

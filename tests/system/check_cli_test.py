@@ -368,6 +368,9 @@ def invariants_from_a_file():
             _, err = check(box, anything, order, "--invariants", box.file("f.json", text), status=2)
             expect(words in err, text, err)
         check(box, anything, order, "--invariants", box.dir + "/nothing", status=2)
+        out, _ = check(box, anything, order, "--json", "--invariants",
+                       box.file("f.json", '[{"command":["/no/such/program"]}]'), status=2)
+        expect(json.loads(out)["valid"] is None and json.loads(out)["error"]["code"] == "command", out)
 
 
 def invariants_of_a_batch():

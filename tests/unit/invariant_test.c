@@ -171,6 +171,14 @@ static const struct {
     {"total", "$.total: cannot be checked: total is 30, not true or false: compare it"},
     {"(total > 1) == ok", NULL},
     {"[1, 'a', null, [2]] == [1.0, 'a', null, [2]]", NULL},
+    {"every(items, price > 0) && some(items, price > 15)", NULL},
+    {"sum(items[].price * items[].n) == 1",
+     "$.items: cannot be checked: items[].price is a list: * "
+     "needs a number; to calculate with each item write "
+     "sum(list, a * b)"},
+    {"items[].price > 0", "$.items: cannot be checked: items[].price is a list: to compare each"},
+    {"all(items, price * n == 20)", NULL},
+    {"abs(sum(items[].price) - bad) < 0.01", "$.items: does not hold: 5 is not less than 0.01"},
     {"total[].x == 1", "$.total: cannot be checked: total[].x: what stands before [] is 30"},
 };
 
@@ -231,6 +239,7 @@ static void refusals(void **state) {
       {"['a < b < c']", "$[0]", "unexpected <"},
       {"['a and b']", "$[0]", "put && or ||"},
       {"['not a']", "$[0]", "write ! for not"},
+      {"['not (a > 1)']", "$[0]", "write ! for not"},
       {"['a == [1']", "$[0]", "the list has no closing ]"},
       {"['(a']", "$[0]", "( has no closing )"},
       {"['a[x] == 1']", "$[0]", "write a number, a \"name\" or nothing between [ and ]"},
@@ -338,6 +347,10 @@ static void words_and_places_of_their_own(void **state) {
     assert_string_equal(buf_c(&out), ends[i].errors);
     free(text);
   }
+  const struct invariant_output pathed = {1, "{\"path\":\"$.a\",\"message\":\"m\"}\nx", "", 28, 0};
+  assert_int_equal(invariant_command_result(ai, value, &pathed, &errs), SCHEMA_INVALID);
+  put_errors(&out, &errs); /* a place that was said comes before the declared one */
+  assert_string_equal(buf_c(&out), "$.a|/a|m");
   buf_deinit(&out);
   invariants_free(invariants);
   json_decref(list);
