@@ -43,7 +43,8 @@
  *   totals     sum(list), avg, min, max, and of an expression on each item: sum(items, price * n).
  *              count(list), count(list, condition). Of nothing: sum and count are 0, all and none
  *              true, any and one false, min, max and avg null
- *   functions  length(x) (size, len), contains(text or list, x), unique(list), has(x),
+ *   functions  length(x) (size, len), contains(text or list, x), unique(list), filter(list,
+ *              condition), map(list, expression), has(x),
  *              default(x, otherwise), abs(n), round(n, digits), floor(n), ceil(n),
  *              startsWith(text, x), endsWith(text, x), matches(text, "pattern") (ECMA-262, as
  *              `pattern` in a schema: found anywhere unless anchored)

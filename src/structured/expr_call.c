@@ -21,6 +21,8 @@ static const struct function functions[] = {
     {"len", FN_LENGTH, 1, 1, false, false, false, "length(text or list)"},
     {"contains", FN_CONTAINS, 2, 2, false, false, true, "contains(list, value)"},
     {"unique", FN_UNIQUE, 1, 2, true, false, true, "unique(list) or unique(list, value of each)"},
+    {"filter", FN_FILTER, 2, 2, true, true, false, "filter(list, condition)"},
+    {"map", FN_MAP, 2, 2, true, false, false, "map(list, expression)"},
     {"has", FN_HAS, 1, 1, false, false, true, "has(reference)"},
     {"default", FN_DEFAULT, 2, 2, false, false, true, "default(reference, otherwise)"},
     {"abs", FN_ABS, 1, 1, false, false, false, "abs(number)"},
@@ -43,9 +45,9 @@ const struct function *expr_function(const char *name, size_t n) {
 
 const char *const *expr_function_names(void) {
   static const char *const names[] = {
-      "all",   "any",   "exists", "none",       "one",      "sum",     "avg",     "min",
-      "max",   "count", "length", "contains",   "unique",   "has",     "default", "abs",
-      "round", "floor", "ceil",   "startsWith", "endsWith", "matches", NULL};
+      "all",   "any",    "exists",   "none",       "one",      "sum",     "avg", "min",     "max",
+      "count", "length", "contains", "unique",     "filter",   "map",     "has", "default", "abs",
+      "round", "floor",  "ceil",     "startsWith", "endsWith", "matches", NULL};
   return names;
 }
 

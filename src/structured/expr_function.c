@@ -133,6 +133,36 @@ static bool unique(struct eval *x, const struct frame *f, const struct expr *e, 
   return true;
 }
 
+/* filter: the items that fulfil the condition; map: the expression on each item. */
+static bool derived(struct eval *x, const struct frame *f, const struct expr *e,
+                    struct value *out) {
+  bool map = e->function->id == FN_MAP;
+  struct value list, v, *made = NULL;
+  const json_t **picked = NULL;
+  if (!get_items(x, f, e, &list))
+    return false;
+  if (map || list.made)
+    made = expr_eval_get(x, (list.n + 1) * sizeof *made);
+  else
+    picked = expr_eval_get(x, (list.n + 1) * sizeof *picked);
+  if (made == NULL && picked == NULL)
+    return false;
+  *out = (struct value){.kind = VALUE_LIST, .picked = picked, .made = made};
+  for (size_t i = 0; i < list.n; i++) {
+    if (!expr_get_of_item(x, f, e, &list, i, &v))
+      return false;
+    if (!map && v.kind != VALUE_BOOL)
+      return bad_item(x, e, i, &v, "true or false");
+    if (!map && !v.boolean)
+      continue;
+    if (picked)
+      picked[out->n++] = list.picked ? list.picked[i] : json_array_get(list.json, i);
+    else
+      made[out->n++] = map ? v : list.made[i];
+  }
+  return true;
+}
+
 static bool length(struct eval *x, const struct expr *e, const struct value *v, struct value *out) {
   const struct expr *what = e->parts;
   struct excerpt shown = expr_excerpt(what->source.p, what->source.n);
@@ -289,6 +319,8 @@ static bool on_values(struct eval *x, const struct frame *f, const struct expr *
   case FN_MAX:
   case FN_COUNT:
   case FN_UNIQUE:
+  case FN_FILTER:
+  case FN_MAP:
     break;
   }
   return true;
@@ -318,6 +350,9 @@ bool expr_get_call(struct eval *x, const struct frame *f, const struct expr *e, 
     return extreme(x, f, e, out);
   case FN_UNIQUE:
     return unique(x, f, e, out);
+  case FN_FILTER:
+  case FN_MAP:
+    return derived(x, f, e, out);
   case FN_LENGTH:
   case FN_CONTAINS:
   case FN_HAS:

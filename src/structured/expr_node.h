@@ -50,6 +50,8 @@ enum function_id {
   FN_LENGTH,
   FN_CONTAINS,
   FN_UNIQUE,
+  FN_FILTER,
+  FN_MAP,
   FN_HAS,
   FN_DEFAULT,
   FN_ABS,

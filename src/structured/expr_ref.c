@@ -120,11 +120,12 @@ static const struct function *find_function(struct parser *p, struct expr_name n
   if (near)
     return expr_fail(p, EXPR_SYNTAX, at, "no function is named %s: did you mean %s?", shown.text,
                      near);
-  return expr_fail(p, EXPR_SYNTAX, at,
-                   "no function is named %s: there are all, any, none, one, sum, avg, min, max, "
-                   "count, length, contains, unique, has, default, abs, round, floor, ceil, "
-                   "startsWith, endsWith and matches",
-                   shown.text);
+  return expr_fail(
+      p, EXPR_SYNTAX, at,
+      "no function is named %s: there are all, any, none, one, sum, avg, min, max, "
+      "count, length, contains, unique, filter, map, has, default, abs, round, floor, ceil, "
+      "startsWith, endsWith and matches",
+      shown.text);
 }
 
 /* .name, [...] and .function(...) behind an operand; `e` is NULL after an error. */

@@ -171,6 +171,12 @@ static const struct {
     {"total", "$.total: cannot be checked: total is 30, not true or false: compare it"},
     {"(total > 1) == ok", NULL},
     {"[1, 'a', null, [2]] == [1.0, 'a', null, [2]]", NULL},
+    {"sum(filter(items, n > 1), price) == 10 && items.map(i, i.price * i.n) == [20, 20]", NULL},
+    {"items.filter(i, i.n > 5).length == 0 && filter(items[].price, item > 15) == [20]", NULL},
+    {"filter(items, n == 1).price == [20] && sum(map(items, price)) == 30", NULL},
+    {"filter(map(items, price), item > 15) == [20] && filter(items, true)[1].n == 1", NULL},
+    {"count(filter(items, n)) == 1",
+     "$.items[0].n: cannot be checked: n is 2 at item 0: filter needs true or false"},
     {"every(items, price > 0) && some(items, price > 15)", NULL},
     {"sum(items[].price * items[].n) == 1",
      "$.items: cannot be checked: items[].price is a list: * "
