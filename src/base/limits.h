@@ -16,9 +16,7 @@
 #define LIMIT_YAML_NODE_COUNT   200000u /* after aliases: what stops an alias bomb */
 #define LIMIT_FILE_ERROR_COUNT  50u     /* errors reported for one file, the rest is counted */
 #define LIMIT_NAME_BYTES        128u    /* workflow, movement and facet names */
-#define LIMIT_EXPR_DEPTH        32u     /* nesting of a when() expression */
-#define LIMIT_EXPR_NODE_COUNT   256u
-#define LIMIT_DEFAULT_MOVEMENTS 10 /* max_movements when the file names none */
+#define LIMIT_DEFAULT_MOVEMENTS 10      /* max_movements when the file names none */
 #define LIMIT_ARGV_COUNT        256u
 
 /* --- texts --- */
@@ -46,18 +44,20 @@
 #define LIMIT_STAGE_ERROR_COUNT  5    /* validator errors kept for one stage */
 
 /* --- calls and processes --- */
-#define LIMIT_CALL_WALL_MS     (60 * 60 * 1000) /* one execute call */
-#define LIMIT_CALL_STALL_MS    (15 * 60 * 1000) /* without a byte from the provider */
-#define LIMIT_JUDGE_WALL_MS    (10 * 60 * 1000)
-#define LIMIT_TOKEN_NUMBER     1000000 /* calls' number tokens below this are counted in an array */
-#define LIMIT_OUTPUT_BYTES     (16u * 1024u * 1024u) /* stdout kept of one call */
-#define LIMIT_STDERR_BYTES     (256u * 1024u)
-#define LIMIT_TERM_GRACE_MS    3000          /* between TERM and KILL (claude needs 1.6 s) */
-#define LIMIT_EXIT_GRACE_MS    2000          /* pipes may stay open this long after exit */
-#define LIMIT_SWEEP_WAIT_MS    10000         /* for the last descendant to die after its KILL */
-#define LIMIT_SWEEP_POLL_MS    5             /* between two looks at what is left of a tree */
-#define LIMIT_PIPE_PIECE_BYTES (64u * 1024u) /* one read or write on a pipe: what a pipe holds */
-#define LIMIT_TMPDIR_DEPTH     128u /* levels removed below a call's TMPDIR; one descriptor each */
+#define LIMIT_CALL_WALL_MS           (60 * 60 * 1000) /* one execute call */
+#define LIMIT_CALL_STALL_MS          (15 * 60 * 1000) /* without a byte from the provider */
+#define LIMIT_JUDGE_WALL_MS          (10 * 60 * 1000)
+#define LIMIT_TOKEN_NUMBER           1000000 /* calls' number tokens below this are counted in an array */
+#define LIMIT_OUTPUT_BYTES           (16u * 1024u * 1024u) /* stdout kept of one call */
+#define LIMIT_STDERR_BYTES           (256u * 1024u)
+#define LIMIT_INVARIANT_WALL_MS      (60 * 1000)    /* one command that checks a value */
+#define LIMIT_INVARIANT_OUTPUT_BYTES (1024u * 1024) /* kept of what it prints, each stream */
+#define LIMIT_TERM_GRACE_MS          3000           /* between TERM and KILL (claude needs 1.6 s) */
+#define LIMIT_EXIT_GRACE_MS          2000           /* pipes may stay open this long after exit */
+#define LIMIT_SWEEP_WAIT_MS          10000 /* for the last descendant to die after its KILL */
+#define LIMIT_SWEEP_POLL_MS          5     /* between two looks at what is left of a tree */
+#define LIMIT_PIPE_PIECE_BYTES       (64u * 1024u) /* one read or write on a pipe: what a pipe holds */
+#define LIMIT_TMPDIR_DEPTH           128u /* levels removed below a call's TMPDIR; one descriptor each */
 
 #define LIMIT_CONCURRENCY       1000u
 #define LIMIT_QUOTA_COOLDOWN_MS (15 * 60 * 1000) /* a provider that is out of money is left alone */

@@ -1,18 +1,24 @@
 /* The validator at the shell: does a JSON value match a schema, and if not, where and why. */
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/invariants_in.h"
 #include "cli/json_io.h"
 #include "cli/ndjson_in.h"
 #include "cli/schema_in.h"
+#include "structured/schema_lint.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct cli_option options[] = {
     {"formats", 'f', NULL, "check format (email, date-time, uri, ...), not only note it", false},
     {"registry", 'r', "PREFIX=DIR", "documents below DIR stand for the URIs that begin so", true},
     {"draft", 'd', "DRAFT", "2020-12 (default), 2019-09 or 07: of schemas without $schema", false},
+    {"invariant", 'i', "EXPR", "must hold too, e.g. 'sum(items[].price) == total'", true},
+    {"invariants", 'I', "FILE", "a list of invariants: expressions and commands, JSON or YAML",
+     true},
     {"batch", 'b', NULL, "read and write NDJSON, a schema and a value a line", false},
     {"json", 'j', NULL, "print one JSON object an instance", false},
     {0},
@@ -21,6 +27,7 @@ static const struct cli_option options[] = {
 struct checking {
   struct schema_opts opts;
   struct registry_in registry;
+  struct invariants_in invariants;
   bool json;
 };
 
@@ -64,6 +71,13 @@ static void print_schema_trouble(const struct checking *c, const char *path,
     (void)cli_fail("check", &c->registry.err);
 }
 
+static void refuse(json_t *out, const char *code, const char *message) {
+  json_object_set_new(out, "valid", json_null());
+  json_object_set_new(out, "errors", json_array());
+  json_object_set_new(out, "error",
+                      json_pack("{s:s s:o}", "code", code, "message", json_io_string(message)));
+}
+
 /* ---- instances ---- */
 
 static void print_verdict(const struct checking *c, const char *file, enum schema_status status,
@@ -99,6 +113,32 @@ static void print_verdict(const struct checking *c, const char *file, enum schem
     schema_line_print(stdout, file, "", "too complex to check: neither valid nor invalid");
 }
 
+/* The schema alone was asked about: it is sound, and here is what may go wrong with a model. */
+static void print_sound(const struct checking *c, const char *file, const json_t *doc) {
+  struct schema_errors warnings = {0};
+  if (schema_lint(doc, c->invariants.compiled != NULL, &warnings) == SCHEMA_OUT_OF_MEMORY)
+    die("out of memory");
+  if (c->json) {
+    json_t *object = json_object();
+    json_object_set_new(object, "file", json_io_string(file));
+    json_object_set_new(object, "valid", json_true());
+    json_object_set_new(object, "errors", json_array());
+    json_object_set_new(object, "warnings", schema_errors_json(&warnings));
+    json_io_print(object, JSON_IO_COMPACT);
+    json_decref(object);
+  } else {
+    const struct schema_errors none = {0};
+    print_verdict(c, file, SCHEMA_OK, &none);
+    for (size_t i = 0; i < warnings.count; i++) {
+      struct buf place = {0};
+      buf_printf(&place, ": warning: %s", warnings.items[i].path);
+      schema_line_print(stdout, file, buf_c(&place), warnings.items[i].message);
+      buf_deinit(&place);
+    }
+  }
+  schema_errors_deinit(&warnings);
+}
+
 /* A file that holds no JSON is not valid; one that cannot be read is bad usage. */
 static int unreadable(const struct checking *c, const char *file, const struct err *err) {
   if (err->line == 0) {
@@ -125,6 +165,28 @@ static int unreadable(const struct checking *c, const char *file, const struct e
   return STATUS_FAILED;
 }
 
+/* Adds what the invariants find to what the schema found. When a command could not be run, err is
+ * set. NULL: there are none. */
+static void check_invariants(const struct invariants *invariants, const json_t *value,
+                             enum schema_status *status, struct schema_errors *errs,
+                             struct err *err) {
+  enum schema_status more;
+  if (*status != SCHEMA_TOO_COMPLEX && err->code == ERR_NONE &&
+      invariants_in_check(invariants, value, *status == SCHEMA_OK, &more, errs, err))
+    *status = more > *status ? more : *status;
+}
+
+static void print_no_verdict(const struct checking *c, const char *file, const struct err *err) {
+  if (c->json) {
+    json_t *object = json_object();
+    json_object_set_new(object, "file", json_io_string(file));
+    refuse(object, "command", err->text);
+    json_io_print(object, JSON_IO_COMPACT);
+    json_decref(object);
+  }
+  (void)cli_fail("check", err);
+}
+
 static int check_instance(const struct checking *c, const struct schema *schema, const char *file) {
   struct err err = {0};
   struct schema_errors errs = {0};
@@ -132,12 +194,25 @@ static int check_instance(const struct checking *c, const struct schema *schema,
   if (value == NULL)
     return unreadable(c, file, &err);
   enum schema_status status = schema_check(schema, value, &errs);
-  json_decref(value);
   if (status == SCHEMA_OUT_OF_MEMORY)
     die("out of memory");
-  print_verdict(c, file, status, &errs);
+  check_invariants(c->invariants.compiled, value, &status, &errs, &err);
+  json_decref(value);
+  if (err.code == ERR_NONE)
+    print_verdict(c, file, status, &errs);
+  else
+    print_no_verdict(c, file, &err);
   schema_errors_deinit(&errs);
+  if (err.code != ERR_NONE)
+    return STATUS_USAGE;
   return status == SCHEMA_OK ? STATUS_COMPLETE : STATUS_FAILED;
+}
+
+/* Standard input is a terminal, or /dev/null. */
+static bool nothing_comes_in(void) {
+  struct stat input, null;
+  return isatty(STDIN_FILENO) || (fstat(STDIN_FILENO, &input) == 0 && S_ISCHR(input.st_mode) &&
+                                  stat("/dev/null", &null) == 0 && input.st_rdev == null.st_rdev);
 }
 
 static int check_files(struct checking *c, const struct cli_args *args) {
@@ -153,23 +228,25 @@ static int check_files(struct checking *c, const struct cli_args *args) {
     return STATUS_USAGE;
   }
   struct schema *schema = schema_compile(doc, &c->opts, &errs, &status);
-  json_decref(doc);
   if (status == SCHEMA_OUT_OF_MEMORY)
     die("out of memory");
   if (schema == NULL)
     print_schema_trouble(c, path, &errs, status);
   schema_errors_deinit(&errs);
-  if (schema == NULL)
+  if (schema == NULL) {
+    json_decref(doc);
     return STATUS_USAGE;
+  }
   for (size_t i = 1; i < args->word_count; i++) {
     int one = check_instance(c, schema, args->words[i]);
     worst = one > worst ? one : worst;
   }
-  if (args->word_count == 1 && !input && !isatty(STDIN_FILENO))
+  if (args->word_count == 1 && !input && !nothing_comes_in())
     worst = check_instance(c, schema, "-");
   else if (args->word_count == 1)
-    print_verdict(c, path, SCHEMA_OK, &errs);
+    print_sound(c, path, doc);
   schema_free(schema);
+  json_decref(doc);
   return worst;
 }
 
@@ -181,11 +258,23 @@ struct batch {
   const json_t *given; /* SCHEMA, for lines that bring none; borrowed */
 };
 
-static void refuse(json_t *out, const char *code, const char *message) {
-  json_object_set_new(out, "valid", json_null());
-  json_object_set_new(out, "errors", json_array());
-  json_object_set_new(out, "error",
-                      json_pack("{s:s s:o}", "code", code, "message", json_io_string(message)));
+/* False: `out` says what is wrong with them. */
+static bool line_invariants(const json_t *list, struct invariants **own, struct schema_errors *errs,
+                            json_t *out) {
+  struct buf text = {0};
+  *own = invariants_in_of_line(list, errs);
+  if (*own != NULL && !invariants_need(*own, INVARIANT_COMMAND) &&
+      !invariants_need(*own, INVARIANT_AI))
+    return true;
+  if (*own != NULL)
+    buf_puts(&text, "a line may hold expressions only: give commands with --invariants FILE");
+  else if (errs->count > 0)
+    buf_printf(&text, "%s: %s", errs->items[errs->count - 1].path,
+               errs->items[errs->count - 1].message);
+  refuse(out, "bad_invariants", buf_c(&text));
+  buf_deinit(&text);
+  invariants_free(*own);
+  return false;
 }
 
 static void answer(struct batch *b, const json_t *in, json_t *out) {
@@ -194,26 +283,40 @@ static void answer(struct batch *b, const json_t *in, json_t *out) {
   enum schema_status status;
   if (json_object_get(in, "id") != NULL)
     json_object_set(out, "id", json_object_get(in, "id"));
+  const json_t *list = json_object_get(in, "invariants");
+  const struct schema *schema = NULL;
   if (doc == NULL)
     doc = b->given;
-  if (doc == NULL || data == NULL) {
-    refuse(out, "bad_line", doc ? "the line has no \"data\"" : "the line has no \"schema\"");
+  if ((doc == NULL && list == NULL) || data == NULL) {
+    refuse(out, "bad_line",
+           doc || list ? "the line has no \"data\"" : "the line has no \"schema\"");
     return;
   }
   b->checking->registry.err.code = ERR_NONE;
-  const struct schema *schema =
-      schema_cache_get(&b->cache, doc, &b->checking->opts, &errs, &status);
-  if (schema == NULL) {
+  if (doc != NULL)
+    schema = schema_cache_get(&b->cache, doc, &b->checking->opts, &errs, &status);
+  if (doc != NULL && schema == NULL) {
     json_object_set_new(out, "valid", json_null());
     json_object_set_new(out, "errors", json_array());
     json_object_set_new(out, "error", schema_trouble_json(b->checking, &errs, status));
     schema_errors_deinit(&errs);
     return;
   }
-  status = schema_check(schema, data, &errs);
+  struct err err = {0};
+  struct invariants *own = NULL;
+  if (list != NULL && !line_invariants(list, &own, &errs, out)) {
+    schema_errors_deinit(&errs);
+    return;
+  }
+  status = schema ? schema_check(schema, data, &errs) : SCHEMA_OK;
   if (status == SCHEMA_OUT_OF_MEMORY)
     die("out of memory");
-  if (status == SCHEMA_TOO_COMPLEX) {
+  check_invariants(own, data, &status, &errs, &err);
+  check_invariants(b->checking->invariants.compiled, data, &status, &errs, &err);
+  invariants_free(own);
+  if (err.code != ERR_NONE) {
+    refuse(out, "command", err.text);
+  } else if (status == SCHEMA_TOO_COMPLEX) {
     refuse(out, schema_status_name(status), last_message(&errs, "the check needs too much work"));
   } else {
     json_object_set_new(out, "valid", json_boolean(status == SCHEMA_OK));
@@ -320,6 +423,8 @@ static bool prepare(struct checking *c, const struct cli_args *args, struct err 
     if (!registry_in_add(&c->registry, folder, err))
       return false;
   c->opts.registry = registry_in_schemas(&c->registry);
+  if (!invariants_in_load(&c->invariants, args, err))
+    return false;
   size_t inputs = 0;
   for (size_t i = 0; i < args->word_count; i++)
     inputs += strcmp(args->words[i], "-") == 0 && !(i == 0 && cli_flag(args, "batch"));
@@ -347,6 +452,7 @@ static int run(int argc, char **argv) {
     status = batch ? check_batch(&c, &args) : check_files(&c, &args);
   }
   registry_in_deinit(&c.registry);
+  invariants_in_deinit(&c.invariants);
   return status;
 }
 
@@ -357,13 +463,27 @@ const struct cli_command cmd_check = {
     .help =
         "  echo '{\"confidence\": 1.5}' | segue check schema.json\n"
         "  -: $.confidence: 1.5 is greater than the maximum 1\n"
+        "  echo '{\"items\": [{\"price\": 10}, {\"price\": 20}], \"total\": 25}' |\n"
+        "    segue check order.json --invariant 'sum(items[].price) == total'\n"
+        "  -: $.total: invariant sum(items[].price) == total does not hold: 30 is not 25\n"
         "SCHEMA is JSON or YAML, draft 2020-12, 2019-09 or 07 as its $schema says. Without "
         "INSTANCE\n"
-        "standard input is checked; on a terminal then only the schema is. Instances are read as\n"
+        "standard input is checked; on a terminal, or from /dev/null, only the schema is, with "
+        "warnings\n"
+        "of what a model may get wrong. Instances are read as\n"
         "RFC 8259 has it: lone surrogates (as U+FFFD) and integers beyond 64 bits (as the nearest\n"
         "number) are JSON; files named .yaml or .yml are YAML. References never go to the "
         "network:\n"
         "--registry http://localhost:1234/=remotes reads them from that folder.\n"
+        "Invariants: segue help expressions has the grammar. FILE is a list of expressions, "
+        "{\"expr\",\n"
+        "\"message\", \"path\"} and {\"command\": [PROGRAM, ARGUMENT...]}; a command gets the "
+        "value on\n"
+        "standard input once schema and expressions hold, says yes with exit 0, else what is "
+        "wrong,\n"
+        "as lines {\"path\",\"message\"} or in its own words. Lines of a batch may bring "
+        "expressions\n"
+        "(\"invariants\": [...]), never commands.\n"
         "--batch: a line {\"schema\",\"data\"} gives a line "
         "{\"valid\",\"errors\":[{\"path\",\"pointer\",\n"
         "\"keyword\",\"message\"}]}, with \"valid\": null and an \"error\" when the schema is "

@@ -183,7 +183,7 @@ static json_t *run_when(const struct chain_spec *spec, size_t end) {
   json_t *object = stage_object(STAGE_WHEN, OUTCOME_NO_MATCH);
   for (size_t i = 0; i < end; i++) {
     const struct rule *rule = &spec->rules[i];
-    struct err err = {0};
+    struct expr_error err;
     if (!visible(spec, rule) || rule->kind != RULE_WHEN)
       continue;
     struct buf note = {0};
@@ -221,7 +221,7 @@ static const struct rule *walk(const struct chain_spec *spec, const struct rule 
   *failed = false;
   for (size_t i = 0; i < spec->rule_count; i++) {
     const struct rule *rule = &spec->rules[i];
-    struct err err = {0};
+    struct expr_error err;
     if (!visible(spec, rule))
       continue;
     if (rule->kind != RULE_WHEN && !str_eq(rule->label, chosen->label))

@@ -107,6 +107,10 @@ static bool refuse_function(int function, size_t at, size_t *error_offset, struc
   return fail(error_offset, at);
 }
 
+static void *from_arena(void *arena, size_t bytes) {
+  return arena_alloc(arena, bytes);
+}
+
 /* `clause` is when(EXPR) from its first byte to its last. */
 static bool parse_when(struct arena *arena, struct str clause, size_t at, struct rule *out,
                        size_t *error_offset, struct err *err) {
@@ -122,10 +126,14 @@ static bool parse_when(struct arena *arena, struct str clause, size_t at, struct
                   "alone is a condition");
     return fail(error_offset, at + o.end_paren + 1);
   }
-  size_t where = 0;
+  const struct expr_memory memory = {from_arena, arena};
+  struct expr_error why;
   out->when_text = arena_str(arena, part(clause, open, o.end_paren));
-  out->when = expr_parse(arena, (struct str){clause.p + open, o.end_paren - open}, &where, err);
-  return out->when != NULL || fail(error_offset, at + open + where);
+  out->when = expr_parse(&memory, clause.p + open, o.end_paren - open, EXPR_WHEN, &why);
+  if (out->when != NULL)
+    return true;
+  (void)err_set(err, ERR_INVALID, "%s", why.text);
+  return fail(error_offset, at + open + why.offset);
 }
 
 bool rule_parse(struct arena *arena, struct str condition, struct rule *out, size_t *error_offset,

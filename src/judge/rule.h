@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "judge/expr.h"
+#include "structured/expr.h"
 
 enum rule_kind { RULE_LABEL, RULE_WHEN, RULE_LABEL_WHEN };
 

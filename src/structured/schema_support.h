@@ -63,6 +63,14 @@ bool schema_uri_decode(const char *bytes, size_t length, struct text *out);
 bool schema_value_is_integral(const json_t *value); /* a number without a fraction */
 /* -1, 0, 1; exact between 64-bit integers and doubles. Both are numbers. */
 int schema_value_compare(const json_t *a, const json_t *b);
+int schema_value_compare_mixed(json_int_t a, double b);
+/* Magnitude = mantissa * 10^exponent, from the shortest decimal text of the number: what its author
+ * wrote. */
+struct decimal {
+  uint64_t mantissa;
+  int exponent;
+};
+struct decimal schema_value_decimal(double number);
 bool schema_value_multiple_of(const json_t *value, const json_t *divisor);
 size_t schema_value_code_points(const char *text, size_t bytes);
 /* More than `levels` arrays and objects inside each other? */

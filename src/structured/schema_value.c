@@ -13,7 +13,7 @@ bool schema_value_is_integral(const json_t *value) {
   return (double)(int64_t)d == d;
 }
 
-static int compare_integer_real(json_int_t i, double d) {
+int schema_value_compare_mixed(json_int_t i, double d) {
   if (d >= 9223372036854775808.0)
     return -1;
   if (d < -9223372036854775808.0)
@@ -28,31 +28,25 @@ int schema_value_compare(const json_t *a, const json_t *b) {
   if (json_is_integer(a)) {
     json_int_t i = json_integer_value(a);
     if (!json_is_integer(b))
-      return compare_integer_real(i, json_real_value(b));
+      return schema_value_compare_mixed(i, json_real_value(b));
     json_int_t j = json_integer_value(b);
     return (i > j) - (i < j);
   }
   if (json_is_integer(b))
-    return -compare_integer_real(json_integer_value(b), json_real_value(a));
+    return -schema_value_compare_mixed(json_integer_value(b), json_real_value(a));
   double d = json_real_value(a), e = json_real_value(b);
   return (d > e) - (d < e);
 }
 
-/* value = mantissa * 10^exponent, from the shortest decimal text of the number: what its author
- * wrote. */
-struct decimal {
-  uint64_t mantissa;
-  int exponent;
-};
-
 static struct decimal decimal_of(const json_t *number) {
+  if (!json_is_integer(number))
+    return schema_value_decimal(json_real_value(number));
+  json_int_t i = json_integer_value(number);
+  return (struct decimal){i < 0 ? 0 - (uint64_t)i : (uint64_t)i, 0};
+}
+
+struct decimal schema_value_decimal(double d) {
   struct decimal out = {0, 0};
-  if (json_is_integer(number)) {
-    json_int_t i = json_integer_value(number);
-    out.mantissa = i < 0 ? 0 - (uint64_t)i : (uint64_t)i;
-    return out;
-  }
-  double d = json_real_value(number);
   d = d < 0 ? -d : d;
   char text[40];
   for (int digits = 15; digits <= 17; digits++) {

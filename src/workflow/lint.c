@@ -234,8 +234,9 @@ struct refs {
   size_t movement, rule;
 };
 
-static void check_ref(void *ctx, const struct str *path, size_t n) {
+static void check_ref(void *ctx, const struct expr_name *names, size_t n) {
   struct refs *r = ctx;
+  const struct str path[] = {{names[0].p, names[0].n}, {names[n > 1].p, names[n > 1].n}};
   struct lint *l = r->l;
   char place[PATH_BYTES];
   rule_path(place, r->movement, r->rule, "condition");

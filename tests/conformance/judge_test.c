@@ -4,7 +4,7 @@
 #include "support/chain_run.h"
 #include "support/data.h"
 
-#include "judge/expr.h"
+#include "structured/expr.h"
 #include "structured/extract.h"
 #include "structured/tag.h"
 
@@ -195,9 +195,10 @@ static void run_expr(const json_t *c) {
   check_keys(c, keys);
   const char *got = "refused";
   if (rule_parse(&arena, data_get(c, "condition"), &rule, NULL, &err)) {
+    struct expr_error why = {0};
     got = "label";
     if (rule.when != NULL)
-      switch (expr_eval(rule.when, env, &err)) {
+      switch (expr_eval(rule.when, env, &why)) {
       case EXPR_TRUE:
         got = "true";
         break;
@@ -206,6 +207,7 @@ static void run_expr(const json_t *c) {
         break;
       case EXPR_ERROR:
         got = "error";
+        (void)err_set(&err, ERR_INVALID, "%s", why.text);
         break;
       }
   }

@@ -8,8 +8,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const struct capability providers[] = {
-      {"script", "", OPTION_ALL, true, true, "prompt"},
-      {"command", "", 0, false, false, "none"},
+      {"script", "", OPTION_ALL, true, true, true, "prompt"},
+      {"command", "", 0, false, false, false, "none"},
       {0},
   };
   struct err err = {0};

@@ -310,6 +310,110 @@ def the_official_suite():
     return ", ".join(said)
 
 
+# ---- invariants --------------------------------------------------------------------------------------
+
+ORDER = '{"items":[{"price":10},{"price":20}],"total":25,"start":"2024-02-01","end":"2024-01-31"}'
+SUM = "sum(items[].price) == total"
+
+
+def invariants_come_after_the_schema():
+    with Box() as box:
+        schema = box.file("schema.json", '{"required":["name"],"properties":{"total":{"type":"number"}}}')
+        order = box.file("order.json", ORDER)
+        out, err = check(box, schema, order, "--invariant", SUM, "-i", "end > start", status=1)
+        expect(out == f'{order}: $: the required property "name" is missing\n'
+               f"{order}: $.total: invariant {SUM} does not hold: 30 is not 25\n"
+               f'{order}: $.end: invariant end > start does not hold: "2024-01-31" is not after '
+               '"2024-02-01"\n' and err == "", out, err)
+        out, _ = check(box, box.file("any.json", "true"), "--json", "--invariant", SUM, stdin=ORDER,
+                       status=1)
+        expect(json.loads(out)["errors"] == [
+            {"path": "$.total", "pointer": "/total", "keyword": "invariant",
+             "message": f"invariant {SUM} does not hold: 30 is not 25"}], out)
+        check(box, box.dir + "/any.json", order, "--invariant", "total < 26 && has(items)")
+        out, _ = check(box, box.dir + "/any.json", "--invariant", "pric > 0 / zero",
+                       stdin='{"price":1,"zero":0}', status=1)
+        expect("$.zero: invariant pric > 0 / zero cannot be checked: division by zero" in out, out)
+        for wrong, words in (("total = 1", "write == (at byte 6 of"), ("sum(items", "found the end"),
+                             ("smu(items) > 1", "did you mean sum?"), ("", "is empty")):
+            out, err = check(box, schema, order, "--invariant", wrong, status=2)
+            expect(out == "" and "segue check: --invariant: " in err and words in err, wrong, err)
+
+
+def invariants_from_a_file():
+    with Box() as box:
+        anything = box.file("any.json", "true")
+        order = box.file("order.json", ORDER)
+        say = box.file("say.sh", "#!/bin/sh\ncat > \"$1\"\n"
+                       "echo '{\"path\": \"$.items[1].price\", \"message\": \"too dear\"}'\n"
+                       "echo '{\"pointer\": \"/start\", \"message\": \"too late\"}'\nexit 3\n")
+        os.chmod(say, 0o755)
+        rules = box.file("rules.yaml", "- total >= 25\n- expr: end != start\n  message: no time at all\n"
+                         f"- command: [{say}, {box.dir}/seen]\n- command: ['true']\n")
+        out, err = check(box, anything, order, "--invariants", rules, status=1)
+        expect(out == f"{order}: $.items[1].price: too dear\n{order}: $.start: too late\n", out, err)
+        with open(box.dir + "/seen", encoding="utf-8") as seen:
+            expect(json.load(seen) == json.loads(ORDER), "the value on standard input")
+        os.remove(box.dir + "/seen")
+        out, _ = check(box, anything, order, "--invariants", rules, "--invariant", SUM, status=1)
+        expect("30 is not 25" in out and not os.path.exists(box.dir + "/seen"),
+               "commands come only when the expressions hold", out)
+        out, _ = check(box, anything, order, "--invariants",
+                       box.file("w.json", '[{"command":["sh","-c","echo the sum >&2; kill -9 $$"],'
+                                          '"message":"it must add up","path":"/total"}]'), status=1)
+        expect(out == f"{order}: $.total: it must add up (exit status 137: the sum)\n", out)
+        for text, words in (('[{"command":["/no/such/program"]}]', "cannot run /no/such/program"),
+                            ('[{"ai":"is it fine?"}]', "asks a model"), ('{"expr":"a"}', "a list of"),
+                            ('["a >"]', "$[0]: a value is missing"), ("[", "f.json:1")):
+            _, err = check(box, anything, order, "--invariants", box.file("f.json", text), status=2)
+            expect(words in err, text, err)
+        check(box, anything, order, "--invariants", box.dir + "/nothing", status=2)
+        out, _ = check(box, anything, order, "--json", "--invariants",
+                       box.file("f.json", '[{"command":["/no/such/program"]}]'), status=2)
+        expect(json.loads(out)["valid"] is None and json.loads(out)["error"]["code"] == "command", out)
+
+
+def invariants_of_a_batch():
+    with Box() as box:
+        rules = box.file("rules.json", '[{"command":["grep","-q","good"],"message":"not good"}]')
+        seen = batch(box, [
+            {"id": 1, "schema": {"type": "object"}, "data": {"a": 1}, "invariants": ["a == 2"]},
+            {"data": {"a": "good"}, "invariants": ["a == 'good'"]},
+            {"schema": {"required": ["b"]}, "data": {"a": 1}, "invariants": ["a > 1"]},
+            {"data": 1, "invariants": [{"command": ["touch", box.dir + "/made"]}]},
+            {"data": 1, "invariants": ["a ="]}, {"data": 1, "invariants": {}}, {"invariants": []}])
+        expect(seen[0]["id"] == 1 and seen[0]["errors"][0]["keyword"] == "invariant", seen[0])
+        expect(seen[1] == {"valid": True, "errors": []}, seen[1])
+        expect([e["keyword"] for e in seen[2]["errors"]] == ["required", "invariant"], seen[2])
+        for line in seen[3:6]:
+            expect(line["valid"] is None and line["error"]["code"] == "bad_invariants", line)
+        expect(not os.path.exists(box.dir + "/made"), "a line of a batch ran a command")
+        expect(seen[6]["error"]["code"] == "bad_line", seen[6])
+        seen = batch(box, [{"schema": True, "data": "good"}, {"schema": True, "data": "bad"}],
+                     "--invariants", rules)
+        expect(seen[0]["valid"] and not seen[1]["valid"] and
+               seen[1]["errors"][0]["message"].startswith("not good"), seen)
+
+
+def a_schema_alone_is_looked_at():
+    with Box() as box:
+        schema = box.file("schema.json", '{"type":"object","properties":{"vendor":{"type":"string"},'
+                          '"note":{"type":["string","null"]},"paid":{"type":"boolean"}},'
+                          '"required":["vendor","note","paid"]}')
+        with open("/dev/null", "rb") as null:
+            done = subprocess.run([SEGUE, "check", schema], stdin=null, capture_output=True, env=box.env)
+            text = done.stdout.decode()
+            expect(done.returncode == 0 and text.startswith(f"ok {schema}\n") and
+                   f"{schema}: warning: $.properties.vendor: required and not nullable" in text and
+                   f"{schema}: warning: $: no enum, bound or invariant" in text and
+                   "note" not in text and "paid" not in text, text)
+        with open("/dev/null", "rb") as null:
+            done = subprocess.run([SEGUE, "check", "--json", schema, "--invariant", "has(note)"],
+                                  stdin=null, capture_output=True, env=box.env)
+            seen = json.loads(done.stdout)
+            expect([w["pointer"] for w in seen["warnings"]] == ["/properties/vendor"], seen)
+
+
 # ---- around it ---------------------------------------------------------------------------------------
 
 def output_that_cannot_be_written():
@@ -324,8 +428,12 @@ def output_that_cannot_be_written():
 def usage_and_help():
     with Box() as box:
         text = box.segue("help", "check").stdout.decode()
-        for word in ("--formats", "--registry", "--batch", "--json", "--draft", "surrogates", "Exit:"):
+        for word in ("--formats", "--registry", "--batch", "--json", "--draft", "surrogates", "Exit:",
+                     "--invariant ", "--invariants", "expressions"):
             expect(word in text, word, "is not in the help")
+        text = box.segue("help", "expressions").stdout.decode()
+        for word in ("sum(items[].price) == total", "instants", "null", "startsWith", "when("):
+            expect(word in text, word, "is not in the help of expressions")
         done = box.segue("completion", "zsh").stdout.decode()
         expect("check)" in done and "--formats" in done, "completion")
 
@@ -337,4 +445,5 @@ if __name__ == "__main__":
         formats_drafts_and_odd_schemas, on_a_terminal_only_the_schema,
         errors_cannot_steer_a_terminal, registry_reads_below_its_folder_only, batch_answers_in_order,
         batch_with_a_schema_and_files, many_schemas_in_a_batch, batch_answers_each_line_at_once,
-        the_official_suite, output_that_cannot_be_written, usage_and_help]))
+        invariants_come_after_the_schema, invariants_from_a_file, invariants_of_a_batch,
+        a_schema_alone_is_looked_at, the_official_suite, output_that_cannot_be_written, usage_and_help]))

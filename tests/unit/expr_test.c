@@ -1,8 +1,8 @@
 /* when() expressions: what parses, what it is worth, where and how it is refused. */
-#include "judge/expr.h"
+#include "structured/expr.h"
 
+#include "base/arena.h"
 #include "base/buf.h"
-#include "base/limits.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,6 +22,16 @@ static const char environment[] =
     "  \"holes\": [{\"a\": 1}, {\"b\": 1}], \"empty\": [], \"length\": 7},"
     " \"fix-it\": {\"done\": true}, \"review.v2\": {\"done\": true}, \"レビュー\": {\"可\": "
     "true}}}";
+
+static void *from_arena(void *arena, size_t bytes) {
+  return arena_alloc(arena, bytes);
+}
+
+static const struct expr *parse_when(struct arena *arena, const char *text,
+                                     struct expr_error *err) {
+  const struct expr_memory memory = {from_arena, arena};
+  return expr_parse(&memory, text, strlen(text), EXPR_WHEN, err);
+}
 
 struct value_case {
   const char *text;
@@ -116,9 +126,8 @@ static void values_are_as_the_grammar_says(void **state) {
   for (size_t i = 0; i < ARRAY_LEN(value_cases); i++) {
     const struct value_case *c = &value_cases[i];
     struct arena arena = {0};
-    struct err err = {0};
-    size_t where;
-    struct expr *e = expr_parse(&arena, str_from(c->text), &where, &err);
+    struct expr_error err;
+    const struct expr *e = parse_when(&arena, c->text, &err);
     enum expr_value value = e ? expr_eval(e, env, &err) : EXPR_ERROR;
     if (value != c->value || (c->error && strstr(err.text, c->error) == NULL))
       fail_msg("%s: value %d, \"%s\"", c->text, (int)value, err.text);
@@ -181,11 +190,10 @@ static void refusals_name_the_place(void **state) {
   for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
     const struct refusal *c = &refusals[i];
     struct arena arena = {0};
-    struct err err = {0};
-    size_t where = 999;
-    struct expr *e = expr_parse(&arena, str_from(c->text), &where, &err);
-    if (e != NULL || where != c->offset || strstr(err.text, c->error) == NULL)
-      fail_msg("%s: %s at %zu, \"%s\"", c->text, e ? "parsed" : "refused", where, err.text);
+    struct expr_error err;
+    const struct expr *e = parse_when(&arena, c->text, &err);
+    if (e != NULL || err.offset != c->offset || strstr(err.text, c->error) == NULL)
+      fail_msg("%s: %s at %zu, \"%s\"", c->text, e ? "parsed" : "refused", err.offset, err.text);
     arena_deinit(&arena);
   }
 }
@@ -197,29 +205,28 @@ static void depth_and_size_are_bounded(void **state) {
     unsigned times;
     bool parses;
   } cases[] = {
-      {"(", "true", ")", LIMIT_EXPR_DEPTH - 1, true},
-      {"(", "true", ")", LIMIT_EXPR_DEPTH, false},
-      {"!", "true", "", LIMIT_EXPR_DEPTH, false},
+      {"(", "true", ")", EXPR_DEPTH_MAX - 1, true},
+      {"(", "true", ")", EXPR_DEPTH_MAX, false},
+      {"!", "true", "", EXPR_DEPTH_MAX, false},
       {"(", "", "", 100000, false},
-      {"true && ", "true", "", LIMIT_EXPR_NODE_COUNT - 2, true},
-      {"true && ", "true", "", LIMIT_EXPR_NODE_COUNT, false},
+      {"true && ", "true", "", EXPR_NODES_MAX - 2, true},
+      {"true && ", "true", "", EXPR_NODES_MAX, false},
       {"true && ", "true", "", 100000, false},
-      {"exists(structured.a.b, ", "true", ")", LIMIT_EXPR_DEPTH, false},
+      {"exists(structured.a.b, ", "true", ")", EXPR_DEPTH_MAX, false},
 
       {"", "structured.a.b", "[0]", 100000, false},
   };
   json_auto_t *env = json_object();
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct arena arena = {0};
-    struct err err = {0};
+    struct expr_error err;
     struct buf text = {0};
-    size_t where;
     for (unsigned k = 0; k < cases[i].times; k++)
       buf_puts(&text, cases[i].open);
     buf_puts(&text, cases[i].middle);
     for (unsigned k = 0; k < cases[i].times; k++)
       buf_puts(&text, cases[i].close);
-    struct expr *e = expr_parse(&arena, buf_view(&text), &where, &err);
+    const struct expr *e = parse_when(&arena, buf_c(&text), &err);
     bool holds = e && expr_eval(e, env, &err) != EXPR_ERROR;
     if (holds != cases[i].parses)
       fail_msg("case %zu: %s", i, err.text);
@@ -228,21 +235,21 @@ static void depth_and_size_are_bounded(void **state) {
   }
 }
 
-static void collect(void *ctx, const struct str *path, size_t n) {
+static void collect(void *ctx, const struct expr_name *path, size_t n) {
   for (size_t i = 0; i < n; i++)
-    buf_printf(ctx, "%s" STR_FMT, i ? "/" : "", STR_ARG(path[i]));
+    buf_printf(ctx, "%s%.*s", i ? "/" : "", (int)path[i].n, path[i].p);
   buf_putc(ctx, ' ');
 }
 
 static void references_are_listed(void **state) {
   (void)state;
   struct arena arena = {0};
-  struct err err;
+  struct expr_error err;
   struct buf all = {0};
-  struct expr *e = expr_parse(&arena,
-                              STR("exit == 0 || !(structured.a.b[2].c > iteration) && "
-                                  "exists(structured.x.y, item.z == structured.q.r)"),
-                              NULL, &err);
+  const struct expr *e = parse_when(&arena,
+                                    "exit == 0 || !(structured.a.b[2].c > iteration) && "
+                                    "exists(structured.x.y, item.z == structured.q.r)",
+                                    &err);
   assert_non_null(e);
   expr_each_ref(e, collect, &all);
   assert_string_equal(buf_c(&all),

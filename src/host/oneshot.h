@@ -1,0 +1,29 @@
+/* oneshot.h - runs one program to its end on a loop of its own, for commands that have none: its
+ * whole tree is ended with it (os/process.h). Not while another loop of ours has processes. */
+#ifndef SEGUE_HOST_ONESHOT_H
+#define SEGUE_HOST_ONESHOT_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+
+#include <stdint.h>
+
+struct oneshot_spec {
+  const char *const *argv; /* NULL-ended, borrowed; looked up in PATH; our environment and folder */
+  struct str input;        /* its standard input, borrowed */
+  uint64_t wall_ms;        /* 0: LIMIT_INVARIANT_WALL_MS */
+};
+
+struct oneshot_result {
+  int exit_status; /* 128 + signal when killed by one */
+  struct buf out, err;
+};
+
+/* False: it could not be run, or ran longer than it may; err says so. The result is the caller's in
+ * both cases: oneshot_result_deinit. */
+bool oneshot_run(const struct oneshot_spec *spec, struct oneshot_result *result,
+                 struct err *err) MUST_CHECK;
+void oneshot_result_deinit(struct oneshot_result *result);
+
+#endif

@@ -1,0 +1,37 @@
+/* Runs a fuzz target without libFuzzer on every file of a folder: the inputs that once failed, and
+ * the seeds. usage: NAME_replay FOLDER */
+#include "base/buf.h"
+#include "base/file.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int main(int argc, char **argv) {
+  DIR *folder = argc > 1 ? opendir(argv[1]) : NULL;
+  unsigned count = 0;
+  if (folder == NULL) {
+    printf("skipped: no folder %s\n", argc > 1 ? argv[1] : "");
+    return 77;
+  }
+  for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+    struct buf path = {0}, bytes = {0};
+    struct err err;
+    buf_printf(&path, "%s/%s", argv[1], entry->d_name);
+    if (entry->d_name[0] != '.') {
+      if (!file_read(buf_c(&path), 1u << 24, &bytes, &err)) {
+        fprintf(stderr, "%s\n", err.text);
+        return 1;
+      }
+      (void)LLVMFuzzerTestOneInput((const uint8_t *)buf_c(&bytes), bytes.n);
+      count++;
+    }
+    buf_deinit(&path);
+    buf_deinit(&bytes);
+  }
+  closedir(folder);
+  printf("%u inputs\n", count);
+  return count > 0 ? 0 : 1;
+}
