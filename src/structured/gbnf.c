@@ -148,6 +148,7 @@ static void release(struct gb *g) {
   schema_map_deinit(&g->names);
   schema_map_deinit(&g->sets);
   schema_map_deinit(&g->classes);
+  schema_map_deinit(&g->strings);
   schema_map_deinit(&g->noted);
   schema_map_deinit(&g->primitives);
   schema_release(g->rules);

@@ -127,9 +127,11 @@ static const struct gb_node *hex_digit(struct gb *g, unsigned low, unsigned high
                           high < 9 ? high : 9);
   if (high >= 10) {
     unsigned from = low > 10 ? low : 10;
-    n += (size_t)snprintf(text + n, sizeof text - n, "%c-%c%c-%c", (char)('A' + from - 10),
-                          (char)('A' + high - 10), (char)('a' + from - 10),
-                          (char)('a' + high - 10));
+    char letters[2] = {(char)('A' + from - 10), (char)('A' + high - 10)};
+    for (int small = 0; small < 2; small++) {
+      char first = (char)(letters[0] | small << 5), last = (char)(letters[1] | small << 5);
+      n += (size_t)snprintf(text + n, sizeof text - n, first == last ? "%c" : "%c-%c", first, last);
+    }
   }
   snprintf(text + n, sizeof text - n, "]");
   return gb_class(g, text);
@@ -160,7 +162,7 @@ static const struct gb_node *hex_range(struct gb *g, uint32_t low, uint32_t high
 }
 
 /* Escapes: what must be escaped, the slash, and what other writers escape beyond ASCII. */
-static const struct gb_node *escaped(struct gb *g, const struct gb_chars *chars) {
+static const struct gb_node *escapes_of(struct gb *g, const struct gb_chars *chars) {
   static const char shorts[][2] = {{'"', '"'},  {'\\', '\\'}, {'/', '/'},  {'\b', 'b'},
                                    {'\f', 'f'}, {'\n', 'n'},  {'\r', 'r'}, {'\t', 't'}};
   char letters[16] = "[";
@@ -197,6 +199,41 @@ static const struct gb_node *escaped(struct gb *g, const struct gb_chars *chars)
                           hex_range(g, 0xdc00, 0xdfff, 4)));
   const struct gb_node *node = gb_alt(g, one, gb_seq(g, gb_word(g, "u"), codes));
   return gb_seq(g, gb_word(g, "\\"), node);
+}
+
+/* A rule for each set of characters that have escapes: many sets share one. */
+static const struct gb_node *escaped(struct gb *g, const struct gb_chars *chars) {
+  static const struct gb_range with_escapes[] = {{0, 0x1f}, {'"', '"'}, {'/', '/'}, {'\\', '\\'}, {0x80, LAST}};
+  enum { N = sizeof with_escapes / sizeof *with_escapes };
+  struct gb_range *ranges = gb_get(g, chars->count * N * sizeof *ranges + sizeof *ranges);
+  size_t n = 0;
+  uint32_t rule;
+  if (!ranges)
+    return NULL;
+  for (size_t i = 0; i < chars->count; i++)
+    for (size_t k = 0; k < N; k++) {
+      struct gb_range r = chars->ranges[i], e = with_escapes[k];
+      r.low = r.low > e.low ? r.low : e.low;
+      r.high = r.high < e.high ? r.high : e.high;
+      if (r.low <= r.high)
+        ranges[n++] = r;
+    }
+  struct gb_chars subset = {ranges + 1, n};
+  memmove(ranges + 1, ranges, n * sizeof *ranges);
+  ranges[0] = (struct gb_range){UINT32_MAX, 0}; /* no set of characters begins so */
+  size_t size = (n + 1) * sizeof *ranges;
+  if (schema_map_get(&g->classes, ranges, size, &rule))
+    return gb_ref(g, rule);
+  const struct gb_node *node = n ? escapes_of(g, &subset) : &gb_never;
+  if (!node || node->kind == GB_NEVER || node->kind == GB_LITERAL || n < 3)
+    return node;
+  if (!gb_rule_new(g, "escape", node, &rule))
+    return NULL;
+  if (!schema_map_put(&g->classes, &g->arena, ranges, size, rule)) {
+    gb_no_memory(g);
+    return NULL;
+  }
+  return gb_ref(g, rule);
 }
 
 const struct gb_node *gb_chars_node(struct gb *g, const struct gb_chars *chars) {

@@ -125,6 +125,7 @@ struct gb {
   struct map names;      /* rule name -> how many have it */
   struct map sets;       /* atoms -> rule */
   struct map classes;    /* ranges -> rule */
+  struct map strings;    /* constraints -> rule */
   struct map noted;      /* pointer and keyword -> note */
   struct map primitives; /* name -> rule */
   struct gb_job *jobs;
@@ -185,6 +186,9 @@ struct gb_set gb_set_of(struct gb_atom *atoms, size_t count); /* sorts them in p
 /* A reference to the rule of a set, made when it is due. `name`: of its rule. */
 const struct gb_node *gb_set_node(struct gb *g, const struct gb_set *set, const char *name);
 bool gb_sets_build(struct gb *g);
+enum { GB_NAME_BYTES = 40 };
+/* A name of letters, digits and dashes that is like `name`; a suffix still has room. */
+void gb_rule_name(char out[GB_NAME_BYTES], const char *name);
 bool gb_matches(struct gb *g, const struct gb_atom *atoms, size_t count, const json_t *value);
 
 /* gbnf_merge.c: schemas into a shape */

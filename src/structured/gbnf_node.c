@@ -183,9 +183,26 @@ static const struct gb_node *repeat_up_to(struct gb *g, const char *name,
   return gb_named(g, name, gb_alt(g, most, all));
 }
 
+/* Fit to be a group: no counts inside. */
+static bool is_small(const struct gb_node *node) {
+  if (node->kind != GB_SEQ || node->count > 8 || !node->count)
+    return false;
+  for (uint32_t i = 0; i < node->count; i++)
+    if (node->kids[i]->kind != GB_REF && node->kids[i]->kind != GB_LITERAL &&
+        node->kids[i]->kind != GB_CLASS)
+      return false;
+  return true;
+}
+
 const struct gb_node *gb_repeat(struct gb *g, const char *name, const struct gb_node *kid,
                                 uint64_t min, uint64_t max) {
-  kid = gb_named(g, name, kid);
+  bool simple = max == 1 || (max == UINT64_MAX && min <= 1);
+  if (!kid)
+    return NULL;
+  if (kid->kind == GB_SEQ && !kid->count)
+    return kid;
+  if (!simple || !is_small(kid))
+    kid = gb_named(g, name, kid);
   if (!kid)
     return NULL;
   if (kid->kind == GB_NEVER)

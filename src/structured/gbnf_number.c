@@ -124,13 +124,8 @@ struct range { /* of magnitudes */
 };
 
 static const struct gb_node *digits(struct gb *g, int from, int to) {
-  char text[8];
-  if (from == to) {
-    snprintf(text, sizeof text, "%d", from);
-    return gb_word(g, text);
-  }
-  snprintf(text, sizeof text, "[%d-%d]", from, to);
-  return gb_class(g, text);
+  char low = (char)('0' + from), text[] = {'[', low, '-', (char)('0' + to), ']', '\0'};
+  return from == to ? gb_literal(g, &low, 1) : gb_class(g, text);
 }
 
 static const struct gb_node *some_digits(struct gb *g, int min, int max) {

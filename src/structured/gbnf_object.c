@@ -1,8 +1,6 @@
 /* Objects: the members that a schema names, in its order, then further ones. */
 #include "structured/gbnf_internal.h"
 
-#include <stdio.h>
-
 struct member {
   const char *name;
   size_t length;
@@ -99,8 +97,9 @@ static bool make_members(struct gb *g, struct object *o, const struct gb_link *c
       *never = *never || m.required;
       continue;
     }
-    char rule[80];
-    snprintf(rule, sizeof rule, "%.40s-%zu", o->rule, o->count + 1);
+    char rule[GB_NAME_BYTES];
+    gb_rule_name(rule, m.name);
+    strcat(rule, "-kv");
     m.node = gb_named(g, rule, m.node);
     if (!m.node)
       return false;

@@ -1,7 +1,6 @@
 /* Nonterminals: sets of schemas that one value must match. */
 #include "structured/gbnf_internal.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 static int by_entry(const void *a, const void *b) {
@@ -25,10 +24,9 @@ struct gb_set gb_set_of(struct gb_atom *atoms, size_t count) {
   return set;
 }
 
-/* A name of letters, digits and dashes. */
-static void rule_name(char *out, size_t size, const char *name) {
+void gb_rule_name(char out[GB_NAME_BYTES], const char *name) {
   size_t n = 0;
-  for (const char *p = name; *p && n + 1 < size && n < 30; p++) {
+  for (const char *p = name; *p && n < GB_NAME_BYTES - 10; p++) {
     bool plain = (*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z');
     if (plain || (n && out[n - 1] != '-'))
       out[n++] = plain ? *p : '-';
@@ -37,11 +35,11 @@ static void rule_name(char *out, size_t size, const char *name) {
     n--;
   out[n] = '\0';
   if (!n)
-    snprintf(out, size, "item");
+    memcpy(out, "item", 5);
 }
 
 const struct gb_node *gb_set_node(struct gb *g, const struct gb_set *set, const char *name) {
-  char plain[40];
+  char plain[GB_NAME_BYTES];
   uint32_t rule;
   if (set->never)
     return &gb_never;
@@ -54,7 +52,7 @@ const struct gb_node *gb_set_node(struct gb *g, const struct gb_set *set, const 
     key[i] = set->atoms[i].entry << 1 | set->atoms[i].negated;
   if (schema_map_get(&g->sets, key, set->count * sizeof *key, &rule))
     return gb_ref(g, rule);
-  rule_name(plain, sizeof plain, name);
+  gb_rule_name(plain, name);
   if (!gb_rule_new(g, plain, NULL, &rule))
     return NULL;
   if (!schema_map_put(&g->sets, &g->arena, key, set->count * sizeof *key, rule) ||

@@ -1,6 +1,8 @@
 /* Strings: free ones by their length, constrained ones through one automaton. */
 #include "structured/gbnf_internal.h"
 
+#include <inttypes.h>
+
 enum { LENGTH_MAX = 1000000 }; /* code points; a bound beyond is listed */
 
 static const struct gb_node *quoted(struct gb *g, const struct gb_node *body) {
@@ -143,7 +145,7 @@ static const struct gb_node *by_language(struct gb *g, const struct gb_shape *s,
   return body ? quoted(g, body) : NULL;
 }
 
-const struct gb_node *gb_string(struct gb *g, const struct gb_shape *s, const char *name) {
+static const struct gb_node *make(struct gb *g, const struct gb_shape *s, const char *name) {
   struct gb_language l = {0};
   bool ok = add_patterns(g, &l, s) == GB_ADDED;
   for (const struct gb_link *f = s->formats; ok && f; f = f->next)
@@ -154,4 +156,46 @@ const struct gb_node *gb_string(struct gb *g, const struct gb_shape *s, const ch
     node = l.part_count ? by_language(g, s, &l, name) : by_length(g, s, name);
   gb_language_deinit(&l);
   return node;
+}
+
+static void key_add(struct text *key, char kind, const json_t *value) {
+  schema_text_add(key, &kind, 1);
+  schema_text_printf(key, "%zu:", json_string_length(value));
+  schema_text_add(key, json_string_value(value), json_string_length(value));
+}
+
+static const char *rule_name(const struct gb_shape *s, const char *name) {
+  bool whole;
+  const char *format = s->patterns ? NULL : json_string_value(s->formats->value);
+  return format && gb_format_pattern(format, &whole) ? format : name;
+}
+
+/* The same constraints make the same rule, if nothing was listed on the way. */
+const struct gb_node *gb_string(struct gb *g, const struct gb_shape *s, const char *name) {
+  struct text key = {0};
+  const struct gb_node *node = NULL;
+  size_t notes = g->note_count;
+  uint32_t rule;
+  if (s->not_values || (!s->patterns && !s->formats))
+    return make(g, s, name);
+  schema_text_printf(&key, "%d %" PRIu64 " %" PRIu64, (s->named & T_STRING) != 0,
+                     s->min_length.value, s->max_length.value);
+  for (const struct gb_link *p = s->patterns; p; p = p->next)
+    key_add(&key, p->negated ? '!' : 'p', p->value);
+  for (const struct gb_link *f = s->formats; f; f = f->next)
+    key_add(&key, 'f', f->value);
+  if (key.failed)
+    gb_no_memory(g);
+  else if (schema_map_get(&g->strings, key.bytes, key.length, &rule))
+    node = gb_ref(g, rule);
+  else
+    node = make(g, s, name);
+  if (node && node->kind == GB_SEQ && notes == g->note_count &&
+      gb_rule_new(g, rule_name(s, name), node, &rule)) {
+    node = gb_ref(g, rule);
+    if (!schema_map_put(&g->strings, &g->arena, key.bytes, key.length, rule))
+      gb_no_memory(g);
+  }
+  schema_text_deinit(&key);
+  return g->status == GBNF_OK ? node : NULL;
 }

@@ -40,16 +40,30 @@ static void mark_productive(struct gb *g) {
   }
 }
 
+/* A rule that only names another one is left out. */
+static const struct gb_node *follow(const struct gb *g, const struct gb_node *node) {
+  for (size_t i = 0; i < g->rule_count && node->kind == GB_REF; i++) {
+    const struct gb_node *to = g->rules[node->rule].node;
+    if (!to || to->kind != GB_REF)
+      break;
+    node = to;
+  }
+  return node;
+}
+
 /* Without the parts that derive nothing; the node is productive. */
 static const struct gb_node *prune(struct gb *g, const struct gb_node *node) {
-  if (node->kind == GB_REPEAT)
-    return productive(g, node->kids[0]) ? node : &gb_empty;
-  if (node->kind != GB_SEQ && node->kind != GB_ALT)
+  if (node->kind == GB_REF)
+    return follow(g, node);
+  if (node->kind == GB_REPEAT && !productive(g, node->kids[0]))
+    return &gb_empty;
+  if (node->kind != GB_SEQ && node->kind != GB_ALT && node->kind != GB_REPEAT)
     return node;
   struct gb_node *copy = gb_get(g, sizeof *copy);
   if (!copy)
     return NULL;
-  copy->kind = node->kind;
+  *copy = *node;
+  copy->count = 0;
   copy->kids = gb_get(g, (node->count ? node->count : 1) * sizeof *copy->kids);
   if (!copy->kids)
     return NULL;
@@ -63,7 +77,7 @@ static const struct gb_node *prune(struct gb *g, const struct gb_node *node) {
       continue;
     copy->kids[copy->count++] = kid;
   }
-  return copy->count == 1 ? copy->kids[0] : copy;
+  return copy->count == 1 && node->kind != GB_REPEAT ? copy->kids[0] : copy;
 }
 
 static bool reach(struct gb *g, uint32_t root) {
@@ -141,6 +155,8 @@ static void write_node(const struct gb *g, const struct gb_node *node, enum plac
       schema_text_puts(out, "\"\"");
       return;
     }
+    if (place == PLACE_ITEM)
+      schema_text_puts(out, "(");
     for (uint32_t i = 0; i < node->count; i++) {
       const struct gb_node *kid = node->kids[i];
       bool follows = i && node->kids[i - 1]->kind == GB_LITERAL && kid->kind == GB_LITERAL;
@@ -154,6 +170,8 @@ static void write_node(const struct gb *g, const struct gb_node *node, enum plac
         schema_text_puts(out, " ");
       write_node(g, kid, PLACE_ITEM, out);
     }
+    if (place == PLACE_ITEM)
+      schema_text_puts(out, ")");
     return;
   }
   case GB_ALT:
