@@ -145,7 +145,7 @@ static bool list_rest(struct gb *g, const struct gb_shape *s, uint64_t max) {
       return false;
   for (const struct gb_link *n = s->not_values; n; n = n->next)
     if (json_is_array(n->value) &&
-        !gb_note(g, n->entry, n->name, "a single array is kept out by the validator only"))
+        !gb_note(g, n->entry, n->keyword, "a single array is kept out by the validator only"))
       return false;
   if (s->contains && uses_unevaluated(s))
     for (const struct gb_link *spec = s->items; spec; spec = spec->next)

@@ -68,6 +68,8 @@ struct gb_rule {
 struct gb_atom { /* a schema, or that it must not match */
   uint32_t entry;
   bool negated;
+  uint32_t reason;     /* negated: the entry with the keyword that wants it so */
+  const char *keyword; /* static */
 };
 struct gb_set {
   const struct gb_atom *atoms; /* sorted, no duplicates */
@@ -90,6 +92,7 @@ struct gb_link { /* a list that shapes share; the newest comes first */
   size_t length;
   const json_t *value;
   const json_t *patterns, *additional; /* of an object's schema */
+  const char *keyword;                 /* static; of what is negated */
   uint8_t kind;
   bool negated;
 };
@@ -100,6 +103,7 @@ struct gb_shape {
   unsigned types;
   unsigned named; /* types that some schema named */
   bool integral;
+  bool fractional; /* no integer */
   const json_t *minimum, *maximum; /* NULL: none */
   bool minimum_exclusive, maximum_exclusive;
   uint32_t number_entry;

@@ -9,17 +9,20 @@ struct atoms {
   bool never;
 };
 
-static bool add(struct gb *g, struct atoms *atoms, const json_t *schema, bool negated) {
+/* `by`: what negates it; NULL: nothing does. */
+static bool add(struct gb *g, struct atoms *atoms, const json_t *schema,
+                const struct gb_link *by) {
   uint32_t entry;
   bool possible = gb_child(g, schema, &entry);
   if (entry == NODE_NONE) {
-    atoms->never = atoms->never || possible == negated;
+    atoms->never = atoms->never || possible == (by != NULL);
     return true;
   }
   if (!schema_grow((void **)&atoms->items, &atoms->capacity, atoms->count + 1,
                    sizeof *atoms->items))
     return gb_no_memory(g);
-  atoms->items[atoms->count++] = (struct gb_atom){entry, negated};
+  atoms->items[atoms->count++] =
+      by ? (struct gb_atom){entry, true, by->entry, by->keyword} : (struct gb_atom){.entry = entry};
   return true;
 }
 
@@ -71,18 +74,18 @@ static bool ask(struct gb *g, const struct question *q, const struct gb_link *sp
   json_t *patterns = (json_t *)spec->patterns;
   const json_t *known = q->name ? json_object_getn(spec->value, q->name, q->length) : NULL;
   *covered = known != NULL;
-  if (known && atoms && !add(g, atoms, known, false))
+  if (known && atoms && !add(g, atoms, known, NULL))
     return false;
   for (void *at = json_object_iter(patterns); at; at = json_object_iter_next(patterns, at)) {
     if (!matches(g, q, spec, json_object_iter_key(at), json_object_iter_key_len(at)))
       continue;
     *covered = true;
-    if (atoms && !add(g, atoms, json_object_iter_value(at), false))
+    if (atoms && !add(g, atoms, json_object_iter_value(at), NULL))
       return false;
   }
   if (!*covered && spec->additional) {
     *covered = true;
-    if (atoms && !add(g, atoms, spec->additional, false))
+    if (atoms && !add(g, atoms, spec->additional, NULL))
       return false;
   }
   return g->status == GBNF_OK;
@@ -113,11 +116,11 @@ static struct gb_set answer(struct gb *g, const struct question *q, const struct
       break;
     case SPEC_UNEVALUATED:
       if (unevaluated(g, q, s, spec))
-        ok = add(g, &atoms, spec->additional, false);
+        ok = add(g, &atoms, spec->additional, NULL);
       break;
     case SPEC_NOT_MEMBER:
       if (q->name && q->length == spec->length && !memcmp(q->name, spec->name, q->length))
-        ok = add(g, &atoms, spec->value, true);
+        ok = add(g, &atoms, spec->value, spec);
       break;
     }
     ok = ok && g->status == GBNF_OK;
@@ -183,7 +186,7 @@ static bool names_constraints(struct gb *g, const struct gb_shape *s, struct nam
     }
     if (entry == NODE_NONE)
       continue;
-    struct gb_atom atom = {entry, false};
+    struct gb_atom atom = {.entry = entry};
     struct gb_set set = {&atom, 1, false};
     struct gb_shapes shapes = {0};
     bool ok = gb_shapes_of(g, &set, &shapes);

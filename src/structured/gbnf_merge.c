@@ -334,7 +334,7 @@ static bool merge_combinations(struct gb *g, struct gb_shape *shape, const json_
   for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
     if (choices[i].there &&
         !choice_add(g, shape,
-                    (struct gb_link){.kind = choices[i].kind, .entry = entry, .scope = scope,
+                    (struct gb_link){.kind = (uint8_t)choices[i].kind, .entry = entry, .scope = scope,
                                      .value = choices[i].value, .patterns = have[K_THEN],
                                      .additional = have[K_ELSE]}))
       return false;

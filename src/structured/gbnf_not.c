@@ -63,7 +63,8 @@ static const uint8_t kinds[KEYWORD_COUNT] = {
     [K_REQUIRED] = WAY_ITEMS,
 };
 
-static void list_ways(const struct gb *g, uint32_t entry, unsigned types, struct ways *ways) {
+static void list_ways(const struct gb *g, uint32_t entry, const struct gb_shape *shape,
+                      struct ways *ways) {
   const json_t *have[KEYWORD_COUNT];
   const json_t *schema = g->compiler.schema->entries[entry].schema;
   *ways = (struct ways){.count = 0};
@@ -85,8 +86,9 @@ static void list_ways(const struct gb *g, uint32_t entry, unsigned types, struct
       break;
     case WAY_ONE: {
       bool integral = false;
-      if (id == K_TYPE && gb_types_of(value, &integral) && integral && types & T_NUMBER)
-        ways->inexact = true; /* numbers with a fraction only */
+      if (id == K_TYPE && gb_types_of(value, &integral) && integral && shape &&
+          shape->types & T_NUMBER && !shape->integral && (shape->minimum || shape->maximum))
+        ways->inexact = true; /* numbers with a fraction only, within bounds */
       add(ways, (struct way){.id = id, .value = value});
       break;
     }
@@ -131,8 +133,7 @@ static bool not_values(struct gb *g, struct gb_shape *shape, const json_t *value
     if (type & (T_NULL | T_TRUE | T_FALSE))
       shape->types &= ~type;
     else if (!gb_link_add(g, &shape->not_values,
-                          (struct gb_link){.value = value, .entry = reason, .name = keyword,
-                                           .length = strlen(keyword)}))
+                          (struct gb_link){.value = value, .entry = reason, .keyword = keyword}))
       return false;
   }
   return true;
@@ -167,11 +168,15 @@ static void count(struct gb_shape *shape, struct gb_limit *low, struct gb_limit 
 static bool follow(struct gb *g, struct gb_shape *shape, uint32_t entry, const struct way *way,
                    uint32_t reason, const char *keyword) {
   struct gb_link link = {.entry = reason, .scope = GB_NO_SCOPE, .name = way->name,
-                         .length = way->length, .value = way->value, .negated = true};
+                         .length = way->length, .value = way->value, .keyword = keyword,
+                         .negated = true};
   bool integral;
+  unsigned types;
   switch (way->id) {
   case K_TYPE:
-    shape->types &= ~gb_types_of(way->value, &integral);
+    types = gb_types_of(way->value, &integral);
+    shape->types &= ~(integral ? types & ~(unsigned)T_NUMBER : types);
+    shape->fractional = shape->fractional || integral;
     return true;
   case K_CONST:
   case K_ENUM:
@@ -203,7 +208,6 @@ static bool follow(struct gb *g, struct gb_shape *shape, uint32_t entry, const s
     return true;
   case K_PATTERN:
     shape->types &= T_STRING;
-    link.name = keyword;
     return gb_link_add(g, &shape->patterns, link);
   case K_REQUIRED:
     shape->types &= T_OBJECT;
@@ -243,7 +247,7 @@ bool gb_merge_not(struct gb *g, struct gb_shape *shape, uint32_t entry, uint32_t
   struct ways ways;
   if (!gb_spend(g, 1))
     return false;
-  list_ways(g, entry, shape->types, &ways);
+  list_ways(g, entry, shape, &ways);
   if (ways.inexact || (g->loose && ways.count > 1))
     return gb_note(g, reason, keyword, "what must not match is kept out by the validator only");
   if (!ways.count) {
@@ -255,7 +259,7 @@ bool gb_merge_not(struct gb *g, struct gb_shape *shape, uint32_t entry, uint32_t
   if (ways.count > 1)
     return gb_link_add(g, &shape->choices,
                        (struct gb_link){.kind = CHOICE_NOT, .entry = entry, .scope = reason,
-                                        .name = keyword, .length = strlen(keyword)});
+                                        .keyword = keyword});
   g->depth++;
   bool ok = follow(g, shape, entry, &ways.items[0], reason, keyword);
   g->depth--;
@@ -264,13 +268,13 @@ bool gb_merge_not(struct gb *g, struct gb_shape *shape, uint32_t entry, uint32_t
 
 size_t gb_not_branches(struct gb *g, const struct gb_link *choice) {
   struct ways ways;
-  list_ways(g, choice->entry, 0, &ways);
+  list_ways(g, choice->entry, NULL, &ways);
   return ways.count;
 }
 
 bool gb_not_branch(struct gb *g, struct gb_shape *shape, const struct gb_link *choice,
                    size_t branch) {
   struct ways ways;
-  list_ways(g, choice->entry, 0, &ways);
-  return follow(g, shape, choice->entry, &ways.items[branch], choice->scope, choice->name);
+  list_ways(g, choice->entry, NULL, &ways);
+  return follow(g, shape, choice->entry, &ways.items[branch], choice->scope, choice->keyword);
 }

@@ -270,7 +270,7 @@ static bool notes(struct gb *g, const struct gb_shape *shape, bool *integral) {
   }
   for (const struct gb_link *n = shape->not_values; n; n = n->next)
     if (json_is_number(n->value) &&
-        !gb_note(g, n->entry, n->name, "a single number is kept out by the validator only"))
+        !gb_note(g, n->entry, n->keyword, "a single number is kept out by the validator only"))
       return false;
   return true;
 }
@@ -284,6 +284,16 @@ const struct gb_node *gb_number(struct gb *g, const struct gb_shape *shape) {
   bool integral = shape->integral;
   if (!notes(g, shape, &integral))
     return NULL;
+  if (shape->fractional && integral)
+    return &gb_never;
+  if (shape->fractional && (has_low || has_high) &&
+      !gb_note(g, shape->number_entry, "type", "integers within bounds are kept out by the "
+                                               "validator only"))
+    return NULL;
+  if (shape->fractional && !has_low && !has_high) /* few digits: no rounding to an integer */
+    return gb_seq(g, gb_maybe(g, "minus", gb_word(g, "-")),
+                  gb_alt(g, gb_word(g, "0"), gb_seq(g, digits(g, 1, 9), some_digits(g, 0, 7))),
+                  gb_word(g, "."), some_digits(g, 0, 5), digits(g, 1, 9));
   if (!has_low && !has_high)
     return gb_primitive(g, integral ? "integer" : "number");
   if (has_low)

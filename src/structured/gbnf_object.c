@@ -235,7 +235,7 @@ static const struct gb_node *chain(struct gb *g, const struct object *o) {
 static bool list_rest(struct gb *g, const struct gb_shape *s) {
   for (const struct gb_link *n = s->not_values; n; n = n->next)
     if (json_is_object(n->value) &&
-        !gb_note(g, n->entry, n->name, "a single object is kept out by the validator only"))
+        !gb_note(g, n->entry, n->keyword, "a single object is kept out by the validator only"))
       return false;
   return true;
 }

@@ -18,6 +18,8 @@ static bool alive(struct gb_shape *shape) {
     for (const struct gb_link *f = shape->forbidden; f; f = f->next)
       if (r->length == f->length && !memcmp(r->name, f->name, r->length))
         shape->types &= ~(unsigned)T_OBJECT;
+  if (shape->integral && shape->fractional)
+    shape->types &= ~(unsigned)T_NUMBER;
   if (shape->finite) {
     unsigned types = 0;
     for (const struct gb_link *v = shape->values; v; v = v->next)
@@ -139,7 +141,7 @@ static const char *choice_keyword(const struct gb_link *choice) {
   case CHOICE_IF:
     return "if";
   case CHOICE_NOT:
-    return choice->name;
+    return choice->keyword;
   case CHOICE_REQUIRED:
     return "dependentRequired";
   case CHOICE_SCHEMA:
@@ -218,7 +220,8 @@ static bool merge_set(struct gb *g, const struct gb_set *set, struct gb_shape *s
   *shape = shape_any();
   for (size_t i = 0; i < set->count; i++) {
     uint32_t entry = set->atoms[i].entry;
-    bool ok = set->atoms[i].negated ? gb_merge_not(g, shape, entry, entry, "not")
+    bool ok = set->atoms[i].negated ? gb_merge_not(g, shape, entry, set->atoms[i].reason,
+                                                 set->atoms[i].keyword)
                                     : gb_merge(g, shape, entry, GB_NO_SCOPE);
     if (!ok)
       return false;

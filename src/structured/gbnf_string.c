@@ -40,7 +40,7 @@ static enum gb_added add_patterns(struct gb *g, struct gb_language *l, const str
     case GB_ADDED:
       break;
     case GB_ADDED_NOT:
-      if (!gb_note(g, p->entry, p->negated ? p->name : "pattern", why))
+      if (!gb_note(g, p->entry, p->negated ? p->keyword : "pattern", why))
         return GB_ADDED_FAILED;
       break;
     case GB_ADDED_FAILED:
@@ -100,7 +100,7 @@ static bool add_not_values(struct gb *g, struct gb_language *l, const struct gb_
   case GB_ADDED:
     return true;
   case GB_ADDED_NOT:
-    return gb_note(g, s->not_values->entry, s->not_values->name, "too many patterns meet");
+    return gb_note(g, s->not_values->entry, s->not_values->keyword, "too many patterns meet");
   case GB_ADDED_FAILED:
     return false;
   }
@@ -110,13 +110,13 @@ static bool add_not_values(struct gb *g, struct gb_language *l, const struct gb_
 static bool note_patterns(struct gb *g, const struct gb_shape *s) {
   static const char why[] = "the patterns are too large for a grammar";
   for (const struct gb_link *p = s->patterns; p; p = p->next)
-    if (!gb_note(g, p->entry, p->negated ? p->name : "pattern", why))
+    if (!gb_note(g, p->entry, p->negated ? p->keyword : "pattern", why))
       return false;
   for (const struct gb_link *f = s->formats; f; f = f->next)
     if (!gb_note(g, f->entry, "format", why))
       return false;
   for (const struct gb_link *v = s->not_values; v; v = v->next)
-    if (json_is_string(v->value) && !gb_note(g, v->entry, v->name, why))
+    if (json_is_string(v->value) && !gb_note(g, v->entry, v->keyword, why))
       return false;
   return true;
 }
