@@ -94,7 +94,7 @@ static const struct gb_node *think_node(struct gb *g) {
 static bool convert(struct gb *g, bool think, struct text *out) {
   static const char *const reserved[] = {"ws",       "hex",    "char",    "string", "integer",
                                          "exponent", "unsigned", "number", "boolean", "null",
-                                         "member",   "object", "array",   "value"};
+                                         "name",     "member",   "object", "array",   "value"};
   struct compiler *c = &g->compiler;
   uint32_t root;
   for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)

@@ -30,6 +30,7 @@ enum {
   GB_ATOMS_MAX = 600,        /* groups of characters that a set of patterns tells apart */
   GB_PARTS_MAX = 24,         /* patterns that meet in one language */
   GB_COUNTED_STATES_MAX = 3000, /* positions times counts of an object with member counts */
+  GB_MEMBERS_MAX = 1000000,  /* counted of an object without named members */
   GB_FRACTION_DIGITS = 20,   /* behind the point */
   GB_INTEGER_DIGITS = 16,    /* before it: beyond, doubles and integers part */
   GB_SAFE_DIGITS = 15,       /* decimals of so many digits are different doubles */

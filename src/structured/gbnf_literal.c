@@ -81,7 +81,10 @@ static const struct gb_node *number_literal(struct gb *g, const json_t *value, b
     }
   }
   const struct gb_node *node = gb_word(g, text);
-  if (!integers && !strpbrk(text, ".eE"))
+  /* as a double, too */
+  bool exact = !json_is_integer(value) || (json_integer_value(value) <= 9007199254740992 &&
+                                           json_integer_value(value) >= -9007199254740992);
+  if (!integers && exact && !strpbrk(text, ".eE"))
     node = gb_seq(g, node, gb_maybe(g, "zero", gb_word(g, ".0")));
   return node;
 }

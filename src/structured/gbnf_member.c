@@ -277,7 +277,7 @@ static bool kind_add(struct gb *g, const struct gb_shape *s, const struct naming
   if (set.never)
     return true;
   const struct gb_node *name =
-      a ? gb_automaton_node(g, a, mask, accepts, rule) : gb_primitive(g, "string");
+      a ? gb_automaton_node(g, a, mask, accepts, rule) : gb_primitive(g, "name");
   if (a && name)
     name = gb_seq(g, gb_word(g, "\""), name, gb_word(g, "\""));
   if (!name)
@@ -330,6 +330,13 @@ static bool name_kinds(struct gb *g, const struct gb_shape *s, struct naming *n,
     return false;
   if (!n->language.part_count && !n->min && n->max == UINT64_MAX)
     return kind_add(g, s, n, NULL, 0, 0, rule, out);
+  static const char no_zero[] = "^[^\\u0000]*$";
+  const char *why;
+  if (gb_language_pattern(g, &n->language, no_zero, strlen(no_zero), false, true, &why) !=
+      GB_ADDED)
+    return g->status == GBNF_OK
+               ? gb_too_complex(g, "too many patterns meet in the names of properties")
+               : false;
   switch (gb_automaton_build(g, &n->language, n->min, n->max, &a)) {
   case GB_BUILT:
     return kinds_of(g, s, n, &a, rule, out);

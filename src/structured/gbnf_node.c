@@ -242,7 +242,12 @@ static const struct {
     {"number", "\"-\"? unsigned", {"unsigned"}},
     {"boolean", "\"true\" | \"false\"", {NULL}},
     {"null", "\"null\"", {NULL}},
-    {"member", "string ws \":\" ws value ws", {"string", "value", "ws"}},
+    {"name", /* of a member: a string without U+0000, which many readers refuse there */
+     "\"\\\"\" ([^\"\\\\\\x00-\\x1F] | \"\\\\\" ([\"\\\\/bfnrt] | \"u\" (\"000\" [1-9a-fA-F] | \"00\" "
+     "[1-9a-fA-F] hex | \"0\" [1-9a-fA-F] hex hex | [1-9A-CE-Fa-ce-f] hex hex hex | [Dd] [0-7] "
+     "hex hex | [Dd] [89ABab] hex hex \"\\\\u\" [Dd] [C-Fc-f] hex hex)))* \"\\\"\"",
+     {"hex"}},
+    {"member", "name ws \":\" ws value ws", {"name", "value", "ws"}},
     {"object", "\"{\" ws (member (\",\" ws member)*)? \"}\"", {"member", "ws"}},
     {"array", "\"[\" ws (value ws (\",\" ws value ws)*)? \"]\"", {"value", "ws"}},
     {"value", "object | array | string | number | boolean | null",

@@ -155,8 +155,9 @@ static bool set_counts(struct gb *g, struct object *o) {
   o->min = s->min_members.value > required ? s->min_members.value : 0;
   o->max = open || s->max_members.value < o->count ? s->max_members.value : UINT64_MAX;
   uint64_t to = o->max != UINT64_MAX ? o->max : o->min;
-  if (o->count && to && (to > GB_COUNTED_STATES_MAX ||
-                         (o->count + 1) * (to + 1) > GB_COUNTED_STATES_MAX)) {
+  uint64_t positions = o->count + 1;
+  if (o->count ? to > GB_COUNTED_STATES_MAX || positions * (to + 1) > GB_COUNTED_STATES_MAX
+               : to > GB_MEMBERS_MAX) {
     static const char why[] = "so many properties are counted by the validator only";
     if ((o->min && !gb_note(g, s->min_members.entry, "minProperties", why)) ||
         (o->max != UINT64_MAX && !gb_note(g, s->max_members.entry, "maxProperties", why)))
