@@ -29,8 +29,8 @@ void *gb_get(struct gb *g, size_t size) {
 }
 
 static bool note_add(struct gb *g, char *pointer, const char *keyword, const char *why) {
-  if (!pointer || !schema_grow((void **)&g->notes, &g->note_capacity, g->note_count + 1,
-                               sizeof *g->notes)) {
+  if (!pointer ||
+      !schema_grow((void **)&g->notes, &g->note_capacity, g->note_count + 1, sizeof *g->notes)) {
     schema_release(pointer);
     return gb_no_memory(g);
   }
@@ -82,8 +82,7 @@ static const struct gb_node *think_node(struct gb *g) {
         g, gb_literal(g, &end[i], 1),
         last ? gb_repeat(g, "blank", gb_class(g, "[ \\t\\r\\n]"), 0, 8) : gb_ref(g, states[i + 1]));
     const struct gb_node *off = gb_seq(g, gb_class(g, other), gb_ref(g, states[0]));
-    const struct gb_node *again =
-        i ? gb_seq(g, gb_word(g, "<"), gb_ref(g, states[1])) : &gb_never;
+    const struct gb_node *again = i ? gb_seq(g, gb_word(g, "<"), gb_ref(g, states[1])) : &gb_never;
     g->rules[states[i]].node = gb_alt(g, off, on, again);
     if (!g->rules[states[i]].node)
       return NULL;
@@ -92,7 +91,7 @@ static const struct gb_node *think_node(struct gb *g) {
 }
 
 static bool convert(struct gb *g, bool think, struct text *out) {
-  static const char *const reserved[] = {"ws",       "hex",    "char",    "string", "integer",
+  static const char *const reserved[] = {"ws",       "hex",      "char",   "string",  "integer",
                                          "exponent", "unsigned", "number", "boolean", "null",
                                          "name",     "member",   "object", "array",   "value"};
   struct compiler *c = &g->compiler;
@@ -108,8 +107,7 @@ static bool convert(struct gb *g, bool think, struct text *out) {
   atom->entry = c->schema->resources[0].entry;
   struct gb_set set = gb_set_of(atom, 1);
   const struct gb_node *value = gb_set_node(g, &set, "json");
-  const struct gb_node *before =
-      think ? gb_maybe(g, "thinking", think_node(g)) : &gb_empty;
+  const struct gb_node *before = think ? gb_maybe(g, "thinking", think_node(g)) : &gb_empty;
   g->rules[root].node = gb_seq(g, before, value, gb_space(g));
   if (!g->rules[root].node)
     return false;

@@ -36,21 +36,21 @@ enum gbnf_status {
 };
 
 enum {
-  GBNF_RULES_MAX = 20000,              /* rules of one grammar */
+  GBNF_RULES_MAX = 20000,                /* rules of one grammar */
   GBNF_TEXT_BYTES_MAX = 4 * 1024 * 1024, /* of one grammar */
-  GBNF_NOTES_MAX = 1000,               /* keywords listed; one more says that there are others */
-  GBNF_REPEAT_MAX = 1999               /* a repetition count that llama.cpp takes */
+  GBNF_NOTES_MAX = 1000,                 /* keywords listed; one more says that there are others */
+  GBNF_REPEAT_MAX = 1999                 /* a repetition count that llama.cpp takes */
 };
 
 /* A keyword that the grammar does not hold to, or not in full: only the validator does. */
 struct gbnf_note {
-  char *pointer;       /* JSON Pointer of the subschema; in another document after its URI and '#' */
+  char *pointer; /* JSON Pointer of the subschema; in another document after its URI and '#' */
   const char *keyword; /* static */
   const char *why;     /* static: one line */
 };
 
 struct gbnf_opts {
-  bool think; /* "<think>...</think>" may come before the JSON */
+  bool think;                             /* "<think>...</think>" may come before the JSON */
   const struct schema_registry *registry; /* may be NULL */
   const char *default_draft;              /* as in schema_opts */
 };

@@ -4,7 +4,8 @@
 enum { CONTAINS_MAX = 20 };
 
 static bool covers(const struct gb_link *spec, size_t index) {
-  return spec->kind == SPEC_MEMBERS && (index < json_array_size(spec->patterns) || spec->additional);
+  return spec->kind == SPEC_MEMBERS &&
+         (index < json_array_size(spec->patterns) || spec->additional);
 }
 
 /* What the schemas within the scope of `spec` say nothing about is unevaluated. */
@@ -20,8 +21,7 @@ static bool unevaluated(struct gb *g, const struct gb_shape *s, const struct gb_
 }
 
 /* What item `index` must match, and `also`, if it is an entry. */
-static struct gb_set item_set(struct gb *g, const struct gb_shape *s, size_t index,
-                              uint32_t also) {
+static struct gb_set item_set(struct gb *g, const struct gb_shape *s, size_t index, uint32_t also) {
   struct gb_set never = {.never = true};
   size_t count = 0;
   struct gb_atom *atoms = gb_get(g, (gb_link_count(s->items) + 1) * sizeof *atoms);
@@ -64,9 +64,7 @@ static const struct gb_node *item_node(struct gb *g, const struct tuple *t, size
 }
 
 static const struct gb_node *comma(struct gb *g, const struct gb_node *item) {
-  return item && item->kind == GB_NEVER
-             ? item
-             : gb_seq(g, gb_word(g, ","), gb_space(g), item);
+  return item && item->kind == GB_NEVER ? item : gb_seq(g, gb_word(g, ","), gb_space(g), item);
 }
 
 static const struct gb_node *items_node(struct gb *g, const struct tuple *t) {

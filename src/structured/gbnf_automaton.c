@@ -151,12 +151,11 @@ static bool steps_of(struct builder *b, struct nfa *n, const struct gb_regex *no
     return step_add(b, n, (struct move){MOVE_CHARS, node->chars, then, 0}, from);
   case RX_BEGIN:
   case RX_END:
-    return step_add(b, n,
-                    (struct move){node->kind == RX_BEGIN ? MOVE_BEGIN : MOVE_END, 0, then, 0}, from);
+    return step_add(b, n, (struct move){node->kind == RX_BEGIN ? MOVE_BEGIN : MOVE_END, 0, then, 0},
+                    from);
   case RX_SEQ: {
     uint32_t middle;
-    return steps_of(b, n, node->right, then, &middle) &&
-           steps_of(b, n, node->left, middle, from);
+    return steps_of(b, n, node->right, then, &middle) && steps_of(b, n, node->left, middle, from);
   }
   case RX_ALT: {
     uint32_t left, right;
@@ -306,8 +305,7 @@ static bool fill_dfa(struct builder *b, const struct nfa *n, uint32_t first, str
       }
       if (!matched) /* a match may begin anywhere */
         close_over(n, s, first, false, false, &matched);
-      if (!gb_spend(b->g, key[0] / 64) ||
-          !subset_state(b, n, s, all, d, matched, false, &state))
+      if (!gb_spend(b->g, key[0] / 64) || !subset_state(b, n, s, all, d, matched, false, &state))
         return false;
       d->next[at * b->atoms + atom] = state;
     }
@@ -440,7 +438,9 @@ enum gb_built gb_automaton_build(struct gb *g, const struct gb_language *l, uint
   bool bounded = max_length != UINT64_MAX;
   if (min_length > GB_STATES_MAX || (bounded && max_length > GB_STATES_MAX))
     return GB_BUILT_TOO_LARGE;
-  struct product p = {.b = &b, .out = out, .min = min_length,
+  struct product p = {.b = &b,
+                      .out = out,
+                      .min = min_length,
                       .max = max_length,
                       .count_to = (uint32_t)(bounded ? max_length : min_length)};
   bool ok = make_atoms(&b, out);

@@ -203,7 +203,8 @@ static const struct gb_node *escapes_of(struct gb *g, const struct gb_chars *cha
 
 /* A rule for each set of characters that have escapes: many sets share one. */
 static const struct gb_node *escaped(struct gb *g, const struct gb_chars *chars) {
-  static const struct gb_range with_escapes[] = {{0, 0x1f}, {'"', '"'}, {'/', '/'}, {'\\', '\\'}, {0x80, LAST}};
+  static const struct gb_range with_escapes[] = {
+      {0, 0x1f}, {'"', '"'}, {'/', '/'}, {'\\', '\\'}, {0x80, LAST}};
   enum { N = sizeof with_escapes / sizeof *with_escapes };
   struct gb_range *ranges = gb_get(g, chars->count * N * sizeof *ranges + sizeof *ranges);
   size_t n = 0;

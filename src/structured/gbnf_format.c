@@ -8,34 +8,33 @@
 #define DATE                                                                                       \
   "(\\d{4}-(0[13578]|1[02])-(0[1-9]|[12]\\d|3[01])|\\d{4}-(0[469]|11)-(0[1-9]|[12]\\d|30)"         \
   "|\\d{4}-02-(0[1-9]|1\\d|2[0-8])|" LEAP_YEAR "-02-29)"
-#define N          "\\d{1,10}"
-#define CLOCK      "(" N "H(" N "M(" N "S)?)?|" N "M(" N "S)?|" N "S)"
-#define LABEL      "[A-Za-z0-9]+(-[A-Za-z0-9]+)*"
-#define HOST       LABEL "(\\." LABEL ")*"
-#define ATOM       "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
-#define BYTE       "(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
-#define IPV4       BYTE "\\." BYTE "\\." BYTE "\\." BYTE
-#define H          "[0-9A-Fa-f]{1,4}"
-#define LAST32     "(" H ":" H "|" IPV4 ")"
+#define N      "\\d{1,10}"
+#define CLOCK  "(" N "H(" N "M(" N "S)?)?|" N "M(" N "S)?|" N "S)"
+#define LABEL  "[A-Za-z0-9]+(-[A-Za-z0-9]+)*"
+#define HOST   LABEL "(\\." LABEL ")*"
+#define ATOM   "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+#define BYTE   "(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
+#define IPV4   BYTE "\\." BYTE "\\." BYTE "\\." BYTE
+#define H      "[0-9A-Fa-f]{1,4}"
+#define LAST32 "(" H ":" H "|" IPV4 ")"
 #define IPV6                                                                                       \
-  "((" H ":){6}" LAST32 "|::(" H ":){5}" LAST32 "|(" H ")?::(" H ":){4}" LAST32                    \
-  "|((" H ":){0,1}" H ")?::(" H ":){3}" LAST32 "|((" H ":){0,2}" H ")?::(" H ":){2}" LAST32        \
-  "|((" H ":){0,3}" H ")?::" H ":" LAST32 "|((" H ":){0,4}" H ")?::" LAST32 "|((" H ":){0,5}" H    \
-  ")?::" H "|((" H ":){0,6}" H ")?::)"
+  "((" H ":){6}" LAST32 "|::(" H ":){5}" LAST32 "|(" H ")?::(" H ":){4}" LAST32 "|((" H            \
+  ":){0,1}" H ")?::(" H ":){3}" LAST32 "|((" H ":){0,2}" H ")?::(" H ":){2}" LAST32 "|((" H        \
+  ":){0,3}" H ")?::" H ":" LAST32 "|((" H ":){0,4}" H ")?::" LAST32 "|((" H ":){0,5}" H ")?::" H   \
+  "|((" H ":){0,6}" H ")?::)"
 /* RFC 3986 without addresses in brackets; X: what else a character may be */
-#define ESCAPED    "%[0-9A-Fa-f]{2}"
-#define NAME(X)    "([A-Za-z0-9._~!$&'()*+,;=" X "-]|" ESCAPED ")"
-#define PCHAR(X)   NAME(":@" X)
-#define REST(X)    "(/" PCHAR(X) "*)*"
+#define ESCAPED      "%[0-9A-Fa-f]{2}"
+#define NAME(X)      "([A-Za-z0-9._~!$&'()*+,;=" X "-]|" ESCAPED ")"
+#define PCHAR(X)     NAME(":@" X)
+#define REST(X)      "(/" PCHAR(X) "*)*"
 #define AUTHORITY(X) "//(" NAME(":" X) "*@)?" NAME(X) "*(:\\d*)?" REST(X)
-#define TAIL(X)    "(\\?(" PCHAR(X) "|[/?])*)?(#(" PCHAR(X) "|[/?])*)?"
-#define ROOTED(X)  "/(" PCHAR(X) "+" REST(X) ")?"
+#define TAIL(X)      "(\\?(" PCHAR(X) "|[/?])*)?(#(" PCHAR(X) "|[/?])*)?"
+#define ROOTED(X)    "/(" PCHAR(X) "+" REST(X) ")?"
 #define URI(X)                                                                                     \
   "[A-Za-z][A-Za-z0-9+.-]*:(" AUTHORITY(X) "|" ROOTED(X) "|" PCHAR(X) "+" REST(X) ")?" TAIL(X)
-#define RELATIVE(X)                                                                                \
-  "(" AUTHORITY(X) "|" ROOTED(X) "|" NAME("@" X) "+" REST(X) ")?" TAIL(X)
-#define FOREIGN    "\\u00A0-\\uD7FF\\uF900-\\uFDCF\\uFDF0-\\uFFEF"
-#define POINTER    "(/([^/~]|~[01])*)*"
+#define RELATIVE(X) "(" AUTHORITY(X) "|" ROOTED(X) "|" NAME("@" X) "+" REST(X) ")?" TAIL(X)
+#define FOREIGN     "\\u00A0-\\uD7FF\\uF900-\\uFDCF\\uFDF0-\\uFFEF"
+#define POINTER     "(/([^/~]|~[01])*)*"
 
 static const struct {
   const char *format, *pattern;

@@ -20,21 +20,21 @@
 #include "structured/schema_run.h"
 
 enum {
-  GB_SHAPES_MAX = 256,       /* of one set */
-  GB_DEPTH_MAX = 300,        /* schemas merged into each other, or choices in each other */
-  GB_WORK_MAX = 2000000,     /* schemas merged in all, shapes looked at, ... */
-  GB_NOT_BRANCHES_MAX = 12,  /* ways not to match that are followed */
-  GB_STATES_MAX = 3000,      /* of one automaton */
-  GB_MINIMISE_MAX = 300,     /* states up to which an automaton is made as small as can be */
-  GB_NFA_MAX = 12000,        /* states of one pattern */
-  GB_ATOMS_MAX = 600,        /* groups of characters that a set of patterns tells apart */
-  GB_PARTS_MAX = 24,         /* patterns that meet in one language */
+  GB_SHAPES_MAX = 256,          /* of one set */
+  GB_DEPTH_MAX = 300,           /* schemas merged into each other, or choices in each other */
+  GB_WORK_MAX = 2000000,        /* schemas merged in all, shapes looked at, ... */
+  GB_NOT_BRANCHES_MAX = 12,     /* ways not to match that are followed */
+  GB_STATES_MAX = 3000,         /* of one automaton */
+  GB_MINIMISE_MAX = 300,        /* states up to which an automaton is made as small as can be */
+  GB_NFA_MAX = 12000,           /* states of one pattern */
+  GB_ATOMS_MAX = 600,           /* groups of characters that a set of patterns tells apart */
+  GB_PARTS_MAX = 24,            /* patterns that meet in one language */
   GB_COUNTED_STATES_MAX = 3000, /* positions times counts of an object with member counts */
-  GB_MEMBERS_MAX = 1000000,  /* counted of an object without named members */
-  GB_FRACTION_DIGITS = 20,   /* behind the point */
-  GB_INTEGER_DIGITS = 16,    /* before it: beyond, doubles and integers part */
-  GB_SAFE_DIGITS = 15,       /* decimals of so many digits are different doubles */
-  GB_BOUND_DIGITS = 60       /* of a bound written out, on either side of the point */
+  GB_MEMBERS_MAX = 1000000,     /* counted of an object without named members */
+  GB_FRACTION_DIGITS = 20,      /* behind the point */
+  GB_INTEGER_DIGITS = 16,       /* before it: beyond, doubles and integers part */
+  GB_SAFE_DIGITS = 15,          /* decimals of so many digits are different doubles */
+  GB_BOUND_DIGITS = 60          /* of a bound written out, on either side of the point */
 };
 
 /* --- the grammar as a tree --- */
@@ -50,8 +50,8 @@ enum gb_kind {
 };
 struct gb_node {
   enum gb_kind kind;
-  uint32_t rule;  /* GB_REF */
-  uint32_t count; /* of kids */
+  uint32_t rule;     /* GB_REF */
+  uint32_t count;    /* of kids */
   uint64_t min, max; /* GB_REPEAT; UINT64_MAX: no end */
   const char *text;  /* GB_LITERAL, GB_CLASS */
   size_t length;
@@ -78,8 +78,16 @@ struct gb_set {
   bool never;
 };
 
-enum { T_NULL = 1, T_TRUE = 2, T_FALSE = 4, T_NUMBER = 8, T_STRING = 16, T_ARRAY = 32,
-       T_OBJECT = 64, T_ALL = 127 };
+enum {
+  T_NULL = 1,
+  T_TRUE = 2,
+  T_FALSE = 4,
+  T_NUMBER = 8,
+  T_STRING = 16,
+  T_ARRAY = 32,
+  T_OBJECT = 64,
+  T_ALL = 127
+};
 
 struct gb_limit { /* a count with where it comes from */
   uint64_t value;
@@ -104,7 +112,7 @@ struct gb_shape {
   unsigned types;
   unsigned named; /* types that some schema named */
   bool integral;
-  bool fractional; /* no integer */
+  bool fractional;                 /* no integer */
   const json_t *minimum, *maximum; /* NULL: none */
   bool minimum_exclusive, maximum_exclusive;
   uint32_t number_entry;
@@ -237,11 +245,11 @@ const struct gb_node *gb_object(struct gb *g, const struct gb_shape *shape, cons
 /* gbnf_member.c: what the value of a member must match */
 struct gb_set gb_member_set(struct gb *g, const struct gb_shape *shape, const char *name,
                             size_t length);
-struct gb_names { /* of the members that a schema does not name */
-  struct gb_kind_of_name { /* those that match the same patterns */
+struct gb_names {               /* of the members that a schema does not name */
+  struct gb_kind_of_name {      /* those that match the same patterns */
     const struct gb_node *name; /* with its quotes */
     struct gb_set set;
-  } *kinds;
+  } * kinds;
   size_t count;
 };
 /* `taken`: names that are written by themselves, or never. */
@@ -289,7 +297,7 @@ enum gb_added gb_language_texts(struct gb *g, struct gb_language *l,
 void gb_language_deinit(struct gb_language *l);
 
 /* gbnf_automaton.c */
-#define GB_DEAD UINT32_MAX
+#define GB_DEAD       UINT32_MAX
 #define GB_LENGTH_BIT (UINT32_C(1) << 31)
 struct gb_automaton {
   size_t states, atoms;  /* state 0 is the first */

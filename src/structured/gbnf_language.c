@@ -233,9 +233,13 @@ const struct gb_node *gb_automaton_node(struct gb *g, const struct gb_automaton 
   size_t n = a->states;
   if (!n)
     return &gb_never;
-  struct writer w = {.g = g, .a = a, .name = name,
-                     .leader = gb_get(g, n * sizeof(uint32_t)), .good = gb_get(g, n),
-                     .ends = gb_get(g, n), .ways_in = gb_get(g, n * sizeof(uint32_t)),
+  struct writer w = {.g = g,
+                     .a = a,
+                     .name = name,
+                     .leader = gb_get(g, n * sizeof(uint32_t)),
+                     .good = gb_get(g, n),
+                     .ends = gb_get(g, n),
+                     .ways_in = gb_get(g, n * sizeof(uint32_t)),
                      .rules = gb_get(g, n * sizeof(uint32_t)),
                      .queue = gb_get(g, n * sizeof(uint32_t)),
                      .stamps = gb_get(g, n * sizeof(uint32_t))};

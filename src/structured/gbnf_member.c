@@ -10,8 +10,7 @@ struct atoms {
 };
 
 /* `by`: what negates it; NULL: nothing does. */
-static bool add(struct gb *g, struct atoms *atoms, const json_t *schema,
-                const struct gb_link *by) {
+static bool add(struct gb *g, struct atoms *atoms, const json_t *schema, const struct gb_link *by) {
   uint32_t entry;
   bool possible = gb_child(g, schema, &entry);
   if (entry == NODE_NONE) {
@@ -33,8 +32,7 @@ static bool pattern_has(struct gb *g, const char *pattern, size_t pattern_length
   uint32_t index;
   if (!schema_map_get(&c->patterns, pattern, pattern_length, &index))
     return false;
-  enum pattern_result result =
-      pattern_match(c->schema->patterns[index], &scratch, name, length);
+  enum pattern_result result = pattern_match(c->schema->patterns[index], &scratch, name, length);
   if (!gb_spend(g, (int64_t)(scratch.cost / 8 + 1)))
     return false;
   pattern_scratch_deinit(&scratch);
@@ -54,7 +52,7 @@ struct question {
     const struct gb_link *spec;
     const char *text;
     int part; /* -1: not in the language */
-  } *parts;
+  } * parts;
   size_t part_count;
 };
 
@@ -332,8 +330,7 @@ static bool name_kinds(struct gb *g, const struct gb_shape *s, struct naming *n,
     return kind_add(g, s, n, NULL, 0, 0, rule, out);
   static const char no_zero[] = "^[^\\u0000]*$";
   const char *why;
-  if (gb_language_pattern(g, &n->language, no_zero, strlen(no_zero), false, true, &why) !=
-      GB_ADDED)
+  if (gb_language_pattern(g, &n->language, no_zero, strlen(no_zero), false, true, &why) != GB_ADDED)
     return g->status == GBNF_OK
                ? gb_too_complex(g, "too many patterns meet in the names of properties")
                : false;

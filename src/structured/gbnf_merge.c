@@ -63,8 +63,9 @@ static unsigned type_named(const char *name, bool *integer) {
   static const struct {
     const char *name;
     unsigned type;
-  } types[] = {{"null", T_NULL},     {"boolean", T_TRUE | T_FALSE}, {"number", T_NUMBER},
-               {"string", T_STRING}, {"array", T_ARRAY},            {"object", T_OBJECT}};
+  } types[] = {{"null", T_NULL},     {"boolean", T_TRUE | T_FALSE},
+               {"number", T_NUMBER}, {"string", T_STRING},
+               {"array", T_ARRAY},   {"object", T_OBJECT}};
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (!strcmp(types[i].name, name))
       return types[i].type;
@@ -101,8 +102,7 @@ static bool merge_child(struct gb *g, struct gb_shape *shape, const json_t *sche
   return entry == NODE_NONE || gb_merge(g, shape, entry, scope);
 }
 
-static bool keep_values(struct gb *g, struct gb_shape *shape, const json_t *values,
-                        bool is_const) {
+static bool keep_values(struct gb *g, struct gb_shape *shape, const json_t *values, bool is_const) {
   const struct gb_link *kept = NULL, *before = shape->values;
   unsigned types = 0;
   size_t n = is_const ? 1 : json_array_size(values);
@@ -180,23 +180,23 @@ static bool merge_plain(struct gb *g, struct gb_shape *shape, const json_t *cons
   const struct {
     const json_t *value;
     const struct gb_link **list;
-  } lists[] = {
-      {have[K_PATTERN], &shape->patterns},     {have[K_FORMAT], &shape->formats},
-      {have[K_MULTIPLE_OF], &shape->multiples}, {have[K_CONTAINS], &shape->contains},
-      {json_is_true(have[K_UNIQUE_ITEMS]) ? have[K_UNIQUE_ITEMS] : NULL, &shape->unique},
-      {have[K_PROPERTY_NAMES], &shape->names}};
+  } lists[] = {{have[K_PATTERN], &shape->patterns},
+               {have[K_FORMAT], &shape->formats},
+               {have[K_MULTIPLE_OF], &shape->multiples},
+               {have[K_CONTAINS], &shape->contains},
+               {json_is_true(have[K_UNIQUE_ITEMS]) ? have[K_UNIQUE_ITEMS] : NULL, &shape->unique},
+               {have[K_PROPERTY_NAMES], &shape->names}};
   for (size_t i = 0; ok && i < sizeof lists / sizeof *lists; i++)
     if (lists[i].value)
-      ok = gb_link_add(
-          g, lists[i].list,
-          (struct gb_link){.entry = entry, .scope = scope, .value = lists[i].value});
+      ok = gb_link_add(g, lists[i].list,
+                       (struct gb_link){.entry = entry, .scope = scope, .value = lists[i].value});
   return ok;
 }
 
 static bool merge_containers(struct gb *g, struct gb_shape *shape, const json_t *const *have,
                              uint32_t entry, uint32_t scope) {
-  unsigned dialect = g->compiler.schema->resources[g->compiler.schema->entries[entry].resource]
-                         .dialect;
+  unsigned dialect =
+      g->compiler.schema->resources[g->compiler.schema->entries[entry].resource].dialect;
   const json_t *prefix = have[K_PREFIX_ITEMS], *rest = have[K_ITEMS];
   bool ok = true;
   if (dialect != DIALECT_2020) {
@@ -208,26 +208,36 @@ static bool merge_containers(struct gb *g, struct gb_shape *shape, const json_t 
   }
   if (prefix || rest)
     ok = gb_link_add(g, &shape->items,
-                     (struct gb_link){.entry = entry, .scope = scope, .kind = SPEC_MEMBERS,
-                                      .patterns = prefix, .additional = rest});
+                     (struct gb_link){.entry = entry,
+                                      .scope = scope,
+                                      .kind = SPEC_MEMBERS,
+                                      .patterns = prefix,
+                                      .additional = rest});
   if (ok && have[K_UNEVALUATED_ITEMS])
     ok = gb_link_add(g, &shape->items,
-                     (struct gb_link){.entry = entry, .scope = scope, .kind = SPEC_UNEVALUATED,
+                     (struct gb_link){.entry = entry,
+                                      .scope = scope,
+                                      .kind = SPEC_UNEVALUATED,
                                       .additional = have[K_UNEVALUATED_ITEMS]});
   if (ok && (have[K_PROPERTIES] || have[K_PATTERN_PROPERTIES] || have[K_ADDITIONAL_PROPERTIES]))
     ok = gb_link_add(g, &shape->members,
-                     (struct gb_link){.entry = entry, .scope = scope, .kind = SPEC_MEMBERS,
+                     (struct gb_link){.entry = entry,
+                                      .scope = scope,
+                                      .kind = SPEC_MEMBERS,
                                       .value = have[K_PROPERTIES],
                                       .patterns = have[K_PATTERN_PROPERTIES],
                                       .additional = have[K_ADDITIONAL_PROPERTIES]});
   if (ok && have[K_UNEVALUATED_PROPERTIES])
     ok = gb_link_add(g, &shape->members,
-                     (struct gb_link){.entry = entry, .scope = scope, .kind = SPEC_UNEVALUATED,
+                     (struct gb_link){.entry = entry,
+                                      .scope = scope,
+                                      .kind = SPEC_UNEVALUATED,
                                       .additional = have[K_UNEVALUATED_PROPERTIES]});
   for (size_t i = 0, n = json_array_size(have[K_REQUIRED]); ok && i < n; i++) {
     const json_t *name = json_array_get(have[K_REQUIRED], i);
     ok = gb_link_add(g, &shape->required,
-                     (struct gb_link){.entry = entry, .name = json_string_value(name),
+                     (struct gb_link){.entry = entry,
+                                      .name = json_string_value(name),
                                       .length = json_string_length(name)});
   }
   return ok;
@@ -242,8 +252,7 @@ static bool dynamic_target(struct gb *g, const char *name, uint32_t *entry) {
   for (unsigned step = 0; step < 20; step++) {
     const json_t *have[KEYWORD_COUNT];
     struct target target;
-    if (schema_anchor_find(&c->dynamic_anchors, s->entries[at].resource, name, strlen(name),
-                           entry))
+    if (schema_anchor_find(&c->dynamic_anchors, s->entries[at].resource, name, strlen(name), entry))
       return true;
     schema_entry_keywords(s, at, have);
     if (!have[K_REF] || !schema_ref_resolve(c, at, "$ref", json_string_value(have[K_REF]), &target))
@@ -281,8 +290,8 @@ static bool merge_references(struct gb *g, struct gb_shape *shape, const json_t 
       continue;
     if (!schema_ref_resolve(&g->compiler, entry, kinds[i].keyword, json_string_value(reference),
                             &target)) {
-      g->status = g->compiler.status == SCHEMA_OUT_OF_MEMORY ? GBNF_OUT_OF_MEMORY
-                                                             : GBNF_INVALID_SCHEMA;
+      g->status =
+          g->compiler.status == SCHEMA_OUT_OF_MEMORY ? GBNF_OUT_OF_MEMORY : GBNF_INVALID_SCHEMA;
       return false;
     }
     if (kinds[i].id != K_REF && target.dynamic_name &&
@@ -308,7 +317,9 @@ static bool merge_dependencies(struct gb *g, struct gb_shape *shape, const json_
     const json_t *what = json_object_iter_value(at);
     if (!choice_add(g, shape,
                     (struct gb_link){.kind = json_is_array(what) ? CHOICE_REQUIRED : CHOICE_SCHEMA,
-                                     .entry = entry, .scope = scope, .value = what,
+                                     .entry = entry,
+                                     .scope = scope,
+                                     .value = what,
                                      .name = json_object_iter_key(at),
                                      .length = json_object_iter_key_len(at)}))
       return false;
@@ -329,14 +340,16 @@ static bool merge_combinations(struct gb *g, struct gb_shape *shape, const json_
     const json_t *value;
   } choices[] = {{have[K_ANY_OF] != NULL, CHOICE_ANY, have[K_ANY_OF]},
                  {have[K_ONE_OF] != NULL, CHOICE_ONE, have[K_ONE_OF]},
-                 {have[K_IF] && (have[K_THEN] || have[K_ELSE] || scope != GB_NO_SCOPE),
-                  CHOICE_IF, have[K_IF]}};
+                 {have[K_IF] && (have[K_THEN] || have[K_ELSE] || scope != GB_NO_SCOPE), CHOICE_IF,
+                  have[K_IF]}};
   for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
-    if (choices[i].there &&
-        !choice_add(g, shape,
-                    (struct gb_link){.kind = (uint8_t)choices[i].kind, .entry = entry, .scope = scope,
-                                     .value = choices[i].value, .patterns = have[K_THEN],
-                                     .additional = have[K_ELSE]}))
+    if (choices[i].there && !choice_add(g, shape,
+                                        (struct gb_link){.kind = (uint8_t)choices[i].kind,
+                                                         .entry = entry,
+                                                         .scope = scope,
+                                                         .value = choices[i].value,
+                                                         .patterns = have[K_THEN],
+                                                         .additional = have[K_ELSE]}))
       return false;
   if (have[K_NOT]) {
     uint32_t child;

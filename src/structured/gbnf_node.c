@@ -157,25 +157,22 @@ static const struct gb_node *repeat_exactly(struct gb *g, const char *name,
   if (count <= GBNF_REPEAT_MAX)
     return repeat_plain(g, kid, count, count);
   const uint64_t block = 1000;
-  const struct gb_node *one =
-      gb_named(g, name, repeat_plain(g, kid, block, block));
+  const struct gb_node *one = gb_named(g, name, repeat_plain(g, kid, block, block));
   return gb_seq(g, one ? repeat_plain(g, one, count / block, count / block) : NULL,
                 repeat_plain(g, kid, count % block, count % block));
 }
 
 /* Up to `count`, so that each number of them has one derivation, or two while a block is open: k
  * whole blocks, then less than a block. */
-static const struct gb_node *repeat_up_to(struct gb *g, const char *name,
-                                          const struct gb_node *kid, uint64_t count) {
+static const struct gb_node *repeat_up_to(struct gb *g, const char *name, const struct gb_node *kid,
+                                          uint64_t count) {
   if (count <= GBNF_REPEAT_MAX)
     return repeat_plain(g, kid, 0, count);
   const uint64_t block = 1000;
   uint64_t blocks = (count + 1) / block, rest = (count + 1) % block;
-  const struct gb_node *one =
-      gb_named(g, name, repeat_plain(g, kid, block, block));
-  const struct gb_node *most =
-      gb_seq(g, one ? repeat_plain(g, one, 0, blocks - 1) : NULL,
-             gb_named(g, name, repeat_plain(g, kid, 0, block - 1)));
+  const struct gb_node *one = gb_named(g, name, repeat_plain(g, kid, block, block));
+  const struct gb_node *most = gb_seq(g, one ? repeat_plain(g, one, 0, blocks - 1) : NULL,
+                                      gb_named(g, name, repeat_plain(g, kid, 0, block - 1)));
   if (!rest)
     return most;
   const struct gb_node *all = gb_seq(g, one ? repeat_plain(g, one, blocks, blocks) : NULL,
@@ -232,7 +229,8 @@ static const struct {
     {"ws", "| \" \" | \"\\n\" [ \\t]{0,40}", {NULL}},
     {"hex", "[0-9a-fA-F]", {NULL}},
     {"char",
-     "[^\"\\\\\\x00-\\x1F] | \"\\\\\" ([\"\\\\/bfnrt] | \"u\" ([0-9A-CE-Fa-ce-f] hex hex hex | [Dd] "
+     "[^\"\\\\\\x00-\\x1F] | \"\\\\\" ([\"\\\\/bfnrt] | \"u\" ([0-9A-CE-Fa-ce-f] hex hex hex | "
+     "[Dd] "
      "[0-7] hex hex | [Dd] [89ABab] hex hex \"\\\\u\" [Dd] [C-Fc-f] hex hex))",
      {"hex"}},
     {"string", "\"\\\"\" char* \"\\\"\"", {"char"}},
@@ -243,14 +241,16 @@ static const struct {
     {"boolean", "\"true\" | \"false\"", {NULL}},
     {"null", "\"null\"", {NULL}},
     {"name", /* of a member: a string without U+0000, which many readers refuse there */
-     "\"\\\"\" ([^\"\\\\\\x00-\\x1F] | \"\\\\\" ([\"\\\\/bfnrt] | \"u\" (\"000\" [1-9a-fA-F] | \"00\" "
+     "\"\\\"\" ([^\"\\\\\\x00-\\x1F] | \"\\\\\" ([\"\\\\/bfnrt] | \"u\" (\"000\" [1-9a-fA-F] | "
+     "\"00\" "
      "[1-9a-fA-F] hex | \"0\" [1-9a-fA-F] hex hex | [1-9A-CE-Fa-ce-f] hex hex hex | [Dd] [0-7] "
      "hex hex | [Dd] [89ABab] hex hex \"\\\\u\" [Dd] [C-Fc-f] hex hex)))* \"\\\"\"",
      {"hex"}},
     {"member", "name ws \":\" ws value ws", {"name", "value", "ws"}},
     {"object", "\"{\" ws (member (\",\" ws member)*)? \"}\"", {"member", "ws"}},
     {"array", "\"[\" ws (value ws (\",\" ws value ws)*)? \"]\"", {"value", "ws"}},
-    {"value", "object | array | string | number | boolean | null",
+    {"value",
+     "object | array | string | number | boolean | null",
      {"object", "array", "string", "number", "boolean", "null"}},
 };
 

@@ -96,14 +96,13 @@ static void list_ways(const struct gb *g, uint32_t entry, const struct gb_shape 
       for (void *at = json_object_iter((json_t *)value); at;
            at = json_object_iter_next((json_t *)value, at))
         if (!json_is_true(json_object_iter_value(at)))
-          add(ways, (struct way){id, json_object_iter_key(at),
-                                 json_object_iter_key_len(at), json_object_iter_value(at)});
+          add(ways, (struct way){id, json_object_iter_key(at), json_object_iter_key_len(at),
+                                 json_object_iter_value(at)});
       break;
     case WAY_ITEMS:
       for (size_t i = 0, n = json_array_size(value); i < n; i++) {
         const json_t *item = json_array_get(value, i);
-        add(ways, (struct way){id, json_string_value(item),
-                               json_string_length(item), item});
+        add(ways, (struct way){id, json_string_value(item), json_string_length(item), item});
       }
       break;
     case WAY_INEXACT:
@@ -167,8 +166,12 @@ static void count(struct gb_shape *shape, struct gb_limit *low, struct gb_limit 
 
 static bool follow(struct gb *g, struct gb_shape *shape, uint32_t entry, const struct way *way,
                    uint32_t reason, const char *keyword) {
-  struct gb_link link = {.entry = reason, .scope = GB_NO_SCOPE, .name = way->name,
-                         .length = way->length, .value = way->value, .keyword = keyword,
+  struct gb_link link = {.entry = reason,
+                         .scope = GB_NO_SCOPE,
+                         .name = way->name,
+                         .length = way->length,
+                         .value = way->value,
+                         .keyword = keyword,
                          .negated = true};
   bool integral;
   unsigned types;
@@ -198,8 +201,8 @@ static bool follow(struct gb *g, struct gb_shape *shape, uint32_t entry, const s
     return true;
   case K_MIN_ITEMS:
   case K_MAX_ITEMS:
-    count(shape, &shape->min_items, &shape->max_items, T_ARRAY, way->value,
-          way->id == K_MIN_ITEMS, reason);
+    count(shape, &shape->min_items, &shape->max_items, T_ARRAY, way->value, way->id == K_MIN_ITEMS,
+          reason);
     return true;
   case K_MIN_PROPERTIES:
   case K_MAX_PROPERTIES:
@@ -257,9 +260,9 @@ bool gb_merge_not(struct gb *g, struct gb_shape *shape, uint32_t entry, uint32_t
   if (g->depth >= GB_DEPTH_MAX)
     return gb_too_complex(g, "schemas apply each other too deeply");
   if (ways.count > 1)
-    return gb_link_add(g, &shape->choices,
-                       (struct gb_link){.kind = CHOICE_NOT, .entry = entry, .scope = reason,
-                                        .keyword = keyword});
+    return gb_link_add(
+        g, &shape->choices,
+        (struct gb_link){.kind = CHOICE_NOT, .entry = entry, .scope = reason, .keyword = keyword});
   g->depth++;
   bool ok = follow(g, shape, entry, &ways.items[0], reason, keyword);
   g->depth--;

@@ -11,7 +11,7 @@
 
 struct decimal {
   bool negative;
-  bool huge; /* more digits than are written out */
+  bool huge;           /* more digits than are written out */
   int whole, fraction; /* counts of digits; a whole part of at least one */
   char digits[2 * GB_BOUND_DIGITS + 2];
 };
@@ -115,7 +115,7 @@ static void make_whole(struct decimal *d, bool up, bool exclusive) {
   d->negative = negative && !is_zero(d);
 }
 
-struct range { /* of magnitudes */
+struct range {                      /* of magnitudes */
   const struct decimal *low, *high; /* high NULL: none */
   bool low_out, high_out;           /* excluded */
   bool integral;
@@ -154,8 +154,7 @@ static bool may_end(const struct range *r, int at, bool on_low, bool on_high) {
 
 static const struct gb_node *fraction(struct gb *g, const struct range *r, int at, bool on_low,
                                       bool on_high) {
-  const struct gb_node *end =
-      at > 0 && may_end(r, at, on_low, on_high) ? &gb_empty : &gb_never;
+  const struct gb_node *end = at > 0 && may_end(r, at, on_low, on_high) ? &gb_empty : &gb_never;
   on_low = on_low && (r->low_out || at < r->low->fraction);
   if (!on_low && !on_high)
     return at ? some_digits(g, 0, r->fraction - at) : some_digits(g, 1, r->fraction);
@@ -287,8 +286,9 @@ const struct gb_node *gb_number(struct gb *g, const struct gb_shape *shape) {
   if (shape->fractional && integral)
     return &gb_never;
   if (shape->fractional && (has_low || has_high) &&
-      !gb_note(g, shape->number_entry, "type", "integers within bounds are kept out by the "
-                                               "validator only"))
+      !gb_note(g, shape->number_entry, "type",
+               "integers within bounds are kept out by the "
+               "validator only"))
     return NULL;
   if (shape->fractional && !has_low && !has_high) /* few digits: no rounding to an integer */
     return gb_seq(g, gb_maybe(g, "minus", gb_word(g, "-")),
@@ -323,15 +323,27 @@ const struct gb_node *gb_number(struct gb *g, const struct gb_shape *shape) {
   const struct gb_node *node = &gb_never;
   if (!has_high || !high.negative) { /* from 0 upwards */
     bool from_low = has_low && !low.negative;
-    struct range r = {from_low ? &low : &zero, has_high ? &high : NULL, from_low && low_out,
-                      high_out, integral, 0, 0};
+    struct range r = {from_low ? &low : &zero,
+                      has_high ? &high : NULL,
+                      from_low && low_out,
+                      high_out,
+                      integral,
+                      0,
+                      0};
     node = magnitudes(g, r);
   }
   if (!has_low || low.negative) { /* below 0 */
     bool from_high = has_high && high.negative;
     bool past_zero = has_high && is_zero(&high) && high_out;
-    struct range r = {from_high ? &high : integral ? &one : &zero, has_low ? &low : NULL,
-                      from_high ? high_out : past_zero, low_out, integral, 0, 0};
+    struct range r = {from_high  ? &high
+                      : integral ? &one
+                                 : &zero,
+                      has_low ? &low : NULL,
+                      from_high ? high_out : past_zero,
+                      low_out,
+                      integral,
+                      0,
+                      0};
     node = gb_alt(g, node, gb_seq(g, gb_word(g, "-"), magnitudes(g, r)));
   }
   return node;

@@ -137,8 +137,8 @@ static bool make_other(struct gb *g, struct object *o, const struct gb_link **na
   if (!gb_names_of(g, o->shape, names, count, o->rule, &kinds))
     return false;
   for (size_t i = 0; i < kinds.count; i++) {
-    o->other = gb_alt(g, o->other,
-                      member_node(g, kinds.kinds[i].name, &kinds.kinds[i].set, "other"));
+    o->other =
+        gb_alt(g, o->other, member_node(g, kinds.kinds[i].name, &kinds.kinds[i].set, "other"));
     if (!o->other)
       return false;
   }

@@ -256,8 +256,7 @@ static const struct gb_regex *escape(struct parser *s) {
   if (is_set(c)) {
     struct ranges r = {0};
     s->p++;
-    const struct gb_regex *node =
-        set_add(s, &r, c) ? chars_of(s, r.items, r.count, false) : NULL;
+    const struct gb_regex *node = set_add(s, &r, c) ? chars_of(s, r.items, r.count, false) : NULL;
     schema_release(r.items);
     return node;
   }
@@ -377,7 +376,8 @@ static enum gb_added look_ahead(struct parser *s, bool must) {
 }
 
 static bool at_look_ahead(const struct parser *s) {
-  return s->end - s->p > 3 && s->p[0] == '(' && s->p[1] == '?' && (s->p[2] == '=' || s->p[2] == '!');
+  return s->end - s->p > 3 && s->p[0] == '(' && s->p[1] == '?' &&
+         (s->p[2] == '=' || s->p[2] == '!');
 }
 
 enum gb_added gb_language_pattern(struct gb *g, struct gb_language *l, const char *text,

@@ -86,8 +86,8 @@ bool gb_matches(struct gb *g, const struct gb_atom *atoms, size_t count, const j
 }
 
 static bool unconstrained(const struct gb_shape *s) {
-  return s->types == T_ALL && !s->integral && !s->fractional && !s->minimum && !s->maximum && !s->min_length.value &&
-         s->max_length.value == UINT64_MAX && !s->min_items.value &&
+  return s->types == T_ALL && !s->integral && !s->fractional && !s->minimum && !s->maximum &&
+         !s->min_length.value && s->max_length.value == UINT64_MAX && !s->min_items.value &&
          s->max_items.value == UINT64_MAX && !s->min_members.value &&
          s->max_members.value == UINT64_MAX && !s->finite && !s->not_values && !s->patterns &&
          !s->formats && !s->items && !s->members && !s->required && !s->forbidden && !s->names &&

@@ -115,9 +115,9 @@ static bool make_choice(struct gb *g, struct gb_shape *shape, const struct gb_li
   case CHOICE_REQUIRED:
   case CHOICE_SCHEMA:
     if (branch == 0)
-      return gb_link_add(g, &shape->forbidden,
-                         (struct gb_link){.entry = choice->entry, .name = choice->name,
-                                          .length = choice->length});
+      return gb_link_add(
+          g, &shape->forbidden,
+          (struct gb_link){.entry = choice->entry, .name = choice->name, .length = choice->length});
     shape->types &= T_OBJECT;
     if (choice->kind == CHOICE_SCHEMA && !merge_one(g, shape, choice->value, choice->scope))
       return false;
@@ -220,9 +220,9 @@ static bool merge_set(struct gb *g, const struct gb_set *set, struct gb_shape *s
   *shape = shape_any();
   for (size_t i = 0; i < set->count; i++) {
     uint32_t entry = set->atoms[i].entry;
-    bool ok = set->atoms[i].negated ? gb_merge_not(g, shape, entry, set->atoms[i].reason,
-                                                 set->atoms[i].keyword)
-                                    : gb_merge(g, shape, entry, GB_NO_SCOPE);
+    bool ok = set->atoms[i].negated
+                  ? gb_merge_not(g, shape, entry, set->atoms[i].reason, set->atoms[i].keyword)
+                  : gb_merge(g, shape, entry, GB_NO_SCOPE);
     if (!ok)
       return false;
   }

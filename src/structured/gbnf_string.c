@@ -11,8 +11,7 @@ static const struct gb_node *quoted(struct gb *g, const struct gb_node *body) {
 
 static bool note_lengths(struct gb *g, const struct gb_shape *s, const char *why) {
   return (!s->min_length.value || gb_note(g, s->min_length.entry, "minLength", why)) &&
-         (s->max_length.value == UINT64_MAX ||
-          gb_note(g, s->max_length.entry, "maxLength", why));
+         (s->max_length.value == UINT64_MAX || gb_note(g, s->max_length.entry, "maxLength", why));
 }
 
 static const struct gb_node *by_length(struct gb *g, const struct gb_shape *s, const char *name) {
@@ -56,8 +55,8 @@ static bool add_format(struct gb *g, struct gb_language *l, const struct gb_shap
   const char *format = json_string_value(f->value), *why;
   const struct schema *schema = g->compiler.schema;
   bool whole = false;
-  bool asserted = schema->resources[schema->entries[f->entry].resource].vocabularies &
-                  VOCAB_FORMAT_ASSERTION;
+  bool asserted =
+      schema->resources[schema->entries[f->entry].resource].vocabularies & VOCAB_FORMAT_ASSERTION;
   if (!schema_format_known(format))
     return true;
   if (!asserted && !(s->named & T_STRING))

@@ -5,8 +5,8 @@
  * and from $SEGUE_SHARED or ../shared beside the sources, where they are there: gbnf-public.ndjson,
  * the official JSON-Schema-Test-Suite and the schemas of schema-bench. Prints the figures.
  *
- * -v names each miss; --dump FILE writes each grammar as a line {"name","grammar"} and does nothing
- * else; SEGUE_LONG=1 derives ten times as many texts. */
+ * -v names each miss; --dump FILE writes each grammar as a line {"name","grammar","schema","draft",
+ * "listed","sample"} and does nothing else; SEGUE_LONG=1 derives ten times as many texts. */
 #include "structured/gbnf.h"
 #include "support/gbnf_grammar.h"
 
@@ -18,6 +18,7 @@ enum { TEXT_BYTES_MAX = 1 << 20 };
 static struct {
   bool verbose;
   FILE *dump;
+  bool sample;          /* dumped: to be sampled from in any case */
   unsigned derivations; /* of each schema */
   uint64_t seed;
 } run;
@@ -47,7 +48,7 @@ static void miss(const struct subject *s, const char *what, const char *text) {
     printf("  %s: %s: %.300s\n", s->name, what, text);
 }
 
-static bool subject_open(struct subject *s, const char *name, const json_t *doc,
+static bool subject_open(struct subject *s, const char *name, json_t *doc,
                          const struct schema_registry *registry, const char *draft,
                          struct figures *f) {
   struct gbnf_opts opts = {.registry = registry, .default_draft = draft};
@@ -65,7 +66,11 @@ static bool subject_open(struct subject *s, const char *name, const json_t *doc,
   f->converted++;
   f->noted += s->result.note_count > 0;
   if (run.dump) {
-    json_t *line = json_pack("{s:s,s:s}", "name", name, "grammar", s->result.text);
+    json_t *line =
+        json_pack("{s:s,s:s,s:O,s:b,s:b}", "name", name, "grammar", s->result.text, "schema", doc,
+                  "listed", s->result.note_count > 0, "sample", run.sample);
+    if (draft && json_is_object(doc) && !json_object_get(doc, "$schema"))
+      json_object_set_new(line, "draft", json_string(draft));
     char *text = json_dumps(line, JSON_COMPACT);
     fprintf(run.dump, "%s\n", text);
     free(text);
@@ -123,12 +128,11 @@ static bool explained(const struct gbnf_result *result, const struct schema_erro
       if (!strncmp(path, note->pointer, strlen(note->pointer)) &&
           strstr(path + strlen(note->pointer), note->keyword))
         return true;
-      if (!strcmp(errors->items[i].keyword, "anyOf") || !strcmp(errors->items[i].keyword, "oneOf") ||
-          !strcmp(errors->items[i].keyword, "not") ||
+      if (!strcmp(errors->items[i].keyword, "anyOf") ||
+          !strcmp(errors->items[i].keyword, "oneOf") || !strcmp(errors->items[i].keyword, "not") ||
           !strcmp(errors->items[i].keyword, "contains"))
-        if (!strncmp(path, note->pointer, strlen(path) < strlen(note->pointer)
-                                              ? strlen(path)
-                                              : strlen(note->pointer)))
+        if (!strncmp(path, note->pointer,
+                     strlen(path) < strlen(note->pointer) ? strlen(path) : strlen(note->pointer)))
           return true;
     }
   return false;
@@ -439,14 +443,18 @@ int main(int argc, char **argv) {
   unsigned wrong = 0;
   char path[2048], root[2048];
   setvbuf(stdout, NULL, _IOLBF, 0);
-  run.derivations = getenv("SEGUE_LONG") ? 50 : 5;
+  run.derivations = getenv("SEGUE_LONG") ? 100 : 10;
   for (int i = 1; i < argc; i++) {
     run.verbose = run.verbose || !strcmp(argv[i], "-v");
     if (!strcmp(argv[i], "--dump") && i + 1 < argc)
       run.dump = fopen(argv[i + 1], "w");
   }
+  run.sample = true;
   each_line(SEGUE_SOURCE_DIR "/tests/data/gbnf/cases.ndjson", own_case, &own, &wrong);
   print("own cases", &own);
+  bench_schemas(&bench);
+  print("schema-bench", &bench);
+  run.sample = false;
   bool has_suite = shared("data/json-schema-test-suite", root);
   if (has_suite)
     add_remotes(registry, root, "");
@@ -471,8 +479,6 @@ int main(int argc, char **argv) {
     suite.invalid += one.invalid;
     suite.derived += one.derived;
   }
-  bench_schemas(&bench);
-  print("schema-bench", &bench);
   schema_registry_free(registry);
   if (run.dump)
     return fclose(run.dump) != 0;

@@ -10,8 +10,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void check_text(const char *text, size_t length, const struct schema *schema, bool listed) {
   json_t *value = json_loadb(text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
   if (!value)
-    value = json_loadb(text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL,
-                       NULL);
+    value =
+        json_loadb(text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
   if (!value)
     abort();
   if (!listed && schema_check(schema, value, NULL) == SCHEMA_INVALID) {
@@ -55,7 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   for (size_t i = 0; i < size; i++)
     seed = seed * 31 + data[i];
   enum gbnf_status status = gbnf_convert(doc, NULL, &result);
-  if ((status == GBNF_OK) != (result.text != NULL) || (status == GBNF_OK) == (result.refusal != NULL))
+  if ((status == GBNF_OK) != (result.text != NULL) ||
+      (status == GBNF_OK) == (result.refusal != NULL))
     abort();
   if (result.text && result.length < READ_BYTES_MAX)
     check_grammar(doc, &result, seed);

@@ -282,9 +282,9 @@ static bool grammar_sequence(struct grammar *g, uint32_t rule, bool nested) {
         g->p++;
       start = g->rules[rule].count;
       rules = 1;
-      grammar_put(g, rule,
-                  (struct gel){GEL_RULE, false,
-                               grammar_rule_named(g, from, (size_t)(g->p - from)), 0});
+      grammar_put(
+          g, rule,
+          (struct gel){GEL_RULE, false, grammar_rule_named(g, from, (size_t)(g->p - from)), 0});
       grammar_space(g, nested);
     } else if (c == '(') {
       size_t before = g->rule_count;
@@ -568,8 +568,8 @@ static void grammar_advance(struct gmatch *m, const struct gstack *start) {
     const struct gstack *s = m->todo[--m->todo_count];
     if (gstack_in(m->visited, m->visited_count, s))
       continue;
-    m->visited = grow_to(m->visited, &m->visited_capacity, m->visited_count + 1,
-                         sizeof *m->visited);
+    m->visited =
+        grow_to(m->visited, &m->visited_capacity, m->visited_count + 1, sizeof *m->visited);
     m->visited[m->visited_count++] = s;
     if (!s || s->at->kind == GEL_CHARS) {
       m->next = grow_to(m->next, &m->next_capacity, m->next_count + 1, sizeof *m->next);

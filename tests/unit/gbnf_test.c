@@ -212,14 +212,14 @@ static void counting_free(void *ptr) {
 
 static void every_allocation_may_fail(void **state) {
   (void)state;
-  json_t *doc =
-      parse("{'type':'object','properties':{'a':{'type':'string','pattern':'^(?=x)[^y]{1,3}\\\\d',"
-            "'maxLength':9},'b':{'type':'string','format':'ipv4'},'c':{'enum':[1,'\xc3\xa9',{'x':[1]"
-            "}]},'d':{'$ref':'#'},'e':{'oneOf':[{'type':'integer','minimum':-5},{'type':'number',"
-            "'maximum':2.5,'multipleOf':3}]},'f':{'type':'array','prefixItems':[true],'contains':"
-            "{'const':1},'maxItems':3},'g':{'not':{'const':'x'}}},'patternProperties':{'^p':{'type':"
-            "'null'}},'propertyNames':{'maxLength':6},'required':['a'],'minProperties':2,"
-            "'dependentRequired':{'b':['c']},'unevaluatedProperties':false}");
+  json_t *doc = parse(
+      "{'type':'object','properties':{'a':{'type':'string','pattern':'^(?=x)[^y]{1,3}\\\\d',"
+      "'maxLength':9},'b':{'type':'string','format':'ipv4'},'c':{'enum':[1,'\xc3\xa9',{'x':[1]"
+      "}]},'d':{'$ref':'#'},'e':{'oneOf':[{'type':'integer','minimum':-5},{'type':'number',"
+      "'maximum':2.5,'multipleOf':3}]},'f':{'type':'array','prefixItems':[true],'contains':"
+      "{'const':1},'maxItems':3},'g':{'not':{'const':'x'}}},'patternProperties':{'^p':{'type':"
+      "'null'}},'propertyNames':{'maxLength':6},'required':['a'],'minProperties':2,"
+      "'dependentRequired':{'b':['c']},'unevaluatedProperties':false}");
   struct gbnf_opts opts = {.think = true};
   bool failed = true;
   long n = 0;

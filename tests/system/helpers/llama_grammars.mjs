@@ -1,6 +1,7 @@
 // Gives grammars to a real llama.cpp: each must parse; some are sampled from. Run in a folder that has
 // node-llama-cpp: node llama_grammars.mjs MODEL.gguf GRAMMARS.ndjson EVERY SECONDS
-//   GRAMMARS: lines {"name", "grammar"}; every EVERY-th is sampled; SECONDS: in all.
+//   GRAMMARS: lines {"name", "grammar", "sample"}; every EVERY-th is sampled from, and each with
+//   "sample": true, for SECONDS in all.
 // Prints a line of JSON for each grammar: {name, parses, error, text, stop, ms, tokens, slowest}.
 import fs from "node:fs";
 import path from "node:path";
@@ -22,7 +23,7 @@ let n = 0;
 for (const line of fs.readFileSync(grammars, "utf8").split("\n")) {
   if (!line)
     continue;
-  const {name, grammar: text} = JSON.parse(line);
+  const {name, grammar: text, sample} = JSON.parse(line);
   const out = {name, parses: false};
   const start = performance.now();
   try {
@@ -30,7 +31,8 @@ for (const line of fs.readFileSync(grammars, "utf8").split("\n")) {
     new LlamaGrammarEvaluationState({model, grammar}); // reads it
     out.parses = true;
     out.parse_ms = Math.round(performance.now() - start);
-    if (n++ % Number(every) === 0 && Date.now() < until) {
+    n++;
+    if ((sample || n % Number(every) === 0) && Date.now() < until) {
       let last = performance.now();
       out.slowest = 0;
       out.tokens = 0;
