@@ -260,29 +260,22 @@ static const struct gb_node *magnitudes(struct gb *g, struct range r) {
   return node;
 }
 
-static bool notes(struct gb *g, const struct gb_shape *shape, bool *integral) {
+static bool note_multiples(struct gb *g, const struct gb_shape *shape, bool *integral) {
   for (const struct gb_link *m = shape->multiples; m; m = m->next) {
     *integral = *integral || schema_value_is_integral(m->value);
     if (json_number_value(m->value) != 1 &&
         !gb_note(g, m->entry, "multipleOf", "a grammar cannot divide"))
       return false;
   }
-  for (const struct gb_link *n = shape->not_values; n; n = n->next)
-    if (json_is_number(n->value) &&
-        !gb_note(g, n->entry, n->keyword, "a single number is kept out by the validator only"))
-      return false;
   return true;
 }
 
-const struct gb_node *gb_number(struct gb *g, const struct gb_shape *shape) {
+static const struct gb_node *within(struct gb *g, const struct gb_shape *shape, bool integral) {
   static const struct decimal zero = {.whole = 1, .digits = "0"};
   static const struct decimal one = {.whole = 1, .digits = "1"};
   struct decimal low = {0}, high = {0};
   bool low_out = shape->minimum_exclusive, high_out = shape->maximum_exclusive;
   bool has_low = shape->minimum != NULL, has_high = shape->maximum != NULL;
-  bool integral = shape->integral;
-  if (!notes(g, shape, &integral))
-    return NULL;
   if (shape->fractional && integral)
     return &gb_never;
   if (shape->fractional && (has_low || has_high) &&
@@ -345,6 +338,54 @@ const struct gb_node *gb_number(struct gb *g, const struct gb_shape *shape) {
                       0,
                       0};
     node = gb_alt(g, node, gb_seq(g, gb_word(g, "-"), magnitudes(g, r)));
+  }
+  return node;
+}
+
+static int by_value(const void *a, const void *b) {
+  return schema_value_compare(*(const json_t *const *)a, *(const json_t *const *)b);
+}
+
+/* Between two numbers that are kept out; NULL: no such. */
+static struct gb_shape between(const struct gb_shape *shape, const json_t *low,
+                               const json_t *high) {
+  struct gb_shape s = *shape;
+  if (low && (!s.minimum || schema_value_compare(low, s.minimum) >= 0)) {
+    s.minimum = low;
+    s.minimum_exclusive = true;
+  }
+  if (high && (!s.maximum || schema_value_compare(high, s.maximum) <= 0)) {
+    s.maximum = high;
+    s.maximum_exclusive = true;
+  }
+  return s;
+}
+
+const struct gb_node *gb_number(struct gb *g, const struct gb_shape *shape) {
+  const json_t *out[GB_NOT_BRANCHES_MAX];
+  bool integral = shape->integral;
+  size_t n = 0;
+  if (!note_multiples(g, shape, &integral))
+    return NULL;
+  for (const struct gb_link *v = shape->not_values; v; v = v->next) {
+    if (!json_is_number(v->value))
+      continue;
+    if (n < GB_NOT_BRANCHES_MAX)
+      out[n++] = v->value;
+    else if (!gb_note(g, v->entry, v->keyword,
+                      "so many numbers are kept out by the validator only"))
+      return NULL;
+  }
+  if (!n)
+    return within(g, shape, integral);
+  qsort(out, n, sizeof *out, by_value);
+  const struct gb_node *node = &gb_never;
+  for (size_t i = 0; node && i <= n; i++) {
+    struct gb_shape s = between(shape, i ? out[i - 1] : NULL, i < n ? out[i] : NULL);
+    int order = s.minimum && s.maximum ? schema_value_compare(s.minimum, s.maximum) : -1;
+    if (order > 0 || (!order && (s.minimum_exclusive || s.maximum_exclusive)))
+      continue;
+    node = gb_alt(g, node, within(g, &s, integral));
   }
   return node;
 }

@@ -123,6 +123,10 @@ static bool explained(const struct gbnf_result *result, const struct schema_erro
     for (size_t k = 0; k < result->note_count; k++) {
       const struct gbnf_note *note = &result->notes[k];
       const char *path = errors->items[i].schema_path;
+      size_t above = strlen(note->pointer);
+      if (!strcmp(note->keyword, "if") && !strncmp(path, note->pointer, above) &&
+          (!strncmp(path + above, "/then", 5) || !strncmp(path + above, "/else", 5)))
+        return true;
       if (!strcmp(note->keyword, "$dynamicRef") || !strcmp(note->keyword, "$recursiveRef"))
         return true; /* what they apply stands elsewhere */
       if (!strncmp(path, note->pointer, strlen(note->pointer)) &&
