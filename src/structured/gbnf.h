@@ -14,7 +14,7 @@
  *   - an integer is written without a fraction.
  * Narrower than the schema, and not listed: plain decimals within bounds, at most 16 digits before
  * the point where no bound asks for more, 40 blanks of indentation, strings in the usual escapes,
- * members in the order of the schema.
+ * capital T and Z in dates, members in the order of the schema.
  *
  * Errors: out of memory is a status, never an abort; a hostile schema meets bounds and becomes
  * GBNF_TOO_COMPLEX. A schema that nothing can match is refused as GBNF_UNSATISFIABLE.
