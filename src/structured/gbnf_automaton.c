@@ -422,8 +422,10 @@ static bool keep(struct product *p) {
   uint32_t *copies[2] = {gb_get(g, next + 1), gb_get(g, accepts + 1)};
   if (!copies[0] || !copies[1])
     return false;
-  memcpy(copies[0], p->out->next, next);
-  memcpy(copies[1], p->out->accepts, accepts);
+  if (p->out->states) {
+    memcpy(copies[0], p->out->next, next);
+    memcpy(copies[1], p->out->accepts, accepts);
+  }
   schema_release(p->out->next);
   schema_release(p->out->accepts);
   p->out->next = copies[0];
