@@ -345,30 +345,39 @@ static void compile_all(struct compiler *c, const json_t *doc) {
     shorten_references(s);
 }
 
+bool schema_compiler_run(struct compiler *c, const json_t *doc) {
+  c->schema = schema_alloc(sizeof *c->schema);
+  if (!c->schema)
+    return schema_compile_no_memory(c);
+  *c->schema = (struct schema){0};
+  if (!doc)
+    schema_compile_error(c, NODE_NONE, "", "", "there is no schema");
+  else if (schema_value_too_deep(doc, SCHEMA_NESTING_MAX)) /* before the copy, which recurses */
+    schema_compile_too_complex(c, "the schema is nested too deeply");
+  else
+    compile_all(c, doc);
+  return c->status == SCHEMA_OK;
+}
+
+void schema_compiler_deinit(struct compiler *c) {
+  schema_map_deinit(&c->uris);
+  schema_map_deinit(&c->anchors);
+  schema_map_deinit(&c->dynamic_anchors);
+  schema_map_deinit(&c->places);
+  schema_map_deinit(&c->patterns);
+  schema_release(c->queue);
+  schema_release(c->dynamic_names);
+  c->queue = NULL;
+  c->dynamic_names = NULL;
+}
+
 struct schema *schema_compile(const json_t *doc, const struct schema_opts *opts,
                               struct schema_errors *errs, enum schema_status *status) {
   struct schema_errors own = {0};
   struct compiler c = {.opts = opts, .errors = errs ? errs : &own, .status = SCHEMA_OK};
-  c.schema = schema_alloc(sizeof *c.schema);
-  if (!c.schema) {
-    c.status = SCHEMA_OUT_OF_MEMORY;
-  } else {
-    *c.schema = (struct schema){0};
-    if (!doc)
-      schema_compile_error(&c, NODE_NONE, "", "", "there is no schema");
-    else if (schema_value_too_deep(doc, SCHEMA_NESTING_MAX)) /* before the copy, which recurses */
-      schema_compile_too_complex(&c, "the schema is nested too deeply");
-    else
-      compile_all(&c, doc);
-  }
+  schema_compiler_run(&c, doc);
   schema_errors_deinit(&own);
-  schema_map_deinit(&c.uris);
-  schema_map_deinit(&c.anchors);
-  schema_map_deinit(&c.dynamic_anchors);
-  schema_map_deinit(&c.places);
-  schema_map_deinit(&c.patterns);
-  schema_release(c.queue);
-  schema_release(c.dynamic_names);
+  schema_compiler_deinit(&c);
   if (status)
     *status = c.status;
   if (c.status == SCHEMA_OK)

@@ -451,6 +451,22 @@ static void emit_all(struct emit *e) {
                    "unevaluatedProperties");
 }
 
+void schema_entry_keywords(const struct schema *s, uint32_t entry,
+                           const json_t *have[KEYWORD_COUNT]) {
+  const json_t *schema = s->entries[entry].schema;
+  const struct resource *resource = &s->resources[s->entries[entry].resource];
+  bool only_ref =
+      resource->dialect == DIALECT_07 && json_is_string(json_object_get(schema, "$ref"));
+  unsigned vocabularies = resource->vocabularies | VOCAB_CORE;
+  memset(have, 0, KEYWORD_COUNT * sizeof *have);
+  for (void *at = json_object_iter((json_t *)schema); at;
+       at = json_object_iter_next((json_t *)schema, at)) {
+    const struct keyword *k = schema_keyword_find(json_object_iter_key(at), resource->dialect);
+    if (k && (!only_ref || k->id == K_REF) && (k->vocabulary & vocabularies || k->id == K_FORMAT))
+      have[k->id] = json_object_iter_value(at);
+  }
+}
+
 bool schema_compile_entry(struct compiler *c, uint32_t entry) {
   struct schema *s = c->schema;
   struct emit e = {.c = c, .entry = entry, .resource = s->resources[s->entries[entry].resource]};
@@ -460,16 +476,7 @@ bool schema_compile_entry(struct compiler *c, uint32_t entry) {
   if (json_is_false(schema)) {
     schema_compile_op(c, OP_FALSE, ON_ANY, "");
   } else {
-    bool only_ref =
-        e.resource.dialect == DIALECT_07 && json_is_string(json_object_get(schema, "$ref"));
-    unsigned vocabularies = e.resource.vocabularies | VOCAB_CORE;
-    for (void *at = json_object_iter((json_t *)schema); at;
-         at = json_object_iter_next((json_t *)schema, at)) {
-      const char *name = json_object_iter_key(at);
-      const struct keyword *k = schema_keyword_find(name, e.resource.dialect);
-      if (k && (!only_ref || k->id == K_REF) && (k->vocabulary & vocabularies || k->id == K_FORMAT))
-        e.have[k->id] = json_object_iter_value(at);
-    }
+    schema_entry_keywords(s, entry, e.have);
     if (e.have[K_TYPE])
       s->nodes[node].types = (uint16_t)type_mask(e.have[K_TYPE]);
     emit_all(&e);

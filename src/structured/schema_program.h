@@ -326,6 +326,15 @@ bool schema_compile_error(struct compiler *c, uint32_t entry, const char *suffix
 bool schema_compile_no_memory(struct compiler *c);
 bool schema_compile_too_complex(struct compiler *c, const char *what);
 
+/* Both for callers that also look at the indexed documents; c->opts and c->errors are set before.
+ * c->schema belongs to the caller, who calls schema_free, also if it failed. */
+bool schema_compiler_run(struct compiler *c, const json_t *doc);
+void schema_compiler_deinit(struct compiler *c);
+/* The keywords of an entry that its dialect and vocabularies know, by keyword_id; of `true` and
+ * `false` none. */
+void schema_entry_keywords(const struct schema *s, uint32_t entry,
+                           const json_t *have[KEYWORD_COUNT]);
+
 /* schema_index.c */
 /* Takes `root`, also when it fails. */
 bool schema_index_document(struct compiler *c, json_t *root, const char *uri, uint8_t dialect,

@@ -1,0 +1,303 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "structured/gbnf.h"
+#include "support/gbnf_grammar.h"
+
+/* JSON with ' for ". */
+static json_t *parse(const char *text) {
+  char copy[8192];
+  size_t n = strlen(text);
+  assert_true(n < sizeof copy);
+  for (size_t i = 0; i <= n; i++)
+    copy[i] = text[i] == '\'' ? '"' : text[i];
+  json_t *value = json_loads(copy, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+  if (!value)
+    fail_msg("not JSON: %s", copy);
+  return value;
+}
+
+static enum gbnf_status convert(const char *schema, const struct gbnf_opts *opts,
+                                struct gbnf_result *result) {
+  json_t *doc = parse(schema);
+  enum gbnf_status status = gbnf_convert(doc, opts, result);
+  json_decref(doc); /* the result keeps what it needs */
+  return status;
+}
+
+static struct grammar *read_back(const char *text) {
+  char error[160];
+  struct grammar *grammar = grammar_new(text, error);
+  if (!grammar)
+    fail_msg("%s\n%s", error, text);
+  return grammar;
+}
+
+static bool takes(struct grammar *grammar, const char *text) {
+  return grammar_match(grammar, text, strlen(text));
+}
+
+static void the_text_of_a_grammar(void **state) {
+  (void)state;
+  struct gbnf_result r;
+  assert_int_equal(convert("{'type':'object','properties':{'step':{'type':'integer','enum':[0,1]},"
+                           "'reason':{'type':'string'}},'required':['step']}",
+                           NULL, &r),
+                   GBNF_OK);
+  assert_string_equal(r.text, "root ::= json ws\n"
+                              "json ::= \"{\" ws step-kv json-2 \"}\"\n"
+                              "ws ::= | \" \" | \"\\n\" [ \\t]{0,40}\n"
+                              "step ::= \"0\" | \"1\"\n"
+                              "step-kv ::= \"\\\"step\\\"\" ws \":\" ws step ws\n"
+                              "reason-kv ::= \"\\\"reason\\\"\" ws \":\" ws string ws\n"
+                              "json-2 ::= (\",\" ws reason-kv)?\n"
+                              "string ::= \"\\\"\" char* \"\\\"\"\n"
+                              "char ::= [^\"\\\\\\x00-\\x1F] | \"\\\\\" ([\"\\\\/bfnrt] | \"u\" "
+                              "([0-9A-CE-Fa-ce-f] hex hex hex | [Dd] [0-7] hex hex | [Dd] "
+                              "[89ABab] hex hex \"\\\\u\" [Dd] [C-Fc-f] hex hex))\n"
+                              "hex ::= [0-9a-fA-F]\n");
+  assert_int_equal(r.length, strlen(r.text));
+  assert_int_equal(r.note_count, 0);
+  assert_null(r.refusal);
+  gbnf_result_deinit(&r);
+  gbnf_result_deinit(&r); /* empty now */
+}
+
+static void thinking_may_come_first(void **state) {
+  (void)state;
+  struct gbnf_opts opts = {.think = true};
+  struct gbnf_result r;
+  assert_int_equal(convert("{'type':'boolean'}", &opts, &r), GBNF_OK);
+  struct grammar *g = read_back(r.text);
+  assert_true(takes(g, "true"));
+  assert_true(takes(g, "<think></think>true"));
+  assert_true(takes(g, "<think>a < b, </thin {\"x\": 1} \xe3\x81\x82 <</think>\n\nfalse"));
+  assert_false(takes(g, "<think>true"));
+  assert_false(takes(g, "<think></think>"));
+  assert_false(takes(g, "<think></think>x</think>true"));
+  assert_false(takes(g, "true<think></think>"));
+  grammar_free(g);
+  gbnf_result_deinit(&r);
+}
+
+static void a_list_of_what_is_not_held(void **state) {
+  (void)state;
+  struct gbnf_result r;
+  assert_int_equal(
+      convert("{'type':'array','items':{'$ref':'#/$defs/a~b'},'uniqueItems':true,'$defs':{'a~b':"
+              "{'type':'integer','multipleOf':7}}}",
+              NULL, &r),
+      GBNF_OK);
+  assert_int_equal(r.note_count, 2);
+  assert_string_equal(r.notes[0].pointer, "");
+  assert_string_equal(r.notes[0].keyword, "uniqueItems");
+  assert_string_equal(r.notes[1].pointer, "/$defs/a~0b");
+  assert_string_equal(r.notes[1].keyword, "multipleOf");
+  assert_string_equal(r.notes[1].why, "a grammar cannot divide");
+  gbnf_result_deinit(&r);
+}
+
+static void refusals_say_where_and_why(void **state) {
+  (void)state;
+  static const struct {
+    const char *schema;
+    enum gbnf_status status;
+    const char *pointer, *words;
+  } cases[] = {
+      {"false", GBNF_UNSATISFIABLE, "", "no finite value matches the schema"},
+      {"{'enum':[]}", GBNF_UNSATISFIABLE, "", "no finite value matches the schema"},
+      {"{'$ref':'#/x'}", GBNF_INVALID_SCHEMA, "/$ref", "\"#/x\" leads nowhere"},
+      {"{'properties':{'a':{'minimum':'1'}}}", GBNF_INVALID_SCHEMA, "/properties/a/minimum",
+       "\"minimum\" must be a number"},
+      {"{'$ref':'https://example.org/not-there'}", GBNF_INVALID_SCHEMA, "/$ref",
+       "\"https://example.org/not-there\" leads nowhere"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct gbnf_result r;
+    assert_int_equal(convert(cases[i].schema, NULL, &r), cases[i].status);
+    assert_null(r.text);
+    assert_string_equal(r.refusal_pointer, cases[i].pointer);
+    assert_string_equal(r.refusal, cases[i].words);
+    gbnf_result_deinit(&r);
+  }
+}
+
+static void external_schemas_come_from_the_registry(void **state) {
+  (void)state;
+  struct schema_registry *registry = schema_registry_new();
+  json_t *doc = parse("{'$defs':{'n':{'type':'integer','minimum':3}}}");
+  assert_true(schema_registry_add(registry, "https://example.org/common.json", doc));
+  json_decref(doc);
+  struct gbnf_opts opts = {.registry = registry};
+  struct gbnf_result r;
+  assert_int_equal(convert("{'$ref':'https://example.org/common.json#/$defs/n'}", &opts, &r),
+                   GBNF_OK);
+  struct grammar *g = read_back(r.text);
+  assert_true(takes(g, "3"));
+  assert_false(takes(g, "2"));
+  grammar_free(g);
+  gbnf_result_deinit(&r);
+  schema_registry_free(registry);
+}
+
+/* Schemas that would explode are over soon, one way or the other. */
+static void hostile_schemas_meet_a_bound(void **state) {
+  (void)state;
+  char deep[8000] = "", wide[8000] = "{'allOf':[", exact[8000] = "{'oneOf':[";
+  for (int i = 0; i < 200; i++)
+    strcat(deep, "{'items':");
+  strcat(deep, "{'type':'integer'}");
+  for (int i = 0; i < 200; i++)
+    strcat(deep, "}");
+  for (int i = 0; i < 60; i++) {
+    char part[160];
+    snprintf(part, sizeof part, "%s{'anyOf':[{'required':['a%d']},{'required':['b%d']}]}",
+             i ? "," : "", i, i);
+    strcat(wide, part);
+    snprintf(part, sizeof part, "%s{'properties':{'p%d':{'minimum':%d}},'required':['q']}",
+             i ? "," : "", i, i);
+    strcat(exact, part);
+  }
+  strcat(wide, "]}");
+  strcat(exact, "]}");
+  const char *const schemas[] = {
+      deep,
+      wide,
+      exact,
+      "{'type':'string','pattern':'^(a|b)*a(a|b){18}$'}",
+      "{'type':'string','pattern':'^((((a{100}){100}){100}){100})$'}",
+      "{'type':'string','pattern':'^[a-z]{0,3000}[0-9]{0,3000}$','maxLength':2999}",
+      "{'type':'string','minLength':999999999999}",
+      "{'type':'string','maxLength':4294967295}",
+      "{'type':'array','minItems':99999999,'items':{'type':'null'}}",
+      "{'type':'object','minProperties':100000000}",
+      "{'type':'object','properties':{'a':{},'b':{}},'maxProperties':100000000,'minProperties':2}",
+      "{'type':'number','minimum':1e300}",
+      "{'type':'number','minimum':-1e300,'maximum':1e300}",
+      "{'type':'number','exclusiveMinimum':1e-300,'maximum':1e-290}",
+      "{'anyOf':[{'$ref':'#'},{'type':'string'}]}",
+  };
+  for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++) {
+    struct gbnf_result r;
+    enum gbnf_status status = convert(schemas[i], NULL, &r);
+    if (status == GBNF_OK)
+      grammar_free(read_back(r.text));
+    else
+      assert_non_null(r.refusal);
+    gbnf_result_deinit(&r);
+  }
+}
+
+/* --- out of memory --- */
+
+static long allocations_left, alive;
+
+static void *failing_alloc(size_t size) {
+  if (allocations_left-- <= 0)
+    return NULL;
+  alive++;
+  return malloc(size);
+}
+
+static void counting_free(void *ptr) {
+  alive -= ptr != NULL;
+  free(ptr);
+}
+
+static void every_allocation_may_fail(void **state) {
+  (void)state;
+  json_t *doc = parse(
+      "{'type':'object','properties':{'a':{'type':'string','pattern':'^(?=x)[^y]{1,3}\\\\d',"
+      "'maxLength':9},'b':{'type':'string','format':'ipv4'},'c':{'enum':[1,'\xc3\xa9',{'x':[1]"
+      "}]},'d':{'$ref':'#'},'e':{'oneOf':[{'type':'integer','minimum':-5},{'type':'number',"
+      "'maximum':2.5,'multipleOf':3}]},'f':{'type':'array','prefixItems':[true],'contains':"
+      "{'const':1},'maxItems':3},'g':{'not':{'const':'x'}}},'patternProperties':{'^p':{'type':"
+      "'null'}},'propertyNames':{'maxLength':6},'required':['a'],'minProperties':2,"
+      "'dependentRequired':{'b':['c']},'unevaluatedProperties':false}");
+  struct gbnf_opts opts = {.think = true};
+  bool failed = true;
+  long n = 0;
+  schema_set_allocator(failing_alloc, counting_free);
+  for (; failed; n++) {
+    struct gbnf_result r;
+    allocations_left = n;
+    enum gbnf_status status = gbnf_convert(doc, &opts, &r);
+    failed = status != GBNF_OK;
+    if (failed)
+      assert_int_equal(status, GBNF_OUT_OF_MEMORY);
+    gbnf_result_deinit(&r);
+    assert_int_equal(alive, 0);
+  }
+  schema_set_allocator(NULL, NULL);
+  assert_true(n > 200);
+  json_decref(doc);
+}
+
+/* --- the reader that all of this relies on --- */
+
+static void the_reader_refuses_what_llama_refuses(void **state) {
+  (void)state;
+  static const char *const bad[] = {
+      "root ::= x",
+      "a ::= \"x\"",
+      "root ::= root \"x\" | \"x\"",
+      "root ::= a \"x\"\na ::= \"\"? b\nb ::= root",
+      "root ::= \"x\"{2000}",
+      "root ::= (\"a\" [b]{0,100}){0,50}",
+      "root ::= \"x",
+      "root ::= [a-",
+      "root ::= (\"x\"",
+      "root ::= *",
+      "root ::= \"\\q\"",
+      "root ::= \"x\" root",
+  };
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    char error[160] = "";
+    assert_null(grammar_new(bad[i], error));
+    assert_string_not_equal(error, "");
+  }
+}
+
+static void the_reader_matches(void **state) {
+  (void)state;
+  struct grammar *g = read_back("root ::= ws (\"a\" [^b-d\\n]{2,3} | x+) # remark\n"
+                                "ws ::= | \" \" | \"\\n\" [ \\t]{0,2}\n"
+                                "x ::= \"\\x78\" | \"\\u3042\"\n");
+  assert_true(takes(g, "aee"));
+  assert_true(takes(g, "\n\t axyz"));
+  assert_true(takes(g, "x\xe3\x81\x82x"));
+  assert_false(takes(g, "ae"));
+  assert_false(takes(g, "aeeee"));
+  assert_false(takes(g, "aeb"));
+  assert_false(takes(g, "  aee"));
+  assert_false(takes(g, ""));
+  for (uint64_t seed = 1; seed < 200; seed++) {
+    uint64_t s = seed;
+    size_t length;
+    char *text = grammar_derive(g, &s, 10, &length);
+    assert_true(grammar_match(g, text, length));
+    free(text);
+  }
+  grammar_free(g);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_text_of_a_grammar),
+      cmocka_unit_test(thinking_may_come_first),
+      cmocka_unit_test(a_list_of_what_is_not_held),
+      cmocka_unit_test(refusals_say_where_and_why),
+      cmocka_unit_test(external_schemas_come_from_the_registry),
+      cmocka_unit_test(hostile_schemas_meet_a_bound),
+      cmocka_unit_test(every_allocation_may_fail),
+      cmocka_unit_test(the_reader_refuses_what_llama_refuses),
+      cmocka_unit_test(the_reader_matches),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
