@@ -6,16 +6,20 @@
 #include "structured/adapt.h"
 #include "structured/describe.h"
 #include "structured/example.h"
+#include "structured/gbnf.h"
+#include "structured/schema_lint.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 static const struct cli_option options[] = {
-    {"as", 'a', "NAME", "only this rendering: prompt, types, json, example or a provider's", false},
+    {"as", 'a', "NAME", "only this rendering: prompt, types, json, example, gbnf or a provider's",
+     false},
     {"report", 'R', NULL, "instead: what the rendering cannot hold, a JSON object a line", false},
     {"language", 'l', "en|ja", "of the prompt (default en)", false},
     {"annotations", 0, "keep|drop", "json: with title, description, ... (default keep)", false},
+    {"think", 0, NULL, "gbnf: a reasoning block may come before the JSON", false},
     {"formats", 'f', NULL, "example: values that format accepts, not only placeholders", false},
     {"registry", 'r', "PREFIX=DIR", "documents below DIR stand for the URIs that begin so", true},
     {"draft", 'd', "DRAFT", "2020-12 (default), 2019-09 or 07: of schemas without $schema", false},
@@ -30,6 +34,7 @@ struct rendering_job {
   struct registry_in registry;
   enum describe_language language;
   bool annotations;
+  bool think;
 };
 
 /* ---- the renderings ---- */
@@ -108,6 +113,32 @@ static bool as_example(const struct rendering_job *job, const char *name, struct
   return true;
 }
 
+static bool as_gbnf(const struct rendering_job *job, const char *name, struct buf *out,
+                    json_t *notes, struct err *err) {
+  struct gbnf_opts opts = {job->think, job->opts.registry, job->opts.default_draft};
+  struct gbnf_result result = {0};
+  enum gbnf_status status = gbnf_convert(job->doc, &opts, &result);
+  (void)name;
+  if (status == GBNF_OUT_OF_MEMORY)
+    die("out of memory");
+  for (size_t i = 0; i < result.note_count; i++) {
+    struct buf place = {0};
+    buf_printf(&place, "%s%s%s", result.notes[i].pointer, *result.notes[i].keyword ? "/" : "",
+               result.notes[i].keyword);
+    note(notes, buf_c(&place), result.notes[i].keyword, NULL, result.notes[i].why);
+    buf_deinit(&place);
+  }
+  if (status == GBNF_OK)
+    buf_append(out, result.text, result.length);
+  else
+    (void)err_set(err, ERR_INVALID, "no grammar (%s): %s%s%s", gbnf_status_name(status),
+                  result.refusal_pointer ? result.refusal_pointer : "",
+                  result.refusal_pointer && *result.refusal_pointer ? ": " : "",
+                  result.refusal ? result.refusal : "");
+  gbnf_result_deinit(&result);
+  return status == GBNF_OK;
+}
+
 /* The schema in the dialect `name`; also notes what only has another shape. */
 static bool as_adapted(const struct rendering_job *job, const char *name, struct buf *out,
                        json_t *notes, struct err *err) {
@@ -141,15 +172,15 @@ static const struct rendering {
                struct err *err);
   bool overview; /* shown without --as */
 } renderings[] = {
-    {"prompt", as_prompt, true},      {"types", as_types, false},
-    {"json", as_json, false},         {"example", as_example, true},
-    {"openai", as_adapted, false},    {"openai-chat", as_adapted, false},
-    {"codex", as_adapted, false},     {"openrouter", as_adapted, false},
-    {"anthropic", as_adapted, false}, {"claude", as_adapted, false},
-    {"gemini", as_adapted, false},    {"ollama", as_adapted, false},
-    {"llamacpp", as_adapted, false},  {"lmstudio", as_adapted, false},
-    {"vllm", as_adapted, false},      {"qwen", as_adapted, false},
-    {"opencode", as_adapted, false},
+    {"prompt", as_prompt, true},        {"types", as_types, false},
+    {"json", as_json, false},           {"example", as_example, true},
+    {"gbnf", as_gbnf, false},           {"openai", as_adapted, false},
+    {"openai-chat", as_adapted, false}, {"codex", as_adapted, false},
+    {"openrouter", as_adapted, false},  {"anthropic", as_adapted, false},
+    {"claude", as_adapted, false},      {"gemini", as_adapted, false},
+    {"ollama", as_adapted, false},      {"llamacpp", as_adapted, false},
+    {"lmstudio", as_adapted, false},    {"vllm", as_adapted, false},
+    {"qwen", as_adapted, false},        {"opencode", as_adapted, false},
 };
 
 static const struct rendering *rendering_find(const char *name, struct err *err) {
@@ -265,6 +296,12 @@ static int overview(const struct rendering_job *job) {
   struct buf warnings = {0};
   if (!schema_has_known_keyword(job->doc) && !json_is_boolean(job->doc))
     buf_puts(&warnings, "nothing in the schema constrains a value: any JSON is valid\n");
+  struct schema_errors odd = {0};
+  if (schema_lint(job->doc, false, &odd) == SCHEMA_OUT_OF_MEMORY)
+    die("out of memory");
+  for (size_t i = 0; i < odd.count; i++)
+    buf_printf(&warnings, "%s: %s\n", odd.items[i].path, odd.items[i].message);
+  schema_errors_deinit(&odd);
   for (size_t i = 0; i < ARRAY_LEN(renderings); i++) {
     struct buf text = {0};
     struct err err = {0};
@@ -303,6 +340,7 @@ static bool prepare(struct rendering_job *job, const struct cli_args *args, stru
   job->file = args->words[0];
   job->annotations = annotations == NULL || strcmp(annotations, "keep") == 0;
   job->opts.assert_formats = cli_flag(args, "formats");
+  job->think = cli_flag(args, "think");
   if (annotations != NULL && !job->annotations && strcmp(annotations, "drop") != 0)
     return err_set(err, ERR_USAGE, "--annotations must be keep or drop");
   if (language != NULL && !describe_language_find(language, &job->language))
@@ -372,6 +410,7 @@ const struct cli_command cmd_schema = {
             "  types    the same as a type with comments: the fewest tokens\n"
             "  json     the schema on one line\n"
             "  example  a value of that shape; it always validates\n"
+            "  gbnf     a llama.cpp grammar\n"
             "  openai, anthropic, gemini, ollama, llamacpp, codex, claude, ...\n"
             "           the schema as that provider takes it\n"
             "With --report standard output gets, in place of the rendering, a line\n"

@@ -117,8 +117,20 @@ def reports():
                lines[0]["pointer"] == "/properties/a" and lines[0]["why"], out)
 
 
-def dialects():
+def grammar_and_dialects():
     with Box() as box:
+        text = '{"type":"object","properties":{"a":{"type":"array","uniqueItems":true}}}'
+        out, err = schema(box, "-", "--as", "gbnf", stdin=text)
+        expect(out.startswith("root ::= ") and "1 keyword is not held" in err, out, err)
+        out, err = schema(box, "-", "--as", "gbnf", "--report", stdin=text)
+        line = json.loads(out)
+        expect(line["pointer"] == "/properties/a/uniqueItems" and line["as"] == "gbnf" and
+               line["keyword"] == "uniqueItems" and line["why"] and err == "", out, err)
+        plain, _ = schema(box, "-", "--as", "gbnf", stdin='{"type":"integer"}')
+        think, _ = schema(box, "-", "--as", "gbnf", "--think", stdin='{"type":"integer"}')
+        expect("think" in think and "think" not in plain, think)
+        out, err = schema(box, "-", "--as", "gbnf", stdin="false", status=1)
+        expect(out == "" and "no grammar (unsatisfiable)" in err, err)
         file = box.file("person.json", json.dumps(PERSON))
         for name in ["openai", "anthropic", "gemini", "ollama", "llamacpp", "codex", "claude"]:
             out, _ = schema(box, file, "--as", name)
@@ -157,4 +169,4 @@ def own_schemas():
 
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([renderings, overview, files, usage, reports, dialects, presets, own_schemas]))
+    sys.exit(main([renderings, overview, files, usage, reports, grammar_and_dialects, presets, own_schemas]))
