@@ -6,17 +6,20 @@
 #include "structured/adapt.h"
 #include "structured/describe.h"
 #include "structured/example.h"
+#include "structured/gbnf.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 static const struct cli_option options[] = {
-    {"as", 'a', "NAME", "only this rendering: prompt, types, json, example or a provider's", false},
+    {"as", 'a', "NAME", "only this rendering: prompt, types, json, example, gbnf or a provider's",
+     false},
     {"report", 'R', NULL, "instead: what the rendering cannot hold, a JSON object a line", false},
     {"language", 'l', "en|ja", "of the prompt (default en)", false},
     {"annotations", 0, "keep|drop", "json: with title, description, ... (default keep)", false},
     {"formats", 'f', NULL, "example: values that format accepts, not only placeholders", false},
+    {"think", 0, NULL, "gbnf: <think>...</think> may come before the JSON", false},
     {"registry", 'r', "PREFIX=DIR", "documents below DIR stand for the URIs that begin so", true},
     {"draft", 'd', "DRAFT", "2020-12 (default), 2019-09 or 07: of schemas without $schema", false},
     {0},
@@ -30,6 +33,7 @@ struct rendering_job {
   struct registry_in registry;
   enum describe_language language;
   bool annotations;
+  bool think; /* gbnf: reasoning may come first */
 };
 
 /* ---- the renderings ---- */
@@ -109,6 +113,25 @@ static bool as_example(const struct rendering_job *job, const char *name, struct
 }
 
 /* The schema in the dialect `name`; also notes what only has another shape. */
+static bool as_gbnf(const struct rendering_job *job, const char *name, struct buf *out,
+                    json_t *notes, struct err *err) {
+  struct gbnf_opts opts = {job->think, job->opts.registry, job->opts.default_draft};
+  struct gbnf_result result;
+  (void)name;
+  enum gbnf_status status = gbnf_convert(job->doc, &opts, &result);
+  if (status == GBNF_OUT_OF_MEMORY)
+    die("out of memory");
+  for (size_t i = 0; i < result.note_count; i++)
+    note(notes, result.notes[i].pointer, result.notes[i].keyword, NULL, result.notes[i].why);
+  if (status == GBNF_OK)
+    buf_puts(out, result.text);
+  else
+    (void)err_set(err, ERR_INVALID, "no grammar (%s): %s%s%s", gbnf_status_name(status),
+                  result.refusal_pointer, *result.refusal_pointer ? ": " : "", result.refusal);
+  gbnf_result_deinit(&result);
+  return status == GBNF_OK;
+}
+
 static bool as_adapted(const struct rendering_job *job, const char *name, struct buf *out,
                        json_t *notes, struct err *err) {
   struct adapt_opts opts = {.registry = job->opts.registry,
@@ -141,15 +164,15 @@ static const struct rendering {
                struct err *err);
   bool overview; /* shown without --as */
 } renderings[] = {
-    {"prompt", as_prompt, true},      {"types", as_types, false},
-    {"json", as_json, false},         {"example", as_example, true},
-    {"openai", as_adapted, false},    {"openai-chat", as_adapted, false},
-    {"codex", as_adapted, false},     {"openrouter", as_adapted, false},
-    {"anthropic", as_adapted, false}, {"claude", as_adapted, false},
-    {"gemini", as_adapted, false},    {"ollama", as_adapted, false},
-    {"llamacpp", as_adapted, false},  {"lmstudio", as_adapted, false},
-    {"vllm", as_adapted, false},      {"qwen", as_adapted, false},
-    {"opencode", as_adapted, false},
+    {"prompt", as_prompt, true},        {"types", as_types, false},
+    {"json", as_json, false},           {"example", as_example, true},
+    {"gbnf", as_gbnf, false},           {"openai", as_adapted, false},
+    {"openai-chat", as_adapted, false}, {"codex", as_adapted, false},
+    {"openrouter", as_adapted, false},  {"anthropic", as_adapted, false},
+    {"claude", as_adapted, false},      {"gemini", as_adapted, false},
+    {"ollama", as_adapted, false},      {"llamacpp", as_adapted, false},
+    {"lmstudio", as_adapted, false},    {"vllm", as_adapted, false},
+    {"qwen", as_adapted, false},        {"opencode", as_adapted, false},
 };
 
 static const struct rendering *rendering_find(const char *name, struct err *err) {
@@ -303,6 +326,7 @@ static bool prepare(struct rendering_job *job, const struct cli_args *args, stru
   job->file = args->words[0];
   job->annotations = annotations == NULL || strcmp(annotations, "keep") == 0;
   job->opts.assert_formats = cli_flag(args, "formats");
+  job->think = cli_flag(args, "think");
   if (annotations != NULL && !job->annotations && strcmp(annotations, "drop") != 0)
     return err_set(err, ERR_USAGE, "--annotations must be keep or drop");
   if (language != NULL && !describe_language_find(language, &job->language))
@@ -372,6 +396,7 @@ const struct cli_command cmd_schema = {
             "  types    the same as a type with comments: the fewest tokens\n"
             "  json     the schema on one line\n"
             "  example  a value of that shape; it always validates\n"
+            "  gbnf     a grammar for llama.cpp, which holds a local model to the schema\n"
             "  openai, anthropic, gemini, ollama, llamacpp, codex, claude, ...\n"
             "           the schema as that provider takes it\n"
             "With --report standard output gets, in place of the rendering, a line\n"
