@@ -115,9 +115,9 @@ static void make_whole(struct digits_of *d, bool up, bool exclusive) {
   d->negative = negative && !is_zero(d);
 }
 
-struct range {                      /* of magnitudes */
+struct range {                        /* of magnitudes */
   const struct digits_of *low, *high; /* high NULL: none */
-  bool low_out, high_out;           /* excluded */
+  bool low_out, high_out;             /* excluded */
   bool integral;
   int length;   /* digits before the point */
   int fraction; /* digits behind it at most */
