@@ -9,14 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct written_number {
+struct digits_of {
   bool negative;
   bool huge;           /* more digits than are written out */
   int whole, fraction; /* counts of digits; a whole part of at least one */
   char digits[2 * GB_BOUND_DIGITS + 2];
 };
 
-static void trim(struct written_number *d) {
+static void trim(struct digits_of *d) {
   while (d->fraction && d->digits[d->whole + d->fraction - 1] == '0')
     d->fraction--;
   int zeros = 0;
@@ -29,11 +29,11 @@ static void trim(struct written_number *d) {
 }
 
 /* From "-d.dddde-xx". */
-static void decimal_of_text(const char *text, struct written_number *d) {
+static void decimal_of_text(const char *text, struct digits_of *d) {
   char digits[400];
   int n = 0, point = -1;
   const char *p = text;
-  *d = (struct written_number){.negative = *p == '-'};
+  *d = (struct digits_of){.negative = *p == '-'};
   for (p += d->negative; *p && *p != 'e'; p++) {
     if (*p == '.')
       point = n;
@@ -59,7 +59,7 @@ static void decimal_of_text(const char *text, struct written_number *d) {
   trim(d);
 }
 
-static void decimal_of(const json_t *value, struct written_number *d) {
+static void decimal_of(const json_t *value, struct digits_of *d) {
   char text[400];
   if (json_is_integer(value)) {
     snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
@@ -76,7 +76,7 @@ static void decimal_of(const json_t *value, struct written_number *d) {
 }
 
 /* Adds 1 to the magnitude of a whole number, or takes it away. */
-static void step(struct written_number *d, int by) {
+static void step(struct digits_of *d, int by) {
   int i = d->whole - 1;
   while (i >= 0 && d->digits[i] == (by > 0 ? '9' : '0')) {
     d->digits[i] = by > 0 ? '0' : '9';
@@ -92,12 +92,12 @@ static void step(struct written_number *d, int by) {
   trim(d);
 }
 
-static bool is_zero(const struct written_number *d) {
+static bool is_zero(const struct digits_of *d) {
   return d->whole == 1 && !d->fraction && d->digits[0] == '0';
 }
 
 /* The nearest whole number within a bound. `up`: a minimum. */
-static void make_whole(struct written_number *d, bool up, bool exclusive) {
+static void make_whole(struct digits_of *d, bool up, bool exclusive) {
   bool part = d->fraction > 0;
   d->fraction = 0;
   bool outward = up != d->negative; /* the magnitude grows */
@@ -115,9 +115,9 @@ static void make_whole(struct written_number *d, bool up, bool exclusive) {
   d->negative = negative && !is_zero(d);
 }
 
-struct range {                             /* of magnitudes */
-  const struct written_number *low, *high; /* high NULL: none */
-  bool low_out, high_out;                  /* excluded */
+struct range {                        /* of magnitudes */
+  const struct digits_of *low, *high; /* high NULL: none */
+  bool low_out, high_out;             /* excluded */
   bool integral;
   int length;   /* digits before the point */
   int fraction; /* digits behind it at most */
@@ -134,7 +134,7 @@ static const struct gb_node *some_digits(struct gb *g, int min, int max) {
                               (uint64_t)max);
 }
 
-static int digit_at(const struct written_number *d, int whole_or_fraction, int i) {
+static int digit_at(const struct digits_of *d, int whole_or_fraction, int i) {
   int n = whole_or_fraction ? d->fraction : d->whole;
   return i < n ? d->digits[(whole_or_fraction ? d->whole : 0) + i] - '0' : 0;
 }
@@ -271,9 +271,9 @@ static bool note_multiples(struct gb *g, const struct gb_shape *shape, bool *int
 }
 
 static const struct gb_node *within(struct gb *g, const struct gb_shape *shape, bool integral) {
-  static const struct written_number zero = {.whole = 1, .digits = "0"};
-  static const struct written_number one = {.whole = 1, .digits = "1"};
-  struct written_number low = {0}, high = {0};
+  static const struct digits_of zero = {.whole = 1, .digits = "0"};
+  static const struct digits_of one = {.whole = 1, .digits = "1"};
+  struct digits_of low = {0}, high = {0};
   bool low_out = shape->minimum_exclusive, high_out = shape->maximum_exclusive;
   bool has_low = shape->minimum != NULL, has_high = shape->maximum != NULL;
   if (shape->fractional && integral)
