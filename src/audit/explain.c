@@ -445,7 +445,8 @@ static void reread_agent(struct story *s) {
   struct buf text = {0};
   json_array_foreach(s->records, i, record) {
     struct call_view c;
-    if (!is_type(record, "call_start") || strcmp(word(record, "purpose"), "execute") != 0)
+    if (!is_type(record, "call_start") || word(record, "stage")[0] != '\0' ||
+        strcmp(word(record, "purpose"), "check") == 0)
       continue;
     call_of(s, number(record, "call"), &c);
     if (c.end != NULL && json_object_get(c.end, "error") == NULL) {
@@ -527,17 +528,39 @@ static void put_argv(struct story *s, const char *const *argv) {
   buf_deinit(&line);
 }
 
-static void put_execute(struct story *s, const json_t *start) {
+/* What the call is, as a title, and the program where it runs one. */
+static void put_own_head(struct story *s, const json_t *start, json_int_t call,
+                         const struct call_view *c) {
+  bool command = strcmp(word(start, "provider"), "command") == 0;
+  bool checks = strcmp(word(start, "purpose"), "check") == 0;
+  const struct structured_config *so = s->movement ? s->movement->structured : NULL;
+  json_int_t index = number(start, "invariant");
+  const struct invariant *invariant =
+      checks && so && index >= 1 && (size_t)index <= invariants_count(so->invariants)
+          ? invariants_get(so->invariants, (size_t)index - 1)
+          : NULL;
+  const char *const *argv = invariant ? invariant->argv : s->movement ? s->movement->argv : NULL;
+  if (checks)
+    pen_title(&s->pen, "invariant %" JSON_INTEGER_FORMAT "  %s", index,
+              invariant ? invariant->text : "");
+  else
+    pen_title(&s->pen, "%s",
+              strcmp(word(start, "purpose"), "reask") == 0 ? "correction"
+              : command                                    ? "command"
+                                                           : "agent");
+  put_call_head(s, call, c);
+  if (command && argv != NULL)
+    put_argv(s, argv);
+}
+
+/* A call of the movement's own: its work, a correction of its value, the check of an invariant. */
+static void put_own(struct story *s, const json_t *start) {
   struct call_view c;
   struct buf text = {0};
   json_int_t call = number(start, "call");
   call_of(s, call, &c);
   size_t parts = json_array_size(json_object_get(c.start, "prompt"));
-  bool command = strcmp(word(start, "provider"), "command") == 0;
-  pen_title(&s->pen, "%s", command ? "command" : "agent");
-  put_call_head(s, call, &c);
-  if (command && s->movement != NULL && s->movement->argv != NULL)
-    put_argv(s, s->movement->argv);
+  put_own_head(s, start, call, &c);
   if (parts > 0 && (s->pen.full || c.end == NULL))
     put_prompt(s, c.start);
   else if (parts > 0)
@@ -561,6 +584,77 @@ static void put_execute(struct story *s, const json_t *start) {
                buf_view(&text));
   }
   buf_deinit(&text);
+}
+
+/* --- the value --- */
+
+static const char *check_words(const char *outcome) {
+  static const struct {
+    const char *outcome, *words;
+  } table[] = {
+      {"valid", "it passes"},
+      {"parse", "no value could be read in it"},
+      {"schema", "the schema refuses the value"},
+      {"invariant", "an invariant does not hold"},
+      {"refused", "the model refused to answer"},
+      {"length", "it was cut at its length limit"},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(table); i++)
+    if (strcmp(table[i].outcome, outcome) == 0)
+      return table[i].words;
+  return "";
+}
+
+static void put_errors(struct story *s, const json_t *errors) {
+  size_t i;
+  json_t *error;
+  json_array_foreach(errors, i, error) {
+    pen_line(&s->pen, 1, "error: %s%s%s",
+             json_object_get(error, "offset") ? "" : word(error, "path"),
+             json_object_get(error, "offset") ? "" : ": ", word(error, "message"));
+  }
+}
+
+static void put_check(struct story *s, const json_t *check) {
+  size_t i;
+  json_t *name;
+  pen_title(&s->pen, "check %" JSON_INTEGER_FORMAT "  %s  call %" JSON_INTEGER_FORMAT "  %s",
+            number(check, "number"), word(check, "outcome"), number(check, "call"),
+            check_words(word(check, "outcome")));
+  if (word(check, "extract_stage")[0])
+    pen_line(&s->pen, 1, "extract_stage: %s", word(check, "extract_stage"));
+  json_array_foreach(json_object_get(check, "repairs"), i, name) {
+    pen_line(&s->pen, 1, "repaired: %s", json_string_value(name));
+  }
+  put_errors(s, json_object_get(check, "errors"));
+  if (number(check, "errors_dropped") > 0)
+    pen_line(&s->pen, 1, "and %" JSON_INTEGER_FORMAT " more", number(check, "errors_dropped"));
+}
+
+static void put_value(struct story *s, const json_t *record) {
+  const json_t *value = json_object_get(record, "value");
+  const char *kind;
+  json_t *count;
+  struct buf line = {0};
+  bool found = strcmp(word(record, "outcome"), "value") == 0;
+  buf_printf(&line, "%s%s  %" JSON_INTEGER_FORMAT " attempt%s",
+             found ? "value" : "no value: ", found ? "" : word(record, "outcome"),
+             number(record, "attempts"), number(record, "attempts") == 1 ? "" : "s");
+  if (json_is_true(json_object_get(record, "first_pass")))
+    buf_puts(&line, "  first pass");
+  json_object_foreach(json_object_get(record, "failures"), kind, count) {
+    buf_printf(&line, "  %s %" JSON_INTEGER_FORMAT, kind, json_integer_value(count));
+  }
+  pen_title(&s->pen, "%s", line.p);
+  buf_deinit(&line);
+  if (word(record, "message")[0])
+    pen_line(&s->pen, 1, "%s: %s", word(record, "reason"), word(record, "message"));
+  if (value != NULL) {
+    struct buf text = {0};
+    json_write(value, &text);
+    pen_text(&s->pen, buf_view(&text));
+    buf_deinit(&text);
+  }
 }
 
 /* Configured stages that had no turn: they were not needed. */
@@ -619,8 +713,7 @@ static void put_head(struct story *s, const json_t *judgment, const json_t *star
 
 static void put_turn(struct story *s) {
   const json_t *judgment = NULL, *start = NULL;
-  bool executed = false;
-  json_int_t execute_call = 0;
+  json_int_t last_own = 0;
   int index = 0;
   size_t i;
   json_t *record;
@@ -633,11 +726,14 @@ static void put_turn(struct story *s) {
   put_head(s, judgment, start);
   put_rules(s);
   json_array_foreach(s->records, i, record) {
-    if (is_type(record, "call_start") && strcmp(word(record, "purpose"), "execute") == 0 &&
-        number(record, "call") != execute_call) {
-      execute_call = number(record, "call");
-      put_execute(s, record);
-      executed = true;
+    if (is_type(record, "call_start") && word(record, "stage")[0] == '\0' &&
+        number(record, "call") > last_own) {
+      last_own = number(record, "call");
+      put_own(s, record);
+    } else if (is_type(record, "check")) {
+      put_check(s, record);
+    } else if (is_type(record, "structured")) {
+      put_value(s, record);
     } else if (is_type(record, "stage")) {
       put_stage(s, ++index, record, stage_after(s, i));
     } else if (is_type(record, "session_stop")) {
@@ -645,13 +741,15 @@ static void put_turn(struct story *s) {
       if (word(record, "class")[0] || word(record, "message")[0])
         pen_line(&s->pen, 1, "%s%s%s", word(record, "class"), word(record, "class")[0] ? ": " : "",
                  word(record, "message"));
+      if (json_object_get(record, "question") != NULL)
+        pen_line(&s->pen, 1, "question: %s", word(json_object_get(record, "question"), "text"));
     } else if (is_type(record, "session_resume")) {
       pen_title(&s->pen, "resumed  %s  %s", word(record, "reason"), word(record, "ts"));
     } else if (is_type(record, "judgment")) {
       put_verdict(s, record);
     }
   }
-  if (!executed)
+  if (last_own == 0)
     pen_line(&s->pen, 1, "nothing ran yet");
 }
 

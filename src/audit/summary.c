@@ -150,15 +150,35 @@ static void on_call_start(struct summary *s, const json_t *record) {
   line->calls++;
   buf_clear(&s->activity);
   buf_printf(&s->activity, "%s  %s", buf_c(&line->movement), provider);
+  const char *purpose = word(record, "purpose");
   if (stage[0])
     buf_printf(&s->activity, "  judging: %s", stage);
+  else if (strcmp(purpose, "reask") == 0)
+    buf_puts(&s->activity, "  correcting");
+  else if (strcmp(purpose, "check") == 0)
+    buf_puts(&s->activity, "  checking");
   if (json_integer_value(json_object_get(record, "attempt")) > 1)
     buf_printf(&s->activity, "  attempt %d",
                (int)json_integer_value(json_object_get(record, "attempt")));
-  if (!stage[0]) {
+  if (strcmp(purpose, "execute") == 0) {
     buf_clear(&line->provider);
     buf_puts(&line->provider, provider);
   }
+}
+
+/* How the value was made: in the place of what the calls did, which says less. */
+static void describe_value(struct turn_line *line, const json_t *record) {
+  int attempts = (int)json_integer_value(json_object_get(record, "attempts"));
+  buf_clear(&line->what);
+  if (strcmp(word(record, "outcome"), "value") != 0)
+    buf_printf(&line->what, "no value: %s", word(record, "reason"));
+  else if (json_is_true(json_object_get(record, "first_pass")))
+    buf_puts(&line->what, "value at once");
+  else if (attempts == 1)
+    buf_puts(&line->what, "value, repaired");
+  else
+    buf_printf(&line->what, "value at attempt %d", attempts);
+  line->has_value = true;
 }
 
 const struct turn_line *summary_feed(struct summary *s, const json_t *record) {
@@ -181,7 +201,7 @@ const struct turn_line *summary_feed(struct summary *s, const json_t *record) {
     on_call_start(s, record);
   } else if (strcmp(type, "call_end") == 0) {
     struct turn_line *line = find_turn(s, record);
-    if (line && line->calls > 0 && line->what.n == 0)
+    if (line && line->calls > 0 && line->what.n == 0 && !line->has_value)
       describe_call(line, record);
     if (line && word(record, "fallback")[0]) {
       struct buf text = {0};
@@ -206,6 +226,10 @@ const struct turn_line *summary_feed(struct summary *s, const json_t *record) {
     if (strcmp(word(record, "answer"), "wait") == 0)
       buf_printf(&s->activity, "  waits: %s%s%s", reason, word(record, "until")[0] ? " until " : "",
                  word(record, "until"));
+  } else if (strcmp(type, "structured") == 0) {
+    struct turn_line *line = find_turn(s, record);
+    if (line != NULL)
+      describe_value(line, record);
   } else if (strcmp(type, "judgment") == 0) {
     return on_judgment(s, record);
   } else if (strcmp(type, "session_resume") == 0) {

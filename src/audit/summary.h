@@ -14,6 +14,7 @@ struct turn_line { /* texts are raw: make them safe before a terminal sees them 
   struct buf movement, provider, what, leads_to, method, why;
   long calls;
   bool judged;
+  bool has_value; /* `what` tells how its value was made */
 };
 
 struct summary {

@@ -5,7 +5,7 @@
 #include "cli/json_io.h"
 #include "cli/ndjson_in.h"
 #include "cli/schema_in.h"
-#include "structured/extract.h"
+#include "structured/extract_schema.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,93 +23,19 @@ static const struct cli_option options[] = {
     {0},
 };
 
-/* Places of the schema that nearness follows from $ref to $ref. */
-enum { REF_HOPS = 8, SNIPPET_COLUMNS = 40 };
-
-/* The caller's schema, behind struct extract_check. */
-struct asked {
-  json_t *doc;
-  const struct schema *schema;
-};
+enum { SNIPPET_COLUMNS = 40 };
 
 struct extraction {
   enum extract_want want;
   bool repair, explain;
 };
 
-static bool passes(void *ctx, const json_t *value) {
-  return schema_valid(((const struct asked *)ctx)->schema, value);
-}
-
-/* A schema that is only {"$ref": "#/$defs/x", "$defs": ...} names its keys there. */
-static const json_t *root_of(const json_t *schema) {
-  for (int hop = 0; hop < REF_HOPS; hop++) {
-    const char *ref = json_string_value(json_object_get(schema, "$ref"));
-    if (ref == NULL || !str_starts(str_from(ref), "#/"))
-      break;
-    const json_t *at = schema;
-    for (const char *part = ref + 2; at != NULL && *part;) {
-      size_t n = strcspn(part, "/");
-      at = json_object_getn(at, part, n);
-      part += n + (part[n] == '/');
-    }
-    if (at == NULL)
-      break;
-    schema = at;
-  }
-  return schema;
-}
-
-/* Shared keys: the required ones, or where none is required, those that the schema names. */
-static int nearness(void *ctx, const json_t *value) {
-  const json_t *schema = root_of(((const struct asked *)ctx)->doc);
-  const json_t *required = json_object_get(schema, "required");
-  int shared = 0;
-  size_t i;
-  const char *key;
-  json_t *item;
-  json_array_foreach(required, i, item) shared +=
-      json_is_string(item) && json_object_get(value, json_string_value(item)) != NULL;
-  if (json_array_size(required) == 0)
-    json_object_foreach(json_object_get(schema, "properties"), key, item) shared +=
-        json_object_get(value, key) != NULL;
-  return shared;
-}
-
-/* The schema itself, or another one with the same keys: what a model says instead of an answer. */
-static bool is_echo(void *ctx, const json_t *value) {
-  const json_t *doc = ((const struct asked *)ctx)->doc;
-  const char *key;
-  json_t *item;
-  if (json_equal(doc, value))
-    return true;
-  if (!json_is_object(value) || json_object_size(value) != json_object_size(doc) ||
-      !schema_has_known_keyword(value))
-    return false;
-  json_object_foreach((json_t *)value, key,
-                      item) if (json_object_get(doc, key) == NULL) return false;
-  struct schema *schema = schema_compile(value, NULL, NULL, NULL);
-  schema_free(schema);
-  return schema != NULL;
-}
-
-/* A schema with properties and no type means objects; by the letter any number would pass it too.
- */
-static bool means_object(const json_t *schema) {
-  static const char *const others[] = {"type",  "enum",  "const", "items",      "prefixItems",
-                                       "allOf", "anyOf", "oneOf", "$dynamicRef"};
-  schema = root_of(schema);
-  for (size_t i = 0; i < ARRAY_LEN(others); i++)
-    if (json_object_get(schema, others[i]) != NULL)
-      return false;
-  return json_object_get(schema, "properties") != NULL ||
-         json_object_get(schema, "required") != NULL;
-}
-
-static void run_extract(const struct extraction *how, struct asked *asked, struct str text,
+static void run_extract(const struct extraction *how, struct extract_schema *asked, struct str text,
                         struct extract_result *r) {
-  const struct extract_check check = {asked, passes, nearness, is_echo};
-  bool object = how->want == EXTRACT_WANT_ANY && asked->schema && means_object(asked->doc);
+  const struct extract_check check = extract_schema_check(asked);
+  bool object = how->want == EXTRACT_WANT_ANY && asked->schema &&
+                json_object_get(extract_schema_root(asked->doc), "type") == NULL &&
+                extract_schema_want(asked->doc) == EXTRACT_WANT_OBJECT;
   const struct extract_opts opts = {.want = object ? EXTRACT_WANT_OBJECT : how->want,
                                     .check = asked->schema ? &check : NULL,
                                     .repair = how->repair,
@@ -165,8 +91,8 @@ static bool found(const struct extract_result *r) {
 }
 
 /* What a batch writes, without its id. */
-static void add_result(json_t *object, const struct extraction *how, const struct asked *asked,
-                       const struct extract_result *r) {
+static void add_result(json_t *object, const struct extraction *how,
+                       const struct extract_schema *asked, const struct extract_result *r) {
   json_t *repairs = json_array(), *errors = json_array();
   json_object_set_new(object, "value", found(r) ? json_incref(r->value) : json_null());
   json_object_set_new(object, "stage",
@@ -253,7 +179,7 @@ static void print_schema_errors(const char *before, const struct schema_errors *
     fprintf(stderr, "%sand %zu more errors\n", before, errs->dropped);
 }
 
-static void complain(const struct asked *asked, const struct extract_result *r) {
+static void complain(const struct extract_schema *asked, const struct extract_result *r) {
   fprintf(stderr, "segue extract: %s at byte %zu: ", extract_code_name(r->error.code),
           r->error.offset);
   cli_put_safe(stderr, r->error.message);
@@ -266,7 +192,7 @@ static void complain(const struct asked *asked, const struct extract_result *r) 
   }
 }
 
-static int extract_one(const struct extraction *how, struct asked *asked, bool json,
+static int extract_one(const struct extraction *how, struct extract_schema *asked, bool json,
                        struct str text) {
   struct extract_result r;
   enum json_io_form form = isatty(STDOUT_FILENO) ? JSON_IO_TERMINAL : JSON_IO_COMPACT;
@@ -292,7 +218,7 @@ static int extract_one(const struct extraction *how, struct asked *asked, bool j
 
 struct batch {
   struct extraction how;
-  struct asked given; /* --schema, for lines that bring none */
+  struct extract_schema given; /* --schema, for lines that bring none */
   struct schema_cache cache;
 };
 
@@ -310,8 +236,8 @@ static void refuse(json_t *out, unsigned long long line, const char *code, const
 }
 
 /* The schema of a line into `asked`; false: `out` says why not. */
-static bool line_schema(struct batch *b, json_t *doc, unsigned long long line, struct asked *asked,
-                        json_t *out) {
+static bool line_schema(struct batch *b, json_t *doc, unsigned long long line,
+                        struct extract_schema *asked, json_t *out) {
   struct schema_errors errs = {0};
   enum schema_status status;
   *asked = b->given;
@@ -334,7 +260,7 @@ static bool line_schema(struct batch *b, json_t *doc, unsigned long long line, s
 static void answer(struct batch *b, const json_t *in, unsigned long long line, json_t *out) {
   const json_t *text = json_object_get(in, "text"), *want = json_object_get(in, "want");
   struct extraction how = b->how;
-  struct asked asked;
+  struct extract_schema asked;
   struct extract_result r;
   json_object_set(out, "id", json_object_get(in, "id"));
   if (!json_is_string(text)) {
@@ -405,7 +331,7 @@ static int extract_batch(struct batch *b, const char *path) {
 
 /* ---- the command ---- */
 
-static bool load_schema(const char *path, struct asked *asked, struct schema **schema) {
+static bool load_schema(const char *path, struct extract_schema *asked, struct schema **schema) {
   struct err err = {0};
   struct schema_errors errs = {0};
   enum schema_status status;
@@ -471,7 +397,7 @@ static int run(int argc, char **argv) {
   }
   buf_deinit(&text);
   schema_free(schema);
-  json_decref(b.given.doc);
+  json_decref((json_t *)b.given.doc);
   return status;
 }
 

@@ -59,6 +59,8 @@ static bool render(const struct cli_args *args, const struct setup *setup, struc
     return false;
   }
   view.task = buf_view(&task);
+  view.schema = core_prompt_schema(setup->workflow, setup->config, (size_t)index,
+                                   registry_capabilities(setup->registry));
   bool ok = true;
   if (stage_name == NULL) {
     prompt_execute(&view, out);

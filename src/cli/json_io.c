@@ -110,18 +110,6 @@ json_t *json_io_file(const char *path, enum json_io_kind kind, struct err *err) 
   return value;
 }
 
-static void write_real(double value, struct buf *out) {
-  char text[40];
-  for (int digits = 15; digits <= 17; digits++) {
-    (void)snprintf(text, sizeof text, "%.*g", digits, value);
-    if (strtod(text, NULL) == value)
-      break;
-  }
-  buf_puts(out, text);
-  if (strpbrk(text, ".e") == NULL)
-    buf_puts(out, ".0");
-}
-
 static void new_line(struct buf *out, int level) {
   if (level < 0)
     return;
@@ -170,7 +158,7 @@ static void write_value(const json_t *value, int level, struct buf *out) {
     buf_putc(out, ']');
     break;
   case JSON_REAL:
-    write_real(json_real_value(value), out);
+    json_write_real(json_real_value(value), out);
     break;
   case JSON_STRING:
   case JSON_INTEGER:

@@ -286,7 +286,8 @@ static bool check_movement(const struct setup *setup, size_t i, struct err *err)
                                   .stages = m->judge.stages,
                                   .stage_count = m->judge.stage_count};
   const struct capability *judge_cap = capability_find(capabilities, judge);
-  bool needs = chain_needs_judge(&spec);
+  bool asks = m->structured != NULL && invariants_need(m->structured->invariants, INVARIANT_AI);
+  bool needs = chain_needs_judge(&spec) || asks;
   if (needs && judge.n == 0 && m->argv != NULL)
     return err_set(
         err, ERR_USAGE,
@@ -300,6 +301,17 @@ static bool check_movement(const struct setup *setup, size_t i, struct err *err)
   if (needs && !provider_check_options(judge_cap, m->judge.options, err))
     return err_wrap(err, "movement %.*s, judge", (int)m->name.n, m->name.p);
   bool scripted = str_eq_c(provider, "script") || (needs && str_eq_c(judge, "script"));
+  if (m->structured != NULL && m->structured->max_reasks > 0) {
+    struct str reask, reask_model;
+    core_reask_backend(setup->workflow, setup->config, i, &reask, &reask_model);
+    const struct capability *reask_cap = capability_find(capabilities, reask);
+    if (reask_cap == NULL || !reask_cap->can_judge)
+      return err_set(err, ERR_USAGE,
+                     "movement %.*s: provider %.*s cannot correct an answer: name another in "
+                     "structured_output.reask, or set max_reasks: 0",
+                     (int)m->name.n, m->name.p, (int)reask.n, reask.n ? reask.p : "");
+    scripted |= str_eq_c(reask, "script");
+  }
   if (scripted && !setup->has_scenario)
     return err_set(err, ERR_USAGE,
                    "movement %.*s runs on the script provider: give --scenario FILE",

@@ -109,6 +109,7 @@ static bool apply_turn_start(const struct fold *f) {
   turn->iteration = turn->id;
   turn->movement_iteration = ++core->movement_counts[index];
   turn->stages = json_array();
+  turn->checks = json_array();
   core->has_next = false;
   struct turn **at = &core->turns;
   while (*at)
@@ -162,6 +163,36 @@ static bool use_schema(const struct fold *f, struct call *call) {
   return true;
 }
 
+static const struct structured_config *structured_of(const struct fold *f,
+                                                     const struct turn *turn) {
+  return f->core->workflow->movements[turn->movement].structured;
+}
+
+static size_t count_generations(const struct turn *turn) {
+  size_t count = 0;
+  for (const struct call *call = turn->calls; call; call = call->next)
+    count += call_generates(call);
+  return count;
+}
+
+/* A turn has one call of its own; with a value to be made, more of them, one after the other. */
+static bool may_call(const struct fold *f, const struct turn *turn, enum call_purpose purpose) {
+  const struct structured_config *structured = structured_of(f, turn);
+  json_int_t number = get_int(f, "invariant");
+  bool checks = purpose == PURPOSE_CHECK;
+  if (purpose != PURPOSE_EXECUTE && purpose != PURPOSE_REASK && !checks)
+    return bad(f, "its purpose is not of this point");
+  if (structured == NULL && (purpose != PURPOSE_EXECUTE || turn->calls != NULL))
+    return bad(f, "its turn has had its call");
+  for (const struct call *call = turn->calls; call; call = call->next)
+    if (call->state == CALL_RUNNING || call->state == CALL_WAITING)
+      return bad(f, "another call of its turn is not over");
+  if (checks && (number < 1 || (size_t)number > invariants_count(structured->invariants)))
+    return bad(f, "its invariant is not in the workflow");
+  return checks || count_generations(turn) < TURN_GENERATIONS ||
+         bad(f, "its turn asked often enough");
+}
+
 static struct call *new_call(const struct fold *f, struct turn *turn, long id) {
   enum call_purpose purpose;
   enum judge_stage stage = STAGE_COUNT;
@@ -171,20 +202,23 @@ static struct call *new_call(const struct fold *f, struct turn *turn, long id) {
     return (void)bad(f, "its call number is not the next one"), NULL;
   if (!call_purpose_from_name(get_str(f, "purpose"), &purpose))
     return (void)bad(f, "its purpose is unknown"), NULL;
-  bool executes = purpose == PURPOSE_EXECUTE;
-  if (turn->phase != (executes ? TURN_EXECUTING : TURN_JUDGING) || (executes && turn->calls))
+  bool judges = purpose == PURPOSE_JUDGE || json_object_get(f->record, "stage") != NULL;
+  if (turn->phase != (judges ? TURN_JUDGING : TURN_EXECUTING))
     return (void)bad(f, "its turn is not at that point"), NULL;
-  if (!executes && !judge_stage_from_name(get_str(f, "stage"), &stage))
+  if (judges && !judge_stage_from_name(get_str(f, "stage"), &stage))
     return (void)bad(f, "it is for no stage"), NULL;
+  if (!judges && !may_call(f, turn, purpose))
+    return NULL;
   for (; *at; at = &(*at)->next)
     stage_calls += (*at)->stage == stage;
-  if (stage_calls >= STAGE_JUDGE_CALLS)
+  if (judges && stage_calls >= STAGE_JUDGE_CALLS)
     return (void)bad(f, "its stage asked often enough"), NULL;
   struct call *call = xcalloc(1, sizeof *call);
   f->core->call_count = id;
   call->id = id;
   call->purpose = purpose;
   call->stage = stage;
+  call->invariant = purpose == PURPOSE_CHECK ? (int)get_int(f, "invariant") : 0;
   call->prompt_seq = (uint64_t)get_int(f, "seq");
   *at = call;
   return call;
@@ -250,6 +284,14 @@ static bool apply_call_start(const struct fold *f) {
   return true;
 }
 
+/* Tokens of an attempt; what cannot be counts as the most that can. */
+static int64_t tokens_of(const json_t *usage) {
+  json_int_t input = json_integer_value(json_object_get(usage, "input"));
+  json_int_t output = json_integer_value(json_object_get(usage, "output"));
+  const json_int_t most = (json_int_t)1 << 40;
+  return (input < 0 || input > most ? most : input) + (output < 0 || output > most ? most : output);
+}
+
 /* At most some 30 years: sums of them stay in range. */
 static bool is_duration(json_int_t ms) {
   return ms >= 0 && ms < (json_int_t)1 << 40;
@@ -291,6 +333,14 @@ static void keep_session(const struct fold *f, const struct turn *turn, const st
   buf_deinit(&key);
 }
 
+/* The answer becomes the turn's; the call keeps none. */
+static void take_answer(struct turn *turn, struct call *call) {
+  buf_deinit(&turn->text);
+  turn->text = call->text;
+  turn->text_seq = call->text_seq;
+  call->text = (struct buf){0};
+}
+
 static bool apply_call_end(const struct fold *f) {
   struct turn *turn = turn_of(f);
   struct call *call = turn ? turn_call(turn, (long)get_int(f, "call")) : NULL;
@@ -305,6 +355,7 @@ static bool apply_call_end(const struct fold *f) {
   if (!is_duration(get_int(f, "duration_ms")) || !is_duration(json_integer_value(wait)))
     return bad(f, "a time in it cannot be");
   call->duration_ms += get_int(f, "duration_ms");
+  call->tokens += tokens_of(json_object_get(f->record, "usage"));
   if (get_str(f, "provider_session").n > 0)
     set_provider_session(call, get_str(f, "provider_session"));
   if (error != NULL) {
@@ -333,17 +384,90 @@ static bool apply_call_end(const struct fold *f) {
   call->state = CALL_DONE;
   call->text_seq = (uint64_t)get_int(f, "seq");
   buf_deinit(&call->prompt);
+  const json_t *exit_status = json_object_get(f->record, "exit");
+  if (call->purpose == PURPOSE_CHECK) {
+    call->has_exit = json_is_integer(exit_status);
+    call->exit = (int)json_integer_value(exit_status);
+    return get_text(f, "stderr", &call->error_text);
+  }
   if (call->purpose == PURPOSE_EXECUTE) {
-    const json_t *exit_status = json_object_get(f->record, "exit");
     keep_session(f, turn, call);
-    turn->text = call->text;
-    turn->text_seq = call->text_seq;
-    call->text = (struct buf){0};
-    set_json(&turn->structured, call->structured);
     turn->has_exit = json_is_integer(exit_status);
     turn->exit = (int)json_integer_value(exit_status);
+  }
+  if (call->purpose == PURPOSE_EXECUTE && structured_of(f, turn) == NULL) {
+    take_answer(turn, call);
+    set_json(&turn->structured, call->structured);
     turn->phase = TURN_JUDGING;
   }
+  return true;
+}
+
+/* The body of a record without what all records have. */
+static json_t *body_of(const struct fold *f) {
+  json_t *object = json_object();
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)f->record, key, value) {
+    if (strcmp(key, "v") != 0 && strcmp(key, "seq") != 0 && strcmp(key, "ts") != 0 &&
+        strcmp(key, "type") != 0 && strcmp(key, "turn") != 0 && strcmp(key, "hash") != 0)
+      json_object_set(object, key, value);
+  }
+  return object;
+}
+
+static bool apply_check(const struct fold *f) {
+  struct turn *turn = turn_of(f);
+  const struct call *call = turn ? turn_call(turn, (long)get_int(f, "call")) : NULL;
+  if (turn == NULL)
+    return false;
+  if (turn->phase != TURN_EXECUTING || structured_of(f, turn) == NULL)
+    return bad(f, "its turn has no value to check");
+  if (call == NULL || !call_generates(call) ||
+      (call->state != CALL_DONE && call->state != CALL_FAILED))
+    return bad(f, "its call brought nothing to check");
+  if (get_int(f, "number") != (json_int_t)json_array_size(turn->checks) + 1)
+    return bad(f, "its number is not the next one");
+  json_array_append_new(turn->checks, body_of(f));
+  return true;
+}
+
+/* How the making of a value ended, in one round: a value, or none and what follows from that. */
+static bool apply_structured(const struct fold *f) {
+  struct turn *turn = turn_of(f);
+  if (turn == NULL)
+    return false;
+  if (turn->phase != TURN_EXECUTING || structured_of(f, turn) == NULL || turn->escalated)
+    return bad(f, "its turn has no value to bring");
+  struct str outcome = get_str(f, "outcome"), message = get_str(f, "message");
+  const json_t *value = json_object_get(f->record, "value");
+  free(turn->reason);
+  turn->reason = message.n > 0 ? xstrndup(message.p, message.n) : NULL;
+  if (str_eq_c(outcome, "escalated")) {
+    turn->escalated = true;
+    return true;
+  }
+  if (str_eq_c(outcome, "failed")) {
+    turn->phase = TURN_JUDGED;
+    turn->failure = END_FAILED;
+    turn->error = json_pack("{ss ss*}", "class", "structured_output", "reason",
+                            json_string_value(json_object_get(f->record, "reason")));
+    return true;
+  }
+  if (value == NULL || (!str_eq_c(outcome, "value") && !str_eq_c(outcome, "sentinel")))
+    return bad(f, "it has no value and no other outcome");
+  struct call *call = turn_call(turn, (long)get_int(f, "call"));
+  if (json_object_get(f->record, "call") != NULL &&
+      (call == NULL || !call_generates(call) || call->state != CALL_DONE))
+    return bad(f, "its call did not answer");
+  if (call != NULL)
+    take_answer(turn, call);
+  if (turn->text.n == 0) { /* the backend gave a value and no text */
+    json_write(value, &turn->text);
+    turn->text_seq = 0;
+  }
+  set_json(&turn->structured, value);
+  turn->phase = TURN_JUDGING;
   return true;
 }
 
@@ -374,15 +498,7 @@ static bool apply_stage(const struct fold *f) {
   if (!judge_stage_from_name(get_str(f, "stage"), &stage) ||
       !stage_outcome_from_name(get_str(f, "outcome"), &outcome))
     return bad(f, "its stage or outcome is unknown");
-  json_t *object = json_object();
-  const char *key;
-  json_t *value;
-  json_object_foreach((json_t *)f->record, key, value) {
-    if (strcmp(key, "v") != 0 && strcmp(key, "seq") != 0 && strcmp(key, "ts") != 0 &&
-        strcmp(key, "type") != 0 && strcmp(key, "turn") != 0 && strcmp(key, "hash") != 0)
-      json_object_set(object, key, value);
-  }
-  json_array_append_new(turn->stages, object);
+  json_array_append_new(turn->stages, body_of(f));
   return true;
 }
 
@@ -402,6 +518,7 @@ static bool apply_judgment(const struct fold *f) {
     if (!session_outcome_from_name(get_str(f, "failure"), &turn->failure) ||
         (turn->failure != END_RULE_NO_MATCH && turn->failure != END_FAILED))
       return bad(f, "it has neither a rule nor a failure");
+    free(turn->reason);
     turn->reason = xstrndup(reason.p, reason.n);
   } else {
     if (!judge_stage_from_name(get_str(f, "method"), &method))
@@ -449,16 +566,55 @@ static bool apply_session_stop(const struct fold *f) {
   return true;
 }
 
+/* A person looked at it: another round, from the last answer on if there is one. */
+static void begin_round(struct turn *turn) {
+  const struct call *keep = NULL;
+  for (const struct call *call = turn->calls; call; call = call->next)
+    if (call_generates(call) && call->state == CALL_DONE)
+      keep = call;
+  for (struct call *call = turn->calls, *next; call; call = next) {
+    next = call->next;
+    if (call != keep)
+      core_drop_call(turn, call);
+  }
+  json_array_clear(turn->checks);
+  turn->escalated = false;
+}
+
+/* The last of a turn's own calls, NULL when there is none. */
+static struct call *last_own(const struct turn *turn) {
+  struct call *last = NULL;
+  for (struct call *call = turn->calls; call; call = call->next)
+    if (call_is_own(call))
+      last = call;
+  return last;
+}
+
+/* A refusal or a cut is an outcome of its own where a value is to be made. */
+static bool call_ends_value(const struct fold *f, const struct turn *turn,
+                            const struct call *call) {
+  return structured_of(f, turn) != NULL && call_generates(call) &&
+         (call->class == CLASS_REFUSED || call->class == CLASS_LENGTH);
+}
+
 /* What failed for good gets another chance: that is what a resume asks for. */
 static bool apply_session_resume(const struct fold *f) {
-  bool unavailable = str_eq_c(buf_view(&f->core->stop_reason), "judge_unavailable");
+  struct str reason = buf_view(&f->core->stop_reason);
+  bool unavailable = str_eq_c(reason, "judge_unavailable");
+  bool escalated = str_eq_c(reason, "escalated"), no_check = str_eq_c(reason, "check_unavailable");
   for (struct turn *turn = f->core->turns; turn; turn = turn->next) {
     if (turn->phase == TURN_JUDGING && unavailable) {
       json_array_clear(turn->stages);
-      core_drop_calls(turn);
+      core_drop_judging(turn);
     }
-    struct call *call = turn_execute_call(turn);
-    if (call != NULL && call->state == CALL_FAILED) {
+    if (turn->phase != TURN_EXECUTING)
+      continue;
+    if (turn->escalated && escalated)
+      begin_round(turn);
+    struct call *call = last_own(turn);
+    if (call != NULL && call->purpose == PURPOSE_CHECK && call->state == CALL_DONE && no_check) {
+      core_drop_call(turn, call);
+    } else if (call != NULL && call->state == CALL_FAILED && !call_ends_value(f, turn, call)) {
       call->state = CALL_WAITING;
       call->wait_until_ms = 0;
       call->failures = 0;
@@ -489,6 +645,8 @@ static const struct {
     {"admission", apply_admission},
     {"call_event", apply_call_event},
     {"call_end", apply_call_end},
+    {"check", apply_check},
+    {"structured", apply_structured},
     {"stage", apply_stage},
     {"judgment", apply_judgment},
     {"turn_end", apply_turn_end},

@@ -3,6 +3,8 @@
  * written for: another provider chosen by a flag does not get it. */
 #include "core/decide.h"
 
+#include <string.h>
+
 static struct str config_str(const json_t *config, const char *key) {
   const json_t *value = json_object_get(config, key);
   return json_is_string(value) ? (struct str){json_string_value(value), json_string_length(value)}
@@ -54,4 +56,44 @@ void core_judge_backend(const struct workflow *wf, const json_t *config, size_t 
     *model = m->judge.model;
   else
     *model = str_eq(*provider, own_provider) ? own_model : STR("");
+}
+
+void core_reask_backend(const struct workflow *wf, const json_t *config, size_t index,
+                        struct str *provider, struct str *model) {
+  const struct movement *m = &wf->movements[index];
+  const struct structured_config *so = m->structured;
+  struct str own_provider, own_model;
+  core_backend(wf, config, index, &own_provider, &own_model);
+  *provider = so->provider.n ? so->provider : m->argv ? STR("") : own_provider;
+  if (so->model.n > 0)
+    *model = so->model;
+  else
+    *model = str_eq(*provider, own_provider) ? own_model : STR("");
+}
+
+/* Does the backend see to the shape of its answers by itself? */
+static bool enforces(const struct capability *providers, struct str name) {
+  const struct capability *c = capability_find(providers, name);
+  return c != NULL && strcmp(c->structured, "none") != 0 && strcmp(c->structured, "prompt") != 0;
+}
+
+const json_t *core_prompt_schema(const struct workflow *wf, const json_t *config, size_t index,
+                                 const struct capability *providers) {
+  const struct movement *m = &wf->movements[index];
+  const json_t *fallback = json_object_get(config, "fallback");
+  struct str provider, model;
+  if (m->structured == NULL || m->argv != NULL)
+    return NULL;
+  core_backend(wf, config, index, &provider, &model);
+  const json_t *lists[] = {m->fallback, wf->fallback,
+                           json_object_getn(fallback, provider.p, provider.n)};
+  bool enforced = enforces(providers, provider);
+  for (size_t i = 0; i < ARRAY_LEN(lists); i++) { /* whoever takes over gets the same prompt */
+    size_t k;
+    const json_t *name;
+    json_array_foreach(lists[i], k, name) {
+      enforced = enforced && enforces(providers, str_from(json_string_value(name)));
+    }
+  }
+  return enforced ? NULL : m->structured->document;
 }

@@ -5,9 +5,9 @@
 #include <assert.h>
 
 static const char *const purposes[PURPOSE_COUNT] = {
-    [PURPOSE_EXECUTE] = "execute",     [PURPOSE_REPORT] = "report", [PURPOSE_JUDGE] = "judge",
-    [PURPOSE_REASK] = "reask",         [PURPOSE_SELECT] = "select", [PURPOSE_LOOP] = "loop",
-    [PURPOSE_DECOMPOSE] = "decompose",
+    [PURPOSE_EXECUTE] = "execute", [PURPOSE_REPORT] = "report",       [PURPOSE_JUDGE] = "judge",
+    [PURPOSE_REASK] = "reask",     [PURPOSE_CHECK] = "check",         [PURPOSE_SELECT] = "select",
+    [PURPOSE_LOOP] = "loop",       [PURPOSE_DECOMPOSE] = "decompose",
 };
 
 static const char *const classes[CLASS_COUNT] = {

@@ -17,6 +17,7 @@ enum call_purpose {
   PURPOSE_REPORT,
   PURPOSE_JUDGE,
   PURPOSE_REASK,
+  PURPOSE_CHECK, /* an invariant that must be run: a command, or a question to a model */
   PURPOSE_SELECT,
   PURPOSE_LOOP,
   PURPOSE_DECOMPOSE,
@@ -71,7 +72,7 @@ struct call_request {
   struct str movement;
   struct str provider, model; /* model may be empty */
   const json_t *options;      /* object or NULL */
-  const char *const *argv;    /* command movements: NULL-ended; else NULL */
+  const char *const *argv;    /* of a command: NULL-ended; else NULL */
   struct str prompt;
   const json_t *schema;        /* the reply's shape, or NULL */
   const json_t *token;         /* what prepare said, or NULL */

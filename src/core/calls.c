@@ -8,6 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The program of a command movement, or of an invariant that is a command. */
+static const char *const *argv_of(const struct movement *m, enum call_purpose purpose,
+                                  int invariant) {
+  if (purpose == PURPOSE_EXECUTE)
+    return m->argv;
+  return purpose == PURPOSE_CHECK
+             ? invariants_get(m->structured->invariants, (size_t)invariant - 1)->argv
+             : NULL;
+}
+
 void core_request(const struct core *core, const struct turn *turn, const struct call *call,
                   struct call_request *out) {
   const struct movement *m = &core->workflow->movements[turn->movement];
@@ -22,7 +32,7 @@ void core_request(const struct core *core, const struct turn *turn, const struct
       .provider = str_from(call->provider),
       .model = str_from(call->model),
       .options = call->options,
-      .argv = call->purpose == PURPOSE_EXECUTE ? m->argv : NULL,
+      .argv = argv_of(m, call->purpose, call->invariant),
       .prompt = buf_view(&call->prompt),
       .schema = call->schema,
       .token = call->token,
@@ -89,7 +99,13 @@ struct str core_next_backend(const struct core *core, const struct turn *turn,
     list = m->fallback;
   else if (m->provider.n == 0 && wf->fallback && str_eq(provider, wf->provider))
     list = wf->fallback;
-  if (call->purpose != PURPOSE_EXECUTE) {
+  if (call->invariant > 0 && str_eq_c(current, "command"))
+    return STR("");
+  if (call->purpose == PURPOSE_REASK && call_generates(call)) {
+    core_reask_backend(wf, core->config, turn->movement, &first, &model);
+    if (!str_eq(first, provider))
+      list = NULL;
+  } else if (call->purpose != PURPOSE_EXECUTE) {
     core_judge_backend(wf, core->config, turn->movement, &first, &model);
     if (m->judge.provider.n > 0)
       list = m->judge.fallback;
@@ -123,7 +139,7 @@ static json_t *taken_options(const struct step *s, const struct call *call, stru
     if (value && (c->options & (1u << i)))
       json_object_set_nocheck(kept, option_names[i], value);
   }
-  if (c && call->purpose != PURPOSE_EXECUTE && (c->options & OPTION_TEMPERATURE) &&
+  if (c && !call_generates(call) && (c->options & OPTION_TEMPERATURE) &&
       json_object_get(kept, "temperature") == NULL)
     json_object_set_new_nocheck(kept, "temperature", json_integer(0));
   if (json_object_size(kept) > 0)
@@ -151,7 +167,7 @@ static json_t *schema_or_ref(const struct core *core, const json_t *schema) {
 }
 
 static json_t *call_start_record(const struct step *s, const struct turn *turn,
-                                 const struct call_request *r) {
+                                 const struct call_request *r, int invariant) {
   json_t *record = step_turn_record(s, "call_start", turn);
   json_object_set_new_nocheck(record, "call", json_integer(r->call));
   json_object_set_new_nocheck(record, "attempt", json_integer(r->attempt));
@@ -159,6 +175,8 @@ static json_t *call_start_record(const struct step *s, const struct turn *turn,
                               json_string_nocheck(call_purpose_name(r->purpose)));
   if (r->stage != STAGE_COUNT)
     json_object_set_new_nocheck(record, "stage", json_string_nocheck(judge_stage_name(r->stage)));
+  if (invariant > 0)
+    json_object_set_new_nocheck(record, "invariant", json_integer(invariant));
   record_set_str(record, "provider", r->provider);
   record_set_str(record, "model", r->model);
   if (r->options)
@@ -182,17 +200,17 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
       .provider = n->provider,
       .model = n->model,
       .options = n->options,
-      .argv = n->purpose == PURPOSE_EXECUTE ? m->argv : NULL,
+      .argv = argv_of(m, n->purpose, n->invariant),
       .prompt = buf_view(&n->prompt.bytes),
       .schema = n->schema,
-      .edit = m->edit,
+      .edit = n->purpose == PURPOSE_EXECUTE && (m->edit || m->argv != NULL),
       .permission = n->purpose == PURPOSE_EXECUTE ? m->permission : PERMISSION_READONLY,
       .timeout_ms = n->timeout_ms,
   };
   const char *known = known_session(s, m, n->purpose, n->provider);
   if (known != NULL)
     request.provider_session = str_from(known);
-  json_t *record = call_start_record(s, turn, &request);
+  json_t *record = call_start_record(s, turn, &request, n->invariant);
   set_session(record, known, NULL);
   json_t *token = prepare_token(s, &request);
   if (token)
@@ -236,7 +254,7 @@ void step_restart_call(struct step *s, struct turn *turn, struct call *call, boo
     request.model = own_model(s->core, request.provider);
     request.options = options = taken_options(s, call, request.provider);
   }
-  json_t *record = call_start_record(s, turn, &request);
+  json_t *record = call_start_record(s, turn, &request, call->invariant);
   set_session(record, id, reason);
   json_t *token = repeats ? json_incref(call->token) : prepare_token(s, &request);
   if (token)

@@ -18,44 +18,33 @@ void core_out_deinit(struct core_out *out) {
 
 /* --- turns --- */
 
-static void execute_turn(struct step *s, struct turn *turn) {
-  const struct core *core = s->core;
-  const struct movement *m = &core->workflow->movements[turn->movement];
-  struct prompt_view view;
-  struct step_call n = {.purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT};
-  step_view(s, turn, NULL, &view);
-  core_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
-  if (m->argv == NULL) { /* the user's defaults, the file's, the flags' on top */
-    json_t *base = step_merged(json_object_get(core->config, "default_options"), m->options);
-    n.options = step_merged(base, json_object_get(core->config, "options"));
-    json_decref(base);
+/* For rules a value also tells whether it stands in the place of one: `sentinel` is true or false,
+ * because a member that is missing cannot be asked for. */
+static void tell_sentinels(const struct workflow *wf, json_t *values) {
+  for (size_t i = 0; i < wf->movement_count; i++) {
+    const struct movement *m = &wf->movements[i];
+    const json_t *value = json_object_getn(values, m->name.p, m->name.n);
+    const json_t *own = json_object_get(value, "sentinel");
+    bool is_sentinel = json_object_size(value) == 1 && json_is_object(own);
+    if (m->structured == NULL || !json_is_object(value) || (own != NULL && !is_sentinel))
+      continue;
+    json_t *told = json_copy((json_t *)value);
+    json_object_set_new_nocheck(told, "sentinel", json_boolean(is_sentinel));
+    json_object_setn_new(values, m->name.p, m->name.n, told);
   }
-  n.timeout_ms = LIMIT_CALL_WALL_MS;
-  prompt_execute(&view, &n.prompt);
-  if (n.prompt.bytes.cut) { /* never a shorter one than was meant */
-    step_stop(
-        s, "prompt_too_long", turn, CLASS_BAD_REQUEST,
-        STR("the prompt is over the limit of 24 MiB: shorten the task or the response before"));
-    prompt_deinit(&n.prompt);
-    json_decref(n.options);
-    return;
-  }
-  step_start_call(s, turn, &n);
 }
 
 static json_t *when_env(const struct core *core, const struct turn *turn) {
-  json_t *env = json_object();
+  json_t *env = json_object(), *values = json_copy(core->structured);
+  const struct movement *m = &core->workflow->movements[turn->movement];
   json_object_set_new_nocheck(env, "iteration", json_integer(turn->iteration));
   json_object_set_new_nocheck(env, "movement_iteration", json_integer(turn->movement_iteration));
-  json_object_set_nocheck(env, "structured", core->structured);
-  const struct movement *m = &core->workflow->movements[turn->movement];
   if (turn->has_exit)
     json_object_set_new_nocheck(env, "exit", json_integer(turn->exit));
-  if (turn->structured) { /* a rule may look at its own movement's value */
-    json_t *own = json_copy(core->structured);
-    json_object_setn_new(own, m->name.p, m->name.n, json_incref(turn->structured));
-    json_object_set_new_nocheck(env, "structured", own);
-  }
+  if (turn->structured) /* a rule may look at its own movement's value */
+    json_object_setn_new(values, m->name.p, m->name.n, json_incref(turn->structured));
+  tell_sentinels(core->workflow, values);
+  json_object_set_new_nocheck(env, "structured", values);
   return env;
 }
 
@@ -85,7 +74,12 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
         bad = buf_view(&c->text);
         view.bad_seq = c->text_seq;
       }
-    prompt_reask(&view, spec, step->stage, n.schema, bad, step->errors, &n.prompt);
+    const struct prompt_correction correction = {.schema = n.schema,
+                                                 .output = bad,
+                                                 .errors = step->errors,
+                                                 .spec = spec,
+                                                 .stage = step->stage};
+    prompt_reask(&view, &correction, &n.prompt);
   } else {
     prompt_judge(&view, spec, step->stage, &n.prompt);
   }
@@ -144,7 +138,7 @@ static bool judge_replies(const struct turn *turn, struct chain_reply *replies, 
                           size_t *count) {
   *count = 0;
   for (const struct call *c = turn->calls; c; c = c->next) {
-    if (c->purpose == PURPOSE_EXECUTE)
+    if (call_is_own(c))
       continue;
     if (c->state == CALL_RUNNING || c->state == CALL_WAITING)
       return false;
@@ -205,7 +199,7 @@ static bool judge_turn(struct step *s, struct turn *turn) {
     no_verdict(s, turn, END_FAILED, step.reason);
     break;
   case CHAIN_UNAVAILABLE:
-    step_stop(s, "judge_unavailable", turn, CLASS_NONE, str_from(step.reason));
+    step_stop(s, "judge_unavailable", turn, CLASS_NONE, str_from(step.reason), NULL);
     more = false;
     break;
   }
@@ -219,13 +213,15 @@ static bool advance_turn(struct step *s, struct turn *turn) {
   struct call *call;
   switch (turn->phase) {
   case TURN_EXECUTING:
+    if (s->core->workflow->movements[turn->movement].structured != NULL)
+      return step_shape(s, turn);
     call = turn_execute_call(turn);
     if (call == NULL) {
-      execute_turn(s, turn);
+      step_execute(s, turn, false);
       return true;
     }
     if (call->state == CALL_FAILED) {
-      step_stop(s, "provider_error", turn, call->class, buf_view(&call->text));
+      step_stop(s, "provider_error", turn, call->class, buf_view(&call->text), NULL);
       return true;
     }
     return false;
@@ -234,7 +230,7 @@ static bool advance_turn(struct step *s, struct turn *turn) {
   case TURN_JUDGED: {
     const struct movement *m = &s->core->workflow->movements[turn->movement];
     if (turn->rule == 0) {
-      step_end(s, turn->failure, turn->reason);
+      step_end(s, turn->failure, turn->reason, turn->error);
       return true;
     }
     const struct rule *rule = &m->rules[turn->rule - 1];
@@ -252,15 +248,15 @@ static void enter_next(struct step *s) {
   struct core *core = s->core;
   const struct workflow *wf = core->workflow;
   if (core->next == NEXT_COMPLETE) {
-    step_end(s, END_COMPLETE, NULL);
+    step_end(s, END_COMPLETE, NULL, NULL);
   } else if (core->next == NEXT_ABORT) {
-    step_end(s, END_ABORT, NULL);
+    step_end(s, END_ABORT, NULL, NULL);
   } else if (wf->max_movements != MOVEMENTS_INFINITE && core->turn_count >= wf->max_movements) {
     char message[LIMIT_NAME_BYTES + 128];
     const struct movement *m = &wf->movements[core->next];
     (void)snprintf(message, sizeof message, "max_movements is %ld; \"%.*s\" would have been next",
                    wf->max_movements, (int)m->name.n, m->name.p);
-    step_end(s, END_MAX_MOVEMENTS, message);
+    step_end(s, END_MAX_MOVEMENTS, message, NULL);
   } else {
     const struct movement *m = &wf->movements[core->next];
     json_t *record = step_record(s, "turn_start");
@@ -365,10 +361,10 @@ void core_decide(struct core *core, const struct event *ev, const struct core_en
     break;
   }
   case EVENT_CANCEL:
-    step_end(&s, END_CANCELLED, ev->message);
+    step_end(&s, END_CANCELLED, ev->message, NULL);
     break;
   case EVENT_STOP:
-    step_stop(&s, ev->reason, NULL, CLASS_NONE, str_from(ev->message));
+    step_stop(&s, ev->reason, NULL, CLASS_NONE, str_from(ev->message), NULL);
     break;
   case EVENT_RESUME:
     on_resume(&s);

@@ -96,6 +96,13 @@ void core_request(const struct core *core, const struct turn *turn, const struct
 /* What a movement runs on, after flags, file and the user's default; model may be empty. */
 void core_backend(const struct workflow *wf, const json_t *config, size_t movement,
                   struct str *provider, struct str *model);
+/* The same for the corrections of its value; provider is empty when a command has no one to ask. */
+void core_reask_backend(const struct workflow *wf, const json_t *config, size_t movement,
+                        struct str *provider, struct str *model);
+/* The schema that a movement's prompt must carry, because its backend does not enforce one; else
+ * NULL. Borrowed from the workflow. */
+const json_t *core_prompt_schema(const struct workflow *wf, const json_t *config, size_t movement,
+                                 const struct capability *providers);
 /* The same for its judge; provider is empty when nothing can judge. */
 void core_judge_backend(const struct workflow *wf, const json_t *config, size_t movement,
                         struct str *provider, struct str *model);

@@ -4,8 +4,10 @@
 #include "base/log.h"
 #include "base/resource.h"
 #include "core/call.h"
+#include "core/ref.h"
 #include "format/json_write.h"
 #include "format/template.h"
+#include "structured/extract_schema.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -13,7 +15,8 @@
 #include <string.h>
 
 const char *const prompt_template_names[] = {
-    "execute.md", "judge_structured.md", "judge_tag.md", "judge_ai.md", "reask.md", NULL};
+    "execute.md", "judge_structured.md", "judge_tag.md", "judge_ai.md",
+    "reask.md",   "schema.md",           "invariant.md", NULL};
 
 void prompt_deinit(struct prompt *p) {
   buf_deinit(&p->bytes);
@@ -39,7 +42,7 @@ struct nested {
   const char *name;
   void (*render)(const struct nested *nested, struct prompt *out);
   const struct prompt_view *view;
-  const struct chain_spec *spec;
+  const struct chain_spec *spec; /* of a judge's question */
   enum judge_stage stage;
 };
 
@@ -116,6 +119,48 @@ static struct str effective_instruction(const struct movement *m) {
   return m->instruction.n > 0 || m->argv != NULL ? m->instruction : STR("{task}");
 }
 
+/* The variables of an instruction: fixed ones, then a {structured:...} each. */
+struct variables {
+  struct template_var *items; /* ends with a NULL name */
+  size_t count;
+  struct arena arena;
+  const struct prompt_view *view;
+};
+
+static void add_variable(struct variables *v, const char *name, struct str value) {
+  if (v->count % 16 == 0)
+    v->items = xrealloc(v->items, (v->count + 17) * sizeof *v->items);
+  v->items[v->count++] = (struct template_var){name, value};
+  v->items[v->count] = (struct template_var){NULL, {NULL, 0}};
+}
+
+/* A text as it is; any other value as compact JSON; what is not there and null as nothing. */
+static struct str value_text(struct arena *arena, const json_t *value) {
+  struct buf text = {0};
+  if (value == NULL || json_is_null(value))
+    return STR("");
+  if (json_is_string(value))
+    return (struct str){json_string_value(value), json_string_length(value)};
+  json_write(value, &text);
+  struct str copy = {arena_strndup(arena, text.p, text.n), text.n};
+  buf_deinit(&text);
+  return copy;
+}
+
+static void on_name(void *ctx, struct str name) {
+  struct variables *v = ctx;
+  struct str path = {name.p + strlen(PROMPT_STRUCTURED), name.n - strlen(PROMPT_STRUCTURED)};
+  for (size_t i = 0; i < v->count; i++)
+    if (str_eq_c(name, v->items[i].name))
+      return;
+  struct prompt_ref ref;
+  const json_t *value = NULL;
+  if (prompt_ref_parse(path, v->view->workflow, &ref))
+    value =
+        prompt_ref_value(&ref, json_object_getn(v->view->values, ref.movement.p, ref.movement.n));
+  add_variable(v, arena_strndup(&v->arena, name.p, name.n), value_text(&v->arena, value));
+}
+
 static void render_instruction(const struct nested *nested, struct prompt *out) {
   const struct prompt_view *v = nested->view;
   char iteration[24], maximum[24], own[24];
@@ -123,18 +168,20 @@ static void render_instruction(const struct nested *nested, struct prompt *out) 
                             ? STR("infinite")
                             : number_text(maximum, sizeof maximum, v->workflow->max_movements);
   struct str own_text = number_text(own, sizeof own, v->movement_iteration);
-  const struct template_var vars[] = {
-      {"task", v->task},
-      {"iteration", number_text(iteration, sizeof iteration, v->iteration)},
-      {"max_movements", max_text},
-      {"max_steps", max_text},
-      {"movement_iteration", own_text},
-      {"step_iteration", own_text},
-      {"previous_response", v->has_previous ? v->previous : STR("")},
-      {NULL, {NULL, 0}},
-  };
+  struct str instruction = effective_instruction(v->movement);
+  struct variables vars = {.view = v};
+  add_variable(&vars, "task", v->task);
+  add_variable(&vars, "iteration", number_text(iteration, sizeof iteration, v->iteration));
+  add_variable(&vars, "max_movements", max_text);
+  add_variable(&vars, "max_steps", max_text);
+  add_variable(&vars, "movement_iteration", own_text);
+  add_variable(&vars, "step_iteration", own_text);
+  add_variable(&vars, "previous_response", v->has_previous ? v->previous : STR(""));
+  template_names(instruction, PROMPT_STRUCTURED, on_name, &vars);
   struct sink sink = {out, NULL, v};
-  template_render(effective_instruction(v->movement), vars, on_piece, &sink);
+  template_render(instruction, vars.items, on_piece, &sink);
+  free(vars.items);
+  arena_deinit(&vars.arena);
 }
 
 static void append_condition(struct buf *b, const struct rule *rule) {
@@ -181,15 +228,37 @@ static bool asks_for_tag(const struct movement *m) {
   bool listed = false;
   for (size_t i = 0; i < m->judge.stage_count; i++)
     listed |= m->judge.stages[i] == STAGE_PHASE1_TAG;
-  return listed && chain_offered(&spec, offered) > 1;
+  return listed && m->structured == NULL && chain_offered(&spec, offered) > 1;
 }
 
-void prompt_execute(const struct prompt_view *v, struct prompt *out) {
+/* The schema as the text that a model reads. */
+static void put_schema(struct buf *out, const json_t *schema) {
+  json_write(schema, out);
+}
+
+/* What the answer must be, where the backend does not see to it. */
+static void render_schema(const struct prompt_view *v, struct prompt *out) {
+  enum extract_want want = extract_schema_want(v->schema);
+  struct buf text = {0};
+  put_schema(&text, v->schema);
+  const struct template_var vars[] = {
+      {"schema", buf_view(&text)},
+      {"root", want == EXTRACT_WANT_OBJECT  ? STR("object")
+               : want == EXTRACT_WANT_ARRAY ? STR("array")
+                                            : STR("value")},
+      {NULL, {NULL, 0}},
+  };
+  struct sink sink = {out, NULL, v};
+  template_render(template_text(v, "schema.md"), vars, on_piece, &sink);
+  buf_deinit(&text);
+}
+
+static void render_execute(const struct nested *nested, struct prompt *out) {
+  const struct prompt_view *v = nested->view;
   const struct movement *m = v->movement;
-  struct nested nested = {.name = "instruction", .render = render_instruction, .view = v};
-  *out = (struct prompt){.bytes = {.max = LIMIT_PROMPT_BYTES}};
-  if (m->argv != NULL) {
-    render_instruction(&nested, out);
+  struct nested inner = {.name = "instruction", .render = render_instruction, .view = v};
+  if (m->argv != NULL || m->bare_prompt) {
+    render_instruction(&inner, out);
     return;
   }
   struct str instruction = effective_instruction(m);
@@ -221,12 +290,31 @@ void prompt_execute(const struct prompt_view *v, struct prompt *out) {
       {"tags", buf_view(&tags)},
       {NULL, {NULL, 0}},
   };
-  struct sink sink = {out, &nested, v};
+  struct sink sink = {out, &inner, v};
   template_render(template_text(v, "execute.md"), vars, on_piece, &sink);
   buf_deinit(&tags);
 }
 
+void prompt_execute(const struct prompt_view *v, struct prompt *out) {
+  const struct nested nested = {.view = v};
+  *out = (struct prompt){.bytes = {.max = LIMIT_PROMPT_BYTES}};
+  render_execute(&nested, out);
+  if (v->schema != NULL)
+    render_schema(v, out);
+}
+
 /* --- judge prompts --- */
+
+/* At most `max` bytes of a text: its end, from a whole character on. */
+static struct str end_of_text(struct str text, size_t max, bool *cut) {
+  *cut = text.n > max;
+  if (!*cut)
+    return text;
+  size_t from = text.n - max;
+  while (from < text.n && ((unsigned char)text.p[from] & 0xC0) == 0x80)
+    from++;
+  return (struct str){text.p + from, text.n - from};
+}
 
 static const char *judge_template(enum judge_stage stage) {
   return stage == STAGE_STRUCTURED_OUTPUT ? "judge_structured.md"
@@ -242,14 +330,8 @@ static void render_question(const struct nested *nested, struct prompt *out) {
   append_criteria(&criteria, nested->spec, v->movement->name, false);
   append_criteria(&tags, nested->spec, ai ? STR("judge") : v->movement->name, true);
   struct buf readable = {0};
-  struct str answer = v->answer;
-  bool cut = answer.n > LIMIT_JUDGE_TEXT_BYTES;
-  if (cut) { /* the end of a report is where its outcome stands */
-    size_t from = answer.n - LIMIT_JUDGE_TEXT_BYTES;
-    while (from < answer.n && ((unsigned char)answer.p[from] & 0xC0) == 0x80)
-      from++;
-    answer = (struct str){answer.p + from, answer.n - from};
-  }
+  bool cut; /* the end of a report is where its outcome stands */
+  struct str answer = end_of_text(v->answer, LIMIT_JUDGE_TEXT_BYTES, &cut);
   if (!utf8_valid(answer.p, answer.n)) {
     buf_safe(&readable, answer, true);
     answer = buf_view(&readable);
@@ -280,27 +362,70 @@ void prompt_judge(const struct prompt_view *v, const struct chain_spec *spec,
   render_question(&nested, out);
 }
 
-void prompt_reask(const struct prompt_view *v, const struct chain_spec *spec,
-                  enum judge_stage stage, const json_t *schema, struct str bad_output,
-                  const json_t *errors, struct prompt *out) {
-  struct nested nested = {
-      .name = "question", .render = render_question, .view = v, .spec = spec, .stage = stage};
-  struct buf list = {0};
-  char *schema_text = json_dump_text(schema, JSON_COMPACT);
+void prompt_reask(const struct prompt_view *view, const struct prompt_correction *c,
+                  struct prompt *out) {
+  struct prompt_view shown = *view;
+  struct nested nested = {.name = "question",
+                          .render = c->spec ? render_question : render_execute,
+                          .view = &shown,
+                          .spec = c->spec,
+                          .stage = c->stage};
+  struct buf list = {0}, schema = {0}, readable = {0};
   size_t i;
   json_t *error;
-  json_array_foreach(errors, i, error) {
+  bool cut;
+  put_schema(&schema, c->schema);
+  json_array_foreach(c->errors, i, error) {
     buf_printf(&list, "- %s\n", json_string_value(error));
+  }
+  struct str output = end_of_text(c->output, LIMIT_REASK_OUTPUT_BYTES, &cut);
+  if (cut) /* the log holds the whole text there */
+    shown.bad_seq = 0;
+  if (shown.bad_seq == 0 && !utf8_valid(output.p, output.n)) {
+    buf_safe(&readable, output, true);
+    output = buf_view(&readable);
   }
   *out = (struct prompt){.bytes = {.max = LIMIT_PROMPT_BYTES}};
   const struct template_var vars[] = {
-      {"schema", str_from(schema_text)}, {"question", STR("nested")},   {"bad_output", bad_output},
-      {"errors", buf_view(&list)},       {"fence", str_from(v->nonce)}, {NULL, {NULL, 0}},
+      {"schema", buf_view(&schema)},
+      {"question", STR("nested")},
+      {"bad_output", output},
+      {"cut", cut ? STR("yes") : STR("")},
+      {"errors", buf_view(&list)},
+      {"fence", str_from(view->nonce)},
+      {NULL, {NULL, 0}},
   };
-  struct sink sink = {out, &nested, v};
-  template_render(template_text(v, "reask.md"), vars, on_piece, &sink);
+  struct sink sink = {out, &nested, &shown};
+  template_render(template_text(view, "reask.md"), vars, on_piece, &sink);
   buf_deinit(&list);
-  free(schema_text);
+  buf_deinit(&schema);
+  buf_deinit(&readable);
+}
+
+/* --- invariants --- */
+
+void prompt_value(const json_t *value, struct prompt *out) {
+  struct buf text = {0};
+  json_write(value, &text);
+  *out = (struct prompt){.bytes = {.max = LIMIT_PROMPT_BYTES}};
+  add_piece(out, buf_view(&text), 0, NULL);
+  buf_deinit(&text);
+}
+
+void prompt_invariant(const struct prompt_view *view, struct str question, const json_t *value,
+                      struct prompt *out) {
+  struct buf text = {0};
+  json_write(value, &text);
+  *out = (struct prompt){.bytes = {.max = LIMIT_PROMPT_BYTES}};
+  const struct template_var vars[] = {
+      {"question", question},
+      {"value", buf_view(&text)},
+      {"fence", str_from(view->nonce)},
+      {NULL, {NULL, 0}},
+  };
+  struct sink sink = {out, NULL, view};
+  template_render(template_text(view, "invariant.md"), vars, on_piece, &sink);
+  buf_deinit(&text);
 }
 
 /* --- parts for the log --- */

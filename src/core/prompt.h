@@ -37,7 +37,9 @@ struct prompt_view {
   struct str answer; /* judge prompts: the agent's text */
   bool has_exit;
   int exit;
-  const char *nonce; /* judge prompts: the random fence around it */
+  const char *nonce;    /* judge prompts: the random fence around it */
+  const json_t *values; /* movement -> value, for {structured:MOVEMENT.FIELD}; or NULL */
+  const json_t *schema; /* that the answer must fit and the backend does not enforce; or NULL */
 };
 
 /* The movement's own prompt. A command movement's is its instruction alone (its stdin). */
@@ -47,10 +49,22 @@ void prompt_execute(const struct prompt_view *view, struct prompt *out);
 void prompt_judge(const struct prompt_view *view, const struct chain_spec *spec,
                   enum judge_stage stage, struct prompt *out);
 
-/* A correction: schema, question, bad output, errors last. */
-void prompt_reask(const struct prompt_view *view, const struct chain_spec *spec,
-                  enum judge_stage stage, const json_t *schema, struct str bad_output,
-                  const json_t *errors, struct prompt *out);
+/* A correction: schema, what was asked, bad output, errors last. */
+struct prompt_correction { /* all borrowed */
+  const json_t *schema;
+  struct str output;             /* shown in full up to LIMIT_REASK_OUTPUT_BYTES, then its end */
+  const json_t *errors;          /* array of lines */
+  const struct chain_spec *spec; /* a judge's question was asked; NULL: the movement's prompt */
+  enum judge_stage stage;
+};
+void prompt_reask(const struct prompt_view *view, const struct prompt_correction *correction,
+                  struct prompt *out);
+
+/* The question whether an invariant holds of a value. */
+void prompt_invariant(const struct prompt_view *view, struct str question, const json_t *value,
+                      struct prompt *out);
+/* A value alone: what a command that checks it reads. */
+void prompt_value(const json_t *value, struct prompt *out);
 
 /* The parts as a log has them: strings, and {"ref": place} for texts that are there already. */
 json_t *prompt_parts(const struct prompt *p, const struct texts *texts);

@@ -47,6 +47,7 @@ static void call_free(struct call *call) {
   json_decref(call->structured);
   buf_deinit(&call->prompt);
   buf_deinit(&call->text);
+  buf_deinit(&call->error_text);
   free(call);
 }
 
@@ -57,6 +58,8 @@ static void turn_free(struct turn *turn) {
     turn->calls = next;
   }
   json_decref(turn->stages);
+  json_decref(turn->checks);
+  json_decref(turn->error);
   json_decref(turn->structured);
   buf_deinit(&turn->text);
   free(turn->reason);
@@ -73,16 +76,29 @@ void core_drop_turn(struct core *core, struct turn *turn) {
   turn_free(turn);
 }
 
-void core_drop_calls(struct turn *turn) {
+bool call_is_own(const struct call *call) {
+  return call->stage == STAGE_COUNT;
+}
+
+bool call_generates(const struct call *call) {
+  return call_is_own(call) && call->purpose != PURPOSE_CHECK;
+}
+
+void core_drop_call(struct turn *turn, struct call *call) {
   struct call **at = &turn->calls;
-  while (*at) {
-    struct call *call = *at;
-    if (call->purpose == PURPOSE_EXECUTE) {
-      at = &call->next;
-      continue;
-    }
-    *at = call->next;
-    call_free(call);
+  while (*at != call) {
+    assert(*at != NULL);
+    at = &(*at)->next;
+  }
+  *at = call->next;
+  call_free(call);
+}
+
+void core_drop_judging(struct turn *turn) {
+  for (struct call *call = turn->calls, *next; call; call = next) {
+    next = call->next;
+    if (!call_is_own(call))
+      core_drop_call(turn, call);
   }
 }
 

@@ -28,10 +28,11 @@ struct call {
   int attempt, failures;
   enum call_state state;
   enum call_purpose purpose;
-  enum judge_stage stage;           /* STAGE_COUNT for execute */
+  enum judge_stage stage;           /* STAGE_COUNT unless it judges */
+  int invariant;                    /* of a check: number in the movement's list, from 1; else 0 */
   enum error_class class;           /* of the last failure */
   int64_t wait_until_ms;            /* wall clock */
-  int64_t duration_ms;              /* of all attempts */
+  int64_t duration_ms, tokens;      /* of all attempts */
   char *provider, *model;           /* model may be NULL */
   char *provider_session;           /* the provider's own conversation, once known; or NULL */
   unsigned event_count;             /* call_event records */
@@ -45,6 +46,9 @@ struct call {
   struct buf text;     /* the answer; the error's text when failed */
   uint64_t text_seq;   /* record that holds the answer */
   json_t *structured;
+  bool has_exit; /* of a check */
+  int exit;
+  struct buf error_text; /* of a check: what the command wrote to stderr */
 };
 
 enum session_status { SESSION_NEW, SESSION_RUNNING, SESSION_STOPPED, SESSION_ENDED };
@@ -62,6 +66,7 @@ enum session_outcome { /* of session_end */
 const char *session_outcome_name(enum session_outcome outcome);
 bool session_outcome_from_name(struct str name, enum session_outcome *out);
 
+/* With structured_output, EXECUTING lasts until the value is there, or that there will be none. */
 enum turn_phase { TURN_EXECUTING, TURN_JUDGING, TURN_JUDGED };
 
 /* Judge calls of one stage and of one turn, reasks included: no chain asks more often. */
@@ -69,6 +74,9 @@ enum {
   STAGE_JUDGE_CALLS = LIMIT_REASK_COUNT + 1,
   TURN_JUDGE_CALLS = STAGE_COUNT * STAGE_JUDGE_CALLS
 };
+
+/* Generations of one value: the first, its corrections, one with a raised limit. */
+enum { TURN_GENERATIONS = LIMIT_REASK_COUNT + 2 };
 
 struct turn {
   struct turn *next;
@@ -78,6 +86,8 @@ struct turn {
   enum turn_phase phase;
   struct call *calls;
   json_t *stages;    /* array: bodies of the stage records */
+  json_t *checks;    /* array: bodies of the check records, of this round */
+  bool escalated;    /* the value is a person's question now */
   struct buf text;   /* the agent's answer */
   uint64_t text_seq; /* record that holds it */
   bool has_exit;
@@ -86,6 +96,7 @@ struct turn {
   int rule;                     /* number, once judged; 0 before, and when none was found */
   enum session_outcome failure; /* judged without a rule: how the session ends */
   char *reason;                 /* and why */
+  json_t *error;                /* and of what kind, where it is typed; or NULL */
 };
 
 struct core {
@@ -123,8 +134,15 @@ struct call *turn_execute_call(const struct turn *turn); /* the last execute cal
 /* Finds an open call by id in any open turn. */
 struct call *core_call(const struct core *core, long id, struct turn **turn);
 
-/* For core_apply only: a turn that ended; the judge calls of a turn whose judging starts anew. */
+/* Not a judge's: the movement's own call, a correction of its value, the check of an invariant. */
+bool call_is_own(const struct call *call);
+/* Of those, one that is to bring the value. */
+bool call_generates(const struct call *call);
+
+/* For core_apply only: a turn that ended; a call that must be made anew; the judge calls of a turn
+ * whose judging starts anew. */
 void core_drop_turn(struct core *core, struct turn *turn);
-void core_drop_calls(struct turn *turn);
+void core_drop_call(struct turn *turn, struct call *call);
+void core_drop_judging(struct turn *turn);
 
 #endif

@@ -48,7 +48,7 @@ void step_set_text(json_t *record, const char *key, const struct text *text) {
   struct str view = buf_view(&text->bytes);
   char name[32];
   if (text->blob[0] == '\0') {
-    assert(!text_needs_blob(view)); /* the host's work, on entry */
+    assert(utf8_valid(view.p, view.n)); /* the host's work, on entry */
     json_object_set_new_nocheck(record, key,
                                 json_stringn_nocheck(view.p, view.n)); /* checked on entry */
     return;
@@ -80,13 +80,16 @@ static json_t *method_counts(const struct core *core) {
   return counts;
 }
 
-void step_end(struct step *s, enum session_outcome outcome, const char *message) {
+void step_end(struct step *s, enum session_outcome outcome, const char *message,
+              const json_t *error) {
   cancel_running(s);
   json_t *record = step_record(s, "session_end");
   json_object_set_new_nocheck(record, "outcome",
                               json_string_nocheck(session_outcome_name(outcome)));
   if (message && message[0])
     json_object_set_new_nocheck(record, "message", json_text(str_from(message)));
+  if (error != NULL)
+    json_object_set_nocheck(record, "error", (json_t *)error);
   json_object_set_new_nocheck(record, "turns", json_integer(s->core->turn_count));
   json_object_set_new_nocheck(record, "methods", method_counts(s->core));
   step_emit(s, record);
@@ -94,7 +97,7 @@ void step_end(struct step *s, enum session_outcome outcome, const char *message)
 }
 
 void step_stop(struct step *s, const char *reason, const struct turn *turn, enum error_class class,
-               struct str message) {
+               struct str message, json_t *question) {
   cancel_running(s);
   json_t *record = step_record(s, "session_stop");
   json_object_set_new_nocheck(record, "reason", json_string_nocheck(reason));
@@ -103,6 +106,8 @@ void step_stop(struct step *s, const char *reason, const struct turn *turn, enum
   if (class != CLASS_NONE)
     json_object_set_new_nocheck(record, "class", json_string_nocheck(error_class_name(class)));
   record_set_str(record, "message", message);
+  if (question != NULL)
+    json_object_set_new_nocheck(record, "question", question);
   json_object_set_new_nocheck(record, "resumable", json_true());
   step_emit(s, record);
   step_effect(s, EFFECT_FINISHED, 0, 0);
@@ -131,6 +136,7 @@ void step_view(const struct step *s, const struct turn *turn, const char *nonce,
       .has_exit = turn->has_exit,
       .exit = turn->exit,
       .nonce = nonce,
+      .values = core->structured,
   };
 }
 

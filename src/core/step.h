@@ -1,6 +1,7 @@
 /* step.h - inside the core: one decision in the making, and what its parts share.
  *
- * decide.c takes an event to what follows from it, calls.c are the records of calls. Everything goes
+ * decide.c takes an event to what follows from it, shape.c makes a movement's value, calls.c are the
+ * records of calls. Everything goes
  * out through step_emit: made, applied, appended, in this order. */
 #ifndef SEGUE_CORE_STEP_H
 #define SEGUE_CORE_STEP_H
@@ -27,10 +28,12 @@ void step_set_text(json_t *record, const char *key, const struct text *text);
 void step_emit(struct step *s, json_t *record);
 void step_effect(struct step *s, enum effect_kind kind, long call, int64_t delay_ms);
 
-/* The session's end and its resumable stop; what runs is cancelled. message may be NULL or empty. */
-void step_end(struct step *s, enum session_outcome outcome, const char *message);
+/* The session's end and its resumable stop; what runs is cancelled. message may be NULL or empty;
+ * error says of what kind a failure is, or NULL; question is for a person, taken, or NULL. */
+void step_end(struct step *s, enum session_outcome outcome, const char *message,
+              const json_t *error);
 void step_stop(struct step *s, const char *reason, const struct turn *turn, enum error_class class,
-               struct str message);
+               struct str message, json_t *question);
 
 /* What a prompt of this turn can show. nonce: of judge prompts, or NULL. */
 void step_view(const struct step *s, const struct turn *turn, const char *nonce,
@@ -39,12 +42,21 @@ void step_nonce(const unsigned char entropy[16], char out[17]);
 /* A new object with the members of both, top's winning; NULL when both are. */
 json_t *step_merged(const json_t *base, const json_t *top);
 
+/* --- a movement's own work: shape.c --- */
+
+/* The movement's call. raise: with a higher limit on the length of the answer. */
+void step_execute(struct step *s, struct turn *turn, bool raise);
+/* With structured_output: goes on with the making of the value as far as one record goes. False:
+ * it waits for a call. */
+bool step_shape(struct step *s, struct turn *turn);
+
 /* --- calls --- */
 
 /* A call that does not exist yet: its parts are handed over here. */
 struct step_call {
   enum call_purpose purpose;
   enum judge_stage stage;
+  int invariant; /* of a check, from 1 */
   struct str provider, model;
   json_t *options, *schema; /* taken; may be NULL */
   uint64_t timeout_ms;

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "format/json_write.h"
+#include "structured/reask.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -180,6 +181,99 @@ static bool apply_judge(struct build *b, const json_t *holder, const char *holde
   return true;
 }
 
+/* --- structured_output --- */
+
+static const char *const on_failures[ON_FAILURE_COUNT] = {"error", "escalate", "sentinel"};
+
+const char *on_failure_name(enum on_failure on_failure) {
+  assert(on_failure < ON_FAILURE_COUNT);
+  return on_failures[on_failure];
+}
+
+static bool get_on_failure(struct build *b, const json_t *object, const char *path,
+                           enum on_failure *out) {
+  struct str name;
+  if (!get_text(b, object, path, "on_failure", &name))
+    return false;
+  for (int i = 0; i < ON_FAILURE_COUNT; i++)
+    if (str_eq_c(name, on_failures[i])) {
+      *out = (enum on_failure)i;
+      return true;
+    }
+  return fail(b, path, "on_failure", "must be error, escalate or sentinel");
+}
+
+/* The first error of a schema or of invariants, with its place in them. */
+static bool fail_within(struct build *b, const char *path, const char *key,
+                        struct schema_errors *errors) {
+  char what[400];
+  (void)snprintf(what, sizeof what, "%.100s: %.280s", errors->count ? errors->items[0].path : "$",
+                 errors->count ? errors->items[0].message : "cannot be used");
+  schema_errors_deinit(errors);
+  return fail(b, path, key, what);
+}
+
+static bool compile_schema(struct build *b, const char *path, struct structured_config *out) {
+  struct schema_errors errors = {0};
+  enum schema_status status;
+  if (!json_is_object(out->document) || !schema_has_known_keyword(out->document))
+    return fail(b, path, "schema", "must be a JSON Schema that says something about a value");
+  out->schema = schema_compile(out->document, NULL, &errors, &status);
+  if (out->schema == NULL && status == SCHEMA_OUT_OF_MEMORY)
+    BUG("out of memory");
+  return out->schema != NULL || fail_within(b, path, "schema", &errors);
+}
+
+static bool compile_invariants(struct build *b, const json_t *list, const char *path,
+                               struct structured_config *out) {
+  struct schema_errors errors = {0};
+  enum schema_status status;
+  if (list == NULL)
+    return true;
+  out->invariants = invariants_compile(list, &errors, &status);
+  if (out->invariants == NULL && status == SCHEMA_OUT_OF_MEMORY)
+    BUG("out of memory");
+  return out->invariants != NULL || fail_within(b, path, "invariants", &errors);
+}
+
+static bool build_structured(struct build *b, const json_t *object, const char *movement_path,
+                             struct movement *m) {
+  const json_t *so = json_object_get(object, "structured_output"), *reask;
+  json_int_t reasks = m->argv ? 0 : REASK_DEFAULT_COUNT, tokens = 0, ms = 0;
+  char path[PATH_BYTES + 32];
+  if (so == NULL)
+    return true;
+  (void)snprintf(path, sizeof path, "%s.structured_output", movement_path);
+  if (!json_is_object(so))
+    return fail(b, path, "", "must be an object");
+  struct structured_config *out = arena_array(&b->wf->arena, 1, sizeof *out);
+  m->structured = out; /* from here on workflow_unref frees what it holds */
+  out->document = json_object_get(so, "schema");
+  out->provider = out->model = STR("");
+  reask = json_object_get(so, "reask");
+  if (reask != NULL && !json_is_object(reask))
+    return fail(b, path, "reask", "must be an object");
+  if (!compile_schema(b, path, out) ||
+      !compile_invariants(b, json_object_get(so, "invariants"), path, out) ||
+      !get_on_failure(b, so, path, &out->on_failure) ||
+      !get_text(b, reask, path, "provider", &out->provider) ||
+      !get_text(b, reask, path, "model", &out->model) ||
+      !get_bool(b, so, path, "repair", false, &out->repair) ||
+      !get_count(b, so, path, "max_reasks", 0, LIMIT_REASK_COUNT, &reasks) ||
+      !get_count(b, so, path, "token_budget", 1, LIMIT_TOKEN_BUDGET, &tokens) ||
+      !get_count(b, so, path, "time_budget_ms", 1, LIMIT_CALL_WALL_MS, &ms))
+    return false;
+  if (m->argv && out->provider.n > 0 && json_object_get(so, "max_reasks") == NULL)
+    reasks = REASK_DEFAULT_COUNT;
+  if (m->argv && out->provider.n == 0 && reasks > 0)
+    return fail(b, path, "max_reasks",
+                "a command cannot be asked to correct its output: name a reask.provider");
+  out->max_reasks = (int)reasks;
+  out->token_budget = (long)tokens;
+  out->time_budget_ms = (long)ms;
+  return true;
+}
+
 static bool build_argv(struct build *b, const json_t *object, const char *path,
                        struct movement *m) {
   const json_t *list = json_object_get(object, "command"), *v;
@@ -265,10 +359,12 @@ static bool build_movement(struct build *b, const json_t *object, const json_t *
          get_text(b, object, path, "policy", &m->policy) &&
          get_text(b, object, path, "knowledge", &m->knowledge) &&
          get_text(b, object, path, "instruction", &m->instruction) &&
+         get_bool(b, object, path, "bare_prompt", false, &m->bare_prompt) &&
          get_bool(b, object, path, "edit", false, &m->edit) && get_permission(b, object, path, m) &&
          get_session(b, object, path, m) &&
          get_bool(b, object, path, "pass_previous_response", true, &m->pass_previous_response) &&
-         apply_judge(b, object, path, &m->judge) && build_rules(b, object, path, m);
+         build_structured(b, object, path, m) && apply_judge(b, object, path, &m->judge) &&
+         build_rules(b, object, path, m);
 }
 
 /* Tags fold ASCII case, so two names that differ only by it would share their tags. */
@@ -394,6 +490,11 @@ void workflow_unref(struct workflow *wf) {
   assert(wf->references > 0);
   if (--wf->references > 0)
     return;
+  for (size_t i = 0; i < wf->movement_count; i++)
+    if (wf->movements[i].structured != NULL) {
+      schema_free(wf->movements[i].structured->schema);
+      invariants_free(wf->movements[i].structured->invariants);
+    }
   arena_deinit(&wf->arena);
   json_decref(wf->doc);
   free(wf);

@@ -9,11 +9,14 @@
  *   {"name", "description", "language", "initial_movement", "max_movements": n | "infinite",
  *    "provider", "fallback": [..], "model", "options", "judge",
  *    "movements": [{"name", "description", "provider", "fallback", "model", "options",
- *      "command": [..], "persona", "policy", "knowledge", "instruction", "edit",
- *      "required_permission_mode", "session", "session_key", "pass_previous_response", "judge",
+ *      "command": [..], "persona", "policy", "knowledge", "instruction", "bare_prompt", "edit",
+ *      "required_permission_mode", "session", "session_key", "pass_previous_response",
+ *      "structured_output", "judge",
  *      "rules": [{"condition", "next", "appendix", "interactive_only"}]}]}
  *   judge: {"stages": [..], "provider", "fallback", "model", "options", "timeout_ms",
- *   "max_reasks"} */
+ *   "max_reasks"}
+ *   structured_output: {"schema": {..}, "invariants": [..], "on_failure", "max_reasks", "repair",
+ *      "reask": {"provider", "model"}, "token_budget", "time_budget_ms"} */
 #ifndef SEGUE_CORE_WORKFLOW_H
 #define SEGUE_CORE_WORKFLOW_H
 
@@ -23,6 +26,8 @@
 #include "core/call.h"
 #include "judge/rule.h"
 #include "judge/stage.h"
+#include "structured/invariant.h"
+#include "structured/schema.h"
 
 #include <jansson.h>
 
@@ -39,6 +44,25 @@ struct judge_config {
   int max_reasks;
 };
 
+enum on_failure {
+  ON_FAILURE_ERROR,    /* the session fails */
+  ON_FAILURE_ESCALATE, /* the session stops resumably, with a question for a person */
+  ON_FAILURE_SENTINEL, /* the value says that there is none, and the session goes on */
+  ON_FAILURE_COUNT
+};
+const char *on_failure_name(enum on_failure on_failure);
+
+struct structured_config { /* what a movement's answer must be, and what is done until it is */
+  const json_t *document;  /* the schema; borrowed from the document */
+  struct schema *schema;   /* owned */
+  struct invariants *invariants; /* owned; NULL: none */
+  enum on_failure on_failure;
+  int max_reasks;
+  bool repair;
+  struct str provider, model;        /* of corrections; empty: the movement's */
+  long token_budget, time_budget_ms; /* of all calls for one value together; 0: none */
+};
+
 struct movement {
   struct str name, description;
   struct str provider, model; /* empty: the workflow's, then the user's default */
@@ -46,12 +70,14 @@ struct movement {
   const json_t *options;      /* own, else the workflow's; may be NULL */
   const char *const *argv;    /* NULL-ended; NULL unless a command movement */
   struct str persona, policy, knowledge, instruction;
+  bool bare_prompt;            /* the prompt is the instruction alone, as a command gets it */
   bool edit;                   /* may change files; default false */
   enum permission permission;  /* what its agent may do: from edit and required_permission_mode */
   bool fresh_session;          /* session: refresh */
   struct str session_key;      /* empty: the persona's, else the movement's own */
   bool pass_previous_response; /* default true */
   struct judge_config judge;   /* the workflow's with the movement's keys on top */
+  struct structured_config *structured; /* NULL: any answer will do */
   struct rule *rules;
   int *rule_next; /* per rule: index, NEXT_COMPLETE or NEXT_ABORT */
   size_t rule_count;

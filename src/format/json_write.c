@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #ifdef __SSE2__
@@ -102,13 +103,16 @@ static void write_integer(json_int_t value, struct buf *out) {
   buf_append(out, digits + at, sizeof digits - at);
 }
 
-static void write_real(const json_t *value, struct buf *out) {
-  char *text =
-      json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY); /* its rounding and its form */
-  if (text == NULL)
-    BUG("a real cannot be written");
+void json_write_real(double value, struct buf *out) {
+  char text[40];
+  for (int digits = 15; digits <= 17; digits++) {
+    (void)snprintf(text, sizeof text, "%.*g", digits, value);
+    if (strtod(text, NULL) == value)
+      break;
+  }
   buf_puts(out, text);
-  free(text);
+  if (strpbrk(text, ".e") == NULL)
+    buf_puts(out, ".0");
 }
 
 static int append(const char *bytes, size_t n, void *ctx) {
@@ -159,7 +163,7 @@ void json_write(const json_t *value, struct buf *out) {
     write_integer(json_integer_value(value), out);
     break;
   case JSON_REAL:
-    write_real(value, out);
+    json_write_real(json_real_value(value), out);
     break;
   case JSON_TRUE:
     buf_puts(out, "true");

@@ -1,7 +1,7 @@
 /* json_write.h - a JSON value as compact text, appended to a buffer.
  *
- * The values, the order of members and the form of jansson's JSON_COMPACT, some ten times as fast on
- * long texts: the log writes every text that passes through a session. What could steer a terminal
+ * The values, the order of members and the form of jansson's JSON_COMPACT, but for reals, which get
+ * the fewest digits that read back as the same number; some ten times as fast on long texts: the log writes every text that passes through a session. What could steer a terminal
  * is escaped (DEL, C1 and bidi controls, line separators), so a log can be printed as it is; the
  * value that a reader gets is the same. */
 #ifndef SEGUE_FORMAT_JSON_WRITE_H
@@ -12,6 +12,8 @@
 #include <jansson.h>
 
 void json_write(const json_t *value, struct buf *out);
+/* A real alone: 0.9, 1.0, 1e+300. */
+void json_write_real(double value, struct buf *out);
 
 /* json_dumps with memory that free() takes; `flags` are jansson's. NULL: it cannot be written. The
  * original is not used in this program: what it returns belongs to the allocator of json_pool.h. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEMPLATE_DEPTH = 16 };
+enum { TEMPLATE_DEPTH = 16, NAME_BYTES = 512 }; /* the longest names are paths of values */
 
 enum mark { MARK_NONE, MARK_VALUE, MARK_IF, MARK_UNLESS, MARK_END };
 
@@ -18,7 +18,8 @@ static enum mark read_mark(const char *p, size_t n, const struct template_var *v
     mark = p[1] == '?' ? MARK_IF : p[1] == '!' ? MARK_UNLESS : MARK_END;
     at = 2;
   }
-  const char *close = n > at ? memchr(p + at, '}', n - at < 64 ? n - at : 64) : NULL;
+  const char *close =
+      n > at ? memchr(p + at, '}', n - at < NAME_BYTES ? n - at : NAME_BYTES) : NULL;
   if (close == NULL)
     return MARK_NONE;
   struct str name = {p + at, (size_t)(close - p) - at};
@@ -109,6 +110,22 @@ void template_render(struct str text, const struct template_var *vars, template_
   if (hidden == 0 && text.n > start)
     fn(ctx, (struct str){text.p + start, text.n - start}, NULL);
   free(closed);
+}
+
+void template_names(struct str text, const char *prefix, void (*fn)(void *ctx, struct str name),
+                    void *ctx) {
+  size_t length = strlen(prefix);
+  const char *end = text.p + text.n, *at = text.p;
+  while (at < end && (at = memchr(at, '{', (size_t)(end - at))) != NULL) {
+    at++;
+    const char *name = at < end && (*at == '?' || *at == '!' || *at == '/') ? at + 1 : at;
+    size_t left = (size_t)(end - name);
+    if (left < length || memcmp(name, prefix, length) != 0)
+      continue;
+    const char *close = memchr(name, '}', left < NAME_BYTES ? left : NAME_BYTES);
+    if (close != NULL)
+      fn(ctx, (struct str){name, (size_t)(close - name)});
+  }
 }
 
 bool template_uses(struct str text, const char *name) {

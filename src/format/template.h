@@ -23,6 +23,11 @@ typedef void (*template_piece_fn)(void *ctx, struct str piece, const struct temp
 void template_render(struct str text, const struct template_var *vars, template_piece_fn fn,
                      void *ctx);
 
+/* The names in the text that begin with `prefix`, for variables that are made when they are met: of
+ * {name}, {?name}, {!name} and {/name}, each as often as it stands there. */
+void template_names(struct str text, const char *prefix, void (*fn)(void *ctx, struct str name),
+                    void *ctx);
+
 /* True when {name} stands in the text as a variable. */
 bool template_uses(struct str text, const char *name);
 

@@ -278,6 +278,16 @@ static void on_news(void *ctx, const struct provider_news *news) {
   host_event(s, &ev);
 }
 
+/* A record holds UTF-8 only. */
+static void make_readable(struct buf *text) {
+  struct buf readable = {0};
+  if (utf8_valid(buf_c(text), text->n))
+    return;
+  buf_safe(&readable, buf_view(text), true);
+  buf_deinit(text);
+  *text = readable;
+}
+
 /* What a log cannot hold inline goes to blobs first; without a store it is rendered readable. */
 static void on_done(void *ctx, struct call_result *result) {
   struct open_call *call = ctx;
@@ -296,11 +306,8 @@ static void on_done(void *ctx, struct call_result *result) {
     return;
   }
   if (s->host->store == NULL) {
-    struct buf readable = {0};
-    buf_safe(&readable, buf_view(&call->result.text.bytes), true);
-    text_deinit(&call->result.text);
-    call->result.text.bytes = readable;
-    text_deinit(&call->result.error_text);
+    make_readable(&call->result.text.bytes);
+    make_readable(&call->result.error_text.bytes);
     deliver(call);
     return;
   }

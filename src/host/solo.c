@@ -45,17 +45,20 @@ static void on_signal(uv_signal_t *handle, int number) {
   struct solo *solo = handle->data;
   if (++solo->signals > 1)
     _exit(EXIT_INTERRUPTED);
-  if (solo->session != NULL)
-    host_stop(solo->session, number == SIGINT ? "interrupted" : "terminated",
-              number == SIGINT   ? "SIGINT"
-              : number == SIGHUP ? "SIGHUP"
-                                 : "SIGTERM");
+  const char *reason = number == SIGINT ? "interrupted" : "terminated";
+  const char *name = number == SIGINT ? "SIGINT" : number == SIGHUP ? "SIGHUP" : "SIGTERM";
+  if (solo->on_stop != NULL)
+    solo->on_stop(solo->stop_ctx, reason, name, false);
+  else if (solo->session != NULL)
+    host_stop(solo->session, reason, name);
 }
 
 static void on_quit(uv_signal_t *handle, int number) {
   struct solo *solo = handle->data;
   (void)number;
-  if (solo->session != NULL)
+  if (solo->on_stop != NULL)
+    solo->on_stop(solo->stop_ctx, NULL, "SIGQUIT", true);
+  else if (solo->session != NULL)
     host_cancel(solo->session, "SIGQUIT");
 }
 

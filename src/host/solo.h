@@ -23,6 +23,10 @@ struct solo {
   uv_timer_t ticker;
   void (*tick)(void *ctx, uint64_t now_ms);
   void *tick_ctx;
+  /* Instead of `session`, where there are several: a signal asks to stop them, or (cancel) to end
+   * them for good. */
+  void (*on_stop)(void *ctx, const char *reason, const char *message, bool cancel);
+  void *stop_ctx;
   int signals;
   bool closed;
 };

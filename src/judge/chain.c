@@ -23,8 +23,9 @@ static struct schema *compile_resource(const char *name, json_t **doc, struct er
 bool chain_schemas_init(struct chain_schemas *schemas, struct err *err) {
   schemas->judgment = compile_resource("schemas/judgment.json", &schemas->judgment_doc, err);
   schemas->evaluation = compile_resource("schemas/evaluation.json", &schemas->evaluation_doc, err);
+  schemas->invariant = compile_resource("schemas/invariant.json", &schemas->invariant_doc, err);
   schemas->narrowed = json_object();
-  if (schemas->judgment && schemas->evaluation)
+  if (schemas->judgment && schemas->evaluation && schemas->invariant)
     return true;
   chain_schemas_deinit(schemas);
   return false;
@@ -35,6 +36,8 @@ void chain_schemas_deinit(struct chain_schemas *schemas) {
     schema_free(schemas->judgment);
   if (schemas->evaluation)
     schema_free(schemas->evaluation);
+  schema_free(schemas->invariant);
+  json_decref(schemas->invariant_doc);
   json_decref(schemas->judgment_doc);
   json_decref(schemas->evaluation_doc);
   json_decref(schemas->narrowed);

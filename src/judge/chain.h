@@ -33,8 +33,8 @@
 #include <stdint.h>
 
 struct chain_schemas { /* compiled once, shared by all chains; see chain_schemas_init */
-  struct schema *judgment, *evaluation;
-  json_t *judgment_doc, *evaluation_doc;
+  struct schema *judgment, *evaluation, *invariant; /* the last: of a question about a value */
+  json_t *judgment_doc, *evaluation_doc, *invariant_doc;
   json_t *narrowed; /* schemas made so far, by stage and offered numbers: sessions share them */
 };
 bool chain_schemas_init(struct chain_schemas *schemas, struct err *err) MUST_CHECK;

@@ -60,8 +60,8 @@ static bool check_reply(const json_t *reply, size_t number, const char *path, st
   const char *name = json_string_value(json_object_get(reply, "purpose"));
   if (name && !call_purpose_from_name(str_from(name), &purpose))
     return err_set(err, ERR_FILE,
-                   "%s: reply %zu: purpose \"%s\" is unknown: use execute, judge or reask", path,
-                   number, name);
+                   "%s: reply %zu: purpose \"%s\" is unknown: use execute, judge, reask or check",
+                   path, number, name);
   name = json_string_value(json_object_get(reply, "stage"));
   if (name && !judge_stage_from_name(str_from(name), &stage))
     return err_set(

@@ -25,6 +25,7 @@ struct provider_run {
   struct call_result result;
   struct provider_sink sink;
   bool finished;
+  uint64_t wait_ms;
   uint64_t started;
 };
 
@@ -206,11 +207,16 @@ static void tell_chunks(const struct provider_run *run) {
 
 static void on_timer(uv_timer_t *timer) {
   struct provider_run *run = timer->data;
-  if (run->result.class != CLASS_CANCELLED) {
-    tell_chunks(run);
+  if (run->result.class != CLASS_CANCELLED)
     build_result(run);
-  }
   finish(run);
+}
+
+/* The pieces come at once, the end of the answer after its delay. */
+static void on_begin(uv_timer_t *timer) {
+  struct provider_run *run = timer->data;
+  tell_chunks(run);
+  uv_timer_start(&run->timer, on_timer, run->wait_ms, 0);
 }
 
 static struct provider_run *script_start(const struct provider *self,
@@ -241,7 +247,9 @@ static struct provider_run *script_start(const struct provider *self,
   }
   uv_timer_init(env->loop, &run->timer);
   run->timer.data = run;
-  uv_timer_start(&run->timer, on_timer, wait, 0);
+  run->wait_ms = wait;
+  bool tells = json_object_get(run->reply, "chunks") != NULL;
+  uv_timer_start(&run->timer, tells ? on_begin : on_timer, tells ? 0 : wait, 0);
   return run;
 }
 

@@ -122,6 +122,13 @@ static enum found read_beneath(const char *folder, const char *path, bool bare, 
   return ok ? FOUND : FAILED;
 }
 
+bool facet_read(const char *folder, const char *path, struct buf *out, struct err *err) {
+  enum found found = read_beneath(folder, path, false, out, err);
+  if (found == NOT_FOUND)
+    return err_set(err, ERR_NOT_FOUND, "there is no file %s in %s: mend the path", path, folder);
+  return found == FOUND;
+}
+
 static bool has_space(struct str s) {
   for (size_t i = 0; i < s.n; i++)
     if (s.p[i] == ' ' || (s.p[i] >= '\t' && s.p[i] <= '\r'))

@@ -23,4 +23,7 @@ struct facets {
 bool facet_resolve(const struct facets *facets, enum facet_kind kind, struct str value,
                    struct buf *out, struct err *err) MUST_CHECK;
 
+/* Appends the text of the file at `path` beneath `folder`. */
+bool facet_read(const char *folder, const char *path, struct buf *out, struct err *err) MUST_CHECK;
+
 #endif

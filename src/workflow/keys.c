@@ -84,6 +84,59 @@ static const struct key rule_list[] = {
 };
 const struct key_set rule_keys = {"a rule", "rule", rule_list};
 
+static const char *const on_failures[] = {"error", "escalate", "sentinel", NULL};
+
+static const struct key reask_list[] = {
+    {.name = "provider",
+     .type = KEY_LINE,
+     .description = "Who corrects; the movement's provider when it is not set."},
+    {.name = "model", .type = KEY_LINE, .description = "The model that corrects."},
+    {0},
+};
+const struct key_set reask_keys = {"reask", "reask", reask_list};
+
+static const struct key structured_list[] = {
+    {.name = "schema",
+     .type = KEY_SCHEMA,
+     .required = true,
+     .description = "JSON Schema of the value: the name of a ready one, a path relative to this "
+                    "file, or the schema itself."},
+    {.name = "invariants",
+     .type = KEY_INVARIANTS,
+     .description = "What must hold beyond the schema: expressions such as sum(items[].price) == "
+                    "total, {command: [..]} with the value on standard input, {ai: question}."},
+    {.name = "on_failure",
+     .type = KEY_CHOICE,
+     .required = true,
+     .words = on_failures,
+     .description = "Without a valid value: error fails the session, escalate stops it resumably "
+                    "with a question, sentinel goes on with {sentinel: {reason, attempts, errors}} "
+                    "as the value; when(structured.MOVEMENT.sentinel) tells."},
+    {.name = "max_reasks",
+     .type = KEY_INTEGER,
+     .max = LIMIT_REASK_COUNT,
+     .description = "Most corrections asked for (default 2; of a command 0)."},
+    {.name = "repair",
+     .type = KEY_BOOL,
+     .description = "Whether broken JSON may be mended (default false)."},
+    {.name = "reask",
+     .type = KEY_SET,
+     .set = &reask_keys,
+     .description = "Who corrects, when it is not who answered."},
+    {.name = "token_budget",
+     .type = KEY_INTEGER,
+     .min = 1,
+     .max = LIMIT_TOKEN_BUDGET,
+     .description = "No further correction once all calls for the value took so many tokens."},
+    {.name = "time_budget_ms",
+     .type = KEY_INTEGER,
+     .min = 1,
+     .max = LIMIT_CALL_WALL_MS,
+     .description = "Most milliseconds of all calls for the value together."},
+    {0},
+};
+const struct key_set structured_keys = {"structured_output", "structured_output", structured_list};
+
 static const struct key movement_list[] = {
     {.name = "name",
      .type = KEY_NAME,
@@ -121,7 +174,12 @@ static const struct key movement_list[] = {
      .type = KEY_FACET,
      .facet = FACET_INSTRUCTION,
      .description = "What to do: a name, a path, a text, or a list of them. Variables: {task}, "
-                    "{iteration}, {max_movements}, {movement_iteration}, {previous_response}."},
+                    "{iteration}, {max_movements}, {movement_iteration}, {previous_response}, "
+                    "{structured:MOVEMENT.FIELD}."},
+    {.name = "bare_prompt",
+     .type = KEY_BOOL,
+     .description = "Whether the prompt is the instruction alone, without the task, the previous "
+                    "answer and the words around them (default false)."},
     {.name = "edit",
      .type = KEY_BOOL,
      .description = "Whether the movement may change files (default false)."},
@@ -143,6 +201,12 @@ static const struct key movement_list[] = {
     {.name = "pass_previous_response",
      .type = KEY_BOOL,
      .description = "Whether the prompt holds the previous movement's answer (default true)."},
+    {.name = "structured_output",
+     .type = KEY_SET,
+     .set = &structured_keys,
+     .description = "The answer must be a JSON value that fits a schema; it is checked, and "
+                    "corrections are asked for. Later movements see it as "
+                    "{structured:MOVEMENT.FIELD} and structured.MOVEMENT.FIELD in when()."},
     {.name = "judge",
      .type = KEY_SET,
      .set = &judge_keys,

@@ -24,19 +24,21 @@ enum key_type {
   KEY_LINE, /* a text of one line, not empty */
   KEY_TEXT, /* any text */
   KEY_BOOL,
-  KEY_INTEGER,   /* min to max */
-  KEY_NUMBER,    /* min to max */
-  KEY_CHOICE,    /* one of words */
-  KEY_COUNT,     /* an integer from min to max, or one of words */
-  KEY_CONDITION, /* judge/rule.h */
-  KEY_FACET,     /* a reference or text, or a list of them; resolved to its text */
-  KEY_SECTION,   /* map name -> path or text; gone from the resolved document */
-  KEY_PROVIDERS, /* a backend, or a list: the first, then those to fall back to; in the resolved
+  KEY_INTEGER,    /* min to max */
+  KEY_NUMBER,     /* min to max */
+  KEY_CHOICE,     /* one of words */
+  KEY_COUNT,      /* an integer from min to max, or one of words */
+  KEY_CONDITION,  /* judge/rule.h */
+  KEY_FACET,      /* a reference or text, or a list of them; resolved to its text */
+  KEY_SECTION,    /* map name -> path or text; gone from the resolved document */
+  KEY_PROVIDERS,  /* a backend, or a list: the first, then those to fall back to; in the resolved
                     document the rest is `fallback` beside it */
-  KEY_ARGV,      /* list of texts: a program and its arguments */
-  KEY_STAGES,    /* list of judge stages from words, each at most once */
-  KEY_SET,       /* a map with the keys of `set` */
-  KEY_SET_LIST,  /* a list of 1 to max such maps */
+  KEY_ARGV,       /* list of texts: a program and its arguments */
+  KEY_STAGES,     /* list of judge stages from words, each at most once */
+  KEY_SCHEMA,     /* a JSON Schema: a preset's name, a path, or a map; see schemas.h */
+  KEY_INVARIANTS, /* list of invariants, see structured/invariant.h */
+  KEY_SET,        /* a map with the keys of `set` */
+  KEY_SET_LIST,   /* a list of 1 to max such maps */
 };
 
 struct key_set;
@@ -59,7 +61,8 @@ struct key_set {
   const struct key *keys; /* ends with a NULL name */
 };
 
-extern const struct key_set workflow_keys, movement_keys, rule_keys, judge_keys, options_keys;
+extern const struct key_set workflow_keys, movement_keys, rule_keys, judge_keys, options_keys,
+    structured_keys, reask_keys;
 extern const char *const stage_words[]; /* what judge.stages may list */
 
 /* By name or alias, NULL when there is none. */

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "judge/rule.h"
+#include "workflow/lint_part.h"
 #include "workflow/parse.h"
 
 #include <stdarg.h>
@@ -14,43 +15,12 @@
 /* Works on the document, not on a built workflow: a file whose rules lead nowhere cannot be built.
  * It may come from a log, so nothing in it is taken for granted. */
 
-enum { PATH_BYTES = 128, TO_COMPLETE = -1, TO_ABORT = -2, TO_NOWHERE = -3 };
-
-struct lint_rule {
-  struct rule rule; /* label empty when there is none */
-  bool parsed;
-  long next;
-};
-
-struct lint_movement {
-  const json_t *object;
-  const char *name;
-  bool is_command, reachable, ends;
-  struct lint_rule *rules;
-  size_t rule_count;
-};
-
-struct lint {
-  const json_t *doc;
-  const struct workflow_marks *marks;
-  const struct lint_env *env;
-  struct err_list *errors, *warnings;
-  struct arena arena;
-  const char **names; /* of the movements, then the ends, then NULL */
-  struct lint_movement *movements;
-  size_t count;
-};
-
-static const char *text_or(const json_t *object, const char *key, const char *otherwise) {
+const char *lint_text(const json_t *object, const char *key, const char *otherwise) {
   const char *text = json_string_value(json_object_get(object, key));
   return text ? text : otherwise;
 }
 
-/* Each finding once: an inherited key would be found again for every movement. */
-static void report(struct lint *l, struct err_list *list, const char *path, const char *fmt, ...)
-    PRINTF_LIKE(4, 5);
-
-static void report(struct lint *l, struct err_list *list, const char *path, const char *fmt, ...) {
+void lint_report(struct lint *l, struct err_list *list, const char *path, const char *fmt, ...) {
   struct err err = {0};
   char text[sizeof err.text];
   int line, column;
@@ -67,19 +37,19 @@ static void report(struct lint *l, struct err_list *list, const char *path, cons
   err_list_add(list, &err);
 }
 
-static const char *path_of(char path[PATH_BYTES], size_t movement, const char *key) {
-  (void)snprintf(path, PATH_BYTES, "movements[%zu]%s%s", movement, *key ? "." : "", key);
+const char *lint_path(char path[LINT_PATH_BYTES], size_t movement, const char *key) {
+  (void)snprintf(path, LINT_PATH_BYTES, "movements[%zu]%s%s", movement, *key ? "." : "", key);
   return path;
 }
 
-static const char *rule_path(char path[PATH_BYTES], size_t movement, size_t rule, const char *key) {
-  (void)snprintf(path, PATH_BYTES, "movements[%zu].rules[%zu].%s", movement, rule, key);
+static const char *rule_path(char path[LINT_PATH_BYTES], size_t movement, size_t rule,
+                             const char *key) {
+  (void)snprintf(path, LINT_PATH_BYTES, "movements[%zu].rules[%zu].%s", movement, rule, key);
   return path;
 }
 
-/* "did you mean NAME?" or the alternative, for the end of a message. */
-static const char *suggestion(struct lint *l, const char *word, const char *const *names,
-                              const char *otherwise) {
+const char *lint_suggestion(struct lint *l, const char *word, const char *const *names,
+                            const char *otherwise) {
   const char *near = NULL;
   for (size_t i = 0; names[i] && near == NULL; i++)
     if (strcasecmp(word, names[i]) == 0)
@@ -115,9 +85,10 @@ static void read_rules(struct lint *l, struct lint_movement *m, const json_t *by
     struct lint_rule *r = &m->rules[i];
     struct err err;
     r->rule.label = STR("");
-    r->parsed = rule_parse(&l->arena, str_from(text_or(v, "condition", "")), &r->rule, NULL, &err);
+    r->parsed =
+        rule_parse(&l->arena, str_from(lint_text(v, "condition", "")), &r->rule, NULL, &err);
     r->rule.interactive_only = json_is_true(json_object_get(v, "interactive_only"));
-    r->next = next_of(by_name, text_or(v, "next", ""));
+    r->next = next_of(by_name, lint_text(v, "next", ""));
   }
 }
 
@@ -131,7 +102,7 @@ static void read_movements(struct lint *l) {
   json_array_foreach(list, i, v) {
     l->movements[i] = (struct lint_movement){
         .object = v,
-        .name = text_or(v, "name", ""),
+        .name = lint_text(v, "name", ""),
         .is_command = json_object_get(v, "command") != NULL,
     };
     l->names[i] = l->movements[i].name;
@@ -146,36 +117,36 @@ static void read_movements(struct lint *l) {
 /* --- where rules lead --- */
 
 static void check_next(struct lint *l) {
-  char path[PATH_BYTES];
+  char path[LINT_PATH_BYTES];
   for (size_t i = 0; i < l->count; i++)
     for (size_t k = 0; k < l->movements[i].rule_count; k++) {
       if (l->movements[i].rules[k].next != TO_NOWHERE)
         continue;
       const json_t *rule = json_array_get(json_object_get(l->movements[i].object, "rules"), k);
-      const char *next = text_or(rule, "next", "");
+      const char *next = lint_text(rule, "next", "");
       if (*next == '\0')
         continue; /* said while the file was read */
-      report(l, l->errors, rule_path(path, i, k, "next"), "there is no movement %s: %s", next,
-             suggestion(l, next, l->names, "write a movement's name, COMPLETE or ABORT"));
+      lint_report(l, l->errors, rule_path(path, i, k, "next"), "there is no movement %s: %s", next,
+                  lint_suggestion(l, next, l->names, "write a movement's name, COMPLETE or ABORT"));
     }
 }
 
 static size_t initial_of(struct lint *l) {
-  const char *initial = text_or(l->doc, "initial_movement", NULL);
+  const char *initial = lint_text(l->doc, "initial_movement", NULL);
   for (size_t i = 0; initial && i < l->count; i++)
     if (strcmp(l->names[i], initial) == 0)
       return i;
   if (initial) {
     l->names[l->count] = NULL; /* the ends are no place to start */
-    report(l, l->errors, "initial_movement", "there is no movement %s: %s", initial,
-           suggestion(l, initial, l->names, "write the name of a movement"));
+    lint_report(l, l->errors, "initial_movement", "there is no movement %s: %s", initial,
+                lint_suggestion(l, initial, l->names, "write the name of a movement"));
     l->names[l->count] = "COMPLETE";
   }
   return 0;
 }
 
 static void check_reachable(struct lint *l) {
-  char path[PATH_BYTES];
+  char path[LINT_PATH_BYTES];
   size_t *queue = arena_array(&l->arena, l->count, sizeof *queue), head = 0, tail = 0;
   if (l->count == 0)
     return;
@@ -193,9 +164,9 @@ static void check_reachable(struct lint *l) {
   }
   for (size_t i = 0; i < l->count; i++)
     if (!l->movements[i].reachable)
-      report(l, l->warnings, path_of(path, i, "name"),
-             "no rule leads to the movement %s: let a rule's next name it, or remove it",
-             l->names[i]);
+      lint_report(l, l->warnings, lint_path(path, i, "name"),
+                  "no rule leads to the movement %s: let a rule's next name it, or remove it",
+                  l->names[i]);
 }
 
 /* A rule that is hidden while nobody takes part is no way out. A rule to nowhere is an error of its
@@ -210,8 +181,8 @@ static bool has_way_out(const struct lint *l, const struct lint_movement *m) {
 }
 
 static void check_ends(struct lint *l) {
-  char path[PATH_BYTES];
-  const char *max = text_or(l->doc, "max_movements", "");
+  char path[LINT_PATH_BYTES];
+  const char *max = lint_text(l->doc, "max_movements", "");
   bool endless = strcmp(max, "infinite") == 0;
   for (bool changed = true; changed;) {
     changed = false;
@@ -221,13 +192,16 @@ static void check_ends(struct lint *l) {
   }
   for (size_t i = 0; i < l->count; i++)
     if (l->movements[i].reachable && !l->movements[i].ends)
-      report(l, endless ? l->errors : l->warnings, path_of(path, i, "name"),
-             "from the movement %s no rules lead to COMPLETE or ABORT, so only %s ends it: add a "
-             "rule that leads out",
-             l->names[i], endless ? "a person" : "max_movements");
+      lint_report(
+          l, endless ? l->errors : l->warnings, lint_path(path, i, "name"),
+          "from the movement %s no rules lead to COMPLETE or ABORT, so only %s ends it: add a "
+          "rule that leads out",
+          l->names[i], endless ? "a person" : "max_movements");
 }
 
 /* --- rules of one movement --- */
+
+enum { REF_NAMES_MAX = 32 }; /* of one reference; what is behind them is not looked at */
 
 struct refs {
   struct lint *l;
@@ -236,30 +210,35 @@ struct refs {
 
 static void check_ref(void *ctx, const struct expr_name *names, size_t n) {
   struct refs *r = ctx;
-  const struct str path[] = {{names[0].p, names[0].n}, {names[n > 1].p, names[n > 1].n}};
+  struct str path[REF_NAMES_MAX] = {{"", 0}, {"", 0}};
   struct lint *l = r->l;
-  char place[PATH_BYTES];
+  char place[LINT_PATH_BYTES];
+  for (size_t i = 0; i < n && i < ARRAY_LEN(path); i++)
+    path[i] = (struct str){names[i].p, names[i].n};
   rule_path(place, r->movement, r->rule, "condition");
   if (str_eq_c(path[0], "exit") && !l->movements[r->movement].is_command)
-    report(l, l->errors, place,
-           "exit is a command's exit status, and this movement runs none: give it command:, or use "
-           "a label");
+    lint_report(
+        l, l->errors, place,
+        "exit is a command's exit status, and this movement runs none: give it command:, or use "
+        "a label");
   if (!str_eq_c(path[0], "structured") || n < 2)
     return;
   for (size_t i = 0; i < l->count; i++)
-    if (str_eq_c(path[1], l->names[i]))
+    if (str_eq_c(path[1], l->names[i])) {
+      lint_member(l, place, i, path + 2, (n < ARRAY_LEN(path) ? n : ARRAY_LEN(path)) - 2);
       return;
+    }
   size_t n_shown = path[1].n > LIMIT_NAME_BYTES ? LIMIT_NAME_BYTES : path[1].n;
   const char *name = arena_strndup(&l->arena, path[1].p, utf8_floor(path[1].p, n_shown));
   l->names[l->count] = NULL;
-  report(l, l->errors, place, "there is no movement %s, so structured.%s has no value: %s", name,
-         name, suggestion(l, name, l->names, "write structured.MOVEMENT.FIELD"));
+  lint_report(l, l->errors, place, "there is no movement %s, so structured.%s has no value: %s",
+              name, name, lint_suggestion(l, name, l->names, "write structured.MOVEMENT.FIELD"));
   l->names[l->count] = "COMPLETE";
 }
 
 static void check_shadowed(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
-  char path[PATH_BYTES];
+  char path[LINT_PATH_BYTES];
   for (size_t i = 0; i < m->rule_count; i++)
     for (size_t k = 0; k < i; k++) {
       const struct rule *first = &m->rules[k].rule, *second = &m->rules[i].rule;
@@ -267,17 +246,17 @@ static void check_shadowed(struct lint *l, size_t movement) {
           !str_eq(first->label, second->label) ||
           (first->interactive_only && !second->interactive_only))
         continue;
-      report(l, l->warnings, rule_path(path, movement, i, "condition"),
-             "rule %zu can never win: rule %zu takes the same label without a when(); put the "
-             "guarded rule first or remove one",
-             i + 1, k + 1);
+      lint_report(l, l->warnings, rule_path(path, movement, i, "condition"),
+                  "rule %zu can never win: rule %zu takes the same label without a when(); put the "
+                  "guarded rule first or remove one",
+                  i + 1, k + 1);
       break;
     }
 }
 
 static void check_rules(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
-  char path[PATH_BYTES];
+  char path[LINT_PATH_BYTES];
   size_t selectable = 0;
   for (size_t k = 0; k < m->rule_count; k++) {
     struct refs refs = {l, movement, k};
@@ -286,14 +265,14 @@ static void check_rules(struct lint *l, size_t movement) {
       expr_each_ref(m->rules[k].rule.when, check_ref, &refs);
   }
   if (selectable == 0 && m->rule_count > 0)
-    report(l, l->errors, path_of(path, movement, "rules"),
-           "every rule is interactive_only, so none can be selected: add a rule without it");
+    lint_report(l, l->errors, lint_path(path, movement, "rules"),
+                "every rule is interactive_only, so none can be selected: add a rule without it");
   check_shadowed(l, movement);
 }
 
 /* --- providers --- */
 
-static const struct capability *provider_of(struct lint *l, const char *path, const char *name) {
+const struct capability *lint_provider(struct lint *l, const char *path, const char *name) {
   const char *names[65];
   size_t n = 0;
   const struct capability *found = capability_find(l->env->providers, str_from(name));
@@ -307,26 +286,27 @@ static const struct capability *provider_of(struct lint *l, const char *path, co
     buf_printf(&all, "%s%s", i ? ", " : "use one of ", names[i]);
   const char *list = arena_strdup(&l->arena, buf_c(&all));
   buf_deinit(&all);
-  report(l, l->errors, path, "there is no provider %s: %s", name, suggestion(l, name, names, list));
+  lint_report(l, l->errors, path, "there is no provider %s: %s", name,
+              lint_suggestion(l, name, names, list));
   return NULL;
 }
 
 /* Where a value that may be inherited stands: text, and the path of the key. */
 struct setting {
   const char *text; /* NULL: nowhere in the file */
-  char path[PATH_BYTES];
+  char path[LINT_PATH_BYTES];
 };
 
 static void check_options(struct lint *l, const json_t *options, const char *path,
                           const char *provider) {
   const struct capability *c = capability_find(l->env->providers, str_from(provider));
   for (size_t i = 0; c && option_names[i]; i++) {
-    char option_path[PATH_BYTES];
+    char option_path[LINT_PATH_BYTES];
     if (json_object_get(options, option_names[i]) == NULL || (c->options & (1u << i)) != 0)
       continue;
     (void)snprintf(option_path, sizeof option_path, "%.100s.%s", path, option_names[i]);
-    report(l, l->errors, option_path, "provider %s takes no %s: remove it", c->name,
-           option_names[i]);
+    lint_report(l, l->errors, option_path, "provider %s takes no %s: remove it", c->name,
+                option_names[i]);
   }
 }
 
@@ -337,11 +317,11 @@ static struct setting setting_of(struct lint *l, size_t movement, const char *se
   const json_t *holders[] = {l->movements[movement].object, l->doc};
   for (size_t i = 0; i < 2; i++) {
     const json_t *holder = *section ? json_object_get(holders[i], section) : holders[i];
-    if ((s.text = text_or(holder, key, NULL)) == NULL)
+    if ((s.text = lint_text(holder, key, NULL)) == NULL)
       continue;
-    char in_movement[PATH_BYTES];
+    char in_movement[LINT_PATH_BYTES];
     (void)snprintf(s.path, sizeof s.path, "%.60s%s%s%s%s",
-                   i == 0 ? path_of(in_movement, movement, "") : "", i == 0 ? "." : "", section,
+                   i == 0 ? lint_path(in_movement, movement, "") : "", i == 0 ? "." : "", section,
                    *section ? "." : "", key);
     return s;
   }
@@ -349,23 +329,23 @@ static struct setting setting_of(struct lint *l, size_t movement, const char *se
 }
 
 static const json_t *options_of(struct lint *l, size_t movement, const char *section,
-                                char path[PATH_BYTES]) {
+                                char path[LINT_PATH_BYTES]) {
   const struct lint_movement *m = &l->movements[movement];
   const json_t *own = *section ? json_object_get(m->object, section) : m->object;
   const json_t *all = *section ? json_object_get(l->doc, section) : l->doc;
   const json_t *options = json_object_get(own, "options");
   if (options != NULL)
-    (void)snprintf(path, PATH_BYTES, "movements[%zu].%s%soptions", movement, section,
+    (void)snprintf(path, LINT_PATH_BYTES, "movements[%zu].%s%soptions", movement, section,
                    *section ? "." : "");
   else
-    (void)snprintf(path, PATH_BYTES, "%s%soptions", section, *section ? "." : "");
+    (void)snprintf(path, LINT_PATH_BYTES, "%s%soptions", section, *section ? "." : "");
   return options ? options : json_object_get(all, "options");
 }
 
 /* The agent's side; returns who works on the movement, "" when the file does not say. */
 static const char *check_worker(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
-  char path[PATH_BYTES];
+  char path[LINT_PATH_BYTES];
   const json_t *options = options_of(l, movement, "", path);
   if (m->is_command) { /* the workflow's options are for agents: only its own count */
     if (json_object_get(m->object, "options") != NULL)
@@ -380,12 +360,13 @@ static const char *check_worker(struct lint *l, size_t movement) {
                         ? arena_strndup(&l->arena, l->env->provider.p, l->env->provider.n)
                         : "";
   else if (strcmp(provider.text, "command") == 0)
-    report(l, l->errors, provider.path,
-           "provider command runs what a movement's command names, and movement %s has none: write "
-           "command: [program, argument, ...] in it, or another provider",
-           l->names[movement]);
+    lint_report(
+        l, l->errors, provider.path,
+        "provider command runs what a movement's command names, and movement %s has none: write "
+        "command: [program, argument, ...] in it, or another provider",
+        l->names[movement]);
   else
-    (void)provider_of(l, provider.path, provider.text);
+    (void)lint_provider(l, provider.path, provider.text);
   check_options(l, options, path, provider.text);
   return provider.text;
 }
@@ -396,13 +377,14 @@ static void check_fallback(struct lint *l, const json_t *holder, const char *pat
   json_t *name;
   json_array_foreach(json_object_get(holder, "fallback"), i, name) {
     const char *word = json_string_value(name);
-    const struct capability *c = strcmp(word, "command") == 0 ? NULL : provider_of(l, path, word);
+    const struct capability *c = strcmp(word, "command") == 0 ? NULL : lint_provider(l, path, word);
     if (strcmp(word, "command") == 0)
-      report(l, l->errors, path,
-             "provider command runs a movement's own program: it cannot take over from another");
+      lint_report(
+          l, l->errors, path,
+          "provider command runs a movement's own program: it cannot take over from another");
     else if (c != NULL && judges && !c->can_judge)
-      report(l, l->errors, path, "provider %s cannot judge: leave it out of judge.provider",
-             c->name);
+      lint_report(l, l->errors, path, "provider %s cannot judge: leave it out of judge.provider",
+                  c->name);
   }
 }
 
@@ -432,20 +414,21 @@ static void check_judge(struct lint *l, size_t movement, const char *worker) {
   struct setting judge = setting_of(l, movement, "judge", "provider");
   bool needed = visible_labels(m) >= 2 && !calls_no_model(l, movement);
   const char *name = judge.text ? judge.text : worker;
-  char path[PATH_BYTES];
+  char path[LINT_PATH_BYTES];
   if (judge.text == NULL && m->is_command) {
     if (needed)
-      report(l, l->errors, path_of(path, movement, "rules"),
-             "movement %s runs a command, which cannot judge its labels: write when(exit == 0) "
-             "rules, or set judge.provider",
-             m->name);
+      lint_report(
+          l, l->errors, lint_path(path, movement, "rules"),
+          "movement %s runs a command, which cannot judge its labels: write when(exit == 0) "
+          "rules, or set judge.provider",
+          m->name);
     return;
   }
-  const struct capability *c = judge.text ? provider_of(l, judge.path, judge.text)
+  const struct capability *c = judge.text ? lint_provider(l, judge.path, judge.text)
                                           : capability_find(l->env->providers, str_from(name));
   if (c != NULL && !c->can_judge && (judge.text || needed))
-    report(l, l->errors, judge.text ? judge.path : path_of(path, movement, "rules"),
-           "provider %s cannot judge: name another in judge.provider", c->name);
+    lint_report(l, l->errors, judge.text ? judge.path : lint_path(path, movement, "rules"),
+                "provider %s cannot judge: name another in judge.provider", c->name);
   const json_t *options = options_of(l, movement, "judge", path);
   check_options(l, options, path, name);
 }
@@ -453,22 +436,23 @@ static void check_judge(struct lint *l, size_t movement, const char *worker) {
 void workflow_lint(const json_t *doc, const struct workflow_marks *marks,
                    const struct lint_env *env, struct err_list *errors, struct err_list *warnings) {
   struct lint l = {.doc = doc, .marks = marks, .env = env, .errors = errors, .warnings = warnings};
-  const char *provider = text_or(doc, "provider", NULL);
+  const char *provider = lint_text(doc, "provider", NULL);
   read_movements(&l);
   check_next(&l);
   check_reachable(&l);
   check_ends(&l);
   if (provider != NULL && env->chosen.n == 0)
-    (void)provider_of(&l, "provider", provider);
+    (void)lint_provider(&l, "provider", provider);
   check_fallback(&l, doc, "provider", false);
   check_fallback(&l, json_object_get(doc, "judge"), "judge.provider", true);
   for (size_t i = 0; i < l.count; i++) {
-    char path[PATH_BYTES];
+    char path[LINT_PATH_BYTES];
     const json_t *own = l.movements[i].object;
-    check_fallback(&l, own, path_of(path, i, "provider"), false);
-    check_fallback(&l, json_object_get(own, "judge"), path_of(path, i, "judge.provider"), true);
+    check_fallback(&l, own, lint_path(path, i, "provider"), false);
+    check_fallback(&l, json_object_get(own, "judge"), lint_path(path, i, "judge.provider"), true);
     check_rules(&l, i);
     check_judge(&l, i, check_worker(&l, i));
+    lint_structured(&l, i);
   }
   sort_by_place(errors);
   sort_by_place(warnings);

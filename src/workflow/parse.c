@@ -4,6 +4,9 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "judge/rule.h"
+#include "structured/invariant.h"
+#include "structured/schema.h"
+#include "workflow/schemas.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -297,6 +300,106 @@ static json_t *parse_stages(struct parse *p, const struct key *k, const struct y
   return list;
 }
 
+/* The node at a path like $.properties.a[0]; the nearest above it when it leads nowhere. */
+static const struct yaml_node *node_at(const struct yaml_node *node, const char *pointer) {
+  while (*pointer == '/') {
+    size_t n = strcspn(++pointer, "/");
+    const struct yaml_node *next = NULL;
+    struct str part = {pointer, n};
+    long index;
+    for (size_t i = 0; node->kind == YAML_MAP && i < node->count; i++)
+      if (str_eq(node->pairs[i].key->text, part))
+        next = node->pairs[i].value;
+    if (node->kind == YAML_LIST && str_to_long(part, &index) && index >= 0 &&
+        (size_t)index < node->count)
+      next = node->items[index];
+    if (next == NULL)
+      return node;
+    node = next;
+    pointer += n;
+  }
+  return node;
+}
+
+/* Whether it is a schema that says something; else every error at its place in the file, or with the
+ * name of the schema's own file. */
+static bool check_schema(struct parse *p, const struct yaml_node *node, const json_t *doc) {
+  struct schema_errors errors = {0};
+  bool inlined = node->kind == YAML_MAP;
+  if (!json_is_object(doc) || !schema_has_known_keyword(doc)) {
+    REPORT(p, node, "%s%sno keyword of JSON Schema is in it: write type, properties, required, ...",
+           inlined ? "" : shown(p, node->text), inlined ? "" : ": ");
+    return false;
+  }
+  struct schema *schema = schema_compile(doc, NULL, &errors, NULL);
+  for (size_t i = 0; schema == NULL && i < errors.count; i++) {
+    const struct yaml_node *at = inlined ? node_at(node, errors.items[i].pointer) : node;
+    REPORT(p, at, "%s%s%s: %s", inlined ? "" : shown(p, node->text), inlined ? "" : ": ",
+           errors.items[i].path, errors.items[i].message);
+  }
+  bool ok = schema != NULL;
+  schema_free(schema);
+  schema_errors_deinit(&errors);
+  return ok;
+}
+
+static json_t *parse_schema(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  json_t *doc = NULL;
+  struct err err;
+  if (node->kind == YAML_MAP) {
+    doc = yaml_to_json(node);
+  } else if (node->kind == YAML_LIST) {
+    REPORT(p, node,
+           "%s must be the name of a ready schema, a path or the schema itself, not a list",
+           k->name);
+  } else if (!want_text(p, k->name, node)) {
+    return NULL;
+  } else if (preset_is_name(node->text)) {
+    doc = preset_schema(node->text);
+    if (doc == NULL)
+      REPORT(p, node,
+             "there is no ready schema %s: use %s, write a path such as schemas/%s.json, "
+             "or the schema itself",
+             shown(p, node->text), preset_names(), shown(p, node->text));
+  } else {
+    doc = schema_load_beneath(p->facets.folder, node->text.p, &err);
+    if (doc == NULL && err.line > 0)
+      err_list_add(p->errors, &err);
+    else if (doc == NULL)
+      REPORT(p, node, "%s", err.text);
+  }
+  if (doc != NULL && check_schema(p, node, doc))
+    return doc;
+  json_decref(doc);
+  return NULL;
+}
+
+static json_t *parse_invariants(struct parse *p, const struct key *k,
+                                const struct yaml_node *node) {
+  struct schema_errors errors = {0};
+  if (node->kind != YAML_LIST || node->count == 0) {
+    REPORT(p, node,
+           "%s must be a list of at least one expression, {command: [..]} or {ai: question}",
+           k->name);
+    return NULL;
+  }
+  json_t *list = yaml_to_json(node);
+  struct invariants *invariants = invariants_compile(list, &errors, NULL);
+  for (size_t i = 0; invariants == NULL && i < errors.count; i++)
+    REPORT(p, node_at(node, errors.items[i].pointer), "invariant %s: %s", errors.items[i].path,
+           errors.items[i].message);
+  if (!p->named_by_user && invariants_need(invariants, INVARIANT_COMMAND))
+    REPORT(p, node,
+           "command runs a program, which only a file that you name may do: give this file's path");
+  bool ok = invariants != NULL;
+  invariants_free(invariants);
+  schema_errors_deinit(&errors);
+  if (ok)
+    return list;
+  json_decref(list);
+  return NULL;
+}
+
 static void parse_section(struct parse *p, const struct key *k, const struct yaml_node *node) {
   if (node->kind != YAML_MAP) {
     REPORT(p, node, "%s must be a map: write name: path or text below it", k->name);
@@ -363,6 +466,10 @@ static json_t *parse_value(struct parse *p, const struct key *k, const struct ya
     return parse_argv(p, k, node);
   case KEY_STAGES:
     return parse_stages(p, k, node);
+  case KEY_SCHEMA:
+    return parse_schema(p, k, node);
+  case KEY_INVARIANTS:
+    return parse_invariants(p, k, node);
   case KEY_SET:
     return parse_set(p, k->set, node, path);
   case KEY_SET_LIST:

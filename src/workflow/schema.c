@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "structured/invariant.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -83,6 +84,12 @@ static json_t *type_of(const struct key *k) {
   case KEY_STAGES:
     return json_pack("{s:s, s:{s:o}, s:i, s:b}", "type", "array", "items", "enum",
                      words_of(k->words), "minItems", 1, "uniqueItems", 1);
+  case KEY_SCHEMA:
+    return json_pack("{s:[o, {s:s}]}", "anyOf", text_of(1, 0), "type", "object");
+  case KEY_INVARIANTS:
+    return json_pack("{s:s, s:{s:[o, {s:s, s:i}]}, s:i, s:i}", "type", "array", "items", "anyOf",
+                     text_of(1, INVARIANT_TEXT_MAX), "type", "object", "minProperties", 1,
+                     "minItems", 1, "maxItems", (int)INVARIANTS_MAX);
   case KEY_SET:
     return json_pack("{s:o}", "$ref", reference(k->set));
   case KEY_SET_LIST:
@@ -133,8 +140,8 @@ static void describe(json_t *schema, const struct key_set *set) {
 }
 
 json_t *workflow_schema(void) {
-  static const struct key_set *const sets[] = {&movement_keys, &rule_keys, &judge_keys,
-                                               &options_keys};
+  static const struct key_set *const sets[] = {&movement_keys,   &rule_keys,  &judge_keys,
+                                               &structured_keys, &reask_keys, &options_keys};
   json_t *schema = must(json_object()), *defs = must(json_object());
   put(schema, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
   put(schema, "title", json_string("segue workflow"));

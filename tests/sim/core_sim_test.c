@@ -8,7 +8,7 @@
 
 #include <inttypes.h>
 
-enum { DEFAULT_SEEDS = 150, MAX_GIVE_UPS = 6, MAX_STEPS = 5000, MAX_CRASHES = 40 };
+enum { DEFAULT_SEEDS = 200, MAX_GIVE_UPS = 6, MAX_STEPS = 5000, MAX_CRASHES = 40 };
 
 /* --- chance --- */
 
@@ -86,6 +86,25 @@ static json_t *random_judge(struct dice *d, bool command) {
   return judge;
 }
 
+static json_t *random_structured(struct dice *d, bool command) {
+  static const char *const on_failures[] = {"error", "escalate", "sentinel"};
+  json_t *so =
+      json_pack("{s{ss s{s{ss} s{ss si}} s[s] sb} ss}", "schema", "type", "object", "properties",
+                "ok", "type", "boolean", "n", "type", "integer", "maximum", 5, "required", "ok",
+                "additionalProperties", 0, "on_failure", PICK(d, on_failures));
+  if (!command)
+    json_object_set_new(so, "max_reasks", json_integer(roll(d, 5)));
+  if (chance(d, 20))
+    json_object_set_new(so, "reask", json_pack("{ss}", "provider", "other"));
+  if (chance(d, 20))
+    json_object_set_new(so, "token_budget", json_integer(1 + roll(d, 3000)));
+  if (chance(d, 30))
+    json_object_set_new(so, "invariants",
+                        json_pack("[s {s[s]} {ss}]", "n == null || n > 0", "command", "./check",
+                                  "ai", "Is it so?"));
+  return so;
+}
+
 static json_t *random_workflow(struct dice *d) {
   unsigned n = 1 + roll(d, ARRAY_LEN(names));
   json_t *list = json_array();
@@ -94,12 +113,16 @@ static json_t *random_workflow(struct dice *d) {
     bool command = chance(d, 25);
     for (unsigned k = 1 + roll(d, 6); k > 0; k--)
       json_array_append_new(rules, random_rule(d, n));
-    json_t *m = json_pack("{ss ss so}", "name", names[i], "instruction",
-                          "Work on {task} with care, after {previous_response}.", "rules", rules);
+    json_t *m =
+        json_pack("{ss ss so}", "name", names[i], "instruction",
+                  "Work on {task} with care, after {previous_response}; {structured:plan.ok}.",
+                  "rules", rules);
     if (command)
       json_object_set_new(m, "command", json_pack("[ss]", "make", "test"));
     if (command || chance(d, 60))
       json_object_set_new(m, "judge", random_judge(d, command));
+    if (chance(d, 35))
+      json_object_set_new(m, "structured_output", random_structured(d, command));
     json_array_append_new(list, m);
   }
   return json_pack("{ss si so}", "name", "sim", "max_movements", (int)(1 + roll(d, 14)),
@@ -148,6 +171,42 @@ static void babble(struct dice *d, struct str movement, struct buf *b) {
   }
 }
 
+/* What is to fit the schema of random_structured, or is to say whether an invariant holds. */
+static void answer_value(struct dice *d, const struct call_request *r, struct call_result *out) {
+  struct buf *text = &out->text.bytes;
+  out->usage = json_pack("{si si}", "input", (int)roll(d, 500), "output", (int)roll(d, 500));
+  if (r->argv != NULL && r->purpose == PURPOSE_CHECK) {
+    if (out->exit != 0)
+      buf_printf(text, "{\"path\": \"$.n\", \"message\": \"bad %u\"}\n", roll(d, 4));
+    return;
+  }
+  if (r->purpose == PURPOSE_CHECK) {
+    if (chance(d, 85))
+      buf_printf(text, "{\"reason\": \"so %u\", \"holds\": %s}", roll(d, 9),
+                 chance(d, 60) ? "true" : "false");
+    else
+      babble(d, r->movement, text);
+    return;
+  }
+  switch (roll(d, 6)) {
+  case 0:
+    babble(d, r->movement, text);
+    break;
+  case 1:
+    buf_printf(text, "{\"ok\": true, \"n\": %u}", roll(d, 12));
+    break;
+  case 2:
+    buf_printf(text, "{\"ok\": %u, \"m\": [", roll(d, 3));
+    break;
+  case 3:
+    out->structured = json_pack("{sb}", "ok", (int)roll(d, 2));
+    break;
+  default:
+    buf_printf(text, "Well:\n```json\n{\"ok\": %s}\n```\n", chance(d, 50) ? "true" : "false");
+    break;
+  }
+}
+
 /* A function of the seed and the token: a repeated call gets the same reply. */
 static void answer(struct play *p, const struct call_request *r, struct call_result *out) {
   const struct world *w = p->ctx;
@@ -165,6 +224,11 @@ static void answer(struct play *p, const struct call_request *r, struct call_res
     random_error(&d, out);
     if (chance(&d, 30))
       babble(&d, r->movement, text);
+    return;
+  }
+  long index = workflow_find(p->workflow, r->movement);
+  if (!judges && index >= 0 && p->workflow->movements[index].structured != NULL) {
+    answer_value(&d, r, out);
     return;
   }
   if (!judges) {
@@ -318,6 +382,12 @@ static char *verdicts(const struct play *p) {
                  STR_ARG(data_get(r, "method")),
                  json_is_true(json_object_get(r, "ambiguous")) ? " ambiguous" : "",
                  STR_ARG(data_get(r, "next")));
+    if (is_type(r, "structured")) {
+      char *value = json_dumps(json_object_get(r, "value"), JSON_COMPACT | JSON_SORT_KEYS);
+      buf_printf(&b, "turn %d " STR_FMT " after %d: %s\n", (int)number(r, "turn"),
+                 STR_ARG(data_get(r, "outcome")), (int)number(r, "attempts"), value ? value : "");
+      free(value);
+    }
     if (is_type(r, "session_end"))
       buf_printf(&b, "%s\n", json_string_value(json_object_get(r, "outcome")));
   }
@@ -330,11 +400,13 @@ static int give_ups(const struct play *p) {
   for (size_t i = 0; i < play_lines(p); i++) {
     const json_t *r = play_record(p, i);
     const json_t *error = json_object_get(r, "error");
-    n += is_type(r, "session_stop") && str_eq_c(data_get(r, "reason"), "judge_unavailable");
+    n += is_type(r, "session_stop") && (str_eq_c(data_get(r, "reason"), "judge_unavailable") ||
+                                        str_eq_c(data_get(r, "reason"), "check_unavailable") ||
+                                        str_eq_c(data_get(r, "reason"), "escalated"));
     if (is_type(r, "call_end") && error && json_object_get(r, "retry_in_ms") == NULL) {
       struct turn *turn;
       const struct call *call = core_call(&p->core, (long)number(r, "call"), &turn);
-      n += call && call->purpose == PURPOSE_EXECUTE;
+      n += call && call_is_own(call);
     }
   }
   return n;
@@ -398,7 +470,7 @@ static void session(struct play *p, struct storm *storm) {
 }
 
 struct totals {
-  long records, turns, judgments, crashes, cuts, unavailable, ended;
+  long records, turns, judgments, crashes, cuts, unavailable, ended, values, checks;
   long outcomes[END_COUNT], methods[STAGE_COUNT];
 };
 
@@ -449,6 +521,8 @@ static void play_seed(uint64_t seed, struct totals *totals) {
     for (int i = 0; i < STAGE_COUNT; i++)
       totals->methods[i] += p.core.method_counts[i];
     const json_t *stop = play_find(&p, "session_stop", -1);
+    totals->values += play_count(&p, "structured");
+    totals->checks += play_count(&p, "check");
     totals->unavailable += stop && str_eq_c(data_get(stop, "reason"), "judge_unavailable");
     play_deinit(&p);
   }
@@ -474,6 +548,9 @@ static void sessions_keep_their_verdicts_through_crashes(void **state) {
     print_message("%s %ld  ", judge_stage_name((enum judge_stage)i), t.methods[i]);
   print_message("\n");
   if (!one && count >= DEFAULT_SEEDS) { /* the seeds must reach what they are for */
+    print_message("%ld values of %ld checked answers\n", t.values, t.checks);
+    assert_true(t.values > 300);
+    assert_true(t.checks > t.values);
     assert_true(t.judgments > 1000);
     assert_true(t.cuts > 500);
     assert_true(t.ended > (long)count);

@@ -7,7 +7,8 @@
  *
  * After every decision: the records, written out and read back, are folded into a second core,
  * which must come to the same state; effects are checked against the log. A key is "movement" for
- * the movement's own call, "movement/stage" for a judge's, "movement/stage/reask" for a correction.
+ * the movement's own call, "movement/reask" for the correction of its value, "movement/check/provider" for
+ * an invariant, "movement/stage" for a judge's, "movement/stage/reask" for a correction of that.
  */
 #ifndef SEGUE_TESTS_PLAY_H
 #define SEGUE_TESTS_PLAY_H
@@ -87,6 +88,10 @@ static inline json_t *play_dump_call(const struct call *c) {
                 (json_int_t)c->wait_until_ms, "duration_ms", (json_int_t)c->duration_ms, "provider",
                 c->provider, "model", c->model, "timeout_ms", (json_int_t)c->timeout_ms,
                 "prompt_seq", (json_int_t)c->prompt_seq, "text", play_text(&c->text));
+  json_object_set_new(o, "tokens", json_integer(c->tokens));
+  json_object_set_new(o, "invariant", json_integer(c->invariant));
+  json_object_set_new(o, "exit", json_integer(c->has_exit ? c->exit : -1));
+  json_object_set_new(o, "stderr", play_text(&c->error_text));
   play_put(o, "options", c->options);
   play_put(o, "token", c->token);
   play_put(o, "schema", c->schema);
@@ -109,6 +114,9 @@ static inline json_t *play_dump_turn(const struct turn *t) {
                 "calls", calls, "text", play_text(&t->text), "has_exit", t->has_exit, "exit",
                 t->exit, "rule", t->rule, "failure", (int)t->failure, "reason", t->reason);
   json_object_set_new(o, "text_seq", json_integer((json_int_t)t->text_seq));
+  json_object_set_new(o, "escalated", json_boolean(t->escalated));
+  play_put(o, "error", t->error);
+  play_put(o, "checks", t->checks);
   play_put(o, "stages", t->stages);
   play_put(o, "structured", t->structured);
   return o;
@@ -238,6 +246,9 @@ static inline void play_key(const struct call_request *r, char key[PLAY_KEY_BYTE
     n += snprintf(key + n, (size_t)(PLAY_KEY_BYTES - n), "/%s", judge_stage_name(r->stage));
   if (r->purpose == PURPOSE_REASK)
     (void)snprintf(key + n, (size_t)(PLAY_KEY_BYTES - n), "/reask");
+  if (r->purpose == PURPOSE_CHECK)
+    (void)snprintf(key + n, (size_t)(PLAY_KEY_BYTES - n), "/check/%.*s", (int)r->provider.n,
+                   r->provider.p);
 }
 
 /* Which reply: [key, how many replies of this key were used before]. */
@@ -276,7 +287,7 @@ static inline void play_set_text(struct play *p, struct text *text, struct str s
 }
 
 /* A reply as scripts have it: a text, or {"text", "structured", "error", "message",
- * "retry_after_ms", "exit", "session"}. */
+ * "retry_after_ms", "exit", "session", "tokens", "ms", "stderr"}. */
 static inline void play_fill(struct play *p, const json_t *reply, struct call_result *out) {
   const char *class = json_string_value(json_object_get(reply, "error"));
   const json_t *exit_status = json_object_get(reply, "exit");
@@ -286,7 +297,11 @@ static inline void play_fill(struct play *p, const json_t *reply, struct call_re
   (void)snprintf(out->provider_session, sizeof out->provider_session, STR_FMT, STR_ARG(session));
   out->has_exit = exit_status != NULL;
   out->exit = (int)json_integer_value(exit_status);
-  out->duration_ms = 3;
+  out->duration_ms = 3 + json_integer_value(json_object_get(reply, "ms"));
+  if (json_object_get(reply, "tokens") != NULL)
+    out->usage = json_pack("{sO}", "output", json_object_get(reply, "tokens"));
+  if (json_object_get(reply, "stderr") != NULL)
+    buf_str(&out->error_text.bytes, data_get(reply, "stderr"));
   if (class == NULL)
     return;
   if (!error_class_from_name(str_from(class), &out->class))

@@ -237,7 +237,16 @@ movements:
     judge: {max_reasks: 1, stages: [structured_output]}
     rules:
       - {condition: not mended, next: ABORT}
-      - {condition: mended, next: pack}
+      - {condition: mended, next: grade}
+  - name: grade
+    instruction: grade it
+    structured_output:
+      schema: {type: object, properties: {grade: {type: integer, maximum: 6}}, required: [grade]}
+      on_failure: escalate
+      invariants: ["grade != 3", {command: [sh, -c, 'grep -q grade']}]
+    rules:
+      - {condition: "when(structured.grade.grade == 2)", next: pack}
+      - {condition: otherwise, next: ABORT}
   - name: pack
     command: [sh, -c, 'echo $$ >> "$0"; %(command_delay)s cat > /dev/null; echo packed', %(pids)s]
     rules:
@@ -249,7 +258,7 @@ MATCHES = [
     ("build", 2, "when"), ("plan", 1, "auto_select"), ("write", 1, "structured_output"),
     ("review", 2, "phase3_tag"), ("write", 1, "structured_output"),
     ("review", 1, "structured_output"), ("check", 1, "phase1_tag"), ("weigh", 2, "ai_judge"),
-    ("mend", 2, "structured_output"), ("pack", 1, "when"),
+    ("mend", 2, "structured_output"), ("grade", 1, "when"), ("pack", 1, "when"),
 ]
 WANTED = [(i + 1, *m) for i, m in enumerate(MATCHES)]
 
@@ -280,6 +289,10 @@ def replies(delay_ms):
         {"movement": "mend", "purpose": "execute", "text": "mended"},
         {"movement": "mend", "purpose": "judge", "text": "{\"reason\": \"?\", \"step\": 7}"},
         {"movement": "mend", "purpose": "reask", "text": "{\"reason\": \"yes\", \"step\": 2}"},
+        {"movement": "grade", "purpose": "execute", "error": {"class": "length"}, "text": "{"},
+        {"movement": "grade", "purpose": "execute", "text": "{\"grade\": 9}"},
+        {"movement": "grade", "purpose": "reask", "contains": "greater than", "text": "{\"grade\": 3}"},
+        {"movement": "grade", "purpose": "reask", "contains": "grade != 3", "text": "{\"grade\": 2}"},
     ]
     for reply in found:
         reply["delay_ms"] = delay_ms

@@ -239,8 +239,12 @@ static void a_reask_has_schema_question_answer_and_errors(void **state) {
   scene_init(&s, "", "");
   json_t *schema = chain_call_schema(&s.spec, STAGE_STRUCTURED_OUTPUT);
   json_t *errors = data_json("['$.step: 9 is not offered (2, 4)','$: reason is missing']");
-  prompt_reask(&s.view, &s.spec, STAGE_STRUCTURED_OUTPUT, schema, STR("{\"step\": 9} {errors}"),
-               errors, &s.prompt);
+  const struct prompt_correction correction = {.schema = schema,
+                                               .output = STR("{\"step\": 9} {errors}"),
+                                               .errors = errors,
+                                               .spec = &s.spec,
+                                               .stage = STAGE_STRUCTURED_OUTPUT};
+  prompt_reask(&s.view, &correction, &s.prompt);
   expect(&s, "\"enum\":[0,2,4]", 1);
   expect(&s, "2. approved", 1);
   expect(&s, "Two of five fail.", 1);

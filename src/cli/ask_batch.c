@@ -1,0 +1,266 @@
+#include "cli/ask_batch.h"
+
+#include "base/log.h"
+#include "cli/asking.h"
+#include "cli/json_io.h"
+#include "cli/ndjson_in.h"
+#include "structured/schema.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { WINDOW_PER_JOB = 4, RATE_STEPS = 3 }; /* answers held back until an earlier one is there */
+
+struct slot {          /* a line whose answer was not printed yet */
+  json_t *id, *result; /* result NULL: it is not there yet */
+};
+
+struct tally {
+  size_t lines, asked, refused; /* refused: no question could be made of the line */
+  size_t by[RATE_STEPS];        /* values at attempt 1, 2, 3 */
+  size_t values, late;          /* late: a value after more attempts, or a mended one */
+  json_t *classes;              /* of first answers that failed -> count */
+};
+
+struct batch {
+  const struct ask_batch_spec *spec;
+  struct asking asking;
+  struct ndjson_in in;
+  struct slot *slots;         /* ring of `window` */
+  size_t window, first, next; /* lines: [first, next) are in work */
+  bool ended;
+  struct tally tally;
+};
+
+/* --- the rates --- */
+
+static void count_class(struct tally *t, const char *class) {
+  json_int_t n = json_integer_value(json_object_get(t->classes, class));
+  json_object_set_new(t->classes, class, json_integer(n + 1));
+}
+
+static void count(struct tally *t, const json_t *result) {
+  const json_t *first = json_array_get(json_object_get(result, "checks"), 0);
+  const char *outcome = json_string_value(json_object_get(result, "outcome"));
+  const char *class = json_string_value(json_object_get(first, "outcome"));
+  size_t attempts = (size_t)json_integer_value(json_object_get(result, "attempts"));
+  bool repaired = json_is_true(json_object_get(first, "repaired"));
+  t->asked++;
+  if (outcome != NULL && strcmp(outcome, "value") == 0) {
+    t->values++;
+    if (attempts >= 1 && attempts <= RATE_STEPS && !(attempts == 1 && repaired))
+      t->by[attempts - 1]++;
+    else
+      t->late++;
+  }
+  if (first == NULL)
+    class = json_string_value(json_object_get(json_object_get(result, "error"), "class"));
+  else if (class != NULL && strcmp(class, "valid") == 0)
+    class = repaired ? "repaired" : NULL;
+  if (class != NULL)
+    count_class(t, class);
+}
+
+static double percent(size_t part, size_t whole) {
+  return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
+}
+
+/* How to live with so many first answers that fail. */
+static const char *advice(double failing) {
+  return failing < 1 ? "under 1 % fail at first: a hard failure may do, without corrections"
+         : failing <= 10
+             ? "1 to 10 % fail at first: corrections are the right means"
+             : "over 10 % fail at first: mend the prompt, the schema or the model first";
+}
+
+static json_t *summary_of(const struct tally *t) {
+  size_t one = t->by[0] + t->by[1], two = one + t->by[2];
+  json_t *rates = json_pack("{sf sf sf}", "first_pass", percent(t->by[0], t->asked), "after_one",
+                            percent(one, t->asked), "after_two", percent(two, t->asked));
+  return json_pack("{sI sI sI so sO ss}", "asked", (json_int_t)t->asked, "values",
+                   (json_int_t)t->values, "bad_lines", (json_int_t)t->refused, "percent", rates,
+                   "failed_first", t->classes, "advice",
+                   advice(percent(t->asked - t->by[0], t->asked)));
+}
+
+static void print_rates(const struct tally *t, bool json) {
+  struct buf text = {0};
+  const char *class;
+  json_t *n;
+  if (json) {
+    json_t *line = json_pack("{so}", "summary", summary_of(t));
+    json_io_print(line, JSON_IO_COMPACT);
+    json_decref(line);
+    return;
+  }
+  size_t one = t->by[0] + t->by[1], two = one + t->by[2];
+  buf_printf(&text,
+             "%zu asked: first pass %.1f %%, after one correction %.1f %%, after two %.1f %%",
+             t->asked, percent(t->by[0], t->asked), percent(one, t->asked), percent(two, t->asked));
+  buf_printf(&text, "; no value %.1f %%\n", percent(t->asked - t->values, t->asked));
+  if (json_object_size(t->classes) > 0) {
+    buf_puts(&text, "first answers that failed:");
+    json_object_foreach(t->classes, class, n) {
+      buf_printf(&text, " %s %d", class, (int)json_integer_value(n));
+    }
+    buf_putc(&text, '\n');
+  }
+  if (t->refused > 0)
+    buf_printf(&text, "%zu line%s could not be asked\n", t->refused, t->refused == 1 ? "" : "s");
+  if (t->asked > 0)
+    buf_printf(&text, "%s\n", advice(percent(t->asked - t->by[0], t->asked)));
+  (void)fflush(stdout);
+  fputs(buf_c(&text), stderr);
+  buf_deinit(&text);
+}
+
+/* --- out, in order --- */
+
+static struct slot *slot_of(struct batch *b, size_t line) {
+  return &b->slots[line % b->window];
+}
+
+static void print_ready(struct batch *b) {
+  bool any = false;
+  while (b->first < b->next && slot_of(b, b->first)->result != NULL) {
+    struct slot *slot = slot_of(b, b->first++);
+    json_t *line = json_object();
+    json_object_set_new(line, "id", slot->id);
+    json_object_update(line, slot->result);
+    json_io_print(line, JSON_IO_COMPACT);
+    json_decref(line);
+    json_decref(slot->result);
+    *slot = (struct slot){0};
+    any = true;
+  }
+  if (any)
+    (void)fflush(stdout);
+}
+
+static void on_answered(void *ctx, const struct ask_job *job) {
+  struct batch *b = ctx;
+  struct slot *slot = slot_of(b, job->index);
+  slot->result = ask_result(job);
+  count(&b->tally, slot->result);
+  print_ready(b);
+}
+
+/* --- in --- */
+
+/* A line that no question can be made of. */
+static void refuse(struct batch *b, struct slot *slot, const char *code, const char *message) {
+  json_t *errors = json_pack("[{ss sI so}]", "code", code, "line", (json_int_t)b->in.number,
+                             "message", json_io_string(message));
+  slot->result = json_pack("{sn sn si ss so s[]}", "value", "raw", "attempts", 0, "outcome",
+                           "bad_line", "errors", errors, "checks");
+  b->tally.refused++;
+}
+
+static void ask_line(struct batch *b, const json_t *object, struct slot *slot) {
+  const json_t *prompt = json_object_get(object, "prompt");
+  json_t *schema = json_object_get(object, "schema");
+  struct err err = {0};
+  struct workflow *workflow = NULL;
+  json_decref(slot->id);
+  slot->id =
+      json_object_get(object, "id") ? json_incref(json_object_get(object, "id")) : json_null();
+  if (!json_is_string(prompt) || json_string_length(prompt) == 0) {
+    refuse(b, slot, "bad_line", "\"prompt\" must be there, a string that is not empty");
+    return;
+  }
+  if (json_string_length(prompt) > LIMIT_TASK_BYTES) {
+    refuse(b, slot, "bad_line", "\"prompt\" is over its limit of 8 MiB");
+    return;
+  }
+  if (schema != NULL && !json_is_null(schema))
+    workflow = b->spec->workflow_of(b->spec->ctx, schema, &err);
+  else if (b->spec->workflow != NULL)
+    workflow = workflow_ref(b->spec->workflow);
+  else
+    (void)err_set(&err, ERR_USAGE, "\"schema\" must be there: no --schema was given");
+  if (workflow == NULL ||
+      !asking_start(&b->asking, workflow,
+                    (struct str){json_string_value(prompt), json_string_length(prompt)},
+                    b->next - 1, &err))
+    refuse(b, slot, "schema", err.text);
+  workflow_unref(workflow);
+}
+
+static void take_line(struct batch *b, struct str line) {
+  struct slot *slot = slot_of(b, b->next++);
+  struct err err = {0};
+  b->tally.lines++;
+  slot->id = json_null();
+  if (b->in.too_long) {
+    refuse(b, slot, "line_limit", "the line is longer than 64 MiB");
+    return;
+  }
+  json_t *object = json_io_parse("line", line, &err);
+  if (object == NULL) {
+    char message[sizeof err.text + 32];
+    (void)snprintf(message, sizeof message, "column %d: %s", err.column, err.text);
+    refuse(b, slot, "bad_line", message);
+  } else if (!json_is_object(object)) {
+    refuse(b, slot, "bad_line", "the line is not an object {\"id\",\"prompt\"}");
+  } else {
+    ask_line(b, object, slot);
+  }
+  json_decref(object);
+}
+
+static void on_room(void *ctx) {
+  struct batch *b = ctx;
+  struct str line;
+  while (!b->ended && asking_room(&b->asking) > 0 && b->next - b->first < b->window &&
+         !ferror(stdout)) {
+    if (ndjson_in_idle(&b->in) && !asking_input(&b->asking, b->in.fd))
+      break;
+    if (ndjson_in_next(&b->in, &line))
+      take_line(b, line);
+    else
+      b->ended = true;
+    print_ready(b);
+  }
+  if (b->ended || ferror(stdout))
+    asking_close(&b->asking);
+}
+
+int ask_batch(const struct setup *setup, const struct ask_batch_spec *spec) {
+  struct batch b = {.spec = spec, .window = spec->jobs * WINDOW_PER_JOB};
+  struct err err = {0};
+  int status = STATUS_COMPLETE;
+  if (!ndjson_in_open(&b.in, spec->path, &err)) {
+    (void)cli_fail("ask", &err);
+    return STATUS_USAGE;
+  }
+  if (!asking_init(&b.asking, "ask", setup, spec->logs, spec->jobs, &err)) {
+    ndjson_in_close(&b.in);
+    (void)cli_fail("ask", &err);
+    return STATUS_FAILED;
+  }
+  b.slots = xcalloc(b.window, sizeof *b.slots);
+  b.tally.classes = json_object();
+  b.asking.ctx = &b;
+  b.asking.room = on_room;
+  b.asking.answered = on_answered;
+  if (asking_run(&b.asking) > 0)
+    status = STATUS_INTERRUPTED;
+  print_ready(&b);
+  print_rates(&b.tally, spec->json);
+  if (b.in.error != 0) {
+    (void)err_set_errno(&err, b.in.error, "cannot read %s", spec->path);
+    (void)cli_fail("ask", &err);
+    status = STATUS_FAILED;
+  }
+  asking_deinit(&b.asking);
+  ndjson_in_close(&b.in);
+  for (size_t i = 0; i < b.window; i++) {
+    json_decref(b.slots[i].id);
+    json_decref(b.slots[i].result);
+  }
+  free(b.slots);
+  json_decref(b.tally.classes);
+  return status;
+}

@@ -1,0 +1,68 @@
+/* asking.h - questions whose answers must fit a schema, several at once on one loop: what `segue ask`
+ * is. Each is a session of a workflow with one movement, so the same engine, records and recovery
+ * serve it as any other.
+ *
+ *   asking_init(&a, "ask", &setup, logs, jobs, &err)       then set ctx and the callbacks
+ *   signals = asking_run(&a)      calls room() until asking_close(); start questions from there
+ *   asking_deinit(&a)
+ *
+ * The first signal stops what runs (answered() comes for each, without a value) and starts nothing
+ * more. */
+#ifndef SEGUE_CLI_ASKING_H
+#define SEGUE_CLI_ASKING_H
+
+#include "cli/setup.h"
+#include "host/several.h"
+
+enum { ASKING_JOBS_DEFAULT = 4, ASKING_JOBS_MAX = 64 };
+
+struct asking;
+
+struct ask_job { /* one question, and what its records told */
+  struct ask_job *next;
+  struct asking *asking;
+  size_t index; /* the caller's */
+  struct session *session;
+  bool finished;
+  json_t *calls;             /* number -> {"text"?, "error"?} of the calls that bring the value */
+  json_t *checks;            /* bodies of check records */
+  json_t *structured, *stop; /* records: structured; session_stop or session_end. NULL: none came */
+  int64_t tokens, duration_ms;
+};
+
+struct asking {
+  const char *command; /* in messages */
+  const struct setup *setup;
+  struct several several;
+  struct watcher watcher;
+  struct ask_job *jobs;
+  size_t active, max;
+  bool closing, stopped;
+  void *ctx;
+  /* More questions can be started: any number up to asking_room(), none now, or asking_close(). */
+  void (*room)(void *ctx);
+  void (*answered)(void *ctx, const struct ask_job *job);
+  /* A generation begins (text.p NULL), a piece of it came. May be NULL. */
+  void (*delta)(void *ctx, const struct ask_job *job, struct str text);
+};
+
+/* logs NULL: nothing is kept. */
+bool asking_init(struct asking *a, const char *command, const struct setup *setup, const char *logs,
+                 size_t jobs, struct err *err) MUST_CHECK;
+int asking_run(struct asking *a);
+void asking_deinit(struct asking *a);
+
+size_t asking_room(const struct asking *a);
+/* False: it could not be started. */
+bool asking_start(struct asking *a, struct workflow *workflow, struct str prompt, size_t index,
+                  struct err *err) MUST_CHECK;
+void asking_close(struct asking *a);
+/* Whether the next read of fd will not wait; where that cannot be told it is true. Else room() is
+ * called when there is something to read. */
+bool asking_input(struct asking *a, int fd);
+
+/* {"value"|null, "raw", "attempts", "outcome", "first_pass", "failures", "errors", "checks", ...}: a
+ * new object. */
+json_t *ask_result(const struct ask_job *job);
+
+#endif

@@ -1,0 +1,28 @@
+/* ref.h - {structured:MOVEMENT.FIELD}: a value that an earlier movement made, named in a template.
+ *
+ * MOVEMENT is the longest name of a movement that the path begins with (names may hold dots); behind
+ * it stand members and items: .address.city, .items[0].name. MOVEMENT alone is the whole value. */
+#ifndef SEGUE_CORE_REF_H
+#define SEGUE_CORE_REF_H
+
+#include "core/workflow.h"
+
+/* What a variable's name begins with. */
+#define PROMPT_STRUCTURED "structured:"
+
+struct prompt_ref {
+  struct str movement; /* borrowed from the path */
+  struct str rest;     /* "" or ".field[0]..." */
+};
+
+/* False when the path begins with no movement's name. */
+bool prompt_ref_parse(struct str path, const struct workflow *workflow, struct prompt_ref *out);
+/* The same with the movements' names, NULL-ended. */
+bool prompt_ref_split(struct str path, const char *const *movements, struct prompt_ref *out);
+/* The next part of rest: a member's name, or an index with *is_index set. False at the end or when
+ * what stands there is neither. */
+bool prompt_ref_next(struct str *rest, struct str *part, bool *is_index);
+/* The part of a movement's value that it names; NULL when it is not there. Borrowed. */
+const json_t *prompt_ref_value(const struct prompt_ref *ref, const json_t *value);
+
+#endif

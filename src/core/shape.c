@@ -1,0 +1,474 @@
+/* A movement's own work: its call, and with structured_output everything until its value is there:
+ * the checks of what came back, corrections, invariants that must be run, and what follows when there
+ * will be no value. The rules are structured/reask.h's; here are its records and its calls. */
+#include "core/step.h"
+
+#include "base/log.h"
+#include "core/record.h"
+#include "format/json_write.h"
+#include "structured/reask.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct movement *movement_of(const struct step *s, const struct turn *turn) {
+  return &s->core->workflow->movements[turn->movement];
+}
+
+/* --- options --- */
+
+/* What a backend takes of them; NULL when nothing is left. Consumes options. */
+static json_t *accepted(json_t *options, const struct capability *cap) {
+  for (size_t i = 0; options != NULL && option_names[i]; i++)
+    if (cap == NULL || (cap->options & (1u << i)) == 0)
+      json_object_del(options, option_names[i]);
+  if (json_object_size(options) > 0)
+    return options;
+  json_decref(options);
+  return NULL;
+}
+
+/* The user's defaults, the file's, the flags' on top. */
+static json_t *options_of(const struct core *core, const struct movement *m) {
+  json_t *base = step_merged(json_object_get(core->config, "default_options"), m->options);
+  json_t *all = step_merged(base, json_object_get(core->config, "options"));
+  json_decref(base);
+  return all;
+}
+
+/* Twice the limit that cut the answer. Consumes options. */
+static json_t *raised(json_t *options) {
+  if (options == NULL)
+    options = json_object();
+  json_int_t limit = json_integer_value(json_object_get(options, "max_tokens"));
+  json_object_set_new_nocheck(options, "max_tokens",
+                              json_integer(limit > 0 ? limit * 2 : LIMIT_RAISED_TOKENS));
+  return options;
+}
+
+static int64_t time_left(const struct step *s, const struct turn *turn) {
+  const struct structured_config *so = movement_of(s, turn)->structured;
+  int64_t left = LIMIT_CALL_WALL_MS;
+  if (so == NULL || so->time_budget_ms == 0)
+    return left;
+  left = so->time_budget_ms;
+  for (const struct call *call = turn->calls; call; call = call->next)
+    left -= call->duration_ms;
+  return left > 1 ? left : 1;
+}
+
+/* --- calls --- */
+
+/* Never a shorter prompt than was meant. False: the session stopped. */
+static bool start(struct step *s, struct turn *turn, struct step_call *n) {
+  if (!n->prompt.bytes.cut) {
+    step_start_call(s, turn, n);
+    return true;
+  }
+  step_stop(s, "prompt_too_long", turn, CLASS_BAD_REQUEST,
+            STR("the prompt is over the limit of 24 MiB: shorten the task or the response before"),
+            NULL);
+  prompt_deinit(&n->prompt);
+  json_decref(n->options);
+  json_decref(n->schema);
+  return false;
+}
+
+void step_execute(struct step *s, struct turn *turn, bool raise) {
+  const struct core *core = s->core;
+  const struct movement *m = movement_of(s, turn);
+  struct prompt_view view;
+  struct step_call n = {
+      .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT, .timeout_ms = (uint64_t)time_left(s, turn)};
+  step_view(s, turn, NULL, &view);
+  core_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
+  if (m->argv == NULL) {
+    n.options = options_of(core, m);
+    if (raise)
+      n.options = raised(n.options);
+    if (m->structured != NULL)
+      n.schema = json_incref((json_t *)m->structured->document);
+    view.schema =
+        core_prompt_schema(core->workflow, core->config, turn->movement, s->env->providers);
+  }
+  prompt_execute(&view, &n.prompt);
+  (void)start(s, turn, &n);
+}
+
+/* "$.a: message" a line, as a person or a model reads them; a place in the text is in the message. */
+static json_t *error_lines(const json_t *errors) {
+  json_t *lines = json_array();
+  size_t i;
+  json_t *error;
+  json_array_foreach(errors, i, error) {
+    struct buf line = {0};
+    const char *path = json_string_value(json_object_get(error, "path"));
+    const char *message = json_string_value(json_object_get(error, "message"));
+    if (json_object_get(error, "offset") == NULL && path != NULL)
+      buf_printf(&line, "%s: ", path);
+    buf_puts(&line, message ? message : "");
+    json_array_append_new(lines, json_text(buf_view(&line)));
+    buf_deinit(&line);
+  }
+  return lines;
+}
+
+/* The k-th generation of this round. */
+static const struct call *generation(const struct turn *turn, size_t k) {
+  for (const struct call *call = turn->calls; call; call = call->next)
+    if (call_generates(call) && k-- == 0)
+      return call;
+  return NULL;
+}
+
+static void correct(struct step *s, struct turn *turn, const struct reask_step *step) {
+  const struct core *core = s->core;
+  const struct movement *m = movement_of(s, turn);
+  const struct call *wrong = generation(turn, step->reply);
+  struct step_call n = {
+      .purpose = PURPOSE_REASK, .stage = STAGE_COUNT, .timeout_ms = (uint64_t)time_left(s, turn)};
+  struct prompt_view view;
+  struct buf value = {0};
+  char nonce[17];
+  assert(wrong != NULL);
+  step_nonce(s->ev->entropy, nonce);
+  step_view(s, turn, nonce, &view);
+  core_reask_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
+  n.options = accepted(options_of(core, m), capability_find(s->env->providers, n.provider));
+  if (step->raise)
+    n.options = raised(n.options);
+  n.schema = json_incref((json_t *)m->structured->document);
+  view.bad_seq = wrong->text_seq;
+  struct prompt_correction correction = {.schema = m->structured->document,
+                                         .output = buf_view(&wrong->text),
+                                         .errors = error_lines(step->errors)};
+  if (wrong->text.n == 0 && wrong->structured != NULL) {
+    json_write(wrong->structured, &value);
+    correction.output = buf_view(&value);
+    view.bad_seq = 0;
+  }
+  prompt_reask(&view, &correction, &n.prompt);
+  json_decref((json_t *)correction.errors);
+  buf_deinit(&value);
+  (void)start(s, turn, &n);
+}
+
+/* Runs one invariant on a value that passed so far. */
+static void run_invariant(struct step *s, struct turn *turn, const struct reask_step *step) {
+  const struct core *core = s->core;
+  const struct movement *m = movement_of(s, turn);
+  const struct invariant *invariant = invariants_get(m->structured->invariants, step->invariant);
+  struct step_call n = {.purpose = PURPOSE_CHECK,
+                        .stage = STAGE_COUNT,
+                        .invariant = (int)step->invariant + 1,
+                        .timeout_ms = LIMIT_CHECK_WALL_MS};
+  struct prompt_view view;
+  char nonce[17];
+  step_nonce(s->ev->entropy, nonce);
+  step_view(s, turn, nonce, &view);
+  if (invariant->kind == INVARIANT_COMMAND) {
+    n.provider = STR("command");
+    n.prompt = (struct prompt){.bytes = {.max = LIMIT_PROMPT_BYTES}};
+    prompt_value(step->value, &n.prompt);
+  } else {
+    core_judge_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
+    json_t *cold = json_pack("{si}", "temperature", 0);
+    n.options = accepted(step_merged(cold, m->judge.options),
+                         capability_find(s->env->providers, n.provider));
+    json_decref(cold);
+    n.schema = json_incref(s->env->schemas->invariant_doc);
+    prompt_invariant(&view, str_from(invariant->text), step->value, &n.prompt);
+  }
+  (void)start(s, turn, &n);
+}
+
+/* --- what has happened so far, as the machine wants it --- */
+
+struct past {
+  struct reask_reply *replies;
+  struct reask_run *runs;
+  size_t reply_count, run_count;
+  json_t *run_errors; /* owned array: one list a run */
+};
+
+static void past_deinit(struct past *past) {
+  free(past->replies);
+  free(past->runs);
+  json_decref(past->run_errors);
+}
+
+static enum reask_end end_of(const struct call *call) {
+  if (call->state == CALL_DONE)
+    return REASK_ANSWERED;
+  return call->class == CLASS_REFUSED ? REASK_REFUSED : REASK_CUT;
+}
+
+/* A model's word on an invariant. False: it cannot be read, so nothing is known. */
+static bool read_verdict(const struct step *s, const struct call *call,
+                         const struct invariant *invariant, const json_t *value,
+                         struct schema_errors *errors) {
+  const struct answer_spec spec = {.schema = s->env->schemas->invariant,
+                                   .document = s->env->schemas->invariant_doc};
+  struct answer answer;
+  if (!answer_read(&answer, &spec, call->structured, buf_c(&call->text), call->text.n))
+    BUG("out of memory");
+  bool readable = answer.outcome == ANSWER_VALID;
+  const json_t *reason = json_object_get(answer.value, "reason");
+  if (readable && json_is_false(json_object_get(answer.value, "holds")) &&
+      invariant_report(invariant, value, json_string_value(reason), json_string_length(reason),
+                       errors) == SCHEMA_OUT_OF_MEMORY)
+    BUG("out of memory");
+  answer_deinit(&answer);
+  return readable;
+}
+
+/* What a run of an invariant found, as a list of errors; NULL when it cannot be read. */
+static json_t *run_outcome(const struct step *s, const struct turn *turn, const struct call *call,
+                           const json_t *value) {
+  const struct movement *m = movement_of(s, turn);
+  const struct invariant *invariant =
+      invariants_get(m->structured->invariants, (size_t)call->invariant - 1);
+  struct schema_errors errors = {0};
+  bool readable = true;
+  size_t dropped;
+  if (invariant->kind == INVARIANT_COMMAND) {
+    const struct invariant_output output = {.exit_status = call->exit,
+                                            .out = call->text.p,
+                                            .out_n = call->text.n,
+                                            .err = call->error_text.p,
+                                            .err_n = call->error_text.n};
+    if (invariant_command_result(invariant, value, &output, &errors) == SCHEMA_OUT_OF_MEMORY)
+      BUG("out of memory");
+  } else {
+    readable = read_verdict(s, call, invariant, value, &errors);
+  }
+  json_t *list = readable ? answer_errors(&errors, &dropped) : NULL;
+  if (readable && list == NULL)
+    BUG("out of memory");
+  schema_errors_deinit(&errors);
+  return list;
+}
+
+static const json_t *value_of(const struct step *s, const struct turn *turn,
+                              const struct call *call, struct answer *answer) {
+  const struct structured_config *so = movement_of(s, turn)->structured;
+  const struct answer_spec spec = {
+      .schema = so->schema, .document = so->document, .repair = so->repair};
+  if (!answer_read(answer, &spec, call->structured, buf_c(&call->text), call->text.n))
+    BUG("out of memory");
+  return answer->value;
+}
+
+/* Returns the check whose outcome cannot be read, NULL when all can. */
+static const struct call *gather(const struct step *s, const struct turn *turn, struct past *past) {
+  size_t own = 0;
+  const struct call *of = NULL, *unreadable = NULL;
+  for (const struct call *call = turn->calls; call; call = call->next)
+    own += call_is_own(call);
+  *past = (struct past){.replies = xcalloc(own + 1, sizeof *past->replies),
+                        .runs = xcalloc(own + 1, sizeof *past->runs),
+                        .run_errors = json_array()};
+  for (const struct call *call = turn->calls; call; call = call->next) {
+    if (call_generates(call)) {
+      bool answered = call->state == CALL_DONE;
+      of = call;
+      past->replies[past->reply_count++] = (struct reask_reply){
+          .call = call->id,
+          .end = end_of(call),
+          .text = answered ? buf_c(&call->text) : "",
+          .n = answered ? call->text.n : 0,
+          .structured = answered ? call->structured : NULL,
+          .duration_ms = call->duration_ms,
+          .tokens = call->tokens,
+      };
+    } else if (call_is_own(call) && of != NULL) {
+      struct answer answer = {0};
+      json_t *errors = run_outcome(s, turn, call, value_of(s, turn, of, &answer));
+      answer_deinit(&answer);
+      if (errors == NULL) {
+        unreadable = call;
+        break;
+      }
+      json_array_append_new(past->run_errors, errors);
+      past->runs[past->run_count++] = (struct reask_run){.call = call->id,
+                                                         .reply = past->reply_count - 1,
+                                                         .invariant = (size_t)call->invariant - 1,
+                                                         .errors = errors,
+                                                         .duration_ms = call->duration_ms,
+                                                         .tokens = call->tokens};
+    }
+  }
+  return unreadable;
+}
+
+/* --- how it ends --- */
+
+/* "no valid value after 3 attempts (exhausted): $.a: ...", the first of the last errors. */
+static void put_message(const struct reask_step *step, size_t attempts, struct buf *out) {
+  json_t *lines = error_lines(step->errors);
+  const char *first = json_string_value(json_array_get(lines, 0));
+  out->max = LIMIT_ERROR_TEXT_BYTES;
+  buf_printf(out, "no valid value after %zu attempt%s: %s", attempts, attempts == 1 ? "" : "s",
+             reask_reason_words(step->reason));
+  if (first != NULL && step->reason != REASK_REASON_REFUSED && step->reason != REASK_REASON_LENGTH)
+    buf_printf(out, ": %s", first);
+  out->n = out->n > 0 ? utf8_floor(out->p, out->n) : 0;
+  json_decref(lines);
+}
+
+/* What stands in the place of a value that is not there: one member, which no rule takes for data. */
+static json_t *sentinel(const json_t *closing) {
+  json_t *inner = json_object(), *outer = json_object();
+  static const char *const keys[] = {"reason", "attempts", "errors"};
+  for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+    json_object_set_nocheck(inner, keys[i], json_object_get(closing, keys[i]));
+  json_object_set_new_nocheck(outer, "sentinel", inner);
+  return outer;
+}
+
+static const struct call *last_answered(const struct turn *turn) {
+  const struct call *last = NULL;
+  for (const struct call *call = turn->calls; call; call = call->next)
+    if (call_generates(call) && call->state == CALL_DONE)
+      last = call;
+  return last;
+}
+
+static void close_value(struct step *s, struct turn *turn, const struct reask_step *step) {
+  static const char *const outcomes[ON_FAILURE_COUNT] = {"failed", "escalated", "sentinel"};
+  const struct movement *m = movement_of(s, turn);
+  bool found = step->action == REASK_VALUE;
+  const struct call *call = found ? generation(turn, step->reply) : last_answered(turn);
+  json_t *closing = reask_close(turn->checks, step);
+  if (closing == NULL)
+    BUG("out of memory");
+  json_t *record = step_turn_record(s, "structured", turn);
+  record_set_str(record, "movement", m->name);
+  json_object_set_new_nocheck(
+      record, "outcome",
+      json_string_nocheck(found ? "value" : outcomes[m->structured->on_failure]));
+  json_object_update(record, closing);
+  if (call != NULL)
+    json_object_set_new_nocheck(record, "call", json_integer(call->id));
+  if (found) {
+    json_object_set_nocheck(record, "value", step->value);
+  } else {
+    struct buf message = {0};
+    put_message(step, json_array_size(turn->checks), &message);
+    json_object_set_new_nocheck(record, "message", json_text(buf_view(&message)));
+    buf_deinit(&message);
+    if (m->structured->on_failure == ON_FAILURE_SENTINEL)
+      json_object_set_new_nocheck(record, "value", sentinel(closing));
+  }
+  json_decref(closing);
+  step_emit(s, record);
+}
+
+/* The question that a person is to answer. */
+static void escalate(struct step *s, struct turn *turn) {
+  const struct movement *m = movement_of(s, turn);
+  const struct call *call = last_answered(turn);
+  const json_t *check = json_array_get(turn->checks, json_array_size(turn->checks) - 1);
+  struct buf text = {0};
+  buf_printf(&text, "What is the value of the movement \"" STR_FMT "\"? %s.", STR_ARG(m->name),
+             turn->reason ? turn->reason : "There is none");
+  json_t *question = json_object();
+  json_object_set_new_nocheck(question, "text", json_text(buf_view(&text)));
+  if (call != NULL)
+    json_object_set_new_nocheck(question, "call", json_integer(call->id));
+  json_object_set_nocheck(question, "errors", json_object_get(check, "errors"));
+  buf_deinit(&text);
+  step_stop(s, "escalated", turn, CLASS_NONE, str_from(turn->reason), question);
+}
+
+/* --- the machine --- */
+
+static void take_step(struct step *s, struct turn *turn, const struct reask_step *step) {
+  switch (step->action) {
+  case REASK_GENERATE:
+    step_execute(s, turn, step->raise);
+    break;
+  case REASK_CORRECT:
+    correct(s, turn, step);
+    break;
+  case REASK_RUN:
+    run_invariant(s, turn, step);
+    break;
+  case REASK_CHECKED: {
+    json_t *record = step_turn_record(s, "check", turn);
+    json_object_update(record, step->object);
+    step_emit(s, record);
+    break;
+  }
+  case REASK_VALUE:
+  case REASK_FAILED:
+    close_value(s, turn, step);
+    break;
+  }
+}
+
+/* A call that brought neither an answer nor one of the ends that the machine knows. */
+static const struct call *trouble_of(const struct turn *turn) {
+  const struct call *last = NULL;
+  for (const struct call *call = turn->calls; call; call = call->next)
+    if (call_is_own(call))
+      last = call;
+  if (last == NULL || last->state != CALL_FAILED)
+    return NULL;
+  bool known = last->class == CLASS_REFUSED || last->class == CLASS_LENGTH;
+  return call_generates(last) && known ? NULL : last;
+}
+
+static bool can_raise(const struct step *s, const struct turn *turn) {
+  const struct call *last = NULL;
+  for (const struct call *call = turn->calls; call; call = call->next)
+    if (call_generates(call))
+      last = call;
+  const struct capability *cap =
+      last ? capability_find(s->env->providers, str_from(last->provider)) : NULL;
+  return cap != NULL && (cap->options & OPTION_MAX_TOKENS) != 0;
+}
+
+bool step_shape(struct step *s, struct turn *turn) {
+  const struct structured_config *so = movement_of(s, turn)->structured;
+  for (const struct call *call = turn->calls; call; call = call->next)
+    if (call->state == CALL_RUNNING || call->state == CALL_WAITING)
+      return false;
+  if (turn->escalated) {
+    escalate(s, turn);
+    return true;
+  }
+  const struct call *trouble = trouble_of(turn);
+  if (trouble != NULL) {
+    step_stop(s, "provider_error", turn, trouble->class, buf_view(&trouble->text), NULL);
+    return true;
+  }
+  struct past past;
+  const struct call *unreadable = gather(s, turn, &past);
+  if (unreadable != NULL) {
+    past_deinit(&past);
+    step_stop(s, "check_unavailable", turn, CLASS_NONE,
+              STR("the model that was asked about an invariant gave no readable answer"), NULL);
+    return true;
+  }
+  const struct reask_spec spec = {.answer = {.schema = so->schema,
+                                             .document = so->document,
+                                             .repair = so->repair,
+                                             .max_bytes = LIMIT_STRUCTURED_BYTES,
+                                             .max_depth = LIMIT_STRUCTURED_DEPTH},
+                                  .invariants = so->invariants,
+                                  .max_reasks = so->max_reasks,
+                                  .can_raise = can_raise(s, turn),
+                                  .max_ms = so->time_budget_ms,
+                                  .max_tokens = so->token_budget};
+  struct reask_step step;
+  if (reask_next(&spec, turn->checks, past.replies, past.reply_count, past.runs, past.run_count,
+                 &step) != REASK_OK)
+    BUG("out of memory");
+  take_step(s, turn, &step);
+  reask_step_deinit(&step);
+  past_deinit(&past);
+  return true;
+}

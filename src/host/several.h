@@ -1,0 +1,39 @@
+/* several.h - a loop of its own for several sessions at once: what `segue ask` runs on.
+ *
+ *   several_init(&s, logs, registry, sync_now, &err)   logs NULL: nothing is kept; then set turn,
+ *                                                      stop and ctx
+ *   host_start(&s.solo.host, ...) any number of times; several_wake from its watcher's `finished`
+ *   signals = several_run(&s)     calls turn() once at its begin, and after each several_wake
+ *   several_close(&s)             from turn(): every session is freed, several_run returns
+ *   several_deinit(&s)
+ *
+ * The first signal calls stop(), which asks each session to stop and is answered by their
+ * `finished`; the second ends the program. */
+#ifndef SEGUE_HOST_SEVERAL_H
+#define SEGUE_HOST_SEVERAL_H
+
+#include "host/solo.h"
+
+struct several {
+  struct solo solo;
+  uv_timer_t soon;
+  uv_poll_t input;
+  bool has_input, input_ready, closed;
+  void *ctx;
+  void (*turn)(void *ctx); /* never from within a watcher: sessions may be freed here */
+  /* cancel: for good; else resumably, for the reason. */
+  void (*stop)(void *ctx, const char *reason, const char *message, bool cancel);
+};
+
+bool several_init(struct several *s, const char *logs, const struct provider_registry *registry,
+                  bool sync_now, struct err *err) MUST_CHECK;
+int several_run(struct several *s); /* returns how many signals came */
+void several_wake(struct several *s);
+void several_close(struct several *s);
+void several_deinit(struct several *s);
+
+/* Whether the next read of fd will not wait; where that cannot be told it is true. Else turn() is
+ * called when there is something to read. One fd only. */
+bool several_input(struct several *s, int fd);
+
+#endif

@@ -1,0 +1,67 @@
+/* One reply of a model, read: is the value that was asked for in it, and if not, what is wrong with
+ * it, in words that a model can act on.
+ *
+ *   struct answer a;
+ *   if (!answer_read(&a, &spec, structured, text, n)) out of memory
+ *   ... a.outcome, a.value, a.errors ...
+ *   answer_deinit(&a)                 in every case
+ *
+ * A value that the backend gave apart from the text (`structured`) counts if it passes the schema,
+ * whatever the backend claims to have enforced; else the text is searched (extract.h), strictly
+ * unless `repair` is set, and a value in it must pass as a whole: nothing inside another value is
+ * ever the answer. If neither passes, the errors are those of the backend's value where there is
+ * one, else of the nearest value in the text.
+ *
+ * No I/O, no abort, no assert on data. Bytes of the text may be anything. */
+#ifndef SEGUE_STRUCTURED_ANSWER_H
+#define SEGUE_STRUCTURED_ANSWER_H
+
+#include "structured/schema.h"
+
+enum {
+  ANSWER_ERRORS_MAX = 20, /* errors kept of one reply; the rest is counted */
+  ANSWER_TEXT_MAX = 512   /* bytes of a path or a message in an error */
+};
+
+enum answer_outcome {
+  ANSWER_VALID,
+  ANSWER_PARSE, /* no value in it, or a broken one */
+  ANSWER_SCHEMA /* a value that the schema refuses */
+};
+
+struct answer_spec {           /* all borrowed */
+  const struct schema *schema; /* compiled from document */
+  const json_t *document;
+  bool repair;
+  size_t max_bytes, max_depth; /* of a value, as compact JSON; 0: no limit */
+};
+
+struct answer {
+  enum answer_outcome outcome;
+  json_t *value;     /* owned; the valid one, or the refused one; NULL with ANSWER_PARSE */
+  const char *where; /* native, direct, code_block, brace; NULL without a value */
+  bool repaired, truncated;
+  json_t *repairs; /* owned array of names, or NULL */
+  /* Owned array, sorted by place in the value; empty when valid. Each {"path", "pointer", "keyword",
+   * "message"}; of ANSWER_PARSE the keyword is what is wrong (syntax, truncated, no_json, ...), and
+   * where there is a place in the text "offset" (bytes from 0), "line" and "column" (from 1, in
+   * characters) say it. */
+  json_t *errors;
+  size_t dropped; /* errors beyond ANSWER_ERRORS_MAX */
+};
+
+/* structured may be NULL. False: out of memory; deinit is due all the same. */
+bool answer_read(struct answer *a, const struct answer_spec *spec, const json_t *structured,
+                 const char *text, size_t n) __attribute__((warn_unused_result));
+void answer_deinit(struct answer *a);
+
+/* For other checks of a value that lead to the same list: the errors in the form above, sorted, at
+ * most ANSWER_ERRORS_MAX of them. NULL: out of memory. */
+json_t *answer_errors(const struct schema_errors *errors, size_t *dropped)
+    __attribute__((warn_unused_result));
+/* Sorts such a list by place, stable. */
+bool answer_errors_sort(json_t *errors) __attribute__((warn_unused_result));
+/* A string of any bytes, cut to ANSWER_TEXT_MAX; what is not UTF-8 becomes '?'. NULL: out of memory. */
+json_t *answer_text(const char *text) __attribute__((warn_unused_result));
+
+#endif

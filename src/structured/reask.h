@@ -1,0 +1,132 @@
+/* Validate and reask: the loop between a model and a value that code can trust. A pure machine: it
+ * calls nothing, waits for nothing and keeps nothing between two questions. Each time it is told all
+ * that has happened, so after a crash the same records give the same answer.
+ *
+ *   checks = [];  replies = {};  runs = {}
+ *   reask_next(&spec, checks, replies, n, runs, m, &step)
+ *     REASK_GENERATE  ask for the value (step.raise: with a higher limit on the length of the
+ *                     answer); come back with the reply appended to `replies`
+ *     REASK_CORRECT   the same in a new conversation whose role is to correct the output of
+ *                     replies[step.reply]: schema, original task, that output, step.errors, last
+ *     REASK_RUN       run the outside invariant step.invariant on step.value; come back with its
+ *                     outcome appended to `runs`
+ *     REASK_CHECKED   replies[step.reply] is read: append step.object to `checks`, record it, come
+ *                     back
+ *     REASK_VALUE     step.value, from replies[step.reply], is what was asked for
+ *     REASK_FAILED    there will be none: step.reason says why
+ *   reask_step_deinit(&step)                       after each
+ *   body = reask_close(checks, &step)              of VALUE and FAILED: how it went, for the record
+ *
+ * Rules, in this order: a reply that passes schema and invariants is the value. After a refusal
+ * nothing more is asked. After a stop at the length limit the limit is raised once, which is no
+ * correction; at the second stop it failed. A correction is asked for while corrections, tokens and
+ * time are left, and not when it brought the very errors back that it was to mend.
+ *
+ * Invariants that are expressions are evaluated here, when the schema is satisfied; those that must
+ * be run outside (a command, a model) follow in their order, up to the first that does not hold.
+ *
+ * A check object: {"number", "call", "outcome", "extract_stage"?, "repaired"?, "repairs"?,
+ * "truncated"?, "first_pass"?, "runs"?: [call ids], "errors": [..], "errors_dropped"?}; errors as in
+ * answer.h. The number counts replies from 1.
+ *
+ * A library like all of structured/: no abort, no assert on data; out of memory is REASK_OUT_OF_MEMORY. */
+#ifndef SEGUE_STRUCTURED_REASK_H
+#define SEGUE_STRUCTURED_REASK_H
+
+#include "structured/answer.h"
+#include "structured/invariant.h"
+
+#include <stdint.h>
+
+enum {
+  REASK_DEFAULT_COUNT = 2, /* corrections asked for when nobody says how many */
+  REASK_WARN_COUNT = 3,    /* more of them than this are rarely worth their price */
+  REASK_ERRORS_SHOWN = 5   /* errors that a correction is told */
+};
+
+enum reask_outcome {
+  REASK_OUTCOME_VALID,
+  REASK_OUTCOME_PARSE,     /* no value in it, or a broken one */
+  REASK_OUTCOME_SCHEMA,    /* the schema refuses the value */
+  REASK_OUTCOME_INVARIANT, /* an invariant does not hold */
+  REASK_OUTCOME_REFUSED,   /* the model would not answer */
+  REASK_OUTCOME_LENGTH,    /* cut at the length limit */
+  REASK_OUTCOME_COUNT
+};
+const char *reask_outcome_name(enum reask_outcome outcome); /* "valid", "parse", ... */
+bool reask_outcome_from_name(const char *name, enum reask_outcome *out);
+
+enum reask_end { REASK_ANSWERED, REASK_REFUSED, REASK_CUT };
+
+struct reask_reply { /* one generation that is over; borrowed */
+  long call;
+  enum reask_end end;
+  const char *text;
+  size_t n;
+  const json_t *structured; /* what the backend gave as a value, or NULL */
+  int64_t duration_ms, tokens;
+};
+
+struct reask_run { /* one outside invariant that was run; borrowed */
+  long call;
+  size_t reply, invariant; /* indexes */
+  const json_t *errors;    /* in the form of answer.h; empty or NULL: it holds */
+  int64_t duration_ms, tokens;
+};
+
+struct reask_spec { /* all borrowed */
+  struct answer_spec answer;
+  const struct invariants *invariants; /* or NULL */
+  int max_reasks;
+  bool can_raise;             /* the backend takes a limit on the length of its answer */
+  int64_t max_ms, max_tokens; /* of all replies and runs together; 0: no limit */
+};
+
+enum reask_action {
+  REASK_GENERATE,
+  REASK_CORRECT,
+  REASK_RUN,
+  REASK_CHECKED,
+  REASK_VALUE,
+  REASK_FAILED
+};
+
+enum reask_reason {
+  REASK_REASON_EXHAUSTED, /* no correction is left */
+  REASK_REASON_REPEATED,  /* a correction brought the same errors back */
+  REASK_REASON_REFUSED,
+  REASK_REASON_LENGTH, /* cut, and the limit was raised already or cannot be */
+  REASK_REASON_TOKENS,
+  REASK_REASON_TIME,
+  REASK_REASON_COUNT
+};
+const char *reask_reason_name(enum reask_reason reason); /* "exhausted", "repeated", ... */
+/* One sentence: "no correction was left". */
+const char *reask_reason_words(enum reask_reason reason);
+
+struct reask_step {
+  enum reask_action action;
+  size_t reply;
+  size_t invariant; /* index in spec.invariants */
+  bool raise;
+  json_t *value;  /* owned */
+  json_t *object; /* owned */
+  json_t *errors; /* owned. CORRECT: at most REASK_ERRORS_SHOWN; FAILED: those of the last reply */
+  enum reask_reason reason;
+};
+
+enum reask_status { REASK_OK, REASK_OUT_OF_MEMORY };
+
+/* checks: array of check objects. step is filled in every case. */
+enum reask_status reask_next(const struct reask_spec *spec, const json_t *checks,
+                             const struct reask_reply *replies, size_t reply_count,
+                             const struct reask_run *runs, size_t run_count,
+                             struct reask_step *step) __attribute__((warn_unused_result));
+void reask_step_deinit(struct reask_step *step);
+
+/* {"attempts", "first_pass", "failures": {"parse": n, ...}, "reason"?, "errors"?: of a failure}. A
+ * new object; NULL: out of memory. */
+json_t *reask_close(const json_t *checks, const struct reask_step *step)
+    __attribute__((warn_unused_result));
+
+#endif

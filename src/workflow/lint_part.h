@@ -1,0 +1,58 @@
+/* lint_part.h - inside lint: what its files share. lint.c is the graph, the rules and the backends;
+ * lint_structured.c what values are made and who names them. */
+#ifndef SEGUE_WORKFLOW_LINT_PART_H
+#define SEGUE_WORKFLOW_LINT_PART_H
+
+#include "base/arena.h"
+#include "judge/rule.h"
+#include "workflow/load.h"
+
+enum { LINT_PATH_BYTES = 128, TO_COMPLETE = -1, TO_ABORT = -2, TO_NOWHERE = -3 };
+
+struct lint_rule {
+  struct rule rule; /* label empty when there is none */
+  bool parsed;
+  long next;
+};
+
+struct lint_movement {
+  const json_t *object;
+  const char *name;
+  bool is_command, reachable, ends;
+  struct lint_rule *rules;
+  size_t rule_count;
+};
+
+struct lint {
+  const json_t *doc;
+  const struct workflow_marks *marks;
+  const struct lint_env *env;
+  struct err_list *errors, *warnings;
+  struct arena arena;
+  const char **names; /* of the movements, then the ends, then NULL */
+  struct lint_movement *movements;
+  size_t count;
+};
+
+/* The text of a member, or `otherwise`. */
+const char *lint_text(const json_t *object, const char *key, const char *otherwise);
+
+/* Each finding once: an inherited key would be found again for every movement. */
+void lint_report(struct lint *l, struct err_list *list, const char *path, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);
+const char *lint_path(char path[LINT_PATH_BYTES], size_t movement, const char *key);
+
+/* "did you mean NAME?" or the alternative, for the end of a message. */
+const char *lint_suggestion(struct lint *l, const char *word, const char *const *names,
+                            const char *otherwise);
+
+/* The backend of that name; NULL and an error when there is none. */
+const struct capability *lint_provider(struct lint *l, const char *path, const char *name);
+
+/* structured_output of a movement, and {structured:...} in its instruction. */
+void lint_structured(struct lint *l, size_t movement);
+/* A reference to a member of a movement's value, as it stands at `place`. */
+void lint_member(struct lint *l, const char *place, size_t movement, const struct str *names,
+                 size_t count);
+
+#endif

@@ -1,0 +1,51 @@
+#include "workflow/schemas.h"
+
+#include "base/limits.h"
+#include "base/resource.h"
+#include "format/yaml.h"
+#include "workflow/facets.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PRESETS "schemas/presets/"
+
+json_t *preset_schema(struct str name) {
+  char key[128];
+  if (name.n > 64)
+    return NULL;
+  (void)snprintf(key, sizeof key, PRESETS STR_FMT ".json", STR_ARG(name));
+  const struct resource *r = resource_find(key);
+  return r ? json_loadb(r->p, r->n, 0, NULL) : NULL;
+}
+
+const char *preset_names(void) {
+  static char names[512];
+  size_t n = 0, prefix = strlen(PRESETS);
+  if (names[0] != '\0')
+    return names;
+  for (const struct resource *r = resource_table; r->name; r++) {
+    size_t length = strlen(r->name);
+    if (strncmp(r->name, PRESETS, prefix) != 0 || length < prefix + 5 ||
+        n + length - prefix > sizeof names)
+      continue;
+    n += (size_t)snprintf(names + n, sizeof names - n, "%s%.*s", n ? ", " : "",
+                          (int)(length - prefix - 5), r->name + prefix);
+  }
+  return names;
+}
+
+bool preset_is_name(struct str text) {
+  return text.n > 0 && memchr(text.p, '/', text.n) == NULL && memchr(text.p, '.', text.n) == NULL;
+}
+
+json_t *schema_load_beneath(const char *folder, const char *path, struct err *err) {
+  struct buf text = {0};
+  char shown[sizeof err->file];
+  json_t *doc = NULL;
+  (void)snprintf(shown, sizeof shown, "%s/%s", folder, path);
+  if (facet_read(folder, path, &text, err))
+    doc = yaml_load(shown, buf_view(&text), LIMIT_FACET_BYTES, err);
+  buf_deinit(&text);
+  return doc;
+}

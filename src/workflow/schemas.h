@@ -1,0 +1,25 @@
+/* schemas.h - a schema's name, path or own keys to its document.
+ *
+ * A text that holds neither a slash nor a dot is the name of a ready schema (schemas/presets/NAME.json,
+ * compiled in); any other text is a path relative to the workflow file, JSON or YAML, and never leads
+ * out of its folder; a map is the schema itself. */
+#ifndef SEGUE_WORKFLOW_SCHEMAS_H
+#define SEGUE_WORKFLOW_SCHEMAS_H
+
+#include "base/err.h"
+#include "base/str.h"
+
+#include <jansson.h>
+
+/* The ready schema of that name: a new reference, NULL when there is none. */
+json_t *preset_schema(struct str name);
+/* "address, entities, ...", static. */
+const char *preset_names(void);
+/* A text that can only be a preset's name. */
+bool preset_is_name(struct str text);
+
+/* The schema in a file beneath `folder`: a new reference, or NULL with the error, which names the
+ * file and its place where it has one. */
+json_t *schema_load_beneath(const char *folder, const char *path, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,417 @@
+/* The loop between a model and a value, case by case: tests/data/reask, whose README.md says what a
+ * case holds. And every ready schema with its samples. */
+#include "base/resource.h"
+#include "structured/jscan.h"
+#include "structured/reask.h"
+#include "support/data.h"
+#include "workflow/schemas.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REPLIES_MAX = 16, STEPS_MAX = 100 };
+
+static struct buf complaints;
+static const char *case_name;
+
+static void complain(const char *fmt, ...) PRINTF_LIKE(1, 2);
+static void complain(const char *fmt, ...) {
+  char line[2048];
+  va_list ap;
+  va_start(ap, fmt);
+  (void)vsnprintf(line, sizeof line, fmt, ap);
+  va_end(ap);
+  buf_printf(&complaints, "  %s: %s\n", case_name, line);
+}
+
+/* --- one case --- */
+
+struct world {
+  const json_t *c;
+  json_t *schema;
+  struct reask_spec spec;
+  struct reask_reply replies[REPLIES_MAX];
+  struct reask_run runs[REPLIES_MAX];
+  size_t reply_count, run_count;
+  json_t *checks, *run_errors;
+  struct buf steps;
+};
+
+static void add_word(struct world *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static void add_word(struct world *w, const char *fmt, ...) {
+  char word[120];
+  va_list ap;
+  va_start(ap, fmt);
+  (void)vsnprintf(word, sizeof word, fmt, ap);
+  va_end(ap);
+  buf_printf(&w->steps, "%s%s", w->steps.n ? ", " : "", word);
+}
+
+static bool set_up(struct world *w, const json_t *c) {
+  const json_t *schema = json_object_get(c, "schema");
+  const json_t *reasks = json_object_get(c, "max_reasks");
+  struct schema_errors errors = {0};
+  *w = (struct world){.c = c, .checks = json_array(), .run_errors = json_array()};
+  w->schema =
+      json_is_string(schema) ? preset_schema(data_str(schema)) : json_incref((json_t *)schema);
+  w->spec = (struct reask_spec){
+      .answer = {.schema = schema_compile(w->schema, NULL, NULL, NULL),
+                 .document = w->schema,
+                 .repair = json_is_true(json_object_get(c, "repair")),
+                 .max_bytes = (size_t)json_integer_value(json_object_get(c, "max_bytes")),
+                 .max_depth = (size_t)json_integer_value(json_object_get(c, "max_depth"))},
+      .max_reasks = reasks ? (int)json_integer_value(reasks) : REASK_DEFAULT_COUNT,
+      .can_raise = json_is_true(json_object_get(c, "can_raise")),
+      .max_ms = json_integer_value(json_object_get(c, "max_ms")),
+      .max_tokens = json_integer_value(json_object_get(c, "max_tokens"))};
+  if (json_object_get(c, "invariants") != NULL) {
+    w->spec.invariants = invariants_compile(json_object_get(c, "invariants"), &errors, NULL);
+    if (w->spec.invariants == NULL)
+      complain("its invariants: %s", errors.count ? errors.items[0].message : "");
+    schema_errors_deinit(&errors);
+  }
+  if (w->spec.answer.schema == NULL)
+    complain("its schema does not compile");
+  return w->spec.answer.schema != NULL;
+}
+
+static void tear_down(struct world *w) {
+  schema_free((struct schema *)w->spec.answer.schema);
+  invariants_free((struct invariants *)w->spec.invariants);
+  json_decref(w->schema);
+  json_decref(w->checks);
+  json_decref(w->run_errors);
+  buf_deinit(&w->steps);
+}
+
+static bool take_reply(struct world *w) {
+  const json_t *reply = json_array_get(json_object_get(w->c, "replies"), w->reply_count);
+  if (reply == NULL || w->reply_count == REPLIES_MAX) {
+    complain("wants reply %zu after: %s", w->reply_count + 1, buf_c(&w->steps));
+    return false;
+  }
+  struct str text = json_is_string(reply) ? data_str(reply) : data_get(reply, "text");
+  struct str end = data_get(reply, "end");
+  w->replies[w->reply_count] =
+      (struct reask_reply){.call = (long)w->reply_count + 1,
+                           .end = str_eq_c(end, "refused") ? REASK_REFUSED
+                                  : str_eq_c(end, "cut")   ? REASK_CUT
+                                                           : REASK_ANSWERED,
+                           .text = text.p,
+                           .n = text.n,
+                           .structured = json_object_get(reply, "structured"),
+                           .duration_ms = json_integer_value(json_object_get(reply, "ms")),
+                           .tokens = json_integer_value(json_object_get(reply, "tokens"))};
+  w->reply_count++;
+  return true;
+}
+
+/* runs: a list of texts a run, which become errors at the root. */
+static bool take_run(struct world *w, const struct reask_step *step) {
+  const json_t *texts = json_array_get(json_object_get(w->c, "runs"), w->run_count), *text;
+  json_t *errors = json_array();
+  size_t i;
+  json_array_append_new(w->run_errors, errors);
+  if (texts == NULL || w->run_count == REPLIES_MAX || step->value == NULL) {
+    complain("wants run %zu after: %s", w->run_count + 1, buf_c(&w->steps));
+    return false;
+  }
+  json_array_foreach(texts, i, text) {
+    json_array_append_new(errors, json_pack("{ss ss ss sO}", "path", "$", "pointer", "", "keyword",
+                                            "invariant", "message", text));
+  }
+  w->runs[w->run_count++] = (struct reask_run){.call = 100 + (long)w->run_count,
+                                               .reply = step->reply,
+                                               .invariant = step->invariant,
+                                               .errors = errors};
+  return true;
+}
+
+static void expect_told(const struct world *w, const struct reask_step *step) {
+  const json_t *told = json_object_get(w->c, "told"), *line;
+  struct buf got = {0}, wanted = {0};
+  size_t i;
+  json_t *error;
+  if (told == NULL || json_array_size(w->checks) != 1)
+    return;
+  json_array_foreach(step->errors, i, error) {
+    buf_printf(&got, "%s: %s\n", json_string_value(json_object_get(error, "path")),
+               json_string_value(json_object_get(error, "message")));
+  }
+  json_array_foreach(told, i, line) {
+    buf_printf(&wanted, "%s\n", json_string_value(line));
+  }
+  if (!str_eq(buf_view(&got), buf_view(&wanted)))
+    complain("told:\n%s    instead of:\n%s", buf_c(&got), buf_c(&wanted));
+  buf_deinit(&got);
+  buf_deinit(&wanted);
+}
+
+static void expect_closing(const struct world *w, const struct reask_step *step) {
+  const json_t *wanted = json_object_get(w->c, "value");
+  const char *key;
+  json_t *value, *closing = reask_close(w->checks, step);
+  if (wanted != NULL && !json_equal(wanted, step->value)) {
+    char *got = json_dumps(step->value, JSON_COMPACT | JSON_ENCODE_ANY);
+    complain("another value: %s", got ? got : "none");
+    free(got);
+  }
+  json_object_foreach(json_object_get(w->c, "closing"), key, value) {
+    char *got = json_dumps(json_object_get(closing, key), JSON_COMPACT | JSON_ENCODE_ANY);
+    if (!json_equal(json_object_get(closing, key), value))
+      complain("closing: %s is %s", key, got ? got : "not there");
+    free(got);
+  }
+  json_decref(closing);
+}
+
+static const char *raised(const struct reask_step *step) {
+  return step->raise ? " raised" : "";
+}
+
+/* False when it is over. */
+static bool one_step(struct world *w) {
+  struct reask_step step, again;
+  bool more = true;
+  assert_int_equal(
+      reask_next(&w->spec, w->checks, w->replies, w->reply_count, w->runs, w->run_count, &step),
+      REASK_OK);
+  assert_int_equal(
+      reask_next(&w->spec, w->checks, w->replies, w->reply_count, w->runs, w->run_count, &again),
+      REASK_OK);
+  assert_int_equal(step.action, again.action); /* it remembers nothing */
+  assert_true(step.object == NULL || json_equal(step.object, again.object));
+  switch (step.action) {
+  case REASK_GENERATE:
+    add_word(w, "generate%s", raised(&step));
+    more = take_reply(w);
+    break;
+  case REASK_CORRECT:
+    add_word(w, "correct %zu%s", step.reply + 1, raised(&step));
+    if (json_array_size(step.errors) > REASK_ERRORS_SHOWN)
+      complain("%zu errors told", json_array_size(step.errors));
+    expect_told(w, &step);
+    more = take_reply(w);
+    break;
+  case REASK_RUN:
+    add_word(w, "run %zu", step.invariant + 1);
+    more = take_run(w, &step);
+    break;
+  case REASK_CHECKED:
+    add_word(w, "%s", json_string_value(json_object_get(step.object, "outcome")));
+    json_array_append(w->checks, step.object);
+    break;
+  case REASK_VALUE:
+    add_word(w, "value");
+    expect_closing(w, &step);
+    more = false;
+    break;
+  case REASK_FAILED:
+    add_word(w, "failed %s", reask_reason_name(step.reason));
+    expect_closing(w, &step);
+    more = false;
+    break;
+  }
+  reask_step_deinit(&step);
+  reask_step_deinit(&again);
+  return more;
+}
+
+static void run_case(const json_t *c) {
+  static const char *const keys[] = {"name",   "note",      "schema",  "invariants", "max_reasks",
+                                     "repair", "can_raise", "max_ms",  "max_tokens", "max_bytes",
+                                     "steps",  "max_depth", "replies", "runs",       "told",
+                                     "value",  "closing",   NULL};
+  struct world w;
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)c, key, value) {
+    size_t i = 0;
+    while (keys[i] && strcmp(keys[i], key) != 0)
+      i++;
+    if (keys[i] == NULL)
+      complain("no key %s in such a case", key);
+  }
+  if (set_up(&w, c)) {
+    int steps = 0;
+    while (steps < STEPS_MAX && one_step(&w))
+      steps++;
+    if (steps == STEPS_MAX)
+      complain("no end: %.300s", buf_c(&w.steps));
+    if (!str_eq(data_get(c, "steps"), buf_view(&w.steps)))
+      complain("went: %s", buf_c(&w.steps));
+  }
+  tear_down(&w);
+}
+
+static void cases_go_as_written(void **state) {
+  DIR *dir = opendir(SEGUE_SOURCE_DIR "/tests/data/reask");
+  const struct dirent *entry;
+  size_t count = 0, i;
+  (void)state;
+  assert_non_null(dir);
+  while ((entry = readdir(dir)) != NULL) {
+    char path[4096];
+    json_t *c;
+    if (strstr(entry->d_name, ".yaml") == NULL)
+      continue;
+    (void)snprintf(path, sizeof path, SEGUE_SOURCE_DIR "/tests/data/reask/%s", entry->d_name);
+    json_t *cases = data_load(path);
+    json_array_foreach(cases, i, c) {
+      case_name = json_string_value(json_object_get(c, "name"));
+      assert_non_null(case_name);
+      run_case(c);
+      count++;
+    }
+    json_decref(cases);
+  }
+  closedir(dir);
+  assert_true(count > 20);
+  if (complaints.n > 0)
+    fail_msg("\n%s", buf_c(&complaints));
+}
+
+/* --- ready schemas --- */
+
+static void read_sample(const char *name, const char *end, struct buf *out) {
+  char path[512];
+  struct err err = {0};
+  (void)snprintf(path, sizeof path, SEGUE_SOURCE_DIR "/schemas/presets/samples/%s%s", name, end);
+  if (!file_read(path, DATA_FILE_BYTES, out, &err))
+    fail_msg("%s", err.text);
+}
+
+/* What the loop makes of one reply with no corrections left. */
+static enum reask_action outcome_of(const struct reask_spec *spec, struct str text,
+                                    struct reask_step *step) {
+  const struct reask_reply reply = {.call = 1, .text = text.p, .n = text.n};
+  json_t *checks = json_array();
+  assert_int_equal(reask_next(spec, checks, &reply, 1, NULL, 0, step), REASK_OK);
+  assert_int_equal(step->action, REASK_CHECKED);
+  json_array_append(checks, step->object);
+  reask_step_deinit(step);
+  assert_int_equal(reask_next(spec, checks, &reply, 1, NULL, 0, step), REASK_OK);
+  json_decref(checks);
+  return step->action;
+}
+
+static void every_ready_schema_takes_the_good_and_refuses_the_bad(void **state) {
+  static const char *const names[] = {"sentiment", "address", "meeting", "entities", "product"};
+  (void)state;
+  assert_string_equal(preset_names(), "address, entities, meeting, product, sentiment");
+  for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+    json_t *doc = preset_schema(str_from(names[i]));
+    struct reask_step step;
+    struct buf text = {0}, said = {0};
+    assert_non_null(doc);
+    struct schema *schema = schema_compile(doc, NULL, NULL, NULL);
+    assert_non_null(schema);
+    const struct reask_spec spec = {.answer = {.schema = schema, .document = doc}};
+    read_sample(names[i], ".txt", &text);
+    assert_true(text.n > 20);
+    read_sample(names[i], ".good.json", &said);
+    assert_int_equal(outcome_of(&spec, buf_view(&said), &step), REASK_VALUE);
+    if (strcmp(names[i], "entities") == 0) { /* its places are places of the text */
+      size_t k;
+      json_t *entity;
+      json_array_foreach(json_object_get(step.value, "entities"), k, entity) {
+        struct str name = data_get(entity, "text");
+        size_t start = (size_t)json_integer_value(json_object_get(entity, "start"));
+        assert_int_equal(json_integer_value(json_object_get(entity, "end")), start + name.n);
+        assert_memory_equal(text.p + start, name.p, name.n);
+      }
+    }
+    reask_step_deinit(&step);
+    buf_clear(&said);
+    read_sample(names[i], ".bad.json", &said);
+    assert_int_equal(outcome_of(&spec, buf_view(&said), &step), REASK_FAILED);
+    assert_int_equal(step.reason, REASK_REASON_EXHAUSTED);
+    assert_true(json_array_size(step.errors) >= 2);
+    reask_step_deinit(&step);
+    schema_free(schema);
+    json_decref(doc);
+    buf_deinit(&text);
+    buf_deinit(&said);
+  }
+}
+
+/* --- the n-th allocation fails --- */
+
+static long allocations_left;
+
+static void *failing_alloc(size_t size) {
+  return allocations_left-- > 0 ? malloc(size) : NULL;
+}
+
+static void *failing_realloc(void *old, size_t size) {
+  if (size == 0) {
+    free(old);
+    return NULL;
+  }
+  return allocations_left-- > 0 ? realloc(old, size) : NULL;
+}
+
+static void every_allocation_may_fail(void **state) {
+  static const char *const texts[] = {"Here: {\"a\": 300, \"b\": [\"x\", 1, 2, null], \"c\": 1}",
+                                      "{\"a\": 3, \"b\": [}",
+                                      "```json\n{\"a\": 3, \"b\": [\"1\"]}\n```", "nothing"};
+  json_t *doc = data_json("{'type':'object','properties':{'a':{'maximum':5},'b':{'items':{'type':"
+                          "'string'}}},'required':['a','b'],'additionalProperties':false}");
+  json_t *list = data_json("['a > 2',{'expr':'b.length > 1','message':'more','path':'/b'}]");
+  struct schema *schema = schema_compile(doc, NULL, NULL, NULL);
+  struct invariants *invariants = invariants_compile(list, NULL, NULL);
+  json_t *refused = data_json("{'a':9,'b':[]}");
+  (void)state;
+  assert_non_null(invariants);
+  for (size_t i = 0; i < 2 * ARRAY_LEN(texts); i++) {
+    const char *text = texts[i / 2];
+    const struct reask_spec spec = {.answer = {.schema = schema,
+                                               .document = doc,
+                                               .repair = i % 4 == 3,
+                                               .max_bytes = 1000,
+                                               .max_depth = 9},
+                                    .invariants = invariants,
+                                    .max_reasks = 1};
+    const struct reask_reply reply = {
+        .call = 1, .text = text, .n = strlen(text), .structured = i % 2 ? refused : NULL};
+    bool failed = true;
+    long n = 0;
+    for (; failed; n++) {
+      struct reask_step step, then = {0};
+      json_t *checks = json_array(), *closing = NULL;
+      allocations_left = n;
+      json_set_alloc_funcs(failing_alloc, free);
+      jscan_set_alloc(failing_realloc);
+      schema_set_allocator(failing_alloc, free);
+      failed = reask_next(&spec, checks, &reply, 1, NULL, 0, &step) != REASK_OK;
+      if (!failed) {
+        failed = json_array_append(checks, step.object) != 0 ||
+                 reask_next(&spec, checks, &reply, 1, NULL, 0, &then) != REASK_OK ||
+                 (closing = reask_close(checks, &then)) == NULL;
+      }
+      json_set_alloc_funcs(malloc, free);
+      jscan_set_alloc(NULL);
+      schema_set_allocator(NULL, NULL);
+      reask_step_deinit(&step);
+      reask_step_deinit(&then);
+      json_decref(closing);
+      json_decref(checks);
+    }
+    assert_true(n > 10);
+  }
+  json_decref(refused);
+  invariants_free(invariants);
+  schema_free(schema);
+  json_decref(doc);
+  json_decref(list);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(cases_go_as_written),
+      cmocka_unit_test(every_ready_schema_takes_the_good_and_refuses_the_bad),
+      cmocka_unit_test(every_allocation_may_fail),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+"""segue ask: one question, many, and items as they arrive; what is told when there is no value.
+
+usage: ask_cli_test.py BUILD_DIR [CASE...]
+"""
+import json
+import os
+import signal
+import sys
+
+sys.dont_write_bytecode = True
+
+from support import Box, end_of, expect, main, need_build, of_type, records, verified  # noqa: E402
+
+GOOD = '{"sentiment": "positive", "confidence": 0.9, "keywords": ["love"]}'
+BAD = '{"sentiment": "happy", "confidence": 1.5, "keywords": ["love"]}'
+
+
+def ask(box, replies, *words, stdin=None, env=None, schema="sentiment"):
+    scenario = box.file("scenario.json", json.dumps({"replies": replies}))
+    return box.segue("ask", "--schema", schema, "--provider", "script", "--scenario", scenario,
+                     *words, stdin=stdin, env=env)
+
+
+def told(done):
+    return (done.stdout + done.stderr).decode(errors="replace")
+
+
+def a_value_on_stdout():
+    with Box() as box:
+        done = ask(box, [{"text": f"Sure!\n```json\n{GOOD}\n```"}], "I love it")
+        expect(done.returncode == 0 and done.stderr == b"", told(done))
+        expect(json.loads(done.stdout) == json.loads(GOOD), told(done))
+        done = ask(box, [{"contains": "from stdin", "text": GOOD}], stdin=b"from stdin\n")
+        expect(done.returncode == 0, told(done))
+
+
+def a_wrong_answer_is_corrected():
+    with Box() as box:
+        replies = [{"purpose": "execute", "text": BAD},
+                   {"purpose": "reask", "contains": "1.5 is greater than the maximum 1", "text": GOOD}]
+        done = ask(box, replies, "I love it", "--logs", box.logs, "--json")
+        expect(done.returncode == 0, told(done))
+        result = json.loads(done.stdout)
+        expect(result["attempts"] == 2 and not result["first_pass"], result)
+        expect([c["outcome"] for c in result["checks"]] == ["schema", "valid"], result)
+        expect(result["checks"][0]["raw"] == BAD and result["raw"] == GOOD, result)
+        expect(result["failures"] == {"schema": 1}, result)
+        path = box.log_paths()[0]
+        verified(box, path)
+        log = records(path)
+        expect([r["outcome"] for r in of_type(log, "check")] == ["schema", "valid"], log)
+        expect(of_type(log, "structured")[0]["value"] == json.loads(GOOD), log)
+        shown = box.segue("show", path, "ask")
+        expect(b"check 1  schema" in shown.stdout and b"check 2  valid" in shown.stdout, told(shown))
+        again = box.segue("resume", path)
+        expect(again.returncode == 0, told(again))
+
+
+def without_a_value():
+    with Box() as box:
+        done = ask(box, [{"text": "no \x1b[31midea\x07", "times": 0}], "x")
+        expect(done.returncode == 1 and done.stdout == b"", told(done))
+        for piece in (b"no valid value after 2 attempts", b"same errors", b"holds no JSON value",
+                      b"no \\e[31midea"):
+            expect(piece in done.stderr, piece, "is not in", told(done))
+        expect(b"\x1b" not in done.stderr and b"\x07" not in done.stderr, "an escape went through")
+        done = ask(box, [{"text": BAD, "times": 0}], "x", "--max-reasks", "0", "--json")
+        result = json.loads(done.stdout)
+        expect(done.returncode == 1 and result["value"] is None, told(done))
+        expect(result["reason"] == "exhausted" and len(result["errors"]) == 2, result)
+        done = ask(box, [{"error": {"class": "refused", "message": "no"}}], "x",
+                   "--on-failure", "sentinel")
+        expect(done.returncode == 0, told(done))
+        expect(json.loads(done.stdout)["sentinel"]["reason"] == "refused", told(done))
+        done = ask(box, [{"error": {"class": "auth", "message": "who is it?"}}], "x")
+        expect(done.returncode == 1 and b"auth: " in done.stderr, told(done))
+
+
+def what_else_must_hold():
+    with Box() as box:
+        low = GOOD.replace("0.9", "0.2")
+        check = ["sh", "-c", "grep -q love || { echo 'love is missing' >&2; exit 1; }"]
+        path = box.file("invariants.yaml", json.dumps([{"command": check}]))
+        replies = [{"purpose": "execute", "text": low},
+                   {"purpose": "reask", "contains": "confidence > 0.5",
+                    "text": GOOD.replace("love", "like")},
+                   {"purpose": "reask", "contains": "love is missing", "text": GOOD}]
+        done = ask(box, replies, "x", "-i", "confidence > 0.5", "-I", path, "--json")
+        expect(done.returncode == 0, told(done))
+        expect(json.loads(done.stdout)["failures"] == {"invariant": 2}, told(done))
+
+
+def usage_is_checked():
+    with Box() as box:
+        for words, piece in [
+                (["x"], b"give --schema"),
+                (["--schema", "nope", "x"], b"address, entities"),
+                (["--schema", '{"a": 1}', "x"], b"JSON Schema that says something"),
+                (["--schema", '{"type": "strin"}', "x"], b"strin"),
+                (["--schema", "sentiment", "x"], b"--provider"),
+                (["--schema", "sentiment", "--provider", "script", "x"], b"--scenario"),
+                (["--schema", "sentiment", "-i", "a +", "x"], b"invariants"),
+                (["--schema", "sentiment", "--max-reasks", "9", "x"], b"from 0 to 5"),
+                (["--schema", "sentiment", "--on-failure", "escalate", "x"], b"error or sentinel"),
+                (["--schema", "sentiment", "--stream", "x", "--provider", "command"], b"command"),
+                (["--schema", "sentiment", "--batch", "-", "--stream"], b"--stream"),
+                (["--schema", "sentiment", "--jobs", "3", "x"], b"--batch")]:
+            done = box.segue("ask", *words)
+            expect(done.returncode == 2 and piece in done.stderr, words, told(done))
+        done = ask(box, [], "--stream", "x")
+        expect(done.returncode == 2 and b"array" in done.stderr, told(done))
+        done = ask(box, [], " \n")
+        expect(done.returncode == 2 and b"no prompt" in done.stderr, told(done))
+        done = ask(box, [], stdin=b"\xff\xfe")
+        expect(done.returncode == 2 and b"UTF-8" in done.stderr, told(done))
+        done = ask(box, [{"text": GOOD}], "x", "--max-reasks", "4")
+        expect(done.returncode == 0 and b"warning" in done.stderr, told(done))
+
+
+def batches_keep_their_order():
+    with Box() as box:
+        lines, replies = [], []
+        for i in range(40):
+            lines.append({"id": i, "prompt": f"text number {i}."})
+            answer = json.dumps({"sentiment": "neutral", "confidence": i / 100, "keywords": []})
+            replies.append({"contains": f"text number {i}.", "purpose": "execute",
+                            "text": BAD if i % 10 == 3 else answer, "delay_ms": 7 * (i % 5)})
+            replies.append({"contains": f"text number {i}.", "purpose": "reask", "text": answer})
+        lines.append({"id": "own", "prompt": "count", "schema": {"type": "integer"}})
+        replies.append({"contains": "count", "text": "7"})
+        stdin = "\n".join(json.dumps(line) for line in lines[:20]) + "\nnot json\n{\"id\": 1}\n" + \
+            "\n".join(json.dumps(line) for line in lines[20:])
+        done = ask(box, replies, "--batch", "-", "--jobs", "5", "--logs", box.logs,
+                   stdin=stdin.encode())
+        expect(done.returncode == 0, told(done))
+        out = [json.loads(line) for line in done.stdout.decode().splitlines()]
+        expect(len(out) == 43, len(out), told(done))
+        ids = [o["id"] for o in out]
+        expect(ids == [*range(20), None, 1, *range(20, 40), "own"], ids)
+        for o in out:
+            if isinstance(o["id"], int) and o["outcome"] == "value":
+                expect(o["value"]["confidence"] == o["id"] / 100, o)
+                expect(o["attempts"] == (2 if o["id"] % 10 == 3 else 1), o)
+        expect(out[20]["outcome"] == "bad_line" and out[20]["errors"][0]["line"] == 21, out[20])
+        expect(out[21]["outcome"] == "bad_line", out[21])
+        expect(out[-1]["value"] == 7 and out[-1]["raw"] == "7", out[-1])
+        for piece in (b"41 asked: first pass 90.2 %, after one correction 100.0 %", b"schema 4",
+                      b"2 lines could not be asked", b"1 to 10 %"):
+            expect(piece in done.stderr, piece, told(done))
+        expect(len(box.log_paths()) == 41, len(box.log_paths()))
+        verified(box, *box.log_paths()[:5])
+        done = ask(box, replies, "--batch", "-", "--json",
+                   stdin=json.dumps(lines[0]).encode() + b"\n")
+        last = json.loads(done.stdout.decode().splitlines()[-1])
+        expect(last["summary"]["percent"]["first_pass"] == 100, last)
+        expect("hard failure" in last["summary"]["advice"], last)
+
+
+def a_batch_reads_a_pipe_while_it_asks():
+    with Box() as box:
+        scenario = box.file("s.json", json.dumps({"replies": [{"text": GOOD, "times": 0}]}))
+        fifo = box.dir + "/in"
+        os.mkfifo(fifo)
+        process = box.start("ask", "--schema", "sentiment", "--provider", "script", "--scenario",
+                            scenario, "--batch", fifo)
+        with open(fifo, "wb", buffering=0) as pipe:
+            for i in range(3):  # each answer comes before the next line is written
+                pipe.write(json.dumps({"id": i, "prompt": "x"}).encode() + b"\n")
+                expect(json.loads(process.stdout.readline())["id"] == i, "another line")
+        status, _, err = end_of(process)
+        expect(status == 0 and b"3 asked" in err, status, err)
+
+
+def a_signal_stops_a_batch():
+    with Box() as box:
+        replies = [{"contains": "first", "text": GOOD},
+                   {"contains": "x", "text": GOOD, "delay_ms": 600000, "times": 0}]
+        scenario = box.file("s.json", json.dumps({"replies": replies}))
+        path = box.file("in.ndjson", '{"id":0,"prompt":"first"}\n' +
+                        "".join(f'{{"id":{i},"prompt":"x"}}\n' for i in range(1, 30)))
+        process = box.start("ask", "--schema", "sentiment", "--provider", "script", "--scenario",
+                            scenario, "--batch", path, "--logs", box.logs)
+        expect(json.loads(process.stdout.readline())["outcome"] == "value", "no first answer")
+        process.send_signal(signal.SIGINT)
+        status, out, err = end_of(process)
+        expect(status == 130, status, err)
+        left = [json.loads(line) for line in out.splitlines()]
+        expect(all(o["outcome"] == "stopped" for o in left), left)
+        verified(box, *box.log_paths())
+
+
+ITEMS = {"type": "array", "minItems": 2, "items": {
+    "type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}}
+
+
+def items_arrive_one_by_one():
+    with Box() as box:
+        chunks = ["Here:\n```json\n[\n", ' {"n": ', '1}', ', {"n', '": 2},', ' {"n": 3}', "]\n```"]
+        schema = json.dumps(ITEMS)
+        done = ask(box, [{"chunks": chunks}], "x", "--stream", schema=schema)
+        expect(done.returncode == 0, told(done))
+        expect(done.stdout == b'{"n":1}\n{"n":2}\n{"n":3}\n', told(done))
+        done = ask(box, [{"text": "".join(chunks)}], "x", "--stream", "--json", schema=schema)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        expect([o["item"]["n"] for o in lines[:3]] == [1, 2, 3] and lines[3]["attempts"] == 1, lines)
+
+
+def the_first_item_comes_before_the_answer_ends():
+    with Box() as box:
+        chunks = ['[{"n": 1},', ' {"n": 2}]']
+        scenario = box.file("s.json", json.dumps(
+            {"replies": [{"chunks": chunks, "delay_ms": 600000}]}))
+        process = box.start("ask", "--schema", json.dumps(ITEMS), "--provider", "script",
+                            "--scenario", scenario, "--stream", "x")
+        expect(process.stdout.readline() == b'{"n":1}\n', "no item")
+        process.send_signal(signal.SIGINT)
+        status, _, err = end_of(process)
+        expect(status == 130, status, err)
+
+
+def corrected_items_are_not_printed_twice():
+    with Box() as box:
+        wrong = '[{"n": 1}, {"n": "2"}, {"n": 3}]'
+        right = wrong.replace('"2"', "2")
+        replies = [{"purpose": "execute", "chunks": [wrong]},
+                   {"purpose": "reask", "chunks": [right[:1], right[1:]]}]
+        done = ask(box, replies, "x", "--stream", schema=json.dumps(ITEMS))
+        expect(done.returncode == 0, told(done))
+        expect(done.stdout == b'{"n":1}\n{"n":2}\n{"n":3}\n', told(done))
+        replies[1] = {"purpose": "reask", "text": '[{"n": 9}, {"n": 2}]'}
+        done = ask(box, replies, "x", "--stream", schema=json.dumps(ITEMS))
+        expect(done.returncode == 1 and b"does not begin with" in done.stderr, told(done))
+
+
+def hostile_prompts_and_answers():
+    """Whatever stands in a prompt or an answer: no template, no terminal escape, no crash."""
+    with Box() as box:
+        prompt = "{task} {schema} {structured:ask.x} {?task}x{/task} ```json\n{}\n``` <think> \x01"
+        done = ask(box, [{"contains": prompt, "purpose": "execute", "text": "{" * 5000},
+                         {"contains": prompt, "purpose": "reask", "text": "[" * 200000 + "]"},
+                         {"contains": prompt, "purpose": "reask", "text": GOOD}],
+                   prompt, "--logs", box.logs, "--json")
+        expect(done.returncode == 0, told(done))
+        expect(json.loads(done.stdout)["attempts"] == 3, told(done))
+        verified(box, *box.log_paths())
+        many = [("x" * 70000, "{" * 70000), ("y", GOOD.replace("love", "\\u0000")),
+                ("z", '{"sentiment\\u0000": 1}'), ("w", "\x02\x01"), ("v", '"' + "é" * 40000),
+                ("u", '{"a":' * 300 + "1" + "}" * 300), ("t", "1e999")]
+        for text, answer in many:
+            for logs in ([], ["--logs", box.logs]):
+                done = ask(box, [{"text": answer, "times": 0}], *logs, "--json", stdin=text.encode())
+                expect(done.returncode in (0, 1), answer[:40], told(done))
+                json.loads(done.stdout)
+        verified(box, *box.log_paths())
+        done = ask(box, [{"text": GOOD.replace("love", "\\u001b[31m\\u202e")}], "x",
+                   env={"LANG": "C"})
+        expect(done.returncode == 0 and b"\x1b" not in done.stdout, told(done))
+
+
+def every_ready_schema_is_there():
+    with Box() as box:
+        samples = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                               "../../schemas/presets/samples/")
+        for name in ("address", "entities", "meeting", "product", "sentiment"):
+            with open(samples + name + ".good.json") as f:
+                good = f.read()
+            with open(samples + name + ".bad.json") as f:
+                bad = f.read()
+            with open(samples + name + ".txt") as f:
+                text = f.read()
+            done = ask(box, [{"purpose": "execute", "contains": text.strip(), "text": bad},
+                             {"purpose": "reask", "text": good}], "--json", stdin=text.encode(),
+                       schema=name)
+            expect(done.returncode == 0, name, told(done))
+            result = json.loads(done.stdout)
+            expect(result["value"] == json.loads(good) and result["attempts"] == 2, name, result)
+
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main([a_value_on_stdout, a_wrong_answer_is_corrected, without_a_value,
+                   what_else_must_hold, usage_is_checked, batches_keep_their_order,
+                   a_batch_reads_a_pipe_while_it_asks, a_signal_stops_a_batch,
+                   items_arrive_one_by_one, the_first_item_comes_before_the_answer_ends,
+                   corrected_items_are_not_printed_twice, hostile_prompts_and_answers,
+                   every_ready_schema_is_there]))
