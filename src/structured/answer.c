@@ -247,7 +247,7 @@ static bool parse_error(struct answer *a, const struct extract_result *r, const 
                 r->error.code == EXTRACT_ERR_DEPTH_LIMIT ||
                 r->error.code == EXTRACT_ERR_NUMBER_RANGE;
   char message[EXTRACT_MESSAGE_BYTES + 160], near[NEAR_BYTES + 8];
-  size_t line, column, offset = r->error.offset < n ? r->error.offset : n;
+  size_t line = 0, column = 0, offset = r->error.offset < n ? r->error.offset : n;
   bool blank = true;
   for (size_t i = 0; i < n && blank; i++)
     blank = text[i] == ' ' || (text[i] >= '\t' && text[i] <= '\r');
