@@ -24,6 +24,7 @@ static const struct cli_option options[] = {
     {"max-reasks", 'n', "N", "corrections asked for (default 2)", false},
     {"on-failure", 0, "error|sentinel", "without a value: fail (default), or print a sentinel",
      false},
+    {"example", 'e', NULL, "show an example of the schema's shape in the prompt", false},
     {"repair", 'r', NULL, "mend broken JSON before asking again", false},
     {"reask-provider", 0, "P", "backend of the corrections (default: the one that answered)",
      false},
@@ -140,6 +141,8 @@ static bool read_question(const struct cli_args *args, const struct setup *setup
   if (on_failure && strcmp(on_failure, "error") != 0 && strcmp(on_failure, "sentinel") != 0)
     return err_set(err, ERR_USAGE, "--on-failure must be error or sentinel");
   json_object_set_new(q->structured, "on_failure", json_string(on_failure ? on_failure : "error"));
+  if (cli_flag(args, "example"))
+    json_object_set_new(q->structured, "example", json_true());
   if (cli_flag(args, "repair"))
     json_object_set_new(q->structured, "repair", json_true());
   if (!number_flag(args, "max-reasks", 0, LIMIT_REASK_COUNT, "max_reasks", q->structured, err) ||

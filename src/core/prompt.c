@@ -7,6 +7,8 @@
 #include "core/ref.h"
 #include "format/json_write.h"
 #include "format/template.h"
+#include "structured/describe.h"
+#include "structured/example.h"
 #include "structured/extract_schema.h"
 
 #include <assert.h>
@@ -253,6 +255,21 @@ static void render_schema(const struct prompt_view *v, struct prompt *out) {
   buf_deinit(&text);
 }
 
+/* An example of the schema's shape, where the movement wants one and one can be made. */
+static void render_example(const struct prompt_view *v, struct prompt *out) {
+  const struct structured_config *so = v->movement->structured;
+  enum describe_language language = DESCRIBE_ENGLISH;
+  char *text = NULL;
+  if (so == NULL || !so->example)
+    return;
+  (void)describe_language_find(v->workflow->language.p, &language);
+  if (example_anchor(so->schema, language, &text) == EXAMPLE_OK) {
+    add_piece(out, STR("\n\n"), 0, NULL);
+    add_piece(out, str_from(text), 0, NULL);
+  }
+  describe_free(text);
+}
+
 static void render_execute(const struct nested *nested, struct prompt *out) {
   const struct prompt_view *v = nested->view;
   const struct movement *m = v->movement;
@@ -301,6 +318,7 @@ void prompt_execute(const struct prompt_view *v, struct prompt *out) {
   render_execute(&nested, out);
   if (v->schema != NULL)
     render_schema(v, out);
+  render_example(v, out);
 }
 
 /* --- judge prompts --- */

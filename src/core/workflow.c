@@ -259,6 +259,7 @@ static bool build_structured(struct build *b, const json_t *object, const char *
       !get_text(b, reask, path, "provider", &out->provider) ||
       !get_text(b, reask, path, "model", &out->model) ||
       !get_bool(b, so, path, "repair", false, &out->repair) ||
+      !get_bool(b, so, path, "example", false, &out->example) ||
       !get_count(b, so, path, "max_reasks", 0, LIMIT_REASK_COUNT, &reasks) ||
       !get_count(b, so, path, "token_budget", 1, LIMIT_TOKEN_BUDGET, &tokens) ||
       !get_count(b, so, path, "time_budget_ms", 1, LIMIT_CALL_WALL_MS, &ms))

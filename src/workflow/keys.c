@@ -116,6 +116,10 @@ static const struct key structured_list[] = {
      .type = KEY_INTEGER,
      .max = LIMIT_REASK_COUNT,
      .description = "Most corrections asked for (default 2; of a command 0)."},
+    {.name = "example",
+     .type = KEY_BOOL,
+     .description = "Whether the prompt shows an example of the schema's shape, with placeholders "
+                    "(default false)."},
     {.name = "repair",
      .type = KEY_BOOL,
      .description = "Whether broken JSON may be mended (default false)."},
