@@ -59,7 +59,7 @@ struct structured_config { /* what a movement's answer must be, and what is done
   enum on_failure on_failure;
   int max_reasks;
   bool repair;
-  bool example; /* the prompt shows one, made from the schema */
+  bool example;                      /* the prompt shows one, made from the schema */
   struct str provider, model;        /* of corrections; empty: the movement's */
   long token_budget, time_budget_ms; /* of all calls for one value together; 0: none */
 };
