@@ -70,7 +70,11 @@ static void write_string(const char *p, size_t n, struct buf *out) {
     i += plain_run(p + i, n - i);
     if (i == n)
       break;
-    size_t length = utf8_decode(p + i, n - i, &cp);
+    size_t length = 1;
+    if ((unsigned char)p[i] < 0x80)
+      cp = (unsigned char)p[i];
+    else
+      length = utf8_decode(p + i, n - i, &cp);
     const char *escape = cp < 0x80 ? short_escape((unsigned char)cp) : NULL;
     if (length == 0) { /* jansson's strings are UTF-8 */
       length = 1;
