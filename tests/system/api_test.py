@@ -477,6 +477,49 @@ def case_tls():
             server.close()
 
 
+def case_probe():
+    """Whether a backend is there, with its version and models, within a short limit."""
+    server = FakeApi()
+    closed = FakeApi()
+    closed.close()
+    try:
+        settings = {d + "-x": provider(server, "ok", d) for d in DIALECTS}
+        settings.update(lost=provider(server, "404", "gemini"), closed=provider(closed, "ok", "ollama"),
+                        keyless=provider(server, "ok", "openai", key_env="SEGUE_TEST_UNSET"))
+        got = drive(settings, [{"id": n.replace("-x", ""), "provider": n, "probe": True} for n in settings])
+        for dialect in DIALECTS:
+            expect(got[dialect]["reachable"] and got[dialect]["class"] == "ok" and got[dialect]["model_count"] >= 1, got[dialect])
+        expect(got["ollama"]["version"] == "0.99.0" and got["ollama"]["models"] == ["small:1b"], got["ollama"])
+        expect(got["openai"]["models"] == ["m1", "m2"], got["openai"])
+        expect(got["lost"]["reachable"] and got["lost"]["class"] == "not_found", got["lost"])
+        expect(not got["closed"]["reachable"] and got["closed"]["class"] == "network" and "running?" in got["closed"]["message"], got["closed"])
+        expect(got["keyless"]["class"] == "auth" and "SEGUE_TEST_UNSET" in got["keyless"]["message"], got["keyless"])
+    finally:
+        server.close()
+
+
+def case_lint():
+    """The names are there without any configuration, and what a backend does not take is said before it runs."""
+    with Box() as box:
+        flow = """name: w
+movements:
+  - name: work
+    instruction: Do it.
+    provider: %s
+    model: m
+    options: {%s}
+    judge: {provider: ollama, model: "qwen3:4b"}
+    rules: [{condition: done, next: COMPLETE}, {condition: not done, next: ABORT}]
+"""
+        for name in ("anthropic", "openai", "openai-chat", "gemini", "ollama", "llamacpp", "vllm", "openrouter", "lmstudio"):
+            done = box.segue("lint", box.file("w.yaml", flow % (name, "temperature: 0.5")))
+            expect(done.returncode == 0, name, done.stdout, done.stderr)
+        done = box.segue("lint", box.file("w.yaml", flow % ("anthropic", "seed: 5")))
+        expect(done.returncode != 0 and b"anthropic takes no seed" in done.stdout + done.stderr, done.stdout, done.stderr)
+        done = box.segue("lint", box.file("w.yaml", flow % ("ollamma", "seed: 5")))
+        expect(done.returncode != 0 and b"ollama" in done.stdout + done.stderr, done.stdout, done.stderr)
+
+
 def case_settings():
     """A wrong key of the configuration is said in words."""
     wrong = [({"x": {"type": "ollama", "bse_url": "http://h"}}, 'unknown key "bse_url": did you mean "base_url"?'),

@@ -4,6 +4,7 @@
  * The first line is the user's `providers:` settings as JSON; each line after it a call:
  *   {"id", "provider", "model", "prompt", "schema", "options", "timeout_ms", "cancel_ms", "purpose",
  *    "after": true}      after: only when all calls before it are over
+ *   {"id", "provider", "probe": true}       whether it is there
  * Prints a line of JSON for each that ends, then one with what is left open. Exit 3: the loop does not
  * close clean. SEGUE_DRIVER_ENV names variables whose values are secrets, divided by commas. */
 #include "base/log.h"
@@ -95,6 +96,22 @@ static void on_cancel(uv_timer_t *timer) {
     one->provider->ops->cancel(one->run);
 }
 
+static void on_probe(void *ctx, struct api_probe_result *result) {
+  struct one *one = ctx;
+  json_t *out = json_pack("{sO ss ss sb si sI ss sO?}", "id", json_object_get(one->spec, "id"),
+                          "class", error_class_name(result->class), "message", result->message,
+                          "reachable", (int)result->reachable, "status", result->status,
+                          "model_count", (json_int_t)result->model_count, "version",
+                          result->version, "models", result->models);
+  struct buf line = {0};
+  json_write(out, &line);
+  puts(buf_c(&line));
+  buf_deinit(&line);
+  json_decref(out);
+  open_count--;
+  start_more();
+}
+
 static void start_one(struct one *one) {
   struct call_request *r = &one->request;
   const struct provider_sink sink = {on_news, on_done, one};
@@ -115,6 +132,11 @@ static void start_one(struct one *one) {
   if (one->provider == NULL)
     die("there is no provider %.*s", (int)r->provider.n, r->provider.p);
   open_count++;
+  if (json_is_true(json_object_get(one->spec, "probe"))) {
+    if (!api_probe(env.api, one->provider, on_probe, one))
+      die("%.*s is no model API", (int)r->provider.n, r->provider.p);
+    return;
+  }
   one->run = one->provider->ops->start(one->provider, &env, r, &sink);
   if (cancel_ms > 0) {
     one->has_timer = true;
