@@ -83,7 +83,8 @@ static void make_answers(void) {
     delta(&b, value[i]);
   stream_tail(&b);
   answers[ANSWER_EVENTS].bytes = with_head(&b, "text/event-stream");
-  buf_puts(&b, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n");
+  buf_puts(&b,
+           "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n");
   stream_head(&b);
   delta(&b, "half of ");
   answers[ANSWER_HOLD] = (struct canned_answer){{b.p, b.n}, .hold = true};
