@@ -11,8 +11,6 @@
 #include "format/json_write.h"
 #include "provider/api_key.h"
 #include "provider/http/reply.h"
-#include "structured/extract.h"
-#include "structured/jscan.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -346,72 +344,24 @@ static bool step_down(struct provider_run *run, const char *why) {
   return true;
 }
 
-static bool is_fit(void *ctx, const json_t *value) {
-  struct provider_run *run = ctx;
-  enum api_fit fit;
-  json_decref(api_schema_read(run->schema, run->rung, value, &fit));
-  return fit == API_FIT_VALID;
-}
-
-/* The value, when the whole text is one. New reference. *too_much: it is one that cannot be held, such
- * as a number beyond all bounds, which grammars do allow. */
-static json_t *whole_value(struct str text, bool *too_much) {
-  struct jscan js;
-  struct jscan_result found = {0};
-  text = str_trim(text);
-  jscan_init(&js, text.p, text.n);
-  enum jscan_code code = text.n > 0 ? jscan_value(&js, 0, &found) : JSCAN_TRUNCATED;
-  jscan_deinit(&js);
-  *too_much = code == JSCAN_NUMBER_RANGE || code == JSCAN_DEPTH;
-  if (code == JSCAN_OK && found.end == text.n)
-    return found.value;
-  json_decref(found.value);
-  return NULL;
-}
-
-/* A value that fits, somewhere in the text, or the nearest one. New reference. */
-static json_t *found_value(struct provider_run *run, struct str text) {
-  const struct extract_check check = {.ctx = run, .valid = is_fit};
-  const struct extract_opts opts = {.check = &check, .whole = true};
-  struct extract_result found;
-  if (extract(text.n ? text.p : "", text.n, &opts, &found) == EXTRACT_OUT_OF_MEMORY)
-    BUG("out of memory while an answer is read");
-  json_t *value = json_incref(found.value);
-  extract_result_deinit(&found);
-  return value;
-}
-
 /* Reads the structured value. False: another request was sent. */
 static bool read_structured(struct provider_run *run) {
   struct reply *r = &run->reply;
-  enum api_fit fit = API_FIT_LOOSE;
-  bool none = run->rung == RUNG_TOOL && !r->has_tool, too_much = false;
-  struct str text = r->has_tool ? buf_view(&r->tool) : buf_view(&r->text);
-  json_t *answer = none ? NULL : whole_value(text, &too_much);
-  bool alone = answer != NULL;
-  json_t *value = answer ? api_schema_read(run->schema, run->rung, answer, &fit) : NULL;
-  json_decref(answer);
-  if (!none && !alone && (answer = found_value(run, text)) != NULL) {
-    value = api_schema_read(run->schema, run->rung, answer, &fit);
-    json_decref(answer);
-  }
-  if (fit == API_FIT_LOOSE && !too_much && run->rung != RUNG_PROMPT) {
-    json_t *dropped = value;
+  struct api_value found = {.fit = API_FIT_LOOSE};
+  if (run->rung != RUNG_TOOL || r->has_tool)
+    api_schema_find(run->schema, run->rung, buf_view(r->has_tool ? &r->tool : &r->text), &found);
+  if (found.fit == API_FIT_LOOSE && run->rung != RUNG_PROMPT) {
     char why[120];
     (void)snprintf(why, sizeof why, "the answer was not kept to the schema (%s)",
                    rung_name(run->rung));
     /* Of a server on this machine it is a property; a vendor's model may do better next time. */
     run->remember = run->config->local;
     if (step_down(run, why)) {
-      json_decref(dropped);
+      json_decref(found.value);
       return false;
     }
   }
-  /* A value that does not fit and stood in prose is for the caller's own extractor to find. */
-  if (fit == API_FIT_VALID || (value != NULL && alone))
-    run->result.structured = value;
-  else
-    json_decref(value);
+  run->result.structured = found.value;
   return true;
 }
 

@@ -4,7 +4,9 @@
 #include "base/log.h"
 #include "structured/adapt.h"
 #include "structured/describe.h"
+#include "structured/extract.h"
 #include "structured/gbnf.h"
+#include "structured/jscan.h"
 #include "structured/schema.h"
 
 #include <stdio.h>
@@ -148,8 +150,9 @@ static bool is_loose(const struct schema_errors *errors) {
   return false;
 }
 
-json_t *api_schema_read(struct api_schema *s, enum rung rung, const json_t *answer,
-                        enum api_fit *fit) {
+/* The answer in the canonical shape, checked. New reference, never NULL. */
+static json_t *read_answer(struct api_schema *s, enum rung rung, const json_t *answer,
+                           enum api_fit *fit) {
   json_t *value = NULL;
   struct schema_errors errors = {0};
   bool adapted = s->adapted != NULL && (rung == RUNG_NATIVE || rung == RUNG_TOOL);
@@ -166,4 +169,63 @@ json_t *api_schema_read(struct api_schema *s, enum rung rung, const json_t *answ
   *fit = is_loose(&errors) ? API_FIT_LOOSE : API_FIT_WRONG;
   schema_errors_deinit(&errors);
   return value;
+}
+
+/* The value, when the whole text is one. New reference. *too_much: it is one that cannot be held, such
+ * as a number beyond all bounds, which grammars do allow. */
+static json_t *whole_value(struct str text, bool *too_much) {
+  struct jscan js;
+  struct jscan_result found = {0};
+  text = str_trim(text);
+  jscan_init(&js, text.p, text.n);
+  enum jscan_code code = text.n > 0 ? jscan_value(&js, 0, &found) : JSCAN_TRUNCATED;
+  jscan_deinit(&js);
+  *too_much = code == JSCAN_NUMBER_RANGE || code == JSCAN_DEPTH;
+  if (code == JSCAN_OK && found.end == text.n)
+    return found.value;
+  json_decref(found.value);
+  return NULL;
+}
+
+struct asked {
+  struct api_schema *schema;
+  enum rung rung;
+};
+
+static bool is_fit(void *ctx, const json_t *value) {
+  const struct asked *asked = ctx;
+  enum api_fit fit;
+  json_decref(read_answer(asked->schema, asked->rung, value, &fit));
+  return fit == API_FIT_VALID;
+}
+
+/* A value that fits, somewhere in the text, or the nearest one. New reference. */
+static json_t *value_within(struct asked *asked, struct str text) {
+  const struct extract_check check = {.ctx = asked, .valid = is_fit};
+  const struct extract_opts opts = {.check = &check, .whole = true};
+  struct extract_result found;
+  if (extract(text.n ? text.p : "", text.n, &opts, &found) == EXTRACT_OUT_OF_MEMORY)
+    BUG("out of memory while an answer is read");
+  json_t *value = json_incref(found.value);
+  extract_result_deinit(&found);
+  return value;
+}
+
+void api_schema_find(struct api_schema *s, enum rung rung, struct str text,
+                     struct api_value *found) {
+  struct asked asked = {s, rung};
+  bool too_much;
+  json_t *answer = whole_value(text, &too_much);
+  *found = (struct api_value){.fit = too_much ? API_FIT_WRONG : API_FIT_LOOSE};
+  if (answer != NULL) {
+    found->value = read_answer(s, rung, answer, &found->fit);
+  } else if ((answer = value_within(&asked, text)) != NULL) {
+    enum api_fit fit;
+    json_t *value = read_answer(s, rung, answer, &fit);
+    if (fit == API_FIT_VALID)
+      *found = (struct api_value){value, fit};
+    else
+      json_decref(value);
+  }
+  json_decref(answer);
 }

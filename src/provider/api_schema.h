@@ -3,7 +3,7 @@
  *
  *   schemas = api_schemas_new()
  *   s = api_schema_get(schemas, canonical, preset, reasoning)   counted: api_schema_unref
- *   value = api_schema_read(s, rung, answer, &fit)
+ *   api_schema_find(s, rung, text, &found)
  *   api_schemas_free(schemas) */
 #ifndef SEGUE_PROVIDER_API_SCHEMA_H
 #define SEGUE_PROVIDER_API_SCHEMA_H
@@ -34,8 +34,15 @@ enum api_fit {
   API_FIT_WRONG, /* the form is right, a value is not: for a reask */
   API_FIT_LOOSE  /* what any constraint would have enforced is not there: nothing was constrained */
 };
-/* The answer in the canonical shape; new reference, never NULL. */
-json_t *api_schema_read(struct api_schema *s, enum rung rung, const json_t *answer,
-                        enum api_fit *fit);
+struct api_value {
+  json_t
+      *value; /* in the canonical shape, owned; NULL: none, or one for the caller's own extractor:
+                    it stands in other text and does not fit */
+  enum api_fit fit;
+};
+/* Finds the value in a text that was asked for on that rung: the whole text, else one in it that
+ * fits. */
+void api_schema_find(struct api_schema *s, enum rung rung, struct str text,
+                     struct api_value *found);
 
 #endif
