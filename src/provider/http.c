@@ -10,6 +10,8 @@
 #include <string.h>
 #include <strings.h>
 
+enum { EXPECT_BYTES = 500000 };
+
 /* --- states and lists --- */
 
 static struct exchange_list *list_of(struct http_exchange *x) {
@@ -126,8 +128,8 @@ static void activate(struct http_exchange *x) {
   /* Behind TLS, wait for the handshake to learn whether one connection can be shared. Without, libcurl
    * would wait for the first reply, which may be long in coming. */
   curl->easy_setopt(easy, CURLOPT_PIPEWAIT, x->plain ? 0L : 1L);
-  curl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)x->connect_ms);
   set_state(x, EXCHANGE_STATE_ACTIVE);
+  x->stall_at = uv_now(http->loop) + x->connect_ms; /* until there is a connection */
   exchange_arm_clock(x);
   uv_ref((uv_handle_t *)&http->curl_timer);
   if (curl->multi_add_handle(http->multi, easy) != CURLM_OK)
@@ -235,11 +237,14 @@ static void on_soon(uv_timer_t *timer) {
 static void check_limits(struct http_exchange *x, uint64_t now) {
   if (x->total_at != 0 && now >= x->total_at)
     exchange_set_end(x, HTTP_END_TOTAL_LIMIT, "not finished within its time limit");
-  else if (x->state == EXCHANGE_STATE_ACTIVE && x->stall_at != 0 && now >= x->stall_at)
+  else if (x->state != EXCHANGE_STATE_ACTIVE || x->stall_at == 0 || now < x->stall_at)
+    return;
+  else if (!x->connected)
+    exchange_set_end(x, HTTP_END_CONNECT_LIMIT, "no connection within %llu ms",
+                     (unsigned long long)x->connect_ms);
+  else
     exchange_set_end(x, HTTP_END_STALL_LIMIT, "no byte for %llu ms",
                      (unsigned long long)x->stall_ms);
-  else
-    return;
   abandon(x);
 }
 
@@ -291,7 +296,7 @@ struct http_exchange *http_start(struct http *http, const struct http_request *r
   for (const char *const *h = request->headers; h && *h; h++)
     x->headers = http->curl->slist_append(x->headers, *h);
   x->headers = http->curl->slist_append(x->headers, "Accept-Encoding: identity");
-  if (x->post) /* no wait for a 100 Continue */
+  if (x->body.n > EXPECT_BYTES) /* libcurl would wait for a 100 Continue */
     x->headers = http->curl->slist_append(x->headers, "Expect:");
   arm_clock(http, x->total_at);
   next_of_lane(http, x->lane);
