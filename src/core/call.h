@@ -103,7 +103,7 @@ struct call_result {
   struct text text;
   struct text error_text; /* stderr, bounded; may be empty */
   json_t *structured;     /* or NULL */
-  const char *enforced;   /* native, grammar, tool, prompt; NULL: not asked for */
+  const char *enforced;   /* native, grammar, tool, json, prompt; NULL: not asked for */
   bool has_exit;
   int exit;      /* of a command: status, 128 + signal when killed */
   json_t *files; /* [{"path","added","removed"}] or NULL */

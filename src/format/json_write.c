@@ -62,30 +62,44 @@ static bool steers(uint32_t cp) {
          (cp >= 0x2028 && cp <= 0x202E) || (cp >= 0x2066 && cp <= 0x2069);
 }
 
+/* buf_append where there is room; the NUL comes with the closing quote. */
+static inline void put(struct buf *out, const char *p, size_t n) {
+  if (out->max != 0 || out->cap - out->n <= n) {
+    buf_append(out, p, n);
+    return;
+  }
+  memcpy(out->p + out->n, p, n);
+  out->n += n;
+}
+
 static void write_string(const char *p, size_t n, struct buf *out) {
   size_t from = 0, i = 0;
-  buf_reserve(out, n + 2);
+  buf_reserve(out, n + n / 16 + 2);
   buf_putc(out, '"');
   while (i < n) {
     uint32_t cp = 0;
     i += plain_run(p + i, n - i);
     if (i == n)
       break;
-    size_t length = utf8_decode(p + i, n - i, &cp);
+    size_t length = 1;
+    if ((unsigned char)p[i] < 0x80)
+      cp = (unsigned char)p[i];
+    else
+      length = utf8_decode(p + i, n - i, &cp);
     const char *escape = cp < 0x80 ? short_escape((unsigned char)cp) : NULL;
     if (length == 0) { /* jansson's strings are UTF-8 */
       length = 1;
     } else if (escape != NULL || steers(cp)) {
-      buf_append(out, p + from, i - from);
+      put(out, p + from, i - from);
       if (escape != NULL)
-        buf_append(out, escape, 2);
+        put(out, escape, 2);
       else
         buf_printf(out, "\\u%04X", cp);
       from = i + length;
     }
     i += length;
   }
-  buf_append(out, p + from, n - from);
+  put(out, p + from, n - from);
   buf_putc(out, '"');
 }
 

@@ -1,6 +1,7 @@
 #include "host/backends.h"
 
 #include "host/admission.h"
+#include "provider/api.h"
 
 static bool known(const struct provider_registry *reg, const char *name, struct err *err) {
   struct buf names = {0};
@@ -37,7 +38,9 @@ static bool check(const struct config *config, const struct provider_registry *r
 
 struct provider_registry *backends_new(const struct config *config, struct err *err) {
   struct provider_registry *reg = registry_new(config->providers);
-  if (check(config, reg, err))
+  if (!api_register(reg, config->providers, err))
+    (void)err_wrap(err, "config.yaml");
+  else if (check(config, reg, err))
     return reg;
   registry_free(reg);
   return NULL;

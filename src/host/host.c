@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "core/apply.h"
 #include "format/json_write.h"
+#include "provider/api.h"
 #include "store/recall.h"
 
 #include <assert.h>
@@ -707,6 +708,7 @@ bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
     return false;
   host->processes = process_table_new(loop, err);
   if (host->processes != NULL) {
+    host->api = api_new(loop);
     gate_init(&host->gate, loop, registry, on_gate);
     return true;
   }
@@ -717,6 +719,7 @@ bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
 void host_deinit(struct host *host) {
   assert(host->session_count == 0);
   gate_deinit(&host->gate);
+  api_free(host->api);
   process_table_free(host->processes);
   chain_schemas_deinit(&host->schemas);
   *host = (struct host){0};
@@ -782,7 +785,8 @@ static void use_setup(struct session *s, const struct session_setup *setup) {
                                  .processes = s->host->processes,
                                  .cwd = setup->cwd,
                                  .pass_env = setup->pass_env,
-                                 .scenario = setup->scenario};
+                                 .scenario = setup->scenario,
+                                 .api = s->host->api};
 }
 
 struct session *host_start(struct host *host, const struct session_params *params,

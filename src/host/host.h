@@ -32,6 +32,7 @@ struct host {
   uv_loop_t *loop;
   struct store *store; /* NULL: nothing is kept (segue judge without --logs) */
   struct process_table *processes;
+  struct api *api;
   const struct provider_registry *registry; /* borrowed */
   struct gate gate;                         /* what all its sessions share of the providers */
   struct chain_schemas schemas;

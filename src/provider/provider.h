@@ -15,6 +15,8 @@
 
 #include <uv.h>
 
+struct api; /* provider/api.h */
+
 /* What the calls of one session share; owned by the host, constant while calls are open. */
 struct provider_env {
   uv_loop_t *loop;
@@ -22,6 +24,7 @@ struct provider_env {
   const char *cwd;                 /* where agents work: absolute */
   const char *const *pass_env;     /* names copied into children's environment, or NULL */
   const struct scenario *scenario; /* of the script provider, or NULL */
+  struct api *api;                 /* of the model APIs over HTTP; NULL: there is no network */
 };
 
 /* What a call tells before its end. */

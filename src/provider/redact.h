@@ -1,14 +1,44 @@
-/* redact.h - secrets never enter: the values of variables that a provider was given are replaced in
- * what it prints, before the bytes become an event, so that memory and log never differ.
+/* redact.h - secrets never enter: their values are replaced in what a provider says, before the bytes
+ * become an event, so that memory and log never differ.
  *
- * A value under LIMIT_SECRET_BYTES is too common a text to be one. It becomes «secret:NAME». */
+ * Found are the value itself, the value percent-encoded, and the value inside a base64 text at any
+ * of its three offsets (both alphabets). A value under LIMIT_SECRET_BYTES is too common a text to be
+ * one. A place found becomes «secret:NAME».
+ *
+ *   secrets = secrets_new(); secrets_add(...) ...
+ *   a whole text:  secrets_hide(secrets, &text, cut)
+ *   a stream:      redactor_init(&r, secrets); redactor_push(&r, piece, &out) ...;
+ *                  redactor_flush(&r, &out); redactor_deinit(&r)
+ *   secrets_free(secrets)      wipes what it holds */
 #ifndef SEGUE_PROVIDER_REDACT_H
 #define SEGUE_PROVIDER_REDACT_H
 
 #include "base/buf.h"
 
-/* names: NULL-ended, or NULL. Returns how many places were replaced. cut: the text was cut off at a
- * limit, so its end may be the beginning of a value: that is taken off too. */
+struct secrets;
+
+struct secrets *secrets_new(void);
+void secrets_free(struct secrets *secrets); /* NULL is fine */
+void secrets_add(struct secrets *secrets, const char *name, struct str value);
+/* The values of environment variables; names: NULL-ended, or NULL. */
+void secrets_add_env(struct secrets *secrets, const char *const *names);
+bool secrets_are_empty(const struct secrets *secrets); /* NULL is empty */
+
+/* Returns how many places were replaced. cut: the text was cut off at a limit, so its end may be the
+ * beginning of a value: that is taken off too. */
+size_t secrets_hide(const struct secrets *secrets, struct buf *text, bool cut);
+
+/* A stream keeps back what may be the beginning of a value until more comes. */
+struct redactor {
+  const struct secrets *secrets; /* borrowed */
+  struct buf held;
+};
+void redactor_init(struct redactor *r, const struct secrets *secrets);
+void redactor_push(struct redactor *r, struct str piece, struct buf *out); /* appends to out */
+void redactor_flush(struct redactor *r, struct buf *out);
+void redactor_deinit(struct redactor *r);
+
+/* secrets_hide of the values of variables. */
 size_t redact(struct buf *text, const char *const *names, bool cut);
 
 #endif

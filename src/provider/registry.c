@@ -5,11 +5,18 @@
 
 #include <stdlib.h>
 
+struct kept {
+  void *owned;
+  void (*release)(void *owned);
+};
+
 struct provider_registry {
   struct provider providers[LIMIT_PROVIDER_COUNT];
   struct capability capabilities[LIMIT_PROVIDER_COUNT + 1]; /* the same order, NULL-ended */
   size_t count;
   json_t *settings;
+  struct kept *kept;
+  size_t kept_count;
 };
 
 static const struct provider *const built_in[] = {&provider_script, &provider_command};
@@ -32,8 +39,16 @@ struct provider_registry *registry_new(const json_t *settings) {
 void registry_free(struct provider_registry *reg) {
   if (reg == NULL)
     return;
+  for (size_t i = reg->kept_count; i > 0; i--)
+    reg->kept[i - 1].release(reg->kept[i - 1].owned);
+  free(reg->kept);
   json_decref(reg->settings);
   free(reg);
+}
+
+void registry_keep(struct provider_registry *reg, void *owned, void (*release)(void *owned)) {
+  reg->kept = xrealloc(reg->kept, (reg->kept_count + 1) * sizeof *reg->kept);
+  reg->kept[reg->kept_count++] = (struct kept){owned, release};
 }
 
 bool registry_add(struct provider_registry *reg, const struct provider *provider, struct err *err) {

@@ -19,6 +19,9 @@ void registry_free(struct provider_registry *reg);              /* NULL is fine 
 bool registry_add(struct provider_registry *reg, const struct provider *provider,
                   struct err *err) MUST_CHECK;
 
+/* Memory that goes with the registry: the data that providers were given. */
+void registry_keep(struct provider_registry *reg, void *owned, void (*release)(void *owned));
+
 /* NULL when there is none of that name. */
 const struct provider *registry_find(const struct provider_registry *reg, struct str name);
 /* The i-th in the order of addition, NULL behind the last. */

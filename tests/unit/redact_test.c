@@ -9,6 +9,7 @@
 #include "provider/redact.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const char *const names[] = {"REDACT_TEST_KEY", "REDACT_TEST_PIN", "REDACT_TEST_UNSET",
                                     NULL};
@@ -64,11 +65,80 @@ static void test_no_names(void **state) {
   buf_deinit(&text);
 }
 
+static void encode(const unsigned char *p, size_t n, const char *digits, struct buf *out) {
+  for (size_t i = 0; i < n; i += 3) {
+    unsigned v = (unsigned)p[i] << 16 | (i + 1 < n ? (unsigned)p[i + 1] << 8 : 0) |
+                 (i + 2 < n ? p[i + 2] : 0u);
+    size_t chars = n - i >= 3 ? 4 : n - i + 1;
+    for (size_t k = 0; k < chars; k++)
+      buf_putc(out, digits[(v >> (18 - 6 * k)) & 63]);
+  }
+}
+
+static void test_encoded(void **state) {
+  static const char *const digits[] = {
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"};
+  static const char value[] = "s\xFF?/secret+value=9";
+  struct secrets *s = secrets_new();
+  (void)state;
+  secrets_add(s, "K", (struct str){value, sizeof value - 1});
+  for (size_t before = 0; before < 7; before++)
+    for (size_t after = 0; after < 4; after++)
+      for (size_t d = 0; d < 2; d++) {
+        struct buf plain = {0}, text = {0};
+        buf_append(&plain, "useruser", before);
+        buf_puts(&plain, value);
+        buf_append(&plain, "tail", after);
+        encode((const unsigned char *)plain.p, plain.n, digits[d], &text);
+        assert_int_equal(secrets_hide(s, &text, false), 1);
+        assert_non_null(strstr(buf_c(&text), "\xC2\xABsecret:K\xC2\xBB"));
+        assert_true(text.n < 14 + 24); /* at most a character or two of it are left */
+        buf_deinit(&plain);
+        buf_deinit(&text);
+      }
+  struct buf url = {0};
+  buf_puts(&url, "a=s%FF%3F%2Fsecret%2Bvalue%3D9&b=s%ff%3f%2fsecret%2bvalue%3d9");
+  assert_int_equal(secrets_hide(s, &url, false), 2);
+  assert_string_equal(buf_c(&url), "a=\xC2\xABsecret:K\xC2\xBB&b=\xC2\xABsecret:K\xC2\xBB");
+  buf_deinit(&url);
+  secrets_free(s);
+}
+
+/* However a stream is cut, it comes out as the whole text does. */
+static void test_stream(void **state) {
+  static const char text[] =
+      "sk-sk-12345678 sk-1234567 aasaasb aasaasbb sk-12345678sk-12345678 c2stMTIzNDU2Nzg= sk-1234";
+  struct secrets *s = secrets_new();
+  struct buf whole = {0};
+  (void)state;
+  secrets_add(s, "A", STR("sk-12345678"));
+  secrets_add(s, "B", STR("aasaasbb"));
+  secrets_add(s, "LONG", STR("sk-12345678sk-12345678"));
+  buf_puts(&whole, text);
+  assert_int_equal(secrets_hide(s, &whole, false), 4);
+  for (size_t piece = 1; piece < sizeof text; piece++) {
+    struct redactor r;
+    struct buf out = {0};
+    redactor_init(&r, s);
+    for (size_t at = 0; at < sizeof text - 1; at += piece)
+      redactor_push(
+          &r, (struct str){text + at, sizeof text - 1 - at < piece ? sizeof text - 1 - at : piece},
+          &out);
+    redactor_flush(&r, &out);
+    assert_string_equal(buf_c(&out), buf_c(&whole));
+    redactor_deinit(&r);
+    buf_deinit(&out);
+  }
+  buf_deinit(&whole);
+  secrets_free(s);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_replaces),
-      cmocka_unit_test(test_cut),
-      cmocka_unit_test(test_no_names),
+      cmocka_unit_test(test_replaces), cmocka_unit_test(test_cut),
+      cmocka_unit_test(test_no_names), cmocka_unit_test(test_encoded),
+      cmocka_unit_test(test_stream),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,109 @@
+#include "format/sse.h"
+
+#include <string.h>
+
+void sse_init(struct sse *sse, size_t max_event_bytes, sse_event_fn on_event, void *ctx) {
+  *sse = (struct sse){.max_bytes = max_event_bytes, .on_event = on_event, .ctx = ctx};
+}
+
+void sse_deinit(struct sse *sse) {
+  buf_deinit(&sse->line);
+  buf_deinit(&sse->data);
+  buf_deinit(&sse->type);
+  *sse = (struct sse){0};
+}
+
+static bool dispatch(struct sse *sse) {
+  bool go_on = true;
+  if (sse->has_data) {
+    struct str type = buf_view(&sse->type);
+    go_on = sse->on_event(sse->ctx, type.p ? type : STR(""),
+                          (struct str){buf_c(&sse->data), sse->data.n});
+  }
+  buf_clear(&sse->data);
+  buf_clear(&sse->type);
+  sse->has_data = false;
+  sse->stopped = !go_on;
+  return go_on;
+}
+
+static bool on_line(struct sse *sse, struct str line) {
+  if (!sse->past_start) {
+    sse->past_start = true;
+    if (line.n >= 3 && memcmp(line.p, "\xEF\xBB\xBF", 3) == 0)
+      line = (struct str){line.p + 3, line.n - 3};
+  }
+  if (line.n == 0)
+    return dispatch(sse);
+  const char *colon = memchr(line.p, ':', line.n);
+  struct str field = {line.p, colon ? (size_t)(colon - line.p) : line.n}, value = {"", 0};
+  if (colon != NULL) {
+    value = (struct str){colon + 1, line.n - field.n - 1};
+    if (value.n > 0 && value.p[0] == ' ')
+      value = (struct str){value.p + 1, value.n - 1};
+  }
+  if (str_eq_c(field, "data")) {
+    if (value.n + 1 > sse->max_bytes - sse->data.n) {
+      sse->over_max = true;
+      return false;
+    }
+    if (sse->has_data)
+      buf_putc(&sse->data, '\n');
+    buf_str(&sse->data, value);
+    sse->has_data = true;
+  } else if (str_eq_c(field, "event")) {
+    buf_clear(&sse->type);
+    buf_str(&sse->type, value);
+  }
+  return true;
+}
+
+/* The offset of the first LF or CR, or n. */
+static size_t line_length(struct str s) {
+  const char *lf = memchr(s.p, '\n', s.n);
+  size_t n = lf ? (size_t)(lf - s.p) : s.n;
+  const char *cr = n > 0 ? memchr(s.p, '\r', n) : NULL;
+  return cr ? (size_t)(cr - s.p) : n;
+}
+
+bool sse_feed(struct sse *sse, struct str bytes) {
+  while (bytes.n > 0 && !sse->stopped && !sse->over_max) {
+    if (sse->after_cr && bytes.p[0] == '\n') { /* the second half of a CR LF */
+      sse->after_cr = false;
+      bytes = (struct str){bytes.p + 1, bytes.n - 1};
+      continue;
+    }
+    sse->after_cr = false;
+    size_t n = line_length(bytes);
+    if (n + sse->line.n > sse->max_bytes + 64) { /* 64: the field's name */
+      sse->over_max = true;
+      break;
+    }
+    if (n == bytes.n) {
+      buf_str(&sse->line, bytes);
+      break;
+    }
+    bool ok;
+    if (sse->line.n > 0) {
+      buf_append(&sse->line, bytes.p, n);
+      ok = on_line(sse, buf_view(&sse->line));
+      buf_clear(&sse->line);
+    } else {
+      ok = on_line(sse, (struct str){bytes.p, n});
+    }
+    sse->after_cr = bytes.p[n] == '\r';
+    bytes = (struct str){bytes.p + n + 1, bytes.n - n - 1};
+    if (!ok)
+      break;
+  }
+  return !sse->stopped && !sse->over_max;
+}
+
+bool sse_end(struct sse *sse) {
+  if (sse->stopped || sse->over_max)
+    return false;
+  if (sse->line.n > 0 && !on_line(sse, buf_view(&sse->line)))
+    return false;
+  buf_clear(&sse->line);
+  return dispatch(sse);
+}

@@ -1,0 +1,128 @@
+#include "provider/api.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "provider/api_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct api *api_new(uv_loop_t *loop) {
+  struct api *api = xcalloc(1, sizeof *api);
+  api->loop = loop;
+  api->http = http_new(loop);
+  api->schemas = api_schemas_new();
+  api->memo = json_object();
+  return api;
+}
+
+void api_free(struct api *api) {
+  if (api == NULL)
+    return;
+  http_free(api->http);
+  api_schemas_free(api->schemas);
+  json_decref(api->memo);
+  free(api);
+}
+
+static char *memo_key(const char *what, const char *name, const char *model) {
+  char *key = NULL;
+  if (asprintf(&key, "%s %s %s", what, name, model) < 0)
+    BUG("out of memory");
+  return key;
+}
+
+json_t *api_recall(const struct api *api, const char *what, const char *name, const char *model) {
+  char *key = memo_key(what, name, model);
+  json_t *value = json_object_get(api->memo, key);
+  free(key);
+  return value;
+}
+
+void api_remember(struct api *api, const char *what, const char *name, const char *model,
+                  json_t *owned_value) {
+  char *key = memo_key(what, name, model);
+  if (json_object_size(api->memo) >= LIMIT_HTTP_MEMO_COUNT)
+    json_object_clear(api->memo); /* it is learnt again */
+  json_object_set_new_nocheck(api->memo, key, owned_value);
+  free(key);
+}
+
+char *api_url(const struct api_config *config, const char *path) {
+  char *url = NULL;
+  if (asprintf(&url, "%s%s", config->base_url, path) < 0)
+    BUG("out of memory");
+  return url;
+}
+
+void api_fill_request(struct api *api, const struct api_config *config,
+                      struct http_request *request) {
+  request->lane = http_lane(api->http, config->name, config->concurrency);
+  request->ca_file = config->ca_file;
+  request->allow_http = config->allow_http;
+  request->connect_ms = (uint64_t)config->connect_ms;
+  request->stall_ms = (uint64_t)config->stall_ms;
+  request->max_bytes = LIMIT_HTTP_BODY_BYTES;
+}
+
+enum error_class api_end_class(enum http_end_kind kind) {
+  switch (kind) {
+  case HTTP_END_COMPLETE:
+    return CLASS_NONE;
+  case HTTP_END_CANCELLED:
+    return CLASS_CANCELLED;
+  case HTTP_END_NETWORK:
+  case HTTP_END_CUT:
+  case HTTP_END_CONNECT_LIMIT:
+    return CLASS_NETWORK;
+  case HTTP_END_STALL_LIMIT:
+  case HTTP_END_TOTAL_LIMIT:
+    return CLASS_TIMEOUT;
+  case HTTP_END_REFUSED:
+    return CLASS_BAD_REQUEST;
+  case HTTP_END_STOPPED:
+  case HTTP_END_TOO_LARGE:
+  case HTTP_END_TLS:
+  case HTTP_END_PROTOCOL:
+    return CLASS_PROTOCOL;
+  }
+  BUG("an exchange has no end");
+}
+
+static bool add(struct provider_registry *registry, const struct preset *preset, const char *name,
+                const json_t *settings, struct err *err) {
+  struct api_config *config = api_config_new(preset, name, settings, err);
+  if (config == NULL)
+    return false;
+  const struct provider provider = {.capability = {.name = config->name,
+                                                   .summary = config->summary,
+                                                   .options = config->dialect->options,
+                                                   .can_judge = true,
+                                                   .takes_model = true,
+                                                   .structured = "native"},
+                                    .ops = &api_ops,
+                                    .data = config};
+  registry_keep(registry, config, api_config_free);
+  return registry_add(registry, &provider, err);
+}
+
+bool api_register(struct provider_registry *registry, const json_t *settings, struct err *err) {
+  const char *name;
+  json_t *own;
+  for (const struct preset *p = presets; p->name; p++)
+    if (!add(registry, p, p->name, json_object_get(settings, p->name), err))
+      return false;
+  json_object_foreach((json_t *)settings, name, own) {
+    const char *type = json_string_value(json_object_get(own, "type"));
+    if (preset_find(str_from(name)) != NULL) {
+      if (type != NULL && str_from(type).n > 0 && !str_eq_c(str_from(type), name))
+        return err_set(err, ERR_FILE,
+                       "providers.%s: this name means %s: give your own another name", name, name);
+      continue;
+    }
+    const struct preset *preset = preset_find(str_from(type));
+    if (preset != NULL && !add(registry, preset, name, own, err))
+      return false;
+  }
+  return true;
+}

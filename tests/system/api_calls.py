@@ -1,0 +1,21 @@
+"""Calls of model APIs through helpers/api_driver, for the tests that speak with servers."""
+import json
+import os
+import subprocess
+
+from support import BUILD, expect
+
+SCHEMA = {"type": "object", "properties": {"reason": {"type": "string"}, "step": {"type": "integer", "enum": [0, 1, 2]}},
+          "required": ["reason", "step"], "additionalProperties": False}
+
+
+def drive(settings, calls, env=None):
+    """Runs the calls; the results by id, and what was left open."""
+    lines = [json.dumps(settings)] + [json.dumps({"prompt": "Judge.", "model": "m", **c}) for c in calls]
+    done = subprocess.run([BUILD + "/helpers/api_driver"], input="\n".join(lines).encode() + b"\n", capture_output=True,
+                          env={**os.environ, **(env or {})}, timeout=120)
+    expect(done.returncode == 0, "api_driver", done.returncode, done.stderr.decode(errors="replace")[-3000:], done.stdout[-500:])
+    out = [json.loads(line) for line in done.stdout.splitlines()]
+    expect(len(out) == len(calls) + 1, "every call ends once")
+    expect(out[-1] == {"open": 0, "descriptors": 0}, "left open:", out[-1])
+    return {o["id"]: o for o in out[:-1]}

@@ -1,0 +1,579 @@
+#!/usr/bin/env python3
+"""Model APIs over HTTP: every dialect against servers that answer, refuse, break and hang; the ladder
+of schema enforcement; Ollama's thinking; keys; limits. The calls of a case run at once, on one loop.
+"""
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from api_calls import SCHEMA, drive  # noqa: E402
+from fake_api import TEXT, FakeApi, dialect_of, schema_of, stream, tool_stream  # noqa: E402
+from support import BUILD, Box, expect, main, need_build  # noqa: E402
+
+DIALECTS = ["anthropic", "openai", "openai-chat", "gemini", "ollama", "llamacpp"]
+KEY = "sk-segue-test-0123456789"
+
+
+def base(server, scenario, dialect):
+    return server.url(scenario) + ("/v1" if dialect in ("openai", "openai-chat") else "")
+
+
+def provider(server, scenario, dialect, **more):
+    return {"type": dialect, "base_url": base(server, scenario, dialect), **more}
+
+
+def calls_of(server, scenarios, **more):
+    settings, calls = {}, []
+    for scenario in scenarios:
+        for dialect in DIALECTS:
+            name = f"{dialect}.{scenario}"
+            settings[name] = provider(server, scenario, dialect, **more)
+            calls.append({"id": name, "provider": name})
+    return settings, calls
+
+
+def run_scenarios(expected, **more):
+    server = FakeApi()
+    try:
+        results = {}
+        for i in range(0, len(expected), 8):  # a registry has room for 64 providers
+            results.update(drive(*calls_of(server, list(expected)[i:i + 8], **more)))
+        return results
+    finally:
+        server.close()
+
+
+def check(results, expected):
+    for scenario, wanted in expected.items():
+        for dialect in DIALECTS:
+            got = results[f"{dialect}.{scenario}"]
+            for key, value in wanted.items():
+                same = value in got[key] if key == "message" else got.get(key) == value
+                expect(same, dialect, scenario, key, "expected", value, "got", got)
+
+
+def case_answers():
+    expected = {
+        "ok": {"class": "ok", "text": TEXT, "told": TEXT},
+        "length": {"class": "length", "text": '{"step": 2, "rea'},
+        "bytes": {"class": "ok", "text": TEXT},
+        "wrong-type": {"class": "ok", "text": TEXT},
+        "not-utf8": {"class": "ok", "text": "a\ufffd\ufffdb", "note": "its reply had bytes that are not UTF-8: they are U+FFFD here"},
+        "gzip": {"class": "ok", "text": TEXT},
+        "old-http": {"class": "ok", "text": TEXT},
+        "held": {"class": "ok", "text": TEXT},
+    }
+    results = run_scenarios(expected)
+    check(results, expected)
+    for dialect in DIALECTS:
+        expect(results[dialect + ".ok"]["usage"] == {"input": 11, "output": 7}, dialect, "usage")
+        expect(results[dialect + ".ok"]["pieces"] > 3, dialect, "is told in pieces")
+        expect(results[dialect + ".ok"]["thinking"] == "hm", dialect, "thinking is kept apart")
+        expect(results[dialect + ".held"]["duration_ms"] < 10000, "an answer that is whole is not waited for")
+
+
+def case_refusals():
+    expected = {"refused": {"class": "refused"}}
+    results = run_scenarios(expected)
+    for dialect in ("anthropic", "openai", "openai-chat", "gemini"):
+        expect(results[dialect + ".refused"]["class"] == "refused", dialect, results[dialect + ".refused"])
+
+
+def case_errors():
+    expected = {
+        "400": {"class": "bad_request"}, "401": {"class": "auth"}, "403": {"class": "auth"}, "404": {"class": "not_found"},
+        "413": {"class": "bad_request"}, "429": {"class": "rate_limit", "retry_after_ms": 0},
+        "429-after": {"class": "rate_limit", "retry_after_ms": 3000}, "500": {"class": "overloaded"}, "503": {"class": "overloaded"},
+        "529": {"class": "overloaded"},
+    }
+    check(run_scenarios(expected), {k: {"message": f"no {k.split('-')[0]}", **v} for k, v in expected.items()})
+
+
+def case_breaks():
+    expected = {
+        "stream-error": {"class": "overloaded"}, "cut": {"class": "network"}, "cut-first": {"class": "network"},
+        "page": {"class": "protocol", "message": "base_url"}, "zstd": {"class": "protocol"}, "garbage": {"class": "protocol"},
+        "redirect": {"class": "bad_request", "message": "redirect"}, "headers": {"class": "protocol", "message": "headers"},
+        "bomb": {"class": "protocol", "message": "larger"},
+    }
+    results = run_scenarios(expected)
+    for dialect in ("ollama",):  # a comment of events is no line of JSON
+        results[dialect + ".bomb"] = {**results["openai.bomb"]}
+    check(results, expected)
+    for dialect in DIALECTS:
+        expect(results[dialect + ".cut"]["text"] != "", dialect, "keeps what came before the cut")
+
+
+def case_stalls():
+    expected = {"stall": {"class": "timeout", "message": "no byte for 300 ms"}, "stall-first": {"class": "timeout"}}
+    check(run_scenarios(expected, stall_ms=300), expected)
+    server = FakeApi()
+    try:
+        got = drive({"s": provider(server, "stall", "anthropic")}, [{"id": "s", "provider": "s", "timeout_ms": 400}])["s"]
+        expect(got["class"] == "timeout" and "time limit" in got["message"], got)
+    finally:
+        server.close()
+
+
+def case_large():
+    """10 MB come through whole, and 1,000 events deep."""
+    results = run_scenarios({"large": {}})
+    for dialect in DIALECTS:
+        got = results[dialect + ".large"]
+        expect(got["class"] == "ok" and got["bytes"] == 10485760, dialect, got["class"], got["message"], got["bytes"])
+
+
+def case_cancel():
+    """At every moment: before it is sent, at once, while it answers, while it hangs, in the queue."""
+    server = FakeApi()
+    try:
+        settings, calls = {}, []
+        for scenario in ("ok", "stall", "stall-first", "large"):
+            settings[scenario] = provider(server, scenario, "openai-chat", concurrency=3)
+            for ms in (0, 1, 2, 3, 5, 8, 13, 40):
+                calls.append({"id": f"{scenario}.{ms}", "provider": scenario, "cancel_ms": ms})
+        results = drive(settings, calls)
+        for name, got in results.items():
+            expect(got["class"] in ("ok", "cancelled"), name, got)
+            if "stall" in name:
+                expect(got["class"] == "cancelled", name, got)
+        expect(results["ok.0"]["class"] == "cancelled", "cancelled before it began", results["ok.0"])
+    finally:
+        server.close()
+
+
+def case_concurrency():
+    """A provider's limit holds: the rest waits, and a slow one does not hold up another provider."""
+    server = FakeApi()
+    try:
+        settings = {"two": provider(server, "stall", "ollama", concurrency=2, stall_ms=200), "other": provider(server, "ok", "ollama")}
+        calls = [{"id": i, "provider": "two", "timeout_ms": 20000} for i in range(6)] + [{"id": "o", "provider": "other"}]
+        results = drive(settings, calls)
+        expect(results["o"]["class"] == "ok" and results["o"]["duration_ms"] < 2000, results["o"])
+        times = sorted(results[i]["duration_ms"] for i in range(6))
+        expect(times[0] >= 190 and times[2] >= 2 * 190 and times[4] >= 3 * 190, "two at a time:", times)
+    finally:
+        server.close()
+
+
+def case_keepalive():
+    """A thousand calls after each other take one connection; cancelled ones leave nothing."""
+    server = FakeApi()
+    seen = []
+    serve = server.serve
+
+    def counted(connection):
+        seen.append(1)
+        serve(connection)
+    server.serve = counted
+    try:
+        drive({"k": provider(server, "ok", "anthropic")}, [{"id": i, "provider": "k", "after": True} for i in range(200)])
+        expect(len(seen) == 1, "200 calls took", len(seen), "connections")
+    finally:
+        server.close()
+
+
+def case_ladder():
+    """Each rung that a backend has enforces the schema when it is named."""
+    rungs = {"anthropic": ["native", "tool", "prompt"], "openai": ["native", "tool", "json", "prompt"],
+             "openai-chat": ["native", "tool", "json", "prompt"], "gemini": ["native", "tool", "json", "prompt"],
+             "ollama": ["native", "json", "prompt"], "llamacpp": ["native", "grammar", "json", "prompt"]}
+    server = FakeApi()
+    try:
+        settings, calls = {}, []
+        for dialect, names in rungs.items():
+            for rung in names:
+                settings[f"{dialect}.{rung}"] = provider(server, "structured", dialect, schema_mode=rung)
+                calls.append({"id": f"{dialect}.{rung}", "provider": f"{dialect}.{rung}", "schema": SCHEMA, "prompt": f"{dialect}.{rung}"})
+        results = drive(settings, calls)
+        for name, got in results.items():
+            rung = name.split(".")[1]
+            expect(got["class"] == "ok" and got["structured"] == {"step": 2, "reason": "because"}, name, got)
+            expect(got["enforced"] == rung and got["notes"] == [], name, got)
+        for request in server.requests:
+            dialect, rung = next((n.split(".") for n in results if n in json.dumps(request["body"])))
+            schema, where = schema_of(request["body"])
+            expect((where or "prompt") == rung, dialect, rung, "went as", where)
+            shown = "JSON Schema" in json.dumps(request["body"])
+            expect(shown == (rung in ("json", "prompt")), dialect, rung, "schema in the prompt:", shown)
+            expect(schema is None or "step" in json.dumps(schema), schema)
+    finally:
+        server.close()
+
+
+def case_schema_refused():
+    """400 to a schema: the next rung, once, told, and remembered for that provider and model."""
+    def answer(scenario, request):
+        dialect = dialect_of(request["path"])
+        _, where = schema_of(request["body"])
+        if where == "native" and "-strict" not in request["body"].get("model", ""):
+            return 400, {"error": {"message": "this schema is too deep", "type": "invalid_request_error"}}
+        text = '{"reason": "r", "step": 1}'
+        return tool_stream(dialect, text) if where == "tool" else stream(dialect, text)
+    server = FakeApi(answer)
+    try:
+        names = {"openai-chat": "tool", "anthropic": "tool", "gemini": "tool", "llamacpp": "grammar", "ollama": "json"}
+        settings = {d + "-x": provider(server, d, d) for d in names}
+        calls = [{"id": f"{d}.{i}", "provider": d + "-x", "schema": SCHEMA, "after": True} for d in names for i in range(2)]
+        calls.append({"id": "other", "provider": "openai-chat-x", "model": "other-strict", "schema": SCHEMA, "after": True})
+        results = drive(settings, calls)
+        for dialect, rung in names.items():
+            first, second = results[dialect + ".0"], results[dialect + ".1"]
+            expect(first["class"] == "ok" and first["enforced"] == rung, first)
+            expect(len(first["notes"]) == 1 and "too deep" in first["notes"][0] and rung in first["notes"][0], first["notes"])
+            expect(second["enforced"] == rung and second["notes"] == [], "remembered:", second)
+            expect(sum(r["scenario"] == dialect for r in server.requests) == 3 + (dialect == "openai-chat"), dialect)
+        expect(results["other"]["enforced"] == "native", "another model has its own memory", results["other"])
+    finally:
+        server.close()
+
+
+def case_refused_twice():
+    """Where the lower rung is refused too, the call ends: one step, not a walk."""
+    server = FakeApi()
+    try:
+        got = drive({"x": provider(server, "400", "openai-chat"), "forced": provider(server, "400", "openai-chat", schema_mode="native")},
+                    [{"id": "x", "provider": "x", "schema": SCHEMA}, {"id": "forced", "provider": "forced", "schema": SCHEMA},
+                     {"id": "none", "provider": "x"}])
+        expect(got["x"]["class"] == "bad_request" and len(got["x"]["notes"]) == 1, got["x"])
+        expect(got["forced"]["class"] == "bad_request" and got["forced"]["notes"] == [], got["forced"])
+        expect(got["none"]["class"] == "bad_request" and got["none"]["notes"] == [], got["none"])
+        expect(len(server.requests) == 4, len(server.requests))
+    finally:
+        server.close()
+
+
+def case_unconstrained():
+    """An answer that was not kept to the schema goes down; a wrong value in the right form is given back."""
+    def answer(scenario, request):
+        dialect = dialect_of(request["path"])
+        _, where = schema_of(request["body"])
+        if scenario == "wrong":
+            return stream(dialect, '{"reason": "r", "step": 7}')
+        if scenario == "wrapped":
+            return stream(dialect, 'Here it is:\n```json\n{"reason": "r", "step": 1}\n```\n')
+        return stream(dialect, '{"reason": "r", "step": 2}' if where != "native" else "I think that it is fine.")
+    server = FakeApi(answer)
+    try:
+        settings = {s: provider(server, s, "ollama") for s in ("prose", "wrong", "wrapped")}
+        got = drive(settings, [{"id": s, "provider": s, "schema": SCHEMA} for s in settings] +
+                    [{"id": "again", "provider": "prose", "schema": SCHEMA, "after": True}])
+        expect(got["prose"]["structured"] == {"reason": "r", "step": 2} and got["prose"]["enforced"] == "json", got["prose"])
+        expect("not kept to the schema" in got["prose"]["notes"][0], got["prose"])
+        expect(got["again"]["enforced"] == "json" and got["again"]["notes"] == [], got["again"])
+        expect(got["wrong"]["structured"] == {"reason": "r", "step": 7} and got["wrong"]["notes"] == [], got["wrong"])
+        expect(got["wrapped"]["structured"] == {"reason": "r", "step": 1}, got["wrapped"])
+    finally:
+        server.close()
+
+
+def case_thinking():
+    """Ollama: two requests where the server would drop one of them, both at once where it would not."""
+    def answer(scenario, request):
+        body = request["body"]
+        dialect = dialect_of(request["path"])
+        think, formed = body.get("think"), "format" in body
+        if formed and think and scenario == "old":
+            return stream(dialect, "no form at all", thinking="hm")
+        return stream(dialect, '{"reason": "r", "step": 2}' if formed else "It is two.", thinking="hm" if think else "")
+    server = FakeApi(answer)
+    try:
+        new, old = server.url("new"), server.url("old")
+        settings = {
+            "new": {"type": "ollama", "base_url": new, "think": True},
+            "old": {"type": "ollama", "base_url": old, "think": True},
+            "generate": {"type": "ollama", "base_url": new, "think": "low", "endpoint": "generate"},
+            "twice": {"type": "ollama", "base_url": new, "think": True, "think_mode": "two_requests"},
+            "server": {"type": "ollama", "base_url": new, "think": True, "think_mode": "server"},
+            "off": {"type": "ollama", "base_url": new, "think": False},
+        }
+        got = drive(settings, [{"id": s, "provider": s, "schema": SCHEMA, "prompt": f"P-{s}-P"} for s in settings] +
+                    [{"id": "plain", "provider": "old", "prompt": "P-plain-P"}])
+        for name in settings:
+            expect(got[name]["class"] == "ok" and got[name]["structured"] == {"reason": "r", "step": 2}, name, got[name])
+            expect(got[name]["enforced"] == "native", name, got[name])
+        sent = {s: [r["body"] for r in server.requests if r["body"] and f"P-{s}-P" in json.dumps(r["body"])]
+                for s in list(settings) + ["plain"]}
+        for name in ("new", "server"):
+            expect([(b.get("think"), "format" in b) for b in sent[name]] == [(True, True)], name, sent[name])
+        for name, level in (("old", True), ("generate", "low"), ("twice", True)):
+            expect([(b.get("think"), "format" in b) for b in sent[name]] == [(level, False), (False, True)], name, sent[name])
+            expect("It is two." in json.dumps(sent[name][1]), "the second request has the first one's result")
+            expect("hm" in got[name]["thinking"] and got[name]["usage"] == {"input": 22, "output": 14}, got[name])
+        expect([(b.get("think"), "format" in b) for b in sent["off"]] == [(False, True)], sent["off"])
+        expect([(b.get("think"), "format" in b) for b in sent["plain"]] == [(True, False)], sent["plain"])
+        versions = [r for r in server.requests if r["path"] == "/api/version"]
+        expect(1 <= len(versions) <= 2, "the version is asked for once a server:", len(versions))
+    finally:
+        server.close()
+
+
+def case_thinking_missing():
+    """Thinking that was asked for and did not come stands in the log."""
+    def answer(scenario, request):
+        return stream(dialect_of(request["path"]), "yes")
+    server = FakeApi(answer)
+    try:
+        got = drive({"o": {"type": "ollama", "base_url": server.url("x"), "think": True}}, [{"id": "o", "provider": "o"}])["o"]
+        expect(got["notes"] == ["thinking was asked for and none came"], got)
+    finally:
+        server.close()
+
+
+def case_reasoning_field():
+    """A field for reasoning comes first in the adapted schema and is not part of the value."""
+    def answer(scenario, request):
+        return stream(dialect_of(request["path"]), '{"reasoning": "long", "reason": "r", "step": 2}')
+    server = FakeApi(answer)
+    try:
+        got = drive({"o": {"type": "ollama", "base_url": server.url("x"), "think": True, "think_mode": "field"}},
+                    [{"id": "o", "provider": "o", "schema": SCHEMA}])["o"]
+        body = server.requests[0]["body"]
+        expect(list(body["format"]["properties"])[0] == "reasoning" and body["think"] is False, body)
+        expect(got["structured"] == {"reason": "r", "step": 2}, got)
+    finally:
+        server.close()
+
+
+def case_options():
+    """Options by each backend's own names, and what it does not know is refused with words."""
+    def answer(scenario, request):
+        return stream(dialect_of(request["path"]), "yes")
+    server = FakeApi(answer)
+    try:
+        settings = {d + "-x": provider(server, d, d) for d in DIALECTS}
+        settings["ollama-x"].update(keep_alive="5m", options={"top_k": 7})
+        options = {"temperature": 0.5, "max_tokens": 50}
+        drive(settings, [{"id": d, "provider": d + "-x", "options": options} for d in DIALECTS])
+        at = {r["scenario"]: r["body"] for r in server.requests}
+        expect(at["anthropic"]["max_tokens"] == 50 and at["anthropic"]["temperature"] == 0.5, at["anthropic"])
+        expect(at["openai"]["max_output_tokens"] == 50 and at["openai"]["store"] is False, at["openai"])
+        expect(at["openai-chat"]["max_tokens"] == 50, at["openai-chat"])
+        expect(at["gemini"]["generationConfig"] == {"temperature": 0.5, "maxOutputTokens": 50}, at["gemini"])
+        expect(at["ollama"]["options"] == {"temperature": 0.5, "num_predict": 50, "top_k": 7} and at["ollama"]["keep_alive"] == "5m", at["ollama"])
+        expect("format" not in at["ollama"] and "think" not in at["ollama"], "what is unset is left out", at["ollama"])
+        expect(at["llamacpp"]["max_tokens"] == 50, at["llamacpp"])
+    finally:
+        server.close()
+
+
+def case_models():
+    """A model is needed, or named in the settings."""
+    server = FakeApi()
+    try:
+        settings = {d + "-x": provider(server, "ok", d) for d in DIALECTS}
+        settings["named"] = provider(server, "ok", "ollama", model="small:1b")
+        got = drive(settings, [{"id": d, "provider": d + "-x", "model": ""} for d in DIALECTS] + [{"id": "named", "provider": "named", "model": ""}])
+        for dialect in DIALECTS:
+            if dialect != "llamacpp":  # one server, one model
+                expect(got[dialect]["class"] == "bad_request" and "needs a model: write model: NAME" in got[dialect]["message"], got[dialect])
+        expect(got["llamacpp"]["class"] == "ok" and got["named"]["class"] == "ok", got)
+    finally:
+        server.close()
+
+
+def case_keys():
+    """From the environment or a file of one's own; a missing or open one is refused before anything is sent."""
+    server = FakeApi()
+    with Box() as box:
+        try:
+            path = box.file("key", KEY + "\n")
+            open_path = box.file("open", KEY)
+            os.chmod(path, 0o600)
+            os.chmod(open_path, 0o644)
+            settings = {"env": provider(server, "ok", "anthropic", key_env="SEGUE_TEST_KEY"),
+                        "file": provider(server, "ok", "gemini", key_file=path),
+                        "open": provider(server, "ok", "openai", key_file=open_path),
+                        "gone": provider(server, "ok", "openai", key_file=path + ".gone"),
+                        "unset": provider(server, "ok", "openai", key_env="SEGUE_TEST_UNSET"),
+                        "none": provider(server, "ok", "openai-chat"),
+                        "line": provider(server, "ok", "openai", key_env="SEGUE_TEST_BAD")}
+            env = {"SEGUE_TEST_KEY": KEY, "OPENAI_API_KEY": "sk-of-another-server", "SEGUE_TEST_BAD": "a\r\nX-Evil: 1"}
+            got = drive(settings, [{"id": s, "provider": s, "prompt": f"P-{s}-P"} for s in settings], env)
+            sent = {s: [r["headers"] for r in server.requests if f"P-{s}-P" in json.dumps(r["body"])] for s in settings}
+            expect(got["env"]["class"] == "ok" and sent["env"][0]["x-api-key"] == KEY, got["env"])
+            expect(got["file"]["class"] == "ok" and sent["file"][0]["x-goog-api-key"] == KEY, got["file"])
+            for name, words in (("open", "chmod 600"), ("gone", "key_file"), ("unset", "SEGUE_TEST_UNSET"), ("line", "characters")):
+                expect(got[name]["class"] == "auth" and words in got[name]["message"] and not sent[name], got[name])
+                expect(KEY not in json.dumps(got[name]), "no message shows a key")
+            expect(got["none"]["class"] == "ok" and "authorization" not in sent["none"][0],
+                   "a vendor's key is not for a server of one's own", sent["none"])
+        finally:
+            server.close()
+
+
+def case_redaction():
+    """A key that comes back, in whatever form and pieces, is not in the result."""
+    import base64
+    import urllib.parse
+    key = "sk+test/0123456789=secret"
+    forms = [key, base64.b64encode(key.encode()).decode(), base64.b64encode(b"x:" + key.encode() + b":y").decode(),
+             urllib.parse.quote(key, safe="")]
+
+    def answer(scenario, request):
+        if scenario == "error":
+            return 401, {"error": {"message": f"Incorrect API key provided: {key}"}}
+        return stream(dialect_of(request["path"]), " and ".join(forms), thinking=key, size=1 + request["number"])
+    server = FakeApi(answer)
+    try:
+        settings = {d + "-x": provider(server, d, d, key_env="SEGUE_TEST_KEY") for d in DIALECTS}
+        settings["error"] = provider(server, "error", "openai-chat", key_env="SEGUE_TEST_KEY")
+        calls = [{"id": f"{d}.{i}", "provider": d + "-x", "after": i > 0} for d in DIALECTS for i in range(6)]
+        got = drive(settings, calls + [{"id": "error", "provider": "error"}], {"SEGUE_TEST_KEY": key})
+        for name, one in got.items():
+            text = json.dumps(one)
+            for form in (key, forms[1], forms[3], forms[2][6:-6]):
+                expect(form not in text, name, "shows", form, one)
+            expect("secret:SEGUE_TEST_KEY" in text, name, one)
+    finally:
+        server.close()
+
+
+def case_addresses():
+    """Plain http is for this machine, metadata addresses are for nobody."""
+    server = FakeApi()
+    try:
+        urls = {"meta": "http://169.254.169.254/v1", "mapped": "http://[::ffff:169.254.169.254]/v1", "alibaba": "https://100.100.100.200/v1",
+                "decimal": "http://2852039166/v1", "plain": "http://192.0.2.1/v1", "scheme": "https://127.0.0.1:1/v1",
+                "nowhere": "https://192.0.2.1/v1"}
+        settings = {n: {"type": "openai-chat", "base_url": u, "connect_ms": 1500} for n, u in urls.items()}
+        settings["meta-allowed"] = {"type": "openai-chat", "base_url": urls["meta"], "allow_http": True}
+        settings["name"] = {"type": "openai-chat", "base_url": f"http://localhost:{server.port}/s/ok/v1"}
+        got = drive(settings, [{"id": n, "provider": n} for n in settings])
+        for name in ("meta", "mapped", "alibaba", "decimal", "meta-allowed"):
+            expect(got[name]["class"] == "bad_request" and "metadata" in got[name]["message"], got[name])
+        expect(got["plain"]["class"] == "bad_request" and "allow_http" in got["plain"]["message"], got["plain"])
+        for name in ("scheme", "nowhere"):
+            expect(got[name]["class"] == "network" and got[name]["duration_ms"] < 5000, got[name])
+        expect(got["name"]["class"] == "ok", got["name"])
+    finally:
+        server.close()
+
+
+def case_tls():
+    """A certificate is verified against the named authority, and nothing switches that off."""
+    import ssl
+    with Box() as box:
+        made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                               "-addext", "subjectAltName=DNS:localhost", "-keyout", box.dir + "/k.pem", "-out", box.dir + "/c.pem"],
+                              capture_output=True)
+        if made.returncode != 0:
+            print("skipped: no openssl to make a certificate with")
+            return
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(box.dir + "/c.pem", box.dir + "/k.pem")
+        server = FakeApi(tls=context)
+        try:
+            good, wrong = server.url("ok", "localhost") + "/v1", server.url("ok") + "/v1"
+            settings = {"named": {"type": "openai-chat", "base_url": good, "ca_file": box.dir + "/c.pem"},
+                        "unknown": {"type": "openai-chat", "base_url": good},
+                        "host": {"type": "openai-chat", "base_url": wrong, "ca_file": box.dir + "/c.pem"},
+                        "file": {"type": "openai-chat", "base_url": good, "ca_file": box.dir + "/gone.pem"}}
+            got = drive(settings, [{"id": n, "provider": n} for n in settings], {"http_proxy": "http://127.0.0.1:1", "https_proxy": "http://127.0.0.1:1"})
+            expect(got["named"]["class"] == "ok", got["named"])
+            for name in ("unknown", "host", "file"):
+                expect(got[name]["class"] == "protocol" and "certificate" in got[name]["message"], name, got[name])
+        finally:
+            server.close()
+
+
+def case_probe():
+    """Whether a backend is there, with its version and models, within a short limit."""
+    server = FakeApi()
+    closed = FakeApi()
+    closed.close()
+    try:
+        settings = {d + "-x": provider(server, "ok", d) for d in DIALECTS}
+        settings.update(lost=provider(server, "404", "gemini"), closed=provider(closed, "ok", "ollama"),
+                        keyless=provider(server, "ok", "openai", key_env="SEGUE_TEST_UNSET"))
+        got = drive(settings, [{"id": n.replace("-x", ""), "provider": n, "probe": True} for n in settings])
+        for dialect in DIALECTS:
+            expect(got[dialect]["reachable"] and got[dialect]["class"] == "ok" and got[dialect]["model_count"] >= 1, got[dialect])
+        expect(got["ollama"]["version"] == "0.99.0" and got["ollama"]["models"] == ["small:1b"], got["ollama"])
+        expect(got["openai"]["models"] == ["m1", "m2"], got["openai"])
+        expect(got["lost"]["reachable"] and got["lost"]["class"] == "not_found", got["lost"])
+        expect(not got["closed"]["reachable"] and got["closed"]["class"] == "network" and "running?" in got["closed"]["message"], got["closed"])
+        expect(got["keyless"]["class"] == "auth" and "SEGUE_TEST_UNSET" in got["keyless"]["message"], got["keyless"])
+    finally:
+        server.close()
+
+
+def case_lint():
+    """The names are there without any configuration, and what a backend does not take is said before it runs."""
+    with Box() as box:
+        flow = """name: w
+movements:
+  - name: work
+    instruction: Do it.
+    provider: %s
+    model: m
+    options: {%s}
+    judge: {provider: ollama, model: "qwen3:4b"}
+    rules: [{condition: done, next: COMPLETE}, {condition: not done, next: ABORT}]
+"""
+        for name in ("anthropic", "openai", "openai-chat", "gemini", "ollama", "llamacpp", "vllm", "openrouter", "lmstudio"):
+            done = box.segue("lint", box.file("w.yaml", flow % (name, "temperature: 0.5")))
+            expect(done.returncode == 0, name, done.stdout, done.stderr)
+        done = box.segue("lint", box.file("w.yaml", flow % ("anthropic", "seed: 5")))
+        expect(done.returncode != 0 and b"anthropic takes no seed" in done.stdout + done.stderr, done.stdout, done.stderr)
+        done = box.segue("lint", box.file("w.yaml", flow % ("ollamma", "seed: 5")))
+        expect(done.returncode != 0 and b"ollama" in done.stdout + done.stderr, done.stdout, done.stderr)
+
+
+def case_settings():
+    """A wrong key of the configuration is said in words."""
+    wrong = [({"x": {"type": "ollama", "bse_url": "http://h"}}, 'unknown key "bse_url": did you mean "base_url"?'),
+             ({"x": {"type": "ollama", "base_url": "ftp://h"}}, "base_url must be a URL"),
+             ({"x": {"type": "ollama", "base_url": "http://user:pw@h"}}, "base_url must be a URL"),
+             ({"x": {"type": "openai-chat", "key_env": "sk-123 456"}}, "key_env must be the name"),
+             ({"anthropic": {"schema_mode": "json"}}, "schema_mode names a way"),
+             ({"anthropic": {"keep_alive": 5}}, "keep_alive is known to ollama only"),
+             ({"ollama": {"think_mode": "fast"}}, "think_mode must be"),
+             ({"ollama": {"concurrency": 0}}, "concurrency must be a whole number"),
+             ({"ollama": {"type": "gemini"}}, "give your own another name")]
+    for settings, words in wrong:
+        done = subprocess.run([BUILD + "/helpers/api_driver"], input=json.dumps(settings).encode() + b"\n", capture_output=True)
+        expect(done.returncode == 2 and words in done.stdout.decode(), settings, done.stdout)
+
+
+def case_segue():
+    """A whole run: the judge on an API by name, the log without the key, and `verify` is content."""
+    def answer(scenario, request):
+        where = schema_of(request["body"])[1]
+        return stream(dialect_of(request["path"]), '{"reason": "it is done", "step": 1}' if where else f"I did it. My key is {KEY}.")
+    server = FakeApi(answer)
+    with Box() as box:
+        try:
+            os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue")
+            with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w") as f:
+                f.write(f"""providers:
+  claude-api: {{type: anthropic, base_url: "{server.url('a')}", key_env: SEGUE_TEST_KEY, model: big}}
+  ollama: {{base_url: "{server.url('o')}"}}
+""")
+            flow = box.file("w.yaml", """name: w
+movements:
+  - name: work
+    instruction: Do it.
+    provider: claude-api
+    judge: {provider: ollama, model: "qwen3:4b"}
+    rules:
+      - {condition: it is done, next: COMPLETE}
+      - {condition: it is not done, next: ABORT}
+""")
+            done = box.segue("run", flow, "--task", "t", "--logs", box.logs, env={"SEGUE_TEST_KEY": KEY})
+            expect(done.returncode == 0, done.stdout, done.stderr)
+            with open(box.logs + "/" + os.listdir(box.logs)[0]) as f:
+                log = f.read()
+            expect(KEY not in log and "secret:SEGUE_TEST_KEY" in log, "the key stays out of the log")
+            expect('"enforced":"native"' in log and '"structured":{"reason":"it is done","step":1}' in log, log[-2000:])
+            expect(box.segue("verify", "last", "--logs", box.logs).returncode == 0, "verify")
+            none = box.segue("run", flow, "--task", "t", "--logs", box.logs)
+            expect(none.returncode != 0 and b"SEGUE_TEST_KEY" in none.stdout + none.stderr, none.stdout, none.stderr)
+        finally:
+            server.close()
+
+
+need_build()
+sys.exit(main([case for name, case in list(globals().items()) if name.startswith("case_")]))

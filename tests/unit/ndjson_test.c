@@ -1,0 +1,80 @@
+/* Lines in pieces of every length, and their bound. */
+#include "format/ndjson.h"
+
+#include "support/data.h"
+
+#include <string.h>
+
+static bool on_line(void *ctx, struct str line) {
+  struct buf *log = ctx;
+  buf_str(log, line);
+  buf_putc(log, ';');
+  return !str_eq_c(line, "stop");
+}
+
+static void lines_are_found_however_they_are_cut(void **state) {
+  static const struct {
+    const char *stream, *log;
+  } cases[] = {
+      {"{}\n{\"a\":1}\n", "{};{\"a\":1};"},
+      {"{}\r\n\r\n  \n[1]\r\n", "{};[1];"},
+      {"1\nthe last", "1;the last;"},
+      {"\n\n", ""},
+      {"", ""},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+    for (size_t piece = 1; piece <= 20; piece++) {
+      struct buf log = {0};
+      struct ndjson nd;
+      size_t n = strlen(cases[i].stream);
+      ndjson_init(&nd, 100, on_line, &log);
+      for (size_t at = 0; at < n; at += piece)
+        assert_true(
+            ndjson_feed(&nd, (struct str){cases[i].stream + at, n - at < piece ? n - at : piece}));
+      assert_true(ndjson_end(&nd));
+      assert_string_equal(buf_c(&log), cases[i].log);
+      ndjson_deinit(&nd);
+      buf_deinit(&log);
+    }
+}
+
+static void a_line_has_a_bound(void **state) {
+  struct buf log = {0};
+  struct ndjson nd;
+  (void)state;
+  ndjson_init(&nd, 5, on_line, &log);
+  assert_true(ndjson_feed(&nd, STR("12345\n")));
+  assert_false(ndjson_feed(&nd, STR("123456\n")));
+  assert_true(nd.over_max);
+  ndjson_deinit(&nd);
+  ndjson_init(&nd, 5, on_line, &log);
+  assert_true(ndjson_feed(&nd, STR("123")));
+  assert_false(ndjson_feed(&nd, STR("456")));
+  assert_true(nd.over_max);
+  assert_false(ndjson_end(&nd));
+  ndjson_deinit(&nd);
+  assert_string_equal(buf_c(&log), "12345;");
+  buf_deinit(&log);
+}
+
+static void the_reader_may_stop(void **state) {
+  struct buf log = {0};
+  struct ndjson nd;
+  (void)state;
+  ndjson_init(&nd, 100, on_line, &log);
+  assert_false(ndjson_feed(&nd, STR("stop\nmore\n")));
+  assert_true(nd.stopped && !nd.over_max);
+  assert_string_equal(buf_c(&log), "stop;");
+  ndjson_deinit(&nd);
+  buf_deinit(&log);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(lines_are_found_however_they_are_cut),
+      cmocka_unit_test(a_line_has_a_bound),
+      cmocka_unit_test(the_reader_may_stop),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
