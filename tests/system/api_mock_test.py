@@ -98,8 +98,50 @@ def case_once():
                 expect(got["class"] == (word if name.endswith(".0") else "ok"), scenario, name, got)
 
 
+HTTP2 = """
+const fs = require('fs'), http2 = require('http2');
+let sessions = 0;
+const server = http2.createSecureServer({key: fs.readFileSync('k.pem'), cert: fs.readFileSync('c.pem')});
+server.on('session', () => sessions++);
+server.on('stream', (stream) => {
+  stream.on('data', () => {});
+  stream.on('error', () => {});
+  stream.on('end', () => {
+    stream.respond({':status': 200, 'content-type': 'text/event-stream'});
+    stream.write('data: {"choices":[{"delta":{"content":"over "}}]}\\n\\n');
+    setTimeout(() => stream.end('data: {"choices":[{"delta":{"content":"' + sessions + '"},"finish_reason":"stop"}]}\\n\\n'), 50);
+  });
+});
+server.listen(0, '127.0.0.1', () => console.log(server.address().port));
+"""
+
+
+def case_http2():
+    """Where a TLS server offers HTTP/2, calls share one connection; cancelling one leaves the others alone."""
+    with Box() as box:
+        made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                               "-addext", "subjectAltName=DNS:localhost", "-keyout", box.dir + "/k.pem", "-out", box.dir + "/c.pem"],
+                              capture_output=True)
+        if made.returncode != 0:
+            return "skipped: no openssl to make a certificate with"
+        server = subprocess.Popen(["node", "-e", HTTP2], stdout=subprocess.PIPE, cwd=box.dir)
+        try:
+            url = f"https://localhost:{int(server.stdout.readline())}/v1"
+            settings = {"two": {"type": "openai-chat", "base_url": url, "ca_file": box.dir + "/c.pem"}}
+            calls = [{"id": i, "provider": "two", "model": "m", **({"cancel_ms": 30} if i % 5 == 4 else {})} for i in range(40)]
+            got = drive(settings, calls)
+            for i in range(40):
+                if i % 5 == 4:
+                    expect(got[i]["class"] in ("cancelled", "ok"), got[i])
+                else:
+                    expect(got[i]["class"] == "ok" and got[i]["text"] == "over 1", "one connection for all", got[i])
+        finally:
+            server.kill()
+            server.wait()
+
+
 need_build()
 if not shutil.which("node") or not os.path.exists(MOCK):
     print("skipped: there is no node, or no " + MOCK)
     sys.exit(77)
-sys.exit(main([case_plain, case_structured, case_once]))
+sys.exit(main([case_plain, case_structured, case_once, case_http2]))
