@@ -106,6 +106,18 @@ static bool add(struct provider_registry *registry, const struct preset *preset,
   return registry_add(registry, &provider, err);
 }
 
+/* Only a model API has a base URL. */
+static bool unknown_type(const char *name, const char *type, struct err *err) {
+  struct buf names = {0};
+  for (const struct preset *p = presets; p->name; p++)
+    buf_printf(&names, "%s%s", names.n ? ", " : "", p->name);
+  (void)err_set(err, ERR_FILE, "providers.%s: %s%.40s%s: use one of %s", name,
+                type ? "type \"" : "it has a base_url and no type", type ? type : "",
+                type ? "\" is unknown" : "", buf_c(&names));
+  buf_deinit(&names);
+  return false;
+}
+
 bool api_register(struct provider_registry *registry, const json_t *settings, struct err *err) {
   const char *name;
   json_t *own;
@@ -121,6 +133,8 @@ bool api_register(struct provider_registry *registry, const json_t *settings, st
       continue;
     }
     const struct preset *preset = preset_find(str_from(type));
+    if (preset == NULL && json_object_get(own, "base_url") != NULL)
+      return unknown_type(name, type, err);
     if (preset != NULL && !add(registry, preset, name, own, err))
       return false;
   }

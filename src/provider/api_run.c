@@ -153,11 +153,9 @@ static const json_t *think_to_send(const struct provider_run *run) {
   return json_false();
 }
 
-/* Local engines do not show the schema to the model. Judges' prompts say the form already. */
+/* Where the backend enforces nothing of it, the schema stands in the prompt. */
 static bool shows_schema(const struct provider_run *run) {
-  return run->schema != NULL && run->phase == PHASE_ANSWER &&
-         (run->rung >= RUNG_JSON || (run->config->local && run->request->purpose != PURPOSE_JUDGE &&
-                                     run->request->purpose != PURPOSE_REASK));
+  return run->schema != NULL && run->phase == PHASE_ANSWER && run->rung >= RUNG_JSON;
 }
 
 static struct str make_prompt(struct provider_run *run) {

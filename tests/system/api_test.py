@@ -532,6 +532,8 @@ def case_settings():
              ({"anthropic": {"keep_alive": 5}}, "keep_alive is known to ollama only"),
              ({"ollama": {"think_mode": "fast"}}, "think_mode must be"),
              ({"ollama": {"concurrency": 0}}, "concurrency must be a whole number"),
+             ({"x": {"type": "opnai", "base_url": "http://h"}}, 'type "opnai" is unknown: use one of anthropic'),
+             ({"x": {"base_url": "http://h"}}, "it has a base_url and no type: use one of anthropic"),
              ({"ollama": {"type": "gemini"}}, "give your own another name")]
     for settings, words in wrong:
         done = subprocess.run([BUILD + "/helpers/api_driver"], input=json.dumps(settings).encode() + b"\n", capture_output=True)
