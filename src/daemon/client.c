@@ -1,0 +1,90 @@
+#include "daemon/client.h"
+
+#include "base/buf.h"
+#include "base/limits.h"
+#include "daemon/socket.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t on_bytes(char *bytes, size_t one, size_t n, void *ctx) {
+  struct buf *out = ctx;
+  buf_append(out, bytes, one * n);
+  return out->cut ? 0 : one * n;
+}
+
+static bool no_daemon(const char *path, struct err *err) {
+  return err_set(err, ERR_NOT_FOUND, "no daemon answers on %s: start one with segue serve", path);
+}
+
+static bool failed(CURLcode code, const char *path, struct err *err) {
+  if (code == CURLE_COULDNT_CONNECT)
+    return no_daemon(path, err);
+  if (code == CURLE_OPERATION_TIMEDOUT)
+    return err_set(err, ERR_IO, "the daemon on %s did not answer within %d s", path,
+                   LIMIT_CLIENT_WAIT_S);
+  return err_set(err, ERR_IO, "the daemon on %s: %s", path, curl_easy_strerror(code));
+}
+
+static void set_body(CURL *curl, struct curl_slist *headers, const char *text) {
+  (void)curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+  (void)curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(text));
+  (void)curl_easy_setopt(curl, CURLOPT_POSTFIELDS, text);
+}
+
+bool client_ask(const char *socket, const char *method, const char *path, const json_t *body,
+                struct client_reply *reply, struct err *err) {
+  char name[SOCKET_PATH_BYTES];
+  struct buf url = {0}, answer = {.max = LIMIT_LOG_LINE_BYTES};
+  *reply = (struct client_reply){0};
+  if (!socket_path(socket, name, err))
+    return false;
+  (void)curl_global_init(CURL_GLOBAL_NOTHING); /* no TLS here, and its start is slow */
+  CURL *curl = curl_easy_init();
+  if (curl == NULL)
+    return err_set(err, ERR_IO, "libcurl cannot start");
+  char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+  struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
+  headers = curl_slist_append(headers, "Expect:");
+  buf_printf(&url, "http://segue%s", path);
+  (void)curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, name);
+  (void)curl_easy_setopt(curl, CURLOPT_URL, url.p);
+  (void)curl_easy_setopt(curl, CURLOPT_PROXY, "");
+  (void)curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
+  (void)curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  (void)curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)LIMIT_CLIENT_WAIT_S);
+  (void)curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_bytes);
+  (void)curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer);
+  if (strcmp(method, "POST") == 0)
+    set_body(curl, headers, text ? text : "");
+  CURLcode code = curl_easy_perform(curl);
+  bool ok = code == CURLE_OK || failed(code, name, err);
+  (void)curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &reply->status);
+  if (ok && answer.n > 0)
+    reply->value = json_loadb(answer.p, answer.n, JSON_ALLOW_NUL, NULL);
+  curl_slist_free_all(headers);
+  curl_easy_cleanup(curl);
+  free(text);
+  buf_deinit(&url);
+  buf_deinit(&answer);
+  return ok;
+}
+
+void client_reply_deinit(struct client_reply *reply) {
+  json_decref(reply->value);
+  *reply = (struct client_reply){0};
+}
+
+bool client_problem(const struct client_reply *reply, struct err *err) {
+  const char *detail = json_string_value(json_object_get(reply->value, "detail"));
+  if (reply->status < 400)
+    return false;
+  enum err_code code = reply->status == 404   ? ERR_NOT_FOUND
+                       : reply->status == 422 ? ERR_USAGE
+                       : reply->status == 400 ? ERR_USAGE
+                                              : ERR_IO;
+  (void)err_set(err, code, "%s", detail ? detail : "the daemon refused it");
+  return true;
+}
