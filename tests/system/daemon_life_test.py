@@ -284,13 +284,13 @@ def killed(sessions, at_once, rounds):
     """SIGKILL at random moments, until all have ended; how often that was."""
     rng = random.Random(SEED)
     with DaemonBox() as box:
-        workflow, scenario = simple(box, 60)
+        workflow, scenario = simple(box, 200)
         command = box.file("both.yaml", f"""
 name: both
 provider: script
 movements:
   - name: build
-    command: [sh, -c, 'echo $$ >> {box.pids}; sleep 0.05; exit 3']
+    command: [sh, -c, 'echo $$ >> {box.pids}; sleep 0.2; exit 3']
     rules: [{{condition: when(exit == 3), next: do}}, {{condition: when(exit != 3), next: ABORT}}]
   - name: do
     instruction: do it
