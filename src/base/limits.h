@@ -112,6 +112,8 @@
 #define LIMIT_OWN_FD_COUNT         24    /* descriptors of the daemon itself */
 #define LIMIT_START_COUNT          8u    /* sessions read back and started in one go of the loop */
 #define LIMIT_OVER_COUNT           1000u /* sessions that are over and still known without their log */
+#define LIMIT_LOCK_WAIT_MS         2000  /* for locks of a daemon that was killed */
+#define LIMIT_LOCK_RETRY_MS        1000  /* for a log that another program owns */
 #define LIMIT_DRAIN_MS             30000 /* for calls that run when the daemon is told to stop */
 #define LIMIT_API_BACKLOG_COUNT    128   /* connections that wait to be accepted */
 #define LIMIT_API_CONNECTION_COUNT 4096u

@@ -3,10 +3,10 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "daemon/socket.h"
+#include "format/json_write.h"
 
 #include <curl/curl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static size_t on_bytes(char *bytes, size_t one, size_t n, void *ctx) {
@@ -28,10 +28,10 @@ static bool failed(CURLcode code, const char *path, struct err *err) {
   return err_set(err, ERR_IO, "the daemon on %s: %s", path, curl_easy_strerror(code));
 }
 
-static void set_body(CURL *curl, struct curl_slist *headers, const char *text) {
+static void set_body(CURL *curl, struct curl_slist *headers, struct str text) {
   (void)curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-  (void)curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(text));
-  (void)curl_easy_setopt(curl, CURLOPT_POSTFIELDS, text);
+  (void)curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)text.n);
+  (void)curl_easy_setopt(curl, CURLOPT_POSTFIELDS, text.n ? text.p : "");
 }
 
 bool client_ask(const char *socket, const char *method, const char *path, const json_t *body,
@@ -45,7 +45,9 @@ bool client_ask(const char *socket, const char *method, const char *path, const 
   CURL *curl = curl_easy_init();
   if (curl == NULL)
     return err_set(err, ERR_IO, "libcurl cannot start");
-  char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+  struct buf text = {0};
+  if (body != NULL)
+    json_write(body, &text);
   struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
   headers = curl_slist_append(headers, "Expect:");
   buf_printf(&url, "http://segue%s", path);
@@ -58,7 +60,7 @@ bool client_ask(const char *socket, const char *method, const char *path, const 
   (void)curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_bytes);
   (void)curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer);
   if (strcmp(method, "POST") == 0)
-    set_body(curl, headers, text ? text : "");
+    set_body(curl, headers, buf_view(&text));
   CURLcode code = curl_easy_perform(curl);
   bool ok = code == CURLE_OK || failed(code, name, err);
   (void)curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &reply->status);
@@ -66,7 +68,7 @@ bool client_ask(const char *socket, const char *method, const char *path, const 
     reply->value = json_loadb(answer.p, answer.n, JSON_ALLOW_NUL, NULL);
   curl_slist_free_all(headers);
   curl_easy_cleanup(curl);
-  free(text);
+  buf_deinit(&text);
   buf_deinit(&url);
   buf_deinit(&answer);
   return ok;

@@ -234,19 +234,19 @@ void feed_delta(struct feed *feed, long turn, long call, bool thinking, struct s
     return;
   json_t *data = json_pack("{sI sI ss ss%}", "turn", (json_int_t)turn, "call", (json_int_t)call,
                            "kind", thinking ? "thinking" : "text", "text", text.p, text.n);
-  char *line = json_dumps(data, JSON_COMPACT);
+  struct buf event = {0};
+  buf_puts(&event, "event: delta\ndata: ");
+  json_write(data, &event);
+  buf_puts(&event, "\n\n");
   json_decref(data);
-  if (line == NULL)
-    return;
-  size_t n = strlen(line) + 32;
   for (struct stream *s = feed->streams; s; s = s->next) {
     bool behind = s->at < feed->bytes || s->in_record;
-    if (behind || s->deltas.n + n > LIMIT_API_DELTA_BYTES)
+    if (behind || s->deltas.n + event.n > LIMIT_API_DELTA_BYTES)
       continue; /* pieces may be lost: the record with the whole text comes */
-    buf_printf(&s->deltas, "event: delta\ndata: %s\n\n", line);
+    buf_str(&s->deltas, buf_view(&event));
     http_wake(s->request);
   }
-  free(line);
+  buf_deinit(&event);
 }
 
 void feed_watch(struct feed *feed, struct http_request *r, uint64_t last_seq) {

@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_write.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -431,12 +432,12 @@ void http_reply(struct http_request *r, unsigned status, const char *type, struc
 }
 
 static void reply_json(struct http_request *r, unsigned status, const char *type, json_t *taken) {
-  char *text = json_dumps(taken, JSON_COMPACT);
+  struct buf text = {0};
+  json_write(taken, &text);
   json_decref(taken);
-  if (text == NULL)
-    BUG("an answer that is no JSON");
+  size_t n = text.n;
   answer(r, status, type,
-         MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE));
+         MHD_create_response_from_buffer(n, buf_take(&text), MHD_RESPMEM_MUST_FREE));
 }
 
 void http_reply_json(struct http_request *r, unsigned status, json_t *taken) {

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SIGNAL_COUNT = 3, EXIT_NOW = 130 };
+enum { SIGNAL_COUNT = 3, EXIT_NOW = 130, LOCK_LOOK_MS = 50 };
 
 struct daemon {
   const struct serve_options *options;
@@ -119,7 +120,7 @@ static void on_watchdog(uv_timer_t *timer) {
 /* --- beginning --- */
 
 /* One daemon a folder: two would take each other's queue. */
-static bool lock_logs(struct daemon *d, struct err *err) {
+static bool lock_folder(struct daemon *d, struct err *err) {
   char path[STORE_PATH_BYTES + 16];
   struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
   (void)snprintf(path, sizeof path, "%s/daemon.lock", d->store.dir);
@@ -128,9 +129,23 @@ static bool lock_logs(struct daemon *d, struct err *err) {
     return err_set_errno(err, errno, "cannot make %s", path);
   if (fcntl(d->logs_lock, F_OFD_SETLK, &lock) == 0)
     return true;
-  return errno == EAGAIN || errno == EACCES
+  int number = errno;
+  close(d->logs_lock);
+  d->logs_lock = -1;
+  return number == EAGAIN || number == EACCES
              ? err_set(err, ERR_LOCKED, "another daemon uses the log folder %s", d->store.dir)
-             : err_set_errno(err, errno, "cannot lock %s", path);
+             : err_set_errno(err, number, "cannot lock %s", path);
+}
+
+/* What a killed daemon was just starting can hold its locks for a moment, until it executes. */
+static bool take_places(struct daemon *d, const char *path, struct err *err) {
+  for (int waited_ms = 0;; waited_ms += LOCK_LOOK_MS) {
+    if ((d->logs_lock >= 0 || lock_folder(d, err)) && socket_listen(&d->socket, path, err))
+      return true;
+    if (err->code != ERR_LOCKED || waited_ms >= LIMIT_LOCK_WAIT_MS)
+      return false;
+    (void)poll(NULL, 0, LOCK_LOOK_MS);
+  }
 }
 
 /* A core would hold prompts and the values of variables. */
@@ -189,7 +204,7 @@ static bool begin(struct daemon *d, struct err *err) {
   d->launch_env.generation = generation_new(err);
   return d->launch_env.generation != NULL && paths_logs(d->options->logs, logs, err) &&
          socket_path(d->options->socket, path, err) && store_open(&d->store, logs, err) &&
-         lock_logs(d, err) && socket_listen(&d->socket, path, err) &&
+         take_places(d, path, err) &&
          host_init(&d->host, &d->loop, &d->store, d->launch_env.generation->registry, err);
 }
 

@@ -17,8 +17,6 @@ static const unsigned next_states[] = {
 #undef ES_NEXT
 };
 
-enum { RETRY_MS = 1000 };
-
 /* --- lists --- */
 
 static void list_remove(struct entry_list *list, struct entry *e) {
@@ -280,7 +278,7 @@ static bool choose(void *ctx, const json_t *config, struct session_setup *setup,
   return true;
 }
 
-/* False: try again later. */
+/* False: no descriptor is left, or its log is in other hands. Try again later. */
 static bool reopen(struct entry *e, struct err *err) {
   char path[STORE_PATH_BYTES + 64];
   struct host *host = e->sessions->host;
@@ -289,7 +287,7 @@ static bool reopen(struct entry *e, struct err *err) {
   entry_path(e, path);
   host->registry = e->launch.generation->registry;
   e->session = host_open(host, path, &watcher, e, err);
-  return e->session != NULL || !no_descriptors();
+  return e->session != NULL || (err->code != ERR_LOCKED && !no_descriptors());
 }
 
 static bool stopped_by_user(const struct core *core) {
@@ -301,13 +299,14 @@ static bool stopped_by_user(const struct core *core) {
 /* Takes a log over and lets it go on, where nobody else did meanwhile. */
 static bool start_again(struct entry *e) {
   struct err err = {0};
-  bool ok = reopen(e, &err);
-  if (!ok)
+  if (!reopen(e, &err)) {
+    e->not_before_ms = uv_now(e->sessions->host->loop) + LIMIT_LOCK_RETRY_MS;
     return false;
+  }
   const struct core *core = e->session ? session_core(e->session) : NULL;
   bool runs = core != NULL && core->status != SESSION_ENDED && !stopped_by_user(core);
   if (core == NULL)
-    set_trouble(e, err.code == ERR_LOCKED ? "another program runs it" : err.text);
+    set_trouble(e, err.text);
   if (runs) {
     launch_deinit(&e->launch);
     runs = launch_again(&e->launch, e->sessions->env, core->config, &err) &&
@@ -386,16 +385,17 @@ static void on_soon(uv_timer_t *timer) {
   unsigned started = 0;
   free_dead(ss);
   forget(ss);
-  while (!ss->draining && list_of(ss, ENTRY_QUEUED)->first &&
-         list_of(ss, ENTRY_RUNNING)->count < ss->max_running) {
-    if (started++ == LIMIT_START_COUNT) {
+  uint64_t now = uv_now(ss->host->loop);
+  struct entry *next, *e = ss->draining ? NULL : list_of(ss, ENTRY_QUEUED)->first;
+  for (; e && list_of(ss, ENTRY_RUNNING)->count < ss->max_running; e = next) {
+    next = e->next;
+    bool now_due = e->not_before_ms <= now;
+    if (now_due && started++ == LIMIT_START_COUNT) {
       soon(ss);
       return;
     }
-    if (!start(list_of(ss, ENTRY_QUEUED)->first)) {
-      uv_timer_start(&ss->later, on_later, RETRY_MS, 0);
-      break;
-    }
+    if (!now_due || !start(e))
+      uv_timer_start(&ss->later, on_later, LIMIT_LOCK_RETRY_MS, 0);
   }
   release_held(ss);
 }
@@ -481,9 +481,7 @@ bool sessions_cancel(struct sessions *ss, struct entry *e, struct err *err) {
   free_dead(ss);
   assert(e->state != ENTRY_WRITING);
   if (e->session == NULL) {
-    if (!reopen(e, err))
-      return err_set(err, ERR_LIMIT, "no descriptor is left to open its log");
-    if (e->session == NULL)
+    if (!reopen(e, err) || e->session == NULL)
       return false;
     if (session_core(e->session)->status == SESSION_ENDED) {
       drop_session(e);

@@ -45,6 +45,7 @@ struct entry {
   struct entry *prev, *next; /* in the list of its state: queue, running, over */
   struct entry *next_dead;   /* its session is to be freed */
   bool held;                 /* queued, with its session in memory */
+  uint64_t not_before_ms;    /* of the loop's clock: its log was in other hands */
   bool foreign;              /* over here, but watched while another program runs it */
 };
 

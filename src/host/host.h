@@ -37,7 +37,7 @@ struct host {
   struct process_table *processes;
   struct api *api;
   const struct provider_registry *registry; /* of sessions that begin now; borrowed by them */
-  struct gate gate; /* what all its sessions share of the providers */
+  struct gate gate;                         /* what all its sessions share of the providers */
   struct chain_schemas schemas;
   uint64_t disk_full_wait_ms;
   bool sync_now; /* a single session: sync on the loop's thread while that takes few milliseconds */
