@@ -443,8 +443,8 @@ static void start_call(struct session *s, long id) {
   struct turn *turn = NULL;
   struct call *call = core_call(&s->core, id, &turn);
   if (call == NULL || call->state != CALL_RUNNING || s->core.status != SESSION_RUNNING ||
-      s->finishing || is_open(s, id))
-    return; /* the session stopped meanwhile, or its answer was given */
+      s->finishing || s->host->draining || is_open(s, id))
+    return; /* the session stopped or stops meanwhile, or its answer was given */
   if (!pass_gate(s, turn, call))
     return;
   struct open_call *open = open_new(s, id);
@@ -946,6 +946,8 @@ void host_begin(struct session *s) {
 void host_drain(struct session *s) {
   struct event ev = {.kind = EVENT_DRAIN};
   host_event(s, &ev);
+  if (s->core.status == SESSION_RUNNING && s->calls == NULL) /* its calls have not left yet */
+    host_stop(s, "shutdown", "the program that ran it was stopped");
 }
 
 void host_stop(struct session *s, const char *reason, const char *message) {

@@ -28,31 +28,45 @@ static void keep(char **slot, const char *text) {
   *slot = text[0] ? xstrdup(text) : NULL;
 }
 
+/* Cut to what there is room for. */
+static void copy_word(char *out, size_t room, const char *text) {
+  size_t n = strnlen(text, room - 1);
+  memcpy(out, text, n);
+  out[n] = '\0';
+}
+
+/* Of most records nothing but these is wanted, and a daemon sees all records of all sessions. */
+static bool matters(const char *type) {
+  return strncmp(type, "session_", 8) == 0 || strcmp(type, "turn_start") == 0;
+}
+
 void brief_feed(struct brief *b, const json_t *record) {
   const char *type = word(record, "type");
-  long turn = (long)json_integer_value(json_object_get(record, "turn"));
   b->seq = (uint64_t)json_integer_value(json_object_get(record, "seq"));
-  (void)snprintf(b->updated, sizeof b->updated, "%.31s", word(record, "ts"));
+  copy_word(b->updated, sizeof b->updated, word(record, "ts"));
+  if (!b->partial && !matters(type))
+    return;
+  long turn = (long)json_integer_value(json_object_get(record, "turn"));
   b->turns = turn > b->turns ? turn : b->turns;
   if (strcmp(type, "session_start") == 0) {
     const json_t *config = json_object_get(record, "config");
-    (void)snprintf(b->session, sizeof b->session, "%.39s", word(record, "session"));
-    (void)snprintf(b->started, sizeof b->started, "%.31s", word(record, "ts"));
-    (void)snprintf(b->status, sizeof b->status, "running");
+    copy_word(b->session, sizeof b->session, word(record, "session"));
+    copy_word(b->started, sizeof b->started, word(record, "ts"));
+    copy_word(b->status, sizeof b->status, "running");
     keep(&b->workflow, word(json_object_get(record, "workflow"), "name"));
     b->submitted = json_is_true(json_object_get(config, "submitted"));
   } else if (strcmp(type, "turn_start") == 0) {
     keep(&b->movement, word(record, "movement"));
   } else if (strcmp(type, "session_stop") == 0) {
-    (void)snprintf(b->status, sizeof b->status, "stopped");
-    (void)snprintf(b->stop_reason, sizeof b->stop_reason, "%.31s", word(record, "reason"));
+    copy_word(b->status, sizeof b->status, "stopped");
+    copy_word(b->stop_reason, sizeof b->stop_reason, word(record, "reason"));
     keep(&b->message, word(record, "message"));
   } else if (strcmp(type, "session_resume") == 0) {
-    (void)snprintf(b->status, sizeof b->status, "running");
+    copy_word(b->status, sizeof b->status, "running");
     b->stop_reason[0] = '\0';
     keep(&b->message, "");
   } else if (strcmp(type, "session_end") == 0) {
-    (void)snprintf(b->status, sizeof b->status, "%.23s", word(record, "outcome"));
+    copy_word(b->status, sizeof b->status, word(record, "outcome"));
     b->stop_reason[0] = '\0';
     keep(&b->message, word(record, "message"));
   }
@@ -150,6 +164,7 @@ static bool feed_line(struct brief *b, struct str line) {
 
 /* The last whole lines; more of them until one names the movement, or all are read. */
 static bool feed_tail(struct brief *b, int fd, uint64_t size, struct buf *text) {
+  b->partial = true;
   for (uint64_t want = TAIL_BYTES;; want *= 8) {
     uint64_t from = want < size ? size - want : 0;
     if (!read_at(fd, from, (size_t)(size - from), text))
@@ -182,6 +197,7 @@ bool brief_read(struct brief *b, const char *path, struct err *err) {
        feed_tail(b, fd, (uint64_t)st.st_size, &text);
   close(fd);
   buf_deinit(&text);
+  b->partial = false;
   if (!ok) {
     brief_deinit(b);
     return err_set(err, ERR_NOT_FOUND, "%s holds no session yet", path);

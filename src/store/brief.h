@@ -25,6 +25,7 @@ struct brief {
   long turns;
   uint64_t seq;   /* of the last record */
   uint64_t bytes; /* of the file, up to its last whole line; brief_read only */
+  bool partial;   /* while a file's last records are read: the first of them is any */
   bool submitted; /* to a daemon, which goes on with it */
 };
 

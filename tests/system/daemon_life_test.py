@@ -197,6 +197,32 @@ def stopping():
         box.end(signal.SIGINT)
 
 
+def stopping_while_calls_wait_for_a_place():
+    """Of two calls one waits for the other: it has not left, so nothing waits for it."""
+    with DaemonBox() as box:
+        folder = box.env["XDG_CONFIG_HOME"] + "/segue"
+        os.makedirs(folder)
+        with open(folder + "/config.yaml", "w", encoding="utf-8") as f:
+            f.write("providers: {script: {concurrency: 1}}\n")
+        workflow, scenario = simple(box, 700)
+        box.serve()
+        sids = [box.submit(workflow, scenario) for _ in range(3)]
+        box.until(lambda: all(len(records(box.log(s))) >= 3 for s in sids), "they do not wait")
+        box.end()
+        ends = [len(of_type(records(box.log(s)), "call_end")) for s in sids]
+        expect(sorted(ends) == [0, 0, 1], "calls that ended:", ends)
+        for sid in sids:
+            expect(records(box.log(sid))[-1]["reason"] == "shutdown", records(box.log(sid))[-1])
+        with open(folder + "/config.yaml", "w", encoding="utf-8") as f:
+            f.write("providers: {script: {concurrency: 3}}\n")
+        box.serve()
+        for sid in sids:
+            box.wait_status(sid, "complete")
+            sound(records(box.log(sid)), DONE, repeats=1)
+        verified(box, *map(box.log, sids))
+        box.end()
+
+
 def the_configuration_is_read_again():
     with DaemonBox() as box:
         folder = box.env["XDG_CONFIG_HOME"] + "/segue"
@@ -442,7 +468,7 @@ def what_cannot_go_on_says_why():
 
 CASES = [the_queue_is_kept_in_order, others_are_left_alone, a_log_in_other_hands_is_let_go,
          a_socket_is_not_taken, a_folder_without_locks_is_refused, stopping,
-         the_configuration_is_read_again, the_service_manager_is_told, what_cannot_go_on_says_why,
+         stopping_while_calls_wait_for_a_place, the_configuration_is_read_again, the_service_manager_is_told, what_cannot_go_on_says_why,
          sigkill_with_fifty_in_flight, sigkill_with_a_queue, disk_full]
 
 if __name__ == "__main__":
