@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -243,8 +242,6 @@ bool serve(const struct serve_options *options, struct err *err) {
   struct daemon d = {.options = options};
   size_t max_sessions = options->max_sessions;
   unsigned max_connections;
-  /* Many sessions come and go: one heap, and what is free goes back to the system. */
-  (void)mallopt(M_ARENA_MAX, 1);
   no_cores();
   notify_init(&d.notify);
   share_descriptors(&max_sessions, &max_connections);
