@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- how an entry stands --- */
-
 void entry_path(const struct entry *e, char out[STORE_PATH_BYTES + 64]) {
   (void)snprintf(out, STORE_PATH_BYTES + 64, "%s/%s.ndjson", e->sessions->env->store->dir, e->id);
 }

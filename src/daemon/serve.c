@@ -39,6 +39,8 @@ struct daemon {
   bool closed;
 };
 
+static const int signal_numbers[SIGNAL_COUNT] = {SIGTERM, SIGINT, SIGHUP};
+
 /* --- ending --- */
 
 static void close_all(struct daemon *d) {
@@ -46,8 +48,10 @@ static void close_all(struct daemon *d) {
   http_free(d->http);
   sessions_close(&d->sessions);
   events_close(&d->events);
-  for (int i = 0; i < SIGNAL_COUNT; i++)
+  for (int i = 0; i < SIGNAL_COUNT; i++) {
     uv_close((uv_handle_t *)&d->signals[i], NULL);
+    (void)signal(signal_numbers[i], SIG_IGN); /* it ends already: one more is no news */
+  }
   uv_close((uv_handle_t *)&d->watchdog, NULL);
   uv_close((uv_handle_t *)&d->deadline, NULL);
   uv_close((uv_handle_t *)&d->check, NULL);
@@ -179,11 +183,10 @@ static void share_descriptors(size_t *max_sessions, unsigned *max_connections) {
 }
 
 static void init_handles(struct daemon *d) {
-  static const int numbers[SIGNAL_COUNT] = {SIGTERM, SIGINT, SIGHUP};
   for (int i = 0; i < SIGNAL_COUNT; i++) {
     uv_signal_init(&d->loop, &d->signals[i]);
     d->signals[i].data = d;
-    uv_signal_start(&d->signals[i], on_signal, numbers[i]);
+    uv_signal_start(&d->signals[i], on_signal, signal_numbers[i]);
   }
   uv_timer_init(&d->loop, &d->watchdog);
   uv_timer_init(&d->loop, &d->deadline);
