@@ -299,8 +299,7 @@ static void advance(struct step *s) {
       }
   }
   if (s->env->draining && s->core->status == SESSION_RUNNING && is_idle(s->core))
-    step_stop(s, "shutdown", NULL, CLASS_NONE, STR("the program that ran it was stopped"),
-              NULL);
+    step_stop(s, "shutdown", NULL, CLASS_NONE, STR("the program that ran it was stopped"), NULL);
 }
 
 /* --- events --- */
