@@ -1,6 +1,6 @@
 #include "base/limits.h"
 #include "cli/cli.h"
-#include "daemon/api.h"
+#include "daemon/control.h"
 #include "daemon/serve.h"
 
 #include <stdio.h>
@@ -51,7 +51,7 @@ static int run(int argc, char **argv) {
 
 static void print_routes(void) {
   printf("\nOn the socket, HTTP and JSON:\n");
-  for (const struct http_route *r = api_routes; r->method; r++)
+  for (const struct server_route *r = control_routes; r->method; r++)
     printf("  %-4s %-27s %s\n", r->method, r->path, r->summary);
 }
 

@@ -85,7 +85,7 @@ static void on_looks(uv_timer_t *timer) {
     uv_timer_stop(&ss->looks);
 }
 
-void entry_watch(struct entry *e, struct http_request *r, uint64_t last_seq) {
+void entry_watch(struct entry *e, struct server_request *r, uint64_t last_seq) {
   struct sessions *ss = e->sessions;
   if (e->feed == NULL) {
     char path[STORE_PATH_BYTES + 64];

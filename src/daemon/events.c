@@ -17,7 +17,7 @@ enum { TICK_MS = 1000, HEAD_BYTES = 64, SCAN_BYTES = 64 * 1024 };
 struct stream { /* one watcher */
   struct stream *next;
   struct feed *feed;
-  struct http_request *request;
+  struct server_request *request;
   uint64_t at;            /* place in the log */
   uint64_t seq;           /* of the record at that place */
   bool in_record;         /* its head was sent, its end was not */
@@ -178,7 +178,7 @@ static void on_closed(void *ctx) {
     feed->emptied(feed->ctx);
 }
 
-static const struct http_stream_ops stream_ops = {on_read, on_closed};
+static const struct server_stream_ops stream_ops = {on_read, on_closed};
 
 /* --- feeds --- */
 
@@ -214,7 +214,7 @@ bool feed_watched(const struct feed *feed) {
 
 static void wake_all(struct feed *feed) {
   for (struct stream *s = feed->streams; s; s = s->next)
-    http_wake(s->request);
+    server_wake(s->request);
 }
 
 void feed_grow(struct feed *feed, uint64_t bytes) {
@@ -244,12 +244,12 @@ void feed_delta(struct feed *feed, long turn, long call, bool thinking, struct s
     if (behind || s->deltas.n + event.n > LIMIT_API_DELTA_BYTES)
       continue; /* pieces may be lost: the record with the whole text comes */
     buf_str(&s->deltas, buf_view(&event));
-    http_wake(s->request);
+    server_wake(s->request);
   }
   buf_deinit(&event);
 }
 
-void feed_watch(struct feed *feed, struct http_request *r, uint64_t last_seq) {
+void feed_watch(struct feed *feed, struct server_request *r, uint64_t last_seq) {
   struct stream *s = xcalloc(1, sizeof *s);
   *s = (struct stream){.next = feed->streams,
                        .feed = feed,
@@ -260,7 +260,7 @@ void feed_watch(struct feed *feed, struct http_request *r, uint64_t last_seq) {
   feed->streams = s;
   if (last_seq > 0)
     skip_to(s, last_seq);
-  http_stream(r, "text/event-stream", &stream_ops, s);
+  server_stream(r, "text/event-stream", &stream_ops, s);
 }
 
 /* --- heartbeats --- */
@@ -272,7 +272,7 @@ static void on_tick(uv_timer_t *timer) {
     for (struct stream *s = feed->streams; s; s = s->next)
       if (now - s->sent_ms >= LIMIT_API_HEARTBEAT_MS) {
         s->beat = true;
-        http_wake(s->request);
+        server_wake(s->request);
       }
 }
 

@@ -15,7 +15,7 @@
 #define SEGUE_DAEMON_EVENTS_H
 
 #include "base/str.h"
-#include "daemon/http.h"
+#include "daemon/server.h"
 
 struct feed;
 
@@ -37,6 +37,6 @@ void feed_delta(struct feed *feed, long turn, long call, bool thinking, struct s
 void feed_over(struct feed *feed);
 
 /* last_seq: the record that the watcher has seen, 0 for none. */
-void feed_watch(struct feed *feed, struct http_request *r, uint64_t last_seq);
+void feed_watch(struct feed *feed, struct server_request *r, uint64_t last_seq);
 
 #endif

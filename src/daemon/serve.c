@@ -2,7 +2,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "daemon/api.h"
+#include "daemon/control.h"
 #include "daemon/notify.h"
 #include "host/paths.h"
 
@@ -29,8 +29,8 @@ struct daemon {
   struct launch_env launch_env;
   struct events events;
   struct sessions sessions;
-  struct api api;
-  struct http *http;
+  struct control api;
+  struct server *http;
   struct notify notify;
   uv_signal_t signals[SIGNAL_COUNT];
   uv_timer_t watchdog, deadline;
@@ -45,7 +45,7 @@ static const int signal_numbers[SIGNAL_COUNT] = {SIGTERM, SIGINT, SIGHUP};
 
 static void close_all(struct daemon *d) {
   d->closed = true;
-  http_free(d->http);
+  server_free(d->http);
   sessions_close(&d->sessions);
   events_close(&d->events);
   for (int i = 0; i < SIGNAL_COUNT; i++) {
@@ -223,13 +223,13 @@ static void run(struct daemon *d, size_t max_sessions, unsigned max_connections,
   d->launch_env.store = &d->store;
   d->launch_env.workflows = d->host.workflows;
   events_init(&d->events, &d->loop);
-  sessions_init(&d->sessions, &d->host, &d->launch_env, &d->events, max_sessions, api_changed,
+  sessions_init(&d->sessions, &d->host, &d->launch_env, &d->events, max_sessions, control_changed,
                 &d->api);
-  api_init(&d->api, &d->sessions);
+  control_init(&d->api, &d->sessions);
   init_handles(d);
   long waiting = sessions_recover(&d->sessions, err);
   if (waiting >= 0)
-    d->http = http_new(&d->loop, &d->socket, api_routes, &d->api, max_connections, err);
+    d->http = server_new(&d->loop, &d->socket, control_routes, &d->api, max_connections, err);
   d->api.http = d->http;
   if (d->http == NULL) {
     close_all(d);

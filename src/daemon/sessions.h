@@ -96,7 +96,7 @@ const char *entry_status(const struct entry *e);
 const char *entry_message(const struct entry *e); /* why, or NULL */
 void entry_path(const struct entry *e, char out[STORE_PATH_BYTES + 64]);
 size_t entry_position(const struct entry *e); /* in the queue, from 1; 0: it does not wait */
-void entry_watch(struct entry *e, struct http_request *r, uint64_t last_seq);
+void entry_watch(struct entry *e, struct server_request *r, uint64_t last_seq);
 
 size_t sessions_running(const struct sessions *ss);
 size_t sessions_queued(const struct sessions *ss);

@@ -1,4 +1,4 @@
-#include "daemon/api.h"
+#include "daemon/control.h"
 
 #include "base/limits.h"
 #include "base/log.h"
@@ -32,7 +32,7 @@ static bool is_unfinished(const struct brief *b) {
   return strcmp(b->status, "running") == 0;
 }
 
-static bool view_read(struct view *v, const struct api *api, const struct entry *e,
+static bool view_read(struct view *v, const struct control *api, const struct entry *e,
                       struct err *err) {
   char path[STORE_PATH_BYTES + 64];
   (void)snprintf(path, sizeof path, "%s/%s.ndjson", api->sessions->env->store->dir, v->id);
@@ -47,7 +47,7 @@ static bool view_read(struct view *v, const struct api *api, const struct entry 
 }
 
 /* False: there is no such session (any more). */
-static bool view_of(struct view *v, const struct api *api, const char *id, struct err *err) {
+static bool view_of(struct view *v, const struct control *api, const char *id, struct err *err) {
   const struct entry *e = sessions_find(api->sessions, id);
   *v = (struct view){.id = id};
   if (e != NULL && e->state == ENTRY_WRITING)
@@ -64,27 +64,27 @@ static bool view_of(struct view *v, const struct api *api, const char *id, struc
   return true;
 }
 
-static json_t *view_json(const struct view *v, const struct api *api) {
+static json_t *view_json(const struct view *v, const struct control *api) {
   char path[STORE_PATH_BYTES + 64];
   (void)snprintf(path, sizeof path, "%s/%s.ndjson", api->sessions->env->store->dir, v->id);
   return brief_json(v->brief, v->id, path, v->status, v->message, v->position);
 }
 
-static void reply_session(const struct api *api, struct http_request *r, unsigned status,
+static void reply_session(const struct control *api, struct server_request *r, unsigned status,
                           const char *id) {
   struct view v;
   struct err err = {0};
   if (!view_of(&v, api, id, &err)) {
-    http_problem(r, 404, NULL, "there is no session %s", id);
+    server_problem(r, 404, NULL, "there is no session %s", id);
     return;
   }
-  http_reply_json(r, status, view_json(&v, api));
+  server_reply_json(r, status, view_json(&v, api));
   view_deinit(&v);
 }
 
 /* The whole id for an id, a unique beginning of one, or "last". False: answered. */
-static bool find_id(const struct api *api, struct http_request *r, char id[STORE_ID_BYTES]) {
-  const char *word = http_part(r);
+static bool find_id(const struct control *api, struct server_request *r, char id[STORE_ID_BYTES]) {
+  const char *word = server_part(r);
   char path[STORE_PATH_BYTES + 64];
   struct err err = {0};
   bool is_id = strspn(word, "0123456789abcdef-") == strlen(word);
@@ -94,14 +94,14 @@ static bool find_id(const struct api *api, struct http_request *r, char id[STORE
   }
   if ((!is_id && strcmp(word, "last") != 0) ||
       !store_find(api->sessions->env->store->dir, word, path, sizeof path, &err)) {
-    http_problem(r, 404, NULL, "%s", err.text[0] ? err.text : "that is no session's id");
+    server_problem(r, 404, NULL, "%s", err.text[0] ? err.text : "that is no session's id");
     return false;
   }
   (void)snprintf(id, STORE_ID_BYTES, "%.36s", strrchr(path, '/') + 1);
   return true;
 }
 
-static void get_session(void *ctx, struct http_request *r) {
+static void get_session(void *ctx, struct server_request *r) {
   char id[STORE_ID_BYTES];
   if (find_id(ctx, r, id))
     reply_session(ctx, r, 200, id);
@@ -113,25 +113,25 @@ static const char *const statuses[] = {"queued",        "running",   "paused", "
                                        "open",          "complete",  "abort",  "rule_no_match",
                                        "max_movements", "cancelled", "failed", NULL};
 
-static bool check_filter(struct http_request *r, const char *filter) {
+static bool check_filter(struct server_request *r, const char *filter) {
   for (const char *at = filter; at; at = strchr(at, ','), at = at ? at + 1 : NULL) {
     size_t n = strcspn(at, ",");
     bool known = false;
     for (size_t i = 0; statuses[i]; i++)
       known = known || (strlen(statuses[i]) == n && strncmp(statuses[i], at, n) == 0);
     if (!known) {
-      http_problem(r, 400, NULL, "there is no status \"%.*s\"", (int)(n < 40 ? n : 40), at);
+      server_problem(r, 400, NULL, "there is no status \"%.*s\"", (int)(n < 40 ? n : 40), at);
       return false;
     }
   }
   return true;
 }
 
-static bool read_limit(struct http_request *r, size_t *limit) {
-  const char *given = http_query(r, "limit");
+static bool read_limit(struct server_request *r, size_t *limit) {
+  const char *given = server_query(r, "limit");
   long n = 100;
   if (given != NULL && (!str_to_long(str_from(given), &n) || n < 1 || n > LIMIT_API_PAGE_COUNT)) {
-    http_problem(r, 400, NULL, "limit must be a number from 1 to %u", LIMIT_API_PAGE_COUNT);
+    server_problem(r, 400, NULL, "limit must be a number from 1 to %u", LIMIT_API_PAGE_COUNT);
     return false;
   }
   *limit = (size_t)n;
@@ -140,16 +140,16 @@ static bool read_limit(struct http_request *r, size_t *limit) {
 
 /* Newest first. A page ends when it is full, or when so many logs were looked at that others would
  * have to wait; `next` then says where to go on. */
-static void list_sessions(void *ctx, struct http_request *r) {
-  const struct api *api = ctx;
-  const char *filter = http_query(r, "status"), *before = http_query(r, "before");
+static void list_sessions(void *ctx, struct server_request *r) {
+  const struct control *api = ctx;
+  const char *filter = server_query(r, "status"), *before = server_query(r, "before");
   struct brief_id *ids;
   size_t count, limit, i = 0, looked = 0;
   struct err err = {0};
   if (!check_filter(r, filter) || !read_limit(r, &limit))
     return;
   if (!brief_list(api->sessions->env->store->dir, &ids, &count, &err)) {
-    http_problem(r, 500, NULL, "%s", err.text);
+    server_problem(r, 500, NULL, "%s", err.text);
     return;
   }
   json_t *list = json_array();
@@ -169,15 +169,15 @@ static void list_sessions(void *ctx, struct http_request *r) {
   json_t *page = json_pack("{so}", "sessions", list);
   json_object_set_new(page, "next", i < count && last ? json_string(last) : json_null());
   free(ids);
-  http_reply_json(r, 200, page);
+  server_reply_json(r, 200, page);
 }
 
 /* --- waiting --- */
 
 struct waiter {
   struct waiter *next;
-  struct api *api;
-  struct http_request *request;
+  struct control *api;
+  struct server_request *request;
   char id[STORE_ID_BYTES];
   bool for_end; /* else for its first record */
 };
@@ -194,23 +194,23 @@ static void on_gone(void *ctx) {
   waiter_drop(ctx);
 }
 
-static void wait_for(struct api *api, struct http_request *r, const char *id, bool for_end) {
+static void wait_for(struct control *api, struct server_request *r, const char *id, bool for_end) {
   struct waiter *w = xcalloc(1, sizeof *w);
   *w = (struct waiter){.next = api->waiters, .api = api, .request = r, .for_end = for_end};
   (void)snprintf(w->id, sizeof w->id, "%s", id);
   api->waiters = w;
-  http_keep(r, on_gone, w);
+  server_keep(r, on_gone, w);
 }
 
-static void reply_broken(struct http_request *r, const struct entry *e) {
+static void reply_broken(struct server_request *r, const struct entry *e) {
   const struct err *broken = e->session ? session_broken(e->session) : NULL;
   bool full = broken != NULL && broken->code == ERR_FULL;
-  http_problem(r, full ? 507 : 500, NULL, "%s", e->trouble ? e->trouble : "its log broke");
+  server_problem(r, full ? 507 : 500, NULL, "%s", e->trouble ? e->trouble : "its log broke");
 }
 
 static void answer_waiter(struct waiter *w, const struct entry *e) {
-  struct api *api = w->api;
-  struct http_request *r = w->request;
+  struct control *api = w->api;
+  struct server_request *r = w->request;
   bool for_end = w->for_end;
   waiter_drop(w);
   if (e->brief.seq == 0 || (for_end && strcmp(e->brief.status, "running") == 0)) {
@@ -218,19 +218,19 @@ static void answer_waiter(struct waiter *w, const struct entry *e) {
     return;
   }
   if (for_end && strcmp(e->brief.status, "cancelled") != 0) {
-    http_problem(r, 409, NULL, "it has ended already: %s", e->brief.status);
+    server_problem(r, 409, NULL, "it has ended already: %s", e->brief.status);
     return;
   }
   if (!for_end) {
     char place[64];
     (void)snprintf(place, sizeof place, "/v1/sessions/%s", e->id);
-    http_set_header(r, "Location", place);
+    server_set_header(r, "Location", place);
   }
   reply_session(api, r, for_end ? 200 : 201, e->id);
 }
 
-void api_changed(void *ctx, struct entry *e) {
-  struct api *api = ctx;
+void control_changed(void *ctx, struct entry *e) {
+  struct control *api = ctx;
   struct waiter *next;
   for (struct waiter *w = api->waiters; w; w = next) {
     next = w->next;
@@ -242,7 +242,7 @@ void api_changed(void *ctx, struct entry *e) {
 
 /* --- submitting --- */
 
-static void refuse(struct http_request *r, const struct err *err, const struct err_list *errors) {
+static void refuse(struct server_request *r, const struct err *err, const struct err_list *errors) {
   unsigned status = err->code == ERR_FULL ? 507 : err->code == ERR_IO ? 500 : 422;
   json_t *list = errors->count > 0 ? json_array() : NULL;
   for (size_t i = 0; i < errors->count && i < LIMIT_API_ERROR_COUNT; i++) {
@@ -258,32 +258,33 @@ static void refuse(struct http_request *r, const struct err *err, const struct e
   }
   json_t *members = list ? json_pack("{so}", "errors", list) : NULL;
   if (err->line > 0)
-    http_problem(r, status, members, "%s:%d:%d: %s", err->file, err->line, err->column, err->text);
+    server_problem(r, status, members, "%s:%d:%d: %s", err->file, err->line, err->column,
+                   err->text);
   else
-    http_problem(r, status, members, "%s", err->text);
+    server_problem(r, status, members, "%s", err->text);
 }
 
-static void submit_session(void *ctx, struct http_request *r) {
-  struct api *api = ctx;
+static void submit_session(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
   struct launch launch;
   struct err err = {0};
   struct err_list errors = {0};
   json_error_t why;
-  struct str body = http_body(r);
+  struct str body = server_body(r);
   if (api->draining) {
-    http_set_header(r, "Retry-After", "5");
-    http_problem(r, 503, NULL, "the daemon is being stopped: it takes no more sessions");
+    server_set_header(r, "Retry-After", "5");
+    server_problem(r, 503, NULL, "the daemon is being stopped: it takes no more sessions");
     return;
   }
   json_t *parsed =
       json_loadb(body.n ? body.p : "", body.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
   if (parsed == NULL) {
-    http_problem(r, 400, NULL, "the body is no JSON: line %d, column %d: %s", why.line, why.column,
-                 why.text);
+    server_problem(r, 400, NULL, "the body is no JSON: line %d, column %d: %s", why.line,
+                   why.column, why.text);
     return;
   }
   if (json_depth(parsed, LIMIT_API_DEPTH) > LIMIT_API_DEPTH) {
-    http_problem(r, 400, NULL, "the body is nested over %u levels", LIMIT_API_DEPTH);
+    server_problem(r, 400, NULL, "the body is nested over %u levels", LIMIT_API_DEPTH);
   } else if (!launch_parse(&launch, api->sessions->env, parsed, &err, &errors)) {
     refuse(r, &err, &errors);
   } else {
@@ -291,8 +292,8 @@ static void submit_session(void *ctx, struct http_request *r) {
     if (e != NULL) {
       wait_for(api, r, e->id, false);
     } else {
-      http_set_header(r, "Retry-After", "1");
-      http_problem(r, err.code == ERR_FULL ? 507 : 503, NULL, "%s", err.text);
+      server_set_header(r, "Retry-After", "1");
+      server_problem(r, err.code == ERR_FULL ? 507 : 503, NULL, "%s", err.text);
     }
   }
   json_decref(parsed);
@@ -302,7 +303,7 @@ static void submit_session(void *ctx, struct http_request *r) {
 /* --- cancelling --- */
 
 /* The entry of a session that may be unknown here. NULL: answered. */
-static struct entry *entry_for(struct api *api, struct http_request *r, const char *id) {
+static struct entry *entry_for(struct control *api, struct server_request *r, const char *id) {
   char path[STORE_PATH_BYTES + 64];
   struct err err = {0};
   struct entry *e = sessions_find(api->sessions, id);
@@ -310,14 +311,14 @@ static struct entry *entry_for(struct api *api, struct http_request *r, const ch
   if (e == NULL)
     e = sessions_adopt(api->sessions, id, path, &err);
   if (e == NULL || e->brief.seq == 0) {
-    http_problem(r, 404, NULL, "there is no session %s", id);
+    server_problem(r, 404, NULL, "there is no session %s", id);
     return NULL;
   }
   return e;
 }
 
-static void cancel_session(void *ctx, struct http_request *r) {
-  struct api *api = ctx;
+static void cancel_session(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
   char id[STORE_ID_BYTES];
   struct err err = {0};
   struct entry *e = find_id(api, r, id) ? entry_for(api, r, id) : NULL;
@@ -328,7 +329,7 @@ static void cancel_session(void *ctx, struct http_request *r) {
     bool done = strcmp(v.status, "cancelled") == 0;
     bool ended = !is_unfinished(v.brief) && strcmp(v.brief->status, "stopped") != 0;
     if (ended && !done)
-      http_problem(r, 409, NULL, "it has ended already: %s", v.status);
+      server_problem(r, 409, NULL, "it has ended already: %s", v.status);
     view_deinit(&v);
     if (done)
       reply_session(api, r, 200, id);
@@ -343,29 +344,29 @@ static void cancel_session(void *ctx, struct http_request *r) {
   if (sessions_cancel(api->sessions, e, &err))
     wait_for(api, r, id, true);
   else if (err.code == ERR_LOCKED)
-    http_problem(r, 409, NULL, "another program runs it, and only that one can cancel it");
+    server_problem(r, 409, NULL, "another program runs it, and only that one can cancel it");
   else
-    http_problem(r, err.code == ERR_INVALID ? 409 : 500, NULL, "%s", err.text);
+    server_problem(r, err.code == ERR_INVALID ? 409 : 500, NULL, "%s", err.text);
 }
 
 /* --- events --- */
 
 /* The record that the client has seen last. False: answered. */
-static bool last_seen(struct http_request *r, uint64_t *seq) {
-  const char *given = http_header(r, "Last-Event-ID");
+static bool last_seen(struct server_request *r, uint64_t *seq) {
+  const char *given = server_header(r, "Last-Event-ID");
   long n = 0;
   if (given == NULL)
-    given = http_query(r, "after");
+    given = server_query(r, "after");
   if (given != NULL && (!str_to_long(str_from(given), &n) || n < 0)) {
-    http_problem(r, 400, NULL, "Last-Event-ID must be the number of a record");
+    server_problem(r, 400, NULL, "Last-Event-ID must be the number of a record");
     return false;
   }
   *seq = (uint64_t)n;
   return true;
 }
 
-static void watch_session(void *ctx, struct http_request *r) {
-  struct api *api = ctx;
+static void watch_session(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
   char id[STORE_ID_BYTES];
   uint64_t seq;
   struct err err = {0};
@@ -378,7 +379,7 @@ static void watch_session(void *ctx, struct http_request *r) {
     bool seen = over && seq >= v.brief->seq;
     view_deinit(&v);
     if (seen) { /* tells an EventSource not to come again */
-      http_reply(r, 204, NULL, STR(""));
+      server_reply(r, 204, NULL, STR(""));
       return;
     }
   }
@@ -387,25 +388,25 @@ static void watch_session(void *ctx, struct http_request *r) {
 
 /* --- the rest --- */
 
-static void get_health(void *ctx, struct http_request *r) {
-  const struct api *api = ctx;
+static void get_health(void *ctx, struct server_request *r) {
+  const struct control *api = ctx;
   const struct sessions *ss = api->sessions;
-  http_reply_json(r, 200,
-                  json_pack("{ss ss si ss ss s{sI sI sI} si}", "status",
-                            api->draining ? "stopping" : "ready", "version", SEGUE_VERSION, "pid",
-                            (int)getpid(), "started", api->started, "logs", ss->env->store->dir,
-                            "sessions", "running", (json_int_t)sessions_running(ss), "queued",
-                            (json_int_t)sessions_queued(ss), "max", (json_int_t)ss->max_running,
-                            "connections", (int)http_connections(api->http)));
+  server_reply_json(r, 200,
+                    json_pack("{ss ss si ss ss s{sI sI sI} si}", "status",
+                              api->draining ? "stopping" : "ready", "version", SEGUE_VERSION, "pid",
+                              (int)getpid(), "started", api->started, "logs", ss->env->store->dir,
+                              "sessions", "running", (json_int_t)sessions_running(ss), "queued",
+                              (json_int_t)sessions_queued(ss), "max", (json_int_t)ss->max_running,
+                              "connections", (int)server_connections(api->http)));
 }
 
-static void get_description(void *ctx, struct http_request *r) {
+static void get_description(void *ctx, struct server_request *r) {
   const struct resource *file = resource_find("schemas/api.json");
   (void)ctx;
-  http_reply(r, 200, "application/json", (struct str){file->p, file->n});
+  server_reply(r, 200, "application/json", (struct str){file->p, file->n});
 }
 
-const struct http_route api_routes[] = {
+const struct server_route control_routes[] = {
     {"POST", "/v1/sessions", "submit a session", true, submit_session},
     {"GET", "/v1/sessions", "list sessions, newest first (status, before, limit)", false,
      list_sessions},
@@ -418,9 +419,9 @@ const struct http_route api_routes[] = {
     {0},
 };
 
-void api_init(struct api *api, struct sessions *sessions) {
+void control_init(struct control *api, struct sessions *sessions) {
   struct timespec now;
-  *api = (struct api){.sessions = sessions};
+  *api = (struct control){.sessions = sessions};
   clock_gettime(CLOCK_REALTIME, &now);
   record_time((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000, api->started);
 }

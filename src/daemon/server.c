@@ -1,4 +1,4 @@
-#include "daemon/http.h"
+#include "daemon/server.h"
 
 #include "base/limits.h"
 #include "base/log.h"
@@ -22,19 +22,19 @@ enum { PART_BYTES = 128, BLOCK_BYTES = 1024, TICK_MS = 1000 };
 struct connection { /* one that was accepted */
   struct connection *prev, *next;
   struct MHD_Connection *mhd;
-  struct http_request *request; /* being answered; NULL: we wait for the client */
-  uint64_t since;               /* uv_now, of the last answer */
+  struct server_request *request; /* being answered; NULL: we wait for the client */
+  uint64_t since;                 /* uv_now, of the last answer */
 };
 
 /* RECEIVING -> HANDLED -> (KEPT ->) ANSWERED -> (STREAMING ->) gone */
 enum request_state { RECEIVING, HANDLED, KEPT, ANSWERED, STREAMING };
 
-struct http_request {
-  struct http *http;
+struct server_request {
+  struct server *http;
   struct MHD_Connection *mhd;
   enum request_state state;
   bool suspended;
-  const struct http_route *route;
+  const struct server_route *route;
   char part[PART_BYTES];
   struct buf body;
   size_t body_counted; /* of http.body_bytes */
@@ -52,15 +52,15 @@ struct http_request {
 
 /* MHD may drop a response before or after its request, so a stream is neither's. */
 struct streaming {
-  struct http_request *request; /* NULL: it is over */
-  const struct http_stream_ops *ops;
+  struct server_request *request; /* NULL: it is over */
+  const struct server_stream_ops *ops;
   void *stream;
 };
 
-struct http {
+struct server {
   uv_loop_t *loop;
   const struct control_socket *socket;
-  const struct http_route *routes;
+  const struct server_route *routes;
   void *ctx;
   struct MHD_Daemon *mhd;
   uv_poll_t listener, events;
@@ -74,20 +74,20 @@ struct http {
   bool running, wanted, closing, listening;
 };
 
-static void run(struct http *h);
+static void run(struct server *h);
 
 /* --- accepting --- */
 
 static void on_listener(uv_poll_t *poll, int status, int events);
 
-static void listen_on(struct http *h) {
+static void listen_on(struct server *h) {
   if (h->listening || h->closing || h->connection_count >= h->max_connections)
     return;
   h->listening = true;
   uv_poll_start(&h->listener, UV_READABLE, on_listener);
 }
 
-static void listen_off(struct http *h) {
+static void listen_off(struct server *h) {
   h->listening = false;
   uv_poll_stop(&h->listener);
 }
@@ -97,7 +97,7 @@ static void on_accept_again(uv_timer_t *timer) {
 }
 
 static void on_listener(uv_poll_t *poll, int status, int events) {
-  struct http *h = poll->data;
+  struct server *h = poll->data;
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   (void)status;
   (void)events;
@@ -127,7 +127,7 @@ static void on_listener(uv_poll_t *poll, int status, int events) {
 
 static void on_connection(void *ctx, struct MHD_Connection *mhd, void **slot,
                           enum MHD_ConnectionNotificationCode code) {
-  struct http *h = ctx;
+  struct server *h = ctx;
   struct connection *c = *slot;
   if (code == MHD_CONNECTION_NOTIFY_STARTED) {
     c = xcalloc(1, sizeof *c);
@@ -172,13 +172,13 @@ static void on_events(uv_poll_t *poll, int status, int events) {
 }
 
 /* Never from within itself: callbacks of MHD that want another run get one from the loop. */
-static void want_run(struct http *h) {
+static void want_run(struct server *h) {
   h->wanted = true;
   if (!h->running && !h->closing)
     uv_timer_start(&h->timer, on_timer, 0, 0);
 }
 
-static void run(struct http *h) {
+static void run(struct server *h) {
   MHD_UNSIGNED_LONG_LONG wait_ms;
   if (h->running || h->closing)
     return;
@@ -196,7 +196,7 @@ static void run(struct http *h) {
 
 /* A request that trickles in holds its connection for LIMIT_API_REQUEST_MS at most. */
 static void on_tick(uv_timer_t *timer) {
-  struct http *h = timer->data;
+  struct server *h = timer->data;
   uint64_t now = uv_now(h->loop);
   for (struct connection *c = h->connections; c; c = c->next) {
     bool waits = c->request == NULL || c->request->state == RECEIVING;
@@ -227,11 +227,11 @@ static bool path_fits(const char *route, const char *path, char part[PART_BYTES]
   return strcmp(strchr(route, '}') + 1, path + n) == 0;
 }
 
-static const struct http_route *find_route(const struct http *h, const char *method,
-                                           const char *path, char part[PART_BYTES],
-                                           const char **allowed) {
+static const struct server_route *find_route(const struct server *h, const char *method,
+                                             const char *path, char part[PART_BYTES],
+                                             const char **allowed) {
   *allowed = NULL;
-  for (const struct http_route *route = h->routes; route->method; route++) {
+  for (const struct server_route *route = h->routes; route->method; route++) {
     if (!path_fits(route->path, path, part))
       continue;
     if (strcmp(route->method, method) == 0 ||
@@ -242,35 +242,35 @@ static const struct http_route *find_route(const struct http *h, const char *met
   return NULL;
 }
 
-static bool is_json(const struct http_request *r) {
-  const char *type = http_header(r, "Content-Type");
+static bool is_json(const struct server_request *r) {
+  const char *type = server_header(r, "Content-Type");
   return type != NULL && strncasecmp(type, "application/json", 16) == 0 &&
          (type[16] == '\0' || type[16] == ';' || type[16] == ' ');
 }
 
-static void handle(struct http_request *r, const char *method, const char *path) {
+static void handle(struct server_request *r, const char *method, const char *path) {
   const char *allowed;
-  struct http *h = r->http;
+  struct server *h = r->http;
   r->state = HANDLED;
   h->body_bytes -= r->body_counted;
   r->body_counted = 0;
   if (r->refusal == 413) {
-    http_problem(r, 413, NULL, "the body is over the limit of %u bytes", LIMIT_API_BODY_BYTES);
+    server_problem(r, 413, NULL, "the body is over the limit of %u bytes", LIMIT_API_BODY_BYTES);
     return;
   }
   if (r->refusal == 503) {
-    http_set_header(r, "Retry-After", "1");
-    http_problem(r, 503, NULL, "too many requests are being received: try again");
+    server_set_header(r, "Retry-After", "1");
+    server_problem(r, 503, NULL, "too many requests are being received: try again");
     return;
   }
   r->route = find_route(h, method, path, r->part, &allowed);
   if (r->route == NULL && allowed != NULL) {
-    http_set_header(r, "Allow", allowed);
-    http_problem(r, 405, NULL, "%s takes %s only", path, allowed);
+    server_set_header(r, "Allow", allowed);
+    server_problem(r, 405, NULL, "%s takes %s only", path, allowed);
   } else if (r->route == NULL) {
-    http_problem(r, 404, NULL, "there is nothing at %s", path);
+    server_problem(r, 404, NULL, "there is nothing at %s", path);
   } else if (r->route->takes_body && !is_json(r)) {
-    http_problem(r, 415, NULL, "the body must be JSON: send Content-Type: application/json");
+    server_problem(r, 415, NULL, "the body must be JSON: send Content-Type: application/json");
   } else {
     r->route->handle(h->ctx, r);
   }
@@ -278,8 +278,8 @@ static void handle(struct http_request *r, const char *method, const char *path)
     BUG("%s %s was neither answered nor kept", method, path);
 }
 
-static void take_body(struct http_request *r, const char *bytes, size_t n) {
-  struct http *h = r->http;
+static void take_body(struct server_request *r, const char *bytes, size_t n) {
+  struct server *h = r->http;
   if (r->refusal == 0 && r->body.n + n > LIMIT_API_BODY_BYTES)
     r->refusal = 413;
   if (r->refusal == 0 && h->body_bytes + n > LIMIT_API_BODIES_BYTES)
@@ -295,7 +295,7 @@ static void take_body(struct http_request *r, const char *bytes, size_t n) {
   r->body_counted += n;
 }
 
-static enum MHD_Result queue(struct http_request *r) {
+static enum MHD_Result queue(struct server_request *r) {
   enum MHD_Result queued = MHD_queue_response(r->mhd, r->status, r->response);
   MHD_destroy_response(r->response); /* our reference */
   r->response = NULL;
@@ -303,8 +303,8 @@ static enum MHD_Result queue(struct http_request *r) {
 }
 
 /* A body that says it is too long is refused before it comes. */
-static bool says_too_long(const struct http_request *r) {
-  const char *length = http_header(r, "Content-Length");
+static bool says_too_long(const struct server_request *r) {
+  const char *length = server_header(r, "Content-Length");
   long n;
   return length != NULL && (!str_to_long(str_from(length), &n) || n > (long)LIMIT_API_BODY_BYTES);
 }
@@ -312,8 +312,8 @@ static bool says_too_long(const struct http_request *r) {
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *mhd, const char *path,
                                   const char *method, const char *version, const char *bytes,
                                   size_t *n, void **slot) {
-  struct http *h = ctx;
-  struct http_request *r = *slot;
+  struct server *h = ctx;
+  struct server_request *r = *slot;
   (void)version;
   if (r == NULL) {
     r = xcalloc(1, sizeof *r);
@@ -344,7 +344,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *mhd, const c
   return r->response ? queue(r) : MHD_NO;
 }
 
-static void end_request(struct http_request *r) {
+static void end_request(struct server_request *r) {
   if (r->gone != NULL && r->state == KEPT)
     r->gone(r->gone_ctx);
   if (r->response != NULL)
@@ -356,8 +356,8 @@ static void end_request(struct http_request *r) {
 
 static void on_completed(void *ctx, struct MHD_Connection *mhd, void **slot,
                          enum MHD_RequestTerminationCode why) {
-  struct http *h = ctx;
-  struct http_request *r = *slot;
+  struct server *h = ctx;
+  struct server_request *r = *slot;
   (void)why;
   struct connection *c = connection_of(mhd);
   if (c != NULL) {
@@ -371,23 +371,23 @@ static void on_completed(void *ctx, struct MHD_Connection *mhd, void **slot,
     end_request(r);
 }
 
-const char *http_part(const struct http_request *r) {
+const char *server_part(const struct server_request *r) {
   return r->part;
 }
 
-const char *http_query(const struct http_request *r, const char *name) {
+const char *server_query(const struct server_request *r, const char *name) {
   return MHD_lookup_connection_value(r->mhd, MHD_GET_ARGUMENT_KIND, name);
 }
 
-const char *http_header(const struct http_request *r, const char *name) {
+const char *server_header(const struct server_request *r, const char *name) {
   return MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, name);
 }
 
-struct str http_body(const struct http_request *r) {
+struct str server_body(const struct server_request *r) {
   return buf_view(&r->body);
 }
 
-void http_keep(struct http_request *r, void (*gone)(void *ctx), void *ctx) {
+void server_keep(struct server_request *r, void (*gone)(void *ctx), void *ctx) {
   assert(r->state == HANDLED);
   r->state = KEPT;
   r->gone = gone;
@@ -396,7 +396,7 @@ void http_keep(struct http_request *r, void (*gone)(void *ctx), void *ctx) {
 
 /* --- answering --- */
 
-static void resume(struct http_request *r) {
+static void resume(struct server_request *r) {
   if (!r->suspended)
     return;
   r->suspended = false;
@@ -404,13 +404,13 @@ static void resume(struct http_request *r) {
   want_run(r->http);
 }
 
-void http_set_header(struct http_request *r, const char *name, const char *value) {
+void server_set_header(struct server_request *r, const char *name, const char *value) {
   size_t i = r->headers[0].name ? 1 : 0;
   r->headers[i].name = name;
   (void)snprintf(r->headers[i].value, sizeof r->headers[i].value, "%s", value);
 }
 
-static void answer(struct http_request *r, unsigned status, const char *type,
+static void answer(struct server_request *r, unsigned status, const char *type,
                    struct MHD_Response *response) {
   assert(r->state == HANDLED || r->state == KEPT);
   if (response == NULL)
@@ -425,13 +425,13 @@ static void answer(struct http_request *r, unsigned status, const char *type,
   resume(r);
 }
 
-void http_reply(struct http_request *r, unsigned status, const char *type, struct str bytes) {
+void server_reply(struct server_request *r, unsigned status, const char *type, struct str bytes) {
   answer(
       r, status, type,
       MHD_create_response_from_buffer(bytes.n, (void *)(uintptr_t)bytes.p, MHD_RESPMEM_MUST_COPY));
 }
 
-static void reply_json(struct http_request *r, unsigned status, const char *type, json_t *taken) {
+static void reply_json(struct server_request *r, unsigned status, const char *type, json_t *taken) {
   struct buf text = {0};
   json_write(taken, &text);
   json_decref(taken);
@@ -440,7 +440,7 @@ static void reply_json(struct http_request *r, unsigned status, const char *type
          MHD_create_response_from_buffer(n, buf_take(&text), MHD_RESPMEM_MUST_FREE));
 }
 
-void http_reply_json(struct http_request *r, unsigned status, json_t *taken) {
+void server_reply_json(struct server_request *r, unsigned status, json_t *taken) {
   reply_json(r, status, "application/json", taken);
 }
 
@@ -469,7 +469,8 @@ static const char *title_of(unsigned status) {
   }
 }
 
-void http_problem(struct http_request *r, unsigned status, json_t *members, const char *fmt, ...) {
+void server_problem(struct server_request *r, unsigned status, json_t *members, const char *fmt,
+                    ...) {
   struct buf safe = {0};
   char text[1024];
   va_list ap;
@@ -490,7 +491,7 @@ void http_problem(struct http_request *r, unsigned status, json_t *members, cons
 
 static ssize_t on_stream_read(void *ctx, uint64_t at, char *out, size_t max) {
   struct streaming *s = ctx;
-  struct http_request *r = s->request;
+  struct server_request *r = s->request;
   (void)at;
   ssize_t n = r == NULL || r->http->closing ? -1 : s->ops->read(s->stream, out, max);
   if (n < 0)
@@ -510,8 +511,8 @@ static void on_stream_closed(void *ctx) {
   free(s);
 }
 
-void http_stream(struct http_request *r, const char *type, const struct http_stream_ops *ops,
-                 void *stream) {
+void server_stream(struct server_request *r, const char *type, const struct server_stream_ops *ops,
+                   void *stream) {
   struct streaming *s = xcalloc(1, sizeof *s);
   *s = (struct streaming){r, ops, stream};
   r->streaming = s;
@@ -522,21 +523,21 @@ void http_stream(struct http_request *r, const char *type, const struct http_str
   r->state = STREAMING;
 }
 
-void http_wake(struct http_request *r) {
+void server_wake(struct server_request *r) {
   resume(r);
 }
 
 /* --- the server --- */
 
-struct http *http_new(uv_loop_t *loop, const struct control_socket *socket,
-                      const struct http_route *routes, void *ctx, unsigned max_connections,
-                      struct err *err) {
-  struct http *h = xcalloc(1, sizeof *h);
-  *h = (struct http){.loop = loop,
-                     .socket = socket,
-                     .routes = routes,
-                     .ctx = ctx,
-                     .max_connections = max_connections};
+struct server *server_new(uv_loop_t *loop, const struct control_socket *socket,
+                          const struct server_route *routes, void *ctx, unsigned max_connections,
+                          struct err *err) {
+  struct server *h = xcalloc(1, sizeof *h);
+  *h = (struct server){.loop = loop,
+                       .socket = socket,
+                       .routes = routes,
+                       .ctx = ctx,
+                       .max_connections = max_connections};
   h->mhd = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0,
                             NULL, NULL, on_request, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
                             MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
@@ -567,17 +568,17 @@ struct http *http_new(uv_loop_t *loop, const struct control_socket *socket,
   return h;
 }
 
-unsigned http_connections(const struct http *h) {
+unsigned server_connections(const struct server *h) {
   return h->connection_count;
 }
 
 static void on_closed(uv_handle_t *handle) {
-  struct http *h = handle->data;
+  struct server *h = handle->data;
   if (--h->open_handles == 0)
     free(h);
 }
 
-void http_free(struct http *h) {
+void server_free(struct server *h) {
   if (h == NULL)
     return;
   h->closing = true;
