@@ -164,7 +164,7 @@ def a_folder_without_locks_is_refused():
 
 def stopping():
     with DaemonBox() as box:
-        workflow, scenario = simple(box, 700)
+        workflow, scenario = simple(box, 1500)
         box.serve()
         sid = box.submit(workflow, scenario)
         box.until(lambda: len(records(box.log(sid))) >= 3, "no call")
