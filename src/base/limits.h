@@ -76,22 +76,23 @@
 #define LIMIT_SECRET_BYTES 8u /* shorter values of declared variables are not redacted */
 
 /* --- HTTP --- */
-#define LIMIT_HTTP_CONNECT_MS    10000 /* name, connection and TLS of one request */
-#define LIMIT_HTTP_STALL_MS      (5 * 60 * 1000) /* without a byte: models think long before the first */
-#define LIMIT_HTTP_TAIL_MS       2000 /* for the end of a reply whose answer is whole already */
-#define LIMIT_PROBE_MODELS       200u /* names of models that one probe gives */
-#define LIMIT_HTTP_PROBE_MS      2000            /* one probe of `segue providers` */
-#define LIMIT_HTTP_HEADER_BYTES  (64u * 1024u)   /* all headers of one reply */
-#define LIMIT_HTTP_BODY_BYTES    (64u * 1024u * 1024u) /* one reply, decoded: 16 MiB of text in events */
-#define LIMIT_HTTP_EVENT_BYTES   (16u * 1024u * 1024u) /* one server-sent event or NDJSON line */
-#define LIMIT_HTTP_ERROR_BYTES   (64u * 1024u)   /* of an error's body; the rest is not read */
-#define LIMIT_HTTP_IDLE_HANDLES  256u  /* libcurl handles kept for the next request */
-#define LIMIT_HTTP_CONNECTIONS   1024  /* open connections kept, of all providers */
-#define LIMIT_HTTP_LANE_COUNT    64u   /* of one provider's requests at once, unless configured */
-#define LIMIT_HTTP_URL_BYTES     2048u
-#define LIMIT_HTTP_KEY_BYTES     4096u /* one API key */
-#define LIMIT_HTTP_MEMO_COUNT    256u  /* rungs and versions remembered, of all providers and models */
-#define LIMIT_API_SCHEMA_COUNT   64u /* schemas kept in the form of a provider, of all sessions */
+#define LIMIT_HTTP_CONNECT_MS   10000           /* name, connection and TLS of one request */
+#define LIMIT_HTTP_STALL_MS     (5 * 60 * 1000) /* without a byte: models think long before the first */
+#define LIMIT_HTTP_TAIL_MS      2000 /* for the end of a reply whose answer is whole already */
+#define LIMIT_PROBE_MODELS      200u /* names of models that one probe gives */
+#define LIMIT_HTTP_PROBE_MS     2000 /* one probe of `segue providers` */
+#define LIMIT_HTTP_HEADER_BYTES (64u * 1024u) /* all headers of one reply */
+#define LIMIT_HTTP_BODY_BYTES                                                                      \
+  (64u * 1024u * 1024u) /* one reply, decoded: 16 MiB of text in events */
+#define LIMIT_HTTP_EVENT_BYTES  (16u * 1024u * 1024u) /* one server-sent event or NDJSON line */
+#define LIMIT_HTTP_ERROR_BYTES  (64u * 1024u)         /* of an error's body; the rest is not read */
+#define LIMIT_HTTP_IDLE_HANDLES 256u /* libcurl handles kept for the next request */
+#define LIMIT_HTTP_CONNECTIONS  1024 /* open connections kept, of all providers */
+#define LIMIT_HTTP_LANE_COUNT   64u  /* of one provider's requests at once, unless configured */
+#define LIMIT_HTTP_URL_BYTES    2048u
+#define LIMIT_HTTP_KEY_BYTES    4096u /* one API key */
+#define LIMIT_HTTP_MEMO_COUNT   256u /* rungs and versions remembered, of all providers and models */
+#define LIMIT_API_SCHEMA_COUNT  64u  /* schemas kept in the form of a provider, of all sessions */
 
 /* --- store --- */
 #define LIMIT_DISK_RETRY_MS     1000                 /* between two tries on a full disk */

@@ -167,7 +167,7 @@ def stopping():
         workflow, scenario = simple(box, 1500)
         box.serve()
         sid = box.submit(workflow, scenario)
-        box.until(lambda: len(records(box.log(sid))) >= 3, "no call")
+        box.until(lambda: box.session(sid)["seq"] >= 3, "no call")
         box.process.send_signal(signal.SIGTERM)
         box.until(lambda: box.get("/v1/health")["status"] == "stopping", "it does not stop")
         status, value = box.ask("POST", "/v1/sessions",
