@@ -156,6 +156,8 @@ void cli_print_help(const struct cli_command *command) {
                    o->argument ? " " : "", o->argument ? o->argument : "");
     printf("%s  %-26s %s\n", o == command->options ? "\n" : "", left, o->help);
   }
+  if (command->print_more)
+    command->print_more();
 }
 
 int cli_end(const char *command, int status) {

@@ -36,6 +36,7 @@ struct cli_command {
   const char *help; /* paragraphs after the usage line; may be NULL */
   const struct cli_option *options;
   int (*run)(int argc, char **argv); /* argv[0] is the command's name */
+  void (*print_more)(void);          /* at the end of the help; may be NULL */
   bool hidden;
 };
 
@@ -97,6 +98,7 @@ int cli_columns(int fd); /* COLUMNS, else the terminal's width, else 80 within l
 int cli_fit(struct buf *out, struct str text, int columns);
 
 extern const struct cli_command cmd_run, cmd_judge, cmd_show, cmd_verify, cmd_resume, cmd_lint,
-    cmd_prompt, cmd_ask, cmd_extract, cmd_check, cmd_schema, cmd_version, cmd_help, cmd_completion;
+    cmd_prompt, cmd_ask, cmd_extract, cmd_check, cmd_schema, cmd_version, cmd_help, cmd_completion,
+    cmd_serve, cmd_submit, cmd_ls, cmd_cancel;
 
 #endif

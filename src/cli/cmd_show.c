@@ -6,6 +6,7 @@
 #include "cli/turns.h"
 #include "core/record.h"
 #include "format/json_write.h"
+#include "store/brief.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@ enum { FOLLOW_POLL_MS = 100, FOLLOW_ORPHAN_LOOKS = 20 };
 
 static const struct cli_option options[] = {
     {"follow", 'f', NULL, "go on until the session ends or stops; exit with its status", false},
+    {"quiet", 'q', NULL, "print nothing but errors (with --follow)", false},
     {"full", 0, NULL, "cut no texts", false},
     {"json", 0, NULL, "print the records (of that turn)", false},
     {"logs", 'l', "DIR", "where session logs are", false},
@@ -29,7 +31,7 @@ struct show {
   struct book book;
   struct summary summary;
   const char *movement; /* MOVEMENT or MOVEMENT#N as given; NULL: the whole session */
-  bool follow, full, json, colours, to_terminal;
+  bool follow, full, json, quiet, colours, to_terminal;
   int columns;
   FILE *out; /* of turns: stdout, or `turns` until the header is known */
   char *turns;
@@ -91,12 +93,24 @@ static void append_elapsed(const struct summary *s, struct buf *out) {
     buf_printf(out, "%.0f min", seconds / 60);
 }
 
+/* It waits for its turn: submitted, and the daemon of its folder is there. */
+static bool is_queued(const struct show *s) {
+  char lock[FIND_PATH_BYTES + 16];
+  const json_t *submitted = json_object_get(json_object_get(s->start, "config"), "submitted");
+  (void)snprintf(lock, sizeof lock, "%s/daemon.lock", s->book.dir);
+  return json_is_true(submitted) && brief_owned(lock);
+}
+
 static void print_status(const struct show *s) {
   struct buf text = {0};
   const struct summary *sum = &s->summary;
   bool running = strcmp(sum->status, "running") == 0;
   bool orphan = running && !book_owned(&s->book);
-  buf_puts(&text, orphan ? "open: no process runs it; segue resume goes on" : sum->status);
+  if (orphan)
+    buf_puts(&text, is_queued(s) ? "queued: the daemon runs it when its turn comes"
+                                 : "open: no process runs it; segue resume goes on");
+  else
+    buf_puts(&text, sum->status);
   if (!orphan && running && sum->activity.n > 0)
     buf_printf(&text, ": %s", buf_c(&sum->activity));
   else if (strcmp(sum->status, "stopped") == 0)
@@ -170,7 +184,7 @@ static void take_record(struct show *s, const json_t *record, struct str line) {
     json_decref(s->start);
     s->start = json_incref((json_t *)record);
   }
-  if (s->movement != NULL)
+  if (s->movement != NULL || s->quiet)
     return;
   if (s->json)
     print_record(s, record, line);
@@ -234,7 +248,7 @@ static bool follow(struct show *s, struct err *err) {
   int orphan_looks = 0;
   bool ok = true;
   while (ok && s->book.records > 0 && !over(s) && !ferror(stdout)) {
-    orphan_looks = book_owned(&s->book) ? 0 : orphan_looks + 1;
+    orphan_looks = book_owned(&s->book) || is_queued(s) ? 0 : orphan_looks + 1;
     if (orphan_looks > FOLLOW_ORPHAN_LOOKS)
       break;
     (void)poll(NULL, 0, FOLLOW_POLL_MS);
@@ -254,7 +268,7 @@ static bool follow(struct show *s, struct err *err) {
  */
 
 static int closing(struct show *s, const char *path) {
-  if (s->movement == NULL && !s->json && s->start != NULL) {
+  if (s->movement == NULL && !s->json && !s->quiet && s->start != NULL) {
     print_header(s);
     if (!s->follow)
       print_status(s);
@@ -297,6 +311,7 @@ static int show(int argc, char **argv) {
                    .follow = cli_flag(&args, "follow"),
                    .full = cli_flag(&args, "full"),
                    .json = cli_flag(&args, "json"),
+                   .quiet = cli_flag(&args, "quiet") && cli_flag(&args, "follow"),
                    .colours = cli_colours(STDOUT_FILENO),
                    .to_terminal = isatty(STDOUT_FILENO) == 1,
                    .columns = cli_columns(STDOUT_FILENO),

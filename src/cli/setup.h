@@ -37,6 +37,9 @@ bool setup_workflow(struct setup *setup, const struct cli_args *args, const char
 bool setup_preflight(const struct setup *setup, struct err *err) MUST_CHECK;
 void setup_deinit(struct setup *setup);
 
+/* -O KEY=VALUE into `options` of the config. */
+bool setup_options(const struct cli_args *args, json_t *config, struct err *err) MUST_CHECK;
+
 /* A task from --task or --task-file (- is stdin); empty when neither is given. */
 bool setup_task(const struct cli_args *args, struct buf *task, struct err *err) MUST_CHECK;
 

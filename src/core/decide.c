@@ -181,7 +181,9 @@ static bool judge_turn(struct step *s, struct turn *turn) {
   chain_next(&spec, turn->stages, replies, count, &step);
   switch (step.action) {
   case CHAIN_CALL:
-    judge_call(s, turn, &spec, &step);
+    more = !s->env->draining;
+    if (more)
+      judge_call(s, turn, &spec, &step);
     break;
   case CHAIN_STAGE: {
     json_t *record = step_turn_record(s, "stage", turn);
@@ -216,6 +218,8 @@ static bool advance_turn(struct step *s, struct turn *turn) {
     if (s->core->workflow->movements[turn->movement].structured != NULL)
       return step_shape(s, turn);
     call = turn_execute_call(turn);
+    if (call == NULL && s->env->draining)
+      return false;
     if (call == NULL) {
       step_execute(s, turn, false);
       return true;
@@ -269,12 +273,21 @@ static void enter_next(struct step *s) {
   }
 }
 
+/* Nobody's answer is waited for: then a drain is over. */
+static bool is_idle(const struct core *core) {
+  for (const struct turn *turn = core->turns; turn; turn = turn->next)
+    for (const struct call *call = turn->calls; call; call = call->next)
+      if (call->state == CALL_RUNNING)
+        return false;
+  return true;
+}
+
 /* Goes on until every open turn waits for something outside. */
 static void advance(struct step *s) {
   bool moved = true;
   while (moved && s->core->status == SESSION_RUNNING) {
     moved = false;
-    if (s->core->has_next) {
+    if (s->core->has_next && (!s->env->draining || s->core->next < 0)) {
       enter_next(s);
       moved = true;
       continue;
@@ -285,6 +298,8 @@ static void advance(struct step *s) {
         break;
       }
   }
+  if (s->env->draining && s->core->status == SESSION_RUNNING && is_idle(s->core))
+    step_stop(s, "shutdown", NULL, CLASS_NONE, STR("the program that ran it was stopped"), NULL);
 }
 
 /* --- events --- */
@@ -294,10 +309,14 @@ static int64_t bounded_wait(int64_t ms) {
   return ms < LIMIT_RESET_WAIT_MS ? ms : LIMIT_RESET_WAIT_MS;
 }
 
-static void on_resume(struct step *s) {
+static void emit_resume(struct step *s, const char *reason) {
   json_t *record = step_record(s, "session_resume");
-  record_set_str(record, "reason", str_from(s->ev->reason));
+  record_set_str(record, "reason", str_from(reason));
   step_emit(s, record);
+}
+
+static void on_resume(struct step *s) {
+  emit_resume(s, s->ev->reason);
   for (struct turn *turn = s->core->turns; turn; turn = turn->next)
     for (struct call *call = turn->calls; call; call = call->next) {
       if (call->state == CALL_RUNNING)
@@ -332,7 +351,8 @@ void core_start(struct core *core, const struct core_params *params, const struc
   json_object_set_nocheck(record, "config", params->config);
   step_emit(&s, record);
   s.incoming = NULL;
-  advance(&s);
+  if (!params->hold)
+    advance(&s);
 }
 
 void core_decide(struct core *core, const struct event *ev, const struct core_env *env,
@@ -341,6 +361,8 @@ void core_decide(struct core *core, const struct event *ev, const struct core_en
   *out = (struct core_out){0};
   if (core->status == SESSION_ENDED)
     return;
+  if (core->status == SESSION_STOPPED && ev->kind == EVENT_CANCEL)
+    emit_resume(&s, "cancel");
   if (core->status == SESSION_STOPPED && ev->kind != EVENT_RESUME)
     return;
   switch (ev->kind) {
@@ -356,7 +378,7 @@ void core_decide(struct core *core, const struct event *ev, const struct core_en
   case EVENT_TIMER: {
     struct turn *turn = NULL;
     struct call *call = core_call(core, ev->call, &turn);
-    if (call != NULL && call->state == CALL_WAITING)
+    if (call != NULL && call->state == CALL_WAITING && !env->draining)
       step_restart_call(&s, turn, call, false);
     break;
   }
@@ -368,6 +390,9 @@ void core_decide(struct core *core, const struct event *ev, const struct core_en
     break;
   case EVENT_RESUME:
     on_resume(&s);
+    break;
+  case EVENT_BEGIN:
+  case EVENT_DRAIN:
     break;
   }
   advance(&s);

@@ -23,6 +23,8 @@ enum event_kind {
   EVENT_CANCEL,    /* somebody wants the session gone: final */
   EVENT_STOP,      /* reason: a resumable stop (signal, disk) */
   EVENT_RESUME,    /* reason: first event after recovery or a stop */
+  EVENT_BEGIN,     /* a session that was held behind its first record begins */
+  EVENT_DRAIN,     /* env.draining was set: stops the session when no call is running */
 };
 
 struct event {
@@ -68,6 +70,7 @@ struct core_env { /* constant, shared by all sessions; all borrowed */
   json_t *(*prepare)(void *ctx, const struct call_request *request, const json_t *token_counts,
                      const unsigned char entropy[16]);
   void *ctx;
+  bool draining; /* no new calls: when none is running any more, the session stops resumably */
 };
 
 struct core_params { /* of a new session; all borrowed */
@@ -76,6 +79,7 @@ struct core_params { /* of a new session; all borrowed */
   const char *workflow_path; /* or NULL */
   const struct text *task;
   json_t *config; /* resolved, without secrets: see schemas/session-log.json */
+  bool hold;      /* nothing but the first record: EVENT_BEGIN goes on */
 };
 
 void core_start(struct core *core, const struct core_params *params, const struct event *ev,

@@ -467,8 +467,12 @@ bool step_shape(struct step *s, struct turn *turn) {
   if (reask_next(&spec, turn->checks, past.replies, past.reply_count, past.runs, past.run_count,
                  &step) != REASK_OK)
     BUG("out of memory");
-  take_step(s, turn, &step);
+  bool calls =
+      step.action == REASK_GENERATE || step.action == REASK_CORRECT || step.action == REASK_RUN;
+  bool goes_on = !calls || !s->env->draining;
+  if (goes_on)
+    take_step(s, turn, &step);
   reask_step_deinit(&step);
   past_deinit(&past);
-  return true;
+  return goes_on;
 }

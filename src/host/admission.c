@@ -33,15 +33,30 @@ bool admission_check(const struct provider *provider, struct err *err) {
                  provider->capability.name, LIMIT_CONCURRENCY);
 }
 
+static struct admission_slot *slot_of(struct admission *a, struct str provider);
+
 void admission_init(struct admission *a, const struct provider_registry *registry) {
-  const struct provider *p;
   *a = (struct admission){.slots = xcalloc(LIMIT_PROVIDER_COUNT, sizeof *a->slots)};
-  for (size_t i = 0; (p = registry_at(registry, i)) != NULL; i++)
-    a->slots[a->count++] = (struct admission_slot){.name = str_from(p->capability.name),
-                                                   .limit = (unsigned)concurrency(p)};
+  admission_use(a, registry);
+}
+
+void admission_use(struct admission *a, const struct provider_registry *registry) {
+  const struct provider *p;
+  for (size_t i = 0; (p = registry_at(registry, i)) != NULL; i++) {
+    struct admission_slot *slot = slot_of(a, str_from(p->capability.name));
+    if (slot == NULL && a->count == LIMIT_PROVIDER_COUNT)
+      continue; /* names came and went: without a limit of its own */
+    if (slot == NULL) {
+      slot = &a->slots[a->count++];
+      slot->name = str_from(xstrdup(p->capability.name));
+    }
+    slot->limit = (unsigned)concurrency(p);
+  }
 }
 
 void admission_deinit(struct admission *a) {
+  for (size_t i = 0; i < a->count; i++)
+    free((char *)(uintptr_t)a->slots[i].name.p);
   free(a->slots);
   *a = (struct admission){0};
 }

@@ -37,6 +37,8 @@ struct admission_why {
 };
 
 void admission_init(struct admission *a, const struct provider_registry *registry);
+/* Limits of a configuration that was read again, from now on; what is known of backends stays. */
+void admission_use(struct admission *a, const struct provider_registry *registry);
 void admission_deinit(struct admission *a);
 
 enum admission_answer admission_ask(struct admission *a, struct str provider, bool has_fallback,

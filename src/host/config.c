@@ -149,6 +149,43 @@ bool config_load(struct config *config, struct err *err) {
   return ok;
 }
 
+static void set_string(json_t *object, const char *key, const char *value) {
+  if (value != NULL)
+    json_object_set_new(object, key, json_string(value));
+}
+
+/* The models that the user gave to single providers. */
+static void set_provider_models(json_t *config, json_t *providers) {
+  const char *name;
+  json_t *settings, *models = json_object();
+  json_object_foreach(providers, name, settings) {
+    json_t *model = json_object_get(settings, "model");
+    if (json_is_string(model))
+      json_object_set(models, name, model);
+  }
+  if (json_object_size(models) > 0)
+    json_object_set(config, "provider_models", models);
+  json_decref(models);
+}
+
+void config_resolve(const struct config *config, json_t *session_config) {
+  set_string(session_config, "default_provider", config->provider);
+  set_string(session_config, "default_model", config->model);
+  if (config->options)
+    json_object_set(session_config, "default_options", config->options);
+  set_provider_models(session_config, config->providers);
+  if (config->fallback)
+    json_object_set(session_config, "fallback", config->fallback);
+  if (config->templates)
+    json_object_set(session_config, "templates", config->templates);
+  if (config->env == NULL)
+    return;
+  json_t *names = json_array();
+  for (size_t i = 0; config->env[i]; i++)
+    json_array_append_new(names, json_string(config->env[i]));
+  json_object_set_new(session_config, "env", names);
+}
+
 void config_deinit(struct config *config) {
   free(config->provider);
   free(config->model);

@@ -26,6 +26,9 @@ struct config {
 };
 
 bool config_load(struct config *config, struct err *err) MUST_CHECK;
+/* Writes what it says into the config of a session_start: default_provider, default_model,
+ * default_options, templates, env. */
+void config_resolve(const struct config *config, json_t *session_config);
 void config_deinit(struct config *config);
 
 #endif

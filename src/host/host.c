@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "core/apply.h"
 #include "format/json_write.h"
+#include "host/workflow_cache.h"
 #include "provider/api.h"
 #include "store/recall.h"
 
@@ -56,12 +57,14 @@ struct session {
   uint64_t recovered_seq; /* of the last record that was read back; 0 in a new session */
   struct store_log *log;  /* NULL: not kept */
   struct session_setup setup;
+  const struct provider_registry *registry;
   struct provider_env env;
   const struct watcher *watcher;
   void *watcher_ctx;
   struct batch filling, flying;
   bool in_flight;
   uint64_t full_since; /* uv_now when the disk was first found full; 0: it is not */
+  char *paused;        /* what was said then */
   struct open_call *calls;
   struct wait *waits;
   struct grant *grants;
@@ -105,15 +108,16 @@ static void fill_event(struct host *host, struct event *ev) {
 static json_t *prepare(void *ctx, const struct call_request *request, const json_t *token_counts,
                        const unsigned char entropy[16]) {
   const struct session *s = ctx;
-  const struct provider *p = registry_find(s->host->registry, request->provider);
+  const struct provider *p = registry_find(s->registry, request->provider);
   return p && p->ops->prepare ? p->ops->prepare(p, &s->env, request, token_counts, entropy) : NULL;
 }
 
 static void core_env_of(struct session *s, struct core_env *env) {
-  *env = (struct core_env){.providers = registry_capabilities(s->host->registry),
+  *env = (struct core_env){.providers = registry_capabilities(s->registry),
                            .schemas = &s->host->schemas,
                            .prepare = prepare,
-                           .ctx = s};
+                           .ctx = s,
+                           .draining = s->host->draining};
 }
 
 /* Takes a decision's outcome into the batch that is being filled. */
@@ -196,6 +200,7 @@ static void blob_work(uv_work_t *work) {
 static void session_break(struct session *s, const struct err *err, bool append_over);
 static bool may_wait(struct session *s, const struct err *err, uint64_t *full_since);
 static void trouble(const struct session *s, const char *message);
+static void space_again(struct session *s);
 static void write_blobs(struct open_call *call);
 
 static void on_blob_timer_closed(uv_handle_t *handle) {
@@ -212,7 +217,7 @@ static void blob_after(uv_work_t *work, int status) {
   (void)status;
   if (call->blob_err == NULL) {
     if (call->full_since != 0)
-      trouble(s, "there is space again: going on");
+      space_again(s);
     deliver(call);
   } else if (s->stopping || s->finishing || s->broken) { /* nobody wants the answer any more */
     drop_call(call);
@@ -438,14 +443,14 @@ static void start_call(struct session *s, long id) {
   struct turn *turn = NULL;
   struct call *call = core_call(&s->core, id, &turn);
   if (call == NULL || call->state != CALL_RUNNING || s->core.status != SESSION_RUNNING ||
-      s->finishing || is_open(s, id))
-    return; /* the session stopped meanwhile, or its answer was given */
+      s->finishing || s->host->draining || is_open(s, id))
+    return; /* the session stopped or stops meanwhile, or its answer was given */
   if (!pass_gate(s, turn, call))
     return;
   struct open_call *open = open_new(s, id);
   open->admitted = true;
   core_request(&s->core, turn, call, &open->request);
-  open->provider = registry_find(s->host->registry, open->request.provider);
+  open->provider = registry_find(s->registry, open->request.provider);
   if (open->provider == NULL) {
     struct call_result result = {.class = CLASS_NOT_FOUND};
     (void)snprintf(result.message, sizeof result.message, "there is no provider \"%.*s\"",
@@ -598,6 +603,12 @@ static void trouble(const struct session *s, const char *message) {
     s->watcher->trouble(s->watcher_ctx, message);
 }
 
+static void space_again(struct session *s) {
+  free(s->paused);
+  s->paused = NULL;
+  trouble(s, "there is space again: going on");
+}
+
 /* Says once that the disk is full; false when it was so for long enough. */
 static bool may_wait(struct session *s, const struct err *err, uint64_t *full_since) {
   uint64_t now = uv_now(s->host->loop);
@@ -605,6 +616,8 @@ static bool may_wait(struct session *s, const struct err *err, uint64_t *full_si
     char text[sizeof err->text + 64];
     *full_since = now ? now : 1;
     (void)snprintf(text, sizeof text, "%s: waiting for space", err->text);
+    free(s->paused);
+    s->paused = xstrdup(text);
     trouble(s, text);
   }
   return now - *full_since < s->host->disk_full_wait_ms;
@@ -630,7 +643,7 @@ static void on_appended(void *ctx, enum store_result result, struct str lines,
     return;
   }
   if (s->full_since != 0)
-    trouble(s, "there is space again: going on");
+    space_again(s);
   s->full_since = 0;
   durable(s, lines);
 }
@@ -703,16 +716,18 @@ bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
   *host = (struct host){.loop = loop,
                         .store = store,
                         .registry = registry,
-                        .disk_full_wait_ms = LIMIT_DISK_FULL_WAIT_MS};
-  if (!chain_schemas_init(&host->schemas, err))
-    return false;
-  host->processes = process_table_new(loop, err);
-  if (host->processes != NULL) {
-    host->api = api_new(loop);
-    gate_init(&host->gate, loop, registry, on_gate);
-    return true;
+                        .disk_full_wait_ms = LIMIT_DISK_FULL_WAIT_MS,
+                        .workflows = workflow_cache_new()};
+  if (chain_schemas_init(&host->schemas, err)) {
+    host->processes = process_table_new(loop, err);
+    if (host->processes != NULL) {
+      host->api = api_new(loop);
+      gate_init(&host->gate, loop, registry, on_gate);
+      return true;
+    }
+    chain_schemas_deinit(&host->schemas);
   }
-  chain_schemas_deinit(&host->schemas);
+  workflow_cache_free(host->workflows);
   return false;
 }
 
@@ -722,17 +737,28 @@ void host_deinit(struct host *host) {
   api_free(host->api);
   process_table_free(host->processes);
   chain_schemas_deinit(&host->schemas);
+  workflow_cache_free(host->workflows);
   *host = (struct host){0};
 }
 
-void session_id_new(char out[STORE_ID_BYTES]) {
+/* Within a millisecond (and while the clock is behind) a counter of 12 bits makes the order. */
+void session_id_new(struct host *host, char out[STORE_ID_BYTES]) {
+  enum { COUNTS = 1 << 12 };
   unsigned char b[16];
   uint64_t ms = (uint64_t)wall_ms();
   if (getrandom(b, sizeof b, 0) != (ssize_t)sizeof b)
     BUG("no random bytes");
+  if (ms > host->id_ms) {
+    host->id_ms = ms;
+    host->id_count = b[7]; /* low: there is room to count up */
+  } else if (++host->id_count == COUNTS) {
+    host->id_ms++;
+    host->id_count = 0;
+  }
   for (int i = 0; i < 6; i++)
-    b[i] = (unsigned char)(ms >> (40 - 8 * i));
-  b[6] = (unsigned char)(0x70 | (b[6] & 0x0F));
+    b[i] = (unsigned char)(host->id_ms >> (40 - 8 * i));
+  b[6] = (unsigned char)(0x70 | (host->id_count >> 8));
+  b[7] = (unsigned char)(host->id_count & 0xFF);
   b[8] = (unsigned char)(0x80 | (b[8] & 0x3F));
   char *p = out;
   for (int i = 0; i < 16; i++) {
@@ -740,6 +766,17 @@ void session_id_new(char out[STORE_ID_BYTES]) {
       *p++ = '-';
     p += snprintf(p, 3, "%02x", b[i]);
   }
+}
+
+void session_ids_after(struct host *host, const char *id) {
+  unsigned long long high, low, count;
+  if (sscanf(id, "%8llx-%4llx-7%3llx-", &high, &low, &count) != 3)
+    return;
+  uint64_t ms = high << 16 | low;
+  if (ms < host->id_ms || (ms == host->id_ms && count < host->id_count))
+    return;
+  host->id_ms = ms;
+  host->id_count = (unsigned)count;
 }
 
 static void on_handle_closed(uv_handle_t *handle) {
@@ -751,6 +788,7 @@ static void on_handle_closed(uv_handle_t *handle) {
 static struct session *session_new(struct host *host, const struct watcher *watcher, void *ctx) {
   struct session *s = xcalloc(1, sizeof *s);
   s->host = host;
+  s->registry = host->registry;
   s->watcher = watcher;
   s->watcher_ctx = ctx;
   core_init(&s->core);
@@ -774,6 +812,7 @@ void session_free(struct session *s) {
   buf_deinit(&s->now_lines);
   free(s->now_err);
   free(s->broken_err);
+  free(s->paused);
   core_deinit(&s->core);
   s->host->session_count--;
   uv_close((uv_handle_t *)&s->disk_timer, on_handle_closed);
@@ -797,7 +836,7 @@ struct session *host_start(struct host *host, const struct session_params *param
   struct core_out out;
   char id[STORE_ID_BYTES];
   struct text task = {0};
-  session_id_new(id);
+  session_id_new(host, id);
   use_setup(s, &params->setup);
   buf_str(&task.bytes, params->task);
   bool ok = true;
@@ -816,7 +855,8 @@ struct session *host_start(struct host *host, const struct session_params *param
                                           .workflow = params->workflow,
                                           .workflow_path = params->workflow_path,
                                           .task = &task,
-                                          .config = params->config};
+                                          .config = params->config,
+                                          .hold = params->hold};
   fill_event(host, &ev);
   core_env_of(s, &env);
   core_start(&s->core, &core_params, &ev, &env, &out);
@@ -839,12 +879,19 @@ static bool fold_blob(void *ctx, const char *sha256, struct buf *out, struct err
 
 static bool fold_record(void *ctx, const json_t *record, struct err *err) {
   struct folding *f = ctx;
-  return core_apply(&f->s->core, record, NULL, &f->source, err);
+  struct core *core = &f->s->core;
+  struct workflow_cache *cache = f->s->host->workflows;
+  bool first = core->status == SESSION_NEW;
+  struct workflow *known = first ? workflow_cache_find(cache, record) : NULL;
+  if (!core_apply(core, record, known, &f->source, err))
+    return false;
+  if (first && known == NULL)
+    workflow_cache_put(cache, record, core->workflow);
+  return true;
 }
 
-struct session *host_resume(struct host *host, const char *path, setup_fn choose, void *choose_ctx,
-                            const char *reason, const struct watcher *watcher, void *ctx,
-                            struct err *err) {
+struct session *host_open(struct host *host, const char *path, const struct watcher *watcher,
+                          void *ctx, struct err *err) {
   struct session *s = session_new(host, watcher, ctx);
   struct folding folding = {s, {s, fold_blob}};
   char notice[STORE_PATH_BYTES + 128];
@@ -857,20 +904,50 @@ struct session *host_resume(struct host *host, const char *path, setup_fn choose
   s->recovered_seq = s->core.seq;
   if (notice[0])
     trouble(s, notice);
-  if (s->core.status == SESSION_ENDED) {
+  s->starting = false;
+  if (s->core.status == SESSION_ENDED)
     s->finishing = s->finished = true;
-    return s;
-  }
-  if (!choose(choose_ctx, s->core.config, &s->setup, err) || !recall_prompts(s, err)) {
+  return s;
+}
+
+bool host_go(struct session *s, setup_fn choose, void *choose_ctx, const char *reason,
+             struct err *err) {
+  if (s->finished)
+    return true;
+  if (!choose(choose_ctx, s->core.config, &s->setup, err) || !recall_prompts(s, err))
+    return false;
+  use_setup(s, &s->setup);
+  s->starting = true;
+  struct event ev = {.kind = EVENT_RESUME,
+                     .reason = s->core.status == SESSION_RUNNING ? "crash" : reason};
+  if (s->core.seq == 1 && json_is_true(json_object_get(s->core.config, "submitted")))
+    ev.kind = EVENT_BEGIN;
+  host_event(s, &ev);
+  s->starting = false;
+  return true;
+}
+
+struct session *host_resume(struct host *host, const char *path, setup_fn choose, void *choose_ctx,
+                            const char *reason, const struct watcher *watcher, void *ctx,
+                            struct err *err) {
+  struct session *s = host_open(host, path, watcher, ctx, err);
+  if (s != NULL && !host_go(s, choose, choose_ctx, reason, err)) {
     session_free(s);
     return NULL;
   }
-  use_setup(s, &s->setup);
-  struct event ev = {.kind = EVENT_RESUME,
-                     .reason = s->core.status == SESSION_RUNNING ? "crash" : reason};
-  host_event(s, &ev);
-  s->starting = false;
   return s;
+}
+
+void host_begin(struct session *s) {
+  struct event ev = {.kind = EVENT_BEGIN};
+  host_event(s, &ev);
+}
+
+void host_drain(struct session *s) {
+  struct event ev = {.kind = EVENT_DRAIN};
+  host_event(s, &ev);
+  if (s->core.status == SESSION_RUNNING && s->calls == NULL) /* its calls have not left yet */
+    host_stop(s, "shutdown", "the program that ran it was stopped");
 }
 
 void host_stop(struct session *s, const char *reason, const char *message) {
@@ -912,6 +989,14 @@ const char *session_path(const struct session *s) {
 
 const struct err *session_broken(const struct session *s) {
   return s->broken_err;
+}
+
+const char *session_paused(const struct session *s) {
+  return s->paused;
+}
+
+uint64_t session_log_bytes(const struct session *s) {
+  return s->log ? store_log_bytes(s->log) : 0;
 }
 
 uint64_t session_syncs(const struct session *s) {

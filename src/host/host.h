@@ -2,7 +2,8 @@
  *
  *   host_init(&host, loop, store, registry, &err)
  *   s = host_start(&host, &params, &watcher, ctx, &err)       a new session
- *   s = host_resume(&host, path, &setup, &watcher, ctx, &err) one from its log
+ *   s = host_resume(&host, path, &setup, &watcher, ctx, &err) one from its log;
+ *       or in two steps: host_open, then host_go or host_cancel
  *   host_stop(s, reason, message) / host_cancel(s)            from signals and requests
  *   uv_run(loop, UV_RUN_DEFAULT)
  *   watcher.finished(ctx, s)                                  stopped, ended or broken; then
@@ -28,16 +29,22 @@
 
 struct session;
 
+struct workflow_cache;
+
 struct host {
   uv_loop_t *loop;
   struct store *store; /* NULL: nothing is kept (segue judge without --logs) */
   struct process_table *processes;
   struct api *api;
-  const struct provider_registry *registry; /* borrowed */
+  const struct provider_registry *registry; /* of sessions that begin now; borrowed by them */
   struct gate gate;                         /* what all its sessions share of the providers */
   struct chain_schemas schemas;
   uint64_t disk_full_wait_ms;
   bool sync_now; /* a single session: sync on the loop's thread while that takes few milliseconds */
+  bool draining; /* no new calls; then host_drain each session */
+  struct workflow_cache *workflows; /* sessions of one workflow share it */
+  uint64_t id_ms;                   /* of the id given out last: ids only grow */
+  unsigned id_count;
   size_t session_count;
   size_t logged_since_trim;   /* bytes */
   unsigned char entropy[256]; /* random, for events to come: at most one getrandom for all */
@@ -66,6 +73,7 @@ struct session_params {
   const char *workflow_path;
   struct str task;
   json_t *config; /* see core_params */
+  bool hold;      /* only the first record is written: host_begin goes on */
 };
 
 bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
@@ -85,8 +93,20 @@ struct session *host_resume(struct host *host, const char *path, setup_fn choose
                             const char *reason, const struct watcher *watcher, void *ctx,
                             struct err *err);
 
+/* The two halves of host_resume. Folds the log and does nothing else; session_free is allowed then.
+ * A session whose config says `submitted` and that has only its first record begins, all others get
+ * a session_resume. False: it cannot go on, err says why; session_free it. */
+struct session *host_open(struct host *host, const char *path, const struct watcher *watcher,
+                          void *ctx, struct err *err);
+bool host_go(struct session *s, setup_fn choose, void *choose_ctx, const char *reason,
+             struct err *err) MUST_CHECK;
+/* A session that was started with `hold`, once its first record was seen. */
+void host_begin(struct session *s);
+
 void host_stop(struct session *s, const char *reason, const char *message);
-void host_cancel(struct session *s, const char *message);
+void host_cancel(struct session *s, const char *message); /* of one that is stopped, too */
+void host_drain(
+    struct session *s); /* after host.draining was set: stops it when no call is running */
 
 /* A turn whose answer is given, to judge one text: feeds `text` as the answer of the open execute
  * call instead of starting a provider. Only before the loop ran. */
@@ -95,11 +115,16 @@ void host_answer(struct session *s, struct str text);
 const struct core *session_core(const struct session *s);
 const char *session_path(const struct session *s);         /* "" without a store */
 const struct err *session_broken(const struct session *s); /* NULL unless its log failed */
+/* Why it waits for space on the disk, or NULL. */
+const char *session_paused(const struct session *s);
+uint64_t session_log_bytes(const struct session *s); /* durable ones, 0 without a store */
 uint64_t session_syncs(const struct session *s);
 uint64_t session_recovered(const struct session *s); /* records that were read back */
 void session_free(struct session *s);
 
-/* A UUID version 7 (RFC 9562): time-ordered, 36 characters. */
-void session_id_new(char out[STORE_ID_BYTES]);
+/* A UUID version 7 (RFC 9562), 36 characters, greater than each one given out before. */
+void session_id_new(struct host *host, char out[STORE_ID_BYTES]);
+/* From now on ids are greater than this one too (of a log that is there). */
+void session_ids_after(struct host *host, const char *id);
 
 #endif

@@ -17,6 +17,7 @@
   X(easy_setopt)                                                                                   \
   X(easy_getinfo)                                                                                  \
   X(easy_strerror)                                                                                 \
+  X(easy_perform)                                                                                  \
   X(easy_cleanup)                                                                                  \
   X(multi_init)                                                                                    \
   X(multi_setopt)                                                                                  \

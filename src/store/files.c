@@ -78,6 +78,45 @@ static bool make_dirs(const char *dir, struct err *err) {
   return make_dir(path, err);
 }
 
+static int set_lock(int fd) {
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  if (!fault_fails("lock"))
+    return fcntl(fd, F_OFD_SETLK, &lock);
+  return -1;
+}
+
+/* On a nameless file: a second descriptor must be refused what the first one holds. Some network and
+ * user-space file systems know no locks, others grant every one. */
+static bool locks_work(const char *dir, struct err *err) {
+  char path[STORE_PATH_BYTES + 40], again[40];
+  (void)snprintf(path, sizeof path, "%s/.locks.%ld", dir, (long)getpid());
+  (void)unlink(path); /* of a process that died just there */
+  int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0)
+    return err_set_errno(err, errno, "cannot make a file in the log folder %s", dir);
+  (void)unlink(path);
+  (void)snprintf(again, sizeof again, "/proc/self/fd/%d", fd);
+  int second = open(again, O_RDWR | O_CLOEXEC);
+  if (second < 0) { /* without /proc */
+    int number = errno;
+    close(fd);
+    return number == ENOENT || err_set_errno(err, number, "cannot use the log folder %s", dir);
+  }
+  bool held = set_lock(fd) == 0;
+  int number = errno;
+  bool refused = held && set_lock(second) != 0;
+  close(fd);
+  close(second);
+  if (!held)
+    return err_set_errno(err, number,
+                         "the file system of the log folder %s has no locks: choose another folder",
+                         dir);
+  return refused || err_set(err, ERR_IO,
+                            "locks do not work on the file system of the log folder %s, so two "
+                            "programs could write one log: choose another folder",
+                            dir);
+}
+
 bool store_open(struct store *store, const char *dir, struct err *err) {
   struct stat st;
   *store = (struct store){0};
@@ -92,7 +131,7 @@ bool store_open(struct store *store, const char *dir, struct err *err) {
     return err_set(err, ERR_IO, "the log folder %s is not a folder", dir);
   if (access(store->dir, W_OK | X_OK) != 0)
     return err_set_errno(err, errno, "cannot write to the log folder %s", dir);
-  return true;
+  return locks_work(dir, err);
 }
 
 /* The lock dies with the descriptor, so with its owner. */
@@ -497,6 +536,10 @@ const char *store_log_path(const struct store_log *log) {
 
 uint64_t store_log_seq(const struct store_log *log) {
   return log->seq;
+}
+
+uint64_t store_log_bytes(const struct store_log *log) {
+  return log->durable_bytes;
 }
 
 uint64_t store_log_syncs(const struct store_log *log) {

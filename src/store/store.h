@@ -43,7 +43,8 @@ enum store_result {
 
 struct store_log;
 
-/* Makes the folder (0700) when it is missing and checks that it can be written. */
+/* Makes the folder (0700) when it is missing and checks that it can be written, and that locks work
+ * there: a log must never have two owners. */
 bool store_open(struct store *store, const char *dir, struct err *err) MUST_CHECK;
 
 struct store_log *store_create(struct store *store, const char *id, struct err *err);
@@ -71,7 +72,9 @@ enum store_result store_append_now(struct store_log *log, uint64_t expected_seq,
                                    struct err **err); /* NULL, or the reason: free() it */
 
 const char *store_log_path(const struct store_log *log);
-uint64_t store_log_seq(const struct store_log *log);   /* of the last durable record */
+uint64_t store_log_seq(const struct store_log *log); /* of the last durable record */
+uint64_t
+store_log_bytes(const struct store_log *log); /* durable ones: where the next line begins */
 uint64_t store_log_syncs(const struct store_log *log); /* counted for the benchmark */
 void store_close(struct store_log *log);
 

@@ -97,7 +97,7 @@ static bool read_regular(int fd, const char *path, struct buf *out, struct err *
 static enum found read_beneath(const char *folder, const char *path, bool bare, struct buf *out,
                                struct err *err) {
   struct stat st;
-  int root = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  int root = folder ? open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
   if (root < 0)
     return NOT_FOUND;
   int fd = open_beneath(root, path), number = errno;
@@ -167,6 +167,16 @@ static bool looks_like_name(struct str s) {
   return s.n > 0;
 }
 
+static bool find_given(const struct facets *f, enum facet_kind kind, struct str name,
+                       struct buf *out) {
+  const json_t *texts = json_object_get(f->given, facet_folder(kind));
+  const json_t *text = json_object_getn(texts, name.p, name.n);
+  if (!json_is_string(text))
+    return false;
+  append_text(out, (struct str){json_string_value(text), json_string_length(text)});
+  return true;
+}
+
 static enum found find_by_name(const struct facets *f, enum facet_kind kind, struct str name,
                                struct buf *out, struct err *err) {
   static const char *const ends[] = {".md", ".txt", ""};
@@ -216,6 +226,13 @@ bool facet_resolve(const struct facets *f, enum facet_kind kind, struct str valu
     without.sections[kind] = NULL;
     return facet_resolve(&without, kind, section->pairs[i].value->text, out, err);
   }
+  if (find_given(f, kind, value, out))
+    return true;
+  if (is_path(value) && f->folder == NULL)
+    return err_set(err, ERR_NOT_FOUND,
+                   "%s is a path, and this workflow did not come from a file: send the facet with "
+                   "it, or write a sentence",
+                   value.p);
   if (is_path(value)) {
     enum found found = read_beneath(f->folder, value.p, false, out, err);
     if (found == NOT_FOUND)

@@ -4,7 +4,8 @@
  * .txt at its end or a slash in it); NAME.md, NAME.txt or NAME in the kind's folder beside the
  * workflow file, in the project's facets, in the user's; else the value is the text itself. A value
  * that looks like a name (letters, digits, _ . - only) and is found nowhere is an error. No path
- * leaves the folder it starts in, neither by .. nor by a symbolic link. */
+ * leaves the folder it starts in, neither by .. nor by a symbolic link. A workflow that came without
+ * a file has no folder; its facets can be given with it. */
 #ifndef SEGUE_WORKFLOW_FACETS_H
 #define SEGUE_WORKFLOW_FACETS_H
 
@@ -13,9 +14,12 @@
 #include "format/yaml.h"
 #include "workflow/keys.h"
 
+#include <jansson.h>
+
 struct facets {
-  const char *folder;                                 /* of the workflow file */
-  const char *project, *user;                         /* folders of facets, NULL = none */
+  const char *folder;         /* of the workflow file, NULL = none */
+  const json_t *given;        /* {"personas": {NAME: text}, ...}: instead of files; or NULL */
+  const char *project, *user; /* folders of facets, NULL = none */
   const struct yaml_node *sections[FACET_KIND_COUNT]; /* maps, NULL = none */
 };
 

@@ -58,14 +58,16 @@ static json_t *load_text(const struct workflow_source *source, struct str text,
   const struct yaml_node *root =
       yaml_parse(&arena, source->path, text, LIMIT_WORKFLOW_BYTES, errors);
   if (root != NULL) {
-    struct parse parse = {.arena = &arena,
-                          .file = source->path,
-                          .named_by_user = source->named_by_user,
-                          .facets = {.folder = folder_of(&arena, source->path),
-                                     .project = source->project_facets,
-                                     .user = source->user_facets},
-                          .errors = errors,
-                          .marks = marks};
+    struct parse parse = {
+        .arena = &arena,
+        .file = source->path,
+        .named_by_user = source->named_by_user,
+        .facets = {.folder = source->facets ? NULL : folder_of(&arena, source->path),
+                   .given = source->facets,
+                   .project = source->project_facets,
+                   .user = source->user_facets},
+        .errors = errors,
+        .marks = marks};
     doc = parse_workflow(&parse, root);
   }
   arena_deinit(&arena);

@@ -20,6 +20,7 @@ struct workflow_source {
   const char *path; /* of the workflow file; relative facet paths start at its folder */
   const char *text; /* NULL: read from path; else n bytes, path only names it in messages */
   size_t n;
+  const json_t *facets;       /* with a text: its facets by kind and name; then no folder is read */
   const char *project_facets; /* PROJECT/.segue/facets or NULL */
   const char *user_facets;    /* CONFIG/segue/facets or NULL */
   bool named_by_user;         /* false: merely found, so command: movements are refused */

@@ -55,7 +55,7 @@ static inline void drive_init(struct drive *d) {
   *d = (struct drive){.ev = {.time_ms = 1800000000000}};
   core_init(&d->core);
   assert_true(chain_schemas_init(&d->schemas, &err));
-  d->env = (struct core_env){drive_providers, &d->schemas, drive_prepare, NULL};
+  d->env = (struct core_env){drive_providers, &d->schemas, drive_prepare, NULL, false};
   d->records = json_array();
   memcpy(d->hash, line_first_hash, SHA256_HEX);
   for (size_t i = 0; i < sizeof d->ev.entropy; i++)
@@ -94,7 +94,7 @@ static inline void drive_start(struct drive *d, const char *workflow, const char
   if (wf == NULL)
     fail_msg("%s", err.text);
   buf_puts(&text.bytes, task);
-  const struct core_params params = {DRIVE_SESSION, wf, "flow.yaml", &text, config};
+  const struct core_params params = {DRIVE_SESSION, wf, "flow.yaml", &text, config, false};
   core_start(&d->core, &params, &d->ev, &d->env, &out);
   drive_take(d, &out);
   text_deinit(&text);

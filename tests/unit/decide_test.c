@@ -542,7 +542,6 @@ static void a_stop_in_the_middle_of_a_call(void **state) {
   assert_int_equal(p.cancelled, 1);
   size_t from = play_lines(&p);
   play_send(&p, EVENT_STOP, "signal", NULL); /* nothing more to stop */
-  play_send(&p, EVENT_CANCEL, NULL, NULL);   /* cancelling a stopped session is the host's */
   assert_int_equal(play_lines(&p), from);
   play_send(&p, EVENT_RESUME, "user", NULL);
   const json_t *call = play_find(&p, "call_start", -1), *first = play_find(&p, "call_start", 1);
@@ -552,6 +551,68 @@ static void a_stop_in_the_middle_of_a_call(void **state) {
   assert_true(json_equal(json_object_get(call, "call"), json_object_get(first, "call")));
   play_run(&p);
   assert_true(p.core.outcome == END_COMPLETE);
+  play_deinit(&p);
+}
+
+static void a_stopped_session_can_be_cancelled(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "cancel after a stop", two_movements, NULL, "{'fix':'x'}");
+  play_start(&p);
+  play_send(&p, EVENT_STOP, "signal", NULL);
+  size_t from = play_lines(&p);
+  p.finished = 0;
+  play_send(&p, EVENT_CANCEL, NULL, "not wanted");
+  expect_types(&p, from, "session_resume session_end");
+  expect_end(&p, END_CANCELLED);
+  play_deinit(&p);
+}
+
+/* No new call: what runs may end, then the session stops where it can go on. */
+static void a_drain_waits_for_the_call(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "drain", two_movements, NULL,
+            "{'fix':'x','review':'y','review/structured_output':{'structured':{'step':1,"
+            "'reason':'r'}}}");
+  play_start(&p);
+  p.env.draining = true;
+  size_t from = play_lines(&p);
+  play_send(&p, EVENT_DRAIN, NULL, NULL);
+  assert_int_equal(play_lines(&p), from);
+  play_decide_next(&p);
+  play_commit(&p);
+  expect_types(&p, from, "call_end stage judgment turn_end session_stop");
+  expect_stop(&p, "shutdown", "");
+  assert_int_equal(p.cancelled, 0);
+  p.env.draining = false;
+  play_send(&p, EVENT_RESUME, "restart", NULL);
+  play_decide_next(&p); /* the answer of review comes, and the judge would be asked */
+  p.env.draining = true;
+  from = play_lines(&p);
+  play_commit(&p);
+  play_send(&p, EVENT_DRAIN, NULL, NULL);
+  p.env.draining = false;
+  if (p.core.status == SESSION_STOPPED)
+    play_send(&p, EVENT_RESUME, "restart", NULL);
+  play_run(&p);
+  assert_true(p.core.outcome == END_COMPLETE);
+  for (size_t i = 0; i < play_lines(&p); i++)
+    assert_null(json_object_get(play_record(&p, i), "repeats"));
+  play_deinit(&p);
+}
+
+static void a_drain_does_not_wait_for_a_retry(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "drain while it waits", two_movements, NULL,
+            "{'fix':[{'error':'overloaded'},'x']}");
+  play_start(&p);
+  play_decide_next(&p);
+  play_commit(&p);
+  p.env.draining = true;
+  play_send(&p, EVENT_DRAIN, NULL, NULL);
+  expect_stop(&p, "shutdown", "");
   play_deinit(&p);
 }
 
@@ -763,6 +824,9 @@ int main(void) {
       cmocka_unit_test(a_provider_error_stops_and_resume_tries_again),
       cmocka_unit_test(cancelling_is_final),
       cmocka_unit_test(a_stop_in_the_middle_of_a_call),
+      cmocka_unit_test(a_stopped_session_can_be_cancelled),
+      cmocka_unit_test(a_drain_waits_for_the_call),
+      cmocka_unit_test(a_drain_does_not_wait_for_a_retry),
       cmocka_unit_test(news_of_a_running_call_are_records),
       cmocka_unit_test(a_crash_while_a_call_waits),
       cmocka_unit_test(the_same_events_give_the_same_bytes),

@@ -1,0 +1,58 @@
+#include "cli/cli.h"
+#include "daemon/client.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct cli_option options[] = {
+    {"socket", 'S', "PATH", "the daemon's control socket", false},
+    {0},
+};
+
+static int cancel(const char *socket, const char *word) {
+  struct client_reply reply = {0};
+  struct err err = {0};
+  char path[256];
+  bool plain = strspn(word, "0123456789abcdef-") == strlen(word) || strcmp(word, "last") == 0;
+  if (!plain || strlen(word) == 0 || strlen(word) > 36) {
+    (void)err_set(&err, ERR_USAGE, "\"%.80s\" is not a session's id", word);
+    return cli_fail("cancel", &err);
+  }
+  (void)snprintf(path, sizeof path, "/v1/sessions/%s/cancel", word);
+  int status = STATUS_COMPLETE;
+  if (!client_ask(socket, "POST", path, NULL, &reply, &err) || client_problem(&reply, &err)) {
+    status = cli_fail("cancel", &err);
+  } else {
+    const char *id = json_string_value(json_object_get(reply.value, "id"));
+    bool done = reply.status == 200;
+    printf("%s  ", done ? "cancelled" : "will be cancelled when its log can be written");
+    cli_put_safe(stdout, id ? id : "");
+    putchar('\n');
+  }
+  client_reply_deinit(&reply);
+  return status;
+}
+
+static int run(int argc, char **argv) {
+  struct cli_args args;
+  int status, worst = STATUS_COMPLETE;
+  if (!cli_parse(&cmd_cancel, argc, argv, 1, 64, &args, &status))
+    return status;
+  for (size_t i = 0; i < args.word_count; i++) {
+    status = cancel(cli_value(&args, "socket"), args.words[i]);
+    worst = status != STATUS_COMPLETE ? status : worst;
+  }
+  return worst;
+}
+
+const struct cli_command cmd_cancel = {
+    .name = "cancel",
+    .arguments = "ID...",
+    .summary = "end sessions of the daemon for good",
+    .help =
+        "ID is an id, a unique beginning of one, or last. What runs is ended with all that it\n"
+        "started. A session of `segue run` is cancelled in its terminal, with Ctrl-\\.\n"
+        "Exit: 0 cancelled, 1 it has ended already or cannot be, 2 there is none, or no daemon.",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,72 @@
+#include "base/limits.h"
+#include "cli/cli.h"
+#include "daemon/control.h"
+#include "daemon/serve.h"
+
+#include <stdio.h>
+
+static const struct cli_option options[] = {
+    {"max-sessions", 'n', "N", "how many run at once; the others wait (default 16)", false},
+    {"logs", 'l', "DIR", "where session logs are", false},
+    {"socket", 'S', "PATH", "the control socket", false},
+    {"drain", 0, "SECONDS", "for calls that run when it is told to stop (default 30)", false},
+    {0},
+};
+
+static void on_ready(const char *socket, const char *logs, size_t waiting) {
+  fprintf(stderr, "segue serve: ready on ");
+  cli_put_safe(stderr, socket);
+  fprintf(stderr, ", logs in ");
+  cli_put_safe(stderr, logs);
+  if (waiting > 0)
+    fprintf(stderr, ", %zu unfinished session%s", waiting, waiting == 1 ? " goes on" : "s go on");
+  fputc('\n', stderr);
+}
+
+static bool read_number(const struct cli_args *args, const char *name, long min, long max,
+                        long *out, struct err *err) {
+  const char *given = cli_value(args, name);
+  if (given == NULL || (str_to_long(str_from(given), out) && *out >= min && *out <= max))
+    return true;
+  return err_set(err, ERR_USAGE, "--%s must be a number from %ld to %ld", name, min, max);
+}
+
+static int run(int argc, char **argv) {
+  struct cli_args args;
+  struct err err = {0};
+  long max_sessions = LIMIT_SESSIONS_DEFAULT, drain_s = LIMIT_DRAIN_MS / 1000;
+  int status;
+  if (!cli_parse(&cmd_serve, argc, argv, 0, 0, &args, &status))
+    return status;
+  if (!read_number(&args, "max-sessions", 1, LIMIT_SESSIONS_MAX, &max_sessions, &err) ||
+      !read_number(&args, "drain", 0, 24L * 60 * 60, &drain_s, &err))
+    return cli_fail("serve", &err);
+  const struct serve_options serve_options = {.logs = cli_value(&args, "logs"),
+                                              .socket = cli_value(&args, "socket"),
+                                              .max_sessions = (size_t)max_sessions,
+                                              .drain_ms = (uint64_t)drain_s * 1000,
+                                              .ready = on_ready};
+  return serve(&serve_options, &err) ? STATUS_COMPLETE : cli_fail("serve", &err);
+}
+
+static void print_routes(void) {
+  printf("\nOn the socket, HTTP and JSON:\n");
+  for (const struct server_route *r = control_routes; r->method; r++)
+    printf("  %-4s %-27s %s\n", r->method, r->path, r->summary);
+}
+
+const struct cli_command cmd_serve = {
+    .name = "serve",
+    .arguments = "[options]",
+    .summary = "run submitted sessions, many at once, in the foreground",
+    .help = "Listens on $XDG_RUNTIME_DIR/segue/segue.sock, for programs of the same user only. "
+            "What was\n"
+            "submitted and is unfinished goes on by itself when it starts. SIGTERM: calls that run "
+            "may\n"
+            "end, the rest is stopped and goes on with the next start; once more: at once. SIGHUP "
+            "reads\n"
+            "the configuration again. Sessions of `segue run` are not touched.",
+    .options = options,
+    .run = run,
+    .print_more = print_routes,
+};

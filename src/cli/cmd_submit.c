@@ -1,0 +1,160 @@
+#include "base/file.h"
+#include "base/limits.h"
+#include "cli/cli.h"
+#include "cli/json_io.h"
+#include "cli/setup.h"
+#include "daemon/client.h"
+#include "format/json_write.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct cli_option options[] = {
+    {"task", 't', "TEXT", "what is to be done", false},
+    {"task-file", 'f', "FILE|-", "the task from a file or standard input", false},
+    SETUP_OPTIONS,
+    {"follow", 0, NULL, "show it turn by turn; exit with its status", false},
+    {"wait", 'w', NULL, "wait for its end without a word; exit with its status", false},
+    {"json", 0, NULL, "print the session as JSON instead of its id", false},
+    {"socket", 'S', "PATH", "the daemon's control socket", false},
+    {0},
+};
+
+/* The daemon stands elsewhere, so every path leaves here absolute. */
+static bool set_path(json_t *body, const char *key, const char *flag, const char *path,
+                     struct err *err) {
+  char *real = realpath(path, NULL);
+  if (real == NULL)
+    return err_set(err, ERR_USAGE, "%s %.300s is not there", flag, path);
+  bool ok = cli_is_utf8(flag, real, err);
+  if (ok)
+    json_object_set_new(body, key, json_string(real));
+  free(real);
+  return ok;
+}
+
+static bool set_providers(const struct cli_args *args, json_t *body, struct err *err) {
+  const char *word;
+  for (size_t i = 0; (word = cli_values(args, "provider", i)) != NULL; i++) {
+    const char *equals = strrchr(word, '=');
+    if (!cli_is_utf8("--provider", word, err))
+      return false;
+    if (equals == NULL) {
+      json_object_set_new(body, "provider", json_string(word));
+      continue;
+    }
+    json_t *providers = json_object_get(body, "providers");
+    if (providers == NULL) {
+      providers = json_object();
+      json_object_set_new(body, "providers", providers);
+    }
+    json_object_setn_new(providers, word, (size_t)(equals - word), json_string(equals + 1));
+  }
+  return true;
+}
+
+static bool set_task(const struct cli_args *args, json_t *body, struct err *err) {
+  struct buf task = {0};
+  bool ok = setup_task(args, &task, err);
+  if (ok && !utf8_valid(buf_c(&task), task.n))
+    ok = err_set(err, ERR_USAGE, "the task is not UTF-8");
+  if (ok && task.n > 0)
+    json_object_set_new(body, "task", json_stringn(task.p, task.n));
+  buf_deinit(&task);
+  return ok;
+}
+
+static bool make_body(const struct cli_args *args, json_t *body, struct err *err) {
+  const char *cwd = cli_value(args, "cwd"), *scenario = cli_value(args, "scenario");
+  const char *model = cli_value(args, "model");
+  if (model != NULL && !cli_is_utf8("--model", model, err))
+    return false;
+  if (model != NULL)
+    json_object_set_new(body, "model", json_string(model));
+  return set_path(body, "workflow", "WORKFLOW", args->words[0], err) &&
+         set_path(body, "cwd", "--cwd", cwd ? cwd : ".", err) &&
+         (scenario == NULL || set_path(body, "scenario", "--scenario", scenario, err)) &&
+         set_providers(args, body, err) && setup_options(args, body, err) &&
+         set_task(args, body, err);
+}
+
+/* The errors of the workflow, drawn as `segue run` does it. */
+static bool print_errors(const struct client_reply *reply) {
+  const json_t *errors = json_object_get(reply->value, "errors");
+  size_t i;
+  json_t *item;
+  json_array_foreach(errors, i, item) {
+    const char *file = json_string_value(json_object_get(item, "file"));
+    const char *message = json_string_value(json_object_get(item, "message"));
+    struct err err = {0};
+    if (file != NULL)
+      (void)err_set_at(&err, ERR_FILE, file, (int)json_integer_value(json_object_get(item, "line")),
+                       (int)json_integer_value(json_object_get(item, "column")), "%s",
+                       message ? message : "");
+    else
+      (void)err_set(&err, ERR_FILE, "%s", message ? message : "");
+    (void)cli_fail("submit", &err);
+  }
+  return json_array_size(errors) > 0;
+}
+
+/* What `segue show --follow` does with the session's log. */
+static int follow(const json_t *session, bool quiet) {
+  const char *log = json_string_value(json_object_get(session, "log"));
+  char name[] = "show", flag[] = "--follow", silent[] = "--quiet";
+  char *path = log ? strdup(log) : NULL;
+  char *argv[] = {name, flag, path, quiet ? silent : NULL, NULL};
+  int status = path ? cmd_show.run(quiet ? 4 : 3, argv) : STATUS_FAILED;
+  free(path);
+  return status;
+}
+
+static int run(int argc, char **argv) {
+  struct cli_args args;
+  struct client_reply reply = {0};
+  struct err err = {0};
+  int status;
+  if (!cli_parse(&cmd_submit, argc, argv, 1, 1, &args, &status))
+    return status;
+  json_t *body = json_object();
+  if (!make_body(&args, body, &err) ||
+      !client_ask(cli_value(&args, "socket"), "POST", "/v1/sessions", body, &reply, &err)) {
+    status = cli_fail("submit", &err);
+    goto out;
+  }
+  if (client_problem(&reply, &err)) {
+    bool file_errors = print_errors(&reply);
+    status = file_errors ? STATUS_USAGE : cli_fail("submit", &err);
+    goto out;
+  }
+  status = STATUS_COMPLETE;
+  if (cli_flag(&args, "json"))
+    json_io_print(reply.value, JSON_IO_COMPACT);
+  else if (!cli_flag(&args, "follow")) {
+    cli_put_safe(stdout, json_string_value(json_object_get(reply.value, "id")));
+    putchar('\n');
+  }
+  fflush(stdout);
+  if (cli_flag(&args, "follow") || cli_flag(&args, "wait"))
+    status = follow(reply.value, !cli_flag(&args, "follow"));
+out:
+  client_reply_deinit(&reply);
+  json_decref(body);
+  return status;
+}
+
+const struct cli_command cmd_submit = {
+    .name = "submit",
+    .arguments = "WORKFLOW [--task TEXT] [options]",
+    .summary = "give a workflow to the daemon; prints the session's id at once",
+    .help =
+        "It runs when its turn comes, also when this terminal is gone. segue ls, segue show ID\n"
+        "--follow and segue cancel ID look after it. Ctrl-C ends --follow and --wait, not the\n"
+        "session. Exit: 0 submitted, 2 bad usage or file, or no daemon; with --follow or --wait\n"
+        "the session's status.",
+    .options = options,
+    .run = run,
+};

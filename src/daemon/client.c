@@ -1,0 +1,94 @@
+#include "daemon/client.h"
+
+#include "base/buf.h"
+#include "base/limits.h"
+#include "daemon/socket.h"
+#include "format/json_write.h"
+#include "provider/curl_load.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static size_t on_bytes(char *bytes, size_t one, size_t n, void *ctx) {
+  struct buf *out = ctx;
+  buf_append(out, bytes, one * n);
+  return out->cut ? 0 : one * n;
+}
+
+static bool no_daemon(const char *path, struct err *err) {
+  return err_set(err, ERR_NOT_FOUND, "no daemon answers on %s: start one with segue serve", path);
+}
+
+static bool failed(const struct curl_api *api, CURLcode code, const char *path, struct err *err) {
+  if (code == CURLE_COULDNT_CONNECT)
+    return no_daemon(path, err);
+  if (code == CURLE_OPERATION_TIMEDOUT)
+    return err_set(err, ERR_IO, "the daemon on %s did not answer within %d s", path,
+                   LIMIT_CLIENT_WAIT_S);
+  return err_set(err, ERR_IO, "the daemon on %s: %s", path, api->easy_strerror(code));
+}
+
+static void set_body(const struct curl_api *api, CURL *curl, struct curl_slist *headers,
+                     struct str text) {
+  (void)api->easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+  (void)api->easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)text.n);
+  (void)api->easy_setopt(curl, CURLOPT_POSTFIELDS, text.n ? text.p : "");
+}
+
+bool client_ask(const char *socket, const char *method, const char *path, const json_t *body,
+                struct client_reply *reply, struct err *err) {
+  char name[SOCKET_PATH_BYTES];
+  struct buf url = {0}, answer = {.max = LIMIT_LOG_LINE_BYTES};
+  *reply = (struct client_reply){0};
+  const struct curl_api *api = curl_load(err);
+  if (api == NULL || !socket_path(socket, name, err))
+    return false;
+  (void)api->global_init(CURL_GLOBAL_NOTHING); /* no TLS here, and its start is slow */
+  CURL *curl = api->easy_init();
+  if (curl == NULL)
+    return err_set(err, ERR_IO, "libcurl cannot start");
+  struct buf text = {0};
+  if (body != NULL)
+    json_write(body, &text);
+  struct curl_slist *headers = api->slist_append(NULL, "Content-Type: application/json");
+  headers = api->slist_append(headers, "Expect:");
+  buf_printf(&url, "http://segue%s", path);
+  (void)api->easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, name);
+  (void)api->easy_setopt(curl, CURLOPT_URL, url.p);
+  (void)api->easy_setopt(curl, CURLOPT_PROXY, "");
+  (void)api->easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
+  (void)api->easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  (void)api->easy_setopt(curl, CURLOPT_TIMEOUT, (long)LIMIT_CLIENT_WAIT_S);
+  (void)api->easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_bytes);
+  (void)api->easy_setopt(curl, CURLOPT_WRITEDATA, &answer);
+  if (strcmp(method, "POST") == 0)
+    set_body(api, curl, headers, buf_view(&text));
+  CURLcode code = api->easy_perform(curl);
+  bool ok = code == CURLE_OK || failed(api, code, name, err);
+  (void)api->easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &reply->status);
+  if (ok && answer.n > 0)
+    reply->value = json_loadb(answer.p, answer.n, JSON_ALLOW_NUL, NULL);
+  api->slist_free_all(headers);
+  api->easy_cleanup(curl);
+  buf_deinit(&text);
+  buf_deinit(&url);
+  buf_deinit(&answer);
+  return ok;
+}
+
+void client_reply_deinit(struct client_reply *reply) {
+  json_decref(reply->value);
+  *reply = (struct client_reply){0};
+}
+
+bool client_problem(const struct client_reply *reply, struct err *err) {
+  const char *detail = json_string_value(json_object_get(reply->value, "detail"));
+  if (reply->status < 400)
+    return false;
+  enum err_code code = reply->status == 404   ? ERR_NOT_FOUND
+                       : reply->status == 422 ? ERR_USAGE
+                       : reply->status == 400 ? ERR_USAGE
+                                              : ERR_IO;
+  (void)err_set(err, code, "%s", detail ? detail : "the daemon refused it");
+  return true;
+}

@@ -1,0 +1,427 @@
+#include "daemon/control.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/resource.h"
+#include "core/record.h"
+#include "format/json_write.h"
+#include "store/find.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* --- a session as JSON --- */
+
+/* How a session stands, from memory while it is live, else from its log. */
+struct view {
+  const char *id;
+  const struct brief *brief;
+  const char *status, *message;
+  size_t position;
+  struct brief own; /* where it was read from the log */
+};
+
+static void view_deinit(struct view *v) {
+  brief_deinit(&v->own);
+}
+
+static bool is_unfinished(const struct brief *b) {
+  return strcmp(b->status, "running") == 0;
+}
+
+static bool view_read(struct view *v, const struct control *api, const struct entry *e,
+                      struct err *err) {
+  char path[STORE_PATH_BYTES + 64];
+  (void)snprintf(path, sizeof path, "%s/%s.ndjson", api->sessions->env->store->dir, v->id);
+  bool ours = e != NULL && e->session != NULL; /* about to be freed */
+  bool owned = !ours && brief_owned(path);
+  if (!brief_read(&v->own, path, err))
+    return false;
+  v->brief = &v->own;
+  v->message = v->own.message ? v->own.message : e ? e->trouble : NULL;
+  v->status = is_unfinished(v->brief) && !owned ? "open" : v->brief->status;
+  return true;
+}
+
+/* False: there is no such session (any more). */
+static bool view_of(struct view *v, const struct control *api, const char *id, struct err *err) {
+  const struct entry *e = sessions_find(api->sessions, id);
+  *v = (struct view){.id = id};
+  if (e != NULL && e->state == ENTRY_WRITING)
+    return err_set(err, ERR_NOT_FOUND, "%s is not written yet", id);
+  bool live = e != NULL && entry_is_live(e);
+  bool ended = e != NULL && e->brief.seq > 0 && !is_unfinished(&e->brief) &&
+               strcmp(e->brief.status, "stopped") != 0;
+  if (!live && !ended)
+    return view_read(v, api, e, err);
+  v->brief = &e->brief;
+  v->status = entry_status(e);
+  v->message = entry_message(e);
+  v->position = entry_position(e);
+  return true;
+}
+
+static json_t *view_json(const struct view *v, const struct control *api) {
+  char path[STORE_PATH_BYTES + 64];
+  (void)snprintf(path, sizeof path, "%s/%s.ndjson", api->sessions->env->store->dir, v->id);
+  return brief_json(v->brief, v->id, path, v->status, v->message, v->position);
+}
+
+static void reply_session(const struct control *api, struct server_request *r, unsigned status,
+                          const char *id) {
+  struct view v;
+  struct err err = {0};
+  if (!view_of(&v, api, id, &err)) {
+    server_problem(r, 404, NULL, "there is no session %s", id);
+    return;
+  }
+  server_reply_json(r, status, view_json(&v, api));
+  view_deinit(&v);
+}
+
+/* The whole id for an id, a unique beginning of one, or "last". False: answered. */
+static bool find_id(const struct control *api, struct server_request *r, char id[STORE_ID_BYTES]) {
+  const char *word = server_part(r);
+  char path[STORE_PATH_BYTES + 64];
+  struct err err = {0};
+  bool is_id = strspn(word, "0123456789abcdef-") == strlen(word);
+  if (is_id && strlen(word) == STORE_ID_BYTES - 1) {
+    memcpy(id, word, STORE_ID_BYTES);
+    return true;
+  }
+  if ((!is_id && strcmp(word, "last") != 0) ||
+      !store_find(api->sessions->env->store->dir, word, path, sizeof path, &err)) {
+    server_problem(r, 404, NULL, "%s", err.text[0] ? err.text : "that is no session's id");
+    return false;
+  }
+  (void)snprintf(id, STORE_ID_BYTES, "%.36s", strrchr(path, '/') + 1);
+  return true;
+}
+
+static void get_session(void *ctx, struct server_request *r) {
+  char id[STORE_ID_BYTES];
+  if (find_id(ctx, r, id))
+    reply_session(ctx, r, 200, id);
+}
+
+/* --- lists --- */
+
+static const char *const statuses[] = {"queued",        "running",   "paused", "stopped",
+                                       "open",          "complete",  "abort",  "rule_no_match",
+                                       "max_movements", "cancelled", "failed", NULL};
+
+static bool check_filter(struct server_request *r, const char *filter) {
+  for (const char *at = filter; at; at = strchr(at, ','), at = at ? at + 1 : NULL) {
+    size_t n = strcspn(at, ",");
+    bool known = false;
+    for (size_t i = 0; statuses[i]; i++)
+      known = known || (strlen(statuses[i]) == n && strncmp(statuses[i], at, n) == 0);
+    if (!known) {
+      server_problem(r, 400, NULL, "there is no status \"%.*s\"", (int)(n < 40 ? n : 40), at);
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool read_limit(struct server_request *r, size_t *limit) {
+  const char *given = server_query(r, "limit");
+  long n = 100;
+  if (given != NULL && (!str_to_long(str_from(given), &n) || n < 1 || n > LIMIT_API_PAGE_COUNT)) {
+    server_problem(r, 400, NULL, "limit must be a number from 1 to %u", LIMIT_API_PAGE_COUNT);
+    return false;
+  }
+  *limit = (size_t)n;
+  return true;
+}
+
+/* Newest first. A page ends when it is full, or when so many logs were looked at that others would
+ * have to wait; `next` then says where to go on. */
+static void list_sessions(void *ctx, struct server_request *r) {
+  const struct control *api = ctx;
+  const char *filter = server_query(r, "status"), *before = server_query(r, "before");
+  struct brief_id *ids;
+  size_t count, limit, i = 0, looked = 0;
+  struct err err = {0};
+  if (!check_filter(r, filter) || !read_limit(r, &limit))
+    return;
+  if (!brief_list(api->sessions->env->store->dir, &ids, &count, &err)) {
+    server_problem(r, 500, NULL, "%s", err.text);
+    return;
+  }
+  json_t *list = json_array();
+  const char *last = NULL;
+  for (; i < count && json_array_size(list) < limit && looked < LIMIT_API_READ_COUNT; i++) {
+    struct view v;
+    if (before != NULL && strcmp(ids[i].id, before) >= 0)
+      continue;
+    last = ids[i].id;
+    looked++;
+    if (!view_of(&v, api, ids[i].id, &err))
+      continue;
+    if (brief_wanted(filter, v.status))
+      json_array_append_new(list, view_json(&v, api));
+    view_deinit(&v);
+  }
+  json_t *page = json_pack("{so}", "sessions", list);
+  json_object_set_new(page, "next", i < count && last ? json_string(last) : json_null());
+  free(ids);
+  server_reply_json(r, 200, page);
+}
+
+/* --- waiting --- */
+
+struct waiter {
+  struct waiter *next;
+  struct control *api;
+  struct server_request *request;
+  char id[STORE_ID_BYTES];
+  bool for_end; /* else for its first record */
+};
+
+static void waiter_drop(struct waiter *w) {
+  struct waiter **at = &w->api->waiters;
+  while (*at != w)
+    at = &(*at)->next;
+  *at = w->next;
+  free(w);
+}
+
+static void on_gone(void *ctx) {
+  waiter_drop(ctx);
+}
+
+static void wait_for(struct control *api, struct server_request *r, const char *id, bool for_end) {
+  struct waiter *w = xcalloc(1, sizeof *w);
+  *w = (struct waiter){.next = api->waiters, .api = api, .request = r, .for_end = for_end};
+  (void)snprintf(w->id, sizeof w->id, "%s", id);
+  api->waiters = w;
+  server_keep(r, on_gone, w);
+}
+
+static void reply_broken(struct server_request *r, const struct entry *e) {
+  const struct err *broken = e->session ? session_broken(e->session) : NULL;
+  bool full = broken != NULL && broken->code == ERR_FULL;
+  server_problem(r, full ? 507 : 500, NULL, "%s", e->trouble ? e->trouble : "its log broke");
+}
+
+static void answer_waiter(struct waiter *w, const struct entry *e) {
+  struct control *api = w->api;
+  struct server_request *r = w->request;
+  bool for_end = w->for_end;
+  waiter_drop(w);
+  if (e->brief.seq == 0 || (for_end && strcmp(e->brief.status, "running") == 0)) {
+    reply_broken(r, e);
+    return;
+  }
+  if (for_end && strcmp(e->brief.status, "cancelled") != 0) {
+    server_problem(r, 409, NULL, "it has ended already: %s", e->brief.status);
+    return;
+  }
+  if (!for_end) {
+    char place[64];
+    (void)snprintf(place, sizeof place, "/v1/sessions/%s", e->id);
+    server_set_header(r, "Location", place);
+  }
+  reply_session(api, r, for_end ? 200 : 201, e->id);
+}
+
+void control_changed(void *ctx, struct entry *e) {
+  struct control *api = ctx;
+  struct waiter *next;
+  for (struct waiter *w = api->waiters; w; w = next) {
+    next = w->next;
+    bool over = e->state == ENTRY_OVER || strcmp(e->brief.status, "running") != 0;
+    if (strcmp(w->id, e->id) == 0 && (!w->for_end || over))
+      answer_waiter(w, e);
+  }
+}
+
+/* --- submitting --- */
+
+static void refuse(struct server_request *r, const struct err *err, const struct err_list *errors) {
+  unsigned status = err->code == ERR_FULL ? 507 : err->code == ERR_IO ? 500 : 422;
+  json_t *list = errors->count > 0 ? json_array() : NULL;
+  for (size_t i = 0; i < errors->count && i < LIMIT_API_ERROR_COUNT; i++) {
+    const struct err *item = &errors->items[i];
+    json_t *object = json_object();
+    json_object_set_new(object, "message", json_text(str_from(item->text)));
+    if (item->line > 0) {
+      json_object_set_new(object, "file", json_text(str_from(item->file)));
+      json_object_set_new(object, "line", json_integer(item->line));
+      json_object_set_new(object, "column", json_integer(item->column));
+    }
+    json_array_append_new(list, object);
+  }
+  json_t *members = list ? json_pack("{so}", "errors", list) : NULL;
+  if (err->line > 0)
+    server_problem(r, status, members, "%s:%d:%d: %s", err->file, err->line, err->column,
+                   err->text);
+  else
+    server_problem(r, status, members, "%s", err->text);
+}
+
+static void submit_session(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  struct launch launch;
+  struct err err = {0};
+  struct err_list errors = {0};
+  json_error_t why;
+  struct str body = server_body(r);
+  if (api->draining) {
+    server_set_header(r, "Retry-After", "5");
+    server_problem(r, 503, NULL, "the daemon is being stopped: it takes no more sessions");
+    return;
+  }
+  json_t *parsed =
+      json_loadb(body.n ? body.p : "", body.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+  if (parsed == NULL) {
+    server_problem(r, 400, NULL, "the body is no JSON: line %d, column %d: %s", why.line,
+                   why.column, why.text);
+    return;
+  }
+  if (json_depth(parsed, LIMIT_API_DEPTH) > LIMIT_API_DEPTH) {
+    server_problem(r, 400, NULL, "the body is nested over %u levels", LIMIT_API_DEPTH);
+  } else if (!launch_parse(&launch, api->sessions->env, parsed, &err, &errors)) {
+    refuse(r, &err, &errors);
+  } else {
+    const struct entry *e = sessions_submit(api->sessions, &launch, &err);
+    if (e != NULL) {
+      wait_for(api, r, e->id, false);
+    } else {
+      server_set_header(r, "Retry-After", "1");
+      server_problem(r, err.code == ERR_FULL ? 507 : 503, NULL, "%s", err.text);
+    }
+  }
+  json_decref(parsed);
+  err_list_deinit(&errors);
+}
+
+/* --- cancelling --- */
+
+/* The entry of a session that may be unknown here. NULL: answered. */
+static struct entry *entry_for(struct control *api, struct server_request *r, const char *id) {
+  char path[STORE_PATH_BYTES + 64];
+  struct err err = {0};
+  struct entry *e = sessions_find(api->sessions, id);
+  (void)snprintf(path, sizeof path, "%s/%s.ndjson", api->sessions->env->store->dir, id);
+  if (e == NULL)
+    e = sessions_adopt(api->sessions, id, path, &err);
+  if (e == NULL || e->brief.seq == 0) {
+    server_problem(r, 404, NULL, "there is no session %s", id);
+    return NULL;
+  }
+  return e;
+}
+
+static void cancel_session(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  char id[STORE_ID_BYTES];
+  struct err err = {0};
+  struct entry *e = find_id(api, r, id) ? entry_for(api, r, id) : NULL;
+  struct view v;
+  if (e == NULL)
+    return;
+  if (view_of(&v, api, id, &err)) {
+    bool done = strcmp(v.status, "cancelled") == 0;
+    bool ended = !is_unfinished(v.brief) && strcmp(v.brief->status, "stopped") != 0;
+    if (ended && !done)
+      server_problem(r, 409, NULL, "it has ended already: %s", v.status);
+    view_deinit(&v);
+    if (done)
+      reply_session(api, r, 200, id);
+    if (ended)
+      return;
+  }
+  if (entry_is_live(e) && e->session && session_paused(e->session)) {
+    if (sessions_cancel(api->sessions, e, &err)) /* it is final when there is space again */
+      reply_session(api, r, 202, id);
+    return;
+  }
+  if (sessions_cancel(api->sessions, e, &err))
+    wait_for(api, r, id, true);
+  else if (err.code == ERR_LOCKED)
+    server_problem(r, 409, NULL, "another program runs it, and only that one can cancel it");
+  else
+    server_problem(r, err.code == ERR_INVALID ? 409 : 500, NULL, "%s", err.text);
+}
+
+/* --- events --- */
+
+/* The record that the client has seen last. False: answered. */
+static bool last_seen(struct server_request *r, uint64_t *seq) {
+  const char *given = server_header(r, "Last-Event-ID");
+  long n = 0;
+  if (given == NULL)
+    given = server_query(r, "after");
+  if (given != NULL && (!str_to_long(str_from(given), &n) || n < 0)) {
+    server_problem(r, 400, NULL, "Last-Event-ID must be the number of a record");
+    return false;
+  }
+  *seq = (uint64_t)n;
+  return true;
+}
+
+static void watch_session(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  char id[STORE_ID_BYTES];
+  uint64_t seq;
+  struct err err = {0};
+  struct entry *e = last_seen(r, &seq) && find_id(api, r, id) ? entry_for(api, r, id) : NULL;
+  struct view v;
+  if (e == NULL)
+    return;
+  if (view_of(&v, api, id, &err)) {
+    bool over = !entry_is_live(e) && strcmp(v.status, "running") != 0;
+    bool seen = over && seq >= v.brief->seq;
+    view_deinit(&v);
+    if (seen) { /* tells an EventSource not to come again */
+      server_reply(r, 204, NULL, STR(""));
+      return;
+    }
+  }
+  entry_watch(e, r, seq);
+}
+
+/* --- the rest --- */
+
+static void get_health(void *ctx, struct server_request *r) {
+  const struct control *api = ctx;
+  const struct sessions *ss = api->sessions;
+  server_reply_json(r, 200,
+                    json_pack("{ss ss si ss ss s{sI sI sI} si}", "status",
+                              api->draining ? "stopping" : "ready", "version", SEGUE_VERSION, "pid",
+                              (int)getpid(), "started", api->started, "logs", ss->env->store->dir,
+                              "sessions", "running", (json_int_t)sessions_running(ss), "queued",
+                              (json_int_t)sessions_queued(ss), "max", (json_int_t)ss->max_running,
+                              "connections", (int)server_connections(api->http)));
+}
+
+static void get_description(void *ctx, struct server_request *r) {
+  const struct resource *file = resource_find("schemas/api.json");
+  (void)ctx;
+  server_reply(r, 200, "application/json", (struct str){file->p, file->n});
+}
+
+const struct server_route control_routes[] = {
+    {"POST", "/v1/sessions", "submit a session", true, submit_session},
+    {"GET", "/v1/sessions", "list sessions, newest first (status, before, limit)", false,
+     list_sessions},
+    {"GET", "/v1/sessions/{id}", "one session", false, get_session},
+    {"GET", "/v1/sessions/{id}/events", "its records as server-sent events (Last-Event-ID, after)",
+     false, watch_session},
+    {"POST", "/v1/sessions/{id}/cancel", "end it for good", false, cancel_session},
+    {"GET", "/v1/health", "how the daemon is", false, get_health},
+    {"GET", "/v1/openapi.json", "this interface as OpenAPI 3.1", false, get_description},
+    {0},
+};
+
+void control_init(struct control *api, struct sessions *sessions) {
+  struct timespec now;
+  *api = (struct control){.sessions = sessions};
+  clock_gettime(CLOCK_REALTIME, &now);
+  record_time((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000, api->started);
+}

@@ -1,0 +1,289 @@
+#include "daemon/events.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "format/json_write.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TICK_MS = 1000, HEAD_BYTES = 64, SCAN_BYTES = 64 * 1024 };
+
+struct stream { /* one watcher */
+  struct stream *next;
+  struct feed *feed;
+  struct server_request *request;
+  uint64_t at;            /* place in the log */
+  uint64_t seq;           /* of the record at that place */
+  bool in_record;         /* its head was sent, its end was not */
+  char extra[HEAD_BYTES]; /* what stands around a record */
+  unsigned extra_at, extra_n;
+  struct buf deltas; /* whole events that wait */
+  size_t deltas_at;
+  uint64_t sent_ms; /* when bytes were taken last */
+  bool beat;        /* a heartbeat is due */
+};
+
+struct feed {
+  struct feed *next;
+  struct events *events;
+  char *path;
+  int fd; /* -1 until it is read */
+  uint64_t bytes;
+  bool over;
+  struct stream *streams;
+  void (*emptied)(void *ctx);
+  void *ctx;
+};
+
+/* --- reading --- */
+
+/* The log may be replaced by its owner after a failed sync: what is durable stands in both. */
+static ssize_t read_log(struct feed *feed, char *out, size_t max, uint64_t at) {
+  for (int attempt = 0; attempt < 2; attempt++) {
+    if (feed->fd < 0)
+      feed->fd = open(feed->path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = feed->fd < 0 ? -1 : pread(feed->fd, out, max, (off_t)at);
+    if (n > 0)
+      return n;
+    if (feed->fd >= 0)
+      close(feed->fd);
+    feed->fd = -1;
+  }
+  return -1;
+}
+
+/* Moves behind record `seq`, or to the end when there is none of that number. */
+static void skip_to(struct stream *s, uint64_t seq) {
+  char *chunk = xmalloc(SCAN_BYTES);
+  while (s->seq <= seq && s->at < s->feed->bytes) {
+    ssize_t n = read_log(s->feed, chunk, SCAN_BYTES, s->at);
+    if (n <= 0)
+      break;
+    const char *end = chunk + n, *from = chunk;
+    while (s->seq <= seq && from < end) {
+      const char *nl = memchr(from, '\n', (size_t)(end - from));
+      from = nl ? nl + 1 : end;
+      s->seq += nl != NULL;
+    }
+    s->at += (uint64_t)(from - chunk);
+  }
+  free(chunk);
+}
+
+static void set_extra(struct stream *s, const char *text) {
+  s->extra_at = 0;
+  s->extra_n = (unsigned)snprintf(s->extra, sizeof s->extra, "%s", text);
+}
+
+static void begin_record(struct stream *s) {
+  char head[HEAD_BYTES];
+  (void)snprintf(head, sizeof head, "id: %llu\nevent: record\ndata: ", (unsigned long long)s->seq);
+  set_extra(s, head);
+  s->in_record = true;
+}
+
+/* Bytes of the record at hand, without its newline. -1: the log cannot be read. */
+static ssize_t read_record(struct stream *s, char *out, size_t max) {
+  uint64_t left = s->feed->bytes - s->at;
+  ssize_t n = read_log(s->feed, out, left < max ? (size_t)left : max, s->at);
+  if (n <= 0)
+    return -1;
+  const char *nl = memchr(out, '\n', (size_t)n);
+  if (nl == NULL) {
+    s->at += (uint64_t)n;
+    return n;
+  }
+  s->at += (uint64_t)(nl - out) + 1;
+  s->seq++;
+  s->in_record = false;
+  set_extra(s, "\n\n");
+  return nl - out;
+}
+
+static size_t read_extra(struct stream *s, char *out, size_t max) {
+  size_t n = s->extra_n - s->extra_at;
+  n = n < max ? n : max;
+  memcpy(out, s->extra + s->extra_at, n);
+  s->extra_at += (unsigned)n;
+  return n;
+}
+
+static size_t read_deltas(struct stream *s, char *out, size_t max) {
+  size_t n = s->deltas.n - s->deltas_at;
+  n = n < max ? n : max;
+  memcpy(out, s->deltas.p + s->deltas_at, n);
+  s->deltas_at += n;
+  if (s->deltas_at == s->deltas.n) {
+    buf_deinit(&s->deltas);
+    s->deltas_at = 0;
+  }
+  return n;
+}
+
+/* One piece of what comes next; 0: nothing now, -1: nothing ever. */
+static ssize_t read_piece(struct stream *s, char *out, size_t max) {
+  if (s->extra_at < s->extra_n)
+    return (ssize_t)read_extra(s, out, max);
+  if (s->in_record)
+    return read_record(s, out, max);
+  if (s->deltas.n > 0)
+    return (ssize_t)read_deltas(s, out, max);
+  if (s->at < s->feed->bytes) {
+    begin_record(s);
+    return (ssize_t)read_extra(s, out, max);
+  }
+  if (s->feed->over)
+    return -1;
+  if (s->beat) {
+    s->beat = false;
+    set_extra(s, ":\n\n");
+    return (ssize_t)read_extra(s, out, max);
+  }
+  return 0;
+}
+
+static ssize_t on_read(void *ctx, char *out, size_t max) {
+  struct stream *s = ctx;
+  size_t n = 0;
+  while (n < max) {
+    ssize_t got = read_piece(s, out + n, max - n);
+    if (got < 0 && n == 0)
+      return -1;
+    if (got < 0 || (got == 0 && s->extra_at == s->extra_n))
+      break;
+    n += (size_t)got; /* an empty record's end gives 0 and goes on */
+  }
+  if (n > 0) {
+    s->beat = false;
+    s->sent_ms = uv_now(s->feed->events->loop);
+  }
+  return (ssize_t)n;
+}
+
+static void on_closed(void *ctx) {
+  struct stream *s = ctx, **at = &s->feed->streams;
+  struct feed *feed = s->feed;
+  while (*at != s)
+    at = &(*at)->next;
+  *at = s->next;
+  buf_deinit(&s->deltas);
+  free(s);
+  if (feed->streams == NULL)
+    feed->emptied(feed->ctx);
+}
+
+static const struct server_stream_ops stream_ops = {on_read, on_closed};
+
+/* --- feeds --- */
+
+struct feed *feed_new(struct events *ev, const char *path, void (*emptied)(void *ctx), void *ctx) {
+  struct feed *feed = xcalloc(1, sizeof *feed);
+  *feed = (struct feed){.next = ev->feeds,
+                        .events = ev,
+                        .path = xstrdup(path),
+                        .fd = -1,
+                        .emptied = emptied,
+                        .ctx = ctx};
+  ev->feeds = feed;
+  return feed;
+}
+
+void feed_free(struct feed *feed) {
+  if (feed == NULL)
+    return;
+  assert(feed->streams == NULL);
+  struct feed **at = &feed->events->feeds;
+  while (*at != feed)
+    at = &(*at)->next;
+  *at = feed->next;
+  if (feed->fd >= 0)
+    close(feed->fd);
+  free(feed->path);
+  free(feed);
+}
+
+bool feed_watched(const struct feed *feed) {
+  return feed != NULL && feed->streams != NULL;
+}
+
+static void wake_all(struct feed *feed) {
+  for (struct stream *s = feed->streams; s; s = s->next)
+    server_wake(s->request);
+}
+
+void feed_grow(struct feed *feed, uint64_t bytes) {
+  if (bytes <= feed->bytes)
+    return;
+  feed->bytes = bytes;
+  wake_all(feed);
+}
+
+void feed_over(struct feed *feed) {
+  feed->over = true;
+  wake_all(feed);
+}
+
+void feed_delta(struct feed *feed, long turn, long call, bool thinking, struct str text) {
+  if (feed->streams == NULL || text.n == 0 || !utf8_valid(text.p, text.n))
+    return;
+  json_t *data = json_pack("{sI sI ss ss%}", "turn", (json_int_t)turn, "call", (json_int_t)call,
+                           "kind", thinking ? "thinking" : "text", "text", text.p, text.n);
+  struct buf event = {0};
+  buf_puts(&event, "event: delta\ndata: ");
+  json_write(data, &event);
+  buf_puts(&event, "\n\n");
+  json_decref(data);
+  for (struct stream *s = feed->streams; s; s = s->next) {
+    bool behind = s->at < feed->bytes || s->in_record;
+    if (behind || s->deltas.n + event.n > LIMIT_API_DELTA_BYTES)
+      continue; /* pieces may be lost: the record with the whole text comes */
+    buf_str(&s->deltas, buf_view(&event));
+    server_wake(s->request);
+  }
+  buf_deinit(&event);
+}
+
+void feed_watch(struct feed *feed, struct server_request *r, uint64_t last_seq) {
+  struct stream *s = xcalloc(1, sizeof *s);
+  *s = (struct stream){.next = feed->streams,
+                       .feed = feed,
+                       .request = r,
+                       .seq = 1,
+                       .beat = true, /* the headers leave with it */
+                       .sent_ms = uv_now(feed->events->loop)};
+  feed->streams = s;
+  if (last_seq > 0)
+    skip_to(s, last_seq);
+  server_stream(r, "text/event-stream", &stream_ops, s);
+}
+
+/* --- heartbeats --- */
+
+static void on_tick(uv_timer_t *timer) {
+  struct events *ev = timer->data;
+  uint64_t now = uv_now(ev->loop);
+  for (struct feed *feed = ev->feeds; feed; feed = feed->next)
+    for (struct stream *s = feed->streams; s; s = s->next)
+      if (now - s->sent_ms >= LIMIT_API_HEARTBEAT_MS) {
+        s->beat = true;
+        server_wake(s->request);
+      }
+}
+
+void events_init(struct events *ev, uv_loop_t *loop) {
+  *ev = (struct events){.loop = loop};
+  uv_timer_init(loop, &ev->ticker);
+  ev->ticker.data = ev;
+  uv_timer_start(&ev->ticker, on_tick, TICK_MS, TICK_MS);
+}
+
+void events_close(struct events *ev) {
+  assert(ev->feeds == NULL);
+  uv_close((uv_handle_t *)&ev->ticker, NULL);
+}

@@ -1,0 +1,42 @@
+/* events.h - server-sent events of sessions: their records from the log, then as they become
+ * durable, and between them the pieces of text that are not records.
+ *
+ *   feed = feed_new(&events, path)        of one log, shared by all who watch it
+ *   feed_grow(feed, bytes)                so many bytes of the log are durable
+ *   feed_delta(feed, ...)                 to those who have read everything before it
+ *   feed_over(feed)                       nothing more will come: streams end when they are through
+ *   feed_watch(feed, request, last_seq)   answers a request with the stream behind that record
+ *   feed_free(feed)                       when feed_watched is false
+ *
+ * A watcher holds no copy of the log, only its place in it: a slow one costs its connection and
+ * nothing else, until it takes no byte for LIMIT_API_IDLE_S and is hung up on. It comes back with
+ * Last-Event-ID. */
+#ifndef SEGUE_DAEMON_EVENTS_H
+#define SEGUE_DAEMON_EVENTS_H
+
+#include "base/str.h"
+#include "daemon/server.h"
+
+struct feed;
+
+struct events {
+  uv_loop_t *loop;
+  uv_timer_t ticker; /* heartbeats */
+  struct feed *feeds;
+};
+
+void events_init(struct events *ev, uv_loop_t *loop);
+void events_close(struct events *ev); /* no feed is left */
+
+/* Borrows nothing. `emptied` is called when the last watcher has gone (feed_free is allowed in it). */
+struct feed *feed_new(struct events *ev, const char *path, void (*emptied)(void *ctx), void *ctx);
+void feed_free(struct feed *feed); /* NULL is fine */
+bool feed_watched(const struct feed *feed);
+void feed_grow(struct feed *feed, uint64_t bytes);
+void feed_delta(struct feed *feed, long turn, long call, bool thinking, struct str text);
+void feed_over(struct feed *feed);
+
+/* last_seq: the record that the watcher has seen, 0 for none. */
+void feed_watch(struct feed *feed, struct server_request *r, uint64_t last_seq);
+
+#endif

@@ -1,0 +1,398 @@
+#include "daemon/launch.h"
+
+#include "base/file.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "format/json_write.h"
+#include "host/preflight.h"
+#include "host/workflow_cache.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* --- generations --- */
+
+struct generation *generation_new(struct err *err) {
+  struct generation *g = xcalloc(1, sizeof *g);
+  g->references = 1;
+  if (!config_load(&g->user, err)) {
+    free(g);
+    return NULL;
+  }
+  g->registry = backends_new(&g->user, err);
+  if (g->registry == NULL) {
+    config_deinit(&g->user);
+    free(g);
+    return NULL;
+  }
+  return g;
+}
+
+struct generation *generation_ref(struct generation *g) {
+  g->references++;
+  return g;
+}
+
+void generation_unref(struct generation *g) {
+  if (g == NULL || --g->references > 0)
+    return;
+  registry_free(g->registry);
+  config_deinit(&g->user);
+  free(g);
+}
+
+/* --- scenarios --- */
+
+struct shared_scenario {
+  struct shared_scenario *next;
+  unsigned references;
+  struct scenario scenario;
+};
+
+static struct shared_scenario *scenario_known(struct launch_env *env, const char *sha256) {
+  for (struct shared_scenario *s = env->scenarios; s; s = s->next)
+    if (strcmp(s->scenario.sha256, sha256) == 0) {
+      s->references++;
+      return s;
+    }
+  return NULL;
+}
+
+static struct shared_scenario *scenario_add(struct launch_env *env, const char *path,
+                                            struct str text, struct err *err) {
+  struct shared_scenario *s = xcalloc(1, sizeof *s);
+  if (!scenario_parse(&s->scenario, path, text, err)) {
+    free(s);
+    return NULL;
+  }
+  s->references = 1;
+  s->next = env->scenarios;
+  env->scenarios = s;
+  return s;
+}
+
+static void scenario_unref(struct launch_env *env, struct shared_scenario *s) {
+  struct shared_scenario **at = &env->scenarios;
+  if (s == NULL || --s->references > 0)
+    return;
+  while (*at != s)
+    at = &(*at)->next;
+  *at = s->next;
+  scenario_deinit(&s->scenario);
+  free(s);
+}
+
+/* --- what both ways share --- */
+
+/* Borrows from l->config, which lives as long as the launch. */
+static void use_config(struct launch *l) {
+  const json_t *env = json_object_get(l->config, "env");
+  size_t i;
+  json_t *name;
+  if (json_array_size(env) > 0) {
+    l->pass_env = xcalloc(json_array_size(env) + 1, sizeof *l->pass_env);
+    json_array_foreach(env, i, name) {
+      l->pass_env[i] = json_string_value(name);
+    }
+  }
+  l->setup = (struct session_setup){
+      .cwd = json_string_value(json_object_get(l->config, "cwd")),
+      .pass_env = l->pass_env,
+      .scenario = l->scenario ? &l->scenario->scenario : NULL,
+  };
+}
+
+void launch_started(struct launch *l) {
+  workflow_unref(l->workflow);
+  l->workflow = NULL;
+  free(l->workflow_path);
+  l->workflow_path = NULL;
+  buf_deinit(&l->task);
+}
+
+void launch_deinit(struct launch *l) {
+  launch_started(l);
+  if (l->env != NULL)
+    scenario_unref(l->env, l->scenario);
+  generation_unref(l->generation);
+  json_decref(l->config);
+  free(l->pass_env);
+  *l = (struct launch){0};
+}
+
+static bool is_folder(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* --- from a request --- */
+
+struct parse {
+  struct launch *l;
+  const json_t *body;
+  struct err *err;
+  struct err_list *errors;
+};
+
+/* A member as text; NULL when it is missing. *ok turns false when it is something else. */
+static const char *text_of(const struct parse *p, const char *key, bool *ok) {
+  const json_t *value = json_object_get(p->body, key);
+  if (value == NULL)
+    return NULL;
+  const char *text = json_string_value(value);
+  if (text == NULL || strlen(text) != json_string_length(value)) {
+    *ok = err_set(p->err, ERR_INVALID, "%s must be a text without NUL", key);
+    return NULL;
+  }
+  return text;
+}
+
+static bool take_text(const struct parse *p, const char *key) {
+  bool ok = true;
+  const char *text = text_of(p, key, &ok);
+  if (ok && text != NULL)
+    json_object_set_new(p->l->config, key, json_string(text));
+  return ok;
+}
+
+static bool take_cwd(const struct parse *p) {
+  bool ok = true;
+  const char *cwd = text_of(p, "cwd", &ok);
+  if (!ok)
+    return false;
+  if (cwd == NULL || cwd[0] != '/')
+    return err_set(p->err, ERR_INVALID, "cwd must be given, as an absolute path");
+  if (strlen(cwd) >= STORE_PATH_BYTES || !is_folder(cwd))
+    return err_set(p->err, ERR_INVALID, "cwd %.300s is not a folder", cwd);
+  json_object_set_new(p->l->config, "cwd", json_string(cwd));
+  return true;
+}
+
+static bool take_providers(const struct parse *p) {
+  const json_t *providers = json_object_get(p->body, "providers");
+  const char *movement;
+  json_t *name;
+  if (providers == NULL)
+    return true;
+  if (!json_is_object(providers))
+    return err_set(p->err, ERR_INVALID, "providers must be an object of movement: provider");
+  json_object_foreach((json_t *)providers, movement, name) {
+    if (!json_is_string(name))
+      return err_set(p->err, ERR_INVALID, "providers.%.80s must be a provider's name", movement);
+    if (registry_find(p->l->generation->registry, str_from(json_string_value(name))) == NULL)
+      return err_set(p->err, ERR_INVALID, "providers.%.80s: there is no provider \"%.80s\"",
+                     movement, json_string_value(name));
+  }
+  json_object_set(p->l->config, "providers", (json_t *)providers);
+  return true;
+}
+
+static bool take_provider(const struct parse *p) {
+  if (!take_text(p, "provider"))
+    return false;
+  const char *name = json_string_value(json_object_get(p->l->config, "provider"));
+  struct buf names = {0};
+  bool ok = name == NULL || registry_find(p->l->generation->registry, str_from(name)) != NULL;
+  if (!ok) {
+    registry_names(p->l->generation->registry, &names);
+    (void)err_set(p->err, ERR_INVALID, "there is no provider \"%.80s\": use one of %s", name,
+                  buf_c(&names));
+    buf_deinit(&names);
+  } else if (name != NULL && strcmp(name, "command") == 0) {
+    ok =
+        err_set(p->err, ERR_INVALID,
+                "provider command runs the command: of a movement; it cannot be chosen for others");
+  }
+  return ok;
+}
+
+static bool take_options(const struct parse *p) {
+  const json_t *options = json_object_get(p->body, "options");
+  if (options != NULL && !json_is_object(options))
+    return err_set(p->err, ERR_INVALID, "options must be an object, such as {\"seed\": 1}");
+  if (options != NULL)
+    json_object_set(p->l->config, "options", (json_t *)options);
+  return true;
+}
+
+/* A path that is absolute, or {"text": ...}: then *path is NULL. */
+static bool path_or_text(const struct parse *p, const char *key, const char **path,
+                         const json_t **text) {
+  const json_t *value = json_object_get(p->body, key);
+  *text = json_object_get(value, "text");
+  *path = json_string_value(value);
+  if (*path != NULL && (*path)[0] == '/' && strlen(*path) == json_string_length(value))
+    return true;
+  if (*path == NULL && json_is_string(*text))
+    return true;
+  return err_set(p->err, ERR_INVALID, "%s must be an absolute path, or an object with its text",
+                 key);
+}
+
+static bool keep_scenario(const struct parse *p, const char *path, struct str text) {
+  char sha256[SHA256_HEX], name[STORE_PATH_BYTES + 80];
+  struct launch *l = p->l;
+  sha256_hex(text.p, text.n, NULL, 0, sha256);
+  l->scenario = scenario_known(l->env, sha256);
+  if (l->scenario == NULL) {
+    if (!store_blob_put(l->env->store, text, sha256, p->err))
+      return false;
+    l->scenario = scenario_add(l->env, path ? path : "scenario", text, p->err);
+  }
+  (void)snprintf(name, sizeof name, "%s/blobs/%s", l->env->store->dir, sha256);
+  json_object_set_new(l->config, "scenario",
+                      json_pack("{ss ss}", "path", path ? path : name, "sha256", sha256));
+  return l->scenario != NULL;
+}
+
+static bool take_scenario(const struct parse *p) {
+  const char *path;
+  const json_t *text;
+  struct buf bytes = {0};
+  if (json_object_get(p->body, "scenario") == NULL)
+    return true;
+  if (!path_or_text(p, "scenario", &path, &text))
+    return false;
+  bool ok = path == NULL || file_read(path, LIMIT_SCENARIO_BYTES, &bytes, p->err);
+  if (path == NULL)
+    buf_append(&bytes, json_string_value(text), json_string_length(text));
+  ok = ok && keep_scenario(p, path, buf_view(&bytes));
+  buf_deinit(&bytes);
+  return ok;
+}
+
+static bool take_workflow(const struct parse *p) {
+  const json_t *value = json_object_get(p->body, "workflow"), *text;
+  const json_t *facets = json_object_get(value, "facets");
+  const json_t *named = json_object_get(value, "name");
+  const char *path, *name = json_string_value(named);
+  struct launch *l = p->l;
+  struct err_list warnings = {0};
+  if (!path_or_text(p, "workflow", &path, &text))
+    return false;
+  if (named != NULL && name == NULL)
+    return err_set(p->err, ERR_INVALID, "workflow.name must be a text");
+  if (facets != NULL && !json_is_object(facets))
+    return err_set(
+        p->err, ERR_INVALID,
+        "workflow.facets must be an object, such as {\"personas\": {\"coder\": \"...\"}}");
+  json_t *none = json_object();
+  const struct workflow_source source = {
+      .path = path   ? path
+              : name ? name
+                     : "workflow",
+      .text = path ? NULL : json_string_value(text),
+      .n = path ? 0 : json_string_length(text),
+      .facets = path     ? NULL
+                : facets ? facets
+                         : none,
+  };
+  l->workflow = preflight_load(source, l->setup.cwd, l->config, l->generation->registry, p->errors,
+                               &warnings);
+  json_decref(none);
+  err_list_deinit(&warnings);
+  if (l->workflow == NULL)
+    return err_set(p->err, ERR_FILE, "the workflow has errors");
+  l->workflow = workflow_cache_share(l->env->workflows, l->workflow);
+  l->workflow_path = path ? xstrdup(path) : NULL;
+  return true;
+}
+
+static bool take_task(const struct parse *p) {
+  const json_t *task = json_object_get(p->body, "task");
+  if (task != NULL && !json_is_string(task))
+    return err_set(p->err, ERR_INVALID, "task must be a text");
+  if (json_string_length(task) > LIMIT_TASK_BYTES)
+    return err_set(p->err, ERR_LIMIT, "the task is over the limit of %u bytes", LIMIT_TASK_BYTES);
+  buf_append(&p->l->task, json_string_value(task), json_string_length(task));
+  return true;
+}
+
+static bool members_known(const struct parse *p) {
+  static const char *const members[] = {"workflow", "task",    "cwd",      "provider", "providers",
+                                        "model",    "options", "scenario", NULL};
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)p->body, key, value) {
+    bool known = false;
+    for (size_t i = 0; members[i]; i++)
+      known = known || strcmp(members[i], key) == 0;
+    if (known)
+      continue;
+    const char *near = str_nearest(str_from(key), members);
+    return err_set(p->err, ERR_INVALID, "unknown member \"%.80s\"%s%s%s", key,
+                   near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+  }
+  return true;
+}
+
+bool launch_parse(struct launch *l, struct launch_env *env, const json_t *body, struct err *err,
+                  struct err_list *errors) {
+  struct parse p = {l, body, err, errors};
+  *l = (struct launch){.env = env, .generation = generation_ref(env->generation)};
+  l->config = json_object();
+  bool ok = json_is_object(body) ||
+            err_set(err, ERR_INVALID, "the body must be an object with workflow, task and cwd");
+  ok = ok && members_known(&p) && take_cwd(&p) && take_provider(&p) && take_providers(&p) &&
+       take_text(&p, "model") && take_options(&p);
+  if (ok) {
+    json_object_set_new(l->config, "interactive", json_false());
+    json_object_set_new(l->config, "submitted", json_true());
+    config_resolve(&l->generation->user, l->config);
+    use_config(l);
+  }
+  ok = ok && take_workflow(&p) && take_task(&p) && take_scenario(&p) &&
+       preflight_check(l->workflow, l->config, l->generation->registry, l->scenario != NULL, err);
+  if (ok)
+    l->setup.scenario = l->scenario ? &l->scenario->scenario : NULL;
+  else
+    launch_deinit(l);
+  return ok;
+}
+
+/* --- from a log --- */
+
+/* The file when it is as it was, else the bytes that were kept. */
+static bool scenario_again(struct launch *l, struct err *err) {
+  const json_t *written = json_object_get(l->config, "scenario");
+  const char *path = json_string_value(json_object_get(written, "path"));
+  const char *sha256 = json_string_value(json_object_get(written, "sha256"));
+  struct buf bytes = {0};
+  if (path == NULL || sha256 == NULL)
+    return true;
+  l->scenario = scenario_known(l->env, sha256);
+  if (l->scenario != NULL)
+    return true;
+  struct err ignored;
+  bool ok = store_blob_get(l->env->store->dir, sha256, &bytes, err);
+  if (!ok) {
+    char now[SHA256_HEX] = "";
+    buf_clear(&bytes);
+    if (file_read(path, LIMIT_SCENARIO_BYTES, &bytes, &ignored))
+      sha256_hex(bytes.p, bytes.n, NULL, 0, now);
+    ok = strcmp(now, sha256) == 0;
+    if (!ok)
+      (void)err_set(err, ERR_NOT_FOUND, "the scenario %.300s is gone or changed", path);
+  }
+  if (ok)
+    l->scenario = scenario_add(l->env, path, buf_view(&bytes), err);
+  buf_deinit(&bytes);
+  return l->scenario != NULL;
+}
+
+bool launch_again(struct launch *l, struct launch_env *env, json_t *config, struct err *err) {
+  *l = (struct launch){
+      .env = env, .generation = generation_ref(env->generation), .config = json_incref(config)};
+  const char *cwd = json_string_value(json_object_get(config, "cwd"));
+  bool ok = cwd != NULL && is_folder(cwd);
+  if (!ok)
+    (void)err_set(err, ERR_NOT_FOUND, "the working directory %.300s is gone", cwd ? cwd : "");
+  ok = ok && scenario_again(l, err);
+  if (ok)
+    use_config(l);
+  else
+    launch_deinit(l);
+  return ok;
+}

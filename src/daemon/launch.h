@@ -1,0 +1,57 @@
+/* launch.h - what a session is started with, made from a request or read back from its log.
+ *
+ *   launch_parse(&l, env, body, &err, &errors)   a body of POST /v1/sessions (schemas/api.json)
+ *   launch_again(&l, env, config, &err)          from the config of a session_start
+ *   launch_deinit(&l)                            when no session uses it any more
+ *
+ * Scenarios are shared by their hash. The bytes of one are kept in the blobs of the store, so that a
+ * session can go on after the file changed. */
+#ifndef SEGUE_DAEMON_LAUNCH_H
+#define SEGUE_DAEMON_LAUNCH_H
+
+#include "host/backends.h"
+#include "host/host.h"
+
+/* The user's configuration and the backends made from it: one generation each time it is read. */
+struct generation {
+  unsigned references;
+  struct config user;
+  struct provider_registry *registry;
+};
+
+/* NULL: it is wrong, err says where. One reference. */
+struct generation *generation_new(struct err *err);
+struct generation *generation_ref(struct generation *g);
+void generation_unref(struct generation *g); /* NULL is fine */
+
+struct shared_scenario;
+struct launch_env {
+  struct generation *generation; /* of what starts now */
+  struct store *store;
+  struct workflow_cache *workflows;
+  struct shared_scenario *scenarios; /* all that are in use */
+};
+
+struct launch {
+  struct launch_env *env;
+  struct generation *generation;
+  struct shared_scenario *scenario; /* or NULL */
+  json_t *config;                   /* of session_start */
+  const char **pass_env;            /* names within config */
+  struct session_setup setup;       /* all of it as the host wants it */
+  /* of a new session only: */
+  struct workflow *workflow;
+  char *workflow_path; /* or NULL */
+  struct buf task;
+};
+
+/* False: the request is wrong. errors: what is wrong in a workflow file, with places; else err. */
+bool launch_parse(struct launch *l, struct launch_env *env, const json_t *body, struct err *err,
+                  struct err_list *errors) MUST_CHECK;
+bool launch_again(struct launch *l, struct launch_env *env, json_t *config,
+                  struct err *err) MUST_CHECK;
+/* What only a start needs: workflow, task. */
+void launch_started(struct launch *l);
+void launch_deinit(struct launch *l);
+
+#endif

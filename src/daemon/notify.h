@@ -1,0 +1,30 @@
+/* notify.h - tells the service manager how we are: sd_notify(3)'s protocol, datagrams to
+ * $NOTIFY_SOCKET.
+ *
+ *   notify_init(&n)             reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID and takes them
+ *                               out of our environment, so that nothing we start can have them
+ *   notify_send(&n, "READY=1\nSTATUS=...")     best effort; nothing happens without a manager
+ *   notify_deinit(&n)
+ *
+ * Socket names may be paths or, beginning with @, abstract ones. */
+#ifndef SEGUE_DAEMON_NOTIFY_H
+#define SEGUE_DAEMON_NOTIFY_H
+
+#include "base/err.h"
+
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+struct notify {
+  int fd; /* -1: nobody listens */
+  struct sockaddr_un address;
+  socklen_t address_bytes;
+  uint64_t watchdog_ms; /* a WATCHDOG=1 is due at least that often; 0: never */
+};
+
+void notify_init(struct notify *n);
+void notify_send(const struct notify *n, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void notify_deinit(struct notify *n);
+
+#endif

@@ -1,0 +1,264 @@
+#include "daemon/serve.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "daemon/control.h"
+#include "daemon/notify.h"
+#include "host/paths.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SIGNAL_COUNT = 3, EXIT_NOW = 130, LOCK_LOOK_MS = 50 };
+
+struct daemon {
+  const struct serve_options *options;
+  uv_loop_t loop;
+  struct store store;
+  int logs_lock;
+  struct control_socket socket;
+  struct host host;
+  struct launch_env launch_env;
+  struct events events;
+  struct sessions sessions;
+  struct control api;
+  struct server *http;
+  struct notify notify;
+  uv_signal_t signals[SIGNAL_COUNT];
+  uv_timer_t watchdog, deadline;
+  uv_prepare_t check; /* has all ended? */
+  int stops;          /* TERM and INT so far */
+  bool closed;
+};
+
+static const int signal_numbers[SIGNAL_COUNT] = {SIGTERM, SIGINT, SIGHUP};
+
+/* --- ending --- */
+
+static void close_all(struct daemon *d) {
+  d->closed = true;
+  server_free(d->http);
+  sessions_close(&d->sessions);
+  events_close(&d->events);
+  for (int i = 0; i < SIGNAL_COUNT; i++) {
+    uv_close((uv_handle_t *)&d->signals[i], NULL);
+    (void)signal(signal_numbers[i], SIG_IGN); /* it ends already: one more is no news */
+  }
+  uv_close((uv_handle_t *)&d->watchdog, NULL);
+  uv_close((uv_handle_t *)&d->deadline, NULL);
+  uv_close((uv_handle_t *)&d->check, NULL);
+}
+
+static void on_check(uv_prepare_t *check) {
+  struct daemon *d = check->data;
+  if (d->stops > 0 && !d->closed && sessions_busy(&d->sessions) == 0)
+    close_all(d);
+}
+
+static void on_deadline(uv_timer_t *timer) {
+  struct daemon *d = timer->data;
+  sessions_stop(&d->sessions, "the daemon was stopped while a call was running");
+}
+
+static void stop(struct daemon *d) {
+  d->stops++;
+  if (d->stops > 2)
+    _exit(EXIT_NOW); /* shims end what runs; logs end at their last durable record */
+  if (d->stops == 2) {
+    on_deadline(&d->deadline);
+    return;
+  }
+  notify_send(&d->notify, "STOPPING=1\nSTATUS=waiting for running calls");
+  d->api.draining = true;
+  sessions_drain(&d->sessions);
+  uv_timer_start(&d->deadline, on_deadline, d->options->drain_ms, 0);
+}
+
+/* --- signals --- */
+
+static void reload(struct daemon *d) {
+  struct err err = {0};
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  notify_send(&d->notify, "RELOADING=1\nMONOTONIC_USEC=%lld",
+              (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+  struct generation *fresh = generation_new(&err);
+  if (fresh != NULL) {
+    generation_unref(d->launch_env.generation);
+    d->launch_env.generation = fresh;
+    d->host.registry = fresh->registry;
+    admission_use(&d->host.gate.admission, fresh->registry);
+    fprintf(stderr, "segue serve: the configuration was read again\n");
+  } else if (err.line > 0) {
+    log_warn("the configuration is wrong, the old one stays: %s:%d:%d: %s", err.file, err.line,
+             err.column, err.text);
+  } else {
+    log_warn("the configuration is wrong, the old one stays: %s", err.text);
+  }
+  notify_send(&d->notify, "READY=1");
+}
+
+static void on_signal(uv_signal_t *handle, int number) {
+  struct daemon *d = handle->data;
+  if (number == SIGHUP)
+    reload(d);
+  else
+    stop(d);
+}
+
+static void on_watchdog(uv_timer_t *timer) {
+  const struct daemon *d = timer->data;
+  notify_send(&d->notify, "WATCHDOG=1\nSTATUS=%zu running, %zu queued",
+              sessions_running(&d->sessions), sessions_queued(&d->sessions));
+}
+
+/* --- beginning --- */
+
+/* One daemon a folder: two would take each other's queue. */
+static bool lock_folder(struct daemon *d, struct err *err) {
+  char path[STORE_PATH_BYTES + 16];
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  (void)snprintf(path, sizeof path, "%s/daemon.lock", d->store.dir);
+  d->logs_lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (d->logs_lock < 0)
+    return err_set_errno(err, errno, "cannot make %s", path);
+  if (fcntl(d->logs_lock, F_OFD_SETLK, &lock) == 0)
+    return true;
+  int number = errno;
+  close(d->logs_lock);
+  d->logs_lock = -1;
+  return number == EAGAIN || number == EACCES
+             ? err_set(err, ERR_LOCKED, "another daemon uses the log folder %s", d->store.dir)
+             : err_set_errno(err, number, "cannot lock %s", path);
+}
+
+/* What a killed daemon was just starting can hold its locks for a moment, until it executes. */
+static bool take_places(struct daemon *d, const char *path, struct err *err) {
+  for (int waited_ms = 0;; waited_ms += LOCK_LOOK_MS) {
+    if ((d->logs_lock >= 0 || lock_folder(d, err)) && socket_listen(&d->socket, path, err))
+      return true;
+    if (err->code != ERR_LOCKED || waited_ms >= LIMIT_LOCK_WAIT_MS)
+      return false;
+    (void)poll(NULL, 0, LOCK_LOOK_MS);
+  }
+}
+
+/* A core would hold prompts and the values of variables. */
+static void no_cores(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_CORE, &limit) != 0)
+    return;
+  limit.rlim_cur = 0;
+  (void)setrlimit(RLIMIT_CORE, &limit);
+}
+
+/* Descriptors are shared out before anything is promised: sessions first, then connections. */
+static void share_descriptors(size_t *max_sessions, unsigned *max_connections) {
+  struct rlimit limit;
+  *max_connections = LIMIT_API_CONNECTION_COUNT;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+    return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)setrlimit(RLIMIT_NOFILE, &limit);
+  size_t all = limit.rlim_cur > 1u << 20 ? 1u << 20 : (size_t)limit.rlim_cur;
+  size_t left = all > LIMIT_OWN_FD_COUNT + 16 ? all - LIMIT_OWN_FD_COUNT : 16;
+  size_t sessions = left / 2 / LIMIT_SESSION_FD_COUNT;
+  sessions = sessions > 0 ? sessions : 1;
+  if (*max_sessions > sessions) {
+    log_warn("only %zu sessions can run at once: the limit of open files is %zu", sessions, all);
+    *max_sessions = sessions;
+  }
+  /* A connection may watch a log, which takes another one. */
+  size_t rest = (left - *max_sessions * LIMIT_SESSION_FD_COUNT) / 2;
+  if (rest < *max_connections)
+    *max_connections = (unsigned)rest;
+}
+
+static void init_handles(struct daemon *d) {
+  for (int i = 0; i < SIGNAL_COUNT; i++) {
+    uv_signal_init(&d->loop, &d->signals[i]);
+    d->signals[i].data = d;
+    uv_signal_start(&d->signals[i], on_signal, signal_numbers[i]);
+  }
+  uv_timer_init(&d->loop, &d->watchdog);
+  uv_timer_init(&d->loop, &d->deadline);
+  uv_prepare_init(&d->loop, &d->check);
+  d->watchdog.data = d->deadline.data = d->check.data = d;
+  uv_prepare_start(&d->check, on_check);
+  if (d->notify.watchdog_ms > 0) {
+    uint64_t half = d->notify.watchdog_ms / 2;
+    uv_timer_start(&d->watchdog, on_watchdog, half, half ? half : 1);
+  }
+}
+
+/* What may fail, in an order in which nothing has to be taken back but what is named in `undo`. */
+static bool begin(struct daemon *d, struct err *err) {
+  char logs[PATHS_BYTES], path[SOCKET_PATH_BYTES];
+  d->logs_lock = d->socket.fd = d->socket.lock_fd = -1;
+  d->launch_env.generation = generation_new(err);
+  return d->launch_env.generation != NULL && paths_logs(d->options->logs, logs, err) &&
+         socket_path(d->options->socket, path, err) && store_open(&d->store, logs, err) &&
+         take_places(d, path, err) &&
+         host_init(&d->host, &d->loop, &d->store, d->launch_env.generation->registry, err);
+}
+
+static void undo(struct daemon *d) {
+  socket_close(&d->socket);
+  if (d->logs_lock >= 0)
+    close(d->logs_lock);
+  generation_unref(d->launch_env.generation);
+  notify_deinit(&d->notify);
+}
+
+static void run(struct daemon *d, size_t max_sessions, unsigned max_connections, struct err *err) {
+  d->host.disk_full_wait_ms = UINT64_MAX; /* nobody waits for an answer: until there is space */
+  d->launch_env.store = &d->store;
+  d->launch_env.workflows = d->host.workflows;
+  events_init(&d->events, &d->loop);
+  sessions_init(&d->sessions, &d->host, &d->launch_env, &d->events, max_sessions, control_changed,
+                &d->api);
+  control_init(&d->api, &d->sessions);
+  init_handles(d);
+  long waiting = sessions_recover(&d->sessions, err);
+  if (waiting >= 0)
+    d->http = server_new(&d->loop, &d->socket, control_routes, &d->api, max_connections, err);
+  d->api.http = d->http;
+  if (d->http == NULL) {
+    close_all(d);
+  } else {
+    notify_send(&d->notify, "READY=1\nSTATUS=%ld sessions wait", waiting);
+    if (d->options->ready)
+      d->options->ready(d->socket.path, d->store.dir, (size_t)waiting);
+  }
+  uv_run(&d->loop, UV_RUN_DEFAULT);
+}
+
+bool serve(const struct serve_options *options, struct err *err) {
+  struct daemon d = {.options = options};
+  size_t max_sessions = options->max_sessions;
+  unsigned max_connections;
+  no_cores();
+  notify_init(&d.notify);
+  share_descriptors(&max_sessions, &max_connections);
+  if (uv_loop_init(&d.loop) != 0)
+    return err_set(err, ERR_IO, "no event loop could be made");
+  bool ok = begin(&d, err);
+  if (ok) {
+    run(&d, max_sessions, max_connections, err);
+    ok = d.http != NULL;
+    host_deinit(&d.host);
+    uv_run(&d.loop, UV_RUN_DEFAULT);
+  }
+  undo(&d);
+  if (uv_loop_close(&d.loop) != 0)
+    BUG("a handle was left open");
+  return ok;
+}

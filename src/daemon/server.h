@@ -1,0 +1,67 @@
+/* server.h - HTTP/1.1 on the control socket: libmicrohttpd driven by the loop.
+ *
+ *   server_new(loop, &socket, routes, ctx, &err)
+ *   routes[i].handle(ctx, r)       a whole request is there; answer it now, or keep r and later
+ *   server_reply / server_reply_json / server_problem      once for each request
+ *   server_stream(r, &ops, stream)   or an answer without an end
+ *   server_free(h)                   open requests are cut off; then the loop runs once more
+ *
+ * A request that was kept stays valid until it is answered, or until `gone` is called for it
+ * (server_keep): its client left, or the server ends. After that it must not be touched.
+ * Nothing here blocks, and every size and time is bounded (limits.h). One thread. */
+#ifndef SEGUE_DAEMON_SERVER_H
+#define SEGUE_DAEMON_SERVER_H
+
+#include "base/buf.h"
+#include "daemon/socket.h"
+
+#include <jansson.h>
+#include <sys/types.h>
+#include <uv.h>
+
+struct server;
+struct server_request;
+
+struct server_route {
+  const char *method;  /* NULL ends a table */
+  const char *path;    /* literal parts and {name} parts: /v1/sessions/{id} */
+  const char *summary; /* for --help */
+  bool takes_body;     /* JSON */
+  void (*handle)(void *ctx, struct server_request *r);
+};
+
+/* NULL: err says why. Routes, socket and ctx are borrowed for the server's life. max_connections: more
+ * wait to be accepted. */
+struct server *server_new(uv_loop_t *loop, const struct control_socket *socket,
+                          const struct server_route *routes, void *ctx, unsigned max_connections,
+                          struct err *err) MUST_CHECK;
+void server_free(struct server *h); /* NULL is fine */
+unsigned server_connections(const struct server *h);
+
+const char *server_part(const struct server_request *r); /* what stood for {name} */
+const char *server_query(const struct server_request *r, const char *name);  /* or NULL */
+const char *server_header(const struct server_request *r, const char *name); /* or NULL */
+struct str server_body(const struct server_request *r);
+
+/* The request is answered later, from the loop. gone(ctx) when that is pointless now. */
+void server_keep(struct server_request *r, void (*gone)(void *ctx), void *ctx);
+
+void server_reply(struct server_request *r, unsigned status, const char *type, struct str bytes);
+void server_reply_json(struct server_request *r, unsigned status, json_t *taken);
+/* application/problem+json (RFC 9457). `members` (taken, may be NULL) stand beside its own. */
+void server_problem(struct server_request *r, unsigned status, json_t *members, const char *fmt,
+                    ...) PRINTF_LIKE(4, 5);
+/* Before the reply. */
+void server_set_header(struct server_request *r, const char *name, const char *value);
+
+/* An answer that goes on: `read` is asked for bytes while the client takes them. */
+struct server_stream_ops {
+  ssize_t (*read)(void *stream, char *out, size_t max); /* bytes; 0: none now; -1: that was all */
+  void (*closed)(void *stream); /* exactly once; nothing is called after it */
+};
+void server_stream(struct server_request *r, const char *type, const struct server_stream_ops *ops,
+                   void *stream);
+/* There may be bytes again. Any time until `closed`. */
+void server_wake(struct server_request *r);
+
+#endif

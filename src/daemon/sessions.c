@@ -1,0 +1,454 @@
+#include "daemon/sessions.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const unsigned next_states[] = {
+#define ES(name)            (1u << ENTRY_##name)
+#define ES_NEXT(name, next) next,
+    ENTRY_STATES(ES_NEXT)
+#undef ES_NEXT
+};
+
+/* --- lists --- */
+
+static void list_remove(struct entry_list *list, struct entry *e) {
+  *(e->prev ? &e->prev->next : &list->first) = e->next;
+  *(e->next ? &e->next->prev : &list->last) = e->prev;
+  e->prev = e->next = NULL;
+  list->count--;
+}
+
+/* By id; the new one is nearly always the last. */
+static void list_insert(struct entry_list *list, struct entry *e) {
+  struct entry *after = list->last;
+  while (after && strcmp(after->id, e->id) > 0)
+    after = after->prev;
+  e->prev = after;
+  e->next = after ? after->next : list->first;
+  *(e->prev ? &e->prev->next : &list->first) = e;
+  *(e->next ? &e->next->prev : &list->last) = e;
+  list->count++;
+}
+
+static struct entry_list *list_of(struct sessions *ss, enum entry_state state) {
+  return &ss->lists[state];
+}
+
+static size_t place_of(const struct sessions *ss, const char *id) {
+  size_t low = 0, high = ss->count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (strcmp(ss->entries[middle]->id, id) < 0)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+struct entry *sessions_find(const struct sessions *ss, const char *id) {
+  size_t i = place_of(ss, id);
+  return i < ss->count && strcmp(ss->entries[i]->id, id) == 0 ? ss->entries[i] : NULL;
+}
+
+static void table_insert(struct sessions *ss, struct entry *e) {
+  if (ss->count == ss->cap) {
+    ss->cap = ss->cap ? ss->cap * 2 : 64;
+    ss->entries = xrealloc(ss->entries, ss->cap * sizeof *ss->entries);
+  }
+  size_t i = place_of(ss, e->id);
+  memmove(ss->entries + i + 1, ss->entries + i, (ss->count - i) * sizeof *ss->entries);
+  ss->entries[i] = e;
+  ss->count++;
+}
+
+static struct entry *entry_new(struct sessions *ss, const char *id, enum entry_state state) {
+  struct entry *e = xcalloc(1, sizeof *e);
+  (void)snprintf(e->id, sizeof e->id, "%.36s", id);
+  e->sessions = ss;
+  e->state = state;
+  table_insert(ss, e);
+  list_insert(list_of(ss, state), e);
+  return e;
+}
+
+static void entry_free(struct entry *e) {
+  struct sessions *ss = e->sessions;
+  assert(e->session == NULL && !feed_watched(e->feed));
+  size_t i = place_of(ss, e->id);
+  assert(ss->entries[i] == e);
+  memmove(ss->entries + i, ss->entries + i + 1, (--ss->count - i) * sizeof *ss->entries);
+  list_remove(list_of(ss, e->state), e);
+  feed_free(e->feed);
+  launch_deinit(&e->launch);
+  brief_deinit(&e->brief);
+  free(e->trouble);
+  free(e);
+}
+
+static void set_state(struct entry *e, enum entry_state state) {
+  assert(next_states[e->state] & (1u << state));
+  list_remove(list_of(e->sessions, e->state), e);
+  e->state = state;
+  list_insert(list_of(e->sessions, state), e);
+}
+
+static void set_trouble(struct entry *e, const char *text) {
+  free(e->trouble);
+  e->trouble = xstrdup(text);
+}
+
+/* --- what the host tells --- */
+
+static void soon(struct sessions *ss);
+
+static void on_record(void *ctx, const json_t *record, struct str line) {
+  struct entry *e = ctx;
+  bool running = strcmp(e->brief.status, "running") == 0;
+  (void)line;
+  brief_feed(&e->brief, record);
+  e->brief.bytes = session_log_bytes(e->session);
+  if (e->feed != NULL)
+    feed_grow(e->feed, e->brief.bytes);
+  if (e->state == ENTRY_WRITING) {
+    set_state(e, ENTRY_QUEUED);
+    e->held = true;
+    soon(e->sessions);
+    e->sessions->changed(e->sessions->ctx, e);
+  } else if (running && strcmp(e->brief.status, "running") != 0) {
+    e->sessions->changed(e->sessions->ctx, e);
+  }
+}
+
+static void on_trouble(void *ctx, const char *message) {
+  const struct entry *e = ctx;
+  log_warn("session %s: %s", e->id, message);
+}
+
+static void on_delta(void *ctx, long turn, long call, bool thinking, struct str text) {
+  const struct entry *e = ctx;
+  if (e->feed != NULL)
+    feed_delta(e->feed, turn, call, thinking, text);
+}
+
+/* It is over here; its session goes from the loop. */
+static void retire(struct entry *e) {
+  struct sessions *ss = e->sessions;
+  set_state(e, ENTRY_OVER);
+  e->next_dead = ss->dead;
+  ss->dead = e;
+  if (e->feed != NULL)
+    feed_over(e->feed);
+  ss->changed(ss->ctx, e);
+  soon(ss);
+}
+
+static void on_finished(void *ctx, struct session *s) {
+  struct entry *e = ctx;
+  const struct err *broken = session_broken(s);
+  if (broken != NULL) {
+    set_trouble(e, broken->text);
+    log_warn("session %s: %s", e->id, broken->text);
+  }
+  retire(e);
+}
+
+static const struct watcher watcher = {
+    .record = on_record, .trouble = on_trouble, .delta = on_delta, .finished = on_finished};
+
+/* --- starting --- */
+
+static bool no_descriptors(void) {
+  int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (fd >= 0)
+    close(fd);
+  return fd < 0;
+}
+
+static bool choose(void *ctx, const json_t *config, struct session_setup *setup, struct err *err) {
+  struct entry *e = ctx;
+  (void)config;
+  (void)err;
+  *setup = e->launch.setup;
+  return true;
+}
+
+/* False: no descriptor is left, or its log is in other hands. Try again later. */
+static bool reopen(struct entry *e, struct err *err) {
+  char path[STORE_PATH_BYTES + 64];
+  struct host *host = e->sessions->host;
+  launch_deinit(&e->launch);
+  e->launch.generation = generation_ref(e->sessions->env->generation);
+  entry_path(e, path);
+  host->registry = e->launch.generation->registry;
+  e->session = host_open(host, path, &watcher, e, err);
+  return e->session != NULL || (err->code != ERR_LOCKED && !no_descriptors());
+}
+
+static bool stopped_by_user(const struct core *core) {
+  struct str reason = buf_view(&core->stop_reason);
+  return core->status == SESSION_STOPPED &&
+         (str_eq_c(reason, "interrupted") || str_eq_c(reason, "terminated"));
+}
+
+/* Takes a log over and lets it go on, where nobody else did meanwhile. */
+static bool start_again(struct entry *e) {
+  struct err err = {0};
+  if (!reopen(e, &err)) {
+    e->not_before_ms = uv_now(e->sessions->host->loop) + LIMIT_LOCK_RETRY_MS;
+    return false;
+  }
+  const struct core *core = e->session ? session_core(e->session) : NULL;
+  bool runs = core != NULL && core->status != SESSION_ENDED && !stopped_by_user(core);
+  if (core == NULL)
+    set_trouble(e, err.text);
+  if (runs) {
+    launch_deinit(&e->launch);
+    runs = launch_again(&e->launch, e->sessions->env, core->config, &err) &&
+           host_go(e->session, choose, e, "restart", &err);
+    if (!runs)
+      set_trouble(e, err.text);
+  }
+  if (runs) {
+    set_state(e, ENTRY_RUNNING);
+    if (e->feed != NULL)
+      feed_grow(e->feed, session_log_bytes(e->session));
+    return true;
+  }
+  if (e->trouble != NULL)
+    log_warn("session %s does not go on: %s", e->id, e->trouble);
+  retire(e);
+  return true;
+}
+
+static bool start(struct entry *e) {
+  if (!e->held)
+    return start_again(e);
+  e->held = false;
+  set_state(e, ENTRY_RUNNING);
+  launch_started(&e->launch);
+  host_begin(e->session);
+  return true;
+}
+
+static void drop_session(struct entry *e) {
+  session_free(e->session);
+  e->session = NULL;
+  launch_deinit(&e->launch);
+  e->held = false;
+}
+
+static void free_dead(struct sessions *ss) {
+  while (ss->dead) {
+    struct entry *e = ss->dead;
+    ss->dead = e->next_dead;
+    e->next_dead = NULL;
+    char path[STORE_PATH_BYTES + 64];
+    bool begun = e->brief.seq > 0;
+    entry_path(e, path);
+    drop_session(e);
+    if (!begun) /* its submitter was told so */
+      (void)unlink(path);
+    if (!begun && e->feed == NULL)
+      entry_free(e);
+  }
+}
+
+/* Those that are over longest are forgotten; their logs stay. */
+static void forget(struct sessions *ss) {
+  struct entry *e = list_of(ss, ENTRY_OVER)->first;
+  while (e && list_of(ss, ENTRY_OVER)->count > LIMIT_OVER_COUNT) {
+    struct entry *next = e->next;
+    if (e->session == NULL && e->feed == NULL)
+      entry_free(e);
+    e = next;
+  }
+}
+
+/* Nothing is held in memory for those that have to wait. */
+static void release_held(struct sessions *ss) {
+  for (struct entry *e = list_of(ss, ENTRY_QUEUED)->last; e && e->held; e = e->prev)
+    drop_session(e);
+}
+
+static void on_later(uv_timer_t *timer) {
+  soon(timer->data);
+}
+
+static void on_soon(uv_timer_t *timer) {
+  struct sessions *ss = timer->data;
+  unsigned started = 0;
+  free_dead(ss);
+  forget(ss);
+  uint64_t now = uv_now(ss->host->loop);
+  struct entry *next, *e = ss->draining ? NULL : list_of(ss, ENTRY_QUEUED)->first;
+  for (; e && list_of(ss, ENTRY_RUNNING)->count < ss->max_running; e = next) {
+    next = e->next;
+    bool now_due = e->not_before_ms <= now;
+    if (now_due && started++ == LIMIT_START_COUNT) {
+      soon(ss);
+      return;
+    }
+    if (!now_due || !start(e))
+      uv_timer_start(&ss->later, on_later, LIMIT_LOCK_RETRY_MS, 0);
+  }
+  release_held(ss);
+}
+
+static void soon(struct sessions *ss) {
+  if (!uv_is_closing((uv_handle_t *)&ss->soon))
+    uv_timer_start(&ss->soon, on_soon, 0, 0);
+}
+
+/* --- submitting and recovering --- */
+
+struct entry *sessions_submit(struct sessions *ss, struct launch *launch, struct err *err) {
+  struct host *host = ss->host;
+  if (list_of(ss, ENTRY_QUEUED)->count >= LIMIT_QUEUE_COUNT) {
+    launch_deinit(launch);
+    (void)err_set(err, ERR_LIMIT, "%u sessions wait already", LIMIT_QUEUE_COUNT);
+    return NULL;
+  }
+  struct entry *e = entry_new(ss, "", ENTRY_WRITING);
+  e->launch = *launch;
+  *launch = (struct launch){0};
+  const struct session_params params = {.setup = e->launch.setup,
+                                        .workflow = e->launch.workflow,
+                                        .workflow_path = e->launch.workflow_path,
+                                        .task = buf_view(&e->launch.task),
+                                        .config = e->launch.config,
+                                        .hold = true};
+  host->registry = e->launch.generation->registry;
+  e->session = host_start(host, &params, &watcher, e, err);
+  if (e->session == NULL) {
+    entry_free(e);
+    return NULL;
+  }
+  list_remove(list_of(ss, ENTRY_WRITING), e);
+  (void)snprintf(e->id, sizeof e->id, "%.36s", session_core(e->session)->session);
+  list_insert(list_of(ss, ENTRY_WRITING), e);
+  /* It stands first, where one without an id belongs. */
+  memmove(ss->entries, ss->entries + 1, --ss->count * sizeof *ss->entries);
+  table_insert(ss, e);
+  return e;
+}
+
+long sessions_recover(struct sessions *ss, struct err *err) {
+  struct brief_id *ids;
+  size_t count;
+  const char *dir = ss->env->store->dir;
+  if (!brief_list(dir, &ids, &count, err))
+    return -1;
+  if (count > 0)
+    session_ids_after(ss->host, ids[0].id);
+  for (size_t i = count; i-- > 0;) { /* the oldest first */
+    char path[STORE_PATH_BYTES + 64];
+    struct brief brief;
+    struct err ignored;
+    (void)snprintf(path, sizeof path, "%s/%s.ndjson", dir, ids[i].id);
+    if (!brief_read(&brief, path, &ignored))
+      continue;
+    if (!brief_goes_on(&brief)) {
+      brief_deinit(&brief);
+      continue;
+    }
+    entry_new(ss, ids[i].id, ENTRY_QUEUED)->brief = brief;
+  }
+  free(ids);
+  soon(ss);
+  return (long)list_of(ss, ENTRY_QUEUED)->count;
+}
+
+struct entry *sessions_adopt(struct sessions *ss, const char *id, const char *path,
+                             struct err *err) {
+  struct brief brief;
+  if (!brief_read(&brief, path, err))
+    return NULL;
+  struct entry *e = entry_new(ss, id, ENTRY_OVER);
+  e->brief = brief;
+  soon(ss); /* there may be too many now */
+  return e;
+}
+
+/* --- ending --- */
+
+bool sessions_cancel(struct sessions *ss, struct entry *e, struct err *err) {
+  free_dead(ss);
+  assert(e->state != ENTRY_WRITING);
+  if (e->session == NULL) {
+    if (!reopen(e, err) || e->session == NULL)
+      return false;
+    if (session_core(e->session)->status == SESSION_ENDED) {
+      drop_session(e);
+      return err_set(err, ERR_INVALID, "it has ended");
+    }
+  }
+  e->held = false;
+  if (e->state != ENTRY_RUNNING)
+    set_state(e, ENTRY_RUNNING);
+  host_cancel(e->session, "cancelled by request");
+  return true;
+}
+
+size_t sessions_running(const struct sessions *ss) {
+  return ss->lists[ENTRY_RUNNING].count;
+}
+
+size_t sessions_queued(const struct sessions *ss) {
+  return ss->lists[ENTRY_QUEUED].count;
+}
+
+size_t sessions_busy(const struct sessions *ss) {
+  return ss->host->session_count;
+}
+
+void sessions_drain(struct sessions *ss) {
+  ss->draining = ss->host->draining = true;
+  struct entry *next;
+  for (struct entry *e = list_of(ss, ENTRY_RUNNING)->first; e; e = next) {
+    next = e->next;
+    host_drain(e->session);
+  }
+  soon(ss);
+}
+
+void sessions_stop(struct sessions *ss, const char *message) {
+  struct entry *next;
+  for (struct entry *e = list_of(ss, ENTRY_RUNNING)->first; e; e = next) {
+    next = e->next;
+    host_stop(e->session, "shutdown", message);
+  }
+}
+
+void sessions_init(struct sessions *ss, struct host *host, struct launch_env *env,
+                   struct events *events, size_t max_running,
+                   void (*changed)(void *ctx, struct entry *e), void *ctx) {
+  *ss = (struct sessions){.host = host,
+                          .env = env,
+                          .events = events,
+                          .max_running = max_running,
+                          .changed = changed,
+                          .ctx = ctx};
+  uv_timer_init(host->loop, &ss->soon);
+  uv_timer_init(host->loop, &ss->later);
+  uv_timer_init(host->loop, &ss->looks);
+  ss->soon.data = ss->later.data = ss->looks.data = ss;
+}
+
+void sessions_close(struct sessions *ss) {
+  free_dead(ss);
+  while (ss->count > 0)
+    entry_free(ss->entries[ss->count - 1]);
+  free(ss->entries);
+  uv_close((uv_handle_t *)&ss->soon, NULL);
+  uv_close((uv_handle_t *)&ss->later, NULL);
+  uv_close((uv_handle_t *)&ss->looks, NULL);
+}

@@ -1,0 +1,107 @@
+/* sessions.h - the sessions of the daemon: which wait, which run, which are over.
+ *
+ *   sessions_init(&ss, host, &launch_env, max_running, changed, ctx)
+ *   sessions_recover(&ss, &err)            all that were submitted and are unfinished wait again
+ *   e = sessions_submit(&ss, &launch, &err)
+ *   sessions_drain(&ss); ...; sessions_stop(&ss)     no new calls; now
+ *   sessions_close(&ss)                    sessions_busy says 0
+ *
+ * DESIGN. The queue is the folder of logs: a submitted session has its first record on disk before
+ * the answer leaves, and everything that is submitted and unfinished is in the queue, in the order of
+ * the ids, which is the order of submission. A log is locked only while its session runs, so nothing
+ * is held for those that wait. Reading back and starting happens a few at a time, from the loop. */
+#ifndef SEGUE_DAEMON_SESSIONS_H
+#define SEGUE_DAEMON_SESSIONS_H
+
+#include "daemon/events.h"
+#include "daemon/launch.h"
+#include "store/brief.h"
+
+#define ENTRY_STATES(X)                                                                            \
+  /* its first record is on the way to the disk */                                                 \
+  X(WRITING, ES(QUEUED) | ES(OVER))                                                                \
+  /* it waits for its turn; its session may still be in memory */                                  \
+  X(QUEUED, ES(RUNNING) | ES(OVER))                                                                \
+  X(RUNNING, ES(OVER))                                                                             \
+  /* ended, stopped, or it cannot go on (`trouble`); runs again only to be cancelled */            \
+  X(OVER, ES(RUNNING))
+
+enum entry_state {
+#define ES_ENUM(name, next) ENTRY_##name,
+  ENTRY_STATES(ES_ENUM)
+#undef ES_ENUM
+};
+
+struct sessions;
+struct entry {
+  char id[STORE_ID_BYTES];
+  enum entry_state state;
+  struct brief brief; /* of its durable records */
+  struct sessions *sessions;
+  struct session *session; /* or NULL */
+  struct launch launch;
+  struct feed *feed;         /* of those who watch, or NULL */
+  char *trouble;             /* why it cannot go on, or NULL */
+  struct entry *prev, *next; /* in the list of its state: queue, running, over */
+  struct entry *next_dead;   /* its session is to be freed */
+  bool held;                 /* queued, with its session in memory */
+  uint64_t not_before_ms;    /* of the loop's clock: its log was in other hands */
+  bool foreign;              /* over here, but watched while another program runs it */
+};
+
+struct entry_list {
+  struct entry *first, *last;
+  size_t count;
+};
+
+struct sessions {
+  struct host *host;
+  struct launch_env *env;
+  struct events *events;
+  size_t max_running;
+  struct entry **entries; /* by id */
+  size_t count, cap;
+  struct entry_list lists[4]; /* by state */
+  struct entry *dead;
+  uv_timer_t soon, later; /* starts and frees; tries again after a lack of descriptors */
+  uv_timer_t looks;       /* at foreign ones */
+  bool draining;
+  void (*changed)(void *ctx, struct entry *e); /* its state or status is another one */
+  void *ctx;
+};
+
+void sessions_init(struct sessions *ss, struct host *host, struct launch_env *env,
+                   struct events *events, size_t max_running,
+                   void (*changed)(void *ctx, struct entry *e), void *ctx);
+/* Returns how many wait; -1: the folder cannot be read. */
+long sessions_recover(struct sessions *ss, struct err *err);
+void sessions_close(struct sessions *ss); /* then run the loop once more */
+
+/* Takes the launch over, also when it fails. `changed` comes when it is durable or failed. */
+struct entry *sessions_submit(struct sessions *ss, struct launch *launch, struct err *err);
+
+struct entry *sessions_find(const struct sessions *ss, const char *id); /* NULL: not known here */
+/* One that is not known here, because another program runs or ran it, to look at or cancel. Over. */
+struct entry *sessions_adopt(struct sessions *ss, const char *id, const char *path,
+                             struct err *err);
+
+/* Ends it for good; `changed` comes when that is durable. False: ERR_LOCKED, another program owns it;
+ * ERR_INVALID, it has ended; or its log cannot be used. */
+bool sessions_cancel(struct sessions *ss, struct entry *e, struct err *err) MUST_CHECK;
+
+/* It waits or runs, so that what is in memory counts; else its log does. */
+bool entry_is_live(const struct entry *e);
+/* Of a live one: queued, running, paused, stopped or an outcome. */
+const char *entry_status(const struct entry *e);
+const char *entry_message(const struct entry *e); /* why, or NULL */
+void entry_path(const struct entry *e, char out[STORE_PATH_BYTES + 64]);
+size_t entry_position(const struct entry *e); /* in the queue, from 1; 0: it does not wait */
+void entry_watch(struct entry *e, struct server_request *r, uint64_t last_seq);
+
+size_t sessions_running(const struct sessions *ss);
+size_t sessions_queued(const struct sessions *ss);
+size_t sessions_busy(const struct sessions *ss); /* in memory: the daemon must not end */
+void sessions_drain(struct sessions *ss);
+void sessions_stop(struct sessions *ss, const char *message);
+
+#endif

@@ -1,0 +1,169 @@
+#include "daemon/socket.h"
+
+#include "base/limits.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static bool is_folder(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+}
+
+bool socket_path(const char *option, char path[SOCKET_PATH_BYTES], struct err *err) {
+  const char *runtime = getenv("XDG_RUNTIME_DIR");
+  char dir[64];
+  int n;
+  (void)snprintf(dir, sizeof dir, "/run/user/%ld", (long)geteuid());
+  if (option != NULL && option[0] == '/')
+    n = snprintf(path, SOCKET_PATH_BYTES, "%s", option);
+  else if (option != NULL) {
+    char cwd[SOCKET_PATH_BYTES];
+    if (getcwd(cwd, sizeof cwd) == NULL)
+      return err_set(err, ERR_USAGE,
+                     "--socket: give a path from /: the current folder's is longer "
+                     "than a socket's name may be");
+    n = snprintf(path, SOCKET_PATH_BYTES, "%s/%s", cwd, option);
+  } else if (runtime != NULL && runtime[0] == '/')
+    n = snprintf(path, SOCKET_PATH_BYTES, "%s/segue/segue.sock", runtime);
+  else if (is_folder(dir))
+    n = snprintf(path, SOCKET_PATH_BYTES, "%s/segue/segue.sock", dir);
+  else
+    n = snprintf(path, SOCKET_PATH_BYTES, "/tmp/segue-%ld/segue.sock", (long)geteuid());
+  return n < SOCKET_PATH_BYTES
+             ? true
+             : err_set(err, ERR_USAGE,
+                       "the path of the control socket is longer than the %d bytes that a socket's "
+                       "name may have: give a shorter one with --socket",
+                       SOCKET_PATH_BYTES - 1);
+}
+
+/* The folder is made 0700; one that is there must be ours and closed to others. */
+static bool own_folder(const char *socket, struct err *err) {
+  char dir[SOCKET_PATH_BYTES];
+  struct stat st;
+  (void)snprintf(dir, sizeof dir, "%s", socket);
+  char *slash = strrchr(dir, '/');
+  slash[slash == dir ? 1 : 0] = '\0';
+  if (mkdir(dir, 0700) != 0 && errno != EEXIST)
+    return err_set_errno(err, errno, "cannot make the folder %s of the control socket", dir);
+  if (lstat(dir, &st) != 0)
+    return err_set_errno(err, errno, "cannot use the folder %s", dir);
+  if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+    return err_set(err, ERR_INVALID,
+                   "%s, where the control socket is to be, is not a folder of yours: give another "
+                   "place with --socket",
+                   dir);
+  if ((st.st_mode & 077) != 0)
+    return err_set(err, ERR_INVALID,
+                   "other users can enter %s, where the control socket is to be: run chmod 700 %s, "
+                   "or give another place with --socket",
+                   dir, dir);
+  return true;
+}
+
+static struct sockaddr_un address_of(const char *path) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  memcpy(address.sun_path, path, strlen(path));
+  return address;
+}
+
+static bool is_answered(const char *path) {
+  struct sockaddr_un address = address_of(path);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0)
+    return true; /* not known: nothing is taken away */
+  bool answered = connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 ||
+                  errno == EAGAIN; /* its queue is full */
+  close(fd);
+  return answered;
+}
+
+static bool in_use(struct err *err, const char *path) {
+  return err_set(err, ERR_LOCKED,
+                 "a daemon is there already: it answers on %s; give another --socket and --logs, "
+                 "or stop it first",
+                 path);
+}
+
+static bool take_lock(struct control_socket *s, struct err *err) {
+  char path[SOCKET_PATH_BYTES + 8];
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  (void)snprintf(path, sizeof path, "%s.lock", s->path);
+  s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (s->lock_fd < 0)
+    return err_set_errno(err, errno, "cannot make %s", path);
+  if (fcntl(s->lock_fd, F_OFD_SETLK, &lock) == 0)
+    return true;
+  return errno == EAGAIN || errno == EACCES ? in_use(err, s->path)
+                                            : err_set_errno(err, errno, "cannot lock %s", path);
+}
+
+static bool clear_stale(const char *path, struct err *err) {
+  struct stat st;
+  if (lstat(path, &st) != 0)
+    return errno == ENOENT || err_set_errno(err, errno, "cannot use %s", path);
+  if (!S_ISSOCK(st.st_mode))
+    return err_set(err, ERR_INVALID, "%s is there and is no socket: give another --socket", path);
+  if (is_answered(path))
+    return in_use(err, path);
+  return unlink(path) == 0 || err_set_errno(err, errno, "cannot replace the old socket %s", path);
+}
+
+static bool bind_socket(struct control_socket *s, struct err *err) {
+  struct sockaddr_un address = address_of(s->path);
+  s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (s->fd < 0)
+    return err_set_errno(err, errno, "cannot make a socket");
+  mode_t mask = umask(0177);
+  bool bound = bind(s->fd, (const struct sockaddr *)&address, sizeof address) == 0;
+  int number = errno;
+  (void)umask(mask);
+  if (!bound)
+    return err_set_errno(err, number, "cannot make the control socket %s", s->path);
+  if (listen(s->fd, LIMIT_API_BACKLOG_COUNT) != 0)
+    return err_set_errno(err, errno, "cannot listen on %s", s->path);
+  return true;
+}
+
+bool socket_listen(struct control_socket *s, const char *path, struct err *err) {
+  *s = (struct control_socket){.fd = -1, .lock_fd = -1};
+  (void)snprintf(s->path, sizeof s->path, "%s", path);
+  bool ok = own_folder(path, err) && take_lock(s, err) && clear_stale(path, err);
+  ok = ok && bind_socket(s, err);
+  if (!ok) {
+    s->path[0] = '\0'; /* not ours to take away */
+    socket_close(s);
+  }
+  return ok;
+}
+
+int socket_accept(const struct control_socket *s) {
+  struct ucred peer;
+  socklen_t n = sizeof peer;
+  int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (fd < 0)
+    return -1;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 && peer.uid == geteuid())
+    return fd;
+  close(fd);
+  errno = EPERM;
+  return -1;
+}
+
+void socket_close(struct control_socket *s) {
+  if (s->fd >= 0 && s->path[0])
+    (void)unlink(s->path);
+  if (s->fd >= 0)
+    close(s->fd);
+  if (s->lock_fd >= 0)
+    close(s->lock_fd);
+  s->fd = s->lock_fd = -1;
+}

@@ -1,0 +1,23 @@
+/* workflow_cache.h - one workflow in memory for all sessions that run it.
+ *
+ * Kept by the SHA-256 of the resolved document, as session_start records it; what is found was
+ * compared with the document itself. Workflows that no session uses any more are dropped when
+ * another one is put in. */
+#ifndef SEGUE_HOST_WORKFLOW_CACHE_H
+#define SEGUE_HOST_WORKFLOW_CACHE_H
+
+#include "core/workflow.h"
+
+struct workflow_cache;
+
+struct workflow_cache *workflow_cache_new(void);
+void workflow_cache_free(struct workflow_cache *cache);
+
+/* For a session_start record: borrowed, NULL when it is not there. */
+struct workflow *workflow_cache_find(const struct workflow_cache *cache, const json_t *start);
+void workflow_cache_put(struct workflow_cache *cache, const json_t *start, struct workflow *wf);
+
+/* The cached one of the same document instead of `wf`, whose reference is taken over. */
+struct workflow *workflow_cache_share(struct workflow_cache *cache, struct workflow *wf);
+
+#endif

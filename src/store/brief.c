@@ -1,0 +1,250 @@
+#include "store/brief.h"
+
+#include "base/buf.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "format/json_write.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { ID_CHARS = 36, HEAD_BYTES = 16 * 1024, TAIL_BYTES = 8 * 1024 };
+
+/* --- records --- */
+
+static const char *word(const json_t *object, const char *key) {
+  const char *value = json_string_value(json_object_get(object, key));
+  return value ? value : "";
+}
+
+static void keep(char **slot, const char *text) {
+  free(*slot);
+  *slot = text[0] ? xstrdup(text) : NULL;
+}
+
+/* Cut to what there is room for. */
+static void copy_word(char *out, size_t room, const char *text) {
+  size_t n = strnlen(text, room - 1);
+  memcpy(out, text, n);
+  out[n] = '\0';
+}
+
+/* Of most records nothing but these is wanted, and a daemon sees all records of all sessions. */
+static bool matters(const char *type) {
+  return strncmp(type, "session_", 8) == 0 || strcmp(type, "turn_start") == 0;
+}
+
+void brief_feed(struct brief *b, const json_t *record) {
+  const char *type = word(record, "type");
+  b->seq = (uint64_t)json_integer_value(json_object_get(record, "seq"));
+  copy_word(b->updated, sizeof b->updated, word(record, "ts"));
+  if (!b->partial && !matters(type))
+    return;
+  long turn = (long)json_integer_value(json_object_get(record, "turn"));
+  b->turns = turn > b->turns ? turn : b->turns;
+  if (strcmp(type, "session_start") == 0) {
+    const json_t *config = json_object_get(record, "config");
+    copy_word(b->session, sizeof b->session, word(record, "session"));
+    copy_word(b->started, sizeof b->started, word(record, "ts"));
+    copy_word(b->status, sizeof b->status, "running");
+    keep(&b->workflow, word(json_object_get(record, "workflow"), "name"));
+    b->submitted = json_is_true(json_object_get(config, "submitted"));
+  } else if (strcmp(type, "turn_start") == 0) {
+    keep(&b->movement, word(record, "movement"));
+  } else if (strcmp(type, "session_stop") == 0) {
+    copy_word(b->status, sizeof b->status, "stopped");
+    copy_word(b->stop_reason, sizeof b->stop_reason, word(record, "reason"));
+    keep(&b->message, word(record, "message"));
+  } else if (strcmp(type, "session_resume") == 0) {
+    copy_word(b->status, sizeof b->status, "running");
+    b->stop_reason[0] = '\0';
+    keep(&b->message, "");
+  } else if (strcmp(type, "session_end") == 0) {
+    copy_word(b->status, sizeof b->status, word(record, "outcome"));
+    b->stop_reason[0] = '\0';
+    keep(&b->message, word(record, "message"));
+  }
+}
+
+void brief_deinit(struct brief *b) {
+  free(b->workflow);
+  free(b->movement);
+  free(b->message);
+  *b = (struct brief){0};
+}
+
+static void set_text(json_t *object, const char *key, const char *text) {
+  json_object_set_new(object, key, text ? json_text(str_from(text)) : json_null());
+}
+
+json_t *brief_json(const struct brief *b, const char *id, const char *log, const char *status,
+                   const char *message, size_t position) {
+  json_t *object = json_pack("{ss ss ss}", "id", id, "status", status, "origin",
+                             b->submitted ? "daemon" : "run");
+  set_text(object, "workflow", b->workflow);
+  set_text(object, "movement", b->movement);
+  set_text(object, "message", message);
+  json_object_set_new(object, "turns", json_integer(b->turns));
+  json_object_set_new(object, "seq", json_integer((json_int_t)b->seq));
+  set_text(object, "started", b->started);
+  set_text(object, "updated", b->updated);
+  if (position > 0)
+    json_object_set_new(object, "position", json_integer((json_int_t)position));
+  set_text(object, "log", log);
+  return object;
+}
+
+bool brief_wanted(const char *filter, const char *status) {
+  size_t n = strlen(status);
+  for (const char *at = filter; at; at = strchr(at, ','), at = at ? at + 1 : NULL)
+    if (strncmp(at, status, n) == 0 && (at[n] == ',' || at[n] == '\0'))
+      return true;
+  return filter == NULL;
+}
+
+bool brief_goes_on(const struct brief *b) {
+  bool by_user =
+      strcmp(b->stop_reason, "interrupted") == 0 || strcmp(b->stop_reason, "terminated") == 0;
+  bool open = strcmp(b->status, "running") == 0 || strcmp(b->status, "stopped") == 0;
+  return b->submitted && open && !by_user;
+}
+
+/* --- files --- */
+
+static bool read_at(int fd, uint64_t from, size_t n, struct buf *out) {
+  buf_clear(out);
+  buf_reserve(out, n);
+  while (out->n < n) {
+    ssize_t got = pread(fd, out->p + out->n, n - out->n, (off_t)(from + out->n));
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      break;
+    out->n += (size_t)got;
+  }
+  return out->n == n;
+}
+
+/* The first line; grows until it is whole. */
+static bool feed_head(struct brief *b, int fd, uint64_t size, struct buf *text) {
+  const char *end = NULL;
+  for (size_t n = HEAD_BYTES; end == NULL; n *= 8) {
+    size_t have = n < size ? n : (size_t)size;
+    if (!read_at(fd, 0, have, text))
+      return false;
+    end = memchr(text->p, '\n', text->n);
+    if (end == NULL && (have == size || n > LIMIT_LOG_LINE_BYTES))
+      return false;
+  }
+  json_t *record = json_loadb(text->p, (size_t)(end - text->p), JSON_ALLOW_NUL, NULL);
+  bool ok = strcmp(word(record, "type"), "session_start") == 0;
+  if (ok)
+    brief_feed(b, record);
+  json_decref(record);
+  return ok;
+}
+
+static bool feed_line(struct brief *b, struct str line) {
+  json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+  const char *movement = word(record, "movement");
+  bool names = movement[0] != '\0';
+  if (record != NULL)
+    brief_feed(b, record);
+  if (names)
+    keep(&b->movement, movement);
+  json_decref(record);
+  return names;
+}
+
+/* The last whole lines; more of them until one names the movement, or all are read. */
+static bool feed_tail(struct brief *b, int fd, uint64_t size, struct buf *text) {
+  b->partial = true;
+  for (uint64_t want = TAIL_BYTES;; want *= 8) {
+    uint64_t from = want < size ? size - want : 0;
+    if (!read_at(fd, from, (size_t)(size - from), text))
+      return false;
+    size_t end = text->n;
+    while (end > 0 && text->p[end - 1] != '\n')
+      end--;
+    b->bytes = from + end;
+    const char *begin = from == 0 ? text->p : memchr(text->p, '\n', end);
+    if (from > 0 && begin != NULL)
+      begin++;
+    struct str rest = {begin, begin ? (size_t)(text->p + end - begin) : 0};
+    bool names = false;
+    while (rest.p != NULL && rest.n > 0)
+      names = feed_line(b, str_next_line(&rest)) || names;
+    if (from == 0 || names || want > LIMIT_LOG_LINE_BYTES)
+      return true;
+  }
+}
+
+bool brief_read(struct brief *b, const char *path, struct err *err) {
+  struct stat st;
+  struct buf text = {0};
+  *b = (struct brief){0};
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0)
+    return err_set_errno(err, errno, "cannot open %s", path);
+  bool ok = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+  ok = ok && feed_head(b, fd, (uint64_t)st.st_size, &text) &&
+       feed_tail(b, fd, (uint64_t)st.st_size, &text);
+  close(fd);
+  buf_deinit(&text);
+  b->partial = false;
+  if (!ok) {
+    brief_deinit(b);
+    return err_set(err, ERR_NOT_FOUND, "%s holds no session yet", path);
+  }
+  return true;
+}
+
+bool brief_owned(const char *path) {
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0)
+    return false;
+  bool owned = fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  close(fd);
+  return owned;
+}
+
+/* --- folders --- */
+
+static bool is_log(const char *name) {
+  return strlen(name) == ID_CHARS + 7 && strcmp(name + ID_CHARS, ".ndjson") == 0 &&
+         strspn(name, "0123456789abcdef-") == ID_CHARS;
+}
+
+static int newest_first(const void *a, const void *b) {
+  return strcmp(((const struct brief_id *)b)->id, ((const struct brief_id *)a)->id);
+}
+
+bool brief_list(const char *dir, struct brief_id **ids, size_t *count, struct err *err) {
+  size_t cap = 0;
+  *ids = NULL;
+  *count = 0;
+  DIR *d = opendir(dir);
+  if (d == NULL)
+    return err_set_errno(err, errno, "cannot read the log folder %s", dir);
+  for (struct dirent *e; (e = readdir(d)) != NULL;) {
+    if (!is_log(e->d_name))
+      continue;
+    if (*count == cap) {
+      cap = cap ? cap * 2 : 64;
+      *ids = xrealloc(*ids, cap * sizeof **ids);
+    }
+    memcpy((*ids)[*count].id, e->d_name, ID_CHARS);
+    (*ids)[(*count)++].id[ID_CHARS] = '\0';
+  }
+  closedir(d);
+  if (*count > 1)
+    qsort(*ids, *count, sizeof **ids, newest_first);
+  return true;
+}

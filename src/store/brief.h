@@ -1,0 +1,55 @@
+/* brief.h - what a log says at a glance: whose it is, how far it came, how it stands.
+ *
+ *   brief_feed(&b, record)               live, record by record from the first
+ *   brief_read(&b, path, &err)           from a file: its first record and the last ones only
+ *   brief_deinit(&b)                     accepts a zeroed one
+ *
+ * Nothing is proven here: no hash is checked and the middle of the log is not read (segue verify
+ * does both). Texts are raw: make them safe before a terminal sees them. */
+#ifndef SEGUE_STORE_BRIEF_H
+#define SEGUE_STORE_BRIEF_H
+
+#include "base/err.h"
+
+#include <jansson.h>
+#include <stdint.h>
+
+struct brief {
+  char session[40];
+  char *workflow;       /* its name */
+  char *movement;       /* entered last, NULL before the first */
+  char *message;        /* why it stopped or ended, or NULL */
+  char status[24];      /* running, stopped, or the outcome of session_end */
+  char stop_reason[32]; /* of session_stop; "" otherwise */
+  char started[32], updated[32];
+  long turns;
+  uint64_t seq;   /* of the last record */
+  uint64_t bytes; /* of the file, up to its last whole line; brief_read only */
+  bool partial;   /* while a file's last records are read: the first of them is any */
+  bool submitted; /* to a daemon, which goes on with it */
+};
+
+void brief_feed(struct brief *b, const json_t *record);
+/* ERR_NOT_FOUND: the log is gone or holds no whole record yet. */
+bool brief_read(struct brief *b, const char *path, struct err *err) MUST_CHECK;
+void brief_deinit(struct brief *b);
+
+/* A session as the control API and `ls --json` tell it (schemas/api.json, Session). message may be
+ * NULL, position 0: it does not wait. */
+json_t *brief_json(const struct brief *b, const char *id, const char *log, const char *status,
+                   const char *message, size_t position);
+/* Is `status` one of the comma-separated words of a filter? NULL holds all. */
+bool brief_wanted(const char *filter, const char *status);
+
+/* It goes on by itself when a daemon starts: submitted, not ended, not stopped by a user. */
+bool brief_goes_on(const struct brief *b);
+/* True while a process owns the log. */
+bool brief_owned(const char *path);
+
+/* The ids of the logs in a folder, newest first; free() the array. False: it cannot be read. */
+struct brief_id {
+  char id[37];
+};
+bool brief_list(const char *dir, struct brief_id **ids, size_t *count, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,379 @@
+#!/usr/bin/env python3
+"""The control API: every route, its errors, its events; and the commands that speak it.
+
+usage: daemon_api_test.py BUILD_DIR [CASE...]
+Each answer is held against schemas/api.json.
+"""
+import json
+import os
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+
+from support import SEGUE, expect, main, need_build, of_type, records, verified  # noqa: E402
+from daemon import API, LONG, DaemonBox, Events, simple  # noqa: E402
+
+
+def routes_are_described():
+    with DaemonBox() as box:
+        done = box.segue("serve", "--help")
+        told = [line.split()[:2] for line in done.stdout.decode().splitlines()
+                if line.strip().startswith(("GET ", "POST "))]
+        described = [[method.upper(), path] for path, item in API["paths"].items()
+                     for method in item if method in ("get", "post", "put", "delete", "patch")]
+        expect(sorted(told) == sorted(described), "told", told, "described", described)
+        names = [item[m]["operationId"] for item in API["paths"].values() for m in item
+                 if m in ("get", "post")]
+        expect(len(set(names)) == len(names), names)
+
+
+def a_session_from_start_to_end():
+    with DaemonBox() as box:
+        box.serve()
+        workflow, scenario = simple(box, 20)
+        sid = box.submit(workflow, scenario, task="hello", options={"seed": 1},
+                         provider="script", model="m")
+        expect(box.headers["Location"] == "/v1/sessions/" + sid, dict(box.headers))
+        expect(os.path.exists(box.log(sid)), "the answer came before the log")
+        done = box.wait_status(sid, "complete")
+        expect(done["turns"] == 2 and done["workflow"] == "simple" and done["movement"] == "do",
+               done)
+        expect(done["origin"] == "daemon" and done["log"] == box.log(sid), done)
+        log = records(box.log(sid))
+        start = log[0]
+        expect(start["config"]["submitted"] is True and start["task"] == "hello", start)
+        expect(start["config"]["model"] == "m" and start["config"]["options"] == {"seed": 1}, start)
+        expect(done["seq"] == len(log), done)
+        expect(len(of_type(log, "session_resume")) == 0, "it was not started once")
+        verified(box, box.log(sid))
+        health = box.get("/v1/health")
+        expect(health["pid"] == box.process.pid and health["logs"] == box.logs, health)
+        expect(box.get("/v1/openapi.json") == API, "the description is another one")
+        expect(box.check_all() >= 4, "nothing was checked")
+        box.end()
+
+
+def inline_workflow_and_facets():
+    text = """
+name: inline
+provider: script
+movements:
+  - name: one
+    persona: poet
+    policy: [short, kind]
+    instruction: write about {task}
+    rules: [{condition: done, next: COMPLETE}]
+"""
+    facets = {"personas": {"poet": "You are a poet."},
+              "policies": {"short": "Be short.", "kind": "Be kind."}}
+    replies = {"text": json.dumps({"replies": [{"text": "a poem", "times": 0}]})}
+    with DaemonBox() as box:
+        box.serve()
+        sid = box.submit({"text": text, "facets": facets}, replies, task="rain")
+        box.wait_status(sid, "complete")
+        movement = records(box.log(sid))[0]["workflow"]["movements"][0]
+        expect(movement["persona"] == "You are a poet.", movement)
+        expect("Be short." in movement["policy"] and "Be kind." in movement["policy"], movement)
+        for facet, what in (("poet", "no persona named poet"), ("./poet.md", "is a path")):
+            status, value = box.ask("POST", "/v1/sessions", {
+                "workflow": {"text": text.replace("poet", facet), "name": "mine"},
+                "cwd": box.cwd, "scenario": replies})
+            expect(status == 422 and any(what in e["message"] for e in value["errors"]), value)
+            expect(value["errors"][0]["file"] == "mine" and value["errors"][0]["line"] == 6, value)
+        box.check_all()
+        box.end()
+
+
+def refusals():
+    with DaemonBox() as box:
+        box.serve()
+        workflow, scenario = simple(box)
+        broken = box.file("broken.yaml", "name: x\nmovements:\n  - name: a\n    rules:\n"
+                                         "      - {condition: ok, next: b}\n")
+        good = {"workflow": workflow, "cwd": box.cwd, "scenario": scenario}
+        rows = [
+            (b"{", 400, "no JSON"),
+            (b"", 400, "no JSON"),
+            (b'{"cwd": "/", "cwd": "/"}', 400, "duplicate"),
+            (b"[" * 100 + b"]" * 100, 400, "nested"),
+            ([], 422, "must be an object"),
+            ({"workflow": workflow}, 422, "cwd must be given"),
+            ({**good, "cwd": "work"}, 422, "absolute"),
+            ({**good, "cwd": box.dir + "/none"}, 422, "not a folder"),
+            ({**good, "workflow": "simple.yaml"}, 422, "absolute path"),
+            ({**good, "workflow": box.dir + "/none.yaml"}, 422, "the workflow has errors"),
+            ({**good, "workflow": broken}, 422, "the workflow has errors"),
+            ({**good, "workflow": 7}, 422, "workflow must be"),
+            ({**good, "task": 7}, 422, "task must be"),
+            ({**good, "provider": "nobody"}, 422, "no provider"),
+            ({**good, "provider": "command"}, 422, "cannot be chosen"),
+            ({**good, "providers": {"none": "script"}}, 422, "no such movement"),
+            ({**good, "options": {"temperature": 9}}, 422, "temperature"),
+            ({**good, "options": []}, 422, "options must be"),
+            ({**good, "scenario": box.dir + "/none"}, 422, "none"),
+            ({"workflow": workflow, "cwd": box.cwd}, 422, "scenario"),
+            ({**good, "taks": "x"}, 422, 'did you mean "task"'),
+            ({**good, "model": "a\0b"}, 422, "without NUL"),
+        ]
+        for body, wanted, what in rows:
+            status, value = box.ask("POST", "/v1/sessions", body,
+                                    {"Content-Type": "application/json"})
+            expect(status == wanted and what in value["detail"], body, "gave", status, value)
+        status, value = box.ask("POST", "/v1/sessions", good, {"Content-Type": "text/plain"})
+        expect(status == 415, status, value)
+        for method, path, wanted in (("GET", "/", 404), ("GET", "/v1/sessions/", 404),
+                                     ("DELETE", "/v1/sessions", 405), ("POST", "/v1/health", 405),
+                                     ("GET", "/v1/sessions/../x", 404), ("GET", "/v1/none", 404),
+                                     ("GET", "/v1/sessions/0badf00d", 404),
+                                     ("GET", "/v1/sessions/%2e%2e", 404),
+                                     ("GET", "/v1/sessions/01990000-0000-7000-8000-000000000000/events",
+                                      404),
+                                     ("POST", "/v1/sessions/01990000-0000-7000-8000-000000000000/cancel",
+                                      404),
+                                     ("GET", "/v1/sessions?status=odd", 400),
+                                     ("GET", "/v1/sessions?limit=0", 400)):
+            status, value = box.ask(method, path)
+            expect(status == wanted, method, path, "gave", status, value)
+        expect(box.log_paths() == [], "something was submitted")
+        expect(box.get("/v1/sessions")["sessions"] == [], "something is listed")
+        expect(box.ask("HEAD", "/v1/health")[0] == 200, "HEAD")
+        box.check_all()
+        box.end()
+
+
+def lists_and_pages():
+    with DaemonBox() as box:
+        box.serve("-n", "2")
+        workflow, scenario = simple(box, 60000)
+        quick, answers = simple(box, 0, name="quick")
+        done = [box.submit(quick, answers) for _ in range(3)]
+        for sid in done:
+            box.wait_status(sid, "complete")
+        run = box.segue("run", quick, "-s", answers, "-l", box.logs, "-C", box.cwd, "-q")
+        expect(run.returncode == 0, run.stderr)
+        slow = [box.submit(workflow, scenario) for _ in range(5)]
+        box.until(lambda: box.get("/v1/health")["sessions"]["running"] == 2, "two do not run")
+        everything = box.get("/v1/sessions")["sessions"]
+        ids = [s["id"] for s in everything]
+        expect(ids == sorted(ids, reverse=True) and len(ids) == 9, ids)
+        expect([s["id"] for s in everything if s["origin"] == "run"][0] not in done + slow, ids)
+        queued = box.get("/v1/sessions?status=queued")["sessions"]
+        expect([(s["id"], s["position"]) for s in reversed(queued)] ==
+               list(zip(slow[2:], (1, 2, 3))), queued)
+        both = box.get("/v1/sessions?status=running,complete")["sessions"]
+        expect(len(both) == 6, both)
+        seen, path = [], "/v1/sessions?limit=2"
+        while True:
+            page = box.get(path)
+            seen += [s["id"] for s in page["sessions"]]
+            if page["next"] is None:
+                break
+            path = "/v1/sessions?limit=2&before=" + page["next"]
+        expect(seen == ids, "the pages gave", seen)
+        shown = box.segue("ls").stdout.decode()
+        expect(shown.count("queued") == 3 and shown.count(" run\n") == 1, shown)
+        expect(len(box.segue("ls", "-n", "4", "--json").stdout.splitlines()) == 4, "-n")
+        only = box.segue("ls", "--status", "complete", "--json").stdout.splitlines()
+        expect(len(only) == 4, only)
+        for sid in slow:
+            expect(box.segue("cancel", sid).returncode == 0, "cancel", sid)
+        box.check_all()
+        box.end()
+        shown = box.segue("ls", "--json").stdout.splitlines()  # without a daemon, from the logs
+        expect([json.loads(s)["id"] for s in shown] == ids, shown)
+        expect({json.loads(s)["status"] for s in shown} == {"complete", "cancelled"}, shown)
+
+
+def cancelling():
+    with DaemonBox() as box:
+        box.serve("-n", "1")
+        workflow, scenario = simple(box, 60000)
+        command = box.file("command.yaml", f"""
+name: command
+movements:
+  - name: sleep
+    command: [sh, -c, 'echo $$ >> {box.pids}; sleep 600 & sleep 600']
+    rules: [{{condition: when(exit == 0), next: COMPLETE}}, {{condition: when(exit != 0), next: ABORT}}]
+""")
+        running = box.submit(command)
+        waiting = box.submit(workflow, scenario)
+        box.until(lambda: os.path.exists(box.pids), "the command does not run")
+        expect(box.session(waiting)["status"] == "queued", box.session(waiting))
+        for sid in (waiting, running):
+            status, value = box.ask("POST", f"/v1/sessions/{sid}/cancel")
+            expect(status == 200 and value["status"] == "cancelled", status, value)
+            end = records(box.log(sid))[-1]
+            expect(end["type"] == "session_end" and end["outcome"] == "cancelled", end)
+            verified(box, box.log(sid))
+            status, value = box.ask("POST", f"/v1/sessions/{sid}/cancel")
+            expect(status == 200, "twice gave", status, value)
+        expect(len(records(box.log(waiting))) == 2, "it had begun")
+        box.until(lambda: box.get("/v1/health")["sessions"]["running"] == 0, "it still runs")
+        with open(box.pids, encoding="ascii") as f:
+            pid = int(f.read())
+        expect(not os.path.exists(f"/proc/{pid}"), "the command lives")
+        over, answers = simple(box, 0, name="over")
+        sid = box.submit(over, answers)
+        box.wait_status(sid, "complete")
+        status, value = box.ask("POST", f"/v1/sessions/{sid}/cancel")
+        expect(status == 409, status, value)
+        # one that stopped by an error can still be cancelled
+        dry = box.submit(over, {"text": '{"replies": [{"text": "x", "purpose": "judge"}]}'})
+        stopped = box.wait_status(dry, "stopped")
+        expect("no reply left" in stopped["message"], stopped)
+        status, value = box.ask("POST", f"/v1/sessions/{dry}/cancel")
+        expect(status == 200, status, value)
+        expect([r["type"] for r in records(box.log(dry))[-3:]] ==
+               ["session_stop", "session_resume", "session_end"], records(box.log(dry))[-3:])
+        verified(box, box.log(dry))
+        # one that another program runs cannot
+        process = box.start("run", workflow, "-s", scenario, "-l", box.logs, "-C", box.cwd)
+        box.until(lambda: len(box.begun()) == 5, "it does not run")
+        other = box.get("/v1/sessions?status=running")["sessions"][0]
+        expect(other["origin"] == "run", other)
+        status, value = box.ask("POST", f"/v1/sessions/{other['id']}/cancel")
+        expect(status == 409 and "another program" in value["detail"], status, value)
+        process.terminate()
+        process.communicate()
+        done = box.segue("cancel", "last", sid, "nothing/here")
+        expect(done.returncode != 0, done)
+        box.check_all()
+        box.end()
+
+
+def events_are_the_log():
+    with DaemonBox() as box:
+        box.serve()
+        workflow, scenario = simple(box, 150)
+        sid = box.submit(workflow, scenario)
+        live = list(Events(box, sid))
+        lines = open(box.log(sid), encoding="utf-8").read().splitlines()
+        got = [(number, data) for event, number, data in live if event == "record"]
+        expect([int(n) for n, _ in got] == list(range(1, len(lines) + 1)), got)
+        expect([d for _, d in got] == [json.loads(line) for line in lines], "other records")
+        deltas = [(number, data) for event, number, data in live if event == "delta"]
+        expect([d["text"] for _, d in deltas] == ["do", "ne"], deltas)
+        expect(all(n is None for n, _ in deltas), deltas)
+        where = [i for i, (event, _, _) in enumerate(live) if event == "delta"]
+        after = live[where[-1] + 1]
+        expect(after[0] == "record" and after[2]["type"] == "call_end", after)
+        again = [e for e in Events(box, sid) if e[0]]
+        expect([e[2] for e in again] == [d for _, d in got], "from the log it is another one")
+        for last in (1, 5, len(lines) - 1):
+            part = [int(e[1]) for e in Events(box, sid, last) if e[0]]
+            expect(part == list(range(last + 1, len(lines) + 1)), last, part)
+        expect(Events(box, sid, len(lines)).status == 204, "nothing more will come")
+        # a stream that breaks off goes on behind what was seen
+        sid = box.submit(workflow, scenario)
+        seen = []
+        while True:
+            stream = Events(box, sid, seen[-1] if seen else None)
+            if stream.status == 204:
+                break
+            for n, event in enumerate(e for e in stream if e[0] == "record"):
+                seen.append(int(event[1]))
+                if n == 2:
+                    break
+            stream.close()
+        expect(seen == list(range(1, len(records(box.log(sid))) + 1)), seen)
+        # a session of another program
+        process = box.start("run", workflow, "-s", scenario, "-l", box.logs, "-C", box.cwd)
+        box.until(lambda: len(box.begun()) == 3, "it does not run")
+        other = os.path.basename(box.begun()[-1])[:36]
+        kinds = [e[2]["type"] for e in Events(box, other) if e[0] == "record"]
+        process.communicate()
+        expect(kinds == [r["type"] for r in records(box.log(other))], kinds)
+        box.check_all()
+        box.end()
+
+
+def big_records_come_whole():
+    with DaemonBox() as box:
+        box.serve()
+        workflow, scenario = simple(box, 0, text="ä line of an answer\n" * 3000)
+        sid = box.submit(workflow, scenario, task="t" * 60000)
+        events = [e[2] for e in Events(box, sid) if e[0] == "record"]
+        expect(events == records(box.log(sid)), "other records")
+        status, value = box.ask("POST", "/v1/sessions", {
+            "workflow": workflow, "scenario": scenario, "cwd": box.cwd, "task": "x" * (9 << 20)})
+        expect(status == 422 and "8388608" in value["detail"], status, value)
+        task = "long\0\n" * 200000
+        sid = box.submit(workflow, scenario, task=task)
+        box.wait_status(sid, "complete")
+        start = records(box.log(sid))[0]
+        with open(f"{box.logs}/blobs/{start['task_blob']}", encoding="utf-8") as f:
+            expect(f.read() == task, "the task is another one")
+        box.end()
+
+
+def heartbeats():
+    if not LONG:
+        return "skipped: SEGUE_LONG=1 waits for them"
+    with DaemonBox() as box:
+        box.serve()
+        workflow, scenario = simple(box, 60000)
+        sid = box.submit(workflow, scenario)
+        stream, beats, begin = Events(box, sid), 0, time.monotonic()
+        for event, _, _ in stream:
+            beats += event is None
+            if beats == 3:  # the first comes at once
+                break
+        took = time.monotonic() - begin
+        expect(28 < took < 40, "two heartbeats took", took)
+        before = box.fds()
+        stream.close()
+        begin = time.monotonic()
+        box.until(lambda: box.fds() < before, "a client that is gone is not noticed")
+        box.end(times=2)
+        return f"gone client noticed after {time.monotonic() - begin:.0f} s"
+
+
+def commands():
+    with DaemonBox() as box:
+        workflow, scenario = simple(box, 30)
+        done = box.segue("submit", workflow)
+        expect(done.returncode == 2 and b"no daemon answers" in done.stderr, done)
+        expect(box.segue("ls").returncode == 0, "ls without anything")
+        box.serve()
+        words = [workflow, "--scenario", scenario, "-C", box.cwd, "--task", "x"]
+        begin = time.monotonic()
+        done = box.segue("submit", *words)
+        expect(done.returncode == 0 and len(done.stdout) == 37, done)
+        sid = done.stdout.decode().strip()
+        followed = box.segue("show", sid, "--follow")
+        expect(followed.returncode == 0 and b"COMPLETE" in followed.stdout, followed)
+        done = box.segue("submit", *words, "--follow")
+        expect(done.returncode == 0 and b"COMPLETE" in done.stdout and b"plan" in done.stdout, done)
+        done = box.segue("submit", *words, "--wait")
+        expect(done.returncode == 0 and len(done.stdout) == 37, done)
+        abort = box.file("abort.yaml", "name: a\nmovements:\n  - name: s\n    command: ['false']\n"
+                                       "    rules: [{condition: when(exit == 1), next: ABORT}]\n")
+        expect(box.segue("submit", abort, "--wait", "-C", box.cwd).returncode == 3, "ABORT")
+        value = json.loads(box.segue("submit", *words, "--json").stdout)
+        expect(value["status"] in ("queued", "running", "complete"), value)
+        bad = box.file("bad.yaml", "name: x\nmovements:\n  - name: a\n    rules:\n"
+                                   "      - {condition: ok, next: b}\n")
+        done = box.segue("submit", bad, "-C", box.cwd)
+        expect(done.returncode == 2 and b"bad.yaml:5:" in done.stderr and b"^" in done.stderr, done)
+        expect(b"there is no movement b" in done.stderr, done)
+        done = box.segue("submit", workflow, "-C", box.cwd)
+        expect(done.returncode == 2 and b"--scenario" in done.stderr, done)
+        # an id is found through the daemon where the logs are not at hand
+        env = dict(box.env)
+        del env["SEGUE_LOGS"]
+        done = subprocess.run([SEGUE, "show", sid], env=env, cwd=box.cwd, capture_output=True,
+                              check=False)
+        expect(done.returncode == 0 and b"COMPLETE" in done.stdout, done)
+        box.end()
+        expect(time.monotonic() - begin < 60, "it took long")
+
+
+CASES = [routes_are_described, a_session_from_start_to_end, inline_workflow_and_facets, refusals,
+         lists_and_pages, cancelling, events_are_the_log, big_records_come_whole, heartbeats,
+         commands]
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main(CASES))

@@ -1,0 +1,358 @@
+#!/usr/bin/env python3
+"""What a client can do to the daemon: garbage, sizes, slowness, cuts, crowds, another user, few
+descriptors; and that nothing is left of it.
+
+usage: daemon_hostile_test.py BUILD_DIR [CASE...]
+SEGUE_LONG=1: 100,000 requests instead of 4,000, and the cases that wait for time limits.
+"""
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+
+from concurrent.futures import ThreadPoolExecutor  # noqa: E402
+
+from support import expect, main, need_build, records, sound, verified  # noqa: E402
+from daemon import LONG, SANITIZED, DaemonBox, Events, simple  # noqa: E402
+
+SEED = int(os.environ.get("SEGUE_SEED") or random.SystemRandom().randrange(1 << 32))
+DONE = [(1, "plan", 1, "auto_select"), (2, "do", 1, "structured_output")]
+GET = b"GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def raw(box, data, timeout=3):
+    """What comes back for some bytes, until the daemon says no more or hangs up."""
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(timeout)
+    s.connect(box.socket)
+    got = b""
+    try:
+        s.sendall(data)
+        while len(got) < 1 << 20:
+            piece = s.recv(65536)
+            if not piece:
+                break
+            got += piece
+    except OSError:
+        pass
+    s.close()
+    return got
+
+
+def alive(box):
+    expect(box.process.poll() is None, "it ended:", box.said)
+    begin = time.monotonic()
+    box.get("/v1/health")
+    expect(time.monotonic() - begin < 5, "it is slow")
+
+
+def garbage():
+    rng = random.Random(SEED)
+    with DaemonBox() as box:
+        box.serve()
+        fds = box.fds()
+        rows = [b"\0" * 100, b"\r\n\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
+                b"GET /v1/health HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+                b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
+                b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+                b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+                b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(256)),
+                b"GET /%00%ff%2e%2e HTTP/1.1\r\nHost: x\r\n\r\n",
+                b"GET /v1/sessions?status=%00&limit=%ff HTTP/1.1\r\nHost: x\r\n\r\n",
+                b"GET /v1/sessions/\x1b]0;x\x07 HTTP/1.1\r\nHost: x\r\n\r\n"]
+        rows += [bytes(rng.randrange(256) for _ in range(rng.randrange(1, 400)))
+                 for _ in range(200)]
+        for _ in range(200):  # a sound request with a few bytes changed
+            request = bytearray(GET)
+            for _ in range(rng.randrange(1, 5)):
+                request[rng.randrange(len(request))] = rng.randrange(256)
+            rows.append(bytes(request))
+        with ThreadPoolExecutor(32) as pool:  # many wait for an answer that does not come
+            answers = list(pool.map(lambda row: raw(box, row, 0.3), rows))
+        for row, got in zip(rows, answers):
+            expect(not got or got.startswith(b"HTTP/1.1 ") or got.startswith(b"HTTP/1.0 "), row, got)
+            expect(b"\x1b" not in got and b"\x07" not in got, "escapes come back:", row)
+        alive(box)
+        box.until(lambda: box.fds() <= fds + 1, "descriptors are left:", box.fds(), fds)
+        box.end()
+        return f"seed {SEED}"
+
+
+def oversized():
+    with DaemonBox() as box:
+        box.serve()
+        got = raw(box, b"GET /" + b"x" * 100000 + b" HTTP/1.1\r\n\r\n")
+        expect(b" 4" in got[:14] or got == b"", got[:100])
+        got = raw(box, b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 10000 + b"\r\n")
+        expect(b" 4" in got[:14] or got == b"", got[:100])
+        said = b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        got = raw(box, said + b"Content-Length: 99999999\r\n\r\n" + b"x" * 1000)
+        expect(b" 413 " in got[:20] and b"problem+json" in got, got[:100])
+        chunk = b"100000\r\n" + b"x" * 0x100000 + b"\r\n"
+        before = box.rss_kib()
+        got = raw(box, said + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * 30 + b"0\r\n\r\n", 30)
+        expect(b" 413 " in got[:20] or got == b"", got[:100])
+        # many bodies at once: together they are bounded too
+        body = b"Content-Length: 16000000\r\n\r\n" + b" " * 15000000
+        held = []
+        for _ in range(8):
+            s = socket.socket(socket.AF_UNIX)
+            s.settimeout(10)
+            s.connect(box.socket)
+            s.sendall(said + body)
+            held.append(s)
+        grown = box.rss_kib() - before
+        expect(SANITIZED or grown < 120 * 1024, "memory grew by", grown, "KiB")
+        alive(box)
+        for s in held:
+            s.close()
+        alive(box)
+        box.end()
+
+
+def slow_and_cut():
+    with DaemonBox() as box:
+        box.serve()
+        workflow, scenario = simple(box, 20)
+        fds = box.fds()
+        body = json.dumps({"workflow": workflow, "scenario": scenario, "cwd": box.cwd}).encode()
+        request = (b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                   b"Content-Length: %d\r\n\r\n" % len(body)) + body
+        held = []
+        for n in range(0, len(request), 7):  # cut at every seventh byte; some stay open
+            s = socket.socket(socket.AF_UNIX)
+            s.connect(box.socket)
+            s.sendall(request[:n])
+            held.append(s) if n % 3 == 0 else s.close()
+        alive(box)
+        expect(box.log_paths() == [], "half a request was taken")
+        for s in held:
+            s.close()
+        s = socket.socket(socket.AF_UNIX)  # byte by byte it is a request all the same
+        s.settimeout(30)
+        s.connect(box.socket)
+        for byte in request:
+            s.send(bytes([byte]))
+        expect(b" 201 " in s.recv(65536)[:20], "byte by byte")
+        for _ in range(20):  # the client leaves before the answer: all of the session or nothing
+            s = socket.socket(socket.AF_UNIX)
+            s.connect(box.socket)
+            s.sendall(request)
+            s.close()
+        box.until(lambda: box.fds() <= fds + 2, "descriptors are left", box.fds(), fds)
+        for path in box.begun():
+            box.wait_status(os.path.basename(path)[:36], "complete")
+            sound(records(path), DONE)
+        box.until(lambda: box.fds() <= fds + 2, "descriptors are left", box.fds(), fds)
+        if LONG:
+            begin = time.monotonic()
+            silent = socket.socket(socket.AF_UNIX)
+            silent.connect(box.socket)
+            trickle = socket.socket(socket.AF_UNIX)
+            trickle.connect(box.socket)
+            ended = {}
+            while len(ended) < 2 and time.monotonic() - begin < 100:
+                for name, s in (("silent", silent), ("trickle", trickle)):
+                    if name in ended:
+                        continue
+                    try:
+                        if name == "trickle":
+                            s.send(b"G")
+                        s.settimeout(0.5)
+                        if s.recv(10) == b"":
+                            ended[name] = time.monotonic() - begin
+                    except TimeoutError:
+                        pass
+                    except OSError:
+                        ended[name] = time.monotonic() - begin
+            expect(ended.get("silent", 99) < 40 and ended.get("trickle", 99) < 75, ended)
+        box.end()
+
+
+def slow_readers():
+    """One who does not read costs nothing and holds up nobody; one who comes back misses nothing."""
+    with DaemonBox() as box:
+        box.serve()
+        workflow, scenario = simple(box, 0, text="word " * 12000)
+        text = open(workflow, encoding="utf-8").read().replace("good, next: COMPLETE", "good, next: plan")
+        loop = box.file("loop.yaml", text.replace("max_movements: 20", "max_movements: 400"))
+        stuck = []
+        sid = box.submit(loop, scenario)
+        for _ in range(20):
+            s = socket.socket(socket.AF_UNIX)
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            s.connect(box.socket)
+            s.sendall(f"GET /v1/sessions/{sid}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            stuck.append(s)
+        before = box.rss_kib()
+        seen = [int(e[1]) for e in Events(box, sid) if e[0] == "record"]
+        expect(seen == list(range(1, len(seen) + 1)), "the one who reads misses some")
+        expect(box.session(sid)["status"] == "max_movements", box.session(sid))
+        grown = box.rss_kib() - before
+        expect(SANITIZED or grown < 16 * 1024, "memory grew by", grown, "KiB")
+        if LONG:
+            begin = time.monotonic()
+            fds = box.fds()
+            box.until(lambda: box.fds() <= fds - 20, "they are not dropped")
+            expect(time.monotonic() - begin < 60, "dropped late")
+        for s in stuck:
+            s.close()
+        box.end()
+        return f"{len(seen)} records"
+
+
+def a_crowd():
+    """Clients at once submit, look, watch and cancel: each sees what is so."""
+    with DaemonBox() as box:
+        box.serve("-n", "6")
+        workflow, scenario = simple(box, 10)
+
+        def client(number):
+            rng = random.Random(SEED + number)
+            mine = {}
+            for _ in range(6):
+                sid = box.submit(workflow, scenario, task=f"of client {number}")
+                mine[sid] = "complete"
+                if rng.random() < 0.3:
+                    status, value = box.ask("POST", f"/v1/sessions/{sid}/cancel")
+                    expect(status in (200, 409), status, value)
+                    mine[sid] = "cancelled" if status == 200 else "complete"
+                elif rng.random() < 0.5:
+                    last = [e for e in Events(box, sid) if e[0] == "record"][-1]
+                    expect(last[2]["type"] == "session_end", last)
+                box.get("/v1/sessions?limit=5")
+            for sid, status in mine.items():
+                box.wait_status(sid, status)
+            return mine
+
+        with ThreadPoolExecutor(12) as pool:
+            mine = list(pool.map(client, range(12)))
+        every = {sid: status for part in mine for sid, status in part.items()}
+        expect(len(every) == 72 == len(box.log_paths()), len(every))
+        for sid, status in every.items():
+            log = records(box.log(sid))
+            if status == "complete":
+                sound(log, DONE, repeats=0)
+            expect(log[-1]["outcome"] == status, log[-1])
+        verified(box, *map(box.log, every))
+        box.check_all()
+        box.end()
+        return f"seed {SEED}"
+
+
+def another_user():
+    if os.geteuid() != 0:
+        return "skipped: needs root"
+    with DaemonBox() as box:
+        box.serve()
+        as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        code = ("import socket,sys\ns=socket.socket(socket.AF_UNIX)\n"
+                "try:\n s.connect(sys.argv[1])\nexcept OSError as e:\n print('refused', e.errno)\n"
+                "else:\n s.settimeout(5)\n try:\n  s.sendall(sys.argv[2].encode()); print(s.recv(99))\n"
+                " except OSError as e:\n  print('hung up', e.errno)\n")
+
+        def call():
+            return subprocess.run([*as_nobody, "python3", "-c", code, box.socket, GET.decode()],
+                                  capture_output=True, check=False, text=True)
+
+        done = call()
+        if done.returncode != 0:
+            return "skipped: another user cannot run python3"
+        expect("refused 13" in done.stdout, done.stdout)
+        for path in (box.dir, box.dir + "/run", box.dir + "/run/segue", box.socket):
+            os.chmod(path, 0o777)  # even if the modes are wrong
+        done = call()
+        expect("HTTP" not in done.stdout, done.stdout)
+        expect("b''" in done.stdout or "hung up" in done.stdout, done.stdout)
+        box.wait_said("another user")
+        for path in (box.socket, box.dir + "/run/segue"):
+            os.chmod(path, 0o700)
+        alive(box)
+        box.end()
+
+
+def few_descriptors():
+    with DaemonBox() as box:
+        box.serve("-n", "50", prefix=["prlimit", "--nofile=64:64"])
+        expect(any("only" in s and "limit of open files is 64" in s for s in box.said), box.said)
+        workflow, scenario = simple(box, 30)
+        command = box.file("cmd.yaml", "name: c\nmovements:\n  - name: s\n    command: ['true']\n"
+                                       "    rules: [{condition: when(exit == 0), next: COMPLETE}]\n")
+        sids = [box.submit(command if i % 3 == 0 else workflow,
+                           None if i % 3 == 0 else scenario) for i in range(30)]
+        held = []
+        for _ in range(100):  # more than can be accepted: they wait, nothing spins
+            s = socket.socket(socket.AF_UNIX)
+            s.setblocking(False)
+            try:
+                s.connect(box.socket)
+            except BlockingIOError:
+                s.close()
+                break
+            held.append(s)
+        with open(f"/proc/{box.process.pid}/stat", encoding="ascii") as f:
+            before = sum(map(int, f.read().split()[13:15]))
+        time.sleep(1)  # a second of its CPU time is what is measured
+        expect(box.fds() <= 64, box.fds())
+        for s in held:
+            s.close()
+        for sid in sids:
+            box.wait_status(sid, "complete")
+        with open(f"/proc/{box.process.pid}/stat", encoding="ascii") as f:
+            used = sum(map(int, f.read().split()[13:15])) - before
+        expect(len(held) >= 20, "only", len(held), "waited")
+        verified(box, *map(box.log, sids))
+        alive(box)
+        box.end()
+        return f"{len(held)} connections at once, {used / 100:.1f} s of CPU"
+
+
+def nothing_leaks():
+    requests = 100000 if LONG else 4000
+    with DaemonBox() as box:
+        box.serve()
+        workflow, scenario = simple(box)
+        sid = box.submit(workflow, scenario)
+        box.wait_status(sid, "complete")
+        rows = [("GET", "/v1/sessions/" + sid, None), ("GET", "/v1/health", None),
+                ("GET", "/v1/sessions?limit=3", None), ("GET", "/v1/none", None),
+                ("GET", f"/v1/sessions/{sid}/events", None),
+                ("POST", "/v1/sessions", {"workflow": "/none", "cwd": "/"}),
+                ("POST", f"/v1/sessions/{sid}/cancel", None), ("POST", "/v1/sessions", b"{")]
+
+        def some(count):
+            for i in range(count):
+                method, path, body = rows[i % len(rows)]
+                if i % 97 == 0:
+                    box.connection().close()  # a new connection
+                status, _ = box.ask(method, path, body, {"Content-Type": "application/json"},
+                                    keep=False)
+                expect(status < 500, method, path, status)
+
+        def many(count):
+            with ThreadPoolExecutor(4) as pool:
+                list(pool.map(some, [count // 4] * 4))
+
+        many(requests // 4)
+        box.until(lambda: box.fds() < 40, "descriptors", box.fds())
+        before = box.rss_kib()
+        many(requests)
+        box.until(lambda: box.fds() < 40, "descriptors", box.fds())
+        grown = box.rss_kib() - before
+        expect(SANITIZED or grown < 1024, "memory grew by", grown, "KiB")
+        box.end()
+        return f"{requests} requests, {grown} KiB more"
+
+
+CASES = [garbage, oversized, slow_and_cut, slow_readers, a_crowd, another_user, few_descriptors,
+         nothing_leaks]
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main(CASES))

@@ -1,0 +1,480 @@
+#!/usr/bin/env python3
+"""The daemon's life: the queue, recovery, signals, the service manager, crashes, full disks.
+
+usage: daemon_life_test.py BUILD_DIR [CASE...]
+SEGUE_LONG=1: 100 rounds of SIGKILL with 50 sessions in flight instead of 5. SEGUE_SEED=N repeats.
+"""
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+
+from support import (SEGUE, Failed, expect, main, need_build, of_type, processes_of,  # noqa: E402
+                     records, sound, verdicts, verified)
+from daemon import LONG, DaemonBox, Events, simple  # noqa: E402
+
+SEED = int(os.environ.get("SEGUE_SEED") or random.SystemRandom().randrange(1 << 32))
+DONE = [(1, "plan", 1, "auto_select"), (2, "do", 1, "structured_output")]
+
+
+def starts_of(box, sids):
+    """The ids in the order in which their first turns began."""
+    return sorted(sids, key=lambda s: of_type(records(box.log(s)), "turn_start")[0]["ts"] + s)
+
+
+def the_queue_is_kept_in_order():
+    with DaemonBox() as box:
+        box.serve("-n", "1")
+        workflow, scenario = simple(box, 20)
+        blocker, answers = simple(box, 60000, name="blocker")
+        first = box.submit(blocker, answers)
+        sids = [box.submit(workflow, scenario) for _ in range(8)]
+        expect([box.session(s)["position"] for s in sids] == list(range(1, 9)), "positions")
+        expect(sids == sorted(sids), "ids do not grow:", sids)
+        for sid in sids:  # nothing is held for those that wait
+            expect(len(records(box.log(sid))) == 1, "it began")
+        os.unlink(scenario)  # kept when it was submitted
+        box.end(signal.SIGKILL)
+        box.serve("-n", "1")
+        expect(box.session(sids[0])["status"] == "queued", box.session(sids[0]))
+        expect(box.session(first)["status"] == "running", box.session(first))
+        expect(box.segue("cancel", first).returncode == 0, "cancel")
+        for sid in sids:
+            box.wait_status(sid, "complete")
+        expect(starts_of(box, sids) == sids, "another order")
+        for sid in sids:
+            log = records(box.log(sid))
+            sound(log, DONE, repeats=0)
+            expect(not of_type(log, "session_resume"), "a queued one was resumed")
+        verified(box, *[box.log(s) for s in sids])
+        box.end()
+
+
+def others_are_left_alone():
+    """Sessions of `segue run`, those that a user stopped, and those that have ended."""
+    with DaemonBox() as box:
+        workflow, scenario = simple(box, 60000)
+        words = [workflow, "-s", scenario, "-l", box.logs, "-C", box.cwd]
+        process = box.start("run", *words)
+        box.until(lambda: len(box.begun()) == 1, "it does not run")
+        process.kill()
+        process.communicate()
+        crashed = box.begun()[0]
+        box.serve()
+        quick, answers = simple(box, 0, name="quick")
+        dry = box.submit(quick, {"text": '{"replies": [{"text": "x", "purpose": "judge"}]}'})
+        box.wait_status(dry, "stopped")
+        mine = box.submit(workflow, scenario)
+        box.end(times=2)
+        last = records(box.log(mine))[-1]
+        expect(last["type"] == "session_stop" and last["reason"] == "shutdown", last)
+        for _ in range(9):  # a user takes it over and stops it
+            before = len(records(box.log(mine)))
+            process = box.start("resume", box.log(mine))
+            box.until(lambda: len(records(box.log(mine))) > before, "it is not resumed")
+            process.send_signal(signal.SIGINT)
+            process.communicate()
+            if records(box.log(mine))[-1]["type"] == "session_stop":  # else it came too early
+                break
+        expect(records(box.log(mine))[-1]["reason"] == "interrupted", records(box.log(mine))[-1])
+        before = {p: open(p, "rb").read() for p in (crashed, box.log(mine))}
+        box.serve()
+        box.until(lambda: of_type(records(box.log(dry)), "session_resume") and
+                  box.session(dry)["status"] == "stopped", "the failed one was not tried again")
+        expect(of_type(records(box.log(dry)), "session_resume")[0]["reason"] == "restart", "reason")
+        for path, content in before.items():
+            expect(open(path, "rb").read() == content, path, "was touched")
+        expect(box.session(mine)["status"] == "stopped", box.session(mine))
+        expect(box.session(os.path.basename(crashed)[:36])["status"] == "open", "crashed")
+        box.end()
+        expect(all(open(p, "rb").read() == c for p, c in before.items()), "touched")
+
+
+def a_log_in_other_hands_is_let_go():
+    """It waits here while a user runs it: never two owners."""
+    with DaemonBox() as box:
+        box.serve("-n", "1")
+        workflow, scenario = simple(box, 300)
+        first = box.submit(workflow, scenario)
+        second = box.submit(workflow, scenario)
+        process = box.start("resume", box.log(second))
+        box.until(lambda: len(records(box.log(second))) > 1, "it is not taken over")
+        box.wait_status(first, "complete")
+        expect(process.wait(30) == 0, process.stderr.read())
+        box.wait_status(second, "complete")
+        sound(records(box.log(second)), DONE, repeats=0)
+        process = box.start("serve", "--socket", box.dir + "/run/other")
+        status = process.wait(30)
+        said = process.stderr.read()
+        expect(status == 1 and b"another daemon uses the log folder" in said, status, said)
+        box.end()
+
+
+def a_socket_is_not_taken():
+    with DaemonBox() as box:
+        box.serve()
+        done = box.segue("serve", "-l", box.dir + "/logs2")
+        expect(done.returncode == 1 and b"a daemon is there already" in done.stderr, done)
+        mode = os.stat(box.socket).st_mode & 0o777, os.stat(box.dir + "/run/segue").st_mode & 0o777
+        expect(mode == (0o600, 0o700), mode)
+        box.end(signal.SIGKILL)
+        expect(os.path.exists(box.socket), "a killed daemon leaves its socket")
+        expect(box.segue("ls").returncode == 0, "ls on a dead socket")
+        box.serve()  # replaces it
+        box.get("/v1/health")
+        box.end()
+        expect(not os.path.exists(box.socket), "the socket is left")
+        # a daemon that does not answer under another lock is not pushed aside
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(box.socket)
+        listener.listen(1)
+        done = box.segue("serve")
+        expect(done.returncode == 1 and b"answers" in done.stderr, done)
+        listener.close()
+        os.unlink(box.socket)
+        box.file("run/segue/segue.sock", "no socket")
+        done = box.segue("serve")
+        expect(done.returncode == 2 and b"no socket" in done.stderr, done)
+        os.unlink(box.socket)
+        os.chmod(box.dir + "/run/segue", 0o755)
+        done = box.segue("serve")
+        expect(done.returncode == 2 and b"other users can enter" in done.stderr, done)
+        os.chmod(box.dir + "/run/segue", 0o700)
+        done = box.segue("serve", "--socket", "/" + "x" * 200)
+        expect(done.returncode == 2 and b"longer than" in done.stderr, done)
+
+
+def a_folder_without_locks_is_refused():
+    with DaemonBox() as box:
+        workflow, scenario = simple(box)
+        env = {"SEGUE_FAULT": "fail:lock:1"}
+        for words in (["run", workflow, "-s", scenario, "-C", box.cwd, "-q"], ["serve"]):
+            done = box.segue(*words, env=env)
+            if done.returncode == 0:
+                return "skipped: no fault points in this build"
+            expect(done.returncode == 1 and b"has no locks" in done.stderr, done)
+        expect(os.listdir(box.logs) == [], os.listdir(box.logs))
+
+
+def stopping():
+    with DaemonBox() as box:
+        workflow, scenario = simple(box, 900)
+        box.serve()
+        sid = box.submit(workflow, scenario)
+        box.until(lambda: box.session(sid)["seq"] >= 3, "no call")
+        box.process.send_signal(signal.SIGTERM)
+        box.until(lambda: box.get("/v1/health")["status"] == "stopping", "it does not stop")
+        status, value = box.ask("POST", "/v1/sessions",
+                                {"workflow": workflow, "scenario": scenario, "cwd": box.cwd})
+        expect(status == 503 and box.headers["Retry-After"], status, value)
+        expect(box.process.wait(30) == 0, "status", box.said)
+        log = records(box.log(sid))
+        expect([r["type"] for r in log[-2:]] == ["turn_end", "session_stop"], log[-2:])
+        expect(len(of_type(log, "call_start")) == len(of_type(log, "call_end")) == 1, "calls")
+        # a second signal does not wait for the call
+        box.serve()
+        box.until(lambda: len(of_type(records(box.log(sid)), "call_start")) == 2, "no call")
+        begin = time.monotonic()
+        box.end(times=2)
+        expect(time.monotonic() - begin < 5, "it waited")
+        log = records(box.log(sid))
+        expect(log[-1]["reason"] == "shutdown" and log[-2]["type"] != "call_end", log[-2:])
+        # nor does one deadline that is over
+        slow, answers = simple(box, 60000, name="slow")
+        box.serve("--drain", "1")
+        late = box.submit(slow, answers)
+        box.until(lambda: len(records(box.log(late))) >= 3, "no call")
+        box.end()
+        expect(records(box.log(late))[-1]["reason"] == "shutdown", records(box.log(late))[-1])
+        box.serve("--drain", "0")
+        box.wait_status(sid, "complete")
+        sound(records(box.log(sid)), DONE, repeats=2)  # two stops came in the middle of it
+        expect({r["reason"] for r in of_type(records(box.log(sid)), "session_resume")} ==
+               {"restart"}, "reasons")
+        verified(box, box.log(sid), box.log(late))
+        box.end(signal.SIGINT)
+
+
+def stopping_while_calls_wait_for_a_place():
+    """Of two calls one waits for the other: it has not left, so nothing waits for it."""
+    with DaemonBox() as box:
+        folder = box.env["XDG_CONFIG_HOME"] + "/segue"
+        os.makedirs(folder)
+        with open(folder + "/config.yaml", "w", encoding="utf-8") as f:
+            f.write("providers: {script: {concurrency: 1}}\n")
+        workflow, scenario = simple(box, 700)
+        box.serve()
+        sids = [box.submit(workflow, scenario) for _ in range(3)]
+        box.until(lambda: all(len(records(box.log(s))) >= 3 for s in sids), "they do not wait")
+        box.end()
+        ends = [len(of_type(records(box.log(s)), "call_end")) for s in sids]
+        expect(sorted(ends) == [0, 0, 1], "calls that ended:", ends)
+        for sid in sids:
+            expect(records(box.log(sid))[-1]["reason"] == "shutdown", records(box.log(sid))[-1])
+        with open(folder + "/config.yaml", "w", encoding="utf-8") as f:
+            f.write("providers: {script: {concurrency: 3}}\n")
+        box.serve()
+        for sid in sids:
+            box.wait_status(sid, "complete")
+            sound(records(box.log(sid)), DONE, repeats=1)
+        verified(box, *map(box.log, sids))
+        box.end()
+
+
+def the_configuration_is_read_again():
+    with DaemonBox() as box:
+        folder = box.env["XDG_CONFIG_HOME"] + "/segue"
+        os.makedirs(folder)
+
+        def configure(text):
+            with open(folder + "/config.yaml", "w", encoding="utf-8") as f:
+                f.write(text)
+
+        workflow, scenario = simple(box, 300)
+        with open(workflow, "r+", encoding="utf-8") as f:  # it takes the user's default backend
+            text = f.read().replace("provider: script\n", "")
+            f.seek(0)
+            f.truncate()
+            f.write(text)
+        configure("provider: script\nmodel: first\n")
+        box.serve()
+        running = box.submit(workflow, scenario)
+        configure("provider: script\nmodel: second\noptions: {seed: 3}\n")
+        box.process.send_signal(signal.SIGHUP)
+        box.wait_said("was read again")
+        sid = box.submit(workflow, scenario)
+        expect(records(box.log(sid))[0]["config"]["default_model"] == "second", "not read")
+        configure("modle: third\n")
+        box.process.send_signal(signal.SIGHUP)
+        box.wait_said("the old one stays")
+        expect(any("config.yaml:1:1" in s and "did you mean" in s for s in box.said), box.said)
+        third = box.submit(workflow, scenario)
+        expect(records(box.log(third))[0]["config"]["default_model"] == "second", "not kept")
+        for s in (running, sid, third):
+            box.wait_status(s, "complete")
+        models = [r["model"] for r in of_type(records(box.log(running)), "call_start")]
+        expect(set(models) == {"first"}, models)
+        box.end()
+        done = box.segue("serve")
+        expect(done.returncode == 2 and b"config.yaml:1:1" in done.stderr, done)
+
+
+def the_service_manager_is_told():
+    for abstract in (False, True):
+        with DaemonBox() as box:
+            listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            name = f"\0segue-test-{os.getpid()}" if abstract else box.dir + "/notify"
+            listener.bind(name)
+            listener.settimeout(30)
+            secrets = box.file("env.yaml", f"""
+name: env
+movements:
+  - name: look
+    command: [sh, -c, 'env > {box.dir}/seen; ls -l /proc/self/fd > {box.dir}/fds']
+    rules: [{{condition: when(exit == 0), next: COMPLETE}}, {{condition: when(exit != 0), next: ABORT}}]
+""")
+            box.serve(env={"NOTIFY_SOCKET": name.replace("\0", "@"), "WATCHDOG_USEC": "400000",
+                           "SEGUE_TOKEN": "secret-of-segue", "API_KEY": "secret-of-a-provider"})
+            got = listener.recv(4096).decode()
+            expect(got.startswith("READY=1\n"), got)
+            begin = time.monotonic()
+            for _ in range(3):
+                got = listener.recv(4096).decode()
+                expect(got.startswith("WATCHDOG=1\n"), got)
+            expect(0.3 < time.monotonic() - begin < 3, "three of them took", time.monotonic() - begin)
+            sid = box.submit(secrets)
+            box.wait_status(sid, "complete")
+            with open(box.dir + "/seen", encoding="utf-8") as f:
+                seen = f.read()
+            for word in ("NOTIFY_SOCKET", "WATCHDOG", "SEGUE_TOKEN", "SEGUE_SHIM", "secret-of"):
+                expect(word not in seen, "a child sees", word, seen)
+            expect("SEGUE_SESSION=" + sid in seen, seen)
+            with open(box.dir + "/fds", encoding="utf-8") as f:
+                expect("socket" not in f.read() and "ndjson" not in f.read(), "descriptors leak")
+            box.process.send_signal(signal.SIGHUP)
+            while not got.startswith("RELOADING"):
+                got = listener.recv(4096).decode()
+            expect("MONOTONIC_USEC=" in got, got)
+            while not got.startswith("READY"):
+                got = listener.recv(4096).decode()
+            box.process.send_signal(signal.SIGTERM)
+            while not got.startswith("STOPPING=1"):
+                got = listener.recv(4096).decode()
+            expect(box.process.wait(30) == 0, "status")
+            listener.close()
+
+
+def killed(sessions, at_once, rounds):
+    """SIGKILL at random moments, until all have ended; how often that was."""
+    rng = random.Random(SEED)
+    with DaemonBox() as box:
+        workflow, scenario = simple(box, 200)
+        command = box.file("both.yaml", f"""
+name: both
+provider: script
+movements:
+  - name: build
+    command: [sh, -c, 'echo $$ >> {box.pids}; sleep 0.2; exit 3']
+    rules: [{{condition: when(exit == 3), next: do}}, {{condition: when(exit != 3), next: ABORT}}]
+  - name: do
+    instruction: do it
+    rules: [{{condition: good, next: COMPLETE}}, {{condition: bad, next: build}}]
+""")
+        wanted = {}
+        box.serve("-n", str(at_once))
+        for i in range(sessions):
+            sid = box.submit(command if i % 2 else workflow, scenario)
+            wanted[sid] = ([(1, "build", 1, "when"), DONE[1]] if i % 2 else DONE)
+        kills = 0
+        while kills < rounds:
+            time.sleep(rng.uniform(0, 0.25))  # the moment is what is tested
+            running = [s["status"] for s in box.get("/v1/sessions?limit=1000")["sessions"]]
+            if not any(s in ("running", "queued") for s in running):
+                break
+            box.end(signal.SIGKILL)
+            kills += 1
+            box.serve("-n", str(at_once))
+        for sid in wanted:
+            box.wait_status(sid, "complete")
+        box.end()
+        expect(len(box.log_paths()) == sessions, "logs", len(box.log_paths()))
+        for sid, verdict in wanted.items():
+            log = records(box.log(sid))
+            sound(log, verdict, repeats=kills)
+            # at most one repeated attempt of a turn in flight, a kill
+            for r in of_type(log, "call_start"):
+                expect(r["attempt"] - 1 <= kills, r)
+            crashes = len(of_type(log, "session_resume"))
+            again = sum("repeats" in r for r in of_type(log, "call_start"))
+            expect(again <= crashes <= kills, sid, again, "repeats in", crashes, "crashes")
+        verified(box, *map(box.log, wanted))
+        box.until(lambda: not processes_of(box.dir), "processes are left:", processes_of(box.dir))
+        return kills
+
+
+def sigkill_with_fifty_in_flight():
+    kills = total = 0
+    target = 100 if LONG else 5
+    batches = 0
+    while kills < target:
+        kills += killed(50, 50, min(target - kills, 10))
+        batches += 1
+        total += 50
+    return f"{kills} kills, {total} sessions, seed {SEED}"
+
+
+def sigkill_with_a_queue():
+    return f"{killed(24, 4, 30 if LONG else 3)} kills, seed {SEED}"
+
+
+def disk_full():
+    if os.geteuid() != 0:
+        return "skipped: needs root"
+    with DaemonBox() as box:
+        os.mkdir(box.logs)
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", box.logs],
+                                 capture_output=True, check=False)
+        if mounted.returncode != 0:
+            return f"skipped: cannot mount a tmpfs: {mounted.stderr.decode().strip()}"
+        try:
+            return fill_and_free(box)
+        finally:
+            if box.process is not None and box.process.poll() is None:
+                box.process.kill()
+                box.process.wait()
+            subprocess.run(["umount", "-l", box.logs], check=False)
+
+
+def fill_and_free(box):
+    workflow = box.file("turns.yaml", """
+name: turns
+provider: script
+max_movements: 50
+movements:
+  - name: work
+    instruction: do the work
+    pass_previous_response: false
+    rules:
+      - {condition: when(iteration < 12), next: work}
+      - {condition: when(iteration >= 12), next: COMPLETE}
+""")
+    scenario = {"text": json.dumps({"replies": [
+        {"text": " ".join(f"{i}" for i in range(600)), "times": 0, "delay_ms": 40}]})}
+    box.serve()
+    sids = [box.submit(workflow, scenario) for _ in range(4)]
+    box.until(lambda: all(box.session(s)["turns"] >= 2 for s in sids), "they do not run")
+    with open(box.logs + "/filler", "wb", buffering=0) as f:
+        try:
+            while True:
+                f.write(b"x" * 4096)
+        except OSError:
+            pass
+    for sid in sids:
+        paused = box.wait_status(sid, "paused")
+        expect("No space left" in paused["message"], paused)
+    verified_open = box.segue("verify", *map(box.log, sids))
+    expect(b"bad" not in verified_open.stdout, verified_open.stdout)
+    status, value = box.ask("POST", "/v1/sessions", {"workflow": workflow, "scenario": scenario,
+                                                     "cwd": box.cwd})
+    expect(status == 507, status, value)
+    expect(len(box.get("/v1/sessions")["sessions"]) == 4, "the refused one is there")
+    status, value = box.ask("POST", f"/v1/sessions/{sids[3]}/cancel")
+    expect(status == 202, status, value)
+    os.unlink(box.logs + "/filler")
+    begin = time.monotonic()
+    box.until(lambda: all(box.session(s)["status"] != "paused" for s in sids), "they stay paused")
+    took = time.monotonic() - begin
+    expect(took < 10, "they went on after", took, "s")
+    for sid in sids[:3]:
+        box.wait_status(sid, "complete")
+        sound(records(box.log(sid)), [(i, "work", 1 if i < 12 else 2, "when")
+                                      for i in range(1, 13)], repeats=0)
+    box.wait_status(sids[3], "cancelled", "complete")
+    verified(box, *map(box.log, sids))
+    box.check_all()
+    box.end()
+    return f"went on after {took:.1f} s"
+
+
+def what_cannot_go_on_says_why():
+    with DaemonBox() as box:
+        box.serve("-n", "1")
+        workflow, scenario = simple(box, 60000)
+        folder = box.dir + "/gone"
+        os.mkdir(folder)
+        box.submit(workflow, scenario)
+        sid = box.submit(workflow, scenario)
+        status, value = box.ask("POST", "/v1/sessions", {"workflow": workflow,
+                                                         "scenario": scenario, "cwd": folder})
+        expect(status == 201, value)
+        gone = value["id"]
+        box.end(signal.SIGKILL)
+        os.rmdir(folder)
+        with open(box.log(sid), "r+b") as f:  # one bit of a waiting session
+            f.seek(30)
+            f.write(b"#")
+        box.serve("-n", "4")
+        value = box.wait_status(gone, "open")
+        expect("gone" in value["message"], value)
+        box.until(lambda: box.get("/v1/health")["sessions"]["queued"] == 0, "it waits")
+        os.mkdir(folder)
+        box.end(times=2)
+        box.serve("-n", "4")
+        box.wait_status(gone, "running")
+        box.end(times=2)
+
+
+CASES = [the_queue_is_kept_in_order, others_are_left_alone, a_log_in_other_hands_is_let_go,
+         a_socket_is_not_taken, a_folder_without_locks_is_refused, stopping,
+         stopping_while_calls_wait_for_a_place, the_configuration_is_read_again, the_service_manager_is_told, what_cannot_go_on_says_why,
+         sigkill_with_fifty_in_flight, sigkill_with_a_queue, disk_full]
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main(CASES))

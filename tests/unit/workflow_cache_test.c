@@ -1,0 +1,81 @@
+/* One workflow for all that run it; gone when nobody does. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "host/workflow_cache.h"
+
+#include <stdio.h>
+
+static struct workflow *build(const char *name) {
+  char text[256];
+  struct err err;
+  (void)snprintf(text, sizeof text,
+                 "{\"name\":\"%s\",\"movements\":[{\"name\":\"a\",\"rules\":[{\"condition\":\"x\","
+                 "\"next\":\"COMPLETE\"}]}]}",
+                 name);
+  json_t *doc = json_loads(text, 0, NULL);
+  struct workflow *wf = workflow_build(doc, &err);
+  assert_non_null(wf);
+  json_decref(doc);
+  return wf;
+}
+
+static json_t *start_of(const struct workflow *wf) {
+  char sha256[SHA256_HEX];
+  workflow_hash(wf, sha256);
+  return json_pack("{ss sO}", "workflow_sha256", sha256, "workflow", wf->doc);
+}
+
+static void the_same_is_shared(void **state) {
+  struct workflow_cache *cache = workflow_cache_new();
+  (void)state;
+  struct workflow *first = workflow_cache_share(cache, build("one"));
+  struct workflow *again = workflow_cache_share(cache, build("one"));
+  struct workflow *other = workflow_cache_share(cache, build("two"));
+  assert_ptr_equal(first, again);
+  assert_ptr_not_equal(first, other);
+  assert_int_equal(first->references, 3); /* two and the cache's */
+  json_t *start = start_of(first);
+  assert_ptr_equal(workflow_cache_find(cache, start), first);
+  json_object_set_new(start, "workflow", json_object()); /* a hash alone proves nothing */
+  assert_null(workflow_cache_find(cache, start));
+  json_decref(start);
+  json_t *odd = json_pack("{ss}", "workflow_sha256", "short");
+  assert_null(workflow_cache_find(cache, odd));
+  json_decref(odd);
+  workflow_unref(first);
+  workflow_unref(again);
+  workflow_unref(other);
+  workflow_cache_free(cache);
+}
+
+static void what_nobody_uses_is_dropped(void **state) {
+  struct workflow_cache *cache = workflow_cache_new();
+  (void)state;
+  struct workflow *one = workflow_cache_share(cache, build("one"));
+  json_t *start = start_of(one);
+  workflow_unref(one);
+  assert_non_null(workflow_cache_find(cache, start));
+  struct workflow *two = build("two");
+  json_t *second = start_of(two);
+  workflow_cache_put(cache, second, two);
+  assert_null(workflow_cache_find(cache, start));
+  assert_ptr_equal(workflow_cache_find(cache, second), two);
+  json_decref(start);
+  json_decref(second);
+  workflow_unref(two);
+  workflow_cache_free(cache);
+  workflow_cache_free(NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_same_is_shared),
+      cmocka_unit_test(what_nobody_uses_is_dropped),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
