@@ -51,16 +51,19 @@
 #define LIMIT_CALL_WALL_MS           (60 * 60 * 1000) /* one execute call */
 #define LIMIT_CALL_STALL_MS          (15 * 60 * 1000) /* without a byte from the provider */
 #define LIMIT_JUDGE_WALL_MS          (10 * 60 * 1000)
+#define LIMIT_JUDGE_STALL_MS         (5 * 60 * 1000) /* without a byte from a judge */
 #define LIMIT_TOKEN_NUMBER           1000000 /* calls' number tokens below this are counted in an array */
 #define LIMIT_OUTPUT_BYTES           (16u * 1024u * 1024u) /* stdout kept of one call */
 #define LIMIT_STDERR_BYTES           (256u * 1024u)
 #define LIMIT_INVARIANT_WALL_MS      (60 * 1000)    /* one command that checks a value */
 #define LIMIT_INVARIANT_OUTPUT_BYTES (1024u * 1024) /* kept of what it prints, each stream */
 #define LIMIT_TERM_GRACE_MS          3000           /* between TERM and KILL (claude needs 1.6 s) */
-#define LIMIT_EXIT_GRACE_MS          2000           /* pipes may stay open this long after exit */
+#define LIMIT_TERM_GROUP_MS          2000  /* of these, before its whole group gets TERM (gemini) */
+#define LIMIT_EXIT_GRACE_MS          2000  /* pipes may stay open this long after exit */
 #define LIMIT_SWEEP_WAIT_MS          10000 /* for the last descendant to die after its KILL */
 #define LIMIT_SWEEP_POLL_MS          5     /* between two looks at what is left of a tree */
 #define LIMIT_PIPE_PIECE_BYTES       (64u * 1024u) /* one read or write on a pipe: what a pipe holds */
+#define LIMIT_STDIN_QUEUE_BYTES      (32u * 1024u * 1024u) /* waiting for a program that does not read */
 #define LIMIT_TMPDIR_DEPTH           128u /* levels removed below a call's TMPDIR; one descriptor each */
 
 #define LIMIT_CONCURRENCY       1000u
@@ -72,6 +75,19 @@
 #define LIMIT_PROVIDER_COUNT    64u   /* backends of one run */
 #define LIMIT_CALL_EVENT_COUNT  1000u /* call_event records of one call; later news are dropped */
 #define LIMIT_CALL_EVENT_BYTES  4096u /* of one, as JSON; larger is dropped and said */
+
+/* --- agents: clients run through a profile --- */
+#define LIMIT_PROFILE_BYTES        (256u * 1024u) /* one profile */
+#define LIMIT_PROFILE_COUNT        200u           /* files of the user's providers/ folder */
+#define LIMIT_PROFILE_RULE_COUNT   200u           /* events of one profile */
+#define LIMIT_POINTER_STEPS        32u            /* of one JSON Pointer: deeper is a mistake */
+#define LIMIT_AGENT_LINE_BYTES     (16u * 1024u * 1024u) /* one JSON line; longer: class protocol */
+#define LIMIT_AGENT_ARGV_BYTES     (100u * 1024u)        /* one argument (Linux allows 128 KiB) */
+#define LIMIT_AGENT_FINAL_GRACE_MS 3000 /* a client may live on after its final event */
+#define LIMIT_AGENT_TURNS          200  /* tool rounds of one call where a client counts them */
+#define LIMIT_EVIDENCE_BYTES       (64u * 1024u) /* end of stderr that is searched for a reason */
+#define LIMIT_PROBE_WALL_MS        30000 /* `--version` of a client (opencode needs 10 s cold) */
+#define LIMIT_TRANSCRIPT_BYTES     (256u * 1024u * 1024u) /* a recording, read whole */
 
 #define LIMIT_SECRET_BYTES 8u /* shorter values of declared variables are not redacted */
 

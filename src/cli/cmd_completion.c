@@ -9,6 +9,13 @@ static void print_options(const struct cli_command *command, const char *prefix)
     printf("%s--%s", prefix, o->name);
 }
 
+static bool takes_provider(const struct cli_command *command) {
+  for (const struct cli_option *o = command->options; o && o->name; o++)
+    if (strcmp(o->name, "provider") == 0)
+      return true;
+  return false;
+}
+
 static void bash(void) {
   printf("_segue() {\n"
          "  local cur=${COMP_WORDS[COMP_CWORD]} words\n"
@@ -22,6 +29,9 @@ static void bash(void) {
     printf("\" ;;\n");
   }
   printf("    esac\n  fi\n"
+         "  case ${COMP_WORDS[COMP_CWORD-1]} in --provider|-p) "
+         "words=$(segue providers --names 2>/dev/null); "
+         "mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\"); return ;; esac\n"
          "  case $cur in -*) ;; *) [ \"$COMP_CWORD\" -gt 1 ] && { compopt -o default; "
          "COMPREPLY=(); return; } ;; esac\n"
          "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n}\n"
@@ -36,6 +46,8 @@ static void zsh(void) {
   for (size_t i = 0; cli_commands[i]; i++) {
     printf("    %s) _arguments '*:file:_files' --help", cli_commands[i]->name);
     print_options(cli_commands[i], " ");
+    if (takes_provider(cli_commands[i]))
+      printf("':provider:($(segue providers --names 2>/dev/null))'");
     printf(" ;;\n");
   }
   printf("  esac\n}\ncompdef _segue segue\n");
@@ -46,8 +58,9 @@ static void fish(void) {
     const struct cli_command *c = cli_commands[i];
     printf("complete -c segue -n __fish_use_subcommand -a %s -d '%s'\n", c->name, c->summary);
     for (const struct cli_option *o = c->options; o && o->name; o++)
-      printf("complete -c segue -n '__fish_seen_subcommand_from %s' -l %s%s -d '%s'\n", c->name,
-             o->name, o->argument ? " -r" : "", o->help);
+      printf("complete -c segue -n '__fish_seen_subcommand_from %s' -l %s%s%s -d '%s'\n", c->name,
+             o->name, o->argument ? " -r" : "",
+             strcmp(o->name, "provider") == 0 ? " -f -a '(segue providers --names)'" : "", o->help);
   }
 }
 

@@ -10,9 +10,10 @@
 #include <unistd.h>
 
 const struct cli_command *const cli_commands[] = {
-    &cmd_run,    &cmd_resume,  &cmd_judge,      &cmd_ask,    &cmd_show,   &cmd_verify,  &cmd_lint,
-    &cmd_serve,  &cmd_submit,  &cmd_ls,         &cmd_cancel, &cmd_prompt, &cmd_extract, &cmd_check,
-    &cmd_schema, &cmd_version, &cmd_completion, &cmd_help,   NULL,
+    &cmd_run,        &cmd_resume, &cmd_judge,  &cmd_ask,       &cmd_show,   &cmd_verify,
+    &cmd_lint,       &cmd_serve,  &cmd_submit, &cmd_ls,        &cmd_cancel, &cmd_prompt,
+    &cmd_extract,    &cmd_check,  &cmd_schema, &cmd_providers, &cmd_doctor, &cmd_version,
+    &cmd_completion, &cmd_help,   NULL,
 };
 
 static int unknown(const char *word) {

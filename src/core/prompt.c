@@ -346,7 +346,8 @@ static void render_question(const struct nested *nested, struct prompt *out) {
   char exit_status[24];
   bool ai = nested->stage == STAGE_AI_JUDGE;
   append_criteria(&criteria, nested->spec, v->movement->name, false);
-  append_criteria(&tags, nested->spec, ai ? STR("judge") : v->movement->name, true);
+  if (nested->stage == STAGE_PHASE3_TAG || !v->by_tool)
+    append_criteria(&tags, nested->spec, ai ? STR("judge") : v->movement->name, true);
   struct buf readable = {0};
   bool cut; /* the end of a report is where its outcome stands */
   struct str answer = end_of_text(v->answer, LIMIT_JUDGE_TEXT_BYTES, &cut);
@@ -360,6 +361,7 @@ static void render_question(const struct nested *nested, struct prompt *out) {
       {"description", v->movement->description},
       {"criteria", buf_view(&criteria)},
       {"tags", buf_view(&tags)},
+      {"tool", v->by_tool ? STR("yes") : STR("")},
       {"report", answer},
       {"cut", cut ? STR("yes") : STR("")},
       {"exit", v->has_exit ? number_text(exit_status, sizeof exit_status, v->exit) : STR("")},

@@ -40,6 +40,7 @@ struct prompt_view {
   const char *nonce;    /* judge prompts: the random fence around it */
   const json_t *values; /* movement -> value, for {structured:MOVEMENT.FIELD}; or NULL */
   const json_t *schema; /* that the answer must fit and the backend does not enforce; or NULL */
+  bool by_tool; /* the judge has a tool for its value: a word of tags makes models skip it */
 };
 
 /* The movement's own prompt. A command movement's is its instruction alone (its stdin). */

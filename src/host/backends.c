@@ -1,7 +1,68 @@
 #include "host/backends.h"
 
 #include "host/admission.h"
+#include "host/paths.h"
+#include "provider/agent.h"
 #include "provider/api.h"
+#include "provider/probe.h"
+#include "provider/profiles.h"
+
+#include <stdio.h>
+
+static void release_profiles(void *owned) {
+  profiles_free(owned);
+}
+
+/* providers/ of the user's own folder; false: there is no home. */
+static bool profiles_folder(char *out, size_t size) {
+  char dir[PATHS_BYTES];
+  struct err err;
+  return paths_config(dir, &err) && snprintf(out, size, "%s/providers", dir) < (int)size;
+}
+
+/* `gemini` is a program and a model API. The settings say which one is meant; without any it is the
+ * program where that is installed. */
+static bool is_api_instead(const struct profile *profile, const json_t *settings) {
+  char path[PATHS_BYTES];
+  struct err err;
+  if (!api_has_preset(str_from(profile->capability.name)))
+    return false;
+  if (!profile_check_settings(profile, settings, &err))
+    return true; /* they mean nothing to an agent */
+  return json_object_get(settings, "program") == NULL &&
+         json_object_get(settings, "transport") == NULL &&
+         (profile->program == NULL || !probe_find_program(profile->program, path, sizeof path));
+}
+
+static bool add_profiles(struct provider_registry *reg, const json_t *settings, struct err *err) {
+  char folder[PATHS_BYTES + 16];
+  struct err_list errors = {0};
+  struct profiles *profiles =
+      profiles_load(profiles_folder(folder, sizeof folder) ? folder : NULL, &errors);
+  bool ok = profiles != NULL;
+  if (!ok)
+    *err = errors.items[0];
+  err_list_deinit(&errors);
+  if (ok)
+    registry_keep(reg, profiles, release_profiles);
+  const struct profile *profile;
+  for (size_t i = 0; ok && (profile = profiles_at(profiles, i)) != NULL; i++) {
+    const struct provider provider = provider_of_profile(profile);
+    if (is_api_instead(profile, json_object_get(settings, profile->capability.name)))
+      continue;
+    ok = registry_add(reg, &provider, err);
+  }
+  return ok;
+}
+
+/* A misspelt setting would be found when the call is made: too late. */
+static bool check_settings(const struct provider *p, struct err *err) {
+  const struct profile *profile = provider_profile(p);
+  enum transport transport;
+  return profile == NULL || p->settings == NULL ||
+         (profile_check_settings(profile, p->settings, err) &&
+          agent_transport(profile, p->settings, &transport, err));
+}
 
 static bool known(const struct provider_registry *reg, const char *name, struct err *err) {
   struct buf names = {0};
@@ -23,7 +84,7 @@ static bool check(const struct config *config, const struct provider_registry *r
   json_t *list, *to;
   size_t i;
   for (i = 0; (p = registry_at(reg, i)) != NULL; i++)
-    if (!admission_check(p, err))
+    if (!admission_check(p, err) || !check_settings(p, err))
       return err_wrap(err, "config.yaml");
   json_object_foreach(config->fallback, from, list) {
     if (!known(reg, from, err))
@@ -38,10 +99,17 @@ static bool check(const struct config *config, const struct provider_registry *r
 
 struct provider_registry *backends_new(const struct config *config, struct err *err) {
   struct provider_registry *reg = registry_new(config->providers);
-  if (!api_register(reg, config->providers, err))
+  if (!add_profiles(reg, config->providers, err))
+    ; /* err has the file and the place */
+  else if (!api_register(reg, config->providers, err))
     (void)err_wrap(err, "config.yaml");
   else if (check(config, reg, err))
     return reg;
   registry_free(reg);
   return NULL;
+}
+
+const struct profile *backends_profile(const struct provider_registry *reg, const char *name) {
+  const struct profiles *profiles = registry_kept(reg, release_profiles);
+  return profiles ? profiles_find(profiles, str_from(name)) : NULL;
 }

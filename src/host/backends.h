@@ -3,10 +3,14 @@
 #define SEGUE_HOST_BACKENDS_H
 
 #include "host/config.h"
+#include "provider/profile.h"
 #include "provider/registry.h"
 
 /* NULL: err names the file or the key that is wrong. registry_free; keeps nothing of `config` that
  * is not counted. */
 struct provider_registry *backends_new(const struct config *config, struct err *err) MUST_CHECK;
+
+/* The profile of a name, also where a model API has the name in this run; NULL. */
+const struct profile *backends_profile(const struct provider_registry *reg, const char *name);
 
 #endif

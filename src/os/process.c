@@ -51,6 +51,9 @@ struct process {
   uint64_t wall_ms, stall_ms;
   const char *stdin_bytes;
   size_t stdin_n;
+  struct buf queue;  /* of process_write, behind stdin_bytes */
+  size_t queue_from; /* bytes of it that are written */
+  bool stdin_open;   /* more may come */
   process_output_cb on_output;
   process_end_cb on_end;
   void *ctx;
@@ -76,6 +79,7 @@ enum event {
   EVENT_OUTPUT_END,
   EVENT_TIME,
   EVENT_CANCEL,
+  EVENT_ENOUGH,
   EVENT_SHIM_GONE,
   EVENT_SWEPT,
 };
@@ -200,6 +204,7 @@ static void process_finish(struct process *p) {
   p->on_end(p->ctx, &p->result);
   buf_deinit(&p->result.out);
   buf_deinit(&p->result.err);
+  buf_deinit(&p->queue);
   free(p);
 }
 
@@ -272,22 +277,58 @@ static void on_output_ready(uv_poll_t *poll, int status, int events) {
 /* One piece at most, so that a quick reader cannot keep us; true when all is written. A reader that
  * left is not an error. */
 static bool write_input(struct process *p, int fd, bool *gone) {
-  size_t piece = p->stdin_n < LIMIT_PIPE_PIECE_BYTES ? p->stdin_n : LIMIT_PIPE_PIECE_BYTES;
-  ssize_t n = write(fd, p->stdin_bytes, piece);
+  bool queued = p->stdin_n == 0;
+  const char *from = queued ? p->queue.p + p->queue_from : p->stdin_bytes;
+  size_t left = queued ? p->queue.n - p->queue_from : p->stdin_n;
+  if (left == 0)
+    return true;
+  ssize_t n = write(fd, from, left < LIMIT_PIPE_PIECE_BYTES ? left : LIMIT_PIPE_PIECE_BYTES);
   if (n < 0) {
     *gone = errno != EAGAIN && errno != EINTR;
     return false;
   }
-  p->stdin_bytes += n;
-  p->stdin_n -= (size_t)n;
-  return p->stdin_n == 0;
+  if (queued) {
+    p->queue_from += (size_t)n;
+    if (p->queue_from == p->queue.n) {
+      buf_clear(&p->queue);
+      p->queue_from = 0;
+    }
+  } else {
+    p->stdin_bytes += n;
+    p->stdin_n -= (size_t)n;
+  }
+  return p->stdin_n == 0 && p->queue.n == 0;
 }
 
 static void on_input_ready(uv_poll_t *poll, int status, int events) {
   struct channel *c = poll->data;
+  struct process *p = c->process;
   bool gone = status < 0;
   (void)events;
-  if (gone || write_input(c->process, c->fd, &gone) || gone)
+  bool written = !gone && write_input(p, c->fd, &gone);
+  if (gone || (written && !p->stdin_open))
+    channel_close(c);
+  else if (written)
+    (void)uv_poll_stop(poll); /* until process_write has more */
+}
+
+bool process_write(struct process *p, struct str bytes) {
+  struct channel *c = &p->channels[CHANNEL_IN];
+  if (c->fd < 0 || !p->stdin_open || p->queue.n - p->queue_from + bytes.n > LIMIT_STDIN_QUEUE_BYTES)
+    return false;
+  if (p->queue_from > 0) {
+    memmove(p->queue.p, p->queue.p + p->queue_from, p->queue.n - p->queue_from);
+    p->queue.n -= p->queue_from;
+    p->queue_from = 0;
+  }
+  buf_str(&p->queue, bytes);
+  return uv_poll_start(&c->poll, UV_WRITABLE, on_input_ready) == 0;
+}
+
+void process_close_stdin(struct process *p) {
+  struct channel *c = &p->channels[CHANNEL_IN];
+  p->stdin_open = false;
+  if (c->fd >= 0 && p->stdin_n == 0 && p->queue.n == 0)
     channel_close(c);
 }
 
@@ -442,7 +483,7 @@ static void close_all(struct process *p) {
       if (!read_output(&p->channels[id]))
         break;
   process_set_state(p, PROCESS_STATE_CLOSING);
-  p->result.stdin_unread = p->stdin_n > 0;
+  p->result.stdin_unread = p->stdin_n > 0 || p->queue.n > 0;
   close_fd(&p->control_fd);
   for (enum channel_id id = 0; id < CHANNEL_COUNT; id++)
     channel_close(&p->channels[id]);
@@ -533,6 +574,10 @@ static void process_event(struct process *p, enum event event) {
     if (is_alive(p))
       end_tree(p, PROCESS_END_CANCELLED);
     break;
+  case EVENT_ENOUGH:
+    if (is_alive(p))
+      end_tree(p, PROCESS_END_EXITED);
+    break;
   case EVENT_SHIM_GONE:
     if (p->shim_done) {
       p->result.survivors = false;
@@ -554,6 +599,10 @@ static void process_event(struct process *p, enum event event) {
 
 void process_cancel(struct process *p) {
   process_event(p, EVENT_CANCEL);
+}
+
+void process_finish_early(struct process *p) {
+  process_event(p, EVENT_ENOUGH);
 }
 
 /* --- starting --- */
@@ -652,6 +701,7 @@ static struct process *process_new(struct process_table *t, const struct process
   p->stall_ms = spec->stall_ms;
   p->stdin_bytes = spec->stdin_bytes;
   p->stdin_n = spec->stdin_n;
+  p->stdin_open = spec->stdin_open;
   p->result.exit_code = -1;
   p->result.out.max = spec->stdout_max != 0 ? spec->stdout_max : LIMIT_OUTPUT_BYTES;
   p->result.err.max = spec->stderr_max != 0 ? spec->stderr_max : LIMIT_STDERR_BYTES;
@@ -671,7 +721,7 @@ struct process *process_start(struct process_table *t, const struct process_spec
   assert(spec->argv != NULL && spec->argv[0] != NULL);
   assert(spec->envp != NULL && on_end != NULL);
   assert(spec->stdin_n == 0 || spec->stdin_bytes != NULL);
-  if (!make_pipes(&pipes, spec->stdin_n > 0, err))
+  if (!make_pipes(&pipes, spec->stdin_n > 0 || spec->stdin_open, err))
     goto out;
   if (spec->cwd != NULL && (cwd = open(spec->cwd, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0) {
     (void)err_set_errno(err, errno, "working directory '%s'", spec->cwd);
@@ -681,9 +731,10 @@ struct process *process_start(struct process_table *t, const struct process_spec
   p->on_output = on_output;
   p->on_end = on_end;
   p->ctx = ctx;
-  if (spec->stdin_n > 0) { /* most prompts fit into the pipe and are done with here */
+  if (pipes.ours[0] >= 0)
     (void)fcntl(pipes.ours[0], F_SETFL, O_NONBLOCK);
-    if (write_input(p, pipes.ours[0], &gone))
+  if (spec->stdin_n > 0) { /* most prompts fit into the pipe and are done with here */
+    if (write_input(p, pipes.ours[0], &gone) && !spec->stdin_open)
       close_fd(&pipes.ours[0]);
   }
   int rc = spawn_shim(t, spec, cwd, &pipes, &p->shim);
@@ -734,7 +785,7 @@ out:
 
 /* --- the table --- */
 
-static bool find_shim(char *path, size_t size, struct err *err) {
+bool process_find_shim(char *path, size_t size, struct err *err) {
   static const char *const places[] = {"segue-shim", "../libexec/segue/segue-shim"};
   char exe[PATH_MAX];
   const char *given = getenv("SEGUE_SHIM");
@@ -764,7 +815,7 @@ static void note_inherited(void *ctx, pid_t pid) {
 struct process_table *process_table_new(uv_loop_t *loop, struct err *err) {
   struct process_table *t = xcalloc(1, sizeof *t);
   assert(!table_exists);
-  if (!find_shim(t->shim_path, sizeof t->shim_path, err))
+  if (!process_find_shim(t->shim_path, sizeof t->shim_path, err))
     goto out;
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
     (void)err_set_errno(err, errno, "cannot become a subreaper");

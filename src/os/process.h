@@ -35,6 +35,8 @@
 struct process_table;
 struct process_table *process_table_new(uv_loop_t *loop, struct err *err) MUST_CHECK;
 void process_table_free(struct process_table *t); /* NULL is fine; no process may be left */
+/* Where the shim is, found as above. */
+bool process_find_shim(char *path, size_t size, struct err *err) MUST_CHECK;
 size_t process_table_count(const struct process_table *t); /* started and not yet ended */
 
 /* What to run. Everything is borrowed: argv, cwd and envp until process_start returns,
@@ -44,11 +46,12 @@ struct process_spec {
   const char *cwd;         /* the working directory; NULL = ours */
   const char *const *envp; /* the complete environment, see process_env_build */
   const char *stdin_bytes; /* prompts go here, never into argv (other users see argv) */
-  size_t stdin_n;          /* 0: stdin is /dev/null */
-  size_t stdout_max;       /* bytes kept, 0 = LIMIT_OUTPUT_BYTES; more is read and dropped */
-  size_t stderr_max;       /* bytes kept, 0 = LIMIT_STDERR_BYTES */
-  uint64_t wall_ms;        /* the whole run, 0 = no limit */
-  uint64_t stall_ms;       /* without a byte on stdout or stderr, 0 = no limit */
+  size_t stdin_n;          /* 0: stdin is /dev/null, unless stdin_open */
+  bool stdin_open;   /* stdin stays open behind stdin_bytes: process_write, process_close_stdin */
+  size_t stdout_max; /* bytes kept, 0 = LIMIT_OUTPUT_BYTES; more is read and dropped */
+  size_t stderr_max; /* bytes kept, 0 = LIMIT_STDERR_BYTES */
+  uint64_t wall_ms;  /* the whole run, 0 = no limit */
+  uint64_t stall_ms; /* without a byte on stdout or stderr, 0 = no limit */
 };
 
 /* Why a process ended: kept from the moment we decided, never derived from a signal. */
@@ -89,6 +92,16 @@ struct process;
 struct process *process_start(struct process_table *t, const struct process_spec *spec,
                               process_output_cb on_output, process_end_cb on_end, void *ctx,
                               struct err *err) MUST_CHECK;
+
+/* More for a stdin that was started with stdin_open; the bytes are copied. What cannot be written
+ * waits, at most LIMIT_STDIN_QUEUE_BYTES: false, and nothing of it is kept, when that is full. False
+ * too when stdin is closed. */
+bool process_write(struct process *p, struct str bytes);
+/* The program sees the end of its stdin once all that waits is written. */
+void process_close_stdin(struct process *p);
+/* The answer is there: ends like process_cancel, but as PROCESS_END_EXITED with what the program
+ * makes of TERM; nothing when it ended before. */
+void process_finish_early(struct process *p);
 
 /* TERM to the program, LIMIT_TERM_GRACE_MS, KILL for all that is left; then on_end with CANCELLED,
  * unless the end was decided before. Any number of times until on_end. */

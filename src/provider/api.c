@@ -118,14 +118,22 @@ static bool unknown_type(const char *name, const char *type, struct err *err) {
   return false;
 }
 
+bool api_has_preset(struct str name) {
+  return preset_find(name) != NULL;
+}
+
 bool api_register(struct provider_registry *registry, const json_t *settings, struct err *err) {
   const char *name;
   json_t *own;
   for (const struct preset *p = presets; p->name; p++)
-    if (!add(registry, p, p->name, json_object_get(settings, p->name), err))
+    if (registry_find(registry, str_from(p->name)) == NULL &&
+        !add(registry, p, p->name, json_object_get(settings, p->name), err))
       return false;
   json_object_foreach((json_t *)settings, name, own) {
     const char *type = json_string_value(json_object_get(own, "type"));
+    const struct provider *taken = registry_find(registry, str_from(name));
+    if (taken != NULL && preset_find(str_from(name)) == NULL)
+      continue; /* an agent's */
     if (preset_find(str_from(name)) != NULL) {
       if (type != NULL && str_from(type).n > 0 && !str_eq_c(str_from(type), name))
         return err_set(err, ERR_FILE,

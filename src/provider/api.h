@@ -22,8 +22,10 @@ struct api;
 struct api *api_new(uv_loop_t *loop);
 void api_free(struct api *api); /* NULL is fine */
 
-/* settings: the user's `providers:`, or NULL. Entries that are no model API's (no `type` of one, no
+/* settings: the user's `providers:`, or NULL. A preset whose name is in the registry already is left
+ * out. Entries that are no model API's (no `type` of one, no
  * name of a preset) are left to others. */
+bool api_has_preset(struct str name);
 bool api_register(struct provider_registry *registry, const json_t *settings,
                   struct err *err) MUST_CHECK;
 

@@ -51,6 +51,13 @@ void registry_keep(struct provider_registry *reg, void *owned, void (*release)(v
   reg->kept[reg->kept_count++] = (struct kept){owned, release};
 }
 
+void *registry_kept(const struct provider_registry *reg, void (*release)(void *owned)) {
+  for (size_t i = 0; i < reg->kept_count; i++)
+    if (reg->kept[i].release == release)
+      return reg->kept[i].owned;
+  return NULL;
+}
+
 bool registry_add(struct provider_registry *reg, const struct provider *provider, struct err *err) {
   const char *name = provider->capability.name;
   if (registry_find(reg, str_from(name)) != NULL)

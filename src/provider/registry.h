@@ -22,6 +22,9 @@ bool registry_add(struct provider_registry *reg, const struct provider *provider
 /* Memory that goes with the registry: the data that providers were given. */
 void registry_keep(struct provider_registry *reg, void *owned, void (*release)(void *owned));
 
+/* What is kept with this release; NULL. */
+void *registry_kept(const struct provider_registry *reg, void (*release)(void *owned));
+
 /* NULL when there is none of that name. */
 const struct provider *registry_find(const struct provider_registry *reg, struct str name);
 /* The i-th in the order of addition, NULL behind the last. */

@@ -149,16 +149,25 @@ static void sweep(struct shim *s) {
   }
 }
 
+/* TERM to the program first: some clients clean up after their tools then. One that hands its work
+ * to a child and ignores TERM meanwhile obeys when the whole group gets it. */
 static void end_tree(struct shim *s) {
-  int64_t give_up_ms = now_ms() + LIMIT_TERM_GRACE_MS;
-  int64_t left_ms = LIMIT_TERM_GRACE_MS;
+  int64_t begin_ms = now_ms(), due_ms = LIMIT_TERM_GROUP_MS;
   if (!s->program_exited) {
     (void)kill(s->program, SIGTERM);
     (void)kill(s->program, SIGCONT); /* one that is stopped could not obey */
   }
-  for (; !s->program_exited && left_ms > 0; left_ms = give_up_ms - now_ms()) {
-    (void)wait_event(s, -1, (int)left_ms);
-    look(s);
+  while (!s->program_exited) {
+    int64_t left_ms = begin_ms + due_ms - now_ms();
+    if (left_ms > 0) {
+      (void)wait_event(s, -1, (int)left_ms);
+      look(s);
+    } else if (due_ms < LIMIT_TERM_GRACE_MS) {
+      (void)kill(-s->program, SIGTERM);
+      due_ms = LIMIT_TERM_GRACE_MS;
+    } else {
+      break;
+    }
   }
   sweep(s);
 }

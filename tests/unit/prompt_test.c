@@ -206,6 +206,30 @@ static void judge_prompts_fence_the_text_and_keep_the_numbers(void **state) {
     }
 }
 
+/* A word of tags makes a model skip the tool that its backend has for the answer. */
+static void a_judge_with_a_tool_hears_nothing_of_tags(void **state) {
+  static const enum judge_stage stages[] = {STAGE_STRUCTURED_OUTPUT, STAGE_AI_JUDGE};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(stages); i++)
+    for (int ja = 0; ja < 2; ja++) {
+      struct scene s;
+      scene_init(&s, ja ? ",'language':'ja'" : "", "");
+      s.view.by_tool = true;
+      prompt_judge(&s.view, &s.spec, stages[i], &s.prompt);
+      expect(&s, ":2]", 0);
+      expect(&s, "JSON", 0);
+      expect(&s, ja ? "ツール" : "through the tool", 1);
+      expect(&s, "4. needs fix\n", 1);
+      scene_deinit(&s);
+    }
+  struct scene s; /* the stage that is about tags is not changed */
+  scene_init(&s, "", "");
+  s.view.by_tool = true;
+  prompt_judge(&s.view, &s.spec, STAGE_PHASE3_TAG, &s.prompt);
+  expect(&s, "[REVIEW:2] approved", 1);
+  scene_deinit(&s);
+}
+
 static void of_a_long_text_the_end_is_shown(void **state) {
   struct scene s;
   struct buf text = {0};
@@ -341,6 +365,7 @@ int main(void) {
       cmocka_unit_test(the_movements_own_prompt),
       cmocka_unit_test(a_commands_prompt_is_its_instruction),
       cmocka_unit_test(judge_prompts_fence_the_text_and_keep_the_numbers),
+      cmocka_unit_test(a_judge_with_a_tool_hears_nothing_of_tags),
       cmocka_unit_test(of_a_long_text_the_end_is_shown),
       cmocka_unit_test(a_reask_has_schema_question_answer_and_errors),
       cmocka_unit_test(a_users_template_wins),

@@ -1,0 +1,173 @@
+/* What stands in the way of running workflows here, and what to do about it. */
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/json_io.h"
+#include "host/backends.h"
+#include "host/paths.h"
+#include "provider/agent.h"
+#include "provider/probe.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct cli_option options[] = {
+    {"json", 'j', NULL, "one JSON object", false},
+    {"quick", 'q', NULL, "start no program, so without versions", false},
+    {0},
+};
+
+enum finding_kind { FINDING_OK, FINDING_NOTE, FINDING_PROBLEM };
+
+struct report {
+  json_t *findings;
+  bool json, colours;
+  size_t problems;
+};
+
+static void find(struct report *r, enum finding_kind kind, const char *what, const char *text,
+                 const char *remedy) {
+  static const char *const names[] = {"ok", "note", "problem"};
+  static const enum colour colours[] = {COLOUR_GREEN, COLOUR_DIM, COLOUR_RED};
+  r->problems += kind == FINDING_PROBLEM;
+  json_array_append_new(r->findings,
+                        json_pack("{s:s, s:o, s:o, s:o}", "state", names[kind], "what",
+                                  json_io_string(what), "text", json_io_string(text), "remedy",
+                                  remedy ? json_io_string(remedy) : json_null()));
+  if (r->json)
+    return;
+  printf("%s%-8s%s ", cli_paint(r->colours, colours[kind]), names[kind],
+         cli_paint(r->colours, COLOUR_NONE));
+  cli_put_safe(stdout, what);
+  printf(": ");
+  cli_put_safe(stdout, text);
+  printf("\n");
+  if (remedy != NULL && remedy[0] != '\0') {
+    printf("         -> ");
+    cli_put_safe(stdout, remedy);
+    printf("\n");
+  }
+}
+
+static void look_at_logs(struct report *r) {
+  char dir[PATHS_BYTES];
+  struct err err;
+  struct stat st;
+  if (!paths_logs(NULL, dir, &err)) {
+    find(r, FINDING_PROBLEM, "logs", err.text, "set HOME, or SEGUE_LOGS to a folder");
+    return;
+  }
+  if (stat(dir, &st) == 0 && (!S_ISDIR(st.st_mode) || access(dir, W_OK | X_OK) != 0))
+    find(r, FINDING_PROBLEM, "logs", dir,
+         S_ISDIR(st.st_mode) ? "the folder cannot be written to: change its permissions, or set "
+                               "SEGUE_LOGS to another"
+                             : "this is no folder: remove it, or set SEGUE_LOGS to another");
+  else
+    find(r, FINDING_OK, "logs", dir, NULL);
+}
+
+/* Every agent runs under it; looked for where the process table looks. */
+static void look_at_shim(struct report *r) {
+  char path[PATHS_BYTES];
+  struct err err;
+  if (process_find_shim(path, sizeof path, &err))
+    find(r, FINDING_OK, "shim", path, NULL);
+  else
+    find(r, FINDING_PROBLEM, "shim", err.text, "install segue again");
+}
+
+static void look_at_provider(struct report *r, const struct provider *provider,
+                             const struct backend_probe *p, const char *wanted) {
+  const char *name = provider->capability.name;
+  bool is_wanted = wanted != NULL && strcmp(wanted, name) == 0;
+  char what[160], text[480];
+  (void)snprintf(what, sizeof what, "provider %s", name);
+  if (p->state != PROBE_NO) {
+    (void)snprintf(text, sizeof text, "%s%s%s%s%s", p->has_program ? "installed" : p->kind,
+                   p->version[0] ? ", version " : "", p->version, p->login[0] ? ", " : "",
+                   p->login);
+    find(r, FINDING_OK, what, text, NULL);
+    return;
+  }
+  (void)snprintf(text, sizeof text, "%s%s", p->problem, is_wanted ? " (config.yaml names it)" : "");
+  find(r, is_wanted || p->version_old ? FINDING_PROBLEM : FINDING_NOTE, what, text, p->remedy);
+}
+
+static void look_at_providers(struct report *r, const struct provider_registry *registry,
+                              const char *wanted, bool versions) {
+  struct backend_probe *probes = probe_all(registry, versions);
+  const struct provider *p;
+  size_t usable = 0;
+  bool known = wanted == NULL;
+  for (size_t i = 0; (p = registry_at(registry, i)) != NULL; i++) {
+    look_at_provider(r, p, &probes[i], wanted);
+    usable += strcmp(probes[i].kind, "built-in") != 0 && probes[i].state == PROBE_OK;
+    known = known || strcmp(wanted, p->capability.name) == 0;
+  }
+  if (!known)
+    find(r, FINDING_PROBLEM, "config.yaml", "provider names a backend that there is not",
+         "segue providers lists those that there are");
+  if (usable == 0)
+    find(r, FINDING_PROBLEM, "providers", "no agent and no API can be used here",
+         "install one of the agents above, or give an API its key");
+  free(probes);
+}
+
+static void file_problem(struct report *r, const char *what, const struct err *err,
+                         const char *remedy) {
+  char text[1100];
+  if (err->file[0] != '\0')
+    (void)snprintf(text, sizeof text, "%s:%d:%d: %s", err->file, err->line, err->column, err->text);
+  else
+    (void)snprintf(text, sizeof text, "%s", err->text);
+  find(r, FINDING_PROBLEM, what, text, remedy);
+}
+
+static int run(int argc, char **argv) {
+  struct cli_args args;
+  struct config user = {0};
+  struct err err = {0};
+  int status;
+  if (!cli_parse(&cmd_doctor, argc, argv, 0, 0, &args, &status))
+    return status;
+  struct report r = {
+      .findings = json_array(), .json = cli_flag(&args, "json"), .colours = cli_colours(1)};
+  look_at_logs(&r);
+  look_at_shim(&r);
+  if (!config_load(&user, &err)) {
+    file_problem(&r, "configuration", &err, "correct the file, or remove it");
+  } else {
+    struct provider_registry *registry = backends_new(&user, &err);
+    if (registry == NULL)
+      file_problem(&r, "profiles and settings", &err, "correct the file, or remove it");
+    else
+      look_at_providers(&r, registry, user.provider, !cli_flag(&args, "quick"));
+    registry_free(registry);
+    config_deinit(&user);
+  }
+  if (r.json) {
+    json_t *out = json_pack("{s:b, s:O}", "ok", r.problems == 0, "findings", r.findings);
+    json_io_print(out, JSON_IO_TERMINAL);
+    json_decref(out);
+  }
+  json_decref(r.findings);
+  return r.problems == 0 ? STATUS_COMPLETE : STATUS_FAILED;
+}
+
+const struct cli_command cmd_doctor = {
+    .name = "doctor",
+    .arguments = "[--json]",
+    .summary = "say what stands in the way of running workflows here, and what to do",
+    .help =
+        "Looks at the log folder, the configuration, the profiles and every backend: is its "
+        "program installed and new enough, is there a sign of a key or a login. A model API "
+        "that has its key gets one short request.\n"
+        "Exit status: 0 when nothing stands in the way; 1 when something does: an unusable "
+        "backend that config.yaml names, one that is too old, a file that is wrong, or no usable "
+        "backend at all.",
+    .options = options,
+    .run = run,
+};

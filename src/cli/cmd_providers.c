@@ -1,0 +1,224 @@
+/* The backends at the shell: what there is, what a profile says, and what a recording means. */
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/json_io.h"
+#include "host/backends.h"
+#include "provider/agent.h"
+#include "provider/probe.h"
+#include "provider/profiles.h"
+#include "provider/replay.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct cli_option options[] = {
+    {"json", 'j', NULL, "one JSON object (list), or a JSON object a line (test)", false},
+    {"transcript", 't', "FILE", "test: the recorded run", false},
+    {"transport", 'T', "T", "test: exec (default), native or acp", false},
+    {"quick", 'q', NULL, "list: start no program and ask no API", false},
+    {"names", 0, NULL, "list: the names only, one a line", false},
+    {"schema", 0, NULL, "show: the JSON Schema of profiles instead", false},
+    {0},
+};
+
+/* --- list --- */
+
+static void print_row(const struct backend_probe *p, const struct provider *provider,
+                      bool colours) {
+  const char *state = p->state == PROBE_OK ? "yes" : p->state == PROBE_UNKNOWN ? "?" : "no";
+  enum colour colour = p->state == PROBE_OK        ? COLOUR_GREEN
+                       : p->state == PROBE_UNKNOWN ? COLOUR_YELLOW
+                                                   : COLOUR_DIM;
+  struct buf version = {0};
+  (void)cli_fit(&version,
+                str_from(p->version[0]                    ? p->version
+                         : p->has_program && p->installed ? "?"
+                                                          : "-"),
+                12);
+  printf("%-12s %-8s %-9s %-12s %s%-6s%s %-10s %s\n", provider->capability.name, p->kind,
+         !p->has_program ? "-"
+         : p->installed  ? "yes"
+                         : "no",
+         buf_c(&version), cli_paint(colours, colour), state, cli_paint(colours, COLOUR_NONE),
+         provider->capability.structured, p->transport);
+  buf_deinit(&version);
+}
+
+static int list_names(const struct provider_registry *registry) {
+  const struct provider *p;
+  for (size_t i = 0; (p = registry_at(registry, i)) != NULL; i++)
+    printf("%s\n", p->capability.name);
+  return STATUS_COMPLETE;
+}
+
+static int list(const struct cli_args *args, const struct provider_registry *registry) {
+  bool json = cli_flag(args, "json"), colours = cli_colours(1);
+  struct backend_probe *probes = probe_all(registry, !cli_flag(args, "quick"));
+  const struct provider *p;
+  json_t *all = json_array();
+  if (!json)
+    printf("%-12s %-8s %-9s %-12s %-6s %-10s %s\n", "NAME", "KIND", "INSTALLED", "VERSION",
+           "USABLE", "SCHEMA BY", "TRANSPORT");
+  for (size_t i = 0; (p = registry_at(registry, i)) != NULL; i++) {
+    if (json)
+      json_array_append_new(all, probe_json(&probes[i], p));
+    else
+      print_row(&probes[i], p, colours);
+  }
+  if (json) {
+    json_t *out = json_pack("{s:O}", "providers", all);
+    json_io_print(out, JSON_IO_TERMINAL);
+    json_decref(out);
+  } else {
+    printf(
+        "\nsegue doctor says what to do about each; segue providers show NAME prints a profile.\n");
+  }
+  json_decref(all);
+  free(probes);
+  return STATUS_COMPLETE;
+}
+
+/* --- show --- */
+
+static const struct provider *find_provider(const struct provider_registry *registry,
+                                            const char *name, struct err *err) {
+  const struct provider *p = registry_find(registry, str_from(name));
+  struct buf names = {0};
+  if (p != NULL)
+    return p;
+  registry_names(registry, &names);
+  (void)err_set(err, ERR_USAGE, "there is no provider %.60s: use %s", name, buf_c(&names));
+  buf_deinit(&names);
+  return NULL;
+}
+
+static const struct profile *find_profile(const struct provider_registry *registry,
+                                          const char *name, struct err *err) {
+  const struct provider *p = find_provider(registry, name, err);
+  const struct profile *profile = p ? provider_profile(p) : NULL;
+  if (p != NULL && profile == NULL) /* a name that the model API has taken here */
+    profile = backends_profile(registry, name);
+  if (p != NULL && profile == NULL)
+    (void)err_set(err, ERR_USAGE, "provider %s is not made from a profile", name);
+  return profile;
+}
+
+static int show(const struct cli_args *args, const struct provider_registry *registry) {
+  struct err err = {0};
+  if (cli_flag(args, "schema")) {
+    json_t *schema = profile_schema();
+    json_io_print(schema, JSON_IO_TERMINAL);
+    json_decref(schema);
+    return STATUS_COMPLETE;
+  }
+  if (args->word_count != 2) {
+    (void)err_set(&err, ERR_USAGE, "say which: segue providers show NAME");
+    return cli_fail("providers", &err);
+  }
+  const struct profile *profile = find_profile(registry, args->words[1], &err);
+  if (profile == NULL)
+    return cli_fail("providers", &err);
+  if (cli_flag(args, "json")) {
+    json_io_print(profile->keys, JSON_IO_TERMINAL);
+    return STATUS_COMPLETE;
+  }
+  (void)fwrite(profile->source.p, 1, profile->source.n, stdout);
+  return STATUS_COMPLETE;
+}
+
+/* --- test --- */
+
+static void print_line(json_t *object) {
+  json_io_print(object, JSON_IO_COMPACT);
+  json_decref(object);
+}
+
+static void print_news(void *ctx, const struct provider_news *news) {
+  (void)ctx;
+  print_line(replay_news_json(news));
+}
+
+static int test(const struct cli_args *args, const struct provider_registry *registry) {
+  const char *path = cli_value(args, "transcript"), *name = cli_value(args, "transport");
+  struct transcript t = {0};
+  struct call_result result = {0};
+  struct err err = {0};
+  enum transport transport = TRANSPORT_EXEC;
+  if (args->word_count != 2 || path == NULL) {
+    (void)err_set(&err, ERR_USAGE,
+                  "say which and with what: segue providers test NAME --transcript FILE");
+    return cli_fail("providers", &err);
+  }
+  if (name != NULL && !transport_from_name(str_from(name), &transport)) {
+    (void)err_set(&err, ERR_USAGE, "--transport must be exec, native or acp, not \"%.40s\"", name);
+    return cli_fail("providers", &err);
+  }
+  const struct profile *profile = find_profile(registry, args->words[1], &err);
+  if (profile == NULL)
+    return cli_fail("providers", &err);
+  if (!transcript_load(&t, path, &err)) {
+    if (err.file[0] == '\0')
+      return cli_fail("providers", &err);
+    cli_print_file_error(&err, "error");
+    return STATUS_USAGE;
+  }
+  bool ok = replay(&t, profile, transport, print_news, NULL, &result, &err);
+  if (ok)
+    print_line(replay_end_json(&result));
+  call_result_deinit(&result);
+  transcript_deinit(&t);
+  return ok ? STATUS_COMPLETE : cli_fail("providers", &err);
+}
+
+static int run(int argc, char **argv) {
+  struct cli_args args;
+  struct config user;
+  struct err err = {0};
+  int status;
+  if (!cli_parse(&cmd_providers, argc, argv, 0, 2, &args, &status))
+    return status;
+  struct provider_registry *registry = NULL;
+  if (!config_load(&user, &err))
+    return err.file[0] ? (cli_print_file_error(&err, "error"), STATUS_USAGE)
+                       : cli_fail("providers", &err);
+  registry = backends_new(&user, &err);
+  const char *verb = args.word_count > 0 ? args.words[0] : "list";
+  if (registry == NULL && err.file[0] != '\0') {
+    cli_print_file_error(&err, "error");
+    status = STATUS_USAGE;
+  } else if (registry == NULL) {
+    status = cli_fail("providers", &err);
+  } else if (strcmp(verb, "list") == 0 && args.word_count < 2) {
+    status = cli_flag(&args, "names") ? list_names(registry) : list(&args, registry);
+  } else if (strcmp(verb, "show") == 0) {
+    status = show(&args, registry);
+  } else if (strcmp(verb, "test") == 0) {
+    status = test(&args, registry);
+  } else {
+    (void)err_set(&err, ERR_USAGE, "providers takes list, show NAME or test NAME, not \"%.60s\"",
+                  verb);
+    status = cli_fail("providers", &err);
+  }
+  registry_free(registry);
+  config_deinit(&user);
+  return status;
+}
+
+const struct cli_command cmd_providers = {
+    .name = "providers",
+    .arguments = "[list | show NAME | test NAME --transcript FILE] [--json]",
+    .summary = "list the backends; show a profile; read a recorded run through one",
+    .help =
+        "list (the default) shows each backend: is its program installed, which version, is there "
+        "a sign of a key or a login (which is not read), how a JSON Schema is enforced and how "
+        "it is spoken to. A model API that has its key gets one short request; --quick asks "
+        "nobody.\n"
+        "show prints a profile; --schema the JSON Schema of profiles.\n"
+        "test reads a recorded run through a profile and prints what it yields, a JSON object a "
+        "line: session, text, tool, usage, retry, permission, note, and last end with the error "
+        "class (ok, auth, rate_limit, ...), the text and the structured value.\n"
+        "Profiles of your own: NAME.yaml in $XDG_CONFIG_HOME/segue/providers/.",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,455 @@
+/* A call to an agent: a folder for it, its program under the shim, and a driver that reads it. */
+#include "provider/agent.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "os/tmpdir.h"
+#include "provider/driver.h"
+#include "provider/redact.h"
+#include "provider/schema_place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct provider_run {
+  const struct provider *self;
+  const struct provider_env *env;
+  const struct profile *profile;
+  const struct driver_ops *ops;
+  struct driver *driver;
+  struct provider_sink sink;
+  struct agent_call call;
+  struct agent_command command;
+  const char *const *envp;
+  const char *const *secrets;
+  struct process *process; /* NULL: not started, or gone */
+  uv_timer_t timer;        /* reports a start that failed; then the grace after the answer */
+  uv_work_t cleanup;
+  struct call_result result;
+  struct schema_place schema;
+  struct arena arena;
+  char *tmpdir;
+  uint64_t stall_ms;
+  bool cancelled;
+  bool restarted; /* with a conversation that was there already */
+};
+
+static void fail(struct call_result *r, enum error_class class, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
+static void fail(struct call_result *r, enum error_class class, const char *fmt, ...) {
+  va_list ap;
+  r->class = class;
+  va_start(ap, fmt);
+  (void)vsnprintf(r->message, sizeof r->message, fmt, ap);
+  va_end(ap);
+}
+
+/* --- the end --- */
+
+static void cleanup_work(uv_work_t *work) {
+  struct provider_run *run = work->data;
+  struct err err;
+  if (!tmpdir_remove(run->tmpdir, &err))
+    log_warn("%s", err.text);
+}
+
+static void cleanup_after(uv_work_t *work, int status) {
+  struct provider_run *run = work->data;
+  (void)status;
+  run->sink.done(run->sink.ctx, &run->result);
+  schema_place_deinit(&run->schema);
+  arena_deinit(&run->arena);
+  free(run->tmpdir);
+  free(run);
+}
+
+static void on_timer_closed(uv_handle_t *handle) {
+  struct provider_run *run = handle->data;
+  run->cleanup.data = run;
+  if (run->tmpdir == NULL ||
+      uv_queue_work(handle->loop, &run->cleanup, cleanup_work, cleanup_after) != 0)
+    cleanup_after(&run->cleanup, 0);
+}
+
+static void finish(struct provider_run *run) {
+  if (run->driver != NULL)
+    run->ops->close(run->driver);
+  run->driver = NULL;
+  uv_close((uv_handle_t *)&run->timer, on_timer_closed);
+}
+
+/* --- what a driver may do --- */
+
+static void host_news(void *ctx, const struct provider_news *news) {
+  struct provider_run *run = ctx;
+  run->sink.news(run->sink.ctx, news);
+}
+
+static bool host_write(void *ctx, struct str bytes) {
+  struct provider_run *run = ctx;
+  return run->process != NULL && process_write(run->process, bytes);
+}
+
+static void host_close_stdin(void *ctx) {
+  struct provider_run *run = ctx;
+  if (run->process != NULL)
+    process_close_stdin(run->process);
+}
+
+static void on_grace_over(uv_timer_t *timer) {
+  struct provider_run *run = timer->data;
+  if (run->process == NULL)
+    return;
+  if (run->cancelled)
+    process_cancel(run->process);
+  else
+    process_finish_early(run->process);
+}
+
+static void host_answered(void *ctx) {
+  struct provider_run *run = ctx;
+  if (run->process != NULL && !run->cancelled)
+    uv_timer_start(&run->timer, on_grace_over, LIMIT_AGENT_FINAL_GRACE_MS, 0);
+}
+
+static void host_give_up(void *ctx) {
+  struct provider_run *run = ctx;
+  if (run->process != NULL)
+    process_finish_early(run->process);
+}
+
+static struct driver_host host_of(struct provider_run *run) {
+  return (struct driver_host){.news = host_news,
+                              .write = host_write,
+                              .close_stdin = host_close_stdin,
+                              .answered = host_answered,
+                              .give_up = host_give_up,
+                              .secrets = run->secrets,
+                              .ctx = run};
+}
+
+/* --- the process --- */
+
+static bool start_process(struct provider_run *run, struct err *err);
+
+static void on_output(void *ctx, int fd, struct str bytes) {
+  struct provider_run *run = ctx;
+  if (run->driver != NULL)
+    run->ops->output(run->driver, fd, bytes);
+}
+
+/* What stopped it before a driver could say anything. */
+static bool never_ran(struct provider_run *run, const struct process_result *p) {
+  struct call_result *r = &run->result;
+  const char *name = run->self->capability.name, *program = run->command.argv[0];
+  const char *install = json_string_value(json_object_get(run->profile->keys, "install"));
+  if (p->why == PROCESS_END_SPAWN_FAILED)
+    fail(r, CLASS_OVERLOADED, "no process could be made: %s", strerror(p->exec_errno));
+  else if (p->why == PROCESS_END_EXEC_FAILED && p->exec_errno == ENOENT)
+    fail(r, CLASS_NOT_FOUND,
+         "the program %s is not installed%s%s; or say where it is: providers: {%s: {program: "
+         "/PATH}} in config.yaml",
+         program, install ? ": " : "", install ? install : "", name);
+  else if (p->why == PROCESS_END_EXEC_FAILED)
+    fail(r, CLASS_NOT_FOUND, "cannot run %s: %s", program, strerror(p->exec_errno));
+  else
+    return false;
+  return true;
+}
+
+/* The id that we chose belongs to a conversation already: this call is the repeat of one that had
+ * begun. It goes on there. */
+static bool is_in_use(const struct provider_run *run) {
+  const char *text = buf_c(&run->result.error_text.bytes);
+  return run->call.new_session[0] != '\0' && run->call.session[0] == '\0' && !run->restarted &&
+         !run->cancelled && run->result.class != CLASS_NONE && run->result.text.bytes.n == 0 &&
+         (strstr(text, "already in use") != NULL || strstr(text, "already exists") != NULL);
+}
+
+static bool restart(struct provider_run *run) {
+  struct err err = {0};
+  struct driver_host host = host_of(run);
+  enum error_class class;
+  json_t *data = json_pack("{s:s}", "text",
+                           "the conversation of this call was there already: it goes on in it");
+  const struct provider_news news = {.kind = NEWS_NOTE, .data = data};
+  run->restarted = true;
+  run->call.session = run->call.new_session;
+  if (!profile_command(run->profile, run->ops->transport, &run->call, &run->arena, &run->command,
+                       &class, &err)) {
+    json_decref(data);
+    return false;
+  }
+  call_result_deinit(&run->result);
+  run->result = (struct call_result){.enforced = run->result.enforced};
+  run->ops->close(run->driver);
+  run->driver = run->ops->open(run->profile, &run->call, &host);
+  run->sink.news(run->sink.ctx, &news);
+  json_decref(data);
+  if (start_process(run, &err))
+    return true;
+  fail(&run->result, CLASS_NOT_FOUND, "%s", err.text);
+  return false;
+}
+
+static void add_limit(struct provider_run *run, const struct process_result *p) {
+  char said[400];
+  if (run->result.class != CLASS_TIMEOUT)
+    return;
+  (void)snprintf(said, sizeof said, "%.399s", run->result.message);
+  if (p->why == PROCESS_END_STALL_LIMIT)
+    fail(&run->result, CLASS_TIMEOUT, "no output for %llu ms: %s",
+         (unsigned long long)run->stall_ms, said);
+  else if (p->why == PROCESS_END_WALL_LIMIT)
+    fail(&run->result, CLASS_TIMEOUT, "still running after %llu ms: %s",
+         (unsigned long long)run->call.request->timeout_ms, said);
+}
+
+static void on_end(void *ctx, struct process_result *p) {
+  struct provider_run *run = ctx;
+  struct call_result *r = &run->result;
+  run->process = NULL;
+  (void)uv_timer_stop(&run->timer);
+  r->error_dropped_bytes = p->err.dropped;
+  r->error_text.bytes = p->err;
+  p->err = (struct buf){0};
+  r->error_text.bytes.max = 0;
+  (void)redact(&r->error_text.bytes, run->secrets, r->error_text.bytes.cut);
+  r->duration_ms = (int64_t)p->duration_ms;
+  if (!never_ran(run, p))
+    run->ops->end(run->driver, p, r);
+  r->structured = schema_place_value(&run->schema, r->structured);
+  add_limit(run, p);
+  if (run->cancelled && r->class != CLASS_NONE)
+    fail(r, CLASS_CANCELLED, "cancelled");
+  if (is_in_use(run) && restart(run))
+    return;
+  if (p->pipes_held && r->note[0] == '\0')
+    (void)snprintf(r->note, sizeof r->note,
+                   "a descendant held the output open after the exit; it was killed");
+  finish(run);
+}
+
+static bool start_process(struct provider_run *run, struct err *err) {
+  const struct process_spec spec = {.argv = run->command.argv,
+                                    .cwd = run->env->cwd,
+                                    .envp = run->envp,
+                                    .stdin_bytes = run->command.stdin_bytes.p,
+                                    .stdin_n = run->command.stdin_bytes.n,
+                                    .stdin_open = run->ops->keeps_stdin,
+                                    .stdout_max = 1, /* the driver keeps what matters */
+                                    .wall_ms = run->call.request->timeout_ms,
+                                    .stall_ms = run->stall_ms};
+  run->process = process_start(run->env->processes, &spec, on_output, on_end, run, err);
+  return run->process != NULL;
+}
+
+/* --- starting --- */
+
+static bool write_file(const char *path, struct str content, struct err *err) {
+  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  size_t done = 0;
+  if (fd < 0)
+    return err_set_errno(err, errno, "cannot write %s", path);
+  while (done < content.n) {
+    ssize_t n = write(fd, content.p + done, content.n - done);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0)
+      break;
+    done += (size_t)n;
+  }
+  int number = errno;
+  close(fd);
+  return done == content.n || err_set_errno(err, number, "cannot write %s", path);
+}
+
+static const char *const *join(struct arena *a, const char *const *x, const char *const *y,
+                               const char *const *z) {
+  const char *const *lists[] = {x, y, z};
+  size_t count = 0;
+  for (size_t l = 0; l < ARRAY_LEN(lists); l++)
+    for (size_t i = 0; lists[l] != NULL && lists[l][i] != NULL; i++)
+      count++;
+  const char **out = arena_array(a, count + 1, sizeof *out);
+  count = 0;
+  for (size_t l = 0; l < ARRAY_LEN(lists); l++)
+    for (size_t i = 0; lists[l] != NULL && lists[l][i] != NULL; i++)
+      out[count++] = lists[l][i];
+  return out;
+}
+
+static bool build_environment(struct provider_run *run, struct err *err) {
+  const struct call_request *request = run->call.request;
+  char session[96], call[64], attempt[32];
+  (void)snprintf(session, sizeof session, "SEGUE_SESSION=%s", request->session);
+  /* For idempotency of what the program does outside: a repeat of the call has the same. */
+  (void)snprintf(call, sizeof call, "SEGUE_CALL=%ld.%ld", request->turn, request->call);
+  (void)snprintf(attempt, sizeof attempt, "SEGUE_ATTEMPT=%d", request->attempt);
+  const char *const own[] = {session, call, attempt, NULL};
+  run->secrets = join(&run->arena, run->env->pass_env, run->command.secrets, NULL);
+  run->envp = process_env_build(&run->arena, run->tmpdir,
+                                join(&run->arena, run->env->pass_env, run->command.pass_env, NULL),
+                                join(&run->arena, run->command.assignments, own, NULL), err);
+  return run->envp != NULL;
+}
+
+static uint64_t setting_ms(const json_t *settings, const char *name, uint64_t otherwise) {
+  const json_t *value = json_object_get(settings, name);
+  return json_is_integer(value) ? (uint64_t)json_integer_value(value) : otherwise;
+}
+
+bool agent_transport(const struct profile *profile, const json_t *settings, enum transport *out,
+                     struct err *err) {
+  const char *wanted = json_string_value(json_object_get(settings, "transport"));
+  *out = profile->preferred;
+  if (wanted != NULL && strcmp(wanted, "auto") != 0 && !transport_from_name(str_from(wanted), out))
+    return err_set(err, ERR_FILE, "providers.%s.transport must be auto, exec, native or acp",
+                   profile->capability.name);
+  return driver_find(profile, *out, err) != NULL;
+}
+
+const struct driver_ops *driver_find(const struct profile *profile, enum transport transport,
+                                     struct err *err) {
+  static const struct driver_ops *const drivers[] = {&driver_exec};
+  const char *native = json_string_value(json_object_get(profile->native, "driver"));
+  bool there = transport == TRANSPORT_EXEC     ? profile->argv != NULL
+               : transport == TRANSPORT_NATIVE ? native != NULL
+                                               : profile->acp != NULL;
+  for (size_t i = 0; there && i < ARRAY_LEN(drivers); i++)
+    if (drivers[i]->transport == transport &&
+        (transport != TRANSPORT_NATIVE || strcmp(drivers[i]->name, native) == 0))
+      return drivers[i];
+  (void)err_set(err, ERR_INVALID, "provider %s has no transport %s", profile->capability.name,
+                transport_name(transport));
+  return NULL;
+}
+
+static bool prepare_run(struct provider_run *run, struct err *err) {
+  const struct call_request *request = run->call.request;
+  struct driver_host host = host_of(run);
+  enum error_class class = CLASS_BAD_REQUEST;
+  enum transport transport;
+  char name[80];
+  if (!profile_check_settings(run->profile, run->self->settings, err) ||
+      !agent_transport(run->profile, run->self->settings, &transport, err)) {
+    fail(&run->result, CLASS_BAD_REQUEST, "%s", err->text);
+    return false;
+  }
+  run->ops = driver_find(run->profile, transport, err);
+  schema_place(&run->schema, run->profile, transport, request->schema, request->prompt);
+  run->call.schema = run->schema.sent;
+  run->call.prompt = run->schema.prompt;
+  run->result.enforced = run->schema.enforced;
+  (void)snprintf(name, sizeof name, "segue-%s-%ld", request->session, request->call);
+  run->tmpdir = tmpdir_make_named(name, err);
+  run->call.tmpdir = run->tmpdir;
+  bool ok = run->tmpdir != NULL;
+  if (ok && !profile_command(run->profile, transport, &run->call, &run->arena, &run->command,
+                             &class, err)) {
+    fail(&run->result, class, "%s", err->text);
+    return false;
+  }
+  for (size_t i = 0; ok && i < run->command.file_count; i++)
+    ok = write_file(run->command.files[i].path, run->command.files[i].content, err);
+  ok = ok && build_environment(run, err);
+  if (ok) {
+    host.secrets = run->secrets;
+    run->driver = run->ops->open(run->profile, &run->call, &host);
+    ok = start_process(run, err);
+  }
+  if (!ok)
+    fail(&run->result, CLASS_NOT_FOUND, "%s", err->text);
+  return ok;
+}
+
+static void on_soon(uv_timer_t *timer) {
+  finish(timer->data);
+}
+
+/* request->model, else the user's for this provider. */
+static struct call_request with_model(const struct call_request *request, const json_t *settings) {
+  struct call_request out = *request;
+  if (out.model.n == 0)
+    out.model = str_from(json_string_value(json_object_get(settings, "model")));
+  return out;
+}
+
+static struct provider_run *agent_start(const struct provider *self, const struct provider_env *env,
+                                        const struct call_request *request,
+                                        const struct provider_sink *sink) {
+  struct provider_run *run = xcalloc(1, sizeof *run);
+  const struct profile *profile = self->data;
+  struct err err = {0};
+  bool judge = request->purpose == PURPOSE_JUDGE || request->purpose == PURPOSE_REASK;
+  struct call_request *own = arena_alloc(&run->arena, sizeof *own);
+  *own = with_model(request, self->settings);
+  run->self = self;
+  run->env = env;
+  run->profile = profile;
+  run->sink = *sink;
+  run->stall_ms = judge ? setting_ms(self->settings, "judge_stall_ms", profile->judge_stall_ms)
+                        : setting_ms(self->settings, "stall_ms", profile->stall_ms);
+  run->call = (struct agent_call){
+      .request = own,
+      .cwd = env->cwd,
+      .session = arena_str(&run->arena, request->provider_session).p,
+      .new_session = json_is_string(request->token) ? json_string_value(request->token) : "",
+      .prompt = request->prompt,
+      .permission = request->permission,
+      .tools = json_object_get(self->settings, "tools"),
+      .max_turns = (long)setting_ms(self->settings, "max_turns", (uint64_t)profile->max_turns),
+      .settings = self->settings};
+  uv_timer_init(env->loop, &run->timer);
+  run->timer.data = run;
+  if (!prepare_run(run, &err))
+    uv_timer_start(&run->timer, on_soon, 0, 0);
+  return run;
+}
+
+static void agent_cancel(struct provider_run *run) {
+  if (run->process == NULL)
+    return;
+  if (run->cancelled)
+    return;
+  run->cancelled = true;
+  if (run->ops->interrupt != NULL && run->ops->interrupt(run->driver))
+    uv_timer_start(&run->timer, on_grace_over, LIMIT_AGENT_FINAL_GRACE_MS, 0);
+  else
+    process_cancel(run->process);
+}
+
+/* A UUID (version 4) from the call's random bytes: the id of its new conversation. */
+static json_t *agent_prepare(const struct provider *self, const struct provider_env *env,
+                             const struct call_request *request, const json_t *token_counts,
+                             const unsigned char entropy[16]) {
+  const struct profile *profile = self->data;
+  unsigned char b[16];
+  (void)env;
+  (void)request;
+  (void)token_counts;
+  if (!profile->chooses_session)
+    return NULL;
+  memcpy(b, entropy, sizeof b);
+  b[6] = (unsigned char)((b[6] & 0x0F) | 0x40);
+  b[8] = (unsigned char)((b[8] & 0x3F) | 0x80);
+  return json_sprintf("%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
+                      b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
+                      b[13], b[14], b[15]);
+}
+
+static const struct provider_ops agent_ops = {
+    .prepare = agent_prepare, .start = agent_start, .cancel = agent_cancel};
+
+struct provider provider_of_profile(const struct profile *profile) {
+  return (struct provider){.capability = profile->capability, .ops = &agent_ops, .data = profile};
+}
+
+const struct profile *provider_profile(const struct provider *provider) {
+  return provider->ops == &agent_ops ? provider->data : NULL;
+}

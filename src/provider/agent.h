@@ -1,0 +1,22 @@
+/* agent.h - providers made from profiles: each runs its agent's program through a driver.
+ *
+ *   provider_of_profile(profile)       ready for registry_add; borrows the profile
+ *
+ * Settings of the user (`providers: {NAME: {...}}` in config.yaml): program (a word or a list), args,
+ * env (names), set (NAME: value), tools (names), model, max_turns, stall_ms, judge_stall_ms,
+ * transport (auto, exec, native, acp), and the host's concurrency. */
+#ifndef SEGUE_PROVIDER_AGENT_H
+#define SEGUE_PROVIDER_AGENT_H
+
+#include "provider/profile.h"
+#include "provider/provider.h"
+
+struct provider provider_of_profile(const struct profile *profile);
+/* NULL when it was not made from one. */
+const struct profile *provider_profile(const struct provider *provider);
+
+/* What `transport` of the settings means for this profile. False: err says why it cannot be. */
+bool agent_transport(const struct profile *profile, const json_t *settings, enum transport *out,
+                     struct err *err) MUST_CHECK;
+
+#endif

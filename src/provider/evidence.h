@@ -1,0 +1,23 @@
+/* evidence.h - what statuses and words of vendors say about an error: the same for every backend.
+ *
+ * Pure. Exit statuses are no evidence here: clients exit with 0 after errors and with 1 for all of
+ * them alike. */
+#ifndef SEGUE_PROVIDER_EVIDENCE_H
+#define SEGUE_PROVIDER_EVIDENCE_H
+
+#include "base/str.h"
+#include "core/call.h"
+
+/* Of an HTTP status; CLASS_NONE below 400. */
+enum error_class evidence_of_status(int status);
+/* Of a message, by words that vendors use; CLASS_NONE when none is known. */
+enum error_class evidence_of_words(struct str text);
+/* True when it says that the money is gone (and no moment at which it is back). */
+bool evidence_of_quota(struct str text);
+/* The HTTP status that a message names ("unexpected status 401", "API Error: 403", "401 Bad key"),
+ * 0 when it names none. */
+int evidence_status(struct str text);
+/* "try again in 1.2s", "retry after 30 seconds": in milliseconds, 0 when it says none. */
+int64_t evidence_retry_after_ms(struct str text);
+
+#endif

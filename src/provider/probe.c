@@ -1,0 +1,312 @@
+#include "provider/probe.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "format/json_write.h"
+#include "os/tmpdir.h"
+#include "provider/agent.h"
+#include "provider/api.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- what is looked at --- */
+
+static bool is_program(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+/* By PATH, as the shim does it. */
+bool probe_find_program(const char *name, char *out, size_t size) {
+  const char *path = getenv("PATH");
+  if (strchr(name, '/') != NULL)
+    return snprintf(out, size, "%s", name) < (int)size && is_program(out);
+  for (struct str rest = str_from(path ? path : "/usr/local/bin:/usr/bin:/bin"); rest.p != NULL;) {
+    const char *colon = memchr(rest.p, ':', rest.n);
+    struct str part = {rest.p, colon ? (size_t)(colon - rest.p) : rest.n};
+    if (part.n > 0 && snprintf(out, size, "%.*s/%s", (int)part.n, part.p, name) < (int)size &&
+        is_program(out))
+      return true;
+    rest = colon ? (struct str){colon + 1, rest.n - part.n - 1} : (struct str){NULL, 0};
+  }
+  out[0] = '\0';
+  return false;
+}
+
+/* ~ and $NAME in front become folders; false: that folder is not known. */
+static bool expand(const char *path, char *out, size_t size) {
+  char name[64];
+  const char *slash = strchr(path, '/'), *folder = NULL;
+  if (path[0] != '~' && path[0] != '$')
+    return snprintf(out, size, "%s", path) < (int)size;
+  if (slash == NULL || (size_t)(slash - path) >= sizeof name)
+    return false;
+  (void)snprintf(name, sizeof name, "%.*s", (int)(slash - path), path);
+  folder = getenv(path[0] == '~' ? "HOME" : name + 1);
+  return folder != NULL && folder[0] != '\0' &&
+         snprintf(out, size, "%s%s", folder, slash) < (int)size;
+}
+
+static bool find_login(const struct profile *profile, const json_t *settings,
+                       struct backend_probe *p) {
+  const json_t *login = json_object_get(profile->keys, "login");
+  const json_t *names[] = {json_object_get(login, "env"), json_object_get(settings, "env")};
+  const json_t *files = json_object_get(login, "files");
+  const json_t *set = json_object_get(settings, "set");
+  for (size_t k = 0; k < ARRAY_LEN(names); k++)
+    for (size_t i = 0; i < json_array_size(names[k]); i++) {
+      const char *name = json_string_value(json_array_get(names[k], i)), *value = getenv(name);
+      if ((value != NULL && value[0] != '\0') || json_object_get(set, name) != NULL) {
+        (void)snprintf(p->login, sizeof p->login, "%s is set", name);
+        return true;
+      }
+    }
+  for (size_t i = 0; i < json_array_size(files); i++) {
+    const char *file = json_string_value(json_array_get(files, i));
+    char path[1024];
+    if (expand(file, path, sizeof path) && access(path, F_OK) == 0) {
+      (void)snprintf(p->login, sizeof p->login, "%s", file);
+      return true;
+    }
+  }
+  return login == NULL;
+}
+
+static void probe_agent(const struct provider *provider, const struct profile *profile,
+                        struct backend_probe *p) {
+  const char *program = profile_program(profile, provider->settings);
+  const char *name = provider->capability.name;
+  const char *install = json_string_value(json_object_get(profile->keys, "install"));
+  const json_t *login = json_object_get(profile->keys, "login");
+  const char *how = json_string_value(json_object_get(login, "how"));
+  const char *minimum =
+      json_string_value(json_object_get(json_object_get(profile->keys, "version"), "minimum"));
+  enum transport transport = profile->preferred;
+  struct err err;
+  p->kind = "agent";
+  p->has_program = true;
+  if (!agent_transport(profile, provider->settings, &transport, &err))
+    transport = profile->preferred;
+  p->transport = transport_name(transport);
+  (void)snprintf(p->minimum, sizeof p->minimum, "%s", minimum ? minimum : "");
+  p->installed = program != NULL && probe_find_program(program, p->program, sizeof p->program);
+  if (program == NULL) {
+    p->state = PROBE_NO;
+    (void)snprintf(p->problem, sizeof p->problem, "no program is set");
+    (void)snprintf(p->remedy, sizeof p->remedy,
+                   "write providers: {%s: {program: [PROGRAM, ARGUMENT]}} in config.yaml", name);
+  } else if (!p->installed) {
+    p->state = PROBE_NO;
+    (void)snprintf(p->problem, sizeof p->problem, "the program %.100s is not installed", program);
+    (void)snprintf(p->remedy, sizeof p->remedy,
+                   "%s%sor say where it is: providers: {%s: {program: /PATH}} in config.yaml",
+                   install ? install : "", install ? "; " : "", name);
+  } else if (!find_login(profile, provider->settings, p)) {
+    p->state = PROBE_NO;
+    (void)snprintf(p->problem, sizeof p->problem, "there is no sign of a key or a login");
+    (void)snprintf(p->remedy, sizeof p->remedy, "%s", how ? how : "log in with the program itself");
+  }
+}
+
+/* --- versions --- */
+
+struct asking {
+  struct backend_probe *probe;
+  const struct profile *profile;
+};
+
+bool probe_older(const char *version, const char *minimum) {
+  while (*version != '\0' && !isdigit((unsigned char)*version))
+    version++;
+  while (*version != '\0' && *minimum != '\0') {
+    char *v, *m;
+    unsigned long have = strtoul(version, &v, 10), want = strtoul(minimum, &m, 10);
+    if (have != want)
+      return have < want;
+    if (*m != '.' || m == minimum)
+      return false;
+    if (*v != '.')
+      return true;
+    version = v + 1;
+    minimum = m + 1;
+  }
+  return false;
+}
+
+/* The word of an answer that holds a version: "codex-cli 0.169.0" -> 0.169.0. */
+static void read_version(struct str answer, char *out, size_t size) {
+  for (size_t i = 0; i < answer.n; i++) {
+    if (!isdigit((unsigned char)answer.p[i]) ||
+        (i > 0 && (isalnum((unsigned char)answer.p[i - 1]) || answer.p[i - 1] == '.')))
+      continue;
+    size_t n = 0, dots = 0;
+    while (i + n < answer.n && n + 1 < size &&
+           (isalnum((unsigned char)answer.p[i + n]) || strchr(".-+", answer.p[i + n]) != NULL) &&
+           answer.p[i + n] != '\0')
+      dots += answer.p[i + n++] == '.';
+    while (n > 0 && !isalnum((unsigned char)answer.p[i + n - 1])) /* the end of a sentence */
+      n--;
+    if (dots > 0 && memchr(answer.p + i, '.', n) != NULL) {
+      memcpy(out, answer.p + i, n);
+      out[n] = '\0';
+      return;
+    }
+    i += n;
+  }
+}
+
+static void on_version(void *ctx, struct process_result *r) {
+  struct asking *asking = ctx;
+  struct backend_probe *p = asking->probe;
+  const char *program = p->program;
+  if (r->why == PROCESS_END_EXITED && r->exit_code == 0) {
+    read_version(buf_view(&r->out), p->version, sizeof p->version);
+    if (p->version[0] == '\0')
+      read_version(buf_view(&r->err), p->version, sizeof p->version);
+  }
+  if (p->version[0] != '\0' && p->minimum[0] != '\0' && probe_older(p->version, p->minimum)) {
+    const char *install = json_string_value(json_object_get(asking->profile->keys, "install"));
+    p->version_old = true;
+    p->state = PROBE_NO;
+    (void)snprintf(p->problem, sizeof p->problem, "version %s is too old: %s or newer is needed",
+                   p->version, p->minimum);
+    (void)snprintf(p->remedy, sizeof p->remedy, "%s", install ? install : "install a newer one");
+  } else if (r->why != PROCESS_END_EXITED || r->exit_code != 0) {
+    struct str said = str_trim(buf_view(&r->err));
+    struct buf safe = {0};
+    buf_safe(&safe, said.n > 120 ? (struct str){said.p, 120} : said, false);
+    p->state = PROBE_NO;
+    (void)snprintf(
+        p->problem, sizeof p->problem, "%.100s --version does not work (%s)%s%.120s", program,
+        r->why == PROCESS_END_EXITED ? "its exit status is not 0" : process_end_name(r->why),
+        safe.n ? ": " : "", buf_c(&safe));
+    (void)snprintf(p->remedy, sizeof p->remedy, "run it by hand and see; install it again");
+    buf_deinit(&safe);
+  }
+}
+
+static void ask_version(struct process_table *table, const char *tmpdir, struct asking *asking,
+                        const struct provider *provider) {
+  const json_t *argv = json_object_get(json_object_get(asking->profile->keys, "version"), "argv");
+  const json_t *given = json_object_get(provider->settings, "program");
+  const char *words[LIMIT_ARGV_COUNT + 1] = {asking->probe->program};
+  struct arena arena = {0};
+  struct err err;
+  size_t n = 1;
+  for (size_t i = 1; i < json_array_size(given) && n < LIMIT_ARGV_COUNT; i++)
+    words[n++] = json_string_value(json_array_get(given, i));
+  for (size_t i = 0; i < json_array_size(argv) && n < LIMIT_ARGV_COUNT; i++)
+    words[n++] = json_string_value(json_array_get(argv, i));
+  if (json_array_size(argv) == 0)
+    words[n++] = "--version";
+  const char *const *envp = process_env_build(&arena, tmpdir, NULL, NULL, &err);
+  const struct process_spec spec = {.argv = words,
+                                    .cwd = tmpdir, /* no project's configuration is near */
+                                    .envp = envp,
+                                    .stdout_max = 4096,
+                                    .stderr_max = 4096,
+                                    .wall_ms = LIMIT_PROBE_WALL_MS};
+  if (envp == NULL || process_start(table, &spec, NULL, on_version, asking, &err) == NULL) {
+    asking->probe->state = PROBE_NO;
+    (void)snprintf(asking->probe->problem, sizeof asking->probe->problem, "%.300s", err.text);
+  }
+  arena_deinit(&arena);
+}
+
+static void on_api(void *ctx, struct api_probe_result *r) {
+  struct backend_probe *p = ctx;
+  json_decref(r->models);
+  r->models = NULL;
+  p->state = r->class == CLASS_NONE ? PROBE_OK : PROBE_NO;
+  (void)snprintf(p->version, sizeof p->version, "%s", r->version);
+  (void)snprintf(p->login, sizeof p->login, "%.159s", r->base_url);
+  if (p->state == PROBE_NO) {
+    (void)snprintf(p->problem, sizeof p->problem, "%s: %.250s", error_class_name(r->class),
+                   r->message);
+    (void)snprintf(p->remedy, sizeof p->remedy, "see providers.NAME of config.yaml");
+  }
+}
+
+static void ask_versions(const struct provider_registry *registry, struct backend_probe *probes,
+                         size_t count) {
+  uv_loop_t loop;
+  struct err err;
+  struct asking *asking = xcalloc(count + 1, sizeof *asking);
+  char *tmpdir = tmpdir_make(&err);
+  struct process_table *table = NULL;
+  if (tmpdir != NULL && uv_loop_init(&loop) == 0) {
+    table = process_table_new(&loop, &err);
+    struct api *api = api_new(&loop);
+    for (size_t i = 0; table != NULL && i < count; i++) {
+      const struct profile *profile = provider_profile(registry_at(registry, i));
+      asking[i] = (struct asking){&probes[i], profile};
+      if (profile == NULL)
+        (void)api_probe(api, registry_at(registry, i), on_api, &probes[i]);
+      else if (probes[i].installed)
+        ask_version(table, tmpdir, &asking[i], registry_at(registry, i));
+    }
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    process_table_free(table);
+    api_free(api);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&loop);
+  }
+  if (table == NULL)
+    log_warn("versions are not known: %s", err.text);
+  if (tmpdir != NULL && !tmpdir_remove(tmpdir, &err))
+    log_warn("%s", err.text);
+  free(tmpdir);
+  free(asking);
+}
+
+struct backend_probe *probe_all(const struct provider_registry *registry, bool ask) {
+  size_t count = 0;
+  while (registry_at(registry, count) != NULL)
+    count++;
+  struct backend_probe *probes = xcalloc(count + 1, sizeof *probes);
+  for (size_t i = 0; i < count; i++) {
+    const struct provider *provider = registry_at(registry, i);
+    const struct profile *profile = provider_profile(provider);
+    struct backend_probe *p = &probes[i];
+    p->kind = "built-in";
+    p->transport = "";
+    p->installed = true;
+    if (profile != NULL)
+      probe_agent(provider, profile, p);
+    else if (strcmp(provider->capability.name, "script") != 0 &&
+             strcmp(provider->capability.name, "command") != 0)
+      *p = (struct backend_probe){
+          .kind = "http", .transport = "http", .installed = true, .state = PROBE_UNKNOWN};
+  }
+  if (ask)
+    ask_versions(registry, probes, count);
+  return probes;
+}
+
+static void put_text(json_t *object, const char *name, const char *text) {
+  json_object_set_new(object, name, text[0] ? json_text(str_from(text)) : json_null());
+}
+
+json_t *probe_json(const struct backend_probe *p, const struct provider *provider) {
+  json_t *out = json_object();
+  put_text(out, "name", provider->capability.name);
+  put_text(out, "kind", p->kind);
+  put_text(out, "summary", provider->capability.summary);
+  json_object_set_new(out, "installed", json_boolean(p->installed));
+  put_text(out, "program", p->program);
+  put_text(out, "version", p->version);
+  put_text(out, "minimum", p->minimum);
+  json_object_set_new(out, "usable",
+                      p->state == PROBE_UNKNOWN ? json_null() : json_boolean(p->state == PROBE_OK));
+  put_text(out, "login", p->login);
+  put_text(out, "schema", provider->capability.structured);
+  put_text(out, "transport", p->transport);
+  put_text(out, "problem", p->problem);
+  put_text(out, "remedy", p->remedy);
+  return out;
+}

@@ -1,0 +1,44 @@
+/* probe.h - is a backend there, and could it be used?
+ *
+ * Of an agent: its program, its `--version`, a sign of a key or a login, which is not read. Of a model
+ * API: one short request (api.h), none where its key is missing. All at once, at most
+ * LIMIT_PROBE_WALL_MS, on a loop of its own: for commands, not for a session. */
+#ifndef SEGUE_PROVIDER_PROBE_H
+#define SEGUE_PROVIDER_PROBE_H
+
+#include "provider/registry.h"
+
+enum probe_state {
+  PROBE_OK,      /* nothing stands in the way */
+  PROBE_UNKNOWN, /* nothing is known against it */
+  PROBE_NO,      /* `problem` says what, `remedy` what to do */
+};
+
+struct backend_probe {
+  const char *kind;      /* agent, http, built-in; static */
+  const char *transport; /* exec, native, acp, http; static, "" when none */
+  bool has_program;      /* it is a program at all */
+  bool installed;        /* it was found; of others: true */
+  char program[256];     /* where */
+  char version[64];      /* "" = not asked, or no answer */
+  char minimum[64];
+  bool version_old;
+  char login[160]; /* what was found: "ANTHROPIC_API_KEY is set", "~/.codex/auth.json"; or "" */
+  enum probe_state state;
+  char problem[320], remedy[512];
+};
+
+/* One for each of the registry, in its order: free() it. Without `ask` nothing is started or sent. */
+struct backend_probe *probe_all(const struct provider_registry *registry, bool ask);
+
+/* Where the program of an agent is; false: nowhere. A name without a slash is looked up in PATH. */
+bool probe_find_program(const char *name, char *out, size_t size);
+
+/* A new object: name, kind, summary, installed, program, version, minimum, usable (true, false, null),
+ * login, schema, transport, problem, remedy. */
+json_t *probe_json(const struct backend_probe *probe, const struct provider *provider);
+
+/* Is `version` ("2.1.329 (Claude Code)") older than `minimum`? Numbers between dots count. */
+bool probe_older(const char *version, const char *minimum);
+
+#endif

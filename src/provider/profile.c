@@ -1,0 +1,387 @@
+#include "provider/profile.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "format/json_write.h"
+#include "provider/profile_keys.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const transport_names[] = {"exec", "native", "acp"};
+
+const char *transport_name(enum transport transport) {
+  return transport_names[transport];
+}
+
+bool transport_from_name(struct str name, enum transport *out) {
+  for (int i = 0; i < TRANSPORT_COUNT; i++)
+    if (str_eq_c(name, transport_names[i])) {
+      *out = (enum transport)i;
+      return true;
+    }
+  return false;
+}
+
+/* --- from checked keys to a profile; nothing can be wrong here any more --- */
+
+static struct str text_of(const json_t *value) {
+  return (struct str){json_string_value(value), json_string_length(value)};
+}
+
+static bool is_word(const json_t *keys, const char *key, const char *word) {
+  const json_t *value = json_object_get(keys, key);
+  return json_is_string(value) && strcmp(json_string_value(value), word) == 0;
+}
+
+/* A text that YAML read as a number or a truth value is its words again. */
+static struct str words_of(struct arena *a, const json_t *value) {
+  if (json_is_string(value))
+    return text_of(value);
+  char *dump = json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
+  struct str out = arena_str(a, str_from(dump));
+  free(dump);
+  return out;
+}
+
+static struct profile_value value_of(struct arena *a, const json_t *value) {
+  struct profile_value out = {0};
+  if (value == NULL)
+    return out;
+  out.count = json_is_array(value) ? json_array_size(value) : 1;
+  out.items = arena_array(a, out.count, sizeof *out.items);
+  for (size_t i = 0; i < out.count; i++)
+    out.items[i] = words_of(a, json_is_array(value) ? json_array_get(value, i) : value);
+  return out;
+}
+
+static struct pattern *compile(struct str text) {
+  struct pattern *pattern = NULL;
+  if (pattern_compile(text.p, text.n, &pattern, NULL) != PATTERN_OK)
+    BUG("a checked pattern does not compile");
+  return pattern;
+}
+
+static struct profile_matches matches_of(struct arena *a, const json_t *map) {
+  struct profile_matches out = {.count = json_object_size(map)};
+  const char *pointer;
+  json_t *value;
+  size_t i = 0;
+  out.items = arena_array(a, out.count, sizeof *out.items);
+  json_object_foreach((json_t *)map, pointer, value) {
+    struct profile_match *m = &out.items[i++];
+    struct str text = text_of(value);
+    m->pointer = str_from(pointer);
+    m->kind = MATCH_VALUES;
+    if (json_is_string(value) && str_eq_c(text, "*")) {
+      m->kind = MATCH_PRESENT;
+    } else if (json_is_string(value) && text.n > 1 && text.p[0] == '~') {
+      m->kind = MATCH_PATTERN;
+      m->pattern = compile((struct str){text.p + 1, text.n - 1});
+    } else {
+      m->values = value;
+    }
+  }
+  return out;
+}
+
+static void matches_free(const struct profile_matches *matches) {
+  for (size_t i = 0; i < matches->count; i++)
+    pattern_free(matches->items[i].pattern);
+}
+
+/* The members of a set, in the order of the table of keys, which is that of the enums. */
+static bool fields_of(struct arena *a, const json_t *set, const char *const *names,
+                      struct profile_value *out, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    out[i] = value_of(a, json_object_get(set, names[i]));
+  return set != NULL;
+}
+
+static void read_rule(struct arena *a, const json_t *keys, struct profile_rule *r) {
+  static const char *const tool[] = {"name", "id", "state", "failed"};
+  static const char *const usage[] = {"input", "output", "cached", "cost"};
+  static const char *const retry[] = {"attempt", "of", "delay_ms", "status", "reason"};
+  static const char *const asked[] = {"tool", "answer", "message"};
+  static const char *const error[] = {"status", "kind", "message", "retry_after_ms"};
+  const struct {
+    const char *name;
+    struct profile_value *value;
+  } values[] = {
+      {"session", &r->session},   {"delta", &r->delta},     {"cumulative", &r->cumulative},
+      {"thinking", &r->thinking}, {"message", &r->message}, {"message_id", &r->message_id},
+      {"note", &r->note},         {"text", &r->text},       {"structured", &r->structured}};
+  for (size_t i = 0; i < ARRAY_LEN(values); i++)
+    *values[i].value = value_of(a, json_object_get(keys, values[i].name));
+  r->when = matches_of(a, json_object_get(keys, "when"));
+  r->unless = matches_of(a, json_object_get(keys, "unless"));
+  r->where = matches_of(a, json_object_get(keys, "where"));
+  r->each = text_of(json_object_get(keys, "each"));
+  r->has_tool = fields_of(a, json_object_get(keys, "tool"), tool, r->tool, TOOL_FIELDS);
+  r->has_usage = fields_of(a, json_object_get(keys, "usage"), usage, r->usage, USAGE_FIELDS);
+  r->has_retry = fields_of(a, json_object_get(keys, "retry"), retry, r->retry, RETRY_FIELDS);
+  r->has_permission =
+      fields_of(a, json_object_get(keys, "permission"), asked, r->permission, ASKED_FIELDS);
+  r->has_error = fields_of(a, json_object_get(keys, "error"), error, r->error, ERROR_FIELDS);
+  r->end = is_word(keys, "end", "ok")      ? STREAM_END_OK
+           : is_word(keys, "end", "error") ? STREAM_END_ERROR
+                                           : STREAM_END_NONE;
+}
+
+static enum error_class class_of(const json_t *value) {
+  enum error_class class = CLASS_NONE;
+  if (json_is_string(value))
+    (void)error_class_from_name(text_of(value), &class);
+  return class;
+}
+
+static void read_lists(struct profile *p) {
+  const json_t *rules = json_object_get(p->keys, "events");
+  const json_t *patterns = json_object_get(p->keys, "patterns");
+  const json_t *lines = json_object_get(p->keys, "stderr");
+  p->rule_count = json_array_size(rules);
+  p->rules = arena_array(&p->arena, p->rule_count, sizeof *p->rules);
+  for (size_t i = 0; i < p->rule_count; i++)
+    read_rule(&p->arena, json_array_get(rules, i), &p->rules[i]);
+  p->pattern_count = json_array_size(patterns);
+  p->patterns = arena_array(&p->arena, p->pattern_count, sizeof *p->patterns);
+  for (size_t i = 0; i < p->pattern_count; i++) {
+    const json_t *item = json_array_get(patterns, i);
+    p->patterns[i].pattern = compile(words_of(&p->arena, json_object_get(item, "match")));
+    p->patterns[i].class = class_of(json_object_get(item, "class"));
+  }
+  p->stderr_rule_count = json_array_size(lines);
+  p->stderr_rules = arena_array(&p->arena, p->stderr_rule_count, sizeof *p->stderr_rules);
+  for (size_t i = 0; i < p->stderr_rule_count; i++) {
+    const json_t *item = json_array_get(lines, i);
+    p->stderr_rules[i].pattern = compile(words_of(&p->arena, json_object_get(item, "match")));
+    p->stderr_rules[i].kind = is_word(item, "is", "retry")        ? STDERR_RETRY
+                              : is_word(item, "is", "permission") ? STDERR_PERMISSION
+                                                                  : STDERR_NOTE;
+  }
+}
+
+/* Does this template ask for the placeholder? */
+static bool mentions(const json_t *words, const char *placeholder) {
+  char *dump = json_dump_text(words, JSON_COMPACT | JSON_ENCODE_ANY);
+  bool found = dump != NULL && strstr(dump, placeholder) != NULL;
+  free(dump);
+  return found;
+}
+
+static void read_capability(struct profile *p) {
+  const json_t *schema = json_object_get(p->keys, "schema");
+  const json_t *enforced = json_object_get(schema, "enforced");
+  const json_t *options = json_object_get(p->keys, "options");
+  p->schema_by = is_word(schema, "by", "text")   ? SCHEMA_BY_TEXT
+                 : is_word(schema, "by", "file") ? SCHEMA_BY_FILE
+                                                 : SCHEMA_BY_NONE;
+  p->schema_dialect = json_string_value(json_object_get(schema, "dialect"));
+  p->structured_is_text = is_word(schema, "value", "text");
+  p->capability.can_judge = true;
+  p->capability.sessions = mentions(p->argv, "{session}");
+  p->capability.structured = p->schema_by == SCHEMA_BY_NONE ? "prompt"
+                             : enforced                     ? json_string_value(enforced)
+                                                            : "native";
+  p->capability.takes_model = mentions(p->argv, "{model}") || mentions(p->native, "{model}") ||
+                              mentions(json_object_get(p->keys, "env"), "{model}");
+  for (size_t i = 0; i < json_array_size(options); i++)
+    for (unsigned bit = 0; option_names[bit] != NULL; bit++)
+      if (str_eq_c(text_of(json_array_get(options, i)), option_names[bit]))
+        p->capability.options |= 1u << bit;
+}
+
+static void build(struct profile *p) {
+  const json_t *keys = p->keys;
+  struct {
+    const char *name;
+    uint64_t *out;
+    uint64_t otherwise;
+  } times[] = {{"stall_ms", &p->stall_ms, LIMIT_CALL_STALL_MS},
+               {"judge_stall_ms", &p->judge_stall_ms, LIMIT_JUDGE_STALL_MS}};
+  p->capability.summary = json_string_value(json_object_get(keys, "summary"));
+  p->program = json_string_value(json_object_get(keys, "program"));
+  p->argv = json_object_get(keys, "argv");
+  p->native = json_object_get(keys, "native");
+  p->acp = json_object_get(keys, "acp");
+  p->prompt_on_stdin = !is_word(keys, "stdin", "none");
+  p->prompt_max_chars = (long)json_integer_value(json_object_get(keys, "prompt_max_chars"));
+  p->chooses_session = json_is_true(json_object_get(keys, "chooses_session"));
+  p->max_turns = (long)json_integer_value(json_object_get(keys, "max_turns"));
+  for (size_t i = 0; i < ARRAY_LEN(times); i++) {
+    const json_t *given = json_object_get(keys, times[i].name);
+    *times[i].out = given ? (uint64_t)json_integer_value(given) : times[i].otherwise;
+  }
+  p->dialect = is_word(keys, "output", "json")   ? DIALECT_JSON
+               : is_word(keys, "output", "text") ? DIALECT_TEXT
+               : is_word(keys, "output", "acp")  ? DIALECT_ACP
+                                                 : DIALECT_JSON_LINES;
+  p->preferred = TRANSPORT_EXEC;
+  if (json_object_get(keys, "transport") != NULL)
+    (void)transport_from_name(text_of(json_object_get(keys, "transport")), &p->preferred);
+  else if (p->dialect == DIALECT_ACP)
+    p->preferred = TRANSPORT_ACP;
+  p->text_of_all = is_word(keys, "text", "all") || p->dialect == DIALECT_TEXT;
+  p->ends_by_exit = is_word(keys, "ends", "exit") || p->dialect == DIALECT_TEXT;
+  p->empty = class_of(json_object_get(keys, "empty"));
+  read_capability(p);
+  read_lists(p);
+}
+
+/* --- loading --- */
+
+static bool fail_at(struct err_list *errors, const char *file, const struct yaml_node *at,
+                    const char *text) {
+  struct err err;
+  (void)err_set_at(&err, ERR_FILE, file, at ? at->line : 1, at ? at->column : 1, "%s", text);
+  err_list_add(errors, &err);
+  return false;
+}
+
+static bool fill_in(struct profile *p, const struct yaml_node *root, profile_find_fn find,
+                    void *ctx, struct err_list *errors) {
+  const struct yaml_node *extends = yaml_get(root, "extends");
+  if (extends == NULL)
+    return true;
+  const struct profile *base = find ? find(ctx, extends->text) : NULL;
+  if (base == NULL)
+    return fail_at(errors, p->file, extends, "there is no profile of this name to extend");
+  const char *key;
+  json_t *value;
+  json_object_foreach(base->keys, key, value) {
+    if (json_object_get(p->keys, key) == NULL && strcmp(key, "extends") != 0)
+      json_object_set(p->keys, key, value);
+  }
+  return true;
+}
+
+/* What only the whole can lack. */
+static bool check_whole(const struct profile *p, const struct yaml_node *root,
+                        struct err_list *errors) {
+  const json_t *keys = p->keys;
+  bool text = is_word(keys, "output", "text"), acp = is_word(keys, "output", "acp");
+  if (json_object_get(keys, "summary") == NULL)
+    return fail_at(errors, p->file, root, "a profile needs summary: one line for people");
+  if (acp && json_object_get(keys, "acp") == NULL)
+    return fail_at(errors, p->file, root, "output: acp needs acp: {argv: [...]}");
+  if (!acp && json_object_get(keys, "argv") == NULL)
+    return fail_at(errors, p->file, root, "a profile needs argv: the words after the program");
+  if (!acp && !text && json_array_size(json_object_get(keys, "events")) == 0)
+    return fail_at(errors, p->file, root, "a profile needs events: what its lines mean");
+  const json_t *schema = json_object_get(keys, "schema");
+  const char *asked = is_word(schema, "by", "text")   ? "{schema}"
+                      : is_word(schema, "by", "file") ? "{schema_file}"
+                                                      : NULL;
+  if (asked != NULL && !mentions(json_object_get(keys, "argv"), asked))
+    return fail_at(errors, p->file, yaml_get(root, "schema") ? yaml_get(root, "schema") : root,
+                   asked[7] == '}' ? "schema by text: argv must have {schema} somewhere"
+                                   : "schema by file: argv must have {schema_file} somewhere");
+  if (is_word(keys, "stdin", "none") && !mentions(json_object_get(keys, "argv"), "{prompt_file}"))
+    return fail_at(errors, p->file, yaml_get(root, "stdin") ? yaml_get(root, "stdin") : root,
+                   "without stdin the prompt must come by {prompt_file}: arguments can be read by "
+                   "every user of the machine");
+  return true;
+}
+
+/* The same texts everywhere, whatever YAML read them as: words of argv, values of set. */
+static json_t *plain(const json_t *value, bool keep_types) {
+  json_t *out, *item;
+  const char *key;
+  if (json_is_object(value)) {
+    out = json_object();
+    json_object_foreach((json_t *)value, key, item)
+        json_object_set_new(out, key, plain(item, keep_types));
+    return out;
+  }
+  if (json_is_array(value)) {
+    out = json_array();
+    for (size_t i = 0; i < json_array_size(value); i++)
+      json_array_append_new(out, plain(json_array_get(value, i), keep_types));
+    return out;
+  }
+  if (keep_types || json_is_string(value) || json_is_null(value))
+    return json_incref((json_t *)value);
+  char *dump = json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
+  out = json_string(dump);
+  free(dump);
+  return out;
+}
+
+static json_t *plain_keys(const json_t *document) {
+  static const char *const texts[] = {"argv",  "env",    "files", "permission", "version",
+                                      "login", "native", "acp",   NULL};
+  json_t *out = json_object(), *value;
+  const char *key;
+  json_object_foreach((json_t *)document, key, value) {
+    bool text = false;
+    for (size_t i = 0; texts[i] != NULL; i++)
+      text = text || strcmp(key, texts[i]) == 0;
+    json_object_set_new(out, key, plain(value, !text));
+  }
+  return out;
+}
+
+struct profile *profile_load(const char *name, const char *file, struct str text,
+                             profile_find_fn find, void *ctx, struct err_list *errors) {
+  struct profile *p = xcalloc(1, sizeof *p);
+  struct arena nodes = {0};
+  size_t before = errors->count + errors->dropped;
+  p->file = arena_strdup(&p->arena, file);
+  p->capability.name = arena_strdup(&p->arena, name);
+  p->source = arena_str(&p->arena, text);
+  const struct yaml_node *root = yaml_parse(&nodes, p->file, text, LIMIT_PROFILE_BYTES, errors);
+  bool ok = root != NULL && errors->count + errors->dropped == before &&
+            profile_check(p->file, root, errors);
+  if (ok) {
+    json_t *document = yaml_to_json(root);
+    p->keys = plain_keys(document);
+    json_decref(document);
+    ok = fill_in(p, root, find, ctx, errors) && check_whole(p, root, errors);
+  }
+  if (ok)
+    build(p);
+  arena_deinit(&nodes);
+  if (!ok) {
+    profile_free(p);
+    return NULL;
+  }
+  return p;
+}
+
+void profile_free(struct profile *p) {
+  if (p == NULL)
+    return;
+  for (size_t i = 0; i < p->rule_count; i++) {
+    matches_free(&p->rules[i].when);
+    matches_free(&p->rules[i].unless);
+    matches_free(&p->rules[i].where);
+  }
+  for (size_t i = 0; i < p->pattern_count; i++)
+    pattern_free(p->patterns[i].pattern);
+  for (size_t i = 0; i < p->stderr_rule_count; i++)
+    pattern_free(p->stderr_rules[i].pattern);
+  json_decref(p->keys);
+  arena_deinit(&p->arena);
+  free(p);
+}
+
+static enum error_class lookup(const struct profile *p, const char *map, struct str word) {
+  return class_of(json_object_getn(json_object_get(p->keys, map), word.p, word.n));
+}
+
+enum error_class profile_class(const struct profile *p, struct str word) {
+  return word.n > 0 ? lookup(p, "classes", word) : CLASS_NONE;
+}
+
+enum error_class profile_status_class(const struct profile *p, int status) {
+  char text[16];
+  (void)snprintf(text, sizeof text, "%d", status);
+  return lookup(p, "classes", str_from(text));
+}
+
+enum error_class profile_exit_class(const struct profile *p, int exit) {
+  char text[16];
+  (void)snprintf(text, sizeof text, "%d", exit);
+  return lookup(p, "exits", str_from(text));
+}

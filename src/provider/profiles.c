@@ -1,0 +1,164 @@
+#include "provider/profiles.h"
+
+#include "base/file.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/resource.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct profiles {
+  struct profile **items;
+  size_t count;
+  struct profile **replaced; /* shipped ones that a file stands in for: it may extend them */
+  size_t replaced_count;
+};
+
+static void put(struct profile ***list, size_t *count, struct profile *p) {
+  *list = xrealloc(*list, (*count + 1) * sizeof **list);
+  (*list)[(*count)++] = p;
+}
+
+static const struct profile *find_in(struct profile *const *list, size_t count, struct str name) {
+  for (size_t i = 0; i < count; i++)
+    if (str_eq_c(name, list[i]->capability.name))
+      return list[i];
+  return NULL;
+}
+
+const struct profile *profiles_find(const struct profiles *p, struct str name) {
+  return find_in(p->items, p->count, name);
+}
+
+const struct profile *profiles_at(const struct profiles *p, size_t i) {
+  return i < p->count ? p->items[i] : NULL;
+}
+
+/* A shipped one by its own name, even where a file replaces it: a file may extend what it replaces. */
+static const struct profile *find_base(void *ctx, struct str name) {
+  const struct profiles *p = ctx;
+  const struct profile *found = find_in(p->replaced, p->replaced_count, name);
+  return found ? found : profiles_find(p, name);
+}
+
+static void load_shipped(struct profiles *p) {
+  static const char folder[] = "provider/profiles/";
+  struct err_list errors = {0};
+  for (const struct resource *r = resource_table; r->name != NULL; r++) {
+    char name[64];
+    if (strncmp(r->name, folder, sizeof folder - 1) != 0)
+      continue;
+    (void)snprintf(name, sizeof name, "%s", r->name + sizeof folder - 1);
+    *strrchr(name, '.') = '\0';
+    struct profile *profile =
+        profile_load(name, "built in", (struct str){r->p, r->n}, find_base, p, &errors);
+    if (profile == NULL)
+      BUG("%s:%d:%d: %s", r->name, errors.items[0].line, errors.items[0].column,
+          errors.items[0].text);
+    put(&p->items, &p->count, profile);
+  }
+}
+
+/* "NAME.yaml" to NAME; false: not a file of ours (a backup, a README). */
+static bool profile_name(const char *file, char *name, size_t size) {
+  size_t n = strlen(file), end = strlen(".yaml");
+  if (n <= end || n - end >= size || strcmp(file + n - end, ".yaml") != 0 || file[0] == '.')
+    return false;
+  memcpy(name, file, n - end);
+  name[n - end] = '\0';
+  return true;
+}
+
+static bool is_name(const char *name) {
+  for (const char *c = name; *c != '\0'; c++) {
+    bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z');
+    bool other = (*c >= '0' && *c <= '9') || *c == '-' || *c == '_';
+    if (!letter && (c == name || !other))
+      return false;
+  }
+  return name[0] != '\0';
+}
+
+static void add_error(struct err_list *errors, const char *path, const struct err *err) {
+  struct err placed = *err;
+  if (placed.file[0] == '\0')
+    (void)err_set_at(&placed, ERR_FILE, path, 1, 1, "%s", err->text);
+  err_list_add(errors, &placed);
+}
+
+static void load_file(struct profiles *p, const char *path, const char *name,
+                      struct err_list *errors) {
+  struct buf text = {0};
+  struct err err = {0};
+  bool ok = is_name(name) && strcmp(name, "script") != 0 && strcmp(name, "command") != 0;
+  if (!ok)
+    (void)err_set(&err, ERR_FILE, "\"%s\" cannot be the name of a profile: %s", name,
+                  is_name(name) ? "it is built in" : "use letters, digits, - and _");
+  ok = ok && file_read(path, LIMIT_PROFILE_BYTES, &text, &err);
+  if (ok && !utf8_valid(text.p, text.n))
+    ok = err_set(&err, ERR_FILE, "it is not UTF-8 text");
+  if (!ok) {
+    add_error(errors, path, &err);
+  } else {
+    struct profile *loaded = profile_load(name, path, buf_view(&text), find_base, p, errors);
+    for (size_t i = 0; loaded != NULL && i < p->count; i++)
+      if (strcmp(p->items[i]->capability.name, name) == 0) {
+        put(&p->replaced, &p->replaced_count, p->items[i]);
+        p->items[i] = loaded;
+        loaded = NULL;
+      }
+    if (loaded != NULL)
+      put(&p->items, &p->count, loaded);
+  }
+  buf_deinit(&text);
+}
+
+static void load_folder(struct profiles *p, const char *folder, struct err_list *errors) {
+  struct dirent **entries = NULL;
+  int count = scandir(folder, &entries, NULL, alphasort);
+  struct err err;
+  if (count < 0 && errno != ENOENT && errno != ENOTDIR) {
+    (void)err_set_errno(&err, errno, "cannot read the folder");
+    add_error(errors, folder, &err);
+  }
+  for (int i = 0; i < count; i++) {
+    char name[128];
+    if (profile_name(entries[i]->d_name, name, sizeof name) && i < (int)LIMIT_PROFILE_COUNT) {
+      size_t n = strlen(folder) + strlen(entries[i]->d_name) + 2;
+      char *path = xmalloc(n);
+      (void)snprintf(path, n, "%s/%s", folder, entries[i]->d_name);
+      load_file(p, path, name, errors);
+      free(path);
+    }
+    free(entries[i]);
+  }
+  free(entries);
+}
+
+struct profiles *profiles_load(const char *folder, struct err_list *errors) {
+  struct profiles *p = xcalloc(1, sizeof *p);
+  size_t before = errors->count + errors->dropped;
+  load_shipped(p);
+  if (folder != NULL)
+    load_folder(p, folder, errors);
+  if (errors->count + errors->dropped == before)
+    return p;
+  profiles_free(p);
+  return NULL;
+}
+
+void profiles_free(struct profiles *p) {
+  if (p == NULL)
+    return;
+  for (size_t i = 0; i < p->count; i++)
+    profile_free(p->items[i]);
+  for (size_t i = 0; i < p->replaced_count; i++)
+    profile_free(p->replaced[i]);
+  free(p->items);
+  free(p->replaced);
+  free(p);
+}

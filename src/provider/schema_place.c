@@ -1,0 +1,58 @@
+#include "provider/schema_place.h"
+
+#include "base/limits.h"
+#include "provider/schema_prompt.h"
+#include "structured/adapt.h"
+
+/* In the client's dialect; without one only $schema goes: claude, for one, refuses a schema that
+ * names a draft. False: the dialect cannot hold it. */
+static bool take(struct schema_place *place, const struct profile *profile, const json_t *schema) {
+  const struct adapt_dialect *dialect =
+      profile->schema_dialect ? adapt_dialect_find(profile->schema_dialect) : NULL;
+  if (dialect != NULL) {
+    place->adapted = adapt(schema, dialect, NULL, NULL);
+    place->sent = place->adapted ? adapted_schema(place->adapted) : NULL;
+    return place->sent != NULL;
+  }
+  place->plain = json_copy((json_t *)schema);
+  json_object_del(place->plain, "$schema");
+  place->sent = place->plain;
+  return true;
+}
+
+void schema_place(struct schema_place *place, const struct profile *profile,
+                  enum transport transport, const json_t *schema, struct str prompt) {
+  *place = (struct schema_place){.prompt = prompt};
+  if (schema == NULL)
+    return;
+  bool by_client = transport == TRANSPORT_NATIVE ||
+                   (transport == TRANSPORT_EXEC && profile->schema_by != SCHEMA_BY_NONE);
+  bool fits = by_client && take(place, profile, schema);
+  if (fits && transport == TRANSPORT_EXEC && profile->schema_by == SCHEMA_BY_TEXT)
+    fits = json_dumpb(place->sent, NULL, 0, JSON_COMPACT) < LIMIT_AGENT_ARGV_BYTES;
+  if (fits) {
+    place->enforced = profile->capability.structured;
+    return;
+  }
+  schema_place_deinit(place);
+  buf_str(&place->text, prompt);
+  schema_prompt_append(&place->text, schema);
+  place->prompt = buf_view(&place->text);
+  place->enforced = "prompt";
+}
+
+json_t *schema_place_value(const struct schema_place *place, json_t *claimed) {
+  json_t *value = NULL;
+  if (place->adapted == NULL || claimed == NULL ||
+      adapt_reverse(place->adapted, claimed, &value) != ADAPT_OK)
+    return claimed;
+  json_decref(claimed);
+  return value;
+}
+
+void schema_place_deinit(struct schema_place *place) {
+  adapted_free(place->adapted);
+  json_decref(place->plain);
+  buf_deinit(&place->text);
+  *place = (struct schema_place){0};
+}

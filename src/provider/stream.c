@@ -1,0 +1,175 @@
+/* The exec driver: the output of one run, by a profile's rules, to news and a result. */
+#include "provider/stream_internal.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "provider/evidence.h"
+#include "provider/redact.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct driver *stream_open(const struct profile *profile, const struct agent_call *call,
+                                  const struct driver_host *host) {
+  struct driver *d = xcalloc(1, sizeof *d);
+  d->profile = profile;
+  d->host = *host;
+  d->schema_asked = call->schema != NULL;
+  d->told.max = d->last.max = d->all.max = d->text.max = LIMIT_OUTPUT_BYTES;
+  d->retry.max = d->denied.max = d->trouble.message.max = LIMIT_EVIDENCE_BYTES;
+  d->trouble.kinds.max = d->last_id.max = LIMIT_EVIDENCE_BYTES;
+  return d;
+}
+
+static void stream_close(struct driver *d) {
+  struct buf *const bufs[] = {&d->line,  &d->err_line, &d->whole,         &d->told,
+                              &d->last,  &d->all,      &d->last_id,       &d->text,
+                              &d->retry, &d->denied,   &d->trouble.kinds, &d->trouble.message};
+  for (size_t i = 0; i < ARRAY_LEN(bufs); i++)
+    buf_deinit(bufs[i]);
+  json_decref(d->structured);
+  json_decref(d->usage);
+  pattern_scratch_deinit(&d->scratch);
+  free(d);
+}
+
+bool stream_read_value(struct driver *d, struct str text) {
+  struct str trimmed = str_trim(text);
+  if (trimmed.n == 0 || (trimmed.p[0] != '{' && trimmed.p[0] != '['))
+    return false;
+  json_t *value = json_loadb(trimmed.p, trimmed.n, JSON_ALLOW_NUL, NULL);
+  if (value == NULL)
+    return false;
+  if (json_is_object(value))
+    stream_event(d, value);
+  for (size_t i = 0; i < json_array_size(value); i++)
+    if (json_is_object(json_array_get(value, i)))
+      stream_event(d, json_array_get(value, i));
+  json_decref(value);
+  return true;
+}
+
+/* --- bytes --- */
+
+static void whole_line(struct driver *d) {
+  bool text = d->profile->dialect == DIALECT_TEXT;
+  if (d->line_too_long || (!text && str_trim(buf_view(&d->line)).n == 0)) {
+    buf_clear(&d->line);
+    return;
+  }
+  (void)redact(&d->line, d->host.secrets, false);
+  if (text) {
+    buf_putc(&d->line, '\n');
+    stream_tell_piece(d, buf_view(&d->line));
+  } else if (!stream_read_value(d, buf_view(&d->line))) {
+    d->garbage_count++;
+    if (d->event_count == 0 && d->whole.n + d->line.n < LIMIT_AGENT_LINE_BYTES) {
+      buf_str(&d->whole, buf_view(&d->line));
+      buf_putc(&d->whole, '\n');
+    }
+  }
+  if (d->line.cap > LIMIT_INLINE_TEXT_BYTES) /* one long line must not stay for the whole call */
+    buf_deinit(&d->line);
+  buf_clear(&d->line);
+}
+
+static void stderr_line(struct driver *d) {
+  struct str line = str_trim(buf_view(&d->err_line));
+  for (size_t i = 0; line.n > 0 && i < d->profile->stderr_rule_count; i++) {
+    const struct profile_stderr *rule = &d->profile->stderr_rules[i];
+    if (pattern_match(rule->pattern, &d->scratch, line.p, line.n) != PATTERN_MATCH)
+      continue;
+    json_t *data = json_object();
+    switch (rule->kind) {
+    case STDERR_RETRY:
+      buf_clear(&d->retry);
+      buf_str(&d->retry, line);
+      if (evidence_status(line) > 0)
+        json_object_set_new(data, "status", json_integer(evidence_status(line)));
+      stream_put_text(data, "reason", line);
+      stream_tell(d, NEWS_RETRY, (struct str){0}, data);
+      break;
+    case STDERR_PERMISSION:
+      buf_clear(&d->denied);
+      buf_str(&d->denied, line);
+      stream_put_text(data, "message", line);
+      json_object_set_new(data, "answer", json_string("denied"));
+      stream_tell(d, NEWS_PERMISSION, (struct str){0}, data);
+      break;
+    case STDERR_NOTE:
+      stream_put_text(data, "text", line);
+      stream_tell(d, NEWS_NOTE, (struct str){0}, data);
+      break;
+    }
+    break;
+  }
+  buf_clear(&d->err_line);
+}
+
+static void take_stderr(struct driver *d, struct str bytes) {
+  if (d->profile->stderr_rule_count == 0)
+    return;
+  while (bytes.n > 0) {
+    const char *end = memchr(bytes.p, '\n', bytes.n);
+    size_t n = end ? (size_t)(end - bytes.p) : bytes.n;
+    if (d->err_line.n + n <= LIMIT_EVIDENCE_BYTES)
+      buf_append(&d->err_line, bytes.p, n);
+    if (end == NULL)
+      return;
+    (void)redact(&d->err_line, d->host.secrets, false);
+    stderr_line(d);
+    bytes = (struct str){end + 1, bytes.n - n - 1};
+  }
+}
+
+static void stream_output(struct driver *d, int fd, struct str bytes) {
+  if (fd != 1) {
+    take_stderr(d, bytes);
+    return;
+  }
+  while (bytes.n > 0 && !d->line_too_long) {
+    const char *end = memchr(bytes.p, '\n', bytes.n);
+    size_t n = end ? (size_t)(end - bytes.p) : bytes.n;
+    if (d->line.n + n > LIMIT_AGENT_LINE_BYTES && d->profile->dialect != DIALECT_TEXT) {
+      d->line_too_long = true;
+      buf_deinit(&d->line);
+      if (d->host.give_up != NULL)
+        d->host.give_up(d->host.ctx);
+      return;
+    }
+    buf_append(&d->line, bytes.p, n);
+    bool piece = d->profile->dialect == DIALECT_TEXT && d->line.n >= LIMIT_PIPE_PIECE_BYTES;
+    if (end == NULL && !piece)
+      return;
+    if (end == NULL) { /* a text without lines comes in pieces */
+      (void)redact(&d->line, d->host.secrets, false);
+      stream_tell_piece(d, buf_view(&d->line));
+      buf_clear(&d->line);
+      return;
+    }
+    whole_line(d);
+    bytes = (struct str){end + 1, bytes.n - n - 1};
+  }
+}
+
+void stream_take_rest(struct driver *d) {
+  if (d->line.n > 0 && d->profile->dialect == DIALECT_TEXT) {
+    (void)redact(&d->line, d->host.secrets, false);
+    stream_tell_piece(d, buf_view(&d->line)); /* as it is: no newline of ours */
+    buf_clear(&d->line);
+  }
+  if (d->line.n > 0)
+    whole_line(d);
+  if (d->err_line.n > 0)
+    stderr_line(d);
+  if (d->event_count == 0 && d->whole.n > 0 && stream_read_value(d, buf_view(&d->whole)))
+    d->garbage_count = 0;
+  buf_deinit(&d->whole);
+}
+
+const struct driver_ops driver_exec = {.name = "exec",
+                                       .transport = TRANSPORT_EXEC,
+                                       .open = stream_open,
+                                       .output = stream_output,
+                                       .end = stream_end,
+                                       .close = stream_close};

@@ -1,0 +1,398 @@
+/* Values of the output to news: every rule that fits says what it says. */
+#include "provider/stream_internal.h"
+
+#include "base/limits.h"
+#include "format/json_write.h"
+#include "format/pointer.h"
+#include "provider/evidence.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+/* --- values --- */
+
+static struct str json_view(const json_t *value) {
+  return (struct str){json_string_value(value), json_string_length(value)};
+}
+
+/* What a rule's value names in `at`: a value of it, or NULL; a literal is in *literal. */
+static const json_t *find(const struct profile_value *value, const json_t *at,
+                          struct str *literal) {
+  *literal = (struct str){NULL, 0};
+  for (size_t i = 0; i < value->count; i++) {
+    if (value->items[i].n > 0 && value->items[i].p[0] != '/') {
+      *literal = value->items[i];
+      return NULL;
+    }
+    const json_t *found = pointer_get(at, value->items[i]);
+    if (found != NULL && !json_is_null(found) &&
+        !(json_is_string(found) && json_string_length(found) == 0))
+      return found;
+  }
+  return NULL;
+}
+
+/* The same as text; numbers and objects as JSON, which then lives in `scratch`. */
+static struct str find_text(const struct profile_value *value, const json_t *at,
+                            struct buf *scratch) {
+  struct str literal;
+  const json_t *found = find(value, at, &literal);
+  if (found == NULL)
+    return literal;
+  if (json_is_string(found))
+    return json_view(found);
+  buf_clear(scratch);
+  json_write(found, scratch);
+  return buf_view(scratch);
+}
+
+static bool fits_values(const json_t *values, const json_t *found) {
+  for (size_t i = 0; i < json_array_size(values); i++) {
+    const json_t *wanted = json_array_get(values, i);
+    if (found == NULL ? json_is_null(wanted) : json_equal(wanted, found))
+      return true;
+  }
+  return json_is_array(values) ? false
+         : found == NULL       ? json_is_null(values)
+                               : json_equal(values, found);
+}
+
+static bool fits(struct driver *d, const struct profile_matches *matches, const json_t *at) {
+  for (size_t i = 0; i < matches->count; i++) {
+    const struct profile_match *m = &matches->items[i];
+    const json_t *found = pointer_get(at, m->pointer);
+    bool ok = false;
+    switch (m->kind) {
+    case MATCH_VALUES:
+      ok = fits_values(m->values, found);
+      break;
+    case MATCH_PRESENT:
+      ok = found != NULL && !json_is_null(found);
+      break;
+    case MATCH_PATTERN:
+      ok = json_is_string(found) && pattern_match(m->pattern, &d->scratch, json_string_value(found),
+                                                  json_string_length(found)) == PATTERN_MATCH;
+      break;
+    }
+    if (!ok)
+      return false;
+  }
+  return true;
+}
+
+/* --- news --- */
+
+void stream_tell(struct driver *d, enum provider_news_kind kind, struct str text, json_t *data) {
+  const struct provider_news news = {.kind = kind, .text = text, .data = data};
+  d->text_told = d->text_told || kind == NEWS_TEXT;
+  if (d->host.news != NULL)
+    d->host.news(d->host.ctx, &news);
+  json_decref(data);
+}
+
+void stream_tell_piece(struct driver *d, struct str piece) {
+  buf_str(&d->told, piece);
+  if (piece.n > 0)
+    stream_tell(d, NEWS_TEXT, piece, NULL);
+}
+
+/* A message as far as it has come: only what was not told yet is. One that was told otherwise is
+ * not told again. */
+static void tell_rest(struct driver *d, struct str whole) {
+  struct str told = buf_view(&d->told);
+  bool grows = whole.n >= told.n && (told.n == 0 || memcmp(whole.p, told.p, told.n) == 0);
+  if (grows && whole.n > told.n)
+    stream_tell(d, NEWS_TEXT, (struct str){whole.p + told.n, whole.n - told.n}, NULL);
+  buf_clear(&d->told);
+  buf_str(&d->told, whole);
+}
+
+static void finish_message(struct driver *d, struct str id) {
+  struct str told = buf_view(&d->told);
+  bool same = id.n > 0 && str_eq(id, buf_view(&d->last_id));
+  if (told.n > 0) {
+    if (d->all.n > 0 && !same && id.n > 0)
+      buf_puts(&d->all, "\n\n");
+    buf_str(&d->all, told);
+    if (!same)
+      buf_clear(&d->last);
+    buf_str(&d->last, told);
+  }
+  buf_clear(&d->last_id);
+  buf_str(&d->last_id, id);
+  buf_clear(&d->told);
+}
+
+void stream_put_text(json_t *object, const char *name, struct str text) {
+  if (text.n > LIMIT_ERROR_TEXT_BYTES)
+    text.n = utf8_floor(text.p, LIMIT_ERROR_TEXT_BYTES);
+  if (text.p != NULL && text.n > 0)
+    json_object_set_new(object, name, json_text(text));
+}
+
+static void put_number(json_t *object, const char *name, const struct profile_value *value,
+                       const json_t *at) {
+  struct str literal;
+  const json_t *found = find(value, at, &literal);
+  if (json_is_integer(found))
+    json_object_set(object, name, (json_t *)found);
+  else if (json_is_real(found))
+    json_object_set_new(object, name, json_integer((json_int_t)json_real_value(found)));
+}
+
+static void say_session(struct driver *d, const struct profile_rule *r, const json_t *at) {
+  struct buf scratch = {0};
+  struct str id = find_text(&r->session, at, &scratch);
+  if (id.n > 0 && id.n < sizeof d->session && !str_eq_c(id, d->session)) {
+    memcpy(d->session, id.p, id.n);
+    d->session[id.n] = '\0';
+    stream_tell(d, NEWS_SESSION, (struct str){0},
+                json_pack("{s:o}", "provider_session", json_text(id)));
+  }
+  buf_deinit(&scratch);
+}
+
+static void say_texts(struct driver *d, const struct profile_rule *r, const json_t *at) {
+  struct buf scratch = {0}, id_scratch = {0};
+  if (r->delta.count > 0)
+    stream_tell_piece(d, find_text(&r->delta, at, &scratch));
+  if (r->cumulative.count > 0)
+    tell_rest(d, find_text(&r->cumulative, at, &scratch));
+  if (r->thinking.count > 0) {
+    struct str piece = find_text(&r->thinking, at, &scratch);
+    if (piece.n > 0)
+      stream_tell(d, NEWS_THINKING, piece, NULL);
+  }
+  if (r->message.count > 0) {
+    struct str text = find_text(&r->message, at, &scratch);
+    if (text.n > 0) {
+      tell_rest(d, text);
+      finish_message(d, find_text(&r->message_id, at, &id_scratch));
+    }
+  }
+  buf_deinit(&scratch);
+  buf_deinit(&id_scratch);
+}
+
+static bool is_failure(const json_t *value, struct str literal) {
+  return json_is_true(value) || json_is_object(value) || json_is_string(value) || literal.n > 0;
+}
+
+static void say_tool(struct driver *d, const struct profile_rule *r, const json_t *at) {
+  struct buf scratch = {0};
+  struct str literal;
+  json_t *data = json_object();
+  stream_put_text(data, "name", find_text(&r->tool[TOOL_NAME], at, &scratch));
+  stream_put_text(data, "id", find_text(&r->tool[TOOL_ID], at, &scratch));
+  stream_put_text(data, "state", find_text(&r->tool[TOOL_STATE], at, &scratch));
+  if (r->tool[TOOL_FAILED].count > 0) {
+    const json_t *failed = find(&r->tool[TOOL_FAILED], at, &literal);
+    json_object_set_new(data, "failed", json_boolean(is_failure(failed, literal)));
+  }
+  stream_tell(d, NEWS_TOOL, (struct str){0}, data);
+  buf_deinit(&scratch);
+}
+
+static bool add_number(void *ctx, const json_t *value) {
+  double *sum = ctx;
+  if (json_is_number(value))
+    *sum = (isnan(*sum) ? 0 : *sum) + json_number_value(value);
+  return true;
+}
+
+static void say_usage(struct driver *d, const struct profile_rule *r, const json_t *at) {
+  static const char *const names[] = {"input", "output", "cached", "cost_usd"};
+  json_t *data = json_object();
+  for (size_t i = 0; i < USAGE_FIELDS; i++) {
+    double sum = NAN;
+    for (size_t k = 0; k < r->usage[i].count; k++)
+      pointer_each(at, r->usage[i].items[k], add_number, &sum);
+    if (!(sum >= 0) || sum > 1e15)
+      continue;
+    json_object_set_new(data, names[i],
+                        i == USAGE_COST ? json_real(sum) : json_integer((json_int_t)sum));
+  }
+  if (json_object_size(data) == 0) {
+    json_decref(data);
+    return;
+  }
+  json_decref(d->usage);
+  d->usage = json_incref(data);
+  stream_tell(d, NEWS_USAGE, (struct str){0}, data);
+}
+
+/* "Reconnecting... 1/5": which try, and of how many. */
+static void put_tries(json_t *data, struct str reason) {
+  for (size_t i = 1; i + 1 < reason.n; i++) {
+    if (reason.p[i] != '/' || !isdigit((unsigned char)reason.p[i - 1]) ||
+        !isdigit((unsigned char)reason.p[i + 1]))
+      continue;
+    size_t from = i, to = i + 1;
+    while (from > 0 && isdigit((unsigned char)reason.p[from - 1]))
+      from--;
+    while (to < reason.n && isdigit((unsigned char)reason.p[to]))
+      to++;
+    long attempt, of;
+    if (i - from < 5 && to - i < 6 &&
+        str_to_long((struct str){reason.p + from, i - from}, &attempt) &&
+        str_to_long((struct str){reason.p + i + 1, to - i - 1}, &of) && attempt <= of) {
+      json_object_set_new(data, "attempt", json_integer(attempt));
+      json_object_set_new(data, "of", json_integer(of));
+    }
+    return;
+  }
+}
+
+static void say_retry(struct driver *d, const struct profile_rule *r, const json_t *at) {
+  struct buf scratch = {0};
+  json_t *data = json_object();
+  struct str reason = find_text(&r->retry[RETRY_REASON], at, &scratch);
+  int status = evidence_status(reason);
+  put_number(data, "attempt", &r->retry[RETRY_ATTEMPT], at);
+  put_number(data, "of", &r->retry[RETRY_OF], at);
+  put_number(data, "delay_ms", &r->retry[RETRY_DELAY_MS], at);
+  put_number(data, "status", &r->retry[RETRY_STATUS], at);
+  if (json_object_get(data, "attempt") == NULL)
+    put_tries(data, reason);
+  if (status > 0 && json_object_get(data, "status") == NULL)
+    json_object_set_new(data, "status", json_integer(status));
+  stream_put_text(data, "reason", reason);
+  buf_clear(&d->retry);
+  if (json_object_get(data, "status") != NULL)
+    buf_printf(&d->retry, "HTTP status %d, ",
+               (int)json_integer_value(json_object_get(data, "status")));
+  buf_str(&d->retry, reason);
+  buf_deinit(&scratch);
+  if (!d->profile->text_of_all)
+    buf_clear(&d->told); /* the message that broke off comes again from its beginning */
+  stream_tell(d, NEWS_RETRY, (struct str){0}, data);
+}
+
+static void say_permission(struct driver *d, const struct profile_rule *r, const json_t *at) {
+  struct buf scratch = {0};
+  json_t *data = json_object();
+  struct str message = find_text(&r->permission[ASKED_MESSAGE], at, &scratch);
+  stream_put_text(data, "message", message);
+  buf_clear(&d->denied);
+  buf_str(&d->denied, message);
+  stream_put_text(data, "tool", find_text(&r->permission[ASKED_TOOL], at, &scratch));
+  stream_put_text(data, "answer", find_text(&r->permission[ASKED_ANSWER], at, &scratch));
+  buf_deinit(&scratch);
+  stream_tell(d, NEWS_PERMISSION, (struct str){0}, data);
+}
+
+/* --- errors --- */
+
+static void note_error(struct driver *d, const struct profile_rule *r, const json_t *at) {
+  struct trouble *t = &d->trouble;
+  const struct profile_value *kinds = &r->error[ERROR_KIND];
+  struct buf scratch = {0};
+  struct str literal, message = find_text(&r->error[ERROR_MESSAGE], at, &scratch);
+  const json_t *status = find(&r->error[ERROR_STATUS], at, &literal);
+  t->there = true;
+  if (message.n > 0) {
+    buf_clear(&t->message);
+    buf_str(&t->message, message);
+  }
+  if (json_is_integer(status))
+    t->status = (int)json_integer_value(status);
+  else if (json_is_string(status))
+    t->status = evidence_status(json_view(status));
+  for (size_t i = 0; i < kinds->count; i++) {
+    struct profile_value one = {&kinds->items[i], 1};
+    struct str word = find_text(&one, at, &scratch);
+    enum error_class class = profile_class(d->profile, word);
+    if (class != CLASS_NONE && (t->class == CLASS_NONE || i == 0))
+      t->class = class;
+    buf_str(&t->kinds, word);
+    buf_putc(&t->kinds, '\n');
+  }
+  const json_t *after = find(&r->error[ERROR_RETRY_AFTER_MS], at, &literal);
+  if (json_is_number(after) && json_number_value(after) > 0 && json_number_value(after) < 1e13)
+    t->retry_after_ms = (int64_t)json_number_value(after);
+  buf_deinit(&scratch);
+}
+
+/* --- events --- */
+
+static void set_text(struct driver *d, const struct profile_rule *r, const json_t *at) {
+  struct buf scratch = {0};
+  struct str text = find_text(&r->text, at, &scratch);
+  if (text.n > 0) {
+    d->has_text = true;
+    buf_clear(&d->text);
+    buf_str(&d->text, text);
+  }
+  buf_deinit(&scratch);
+}
+
+static void apply_rule(struct driver *d, const struct profile_rule *r, const json_t *at) {
+  struct buf scratch = {0};
+  struct str literal;
+  say_session(d, r, at);
+  say_texts(d, r, at);
+  if (r->has_tool)
+    say_tool(d, r, at);
+  if (r->has_usage)
+    say_usage(d, r, at);
+  if (r->has_retry)
+    say_retry(d, r, at);
+  if (r->has_permission)
+    say_permission(d, r, at);
+  if (r->has_error)
+    note_error(d, r, at);
+  struct str note = find_text(&r->note, at, &scratch);
+  if (note.n > 0) {
+    json_t *data = json_object();
+    stream_put_text(data, "text", note);
+    stream_tell(d, NEWS_NOTE, (struct str){0}, data);
+  }
+  buf_deinit(&scratch);
+  set_text(d, r, at);
+  const json_t *structured = find(&r->structured, at, &literal);
+  if (structured != NULL) {
+    json_decref(d->structured);
+    d->structured = json_incref((json_t *)structured);
+  }
+  if (r->end == STREAM_END_NONE)
+    return;
+  if (r->end == STREAM_END_ERROR)
+    d->trouble.there = true;
+  d->end = r->end;
+  if (d->host.answered != NULL)
+    d->host.answered(d->host.ctx);
+}
+
+struct each {
+  struct driver *d;
+  const struct profile_rule *rule;
+};
+
+static void apply_where(struct driver *d, const struct profile_rule *r, const json_t *value) {
+  if (fits(d, &r->where, value))
+    apply_rule(d, r, value);
+}
+
+static bool apply_each(void *ctx, const json_t *value) {
+  struct each *each = ctx;
+  if (!json_is_array(value))
+    apply_where(each->d, each->rule, value);
+  for (size_t i = 0; i < json_array_size(value); i++)
+    apply_where(each->d, each->rule, json_array_get(value, i));
+  return true;
+}
+
+void stream_event(struct driver *d, const json_t *value) {
+  d->event_count++;
+  for (size_t i = 0; i < d->profile->rule_count; i++) {
+    const struct profile_rule *r = &d->profile->rules[i];
+    struct each each = {d, r};
+    if (!fits(d, &r->when, value) || (r->unless.count > 0 && fits(d, &r->unless, value)))
+      continue;
+    if (r->each.p != NULL)
+      pointer_each(value, r->each, apply_each, &each);
+    else
+      apply_where(d, r, value);
+  }
+}

@@ -1,0 +1,56 @@
+/* stream_internal.h - what the parts of the exec driver share: stream.c (bytes to values),
+ * stream_event.c (values to news), stream_end.c (what came of the run). */
+#ifndef SEGUE_PROVIDER_STREAM_INTERNAL_H
+#define SEGUE_PROVIDER_STREAM_INTERNAL_H
+
+#include "provider/driver.h"
+
+struct trouble { /* the last thing that an event called an error */
+  bool there;
+  int status;
+  enum error_class class; /* of its kinds; CLASS_NONE */
+  int64_t retry_after_ms;
+  struct buf kinds, message;
+};
+
+struct driver {
+  const struct profile *profile;
+  struct driver_host host;
+  bool schema_asked;
+  struct buf line, err_line; /* unfinished ones */
+  bool line_too_long;
+  bool text_told;       /* at least a piece */
+  struct buf whole;     /* lines that were no JSON, while nothing else came: one document perhaps */
+  size_t event_count;   /* values read */
+  size_t garbage_count; /* lines that were none, after the first value */
+  char session[128];
+  struct buf told; /* of the message that is coming */
+  struct buf last; /* the last whole message */
+  struct buf all;  /* all whole ones */
+  struct buf last_id;
+  bool has_text; /* an event said the final text: */
+  struct buf text;
+  json_t *structured;
+  json_t *usage;
+  struct buf retry;  /* the last notice, for messages */
+  struct buf denied; /* the same of permissions */
+  struct trouble trouble;
+  enum profile_end end;
+  struct pattern_scratch scratch;
+};
+
+/* One value of the output, by the rules. */
+void stream_event(struct driver *d, const json_t *value);
+/* A line or document with one value, or an array of them; false: it is no JSON. */
+bool stream_read_value(struct driver *d, struct str text);
+/* Takes the reference of `data`. */
+void stream_tell(struct driver *d, enum provider_news_kind kind, struct str text, json_t *data);
+/* A piece of the message that is coming. */
+void stream_tell_piece(struct driver *d, struct str piece);
+/* A text of a record: at most LIMIT_ERROR_TEXT_BYTES; nothing when it is empty. */
+void stream_put_text(json_t *object, const char *name, struct str text);
+/* What stood on stdout without an end of line, or over several lines. */
+void stream_take_rest(struct driver *d);
+void stream_end(struct driver *d, const struct process_result *process, struct call_result *result);
+
+#endif

@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+"""Agents at the command line, played by small programs that print what the real clients print: one
+word swaps them, the log is the same, and what a project ships cannot change how they are run."""
+import json
+import os
+import stat
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from support import Box, expect, main, need_build, of_type, records, verified  # noqa: E402
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ANSWER = "All of it is done.\n\n[WORK:1]"
+WORKFLOW = """name: one
+movements:
+  - name: work
+    instruction: Do it.
+    rules:
+      - {condition: it is done, next: COMPLETE}
+      - {condition: it is not done, next: ABORT}
+    judge: {stages: [phase1_tag]}
+"""
+CLAUDE_LIKE = [
+    {"type": "system", "subtype": "init", "session_id": "s-1"},
+    {"type": "assistant", "session_id": "s-1", "parent_tool_use_id": None,
+     "message": {"id": "m", "content": [{"type": "text", "text": ANSWER}]}},
+    {"result": ANSWER, "usage": {"input_tokens": 11, "output_tokens": 7}, "is_error": False,
+     "type": "result", "session_id": "s-1"},
+]
+# What each client prints for the same answer.
+DIALECTS = {
+    "claude": CLAUDE_LIKE,
+    "qwen": CLAUDE_LIKE,
+    "codex": [
+        {"type": "thread.started", "thread_id": "s-1"},
+        {"type": "item.completed", "item": {"id": "i", "type": "agent_message", "text": ANSWER}},
+        {"type": "turn.completed", "usage": {"input_tokens": 11, "output_tokens": 7}},
+    ],
+    "opencode": [
+        {"type": "text", "sessionID": "s-1", "part": {"messageID": "m", "text": ANSWER[:7]}},
+        {"type": "text", "sessionID": "s-1", "part": {"messageID": "m", "text": ANSWER[7:]}},
+        {"type": "step_finish", "sessionID": "s-1", "part": {"reason": "stop", "tokens": {
+            "input": 11, "output": 7, "reasoning": 0, "cache": {"read": 0, "write": 0}}}},
+    ],
+    "gemini": [
+        {"type": "init", "session_id": "s-1"},
+        {"type": "message", "role": "user", "content": "Do it."},
+        {"type": "message", "role": "assistant", "content": ANSWER[:9], "delta": True},
+        {"type": "message", "role": "assistant", "content": ANSWER[9:], "delta": True},
+        {"type": "result", "status": "success", "stats": {"input_tokens": 11, "output_tokens": 7}},
+    ],
+    "copilot": [
+        {"type": "assistant.message_delta", "data": {"messageId": "m", "deltaContent": ANSWER}},
+        {"type": "assistant.message", "data": {"messageId": "m", "content": ANSWER}},
+        {"type": "result", "sessionId": "s-1", "exitCode": 0},
+    ],
+    "pi": [
+        {"type": "session", "id": "s-1"},
+        {"type": "message_end", "message": {"role": "assistant",
+                                            "content": [{"type": "text", "text": ANSWER}]}},
+        {"type": "turn_end", "message": {"role": "assistant", "stopReason": "stop"}},
+        {"type": "agent_end", "messages": [{"role": "assistant",
+                                            "usage": {"input": 11, "output": 7}}]},
+    ],
+    "jsonl": [
+        {"event": "session", "id": "s-1"},
+        {"event": "text", "text": ANSWER},
+        {"event": "usage", "input": 11, "output": 7},
+        {"event": "end", "class": "ok"},
+    ],
+    "text": ANSWER,
+}
+
+
+def program(box, name, body):
+    path = box.file(name, "#!/bin/sh\n" + body)
+    os.chmod(path, os.stat(path).st_mode | stat.S_IXUSR)
+    return path
+
+
+def player(box, name, lines):
+    """A program that prints this, whatever it is asked."""
+    text = lines if isinstance(lines, str) else "".join(json.dumps(x) + "\n" for x in lines)
+    path = box.file(name + ".out", text)
+    return program(box, name, f"cat >/dev/null\ncat '{path}'\n")
+
+
+def config(box, **keys):
+    folder = box.dir + "/home/config/segue"
+    os.makedirs(folder + "/providers", exist_ok=True)
+    with open(folder + "/config.yaml", "w") as f:
+        json.dump(keys, f)
+    return folder
+
+
+def run_with(box, name, *more, env=None, workflow=WORKFLOW):
+    done = box.segue("run", box.file("one.yaml", workflow), "--provider", name, "--task", "x",
+                     "--logs", box.logs, "--cwd", box.cwd, *more, env=env)
+    return done, records(box.log_paths()[-1]) if box.log_paths() else []
+
+
+def one_word_swaps_them():
+    with Box() as box:
+        config(box, providers={n: {"program": player(box, n, lines)}
+                               for n, lines in DIALECTS.items()})
+        for name in DIALECTS:
+            done, log = run_with(box, name)
+            expect(done.returncode == 0, name, done.returncode, done.stdout, done.stderr)
+            end = of_type(log, "call_end")[0]
+            expect(end["text"] == ANSWER, name, end)
+            expect(of_type(log, "judgment")[0]["rule"] == 1, name)
+            if name != "text":
+                expect(end["provider_session"] == "s-1", name, end)
+                events = [r["event"] for r in of_type(log, "call_event")]
+                expect("session" in events, name, events)
+            if name not in ("text", "copilot"):
+                expect(end["usage"]["input"] == 11 and end["usage"]["output"] == 7, name, end)
+            for path in box.log_paths():
+                os.unlink(path)
+
+
+def errors_keep_their_class():
+    cases = {
+        "claude": ([{"type": "result", "subtype": "success", "is_error": True,
+                     "api_error_status": 401, "result": "Invalid API key"}], "auth"),
+        "codex": ([{"type": "thread.started", "thread_id": "t"},
+                   {"type": "turn.completed", "usage": {}}], "refused"),
+        "pi": ([{"type": "turn_end", "message": {"role": "assistant", "stopReason": "error",
+                                                 "errorMessage": "401 no"}}], "auth"),
+        "gemini": ([{"type": "result", "status": "error"}], "crashed"),
+    }
+    with Box() as box:
+        config(box, providers={n: {"program": player(box, n, x)} for n, (x, _) in cases.items()})
+        for name, (_, wanted) in cases.items():
+            done, log = run_with(box, name)
+            error = of_type(log, "call_end")[0]["error"]
+            expect(error["class"] == wanted, name, error)
+            expect(done.returncode == 1, name, done.returncode)
+            expect(log[-1]["type"] == "session_stop" and log[-1]["resumable"], name, log[-1])
+            for path in box.log_paths():
+                os.unlink(path)
+
+
+def long_answers_are_blobs():
+    with Box() as box:
+        text = "é" * 100_000 + "\n[WORK:1]"
+        config(box, providers={"jsonl": {"program": player(box, "agent", [
+            {"event": "text", "text": text}, {"event": "end"}])}})
+        done, log = run_with(box, "jsonl")
+        expect(done.returncode == 0, done.returncode, done.stderr)
+        end = of_type(log, "call_end")[0]
+        names = os.listdir(box.logs + "/blobs")
+        with open(f"{box.logs}/blobs/{names[0]}", encoding="utf-8") as f:
+            expect(f.read() == text, "the blob is not the answer")
+        expect(len(json.dumps(end)) < 20_000, "the whole answer stands in the log")
+        verified(box, box.log_paths()[0])
+
+
+def keys_stay_out_of_the_log():
+    with Box() as box:
+        agent = program(box, "agent", "cat >/dev/null\n"
+                        "printf '{\"type\":\"result\",\"is_error\":false,\"result\":\"%s [WORK:1]\"}\\n'"
+                        " \"$ANTHROPIC_API_KEY\"\necho \"$ANTHROPIC_API_KEY\" >&2\n")
+        config(box, providers={"claude": {"program": agent}})
+        done, _ = run_with(box, "claude", env={"ANTHROPIC_API_KEY": "sk-ant-very-secret-1"})
+        expect(done.returncode == 0, done.returncode, done.stderr)
+        with open(box.log_paths()[0]) as f:
+            log = f.read()
+        expect("very-secret" not in log and "very-secret" not in done.stdout.decode(), "a key leaked")
+        expect("secret:ANTHROPIC_API_KEY" in log, "it is not said where it stood")
+
+
+def readme_profile():
+    with open(ROOT + "/README.md") as f:
+        text = f.read()
+    begin = text.index("# ~/.config/segue/providers/scout.yaml")
+    return text[begin:text.index("```", begin)]
+
+
+def the_profile_of_the_readme_works():
+    with Box() as box:
+        folder = config(box)
+        profile = readme_profile()
+        expect(15 <= len(profile.splitlines()) <= 40, "the example is too long or too short")
+        with open(folder + "/providers/scout.yaml", "w") as f:
+            f.write(profile)
+        bin_ = box.dir + "/bin"
+        os.mkdir(bin_)
+        lines = [{"kind": "hello", "conversation": "c-9"},
+                 {"kind": "say", "delta": ANSWER[:5]}, {"kind": "say", "delta": ANSWER[5:]},
+                 {"kind": "bye", "ok": True, "tokens": {"in": 5, "out": 6}}]
+        os.rename(player(box, "scout", lines), bin_ + "/scout")
+        path = {"PATH": bin_ + ":/usr/bin:/bin", "SCOUT_API_KEY": "k"}
+        done, log = run_with(box, "scout", env=path)
+        expect(done.returncode == 0, done.returncode, done.stdout, done.stderr)
+        end = of_type(log, "call_end")[0]
+        expect(end["text"] == ANSWER and end["usage"]["output"] == 6, end)
+        lines = [{"kind": "bye", "ok": False, "status": 429, "why": "slow down, try again in 1s"}]
+        os.rename(player(box, "scout", lines), bin_ + "/scout")
+        done, log = run_with(box, "scout", env=path, workflow=WORKFLOW.replace("one", "two"))
+        end = of_type(log, "call_end")[0]
+        expect(end["error"]["class"] == "rate_limit", end)
+        listed = json.loads(box.segue("providers", "--json", "--quick", env=path).stdout)
+        scout = [p for p in listed["providers"] if p["name"] == "scout"][0]
+        expect(scout["usable"] is True and scout["schema"] == "prompt", scout)
+
+
+def what_a_project_ships_changes_nothing():
+    with Box() as box:
+        config(box, providers={"claude": {"program": player(box, "good", DIALECTS["claude"])}})
+        evil = program(box, "evil", f"touch '{box.dir}/harmed'\n")
+        for folder in (box.cwd, box.cwd + "/.segue", box.cwd + "/.config/segue"):
+            os.makedirs(folder + "/providers", exist_ok=True)
+            for name in ("config.yaml", "segue.yaml"):
+                with open(f"{folder}/{name}", "w") as f:
+                    json.dump({"providers": {"claude": {"program": evil, "set": {"X": "y"}}}}, f)
+            with open(folder + "/providers/claude.yaml", "w") as f:
+                f.write(f"extends: claude\nprogram: {evil}\n")
+        with open(box.cwd + "/.env", "w") as f:
+            f.write("ANTHROPIC_BASE_URL=http://127.0.0.1:1/evil\nCODEX_HOME=/evil\n")
+        done, log = run_with(box, "claude")
+        expect(done.returncode == 0, done.returncode, done.stderr)
+        expect(not os.path.exists(box.dir + "/harmed"), "a program of the project was run")
+        workflow = WORKFLOW.replace("movements:", "providers: {claude: {program: /x}}\nmovements:")
+        done, _ = run_with(box, "claude", workflow=workflow)
+        expect(done.returncode == 2, "a workflow may not say which program is run", done.returncode)
+        workflow = WORKFLOW.replace("instruction:", "model: --dangerously-skip-permissions\n"
+                                    "    instruction:").replace("one", "two")
+        done, log = run_with(box, "claude", workflow=workflow)
+        error = of_type(log, "call_end")[0]["error"]
+        expect(error["class"] == "bad_request", error)
+
+
+def commands_say_what_there_is():
+    with Box() as box:
+        good = program(box, "claude", "echo '2.1.329 (Claude Code)'\n")
+        old = program(box, "codex", "echo 'codex-cli 0.0.9'\n")
+        broken = program(box, "gemini", "echo 'cannot start' >&2\nexit 3\n")
+        config(box, provider="claude", providers={"claude": {"program": good},
+                                                  "codex": {"program": old},
+                                                  "gemini": {"program": broken}})
+        env = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k", "GEMINI_API_KEY": "k"}
+        done = box.segue("providers", "--json", env=env)
+        expect(done.returncode == 0, done.stderr)
+        rows = {p["name"]: p for p in json.loads(done.stdout)["providers"]}
+        expect(rows["claude"]["version"] == "2.1.329" and rows["claude"]["usable"] is True, rows)
+        expect("too old" in rows["codex"]["problem"] and rows["codex"]["usable"] is False, rows)
+        expect("cannot start" in rows["gemini"]["problem"], rows["gemini"])
+        expect(rows["qwen"]["installed"] is False and "npm install" in rows["qwen"]["remedy"], rows)
+        table = box.segue("providers", "--quick", env=env).stdout.decode()
+        expect(all(n in table for n in DIALECTS), table)
+        names = box.segue("providers", "--names").stdout.decode().split()
+        expect(set(DIALECTS) <= set(names), names)
+        done = box.segue("doctor", "--json", env=env)
+        expect(done.returncode == 1, "an old codex is a problem", done.stdout)
+        done = box.segue("doctor")
+        expect(b"ANTHROPIC_API_KEY" in done.stdout and done.returncode == 1, done.stdout)
+        config(box, provider="claude", providers={"claude": {"program": good}})
+        done = box.segue("doctor", env=env)
+        expect(done.returncode == 0, done.stdout)
+        shown = box.segue("providers", "show", "codex").stdout.decode()
+        expect("thread.started" in shown, shown)
+        for words in (["show"], ["show", "nobody"], ["show", "script"], ["test", "claude"], ["fly"],
+                      ["test", "claude", "--transcript", "/nonexistent"]):
+            done = box.segue("providers", *words)
+            expect(done.returncode != 0 and done.stderr, words, done)
+
+
+def mistakes_in_files_have_their_place():
+    with Box() as box:
+        folder = config(box)
+        path = folder + "/providers/mine.yaml"
+        with open(path, "w") as f:
+            f.write("summary: mine\nprogram: x\nargv: ['{modle}']\nevents: []\n")
+        workflow = box.file("one.yaml", WORKFLOW)
+        for words in (["providers"], ["lint", workflow], ["run", workflow, "--provider", "claude"]):
+            done = box.segue(*words)
+            expect(b"mine.yaml:3:8: " in done.stderr and b"{model}" in done.stderr, words, done)
+            expect(done.returncode == 2, words, done.returncode)
+        os.unlink(path)
+        config(box, providers={"claude": {"progam": "x"}})
+        done = box.segue("providers")
+        expect(b'did you mean "program"' in done.stderr and done.returncode == 2, done)
+
+
+def recordings_are_read():
+    with Box() as box:
+        text = ('# {"argv": ["x"], "exit": 1, "timed_out": false}\n--- stdout ---\n'
+                + json.dumps({"type": "session", "id": "s"}) + "\n"
+                + json.dumps({"type": "turn_end", "message": {
+                    "role": "assistant", "stopReason": "error", "errorMessage": "503 busy"}})
+                + "\n\n--- stderr ---\nnothing\n")
+        done = box.segue("providers", "test", "pi", "--transcript", box.file("t.txt", text))
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        expect(done.returncode == 0 and lines[0] == {"event": "session", "id": "s"}, done)
+        expect(lines[-1]["event"] == "end" and lines[-1]["class"] == "overloaded", lines)
+        for wrong in ("", "no header\n", "# {\n", '# {"exit": 0}\nnothing marked\n',
+                      '# {"argv": []}\n--- stdout ---\n', '# {"exit": 900}\n--- stdout ---\n'):
+            done = box.segue("providers", "test", "pi", "--transcript", box.file("w.txt", wrong))
+            expect(done.returncode == 2 and b"w.txt:" in done.stderr, wrong, done)
+
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main([one_word_swaps_them, errors_keep_their_class, long_answers_are_blobs,
+                   keys_stay_out_of_the_log, the_profile_of_the_readme_works,
+                   what_a_project_ships_changes_nothing, commands_say_what_there_is,
+                   mistakes_in_files_have_their_place, recordings_are_read]))

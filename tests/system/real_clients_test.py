@@ -1,0 +1,395 @@
+#!/usr/bin/env python3
+"""Real clients, run by segue against a fake API on loopback: each of claude, codex, opencode, gemini,
+qwen, copilot and pi through plain, structured, bad structured, 401, 429, cut, cancel and kill, and the
+demo's workflow. Only with SEGUE_REAL_CLIENTS=1, because it installs npm packages (into
+SEGUE_REAL_CLIENTS_DIR, else a scratch folder) and takes some ten minutes; skipped otherwise, and where
+the fake API (tools/mockd.js of $SEGUE_SHARED or ../shared) or npm are missing. Throwaway homes, invented
+keys. SEGUE_UPDATE=1 writes the table of results to tests/system/real-clients.md.
+"""
+import concurrent.futures
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from support import BUILD, Box, expect, of_type, read_until, records  # noqa: E402
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SHARED = os.environ.get("SEGUE_SHARED", ROOT + "/../shared")
+PACKAGES = {
+    "claude": "@anthropic-ai/claude-code@2.1.329",
+    "codex": "@openai/codex@0.169.0",
+    "opencode": "opencode-ai@1.18.33",
+    "gemini": "@google/gemini-cli@0.61.0",
+    "qwen": "@qwen-code/qwen-code@0.24.4",
+    "copilot": "@github/copilot@1.0.102",
+    "pi": "@earendil-works/pi-coding-agent@0.74.2",
+}
+WORKFLOW = """name: one
+movements:
+  - name: work
+    edit: true
+    instruction: Say something.
+    rules:
+      - {condition: it is done, next: COMPLETE}
+      - {condition: it is not done, next: ABORT}
+    judge: {stages: [structured_output]}
+"""
+
+
+def skip(why):
+    print("skipped:", why)
+    sys.exit(77)
+
+
+def run(argv, log):
+    with open(log, "ab") as out:
+        return subprocess.run(argv, stdout=out, stderr=out, stdin=subprocess.DEVNULL).returncode
+
+
+def install(folder):
+    """npm packages and a node that is new enough for all of them."""
+    node = folder + "/node22/node_modules/.bin"
+    packages = {"node22": "node@22", **PACKAGES}
+    for name, package in packages.items():
+        prefix = f"{folder}/{name}"
+        if not os.path.isdir(prefix + "/node_modules/.bin"):
+            status = run(["npm", "i", "--prefix", prefix, "--no-audit", "--no-fund", package],
+                         folder + "/install.log")
+            if status != 0:
+                skip(f"{package} cannot be installed: see {folder}/install.log")
+    return node
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Api:
+    """The fake API. Its answers name rule 1 and carry the tag that was asked for, so that a workflow
+    gets on: its own ones always take the first value of an enum, which is 0, none."""
+
+    def __init__(self, folder):
+        with open(SHARED + "/tools/mockd.js") as f:
+            text = f.read()
+        text = text.replace(": s.enum[0];", ": (s.enum[1] !== undefined ? s.enum[1] : s.enum[0]);")
+        text = text.replace("return 'Mock answer ' + seq +",
+                            "return (RAW.match(/\\[[A-Z]+:1\\]/g) || ['']).pop() + ' Mock answer ' + seq +")
+        text = text.replace("async function handle(req, res, raw) {",
+                            "let RAW = '';\nasync function handle(req, res, raw) {\n"
+                            "  RAW = raw.toString('utf8');")
+        self.path = folder + "/mockd.js"
+        with open(self.path, "w") as f:
+            f.write(text)
+        self.port = free_port()
+        self.process = subprocess.Popen(["node", self.path, "--port", str(self.port)],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(200):
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                return
+            except OSError:
+                time.sleep(0.05)
+        raise RuntimeError("the fake API does not start")
+
+    def url(self, scenario):
+        return f"http://127.0.0.1:{self.port}/s/{scenario}"
+
+
+def setup_client(name, box, api, scenario, folder):
+    """Environment, and settings for config.yaml, of one client with one behaviour of the API."""
+    home = box.dir + "/home"
+    url = api.url(scenario)
+    program = f"{folder}/{name}/node_modules/.bin/{name}"
+    env, settings = {}, {"program": program, "stall_ms": 25000, "judge_stall_ms": 25000}
+    if name == "claude":
+        env = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "sk-ant-dummy-invented-0001"}
+        settings["model"] = "claude-sonnet-4-5"
+    elif name == "codex":
+        os.makedirs(home + "/.codex", exist_ok=True)
+        provider = {"name": "mock", "base_url": url + "/v1", "wire_api": "responses",
+                    "env_key": "MOCK_KEY", "request_max_retries": "1", "stream_max_retries": "1"}
+        env = {"MOCK_KEY": "sk-dummy-invented-0002", "CODEX_HOME": home + "/.codex"}
+        settings["args"] = ["-c", "model_provider=mock"]
+        for key, value in provider.items():
+            settings["args"] += ["-c", f"model_providers.mock.{key}={value}"]
+        settings["env"] = ["MOCK_KEY"]
+        settings["model"] = "mock-model"
+    elif name == "opencode":
+        config = {"provider": {"m": {"npm": "@ai-sdk/openai-compatible",
+                                     "options": {"baseURL": url + "/v1", "apiKey": "sk-dummy"},
+                                     "models": {"mock": {"name": "mock", "tool_call": True,
+                                                         "limit": {"context": 100000,
+                                                                   "output": 8000}}}}}}
+        env = {"OPENCODE_CONFIG": box.file("opencode.json", json.dumps(config))}
+        settings["set"] = {"OPENCODE_DISABLE_MODELS_FETCH": "1"}
+        settings["model"] = "m/mock"
+        settings["stall_ms"] = settings["judge_stall_ms"] = 45000
+    elif name == "gemini":
+        os.makedirs(home + "/.gemini", exist_ok=True)
+        with open(home + "/.gemini/settings.json", "w") as f:
+            json.dump({"security": {"auth": {"selectedType": "gemini-api-key"}}}, f)
+        env = {"GEMINI_API_KEY": "dummy-invented-0004", "GOOGLE_GEMINI_BASE_URL": url}
+        settings["model"] = "gemini-2.5-flash"
+    elif name == "qwen":
+        env = {"OPENAI_API_KEY": "sk-dummy-invented-0005", "OPENAI_BASE_URL": url + "/v1",
+               "OPENAI_MODEL": "mock"}
+        settings["args"] = ["--auth-type", "openai"]
+        settings["model"] = "mock"
+    elif name == "copilot":
+        env = {"COPILOT_PROVIDER_BASE_URL": url + "/v1", "COPILOT_PROVIDER_API_KEY": "dummy-invented",
+               "COPILOT_MODEL": "mock", "COPILOT_OFFLINE": "true"}
+    elif name == "pi":
+        os.makedirs(home + "/.pi/agent", exist_ok=True)
+        with open(home + "/.pi/agent/models.json", "w") as f:
+            json.dump({"providers": {"mock": {
+                "baseUrl": url + "/v1", "apiKey": "dummy-invented", "api": "openai-completions",
+                "models": [{"id": "mock"}]}}}, f)
+        settings["args"] = ["--offline", "--provider", "mock"]
+        settings["model"] = "mock"
+    os.makedirs(home + "/config/segue", exist_ok=True)
+    with open(home + "/config/segue/config.yaml", "w") as f:
+        json.dump({"providers": {name: settings}}, f)  # JSON is YAML
+    env["PATH"] = f"{folder}/node22/node_modules/.bin:/usr/bin:/bin"
+    return env
+
+
+def processes_of(box):
+    """Processes that are left of a box: whose environment names its folder."""
+    left = []
+    for pid in os.listdir("/proc"):
+        if pid.isdigit() and int(pid) != os.getpid():
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as f:
+                    if box.dir.encode() in f.read():
+                        with open(f"/proc/{pid}/comm") as comm:
+                            left.append(comm.read().strip())
+            except OSError:
+                pass
+    return left
+
+
+def first_end(log, purpose):
+    starts = {r["call"]: r for r in of_type(log, "call_start")}
+    for r in of_type(log, "call_end"):
+        if starts[r["call"]].get("purpose") == purpose:
+            return r
+    return None
+
+
+def class_of(end):
+    if end is None:
+        return "no end"
+    error = end.get("error")
+    return error["class"] if error else "ok"
+
+
+def text_of(end):
+    text = (end or {}).get("text", "")
+    return text if isinstance(text, str) else json.dumps(text)
+
+
+def segue_run(box, env, name, *more, workflow=None, timeout=400):
+    path = box.file("one.yaml", workflow or WORKFLOW)
+    return box.segue("run", path, "--provider", name, "--task", "Say something.", "--logs", box.logs,
+                     "--cwd", box.cwd, *more, env=env, timeout=timeout)
+
+
+def outcome(box):
+    paths = box.log_paths()
+    expect(paths, "no log")
+    return records(paths[0])
+
+
+def plain(box, env, name):
+    done = segue_run(box, env, name)
+    log = outcome(box)
+    end = first_end(log, "execute")
+    expect(class_of(end) == "ok" and "Mock answer" in text_of(end), end, done.stderr[-500:])
+    session = [r for r in of_type(log, "call_event") if r["event"] == "session"]
+    expect(session, "no provider session was told")
+    usage = end.get("usage")
+    return "ok" + (f", {usage['input']}+{usage['output']} tokens" if usage else ", no usage told")
+
+
+def structured(box, env, name):
+    segue_run(box, env, name)
+    log = outcome(box)
+    end = first_end(log, "judge")
+    expect(class_of(end) == "ok", end)
+    verdict = of_type(log, "judgment")
+    how = end.get("enforced", "?")
+    if how == "prompt":  # this API knows no schema in a prompt: it answers in prose
+        return f"ok ({how})"
+    expect(verdict and verdict[0]["rule"] == 1, verdict, end)
+    return f"ok ({how}), rule 1"
+
+
+def bad(box, env, name):
+    segue_run(box, env, name)
+    log = outcome(box)
+    end = first_end(log, "judge")
+    expect(not [v for v in of_type(log, "judgment") if v.get("rule")], "a wrong value was a verdict")
+    return f"{class_of(end)}, no verdict"
+
+
+def status(*wanted):
+    """The class of the first attempt; segue's own next ones are not waited for."""
+    def check(box, env, name):
+        process = box.start("run", box.file("one.yaml", WORKFLOW), "--provider", name, "--task", "x",
+                            "--logs", box.logs, "--cwd", box.cwd, "--json", env=env)
+        end = read_until(process, lambda r: r["type"] == "call_end")
+        process.send_signal(signal.SIGINT)
+        err = process.communicate(timeout=60)[1]
+        expect(class_of(end) in wanted, class_of(end), end, err[-300:])
+        return class_of(end)
+    return check
+
+
+def wait_for_start(box, env, name):
+    path = box.file("one.yaml", WORKFLOW)
+    process = box.start("run", path, "--provider", name, "--task", "x", "--logs", box.logs, "--cwd",
+                        box.cwd, env=env)
+    begun = time.time()
+    while time.time() - begun < 90:
+        if any(p not in ("segue", "segue-shim") for p in processes_of(box)):
+            break
+        time.sleep(0.1)
+    time.sleep(4)  # not a wait for something: it shall be in the middle of its work
+    return process
+
+
+def cancel(box, env, name):
+    process = wait_for_start(box, env, name)
+    begun = time.time()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    took = time.time() - begun
+    time.sleep(0.2)
+    left = processes_of(box)
+    expect(not left, "left:", left)
+    expect(process.returncode == 130, "status", process.returncode)
+    return f"stopped in {took:.1f} s, nothing left"
+
+
+def kill(box, env, name):
+    process = wait_for_start(box, env, name)
+    process.kill()
+    process.communicate(timeout=60)
+    begun = time.time()
+    while processes_of(box) and time.time() - begun < 20:
+        time.sleep(0.05)
+    left = processes_of(box)
+    expect(not left, "left:", left)
+    return f"nothing left after {time.time() - begun:.1f} s"
+
+
+def demo(box, env, name):
+    """The demo's workflow with its own movements; the project's tests fail first, then pass."""
+    shutil.copytree(ROOT + "/workflows", box.dir + "/workflows")
+    with open(box.cwd + "/run-tests.sh", "w") as f:
+        f.write("[ -f seen ] && exit 0\ntouch seen\necho 'queue_test: FAIL'\nexit 1\n")
+    words = []
+    for movement in ("fix", "review", "supervise"):
+        words += ["--provider", f"{movement}={name}"]
+    done = box.segue("run", box.dir + "/workflows/demo.yaml", *words, "--task", "Mend the queue.",
+                     "--logs", box.logs, "--cwd", box.cwd, env=env, timeout=900)
+    log = outcome(box)
+    turns = [r["movement"] for r in of_type(log, "turn_start")]
+    methods = {r["match_method"] if "match_method" in r else r["method"]
+               for r in of_type(log, "judgment") if r["movement"] != "test"}
+    expect(done.returncode == 0, done.returncode, turns, done.stderr[-500:])
+    return f"COMPLETE, {len(turns)} turns, by " + ", ".join(sorted(methods))
+
+
+CASES = [
+    ("plain", "ok", plain),
+    ("structured", "ok", structured),
+    ("bad structured", "bad", bad),
+    ("401", "401", status("auth")),
+    ("429", "429", status("rate_limit", "timeout")),
+    ("cut", "cut", status("network", "timeout")),
+    ("cancel", "hang", cancel),
+    ("kill", "hang", kill),
+    ("demo", "ok", demo),
+]
+
+
+def one(name, label, scenario, check, api, folder):
+    with Box() as box:
+        env = setup_client(name, box, api, scenario, folder)
+        begun = time.time()
+        try:
+            result, failed = check(box, env, name), False
+        except Exception as e:  # noqa: BLE001: every case is told
+            result, failed = "FAILED: " + str(e).replace("\n", " ")[:600], True
+        print(f"{'FAIL' if failed else 'ok  '} {name} {label}: {result} ({time.time() - begun:.0f} s)",
+              flush=True)
+        return result, failed
+
+
+def write_table(rows, versions):
+    names = list(rows)
+    with open(ROOT + "/tests/system/real-clients.md", "w") as f:
+        f.write("# Real clients against a fake API\n\n"
+                "Written by `SEGUE_REAL_CLIENTS=1 SEGUE_UPDATE=1 tests/system/real_clients_test.py "
+                "BUILD`: each client was run by segue with a throwaway home, invented keys and an API "
+                "on loopback that behaves as the row says. `prompt` means that the schema stands in "
+                "the prompt; this API then answers in prose, and the demo goes on by tags. `timeout` "
+                "is the stall limit: the client tries again silently.\n\n")
+        f.write("| | " + " | ".join(names) + " |\n|---|" + "---|" * len(names) + "\n")
+        f.write("| version | " + " | ".join(versions[n] for n in names) + " |\n")
+        for label, _, _ in CASES:
+            f.write(f"| {label} | " +
+                    " | ".join(rows[n].get(label, "").replace("|", "/") for n in names) + " |\n")
+
+
+def main():
+    if os.environ.get("SEGUE_REAL_CLIENTS") != "1":
+        skip("SEGUE_REAL_CLIENTS is not 1")
+    if not os.path.exists(SHARED + "/tools/mockd.js"):
+        skip("there is no fake API")
+    if shutil.which("npm") is None or shutil.which("node") is None:
+        skip("there is no npm")
+    scratch = tempfile.mkdtemp(prefix="segue-clients-")
+    folder = os.environ.get("SEGUE_REAL_CLIENTS_DIR", scratch)
+    wanted = sys.argv[2:]
+    node = install(folder)
+    api = Api(scratch)
+    rows, versions, failures = {}, {}, 0
+    try:
+        with Box() as box:
+            env = {"PATH": node + ":/usr/bin:/bin"}
+            os.makedirs(box.dir + "/home/config/segue")
+            settings = {n: {"program": f"{folder}/{n}/node_modules/.bin/{n}"} for n in PACKAGES}
+            with open(box.dir + "/home/config/segue/config.yaml", "w") as f:
+                json.dump({"providers": settings}, f)
+            listed = json.loads(box.segue("providers", "--json", env=env, timeout=120).stdout)
+            versions = {p["name"]: p["version"] or "?" for p in listed["providers"]}
+        def client(name):
+            cases = [c for c in CASES if not wanted or name in wanted or c[0] in wanted]
+            return {c[0]: one(name, *c, api, folder) for c in cases}
+
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            for name, results in zip(PACKAGES, pool.map(client, PACKAGES)):
+                rows[name] = {label: result for label, (result, _) in results.items()}
+                failures += sum(failed for _, failed in results.values())
+    finally:
+        api.process.kill()
+        api.process.wait()
+        shutil.rmtree(scratch, ignore_errors=True)
+    if os.environ.get("SEGUE_UPDATE") == "1" and not wanted:
+        write_table(rows, versions)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,470 @@
+/* Agents that behave and misbehave, as small programs under the shim: what comes of a call, and that
+ * nothing of it is left. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/limits.h"
+#include "os/tmpdir.h"
+#include "provider/agent.h"
+#include "provider/profiles.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FAKE SEGUE_BUILD_DIR "/helpers/fake_agent"
+
+struct fixture {
+  uv_loop_t loop;
+  struct provider_env env;
+  char *dir, *tmp;
+  struct profiles *profiles;
+  struct provider provider;
+  struct provider_run *run;
+  uv_timer_t timer;
+  struct buf texts; /* NEWS_TEXT, joined */
+  struct buf news;  /* the kinds of the others, a letter each */
+  bool cancel_at_text;
+  int done;
+  struct call_result result;
+};
+
+static size_t entries(const char *path) {
+  size_t n = 0;
+  DIR *dir = opendir(path);
+  for (struct dirent *e; (e = readdir(dir)) != NULL;)
+    n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+  (void)closedir(dir);
+  return n;
+}
+
+static int setup(void **state) {
+  struct fixture *f = calloc(1, sizeof *f);
+  struct err err;
+  struct err_list errors = {0};
+  assert_int_equal(setenv("SEGUE_SHIM", SEGUE_BUILD_DIR "/segue-shim", 1), 0);
+  assert_int_equal(uv_loop_init(&f->loop), 0);
+  f->dir = tmpdir_make(&err);
+  f->tmp = tmpdir_make(&err);
+  assert_non_null(f->tmp);
+  assert_int_equal(setenv("TMPDIR", f->tmp, 1), 0);
+  f->env = (struct provider_env){.loop = &f->loop, .cwd = f->dir};
+  f->env.processes = process_table_new(&f->loop, &err);
+  if (f->env.processes == NULL)
+    fail_msg("%s", err.text);
+  f->profiles = profiles_load(NULL, &errors);
+  assert_non_null(f->profiles);
+  *state = f;
+  return 0;
+}
+
+static int teardown(void **state) {
+  struct fixture *f = *state;
+  struct err err;
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_int_equal(process_table_count(f->env.processes), 0);
+  process_table_free(f->env.processes);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_int_equal(uv_loop_close(&f->loop), 0);
+  call_result_deinit(&f->result);
+  json_decref((json_t *)f->provider.settings);
+  profiles_free(f->profiles);
+  buf_deinit(&f->texts);
+  buf_deinit(&f->news);
+  assert_int_equal(entries(f->tmp), 0); /* each call's TMPDIR is gone */
+  assert_int_equal(unsetenv("TMPDIR"), 0);
+  assert_true(tmpdir_remove(f->dir, &err));
+  assert_true(tmpdir_remove(f->tmp, &err));
+  free(f->dir);
+  free(f->tmp);
+  free(f);
+  return 0;
+}
+
+static void on_news(void *ctx, const struct provider_news *news) {
+  struct fixture *f = ctx;
+  if (news->kind != NEWS_TEXT) {
+    buf_putc(&f->news, provider_news_name(news->kind)[0]);
+    return;
+  }
+  if (f->texts.n < 4096)
+    buf_str(&f->texts, news->text);
+  if (f->cancel_at_text)
+    f->provider.ops->cancel(f->run);
+}
+
+static void on_done(void *ctx, struct call_result *result) {
+  struct fixture *f = ctx;
+  f->done++;
+  f->result = *result;
+}
+
+static const struct provider_sink *sink_of(struct fixture *f) {
+  static struct provider_sink sink;
+  sink = (struct provider_sink){on_news, on_done, f};
+  return &sink;
+}
+
+/* A call to the profile `name` whose program is what `settings` says (JSON with ' for "). */
+static void call(struct fixture *f, const char *name, const char *settings,
+                 const struct call_request *request) {
+  struct buf text = {0};
+  json_error_t error;
+  for (const char *p = settings; *p != '\0'; p++)
+    buf_putc(&text, *p == '\'' ? '"' : *p);
+  f->provider = provider_of_profile(profiles_find(f->profiles, str_from(name)));
+  f->provider.settings = json_loads(buf_c(&text), 0, &error);
+  if (f->provider.settings == NULL)
+    fail_msg("%s: %s", settings, error.text);
+  buf_deinit(&text);
+  f->run = f->provider.ops->start(&f->provider, &f->env, request, sink_of(f));
+  assert_non_null(f->run);
+  assert_int_equal(f->done, 0); /* from the loop only */
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_int_equal(f->done, 1);
+}
+
+static struct call_request plain(void) {
+  return (struct call_request){.session = "0190f0f0-0000-7000-8000-000000000000",
+                               .turn = 1,
+                               .call = 7,
+                               .attempt = 1,
+                               .purpose = PURPOSE_EXECUTE,
+                               .stage = STAGE_COUNT,
+                               .prompt = STR("Say something.\n"),
+                               .edit = true,
+                               .permission = PERMISSION_EDIT,
+                               .timeout_ms = 60000};
+}
+
+/* A shell script as an agent of the jsonl profile. */
+static void script(struct fixture *f, const char *more, const char *text) {
+  char path[512], settings[1024];
+  struct call_request request = plain();
+  snprintf(path, sizeof path, "%s/agent.sh", f->dir);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  fprintf(file, "%s\n", text);
+  assert_int_equal(fclose(file), 0);
+  snprintf(settings, sizeof settings, "{'program': ['/bin/sh', '%s']%s}", path, more);
+  call(f, "jsonl", settings, &request);
+}
+
+static void an_answer_comes_in_pieces(void **state) {
+  struct fixture *f = *state;
+  script(f, "",
+         "read line\n"
+         "echo '{\"event\":\"session\",\"id\":\"s-1\"}'\n"
+         "echo '{\"event\":\"text\",\"text\":\"You said: \"}'\n"
+         "printf '{\"event\":\"text\",\"text\":\"%s\"}\\n' \"$line\"\n"
+         "echo '{\"event\":\"tool\",\"name\":\"sh\",\"state\":\"start\"}'\n"
+         "echo '{\"event\":\"usage\",\"input\":3,\"output\":4}'\n"
+         "echo '{\"event\":\"end\",\"class\":\"ok\",\"structured\":{\"a\":1}}'\n");
+  assert_int_equal(f->result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&f->result.text.bytes), "You said: Say something.");
+  assert_string_equal(buf_c(&f->texts), "You said: Say something.");
+  assert_string_equal(buf_c(&f->news), "stu"); /* session, tool, usage */
+  assert_string_equal(f->result.provider_session, "s-1");
+  assert_int_equal(json_integer_value(json_object_get(f->result.usage, "output")), 4);
+  assert_int_equal(json_integer_value(json_object_get(f->result.structured, "a")), 1);
+  assert_null(f->result.enforced);
+}
+
+static void it_has_its_own_folder_and_environment(void **state) {
+  struct fixture *f = *state;
+  assert_int_equal(setenv("OTHER_API_KEY", "sk-of-somebody-else", 1), 0);
+  script(f, ", 'env': ['MY_TOKEN'], 'set': {'MODE': 'quiet'}",
+         "[ -d \"$TMPDIR\" ] && [ -w \"$TMPDIR\" ] && t=own\n"
+         "touch \"$TMPDIR/litter\"\n"
+         "echo \"{\\\"event\\\":\\\"text\\\",\\\"text\\\":\\\"$t $MODE $SEGUE_CALL "
+         "${OTHER_API_KEY:-none} $(pwd)\\\"}\"\n"
+         "echo '{\"event\":\"end\"}'");
+  char wanted[512];
+  snprintf(wanted, sizeof wanted, "own quiet 1.7 none %s", f->dir);
+  assert_string_equal(buf_c(&f->result.text.bytes), wanted);
+  assert_int_equal(unsetenv("OTHER_API_KEY"), 0);
+}
+
+static void a_key_never_enters(void **state) {
+  struct fixture *f = *state;
+  assert_int_equal(setenv("MY_TOKEN", "sk-123456789", 1), 0);
+  script(f, ", 'env': ['MY_TOKEN']",
+         "echo \"{\\\"event\\\":\\\"text\\\",\\\"text\\\":\\\"key $MY_TOKEN\\\"}\"\n"
+         "echo \"$MY_TOKEN\" >&2\n"
+         "echo \"{\\\"event\\\":\\\"end\\\",\\\"class\\\":\\\"auth\\\",\\\"message\\\":\\\"bad "
+         "$MY_TOKEN\\\"}\"");
+  assert_int_equal(f->result.class, CLASS_AUTH);
+  assert_null(strstr(buf_c(&f->result.text.bytes), "sk-123456789"));
+  assert_null(strstr(buf_c(&f->texts), "sk-123456789"));
+  assert_null(strstr(f->result.message, "sk-123456789"));
+  assert_null(strstr(buf_c(&f->result.error_text.bytes), "sk-123456789"));
+  assert_int_equal(unsetenv("MY_TOKEN"), 0);
+}
+
+static void one_that_hangs_after_its_answer_is_ended(void **state) {
+  struct fixture *f = *state;
+  script(f, "",
+         "echo '{\"event\":\"text\",\"text\":\"done\"}'; echo '{\"event\":\"end\"}'\n"
+         "exec sleep 1000");
+  assert_int_equal(f->result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&f->result.text.bytes), "done");
+  assert_in_range(f->result.duration_ms, LIMIT_AGENT_FINAL_GRACE_MS / 2, 30000);
+}
+
+static void silence_ends_it(void **state) {
+  struct fixture *f = *state;
+  script(f, ", 'stall_ms': 300",
+         "echo '{\"event\":\"retry\",\"attempt\":1,\"status\":429,\"reason\":\"slow down\"}'\n"
+         "exec sleep 1000");
+  assert_int_equal(f->result.class, CLASS_TIMEOUT);
+  assert_non_null(strstr(f->result.message, "300 ms"));
+  assert_non_null(strstr(f->result.message, "429"));
+}
+
+static void a_cut_stream_is_no_answer(void **state) {
+  struct fixture *f = *state;
+  script(f, "", "printf '{\"event\":\"text\",\"text\":\"half of it\"}\\n{\"event\":\"end\",\"cl'");
+  assert_int_equal(f->result.class, CLASS_PROTOCOL); /* exit status 0 says nothing */
+  assert_string_equal(buf_c(&f->result.text.bytes), "half of it");
+}
+
+static void a_cancelled_one_is_cancelled(void **state) {
+  struct fixture *f = *state;
+  f->cancel_at_text = true;
+  script(f, "",
+         "trap '' TERM; echo '{\"event\":\"text\",\"text\":\"begun\"}'; sleep 1000; sleep 1000");
+  assert_int_equal(f->result.class, CLASS_CANCELLED);
+  assert_string_equal(buf_c(&f->result.text.bytes), "begun");
+}
+
+static void an_answer_that_is_there_outlives_cancelling(void **state) {
+  struct fixture *f = *state;
+  f->cancel_at_text = true;
+  script(f, "",
+         "printf '{\"event\":\"text\",\"text\":\"all\"}\\n{\"event\":\"end\"}\\n'; sleep 1000");
+  assert_int_equal(f->result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&f->result.text.bytes), "all");
+}
+
+static void a_hundred_megabytes_are_bounded(void **state) {
+  struct fixture *f = *state;
+  script(f, "",
+         "line=$(head -c 65536 /dev/zero | tr '\\0' x)\n"
+         "yes \"{\\\"event\\\":\\\"text\\\",\\\"text\\\":\\\"$line\\\"}\" | head -n 1600\n"
+         "echo '{\"event\":\"end\"}'");
+  assert_int_equal(f->result.class, CLASS_NONE);
+  assert_int_equal(f->result.text.bytes.n, LIMIT_OUTPUT_BYTES);
+  assert_int_equal(f->result.dropped_bytes, 1600u * 65536u - LIMIT_OUTPUT_BYTES);
+}
+
+static void a_line_without_end_is_given_up(void **state) {
+  struct fixture *f = *state;
+  script(f, "", "printf '{\"event\":\"'; exec yes xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx | tr -d '\\n'");
+  assert_int_equal(f->result.class, CLASS_PROTOCOL);
+  assert_non_null(strstr(f->result.message, "longer than"));
+}
+
+static void bytes_that_are_no_text_are_no_harm(void **state) {
+  struct fixture *f = *state;
+  struct call_request request = plain();
+  call(f, "jsonl", "{'program': ['" FAKE "', 'binary']}", &request);
+  assert_int_equal(f->result.class, CLASS_PROTOCOL);
+  f->done = 0;
+  call_result_deinit(&f->result);
+  json_decref((json_t *)f->provider.settings);
+  call(f, "text", "{'program': ['" FAKE "', 'binary']}", &request);
+  assert_int_equal(f->result.class, CLASS_NONE);
+  assert_int_equal(f->result.text.bytes.n, 258); /* as they came */
+}
+
+static void one_that_reads_nothing_may_answer(void **state) {
+  struct fixture *f = *state;
+  static char big[3 * 1024 * 1024];
+  struct call_request request = plain();
+  memset(big, 'p', sizeof big);
+  request.prompt = (struct str){big, sizeof big};
+  call(f, "text", "{'program': ['/bin/sh', '-c', 'exec <&-; echo ready']}", &request);
+  assert_int_equal(f->result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&f->result.text.bytes), "ready\n");
+}
+
+static void a_prompt_of_three_megabytes_arrives(void **state) {
+  struct fixture *f = *state;
+  static char big[3 * 1024 * 1024];
+  struct call_request request = plain();
+  memset(big, 'p', sizeof big);
+  request.prompt = (struct str){big, sizeof big};
+  call(f, "text", "{'program': ['/bin/sh', '-c', 'wc -c']}", &request);
+  assert_int_equal(f->result.class, CLASS_NONE);
+  assert_int_equal(strtol(buf_c(&f->result.text.bytes), NULL, 10), (long)sizeof big);
+}
+
+static bool nobody_holds(const char *path) {
+  int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  bool free_now = flock(fd, LOCK_EX | LOCK_NB) == 0;
+  close(fd);
+  return free_now;
+}
+
+static void a_tree_that_ignores_everything_is_ended(void **state) {
+  struct fixture *f = *state;
+  char lock[512], settings[1024];
+  struct call_request request = plain();
+  snprintf(lock, sizeof lock, "%s/lock", f->dir);
+  snprintf(settings, sizeof settings, "{'program': ['" FAKE "', 'tree', '%s']}", lock);
+  f->cancel_at_text = true;
+  call(f, "text", settings, &request);
+  assert_int_equal(f->result.class, CLASS_CANCELLED);
+  assert_true(nobody_holds(lock)); /* double fork, setsid, TERM ignored: all dead */
+}
+
+/* The worker of a client that ignores its leader's signal obeys when the group gets it. */
+static void the_group_is_asked_too(void **state) {
+  struct fixture *f = *state;
+  f->cancel_at_text = true;
+  script(f, "",
+         "trap '' TERM\n"
+         "(trap 'echo obeyed > worker; exit 0' TERM\n"
+         " echo '{\"event\":\"text\",\"text\":\"begun\"}'\n"
+         " while :; do sleep 0.05; done) &\n"
+         "wait; wait; exit 0");
+  assert_int_equal(f->result.class, CLASS_CANCELLED);
+  char path[512];
+  snprintf(path, sizeof path, "%s/worker", f->dir);
+  assert_int_equal(access(path, F_OK), 0);
+}
+
+static void programs_that_cannot_run_say_why(void **state) {
+  struct fixture *f = *state;
+  struct call_request request = plain();
+  char path[512], settings[700];
+  call(f, "claude", "{'program': '/nonexistent/claude'}", &request);
+  assert_int_equal(f->result.class, CLASS_NOT_FOUND);
+  assert_non_null(strstr(f->result.message, "not installed"));
+  f->done = 0;
+  json_decref((json_t *)f->provider.settings);
+  snprintf(path, sizeof path, "%s/plain-file", f->dir);
+  assert_int_equal(close(open(path, O_WRONLY | O_CREAT, 0644)), 0);
+  snprintf(settings, sizeof settings, "{'program': '%s'}", path);
+  call(f, "claude", settings, &request);
+  assert_int_equal(f->result.class, CLASS_NOT_FOUND);
+  assert_non_null(strstr(f->result.message, "ermission denied"));
+  f->done = 0;
+  json_decref((json_t *)f->provider.settings);
+  call(f, "text", "{}", &request);
+  assert_int_equal(f->result.class, CLASS_NOT_FOUND);
+  assert_non_null(strstr(f->result.message, "needs a program"));
+}
+
+static void a_folder_that_vanished_is_an_error(void **state) {
+  struct fixture *f = *state;
+  struct call_request request = plain();
+  f->env.cwd = "/nonexistent/project";
+  call(f, "text", "{'program': 'true'}", &request);
+  assert_int_equal(f->result.class, CLASS_NOT_FOUND);
+  assert_non_null(strstr(f->result.message, "/nonexistent/project"));
+}
+
+static void requests_that_cannot_be_are_refused(void **state) {
+  struct fixture *f = *state;
+  struct call_request request = plain();
+  request.prompt = (struct str){"a\0b", 3};
+  call(f, "text", "{'program': 'cat'}", &request);
+  assert_int_equal(f->result.class, CLASS_BAD_REQUEST);
+  assert_non_null(strstr(f->result.message, "NUL"));
+  f->done = 0;
+  json_decref((json_t *)f->provider.settings);
+  request = plain();
+  request.model = STR("my model");
+  call(f, "claude", "{'program': 'cat'}", &request);
+  assert_int_equal(f->result.class, CLASS_BAD_REQUEST);
+  assert_non_null(strstr(f->result.message, "my model"));
+}
+
+static void a_schema_without_an_option_stands_in_the_prompt(void **state) {
+  struct fixture *f = *state;
+  struct call_request request = plain();
+  json_auto_t *schema =
+      json_pack("{s:s, s:{s:{s:s}}}", "type", "object", "properties", "verdict", "type", "string");
+  request.schema = schema;
+  request.purpose = PURPOSE_JUDGE;
+  call(f, "text", "{'program': 'cat'}", &request);
+  const char *prompt = buf_c(&f->result.text.bytes);
+  assert_int_equal(strncmp(prompt, "Say something.\n\n---\n", 20), 0);
+  assert_non_null(strstr(prompt, "\"verdict\""));
+  assert_non_null(strstr(prompt, "```json\n"));
+  assert_string_equal(f->result.enforced, "prompt");
+  assert_null(f->result.structured);
+}
+
+/* A repeat after a crash finds the conversation of the first try: it goes on there. */
+static void a_conversation_that_is_there_goes_on(void **state) {
+  struct fixture *f = *state;
+  struct call_request request = plain();
+  json_auto_t *token = json_string("11111111-2222-4333-8444-555555555555");
+  char settings[2048], path[512];
+  snprintf(path, sizeof path, "%s/claude", f->dir);
+  FILE *file = fopen(path, "w");
+  fprintf(file, "#!/bin/sh\n"
+                "case \"$*\" in *--session-id*) echo 'Error: Session ID 1 is already in use.' >&2; "
+                "exit 1;; *--resume*) ;; *) exit 9;; esac\n"
+                "echo '{\"type\":\"result\",\"is_error\":false,\"result\":\"again\"}'\n");
+  assert_int_equal(fclose(file), 0);
+  assert_int_equal(chmod(path, 0755), 0);
+  snprintf(settings, sizeof settings, "{'program': '%s'}", path);
+  request.token = token;
+  call(f, "claude", settings, &request);
+  assert_int_equal(f->result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&f->result.text.bytes), "again");
+  assert_string_equal(buf_c(&f->news), "n"); /* and says so */
+}
+
+static void ids_are_chosen_from_the_calls_bytes(void **state) {
+  struct fixture *f = *state;
+  struct call_request request = plain();
+  static const unsigned char bytes[16] = {0xff, 1, 2,  3,  4,  5,  6,  7,
+                                          0xff, 9, 10, 11, 12, 13, 14, 15};
+  struct provider p = provider_of_profile(profiles_find(f->profiles, STR("claude")));
+  json_auto_t *token = p.ops->prepare(&p, &f->env, &request, NULL, bytes);
+  assert_string_equal(json_string_value(token), "ff010203-0405-4607-bf09-0a0b0c0d0e0f");
+  p = provider_of_profile(profiles_find(f->profiles, STR("codex")));
+  assert_null(p.ops->prepare(&p, &f->env, &request, NULL, bytes));
+}
+
+#define AGENT_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      AGENT_TEST(an_answer_comes_in_pieces),
+      AGENT_TEST(it_has_its_own_folder_and_environment),
+      AGENT_TEST(a_key_never_enters),
+      AGENT_TEST(one_that_hangs_after_its_answer_is_ended),
+      AGENT_TEST(silence_ends_it),
+      AGENT_TEST(a_cut_stream_is_no_answer),
+      AGENT_TEST(a_cancelled_one_is_cancelled),
+      AGENT_TEST(an_answer_that_is_there_outlives_cancelling),
+      AGENT_TEST(a_hundred_megabytes_are_bounded),
+      AGENT_TEST(a_line_without_end_is_given_up),
+      AGENT_TEST(bytes_that_are_no_text_are_no_harm),
+      AGENT_TEST(one_that_reads_nothing_may_answer),
+      AGENT_TEST(a_prompt_of_three_megabytes_arrives),
+      AGENT_TEST(a_tree_that_ignores_everything_is_ended),
+      AGENT_TEST(the_group_is_asked_too),
+      AGENT_TEST(programs_that_cannot_run_say_why),
+      AGENT_TEST(a_folder_that_vanished_is_an_error),
+      AGENT_TEST(requests_that_cannot_be_are_refused),
+      AGENT_TEST(a_schema_without_an_option_stands_in_the_prompt),
+      AGENT_TEST(a_conversation_that_is_there_goes_on),
+      AGENT_TEST(ids_are_chosen_from_the_calls_bytes),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

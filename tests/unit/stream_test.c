@@ -1,0 +1,347 @@
+/* The output of a run by a profile's rules: how bytes are cut, what counts as the answer, and what
+ * class an end has. Profiles here are small ones of the test. */
+#include "support/data.h"
+
+#include "format/json_write.h"
+
+#include "base/limits.h"
+#include "provider/driver.h"
+#include "provider/profiles.h"
+#include "provider/replay.h"
+
+#include <string.h>
+
+struct seen {
+  struct buf lines; /* news as lines of JSON */
+  struct call_result result;
+  bool answered, gave_up;
+};
+
+static void on_news(void *ctx, const struct provider_news *news) {
+  struct seen *s = ctx;
+  json_auto_t *line = replay_news_json(news);
+  char *text = json_dump_text(line, JSON_COMPACT);
+  buf_printf(&s->lines, "%s\n", text);
+  free(text);
+}
+
+static void on_answered(void *ctx) {
+  ((struct seen *)ctx)->answered = true;
+}
+
+static void on_give_up(void *ctx) {
+  ((struct seen *)ctx)->gave_up = true;
+}
+
+static struct profile *profile_of(const char *text) {
+  struct err_list errors = {0};
+  struct profile *p = profile_load("t", "t.yaml", str_from(text), NULL, NULL, &errors);
+  if (p == NULL)
+    fail_msg("%d:%d: %s", errors.items[0].line, errors.items[0].column, errors.items[0].text);
+  return p;
+}
+
+struct run {
+  const char *out, *err;
+  size_t piece; /* bytes fed at once, 0 = all */
+  struct process_result process;
+  bool schema;
+};
+
+static void read_run(const struct profile *p, const struct run *run, struct seen *s) {
+  static const struct call_request request = {.purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT};
+  json_auto_t *schema = json_object();
+  const struct agent_call call = {
+      .request = &request, .session = "", .new_session = "", .schema = run->schema ? schema : NULL};
+  const struct driver_host host = {
+      .news = on_news, .answered = on_answered, .give_up = on_give_up, .ctx = s};
+  struct str out = str_from(run->out), err = str_from(run->err);
+  size_t piece = run->piece ? run->piece : out.n + 1;
+  *s = (struct seen){0};
+  struct driver *d = driver_exec.open(p, &call, &host);
+  for (size_t at = 0; at < out.n; at += piece)
+    driver_exec.output(d, 1, (struct str){out.p + at, out.n - at < piece ? out.n - at : piece});
+  driver_exec.output(d, 2, err);
+  buf_str(&s->result.error_text.bytes, err);
+  driver_exec.end(d, &run->process, &s->result);
+  driver_exec.close(d);
+}
+
+static void seen_deinit(struct seen *s) {
+  buf_deinit(&s->lines);
+  call_result_deinit(&s->result);
+}
+
+static const char events[] =
+    "summary: t\nprogram: t\nargv: [x]\n"
+    "classes: {too_much: length}\npatterns: [{match: 'c[o0]ffee', class: overloaded}]\n"
+    "exits: {42: auth}\nstderr: [{match: '^retry', is: retry}]\nevents:\n"
+    "  - {when: {/sid: '*'}, session: /sid}\n"
+    "  - {when: {/t: d}, delta: /x}\n"
+    "  - {when: {/t: c}, cumulative: /x}\n"
+    "  - {when: {/t: m}, message: /x, message_id: /id}\n"
+    "  - {when: {/t: list}, each: /items, where: {/k: [a, b]}, tool: {name: /n, failed: /bad}}\n"
+    "  - {when: {/t: again}, retry: {reason: /why}}\n"
+    "  - {when: {/t: use}, usage: {input: [/i, /j], output: /o}}\n"
+    "  - {when: {/t: e}, error: {status: /s, kind: [/k1, /k2], message: /m}}\n"
+    "  - {when: {/t: ok}, text: /x, structured: /v, end: ok}\n"
+    "  - {when: {/t: bad}, error: {status: /s, kind: [/k1, /k2], message: /m}, end: error}\n";
+
+static void pieces_may_be_cut_anywhere(void **state) {
+  static const char out[] = "{\"t\":\"d\",\"x\":\"h\xC3\xA9\",\"sid\":\"s\"}\r\n\n"
+                            "not json\n"
+                            "[{\"t\":\"d\",\"x\":\"l\"},{\"t\":\"m\",\"x\":\"h\xC3\xA9llo\"}]\n"
+                            "{\"t\":\"use\",\"i\":1,\"j\":2,\"o\":3}\n"
+                            "{\"t\":\"ok\"}";
+  struct profile *p = profile_of(events);
+  struct seen whole, cut;
+  (void)state;
+  read_run(p, &(struct run){.out = out, .err = ""}, &whole);
+  assert_int_equal(whole.result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&whole.lines), "{\"event\":\"session\",\"id\":\"s\"}\n"
+                                           "{\"event\":\"text\",\"text\":\"h\xC3\xA9\"}\n"
+                                           "{\"event\":\"text\",\"text\":\"l\"}\n"
+                                           "{\"event\":\"text\",\"text\":\"lo\"}\n"
+                                           "{\"event\":\"usage\",\"input\":3,\"output\":3}\n");
+  assert_string_equal(buf_c(&whole.result.text.bytes), "h\xC3\xA9llo");
+  assert_non_null(strstr(whole.result.note, "1 lines"));
+  assert_true(whole.answered);
+  for (size_t piece = 1; piece < 9; piece++) {
+    read_run(p, &(struct run){.out = out, .err = "", .piece = piece}, &cut);
+    assert_string_equal(buf_c(&cut.lines), buf_c(&whole.lines));
+    assert_string_equal(buf_c(&cut.result.text.bytes), buf_c(&whole.result.text.bytes));
+    seen_deinit(&cut);
+  }
+  seen_deinit(&whole);
+  profile_free(p);
+}
+
+static void the_text_is_the_last_message_or_all(void **state) {
+  static const char out[] = "{\"t\":\"m\",\"x\":\"one\",\"id\":\"1\"}\n"
+                            "{\"t\":\"m\",\"x\":\"two \",\"id\":\"2\"}\n"
+                            "{\"t\":\"m\",\"x\":\"parts\",\"id\":\"2\"}\n"
+                            "{\"t\":\"ok\"}\n";
+  struct profile *last = profile_of(events);
+  struct buf text = {0};
+  struct seen s;
+  (void)state;
+  buf_printf(&text, "text: all\n%s", events);
+  struct profile *all = profile_of(buf_c(&text));
+  read_run(last, &(struct run){.out = out, .err = ""}, &s);
+  assert_string_equal(buf_c(&s.result.text.bytes), "two parts");
+  seen_deinit(&s);
+  read_run(all, &(struct run){.out = out, .err = ""}, &s);
+  assert_string_equal(buf_c(&s.result.text.bytes), "one\n\ntwo parts");
+  seen_deinit(&s);
+  profile_free(last);
+  profile_free(all);
+  buf_deinit(&text);
+}
+
+static void a_growing_message_is_told_once(void **state) {
+  struct profile *p = profile_of(events);
+  struct seen s;
+  (void)state;
+  read_run(p,
+           &(struct run){.out = "{\"t\":\"c\",\"x\":\"a\"}\n{\"t\":\"c\",\"x\":\"ab\"}\n"
+                                "{\"t\":\"c\",\"x\":\"ab\"}\n{\"t\":\"m\",\"x\":\"abc\"}\n"
+                                "{\"t\":\"c\",\"x\":\"z\"}\n{\"t\":\"ok\"}\n",
+                         .err = ""},
+           &s);
+  assert_string_equal(buf_c(&s.lines), "{\"event\":\"text\",\"text\":\"a\"}\n"
+                                       "{\"event\":\"text\",\"text\":\"b\"}\n"
+                                       "{\"event\":\"text\",\"text\":\"c\"}\n"
+                                       "{\"event\":\"text\",\"text\":\"z\"}\n");
+  seen_deinit(&s);
+  profile_free(p);
+}
+
+static void a_message_that_comes_again_is_one(void **state) {
+  struct profile *p = profile_of(events);
+  struct seen s;
+  (void)state;
+  read_run(p,
+           &(struct run){.out = "{\"t\":\"d\",\"x\":\"hal\"}\n"
+                                "{\"t\":\"again\",\"why\":\"try 2/5: status 503\"}\n"
+                                "{\"t\":\"d\",\"x\":\"half \"}\n{\"t\":\"d\",\"x\":\"whole\"}\n"
+                                "{\"t\":\"ok\"}\n",
+                         .err = ""},
+           &s);
+  assert_string_equal(buf_c(&s.result.text.bytes), "half whole");
+  assert_non_null(strstr(buf_c(&s.lines), "{\"event\":\"retry\",\"attempt\":2,\"of\":5,"
+                                          "\"status\":503,"));
+  seen_deinit(&s);
+  profile_free(p);
+}
+
+static void items_are_looked_at_one_by_one(void **state) {
+  struct profile *p = profile_of(events);
+  struct seen s;
+  (void)state;
+  read_run(p,
+           &(struct run){.out = "{\"t\":\"list\",\"items\":[{\"k\":\"a\",\"n\":\"x\"},{\"k\":\"c\","
+                                "\"n\":\"y\"},{\"k\":\"b\",\"n\":\"z\",\"bad\":true}]}\n"
+                                "{\"t\":\"list\",\"items\":7}\n{\"t\":\"list\"}\n",
+                         .err = ""},
+           &s);
+  assert_string_equal(buf_c(&s.lines), "{\"event\":\"tool\",\"name\":\"x\",\"failed\":false}\n"
+                                       "{\"event\":\"tool\",\"name\":\"z\",\"failed\":true}\n");
+  seen_deinit(&s);
+  profile_free(p);
+}
+
+/* --- the end --- */
+
+static void ends_have_classes_by_evidence(void **state) {
+  static const struct {
+    const char *name, *out, *err;
+    enum process_end why;
+    int exit, signal;
+    enum error_class class;
+  } cases[] = {
+      {"a good end and a bad exit", "{\"t\":\"ok\",\"x\":\"y\"}", "", PROCESS_END_EXITED, 3, 0,
+       CLASS_NONE},
+      {"an error before a good end", "{\"t\":\"e\",\"s\":500}\n{\"t\":\"ok\"}", "",
+       PROCESS_END_EXITED, 0, 0, CLASS_NONE},
+      {"a bad end and a good exit", "{\"t\":\"bad\",\"s\":401}", "", PROCESS_END_EXITED, 0, 0,
+       CLASS_AUTH},
+      {"the profile's word before the status", "{\"t\":\"bad\",\"s\":500,\"k2\":\"too_much\"}", "",
+       PROCESS_END_EXITED, 1, 0, CLASS_LENGTH},
+      {"the profile's pattern before the status", "{\"t\":\"bad\",\"s\":400,\"m\":\"more c0ffee\"}",
+       "", PROCESS_END_EXITED, 1, 0, CLASS_OVERLOADED},
+      {"money before the status", "{\"t\":\"bad\",\"s\":429,\"m\":\"insufficient_quota\"}", "",
+       PROCESS_END_EXITED, 1, 0, CLASS_QUOTA},
+      {"a status in words", "{\"t\":\"bad\",\"m\":\"API Error: 529\"}", "", PROCESS_END_EXITED, 1,
+       0, CLASS_OVERLOADED},
+      {"a kind that is a class", "{\"t\":\"bad\",\"k1\":\"rate_limit\"}", "", PROCESS_END_EXITED, 1,
+       0, CLASS_RATE_LIMIT},
+      {"an error that says nothing", "{\"t\":\"bad\"}", "", PROCESS_END_EXITED, 1, 0,
+       CLASS_CRASHED},
+      {"stderr, where the end says nothing", "{\"t\":\"bad\"}", "x\nRate limit exceeded\n",
+       PROCESS_END_EXITED, 1, 0, CLASS_RATE_LIMIT},
+      {"an error and no end", "{\"t\":\"e\",\"s\":404,\"m\":\"gone\"}", "", PROCESS_END_EXITED, 1,
+       0, CLASS_NOT_FOUND},
+      {"no end, exit 0", "{\"t\":\"d\",\"x\":\"y\"}", "Rate limit\n", PROCESS_END_EXITED, 0, 0,
+       CLASS_PROTOCOL},
+      {"no end, stderr", "", "error: unknown option '--x'\n", PROCESS_END_EXITED, 2, 0,
+       CLASS_BAD_REQUEST},
+      {"no end, the exit's class last", "", "sorry\n", PROCESS_END_EXITED, 42, 0, CLASS_AUTH},
+      {"no end, nothing known", "", "sorry\n", PROCESS_END_EXITED, 7, 0, CLASS_CRASHED},
+      {"no interpreter", "", "env: 'node': No such file or directory\n", PROCESS_END_EXITED, 127, 0,
+       CLASS_NOT_FOUND},
+      {"killed, whatever stderr says", "", "Rate limit\n", PROCESS_END_EXITED, -1, 9,
+       CLASS_CRASHED},
+      {"a JSON error on stderr", "", "blah\n{\n \"t\": \"bad\",\n \"s\": 403\n}\n",
+       PROCESS_END_EXITED, 1, 0, CLASS_AUTH},
+      {"one document over lines", "{\n \"t\": \"ok\",\n \"x\": \"y\"\n}\n", "", PROCESS_END_EXITED,
+       0, 0, CLASS_NONE},
+      {"too slow", "{\"t\":\"d\",\"x\":\"y\"}", "", PROCESS_END_WALL_LIMIT, -1, 15, CLASS_TIMEOUT},
+      {"silent", "", "retry 1, status 429\n", PROCESS_END_STALL_LIMIT, -1, 15, CLASS_TIMEOUT},
+      {"cancelled", "", "", PROCESS_END_CANCELLED, -1, 15, CLASS_CANCELLED},
+      {"cancelled after its end", "{\"t\":\"ok\"}\n", "", PROCESS_END_CANCELLED, -1, 15,
+       CLASS_NONE},
+      {"the shim was killed", "", "", PROCESS_END_SHIM_LOST, -1, 0, CLASS_CRASHED},
+  };
+  struct profile *p = profile_of(events);
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct seen s;
+    read_run(p,
+             &(struct run){.out = cases[i].out,
+                           .err = cases[i].err,
+                           .process = {.why = cases[i].why,
+                                       .exit_code = cases[i].exit,
+                                       .signal = cases[i].signal}},
+             &s);
+    if (s.result.class != cases[i].class)
+      fail_msg("%s: %s: %s", cases[i].name, error_class_name(s.result.class), s.result.message);
+    assert_true((s.result.class == CLASS_NONE) == (s.result.message[0] == '\0'));
+    seen_deinit(&s);
+  }
+  profile_free(p);
+}
+
+static void an_error_says_when_to_come_back(void **state) {
+  struct profile *p = profile_of(events);
+  struct seen s;
+  (void)state;
+  read_run(
+      p,
+      &(struct run){.out = "{\"t\":\"bad\",\"s\":429,\"m\":\"\\u001b[31mslow down\\n try again in "
+                           "2s\"}",
+                    .err = "",
+                    .process = {.exit_code = 1}},
+      &s);
+  assert_int_equal(s.result.retry_after_ms, 2000);
+  assert_string_equal(s.result.message, "slow down try again in 2s"); /* one line, no escapes */
+  seen_deinit(&s);
+  profile_free(p);
+}
+
+static void a_claimed_value_is_passed_on(void **state) {
+  struct profile *codex, *p = profile_of(events);
+  struct buf text = {0};
+  struct seen s;
+  (void)state;
+  read_run(p, &(struct run){.out = "{\"t\":\"ok\",\"v\":[1]}", .err = "", .schema = true}, &s);
+  assert_true(json_is_array(s.result.structured));
+  seen_deinit(&s);
+  buf_printf(&text, "schema: {by: text, value: text}\nargv: ['{schema}']\n%s",
+             strstr(events, "summary"));
+  char *argv = strstr(text.p, "argv: [x]");
+  memset(argv, ' ', 8); /* the one above stands instead: a line of spaces and a comment */
+  argv[8] = '#';
+  codex = profile_of(buf_c(&text));
+  read_run(codex,
+           &(struct run){.out = "{\"t\":\"m\",\"x\":\" {\\\"a\\\":1} \"}\n{\"t\":\"ok\"}",
+                         .err = "",
+                         .schema = true},
+           &s);
+  assert_int_equal(json_integer_value(json_object_get(s.result.structured, "a")), 1);
+  seen_deinit(&s);
+  read_run(codex,
+           &(struct run){.out = "{\"t\":\"m\",\"x\":\"{\\\"a\\\":1}\"}\n{\"t\":\"ok\"}", .err = ""},
+           &s);
+  assert_null(s.result.structured); /* nobody asked for one */
+  seen_deinit(&s);
+  read_run(codex,
+           &(struct run){
+               .out = "{\"t\":\"m\",\"x\":\"prose {\"}\n{\"t\":\"ok\"}", .err = "", .schema = true},
+           &s);
+  assert_null(s.result.structured);
+  seen_deinit(&s);
+  profile_free(codex);
+  profile_free(p);
+  buf_deinit(&text);
+}
+
+static void text_is_taken_as_it_is(void **state) {
+  struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\noutput: text\n");
+  struct seen s;
+  (void)state;
+  read_run(p, &(struct run){.out = "a\n\n  b \nno newline", .err = "", .piece = 3}, &s);
+  assert_int_equal(s.result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&s.result.text.bytes), "a\n\n  b \nno newline");
+  seen_deinit(&s);
+  read_run(p, &(struct run){.out = "half", .err = "boom\n", .process = {.exit_code = 3}}, &s);
+  assert_int_equal(s.result.class, CLASS_CRASHED);
+  assert_string_equal(buf_c(&s.result.text.bytes), "half");
+  assert_non_null(strstr(s.result.message, "boom"));
+  seen_deinit(&s);
+  profile_free(p);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(pieces_may_be_cut_anywhere),
+      cmocka_unit_test(the_text_is_the_last_message_or_all),
+      cmocka_unit_test(a_growing_message_is_told_once),
+      cmocka_unit_test(a_message_that_comes_again_is_one),
+      cmocka_unit_test(items_are_looked_at_one_by_one),
+      cmocka_unit_test(ends_have_classes_by_evidence),
+      cmocka_unit_test(an_error_says_when_to_come_back),
+      cmocka_unit_test(a_claimed_value_is_passed_on),
+      cmocka_unit_test(text_is_taken_as_it_is),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
