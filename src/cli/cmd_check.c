@@ -459,7 +459,7 @@ static int run(int argc, char **argv) {
 const struct cli_command cmd_check = {
     .name = "check",
     .arguments = "SCHEMA [INSTANCE...] [options]",
-    .summary = "check JSON values against a JSON Schema: every error with its place",
+    .summary = "check JSON values against a JSON Schema: errors with places",
     .help =
         "  echo '{\"confidence\": 1.5}' | segue check schema.json\n"
         "  -: $.confidence: 1.5 is greater than the maximum 1\n"

@@ -87,4 +87,5 @@ const struct cli_command cmd_completion = {
     .arguments = "bash|zsh|fish",
     .summary = "print a completion script: eval \"$(segue completion bash)\"",
     .run = run,
+    .minor = true,
 };

@@ -160,7 +160,7 @@ static int run(int argc, char **argv) {
 const struct cli_command cmd_doctor = {
     .name = "doctor",
     .arguments = "[--json]",
-    .summary = "say what stands in the way of running workflows here, and what to do",
+    .summary = "say what is missing here to run workflows, and what to do",
     .help =
         "Looks at the log folder, the configuration, the profiles and every backend: is its "
         "program installed and new enough, is there a sign of a key or a login. A model API "

@@ -61,16 +61,12 @@ static const struct {
 } topics[] = {{"exit", exit_help}, {"expressions", expressions_help}};
 
 static void first_page(void) {
-  printf("segue " SEGUE_VERSION ": runs coding agents through the movements of a workflow, judges\n"
-         "after each one where to go next, and keeps the proof of every judgment.\n\n"
-         "usage: segue COMMAND [arguments]\n\n");
+  printf("usage: segue COMMAND [arguments]\n"
+         "Runs coding agents through workflows, judges where to go next, keeps the proof.\n\n");
   for (size_t i = 0; cli_commands[i]; i++)
-    if (!cli_commands[i]->hidden)
+    if (!cli_commands[i]->hidden && !cli_commands[i]->minor)
       printf("  %-11s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
-  printf("\n  segue run review.yaml --task 'mend the queue' --scenario replies.yaml\n"
-         "  segue show last review     one judgment in full\n\n"
-         "segue help COMMAND explains one; segue help exit lists the exit statuses,\n"
-         "segue help expressions what an invariant may say.\n");
+  printf("\nsegue help COMMAND explains one; also help exit, help expressions.\n");
 }
 
 static int run(int argc, char **argv) {
@@ -108,4 +104,5 @@ const struct cli_command cmd_help = {
     .arguments = "[COMMAND|exit|expressions]",
     .summary = "explain a command, the exit statuses, or expressions",
     .run = run,
+    .minor = true,
 };

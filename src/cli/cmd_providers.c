@@ -208,7 +208,7 @@ static int run(int argc, char **argv) {
 const struct cli_command cmd_providers = {
     .name = "providers",
     .arguments = "[list | show NAME | test NAME --transcript FILE] [--json]",
-    .summary = "list the backends; show a profile; read a recorded run through one",
+    .summary = "list the backends; show a profile; replay a recorded run",
     .help =
         "list (the default) shows each backend: is its program installed, which version, is there "
         "a sign of a key or a login (which is not read), how a JSON Schema is enforced and how "

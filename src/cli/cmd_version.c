@@ -22,4 +22,5 @@ const struct cli_command cmd_version = {
     .summary = "print the version",
     .options = options,
     .run = run,
+    .minor = true,
 };
