@@ -1,12 +1,18 @@
 cmake_policy(SET CMP0007 NEW)
-# Writes OUT: a C file with the bytes of FILES (paths below ROOT) as the table base/resource.h reads.
+# Writes OUT: a C file with the bytes of FILES (paths below ROOT, or below MADE for what the build
+# made) as the table base/resource.h reads.
 set(body "#include \"base/resource.h\"\n\n")
 set(table "")
 set(index 0)
 list(SORT FILES)
 foreach(file IN LISTS FILES)
   file(READ "${file}" hex HEX)
-  file(RELATIVE_PATH name "${ROOT}" "${file}")
+  string(FIND "${file}" "${MADE}/" at)
+  if(at EQUAL 0)
+    file(RELATIVE_PATH name "${MADE}" "${file}")
+  else()
+    file(RELATIVE_PATH name "${ROOT}" "${file}")
+  endif()
   string(REGEX REPLACE "^src/" "" name "${name}")
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
   string(APPEND body "static const unsigned char resource_${index}[] = {${bytes}0};\n")

@@ -349,6 +349,16 @@ struct profile *profile_load(const char *name, const char *file, struct str text
   return p;
 }
 
+struct profile *profile_shipped(const char *name, struct str text, const json_t *document) {
+  struct profile *p = xcalloc(1, sizeof *p);
+  p->file = arena_strdup(&p->arena, "built in");
+  p->capability.name = arena_strdup(&p->arena, name);
+  p->source = text;
+  p->keys = plain_keys(document);
+  build(p);
+  return p;
+}
+
 void profile_free(struct profile *p) {
   if (p == NULL)
     return;

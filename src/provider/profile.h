@@ -140,6 +140,9 @@ struct profile {
 typedef const struct profile *(*profile_find_fn)(void *ctx, struct str name);
 struct profile *profile_load(const char *name, const char *file, struct str text,
                              profile_find_fn find, void *ctx, struct err_list *errors);
+/* One that is compiled in: `text` is its YAML, which lives for ever, `document` the same as JSON. Not
+ * checked here: tests check what is shipped. Shipped profiles extend no other. */
+struct profile *profile_shipped(const char *name, struct str text, const json_t *document);
 void profile_free(struct profile *profile); /* NULL is fine */
 
 /* The error class that the profile gives a word, an HTTP status or an exit status; CLASS_NONE. */

@@ -93,6 +93,27 @@ static void the_schema_file_is_the_generated_one(void **state) {
   buf_deinit(&file);
 }
 
+/* They are compiled in as JSON and not checked at the start of every command: so here. */
+static void what_is_shipped_is_what_its_file_says(void **state) {
+  struct err_list errors = {0};
+  struct profiles *all = profiles_load(NULL, &errors);
+  const struct profile *shipped;
+  size_t count = 0;
+  (void)state;
+  assert_non_null(all);
+  for (; (shipped = profiles_at(all, count)) != NULL; count++) {
+    struct profile *read = profile_load(shipped->capability.name, shipped->capability.name,
+                                        shipped->source, NULL, NULL, &errors);
+    if (read == NULL)
+      fail_msg("%s:%d: %s", shipped->capability.name, errors.items[0].line, errors.items[0].text);
+    assert_null(json_object_get(read->keys, "extends"));
+    assert_true(json_equal(read->keys, shipped->keys));
+    profile_free(read);
+  }
+  assert_int_equal(count, 9);
+  profiles_free(all);
+}
+
 static void shipped_profiles_are_valid_by_the_schema(void **state) {
   static const char *const names[] = {"claude",  "codex", "opencode", "gemini", "qwen",
                                       "copilot", "pi",    "text",     "jsonl"};
@@ -419,6 +440,7 @@ int main(void) {
       cmocka_unit_test(mistakes_have_their_place),
       cmocka_unit_test(all_mistakes_are_told),
       cmocka_unit_test(the_schema_file_is_the_generated_one),
+      cmocka_unit_test(what_is_shipped_is_what_its_file_says),
       cmocka_unit_test(shipped_profiles_are_valid_by_the_schema),
       cmocka_unit_test(the_users_files_add_and_replace),
       cmocka_unit_test(groups_fall_out_when_they_are_empty),
