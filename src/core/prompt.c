@@ -264,7 +264,13 @@ static void render_example(const struct prompt_view *v, struct prompt *out) {
     return;
   (void)describe_language_find(v->workflow->language.p, &language);
   if (example_anchor(so->schema, language, &text) == EXAMPLE_OK) {
-    add_piece(out, STR("\n\n"), 0, NULL);
+    struct str before = buf_view(&out->bytes);
+    if (before.n > 0) /* one blank line between */
+      add_piece(out,
+                str_ends(before, "\n\n") ? STR("")
+                : str_ends(before, "\n")  ? STR("\n")
+                                          : STR("\n\n"),
+                0, NULL);
     add_piece(out, str_from(text), 0, NULL);
   }
   describe_free(text);

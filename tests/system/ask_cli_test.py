@@ -120,6 +120,19 @@ def usage_is_checked():
         expect(done.returncode == 0 and b"warning" in done.stderr, told(done))
 
 
+def every_option_fits_the_log():
+    with Box() as box:
+        for words in (["--example"], ["--repair"], ["--language", "ja"], ["--max-reasks", "0"],
+                      ["--reask-provider", "script", "--reask-model", "m"],
+                      ["--token-budget", "9", "--time-budget-ms", "60000"],
+                      ["-i", "confidence <= 1", "--on-failure", "sentinel"],
+                      ["-O", "max_tokens=5", "-m", "x"]):
+            before = set(box.log_paths())
+            done = ask(box, [{"text": BAD}, {"text": GOOD}], "x", "--logs", box.logs, *words)
+            expect(done.returncode in (0, 1), words, told(done))
+            verified(box, *(set(box.log_paths()) - before))
+
+
 def batches_keep_their_order():
     with Box() as box:
         lines, replies = [], []
@@ -317,7 +330,8 @@ def every_ready_schema_is_there():
 if __name__ == "__main__":
     need_build()
     sys.exit(main([a_value_on_stdout, a_wrong_answer_is_corrected, without_a_value,
-                   what_else_must_hold, usage_is_checked, batches_keep_their_order,
+                   what_else_must_hold, usage_is_checked, every_option_fits_the_log,
+                   batches_keep_their_order,
                    trouble_of_the_backend_is_not_in_the_rates,
                    time_that_runs_out_is_no_trouble,
                    a_batch_reads_a_pipe_while_it_asks, a_signal_stops_a_batch,
