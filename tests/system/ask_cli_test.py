@@ -172,6 +172,17 @@ def batches_keep_their_order():
         expect("hard failure" in last["summary"]["advice"], last)
 
 
+def errors_belong_to_the_answer_beside_them():
+    with Box() as box:
+        rules = box.file("rules.json", json.dumps(["confidence <= 0.5", {"ai": "Is it fair?"}]))
+        low = GOOD.replace("0.9", "0.4")
+        replies = [{"purpose": "execute", "text": GOOD}, {"purpose": "reask", "text": low},
+                   {"purpose": "check", "text": "Well."}]
+        done = ask(box, replies, "x", "--invariants", rules)
+        expect(done.returncode == 1 and b"check_unavailable" in done.stderr, told(done))
+        expect(low.encode() in done.stderr and b"0.9 is" not in done.stderr, told(done))
+
+
 def trouble_of_the_backend_is_not_in_the_rates():
     with Box() as box:
         lines = "".join(json.dumps({"id": i, "prompt": f"text {i}."}) + "\n" for i in range(4))
@@ -332,6 +343,7 @@ if __name__ == "__main__":
     sys.exit(main([a_value_on_stdout, a_wrong_answer_is_corrected, without_a_value,
                    what_else_must_hold, usage_is_checked, every_option_fits_the_log,
                    batches_keep_their_order,
+                   errors_belong_to_the_answer_beside_them,
                    trouble_of_the_backend_is_not_in_the_rates,
                    time_that_runs_out_is_no_trouble,
                    a_batch_reads_a_pipe_while_it_asks, a_signal_stops_a_batch,
