@@ -40,9 +40,11 @@
 #define LIMIT_RETRY_AFTER_MS                                                                       \
   120000 /* after a longer one another provider is asked, if there is one */
 #define LIMIT_RESET_WAIT_MS      (24ll * 60 * 60 * 1000) /* a still longer one is an error */
-#define LIMIT_SCHEMA_CACHE_COUNT 256u           /* narrowed judge schemas kept for all sessions */
-#define LIMIT_STAGE_ERROR_COUNT  5              /* validator errors kept for one stage */
-#define LIMIT_TOKEN_BUDGET       1000000000     /* of one value, all its calls together */
+#define LIMIT_SCHEMA_CACHE_COUNT 256u       /* narrowed judge schemas kept for all sessions */
+#define LIMIT_STAGE_ERROR_COUNT  5          /* validator errors kept for one stage */
+#define LIMIT_TOKEN_BUDGET       1000000000 /* of one value, all its calls together */
+#define LIMIT_BUDGET_SLACK_MS                                                                      \
+  10 /* a timer may fire so much before the clock of durations says so */
 #define LIMIT_RAISED_TOKENS      16384          /* length limit after a cut, where none was set */
 #define LIMIT_REASK_OUTPUT_BYTES (256u * 1024u) /* of a bad output shown to be corrected: its end */
 #define LIMIT_CHECK_WALL_MS      (10 * 60 * 1000) /* one run of an invariant */

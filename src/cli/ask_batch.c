@@ -19,9 +19,11 @@ struct slot {          /* a line whose answer was not printed yet */
 
 struct tally {
   size_t lines, asked, refused; /* refused: no question could be made of the line */
+  size_t judged;                /* asked, and there is a value or it is known that there is none */
   size_t by[RATE_STEPS];        /* values at attempt 1, 2, 3 */
   size_t values, late;          /* late: a value after more attempts, or a mended one */
   json_t *classes;              /* of first answers that failed -> count */
+  json_t *troubles;             /* classes of errors of those not judged -> count */
 };
 
 struct batch {
@@ -36,9 +38,15 @@ struct batch {
 
 /* --- the rates --- */
 
-static void count_class(struct tally *t, const char *class) {
-  json_int_t n = json_integer_value(json_object_get(t->classes, class));
-  json_object_set_new(t->classes, class, json_integer(n + 1));
+static void count_class(json_t *counts, const char *class) {
+  json_int_t n = json_integer_value(json_object_get(counts, class));
+  json_object_set_new(counts, class, json_integer(n + 1));
+}
+
+/* A backend's error and an interruption say nothing about prompt, schema and model. */
+static bool is_judged(const char *outcome) {
+  return strcmp(outcome, "value") == 0 || strcmp(outcome, "failed") == 0 ||
+         strcmp(outcome, "sentinel") == 0;
 }
 
 static void count(struct tally *t, const json_t *result) {
@@ -48,7 +56,14 @@ static void count(struct tally *t, const json_t *result) {
   size_t attempts = (size_t)json_integer_value(json_object_get(result, "attempts"));
   bool repaired = json_is_true(json_object_get(first, "repaired"));
   t->asked++;
-  if (outcome != NULL && strcmp(outcome, "value") == 0) {
+  if (outcome == NULL || !is_judged(outcome)) {
+    const char *trouble =
+        json_string_value(json_object_get(json_object_get(result, "error"), "class"));
+    count_class(t->troubles, trouble ? trouble : "error");
+    return;
+  }
+  t->judged++;
+  if (strcmp(outcome, "value") == 0) {
     t->values++;
     if (attempts >= 1 && attempts <= RATE_STEPS && !(attempts == 1 && repaired))
       t->by[attempts - 1]++;
@@ -56,20 +71,22 @@ static void count(struct tally *t, const json_t *result) {
       t->late++;
   }
   if (first == NULL)
-    class = json_string_value(json_object_get(json_object_get(result, "error"), "class"));
+    class = json_string_value(json_object_get(result, "reason"));
   else if (class != NULL && strcmp(class, "valid") == 0)
     class = repaired ? "repaired" : NULL;
   if (class != NULL)
-    count_class(t, class);
+    count_class(t->classes, class);
 }
 
 static double percent(size_t part, size_t whole) {
   return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
 }
 
-/* How to live with so many first answers that fail. */
-static const char *advice(double failing) {
-  return failing < 1 ? "under 1 % fail at first: a hard failure may do, without corrections"
+/* How to live with so many first answers that fail; NULL when nothing is known. */
+static const char *advice(const struct tally *t) {
+  double failing = percent(t->judged - t->by[0], t->judged);
+  return t->judged == 0 ? NULL
+         : failing < 1  ? "under 1 % fail at first: a hard failure may do, without corrections"
          : failing <= 10
              ? "1 to 10 % fail at first: corrections are the right means"
              : "over 10 % fail at first: mend the prompt, the schema or the model first";
@@ -77,18 +94,25 @@ static const char *advice(double failing) {
 
 static json_t *summary_of(const struct tally *t) {
   size_t one = t->by[0] + t->by[1], two = one + t->by[2];
-  json_t *rates = json_pack("{sf sf sf}", "first_pass", percent(t->by[0], t->asked), "after_one",
-                            percent(one, t->asked), "after_two", percent(two, t->asked));
-  return json_pack("{sI sI sI so sO ss}", "asked", (json_int_t)t->asked, "values",
-                   (json_int_t)t->values, "bad_lines", (json_int_t)t->refused, "percent", rates,
-                   "failed_first", t->classes, "advice",
-                   advice(percent(t->asked - t->by[0], t->asked)));
+  json_t *rates = json_pack("{sf sf sf}", "first_pass", percent(t->by[0], t->judged), "after_one",
+                            percent(one, t->judged), "after_two", percent(two, t->judged));
+  return json_pack("{sI sI sI sI so sO sO ss*}", "asked", (json_int_t)t->asked, "values",
+                   (json_int_t)t->values, "bad_lines", (json_int_t)t->refused, "not_answered",
+                   (json_int_t)(t->asked - t->judged), "percent", rates, "failed_first", t->classes,
+                   "not_answered_by", t->troubles, "advice", advice(t));
+}
+
+static void put_counts(struct buf *out, const json_t *counts) {
+  const char *class;
+  json_t *n;
+  json_object_foreach((json_t *)counts, class, n) {
+    buf_printf(out, " %s %d", class, (int)json_integer_value(n));
+  }
+  buf_putc(out, '\n');
 }
 
 static void print_rates(const struct tally *t, bool json) {
   struct buf text = {0};
-  const char *class;
-  json_t *n;
   if (json) {
     json_t *line = json_pack("{so}", "summary", summary_of(t));
     json_io_print(line, JSON_IO_COMPACT);
@@ -96,21 +120,26 @@ static void print_rates(const struct tally *t, bool json) {
     return;
   }
   size_t one = t->by[0] + t->by[1], two = one + t->by[2];
-  buf_printf(&text,
-             "%zu asked: first pass %.1f %%, after one correction %.1f %%, after two %.1f %%",
-             t->asked, percent(t->by[0], t->asked), percent(one, t->asked), percent(two, t->asked));
-  buf_printf(&text, "; no value %.1f %%\n", percent(t->asked - t->values, t->asked));
+  buf_printf(&text, "%zu asked", t->asked);
+  if (t->judged > 0 || t->asked == 0) {
+    buf_printf(&text, ": first pass %.1f %%, after one correction %.1f %%, after two %.1f %%",
+               percent(t->by[0], t->judged), percent(one, t->judged), percent(two, t->judged));
+    buf_printf(&text, "; no value %.1f %%", percent(t->judged - t->values, t->judged));
+  }
+  buf_putc(&text, '\n');
   if (json_object_size(t->classes) > 0) {
     buf_puts(&text, "first answers that failed:");
-    json_object_foreach(t->classes, class, n) {
-      buf_printf(&text, " %s %d", class, (int)json_integer_value(n));
-    }
-    buf_putc(&text, '\n');
+    put_counts(&text, t->classes);
+  }
+  if (t->asked > t->judged) {
+    buf_printf(&text, "%zu without an end%s:", t->asked - t->judged,
+               t->judged > 0 ? ", not in these rates" : "");
+    put_counts(&text, t->troubles);
   }
   if (t->refused > 0)
     buf_printf(&text, "%zu line%s could not be asked\n", t->refused, t->refused == 1 ? "" : "s");
-  if (t->asked > 0)
-    buf_printf(&text, "%s\n", advice(percent(t->asked - t->by[0], t->asked)));
+  if (advice(t) != NULL)
+    buf_printf(&text, "%s\n", advice(t));
   (void)fflush(stdout);
   fputs(buf_c(&text), stderr);
   buf_deinit(&text);
@@ -242,6 +271,7 @@ int ask_batch(const struct setup *setup, const struct ask_batch_spec *spec) {
   }
   b.slots = xcalloc(b.window, sizeof *b.slots);
   b.tally.classes = json_object();
+  b.tally.troubles = json_object();
   b.asking.ctx = &b;
   b.asking.room = on_room;
   b.asking.answered = on_answered;
@@ -262,5 +292,6 @@ int ask_batch(const struct setup *setup, const struct ask_batch_spec *spec) {
   }
   free(b.slots);
   json_decref(b.tally.classes);
+  json_decref(b.tally.troubles);
   return status;
 }

@@ -129,15 +129,19 @@ static void add_stop(json_t *result, const struct ask_job *job) {
   json_object_set_new(result, "error", error);
 }
 
+static const json_t *text_of(const struct ask_job *job, const json_t *check) {
+  char key[32];
+  (void)snprintf(key, sizeof key, "%lld", (long long)number(check, "call"));
+  return json_object_get(json_object_get(job->calls, key), "text");
+}
+
 /* Each answer with what it said and what came of it. */
 static json_t *checks_of(const struct ask_job *job) {
   json_t *list = json_array(), *check;
   size_t i;
   json_array_foreach(job->checks, i, check) {
     json_t *item = json_copy(check);
-    char key[32];
-    (void)snprintf(key, sizeof key, "%lld", (long long)number(check, "call"));
-    const json_t *text = json_object_get(json_object_get(job->calls, key), "text");
+    const json_t *text = text_of(job, check);
     json_object_set_new(item, "raw", text ? json_incref((json_t *)text) : json_null());
     json_array_append_new(list, item);
   }
@@ -148,7 +152,8 @@ json_t *ask_result(const struct ask_job *job) {
   static const char *const copied[] = {"first_pass", "failures", "reason", "message"};
   const json_t *value = json_object_get(job->structured, "value"), *raw = raw_of(job);
   const json_t *last = json_array_get(job->checks, json_array_size(job->checks) - 1);
-  const json_t *errors = json_object_get(last, "errors");
+  bool unchecked = job->structured == NULL && raw != NULL && text_of(job, last) != raw;
+  const json_t *errors = unchecked ? NULL : json_object_get(last, "errors");
   json_t *result = json_object();
   json_object_set_new(result, "value", value ? json_incref((json_t *)value) : json_null());
   json_object_set_new(result, "raw", raw ? json_incref((json_t *)raw) : json_null());

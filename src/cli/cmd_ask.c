@@ -237,8 +237,9 @@ static int print_result(struct single *s, bool json) {
   bool is_value =
       str_eq_c(str_from(json_string_value(json_object_get(s->result, "outcome"))), "value");
   if (s->stream != NULL && !ask_stream_end(s->stream, is_value ? value : NULL)) {
-    fprintf(stderr, "segue ask: %zu items were printed that the final answer does not begin with\n",
-            json_array_size(s->stream->printed));
+    fprintf(stderr, "segue ask: %zu item%s printed that the final answer does not begin with\n",
+            json_array_size(s->stream->printed),
+            json_array_size(s->stream->printed) == 1 ? " was" : "s were");
     status = STATUS_FAILED;
   }
   if (json)
@@ -366,6 +367,8 @@ static int run(int argc, char **argv) {
   bool ok = check_flags(&args, &err) && read_question(&args, &setup, &q, &err);
   if (ok)
     schema = name ? schema_named(name, &err) : json_pack("{ss}", "type", "object");
+  if ((!ok || schema == NULL) && err.code == ERR_IO)
+    err.code = ERR_INVALID; /* a folder or a device where a file was to be named */
   if (ok && schema != NULL)
     setup.workflow = workflow_of(&q, schema, &err);
   if (setup.workflow == NULL || !has_provider(&setup, &err) || !setup_preflight(&setup, &err))

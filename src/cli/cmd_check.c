@@ -222,7 +222,7 @@ static int check_files(struct checking *c, const struct cli_args *args) {
   const char *path = args->words[0];
   bool input = strcmp(path, "-") == 0;
   int worst = STATUS_COMPLETE;
-  json_t *doc = json_io_file(path, JSON_IO_SCHEMA, &err);
+  json_t *doc = schema_in_read(path, &err);
   if (doc == NULL) {
     (void)cli_fail("check", &err);
     return STATUS_USAGE;
@@ -384,7 +384,7 @@ static int check_batch(struct checking *c, const struct cli_args *args) {
   json_t *given = NULL;
   int worst = STATUS_COMPLETE;
   if (args->word_count > 0 && strcmp(args->words[0], "-") != 0) {
-    given = json_io_file(args->words[0], JSON_IO_SCHEMA, &err);
+    given = schema_in_read(args->words[0], &err);
     if (given == NULL) {
       (void)cli_fail("check", &err);
       fprintf(stderr, "with --batch the first word is the schema of lines without one: write\n"
@@ -466,8 +466,8 @@ const struct cli_command cmd_check = {
         "  echo '{\"items\": [{\"price\": 10}, {\"price\": 20}], \"total\": 25}' |\n"
         "    segue check order.json --invariant 'sum(items[].price) == total'\n"
         "  -: $.total: invariant sum(items[].price) == total does not hold: 30 is not 25\n"
-        "SCHEMA is JSON or YAML, draft 2020-12, 2019-09 or 07 as its $schema says. Without "
-        "INSTANCE\n"
+        "SCHEMA is JSON or YAML, or the name of a schema that comes with segue; draft 2020-12,\n"
+        "2019-09 or 07 as its $schema says. Without INSTANCE\n"
         "standard input is checked; on a terminal, or from /dev/null, only the schema is, with "
         "warnings\n"
         "of what a model may get wrong. Instances are read as\n"

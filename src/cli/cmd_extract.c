@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 static const struct cli_option options[] = {
-    {"schema", 's', "FILE", "JSON Schema (JSON or YAML) that the value must pass", false},
+    {"schema", 's', "FILE|NAME",
+     "JSON Schema (JSON or YAML), or a ready one, that the value must pass", false},
     {"want", 'w', "ROOT", "object, array or any (default): what the value must be", false},
     {"repair", 'r', NULL, "mend broken JSON when no sound value is there (the default)", false},
     {"no-repair", 'R', NULL, "take only what is JSON as it stands", false},
@@ -335,7 +336,7 @@ static bool load_schema(const char *path, struct extract_schema *asked, struct s
   struct err err = {0};
   struct schema_errors errs = {0};
   enum schema_status status;
-  asked->doc = json_io_file(path, JSON_IO_SCHEMA, &err);
+  asked->doc = schema_in_read(path, &err);
   if (asked->doc == NULL) {
     (void)cli_fail("extract", &err);
     return false;

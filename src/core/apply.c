@@ -566,10 +566,11 @@ static bool apply_session_stop(const struct fold *f) {
   return true;
 }
 
-/* A person looked at it: another round, from the last answer on if there is one. */
+/* A person looked at it: another round, from the last answer on if there is one, with the budgets
+ * as they were at first. */
 static void begin_round(struct turn *turn) {
-  const struct call *keep = NULL;
-  for (const struct call *call = turn->calls; call; call = call->next)
+  struct call *keep = NULL;
+  for (struct call *call = turn->calls; call; call = call->next)
     if (call_generates(call) && call->state == CALL_DONE)
       keep = call;
   for (struct call *call = turn->calls, *next; call; call = next) {
@@ -577,6 +578,8 @@ static void begin_round(struct turn *turn) {
     if (call != keep)
       core_drop_call(turn, call);
   }
+  if (keep != NULL)
+    keep->duration_ms = keep->tokens = 0;
   json_array_clear(turn->checks);
   turn->escalated = false;
 }

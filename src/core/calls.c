@@ -249,6 +249,8 @@ void step_restart_call(struct step *s, struct turn *turn, struct call *call, boo
   core_request(s->core, turn, call, &request);
   request.attempt = call->attempt + 1;
   request.provider_session = id ? str_from(id) : STR("");
+  if (call_is_own(call))
+    request.timeout_ms = (uint64_t)step_time_left(s, turn, (int64_t)call->timeout_ms);
   if (call->fallback != NULL) {
     request.provider = str_from(call->fallback);
     request.model = own_model(s->core, request.provider);

@@ -264,7 +264,12 @@ static void render_example(const struct prompt_view *v, struct prompt *out) {
     return;
   (void)describe_language_find(v->workflow->language.p, &language);
   if (example_anchor(so->schema, language, &text) == EXAMPLE_OK) {
-    add_piece(out, STR("\n\n"), 0, NULL);
+    struct str lines = STR("\n\n"); /* one blank line between, or none before the first */
+    size_t n = out->bytes.n, there = 0;
+    while (there < lines.n && there < n && out->bytes.p[n - 1 - there] == '\n')
+      there++;
+    if (n > 0)
+      add_piece(out, (struct str){lines.p + there, lines.n - there}, 0, NULL);
     add_piece(out, str_from(text), 0, NULL);
   }
   describe_free(text);

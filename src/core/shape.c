@@ -48,14 +48,15 @@ static json_t *raised(json_t *options) {
   return options;
 }
 
-static int64_t time_left(const struct step *s, const struct turn *turn) {
+int64_t step_time_left(const struct step *s, const struct turn *turn, int64_t most) {
   const struct structured_config *so = movement_of(s, turn)->structured;
-  int64_t left = LIMIT_CALL_WALL_MS;
   if (so == NULL || so->time_budget_ms == 0)
-    return left;
-  left = so->time_budget_ms;
+    return most;
+  int64_t left = so->time_budget_ms;
   for (const struct call *call = turn->calls; call; call = call->next)
     left -= call->duration_ms;
+  if (left > most)
+    left = most;
   return left > 1 ? left : 1;
 }
 
@@ -80,8 +81,9 @@ void step_execute(struct step *s, struct turn *turn, bool raise) {
   const struct core *core = s->core;
   const struct movement *m = movement_of(s, turn);
   struct prompt_view view;
-  struct step_call n = {
-      .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT, .timeout_ms = (uint64_t)time_left(s, turn)};
+  struct step_call n = {.purpose = PURPOSE_EXECUTE,
+                        .stage = STAGE_COUNT,
+                        .timeout_ms = (uint64_t)step_time_left(s, turn, LIMIT_CALL_WALL_MS)};
   step_view(s, turn, NULL, &view);
   core_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
   if (m->argv == NULL) {
@@ -127,8 +129,9 @@ static void correct(struct step *s, struct turn *turn, const struct reask_step *
   const struct core *core = s->core;
   const struct movement *m = movement_of(s, turn);
   const struct call *wrong = generation(turn, step->reply);
-  struct step_call n = {
-      .purpose = PURPOSE_REASK, .stage = STAGE_COUNT, .timeout_ms = (uint64_t)time_left(s, turn)};
+  struct step_call n = {.purpose = PURPOSE_REASK,
+                        .stage = STAGE_COUNT,
+                        .timeout_ms = (uint64_t)step_time_left(s, turn, LIMIT_CALL_WALL_MS)};
   struct prompt_view view;
   struct buf value = {0};
   char nonce[17];
@@ -163,7 +166,7 @@ static void run_invariant(struct step *s, struct turn *turn, const struct reask_
   struct step_call n = {.purpose = PURPOSE_CHECK,
                         .stage = STAGE_COUNT,
                         .invariant = (int)step->invariant + 1,
-                        .timeout_ms = LIMIT_CHECK_WALL_MS};
+                        .timeout_ms = (uint64_t)step_time_left(s, turn, LIMIT_CHECK_WALL_MS)};
   struct prompt_view view;
   char nonce[17];
   step_nonce(s->ev->entropy, nonce);
@@ -261,8 +264,10 @@ static const json_t *value_of(const struct step *s, const struct turn *turn,
   return answer->value;
 }
 
-/* Returns the check whose outcome cannot be read, NULL when all can. */
-static const struct call *gather(const struct step *s, const struct turn *turn, struct past *past) {
+/* Returns the check whose outcome cannot be read, NULL when all can. lost: a call that brought
+ * nothing, or NULL. */
+static const struct call *gather(const struct step *s, const struct turn *turn,
+                                 const struct call *lost, struct past *past) {
   size_t own = 0;
   const struct call *of = NULL, *unreadable = NULL;
   for (const struct call *call = turn->calls; call; call = call->next)
@@ -271,6 +276,8 @@ static const struct call *gather(const struct step *s, const struct turn *turn, 
                         .runs = xcalloc(own + 1, sizeof *past->runs),
                         .run_errors = json_array()};
   for (const struct call *call = turn->calls; call; call = call->next) {
+    if (call == lost)
+      continue;
     if (call_generates(call)) {
       bool answered = call->state == CALL_DONE;
       of = call;
@@ -421,6 +428,14 @@ static const struct call *trouble_of(const struct turn *turn) {
   return call_generates(last) && known ? NULL : last;
 }
 
+/* No time is left for another try at the call: trying again on resume would end the same way. */
+static bool ended_by_budget(const struct step *s, const struct turn *turn,
+                            const struct call *call) {
+  const struct structured_config *so = movement_of(s, turn)->structured;
+  return so->time_budget_ms > 0 && call->class == CLASS_TIMEOUT &&
+         step_time_left(s, turn, LIMIT_CALL_WALL_MS) <= LIMIT_BUDGET_SLACK_MS;
+}
+
 static bool can_raise(const struct step *s, const struct turn *turn) {
   const struct call *last = NULL;
   for (const struct call *call = turn->calls; call; call = call->next)
@@ -441,12 +456,13 @@ bool step_shape(struct step *s, struct turn *turn) {
     return true;
   }
   const struct call *trouble = trouble_of(turn);
-  if (trouble != NULL) {
+  bool out_of_time = trouble != NULL && ended_by_budget(s, turn, trouble);
+  if (trouble != NULL && !out_of_time) {
     step_stop(s, "provider_error", turn, trouble->class, buf_view(&trouble->text), NULL);
     return true;
   }
   struct past past;
-  const struct call *unreadable = gather(s, turn, &past);
+  const struct call *unreadable = gather(s, turn, trouble, &past);
   if (unreadable != NULL) {
     past_deinit(&past);
     step_stop(s, "check_unavailable", turn, CLASS_NONE,
@@ -462,7 +478,8 @@ bool step_shape(struct step *s, struct turn *turn) {
                                   .max_reasks = so->max_reasks,
                                   .can_raise = can_raise(s, turn),
                                   .max_ms = so->time_budget_ms,
-                                  .max_tokens = so->token_budget};
+                                  .max_tokens = so->token_budget,
+                                  .out_of_time = out_of_time};
   struct reask_step step;
   if (reask_next(&spec, turn->checks, past.replies, past.reply_count, past.runs, past.run_count,
                  &step) != REASK_OK)

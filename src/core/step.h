@@ -49,6 +49,9 @@ void step_execute(struct step *s, struct turn *turn, bool raise);
 /* With structured_output: goes on with the making of the value as far as one record goes. False:
  * it waits for a call. */
 bool step_shape(struct step *s, struct turn *turn);
+/* Milliseconds that the next call of the movement's work may take: what its time budget leaves, at
+ * least 1 and at most `most`. */
+int64_t step_time_left(const struct step *s, const struct turn *turn, int64_t most);
 
 /* --- calls --- */
 

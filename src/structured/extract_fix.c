@@ -19,6 +19,14 @@ static void fix_drop(struct fix *f) {
   *f = (struct fix){0};
 }
 
+/* Was anything but blanks in it left out? {name} is a placeholder, {} an empty object. */
+static bool has_stray_text(const struct fix *f) {
+  for (size_t i = 0; i < f->r.repairs_listed; i++)
+    if (strcmp(f->r.repairs[i].name, "stray_text") == 0)
+      return true;
+  return false;
+}
+
 /* Without a schema a repaired value must look like data: prose and source code have brackets too.
  */
 static bool plausible(const struct extract_pass *p, const struct repair_job *job,
@@ -27,7 +35,7 @@ static bool plausible(const struct extract_pass *p, const struct repair_job *job
     return false;
   bool whole = job->from == p->trim_start && f->r.end >= p->trim_end;
   if (json_is_object(f->value))
-    return f->r.key_count > 0 || (whole && !f->r.truncated);
+    return f->r.key_count > 0 || (whole && !f->r.truncated && !has_stray_text(f));
   size_t next = f->r.end;
   /* [text](link), [1]: a footnote */
   if (next < job->limit && job->text[job->from] == '[' &&

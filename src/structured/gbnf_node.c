@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+enum { COMPARED_MAX = 1000 }; /* alternatives of which equal ones are left out: each with each */
+
 const struct gb_node gb_never = {.kind = GB_NEVER};
 const struct gb_node gb_empty = {.kind = GB_SEQ};
 
@@ -86,7 +88,7 @@ const struct gb_node *gb_list(struct gb *g, enum gb_kind kind, const struct gb_n
     for (size_t k = 0, n = flat ? kids[i]->count : 1; k < n; k++) {
       if (kind == GB_ALT && from[k]->kind == GB_NEVER)
         continue;
-      if (kind == GB_ALT && count <= 64 && !alternative_is_new(node, from[k]))
+      if (kind == GB_ALT && room <= COMPARED_MAX && !alternative_is_new(node, from[k]))
         continue;
       node->kids[node->count++] = from[k];
     }

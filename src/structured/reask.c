@@ -288,6 +288,8 @@ static bool next(const struct reask_spec *spec, const json_t *checks,
                  const struct reask_reply *replies, size_t n, const struct reask_run *runs,
                  size_t run_count, struct reask_step *step) {
   size_t done = json_array_size(checks);
+  if (spec->out_of_time)
+    return fail(step, REASK_REASON_TIME, json_array_get(checks, done > 0 ? done - 1 : 0));
   if (n == 0) {
     step->action = REASK_GENERATE;
     return true;

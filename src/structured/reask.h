@@ -18,7 +18,7 @@
  *   body = reask_close(checks, &step)              of VALUE and FAILED: how it went, for the record
  *
  * Rules, in this order: a reply that passes schema and invariants is the value. After a refusal
- * nothing more is asked. After a stop at the length limit the limit is raised once, which is no
+ * nothing more is asked, and not when the time ran out during a call. After a stop at the length limit the limit is raised once, which is no
  * correction; at the second stop it failed. A correction is asked for while corrections, tokens and
  * time are left, and not when it brought the very errors back that it was to mend.
  *
@@ -80,6 +80,7 @@ struct reask_spec { /* all borrowed */
   int max_reasks;
   bool can_raise;             /* the backend takes a limit on the length of its answer */
   int64_t max_ms, max_tokens; /* of all replies and runs together; 0: no limit */
+  bool out_of_time;           /* the last call was ended by max_ms and brought nothing */
 };
 
 enum reask_action {

@@ -120,7 +120,8 @@ enum member { MEMBER_READ, MEMBER_NONE, MEMBER_STOP };
 static enum member read_member(struct repair *r, json_t *object) {
   size_t at = r->i;
   bool first = json_object_size(object) == 0;
-  bool bare = repair_word_byte(r->t[at]);
+  size_t quote;
+  bool bare = repair_quote_at(r, at, &quote) == QUOTE_NONE;
   if (!read_key(r))
     return MEMBER_STOP;
   size_t len;

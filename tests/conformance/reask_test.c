@@ -87,6 +87,10 @@ static void tear_down(struct world *w) {
 
 static bool take_reply(struct world *w) {
   const json_t *reply = json_array_get(json_object_get(w->c, "replies"), w->reply_count);
+  if (str_eq_c(data_get(reply, "end"), "lost")) {
+    w->spec.out_of_time = true;
+    return true;
+  }
   if (reply == NULL || w->reply_count == REPLIES_MAX) {
     complain("wants reply %zu after: %s", w->reply_count + 1, buf_c(&w->steps));
     return false;

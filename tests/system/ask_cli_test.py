@@ -96,6 +96,8 @@ def usage_is_checked():
         for words, piece in [
                 (["x"], b"give --schema"),
                 (["--schema", "nope", "x"], b"address, entities"),
+                (["--schema", "/", "x"], b"/ is a folder"),
+                (["--schema", "sentiment", "-I", "/", "x"], b"/ is a folder"),
                 (["--schema", '{"a": 1}', "x"], b"JSON Schema that says something"),
                 (["--schema", '{"type": "strin"}', "x"], b"strin"),
                 (["--schema", "sentiment", "x"], b"--provider"),
@@ -116,6 +118,19 @@ def usage_is_checked():
         expect(done.returncode == 2 and b"UTF-8" in done.stderr, told(done))
         done = ask(box, [{"text": GOOD}], "x", "--max-reasks", "4")
         expect(done.returncode == 0 and b"warning" in done.stderr, told(done))
+
+
+def every_option_fits_the_log():
+    with Box() as box:
+        for words in (["--example"], ["--repair"], ["--language", "ja"], ["--max-reasks", "0"],
+                      ["--reask-provider", "script", "--reask-model", "m"],
+                      ["--token-budget", "9", "--time-budget-ms", "60000"],
+                      ["-i", "confidence <= 1", "--on-failure", "sentinel"],
+                      ["-O", "max_tokens=5", "-m", "x"]):
+            before = set(box.log_paths())
+            done = ask(box, [{"text": BAD}, {"text": GOOD}], "x", "--logs", box.logs, *words)
+            expect(done.returncode in (0, 1), words, told(done))
+            verified(box, *(set(box.log_paths()) - before))
 
 
 def batches_keep_their_order():
@@ -155,6 +170,52 @@ def batches_keep_their_order():
         last = json.loads(done.stdout.decode().splitlines()[-1])
         expect(last["summary"]["percent"]["first_pass"] == 100, last)
         expect("hard failure" in last["summary"]["advice"], last)
+
+
+def errors_belong_to_the_answer_beside_them():
+    with Box() as box:
+        rules = box.file("rules.json", json.dumps(["confidence <= 0.5", {"ai": "Is it fair?"}]))
+        low = GOOD.replace("0.9", "0.4")
+        replies = [{"purpose": "execute", "text": GOOD}, {"purpose": "reask", "text": low},
+                   {"purpose": "check", "text": "Well."}]
+        done = ask(box, replies, "x", "--invariants", rules)
+        expect(done.returncode == 1 and b"check_unavailable" in done.stderr, told(done))
+        expect(low.encode() in done.stderr and b"0.9 is" not in done.stderr, told(done))
+
+
+def trouble_of_the_backend_is_not_in_the_rates():
+    with Box() as box:
+        lines = "".join(json.dumps({"id": i, "prompt": f"text {i}."}) + "\n" for i in range(4))
+        replies = [{"contains": "text 0.", "text": GOOD},
+                   {"times": 0, "error": {"class": "auth", "message": "no such key"}}]
+        done = ask(box, replies, "--batch", "-", stdin=lines.encode())
+        expect(done.returncode == 0, told(done))
+        for piece in (b"4 asked: first pass 100.0 %", b"no value 0.0 %", b"under 1 %",
+                      b"3 without an end, not in these rates: auth 3"):
+            expect(piece in done.stderr, piece, told(done))
+        done = ask(box, replies[1:], "--batch", "-", stdin=lines.encode())
+        expect(done.stderr == b"4 asked\n4 without an end: auth 4\n", told(done))
+        done = ask(box, replies[1:], "--batch", "-", "--json", stdin=lines.encode())
+        summary = json.loads(done.stdout.decode().splitlines()[-1])["summary"]
+        expect(summary["not_answered"] == 4 and summary["not_answered_by"] == {"auth": 4}, summary)
+        expect("advice" not in summary, summary)
+
+
+def time_that_runs_out_is_no_trouble():
+    with Box() as box:
+        replies = [{"purpose": "execute", "text": BAD},
+                   {"purpose": "reask", "text": GOOD, "delay_ms": 600000}]
+        words = ("I love it", "--time-budget-ms", "300", "--logs", box.logs)
+        done = ask(box, replies, *words)
+        expect(done.returncode == 1 and b"the time limit was reached" in done.stderr, told(done))
+        expect(b"1.5 is greater than the maximum 1" in done.stderr, told(done))
+        done = ask(box, replies, *words, "--on-failure", "sentinel")
+        sentinel = json.loads(done.stdout)["sentinel"]
+        expect(done.returncode == 0 and sentinel["reason"] == "time", told(done))
+        hang = box.file("hang.json", json.dumps([{"command": ["sleep", "600"]}]))
+        done = ask(box, [{"text": GOOD}], *words, "--invariants", hang)
+        expect(done.returncode == 1 and b"the time limit was reached" in done.stderr, told(done))
+        verified(box, *box.log_paths())
 
 
 def a_batch_reads_a_pipe_while_it_asks():
@@ -280,7 +341,11 @@ def every_ready_schema_is_there():
 if __name__ == "__main__":
     need_build()
     sys.exit(main([a_value_on_stdout, a_wrong_answer_is_corrected, without_a_value,
-                   what_else_must_hold, usage_is_checked, batches_keep_their_order,
+                   what_else_must_hold, usage_is_checked, every_option_fits_the_log,
+                   batches_keep_their_order,
+                   errors_belong_to_the_answer_beside_them,
+                   trouble_of_the_backend_is_not_in_the_rates,
+                   time_that_runs_out_is_no_trouble,
                    a_batch_reads_a_pipe_while_it_asks, a_signal_stops_a_batch,
                    items_arrive_one_by_one, the_first_item_comes_before_the_answer_ends,
                    corrected_items_are_not_printed_twice, hostile_prompts_and_answers,

@@ -425,6 +425,17 @@ def output_that_cannot_be_written():
             expect(p.returncode == 1 and b"cannot write" in p.stderr, p.returncode, p.stderr)
 
 
+def ready_schemas_have_names():
+    with Box() as box:
+        mood = {"sentiment": "positive", "confidence": 1, "keywords": []}
+        check(box, "sentiment", stdin=json.dumps(mood))
+        out, _ = check(box, "sentiment", stdin=json.dumps({**mood, "confidence": 2}), status=1)
+        expect("$.confidence: 2 is greater than the maximum 1" in out, out)
+        expect(batch(box, [{"data": mood}], "sentiment")[0]["valid"], "a line")
+        done = box.segue("extract", "--schema", "sentiment", stdin=json.dumps([1, mood]).encode())
+        expect(json.loads(done.stdout) == mood, done.stdout, done.stderr)
+
+
 def usage_and_help():
     with Box() as box:
         text = box.segue("help", "check").stdout.decode()
@@ -446,4 +457,5 @@ if __name__ == "__main__":
         errors_cannot_steer_a_terminal, registry_reads_below_its_folder_only, batch_answers_in_order,
         batch_with_a_schema_and_files, many_schemas_in_a_batch, batch_answers_each_line_at_once,
         invariants_come_after_the_schema, invariants_from_a_file, invariants_of_a_batch,
-        a_schema_alone_is_looked_at, the_official_suite, output_that_cannot_be_written, usage_and_help]))
+        a_schema_alone_is_looked_at, the_official_suite, output_that_cannot_be_written,
+        ready_schemas_have_names, usage_and_help]))

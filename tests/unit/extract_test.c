@@ -142,6 +142,13 @@ static const struct rule {
     {"The set {1, 2, 3} is finite", OBJ, S | R, NULL, 0, EXTRACT_ERR_NO_JSON},
     {"{\"a\":{\"b\":1},\"c\":{\"d\":2", OBJ, R, "{\"a\":{\"b\":1},\"c\":{\"d\":2}}", EXTRACT_DIRECT,
      0},
+    /* placeholders, templates and prose in braces are no empty objects */
+    {"{{name}}", OBJ, R, NULL, 0, EXTRACT_ERR_NO_JSON},
+    {"{ .Name }", OBJ, R, NULL, 0, EXTRACT_ERR_NO_JSON},
+    {"{% if x %}", OBJ, R, NULL, 0, EXTRACT_ERR_NO_JSON},
+    {"{a, b | c}", OBJ, R, NULL, 0, EXTRACT_ERR_NO_JSON},
+    {"{ ... }", OBJ, R, "{}", EXTRACT_DIRECT, 0},
+    {"{\"a\": 1, b}", OBJ, R, "{\"a\":1}", EXTRACT_DIRECT, 0},
     {"```json\n{\"a\": 'x', // why\n\"b\": True\n```\nDone.", OBJ, R, "{\"a\":\"x\",\"b\":true}",
      EXTRACT_CODE_BLOCK, 0},
     {"{\"a\": \"he said \"no\" twice\", \"b\": \"x}\n", OBJ, R,

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -287,6 +288,23 @@ static void the_reader_matches(void **state) {
   grammar_free(g);
 }
 
+/* A long list of texts takes time by its length, not by its square. */
+static void a_long_enum_is_written_in_linear_time(void **state) {
+  enum { N = 60000 };
+  json_t *doc = json_object(), *values = json_array();
+  struct gbnf_result result;
+  (void)state;
+  for (int i = 0; i < N; i++)
+    json_array_append_new(values, json_sprintf("value %d", i));
+  json_object_set_new(doc, "enum", values);
+  clock_t start = clock();
+  assert_int_equal(gbnf_convert(doc, NULL, &result), GBNF_OK);
+  assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 4);
+  assert_non_null(strstr(result.text, "value 59999"));
+  gbnf_result_deinit(&result);
+  json_decref(doc);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_text_of_a_grammar),
@@ -296,6 +314,7 @@ int main(void) {
       cmocka_unit_test(external_schemas_come_from_the_registry),
       cmocka_unit_test(hostile_schemas_meet_a_bound),
       cmocka_unit_test(every_allocation_may_fail),
+      cmocka_unit_test(a_long_enum_is_written_in_linear_time),
       cmocka_unit_test(the_reader_refuses_what_llama_refuses),
       cmocka_unit_test(the_reader_matches),
   };

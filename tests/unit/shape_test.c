@@ -328,6 +328,47 @@ static void budgets_end_it(void **state) {
   play_deinit(&p);
 }
 
+/* A call that the budget ends is no trouble of the backend: trying again would end the same way. */
+static void time_that_runs_out_during_a_call_ends_it(void **state) {
+  struct play p;
+  (void)state;
+  init(&p, "late", WORKFLOW("'on_failure':'sentinel','time_budget_ms':1000"),
+       "{'mood':{'text':'" BAD "','ms':600},"
+       "'mood/reask':{'error':'timeout','message':'late','ms':400},'tell':'ok'}");
+  play_start(&p);
+  play_run(&p);
+  expect_structured(&p, "sentinel", "time", 1);
+  assert_int_equal(p.core.outcome, END_ABORT);
+  play_deinit(&p);
+  init(&p, "never", WORKFLOW("'on_failure':'error','time_budget_ms':1000"),
+       "{'mood':{'error':'timeout','message':'late','ms':1000}}");
+  play_start(&p);
+  play_run(&p);
+  expect_structured(&p, "failed", "time", 0);
+  play_deinit(&p);
+  init(&p, "stalled", WORKFLOW("'on_failure':'error','time_budget_ms':9000"),
+       "{'mood':{'error':'timeout','message':'no byte','ms':1000}}");
+  play_start(&p);
+  play_run(&p);
+  assert_int_equal(play_count(&p, "structured"), 0);
+  assert_true(str_eq_c(data_get(play_find(&p, "session_stop", 0), "reason"), "provider_error"));
+  play_deinit(&p);
+}
+
+static void a_new_round_has_new_budgets(void **state) {
+  struct play p;
+  (void)state;
+  init(&p, "round", WORKFLOW("'on_failure':'escalate','token_budget':100"),
+       "{'mood':{'text':'" BAD "','tokens':100},'mood/reask':'" GOOD "','tell':'ok'}");
+  play_start(&p);
+  play_run(&p);
+  expect_structured(&p, "escalated", "tokens", 1);
+  play_send(&p, EVENT_RESUME, "user", NULL);
+  play_run(&p);
+  expect_structured(&p, "value", "", 2);
+  play_deinit(&p);
+}
+
 static void a_command_makes_a_value_too(void **state) {
   struct play p;
   (void)state;
@@ -429,6 +470,8 @@ int main(void) {
       cmocka_unit_test(invariants_are_run_and_told),
       cmocka_unit_test(an_unreadable_verdict_on_an_invariant_is_none),
       cmocka_unit_test(budgets_end_it),
+      cmocka_unit_test(time_that_runs_out_during_a_call_ends_it),
+      cmocka_unit_test(a_new_round_has_new_budgets),
       cmocka_unit_test(a_command_makes_a_value_too),
       cmocka_unit_test(a_backend_that_enforces_gets_the_schema_apart),
       cmocka_unit_test(every_crash_leads_to_the_same_value),
