@@ -86,35 +86,75 @@ static void set_session(json_t *record, const char *id, const char *reason) {
 
 /* --- who takes over --- */
 
-struct str core_next_backend(const struct core *core, const struct turn *turn,
-                             const struct call *call) {
+static bool is_command(const struct core *core, const struct turn *turn, const struct call *call) {
+  return argv_of(&core->workflow->movements[turn->movement], call->purpose, call->invariant) !=
+         NULL;
+}
+
+static bool is_reask(const struct call *call) {
+  return call->purpose == PURPOSE_REASK && call_generates(call);
+}
+
+void core_first_backend(const struct core *core, const struct turn *turn, const struct call *call,
+                        struct str *provider, struct str *model) {
+  const struct workflow *wf = core->workflow;
+  if (is_command(core, turn, call)) {
+    *provider = STR("command");
+    *model = STR("");
+  } else if (call->purpose == PURPOSE_EXECUTE) {
+    core_backend(wf, core->config, turn->movement, provider, model);
+  } else if (is_reask(call)) {
+    core_reask_backend(wf, core->config, turn->movement, provider, model);
+  } else {
+    core_judge_backend(wf, core->config, turn->movement, provider, model);
+  }
+}
+
+/* Those who can take over from `first`, in order; or NULL. The file's list goes with the provider it
+ * was written for; else it is the user's own. */
+static const json_t *takers(const struct core *core, const struct turn *turn,
+                            const struct call *call, struct str first) {
   const struct workflow *wf = core->workflow;
   const struct movement *m = &wf->movements[turn->movement];
-  struct str provider, model, current = str_from(call->provider), first;
-  const json_t *list = NULL, *name;
-  size_t i;
+  struct str provider, model;
+  const json_t *list = NULL;
   core_backend(wf, core->config, turn->movement, &provider, &model);
-  first = provider;
   if (m->fallback && str_eq(provider, m->provider))
     list = m->fallback;
   else if (m->provider.n == 0 && wf->fallback && str_eq(provider, wf->provider))
     list = wf->fallback;
-  if (call->invariant > 0 && str_eq_c(current, "command"))
+  bool judges = call->purpose != PURPOSE_EXECUTE && !is_reask(call);
+  if (judges && m->judge.provider.n > 0)
+    list = m->judge.fallback;
+  else if (!str_eq(first, provider))
+    list = NULL;
+  return list ? list
+              : json_object_getn(json_object_get(core->config, "fallback"), first.p, first.n);
+}
+
+/* Is this place of the list the first at which its provider is named? */
+static bool is_new(const json_t *list, size_t place, struct str first) {
+  const json_t *name = json_array_get(list, place);
+  bool is_first = str_eq_c(first, json_string_value(name));
+  for (size_t i = 0; i < place && !is_first; i++)
+    is_first = json_equal(json_array_get(list, i), name);
+  return !is_first;
+}
+
+struct str core_next_backend(const struct core *core, const struct turn *turn,
+                             const struct call *call) {
+  struct str first, model, current = str_from(call->provider);
+  const json_t *name;
+  size_t i;
+  if (is_command(core, turn, call))
     return STR("");
-  if (call->purpose == PURPOSE_REASK && call_generates(call)) {
-    core_reask_backend(wf, core->config, turn->movement, &first, &model);
-    if (!str_eq(first, provider))
-      list = NULL;
-  } else if (call->purpose != PURPOSE_EXECUTE) {
-    core_judge_backend(wf, core->config, turn->movement, &first, &model);
-    if (m->judge.provider.n > 0)
-      list = m->judge.fallback;
-  }
-  if (list == NULL) /* the user's own */
-    list = json_object_getn(json_object_get(core->config, "fallback"), first.p, first.n);
+  core_first_backend(core, turn, call, &first, &model);
+  const json_t *list = takers(core, turn, call, first);
   bool found = str_eq(current, first);
   json_array_foreach(list, i, name) {
     struct str word = {json_string_value(name), json_string_length(name)};
+    if (!is_new(list, i, first))
+      continue;
     if (found)
       return word;
     found = str_eq(word, current);
@@ -130,12 +170,13 @@ static struct str own_model(const struct core *core, struct str provider) {
                                : STR("");
 }
 
-/* The options that it takes; the judge's coolness goes with the backend that can be cool. */
+/* Of the options that were meant, those it takes; the judge's coolness goes with the backend that
+ * can be cool. */
 static json_t *taken_options(const struct step *s, const struct call *call, struct str provider) {
   const struct capability *c = capability_find(s->env->providers, provider);
   json_t *kept = json_object();
   for (size_t i = 0; c && option_names[i]; i++) {
-    json_t *value = json_object_get(call->options, option_names[i]);
+    json_t *value = json_object_get(call->wanted, option_names[i]);
     if (value && (c->options & (1u << i)))
       json_object_set_nocheck(kept, option_names[i], value);
   }
@@ -244,6 +285,7 @@ static const char *next_session(const struct step *s, const struct call *call, b
 
 void step_restart_call(struct step *s, struct turn *turn, struct call *call, bool repeats) {
   struct call_request request;
+  struct str first, model;
   const char *reason = NULL, *id = next_session(s, call, repeats, &reason);
   json_t *options = NULL;
   core_request(s->core, turn, call, &request);
@@ -251,7 +293,8 @@ void step_restart_call(struct step *s, struct turn *turn, struct call *call, boo
   request.provider_session = id ? str_from(id) : STR("");
   if (call->fallback != NULL) {
     request.provider = str_from(call->fallback);
-    request.model = own_model(s->core, request.provider);
+    core_first_backend(s->core, turn, call, &first, &model);
+    request.model = str_eq(request.provider, first) ? model : own_model(s->core, request.provider);
     request.options = options = taken_options(s, call, request.provider);
   }
   json_t *record = call_start_record(s, turn, &request, call->invariant);

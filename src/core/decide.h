@@ -89,7 +89,10 @@ void core_decide(struct core *core, const struct event *ev, const struct core_en
 
 /* The key of the conversation of a movement with a provider, in core.sessions. */
 void core_session_key(const struct movement *m, struct str provider, struct buf *out);
-/* Who takes over when this call's provider cannot go on; empty: nobody. */
+/* Whom this call is for, before anybody took over; model may be empty. */
+void core_first_backend(const struct core *core, const struct turn *turn, const struct call *call,
+                        struct str *provider, struct str *model);
+/* Who takes over when this call's provider cannot go on; empty: nobody. Each is asked once. */
 struct str core_next_backend(const struct core *core, const struct turn *turn,
                              const struct call *call);
 

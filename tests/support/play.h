@@ -93,6 +93,7 @@ static inline json_t *play_dump_call(const struct call *c) {
   json_object_set_new(o, "exit", json_integer(c->has_exit ? c->exit : -1));
   json_object_set_new(o, "stderr", play_text(&c->error_text));
   play_put(o, "options", c->options);
+  play_put(o, "wanted", c->wanted);
   play_put(o, "token", c->token);
   play_put(o, "schema", c->schema);
   play_put(o, "structured", c->structured);

@@ -250,6 +250,9 @@ static const struct {
      "[" FAIL("quota") ",'ok']", "sim third", NULL},
     {"the file's list goes first", "'provider':'sim','fallback':['other']",
      "{'fallback':{'sim':['third']}}", "[" FAIL("quota") ",'ok']", "sim other", NULL},
+    {"who is named twice is asked once", "'provider':'sim'",
+     "{'fallback':{'sim':['other','sim','other','third']}}",
+     "[" FAIL("quota") "," FAIL("quota") "," FAIL("quota") ",'ok']", "sim other third", "quota"},
     {"a flag leaves the file's list", "'provider':'sim','fallback':['other']",
      "{'provider':'third'}", "[" FAIL("quota") ",'ok']", "third", "quota"},
 };
@@ -294,6 +297,45 @@ static void a_fallback_gets_what_it_takes(void **state) {
   assert_non_null(json_object_get(second, "prompt_of"));
   assert_true(str_eq_c(data_get(play_find(&p, "call_end", 0), "fallback"), "third"));
   json_decref(seed);
+  play_deinit(&p);
+}
+
+/* When nobody could answer, a resume asks the first again, with its own model and options. */
+static void a_resume_begins_with_the_first(void **state) {
+  struct play p;
+  (void)state;
+  play_init(
+      &p, "resume",
+      "{'name':'w','provider':'sim','fallback':['other','third'],'model':'m','options':{'seed':7},"
+      "'movements':[{'name':'a','rules':[{'condition':'done','next':'COMPLETE'}]}]}",
+      NULL, "{'a':[" FAIL("quota") "," FAIL("quota") "," FAIL("quota") "," FAIL("quota") ",'ok']}");
+  play_start(&p);
+  play_run(&p);
+  expect_stop(&p, "provider_error", "quota");
+  play_send(&p, EVENT_RESUME, "resume", NULL);
+  play_run(&p);
+  expect_providers(&p, "sim other third sim other");
+  const json_t *again = play_find(&p, "call_start", 3);
+  assert_true(str_eq_c(data_get(again, "model"), "m"));
+  assert_true(json_equal(json_object_get(again, "options"),
+                         json_object_get(play_find(&p, "call_start", 0), "options")));
+  assert_null(json_object_get(play_find(&p, "call_start", 1), "options"));
+  assert_non_null(json_object_get(play_find(&p, "call_start", 2), "options")); /* it takes a seed */
+  assert_int_equal(p.core.outcome, END_COMPLETE);
+  play_deinit(&p);
+}
+
+static void nobody_takes_over_a_command(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "command",
+            "{'name':'w','movements':[{'name':'a','command':['make'],"
+            "'rules':[{'condition':'when(exit == 0)','next':'COMPLETE'}]}]}",
+            "{'fallback':{'command':['sim']}}", "{'a':[" FAIL("not_found") "]}");
+  play_start(&p);
+  play_run(&p);
+  expect_providers(&p, "command");
+  expect_stop(&p, "provider_error", "not_found");
   play_deinit(&p);
 }
 
@@ -814,6 +856,8 @@ int main(void) {
       cmocka_unit_test(errors_are_retried_by_class),
       cmocka_unit_test(another_provider_takes_over),
       cmocka_unit_test(a_fallback_gets_what_it_takes),
+      cmocka_unit_test(a_resume_begins_with_the_first),
+      cmocka_unit_test(nobody_takes_over_a_command),
       cmocka_unit_test(a_conversation_goes_on),
       cmocka_unit_test(conversations_are_shared_by_key),
       cmocka_unit_test(a_repeat_after_a_crash_resumes),
