@@ -725,7 +725,7 @@ static void a_crash_while_a_call_waits(void **state) {
     play_crash(&p, 0);
     play_send(&p, EVENT_RESUME, "crash", NULL);
     assert_int_equal(p.pending_count, 1);
-    assert_int_equal(p.pending[0].kind, late ? EFFECT_START_CALL : EFFECT_TIMER);
+    assert_int_equal(p.pending[0].kind, late ? PLAY_CALL : PLAY_TIMER);
     if (!late)
       assert_int_equal(p.pending[0].due_ms, due);
     play_run(&p);
