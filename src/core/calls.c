@@ -110,26 +110,42 @@ void core_first_backend(const struct core *core, const struct turn *turn, const 
   }
 }
 
+static bool has_tool(const struct capability *providers, struct str name) {
+  const struct capability *c = capability_find(providers, name);
+  return c != NULL && strcmp(c->structured, "tool") == 0;
+}
+
 /* Those who can take over from `first`, in order; or NULL. The file's list goes with the provider it
  * was written for; else it is the user's own. */
-static const json_t *takers(const struct core *core, const struct turn *turn,
-                            const struct call *call, struct str first) {
-  const struct workflow *wf = core->workflow;
-  const struct movement *m = &wf->movements[turn->movement];
+static const json_t *takers(const struct workflow *wf, const json_t *config, size_t movement,
+                            bool judges, struct str first) {
+  const struct movement *m = &wf->movements[movement];
   struct str provider, model;
   const json_t *list = NULL;
-  core_backend(wf, core->config, turn->movement, &provider, &model);
+  core_backend(wf, config, movement, &provider, &model);
   if (m->fallback && str_eq(provider, m->provider))
     list = m->fallback;
   else if (m->provider.n == 0 && wf->fallback && str_eq(provider, wf->provider))
     list = wf->fallback;
-  bool judges = call->purpose != PURPOSE_EXECUTE && !is_reask(call);
   if (judges && m->judge.provider.n > 0)
     list = m->judge.fallback;
   else if (!str_eq(first, provider))
     list = NULL;
-  return list ? list
-              : json_object_getn(json_object_get(core->config, "fallback"), first.p, first.n);
+  return list ? list : json_object_getn(json_object_get(config, "fallback"), first.p, first.n);
+}
+
+bool core_judges_by_tool(const struct workflow *wf, const json_t *config, size_t movement,
+                         const struct capability *providers) {
+  struct str first, model;
+  const json_t *name;
+  size_t i;
+  core_judge_backend(wf, config, movement, &first, &model);
+  bool by_tool = has_tool(providers, first);
+  const json_t *list = takers(wf, config, movement, true, first);
+  json_array_foreach(list, i, name) {
+    by_tool = by_tool && has_tool(providers, str_from(json_string_value(name)));
+  }
+  return by_tool;
 }
 
 /* Is this place of the list the first at which its provider is named? */
@@ -149,7 +165,8 @@ struct str core_next_backend(const struct core *core, const struct turn *turn,
   if (is_command(core, turn, call))
     return STR("");
   core_first_backend(core, turn, call, &first, &model);
-  const json_t *list = takers(core, turn, call, first);
+  const json_t *list = takers(core->workflow, core->config, turn->movement,
+                              call->purpose != PURPOSE_EXECUTE && !is_reask(call), first);
   bool found = str_eq(current, first);
   json_array_foreach(list, i, name) {
     struct str word = {json_string_value(name), json_string_length(name)};
@@ -310,6 +327,12 @@ void step_restart_call(struct step *s, struct turn *turn, struct call *call, boo
   step_effect(s, EFFECT_START_CALL, call->id, 0);
 }
 
+/* To whoever takes over; in a drain that is for the resume to do. */
+static void go_elsewhere(struct step *s, struct turn *turn, struct call *call) {
+  if (!s->env->draining)
+    step_restart_call(s, turn, call, false);
+}
+
 /* How long to wait for another attempt at the same provider; -1: there is none. */
 static int64_t retry_delay(const struct step *s, const struct call *call,
                            const struct call_result *r, bool may_fall_back) {
@@ -386,7 +409,7 @@ void step_call_end(struct step *s) {
   if (wait >= 0)
     step_effect(s, EFFECT_TIMER, call->id, wait);
   else if (call->fallback != NULL)
-    step_restart_call(s, turn, call, false);
+    go_elsewhere(s, turn, call);
 }
 
 void step_admission(struct step *s) {
@@ -410,7 +433,7 @@ void step_admission(struct step *s) {
     record_set_str(record, "fallback", core_next_backend(s->core, turn, call));
   step_emit(s, record);
   if (call->fallback != NULL)
-    step_restart_call(s, turn, call, false);
+    go_elsewhere(s, turn, call);
   else if (s->ev->admission == ADMISSION_ADMITTED)
     step_effect(s, EFFECT_START_CALL, call->id, 0);
 }

@@ -113,5 +113,8 @@ const json_t *core_prompt_schema(const struct workflow *wf, const json_t *config
 /* The same for its judge; provider is empty when nothing can judge. */
 void core_judge_backend(const struct workflow *wf, const json_t *config, size_t movement,
                         struct str *provider, struct str *model);
+/* The judge, and whoever takes over from it and gets the same prompt, have a tool for its value. */
+bool core_judges_by_tool(const struct workflow *wf, const json_t *config, size_t movement,
+                         const struct capability *providers);
 
 #endif

@@ -142,7 +142,7 @@ static void gather(struct session *s, struct core_out *out) {
 static void host_event(struct session *s, struct event *ev) {
   struct core_env env;
   struct core_out out;
-  if (s->broken)
+  if (s->broken || s->finished)
     return;
   fill_event(s->host, ev);
   core_env_of(s, &env);

@@ -68,6 +68,7 @@ static const struct capability play_providers[] = {
     {"sim", "test", OPTION_ALL, true, true, true, "prompt"},
     {"other", "test", 0, true, true, true, "none"},
     {"third", "test", OPTION_SEED, true, true, false, "none"},
+    {"tooled", "test", OPTION_ALL, true, true, true, "tool"},
     {"command", "test", 0, false, false, false, "none"},
     {NULL, NULL, 0, false, false, false, NULL},
 };

@@ -658,6 +658,56 @@ static void a_drain_does_not_wait_for_a_retry(void **state) {
   play_deinit(&p);
 }
 
+/* Nobody is asked anew in a drain, whoever would take over; the resume asks. */
+static void a_drain_does_not_go_elsewhere(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "drain and fallback",
+            "{'name':'w','provider':'sim','fallback':['other'],'movements':[{'name':'a','rules':[{"
+            "'condition':'done','next':'COMPLETE'}]}]}",
+            NULL, "{'a':[" FAIL("quota") ",'ok']}");
+  play_start(&p);
+  p.env.draining = true;
+  play_decide_next(&p);
+  play_commit(&p);
+  expect_stop(&p, "shutdown", "");
+  expect_providers(&p, "sim");
+  p.env.draining = false;
+  play_send(&p, EVENT_RESUME, "restart", NULL);
+  play_run(&p);
+  expect_providers(&p, "sim other");
+  assert_int_equal(p.core.outcome, END_COMPLETE);
+  play_deinit(&p);
+}
+
+/* One prompt for all who may be asked: of a tool it speaks only when all of them have one. */
+static void a_prompt_suits_whoever_takes_over(void **state) {
+  static const struct {
+    const char *fallback;
+    bool by_tool;
+  } cases[] = {
+      {"", true}, {"'fallback':['tooled'],", true}, {"'fallback':['tooled','sim'],", false}};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct play p;
+    char workflow[512];
+    (void)snprintf(workflow, sizeof workflow,
+                   "{'name':'w','provider':'tooled',%s'judge':{'stages':['structured_output']},"
+                   "'movements':[{'name':'a','rules':[{'condition':'done','next':'COMPLETE'},"
+                   "{'condition':'not done','next':'ABORT'}]}]}",
+                   cases[i].fallback);
+    play_init(&p, "by tool", workflow, NULL,
+              "{'a':'x','a/structured_output':{'structured':{'step':1,'reason':'r'}}}");
+    play_start(&p);
+    play_run(&p);
+    expect_end(&p, END_COMPLETE);
+    bool speaks = strstr(buf_c(&p.last_prompt), "through the tool") != NULL;
+    if (speaks != cases[i].by_tool)
+      fail_msg("%s: %s", cases[i].fallback, buf_c(&p.last_prompt));
+    play_deinit(&p);
+  }
+}
+
 static void tell(struct play *p, const struct event *ev) {
   play_decide(p, ev);
   play_commit(p);
@@ -870,6 +920,8 @@ int main(void) {
       cmocka_unit_test(a_stop_in_the_middle_of_a_call),
       cmocka_unit_test(a_stopped_session_can_be_cancelled),
       cmocka_unit_test(a_drain_waits_for_the_call),
+      cmocka_unit_test(a_drain_does_not_go_elsewhere),
+      cmocka_unit_test(a_prompt_suits_whoever_takes_over),
       cmocka_unit_test(a_drain_does_not_wait_for_a_retry),
       cmocka_unit_test(news_of_a_running_call_are_records),
       cmocka_unit_test(a_crash_while_a_call_waits),
