@@ -112,7 +112,7 @@ void core_first_backend(const struct core *core, const struct turn *turn, const 
 
 static bool has_tool(const struct capability *providers, struct str name) {
   const struct capability *c = capability_find(providers, name);
-  return c != NULL && strcmp(c->structured, "tool") == 0;
+  return c != NULL && str_eq_c(str_from(c->structured), "tool");
 }
 
 /* Those who can take over from `first`, in order; or NULL. The file's list goes with the provider it
