@@ -75,10 +75,8 @@ static bool render(const struct cli_args *args, const struct setup *setup, struc
                                     .movement = m->name,
                                     .stages = m->judge.stages,
                                     .stage_count = m->judge.stage_count};
-    struct str judge, model;
-    core_judge_backend(setup->workflow, setup->config, (size_t)index, &judge, &model);
-    const struct capability *cap = capability_find(registry_capabilities(setup->registry), judge);
-    view.by_tool = cap != NULL && str_eq_c(str_from(cap->structured), "tool");
+    view.by_tool = core_judges_by_tool(setup->workflow, setup->config, (size_t)index,
+                                       registry_capabilities(setup->registry));
     prompt_judge(&view, &spec, stage, out);
   }
   buf_deinit(&task);

@@ -259,6 +259,7 @@ static bool apply_call_start(const struct fold *f) {
     free(call->fallback);
     call->fallback = NULL;
     call->failures = 0;
+    call->session_lost = false;
   }
   use_session(f, call);
   free(call->provider);
@@ -266,6 +267,8 @@ static bool apply_call_start(const struct fold *f) {
   call->provider = xstrndup(provider.p, provider.n);
   call->model = model.n ? xstrndup(model.p, model.n) : NULL;
   set_json(&call->options, json_object_get(f->record, "options"));
+  if (get_int(f, "attempt") == 1)
+    set_json(&call->wanted, call->options);
   set_json(&call->token, json_object_get(f->record, "token"));
   if (!use_schema(f, call))
     return false;
@@ -600,6 +603,17 @@ static bool call_ends_value(const struct fold *f, const struct turn *turn,
          (call->class == CLASS_REFUSED || call->class == CLASS_LENGTH);
 }
 
+/* Another chance, from the first of its providers on. */
+static void begin_again(const struct fold *f, const struct turn *turn, struct call *call) {
+  struct str first, model;
+  core_first_backend(f->core, turn, call, &first, &model);
+  call->state = CALL_WAITING;
+  call->wait_until_ms = 0;
+  call->failures = 0;
+  if (first.n > 0 && !str_eq_c(first, call->provider))
+    call->fallback = xstrndup(first.p, first.n);
+}
+
 /* What failed for good gets another chance: that is what a resume asks for. */
 static bool apply_session_resume(const struct fold *f) {
   struct str reason = buf_view(&f->core->stop_reason);
@@ -618,9 +632,7 @@ static bool apply_session_resume(const struct fold *f) {
     if (call != NULL && call->purpose == PURPOSE_CHECK && call->state == CALL_DONE && no_check) {
       core_drop_call(turn, call);
     } else if (call != NULL && call->state == CALL_FAILED && !call_ends_value(f, turn, call)) {
-      call->state = CALL_WAITING;
-      call->wait_until_ms = 0;
-      call->failures = 0;
+      begin_again(f, turn, call);
     }
   }
   f->core->status = SESSION_RUNNING;

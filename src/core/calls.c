@@ -86,35 +86,92 @@ static void set_session(json_t *record, const char *id, const char *reason) {
 
 /* --- who takes over --- */
 
-struct str core_next_backend(const struct core *core, const struct turn *turn,
-                             const struct call *call) {
+static bool is_command(const struct core *core, const struct turn *turn, const struct call *call) {
+  return argv_of(&core->workflow->movements[turn->movement], call->purpose, call->invariant) !=
+         NULL;
+}
+
+static bool is_reask(const struct call *call) {
+  return call->purpose == PURPOSE_REASK && call_generates(call);
+}
+
+void core_first_backend(const struct core *core, const struct turn *turn, const struct call *call,
+                        struct str *provider, struct str *model) {
   const struct workflow *wf = core->workflow;
-  const struct movement *m = &wf->movements[turn->movement];
-  struct str provider, model, current = str_from(call->provider), first;
-  const json_t *list = NULL, *name;
-  size_t i;
-  core_backend(wf, core->config, turn->movement, &provider, &model);
-  first = provider;
+  if (is_command(core, turn, call)) {
+    *provider = STR("command");
+    *model = STR("");
+  } else if (call->purpose == PURPOSE_EXECUTE) {
+    core_backend(wf, core->config, turn->movement, provider, model);
+  } else if (is_reask(call)) {
+    core_reask_backend(wf, core->config, turn->movement, provider, model);
+  } else {
+    core_judge_backend(wf, core->config, turn->movement, provider, model);
+  }
+}
+
+static bool has_tool(const struct capability *providers, struct str name) {
+  const struct capability *c = capability_find(providers, name);
+  return c != NULL && str_eq_c(str_from(c->structured), "tool");
+}
+
+/* Those who can take over from `first`, in order; or NULL. The file's list goes with the provider it
+ * was written for; else it is the user's own. */
+static const json_t *takers(const struct workflow *wf, const json_t *config, size_t movement,
+                            bool judges, struct str first) {
+  const struct movement *m = &wf->movements[movement];
+  struct str provider, model;
+  const json_t *list = NULL;
+  core_backend(wf, config, movement, &provider, &model);
   if (m->fallback && str_eq(provider, m->provider))
     list = m->fallback;
   else if (m->provider.n == 0 && wf->fallback && str_eq(provider, wf->provider))
     list = wf->fallback;
-  if (call->invariant > 0 && str_eq_c(current, "command"))
-    return STR("");
-  if (call->purpose == PURPOSE_REASK && call_generates(call)) {
-    core_reask_backend(wf, core->config, turn->movement, &first, &model);
-    if (!str_eq(first, provider))
-      list = NULL;
-  } else if (call->purpose != PURPOSE_EXECUTE) {
-    core_judge_backend(wf, core->config, turn->movement, &first, &model);
-    if (m->judge.provider.n > 0)
-      list = m->judge.fallback;
+  if (judges && m->judge.provider.n > 0)
+    list = m->judge.fallback;
+  else if (!str_eq(first, provider))
+    list = NULL;
+  return list ? list : json_object_getn(json_object_get(config, "fallback"), first.p, first.n);
+}
+
+bool core_judges_by_tool(const struct workflow *wf, const json_t *config, size_t movement,
+                         const struct capability *providers) {
+  struct str first, model;
+  const json_t *name;
+  size_t i;
+  core_judge_backend(wf, config, movement, &first, &model);
+  bool by_tool = has_tool(providers, first);
+  const json_t *list = takers(wf, config, movement, true, first);
+  json_array_foreach(list, i, name) {
+    by_tool = by_tool && has_tool(providers, str_from(json_string_value(name)));
   }
-  if (list == NULL) /* the user's own */
-    list = json_object_getn(json_object_get(core->config, "fallback"), first.p, first.n);
+  return by_tool;
+}
+
+/* Is this place of the list the first at which its provider is named? */
+static bool is_new(const json_t *list, size_t place, struct str first) {
+  const json_t *name = json_array_get(list, place);
+  bool is_first = str_eq_c(first, json_string_value(name));
+  for (size_t i = 0; i < place && !is_first; i++)
+    is_first = json_equal(json_array_get(list, i), name);
+  return !is_first;
+}
+
+struct str core_next_backend(const struct core *core, const struct turn *turn,
+                             const struct call *call) {
+  struct str first, model, current = str_from(call->provider);
+  const json_t *name;
+  size_t i;
+  if (is_command(core, turn, call))
+    return STR("");
+  core_first_backend(core, turn, call, &first, &model);
+  const json_t *list = takers(core->workflow, core->config, turn->movement,
+                              call->purpose != PURPOSE_EXECUTE && !is_reask(call), first);
   bool found = str_eq(current, first);
   json_array_foreach(list, i, name) {
     struct str word = {json_string_value(name), json_string_length(name)};
+    if (!is_new(list, i, first))
+      continue;
     if (found)
       return word;
     found = str_eq(word, current);
@@ -130,12 +187,13 @@ static struct str own_model(const struct core *core, struct str provider) {
                                : STR("");
 }
 
-/* The options that it takes; the judge's coolness goes with the backend that can be cool. */
+/* Of the options that were meant, those it takes; the judge's coolness goes with the backend that
+ * can be cool. */
 static json_t *taken_options(const struct step *s, const struct call *call, struct str provider) {
   const struct capability *c = capability_find(s->env->providers, provider);
   json_t *kept = json_object();
   for (size_t i = 0; c && option_names[i]; i++) {
-    json_t *value = json_object_get(call->options, option_names[i]);
+    json_t *value = json_object_get(call->wanted, option_names[i]);
     if (value && (c->options & (1u << i)))
       json_object_set_nocheck(kept, option_names[i], value);
   }
@@ -244,6 +302,7 @@ static const char *next_session(const struct step *s, const struct call *call, b
 
 void step_restart_call(struct step *s, struct turn *turn, struct call *call, bool repeats) {
   struct call_request request;
+  struct str first, model;
   const char *reason = NULL, *id = next_session(s, call, repeats, &reason);
   json_t *options = NULL;
   core_request(s->core, turn, call, &request);
@@ -253,7 +312,8 @@ void step_restart_call(struct step *s, struct turn *turn, struct call *call, boo
     request.timeout_ms = (uint64_t)step_time_left(s, turn, (int64_t)call->timeout_ms);
   if (call->fallback != NULL) {
     request.provider = str_from(call->fallback);
-    request.model = own_model(s->core, request.provider);
+    core_first_backend(s->core, turn, call, &first, &model);
+    request.model = str_eq(request.provider, first) ? model : own_model(s->core, request.provider);
     request.options = options = taken_options(s, call, request.provider);
   }
   json_t *record = call_start_record(s, turn, &request, call->invariant);
@@ -267,6 +327,12 @@ void step_restart_call(struct step *s, struct turn *turn, struct call *call, boo
   step_emit(s, record);
   json_decref(options);
   step_effect(s, EFFECT_START_CALL, call->id, 0);
+}
+
+/* To whoever takes over; in a drain that is for the resume to do. */
+static void go_elsewhere(struct step *s, struct turn *turn, struct call *call) {
+  if (!s->env->draining)
+    step_restart_call(s, turn, call, false);
 }
 
 /* How long to wait for another attempt at the same provider; -1: there is none. */
@@ -345,7 +411,7 @@ void step_call_end(struct step *s) {
   if (wait >= 0)
     step_effect(s, EFFECT_TIMER, call->id, wait);
   else if (call->fallback != NULL)
-    step_restart_call(s, turn, call, false);
+    go_elsewhere(s, turn, call);
 }
 
 void step_admission(struct step *s) {
@@ -369,7 +435,7 @@ void step_admission(struct step *s) {
     record_set_str(record, "fallback", core_next_backend(s->core, turn, call));
   step_emit(s, record);
   if (call->fallback != NULL)
-    step_restart_call(s, turn, call, false);
+    go_elsewhere(s, turn, call);
   else if (s->ev->admission == ADMISSION_ADMITTED)
     step_effect(s, EFFECT_START_CALL, call->id, 0);
 }

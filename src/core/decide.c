@@ -62,7 +62,8 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
   core_judge_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
   struct str name = n.provider;
   const struct capability *cap = capability_find(s->env->providers, name);
-  view.by_tool = cap != NULL && str_eq_c(str_from(cap->structured), "tool");
+  view.by_tool =
+      core_judges_by_tool(core->workflow, core->config, turn->movement, s->env->providers);
   json_t *base =
       cap && (cap->options & OPTION_TEMPERATURE) ? json_pack("{si}", "temperature", 0) : NULL;
   n.options = step_merged(base, m->judge.options);

@@ -89,7 +89,10 @@ void core_decide(struct core *core, const struct event *ev, const struct core_en
 
 /* The key of the conversation of a movement with a provider, in core.sessions. */
 void core_session_key(const struct movement *m, struct str provider, struct buf *out);
-/* Who takes over when this call's provider cannot go on; empty: nobody. */
+/* Whom this call is for, before anybody took over; model may be empty. */
+void core_first_backend(const struct core *core, const struct turn *turn, const struct call *call,
+                        struct str *provider, struct str *model);
+/* Who takes over when this call's provider cannot go on; empty: nobody. Each is asked once. */
 struct str core_next_backend(const struct core *core, const struct turn *turn,
                              const struct call *call);
 
@@ -110,5 +113,8 @@ const json_t *core_prompt_schema(const struct workflow *wf, const json_t *config
 /* The same for its judge; provider is empty when nothing can judge. */
 void core_judge_backend(const struct workflow *wf, const json_t *config, size_t movement,
                         struct str *provider, struct str *model);
+/* The judge, and whoever takes over from it and gets the same prompt, have a tool for its value. */
+bool core_judges_by_tool(const struct workflow *wf, const json_t *config, size_t movement,
+                         const struct capability *providers);
 
 #endif

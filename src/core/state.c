@@ -41,6 +41,7 @@ static void call_free(struct call *call) {
   free(call->model);
   free(call->provider_session);
   free(call->fallback);
+  json_decref(call->wanted);
   json_decref(call->options);
   json_decref(call->token);
   json_decref(call->schema);

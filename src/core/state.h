@@ -38,7 +38,8 @@ struct call {
   unsigned event_count;             /* call_event records */
   bool resumed;                     /* this attempt goes on with provider_session */
   bool session_lost;                /* it was not there any more */
-  char *fallback;                   /* provider of the next attempt; NULL: the same */
+  char *fallback;                   /* provider of the next attempt; NULL: the same one */
+  json_t *wanted;                   /* options of the first attempt, whoever takes over; or NULL */
   json_t *options, *token, *schema; /* each may be NULL */
   uint64_t timeout_ms;
   struct buf prompt;   /* kept live until the call is done; empty after recovery */

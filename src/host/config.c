@@ -33,6 +33,14 @@ static bool read_env(struct config *config, const char *path, const struct yaml_
   return true;
 }
 
+static bool is_named_before(const struct yaml_pair *pair, size_t k) {
+  struct str name = pair->value->items[k]->text;
+  bool found = str_eq(name, pair->key->text);
+  for (size_t i = 0; i < k && !found; i++)
+    found = str_eq(name, pair->value->items[i]->text);
+  return found;
+}
+
 static bool read_fallback(struct config *config, const char *path, const struct yaml_node *node,
                           struct err *err) {
   if (node->kind != YAML_MAP)
@@ -44,6 +52,9 @@ static bool read_fallback(struct config *config, const char *path, const struct 
     for (size_t k = 0; k < list->count; k++)
       if (list->items[k]->kind != YAML_TEXT || list->items[k]->text.n == 0)
         return wrong(err, path, list->items[k], "it must be the name of a provider");
+      else if (is_named_before(&node->pairs[i], k))
+        return wrong(err, path, list->items[k],
+                     "this provider stands there already: name each one once");
   }
   config->fallback = yaml_to_json(node);
   return true;

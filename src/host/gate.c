@@ -42,15 +42,15 @@ static uint64_t now_of(const struct gate *g) {
 }
 
 /* At the earliest time that somebody waits for; at once when a place may have come free. */
-static void arm(struct gate *g, bool now) {
+static void arm(struct gate *g) {
   uint64_t first = 0;
   for (const struct gate_entry *e = g->first; e; e = e->next)
     if (e->until_ms > 0 && (first == 0 || e->until_ms < first))
       first = e->until_ms;
-  if (g->first == NULL || (first == 0 && !now))
+  if (g->first == NULL || (first == 0 && !g->due))
     uv_timer_stop(g->timer);
   else
-    uv_timer_start(g->timer, on_timer, now || first <= now_of(g) ? 0 : first - now_of(g), 0);
+    uv_timer_start(g->timer, on_timer, g->due || first <= now_of(g) ? 0 : first - now_of(g), 0);
 }
 
 static void entry_free(struct gate_entry *e) {
@@ -62,6 +62,7 @@ static void entry_free(struct gate_entry *e) {
 static void on_timer(uv_timer_t *timer) {
   struct gate *g = timer->data;
   struct gate_entry **at = &g->first;
+  g->due = false;
   while (*at != NULL) {
     struct gate_entry *e = *at;
     struct admission_why why;
@@ -77,13 +78,26 @@ static void on_timer(uv_timer_t *timer) {
     entry_free(e);
     at = &g->first; /* whoever was told may have dropped entries: from the start again */
   }
-  arm(g, false);
+  arm(g);
+}
+
+static bool waits_for(const struct gate *g, struct str provider) {
+  const struct gate_entry *e = g->first;
+  while (e != NULL && !str_eq_c(provider, e->provider))
+    e = e->next;
+  return e != NULL;
 }
 
 enum admission_answer gate_ask(struct gate *g, void *owner, long call, struct str provider,
                                bool has_fallback, struct admission_why *why) {
   enum admission_answer answer =
       admission_ask(&g->admission, provider, has_fallback, now_of(g), why);
+  if (answer == ADMISSION_ADMITTED && waits_for(g, provider)) { /* a free place is for the queue */
+    admission_done(&g->admission, provider, owner, CLASS_CANCELLED, 0, now_of(g));
+    *why = (struct admission_why){.reason = "concurrency"};
+    answer = ADMISSION_WAIT;
+    g->due = true;
+  }
   if (answer != ADMISSION_WAIT)
     return answer;
   struct gate_entry **end = &g->first, *e = xcalloc(1, sizeof *e);
@@ -95,15 +109,15 @@ enum admission_answer gate_ask(struct gate *g, void *owner, long call, struct st
                            .has_fallback = has_fallback,
                            .until_ms = why->until_ms};
   *end = e;
-  arm(g, false);
+  arm(g);
   return answer;
 }
 
 void gate_leave(struct gate *g, const void *owner, struct str provider, enum error_class class,
                 int64_t retry_after_ms) {
   admission_done(&g->admission, provider, owner, class, retry_after_ms, now_of(g));
-  if (g->first != NULL)
-    arm(g, true);
+  g->due = true;
+  arm(g);
 }
 
 void gate_drop(struct gate *g, const void *owner, long call) {
@@ -117,4 +131,5 @@ void gate_drop(struct gate *g, const void *owner, long call) {
     *at = e->next;
     entry_free(e);
   }
+  arm(g);
 }

@@ -1,4 +1,6 @@
-/* gate.h - the queue before the providers: calls that may not go yet, in the order they came.
+/* gate.h - the queue before the providers: calls that may not go yet, in the order they came. A new
+ * call does not overtake one that waits for the same provider. The timer keeps the loop alive only
+ * while somebody waits.
  *
  *   gate_init(&g, loop, registry, told)
  *   answer = gate_ask(&g, owner, call, provider, has_fallback, &why)
@@ -22,6 +24,7 @@ struct gate {
   struct admission admission;
   struct gate_entry *first;
   uv_timer_t *timer; /* its own memory: it closes after the gate is gone */
+  bool due;          /* a place may have come free since the queue was last asked */
   gate_told_fn told;
 };
 

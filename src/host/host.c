@@ -31,6 +31,7 @@ struct open_call { /* a call that was started */
   const struct provider *provider;
   bool admitted; /* holds a place at the gate */
   struct call_request request;
+  char *provider_session; /* the request's: the state's may change while the call runs */
   uv_work_t blob_work;
   uv_timer_t late;
   struct call_result result; /* while its blobs are written */
@@ -141,7 +142,7 @@ static void gather(struct session *s, struct core_out *out) {
 static void host_event(struct session *s, struct event *ev) {
   struct core_env env;
   struct core_out out;
-  if (s->broken)
+  if (s->broken || s->finished)
     return;
   fill_event(s->host, ev);
   core_env_of(s, &env);
@@ -162,6 +163,7 @@ static void unlink_call(struct open_call *call) {
 static void free_call(struct open_call *call) {
   call_result_deinit(&call->result);
   free(call->blob_err);
+  free(call->provider_session);
   free(call);
 }
 
@@ -450,6 +452,9 @@ static void start_call(struct session *s, long id) {
   struct open_call *open = open_new(s, id);
   open->admitted = true;
   core_request(&s->core, turn, call, &open->request);
+  open->provider_session =
+      xstrndup(open->request.provider_session.p, open->request.provider_session.n);
+  open->request.provider_session.p = open->provider_session;
   open->provider = registry_find(s->registry, open->request.provider);
   if (open->provider == NULL) {
     struct call_result result = {.class = CLASS_NOT_FOUND};

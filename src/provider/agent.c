@@ -191,6 +191,10 @@ static bool restart(struct provider_run *run) {
   run->driver = run->ops->open(run->profile, &run->call, &host);
   run->sink.news(run->sink.ctx, &news);
   json_decref(data);
+  if (run->cancelled) { /* by whoever was told */
+    fail(&run->result, CLASS_CANCELLED, "cancelled");
+    return false;
+  }
   if (start_process(run, &err))
     return true;
   fail(&run->result, CLASS_NOT_FOUND, "%s", err.text);
@@ -413,11 +417,11 @@ static struct provider_run *agent_start(const struct provider *self, const struc
 }
 
 static void agent_cancel(struct provider_run *run) {
-  if (run->process == NULL)
-    return;
   if (run->cancelled)
     return;
   run->cancelled = true;
+  if (run->process == NULL) /* it is over, or about to be started once more */
+    return;
   if (run->ops->interrupt != NULL && run->ops->interrupt(run->driver))
     uv_timer_start(&run->timer, on_grace_over, LIMIT_AGENT_FINAL_GRACE_MS, 0);
   else

@@ -216,7 +216,8 @@ static void on_timer(uv_timer_t *timer) {
 static void on_begin(uv_timer_t *timer) {
   struct provider_run *run = timer->data;
   tell_chunks(run);
-  uv_timer_start(&run->timer, on_timer, run->wait_ms, 0);
+  if (run->result.class != CLASS_CANCELLED) /* by whoever was told */
+    uv_timer_start(&run->timer, on_timer, run->wait_ms, 0);
 }
 
 static struct provider_run *script_start(const struct provider *self,

@@ -209,15 +209,32 @@ static bool has_hole(struct str line, uint64_t offset) {
   return false;
 }
 
+/* An attempt of a call. */
+struct attempt {
+  json_int_t call, number;
+};
+
+static struct attempt attempt_of(const json_t *record) {
+  return (struct attempt){json_integer_value(json_object_get(record, "call")),
+                          json_integer_value(json_object_get(record, "attempt"))};
+}
+
+static bool is_type(const json_t *record, const char *type) {
+  const char *own = json_string_value(json_object_get(record, "type"));
+  return own != NULL && strcmp(own, type) == 0;
+}
+
 /* Does a record follow, whatever its hash? Then what stands before it was once sound. Behind a hole
- * only a record that begins a batch says so: the rest can be of the batch that was never synced. */
-static bool record_follows(struct reader *r, uint64_t seq, bool hole) {
+ * only a record of a later batch says so: a resume, and the end of an attempt whose start is not
+ * durable yet (`open` is the last that is): what an attempt tells can be in one batch with its end. */
+static bool record_follows(struct reader *r, uint64_t seq, bool hole, struct attempt open) {
   struct str line;
   while (reader_next(r, &line)) {
     json_t *record = r->whole ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
-    const char *type = json_string_value(json_object_get(record, "type"));
-    bool begins =
-        type != NULL && (strcmp(type, "call_end") == 0 || strcmp(type, "session_resume") == 0);
+    struct attempt attempt = attempt_of(record);
+    bool begins = is_type(record, "session_resume") ||
+                  (is_type(record, "call_end") &&
+                   (attempt.call != open.call || attempt.number != open.number));
     bool found = json_integer_value(json_object_get(record, "seq")) > (json_int_t)seq &&
                  json_string_length(json_object_get(record, "hash")) == 64 && (begins || !hole);
     json_decref(record);
@@ -239,6 +256,7 @@ static bool read_failed(const struct store_log *log, const struct reader *r, str
 static bool fold_lines(struct store_log *log, struct reader *r, store_fold_fn fold, void *ctx,
                        char *notice, size_t notice_bytes, struct err *err) {
   struct str line;
+  struct attempt open = {0, 0};
   uint64_t good_end = 0, file_bytes = (uint64_t)lseek(log->fd, 0, SEEK_END);
   while (reader_next(r, &line)) {
     struct err why = {0};
@@ -253,7 +271,7 @@ static bool fold_lines(struct store_log *log, struct reader *r, store_fold_fn fo
       if (log->seq == 0)
         return err_set(err, ERR_CORRUPT, "%s has no whole first record: %s", log->path,
                        r->whole ? why.text : "it is cut off");
-      if (record_follows(r, log->seq, hole))
+      if (record_follows(r, log->seq, hole, open))
         return err_set(err, ERR_CORRUPT, "record %llu of %s is damaged: %s",
                        (unsigned long long)log->seq + 1, log->path, why.text);
       if (read_failed(log, r, err))
@@ -266,6 +284,8 @@ static bool fold_lines(struct store_log *log, struct reader *r, store_fold_fn fo
       break;
     }
     bool ok = fold(ctx, record, err);
+    if (is_type(record, "call_start"))
+      open = attempt_of(record);
     json_decref(record);
     if (!ok)
       return false;

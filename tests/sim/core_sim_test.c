@@ -74,6 +74,17 @@ static json_t *random_rule(struct dice *d, unsigned movements) {
   return rule;
 }
 
+/* Who takes over from the provider that `object` names; lists of documents may hold anybody twice. */
+static void random_fallback(struct dice *d, json_t *object) {
+  static const char *const providers[] = {"sim", "other", "third"};
+  if (!chance(d, 40))
+    return;
+  json_t *list = json_array();
+  for (unsigned n = 1 + roll(d, 3); n > 0; n--)
+    json_array_append_new(list, json_string(PICK(d, providers)));
+  json_object_set_new(object, "fallback", list);
+}
+
 static json_t *random_judge(struct dice *d, bool command) {
   json_t *judge = json_object(), *stages = json_array();
   unsigned first = roll(d, ARRAY_LEN(stage_names)), count = 1 + roll(d, ARRAY_LEN(stage_names));
@@ -81,8 +92,10 @@ static json_t *random_judge(struct dice *d, bool command) {
     json_array_append_new(stages, json_string(stage_names[(first + i) % ARRAY_LEN(stage_names)]));
   json_object_set_new(judge, "stages", stages);
   json_object_set_new(judge, "max_reasks", json_integer(roll(d, 3)));
-  if (command || chance(d, 30))
+  if (command || chance(d, 30)) {
     json_object_set_new(judge, "provider", json_string(chance(d, 50) ? "other" : "sim"));
+    random_fallback(d, judge);
+  }
   return judge;
 }
 
@@ -94,6 +107,8 @@ static json_t *random_structured(struct dice *d, bool command) {
                 "additionalProperties", 0, "on_failure", PICK(d, on_failures));
   if (!command)
     json_object_set_new(so, "max_reasks", json_integer(roll(d, 5)));
+  if (chance(d, 20))
+    json_object_set_new(so, "example", json_true());
   if (chance(d, 20))
     json_object_set_new(so, "reask", json_pack("{ss}", "provider", "other"));
   if (chance(d, 20))
@@ -119,6 +134,16 @@ static json_t *random_workflow(struct dice *d) {
                   "rules", rules);
     if (command)
       json_object_set_new(m, "command", json_pack("[ss]", "make", "test"));
+    if (!command && chance(d, 40)) {
+      json_object_set_new(m, "provider", json_string(chance(d, 50) ? "other" : "sim"));
+      random_fallback(d, m);
+    }
+    if (chance(d, 20))
+      json_object_set_new(m, "session", json_string("refresh"));
+    if (chance(d, 20))
+      json_object_set_new(m, "required_permission_mode", json_string("full"));
+    if (chance(d, 20))
+      json_object_set_new(m, "session_key", json_string("shared"));
     if (command || chance(d, 60))
       json_object_set_new(m, "judge", random_judge(d, command));
     if (chance(d, 35))
@@ -207,15 +232,45 @@ static void answer_value(struct dice *d, const struct call_request *r, struct ca
   }
 }
 
-/* A function of the seed and the token: a repeated call gets the same reply. */
-static void answer(struct play *p, const struct call_request *r, struct call_result *out) {
+/* A function of the seed and the token: a repeated call meets the same. */
+static struct dice dice_of(const struct play *p, const struct call_request *r) {
   const struct world *w = p->ctx;
   char *token = json_dumps(r->token, JSON_COMPACT);
   struct dice d = {w->seed};
   for (const char *c = token; *c; c++)
     d.state = mix(d.state ^ (unsigned char)*c);
   free(token);
+  return d;
+}
+
+/* Whether it waits is up to the storm; that it goes elsewhere changes what is asked next. */
+static enum admission_answer admit(struct play *p, const struct call_request *r,
+                                   bool has_fallback) {
+  struct world *w = p->ctx;
+  struct dice d = dice_of(p, r);
+  d.state ^= 0xAD;
+  if (has_fallback && chance(&d, 10))
+    return ADMISSION_FALLBACK;
+  return chance(&w->delays, 20) ? ADMISSION_WAIT : ADMISSION_ADMITTED;
+}
+
+static json_t *tell(struct play *p, const struct call_request *r, int k, const char **kind) {
+  struct dice d = dice_of(p, r);
+  d.state ^= 0x7E11;
+  if (k >= (int)roll(&d, 4))
+    return NULL;
+  bool is_session = k == 0 && chance(&d, 50);
+  *kind = is_session ? "session" : "tool";
+  return is_session ? json_pack("{ss}", "provider_session", "told")
+                    : json_pack("{ss}", "name", "x");
+}
+
+static void answer(struct play *p, const struct call_request *r, struct call_result *out) {
+  const struct world *w = p->ctx;
+  struct dice d = dice_of(p, r);
   bool judges = r->stage != STAGE_COUNT;
+  if (chance(&d, 50))
+    (void)snprintf(out->provider_session, sizeof out->provider_session, "s%u", roll(&d, 1000));
   struct buf *text = &out->text.bytes;
   out->duration_ms = roll(&d, 5000);
   out->has_exit = r->argv != NULL;
@@ -334,11 +389,14 @@ static void check_schema(const struct play *p, const json_t *record) {
 enum { MAX_IDS = 4000 };
 
 static void check_log(const struct play *p) {
-  static unsigned char judged[MAX_IDS], started[MAX_IDS];
+  static unsigned char judged[MAX_IDS], started[MAX_IDS], waits[MAX_IDS];
+  static struct str promised[MAX_IDS]; /* who is to take over */
   static int attempts[MAX_IDS];
   json_int_t turns = 0, calls = 0;
   memset(judged, 0, sizeof judged);
   memset(started, 0, sizeof started);
+  memset(waits, 0, sizeof waits);
+  memset(promised, 0, sizeof promised);
   memset(attempts, 0, sizeof attempts);
   for (size_t i = 0; i < play_lines(p); i++) {
     const json_t *r = play_record(p, i);
@@ -357,7 +415,17 @@ static void check_log(const struct play *p) {
       calls = call > calls ? call : calls;
       attempts[call] = (int)attempt;
       started[call] = 1;
+      waits[call] = 0;
+      if (promised[call].n > 0 && !str_eq(promised[call], data_get(r, "provider")))
+        fail_msg("%s: another provider took over at record %zu", p->title, i + 1);
+      promised[call] = STR("");
     }
+    if (data_get(r, "fallback").n > 0)
+      promised[call] = data_get(r, "fallback");
+    if (is_type(r, "admission"))
+      waits[call] = str_eq_c(data_get(r, "answer"), "wait");
+    if (is_type(r, "call_end") && waits[call])
+      fail_msg("%s: record %zu ends a call that was not let in", p->title, i + 1);
     if (is_type(r, "call_end") && (!started[call] || attempts[call] != attempt))
       fail_msg("%s: record %zu ends a call that did not start", p->title, i + 1);
     if (is_type(r, "call_end"))
@@ -403,7 +471,8 @@ static int give_ups(const struct play *p) {
     n += is_type(r, "session_stop") && (str_eq_c(data_get(r, "reason"), "judge_unavailable") ||
                                         str_eq_c(data_get(r, "reason"), "check_unavailable") ||
                                         str_eq_c(data_get(r, "reason"), "escalated"));
-    if (is_type(r, "call_end") && error && json_object_get(r, "retry_in_ms") == NULL) {
+    if (is_type(r, "call_end") && error && json_object_get(r, "retry_in_ms") == NULL &&
+        json_object_get(r, "fallback") == NULL) {
       struct turn *turn;
       const struct call *call = core_call(&p->core, (long)number(r, "call"), &turn);
       n += call && call_is_own(call);
@@ -471,6 +540,7 @@ static void session(struct play *p, struct storm *storm) {
 
 struct totals {
   long records, turns, judgments, crashes, cuts, unavailable, ended, values, checks;
+  long fallbacks, waits, resumed, lost;
   long outcomes[END_COUNT], methods[STAGE_COUNT];
 };
 
@@ -485,6 +555,8 @@ static void play_seed(uint64_t seed, struct totals *totals) {
   char title[64];
   char *workflow_text, *first = NULL;
   bool gave_up = false;
+  static const char config[] =
+      "{'default_provider':'sim','fallback':{'sim':['third'],'other':['sim','other','third']}}";
   (void)snprintf(title, sizeof title, "SEGUE_SIM_SEED=%" PRIu64, seed);
   struct dice d = {mix(seed)};
   json_t *workflow = random_workflow(&d);
@@ -494,8 +566,10 @@ static void play_seed(uint64_t seed, struct totals *totals) {
     struct play p;
     struct world world = {mix(seed ^ 0x5E6), seed % 5 == 0, {mix(seed + round)}};
     struct storm storm = {{mix(seed * 31 + round)}, round == 0 ? 0 : round == 1 ? 12 : 45, 0, 0, 0};
-    play_init(&p, title, workflow_text, NULL, NULL);
+    play_init(&p, title, workflow_text, seed % 2 ? config : NULL, NULL);
     p.reply = answer;
+    p.admit = admit;
+    p.news = tell;
     p.delay_ms = random_delay;
     p.ctx = &world;
     p.entropy = (unsigned)mix(seed + round * 7u);
@@ -522,6 +596,14 @@ static void play_seed(uint64_t seed, struct totals *totals) {
       totals->methods[i] += p.core.method_counts[i];
     const json_t *stop = play_find(&p, "session_stop", -1);
     totals->values += play_count(&p, "structured");
+    for (size_t i = 0; i < play_lines(&p); i++) {
+      const json_t *r = play_record(&p, i), *session = json_object_get(r, "session");
+      totals->fallbacks += data_get(r, "fallback").n > 0;
+      totals->waits += str_eq_c(data_get(r, "answer"), "wait");
+      totals->resumed += json_is_true(json_object_get(session, "resumed"));
+      totals->lost += json_is_false(json_object_get(session, "resumed")) &&
+                      strstr(json_string_value(json_object_get(session, "reason")), "lost");
+    }
     totals->checks += play_count(&p, "check");
     totals->unavailable += stop && str_eq_c(data_get(stop, "reason"), "judge_unavailable");
     play_deinit(&p);
@@ -549,6 +631,13 @@ static void sessions_keep_their_verdicts_through_crashes(void **state) {
   print_message("\n");
   if (!one && count >= DEFAULT_SEEDS) { /* the seeds must reach what they are for */
     print_message("%ld values of %ld checked answers\n", t.values, t.checks);
+    print_message(
+        "%ld fallbacks, %ld waits for a place, %ld conversations gone on with, %ld lost\n",
+        t.fallbacks, t.waits, t.resumed, t.lost);
+    assert_true(t.fallbacks > 300);
+    assert_true(t.waits > 300);
+    assert_true(t.resumed > 300);
+    assert_true(t.lost > 0);
     assert_true(t.values > 300);
     assert_true(t.checks > t.values);
     assert_true(t.judgments > 1000);

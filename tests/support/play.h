@@ -22,10 +22,15 @@
 
 enum { PLAY_PENDING = 64, PLAY_KEY_BYTES = 200, PLAY_RUN_STEPS = 20000 };
 
+/* What is due: a call wants to start, one that waited for its place gets it, a call tells something
+ * or ends, a wait is over. */
+enum play_kind { PLAY_ASK, PLAY_ADMIT, PLAY_CALL, PLAY_TIMER };
+
 struct play_pending {
-  enum effect_kind kind; /* START_CALL: its end is due; TIMER */
+  enum play_kind kind;
   long call;
   int64_t due_ms;
+  int told; /* pieces of news so far */
 };
 
 struct play {
@@ -48,6 +53,12 @@ struct play {
   /* Fills an empty result; gets the token that prepare gave. */
   void (*reply)(struct play *p, const struct call_request *request, struct call_result *out);
   int64_t (*delay_ms)(struct play *p); /* until a call ends; NULL: 1 */
+  /* May it start? NULL: all may. FALLBACK only when somebody is there to take over. */
+  enum admission_answer (*admit)(struct play *p, const struct call_request *request,
+                                 bool has_fallback);
+  /* The k-th thing that a call tells before its end, of what kind; NULL: nothing more. New. */
+  json_t *(*news)(struct play *p, const struct call_request *request, int k, const char **kind);
+  long granted; /* call whose place is there, while its record is made durable */
   void *ctx;
   /* Set by play_decide for a test that breaks in between: records to keep before effects run. */
   struct core_out out;
@@ -57,6 +68,7 @@ static const struct capability play_providers[] = {
     {"sim", "test", OPTION_ALL, true, true, true, "prompt"},
     {"other", "test", 0, true, true, true, "none"},
     {"third", "test", OPTION_SEED, true, true, false, "none"},
+    {"tooled", "test", OPTION_ALL, true, true, true, "tool"},
     {"command", "test", 0, false, false, false, "none"},
     {NULL, NULL, 0, false, false, false, NULL},
 };
@@ -93,6 +105,7 @@ static inline json_t *play_dump_call(const struct call *c) {
   json_object_set_new(o, "exit", json_integer(c->has_exit ? c->exit : -1));
   json_object_set_new(o, "stderr", play_text(&c->error_text));
   play_put(o, "options", c->options);
+  play_put(o, "wanted", c->wanted);
   play_put(o, "token", c->token);
   play_put(o, "schema", c->schema);
   play_put(o, "structured", c->structured);
@@ -378,7 +391,7 @@ static inline void play_check_start(const struct play *p, long call, int attempt
     const json_t *record = play_record(p, i);
     if (json_integer_value(json_object_get(record, "call")) == call &&
         json_integer_value(json_object_get(record, "attempt")) == attempt)
-      open = str_eq_c(data_get(record, "type"), "call_start");
+      open = !str_eq_c(data_get(record, "type"), "call_end");
   }
   if (!open)
     fail_msg("%s: call %ld is started without its record", p->title, call);
@@ -421,10 +434,16 @@ static inline void play_check_prompt(const struct play *p, const struct call *ca
   buf_deinit(&whole);
 }
 
-static inline void play_pend(struct play *p, enum effect_kind kind, long call, int64_t delay_ms) {
+static inline struct play_pending *play_pend(struct play *p, enum play_kind kind, long call,
+                                             int64_t delay_ms) {
   assert_true(p->pending_count < PLAY_PENDING);
-  p->pending[p->pending_count++] =
-      (struct play_pending){kind, call, p->now_ms + (delay_ms > 0 ? delay_ms : 0)};
+  struct play_pending *pending = &p->pending[p->pending_count++];
+  *pending = (struct play_pending){kind, call, p->now_ms + (delay_ms > 0 ? delay_ms : 0), 0};
+  return pending;
+}
+
+static inline int64_t play_delay(struct play *p) {
+  return p->delay_ms ? p->delay_ms(p) : 1;
 }
 
 static inline void play_drop(struct play *p, size_t i) {
@@ -447,11 +466,16 @@ static inline void play_effects(struct play *p) {
         buf_clear(&p->last_prompt);
         buf_append(&p->last_prompt, call->prompt.p, call->prompt.n);
       }
+      if (p->admit != NULL && p->granted != e->call) {
+        (void)play_pend(p, PLAY_ASK, e->call, 0);
+        break;
+      }
+      p->granted = 0;
       p->started++;
-      play_pend(p, e->kind, e->call, p->delay_ms ? p->delay_ms(p) : 1);
+      (void)play_pend(p, PLAY_CALL, e->call, play_delay(p));
       break;
     case EFFECT_TIMER:
-      play_pend(p, e->kind, e->call, e->delay_ms);
+      (void)play_pend(p, PLAY_TIMER, e->call, e->delay_ms);
       break;
     case EFFECT_CANCEL_CALL:
       p->cancelled++;
@@ -462,6 +486,7 @@ static inline void play_effects(struct play *p) {
     case EFFECT_FINISHED:
       p->finished++;
       p->pending_count = 0; /* the host disarms what still waits */
+      p->granted = 0;
       assert_true(p->core.status == SESSION_STOPPED || p->core.status == SESSION_ENDED);
       break;
     }
@@ -520,19 +545,45 @@ static inline void play_decide_next(struct play *p) {
   play_drop(p, first);
   if (due.due_ms > p->now_ms)
     p->now_ms = due.due_ms;
-  struct event ev = play_event(p, due.kind == EFFECT_TIMER ? EVENT_TIMER : EVENT_CALL_END);
+  struct event ev = play_event(p, EVENT_TIMER);
   struct call_result result = {0};
+  json_t *news = NULL;
+  struct turn *turn = NULL;
+  struct call *call = core_call(&p->core, due.call, &turn);
+  struct call_request request;
   ev.call = due.call;
-  if (ev.kind == EVENT_CALL_END) {
-    struct turn *turn = NULL;
-    struct call *call = core_call(&p->core, due.call, &turn);
-    struct call_request request;
-    assert_non_null(call);
-    core_request(&p->core, turn, call, &request);
+  assert_non_null(call);
+  core_request(&p->core, turn, call, &request);
+  if (due.kind == PLAY_ASK) {
+    ev.kind = EVENT_ADMISSION;
+    ev.admission = p->admit(p, &request, core_next_backend(&p->core, turn, call).n > 0);
+    ev.reason = ev.admission == ADMISSION_FALLBACK ? "cooldown" : "concurrency";
+    if (ev.admission == ADMISSION_WAIT)
+      (void)play_pend(p, PLAY_ADMIT, due.call, play_delay(p));
+  } else if (due.kind == PLAY_ADMIT) {
+    ev.kind = EVENT_ADMISSION;
+    ev.admission = ADMISSION_ADMITTED;
+    p->granted = due.call;
+  } else if (due.kind == PLAY_CALL) {
+    ev.kind = EVENT_CALL_NEWS;
+    news = p->news ? p->news(p, &request, due.told, &ev.news_kind) : NULL;
+    ev.news = news;
+    if (news != NULL)
+      play_pend(p, PLAY_CALL, due.call, 1)->told = due.told + 1;
+  }
+  if (due.kind == PLAY_CALL && news == NULL) {
+    ev.kind = EVENT_CALL_END;
     p->reply(p, &request, &result);
     ev.result = &result;
   }
-  play_decide(p, &ev);
+  if (due.kind == PLAY_ASK && ev.admission == ADMISSION_ADMITTED) { /* no record is made of that */
+    p->started++;
+    (void)play_pend(p, PLAY_CALL, due.call, play_delay(p));
+    p->out = (struct core_out){0};
+  } else {
+    play_decide(p, &ev);
+  }
+  json_decref(news);
   call_result_deinit(&result);
 }
 
@@ -553,6 +604,7 @@ static inline void play_crash(struct play *p, size_t keep) {
   play_write(p, &p->out, keep);
   core_out_deinit(&p->out);
   p->pending_count = 0;
+  p->granted = 0;
   core_deinit(&p->core);
   core_deinit(&p->shadow);
   core_init(&p->core);

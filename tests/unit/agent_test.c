@@ -33,7 +33,7 @@ struct fixture {
   uv_timer_t timer;
   struct buf texts; /* NEWS_TEXT, joined */
   struct buf news;  /* the kinds of the others, a letter each */
-  bool cancel_at_text;
+  bool cancel_at_text, cancel_at_note;
   int done;
   struct call_result result;
 };
@@ -94,6 +94,8 @@ static void on_news(void *ctx, const struct provider_news *news) {
   struct fixture *f = ctx;
   if (news->kind != NEWS_TEXT) {
     buf_putc(&f->news, provider_news_name(news->kind)[0]);
+    if (f->cancel_at_note)
+      f->provider.ops->cancel(f->run);
     return;
   }
   if (f->texts.n < 4096)
@@ -426,6 +428,12 @@ static void a_conversation_that_is_there_goes_on(void **state) {
   assert_int_equal(f->result.class, CLASS_NONE);
   assert_string_equal(buf_c(&f->result.text.bytes), "again");
   assert_string_equal(buf_c(&f->news), "n"); /* and says so */
+  json_decref((json_t *)f->provider.settings);
+  call_result_deinit(&f->result);
+  f->done = 0;
+  f->cancel_at_note = true; /* whoever hears that may have had enough */
+  call(f, "claude", settings, &request);
+  assert_int_equal(f->result.class, CLASS_CANCELLED);
 }
 
 static void ids_are_chosen_from_the_calls_bytes(void **state) {

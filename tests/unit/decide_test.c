@@ -250,6 +250,9 @@ static const struct {
      "[" FAIL("quota") ",'ok']", "sim third", NULL},
     {"the file's list goes first", "'provider':'sim','fallback':['other']",
      "{'fallback':{'sim':['third']}}", "[" FAIL("quota") ",'ok']", "sim other", NULL},
+    {"who is named twice is asked once", "'provider':'sim'",
+     "{'fallback':{'sim':['other','sim','other','third']}}",
+     "[" FAIL("quota") "," FAIL("quota") "," FAIL("quota") ",'ok']", "sim other third", "quota"},
     {"a flag leaves the file's list", "'provider':'sim','fallback':['other']",
      "{'provider':'third'}", "[" FAIL("quota") ",'ok']", "third", "quota"},
 };
@@ -294,6 +297,45 @@ static void a_fallback_gets_what_it_takes(void **state) {
   assert_non_null(json_object_get(second, "prompt_of"));
   assert_true(str_eq_c(data_get(play_find(&p, "call_end", 0), "fallback"), "third"));
   json_decref(seed);
+  play_deinit(&p);
+}
+
+/* When nobody could answer, a resume asks the first again, with its own model and options. */
+static void a_resume_begins_with_the_first(void **state) {
+  struct play p;
+  (void)state;
+  play_init(
+      &p, "resume",
+      "{'name':'w','provider':'sim','fallback':['other','third'],'model':'m','options':{'seed':7},"
+      "'movements':[{'name':'a','rules':[{'condition':'done','next':'COMPLETE'}]}]}",
+      NULL, "{'a':[" FAIL("quota") "," FAIL("quota") "," FAIL("quota") "," FAIL("quota") ",'ok']}");
+  play_start(&p);
+  play_run(&p);
+  expect_stop(&p, "provider_error", "quota");
+  play_send(&p, EVENT_RESUME, "resume", NULL);
+  play_run(&p);
+  expect_providers(&p, "sim other third sim other");
+  const json_t *again = play_find(&p, "call_start", 3);
+  assert_true(str_eq_c(data_get(again, "model"), "m"));
+  assert_true(json_equal(json_object_get(again, "options"),
+                         json_object_get(play_find(&p, "call_start", 0), "options")));
+  assert_null(json_object_get(play_find(&p, "call_start", 1), "options"));
+  assert_non_null(json_object_get(play_find(&p, "call_start", 2), "options")); /* it takes a seed */
+  assert_int_equal(p.core.outcome, END_COMPLETE);
+  play_deinit(&p);
+}
+
+static void nobody_takes_over_a_command(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "command",
+            "{'name':'w','movements':[{'name':'a','command':['make'],"
+            "'rules':[{'condition':'when(exit == 0)','next':'COMPLETE'}]}]}",
+            "{'fallback':{'command':['sim']}}", "{'a':[" FAIL("not_found") "]}");
+  play_start(&p);
+  play_run(&p);
+  expect_providers(&p, "command");
+  expect_stop(&p, "provider_error", "not_found");
   play_deinit(&p);
 }
 
@@ -616,6 +658,56 @@ static void a_drain_does_not_wait_for_a_retry(void **state) {
   play_deinit(&p);
 }
 
+/* Nobody is asked anew in a drain, whoever would take over; the resume asks. */
+static void a_drain_does_not_go_elsewhere(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "drain and fallback",
+            "{'name':'w','provider':'sim','fallback':['other'],'movements':[{'name':'a','rules':[{"
+            "'condition':'done','next':'COMPLETE'}]}]}",
+            NULL, "{'a':[" FAIL("quota") ",'ok']}");
+  play_start(&p);
+  p.env.draining = true;
+  play_decide_next(&p);
+  play_commit(&p);
+  expect_stop(&p, "shutdown", "");
+  expect_providers(&p, "sim");
+  p.env.draining = false;
+  play_send(&p, EVENT_RESUME, "restart", NULL);
+  play_run(&p);
+  expect_providers(&p, "sim other");
+  assert_int_equal(p.core.outcome, END_COMPLETE);
+  play_deinit(&p);
+}
+
+/* One prompt for all who may be asked: of a tool it speaks only when all of them have one. */
+static void a_prompt_suits_whoever_takes_over(void **state) {
+  static const struct {
+    const char *fallback;
+    bool by_tool;
+  } cases[] = {
+      {"", true}, {"'fallback':['tooled'],", true}, {"'fallback':['tooled','sim'],", false}};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct play p;
+    char workflow[512];
+    (void)snprintf(workflow, sizeof workflow,
+                   "{'name':'w','provider':'tooled',%s'judge':{'stages':['structured_output']},"
+                   "'movements':[{'name':'a','rules':[{'condition':'done','next':'COMPLETE'},"
+                   "{'condition':'not done','next':'ABORT'}]}]}",
+                   cases[i].fallback);
+    play_init(&p, "by tool", workflow, NULL,
+              "{'a':'x','a/structured_output':{'structured':{'step':1,'reason':'r'}}}");
+    play_start(&p);
+    play_run(&p);
+    expect_end(&p, END_COMPLETE);
+    bool speaks = strstr(buf_c(&p.last_prompt), "through the tool") != NULL;
+    if (speaks != cases[i].by_tool)
+      fail_msg("%s: %s", cases[i].fallback, buf_c(&p.last_prompt));
+    play_deinit(&p);
+  }
+}
+
 static void tell(struct play *p, const struct event *ev) {
   play_decide(p, ev);
   play_commit(p);
@@ -683,7 +775,7 @@ static void a_crash_while_a_call_waits(void **state) {
     play_crash(&p, 0);
     play_send(&p, EVENT_RESUME, "crash", NULL);
     assert_int_equal(p.pending_count, 1);
-    assert_int_equal(p.pending[0].kind, late ? EFFECT_START_CALL : EFFECT_TIMER);
+    assert_int_equal(p.pending[0].kind, late ? PLAY_CALL : PLAY_TIMER);
     if (!late)
       assert_int_equal(p.pending[0].due_ms, due);
     play_run(&p);
@@ -814,6 +906,8 @@ int main(void) {
       cmocka_unit_test(errors_are_retried_by_class),
       cmocka_unit_test(another_provider_takes_over),
       cmocka_unit_test(a_fallback_gets_what_it_takes),
+      cmocka_unit_test(a_resume_begins_with_the_first),
+      cmocka_unit_test(nobody_takes_over_a_command),
       cmocka_unit_test(a_conversation_goes_on),
       cmocka_unit_test(conversations_are_shared_by_key),
       cmocka_unit_test(a_repeat_after_a_crash_resumes),
@@ -826,6 +920,8 @@ int main(void) {
       cmocka_unit_test(a_stop_in_the_middle_of_a_call),
       cmocka_unit_test(a_stopped_session_can_be_cancelled),
       cmocka_unit_test(a_drain_waits_for_the_call),
+      cmocka_unit_test(a_drain_does_not_go_elsewhere),
+      cmocka_unit_test(a_prompt_suits_whoever_takes_over),
       cmocka_unit_test(a_drain_does_not_wait_for_a_retry),
       cmocka_unit_test(news_of_a_running_call_are_records),
       cmocka_unit_test(a_crash_while_a_call_waits),

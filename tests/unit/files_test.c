@@ -551,6 +551,65 @@ static void holes_are_a_torn_tail(void **state) {
   buf_deinit(&bytes);
 }
 
+static bool count_only(void *ctx, const json_t *record, struct err *err) {
+  (void)record;
+  (void)err;
+  ++*(uint64_t *)ctx;
+  return true;
+}
+
+/* What a call tells before its end can be in one batch with its end: behind a hole in that batch,
+ * the end says nothing. The end of an attempt that began behind the hole does. */
+static void a_hole_in_what_a_call_tells(void **state) {
+  static const struct {
+    const char *records; /* type and attempt; | and , are for the reader */
+    int hole;            /* in this record, from 1 */
+    int sound;           /* records that are left; 0: the log is damaged */
+  } cases[] = {
+      {"call_start 1 | call_event 1, call_end 1, call_start 2", 2, 1},
+      {"call_start 1 | call_event 1 | call_end 1, call_start 2 | call_end 2, stage 0", 2, 0},
+      {"session_start 0, call_start 1 | call_end 1, stage 0", 2, 0},
+      {"call_start 1 | call_event 1 | session_resume 0, call_start 2", 2, 0},
+  };
+  struct fixture *f = *state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct buf bytes = {0};
+    struct err err = {0};
+    char notice[256], type[32];
+    int attempt, used, seq = 0;
+    uint64_t count = 0;
+    (void)unlink(f->path);
+    struct store_log *log = store_create(&f->store, id, &err);
+    assert_non_null(log);
+    for (const char *at = cases[i].records;
+         sscanf(at, " %31[a-z_] %d %n", type, &attempt, &used) == 2;
+         at += used + (at[used] != '\0')) {
+      json_t *record =
+          json_pack("{si ss si si}", "seq", ++seq, "type", type, "call", 1, "attempt", attempt);
+      char filler[1300];
+      memset(filler, 'x', sizeof filler); /* each has a block of its own */
+      json_object_set_new(record, "filler", json_stringn(filler, sizeof filler));
+      struct answer answer = {0};
+      append_now(log, (uint64_t)seq, &record, 1, &answer);
+      assert_int_equal(answer.result, STORE_OK);
+      buf_deinit(&answer.lines);
+      json_decref(record);
+    }
+    store_close(log);
+    read_bytes(f->path, &bytes);
+    size_t from = (line_start(&bytes, cases[i].hole) + 511) / 512 * 512;
+    memset(bytes.p + from, 0, 512);
+    write_bytes(f->path, buf_view(&bytes));
+    log = store_attach(&f->store, f->path, count_only, &count, notice, sizeof notice, &err);
+    if ((log != NULL) != (cases[i].sound > 0))
+      fail_msg("%s: %s", cases[i].records, log ? "accepted" : err.text);
+    if (log != NULL)
+      assert_int_equal(count, cases[i].sound);
+    store_close(log);
+    buf_deinit(&bytes);
+  }
+}
+
 static void tails_gather_in_one_file(void **state) {
   struct fixture *f = *state;
   struct buf bytes = {0};
@@ -902,6 +961,7 @@ int main(void) {
       TEST(missing_and_swapped_records_are_reported),
       TEST(garbage_after_the_tail_is_set_aside),
       TEST(holes_are_a_torn_tail),
+      TEST(a_hole_in_what_a_call_tells),
       TEST(tails_gather_in_one_file),
 #ifdef SEGUE_FAULTS
       TEST(failed_calls_lose_nothing),

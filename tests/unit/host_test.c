@@ -42,6 +42,7 @@ struct seen {
   char trouble[512];   /* the last one */
   const char *stop_on; /* record type at which it is stopped, from a timer */
   bool cancel;         /* cancel instead */
+  bool from_within;    /* at once instead, from the watcher's call */
   bool check_file;     /* each record is in the log when it is seen */
   uv_timer_t timer;
   bool armed;
@@ -171,12 +172,16 @@ static void on_timer_closed(uv_handle_t *handle) {
   seen->armed = false;
 }
 
-static void on_stop_timer(uv_timer_t *timer) {
-  struct seen *seen = timer->data;
+static void stop_it(const struct seen *seen) {
   if (seen->cancel)
     host_cancel(seen->session, "not needed any more");
   else
     host_stop(seen->session, "interrupted", "SIGINT");
+}
+
+static void on_stop_timer(uv_timer_t *timer) {
+  struct seen *seen = timer->data;
+  stop_it(seen);
   uv_close((uv_handle_t *)timer, on_timer_closed);
 }
 
@@ -206,6 +211,10 @@ static void on_record(void *ctx, const json_t *record, struct str line) {
   }
   if (seen->stop_on && !seen->armed && strcmp(type, seen->stop_on) == 0) {
     seen->stop_on = NULL;
+    if (seen->from_within) {
+      stop_it(seen);
+      return;
+    }
     seen->armed = true;
     uv_timer_init(&seen->fixture->loop, &seen->timer);
     seen->timer.data = seen;
@@ -421,6 +430,38 @@ static void a_stop_can_be_resumed(void **state) {
     assert_int_equal(third.finished, 0);
     expect_complete(&third);
     session_free(third.session);
+  }
+}
+
+/* Whoever is shown a record may stop the session, whatever record it is. */
+static void a_watcher_may_stop_what_it_watches(void **state) {
+  static const char *const types[] = {"session_start", "turn_start", "call_start", "call_end",
+                                      "stage",         "judgment",   "turn_end",   "session_end"};
+  struct fixture *f = *state;
+  for (size_t i = 0; i < 2 * ARRAY_LEN(types); i++) {
+    struct seen seen = {.stop_on = types[i / 2], .cancel = i % 2 != 0, .from_within = true};
+    char path[600];
+    use_scenario(f, 0);
+    start(f, &seen);
+    (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+    const struct core *core = session_core(seen.session);
+    assert_null(session_broken(seen.session));
+    assert_int_equal(seen.finished, 1);
+    assert_true(core->status == SESSION_STOPPED || core->status == SESSION_ENDED);
+    if (seen.cancel && strcmp(types[i / 2], "session_end") != 0 && core->outcome != END_COMPLETE)
+      assert_int_equal(core->outcome, END_CANCELLED);
+    bool stopped = core->status == SESSION_STOPPED;
+    (void)snprintf(path, sizeof path, "%s", session_path(seen.session));
+    session_free(seen.session);
+    if (stopped) {
+      struct seen again = {0};
+      struct err err;
+      if (!resume(f, &again, path, &err))
+        fail_msg("%s: %s", types[i / 2], err.text);
+      (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+      expect_complete(&again);
+      session_free(again.session);
+    }
   }
 }
 
@@ -659,6 +700,8 @@ int main(void) {
       TEST_NOW(a_start_is_in_the_log_first),
       TEST_NOW(a_stop_can_be_resumed),
       TEST_NOW(a_cancel_is_final),
+      TEST_NOW(a_watcher_may_stop_what_it_watches),
+      TEST(a_watcher_may_stop_what_it_watches),
       TEST_NOW(without_a_store_nothing_is_kept),
       TEST(many_run_at_once),
       TEST(a_start_is_in_the_log_first),

@@ -90,8 +90,12 @@ static void on_done(void *ctx, struct call_result *result) {
   *result = (struct call_result){0};
 }
 
+static struct provider_run *to_cancel; /* at the first piece; or NULL */
+
 static void on_news(void *ctx, const struct provider_news *news) {
   struct fixture *f = ctx;
+  if (to_cancel != NULL)
+    provider_script.ops->cancel(to_cancel);
   assert_int_equal(news->kind, NEWS_TEXT);
   assert_int_equal(f->done, 0);
   buf_str(&f->told, news->text);
@@ -310,6 +314,18 @@ static void a_text_comes_in_pieces(void **state) {
   assert_string_equal(buf_c(&f->result.text.bytes), "[1, 2]");
 }
 
+static void a_cancel_at_a_piece_ends_the_delay(void **state) {
+  struct fixture *f = *state;
+  struct call_request request = {
+      .movement = STR("go"), .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT, .prompt = STR("p")};
+  use(f, "{replies: [{chunks: ['a', 'b'], delay_ms: 600000}]}");
+  to_cancel = begin(f, &request);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  to_cancel = NULL;
+  assert_int_equal(f->done, 1);
+  assert_int_equal(f->result.class, CLASS_CANCELLED);
+}
+
 static void options_are_checked(void **state) {
   struct provider_registry *registry = registry_new(NULL);
   (void)state;
@@ -341,6 +357,7 @@ int main(void) {
       TEST(a_delay_over_the_limit_is_a_timeout),
       TEST(files_are_written_and_counted),
       TEST(a_text_comes_in_pieces),
+      TEST(a_cancel_at_a_piece_ends_the_delay),
       TEST(nothing_is_written_outside),
       TEST(a_folder_that_is_gone),
       cmocka_unit_test(options_are_checked),

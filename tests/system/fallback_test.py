@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""A provider that is away, and another that takes over; few places; through crashes and signals.
+
+usage: fallback_test.py BUILD_DIR [CASE...]
+"""
+import json
+import os
+import signal
+import socket
+import sys
+import time
+
+sys.dont_write_bytecode = True
+
+from concurrent.futures import ThreadPoolExecutor  # noqa: E402
+
+from support import Box, end_of, expect, main, need_build, of_type, records, sound, verified  # noqa: E402
+
+FLOW = """
+name: fallback
+provider: [away, script]
+movements:
+  - name: work
+    instruction: work on it
+    rules:
+      - {condition: done, next: check}
+      - {condition: not done, next: ABORT}
+  - name: check
+    instruction: check it
+    provider: script
+    judge: {provider: [away, script], stages: [phase3_tag]}
+    rules:
+      - {condition: good, next: COMPLETE}
+      - {condition: bad, next: ABORT}
+"""
+REPLIES = [
+    {"movement": "work", "purpose": "execute", "text": "worked"},
+    {"movement": "work", "stage": "structured_output", "structured": {"reason": "so", "step": 1}},
+    {"movement": "check", "purpose": "execute", "text": "looked"},
+    {"movement": "check", "stage": "phase3_tag", "text": "[CHECK:1]"},
+]
+WANTED = [(1, "work", 1, "structured_output"), (2, "check", 1, "phase3_tag")]
+
+
+def config(box, text):
+    os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue")
+    with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w") as f:
+        f.write(text)
+
+
+def words_of(box):
+    return [box.file("flow.yaml", FLOW), "--task", "t", "--cwd", box.cwd, "--logs", box.logs,
+            "--scenario", box.file("replies.json", json.dumps({"replies": REPLIES}))]
+
+
+def without_a_key(box):
+    """A provider that fails at once."""
+    config(box, 'providers:\n  away: {type: openai-chat, base_url: "http://127.0.0.1:9/v1", '
+                'model: big, key_env: SEGUE_TEST_NO_KEY}\n')
+    return words_of(box)
+
+
+def asked(log):
+    return [(r["turn"], r["provider"]) for r in of_type(log, "call_start")]
+
+
+def nobody_listens():
+    with socket.socket() as taken, Box() as box:
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: refused, and nobody else gets it
+        config(box, 'providers:\n  away: {type: openai-chat, model: big, '
+                    f'base_url: "http://127.0.0.1:{taken.getsockname()[1]}/v1"}}\n'
+                    'fallback: {away: [script]}\n')
+        flow = FLOW.replace("provider: [away, script]\nm", "provider: away\nm").replace(
+            "judge: {provider: [away, script],", "judge: {provider: script,")
+        words = words_of(box)
+        box.file("flow.yaml", flow)
+        done = box.segue("run", *words)
+        expect(done.returncode == 0, done.stdout, done.stderr)
+        path = box.log_paths()[0]
+        log = records(path)
+        sound(log, WANTED, repeats=0)
+        verified(box, path)
+        first = [r for r in of_type(log, "call_end") if r["call"] == 1]
+        expect([r.get("error", {}).get("class") for r in first] == ["network"] * 4 + [None], first)
+        expect(all("retry_in_ms" in r for r in first[:3]), "attempts at the same one first:", first)
+        expect(first[3]["fallback"] == "script" and "retry_in_ms" not in first[3], first[3])
+        starts = [r for r in of_type(log, "call_start") if r["call"] == 1]
+        expect(starts[0]["model"] == "big" and "model" not in starts[4], starts)
+        expect("prompt" in starts[0] and starts[4]["prompt_of"] == starts[0]["seq"], starts)
+
+
+def at_once_when_that_helps():
+    with Box() as box:
+        done = box.segue("run", *without_a_key(box))
+        expect(done.returncode == 0, done.stdout, done.stderr)
+        log = records(box.log_paths()[0])
+        sound(log, WANTED, repeats=0)
+        expect(asked(log) == [(1, "away"), (1, "script"), (1, "away"), (1, "script"), (2, "script"),
+                              (2, "away"), (2, "script")], asked(log))
+        shown = box.segue("show", box.log_paths()[0])
+        expect(b"script takes over" in shown.stdout or b"script took over" in shown.stdout, shown.stdout)
+
+
+def crashed(n):
+    with Box() as box:
+        words = without_a_key(box)
+        done = box.segue("run", *words, env={"SEGUE_FAULT": f"exit:{n}"})
+        expect(done.returncode in (0, 99), n, done.returncode, done.stderr)
+        if done.returncode == 99:
+            begun = box.begun()
+            again = box.segue("resume", begun[0]) if begun else box.segue("run", *words)
+            expect(again.returncode == 0, f"SEGUE_FAULT=exit:{n}", again.stdout, again.stderr)
+        path = box.begun()[0]
+        sound(records(path), WANTED, repeats=1)
+        verified(box, path)
+        return done.returncode == 99
+
+
+def at_every_crash():
+    with ThreadPoolExecutor(2) as pool:
+        for first in range(1, 400, 8):
+            met = list(pool.map(crashed, range(first, first + 8)))
+            if not all(met):
+                points = first - 1 + met.index(False)
+                expect(points > 20, "only", points, "fault points: is SEGUE_FAULTS compiled in?")
+                return f"{points} points"
+    raise AssertionError("no run passes untouched")
+
+
+def batch(box, replies, n, *more):
+    lines = "".join(json.dumps({"id": i, "prompt": f"question {i}"}) + "\n" for i in range(n))
+    return ["ask", "--schema", "sentiment", "--provider", "script", "--jobs", str(n),
+            "--scenario", box.file("replies.json", json.dumps({"replies": replies})),
+            "--logs", box.logs, "--batch", box.file("batch.ndjson", lines), *more]
+
+
+def few_places():
+    """Six at once, two places: everybody gets an answer, and never more than two are asked."""
+    with Box() as box:
+        config(box, "providers: {script: {concurrency: 2}}\n")
+        good = '{"sentiment": "positive", "confidence": 0.9, "keywords": ["love"]}'
+        done = box.segue(*batch(box, [{"text": good, "times": 0, "delay_ms": 30}], 6))
+        expect(done.returncode == 0, done.stdout, done.stderr)
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        expect([a["outcome"] for a in answers] == ["value"] * 6, answers)
+        waits = 0
+        for path in box.log_paths():
+            log = records(path)
+            verified(box, path)
+            told = [r["answer"] for r in of_type(log, "admission")]
+            expect(told in ([], ["wait", "admitted"]), told)
+            waits += len(told) // 2
+        expect(waits == 4, waits, "of six waited for one of two places")
+
+
+def a_wait_for_a_provider_can_be_left():
+    """The backend asked for an hour: whoever waits for it leaves at a signal."""
+    with Box() as box:
+        replies = [{"times": 0, "error": {"class": "rate_limit", "message": "later",
+                                          "retry_after_ms": 3600000}}]
+        config(box, "providers: {script: {concurrency: 1}}\n")
+        process = box.start(*batch(box, replies, 3))
+        until = time.monotonic() + 60
+        while not [p for p in box.log_paths() if b'"reason":"cooldown"' in open(p, "rb").read()]:
+            expect(time.monotonic() < until and process.poll() is None, "nobody waits for the cooldown")
+            time.sleep(0.01)  # a look at a time; the deadline is above
+        process.send_signal(signal.SIGINT)
+        status, _, err = end_of(process, timeout=30)
+        expect(status == 130, status, err)
+        for path in box.log_paths():
+            log = records(path)
+            expect(log[-1]["type"] == "session_stop" and log[-1]["resumable"], log[-1])
+
+
+need_build()
+sys.exit(main([nobody_listens, at_once_when_that_helps, at_every_crash, few_places,
+               a_wait_for_a_provider_can_be_left]))

@@ -1,0 +1,113 @@
+/* The queue before the providers: its order, who wakes it, and that it keeps no loop alive. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/limits.h"
+#include "host/gate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct fixture {
+  uv_loop_t loop;
+  struct provider_registry *registry;
+  struct gate gate;
+};
+
+static char told[200]; /* "1 admitted, 2 use_fallback, " */
+
+static void on_told(void *owner, long call, enum admission_answer answer,
+                    const struct admission_why *why) {
+  size_t n = strlen(told);
+  (void)owner;
+  (void)why;
+  (void)snprintf(told + n, sizeof told - n, "%ld %s, ", call, admission_name(answer));
+}
+
+static int setup(void **state) {
+  static struct fixture f;
+  json_t *settings =
+      json_loads("{\"script\": {\"concurrency\": 1}, \"command\": {\"concurrency\": 1}}", 0, NULL);
+  told[0] = '\0';
+  f = (struct fixture){.registry = registry_new(settings)};
+  json_decref(settings);
+  gate_init(&f.gate, (uv_loop_init(&f.loop), &f.loop), f.registry, on_told);
+  *state = &f;
+  return 0;
+}
+
+static int teardown(void **state) {
+  struct fixture *f = *state;
+  gate_deinit(&f->gate);
+  registry_free(f->registry);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  return uv_loop_close(&f->loop);
+}
+
+static const char *ask(struct fixture *f, void *owner, long call, const char *provider) {
+  struct admission_why why;
+  return admission_name(gate_ask(&f->gate, owner, call, str_from(provider), false, &why));
+}
+
+static void leave(struct fixture *f, const void *owner, const char *provider,
+                  enum error_class class, int64_t retry_after_ms) {
+  gate_leave(&f->gate, owner, str_from(provider), class, retry_after_ms);
+}
+
+static void nobody_overtakes(void **state) {
+  struct fixture *f = *state;
+  int a, b;
+  assert_string_equal(ask(f, &a, 1, "script"), "admitted");
+  assert_string_equal(ask(f, &b, 2, "script"), "wait");
+  leave(f, &a, "script", CLASS_NONE, 0);
+  assert_string_equal(ask(f, &a, 3, "script"), "wait"); /* the place is call 2's */
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_string_equal(told, "2 admitted, ");
+  leave(f, &b, "script", CLASS_NONE, 0);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_string_equal(told, "2 admitted, 3 admitted, ");
+  leave(f, &a, "script", CLASS_NONE, 0);
+}
+
+/* A call that begins to wait elsewhere does not put off those who have a place to take. */
+static void a_free_place_is_given_though_others_come(void **state) {
+  struct fixture *f = *state;
+  int a, b;
+  assert_string_equal(ask(f, &a, 1, "script"), "admitted");
+  assert_string_equal(ask(f, &b, 2, "script"), "wait");
+  assert_string_equal(ask(f, &a, 3, "command"), "admitted");
+  leave(f, &a, "script", CLASS_NONE, 0);
+  assert_string_equal(ask(f, &a, 4, "command"), "wait");
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_string_equal(told, "2 admitted, ");
+  leave(f, &a, "command", CLASS_NONE, 0);
+  leave(f, &b, "script", CLASS_NONE, 0);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_string_equal(told, "2 admitted, 4 admitted, ");
+  leave(f, &a, "command", CLASS_NONE, 0);
+}
+
+/* A provider that asked for a day's rest does not keep a program that is asked to stop. */
+static void who_leaves_the_queue_leaves_no_timer(void **state) {
+  struct fixture *f = *state;
+  int a;
+  assert_string_equal(ask(f, &a, 1, "script"), "admitted");
+  leave(f, &a, "script", CLASS_RATE_LIMIT, LIMIT_RESET_WAIT_MS);
+  assert_string_equal(ask(f, &a, 2, "script"), "wait");
+  gate_drop(&f->gate, &a, 0);
+  assert_false(uv_is_active((uv_handle_t *)f->gate.timer));
+  assert_string_equal(told, "");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(nobody_overtakes, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_free_place_is_given_though_others_come, setup, teardown),
+      cmocka_unit_test_setup_teardown(who_leaves_the_queue_leaves_no_timer, setup, teardown),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
