@@ -186,7 +186,8 @@ bool profile_command(const struct profile *profile, enum transport transport,
                      enum error_class *class, struct err *err) MUST_CHECK;
 
 /* The program that would be run, with the user's settings: a name or a path; NULL: none is known. */
-const char *profile_program(const struct profile *profile, const json_t *settings);
+const char *profile_program(const struct profile *profile, enum transport transport,
+                            const json_t *settings);
 
 /* Are these a provider's settings? False: err names the key. */
 bool profile_check_settings(const struct profile *profile, const json_t *settings,

@@ -4,6 +4,7 @@
 
 static const char *const dialects[] = {"json-lines", "json", "text", "acp", NULL};
 static const char *const transports[] = {"exec", "native", "acp", NULL};
+static const char *const native_drivers[] = {"claude", "codex", NULL};
 static const char *const stdins[] = {"prompt", "none", NULL};
 static const char *const schema_ways[] = {"text", "file", "none", NULL};
 static const char *const schema_dialects[] = {
@@ -164,9 +165,11 @@ static const struct profile_key login_list[] = {
 static const struct profile_key_set login_keys = {"login", "login", login_list};
 
 static const struct profile_key native_list[] = {
-    {"driver", PROFILE_LINE, .required = true,
+    {"driver", PROFILE_CHOICE, .required = true, .words = native_drivers,
      .description = "Which of segue's drivers speaks it."},
     {"argv", PROFILE_ARGV, .required = true, .description = "Words after the program's name."},
+    {"permission", PROFILE_SET, .set = &mode_keys,
+     .description = "What it may do unasked, where that differs from a one-shot run."},
     {0},
 };
 static const struct profile_key_set native_keys = {"native", "native", native_list};
@@ -175,8 +178,13 @@ static const struct profile_key acp_list[] = {
     {"program", PROFILE_LINE, .description = "Another program than the profile's."},
     {"argv", PROFILE_ARGV, .required = true, .description = "Words after the program's name."},
     {"auth", PROFILE_LINE,
-     .description = "The id of the method to authenticate with, where needed."},
+     .description = "The id of the method to authenticate with, when it says that it must."},
     {"modes", PROFILE_TEXTS, .description = "Its session modes for readonly, edit and full."},
+    {"permission", PROFILE_SET, .set = &mode_keys,
+     .description = "What it may do unasked, where that differs from a one-shot run."},
+    {"schema", PROFILE_LINE,
+     .description = "The name below _meta of session/new where it takes options.outputFormat, a "
+                    "JSON Schema; default: the schema stands in the prompt."},
     {0},
 };
 static const struct profile_key_set acp_keys = {"acp", "acp", acp_list};

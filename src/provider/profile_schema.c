@@ -131,7 +131,7 @@ json_t *profile_schema(void) {
   }
   put(schema, "$defs", defs);
   json_t *either =
-      json_pack("[{s:[s,s]}, {s:[s]}]", "required", "summary", "argv", "required", "extends");
+      json_pack("[{s:[s,s]}, {s:[s,s]}, {s:[s]}]", "required", "summary", "argv", "required", "summary", "acp", "required", "extends");
   put(schema, "anyOf", either);
   return schema;
 }

@@ -25,7 +25,8 @@ void schema_place(struct schema_place *place, const struct profile *profile,
   *place = (struct schema_place){.prompt = prompt};
   if (schema == NULL)
     return;
-  bool by_client = transport == TRANSPORT_NATIVE ||
+  bool by_client = (transport == TRANSPORT_NATIVE && profile->schema_by != SCHEMA_BY_NONE) ||
+                   (transport == TRANSPORT_ACP && json_object_get(profile->acp, "schema") != NULL) ||
                    (transport == TRANSPORT_EXEC && profile->schema_by != SCHEMA_BY_NONE);
   bool fits = by_client && take(place, profile, schema);
   if (fits && transport == TRANSPORT_EXEC && profile->schema_by == SCHEMA_BY_TEXT)
