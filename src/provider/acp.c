@@ -236,7 +236,7 @@ static void on_stopped(struct acp *acp, const json_t *result) {
   if (reason == NULL)
     fail(acp, CLASS_PROTOCOL, "the agent does not say why it stopped");
   else
-    over(acp, STREAM_END_OK);
+    over(acp, acp->failed ? STREAM_END_ERROR : STREAM_END_OK);
 }
 
 static void on_error(struct acp *acp, int method, const json_t *error) {

@@ -29,6 +29,7 @@ struct acp {
   json_t *initialized; /* the agent's answer to initialize */
   json_t *opened;      /* to session/new, load or resume */
   bool authenticated, prompting;
+  bool failed;       /* the last thing said was the client's own word for an error */
   bool replayed;     /* the history of a conversation is being told: it is not new */
   bool ids;          /* messages carry ids: those without one are asides */
   json_t *own_usage; /* {"input", "output", "cached"}: told before the end */

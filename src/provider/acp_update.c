@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "format/json_write.h"
+#include "provider/evidence.h"
 #include "provider/policy.h"
 
 #include <string.h>
@@ -50,6 +51,33 @@ json_t *acp_usage(const json_t *usage) {
 
 /* --- texts --- */
 
+/* Words of the client itself, by the profile's `notices`; false: it is no such piece. */
+static bool take_notice(struct acp *acp, struct str text) {
+  struct driver *d = acp->d;
+  for (size_t i = 0; i < d->profile->notice_count; i++) {
+    const struct profile_notice *notice = &d->profile->notices[i];
+    if (pattern_match(notice->pattern, &d->scratch, text.p, text.n) != PATTERN_MATCH)
+      continue;
+    json_t *data = json_object();
+    switch (notice->kind) {
+    case NOTICE_RETRY:
+      stream_retry(d, data, str_trim(text));
+      break;
+    case NOTICE_NOTE:
+      stream_put_text(data, "text", str_trim(text));
+      stream_tell(d, NEWS_NOTE, (struct str){0}, data);
+      break;
+    case NOTICE_ERROR:
+      json_decref(data);
+      stream_trouble(d, evidence_status(text), str_trim(text));
+      acp->failed = true;
+      break;
+    }
+    return true;
+  }
+  return false;
+}
+
 /* Pieces of one message have one id. Where messages have ids, a piece without one is an aside (a
  * warning of the client, say): it is told, and is no part of the answer. */
 static void say_piece(struct acp *acp, const json_t *update) {
@@ -61,8 +89,9 @@ static void say_piece(struct acp *acp, const json_t *update) {
     json_decref(acp->own_usage);
     acp->own_usage = usage;
   }
-  if (text.n == 0)
+  if (text.n == 0 || (id.n == 0 && take_notice(acp, text)))
     return;
+  acp->failed = false;
   if (id.n == 0 && acp->ids && !d->text_of_all) {
     stream_tell(d, NEWS_TEXT, text, NULL);
     return;
@@ -111,6 +140,20 @@ static void say_tool(struct acp *acp, const json_t *update, bool begins) {
     stream_tool(d, begins ? (struct str){0} : tool_name(update), id, "end", failed);
 }
 
+/* codex-acp alone says that it tries again: _meta.codex.error. */
+static void say_retry(struct driver *d, const json_t *meta) {
+  const json_t *error = json_object_get(json_object_get(meta, "codex"), "error");
+  struct str message = text_of(error, "message");
+  int status = evidence_status(text_of(error, "additionalDetails"));
+  json_t *data = json_object();
+  if (status > 0)
+    json_object_set_new(data, "status", json_integer(status));
+  if (json_is_true(json_object_get(error, "willRetry")))
+    stream_retry(d, data, message);
+  else
+    json_decref(data);
+}
+
 void acp_update(struct acp *acp, const json_t *params) {
   const json_t *update = json_object_get(params, "update");
   struct str session = text_of(params, "sessionId"), what = text_of(update, "sessionUpdate");
@@ -123,6 +166,8 @@ void acp_update(struct acp *acp, const json_t *params) {
     struct str text = text_of(json_object_get(update, "content"), "text");
     if (text.n > 0)
       stream_tell(acp->d, NEWS_THINKING, text, NULL);
+  } else if (str_eq_c(what, "session_info_update")) {
+    say_retry(acp->d, json_object_get(update, "_meta"));
   } else if (str_eq_c(what, "tool_call") || str_eq_c(what, "tool_call_update")) {
     say_tool(acp, update, str_eq_c(what, "tool_call"));
   }

@@ -100,6 +100,12 @@ struct profile_stderr { /* of one line of stderr */
   enum { STDERR_RETRY, STDERR_PERMISSION, STDERR_NOTE } kind;
 };
 
+/* Of ACP: what the client itself says in the place of the model, a piece without a message's id. */
+struct profile_notice {
+  struct pattern *pattern;
+  enum { NOTICE_RETRY, NOTICE_NOTE, NOTICE_ERROR } kind;
+};
+
 struct profile {
   struct arena arena;
   struct capability capability; /* name, summary: the profile's own */
@@ -133,6 +139,8 @@ struct profile {
   size_t pattern_count;
   struct profile_stderr *stderr_rules;
   size_t stderr_rule_count;
+  struct profile_notice *notices;
+  size_t notice_count;
 };
 
 /* `base` is the profile that `extends` may name (found by the caller through `find`), or NULL.
