@@ -60,7 +60,8 @@ static bool take_notice(struct acp *acp, struct str text) {
       continue;
     json_t *data = json_object();
     switch (notice->kind) {
-    case NOTICE_RETRY:
+    case NOTICE_RETRY: /* what was said so far will be said again */
+      buf_clear(&d->told);
       stream_retry(d, data, str_trim(text));
       break;
     case NOTICE_NOTE:
