@@ -235,6 +235,8 @@ static void on_stopped(struct acp *acp, const json_t *result) {
     }
   if (reason == NULL)
     fail(acp, CLASS_PROTOCOL, "the agent does not say why it stopped");
+  else if (acp->d->denied.n > 0 && acp->d->last.n == 0 && acp->d->structured == NULL)
+    fail(acp, CLASS_REFUSED, buf_c(&acp->d->denied)); /* it stopped there, without a word */
   else
     over(acp, acp->failed ? STREAM_END_ERROR : STREAM_END_OK);
 }
