@@ -107,8 +107,7 @@ static bool set_mode(struct acp *acp) {
     fail(acp, CLASS_BAD_REQUEST, text);
     return false;
   }
-  request(acp, ACP_SET_MODE,
-          json_pack("{s:s, s:s}", "sessionId", acp->session, "modeId", mode));
+  request(acp, ACP_SET_MODE, json_pack("{s:s, s:s}", "sessionId", acp->session, "modeId", mode));
   return true;
 }
 
@@ -137,8 +136,7 @@ static const json_t *model_option(const struct acp *acp) {
 }
 
 static bool set_model(struct acp *acp) {
-  const json_t *models =
-      json_object_get(json_object_get(acp->opened, "models"), "availableModels");
+  const json_t *models = json_object_get(json_object_get(acp->opened, "models"), "availableModels");
   const json_t *option = model_option(acp);
   char model[LIMIT_NAME_BYTES * 2 + 1], text[400];
   struct str wanted = acp->call->request->model;
@@ -218,8 +216,8 @@ static void on_stopped(struct acp *acp, const json_t *result) {
                  {"refusal", "the model refused", CLASS_REFUSED},
                  {"cancelled", "cancelled", CLASS_CANCELLED}};
   const char *reason = json_string_value(json_object_get(result, "stopReason"));
-  const json_t *counts = json_object_get(
-      json_object_get(json_object_get(result, "_meta"), "quota"), "token_count");
+  const json_t *counts =
+      json_object_get(json_object_get(json_object_get(result, "_meta"), "quota"), "token_count");
   json_t *usage = acp_usage(json_object_get(result, "usage"));
   if (usage == NULL)
     usage = acp_usage(counts);

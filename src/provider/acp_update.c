@@ -112,8 +112,8 @@ static void say_piece(struct acp *acp, const json_t *update) {
 /* --- tools --- */
 
 static struct str tool_name(const json_t *tool) {
-  struct str name = text_of(
-      json_object_get(json_object_get(tool, "_meta"), "claudeCode"), "toolName");
+  struct str name =
+      text_of(json_object_get(json_object_get(tool, "_meta"), "claudeCode"), "toolName");
   return name.n > 0 ? name : first_of(tool, "name", "title", "kind");
 }
 
@@ -209,8 +209,8 @@ static bool decide(const struct acp *acp, const json_t *params, const char **rea
   json_t *paths = paths_of(tool);
   const struct ask ask = {
       .kind = ask_kind_of(text_of(tool, "kind")), .tool = text_of(tool, "name"), .paths = paths};
-  bool allowed = policy_allows(&ask, acp->call->permission, acp->call->cwd, acp->call->tools,
-                               reason);
+  bool allowed =
+      policy_allows(&ask, acp->call->permission, acp->call->cwd, acp->call->tools, reason);
   json_decref(paths);
   return allowed;
 }

@@ -35,10 +35,10 @@ struct provider_run {
   struct arena arena;
   char *tmpdir;
   uint64_t stall_ms;
-  bool ended; /* the process is gone */
-  struct buf first;         /* what the driver wrote before there was a process */
+  bool ended;                /* the process is gone */
+  struct buf first;          /* what the driver wrote before there was a process */
   bool cancelled, last_word; /* asked to stop; and told by the end of its stdin, too */
-  bool restarted; /* with a conversation that was there already */
+  bool restarted;            /* with a conversation that was there already */
 };
 
 static void fail(struct call_result *r, enum error_class class, const char *fmt, ...)
@@ -450,8 +450,7 @@ static json_t *agent_prepare(const struct provider *self, const struct provider_
   (void)env;
   (void)request;
   (void)token_counts;
-  if (!profile->chooses_session ||
-      !agent_transport(profile, self->settings, &transport, &err) ||
+  if (!profile->chooses_session || !agent_transport(profile, self->settings, &transport, &err) ||
       transport == TRANSPORT_ACP) /* its session/new chooses */
     return NULL;
   memcpy(b, entropy, sizeof b);

@@ -34,14 +34,29 @@ static enum ask_kind kind_of_tool(struct str name) {
   static const struct {
     const char *name;
     enum ask_kind kind;
-  } tools[] = {{"Read", ASK_READ},           {"Glob", ASK_READ},       {"Grep", ASK_READ},
-               {"LS", ASK_READ},             {"NotebookRead", ASK_READ}, {"TodoWrite", ASK_READ},
-               {"TaskCreate", ASK_READ},     {"TaskUpdate", ASK_READ}, {"TaskList", ASK_READ},
-               {"TaskGet", ASK_READ},        {"ToolSearch", ASK_READ}, {"ExitPlanMode", ASK_READ},
-               {"StructuredOutput", ASK_READ}, {"Edit", ASK_EDIT},     {"MultiEdit", ASK_EDIT},
-               {"Write", ASK_EDIT},          {"NotebookEdit", ASK_EDIT}, {"Bash", ASK_EXECUTE},
-               {"BashOutput", ASK_EXECUTE},  {"KillShell", ASK_EXECUTE}, {"Monitor", ASK_EXECUTE},
-               {"WebFetch", ASK_FETCH},      {"WebSearch", ASK_FETCH}};
+  } tools[] = {{"Read", ASK_READ},
+               {"Glob", ASK_READ},
+               {"Grep", ASK_READ},
+               {"LS", ASK_READ},
+               {"NotebookRead", ASK_READ},
+               {"TodoWrite", ASK_READ},
+               {"TaskCreate", ASK_READ},
+               {"TaskUpdate", ASK_READ},
+               {"TaskList", ASK_READ},
+               {"TaskGet", ASK_READ},
+               {"ToolSearch", ASK_READ},
+               {"ExitPlanMode", ASK_READ},
+               {"StructuredOutput", ASK_READ},
+               {"Edit", ASK_EDIT},
+               {"MultiEdit", ASK_EDIT},
+               {"Write", ASK_EDIT},
+               {"NotebookEdit", ASK_EDIT},
+               {"Bash", ASK_EXECUTE},
+               {"BashOutput", ASK_EXECUTE},
+               {"KillShell", ASK_EXECUTE},
+               {"Monitor", ASK_EXECUTE},
+               {"WebFetch", ASK_FETCH},
+               {"WebSearch", ASK_FETCH}};
   for (size_t i = 0; i < ARRAY_LEN(tools); i++)
     if (str_eq_c(name, tools[i].name))
       return tools[i].kind;
@@ -77,15 +92,15 @@ static struct str title_of(const json_t *request) {
 static void respond(struct driver *d, const json_t *id, json_t *response) {
   json_t *inner = json_pack("{s:s, s:O, s:o}", "subtype", "success", "request_id", (json_t *)id,
                             "response", response);
-  (void)rpc_write_line(&d->host, json_pack("{s:s, s:o}", "type", "control_response", "response",
-                                           inner));
+  (void)rpc_write_line(&d->host,
+                       json_pack("{s:s, s:o}", "type", "control_response", "response", inner));
 }
 
 static void refuse(struct driver *d, const json_t *id) {
   json_t *inner = json_pack("{s:s, s:O, s:s}", "subtype", "error", "request_id", (json_t *)id,
                             "error", "not supported");
-  (void)rpc_write_line(&d->host, json_pack("{s:s, s:o}", "type", "control_response", "response",
-                                           inner));
+  (void)rpc_write_line(&d->host,
+                       json_pack("{s:s, s:o}", "type", "control_response", "response", inner));
 }
 
 static void on_request(struct driver *d, const json_t *value) {
@@ -155,9 +170,9 @@ static void claude_sent(struct driver *d, struct str line) {
   const json_t *response = json_object_get(value, "response");
   c->questions.recorded = true;
   if (str_eq_c(text_of(value, "type"), "control_response"))
-    question_answered(&c->questions, json_object_get(response, "request_id"),
-                      str_eq_c(text_of(json_object_get(response, "response"), "behavior"),
-                               "allow"));
+    question_answered(
+        &c->questions, json_object_get(response, "request_id"),
+        str_eq_c(text_of(json_object_get(response, "response"), "behavior"), "allow"));
   json_decref(value);
 }
 

@@ -144,9 +144,9 @@ static void on_refused(struct codex *c, int method, const json_t *error) {
 /* --- what it tells --- */
 
 static bool is_tool(struct str type) {
-  static const char *const not_tools[] = {"userMessage", "agentMessage", "reasoning", "plan",
-                                          "error",       "hookPrompt",   "enteredReviewMode",
-                                          "exitedReviewMode", "contextCompaction"};
+  static const char *const not_tools[] = {
+      "userMessage",       "agentMessage",     "reasoning",        "plan", "error", "hookPrompt",
+      "enteredReviewMode", "exitedReviewMode", "contextCompaction"};
   for (size_t i = 0; i < ARRAY_LEN(not_tools); i++)
     if (str_eq_c(type, not_tools[i]))
       return false;
@@ -280,11 +280,11 @@ static void on_ask(struct codex *c, const struct rpc_message *m) {
       json_array_append(paths, json_object_get(m->params, "grantRoot"));
     const struct ask ask = {.kind = asks[i].kind, .paths = paths};
     struct str title = text_of(m->params, "command");
-    struct question question = {.tool = str_from(asks[i].kind == ASK_EDIT ? "fileChange"
-                                                                          : "commandExecution"),
-                                .title = title.n > 0 ? title : text_of(m->params, "reason")};
-    question.allowed = policy_allows(&ask, c->call->permission, c->call->cwd, c->call->tools,
-                                     &question.reason);
+    struct question question = {
+        .tool = str_from(asks[i].kind == ASK_EDIT ? "fileChange" : "commandExecution"),
+        .title = title.n > 0 ? title : text_of(m->params, "reason")};
+    question.allowed =
+        policy_allows(&ask, c->call->permission, c->call->cwd, c->call->tools, &question.reason);
     question_ask(&c->questions, m->id, &question);
     (void)rpc_reply(&c->rpc, m->id,
                     json_pack("{s:s}", "decision", question.allowed ? asks[i].yes : asks[i].no));

@@ -46,10 +46,10 @@ struct driver_ops {
   void (*close)(struct driver *d);
 };
 
-extern const struct driver_ops driver_exec;  /* stream.c: by the profile's `events` */
-extern const struct driver_ops driver_acp;   /* acp.c: the Agent Client Protocol, version 1 */
+extern const struct driver_ops driver_exec;   /* stream.c: by the profile's `events` */
+extern const struct driver_ops driver_acp;    /* acp.c: the Agent Client Protocol, version 1 */
 extern const struct driver_ops driver_claude; /* claude.c: stream-json with its control protocol */
-extern const struct driver_ops driver_codex; /* codex.c: codex app-server */
+extern const struct driver_ops driver_codex;  /* codex.c: codex app-server */
 
 /* The driver of a profile for a transport: NULL, and err says why, when it has none. */
 const struct driver_ops *driver_find(const struct profile *profile, enum transport transport,

@@ -18,8 +18,8 @@
 #include <jansson.h>
 
 enum ask_kind {
-  ASK_READ,  /* look at files, search, think, plan */
-  ASK_EDIT,  /* create, change, move, delete files */
+  ASK_READ, /* look at files, search, think, plan */
+  ASK_EDIT, /* create, change, move, delete files */
   ASK_EXECUTE,
   ASK_FETCH, /* over the network */
   ASK_OTHER,

@@ -194,7 +194,8 @@ static void read_capability(struct profile *p) {
   p->capability.structured = p->schema_by == SCHEMA_BY_NONE ? "prompt"
                              : enforced                     ? json_string_value(enforced)
                                                             : "native";
-  p->capability.takes_model = p->dialect == DIALECT_ACP || mentions(p->argv, "{model}") || mentions(p->native, "{model}") ||
+  p->capability.takes_model = p->dialect == DIALECT_ACP || mentions(p->argv, "{model}") ||
+                              mentions(p->native, "{model}") ||
                               mentions(json_object_get(p->keys, "env"), "{model}");
   for (size_t i = 0; i < json_array_size(options); i++)
     for (unsigned bit = 0; option_names[bit] != NULL; bit++)

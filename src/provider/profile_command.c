@@ -168,9 +168,8 @@ static const char *program_setting(const json_t *settings, size_t i) {
 const char *profile_program(const struct profile *p, enum transport transport,
                             const json_t *settings) {
   const char *given = program_setting(settings, 0);
-  const char *own = transport == TRANSPORT_ACP
-                        ? json_string_value(json_object_get(p->acp, "program"))
-                        : NULL;
+  const char *own =
+      transport == TRANSPORT_ACP ? json_string_value(json_object_get(p->acp, "program")) : NULL;
   return given ? given : own ? own : p->program;
 }
 

@@ -264,8 +264,8 @@ static const struct profile_key profile_list[] = {
 const struct profile_key_set profile_keys = {"a profile", "profile", profile_list};
 
 const struct profile_key_set *const profile_key_sets[] = {
-    &env_keys,     &schema_keys, &mode_keys,   &profile_permission_keys,
-    &version_keys, &login_keys,  &native_keys, &acp_keys, &notice_keys,
-    &pattern_keys, &stderr_keys, &rule_keys,   &tool_keys,
-    &usage_keys,   &retry_keys,  &asked_keys,  &error_keys,
-    NULL};
+    &env_keys,     &schema_keys,  &mode_keys,   &profile_permission_keys,
+    &version_keys, &login_keys,   &native_keys, &acp_keys,
+    &notice_keys,  &pattern_keys, &stderr_keys, &rule_keys,
+    &tool_keys,    &usage_keys,   &retry_keys,  &asked_keys,
+    &error_keys,   NULL};

@@ -44,10 +44,10 @@ void question_ask(struct questions *q, const json_t *id, const struct question *
   if (q->count == ARRAY_LEN(q->open))
     tell_open(q, 0, json_is_true(json_object_get(q->open[0].what, "allowed")));
   q->open[q->count].id = json_incref((json_t *)id);
-  q->open[q->count++].what = json_pack(
-      "{s:o, s:o, s:s, s:b}", "tool", json_text(question->tool), "title",
-      json_text(question->title), "reason", question->reason ? question->reason : "", "allowed",
-      question->allowed);
+  q->open[q->count++].what =
+      json_pack("{s:o, s:o, s:s, s:b}", "tool", json_text(question->tool), "title",
+                json_text(question->title), "reason", question->reason ? question->reason : "",
+                "allowed", question->allowed);
 }
 
 void question_answered(struct questions *q, const json_t *id, bool allowed) {

@@ -30,12 +30,12 @@ struct rpc {
 
 struct rpc_message {
   enum rpc_kind kind;
-  int method;            /* of an answer: the request's; -1: unknown */
-  const char *name;      /* of asks and tells; else NULL */
-  const json_t *id;      /* of asks and answers */
-  const json_t *params;  /* of asks and tells; may be NULL */
-  const json_t *result;  /* of an answer that is no error; may be NULL */
-  const json_t *error;   /* of one that is; else NULL */
+  int method;           /* of an answer: the request's; -1: unknown */
+  const char *name;     /* of asks and tells; else NULL */
+  const json_t *id;     /* of asks and answers */
+  const json_t *params; /* of asks and tells; may be NULL */
+  const json_t *result; /* of an answer that is no error; may be NULL */
+  const json_t *error;  /* of one that is; else NULL */
 };
 
 /* Is this a replay: nothing can be written. */

@@ -147,8 +147,8 @@ static void run_case(const struct profile *profile, const json_t *expected, size
 }
 
 static void recordings_mean_what_they_say(void **state) {
-  static const char *const names[] = {"claude", "codex", "opencode", "gemini", "qwen",
-                                      "copilot", "pi",   "acp",      "native"};
+  static const char *const names[] = {"claude",  "codex", "opencode", "gemini", "qwen",
+                                      "copilot", "pi",    "acp",      "native"};
   struct err_list errors = {0};
   struct profiles *profiles = profiles_load(NULL, &errors);
   size_t count = 0, skipped = 0;
@@ -159,8 +159,7 @@ static void recordings_mean_what_they_say(void **state) {
     snprintf(path, sizeof path, "%s/tests/data/transcripts-expected/%s.yaml", SEGUE_SOURCE_DIR,
              names[n]);
     json_t *cases = data_load(path);
-    for (size_t i = 0; i < json_array_size(cases); i++, count++)
-    {
+    for (size_t i = 0; i < json_array_size(cases); i++, count++) {
       const json_t *expected = json_array_get(cases, i);
       const char *own = json_string_value(json_object_get(expected, "profile"));
       run_case(profiles_find(profiles, str_from(own ? own : names[n])), expected, &skipped);

@@ -364,8 +364,15 @@ def one(column, label, scenario, check, api, folder):
         return result, failed
 
 
+def write_columns(f, names, rows, versions):
+    f.write("| | " + " | ".join(names) + " |\n|---|" + "---|" * len(names) + "\n")
+    f.write("| version | " + " | ".join(versions[n] for n in names) + " |\n")
+    for label, _, _ in CASES:
+        f.write(f"| {label} | " +
+                " | ".join(rows[n].get(label, "").replace("|", "/") for n in names) + " |\n")
+
+
 def write_table(rows, versions):
-    names = list(rows)
     with open(ROOT + "/tests/system/real-clients.md", "w") as f:
         f.write("# Real clients against a fake API\n\n"
                 "Written by `SEGUE_REAL_CLIENTS=1 SEGUE_UPDATE=1 tests/system/real_clients_test.py "
@@ -373,11 +380,10 @@ def write_table(rows, versions):
                 "on loopback that behaves as the row says. `prompt` means that the schema stands in "
                 "the prompt; this API then answers in prose, and the demo goes on by tags. `timeout` "
                 "is the stall limit: the client tries again silently.\n\n")
-        f.write("| | " + " | ".join(names) + " |\n|---|" + "---|" * len(names) + "\n")
-        f.write("| version | " + " | ".join(versions[n] for n in names) + " |\n")
-        for label, _, _ in CASES:
-            f.write(f"| {label} | " +
-                    " | ".join(rows[n].get(label, "").replace("|", "/") for n in names) + " |\n")
+        write_columns(f, [n for n in rows if n not in DRIVEN], rows, versions)
+        f.write("\nThe same over a protocol that is kept open for the call. claude and codex speak ACP "
+                "by a program of their own, whose version this is.\n\n")
+        write_columns(f, [n for n in rows if n in DRIVEN], rows, versions)
 
 
 def main():

@@ -138,10 +138,12 @@ static void finish(struct peer *p, int exit_code) {
 
 static void acp_open_session(struct peer *p) {
   begin(p, "gemini", TRANSPORT_ACP);
-  assert_non_null(strstr(buf_c(&p->sent), "\"method\":\"initialize\",\"params\":{\"protocolVersion\":1,"));
+  assert_non_null(
+      strstr(buf_c(&p->sent), "\"method\":\"initialize\",\"params\":{\"protocolVersion\":1,"));
   buf_clear(&p->sent);
   say(p, INITIALIZED);
-  wrote(p, "{'jsonrpc':'2.0','id':2,'method':'session/new','params':{'cwd':'/w','mcpServers':[]}}\n");
+  wrote(p,
+        "{'jsonrpc':'2.0','id':2,'method':'session/new','params':{'cwd':'/w','mcpServers':[]}}\n");
   say(p, "{'jsonrpc':'2.0','id':2,'result':{'sessionId':'s-1'," MODES "}}");
   wrote(p, "{'jsonrpc':'2.0','id':3,'method':'session/set_mode','params':{'sessionId':'s-1',"
            "'modeId':'autoEdit'}}\n");
@@ -185,9 +187,12 @@ static void acp_logs_in_when_it_must(void **state) {
   say(p, INITIALIZED);
   buf_clear(&p->sent);
   say(p, "{'jsonrpc':'2.0','id':2,'error':{'code':-32000,'message':'Authentication required'}}");
-  wrote(p, "{'jsonrpc':'2.0','id':3,'method':'authenticate','params':{'methodId':'gemini-api-key'}}\n");
+  wrote(
+      p,
+      "{'jsonrpc':'2.0','id':3,'method':'authenticate','params':{'methodId':'gemini-api-key'}}\n");
   say(p, "{'jsonrpc':'2.0','id':3,'result':{}}");
-  wrote(p, "{'jsonrpc':'2.0','id':4,'method':'session/new','params':{'cwd':'/w','mcpServers':[]}}\n");
+  wrote(p,
+        "{'jsonrpc':'2.0','id':4,'method':'session/new','params':{'cwd':'/w','mcpServers':[]}}\n");
   say(p, "{'jsonrpc':'2.0','id':4,'error':{'code':-32000,'message':'Authentication required'}}");
   wrote(p, ""); /* once is enough */
   finish(p, 0);
@@ -212,8 +217,9 @@ static void acp_goes_on_with_a_conversation(void **state) {
   say(p, INITIALIZED);
   wrote(p, "{'jsonrpc':'2.0','id':2,'method':'session/load','params':{'cwd':'/w','mcpServers':[],"
            "'sessionId':'old'}}\n");
-  say(p, "{'jsonrpc':'2.0','method':'session/update','params':{'sessionId':'old','update':"
-         "{'sessionUpdate':'agent_message_chunk','content':{'type':'text','text':'[X:1] history'}}}}");
+  say(p,
+      "{'jsonrpc':'2.0','method':'session/update','params':{'sessionId':'old','update':"
+      "{'sessionUpdate':'agent_message_chunk','content':{'type':'text','text':'[X:1] history'}}}}");
   say(p, "{'jsonrpc':'2.0','id':2,'result':null}");
   assert_non_null(strstr(buf_c(&p->sent), "session/prompt"));
   say(p, "{'jsonrpc':'2.0','method':'session/update','params':{'sessionId':'old','update':"
