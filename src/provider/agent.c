@@ -325,13 +325,17 @@ bool agent_transport(const struct profile *profile, const json_t *settings, enum
   if (wanted != NULL && strcmp(wanted, "auto") != 0 && !transport_from_name(str_from(wanted), out))
     return err_set(err, ERR_FILE, "providers.%s.transport must be auto, exec, native or acp",
                    profile->capability.name);
-  return driver_find(profile, *out, err) != NULL;
+  const struct driver_ops *ops = driver_find(profile, *out, err);
+  if (ops != NULL && ops->replay_only)
+    return err_set(err, ERR_FILE, "providers.%s.transport: %s reads recordings only: use exec or acp",
+                   profile->capability.name, transport_name(*out));
+  return ops != NULL;
 }
 
 const struct driver_ops *driver_find(const struct profile *profile, enum transport transport,
                                      struct err *err) {
   static const struct driver_ops *const drivers[] = {&driver_exec, &driver_acp, &driver_claude,
-                                                     &driver_codex};
+                                                     &driver_codex, &driver_opencode};
   const char *native = json_string_value(json_object_get(profile->native, "driver"));
   bool there = transport == TRANSPORT_EXEC     ? profile->argv != NULL
                : transport == TRANSPORT_NATIVE ? native != NULL

@@ -35,6 +35,7 @@ struct driver; /* each driver's own */
 struct driver_ops {
   const char *name; /* as `native: {driver: NAME}` says; "exec" and "acp" for those */
   enum transport transport;
+  bool replay_only; /* it reads recordings: nothing is run yet */
   bool keeps_stdin; /* it writes as it goes; else stdin_bytes of the command are all */
   struct driver *(*open)(const struct profile *profile, const struct agent_call *call,
                          const struct driver_host *host);
@@ -50,6 +51,8 @@ extern const struct driver_ops driver_exec;   /* stream.c: by the profile's `eve
 extern const struct driver_ops driver_acp;    /* acp.c: the Agent Client Protocol, version 1 */
 extern const struct driver_ops driver_claude; /* claude.c: stream-json with its control protocol */
 extern const struct driver_ops driver_codex;  /* codex.c: codex app-server */
+
+extern const struct driver_ops driver_opencode; /* opencode.c: what opencode serve says */
 
 /* The driver of a profile for a transport: NULL, and err says why, when it has none. */
 const struct driver_ops *driver_find(const struct profile *profile, enum transport transport,

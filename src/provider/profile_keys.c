@@ -4,7 +4,7 @@
 
 static const char *const dialects[] = {"json-lines", "json", "text", "acp", NULL};
 static const char *const transports[] = {"exec", "native", "acp", NULL};
-static const char *const native_drivers[] = {"claude", "codex", NULL};
+static const char *const native_drivers[] = {"claude", "codex", "opencode", NULL};
 static const char *const notice_kinds[] = {"retry", "note", "error", NULL};
 static const char *const stdins[] = {"prompt", "none", NULL};
 static const char *const schema_ways[] = {"text", "file", "none", NULL};

@@ -35,6 +35,14 @@ static json_t *asked_schema(const struct transcript *t, const struct profile *pr
   return value ? json_object() : NULL;
 }
 
+/* "200 {...}": an answer over HTTP, of which the body counts. */
+static struct str body_of(struct str text) {
+  bool status = text.n > 4 && text.p[3] == ' ';
+  for (size_t i = 0; status && i < 3; i++)
+    status = text.p[i] >= '0' && text.p[i] <= '9';
+  return status ? (struct str){text.p + 4, text.n - 4} : text;
+}
+
 static void feed(const struct transcript *t, const struct driver_ops *ops, struct driver *d) {
   if (!t->driven) {
     ops->output(d, 1, t->out);
@@ -43,12 +51,13 @@ static void feed(const struct transcript *t, const struct driver_ops *ops, struc
   }
   for (size_t i = 0; i < t->line_count; i++) {
     const struct transcript_line *line = &t->lines[i];
-    int fd = line->mark == TRANSCRIPT_RECEIVED ? 1 : line->mark == TRANSCRIPT_STDERR ? 2 : 0;
+    bool received = line->mark == TRANSCRIPT_RECEIVED || line->mark == TRANSCRIPT_SSE;
+    int fd = received ? 1 : line->mark == TRANSCRIPT_STDERR ? 2 : 0;
     if (line->mark == TRANSCRIPT_SENT && ops->sent != NULL)
       ops->sent(d, line->text);
     if (fd == 0)
       continue;
-    ops->output(d, fd, line->text);
+    ops->output(d, fd, body_of(line->text));
     ops->output(d, fd, STR("\n"));
   }
 }
