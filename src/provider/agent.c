@@ -327,7 +327,8 @@ bool agent_transport(const struct profile *profile, const json_t *settings, enum
                    profile->capability.name);
   const struct driver_ops *ops = driver_find(profile, *out, err);
   if (ops != NULL && ops->replay_only)
-    return err_set(err, ERR_FILE, "providers.%s.transport: %s reads recordings only: use exec or acp",
+    return err_set(err, ERR_FILE,
+                   "providers.%s.transport: %s reads recordings only: use exec or acp",
                    profile->capability.name, transport_name(*out));
   return ops != NULL;
 }

@@ -48,11 +48,11 @@ static void say_usage(struct driver *d, const json_t *tokens) {
   const json_t *cache = json_object_get(tokens, "cache");
   if (!json_is_integer(json_object_get(tokens, "input")))
     return;
-  stream_usage(d, json_pack("{s:I, s:I, s:I}", "input",
-                            count_of(tokens, "input") + count_of(cache, "read") +
-                                count_of(cache, "write"),
-                            "output", count_of(tokens, "output") + count_of(tokens, "reasoning"),
-                            "cached", count_of(cache, "read")));
+  stream_usage(
+      d, json_pack("{s:I, s:I, s:I}", "input",
+                   count_of(tokens, "input") + count_of(cache, "read") + count_of(cache, "write"),
+                   "output", count_of(tokens, "output") + count_of(tokens, "reasoning"), "cached",
+                   count_of(cache, "read")));
 }
 
 /* --- events --- */

@@ -208,7 +208,7 @@ static void judge_end(struct driver *d, const struct process_result *p, struct c
 }
 
 static void judge_answer(struct driver *d, const struct process_result *p, struct call_result *r) {
-  if (r->text.bytes.n == 0 && d->structured == NULL && d->profile->empty != CLASS_NONE)
+  if (r->text.bytes.n == 0 && r->structured == NULL && d->profile->empty != CLASS_NONE)
     fail(r, d->profile->empty, "it ended well and answered nothing%s%.*s", d->denied.n ? ": " : "",
          shown(buf_view(&d->denied)), buf_c(&d->denied));
   else if (p->why == PROCESS_END_EXITED && p->exit_code > 0)

@@ -51,9 +51,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const struct {
     const char *profile;
     const struct driver_ops *ops;
-  } all[] = {{"gemini", &driver_acp},  {"codex", &driver_acp},     {"claude", &driver_acp},
-             {"acp", &driver_acp},     {"claude", &driver_claude}, {"codex", &driver_codex},
-             {"copilot", &driver_acp}, {"opencode", &driver_acp}};
+  } all[] = {{"gemini", &driver_acp},  {"codex", &driver_acp},        {"claude", &driver_acp},
+             {"acp", &driver_acp},     {"claude", &driver_claude},    {"codex", &driver_codex},
+             {"copilot", &driver_acp}, {"opencode", &driver_opencode}};
   static struct profiles *profiles;
   struct err_list errors = {0};
   struct seen seen = {0};
@@ -81,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const struct process_result process = {.why = PROCESS_END_EXITED, .exit_code = data[1] & 1};
   struct driver *d = ops->open(profile, &call, &host);
   feed(ops, d, replays, data[1] / 4 + 1u, text);
-  if (data[0] & 32)
+  if ((data[0] & 32) != 0 && ops->interrupt != NULL)
     (void)ops->interrupt(d);
   ops->end(d, &process, &result);
   ops->close(d);
