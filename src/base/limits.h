@@ -86,6 +86,7 @@
 #define LIMIT_AGENT_LINE_BYTES     (16u * 1024u * 1024u) /* one JSON line; longer: class protocol */
 #define LIMIT_AGENT_ARGV_BYTES     (100u * 1024u)        /* one argument (Linux allows 128 KiB) */
 #define LIMIT_AGENT_FINAL_GRACE_MS 3000 /* a client may live on after its final event */
+#define LIMIT_AGENT_INTERRUPT_MS   3000 /* for its answer to an interrupt; then its stdin ends */
 #define LIMIT_AGENT_TURNS          200  /* tool rounds of one call where a client counts them */
 #define LIMIT_EVIDENCE_BYTES       (64u * 1024u) /* end of stderr that is searched for a reason */
 #define LIMIT_PROBE_WALL_MS        30000 /* `--version` of a client (opencode needs 10 s cold) */

@@ -35,8 +35,10 @@ struct provider_run {
   struct arena arena;
   char *tmpdir;
   uint64_t stall_ms;
-  bool cancelled;
-  bool restarted; /* with a conversation that was there already */
+  bool ended;                /* the process is gone */
+  struct buf first;          /* what the driver wrote before there was a process */
+  bool cancelled, last_word; /* asked to stop; and told by the end of its stdin, too */
+  bool restarted;            /* with a conversation that was there already */
 };
 
 static void fail(struct call_result *r, enum error_class class, const char *fmt, ...)
@@ -64,6 +66,7 @@ static void cleanup_after(uv_work_t *work, int status) {
   run->sink.done(run->sink.ctx, &run->result);
   schema_place_deinit(&run->schema);
   arena_deinit(&run->arena);
+  buf_deinit(&run->first);
   free(run->tmpdir);
   free(run);
 }
@@ -92,7 +95,9 @@ static void host_news(void *ctx, const struct provider_news *news) {
 
 static bool host_write(void *ctx, struct str bytes) {
   struct provider_run *run = ctx;
-  return run->process != NULL && process_write(run->process, bytes);
+  if (run->process == NULL && !run->ended)
+    buf_str(&run->first, bytes);
+  return run->process != NULL ? process_write(run->process, bytes) : !run->ended;
 }
 
 static void host_close_stdin(void *ctx) {
@@ -105,10 +110,15 @@ static void on_grace_over(uv_timer_t *timer) {
   struct provider_run *run = timer->data;
   if (run->process == NULL)
     return;
-  if (run->cancelled)
+  if (run->cancelled && !run->last_word) {
+    run->last_word = true;
+    process_close_stdin(run->process);
+    uv_timer_start(&run->timer, on_grace_over, LIMIT_AGENT_FINAL_GRACE_MS, 0);
+  } else if (run->cancelled) {
     process_cancel(run->process);
-  else
+  } else {
     process_finish_early(run->process);
+  }
 }
 
 static void host_answered(void *ctx) {
@@ -188,6 +198,8 @@ static bool restart(struct provider_run *run) {
   call_result_deinit(&run->result);
   run->result = (struct call_result){.enforced = run->result.enforced};
   run->ops->close(run->driver);
+  run->ended = false;
+  buf_clear(&run->first);
   run->driver = run->ops->open(run->profile, &run->call, &host);
   run->sink.news(run->sink.ctx, &news);
   json_decref(data);
@@ -218,6 +230,7 @@ static void on_end(void *ctx, struct process_result *p) {
   struct provider_run *run = ctx;
   struct call_result *r = &run->result;
   run->process = NULL;
+  run->ended = true;
   (void)uv_timer_stop(&run->timer);
   r->error_dropped_bytes = p->err.dropped;
   r->error_text.bytes = p->err;
@@ -240,11 +253,12 @@ static void on_end(void *ctx, struct process_result *p) {
 }
 
 static bool start_process(struct provider_run *run, struct err *err) {
+  struct str in = run->ops->keeps_stdin ? buf_view(&run->first) : run->command.stdin_bytes;
   const struct process_spec spec = {.argv = run->command.argv,
                                     .cwd = run->env->cwd,
                                     .envp = run->envp,
-                                    .stdin_bytes = run->command.stdin_bytes.p,
-                                    .stdin_n = run->command.stdin_bytes.n,
+                                    .stdin_bytes = in.p,
+                                    .stdin_n = in.n,
                                     .stdin_open = run->ops->keeps_stdin,
                                     .stdout_max = 1, /* the driver keeps what matters */
                                     .wall_ms = run->call.request->timeout_ms,
@@ -315,12 +329,18 @@ bool agent_transport(const struct profile *profile, const json_t *settings, enum
   if (wanted != NULL && strcmp(wanted, "auto") != 0 && !transport_from_name(str_from(wanted), out))
     return err_set(err, ERR_FILE, "providers.%s.transport must be auto, exec, native or acp",
                    profile->capability.name);
-  return driver_find(profile, *out, err) != NULL;
+  const struct driver_ops *ops = driver_find(profile, *out, err);
+  if (ops != NULL && ops->replay_only)
+    return err_set(err, ERR_FILE,
+                   "providers.%s.transport: %s reads recordings only: use exec or acp",
+                   profile->capability.name, transport_name(*out));
+  return ops != NULL;
 }
 
 const struct driver_ops *driver_find(const struct profile *profile, enum transport transport,
                                      struct err *err) {
-  static const struct driver_ops *const drivers[] = {&driver_exec};
+  static const struct driver_ops *const drivers[] = {&driver_exec, &driver_acp, &driver_claude,
+                                                     &driver_codex, &driver_opencode};
   const char *native = json_string_value(json_object_get(profile->native, "driver"));
   bool there = transport == TRANSPORT_EXEC     ? profile->argv != NULL
                : transport == TRANSPORT_NATIVE ? native != NULL
@@ -423,7 +443,7 @@ static void agent_cancel(struct provider_run *run) {
   if (run->process == NULL) /* it is over, or about to be started once more */
     return;
   if (run->ops->interrupt != NULL && run->ops->interrupt(run->driver))
-    uv_timer_start(&run->timer, on_grace_over, LIMIT_AGENT_FINAL_GRACE_MS, 0);
+    uv_timer_start(&run->timer, on_grace_over, LIMIT_AGENT_INTERRUPT_MS, 0);
   else
     process_cancel(run->process);
 }
@@ -434,10 +454,13 @@ static json_t *agent_prepare(const struct provider *self, const struct provider_
                              const unsigned char entropy[16]) {
   const struct profile *profile = self->data;
   unsigned char b[16];
+  enum transport transport;
+  struct err err;
   (void)env;
   (void)request;
   (void)token_counts;
-  if (!profile->chooses_session)
+  if (!profile->chooses_session || !agent_transport(profile, self->settings, &transport, &err) ||
+      transport == TRANSPORT_ACP) /* its session/new chooses */
     return NULL;
   memcpy(b, entropy, sizeof b);
   b[6] = (unsigned char)((b[6] & 0x0F) | 0x40);

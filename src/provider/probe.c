@@ -79,7 +79,6 @@ static bool find_login(const struct profile *profile, const json_t *settings,
 
 static void probe_agent(const struct provider *provider, const struct profile *profile,
                         struct backend_probe *p) {
-  const char *program = profile_program(profile, provider->settings);
   const char *name = provider->capability.name;
   const char *install = json_string_value(json_object_get(profile->keys, "install"));
   const json_t *login = json_object_get(profile->keys, "login");
@@ -92,6 +91,7 @@ static void probe_agent(const struct provider *provider, const struct profile *p
   p->has_program = true;
   if (!agent_transport(profile, provider->settings, &transport, &err))
     transport = profile->preferred;
+  const char *program = profile_program(profile, transport, provider->settings);
   p->transport = transport_name(transport);
   (void)snprintf(p->minimum, sizeof p->minimum, "%s", minimum ? minimum : "");
   p->installed = program != NULL && probe_find_program(program, p->program, sizeof p->program);

@@ -160,6 +160,16 @@ static void read_lists(struct profile *p) {
                               : is_word(item, "is", "permission") ? STDERR_PERMISSION
                                                                   : STDERR_NOTE;
   }
+  const json_t *notices = json_object_get(p->acp, "notices");
+  p->notice_count = json_array_size(notices);
+  p->notices = arena_array(&p->arena, p->notice_count, sizeof *p->notices);
+  for (size_t i = 0; i < p->notice_count; i++) {
+    const json_t *item = json_array_get(notices, i);
+    p->notices[i].pattern = compile(words_of(&p->arena, json_object_get(item, "match")));
+    p->notices[i].kind = is_word(item, "is", "retry")  ? NOTICE_RETRY
+                         : is_word(item, "is", "note") ? NOTICE_NOTE
+                                                       : NOTICE_ERROR;
+  }
 }
 
 /* Does this template ask for the placeholder? */
@@ -180,11 +190,12 @@ static void read_capability(struct profile *p) {
   p->schema_dialect = json_string_value(json_object_get(schema, "dialect"));
   p->structured_is_text = is_word(schema, "value", "text");
   p->capability.can_judge = true;
-  p->capability.sessions = mentions(p->argv, "{session}");
+  p->capability.sessions = mentions(p->argv, "{session}") || p->dialect == DIALECT_ACP;
   p->capability.structured = p->schema_by == SCHEMA_BY_NONE ? "prompt"
                              : enforced                     ? json_string_value(enforced)
                                                             : "native";
-  p->capability.takes_model = mentions(p->argv, "{model}") || mentions(p->native, "{model}") ||
+  p->capability.takes_model = p->dialect == DIALECT_ACP || mentions(p->argv, "{model}") ||
+                              mentions(p->native, "{model}") ||
                               mentions(json_object_get(p->keys, "env"), "{model}");
   for (size_t i = 0; i < json_array_size(options); i++)
     for (unsigned bit = 0; option_names[bit] != NULL; bit++)
@@ -371,6 +382,8 @@ void profile_free(struct profile *p) {
     pattern_free(p->patterns[i].pattern);
   for (size_t i = 0; i < p->stderr_rule_count; i++)
     pattern_free(p->stderr_rules[i].pattern);
+  for (size_t i = 0; i < p->notice_count; i++)
+    pattern_free(p->notices[i].pattern);
   json_decref(p->keys);
   arena_deinit(&p->arena);
   free(p);

@@ -100,6 +100,12 @@ struct profile_stderr { /* of one line of stderr */
   enum { STDERR_RETRY, STDERR_PERMISSION, STDERR_NOTE } kind;
 };
 
+/* Of ACP: what the client itself says in the place of the model, a piece without a message's id. */
+struct profile_notice {
+  struct pattern *pattern;
+  enum { NOTICE_RETRY, NOTICE_NOTE, NOTICE_ERROR } kind;
+};
+
 struct profile {
   struct arena arena;
   struct capability capability; /* name, summary: the profile's own */
@@ -133,6 +139,8 @@ struct profile {
   size_t pattern_count;
   struct profile_stderr *stderr_rules;
   size_t stderr_rule_count;
+  struct profile_notice *notices;
+  size_t notice_count;
 };
 
 /* `base` is the profile that `extends` may name (found by the caller through `find`), or NULL.
@@ -189,7 +197,8 @@ bool profile_command(const struct profile *profile, enum transport transport,
                      enum error_class *class, struct err *err) MUST_CHECK;
 
 /* The program that would be run, with the user's settings: a name or a path; NULL: none is known. */
-const char *profile_program(const struct profile *profile, const json_t *settings);
+const char *profile_program(const struct profile *profile, enum transport transport,
+                            const json_t *settings);
 
 /* Are these a provider's settings? False: err names the key. */
 bool profile_check_settings(const struct profile *profile, const json_t *settings,

@@ -165,9 +165,12 @@ static const char *program_setting(const json_t *settings, size_t i) {
   return i == 0 ? json_string_value(given) : NULL;
 }
 
-const char *profile_program(const struct profile *p, const json_t *settings) {
+const char *profile_program(const struct profile *p, enum transport transport,
+                            const json_t *settings) {
   const char *given = program_setting(settings, 0);
-  return given ? given : p->program;
+  const char *own =
+      transport == TRANSPORT_ACP ? json_string_value(json_object_get(p->acp, "program")) : NULL;
+  return given ? given : own ? own : p->program;
 }
 
 static const json_t *argv_of(const struct profile *p, enum transport transport) {
@@ -329,13 +332,15 @@ bool profile_command(const struct profile *p, enum transport transport,
                      const struct agent_call *call, struct arena *a, struct agent_command *out,
                      enum error_class *class, struct err *err) {
   const json_t *words = argv_of(p, transport);
-  const char *program = profile_program(p, call->settings);
-  const json_t *mode =
-      json_object_get(json_object_get(p->keys, "permission"), permission_name(call->permission));
+  const char *program = profile_program(p, transport, call->settings);
+  const json_t *own = json_object_get(transport == TRANSPORT_NATIVE ? p->native
+                                      : transport == TRANSPORT_ACP  ? p->acp
+                                                                    : NULL,
+                                      "permission");
+  const json_t *mode = json_object_get(own ? own : json_object_get(p->keys, "permission"),
+                                       permission_name(call->permission));
   struct words argv = {0};
   *out = (struct agent_command){0};
-  if (transport == TRANSPORT_ACP && json_object_get(p->acp, "program") != NULL)
-    program = json_string_value(json_object_get(p->acp, "program"));
   if (words == NULL)
     return refuse(class, CLASS_BAD_REQUEST, err, "provider %s has no transport %s",
                   p->capability.name, transport_name(transport));

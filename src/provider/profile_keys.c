@@ -4,6 +4,8 @@
 
 static const char *const dialects[] = {"json-lines", "json", "text", "acp", NULL};
 static const char *const transports[] = {"exec", "native", "acp", NULL};
+static const char *const native_drivers[] = {"claude", "codex", "opencode", NULL};
+static const char *const notice_kinds[] = {"retry", "note", "error", NULL};
 static const char *const stdins[] = {"prompt", "none", NULL};
 static const char *const schema_ways[] = {"text", "file", "none", NULL};
 static const char *const schema_dialects[] = {
@@ -164,19 +166,37 @@ static const struct profile_key login_list[] = {
 static const struct profile_key_set login_keys = {"login", "login", login_list};
 
 static const struct profile_key native_list[] = {
-    {"driver", PROFILE_LINE, .required = true,
+    {"driver", PROFILE_CHOICE, .required = true, .words = native_drivers,
      .description = "Which of segue's drivers speaks it."},
     {"argv", PROFILE_ARGV, .required = true, .description = "Words after the program's name."},
+    {"permission", PROFILE_SET, .set = &mode_keys,
+     .description = "What it may do unasked, where that differs from a one-shot run."},
     {0},
 };
 static const struct profile_key_set native_keys = {"native", "native", native_list};
+
+static const struct profile_key notice_list[] = {
+    {"match", PROFILE_PATTERN, .required = true,
+     .description = "Fits a piece of text that carries no message id."},
+    {"is", PROFILE_CHOICE, .required = true, .words = notice_kinds,
+     .description = "retry, note, or error: the run failed, if no answer follows it."},
+    {0},
+};
+static const struct profile_key_set notice_keys = {"a notice", "notice", notice_list};
 
 static const struct profile_key acp_list[] = {
     {"program", PROFILE_LINE, .description = "Another program than the profile's."},
     {"argv", PROFILE_ARGV, .required = true, .description = "Words after the program's name."},
     {"auth", PROFILE_LINE,
-     .description = "The id of the method to authenticate with, where needed."},
+     .description = "The id of the method to authenticate with, when it says that it must."},
     {"modes", PROFILE_TEXTS, .description = "Its session modes for readonly, edit and full."},
+    {"permission", PROFILE_SET, .set = &mode_keys,
+     .description = "What it may do unasked, where that differs from a one-shot run."},
+    {"notices", PROFILE_SET_LIST, .set = &notice_keys, .max = 100,
+     .description = "Pieces of text that are the client's own words, not the model's."},
+    {"schema", PROFILE_LINE,
+     .description = "The name below _meta of session/new where it takes options.outputFormat, a "
+                    "JSON Schema; default: the schema stands in the prompt."},
     {0},
 };
 static const struct profile_key_set acp_keys = {"acp", "acp", acp_list};
@@ -244,8 +264,8 @@ static const struct profile_key profile_list[] = {
 const struct profile_key_set profile_keys = {"a profile", "profile", profile_list};
 
 const struct profile_key_set *const profile_key_sets[] = {
-    &env_keys,     &schema_keys, &mode_keys,   &profile_permission_keys,
-    &version_keys, &login_keys,  &native_keys, &acp_keys,
-    &pattern_keys, &stderr_keys, &rule_keys,   &tool_keys,
-    &usage_keys,   &retry_keys,  &asked_keys,  &error_keys,
-    NULL};
+    &env_keys,     &schema_keys,  &mode_keys,   &profile_permission_keys,
+    &version_keys, &login_keys,   &native_keys, &acp_keys,
+    &notice_keys,  &pattern_keys, &stderr_keys, &rule_keys,
+    &tool_keys,    &usage_keys,   &retry_keys,  &asked_keys,
+    &error_keys,   NULL};

@@ -130,8 +130,8 @@ json_t *profile_schema(void) {
     put(defs, profile_key_sets[i]->id, def);
   }
   put(schema, "$defs", defs);
-  json_t *either =
-      json_pack("[{s:[s,s]}, {s:[s]}]", "required", "summary", "argv", "required", "extends");
+  json_t *either = json_pack("[{s:[s,s]}, {s:[s,s]}, {s:[s]}]", "required", "summary", "argv",
+                             "required", "summary", "acp", "required", "extends");
   put(schema, "anyOf", either);
   return schema;
 }

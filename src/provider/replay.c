@@ -35,6 +35,14 @@ static json_t *asked_schema(const struct transcript *t, const struct profile *pr
   return value ? json_object() : NULL;
 }
 
+/* "200 {...}": an answer over HTTP, of which the body counts. */
+static struct str body_of(struct str text) {
+  bool status = text.n > 4 && text.p[3] == ' ';
+  for (size_t i = 0; status && i < 3; i++)
+    status = text.p[i] >= '0' && text.p[i] <= '9';
+  return status ? (struct str){text.p + 4, text.n - 4} : text;
+}
+
 static void feed(const struct transcript *t, const struct driver_ops *ops, struct driver *d) {
   if (!t->driven) {
     ops->output(d, 1, t->out);
@@ -43,10 +51,13 @@ static void feed(const struct transcript *t, const struct driver_ops *ops, struc
   }
   for (size_t i = 0; i < t->line_count; i++) {
     const struct transcript_line *line = &t->lines[i];
-    int fd = line->mark == TRANSCRIPT_RECEIVED ? 1 : line->mark == TRANSCRIPT_STDERR ? 2 : 0;
+    bool received = line->mark == TRANSCRIPT_RECEIVED || line->mark == TRANSCRIPT_SSE;
+    int fd = received ? 1 : line->mark == TRANSCRIPT_STDERR ? 2 : 0;
+    if (line->mark == TRANSCRIPT_SENT && ops->sent != NULL)
+      ops->sent(d, line->text);
     if (fd == 0)
       continue;
-    ops->output(d, fd, line->text);
+    ops->output(d, fd, body_of(line->text));
     ops->output(d, fd, STR("\n"));
   }
 }
@@ -65,10 +76,9 @@ bool replay(const struct transcript *t, const struct profile *profile, enum tran
   *result = (struct call_result){0};
   if (ops == NULL)
     return false;
-  if (t->driven == (transport == TRANSPORT_EXEC))
+  if (t->driven && transport == TRANSPORT_EXEC)
     return err_set(err, ERR_INVALID,
-                   t->driven ? "this recording is of a driven run: give --transport native or acp"
-                             : "this recording is of a one-shot run: give --transport exec");
+                   "this recording is of a driven run: give --transport native or acp");
   json_t *schema = asked_schema(t, profile);
   const struct call_request request = {
       .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT, .schema = schema};
@@ -81,8 +91,6 @@ bool replay(const struct transcript *t, const struct profile *profile, enum tran
   const struct driver_host host = {.news = news, .ctx = ctx};
   const struct process_result process = ending(t);
   struct driver *d = ops->open(profile, &call, &host);
-  if (schema != NULL)
-    result->enforced = profile->capability.structured;
   result->error_text.bytes.max = LIMIT_STDERR_BYTES;
   buf_str(&result->error_text.bytes, t->err);
   result->error_text.bytes.max = 0;

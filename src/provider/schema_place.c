@@ -25,8 +25,10 @@ void schema_place(struct schema_place *place, const struct profile *profile,
   *place = (struct schema_place){.prompt = prompt};
   if (schema == NULL)
     return;
-  bool by_client = transport == TRANSPORT_NATIVE ||
-                   (transport == TRANSPORT_EXEC && profile->schema_by != SCHEMA_BY_NONE);
+  bool by_client =
+      (transport == TRANSPORT_NATIVE && profile->schema_by != SCHEMA_BY_NONE) ||
+      (transport == TRANSPORT_ACP && json_object_get(profile->acp, "schema") != NULL) ||
+      (transport == TRANSPORT_EXEC && profile->schema_by != SCHEMA_BY_NONE);
   bool fits = by_client && take(place, profile, schema);
   if (fits && transport == TRANSPORT_EXEC && profile->schema_by == SCHEMA_BY_TEXT)
     fits = json_dumpb(place->sent, NULL, 0, JSON_COMPACT) < LIMIT_AGENT_ARGV_BYTES;

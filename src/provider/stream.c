@@ -9,10 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct driver *stream_open(const struct profile *profile, const struct agent_call *call,
-                                  const struct driver_host *host) {
+struct driver *stream_open(const struct profile *profile, const struct agent_call *call,
+                           const struct driver_host *host) {
   struct driver *d = xcalloc(1, sizeof *d);
   d->profile = profile;
+  d->value = stream_event;
+  d->is_text = profile->dialect == DIALECT_TEXT;
+  d->ends_by_exit = profile->ends_by_exit;
+  d->text_of_all = profile->text_of_all;
   d->host = *host;
   d->schema_asked = call->schema != NULL;
   d->told.max = d->last.max = d->all.max = d->text.max = LIMIT_OUTPUT_BYTES;
@@ -21,7 +25,7 @@ static struct driver *stream_open(const struct profile *profile, const struct ag
   return d;
 }
 
-static void stream_close(struct driver *d) {
+void stream_close(struct driver *d) {
   struct buf *const bufs[] = {&d->line,  &d->err_line, &d->whole,         &d->told,
                               &d->last,  &d->all,      &d->last_id,       &d->text,
                               &d->retry, &d->denied,   &d->trouble.kinds, &d->trouble.message};
@@ -30,7 +34,13 @@ static void stream_close(struct driver *d) {
   json_decref(d->structured);
   json_decref(d->usage);
   pattern_scratch_deinit(&d->scratch);
+  free(d->own);
   free(d);
+}
+
+static void one_value(struct driver *d, const json_t *value) {
+  d->event_count++;
+  d->value(d, value);
 }
 
 bool stream_read_value(struct driver *d, struct str text) {
@@ -41,10 +51,10 @@ bool stream_read_value(struct driver *d, struct str text) {
   if (value == NULL)
     return false;
   if (json_is_object(value))
-    stream_event(d, value);
+    one_value(d, value);
   for (size_t i = 0; i < json_array_size(value); i++)
     if (json_is_object(json_array_get(value, i)))
-      stream_event(d, json_array_get(value, i));
+      one_value(d, json_array_get(value, i));
   json_decref(value);
   return true;
 }
@@ -52,7 +62,7 @@ bool stream_read_value(struct driver *d, struct str text) {
 /* --- bytes --- */
 
 static void whole_line(struct driver *d) {
-  bool text = d->profile->dialect == DIALECT_TEXT;
+  bool text = d->is_text;
   if (d->line_too_long || (!text && str_trim(buf_view(&d->line)).n == 0)) {
     buf_clear(&d->line);
     return;
@@ -122,7 +132,7 @@ static void take_stderr(struct driver *d, struct str bytes) {
   }
 }
 
-static void stream_output(struct driver *d, int fd, struct str bytes) {
+void stream_output(struct driver *d, int fd, struct str bytes) {
   if (fd != 1) {
     take_stderr(d, bytes);
     return;
@@ -130,7 +140,7 @@ static void stream_output(struct driver *d, int fd, struct str bytes) {
   while (bytes.n > 0 && !d->line_too_long) {
     const char *end = memchr(bytes.p, '\n', bytes.n);
     size_t n = end ? (size_t)(end - bytes.p) : bytes.n;
-    if (d->line.n + n > LIMIT_AGENT_LINE_BYTES && d->profile->dialect != DIALECT_TEXT) {
+    if (d->line.n + n > LIMIT_AGENT_LINE_BYTES && !d->is_text) {
       d->line_too_long = true;
       buf_deinit(&d->line);
       if (d->host.give_up != NULL)
@@ -138,7 +148,7 @@ static void stream_output(struct driver *d, int fd, struct str bytes) {
       return;
     }
     buf_append(&d->line, bytes.p, n);
-    bool piece = d->profile->dialect == DIALECT_TEXT && d->line.n >= LIMIT_PIPE_PIECE_BYTES;
+    bool piece = d->is_text && d->line.n >= LIMIT_PIPE_PIECE_BYTES;
     if (end == NULL && !piece)
       return;
     if (end == NULL) { /* a text without lines comes in pieces */
@@ -153,7 +163,7 @@ static void stream_output(struct driver *d, int fd, struct str bytes) {
 }
 
 void stream_take_rest(struct driver *d) {
-  if (d->line.n > 0 && d->profile->dialect == DIALECT_TEXT) {
+  if (d->line.n > 0 && d->is_text) {
     (void)redact(&d->line, d->host.secrets, false);
     stream_tell_piece(d, buf_view(&d->line)); /* as it is: no newline of ours */
     buf_clear(&d->line);

@@ -177,9 +177,9 @@ static void judge_end(struct driver *d, const struct process_result *p, struct c
   case PROCESS_END_EXITED:
     if (d->trouble.there && d->end != STREAM_END_OK)
       judge_trouble(d, p, r);
-    else if (!d->profile->ends_by_exit || p->exit_code != 0)
+    else if (!d->ends_by_exit || p->exit_code != 0)
       judge_exit(d, p, r);
-    else if (d->event_count == 0 && d->profile->dialect != DIALECT_TEXT)
+    else if (d->event_count == 0 && !d->is_text)
       fail(r, CLASS_PROTOCOL, "it ended with exit status 0 and printed nothing that is an event");
     break;
   case PROCESS_END_EXEC_FAILED:
@@ -208,7 +208,7 @@ static void judge_end(struct driver *d, const struct process_result *p, struct c
 }
 
 static void judge_answer(struct driver *d, const struct process_result *p, struct call_result *r) {
-  if (r->text.bytes.n == 0 && d->structured == NULL && d->profile->empty != CLASS_NONE)
+  if (r->text.bytes.n == 0 && r->structured == NULL && d->profile->empty != CLASS_NONE)
     fail(r, d->profile->empty, "it ended well and answered nothing%s%.*s", d->denied.n ? ": " : "",
          shown(buf_view(&d->denied)), buf_c(&d->denied));
   else if (p->why == PROCESS_END_EXITED && p->exit_code > 0)
@@ -222,14 +222,14 @@ static void take_buf(struct buf *to, struct buf *from) {
 }
 
 static void give_text(struct driver *d, struct call_result *r) {
-  struct buf *text = d->profile->text_of_all ? &d->all : &d->last;
+  struct buf *text = d->text_of_all ? &d->all : &d->last;
   if (d->has_text) {
     take_buf(&r->text.bytes, &d->text);
   } else {
     bool own = d->told.n > 0; /* a message that was not finished, or pieces only */
-    if (own && d->profile->text_of_all)
+    if (own && d->text_of_all)
       buf_str(text, buf_view(&d->told));
-    take_buf(&r->text.bytes, own && !d->profile->text_of_all ? &d->told : text);
+    take_buf(&r->text.bytes, own && !d->text_of_all ? &d->told : text);
   }
   r->dropped_bytes = r->text.bytes.dropped;
 }
@@ -245,10 +245,12 @@ static void give_structured(struct driver *d, struct call_result *r) {
 
 void stream_end(struct driver *d, const struct process_result *p, struct call_result *r) {
   stream_take_rest(d);
-  if (p->why == PROCESS_END_EXITED && d->end == STREAM_END_NONE &&
-      d->profile->dialect != DIALECT_TEXT && d->event_count == 0)
+  if (p->why == PROCESS_END_EXITED && d->end == STREAM_END_NONE && !d->is_text && d->own == NULL &&
+      d->event_count == 0)
     look_at_stderr(d, evidence_part(buf_view(&r->error_text.bytes)));
   give_text(d, r);
+  if (d->schema_asked && r->enforced == NULL)
+    r->enforced = d->profile->capability.structured;
   (void)snprintf(r->provider_session, sizeof r->provider_session, "%s", d->session);
   r->usage = json_incref(d->usage);
   if (d->line_too_long)

@@ -99,7 +99,7 @@ void stream_tell_piece(struct driver *d, struct str piece) {
 
 /* A message as far as it has come: only what was not told yet is. One that was told otherwise is
  * not told again. */
-static void tell_rest(struct driver *d, struct str whole) {
+void stream_tell_rest(struct driver *d, struct str whole) {
   struct str told = buf_view(&d->told);
   bool grows = whole.n >= told.n && (told.n == 0 || memcmp(whole.p, told.p, told.n) == 0);
   if (grows && whole.n > told.n)
@@ -108,7 +108,7 @@ static void tell_rest(struct driver *d, struct str whole) {
   buf_str(&d->told, whole);
 }
 
-static void finish_message(struct driver *d, struct str id) {
+void stream_end_message(struct driver *d, struct str id) {
   struct str told = buf_view(&d->told);
   bool same = id.n > 0 && str_eq(id, buf_view(&d->last_id));
   if (told.n > 0) {
@@ -141,15 +141,18 @@ static void put_number(json_t *object, const char *name, const struct profile_va
     json_object_set_new(object, name, json_integer((json_int_t)json_real_value(found)));
 }
 
-static void say_session(struct driver *d, const struct profile_rule *r, const json_t *at) {
-  struct buf scratch = {0};
-  struct str id = find_text(&r->session, at, &scratch);
+void stream_session(struct driver *d, struct str id) {
   if (id.n > 0 && id.n < sizeof d->session && !str_eq_c(id, d->session)) {
     memcpy(d->session, id.p, id.n);
     d->session[id.n] = '\0';
     stream_tell(d, NEWS_SESSION, (struct str){0},
                 json_pack("{s:o}", "provider_session", json_text(id)));
   }
+}
+
+static void say_session(struct driver *d, const struct profile_rule *r, const json_t *at) {
+  struct buf scratch = {0};
+  stream_session(d, find_text(&r->session, at, &scratch));
   buf_deinit(&scratch);
 }
 
@@ -158,7 +161,7 @@ static void say_texts(struct driver *d, const struct profile_rule *r, const json
   if (r->delta.count > 0)
     stream_tell_piece(d, find_text(&r->delta, at, &scratch));
   if (r->cumulative.count > 0)
-    tell_rest(d, find_text(&r->cumulative, at, &scratch));
+    stream_tell_rest(d, find_text(&r->cumulative, at, &scratch));
   if (r->thinking.count > 0) {
     struct str piece = find_text(&r->thinking, at, &scratch);
     if (piece.n > 0)
@@ -167,8 +170,8 @@ static void say_texts(struct driver *d, const struct profile_rule *r, const json
   if (r->message.count > 0) {
     struct str text = find_text(&r->message, at, &scratch);
     if (text.n > 0) {
-      tell_rest(d, text);
-      finish_message(d, find_text(&r->message_id, at, &id_scratch));
+      stream_tell_rest(d, text);
+      stream_end_message(d, find_text(&r->message_id, at, &id_scratch));
     }
   }
   buf_deinit(&scratch);
@@ -177,6 +180,16 @@ static void say_texts(struct driver *d, const struct profile_rule *r, const json
 
 static bool is_failure(const json_t *value, struct str literal) {
   return json_is_true(value) || json_is_object(value) || json_is_string(value) || literal.n > 0;
+}
+
+void stream_tool(struct driver *d, struct str name, struct str id, const char *state, int failed) {
+  json_t *data = json_object();
+  stream_put_text(data, "name", name);
+  stream_put_text(data, "id", id);
+  stream_put_text(data, "state", str_from(state));
+  if (failed >= 0)
+    json_object_set_new(data, "failed", json_boolean(failed));
+  stream_tell(d, NEWS_TOOL, (struct str){0}, data);
 }
 
 static void say_tool(struct driver *d, const struct profile_rule *r, const json_t *at) {
@@ -201,6 +214,16 @@ static bool add_number(void *ctx, const json_t *value) {
   return true;
 }
 
+void stream_usage(struct driver *d, json_t *data) {
+  if (json_object_size(data) == 0) {
+    json_decref(data);
+    return;
+  }
+  json_decref(d->usage);
+  d->usage = json_incref(data);
+  stream_tell(d, NEWS_USAGE, (struct str){0}, data);
+}
+
 static void say_usage(struct driver *d, const struct profile_rule *r, const json_t *at) {
   static const char *const names[] = {"input", "output", "cached", "cost_usd"};
   json_t *data = json_object();
@@ -213,13 +236,7 @@ static void say_usage(struct driver *d, const struct profile_rule *r, const json
     json_object_set_new(data, names[i],
                         i == USAGE_COST ? json_real(sum) : json_integer((json_int_t)sum));
   }
-  if (json_object_size(data) == 0) {
-    json_decref(data);
-    return;
-  }
-  json_decref(d->usage);
-  d->usage = json_incref(data);
-  stream_tell(d, NEWS_USAGE, (struct str){0}, data);
+  stream_usage(d, data);
 }
 
 /* "Reconnecting... 1/5": which try, and of how many. */
@@ -244,6 +261,18 @@ static void put_tries(json_t *data, struct str reason) {
   }
 }
 
+void stream_retry(struct driver *d, json_t *data, struct str reason) {
+  stream_put_text(data, "reason", reason);
+  buf_clear(&d->retry);
+  if (json_object_get(data, "status") != NULL)
+    buf_printf(&d->retry, "HTTP status %d, ",
+               (int)json_integer_value(json_object_get(data, "status")));
+  buf_str(&d->retry, reason);
+  if (!d->text_of_all)
+    buf_clear(&d->told); /* the message that broke off comes again from its beginning */
+  stream_tell(d, NEWS_RETRY, (struct str){0}, data);
+}
+
 static void say_retry(struct driver *d, const struct profile_rule *r, const json_t *at) {
   struct buf scratch = {0};
   json_t *data = json_object();
@@ -257,16 +286,20 @@ static void say_retry(struct driver *d, const struct profile_rule *r, const json
     put_tries(data, reason);
   if (status > 0 && json_object_get(data, "status") == NULL)
     json_object_set_new(data, "status", json_integer(status));
-  stream_put_text(data, "reason", reason);
-  buf_clear(&d->retry);
-  if (json_object_get(data, "status") != NULL)
-    buf_printf(&d->retry, "HTTP status %d, ",
-               (int)json_integer_value(json_object_get(data, "status")));
-  buf_str(&d->retry, reason);
+  stream_retry(d, data, reason);
   buf_deinit(&scratch);
-  if (!d->profile->text_of_all)
-    buf_clear(&d->told); /* the message that broke off comes again from its beginning */
-  stream_tell(d, NEWS_RETRY, (struct str){0}, data);
+}
+
+void stream_permission(struct driver *d, struct str tool, bool allowed, struct str message) {
+  json_t *data = json_object();
+  stream_put_text(data, "message", message);
+  stream_put_text(data, "tool", tool);
+  stream_put_text(data, "answer", str_from(allowed ? "allowed" : "denied"));
+  if (!allowed) {
+    buf_clear(&d->denied);
+    buf_str(&d->denied, message);
+  }
+  stream_tell(d, NEWS_PERMISSION, (struct str){0}, data);
 }
 
 static void say_permission(struct driver *d, const struct profile_rule *r, const json_t *at) {
@@ -283,6 +316,33 @@ static void say_permission(struct driver *d, const struct profile_rule *r, const
 }
 
 /* --- errors --- */
+
+void stream_kind(struct driver *d, struct str word) {
+  enum error_class class = profile_class(d->profile, word);
+  if (class != CLASS_NONE && d->trouble.class == CLASS_NONE)
+    d->trouble.class = class;
+  d->trouble.there = true;
+  buf_str(&d->trouble.kinds, word);
+  buf_putc(&d->trouble.kinds, '\n');
+}
+
+void stream_trouble(struct driver *d, int status, struct str message) {
+  d->trouble.there = true;
+  if (status > 0)
+    d->trouble.status = status;
+  if (message.n > 0) {
+    buf_clear(&d->trouble.message);
+    buf_str(&d->trouble.message, message);
+  }
+}
+
+void stream_finish(struct driver *d, enum profile_end end) {
+  if (end == STREAM_END_ERROR)
+    d->trouble.there = true;
+  d->end = end;
+  if (d->host.answered != NULL)
+    d->host.answered(d->host.ctx);
+}
 
 static void note_error(struct driver *d, const struct profile_rule *r, const json_t *at) {
   struct trouble *t = &d->trouble;
@@ -355,13 +415,8 @@ static void apply_rule(struct driver *d, const struct profile_rule *r, const jso
     json_decref(d->structured);
     d->structured = json_incref((json_t *)structured);
   }
-  if (r->end == STREAM_END_NONE)
-    return;
-  if (r->end == STREAM_END_ERROR)
-    d->trouble.there = true;
-  d->end = r->end;
-  if (d->host.answered != NULL)
-    d->host.answered(d->host.ctx);
+  if (r->end != STREAM_END_NONE)
+    stream_finish(d, r->end);
 }
 
 struct each {
@@ -384,7 +439,6 @@ static bool apply_each(void *ctx, const json_t *value) {
 }
 
 void stream_event(struct driver *d, const json_t *value) {
-  d->event_count++;
   for (size_t i = 0; i < d->profile->rule_count; i++) {
     const struct profile_rule *r = &d->profile->rules[i];
     struct each each = {d, r};

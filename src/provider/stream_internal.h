@@ -16,6 +16,10 @@ struct trouble { /* the last thing that an event called an error */
 struct driver {
   const struct profile *profile;
   struct driver_host host;
+  void (*value)(struct driver *d, const json_t *value); /* what becomes of one: stream_event, or a
+                                                           protocol's own */
+  void *own; /* memory of a driver that speaks a protocol; NULL: the exec driver */
+  bool is_text, ends_by_exit, text_of_all; /* as the profile's, unless the protocol says it */
   bool schema_asked;
   struct buf line, err_line; /* unfinished ones */
   bool line_too_long;
@@ -39,6 +43,11 @@ struct driver {
   struct pattern_scratch scratch;
 };
 
+struct driver *stream_open(const struct profile *profile, const struct agent_call *call,
+                           const struct driver_host *host);
+void stream_output(struct driver *d, int fd, struct str bytes);
+void stream_close(struct driver *d);
+
 /* One value of the output, by the rules. */
 void stream_event(struct driver *d, const json_t *value);
 /* A line or document with one value, or an array of them; false: it is no JSON. */
@@ -47,6 +56,23 @@ bool stream_read_value(struct driver *d, struct str text);
 void stream_tell(struct driver *d, enum provider_news_kind kind, struct str text, json_t *data);
 /* A piece of the message that is coming. */
 void stream_tell_piece(struct driver *d, struct str piece);
+/* The message as far as it has come: what was not told of it yet is. */
+void stream_tell_rest(struct driver *d, struct str whole);
+/* It is complete. Messages of one id (n 0: none) are one text. */
+void stream_end_message(struct driver *d, struct str id);
+void stream_session(struct driver *d, struct str id);
+void stream_usage(struct driver *d, json_t *data);                    /* takes it */
+void stream_retry(struct driver *d, json_t *data, struct str reason); /* takes it */
+/* A tool begins ("start") or is over ("end"); failed: 0, 1, or -1 = not said. */
+void stream_tool(struct driver *d, struct str name, struct str id, const char *state, int failed);
+/* It asked whether it may, and that was the answer. */
+void stream_permission(struct driver *d, struct str tool, bool allowed, struct str message);
+/* What went wrong: a status (0: unknown), words for people, words that `classes` may know. The last
+ * message counts. */
+void stream_trouble(struct driver *d, int status, struct str message);
+void stream_kind(struct driver *d, struct str word);
+/* It is over. */
+void stream_finish(struct driver *d, enum profile_end end);
 /* A text of a record: at most LIMIT_ERROR_TEXT_BYTES; nothing when it is empty. */
 void stream_put_text(json_t *object, const char *name, struct str text);
 /* What stood on stdout without an end of line, or over several lines. */

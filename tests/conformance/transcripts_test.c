@@ -128,12 +128,15 @@ static void run_case(const struct profile *profile, const json_t *expected, size
   struct heard h = {.tools = json_array()};
   struct err err;
   char path[2048];
+  enum transport transport = TRANSPORT_EXEC;
+  const char *spoken = json_string_value(json_object_get(expected, "transport"));
+  assert_true(spoken == NULL || transport_from_name(str_from(spoken), &transport));
   snprintf(path, sizeof path, "%s/%s", recordings(),
            json_string_value(json_object_get(expected, "file")));
   if (!transcript_load(&t, path, &err) || !is_the_one(expected, &t)) {
     *skipped += 1;
   } else {
-    if (!replay(&t, profile, TRANSPORT_EXEC, on_news, &h, &r, &err))
+    if (!replay(&t, profile, transport, on_news, &h, &r, &err))
       fail_msg("%s: %s", path, err.text);
     check(expected, &r, &h);
     call_result_deinit(&r);
@@ -144,8 +147,8 @@ static void run_case(const struct profile *profile, const json_t *expected, size
 }
 
 static void recordings_mean_what_they_say(void **state) {
-  static const char *const names[] = {"claude", "codex",   "opencode", "gemini",
-                                      "qwen",   "copilot", "pi"};
+  static const char *const names[] = {"claude",  "codex", "opencode", "gemini", "qwen",
+                                      "copilot", "pi",    "acp",      "native"};
   struct err_list errors = {0};
   struct profiles *profiles = profiles_load(NULL, &errors);
   size_t count = 0, skipped = 0;
@@ -156,8 +159,11 @@ static void recordings_mean_what_they_say(void **state) {
     snprintf(path, sizeof path, "%s/tests/data/transcripts-expected/%s.yaml", SEGUE_SOURCE_DIR,
              names[n]);
     json_t *cases = data_load(path);
-    for (size_t i = 0; i < json_array_size(cases); i++, count++)
-      run_case(profiles_find(profiles, str_from(names[n])), json_array_get(cases, i), &skipped);
+    for (size_t i = 0; i < json_array_size(cases); i++, count++) {
+      const json_t *expected = json_array_get(cases, i);
+      const char *own = json_string_value(json_object_get(expected, "profile"));
+      run_case(profiles_find(profiles, str_from(own ? own : names[n])), expected, &skipped);
+    }
     json_decref(cases);
   }
   profiles_free(profiles);

@@ -31,6 +31,18 @@ PACKAGES = {
     "copilot": "@github/copilot@1.0.102",
     "pi": "@earendil-works/pi-coding-agent@0.74.2",
 }
+# Clients that speak a protocol, too: a column each. Two of them do so by a program of their own.
+DRIVEN = {
+    "claude native": None,
+    "codex native": None,
+    "claude acp": "@agentclientprotocol/claude-agent-acp@0.100.0",
+    "codex acp": "@agentclientprotocol/codex-acp@2.6.0",
+    "opencode acp": None,
+    "gemini acp": None,
+    "qwen acp": None,
+    "copilot acp": None,
+}
+COLUMNS = list(PACKAGES) + list(DRIVEN)
 WORKFLOW = """name: one
 movements:
   - name: work
@@ -56,9 +68,9 @@ def run(argv, log):
 def install(folder):
     """npm packages and a node that is new enough for all of them."""
     node = folder + "/node22/node_modules/.bin"
-    packages = {"node22": "node@22", **PACKAGES}
+    packages = {"node22": "node@22", **PACKAGES, **{n: p for n, p in DRIVEN.items() if p}}
     for name, package in packages.items():
-        prefix = f"{folder}/{name}"
+        prefix = f"{folder}/{name.replace(' ', '-')}"
         if not os.path.isdir(prefix + "/node_modules/.bin"):
             status = run(["npm", "i", "--prefix", prefix, "--no-audit", "--no-fund", package],
                          folder + "/install.log")
@@ -104,12 +116,21 @@ class Api:
         return f"http://127.0.0.1:{self.port}/s/{scenario}"
 
 
-def setup_client(name, box, api, scenario, folder):
+def program_of(column, folder):
+    name, _, transport = column.partition(" ")
+    if DRIVEN.get(column):
+        package = DRIVEN[column].rsplit("@", 1)[0].rsplit("/", 1)[1]
+        return f"{folder}/{name}-{transport}/node_modules/.bin/{package}"
+    return f"{folder}/{name}/node_modules/.bin/{name}"
+
+
+def setup_client(column, box, api, scenario, folder):
     """Environment, and settings for config.yaml, of one client with one behaviour of the API."""
+    name, _, transport = column.partition(" ")
     home = box.dir + "/home"
     url = api.url(scenario)
-    program = f"{folder}/{name}/node_modules/.bin/{name}"
-    env, settings = {}, {"program": program, "stall_ms": 25000, "judge_stall_ms": 25000}
+    env, settings = {}, {"program": program_of(column, folder), "stall_ms": 25000,
+                         "judge_stall_ms": 25000, "transport": transport or "exec"}
     if name == "claude":
         env = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "sk-ant-dummy-invented-0001"}
         settings["model"] = "claude-sonnet-4-5"
@@ -118,9 +139,15 @@ def setup_client(name, box, api, scenario, folder):
         provider = {"name": "mock", "base_url": url + "/v1", "wire_api": "responses",
                     "env_key": "MOCK_KEY", "request_max_retries": "1", "stream_max_retries": "1"}
         env = {"MOCK_KEY": "sk-dummy-invented-0002", "CODEX_HOME": home + "/.codex"}
+        with open(home + "/.codex/config.toml", "w") as f:  # codex-acp takes no -c
+            f.write('model_provider = "mock"\nmodel = "mock-model"\n[model_providers.mock]\n' +
+                    "".join(f"{k} = {v if v.isdigit() else json.dumps(v)}\n"
+                            for k, v in provider.items()))
         settings["args"] = ["-c", "model_provider=mock"]
         for key, value in provider.items():
             settings["args"] += ["-c", f"model_providers.mock.{key}={value}"]
+        if transport == "acp":
+            settings["args"] = []
         settings["env"] = ["MOCK_KEY"]
         settings["model"] = "mock-model"
     elif name == "opencode":
@@ -323,12 +350,13 @@ CASES = [
 ]
 
 
-def one(name, label, scenario, check, api, folder):
+def one(column, label, scenario, check, api, folder):
     with Box() as box:
-        env = setup_client(name, box, api, scenario, folder)
+        env = setup_client(column, box, api, scenario, folder)
         begun = time.time()
+        name = column
         try:
-            result, failed = check(box, env, name), False
+            result, failed = check(box, env, column.split()[0]), False
         except Exception as e:  # noqa: BLE001: every case is told
             result, failed = "FAILED: " + str(e).replace("\n", " ")[:600], True
         print(f"{'FAIL' if failed else 'ok  '} {name} {label}: {result} ({time.time() - begun:.0f} s)",
@@ -336,8 +364,15 @@ def one(name, label, scenario, check, api, folder):
         return result, failed
 
 
+def write_columns(f, names, rows, versions):
+    f.write("| | " + " | ".join(names) + " |\n|---|" + "---|" * len(names) + "\n")
+    f.write("| version | " + " | ".join(versions[n] for n in names) + " |\n")
+    for label, _, _ in CASES:
+        f.write(f"| {label} | " +
+                " | ".join(rows[n].get(label, "").replace("|", "/") for n in names) + " |\n")
+
+
 def write_table(rows, versions):
-    names = list(rows)
     with open(ROOT + "/tests/system/real-clients.md", "w") as f:
         f.write("# Real clients against a fake API\n\n"
                 "Written by `SEGUE_REAL_CLIENTS=1 SEGUE_UPDATE=1 tests/system/real_clients_test.py "
@@ -345,11 +380,10 @@ def write_table(rows, versions):
                 "on loopback that behaves as the row says. `prompt` means that the schema stands in "
                 "the prompt; this API then answers in prose, and the demo goes on by tags. `timeout` "
                 "is the stall limit: the client tries again silently.\n\n")
-        f.write("| | " + " | ".join(names) + " |\n|---|" + "---|" * len(names) + "\n")
-        f.write("| version | " + " | ".join(versions[n] for n in names) + " |\n")
-        for label, _, _ in CASES:
-            f.write(f"| {label} | " +
-                    " | ".join(rows[n].get(label, "").replace("|", "/") for n in names) + " |\n")
+        write_columns(f, [n for n in rows if n not in DRIVEN], rows, versions)
+        f.write("\nThe same over a protocol that is kept open for the call. claude and codex speak ACP "
+                "by a program of their own, whose version this is.\n\n")
+        write_columns(f, [n for n in rows if n in DRIVEN], rows, versions)
 
 
 def main():
@@ -362,6 +396,8 @@ def main():
     scratch = tempfile.mkdtemp(prefix="segue-clients-")
     folder = os.environ.get("SEGUE_REAL_CLIENTS_DIR", scratch)
     wanted = sys.argv[2:]
+    columns = [w for w in wanted if w in COLUMNS]
+    labels = [w for w in wanted if w in {c[0] for c in CASES}]
     node = install(folder)
     api = Api(scratch)
     rows, versions, failures = {}, {}, 0
@@ -369,17 +405,21 @@ def main():
         with Box() as box:
             env = {"PATH": node + ":/usr/bin:/bin"}
             os.makedirs(box.dir + "/home/config/segue")
-            settings = {n: {"program": f"{folder}/{n}/node_modules/.bin/{n}"} for n in PACKAGES}
+            settings = {n: {"program": program_of(n, folder)} for n in PACKAGES}
             with open(box.dir + "/home/config/segue/config.yaml", "w") as f:
                 json.dump({"providers": settings}, f)
             listed = json.loads(box.segue("providers", "--json", env=env, timeout=120).stdout)
             versions = {p["name"]: p["version"] or "?" for p in listed["providers"]}
+        for column in DRIVEN:
+            versions[column] = (DRIVEN[column] or PACKAGES[column.split()[0]]).rsplit("@", 1)[1]
+
         def client(name):
-            cases = [c for c in CASES if not wanted or name in wanted or c[0] in wanted]
+            cases = [c for c in CASES if not columns or name in columns]
+            cases = [c for c in cases if not labels or c[0] in labels]
             return {c[0]: one(name, *c, api, folder) for c in cases}
 
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            for name, results in zip(PACKAGES, pool.map(client, PACKAGES)):
+            for name, results in zip(COLUMNS, pool.map(client, COLUMNS)):
                 rows[name] = {label: result for label, (result, _) in results.items()}
                 failures += sum(failed for _, failed in results.values())
     finally:

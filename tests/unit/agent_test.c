@@ -181,6 +181,66 @@ static void an_answer_comes_in_pieces(void **state) {
   assert_null(f->result.enforced);
 }
 
+/* A shell script as an agent that speaks ACP: `text` is what follows its prompt. */
+static void acp_script(struct fixture *f, const char *text) {
+  char path[512], settings[1024];
+  struct call_request request = plain();
+  snprintf(path, sizeof path, "%s/acp.sh", f->dir);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  fprintf(file,
+          "read line\n"
+          "echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":1}}'\n"
+          "read line\n"
+          "echo '{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"sessionId\":\"s-1\"}}'\n"
+          "read prompt\n"
+          "echo '{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{\"update\":"
+          "{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"text\":\"hello\"}}}}'\n"
+          "%s\n",
+          text);
+  assert_int_equal(fclose(file), 0);
+  snprintf(settings, sizeof settings, "{'program': ['/bin/sh', '%s']}", path);
+  call(f, "acp", settings, &request);
+}
+
+static void a_protocol_is_spoken(void **state) {
+  struct fixture *f = *state;
+  acp_script(f, "case $prompt in *'Say something.'*) ;; *) exit 3;; esac\n"
+                "echo '{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"stopReason\":\"end_turn\"}}'\n"
+                "read line || exit 0\n"
+                "exit 4");
+  assert_int_equal(f->result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&f->result.text.bytes), "hello");
+  assert_string_equal(f->result.provider_session, "s-1");
+  assert_string_equal(f->result.note, ""); /* its stdin ended, so it left with 0 */
+}
+
+static void a_cancel_is_said_in_the_protocol(void **state) {
+  struct fixture *f = *state;
+  f->cancel_at_text = true;
+  acp_script(f, "read line\n"
+                "case $line in *session/cancel*) ;; *) exit 3;; esac\n"
+                "echo '{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"stopReason\":\"cancelled\"}}'\n"
+                "read line || exit 0\n"
+                "sleep 1000");
+  assert_int_equal(f->result.class, CLASS_CANCELLED);
+  assert_true(f->result.duration_ms < LIMIT_AGENT_INTERRUPT_MS);
+}
+
+static void one_that_does_not_hear_a_cancel_is_ended(void **state) {
+  struct fixture *f = *state;
+  f->cancel_at_text = true;
+  acp_script(f, "while read line; do :; done\n"); /* the end of its stdin it hears */
+  assert_int_equal(f->result.class, CLASS_CANCELLED);
+  assert_in_range(f->result.duration_ms, LIMIT_AGENT_INTERRUPT_MS / 2, 60000);
+}
+
+static void one_that_leaves_in_the_middle_has_not_answered(void **state) {
+  struct fixture *f = *state;
+  acp_script(f, "exit 0");
+  assert_int_equal(f->result.class, CLASS_PROTOCOL);
+}
+
 static void it_has_its_own_folder_and_environment(void **state) {
   struct fixture *f = *state;
   assert_int_equal(setenv("OTHER_API_KEY", "sk-of-somebody-else", 1), 0);
@@ -454,6 +514,10 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       AGENT_TEST(an_answer_comes_in_pieces),
       AGENT_TEST(it_has_its_own_folder_and_environment),
+      AGENT_TEST(a_protocol_is_spoken),
+      AGENT_TEST(a_cancel_is_said_in_the_protocol),
+      AGENT_TEST(one_that_does_not_hear_a_cancel_is_ended),
+      AGENT_TEST(one_that_leaves_in_the_middle_has_not_answered),
       AGENT_TEST(a_key_never_enters),
       AGENT_TEST(one_that_hangs_after_its_answer_is_ended),
       AGENT_TEST(silence_ends_it),

@@ -116,7 +116,7 @@ static void what_is_shipped_is_what_its_file_says(void **state) {
 
 static void shipped_profiles_are_valid_by_the_schema(void **state) {
   static const char *const names[] = {"claude",  "codex", "opencode", "gemini", "qwen",
-                                      "copilot", "pi",    "text",     "jsonl"};
+                                      "copilot", "pi",    "text",     "jsonl",  "acp"};
   json_auto_t *doc = profile_schema();
   struct schema *schema = schema_compile(doc, NULL, NULL, NULL);
   (void)state;
