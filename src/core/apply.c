@@ -581,8 +581,10 @@ static void begin_round(struct turn *turn) {
     if (call != keep)
       core_drop_call(turn, call);
   }
-  if (keep != NULL)
-    keep->duration_ms = keep->tokens = 0;
+  if (keep != NULL) {
+    keep->duration_ms = 0;
+    keep->tokens = 1; /* next to none; 0 is an answer that nobody counted */
+  }
   json_array_clear(turn->checks);
   turn->escalated = false;
 }

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "core/record.h"
 #include "format/json_write.h"
+#include "structured/describe.h"
 #include "structured/reask.h"
 
 #include <assert.h>
@@ -264,6 +265,13 @@ static const json_t *value_of(const struct step *s, const struct turn *turn,
   return answer->value;
 }
 
+/* What the backend counted; where it does not count, at least the answer, so that a budget ends. */
+static int64_t tokens_taken(const struct structured_config *so, const struct call *call) {
+  if (call->tokens > 0 || so->token_budget == 0 || call->state != CALL_DONE)
+    return call->tokens;
+  return (int64_t)describe_tokens(buf_c(&call->text));
+}
+
 /* Returns the check whose outcome cannot be read, NULL when all can. lost: a call that brought
  * nothing, or NULL. */
 static const struct call *gather(const struct step *s, const struct turn *turn,
@@ -288,7 +296,7 @@ static const struct call *gather(const struct step *s, const struct turn *turn,
           .n = answered ? call->text.n : 0,
           .structured = answered ? call->structured : NULL,
           .duration_ms = call->duration_ms,
-          .tokens = call->tokens,
+          .tokens = tokens_taken(movement_of(s, turn)->structured, call),
       };
     } else if (call_is_own(call) && of != NULL) {
       struct answer answer = {0};
@@ -299,12 +307,13 @@ static const struct call *gather(const struct step *s, const struct turn *turn,
         break;
       }
       json_array_append_new(past->run_errors, errors);
-      past->runs[past->run_count++] = (struct reask_run){.call = call->id,
-                                                         .reply = past->reply_count - 1,
-                                                         .invariant = (size_t)call->invariant - 1,
-                                                         .errors = errors,
-                                                         .duration_ms = call->duration_ms,
-                                                         .tokens = call->tokens};
+      past->runs[past->run_count++] =
+          (struct reask_run){.call = call->id,
+                             .reply = past->reply_count - 1,
+                             .invariant = (size_t)call->invariant - 1,
+                             .errors = errors,
+                             .duration_ms = call->duration_ms,
+                             .tokens = tokens_taken(movement_of(s, turn)->structured, call)};
     }
   }
   return unreadable;
