@@ -110,7 +110,7 @@ static void what_is_shipped_is_what_its_file_says(void **state) {
     assert_true(json_equal(read->keys, shipped->keys));
     profile_free(read);
   }
-  assert_int_equal(count, 9);
+  assert_int_equal(count, 10);
   profiles_free(all);
 }
 
