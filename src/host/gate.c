@@ -11,7 +11,8 @@ struct gate_entry {
   long call;
   char *provider;
   bool has_fallback;
-  uint64_t until_ms; /* of the last answer; 0: when a place comes free */
+  const char *reason; /* of the last answer; static text */
+  uint64_t until_ms;  /* of the last answer; 0: when a place comes free */
 };
 
 static void on_timer(uv_timer_t *timer);
@@ -68,9 +69,16 @@ static void on_timer(uv_timer_t *timer) {
     struct admission_why why;
     enum admission_answer answer =
         admission_ask(&g->admission, str_from(e->provider), e->has_fallback, now_of(g), &why);
+    bool news = why.until_ms > 0 && why.reason != e->reason; /* it waits for something else now */
     e->until_ms = why.until_ms;
-    if (answer == ADMISSION_WAIT) {
+    e->reason = why.reason;
+    if (answer == ADMISSION_WAIT && !news) {
       at = &e->next;
+      continue;
+    }
+    if (answer == ADMISSION_WAIT) {
+      g->told(e->owner, e->call, answer, &why);
+      at = &g->first;
       continue;
     }
     *at = e->next;
@@ -107,6 +115,7 @@ enum admission_answer gate_ask(struct gate *g, void *owner, long call, struct st
                            .call = call,
                            .provider = xstrndup(provider.p, provider.n),
                            .has_fallback = has_fallback,
+                           .reason = why->reason,
                            .until_ms = why->until_ms};
   *end = e;
   arm(g);

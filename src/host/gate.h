@@ -5,7 +5,8 @@
  *   gate_init(&g, loop, registry, told)
  *   answer = gate_ask(&g, owner, call, provider, has_fallback, &why)
  *     ADMITTED: the call has a place until gate_leave. FALLBACK: it has none and waits for none.
- *     WAIT: it is queued; `told` comes once, from the loop, with ADMITTED or FALLBACK
+ *     WAIT: it is queued; `told` comes from the loop, once with ADMITTED or FALLBACK, and before
+ *     that with WAIT each time that what it waits for changes and has a known end
  *   gate_leave(&g, owner, provider, class, retry_after_ms)   an admitted call is over
  *   gate_drop(&g, owner, call)                          its queued call, or all of them (0), forgotten
  *   gate_deinit(&g)                                     nothing is queued; then the loop once more */

@@ -58,6 +58,15 @@ static void leave(struct fixture *f, const void *owner, const char *provider,
   gate_leave(&f->gate, owner, str_from(provider), class, retry_after_ms);
 }
 
+/* Another provider's call ends, so that everybody is asked again. */
+static void leave_again(struct fixture *f) {
+  int c;
+  assert_string_equal(ask(f, &c, 9, "command"), "admitted");
+  leave(f, &c, "command", CLASS_NONE, 0);
+  (void)uv_run(&f->loop, UV_RUN_NOWAIT);
+  (void)uv_run(&f->loop, UV_RUN_NOWAIT);
+}
+
 static void nobody_overtakes(void **state) {
   struct fixture *f = *state;
   int a, b;
@@ -71,6 +80,21 @@ static void nobody_overtakes(void **state) {
   (void)uv_run(&f->loop, UV_RUN_DEFAULT);
   assert_string_equal(told, "2 admitted, 3 admitted, ");
   leave(f, &a, "script", CLASS_NONE, 0);
+}
+
+/* Who waits for a place hears that there is none before a time, once. */
+static void what_is_waited_for_can_change(void **state) {
+  struct fixture *f = *state;
+  int a, b;
+  assert_string_equal(ask(f, &a, 1, "script"), "admitted");
+  assert_string_equal(ask(f, &b, 2, "script"), "wait");
+  leave(f, &a, "script", CLASS_RATE_LIMIT, 3600000);
+  (void)uv_run(&f->loop, UV_RUN_NOWAIT);
+  (void)uv_run(&f->loop, UV_RUN_NOWAIT);
+  assert_string_equal(told, "2 wait, ");
+  leave_again(f); /* asked once more: nothing new */
+  assert_string_equal(told, "2 wait, ");
+  gate_drop(&f->gate, &b, 0);
 }
 
 /* A call that begins to wait elsewhere does not put off those who have a place to take. */
@@ -106,6 +130,7 @@ static void who_leaves_the_queue_leaves_no_timer(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(nobody_overtakes, setup, teardown),
+      cmocka_unit_test_setup_teardown(what_is_waited_for_can_change, setup, teardown),
       cmocka_unit_test_setup_teardown(a_free_place_is_given_though_others_come, setup, teardown),
       cmocka_unit_test_setup_teardown(who_leaves_the_queue_leaves_no_timer, setup, teardown),
   };
