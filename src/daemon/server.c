@@ -17,7 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { PART_BYTES = 128, BLOCK_BYTES = 1024, TICK_MS = 1000 };
+enum { PART_BYTES = 128, HEADER_BYTES = 64, BLOCK_BYTES = 1024, TICK_MS = 1000 };
 
 struct connection { /* one that was accepted */
   struct connection *prev, *next;
@@ -43,7 +43,7 @@ struct server_request {
   unsigned status;
   struct {
     const char *name;
-    char value[64];
+    char value[HEADER_BYTES];
   } headers[2];
   void (*gone)(void *ctx);
   void *gone_ctx;
@@ -227,17 +227,21 @@ static bool path_fits(const char *route, const char *path, char part[PART_BYTES]
   return strcmp(strchr(route, '}') + 1, path + n) == 0;
 }
 
+/* NULL: `allowed` has the methods that the path takes, as the header Allow lists them, "" for none. */
 static const struct server_route *find_route(const struct server *h, const char *method,
                                              const char *path, char part[PART_BYTES],
-                                             const char **allowed) {
-  *allowed = NULL;
+                                             char allowed[HEADER_BYTES]) {
+  size_t n = 0;
+  allowed[0] = '\0';
   for (const struct server_route *route = h->routes; route->method; route++) {
     if (!path_fits(route->path, path, part))
       continue;
-    if (strcmp(route->method, method) == 0 ||
-        (strcmp(route->method, "GET") == 0 && strcmp(method, "HEAD") == 0))
+    bool is_get = strcmp(route->method, "GET") == 0;
+    if (strcmp(route->method, method) == 0 || (is_get && strcmp(method, "HEAD") == 0))
       return route;
-    *allowed = route->method;
+    n += (size_t)snprintf(allowed + n, HEADER_BYTES - n, "%s%s%s", n ? ", " : "", route->method,
+                          is_get ? ", HEAD" : "");
+    assert(n < HEADER_BYTES);
   }
   return NULL;
 }
@@ -249,7 +253,7 @@ static bool is_json(const struct server_request *r) {
 }
 
 static void handle(struct server_request *r, const char *method, const char *path) {
-  const char *allowed;
+  char allowed[HEADER_BYTES];
   struct server *h = r->http;
   r->state = HANDLED;
   h->body_bytes -= r->body_counted;
@@ -263,8 +267,8 @@ static void handle(struct server_request *r, const char *method, const char *pat
     server_problem(r, 503, NULL, "too many requests are being received: try again");
     return;
   }
-  r->route = find_route(h, method, path, r->part, &allowed);
-  if (r->route == NULL && allowed != NULL) {
+  r->route = find_route(h, method, path, r->part, allowed);
+  if (r->route == NULL && allowed[0] != '\0') {
     server_set_header(r, "Allow", allowed);
     server_problem(r, 405, NULL, "%s takes %s only", path, allowed);
   } else if (r->route == NULL) {
