@@ -194,10 +194,8 @@ static int run(int argc, char **argv) {
     (void)err_set(&err, ERR_USAGE, "-n must be a number above 0");
     return cli_fail("ls", &err);
   }
-  if (filter && strspn(filter, "abcdefghijklmnopqrstuvwxyz_,") != strlen(filter)) {
-    (void)err_set(&err, ERR_USAGE, "--status takes words and commas, such as running,queued");
+  if (!brief_filter_check(filter, &err))
     return cli_fail("ls", &err);
-  }
   clock_gettime(CLOCK_REALTIME, &now);
   struct ls ls = {.json = cli_flag(&args, "json"),
                   .colours = cli_colours(STDOUT_FILENO),

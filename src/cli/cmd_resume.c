@@ -100,7 +100,7 @@ static int resume(int argc, char **argv) {
     return status;
   const char *logs = cli_value(&args, "logs"), *word = args.words[0];
   found.scenario_option = cli_value(&args, "scenario");
-  if (!find_session(word, logs, path, &err))
+  if (!find_session(word, logs, NULL, path, &err))
     return cli_fail("resume", &err);
   (void)snprintf(folder, sizeof folder, "%s", path);
   char *slash = strrchr(folder, '/');

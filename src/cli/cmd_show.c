@@ -24,6 +24,7 @@ static const struct cli_option options[] = {
     {"full", 0, NULL, "cut no texts", false},
     {"json", 0, NULL, "print the records (of that turn)", false},
     {"logs", 'l', "DIR", "where session logs are", false},
+    {"socket", 'S', "PATH", "ask the daemon there where the log is", false},
     {0},
 };
 
@@ -316,7 +317,8 @@ static int show(int argc, char **argv) {
                    .to_terminal = isatty(STDOUT_FILENO) == 1,
                    .columns = cli_columns(STDOUT_FILENO),
                    .out = stdout};
-  if (!find_session(args.words[0], cli_value(&args, "logs"), path, &err))
+  if (!find_session(args.words[0], cli_value(&args, "logs"), cli_value(&args, "socket"), path,
+                    &err))
     return cli_fail("show", &err);
   if (!book_open(&s.book, path, true, &err)) {
     (void)cli_fail("show", &err);

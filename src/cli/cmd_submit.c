@@ -5,6 +5,7 @@
 #include "cli/setup.h"
 #include "daemon/client.h"
 #include "format/json_write.h"
+#include "host/paths.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,8 @@ static const struct cli_option options[] = {
     SETUP_OPTIONS,
     {"follow", 0, NULL, "show it turn by turn; exit with its status", false},
     {"wait", 'w', NULL, "wait for its end without a word; exit with its status", false},
-    {"json", 0, NULL, "print the session as JSON instead of its id", false},
+    {"json", 0, NULL, "print the session as JSON instead of its id; with --follow, its records too",
+     false},
     {"socket", 'S', "PATH", "the daemon's control socket", false},
     {0},
 };
@@ -102,12 +104,13 @@ static bool print_errors(const struct client_reply *reply) {
 }
 
 /* What `segue show --follow` does with the session's log. */
-static int follow(const json_t *session, bool quiet) {
+static int follow(const json_t *session, bool quiet, bool json) {
   const char *log = json_string_value(json_object_get(session, "log"));
-  char name[] = "show", flag[] = "--follow", silent[] = "--quiet";
+  char name[] = "show", flag[] = "--follow", silent[] = "--quiet", records[] = "--json";
   char *path = log ? strdup(log) : NULL;
-  char *argv[] = {name, flag, path, quiet ? silent : NULL, NULL};
-  int status = path ? cmd_show.run(quiet ? 4 : 3, argv) : STATUS_FAILED;
+  char *how = quiet ? silent : json ? records : NULL;
+  char *argv[] = {name, flag, path, how, NULL};
+  int status = path ? cmd_show.run(how ? 4 : 3, argv) : STATUS_FAILED;
   free(path);
   return status;
 }
@@ -131,6 +134,8 @@ static int run(int argc, char **argv) {
     goto out;
   }
   status = STATUS_COMPLETE;
+  if (json_is_string(json_object_get(reply.value, "log")))
+    paths_note_last(json_string_value(json_object_get(reply.value, "log")));
   if (cli_flag(&args, "json"))
     json_io_print(reply.value, JSON_IO_COMPACT);
   else if (!cli_flag(&args, "follow")) {
@@ -139,7 +144,7 @@ static int run(int argc, char **argv) {
   }
   fflush(stdout);
   if (cli_flag(&args, "follow") || cli_flag(&args, "wait"))
-    status = follow(reply.value, !cli_flag(&args, "follow"));
+    status = follow(reply.value, !cli_flag(&args, "follow"), cli_flag(&args, "json"));
 out:
   client_reply_deinit(&reply);
   json_decref(body);

@@ -75,7 +75,7 @@ static int verify(int argc, char **argv) {
   for (size_t i = 0; i < args.word_count; i++) {
     char path[FIND_PATH_BYTES];
     struct verify_result result;
-    if (!find_session(args.words[i], cli_value(&args, "logs"), path, &err) ||
+    if (!find_session(args.words[i], cli_value(&args, "logs"), NULL, path, &err) ||
         !verify_file(v, path, &result, &err)) {
       (void)cli_fail("verify", &err);
       missing = true;

@@ -10,14 +10,15 @@
 #include <unistd.h>
 
 /* A daemon may keep its logs elsewhere. */
-static bool ask_daemon(const char *word, char path[FIND_PATH_BYTES]) {
+static bool ask_daemon(const char *socket, const char *word, char path[FIND_PATH_BYTES],
+                       struct err *err) {
   struct client_reply reply = {0};
-  struct err ignored;
   char request[80];
-  if (strlen(word) > 36 || strspn(word, "0123456789abcdef-") != strlen(word))
-    return false;
+  bool is_id = strlen(word) <= 36 && strspn(word, "0123456789abcdef-") == strlen(word);
+  if (!is_id && strcmp(word, "last") != 0)
+    return err_set(err, ERR_NOT_FOUND, "\"%.80s\" is not a session's id", word);
   (void)snprintf(request, sizeof request, "/v1/sessions/%s", word);
-  bool ok = client_ask(NULL, "GET", request, NULL, &reply, &ignored) && reply.status == 200;
+  bool ok = client_ask(socket, "GET", request, NULL, &reply, err) && !client_problem(&reply, err);
   const char *log = json_string_value(json_object_get(reply.value, "log"));
   ok = ok && log != NULL && strlen(log) < FIND_PATH_BYTES;
   if (ok)
@@ -26,15 +27,19 @@ static bool ask_daemon(const char *word, char path[FIND_PATH_BYTES]) {
   return ok;
 }
 
-bool find_session(const char *word, const char *logs, char path[FIND_PATH_BYTES], struct err *err) {
+bool find_session(const char *word, const char *logs, const char *socket,
+                  char path[FIND_PATH_BYTES], struct err *err) {
   char dir[PATHS_BYTES];
+  struct err ignored;
+  if (socket != NULL)
+    return ask_daemon(socket, word, path, err);
   if (strcmp(word, "last") == 0 && logs == NULL && getenv("SEGUE_LOGS") == NULL &&
       paths_read_last(path))
     return true;
   if (!paths_logs(logs, dir, err))
     return false;
   return store_find(dir, word, path, FIND_PATH_BYTES, err) ||
-         (logs == NULL && err->code == ERR_NOT_FOUND && ask_daemon(word, path));
+         (logs == NULL && err->code == ERR_NOT_FOUND && ask_daemon(NULL, word, path, &ignored));
 }
 
 const char *find_shown(const char *path) {

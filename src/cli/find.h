@@ -8,9 +8,10 @@
 enum { FIND_PATH_BYTES = 2048 };
 
 /* A path, an id, a unique prefix of one, or `last`. logs: --logs or NULL. `last` without a folder
- * named is the session that was started last, in whatever folder it is. */
-bool find_session(const char *word, const char *logs, char path[FIND_PATH_BYTES],
-                  struct err *err) MUST_CHECK;
+ * named is the session that was started last, in whatever folder it is. What is not in the log
+ * folder is asked of the daemon; socket (--socket or NULL): of that one, and of nobody else. */
+bool find_session(const char *word, const char *logs, const char *socket,
+                  char path[FIND_PATH_BYTES], struct err *err) MUST_CHECK;
 
 /* A path below the current folder without that folder; else as it is. Points into `path`. */
 const char *find_shown(const char *path);

@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "base/sha256.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,9 +13,12 @@ struct texts_entry {
   uint32_t field, index;
 };
 
-static const char *const field_format[] = {
-    [TEXT_PART] = "/prompt/",        [TEXT_PERSONA] = "/persona",         [TEXT_POLICY] = "/policy",
-    [TEXT_KNOWLEDGE] = "/knowledge", [TEXT_INSTRUCTION] = "/instruction",
+static const char *const movement_fields[] = {
+    [TEXT_PART] = "",
+    [TEXT_PERSONA] = "/persona",
+    [TEXT_POLICY] = "/policy",
+    [TEXT_KNOWLEDGE] = "/knowledge",
+    [TEXT_INSTRUCTION] = "/instruction",
 };
 
 static void key_of(struct str text, uint64_t key[2]) {
@@ -55,6 +57,23 @@ void texts_add(struct texts *t, struct str text, uint64_t seq, enum text_field f
   t->count++;
 }
 
+/* A turn writes some twenty places: snprintf would be seen. */
+static char *put_text(char *at, const char *text) {
+  size_t n = strlen(text);
+  memcpy(at, text, n + 1);
+  return at + n;
+}
+
+static char *put_number(char *at, uint64_t number) {
+  char digits[24];
+  size_t i = sizeof digits - 1;
+  digits[i] = '\0';
+  do
+    digits[--i] = (char)('0' + number % 10);
+  while ((number /= 10) > 0);
+  return put_text(at, digits + i);
+}
+
 bool texts_find(const struct texts *t, struct str text, char place[TEXTS_PLACE_BYTES]) {
   uint64_t key[2];
   if (text.n < LIMIT_REF_TEXT_BYTES || t->cap == 0)
@@ -63,19 +82,9 @@ bool texts_find(const struct texts *t, struct str text, char place[TEXTS_PLACE_B
   const struct texts_entry *e = slot(t->slots, t->cap, key);
   if (e->seq == 0)
     return false;
-  const char *name = field_format[e->field];
-  unsigned long long seq = e->seq;
-  switch ((enum text_field)e->field) {
-  case TEXT_PART:
-    (void)snprintf(place, TEXTS_PLACE_BYTES, "%llu#%s%u", seq, name, e->index);
-    break;
-  case TEXT_PERSONA:
-  case TEXT_POLICY:
-  case TEXT_KNOWLEDGE:
-  case TEXT_INSTRUCTION:
-    (void)snprintf(place, TEXTS_PLACE_BYTES, "%llu#/workflow/movements/%u%s", seq, e->index, name);
-    break;
-  }
+  const char *list = e->field == TEXT_PART ? "#/prompt/" : "#/workflow/movements/";
+  char *at = put_number(put_text(put_number(place, e->seq), list), e->index);
+  (void)put_text(at, movement_fields[e->field]);
   return true;
 }
 

@@ -109,24 +109,6 @@ static void get_session(void *ctx, struct server_request *r) {
 
 /* --- lists --- */
 
-static const char *const statuses[] = {"queued",        "running",   "paused", "stopped",
-                                       "open",          "complete",  "abort",  "rule_no_match",
-                                       "max_movements", "cancelled", "failed", NULL};
-
-static bool check_filter(struct server_request *r, const char *filter) {
-  for (const char *at = filter; at; at = strchr(at, ','), at = at ? at + 1 : NULL) {
-    size_t n = strcspn(at, ",");
-    bool known = false;
-    for (size_t i = 0; statuses[i]; i++)
-      known = known || (strlen(statuses[i]) == n && strncmp(statuses[i], at, n) == 0);
-    if (!known) {
-      server_problem(r, 400, NULL, "there is no status \"%.*s\"", (int)(n < 40 ? n : 40), at);
-      return false;
-    }
-  }
-  return true;
-}
-
 static bool read_limit(struct server_request *r, size_t *limit) {
   const char *given = server_query(r, "limit");
   long n = 100;
@@ -146,7 +128,15 @@ static void list_sessions(void *ctx, struct server_request *r) {
   struct brief_id *ids;
   size_t count, limit, i = 0, looked = 0;
   struct err err = {0};
-  if (!check_filter(r, filter) || !read_limit(r, &limit))
+  if (!brief_filter_check(filter, &err)) {
+    server_problem(r, 400, NULL, "%s", err.text);
+    return;
+  }
+  if (before != NULL && strspn(before, "0123456789abcdef-") != STORE_ID_BYTES - 1) {
+    server_problem(r, 400, NULL, "before must be a session's id: the next of the page before");
+    return;
+  }
+  if (!read_limit(r, &limit))
     return;
   if (!brief_list(api->sessions->env->store->dir, &ids, &count, &err)) {
     server_problem(r, 500, NULL, "%s", err.text);

@@ -6,6 +6,7 @@
 #include "format/json_write.h"
 #include "host/preflight.h"
 #include "host/workflow_cache.h"
+#include "workflow/keys.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,6 +218,25 @@ static bool take_options(const struct parse *p) {
   return true;
 }
 
+/* `where` with a dot stands before the name in the message; "" for the body itself. */
+static bool members_known(const struct parse *p, const json_t *object, const char *where,
+                          const char *const members[]) {
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)object, key, value) {
+    bool known = false;
+    for (size_t i = 0; members[i]; i++)
+      known = known || strcmp(members[i], key) == 0;
+    if (known)
+      continue;
+    const char *near = str_nearest(str_from(key), members);
+    return err_set(p->err, ERR_INVALID, "unknown member \"%s%.80s\"%s%s%s%s", where, key,
+                   near ? ": did you mean \"" : "", near ? where : "", near ? near : "",
+                   near ? "\"?" : "");
+  }
+  return true;
+}
+
 /* A path that is absolute, or {"text": ...}: then *path is NULL. */
 static bool path_or_text(const struct parse *p, const char *key, const char **path,
                          const json_t **text) {
@@ -248,12 +268,13 @@ static bool keep_scenario(const struct parse *p, const char *path, struct str te
 }
 
 static bool take_scenario(const struct parse *p) {
+  static const char *const members[] = {"text", NULL};
   const char *path;
-  const json_t *text;
+  const json_t *text, *value = json_object_get(p->body, "scenario");
   struct buf bytes = {0};
-  if (json_object_get(p->body, "scenario") == NULL)
+  if (value == NULL)
     return true;
-  if (!path_or_text(p, "scenario", &path, &text))
+  if (!path_or_text(p, "scenario", &path, &text) || !members_known(p, value, "scenario.", members))
     return false;
   bool ok = path == NULL || file_read(path, LIMIT_SCENARIO_BYTES, &bytes, p->err);
   if (path == NULL)
@@ -263,7 +284,35 @@ static bool take_scenario(const struct parse *p) {
   return ok;
 }
 
+/* {kind: {name: text}} */
+static bool facets_fit(const struct parse *p, const json_t *facets) {
+  const char *kind, *name;
+  json_t *named, *text;
+  if (facets == NULL)
+    return true;
+  if (!json_is_object(facets))
+    return err_set(
+        p->err, ERR_INVALID,
+        "workflow.facets must be an object, such as {\"personas\": {\"coder\": \"...\"}}");
+  const char *folders[FACET_KIND_COUNT + 1] = {0};
+  for (size_t i = 0; i < FACET_KIND_COUNT; i++)
+    folders[i] = facet_folder((enum facet_kind)i);
+  if (!members_known(p, facets, "workflow.facets.", folders))
+    return false;
+  json_object_foreach((json_t *)facets, kind, named) {
+    if (!json_is_object(named))
+      return err_set(p->err, ERR_INVALID, "workflow.facets.%s must be an object of name: text",
+                     kind);
+    json_object_foreach(named, name, text) {
+      if (!json_is_string(text))
+        return err_set(p->err, ERR_INVALID, "workflow.facets.%s.%.80s must be a text", kind, name);
+    }
+  }
+  return true;
+}
+
 static bool take_workflow(const struct parse *p) {
+  static const char *const members[] = {"text", "name", "facets", NULL};
   const json_t *value = json_object_get(p->body, "workflow"), *text;
   const json_t *facets = json_object_get(value, "facets");
   const json_t *named = json_object_get(value, "name");
@@ -274,10 +323,8 @@ static bool take_workflow(const struct parse *p) {
     return false;
   if (named != NULL && name == NULL)
     return err_set(p->err, ERR_INVALID, "workflow.name must be a text");
-  if (facets != NULL && !json_is_object(facets))
-    return err_set(
-        p->err, ERR_INVALID,
-        "workflow.facets must be an object, such as {\"personas\": {\"coder\": \"...\"}}");
+  if (!members_known(p, value, "workflow.", members) || !facets_fit(p, facets))
+    return false;
   json_t *none = json_object();
   const struct workflow_source source = {
       .path = path   ? path
@@ -310,33 +357,17 @@ static bool take_task(const struct parse *p) {
   return true;
 }
 
-static bool members_known(const struct parse *p) {
-  static const char *const members[] = {"workflow", "task",    "cwd",      "provider", "providers",
-                                        "model",    "options", "scenario", NULL};
-  const char *key;
-  json_t *value;
-  json_object_foreach((json_t *)p->body, key, value) {
-    bool known = false;
-    for (size_t i = 0; members[i]; i++)
-      known = known || strcmp(members[i], key) == 0;
-    if (known)
-      continue;
-    const char *near = str_nearest(str_from(key), members);
-    return err_set(p->err, ERR_INVALID, "unknown member \"%.80s\"%s%s%s", key,
-                   near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
-  }
-  return true;
-}
-
 bool launch_parse(struct launch *l, struct launch_env *env, const json_t *body, struct err *err,
                   struct err_list *errors) {
+  static const char *const members[] = {"workflow", "task",    "cwd",      "provider", "providers",
+                                        "model",    "options", "scenario", NULL};
   struct parse p = {l, body, err, errors};
   *l = (struct launch){.env = env, .generation = generation_ref(env->generation)};
   l->config = json_object();
   bool ok = json_is_object(body) ||
             err_set(err, ERR_INVALID, "the body must be an object with workflow, task and cwd");
-  ok = ok && members_known(&p) && take_cwd(&p) && take_provider(&p) && take_providers(&p) &&
-       take_text(&p, "model") && take_options(&p);
+  ok = ok && members_known(&p, body, "", members) && take_cwd(&p) && take_provider(&p) &&
+       take_providers(&p) && take_text(&p, "model") && take_options(&p);
   if (ok) {
     json_object_set_new(l->config, "interactive", json_false());
     json_object_set_new(l->config, "submitted", json_true());

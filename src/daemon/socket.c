@@ -21,6 +21,8 @@ bool socket_path(const char *option, char path[SOCKET_PATH_BYTES], struct err *e
   const char *runtime = getenv("XDG_RUNTIME_DIR");
   char dir[64];
   int n;
+  if (option != NULL && option[0] == '\0') /* as with the folder of logs: not given */
+    option = NULL;
   (void)snprintf(dir, sizeof dir, "/run/user/%ld", (long)geteuid());
   if (option != NULL && option[0] == '/')
     n = snprintf(path, SOCKET_PATH_BYTES, "%s", option);

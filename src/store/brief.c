@@ -108,6 +108,21 @@ bool brief_wanted(const char *filter, const char *status) {
   return filter == NULL;
 }
 
+bool brief_filter_check(const char *filter, struct err *err) {
+  static const char *const statuses[] = {"queued",        "running",   "paused", "stopped",
+                                         "open",          "complete",  "abort",  "rule_no_match",
+                                         "max_movements", "cancelled", "failed", NULL};
+  for (const char *at = filter; at; at = strchr(at, ','), at = at ? at + 1 : NULL) {
+    size_t n = strcspn(at, ",");
+    bool known = false;
+    for (size_t i = 0; statuses[i]; i++)
+      known = known || (strlen(statuses[i]) == n && strncmp(statuses[i], at, n) == 0);
+    if (!known)
+      return err_set(err, ERR_USAGE, "there is no status \"%.*s\"", (int)(n < 40 ? n : 40), at);
+  }
+  return true;
+}
+
 bool brief_goes_on(const struct brief *b) {
   bool by_user =
       strcmp(b->stop_reason, "interrupted") == 0 || strcmp(b->stop_reason, "terminated") == 0;

@@ -40,6 +40,8 @@ json_t *brief_json(const struct brief *b, const char *id, const char *log, const
                    const char *message, size_t position);
 /* Is `status` one of the comma-separated words of a filter? NULL holds all. */
 bool brief_wanted(const char *filter, const char *status);
+/* False: it has a word that is no status. NULL is fine. */
+bool brief_filter_check(const char *filter, struct err *err) MUST_CHECK;
 
 /* It goes on by itself when a daemon starts: submitted, not ended, not stopped by a user. */
 bool brief_goes_on(const struct brief *b);

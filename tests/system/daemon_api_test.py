@@ -13,7 +13,7 @@ import time
 sys.dont_write_bytecode = True
 
 from support import SEGUE, expect, main, need_build, of_type, records, verified  # noqa: E402
-from daemon import API, LONG, DaemonBox, Events, simple  # noqa: E402
+from daemon import API, LONG, SIMPLE, DaemonBox, Events, simple  # noqa: E402
 
 
 def routes_are_described():
@@ -93,6 +93,9 @@ def refusals():
         broken = box.file("broken.yaml", "name: x\nmovements:\n  - name: a\n    rules:\n"
                                          "      - {condition: ok, next: b}\n")
         good = {"workflow": workflow, "cwd": box.cwd, "scenario": scenario}
+
+        def inline(**more):
+            return {**good, "workflow": {"text": SIMPLE, **more}}
         rows = [
             (b"{", 400, "no JSON"),
             (b"", 400, "no JSON"),
@@ -116,6 +119,12 @@ def refusals():
             ({"workflow": workflow, "cwd": box.cwd}, 422, "scenario"),
             ({**good, "taks": "x"}, 422, 'did you mean "task"'),
             ({**good, "model": "a\0b"}, 422, "without NUL"),
+            (inline(facet={}), 422, '"workflow.facet": did you mean "workflow.facets"'),
+            (inline(facets=[]), 422, "workflow.facets must be"),
+            (inline(facets={"persona": {}}), 422, 'did you mean "workflow.facets.personas"'),
+            (inline(facets={"personas": []}), 422, "workflow.facets.personas must be"),
+            (inline(facets={"personas": {"a": 7}}), 422, "workflow.facets.personas.a must be"),
+            ({**good, "scenario": {"text": "replies: []", "txt": ""}}, 422, "scenario.txt"),
         ]
         for body, wanted, what in rows:
             status, value = box.ask("POST", "/v1/sessions", body,
@@ -133,9 +142,16 @@ def refusals():
                                      ("POST", "/v1/sessions/01990000-0000-7000-8000-000000000000/cancel",
                                       404),
                                      ("GET", "/v1/sessions?status=odd", 400),
+                                     ("GET", "/v1/sessions?before=odd", 400),
                                      ("GET", "/v1/sessions?limit=0", 400)):
             status, value = box.ask(method, path)
             expect(status == wanted, method, path, "gave", status, value)
+        for method, path, allowed in (("PUT", "/v1/sessions", "POST, GET, HEAD"),
+                                      ("POST", "/v1/health", "GET, HEAD"),
+                                      ("GET", "/v1/sessions/last/cancel", "POST")):
+            status, value = box.ask(method, path)
+            expect(status == 405 and box.headers["Allow"] == allowed, path, box.headers["Allow"])
+            expect(value["detail"] == f"{path} takes {allowed} only", value)
         expect(box.log_paths() == [], "something was submitted")
         expect(box.get("/v1/sessions")["sessions"] == [], "something is listed")
         expect(box.ask("HEAD", "/v1/health")[0] == 200, "HEAD")
@@ -360,12 +376,33 @@ def commands():
         expect(b"there is no movement b" in done.stderr, done)
         done = box.segue("submit", workflow, "-C", box.cwd)
         expect(done.returncode == 2 and b"--scenario" in done.stderr, done)
+        done = box.segue("submit", *words, "--follow", "--json")
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        expect(done.returncode == 0 and lines[0]["id"] == lines[1]["session"], lines[:2])
+        expect(lines[-1]["type"] == "session_end", lines[-1])
+
         # an id is found through the daemon where the logs are not at hand
         env = dict(box.env)
         del env["SEGUE_LOGS"]
-        done = subprocess.run([SEGUE, "show", sid], env=env, cwd=box.cwd, capture_output=True,
-                              check=False)
-        expect(done.returncode == 0 and b"COMPLETE" in done.stdout, done)
+
+        def elsewhere(*given):
+            return subprocess.run([SEGUE, *given], env=env, cwd=box.cwd, capture_output=True,
+                                  check=False)
+        for given in ((sid,), (sid, "--socket", box.socket), ("last",)):
+            done = elsewhere("show", *given)
+            expect(done.returncode == 0 and b"COMPLETE" in done.stdout, given, done)
+        done = elsewhere("show", sid, "--socket", box.dir + "/none")
+        expect(done.returncode == 2 and b"no daemon answers" in done.stderr, done)
+
+        # `last` is the one submitted last, also after a session of `segue run` elsewhere
+        expect(elsewhere("run", *words).returncode == 0, "run")
+        done = elsewhere("submit", *words, "--wait")
+        sid = done.stdout.decode().strip()
+        expect(sid.encode() in elsewhere("show", "last").stdout, "last is not", sid)
+
+        for more in ([], ["--logs", box.logs]):
+            done = box.segue("ls", "--status", "complete,odd", *more)
+            expect(done.returncode == 2 and b'no status "odd"' in done.stderr, done)
         box.end()
         expect(time.monotonic() - begin < 60, "it took long")
 

@@ -1,0 +1,79 @@
+/* server_internal.h - what the two halves of the server share.
+ *
+ * server.c accepts connections, drives libmicrohttpd and looks after the time; server_request.c has
+ * what becomes of one request, from its first byte to its answer's last. */
+#ifndef SEGUE_DAEMON_SERVER_INTERNAL_H
+#define SEGUE_DAEMON_SERVER_INTERNAL_H
+
+#include "daemon/server.h"
+
+#include <microhttpd.h>
+
+enum { SERVER_PART_BYTES = 128, SERVER_HEADER_BYTES = 64 };
+
+struct connection { /* one that was accepted */
+  struct connection *prev, *next;
+  struct MHD_Connection *mhd;
+  struct server_request *request; /* being answered; NULL: we wait for the client */
+  uint64_t since;                 /* uv_now, of the last answer */
+};
+
+/* RECEIVING -> HANDLED -> (KEPT ->) ANSWERED -> (STREAMING ->) gone */
+enum request_state { RECEIVING, HANDLED, KEPT, ANSWERED, STREAMING };
+
+struct server_request {
+  struct server *http;
+  struct MHD_Connection *mhd;
+  enum request_state state;
+  bool suspended;
+  const struct server_route *route;
+  char part[SERVER_PART_BYTES];
+  struct buf body;
+  size_t body_counted; /* of http.body_bytes */
+  unsigned refusal;    /* status for a body that is not taken, 0 */
+  struct MHD_Response *response;
+  unsigned status;
+  struct {
+    const char *name;
+    char value[SERVER_HEADER_BYTES];
+  } headers[2];
+  void (*gone)(void *ctx);
+  void *gone_ctx;
+  struct streaming *streaming;
+};
+
+/* MHD may drop a response before or after its request, so a stream is neither's. */
+struct streaming {
+  struct server_request *request; /* NULL: it is over */
+  const struct server_stream_ops *ops;
+  void *stream;
+};
+
+struct server {
+  uv_loop_t *loop;
+  const struct control_socket *socket;
+  const struct server_route *routes;
+  void *ctx;
+  struct MHD_Daemon *mhd;
+  uv_poll_t listener, events;
+  uv_timer_t timer;  /* what MHD waits for, and the next run after a wake */
+  uv_timer_t ticker; /* requests that take too long */
+  uv_timer_t accept_again;
+  int open_handles;
+  unsigned connection_count, max_connections;
+  struct connection *connections;
+  size_t body_bytes;
+  bool running, wanted, closing, listening;
+};
+
+/* The server runs once more, soon. From anywhere on the loop, callbacks of libmicrohttpd too. */
+void server_want_run(struct server *h);
+
+/* Callbacks of libmicrohttpd. */
+enum MHD_Result server_on_request(void *ctx, struct MHD_Connection *mhd, const char *path,
+                                  const char *method, const char *version, const char *bytes,
+                                  size_t *n, void **slot);
+void server_on_completed(void *ctx, struct MHD_Connection *mhd, void **slot,
+                         enum MHD_RequestTerminationCode why);
+
+#endif
