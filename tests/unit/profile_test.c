@@ -232,8 +232,9 @@ static void groups_fall_out_when_they_are_empty(void **state) {
   struct words w;
   (void)state;
   assert_true(command(&w, "claude", &call));
-  assert_string_equal(buf_c(&w.text), "claude|-p|--output-format|stream-json|--verbose|"
-                                      "--include-partial-messages|--permission-mode|acceptEdits");
+  assert_string_equal(buf_c(&w.text), "claude|-p|--output-format|stream-json|--setting-sources|user|"
+                                      "--add-dir|.|--verbose|--include-partial-messages|"
+                                      "--permission-mode|acceptEdits");
   assert_true(str_eq_c(w.command.stdin_bytes, "do it")); /* never in argv */
   words_deinit(&w);
 }
