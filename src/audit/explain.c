@@ -302,6 +302,11 @@ static void put_usage(struct buf *out, const json_t *usage) {
   for (size_t i = 0; i < ARRAY_LEN(keys); i++)
     if (json_object_get(usage, keys[i]) != NULL)
       buf_printf(out, ", %" JSON_INTEGER_FORMAT " tokens %s", number(usage, keys[i]), keys[i]);
+  const json_t *cost = json_object_get(usage, "cost_usd"); /* only where the backend tells it */
+  if (json_is_number(cost))
+    buf_printf(out, ", cost $%.4f", json_number_value(cost));
+  else if (json_is_object(usage))
+    buf_puts(out, ", cost unknown");
 }
 
 /* "call 7  script  model  2 attempts, 12 ms, 100 tokens input" */

@@ -160,6 +160,10 @@ static bool never_ran(struct provider_run *run, const struct process_result *p) 
   const char *install = json_string_value(json_object_get(run->profile->keys, "install"));
   if (p->why == PROCESS_END_SPAWN_FAILED)
     fail(r, CLASS_OVERLOADED, "no process could be made: %s", strerror(p->exec_errno));
+  else if (p->why == PROCESS_END_EXEC_FAILED && p->exec_errno == ENOENT &&
+           strchr(program, '/') != NULL && access(program, F_OK) == 0)
+    fail(r, CLASS_NOT_FOUND, "cannot run %s: it is there, but the interpreter that it names is not",
+         program);
   else if (p->why == PROCESS_END_EXEC_FAILED && p->exec_errno == ENOENT)
     fail(r, CLASS_NOT_FOUND,
          "the program %s is not installed%s%s; or say where it is: providers: {%s: {program: "

@@ -118,6 +118,19 @@ static bool unknown_type(const char *name, const char *type, struct err *err) {
   return false;
 }
 
+/* Settings that nobody would read: a typo. */
+static bool unknown_name(const struct provider_registry *registry, const char *name,
+                         struct err *err) {
+  struct buf names = {0};
+  registry_names(registry, &names);
+  (void)err_set(err, ERR_FILE,
+                "providers.%s: there is no such provider: an API of your own needs a type and a "
+                "base_url, an agent a profile providers/%s.yaml; or use one of %s",
+                name, name, buf_c(&names));
+  buf_deinit(&names);
+  return false;
+}
+
 bool api_has_preset(struct str name) {
   return preset_find(name) != NULL;
 }
@@ -141,9 +154,11 @@ bool api_register(struct provider_registry *registry, const json_t *settings, st
       continue;
     }
     const struct preset *preset = preset_find(str_from(type));
-    if (preset == NULL && json_object_get(own, "base_url") != NULL)
+    if (preset == NULL && (type != NULL || json_object_get(own, "base_url") != NULL))
       return unknown_type(name, type, err);
-    if (preset != NULL && !add(registry, preset, name, own, err))
+    if (preset == NULL)
+      return unknown_name(registry, name, err);
+    if (!add(registry, preset, name, own, err))
       return false;
   }
   return true;

@@ -176,8 +176,8 @@ int evidence_status(struct str text) {
   return status;
 }
 
-/* "1.2s", "30 seconds", "5m", "2 hours", "800ms"; a number without a unit is seconds. */
-static int64_t duration_at(struct str text, size_t i) {
+/* One number and its unit from *i on, which is moved behind it: milliseconds, or 0. */
+static double duration_part(struct str text, size_t *i) {
   static const struct {
     const char *unit;
     double ms;
@@ -185,23 +185,37 @@ static int64_t duration_at(struct str text, size_t i) {
                {"m", 60000}, {"h", 3600000.0},   {"d", 86400000.0}};
   char digits[24];
   size_t n = 0;
-  while (i < text.n && n + 1 < sizeof digits &&
-         (isdigit((unsigned char)text.p[i]) || (n > 0 && text.p[i] == '.')))
-    digits[n++] = text.p[i++];
+  while (*i < text.n && n + 1 < sizeof digits &&
+         (isdigit((unsigned char)text.p[*i]) || (n > 0 && text.p[*i] == '.')))
+    digits[n++] = text.p[(*i)++];
   digits[n] = '\0';
   if (n == 0)
     return 0;
-  while (i < text.n && text.p[i] == ' ')
-    i++;
-  double value = strtod(digits, NULL), factor = 1000;
+  while (*i < text.n && text.p[*i] == ' ')
+    ++*i;
+  double factor = 1000;
   for (size_t u = 0; u < ARRAY_LEN(units); u++) {
     size_t unit_n = strlen(units[u].unit);
-    if (i + unit_n <= text.n && strncasecmp(text.p + i, units[u].unit, unit_n) == 0) {
+    if (*i + unit_n <= text.n && strncasecmp(text.p + *i, units[u].unit, unit_n) == 0) {
       factor = units[u].ms;
       break;
     }
   }
-  value *= factor;
+  while (*i < text.n && isalpha((unsigned char)text.p[*i]))
+    ++*i;
+  return strtod(digits, NULL) * factor;
+}
+
+/* "1.2s", "30 seconds", "6m0s", "2 hours", "800ms"; a number without a unit is seconds. */
+static int64_t duration_at(struct str text, size_t i) {
+  double value = 0, part;
+  do {
+    size_t from = i;
+    part = duration_part(text, &i);
+    value += part;
+    if (i == from || !isalpha((unsigned char)text.p[i - 1]))
+      break; /* "6m0s" is one duration, "30 2" is not */
+  } while (i < text.n && isdigit((unsigned char)text.p[i]));
   return value > 0 && value < 1e13 ? (int64_t)value : 0;
 }
 

@@ -228,7 +228,10 @@ static void on_api(void *ctx, struct api_probe_result *r) {
   if (p->state == PROBE_NO) {
     (void)snprintf(p->problem, sizeof p->problem, "%s: %.250s", error_class_name(r->class),
                    r->message);
-    (void)snprintf(p->remedy, sizeof p->remedy, "see providers.NAME of config.yaml");
+    (void)snprintf(
+        p->remedy, sizeof p->remedy,
+        "start it or give its key; another address goes into base_url under providers in "
+        "config.yaml");
   }
 }
 

@@ -203,6 +203,13 @@ static void read_capability(struct profile *p) {
         p->capability.options |= 1u << bit;
 }
 
+static bool has_final_event(const struct profile *p) {
+  for (size_t i = 0; i < p->rule_count; i++)
+    if (p->rules[i].end == STREAM_END_OK)
+      return true;
+  return false;
+}
+
 static void build(struct profile *p) {
   const json_t *keys = p->keys;
   struct {
@@ -234,10 +241,12 @@ static void build(struct profile *p) {
   else if (p->dialect == DIALECT_ACP)
     p->preferred = TRANSPORT_ACP;
   p->text_of_all = is_word(keys, "text", "all") || p->dialect == DIALECT_TEXT;
-  p->ends_by_exit = is_word(keys, "ends", "exit") || p->dialect == DIALECT_TEXT;
   p->empty = class_of(json_object_get(keys, "empty"));
   read_capability(p);
   read_lists(p);
+  p->ends_by_exit =
+      p->dialect == DIALECT_TEXT ||
+      (json_object_get(keys, "ends") != NULL ? is_word(keys, "ends", "exit") : !has_final_event(p));
 }
 
 /* --- loading --- */

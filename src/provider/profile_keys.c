@@ -227,7 +227,8 @@ static const struct profile_key profile_list[] = {
     {"text", PROFILE_CHOICE, .words = text_ways,
      .description = "The final text, where no event says it: the last message (default) or all."},
     {"ends", PROFILE_CHOICE, .words = end_ways,
-     .description = "event (default): an event says that it is over; exit: there is none."},
+     .description = "event: an event says that it is over; exit: none does, which is the default "
+                    "where no event has end: ok."},
     {"empty", PROFILE_CLASS,
      .description = "What an answer without text and value is; default: an answer."},
     {"schema", PROFILE_SET, .set = &schema_keys, .description = "How a JSON Schema is enforced."},

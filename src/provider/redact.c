@@ -5,12 +5,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 struct pattern {
   char *p;
   size_t n;
   size_t name; /* index */
-  bool encoded;
+  bool base64; /* else the value itself, which may be spelled in other ways: see spelled */
 };
 
 struct secrets {
@@ -43,31 +44,14 @@ bool secrets_are_empty(const struct secrets *s) {
   return s == NULL || s->count == 0;
 }
 
-static void add_pattern(struct secrets *s, const char *p, size_t n, bool encoded) {
+static void add_pattern(struct secrets *s, const char *p, size_t n, bool base64) {
   if (n < LIMIT_SECRET_BYTES)
     return;
   s->patterns = xrealloc(s->patterns, (s->count + 1) * sizeof *s->patterns);
-  s->patterns[s->count++] = (struct pattern){xstrndup(p, n), n, s->name_count - 1, encoded};
+  s->patterns[s->count++] = (struct pattern){xstrndup(p, n), n, s->name_count - 1, base64};
   s->starts[(unsigned char)p[0]] = true;
-}
-
-static void add_percent_encoded(struct secrets *s, struct str value, const char *digits) {
-  struct buf b = {0};
-  for (size_t i = 0; i < value.n; i++) {
-    unsigned char c = (unsigned char)value.p[i];
-    if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' ||
-        c == '.' || c == '_' || c == '~') {
-      buf_putc(&b, (char)c);
-    } else {
-      buf_putc(&b, '%');
-      buf_putc(&b, digits[c >> 4]);
-      buf_putc(&b, digits[c & 15]);
-    }
-  }
-  if (b.n != value.n)
-    add_pattern(s, b.p, b.n, true);
-  explicit_bzero(b.p, b.n);
-  buf_deinit(&b);
+  if (!base64)
+    s->starts['%'] = s->starts['\\'] = s->starts['+'] = true;
 }
 
 /* The characters that a base64 text has wherever `value` stands `offset` bytes (mod 3) into it: the
@@ -97,8 +81,6 @@ void secrets_add(struct secrets *s, const char *name, struct str value) {
   s->names = xrealloc(s->names, (s->name_count + 1) * sizeof *s->names);
   s->names[s->name_count++] = xstrdup(name);
   add_pattern(s, value.p, value.n, false);
-  add_percent_encoded(s, value, "0123456789ABCDEF");
-  add_percent_encoded(s, value, "0123456789abcdef");
   for (size_t offset = 0; offset < 3; offset++) {
     add_base64(s, value, offset, "+/");
     add_base64(s, value, offset, "-_");
@@ -110,19 +92,82 @@ void secrets_add_env(struct secrets *s, const char *const *names) {
     secrets_add(s, *names, str_from(getenv(*names)));
 }
 
-/* The longest pattern at the head of `text`; *partial: the text may be the beginning of one. */
-static const struct pattern *match(const struct secrets *s, struct str text, bool *partial) {
-  const struct pattern *best = NULL;
+static bool is_hex_of(struct str digits, unsigned char byte) {
+  static const char hex[] = "0123456789abcdef";
+  const char at[] = {hex[byte >> 4], hex[byte & 15]};
+  for (size_t i = 0; i < digits.n && i < 2; i++)
+    if ((digits.p[i] | 0x20) != at[i] && digits.p[i] != at[i])
+      return false;
+  return true;
+}
+
+/* Is `byte` written here as prefix and two hexadecimal digits? *partial: perhaps, the text ends. */
+static size_t escaped(unsigned char byte, const char *prefix, struct str text, bool *partial) {
+  size_t n = strlen(prefix), have = text.n < n ? text.n : n;
+  struct str digits = {text.p + have, text.n - have};
+  if (strncasecmp(text.p, prefix, have) != 0 || !is_hex_of(digits, byte))
+    return 0;
+  if (digits.n < 2)
+    *partial = true;
+  return digits.n < 2 ? 0 : n + 2;
+}
+
+/* How many bytes at the head of `text` stand for `byte`, other than itself: as in a URL or a form
+ * (%2F, + for a space), as in a JSON string (\u002f, \/). 0: none do. Encoders differ in which bytes
+ * they write so, so each byte of a value may be. */
+static size_t spelled(unsigned char byte, struct str text, bool *partial) {
+  if (text.p[0] == '%')
+    return escaped(byte, "%", text, partial);
+  if (text.p[0] == '+')
+    return byte == ' ' ? 1 : 0;
+  if (text.p[0] != '\\')
+    return 0;
+  if (text.n > 1 && (unsigned char)text.p[1] == byte && strchr("/\"\\", byte) != NULL)
+    return 2;
+  return escaped(byte, "\\u00", text, partial);
+}
+
+/* The bytes at the head of `text` that say the value; 0: none do. */
+static size_t match_value(const struct pattern *p, struct str text, bool *partial) {
+  size_t at = 0;
+  for (size_t i = 0; i < p->n; i++) {
+    unsigned char byte = (unsigned char)p->p[i];
+    if (at == text.n) {
+      *partial = true;
+      return 0;
+    }
+    size_t n = spelled(byte, (struct str){text.p + at, text.n - at}, partial);
+    if (n == 0 && (unsigned char)text.p[at] == byte)
+      n = 1;
+    if (n == 0)
+      return 0;
+    at += n;
+  }
+  return at;
+}
+
+/* The value's own bytes are the common case, and never to be read as an escape. */
+static size_t match_one(const struct pattern *p, struct str text, bool *partial) {
+  size_t n = p->n < text.n ? p->n : text.n;
+  if (p->p[0] == text.p[0] && memcmp(p->p, text.p, n) == 0) {
+    if (n == p->n)
+      return n;
+    *partial = true;
+  }
+  return p->base64 ? 0 : match_value(p, text, partial);
+}
+
+/* The longest place at the head of `text` that is a value, 0: none; *partial: the text may be the
+ * beginning of one. */
+static size_t match(const struct secrets *s, struct str text, size_t *name, bool *partial) {
+  size_t best = 0;
   *partial = false;
   for (size_t i = 0; i < s->count; i++) {
-    const struct pattern *p = &s->patterns[i];
-    size_t n = p->n < text.n ? p->n : text.n;
-    if (p->p[0] != text.p[0] || memcmp(p->p, text.p, n) != 0)
-      continue;
-    if (p->n > text.n)
-      *partial = true;
-    else if (best == NULL || p->n > best->n)
-      best = p;
+    size_t n = match_one(&s->patterns[i], text, partial);
+    if (n > best) {
+      best = n;
+      *name = s->patterns[i].name;
+    }
   }
   return best;
 }
@@ -133,18 +178,18 @@ static size_t filter(const struct secrets *s, struct str text, struct buf *out, 
   size_t from = 0, i = 0;
   while (i < text.n) {
     bool partial = false;
-    const struct pattern *p = NULL;
+    size_t name = 0, n = 0;
     if (s->starts[(unsigned char)text.p[i]])
-      p = match(s, (struct str){text.p + i, text.n - i}, &partial);
+      n = match(s, (struct str){text.p + i, text.n - i}, &name, &partial);
     if (partial) /* a longer one first: it may still come true */
       break;
-    if (p == NULL) {
+    if (n == 0) {
       i++;
       continue;
     }
     buf_append(out, text.p + from, i - from);
-    buf_printf(out, "\xC2\xABsecret:%s\xC2\xBB", s->names[p->name]);
-    i += p->n;
+    buf_printf(out, "\xC2\xABsecret:%s\xC2\xBB", s->names[name]);
+    i += n;
     from = i;
     ++*count;
   }
@@ -157,8 +202,11 @@ static size_t filter(const struct secrets *s, struct str text, struct buf *out, 
 static bool gives_away(const struct secrets *s, struct str tail) {
   for (size_t i = 0; i < s->count; i++) {
     const struct pattern *p = &s->patterns[i];
-    if (p->n > tail.n && memcmp(p->p, tail.p, tail.n) == 0 &&
-        (!p->encoded || tail.n >= LIMIT_SECRET_BYTES / 2))
+    bool plain = p->n > tail.n && memcmp(p->p, tail.p, tail.n) == 0, partial = false;
+    if (plain && !p->base64)
+      return true;
+    (void)match_one(p, tail, &partial);
+    if (partial && tail.n >= LIMIT_SECRET_BYTES / 2)
       return true;
   }
   return false;
@@ -174,14 +222,13 @@ static void release(const struct secrets *s, struct str held, bool cut, struct b
       return;
     }
     bool partial;
-    const struct pattern *p = match(s, held, &partial);
-    size_t used = 1;
-    if (p != NULL) {
-      buf_printf(out, "\xC2\xABsecret:%s\xC2\xBB", s->names[p->name]);
-      used = p->n;
+    size_t name = 0, used = match(s, held, &name, &partial);
+    if (used > 0) {
+      buf_printf(out, "\xC2\xABsecret:%s\xC2\xBB", s->names[name]);
       ++*count;
     } else {
       buf_putc(out, held.p[0]);
+      used = 1;
     }
     held = (struct str){held.p + used, held.n - used};
     used = filter(s, held, out, count);

@@ -1,8 +1,8 @@
 /* redact.h - secrets never enter: their values are replaced in what a provider says, before the bytes
  * become an event, so that memory and log never differ.
  *
- * Found are the value itself, the value percent-encoded, and the value inside a base64 text at any
- * of its three offsets (both alphabets). A value under LIMIT_SECRET_BYTES is too common a text to be
+ * Found are the value itself, the value with any of its bytes written as in a URL (%2F) or in a JSON
+ * string (\/, \u002f), and the value inside a base64 text at any of its three offsets (both alphabets). A value under LIMIT_SECRET_BYTES is too common a text to be
  * one. A place found becomes «secret:NAME».
  *
  *   secrets = secrets_new(); secrets_add(...) ...

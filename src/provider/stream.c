@@ -4,7 +4,6 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "provider/evidence.h"
-#include "provider/redact.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,10 @@ struct driver *stream_open(const struct profile *profile, const struct agent_cal
   d->text_of_all = profile->text_of_all;
   d->host = *host;
   d->schema_asked = call->schema != NULL;
+  d->secrets = secrets_new();
+  secrets_add_env(d->secrets, host->secrets);
+  redactor_init(&d->of_text, d->secrets);
+  redactor_init(&d->of_thinking, d->secrets);
   d->told.max = d->last.max = d->all.max = d->text.max = LIMIT_OUTPUT_BYTES;
   d->retry.max = d->denied.max = d->trouble.message.max = LIMIT_EVIDENCE_BYTES;
   d->trouble.kinds.max = d->last_id.max = LIMIT_EVIDENCE_BYTES;
@@ -35,6 +38,9 @@ void stream_close(struct driver *d) {
   json_decref(d->usage);
   pattern_scratch_deinit(&d->scratch);
   free(d->own);
+  redactor_deinit(&d->of_text);
+  redactor_deinit(&d->of_thinking);
+  secrets_free(d->secrets);
   free(d);
 }
 
@@ -61,17 +67,38 @@ bool stream_read_value(struct driver *d, struct str text) {
 
 /* --- bytes --- */
 
+/* A line is worth more than the bytes in it that are no text: U+FFFD stands for each. */
+static void mend_utf8(struct buf *line) {
+  struct buf out = {0};
+  for (size_t i = 0; i < line->n;) {
+    uint32_t cp;
+    size_t n = utf8_decode(line->p + i, line->n - i, &cp);
+    if (n > 0)
+      buf_append(&out, line->p + i, n);
+    else
+      buf_puts(&out, "\xEF\xBF\xBD");
+    i += n > 0 ? n : 1;
+  }
+  buf_deinit(line);
+  *line = out;
+}
+
 static void whole_line(struct driver *d) {
   bool text = d->is_text;
   if (d->line_too_long || (!text && str_trim(buf_view(&d->line)).n == 0)) {
     buf_clear(&d->line);
     return;
   }
-  (void)redact(&d->line, d->host.secrets, false);
   if (text) {
     buf_putc(&d->line, '\n');
     stream_tell_piece(d, buf_view(&d->line));
-  } else if (!stream_read_value(d, buf_view(&d->line))) {
+    buf_clear(&d->line);
+    return;
+  }
+  (void)secrets_hide(d->secrets, &d->line, false);
+  if (!utf8_valid(d->line.p, d->line.n))
+    mend_utf8(&d->line);
+  if (!stream_read_value(d, buf_view(&d->line))) {
     d->garbage_count++;
     if (d->event_count == 0 && d->whole.n + d->line.n < LIMIT_AGENT_LINE_BYTES) {
       buf_str(&d->whole, buf_view(&d->line));
@@ -126,7 +153,7 @@ static void take_stderr(struct driver *d, struct str bytes) {
       buf_append(&d->err_line, bytes.p, n);
     if (end == NULL)
       return;
-    (void)redact(&d->err_line, d->host.secrets, false);
+    (void)secrets_hide(d->secrets, &d->err_line, false);
     stderr_line(d);
     bytes = (struct str){end + 1, bytes.n - n - 1};
   }
@@ -152,7 +179,6 @@ void stream_output(struct driver *d, int fd, struct str bytes) {
     if (end == NULL && !piece)
       return;
     if (end == NULL) { /* a text without lines comes in pieces */
-      (void)redact(&d->line, d->host.secrets, false);
       stream_tell_piece(d, buf_view(&d->line));
       buf_clear(&d->line);
       return;
@@ -164,7 +190,6 @@ void stream_output(struct driver *d, int fd, struct str bytes) {
 
 void stream_take_rest(struct driver *d) {
   if (d->line.n > 0 && d->is_text) {
-    (void)redact(&d->line, d->host.secrets, false);
     stream_tell_piece(d, buf_view(&d->line)); /* as it is: no newline of ours */
     buf_clear(&d->line);
   }
@@ -175,6 +200,7 @@ void stream_take_rest(struct driver *d) {
   if (d->event_count == 0 && d->whole.n > 0 && stream_read_value(d, buf_view(&d->whole)))
     d->garbage_count = 0;
   buf_deinit(&d->whole);
+  stream_tell_held(d);
 }
 
 const struct driver_ops driver_exec = {.name = "exec",

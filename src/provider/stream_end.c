@@ -120,6 +120,13 @@ static struct str telling_line(struct str text, enum error_class class) {
   return last;
 }
 
+static void read_retry_after(struct driver *d, struct str text, struct call_result *r) {
+  if (r->class != CLASS_RATE_LIMIT && r->class != CLASS_OVERLOADED)
+    return;
+  r->retry_after_ms =
+      d->trouble.retry_after_ms > 0 ? d->trouble.retry_after_ms : evidence_retry_after_ms(text);
+}
+
 /* No final event: what remains is stderr, and the exit status as the last and weakest sign. */
 static void judge_exit(struct driver *d, const struct process_result *p, struct call_result *r) {
   struct str text = evidence_part(str_trim(buf_view(&r->error_text.bytes)));
@@ -149,6 +156,7 @@ static void judge_exit(struct driver *d, const struct process_result *p, struct 
     fail(r, CLASS_PROTOCOL, "it ended with exit status 0 but without its final event");
   if (r->message[0] == '\0')
     fail(r, class, "it ended with exit status %d", p->exit_code);
+  read_retry_after(d, text, r);
 }
 
 static void judge_trouble(struct driver *d, const struct process_result *p, struct call_result *r) {
@@ -166,10 +174,7 @@ static void judge_trouble(struct driver *d, const struct process_result *p, stru
        message.p ? message.p : "");
   if (r->message[0] == '\0')
     fail(r, r->class, "the client reports an error and does not say which");
-  if (r->class == CLASS_RATE_LIMIT || r->class == CLASS_OVERLOADED) {
-    int64_t said = evidence_retry_after_ms(message);
-    r->retry_after_ms = d->trouble.retry_after_ms > 0 ? d->trouble.retry_after_ms : said;
-  }
+  read_retry_after(d, message, r);
 }
 
 static void judge_end(struct driver *d, const struct process_result *p, struct call_result *r) {

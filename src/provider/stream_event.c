@@ -92,20 +92,60 @@ void stream_tell(struct driver *d, enum provider_news_kind kind, struct str text
 }
 
 void stream_tell_piece(struct driver *d, struct str piece) {
+  struct buf clean = {0};
+  if (!secrets_are_empty(d->secrets)) {
+    redactor_push(&d->of_text, piece, &clean);
+    piece = buf_view(&clean);
+  }
   buf_str(&d->told, piece);
   if (piece.n > 0)
     stream_tell(d, NEWS_TEXT, piece, NULL);
+  buf_deinit(&clean);
+}
+
+static void tell_thinking(struct driver *d, struct str piece) {
+  struct buf clean = {0};
+  redactor_push(&d->of_thinking, piece, &clean);
+  if (clean.n > 0)
+    stream_tell(d, NEWS_THINKING, buf_view(&clean), NULL);
+  buf_deinit(&clean);
+}
+
+void stream_tell_held(struct driver *d) {
+  struct buf clean = {0};
+  redactor_flush(&d->of_thinking, &clean);
+  if (clean.n > 0)
+    stream_tell(d, NEWS_THINKING, buf_view(&clean), NULL);
+  buf_clear(&clean);
+  redactor_flush(&d->of_text, &clean);
+  buf_str(&d->told, buf_view(&clean));
+  if (clean.n > 0)
+    stream_tell(d, NEWS_TEXT, buf_view(&clean), NULL);
+  buf_deinit(&clean);
 }
 
 /* A message as far as it has come: only what was not told yet is. One that was told otherwise is
  * not told again. */
 void stream_tell_rest(struct driver *d, struct str whole) {
   struct str told = buf_view(&d->told);
+  buf_clear(&d->of_text.held); /* it is a part of the whole */
   bool grows = whole.n >= told.n && (told.n == 0 || memcmp(whole.p, told.p, told.n) == 0);
   if (grows && whole.n > told.n)
     stream_tell(d, NEWS_TEXT, (struct str){whole.p + told.n, whole.n - told.n}, NULL);
   buf_clear(&d->told);
   buf_str(&d->told, whole);
+}
+
+/* A message that goes on: its end may be the beginning of a value. */
+static void tell_growing(struct driver *d, struct str whole) {
+  struct redactor r;
+  struct buf clean = {0};
+  redactor_init(&r, d->secrets);
+  redactor_push(&r, whole, &clean);
+  stream_tell_rest(d, buf_view(&clean));
+  redactor_deinit(&d->of_text);
+  d->of_text = r;
+  buf_deinit(&clean);
 }
 
 void stream_end_message(struct driver *d, struct str id) {
@@ -161,12 +201,9 @@ static void say_texts(struct driver *d, const struct profile_rule *r, const json
   if (r->delta.count > 0)
     stream_tell_piece(d, find_text(&r->delta, at, &scratch));
   if (r->cumulative.count > 0)
-    stream_tell_rest(d, find_text(&r->cumulative, at, &scratch));
-  if (r->thinking.count > 0) {
-    struct str piece = find_text(&r->thinking, at, &scratch);
-    if (piece.n > 0)
-      stream_tell(d, NEWS_THINKING, piece, NULL);
-  }
+    tell_growing(d, find_text(&r->cumulative, at, &scratch));
+  if (r->thinking.count > 0)
+    tell_thinking(d, find_text(&r->thinking, at, &scratch));
   if (r->message.count > 0) {
     struct str text = find_text(&r->message, at, &scratch);
     if (text.n > 0) {
@@ -268,8 +305,10 @@ void stream_retry(struct driver *d, json_t *data, struct str reason) {
     buf_printf(&d->retry, "HTTP status %d, ",
                (int)json_integer_value(json_object_get(data, "status")));
   buf_str(&d->retry, reason);
-  if (!d->text_of_all)
+  if (!d->text_of_all) {
+    buf_clear(&d->of_text.held);
     buf_clear(&d->told); /* the message that broke off comes again from its beginning */
+  }
   stream_tell(d, NEWS_RETRY, (struct str){0}, data);
 }
 

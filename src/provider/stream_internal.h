@@ -4,6 +4,7 @@
 #define SEGUE_PROVIDER_STREAM_INTERNAL_H
 
 #include "provider/driver.h"
+#include "provider/redact.h"
 
 struct trouble { /* the last thing that an event called an error */
   bool there;
@@ -28,7 +29,9 @@ struct driver {
   size_t event_count;   /* values read */
   size_t garbage_count; /* lines that were none, after the first value */
   char session[128];
-  struct buf told; /* of the message that is coming */
+  struct secrets *secrets;              /* of host.secrets */
+  struct redactor of_text, of_thinking; /* a value may come in pieces, over two events */
+  struct buf told; /* of the message that is coming, without what of_text holds back */
   struct buf last; /* the last whole message */
   struct buf all;  /* all whole ones */
   struct buf last_id;
@@ -73,6 +76,8 @@ void stream_trouble(struct driver *d, int status, struct str message);
 void stream_kind(struct driver *d, struct str word);
 /* It is over. */
 void stream_finish(struct driver *d, enum profile_end end);
+/* What was held back, now that nothing more comes. */
+void stream_tell_held(struct driver *d);
 /* A text of a record: at most LIMIT_ERROR_TEXT_BYTES; nothing when it is empty. */
 void stream_put_text(json_t *object, const char *name, struct str text);
 /* What stood on stdout without an end of line, or over several lines. */

@@ -281,6 +281,10 @@ def mistakes_in_files_have_their_place():
         config(box, providers={"claude": {"progam": "x"}})
         done = box.segue("providers")
         expect(b'did you mean "program"' in done.stderr and done.returncode == 2, done)
+        config(box, providers={"cluade": {"program": "x"}})
+        for words in (["providers"], ["doctor"]):
+            done = box.segue(*words)
+            expect(b"providers.cluade" in done.stderr and done.returncode == 2, words, done)
 
 
 def recordings_are_read():

@@ -232,8 +232,10 @@ static void groups_fall_out_when_they_are_empty(void **state) {
   struct words w;
   (void)state;
   assert_true(command(&w, "claude", &call));
-  assert_string_equal(buf_c(&w.text), "claude|-p|--output-format|stream-json|--verbose|"
-                                      "--include-partial-messages|--permission-mode|acceptEdits");
+  assert_string_equal(buf_c(&w.text),
+                      "claude|-p|--output-format|stream-json|--setting-sources|user|"
+                      "--add-dir|.|--verbose|--include-partial-messages|"
+                      "--permission-mode|acceptEdits");
   assert_true(str_eq_c(w.command.stdin_bytes, "do it")); /* never in argv */
   words_deinit(&w);
 }
@@ -259,7 +261,8 @@ static void everything_that_is_there_comes_in(void **state) {
   assert_true(command(&w, "claude", &call));
   assert_string_equal(
       buf_c(&w.text),
-      "/opt/c|-p|--output-format|stream-json|--verbose|--include-partial-messages|--model|opus|"
+      "/opt/c|-p|--output-format|stream-json|--setting-sources|user|"
+      "--add-dir|.|--verbose|--include-partial-messages|--model|opus|"
       "--effort|high|--session-id|11111111-2222-4333-8444-555555555555|--json-schema|"
       "{\"type\":\"object\"}|--max-turns|5|--allowedTools|Read,Bash(git "
       "*)|--permission-mode|dontAsk|"

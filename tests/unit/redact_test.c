@@ -105,6 +105,44 @@ static void test_encoded(void **state) {
   secrets_free(s);
 }
 
+/* Encoders differ in which bytes they escape. */
+static void test_spelled(void **state) {
+  static const struct {
+    const char *in, *out;
+  } cases[] = {
+      {"k/ey+one%two", "#"},
+      {"k/ey%2Bone%25two", "#"}, /* a slash is left alone */
+      {"k%2fey+one%25two.", "#."},
+      {"%6B%2Fey%2Bone%25two", "#"},
+      {"\"k\\/ey+one%two\"", "\"#\""},
+      {"k\\u002fey\\u002Bone%two", "#"},
+      {"k\\u002fey\\u002bone\\u0025tw", "k\\u002fey\\u002bone\\u0025tw"},
+      {"k%2gey+one%two", "k%2gey+one%two"},
+      {"a%b\\nc+\\", "a%b\\nc+\\"},
+      {"100%", "100%"},
+  };
+  struct secrets *s = secrets_new();
+  (void)state;
+  secrets_add(s, "#", STR("k/ey+one%two"));
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t piece = 1; piece < 40; piece++) {
+      const char *in = cases[i].in;
+      struct redactor r;
+      struct buf out = {0}, wanted = {0};
+      redactor_init(&r, s);
+      for (size_t at = 0, n = strlen(in); at < n; at += piece)
+        redactor_push(&r, (struct str){in + at, n - at < piece ? n - at : piece}, &out);
+      redactor_flush(&r, &out);
+      for (const char *c = cases[i].out; *c != '\0'; c++)
+        buf_printf(&wanted, *c == '#' ? "\xC2\xABsecret:%c\xC2\xBB" : "%c", *c);
+      assert_string_equal(buf_c(&out), buf_c(&wanted));
+      redactor_deinit(&r);
+      buf_deinit(&out);
+      buf_deinit(&wanted);
+    }
+  secrets_free(s);
+}
+
 /* However a stream is cut, it comes out as the whole text does. */
 static void test_stream(void **state) {
   static const char text[] =
@@ -138,7 +176,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_replaces), cmocka_unit_test(test_cut),
       cmocka_unit_test(test_no_names), cmocka_unit_test(test_encoded),
-      cmocka_unit_test(test_stream),
+      cmocka_unit_test(test_spelled),  cmocka_unit_test(test_stream),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

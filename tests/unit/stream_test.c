@@ -9,6 +9,7 @@
 #include "provider/profiles.h"
 #include "provider/replay.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct seen {
@@ -48,13 +49,18 @@ struct run {
   bool schema;
 };
 
+static const char *const secret_names[] = {"STREAM_TEST_KEY", NULL};
+
 static void read_run(const struct profile *p, const struct run *run, struct seen *s) {
   static const struct call_request request = {.purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT};
   json_auto_t *schema = json_object();
   const struct agent_call call = {
       .request = &request, .session = "", .new_session = "", .schema = run->schema ? schema : NULL};
-  const struct driver_host host = {
-      .news = on_news, .answered = on_answered, .give_up = on_give_up, .ctx = s};
+  const struct driver_host host = {.news = on_news,
+                                   .answered = on_answered,
+                                   .give_up = on_give_up,
+                                   .secrets = secret_names,
+                                   .ctx = s};
   struct str out = str_from(run->out), err = str_from(run->err);
   size_t piece = run->piece ? run->piece : out.n + 1;
   *s = (struct seen){0};
@@ -331,6 +337,106 @@ static void text_is_taken_as_it_is(void **state) {
   profile_free(p);
 }
 
+/* Over two events, two lines of text, the pieces of a long one, or behind JSON's escapes. */
+static void a_value_never_gets_through(void **state) {
+  static const char *const outs[] = {
+      "{\"t\":\"d\",\"x\":\"a sk-test/\"}\n{\"t\":\"d\",\"x\":\"12345 b\"}\n{\"t\":\"ok\"}\n",
+      "{\"t\":\"d\",\"x\":\"a sk-test\\/\"}\n{\"t\":\"m\",\"x\":\"a sk-test/12345 "
+      "b\"}\n{\"t\":\"ok\"}\n",
+      "{\"t\":\"c\",\"x\":\"a sk-te\"}\n{\"t\":\"c\",\"x\":\"a sk-test/12345\"}\n"
+      "{\"t\":\"c\",\"x\":\"a sk-test/12345 b\"}\n{\"t\":\"ok\"}\n",
+      "{\"t\":\"ok\",\"x\":\"a sk-test\\/12345 b\"}\n",
+      "{\"t\":\"ok\",\"x\":\"a s\\u006b-test\\u002f12345 b\"}\n",
+  };
+  struct profile *p = profile_of(events);
+  struct seen s;
+  (void)state;
+  setenv("STREAM_TEST_KEY", "sk-test/12345", 1);
+  for (size_t i = 0; i < sizeof outs / sizeof outs[0]; i++) {
+    read_run(p, &(struct run){.out = outs[i], .err = ""}, &s);
+    assert_string_equal(buf_c(&s.result.text.bytes), "a \xC2\xABsecret:STREAM_TEST_KEY\xC2\xBB b");
+    assert_null(strstr(buf_c(&s.lines), "sk-te"));
+    seen_deinit(&s);
+  }
+  read_run(p, &(struct run){.out = "{\"t\":\"d\",\"x\":\"an s\"}\n{\"t\":\"ok\"}", .err = ""}, &s);
+  assert_string_equal(buf_c(&s.result.text.bytes), "an s");
+  seen_deinit(&s);
+  profile_free(p);
+  p = profile_of("summary: t\nprogram: t\nargv: [x]\noutput: text\n");
+  struct buf text = {0};
+  for (size_t i = 0; i < LIMIT_PIPE_PIECE_BYTES - 5; i++)
+    buf_putc(&text, 'x');
+  buf_puts(&text, "sk-test/12345 b");
+  for (size_t piece = LIMIT_PIPE_PIECE_BYTES; piece > 1024; piece /= 2) {
+    read_run(p, &(struct run){.out = buf_c(&text), .err = "", .piece = piece}, &s);
+    assert_null(strstr(buf_c(&s.result.text.bytes), "sk-te"));
+    assert_non_null(strstr(buf_c(&s.result.text.bytes), "STREAM_TEST_KEY\xC2\xBB b"));
+    seen_deinit(&s);
+  }
+  buf_deinit(&text);
+  profile_free(p);
+  unsetenv("STREAM_TEST_KEY");
+}
+
+static void bytes_that_are_no_text_cost_no_line(void **state) {
+  struct profile *p = profile_of(events);
+  struct seen s;
+  (void)state;
+  read_run(p, &(struct run){.out = "{\"t\":\"ok\",\"x\":\"caf\xE9 \xE2\x82\"}\n", .err = ""}, &s);
+  assert_int_equal(s.result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&s.result.text.bytes), "caf\xEF\xBF\xBD \xEF\xBF\xBD\xEF\xBF\xBD");
+  seen_deinit(&s);
+  profile_free(p);
+}
+
+static void without_a_final_event_the_exit_is_the_end(void **state) {
+  static const char text[] = "summary: t\nprogram: t\nargv: [x]\nevents:\n"
+                             "  - {when: {/t: d}, delta: /x}\n"
+                             "  - {when: {/t: e}, error: {message: /m}, end: error}\n";
+  static const char out[] = "{\"t\":\"d\",\"x\":\"hello\"}\n";
+  struct profile *p = profile_of(text);
+  struct buf strict = {0};
+  struct seen s;
+  (void)state;
+  read_run(p, &(struct run){.out = out, .err = ""}, &s);
+  assert_int_equal(s.result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&s.result.text.bytes), "hello");
+  seen_deinit(&s);
+  read_run(p, &(struct run){.out = out, .err = "", .process = {.exit_code = 1}}, &s);
+  assert_int_equal(s.result.class, CLASS_CRASHED);
+  seen_deinit(&s);
+  profile_free(p);
+  buf_printf(&strict, "ends: event\n%s", text);
+  p = profile_of(buf_c(&strict));
+  read_run(p, &(struct run){.out = out, .err = ""}, &s);
+  assert_int_equal(s.result.class, CLASS_PROTOCOL);
+  seen_deinit(&s);
+  profile_free(p);
+  buf_deinit(&strict);
+}
+
+static void stderr_says_when_to_come_back(void **state) {
+  static const struct {
+    const char *err;
+    int64_t ms;
+  } cases[] = {
+      {"Error: 429 Too Many Requests, retry after 1 s\n", 1000},
+      {"429 rate limit reached. Please try again in 6m1.5s.\n", 361500},
+      {"429 rate limit: retry after 30 2 more\n", 30000},
+      {"429 rate limit\n", 0},
+  };
+  struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\noutput: text\n");
+  struct seen s;
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    read_run(p, &(struct run){.out = "", .err = cases[i].err, .process = {.exit_code = 1}}, &s);
+    assert_int_equal(s.result.class, CLASS_RATE_LIMIT);
+    assert_int_equal(s.result.retry_after_ms, cases[i].ms);
+    seen_deinit(&s);
+  }
+  profile_free(p);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(pieces_may_be_cut_anywhere),
@@ -342,6 +448,10 @@ int main(void) {
       cmocka_unit_test(an_error_says_when_to_come_back),
       cmocka_unit_test(a_claimed_value_is_passed_on),
       cmocka_unit_test(text_is_taken_as_it_is),
+      cmocka_unit_test(a_value_never_gets_through),
+      cmocka_unit_test(bytes_that_are_no_text_cost_no_line),
+      cmocka_unit_test(without_a_final_event_the_exit_is_the_end),
+      cmocka_unit_test(stderr_says_when_to_come_back),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
