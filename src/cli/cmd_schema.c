@@ -343,6 +343,9 @@ static bool prepare(struct rendering_job *job, const struct cli_args *args, stru
   job->think = cli_flag(args, "think");
   if (annotations != NULL && !job->annotations && strcmp(annotations, "drop") != 0)
     return err_set(err, ERR_USAGE, "--annotations must be keep or drop");
+  const char *as = cli_value(args, "as");
+  if (job->think && (as == NULL || strcmp(as, "gbnf") != 0))
+    return err_set(err, ERR_USAGE, "--think belongs to --as gbnf");
   if (language != NULL && !describe_language_find(language, &job->language))
     return err_set(err, ERR_USAGE, "--language must be en or ja");
   if (draft != NULL && !schema_draft_uri(draft, &job->opts.default_draft))

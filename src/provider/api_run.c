@@ -169,9 +169,12 @@ static struct str make_prompt(struct provider_run *run) {
     buf_puts(&run->prompt, "\n\nNow give exactly that result in the form that was asked for.");
   }
   if (shows_schema(run)) {
-    buf_puts(&run->prompt,
-             "\n\nAnswer with one JSON value and nothing else. It must fit this JSON Schema:\n");
-    buf_puts(&run->prompt, api_schema_words(run->schema));
+    const char *words = api_schema_words(run->schema);
+    if (strstr(buf_c(&run->prompt), words) == NULL) { /* a movement's own prompt may show it */
+      buf_puts(&run->prompt,
+               "\n\nAnswer with one JSON value and nothing else. It must fit this JSON Schema:\n");
+      buf_puts(&run->prompt, words);
+    }
   }
   return buf_view(&run->prompt);
 }

@@ -1,5 +1,6 @@
 /* schema_prompt.h - a JSON Schema in words, for backends that have no option for it: the end of a
- * prompt, after a rule, says that one JSON value of this schema is wanted and nothing else. */
+ * prompt, after a rule, says that one JSON value of this schema is wanted and nothing else. A prompt
+ * that shows the schema already, as the core writes it for a movement, stays as it is. */
 #ifndef SEGUE_PROVIDER_SCHEMA_PROMPT_H
 #define SEGUE_PROVIDER_SCHEMA_PROMPT_H
 
