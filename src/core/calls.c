@@ -61,12 +61,12 @@ void core_session_key(const struct movement *m, struct str provider, struct buf 
   buf_str(out, provider);
 }
 
-/* The conversation that an execute call goes on with: NULL when there is none, or none is wanted. */
+/* The conversation that an execute call could go on with; NULL when there is none. */
 static const char *known_session(const struct step *s, const struct movement *m,
                                  enum call_purpose purpose, struct str provider) {
   const struct capability *c = capability_find(s->env->providers, provider);
   struct buf key = {0};
-  if (purpose != PURPOSE_EXECUTE || m->fresh_session || c == NULL || !c->sessions ||
+  if (purpose != PURPOSE_EXECUTE || c == NULL || !c->sessions ||
       json_object_size(s->core->sessions) == 0)
     return NULL;
   core_session_key(m, provider, &key);
@@ -266,10 +266,13 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
       .timeout_ms = n->timeout_ms,
   };
   const char *known = known_session(s, m, n->purpose, n->provider);
-  if (known != NULL)
+  const char *why_not = known && m->fresh_session ? "the movement has session: refresh" : NULL;
+  if (why_not != NULL)
+    known = NULL;
+  else if (known != NULL)
     request.provider_session = str_from(known);
   json_t *record = call_start_record(s, turn, &request, n->invariant);
-  set_session(record, known, NULL);
+  set_session(record, known, why_not);
   json_t *token = prepare_token(s, &request);
   if (token)
     json_object_set_new_nocheck(record, "token", token);

@@ -371,7 +371,8 @@ static void a_conversation_goes_on(void **state) {
   play_init(&p, "refresh", workflow, NULL, "{'a':[{'text':'[A:1]','session':'s1'},'[A:2]']}");
   play_start(&p);
   play_run(&p);
-  assert_null(session_of(&p, 1));
+  assert_true(json_is_false(json_object_get(session_of(&p, 1), "resumed")));
+  assert_non_null(strstr(data_get(session_of(&p, 1), "reason").p, "refresh"));
   play_deinit(&p);
 }
 
