@@ -35,6 +35,7 @@ class Box:
         self.logs = self.dir + "/logs"
         self.cwd = self.dir + "/work"
         self.pids = self.dir + "/pids"
+        self.started = []
         for name in ("home", "tmp", "work"):
             os.mkdir(f"{self.dir}/{name}")
         self.env = {
@@ -54,6 +55,10 @@ class Box:
         return self
 
     def __exit__(self, *exc):
+        for process in self.started:  # a test that failed leaves nothing running
+            if process.poll() is None:
+                process.kill()
+                process.wait()
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def file(self, name, content):
@@ -74,9 +79,11 @@ class Box:
         return done
 
     def start(self, *words, env=None, prefix=(), **kw):
-        return subprocess.Popen([*prefix, SEGUE, *words], stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                env={**self.env, **(env or {})}, cwd=self.cwd, **kw)
+        process = subprocess.Popen([*prefix, SEGUE, *words], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   env={**self.env, **(env or {})}, cwd=self.cwd, **kw)
+        self.started.append(process)
+        return process
 
     def log_paths(self):
         if not os.path.isdir(self.logs):
