@@ -8,15 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-void buf_reserve(struct buf *b, size_t extra) {
+void buf_grow(struct buf *b, size_t extra) {
   size_t need = b->n + extra + 1;
   assert(need > extra);
-  if (need <= b->cap)
-    return;
   size_t cap = b->cap ? b->cap : 64;
   while (cap < need)
     cap = cap < (1u << 20) ? cap * 2 : cap + cap / 2;
   b->p = xrealloc(b->p, cap);
+  b->p[b->n] = '\0'; /* also of one that was never used */
   b->cap = cap;
 }
 

@@ -25,12 +25,19 @@ void buf_str(struct buf *b, struct str s);
 void buf_puts(struct buf *b, const char *s);
 static inline void buf_putc(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
-void buf_reserve(struct buf *b, size_t extra);
+static inline void buf_reserve(struct buf *b, size_t extra);
 void buf_clear(struct buf *b); /* keeps the memory */
 void buf_deinit(struct buf *b);
 const char *buf_c(const struct buf *b); /* never NULL, NUL-terminated */
 struct str buf_view(const struct buf *b);
 char *buf_take(struct buf *b); /* gives the bytes away (free() them); leaves an empty buffer */
+
+void buf_grow(struct buf *b, size_t extra); /* of buf_reserve, where there is no room */
+
+static inline void buf_reserve(struct buf *b, size_t extra) {
+  if (b->cap - b->n <= extra)
+    buf_grow(b, extra);
+}
 
 static inline void buf_putc(struct buf *b, char c) {
   if (b->max == 0 && b->n + 2 <= b->cap) {

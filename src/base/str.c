@@ -2,6 +2,9 @@
 
 #include <limits.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 #include <wchar.h>
 
 struct str str_from(const char *s) {
@@ -67,6 +70,21 @@ bool str_to_long(struct str s, long *out) {
   return true;
 }
 
+size_t str_from_number(char out[STR_NUMBER_BYTES], int64_t value) {
+  char digits[STR_NUMBER_BYTES];
+  size_t at = sizeof digits - 1;
+  uint64_t rest = value < 0 ? 0u - (uint64_t)value : (uint64_t)value;
+  digits[at] = '\0';
+  do {
+    digits[--at] = (char)('0' + rest % 10);
+    rest /= 10;
+  } while (rest > 0);
+  if (value < 0)
+    digits[--at] = '-';
+  memcpy(out, digits + at, sizeof digits - at);
+  return sizeof digits - 1 - at;
+}
+
 size_t utf8_decode(const char *text, size_t n, uint32_t *cp) {
   const unsigned char *p = (const unsigned char *)text;
   uint32_t c, min;
@@ -107,14 +125,32 @@ size_t utf8_decode(const char *text, size_t n, uint32_t *cp) {
   return len;
 }
 
+/* Are the 64 bytes at p all ASCII? */
+static bool is_ascii_64(const char *p) {
+#ifdef __SSE2__
+  const __m128i *at = (const __m128i *)(const void *)p;
+  __m128i front = _mm_or_si128(_mm_loadu_si128(at), _mm_loadu_si128(at + 1)),
+          back = _mm_or_si128(_mm_loadu_si128(at + 2), _mm_loadu_si128(at + 3));
+  return _mm_movemask_epi8(_mm_or_si128(front, back)) == 0;
+#else
+  uint64_t v[8];
+  memcpy(v, p, sizeof v);
+  return ((v[0] | v[1] | v[2] | v[3] | v[4] | v[5] | v[6] | v[7]) & 0x8080808080808080u) == 0;
+#endif
+}
+
 bool utf8_valid(const char *p, size_t n) {
   size_t i = 0;
   while (i < n) {
-    uint64_t words[4];
-    if (n - i >= sizeof words) {
-      memcpy(words, p + i, sizeof words);
-      if (((words[0] | words[1] | words[2] | words[3]) & 0x8080808080808080u) == 0) {
-        i += sizeof words;
+    uint64_t word;
+    if (n - i >= 64 && is_ascii_64(p + i)) {
+      i += 64;
+      continue;
+    }
+    if (n - i >= sizeof word) {
+      memcpy(&word, p + i, sizeof word);
+      if ((word & 0x8080808080808080u) == 0) {
+        i += sizeof word;
         continue;
       }
     }

@@ -26,6 +26,10 @@ struct str str_trim(struct str s);          /* ASCII white space at both ends */
 struct str str_next_line(struct str *rest); /* without its newline; rest->p = NULL at the end */
 bool str_to_long(struct str s, long *out);  /* the whole view, decimal, no white space */
 
+/* A number in decimal, NUL-terminated; its length. Where a log writes many, snprintf is seen. */
+enum { STR_NUMBER_BYTES = 24 };
+size_t str_from_number(char out[STR_NUMBER_BYTES], int64_t value);
+
 /* Length in bytes of the well-formed UTF-8 sequence at p (n bytes there), 0 = ill-formed.
  * `cp` may be NULL. */
 size_t utf8_decode(const char *p, size_t n, uint32_t *cp);

@@ -35,8 +35,8 @@ static bool bad(const struct fold *f, const char *what) {
 
 /* The bytes of the text `key`, from the record or from its blob ("<key>_blob"). */
 static bool get_text(const struct fold *f, const char *key, struct buf *out) {
-  char blob_key[32];
-  (void)snprintf(blob_key, sizeof blob_key, "%s_blob", key);
+  char blob_key[32] = "";
+  (void)strncat(strncat(blob_key, key, 16), "_blob", 8);
   struct str blob = get_str(f, blob_key), inline_text = get_str(f, key);
   buf_clear(out);
   if (blob.n > 0)
@@ -245,7 +245,9 @@ static bool apply_call_start(const struct fold *f) {
   struct call *call = turn_call(turn, id);
   const json_t *prompt = json_object_get(f->record, "prompt");
   bool repeats = json_object_get(f->record, "repeats") != NULL;
-  if (get_int(f, "attempt") != (call ? call->attempt : 0) + 1)
+  uint64_t seq = f->core->seq + 1; /* the record's */
+  json_int_t attempt = get_int(f, "attempt");
+  if (attempt != (call ? call->attempt : 0) + 1)
     return bad(f, "its attempt is not the next one");
   if (call != NULL && call->state != (repeats ? CALL_RUNNING : CALL_WAITING))
     return bad(f, "its call does not wait for another attempt");
@@ -267,13 +269,13 @@ static bool apply_call_start(const struct fold *f) {
   call->provider = xstrndup(provider.p, provider.n);
   call->model = model.n ? xstrndup(model.p, model.n) : NULL;
   set_json(&call->options, json_object_get(f->record, "options"));
-  if (get_int(f, "attempt") == 1)
+  if (attempt == 1)
     set_json(&call->wanted, call->options);
   set_json(&call->token, json_object_get(f->record, "token"));
   if (!use_schema(f, call))
     return false;
   call->timeout_ms = (uint64_t)get_int(f, "timeout_ms");
-  call->attempt = (int)get_int(f, "attempt");
+  call->attempt = (int)attempt;
   call->state = CALL_RUNNING;
   if (!repeats)
     count_token(f->core, call);
@@ -282,7 +284,7 @@ static bool apply_call_start(const struct fold *f) {
   json_array_foreach(prompt, i, part) {
     if (json_is_string(part))
       texts_add(&f->core->texts, (struct str){json_string_value(part), json_string_length(part)},
-                (uint64_t)get_int(f, "seq"), TEXT_PART, (uint32_t)i);
+                seq, TEXT_PART, (uint32_t)i);
   }
   return true;
 }
@@ -414,7 +416,7 @@ static json_t *body_of(const struct fold *f) {
   json_object_foreach((json_t *)f->record, key, value) {
     if (strcmp(key, "v") != 0 && strcmp(key, "seq") != 0 && strcmp(key, "ts") != 0 &&
         strcmp(key, "type") != 0 && strcmp(key, "turn") != 0 && strcmp(key, "hash") != 0)
-      json_object_set(object, key, value);
+      json_object_set_nocheck(object, key, value);
   }
   return object;
 }

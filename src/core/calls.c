@@ -115,6 +115,11 @@ static bool has_tool(const struct capability *providers, struct str name) {
   return c != NULL && str_eq_c(str_from(c->structured), "tool");
 }
 
+static bool has_lists(const struct workflow *wf, const json_t *config, const struct movement *m) {
+  return m->fallback != NULL || wf->fallback != NULL || m->judge.fallback != NULL ||
+         json_object_get(config, "fallback") != NULL;
+}
+
 /* Those who can take over from `first`, in order; or NULL. The file's list goes with the provider it
  * was written for; else it is the user's own. */
 static const json_t *takers(const struct workflow *wf, const json_t *config, size_t movement,
@@ -122,6 +127,8 @@ static const json_t *takers(const struct workflow *wf, const json_t *config, siz
   const struct movement *m = &wf->movements[movement];
   struct str provider, model;
   const json_t *list = NULL;
+  if (!has_lists(wf, config, m))
+    return NULL;
   core_backend(wf, config, movement, &provider, &model);
   if (m->fallback && str_eq(provider, m->provider))
     list = m->fallback;
@@ -162,7 +169,8 @@ struct str core_next_backend(const struct core *core, const struct turn *turn,
   struct str first, model, current = str_from(call->provider);
   const json_t *name;
   size_t i;
-  if (is_command(core, turn, call))
+  if (is_command(core, turn, call) ||
+      !has_lists(core->workflow, core->config, &core->workflow->movements[turn->movement]))
     return STR("");
   core_first_backend(core, turn, call, &first, &model);
   const json_t *list = takers(core->workflow, core->config, turn->movement,
@@ -207,10 +215,9 @@ static json_t *taken_options(const struct step *s, const struct call *call, stru
 }
 
 static json_t *prepare_token(const struct step *s, const struct call_request *request) {
-  char provider[LIMIT_NAME_BYTES + 1];
-  (void)snprintf(provider, sizeof provider, "%.*s", (int)request->provider.n, request->provider.p);
-  return s->env->prepare(s->env->ctx, request, json_object_get(s->core->token_counts, provider),
-                         s->ev->entropy);
+  const json_t *counts =
+      json_object_getn(s->core->token_counts, request->provider.p, request->provider.n);
+  return s->env->prepare(s->env->ctx, request, counts, s->ev->entropy);
 }
 
 /* The schema itself, or where it was logged first. */

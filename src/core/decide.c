@@ -34,6 +34,13 @@ static void tell_sentinels(const struct workflow *wf, json_t *values) {
   }
 }
 
+static bool has_when(const struct movement *m) {
+  for (size_t i = 0; i < m->rule_count; i++)
+    if (m->rules[i].when != NULL)
+      return true;
+  return false;
+}
+
 static json_t *when_env(const struct core *core, const struct turn *turn) {
   json_t *env = json_object(), *values = json_copy(core->structured);
   const struct movement *m = &core->workflow->movements[turn->movement];
@@ -165,7 +172,7 @@ static bool judge_turn(struct step *s, struct turn *turn) {
   size_t count;
   if (!judge_replies(turn, replies, TURN_JUDGE_CALLS, &count))
     return false;
-  json_t *env = when_env(s->core, turn);
+  json_t *env = has_when(m) ? when_env(s->core, turn) : NULL;
   struct chain_spec spec = {
       .schemas = s->env->schemas,
       .rules = m->rules,
@@ -340,6 +347,7 @@ void core_start(struct core *core, const struct core_params *params, const struc
                    .workflow = params->workflow};
   char sha256[SHA256_HEX];
   *out = (struct core_out){0};
+  record_time(ev->time_ms, s.time);
   json_t *record = step_record(&s, "session_start");
   json_object_set_new_nocheck(record, "session", json_string_nocheck(params->session));
   json_object_set_new_nocheck(record, "versions", json_pack("{ss}", "segue", SEGUE_VERSION));
@@ -361,6 +369,7 @@ void core_decide(struct core *core, const struct event *ev, const struct core_en
                  struct core_out *out) {
   struct step s = {.core = core, .ev = ev, .env = env, .out = out};
   *out = (struct core_out){0};
+  record_time(ev->time_ms, s.time);
   if (core->status == SESSION_ENDED)
     return;
   if (core->status == SESSION_STOPPED && ev->kind == EVENT_CANCEL)

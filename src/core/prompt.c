@@ -27,21 +27,33 @@ void prompt_deinit(struct prompt *p) {
 }
 
 static struct str template_text(const struct prompt_view *view, const char *name) {
-  char key[64];
-  (void)snprintf(key, sizeof key, "prompts/%.*s/%s", (int)view->workflow->language.n,
-                 view->workflow->language.p, name);
-  const json_t *override = json_object_get(view->overrides, key + strlen("prompts/"));
+  struct str language = view->workflow->language, text = {NULL, 0};
+  struct buf key = {0};
+  buf_puts(&key, "prompts/");
+  buf_str(&key, language);
+  buf_putc(&key, '/');
+  buf_puts(&key, name);
+  const json_t *override = json_object_get(view->overrides, key.p + strlen("prompts/"));
+  const struct resource *r = resource_find(key.p);
   if (json_is_string(override))
-    return (struct str){json_string_value(override), json_string_length(override)};
-  const struct resource *r = resource_find(key);
-  if (r == NULL)
-    BUG("no template %s", key);
-  return (struct str){r->p, r->n};
+    text = (struct str){json_string_value(override), json_string_length(override)};
+  else if (r != NULL)
+    text = (struct str){r->p, r->n};
+  else
+    BUG("no template %s", key.p);
+  buf_deinit(&key);
+  return text;
+}
+
+/* At once for most prompts: templates and names, and a text of n bytes. */
+static void make_room(struct prompt *out, size_t n) {
+  enum { TEMPLATE_BYTES = 2048 };
+  buf_reserve(&out->bytes, TEMPLATE_BYTES + (n < LIMIT_INLINE_TEXT_BYTES ? n : 0));
 }
 
 /* A variable whose value is itself rendered when it is met. */
 struct nested {
-  const char *name;
+  struct str name;
   void (*render)(const struct nested *nested, struct prompt *out);
   const struct prompt_view *view;
   const struct chain_spec *spec; /* of a judge's question */
@@ -58,60 +70,96 @@ static size_t part_start(const struct prompt *p, size_t i) {
   return i == 0 ? 0 : p->parts[i - 1].end;
 }
 
-/* Short pieces join their short neighbour; a text worth a reference stays a part of its own. */
-static void add_piece(struct prompt *out, struct str piece, uint64_t seq, const char *key) {
+/* How pieces become parts: what is the same whenever this movement is asked this makes one part, so
+ * that the next prompt needs one reference for it; so do short pieces between. */
+enum piece_kind {
+  PIECE_CHANGES, /* from turn to turn */
+  PIECE_STABLE,
+  PIECE_OWN /* the log has it by itself, such as a persona in session_start */
+};
+
+static bool joins(const struct prompt *out, struct str piece, uint64_t seq, enum piece_kind kind) {
+  if (out->count == 0 || seq != 0)
+    return false;
+  const struct prompt_part *last = &out->parts[out->count - 1];
+  size_t last_n = last->end - part_start(out, out->count - 1);
+  bool is_short = piece.n < LIMIT_REF_TEXT_BYTES;
+  if (last->seq != 0 || last->own)
+    return false;
+  if (last->stable && (kind == PIECE_STABLE || (kind == PIECE_OWN && is_short)))
+    return true;
+  return is_short && last_n < LIMIT_REF_TEXT_BYTES;
+}
+
+static void add_piece(struct prompt *out, struct str piece, uint64_t seq, const char *key,
+                      enum piece_kind kind) {
   if (piece.n == 0)
     return;
-  size_t last = out->count;
-  if (piece.n < LIMIT_REF_TEXT_BYTES && utf8_valid(piece.p, piece.n))
+  bool is_short = piece.n < LIMIT_REF_TEXT_BYTES;
+  if (seq != 0 && is_short && utf8_valid(piece.p, piece.n))
     seq = 0; /* shorter than a reference; other bytes only a reference keeps exact */
-  bool join = last > 0 && seq == 0 && out->parts[last - 1].seq == 0 &&
-              piece.n < LIMIT_REF_TEXT_BYTES &&
-              out->parts[last - 1].end - part_start(out, last - 1) < LIMIT_REF_TEXT_BYTES;
+  bool join = joins(out, piece, seq, kind);
   buf_str(&out->bytes, piece);
   if (!join) {
     if (out->count % 16 == 0)
       out->parts = xrealloc(out->parts, (out->count + 16) * sizeof *out->parts);
-    out->parts[out->count++] = (struct prompt_part){0, seq, key};
+    out->parts[out->count++] = (struct prompt_part){.seq = seq,
+                                                    .key = key,
+                                                    .stable = kind != PIECE_CHANGES,
+                                                    .own = kind == PIECE_OWN && !is_short};
   }
   out->parts[out->count - 1].end = out->bytes.n;
+  out->parts[out->count - 1].stable &= kind != PIECE_CHANGES;
+}
+
+static bool is_whole(struct str piece, struct str text) {
+  return piece.p == text.p && piece.n == text.n;
 }
 
 /* Where the log holds this variable's whole text, if it does. */
-static uint64_t place_of(const struct prompt_view *v, struct str piece, const char *name,
+static uint64_t place_of(const struct prompt_view *v, struct str piece, struct str name,
                          const char **key) {
-  const struct {
-    const char *name, *key;
-    struct str text;
-    uint64_t seq;
-  } known[] = {
-      {"task", "task", v->task, v->task_seq},
-      {"previous_response", "text", v->previous, v->previous_seq},
-      {"report", "text", v->answer, v->answer_seq},
-      {"bad_output", "text", piece, v->bad_seq},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(known); i++)
-    if (strcmp(name, known[i].name) == 0 && piece.p == known[i].text.p &&
-        piece.n == known[i].text.n) {
-      *key = known[i].key;
-      return known[i].seq;
-    }
-  return 0;
+  *key = "text";
+  if (is_whole(piece, v->answer) && str_eq(name, STR("report")))
+    return v->answer_seq;
+  if (is_whole(piece, v->previous) && str_eq(name, STR("previous_response")))
+    return v->previous_seq;
+  if (v->bad_seq != 0 && str_eq(name, STR("bad_output")))
+    return v->bad_seq;
+  *key = "task";
+  return is_whole(piece, v->task) && str_eq(name, STR("task")) ? v->task_seq : 0;
+}
+
+static enum piece_kind kind_of(const struct prompt_view *v, struct str piece,
+                               const struct template_var *var) {
+  static const struct str stable[] = {{"workflow", 8},       {"movement", 8}, {"description", 11},
+                                      {"criteria", 8},       {"tags", 4},     {"task", 4},
+                                      {"max_movements", 13}, {"max_steps", 9}};
+  const struct movement *m = v->movement;
+  if (is_whole(piece, m->instruction) || is_whole(piece, m->persona) ||
+      is_whole(piece, m->policy) || is_whole(piece, m->knowledge))
+    return PIECE_OWN;
+  if (var == NULL)
+    return PIECE_STABLE;
+  for (size_t i = 0; i < ARRAY_LEN(stable); i++)
+    if (str_eq(var->name, stable[i]))
+      return PIECE_STABLE;
+  return PIECE_CHANGES;
 }
 
 static void on_piece(void *ctx, struct str piece, const struct template_var *var) {
   const struct sink *sink = ctx;
   const char *key = NULL;
-  if (var != NULL && sink->nested != NULL && strcmp(var->name, sink->nested->name) == 0) {
+  if (var != NULL && sink->nested != NULL && str_eq(var->name, sink->nested->name)) {
     sink->nested->render(sink->nested, sink->out);
     return;
   }
   uint64_t seq = var != NULL ? place_of(sink->view, piece, var->name, &key) : 0;
-  add_piece(sink->out, piece, seq, key);
+  add_piece(sink->out, piece, seq, key, kind_of(sink->view, piece, var));
 }
 
-static struct str number_text(char *buffer, size_t size, long value) {
-  return (struct str){buffer, (size_t)snprintf(buffer, size, "%ld", value)};
+static struct str number_text(char buffer[STR_NUMBER_BYTES], long value) {
+  return (struct str){buffer, str_from_number(buffer, value)};
 }
 
 /* ---- the movement's own prompt ------------------------------------------------------------------
@@ -129,11 +177,11 @@ struct variables {
   const struct prompt_view *view;
 };
 
-static void add_variable(struct variables *v, const char *name, struct str value) {
+static void add_variable(struct variables *v, struct str name, struct str value) {
   if (v->count % 16 == 0)
     v->items = xrealloc(v->items, (v->count + 17) * sizeof *v->items);
   v->items[v->count++] = (struct template_var){name, value};
-  v->items[v->count] = (struct template_var){NULL, {NULL, 0}};
+  v->items[v->count] = (struct template_var){{NULL, 0}, {NULL, 0}};
 }
 
 /* A text as it is; any other value as compact JSON; what is not there and null as nothing. */
@@ -153,32 +201,32 @@ static void on_name(void *ctx, struct str name) {
   struct variables *v = ctx;
   struct str path = {name.p + strlen(PROMPT_STRUCTURED), name.n - strlen(PROMPT_STRUCTURED)};
   for (size_t i = 0; i < v->count; i++)
-    if (str_eq_c(name, v->items[i].name))
+    if (str_eq(name, v->items[i].name))
       return;
   struct prompt_ref ref;
   const json_t *value = NULL;
   if (prompt_ref_parse(path, v->view->workflow, &ref))
     value =
         prompt_ref_value(&ref, json_object_getn(v->view->values, ref.movement.p, ref.movement.n));
-  add_variable(v, arena_strndup(&v->arena, name.p, name.n), value_text(&v->arena, value));
+  add_variable(v, name, value_text(&v->arena, value));
 }
 
 static void render_instruction(const struct nested *nested, struct prompt *out) {
   const struct prompt_view *v = nested->view;
-  char iteration[24], maximum[24], own[24];
+  char iteration[STR_NUMBER_BYTES], maximum[STR_NUMBER_BYTES], own[STR_NUMBER_BYTES];
   struct str max_text = v->workflow->max_movements == MOVEMENTS_INFINITE
                             ? STR("infinite")
-                            : number_text(maximum, sizeof maximum, v->workflow->max_movements);
-  struct str own_text = number_text(own, sizeof own, v->movement_iteration);
+                            : number_text(maximum, v->workflow->max_movements);
+  struct str own_text = number_text(own, v->movement_iteration);
   struct str instruction = effective_instruction(v->movement);
   struct variables vars = {.view = v};
-  add_variable(&vars, "task", v->task);
-  add_variable(&vars, "iteration", number_text(iteration, sizeof iteration, v->iteration));
-  add_variable(&vars, "max_movements", max_text);
-  add_variable(&vars, "max_steps", max_text);
-  add_variable(&vars, "movement_iteration", own_text);
-  add_variable(&vars, "step_iteration", own_text);
-  add_variable(&vars, "previous_response", v->has_previous ? v->previous : STR(""));
+  add_variable(&vars, STR("task"), v->task);
+  add_variable(&vars, STR("iteration"), number_text(iteration, v->iteration));
+  add_variable(&vars, STR("max_movements"), max_text);
+  add_variable(&vars, STR("max_steps"), max_text);
+  add_variable(&vars, STR("movement_iteration"), own_text);
+  add_variable(&vars, STR("step_iteration"), own_text);
+  add_variable(&vars, STR("previous_response"), v->has_previous ? v->previous : STR(""));
   template_names(instruction, PROMPT_STRUCTURED, on_name, &vars);
   struct sink sink = {out, NULL, v};
   template_render(instruction, vars.items, on_piece, &sink);
@@ -210,7 +258,9 @@ static void append_criteria(struct buf *b, const struct chain_spec *spec, struct
       rule_tag(tag_name, offered[i]->number, b);
       buf_putc(b, ' ');
     } else {
-      buf_printf(b, "%d. ", offered[i]->number);
+      char number[STR_NUMBER_BYTES];
+      buf_str(b, number_text(number, offered[i]->number));
+      buf_puts(b, ". ");
     }
     append_condition(b, offered[i]);
   }
@@ -244,11 +294,11 @@ static void render_schema(const struct prompt_view *v, struct prompt *out) {
   struct buf text = {0};
   put_schema(&text, v->schema);
   const struct template_var vars[] = {
-      {"schema", buf_view(&text)},
-      {"root", want == EXTRACT_WANT_OBJECT  ? STR("object")
-               : want == EXTRACT_WANT_ARRAY ? STR("array")
-                                            : STR("value")},
-      {NULL, {NULL, 0}},
+      {STR("schema"), buf_view(&text)},
+      {STR("root"), want == EXTRACT_WANT_OBJECT  ? STR("object")
+                    : want == EXTRACT_WANT_ARRAY ? STR("array")
+                                                 : STR("value")},
+      {{NULL, 0}, {NULL, 0}},
   };
   struct sink sink = {out, NULL, v};
   template_render(template_text(v, "schema.md"), vars, on_piece, &sink);
@@ -269,8 +319,8 @@ static void render_example(const struct prompt_view *v, struct prompt *out) {
     while (there < lines.n && there < n && out->bytes.p[n - 1 - there] == '\n')
       there++;
     if (n > 0)
-      add_piece(out, (struct str){lines.p + there, lines.n - there}, 0, NULL);
-    add_piece(out, str_from(text), 0, NULL);
+      add_piece(out, (struct str){lines.p + there, lines.n - there}, 0, NULL, PIECE_STABLE);
+    add_piece(out, str_from(text), 0, NULL, PIECE_STABLE);
   }
   describe_free(text);
 }
@@ -278,13 +328,13 @@ static void render_example(const struct prompt_view *v, struct prompt *out) {
 static void render_execute(const struct nested *nested, struct prompt *out) {
   const struct prompt_view *v = nested->view;
   const struct movement *m = v->movement;
-  struct nested inner = {.name = "instruction", .render = render_instruction, .view = v};
+  struct nested inner = {.name = STR("instruction"), .render = render_instruction, .view = v};
   if (m->argv != NULL || m->bare_prompt) {
     render_instruction(&inner, out);
     return;
   }
   struct str instruction = effective_instruction(m);
-  char iteration[24], maximum[24], own[24];
+  char iteration[STR_NUMBER_BYTES], maximum[STR_NUMBER_BYTES], own[STR_NUMBER_BYTES];
   struct buf tags = {0};
   if (asks_for_tag(m)) {
     struct chain_spec spec = own_spec(m);
@@ -295,22 +345,21 @@ static void render_execute(const struct nested *nested, struct prompt *out) {
                        !template_uses(instruction, "previous_response");
   bool bounded = v->workflow->max_movements != MOVEMENTS_INFINITE;
   const struct template_var vars[] = {
-      {"persona", m->persona},
-      {"policy", m->policy},
-      {"knowledge", m->knowledge},
-      {"workflow", v->workflow->name},
-      {"movement", m->name},
-      {"description", m->description},
-      {"iteration", number_text(iteration, sizeof iteration, v->iteration)},
-      {"max_movements",
-       bounded ? number_text(maximum, sizeof maximum, v->workflow->max_movements) : STR("")},
-      {"movement_iteration", number_text(own, sizeof own, v->movement_iteration)},
-      {"edit", m->edit ? STR("yes") : STR("")},
-      {"task", show_task ? v->task : STR("")},
-      {"previous_response", show_previous ? v->previous : STR("")},
-      {"instruction", instruction},
-      {"tags", buf_view(&tags)},
-      {NULL, {NULL, 0}},
+      {STR("persona"), m->persona},
+      {STR("policy"), m->policy},
+      {STR("knowledge"), m->knowledge},
+      {STR("workflow"), v->workflow->name},
+      {STR("movement"), m->name},
+      {STR("description"), m->description},
+      {STR("iteration"), number_text(iteration, v->iteration)},
+      {STR("max_movements"), bounded ? number_text(maximum, v->workflow->max_movements) : STR("")},
+      {STR("movement_iteration"), number_text(own, v->movement_iteration)},
+      {STR("edit"), m->edit ? STR("yes") : STR("")},
+      {STR("task"), show_task ? v->task : STR("")},
+      {STR("previous_response"), show_previous ? v->previous : STR("")},
+      {STR("instruction"), instruction},
+      {STR("tags"), buf_view(&tags)},
+      {{NULL, 0}, {NULL, 0}},
   };
   struct sink sink = {out, &inner, v};
   template_render(template_text(v, "execute.md"), vars, on_piece, &sink);
@@ -320,6 +369,7 @@ static void render_execute(const struct nested *nested, struct prompt *out) {
 void prompt_execute(const struct prompt_view *v, struct prompt *out) {
   const struct nested nested = {.view = v};
   *out = (struct prompt){.bytes = {.max = LIMIT_PROMPT_BYTES}};
+  make_room(out, v->previous.n);
   render_execute(&nested, out);
   if (v->schema != NULL)
     render_schema(v, out);
@@ -348,7 +398,7 @@ static const char *judge_template(enum judge_stage stage) {
 static void render_question(const struct nested *nested, struct prompt *out) {
   const struct prompt_view *v = nested->view;
   struct buf criteria = {0}, tags = {0};
-  char exit_status[24];
+  char exit_status[STR_NUMBER_BYTES];
   bool ai = nested->stage == STAGE_AI_JUDGE;
   append_criteria(&criteria, nested->spec, v->movement->name, false);
   if (nested->stage == STAGE_PHASE3_TAG || !v->by_tool)
@@ -361,17 +411,17 @@ static void render_question(const struct nested *nested, struct prompt *out) {
     answer = buf_view(&readable);
   }
   const struct template_var vars[] = {
-      {"workflow", v->workflow->name},
-      {"movement", v->movement->name},
-      {"description", v->movement->description},
-      {"criteria", buf_view(&criteria)},
-      {"tags", buf_view(&tags)},
-      {"tool", v->by_tool ? STR("yes") : STR("")},
-      {"report", answer},
-      {"cut", cut ? STR("yes") : STR("")},
-      {"exit", v->has_exit ? number_text(exit_status, sizeof exit_status, v->exit) : STR("")},
-      {"fence", str_from(v->nonce)},
-      {NULL, {NULL, 0}},
+      {STR("workflow"), v->workflow->name},
+      {STR("movement"), v->movement->name},
+      {STR("description"), v->movement->description},
+      {STR("criteria"), buf_view(&criteria)},
+      {STR("tags"), buf_view(&tags)},
+      {STR("tool"), v->by_tool ? STR("yes") : STR("")},
+      {STR("report"), answer},
+      {STR("cut"), cut ? STR("yes") : STR("")},
+      {STR("exit"), v->has_exit ? number_text(exit_status, v->exit) : STR("")},
+      {STR("fence"), str_from(v->nonce)},
+      {{NULL, 0}, {NULL, 0}},
   };
   struct sink sink = {out, NULL, v};
   template_render(template_text(v, judge_template(nested->stage)), vars, on_piece, &sink);
@@ -384,13 +434,14 @@ void prompt_judge(const struct prompt_view *v, const struct chain_spec *spec,
                   enum judge_stage stage, struct prompt *out) {
   struct nested nested = {.view = v, .spec = spec, .stage = stage};
   *out = (struct prompt){.bytes = {.max = LIMIT_PROMPT_BYTES}};
+  make_room(out, v->answer.n);
   render_question(&nested, out);
 }
 
 void prompt_reask(const struct prompt_view *view, const struct prompt_correction *c,
                   struct prompt *out) {
   struct prompt_view shown = *view;
-  struct nested nested = {.name = "question",
+  struct nested nested = {.name = STR("question"),
                           .render = c->spec ? render_question : render_execute,
                           .view = &shown,
                           .spec = c->spec,
@@ -412,13 +463,13 @@ void prompt_reask(const struct prompt_view *view, const struct prompt_correction
   }
   *out = (struct prompt){.bytes = {.max = LIMIT_PROMPT_BYTES}};
   const struct template_var vars[] = {
-      {"schema", buf_view(&schema)},
-      {"question", STR("nested")},
-      {"bad_output", output},
-      {"cut", cut ? STR("yes") : STR("")},
-      {"errors", buf_view(&list)},
-      {"fence", str_from(view->nonce)},
-      {NULL, {NULL, 0}},
+      {STR("schema"), buf_view(&schema)},
+      {STR("question"), STR("nested")},
+      {STR("bad_output"), output},
+      {STR("cut"), cut ? STR("yes") : STR("")},
+      {STR("errors"), buf_view(&list)},
+      {STR("fence"), str_from(view->nonce)},
+      {{NULL, 0}, {NULL, 0}},
   };
   struct sink sink = {out, &nested, &shown};
   template_render(template_text(view, "reask.md"), vars, on_piece, &sink);
@@ -433,7 +484,7 @@ void prompt_value(const json_t *value, struct prompt *out) {
   struct buf text = {0};
   json_write(value, &text);
   *out = (struct prompt){.bytes = {.max = LIMIT_PROMPT_BYTES}};
-  add_piece(out, buf_view(&text), 0, NULL);
+  add_piece(out, buf_view(&text), 0, NULL, PIECE_CHANGES);
   buf_deinit(&text);
 }
 
@@ -443,10 +494,10 @@ void prompt_invariant(const struct prompt_view *view, struct str question, const
   json_write(value, &text);
   *out = (struct prompt){.bytes = {.max = LIMIT_PROMPT_BYTES}};
   const struct template_var vars[] = {
-      {"question", question},
-      {"value", buf_view(&text)},
-      {"fence", str_from(view->nonce)},
-      {NULL, {NULL, 0}},
+      {STR("question"), question},
+      {STR("value"), buf_view(&text)},
+      {STR("fence"), str_from(view->nonce)},
+      {{NULL, 0}, {NULL, 0}},
   };
   struct sink sink = {out, NULL, view};
   template_render(template_text(view, "invariant.md"), vars, on_piece, &sink);
@@ -468,8 +519,7 @@ json_t *prompt_parts(const struct prompt *p, const struct texts *texts) {
     char place[TEXTS_PLACE_BYTES];
     bool found = p->parts[i].seq != 0;
     if (found)
-      (void)snprintf(place, sizeof place, "%llu#/%s", (unsigned long long)p->parts[i].seq,
-                     p->parts[i].key);
+      texts_place(p->parts[i].seq, p->parts[i].key, place);
     else
       found = texts_find(texts, part, place);
     if (found)

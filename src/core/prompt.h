@@ -19,6 +19,8 @@ struct prompt {
     size_t end;      /* offset in bytes */
     uint64_t seq;    /* record that holds this text already; 0: not known */
     const char *key; /* its member there: "task" or "text" */
+    bool stable;     /* the same whenever this is asked: the next prompt can refer to it */
+    bool own;        /* nothing joins it */
   } * parts;
   size_t count;
 };

@@ -44,13 +44,11 @@ bool record_time_parse(const char *text, int64_t *time_ms) {
   return true;
 }
 
-json_t *record_new(uint64_t seq, int64_t time_ms, const char *type) {
-  char ts[RECORD_TIME_BYTES];
+json_t *record_new(uint64_t seq, const char *time, const char *type) {
   json_t *record = json_object();
-  record_time(time_ms, ts);
   json_object_set_new_nocheck(record, "v", json_integer(RECORD_VERSION));
   json_object_set_new_nocheck(record, "seq", json_integer((json_int_t)seq));
-  json_object_set_new_nocheck(record, "ts", json_string_nocheck(ts));
+  json_object_set_new_nocheck(record, "ts", json_string_nocheck(time));
   json_object_set_new_nocheck(record, "type", json_string_nocheck(type));
   return record;
 }

@@ -35,7 +35,7 @@ void step_effect(struct step *s, enum effect_kind kind, long call, int64_t delay
 }
 
 json_t *step_record(const struct step *s, const char *type) {
-  return record_new(s->core->seq + 1, s->ev->time_ms, type);
+  return record_new(s->core->seq + 1, s->time, type);
 }
 
 json_t *step_turn_record(const struct step *s, const char *type, const struct turn *turn) {
@@ -48,7 +48,6 @@ void step_set_text(json_t *record, const char *key, const struct text *text) {
   struct str view = buf_view(&text->bytes);
   char name[32];
   if (text->blob[0] == '\0') {
-    assert(utf8_valid(view.p, view.n)); /* the host's work, on entry */
     json_object_set_new_nocheck(record, key,
                                 json_stringn_nocheck(view.p, view.n)); /* checked on entry */
     return;
@@ -112,9 +111,14 @@ void step_stop(struct step *s, const char *reason, const struct turn *turn, enum
   step_emit(s, record);
   step_effect(s, EFFECT_FINISHED, 0, 0);
 }
+
 void step_nonce(const unsigned char entropy[16], char out[17]) {
-  for (int i = 0; i < 8; i++)
-    (void)snprintf(out + 2 * i, 3, "%02x", entropy[i]);
+  static const char digits[] = "0123456789abcdef";
+  for (int i = 0; i < 8; i++) {
+    out[2 * i] = digits[entropy[i] >> 4];
+    out[2 * i + 1] = digits[entropy[i] & 15];
+  }
+  out[16] = '\0';
 }
 
 void step_view(const struct step *s, const struct turn *turn, const char *nonce,

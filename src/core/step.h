@@ -8,6 +8,7 @@
 
 #include "core/decide.h"
 #include "core/prompt.h"
+#include "core/record.h"
 
 /* Everything a decision reads and writes. */
 struct step {
@@ -17,6 +18,7 @@ struct step {
   struct core_out *out;
   const struct text *incoming; /* the text that just came, for apply */
   struct workflow *workflow;   /* of a session that starts */
+  char time[RECORD_TIME_BYTES];
 };
 
 /* A new record with the event's time; with its turn. Owned by the caller until it is emitted. */

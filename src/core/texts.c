@@ -64,14 +64,9 @@ static char *put_text(char *at, const char *text) {
   return at + n;
 }
 
-static char *put_number(char *at, uint64_t number) {
-  char digits[24];
-  size_t i = sizeof digits - 1;
-  digits[i] = '\0';
-  do
-    digits[--i] = (char)('0' + number % 10);
-  while ((number /= 10) > 0);
-  return put_text(at, digits + i);
+void texts_place(uint64_t seq, const char *member, char place[TEXTS_PLACE_BYTES]) {
+  char *at = place + str_from_number(place, (int64_t)seq);
+  (void)put_text(put_text(at, "#/"), member);
 }
 
 bool texts_find(const struct texts *t, struct str text, char place[TEXTS_PLACE_BYTES]) {
@@ -83,7 +78,9 @@ bool texts_find(const struct texts *t, struct str text, char place[TEXTS_PLACE_B
   if (e->seq == 0)
     return false;
   const char *list = e->field == TEXT_PART ? "#/prompt/" : "#/workflow/movements/";
-  char *at = put_number(put_text(put_number(place, e->seq), list), e->index);
+  char *at = place + str_from_number(place, (int64_t)e->seq);
+  at = put_text(at, list);
+  at += str_from_number(at, e->index);
   (void)put_text(at, movement_fields[e->field]);
   return true;
 }

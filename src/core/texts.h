@@ -27,6 +27,8 @@ void texts_add(struct texts *t, struct str text, uint64_t seq, enum text_field f
                uint32_t index); /* the first place wins */
 /* False when the text is new (or too short). */
 bool texts_find(const struct texts *t, struct str text, char place[TEXTS_PLACE_BYTES]);
+/* The place of a record's own member. */
+void texts_place(uint64_t seq, const char *member, char place[TEXTS_PLACE_BYTES]);
 void texts_deinit(struct texts *t);
 
 #endif

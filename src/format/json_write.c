@@ -14,20 +14,27 @@ static bool is_plain(unsigned char c) {
   return c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
 }
 
+#ifdef __SSE2__
+/* Of 16 bytes, a bit for each that is not plain. */
+static inline unsigned special_bytes(const char *p) {
+  const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'), del = _mm_set1_epi8(0x7F),
+                space = _mm_set1_epi8(0x20);
+  __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+  __m128i hit = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, slash)),
+                             /* signed: what is not ASCII is below a space too */
+                             _mm_or_si128(_mm_cmpeq_epi8(v, del), _mm_cmplt_epi8(v, space)));
+  return (unsigned)_mm_movemask_epi8(hit);
+}
+#endif
+
 /* How many bytes from the first on are plain. */
 static size_t plain_run(const char *p, size_t n) {
   size_t i = 0;
 #ifdef __SSE2__
-  const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'), del = _mm_set1_epi8(0x7F),
-                space = _mm_set1_epi8(0x20);
   for (; n - i >= 16; i += 16) {
-    __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(p + i));
-    __m128i hit = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, slash)),
-                               /* signed: what is not ASCII is below a space too */
-                               _mm_or_si128(_mm_cmpeq_epi8(v, del), _mm_cmplt_epi8(v, space)));
-    unsigned mask = (unsigned)_mm_movemask_epi8(hit);
-    if (mask != 0)
-      return i + (size_t)__builtin_ctz(mask);
+    unsigned hit = special_bytes(p + i);
+    if (hit != 0)
+      return i + (size_t)__builtin_ctz(hit);
   }
 #endif
   while (i < n && is_plain((unsigned char)p[i]))
@@ -72,10 +79,9 @@ static inline void put(struct buf *out, const char *p, size_t n) {
   out->n += n;
 }
 
-static void write_string(const char *p, size_t n, struct buf *out) {
+/* From the first byte on that may need an escape. */
+static void write_rest(const char *p, size_t n, struct buf *out) {
   size_t from = 0, i = 0;
-  buf_reserve(out, n + n / 16 + 2);
-  buf_putc(out, '"');
   while (i < n) {
     uint32_t cp = 0;
     i += plain_run(p + i, n - i);
@@ -100,21 +106,33 @@ static void write_string(const char *p, size_t n, struct buf *out) {
     i += length;
   }
   put(out, p + from, n - from);
+}
+
+static void write_string(const char *p, size_t n, struct buf *out) {
+  size_t plain = 0;
+  buf_reserve(out, n + n / 16 + 18);
+  buf_putc(out, '"');
+#ifdef __SSE2__
+  enum { SHORT_BYTES = 128 };
+  if (n < SHORT_BYTES && out->max == 0) { /* copied first: there, reading past its end is safe */
+    char *at = out->p + out->n;
+    memcpy(at, p, n);
+    unsigned hit = 0;
+    while (plain < n && (hit = special_bytes(at + plain)) == 0)
+      plain += 16;
+    plain = plain < n ? plain + (size_t)__builtin_ctz(hit) : n;
+    plain = plain < n ? plain : n;
+    out->n += plain;
+  }
+#endif
+  if (plain < n)
+    write_rest(p + plain, n - plain, out);
   buf_putc(out, '"');
 }
 
 static void write_integer(json_int_t value, struct buf *out) {
-  char digits[24];
-  size_t at = sizeof digits;
-  unsigned long long rest =
-      value < 0 ? 0ull - (unsigned long long)value : (unsigned long long)value;
-  do {
-    digits[--at] = (char)('0' + rest % 10);
-    rest /= 10;
-  } while (rest > 0);
-  if (value < 0)
-    digits[--at] = '-';
-  buf_append(out, digits + at, sizeof digits - at);
+  char digits[STR_NUMBER_BYTES];
+  put(out, digits, str_from_number(digits, value));
 }
 
 void json_write_real(double value, struct buf *out) {
@@ -145,19 +163,18 @@ char *json_dump_text(const json_t *value, size_t flags) {
 void json_write(const json_t *value, struct buf *out) {
   size_t i;
   json_t *item;
-  const char *key;
-  size_t key_n;
   bool first = true;
   switch (json_typeof(value)) {
   case JSON_OBJECT:
     buf_putc(out, '{');
-    json_object_keylen_foreach((json_t *)value, key, key_n, item) {
+    for (void *at = json_object_iter((json_t *)value); at;
+         at = json_object_iter_next((json_t *)value, at)) { /* the foreach looks each key up */
       if (!first)
         buf_putc(out, ',');
       first = false;
-      write_string(key, key_n, out);
+      write_string(json_object_iter_key(at), json_object_iter_key_len(at), out);
       buf_putc(out, ':');
-      json_write(item, out);
+      json_write(json_object_iter_value(at), out);
     }
     buf_putc(out, '}');
     break;

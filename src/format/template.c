@@ -7,109 +7,131 @@
 
 enum { TEMPLATE_DEPTH = 16, NAME_BYTES = 512 }; /* the longest names are paths of values */
 
-enum mark { MARK_NONE, MARK_VALUE, MARK_IF, MARK_UNLESS, MARK_END };
+enum kind { KIND_VALUE, KIND_IF, KIND_UNLESS, KIND_END };
 
-/* The mark at p, which is '{': its kind, its length in bytes and its variable. */
-static enum mark read_mark(const char *p, size_t n, const struct template_var *vars, size_t *length,
-                           const struct template_var **var) {
-  enum mark mark = MARK_VALUE;
+struct mark {
+  size_t at, length; /* of its braces, in bytes */
+  const struct template_var *var;
+  enum kind kind;
+  bool closed; /* an opening mark: its section is closed */
+};
+
+struct marks {
+  struct mark *items;
+  size_t count, cap;
+  struct mark few[64];
+};
+
+static const struct template_var *find_var(const struct template_var *vars, struct str name) {
+  for (; vars->name.n > 0; vars++)
+    if (vars->name.n == name.n && memcmp(vars->name.p, name.p, name.n) == 0)
+      return vars;
+  return NULL;
+}
+
+/* The mark at p, which is '{'. False: it is text. */
+static bool read_mark(const char *p, size_t n, const struct template_var *vars, struct mark *mark) {
   size_t at = 1;
+  mark->kind = KIND_VALUE;
   if (n > 1 && (p[1] == '?' || p[1] == '!' || p[1] == '/')) {
-    mark = p[1] == '?' ? MARK_IF : p[1] == '!' ? MARK_UNLESS : MARK_END;
+    mark->kind = p[1] == '?' ? KIND_IF : p[1] == '!' ? KIND_UNLESS : KIND_END;
     at = 2;
   }
   const char *close =
       n > at ? memchr(p + at, '}', n - at < NAME_BYTES ? n - at : NAME_BYTES) : NULL;
-  if (close == NULL)
-    return MARK_NONE;
-  struct str name = {p + at, (size_t)(close - p) - at};
-  if (name.n == 0)
-    return MARK_NONE;
-  for (; vars->name; vars++)
-    if (vars->name[0] == name.p[0] && str_eq_c(name, vars->name)) {
-      *length = (size_t)(close - p) + 1;
-      *var = vars;
-      return mark;
+  if (close == NULL || close == p + at)
+    return false;
+  mark->var = find_var(vars, (struct str){p + at, (size_t)(close - p) - at});
+  mark->length = (size_t)(close - p) + 1;
+  return mark->var != NULL;
+}
+
+static bool opens(const struct mark *mark) {
+  return mark->kind == KIND_IF || mark->kind == KIND_UNLESS;
+}
+
+/* Marks can begin within what looked like one: the search goes on behind the brace. */
+static void find_marks(struct str text, const struct template_var *vars, struct marks *marks) {
+  const char *end = text.p + text.n, *brace = text.p;
+  marks->items = marks->few;
+  marks->count = 0;
+  marks->cap = ARRAY_LEN(marks->few);
+  for (; brace < end && (brace = memchr(brace, '{', (size_t)(end - brace))) != NULL; brace++) {
+    struct mark mark = {.at = (size_t)(brace - text.p)};
+    if (!read_mark(brace, (size_t)(end - brace), vars, &mark))
+      continue;
+    if (marks->count == marks->cap) {
+      struct mark *more = xmalloc(2 * marks->cap * sizeof *more);
+      memcpy(more, marks->items, marks->count * sizeof *more);
+      if (marks->items != marks->few)
+        free(marks->items);
+      marks->items = more;
+      marks->cap *= 2;
     }
-  return MARK_NONE;
+    marks->items[marks->count++] = mark;
+  }
 }
 
-static bool opens(enum mark mark) {
-  return mark == MARK_IF || mark == MARK_UNLESS;
-}
-
-/* Which sections are closed, a bit a byte of the text, set where the opening mark begins. Read from
- * the end: an opening mark takes the nearest closing one of its variable that is still free. */
-static unsigned char *closed_sections(struct str text, const struct template_var *vars) {
-  unsigned char *closed = xcalloc(text.n / 8 + 1, 1);
-  size_t count = 0;
-  while (vars[count].name)
+/* Which sections are closed, read from the end: an opening mark takes the nearest closing one of its
+ * variable that is still free. */
+static void match_sections(const struct template_var *vars, struct marks *marks) {
+  size_t count = 0, few[32] = {0}, *closers = few;
+  while (vars[count].name.n > 0)
     count++;
-  size_t *closers = xcalloc(count, sizeof *closers);
-  const char *brace;
-  for (size_t i = text.n; i > 0 && (brace = memrchr(text.p, '{', i)) != NULL;) {
-    size_t length;
-    const struct template_var *var;
-    i = (size_t)(brace - text.p);
-    enum mark mark = read_mark(brace, text.n - i, vars, &length, &var);
-    if (mark == MARK_END) {
-      closers[var - vars]++;
-    } else if (opens(mark) && closers[var - vars] > 0) {
-      closers[var - vars]--;
-      closed[i / 8] |= (unsigned char)(1u << i % 8);
+  if (count > ARRAY_LEN(few))
+    closers = xcalloc(count, sizeof *closers);
+  for (size_t i = marks->count; i > 0; i--) {
+    struct mark *mark = &marks->items[i - 1];
+    size_t *free_closers = &closers[mark->var - vars];
+    if (mark->kind == KIND_END) {
+      ++*free_closers;
+    } else if (opens(mark) && *free_closers > 0) {
+      --*free_closers;
+      mark->closed = true;
     }
   }
-  free(closers);
-  return closed;
+  if (closers != few)
+    free(closers);
 }
 
 void template_render(struct str text, const struct template_var *vars, template_piece_fn fn,
                      void *ctx) {
   const struct template_var *open[TEMPLATE_DEPTH];
   bool shown[TEMPLATE_DEPTH];
-  size_t depth = 0, hidden = 0, start = 0, i = 0;
-  unsigned char *closed = NULL; /* until the first section */
-  while (i < text.n) {
-    size_t length = 0;
-    const struct template_var *var = NULL;
-    const char *brace = memchr(text.p + i, '{', text.n - i);
-    if (brace == NULL)
-      break;
-    i = (size_t)(brace - text.p);
-    enum mark mark = read_mark(brace, text.n - i, vars, &length, &var);
-    if (opens(mark) && closed == NULL)
-      closed = closed_sections(text, vars);
-    if (opens(mark) && (depth == TEMPLATE_DEPTH || !(closed[i / 8] >> i % 8 & 1)))
-      mark = MARK_NONE;
-    size_t keep = depth; /* a closer ends what was opened inside it too */
-    while (mark == MARK_END && keep > 0 && open[keep - 1] != var)
-      keep--;
-    if (mark == MARK_END && keep == 0)
-      mark = MARK_NONE;
-    if (mark == MARK_NONE) {
-      i++;
+  size_t depth = 0, hidden = 0, start = 0;
+  struct marks marks;
+  find_marks(text, vars, &marks);
+  match_sections(vars, &marks);
+  for (size_t i = 0; i < marks.count; i++) {
+    const struct mark *mark = &marks.items[i];
+    const struct template_var *var = mark->var;
+    if (mark->at < start || (opens(mark) && (depth == TEMPLATE_DEPTH || !mark->closed)))
       continue;
-    }
-    if (hidden == 0 && i > start)
-      fn(ctx, (struct str){text.p + start, i - start}, NULL);
-    if (mark == MARK_VALUE) {
+    size_t keep = depth; /* a closer ends what was opened inside it too */
+    while (mark->kind == KIND_END && keep > 0 && open[keep - 1] != var)
+      keep--;
+    if (mark->kind == KIND_END && keep == 0)
+      continue;
+    if (hidden == 0 && mark->at > start)
+      fn(ctx, (struct str){text.p + start, mark->at - start}, NULL);
+    if (mark->kind == KIND_VALUE) {
       if (hidden == 0 && var->value.n > 0)
         fn(ctx, var->value, var);
-    } else if (mark == MARK_END) {
+    } else if (mark->kind == KIND_END) {
       while (depth >= keep)
         hidden -= !shown[--depth];
     } else {
-      shown[depth] = (mark == MARK_IF) == (var->value.n > 0);
+      shown[depth] = (mark->kind == KIND_IF) == (var->value.n > 0);
       open[depth] = var;
       hidden += !shown[depth];
       depth++;
     }
-    i += length;
-    start = i;
+    start = mark->at + mark->length;
   }
   if (hidden == 0 && text.n > start)
     fn(ctx, (struct str){text.p + start, text.n - start}, NULL);
-  free(closed);
+  if (marks.items != marks.few)
+    free(marks.items);
 }
 
 void template_names(struct str text, const char *prefix, void (*fn)(void *ctx, struct str name),

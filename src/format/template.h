@@ -12,14 +12,14 @@
 #include <stdbool.h>
 
 struct template_var {
-  const char *name;
+  struct str name;
   struct str value;
 };
 
 /* Called for each piece in order: a slice of the template (var NULL) or a variable's value. */
 typedef void (*template_piece_fn)(void *ctx, struct str piece, const struct template_var *var);
 
-/* vars ends with a NULL name. */
+/* vars ends with an empty name. */
 void template_render(struct str text, const struct template_var *vars, template_piece_fn fn,
                      void *ctx);
 

@@ -60,6 +60,7 @@ struct session {
   struct session_setup setup;
   const struct provider_registry *registry;
   struct provider_env env;
+  size_t scenario_used;
   const struct watcher *watcher;
   void *watcher_ctx;
   struct batch filling, flying;
@@ -825,11 +826,13 @@ void session_free(struct session *s) {
 }
 
 static void use_setup(struct session *s, const struct session_setup *setup) {
+  s->scenario_used = 0;
   s->env = (struct provider_env){.loop = s->host->loop,
                                  .processes = s->host->processes,
                                  .cwd = setup->cwd,
                                  .pass_env = setup->pass_env,
                                  .scenario = setup->scenario,
+                                 .scenario_used = &s->scenario_used,
                                  .api = s->host->api};
 }
 

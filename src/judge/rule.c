@@ -196,5 +196,9 @@ void rule_tag(struct str movement, int number, struct buf *out) {
     char c = movement.p[i];
     buf_putc(out, c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c);
   }
-  buf_printf(out, ":%d]", number);
+  char digits[STR_NUMBER_BYTES];
+  (void)str_from_number(digits, number);
+  buf_putc(out, ':');
+  buf_puts(out, digits);
+  buf_putc(out, ']');
 }

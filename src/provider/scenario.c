@@ -113,9 +113,14 @@ static struct scenario_matcher *read_matchers(const json_t *replies) {
   struct scenario_matcher *matchers = xcalloc(json_array_size(replies), sizeof *matchers);
   json_array_foreach(replies, i, reply) {
     const json_t *times = json_object_get(reply, "times");
-    matchers[i] = (struct scenario_matcher){member(reply, "movement"), member(reply, "purpose"),
-                                            member(reply, "stage"), member(reply, "contains"),
-                                            times ? json_integer_value(times) : 1};
+    struct scenario_matcher *m = &matchers[i];
+    *m = (struct scenario_matcher){.movement = member(reply, "movement"),
+                                   .contains = member(reply, "contains"),
+                                   .purpose = PURPOSE_COUNT,
+                                   .stage = STAGE_COUNT,
+                                   .times = times ? json_integer_value(times) : 1};
+    (void)call_purpose_from_name(member(reply, "purpose"), &m->purpose);
+    (void)judge_stage_from_name(member(reply, "stage"), &m->stage);
   }
   return matchers;
 }
@@ -163,24 +168,29 @@ void scenario_deinit(struct scenario *scenario) {
   *scenario = (struct scenario){0};
 }
 
-static bool fits(struct str wanted, struct str actual) {
-  return wanted.p == NULL || str_eq(wanted, actual);
+static bool fits(const struct scenario_matcher *m, const struct call_request *request) {
+  return (m->movement.p == NULL || str_eq(m->movement, request->movement)) &&
+         (m->contains.p == NULL ||
+          memmem(request->prompt.p, request->prompt.n, m->contains.p, m->contains.n) != NULL);
+}
+
+static bool has_uses(const struct scenario_matcher *m, const json_t *uses, size_t index) {
+  return m->times == 0 || json_integer_value(json_array_get(uses, index)) < m->times;
 }
 
 long scenario_pick(const struct scenario *scenario, const struct call_request *request,
-                   const json_t *uses) {
-  size_t count = json_array_size(scenario->replies);
-  struct str purpose = str_from(call_purpose_name(request->purpose));
-  struct str stage =
-      request->stage == STAGE_COUNT ? STR("") : str_from(judge_stage_name(request->stage));
+                   const json_t *uses, size_t *used) {
+  size_t count = json_array_size(scenario->replies), first = used ? *used : 0;
   long found = -1;
-  for (size_t i = 0; i < count && found < 0; i++) {
+  while (first < count && !has_uses(&scenario->matchers[first], uses, first))
+    first++;
+  if (used != NULL)
+    *used = first;
+  for (size_t i = first; i < count && found < 0; i++) {
     const struct scenario_matcher *m = &scenario->matchers[i];
-    if ((m->times == 0 || json_integer_value(json_array_get(uses, i)) < m->times) &&
-        fits(m->movement, request->movement) && fits(m->purpose, purpose) &&
-        fits(m->stage, stage) &&
-        (m->contains.p == NULL ||
-         memmem(request->prompt.p, request->prompt.n, m->contains.p, m->contains.n) != NULL))
+    if ((m->purpose == PURPOSE_COUNT || m->purpose == request->purpose) &&
+        (m->stage == STAGE_COUNT || m->stage == request->stage) && has_uses(m, uses, i) &&
+        fits(m, request))
       found = (long)i;
   }
   return found;

@@ -20,9 +20,11 @@
 
 #include <jansson.h>
 
-struct scenario_matcher { /* of one reply; texts are borrowed from `replies` */
-  struct str movement, purpose, stage, contains; /* p NULL: fits all */
-  json_int_t times;                              /* 0: without end */
+struct scenario_matcher {        /* of one reply; texts are borrowed from `replies` */
+  struct str movement, contains; /* p NULL: fits all */
+  enum call_purpose purpose;     /* PURPOSE_COUNT: fits all */
+  enum judge_stage stage;        /* STAGE_COUNT: fits all */
+  json_int_t times;              /* 0: without end */
 };
 
 struct scenario {
@@ -38,8 +40,9 @@ bool scenario_parse(struct scenario *scenario, const char *path, struct str text
 void scenario_deinit(struct scenario *scenario);
 
 /* Index of the reply for this call, -1 when the scenario has run dry. uses: how often each index was
- * taken in this session (an object index -> count), or NULL. */
+ * taken in this session (an array), or NULL. used: 0 at first, then kept by this function for the
+ * session: the replies before it have no uses left and are not looked at again; or NULL. */
 long scenario_pick(const struct scenario *scenario, const struct call_request *request,
-                   const json_t *uses);
+                   const json_t *uses, size_t *used);
 
 #endif

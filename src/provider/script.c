@@ -34,7 +34,8 @@ static json_t *script_prepare(const struct provider *self, const struct provider
                               const unsigned char entropy[16]) {
   (void)self;
   (void)entropy;
-  long index = env->scenario ? scenario_pick(env->scenario, request, token_counts) : -1;
+  long index =
+      env->scenario ? scenario_pick(env->scenario, request, token_counts, env->scenario_used) : -1;
   return index < 0 ? NULL : json_integer(index);
 }
 

@@ -30,6 +30,18 @@ static void it_grows_and_ends_in_nul(void **state) {
   assert_null(b.p);
 }
 
+static void room_alone_is_an_empty_text(void **state) {
+  struct buf b = {0};
+  (void)state;
+  char *before = malloc(3000); /* what was there before must not show */
+  assert_non_null(before);
+  memset(before, 'x', 3000);
+  free(before);
+  buf_reserve(&b, 3000);
+  assert_string_equal(buf_c(&b), "");
+  buf_deinit(&b);
+}
+
 static void a_long_printf(void **state) {
   struct buf b = {0};
   char text[5000];
@@ -142,6 +154,7 @@ static void no_byte_pair_gets_through_unsafe(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(it_grows_and_ends_in_nul),
+      cmocka_unit_test(room_alone_is_an_empty_text),
       cmocka_unit_test(a_long_printf),
       cmocka_unit_test(a_maximum_keeps_what_fits),
       cmocka_unit_test(taking_gives_the_bytes_away),

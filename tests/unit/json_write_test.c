@@ -9,6 +9,7 @@
 #include "format/json_write.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static void same(json_t *value) {
   struct buf out = {0};
@@ -43,6 +44,25 @@ static void test_same_as_jansson(void **state) {
     json_t *value = json_loads(texts[i], JSON_DECODE_ANY, NULL);
     assert_non_null(value);
     same(value);
+  }
+}
+
+/* What needs an escape, at each place of texts of each length around the widths that are copied. */
+static void test_every_length(void **state) {
+  static const char *const odd[] = {"\"", "\\", "\n", "\x01", "\xC3\xA9", "\xF0\x9F\x98\x80"};
+  char text[200];
+  (void)state;
+  for (size_t n = 0; n < 140; n++) {
+    memset(text, 'a', n);
+    same(json_stringn(text, n));
+    for (size_t at = 0; at < n; at++) {
+      const char *what = odd[(n + at) % (sizeof odd / sizeof odd[0])];
+      size_t width = strlen(what);
+      memset(text, 'b', n);
+      if (at + width <= n)
+        memcpy(text + at, what, width);
+      same(json_stringn(text, n));
+    }
   }
 }
 
@@ -114,6 +134,7 @@ static void test_every_code_point(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_same_as_jansson),
+      cmocka_unit_test(test_every_length),
       cmocka_unit_test(test_reals_have_the_fewest_digits),
       cmocka_unit_test(test_every_code_point),
   };

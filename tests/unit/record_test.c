@@ -54,7 +54,7 @@ static void what_is_no_time(void **state) {
 
 static void members_stand_in_one_order(void **state) {
   (void)state;
-  json_t *record = record_new(7, 1795132800123, "stage");
+  json_t *record = record_new(7, "2026-11-20T00:00:00.123Z", "stage");
   record_set_str(record, "reason", STR("because"));
   record_set_str(record, "empty", STR(""));
   char *text = json_dumps(record, JSON_COMPACT);

@@ -103,14 +103,14 @@ static void the_first_that_fits_is_taken(void **state) {
                                          .stage = picks[i].stage,
                                          .prompt = str_from(picks[i].prompt)};
     json_t *uses = json_loads(picks[i].uses, 0, NULL);
-    long index = scenario_pick(&s, &request, uses);
+    long index = scenario_pick(&s, &request, uses, NULL);
     if (index != picks[i].index)
       fail_msg("pick %zu: %ld instead of %ld", i, index, picks[i].index);
     json_decref(uses);
   }
   const struct call_request request = {
       .movement = STR("fix"), .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT, .prompt = STR("")};
-  assert_int_equal(scenario_pick(&s, &request, NULL), 1);
+  assert_int_equal(scenario_pick(&s, &request, NULL, NULL), 1);
   scenario_deinit(&s);
 }
 

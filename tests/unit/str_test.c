@@ -170,8 +170,45 @@ static void the_nearest_name(void **state) {
   assert_null(str_nearest((struct str){huge, sizeof huge}, names));
 }
 
+static void numbers_as_text(void **state) {
+  static const struct {
+    int64_t value;
+    const char *text;
+  } cases[] = {{0, "0"},
+               {7, "7"},
+               {-1, "-1"},
+               {1200, "1200"},
+               {INT64_MAX, "9223372036854775807"},
+               {INT64_MIN, "-9223372036854775808"}};
+  char out[STR_NUMBER_BYTES];
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    assert_int_equal(str_from_number(out, cases[i].value), strlen(cases[i].text));
+    assert_string_equal(out, cases[i].text);
+  }
+}
+
+/* What is looked at many bytes at a time: an ill-formed byte anywhere is found. */
+static void one_bad_byte_anywhere(void **state) {
+  char text[200];
+  (void)state;
+  for (size_t n = 1; n < sizeof text; n++)
+    for (size_t at = 0; at < n; at++) {
+      memset(text, 'a', n);
+      assert_true(utf8_valid(text, n));
+      text[at] = (char)0x80;
+      assert_false(utf8_valid(text, n));
+      if (at + 2 <= n) {
+        memcpy(text + at, "\xC3\xA9", 2);
+        assert_true(utf8_valid(text, n));
+      }
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(numbers_as_text),
+      cmocka_unit_test(one_bad_byte_anywhere),
       cmocka_unit_test(views),
       cmocka_unit_test(lines),
       cmocka_unit_test(numbers),

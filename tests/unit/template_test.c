@@ -13,9 +13,9 @@
 #include <cmocka.h>
 
 static const struct template_var vars[] = {
-    {"name", {"Ann", 3}}, {"task", {"do {name} {?name}x{/name}", 25}},
-    {"empty", {"", 0}},   {"n", {"7", 1}},
-    {NULL, {NULL, 0}},
+    {{"name", 4}, {"Ann", 3}}, {{"task", 4}, {"do {name} {?name}x{/name}", 25}},
+    {{"empty", 5}, {"", 0}},   {{"n", 1}, {"7", 1}},
+    {{NULL, 0}, {NULL, 0}},
 };
 
 struct render_case {
