@@ -109,24 +109,33 @@ static void write_rest(const char *p, size_t n, struct buf *out) {
 }
 
 static void write_string(const char *p, size_t n, struct buf *out) {
-  size_t plain = 0;
   buf_reserve(out, n + n / 16 + 18);
-  buf_putc(out, '"');
 #ifdef __SSE2__
   enum { SHORT_BYTES = 128 };
   if (n < SHORT_BYTES && out->max == 0) { /* copied first: there, reading past its end is safe */
     char *at = out->p + out->n;
-    memcpy(at, p, n);
     unsigned hit = 0;
+    size_t plain = 0;
+    *at++ = '"';
+    memcpy(at, p, n);
     while (plain < n && (hit = special_bytes(at + plain)) == 0)
       plain += 16;
-    plain = plain < n ? plain + (size_t)__builtin_ctz(hit) : n;
-    plain = plain < n ? plain : n;
-    out->n += plain;
+    if (hit != 0)
+      plain += (size_t)__builtin_ctz(hit);
+    if (plain >= n) {
+      at[n] = '"';
+      at[n + 1] = '\0';
+      out->n += n + 2;
+      return;
+    }
+    out->n += 1 + plain;
+    write_rest(p + plain, n - plain, out);
+    buf_putc(out, '"');
+    return;
   }
 #endif
-  if (plain < n)
-    write_rest(p + plain, n - plain, out);
+  buf_putc(out, '"');
+  write_rest(p, n, out);
   buf_putc(out, '"');
 }
 

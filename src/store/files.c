@@ -511,12 +511,15 @@ static void queue_batch(struct store_log *log, uv_loop_t *loop, store_done_fn do
     BUG("the pool takes no work");
 }
 
+enum { BATCH_BYTES = 4096 }; /* at once: most batches need no more */
+
 static void compose_batch(struct store_log *log, uint64_t expected_seq, json_t *const *records,
                           size_t n) {
   assert(n > 0);
   assert(expected_seq == log->seq + 1);
   assert(log->batch.n == 0);
   memcpy(log->batch_hash, log->hash, SHA256_HEX);
+  buf_reserve(&log->batch, BATCH_BYTES);
   for (size_t i = 0; i < n; i++)
     line_compose(records[i], &log->batch, log->batch_hash);
   log->batch_seq = log->seq + n;
