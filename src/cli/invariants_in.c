@@ -95,7 +95,13 @@ static enum schema_status run_command(const struct invariant *is, const json_t *
   if (oneshot_run(&spec, &result, err)) {
     const struct invariant_output output = {result.exit_status, result.out.p, result.err.p,
                                             result.out.n, result.err.n};
-    status = invariant_command_result(is, value, &output, errs);
+    if (invariant_command_told(result.exit_status))
+      status = invariant_command_result(is, value, &output, errs);
+    else
+      (void)err_set(err, ERR_IO,
+                    "the command of an invariant, %s, was killed or did not run (exit status %d): "
+                    "nothing is known of the value",
+                    is->argv[0], result.exit_status);
   }
   oneshot_result_deinit(&result);
   return status;

@@ -1,6 +1,7 @@
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "format/json_pool.h"
+#include "store/store.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -44,7 +45,7 @@ static void hold_standard_descriptors(void) {
 
 int main(int argc, char **argv) {
   char threads[8];
-  (void)snprintf(threads, sizeof threads, "%d", LIMIT_POOL_THREADS);
+  (void)snprintf(threads, sizeof threads, "%u", store_pool_threads());
   setenv("UV_THREADPOOL_SIZE", threads, 0); /* before the pool's first use */
   hold_standard_descriptors();
   json_pool_use();

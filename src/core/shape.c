@@ -238,12 +238,14 @@ static json_t *run_outcome(const struct step *s, const struct turn *turn, const 
   bool readable = true;
   size_t dropped;
   if (invariant->kind == INVARIANT_COMMAND) {
+    readable = invariant_command_told(call->exit);
     const struct invariant_output output = {.exit_status = call->exit,
                                             .out = call->text.p,
                                             .out_n = call->text.n,
                                             .err = call->error_text.p,
                                             .err_n = call->error_text.n};
-    if (invariant_command_result(invariant, value, &output, &errors) == SCHEMA_OUT_OF_MEMORY)
+    if (readable &&
+        invariant_command_result(invariant, value, &output, &errors) == SCHEMA_OUT_OF_MEMORY)
       BUG("out of memory");
   } else {
     readable = read_verdict(s, call, invariant, value, &errors);
@@ -473,9 +475,18 @@ bool step_shape(struct step *s, struct turn *turn) {
   struct past past;
   const struct call *unreadable = gather(s, turn, trouble, &past);
   if (unreadable != NULL) {
+    const struct invariant *invariant =
+        invariants_get(so->invariants, (size_t)unreadable->invariant - 1);
+    struct buf message = {0};
+    if (invariant->kind == INVARIANT_COMMAND)
+      buf_printf(&message,
+                 "the command that checks invariant %d was killed or did not run (exit status %d)",
+                 unreadable->invariant, unreadable->exit);
+    else
+      buf_puts(&message, "the model that was asked about an invariant gave no readable answer");
     past_deinit(&past);
-    step_stop(s, "check_unavailable", turn, CLASS_NONE,
-              STR("the model that was asked about an invariant gave no readable answer"), NULL);
+    step_stop(s, "check_unavailable", turn, CLASS_NONE, buf_view(&message), NULL);
+    buf_deinit(&message);
     return true;
   }
   const struct reask_spec spec = {.answer = {.schema = so->schema,

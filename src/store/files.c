@@ -17,6 +17,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+unsigned store_pool_threads(void) {
+  unsigned threads = 2 * uv_available_parallelism() + 2;
+  return threads < LIMIT_POOL_THREADS_MIN   ? LIMIT_POOL_THREADS_MIN
+         : threads > LIMIT_POOL_THREADS_MAX ? LIMIT_POOL_THREADS_MAX
+                                            : threads;
+}
+
 struct store_log {
   struct store *store;
   char *path;

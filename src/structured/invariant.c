@@ -183,6 +183,12 @@ static enum schema_status report_line(const struct invariant *is, const json_t *
                    json_string_length(message), true, errs);
 }
 
+bool invariant_command_told(int exit_status) {
+  enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127, KILLED = 128, LAST_SIGNAL = 31 };
+  return exit_status != NOT_EXECUTABLE && exit_status != NOT_FOUND &&
+         (exit_status <= KILLED || exit_status > KILLED + LAST_SIGNAL);
+}
+
 enum schema_status invariant_command_result(const struct invariant *invariant, const json_t *value,
                                             const struct invariant_output *output,
                                             struct schema_errors *errs) {

@@ -74,6 +74,8 @@ struct invariant_output {
   const char *out, *err; /* bytes, not NUL-terminated; may be NULL when their length is 0 */
   size_t out_n, err_n;
 };
+/* False: it was killed (129 to 159) or did not run (126, 127), so nothing is known of the value. */
+bool invariant_command_told(int exit_status);
 enum schema_status invariant_command_result(const struct invariant *invariant, const json_t *value,
                                             const struct invariant_output *output,
                                             struct schema_errors *errs);

@@ -9,6 +9,7 @@
 #include "os/tmpdir.h"
 #include "store/brief.h"
 #include "store/reader.h"
+#include "store/store.h"
 
 #include <fcntl.h>
 #include <jansson.h>
@@ -488,7 +489,7 @@ int main(int argc, char **argv) {
   struct err err;
   struct rlimit limit;
   char threads[8];
-  (void)snprintf(threads, sizeof threads, "%d", LIMIT_POOL_THREADS);
+  (void)snprintf(threads, sizeof threads, "%u", store_pool_threads());
   setenv("UV_THREADPOOL_SIZE", threads, 1);
   getrlimit(RLIMIT_NOFILE, &limit);
   limit.rlim_cur = limit.rlim_max;

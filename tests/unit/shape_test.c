@@ -308,6 +308,24 @@ static void an_unreadable_verdict_on_an_invariant_is_none(void **state) {
   play_deinit(&p);
 }
 
+static void a_killed_command_says_nothing_of_an_invariant(void **state) {
+  struct play p;
+  (void)state;
+  init(&p, "killed", WORKFLOW("'on_failure':'error','invariants':[{'command':['true']}]"),
+       "{'mood':'" GOOD "','mood/check/command':[{'text':'','exit':137},{'text':'','exit':0}],"
+       "'tell':'ok'}");
+  play_start(&p);
+  play_run(&p);
+  assert_int_equal(p.core.status, SESSION_STOPPED);
+  const json_t *stop = play_find(&p, "session_stop", 0);
+  assert_true(str_eq_c(data_get(stop, "reason"), "check_unavailable"));
+  assert_non_null(strstr(data_get(stop, "message").p, "137"));
+  play_send(&p, EVENT_RESUME, "user", NULL);
+  play_run(&p);
+  expect_structured(&p, "value", "", 1);
+  play_deinit(&p);
+}
+
 static void budgets_end_it(void **state) {
   struct play p;
   (void)state;
@@ -475,6 +493,7 @@ int main(void) {
       cmocka_unit_test(trouble_of_the_backend_is_no_failure_of_the_value),
       cmocka_unit_test(invariants_are_run_and_told),
       cmocka_unit_test(an_unreadable_verdict_on_an_invariant_is_none),
+      cmocka_unit_test(a_killed_command_says_nothing_of_an_invariant),
       cmocka_unit_test(budgets_end_it),
       cmocka_unit_test(time_that_runs_out_during_a_call_ends_it),
       cmocka_unit_test(a_new_round_has_new_budgets),
