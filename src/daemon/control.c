@@ -42,7 +42,7 @@ static bool view_read(struct view *v, const struct control *api, const struct en
     return false;
   v->brief = &v->own;
   v->message = v->own.message ? v->own.message : e ? e->trouble : NULL;
-  v->status = is_unfinished(v->brief) && !owned ? "open" : v->brief->status;
+  v->status = is_unfinished(v->brief) && !owned ? "open" : brief_status(v->brief);
   return true;
 }
 
@@ -365,7 +365,8 @@ static void watch_session(void *ctx, struct server_request *r) {
   if (e == NULL)
     return;
   if (view_of(&v, api, id, &err)) {
-    bool over = !entry_is_live(e) && strcmp(v.status, "running") != 0;
+    bool runs = is_unfinished(v.brief) && strcmp(v.status, "open") != 0;
+    bool over = !entry_is_live(e) && !runs;
     bool seen = over && seq >= v.brief->seq;
     view_deinit(&v);
     if (seen) { /* tells an EventSource not to come again */

@@ -18,7 +18,9 @@ const char *entry_status(const struct entry *e) {
     return "queued";
   case ENTRY_RUNNING:
     if (unfinished || strcmp(e->brief.status, "stopped") == 0)
-      return e->session && session_paused(e->session) ? "paused" : "running";
+      return e->session && session_paused(e->session) ? "paused"
+             : e->brief.wait                          ? "waiting"
+                                                      : "running";
     return e->brief.status;
   case ENTRY_OVER:
     break;

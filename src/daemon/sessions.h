@@ -91,7 +91,7 @@ bool sessions_cancel(struct sessions *ss, struct entry *e, struct err *err) MUST
 
 /* It waits or runs, so that what is in memory counts; else its log does. */
 bool entry_is_live(const struct entry *e);
-/* Of a live one: queued, running, paused, stopped or an outcome. */
+/* Of a live one: queued, running, waiting, paused, stopped or an outcome. */
 const char *entry_status(const struct entry *e);
 const char *entry_message(const struct entry *e); /* why, or NULL */
 void entry_path(const struct entry *e, char out[STORE_PATH_BYTES + 64]);

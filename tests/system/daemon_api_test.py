@@ -6,6 +6,7 @@ Each answer is held against schemas/api.json.
 """
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -200,6 +201,56 @@ def lists_and_pages():
         shown = box.segue("ls", "--json").stdout.splitlines()  # without a daemon, from the logs
         expect([json.loads(s)["id"] for s in shown] == ids, shown)
         expect({json.loads(s)["status"] for s in shown} == {"complete", "cancelled"}, shown)
+
+
+def waiting_for_a_provider():
+    """Who waits for a place, for a pause to end or for the next attempt says so, and since when."""
+    with DaemonBox() as box:
+        folder = box.env["XDG_CONFIG_HOME"] + "/segue"
+        os.makedirs(folder)
+        with open(folder + "/config.yaml", "w", encoding="utf-8") as f:
+            f.write("providers: {script: {concurrency: 1}}\n")
+        workflow, scenario = simple(box, 60000)
+
+        def fails(ms):
+            return {"text": json.dumps({"replies": [{"times": 0, "error": {
+                "class": "rate_limit", "message": "later", "retry_after_ms": ms}}]})}
+        box.serve()
+        first = box.submit(workflow, scenario)
+        box.until(lambda: box.session(first)["seq"] >= 3, "no call")
+        second = box.submit(workflow, scenario)
+        value = box.wait_status(second, "waiting")
+        expect(value["waiting"]["for"] == "concurrency" and value["waiting"]["until"] is None and
+               value["waiting"]["provider"] == "script", value)
+        expect(value["waiting"]["since"] == of_type(records(box.log(second)), "admission")[0]["ts"],
+               value)
+        expect("script" in value["message"], value)
+        expect(box.session(first)["status"] == "running", box.session(first))
+        listed = box.get("/v1/sessions?status=waiting")["sessions"]
+        expect([s["id"] for s in listed] == [second], listed)
+        shown = box.segue("ls", "--status", "waiting", "--json").stdout.splitlines()
+        expect([json.loads(s)["id"] for s in shown] == [second], shown)
+        shown = box.segue("ls", "--logs", box.logs, "--status", "waiting", "--json").stdout
+        expect([json.loads(s)["id"] for s in shown.splitlines()] == [second], shown)
+        expect(b"waits: concurrency" in box.segue("show", second).stdout, "show")
+        stream = iter(Events(box, second))  # it is watched as what runs
+        expect(next(stream)[0] == "record", "no record")
+        for sid in (second, first):
+            expect(box.segue("cancel", sid).returncode == 0, "cancel", sid)
+        # its own next attempt, and the pause for everybody else
+        failing = box.submit(workflow, fails(3600000))
+        value = box.wait_status(failing, "waiting")
+        expect(value["waiting"]["for"] == "rate_limit" and value["waiting"]["until"], value)
+        late = box.submit(workflow, scenario)
+        value = box.wait_status(late, "waiting")
+        expect(value["waiting"]["for"] == "cooldown" and
+               value["waiting"]["until"] > value["waiting"]["since"], value)
+        box.check_all()
+        box.end(signal.SIGKILL)
+        box.serve()
+        box.wait_status(late, "waiting", "running")
+        box.check_all()
+        box.end(times=2)
 
 
 def cancelling():
@@ -408,7 +459,7 @@ def commands():
 
 
 CASES = [routes_are_described, a_session_from_start_to_end, inline_workflow_and_facets, refusals,
-         lists_and_pages, cancelling, events_are_the_log, big_records_come_whole, heartbeats,
+         lists_and_pages, waiting_for_a_provider, cancelling, events_are_the_log, big_records_come_whole, heartbeats,
          commands]
 
 if __name__ == "__main__":
