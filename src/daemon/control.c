@@ -224,13 +224,22 @@ void control_changed(void *ctx, struct entry *e) {
   struct waiter *next;
   for (struct waiter *w = api->waiters; w; w = next) {
     next = w->next;
-    bool over = e->state == ENTRY_OVER || strcmp(e->brief.status, "running") != 0;
+    bool over = e->state == ENTRY_OVER || e->state == ENTRY_BROKEN ||
+                strcmp(e->brief.status, "running") != 0;
     if (strcmp(w->id, e->id) == 0 && (!w->for_end || over))
       answer_waiter(w, e);
   }
 }
 
 /* --- submitting --- */
+
+static bool refuse_draining(const struct control *api, struct server_request *r) {
+  if (!api->draining)
+    return false;
+  server_set_header(r, "Retry-After", "5");
+  server_problem(r, 503, NULL, "the daemon is being stopped: it takes no more sessions");
+  return true;
+}
 
 static void refuse(struct server_request *r, const struct err *err, const struct err_list *errors) {
   unsigned status = err->code == ERR_FULL ? 507 : err->code == ERR_IO ? 500 : 422;
@@ -261,11 +270,8 @@ static void submit_session(void *ctx, struct server_request *r) {
   struct err_list errors = {0};
   json_error_t why;
   struct str body = server_body(r);
-  if (api->draining) {
-    server_set_header(r, "Retry-After", "5");
-    server_problem(r, 503, NULL, "the daemon is being stopped: it takes no more sessions");
+  if (refuse_draining(api, r))
     return;
-  }
   json_t *parsed =
       json_loadb(body.n ? body.p : "", body.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
   if (parsed == NULL) {
@@ -290,7 +296,7 @@ static void submit_session(void *ctx, struct server_request *r) {
   err_list_deinit(&errors);
 }
 
-/* --- cancelling --- */
+/* --- cancelling, resuming --- */
 
 /* The entry of a session that may be unknown here. NULL: answered. */
 static struct entry *entry_for(struct control *api, struct server_request *r, const char *id) {
@@ -337,6 +343,26 @@ static void cancel_session(void *ctx, struct server_request *r) {
     server_problem(r, 409, NULL, "another program runs it, and only that one can cancel it");
   else
     server_problem(r, err.code == ERR_INVALID ? 409 : 500, NULL, "%s", err.text);
+}
+
+static void resume_session(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  char id[STORE_ID_BYTES];
+  struct err err = {0};
+  if (refuse_draining(api, r))
+    return;
+  struct entry *e = find_id(api, r, id) ? entry_for(api, r, id) : NULL;
+  if (e == NULL)
+    return;
+  if (e->state != ENTRY_OVER)
+    server_problem(r, 409, NULL, "it is %s: there is nothing to resume", entry_status(e));
+  else if (sessions_resume(api->sessions, e, &err))
+    reply_session(api, r, 202, id);
+  else if (err.code == ERR_LIMIT)
+    server_problem(r, 503, NULL, "%s", err.text);
+  else
+    server_problem(r, err.code == ERR_LOCKED || err.code == ERR_INVALID ? 409 : 500, NULL, "%s",
+                   err.text);
 }
 
 /* --- events --- */
@@ -405,6 +431,7 @@ const struct server_route control_routes[] = {
     {"GET", "/v1/sessions/{id}/events", "its records as server-sent events (Last-Event-ID, after)",
      false, watch_session},
     {"POST", "/v1/sessions/{id}/cancel", "end it for good", false, cancel_session},
+    {"POST", "/v1/sessions/{id}/resume", "go on with one that stopped", false, resume_session},
     {"GET", "/v1/health", "how the daemon is", false, get_health},
     {"GET", "/v1/openapi.json", "this interface as OpenAPI 3.1", false, get_description},
     {0},

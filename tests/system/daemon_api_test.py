@@ -310,6 +310,84 @@ movements:
         box.end()
 
 
+def resuming():
+    """One that stopped goes on where a client says so, and only then."""
+    with DaemonBox() as box:
+        box.serve("-n", "1")
+        workflow, scenario = simple(box, 20)
+        replies = box.file("few.json", json.dumps({"replies": [{"text": "x", "purpose": "judge"}]}))
+
+        def resume(sid, wanted, what=""):
+            status, value = box.ask("POST", f"/v1/sessions/{sid}/resume")
+            expect(status == wanted and (wanted == 202 or what in value["detail"]), status, value)
+            return value
+        # stopped by an error: each time it is tried once more
+        dry = box.submit(workflow, replies)
+        seen = box.wait_status(dry, "stopped")["seq"]
+        value = resume(dry, 202)
+        expect(value["status"] in ("queued", "running") and value["id"] == dry, value)
+        box.until(lambda: box.session(dry)["status"] == "stopped" and
+                  box.session(dry)["seq"] > seen, "it was not tried again")
+        again = [r["reason"] for r in of_type(records(box.log(dry)), "session_resume")]
+        expect(again == ["user"], again)
+        # a stream that begins while it waits sees the end
+        slow, answers = simple(box, 60000, name="slow")
+        blocker = box.submit(slow, answers)
+        box.wait_status(blocker, "running")
+        seen = box.session(dry)["seq"]
+        expect(resume(dry, 202)["position"] == 1, "it does not wait")
+        resume(dry, 409, "queued")
+        resume(blocker, 409, "running")
+        stream = Events(box, dry, seen)
+        expect(box.segue("cancel", blocker).returncode == 0, "cancel")
+        kinds = [e[2]["type"] for e in stream if e[0] == "record"]
+        expect(kinds[0] == "session_resume" and kinds[-1] == "session_stop", kinds)
+        # stopped by a user who had taken it over
+        taken = box.submit(workflow, answers)
+        box.wait_status(taken, "running")
+        box.end(times=2)
+        for _ in range(9):
+            before = len(records(box.log(taken)))
+            process = box.start("resume", box.log(taken))
+            box.until(lambda: len(records(box.log(taken))) > before, "it is not resumed")
+            process.send_signal(signal.SIGINT)
+            process.communicate()
+            if records(box.log(taken))[-1]["type"] == "session_stop":  # else it came too early
+                break
+        box.serve("-n", "1")
+        box.until(lambda: box.session(dry)["status"] == "stopped" and
+                  box.get("/v1/health")["sessions"]["running"] == 0, "something runs")
+        expect(box.session(taken)["status"] == "stopped", box.session(taken))
+        done = box.segue("resume", "--daemon", taken[:30])
+        expect(done.returncode == 0 and done.stdout.decode().strip() == taken, done)
+        box.wait_status(taken, "running")
+        box.end(signal.SIGKILL)
+        box.serve("-n", "1")  # it is the daemon's again
+        box.wait_status(taken, "running")
+        expect(box.segue("cancel", taken).returncode == 0, "cancel")
+        # what cannot be resumed says why
+        resume(taken, 409, "it has ended already: cancelled")
+        resume("01990000-0000-7000-8000-000000000000", 404, "no session")
+        box.end()
+        process = box.start("run", slow, "-s", answers, "-l", box.logs, "-C", box.cwd)
+        box.until(lambda: len(box.begun()) == 4, "it does not run")
+        other = os.path.basename(box.begun()[-1])[:36]
+        box.serve()
+        resume(other, 409, "another program")
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+        resume(other, 409, "segue run")
+        for words, what in ((("--daemon", "odd/id"), b"not a session's id"),
+                            (("--daemon", taken), b"has ended"),
+                            (("--daemon", taken, "--scenario", answers), b"leave out --scenario"),
+                            (("--socket", box.socket, taken), b"goes with --daemon")):
+            done = box.segue("resume", *words)
+            expect(done.returncode != 0 and what in done.stderr and not done.stdout, words, done)
+        verified(box, *box.begun())
+        expect(box.check_all() > 10, "nothing was checked")
+        box.end()
+
+
 def events_are_the_log():
     with DaemonBox() as box:
         box.serve()
@@ -459,7 +537,7 @@ def commands():
 
 
 CASES = [routes_are_described, a_session_from_start_to_end, inline_workflow_and_facets, refusals,
-         lists_and_pages, waiting_for_a_provider, cancelling, events_are_the_log, big_records_come_whole, heartbeats,
+         lists_and_pages, waiting_for_a_provider, cancelling, resuming, events_are_the_log, big_records_come_whole, heartbeats,
          commands]
 
 if __name__ == "__main__":

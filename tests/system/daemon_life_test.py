@@ -442,6 +442,64 @@ movements:
     return f"went on after {took:.1f} s"
 
 
+def a_log_that_fails_is_opened_again():
+    """The disk fails for a while: the session is paused, then goes on, and nothing is lost."""
+    for fault, breaks, resumes in (("fail:write:3", 1, 0),  # before it had begun
+                                   ("fail:write:6-7", 2, 1), ("fail:sync:4-5", 1, 1)):
+        with DaemonBox() as box:
+            workflow, scenario = simple(box, 20)
+            box.serve(env={"SEGUE_FAULT": fault})
+            sid = box.submit(workflow, scenario)
+            paused = box.wait_status(sid, "paused", "complete")
+            if paused["status"] == "complete":
+                return "skipped: no fault points in this build"
+            expect("Input/output error" in paused["message"] and "opened again" in paused["message"],
+                   paused)
+            with open(box.log(sid), "ab") as f:  # as if not even cutting it back had worked
+                f.write(b'{"v":1,"seq":99,"type":"never_synced"}\n')
+            stream = [e[2] for e in Events(box, sid) if e[0] == "record"]
+            done = box.wait_status(sid, "complete")
+            expect(done["message"] is None, done)
+            log = records(box.log(sid))
+            expect(stream == log, "the stream tells something else")
+            sound(log, DONE, repeats=breaks)
+            expect(len(of_type(log, "session_resume")) == resumes, fault, log)
+            verified(box, box.log(sid))
+            expect(not os.path.exists(box.log(sid) + ".torn"), "what was not sure was read")
+            expect(sum("Input/output" in s for s in box.said) == breaks, box.said)
+            box.check_all()
+            box.end()
+
+
+def a_log_that_goes_on_failing():
+    """It is paused; a cancel says what is wrong; the daemon ends at once, and the next goes on."""
+    with DaemonBox() as box:
+        workflow, scenario = simple(box, 20)
+        box.serve(env={"SEGUE_FAULT": "fail:write:4+"})
+        sid = box.submit(workflow, scenario)
+        if box.wait_status(sid, "paused", "complete")["status"] == "complete":
+            box.end()
+            return "skipped: no fault points in this build"
+        status, value = box.ask("POST", f"/v1/sessions/{sid}/cancel")
+        expect(status == 500 and "Input/output" in value["detail"], status, value)
+        expect(box.session(sid)["status"] == "paused", box.session(sid))
+        status, value = box.ask("POST", f"/v1/sessions/{sid}/resume")
+        expect(status == 409 and "paused" in value["detail"], status, value)
+        shown = box.segue("ls").stdout.decode()
+        expect("paused" in shown, shown)
+        before = len(records(box.log(sid)))
+        begin = time.monotonic()
+        box.end()
+        expect(time.monotonic() - begin < 5, "it waited")
+        expect(len(records(box.log(sid))) == before, "something was written")
+        box.serve()
+        box.wait_status(sid, "complete")
+        sound(records(box.log(sid)), DONE, repeats=1)
+        verified(box, box.log(sid))
+        box.check_all()
+        box.end()
+
+
 def what_cannot_go_on_says_why():
     with DaemonBox() as box:
         box.serve("-n", "1")
@@ -472,7 +530,8 @@ def what_cannot_go_on_says_why():
 
 CASES = [the_queue_is_kept_in_order, others_are_left_alone, a_log_in_other_hands_is_let_go,
          a_socket_is_not_taken, a_folder_without_locks_is_refused, stopping,
-         stopping_while_calls_wait_for_a_place, the_configuration_is_read_again, the_service_manager_is_told, what_cannot_go_on_says_why,
+         stopping_while_calls_wait_for_a_place, the_configuration_is_read_again, the_service_manager_is_told,
+         a_log_that_fails_is_opened_again, a_log_that_goes_on_failing, what_cannot_go_on_says_why,
          sigkill_with_fifty_in_flight, sigkill_with_a_queue, disk_full]
 
 if __name__ == "__main__":
