@@ -41,7 +41,7 @@ static bool view_read(struct view *v, const struct control *api, const struct en
   if (!brief_read(&v->own, path, err))
     return false;
   v->brief = &v->own;
-  v->message = v->own.message ? v->own.message : e ? e->trouble : NULL;
+  v->message = e && e->trouble ? e->trouble : v->own.message;
   v->status = is_unfinished(v->brief) && !owned ? "open" : brief_status(v->brief);
   return true;
 }

@@ -41,12 +41,18 @@ static bool matters(const char *type) {
   return strncmp(type, "session_", 8) == 0 || strcmp(type, "turn_start") == 0;
 }
 
+static bool is_time(const char *text) {
+  int64_t ms;
+  return record_time_parse(text, &ms);
+}
+
 static void wait_for(struct brief *b, const char *what, const json_t *record, const char *since) {
+  const char *until = word(record, "until");
   b->wait = xcalloc(1, sizeof *b->wait);
   copy_word(b->wait->what, sizeof b->wait->what, what);
   copy_word(b->wait->provider, sizeof b->wait->provider, word(record, "provider"));
   copy_word(b->wait->since, sizeof b->wait->since, since);
-  copy_word(b->wait->until, sizeof b->wait->until, word(record, "until"));
+  copy_word(b->wait->until, sizeof b->wait->until, is_time(until) ? until : "");
 }
 
 /* Whatever it tells next, it waits no more; but it can be told to wait for something else. */
@@ -58,7 +64,7 @@ static void feed_wait(struct brief *b, const json_t *record, const char *type) {
   free(b->wait);
   b->wait = NULL;
   const json_t *again = json_object_get(record, "retry_in_ms");
-  if (told) {
+  if (told && is_time(since)) {
     wait_for(b, word(record, "reason"), record, since);
   } else if (again != NULL && record_time_parse(since, &now)) {
     wait_for(b, word(json_object_get(record, "error"), "class"), record, since);
@@ -220,7 +226,7 @@ static bool feed_head(struct brief *b, int fd, uint64_t size, struct buf *text) 
       return false;
   }
   json_t *record = json_loadb(text->p, (size_t)(end - text->p), JSON_ALLOW_NUL, NULL);
-  bool ok = strcmp(word(record, "type"), "session_start") == 0;
+  bool ok = strcmp(word(record, "type"), "session_start") == 0 && is_time(word(record, "ts"));
   if (ok)
     brief_feed(b, record);
   json_decref(record);
@@ -275,6 +281,8 @@ bool brief_read(struct brief *b, const char *path, struct err *err) {
   close(fd);
   buf_deinit(&text);
   b->partial = false;
+  if (ok && !is_time(b->updated)) /* damaged; readers count on a time */
+    copy_word(b->updated, sizeof b->updated, b->started);
   if (!ok) {
     brief_deinit(b);
     return err_set(err, ERR_NOT_FOUND, "%s holds no session yet", path);

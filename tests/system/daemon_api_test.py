@@ -377,6 +377,16 @@ def resuming():
         process.send_signal(signal.SIGINT)
         process.communicate()
         resume(other, 409, "segue run")
+        # a damaged log does not go on; what is wrong with it is told from then on
+        odd = box.submit(workflow, replies)
+        box.wait_status(odd, "stopped")
+        box.until(lambda: box.get("/v1/health")["sessions"]["running"] == 0, "something runs")
+        with open(box.log(odd), "r+b") as f:
+            f.seek(2)
+            f.write(b"w")
+        resume(odd, 202)
+        box.until(lambda: "hash" in (box.session(odd)["message"] or ""), "it is not told")
+        os.unlink(box.log(odd))
         for words, what in ((("--daemon", "odd/id"), b"not a session's id"),
                             (("--daemon", taken), b"has ended"),
                             (("--daemon", taken, "--scenario", answers), b"leave out --scenario"),

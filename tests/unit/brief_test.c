@@ -213,6 +213,27 @@ static void what_is_no_log(void **state) {
   }
 }
 
+/* Readers count on times: a damaged one is not handed on. */
+static void times(void **state) {
+  struct buf text = {0};
+  struct brief b;
+  struct err err;
+  (void)state;
+  compose(&text, 10, 1, 10, true);
+  buf_puts(&text,
+           "{\"seq\":4,\"ts\":\"2026-01-0#T00:00:00.000Z\",\"type\":\"admission\",\"call\":1,"
+           "\"provider\":\"p\",\"answer\":\"wait\",\"reason\":\"cooldown\"}\n");
+  put(&text);
+  assert_true(brief_read(&b, path, &err));
+  assert_string_equal(b.updated, "2026-01-01T00:00:00.000Z");
+  assert_null(b.wait);
+  brief_deinit(&b);
+  *strstr(text.p, "-01T") = '#'; /* of the first record */
+  put(&text);
+  assert_false(brief_read(&b, path, &err));
+  buf_deinit(&text);
+}
+
 static void lists(void **state) {
   static const char *const names[] = {
       "01990000-0000-7000-8000-00000000cccc.ndjson", "01990000-0000-7000-8000-00000000bbbb.ndjson",
@@ -240,6 +261,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(endings, setup, teardown),
       cmocka_unit_test_setup_teardown(waits, setup, teardown),
       cmocka_unit_test_setup_teardown(what_is_no_log, setup, teardown),
+      cmocka_unit_test_setup_teardown(times, setup, teardown),
       cmocka_unit_test_setup_teardown(lists, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
