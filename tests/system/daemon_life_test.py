@@ -7,6 +7,7 @@ SEGUE_LONG=1: 100 rounds of SIGKILL with 50 sessions in flight instead of 5. SEG
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -17,7 +18,7 @@ sys.dont_write_bytecode = True
 
 from support import (SEGUE, Failed, expect, main, need_build, of_type, processes_of,  # noqa: E402
                      records, sound, verdicts, verified)
-from daemon import LONG, DaemonBox, Events, simple  # noqa: E402
+from daemon import LONG, ROOT, DaemonBox, Events, simple  # noqa: E402
 
 SEED = int(os.environ.get("SEGUE_SEED") or random.SystemRandom().randrange(1 << 32))
 DONE = [(1, "plan", 1, "auto_select"), (2, "do", 1, "structured_output")]
@@ -174,6 +175,7 @@ def stopping():
                                 {"workflow": workflow, "scenario": scenario, "cwd": box.cwd})
         expect(status == 503 and box.headers["Retry-After"], status, value)
         expect(box.process.wait(30) == 0, "status", box.said)
+        expect(any("1 running call may end within 30 s" in s for s in box.said), box.said)
         log = records(box.log(sid))
         expect([r["type"] for r in log[-2:]] == ["turn_end", "session_stop"], log[-2:])
         expect(len(of_type(log, "call_start")) == len(of_type(log, "call_end")) == 1, "calls")
@@ -442,6 +444,19 @@ movements:
     return f"went on after {took:.1f} s"
 
 
+def the_unit_is_sound():
+    if shutil.which("systemd-analyze") is None:
+        return "skipped: no systemd-analyze"
+    with DaemonBox() as box:
+        with open(ROOT + "/contrib/segue.service", encoding="utf-8") as f:
+            unit = box.file("segue.service", f.read().replace("@SEGUE@", os.path.abspath(SEGUE)))
+        done = subprocess.run(["systemd-analyze", "verify", "--user", "--man=no", unit], env=box.env,
+                              capture_output=True, check=False)
+        if b"Failed to initialize manager" in done.stderr:
+            return "skipped: systemd-analyze does not work here"
+        expect(done.returncode == 0 and b"segue.service" not in done.stderr, done)
+
+
 def a_log_that_fails_is_opened_again():
     """The disk fails for a while: the session is paused, then goes on, and nothing is lost."""
     for fault, breaks, resumes in (("fail:write:3", 1, 0),  # before it had begun
@@ -520,6 +535,11 @@ def what_cannot_go_on_says_why():
         box.serve("-n", "4")
         value = box.wait_status(gone, "open")
         expect("gone" in value["message"], value)
+        done = box.segue("show", gone)
+        expect(b"open: the working directory" in done.stdout, done)
+        done = box.segue("show", gone, "--follow")  # would wait for ever
+        expect(done.returncode == 1 and b"does not go on" in done.stderr and
+               b"is gone" in done.stderr, done)
         box.until(lambda: box.get("/v1/health")["sessions"]["queued"] == 0, "it waits")
         os.mkdir(folder)
         box.end(times=2)
@@ -531,7 +551,7 @@ def what_cannot_go_on_says_why():
 CASES = [the_queue_is_kept_in_order, others_are_left_alone, a_log_in_other_hands_is_let_go,
          a_socket_is_not_taken, a_folder_without_locks_is_refused, stopping,
          stopping_while_calls_wait_for_a_place, the_configuration_is_read_again, the_service_manager_is_told,
-         a_log_that_fails_is_opened_again, a_log_that_goes_on_failing, what_cannot_go_on_says_why,
+         the_unit_is_sound, a_log_that_fails_is_opened_again, a_log_that_goes_on_failing, what_cannot_go_on_says_why,
          sigkill_with_fifty_in_flight, sigkill_with_a_queue, disk_full]
 
 if __name__ == "__main__":
