@@ -57,7 +57,7 @@ void server_set_header(struct server_request *r, const char *name, const char *v
 /* An answer that goes on: `read` is asked for bytes while the client takes them. */
 struct server_stream_ops {
   ssize_t (*read)(void *stream, char *out, size_t max); /* bytes; 0: none now; -1: that was all */
-  void (*closed)(void *stream); /* exactly once; nothing is called after it */
+  void (*closed)(void *stream); /* exactly once, perhaps at once; nothing is called after it */
 };
 void server_stream(struct server_request *r, const char *type, const struct server_stream_ops *ops,
                    void *stream);

@@ -27,6 +27,7 @@ struct server_request {
   struct MHD_Connection *mhd;
   enum request_state state;
   bool suspended;
+  bool head; /* the method is HEAD: no body is wanted */
   const struct server_route *route;
   char part[SERVER_PART_BYTES];
   struct buf body;

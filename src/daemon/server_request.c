@@ -66,6 +66,7 @@ static void handle(struct server_request *r, const char *method, const char *pat
   char allowed[SERVER_HEADER_BYTES];
   struct server *h = r->http;
   r->state = HANDLED;
+  r->head = strcmp(method, "HEAD") == 0;
   h->body_bytes -= r->body_counted;
   r->body_counted = 0;
   if (r->refusal == 400 || r->refusal == 501) {
@@ -377,6 +378,11 @@ static void on_stream_closed(void *ctx) {
 
 void server_stream(struct server_request *r, const char *type, const struct server_stream_ops *ops,
                    void *stream) {
+  if (r->head) { /* the library would end a body that is not there */
+    server_reply(r, 200, type, STR(""));
+    ops->closed(stream);
+    return;
+  }
   struct streaming *s = xcalloc(1, sizeof *s);
   *s = (struct streaming){r, ops, stream};
   r->streaming = s;

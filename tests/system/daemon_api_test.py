@@ -156,6 +156,11 @@ def refusals():
         expect(box.log_paths() == [], "something was submitted")
         expect(box.get("/v1/sessions")["sessions"] == [], "something is listed")
         expect(box.ask("HEAD", "/v1/health")[0] == 200, "HEAD")
+        os.rename(box.logs, box.logs + "-away")  # what the client named is fine
+        for method, path, body in (("GET", "/v1/sessions", None), ("POST", "/v1/sessions", good)):
+            status, value = box.ask(method, path, body)
+            expect(status == 500 and box.logs in value["detail"], method, status, value)
+        os.rename(box.logs + "-away", box.logs)
         box.check_all()
         box.end()
 
@@ -420,6 +425,9 @@ def events_are_the_log():
             part = [int(e[1]) for e in Events(box, sid, last) if e[0]]
             expect(part == list(range(last + 1, len(lines) + 1)), last, part)
         expect(Events(box, sid, len(lines)).status == 204, "nothing more will come")
+        status, _ = box.ask("HEAD", f"/v1/sessions/{sid}/events")
+        expect(status == 200 and box.headers["Content-Type"] == "text/event-stream", status)
+        box.get("/v1/health")  # on the same connection: nothing of a body came
         # a stream that breaks off goes on behind what was seen
         sid = box.submit(workflow, scenario)
         seen = []
