@@ -143,6 +143,7 @@
 #define LIMIT_API_CONNECTION_COUNT 4096u
 #define LIMIT_API_CONNECTION_BYTES 4096u /* memory of one: its request line and headers must fit */
 #define LIMIT_API_BODY_BYTES       (16u * 1024u * 1024u) /* of one request: a task and its escapes */
+#define LIMIT_API_BIG_BODY_BYTES   (1024u * 1024u) /* of a body whose memory goes back at once */
 #define LIMIT_API_BODIES_BYTES     (64u * 1024u * 1024u) /* of all requests that are being received */
 #define LIMIT_API_IDLE_S           30    /* without a byte sent or received; then hung up on */
 #define LIMIT_API_REQUEST_MS       60000 /* from the last answer to the end of the next request */

@@ -4,9 +4,11 @@
 #include "base/log.h"
 #include "base/resource.h"
 #include "core/record.h"
+#include "format/json_pool.h"
 #include "format/json_write.h"
 #include "store/find.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -263,6 +265,21 @@ static void refuse(struct server_request *r, const struct err *err, const struct
     server_problem(r, status, members, "%s", err->text);
 }
 
+/* A body is small or mostly long texts, unless somebody means no good. */
+static json_t *parse_body(struct str body, json_error_t *why) {
+  json_pool_pause(body.n > LIMIT_API_BIG_BODY_BYTES);
+  json_t *parsed =
+      json_loadb(body.n ? body.p : "", body.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, why);
+  json_pool_pause(false);
+  return parsed;
+}
+
+static void drop_body(struct str body, json_t *parsed) {
+  json_decref(parsed);
+  if (body.n > LIMIT_API_BIG_BODY_BYTES)
+    (void)malloc_trim(0);
+}
+
 static void submit_session(void *ctx, struct server_request *r) {
   struct control *api = ctx;
   struct launch launch;
@@ -272,9 +289,9 @@ static void submit_session(void *ctx, struct server_request *r) {
   struct str body = server_body(r);
   if (refuse_draining(api, r))
     return;
-  json_t *parsed =
-      json_loadb(body.n ? body.p : "", body.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+  json_t *parsed = parse_body(body, &why);
   if (parsed == NULL) {
+    drop_body(body, NULL);
     server_problem(r, 400, NULL, "the body is no JSON: line %d, column %d: %s", why.line,
                    why.column, why.text);
     return;
@@ -292,7 +309,7 @@ static void submit_session(void *ctx, struct server_request *r) {
       server_problem(r, err.code == ERR_FULL ? 507 : 503, NULL, "%s", err.text);
     }
   }
-  json_decref(parsed);
+  drop_body(body, parsed);
   err_list_deinit(&errors);
 }
 
