@@ -205,6 +205,10 @@ static void answer_waiter(struct waiter *w, const struct entry *e) {
   struct server_request *r = w->request;
   bool for_end = w->for_end;
   waiter_drop(w);
+  if (for_end && e->state == ENTRY_BROKEN) { /* when its log can be written again */
+    reply_session(api, r, 202, e->id);
+    return;
+  }
   if (e->brief.seq == 0 || (for_end && strcmp(e->brief.status, "running") == 0)) {
     reply_broken(r, e);
     return;
@@ -349,8 +353,10 @@ static void cancel_session(void *ctx, struct server_request *r) {
     if (ended)
       return;
   }
-  if (entry_is_live(e) && e->session && session_paused(e->session)) {
-    if (sessions_cancel(api->sessions, e, &err)) /* it is final when there is space again */
+  bool paused =
+      e->state == ENTRY_BROKEN || (entry_is_live(e) && e->session && session_paused(e->session));
+  if (paused) {
+    if (sessions_cancel(api->sessions, e, &err)) /* it is final when its log can be written again */
       reply_session(api, r, 202, id);
     return;
   }

@@ -52,6 +52,7 @@ struct entry {
   bool held;                 /* queued, with its session in memory */
   bool resumed;              /* queued because a user said so, even where a user had stopped it */
   uint64_t not_before_ms;    /* of the loop's clock: its log was in other hands, or failed */
+  bool cancelled;            /* is to end, also when its log failed meanwhile */
   unsigned breaks;           /* of its log, in a row */
   long broken_turns;         /* how far it had come at the last one */
   bool foreign;              /* over here, but watched while another program runs it */
@@ -94,8 +95,9 @@ struct entry *sessions_find(const struct sessions *ss, const char *id); /* NULL:
 struct entry *sessions_adopt(struct sessions *ss, const char *id, const char *path,
                              struct err *err);
 
-/* Ends it for good; `changed` comes when that is durable. False: ERR_LOCKED, another program owns it;
- * ERR_INVALID, it has ended; or its log cannot be used. */
+/* Ends it for good; `changed` comes when that is durable, one whose log failed ends when it can be
+ * written again. False: ERR_LOCKED, another program owns it; ERR_INVALID, it has ended; or its log
+ * cannot be used. */
 bool sessions_cancel(struct sessions *ss, struct entry *e, struct err *err) MUST_CHECK;
 
 /* One that is over and unfinished waits for its turn again. False: ERR_LOCKED, another program owns

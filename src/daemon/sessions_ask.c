@@ -5,11 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-bool sessions_cancel(struct sessions *ss, struct entry *e, struct err *err) {
-  sessions_free_dead(ss);
-  assert(e->state != ENTRY_WRITING);
-  if (e->state == ENTRY_BROKEN && !entry_mend_now(e, err))
-    return false;
+bool entry_cancel_now(struct entry *e, struct err *err) {
   if (e->session == NULL) {
     if (!entry_reopen(e, err) || e->session == NULL)
       return false;
@@ -19,9 +15,19 @@ bool sessions_cancel(struct sessions *ss, struct entry *e, struct err *err) {
     }
   }
   e->held = false;
+  e->cancelled = true;
   if (e->state != ENTRY_RUNNING)
     entry_set_state(e, ENTRY_RUNNING);
   host_cancel(e->session, "cancelled by request");
+  return true;
+}
+
+bool sessions_cancel(struct sessions *ss, struct entry *e, struct err *err) {
+  sessions_free_dead(ss);
+  assert(e->state != ENTRY_WRITING);
+  if (e->state != ENTRY_BROKEN)
+    return entry_cancel_now(e, err);
+  e->cancelled = true; /* when its log is opened again */
   return true;
 }
 
@@ -44,6 +50,7 @@ bool sessions_resume(struct sessions *ss, struct entry *e, struct err *err) {
   if (sessions_queued(ss) >= LIMIT_QUEUE_COUNT)
     return err_set(err, ERR_LIMIT, "%u sessions wait already", LIMIT_QUEUE_COUNT);
   e->resumed = true;
+  e->cancelled = false;
   e->foreign = false;
   e->breaks = 0;
   e->not_before_ms = 0;

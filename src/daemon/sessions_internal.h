@@ -24,6 +24,8 @@ void entry_retire(struct entry *e);
 bool entry_mend_later(struct entry *e, const struct err *why);
 /* What is not sure is cut off and the log let go. False: not even that works. */
 bool entry_mend_now(struct entry *e, struct err *err) MUST_CHECK;
+/* Its log is not broken. */
+bool entry_cancel_now(struct entry *e, struct err *err) MUST_CHECK;
 void sessions_mend_on(uv_timer_t *timer); /* of `mends` */
 
 #endif

@@ -74,8 +74,9 @@ void sessions_mend_on(uv_timer_t *timer) {
     next = e->next;
     if (e->not_before_ms > now)
       continue;
-    if (entry_mend_now(e, &err)) {
-      entry_set_state(e, ENTRY_QUEUED);
+    if (entry_mend_now(e, &err) && (!e->cancelled || entry_cancel_now(e, &err))) {
+      if (!e->cancelled)
+        entry_set_state(e, ENTRY_QUEUED);
       sessions_soon(ss);
     } else if (!entry_mend_later(e, &err)) {
       entry_set_trouble(e, err.text);
