@@ -446,17 +446,21 @@ static void get_description(void *ctx, struct server_request *r) {
   server_reply(r, 200, "application/json", (struct str){file->p, file->n});
 }
 
+static const char *const list_query[] = {"status", "before", "limit", NULL};
+static const char *const watch_query[] = {"after", NULL};
+
 const struct server_route control_routes[] = {
-    {"POST", "/v1/sessions", "submit a session", true, submit_session},
+    {"POST", "/v1/sessions", "submit a session", true, NULL, submit_session},
     {"GET", "/v1/sessions", "list sessions, newest first (status, before, limit)", false,
-     list_sessions},
-    {"GET", "/v1/sessions/{id}", "one session", false, get_session},
+     list_query, list_sessions},
+    {"GET", "/v1/sessions/{id}", "one session", false, NULL, get_session},
     {"GET", "/v1/sessions/{id}/events", "its records as server-sent events (Last-Event-ID, after)",
-     false, watch_session},
-    {"POST", "/v1/sessions/{id}/cancel", "end it for good", false, cancel_session},
-    {"POST", "/v1/sessions/{id}/resume", "go on with one that stopped", false, resume_session},
-    {"GET", "/v1/health", "how the daemon is", false, get_health},
-    {"GET", "/v1/openapi.json", "this interface as OpenAPI 3.1", false, get_description},
+     false, watch_query, watch_session},
+    {"POST", "/v1/sessions/{id}/cancel", "end it for good", false, NULL, cancel_session},
+    {"POST", "/v1/sessions/{id}/resume", "go on with one that stopped", false, NULL,
+     resume_session},
+    {"GET", "/v1/health", "how the daemon is", false, NULL, get_health},
+    {"GET", "/v1/openapi.json", "this interface as OpenAPI 3.1", false, NULL, get_description},
     {0},
 };
 

@@ -23,10 +23,11 @@ struct server;
 struct server_request;
 
 struct server_route {
-  const char *method;  /* NULL ends a table */
-  const char *path;    /* literal parts and {name} parts: /v1/sessions/{id} */
-  const char *summary; /* for --help */
-  bool takes_body;     /* JSON */
+  const char *method;       /* NULL ends a table */
+  const char *path;         /* literal parts and {name} parts: /v1/sessions/{id} */
+  const char *summary;      /* for --help */
+  bool takes_body;          /* JSON */
+  const char *const *query; /* the arguments that it takes, up to NULL; or NULL for none */
   void (*handle)(void *ctx, struct server_request *r);
 };
 

@@ -62,6 +62,28 @@ static bool is_json(const struct server_request *r) {
          (type[16] == '\0' || type[16] == ';' || type[16] == ' ');
 }
 
+static enum MHD_Result on_argument(void *ctx, enum MHD_ValueKind kind, const char *name,
+                                   const char *value) {
+  struct server_request *r = ctx;
+  static const char *const none[] = {NULL};
+  const char *const *names = r->route->query ? r->route->query : none;
+  (void)kind;
+  (void)value;
+  for (size_t i = 0; names[i]; i++)
+    if (strcmp(names[i], name) == 0)
+      return MHD_YES;
+  const char *near = str_nearest(str_from(name), names);
+  server_problem(r, 400, NULL, "unknown parameter \"%.80s\"%s%s%s", name,
+                 near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+  return MHD_NO;
+}
+
+/* A misspelt filter must not look like none. False: answered. */
+static bool arguments_known(struct server_request *r) {
+  (void)MHD_get_connection_values(r->mhd, MHD_GET_ARGUMENT_KIND, on_argument, r);
+  return r->state == HANDLED;
+}
+
 static void handle(struct server_request *r, const char *method, const char *path) {
   char allowed[SERVER_HEADER_BYTES];
   struct server *h = r->http;
@@ -92,7 +114,7 @@ static void handle(struct server_request *r, const char *method, const char *pat
     server_problem(r, 404, NULL, "there is nothing at %s", path);
   } else if (r->route->takes_body && !is_json(r)) {
     server_problem(r, 415, NULL, "the body must be JSON: send Content-Type: application/json");
-  } else {
+  } else if (arguments_known(r)) {
     r->route->handle(h->ctx, r);
   }
   if (r->state == HANDLED)

@@ -147,6 +147,11 @@ def refusals():
                                      ("GET", "/v1/sessions?limit=0", 400)):
             status, value = box.ask(method, path)
             expect(status == wanted, method, path, "gave", status, value)
+        for path, what in (("/v1/sessions?stauts=queued", 'did you mean "status"'),
+                           ("/v1/sessions?limit=1&x", 'unknown parameter "x"'),
+                           ("/v1/health?after=1", 'unknown parameter "after"')):
+            status, value = box.ask("GET", path)
+            expect(status == 400 and what in value["detail"], path, status, value)
         for method, path, allowed in (("PUT", "/v1/sessions", "POST, GET, HEAD"),
                                       ("POST", "/v1/health", "GET, HEAD"),
                                       ("GET", "/v1/sessions/last/cancel", "POST")):
