@@ -226,7 +226,7 @@ static bool feed_head(struct brief *b, int fd, uint64_t size, struct buf *text) 
       return false;
   }
   json_t *record = json_loadb(text->p, (size_t)(end - text->p), JSON_ALLOW_NUL, NULL);
-  bool ok = strcmp(word(record, "type"), "session_start") == 0 && is_time(word(record, "ts"));
+  bool ok = strcmp(word(record, "type"), "session_start") == 0;
   if (ok)
     brief_feed(b, record);
   json_decref(record);
@@ -268,6 +268,18 @@ static bool feed_tail(struct brief *b, int fd, uint64_t size, struct buf *text) 
   }
 }
 
+/* Readers count on times, also of a damaged log: its name tells when it was begun. */
+static void mend_times(struct brief *b, const char *path) {
+  unsigned long long high = 0, low = 0;
+  const char *name = strrchr(path, '/');
+  if (!is_time(b->started)) {
+    (void)sscanf(name ? name + 1 : path, "%8llx-%4llx-", &high, &low);
+    record_time((int64_t)(high << 16 | low), b->started);
+  }
+  if (!is_time(b->updated))
+    copy_word(b->updated, sizeof b->updated, b->started);
+}
+
 bool brief_read(struct brief *b, const char *path, struct err *err) {
   struct stat st;
   struct buf text = {0};
@@ -281,8 +293,8 @@ bool brief_read(struct brief *b, const char *path, struct err *err) {
   close(fd);
   buf_deinit(&text);
   b->partial = false;
-  if (ok && !is_time(b->updated)) /* damaged; readers count on a time */
-    copy_word(b->updated, sizeof b->updated, b->started);
+  if (ok)
+    mend_times(b, path);
   if (!ok) {
     brief_deinit(b);
     return err_set(err, ERR_NOT_FOUND, "%s holds no session yet", path);
