@@ -135,11 +135,15 @@
 #define LIMIT_OVER_COUNT           1000u /* sessions that are over and still known without their log */
 #define LIMIT_LOCK_WAIT_MS         2000  /* for locks of a daemon that was killed */
 #define LIMIT_LOCK_RETRY_MS        1000  /* for a log that another program owns */
+#define LIMIT_MEND_MS              1000  /* before a log that failed is opened again; doubles */
+#define LIMIT_MEND_MAX_MS          60000 /* ... up to this */
+#define LIMIT_MEND_COUNT           10u   /* ... so often without a new turn: some five minutes */
 #define LIMIT_DRAIN_MS             30000 /* for calls that run when the daemon is told to stop */
 #define LIMIT_API_BACKLOG_COUNT    128   /* connections that wait to be accepted */
 #define LIMIT_API_CONNECTION_COUNT 4096u
 #define LIMIT_API_CONNECTION_BYTES 4096u /* memory of one: its request line and headers must fit */
 #define LIMIT_API_BODY_BYTES       (16u * 1024u * 1024u) /* of one request: a task and its escapes */
+#define LIMIT_API_BIG_BODY_BYTES   (1024u * 1024u) /* of a body whose memory goes back at once */
 #define LIMIT_API_BODIES_BYTES     (64u * 1024u * 1024u) /* of all requests that are being received */
 #define LIMIT_API_IDLE_S           30    /* without a byte sent or received; then hung up on */
 #define LIMIT_API_REQUEST_MS       60000 /* from the last answer to the end of the next request */
