@@ -6,9 +6,8 @@
 
 /* In the client's dialect; without one only $schema goes: claude, for one, refuses a schema that
  * names a draft. False: the dialect cannot hold it. */
-static bool take(struct schema_place *place, const struct profile *profile, const json_t *schema) {
-  const struct adapt_dialect *dialect =
-      profile->schema_dialect ? adapt_dialect_find(profile->schema_dialect) : NULL;
+static bool take(struct schema_place *place, const char *name, const json_t *schema) {
+  const struct adapt_dialect *dialect = name ? adapt_dialect_find(name) : NULL;
   if (dialect != NULL) {
     place->adapted = adapt(schema, dialect, NULL, NULL);
     place->sent = place->adapted ? adapted_schema(place->adapted) : NULL;
@@ -25,15 +24,20 @@ void schema_place(struct schema_place *place, const struct profile *profile,
   *place = (struct schema_place){.prompt = prompt};
   if (schema == NULL)
     return;
+  const json_t *own =
+      transport == TRANSPORT_NATIVE ? json_object_get(profile->native, "schema") : NULL;
+  const char *dialect =
+      own ? json_string_value(json_object_get(own, "dialect")) : profile->schema_dialect;
   bool by_client =
-      (transport == TRANSPORT_NATIVE && profile->schema_by != SCHEMA_BY_NONE) ||
+      own != NULL || (transport == TRANSPORT_NATIVE && profile->schema_by != SCHEMA_BY_NONE) ||
       (transport == TRANSPORT_ACP && json_object_get(profile->acp, "schema") != NULL) ||
       (transport == TRANSPORT_EXEC && profile->schema_by != SCHEMA_BY_NONE);
-  bool fits = by_client && take(place, profile, schema);
+  bool fits = by_client && take(place, dialect, schema);
   if (fits && transport == TRANSPORT_EXEC && profile->schema_by == SCHEMA_BY_TEXT)
     fits = json_dumpb(place->sent, NULL, 0, JSON_COMPACT) < LIMIT_AGENT_ARGV_BYTES;
   if (fits) {
-    place->enforced = profile->capability.structured;
+    place->enforced =
+        own ? json_string_value(json_object_get(own, "enforced")) : profile->capability.structured;
     return;
   }
   schema_place_deinit(place);
