@@ -264,6 +264,15 @@ def a_cancel_and_a_kill():
                 expect(was_asked, "it was not asked to stop")
 
 
+def what_is_told_of_it():
+    with Box() as box:
+        for transport, how in (("native", "tool"), ("exec", "prompt"), ("acp", "prompt")):
+            setup(box, "plain", transport=transport)
+            listed = json.loads(box.segue("providers", "--json", "--quick").stdout)
+            row = [p for p in listed["providers"] if p["name"] == "opencode"][0]
+            expect(row["transport"] == transport and row["schema"] == how, row)
+
+
 def two_at_once():
     with Box() as box:
         setup(box, "plain")
@@ -279,4 +288,4 @@ if __name__ == "__main__":
     sys.exit(main([an_answer, a_tool, structured_answers, errors_have_classes, silence_is_ended,
                    one_more_try_is_its_own, questions_are_answered_by_policy,
                    a_conversation_goes_on, the_password_stays_out, what_stays_is_ended,
-                   a_cancel_and_a_kill, two_at_once]))
+                   a_cancel_and_a_kill, what_is_told_of_it, two_at_once]))
