@@ -1,6 +1,6 @@
 /* Any bytes as what an agent says to a driver that speaks back: ACP, claude's control protocol, codex
- * app-server, opencode serve. The first byte chooses the driver, and whether it is a replay; the second the size of the
- * pieces and the permission. In a replay every third line is one that was sent. */
+ * app-server, opencode serve. The first byte chooses the driver, and whether it is a replay; the second
+ * the size of the pieces and the permission. In a replay every third line is one that was sent. */
 #include "provider/profiles.h"
 #include "provider/replay.h"
 
@@ -32,7 +32,7 @@ static void on_close(void *ctx) {
   ((struct seen *)ctx)->closed = true;
 }
 
-/* --- of a server: lines are its stdout, its events and its replies in turn --- */
+/* --- of a server --- */
 
 static void on_request(void *ctx, const struct driver_request *request) {
   (void)ctx;
@@ -59,19 +59,31 @@ static void on_word(void *ctx) {
   (void)ctx;
 }
 
+/* The first letter of a line says what it is: a reply to one of the requests, an event, ... */
 static void serve(const struct driver_ops *ops, struct driver *d, struct str text) {
+  static const char letters[] = "xspar"; /* events, session, prompt, abort, reply */
   static const struct driver_reply flows = {.status = 200, .begun = true};
   ops->output(d, 1, STR("opencode server listening on http://127.0.0.1:4096\n"));
   ops->reply(d, &flows);
-  for (size_t i = 0; text.p != NULL && text.n > 0; i++) {
+  while (text.p != NULL && text.n > 0) {
     struct str line = str_next_line(&text);
-    struct driver_reply reply = {.id = (int)(i % 5), .status = i % 7 ? 200 : 500, .body = line};
-    if (i % 11 == 10)
-      reply.class = CLASS_NETWORK, reply.message = "cut";
-    if (i % 3 == 0 && i > 0)
-      ops->event(d, line);
-    else if (i % 8 == 7)
+    if (line.n == 0)
+      continue;
+    const char *letter = strchr(letters, line.p[0] | 0x20);
+    bool upper = (line.p[0] & 0x20) == 0;
+    struct str rest = {line.p + 1, line.n - 1};
+    struct driver_reply reply = {.status = upper ? 500 : 200, .body = rest};
+    reply.id = letter != NULL && *letter != '\0' ? (int)(letter - letters) : 0;
+    if (line.p[0] == 'w')
       ops->woke(d);
+    else if (line.p[0] == 'i')
+      (void)ops->interrupt(d);
+    else if (line.p[0] == 'o')
+      ops->output(d, 1, rest);
+    else if (line.p[0] == '{' || line.p[0] == 'e')
+      ops->event(d, line.p[0] == 'e' ? rest : line);
+    else if (line.p[0] == 'b')
+      ops->reply(d, &(struct driver_reply){.id = 2, .class = CLASS_NETWORK, .message = "cut"});
     else
       ops->reply(d, &reply);
   }
@@ -113,7 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct str text = {(const char *)data + 2, size - 2};
   json_t *schema = json_object();
   const struct call_request request = {
-      .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT, .model = STR("m")};
+      .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT, .model = STR("m/n")};
   const struct agent_call call = {.request = &request,
                                   .cwd = "/w",
                                   .tmpdir = "/t",

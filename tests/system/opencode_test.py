@@ -233,11 +233,11 @@ def what_stays_is_ended():
     run("stays", check)
 
 
-def wait_until_it_works(box):
+def wait_until_it_works(box, path="/message"):
     until = time.monotonic() + 30
     while time.monotonic() < until:
         try:
-            if any(r.get("path", "").endswith("/message") for r in asked(box)):
+            if any(r.get("path", "/start").endswith(path) for r in asked(box)):
                 return
         except (OSError, ValueError):
             pass
@@ -247,11 +247,11 @@ def wait_until_it_works(box):
 
 def a_cancel_and_a_kill():
     for fake, sign, most_s in (("hang", signal.SIGINT, 3), ("deaf", signal.SIGINT, 12),
-                               ("hang", signal.SIGKILL, 12)):
+                               ("hang", signal.SIGKILL, 12), ("nostart", signal.SIGINT, 3)):
         with Box() as box:
             setup(box, fake)
             process = box.start(*words(box))
-            wait_until_it_works(box)
+            wait_until_it_works(box, "/start" if fake == "nostart" else "/message")
             begun = time.monotonic()
             process.send_signal(sign)
             process.communicate(timeout=60)
@@ -261,7 +261,7 @@ def a_cancel_and_a_kill():
             if sign == signal.SIGINT:
                 expect(process.returncode == 130, process.returncode)
                 was_asked = any(r.get("path", "").endswith("/abort") for r in asked(box))
-                expect(was_asked, "it was not asked to stop")
+                expect(was_asked == (fake != "nostart"), "was it asked to stop?", was_asked)
 
 
 def what_is_told_of_it():
