@@ -194,6 +194,13 @@ static void on_assistant(struct driver *d, const json_t *info) {
     json_object_set_new(o->assistant, id, json_true());
 }
 
+/* More messages and parts than any work has: the answer tells their text all the same. */
+static bool is_full(const struct opencode *o) {
+  return json_object_size(o->parts) + json_object_size(o->assistant) +
+             json_object_size(o->tokens) >=
+         LIMIT_AGENT_PART_COUNT;
+}
+
 static void on_event(struct driver *d, struct str type, const json_t *properties) {
   struct opencode *o = opencode_of(d);
   if (str_eq_c(type, "session.status"))
@@ -202,6 +209,8 @@ static void on_event(struct driver *d, struct str type, const json_t *properties
     opencode_on_permission(d, properties);
   else if (str_eq_c(type, "question.asked"))
     opencode_on_question(d, properties);
+  else if (str_starts(type, "message.") && is_full(o))
+    return;
   else if (str_eq_c(type, "message.updated"))
     on_assistant(d, json_object_get(properties, "info"));
   else if (!is_of_call(o, opencode_text(properties, "sessionID")))
