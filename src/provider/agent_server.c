@@ -227,7 +227,9 @@ void agent_server_at(struct agent_server *s, unsigned port) {
 }
 
 void agent_server_request(struct agent_server *s, const struct driver_request *request) {
-  const char *const headers[] = {s->authorization, "Content-Type: application/json", NULL};
+  const char *const headers[] = {
+      s->authorization,
+      request->events ? "Accept: text/event-stream" : "Content-Type: application/json", NULL};
   char url[LIMIT_HTTP_URL_BYTES];
   if (s->closing || s->port == 0)
     return;

@@ -32,7 +32,7 @@ struct opencode {
   /* Of a live server: */
   bool live;
   enum opencode_step step;
-  struct buf line;   /* of its stdout */
+  struct buf line;   /* of its stdout; of a connection that broke: why */
   struct buf answer; /* the reply to the prompt, and its status */
   int answer_status;
 };
