@@ -20,6 +20,8 @@ struct driver *stream_open(const struct profile *profile, const struct agent_cal
   d->schema_asked = call->schema != NULL;
   d->secrets = secrets_new();
   secrets_add_env(d->secrets, host->secrets);
+  if (host->password != NULL)
+    secrets_add(d->secrets, "PASSWORD", str_from(host->password));
   redactor_init(&d->of_text, d->secrets);
   redactor_init(&d->of_thinking, d->secrets);
   d->told.max = d->last.max = d->all.max = d->text.max = LIMIT_OUTPUT_BYTES;
