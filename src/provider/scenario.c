@@ -3,7 +3,9 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_write.h"
 #include "format/yaml.h"
+#include "structured/jscan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -125,9 +127,28 @@ static struct scenario_matcher *read_matchers(const json_t *replies) {
   return matchers;
 }
 
+/* JSON, which is YAML too, some twenty times as fast; NULL when it is not that and nothing but that. */
+static json_t *load_json(struct str text) {
+  struct str trimmed = str_trim(text);
+  struct jscan js;
+  struct jscan_result r;
+  if (trimmed.n == 0 || trimmed.n > LIMIT_SCENARIO_BYTES || trimmed.p[0] != '{')
+    return NULL;
+  jscan_init(&js, trimmed.p, trimmed.n);
+  bool ok = jscan_value(&js, 0, &r) == JSCAN_OK && r.end == trimmed.n && !r.duplicate_key &&
+            json_depth(r.value, LIMIT_YAML_DEPTH) < LIMIT_YAML_DEPTH;
+  jscan_deinit(&js);
+  if (ok)
+    return r.value;
+  json_decref(r.value);
+  return NULL;
+}
+
 bool scenario_parse(struct scenario *scenario, const char *path, struct str text, struct err *err) {
   *scenario = (struct scenario){0};
-  json_t *doc = yaml_load(path, text, LIMIT_SCENARIO_BYTES, err);
+  json_t *doc = load_json(text);
+  if (doc == NULL)
+    doc = yaml_load(path, text, LIMIT_SCENARIO_BYTES, err);
   if (doc == NULL)
     return false;
   const char *key;

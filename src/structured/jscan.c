@@ -123,6 +123,7 @@ static void swap_scratch(struct jscan *js) {
 struct frame {
   json_t *container; /* borrowed: each is already inside its parent */
   bool object;
+  size_t members; /* of an object: those read so far */
 };
 
 /* puts v, which it consumes, into the innermost container, or makes it the root */
@@ -176,7 +177,7 @@ value: /* at the first byte of a value; key is set when the innermost container 
       code = JSCAN_OUT_OF_MEMORY;
       goto fail;
     }
-    stack[depth++] = (struct frame){v, object};
+    stack[depth++] = (struct frame){v, object, 0};
     out->last_string = SIZE_MAX;
     i = next;
     if (i < n && text[i] == (object ? '}' : ']'))
@@ -259,7 +260,10 @@ next:
 close: /* at the closer of the innermost container */
   i++;
   out->last_string = SIZE_MAX;
-  if (--depth)
+  depth--;
+  out->duplicate_key |=
+      stack[depth].object && json_object_size(stack[depth].container) < stack[depth].members;
+  if (depth)
     goto next;
 
 done:
@@ -271,6 +275,7 @@ member: /* at the opening quote of a key */
   code = i < n ? JSCAN_SYNTAX : JSCAN_TRUNCATED;
   if (i >= n || text[i] != '"')
     goto fail;
+  stack[depth - 1].members++;
   {
     size_t end;
     out->last_string = i;

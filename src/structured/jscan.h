@@ -59,6 +59,7 @@ struct jscan_result {
   size_t last_string; /* opening quote of the string directly before the failure, or SIZE_MAX */
   bool member_seen;   /* a quoted key and its colon were read: this was meant to be JSON */
   bool closed;        /* DEPTH only: the closing bracket was found, end is meaningful */
+  bool duplicate_key; /* a key stood twice in one object */
 };
 
 void jscan_init(struct jscan *js, const char *text, size_t n);

@@ -40,6 +40,10 @@ static const struct bad bads[] = {
     {"replies: [{text: a, write: {x: 1}}]", "the content of x must be a text"},
     {"replies: [{text: a, text: b}]", "text"},
     {"replies: [", "s.yaml:1"},
+    {"{\"replies\": [{\"text\": \"a\", \"text\": \"b\"}]}", "s.yaml:1"},
+    {"{\"replies\": [{\"text\": \"a\"}]} more", "s.yaml:1"},
+    {"{\"replies\": [{\"text\": \"a\"}]", "s.yaml:"},
+    {"{\"replies\": [{\"txt\": \"a\"}]}", "reply 1: unknown key \"txt\""},
 };
 
 static void mistakes_are_named(void **state) {
