@@ -182,8 +182,10 @@ static void describe_value(struct turn_line *line, const json_t *record) {
 }
 
 const struct turn_line *summary_feed(struct summary *s, const json_t *record) {
-  const char *type = word(record, "type");
-  (void)snprintf(s->last_ts, sizeof s->last_ts, "%.31s", word(record, "ts"));
+  const char *type = word(record, "type"), *ts = word(record, "ts");
+  size_t ts_n = strnlen(ts, sizeof s->last_ts - 1);
+  memcpy(s->last_ts, ts, ts_n); /* each record: snprintf would be seen */
+  s->last_ts[ts_n] = '\0';
   if (strcmp(type, "session_start") == 0) {
     (void)snprintf(s->session, sizeof s->session, "%.39s", word(record, "session"));
     (void)snprintf(s->started, sizeof s->started, "%.31s", word(record, "ts"));

@@ -33,10 +33,16 @@ static void say_long_wait(const json_t *record) {
   fflush(stdout);
 }
 
+/* Without lines to print, how the session goes is all that the summary must know. */
+static bool is_needed(const struct ui *ui, const char *type) {
+  return ui->mode == UI_LINES || strncmp(type, "session_", 8) == 0 ||
+         strcmp(type, "turn_start") == 0 || strcmp(type, "judgment") == 0;
+}
+
 static void on_record(void *ctx, const json_t *record, struct str line) {
   struct ui *ui = ctx;
-  const struct turn_line *turn = summary_feed(&ui->summary, record);
   const char *type = json_string_value(json_object_get(record, "type"));
+  const struct turn_line *turn = is_needed(ui, type) ? summary_feed(&ui->summary, record) : NULL;
   if (ui->mode == UI_JSON) {
     fwrite(line.p, 1, line.n, stdout);
     fflush(stdout);
