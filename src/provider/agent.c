@@ -7,6 +7,7 @@
 #include "provider/driver.h"
 #include "provider/redact.h"
 #include "provider/schema_place.h"
+#include "provider/secret_find.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +27,7 @@ struct provider_run {
   struct agent_call call;
   struct agent_command command;
   const char *const *envp;
-  const char *const *secrets;
+  struct secrets *secrets;
   struct process *process; /* NULL: not started, or gone */
   uv_timer_t timer;        /* reports a start that failed; then the grace after the answer */
   uv_work_t cleanup;
@@ -65,6 +66,7 @@ static void cleanup_after(uv_work_t *work, int status) {
   (void)status;
   run->sink.done(run->sink.ctx, &run->result);
   schema_place_deinit(&run->schema);
+  secrets_free(run->secrets);
   arena_deinit(&run->arena);
   buf_deinit(&run->first);
   free(run->tmpdir);
@@ -218,15 +220,16 @@ static bool restart(struct provider_run *run) {
 }
 
 static void add_limit(struct provider_run *run, const struct process_result *p) {
+  enum error_class class = run->result.class;
   char said[400];
-  if (run->result.class != CLASS_TIMEOUT)
+  if (class == CLASS_NONE) /* the answer was there already */
     return;
   (void)snprintf(said, sizeof said, "%.399s", run->result.message);
+  said[utf8_floor(said, strlen(said))] = '\0';
   if (p->why == PROCESS_END_STALL_LIMIT)
-    fail(&run->result, CLASS_TIMEOUT, "no output for %llu ms: %s",
-         (unsigned long long)run->stall_ms, said);
+    fail(&run->result, class, "no output for %llu ms: %s", (unsigned long long)run->stall_ms, said);
   else if (p->why == PROCESS_END_WALL_LIMIT)
-    fail(&run->result, CLASS_TIMEOUT, "still running after %llu ms: %s",
+    fail(&run->result, class, "still running after %llu ms: %s",
          (unsigned long long)run->call.request->timeout_ms, said);
 }
 
@@ -240,7 +243,7 @@ static void on_end(void *ctx, struct process_result *p) {
   r->error_text.bytes = p->err;
   p->err = (struct buf){0};
   r->error_text.bytes.max = 0;
-  (void)redact(&r->error_text.bytes, run->secrets, r->error_text.bytes.cut);
+  (void)secrets_hide(run->secrets, &r->error_text.bytes, r->error_text.bytes.cut);
   r->duration_ms = (int64_t)p->duration_ms;
   if (!never_ran(run, p))
     run->ops->end(run->driver, p, r);
@@ -266,7 +269,8 @@ static bool start_process(struct provider_run *run, struct err *err) {
                                     .stdin_open = run->ops->keeps_stdin,
                                     .stdout_max = 1, /* the driver keeps what matters */
                                     .wall_ms = run->call.request->timeout_ms,
-                                    .stall_ms = run->stall_ms};
+                                    .stall_ms = run->stall_ms,
+                                    .closed_ms = LIMIT_AGENT_FINAL_GRACE_MS};
   run->process = process_start(run->env->processes, &spec, on_output, on_end, run, err);
   return run->process != NULL;
 }
@@ -314,11 +318,15 @@ static bool build_environment(struct provider_run *run, struct err *err) {
   (void)snprintf(call, sizeof call, "SEGUE_CALL=%ld.%ld", request->turn, request->call);
   (void)snprintf(attempt, sizeof attempt, "SEGUE_ATTEMPT=%d", request->attempt);
   const char *const own[] = {session, call, attempt, NULL};
-  run->secrets = join(&run->arena, run->env->pass_env, run->command.secrets, NULL);
   run->envp = process_env_build(&run->arena, run->tmpdir,
                                 join(&run->arena, run->env->pass_env, run->command.pass_env, NULL),
                                 join(&run->arena, run->command.assignments, own, NULL), err);
-  return run->envp != NULL;
+  if (run->envp == NULL)
+    return false;
+  run->secrets = secrets_new();
+  secrets_find_in_environment(run->secrets, run->envp, run->env->pass_env);
+  secrets_find_in_words(run->secrets, run->command.argv);
+  return true;
 }
 
 static uint64_t setting_ms(const json_t *settings, const char *name, uint64_t otherwise) {

@@ -16,6 +16,7 @@
 
 #include "provider/profile.h"
 #include "provider/provider.h"
+#include "provider/redact.h"
 
 /* What a driver may do, from within its own functions. A replay has news only; the others may then
  * be NULL, and a driver must cope. */
@@ -23,10 +24,10 @@ struct driver_host {
   void (*news)(void *ctx, const struct provider_news *news);
   bool (*write)(void *ctx, struct str bytes); /* to stdin; false: nobody reads */
   void (*close_stdin)(void *ctx);
-  void (*answered)(void *ctx); /* the final event was there: the program may end by itself, for
+  void (*answered)(void *ctx);   /* the final event was there: the program may end by itself, for
                                   LIMIT_AGENT_FINAL_GRACE_MS, and is ended then */
-  void (*give_up)(void *ctx);  /* nothing that comes can help: end the program now */
-  const char *const *secrets;  /* names: see redact.h; or NULL */
+  void (*give_up)(void *ctx);    /* nothing that comes can help: end the program now */
+  const struct secrets *secrets; /* see redact.h; outlives the driver; or NULL */
   void *ctx;
 };
 

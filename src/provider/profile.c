@@ -227,6 +227,8 @@ static void build(struct profile *p) {
   p->prompt_max_chars = (long)json_integer_value(json_object_get(keys, "prompt_max_chars"));
   p->chooses_session = json_is_true(json_object_get(keys, "chooses_session"));
   p->max_turns = (long)json_integer_value(json_object_get(keys, "max_turns"));
+  const json_t *retries = json_object_get(keys, "client_retries");
+  p->client_retries = retries ? (long)json_integer_value(retries) : -1;
   for (size_t i = 0; i < ARRAY_LEN(times); i++) {
     const json_t *given = json_object_get(keys, times[i].name);
     *times[i].out = given ? (uint64_t)json_integer_value(given) : times[i].otherwise;
@@ -242,6 +244,8 @@ static void build(struct profile *p) {
     p->preferred = TRANSPORT_ACP;
   p->text_of_all = is_word(keys, "text", "all") || p->dialect == DIALECT_TEXT;
   p->empty = class_of(json_object_get(keys, "empty"));
+  if (p->empty == CLASS_NONE)
+    p->empty = CLASS_PROTOCOL;
   read_capability(p);
   read_lists(p);
   p->ends_by_exit =

@@ -127,12 +127,14 @@ struct profile {
 
   bool chooses_session; /* takes an id of ours for a new conversation */
   long max_turns;       /* 0: it has no such limit */
+  long
+      client_retries; /* notices of retries in a row that are let go; the next one ends it; -1: all */
   uint64_t stall_ms, judge_stall_ms;
 
   enum profile_dialect dialect;
   bool text_of_all;       /* the final text is all messages, not the last one */
   bool ends_by_exit;      /* it has no final event: its exit is the end */
-  enum error_class empty; /* an answer without text and value is this; CLASS_NONE: it is fine */
+  enum error_class empty; /* an answer without text and value is this: protocol, unless it says */
   struct profile_rule *rules;
   size_t rule_count;
   struct profile_pattern *patterns;
@@ -182,7 +184,6 @@ struct agent_command {
   const char *const *argv;        /* NULL-ended */
   const char *const *pass_env;    /* names */
   const char *const *assignments; /* "NAME=value" */
-  const char *const *secrets;     /* names whose values never enter: see redact.h */
   struct str stdin_bytes;
   struct {
     const char *path; /* absolute, below tmpdir */

@@ -110,8 +110,9 @@ static const struct profile_key_set stderr_keys = {"a line of stderr", "stderr",
 
 static const struct profile_key env_list[] = {
     {"pass", PROFILE_VARIABLES,
-     .description = "Variables that the program gets where they are set. Values of names with KEY, "
-                    "TOKEN, SECRET, PASSWORD or CREDENTIAL never enter a log."},
+     .description = "Variables that the program gets where they are set. Values that are secrets, "
+                    "by their names (KEY, TOKEN, SECRET, PASSWORD ...) or their form, never enter "
+                    "a log; those of `set` neither."},
     {"set", PROFILE_TEXTS, .description = "Variables and their values; {placeholders} work."},
     {0},
 };
@@ -230,7 +231,7 @@ static const struct profile_key profile_list[] = {
      .description = "event: an event says that it is over; exit: none does, which is the default "
                     "where no event has end: ok."},
     {"empty", PROFILE_CLASS,
-     .description = "What an answer without text and value is; default: an answer."},
+     .description = "What an answer without text and value is; default: protocol."},
     {"schema", PROFILE_SET, .set = &schema_keys, .description = "How a JSON Schema is enforced."},
     {"permission", PROFILE_SET, .set = &mode_keys, .description = "What it may do unasked."},
     {"chooses_session", PROFILE_BOOL,
@@ -239,6 +240,10 @@ static const struct profile_key profile_list[] = {
      .description = "Options that it takes: effort, as {effort}."},
     {"max_turns", PROFILE_INTEGER, .min = 1, .max = 100000,
      .description = "What {max_turns} is: tool rounds of one call."},
+    {"client_retries", PROFILE_INTEGER, .min = 0, .max = 1000,
+     .description = "How often it may try the same request again by itself, as it tells. Told once "
+                    "more, it is ended with the class of what it told: segue's own retries and "
+                    "fallbacks take over. Default: as often as it likes."},
     {"stall_ms", PROFILE_INTEGER, .min = 100, .max = LIMIT_CALL_WALL_MS,
      .description = "Milliseconds without output after which it is ended: class timeout."},
     {"judge_stall_ms", PROFILE_INTEGER, .min = 100, .max = LIMIT_CALL_WALL_MS,

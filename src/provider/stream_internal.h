@@ -29,7 +29,7 @@ struct driver {
   size_t event_count;   /* values read */
   size_t garbage_count; /* lines that were none, after the first value */
   char session[128];
-  struct secrets *secrets;              /* of host.secrets */
+  const struct secrets *secrets;        /* the host's */
   struct redactor of_text, of_thinking; /* a value may come in pieces, over two events */
   struct buf told; /* of the message that is coming, without what of_text holds back */
   struct buf last; /* the last whole message */
@@ -39,7 +39,9 @@ struct driver {
   struct buf text;
   json_t *structured;
   json_t *usage;
-  struct buf retry;  /* the last notice, for messages */
+  struct buf retry;  /* the last notice, until something else comes: why it is silent */
+  int retry_status;  /* HTTP, of that notice; 0: it names none */
+  long retry_count;  /* notices since something else came */
   struct buf denied; /* the same of permissions */
   struct trouble trouble;
   enum profile_end end;
@@ -66,6 +68,8 @@ void stream_end_message(struct driver *d, struct str id);
 void stream_session(struct driver *d, struct str id);
 void stream_usage(struct driver *d, json_t *data);                    /* takes it */
 void stream_retry(struct driver *d, json_t *data, struct str reason); /* takes it */
+/* Keeps the last notice and counts; gives up where the profile's client_retries are used up. */
+void stream_retry_noted(struct driver *d, int status, struct str reason);
 /* A tool begins ("start") or is over ("end"); failed: 0, 1, or -1 = not said. */
 void stream_tool(struct driver *d, struct str name, struct str id, const char *state, int failed);
 /* It asked whether it may, and that was the answer. */

@@ -170,6 +170,28 @@ def keys_stay_out_of_the_log():
         expect("secret:ANTHROPIC_API_KEY" in log, "it is not said where it stood")
 
 
+def keys_of_the_configuration_stay_out_too():
+    with Box() as box:
+        agent = program(box, "agent", "cat >/dev/null\necho \"$1 $MINE $MODE $FROM_PROFILE\" >&2\n"
+                        "printf '{\"event\":\"text\",\"text\":\"%s %s %s %s\"}\\n' "
+                        "\"$1\" \"$MINE\" \"$MODE\" \"$FROM_PROFILE\"\n"
+                        "printf '{\"event\":\"note\",\"text\":\"%s\"}\\n' \"$MINE\"\n"
+                        "printf '{\"event\":\"end\",\"class\":\"auth\",\"message\":\"%s\"}\\n' \"$MINE\"\n")
+        folder = config(box, providers={"mine": {
+            "program": agent, "args": ["--api-key=geheim-word-1"],
+            "set": {"MINE": "sk-geheim-0123456789", "MODE": "geheimer-modus"}}})
+        with open(folder + "/providers/mine.yaml", "w") as f:
+            f.write("extends: jsonl\nenv: {set: {FROM_PROFILE: ghp_geheim0123456789}}\n")
+        done, log = run_with(box, "mine")
+        end = of_type(log, "call_end")[0]
+        expect(end["error"]["class"] == "auth", end)
+        with open(box.log_paths()[0]) as f:
+            text = f.read() + done.stdout.decode() + done.stderr.decode()
+        for secret in ("geheim-word-1", "sk-geheim", "ghp_geheim"):
+            expect(secret not in text, secret, "leaked")
+        expect("geheimer-modus" in text, "what is no secret is hidden")
+
+
 def readme_profile():
     with open(ROOT + "/README.md") as f:
         text = f.read()
@@ -307,6 +329,7 @@ def recordings_are_read():
 if __name__ == "__main__":
     need_build()
     sys.exit(main([one_word_swaps_them, errors_keep_their_class, long_answers_are_blobs,
-                   keys_stay_out_of_the_log, the_profile_of_the_readme_works,
+                   keys_stay_out_of_the_log,
+                   keys_of_the_configuration_stay_out_too, the_profile_of_the_readme_works,
                    what_a_project_ships_changes_nothing, commands_say_what_there_is,
                    mistakes_in_files_have_their_place, recordings_are_read]))
