@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "os/tmpdir.h"
 #include "provider/driver.h"
+#include "provider/project_files.h"
 #include "provider/redact.h"
 #include "provider/schema_place.h"
 #include "provider/secret_find.h"
@@ -375,6 +376,10 @@ static bool prepare_run(struct provider_run *run, struct err *err) {
   if (!profile_check_settings(run->profile, run->self->settings, err) ||
       !agent_transport(run->profile, run->self->settings, &transport, err)) {
     fail(&run->result, CLASS_BAD_REQUEST, "%s", err->text);
+    return false;
+  }
+  if (!project_files_check(run->profile, transport, run->self->settings, run->env->cwd, err)) {
+    fail(&run->result, CLASS_AUTH, "%s", err->text);
     return false;
   }
   run->ops = driver_find(run->profile, transport, err);

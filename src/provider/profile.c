@@ -172,6 +172,36 @@ static void read_lists(struct profile *p) {
   }
 }
 
+/* A bit each; all of them where none is named. */
+static unsigned transports_of(const json_t *names) {
+  unsigned bits = names ? 0 : ~0u;
+  enum transport transport;
+  for (size_t i = 0; i < json_array_size(names); i++)
+    if (transport_from_name(text_of(json_array_get(names, i)), &transport))
+      bits |= 1u << transport;
+  return bits;
+}
+
+static void read_project_files(struct profile *p) {
+  const json_t *files = json_object_get(p->keys, "project_files");
+  p->project_file_count = json_array_size(files);
+  p->project_files = arena_array(&p->arena, p->project_file_count, sizeof *p->project_files);
+  for (size_t i = 0; i < p->project_file_count; i++) {
+    const json_t *item = json_array_get(files, i),
+                 *names = json_object_get(item, "refused_variables");
+    struct profile_project_file *file = &p->project_files[i];
+    file->path = json_string_value(json_object_get(item, "path"));
+    file->above = is_word(item, "above", "repository") ? PROJECT_ABOVE_REPOSITORY
+                  : is_word(item, "above", "root")     ? PROJECT_ABOVE_ROOT
+                                                       : PROJECT_ABOVE_NONE;
+    file->allowed = json_object_get(item, "allowed");
+    file->transports = transports_of(json_object_get(item, "transports"));
+    file->refused = json_object_get(item, "refused");
+    file->variables = names ? compile(words_of(&p->arena, names)) : NULL;
+    file->does = json_string_value(json_object_get(item, "does"));
+  }
+}
+
 /* Does this template ask for the placeholder? */
 static bool mentions(const json_t *words, const char *placeholder) {
   char *dump = json_dump_text(words, JSON_COMPACT | JSON_ENCODE_ANY);
@@ -248,6 +278,7 @@ static void build(struct profile *p) {
     p->empty = CLASS_PROTOCOL;
   read_capability(p);
   read_lists(p);
+  read_project_files(p);
   p->ends_by_exit =
       p->dialect == DIALECT_TEXT ||
       (json_object_get(keys, "ends") != NULL ? is_word(keys, "ends", "exit") : !has_final_event(p));
@@ -315,7 +346,7 @@ static json_t *plain(const json_t *value, bool keep_types) {
   if (json_is_object(value)) {
     out = json_object();
     json_object_foreach((json_t *)value, key, item)
-        json_object_set_new(out, key, plain(item, keep_types));
+        json_object_set_new(out, key, plain(item, keep_types || strcmp(key, "meta") == 0));
     return out;
   }
   if (json_is_array(value)) {
@@ -397,6 +428,8 @@ void profile_free(struct profile *p) {
     pattern_free(p->stderr_rules[i].pattern);
   for (size_t i = 0; i < p->notice_count; i++)
     pattern_free(p->notices[i].pattern);
+  for (size_t i = 0; i < p->project_file_count; i++)
+    pattern_free(p->project_files[i].variables);
   json_decref(p->keys);
   arena_deinit(&p->arena);
   free(p);

@@ -106,6 +106,17 @@ struct profile_notice {
   enum { NOTICE_RETRY, NOTICE_NOTE, NOTICE_ERROR } kind;
 };
 
+/* A file of a project that would steer the client: see project_files.h. */
+struct profile_project_file {
+  const char *path;    /* below the working directory */
+  unsigned transports; /* which it steers: a bit each, 1 << enum transport */
+  enum { PROJECT_ABOVE_NONE, PROJECT_ABOVE_REPOSITORY, PROJECT_ABOVE_ROOT } above; /* there, too */
+  const json_t *allowed;     /* JSON that sets only what is at these pointers is fine; or NULL */
+  const json_t *refused;     /* JSON that sets nothing at these is fine; or NULL */
+  struct pattern *variables; /* NAME=value lines of which no name fits are fine; or NULL */
+  const char *does;          /* what the client would do: "run its hooks" */
+};
+
 struct profile {
   struct arena arena;
   struct capability capability; /* name, summary: the profile's own */
@@ -143,6 +154,8 @@ struct profile {
   size_t stderr_rule_count;
   struct profile_notice *notices;
   size_t notice_count;
+  struct profile_project_file *project_files;
+  size_t project_file_count;
 };
 
 /* `base` is the profile that `extends` may name (found by the caller through `find`), or NULL.

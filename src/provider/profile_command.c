@@ -386,7 +386,8 @@ static bool texts(const json_t *list) {
 bool profile_check_settings(const struct profile *p, const json_t *settings, struct err *err) {
   static const char *const known[] = {"program",   "tools",       "args",           "env",
                                       "set",       "stall_ms",    "judge_stall_ms", "model",
-                                      "max_turns", "concurrency", "transport",      NULL};
+                                      "max_turns", "concurrency", "transport",      "trust_project",
+                                      NULL};
   const char *name = p->capability.name, *key;
   json_t *value;
   enum transport transport;
@@ -417,6 +418,12 @@ bool profile_check_settings(const struct profile *p, const json_t *settings, str
       wanted = "an integer above 0";
       ok = json_is_integer(value) && json_integer_value(value) > 0 &&
            json_integer_value(value) <= LIMIT_CALL_WALL_MS;
+    } else if (str_eq_c(k, "trust_project")) {
+      wanted = "true, false, or a list of folders: absolute paths, or ~/...";
+      ok = json_is_boolean(value) || texts(value);
+      for (size_t i = 0; ok && i < json_array_size(value); i++)
+        ok = strchr("/~", json_string_value(json_array_get(value, i))[0]) != NULL &&
+             json_string_length(json_array_get(value, i)) > 0;
     } else if (str_eq_c(k, "model")) {
       ok = json_is_string(value);
     } else if (str_eq_c(k, "concurrency")) { /* the host's, which checks it */

@@ -198,9 +198,31 @@ static const struct profile_key acp_list[] = {
     {"schema", PROFILE_LINE,
      .description = "The name below _meta of session/new where it takes options.outputFormat, a "
                     "JSON Schema; default: the schema stands in the prompt."},
+    {"meta", PROFILE_OBJECT, .description = "What _meta of session/new is, beside a schema."},
     {0},
 };
 static const struct profile_key_set acp_keys = {"acp", "acp", acp_list};
+
+static const struct profile_key project_file_list[] = {
+    {"path", PROFILE_PATH, .required = true, .description = "Below the working directory."},
+    {"above", PROFILE_CHOICE, .words = (const char *const[]){"repository", "root", NULL},
+     .description =
+         "In every folder above it, too: up to the repository's, or to the root of the "
+         "file system. The home folder is never looked at: what is there is the user's."},
+    {"transports", PROFILE_NAMES, .words = transports,
+     .description = "Which of its transports it steers; default: all."},
+    {"allowed", PROFILE_POINTERS,
+     .description = "It is JSON and may be there when it sets only what is at these places."},
+    {"refused", PROFILE_POINTERS,
+     .description = "It is JSON and may be there when it sets nothing at these places."},
+    {"refused_variables", PROFILE_PATTERN,
+     .description = "It has lines NAME=value and may be there when no name fits this."},
+    {"does", PROFILE_LINE, .required = true,
+     .description = "What the client would do, as the end of a sentence: run its hooks."},
+    {0},
+};
+static const struct profile_key_set project_file_keys = {"a file of a project", "project_file",
+                                                         project_file_list};
 
 static const struct profile_key profile_list[] = {
     {"extends", PROFILE_LINE,
@@ -255,6 +277,11 @@ static const struct profile_key profile_list[] = {
      .description = "What `transport: auto` means (default exec)."},
     {"native", PROFILE_SET, .set = &native_keys, .description = "Its own protocol, as a driver."},
     {"acp", PROFILE_SET, .set = &acp_keys, .description = "The Agent Client Protocol, version 1."},
+    {"project_files", PROFILE_SET_LIST, .set = &project_file_keys, .max = 100,
+     .description =
+         "Files of a project that would steer the client, and that it cannot be told to "
+         "leave alone: while one is there, its calls are refused with class auth, unless "
+         "the user's settings say trust_project."},
     {"classes", PROFILE_CLASSES,
      .description = "Words that error.kind finds, and HTTP statuses, to error classes."},
     {"exits", PROFILE_CLASSES,
@@ -270,8 +297,8 @@ static const struct profile_key profile_list[] = {
 const struct profile_key_set profile_keys = {"a profile", "profile", profile_list};
 
 const struct profile_key_set *const profile_key_sets[] = {
-    &env_keys,     &schema_keys,  &mode_keys,   &profile_permission_keys,
-    &version_keys, &login_keys,   &native_keys, &acp_keys,
-    &notice_keys,  &pattern_keys, &stderr_keys, &rule_keys,
-    &tool_keys,    &usage_keys,   &retry_keys,  &asked_keys,
-    &error_keys,   NULL};
+    &env_keys,     &schema_keys,       &mode_keys,   &profile_permission_keys,
+    &version_keys, &login_keys,        &native_keys, &acp_keys,
+    &notice_keys,  &pattern_keys,      &stderr_keys, &rule_keys,
+    &tool_keys,    &usage_keys,        &retry_keys,  &asked_keys,
+    &error_keys,   &project_file_keys, NULL};

@@ -253,6 +253,45 @@ def what_a_project_ships_changes_nothing():
         expect(error["class"] == "bad_request", error)
 
 
+def a_project_that_would_steer_its_agent_is_refused():
+    with Box() as box:
+        providers = {n: {"program": player(box, n, DIALECTS[n])} for n in ("gemini", "codex", "qwen")}
+        config(box, providers=providers)
+        settings = box.cwd + "/.gemini/settings.json"
+        os.mkdir(box.cwd + "/.gemini")
+        with open(settings, "w") as f:
+            json.dump({"hooks": {"SessionStart": [{"hooks": [{"command": "touch x"}]}]}}, f)
+        done, log = run_with(box, "gemini")
+        error = of_type(log, "call_end")[0]["error"]
+        expect(error["class"] == "auth" and settings + " sets hooks" in error["message"], error)
+        expect("trust_project" in error["message"], "it is not said what to do", error)
+        expect(log[-1]["type"] == "session_stop" and log[-1]["resumable"], log[-1])
+        doctor = box.segue("doctor", "--quick", env={"GEMINI_API_KEY": "k"})
+        expect(b"sets hooks" in doctor.stdout, doctor.stdout)
+        # the next provider takes over
+        config(box, providers=providers, fallback={"gemini": ["codex"]})
+        done, log = run_with(box, "gemini", workflow=WORKFLOW.replace("name: one", "name: two"))
+        expect(done.returncode == 0 and of_type(log, "call_start")[-1]["provider"] == "codex", done)
+        # only the user's own configuration can trust it
+        os.mkdir(box.cwd + "/.segue")
+        with open(box.cwd + "/.segue/config.yaml", "w") as f:
+            json.dump({"providers": {"gemini": {"trust_project": True}}}, f)
+        config(box, providers=providers)
+        done, log = run_with(box, "gemini", workflow=WORKFLOW.replace("name: one", "name: three"))
+        expect(of_type(log, "call_end")[0]["error"]["class"] == "auth", log)
+        providers["gemini"]["trust_project"] = [box.cwd]
+        config(box, providers=providers)
+        done, log = run_with(box, "gemini", workflow=WORKFLOW.replace("name: one", "name: four"))
+        expect(done.returncode == 0, done.stdout, done.stderr)
+        # what is harmless may be there
+        del providers["gemini"]["trust_project"]
+        config(box, providers=providers)
+        with open(settings, "w") as f:
+            f.write('{"ui": {"theme": "dark"}, // mine\n}')
+        done, log = run_with(box, "gemini", workflow=WORKFLOW.replace("name: one", "name: five"))
+        expect(done.returncode == 0, done.stdout, done.stderr)
+
+
 def commands_say_what_there_is():
     with Box() as box:
         good = program(box, "claude", "echo '2.1.329 (Claude Code)'\n")
@@ -331,5 +370,6 @@ if __name__ == "__main__":
     sys.exit(main([one_word_swaps_them, errors_keep_their_class, long_answers_are_blobs,
                    keys_stay_out_of_the_log,
                    keys_of_the_configuration_stay_out_too, the_profile_of_the_readme_works,
-                   what_a_project_ships_changes_nothing, commands_say_what_there_is,
+                   what_a_project_ships_changes_nothing,
+                   a_project_that_would_steer_its_agent_is_refused, commands_say_what_there_is,
                    mistakes_in_files_have_their_place, recordings_are_read]))
