@@ -9,6 +9,7 @@
 #include "provider/redact.h"
 #include "provider/schema_place.h"
 #include "provider/secret_find.h"
+#include "provider/version.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,6 +42,7 @@ struct provider_run {
   struct buf first;          /* what the driver wrote before there was a process */
   bool cancelled, last_word; /* asked to stop; and told by the end of its stdin, too */
   bool restarted;            /* with a conversation that was there already */
+  bool asks_version;         /* the process is another one: --version */
 };
 
 static void fail(struct call_result *r, enum error_class class, const char *fmt, ...)
@@ -234,6 +236,45 @@ static void add_limit(struct provider_run *run, const struct process_result *p) 
          (unsigned long long)run->call.request->timeout_ms, said);
 }
 
+/* --- an old program --- */
+
+/* Of a failure that an old program would explain: it does not know our words, or we not its. */
+static bool may_be_old(const struct provider_run *run, const struct process_result *p) {
+  enum error_class class = run->result.class;
+  return p->started && p->why == PROCESS_END_EXITED && !run->cancelled &&
+         run->ops->transport != TRANSPORT_ACP && version_minimum(run->profile) != NULL &&
+         (class == CLASS_PROTOCOL || class == CLASS_CRASHED || class == CLASS_BAD_REQUEST);
+}
+
+static void on_version(void *ctx, struct process_result *p) {
+  struct provider_run *run = ctx;
+  const char *minimum = version_minimum(run->profile);
+  const char *install = json_string_value(json_object_get(run->profile->keys, "install"));
+  char version[64];
+  run->process = NULL;
+  if (run->cancelled)
+    fail(&run->result, CLASS_CANCELLED, "cancelled");
+  else if (version_read(p, version, sizeof version) && version_older(version, minimum))
+    fail(&run->result, CLASS_NOT_FOUND,
+         "%s is version %s, which is too old: %s or newer is needed%s%s", run->command.argv[0],
+         version, minimum, install ? ": " : "", install ? install : "");
+  finish(run);
+}
+
+static bool ask_version(struct provider_run *run) {
+  struct err err;
+  const struct process_spec spec = {
+      .argv = version_words(run->profile, run->command.argv[0], run->self->settings, &run->arena),
+      .cwd = run->tmpdir, /* no project's configuration is near */
+      .envp = run->envp,
+      .stdout_max = LIMIT_VERSION_BYTES,
+      .stderr_max = LIMIT_VERSION_BYTES,
+      .wall_ms = LIMIT_PROBE_WALL_MS};
+  run->asks_version = true;
+  run->process = process_start(run->env->processes, &spec, NULL, on_version, run, &err);
+  return run->process != NULL;
+}
+
 static void on_end(void *ctx, struct process_result *p) {
   struct provider_run *run = ctx;
   struct call_result *r = &run->result;
@@ -257,7 +298,8 @@ static void on_end(void *ctx, struct process_result *p) {
   if (p->pipes_held && r->note[0] == '\0')
     (void)snprintf(r->note, sizeof r->note,
                    "a descendant held the output open after the exit; it was killed");
-  finish(run);
+  if (!may_be_old(run, p) || !ask_version(run))
+    finish(run);
 }
 
 static bool start_process(struct provider_run *run, struct err *err) {
@@ -459,7 +501,7 @@ static void agent_cancel(struct provider_run *run) {
   run->cancelled = true;
   if (run->process == NULL) /* it is over, or about to be started once more */
     return;
-  if (run->ops->interrupt != NULL && run->ops->interrupt(run->driver))
+  if (!run->asks_version && run->ops->interrupt != NULL && run->ops->interrupt(run->driver))
     uv_timer_start(&run->timer, on_grace_over, LIMIT_AGENT_INTERRUPT_MS, 0);
   else
     process_cancel(run->process);

@@ -292,6 +292,17 @@ def a_project_that_would_steer_its_agent_is_refused():
         expect(done.returncode == 0, done.stdout, done.stderr)
 
 
+def an_old_program_is_named():
+    with Box() as box:
+        old = program(box, "codex", "case $1 in --version) echo codex-cli 0.0.9; exit;; esac\n"
+                      "echo 'error: unexpected argument --json' >&2\nexit 2\n")
+        config(box, providers={"codex": {"program": old}})
+        _, log = run_with(box, "codex")
+        error = of_type(log, "call_end")[0]["error"]
+        expect(error["class"] == "not_found" and "0.0.9" in error["message"] and
+               "npm install" in error["message"], error)
+
+
 def commands_say_what_there_is():
     with Box() as box:
         good = program(box, "claude", "echo '2.1.329 (Claude Code)'\n")
@@ -371,5 +382,6 @@ if __name__ == "__main__":
                    keys_stay_out_of_the_log,
                    keys_of_the_configuration_stay_out_too, the_profile_of_the_readme_works,
                    what_a_project_ships_changes_nothing,
-                   a_project_that_would_steer_its_agent_is_refused, commands_say_what_there_is,
+                   a_project_that_would_steer_its_agent_is_refused,
+                   an_old_program_is_named, commands_say_what_there_is,
                    mistakes_in_files_have_their_place, recordings_are_read]))
