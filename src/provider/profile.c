@@ -120,6 +120,7 @@ static void read_rule(struct arena *a, const json_t *keys, struct profile_rule *
   r->each = text_of(json_object_get(keys, "each"));
   r->has_tool = fields_of(a, json_object_get(keys, "tool"), tool, r->tool, TOOL_FIELDS);
   r->has_usage = fields_of(a, json_object_get(keys, "usage"), usage, r->usage, USAGE_FIELDS);
+  r->usage_of_conversation = is_word(json_object_get(keys, "usage"), "of", "conversation");
   r->has_retry = fields_of(a, json_object_get(keys, "retry"), retry, r->retry, RETRY_FIELDS);
   r->has_permission =
       fields_of(a, json_object_get(keys, "permission"), asked, r->permission, ASKED_FIELDS);

@@ -79,6 +79,7 @@ struct profile_rule {
   struct profile_value message;    /* a whole message (its pieces may have been told before) */
   struct profile_value message_id; /* messages of one id are one text */
   bool has_tool, has_usage, has_retry, has_permission, has_error;
+  bool usage_of_conversation; /* a sum over all its calls */
   struct profile_value tool[TOOL_FIELDS];
   struct profile_value usage[USAGE_FIELDS]; /* all that are there are added up */
   struct profile_value retry[RETRY_FIELDS];

@@ -15,6 +15,7 @@ static const char *const enforcements[] = {"native", "tool", "grammar", "prompt"
 static const char *const text_ways[] = {"last", "all", NULL};
 static const char *const end_ways[] = {"event", "exit", NULL};
 static const char *const ends[] = {"ok", "error", NULL};
+static const char *const usage_scopes[] = {"call", "conversation", NULL};
 static const char *const option_words[] = {"temperature", "seed", "max_tokens", "effort", NULL};
 static const char *const stderr_kinds[] = {"retry", "permission", "note", NULL};
 
@@ -32,6 +33,9 @@ static const struct profile_key usage_list[] = {
     {"output", PROFILE_VALUE, .description = "Tokens written; added up."},
     {"cached", PROFILE_VALUE, .description = "Of the input: tokens from a cache; added up."},
     {"cost", PROFILE_VALUE, .description = "US dollars, where the client knows a real price."},
+    {"of", PROFILE_CHOICE, .words = usage_scopes,
+     .description = "call (default), or conversation: the sum of all its calls so far, which says "
+                    "nothing of a call that goes on with one. It is a note then."},
     {0},
 };
 static const struct profile_key_set usage_keys = {"usage", "usage", usage_list};

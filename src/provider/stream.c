@@ -18,6 +18,7 @@ struct driver *stream_open(const struct profile *profile, const struct agent_cal
   d->text_of_all = profile->text_of_all;
   d->host = *host;
   d->schema_asked = call->schema != NULL;
+  d->resumed = call->session[0] != '\0';
   d->secrets = host->secrets;
   redactor_init(&d->of_text, d->secrets);
   redactor_init(&d->of_thinking, d->secrets);

@@ -8,6 +8,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* --- values --- */
@@ -292,7 +293,19 @@ static void say_usage(struct driver *d, const struct profile_rule *r, const json
     json_object_set_new(data, names[i],
                         i == USAGE_COST ? json_real(sum) : json_integer((json_int_t)sum));
   }
-  stream_usage(d, data);
+  if (!r->usage_of_conversation || !d->resumed) {
+    stream_usage(d, data);
+    return;
+  }
+  char *counts = json_dump_text(data, JSON_COMPACT);
+  struct buf text = {0};
+  json_t *note = json_object();
+  buf_printf(&text, "tokens of all calls of this conversation so far: %s", counts);
+  stream_put_text(note, "text", buf_view(&text));
+  stream_tell(d, NEWS_NOTE, (struct str){0}, note);
+  buf_deinit(&text);
+  free(counts);
+  json_decref(data);
 }
 
 /* "Reconnecting... 1/5": which try, and of how many. */

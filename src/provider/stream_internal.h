@@ -21,8 +21,8 @@ struct driver {
                                                            protocol's own */
   void *own; /* memory of a driver that speaks a protocol; NULL: the exec driver */
   bool is_text, ends_by_exit, text_of_all; /* as the profile's, unless the protocol says it */
-  bool schema_asked;
-  struct buf line, err_line; /* unfinished ones */
+  bool schema_asked, resumed;              /* resumed: it goes on with a conversation */
+  struct buf line, err_line;               /* unfinished ones */
   bool line_too_long;
   bool text_told;       /* at least a piece */
   struct buf whole;     /* lines that were no JSON, while nothing else came: one document perhaps */

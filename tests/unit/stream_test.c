@@ -47,6 +47,7 @@ struct run {
   size_t piece; /* bytes fed at once, 0 = all */
   struct process_result process;
   bool schema;
+  const char *session; /* it goes on with */
 };
 
 static struct secrets *hidden; /* or NULL */
@@ -54,8 +55,10 @@ static struct secrets *hidden; /* or NULL */
 static void read_run(const struct profile *p, const struct run *run, struct seen *s) {
   static const struct call_request request = {.purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT};
   json_auto_t *schema = json_object();
-  const struct agent_call call = {
-      .request = &request, .session = "", .new_session = "", .schema = run->schema ? schema : NULL};
+  const struct agent_call call = {.request = &request,
+                                  .session = run->session ? run->session : "",
+                                  .new_session = "",
+                                  .schema = run->schema ? schema : NULL};
   const struct driver_host host = {
       .news = on_news, .answered = on_answered, .give_up = on_give_up, .secrets = hidden, .ctx = s};
   struct str out = str_from(run->out), err = str_from(run->err);
@@ -472,6 +475,54 @@ static void without_a_final_event_the_exit_is_the_end(void **state) {
   buf_deinit(&strict);
 }
 
+static void a_client_that_only_tries_again_is_given_up(void **state) {
+  static const char again[] = "{\"t\":\"again\",\"why\":\"status 429\"}\n",
+                    text[] = "{\"t\":\"d\",\"x\":\"y\"}\n";
+  struct buf profile = {0}, out = {0};
+  struct seen s;
+  (void)state;
+  buf_printf(&profile, "client_retries: 1\n%s", events);
+  struct profile *p = profile_of(buf_c(&profile));
+  buf_printf(&out, "%s%s%s%s", again, text, again, text); /* each try went well in the end */
+  read_run(p, &(struct run){.out = buf_c(&out), .err = ""}, &s);
+  assert_false(s.gave_up);
+  seen_deinit(&s);
+  buf_clear(&out);
+  buf_printf(&out, "%s%s%s", text, again, again);
+  read_run(p,
+           &(struct run){.out = buf_c(&out),
+                         .err = "",
+                         .process = {.exit_code = -1, .signal = 15, .ended_early = true}},
+           &s);
+  assert_true(s.gave_up);
+  assert_int_equal(s.result.class, CLASS_RATE_LIMIT);
+  seen_deinit(&s);
+  read_run(p, &(struct run){.out = text, .err = "retry 1: 503\nretry 2: 503\n"}, &s);
+  assert_true(s.gave_up); /* stderr counts, too */
+  seen_deinit(&s);
+  profile_free(p);
+  buf_deinit(&profile);
+  buf_deinit(&out);
+}
+
+static void a_sum_is_no_usage_of_one_call(void **state) {
+  struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\nevents:\n"
+                                 "  - {when: {/t: ok}, text: /x, end: ok,\n"
+                                 "     usage: {of: conversation, input: /i, output: /o}}\n");
+  struct run run = {.out = "{\"t\":\"ok\",\"x\":\"y\",\"i\":30,\"o\":4}\n", .err = ""};
+  struct seen s;
+  (void)state;
+  read_run(p, &run, &s);
+  assert_int_equal(json_integer_value(json_object_get(s.result.usage, "input")), 30);
+  seen_deinit(&s);
+  run.session = "s-1";
+  read_run(p, &run, &s);
+  assert_null(s.result.usage);
+  assert_non_null(strstr(buf_c(&s.lines), "\"event\":\"note\",\"text\":\"tokens of all calls"));
+  seen_deinit(&s);
+  profile_free(p);
+}
+
 static void stderr_says_when_to_come_back(void **state) {
   static const struct {
     const char *err;
@@ -509,6 +560,8 @@ int main(void) {
       cmocka_unit_test(a_value_never_gets_through),
       cmocka_unit_test(bytes_that_are_no_text_cost_no_line),
       cmocka_unit_test(without_a_final_event_the_exit_is_the_end),
+      cmocka_unit_test(a_client_that_only_tries_again_is_given_up),
+      cmocka_unit_test(a_sum_is_no_usage_of_one_call),
       cmocka_unit_test(stderr_says_when_to_come_back),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
