@@ -89,11 +89,11 @@
 #define LIMIT_AGENT_INTERRUPT_MS   3000 /* for its answer to an interrupt; then its stdin ends */
 #define LIMIT_AGENT_TURNS          200  /* tool rounds of one call where a client counts them */
 #define LIMIT_EVIDENCE_BYTES       (64u * 1024u) /* end of stderr that is searched for a reason */
-#define LIMIT_VERSION_BYTES        4096u /* of the answer to --version */
+#define LIMIT_VERSION_BYTES        4096u         /* of the answer to --version */
 #define LIMIT_PROBE_WALL_MS        30000 /* `--version` of a client (opencode needs 10 s cold) */
 #define LIMIT_TRANSCRIPT_BYTES     (256u * 1024u * 1024u) /* a recording, read whole */
 
-#define LIMIT_SECRET_BYTES      8u /* shorter values of declared variables are not redacted */
+#define LIMIT_SECRET_BYTES      8u    /* shorter values of declared variables are not redacted */
 #define LIMIT_SECRET_WORD_BYTES 4096u /* words of a command line that are searched for secrets */
 
 /* --- HTTP --- */

@@ -99,13 +99,19 @@ static void mend_utf8(struct buf *line) {
   *line = out;
 }
 
+/* No JSON holds an ESC, and no answer needs one; but bytes that are no text stay as they are. */
+static void drop_escapes(struct driver *d) {
+  if (!d->is_text || utf8_valid(d->line.p, d->line.n))
+    d->line.n = escapes_drop(d->line.p, d->line.n);
+}
+
 static void whole_line(struct driver *d) {
   bool text = d->is_text;
   if (d->line_too_long || (!text && str_trim(buf_view(&d->line)).n == 0)) {
     buf_clear(&d->line);
     return;
   }
-  d->line.n = escapes_drop(d->line.p, d->line.n); /* no JSON holds an ESC, no answer needs one */
+  drop_escapes(d);
   if (text) {
     buf_putc(&d->line, '\n');
     stream_tell_piece(d, buf_view(&d->line));
@@ -207,7 +213,7 @@ void stream_output(struct driver *d, int fd, struct str bytes) {
 
 void stream_take_rest(struct driver *d) {
   if (d->line.n > 0 && d->is_text) {
-    d->line.n = escapes_drop(d->line.p, d->line.n);
+    drop_escapes(d);
     stream_tell_piece(d, buf_view(&d->line)); /* as it is: no newline of ours */
     buf_clear(&d->line);
   }
