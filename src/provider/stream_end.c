@@ -183,7 +183,8 @@ static void judge_silence(struct driver *d, const struct process_result *p, stru
   enum error_class class = CLASS_NONE;
   if (why.n > 0) {
     class = class_of_patterns(d, why);
-    if (class == CLASS_NONE && evidence_of_quota(why))
+    if (class == CLASS_NONE &&
+        (evidence_of_quota(why) || evidence_of_quota(buf_view(&d->trouble.message))))
       class = CLASS_QUOTA;
     if (class == CLASS_NONE)
       class = profile_status_class(d->profile, status);
