@@ -157,6 +157,7 @@ static void read_lists(struct profile *p) {
   for (size_t i = 0; i < p->stderr_rule_count; i++) {
     const json_t *item = json_array_get(lines, i);
     p->stderr_rules[i].pattern = compile(words_of(&p->arena, json_object_get(item, "match")));
+    p->stderr_rules[i].after = json_string_value(json_object_get(item, "after"));
     p->stderr_rules[i].kind = is_word(item, "is", "retry")        ? STDERR_RETRY
                               : is_word(item, "is", "permission") ? STDERR_PERMISSION
                                                                   : STDERR_NOTE;

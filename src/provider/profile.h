@@ -99,6 +99,7 @@ struct profile_pattern { /* of a message or of stderr */
 struct profile_stderr { /* of one line of stderr */
   struct pattern *pattern;
   enum { STDERR_RETRY, STDERR_PERMISSION, STDERR_NOTE } kind;
+  const char *after; /* the words begin behind it; NULL: the whole line */
 };
 
 /* Of ACP: what the client itself says in the place of the model, a piece without a message's id. */

@@ -108,6 +108,8 @@ static const struct profile_key stderr_list[] = {
     {"match", PROFILE_PATTERN, .required = true, .description = "Fits a line of stderr."},
     {"is", PROFILE_CHOICE, .required = true, .words = stderr_kinds,
      .description = "What it tells."},
+    {"after", PROFILE_LINE,
+     .description = "What a person reads begins behind this text; default: the whole line."},
     {0},
 };
 static const struct profile_key_set stderr_keys = {"a line of stderr", "stderr", stderr_list};

@@ -141,6 +141,12 @@ static void stderr_line(struct driver *d) {
     const struct profile_stderr *rule = &d->profile->stderr_rules[i];
     if (pattern_match(rule->pattern, &d->scratch, line.p, line.n) != PATTERN_MATCH)
       continue;
+    const char *words =
+        rule->after ? memmem(line.p, line.n, rule->after, strlen(rule->after)) : NULL;
+    if (words != NULL) {
+      words += strlen(rule->after);
+      line = str_trim((struct str){words, line.n - (size_t)(words - line.p)});
+    }
     json_t *data = json_object();
     switch (rule->kind) {
     case STDERR_RETRY:
