@@ -270,7 +270,7 @@ static const struct profile_key profile_list[] = {
      .description = "What {max_turns} is: tool rounds of one call."},
     {"client_retries", PROFILE_INTEGER, .min = 0, .max = 1000,
      .description = "How often it may try the same request again by itself, as it tells. Told once "
-                    "more, it is ended with the class of what it told: segue's own retries and "
+                    "more, and why, it is ended with the class of that: segue's own retries and "
                     "fallbacks take over. Default: as often as it likes."},
     {"stall_ms", PROFILE_INTEGER, .min = 100, .max = LIMIT_CALL_WALL_MS,
      .description = "Milliseconds without output after which it is ended: class timeout."},

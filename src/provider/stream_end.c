@@ -172,32 +172,32 @@ static void judge_trouble(struct driver *d, const struct process_result *p, stru
   read_retry_after(d, message, r);
 }
 
+enum error_class stream_retry_class(struct driver *d) {
+  struct str why = buf_view(&d->retry);
+  int status = d->retry_status > 0 ? d->retry_status : d->trouble.status;
+  if (why.n == 0)
+    return CLASS_NONE;
+  enum error_class class = class_of_patterns(d, why);
+  if (class == CLASS_NONE &&
+      (evidence_of_quota(why) || evidence_of_quota(buf_view(&d->trouble.message))))
+    class = CLASS_QUOTA;
+  if (class == CLASS_NONE)
+    class = profile_status_class(d->profile, status);
+  if (class == CLASS_NONE)
+    class = evidence_of_status(status);
+  return class == CLASS_NONE ? evidence_of_words(why) : class;
+}
+
 /* Ended by us, without an answer. Where the last thing it told was why it tries again, that is what
  * went wrong. */
 static void judge_silence(struct driver *d, const struct process_result *p, struct call_result *r) {
-  const char *what = p->why == PROCESS_END_WALL_LIMIT    ? "it did not end in time; "
-                     : p->why == PROCESS_END_STALL_LIMIT ? "it printed nothing any more; "
-                                                         : "";
+  const char *what = p->why == PROCESS_END_WALL_LIMIT    ? "it did not end in time"
+                     : p->why == PROCESS_END_STALL_LIMIT ? "it printed nothing any more"
+                                                         : "it was ended";
   struct str why = buf_view(&d->retry);
-  int status = d->retry_status > 0 ? d->retry_status : d->trouble.status;
-  enum error_class class = CLASS_NONE;
-  if (why.n > 0) {
-    class = class_of_patterns(d, why);
-    if (class == CLASS_NONE &&
-        (evidence_of_quota(why) || evidence_of_quota(buf_view(&d->trouble.message))))
-      class = CLASS_QUOTA;
-    if (class == CLASS_NONE)
-      class = profile_status_class(d->profile, status);
-    if (class == CLASS_NONE)
-      class = evidence_of_status(status);
-    if (class == CLASS_NONE)
-      class = evidence_of_words(why);
-  }
-  if (why.n == 0)
-    fail(r, CLASS_TIMEOUT, "%.*s", (int)strlen(what) - 2, what);
-  else
-    fail(r, class == CLASS_NONE ? CLASS_TIMEOUT : class, "%sit was trying again by itself: %.*s",
-         what, shown(why), buf_c(&d->retry));
+  enum error_class class = stream_retry_class(d);
+  fail(r, class == CLASS_NONE ? CLASS_TIMEOUT : class, "%s%s%.*s", what,
+       why.n > 0 ? "; it was trying again by itself: " : "", shown(why), buf_c(&d->retry));
   read_retry_after(d, evidence_part(str_trim(buf_view(&r->error_text.bytes))), r);
 }
 

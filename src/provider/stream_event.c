@@ -97,7 +97,8 @@ void stream_retry_noted(struct driver *d, int status, struct str reason) {
     buf_printf(&d->retry, "HTTP status %d, ", status);
   buf_str(&d->retry, reason);
   d->retry_count++;
-  if (allowed >= 0 && d->retry_count > allowed && d->host.give_up != NULL)
+  if (allowed >= 0 && d->retry_count > allowed && d->host.give_up != NULL &&
+      stream_retry_class(d) != CLASS_NONE)
     d->host.give_up(d->host.ctx);
 }
 

@@ -68,7 +68,10 @@ void stream_end_message(struct driver *d, struct str id);
 void stream_session(struct driver *d, struct str id);
 void stream_usage(struct driver *d, json_t *data);                    /* takes it */
 void stream_retry(struct driver *d, json_t *data, struct str reason); /* takes it */
-/* Keeps the last notice and counts; gives up where the profile's client_retries are used up. */
+/* What the last notice says that went wrong; CLASS_NONE: it does not say. */
+enum error_class stream_retry_class(struct driver *d);
+/* Keeps the last notice and counts; gives up where the profile's client_retries are used up, and it is
+ * known what for. */
 void stream_retry_noted(struct driver *d, int status, struct str reason);
 /* A tool begins ("start") or is over ("end"); failed: 0, 1, or -1 = not said. */
 void stream_tool(struct driver *d, struct str name, struct str id, const char *state, int failed);

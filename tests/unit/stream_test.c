@@ -497,8 +497,11 @@ static void a_client_that_only_tries_again_is_given_up(void **state) {
   assert_true(s.gave_up);
   assert_int_equal(s.result.class, CLASS_RATE_LIMIT);
   seen_deinit(&s);
-  read_run(p, &(struct run){.out = text, .err = "retry 1: 503\nretry 2: 503\n"}, &s);
+  read_run(p, &(struct run){.out = text, .err = "retry 1: status 503\nretry 2: status 503\n"}, &s);
   assert_true(s.gave_up); /* stderr counts, too */
+  seen_deinit(&s);
+  read_run(p, &(struct run){.out = text, .err = "retry 1\nretry 2\nretry 3\n"}, &s);
+  assert_false(s.gave_up); /* its last word may say why */
   seen_deinit(&s);
   profile_free(p);
   buf_deinit(&profile);
