@@ -80,8 +80,18 @@ static bool sets_one(const json_t *refused, const json_t *value, struct buf *at)
   return at->n > 0;
 }
 
+/* A carriage return alone ends a comment for some readers only. */
+static bool has_bare_return(struct str text) {
+  for (size_t i = 0; i < text.n; i++)
+    if (text.p[i] == '\r' && (i + 1 == text.n || text.p[i + 1] != '\n'))
+      return true;
+  return false;
+}
+
 /* The value, or NULL: it is no JSON that every reader reads alike. */
 static json_t *read_settings(struct buf *text) {
+  if (has_bare_return(buf_view(text)))
+    return NULL;
   plain_json(text);
   struct str body = buf_view(text);
   if (str_starts(body, "\xEF\xBB\xBF"))
@@ -89,7 +99,44 @@ static json_t *read_settings(struct buf *text) {
   return json_loadb(body.p ? body.p : "", body.n, JSON_REJECT_DUPLICATES, NULL);
 }
 
-/* The first variable of NAME=value lines that fits; n 0: none does. */
+static bool is_name_byte(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '.' || c == '-';
+}
+
+/* White space of any alphabet may stand there. */
+static bool is_between_bytes(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r') || (unsigned char)c >= 0x80;
+}
+
+static bool is_comment(struct str line) {
+  for (size_t i = 0; i < line.n; i++)
+    if ((unsigned char)line.p[i] >= 0x80) /* a line separator may hide in it */
+      return false;
+  line = str_trim(line);
+  return line.n > 0 && line.p[0] == '#';
+}
+
+/* The first name before a = or : in the line that fits, wherever it stands: readers differ in what may
+ * stand before it. n 0: none does. */
+static struct str refused_in_line(const struct pattern *pattern, struct pattern_scratch *scratch,
+                                  struct str line) {
+  for (size_t i = 0; i < line.n;) {
+    size_t from = i, to;
+    while (i < line.n && is_name_byte(line.p[i]))
+      i++;
+    to = i;
+    while (i < line.n && is_between_bytes(line.p[i]))
+      i++;
+    if (to > from && i < line.n && (line.p[i] == '=' || line.p[i] == ':') &&
+        pattern_match(pattern, scratch, line.p + from, to - from) == PATTERN_MATCH)
+      return (struct str){line.p + from, to - from};
+    if (i == from)
+      i++;
+  }
+  return (struct str){0};
+}
+
 static struct str refused_variable(const struct pattern *pattern, struct str text) {
   struct pattern_scratch scratch = {0};
   struct str found = {0};
@@ -97,16 +144,10 @@ static struct str refused_variable(const struct pattern *pattern, struct str tex
     size_t end = i;
     while (end < text.n && text.p[end] != '\n' && text.p[end] != '\r')
       end++;
-    struct str line = str_trim((struct str){text.p + i, end - i});
+    struct str line = {text.p + i, end - i};
+    if (!is_comment(line))
+      found = refused_in_line(pattern, &scratch, line);
     i = end + 1;
-    if (str_starts(line, "export "))
-      line = str_trim((struct str){line.p + 7, line.n - 7});
-    size_t n = 0;
-    while (n < line.n && strchr("=: \t", line.p[n]) == NULL)
-      n++;
-    if (n > 0 && n < line.n && line.p[0] != '#' &&
-        pattern_match(pattern, &scratch, line.p, n) == PATTERN_MATCH)
-      found = (struct str){line.p, n};
   }
   pattern_scratch_deinit(&scratch);
   return found;

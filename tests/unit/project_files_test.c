@@ -130,6 +130,14 @@ static void what_a_file_sets_counts(void **state) {
   one(f, env, "# NODE_OPTIONS=x\n\nPORT=3000\nexport NAME = x\n", NULL);
   one(f, env, "PORT=1\r\nexport API_URL = http://x\n", "sets API_URL");
   one(f, env, "NODE_OPTIONS: --require x\n", "sets NODE_OPTIONS");
+  one(f, env, "export\tNODE_OPTIONS=x\n", "sets NODE_OPTIONS");
+  one(f, env, "\xEF\xBB\xBFNODE_OPTIONS\xC2\xA0=x\n",
+      "sets NODE_OPTIONS"); /* JavaScript's white space */
+  one(f, env, "# x\xE2\x80\xA8NODE_OPTIONS=x\n", "sets NODE_OPTIONS"); /* and its line ends */
+  one(f, env, "# x\rNODE_OPTIONS=x\n", "sets NODE_OPTIONS");
+  one(f, env, "# see NODE_OPTIONS=x\nURL=http://x/?a=b\n", NULL);
+  one(f, refused, "{ // x\r\"plugin\": [\"./x.js\"]\n}", "no plain JSON");
+  one(f, refused, "{\"plug\\u0069n\": []}", "sets plugin");
 }
 
 static void it_is_looked_for_where_clients_look(void **state) {
