@@ -123,7 +123,8 @@ size_t escapes_drop(char *p, size_t n) {
   for (size_t i = 0; i < n;) {
     const char *next = memchr(p + i, 0x1B, n - i);
     size_t plain = next ? (size_t)(next - p) - i : n - i;
-    memmove(p + to, p + i, plain);
+    if (to != i)
+      memmove(p + to, p + i, plain);
     to += plain;
     i += plain;
     size_t sequence = i < n ? escape_at(p + i, n - i) : 0;
