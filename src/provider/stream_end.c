@@ -193,7 +193,7 @@ enum error_class stream_retry_class(struct driver *d) {
 static void judge_silence(struct driver *d, const struct process_result *p, struct call_result *r) {
   const char *what = p->why == PROCESS_END_WALL_LIMIT    ? "it did not end in time"
                      : p->why == PROCESS_END_STALL_LIMIT ? "it printed nothing any more"
-                                                         : "it was ended";
+                                                         : "it was ended before its answer";
   struct str why = buf_view(&d->retry);
   enum error_class class = stream_retry_class(d);
   fail(r, class == CLASS_NONE ? CLASS_TIMEOUT : class, "%s%s%.*s", what,
