@@ -51,7 +51,8 @@ bool fault_fails(const char *name) {
   if (!parse("fail", wanted, sizeof wanted, &n, &rest) || strcmp(wanted, name) != 0)
     return false;
   int now = atomic_fetch_add(&fail_count, 1) + 1;
-  bool on = *rest == '+' ? now >= n : now == n;
+  int last = *rest == '+' ? now : *rest == '-' ? (int)strtol(rest + 1, NULL, 10) : n;
+  bool on = now >= n && now <= last;
   if (on)
     errno = strstr(rest, "ENOSPC") ? ENOSPC : EIO;
   return on;

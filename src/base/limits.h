@@ -85,9 +85,18 @@
 #define LIMIT_POINTER_STEPS        32u            /* of one JSON Pointer: deeper is a mistake */
 #define LIMIT_AGENT_LINE_BYTES     (16u * 1024u * 1024u) /* one JSON line; longer: class protocol */
 #define LIMIT_AGENT_ARGV_BYTES     (100u * 1024u)        /* one argument (Linux allows 128 KiB) */
-#define LIMIT_AGENT_FINAL_GRACE_MS 3000 /* a client may live on after its final event */
-#define LIMIT_AGENT_INTERRUPT_MS   3000 /* for its answer to an interrupt; then its stdin ends */
-#define LIMIT_AGENT_TURNS          200  /* tool rounds of one call where a client counts them */
+#define LIMIT_AGENT_FINAL_GRACE_MS 3000    /* a client may live on after its final event */
+#define LIMIT_AGENT_INTERRUPT_MS   3000    /* for its answer to an interrupt; then its stdin ends */
+#define LIMIT_AGENT_TURNS          200     /* tool rounds of one call where a client counts them */
+#define LIMIT_AGENT_PART_COUNT     100000u /* messages and parts of one call that are told apart */
+#define LIMIT_CLIENT_RETRY_COUNT   1 /* a client's own, where it has no knob: then it is stopped */
+#define LIMIT_CLIENT_RETRY_WAIT_MS 30000 /* and its waits: a longer one is ours to decide */
+#define LIMIT_SERVER_START_MS      60000 /* until a client says where it listens (opencode: 12 s cold) */
+#define LIMIT_SERVER_REPLY_MS      30000 /* a client's reply, but for the answer itself */
+#define LIMIT_SERVER_TAIL_MS       2000  /* for the events behind an answer, or an abort */
+#define LIMIT_SERVER_LOST_MS       500   /* after a broken connection: did the client die? */
+#define LIMIT_SERVER_LANE_COUNT    4096u /* requests to clients at once, of all calls */
+#define LIMIT_SERVER_SECRET_BYTES  24u   /* of random, in a client's password */
 #define LIMIT_EVIDENCE_BYTES       (64u * 1024u) /* end of stderr that is searched for a reason */
 #define LIMIT_VERSION_BYTES        4096u         /* of the answer to --version */
 #define LIMIT_PROBE_WALL_MS        30000 /* `--version` of a client (opencode needs 10 s cold) */
@@ -137,11 +146,15 @@
 #define LIMIT_OVER_COUNT           1000u /* sessions that are over and still known without their log */
 #define LIMIT_LOCK_WAIT_MS         2000  /* for locks of a daemon that was killed */
 #define LIMIT_LOCK_RETRY_MS        1000  /* for a log that another program owns */
+#define LIMIT_MEND_MS              1000  /* before a log that failed is opened again; doubles */
+#define LIMIT_MEND_MAX_MS          60000 /* ... up to this */
+#define LIMIT_MEND_COUNT           10u   /* ... so often without a new turn: some five minutes */
 #define LIMIT_DRAIN_MS             30000 /* for calls that run when the daemon is told to stop */
 #define LIMIT_API_BACKLOG_COUNT    128   /* connections that wait to be accepted */
 #define LIMIT_API_CONNECTION_COUNT 4096u
 #define LIMIT_API_CONNECTION_BYTES 4096u /* memory of one: its request line and headers must fit */
 #define LIMIT_API_BODY_BYTES       (16u * 1024u * 1024u) /* of one request: a task and its escapes */
+#define LIMIT_API_BIG_BODY_BYTES   (1024u * 1024u) /* of a body whose memory goes back at once */
 #define LIMIT_API_BODIES_BYTES     (64u * 1024u * 1024u) /* of all requests that are being received */
 #define LIMIT_API_IDLE_S           30    /* without a byte sent or received; then hung up on */
 #define LIMIT_API_REQUEST_MS       60000 /* from the last answer to the end of the next request */

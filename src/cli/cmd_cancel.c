@@ -1,8 +1,7 @@
 #include "cli/cli.h"
-#include "daemon/client.h"
+#include "cli/session_post.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static const struct cli_option options[] = {
     {"socket", 'S', "PATH", "the daemon's control socket", false},
@@ -12,21 +11,13 @@ static const struct cli_option options[] = {
 static int cancel(const char *socket, const char *word) {
   struct client_reply reply = {0};
   struct err err = {0};
-  char path[256];
-  bool plain = strspn(word, "0123456789abcdef-") == strlen(word) || strcmp(word, "last") == 0;
-  if (!plain || strlen(word) == 0 || strlen(word) > 36) {
-    (void)err_set(&err, ERR_USAGE, "\"%.80s\" is not a session's id", word);
-    return cli_fail("cancel", &err);
-  }
-  (void)snprintf(path, sizeof path, "/v1/sessions/%s/cancel", word);
   int status = STATUS_COMPLETE;
-  if (!client_ask(socket, "POST", path, NULL, &reply, &err) || client_problem(&reply, &err)) {
+  if (!session_post(socket, word, "cancel", &reply, &err)) {
     status = cli_fail("cancel", &err);
   } else {
-    const char *id = json_string_value(json_object_get(reply.value, "id"));
     bool done = reply.status == 200;
     printf("%s  ", done ? "cancelled" : "will be cancelled when its log can be written");
-    cli_put_safe(stdout, id ? id : "");
+    cli_put_safe(stdout, session_post_id(&reply));
     putchar('\n');
   }
   client_reply_deinit(&reply);

@@ -22,7 +22,7 @@ enum {
 
 static const struct cli_option options[] = {
     {"status", 's', "STATUS,...",
-     "only these: queued, running, paused, stopped, open, complete, ...", false},
+     "only these: queued, running, waiting, paused, stopped, open, complete, ...", false},
     {"number", 'n', "N", "at most so many (default 50)", false},
     {"json", 0, NULL, "print one JSON object a line", false},
     {"logs", 'l', "DIR", "read this log folder instead of asking the daemon", false},
@@ -62,7 +62,8 @@ static void put_age(const struct ls *ls, const char *started, struct buf *out) {
 static enum colour colour_of(const char *status) {
   if (strcmp(status, "complete") == 0)
     return COLOUR_GREEN;
-  if (strcmp(status, "running") == 0 || strcmp(status, "queued") == 0)
+  if (strcmp(status, "running") == 0 || strcmp(status, "waiting") == 0 ||
+      strcmp(status, "queued") == 0)
     return COLOUR_CYAN;
   if (strcmp(status, "stopped") == 0 || strcmp(status, "open") == 0 ||
       strcmp(status, "paused") == 0 || strcmp(status, "cancelled") == 0)
@@ -153,7 +154,7 @@ static json_t *read_session(const char *dir, const char *id) {
   if (!brief_read(&b, path, &err))
     return NULL;
   bool unfinished = strcmp(b.status, "running") == 0;
-  const char *status = unfinished && !brief_owned(path) ? "open" : b.status;
+  const char *status = unfinished && !brief_owned(path) ? "open" : brief_status(&b);
   json_t *s = brief_json(&b, id, path, status, b.message, 0);
   brief_deinit(&b);
   return s;
@@ -220,8 +221,12 @@ const struct cli_command cmd_ls = {
     .summary = "list sessions, newest first",
     .help =
         "Of the daemon and of `segue run` (BY says which), as the daemon tells it; without one,\n"
-        "from the log folder. queued N: the N-th to start. paused: the disk is full. stopped: it\n"
-        "can go on. open: unfinished, and nobody runs it.",
+        "from the log folder. queued N: the N-th to start. waiting: for a place at its provider, "
+        "or\n"
+        "for the time of its next attempt. paused: its log cannot be written, for want of space\n"
+        "most of the time; it goes on by itself. stopped: it can go on. open: unfinished, and "
+        "nobody\n"
+        "runs it.",
     .options = options,
     .run = run,
 };

@@ -41,7 +41,7 @@ static void print_row(const struct backend_probe *p, const struct provider *prov
          : p->installed  ? "yes"
                          : "no",
          buf_c(&version), cli_paint(colours, colour), state, cli_paint(colours, COLOUR_NONE),
-         provider->capability.structured, p->transport);
+         p->schema, p->transport);
   buf_deinit(&version);
 }
 

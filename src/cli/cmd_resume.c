@@ -1,6 +1,8 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/find.h"
+#include "cli/json_io.h"
+#include "cli/session_post.h"
 #include "cli/session_ui.h"
 #include "host/backends.h"
 #include "store/reader.h"
@@ -15,6 +17,8 @@ static const struct cli_option options[] = {
     {"logs", 'l', "DIR", "where session logs are", false},
     {"json", 0, NULL, "print the log records as they become durable", false},
     {"quiet", 'q', NULL, "print nothing but errors", false},
+    {"daemon", 'd', NULL, "let the daemon go on with it; prints its id at once", false},
+    {"socket", 'S', "PATH", "the daemon's control socket, with --daemon", false},
     {0},
 };
 
@@ -87,6 +91,29 @@ static void feed_past(struct ui *ui, const char *path, uint64_t records) {
   reader_close(&r);
 }
 
+/* Its turn comes as that of one that is submitted. */
+static int resume_there(const struct cli_args *args) {
+  struct client_reply reply = {0};
+  struct err err = {0};
+  int status = STATUS_COMPLETE;
+  if (cli_value(args, "scenario") || cli_value(args, "logs")) {
+    (void)err_set(&err, ERR_USAGE,
+                  "--daemon goes on with what the session was submitted with: leave out --%s",
+                  cli_value(args, "scenario") ? "scenario" : "logs");
+    return cli_fail("resume", &err);
+  }
+  if (!session_post(cli_value(args, "socket"), args->words[0], "resume", &reply, &err)) {
+    status = cli_fail("resume", &err);
+  } else if (cli_flag(args, "json")) {
+    json_io_print(reply.value, JSON_IO_COMPACT);
+  } else if (!cli_flag(args, "quiet")) {
+    cli_put_safe(stdout, session_post_id(&reply));
+    putchar('\n');
+  }
+  client_reply_deinit(&reply);
+  return status;
+}
+
 static int resume(int argc, char **argv) {
   struct cli_args args;
   struct ui ui;
@@ -98,6 +125,12 @@ static int resume(int argc, char **argv) {
   int status;
   if (!cli_parse(&cmd_resume, argc, argv, 1, 1, &args, &status))
     return status;
+  if (cli_flag(&args, "daemon"))
+    return resume_there(&args);
+  if (cli_value(&args, "socket")) {
+    (void)err_set(&err, ERR_USAGE, "--socket goes with --daemon");
+    return cli_fail("resume", &err);
+  }
   const char *logs = cli_value(&args, "logs"), *word = args.words[0];
   found.scenario_option = cli_value(&args, "scenario");
   if (!find_session(word, logs, NULL, path, &err))
@@ -150,7 +183,12 @@ const struct cli_command cmd_resume = {
         "A call that was in flight is repeated as its next attempt; what is judged stays judged. "
         "Of a\n"
         "finished session the end is printed again and its exit status returned. With --scenario,\n"
-        "replies that were taken count by their position: add new ones at the end of the old list.",
+        "replies that were taken count by their position: add new ones at the end of the old "
+        "list.\n"
+        "This program runs the session itself, unless --daemon says otherwise: then the daemon "
+        "that "
+        "it\n"
+        "was submitted to does, and segue show ID --follow shows it.",
     .options = options,
     .run = resume,
 };

@@ -5,6 +5,7 @@
 #include "cli/find.h"
 #include "cli/turns.h"
 #include "core/record.h"
+#include "daemon/client.h"
 #include "format/json_write.h"
 #include "store/brief.h"
 
@@ -32,6 +33,7 @@ struct show {
   struct book book;
   struct summary summary;
   const char *movement; /* MOVEMENT or MOVEMENT#N as given; NULL: the whole session */
+  const char *socket;   /* --socket or NULL */
   bool follow, full, json, quiet, colours, to_terminal;
   int columns;
   FILE *out; /* of turns: stdout, or `turns` until the header is known */
@@ -94,12 +96,46 @@ static void append_elapsed(const struct summary *s, struct buf *out) {
     buf_printf(out, "%.0f min", seconds / 60);
 }
 
+static bool is_submitted(const struct show *s) {
+  return json_is_true(json_object_get(json_object_get(s->start, "config"), "submitted"));
+}
+
 /* It waits for its turn: submitted, and the daemon of its folder is there. */
 static bool is_queued(const struct show *s) {
   char lock[FIND_PATH_BYTES + 16];
-  const json_t *submitted = json_object_get(json_object_get(s->start, "config"), "submitted");
   (void)snprintf(lock, sizeof lock, "%s/daemon.lock", s->book.dir);
-  return json_is_true(submitted) && brief_owned(lock);
+  return is_submitted(s) && brief_owned(lock);
+}
+
+/* How the daemon that has it says it stands: false when it cannot be asked. */
+static bool ask_daemon(const struct show *s, char status[24], struct buf *message) {
+  struct client_reply reply = {0};
+  struct err err;
+  char path[80];
+  (void)snprintf(path, sizeof path, "/v1/sessions/%.40s", s->summary.session);
+  bool ok = client_ask(s->socket, "GET", path, NULL, &reply, &err) && reply.status == 200 &&
+            str_of(reply.value, "status").n > 0;
+  if (ok) {
+    (void)snprintf(status, 24, "%s", str_of(reply.value, "status").p);
+    buf_str(message, str_of(reply.value, "message"));
+  }
+  client_reply_deinit(&reply);
+  return ok;
+}
+
+/* Of one that is unfinished and that nobody owns. */
+static void put_orphan(const struct show *s, struct buf *out) {
+  char status[24];
+  struct buf message = {0};
+  if (!is_queued(s))
+    buf_puts(out, is_submitted(s)
+                      ? "open: a daemon goes on with it when it starts, segue resume at once"
+                      : "open: no process runs it; segue resume goes on");
+  else if (ask_daemon(s, status, &message) && message.n > 0)
+    buf_printf(out, "%s: %s", status, buf_c(&message));
+  else
+    buf_puts(out, "queued: the daemon runs it when its turn comes");
+  buf_deinit(&message);
 }
 
 static void print_status(const struct show *s) {
@@ -108,14 +144,13 @@ static void print_status(const struct show *s) {
   bool running = strcmp(sum->status, "running") == 0;
   bool orphan = running && !book_owned(&s->book);
   if (orphan)
-    buf_puts(&text, is_queued(s) ? "queued: the daemon runs it when its turn comes"
-                                 : "open: no process runs it; segue resume goes on");
+    put_orphan(s, &text);
   else
     buf_puts(&text, sum->status);
   if (!orphan && running && sum->activity.n > 0)
     buf_printf(&text, ": %s", buf_c(&sum->activity));
   else if (strcmp(sum->status, "stopped") == 0)
-    buf_puts(&text, ": segue resume goes on");
+    buf_puts(&text, is_submitted(s) ? ": segue resume --daemon goes on" : ": segue resume goes on");
   buf_puts(&text, running ? ", last record after " : ", took ");
   append_elapsed(sum, &text);
   print_row(s, "status", buf_view(&text));
@@ -244,14 +279,33 @@ static bool over(const struct show *s) {
   return s->book.state == BOOK_DAMAGED || strcmp(s->summary.status, "running") != 0;
 }
 
+/* The daemon has it and does not go on with it; says so. */
+static bool is_given_up(const struct show *s) {
+  char status[24];
+  struct buf why = {0}, safe = {0};
+  bool up = ask_daemon(s, status, &why) && strcmp(status, "open") == 0;
+  buf_safe(&safe, buf_view(&why), false);
+  if (up)
+    fprintf(stderr, "segue show: the daemon does not go on with this session: %s\n", buf_c(&safe));
+  buf_deinit(&safe);
+  buf_deinit(&why);
+  return up;
+}
+
 /* Until the session ends, stops, or has nobody who runs it. */
 static bool follow(struct show *s, struct err *err) {
   int orphan_looks = 0;
   bool ok = true;
   while (ok && s->book.records > 0 && !over(s) && !ferror(stdout)) {
-    orphan_looks = book_owned(&s->book) || is_queued(s) ? 0 : orphan_looks + 1;
-    if (orphan_looks > FOLLOW_ORPHAN_LOOKS)
-      break;
+    orphan_looks = book_owned(&s->book) ? 0 : orphan_looks + 1;
+    if (orphan_looks > FOLLOW_ORPHAN_LOOKS) {
+      bool queued = is_queued(s);
+      if (!queued)
+        fprintf(stderr, "segue show: no process runs this session: segue resume goes on\n");
+      if (!queued || is_given_up(s))
+        break;
+      orphan_looks = 0;
+    }
     (void)poll(NULL, 0, FOLLOW_POLL_MS);
     if (!book_again(&s->book))
       return err_set(err, ERR_NOT_FOUND, "the log is gone");
@@ -259,8 +313,6 @@ static bool follow(struct show *s, struct err *err) {
     if (s->movement != NULL)
       ok = show_movement(s, err);
   }
-  if (ok && orphan_looks > FOLLOW_ORPHAN_LOOKS)
-    fprintf(stderr, "segue show: no process runs this session: segue resume goes on\n");
   return ok;
 }
 
@@ -309,6 +361,7 @@ static int show(int argc, char **argv) {
   if (!cli_parse(&cmd_show, argc, argv, 1, 2, &args, &status))
     return status;
   struct show s = {.movement = args.word_count > 1 ? args.words[1] : NULL,
+                   .socket = cli_value(&args, "socket"),
                    .follow = cli_flag(&args, "follow"),
                    .full = cli_flag(&args, "full"),
                    .json = cli_flag(&args, "json"),

@@ -4,9 +4,11 @@
 #include "base/log.h"
 #include "base/resource.h"
 #include "core/record.h"
+#include "format/json_pool.h"
 #include "format/json_write.h"
 #include "store/find.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,8 +43,8 @@ static bool view_read(struct view *v, const struct control *api, const struct en
   if (!brief_read(&v->own, path, err))
     return false;
   v->brief = &v->own;
-  v->message = v->own.message ? v->own.message : e ? e->trouble : NULL;
-  v->status = is_unfinished(v->brief) && !owned ? "open" : v->brief->status;
+  v->message = e && e->trouble ? e->trouble : v->own.message;
+  v->status = is_unfinished(v->brief) && !owned ? "open" : brief_status(v->brief);
   return true;
 }
 
@@ -203,6 +205,10 @@ static void answer_waiter(struct waiter *w, const struct entry *e) {
   struct server_request *r = w->request;
   bool for_end = w->for_end;
   waiter_drop(w);
+  if (for_end && e->state == ENTRY_BROKEN) { /* when its log can be written again */
+    reply_session(api, r, 202, e->id);
+    return;
+  }
   if (e->brief.seq == 0 || (for_end && strcmp(e->brief.status, "running") == 0)) {
     reply_broken(r, e);
     return;
@@ -224,13 +230,22 @@ void control_changed(void *ctx, struct entry *e) {
   struct waiter *next;
   for (struct waiter *w = api->waiters; w; w = next) {
     next = w->next;
-    bool over = e->state == ENTRY_OVER || strcmp(e->brief.status, "running") != 0;
+    bool over = e->state == ENTRY_OVER || e->state == ENTRY_BROKEN ||
+                strcmp(e->brief.status, "running") != 0;
     if (strcmp(w->id, e->id) == 0 && (!w->for_end || over))
       answer_waiter(w, e);
   }
 }
 
 /* --- submitting --- */
+
+static bool refuse_draining(const struct control *api, struct server_request *r) {
+  if (!api->draining)
+    return false;
+  server_set_header(r, "Retry-After", "5");
+  server_problem(r, 503, NULL, "the daemon is being stopped: it takes no more sessions");
+  return true;
+}
 
 static void refuse(struct server_request *r, const struct err *err, const struct err_list *errors) {
   unsigned status = err->code == ERR_FULL ? 507 : err->code == ERR_IO ? 500 : 422;
@@ -254,6 +269,21 @@ static void refuse(struct server_request *r, const struct err *err, const struct
     server_problem(r, status, members, "%s", err->text);
 }
 
+/* A body is small or mostly long texts, unless somebody means no good. */
+static json_t *parse_body(struct str body, json_error_t *why) {
+  json_pool_pause(body.n > LIMIT_API_BIG_BODY_BYTES);
+  json_t *parsed =
+      json_loadb(body.n ? body.p : "", body.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, why);
+  json_pool_pause(false);
+  return parsed;
+}
+
+static void drop_body(struct str body, json_t *parsed) {
+  json_decref(parsed);
+  if (body.n > LIMIT_API_BIG_BODY_BYTES)
+    (void)malloc_trim(0);
+}
+
 static void submit_session(void *ctx, struct server_request *r) {
   struct control *api = ctx;
   struct launch launch;
@@ -261,14 +291,11 @@ static void submit_session(void *ctx, struct server_request *r) {
   struct err_list errors = {0};
   json_error_t why;
   struct str body = server_body(r);
-  if (api->draining) {
-    server_set_header(r, "Retry-After", "5");
-    server_problem(r, 503, NULL, "the daemon is being stopped: it takes no more sessions");
+  if (refuse_draining(api, r))
     return;
-  }
-  json_t *parsed =
-      json_loadb(body.n ? body.p : "", body.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+  json_t *parsed = parse_body(body, &why);
   if (parsed == NULL) {
+    drop_body(body, NULL);
     server_problem(r, 400, NULL, "the body is no JSON: line %d, column %d: %s", why.line,
                    why.column, why.text);
     return;
@@ -286,11 +313,11 @@ static void submit_session(void *ctx, struct server_request *r) {
       server_problem(r, err.code == ERR_FULL ? 507 : 503, NULL, "%s", err.text);
     }
   }
-  json_decref(parsed);
+  drop_body(body, parsed);
   err_list_deinit(&errors);
 }
 
-/* --- cancelling --- */
+/* --- cancelling, resuming --- */
 
 /* The entry of a session that may be unknown here. NULL: answered. */
 static struct entry *entry_for(struct control *api, struct server_request *r, const char *id) {
@@ -326,8 +353,10 @@ static void cancel_session(void *ctx, struct server_request *r) {
     if (ended)
       return;
   }
-  if (entry_is_live(e) && e->session && session_paused(e->session)) {
-    if (sessions_cancel(api->sessions, e, &err)) /* it is final when there is space again */
+  bool paused =
+      e->state == ENTRY_BROKEN || (entry_is_live(e) && e->session && session_paused(e->session));
+  if (paused) {
+    if (sessions_cancel(api->sessions, e, &err)) /* it is final when its log can be written again */
       reply_session(api, r, 202, id);
     return;
   }
@@ -337,6 +366,26 @@ static void cancel_session(void *ctx, struct server_request *r) {
     server_problem(r, 409, NULL, "another program runs it, and only that one can cancel it");
   else
     server_problem(r, err.code == ERR_INVALID ? 409 : 500, NULL, "%s", err.text);
+}
+
+static void resume_session(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  char id[STORE_ID_BYTES];
+  struct err err = {0};
+  if (refuse_draining(api, r))
+    return;
+  struct entry *e = find_id(api, r, id) ? entry_for(api, r, id) : NULL;
+  if (e == NULL)
+    return;
+  if (e->state != ENTRY_OVER)
+    server_problem(r, 409, NULL, "it is %s: there is nothing to resume", entry_status(e));
+  else if (sessions_resume(api->sessions, e, &err))
+    reply_session(api, r, 202, id);
+  else if (err.code == ERR_LIMIT)
+    server_problem(r, 503, NULL, "%s", err.text);
+  else
+    server_problem(r, err.code == ERR_LOCKED || err.code == ERR_INVALID ? 409 : 500, NULL, "%s",
+                   err.text);
 }
 
 /* --- events --- */
@@ -365,7 +414,8 @@ static void watch_session(void *ctx, struct server_request *r) {
   if (e == NULL)
     return;
   if (view_of(&v, api, id, &err)) {
-    bool over = !entry_is_live(e) && strcmp(v.status, "running") != 0;
+    bool runs = is_unfinished(v.brief) && strcmp(v.status, "open") != 0;
+    bool over = !entry_is_live(e) && !runs;
     bool seen = over && seq >= v.brief->seq;
     view_deinit(&v);
     if (seen) { /* tells an EventSource not to come again */
@@ -396,16 +446,21 @@ static void get_description(void *ctx, struct server_request *r) {
   server_reply(r, 200, "application/json", (struct str){file->p, file->n});
 }
 
+static const char *const list_query[] = {"status", "before", "limit", NULL};
+static const char *const watch_query[] = {"after", NULL};
+
 const struct server_route control_routes[] = {
-    {"POST", "/v1/sessions", "submit a session", true, submit_session},
+    {"POST", "/v1/sessions", "submit a session", true, NULL, submit_session},
     {"GET", "/v1/sessions", "list sessions, newest first (status, before, limit)", false,
-     list_sessions},
-    {"GET", "/v1/sessions/{id}", "one session", false, get_session},
+     list_query, list_sessions},
+    {"GET", "/v1/sessions/{id}", "one session", false, NULL, get_session},
     {"GET", "/v1/sessions/{id}/events", "its records as server-sent events (Last-Event-ID, after)",
-     false, watch_session},
-    {"POST", "/v1/sessions/{id}/cancel", "end it for good", false, cancel_session},
-    {"GET", "/v1/health", "how the daemon is", false, get_health},
-    {"GET", "/v1/openapi.json", "this interface as OpenAPI 3.1", false, get_description},
+     false, watch_query, watch_session},
+    {"POST", "/v1/sessions/{id}/cancel", "end it for good", false, NULL, cancel_session},
+    {"POST", "/v1/sessions/{id}/resume", "go on with one that stopped", false, NULL,
+     resume_session},
+    {"GET", "/v1/health", "how the daemon is", false, NULL, get_health},
+    {"GET", "/v1/openapi.json", "this interface as OpenAPI 3.1", false, NULL, get_description},
     {0},
 };
 

@@ -18,8 +18,12 @@ const char *entry_status(const struct entry *e) {
     return "queued";
   case ENTRY_RUNNING:
     if (unfinished || strcmp(e->brief.status, "stopped") == 0)
-      return e->session && session_paused(e->session) ? "paused" : "running";
+      return e->session && session_paused(e->session) ? "paused"
+             : e->brief.wait                          ? "waiting"
+                                                      : "running";
     return e->brief.status;
+  case ENTRY_BROKEN:
+    return "paused";
   case ENTRY_OVER:
     break;
   }
@@ -27,12 +31,12 @@ const char *entry_status(const struct entry *e) {
 }
 
 const char *entry_message(const struct entry *e) {
-  const char *paused = e->session ? session_paused(e->session) : NULL;
+  const char *paused = e->session && e->state != ENTRY_BROKEN ? session_paused(e->session) : NULL;
   return paused ? paused : e->trouble ? e->trouble : e->brief.message;
 }
 
 bool entry_is_live(const struct entry *e) {
-  return e->state == ENTRY_QUEUED || e->state == ENTRY_RUNNING;
+  return e->state == ENTRY_QUEUED || e->state == ENTRY_RUNNING || e->state == ENTRY_BROKEN;
 }
 
 size_t entry_position(const struct entry *e) {

@@ -229,6 +229,10 @@ void feed_over(struct feed *feed) {
   wake_all(feed);
 }
 
+void feed_again(struct feed *feed) {
+  feed->over = false;
+}
+
 void feed_delta(struct feed *feed, long turn, long call, bool thinking, struct str text) {
   if (feed->streams == NULL || text.n == 0 || !utf8_valid(text.p, text.n))
     return;

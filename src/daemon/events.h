@@ -35,6 +35,7 @@ bool feed_watched(const struct feed *feed);
 void feed_grow(struct feed *feed, uint64_t bytes);
 void feed_delta(struct feed *feed, long turn, long call, bool thinking, struct str text);
 void feed_over(struct feed *feed);
+void feed_again(struct feed *feed); /* more will come after all */
 
 /* last_seq: the record that the watcher has seen, 0 for none. */
 void feed_watch(struct feed *feed, struct server_request *r, uint64_t last_seq);

@@ -257,8 +257,11 @@ static bool keep_scenario(const struct parse *p, const char *path, struct str te
   sha256_hex(text.p, text.n, NULL, 0, sha256);
   l->scenario = scenario_known(l->env, sha256);
   if (l->scenario == NULL) {
-    if (!store_blob_put(l->env->store, text, sha256, p->err))
+    if (!store_blob_put(l->env->store, text, sha256, p->err)) {
+      if (p->err->code == ERR_NOT_FOUND) /* our folder, not what the client named */
+        p->err->code = ERR_IO;
       return false;
+    }
     l->scenario = scenario_add(l->env, path ? path : "scenario", text, p->err);
   }
   (void)snprintf(name, sizeof name, "%s/blobs/%s", l->env->store->dir, sha256);

@@ -73,12 +73,19 @@ static void stop(struct daemon *d) {
   if (d->stops > 2)
     _exit(EXIT_NOW); /* shims end what runs; logs end at their last durable record */
   if (d->stops == 2) {
+    fprintf(stderr, "segue serve: stopping now\n");
     on_deadline(&d->deadline);
     return;
   }
   notify_send(&d->notify, "STOPPING=1\nSTATUS=waiting for running calls");
   d->api.draining = true;
   sessions_drain(&d->sessions);
+  size_t left = sessions_running(&d->sessions);
+  if (left > 0)
+    fprintf(stderr,
+            "segue serve: stopping: %zu running call%s may end within %llu s; once more stops "
+            "at once\n",
+            left, left == 1 ? "" : "s", (unsigned long long)d->options->drain_ms / 1000);
   uv_timer_start(&d->deadline, on_deadline, d->options->drain_ms, 0);
 }
 

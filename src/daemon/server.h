@@ -23,10 +23,11 @@ struct server;
 struct server_request;
 
 struct server_route {
-  const char *method;  /* NULL ends a table */
-  const char *path;    /* literal parts and {name} parts: /v1/sessions/{id} */
-  const char *summary; /* for --help */
-  bool takes_body;     /* JSON */
+  const char *method;       /* NULL ends a table */
+  const char *path;         /* literal parts and {name} parts: /v1/sessions/{id} */
+  const char *summary;      /* for --help */
+  bool takes_body;          /* JSON */
+  const char *const *query; /* the arguments that it takes, up to NULL; or NULL for none */
   void (*handle)(void *ctx, struct server_request *r);
 };
 
@@ -57,7 +58,7 @@ void server_set_header(struct server_request *r, const char *name, const char *v
 /* An answer that goes on: `read` is asked for bytes while the client takes them. */
 struct server_stream_ops {
   ssize_t (*read)(void *stream, char *out, size_t max); /* bytes; 0: none now; -1: that was all */
-  void (*closed)(void *stream); /* exactly once; nothing is called after it */
+  void (*closed)(void *stream); /* exactly once, perhaps at once; nothing is called after it */
 };
 void server_stream(struct server_request *r, const char *type, const struct server_stream_ops *ops,
                    void *stream);

@@ -1,7 +1,8 @@
-/* server_internal.h - what the two halves of the server share.
+/* server_internal.h - what the parts of the server share.
  *
  * server.c accepts connections, drives libmicrohttpd and looks after the time; server_request.c has
- * what becomes of one request, from its first byte to its answer's last. */
+ * what becomes of one request, from its first byte to its answer's last; server_refusal.c says no
+ * where the library cannot make a request of the bytes. */
 #ifndef SEGUE_DAEMON_SERVER_INTERNAL_H
 #define SEGUE_DAEMON_SERVER_INTERNAL_H
 
@@ -26,6 +27,7 @@ struct server_request {
   struct MHD_Connection *mhd;
   enum request_state state;
   bool suspended;
+  bool head; /* the method is HEAD: no body is wanted */
   const struct server_route *route;
   char part[SERVER_PART_BYTES];
   struct buf body;
@@ -68,6 +70,15 @@ struct server {
 
 /* The server runs once more, soon. From anywhere on the loop, callbacks of libmicrohttpd too. */
 void server_want_run(struct server *h);
+
+/* The one way from here to the library's MHD_queue_response. */
+enum MHD_Result server_queue(struct MHD_Connection *mhd, unsigned status,
+                             struct MHD_Response *response);
+
+#define SERVER_PROBLEM_TYPE "application/problem+json"
+const char *server_title(unsigned status);
+/* The body of a problem. `members` (taken, may be NULL) stand beside its own. */
+void server_problem_text(struct buf *out, unsigned status, json_t *members, const char *detail);
 
 /* Callbacks of libmicrohttpd. */
 enum MHD_Result server_on_request(void *ctx, struct MHD_Connection *mhd, const char *path,

@@ -62,12 +62,41 @@ static bool is_json(const struct server_request *r) {
          (type[16] == '\0' || type[16] == ';' || type[16] == ' ');
 }
 
+static enum MHD_Result on_argument(void *ctx, enum MHD_ValueKind kind, const char *name,
+                                   const char *value) {
+  struct server_request *r = ctx;
+  static const char *const none[] = {NULL};
+  const char *const *names = r->route->query ? r->route->query : none;
+  (void)kind;
+  (void)value;
+  for (size_t i = 0; names[i]; i++)
+    if (strcmp(names[i], name) == 0)
+      return MHD_YES;
+  const char *near = str_nearest(str_from(name), names);
+  server_problem(r, 400, NULL, "unknown parameter \"%.80s\"%s%s%s", name,
+                 near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+  return MHD_NO;
+}
+
+/* A misspelt filter must not look like none. False: answered. */
+static bool arguments_known(struct server_request *r) {
+  (void)MHD_get_connection_values(r->mhd, MHD_GET_ARGUMENT_KIND, on_argument, r);
+  return r->state == HANDLED;
+}
+
 static void handle(struct server_request *r, const char *method, const char *path) {
   char allowed[SERVER_HEADER_BYTES];
   struct server *h = r->http;
   r->state = HANDLED;
+  r->head = strcmp(method, "HEAD") == 0;
   h->body_bytes -= r->body_counted;
   r->body_counted = 0;
+  if (r->refusal == 400 || r->refusal == 501) {
+    server_problem(r, r->refusal, NULL, "%s",
+                   r->refusal == 400 ? "the request says in two ways where its body ends"
+                                     : "a body comes plain or chunked: no other transfer coding");
+    return;
+  }
   if (r->refusal == 413) {
     server_problem(r, 413, NULL, "the body is over the limit of %u bytes", LIMIT_API_BODY_BYTES);
     return;
@@ -85,7 +114,7 @@ static void handle(struct server_request *r, const char *method, const char *pat
     server_problem(r, 404, NULL, "there is nothing at %s", path);
   } else if (r->route->takes_body && !is_json(r)) {
     server_problem(r, 415, NULL, "the body must be JSON: send Content-Type: application/json");
-  } else {
+  } else if (arguments_known(r)) {
     r->route->handle(h->ctx, r);
   }
   if (r->state == HANDLED)
@@ -110,17 +139,45 @@ static void take_body(struct server_request *r, const char *bytes, size_t n) {
 }
 
 static enum MHD_Result queue(struct server_request *r) {
-  enum MHD_Result queued = MHD_queue_response(r->mhd, r->status, r->response);
+  enum MHD_Result queued = server_queue(r->mhd, r->status, r->response);
   MHD_destroy_response(r->response); /* our reference */
   r->response = NULL;
   return queued;
 }
 
-/* A body that says it is too long is refused before it comes. */
-static bool says_too_long(const struct server_request *r) {
-  const char *length = server_header(r, "Content-Length");
-  long n;
-  return length != NULL && (!str_to_long(str_from(length), &n) || n > (long)LIMIT_API_BODY_BYTES);
+/* What says where a body ends. */
+struct framing {
+  const char *length, *coding;
+  bool twice;
+};
+
+static enum MHD_Result on_field(void *ctx, enum MHD_ValueKind kind, const char *name,
+                                const char *value) {
+  struct framing *f = ctx;
+  const char **slot = strcasecmp(name, "Content-Length") == 0      ? &f->length
+                      : strcasecmp(name, "Transfer-Encoding") == 0 ? &f->coding
+                                                                   : NULL;
+  (void)kind;
+  if (slot == NULL)
+    return MHD_YES;
+  f->twice = f->twice || *slot != NULL;
+  *slot = value ? value : "";
+  return MHD_YES;
+}
+
+/* The status for a body that is refused before it comes, 0 for none: its end is not clear, or too
+ * far. */
+static unsigned refuse_early(const struct server_request *r) {
+  struct framing f = {0};
+  long n = 0;
+  (void)MHD_get_connection_values(r->mhd, MHD_HEADER_KIND, on_field, &f);
+  if (f.twice || (f.length != NULL && f.coding != NULL))
+    return 400;
+  if (f.coding != NULL && strcasecmp(f.coding, "chunked") != 0)
+    return 501;
+  bool too_long =
+      f.length != NULL && (!str_to_long(str_from(f.length), &n) || n > (long)LIMIT_API_BODY_BYTES);
+  return too_long ? 413 : 0;
 }
 
 enum MHD_Result server_on_request(void *ctx, struct MHD_Connection *mhd, const char *path,
@@ -135,9 +192,9 @@ enum MHD_Result server_on_request(void *ctx, struct MHD_Connection *mhd, const c
     r->mhd = mhd;
     *slot = r;
     connection_of(mhd)->request = r;
-    if (!says_too_long(r))
+    r->refusal = refuse_early(r);
+    if (r->refusal == 0)
       return MHD_YES;
-    r->refusal = 413;
     handle(r, method, path);
     return queue(r);
   }
@@ -245,20 +302,21 @@ void server_reply(struct server_request *r, unsigned status, const char *type, s
       MHD_create_response_from_buffer(bytes.n, (void *)(uintptr_t)bytes.p, MHD_RESPMEM_MUST_COPY));
 }
 
-static void reply_json(struct server_request *r, unsigned status, const char *type, json_t *taken) {
-  struct buf text = {0};
-  json_write(taken, &text);
-  json_decref(taken);
-  size_t n = text.n;
+static void reply_text(struct server_request *r, unsigned status, const char *type,
+                       struct buf *taken) {
+  size_t n = taken->n;
   answer(r, status, type,
-         MHD_create_response_from_buffer(n, buf_take(&text), MHD_RESPMEM_MUST_FREE));
+         MHD_create_response_from_buffer(n, buf_take(taken), MHD_RESPMEM_MUST_FREE));
 }
 
 void server_reply_json(struct server_request *r, unsigned status, json_t *taken) {
-  reply_json(r, status, "application/json", taken);
+  struct buf text = {0};
+  json_write(taken, &text);
+  json_decref(taken);
+  reply_text(r, status, "application/json", &text);
 }
 
-static const char *title_of(unsigned status) {
+const char *server_title(unsigned status) {
   switch (status) {
   case 400:
     return "Bad Request";
@@ -270,12 +328,20 @@ static const char *title_of(unsigned status) {
     return "Conflict";
   case 413:
     return "Content Too Large";
+  case 414:
+    return "URI Too Long";
   case 415:
     return "Unsupported Media Type";
   case 422:
     return "Unprocessable Content";
+  case 431:
+    return "Request Header Fields Too Large";
+  case 501:
+    return "Not Implemented";
   case 503:
     return "Service Unavailable";
+  case 505:
+    return "HTTP Version Not Supported";
   case 507:
     return "Insufficient Storage";
   default:
@@ -283,22 +349,29 @@ static const char *title_of(unsigned status) {
   }
 }
 
-void server_problem(struct server_request *r, unsigned status, json_t *members, const char *fmt,
-                    ...) {
+void server_problem_text(struct buf *out, unsigned status, json_t *members, const char *detail) {
   struct buf safe = {0};
-  char text[1024];
-  va_list ap;
-  va_start(ap, fmt);
-  (void)vsnprintf(text, sizeof text, fmt, ap);
-  va_end(ap);
-  buf_safe(&safe, str_from(text), false); /* it may quote what is not UTF-8 */
-  json_t *problem = json_pack("{ss ss si ss}", "type", "about:blank", "title", title_of(status),
+  buf_safe(&safe, str_from(detail), false); /* it may quote what is not UTF-8 */
+  json_t *problem = json_pack("{ss ss si ss}", "type", "about:blank", "title", server_title(status),
                               "status", (int)status, "detail", buf_c(&safe));
   buf_deinit(&safe);
   if (members != NULL)
     json_object_update(problem, members);
   json_decref(members);
-  reply_json(r, status, "application/problem+json", problem);
+  json_write(problem, out);
+  json_decref(problem);
+}
+
+void server_problem(struct server_request *r, unsigned status, json_t *members, const char *fmt,
+                    ...) {
+  struct buf body = {0};
+  char text[1024];
+  va_list ap;
+  va_start(ap, fmt);
+  (void)vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  server_problem_text(&body, status, members, text);
+  reply_text(r, status, SERVER_PROBLEM_TYPE, &body);
 }
 
 /* --- streams --- */
@@ -327,6 +400,11 @@ static void on_stream_closed(void *ctx) {
 
 void server_stream(struct server_request *r, const char *type, const struct server_stream_ops *ops,
                    void *stream) {
+  if (r->head) { /* the library would end a body that is not there */
+    server_reply(r, 200, type, STR(""));
+    ops->closed(stream);
+    return;
+  }
   struct streaming *s = xcalloc(1, sizeof *s);
   *s = (struct streaming){r, ops, stream};
   r->streaming = s;

@@ -1,4 +1,4 @@
-#include "daemon/sessions.h"
+#include "daemon/sessions_internal.h"
 
 #include "base/limits.h"
 #include "base/log.h"
@@ -94,21 +94,20 @@ static void entry_free(struct entry *e) {
   free(e);
 }
 
-static void set_state(struct entry *e, enum entry_state state) {
+void entry_set_state(struct entry *e, enum entry_state state) {
   assert(next_states[e->state] & (1u << state));
   list_remove(list_of(e->sessions, e->state), e);
   e->state = state;
   list_insert(list_of(e->sessions, state), e);
 }
 
-static void set_trouble(struct entry *e, const char *text) {
+void entry_set_trouble(struct entry *e, const char *text) {
+  char *copy = text ? xstrdup(text) : NULL;
   free(e->trouble);
-  e->trouble = xstrdup(text);
+  e->trouble = copy;
 }
 
 /* --- what the host tells --- */
-
-static void soon(struct sessions *ss);
 
 static void on_record(void *ctx, const json_t *record, struct str line) {
   struct entry *e = ctx;
@@ -119,9 +118,9 @@ static void on_record(void *ctx, const json_t *record, struct str line) {
   if (e->feed != NULL)
     feed_grow(e->feed, e->brief.bytes);
   if (e->state == ENTRY_WRITING) {
-    set_state(e, ENTRY_QUEUED);
+    entry_set_state(e, ENTRY_QUEUED);
     e->held = true;
-    soon(e->sessions);
+    sessions_soon(e->sessions);
     e->sessions->changed(e->sessions->ctx, e);
   } else if (running && strcmp(e->brief.status, "running") != 0) {
     e->sessions->changed(e->sessions->ctx, e);
@@ -139,26 +138,27 @@ static void on_delta(void *ctx, long turn, long call, bool thinking, struct str 
     feed_delta(e->feed, turn, call, thinking, text);
 }
 
-/* It is over here; its session goes from the loop. */
-static void retire(struct entry *e) {
+void entry_retire(struct entry *e) {
   struct sessions *ss = e->sessions;
-  set_state(e, ENTRY_OVER);
+  entry_set_state(e, ENTRY_OVER);
   e->next_dead = ss->dead;
   ss->dead = e;
   if (e->feed != NULL)
     feed_over(e->feed);
   ss->changed(ss->ctx, e);
-  soon(ss);
+  sessions_soon(ss);
 }
 
 static void on_finished(void *ctx, struct session *s) {
   struct entry *e = ctx;
   const struct err *broken = session_broken(s);
   if (broken != NULL) {
-    set_trouble(e, broken->text);
+    entry_set_trouble(e, broken->text);
     log_warn("session %s: %s", e->id, broken->text);
+    if (entry_mend_later(e, broken))
+      return;
   }
-  retire(e);
+  entry_retire(e);
 }
 
 static const struct watcher watcher = {
@@ -181,8 +181,7 @@ static bool choose(void *ctx, const json_t *config, struct session_setup *setup,
   return true;
 }
 
-/* False: no descriptor is left, or its log is in other hands. Try again later. */
-static bool reopen(struct entry *e, struct err *err) {
+bool entry_reopen(struct entry *e, struct err *err) {
   char path[STORE_PATH_BYTES + 64];
   struct host *host = e->sessions->host;
   launch_deinit(&e->launch);
@@ -202,30 +201,36 @@ static bool stopped_by_user(const struct core *core) {
 /* Takes a log over and lets it go on, where nobody else did meanwhile. */
 static bool start_again(struct entry *e) {
   struct err err = {0};
-  if (!reopen(e, &err)) {
+  if (!entry_reopen(e, &err)) {
     e->not_before_ms = uv_now(e->sessions->host->loop) + LIMIT_LOCK_RETRY_MS;
     return false;
   }
   const struct core *core = e->session ? session_core(e->session) : NULL;
-  bool runs = core != NULL && core->status != SESSION_ENDED && !stopped_by_user(core);
-  if (core == NULL)
-    set_trouble(e, err.text);
+  bool runs =
+      core != NULL && core->status != SESSION_ENDED && (e->resumed || !stopped_by_user(core));
+  if (core == NULL) {
+    entry_set_trouble(e, err.text);
+    if (entry_mend_later(e, &err))
+      return true;
+  }
   if (runs) {
     launch_deinit(&e->launch);
     runs = launch_again(&e->launch, e->sessions->env, core->config, &err) &&
-           host_go(e->session, choose, e, "restart", &err);
+           host_go(e->session, choose, e, e->resumed ? "user" : "restart", &err);
     if (!runs)
-      set_trouble(e, err.text);
+      entry_set_trouble(e, err.text);
   }
+  e->resumed = false;
   if (runs) {
-    set_state(e, ENTRY_RUNNING);
+    entry_set_trouble(e, NULL);
+    entry_set_state(e, ENTRY_RUNNING);
     if (e->feed != NULL)
       feed_grow(e->feed, session_log_bytes(e->session));
     return true;
   }
   if (e->trouble != NULL)
     log_warn("session %s does not go on: %s", e->id, e->trouble);
-  retire(e);
+  entry_retire(e);
   return true;
 }
 
@@ -233,20 +238,20 @@ static bool start(struct entry *e) {
   if (!e->held)
     return start_again(e);
   e->held = false;
-  set_state(e, ENTRY_RUNNING);
+  entry_set_state(e, ENTRY_RUNNING);
   launch_started(&e->launch);
   host_begin(e->session);
   return true;
 }
 
-static void drop_session(struct entry *e) {
+void entry_drop_session(struct entry *e) {
   session_free(e->session);
   e->session = NULL;
   launch_deinit(&e->launch);
   e->held = false;
 }
 
-static void free_dead(struct sessions *ss) {
+void sessions_free_dead(struct sessions *ss) {
   while (ss->dead) {
     struct entry *e = ss->dead;
     ss->dead = e->next_dead;
@@ -254,7 +259,7 @@ static void free_dead(struct sessions *ss) {
     char path[STORE_PATH_BYTES + 64];
     bool begun = e->brief.seq > 0;
     entry_path(e, path);
-    drop_session(e);
+    entry_drop_session(e);
     if (!begun) /* its submitter was told so */
       (void)unlink(path);
     if (!begun && e->feed == NULL)
@@ -276,17 +281,17 @@ static void forget(struct sessions *ss) {
 /* Nothing is held in memory for those that have to wait. */
 static void release_held(struct sessions *ss) {
   for (struct entry *e = list_of(ss, ENTRY_QUEUED)->last; e && e->held; e = e->prev)
-    drop_session(e);
+    entry_drop_session(e);
 }
 
 static void on_later(uv_timer_t *timer) {
-  soon(timer->data);
+  sessions_soon(timer->data);
 }
 
 static void on_soon(uv_timer_t *timer) {
   struct sessions *ss = timer->data;
   unsigned started = 0;
-  free_dead(ss);
+  sessions_free_dead(ss);
   forget(ss);
   uint64_t now = uv_now(ss->host->loop);
   struct entry *next, *e = ss->draining ? NULL : list_of(ss, ENTRY_QUEUED)->first;
@@ -294,7 +299,7 @@ static void on_soon(uv_timer_t *timer) {
     next = e->next;
     bool now_due = e->not_before_ms <= now;
     if (now_due && started++ == LIMIT_START_COUNT) {
-      soon(ss);
+      sessions_soon(ss);
       return;
     }
     if (!now_due || !start(e))
@@ -303,7 +308,7 @@ static void on_soon(uv_timer_t *timer) {
   release_held(ss);
 }
 
-static void soon(struct sessions *ss) {
+void sessions_soon(struct sessions *ss) {
   if (!uv_is_closing((uv_handle_t *)&ss->soon))
     uv_timer_start(&ss->soon, on_soon, 0, 0);
 }
@@ -363,7 +368,7 @@ long sessions_recover(struct sessions *ss, struct err *err) {
     entry_new(ss, ids[i].id, ENTRY_QUEUED)->brief = brief;
   }
   free(ids);
-  soon(ss);
+  sessions_soon(ss);
   return (long)list_of(ss, ENTRY_QUEUED)->count;
 }
 
@@ -374,29 +379,11 @@ struct entry *sessions_adopt(struct sessions *ss, const char *id, const char *pa
     return NULL;
   struct entry *e = entry_new(ss, id, ENTRY_OVER);
   e->brief = brief;
-  soon(ss); /* there may be too many now */
+  sessions_soon(ss); /* there may be too many now */
   return e;
 }
 
 /* --- ending --- */
-
-bool sessions_cancel(struct sessions *ss, struct entry *e, struct err *err) {
-  free_dead(ss);
-  assert(e->state != ENTRY_WRITING);
-  if (e->session == NULL) {
-    if (!reopen(e, err) || e->session == NULL)
-      return false;
-    if (session_core(e->session)->status == SESSION_ENDED) {
-      drop_session(e);
-      return err_set(err, ERR_INVALID, "it has ended");
-    }
-  }
-  e->held = false;
-  if (e->state != ENTRY_RUNNING)
-    set_state(e, ENTRY_RUNNING);
-  host_cancel(e->session, "cancelled by request");
-  return true;
-}
 
 size_t sessions_running(const struct sessions *ss) {
   return ss->lists[ENTRY_RUNNING].count;
@@ -417,7 +404,14 @@ void sessions_drain(struct sessions *ss) {
     next = e->next;
     host_drain(e->session);
   }
-  soon(ss);
+  for (struct entry *e = list_of(ss, ENTRY_BROKEN)->first; e; e = next) {
+    struct err err;
+    next = e->next;
+    if (!entry_mend_now(e, &err)) /* the next start finds it as it is */
+      log_warn("session %s: %s", e->id, err.text);
+    entry_retire(e);
+  }
+  sessions_soon(ss);
 }
 
 void sessions_stop(struct sessions *ss, const char *message) {
@@ -440,15 +434,17 @@ void sessions_init(struct sessions *ss, struct host *host, struct launch_env *en
   uv_timer_init(host->loop, &ss->soon);
   uv_timer_init(host->loop, &ss->later);
   uv_timer_init(host->loop, &ss->looks);
-  ss->soon.data = ss->later.data = ss->looks.data = ss;
+  uv_timer_init(host->loop, &ss->mends);
+  ss->soon.data = ss->later.data = ss->looks.data = ss->mends.data = ss;
 }
 
 void sessions_close(struct sessions *ss) {
-  free_dead(ss);
+  sessions_free_dead(ss);
   while (ss->count > 0)
     entry_free(ss->entries[ss->count - 1]);
   free(ss->entries);
   uv_close((uv_handle_t *)&ss->soon, NULL);
   uv_close((uv_handle_t *)&ss->later, NULL);
   uv_close((uv_handle_t *)&ss->looks, NULL);
+  uv_close((uv_handle_t *)&ss->mends, NULL);
 }

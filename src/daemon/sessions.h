@@ -9,7 +9,10 @@
  * DESIGN. The queue is the folder of logs: a submitted session has its first record on disk before
  * the answer leaves, and everything that is submitted and unfinished is in the queue, in the order of
  * the ids, which is the order of submission. A log is locked only while its session runs, so nothing
- * is held for those that wait. Reading back and starting happens a few at a time, from the loop. */
+ * is held for those that wait. Reading back and starting happens a few at a time, from the loop.
+ *
+ * A log that failed (sessions_mend.c) is not the end of its session: after a pause it is taken over
+ * like after a crash. */
 #ifndef SEGUE_DAEMON_SESSIONS_H
 #define SEGUE_DAEMON_SESSIONS_H
 
@@ -21,10 +24,12 @@
   /* its first record is on the way to the disk */                                                 \
   X(WRITING, ES(QUEUED) | ES(OVER))                                                                \
   /* it waits for its turn; its session may still be in memory */                                  \
-  X(QUEUED, ES(RUNNING) | ES(OVER))                                                                \
-  X(RUNNING, ES(OVER))                                                                             \
-  /* ended, stopped, or it cannot go on (`trouble`); runs again only to be cancelled */            \
-  X(OVER, ES(RUNNING))
+  X(QUEUED, ES(RUNNING) | ES(BROKEN) | ES(OVER))                                                   \
+  X(RUNNING, ES(BROKEN) | ES(OVER))                                                                \
+  /* its log failed and will be opened again; its session may still be in memory */                \
+  X(BROKEN, ES(QUEUED) | ES(RUNNING) | ES(OVER))                                                   \
+  /* ended, stopped, or it cannot go on (`trouble`); runs again to be cancelled or resumed */      \
+  X(OVER, ES(QUEUED) | ES(RUNNING))
 
 enum entry_state {
 #define ES_ENUM(name, next) ENTRY_##name,
@@ -42,10 +47,14 @@ struct entry {
   struct launch launch;
   struct feed *feed;         /* of those who watch, or NULL */
   char *trouble;             /* why it cannot go on, or NULL */
-  struct entry *prev, *next; /* in the list of its state: queue, running, over */
+  struct entry *prev, *next; /* in the list of its state */
   struct entry *next_dead;   /* its session is to be freed */
   bool held;                 /* queued, with its session in memory */
-  uint64_t not_before_ms;    /* of the loop's clock: its log was in other hands */
+  bool resumed;              /* queued because a user said so, even where a user had stopped it */
+  uint64_t not_before_ms;    /* of the loop's clock: its log was in other hands, or failed */
+  bool cancelled;            /* is to end, also when its log failed meanwhile */
+  unsigned breaks;           /* of its log, in a row */
+  long broken_turns;         /* how far it had come at the last one */
   bool foreign;              /* over here, but watched while another program runs it */
 };
 
@@ -61,10 +70,11 @@ struct sessions {
   size_t max_running;
   struct entry **entries; /* by id */
   size_t count, cap;
-  struct entry_list lists[4]; /* by state */
+  struct entry_list lists[ENTRY_OVER + 1]; /* by state */
   struct entry *dead;
   uv_timer_t soon, later; /* starts and frees; tries again after a lack of descriptors */
   uv_timer_t looks;       /* at foreign ones */
+  uv_timer_t mends;       /* opens broken ones again */
   bool draining;
   void (*changed)(void *ctx, struct entry *e); /* its state or status is another one */
   void *ctx;
@@ -85,13 +95,18 @@ struct entry *sessions_find(const struct sessions *ss, const char *id); /* NULL:
 struct entry *sessions_adopt(struct sessions *ss, const char *id, const char *path,
                              struct err *err);
 
-/* Ends it for good; `changed` comes when that is durable. False: ERR_LOCKED, another program owns it;
- * ERR_INVALID, it has ended; or its log cannot be used. */
+/* Ends it for good; `changed` comes when that is durable, one whose log failed ends when it can be
+ * written again. False: ERR_LOCKED, another program owns it; ERR_INVALID, it has ended; or its log
+ * cannot be used. */
 bool sessions_cancel(struct sessions *ss, struct entry *e, struct err *err) MUST_CHECK;
+
+/* One that is over and unfinished waits for its turn again. False: ERR_LOCKED, another program owns
+ * it; ERR_INVALID, it has ended or was never submitted; ERR_LIMIT, the queue is full. */
+bool sessions_resume(struct sessions *ss, struct entry *e, struct err *err) MUST_CHECK;
 
 /* It waits or runs, so that what is in memory counts; else its log does. */
 bool entry_is_live(const struct entry *e);
-/* Of a live one: queued, running, paused, stopped or an outcome. */
+/* Of a live one: queued, running, waiting, paused, stopped or an outcome. */
 const char *entry_status(const struct entry *e);
 const char *entry_message(const struct entry *e); /* why, or NULL */
 void entry_path(const struct entry *e, char out[STORE_PATH_BYTES + 64]);

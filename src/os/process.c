@@ -619,6 +619,10 @@ void process_cancel(struct process *p) {
   process_event(p, EVENT_CANCEL);
 }
 
+void process_note_progress(struct process *p) {
+  p->output_ms = now_ms();
+}
+
 void process_finish_early(struct process *p) {
   process_event(p, EVENT_ENOUGH);
 }

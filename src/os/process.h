@@ -103,6 +103,8 @@ struct process *process_start(struct process_table *t, const struct process_spec
 bool process_write(struct process *p, struct str bytes);
 /* The program sees the end of its stdin once all that waits is written. */
 void process_close_stdin(struct process *p);
+/* It works, though it prints nothing: the stall limit begins anew. */
+void process_note_progress(struct process *p);
 /* The answer is there: ends like process_cancel, but as PROCESS_END_EXITED with what the program
  * makes of TERM; nothing when it ended before. */
 void process_finish_early(struct process *p);

@@ -4,10 +4,8 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "os/tmpdir.h"
-#include "provider/driver.h"
+#include "provider/agent_internal.h"
 #include "provider/project_files.h"
-#include "provider/redact.h"
-#include "provider/schema_place.h"
 #include "provider/secret_find.h"
 #include "provider/version.h"
 
@@ -18,32 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-struct provider_run {
-  const struct provider *self;
-  const struct provider_env *env;
-  const struct profile *profile;
-  const struct driver_ops *ops;
-  struct driver *driver;
-  struct provider_sink sink;
-  struct agent_call call;
-  struct agent_command command;
-  const char *const *envp;
-  struct secrets *secrets;
-  struct process *process; /* NULL: not started, or gone */
-  uv_timer_t timer;        /* reports a start that failed; then the grace after the answer */
-  uv_work_t cleanup;
-  struct call_result result;
-  struct schema_place schema;
-  struct arena arena;
-  char *tmpdir;
-  uint64_t stall_ms;
-  bool ended;                /* the process is gone */
-  struct buf first;          /* what the driver wrote before there was a process */
-  bool cancelled, last_word; /* asked to stop; and told by the end of its stdin, too */
-  bool restarted;            /* with a conversation that was there already */
-  bool asks_version;         /* the process is another one: --version */
-};
 
 static void fail(struct call_result *r, enum error_class class, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
@@ -72,6 +44,9 @@ static void cleanup_after(uv_work_t *work, int status) {
   secrets_free(run->secrets);
   arena_deinit(&run->arena);
   buf_deinit(&run->first);
+  if (run->password != NULL)
+    explicit_bzero(run->password, strlen(run->password));
+  free(run->password);
   free(run->tmpdir);
   free(run);
 }
@@ -84,68 +59,19 @@ static void on_timer_closed(uv_handle_t *handle) {
     cleanup_after(&run->cleanup, 0);
 }
 
+static void on_server_closed(void *ctx);
+
 static void finish(struct provider_run *run) {
+  if (run->server != NULL) { /* nothing was started: nothing is under way */
+    struct agent_server *server = run->server;
+    run->server = NULL;
+    agent_server_close(server, 0, on_server_closed, run);
+    return;
+  }
   if (run->driver != NULL)
     run->ops->close(run->driver);
   run->driver = NULL;
   uv_close((uv_handle_t *)&run->timer, on_timer_closed);
-}
-
-/* --- what a driver may do --- */
-
-static void host_news(void *ctx, const struct provider_news *news) {
-  struct provider_run *run = ctx;
-  run->sink.news(run->sink.ctx, news);
-}
-
-static bool host_write(void *ctx, struct str bytes) {
-  struct provider_run *run = ctx;
-  if (run->process == NULL && !run->ended)
-    buf_str(&run->first, bytes);
-  return run->process != NULL ? process_write(run->process, bytes) : !run->ended;
-}
-
-static void host_close_stdin(void *ctx) {
-  struct provider_run *run = ctx;
-  if (run->process != NULL)
-    process_close_stdin(run->process);
-}
-
-static void on_grace_over(uv_timer_t *timer) {
-  struct provider_run *run = timer->data;
-  if (run->process == NULL)
-    return;
-  if (run->cancelled && !run->last_word) {
-    run->last_word = true;
-    process_close_stdin(run->process);
-    uv_timer_start(&run->timer, on_grace_over, LIMIT_AGENT_FINAL_GRACE_MS, 0);
-  } else if (run->cancelled) {
-    process_cancel(run->process);
-  } else {
-    process_finish_early(run->process);
-  }
-}
-
-static void host_answered(void *ctx) {
-  struct provider_run *run = ctx;
-  if (run->process != NULL && !run->cancelled)
-    uv_timer_start(&run->timer, on_grace_over, LIMIT_AGENT_FINAL_GRACE_MS, 0);
-}
-
-static void host_give_up(void *ctx) {
-  struct provider_run *run = ctx;
-  if (run->process != NULL)
-    process_finish_early(run->process);
-}
-
-static struct driver_host host_of(struct provider_run *run) {
-  return (struct driver_host){.news = host_news,
-                              .write = host_write,
-                              .close_stdin = host_close_stdin,
-                              .answered = host_answered,
-                              .give_up = host_give_up,
-                              .secrets = run->secrets,
-                              .ctx = run};
 }
 
 /* --- the process --- */
@@ -192,7 +118,7 @@ static bool is_in_use(const struct provider_run *run) {
 
 static bool restart(struct provider_run *run) {
   struct err err = {0};
-  struct driver_host host = host_of(run);
+  struct driver_host host = agent_host_of(run);
   enum error_class class;
   json_t *data = json_pack("{s:s}", "text",
                            "the conversation of this call was there already: it goes on in it");
@@ -275,18 +201,9 @@ static bool ask_version(struct provider_run *run) {
   return run->process != NULL;
 }
 
-static void on_end(void *ctx, struct process_result *p) {
-  struct provider_run *run = ctx;
+/* The process is gone, and a server's last replies are read. */
+static void judge(struct provider_run *run, const struct process_result *p) {
   struct call_result *r = &run->result;
-  run->process = NULL;
-  run->ended = true;
-  (void)uv_timer_stop(&run->timer);
-  r->error_dropped_bytes = p->err.dropped;
-  r->error_text.bytes = p->err;
-  p->err = (struct buf){0};
-  r->error_text.bytes.max = 0;
-  (void)secrets_hide(run->secrets, &r->error_text.bytes, r->error_text.bytes.cut);
-  r->duration_ms = (int64_t)p->duration_ms;
   if (!never_ran(run, p))
     run->ops->end(run->driver, p, r);
   r->structured = schema_place_value(&run->schema, r->structured);
@@ -300,6 +217,37 @@ static void on_end(void *ctx, struct process_result *p) {
                    "a descendant held the output open after the exit; it was killed");
   if (!may_be_old(run, p) || !ask_version(run))
     finish(run);
+}
+
+static void on_server_closed(void *ctx) {
+  struct provider_run *run = ctx;
+  if (run->ended)
+    judge(run, &run->ended_as);
+  else
+    finish(run);
+}
+
+static void on_end(void *ctx, struct process_result *p) {
+  struct provider_run *run = ctx;
+  struct call_result *r = &run->result;
+  run->process = NULL;
+  run->ended = true;
+  (void)uv_timer_stop(&run->timer);
+  r->error_dropped_bytes = p->err.dropped;
+  r->error_text.bytes = p->err;
+  p->err = (struct buf){0};
+  r->error_text.bytes.max = 0;
+  (void)secrets_hide(run->secrets, &r->error_text.bytes, r->error_text.bytes.cut);
+  r->duration_ms = (int64_t)p->duration_ms;
+  if (run->server == NULL) {
+    judge(run, p);
+    return;
+  }
+  struct agent_server *server = run->server;
+  run->ended_as = *p;
+  run->ended_as.out = (struct buf){0};
+  run->server = NULL;
+  agent_server_close(server, LIMIT_SERVER_LOST_MS, on_server_closed, run);
 }
 
 static bool start_process(struct provider_run *run, struct err *err) {
@@ -355,12 +303,17 @@ static const char *const *join(struct arena *a, const char *const *x, const char
 
 static bool build_environment(struct provider_run *run, struct err *err) {
   const struct call_request *request = run->call.request;
-  char session[96], call[64], attempt[32];
+  char session[96], call[64], attempt[32], *password = NULL;
   (void)snprintf(session, sizeof session, "SEGUE_SESSION=%s", request->session);
   /* For idempotency of what the program does outside: a repeat of the call has the same. */
   (void)snprintf(call, sizeof call, "SEGUE_CALL=%ld.%ld", request->turn, request->call);
   (void)snprintf(attempt, sizeof attempt, "SEGUE_ATTEMPT=%d", request->attempt);
-  const char *const own[] = {session, call, attempt, NULL};
+  if (run->password != NULL) { /* the last one of a name counts: ours */
+    size_t n = strlen(run->ops->password_env) + strlen(run->password) + 2;
+    password = arena_alloc(&run->arena, n);
+    (void)snprintf(password, n, "%s=%s", run->ops->password_env, run->password);
+  }
+  const char *const own[] = {session, call, attempt, password, NULL};
   run->envp = process_env_build(&run->arena, run->tmpdir,
                                 join(&run->arena, run->env->pass_env, run->command.pass_env, NULL),
                                 join(&run->arena, run->command.assignments, own, NULL), err);
@@ -384,34 +337,11 @@ bool agent_transport(const struct profile *profile, const json_t *settings, enum
   if (wanted != NULL && strcmp(wanted, "auto") != 0 && !transport_from_name(str_from(wanted), out))
     return err_set(err, ERR_FILE, "providers.%s.transport must be auto, exec, native or acp",
                    profile->capability.name);
-  const struct driver_ops *ops = driver_find(profile, *out, err);
-  if (ops != NULL && ops->replay_only)
-    return err_set(err, ERR_FILE,
-                   "providers.%s.transport: %s reads recordings only: use exec or acp",
-                   profile->capability.name, transport_name(*out));
-  return ops != NULL;
-}
-
-const struct driver_ops *driver_find(const struct profile *profile, enum transport transport,
-                                     struct err *err) {
-  static const struct driver_ops *const drivers[] = {&driver_exec, &driver_acp, &driver_claude,
-                                                     &driver_codex, &driver_opencode};
-  const char *native = json_string_value(json_object_get(profile->native, "driver"));
-  bool there = transport == TRANSPORT_EXEC     ? profile->argv != NULL
-               : transport == TRANSPORT_NATIVE ? native != NULL
-                                               : profile->acp != NULL;
-  for (size_t i = 0; there && i < ARRAY_LEN(drivers); i++)
-    if (drivers[i]->transport == transport &&
-        (transport != TRANSPORT_NATIVE || strcmp(drivers[i]->name, native) == 0))
-      return drivers[i];
-  (void)err_set(err, ERR_INVALID, "provider %s has no transport %s", profile->capability.name,
-                transport_name(transport));
-  return NULL;
+  return driver_find(profile, *out, err) != NULL;
 }
 
 static bool prepare_run(struct provider_run *run, struct err *err) {
   const struct call_request *request = run->call.request;
-  struct driver_host host = host_of(run);
   enum error_class class = CLASS_BAD_REQUEST;
   enum transport transport;
   char name[80];
@@ -432,7 +362,7 @@ static bool prepare_run(struct provider_run *run, struct err *err) {
   (void)snprintf(name, sizeof name, "segue-%s-%ld", request->session, request->call);
   run->tmpdir = tmpdir_make_named(name, err);
   run->call.tmpdir = run->tmpdir;
-  bool ok = run->tmpdir != NULL;
+  bool ok = run->tmpdir != NULL && agent_make_server(run, err);
   if (ok && !profile_command(run->profile, transport, &run->call, &run->arena, &run->command,
                              &class, err)) {
     fail(&run->result, class, "%s", err->text);
@@ -442,7 +372,7 @@ static bool prepare_run(struct provider_run *run, struct err *err) {
     ok = write_file(run->command.files[i].path, run->command.files[i].content, err);
   ok = ok && build_environment(run, err);
   if (ok) {
-    host.secrets = run->secrets;
+    const struct driver_host host = agent_host_of(run);
     run->driver = run->ops->open(run->profile, &run->call, &host);
     ok = start_process(run, err);
   }
@@ -502,7 +432,7 @@ static void agent_cancel(struct provider_run *run) {
   if (run->process == NULL) /* it is over, or about to be started once more */
     return;
   if (!run->asks_version && run->ops->interrupt != NULL && run->ops->interrupt(run->driver))
-    uv_timer_start(&run->timer, on_grace_over, LIMIT_AGENT_INTERRUPT_MS, 0);
+    uv_timer_start(&run->timer, agent_on_grace_over, LIMIT_AGENT_INTERRUPT_MS, 0);
   else
     process_cancel(run->process);
 }

@@ -25,6 +25,10 @@ void api_free(struct api *api) {
   free(api);
 }
 
+struct http *api_http(struct api *api) {
+  return api->http;
+}
+
 static char *memo_key(const char *what, const char *name, const char *model) {
   char *key = NULL;
   if (asprintf(&key, "%s %s %s", what, name, model) < 0)

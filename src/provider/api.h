@@ -18,9 +18,12 @@
 #include "provider/registry.h"
 
 struct api;
+struct http; /* provider/http.h */
 
 struct api *api_new(uv_loop_t *loop);
 void api_free(struct api *api); /* NULL is fine */
+/* Its transport, for others who ask over HTTP; lives as long. */
+struct http *api_http(struct api *api);
 
 /* settings: the user's `providers:`, or NULL. A preset whose name is in the registry already is left
  * out. Entries that are no model API's (no `type` of one, no

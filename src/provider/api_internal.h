@@ -1,4 +1,4 @@
-/* What api.c, api_run.c and api_probe.c share. */
+/* What api.c, api_run.c and api_probe.c share; agent_server.c takes what an end means. */
 #ifndef SEGUE_PROVIDER_API_INTERNAL_H
 #define SEGUE_PROVIDER_API_INTERNAL_H
 

@@ -125,6 +125,8 @@ static void activate(struct http_exchange *x) {
     curl->easy_setopt(easy, CURLOPT_CAINFO, x->ca_file);
     curl->easy_setopt(easy, CURLOPT_CAPATH, NULL);
   }
+  curl->easy_setopt(easy, CURLOPT_FRESH_CONNECT, x->alone ? 1L : 0L);
+  curl->easy_setopt(easy, CURLOPT_FORBID_REUSE, x->alone ? 1L : 0L);
   /* Behind TLS, wait for the handshake to learn whether one connection can be shared. Without, libcurl
    * would wait for the first reply, which may be long in coming. */
   curl->easy_setopt(easy, CURLOPT_PIPEWAIT, x->plain ? 0L : 1L);
@@ -280,6 +282,7 @@ struct http_exchange *http_start(struct http *http, const struct http_request *r
   x->body = request->body;
   x->post = request->post;
   x->allow_http = request->allow_http;
+  x->alone = request->alone;
   x->plain = strncasecmp(request->url, "http:", 5) == 0;
   x->connect_ms = request->connect_ms ? request->connect_ms : LIMIT_HTTP_CONNECT_MS;
   x->stall_ms = request->stall_ms;

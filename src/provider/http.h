@@ -11,7 +11,8 @@
  * never to link-local or metadata addresses (the resolved address is what counts, of each
  * connection); certificates are always verified; redirects, proxies, cookies and netrc do not
  * exist. A compressed body (gzip, deflate, br) that was not asked for is decoded within the same
- * bound of bytes. Connections are kept and shared; HTTP/2 is spoken where a TLS server offers it.
+ * bound of bytes. Connections are kept and shared, unless `alone`; HTTP/2 is spoken where a TLS
+ * server offers it.
  *
  * Loop thread only. All times are milliseconds. */
 #ifndef SEGUE_PROVIDER_HTTP_H
@@ -44,6 +45,7 @@ struct http_request {
   struct str body;            /* borrowed until done */
   const char *ca_file;        /* a PEM file in the place of the system's authorities; or NULL */
   bool allow_http;            /* plain http also beyond loopback */
+  bool alone;                 /* its connection is new, and closed behind it */
   uint64_t connect_ms;        /* name, connection and TLS */
   uint64_t stall_ms;          /* without a byte, from the moment it was sent off; 0: no limit */
   uint64_t total_ms;          /* from http_start on, waiting in the lane included; 0: no limit */

@@ -44,7 +44,7 @@ struct http_exchange {
   uint64_t total_at, stall_at; /* of the loop's clock; 0: no limit */
   uint64_t stall_ms, connect_ms;
   size_t max_bytes, header_bytes;
-  bool post, allow_http, plain;
+  bool post, allow_http, plain, alone;
   bool head_told, encoded, connected;
   bool ended_by_us; /* `end` was set before libcurl was told to stop */
 };

@@ -6,6 +6,7 @@
 #include "os/tmpdir.h"
 #include "provider/agent.h"
 #include "provider/api.h"
+#include "provider/schema_place.h"
 #include "provider/version.h"
 
 #include <ctype.h>
@@ -94,6 +95,7 @@ static void probe_agent(const struct provider *provider, const struct profile *p
     transport = profile->preferred;
   const char *program = profile_program(profile, transport, provider->settings);
   p->transport = transport_name(transport);
+  p->schema = schema_place_enforced(profile, transport);
   (void)snprintf(p->minimum, sizeof p->minimum, "%s", minimum ? minimum : "");
   p->installed = program != NULL && probe_find_program(program, p->program, sizeof p->program);
   if (program == NULL) {
@@ -227,13 +229,17 @@ struct backend_probe *probe_all(const struct provider_registry *registry, bool a
     struct backend_probe *p = &probes[i];
     p->kind = "built-in";
     p->transport = "";
+    p->schema = provider->capability.structured;
     p->installed = true;
     if (profile != NULL)
       probe_agent(provider, profile, p);
     else if (strcmp(provider->capability.name, "script") != 0 &&
              strcmp(provider->capability.name, "command") != 0)
-      *p = (struct backend_probe){
-          .kind = "http", .transport = "http", .installed = true, .state = PROBE_UNKNOWN};
+      *p = (struct backend_probe){.kind = "http",
+                                  .transport = "http",
+                                  .schema = provider->capability.structured,
+                                  .installed = true,
+                                  .state = PROBE_UNKNOWN};
   }
   if (ask)
     ask_versions(registry, probes, count);
@@ -256,7 +262,7 @@ json_t *probe_json(const struct backend_probe *p, const struct provider *provide
   json_object_set_new(out, "usable",
                       p->state == PROBE_UNKNOWN ? json_null() : json_boolean(p->state == PROBE_OK));
   put_text(out, "login", p->login);
-  put_text(out, "schema", provider->capability.structured);
+  put_text(out, "schema", p->schema);
   put_text(out, "transport", p->transport);
   put_text(out, "problem", p->problem);
   put_text(out, "remedy", p->remedy);

@@ -17,6 +17,7 @@ enum probe_state {
 struct backend_probe {
   const char *kind;      /* agent, http, built-in; static */
   const char *transport; /* exec, native, acp, http; static, "" when none */
+  const char *schema;    /* how one is enforced over that transport; static */
   bool has_program;      /* it is a program at all */
   bool installed;        /* it was found; of others: true */
   char program[256];     /* where */

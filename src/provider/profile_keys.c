@@ -172,12 +172,25 @@ static const struct profile_key login_list[] = {
 };
 static const struct profile_key_set login_keys = {"login", "login", login_list};
 
+static const struct profile_key native_schema_list[] = {
+    {"enforced", PROFILE_CHOICE, .required = true, .words = enforcements,
+     .description = "How the client sees to it: native, tool, grammar."},
+    {"dialect", PROFILE_CHOICE, .words = schema_dialects,
+     .description = "Which part of JSON Schema it takes, as in `schema`."},
+    {0},
+};
+static const struct profile_key_set native_schema_keys = {"a native schema", "native_schema",
+                                                          native_schema_list};
+
 static const struct profile_key native_list[] = {
     {"driver", PROFILE_CHOICE, .required = true, .words = native_drivers,
      .description = "Which of segue's drivers speaks it."},
     {"argv", PROFILE_ARGV, .required = true, .description = "Words after the program's name."},
     {"permission", PROFILE_SET, .set = &mode_keys,
      .description = "What it may do unasked, where that differs from a one-shot run."},
+    {"schema", PROFILE_SET, .set = &native_schema_keys,
+     .description =
+         "How its protocol takes a JSON Schema, where that differs from a one-shot run."},
     {0},
 };
 static const struct profile_key_set native_keys = {"native", "native", native_list};
@@ -303,8 +316,8 @@ static const struct profile_key profile_list[] = {
 const struct profile_key_set profile_keys = {"a profile", "profile", profile_list};
 
 const struct profile_key_set *const profile_key_sets[] = {
-    &env_keys,     &schema_keys,       &mode_keys,   &profile_permission_keys,
-    &version_keys, &login_keys,        &native_keys, &acp_keys,
-    &notice_keys,  &pattern_keys,      &stderr_keys, &rule_keys,
-    &tool_keys,    &usage_keys,        &retry_keys,  &asked_keys,
-    &error_keys,   &project_file_keys, NULL};
+    &env_keys,     &schema_keys, &mode_keys,         &profile_permission_keys,
+    &version_keys, &login_keys,  &native_keys,       &native_schema_keys,
+    &acp_keys,     &notice_keys, &pattern_keys,      &stderr_keys,
+    &rule_keys,    &tool_keys,   &usage_keys,        &retry_keys,
+    &asked_keys,   &error_keys,  &project_file_keys, NULL};

@@ -4,11 +4,12 @@
 #include "provider/schema_prompt.h"
 #include "structured/adapt.h"
 
+#include <string.h>
+
 /* In the client's dialect; without one only $schema goes: claude, for one, refuses a schema that
  * names a draft. False: the dialect cannot hold it. */
-static bool take(struct schema_place *place, const struct profile *profile, const json_t *schema) {
-  const struct adapt_dialect *dialect =
-      profile->schema_dialect ? adapt_dialect_find(profile->schema_dialect) : NULL;
+static bool take(struct schema_place *place, const char *name, const json_t *schema) {
+  const struct adapt_dialect *dialect = name ? adapt_dialect_find(name) : NULL;
   if (dialect != NULL) {
     place->adapted = adapt(schema, dialect, NULL, NULL);
     place->sent = place->adapted ? adapted_schema(place->adapted) : NULL;
@@ -20,22 +21,34 @@ static bool take(struct schema_place *place, const struct profile *profile, cons
   return true;
 }
 
+/* The profile's word for its protocol alone; NULL: as for a one-shot run. */
+static const json_t *own_schema(const struct profile *profile, enum transport transport) {
+  return transport == TRANSPORT_NATIVE ? json_object_get(profile->native, "schema") : NULL;
+}
+
+const char *schema_place_enforced(const struct profile *profile, enum transport transport) {
+  const json_t *own = own_schema(profile, transport);
+  bool by_client = transport == TRANSPORT_ACP ? json_object_get(profile->acp, "schema") != NULL
+                                              : profile->schema_by != SCHEMA_BY_NONE;
+  return own != NULL ? json_string_value(json_object_get(own, "enforced"))
+         : by_client ? profile->capability.structured
+                     : "prompt";
+}
+
 void schema_place(struct schema_place *place, const struct profile *profile,
                   enum transport transport, const json_t *schema, struct str prompt) {
   *place = (struct schema_place){.prompt = prompt};
   if (schema == NULL)
     return;
-  bool by_client =
-      (transport == TRANSPORT_NATIVE && profile->schema_by != SCHEMA_BY_NONE) ||
-      (transport == TRANSPORT_ACP && json_object_get(profile->acp, "schema") != NULL) ||
-      (transport == TRANSPORT_EXEC && profile->schema_by != SCHEMA_BY_NONE);
-  bool fits = by_client && take(place, profile, schema);
+  const json_t *own = own_schema(profile, transport);
+  const char *dialect =
+      own ? json_string_value(json_object_get(own, "dialect")) : profile->schema_dialect;
+  place->enforced = schema_place_enforced(profile, transport);
+  bool fits = strcmp(place->enforced, "prompt") != 0 && take(place, dialect, schema);
   if (fits && transport == TRANSPORT_EXEC && profile->schema_by == SCHEMA_BY_TEXT)
     fits = json_dumpb(place->sent, NULL, 0, JSON_COMPACT) < LIMIT_AGENT_ARGV_BYTES;
-  if (fits) {
-    place->enforced = profile->capability.structured;
+  if (fits)
     return;
-  }
   schema_place_deinit(place);
   buf_str(&place->text, prompt);
   schema_prompt_append(&place->text, schema);

@@ -24,6 +24,8 @@ struct schema_place {
 /* `schema` may be NULL; it and `prompt` are borrowed until schema_place_deinit. */
 void schema_place(struct schema_place *place, const struct profile *profile,
                   enum transport transport, const json_t *schema, struct str prompt);
+/* What `enforced` is for schemas that the client can hold. */
+const char *schema_place_enforced(const struct profile *profile, enum transport transport);
 /* Takes the reference of `claimed` (may be NULL), gives a new one. */
 json_t *schema_place_value(const struct schema_place *place, json_t *claimed);
 void schema_place_deinit(struct schema_place *place); /* a zeroed one is fine */

@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "core/record.h"
 #include "format/json_write.h"
 
 #include <dirent.h>
@@ -40,10 +41,44 @@ static bool matters(const char *type) {
   return strncmp(type, "session_", 8) == 0 || strcmp(type, "turn_start") == 0;
 }
 
+static bool is_time(const char *text) {
+  int64_t ms;
+  return record_time_parse(text, &ms);
+}
+
+static void wait_for(struct brief *b, const char *what, const json_t *record, const char *since) {
+  const char *until = word(record, "until");
+  b->wait = xcalloc(1, sizeof *b->wait);
+  copy_word(b->wait->what, sizeof b->wait->what, what);
+  copy_word(b->wait->provider, sizeof b->wait->provider, word(record, "provider"));
+  copy_word(b->wait->since, sizeof b->wait->since, since);
+  copy_word(b->wait->until, sizeof b->wait->until, is_time(until) ? until : "");
+}
+
+/* Whatever it tells next, it waits no more; but it can be told to wait for something else. */
+static void feed_wait(struct brief *b, const json_t *record, const char *type) {
+  char since[sizeof b->updated];
+  int64_t now;
+  bool told = strcmp(type, "admission") == 0 && strcmp(word(record, "answer"), "wait") == 0;
+  memcpy(since, told && b->wait ? b->wait->since : b->updated, sizeof since);
+  free(b->wait);
+  b->wait = NULL;
+  const json_t *again = json_object_get(record, "retry_in_ms");
+  if (told && is_time(since)) {
+    wait_for(b, word(record, "reason"), record, since);
+  } else if (again != NULL && record_time_parse(since, &now)) {
+    wait_for(b, word(json_object_get(record, "error"), "class"), record, since);
+    json_int_t ms = json_integer_value(again); /* from a file: it may say anything */
+    record_time(now + (ms > 0 && ms < LIMIT_RESET_WAIT_MS ? ms : 0), b->wait->until);
+  }
+}
+
 void brief_feed(struct brief *b, const json_t *record) {
   const char *type = word(record, "type");
   b->seq = (uint64_t)json_integer_value(json_object_get(record, "seq"));
   copy_word(b->updated, sizeof b->updated, word(record, "ts"));
+  if (b->wait != NULL || strcmp(type, "admission") == 0 || strcmp(type, "call_end") == 0)
+    feed_wait(b, record, type);
   if (!b->partial && !matters(type))
     return;
   long turn = (long)json_integer_value(json_object_get(record, "turn"));
@@ -76,11 +111,37 @@ void brief_deinit(struct brief *b) {
   free(b->workflow);
   free(b->movement);
   free(b->message);
+  free(b->wait);
   *b = (struct brief){0};
 }
 
 static void set_text(json_t *object, const char *key, const char *text) {
   json_object_set_new(object, key, text ? json_text(str_from(text)) : json_null());
+}
+
+const char *brief_status(const struct brief *b) {
+  return b->wait != NULL && strcmp(b->status, "running") == 0 ? "waiting" : b->status;
+}
+
+static void say_wait(const struct brief_wait *w, struct buf *out) {
+  if (strcmp(w->what, "concurrency") == 0)
+    buf_printf(out, "all places at %s are taken", w->provider);
+  else if (strcmp(w->what, "cooldown") == 0)
+    buf_printf(out, "%s asked to be left alone until %s", w->provider, w->until);
+  else if (strcmp(w->what, "circuit_open") == 0)
+    buf_printf(out, "%s does not answer: asked again %s%s", w->provider,
+               w->until[0] ? "at " : "soon", w->until);
+  else
+    buf_printf(out, "%s: asked again at %s", w->what, w->until);
+}
+
+static json_t *wait_json(const struct brief_wait *w) {
+  json_t *object = json_object();
+  set_text(object, "for", w->what);
+  set_text(object, "provider", w->provider[0] ? w->provider : NULL);
+  set_text(object, "since", w->since);
+  set_text(object, "until", w->until[0] ? w->until : NULL);
+  return object;
 }
 
 json_t *brief_json(const struct brief *b, const char *id, const char *log, const char *status,
@@ -89,13 +150,20 @@ json_t *brief_json(const struct brief *b, const char *id, const char *log, const
                              b->submitted ? "daemon" : "run");
   set_text(object, "workflow", b->workflow);
   set_text(object, "movement", b->movement);
-  set_text(object, "message", message);
+  bool waits = strcmp(status, "waiting") == 0 && b->wait != NULL;
+  struct buf why = {0};
+  if (waits)
+    say_wait(b->wait, &why);
+  set_text(object, "message", waits ? buf_c(&why) : message);
+  buf_deinit(&why);
   json_object_set_new(object, "turns", json_integer(b->turns));
   json_object_set_new(object, "seq", json_integer((json_int_t)b->seq));
   set_text(object, "started", b->started);
   set_text(object, "updated", b->updated);
   if (position > 0)
     json_object_set_new(object, "position", json_integer((json_int_t)position));
+  if (waits)
+    json_object_set_new(object, "waiting", wait_json(b->wait));
   set_text(object, "log", log);
   return object;
 }
@@ -109,9 +177,9 @@ bool brief_wanted(const char *filter, const char *status) {
 }
 
 bool brief_filter_check(const char *filter, struct err *err) {
-  static const char *const statuses[] = {"queued",        "running",   "paused", "stopped",
-                                         "open",          "complete",  "abort",  "rule_no_match",
-                                         "max_movements", "cancelled", "failed", NULL};
+  static const char *const statuses[] = {
+      "queued", "running",       "waiting",       "paused",    "stopped", "open", "complete",
+      "abort",  "rule_no_match", "max_movements", "cancelled", "failed",  NULL};
   for (const char *at = filter; at; at = strchr(at, ','), at = at ? at + 1 : NULL) {
     size_t n = strcspn(at, ",");
     bool known = false;
@@ -200,6 +268,18 @@ static bool feed_tail(struct brief *b, int fd, uint64_t size, struct buf *text) 
   }
 }
 
+/* Readers count on times, also of a damaged log: its name tells when it was begun. */
+static void mend_times(struct brief *b, const char *path) {
+  unsigned long long high = 0, low = 0;
+  const char *name = strrchr(path, '/');
+  if (!is_time(b->started)) {
+    (void)sscanf(name ? name + 1 : path, "%8llx-%4llx-", &high, &low);
+    record_time((int64_t)(high << 16 | low), b->started);
+  }
+  if (!is_time(b->updated))
+    copy_word(b->updated, sizeof b->updated, b->started);
+}
+
 bool brief_read(struct brief *b, const char *path, struct err *err) {
   struct stat st;
   struct buf text = {0};
@@ -213,6 +293,8 @@ bool brief_read(struct brief *b, const char *path, struct err *err) {
   close(fd);
   buf_deinit(&text);
   b->partial = false;
+  if (ok)
+    mend_times(b, path);
   if (!ok) {
     brief_deinit(b);
     return err_set(err, ERR_NOT_FOUND, "%s holds no session yet", path);

@@ -14,13 +14,21 @@
 #include <jansson.h>
 #include <stdint.h>
 
+/* What keeps it from making its next call. */
+struct brief_wait {
+  char what[24];             /* concurrency, cooldown, circuit_open, or the class of an error */
+  char provider[48];         /* "": not in the record that says so */
+  char since[32], until[32]; /* until "": when a place comes free */
+};
+
 struct brief {
   char session[40];
-  char *workflow;       /* its name */
-  char *movement;       /* entered last, NULL before the first */
-  char *message;        /* why it stopped or ended, or NULL */
-  char status[24];      /* running, stopped, or the outcome of session_end */
-  char stop_reason[32]; /* of session_stop; "" otherwise */
+  char *workflow;          /* its name */
+  char *movement;          /* entered last, NULL before the first */
+  char *message;           /* why it stopped or ended, or NULL */
+  char status[24];         /* running, stopped, or the outcome of session_end */
+  struct brief_wait *wait; /* while it runs, NULL: nothing keeps it */
+  char stop_reason[32];    /* of session_stop; "" otherwise */
   char started[32], updated[32];
   long turns;
   uint64_t seq;   /* of the last record */
@@ -34,8 +42,10 @@ void brief_feed(struct brief *b, const json_t *record);
 bool brief_read(struct brief *b, const char *path, struct err *err) MUST_CHECK;
 void brief_deinit(struct brief *b);
 
+/* "waiting" for one that runs but for what its `wait` says, else its status. */
+const char *brief_status(const struct brief *b);
 /* A session as the control API and `ls --json` tell it (schemas/api.json, Session). message may be
- * NULL, position 0: it does not wait. */
+ * NULL, position 0: it is not in the queue. */
 json_t *brief_json(const struct brief *b, const char *id, const char *log, const char *status,
                    const char *message, size_t position);
 /* Is `status` one of the comma-separated words of a filter? NULL holds all. */

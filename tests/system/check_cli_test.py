@@ -359,9 +359,12 @@ def invariants_from_a_file():
         expect("30 is not 25" in out and not os.path.exists(box.dir + "/seen"),
                "commands come only when the expressions hold", out)
         out, _ = check(box, anything, order, "--invariants",
-                       box.file("w.json", '[{"command":["sh","-c","echo the sum >&2; kill -9 $$"],'
+                       box.file("w.json", '[{"command":["sh","-c","echo the sum >&2; exit 9"],'
                                           '"message":"it must add up","path":"/total"}]'), status=1)
-        expect(out == f"{order}: $.total: it must add up (exit status 137: the sum)\n", out)
+        expect(out == f"{order}: $.total: it must add up (exit status 9: the sum)\n", out)
+        _, err = check(box, anything, order, "--invariants",
+                       box.file("k.json", '[{"command":["sh","-c","kill -9 $$"]}]'), status=2)
+        expect("was killed or did not run (exit status 137): nothing is known" in err, err)
         for text, words in (('[{"command":["/no/such/program"]}]', "cannot run /no/such/program"),
                             ('[{"ai":"is it fine?"}]', "asks a model"), ('{"expr":"a"}', "a list of"),
                             ('["a >"]', "$[0]: a value is missing"), ("[", "f.json:1")):

@@ -168,12 +168,12 @@ class DaemonBox(Box):
                 expect(status in (404, 405), method, path, "is not described and gave", status)
                 schema = {"$ref": "#/components/schemas/Problem"}
             else:
-                expect(str(status) in described["responses"] or status in (404, 405, 415),
+                expect(str(status) in described["responses"] or status >= 400,
                        method, path, "gave", status, "which is not described")
-                contents = described["responses"].get(str(status), {}).get("content", {})
-                schema = contents.get(kind, {}).get("schema")
-                if status >= 400 and schema is None:
-                    schema = {"$ref": "#/components/schemas/Problem"}
+                answer = described["responses"].get(str(status), described["responses"]["default"])
+                if "$ref" in answer:
+                    answer = API["components"]["responses"][answer["$ref"].rpartition("/")[2]]
+                schema = answer.get("content", {}).get(kind, {}).get("schema")
             if value is None:
                 continue
             expect(schema is not None, method, path, "gave", kind, "which is not described")

@@ -6,6 +6,7 @@ Each answer is held against schemas/api.json.
 """
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -146,6 +147,11 @@ def refusals():
                                      ("GET", "/v1/sessions?limit=0", 400)):
             status, value = box.ask(method, path)
             expect(status == wanted, method, path, "gave", status, value)
+        for path, what in (("/v1/sessions?stauts=queued", 'did you mean "status"'),
+                           ("/v1/sessions?limit=1&x", 'unknown parameter "x"'),
+                           ("/v1/health?after=1", 'unknown parameter "after"')):
+            status, value = box.ask("GET", path)
+            expect(status == 400 and what in value["detail"], path, status, value)
         for method, path, allowed in (("PUT", "/v1/sessions", "POST, GET, HEAD"),
                                       ("POST", "/v1/health", "GET, HEAD"),
                                       ("GET", "/v1/sessions/last/cancel", "POST")):
@@ -155,6 +161,11 @@ def refusals():
         expect(box.log_paths() == [], "something was submitted")
         expect(box.get("/v1/sessions")["sessions"] == [], "something is listed")
         expect(box.ask("HEAD", "/v1/health")[0] == 200, "HEAD")
+        os.rename(box.logs, box.logs + "-away")  # what the client named is fine
+        for method, path, body in (("GET", "/v1/sessions", None), ("POST", "/v1/sessions", good)):
+            status, value = box.ask(method, path, body)
+            expect(status == 500 and box.logs in value["detail"], method, status, value)
+        os.rename(box.logs + "-away", box.logs)
         box.check_all()
         box.end()
 
@@ -200,6 +211,56 @@ def lists_and_pages():
         shown = box.segue("ls", "--json").stdout.splitlines()  # without a daemon, from the logs
         expect([json.loads(s)["id"] for s in shown] == ids, shown)
         expect({json.loads(s)["status"] for s in shown} == {"complete", "cancelled"}, shown)
+
+
+def waiting_for_a_provider():
+    """Who waits for a place, for a pause to end or for the next attempt says so, and since when."""
+    with DaemonBox() as box:
+        folder = box.env["XDG_CONFIG_HOME"] + "/segue"
+        os.makedirs(folder)
+        with open(folder + "/config.yaml", "w", encoding="utf-8") as f:
+            f.write("providers: {script: {concurrency: 1}}\n")
+        workflow, scenario = simple(box, 60000)
+
+        def fails(ms):
+            return {"text": json.dumps({"replies": [{"times": 0, "error": {
+                "class": "rate_limit", "message": "later", "retry_after_ms": ms}}]})}
+        box.serve()
+        first = box.submit(workflow, scenario)
+        box.until(lambda: box.session(first)["seq"] >= 3, "no call")
+        second = box.submit(workflow, scenario)
+        value = box.wait_status(second, "waiting")
+        expect(value["waiting"]["for"] == "concurrency" and value["waiting"]["until"] is None and
+               value["waiting"]["provider"] == "script", value)
+        expect(value["waiting"]["since"] == of_type(records(box.log(second)), "admission")[0]["ts"],
+               value)
+        expect("script" in value["message"], value)
+        expect(box.session(first)["status"] == "running", box.session(first))
+        listed = box.get("/v1/sessions?status=waiting")["sessions"]
+        expect([s["id"] for s in listed] == [second], listed)
+        shown = box.segue("ls", "--status", "waiting", "--json").stdout.splitlines()
+        expect([json.loads(s)["id"] for s in shown] == [second], shown)
+        shown = box.segue("ls", "--logs", box.logs, "--status", "waiting", "--json").stdout
+        expect([json.loads(s)["id"] for s in shown.splitlines()] == [second], shown)
+        expect(b"waits: concurrency" in box.segue("show", second).stdout, "show")
+        stream = iter(Events(box, second))  # it is watched as what runs
+        expect(next(stream)[0] == "record", "no record")
+        for sid in (second, first):
+            expect(box.segue("cancel", sid).returncode == 0, "cancel", sid)
+        # its own next attempt, and the pause for everybody else
+        failing = box.submit(workflow, fails(3600000))
+        value = box.wait_status(failing, "waiting")
+        expect(value["waiting"]["for"] == "rate_limit" and value["waiting"]["until"], value)
+        late = box.submit(workflow, scenario)
+        value = box.wait_status(late, "waiting")
+        expect(value["waiting"]["for"] == "cooldown" and
+               value["waiting"]["until"] > value["waiting"]["since"], value)
+        box.check_all()
+        box.end(signal.SIGKILL)
+        box.serve()
+        box.wait_status(late, "waiting", "running")
+        box.check_all()
+        box.end(times=2)
 
 
 def cancelling():
@@ -259,6 +320,94 @@ movements:
         box.end()
 
 
+def resuming():
+    """One that stopped goes on where a client says so, and only then."""
+    with DaemonBox() as box:
+        box.serve("-n", "1")
+        workflow, scenario = simple(box, 20)
+        replies = box.file("few.json", json.dumps({"replies": [{"text": "x", "purpose": "judge"}]}))
+
+        def resume(sid, wanted, what=""):
+            status, value = box.ask("POST", f"/v1/sessions/{sid}/resume")
+            expect(status == wanted and (wanted == 202 or what in value["detail"]), status, value)
+            return value
+        # stopped by an error: each time it is tried once more
+        dry = box.submit(workflow, replies)
+        seen = box.wait_status(dry, "stopped")["seq"]
+        value = resume(dry, 202)
+        expect(value["status"] in ("queued", "running") and value["id"] == dry, value)
+        box.until(lambda: box.session(dry)["status"] == "stopped" and
+                  box.session(dry)["seq"] > seen, "it was not tried again")
+        again = [r["reason"] for r in of_type(records(box.log(dry)), "session_resume")]
+        expect(again == ["user"], again)
+        # a stream that begins while it waits sees the end
+        slow, answers = simple(box, 60000, name="slow")
+        blocker = box.submit(slow, answers)
+        box.wait_status(blocker, "running")
+        seen = box.session(dry)["seq"]
+        expect(resume(dry, 202)["position"] == 1, "it does not wait")
+        resume(dry, 409, "queued")
+        resume(blocker, 409, "running")
+        stream = Events(box, dry, seen)
+        expect(box.segue("cancel", blocker).returncode == 0, "cancel")
+        kinds = [e[2]["type"] for e in stream if e[0] == "record"]
+        expect(kinds[0] == "session_resume" and kinds[-1] == "session_stop", kinds)
+        # stopped by a user who had taken it over
+        taken = box.submit(workflow, answers)
+        box.wait_status(taken, "running")
+        box.end(times=2)
+        for _ in range(9):
+            before = len(records(box.log(taken)))
+            process = box.start("resume", box.log(taken))
+            box.until(lambda: len(records(box.log(taken))) > before, "it is not resumed")
+            process.send_signal(signal.SIGINT)
+            process.communicate()
+            if records(box.log(taken))[-1]["type"] == "session_stop":  # else it came too early
+                break
+        box.serve("-n", "1")
+        box.until(lambda: box.session(dry)["status"] == "stopped" and
+                  box.get("/v1/health")["sessions"]["running"] == 0, "something runs")
+        expect(box.session(taken)["status"] == "stopped", box.session(taken))
+        done = box.segue("resume", "--daemon", taken[:30])
+        expect(done.returncode == 0 and done.stdout.decode().strip() == taken, done)
+        box.wait_status(taken, "running")
+        box.end(signal.SIGKILL)
+        box.serve("-n", "1")  # it is the daemon's again
+        box.wait_status(taken, "running")
+        expect(box.segue("cancel", taken).returncode == 0, "cancel")
+        # what cannot be resumed says why
+        resume(taken, 409, "it has ended already: cancelled")
+        resume("01990000-0000-7000-8000-000000000000", 404, "no session")
+        box.end()
+        process = box.start("run", slow, "-s", answers, "-l", box.logs, "-C", box.cwd)
+        box.until(lambda: len(box.begun()) == 4, "it does not run")
+        other = os.path.basename(box.begun()[-1])[:36]
+        box.serve()
+        resume(other, 409, "another program")
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+        resume(other, 409, "segue run")
+        # a damaged log does not go on; what is wrong with it is told from then on
+        odd = box.submit(workflow, replies)
+        box.wait_status(odd, "stopped")
+        box.until(lambda: box.get("/v1/health")["sessions"]["running"] == 0, "something runs")
+        with open(box.log(odd), "r+b") as f:
+            f.seek(2)
+            f.write(b"w")
+        resume(odd, 202)
+        box.until(lambda: "hash" in (box.session(odd)["message"] or ""), "it is not told")
+        os.unlink(box.log(odd))
+        for words, what in ((("--daemon", "odd/id"), b"not a session's id"),
+                            (("--daemon", taken), b"has ended"),
+                            (("--daemon", taken, "--scenario", answers), b"leave out --scenario"),
+                            (("--socket", box.socket, taken), b"goes with --daemon")):
+            done = box.segue("resume", *words)
+            expect(done.returncode != 0 and what in done.stderr and not done.stdout, words, done)
+        verified(box, *box.begun())
+        expect(box.check_all() > 10, "nothing was checked")
+        box.end()
+
+
 def events_are_the_log():
     with DaemonBox() as box:
         box.serve()
@@ -281,6 +430,9 @@ def events_are_the_log():
             part = [int(e[1]) for e in Events(box, sid, last) if e[0]]
             expect(part == list(range(last + 1, len(lines) + 1)), last, part)
         expect(Events(box, sid, len(lines)).status == 204, "nothing more will come")
+        status, _ = box.ask("HEAD", f"/v1/sessions/{sid}/events")
+        expect(status == 200 and box.headers["Content-Type"] == "text/event-stream", status)
+        box.get("/v1/health")  # on the same connection: nothing of a body came
         # a stream that breaks off goes on behind what was seen
         sid = box.submit(workflow, scenario)
         seen = []
@@ -408,7 +560,7 @@ def commands():
 
 
 CASES = [routes_are_described, a_session_from_start_to_end, inline_workflow_and_facets, refusals,
-         lists_and_pages, cancelling, events_are_the_log, big_records_come_whole, heartbeats,
+         lists_and_pages, waiting_for_a_provider, cancelling, resuming, events_are_the_log, big_records_come_whole, heartbeats,
          commands]
 
 if __name__ == "__main__":

@@ -84,6 +84,45 @@ def garbage():
         return f"seed {SEED}"
 
 
+def refusals_of_what_is_no_request():
+    """Bytes of which no request can be made: a whole answer, a problem, and the connection's end."""
+    post = b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    rows = [(b"hello world\r\n\r\n", 400), (b"GET / HTTP/9.9\r\n\r\n", 505),
+            (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
+            (b"GET / HTTP/1.1\r\nno colon\r\nHost: x\r\n\r\n", 400),
+            (b"GET /v1/health HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400),
+            (post + b"Content-Length: 99999999999999999999\r\n\r\n", 413),
+            (post + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", 400),
+            (post + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+            (post + b"Transfer-Encoding: gzip\r\n\r\n{}", 501),
+            (post + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
+            (post + b"Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n", 413),
+            (b"GET /" + b"x" * 100000 + b" HTTP/1.1\r\n\r\n", 414),
+            (b"GET /v1/health?" + b"a=b&" * 400 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 431),
+            (b"GET /v1/health HTTP/1.1\r\n" + b"A: b\r\n" * 10000 + b"\r\n", 431),
+            (b"BREW /v1/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 405)]
+    with DaemonBox() as box:
+        box.serve()
+        fds = box.fds()
+        for row, wanted in rows:
+            begin = time.monotonic()
+            got = raw(box, row, 20)
+            head, _, body = got.partition(b"\r\n\r\n")
+            expect(head.startswith(b"HTTP/1.1 %d " % wanted), row[:80], "gave", got[:200])
+            fields = dict(line.split(b": ", 1) for line in head.split(b"\r\n")[1:])
+            expect(fields[b"Content-Type"] == b"application/problem+json", row[:80], head)
+            expect(fields[b"Connection"] == b"close" and time.monotonic() - begin < 5, row[:80], head)
+            expect(int(fields[b"Content-Length"]) == len(body), row[:80], got)
+            value = json.loads(body)
+            expect(value["status"] == wanted, value)
+            method, path = ("POST", "/v1/sessions") if row.startswith(post) else ("GET", "/v1/health")
+            box.answers.append((wanted, "application/problem+json", path, method, value))
+        box.check_all()
+        alive(box)
+        box.until(lambda: box.fds() <= fds + 1, "descriptors are left:", box.fds(), fds)
+        box.end()
+
+
 def oversized():
     with DaemonBox() as box:
         box.serve()
@@ -113,6 +152,13 @@ def oversized():
         for s in held:
             s.close()
         alive(box)
+        # bodies that are mostly small values: what they took in memory goes back
+        for body in (b'{"workflow":' + b"[" + b"1," * 5000000 + b"1]}", b'{"a":' + b"[[]," * 3000000,
+                     json.dumps({f"k{i}": {} for i in range(600000)}).encode()):
+            status, value = box.ask("POST", "/v1/sessions", body)
+            expect(status in (400, 422), status, value)
+            grown = box.rss_kib() - before
+            expect(SANITIZED or grown < 120 * 1024, "memory is kept:", grown, "KiB")
         box.end()
 
 
@@ -350,7 +396,7 @@ def nothing_leaks():
         return f"{requests} requests, {grown} KiB more"
 
 
-CASES = [garbage, oversized, slow_and_cut, slow_readers, a_crowd, another_user, few_descriptors,
+CASES = [garbage, refusals_of_what_is_no_request, oversized, slow_and_cut, slow_readers, a_crowd, another_user, few_descriptors,
          nothing_leaks]
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ SEGUE_LONG=1: 100 rounds of SIGKILL with 50 sessions in flight instead of 5. SEG
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -17,7 +18,7 @@ sys.dont_write_bytecode = True
 
 from support import (SEGUE, Failed, expect, main, need_build, of_type, processes_of,  # noqa: E402
                      records, sound, verdicts, verified)
-from daemon import LONG, DaemonBox, Events, simple  # noqa: E402
+from daemon import LONG, ROOT, DaemonBox, Events, simple  # noqa: E402
 
 SEED = int(os.environ.get("SEGUE_SEED") or random.SystemRandom().randrange(1 << 32))
 DONE = [(1, "plan", 1, "auto_select"), (2, "do", 1, "structured_output")]
@@ -174,6 +175,7 @@ def stopping():
                                 {"workflow": workflow, "scenario": scenario, "cwd": box.cwd})
         expect(status == 503 and box.headers["Retry-After"], status, value)
         expect(box.process.wait(30) == 0, "status", box.said)
+        expect(any("1 running call may end within 30 s" in s for s in box.said), box.said)
         log = records(box.log(sid))
         expect([r["type"] for r in log[-2:]] == ["turn_end", "session_stop"], log[-2:])
         expect(len(of_type(log, "call_start")) == len(of_type(log, "call_end")) == 1, "calls")
@@ -442,6 +444,98 @@ movements:
     return f"went on after {took:.1f} s"
 
 
+def the_unit_is_sound():
+    if shutil.which("systemd-analyze") is None:
+        return "skipped: no systemd-analyze"
+    with DaemonBox() as box:
+        with open(ROOT + "/contrib/segue.service", encoding="utf-8") as f:
+            unit = box.file("segue.service", f.read().replace("@SEGUE@", os.path.abspath(SEGUE)))
+        done = subprocess.run(["systemd-analyze", "verify", "--user", "--man=no", unit], env=box.env,
+                              capture_output=True, check=False)
+        if b"Failed to initialize manager" in done.stderr:
+            return "skipped: systemd-analyze does not work here"
+        expect(done.returncode == 0 and b"segue.service" not in done.stderr, done)
+
+
+def a_log_that_fails_is_opened_again():
+    """The disk fails for a while: the session is paused, then goes on, and nothing is lost."""
+    for fault, breaks, resumes in (("fail:write:3", 1, 0),  # before it had begun
+                                   ("fail:write:6-7", 2, 1), ("fail:sync:4-5", 1, 1)):
+        with DaemonBox() as box:
+            workflow, scenario = simple(box, 20)
+            box.serve(env={"SEGUE_FAULT": fault})
+            sid = box.submit(workflow, scenario)
+            paused = box.wait_status(sid, "paused", "complete")
+            if paused["status"] == "complete":
+                return "skipped: no fault points in this build"
+            expect("Input/output error" in paused["message"] and "opened again" in paused["message"],
+                   paused)
+            with open(box.log(sid), "ab") as f:  # as if not even cutting it back had worked
+                f.write(b'{"v":1,"seq":99,"type":"never_synced"}\n')
+            stream = [e[2] for e in Events(box, sid) if e[0] == "record"]
+            done = box.wait_status(sid, "complete")
+            expect(done["message"] is None, done)
+            log = records(box.log(sid))
+            expect(stream == log, "the stream tells something else")
+            sound(log, DONE, repeats=breaks)
+            expect(len(of_type(log, "session_resume")) == resumes, fault, log)
+            verified(box, box.log(sid))
+            expect(not os.path.exists(box.log(sid) + ".torn"), "what was not sure was read")
+            expect(sum("Input/output" in s for s in box.said) == breaks, box.said)
+            box.check_all()
+            box.end()
+
+
+def cancelling_when_the_log_fails():
+    """Before it fails, in the write that fails, or after: it ends when it can be written again."""
+    for fault in ("fail:write:4", "fail:write:4-5"):
+        with DaemonBox() as box:
+            workflow, scenario = simple(box, 60000)
+            box.serve(env={"SEGUE_FAULT": fault})
+            sid = box.submit(workflow, scenario)  # the scenario, the start and the call are written
+            box.until(lambda: box.session(sid)["seq"] == 3, "no call")
+            status, value = box.ask("POST", f"/v1/sessions/{sid}/cancel")
+            if status == 200:
+                return "skipped: no fault points in this build"
+            expect(status == 202 and value["status"] == "paused", status, value)
+            status, value = box.ask("POST", f"/v1/sessions/{sid}/cancel")
+            expect(status == 202 and value["status"] == "paused", status, value)
+            box.wait_status(sid, "cancelled")
+            kinds = [r["type"] for r in records(box.log(sid))]
+            expect(kinds[3:] == ["session_end"] or kinds[3:] == ["session_resume", "session_end"], kinds)
+            verified(box, box.log(sid))
+            box.check_all()
+            box.end()
+
+
+def a_log_that_goes_on_failing():
+    """It is paused; a cancel waits for it; the daemon ends at once, and the next goes on."""
+    with DaemonBox() as box:
+        workflow, scenario = simple(box, 20)
+        box.serve(env={"SEGUE_FAULT": "fail:write:4+"})
+        sid = box.submit(workflow, scenario)
+        if box.wait_status(sid, "paused", "complete")["status"] == "complete":
+            box.end()
+            return "skipped: no fault points in this build"
+        status, value = box.ask("POST", f"/v1/sessions/{sid}/cancel")
+        expect(status == 202 and value["status"] == "paused", status, value)
+        status, value = box.ask("POST", f"/v1/sessions/{sid}/resume")
+        expect(status == 409 and "paused" in value["detail"], status, value)
+        shown = box.segue("ls").stdout.decode()
+        expect("paused" in shown, shown)
+        before = len(records(box.log(sid)))
+        begin = time.monotonic()
+        box.end()
+        expect(time.monotonic() - begin < 5, "it waited")
+        expect(len(records(box.log(sid))) == before, "something was written")
+        box.serve()
+        box.wait_status(sid, "complete")
+        sound(records(box.log(sid)), DONE, repeats=1)
+        verified(box, box.log(sid))
+        box.check_all()
+        box.end()
+
+
 def what_cannot_go_on_says_why():
     with DaemonBox() as box:
         box.serve("-n", "1")
@@ -462,6 +556,11 @@ def what_cannot_go_on_says_why():
         box.serve("-n", "4")
         value = box.wait_status(gone, "open")
         expect("gone" in value["message"], value)
+        done = box.segue("show", gone)
+        expect(b"open: the working directory" in done.stdout, done)
+        done = box.segue("show", gone, "--follow")  # would wait for ever
+        expect(done.returncode == 1 and b"does not go on" in done.stderr and
+               b"is gone" in done.stderr, done)
         box.until(lambda: box.get("/v1/health")["sessions"]["queued"] == 0, "it waits")
         os.mkdir(folder)
         box.end(times=2)
@@ -472,7 +571,8 @@ def what_cannot_go_on_says_why():
 
 CASES = [the_queue_is_kept_in_order, others_are_left_alone, a_log_in_other_hands_is_let_go,
          a_socket_is_not_taken, a_folder_without_locks_is_refused, stopping,
-         stopping_while_calls_wait_for_a_place, the_configuration_is_read_again, the_service_manager_is_told, what_cannot_go_on_says_why,
+         stopping_while_calls_wait_for_a_place, the_configuration_is_read_again, the_service_manager_is_told,
+         the_unit_is_sound, a_log_that_fails_is_opened_again, cancelling_when_the_log_fails, a_log_that_goes_on_failing, what_cannot_go_on_says_why,
          sigkill_with_fifty_in_flight, sigkill_with_a_queue, disk_full]
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Real clients, run by segue against a fake API on loopback: each of claude, codex, opencode, gemini,
 qwen, copilot and pi through plain, structured, bad structured, 401, 429, cut, cancel and kill, the
-demo's workflow, and a project with settings of its own. Only with SEGUE_REAL_CLIENTS=1, because it installs npm packages (into
-SEGUE_REAL_CLIENTS_DIR, else a scratch folder) and takes some ten minutes; skipped otherwise, and where
-the fake API (tools/mockd.js of $SEGUE_SHARED or ../shared) or npm are missing. Throwaway homes, invented
-keys. SEGUE_UPDATE=1 writes the table of results to tests/system/real-clients.md.
+demo's workflow, and a project with settings of its own. Only with SEGUE_REAL_CLIENTS=1, because it
+installs npm packages (into SEGUE_REAL_CLIENTS_DIR, else a scratch folder) and takes some ten minutes;
+skipped otherwise, and where the fake API (tools/mockd.js of $SEGUE_SHARED or ../shared) or npm are
+missing. Throwaway homes, invented keys. SEGUE_UPDATE=1 writes the results to
+tests/system/real-clients.md: those of the columns that are named behind the build folder (default: all).
 """
 import concurrent.futures
 import json
@@ -35,6 +36,7 @@ PACKAGES = {
 DRIVEN = {
     "claude native": None,
     "codex native": None,
+    "opencode native": None,
     "claude acp": "@agentclientprotocol/claude-agent-acp@0.100.0",
     "codex acp": "@agentclientprotocol/codex-acp@2.6.0",
     "opencode acp": None,
@@ -377,7 +379,7 @@ def ship_settings(box, evil):
 
 
 # These cannot be told to leave a project's files alone: segue refuses the call.
-REFUSED = {"gemini", "opencode", "qwen", "pi", "codex acp", "opencode acp", "gemini acp", "qwen acp",
+REFUSED = {"gemini", "opencode", "qwen", "pi", "codex acp", "opencode native", "opencode acp", "gemini acp", "qwen acp",
            "copilot acp"}
 
 
@@ -439,6 +441,24 @@ def write_columns(f, names, rows, versions):
                 " | ".join(rows[n].get(label, "").replace("|", "/") for n in names) + " |\n")
 
 
+def read_table():
+    """What the file says of earlier runs: of the columns that are not run now."""
+    rows, versions, names = {}, {}, []
+    with open(ROOT + "/tests/system/real-clients.md") as f:
+        for line in f:
+            cells = [c.strip() for c in line.split("|")[1:-1]]
+            if cells[:1] == [""]:
+                names = cells[1:]
+                rows.update({n: {} for n in names})
+            elif len(cells) == len(names) + 1 and not cells[0].startswith("-"):
+                for name, cell in zip(names, cells[1:]):
+                    if cells[0] == "version":
+                        versions[name] = cell
+                    else:
+                        rows[name][cells[0]] = cell
+    return rows, versions
+
+
 def write_table(rows, versions):
     with open(ROOT + "/tests/system/real-clients.md", "w") as f:
         f.write("# Real clients against a fake API\n\n"
@@ -494,7 +514,12 @@ def main():
         api.process.kill()
         api.process.wait()
         shutil.rmtree(scratch, ignore_errors=True)
-    if os.environ.get("SEGUE_UPDATE") == "1" and not wanted:
+    if os.environ.get("SEGUE_UPDATE") == "1" and not labels:
+        old_rows, old_versions = read_table()
+        for name in COLUMNS:
+            if not rows[name]:
+                rows[name] = old_rows.get(name, {})
+                versions[name] = old_versions.get(name, versions[name])
         write_table(rows, versions)
     return 1 if failures else 0
 

@@ -136,6 +136,67 @@ static void endings(void **state) {
   }
 }
 
+#define WAIT(reason, more)                                                                         \
+  "{\"seq\":9,\"ts\":\"2026-01-01T00:00:05.000Z\",\"type\":\"admission\",\"turn\":1,\"call\":1,"   \
+  "\"provider\":\"p\",\"answer\":\"wait\",\"reason\":\"" reason "\"" more "}\n"
+#define LATER(type, more)                                                                          \
+  "{\"seq\":10,\"ts\":\"2026-01-01T00:00:06.000Z\",\"type\":\"" type                               \
+  "\",\"turn\":1,\"call\":1" more "}\n"
+#define AGAIN "{\"ts\":\"2026-01-01T00:00:05.000Z\",\"type\":\"call_end\",\"call\":1,"
+
+/* What its next call waits for is in the last record; what comes after it ends the waiting. */
+static void waits(void **state) {
+  static const struct {
+    const char *tail, *status, *json;
+  } rows[] = {
+      {WAIT("concurrency", ""), "waiting",
+       "{\"for\":\"concurrency\",\"provider\":\"p\",\"since\":\"2026-01-01T00:00:05.000Z\","
+       "\"until\":null}"},
+      {WAIT("cooldown", ",\"until\":\"2026-01-01T01:00:00.000Z\""), "waiting",
+       "{\"for\":\"cooldown\",\"provider\":\"p\",\"since\":\"2026-01-01T00:00:05.000Z\","
+       "\"until\":\"2026-01-01T01:00:00.000Z\"}"},
+      {WAIT("cooldown", ",\"until\":\"2026-01-01T01:00:00.000Z\"")
+           LATER("admission", ",\"provider\":\"p\",\"answer\":\"wait\",\"reason\":\"concurrency\""),
+       "waiting",
+       "{\"for\":\"concurrency\",\"provider\":\"p\",\"since\":\"2026-01-01T00:00:05.000Z\","
+       "\"until\":null}"},
+      {WAIT("concurrency", "") LATER("admission", ",\"answer\":\"admitted\""), "running", NULL},
+      {WAIT("concurrency", "") LATER("call_end", ""), "running", NULL},
+      {WAIT("concurrency", "") LATER("session_stop", ",\"reason\":\"interrupted\""), "stopped",
+       NULL},
+      {AGAIN "\"error\":{\"class\":\"overloaded\"},\"retry_in_ms\":1500}\n", "waiting",
+       "{\"for\":\"overloaded\",\"provider\":null,\"since\":\"2026-01-01T00:00:05.000Z\","
+       "\"until\":\"2026-01-01T00:00:06.500Z\"}"},
+      {AGAIN "\"error\":{\"class\":\"overloaded\"},\"retry_in_ms\":9223372036854775807}\n",
+       "waiting",
+       "{\"for\":\"overloaded\",\"provider\":null,\"since\":\"2026-01-01T00:00:05.000Z\","
+       "\"until\":\"2026-01-01T00:00:05.000Z\"}"},
+      {AGAIN "\"error\":{\"class\":\"overloaded\"},\"retry_in_ms\":1500}\n" LATER("call_start", ""),
+       "running", NULL},
+      {AGAIN "\"error\":{\"class\":\"auth\"}}\n", "running", NULL},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct buf text = {0};
+    struct brief b;
+    struct err err;
+    compose(&text, 10, 1, 10, true);
+    buf_puts(&text, rows[i].tail);
+    put(&text);
+    assert_true(brief_read(&b, path, &err));
+    assert_string_equal(brief_status(&b), rows[i].status);
+    json_t *session = brief_json(&b, id, path, brief_status(&b), NULL, 0);
+    json_t *expected = rows[i].json ? json_loads(rows[i].json, 0, NULL) : NULL;
+    const json_t *got = json_object_get(session, "waiting");
+    assert_true(got == NULL ? expected == NULL : json_equal(got, expected));
+    assert_true(json_is_string(json_object_get(session, "message")) == (expected != NULL));
+    json_decref(expected);
+    json_decref(session);
+    brief_deinit(&b);
+    buf_deinit(&text);
+  }
+}
+
 static void what_is_no_log(void **state) {
   static const char *const texts[] = {
       "", "{", "\n", "x\n", "{\"type\":\"turn_start\"}\n", "[]\n", "{\"type\":\"session_start\"}"};
@@ -150,6 +211,30 @@ static void what_is_no_log(void **state) {
     assert_int_equal(err.code, ERR_NOT_FOUND);
     buf_deinit(&text);
   }
+}
+
+/* Readers count on times: a damaged one is not handed on. */
+static void times(void **state) {
+  struct buf text = {0};
+  struct brief b;
+  struct err err;
+  (void)state;
+  compose(&text, 10, 1, 10, true);
+  buf_puts(&text,
+           "{\"seq\":4,\"ts\":\"2026-01-0#T00:00:00.000Z\",\"type\":\"admission\",\"call\":1,"
+           "\"provider\":\"p\",\"answer\":\"wait\",\"reason\":\"cooldown\"}\n");
+  put(&text);
+  assert_true(brief_read(&b, path, &err));
+  assert_string_equal(b.updated, "2026-01-01T00:00:00.000Z");
+  assert_null(b.wait);
+  brief_deinit(&b);
+  *strstr(text.p, "-01T") = '#'; /* of the first record */
+  put(&text);
+  assert_true(brief_read(&b, path, &err));
+  assert_string_equal(b.started, "2025-08-31T12:00:24.064Z"); /* what its id says */
+  assert_string_equal(b.updated, b.started);
+  brief_deinit(&b);
+  buf_deinit(&text);
 }
 
 static void lists(void **state) {
@@ -177,7 +262,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(sizes, setup, teardown),
       cmocka_unit_test_setup_teardown(endings, setup, teardown),
+      cmocka_unit_test_setup_teardown(waits, setup, teardown),
       cmocka_unit_test_setup_teardown(what_is_no_log, setup, teardown),
+      cmocka_unit_test_setup_teardown(times, setup, teardown),
       cmocka_unit_test_setup_teardown(lists, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

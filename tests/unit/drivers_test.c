@@ -627,91 +627,6 @@ static void codex_is_interrupted(void **state) {
   assert_int_equal(p->result.class, CLASS_CANCELLED);
 }
 
-/* --- opencode serve, from recordings --- */
-
-static void opencode_begin(struct peer *p) {
-  const struct driver_host host = {.news = on_news, .ctx = p};
-  const struct profile *profile = profiles_find(p->profiles, STR("opencode"));
-  struct err err;
-  enum transport transport;
-  json_auto_t *settings = json_pack("{s:s}", "transport", "native");
-  assert_false(agent_transport(profile, settings, &transport, &err)); /* not live */
-  p->ops = driver_find(profile, TRANSPORT_NATIVE, &err);
-  assert_non_null(p->ops);
-  p->d = p->ops->open(profile, &p->call, &host);
-  p->ops->sent(p->d, STR("POST /session {}"));
-  p->ops->sent(p->d, STR("POST /session/ses_1/message {\"format\": {\"type\": \"json_schema\"}}"));
-}
-
-static void opencode_answers(void **state) {
-  struct peer *p = *state;
-  opencode_begin(p);
-  say(p, "{'type':'message.updated','properties':{'sessionID':'ses_1','info':{'id':'m0','role':"
-         "'user'}}}");
-  say(p, "{'type':'message.updated','properties':{'sessionID':'ses_1','info':{'id':'m1','role':"
-         "'assistant'}}}");
-  say(p, "{'type':'message.part.updated','properties':{'sessionID':'ses_1','part':{'id':'p0',"
-         "'messageID':'m0','type':'text','text':'the prompt'}}}");
-  say(p, "{'type':'message.part.updated','properties':{'sessionID':'ses_1','part':{'id':'p2',"
-         "'messageID':'m1','type':'tool','tool':'bash','callID':'c','state':{'status':"
-         "'running'}}}}");
-  say(p, "{'type':'message.part.updated','properties':{'sessionID':'ses_1','part':{'id':'p2',"
-         "'messageID':'m1','type':'tool','tool':'bash','callID':'c','state':{'status':'error'}}}}");
-  say(p, "{'type':'message.part.delta','properties':{'sessionID':'ses_1','messageID':'m1',"
-         "'partID':'p1','field':'text','delta':'Do'}}");
-  say(p, "{'type':'message.part.updated','properties':{'sessionID':'ses_1','part':{'id':'p1',"
-         "'messageID':'m1','type':'text','text':'Done.'}}}");
-  say(p, "{'info':{'structured':{'a':1},'tokens':{'input':3,'output':2,'reasoning':1,'cache':"
-         "{'read':4,'write':0}}},'parts':[{'type':'text','text':'Done.'}]}");
-  finish(p, 0);
-  assert_int_equal(p->result.class, CLASS_NONE);
-  assert_string_equal(buf_c(&p->result.text.bytes), "Done.");
-  assert_string_equal(p->result.provider_session, "ses_1");
-  assert_string_equal(p->result.enforced, "tool");
-  assert_int_equal(json_integer_value(json_object_get(p->result.structured, "a")), 1);
-  assert_int_equal(json_integer_value(json_object_get(p->result.usage, "input")), 7);
-  assert_int_equal(json_integer_value(json_object_get(p->result.usage, "output")), 3);
-  assert_false(told(p, "the prompt"));
-  assert_true(told(p, "{'event':'text','text':'Do'}\n{'event':'text','text':'ne.'}"));
-  assert_true(told(p, "'name':'bash','id':'c','state':'end','failed':true"));
-}
-
-static void opencode_fails(void **state) {
-  static const struct {
-    const char *error;
-    enum error_class class;
-  } rows[] = {
-      {"{'name':'APIError','data':{'message':'no','statusCode':401}}", CLASS_AUTH},
-      {"{'name':'APIError','data':{'message':'no','statusCode':429}}", CLASS_RATE_LIMIT},
-      {"{'name':'StructuredOutputError','data':{'message':'no'}}", CLASS_PROTOCOL},
-      {"{'name':'MessageAbortedError','data':{'message':'Aborted'}}", CLASS_CANCELLED},
-  };
-  struct peer *p = *state;
-  opencode_begin(p);
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    char line[256];
-    p->ops->sent(p->d, STR("POST /session/ses_2/message {}"));
-    snprintf(line, sizeof line, "{'info':{'error':%s},'parts':[]}", rows[i].error);
-    say(p, line);
-    call_result_deinit(&p->result);
-    p->result = (struct call_result){0};
-    finish(p, 0);
-    if (p->result.class != rows[i].class)
-      fail_msg("%s: %s", rows[i].error, error_class_name(p->result.class));
-  }
-}
-
-static void opencode_is_aborted(void **state) {
-  struct peer *p = *state;
-  opencode_begin(p);
-  say(p, "{'type':'session.status','properties':{'sessionID':'ses_1','status':{'type':'retry',"
-         "'attempt':2,'message':'Rate limit reached'}}}");
-  p->ops->sent(p->d, STR("POST /session/ses_1/abort {}"));
-  assert_true(told(p, "{'event':'retry','attempt':2,'reason':'Rate limit reached'}"));
-  finish(p, 0);
-  assert_int_equal(p->result.class, CLASS_TIMEOUT);
-}
-
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -740,9 +655,6 @@ int main(void) {
       T(codex_threads),
       T(codex_questions),
       T(codex_is_interrupted),
-      T(opencode_answers),
-      T(opencode_fails),
-      T(opencode_is_aborted),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

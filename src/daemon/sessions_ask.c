@@ -1,0 +1,63 @@
+/* What clients ask of a session. */
+#include "base/limits.h"
+#include "daemon/sessions_internal.h"
+
+#include <assert.h>
+#include <string.h>
+
+bool entry_cancel_now(struct entry *e, struct err *err) {
+  if (e->session == NULL) {
+    if (!entry_reopen(e, err) || e->session == NULL)
+      return false;
+    if (session_core(e->session)->status == SESSION_ENDED) {
+      entry_drop_session(e);
+      return err_set(err, ERR_INVALID, "it has ended");
+    }
+  }
+  e->held = false;
+  e->cancelled = true;
+  if (e->state != ENTRY_RUNNING)
+    entry_set_state(e, ENTRY_RUNNING);
+  host_cancel(e->session, "cancelled by request");
+  return true;
+}
+
+bool sessions_cancel(struct sessions *ss, struct entry *e, struct err *err) {
+  sessions_free_dead(ss);
+  assert(e->state != ENTRY_WRITING);
+  if (e->state != ENTRY_BROKEN)
+    return entry_cancel_now(e, err);
+  e->cancelled = true; /* when its log is opened again */
+  return true;
+}
+
+bool sessions_resume(struct sessions *ss, struct entry *e, struct err *err) {
+  char path[STORE_PATH_BYTES + 64];
+  struct brief now;
+  sessions_free_dead(ss);
+  assert(e->state == ENTRY_OVER);
+  entry_path(e, path);
+  if (brief_owned(path))
+    return err_set(err, ERR_LOCKED, "another program runs it");
+  if (!brief_read(&now, path, err)) /* another program may have taken it further */
+    return false;
+  brief_deinit(&e->brief);
+  e->brief = now;
+  if (strcmp(now.status, "running") != 0 && strcmp(now.status, "stopped") != 0)
+    return err_set(err, ERR_INVALID, "it has ended already: %s", now.status);
+  if (!now.submitted)
+    return err_set(err, ERR_INVALID, "it was begun by segue run: segue resume goes on with it");
+  if (sessions_queued(ss) >= LIMIT_QUEUE_COUNT)
+    return err_set(err, ERR_LIMIT, "%u sessions wait already", LIMIT_QUEUE_COUNT);
+  e->resumed = true;
+  e->cancelled = false;
+  e->foreign = false;
+  e->breaks = 0;
+  e->not_before_ms = 0;
+  entry_set_trouble(e, NULL);
+  if (e->feed != NULL)
+    feed_again(e->feed);
+  entry_set_state(e, ENTRY_QUEUED);
+  sessions_soon(ss);
+  return true;
+}

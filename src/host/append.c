@@ -1,0 +1,179 @@
+/* Batches: one write and one sync, then their effects. Full disks. */
+#include "host/session.h"
+
+#include "base/log.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void records_clear(struct batch *b) {
+  for (size_t i = 0; i < b->record_count; i++)
+    json_decref(b->records[i]);
+  free(b->records);
+  b->records = NULL;
+  b->record_count = 0;
+}
+
+void batch_clear(struct batch *b) {
+  records_clear(b);
+  free(b->effects);
+  *b = (struct batch){0};
+}
+
+/* Many sessions in one wave leave holes in the heap; what is free goes back to the system. */
+static void give_back_memory(struct host *host, size_t logged) {
+  host->logged_since_trim += logged;
+  if (host->logged_since_trim < LIMIT_TRIM_BYTES)
+    return;
+  host->logged_since_trim = 0;
+  (void)malloc_trim(64 * 1024);
+}
+
+static void durable(struct session *s, struct str lines) {
+  struct batch done = s->flying;
+  s->flying = (struct batch){0}; /* in flight until its effects ran: what is decided waits */
+  struct str rest = lines;
+  for (size_t i = 0; i < done.record_count; i++) {
+    struct str line = {"", 0};
+    if (rest.p != NULL && rest.n > 0) {
+      line = str_next_line(&rest);
+      line.n++; /* its newline */
+    }
+    if (s->watcher && s->watcher->record)
+      s->watcher->record(s->watcher_ctx, done.records[i], line);
+  }
+  session_run_effects(s, &done);
+  s->in_flight = false;
+  batch_clear(&done);
+  give_back_memory(s->host, lines.n);
+  session_flush(s);
+  session_maybe_finish(s);
+}
+
+/* Nothing more leaves the session; what is in the log is all there is. append_over: no append will
+ * call back. */
+void session_break(struct session *s, const struct err *err, bool append_over) {
+  if (!s->broken) {
+    s->broken_err = xmalloc(sizeof *err);
+    *s->broken_err = *err;
+  }
+  s->broken = true;
+  if (append_over)
+    s->in_flight = false;
+  if (!s->in_flight)
+    batch_clear(&s->flying);
+  batch_clear(&s->filling);
+  session_begin_finish(s);
+  session_maybe_finish(s);
+}
+
+static void on_appended(void *ctx, enum store_result result, struct str lines,
+                        const struct err *err);
+
+static void on_disk_timer(uv_timer_t *timer) {
+  struct session *s = timer->data;
+  store_append_again(s->log, s->host->loop, on_appended, s);
+}
+
+void session_trouble(const struct session *s, const char *message) {
+  if (s->watcher && s->watcher->trouble)
+    s->watcher->trouble(s->watcher_ctx, message);
+}
+
+void session_space_again(struct session *s) {
+  free(s->paused);
+  s->paused = NULL;
+  session_trouble(s, "there is space again: going on");
+}
+
+/* Says once that the disk is full; false when it was so for long enough. */
+bool session_may_wait(struct session *s, const struct err *err, uint64_t *full_since) {
+  uint64_t now = uv_now(s->host->loop);
+  if (*full_since == 0) {
+    char text[sizeof err->text + 64];
+    *full_since = now ? now : 1;
+    (void)snprintf(text, sizeof text, "%s: waiting for space", err->text);
+    free(s->paused);
+    s->paused = xstrdup(text);
+    session_trouble(s, text);
+  }
+  return now - *full_since < s->host->disk_full_wait_ms;
+}
+
+/* Keeps the batch and comes again, as long as that makes sense. */
+static bool wait_for_space(struct session *s, const struct err *err) {
+  if (store_log_seq(s->log) == 0 || s->stopping)
+    return false; /* nothing would be lost; somebody wants to leave */
+  if (!session_may_wait(s, err, &s->full_since))
+    return false;
+  uv_timer_start(&s->disk_timer, on_disk_timer, LIMIT_DISK_RETRY_MS, 0);
+  return true;
+}
+
+static void on_appended(void *ctx, enum store_result result, struct str lines,
+                        const struct err *err) {
+  struct session *s = ctx;
+  if (result == STORE_FULL && !s->broken && wait_for_space(s, err))
+    return;
+  if (result != STORE_OK || s->broken) {
+    session_break(s, err, true);
+    return;
+  }
+  if (s->full_since != 0)
+    session_space_again(s);
+  s->full_since = 0;
+  durable(s, lines);
+}
+
+/* Reports an append that was over at once, or that there was none to make. */
+static void report_now(struct session *s) {
+  struct buf lines = s->now_lines;
+  s->now_lines = (struct buf){0};
+  struct err *err = s->now_err;
+  s->now_err = NULL;
+  on_appended(s, s->now_result, buf_view(&lines), err);
+  buf_deinit(&lines);
+  free(err);
+}
+
+static void on_soon(uv_timer_t *timer) {
+  report_now(timer->data);
+}
+
+static uint64_t first_seq(const struct batch *b) {
+  return (uint64_t)json_integer_value(json_object_get(b->records[0], "seq"));
+}
+
+/* Syncs on the loop's own thread while that is fast; a slow disk goes back to the pool. */
+static void append_now(struct session *s) {
+  uint64_t start = uv_hrtime();
+  s->now_result = store_append_now(s->log, first_seq(&s->flying), s->flying.records,
+                                   s->flying.record_count, &s->now_lines, &s->now_err);
+  if (uv_hrtime() - start > LIMIT_SYNC_NOW_MS * 1000000ull)
+    s->pool_appends = LIMIT_SYNC_POOL_COUNT;
+}
+
+void session_flush(struct session *s) {
+  if (s->in_flight || s->broken || (s->filling.record_count == 0 && s->filling.effect_count == 0))
+    return;
+  s->flying = s->filling;
+  s->filling = (struct batch){0};
+  s->in_flight = true;
+  s->now_result = STORE_OK;
+  bool append = s->log != NULL && s->flying.record_count > 0;
+  bool over = !append || (s->host->sync_now && s->pool_appends == 0);
+  if (append && over) {
+    append_now(s);
+  } else if (append) {
+    s->pool_appends -= s->pool_appends > 0;
+    store_append(s->log, s->host->loop, first_seq(&s->flying), s->flying.records,
+                 s->flying.record_count, on_appended, s);
+  }
+  if (s->watcher == NULL || s->watcher->record == NULL)
+    records_clear(&s->flying);
+  if (over && s->starting)
+    uv_timer_start(&s->soon, on_soon, 0, 0);
+  else if (over)
+    report_now(s);
+}

@@ -1,0 +1,364 @@
+/* A session's effects: calls to providers, through the gate; waits; what comes back. */
+#include "host/session.h"
+
+#include "base/log.h"
+#include "format/json_write.h"
+#include "store/store.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void unlink_call(struct open_call *call) {
+  struct open_call **at = &call->session->calls;
+  while (*at != call)
+    at = &(*at)->next;
+  *at = call->next;
+}
+
+static void free_call(struct open_call *call) {
+  call_result_deinit(&call->result);
+  free(call->blob_err);
+  free(call->provider_session);
+  free(call);
+}
+
+static void drop_call(struct open_call *call) {
+  unlink_call(call);
+  free_call(call);
+}
+
+static void deliver(struct open_call *call) {
+  struct session *s = call->session;
+  struct event ev = {.kind = EVENT_CALL_END, .call = call->call, .result = &call->result};
+  unlink_call(call); /* what it leads to may start the next one at once */
+  s->delivering++;
+  session_event(s, &ev);
+  s->delivering--;
+  free_call(call);
+  session_maybe_finish(s);
+}
+
+static void put_blob(struct open_call *call, struct text *text) {
+  const struct store *store = call->session->host->store;
+  struct err err;
+  if (call->blob_err != NULL || !text_needs_blob(buf_view(&text->bytes)) ||
+      store_blob_put(store, buf_view(&text->bytes), text->blob, &err))
+    return;
+  call->blob_err = xmalloc(sizeof err);
+  *call->blob_err = err;
+}
+
+static void blob_work(uv_work_t *work) {
+  struct open_call *call = work->data;
+  put_blob(call, &call->result.text);
+  put_blob(call, &call->result.error_text);
+}
+
+static void write_blobs(struct open_call *call);
+
+static void on_blob_timer_closed(uv_handle_t *handle) {
+  write_blobs(handle->data);
+}
+
+static void on_blob_timer(uv_timer_t *timer) {
+  uv_close((uv_handle_t *)timer, on_blob_timer_closed);
+}
+
+static void blob_after(uv_work_t *work, int status) {
+  struct open_call *call = work->data;
+  struct session *s = call->session;
+  (void)status;
+  if (call->blob_err == NULL) {
+    if (call->full_since != 0)
+      session_space_again(s);
+    deliver(call);
+  } else if (s->stopping || s->finishing || s->broken) { /* nobody wants the answer any more */
+    drop_call(call);
+    session_maybe_finish(s);
+  } else if (call->blob_err->code == ERR_FULL &&
+             session_may_wait(s, call->blob_err, &call->full_since)) {
+    call->late.data = call;
+    uv_timer_init(s->host->loop, &call->late);
+    uv_timer_start(&call->late, on_blob_timer, LIMIT_DISK_RETRY_MS, 0);
+  } else {
+    struct err err = *call->blob_err;
+    drop_call(call);
+    session_break(s, &err, false);
+  }
+}
+
+static void write_blobs(struct open_call *call) {
+  free(call->blob_err);
+  call->blob_err = NULL;
+  call->blob_work.data = call;
+  if (uv_queue_work(call->session->host->loop, &call->blob_work, blob_work, blob_after) != 0)
+    BUG("the pool takes no work");
+}
+
+struct open_call *session_open_call(struct session *s, long id) {
+  struct open_call *open = xcalloc(1, sizeof *open);
+  open->session = s;
+  open->call = id;
+  open->next = s->calls;
+  s->calls = open;
+  return open;
+}
+
+/* A structured value that a record could not hold, or that a reader of the log could not parse, is
+ * left out; the text that it came with stays. */
+static void bound_structured(struct call_result *result) {
+  if (result->structured == NULL)
+    return;
+  bool deep = json_depth(result->structured, LIMIT_STRUCTURED_DEPTH) > LIMIT_STRUCTURED_DEPTH;
+  size_t bytes = deep ? 0 : json_dumpb(result->structured, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
+  if (!deep && bytes <= LIMIT_STRUCTURED_BYTES)
+    return;
+  json_decref(result->structured);
+  result->structured = NULL;
+  (void)snprintf(result->note, sizeof result->note,
+                 deep ? "its structured value is nested over %u levels and was left out"
+                      : "its structured value is over %u bytes and was left out",
+                 deep ? LIMIT_STRUCTURED_DEPTH : LIMIT_STRUCTURED_BYTES);
+}
+
+/* Pieces of text go to whoever watches; the rest becomes records. */
+static void on_news(void *ctx, const struct provider_news *news) {
+  struct open_call *call = ctx;
+  struct session *s = call->session;
+  bool thinking = news->kind == NEWS_THINKING;
+  if (thinking || news->kind == NEWS_TEXT) {
+    if (s->watcher && s->watcher->delta)
+      s->watcher->delta(s->watcher_ctx, call->request.turn, call->call, thinking, news->text);
+    return;
+  }
+  struct event ev = {.kind = EVENT_CALL_NEWS,
+                     .call = call->call,
+                     .news_kind = provider_news_name(news->kind),
+                     .news = news->data};
+  session_event(s, &ev);
+}
+
+/* A record holds UTF-8 only. */
+static void make_readable(struct buf *text) {
+  struct buf readable = {0};
+  if (utf8_valid(buf_c(text), text->n))
+    return;
+  buf_safe(&readable, buf_view(text), true);
+  buf_deinit(text);
+  *text = readable;
+}
+
+/* What a log cannot hold inline goes to blobs first; without a store it is rendered readable. */
+void session_call_done(void *ctx, struct call_result *result) {
+  struct open_call *call = ctx;
+  struct session *s = call->session;
+  call->run = NULL;
+  if (call->admitted)
+    gate_leave(&s->host->gate, s, call->request.provider, result->class, result->retry_after_ms);
+  call->admitted = false;
+  call->result = *result;
+  *result = (struct call_result){0};
+  bound_structured(&call->result);
+  bool big = text_needs_blob(buf_view(&call->result.text.bytes)) ||
+             text_needs_blob(buf_view(&call->result.error_text.bytes));
+  if (!big || s->broken) {
+    deliver(call);
+    return;
+  }
+  if (s->host->store == NULL) {
+    make_readable(&call->result.text.bytes);
+    make_readable(&call->result.error_text.bytes);
+    deliver(call);
+    return;
+  }
+  write_blobs(call);
+}
+
+/* --- effects --- */
+
+/* A call that could not even be started reports from the loop, as all do. */
+static void on_late_closed(uv_handle_t *handle) {
+  deliver(handle->data);
+}
+
+static void on_late(uv_timer_t *timer) {
+  uv_close((uv_handle_t *)timer, on_late_closed);
+}
+
+static void start_failed(struct open_call *open, const struct call_result *result) {
+  gate_leave(&open->session->host->gate, open->session, open->request.provider, CLASS_NONE, 0);
+  open->admitted = false;
+  open->result = *result;
+  open->late.data = open;
+  uv_timer_init(open->session->host->loop, &open->late);
+  uv_timer_start(&open->late, on_late, 0, 0);
+}
+
+static bool is_open(const struct session *s, long id) {
+  const struct open_call *open = s->calls;
+  while (open != NULL && open->call != id)
+    open = open->next;
+  return open != NULL;
+}
+
+static void tell_admission(struct session *s, long call, enum admission_answer answer,
+                           const struct admission_why *why) {
+  struct event ev = {
+      .kind = EVENT_ADMISSION, .call = call, .admission = answer, .reason = why->reason};
+  uint64_t now = uv_now(s->host->loop);
+  if (why->until_ms > 0)
+    ev.until_ms = host_wall_ms() + (why->until_ms > now ? (int64_t)(why->until_ms - now) : 0);
+  session_event(s, &ev);
+}
+
+static void drop_grant(struct session *s, struct grant *grant) {
+  struct grant **at = &s->grants;
+  while (*at != grant)
+    at = &(*at)->next;
+  *at = grant->next;
+  free(grant->provider);
+  free(grant);
+}
+
+static struct grant *grant_of(const struct session *s, long call) {
+  struct grant *grant = s->grants;
+  while (grant != NULL && grant->call != call)
+    grant = grant->next;
+  return grant;
+}
+
+/* A call that waited at the gate was let in, or is to go elsewhere. */
+void session_on_gate(void *owner, long id, enum admission_answer answer,
+                     const struct admission_why *why) {
+  struct session *s = owner;
+  struct turn *turn = NULL;
+  const struct call *call = core_call(&s->core, id, &turn);
+  assert(call != NULL); /* a session that is over has dropped its calls */
+  if (answer == ADMISSION_ADMITTED) {
+    struct grant *grant = xcalloc(1, sizeof *grant);
+    *grant = (struct grant){.next = s->grants, .call = id, .provider = xstrdup(call->provider)};
+    s->grants = grant;
+  }
+  tell_admission(s, id, answer, why);
+}
+
+/* True: the call has a place. Else the session was told what the gate said. */
+static bool pass_gate(struct session *s, const struct turn *turn, const struct call *call) {
+  struct admission_why why;
+  struct grant *grant = grant_of(s, call->id);
+  if (grant != NULL) {
+    drop_grant(s, grant);
+    return true;
+  }
+  enum admission_answer answer = gate_ask(&s->host->gate, s, call->id, str_from(call->provider),
+                                          core_next_backend(&s->core, turn, call).n > 0, &why);
+  if (answer == ADMISSION_ADMITTED)
+    return true;
+  tell_admission(s, call->id, answer, &why);
+  return false;
+}
+
+/* Nothing of this session (or of one call of it) waits for a place, or holds one unused. */
+void session_leave_gate(struct session *s, long call) {
+  gate_drop(&s->host->gate, s, call);
+  for (struct grant *grant = s->grants, *next; grant; grant = next) {
+    next = grant->next;
+    if (call != 0 && grant->call != call)
+      continue;
+    gate_leave(&s->host->gate, s, str_from(grant->provider), CLASS_CANCELLED, 0);
+    drop_grant(s, grant);
+  }
+}
+
+static void start_call(struct session *s, long id) {
+  struct turn *turn = NULL;
+  struct call *call = core_call(&s->core, id, &turn);
+  if (call == NULL || call->state != CALL_RUNNING || s->core.status != SESSION_RUNNING ||
+      s->finishing || s->host->draining || is_open(s, id))
+    return; /* the session stopped or stops meanwhile, or its answer was given */
+  if (!pass_gate(s, turn, call))
+    return;
+  struct open_call *open = session_open_call(s, id);
+  open->admitted = true;
+  core_request(&s->core, turn, call, &open->request);
+  open->provider_session =
+      xstrndup(open->request.provider_session.p, open->request.provider_session.n);
+  open->request.provider_session.p = open->provider_session;
+  open->provider = registry_find(s->registry, open->request.provider);
+  if (open->provider == NULL) {
+    struct call_result result = {.class = CLASS_NOT_FOUND};
+    (void)snprintf(result.message, sizeof result.message, "there is no provider \"%.*s\"",
+                   (int)open->request.provider.n, open->request.provider.p);
+    start_failed(open, &result);
+    return;
+  }
+  const struct provider_sink sink = {on_news, session_call_done, open};
+  open->run = open->provider->ops->start(open->provider, &s->env, &open->request, &sink);
+}
+
+static void cancel_call(struct session *s, long id) {
+  session_leave_gate(s, id);
+  for (struct open_call *c = s->calls; c; c = c->next)
+    if ((id == 0 || c->call == id) && c->run != NULL)
+      c->provider->ops->cancel(c->run);
+}
+
+static void on_wait_closed(uv_handle_t *handle) {
+  struct wait *wait = handle->data;
+  struct session *s = wait->session;
+  struct wait **at = &s->waits;
+  while (*at != wait)
+    at = &(*at)->next;
+  *at = wait->next;
+  free(wait);
+  session_maybe_finish(s);
+}
+
+static void on_wait(uv_timer_t *timer) {
+  struct wait *wait = timer->data;
+  struct session *s = wait->session;
+  struct event ev = {.kind = EVENT_TIMER, .call = wait->call};
+  uv_close((uv_handle_t *)timer, on_wait_closed);
+  session_event(s, &ev);
+}
+
+static void start_wait(struct session *s, long call, int64_t delay_ms) {
+  struct wait *wait = xcalloc(1, sizeof *wait);
+  wait->session = s;
+  wait->call = call;
+  wait->next = s->waits;
+  s->waits = wait;
+  uv_timer_init(s->host->loop, &wait->timer);
+  wait->timer.data = wait;
+  uv_timer_start(&wait->timer, on_wait, delay_ms > 0 ? (uint64_t)delay_ms : 0, 0);
+}
+
+void session_begin_finish(struct session *s) {
+  s->finishing = true;
+  cancel_call(s, 0);
+  for (struct wait *w = s->waits; w; w = w->next)
+    if (!uv_is_closing((uv_handle_t *)&w->timer))
+      uv_close((uv_handle_t *)&w->timer, on_wait_closed);
+}
+
+void session_run_effects(struct session *s, const struct batch *b) {
+  for (size_t i = 0; i < b->effect_count; i++) {
+    const struct effect *e = &b->effects[i];
+    switch (e->kind) {
+    case EFFECT_START_CALL:
+      start_call(s, e->call);
+      break;
+    case EFFECT_CANCEL_CALL:
+      cancel_call(s, e->call);
+      break;
+    case EFFECT_TIMER:
+      start_wait(s, e->call, e->delay_ms);
+      break;
+    case EFFECT_FINISHED:
+      session_begin_finish(s);
+      break;
+    }
+  }
+}

@@ -1,0 +1,117 @@
+/* session.h - inside the host: one session, and what its parts share.
+ *
+ * host.c starts, opens and ends sessions and hands events to the core; append.c makes what was decided
+ * durable and lets its effects go; calls.c is these effects: calls, waits, and what comes back. A batch
+ * goes append.c -> session_run_effects -> a provider -> session_call_done -> session_event ->
+ * session_flush, and so on. */
+#ifndef SEGUE_HOST_SESSION_H
+#define SEGUE_HOST_SESSION_H
+
+#include "host/host.h"
+
+/* A decision's records and the effects that wait for them. */
+struct batch {
+  json_t **records; /* in flight only kept for a watcher: the store has their lines */
+  size_t record_count;
+  struct effect *effects;
+  size_t effect_count;
+};
+
+struct open_call { /* a call that was started */
+  struct open_call *next;
+  struct session *session;
+  long call;
+  struct provider_run *run;
+  const struct provider *provider;
+  bool admitted; /* holds a place at the gate */
+  struct call_request request;
+  char *provider_session; /* the request's: the state's may change while the call runs */
+  uv_work_t blob_work;
+  uv_timer_t late;
+  struct call_result result; /* while its blobs are written */
+  struct err *blob_err;      /* why a blob could not be written */
+  uint64_t full_since;       /* as the session's, for its blobs */
+};
+
+struct grant { /* the gate let a queued call in; it starts when the record of that is durable */
+  struct grant *next;
+  long call;
+  char *provider;
+};
+
+struct wait { /* a timer for a call's next attempt */
+  struct wait *next;
+  struct session *session;
+  long call;
+  uv_timer_t timer;
+};
+
+struct session {
+  struct host *host;
+  struct core core;
+  uint64_t recovered_seq; /* of the last record that was read back; 0 in a new session */
+  struct store_log *log;  /* NULL: not kept */
+  struct session_setup setup;
+  const struct provider_registry *registry;
+  struct provider_env env;
+  size_t scenario_used;
+  const struct watcher *watcher;
+  void *watcher_ctx;
+  struct batch filling, flying;
+  bool in_flight;
+  uint64_t full_since; /* uv_now when the disk was first found full; 0: it is not */
+  char *paused;        /* what was said then */
+  struct open_call *calls;
+  struct wait *waits;
+  struct grant *grants;
+  uv_timer_t disk_timer;        /* the next try on a full disk */
+  uv_timer_t soon;              /* reports from the loop what was over while starting */
+  enum store_result now_result; /* of an append on the loop's thread, until `soon` */
+  struct buf now_lines;
+  struct err *now_err;
+  unsigned pool_appends; /* so many more go to the pool: the disk was slow */
+  int open_handles;
+  unsigned delivering; /* calls that ended and are being told */
+  bool starting;       /* within host_start or host_resume: nobody is told anything yet */
+  bool stopping, finishing, finished;
+  bool broken;
+  struct err *broken_err; /* why */
+};
+
+/* --- host.c --- */
+
+int64_t host_wall_ms(void);
+/* Tells the core; what it decides joins the batch that is being filled. */
+void session_event(struct session *s, struct event *ev);
+/* Tells the watcher that it is over, once nothing of it is under way any more. */
+void session_maybe_finish(struct session *s);
+
+/* --- append.c --- */
+
+/* Sends the batch that is being filled, unless one is in flight. */
+void session_flush(struct session *s);
+void batch_clear(struct batch *b);
+/* Nothing more leaves the session; what is in the log is all there is. append_over: no append will
+ * call back. */
+void session_break(struct session *s, const struct err *err, bool append_over);
+void session_trouble(const struct session *s, const char *message);
+/* Says once that the disk is full; false when it was so for long enough. */
+bool session_may_wait(struct session *s, const struct err *err, uint64_t *full_since);
+void session_space_again(struct session *s);
+
+/* --- calls.c --- */
+
+void session_run_effects(struct session *s, const struct batch *b);
+/* Cancels what runs and waits for nothing more. */
+void session_begin_finish(struct session *s);
+struct open_call *session_open_call(struct session *s, long id);
+/* A provider's `done`. What a log cannot hold inline goes to blobs first; without a store it is
+ * rendered readable. */
+void session_call_done(void *open_call, struct call_result *result);
+/* The gate's `told`: a call that waited was let in, or is to go elsewhere. */
+void session_on_gate(void *session, long id, enum admission_answer answer,
+                     const struct admission_why *why);
+/* Nothing of this session (or of one call of it) waits for a place, or holds one unused. */
+void session_leave_gate(struct session *s, long call);
+
+#endif
