@@ -93,6 +93,50 @@ static bool steers_terminal(uint32_t cp) {
          cp == 0x2028 || cp == 0x2029;
 }
 
+static bool is_between(char c, char from, char to) {
+  return c >= from && c <= to;
+}
+
+/* The bytes of the sequence that begins at p[0], an ESC; 0: none does. */
+static size_t escape_at(const char *p, size_t n) {
+  size_t i = 2;
+  if (n < 2)
+    return 0;
+  if (p[1] == '[') {
+    while (i < n && is_between(p[i], 0x20, 0x3F))
+      i++;
+    return i < n && is_between(p[i], 0x40, 0x7E) ? i + 1 : i;
+  }
+  if (strchr("]PX^_", p[1]) != NULL && p[1] != '\0') {
+    while (i < n && (unsigned char)p[i] >= 0x20 && p[i] != 0x7F)
+      i++;
+    bool ends = i < n && (p[i] == '\a' || (p[i] == 0x1B && i + 1 < n && p[i + 1] == '\\'));
+    return !ends ? 2 : p[i] == '\a' ? i + 1 : i + 2;
+  }
+  for (i = 1; i < n && is_between(p[i], 0x20, 0x2F);)
+    i++;
+  return i < n && is_between(p[i], 0x30, 0x7E) ? i + 1 : 0;
+}
+
+size_t escapes_drop(char *p, size_t n) {
+  size_t to = 0;
+  for (size_t i = 0; i < n;) {
+    const char *next = memchr(p + i, 0x1B, n - i);
+    size_t plain = next ? (size_t)(next - p) - i : n - i;
+    if (to != i)
+      memmove(p + to, p + i, plain);
+    to += plain;
+    i += plain;
+    size_t sequence = i < n ? escape_at(p + i, n - i) : 0;
+    i += sequence;
+    if (i < n && sequence == 0)
+      p[to++] = p[i++];
+  }
+  if (to < n)
+    p[to] = '\0';
+  return to;
+}
+
 void buf_safe(struct buf *b, struct str s, bool lines) {
   size_t i = 0;
   while (i < s.n) {

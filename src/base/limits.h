@@ -98,10 +98,12 @@
 #define LIMIT_SERVER_LANE_COUNT    4096u /* requests to clients at once, of all calls */
 #define LIMIT_SERVER_SECRET_BYTES  24u   /* of random, in a client's password */
 #define LIMIT_EVIDENCE_BYTES       (64u * 1024u) /* end of stderr that is searched for a reason */
+#define LIMIT_VERSION_BYTES        4096u         /* of the answer to --version */
 #define LIMIT_PROBE_WALL_MS        30000 /* `--version` of a client (opencode needs 10 s cold) */
 #define LIMIT_TRANSCRIPT_BYTES     (256u * 1024u * 1024u) /* a recording, read whole */
 
-#define LIMIT_SECRET_BYTES 8u /* shorter values of declared variables are not redacted */
+#define LIMIT_SECRET_BYTES      8u    /* shorter values of declared variables are not redacted */
+#define LIMIT_SECRET_WORD_BYTES 4096u /* words of a command line that are searched for secrets */
 
 /* --- HTTP --- */
 #define LIMIT_HTTP_CONNECT_MS   10000           /* name, connection and TLS of one request */

@@ -6,6 +6,7 @@
 #include "host/paths.h"
 #include "provider/agent.h"
 #include "provider/probe.h"
+#include "provider/project_files.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -96,6 +97,22 @@ static void look_at_provider(struct report *r, const struct provider *provider,
   find(r, is_wanted || p->version_old ? FINDING_PROBLEM : FINDING_NOTE, what, text, p->remedy);
 }
 
+/* Would its calls be refused in this folder? */
+static void look_at_project(struct report *r, const struct provider *provider, const char *wanted) {
+  const struct profile *profile = provider_profile(provider);
+  const char *name = provider->capability.name;
+  enum transport transport;
+  char what[160], here[PATHS_BYTES];
+  struct err err;
+  if (profile == NULL || !agent_transport(profile, provider->settings, &transport, &err) ||
+      getcwd(here, sizeof here) == NULL ||
+      project_files_check(profile, transport, provider->settings, here, &err))
+    return;
+  (void)snprintf(what, sizeof what, "provider %s in this folder", name);
+  find(r, wanted != NULL && strcmp(wanted, name) == 0 ? FINDING_PROBLEM : FINDING_NOTE, what,
+       err.text, NULL);
+}
+
 static void look_at_providers(struct report *r, const struct provider_registry *registry,
                               const char *wanted, bool versions) {
   struct backend_probe *probes = probe_all(registry, versions);
@@ -104,6 +121,8 @@ static void look_at_providers(struct report *r, const struct provider_registry *
   bool known = wanted == NULL;
   for (size_t i = 0; (p = registry_at(registry, i)) != NULL; i++) {
     look_at_provider(r, p, &probes[i], wanted);
+    if (probes[i].state != PROBE_NO)
+      look_at_project(r, p, wanted);
     usable += strcmp(probes[i].kind, "built-in") != 0 && probes[i].state == PROBE_OK;
     known = known || strcmp(wanted, p->capability.name) == 0;
   }
@@ -167,7 +186,8 @@ const struct cli_command cmd_doctor = {
         "that has its key gets one short request.\n"
         "Exit status: 0 when nothing stands in the way; 1 when something does: an unusable "
         "backend that config.yaml names, one that is too old, a file that is wrong, or no usable "
-        "backend at all.",
+        "backend at all. A project's own files that would steer an agent are looked for in the "
+        "working directory.",
     .options = options,
     .run = run,
 };

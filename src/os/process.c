@@ -48,7 +48,7 @@ struct process {
   struct channel channels[CHANNEL_COUNT];
   uv_timer_t timer;
   uint64_t start_ms, output_ms, grace_end_ms;
-  uint64_t wall_ms, stall_ms;
+  uint64_t wall_ms, stall_ms, closed_ms;
   const char *stdin_bytes;
   size_t stdin_n;
   struct buf queue;  /* of process_write, behind stdin_bytes */
@@ -146,6 +146,12 @@ static uint64_t later(uint64_t ms, uint64_t by_ms) {
   return by_ms < UINT64_MAX - ms ? ms + by_ms : UINT64_MAX;
 }
 
+/* When a program that closed its stdout, and lives on, has had its time; UINT64_MAX = never. */
+static uint64_t closed_due_ms(const struct process *p) {
+  bool closed = p->closed_ms != 0 && p->channels[CHANNEL_OUT].fd < 0;
+  return closed ? later(p->output_ms, p->closed_ms) : UINT64_MAX;
+}
+
 /* When EVENT_TIME is due, UINT64_MAX = never. */
 static uint64_t due_ms(const struct process *p) {
   uint64_t due = UINT64_MAX;
@@ -156,6 +162,8 @@ static uint64_t due_ms(const struct process *p) {
       due = later(p->start_ms, p->wall_ms);
     if (p->stall_ms != 0 && later(p->output_ms, p->stall_ms) < due)
       due = later(p->output_ms, p->stall_ms);
+    if (closed_due_ms(p) < due)
+      due = closed_due_ms(p);
     break;
   case PROCESS_STATE_EXITED:
   case PROCESS_STATE_ENDING:
@@ -499,8 +507,12 @@ static void time_is_up(struct process *p) {
   switch (p->state) {
   case PROCESS_STATE_STARTING:
   case PROCESS_STATE_RUNNING:
-    end_tree(p, p->wall_ms != 0 && now >= later(p->start_ms, p->wall_ms) ? PROCESS_END_WALL_LIMIT
-                                                                         : PROCESS_END_STALL_LIMIT);
+    if (p->wall_ms != 0 && now >= later(p->start_ms, p->wall_ms))
+      end_tree(p, PROCESS_END_WALL_LIMIT);
+    else if (now >= closed_due_ms(p))
+      process_event(p, EVENT_ENOUGH);
+    else
+      end_tree(p, PROCESS_END_STALL_LIMIT);
     break;
   case PROCESS_STATE_EXITED:
     p->result.pipes_held = true;
@@ -564,8 +576,12 @@ static void process_event(struct process *p, enum event event) {
       set_timer(p);
     break;
   case EVENT_OUTPUT_END:
-    if (p->state == PROCESS_STATE_EXITED && output_ended(p))
+    if (p->state == PROCESS_STATE_EXITED && output_ended(p)) {
       end_tree(p, PROCESS_END_EXITED);
+    } else if (is_alive(p) && p->closed_ms != 0) {
+      p->output_ms = now_ms();
+      set_timer(p);
+    }
     break;
   case EVENT_TIME:
     time_is_up(p);
@@ -575,8 +591,10 @@ static void process_event(struct process *p, enum event event) {
       end_tree(p, PROCESS_END_CANCELLED);
     break;
   case EVENT_ENOUGH:
-    if (is_alive(p))
+    if (is_alive(p)) {
+      p->result.ended_early = p->state != PROCESS_STATE_EXITED;
       end_tree(p, PROCESS_END_EXITED);
+    }
     break;
   case EVENT_SHIM_GONE:
     if (p->shim_done) {
@@ -703,6 +721,7 @@ static struct process *process_new(struct process_table *t, const struct process
   p->start_ms = p->output_ms = now_ms();
   p->wall_ms = spec->wall_ms;
   p->stall_ms = spec->stall_ms;
+  p->closed_ms = spec->closed_ms;
   p->stdin_bytes = spec->stdin_bytes;
   p->stdin_n = spec->stdin_n;
   p->stdin_open = spec->stdin_open;

@@ -47,11 +47,13 @@ struct process_spec {
   const char *const *envp; /* the complete environment, see process_env_build */
   const char *stdin_bytes; /* prompts go here, never into argv (other users see argv) */
   size_t stdin_n;          /* 0: stdin is /dev/null, unless stdin_open */
-  bool stdin_open;   /* stdin stays open behind stdin_bytes: process_write, process_close_stdin */
-  size_t stdout_max; /* bytes kept, 0 = LIMIT_OUTPUT_BYTES; more is read and dropped */
-  size_t stderr_max; /* bytes kept, 0 = LIMIT_STDERR_BYTES */
-  uint64_t wall_ms;  /* the whole run, 0 = no limit */
-  uint64_t stall_ms; /* without a byte on stdout or stderr, 0 = no limit */
+  bool stdin_open;    /* stdin stays open behind stdin_bytes: process_write, process_close_stdin */
+  size_t stdout_max;  /* bytes kept, 0 = LIMIT_OUTPUT_BYTES; more is read and dropped */
+  size_t stderr_max;  /* bytes kept, 0 = LIMIT_STDERR_BYTES */
+  uint64_t wall_ms;   /* the whole run, 0 = no limit */
+  uint64_t stall_ms;  /* without a byte on stdout or stderr, 0 = no limit */
+  uint64_t closed_ms; /* stdout at its end and nothing on stderr for this long: ended as by
+                         process_finish_early; 0 = a program may close it and go on */
 };
 
 /* Why a process ended: kept from the moment we decided, never derived from a signal. */
@@ -73,6 +75,8 @@ struct process_result {
   int exit_code;        /* -1: killed by a signal, or no status was seen */
   int signal;           /* 0: not killed by one */
   struct buf out, err;  /* max, cut and dropped say what was cut; buf_take is allowed in on_end */
+  bool ended_early;     /* by process_finish_early or closed_ms; exit_code and signal tell only
+                           what it made of that */
   bool pipes_held;      /* something held stdout or stderr open after the exit; it was killed */
   bool stdin_unread;    /* not all of stdin could be written: no failure by itself */
   bool survivors;       /* LIMIT_SWEEP_WAIT_MS was over and something could not be killed */

@@ -54,13 +54,21 @@ static void request(struct acp *acp, enum acp_method method, json_t *params) {
 
 /* --- steps --- */
 
-/* Where an agent takes a schema with session/new: `schema: NAME` of the profile. */
+/* _meta of session/new: `meta` of the profile, and a schema where `schema: NAME` says. */
 static json_t *meta(const struct acp *acp) {
   const char *name = acp_key(acp, "schema");
-  if (name == NULL || acp->call->schema == NULL)
-    return NULL;
-  return json_pack("{s:{s:{s:{s:s, s:O}}}}", name, "options", "outputFormat", "type", "json_schema",
-                   "schema", acp->call->schema);
+  const json_t *own = json_object_get(acp->d->profile->acp, "meta");
+  json_t *out = own ? json_deep_copy(own) : json_object();
+  if (name != NULL && acp->call->schema != NULL) {
+    json_t *with = json_pack("{s:{s:{s:{s:s, s:O}}}}", name, "options", "outputFormat", "type",
+                             "json_schema", "schema", acp->call->schema);
+    json_object_update_recursive(out, with);
+    json_decref(with);
+  }
+  if (json_object_size(out) > 0)
+    return out;
+  json_decref(out);
+  return NULL;
 }
 
 static void open_session(struct acp *acp) {

@@ -5,7 +5,9 @@
 #include "base/log.h"
 #include "os/tmpdir.h"
 #include "provider/agent_internal.h"
-#include "provider/redact.h"
+#include "provider/project_files.h"
+#include "provider/secret_find.h"
+#include "provider/version.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,6 +41,7 @@ static void cleanup_after(uv_work_t *work, int status) {
   (void)status;
   run->sink.done(run->sink.ctx, &run->result);
   schema_place_deinit(&run->schema);
+  secrets_free(run->secrets);
   arena_deinit(&run->arena);
   buf_deinit(&run->first);
   if (run->password != NULL)
@@ -146,16 +149,56 @@ static bool restart(struct provider_run *run) {
 }
 
 static void add_limit(struct provider_run *run, const struct process_result *p) {
+  enum error_class class = run->result.class;
   char said[400];
-  if (run->result.class != CLASS_TIMEOUT)
+  if (class == CLASS_NONE) /* the answer was there already */
     return;
   (void)snprintf(said, sizeof said, "%.399s", run->result.message);
+  said[utf8_floor(said, strlen(said))] = '\0';
   if (p->why == PROCESS_END_STALL_LIMIT)
-    fail(&run->result, CLASS_TIMEOUT, "no output for %llu ms: %s",
-         (unsigned long long)run->stall_ms, said);
+    fail(&run->result, class, "no output for %llu ms: %s", (unsigned long long)run->stall_ms, said);
   else if (p->why == PROCESS_END_WALL_LIMIT)
-    fail(&run->result, CLASS_TIMEOUT, "still running after %llu ms: %s",
+    fail(&run->result, class, "still running after %llu ms: %s",
          (unsigned long long)run->call.request->timeout_ms, said);
+}
+
+/* --- an old program --- */
+
+/* Of a failure that an old program would explain: it does not know our words, or we not its. */
+static bool may_be_old(const struct provider_run *run, const struct process_result *p) {
+  enum error_class class = run->result.class;
+  return p->started && p->why == PROCESS_END_EXITED && !run->cancelled &&
+         run->ops->transport != TRANSPORT_ACP && version_minimum(run->profile) != NULL &&
+         (class == CLASS_PROTOCOL || class == CLASS_CRASHED || class == CLASS_BAD_REQUEST);
+}
+
+static void on_version(void *ctx, struct process_result *p) {
+  struct provider_run *run = ctx;
+  const char *minimum = version_minimum(run->profile);
+  const char *install = json_string_value(json_object_get(run->profile->keys, "install"));
+  char version[64];
+  run->process = NULL;
+  if (run->cancelled)
+    fail(&run->result, CLASS_CANCELLED, "cancelled");
+  else if (version_read(p, version, sizeof version) && version_older(version, minimum))
+    fail(&run->result, CLASS_NOT_FOUND,
+         "%s is version %s, which is too old: %s or newer is needed%s%s", run->command.argv[0],
+         version, minimum, install ? ": " : "", install ? install : "");
+  finish(run);
+}
+
+static bool ask_version(struct provider_run *run) {
+  struct err err;
+  const struct process_spec spec = {
+      .argv = version_words(run->profile, run->command.argv[0], run->self->settings, &run->arena),
+      .cwd = run->tmpdir, /* no project's configuration is near */
+      .envp = run->envp,
+      .stdout_max = LIMIT_VERSION_BYTES,
+      .stderr_max = LIMIT_VERSION_BYTES,
+      .wall_ms = LIMIT_PROBE_WALL_MS};
+  run->asks_version = true;
+  run->process = process_start(run->env->processes, &spec, NULL, on_version, run, &err);
+  return run->process != NULL;
 }
 
 /* The process is gone, and a server's last replies are read. */
@@ -172,7 +215,8 @@ static void judge(struct provider_run *run, const struct process_result *p) {
   if (p->pipes_held && r->note[0] == '\0')
     (void)snprintf(r->note, sizeof r->note,
                    "a descendant held the output open after the exit; it was killed");
-  finish(run);
+  if (!may_be_old(run, p) || !ask_version(run))
+    finish(run);
 }
 
 static void on_server_closed(void *ctx) {
@@ -181,15 +225,6 @@ static void on_server_closed(void *ctx) {
     judge(run, &run->ended_as);
   else
     finish(run);
-}
-
-static void hide_secrets(const struct provider_run *run, struct buf *text) {
-  struct secrets *secrets = secrets_new();
-  secrets_add_env(secrets, run->secrets);
-  if (run->password != NULL)
-    secrets_add(secrets, "PASSWORD", str_from(run->password));
-  (void)secrets_hide(secrets, text, text->cut);
-  secrets_free(secrets);
 }
 
 static void on_end(void *ctx, struct process_result *p) {
@@ -202,7 +237,7 @@ static void on_end(void *ctx, struct process_result *p) {
   r->error_text.bytes = p->err;
   p->err = (struct buf){0};
   r->error_text.bytes.max = 0;
-  hide_secrets(run, &r->error_text.bytes);
+  (void)secrets_hide(run->secrets, &r->error_text.bytes, r->error_text.bytes.cut);
   r->duration_ms = (int64_t)p->duration_ms;
   if (run->server == NULL) {
     judge(run, p);
@@ -225,7 +260,8 @@ static bool start_process(struct provider_run *run, struct err *err) {
                                     .stdin_open = run->ops->keeps_stdin,
                                     .stdout_max = 1, /* the driver keeps what matters */
                                     .wall_ms = run->call.request->timeout_ms,
-                                    .stall_ms = run->stall_ms};
+                                    .stall_ms = run->stall_ms,
+                                    .closed_ms = LIMIT_AGENT_FINAL_GRACE_MS};
   run->process = process_start(run->env->processes, &spec, on_output, on_end, run, err);
   return run->process != NULL;
 }
@@ -278,11 +314,15 @@ static bool build_environment(struct provider_run *run, struct err *err) {
     (void)snprintf(password, n, "%s=%s", run->ops->password_env, run->password);
   }
   const char *const own[] = {session, call, attempt, password, NULL};
-  run->secrets = join(&run->arena, run->env->pass_env, run->command.secrets, NULL);
   run->envp = process_env_build(&run->arena, run->tmpdir,
                                 join(&run->arena, run->env->pass_env, run->command.pass_env, NULL),
                                 join(&run->arena, run->command.assignments, own, NULL), err);
-  return run->envp != NULL;
+  if (run->envp == NULL)
+    return false;
+  run->secrets = secrets_new();
+  secrets_find_in_environment(run->secrets, run->envp, run->env->pass_env);
+  secrets_find_in_words(run->secrets, run->command.argv);
+  return true;
 }
 
 static uint64_t setting_ms(const json_t *settings, const char *name, uint64_t otherwise) {
@@ -308,6 +348,10 @@ static bool prepare_run(struct provider_run *run, struct err *err) {
   if (!profile_check_settings(run->profile, run->self->settings, err) ||
       !agent_transport(run->profile, run->self->settings, &transport, err)) {
     fail(&run->result, CLASS_BAD_REQUEST, "%s", err->text);
+    return false;
+  }
+  if (!project_files_check(run->profile, transport, run->self->settings, run->env->cwd, err)) {
+    fail(&run->result, CLASS_AUTH, "%s", err->text);
     return false;
   }
   run->ops = driver_find(run->profile, transport, err);
@@ -387,7 +431,7 @@ static void agent_cancel(struct provider_run *run) {
   run->cancelled = true;
   if (run->process == NULL) /* it is over, or about to be started once more */
     return;
-  if (run->ops->interrupt != NULL && run->ops->interrupt(run->driver))
+  if (!run->asks_version && run->ops->interrupt != NULL && run->ops->interrupt(run->driver))
     uv_timer_start(&run->timer, agent_on_grace_over, LIMIT_AGENT_INTERRUPT_MS, 0);
   else
     process_cancel(run->process);

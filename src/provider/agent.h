@@ -2,9 +2,17 @@
  *
  *   provider_of_profile(profile)       ready for registry_add; borrows the profile
  *
+ * When it is over: the client's final event and LIMIT_AGENT_FINAL_GRACE_MS to leave by itself, or its
+ * exit and the end of its pipes. Where a profile has no final event (`ends: exit`, text), the end of
+ * stdout is the last of the answer: a program that lives on after that and says nothing on stderr for
+ * LIMIT_AGENT_FINAL_GRACE_MS is ended, and the answer is whole, with a note. One that neither exits nor
+ * closes its stdout may still be writing: it ends at the stall limit, as timeout, and what it printed
+ * is in the result's text.
+ *
  * Settings of the user (`providers: {NAME: {...}}` in config.yaml): program (a word or a list), args,
  * env (names), set (NAME: value), tools (names), model, max_turns, stall_ms, judge_stall_ms,
- * transport (auto, exec, native, acp), and the host's concurrency. */
+ * transport (auto, exec, native, acp), trust_project (see project_files.h), and the host's
+ * concurrency. */
 #ifndef SEGUE_PROVIDER_AGENT_H
 #define SEGUE_PROVIDER_AGENT_H
 

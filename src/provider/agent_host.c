@@ -96,7 +96,6 @@ struct driver_host agent_host_of(struct provider_run *run) {
                              .close_stdin = host_close_stdin,
                              .answered = host_answered,
                              .give_up = host_give_up,
-                             .password = run->password,
                              .secrets = run->secrets,
                              .ctx = run};
   if (run->server != NULL) {

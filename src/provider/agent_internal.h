@@ -17,7 +17,7 @@ struct provider_run {
   struct agent_call call;
   struct agent_command command;
   const char *const *envp;
-  const char *const *secrets;
+  struct secrets *secrets;        /* of envp and the command line */
   struct process *process;        /* NULL: not started, or gone */
   struct process_result ended_as; /* of a server whose last replies are still read */
   struct agent_server *server;    /* NULL: its program is none */
@@ -33,6 +33,7 @@ struct provider_run {
   struct buf first;          /* what the driver wrote before there was a process */
   bool cancelled, last_word; /* asked to stop; and told by the end of its stdin, too */
   bool restarted;            /* with a conversation that was there already */
+  bool asks_version;         /* the process is another one: --version */
 };
 
 struct driver_host agent_host_of(struct provider_run *run);

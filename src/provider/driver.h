@@ -17,6 +17,7 @@
 
 #include "provider/profile.h"
 #include "provider/provider.h"
+#include "provider/redact.h"
 
 /* Some agents are HTTP servers on this machine (ops->password_env): requests take the place of stdin.
  * What is sent is copied; each request gets at least one reply, from the loop. */
@@ -49,8 +50,7 @@ struct driver_host {
   void (*request)(void *ctx, const struct driver_request *request);
   void (*wake)(void *ctx, uint64_t ms); /* ops->woke then, in the place of an earlier one; 0: not */
   void (*progress)(void *ctx);          /* it works, though it prints nothing: it does not stall */
-  const char *password;                 /* of this call's server: never enters */
-  const char *const *secrets;           /* names: see redact.h; or NULL */
+  const struct secrets *secrets;        /* see redact.h; outlives the driver; or NULL */
   void *ctx;
 };
 

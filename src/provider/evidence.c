@@ -37,7 +37,7 @@ bool evidence_of_quota(struct str text) {
   static const char *const words[] = {
       "insufficient_quota", "credit balance",   "out of credit", "enforced_spend_limit",
       "spend limit",        "payment required", "billing",       "insufficient credits",
-      "insufficient funds", "quota exceeded",   "current quota"};
+      "insufficient funds", "quota exceeded",   "current quota", "daily quota"};
   for (size_t i = 0; i < ARRAY_LEN(words); i++)
     if (has(text, words[i]))
       return evidence_retry_after_ms(text) == 0;
@@ -63,6 +63,10 @@ static const struct {
     {"exceeds the maximum length", CLASS_BAD_REQUEST},
     {"context_length_exceeded", CLASS_BAD_REQUEST},
     {"maximum context length", CLASS_BAD_REQUEST},
+    {"context window", CLASS_BAD_REQUEST},
+    {"request too large", CLASS_BAD_REQUEST},
+    {"payload too large", CLASS_BAD_REQUEST},
+    {"entity too large", CLASS_BAD_REQUEST},
     {"max_output_tokens", CLASS_LENGTH},
     {"output token maximum", CLASS_LENGTH},
     {"max_tokens", CLASS_LENGTH},
@@ -75,6 +79,8 @@ static const struct {
     {"no conversation found", CLASS_NOT_FOUND},
     {"no session found", CLASS_NOT_FOUND},
     {"no saved session", CLASS_NOT_FOUND},
+    {"not_found", CLASS_NOT_FOUND},
+    {"permission_denied", CLASS_AUTH},
     {"unauthorized", CLASS_AUTH},
     {"unauthenticated", CLASS_AUTH},
     {"authentication", CLASS_AUTH},
@@ -89,12 +95,13 @@ static const struct {
     {"please run /login", CLASS_AUTH},
     {"please sign in", CLASS_AUTH},
     {"login required", CLASS_AUTH},
-    {"auth method", CLASS_AUTH},
+    {"an auth method", CLASS_AUTH},
     {"rate limit", CLASS_RATE_LIMIT},
     {"rate_limit", CLASS_RATE_LIMIT},
     {"ratelimit", CLASS_RATE_LIMIT},
     {"too many requests", CLASS_RATE_LIMIT},
     {"resource_exhausted", CLASS_RATE_LIMIT},
+    {"exhausted your", CLASS_RATE_LIMIT},
     {"usage limit", CLASS_RATE_LIMIT},
     {"overloaded", CLASS_OVERLOADED},
     {"at capacity", CLASS_OVERLOADED},
@@ -135,6 +142,7 @@ static const struct {
     {"not a valid", CLASS_BAD_REQUEST},
     {"invalid value", CLASS_BAD_REQUEST},
     {"invalid_request", CLASS_BAD_REQUEST},
+    {"invalid_argument", CLASS_BAD_REQUEST},
     {"must be provided", CLASS_BAD_REQUEST},
     {"no prompt provided", CLASS_BAD_REQUEST},
     {"cannot be used with root", CLASS_BAD_REQUEST},
@@ -220,8 +228,8 @@ static int64_t duration_at(struct str text, size_t i) {
 }
 
 int64_t evidence_retry_after_ms(struct str text) {
-  static const char *const before[] = {"try again in ", "retry in ", "retry after ",
-                                       "retry-after: ", "retry_after: "};
+  static const char *const before[] = {"try again in ", "retry in ",     "retry after ",
+                                       "retry-after: ", "retry_after: ", "reset after "};
   for (size_t w = 0; w < ARRAY_LEN(before); w++) {
     size_t n = strlen(before[w]);
     for (size_t i = 0; i + n < text.n; i++)

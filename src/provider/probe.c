@@ -7,6 +7,7 @@
 #include "provider/agent.h"
 #include "provider/api.h"
 #include "provider/schema_place.h"
+#include "provider/version.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -122,56 +123,12 @@ struct asking {
   const struct profile *profile;
 };
 
-bool probe_older(const char *version, const char *minimum) {
-  while (*version != '\0' && !isdigit((unsigned char)*version))
-    version++;
-  while (*version != '\0' && *minimum != '\0') {
-    char *v, *m;
-    unsigned long have = strtoul(version, &v, 10), want = strtoul(minimum, &m, 10);
-    if (have != want)
-      return have < want;
-    if (*m != '.' || m == minimum)
-      return false;
-    if (*v != '.')
-      return true;
-    version = v + 1;
-    minimum = m + 1;
-  }
-  return false;
-}
-
-/* The word of an answer that holds a version: "codex-cli 0.169.0" -> 0.169.0. */
-static void read_version(struct str answer, char *out, size_t size) {
-  for (size_t i = 0; i < answer.n; i++) {
-    if (!isdigit((unsigned char)answer.p[i]) ||
-        (i > 0 && (isalnum((unsigned char)answer.p[i - 1]) || answer.p[i - 1] == '.')))
-      continue;
-    size_t n = 0, dots = 0;
-    while (i + n < answer.n && n + 1 < size &&
-           (isalnum((unsigned char)answer.p[i + n]) || strchr(".-+", answer.p[i + n]) != NULL) &&
-           answer.p[i + n] != '\0')
-      dots += answer.p[i + n++] == '.';
-    while (n > 0 && !isalnum((unsigned char)answer.p[i + n - 1])) /* the end of a sentence */
-      n--;
-    if (dots > 0 && memchr(answer.p + i, '.', n) != NULL) {
-      memcpy(out, answer.p + i, n);
-      out[n] = '\0';
-      return;
-    }
-    i += n;
-  }
-}
-
 static void on_version(void *ctx, struct process_result *r) {
   struct asking *asking = ctx;
   struct backend_probe *p = asking->probe;
   const char *program = p->program;
-  if (r->why == PROCESS_END_EXITED && r->exit_code == 0) {
-    read_version(buf_view(&r->out), p->version, sizeof p->version);
-    if (p->version[0] == '\0')
-      read_version(buf_view(&r->err), p->version, sizeof p->version);
-  }
-  if (p->version[0] != '\0' && p->minimum[0] != '\0' && probe_older(p->version, p->minimum)) {
+  (void)version_read(r, p->version, sizeof p->version);
+  if (p->version[0] != '\0' && p->minimum[0] != '\0' && version_older(p->version, p->minimum)) {
     const char *install = json_string_value(json_object_get(asking->profile->keys, "install"));
     p->version_old = true;
     p->state = PROBE_NO;
@@ -194,24 +151,16 @@ static void on_version(void *ctx, struct process_result *r) {
 
 static void ask_version(struct process_table *table, const char *tmpdir, struct asking *asking,
                         const struct provider *provider) {
-  const json_t *argv = json_object_get(json_object_get(asking->profile->keys, "version"), "argv");
-  const json_t *given = json_object_get(provider->settings, "program");
-  const char *words[LIMIT_ARGV_COUNT + 1] = {asking->probe->program};
   struct arena arena = {0};
   struct err err;
-  size_t n = 1;
-  for (size_t i = 1; i < json_array_size(given) && n < LIMIT_ARGV_COUNT; i++)
-    words[n++] = json_string_value(json_array_get(given, i));
-  for (size_t i = 0; i < json_array_size(argv) && n < LIMIT_ARGV_COUNT; i++)
-    words[n++] = json_string_value(json_array_get(argv, i));
-  if (json_array_size(argv) == 0)
-    words[n++] = "--version";
+  const char *const *words =
+      version_words(asking->profile, asking->probe->program, provider->settings, &arena);
   const char *const *envp = process_env_build(&arena, tmpdir, NULL, NULL, &err);
   const struct process_spec spec = {.argv = words,
                                     .cwd = tmpdir, /* no project's configuration is near */
                                     .envp = envp,
-                                    .stdout_max = 4096,
-                                    .stderr_max = 4096,
+                                    .stdout_max = LIMIT_VERSION_BYTES,
+                                    .stderr_max = LIMIT_VERSION_BYTES,
                                     .wall_ms = LIMIT_PROBE_WALL_MS};
   if (envp == NULL || process_start(table, &spec, NULL, on_version, asking, &err) == NULL) {
     asking->probe->state = PROBE_NO;

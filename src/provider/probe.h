@@ -39,7 +39,4 @@ bool probe_find_program(const char *name, char *out, size_t size);
  * login, schema, transport, problem, remedy. */
 json_t *probe_json(const struct backend_probe *probe, const struct provider *provider);
 
-/* Is `version` ("2.1.329 (Claude Code)") older than `minimum`? Numbers between dots count. */
-bool probe_older(const char *version, const char *minimum);
-
 #endif

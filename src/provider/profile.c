@@ -120,6 +120,7 @@ static void read_rule(struct arena *a, const json_t *keys, struct profile_rule *
   r->each = text_of(json_object_get(keys, "each"));
   r->has_tool = fields_of(a, json_object_get(keys, "tool"), tool, r->tool, TOOL_FIELDS);
   r->has_usage = fields_of(a, json_object_get(keys, "usage"), usage, r->usage, USAGE_FIELDS);
+  r->usage_of_conversation = is_word(json_object_get(keys, "usage"), "of", "conversation");
   r->has_retry = fields_of(a, json_object_get(keys, "retry"), retry, r->retry, RETRY_FIELDS);
   r->has_permission =
       fields_of(a, json_object_get(keys, "permission"), asked, r->permission, ASKED_FIELDS);
@@ -156,6 +157,7 @@ static void read_lists(struct profile *p) {
   for (size_t i = 0; i < p->stderr_rule_count; i++) {
     const json_t *item = json_array_get(lines, i);
     p->stderr_rules[i].pattern = compile(words_of(&p->arena, json_object_get(item, "match")));
+    p->stderr_rules[i].after = json_string_value(json_object_get(item, "after"));
     p->stderr_rules[i].kind = is_word(item, "is", "retry")        ? STDERR_RETRY
                               : is_word(item, "is", "permission") ? STDERR_PERMISSION
                                                                   : STDERR_NOTE;
@@ -169,6 +171,36 @@ static void read_lists(struct profile *p) {
     p->notices[i].kind = is_word(item, "is", "retry")  ? NOTICE_RETRY
                          : is_word(item, "is", "note") ? NOTICE_NOTE
                                                        : NOTICE_ERROR;
+  }
+}
+
+/* A bit each; all of them where none is named. */
+static unsigned transports_of(const json_t *names) {
+  unsigned bits = names ? 0 : ~0u;
+  enum transport transport;
+  for (size_t i = 0; i < json_array_size(names); i++)
+    if (transport_from_name(text_of(json_array_get(names, i)), &transport))
+      bits |= 1u << transport;
+  return bits;
+}
+
+static void read_project_files(struct profile *p) {
+  const json_t *files = json_object_get(p->keys, "project_files");
+  p->project_file_count = json_array_size(files);
+  p->project_files = arena_array(&p->arena, p->project_file_count, sizeof *p->project_files);
+  for (size_t i = 0; i < p->project_file_count; i++) {
+    const json_t *item = json_array_get(files, i),
+                 *names = json_object_get(item, "refused_variables");
+    struct profile_project_file *file = &p->project_files[i];
+    file->path = json_string_value(json_object_get(item, "path"));
+    file->above = is_word(item, "above", "repository") ? PROJECT_ABOVE_REPOSITORY
+                  : is_word(item, "above", "root")     ? PROJECT_ABOVE_ROOT
+                                                       : PROJECT_ABOVE_NONE;
+    file->allowed = json_object_get(item, "allowed");
+    file->transports = transports_of(json_object_get(item, "transports"));
+    file->refused = json_object_get(item, "refused");
+    file->variables = names ? compile(words_of(&p->arena, names)) : NULL;
+    file->does = json_string_value(json_object_get(item, "does"));
   }
 }
 
@@ -227,6 +259,8 @@ static void build(struct profile *p) {
   p->prompt_max_chars = (long)json_integer_value(json_object_get(keys, "prompt_max_chars"));
   p->chooses_session = json_is_true(json_object_get(keys, "chooses_session"));
   p->max_turns = (long)json_integer_value(json_object_get(keys, "max_turns"));
+  const json_t *retries = json_object_get(keys, "client_retries");
+  p->client_retries = retries ? (long)json_integer_value(retries) : -1;
   for (size_t i = 0; i < ARRAY_LEN(times); i++) {
     const json_t *given = json_object_get(keys, times[i].name);
     *times[i].out = given ? (uint64_t)json_integer_value(given) : times[i].otherwise;
@@ -242,8 +276,11 @@ static void build(struct profile *p) {
     p->preferred = TRANSPORT_ACP;
   p->text_of_all = is_word(keys, "text", "all") || p->dialect == DIALECT_TEXT;
   p->empty = class_of(json_object_get(keys, "empty"));
+  if (p->empty == CLASS_NONE)
+    p->empty = CLASS_PROTOCOL;
   read_capability(p);
   read_lists(p);
+  read_project_files(p);
   p->ends_by_exit =
       p->dialect == DIALECT_TEXT ||
       (json_object_get(keys, "ends") != NULL ? is_word(keys, "ends", "exit") : !has_final_event(p));
@@ -311,7 +348,7 @@ static json_t *plain(const json_t *value, bool keep_types) {
   if (json_is_object(value)) {
     out = json_object();
     json_object_foreach((json_t *)value, key, item)
-        json_object_set_new(out, key, plain(item, keep_types));
+        json_object_set_new(out, key, plain(item, keep_types || strcmp(key, "meta") == 0));
     return out;
   }
   if (json_is_array(value)) {
@@ -393,6 +430,8 @@ void profile_free(struct profile *p) {
     pattern_free(p->stderr_rules[i].pattern);
   for (size_t i = 0; i < p->notice_count; i++)
     pattern_free(p->notices[i].pattern);
+  for (size_t i = 0; i < p->project_file_count; i++)
+    pattern_free(p->project_files[i].variables);
   json_decref(p->keys);
   arena_deinit(&p->arena);
   free(p);

@@ -79,6 +79,7 @@ struct profile_rule {
   struct profile_value message;    /* a whole message (its pieces may have been told before) */
   struct profile_value message_id; /* messages of one id are one text */
   bool has_tool, has_usage, has_retry, has_permission, has_error;
+  bool usage_of_conversation; /* a sum over all its calls */
   struct profile_value tool[TOOL_FIELDS];
   struct profile_value usage[USAGE_FIELDS]; /* all that are there are added up */
   struct profile_value retry[RETRY_FIELDS];
@@ -98,12 +99,24 @@ struct profile_pattern { /* of a message or of stderr */
 struct profile_stderr { /* of one line of stderr */
   struct pattern *pattern;
   enum { STDERR_RETRY, STDERR_PERMISSION, STDERR_NOTE } kind;
+  const char *after; /* the words begin behind it; NULL: the whole line */
 };
 
 /* Of ACP: what the client itself says in the place of the model, a piece without a message's id. */
 struct profile_notice {
   struct pattern *pattern;
   enum { NOTICE_RETRY, NOTICE_NOTE, NOTICE_ERROR } kind;
+};
+
+/* A file of a project that would steer the client: see project_files.h. */
+struct profile_project_file {
+  const char *path;    /* below the working directory */
+  unsigned transports; /* which it steers: a bit each, 1 << enum transport */
+  enum { PROJECT_ABOVE_NONE, PROJECT_ABOVE_REPOSITORY, PROJECT_ABOVE_ROOT } above; /* there, too */
+  const json_t *allowed;     /* JSON that sets only what is at these pointers is fine; or NULL */
+  const json_t *refused;     /* JSON that sets nothing at these is fine; or NULL */
+  struct pattern *variables; /* NAME=value lines of which no name fits are fine; or NULL */
+  const char *does;          /* what the client would do: "run its hooks" */
 };
 
 struct profile {
@@ -127,12 +140,14 @@ struct profile {
 
   bool chooses_session; /* takes an id of ours for a new conversation */
   long max_turns;       /* 0: it has no such limit */
+  long
+      client_retries; /* notices of retries in a row that are let go; the next one ends it; -1: all */
   uint64_t stall_ms, judge_stall_ms;
 
   enum profile_dialect dialect;
   bool text_of_all;       /* the final text is all messages, not the last one */
   bool ends_by_exit;      /* it has no final event: its exit is the end */
-  enum error_class empty; /* an answer without text and value is this; CLASS_NONE: it is fine */
+  enum error_class empty; /* an answer without text and value is this: protocol, unless it says */
   struct profile_rule *rules;
   size_t rule_count;
   struct profile_pattern *patterns;
@@ -141,6 +156,8 @@ struct profile {
   size_t stderr_rule_count;
   struct profile_notice *notices;
   size_t notice_count;
+  struct profile_project_file *project_files;
+  size_t project_file_count;
 };
 
 /* `base` is the profile that `extends` may name (found by the caller through `find`), or NULL.
@@ -182,7 +199,6 @@ struct agent_command {
   const char *const *argv;        /* NULL-ended */
   const char *const *pass_env;    /* names */
   const char *const *assignments; /* "NAME=value" */
-  const char *const *secrets;     /* names whose values never enter: see redact.h */
   struct str stdin_bytes;
   struct {
     const char *path; /* absolute, below tmpdir */

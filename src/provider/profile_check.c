@@ -164,6 +164,19 @@ static void check_pointer(struct check *c, const struct yaml_node *node, const c
     wrong(c, node, "%s must be a JSON Pointer, such as /message/text", name);
 }
 
+static void check_path(struct check *c, const struct yaml_node *node, const char *name) {
+  bool ok = is_line(node) && node->text.p[0] != '/' && node->text.p[node->text.n - 1] != '/' &&
+            node->text.n < LIMIT_NAME_BYTES * 2;
+  for (struct str rest = node->text; ok && rest.n > 0;) {
+    const char *slash = memchr(rest.p, '/', rest.n);
+    struct str step = {rest.p, slash ? (size_t)(slash - rest.p) : rest.n};
+    ok = step.n > 0 && !str_eq_c(step, "..") && !str_eq_c(step, ".");
+    rest = slash ? (struct str){slash + 1, rest.n - step.n - 1} : (struct str){0};
+  }
+  if (!ok)
+    wrong(c, node, "%s must be a path below the project: no / in front, no .. in it", name);
+}
+
 static void check_value(struct check *c, const struct yaml_node *node, const char *name) {
   if (node->kind == YAML_LIST) {
     for (size_t i = 0; i < node->count; i++)
@@ -257,6 +270,19 @@ static void check_key(struct check *c, const struct yaml_node *node,
     break;
   case PROFILE_POINTER:
     check_pointer(c, node, key->name);
+    break;
+  case PROFILE_OBJECT:
+    (void)check_map(c, node, key->name);
+    break;
+  case PROFILE_POINTERS:
+    if (node->kind != YAML_LIST)
+      wrong(c, node, "%s must be a list of JSON Pointers, not %s", key->name,
+            yaml_kind_name(node->kind));
+    for (size_t i = 0; node->kind == YAML_LIST && i < node->count; i++)
+      check_pointer(c, node->items[i], key->name);
+    break;
+  case PROFILE_PATH:
+    check_path(c, node, key->name);
     break;
   case PROFILE_VALUE:
     check_value(c, node, key->name);

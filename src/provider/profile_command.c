@@ -273,31 +273,18 @@ static const char *const *finish(struct arena *a, struct words *w) {
   return out;
 }
 
-static bool is_secret(const char *name) {
-  static const char *const parts[] = {"KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"};
-  for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-    if (strstr(name, parts[i]) != NULL)
-      return true;
-  return false;
-}
-
 static void set_environment(const struct filling *f, const json_t *mode_set,
                             struct agent_command *out) {
   const json_t *env = json_object_get(f->profile->keys, "env");
   const json_t *names[] = {json_object_get(env, "pass"), json_object_get(f->call->settings, "env")};
-  struct words pass = {0}, secrets = {0}, assignments = {0};
+  struct words pass = {0}, assignments = {0};
   for (size_t k = 0; k < ARRAY_LEN(names); k++)
-    for (size_t i = 0; i < json_array_size(names[k]); i++) {
-      const char *name = json_string_value(json_array_get(names[k], i));
-      push(&pass, name);
-      if (is_secret(name))
-        push(&secrets, name);
-    }
+    for (size_t i = 0; i < json_array_size(names[k]); i++)
+      push(&pass, json_string_value(json_array_get(names[k], i)));
   set_variables(f, json_object_get(env, "set"), &assignments);
   set_variables(f, mode_set, &assignments);
   set_variables(f, json_object_get(f->call->settings, "set"), &assignments);
   out->pass_env = finish(f->arena, &pass);
-  out->secrets = finish(f->arena, &secrets);
   out->assignments = finish(f->arena, &assignments);
 }
 
@@ -399,7 +386,8 @@ static bool texts(const json_t *list) {
 bool profile_check_settings(const struct profile *p, const json_t *settings, struct err *err) {
   static const char *const known[] = {"program",   "tools",       "args",           "env",
                                       "set",       "stall_ms",    "judge_stall_ms", "model",
-                                      "max_turns", "concurrency", "transport",      NULL};
+                                      "max_turns", "concurrency", "transport",      "trust_project",
+                                      NULL};
   const char *name = p->capability.name, *key;
   json_t *value;
   enum transport transport;
@@ -430,6 +418,12 @@ bool profile_check_settings(const struct profile *p, const json_t *settings, str
       wanted = "an integer above 0";
       ok = json_is_integer(value) && json_integer_value(value) > 0 &&
            json_integer_value(value) <= LIMIT_CALL_WALL_MS;
+    } else if (str_eq_c(k, "trust_project")) {
+      wanted = "true, false, or a list of folders: absolute paths, or ~/...";
+      ok = json_is_boolean(value) || texts(value);
+      for (size_t i = 0; ok && i < json_array_size(value); i++)
+        ok = strchr("/~", json_string_value(json_array_get(value, i))[0]) != NULL &&
+             json_string_length(json_array_get(value, i)) > 0;
     } else if (str_eq_c(k, "model")) {
       ok = json_is_string(value);
     } else if (str_eq_c(k, "concurrency")) { /* the host's, which checks it */

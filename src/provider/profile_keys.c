@@ -15,6 +15,7 @@ static const char *const enforcements[] = {"native", "tool", "grammar", "prompt"
 static const char *const text_ways[] = {"last", "all", NULL};
 static const char *const end_ways[] = {"event", "exit", NULL};
 static const char *const ends[] = {"ok", "error", NULL};
+static const char *const usage_scopes[] = {"call", "conversation", NULL};
 static const char *const option_words[] = {"temperature", "seed", "max_tokens", "effort", NULL};
 static const char *const stderr_kinds[] = {"retry", "permission", "note", NULL};
 
@@ -32,6 +33,9 @@ static const struct profile_key usage_list[] = {
     {"output", PROFILE_VALUE, .description = "Tokens written; added up."},
     {"cached", PROFILE_VALUE, .description = "Of the input: tokens from a cache; added up."},
     {"cost", PROFILE_VALUE, .description = "US dollars, where the client knows a real price."},
+    {"of", PROFILE_CHOICE, .words = usage_scopes,
+     .description = "call (default), or conversation: the sum of all its calls so far, which says "
+                    "nothing of a call that goes on with one. It is a note then."},
     {0},
 };
 static const struct profile_key_set usage_keys = {"usage", "usage", usage_list};
@@ -104,14 +108,17 @@ static const struct profile_key stderr_list[] = {
     {"match", PROFILE_PATTERN, .required = true, .description = "Fits a line of stderr."},
     {"is", PROFILE_CHOICE, .required = true, .words = stderr_kinds,
      .description = "What it tells."},
+    {"after", PROFILE_LINE,
+     .description = "What a person reads begins behind this text; default: the whole line."},
     {0},
 };
 static const struct profile_key_set stderr_keys = {"a line of stderr", "stderr", stderr_list};
 
 static const struct profile_key env_list[] = {
     {"pass", PROFILE_VARIABLES,
-     .description = "Variables that the program gets where they are set. Values of names with KEY, "
-                    "TOKEN, SECRET, PASSWORD or CREDENTIAL never enter a log."},
+     .description = "Variables that the program gets where they are set. Values that are secrets, "
+                    "by their names (KEY, TOKEN, SECRET, PASSWORD ...) or their form, never enter "
+                    "a log; those of `set` neither."},
     {"set", PROFILE_TEXTS, .description = "Variables and their values; {placeholders} work."},
     {0},
 };
@@ -210,9 +217,31 @@ static const struct profile_key acp_list[] = {
     {"schema", PROFILE_LINE,
      .description = "The name below _meta of session/new where it takes options.outputFormat, a "
                     "JSON Schema; default: the schema stands in the prompt."},
+    {"meta", PROFILE_OBJECT, .description = "What _meta of session/new is, beside a schema."},
     {0},
 };
 static const struct profile_key_set acp_keys = {"acp", "acp", acp_list};
+
+static const struct profile_key project_file_list[] = {
+    {"path", PROFILE_PATH, .required = true, .description = "Below the working directory."},
+    {"above", PROFILE_CHOICE, .words = (const char *const[]){"repository", "root", NULL},
+     .description =
+         "In every folder above it, too: up to the repository's, or to the root of the "
+         "file system. The home folder is never looked at: what is there is the user's."},
+    {"transports", PROFILE_NAMES, .words = transports,
+     .description = "Which of its transports it steers; default: all."},
+    {"allowed", PROFILE_POINTERS,
+     .description = "It is JSON and may be there when it sets only what is at these places."},
+    {"refused", PROFILE_POINTERS,
+     .description = "It is JSON and may be there when it sets nothing at these places."},
+    {"refused_variables", PROFILE_PATTERN,
+     .description = "It has lines NAME=value and may be there when no name fits this."},
+    {"does", PROFILE_LINE, .required = true,
+     .description = "What the client would do, as the end of a sentence: run its hooks."},
+    {0},
+};
+static const struct profile_key_set project_file_keys = {"a file of a project", "project_file",
+                                                         project_file_list};
 
 static const struct profile_key profile_list[] = {
     {"extends", PROFILE_LINE,
@@ -243,7 +272,7 @@ static const struct profile_key profile_list[] = {
      .description = "event: an event says that it is over; exit: none does, which is the default "
                     "where no event has end: ok."},
     {"empty", PROFILE_CLASS,
-     .description = "What an answer without text and value is; default: an answer."},
+     .description = "What an answer without text and value is; default: protocol."},
     {"schema", PROFILE_SET, .set = &schema_keys, .description = "How a JSON Schema is enforced."},
     {"permission", PROFILE_SET, .set = &mode_keys, .description = "What it may do unasked."},
     {"chooses_session", PROFILE_BOOL,
@@ -252,6 +281,10 @@ static const struct profile_key profile_list[] = {
      .description = "Options that it takes: effort, as {effort}."},
     {"max_turns", PROFILE_INTEGER, .min = 1, .max = 100000,
      .description = "What {max_turns} is: tool rounds of one call."},
+    {"client_retries", PROFILE_INTEGER, .min = 0, .max = 1000,
+     .description = "How often it may try the same request again by itself, as it tells. Told once "
+                    "more, and why, it is ended with the class of that: segue's own retries and "
+                    "fallbacks take over. Default: as often as it likes."},
     {"stall_ms", PROFILE_INTEGER, .min = 100, .max = LIMIT_CALL_WALL_MS,
      .description = "Milliseconds without output after which it is ended: class timeout."},
     {"judge_stall_ms", PROFILE_INTEGER, .min = 100, .max = LIMIT_CALL_WALL_MS,
@@ -263,6 +296,11 @@ static const struct profile_key profile_list[] = {
      .description = "What `transport: auto` means (default exec)."},
     {"native", PROFILE_SET, .set = &native_keys, .description = "Its own protocol, as a driver."},
     {"acp", PROFILE_SET, .set = &acp_keys, .description = "The Agent Client Protocol, version 1."},
+    {"project_files", PROFILE_SET_LIST, .set = &project_file_keys, .max = 100,
+     .description =
+         "Files of a project that would steer the client, and that it cannot be told to "
+         "leave alone: while one is there, its calls are refused with class auth, unless "
+         "the user's settings say trust_project."},
     {"classes", PROFILE_CLASSES,
      .description = "Words that error.kind finds, and HTTP statuses, to error classes."},
     {"exits", PROFILE_CLASSES,
@@ -278,8 +316,8 @@ static const struct profile_key profile_list[] = {
 const struct profile_key_set profile_keys = {"a profile", "profile", profile_list};
 
 const struct profile_key_set *const profile_key_sets[] = {
-    &env_keys,     &schema_keys, &mode_keys,    &profile_permission_keys,
-    &version_keys, &login_keys,  &native_keys,  &native_schema_keys,
-    &acp_keys,     &notice_keys, &pattern_keys, &stderr_keys,
-    &rule_keys,    &tool_keys,   &usage_keys,   &retry_keys,
-    &asked_keys,   &error_keys,  NULL};
+    &env_keys,     &schema_keys, &mode_keys,         &profile_permission_keys,
+    &version_keys, &login_keys,  &native_keys,       &native_schema_keys,
+    &acp_keys,     &notice_keys, &pattern_keys,      &stderr_keys,
+    &rule_keys,    &tool_keys,   &usage_keys,        &retry_keys,
+    &asked_keys,   &error_keys,  &project_file_keys, NULL};

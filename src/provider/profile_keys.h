@@ -15,7 +15,10 @@ enum profile_key_type {
   PROFILE_NAMES,      /* list of texts of one line */
   PROFILE_VARIABLES,  /* list of names of environment variables */
   PROFILE_TEXTS,      /* map of names to texts */
+  PROFILE_OBJECT,     /* a map of anything */
   PROFILE_POINTER,    /* a JSON Pointer */
+  PROFILE_POINTERS,   /* a list of them */
+  PROFILE_PATH,       /* a path below a folder: no / in front, no .. */
   PROFILE_VALUE,      /* a JSON Pointer, a list of them, or another text: itself */
   PROFILE_MATCHES,    /* map of JSON Pointers to what must stand there */
   PROFILE_CLASSES,    /* map of words to error classes */

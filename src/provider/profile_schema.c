@@ -77,6 +77,13 @@ static json_t *type_of(const struct profile_key *k) {
                      "string", "number", "boolean");
   case PROFILE_POINTER:
     return pointer_schema();
+  case PROFILE_OBJECT:
+    return json_pack("{s:s}", "type", "object");
+  case PROFILE_POINTERS:
+    return list_of(pointer_schema());
+  case PROFILE_PATH:
+    return json_pack("{s:s, s:s}", "type", "string", "pattern",
+                     "^(?!/)(?!(.*/)?\\.\\.?(/|$)).*[^/]$");
   case PROFILE_VALUE:
     return json_pack("{s:[{s:[s,s,s]}, {s:s, s:o, s:i}]}", "anyOf", "type", "string", "number",
                      "boolean", "type", "array", "items", pointer_schema(), "minItems", 1);

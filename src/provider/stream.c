@@ -18,10 +18,8 @@ struct driver *stream_open(const struct profile *profile, const struct agent_cal
   d->text_of_all = profile->text_of_all;
   d->host = *host;
   d->schema_asked = call->schema != NULL;
-  d->secrets = secrets_new();
-  secrets_add_env(d->secrets, host->secrets);
-  if (host->password != NULL)
-    secrets_add(d->secrets, "PASSWORD", str_from(host->password));
+  d->resumed = call->session[0] != '\0';
+  d->secrets = host->secrets;
   redactor_init(&d->of_text, d->secrets);
   redactor_init(&d->of_thinking, d->secrets);
   d->told.max = d->last.max = d->all.max = d->text.max = LIMIT_OUTPUT_BYTES;
@@ -42,7 +40,6 @@ void stream_close(struct driver *d) {
   free(d->own);
   redactor_deinit(&d->of_text);
   redactor_deinit(&d->of_thinking);
-  secrets_free(d->secrets);
   free(d);
 }
 
@@ -51,8 +48,25 @@ static void one_value(struct driver *d, const json_t *value) {
   d->value(d, value);
 }
 
+/* Without what a terminal does not show, at both ends: white space, other control characters, a byte
+ * order mark. */
+static struct str bare(struct str text) {
+  if (str_starts(text, "\xEF\xBB\xBF"))
+    text = (struct str){text.p + 3, text.n - 3};
+  while (text.n > 0 && ((unsigned char)text.p[0] <= ' ' || text.p[0] == 0x7F))
+    text = (struct str){text.p + 1, text.n - 1};
+  while (text.n > 0 && ((unsigned char)text.p[text.n - 1] <= ' ' || text.p[text.n - 1] == 0x7F))
+    text.n--;
+  return text;
+}
+
 bool stream_read_value(struct driver *d, struct str text) {
-  struct str trimmed = str_trim(text);
+  struct str trimmed = bare(text);
+  const char *over = trimmed.n > 0 && trimmed.p[0] != '{' && trimmed.p[0] != '['
+                         ? memrchr(trimmed.p, '\r', trimmed.n)
+                         : NULL;
+  if (over != NULL) /* it was written over, as the line of a progress display is */
+    trimmed = bare((struct str){over, trimmed.n - (size_t)(over - trimmed.p)});
   if (trimmed.n == 0 || (trimmed.p[0] != '{' && trimmed.p[0] != '['))
     return false;
   json_t *value = json_loadb(trimmed.p, trimmed.n, JSON_ALLOW_NUL, NULL);
@@ -85,12 +99,19 @@ static void mend_utf8(struct buf *line) {
   *line = out;
 }
 
+/* No JSON holds an ESC, and no answer needs one; but bytes that are no text stay as they are. */
+static void drop_escapes(struct driver *d) {
+  if (!d->is_text || utf8_valid(d->line.p, d->line.n))
+    d->line.n = escapes_drop(d->line.p, d->line.n);
+}
+
 static void whole_line(struct driver *d) {
   bool text = d->is_text;
   if (d->line_too_long || (!text && str_trim(buf_view(&d->line)).n == 0)) {
     buf_clear(&d->line);
     return;
   }
+  drop_escapes(d);
   if (text) {
     buf_putc(&d->line, '\n');
     stream_tell_piece(d, buf_view(&d->line));
@@ -113,18 +134,25 @@ static void whole_line(struct driver *d) {
 }
 
 static void stderr_line(struct driver *d) {
+  d->err_line.n = escapes_drop(d->err_line.p, d->err_line.n);
+  (void)secrets_hide(d->secrets, &d->err_line, false);
   struct str line = str_trim(buf_view(&d->err_line));
   for (size_t i = 0; line.n > 0 && i < d->profile->stderr_rule_count; i++) {
     const struct profile_stderr *rule = &d->profile->stderr_rules[i];
     if (pattern_match(rule->pattern, &d->scratch, line.p, line.n) != PATTERN_MATCH)
       continue;
+    const char *words =
+        rule->after ? memmem(line.p, line.n, rule->after, strlen(rule->after)) : NULL;
+    if (words != NULL) {
+      words += strlen(rule->after);
+      line = str_trim((struct str){words, line.n - (size_t)(words - line.p)});
+    }
     json_t *data = json_object();
     switch (rule->kind) {
     case STDERR_RETRY:
-      buf_clear(&d->retry);
-      buf_str(&d->retry, line);
       if (evidence_status(line) > 0)
         json_object_set_new(data, "status", json_integer(evidence_status(line)));
+      stream_retry_noted(d, evidence_status(line), line);
       stream_put_text(data, "reason", line);
       stream_tell(d, NEWS_RETRY, (struct str){0}, data);
       break;
@@ -155,7 +183,6 @@ static void take_stderr(struct driver *d, struct str bytes) {
       buf_append(&d->err_line, bytes.p, n);
     if (end == NULL)
       return;
-    (void)secrets_hide(d->secrets, &d->err_line, false);
     stderr_line(d);
     bytes = (struct str){end + 1, bytes.n - n - 1};
   }
@@ -192,6 +219,7 @@ void stream_output(struct driver *d, int fd, struct str bytes) {
 
 void stream_take_rest(struct driver *d) {
   if (d->line.n > 0 && d->is_text) {
+    drop_escapes(d);
     stream_tell_piece(d, buf_view(&d->line)); /* as it is: no newline of ours */
     buf_clear(&d->line);
   }

@@ -56,14 +56,9 @@ static enum error_class class_of_trouble(struct driver *d) {
 /* One line of text: white space becomes a space, and escape sequences of a terminal go. */
 static void tidy(char *text) {
   char *to = text;
+  text[escapes_drop(text, strlen(text))] = '\0';
   for (const char *from = text; *from != '\0'; from++) {
-    if (*from == '\033' && from[1] == '[') {
-      from += 2;
-      while (*from != '\0' && !((*from >= '@' && *from <= '~')))
-        from++;
-      if (*from == '\0')
-        break;
-    } else if ((unsigned char)*from > ' ' || (unsigned char)*from >= 0x80) {
+    if ((unsigned char)*from > ' ' || (unsigned char)*from >= 0x80) {
       *to++ = *from;
     } else if (to > text && to[-1] != ' ') {
       *to++ = ' ';
@@ -177,12 +172,45 @@ static void judge_trouble(struct driver *d, const struct process_result *p, stru
   read_retry_after(d, message, r);
 }
 
+enum error_class stream_retry_class(struct driver *d) {
+  struct str why = buf_view(&d->retry);
+  int status = d->retry_status > 0 ? d->retry_status : d->trouble.status;
+  if (why.n == 0)
+    return CLASS_NONE;
+  enum error_class class = class_of_patterns(d, why);
+  if (class == CLASS_NONE &&
+      (evidence_of_quota(why) || evidence_of_quota(buf_view(&d->trouble.message))))
+    class = CLASS_QUOTA;
+  if (class == CLASS_NONE)
+    class = profile_status_class(d->profile, status);
+  if (class == CLASS_NONE)
+    class = evidence_of_status(status);
+  return class == CLASS_NONE ? evidence_of_words(why) : class;
+}
+
+/* Ended by us, without an answer. Where the last thing it told was why it tries again, that is what
+ * went wrong. */
+static void judge_silence(struct driver *d, const struct process_result *p, struct call_result *r) {
+  const char *what = p->why == PROCESS_END_WALL_LIMIT    ? "it did not end in time"
+                     : p->why == PROCESS_END_STALL_LIMIT ? "it printed nothing any more"
+                                                         : "it was ended before its answer";
+  struct str why = buf_view(&d->retry);
+  enum error_class class = stream_retry_class(d);
+  fail(r, class == CLASS_NONE ? CLASS_TIMEOUT : class, "%s%s%.*s", what,
+       why.n > 0 ? "; it was trying again by itself: " : "", shown(why), buf_c(&d->retry));
+  read_retry_after(d, evidence_part(str_trim(buf_view(&r->error_text.bytes))), r);
+}
+
 static void judge_end(struct driver *d, const struct process_result *p, struct call_result *r) {
   switch (p->why) {
   case PROCESS_END_EXITED:
     if (d->trouble.there && d->end != STREAM_END_OK)
       judge_trouble(d, p, r);
-    else if (!d->ends_by_exit || p->exit_code != 0)
+    else if (p->ended_early && d->retry.n > 0)
+      judge_silence(d, p, r);
+    else if (p->ended_early && !d->ends_by_exit)
+      fail(r, CLASS_PROTOCOL, "it closed its output without its final event and did not end");
+    else if (!d->ends_by_exit || (p->exit_code != 0 && !p->ended_early))
       judge_exit(d, p, r);
     else if (d->event_count == 0 && !d->is_text)
       fail(r, CLASS_PROTOCOL, "it ended with exit status 0 and printed nothing that is an event");
@@ -197,11 +225,7 @@ static void judge_end(struct driver *d, const struct process_result *p, struct c
     break;
   case PROCESS_END_WALL_LIMIT:
   case PROCESS_END_STALL_LIMIT:
-    fail(r, CLASS_TIMEOUT, "%s%s%.*s",
-         p->why == PROCESS_END_WALL_LIMIT ? "it did not end in time"
-                                          : "it printed nothing any more",
-         d->retry.n > 0 ? "; it was trying again by itself: " : "", shown(buf_view(&d->retry)),
-         buf_c(&d->retry));
+    judge_silence(d, p, r);
     break;
   case PROCESS_END_CANCELLED:
     fail(r, CLASS_CANCELLED, "cancelled");
@@ -213,9 +237,12 @@ static void judge_end(struct driver *d, const struct process_result *p, struct c
 }
 
 static void judge_answer(struct driver *d, const struct process_result *p, struct call_result *r) {
-  if (r->text.bytes.n == 0 && r->structured == NULL && d->profile->empty != CLASS_NONE)
+  if (str_trim(buf_view(&r->text.bytes)).n == 0 && r->structured == NULL)
     fail(r, d->profile->empty, "it ended well and answered nothing%s%.*s", d->denied.n ? ": " : "",
          shown(buf_view(&d->denied)), buf_c(&d->denied));
+  else if (p->ended_early && d->end == STREAM_END_NONE)
+    (void)snprintf(r->note, sizeof r->note,
+                   "it closed its output and did not end by itself: it was ended");
   else if (p->why == PROCESS_END_EXITED && p->exit_code > 0)
     (void)snprintf(r->note, sizeof r->note, "exit status %d after the final event", p->exit_code);
 }

@@ -8,6 +8,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* --- values --- */
@@ -83,8 +84,28 @@ static bool fits(struct driver *d, const struct profile_matches *matches, const 
 
 /* --- news --- */
 
+static void retry_over(struct driver *d) {
+  buf_clear(&d->retry);
+  d->retry_count = 0;
+}
+
+void stream_retry_noted(struct driver *d, int status, struct str reason) {
+  long allowed = d->profile->client_retries;
+  buf_clear(&d->retry);
+  d->retry_status = status;
+  if (status > 0 && evidence_status(reason) == 0)
+    buf_printf(&d->retry, "HTTP status %d, ", status);
+  buf_str(&d->retry, reason);
+  d->retry_count++;
+  if (allowed >= 0 && d->retry_count > allowed && d->host.give_up != NULL &&
+      stream_retry_class(d) != CLASS_NONE)
+    d->host.give_up(d->host.ctx);
+}
+
 void stream_tell(struct driver *d, enum provider_news_kind kind, struct str text, json_t *data) {
   const struct provider_news news = {.kind = kind, .text = text, .data = data};
+  if (kind == NEWS_TEXT || kind == NEWS_THINKING || kind == NEWS_TOOL) /* the try went well */
+    retry_over(d);
   d->text_told = d->text_told || kind == NEWS_TEXT;
   if (d->host.news != NULL)
     d->host.news(d->host.ctx, &news);
@@ -273,7 +294,19 @@ static void say_usage(struct driver *d, const struct profile_rule *r, const json
     json_object_set_new(data, names[i],
                         i == USAGE_COST ? json_real(sum) : json_integer((json_int_t)sum));
   }
-  stream_usage(d, data);
+  if (!r->usage_of_conversation || !d->resumed) {
+    stream_usage(d, data);
+    return;
+  }
+  char *counts = json_dump_text(data, JSON_COMPACT);
+  struct buf text = {0};
+  json_t *note = json_object();
+  buf_printf(&text, "tokens of all calls of this conversation so far: %s", counts);
+  stream_put_text(note, "text", buf_view(&text));
+  stream_tell(d, NEWS_NOTE, (struct str){0}, note);
+  buf_deinit(&text);
+  free(counts);
+  json_decref(data);
 }
 
 /* "Reconnecting... 1/5": which try, and of how many. */
@@ -300,11 +333,7 @@ static void put_tries(json_t *data, struct str reason) {
 
 void stream_retry(struct driver *d, json_t *data, struct str reason) {
   stream_put_text(data, "reason", reason);
-  buf_clear(&d->retry);
-  if (json_object_get(data, "status") != NULL)
-    buf_printf(&d->retry, "HTTP status %d, ",
-               (int)json_integer_value(json_object_get(data, "status")));
-  buf_str(&d->retry, reason);
+  stream_retry_noted(d, (int)json_integer_value(json_object_get(data, "status")), reason);
   if (!d->text_of_all) {
     buf_clear(&d->of_text.held);
     buf_clear(&d->told); /* the message that broke off comes again from its beginning */

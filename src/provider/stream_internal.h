@@ -21,15 +21,15 @@ struct driver {
                                                            protocol's own */
   void *own; /* memory of a driver that speaks a protocol; NULL: the exec driver */
   bool is_text, ends_by_exit, text_of_all; /* as the profile's, unless the protocol says it */
-  bool schema_asked;
-  struct buf line, err_line; /* unfinished ones */
+  bool schema_asked, resumed;              /* resumed: it goes on with a conversation */
+  struct buf line, err_line;               /* unfinished ones */
   bool line_too_long;
   bool text_told;       /* at least a piece */
   struct buf whole;     /* lines that were no JSON, while nothing else came: one document perhaps */
   size_t event_count;   /* values read */
   size_t garbage_count; /* lines that were none, after the first value */
   char session[128];
-  struct secrets *secrets;              /* of host.secrets */
+  const struct secrets *secrets;        /* the host's */
   struct redactor of_text, of_thinking; /* a value may come in pieces, over two events */
   struct buf told; /* of the message that is coming, without what of_text holds back */
   struct buf last; /* the last whole message */
@@ -39,7 +39,9 @@ struct driver {
   struct buf text;
   json_t *structured;
   json_t *usage;
-  struct buf retry;  /* the last notice, for messages */
+  struct buf retry;  /* the last notice, until something else comes: why it is silent */
+  int retry_status;  /* HTTP, of that notice; 0: it names none */
+  long retry_count;  /* notices since something else came */
   struct buf denied; /* the same of permissions */
   struct trouble trouble;
   enum profile_end end;
@@ -66,6 +68,11 @@ void stream_end_message(struct driver *d, struct str id);
 void stream_session(struct driver *d, struct str id);
 void stream_usage(struct driver *d, json_t *data);                    /* takes it */
 void stream_retry(struct driver *d, json_t *data, struct str reason); /* takes it */
+/* What the last notice says that went wrong; CLASS_NONE: it does not say. */
+enum error_class stream_retry_class(struct driver *d);
+/* Keeps the last notice and counts; gives up where the profile's client_retries are used up, and it is
+ * known what for. */
+void stream_retry_noted(struct driver *d, int status, struct str reason);
 /* A tool begins ("start") or is over ("end"); failed: 0, 1, or -1 = not said. */
 void stream_tool(struct driver *d, struct str name, struct str id, const char *state, int failed);
 /* It asked whether it may, and that was the answer. */

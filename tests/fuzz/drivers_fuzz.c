@@ -136,12 +136,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct driver_host host = {
       .news = on_news, .write = replays ? NULL : on_write, .close_stdin = on_close, .ctx = &seen};
   bool serves = !replays && ops->password_env != NULL;
+  struct secrets *secrets = secrets_new();
   if (serves) {
     host.serves_at = on_serves_at;
     host.request = on_request;
     host.wake = on_wake;
     host.progress = host.give_up = on_word;
-    host.password = "a password of some length";
+    secrets_add(secrets, "PASSWORD", STR("a password of some length"));
+    host.secrets = secrets;
   }
   const struct process_result process = {.why = PROCESS_END_EXITED, .exit_code = data[1] & 1};
   struct driver *d = ops->open(profile, &call, &host);
@@ -153,6 +155,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     (void)ops->interrupt(d);
   ops->end(d, &process, &result);
   ops->close(d);
+  secrets_free(secrets);
   assert((result.class == CLASS_NONE) == (result.message[0] == '\0'));
   json_decref(replay_end_json(&result));
   call_result_deinit(&result);

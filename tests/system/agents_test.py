@@ -170,6 +170,28 @@ def keys_stay_out_of_the_log():
         expect("secret:ANTHROPIC_API_KEY" in log, "it is not said where it stood")
 
 
+def keys_of_the_configuration_stay_out_too():
+    with Box() as box:
+        agent = program(box, "agent", "cat >/dev/null\necho \"$1 $MINE $MODE $FROM_PROFILE\" >&2\n"
+                        "printf '{\"event\":\"text\",\"text\":\"%s %s %s %s\"}\\n' "
+                        "\"$1\" \"$MINE\" \"$MODE\" \"$FROM_PROFILE\"\n"
+                        "printf '{\"event\":\"note\",\"text\":\"%s\"}\\n' \"$MINE\"\n"
+                        "printf '{\"event\":\"end\",\"class\":\"auth\",\"message\":\"%s\"}\\n' \"$MINE\"\n")
+        folder = config(box, providers={"mine": {
+            "program": agent, "args": ["--api-key=geheim-word-1"],
+            "set": {"MINE": "sk-geheim-0123456789", "MODE": "geheimer-modus"}}})
+        with open(folder + "/providers/mine.yaml", "w") as f:
+            f.write("extends: jsonl\nenv: {set: {FROM_PROFILE: ghp_geheim0123456789}}\n")
+        done, log = run_with(box, "mine")
+        end = of_type(log, "call_end")[0]
+        expect(end["error"]["class"] == "auth", end)
+        with open(box.log_paths()[0]) as f:
+            text = f.read() + done.stdout.decode() + done.stderr.decode()
+        for secret in ("geheim-word-1", "sk-geheim", "ghp_geheim"):
+            expect(secret not in text, secret, "leaked")
+        expect("geheimer-modus" in text, "what is no secret is hidden")
+
+
 def readme_profile():
     with open(ROOT + "/README.md") as f:
         text = f.read()
@@ -229,6 +251,56 @@ def what_a_project_ships_changes_nothing():
         done, log = run_with(box, "claude", workflow=workflow)
         error = of_type(log, "call_end")[0]["error"]
         expect(error["class"] == "bad_request", error)
+
+
+def a_project_that_would_steer_its_agent_is_refused():
+    with Box() as box:
+        providers = {n: {"program": player(box, n, DIALECTS[n])} for n in ("gemini", "codex", "qwen")}
+        config(box, providers=providers)
+        settings = box.cwd + "/.gemini/settings.json"
+        os.mkdir(box.cwd + "/.gemini")
+        with open(settings, "w") as f:
+            json.dump({"hooks": {"SessionStart": [{"hooks": [{"command": "touch x"}]}]}}, f)
+        done, log = run_with(box, "gemini")
+        error = of_type(log, "call_end")[0]["error"]
+        expect(error["class"] == "auth" and settings + " sets hooks" in error["message"], error)
+        expect("trust_project" in error["message"], "it is not said what to do", error)
+        expect(log[-1]["type"] == "session_stop" and log[-1]["resumable"], log[-1])
+        doctor = box.segue("doctor", "--quick", env={"GEMINI_API_KEY": "k"})
+        expect(b"sets hooks" in doctor.stdout, doctor.stdout)
+        # the next provider takes over
+        config(box, providers=providers, fallback={"gemini": ["codex"]})
+        done, log = run_with(box, "gemini", workflow=WORKFLOW.replace("name: one", "name: two"))
+        expect(done.returncode == 0 and of_type(log, "call_start")[-1]["provider"] == "codex", done)
+        # only the user's own configuration can trust it
+        os.mkdir(box.cwd + "/.segue")
+        with open(box.cwd + "/.segue/config.yaml", "w") as f:
+            json.dump({"providers": {"gemini": {"trust_project": True}}}, f)
+        config(box, providers=providers)
+        done, log = run_with(box, "gemini", workflow=WORKFLOW.replace("name: one", "name: three"))
+        expect(of_type(log, "call_end")[0]["error"]["class"] == "auth", log)
+        providers["gemini"]["trust_project"] = [box.cwd]
+        config(box, providers=providers)
+        done, log = run_with(box, "gemini", workflow=WORKFLOW.replace("name: one", "name: four"))
+        expect(done.returncode == 0, done.stdout, done.stderr)
+        # what is harmless may be there
+        del providers["gemini"]["trust_project"]
+        config(box, providers=providers)
+        with open(settings, "w") as f:
+            f.write('{"ui": {"theme": "dark"}, // mine\n}')
+        done, log = run_with(box, "gemini", workflow=WORKFLOW.replace("name: one", "name: five"))
+        expect(done.returncode == 0, done.stdout, done.stderr)
+
+
+def an_old_program_is_named():
+    with Box() as box:
+        old = program(box, "codex", "case $1 in --version) echo codex-cli 0.0.9; exit;; esac\n"
+                      "echo 'error: unexpected argument --json' >&2\nexit 2\n")
+        config(box, providers={"codex": {"program": old}})
+        _, log = run_with(box, "codex")
+        error = of_type(log, "call_end")[0]["error"]
+        expect(error["class"] == "not_found" and "0.0.9" in error["message"] and
+               "npm install" in error["message"], error)
 
 
 def commands_say_what_there_is():
@@ -307,6 +379,9 @@ def recordings_are_read():
 if __name__ == "__main__":
     need_build()
     sys.exit(main([one_word_swaps_them, errors_keep_their_class, long_answers_are_blobs,
-                   keys_stay_out_of_the_log, the_profile_of_the_readme_works,
-                   what_a_project_ships_changes_nothing, commands_say_what_there_is,
+                   keys_stay_out_of_the_log,
+                   keys_of_the_configuration_stay_out_too, the_profile_of_the_readme_works,
+                   what_a_project_ships_changes_nothing,
+                   a_project_that_would_steer_its_agent_is_refused,
+                   an_old_program_is_named, commands_say_what_there_is,
                    mistakes_in_files_have_their_place, recordings_are_read]))

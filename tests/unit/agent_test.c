@@ -287,9 +287,41 @@ static void silence_ends_it(void **state) {
   script(f, ", 'stall_ms': 300",
          "echo '{\"event\":\"retry\",\"attempt\":1,\"status\":429,\"reason\":\"slow down\"}'\n"
          "exec sleep 1000");
-  assert_int_equal(f->result.class, CLASS_TIMEOUT);
+  assert_int_equal(f->result.class, CLASS_RATE_LIMIT); /* as it said itself */
   assert_non_null(strstr(f->result.message, "300 ms"));
   assert_non_null(strstr(f->result.message, "429"));
+}
+
+/* A call to the text profile. */
+static void text_script(struct fixture *f, const char *more, const char *text) {
+  struct call_request request = plain();
+  struct buf settings = {0};
+  buf_printf(&settings, "{'program': ['/bin/sh', '-c', '%s']%s}", text, more);
+  call(f, "text", buf_c(&settings), &request);
+  buf_deinit(&settings);
+}
+
+static void a_text_whose_program_closed_its_output_is_whole(void **state) {
+  struct fixture *f = *state;
+  text_script(f, "", "echo all of it; exec >&-; sleep 1000");
+  assert_int_equal(f->result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&f->result.text.bytes), "all of it\n");
+  assert_non_null(strstr(f->result.note, "closed its output"));
+  assert_in_range(f->result.duration_ms, LIMIT_AGENT_FINAL_GRACE_MS / 2, 30000);
+}
+
+static void one_that_still_says_something_is_not_ended(void **state) {
+  struct fixture *f = *state;
+  text_script(f, "",
+              "echo all; exec >&-; for i in 1 2 3 4; do sleep 1; echo busy >&2; done; exit 3");
+  assert_int_equal(f->result.class, CLASS_CRASHED); /* by its own exit */
+}
+
+static void a_text_that_keeps_its_output_open_is_not_whole(void **state) {
+  struct fixture *f = *state;
+  text_script(f, ", 'stall_ms': 300", "echo half of it; exec sleep 1000");
+  assert_int_equal(f->result.class, CLASS_TIMEOUT);
+  assert_string_equal(buf_c(&f->result.text.bytes), "half of it\n");
 }
 
 static void a_cut_stream_is_no_answer(void **state) {
@@ -521,6 +553,9 @@ int main(void) {
       AGENT_TEST(a_key_never_enters),
       AGENT_TEST(one_that_hangs_after_its_answer_is_ended),
       AGENT_TEST(silence_ends_it),
+      AGENT_TEST(a_text_whose_program_closed_its_output_is_whole),
+      AGENT_TEST(one_that_still_says_something_is_not_ended),
+      AGENT_TEST(a_text_that_keeps_its_output_open_is_not_whole),
       AGENT_TEST(a_cut_stream_is_no_answer),
       AGENT_TEST(a_cancelled_one_is_cancelled),
       AGENT_TEST(an_answer_that_is_there_outlives_cancelling),

@@ -151,6 +151,36 @@ static void no_byte_pair_gets_through_unsafe(void **state) {
   buf_deinit(&b);
 }
 
+static void escape_sequences_go(void **state) {
+  static const struct {
+    const char *text, *left;
+  } cases[] = {
+      {"plain", "plain"},
+      {"\x1b[1;31mred\x1b[0m", "red"},
+      {"\x1b[", ""},
+      {"\x1b[12", ""},
+      {"a\x1b", "a\x1b"},
+      {"\x1b]8;;http://x\x07link\x1b]8;;\x1b\\", "link"},
+      {"\x1b]0;no end", "0;no end"},
+      {"\x1bP1$r\x1b\\dcs", "dcs"},
+      {"\x1b(Bcharset\x1b=keypad\x1b"
+       "7",
+       "charsetkeypad"},
+      {"\x1b\xc3\xa9", "\x1b\xc3\xa9"},
+      {"\x1b\x1b[0mx", "\x1bx"},
+      {"\x1b[3\nx", "\nx"},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct buf b = {0};
+    buf_puts(&b, cases[i].text);
+    b.n = escapes_drop(b.p, b.n);
+    assert_string_equal(buf_c(&b), cases[i].left);
+    assert_int_equal(b.n, strlen(cases[i].left));
+    buf_deinit(&b);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(it_grows_and_ends_in_nul),
@@ -160,6 +190,7 @@ int main(void) {
       cmocka_unit_test(taking_gives_the_bytes_away),
       cmocka_unit_test(nothing_steers_a_terminal),
       cmocka_unit_test(no_byte_pair_gets_through_unsafe),
+      cmocka_unit_test(escape_sequences_go),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -346,7 +346,7 @@ static void acp_reasons_to_stop(void **state) {
   static const struct {
     const char *reason;
     enum error_class class;
-  } rows[] = {{"end_turn", CLASS_NONE},
+  } rows[] = {{"end_turn", CLASS_PROTOCOL}, /* for it said nothing */
               {"max_tokens", CLASS_LENGTH},
               {"max_turn_requests", CLASS_LENGTH},
               {"refusal", CLASS_REFUSED}};

@@ -22,6 +22,13 @@ static void words_mean_classes(void **state) {
       {"Your credit balance is too low to access the API", CLASS_QUOTA},
       {"You exceeded your current quota, please check your plan and billing details", CLASS_QUOTA},
       {"You exceeded your current quota. Please retry in 37.5s.", CLASS_NONE}, /* it comes back */
+      {"You have exhausted your daily quota on this model. Switch to another /auth method",
+       CLASS_QUOTA},
+      {"You have exhausted your capacity. Your quota will reset after 2h3m4s.", CLASS_RATE_LIMIT},
+      {"Please set an Auth method in your settings.json", CLASS_AUTH},
+      {"[API Error: mock NOT_FOUND]", CLASS_NOT_FOUND},
+      {"status: PERMISSION_DENIED", CLASS_AUTH},
+      {"Codex ran out of room in the model's context window.", CLASS_BAD_REQUEST},
       {"Selected model is at capacity. Please try a different model.", CLASS_OVERLOADED},
       {"We're currently experiencing high demand", CLASS_OVERLOADED},
       {"connect ECONNREFUSED 127.0.0.1:1", CLASS_NETWORK},

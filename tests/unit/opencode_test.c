@@ -23,6 +23,7 @@
 struct peer {
   struct profiles *profiles;
   struct driver *d;
+  struct secrets *secrets;
   struct agent_call call;
   struct call_request request;
   struct buf asked; /* a request a line, since it was last looked at: METHOD PATH BODY */
@@ -63,6 +64,7 @@ static void on_give_up(void *ctx) {
 static int setup(void **state) {
   struct peer *p = calloc(1, sizeof *p);
   struct err_list errors = {0};
+  p->secrets = secrets_new();
   p->profiles = profiles_load(NULL, &errors);
   assert_non_null(p->profiles);
   p->request = (struct call_request){
@@ -81,6 +83,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
   struct peer *p = *state;
   driver_opencode.close(p->d);
+  secrets_free(p->secrets);
   call_result_deinit(&p->result);
   buf_deinit(&p->asked);
   buf_deinit(&p->news);
@@ -99,7 +102,8 @@ static void begin(struct peer *p, bool live) {
     host.wake = on_wake;
     host.progress = on_progress;
     host.give_up = on_give_up;
-    host.password = "pass-word-of-this-call";
+    secrets_add(p->secrets, "PASSWORD", STR("pass-word-of-this-call"));
+    host.secrets = p->secrets;
   }
   assert_ptr_equal(driver_find(profile, TRANSPORT_NATIVE, &err), &driver_opencode);
   p->d = driver_opencode.open(profile, &p->call, &host);

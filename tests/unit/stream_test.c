@@ -47,20 +47,20 @@ struct run {
   size_t piece; /* bytes fed at once, 0 = all */
   struct process_result process;
   bool schema;
+  const char *session; /* it goes on with */
 };
 
-static const char *const secret_names[] = {"STREAM_TEST_KEY", NULL};
+static struct secrets *hidden; /* or NULL */
 
 static void read_run(const struct profile *p, const struct run *run, struct seen *s) {
   static const struct call_request request = {.purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT};
   json_auto_t *schema = json_object();
-  const struct agent_call call = {
-      .request = &request, .session = "", .new_session = "", .schema = run->schema ? schema : NULL};
-  const struct driver_host host = {.news = on_news,
-                                   .answered = on_answered,
-                                   .give_up = on_give_up,
-                                   .secrets = secret_names,
-                                   .ctx = s};
+  const struct agent_call call = {.request = &request,
+                                  .session = run->session ? run->session : "",
+                                  .new_session = "",
+                                  .schema = run->schema ? schema : NULL};
+  const struct driver_host host = {
+      .news = on_news, .answered = on_answered, .give_up = on_give_up, .secrets = hidden, .ctx = s};
   struct str out = str_from(run->out), err = str_from(run->err);
   size_t piece = run->piece ? run->piece : out.n + 1;
   *s = (struct seen){0};
@@ -207,7 +207,7 @@ static void ends_have_classes_by_evidence(void **state) {
   } cases[] = {
       {"a good end and a bad exit", "{\"t\":\"ok\",\"x\":\"y\"}", "", PROCESS_END_EXITED, 3, 0,
        CLASS_NONE},
-      {"an error before a good end", "{\"t\":\"e\",\"s\":500}\n{\"t\":\"ok\"}", "",
+      {"an error before a good end", "{\"t\":\"e\",\"s\":500}\n{\"t\":\"ok\",\"x\":\"y\"}", "",
        PROCESS_END_EXITED, 0, 0, CLASS_NONE},
       {"a bad end and a good exit", "{\"t\":\"bad\",\"s\":401}", "", PROCESS_END_EXITED, 0, 0,
        CLASS_AUTH},
@@ -242,9 +242,23 @@ static void ends_have_classes_by_evidence(void **state) {
       {"one document over lines", "{\n \"t\": \"ok\",\n \"x\": \"y\"\n}\n", "", PROCESS_END_EXITED,
        0, 0, CLASS_NONE},
       {"too slow", "{\"t\":\"d\",\"x\":\"y\"}", "", PROCESS_END_WALL_LIMIT, -1, 15, CLASS_TIMEOUT},
-      {"silent", "", "retry 1, status 429\n", PROCESS_END_STALL_LIMIT, -1, 15, CLASS_TIMEOUT},
+      {"silent", "", "sorry\n", PROCESS_END_STALL_LIMIT, -1, 15, CLASS_TIMEOUT},
+      {"silent after a retry with a status", "", "retry 1, status 429\n", PROCESS_END_STALL_LIMIT,
+       -1, 15, CLASS_RATE_LIMIT},
+      {"silent after a retry with words", "{\"t\":\"again\",\"why\":\"the model is overloaded\"}",
+       "", PROCESS_END_WALL_LIMIT, -1, 15, CLASS_OVERLOADED},
+      {"silent after a retry that says nothing", "{\"t\":\"again\",\"why\":\"once more\"}", "",
+       PROCESS_END_STALL_LIMIT, -1, 15, CLASS_TIMEOUT},
+      {"silent after a retry that went well",
+       "{\"t\":\"again\",\"why\":\"status 503\"}\n{\"t\":\"d\",\"x\":\"y\"}", "",
+       PROCESS_END_STALL_LIMIT, -1, 15, CLASS_TIMEOUT},
+      {"a good end without an answer", "{\"t\":\"ok\"}", "", PROCESS_END_EXITED, 0, 0,
+       CLASS_PROTOCOL},
+      {"an answer of white space", "{\"t\":\"ok\",\"x\":\" \\n\"}", "", PROCESS_END_EXITED, 0, 0,
+       CLASS_PROTOCOL},
+      {"a value is an answer", "{\"t\":\"ok\",\"v\":[]}", "", PROCESS_END_EXITED, 0, 0, CLASS_NONE},
       {"cancelled", "", "", PROCESS_END_CANCELLED, -1, 15, CLASS_CANCELLED},
-      {"cancelled after its end", "{\"t\":\"ok\"}\n", "", PROCESS_END_CANCELLED, -1, 15,
+      {"cancelled after its end", "{\"t\":\"ok\",\"x\":\"y\"}\n", "", PROCESS_END_CANCELLED, -1, 15,
        CLASS_NONE},
       {"the shim was killed", "", "", PROCESS_END_SHIM_LOST, -1, 0, CLASS_CRASHED},
   };
@@ -329,11 +343,55 @@ static void text_is_taken_as_it_is(void **state) {
   assert_int_equal(s.result.class, CLASS_NONE);
   assert_string_equal(buf_c(&s.result.text.bytes), "a\n\n  b \nno newline");
   seen_deinit(&s);
+  read_run(p, &(struct run){.out = "\x1b[32m[WORK:1]\x1b[0m\n\x1b[1mend", .err = ""}, &s);
+  assert_string_equal(buf_c(&s.result.text.bytes), "[WORK:1]\nend");
+  seen_deinit(&s);
+  read_run(p, &(struct run){.out = " \n", .err = ""}, &s);
+  assert_int_equal(s.result.class, CLASS_PROTOCOL);
+  assert_non_null(strstr(s.result.message, "answered nothing"));
+  seen_deinit(&s);
+  read_run(p,
+           &(struct run){.out = "whole\n",
+                         .err = "",
+                         .process = {.exit_code = -1, .signal = 15, .ended_early = true}},
+           &s);
+  assert_int_equal(s.result.class, CLASS_NONE); /* it had closed its output */
+  assert_non_null(strstr(s.result.note, "closed its output"));
+  seen_deinit(&s);
   read_run(p, &(struct run){.out = "half", .err = "boom\n", .process = {.exit_code = 3}}, &s);
   assert_int_equal(s.result.class, CLASS_CRASHED);
   assert_string_equal(buf_c(&s.result.text.bytes), "half");
   assert_non_null(strstr(s.result.message, "boom"));
   seen_deinit(&s);
+  profile_free(p);
+}
+
+static void what_only_a_terminal_reads_costs_no_line(void **state) {
+  static const char *const lines[] = {
+      "\x1b[2K\x1b[1G%s\x1b[0m\n",                            /* CSI around it */
+      "\x1b]0;agent\a%s\x1b]133;D;0\x1b\\\n",                 /* OSC, ended by BEL and by ST */
+      "\xEF\xBB\xBF%s\r\n",                                   /* a byte order mark */
+      "\x1b[?25l\x1b(B\x1b[32mthinking\r\x1b[K%s\x1b[?25h\n", /* a progress line written over */
+      "\a\b%s\a\n",
+      "\x1b]%s\n", /* a sequence that does not end */
+  };
+  struct profile *p = profile_of(events);
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(lines); i++)
+    for (size_t piece = 0; piece < 4; piece++) {
+      struct buf out = {0};
+      struct seen s;
+      const char *mark = strstr(lines[i], "%s");
+      buf_append(&out, lines[i], (size_t)(mark - lines[i]));
+      buf_printf(&out, "{\"t\":\"ok\",\"x\":\"a \\u001b[1mb [c]\"}%s", mark + 2);
+      read_run(p, &(struct run){.out = buf_c(&out), .err = "", .piece = piece}, &s);
+      if (s.result.class != CLASS_NONE)
+        fail_msg("case %zu: %s", i, s.result.message);
+      assert_string_equal(buf_c(&s.result.text.bytes), "a \x1b[1mb [c]"); /* what it says stays */
+      assert_string_equal(s.result.note, "");
+      seen_deinit(&s);
+      buf_deinit(&out);
+    }
   profile_free(p);
 }
 
@@ -351,7 +409,8 @@ static void a_value_never_gets_through(void **state) {
   struct profile *p = profile_of(events);
   struct seen s;
   (void)state;
-  setenv("STREAM_TEST_KEY", "sk-test/12345", 1);
+  hidden = secrets_new();
+  secrets_add(hidden, "STREAM_TEST_KEY", STR("sk-test/12345"));
   for (size_t i = 0; i < sizeof outs / sizeof outs[0]; i++) {
     read_run(p, &(struct run){.out = outs[i], .err = ""}, &s);
     assert_string_equal(buf_c(&s.result.text.bytes), "a \xC2\xABsecret:STREAM_TEST_KEY\xC2\xBB b");
@@ -375,7 +434,8 @@ static void a_value_never_gets_through(void **state) {
   }
   buf_deinit(&text);
   profile_free(p);
-  unsetenv("STREAM_TEST_KEY");
+  secrets_free(hidden);
+  hidden = NULL;
 }
 
 static void bytes_that_are_no_text_cost_no_line(void **state) {
@@ -415,6 +475,57 @@ static void without_a_final_event_the_exit_is_the_end(void **state) {
   buf_deinit(&strict);
 }
 
+static void a_client_that_only_tries_again_is_given_up(void **state) {
+  static const char again[] = "{\"t\":\"again\",\"why\":\"status 429\"}\n",
+                    text[] = "{\"t\":\"d\",\"x\":\"y\"}\n";
+  struct buf profile = {0}, out = {0};
+  struct seen s;
+  (void)state;
+  buf_printf(&profile, "client_retries: 1\n%s", events);
+  struct profile *p = profile_of(buf_c(&profile));
+  buf_printf(&out, "%s%s%s%s", again, text, again, text); /* each try went well in the end */
+  read_run(p, &(struct run){.out = buf_c(&out), .err = ""}, &s);
+  assert_false(s.gave_up);
+  seen_deinit(&s);
+  buf_clear(&out);
+  buf_printf(&out, "%s%s%s", text, again, again);
+  read_run(p,
+           &(struct run){.out = buf_c(&out),
+                         .err = "",
+                         .process = {.exit_code = -1, .signal = 15, .ended_early = true}},
+           &s);
+  assert_true(s.gave_up);
+  assert_int_equal(s.result.class, CLASS_RATE_LIMIT);
+  seen_deinit(&s);
+  read_run(p, &(struct run){.out = text, .err = "retry 1: status 503\nretry 2: status 503\n"}, &s);
+  assert_true(s.gave_up); /* stderr counts, too */
+  seen_deinit(&s);
+  read_run(p, &(struct run){.out = text, .err = "retry 1\nretry 2\nretry 3\n"}, &s);
+  assert_false(s.gave_up); /* its last word may say why */
+  seen_deinit(&s);
+  profile_free(p);
+  buf_deinit(&profile);
+  buf_deinit(&out);
+}
+
+static void a_sum_is_no_usage_of_one_call(void **state) {
+  struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\nevents:\n"
+                                 "  - {when: {/t: ok}, text: /x, end: ok,\n"
+                                 "     usage: {of: conversation, input: /i, output: /o}}\n");
+  struct run run = {.out = "{\"t\":\"ok\",\"x\":\"y\",\"i\":30,\"o\":4}\n", .err = ""};
+  struct seen s;
+  (void)state;
+  read_run(p, &run, &s);
+  assert_int_equal(json_integer_value(json_object_get(s.result.usage, "input")), 30);
+  seen_deinit(&s);
+  run.session = "s-1";
+  read_run(p, &run, &s);
+  assert_null(s.result.usage);
+  assert_non_null(strstr(buf_c(&s.lines), "\"event\":\"note\",\"text\":\"tokens of all calls"));
+  seen_deinit(&s);
+  profile_free(p);
+}
+
 static void stderr_says_when_to_come_back(void **state) {
   static const struct {
     const char *err;
@@ -448,9 +559,12 @@ int main(void) {
       cmocka_unit_test(an_error_says_when_to_come_back),
       cmocka_unit_test(a_claimed_value_is_passed_on),
       cmocka_unit_test(text_is_taken_as_it_is),
+      cmocka_unit_test(what_only_a_terminal_reads_costs_no_line),
       cmocka_unit_test(a_value_never_gets_through),
       cmocka_unit_test(bytes_that_are_no_text_cost_no_line),
       cmocka_unit_test(without_a_final_event_the_exit_is_the_end),
+      cmocka_unit_test(a_client_that_only_tries_again_is_given_up),
+      cmocka_unit_test(a_sum_is_no_usage_of_one_call),
       cmocka_unit_test(stderr_says_when_to_come_back),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

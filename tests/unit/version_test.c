@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "provider/probe.h"
+#include "provider/version.h"
 
 static void versions_are_compared_by_number(void **state) {
   static const struct {
@@ -28,7 +28,7 @@ static void versions_are_compared_by_number(void **state) {
   };
   (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-    if (probe_older(cases[i].version, cases[i].minimum) != cases[i].older)
+    if (version_older(cases[i].version, cases[i].minimum) != cases[i].older)
       fail_msg("%s against %s", cases[i].version, cases[i].minimum);
 }
 
