@@ -4,6 +4,7 @@
   10100 /* the plain functions: a digest fetched by name costs more to set
                                     up than a short text to hash, and a log hashes many */
 #include <openssl/sha.h>
+#include <string.h>
 
 void sha256_raw(const void *a, size_t a_bytes, const void *b, size_t b_bytes,
                 unsigned char out[32]) {
@@ -16,12 +17,14 @@ void sha256_raw(const void *a, size_t a_bytes, const void *b, size_t b_bytes,
 
 void sha256_hex(const void *a, size_t a_bytes, const void *b, size_t b_bytes,
                 char out[SHA256_HEX]) {
-  static const char digits[] = "0123456789abcdef";
+#define ROW(h)                                                                                     \
+  h "0" h "1" h "2" h "3" h "4" h "5" h "6" h "7" h "8" h "9" h "a" h "b" h "c" h "d" h "e" h "f"
+  static const char pairs[] = ROW("0") ROW("1") ROW("2") ROW("3") ROW("4") ROW("5") ROW("6")
+      ROW("7") ROW("8") ROW("9") ROW("a") ROW("b") ROW("c") ROW("d") ROW("e") ROW("f");
+#undef ROW
   unsigned char raw[32];
   sha256_raw(a, a_bytes, b, b_bytes, raw);
-  for (int i = 0; i < 32; i++) {
-    out[2 * i] = digits[raw[i] >> 4];
-    out[2 * i + 1] = digits[raw[i] & 15];
-  }
+  for (int i = 0; i < 32; i++)
+    memcpy(out + 2 * i, pairs + 2 * raw[i], 2);
   out[64] = '\0';
 }

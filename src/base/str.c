@@ -71,6 +71,11 @@ bool str_to_long(struct str s, long *out) {
 }
 
 size_t str_from_number(char out[STR_NUMBER_BYTES], int64_t value) {
+  if (value >= 0 && value < 10) { /* most are */
+    out[0] = (char)('0' + value);
+    out[1] = '\0';
+    return 1;
+  }
   char digits[STR_NUMBER_BYTES];
   size_t at = sizeof digits - 1;
   uint64_t rest = value < 0 ? 0u - (uint64_t)value : (uint64_t)value;

@@ -688,7 +688,7 @@ bool core_apply(struct core *core, const json_t *record, struct workflow *workfl
   if (core->status == SESSION_STOPPED && !resumes)
     return bad(&f, "a stopped session goes on with session_resume");
   for (size_t i = 0; i < ARRAY_LEN(types); i++)
-    if (str_eq_c(type, types[i].type)) {
+    if (types[i].type[0] == type.p[0] && str_eq_c(type, types[i].type)) {
       if (!types[i].apply(&f))
         return false;
       core->seq++;
