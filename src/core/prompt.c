@@ -20,6 +20,15 @@ const char *const prompt_template_names[] = {
     "execute.md", "judge_structured.md", "judge_tag.md", "judge_ai.md",
     "reask.md",   "schema.md",           "invariant.md", NULL};
 
+const char *const prompt_variable_names[] = {"task",
+                                             "iteration",
+                                             "max_movements",
+                                             "max_steps",
+                                             "movement_iteration",
+                                             "step_iteration",
+                                             "previous_response",
+                                             NULL};
+
 void prompt_deinit(struct prompt *p) {
   buf_deinit(&p->bytes);
   free(p->parts);
