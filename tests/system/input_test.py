@@ -198,12 +198,17 @@ def a_scenario_that_runs_dry():
 
 def bad_words():
     with Box() as box:
+        one = box.file("one.json", json.dumps({"name": "one", "provider": "script", "movements": [
+            {"name": "go", "instruction": "Do it now.", "rules": [
+                {"condition": "a", "next": "COMPLETE"}, {"condition": "b", "next": "ABORT"}]}]}))
         words = every_way(box)
         cases = [
             (["frobnicate"], "no command"),
             (["rum"], "did you mean run"),
             (["verfy"], "did you mean verify"),
             (["run"], "missing argument"),
+            (["prompt", one, "go", "--stage", "phase1_tag"], "phase1_tag asks nothing"),
+            (["prompt", one, "go", "--stage", "phase9"], "write structured_output"),
             (["run", "a", "b"], "too many arguments"),
             (["run", "--bogus", words[0]], "no option --bogus"),
             (["run", "--taks", "x", words[0]], "did you mean --task"),
