@@ -481,6 +481,8 @@ def ten_megabytes():
         expect(end["text_bytes"] == size, end["text_bytes"])
         expect(os.path.getsize(path) < 64 * 1024, "the log holds", os.path.getsize(path), "bytes")
         verified(box, path)
+        done = box.segue("show", path, "go")
+        expect(b"answered: 10.0 MiB, kept in blobs/" in done.stdout, done)
 
 
 def hostile_messages():
