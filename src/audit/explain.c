@@ -106,8 +106,10 @@ bool explain_find(const struct book *book, const char *what, struct explain_foun
 static void put_bytes(struct buf *out, size_t n) {
   if (n < 1024)
     buf_printf(out, "%zu byte%s", n, n == 1 ? "" : "s");
-  else
+  else if (n < 1024 * 1024)
     buf_printf(out, "%.1f KiB", (double)n / 1024);
+  else
+    buf_printf(out, "%.1f MiB", (double)n / (1024 * 1024));
 }
 
 /* A reference to a piece of another prompt is but the template's words again: its origin is shown

@@ -3,6 +3,7 @@
 #include "audit/book.h"
 #include "base/log.h"
 #include "base/resource.h"
+#include "core/apply.h"
 #include "format/json_write.h"
 #include "store/store.h"
 #include "structured/schema.h"
@@ -141,17 +142,35 @@ static bool check_order(enum phase *phase, const char *type, struct err *err) {
   return true;
 }
 
-static bool check_record(const struct verifier *v, const struct book *b, const json_t *record,
-                         enum phase *phase, struct verify_result *out) {
+static bool blob_of(void *ctx, const char *sha256, struct buf *out, struct err *err) {
+  const struct book *b = ctx;
+  return store_blob_get(b->dir, sha256, out, err);
+}
+
+/* What a resume would find: a call that ends and never began, a rule that the workflow has not. */
+static bool check_fold(struct core *core, struct book *b, const json_t *record, struct err *err) {
+  const struct core_source source = {b, blob_of};
+  if (core_apply(core, record, NULL, &source, err))
+    return true;
+  struct err raw = *err;
+  const char *why =
+      strstr(raw.text, "): "); /* "record 7 (stage): why": its number is told anyway */
+  return err_set(err, ERR_CORRUPT, "%s", why && raw.text[0] == 'r' ? why + 3 : raw.text);
+}
+
+static bool check_record(const struct verifier *v, struct book *b, const json_t *record,
+                         enum phase *phase, struct core *core, struct verify_result *out) {
   struct err *err = &out->why;
   const char *type = word(record, "type");
   if (!check_schema(v, record, err) || !check_order(phase, type, err) ||
       !check_blobs(b, record, err))
     return false;
-  if (strcmp(type, "session_start") != 0)
-    return true;
-  (void)snprintf(out->session, sizeof out->session, "%s", word(record, "session"));
-  return check_workflow(record, err) && check_name(b, out->session, err);
+  if (strcmp(type, "session_start") == 0) {
+    (void)snprintf(out->session, sizeof out->session, "%s", word(record, "session"));
+    if (!check_workflow(record, err) || !check_name(b, out->session, err))
+      return false;
+  }
+  return check_fold(core, b, record, err);
 }
 
 static void wait_ms(long ms) {
@@ -162,12 +181,14 @@ static void wait_ms(long ms) {
 bool verify_file(const struct verifier *v, const char *path, struct verify_result *out,
                  struct err *err) {
   struct book b;
+  struct core core;
   enum phase phase = NEW;
   bool sound = true;
   int looks = 0;
   *out = (struct verify_result){0};
   if (!book_open(&b, path, false, err))
     return false;
+  core_init(&core);
   for (;;) {
     json_t *record = book_next(&b);
     if (record == NULL && b.state == BOOK_TORN && looks++ < TORN_LOOK_COUNT && book_owned(&b)) {
@@ -177,7 +198,7 @@ bool verify_file(const struct verifier *v, const char *path, struct verify_resul
     }
     if (record == NULL)
       break;
-    sound = check_record(v, &b, record, &phase, out);
+    sound = check_record(v, &b, record, &phase, &core, out);
     json_decref(record);
     if (!sound)
       break;
@@ -199,6 +220,7 @@ bool verify_file(const struct verifier *v, const char *path, struct verify_resul
   } else {
     out->state = phase == ENDED ? VERIFY_COMPLETE : VERIFY_OPEN;
   }
+  core_deinit(&core);
   book_close(&b);
   return true;
 }

@@ -1,12 +1,13 @@
 /* verify.h - is a log what was written? Chain, sequence, schema, order of the session's records,
- * hash of the workflow, blobs.
+ * hash of the workflow, blobs, and whether the records fold to a session that can be resumed.
  *
  *   v = verifier_new(&err)
  *   verify_file(v, path, &result, &err)     any number of times; false: it cannot be opened
  *   verifier_free(v)
  *
  * A log is sound up to its first bad record; behind that nothing is looked at. What the chain cannot
- * find is a log cut off at the end of a record: it verifies as open. Memory: the longest line. */
+ * find is a log cut off at the end of a record: it verifies as open. Memory: the session's state, as
+ * while it ran. */
 #ifndef SEGUE_AUDIT_VERIFY_H
 #define SEGUE_AUDIT_VERIFY_H
 

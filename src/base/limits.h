@@ -26,6 +26,7 @@
 #define LIMIT_PROMPT_BYTES      (24u * 1024u * 1024u) /* one prompt, all parts */
 #define LIMIT_JUDGE_TEXT_BYTES  (60u * 1024u) /* of an agent's text shown to a judge: its end */
 #define LIMIT_REF_TEXT_BYTES    32u /* shorter texts are written again instead of referenced */
+#define LIMIT_OWN_PART_BYTES    256u /* longer criteria and the like: a part of the prompt by itself */
 #define LIMIT_LOG_LINE_BYTES    (64u * 1024u * 1024u)
 #define LIMIT_STRUCTURED_BYTES  (1024u * 1024u) /* of a provider's structured value, as JSON */
 #define LIMIT_STRUCTURED_DEPTH  64u

@@ -62,12 +62,13 @@ static bool unknown_option(const struct cli_command *command, int *status, struc
 bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t min, size_t max,
                struct cli_args *out, int *status) {
   bool only_words = false;
-  *out = (struct cli_args){.command = command};
+  *out = (struct cli_args){.command = command, .words = argv};
   for (int i = 1; i < argc; i++) {
-    const char *arg = argv[i], *value = NULL;
+    char *arg = argv[i];
+    const char *value = NULL;
     const struct cli_option *option;
     if (only_words || arg[0] != '-' || arg[1] == '\0') {
-      if (out->word_count == ARRAY_LEN(out->words) || out->word_count == max)
+      if (out->word_count == max)
         return usage(command, status, "too many arguments: \"%.100s\"", arg);
       out->words[out->word_count++] = arg;
       continue;
@@ -216,10 +217,44 @@ static bool line_of(const struct err *err, struct buf *out) {
   return found;
 }
 
+/* Bytes of a line before the column, which counts characters from 1. */
+static size_t column_offset(struct str line, int column) {
+  size_t at = 0;
+  for (int i = 1; i < column && at < line.n; i++) {
+    size_t n = utf8_decode(line.p + at, line.n - at, NULL);
+    at += n > 0 ? n : 1;
+  }
+  return at;
+}
+
+/* The line and a caret under its column. Of a long line, the part around the column. */
+static void print_place(const struct err *err, struct str line, bool colours) {
+  enum { WIDTH = 120, BEFORE = 80, KEPT = 60 }; /* columns: in all, before the caret */
+  static const struct str ellipsis = {"\xE2\x80\xA6", 3};
+  struct buf shown = {0}, before = {0};
+  if (line.n > 0 && line.p[line.n - 1] == '\r')
+    line.n--;
+  size_t at = column_offset(line, err->column);
+  int used = cli_fit(&before, (struct str){line.p, at}, INT_MAX);
+  if (used > BEFORE) {
+    size_t from = column_offset(line, err->column - KEPT);
+    buf_clear(&before);
+    buf_str(&shown, ellipsis);
+    used = 1 + cli_fit(&before, (struct str){line.p + from, at - from}, INT_MAX);
+    line = (struct str){line.p + from, line.n - from};
+  }
+  (void)cli_fit(&shown, line, WIDTH - (shown.n > 0));
+  fprintf(stderr, "%5d | %s\n", err->line, buf_c(&shown));
+  if (used < WIDTH)
+    fprintf(stderr, "      | %*s%s^%s\n", used, "", cli_paint(colours, COLOUR_GREEN),
+            cli_paint(colours, COLOUR_NONE));
+  buf_deinit(&shown);
+  buf_deinit(&before);
+}
+
 void cli_print_file_error(const struct err *err, const char *severity) {
-  enum { WIDTH = 120 };
   bool colours = cli_colours(STDERR_FILENO);
-  struct buf line = {0}, safe = {0}, text = {0}, file = {0};
+  struct buf line = {0}, text = {0}, file = {0};
   buf_safe(&file, str_from(err->file), false);
   buf_safe(&text, str_from(err->text), true);
   fprintf(stderr, "%s%s:%d:%d:%s %s%s%s%s%s\n", cli_paint(colours, COLOUR_BOLD), buf_c(&file),
@@ -228,24 +263,9 @@ void cli_print_file_error(const struct err *err, const char *severity) {
           strcmp(severity, "error") == 0 ? "" : severity,
           strcmp(severity, "error") == 0 ? "" : ": ", cli_paint(colours, COLOUR_NONE),
           buf_c(&text));
-  if (line_of(err, &line)) {
-    int before = 0, column = 1;
-    size_t at = 0;
-    while (at < line.n && column < err->column) { /* columns count characters */
-      uint32_t cp = ' ';
-      size_t n = utf8_decode(line.p + at, line.n - at, &cp);
-      before += n > 0 ? utf8_width(cp) : 1;
-      at += n > 0 ? n : 1;
-      column++;
-    }
-    (void)cli_fit(&safe, buf_view(&line), WIDTH);
-    fprintf(stderr, "%5d | %s\n", err->line, buf_c(&safe));
-    if (before < WIDTH) /* else its place is not shown */
-      fprintf(stderr, "      | %*s%s^%s\n", before, "", cli_paint(colours, COLOUR_GREEN),
-              cli_paint(colours, COLOUR_NONE));
-  }
+  if (line_of(err, &line))
+    print_place(err, buf_view(&line), colours);
   buf_deinit(&line);
-  buf_deinit(&safe);
   buf_deinit(&text);
   buf_deinit(&file);
 }

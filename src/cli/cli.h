@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -52,12 +53,13 @@ struct cli_args {
     const char *value; /* NULL for a flag */
   } given[128];
   size_t given_count;
-  const char *words[64]; /* the rest, in order */
+  char **words; /* the rest, in order; cli_parse moves them to the front of argv */
   size_t word_count;
 };
 
 /* Reads argv against the command's table. On bad usage, or after --help, prints and returns false:
- * *status is what main must return. min/max: number of words allowed. */
+ * *status is what main must return. min/max: number of words allowed; CLI_WORDS: any. */
+enum { CLI_WORDS = INT_MAX };
 bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t min, size_t max,
                struct cli_args *out, int *status);
 bool cli_flag(const struct cli_args *args, const char *name);

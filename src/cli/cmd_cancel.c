@@ -27,7 +27,7 @@ static int cancel(const char *socket, const char *word) {
 static int run(int argc, char **argv) {
   struct cli_args args;
   int status, worst = STATUS_COMPLETE;
-  if (!cli_parse(&cmd_cancel, argc, argv, 1, 64, &args, &status))
+  if (!cli_parse(&cmd_cancel, argc, argv, 1, CLI_WORDS, &args, &status))
     return status;
   for (size_t i = 0; i < args.word_count; i++) {
     status = cancel(cli_value(&args, "socket"), args.words[i]);

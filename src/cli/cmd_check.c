@@ -438,7 +438,7 @@ static int run(int argc, char **argv) {
   struct checking c = {0};
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_check, argc, argv, 0, ARRAY_LEN(args.words), &args, &status))
+  if (!cli_parse(&cmd_check, argc, argv, 0, CLI_WORDS, &args, &status))
     return status;
   bool batch = cli_flag(&args, "batch");
   if (args.word_count == 0 && !batch)

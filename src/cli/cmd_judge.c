@@ -21,7 +21,7 @@ static const struct cli_option options[] = {
     {"language", 0, "en|ja", "language of the prompts", false},
     SETUP_OPTIONS,
     {"logs", 'l', "DIR", "keep a session log there", false},
-    {"json", 0, NULL, "print the judgment record", false},
+    {"json", 0, NULL, "print the judgment record; of a judge that is down, session_stop", false},
     {"quiet", 'q', NULL, "print nothing: the exit status tells", false},
     {0},
 };
@@ -84,6 +84,14 @@ static bool read_stages(const char *list, json_t *judge, struct err *err) {
   return true;
 }
 
+/* "movements[0].rules[2].condition: ..." is about what --rule brought. */
+static void name_the_rule(struct err *err) {
+  struct err raw = *err;
+  int index, n = 0;
+  if (sscanf(raw.text, "movements[0].rules[%d].condition: %n", &index, &n) == 1 && n > 0)
+    (void)err_set(err, ERR_USAGE, "--rule %d: %s", index + 1, raw.text + n);
+}
+
 static bool build_workflow(struct setup *setup, const struct cli_args *args, struct err *err) {
   const char *name = cli_value(args, "name"), *rule, *stages = cli_value(args, "stages");
   const char *reasks = cli_value(args, "max-reasks"), *language = cli_value(args, "language");
@@ -130,11 +138,28 @@ static bool build_workflow(struct setup *setup, const struct cli_args *args, str
                   "name", name ? name : "step", "command", "given", "judge", judge, "rules", rules);
   setup->workflow = workflow_build(doc, err);
   json_decref(doc);
-  if (setup->workflow == NULL)
+  if (setup->workflow == NULL) {
+    name_the_rule(err);
     return false;
+  }
   json_object_del(setup->config, "provider");
   json_object_del(setup->config, "model");
   return true;
+}
+
+/* Why this stage decided, or why it did not. */
+static void append_note(const json_t *stage, struct buf *out) {
+  const char *outcome = json_string_value(json_object_get(stage, "outcome"));
+  const char *error = json_string_value(json_array_get(json_object_get(stage, "errors"), 0));
+  const char *reason = json_string_value(json_object_get(stage, "reason"));
+  const char *tag = json_string_value(json_object_get(stage, "tag"));
+  const char *class = json_string_value(json_object_get(stage, "class"));
+  const char *text = reason ? reason : tag ? tag : "";
+  if (strcmp(outcome, "matched") != 0) {
+    buf_printf(out, "%s%s", class ? class : "", class && error ? ": " : "");
+    text = error ? error : class ? "" : text;
+  }
+  (void)cli_fit(out, str_from(text), 200);
 }
 
 static void print_judgment(const struct judging *j, bool colours) {
@@ -155,18 +180,23 @@ static void print_judgment(const struct judging *j, bool colours) {
   }
   buf_putc(&text, '\n');
   json_array_foreach(json_object_get(j->judgment, "stages"), i, stage) {
-    const char *error = json_string_value(json_array_get(json_object_get(stage, "errors"), 0));
-    const char *tag = json_string_value(json_object_get(stage, "tag"));
-    const char *reason = json_string_value(json_object_get(stage, "reason"));
     buf_printf(&text, "   %-18s %-12s ", json_string_value(json_object_get(stage, "stage")),
                json_string_value(json_object_get(stage, "outcome")));
-    (void)cli_fit(&text, str_from(error ? error : reason ? reason : tag ? tag : ""), 200);
+    append_note(stage, &text);
     while (text.n > 0 && text.p[text.n - 1] == ' ')
       text.n--;
     buf_putc(&text, '\n');
   }
   fwrite(text.p, 1, text.n, stdout);
   buf_deinit(&text);
+}
+
+static void print_record(const json_t *record) {
+  struct buf line = {0};
+  json_write(record, &line); /* as the log has it: nothing in it steers a terminal */
+  buf_putc(&line, '\n');
+  fwrite(line.p, 1, line.n, stdout);
+  buf_deinit(&line);
 }
 
 static int judge_text(const struct setup *setup, const struct cli_args *args, struct str text,
@@ -203,21 +233,18 @@ static int judge_text(const struct setup *setup, const struct cli_args *args, st
       buf_printf(&text_of_stop, "%s: %s", reason ? reason : "failed", message ? message : "");
       complain(buf_c(&text_of_stop));
       buf_deinit(&text_of_stop);
+      if (j.stop != NULL && cli_flag(args, "json"))
+        print_record(j.stop);
       status = signals > 0 ? STATUS_INTERRUPTED : STATUS_FAILED;
     } else {
       const char *failure = json_string_value(json_object_get(j.judgment, "failure"));
       status = failure == NULL                         ? STATUS_COMPLETE
                : strcmp(failure, "rule_no_match") == 0 ? STATUS_NO_RULE
                                                        : STATUS_FAILED;
-      if (cli_flag(args, "json")) {
-        struct buf line = {0};
-        json_write(j.judgment, &line); /* as the log has it: nothing in it steers a terminal */
-        buf_putc(&line, '\n');
-        fwrite(line.p, 1, line.n, stdout);
-        buf_deinit(&line);
-      } else if (!cli_flag(args, "quiet")) {
+      if (cli_flag(args, "json"))
+        print_record(j.judgment);
+      else if (!cli_flag(args, "quiet"))
         print_judgment(&j, cli_colours(STDOUT_FILENO));
-      }
     }
   }
   solo_deinit(&solo);

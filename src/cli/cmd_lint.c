@@ -13,7 +13,7 @@ static int run(int argc, char **argv) {
   struct cli_args args;
   struct setup setup;
   int status, worst = STATUS_COMPLETE;
-  if (!cli_parse(&cmd_lint, argc, argv, 1, 64, &args, &status))
+  if (!cli_parse(&cmd_lint, argc, argv, 1, CLI_WORDS, &args, &status))
     return status;
   if (!setup_flags(&setup, &args, &status)) {
     setup_deinit(&setup);

@@ -67,8 +67,8 @@ static bool render(const struct cli_args *args, const struct setup *setup, struc
   } else if (!judge_stage_from_name(str_from(stage_name), &stage) ||
              (stage != STAGE_STRUCTURED_OUTPUT && stage != STAGE_PHASE3_TAG &&
               stage != STAGE_AI_JUDGE)) {
-    ok = err_set(err, ERR_USAGE, "--stage %.40s: write structured_output, phase3_tag or ai_judge",
-                 stage_name);
+    ok = err_set(err, ERR_USAGE, "--stage %.40s%s: write structured_output, phase3_tag or ai_judge",
+                 stage_name, strcmp(stage_name, "phase1_tag") == 0 ? " asks nothing" : "");
   } else {
     const struct chain_spec spec = {.rules = m->rules,
                                     .rule_count = m->rule_count,

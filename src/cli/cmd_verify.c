@@ -67,7 +67,7 @@ static int verify(int argc, char **argv) {
   struct err err = {0};
   int status;
   bool bad = false, missing = false;
-  if (!cli_parse(&cmd_verify, argc, argv, 1, ARRAY_LEN(args.words), &args, &status))
+  if (!cli_parse(&cmd_verify, argc, argv, 1, CLI_WORDS, &args, &status))
     return status;
   struct verifier *v = verifier_new(&err);
   if (v == NULL)

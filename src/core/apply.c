@@ -62,6 +62,8 @@ static bool apply_session_start(const struct fold *f) {
   struct core *core = f->core;
   if (core->status != SESSION_NEW)
     return bad(f, "a session starts once");
+  if (get_int(f, "v") != RECORD_VERSION)
+    return bad(f, "its version is not the one that this program reads");
   struct str id = get_str(f, "session");
   if (id.n == 0 || id.n >= sizeof core->session)
     return bad(f, "it has no session id");

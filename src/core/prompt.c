@@ -20,6 +20,15 @@ const char *const prompt_template_names[] = {
     "execute.md", "judge_structured.md", "judge_tag.md", "judge_ai.md",
     "reask.md",   "schema.md",           "invariant.md", NULL};
 
+const char *const prompt_variable_names[] = {"task",
+                                             "iteration",
+                                             "max_movements",
+                                             "max_steps",
+                                             "movement_iteration",
+                                             "step_iteration",
+                                             "previous_response",
+                                             NULL};
+
 void prompt_deinit(struct prompt *p) {
   buf_deinit(&p->bytes);
   free(p->parts);
@@ -75,7 +84,7 @@ static size_t part_start(const struct prompt *p, size_t i) {
 enum piece_kind {
   PIECE_CHANGES, /* from turn to turn */
   PIECE_STABLE,
-  PIECE_OWN /* the log has it by itself, such as a persona in session_start */
+  PIECE_OWN /* the log has it by itself, such as a persona in session_start, or will */
 };
 
 static bool joins(const struct prompt *out, struct str piece, uint64_t seq, enum piece_kind kind) {
@@ -142,8 +151,8 @@ static enum piece_kind kind_of(const struct prompt_view *v, struct str piece,
   if (var == NULL)
     return PIECE_STABLE;
   for (size_t i = 0; i < ARRAY_LEN(stable); i++)
-    if (str_eq(var->name, stable[i]))
-      return PIECE_STABLE;
+    if (str_eq(var->name, stable[i])) /* a long one stands in other questions too */
+      return piece.n < LIMIT_OWN_PART_BYTES ? PIECE_STABLE : PIECE_OWN;
   return PIECE_CHANGES;
 }
 

@@ -72,6 +72,9 @@ void prompt_value(const json_t *value, struct prompt *out);
 /* The parts as a log has them: strings, and {"ref": place} for texts that are there already. */
 json_t *prompt_parts(const struct prompt *p, const struct texts *texts);
 
+/* The variables of an instruction, NULL-ended; {structured:...} besides. */
+extern const char *const prompt_variable_names[];
+
 /* Names of the templates ("execute.md", ...), NULL-ended: what a user can override. */
 extern const char *const prompt_template_names[];
 

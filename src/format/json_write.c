@@ -69,7 +69,7 @@ static bool steers(uint32_t cp) {
          (cp >= 0x2028 && cp <= 0x202E) || (cp >= 0x2066 && cp <= 0x2069);
 }
 
-/* buf_append where there is room; the NUL comes with the closing quote. */
+/* buf_append where there is room. */
 static inline void put(struct buf *out, const char *p, size_t n) {
   if (out->max != 0 || out->cap - out->n <= n) {
     buf_append(out, p, n);
@@ -77,6 +77,7 @@ static inline void put(struct buf *out, const char *p, size_t n) {
   }
   memcpy(out->p + out->n, p, n);
   out->n += n;
+  out->p[out->n] = '\0';
 }
 
 /* From the first byte on that may need an escape. */

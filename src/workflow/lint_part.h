@@ -1,5 +1,5 @@
 /* lint_part.h - inside lint: what its files share. lint.c is the graph, the rules and the backends;
- * lint_structured.c what values are made and who names them. */
+ * lint_structured.c what values are made and who names them, and the variables of instructions. */
 #ifndef SEGUE_WORKFLOW_LINT_PART_H
 #define SEGUE_WORKFLOW_LINT_PART_H
 
@@ -49,7 +49,7 @@ const char *lint_suggestion(struct lint *l, const char *word, const char *const 
 /* The backend of that name; NULL and an error when there is none. */
 const struct capability *lint_provider(struct lint *l, const char *path, const char *name);
 
-/* structured_output of a movement, and {structured:...} in its instruction. */
+/* structured_output of a movement, and the variables in its instruction. */
 void lint_structured(struct lint *l, size_t movement);
 /* A reference to a member of a movement's value, as it stands at `place`. */
 void lint_member(struct lint *l, const char *place, size_t movement, const struct str *names,

@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "core/prompt.h"
 #include "core/ref.h"
 #include "format/template.h"
 #include "structured/extract_schema.h"
@@ -213,12 +214,25 @@ static void check_schema(struct lint *l, size_t movement, const json_t *so) {
   schema_errors_deinit(&found);
 }
 
+/* {previous_respons}: a slip of the pen, which would stand in the prompt as it is. */
+static void check_variable(void *ctx, struct str name) {
+  const struct names *names = ctx;
+  char place[LINT_PATH_BYTES];
+  const char *near = str_nearest(name, prompt_variable_names);
+  if (near == NULL || str_eq_c(name, near))
+    return;
+  lint_report(names->l, names->l->warnings, lint_path(place, names->movement, "instruction"),
+              "{%s} is no variable and stays as it is: did you mean {%s}?", shown(names->l, name),
+              near);
+}
+
 void lint_structured(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
   const json_t *so = structured_of(l, movement);
   const char *instruction = lint_text(m->object, "instruction", "");
   struct names names = {l, movement};
   template_names(str_from(instruction), PROMPT_STRUCTURED, check_name, &names);
+  template_names(str_from(instruction), "", check_variable, &names);
   if (so == NULL)
     return;
   check_schema(l, movement, so);

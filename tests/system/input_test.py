@@ -115,6 +115,37 @@ movements:
         no_log(box)
 
 
+def the_place_in_a_line():
+    """The line of an error is shown around its column, the caret under the place."""
+    def shown(name, content, word):
+        done = box.segue("lint", box.file(name, content))
+        expect(done.returncode == 2, "status", done.returncode, done.stderr)
+        _, line, caret = done.stderr.decode().split("\n")[:3]
+        expect(len(line) < 135 and "\\x" not in line, line)
+        expect(line[caret.index("^"):].startswith(word), line, caret)
+
+    with Box() as box:
+        movement = {"name": "a", "instruction": "do it now",
+                    "rules": [{"condition": "x", "next": "gone"}]}
+        for before in (0, 60, 100, 400, 5000):
+            for after in (0, 200):
+                document = {"description": "d" * before, "name": "w", "movements": [movement],
+                            "model": "m" * after}
+                shown("one-line.json", json.dumps(document), '"gone"')
+        shown("windows.yaml", "name: w\r\nlanguage: \tfr\r\nmovements: []\r\n", "fr")
+
+
+def many_words():
+    """As many files as a shell's * gives."""
+    with Box() as box:
+        paths = [box.file(f"{i}.yaml", "") for i in range(150)]
+        done = box.segue("verify", *paths)
+        expect(done.returncode == 1 and done.stdout.count(b"\n") == len(paths), done)
+        done = box.segue("lint", "--quiet", *paths, "--", "-x")
+        expect(done.returncode == 2 and b"-x" in done.stderr, done)
+        expect(b"149.yaml:1:1" in done.stderr, done)
+
+
 def scenarios():
     with Box() as box:
         words = script_workflow(box, [{"text": "x"}])
@@ -167,12 +198,17 @@ def a_scenario_that_runs_dry():
 
 def bad_words():
     with Box() as box:
+        one = box.file("one.json", json.dumps({"name": "one", "provider": "script", "movements": [
+            {"name": "go", "instruction": "Do it now.", "rules": [
+                {"condition": "a", "next": "COMPLETE"}, {"condition": "b", "next": "ABORT"}]}]}))
         words = every_way(box)
         cases = [
             (["frobnicate"], "no command"),
             (["rum"], "did you mean run"),
             (["verfy"], "did you mean verify"),
             (["run"], "missing argument"),
+            (["prompt", one, "go", "--stage", "phase1_tag"], "phase1_tag asks nothing"),
+            (["prompt", one, "go", "--stage", "phase9"], "write structured_output"),
             (["run", "a", "b"], "too many arguments"),
             (["run", "--bogus", words[0]], "no option --bogus"),
             (["run", "--taks", "x", words[0]], "did you mean --task"),
@@ -445,6 +481,8 @@ def ten_megabytes():
         expect(end["text_bytes"] == size, end["text_bytes"])
         expect(os.path.getsize(path) < 64 * 1024, "the log holds", os.path.getsize(path), "bytes")
         verified(box, path)
+        done = box.segue("show", path, "go")
+        expect(b"answered: 10.0 MiB, kept in blobs/" in done.stdout, done)
 
 
 def hostile_messages():
@@ -691,7 +729,8 @@ def damaged_logs():
             expect(len(f.read()) == len(whole), "something was cut off")
 
 
-CASES = [workflow_files, scenarios, a_scenario_that_runs_dry, bad_words, options_of_a_command,
+CASES = [workflow_files, the_place_in_a_line, many_words, scenarios, a_scenario_that_runs_dry,
+         bad_words, options_of_a_command,
          words_that_are_not_utf8, deep_folders, a_log_from_a_deep_folder, tasks, a_huge_task,
          hostile_output, hostile_text_that_is_utf8, hostile_text_as_json, ten_megabytes, hostile_messages,
          a_warning_about_a_hostile_name, hostile_names, json_is_the_log, quiet_prints_nothing,

@@ -81,6 +81,7 @@ scenario 'replies:
   - {stage: structured_output, text: "{\"reason\": \"x\", \"step\": 9}"}
   - {stage: phase3_tag, text: "no tag"}
   - {stage: ai_judge, text: "{\"reason\": \"x\", \"matched_index\": 2}"}'
+check "why each stage did not decide" 0 '^   structured_output +out_of_range \$.step: 9' "$@" -p script -s scenario.yaml
 check "every stage" 0 '^2  needs fix  ai_judge' "$@" -p script -s scenario.yaml
 check "what each stage found" 0 'structured_output +[a-z_]+ .*9' "$@" -p script -s scenario.yaml
 scenario 'replies: [{text: "{\"reason\": \"none\", \"step\": 0, \"matched_index\": 0}", times: 0}]'
@@ -91,6 +92,8 @@ scenario 'replies:
 check "without a reask" 4 'none' "$@" -p script -s scenario.yaml --stages structured_output
 check "a reask mends the answer" 0 '^2  needs fix  structured_output' "$@" -p script -s scenario.yaml \
   --stages structured_output --max-reasks 1
+check "why a mended answer decided" 0 '^   structured_output +matched +mended$' "$@" -p script \
+  -s scenario.yaml --stages structured_output --max-reasks 1
 check "both calls are in the record" 0 '"calls":\[2,3\]' "$@" -p script -s scenario.yaml \
   --stages structured_output --max-reasks 1 --json
 scenario 'replies: [{error: {class: auth}, times: 0}]'
@@ -100,6 +103,13 @@ check "what it says steers no terminal" 1 '\\e\[2J\\x9b31m' "$@" -p script -s sc
 scenario 'replies: [{error: {class: network, retry_after_ms: 5}, times: 0}]'
 check "a network that is down" 1 'judge_unavailable' "$@" -p script -s scenario.yaml
 check "and no verdict as JSON" 1 '!"rule"' "$@" -p script -s scenario.yaml --json
+check "but why as JSON" 1 '^\{.*"type":"session_stop".*"reason":"judge_unavailable"' "$@" -p script -s scenario.yaml --json
+scenario 'replies:
+  - {stage: structured_output, error: {class: timeout}}
+  - {stage: phase3_tag, text: "no"}
+  - {stage: ai_judge, text: "[JUDGE:2]"}'
+check "a stage's error has its class" 0 '^   structured_output +error +timeout: ' "$@" -p script -s scenario.yaml
+check "the judge's tag" 0 '^   ai_judge +matched +\[REVIEW:2\]$' "$@" -p script -s scenario.yaml
 scenario 'replies: [{error: {class: network, retry_after_ms: 5}, times: 2}, {structured: {reason: r, step: 1}}]'
 check "a network that comes back" 0 '^1  approved  structured_output' "$@" -p script -s scenario.yaml
 scenario 'replies: [{structured: {reason: r, step: 1}}]'
@@ -129,6 +139,8 @@ done
 # ---- bad words ----
 input='x'
 check "a model that is not UTF-8" 2 '--model.*UTF-8' "$@" --stages phase1_tag --model "$(printf 'm\377')"
+check "a rule that is none" 2 'segue judge: --rule 2: .*empty' --rule a --rule '' --stages phase1_tag
+check "a when that is none" 2 'segue judge: --rule 1: ' --rule 'when(exit = 0)' --rule b --stages phase1_tag
 check "no rule" 2 'give at least one --rule' --name review
 check "an unknown stage" 2 'is no stage' "$@" --stages tag
 check "a stage twice" 2 'stands twice' "$@" --stages phase1_tag,phase1_tag

@@ -46,6 +46,7 @@ static const struct bad_case bad_cases[] = {
     {"session_start", 0, "{'seq':'1'}", "its seq is not the next one"},
     {"session_start", 0, "{'type':'turn_start'}", "a log begins with session_start"},
     {"session_start", 0, "{'type':null}", "a log begins with session_start"},
+    {"session_start", 0, "{'v':2}", "not the one that this program reads"},
     {"session_start", 0, "{'session':null}", "no session id"},
     {"session_start", 0, "{'session':'0123456789012345678901234567890123456789'}", "no session id"},
     {"session_start", 0, "{'workflow':null}", "its workflow cannot be built"},

@@ -131,11 +131,23 @@ static void test_every_code_point(void **state) {
   }
 }
 
+/* Bytes behind the text, as memory that was used before has them. */
+static void test_ends_with_nul(void **state) {
+  struct buf out = {0};
+  json_t *number = json_integer(7);
+  (void)state;
+  buf_puts(&out, "longer than a number");
+  buf_clear(&out);
+  json_write(number, &out);
+  assert_string_equal(buf_c(&out), "7");
+  buf_deinit(&out);
+  json_decref(number);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_same_as_jansson),
-      cmocka_unit_test(test_every_length),
-      cmocka_unit_test(test_reals_have_the_fewest_digits),
+      cmocka_unit_test(test_same_as_jansson),  cmocka_unit_test(test_every_length),
+      cmocka_unit_test(test_ends_with_nul),    cmocka_unit_test(test_reals_have_the_fewest_digits),
       cmocka_unit_test(test_every_code_point),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -348,6 +348,45 @@ static void parts_are_texts_or_references(void **state) {
   scene_deinit(&s);
 }
 
+/* Long conditions are logged with the first question; the next ones refer to them. */
+static void long_criteria_are_written_once(void **state) {
+  struct scene s;
+  struct texts texts = {0};
+  struct rule rules[4];
+  char appendix[LIMIT_OWN_PART_BYTES + 1];
+  static const enum judge_stage stages[] = {STAGE_STRUCTURED_OUTPUT, STAGE_PHASE3_TAG,
+                                            STAGE_AI_JUDGE};
+  size_t written = 0, i;
+  json_t *part;
+  (void)state;
+  scene_init(&s, "", "");
+  assert_int_equal(s.spec.rule_count, ARRAY_LEN(rules));
+  memcpy(rules, s.spec.rules, sizeof rules);
+  memset(appendix, 'y', sizeof appendix);
+  rules[3].appendix = (struct str){appendix, sizeof appendix};
+  s.spec.rules = rules;
+  for (size_t k = 0; k < ARRAY_LEN(stages); k++) {
+    prompt_judge(&s.view, &s.spec, stages[k], &s.prompt);
+    json_t *parts = prompt_parts(&s.prompt, &texts);
+    json_array_foreach(parts, i, part) {
+      struct str text = data_str(part);
+      if (!json_is_string(part))
+        continue;
+      texts_add(&texts, text, k + 1, TEXT_PART, (uint32_t)i);
+      for (const char *at; (at = memmem(text.p, text.n, appendix, sizeof appendix)) != NULL;
+           written++) {
+        text.n -= (size_t)(at - text.p) + sizeof appendix;
+        text.p = at + sizeof appendix;
+      }
+    }
+    prompt_deinit(&s.prompt);
+    json_decref(parts);
+  }
+  assert_int_equal(written, 3); /* numbered, as tags, as tags of the ai_judge */
+  texts_deinit(&texts);
+  scene_deinit(&s);
+}
+
 static int init(void **state) {
   struct err err = {0};
   (void)state;
@@ -371,6 +410,7 @@ int main(void) {
       cmocka_unit_test(a_users_template_wins),
       cmocka_unit_test(every_template_is_there_in_every_language),
       cmocka_unit_test(parts_are_texts_or_references),
+      cmocka_unit_test(long_criteria_are_written_once),
   };
   return cmocka_run_group_tests(tests, init, deinit);
 }

@@ -464,6 +464,30 @@ static void wrong_order(void **state) {
   drive_deinit(&d);
 }
 
+static void set_call(json_t *record, void *arg) {
+  json_object_set_new(record, "call", json_integer(*(int *)arg));
+}
+
+static void set_rule(json_t *record, void *arg) {
+  json_object_set_new(record, "rule", json_integer(*(int *)arg));
+}
+
+/* Sound lines in a sound chain that no session makes: a resume would refuse them. */
+static void impossible_sessions(void **state) {
+  struct drive d;
+  int number = 77;
+  (void)state;
+  drive_init(&d);
+  drive_everything(&d);
+  drive_write(&d);
+  size_t end = first_of(&d, "call_end"), judgment = first_of(&d, "judgment");
+  rewrite(&d, end, set_call, &number);
+  expect_bad(d.path, end + 1, "its call is not running");
+  rewrite(&d, judgment, set_rule, &number);
+  expect_bad(d.path, judgment + 1, "its rule is not in the workflow");
+  drive_deinit(&d);
+}
+
 static void blobs(void **state) {
   struct drive d;
   char path[256];
@@ -597,13 +621,21 @@ static void damaged_book(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(whole_session), cmocka_unit_test(every_prefix),
-      cmocka_unit_test(endings),       cmocka_unit_test(other_workflows),
-      cmocka_unit_test(every_byte),    cmocka_unit_test(every_cut),
-      cmocka_unit_test(moved_lines),   cmocka_unit_test(unknown_members),
-      cmocka_unit_test(wrong_members), cmocka_unit_test(wrong_order),
-      cmocka_unit_test(blobs),         cmocka_unit_test(no_log),
-      cmocka_unit_test(growing_book),  cmocka_unit_test(damaged_book),
+      cmocka_unit_test(whole_session),
+      cmocka_unit_test(every_prefix),
+      cmocka_unit_test(endings),
+      cmocka_unit_test(other_workflows),
+      cmocka_unit_test(every_byte),
+      cmocka_unit_test(every_cut),
+      cmocka_unit_test(moved_lines),
+      cmocka_unit_test(unknown_members),
+      cmocka_unit_test(wrong_members),
+      cmocka_unit_test(wrong_order),
+      cmocka_unit_test(impossible_sessions),
+      cmocka_unit_test(blobs),
+      cmocka_unit_test(no_log),
+      cmocka_unit_test(growing_book),
+      cmocka_unit_test(damaged_book),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }
