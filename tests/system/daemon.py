@@ -148,9 +148,13 @@ class DaemonBox(Box):
             time.sleep(0.01)  # a look at a time; the deadline is above
 
     def wait_status(self, sid, *statuses):
-        self.until(lambda: self.session(sid)["status"] in statuses,
-                   sid, "did not get to", statuses)
-        return self.session(sid)
+        seen = []
+
+        def there():
+            seen[:] = [self.session(sid)]
+            return seen[0]["status"] in statuses
+        self.until(there, sid, "did not get to", statuses, "but is", seen)
+        return seen[0]
 
     def log(self, sid):
         return f"{self.logs}/{sid}.ndjson"

@@ -370,6 +370,7 @@ def resuming():
         expect(box.session(taken)["status"] == "stopped", box.session(taken))
         done = box.segue("resume", "--daemon", taken[:30])
         expect(done.returncode == 0 and done.stdout.decode().strip() == taken, done)
+        box.until(lambda: records(box.log(taken))[-1]["type"] != "session_stop", "it does not go on")
         box.wait_status(taken, "running")
         box.end(signal.SIGKILL)
         box.serve("-n", "1")  # it is the daemon's again
