@@ -131,7 +131,7 @@ class Server(http.server.BaseHTTPRequestHandler):
         send("message.part.updated", sessionID=session,
              part={"id": part, "messageID": "msg_2", "type": "text", "text": text, **more})
 
-    def finish(self, session, text, **info):
+    def end_turn(self, session, text, **info):
         send("message.part.delta", sessionID=session, messageID="msg_2", partID="prt_1",
              field="text", delta=text)
         info = {"id": "msg_2", "role": "assistant", "cost": 0, "tokens": TOKENS, "finish": "stop",
@@ -155,15 +155,15 @@ class Server(http.server.BaseHTTPRequestHandler):
         if kind == "forgets":
             os.unlink(STATE + "/" + session)
         if kind in ("plain", "structured", "bad", "forgets"):
-            self.finish(session, TEXT, **structured)
+            self.end_turn(session, TEXT, **structured)
         elif kind == "prose":
-            self.finish(session, TEXT, error={"name": "StructuredOutputError",
+            self.end_turn(session, TEXT, error={"name": "StructuredOutputError",
                                               "data": {"message": "no structured output"}})
         elif kind == "error":
-            self.finish(session, "", finish=None, error={
+            self.end_turn(session, "", finish=None, error={
                 "name": "APIError", "data": {"message": "It says no", "statusCode": int(more)}})
         elif kind == "length":
-            self.finish(session, "half", finish="length")
+            self.end_turn(session, "half", finish="length")
         elif kind == "nomodel":
             self.answer(500, {"name": "UnknownError", "data": {"message": "Unexpected"}})
             send("session.error", sessionID=session, error={
@@ -174,17 +174,17 @@ class Server(http.server.BaseHTTPRequestHandler):
         elif kind in ("tool", "permission", "question"):
             self.tool(session, kind)
         elif kind == "leak":
-            self.finish(session, f"{PASSWORD} {TEXT}")
+            self.end_turn(session, f"{PASSWORD} {TEXT}")
             print(PASSWORD, file=sys.stderr, flush=True)
         elif kind in ("hang", "deaf"):
             self.part(session, "half")
             aborted.wait()
-            self.finish(session, "half", finish=None)
+            self.end_turn(session, "half", finish=None)
         elif kind == "stays":
             subprocess.Popen([sys.executable, "-c", "import signal, time; "
                               "signal.signal(15, signal.SIG_IGN); time.sleep(1000)"],
                              start_new_session=True, stdin=subprocess.DEVNULL)
-            self.finish(session, TEXT)
+            self.end_turn(session, TEXT)
         else:
             self.misbehave(session, kind)
 
@@ -196,11 +196,11 @@ class Server(http.server.BaseHTTPRequestHandler):
                 "next": int(time.time() * 1000) + 50})
             send("server.heartbeat")
             if aborted.wait(0.05):
-                self.finish(session, "", finish=None)
+                self.end_turn(session, "", finish=None)
                 return
             send("session.status", sessionID=session, status={"type": "busy"})
             if kind == "retry-once":
-                self.finish(session, TEXT)
+                self.end_turn(session, TEXT)
                 return
 
     def tool(self, session, kind):
@@ -218,7 +218,7 @@ class Server(http.server.BaseHTTPRequestHandler):
                  questions=[{"question": "Red or blue?"}])
             replied.wait()
         state("error" if reply.get("reply") == "reject" else "completed")
-        self.finish(session, json.dumps(reply) + TEXT)
+        self.end_turn(session, json.dumps(reply) + TEXT)
 
     def misbehave(self, session, kind):
         self.part(session, "half")
