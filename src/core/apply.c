@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "core/decide.h"
 #include "core/record.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 
 #include <assert.h>
@@ -18,15 +19,14 @@ struct fold {
   struct err *err;
 };
 
-static struct str get_str(const struct fold *f, const char *key) {
-  const json_t *value = json_object_get(f->record, key);
+static struct str get_strn(const struct fold *f, const char *key, size_t n) {
+  const json_t *value = json_object_getn(f->record, key, n);
   return json_is_string(value) ? (struct str){json_string_value(value), json_string_length(value)}
                                : (struct str){"", 0};
 }
 
-static json_int_t get_int(const struct fold *f, const char *key) {
-  return json_integer_value(json_object_get(f->record, key));
-}
+#define get_str(f, key) get_strn((f), "" key, sizeof(key) - 1)
+#define get_int(f, key) json_integer_value(json_at((f)->record, key))
 
 static bool bad(const struct fold *f, const char *what) {
   return err_set(f->err, ERR_CORRUPT, "record %lld (%s): %s", (long long)get_int(f, "seq"),
@@ -37,7 +37,8 @@ static bool bad(const struct fold *f, const char *what) {
 static bool get_text(const struct fold *f, const char *key, struct buf *out) {
   char blob_key[32] = "";
   (void)strncat(strncat(blob_key, key, 16), "_blob", 8);
-  struct str blob = get_str(f, blob_key), inline_text = get_str(f, key);
+  struct str blob = get_strn(f, blob_key, strlen(blob_key)),
+             inline_text = get_strn(f, key, strlen(key));
   buf_clear(out);
   if (blob.n > 0)
     return f->source != NULL ? f->source->blob(f->source->ctx, blob.p, out, f->err)
@@ -70,14 +71,14 @@ static bool apply_session_start(const struct fold *f) {
   if (f->workflow != NULL) {
     core->workflow = workflow_ref(f->workflow);
   } else {
-    json_t *doc = json_object_get(f->record, "workflow");
+    json_t *doc = json_at(f->record, "workflow");
     core->workflow = workflow_build(doc, f->err);
     if (core->workflow == NULL)
       return err_wrap(f->err, "record 1: its workflow cannot be built");
   }
   const struct workflow *wf = core->workflow;
   (void)snprintf(core->session, sizeof core->session, "%s", id.p);
-  core->config = json_incref(json_object_get(f->record, "config"));
+  core->config = json_incref(json_at(f->record, "config"));
   if (!get_text(f, "task", &core->task))
     return false;
   core->movement_counts = xcalloc(wf->movement_count, sizeof *core->movement_counts);
@@ -150,8 +151,8 @@ static void count_token(struct core *core, const struct call *call) {
 
 /* A schema stands in the first call_start that sends it; later ones refer to that. */
 static bool use_schema(const struct fold *f, struct call *call) {
-  const json_t *schema = json_object_get(f->record, "schema");
-  const char *ref = json_string_value(json_object_get(schema, "ref"));
+  const json_t *schema = json_at(f->record, "schema");
+  const char *ref = json_string_value(json_at(schema, "ref"));
   char place[TEXTS_PLACE_BYTES];
   if (ref != NULL && json_object_size(schema) == 1) {
     schema = json_object_get(f->core->schemas, ref);
@@ -204,7 +205,7 @@ static struct call *new_call(const struct fold *f, struct turn *turn, long id) {
     return (void)bad(f, "its call number is not the next one"), NULL;
   if (!call_purpose_from_name(get_str(f, "purpose"), &purpose))
     return (void)bad(f, "its purpose is unknown"), NULL;
-  bool judges = purpose == PURPOSE_JUDGE || json_object_get(f->record, "stage") != NULL;
+  bool judges = purpose == PURPOSE_JUDGE || json_at(f->record, "stage") != NULL;
   if (turn->phase != (judges ? TURN_JUDGING : TURN_EXECUTING))
     return (void)bad(f, "its turn is not at that point"), NULL;
   if (judges && !judge_stage_from_name(get_str(f, "stage"), &stage))
@@ -233,9 +234,9 @@ static void set_provider_session(struct call *call, struct str id) {
 
 /* The conversation that the attempt goes on with; else it begins one. */
 static void use_session(const struct fold *f, struct call *call) {
-  const json_t *session = json_object_get(f->record, "session");
-  const json_t *id = json_object_get(session, "id");
-  call->resumed = json_is_true(json_object_get(session, "resumed")) && json_is_string(id);
+  const json_t *session = json_at(f->record, "session");
+  const json_t *id = json_at(session, "id");
+  call->resumed = json_is_true(json_at(session, "resumed")) && json_is_string(id);
   set_provider_session(call, call->resumed ? str_from(json_string_value(id)) : STR(""));
 }
 
@@ -245,8 +246,8 @@ static bool apply_call_start(const struct fold *f) {
     return false;
   long id = (long)get_int(f, "call");
   struct call *call = turn_call(turn, id);
-  const json_t *prompt = json_object_get(f->record, "prompt");
-  bool repeats = json_object_get(f->record, "repeats") != NULL;
+  const json_t *prompt = json_at(f->record, "prompt");
+  bool repeats = json_at(f->record, "repeats") != NULL;
   uint64_t seq = f->core->seq + 1; /* the record's */
   json_int_t attempt = get_int(f, "attempt");
   if (attempt != (call ? call->attempt : 0) + 1)
@@ -270,10 +271,10 @@ static bool apply_call_start(const struct fold *f) {
   free(call->model);
   call->provider = xstrndup(provider.p, provider.n);
   call->model = model.n ? xstrndup(model.p, model.n) : NULL;
-  set_json(&call->options, json_object_get(f->record, "options"));
+  set_json(&call->options, json_at(f->record, "options"));
   if (attempt == 1)
     set_json(&call->wanted, call->options);
-  set_json(&call->token, json_object_get(f->record, "token"));
+  set_json(&call->token, json_at(f->record, "token"));
   if (!use_schema(f, call))
     return false;
   call->timeout_ms = (uint64_t)get_int(f, "timeout_ms");
@@ -293,8 +294,8 @@ static bool apply_call_start(const struct fold *f) {
 
 /* Tokens of an attempt; what cannot be counts as the most that can. */
 static int64_t tokens_of(const json_t *usage) {
-  json_int_t input = json_integer_value(json_object_get(usage, "input"));
-  json_int_t output = json_integer_value(json_object_get(usage, "output"));
+  json_int_t input = json_integer_value(json_at(usage, "input"));
+  json_int_t output = json_integer_value(json_at(usage, "output"));
   const json_int_t most = (json_int_t)1 << 40;
   return (input < 0 || input > most ? most : input) + (output < 0 || output > most ? most : output);
 }
@@ -355,19 +356,19 @@ static bool apply_call_end(const struct fold *f) {
     return false;
   if (call == NULL || call->state != CALL_RUNNING)
     return bad(f, "its call is not running");
-  const json_t *error = json_object_get(f->record, "error");
-  const json_t *wait = json_object_get(f->record, "retry_in_ms");
+  const json_t *error = json_at(f->record, "error");
+  const json_t *wait = json_at(f->record, "retry_in_ms");
   if (get_int(f, "attempt") != call->attempt)
     return bad(f, "that attempt is not running");
   if (!is_duration(get_int(f, "duration_ms")) || !is_duration(json_integer_value(wait)))
     return bad(f, "a time in it cannot be");
   call->duration_ms += get_int(f, "duration_ms");
-  call->tokens += tokens_of(json_object_get(f->record, "usage"));
+  call->tokens += tokens_of(json_at(f->record, "usage"));
   if (get_str(f, "provider_session").n > 0)
     set_provider_session(call, get_str(f, "provider_session"));
   if (error != NULL) {
-    const json_t *class = json_object_get(error, "class");
-    const json_t *message = json_object_get(error, "message");
+    const json_t *class = json_at(error, "class");
+    const json_t *message = json_at(error, "message");
     call->class = CLASS_PROTOCOL;
     (void)error_class_from_name(str_from(json_string_value(class)), &call->class);
     buf_clear(&call->text);
@@ -387,11 +388,11 @@ static bool apply_call_end(const struct fold *f) {
   }
   if (!get_text(f, "text", &call->text))
     return false;
-  set_json(&call->structured, json_object_get(f->record, "structured"));
+  set_json(&call->structured, json_at(f->record, "structured"));
   call->state = CALL_DONE;
   call->text_seq = (uint64_t)get_int(f, "seq");
   buf_deinit(&call->prompt);
-  const json_t *exit_status = json_object_get(f->record, "exit");
+  const json_t *exit_status = json_at(f->record, "exit");
   if (call->purpose == PURPOSE_CHECK) {
     call->has_exit = json_is_integer(exit_status);
     call->exit = (int)json_integer_value(exit_status);
@@ -447,7 +448,7 @@ static bool apply_structured(const struct fold *f) {
   if (turn->phase != TURN_EXECUTING || structured_of(f, turn) == NULL || turn->escalated)
     return bad(f, "its turn has no value to bring");
   struct str outcome = get_str(f, "outcome"), message = get_str(f, "message");
-  const json_t *value = json_object_get(f->record, "value");
+  const json_t *value = json_at(f->record, "value");
   free(turn->reason);
   turn->reason = message.n > 0 ? xstrndup(message.p, message.n) : NULL;
   if (str_eq_c(outcome, "escalated")) {
@@ -458,13 +459,13 @@ static bool apply_structured(const struct fold *f) {
     turn->phase = TURN_JUDGED;
     turn->failure = END_FAILED;
     turn->error = json_pack("{ss ss*}", "class", "structured_output", "reason",
-                            json_string_value(json_object_get(f->record, "reason")));
+                            json_string_value(json_at(f->record, "reason")));
     return true;
   }
   if (value == NULL || (!str_eq_c(outcome, "value") && !str_eq_c(outcome, "sentinel")))
     return bad(f, "it has no value and no other outcome");
   struct call *call = turn_call(turn, (long)get_int(f, "call"));
-  if (json_object_get(f->record, "call") != NULL &&
+  if (json_at(f->record, "call") != NULL &&
       (call == NULL || !call_generates(call) || call->state != CALL_DONE))
     return bad(f, "its call did not answer");
   if (call != NULL)
@@ -487,7 +488,7 @@ static bool apply_call_event(const struct fold *f) {
     return bad(f, "its call is not running");
   call->event_count++;
   if (str_eq_c(get_str(f, "event"), "session")) {
-    const json_t *id = json_object_get(json_object_get(f->record, "data"), "provider_session");
+    const json_t *id = json_at(json_object_get(f->record, "data"), "provider_session");
     if (json_string_length(id) > 0)
       set_provider_session(call, str_from(json_string_value(id)));
   }
@@ -562,7 +563,7 @@ static bool apply_turn_end(const struct fold *f) {
 
 static bool apply_session_stop(const struct fold *f) {
   struct core *core = f->core;
-  const json_t *class = json_object_get(f->record, "class");
+  const json_t *class = json_at(f->record, "class");
   core->status = SESSION_STOPPED;
   core->stop_class = CLASS_NONE;
   (void)error_class_from_name(str_from(json_string_value(class)), &core->stop_class);

@@ -2,6 +2,7 @@
  * all, the movement's own, the workflow's, the user's default. A model goes with the provider it was
  * written for: another provider chosen by a flag does not get it. */
 #include "core/decide.h"
+#include "format/json_object.h"
 
 #include <string.h>
 
@@ -16,7 +17,7 @@ void core_backend(const struct workflow *wf, const json_t *config, size_t index,
   const struct movement *m = &wf->movements[index];
   struct str written = m->provider.n ? m->provider : wf->provider;
   struct str flag = config_str(config, "provider");
-  const json_t *own = json_object_getn(json_object_get(config, "providers"), m->name.p, m->name.n);
+  const json_t *own = json_object_getn(json_at(config, "providers"), m->name.p, m->name.n);
   *model = config_str(config, "model");
   if (m->argv != NULL) {
     *provider = STR("command");
@@ -41,7 +42,7 @@ void core_backend(const struct workflow *wf, const json_t *config, size_t index,
   else if (str_eq(*provider, config_str(config, "default_provider")))
     *model = config_str(config, "default_model");
   const json_t *set =
-      json_object_getn(json_object_get(config, "provider_models"), provider->p, provider->n);
+      json_object_getn(json_at(config, "provider_models"), provider->p, provider->n);
   if (model->n == 0 && json_is_string(set))
     *model = (struct str){json_string_value(set), json_string_length(set)};
 }
@@ -80,7 +81,7 @@ static bool enforces(const struct capability *providers, struct str name) {
 const json_t *core_prompt_schema(const struct workflow *wf, const json_t *config, size_t index,
                                  const struct capability *providers) {
   const struct movement *m = &wf->movements[index];
-  const json_t *fallback = json_object_get(config, "fallback");
+  const json_t *fallback = json_at(config, "fallback");
   struct str provider, model;
   if (m->structured == NULL || m->argv != NULL)
     return NULL;

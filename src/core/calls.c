@@ -2,6 +2,7 @@
 #include "core/step.h"
 
 #include "core/record.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 
 #include <assert.h>
@@ -78,10 +79,9 @@ static const char *known_session(const struct step *s, const struct movement *m,
 /* What call_start says of it: resumed or not, and why not. */
 static void set_session(json_t *record, const char *id, const char *reason) {
   if (id != NULL)
-    json_object_set_new_nocheck(record, "session", json_pack("{sb ss}", "resumed", 1, "id", id));
+    json_put(record, "session", json_pack("{sb ss}", "resumed", 1, "id", id));
   else if (reason != NULL)
-    json_object_set_new_nocheck(record, "session",
-                                json_pack("{sb ss}", "resumed", 0, "reason", reason));
+    json_put(record, "session", json_pack("{sb ss}", "resumed", 0, "reason", reason));
 }
 
 /* --- who takes over --- */
@@ -117,7 +117,7 @@ static bool has_tool(const struct capability *providers, struct str name) {
 
 static bool has_lists(const struct workflow *wf, const json_t *config, const struct movement *m) {
   return m->fallback != NULL || wf->fallback != NULL || m->judge.fallback != NULL ||
-         json_object_get(config, "fallback") != NULL;
+         json_at(config, "fallback") != NULL;
 }
 
 /* Those who can take over from `first`, in order; or NULL. The file's list goes with the provider it
@@ -138,7 +138,7 @@ static const json_t *takers(const struct workflow *wf, const json_t *config, siz
     list = m->judge.fallback;
   else if (!str_eq(first, provider))
     list = NULL;
-  return list ? list : json_object_getn(json_object_get(config, "fallback"), first.p, first.n);
+  return list ? list : json_object_getn(json_at(config, "fallback"), first.p, first.n);
 }
 
 bool core_judges_by_tool(const struct workflow *wf, const json_t *config, size_t movement,
@@ -190,7 +190,7 @@ struct str core_next_backend(const struct core *core, const struct turn *turn,
 /* The model that goes with a provider nobody named a model for. */
 static struct str own_model(const struct core *core, struct str provider) {
   const json_t *model =
-      json_object_getn(json_object_get(core->config, "provider_models"), provider.p, provider.n);
+      json_object_getn(json_at(core->config, "provider_models"), provider.p, provider.n);
   return json_is_string(model) ? (struct str){json_string_value(model), json_string_length(model)}
                                : STR("");
 }
@@ -206,8 +206,8 @@ static json_t *taken_options(const struct step *s, const struct call *call, stru
       json_object_set_nocheck(kept, option_names[i], value);
   }
   if (c && !call_generates(call) && (c->options & OPTION_TEMPERATURE) &&
-      json_object_get(kept, "temperature") == NULL)
-    json_object_set_new_nocheck(kept, "temperature", json_integer(0));
+      json_at(kept, "temperature") == NULL)
+    json_put(kept, "temperature", json_integer(0));
   if (json_object_size(kept) > 0)
     return kept;
   json_decref(kept);
@@ -234,21 +234,20 @@ static json_t *schema_or_ref(const struct core *core, const json_t *schema) {
 static json_t *call_start_record(const struct step *s, const struct turn *turn,
                                  const struct call_request *r, int invariant) {
   json_t *record = step_turn_record(s, "call_start", turn);
-  json_object_set_new_nocheck(record, "call", json_integer(r->call));
-  json_object_set_new_nocheck(record, "attempt", json_integer(r->attempt));
-  json_object_set_new_nocheck(record, "purpose",
-                              json_string_nocheck(call_purpose_name(r->purpose)));
+  json_put(record, "call", json_integer(r->call));
+  json_put(record, "attempt", json_integer(r->attempt));
+  json_put(record, "purpose", json_string_nocheck(call_purpose_name(r->purpose)));
   if (r->stage != STAGE_COUNT)
-    json_object_set_new_nocheck(record, "stage", json_string_nocheck(judge_stage_name(r->stage)));
+    json_put(record, "stage", json_string_nocheck(judge_stage_name(r->stage)));
   if (invariant > 0)
-    json_object_set_new_nocheck(record, "invariant", json_integer(invariant));
+    json_put(record, "invariant", json_integer(invariant));
   record_set_str(record, "provider", r->provider);
   record_set_str(record, "model", r->model);
   if (r->options)
     json_object_set_nocheck(record, "options", (json_t *)r->options);
   if (r->schema)
-    json_object_set_new_nocheck(record, "schema", schema_or_ref(s->core, r->schema));
-  json_object_set_new_nocheck(record, "timeout_ms", json_integer((json_int_t)r->timeout_ms));
+    json_put(record, "schema", schema_or_ref(s->core, r->schema));
+  json_put(record, "timeout_ms", json_integer((json_int_t)r->timeout_ms));
   return record;
 }
 
@@ -282,8 +281,8 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   set_session(record, known, why_not);
   json_t *token = prepare_token(s, &request);
   if (token)
-    json_object_set_new_nocheck(record, "token", token);
-  json_object_set_new_nocheck(record, "prompt", prompt_parts(&n->prompt, &s->core->texts));
+    json_put(record, "token", token);
+  json_put(record, "prompt", prompt_parts(&n->prompt, &s->core->texts));
   step_emit(s, record);
   struct call *call = turn_call(turn, request.call);
   assert(call != NULL);
@@ -330,10 +329,10 @@ void step_restart_call(struct step *s, struct turn *turn, struct call *call, boo
   set_session(record, id, reason);
   json_t *token = repeats ? json_incref(call->token) : prepare_token(s, &request);
   if (token)
-    json_object_set_new_nocheck(record, "token", token);
+    json_put(record, "token", token);
   if (repeats)
-    json_object_set_new_nocheck(record, "repeats", json_integer(call->attempt));
-  json_object_set_new_nocheck(record, "prompt_of", json_integer((json_int_t)call->prompt_seq));
+    json_put(record, "repeats", json_integer(call->attempt));
+  json_put(record, "prompt_of", json_integer((json_int_t)call->prompt_seq));
   step_emit(s, record);
   json_decref(options);
   step_effect(s, EFFECT_START_CALL, call->id, 0);
@@ -371,22 +370,21 @@ void step_call_end(struct step *s) {
   int64_t wait = -1;
   struct str next = {"", 0};
   json_t *record = step_turn_record(s, "call_end", turn);
-  json_object_set_new_nocheck(record, "call", json_integer(call->id));
-  json_object_set_new_nocheck(record, "attempt", json_integer(call->attempt));
+  json_put(record, "call", json_integer(call->id));
+  json_put(record, "attempt", json_integer(call->attempt));
   if (r->class != CLASS_NONE) {
     struct str message = str_from(r->message);
     json_t *error = json_pack("{ss}", "class", error_class_name(r->class));
-    json_object_set_new_nocheck(error, "message",
-                                utf8_valid(message.p, message.n)
-                                    ? json_stringn_nocheck(message.p, message.n)
-                                    : text_render(message));
+    json_put(error, "message",
+             utf8_valid(message.p, message.n) ? json_stringn_nocheck(message.p, message.n)
+                                              : text_render(message));
     if (r->retry_after_ms > 0)
-      json_object_set_new_nocheck(error, "retry_after_ms", json_integer(r->retry_after_ms));
-    json_object_set_new_nocheck(record, "error", error);
+      json_put(error, "retry_after_ms", json_integer(r->retry_after_ms));
+    json_put(record, "error", error);
     next = core_next_backend(s->core, turn, call);
     wait = retry_delay(s, call, r, next.n > 0);
     if (wait >= 0)
-      json_object_set_new_nocheck(record, "retry_in_ms", json_integer(wait));
+      json_put(record, "retry_in_ms", json_integer(wait));
     else if (next.n > 0 && error_class_falls_back(r->class))
       record_set_str(record, "fallback", next);
     if (r->text.bytes.n > 0)
@@ -397,24 +395,22 @@ void step_call_end(struct step *s) {
   if (r->structured)
     json_object_set_nocheck(record, "structured", r->structured);
   if (r->enforced)
-    json_object_set_new_nocheck(record, "enforced", json_string_nocheck(r->enforced));
+    json_put(record, "enforced", json_string_nocheck(r->enforced));
   if (r->has_exit)
-    json_object_set_new_nocheck(record, "exit", json_integer(r->exit));
+    json_put(record, "exit", json_integer(r->exit));
   if (r->error_text.bytes.n > 0)
     step_set_text(record, "stderr", &r->error_text);
   if (r->dropped_bytes > 0)
-    json_object_set_new_nocheck(record, "dropped_bytes",
-                                json_integer((json_int_t)r->dropped_bytes));
+    json_put(record, "dropped_bytes", json_integer((json_int_t)r->dropped_bytes));
   if (r->error_dropped_bytes > 0)
-    json_object_set_new_nocheck(record, "stderr_dropped_bytes",
-                                json_integer((json_int_t)r->error_dropped_bytes));
+    json_put(record, "stderr_dropped_bytes", json_integer((json_int_t)r->error_dropped_bytes));
   if (r->files)
     json_object_set_nocheck(record, "files", r->files);
   if (r->usage)
     json_object_set_nocheck(record, "usage", r->usage);
   record_set_str(record, "provider_session", str_from(r->provider_session));
   record_set_str(record, "note", str_from(r->note));
-  json_object_set_new_nocheck(record, "duration_ms", json_integer(r->duration_ms));
+  json_put(record, "duration_ms", json_integer(r->duration_ms));
   s->incoming = &r->text;
   step_emit(s, record);
   s->incoming = NULL;
@@ -431,15 +427,14 @@ void step_admission(struct step *s) {
     return;
   json_t *record = step_turn_record(s, "admission", turn);
   char until[RECORD_TIME_BYTES];
-  json_object_set_new_nocheck(record, "call", json_integer(call->id));
-  json_object_set_new_nocheck(record, "attempt", json_integer(call->attempt));
+  json_put(record, "call", json_integer(call->id));
+  json_put(record, "attempt", json_integer(call->attempt));
   record_set_str(record, "provider", str_from(call->provider));
-  json_object_set_new_nocheck(record, "answer",
-                              json_string_nocheck(admission_name(s->ev->admission)));
+  json_put(record, "answer", json_string_nocheck(admission_name(s->ev->admission)));
   record_set_str(record, "reason", str_from(s->ev->reason));
   if (s->ev->until_ms > 0) {
     record_time(s->ev->until_ms, until);
-    json_object_set_new_nocheck(record, "until", json_string_nocheck(until));
+    json_put(record, "until", json_string_nocheck(until));
   }
   if (s->ev->admission == ADMISSION_FALLBACK)
     record_set_str(record, "fallback", core_next_backend(s->core, turn, call));
@@ -458,9 +453,9 @@ void step_call_news(struct step *s) {
       (news && json_dumpb(news, NULL, 0, JSON_COMPACT) > LIMIT_CALL_EVENT_BYTES))
     return;
   json_t *record = step_turn_record(s, "call_event", turn);
-  json_object_set_new_nocheck(record, "call", json_integer(call->id));
-  json_object_set_new_nocheck(record, "attempt", json_integer(call->attempt));
-  json_object_set_new_nocheck(record, "event", json_string_nocheck(s->ev->news_kind));
+  json_put(record, "call", json_integer(call->id));
+  json_put(record, "attempt", json_integer(call->attempt));
+  json_put(record, "event", json_string_nocheck(s->ev->news_kind));
   if (news)
     json_object_set_nocheck(record, "data", (json_t *)news);
   step_emit(s, record);

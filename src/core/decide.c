@@ -2,6 +2,7 @@
 
 #include "core/record.h"
 #include "core/step.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 
 #include <assert.h>
@@ -24,12 +25,12 @@ static void tell_sentinels(const struct workflow *wf, json_t *values) {
   for (size_t i = 0; i < wf->movement_count; i++) {
     const struct movement *m = &wf->movements[i];
     const json_t *value = json_object_getn(values, m->name.p, m->name.n);
-    const json_t *own = json_object_get(value, "sentinel");
+    const json_t *own = json_at(value, "sentinel");
     bool is_sentinel = json_object_size(value) == 1 && json_is_object(own);
     if (m->structured == NULL || !json_is_object(value) || (own != NULL && !is_sentinel))
       continue;
     json_t *told = json_copy((json_t *)value);
-    json_object_set_new_nocheck(told, "sentinel", json_boolean(is_sentinel));
+    json_put(told, "sentinel", json_boolean(is_sentinel));
     json_object_setn_new(values, m->name.p, m->name.n, told);
   }
 }
@@ -44,14 +45,14 @@ static bool has_when(const struct movement *m) {
 static json_t *when_env(const struct core *core, const struct turn *turn) {
   json_t *env = json_object(), *values = json_copy(core->structured);
   const struct movement *m = &core->workflow->movements[turn->movement];
-  json_object_set_new_nocheck(env, "iteration", json_integer(turn->iteration));
-  json_object_set_new_nocheck(env, "movement_iteration", json_integer(turn->movement_iteration));
+  json_put(env, "iteration", json_integer(turn->iteration));
+  json_put(env, "movement_iteration", json_integer(turn->movement_iteration));
   if (turn->has_exit)
-    json_object_set_new_nocheck(env, "exit", json_integer(turn->exit));
+    json_put(env, "exit", json_integer(turn->exit));
   if (turn->structured) /* a rule may look at its own movement's value */
     json_object_setn_new(values, m->name.p, m->name.n, json_incref(turn->structured));
   tell_sentinels(core->workflow, values);
-  json_object_set_new_nocheck(env, "structured", values);
+  json_put(env, "structured", values);
   return env;
 }
 
@@ -109,16 +110,14 @@ static void verdict(struct step *s, struct turn *turn, const struct chain_step *
   json_t *record = judgment_record(s, turn);
   struct buf tag = {0};
   rule_tag(m->name, rule->number, &tag);
-  json_object_set_new_nocheck(record, "rule", json_integer(rule->number));
-  json_object_set_new_nocheck(record, "condition",
-                              json_stringn_nocheck(rule->condition.p, rule->condition.n));
-  json_object_set_new_nocheck(record, "next", json_stringn_nocheck(rule->next.p, rule->next.n));
-  json_object_set_new_nocheck(record, "tag", json_stringn_nocheck(tag.p, tag.n));
-  json_object_set_new_nocheck(record, "method", json_string_nocheck(judge_stage_name(step->stage)));
-  json_object_set_new_nocheck(record, "match_method",
-                              json_string_nocheck(judge_stage_match_method(step->stage)));
-  json_object_set_new_nocheck(record, "ambiguous", json_boolean(step->ambiguous));
-  json_object_set_new_nocheck(record, "stages", json_copy(turn->stages));
+  json_put(record, "rule", json_integer(rule->number));
+  json_put(record, "condition", json_stringn_nocheck(rule->condition.p, rule->condition.n));
+  json_put(record, "next", json_stringn_nocheck(rule->next.p, rule->next.n));
+  json_put(record, "tag", json_stringn_nocheck(tag.p, tag.n));
+  json_put(record, "method", json_string_nocheck(judge_stage_name(step->stage)));
+  json_put(record, "match_method", json_string_nocheck(judge_stage_match_method(step->stage)));
+  json_put(record, "ambiguous", json_boolean(step->ambiguous));
+  json_put(record, "stages", json_copy(turn->stages));
   buf_deinit(&tag);
   step_emit(s, record);
 }
@@ -128,17 +127,16 @@ static void verdict(struct step *s, struct turn *turn, const struct chain_step *
 static void no_verdict(struct step *s, struct turn *turn, enum session_outcome failure,
                        const char *reason) {
   json_t *record = judgment_record(s, turn);
-  json_object_set_new_nocheck(record, "rule", json_null());
-  json_object_set_new_nocheck(record, "condition", json_null());
-  json_object_set_new_nocheck(record, "next", json_null());
-  json_object_set_new_nocheck(record, "tag", json_null());
-  json_object_set_new_nocheck(record, "method", json_null());
-  json_object_set_new_nocheck(record, "match_method", json_null());
-  json_object_set_new_nocheck(record, "ambiguous", json_false());
-  json_object_set_new_nocheck(record, "failure",
-                              json_string_nocheck(session_outcome_name(failure)));
-  json_object_set_new_nocheck(record, "reason", json_text(str_from(reason)));
-  json_object_set_new_nocheck(record, "stages", json_copy(turn->stages));
+  json_put(record, "rule", json_null());
+  json_put(record, "condition", json_null());
+  json_put(record, "next", json_null());
+  json_put(record, "tag", json_null());
+  json_put(record, "method", json_null());
+  json_put(record, "match_method", json_null());
+  json_put(record, "ambiguous", json_false());
+  json_put(record, "failure", json_string_nocheck(session_outcome_name(failure)));
+  json_put(record, "reason", json_text(str_from(reason)));
+  json_put(record, "stages", json_copy(turn->stages));
   step_emit(s, record);
 }
 
@@ -177,7 +175,7 @@ static bool judge_turn(struct step *s, struct turn *turn) {
       .schemas = s->env->schemas,
       .rules = m->rules,
       .rule_count = m->rule_count,
-      .interactive = json_is_true(json_object_get(s->core->config, "interactive")),
+      .interactive = json_is_true(json_at(s->core->config, "interactive")),
       .movement = m->name,
       .stages = m->judge.stages,
       .stage_count = m->judge.stage_count,
@@ -248,8 +246,8 @@ static bool advance_turn(struct step *s, struct turn *turn) {
     }
     const struct rule *rule = &m->rules[turn->rule - 1];
     json_t *end = step_turn_record(s, "turn_end", turn);
-    json_object_set_new_nocheck(end, "rule", json_integer(rule->number));
-    json_object_set_new_nocheck(end, "next", json_stringn_nocheck(rule->next.p, rule->next.n));
+    json_put(end, "rule", json_integer(rule->number));
+    json_put(end, "next", json_stringn_nocheck(rule->next.p, rule->next.n));
     step_emit(s, end);
     return true;
   }
@@ -273,11 +271,10 @@ static void enter_next(struct step *s) {
   } else {
     const struct movement *m = &wf->movements[core->next];
     json_t *record = step_record(s, "turn_start");
-    json_object_set_new_nocheck(record, "turn", json_integer(core->turn_count + 1));
+    json_put(record, "turn", json_integer(core->turn_count + 1));
     record_set_str(record, "movement", m->name);
-    json_object_set_new_nocheck(record, "iteration", json_integer(core->turn_count + 1));
-    json_object_set_new_nocheck(record, "movement_iteration",
-                                json_integer(core->movement_counts[core->next] + 1));
+    json_put(record, "iteration", json_integer(core->turn_count + 1));
+    json_put(record, "movement_iteration", json_integer(core->movement_counts[core->next] + 1));
     step_emit(s, record);
   }
 }
@@ -349,14 +346,13 @@ void core_start(struct core *core, const struct core_params *params, const struc
   *out = (struct core_out){0};
   record_time(ev->time_ms, s.time);
   json_t *record = step_record(&s, "session_start");
-  json_object_set_new_nocheck(record, "session", json_string_nocheck(params->session));
-  json_object_set_new_nocheck(record, "versions", json_pack("{ss}", "segue", SEGUE_VERSION));
+  json_put(record, "session", json_string_nocheck(params->session));
+  json_put(record, "versions", json_pack("{ss}", "segue", SEGUE_VERSION));
   step_set_text(record, "task", params->task);
   if (params->workflow_path)
-    json_object_set_new_nocheck(record, "workflow_path",
-                                json_text(str_from(params->workflow_path)));
+    json_put(record, "workflow_path", json_text(str_from(params->workflow_path)));
   workflow_hash(params->workflow, sha256);
-  json_object_set_new_nocheck(record, "workflow_sha256", json_string_nocheck(sha256));
+  json_put(record, "workflow_sha256", json_string_nocheck(sha256));
   json_object_set_nocheck(record, "workflow", params->workflow->doc);
   json_object_set_nocheck(record, "config", params->config);
   step_emit(&s, record);

@@ -5,6 +5,7 @@
 #include "base/resource.h"
 #include "core/call.h"
 #include "core/ref.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 #include "format/template.h"
 #include "structured/describe.h"
@@ -517,7 +518,7 @@ void prompt_invariant(const struct prompt_view *view, struct str question, const
 
 static json_t *reference(const char *place) {
   json_t *object = json_object();
-  json_object_set_new_nocheck(object, "ref", json_string_nocheck(place));
+  json_put(object, "ref", json_string_nocheck(place));
   return object;
 }
 

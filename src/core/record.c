@@ -1,5 +1,6 @@
 #include "core/record.h"
 
+#include "format/json_object.h"
 #include "format/json_write.h"
 
 #include <stdio.h>
@@ -46,10 +47,10 @@ bool record_time_parse(const char *text, int64_t *time_ms) {
 
 json_t *record_new(uint64_t seq, const char *time, const char *type) {
   json_t *record = json_object();
-  json_object_set_new_nocheck(record, "v", json_integer(RECORD_VERSION));
-  json_object_set_new_nocheck(record, "seq", json_integer((json_int_t)seq));
-  json_object_set_new_nocheck(record, "ts", json_string_nocheck(time));
-  json_object_set_new_nocheck(record, "type", json_string_nocheck(type));
+  json_put(record, "v", json_integer(RECORD_VERSION));
+  json_put(record, "seq", json_integer((json_int_t)seq));
+  json_put(record, "ts", json_string_nocheck(time));
+  json_put(record, "type", json_string_nocheck(type));
   return record;
 }
 

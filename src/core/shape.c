@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "core/record.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 #include "structured/describe.h"
 #include "structured/reask.h"
@@ -33,8 +34,8 @@ static json_t *accepted(json_t *options, const struct capability *cap) {
 
 /* The user's defaults, the file's, the flags' on top. */
 static json_t *options_of(const struct core *core, const struct movement *m) {
-  json_t *base = step_merged(json_object_get(core->config, "default_options"), m->options);
-  json_t *all = step_merged(base, json_object_get(core->config, "options"));
+  json_t *base = step_merged(json_at(core->config, "default_options"), m->options);
+  json_t *all = step_merged(base, json_at(core->config, "options"));
   json_decref(base);
   return all;
 }
@@ -43,9 +44,8 @@ static json_t *options_of(const struct core *core, const struct movement *m) {
 static json_t *raised(json_t *options) {
   if (options == NULL)
     options = json_object();
-  json_int_t limit = json_integer_value(json_object_get(options, "max_tokens"));
-  json_object_set_new_nocheck(options, "max_tokens",
-                              json_integer(limit > 0 ? limit * 2 : LIMIT_RAISED_TOKENS));
+  json_int_t limit = json_integer_value(json_at(options, "max_tokens"));
+  json_put(options, "max_tokens", json_integer(limit > 0 ? limit * 2 : LIMIT_RAISED_TOKENS));
   return options;
 }
 
@@ -107,9 +107,9 @@ static json_t *error_lines(const json_t *errors) {
   json_t *error;
   json_array_foreach(errors, i, error) {
     struct buf line = {0};
-    const char *path = json_string_value(json_object_get(error, "path"));
-    const char *message = json_string_value(json_object_get(error, "message"));
-    if (json_object_get(error, "offset") == NULL && path != NULL)
+    const char *path = json_string_value(json_at(error, "path"));
+    const char *message = json_string_value(json_at(error, "message"));
+    if (json_at(error, "offset") == NULL && path != NULL)
       buf_printf(&line, "%s: ", path);
     buf_puts(&line, message ? message : "");
     json_array_append_new(lines, json_text(buf_view(&line)));
@@ -219,8 +219,8 @@ static bool read_verdict(const struct step *s, const struct call *call,
   if (!answer_read(&answer, &spec, call->structured, buf_c(&call->text), call->text.n))
     BUG("out of memory");
   bool readable = answer.outcome == ANSWER_VALID;
-  const json_t *reason = json_object_get(answer.value, "reason");
-  if (readable && json_is_false(json_object_get(answer.value, "holds")) &&
+  const json_t *reason = json_at(answer.value, "reason");
+  if (readable && json_is_false(json_at(answer.value, "holds")) &&
       invariant_report(invariant, value, json_string_value(reason), json_string_length(reason),
                        errors) == SCHEMA_OUT_OF_MEMORY)
     BUG("out of memory");
@@ -342,7 +342,7 @@ static json_t *sentinel(const json_t *closing) {
   static const char *const keys[] = {"reason", "attempts", "errors"};
   for (size_t i = 0; i < ARRAY_LEN(keys); i++)
     json_object_set_nocheck(inner, keys[i], json_object_get(closing, keys[i]));
-  json_object_set_new_nocheck(outer, "sentinel", inner);
+  json_put(outer, "sentinel", inner);
   return outer;
 }
 
@@ -364,21 +364,20 @@ static void close_value(struct step *s, struct turn *turn, const struct reask_st
     BUG("out of memory");
   json_t *record = step_turn_record(s, "structured", turn);
   record_set_str(record, "movement", m->name);
-  json_object_set_new_nocheck(
-      record, "outcome",
-      json_string_nocheck(found ? "value" : outcomes[m->structured->on_failure]));
+  json_put(record, "outcome",
+           json_string_nocheck(found ? "value" : outcomes[m->structured->on_failure]));
   json_object_update(record, closing);
   if (call != NULL)
-    json_object_set_new_nocheck(record, "call", json_integer(call->id));
+    json_put(record, "call", json_integer(call->id));
   if (found) {
     json_object_set_nocheck(record, "value", step->value);
   } else {
     struct buf message = {0};
     put_message(step, json_array_size(turn->checks), &message);
-    json_object_set_new_nocheck(record, "message", json_text(buf_view(&message)));
+    json_put(record, "message", json_text(buf_view(&message)));
     buf_deinit(&message);
     if (m->structured->on_failure == ON_FAILURE_SENTINEL)
-      json_object_set_new_nocheck(record, "value", sentinel(closing));
+      json_put(record, "value", sentinel(closing));
   }
   json_decref(closing);
   step_emit(s, record);
@@ -393,10 +392,10 @@ static void escalate(struct step *s, struct turn *turn) {
   buf_printf(&text, "What is the value of the movement \"" STR_FMT "\"? %s.", STR_ARG(m->name),
              turn->reason ? turn->reason : "There is none");
   json_t *question = json_object();
-  json_object_set_new_nocheck(question, "text", json_text(buf_view(&text)));
+  json_put(question, "text", json_text(buf_view(&text)));
   if (call != NULL)
-    json_object_set_new_nocheck(question, "call", json_integer(call->id));
-  json_object_set_nocheck(question, "errors", json_object_get(check, "errors"));
+    json_put(question, "call", json_integer(call->id));
+  json_object_set_nocheck(question, "errors", json_at(check, "errors"));
   buf_deinit(&text);
   step_stop(s, "escalated", turn, CLASS_NONE, str_from(turn->reason), question);
 }

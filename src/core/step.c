@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "core/apply.h"
 #include "core/record.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 
 #include <assert.h>
@@ -40,7 +41,7 @@ json_t *step_record(const struct step *s, const char *type) {
 
 json_t *step_turn_record(const struct step *s, const char *type, const struct turn *turn) {
   json_t *record = step_record(s, type);
-  json_object_set_new_nocheck(record, "turn", json_integer(turn->id));
+  json_put(record, "turn", json_integer(turn->id));
   return record;
 }
 
@@ -83,14 +84,13 @@ void step_end(struct step *s, enum session_outcome outcome, const char *message,
               const json_t *error) {
   cancel_running(s);
   json_t *record = step_record(s, "session_end");
-  json_object_set_new_nocheck(record, "outcome",
-                              json_string_nocheck(session_outcome_name(outcome)));
+  json_put(record, "outcome", json_string_nocheck(session_outcome_name(outcome)));
   if (message && message[0])
-    json_object_set_new_nocheck(record, "message", json_text(str_from(message)));
+    json_put(record, "message", json_text(str_from(message)));
   if (error != NULL)
     json_object_set_nocheck(record, "error", (json_t *)error);
-  json_object_set_new_nocheck(record, "turns", json_integer(s->core->turn_count));
-  json_object_set_new_nocheck(record, "methods", method_counts(s->core));
+  json_put(record, "turns", json_integer(s->core->turn_count));
+  json_put(record, "methods", method_counts(s->core));
   step_emit(s, record);
   step_effect(s, EFFECT_FINISHED, 0, 0);
 }
@@ -99,15 +99,15 @@ void step_stop(struct step *s, const char *reason, const struct turn *turn, enum
                struct str message, json_t *question) {
   cancel_running(s);
   json_t *record = step_record(s, "session_stop");
-  json_object_set_new_nocheck(record, "reason", json_string_nocheck(reason));
+  json_put(record, "reason", json_string_nocheck(reason));
   if (turn != NULL)
-    json_object_set_new_nocheck(record, "turn", json_integer(turn->id));
+    json_put(record, "turn", json_integer(turn->id));
   if (class != CLASS_NONE)
-    json_object_set_new_nocheck(record, "class", json_string_nocheck(error_class_name(class)));
+    json_put(record, "class", json_string_nocheck(error_class_name(class)));
   record_set_str(record, "message", message);
   if (question != NULL)
-    json_object_set_new_nocheck(record, "question", question);
-  json_object_set_new_nocheck(record, "resumable", json_true());
+    json_put(record, "question", question);
+  json_put(record, "resumable", json_true());
   step_emit(s, record);
   step_effect(s, EFFECT_FINISHED, 0, 0);
 }
@@ -127,7 +127,7 @@ void step_view(const struct step *s, const struct turn *turn, const char *nonce,
   *view = (struct prompt_view){
       .workflow = core->workflow,
       .movement = &core->workflow->movements[turn->movement],
-      .overrides = json_object_get(core->config, "templates"),
+      .overrides = json_at(core->config, "templates"),
       .task = buf_view(&core->task),
       .previous = buf_view(&core->last_text),
       .task_seq = 1,

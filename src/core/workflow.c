@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 #include "structured/reask.h"
 
@@ -64,7 +65,7 @@ static bool get_bool(struct build *b, const json_t *object, const char *path, co
 
 static bool get_options(struct build *b, const json_t *object, const char *path,
                         const json_t **out) {
-  const json_t *v = json_object_get(object, "options");
+  const json_t *v = json_at(object, "options");
   if (v == NULL)
     return true;
   if (!json_is_object(v))
@@ -75,7 +76,7 @@ static bool get_options(struct build *b, const json_t *object, const char *path,
 
 static bool get_fallback(struct build *b, const json_t *object, const char *path,
                          const json_t **out) {
-  const json_t *list = json_object_get(object, "fallback"), *v;
+  const json_t *list = json_at(object, "fallback"), *v;
   size_t i;
   if (list == NULL)
     return true;
@@ -148,7 +149,7 @@ static bool get_stages(struct build *b, const json_t *list, const char *path,
 /* Puts the keys of one judge: on top of what `out` holds. */
 static bool apply_judge(struct build *b, const json_t *holder, const char *holder_path,
                         struct judge_config *out) {
-  const json_t *judge = json_object_get(holder, "judge"), *stages;
+  const json_t *judge = json_at(holder, "judge"), *stages;
   char path[PATH_BYTES];
   struct str text;
   json_int_t timeout_ms = out->timeout_ms, max_reasks = out->max_reasks;
@@ -157,7 +158,7 @@ static bool apply_judge(struct build *b, const json_t *holder, const char *holde
   (void)snprintf(path, sizeof path, "%s%sjudge", holder_path, *holder_path ? "." : "");
   if (!json_is_object(judge))
     return fail(b, path, "", "must be an object");
-  if ((stages = json_object_get(judge, "stages")) != NULL && !get_stages(b, stages, path, out))
+  if ((stages = json_at(judge, "stages")) != NULL && !get_stages(b, stages, path, out))
     return false;
   if (!get_text(b, judge, path, "provider", &text))
     return false;
@@ -238,7 +239,7 @@ static bool compile_invariants(struct build *b, const json_t *list, const char *
 
 static bool build_structured(struct build *b, const json_t *object, const char *movement_path,
                              struct movement *m) {
-  const json_t *so = json_object_get(object, "structured_output"), *reask;
+  const json_t *so = json_at(object, "structured_output"), *reask;
   json_int_t reasks = m->argv ? 0 : REASK_DEFAULT_COUNT, tokens = 0, ms = 0;
   char path[PATH_BYTES + 32];
   if (so == NULL)
@@ -248,13 +249,13 @@ static bool build_structured(struct build *b, const json_t *object, const char *
     return fail(b, path, "", "must be an object");
   struct structured_config *out = arena_array(&b->wf->arena, 1, sizeof *out);
   m->structured = out; /* from here on workflow_unref frees what it holds */
-  out->document = json_object_get(so, "schema");
+  out->document = json_at(so, "schema");
   out->provider = out->model = STR("");
-  reask = json_object_get(so, "reask");
+  reask = json_at(so, "reask");
   if (reask != NULL && !json_is_object(reask))
     return fail(b, path, "reask", "must be an object");
   if (!compile_schema(b, path, out) ||
-      !compile_invariants(b, json_object_get(so, "invariants"), path, out) ||
+      !compile_invariants(b, json_at(so, "invariants"), path, out) ||
       !get_on_failure(b, so, path, &out->on_failure) ||
       !get_text(b, reask, path, "provider", &out->provider) ||
       !get_text(b, reask, path, "model", &out->model) ||
@@ -264,7 +265,7 @@ static bool build_structured(struct build *b, const json_t *object, const char *
       !get_count(b, so, path, "token_budget", 1, LIMIT_TOKEN_BUDGET, &tokens) ||
       !get_count(b, so, path, "time_budget_ms", 1, LIMIT_CALL_WALL_MS, &ms))
     return false;
-  if (m->argv && out->provider.n > 0 && json_object_get(so, "max_reasks") == NULL)
+  if (m->argv && out->provider.n > 0 && json_at(so, "max_reasks") == NULL)
     reasks = REASK_DEFAULT_COUNT;
   if (m->argv && out->provider.n == 0 && reasks > 0)
     return fail(b, path, "max_reasks",
@@ -277,7 +278,7 @@ static bool build_structured(struct build *b, const json_t *object, const char *
 
 static bool build_argv(struct build *b, const json_t *object, const char *path,
                        struct movement *m) {
-  const json_t *list = json_object_get(object, "command"), *v;
+  const json_t *list = json_at(object, "command"), *v;
   size_t i, n = json_array_size(list);
   if (list == NULL)
     return true;
@@ -325,7 +326,7 @@ static bool build_rule(struct build *b, const json_t *object, const char *path, 
 
 static bool build_rules(struct build *b, const json_t *object, const char *path,
                         struct movement *m) {
-  const json_t *list = json_object_get(object, "rules"), *v;
+  const json_t *list = json_at(object, "rules"), *v;
   size_t i, n = json_array_size(list);
   if (!json_is_array(list) || n == 0 || n > LIMIT_RULE_COUNT)
     return fail(b, path, "rules", "must be a list of 1 to 100 rules");
@@ -401,7 +402,7 @@ static bool build_names(struct build *b, const json_t *list) {
 
 static bool build_limits(struct build *b, const json_t *doc) {
   struct workflow *wf = b->wf;
-  const json_t *max = json_object_get(doc, "max_movements");
+  const json_t *max = json_at(doc, "max_movements");
   json_int_t n = LIMIT_DEFAULT_MOVEMENTS;
   struct str initial;
   if (json_is_string(max) && strcmp(json_string_value(max), "infinite") == 0)
@@ -428,7 +429,7 @@ static bool build_all(struct build *b, const json_t *doc) {
       .provider = STR(""),
       .model = STR(""),
       .timeout_ms = LIMIT_JUDGE_WALL_MS};
-  const json_t *options = NULL, *list = json_object_get(doc, "movements"), *v;
+  const json_t *options = NULL, *list = json_at(doc, "movements"), *v;
   size_t i, n = json_array_size(list);
   if (!json_is_object(doc))
     return fail(b, "", "", "the workflow must be an object");

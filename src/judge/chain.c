@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/resource.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 #include "judge/reading.h"
 
@@ -94,13 +95,12 @@ json_t *chain_call_schema(const struct chain_spec *spec, enum judge_stage stage)
   json_t *doc = json_incref(json_object_get(spec->schemas->narrowed, key.p));
   if (doc == NULL) {
     doc = json_deep_copy(ai ? spec->schemas->evaluation_doc : spec->schemas->judgment_doc);
-    json_t *number =
-        json_object_get(json_object_get(doc, "properties"), ai ? "matched_index" : "step");
+    json_t *number = json_object_get(json_at(doc, "properties"), ai ? "matched_index" : "step");
     json_t *numbers = json_pack("[i]", 0);
     for (size_t i = 0; i < n; i++)
       json_array_append_new(numbers, json_integer(offered[i]->number));
     json_object_del(number, "minimum");
-    json_object_set_new_nocheck(number, "enum", numbers);
+    json_put(number, "enum", numbers);
     if (json_object_size(spec->schemas->narrowed) < LIMIT_SCHEMA_CACHE_COUNT)
       json_object_set_nocheck(spec->schemas->narrowed, key.p, doc);
   }
@@ -113,15 +113,13 @@ json_t *chain_call_schema(const struct chain_spec *spec, enum judge_stage stage)
 
 static enum judge_stage object_stage(const json_t *object) {
   enum judge_stage stage = STAGE_COUNT;
-  (void)judge_stage_from_name(str_from(json_string_value(json_object_get(object, "stage"))),
-                              &stage);
+  (void)judge_stage_from_name(str_from(json_string_value(json_at(object, "stage"))), &stage);
   return stage;
 }
 
 static enum stage_outcome object_outcome(const json_t *object) {
   enum stage_outcome outcome = OUTCOME_COUNT;
-  (void)stage_outcome_from_name(str_from(json_string_value(json_object_get(object, "outcome"))),
-                                &outcome);
+  (void)stage_outcome_from_name(str_from(json_string_value(json_at(object, "outcome"))), &outcome);
   return outcome;
 }
 
@@ -136,7 +134,7 @@ static const json_t *find_stage(const json_t *stages, enum judge_stage stage) {
 }
 
 static const struct rule *rule_of(const struct chain_spec *spec, const json_t *object) {
-  json_int_t number = json_integer_value(json_object_get(object, "rule"));
+  json_int_t number = json_integer_value(json_at(object, "rule"));
   return number >= 1 && (size_t)number <= spec->rule_count ? &spec->rules[number - 1] : NULL;
 }
 
@@ -145,17 +143,17 @@ static const struct rule *rule_of(const struct chain_spec *spec, const json_t *o
 
 static json_t *stage_object(enum judge_stage stage, enum stage_outcome outcome) {
   json_t *object = json_object();
-  json_object_set_new_nocheck(object, "stage", json_string_nocheck(judge_stage_name(stage)));
-  json_object_set_new_nocheck(object, "outcome", json_string_nocheck(stage_outcome_name(outcome)));
-  json_object_set_new_nocheck(object, "calls", json_array());
+  json_put(object, "stage", json_string_nocheck(judge_stage_name(stage)));
+  json_put(object, "outcome", json_string_nocheck(stage_outcome_name(outcome)));
+  json_put(object, "calls", json_array());
   return object;
 }
 
 static void add_error(json_t *object, const char *text, size_t n) {
-  json_t *errors = json_object_get(object, "errors");
+  json_t *errors = json_at(object, "errors");
   if (errors == NULL) {
     errors = json_array();
-    json_object_set_new_nocheck(object, "errors", errors);
+    json_put(object, "errors", errors);
   }
   json_array_append_new(
       errors,
@@ -165,7 +163,7 @@ static void add_error(json_t *object, const char *text, size_t n) {
 static void add_tag(const struct chain_spec *spec, json_t *object, const struct rule *rule) {
   struct buf tag = {0};
   rule_tag(spec->movement, rule->number, &tag);
-  json_object_set_new_nocheck(object, "tag", json_stringn_nocheck(tag.p, tag.n));
+  json_put(object, "tag", json_stringn_nocheck(tag.p, tag.n));
   buf_deinit(&tag);
 }
 
@@ -192,11 +190,10 @@ static json_t *run_when(const struct chain_spec *spec, size_t end) {
     struct buf note = {0};
     switch (expr_eval(rule->when, spec->env, &err)) {
     case EXPR_TRUE:
-      json_object_set_new_nocheck(object, "outcome",
-                                  json_string_nocheck(stage_outcome_name(OUTCOME_MATCHED)));
-      json_object_set_new_nocheck(object, "rule", json_integer(rule->number));
+      json_put(object, "outcome", json_string_nocheck(stage_outcome_name(OUTCOME_MATCHED)));
+      json_put(object, "rule", json_integer(rule->number));
       buf_printf(&note, STR_FMT " is true", STR_ARG(rule->when_text));
-      json_object_set_new_nocheck(object, "reason", json_text(buf_view(&note)));
+      json_put(object, "reason", json_text(buf_view(&note)));
       buf_deinit(&note);
       return object;
     case EXPR_FALSE:
@@ -204,8 +201,7 @@ static json_t *run_when(const struct chain_spec *spec, size_t end) {
       add_error(object, note.p, note.n);
       break;
     case EXPR_ERROR:
-      json_object_set_new_nocheck(object, "outcome",
-                                  json_string_nocheck(stage_outcome_name(OUTCOME_ERROR)));
+      json_put(object, "outcome", json_string_nocheck(stage_outcome_name(OUTCOME_ERROR)));
       buf_printf(&note, "rule %d, " STR_FMT ": %s", rule->number, STR_ARG(rule->when_text),
                  err.text);
       add_error(object, note.p, note.n);
@@ -262,7 +258,7 @@ static enum stage_outcome place_number(const struct chain_spec *spec, double num
   enum stage_outcome outcome;
   for (size_t i = 0; i < n; i++)
     if ((double)offered[i]->number == number) {
-      json_object_set_new_nocheck(object, "rule", json_integer(offered[i]->number));
+      json_put(object, "rule", json_integer(offered[i]->number));
       add_tag(spec, object, offered[i]);
       return OUTCOME_MATCHED;
     }
@@ -319,16 +315,15 @@ static json_t *tag_object(const struct chain_spec *spec, enum judge_stage stage,
     (void)snprintf(what, sizeof what, "tag");
     outcome = place_number(spec, (double)tag.number, object, what);
     if (outcome == OUTCOME_NO_MATCH) {
-      json_array_clear(json_object_get(object, "errors"));
+      json_array_clear(json_at(object, "errors"));
       add_error(object, "tag 0 names no rule", 19);
     }
     if (tag.ambiguous)
-      json_object_set_new_nocheck(object, "ambiguous", json_true());
+      json_put(object, "ambiguous", json_true());
     if (outcome == OUTCOME_MATCHED)
-      json_object_set_new_nocheck(object, "tag",
-                                  json_stringn_nocheck(text.p + tag.offset, tag.length));
+      json_put(object, "tag", json_stringn_nocheck(text.p + tag.offset, tag.length));
   }
-  json_object_set_new_nocheck(object, "outcome", json_string_nocheck(stage_outcome_name(outcome)));
+  json_put(object, "outcome", json_string_nocheck(stage_outcome_name(outcome)));
   return object;
 }
 
@@ -342,7 +337,7 @@ static json_t *value_object(const struct chain_spec *spec, enum judge_stage stag
                stage == STAGE_AI_JUDGE ? spec->schemas->evaluation : spec->schemas->judgment, key,
                reply->structured, reply->text);
   if (reading.where != NULL)
-    json_object_set_new_nocheck(object, "extract_stage", json_string_nocheck(reading.where));
+    json_put(object, "extract_stage", json_string_nocheck(reading.where));
   if (reading.value == NULL) {
     outcome = OUTCOME_UNREADABLE;
     add_error(object, reading.missing, strlen(reading.missing));
@@ -359,14 +354,13 @@ static json_t *value_object(const struct chain_spec *spec, enum judge_stage stag
     (void)snprintf(what, sizeof what, "$.%s:", key);
     outcome =
         place_number(spec, json_number_value(json_object_get(reading.value, key)), object, what);
-    json_t *reason = json_object_get(reading.value, "reason");
+    json_t *reason = json_at(reading.value, "reason");
     size_t reason_n = json_string_length(reason); /* its whole text stands in the call's answer */
     if (json_is_string(reason))
-      json_object_set_new_nocheck(
-          object, "reason",
-          json_text((struct str){json_string_value(reason), reason_n < LIMIT_ERROR_TEXT_BYTES
-                                                                ? reason_n
-                                                                : LIMIT_ERROR_TEXT_BYTES}));
+      json_put(object, "reason",
+               json_text((struct str){json_string_value(reason), reason_n < LIMIT_ERROR_TEXT_BYTES
+                                                                     ? reason_n
+                                                                     : LIMIT_ERROR_TEXT_BYTES}));
   }
   /* [JUDGE:N] in the text is the ai stage's own fallback. */
   struct tag_result tag;
@@ -375,9 +369,9 @@ static json_t *value_object(const struct chain_spec *spec, enum judge_stage stag
       (outcome == OUTCOME_UNREADABLE || tag.number == 0 || is_offered(spec, tag.number))) {
     outcome = place_number(spec, (double)tag.number, object, "tag");
     if (tag.ambiguous)
-      json_object_set_new_nocheck(object, "ambiguous", json_true());
+      json_put(object, "ambiguous", json_true());
   }
-  json_object_set_new_nocheck(object, "outcome", json_string_nocheck(stage_outcome_name(outcome)));
+  json_put(object, "outcome", json_string_nocheck(stage_outcome_name(outcome)));
   reading_deinit(&reading);
   return object;
 }
@@ -411,10 +405,10 @@ static void add_calls(json_t *object, const struct chain_reply *replies, size_t 
   int64_t total_ms = 0;
   for (size_t i = 0; i < n; i++)
     if (replies[i].stage == stage) {
-      json_array_append_new(json_object_get(object, "calls"), json_integer(replies[i].call));
+      json_array_append_new(json_at(object, "calls"), json_integer(replies[i].call));
       total_ms += replies[i].duration_ms;
     }
-  json_object_set_new_nocheck(object, "duration_ms", json_integer(total_ms));
+  json_put(object, "duration_ms", json_integer(total_ms));
 }
 
 static bool lists_stage(const struct chain_spec *spec, enum judge_stage stage) {
@@ -433,11 +427,11 @@ static void add_earlier_errors(const struct chain_spec *spec, enum judge_stage s
     if (r->stage != stage || r->error_class != NULL)
       continue;
     json_t *earlier = value_object(spec, stage, r);
-    json_array_extend(all, json_object_get(earlier, "errors"));
+    json_array_extend(all, json_at(earlier, "errors"));
     json_decref(earlier);
   }
   if (json_array_size(all) > 0) {
-    json_array_extend(all, json_object_get(object, "errors"));
+    json_array_extend(all, json_at(object, "errors"));
     json_object_set_nocheck(object, "errors", all);
   }
   json_decref(all);
@@ -464,7 +458,7 @@ static const char *provider_trouble(const json_t *stages) {
   size_t i;
   json_t *object;
   json_array_foreach(stages, i, object) {
-    const char *class = json_string_value(json_object_get(object, "class"));
+    const char *class = json_string_value(json_at(object, "class"));
     if (class && (strcmp(class, "auth") == 0 || strcmp(class, "quota") == 0))
       return class;
   }
@@ -474,8 +468,8 @@ static const char *provider_trouble(const json_t *stages) {
 static void yield_stage(struct chain_step *step, json_t *object) {
   step->action = CHAIN_STAGE;
   step->stage = object_stage(object);
-  if (json_object_get(object, "duration_ms") == NULL)
-    json_object_set_new_nocheck(object, "duration_ms", json_integer(0));
+  if (json_at(object, "duration_ms") == NULL)
+    json_put(object, "duration_ms", json_integer(0));
   step->object = object;
 }
 
@@ -488,9 +482,8 @@ static void call_stage(const struct chain_spec *spec, enum judge_stage stage, co
     const json_t *before = find_stage(stages, STAGE_STRUCTURED_OUTPUT);
     if (before && has_no_value(object_outcome(before)) && saved_tag(spec, stages, structured)) {
       json_t *object = tag_object(spec, stage, structured->text);
-      json_array_append_new(json_object_get(object, "calls"), json_integer(structured->call));
-      json_object_set_new_nocheck(object, "reason",
-                                  json_string_nocheck("from the structured_output reply"));
+      json_array_append_new(json_at(object, "calls"), json_integer(structured->call));
+      json_put(object, "reason", json_string_nocheck("from the structured_output reply"));
       yield_stage(step, object);
       return;
     }
@@ -499,7 +492,7 @@ static void call_stage(const struct chain_spec *spec, enum judge_stage stage, co
     const char *trouble = provider_trouble(stages);
     if (trouble != NULL) {
       json_t *object = stage_object(stage, OUTCOME_SKIPPED);
-      json_object_set_new_nocheck(object, "class", json_string_nocheck(trouble));
+      json_put(object, "class", json_string_nocheck(trouble));
       yield_stage(step, object);
       return;
     }
@@ -522,7 +515,7 @@ static void call_stage(const struct chain_spec *spec, enum judge_stage stage, co
       step->action = CHAIN_CALL;
       step->stage = stage;
       step->reask = true;
-      step->errors = json_incref(json_object_get(object, "errors"));
+      step->errors = json_incref(json_at(object, "errors"));
       json_decref(object);
       return;
     }
@@ -530,7 +523,7 @@ static void call_stage(const struct chain_spec *spec, enum judge_stage stage, co
   if (answered != NULL && stage != STAGE_PHASE3_TAG)
     add_earlier_errors(spec, stage, replies, answered, object);
   if (reply->error_class != NULL) { /* of a reask too: what was answered before it stays answered */
-    json_object_set_new_nocheck(object, "class", json_string_nocheck(reply->error_class));
+    json_put(object, "class", json_string_nocheck(reply->error_class));
     add_error(object, reply->error_text.p ? reply->error_text.p : "", reply->error_text.n);
   }
   add_calls(object, replies, n, stage);
@@ -566,12 +559,12 @@ static void finish_unmatched(const struct chain_spec *spec, const json_t *stages
                  step->action == CHAIN_UNAVAILABLE ? "no stage got a readable answer from the judge"
                  : spec->stage_count == 0          ? "no rule holds and no stage is configured"
                                                    : "no stage named a rule that was offered");
-  const char *text = json_string_value(json_array_get(json_object_get(failed, "errors"), 0));
+  const char *text = json_string_value(json_array_get(json_at(failed, "errors"), 0));
   size_t n = strlen(step->reason);
   if (failed != NULL)
     (void)snprintf(step->reason + n, sizeof step->reason - n, " (%s: %s: %.200s)",
-                   json_string_value(json_object_get(failed, "stage")),
-                   json_string_value(json_object_get(failed, "class")), text ? text : "");
+                   json_string_value(json_at(failed, "stage")),
+                   json_string_value(json_at(failed, "class")), text ? text : "");
 }
 
 void chain_next(const struct chain_spec *spec, const json_t *stages,
@@ -593,7 +586,7 @@ void chain_next(const struct chain_spec *spec, const json_t *stages,
       return;
     }
     step->stage = object_stage(last);
-    step->ambiguous = json_is_true(json_object_get(last, "ambiguous"));
+    step->ambiguous = json_is_true(json_at(last, "ambiguous"));
     if (chosen->kind == RULE_WHEN) {
       step->action = CHAIN_VERDICT;
       step->rule = chosen;
@@ -607,11 +600,11 @@ void chain_next(const struct chain_spec *spec, const json_t *stages,
       buf_printf(&note, STR_FMT " is true and %s \"" STR_FMT "\"%s", STR_ARG(winner->when_text),
                  before ? "stands before" : "follows", STR_ARG(chosen->label),
                  before ? "" : ", whose guard is false");
-      json_object_set_new_nocheck(object, "rule", json_integer(winner->number));
-      json_object_set_new_nocheck(object, "reason", json_text(buf_view(&note)));
+      json_put(object, "rule", json_integer(winner->number));
+      json_put(object, "reason", json_text(buf_view(&note)));
       buf_deinit(&note);
       if (step->ambiguous)
-        json_object_set_new_nocheck(object, "ambiguous", json_true());
+        json_put(object, "ambiguous", json_true());
       yield_stage(step, object);
       return;
     }
@@ -621,7 +614,7 @@ void chain_next(const struct chain_spec *spec, const json_t *stages,
   }
   if (last != NULL && object_stage(last) == STAGE_WHEN && object_outcome(last) == OUTCOME_ERROR) {
     step->action = CHAIN_FAILED;
-    const char *why = json_string_value(json_array_get(json_object_get(last, "errors"), 0));
+    const char *why = json_string_value(json_array_get(json_at(last, "errors"), 0));
     (void)snprintf(step->reason, sizeof step->reason, "%s",
                    why ? why : "a when() expression cannot be evaluated");
     return;
@@ -641,9 +634,8 @@ void chain_next(const struct chain_spec *spec, const json_t *stages,
   }
   if (labels == 1) {
     json_t *object = stage_object(STAGE_AUTO_SELECT, OUTCOME_MATCHED);
-    json_object_set_new_nocheck(object, "rule", json_integer(offered[0]->number));
-    json_object_set_new_nocheck(object, "reason",
-                                json_string_nocheck("the only rule that can be selected"));
+    json_put(object, "rule", json_integer(offered[0]->number));
+    json_put(object, "reason", json_string_nocheck("the only rule that can be selected"));
     yield_stage(step, object);
     return;
   }
