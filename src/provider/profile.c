@@ -206,9 +206,14 @@ static void read_project_files(struct profile *p) {
 
 /* Does this template ask for the placeholder? */
 static bool mentions(const json_t *words, const char *placeholder) {
-  char *dump = json_dump_text(words, JSON_COMPACT | JSON_ENCODE_ANY);
-  bool found = dump != NULL && strstr(dump, placeholder) != NULL;
-  free(dump);
+  const char *key;
+  json_t *item;
+  size_t i;
+  bool found = json_is_string(words) && strstr(json_string_value(words), placeholder) != NULL;
+  json_array_foreach(words, i, item) found = found || mentions(item, placeholder);
+  json_object_foreach((json_t *)words, key, item) {
+    found = found || strstr(key, placeholder) != NULL || mentions(item, placeholder);
+  }
   return found;
 }
 
@@ -345,20 +350,20 @@ static bool check_whole(const struct profile *p, const struct yaml_node *root,
 static json_t *plain(const json_t *value, bool keep_types) {
   json_t *out, *item;
   const char *key;
+  if (keep_types || json_is_string(value) || json_is_null(value))
+    return json_incref((json_t *)value);
   if (json_is_object(value)) {
     out = json_object();
     json_object_foreach((json_t *)value, key, item)
-        json_object_set_new(out, key, plain(item, keep_types || strcmp(key, "meta") == 0));
+        json_object_set_new(out, key, plain(item, strcmp(key, "meta") == 0));
     return out;
   }
   if (json_is_array(value)) {
     out = json_array();
     for (size_t i = 0; i < json_array_size(value); i++)
-      json_array_append_new(out, plain(json_array_get(value, i), keep_types));
+      json_array_append_new(out, plain(json_array_get(value, i), false));
     return out;
   }
-  if (keep_types || json_is_string(value) || json_is_null(value))
-    return json_incref((json_t *)value);
   char *dump = json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
   out = json_string(dump);
   free(dump);
