@@ -164,9 +164,7 @@ void acp_update(struct acp *acp, const json_t *params) {
   if (str_eq_c(what, "agent_message_chunk")) {
     say_piece(acp, update);
   } else if (str_eq_c(what, "agent_thought_chunk")) {
-    struct str text = text_of(json_object_get(update, "content"), "text");
-    if (text.n > 0)
-      stream_tell(acp->d, NEWS_THINKING, text, NULL);
+    stream_tell_thinking(acp->d, text_of(json_object_get(update, "content"), "text"));
   } else if (str_eq_c(what, "session_info_update")) {
     say_retry(acp->d, json_object_get(update, "_meta"));
   } else if (str_eq_c(what, "tool_call") || str_eq_c(what, "tool_call_update")) {

@@ -229,9 +229,7 @@ static void on_tell(struct codex *c, const struct rpc_message *m) {
     stream_tell_piece(c->d, text_of(m->params, "delta"));
   } else if (strcmp(m->name, "item/reasoning/summaryTextDelta") == 0 ||
              strcmp(m->name, "item/reasoning/textDelta") == 0) {
-    struct str piece = text_of(m->params, "delta");
-    if (piece.n > 0)
-      stream_tell(c->d, NEWS_THINKING, piece, NULL);
+    stream_tell_thinking(c->d, text_of(m->params, "delta"));
   } else if (strcmp(m->name, "item/started") == 0) {
     c->rested = false;
     on_item(c, item, false);

@@ -106,6 +106,14 @@ static bool is_assistants(const struct opencode *o, struct str message) {
   return message.n > 0 && json_object_getn(o->assistant, message.p, message.n) != NULL;
 }
 
+static void say_piece(struct driver *d, const char *part, struct str message, struct str piece) {
+  talk(d, message);
+  if (json_object_get(opencode_of(d)->thoughts, part) != NULL)
+    stream_tell_thinking(d, piece);
+  else
+    stream_tell_piece(d, piece);
+}
+
 /* A part as far as it has come; what was told of it stands in `parts`. */
 static void say_part(struct driver *d, const json_t *part) {
   struct opencode *o = opencode_of(d);
@@ -118,15 +126,13 @@ static void say_part(struct driver *d, const json_t *part) {
     say_tool(d, part);
     return;
   }
+  if (str_eq_c(type, "reasoning"))
+    json_object_set_new(o->thoughts, key, json_true());
   size_t told = (size_t)json_integer_value(json_object_get(o->parts, key));
   if (text.n <= told || (!str_eq_c(type, "text") && !str_eq_c(type, "reasoning")))
     return;
   struct str rest = {text.p + told, text.n - told};
-  talk(d, message);
-  if (str_eq_c(type, "text"))
-    stream_tell_piece(d, rest);
-  else
-    stream_tell(d, NEWS_THINKING, rest, NULL);
+  say_piece(d, key, message, rest);
   json_object_set_new(o->parts, key, json_integer((json_int_t)text.n));
 }
 
@@ -139,8 +145,7 @@ static void say_delta(struct driver *d, const json_t *properties) {
       !str_eq_c(opencode_text(properties, "field"), "text"))
     return;
   json_int_t told = json_integer_value(json_object_get(o->parts, key));
-  talk(d, message);
-  stream_tell_piece(d, delta);
+  say_piece(d, key, message, delta);
   json_object_set_new(o->parts, key, json_integer(told + (json_int_t)delta.n));
 }
 
@@ -196,8 +201,8 @@ static void on_assistant(struct driver *d, const json_t *info) {
 
 /* More messages and parts than any work has: the answer tells their text all the same. */
 static bool is_full(const struct opencode *o) {
-  return json_object_size(o->parts) + json_object_size(o->assistant) +
-             json_object_size(o->tokens) >=
+  return json_object_size(o->parts) + json_object_size(o->thoughts) +
+             json_object_size(o->assistant) + json_object_size(o->tokens) >=
          LIMIT_AGENT_PART_COUNT;
 }
 

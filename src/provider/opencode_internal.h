@@ -24,6 +24,7 @@ struct opencode {
   char session[128];
   json_t *assistant;  /* ids of the model's messages: the prompt is a message, too */
   json_t *parts;      /* what was told of each part: id -> bytes, or a tool's state */
+  json_t *thoughts;   /* ids of the parts that are reasoning: a piece of one does not say so */
   json_t *tokens;     /* of each of the model's messages: id -> its usage */
   struct buf talking; /* the message that is coming */
   struct questions questions;

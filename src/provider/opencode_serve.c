@@ -286,7 +286,8 @@ static void opencode_reply(struct driver *d, const struct driver_reply *reply) {
       open_session(d);
     break;
   case OPENCODE_SESSION:
-    on_session(d, reply);
+    if (o->step == OPENCODE_OPENING) /* else its events broke: nobody would answer its questions */
+      on_session(d, reply);
     break;
   case OPENCODE_PROMPT:
     on_answer(d, reply);
@@ -375,16 +376,21 @@ static struct driver *opencode_open(const struct profile *profile, const struct 
   o->questions.d = d;
   o->assistant = json_object();
   o->parts = json_object();
+  o->thoughts = json_object();
   o->tokens = json_object();
   o->answer.max = LIMIT_AGENT_LINE_BYTES;
   o->live = host->request != NULL;
-  if (o->live)
+  if (o->live) {
+    d->client_retries = -1; /* ended by an abort, not by a signal: see opencode_on_retry */
     step(d, OPENCODE_STARTING, LIMIT_SERVER_START_MS);
+  }
   return d;
 }
 
 static bool opencode_interrupt(struct driver *d) {
   const struct opencode *o = opencode_of(d);
+  if (o->live && o->step < OPENCODE_WORKING)
+    step(d, OPENCODE_OVER, 0); /* no work is begun while it ends */
   if (!o->live || o->step != OPENCODE_WORKING)
     return false;
   stop(d);
@@ -468,6 +474,7 @@ static void opencode_close(struct driver *d) {
   struct opencode *o = opencode_of(d);
   json_decref(o->assistant);
   json_decref(o->parts);
+  json_decref(o->thoughts);
   json_decref(o->tokens);
   buf_deinit(&o->talking);
   buf_deinit(&o->line);

@@ -16,6 +16,7 @@ struct driver *stream_open(const struct profile *profile, const struct agent_cal
   d->is_text = profile->dialect == DIALECT_TEXT;
   d->ends_by_exit = profile->ends_by_exit;
   d->text_of_all = profile->text_of_all;
+  d->client_retries = profile->client_retries;
   d->host = *host;
   d->schema_asked = call->schema != NULL;
   d->resumed = call->session[0] != '\0';

@@ -90,26 +90,29 @@ static void retry_over(struct driver *d) {
 }
 
 void stream_retry_noted(struct driver *d, int status, struct str reason) {
-  long allowed = d->profile->client_retries;
   buf_clear(&d->retry);
   d->retry_status = status;
   if (status > 0 && evidence_status(reason) == 0)
     buf_printf(&d->retry, "HTTP status %d, ", status);
   buf_str(&d->retry, reason);
   d->retry_count++;
-  if (allowed >= 0 && d->retry_count > allowed && d->host.give_up != NULL &&
+  if (d->client_retries >= 0 && d->retry_count > d->client_retries && d->host.give_up != NULL &&
       stream_retry_class(d) != CLASS_NONE)
     d->host.give_up(d->host.ctx);
 }
 
-void stream_tell(struct driver *d, enum provider_news_kind kind, struct str text, json_t *data) {
+static void tell(struct driver *d, enum provider_news_kind kind, struct str text, json_t *data) {
   const struct provider_news news = {.kind = kind, .text = text, .data = data};
-  if (kind == NEWS_TEXT || kind == NEWS_THINKING || kind == NEWS_TOOL) /* the try went well */
-    retry_over(d);
   d->text_told = d->text_told || kind == NEWS_TEXT;
   if (d->host.news != NULL)
     d->host.news(d->host.ctx, &news);
   json_decref(data);
+}
+
+void stream_tell(struct driver *d, enum provider_news_kind kind, struct str text, json_t *data) {
+  if (kind == NEWS_TEXT || kind == NEWS_THINKING || kind == NEWS_TOOL) /* the try went well */
+    retry_over(d);
+  tell(d, kind, text, data);
 }
 
 void stream_tell_piece(struct driver *d, struct str piece) {
@@ -124,7 +127,7 @@ void stream_tell_piece(struct driver *d, struct str piece) {
   buf_deinit(&clean);
 }
 
-static void tell_thinking(struct driver *d, struct str piece) {
+void stream_tell_thinking(struct driver *d, struct str piece) {
   struct buf clean = {0};
   redactor_push(&d->of_thinking, piece, &clean);
   if (clean.n > 0)
@@ -132,16 +135,17 @@ static void tell_thinking(struct driver *d, struct str piece) {
   buf_deinit(&clean);
 }
 
+/* It came before the last notice of a try, if there was one. */
 void stream_tell_held(struct driver *d) {
   struct buf clean = {0};
   redactor_flush(&d->of_thinking, &clean);
   if (clean.n > 0)
-    stream_tell(d, NEWS_THINKING, buf_view(&clean), NULL);
+    tell(d, NEWS_THINKING, buf_view(&clean), NULL);
   buf_clear(&clean);
   redactor_flush(&d->of_text, &clean);
   buf_str(&d->told, buf_view(&clean));
   if (clean.n > 0)
-    stream_tell(d, NEWS_TEXT, buf_view(&clean), NULL);
+    tell(d, NEWS_TEXT, buf_view(&clean), NULL);
   buf_deinit(&clean);
 }
 
@@ -224,7 +228,7 @@ static void say_texts(struct driver *d, const struct profile_rule *r, const json
   if (r->cumulative.count > 0)
     tell_growing(d, find_text(&r->cumulative, at, &scratch));
   if (r->thinking.count > 0)
-    tell_thinking(d, find_text(&r->thinking, at, &scratch));
+    stream_tell_thinking(d, find_text(&r->thinking, at, &scratch));
   if (r->message.count > 0) {
     struct str text = find_text(&r->message, at, &scratch);
     if (text.n > 0) {

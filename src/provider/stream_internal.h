@@ -21,6 +21,7 @@ struct driver {
                                                            protocol's own */
   void *own; /* memory of a driver that speaks a protocol; NULL: the exec driver */
   bool is_text, ends_by_exit, text_of_all; /* as the profile's, unless the protocol says it */
+  long client_retries;                     /* the same; -1: as often as it likes */
   bool schema_asked, resumed;              /* resumed: it goes on with a conversation */
   struct buf line, err_line;               /* unfinished ones */
   bool line_too_long;
@@ -61,6 +62,7 @@ bool stream_read_value(struct driver *d, struct str text);
 void stream_tell(struct driver *d, enum provider_news_kind kind, struct str text, json_t *data);
 /* A piece of the message that is coming. */
 void stream_tell_piece(struct driver *d, struct str piece);
+void stream_tell_thinking(struct driver *d, struct str piece);
 /* The message as far as it has come: what was not told of it yet is. */
 void stream_tell_rest(struct driver *d, struct str whole);
 /* It is complete. Messages of one id (n 0: none) are one text. */
@@ -70,7 +72,7 @@ void stream_usage(struct driver *d, json_t *data);                    /* takes i
 void stream_retry(struct driver *d, json_t *data, struct str reason); /* takes it */
 /* What the last notice says that went wrong; CLASS_NONE: it does not say. */
 enum error_class stream_retry_class(struct driver *d);
-/* Keeps the last notice and counts; gives up where the profile's client_retries are used up, and it is
+/* Keeps the last notice and counts; gives up where its client_retries are used up, and it is
  * known what for. */
 void stream_retry_noted(struct driver *d, int status, struct str reason);
 /* A tool begins ("start") or is over ("end"); failed: 0, 1, or -1 = not said. */

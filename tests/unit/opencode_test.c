@@ -373,6 +373,7 @@ static void retries_are_told_and_ended(void **state) {
   event(p, "{'type':'session.status'," IN "'status':{'type':'retry','attempt':2,'message':"
            "'Rate limit reached','next':1}}}");
   asks(p, "POST /session/ses_1/abort{}\n");
+  assert_false(p->given_up); /* not before it has ended its work */
   reply(p, OPENCODE_ABORT, 200, "true");
   reply(p, OPENCODE_PROMPT, 200, "{'info':{'id':'m1'},'parts':[]}");
   assert_int_equal(p->wake_ms, 1);
@@ -380,6 +381,18 @@ static void retries_are_told_and_ended(void **state) {
   assert_true(p->given_up);
   ends_as(p, by_us, CLASS_RATE_LIMIT);
   assert_string_equal(p->result.message, "Rate limit reached");
+}
+
+/* What was held back of a thought is no sign that the try went well. */
+static void a_stall_tells_why(void **state) {
+  struct peer *p = *state;
+  work(p);
+  event(p, "{'type':'message.part.updated'," IN "'part':{'id':'p1','messageID':'m1',"
+           "'type':'reasoning','text':'Step'}}}");
+  event(p, "{'type':'session.status'," IN "'status':{'type':'retry','attempt':1,'message':"
+           "'Rate limit reached','next':1}}}");
+  ends_as(p, (struct process_result){.why = PROCESS_END_STALL_LIMIT}, CLASS_RATE_LIMIT);
+  assert_true(told(p, "{'event':'thinking','text':'p'}"));
 }
 
 static void a_long_wait_is_ours_to_decide(void **state) {
@@ -411,7 +424,12 @@ static void a_cancel(void **state) {
 static void a_cancel_before_there_is_work(void **state) {
   struct peer *p = *state;
   begin(p, true);
+  print(p, "opencode server listening on http://127.0.0.1:40123\n");
+  streams(p);
+  buf_clear(&p->asked);
   assert_false(driver_opencode.interrupt(p->d));
+  reply(p, OPENCODE_SESSION, 200, "{'id':'ses_1'}"); /* it lives on for a moment */
+  asks(p, "");
   ends_as(p, (struct process_result){.why = PROCESS_END_CANCELLED}, CLASS_CANCELLED);
 }
 
@@ -451,6 +469,21 @@ static void events_that_end(void **state) {
   reply(p, OPENCODE_EVENTS, 200, "");
   driver_opencode.woke(p->d);
   assert_true(p->given_up);
+  ends_as(p, by_us, CLASS_NETWORK);
+}
+
+/* Nobody would answer its questions: no work is begun any more. */
+static void events_that_end_before_the_work(void **state) {
+  struct peer *p = *state;
+  begin(p, true);
+  print(p, "opencode server listening on http://127.0.0.1:40123\n");
+  streams(p);
+  buf_clear(&p->asked);
+  breaks(p, OPENCODE_EVENTS, CLASS_NETWORK);
+  reply(p, OPENCODE_SESSION, 200, "{'id':'ses_1'}");
+  asks(p, "");
+  assert_int_equal(p->wake_ms, LIMIT_SERVER_LOST_MS);
+  driver_opencode.woke(p->d);
   ends_as(p, by_us, CLASS_NETWORK);
 }
 
@@ -544,6 +577,32 @@ static void the_password_does_not_enter(void **state) {
   assert_null(strstr(buf_c(&p->result.text.bytes), "this-call"));
 }
 
+/* Pieces of a thought come as those of a text do: only its part says which it is. */
+static void thoughts_are_no_answer(void **state) {
+  struct peer *p = *state;
+  work(p);
+  event(p, "{'type':'message.part.updated'," IN "'part':{'id':'p1','messageID':'m1',"
+           "'type':'reasoning','text':''}}}");
+  event(p, "{'type':'message.part.delta'," IN "'messageID':'m1','partID':'p1','field':'text',"
+           "'delta':'It is pass-word-of-'}}");
+  event(p, "{'type':'message.part.delta'," IN "'messageID':'m1','partID':'p1','field':'text',"
+           "'delta':'this-call.'}}");
+  event(p, "{'type':'message.part.delta'," IN "'messageID':'m1','partID':'p2','field':'text',"
+           "'delta':'Do'}}");
+  assert_true(told(p, "{'event':'thinking','text':'It is '}"));
+  assert_true(told(p, "{'event':'text','text':'Do'}"));
+  assert_false(told(p, "pass-word"));
+  assert_false(told(p, "{'event':'text','text':'It"));
+  event(p, "{'type':'message.updated'," IN "'info':{'id':'m2','role':'assistant'}}}");
+  event(p, "{'type':'message.part.delta'," IN "'messageID':'m2','partID':'p3','field':'text',"
+           "'delta':'Done.'}}");
+  reply(p, OPENCODE_PROMPT, 200,
+        "{'info':{'id':'m2','finish':'stop'},'parts':[{'type':'text','text':'Done.'}]}");
+  driver_opencode.woke(p->d);
+  ends_as(p, by_us, CLASS_NONE);
+  assert_string_equal(buf_c(&p->result.text.bytes), "Done.");
+}
+
 /* --- recordings --- */
 
 static void from_a_recording(struct peer *p) {
@@ -627,6 +686,7 @@ int main(void) {
       T(errors_have_classes),
       T(garbage),
       T(retries_are_told_and_ended),
+      T(a_stall_tells_why),
       T(a_long_wait_is_ours_to_decide),
       T(a_cancel),
       T(a_cancel_before_there_is_work),
@@ -634,9 +694,11 @@ int main(void) {
       T(a_server_that_dies),
       T(a_server_that_dies_behind_its_answer),
       T(events_that_end),
+      T(events_that_end_before_the_work),
       T(questions_are_answered_by_policy),
       T(nobody_answers_for_a_person),
       T(the_password_does_not_enter),
+      T(thoughts_are_no_answer),
       T(recorded_answers),
       T(recorded_questions),
       T(a_recorded_abort),
