@@ -80,28 +80,29 @@
 #define LIMIT_CALL_EVENT_BYTES  4096u /* of one, as JSON; larger is dropped and said */
 
 /* --- agents: clients run through a profile --- */
-#define LIMIT_PROFILE_BYTES        (256u * 1024u) /* one profile */
-#define LIMIT_PROFILE_COUNT        200u           /* files of the user's providers/ folder */
-#define LIMIT_PROFILE_RULE_COUNT   200u           /* events of one profile */
-#define LIMIT_POINTER_STEPS        32u            /* of one JSON Pointer: deeper is a mistake */
-#define LIMIT_AGENT_LINE_BYTES     (16u * 1024u * 1024u) /* one JSON line; longer: class protocol */
-#define LIMIT_AGENT_ARGV_BYTES     (100u * 1024u)        /* one argument (Linux allows 128 KiB) */
-#define LIMIT_AGENT_FINAL_GRACE_MS 3000    /* a client may live on after its final event */
-#define LIMIT_AGENT_INTERRUPT_MS   3000    /* for its answer to an interrupt; then its stdin ends */
-#define LIMIT_AGENT_TURNS          200     /* tool rounds of one call where a client counts them */
-#define LIMIT_AGENT_PART_COUNT     100000u /* messages and parts of one call that are told apart */
-#define LIMIT_CLIENT_RETRY_COUNT   1 /* a client's own, where it has no knob: then it is stopped */
-#define LIMIT_CLIENT_RETRY_WAIT_MS 30000 /* and its waits: a longer one is ours to decide */
-#define LIMIT_SERVER_START_MS      60000 /* until a client says where it listens (opencode: 12 s cold) */
-#define LIMIT_SERVER_REPLY_MS      30000 /* a client's reply, but for the answer itself */
-#define LIMIT_SERVER_TAIL_MS       2000  /* for the events behind an answer, or an abort */
-#define LIMIT_SERVER_LOST_MS       500   /* after a broken connection: did the client die? */
-#define LIMIT_SERVER_LANE_COUNT    4096u /* requests to clients at once, of all calls */
-#define LIMIT_SERVER_SECRET_BYTES  24u   /* of random, in a client's password */
-#define LIMIT_EVIDENCE_BYTES       (64u * 1024u) /* end of stderr that is searched for a reason */
-#define LIMIT_VERSION_BYTES        4096u         /* of the answer to --version */
-#define LIMIT_PROBE_WALL_MS        30000 /* `--version` of a client (opencode needs 10 s cold) */
-#define LIMIT_TRANSCRIPT_BYTES     (256u * 1024u * 1024u) /* a recording, read whole */
+#define LIMIT_PROFILE_BYTES         (256u * 1024u) /* one profile */
+#define LIMIT_PROFILE_COUNT         200u           /* files of the user's providers/ folder */
+#define LIMIT_PROFILE_RULE_COUNT    200u           /* events of one profile */
+#define LIMIT_POINTER_STEPS         32u            /* of one JSON Pointer: deeper is a mistake */
+#define LIMIT_AGENT_LINE_BYTES      (16u * 1024u * 1024u) /* one JSON line; longer: class protocol */
+#define LIMIT_AGENT_ARGV_BYTES      (100u * 1024u)        /* one argument (Linux allows 128 KiB) */
+#define LIMIT_AGENT_FINAL_GRACE_MS  3000 /* a client may live on after its final event */
+#define LIMIT_AGENT_INTERRUPT_MS    3000 /* for its answer to an interrupt; then its stdin ends */
+#define LIMIT_AGENT_TURNS           200  /* tool rounds of one call where a client counts them */
+#define LIMIT_AGENT_PART_COUNT      100000u /* messages and parts of one call that are told apart */
+#define LIMIT_CLIENT_RETRY_COUNT    1 /* a client's own, where it has no knob: then it is stopped */
+#define LIMIT_CLIENT_RETRY_WAIT_MS  30000 /* and its waits: a longer one is ours to decide */
+#define LIMIT_SERVER_START_MS       60000 /* until a client says where it listens (opencode: 12 s cold) */
+#define LIMIT_SERVER_REPLY_MS       30000 /* a client's reply, but for the answer itself */
+#define LIMIT_SERVER_TAIL_MS        2000  /* for the events behind an answer, or an abort */
+#define LIMIT_SERVER_LOST_MS        500   /* after a broken connection: did the client die? */
+#define LIMIT_SERVER_LANE_COUNT     4096u /* requests to clients at once, of all calls */
+#define LIMIT_SERVER_QUESTION_COUNT 64u   /* of one client whose answers it has not taken yet */
+#define LIMIT_SERVER_SECRET_BYTES   24u   /* of random, in a client's password */
+#define LIMIT_EVIDENCE_BYTES        (64u * 1024u) /* end of stderr that is searched for a reason */
+#define LIMIT_VERSION_BYTES         4096u         /* of the answer to --version */
+#define LIMIT_PROBE_WALL_MS         30000 /* `--version` of a client (opencode needs 10 s cold) */
+#define LIMIT_TRANSCRIPT_BYTES      (256u * 1024u * 1024u) /* a recording, read whole */
 
 #define LIMIT_SECRET_BYTES      8u    /* shorter values of declared variables are not redacted */
 #define LIMIT_SECRET_WORD_BYTES 4096u /* words of a command line that are searched for secrets */

@@ -108,11 +108,12 @@ static bool never_ran(struct provider_run *run, const struct process_result *p) 
 }
 
 /* The id that we chose belongs to a conversation already: this call is the repeat of one that had
- * begun. It goes on there. */
+ * begun. It goes on there. A server names its conversations by itself. */
 static bool is_in_use(const struct provider_run *run) {
   const char *text = buf_c(&run->result.error_text.bytes);
   return run->call.new_session[0] != '\0' && run->call.session[0] == '\0' && !run->restarted &&
-         !run->cancelled && run->result.class != CLASS_NONE && run->result.text.bytes.n == 0 &&
+         run->password == NULL && !run->cancelled && run->result.class != CLASS_NONE &&
+         run->result.text.bytes.n == 0 &&
          (strstr(text, "already in use") != NULL || strstr(text, "already exists") != NULL);
 }
 

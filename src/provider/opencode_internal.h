@@ -36,6 +36,7 @@ struct opencode {
   struct buf line;   /* of its stdout; of a connection that broke: why */
   struct buf answer; /* the reply to the prompt, and its status */
   int answer_status;
+  unsigned answering; /* questions whose answers it has not taken yet */
 };
 
 static inline struct opencode *opencode_of(const struct driver *d) {

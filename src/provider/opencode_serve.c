@@ -59,7 +59,11 @@ static void get(struct driver *d, int id, const char *path) {
 }
 
 void opencode_post(struct driver *d, int id, const char *path, json_t *body) {
-  const struct opencode *o = opencode_of(d);
+  struct opencode *o = opencode_of(d);
+  o->answering += id == OPENCODE_REPLY && o->live;
+  if (o->answering > LIMIT_SERVER_QUESTION_COUNT)
+    fail(d, CLASS_PROTOCOL, "opencode serve asks more than %u questions at once",
+         LIMIT_SERVER_QUESTION_COUNT);
   if (o->live && o->step != OPENCODE_OVER) {
     char *text = json_dump_text(body, JSON_COMPACT);
     const struct driver_request request = {.id = id, .path = path, .body = str_from(text)};
@@ -260,6 +264,7 @@ static void lost(struct driver *d, const struct driver_reply *reply) {
 
 static void opencode_reply(struct driver *d, const struct driver_reply *reply) {
   struct opencode *o = opencode_of(d);
+  o->answering -= reply->id == OPENCODE_REPLY && o->answering > 0;
   if (o->step == OPENCODE_OVER || reply->id == OPENCODE_REPLY)
     return;
   if (reply->id == OPENCODE_ABORT || o->step == OPENCODE_STOPPING) {

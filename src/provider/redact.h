@@ -2,8 +2,9 @@
  * become an event, so that memory and log never differ.
  *
  * Found are the value itself, the value with any of its bytes written as in a URL (%2F) or in a JSON
- * string (\/, \u002f), and the value inside a base64 text at any of its three offsets (both alphabets). A value under LIMIT_SECRET_BYTES is too common a text to be
- * one. A place found becomes «secret:NAME».
+ * string (\/, \u002f), and the value inside a base64 text at any of its three offsets (both
+ * alphabets). A value under LIMIT_SECRET_BYTES is too common a text to be one. A place found becomes
+ * «secret:NAME».
  *
  *   secrets = secrets_new(); secrets_add(...) ...
  *   a whole text:  secrets_hide(secrets, &text, cut)

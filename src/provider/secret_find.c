@@ -20,16 +20,17 @@ static bool holds(struct str name, const char *const *words, bool at_end) {
 }
 
 static bool is_secret_variable(struct str name) {
-  static const char *const words[] = {"KEY",        "TOKEN",      "SECRET", "PASSWORD",
+  static const char *const words[] = {"KEY",        "TOKEN",      "SECRET", "PASSWORD", "PASSWD",
                                       "PASSPHRASE", "CREDENTIAL", "COOKIE", NULL};
   return holds(name, words, false);
 }
 
 /* Of members and options: "env_key" and "key_file" name a key, and are none. */
 static bool is_secret_member(struct str name) {
-  static const char *const words[] = {
-      "api_key",    "api-key",  "apikey",     "access_key",    "token",  "secret", "secret_key",
-      "secret-key", "password", "passphrase", "authorization", "cookie", NULL};
+  static const char *const words[] = {"api_key",       "api-key",     "apikey",     "access_key",
+                                      "token",         "secret",      "secret_key", "secret-key",
+                                      "private_key",   "private-key", "password",   "passphrase",
+                                      "authorization", "cookie",      NULL};
   return holds(name, words, true);
 }
 
@@ -103,8 +104,6 @@ static void add_value(struct secrets *s, const char *name, struct str value, boo
     secrets_add(s, name, value);
   if ((by_name && bare.n < value.n) || looks_like_key(bare))
     secrets_add(s, name, bare);
-  if (by_name)
-    return;
   add_password(s, name, value);
   if (bare.n > 0 && (bare.p[0] == '{' || bare.p[0] == '[')) {
     json_t *document = json_loadb(bare.p, bare.n, 0, NULL);

@@ -106,6 +106,23 @@ static void drop_escapes(struct driver *d) {
     d->line.n = escapes_drop(d->line.p, d->line.n);
 }
 
+/* A text without lines comes in pieces. A character or a sequence that its end may cut waits. */
+static void tell_part_of_line(struct driver *d) {
+  enum { SEQUENCE_BYTES = 64 };
+  struct buf rest = {0};
+  size_t n = utf8_floor(d->line.p, d->line.n);
+  const char *escape = memrchr(d->line.p, 0x1B, n);
+  if (escape != NULL && (size_t)(d->line.p + n - escape) < SEQUENCE_BYTES)
+    n = (size_t)(escape - d->line.p);
+  buf_append(&rest, d->line.p + n, d->line.n - n);
+  d->line.n = n;
+  d->line.p[n] = '\0';
+  drop_escapes(d);
+  stream_tell_piece(d, buf_view(&d->line));
+  buf_deinit(&d->line);
+  d->line = rest;
+}
+
 static void whole_line(struct driver *d) {
   bool text = d->is_text;
   if (d->line_too_long || (!text && str_trim(buf_view(&d->line)).n == 0)) {
@@ -208,9 +225,8 @@ void stream_output(struct driver *d, int fd, struct str bytes) {
     bool piece = d->is_text && d->line.n >= LIMIT_PIPE_PIECE_BYTES;
     if (end == NULL && !piece)
       return;
-    if (end == NULL) { /* a text without lines comes in pieces */
-      stream_tell_piece(d, buf_view(&d->line));
-      buf_clear(&d->line);
+    if (end == NULL) {
+      tell_part_of_line(d);
       return;
     }
     whole_line(d);

@@ -560,6 +560,22 @@ static void nobody_answers_for_a_person(void **state) {
                       "'question','answer':'denied'}"));
 }
 
+static void a_flood_of_questions_ends_it(void **state) {
+  struct peer *p = *state;
+  work(p);
+  for (unsigned i = 0; i < LIMIT_SERVER_QUESTION_COUNT; i++)
+    permission(p, "per_1", "'permission':'bash','patterns':[]");
+  assert_false(p->given_up);
+  reply(p, OPENCODE_REPLY, 200, "true");
+  permission(p, "per_2", "'permission':'bash','patterns':[]");
+  assert_false(p->given_up);
+  buf_clear(&p->asked);
+  permission(p, "per_3", "'permission':'bash','patterns':[]");
+  assert_true(p->given_up);
+  asks(p, "");
+  ends_as(p, by_us, CLASS_PROTOCOL);
+}
+
 /* A tool may print its environment. */
 static void the_password_does_not_enter(void **state) {
   struct peer *p = *state;
@@ -697,6 +713,7 @@ int main(void) {
       T(events_that_end_before_the_work),
       T(questions_are_answered_by_policy),
       T(nobody_answers_for_a_person),
+      T(a_flood_of_questions_ends_it),
       T(the_password_does_not_enter),
       T(thoughts_are_no_answer),
       T(recorded_answers),

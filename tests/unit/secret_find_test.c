@@ -50,6 +50,13 @@ static void of_an_environment(void **state) {
       {{"OPENCODE_CONFIG_CONTENT={\"provider\":{\"m\":{\"options\":{\"apiKey\":\"abcdefgh1\"}}}}"},
        "bad key abcdefgh1",
        "bad key " HIDDEN("OPENCODE_CONFIG_CONTENT")},
+      {{"PLAIN_NAME=postgres://me:geheim123@db/x"},
+       "no such user: me, geheim123",
+       "no such user: me, " HIDDEN("PLAIN_NAME")},
+      {{"GOOGLE_CREDENTIALS={\"id\":\"me-and-you\",\"private_key\":\"abcdefgh1\"}"},
+       "me-and-you: abcdefgh1",
+       "me-and-you: " HIDDEN("GOOGLE_CREDENTIALS")},
+      {{"SMTP_PASSWD=abcdefgh1"}, "abcdefgh1", HIDDEN("SMTP_PASSWD")},
       /* what is none */
       {{"MODE=verbose-mode", "PATH=/usr/bin:/bin"},
        "verbose-mode /usr/bin:/bin",

@@ -438,6 +438,26 @@ static void a_value_never_gets_through(void **state) {
   hidden = NULL;
 }
 
+/* A text without lines is told in pieces, which may end anywhere. */
+static void escapes_go_from_a_text_without_lines(void **state) {
+  struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\noutput: text\n");
+  (void)state;
+  for (size_t before = LIMIT_PIPE_PIECE_BYTES - 12; before < LIMIT_PIPE_PIECE_BYTES; before++) {
+    struct buf text = {0}, wanted = {0};
+    struct seen s;
+    for (size_t i = 0; i < before; i++)
+      buf_putc(&wanted, 'x');
+    buf_printf(&text, "%s\033[31m\xC3\xA9\033[0m!", buf_c(&wanted));
+    buf_puts(&wanted, "\xC3\xA9!");
+    read_run(p, &(struct run){.out = buf_c(&text), .err = "", .piece = 1024}, &s);
+    assert_true(str_eq(buf_view(&s.result.text.bytes), buf_view(&wanted)));
+    seen_deinit(&s);
+    buf_deinit(&text);
+    buf_deinit(&wanted);
+  }
+  profile_free(p);
+}
+
 static void bytes_that_are_no_text_cost_no_line(void **state) {
   struct profile *p = profile_of(events);
   struct seen s;
@@ -561,6 +581,7 @@ int main(void) {
       cmocka_unit_test(text_is_taken_as_it_is),
       cmocka_unit_test(what_only_a_terminal_reads_costs_no_line),
       cmocka_unit_test(a_value_never_gets_through),
+      cmocka_unit_test(escapes_go_from_a_text_without_lines),
       cmocka_unit_test(bytes_that_are_no_text_cost_no_line),
       cmocka_unit_test(without_a_final_event_the_exit_is_the_end),
       cmocka_unit_test(a_client_that_only_tries_again_is_given_up),
