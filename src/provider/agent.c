@@ -262,7 +262,8 @@ static bool start_process(struct provider_run *run, struct err *err) {
                                     .stdout_max = 1, /* the driver keeps what matters */
                                     .wall_ms = run->call.request->timeout_ms,
                                     .stall_ms = run->stall_ms,
-                                    .closed_ms = LIMIT_AGENT_FINAL_GRACE_MS};
+                                    /* a server does not answer there */
+                                    .closed_ms = run->server ? 0 : LIMIT_AGENT_FINAL_GRACE_MS};
   run->process = process_start(run->env->processes, &spec, on_output, on_end, run, err);
   return run->process != NULL;
 }

@@ -152,8 +152,9 @@ static void stop(struct driver *d) {
 
 void opencode_on_retry(struct driver *d, json_int_t attempt, int64_t delay_ms, struct str reason) {
   const struct opencode *o = opencode_of(d);
+  json_int_t tries = attempt > d->retry_count ? attempt : d->retry_count;
   if (!o->live || o->step != OPENCODE_WORKING ||
-      (attempt <= LIMIT_CLIENT_RETRY_COUNT && delay_ms <= LIMIT_CLIENT_RETRY_WAIT_MS))
+      (tries <= LIMIT_CLIENT_RETRY_COUNT && delay_ms <= LIMIT_CLIENT_RETRY_WAIT_MS))
     return;
   stream_trouble(d, 0, reason);
   d->trouble.class = CLASS_NONE; /* by its words; what it tries again is transient at least */

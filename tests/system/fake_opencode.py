@@ -14,6 +14,7 @@ and for its conversations, which outlive it.
   leak                            its answer holds its environment's password
   hang                            nothing comes until it is aborted
   deaf                            the same, and it does not hear an abort either
+  quiet                           it closes its output and answers in four seconds
   stays                           it answers, then ignores TERM, and so does a process it started
   cut cut-events die garbage badjson   in the middle of the work
   nostart fail refuse silent      it never says where it listens; ends; wants another password; does not
@@ -180,6 +181,9 @@ class Server(http.server.BaseHTTPRequestHandler):
             self.part(session, "half")
             aborted.wait()
             self.end_turn(session, "half", finish=None)
+        elif kind == "quiet":
+            time.sleep(4)
+            self.end_turn(session, TEXT)
         elif kind == "stays":
             subprocess.Popen([sys.executable, "-c", "import signal, time; "
                               "signal.signal(15, signal.SIG_IGN); time.sleep(1000)"],
@@ -257,6 +261,8 @@ def main():
     server.daemon_threads = True
     server.cuts = []
     print(f"opencode server listening on http://127.0.0.1:{server.server_port}", flush=True)
+    if FAKE == "quiet":
+        os.close(1)
     server.serve_forever()
 
 

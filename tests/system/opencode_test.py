@@ -226,6 +226,13 @@ def the_password_stays_out():
     run("leak", check)
 
 
+def its_output_is_no_answer():
+    def check(box, done, log):
+        expect(done.returncode == 0, done.returncode, done.stderr)
+
+    run("quiet", check)
+
+
 def what_stays_is_ended():
     def check(box, done, log):
         expect(done.returncode == 0, done.returncode, done.stderr)
@@ -289,5 +296,5 @@ if __name__ == "__main__":
     need_build()
     sys.exit(main([an_answer, a_tool, structured_answers, errors_have_classes, silence_is_ended,
                    one_more_try_is_its_own, questions_are_answered_by_policy,
-                   a_conversation_goes_on, the_password_stays_out, what_stays_is_ended,
-                   a_cancel_and_a_kill, what_is_told_of_it, two_at_once]))
+                   a_conversation_goes_on, the_password_stays_out, its_output_is_no_answer,
+                   what_stays_is_ended, a_cancel_and_a_kill, what_is_told_of_it, two_at_once]))

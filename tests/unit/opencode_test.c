@@ -383,6 +383,23 @@ static void retries_are_told_and_ended(void **state) {
   assert_string_equal(p->result.message, "Rate limit reached");
 }
 
+/* It counts from 1 again for each of its requests. */
+static void tries_in_a_row_are_counted(void **state) {
+  struct peer *p = *state;
+  static const char again[] = "{'type':'session.status'," IN "'status':{'type':'retry',"
+                              "'attempt':1,'message':'Rate limit reached','next':1}}}";
+  work(p);
+  event(p, again);
+  event(p, "{'type':'message.part.delta'," IN "'messageID':'m1','partID':'p1','field':'text',"
+           "'delta':'Do'}}");
+  event(p, again);
+  asks(p, "");
+  event(p, again);
+  asks(p, "POST /session/ses_1/abort{}\n");
+  driver_opencode.woke(p->d);
+  ends_as(p, by_us, CLASS_RATE_LIMIT);
+}
+
 /* What was held back of a thought is no sign that the try went well. */
 static void a_stall_tells_why(void **state) {
   struct peer *p = *state;
@@ -702,6 +719,7 @@ int main(void) {
       T(errors_have_classes),
       T(garbage),
       T(retries_are_told_and_ended),
+      T(tries_in_a_row_are_counted),
       T(a_stall_tells_why),
       T(a_long_wait_is_ours_to_decide),
       T(a_cancel),
