@@ -18,8 +18,8 @@
  *   body = reask_close(checks, &step)              of VALUE and FAILED: how it went, for the record
  *
  * Rules, in this order: a reply that passes schema and invariants is the value. After a refusal
- * nothing more is asked, and not when the time ran out during a call. After a stop at the length limit the limit is raised once, which is no
- * correction; at the second stop it failed. A correction is asked for while corrections, tokens and
+ * nothing more is asked, and not when the time ran out during a call. After a stop at the length limit
+ * the limit is raised once, which is no correction; at the second stop it failed. A correction is asked for while corrections, tokens and
  * time are left, and not when it brought the very errors back that it was to mend.
  *
  * Invariants that are expressions are evaluated here, when the schema is satisfied; those that must
