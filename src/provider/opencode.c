@@ -268,7 +268,10 @@ void opencode_value(struct driver *d, const json_t *value) {
   struct str type = opencode_text(value, "type");
   const json_t *properties = json_object_get(value, "properties");
   const json_t *info = json_object_get(value, "info");
-  if (properties != NULL && type.n > 0 && d->end == STREAM_END_NONE)
+  bool over = d->end != STREAM_END_NONE;
+  if (over && opencode_of(d)->live) /* a recording may go on with the next prompt */
+    return;
+  if (properties != NULL && type.n > 0 && !over)
     on_event(d, type, properties);
   else if (json_is_object(info) && json_is_array(json_object_get(value, "parts")))
     on_message(d, info, json_object_get(value, "parts"));

@@ -577,6 +577,22 @@ static void nobody_answers_for_a_person(void **state) {
                       "'question','answer':'denied'}"));
 }
 
+/* Each answer adds up the tokens of all messages: more than one is not read. */
+static void one_answer_counts(void **state) {
+  struct peer *p = *state;
+  work(p);
+  event(p, "{'info':{'id':'m1','finish':'stop'},'parts':[{'type':'text','text':'Done.'}]}");
+  buf_clear(&p->news);
+  event(p, "{'info':{'id':'m1','finish':'stop','tokens':{'input':1}},'parts':[{'type':'text',"
+           "'text':'Or not.'}]}");
+  assert_string_equal(buf_c(&p->news), "");
+  reply(p, OPENCODE_PROMPT, 200, "{'info':{'id':'m1'},'parts':[]}");
+  driver_opencode.woke(p->d);
+  assert_true(p->given_up);
+  ends_as(p, by_us, CLASS_NONE);
+  assert_string_equal(buf_c(&p->result.text.bytes), "Done.");
+}
+
 static void a_flood_of_questions_ends_it(void **state) {
   struct peer *p = *state;
   work(p);
@@ -731,6 +747,7 @@ int main(void) {
       T(events_that_end_before_the_work),
       T(questions_are_answered_by_policy),
       T(nobody_answers_for_a_person),
+      T(one_answer_counts),
       T(a_flood_of_questions_ends_it),
       T(the_password_does_not_enter),
       T(thoughts_are_no_answer),
