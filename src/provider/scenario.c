@@ -132,7 +132,8 @@ static json_t *load_json(struct str text) {
   struct str trimmed = str_trim(text);
   struct jscan js;
   struct jscan_result r;
-  if (trimmed.n == 0 || trimmed.n > LIMIT_SCENARIO_BYTES || trimmed.p[0] != '{')
+  if (trimmed.n == 0 || trimmed.n > LIMIT_SCENARIO_BYTES || trimmed.p[0] != '{' ||
+      memmem(trimmed.p, trimmed.n, "\\u0000", 6) != NULL) /* the other reader names the place */
     return NULL;
   jscan_init(&js, trimmed.p, trimmed.n);
   bool ok = jscan_value(&js, 0, &r) == JSCAN_OK && r.end == trimmed.n && !r.duplicate_key &&

@@ -44,6 +44,7 @@ static const struct bad bads[] = {
     {"{\"replies\": [{\"text\": \"a\"}]} more", "s.yaml:1"},
     {"{\"replies\": [{\"text\": \"a\"}]", "s.yaml:"},
     {"{\"replies\": [{\"txt\": \"a\"}]}", "reply 1: unknown key \"txt\""},
+    {"{\"replies\": [{\"text\": \"a\", \"purpose\": \"judge\\u0000\"}]}", "a NUL character"},
 };
 
 static void mistakes_are_named(void **state) {
