@@ -274,6 +274,15 @@ static int64_t tokens_taken(const struct structured_config *so, const struct cal
   return (int64_t)describe_tokens(buf_c(&call->text));
 }
 
+/* Does a check say already what came of this answer? */
+static bool is_judged(const struct turn *turn, const struct call *answer) {
+  bool found = false;
+  for (size_t i = 0; !found && i < json_array_size(turn->checks); i++)
+    found = json_integer_value(json_object_get(json_array_get(turn->checks, i), "call")) ==
+            (json_int_t)answer->id;
+  return found;
+}
+
 /* Returns the check whose outcome cannot be read, NULL when all can. lost: a call that brought
  * nothing, or NULL. */
 static const struct call *gather(const struct step *s, const struct turn *turn,
@@ -304,10 +313,12 @@ static const struct call *gather(const struct step *s, const struct turn *turn,
       struct answer answer = {0};
       json_t *errors = run_outcome(s, turn, call, value_of(s, turn, of, &answer));
       answer_deinit(&answer);
-      if (errors == NULL) {
+      if (errors == NULL && !is_judged(turn, of)) {
         unreadable = call;
         break;
       }
+      if (errors == NULL) /* of a log whose program read a killed command as a verdict */
+        errors = json_array();
       json_array_append_new(past->run_errors, errors);
       past->runs[past->run_count++] =
           (struct reask_run){.call = call->id,

@@ -326,6 +326,32 @@ static void a_killed_command_says_nothing_of_an_invariant(void **state) {
   play_deinit(&p);
 }
 
+/* A log of a program that took it for a verdict: what its check says stays. */
+static void a_killed_command_that_was_judged_stays_so(void **state) {
+  struct play p;
+  (void)state;
+  init(&p, "judged", WORKFLOW("'on_failure':'error','invariants':[{'command':['true']}]"),
+       "{'mood':'" GOOD "','mood/check/command':[{'text':'','exit':1},{'text':'','exit':0}],"
+       "'mood/reask':'" GOOD "','tell':'ok'}");
+  play_start(&p);
+  for (int i = 0; i < 2; i++) { /* the answer; what the command says of it */
+    play_decide_next(&p);
+    play_commit(&p);
+  }
+  assert_int_equal(play_count(&p, "check"), 1);
+  struct core *const cores[] = {&p.core, &p.shadow};
+  for (size_t i = 0; i < ARRAY_LEN(cores); i++) {
+    struct call *call = cores[i]->turns->calls;
+    while (call->invariant == 0)
+      call = call->next;
+    call->exit = 137;
+  }
+  play_run(&p);
+  expect_structured(&p, "value", "", 2);
+  assert_int_equal(p.core.outcome, END_COMPLETE);
+  play_deinit(&p);
+}
+
 static void budgets_end_it(void **state) {
   struct play p;
   (void)state;
@@ -494,6 +520,7 @@ int main(void) {
       cmocka_unit_test(invariants_are_run_and_told),
       cmocka_unit_test(an_unreadable_verdict_on_an_invariant_is_none),
       cmocka_unit_test(a_killed_command_says_nothing_of_an_invariant),
+      cmocka_unit_test(a_killed_command_that_was_judged_stays_so),
       cmocka_unit_test(budgets_end_it),
       cmocka_unit_test(time_that_runs_out_during_a_call_ends_it),
       cmocka_unit_test(a_new_round_has_new_budgets),
