@@ -84,7 +84,7 @@ static void look_at_provider(struct report *r, const struct provider *provider,
                              const struct backend_probe *p, const char *wanted) {
   const char *name = provider->capability.name;
   bool is_wanted = wanted != NULL && strcmp(wanted, name) == 0;
-  char what[160], text[480];
+  char what[160], text[1200];
   (void)snprintf(what, sizeof what, "provider %s", name);
   if (p->state != PROBE_NO) {
     (void)snprintf(text, sizeof text, "%s%s%s%s%s", p->has_program ? "installed" : p->kind,
@@ -94,7 +94,8 @@ static void look_at_provider(struct report *r, const struct provider *provider,
     return;
   }
   (void)snprintf(text, sizeof text, "%s%s", p->problem, is_wanted ? " (config.yaml names it)" : "");
-  find(r, is_wanted || p->version_old ? FINDING_PROBLEM : FINDING_NOTE, what, text, p->remedy);
+  find(r, is_wanted || p->version_old || p->broken ? FINDING_PROBLEM : FINDING_NOTE, what, text,
+       p->remedy);
 }
 
 /* Would its calls be refused in this folder? */

@@ -454,11 +454,10 @@ static void opencode_end(struct driver *d, const struct process_result *p, struc
   if (d->schema_asked && r->enforced == NULL)
     r->enforced = "tool"; /* its own, StructuredOutput; it does not check the value */
   if (d->end == STREAM_END_NONE && o->aborted) {
-    if (d->retry.n > 0) /* it was given up because it tried again and again */
-      stream_trouble(d, 0, buf_view(&d->retry));
-    else
-      stream_trouble(d, 0, STR("cancelled"));
-    d->trouble.class = d->retry.n > 0 ? CLASS_TIMEOUT : CLASS_CANCELLED;
+    bool retried = d->retry.n > 0; /* given up because it tried again and again */
+    enum error_class class = retried ? stream_retry_class(d) : CLASS_CANCELLED;
+    stream_trouble(d, 0, retried ? buf_view(&d->retry) : STR("cancelled"));
+    d->trouble.class = class == CLASS_NONE ? CLASS_TIMEOUT : class;
     d->end = STREAM_END_ERROR;
   }
   stream_end(d, p, r);

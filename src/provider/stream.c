@@ -29,9 +29,10 @@ struct driver *stream_open(const struct profile *profile, const struct agent_cal
 }
 
 void stream_close(struct driver *d) {
-  struct buf *const bufs[] = {&d->line,  &d->err_line, &d->whole,         &d->told,
-                              &d->last,  &d->all,      &d->last_id,       &d->text,
-                              &d->retry, &d->denied,   &d->trouble.kinds, &d->trouble.message};
+  struct buf *const bufs[] = {&d->line,    &d->err_line, &d->whole,         &d->told,
+                              &d->last,    &d->all,      &d->last_id,       &d->text,
+                              &d->retry,   &d->denied,   &d->trouble.kinds, &d->trouble.message,
+                              &d->tool_id, &d->tool_name};
   for (size_t i = 0; i < ARRAY_LEN(bufs); i++)
     buf_deinit(bufs[i]);
   json_decref(d->structured);

@@ -39,10 +39,11 @@ struct driver {
   struct buf text;
   json_t *structured;
   json_t *usage;
-  struct buf retry;  /* the last notice, until something else comes: why it is silent */
-  int retry_status;  /* HTTP, of that notice; 0: it names none */
-  long retry_count;  /* notices since something else came */
-  struct buf denied; /* the same of permissions */
+  struct buf retry;              /* the last notice, until something else comes: why it is silent */
+  int retry_status;              /* HTTP, of that notice; 0: it names none */
+  long retry_count;              /* notices since something else came */
+  struct buf denied;             /* the same of permissions */
+  struct buf tool_id, tool_name; /* of the tool that was started last */
   struct trouble trouble;
   enum profile_end end;
   struct pattern_scratch scratch;
