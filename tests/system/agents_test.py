@@ -314,10 +314,11 @@ def a_project_that_would_steer_its_agent_is_refused():
         # what is harmless may be there
         del providers["gemini"]["trust_project"]
         config(box, providers=providers)
-        with open(settings, "w") as f:
-            f.write('{"ui": {"theme": "dark"}, // mine\n}')
-        done, log = run_with(box, "gemini", workflow=WORKFLOW.replace("name: one", "name: five"))
-        expect(done.returncode == 0, done.stdout, done.stderr)
+        for i, text in enumerate(('{"ui": {"theme": "dark"}, // mine\n}', '{"theme": "dark"}')):
+            with open(settings, "w") as f:
+                f.write(text)
+            done, log = run_with(box, "gemini", workflow=WORKFLOW.replace("one", f"five{i}"))
+            expect(done.returncode == 0, text, done.stdout, done.stderr)
 
 
 def an_old_program_is_named():
