@@ -58,6 +58,8 @@ void stream_close(struct driver *d);
 void stream_event(struct driver *d, const json_t *value);
 /* A line or document with one value, or an array of them; false: it is no JSON. */
 bool stream_read_value(struct driver *d, struct str text);
+/* A whole JSON value as clients write it: half characters become U+FFFD. A new reference; NULL. */
+json_t *stream_read_json(struct str text);
 /* Takes the reference of `data`. */
 void stream_tell(struct driver *d, enum provider_news_kind kind, struct str text, json_t *data);
 /* A piece of the message that is coming. */
