@@ -321,6 +321,13 @@ def a_project_that_would_steer_its_agent_is_refused():
             expect(done.returncode == 0, text, done.stdout, done.stderr)
 
 
+def an_agent_that_shares_its_name_can_be_installed():
+    with Box() as box:
+        done = box.segue("doctor", "--json", env={"PATH": "/usr/bin:/bin"})
+        remedies = {f["what"]: f.get("remedy") or "" for f in json.loads(done.stdout)["findings"]}
+        expect("npm install -g @google/gemini-cli" in remedies["provider gemini"], remedies)
+
+
 def an_old_program_is_named():
     with Box() as box:
         old = program(box, "codex", "case $1 in --version) echo codex-cli 0.0.9; exit;; esac\n"
@@ -414,5 +421,5 @@ if __name__ == "__main__":
                    a_mistake_in_one_profile_is_no_others,
                    what_a_project_ships_changes_nothing,
                    a_project_that_would_steer_its_agent_is_refused,
-                   an_old_program_is_named, commands_say_what_there_is,
+                   an_agent_that_shares_its_name_can_be_installed, an_old_program_is_named, commands_say_what_there_is,
                    mistakes_in_files_have_their_place, recordings_are_read]))
