@@ -141,6 +141,21 @@ static void load_file(struct profiles *p, const char *path, const char *name,
   put(&p->items, &p->count, read);
 }
 
+/* A file may extend one whose name comes after its own. */
+static void load_again(struct profiles *p) {
+  for (bool better = true; better;) {
+    better = false;
+    for (size_t i = 0; i < p->count; i++) {
+      struct profile *old = p->items[i];
+      if (old->broken == NULL)
+        continue;
+      p->items[i] = read_profile(p, old->file, old->capability.name);
+      better |= p->items[i]->broken == NULL;
+      profile_free(old);
+    }
+  }
+}
+
 static void load_folder(struct profiles *p, const char *folder, struct err_list *errors) {
   struct dirent **entries = NULL;
   int count = scandir(folder, &entries, NULL, alphasort);
@@ -161,6 +176,7 @@ static void load_folder(struct profiles *p, const char *folder, struct err_list 
     free(entries[i]);
   }
   free(entries);
+  load_again(p);
 }
 
 struct profiles *profiles_load(const char *folder, struct err_list *errors) {
