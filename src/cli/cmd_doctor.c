@@ -80,11 +80,12 @@ static void look_at_shim(struct report *r) {
     find(r, FINDING_PROBLEM, "shim", err.text, "install segue again");
 }
 
+/* `agent`: how to install the agent of which a model API has the name here, or NULL. */
 static void look_at_provider(struct report *r, const struct provider *provider,
-                             const struct backend_probe *p, const char *wanted) {
+                             const struct backend_probe *p, const char *wanted, const char *agent) {
   const char *name = provider->capability.name;
   bool is_wanted = wanted != NULL && strcmp(wanted, name) == 0;
-  char what[160], text[480];
+  char what[160], text[1200], remedy[800];
   (void)snprintf(what, sizeof what, "provider %s", name);
   if (p->state != PROBE_NO) {
     (void)snprintf(text, sizeof text, "%s%s%s%s%s", p->has_program ? "installed" : p->kind,
@@ -94,7 +95,10 @@ static void look_at_provider(struct report *r, const struct provider *provider,
     return;
   }
   (void)snprintf(text, sizeof text, "%s%s", p->problem, is_wanted ? " (config.yaml names it)" : "");
-  find(r, is_wanted || p->version_old ? FINDING_PROBLEM : FINDING_NOTE, what, text, p->remedy);
+  (void)snprintf(remedy, sizeof remedy, "%s%s%s", p->remedy,
+                 agent ? "; or install the agent of this name: " : "", agent ? agent : "");
+  find(r, is_wanted || p->version_old || p->broken ? FINDING_PROBLEM : FINDING_NOTE, what, text,
+       remedy);
 }
 
 /* Would its calls be refused in this folder? */
@@ -113,6 +117,13 @@ static void look_at_project(struct report *r, const struct provider *provider, c
        err.text, NULL);
 }
 
+static const char *agent_besides(const struct provider_registry *registry,
+                                 const struct provider *provider) {
+  const struct profile *profile = backends_profile(registry, provider->capability.name);
+  bool besides = profile != NULL && provider_profile(provider) == NULL;
+  return besides ? json_string_value(json_object_get(profile->keys, "install")) : NULL;
+}
+
 static void look_at_providers(struct report *r, const struct provider_registry *registry,
                               const char *wanted, bool versions) {
   struct backend_probe *probes = probe_all(registry, versions);
@@ -120,7 +131,7 @@ static void look_at_providers(struct report *r, const struct provider_registry *
   size_t usable = 0;
   bool known = wanted == NULL;
   for (size_t i = 0; (p = registry_at(registry, i)) != NULL; i++) {
-    look_at_provider(r, p, &probes[i], wanted);
+    look_at_provider(r, p, &probes[i], wanted, agent_besides(registry, p));
     if (probes[i].state != PROBE_NO)
       look_at_project(r, p, wanted);
     usable += strcmp(probes[i].kind, "built-in") != 0 && probes[i].state == PROBE_OK;

@@ -52,6 +52,21 @@ static int list_names(const struct provider_registry *registry) {
   return STATUS_COMPLETE;
 }
 
+/* Profiles with a mistake: where. */
+static bool say_broken(const struct provider_registry *registry) {
+  const struct provider *p;
+  bool any = false;
+  (void)fflush(stdout);
+  for (size_t i = 0; (p = registry_at(registry, i)) != NULL; i++) {
+    const struct profile *profile = provider_profile(p);
+    if (profile != NULL && profile->broken != NULL) {
+      cli_print_file_error(profile->broken, "error");
+      any = true;
+    }
+  }
+  return any;
+}
+
 static int list(const struct cli_args *args, const struct provider_registry *registry) {
   bool json = cli_flag(args, "json"), colours = cli_colours(1);
   struct backend_probe *probes = probe_all(registry, !cli_flag(args, "quick"));
@@ -76,7 +91,7 @@ static int list(const struct cli_args *args, const struct provider_registry *reg
   }
   json_decref(all);
   free(probes);
-  return STATUS_COMPLETE;
+  return say_broken(registry) ? STATUS_USAGE : STATUS_COMPLETE;
 }
 
 /* --- show --- */
@@ -101,6 +116,10 @@ static const struct profile *find_profile(const struct provider_registry *regist
     profile = backends_profile(registry, name);
   if (p != NULL && profile == NULL)
     (void)err_set(err, ERR_USAGE, "provider %s is not made from a profile", name);
+  if (profile != NULL && profile->broken != NULL) {
+    *err = *profile->broken;
+    return NULL;
+  }
   return profile;
 }
 
@@ -213,7 +232,8 @@ const struct cli_command cmd_providers = {
         "list (the default) shows each backend: is its program installed, which version, is there "
         "a sign of a key or a login (which is not read), how a JSON Schema is enforced and how "
         "it is spoken to. A model API that has its key gets one short request; --quick asks "
-        "nobody.\n"
+        "nobody. A profile with a mistake is not usable; the place of the mistake is told last, "
+        "with status 2.\n"
         "show prints a profile; --schema the JSON Schema of profiles.\n"
         "test reads a recorded run through a profile and prints what it yields, a JSON object a "
         "line: session, text, tool, usage, retry, permission, note, and last end with the error "

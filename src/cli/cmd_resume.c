@@ -148,6 +148,7 @@ static int resume(int argc, char **argv) {
     status = cli_fail("resume", &err);
     goto out;
   }
+  backends_warn(registry);
   if (!ui_init(&ui, "resume", mode, folder, registry, &err)) {
     (void)cli_fail("resume", &err);
     status = STATUS_FAILED;

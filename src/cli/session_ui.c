@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static void clear_live(const struct ui *ui) {
@@ -18,18 +19,34 @@ static void clear_live(const struct ui *ui) {
   }
 }
 
+static void say_wait(int64_t ms, const char *class) {
+  printf("  waiting %lld s: %s (Ctrl-C stops; segue resume goes on later)\n",
+         (long long)(ms / 1000), class);
+}
+
 /* A wait that a person would take for a hang: the live line shows it; a pipe gets a line. */
 static void say_long_wait(const json_t *record) {
   const json_t *error = json_object_get(record, "error");
   json_int_t ms = json_integer_value(json_object_get(record, "retry_in_ms"));
   const char *until = json_string_value(json_object_get(record, "until"));
   if (ms >= LIMIT_LONG_WAIT_MS)
-    printf("  waiting %lld s: %s (Ctrl-C stops; segue resume goes on later)\n",
-           (long long)(ms / 1000), json_string_value(json_object_get(error, "class")));
+    say_wait(ms, json_string_value(json_object_get(error, "class")));
   else if (until != NULL)
     printf("  waiting until %s: %s\n", until, json_string_value(json_object_get(record, "reason")));
   else
     return;
+  fflush(stdout);
+}
+
+/* What a session that was resumed still waits for, as it was told when the wait began. */
+static void say_old_waits(const struct core *core) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  int64_t now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+  for (const struct turn *turn = core->turns; turn != NULL; turn = turn->next)
+    for (const struct call *call = turn->calls; call != NULL; call = call->next)
+      if (call->state == CALL_WAITING && call->wait_until_ms - now_ms >= LIMIT_LONG_WAIT_MS)
+        say_wait(call->wait_until_ms - now_ms, error_class_name(call->class));
   fflush(stdout);
 }
 
@@ -49,7 +66,9 @@ static void on_record(void *ctx, const json_t *record, struct str line) {
   }
   if (strcmp(type, "turn_start") == 0)
     ui->turn_started = solo_now_ms(&ui->solo);
-  if (ui->mode == UI_LINES && !ui->live)
+  if (ui->mode == UI_LINES && !ui->live && strcmp(type, "session_resume") == 0)
+    say_old_waits(session_core(ui->solo.session));
+  else if (ui->mode == UI_LINES && !ui->live)
     say_long_wait(record);
   if (turn != NULL && ui->mode == UI_LINES) {
     clear_live(ui);

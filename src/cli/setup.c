@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "host/paths.h"
 #include "host/preflight.h"
+#include "provider/agent.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -56,7 +57,13 @@ static bool read_providers(const struct cli_args *args, const struct provider_re
       return false;
     const char *equals = strrchr(word, '=');
     const char *name = equals ? equals + 1 : word;
-    if (registry_find(registry, str_from(name)) == NULL) {
+    const struct provider *provider = registry_find(registry, str_from(name));
+    const struct profile *profile = provider ? provider_profile(provider) : NULL;
+    if (profile != NULL && profile->broken != NULL) {
+      *err = *profile->broken;
+      return false;
+    }
+    if (provider == NULL) {
       struct buf names = {0};
       registry_names(registry, &names);
       (void)err_set(err, ERR_USAGE, "there is no provider \"%.80s\": use one of %s", name,
@@ -138,8 +145,10 @@ bool setup_flags(struct setup *setup, const struct cli_args *args, int *status) 
   if (!read_cwd(setup, cwd ? cwd : ".", &err))
     return fail(args, &err, status);
   set_string(config, "cwd", setup->cwd);
-  if (!read_providers(args, setup->registry, config, &err) || !setup_options(args, config, &err) ||
-      (model != NULL && !cli_is_utf8("--model", model, &err)))
+  if (!read_providers(args, setup->registry, config, &err))
+    return fail(args, &err, status);
+  backends_warn(setup->registry);
+  if (!setup_options(args, config, &err) || (model != NULL && !cli_is_utf8("--model", model, &err)))
     return fail(args, &err, status);
   set_string(config, "model", model);
   json_object_set_new(config, "interactive", json_false());

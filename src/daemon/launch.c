@@ -28,6 +28,7 @@ struct generation *generation_new(struct err *err) {
     free(g);
     return NULL;
   }
+  backends_warn(g->registry);
   return g;
 }
 

@@ -1,5 +1,6 @@
 #include "host/backends.h"
 
+#include "base/log.h"
 #include "host/admission.h"
 #include "host/paths.h"
 #include "provider/agent.h"
@@ -25,7 +26,7 @@ static bool profiles_folder(char *out, size_t size) {
 static bool is_api_instead(const struct profile *profile, const json_t *settings) {
   char path[PATHS_BYTES];
   struct err err;
-  if (!api_has_preset(str_from(profile->capability.name)))
+  if (profile->broken != NULL || !api_has_preset(str_from(profile->capability.name)))
     return false;
   if (!profile_check_settings(profile, settings, &err))
     return true; /* they mean nothing to an agent */
@@ -59,7 +60,7 @@ static bool add_profiles(struct provider_registry *reg, const json_t *settings, 
 static bool check_settings(const struct provider *p, struct err *err) {
   const struct profile *profile = provider_profile(p);
   enum transport transport;
-  return profile == NULL || p->settings == NULL ||
+  return profile == NULL || profile->broken != NULL || p->settings == NULL ||
          (profile_check_settings(profile, p->settings, err) &&
           agent_transport(profile, p->settings, &transport, err));
 }
@@ -111,6 +112,17 @@ struct provider_registry *backends_new(const struct config *config, struct err *
     return reg;
   registry_free(reg);
   return NULL;
+}
+
+void backends_warn(const struct provider_registry *reg) {
+  const struct profiles *profiles = registry_kept(reg, release_profiles);
+  const struct profile *profile;
+  for (size_t i = 0; profiles != NULL && (profile = profiles_at(profiles, i)) != NULL; i++) {
+    const struct err *why = profile->broken;
+    if (why != NULL)
+      log_warn("%s:%d:%d: %s: provider %s cannot be used", why->file, why->line, why->column,
+               why->text, profile->capability.name);
+  }
 }
 
 const struct profile *backends_profile(const struct provider_registry *reg, const char *name) {

@@ -10,6 +10,10 @@
  * is not counted. */
 struct provider_registry *backends_new(const struct config *config, struct err *err) MUST_CHECK;
 
+/* Warns of each profile with a mistake in its file: work that does not need it goes on. Commands that
+ * show the backends say it in their own way. */
+void backends_warn(const struct provider_registry *reg);
+
 /* The profile of a name, also where a model API has the name in this run; NULL. */
 const struct profile *backends_profile(const struct provider_registry *reg, const char *name);
 

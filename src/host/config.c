@@ -86,7 +86,11 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
   }
   if (str_eq_c(key, "provider") || str_eq_c(key, "model")) {
     if (value->kind == YAML_LIST || value->kind == YAML_MAP || value->text.n == 0)
-      return wrong(err, path, value, "it must be one word");
+      return wrong(err, path, value,
+                   value->kind == YAML_LIST && str_eq_c(key, "provider")
+                       ? "it must be one word: those that take over from it stand in fallback: "
+                         "{NAME: [OTHER]}"
+                       : "it must be one word");
     *(str_eq_c(key, "model") ? &config->model : &config->provider) =
         xstrndup(value->text.p, value->text.n);
     return true;

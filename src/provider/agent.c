@@ -97,9 +97,9 @@ static bool never_ran(struct provider_run *run, const struct process_result *p) 
          program);
   else if (p->why == PROCESS_END_EXEC_FAILED && p->exec_errno == ENOENT)
     fail(r, CLASS_NOT_FOUND,
-         "the program %s is not installed%s%s; or say where it is: providers: {%s: {program: "
+         "the program %s is not installed%s%s; %ssay where it is: providers: {%s: {program: "
          "/PATH}} in config.yaml",
-         program, install ? ": " : "", install ? install : "", name);
+         program, install ? ": " : "", install ? install : "", install ? "or " : "", name);
   else if (p->why == PROCESS_END_EXEC_FAILED)
     fail(r, CLASS_NOT_FOUND, "cannot run %s: %s", program, strerror(p->exec_errno));
   else
@@ -347,6 +347,12 @@ static bool prepare_run(struct provider_run *run, struct err *err) {
   enum error_class class = CLASS_BAD_REQUEST;
   enum transport transport;
   char name[80];
+  if (run->profile->broken != NULL) {
+    const struct err *why = run->profile->broken;
+    fail(&run->result, CLASS_NOT_FOUND, "%s:%d:%d: %s", why->file, why->line, why->column,
+         why->text);
+    return false;
+  }
   if (!profile_check_settings(run->profile, run->self->settings, err) ||
       !agent_transport(run->profile, run->self->settings, &transport, err)) {
     fail(&run->result, CLASS_BAD_REQUEST, "%s", err->text);

@@ -170,7 +170,7 @@ void opencode_on_retry(struct driver *d, json_int_t attempt, int64_t delay_ms, s
 
 /* What a reply with another status than 200 says: {"name", "data": {"message"}}. */
 static void note_refusal(struct driver *d, int status, struct str body) {
-  json_t *value = json_loadb(body.p ? body.p : "", body.n, 0, NULL);
+  json_t *value = stream_read_json(body);
   char text[64];
   (void)snprintf(text, sizeof text, "opencode serve answers with status %d", status);
   if (!d->trouble.there || d->trouble.message.n == 0) /* an event said it better */
@@ -238,7 +238,7 @@ static void on_session(struct driver *d, const struct driver_reply *reply) {
     refused(d, reply->status, reply->body);
     return;
   }
-  json_t *value = json_loadb(reply->body.p ? reply->body.p : "", reply->body.n, 0, NULL);
+  json_t *value = stream_read_json(reply->body);
   struct str id = opencode_text(value, "id");
   if (!opencode_is_id(id)) {
     fail(d, CLASS_PROTOCOL, "opencode serve names no conversation");
@@ -406,7 +406,7 @@ static bool opencode_interrupt(struct driver *d) {
 /* The next prompt of a recording: nothing of the last one counts for it. */
 static void begin(struct driver *d, struct str session, struct str body) {
   struct opencode *o = opencode_of(d);
-  json_t *value = json_loadb(body.p ? body.p : "", body.n, JSON_ALLOW_NUL, NULL);
+  json_t *value = stream_read_json(body);
   d->end = STREAM_END_NONE;
   d->schema_asked = json_object_get(value, "format") != NULL;
   d->trouble.there = false;
@@ -466,11 +466,10 @@ static void opencode_end(struct driver *d, const struct process_result *p, struc
   if (d->schema_asked && r->enforced == NULL)
     r->enforced = "tool"; /* its own, StructuredOutput; it does not check the value */
   if (d->end == STREAM_END_NONE && o->aborted) {
-    if (d->retry.n > 0) /* it was given up because it tried again and again */
-      stream_trouble(d, 0, buf_view(&d->retry));
-    else
-      stream_trouble(d, 0, STR("cancelled"));
-    d->trouble.class = d->retry.n > 0 ? CLASS_TIMEOUT : CLASS_CANCELLED;
+    bool retried = d->retry.n > 0; /* given up because it tried again and again */
+    enum error_class class = retried ? stream_retry_class(d) : CLASS_CANCELLED;
+    stream_trouble(d, 0, retried ? buf_view(&d->retry) : STR("cancelled"));
+    d->trouble.class = class == CLASS_NONE ? CLASS_TIMEOUT : class;
     d->end = STREAM_END_ERROR;
   }
   stream_end(d, p, r);

@@ -91,6 +91,16 @@ static void probe_agent(const struct provider *provider, const struct profile *p
   struct err err;
   p->kind = "agent";
   p->has_program = true;
+  if (profile->broken != NULL) {
+    const struct err *why = profile->broken;
+    p->installed = false;
+    p->broken = true;
+    p->state = PROBE_NO;
+    (void)snprintf(p->problem, sizeof p->problem, "%s:%d:%d: %s", why->file, why->line, why->column,
+                   why->text);
+    (void)snprintf(p->remedy, sizeof p->remedy, "correct the file, or remove it");
+    return;
+  }
   if (!agent_transport(profile, provider->settings, &transport, &err))
     transport = profile->preferred;
   const char *program = profile_program(profile, transport, provider->settings);
@@ -107,8 +117,8 @@ static void probe_agent(const struct provider *provider, const struct profile *p
     p->state = PROBE_NO;
     (void)snprintf(p->problem, sizeof p->problem, "the program %.100s is not installed", program);
     (void)snprintf(p->remedy, sizeof p->remedy,
-                   "%s%sor say where it is: providers: {%s: {program: /PATH}} in config.yaml",
-                   install ? install : "", install ? "; " : "", name);
+                   "%s%ssay where it is: providers: {%s: {program: /PATH}} in config.yaml",
+                   install ? install : "", install ? "; or " : "", name);
   } else if (!find_login(profile, provider->settings, p)) {
     p->state = PROBE_NO;
     (void)snprintf(p->problem, sizeof p->problem, "there is no sign of a key or a login");

@@ -24,9 +24,10 @@ struct backend_probe {
   char version[64];      /* "" = not asked, or no answer */
   char minimum[64];
   bool version_old;
+  bool broken;     /* its profile has a mistake */
   char login[160]; /* what was found: "ANTHROPIC_API_KEY is set", "~/.codex/auth.json"; or "" */
   enum probe_state state;
-  char problem[320], remedy[512];
+  char problem[1100], remedy[512];
 };
 
 /* One for each of the registry, in its order: free() it. Without `ask` nothing is started or sent. */

@@ -309,6 +309,8 @@ static bool fill_in(struct profile *p, const struct yaml_node *root, profile_fin
   const struct profile *base = find ? find(ctx, extends->text) : NULL;
   if (base == NULL)
     return fail_at(errors, p->file, extends, "there is no profile of this name to extend");
+  if (base->broken != NULL)
+    return fail_at(errors, p->file, extends, "the profile of this name has a mistake itself");
   const char *key;
   json_t *value;
   json_object_foreach(base->keys, key, value) {
@@ -418,6 +420,22 @@ struct profile *profile_shipped(const char *name, struct str text, const json_t 
   p->source = text;
   p->keys = plain_keys(document);
   build(p);
+  return p;
+}
+
+struct profile *profile_broken(const char *name, const char *file, const struct err *why) {
+  struct profile *p = xcalloc(1, sizeof *p);
+  struct err *copy = arena_alloc(&p->arena, sizeof *copy);
+  *copy = *why;
+  p->broken = copy;
+  p->file = arena_strdup(&p->arena, file);
+  p->keys = json_object();
+  p->capability = (struct capability){.name = arena_strdup(&p->arena, name),
+                                      .summary = "a profile with a mistake in its file",
+                                      .can_judge = true,
+                                      .structured = "prompt",
+                                      .takes_model = true,
+                                      .options = ~0u}; /* which ones it would take is not known */
   return p;
 }
 

@@ -125,6 +125,7 @@ struct profile {
   const char *file;             /* where it comes from: a path, or "built in" */
   struct str source;            /* its text */
   json_t *keys;                 /* the checked document, `extends` filled in */
+  const struct err *broken;     /* the file's first mistake: it cannot be used; else NULL */
 
   const char *program;      /* looked up in PATH; NULL: the user's settings must say */
   const json_t *argv;       /* words of TRANSPORT_EXEC: see profile_command */
@@ -168,6 +169,9 @@ struct profile *profile_load(const char *name, const char *file, struct str text
 /* One that is compiled in: `text` is its YAML, which lives for ever, `document` the same as JSON. Not
  * checked here: tests check what is shipped. Shipped profiles extend no other. */
 struct profile *profile_shipped(const char *name, struct str text, const json_t *document);
+/* Stands for a file with a mistake: nothing but its name, its source and `why`, which is copied. Its
+ * calls fail with that; those of other backends are none the worse. */
+struct profile *profile_broken(const char *name, const char *file, const struct err *why);
 void profile_free(struct profile *profile); /* NULL is fine */
 
 /* The error class that the profile gives a word, an HTTP status or an exit status; CLASS_NONE. */

@@ -102,31 +102,58 @@ static void add_error(struct err_list *errors, const char *path, const struct er
   err_list_add(errors, &placed);
 }
 
-static void load_file(struct profiles *p, const char *path, const char *name,
-                      struct err_list *errors) {
+/* What the file says; broken where it has a mistake. */
+static struct profile *read_profile(struct profiles *p, const char *path, const char *name) {
   struct buf text = {0};
   struct err err = {0};
-  bool ok = is_name(name) && strcmp(name, "script") != 0 && strcmp(name, "command") != 0;
-  if (!ok)
-    (void)err_set(&err, ERR_FILE, "\"%s\" cannot be the name of a profile: %s", name,
-                  is_name(name) ? "it is built in" : "use letters, digits, - and _");
-  ok = ok && file_read(path, LIMIT_PROFILE_BYTES, &text, &err);
+  struct err_list mistakes = {0};
+  struct profile *read = NULL;
+  bool ok = file_read(path, LIMIT_PROFILE_BYTES, &text, &err);
   if (ok && !utf8_valid(text.p, text.n))
     ok = err_set(&err, ERR_FILE, "it is not UTF-8 text");
-  if (!ok) {
-    add_error(errors, path, &err);
-  } else {
-    struct profile *loaded = profile_load(name, path, buf_view(&text), find_base, p, errors);
-    for (size_t i = 0; loaded != NULL && i < p->count; i++)
-      if (strcmp(p->items[i]->capability.name, name) == 0) {
-        put(&p->replaced, &p->replaced_count, p->items[i]);
-        p->items[i] = loaded;
-        loaded = NULL;
-      }
-    if (loaded != NULL)
-      put(&p->items, &p->count, loaded);
-  }
+  if (ok)
+    read = profile_load(name, path, buf_view(&text), find_base, p, &mistakes);
+  else
+    add_error(&mistakes, path, &err);
+  if (read == NULL)
+    read = profile_broken(name, path, &mistakes.items[0]);
+  err_list_deinit(&mistakes);
   buf_deinit(&text);
+  return read;
+}
+
+static void load_file(struct profiles *p, const char *path, const char *name,
+                      struct err_list *errors) {
+  struct err err = {0};
+  if (!is_name(name) || strcmp(name, "script") == 0 || strcmp(name, "command") == 0) {
+    (void)err_set(&err, ERR_FILE, "\"%s\" cannot be the name of a profile: %s", name,
+                  is_name(name) ? "it is built in" : "use letters, digits, - and _");
+    add_error(errors, path, &err);
+    return;
+  }
+  struct profile *read = read_profile(p, path, name);
+  for (size_t i = 0; i < p->count; i++)
+    if (strcmp(p->items[i]->capability.name, name) == 0) {
+      put(&p->replaced, &p->replaced_count, p->items[i]);
+      p->items[i] = read;
+      return;
+    }
+  put(&p->items, &p->count, read);
+}
+
+/* A file may extend one whose name comes after its own. */
+static void load_again(struct profiles *p) {
+  for (bool better = true; better;) {
+    better = false;
+    for (size_t i = 0; i < p->count; i++) {
+      struct profile *old = p->items[i];
+      if (old->broken == NULL)
+        continue;
+      p->items[i] = read_profile(p, old->file, old->capability.name);
+      better |= p->items[i]->broken == NULL;
+      profile_free(old);
+    }
+  }
 }
 
 static void load_folder(struct profiles *p, const char *folder, struct err_list *errors) {
@@ -149,6 +176,7 @@ static void load_folder(struct profiles *p, const char *folder, struct err_list 
     free(entries[i]);
   }
   free(entries);
+  load_again(p);
 }
 
 struct profiles *profiles_load(const char *folder, struct err_list *errors) {

@@ -198,7 +198,9 @@ static void judge_silence(struct driver *d, const struct process_result *p, stru
   enum error_class class = stream_retry_class(d);
   fail(r, class == CLASS_NONE ? CLASS_TIMEOUT : class, "%s%s%.*s", what,
        why.n > 0 ? "; it was trying again by itself: " : "", shown(why), buf_c(&d->retry));
-  read_retry_after(d, evidence_part(str_trim(buf_view(&r->error_text.bytes))), r);
+  read_retry_after(d, why, r);
+  if (r->retry_after_ms == 0)
+    read_retry_after(d, evidence_part(str_trim(buf_view(&r->error_text.bytes))), r);
 }
 
 static void judge_end(struct driver *d, const struct process_result *p, struct call_result *r) {
@@ -296,6 +298,6 @@ void stream_end(struct driver *d, const struct process_result *p, struct call_re
       stream_tell(d, NEWS_TEXT, buf_view(&r->text.bytes), NULL); /* those who watch see it too */
   }
   if (d->garbage_count > 0 && r->note[0] == '\0')
-    (void)snprintf(r->note, sizeof r->note, "%zu lines of its output were no JSON",
-                   d->garbage_count);
+    (void)snprintf(r->note, sizeof r->note, "%zu line%s of its output %s no JSON", d->garbage_count,
+                   d->garbage_count == 1 ? "" : "s", d->garbage_count == 1 ? "was" : "were");
 }

@@ -254,6 +254,18 @@ void stream_tool(struct driver *d, struct str name, struct str id, const char *s
   stream_tell(d, NEWS_TOOL, (struct str){0}, data);
 }
 
+/* Later lines may know the tool by its id only. */
+static void keep_tool(struct driver *d, const json_t *data) {
+  const char *id = json_string_value(json_object_get(data, "id"));
+  const char *name = json_string_value(json_object_get(data, "name"));
+  if (id == NULL || name == NULL)
+    return;
+  buf_clear(&d->tool_id);
+  buf_clear(&d->tool_name);
+  buf_str(&d->tool_id, str_from(id));
+  buf_str(&d->tool_name, str_from(name));
+}
+
 static void say_tool(struct driver *d, const struct profile_rule *r, const json_t *at) {
   struct buf scratch = {0};
   struct str literal;
@@ -265,6 +277,7 @@ static void say_tool(struct driver *d, const struct profile_rule *r, const json_
     const json_t *failed = find(&r->tool[TOOL_FAILED], at, &literal);
     json_object_set_new(data, "failed", json_boolean(is_failure(failed, literal)));
   }
+  keep_tool(d, data);
   stream_tell(d, NEWS_TOOL, (struct str){0}, data);
   buf_deinit(&scratch);
 }
@@ -381,7 +394,9 @@ static void say_permission(struct driver *d, const struct profile_rule *r, const
   stream_put_text(data, "message", message);
   buf_clear(&d->denied);
   buf_str(&d->denied, message);
-  stream_put_text(data, "tool", find_text(&r->permission[ASKED_TOOL], at, &scratch));
+  struct str tool = find_text(&r->permission[ASKED_TOOL], at, &scratch);
+  bool is_id = tool.n > 0 && str_eq(tool, buf_view(&d->tool_id));
+  stream_put_text(data, "tool", is_id ? buf_view(&d->tool_name) : tool);
   stream_put_text(data, "answer", find_text(&r->permission[ASKED_ANSWER], at, &scratch));
   buf_deinit(&scratch);
   stream_tell(d, NEWS_PERMISSION, (struct str){0}, data);

@@ -40,10 +40,11 @@ struct driver {
   struct buf text;
   json_t *structured;
   json_t *usage;
-  struct buf retry;  /* the last notice, until something else comes: why it is silent */
-  int retry_status;  /* HTTP, of that notice; 0: it names none */
-  long retry_count;  /* notices since something else came */
-  struct buf denied; /* the same of permissions */
+  struct buf retry;              /* the last notice, until something else comes: why it is silent */
+  int retry_status;              /* HTTP, of that notice; 0: it names none */
+  long retry_count;              /* notices since something else came */
+  struct buf denied;             /* the same of permissions */
+  struct buf tool_id, tool_name; /* of the tool that was started last */
   struct trouble trouble;
   enum profile_end end;
   struct pattern_scratch scratch;
@@ -58,6 +59,8 @@ void stream_close(struct driver *d);
 void stream_event(struct driver *d, const json_t *value);
 /* A line or document with one value, or an array of them; false: it is no JSON. */
 bool stream_read_value(struct driver *d, struct str text);
+/* A whole JSON value as clients write it: half characters become U+FFFD. A new reference; NULL. */
+json_t *stream_read_json(struct str text);
 /* Takes the reference of `data`. */
 void stream_tell(struct driver *d, enum provider_news_kind kind, struct str text, json_t *data);
 /* A piece of the message that is coming. */

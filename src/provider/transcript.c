@@ -7,17 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char stdout_mark[] = "--- stdout ---\n";
-static const char stderr_mark[] = "--- stderr ---\n";
+static const char stdout_mark[] = "--- stdout ---";
+static const char stderr_mark[] = "--- stderr ---";
 
-/* Where a line that is `mark` begins; NULL when there is none. */
-static const char *find_line(struct str text, const char *mark) {
+/* Where the line `mark` begins, which may end with CR LF; `after` is what follows it. NULL: there is
+ * none. */
+static const char *find_line(struct str text, const char *mark, const char **after) {
   size_t n = strlen(mark);
   for (const char *at = text.p, *end = text.p + text.n; at != NULL && at < end;) {
-    if ((size_t)(end - at) >= n && memcmp(at, mark, n) == 0)
+    const char *newline = memchr(at, '\n', (size_t)(end - at));
+    if (newline != NULL && (size_t)(newline - at) >= n && memcmp(at, mark, n) == 0 &&
+        (at + n == newline || (at + n + 1 == newline && at[n] == '\r'))) {
+      *after = newline + 1;
       return at;
-    at = memchr(at, '\n', (size_t)(end - at));
-    at = at ? at + 1 : NULL;
+    }
+    at = newline ? newline + 1 : NULL;
   }
   return NULL;
 }
@@ -25,7 +29,9 @@ static const char *find_line(struct str text, const char *mark) {
 /* The recorder ends each part with one newline of its own. */
 static struct str part(const char *from, const char *to) {
   size_t n = (size_t)(to - from);
-  return (struct str){from, n > 0 && from[n - 1] == '\n' ? n - 1 : n};
+  if (n > 0 && from[n - 1] == '\n')
+    n -= n > 1 && from[n - 2] == '\r' ? 2 : 1;
+  return (struct str){from, n};
 }
 
 static bool read_header(struct transcript *t, const char *path, struct str line, struct err *err) {
@@ -115,15 +121,16 @@ bool transcript_load(struct transcript *t, const char *path, struct err *err) {
     ok = err_set_at(err, ERR_FILE, path, 1, 1, "line 1 of a recording begins with # {");
   struct str line = ok ? str_next_line(&rest) : rest;
   ok = ok && read_header(t, path, line, err);
-  const char *out = ok && rest.p ? find_line(rest, stdout_mark) : NULL;
+  const char *after = NULL;
+  const char *out = ok && rest.p ? find_line(rest, stdout_mark, &after) : NULL;
   if (ok && out == NULL) {
     ok = read_lines(t, path, rest, err);
   } else if (ok) {
     const char *end = t->bytes.p + t->bytes.n;
-    out += strlen(stdout_mark);
-    const char *mark = find_line((struct str){out, (size_t)(end - out)}, stderr_mark);
+    out = after;
+    const char *mark = find_line((struct str){out, (size_t)(end - out)}, stderr_mark, &after);
     t->out = part(out, mark ? mark : end);
-    t->err = mark ? part(mark + strlen(stderr_mark), end) : (struct str){end, 0};
+    t->err = mark ? part(after, end) : (struct str){end, 0};
     if (!t->has_end && !t->timed_out)
       ok = err_set_at(err, ERR_FILE, path, 1, 1, "the header says nothing of \"exit\"");
   }

@@ -47,8 +47,11 @@ bool version_older(const char *version, const char *minimum) {
 /* The word of an answer that holds a version: "codex-cli 0.169.0" -> 0.169.0. */
 static void read_version(struct str answer, char *out, size_t size) {
   for (size_t i = 0; i < answer.n; i++) {
+    size_t word = i; /* where the word begins that the digit is in: "v1.2.3" is a version too */
+    if (word > 0 && (answer.p[word - 1] == 'v' || answer.p[word - 1] == 'V'))
+      word--;
     if (!isdigit((unsigned char)answer.p[i]) ||
-        (i > 0 && (isalnum((unsigned char)answer.p[i - 1]) || answer.p[i - 1] == '.')))
+        (word > 0 && (isalnum((unsigned char)answer.p[word - 1]) || answer.p[word - 1] == '.')))
       continue;
     size_t n = 0, dots = 0;
     while (i + n < answer.n && n + 1 < size &&

@@ -13,7 +13,7 @@
 
 struct heard {
   struct buf pieces; /* joined by \x1f */
-  json_t *tools;
+  json_t *tools, *asked;
   size_t retries, permissions;
   char session[128];
 };
@@ -39,6 +39,7 @@ static void on_news(void *ctx, const struct provider_news *news) {
     break;
   case NEWS_PERMISSION:
     h->permissions++;
+    json_array_append(h->asked, json_object_get(news->data, "tool"));
     break;
   case NEWS_SESSION:
     snprintf(h->session, sizeof h->session, "%s",
@@ -91,6 +92,9 @@ static void check(const json_t *expected, const struct call_result *r, const str
   assert_string_equal(h->session, r->provider_session);
   check_number(expected, "retries", (json_int_t)h->retries);
   check_number(expected, "permissions", (json_int_t)h->permissions);
+  if (json_object_get(expected, "asked") != NULL &&
+      !json_equal(json_object_get(expected, "asked"), h->asked))
+    fail_case(expected, "asked", "other tools");
   check_number(expected, "retry_after_ms", r->retry_after_ms);
   if (structured != NULL && !json_equal(structured, r->structured ? r->structured : json_null()))
     fail_case(expected, "structured", r->structured ? "another value" : "none");
@@ -125,7 +129,7 @@ static bool is_the_one(const json_t *expected, const struct transcript *t) {
 static void run_case(const struct profile *profile, const json_t *expected, size_t *skipped) {
   struct transcript t = {0};
   struct call_result r;
-  struct heard h = {.tools = json_array()};
+  struct heard h = {.tools = json_array(), .asked = json_array()};
   struct err err;
   char path[2048];
   enum transport transport = TRANSPORT_EXEC;
@@ -143,6 +147,7 @@ static void run_case(const struct profile *profile, const json_t *expected, size
   }
   transcript_deinit(&t);
   json_decref(h.tools);
+  json_decref(h.asked);
   buf_deinit(&h.pieces);
 }
 

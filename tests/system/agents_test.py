@@ -227,6 +227,34 @@ def the_profile_of_the_readme_works():
         expect(scout["usable"] is True and scout["schema"] == "prompt", scout)
 
 
+def a_mistake_in_one_profile_is_no_others():
+    with Box() as box:
+        folder = config(box, providers={"jsonl": {"program": player(box, "j", DIALECTS["jsonl"])}})
+        with open(folder + "/providers/wrong.yaml", "w") as f:
+            f.write("summary: x\nprogram: x\nargv: 7\n")
+        place = "wrong.yaml:3:7: "
+        listed = box.segue("providers", "--quick", "--json")
+        rows = {p["name"]: p for p in json.loads(listed.stdout)["providers"]}
+        expect(listed.returncode == 2 and place in listed.stderr.decode(), listed)
+        expect(rows["wrong"]["usable"] is False and place in rows["wrong"]["problem"], rows["wrong"])
+        expect(rows["jsonl"]["installed"], rows["jsonl"])
+        doctor = box.segue("doctor", "--quick")
+        expect(doctor.returncode == 1 and place in doctor.stdout.decode(), doctor.stdout)
+        done, _ = run_with(box, "jsonl")
+        expect(done.returncode == 0, done.stderr)
+        done, _ = run_with(box, "wrong")
+        expect(done.returncode == 2 and place in done.stderr.decode(), done.returncode, done.stderr)
+        for providers, status in (("[wrong, jsonl]", 0), ("wrong", 1)):
+            text = WORKFLOW.replace("movements:", f"provider: {providers}\nmovements:")
+            done = box.segue("run", box.file("two.yaml", text), "--task", "x", "--logs", box.logs,
+                             "--cwd", box.cwd)
+            log = records(box.log_paths()[-1])
+            error = of_type(log, "call_end")[0]["error"]
+            expect(done.returncode == status, providers, done.returncode, done.stderr)
+            expect(error["class"] == "not_found" and place in error["message"], error)
+        expect(log[-1]["type"] == "session_stop" and log[-1]["resumable"], log[-1])
+
+
 def what_a_project_ships_changes_nothing():
     with Box() as box:
         config(box, providers={"claude": {"program": player(box, "good", DIALECTS["claude"])}})
@@ -286,10 +314,18 @@ def a_project_that_would_steer_its_agent_is_refused():
         # what is harmless may be there
         del providers["gemini"]["trust_project"]
         config(box, providers=providers)
-        with open(settings, "w") as f:
-            f.write('{"ui": {"theme": "dark"}, // mine\n}')
-        done, log = run_with(box, "gemini", workflow=WORKFLOW.replace("name: one", "name: five"))
-        expect(done.returncode == 0, done.stdout, done.stderr)
+        for i, text in enumerate(('{"ui": {"theme": "dark"}, // mine\n}', '{"theme": "dark"}')):
+            with open(settings, "w") as f:
+                f.write(text)
+            done, log = run_with(box, "gemini", workflow=WORKFLOW.replace("one", f"five{i}"))
+            expect(done.returncode == 0, text, done.stdout, done.stderr)
+
+
+def an_agent_that_shares_its_name_can_be_installed():
+    with Box() as box:
+        done = box.segue("doctor", "--json", env={"PATH": "/usr/bin:/bin"})
+        remedies = {f["what"]: f.get("remedy") or "" for f in json.loads(done.stdout)["findings"]}
+        expect("npm install -g @google/gemini-cli" in remedies["provider gemini"], remedies)
 
 
 def an_old_program_is_named():
@@ -345,10 +381,11 @@ def mistakes_in_files_have_their_place():
         with open(path, "w") as f:
             f.write("summary: mine\nprogram: x\nargv: ['{modle}']\nevents: []\n")
         workflow = box.file("one.yaml", WORKFLOW)
-        for words in (["providers"], ["lint", workflow], ["run", workflow, "--provider", "claude"]):
+        for words, status in ((["providers"], 2), (["lint", workflow], 0),
+                              (["run", workflow, "--provider", "mine"], 2)):
             done = box.segue(*words)
             expect(b"mine.yaml:3:8: " in done.stderr and b"{model}" in done.stderr, words, done)
-            expect(done.returncode == 2, words, done.returncode)
+            expect(done.returncode == status, words, done.returncode)
         os.unlink(path)
         config(box, providers={"claude": {"progam": "x"}})
         done = box.segue("providers")
@@ -381,7 +418,8 @@ if __name__ == "__main__":
     sys.exit(main([one_word_swaps_them, errors_keep_their_class, long_answers_are_blobs,
                    keys_stay_out_of_the_log,
                    keys_of_the_configuration_stay_out_too, the_profile_of_the_readme_works,
+                   a_mistake_in_one_profile_is_no_others,
                    what_a_project_ships_changes_nothing,
                    a_project_that_would_steer_its_agent_is_refused,
-                   an_old_program_is_named, commands_say_what_there_is,
+                   an_agent_that_shares_its_name_can_be_installed, an_old_program_is_named, commands_say_what_there_is,
                    mistakes_in_files_have_their_place, recordings_are_read]))

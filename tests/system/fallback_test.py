@@ -13,6 +13,7 @@ import time
 sys.dont_write_bytecode = True
 
 from concurrent.futures import ThreadPoolExecutor  # noqa: E402
+from threading import Timer  # noqa: E402
 
 from support import Box, end_of, expect, main, need_build, of_type, records, sound, verified  # noqa: E402
 
@@ -172,6 +173,26 @@ def a_wait_for_a_provider_can_be_left():
             expect(log[-1]["type"] == "session_stop" and log[-1]["resumable"], log[-1])
 
 
+def a_wait_is_told_after_a_resume_too():
+    with Box() as box:
+        scenario = {"replies": [{"times": 0, "error": {"class": "rate_limit", "message": "later",
+                                                       "retry_after_ms": 3600000}}]}
+        flow = "name: w\nmovements: [{name: a, instruction: do it, rules: [{condition: d, next: COMPLETE}]}]\n"
+        words = ["run", box.file("w.yaml", flow), "--task", "t", "--provider", "script", "--cwd", box.cwd,
+                 "--logs", box.logs, "--scenario", box.file("r.json", json.dumps(scenario))]
+        for more in (words, ["resume", "last", "--logs", box.logs]):
+            process = box.start(*more)
+            limit = Timer(30, process.kill)
+            limit.start()
+            line = process.stdout.readline()
+            limit.cancel()
+            expect(line.startswith(b"  waiting 3") and b" s: rate_limit" in line, more[0], line)
+            process.send_signal(signal.SIGINT)
+            expect(end_of(process, timeout=30)[0] == 130, more[0])
+        log = records(box.log_paths()[0])
+        expect(len(of_type(log, "call_start")) == 1, "it was asked before its time")
+
+
 need_build()
 sys.exit(main([nobody_listens, at_once_when_that_helps, at_every_crash, few_places,
-               a_wait_for_a_provider_can_be_left]))
+               a_wait_for_a_provider_can_be_left, a_wait_is_told_after_a_resume_too]))

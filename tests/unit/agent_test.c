@@ -380,6 +380,16 @@ static void bytes_that_are_no_text_are_no_harm(void **state) {
   assert_int_equal(f->result.text.bytes.n, 258); /* as they came */
 }
 
+static void half_characters_and_long_numbers_cost_no_line(void **state) {
+  struct fixture *f = *state;
+  script(f, "",
+         "printf '%s\\n' '{\"event\":\"text\",\"text\":\"cut \\ud83d\"}' "
+         "'{\"event\":\"end\",\"at\":123456789012345678901,\"text\":\"cut \\ud83d here\"}'");
+  assert_int_equal(f->result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&f->result.text.bytes), "cut \xEF\xBF\xBD here");
+  assert_string_equal(f->result.note, "");
+}
+
 static void one_that_reads_nothing_may_answer(void **state) {
   struct fixture *f = *state;
   static char big[3 * 1024 * 1024];
@@ -562,6 +572,7 @@ int main(void) {
       AGENT_TEST(a_hundred_megabytes_are_bounded),
       AGENT_TEST(a_line_without_end_is_given_up),
       AGENT_TEST(bytes_that_are_no_text_are_no_harm),
+      AGENT_TEST(half_characters_and_long_numbers_cost_no_line),
       AGENT_TEST(one_that_reads_nothing_may_answer),
       AGENT_TEST(a_prompt_of_three_megabytes_arrives),
       AGENT_TEST(a_tree_that_ignores_everything_is_ended),

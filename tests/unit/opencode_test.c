@@ -717,7 +717,7 @@ static void a_recorded_abort(void **state) {
          "'Rate limit reached'}}}");
   driver_opencode.sent(p->d, STR("POST /session/ses_1/abort {}"));
   assert_true(told(p, "{'event':'retry','attempt':2,'reason':'Rate limit reached'}"));
-  ends_as(p, (struct process_result){.why = PROCESS_END_EXITED}, CLASS_TIMEOUT);
+  ends_as(p, (struct process_result){.why = PROCESS_END_EXITED}, CLASS_RATE_LIMIT);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -170,11 +170,28 @@ static void the_users_files_add_and_replace(void **state) {
   assert_string_equal(claude->capability.structured, "tool");
   assert_null(profiles_find(p, STR("notes")));
   profiles_free(p);
+  put_file(folder, "claude.yaml", "extends: wrong\nsummary: x\n");
+  put_file(folder, "wrong.yaml", "summary: x\nargv: 7\n");
+  put_file(folder, "early.yaml", "extends: mine\nsummary: before its base\n");
+  p = profiles_load(folder, &errors); /* a mistake in one is no other's */
+  assert_non_null(p);
+  assert_null(profiles_find(p, STR("mine"))->broken);
+  const struct err *broken = profiles_find(p, STR("wrong"))->broken;
+  assert_non_null(broken);
+  assert_null(profiles_find(p, STR("early"))->broken);
+  assert_string_equal(profiles_find(p, STR("early"))->program, "prog");
+  assert_int_equal(broken->line, 2);
+  assert_non_null(strstr(broken->file, "wrong.yaml"));
+  broken = profiles_find(p, STR("claude"))->broken;
+  assert_int_equal(broken->line, 1);
+  assert_non_null(strstr(broken->text, "mistake itself"));
+  profiles_free(p);
   put_file(folder, "script.yaml", good);
   assert_null(profiles_load(folder, &errors));
   assert_non_null(strstr(errors.items[0].text, "built in"));
   err_list_deinit(&errors);
-  static const char *const files[] = {"mine.yaml", "claude.yaml", "notes.txt", "script.yaml"};
+  static const char *const files[] = {"mine.yaml",   "claude.yaml", "notes.txt",
+                                      "script.yaml", "wrong.yaml",  "early.yaml"};
   for (size_t i = 0; i < ARRAY_LEN(files); i++) {
     snprintf(path, sizeof path, "%s/%s", folder, files[i]);
     assert_int_equal(unlink(path), 0);

@@ -62,6 +62,19 @@ static void driven_runs_are_lines(void **state) {
   transcript_deinit(&t);
 }
 
+static void lines_may_end_with_cr_lf(void **state) {
+  struct transcript t;
+  struct err err;
+  (void)state;
+  assert_true(load(
+      &t, "# {\"exit\": 1}\r\n--- stdout ---\r\none\r\n\r\n--- stderr ---\r\ntwo\r\n\r\n", &err));
+  assert_false(t.driven);
+  assert_true(str_eq_c(t.out, "one\r\n"));
+  assert_true(str_eq_c(t.err, "two\r\n"));
+  transcript_deinit(&t);
+  assert_false(load(&t, "# {\"exit\": 1}\n--- stdout --- x\n", &err)); /* no such mark */
+}
+
 static void other_files_are_refused(void **state) {
   static const struct {
     const char *text;
@@ -88,6 +101,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(output_and_errors_are_told_apart),
       cmocka_unit_test(driven_runs_are_lines),
+      cmocka_unit_test(lines_may_end_with_cr_lf),
       cmocka_unit_test(other_files_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
