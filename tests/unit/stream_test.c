@@ -110,7 +110,7 @@ static void pieces_may_be_cut_anywhere(void **state) {
                                            "{\"event\":\"text\",\"text\":\"lo\"}\n"
                                            "{\"event\":\"usage\",\"input\":3,\"output\":3}\n");
   assert_string_equal(buf_c(&whole.result.text.bytes), "h\xC3\xA9llo");
-  assert_non_null(strstr(whole.result.note, "1 lines"));
+  assert_non_null(strstr(whole.result.note, "1 line of its output was no JSON"));
   assert_true(whole.answered);
   for (size_t piece = 1; piece < 9; piece++) {
     read_run(p, &(struct run){.out = out, .err = "", .piece = piece}, &cut);
