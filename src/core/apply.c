@@ -411,15 +411,23 @@ static bool apply_call_end(const struct fold *f) {
   return true;
 }
 
+static bool is_common(const char *key, size_t n) {
+  static const struct str common[] = {{"v", 1},    {"seq", 3},  {"ts", 2},
+                                      {"type", 4}, {"turn", 4}, {"hash", 4}};
+  for (size_t i = 0; n <= 4 && i < ARRAY_LEN(common); i++)
+    if (str_eq((struct str){key, n}, common[i]))
+      return true;
+  return false;
+}
+
 /* The body of a record without what all records have. */
 static json_t *body_of(const struct fold *f) {
-  json_t *object = json_object();
-  const char *key;
-  json_t *value;
-  json_object_foreach((json_t *)f->record, key, value) {
-    if (strcmp(key, "v") != 0 && strcmp(key, "seq") != 0 && strcmp(key, "ts") != 0 &&
-        strcmp(key, "type") != 0 && strcmp(key, "turn") != 0 && strcmp(key, "hash") != 0)
-      json_object_set_nocheck(object, key, value);
+  json_t *object = json_object(), *record = (json_t *)f->record;
+  for (void *at = json_object_iter(record); at; at = json_object_iter_next(record, at)) {
+    const char *key = json_object_iter_key(at);
+    size_t n = json_object_iter_key_len(at);
+    if (!is_common(key, n))
+      json_object_setn_new_nocheck(object, key, n, json_incref(json_object_iter_value(at)));
   }
   return object;
 }

@@ -225,8 +225,11 @@ static json_t *schema_or_ref(const struct core *core, const json_t *schema) {
   const char *place;
   json_t *known;
   json_object_foreach(core->schemas, place, known) {
-    if (json_equal(known, schema))
-      return json_pack("{ss}", "ref", place);
+    if (json_equal(known, schema)) {
+      json_t *ref = json_object();
+      json_put(ref, "ref", json_string_nocheck(place));
+      return ref;
+    }
   }
   return json_incref((json_t *)schema);
 }

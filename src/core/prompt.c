@@ -522,7 +522,7 @@ static json_t *reference(const char *place) {
   return object;
 }
 
-json_t *prompt_parts(const struct prompt *p, const struct texts *texts) {
+json_t *prompt_parts(const struct prompt *p, struct texts *texts) {
   json_t *parts = json_array();
   for (size_t i = 0; i < p->count; i++) {
     struct str part = {p->bytes.p + part_start(p, i), p->parts[i].end - part_start(p, i)};

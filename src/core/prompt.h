@@ -70,7 +70,7 @@ void prompt_invariant(const struct prompt_view *view, struct str question, const
 void prompt_value(const json_t *value, struct prompt *out);
 
 /* The parts as a log has them: strings, and {"ref": place} for texts that are there already. */
-json_t *prompt_parts(const struct prompt *p, const struct texts *texts);
+json_t *prompt_parts(const struct prompt *p, struct texts *texts);
 
 /* The variables of an instruction, NULL-ended; {structured:...} besides. */
 extern const char *const prompt_variable_names[];

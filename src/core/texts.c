@@ -13,6 +13,16 @@ struct texts_entry {
   uint32_t field, index;
 };
 
+enum { RECENT_COUNT = 16, RECENT_BYTES = 1024 }; /* at most 16 KiB a session, seldom over 2 */
+
+struct texts_recent {
+  struct recent_text {
+    char *text;
+    size_t n;
+    struct texts_entry entry;
+  } texts[RECENT_COUNT];
+};
+
 static const char *const movement_fields[] = {
     [TEXT_PART] = "",
     [TEXT_PERSONA] = "/persona",
@@ -69,12 +79,30 @@ void texts_place(uint64_t seq, const char *member, char place[TEXTS_PLACE_BYTES]
   (void)put_text(put_text(at, "#/"), member);
 }
 
-bool texts_find(const struct texts *t, struct str text, char place[TEXTS_PLACE_BYTES]) {
+/* A movement that is asked again is asked in the same words. */
+static const struct texts_entry *find(struct texts *t, struct str text) {
   uint64_t key[2];
-  if (text.n < LIMIT_REF_TEXT_BYTES || t->cap == 0)
-    return false;
+  struct recent_text *r = NULL;
+  if (text.n <= RECENT_BYTES) {
+    if (t->recent == NULL)
+      t->recent = xcalloc(1, sizeof *t->recent);
+    r = &t->recent->texts[(text.n ^ text.n >> 4) % RECENT_COUNT];
+    if (r->text != NULL && r->n == text.n && memcmp(r->text, text.p, text.n) == 0)
+      return &r->entry;
+  }
   key_of(text, key);
   const struct texts_entry *e = slot(t->slots, t->cap, key);
+  if (e->seq == 0 || r == NULL)
+    return e;
+  free(r->text);
+  *r = (struct recent_text){xstrndup(text.p, text.n), text.n, *e};
+  return e;
+}
+
+bool texts_find(struct texts *t, struct str text, char place[TEXTS_PLACE_BYTES]) {
+  if (text.n < LIMIT_REF_TEXT_BYTES || t->cap == 0)
+    return false;
+  const struct texts_entry *e = find(t, text);
   if (e->seq == 0)
     return false;
   const char *list = e->field == TEXT_PART ? "#/prompt/" : "#/workflow/movements/";
@@ -86,6 +114,9 @@ bool texts_find(const struct texts *t, struct str text, char place[TEXTS_PLACE_B
 }
 
 void texts_deinit(struct texts *t) {
+  for (size_t i = 0; t->recent != NULL && i < RECENT_COUNT; i++)
+    free(t->recent->texts[i].text);
+  free(t->recent);
   free(t->slots);
   *t = (struct texts){0};
 }

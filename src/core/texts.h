@@ -16,9 +16,11 @@
 enum text_field { TEXT_PART, TEXT_PERSONA, TEXT_POLICY, TEXT_KNOWLEDGE, TEXT_INSTRUCTION };
 
 struct texts_entry;
+struct texts_recent;
 struct texts {
   struct texts_entry *slots; /* open addressing, a power of two */
   uint32_t count, cap;
+  struct texts_recent *recent; /* what was found last, to be compared instead of hashed; or NULL */
 };
 
 enum { TEXTS_PLACE_BYTES = 80 };
@@ -26,7 +28,7 @@ enum { TEXTS_PLACE_BYTES = 80 };
 void texts_add(struct texts *t, struct str text, uint64_t seq, enum text_field field,
                uint32_t index); /* the first place wins */
 /* False when the text is new (or too short). */
-bool texts_find(const struct texts *t, struct str text, char place[TEXTS_PLACE_BYTES]);
+bool texts_find(struct texts *t, struct str text, char place[TEXTS_PLACE_BYTES]);
 /* The place of a record's own member. */
 void texts_place(uint64_t seq, const char *member, char place[TEXTS_PLACE_BYTES]);
 void texts_deinit(struct texts *t);

@@ -82,6 +82,13 @@ bool chain_needs_judge(const struct chain_spec *spec) {
   return false;
 }
 
+static void append_number(struct buf *out, int number) {
+  char digits[STR_NUMBER_BYTES];
+  size_t n = str_from_number(digits, number);
+  buf_putc(out, ' ');
+  buf_append(out, digits, n);
+}
+
 json_t *chain_call_schema(const struct chain_spec *spec, enum judge_stage stage) {
   const struct rule *offered[LIMIT_RULE_COUNT];
   if (stage != STAGE_STRUCTURED_OUTPUT && stage != STAGE_AI_JUDGE)
@@ -91,7 +98,7 @@ json_t *chain_call_schema(const struct chain_spec *spec, enum judge_stage stage)
   struct buf key = {0};
   buf_puts(&key, judge_stage_name(stage));
   for (size_t i = 0; i < n; i++)
-    buf_printf(&key, " %d", offered[i]->number);
+    append_number(&key, offered[i]->number);
   json_t *doc = json_incref(json_object_get(spec->schemas->narrowed, key.p));
   if (doc == NULL) {
     doc = json_deep_copy(ai ? spec->schemas->evaluation_doc : spec->schemas->judgment_doc);
@@ -350,10 +357,8 @@ static json_t *value_object(const struct chain_spec *spec, enum judge_stage stag
       buf_deinit(&line);
     }
   } else {
-    char what[32];
-    (void)snprintf(what, sizeof what, "$.%s:", key);
-    outcome =
-        place_number(spec, json_number_value(json_object_get(reading.value, key)), object, what);
+    outcome = place_number(spec, json_number_value(json_object_get(reading.value, key)), object,
+                           stage == STAGE_AI_JUDGE ? "$.matched_index:" : "$.step:");
     json_t *reason = json_at(reading.value, "reason");
     size_t reason_n = json_string_length(reason); /* its whole text stands in the call's answer */
     if (json_is_string(reason))
