@@ -131,7 +131,7 @@
 #define LIMIT_DISK_FULL_WAIT_MS 30000                /* segue run gives up (resumably) after this */
 #define LIMIT_TRIM_BYTES        (4u * 1024u * 1024u) /* logged between two returns of free memory */
 #define LIMIT_JSON_POOL_BYTES   (256u * 1024u * 1024u) /* address space for small JSON pieces */
-#define LIMIT_POOL_THREADS_MIN  6u /* libuv pool: so many files are synced at once ... */
+#define LIMIT_POOL_THREADS_MIN  4u /* libuv pool: so many files are synced at once ... */
 #define LIMIT_POOL_THREADS_MAX  16u
 
 #define LIMIT_SYNC_NOW_MS     10   /* a sync on the loop's thread that is slower ... */

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 unsigned store_pool_threads(void) {
-  unsigned threads = 2 * uv_available_parallelism() + 2;
+  unsigned threads = 2 * uv_available_parallelism();
   return threads < LIMIT_POOL_THREADS_MIN   ? LIMIT_POOL_THREADS_MIN
          : threads > LIMIT_POOL_THREADS_MAX ? LIMIT_POOL_THREADS_MAX
                                             : threads;

@@ -43,9 +43,10 @@ enum store_result {
 
 struct store_log;
 
-/* Threads that the loop's pool should have for appends: two a processor and two more. Measured with
- * 16 sessions on two processors: with 6, a thread that is done finds the next append; with 16, most
- * sleep and each append has to wake one, at a third more processor time a turn. */
+/* Threads that the loop's pool should have for appends: two a processor. Measured with 16 sessions on
+ * two processors: with 4, a thread that is done finds the next append; with more, most sleep and
+ * each append has to wake one, at a third more processor time a turn (with 5 at times, with 16
+ * always). */
 unsigned store_pool_threads(void);
 
 /* Makes the folder (0700) when it is missing and checks that it can be written, and that locks work

@@ -319,7 +319,6 @@ int main(int argc, char **argv) {               /* an argument: only the turns, 
   char dir[256], command[300];
   json_pool_use(); /* as the program does */
   setenv("SEGUE_SHIM", SEGUE_BUILD_DIR "/segue-shim", 0);
-  setenv("UV_THREADPOOL_SIZE", "16", 0);
   (void)snprintf(dir, sizeof dir, "%s/segue-bench-XXXXXX", disk ? disk : "/var/tmp");
   if (mkdtemp(dir) == NULL)
     die("no folder for the logs");
