@@ -3,6 +3,9 @@
 #include "base/limits.h"
 
 #include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
 
 static const char *const purposes[PURPOSE_COUNT] = {
     [PURPOSE_EXECUTE] = "execute", [PURPOSE_REPORT] = "report",       [PURPOSE_JUDGE] = "judge",
@@ -159,4 +162,13 @@ void call_result_deinit(struct call_result *result) {
   json_decref(result->files);
   json_decref(result->usage);
   *result = (struct call_result){0};
+}
+
+void call_result_fail(struct call_result *result, enum error_class class, const char *fmt, ...) {
+  va_list ap;
+  result->class = class;
+  va_start(ap, fmt);
+  (void)vsnprintf(result->message, sizeof result->message, fmt, ap);
+  va_end(ap);
+  result->message[utf8_floor(result->message, strlen(result->message))] = '\0';
 }

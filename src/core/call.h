@@ -115,5 +115,8 @@ struct call_result {
   int64_t duration_ms;
 };
 void call_result_deinit(struct call_result *result);
+/* The call failed: its class, and a message for people, cut at a whole character. */
+void call_result_fail(struct call_result *result, enum error_class class, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
 
 #endif

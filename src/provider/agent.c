@@ -11,21 +11,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static void fail(struct call_result *r, enum error_class class, const char *fmt, ...)
-    PRINTF_LIKE(3, 4);
-static void fail(struct call_result *r, enum error_class class, const char *fmt, ...) {
-  va_list ap;
-  r->class = class;
-  va_start(ap, fmt);
-  (void)vsnprintf(r->message, sizeof r->message, fmt, ap);
-  va_end(ap);
-}
 
 /* --- the end --- */
 
@@ -90,18 +79,20 @@ static bool never_ran(struct provider_run *run, const struct process_result *p) 
   const char *name = run->self->capability.name, *program = run->command.argv[0];
   const char *install = json_string_value(json_object_get(run->profile->keys, "install"));
   if (p->why == PROCESS_END_SPAWN_FAILED)
-    fail(r, CLASS_OVERLOADED, "no process could be made: %s", strerror(p->exec_errno));
+    call_result_fail(r, CLASS_OVERLOADED, "no process could be made: %s", strerror(p->exec_errno));
   else if (p->why == PROCESS_END_EXEC_FAILED && p->exec_errno == ENOENT &&
            strchr(program, '/') != NULL && access(program, F_OK) == 0)
-    fail(r, CLASS_NOT_FOUND, "cannot run %s: it is there, but the interpreter that it names is not",
-         program);
+    call_result_fail(r, CLASS_NOT_FOUND,
+                     "cannot run %s: it is there, but the interpreter that it names is not",
+                     program);
   else if (p->why == PROCESS_END_EXEC_FAILED && p->exec_errno == ENOENT)
-    fail(r, CLASS_NOT_FOUND,
-         "the program %s is not installed%s%s; %ssay where it is: providers: {%s: {program: "
-         "/PATH}} in config.yaml",
-         program, install ? ": " : "", install ? install : "", install ? "or " : "", name);
+    call_result_fail(
+        r, CLASS_NOT_FOUND,
+        "the program %s is not installed%s%s; %ssay where it is: providers: {%s: {program: "
+        "/PATH}} in config.yaml",
+        program, install ? ": " : "", install ? install : "", install ? "or " : "", name);
   else if (p->why == PROCESS_END_EXEC_FAILED)
-    fail(r, CLASS_NOT_FOUND, "cannot run %s: %s", program, strerror(p->exec_errno));
+    call_result_fail(r, CLASS_NOT_FOUND, "cannot run %s: %s", program, strerror(p->exec_errno));
   else
     return false;
   return true;
@@ -140,12 +131,12 @@ static bool restart(struct provider_run *run) {
   run->sink.news(run->sink.ctx, &news);
   json_decref(data);
   if (run->cancelled) { /* by whoever was told */
-    fail(&run->result, CLASS_CANCELLED, "cancelled");
+    call_result_fail(&run->result, CLASS_CANCELLED, "cancelled");
     return false;
   }
   if (start_process(run, &err))
     return true;
-  fail(&run->result, CLASS_NOT_FOUND, "%s", err.text);
+  call_result_fail(&run->result, CLASS_NOT_FOUND, "%s", err.text);
   return false;
 }
 
@@ -157,10 +148,11 @@ static void add_limit(struct provider_run *run, const struct process_result *p) 
   (void)snprintf(said, sizeof said, "%.399s", run->result.message);
   said[utf8_floor(said, strlen(said))] = '\0';
   if (p->why == PROCESS_END_STALL_LIMIT)
-    fail(&run->result, class, "no output for %llu ms: %s", (unsigned long long)run->stall_ms, said);
+    call_result_fail(&run->result, class, "no output for %llu ms: %s",
+                     (unsigned long long)run->stall_ms, said);
   else if (p->why == PROCESS_END_WALL_LIMIT)
-    fail(&run->result, class, "still running after %llu ms: %s",
-         (unsigned long long)run->call.request->timeout_ms, said);
+    call_result_fail(&run->result, class, "still running after %llu ms: %s",
+                     (unsigned long long)run->call.request->timeout_ms, said);
 }
 
 /* --- an old program --- */
@@ -180,11 +172,12 @@ static void on_version(void *ctx, struct process_result *p) {
   char version[64];
   run->process = NULL;
   if (run->cancelled)
-    fail(&run->result, CLASS_CANCELLED, "cancelled");
+    call_result_fail(&run->result, CLASS_CANCELLED, "cancelled");
   else if (version_read(p, version, sizeof version) && version_older(version, minimum))
-    fail(&run->result, CLASS_NOT_FOUND,
-         "%s is version %s, which is too old: %s or newer is needed%s%s", run->command.argv[0],
-         version, minimum, install ? ": " : "", install ? install : "");
+    call_result_fail(&run->result, CLASS_NOT_FOUND,
+                     "%s is version %s, which is too old: %s or newer is needed%s%s",
+                     run->command.argv[0], version, minimum, install ? ": " : "",
+                     install ? install : "");
   finish(run);
 }
 
@@ -210,7 +203,7 @@ static void judge(struct provider_run *run, const struct process_result *p) {
   r->structured = schema_place_value(&run->schema, r->structured);
   add_limit(run, p);
   if (run->cancelled && r->class != CLASS_NONE)
-    fail(r, CLASS_CANCELLED, "cancelled");
+    call_result_fail(r, CLASS_CANCELLED, "cancelled");
   if (is_in_use(run) && restart(run))
     return;
   if (p->pipes_held && r->note[0] == '\0')
@@ -349,17 +342,17 @@ static bool prepare_run(struct provider_run *run, struct err *err) {
   char name[80];
   if (run->profile->broken != NULL) {
     const struct err *why = run->profile->broken;
-    fail(&run->result, CLASS_NOT_FOUND, "%s:%d:%d: %s", why->file, why->line, why->column,
-         why->text);
+    call_result_fail(&run->result, CLASS_NOT_FOUND, "%s:%d:%d: %s", why->file, why->line,
+                     why->column, why->text);
     return false;
   }
   if (!profile_check_settings(run->profile, run->self->settings, err) ||
       !agent_transport(run->profile, run->self->settings, &transport, err)) {
-    fail(&run->result, CLASS_BAD_REQUEST, "%s", err->text);
+    call_result_fail(&run->result, CLASS_BAD_REQUEST, "%s", err->text);
     return false;
   }
   if (!project_files_check(run->profile, transport, run->self->settings, run->env->cwd, err)) {
-    fail(&run->result, CLASS_AUTH, "%s", err->text);
+    call_result_fail(&run->result, CLASS_AUTH, "%s", err->text);
     return false;
   }
   run->ops = driver_find(run->profile, transport, err);
@@ -373,7 +366,7 @@ static bool prepare_run(struct provider_run *run, struct err *err) {
   bool ok = run->tmpdir != NULL && agent_make_server(run, err);
   if (ok && !profile_command(run->profile, transport, &run->call, &run->arena, &run->command,
                              &class, err)) {
-    fail(&run->result, class, "%s", err->text);
+    call_result_fail(&run->result, class, "%s", err->text);
     return false;
   }
   for (size_t i = 0; ok && i < run->command.file_count; i++)
@@ -385,7 +378,7 @@ static bool prepare_run(struct provider_run *run, struct err *err) {
     ok = start_process(run, err);
   }
   if (!ok)
-    fail(&run->result, CLASS_NOT_FOUND, "%s", err->text);
+    call_result_fail(&run->result, CLASS_NOT_FOUND, "%s", err->text);
   return ok;
 }
 

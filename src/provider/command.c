@@ -7,7 +7,6 @@
 #include "os/tmpdir.h"
 #include "provider/redact.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,16 +22,6 @@ struct provider_run {
   const char *const *pass_env; /* their values are redacted */
   char program[128];           /* for messages */
 };
-
-static void fail(struct call_result *result, enum error_class class, const char *fmt, ...)
-    PRINTF_LIKE(3, 4);
-static void fail(struct call_result *result, enum error_class class, const char *fmt, ...) {
-  va_list ap;
-  result->class = class;
-  va_start(ap, fmt);
-  (void)vsnprintf(result->message, sizeof result->message, fmt, ap);
-  va_end(ap);
-}
 
 static void cleanup_work(uv_work_t *work) {
   struct provider_run *run = work->data;
@@ -87,22 +76,24 @@ static void on_end(void *ctx, struct process_result *p) {
     r->structured = whole_object(buf_view(&r->text.bytes));
     break;
   case PROCESS_END_EXEC_FAILED:
-    fail(r, CLASS_NOT_FOUND, "cannot run %s: %s", run->program, strerror(p->exec_errno));
+    call_result_fail(r, CLASS_NOT_FOUND, "cannot run %s: %s", run->program,
+                     strerror(p->exec_errno));
     break;
   case PROCESS_END_SPAWN_FAILED:
-    fail(r, CLASS_OVERLOADED, "no process could be made: %s", strerror(p->exec_errno));
+    call_result_fail(r, CLASS_OVERLOADED, "no process could be made: %s", strerror(p->exec_errno));
     break;
   case PROCESS_END_WALL_LIMIT:
-    fail(r, CLASS_TIMEOUT, "still running after %llu ms", (unsigned long long)run->wall_ms);
+    call_result_fail(r, CLASS_TIMEOUT, "still running after %llu ms",
+                     (unsigned long long)run->wall_ms);
     break;
   case PROCESS_END_STALL_LIMIT:
-    fail(r, CLASS_TIMEOUT, "no output for %d ms", LIMIT_CALL_STALL_MS);
+    call_result_fail(r, CLASS_TIMEOUT, "no output for %d ms", LIMIT_CALL_STALL_MS);
     break;
   case PROCESS_END_CANCELLED:
-    fail(r, CLASS_CANCELLED, "cancelled");
+    call_result_fail(r, CLASS_CANCELLED, "cancelled");
     break;
   case PROCESS_END_SHIM_LOST:
-    fail(r, CLASS_CRASHED, "the shim that held the program was killed");
+    call_result_fail(r, CLASS_CRASHED, "the shim that held the program was killed");
     break;
   }
   finish(run, run->soon.loop);
@@ -154,7 +145,7 @@ static struct provider_run *command_start(const struct provider *self,
   }
   arena_deinit(&arena);
   if (run->process == NULL) {
-    fail(&run->result, CLASS_NOT_FOUND, "%s", err.text);
+    call_result_fail(&run->result, CLASS_NOT_FOUND, "%s", err.text);
     uv_timer_init(env->loop, &run->soon);
     run->soon.data = run;
     uv_timer_start(&run->soon, on_soon, 0, 0);

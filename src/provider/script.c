@@ -136,11 +136,6 @@ static bool write_files(const struct provider_env *env, const json_t *write, jso
 
 /* --- replying --- */
 
-static void fail(struct call_result *result, enum error_class class, const char *message) {
-  result->class = class;
-  (void)snprintf(result->message, sizeof result->message, "%.500s", message);
-}
-
 static void build_result(struct provider_run *run) {
   struct call_result *result = &run->result;
   const json_t *error = json_object_get(run->reply, "error");
@@ -160,15 +155,16 @@ static void build_result(struct provider_run *run) {
       buf_append(&result->text.bytes, json_string_value(chunk), json_string_length(chunk));
   if (error != NULL) {
     const json_t *message = json_object_get(error, "message");
-    fail(result, CLASS_PROTOCOL,
-         json_is_string(message) ? json_string_value(message) : "error of the scenario");
+    call_result_fail(result, CLASS_PROTOCOL, "%s",
+                     json_is_string(message) ? json_string_value(message)
+                                             : "error of the scenario");
     (void)error_class_from_name(str_from(json_string_value(json_object_get(error, "class"))),
                                 &result->class);
     result->retry_after_ms = json_integer_value(json_object_get(error, "retry_after_ms"));
     return;
   }
   if (!write_files(run->env, json_object_get(run->reply, "write"), &result->files, &err)) {
-    fail(result, CLASS_BAD_REQUEST, err.text);
+    call_result_fail(result, CLASS_BAD_REQUEST, "%s", err.text);
     return;
   }
   if (structured) {
@@ -245,7 +241,7 @@ static struct provider_run *script_start(const struct provider *self,
   if (request->timeout_ms > 0 && wait > request->timeout_ms) {
     wait = request->timeout_ms;
     run->reply = NULL;
-    fail(&run->result, CLASS_TIMEOUT, "no answer within the time limit");
+    call_result_fail(&run->result, CLASS_TIMEOUT, "no answer within the time limit");
   }
   uv_timer_init(env->loop, &run->timer);
   run->timer.data = run;
@@ -258,7 +254,7 @@ static struct provider_run *script_start(const struct provider *self,
 static void script_cancel(struct provider_run *run) {
   if (run->finished)
     return;
-  fail(&run->result, CLASS_CANCELLED, "cancelled");
+  call_result_fail(&run->result, CLASS_CANCELLED, "cancelled");
   uv_timer_start(&run->timer, on_timer, 0, 0);
 }
 
