@@ -35,8 +35,11 @@ bool file_read(const char *path, size_t max, struct buf *out, struct err *err) {
   else if (!S_ISREG(st.st_mode))
     ok = err_set(err, ERR_IO, "%s is %s, not a file", path,
                  S_ISDIR(st.st_mode) ? "a folder" : "a device or pipe");
-  else
+  else {
+    if (st.st_size > 0 && (size_t)st.st_size <= max) /* at once, not in ever larger pieces */
+      buf_reserve(out, (size_t)st.st_size + 64 * 1024);
     ok = file_read_fd(fd, path, max, out, err);
+  }
   close(fd);
   return ok;
 }

@@ -12,6 +12,7 @@
 #define SEGUE_CORE_DECIDE_H
 
 #include "core/capability.h"
+#include "core/prompt.h"
 #include "core/state.h"
 #include "judge/chain.h"
 
@@ -65,6 +66,7 @@ void core_out_deinit(struct core_out *out);
 struct core_env { /* constant, shared by all sessions; all borrowed */
   const struct capability *providers;
   const struct chain_schemas *schemas;
+  struct prompt_templates *templates; /* or NULL */
   /* Pure: what makes a call repeatable (which scripted reply, which provider session id). token_counts:
    * how often this provider's tokens were used in this session. New reference or NULL. */
   json_t *(*prepare)(void *ctx, const struct call_request *request, const json_t *token_counts,

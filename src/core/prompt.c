@@ -36,23 +36,38 @@ void prompt_deinit(struct prompt *p) {
   *p = (struct prompt){0};
 }
 
-static struct str template_text(const struct prompt_view *view, const char *name) {
-  struct str language = view->workflow->language, text = {NULL, 0};
-  struct buf key = {0};
-  buf_puts(&key, "prompts/");
-  buf_str(&key, language);
-  buf_putc(&key, '/');
-  buf_puts(&key, name);
-  const json_t *override = json_object_get(view->overrides, key.p + strlen("prompts/"));
-  const struct resource *r = resource_find(key.p);
-  if (json_is_string(override))
-    text = (struct str){json_string_value(override), json_string_length(override)};
-  else if (r != NULL)
-    text = (struct str){r->p, r->n};
-  else
-    BUG("no template %s", key.p);
-  buf_deinit(&key);
-  return text;
+struct prompt_templates {
+  struct {
+    const char *text; /* a resource's: it stays where it is */
+    struct template *parsed;
+  } items[16];
+  size_t count;
+};
+
+struct prompt_templates *prompt_templates_new(void) {
+  return xcalloc(1, sizeof(struct prompt_templates));
+}
+
+void prompt_templates_free(struct prompt_templates *t) {
+  for (size_t i = 0; t != NULL && i < t->count; i++)
+    template_free(t->items[i].parsed);
+  free(t);
+}
+
+/* The shipped template of a name, as it was parsed when it was rendered first. */
+static const struct template *parsed_template(struct prompt_templates *t, struct str text,
+                                              const struct template_var *vars) {
+  size_t i = 0;
+  while (i < t->count && t->items[i].text != text.p)
+    i++;
+  if (i == ARRAY_LEN(t->items))
+    return NULL;
+  if (i == t->count) {
+    t->items[i].text = text.p;
+    t->items[i].parsed = template_parse(text, vars);
+    t->count++;
+  }
+  return t->items[i].parsed;
 }
 
 /* At once for most prompts: templates and names, and a text of n bytes. */
@@ -166,6 +181,34 @@ static void on_piece(void *ctx, struct str piece, const struct template_var *var
   }
   uint64_t seq = var != NULL ? place_of(sink->view, piece, var->name, &key) : 0;
   add_piece(sink->out, piece, seq, key, kind_of(sink->view, piece, var));
+}
+
+/* Renders the template of that name: the project's or the user's, else the shipped one. */
+static void render_template(const char *name, const struct template_var *vars, struct sink *sink) {
+  const struct prompt_view *view = sink->view;
+  const struct template *parsed = NULL;
+  struct buf key = {0};
+  buf_puts(&key, "prompts/");
+  buf_str(&key, view->workflow->language);
+  buf_putc(&key, '/');
+  buf_puts(&key, name);
+  const json_t *override = json_object_get(view->overrides, key.p + strlen("prompts/"));
+  if (json_is_string(override)) {
+    struct str text = {json_string_value(override), json_string_length(override)};
+    template_render(text, vars, on_piece, sink);
+  } else {
+    const struct resource *r = resource_find(key.p);
+    if (r == NULL)
+      BUG("no template %s", key.p);
+    struct str text = {r->p, r->n};
+    if (view->templates != NULL)
+      parsed = parsed_template(view->templates, text, vars);
+    if (parsed != NULL)
+      template_put(parsed, vars, on_piece, sink);
+    else
+      template_render(text, vars, on_piece, sink);
+  }
+  buf_deinit(&key);
 }
 
 static struct str number_text(char buffer[STR_NUMBER_BYTES], long value) {
@@ -311,7 +354,7 @@ static void render_schema(const struct prompt_view *v, struct prompt *out) {
       {{NULL, 0}, {NULL, 0}},
   };
   struct sink sink = {out, NULL, v};
-  template_render(template_text(v, "schema.md"), vars, on_piece, &sink);
+  render_template("schema.md", vars, &sink);
   buf_deinit(&text);
 }
 
@@ -372,7 +415,7 @@ static void render_execute(const struct nested *nested, struct prompt *out) {
       {{NULL, 0}, {NULL, 0}},
   };
   struct sink sink = {out, &inner, v};
-  template_render(template_text(v, "execute.md"), vars, on_piece, &sink);
+  render_template("execute.md", vars, &sink);
   buf_deinit(&tags);
 }
 
@@ -434,7 +477,7 @@ static void render_question(const struct nested *nested, struct prompt *out) {
       {{NULL, 0}, {NULL, 0}},
   };
   struct sink sink = {out, NULL, v};
-  template_render(template_text(v, judge_template(nested->stage)), vars, on_piece, &sink);
+  render_template(judge_template(nested->stage), vars, &sink);
   buf_deinit(&readable);
   buf_deinit(&criteria);
   buf_deinit(&tags);
@@ -482,7 +525,7 @@ void prompt_reask(const struct prompt_view *view, const struct prompt_correction
       {{NULL, 0}, {NULL, 0}},
   };
   struct sink sink = {out, &nested, &shown};
-  template_render(template_text(view, "reask.md"), vars, on_piece, &sink);
+  render_template("reask.md", vars, &sink);
   buf_deinit(&list);
   buf_deinit(&schema);
   buf_deinit(&readable);
@@ -510,7 +553,7 @@ void prompt_invariant(const struct prompt_view *view, struct str question, const
       {{NULL, 0}, {NULL, 0}},
   };
   struct sink sink = {out, NULL, view};
-  template_render(template_text(view, "invariant.md"), vars, on_piece, &sink);
+  render_template("invariant.md", vars, &sink);
   buf_deinit(&text);
 }
 
@@ -528,9 +571,10 @@ json_t *prompt_parts(const struct prompt *p, struct texts *texts) {
     struct str part = {p->bytes.p + part_start(p, i), p->parts[i].end - part_start(p, i)};
     char place[TEXTS_PLACE_BYTES];
     bool found = p->parts[i].seq != 0;
+    bool again = p->parts[i].stable || part.n >= LIMIT_OWN_PART_BYTES; /* worth to be looked up */
     if (found)
       texts_place(p->parts[i].seq, p->parts[i].key, place);
-    else
+    else if (again)
       found = texts_find(texts, part, place);
     if (found)
       json_array_append_new(parts, reference(place));

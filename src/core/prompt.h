@@ -26,9 +26,16 @@ struct prompt {
 };
 void prompt_deinit(struct prompt *p);
 
+/* The shipped templates, parsed when they are rendered first: one a host, shared by its sessions. A
+ * view without them parses at each rendering. */
+struct prompt_templates;
+struct prompt_templates *prompt_templates_new(void);
+void prompt_templates_free(struct prompt_templates *templates); /* accepts NULL */
+
 /* Everything a prompt can show; all borrowed. */
 struct prompt_view {
   const struct workflow *workflow;
+  struct prompt_templates *templates; /* or NULL */
   const struct movement *movement;
   const json_t *overrides; /* or NULL */
   struct str task, previous;

@@ -126,6 +126,7 @@ void step_view(const struct step *s, const struct turn *turn, const char *nonce,
   const struct core *core = s->core;
   *view = (struct prompt_view){
       .workflow = core->workflow,
+      .templates = s->env->templates,
       .movement = &core->workflow->movements[turn->movement],
       .overrides = json_at(core->config, "templates"),
       .task = buf_view(&core->task),

@@ -21,6 +21,7 @@ struct texts_recent {
     size_t n;
     struct texts_entry entry;
   } texts[RECENT_COUNT];
+  size_t next; /* is replaced next */
 };
 
 static const char *const movement_fields[] = {
@@ -79,23 +80,35 @@ void texts_place(uint64_t seq, const char *member, char place[TEXTS_PLACE_BYTES]
   (void)put_text(put_text(at, "#/"), member);
 }
 
+static const struct texts_entry *find_recent(const struct texts_recent *recent, struct str text) {
+  for (size_t i = 0; recent != NULL && i < RECENT_COUNT; i++) {
+    const struct recent_text *r = &recent->texts[i];
+    if (r->n == text.n && memcmp(r->text, text.p, text.n) == 0)
+      return &r->entry;
+  }
+  return NULL;
+}
+
+static void keep_recent(struct texts *t, struct str text, const struct texts_entry *entry) {
+  if (text.n > RECENT_BYTES)
+    return;
+  if (t->recent == NULL)
+    t->recent = xcalloc(1, sizeof *t->recent);
+  struct recent_text *r = &t->recent->texts[t->recent->next++ % RECENT_COUNT];
+  free(r->text);
+  *r = (struct recent_text){xstrndup(text.p, text.n), text.n, *entry};
+}
+
 /* A movement that is asked again is asked in the same words. */
 static const struct texts_entry *find(struct texts *t, struct str text) {
   uint64_t key[2];
-  struct recent_text *r = NULL;
-  if (text.n <= RECENT_BYTES) {
-    if (t->recent == NULL)
-      t->recent = xcalloc(1, sizeof *t->recent);
-    r = &t->recent->texts[(text.n ^ text.n >> 4) % RECENT_COUNT];
-    if (r->text != NULL && r->n == text.n && memcmp(r->text, text.p, text.n) == 0)
-      return &r->entry;
-  }
-  key_of(text, key);
-  const struct texts_entry *e = slot(t->slots, t->cap, key);
-  if (e->seq == 0 || r == NULL)
+  const struct texts_entry *e = find_recent(t->recent, text);
+  if (e != NULL)
     return e;
-  free(r->text);
-  *r = (struct recent_text){xstrndup(text.p, text.n), text.n, *e};
+  key_of(text, key);
+  e = slot(t->slots, t->cap, key);
+  if (e->seq != 0)
+    keep_recent(t, text, e);
   return e;
 }
 

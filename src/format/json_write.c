@@ -109,8 +109,9 @@ static void write_rest(const char *p, size_t n, struct buf *out) {
   put(out, p + from, n - from);
 }
 
-static void write_string(const char *p, size_t n, struct buf *out) {
-  buf_reserve(out, n + n / 16 + 18);
+/* With `after` behind it, a byte (0: none). */
+static inline void write_string(const char *p, size_t n, struct buf *out, char after) {
+  buf_reserve(out, n + n / 16 + 20);
 #ifdef __SSE2__
   enum { SHORT_BYTES = 128 };
   if (n < SHORT_BYTES && out->max == 0) { /* copied first: there, reading past its end is safe */
@@ -125,19 +126,24 @@ static void write_string(const char *p, size_t n, struct buf *out) {
       plain += (size_t)__builtin_ctz(hit);
     if (plain >= n) {
       at[n] = '"';
-      at[n + 1] = '\0';
-      out->n += n + 2;
+      at[n + 1] = after;
+      at[n + 2] = '\0';
+      out->n += n + 2 + (after != 0);
       return;
     }
     out->n += 1 + plain;
     write_rest(p + plain, n - plain, out);
     buf_putc(out, '"');
+    if (after != 0)
+      buf_putc(out, after);
     return;
   }
 #endif
   buf_putc(out, '"');
   write_rest(p, n, out);
   buf_putc(out, '"');
+  if (after != 0)
+    buf_putc(out, after);
 }
 
 static void write_integer(json_int_t value, struct buf *out) {
@@ -182,8 +188,7 @@ void json_write(const json_t *value, struct buf *out) {
       if (!first)
         buf_putc(out, ',');
       first = false;
-      write_string(json_object_iter_key(at), json_object_iter_key_len(at), out);
-      buf_putc(out, ':');
+      write_string(json_object_iter_key(at), json_object_iter_key_len(at), out, ':');
       json_write(json_object_iter_value(at), out);
     }
     buf_putc(out, '}');
@@ -198,7 +203,7 @@ void json_write(const json_t *value, struct buf *out) {
     buf_putc(out, ']');
     break;
   case JSON_STRING:
-    write_string(json_string_value(value), json_string_length(value), out);
+    write_string(json_string_value(value), json_string_length(value), out, 0);
     break;
   case JSON_INTEGER:
     write_integer(json_integer_value(value), out);

@@ -11,26 +11,38 @@ enum kind { KIND_VALUE, KIND_IF, KIND_UNLESS, KIND_END };
 
 struct mark {
   size_t at, length; /* of its braces, in bytes */
-  const struct template_var *var;
+  uint32_t var;      /* its place among the variables */
   enum kind kind;
   bool closed; /* an opening mark: its section is closed */
 };
 
-struct marks {
+struct template {
+  struct str text;
   struct mark *items;
   size_t count, cap;
   struct mark few[64];
 };
 
-static const struct template_var *find_var(const struct template_var *vars, struct str name) {
-  for (; vars->name.n > 0; vars++)
-    if (vars->name.n == name.n && memcmp(vars->name.p, name.p, name.n) == 0)
-      return vars;
+static bool has_name(const struct template_var *var, struct str name) {
+  return var->name.n == name.n && var->name.p[0] == name.p[0] &&
+         memcmp(var->name.p, name.p, name.n) == 0;
+}
+
+/* Marks come in threes, and in the order of the variables more often than not: from `near` on. */
+static const struct template_var *find_var(const struct template_var *vars,
+                                           const struct template_var *near, struct str name) {
+  for (const struct template_var *var = near; var->name.n > 0; var++)
+    if (has_name(var, name))
+      return var;
+  for (const struct template_var *var = vars; var != near; var++)
+    if (has_name(var, name))
+      return var;
   return NULL;
 }
 
-/* The mark at p, which is '{'. False: it is text. */
-static bool read_mark(const char *p, size_t n, const struct template_var *vars, struct mark *mark) {
+/* The mark at p, which is '{'; the variable before it was `near`. False: it is text. */
+static bool read_mark(const char *p, size_t n, const struct template_var *vars, uint32_t near,
+                      struct mark *mark) {
   size_t at = 1;
   mark->kind = KIND_VALUE;
   if (n > 1 && (p[1] == '?' || p[1] == '!' || p[1] == '/')) {
@@ -41,9 +53,13 @@ static bool read_mark(const char *p, size_t n, const struct template_var *vars, 
       n > at ? memchr(p + at, '}', n - at < NAME_BYTES ? n - at : NAME_BYTES) : NULL;
   if (close == NULL || close == p + at)
     return false;
-  mark->var = find_var(vars, (struct str){p + at, (size_t)(close - p) - at});
+  const struct template_var *var =
+      find_var(vars, vars + near, (struct str){p + at, (size_t)(close - p) - at});
+  if (var == NULL)
+    return false;
+  mark->var = (uint32_t)(var - vars);
   mark->length = (size_t)(close - p) + 1;
-  return mark->var != NULL;
+  return true;
 }
 
 static bool opens(const struct mark *mark) {
@@ -51,38 +67,37 @@ static bool opens(const struct mark *mark) {
 }
 
 /* Marks can begin within what looked like one: the search goes on behind the brace. */
-static void find_marks(struct str text, const struct template_var *vars, struct marks *marks) {
-  const char *end = text.p + text.n, *brace = text.p;
-  marks->items = marks->few;
-  marks->count = 0;
-  marks->cap = ARRAY_LEN(marks->few);
+static void find_marks(struct template *t, const struct template_var *vars) {
+  const char *end = t->text.p + t->text.n, *brace = t->text.p;
+  uint32_t near = 0;
   for (; brace < end && (brace = memchr(brace, '{', (size_t)(end - brace))) != NULL; brace++) {
-    struct mark mark = {.at = (size_t)(brace - text.p)};
-    if (!read_mark(brace, (size_t)(end - brace), vars, &mark))
+    struct mark mark = {.at = (size_t)(brace - t->text.p)};
+    if (!read_mark(brace, (size_t)(end - brace), vars, near, &mark))
       continue;
-    if (marks->count == marks->cap) {
-      struct mark *more = xmalloc(2 * marks->cap * sizeof *more);
-      memcpy(more, marks->items, marks->count * sizeof *more);
-      if (marks->items != marks->few)
-        free(marks->items);
-      marks->items = more;
-      marks->cap *= 2;
+    near = mark.var;
+    if (t->count == t->cap) {
+      struct mark *more = xmalloc(2 * t->cap * sizeof *more);
+      memcpy(more, t->items, t->count * sizeof *more);
+      if (t->items != t->few)
+        free(t->items);
+      t->items = more;
+      t->cap *= 2;
     }
-    marks->items[marks->count++] = mark;
+    t->items[t->count++] = mark;
   }
 }
 
 /* Which sections are closed, read from the end: an opening mark takes the nearest closing one of its
  * variable that is still free. */
-static void match_sections(const struct template_var *vars, struct marks *marks) {
+static void match_sections(struct template *t, const struct template_var *vars) {
   size_t count = 0, few[32] = {0}, *closers = few;
   while (vars[count].name.n > 0)
     count++;
   if (count > ARRAY_LEN(few))
     closers = xcalloc(count, sizeof *closers);
-  for (size_t i = marks->count; i > 0; i--) {
-    struct mark *mark = &marks->items[i - 1];
-    size_t *free_closers = &closers[mark->var - vars];
+  for (size_t i = t->count; i > 0; i--) {
+    struct mark *mark = &t->items[i - 1];
+    size_t *free_closers = &closers[mark->var];
     if (mark->kind == KIND_END) {
       ++*free_closers;
     } else if (opens(mark) && *free_closers > 0) {
@@ -94,17 +109,41 @@ static void match_sections(const struct template_var *vars, struct marks *marks)
     free(closers);
 }
 
-void template_render(struct str text, const struct template_var *vars, template_piece_fn fn,
-                     void *ctx) {
+static void parse(struct template *t, struct str text, const struct template_var *vars) {
+  t->text = text;
+  t->items = t->few;
+  t->count = 0;
+  t->cap = ARRAY_LEN(t->few);
+  find_marks(t, vars);
+  match_sections(t, vars);
+}
+
+static void drop_marks(struct template *t) {
+  if (t->items != t->few)
+    free(t->items);
+}
+
+struct template *template_parse(struct str text, const struct template_var *vars) {
+  struct template *t = xmalloc(sizeof *t);
+  parse(t, text, vars);
+  return t;
+}
+
+void template_free(struct template *t) {
+  if (t != NULL)
+    drop_marks(t);
+  free(t);
+}
+
+void template_put(const struct template *t, const struct template_var *vars, template_piece_fn fn,
+                  void *ctx) {
   const struct template_var *open[TEMPLATE_DEPTH];
+  struct str text = t->text;
   bool shown[TEMPLATE_DEPTH];
   size_t depth = 0, hidden = 0, start = 0;
-  struct marks marks;
-  find_marks(text, vars, &marks);
-  match_sections(vars, &marks);
-  for (size_t i = 0; i < marks.count; i++) {
-    const struct mark *mark = &marks.items[i];
-    const struct template_var *var = mark->var;
+  for (size_t i = 0; i < t->count; i++) {
+    const struct mark *mark = &t->items[i];
+    const struct template_var *var = &vars[mark->var];
     if (mark->at < start || (opens(mark) && (depth == TEMPLATE_DEPTH || !mark->closed)))
       continue;
     size_t keep = depth; /* a closer ends what was opened inside it too */
@@ -130,8 +169,14 @@ void template_render(struct str text, const struct template_var *vars, template_
   }
   if (hidden == 0 && text.n > start)
     fn(ctx, (struct str){text.p + start, text.n - start}, NULL);
-  if (marks.items != marks.few)
-    free(marks.items);
+}
+
+void template_render(struct str text, const struct template_var *vars, template_piece_fn fn,
+                     void *ctx) {
+  struct template t;
+  parse(&t, text, vars);
+  template_put(&t, vars, fn, ctx);
+  drop_marks(&t);
 }
 
 void template_names(struct str text, const char *prefix, void (*fn)(void *ctx, struct str name),

@@ -23,6 +23,15 @@ typedef void (*template_piece_fn)(void *ctx, struct str piece, const struct temp
 void template_render(struct str text, const struct template_var *vars, template_piece_fn fn,
                      void *ctx);
 
+/* The same in two steps, for a text that is rendered again and again: template_parse looks at the
+ * names in `vars` only and borrows the text; template_put takes values under the same names in the
+ * same order. template_free accepts NULL. */
+struct template;
+struct template *template_parse(struct str text, const struct template_var *vars);
+void template_put(const struct template *t, const struct template_var *vars, template_piece_fn fn,
+                  void *ctx);
+void template_free(struct template *t);
+
 /* The names in the text that begin with `prefix`, for variables that are made when they are met: of
  * {name}, {?name}, {!name} and {/name}, each as often as it stands there. */
 void template_names(struct str text, const char *prefix, void (*fn)(void *ctx, struct str name),

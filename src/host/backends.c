@@ -28,7 +28,7 @@ static bool is_api_instead(const struct profile *profile, const json_t *settings
   struct err err;
   if (profile->broken != NULL || !api_has_preset(str_from(profile->capability.name)))
     return false;
-  if (!profile_check_settings(profile, settings, &err))
+  if (settings != NULL && !profile_check_settings(profile_ready(profile), settings, &err))
     return true; /* they mean nothing to an agent */
   return json_object_get(settings, "program") == NULL &&
          json_object_get(settings, "transport") == NULL &&
@@ -47,7 +47,7 @@ static bool add_profiles(struct provider_registry *reg, const json_t *settings, 
   if (ok)
     registry_keep(reg, profiles, release_profiles);
   const struct profile *profile;
-  for (size_t i = 0; ok && (profile = profiles_at(profiles, i)) != NULL; i++) {
+  for (size_t i = 0; ok && (profile = profiles_peek(profiles, i)) != NULL; i++) {
     const struct provider provider = provider_of_profile(profile);
     if (is_api_instead(profile, json_object_get(settings, profile->capability.name)))
       continue;
@@ -58,9 +58,9 @@ static bool add_profiles(struct provider_registry *reg, const json_t *settings, 
 
 /* A misspelt setting would be found when the call is made: too late. */
 static bool check_settings(const struct provider *p, struct err *err) {
-  const struct profile *profile = provider_profile(p);
+  const struct profile *profile = p->settings ? provider_profile(p) : NULL;
   enum transport transport;
-  return profile == NULL || profile->broken != NULL || p->settings == NULL ||
+  return profile == NULL || profile->broken != NULL ||
          (profile_check_settings(profile, p->settings, err) &&
           agent_transport(profile, p->settings, &transport, err));
 }
@@ -117,7 +117,7 @@ struct provider_registry *backends_new(const struct config *config, struct err *
 void backends_warn(const struct provider_registry *reg) {
   const struct profiles *profiles = registry_kept(reg, release_profiles);
   const struct profile *profile;
-  for (size_t i = 0; profiles != NULL && (profile = profiles_at(profiles, i)) != NULL; i++) {
+  for (size_t i = 0; profiles != NULL && (profile = profiles_peek(profiles, i)) != NULL; i++) {
     const struct err *why = profile->broken;
     if (why != NULL)
       log_warn("%s:%d:%d: %s: provider %s cannot be used", why->file, why->line, why->column,

@@ -44,6 +44,7 @@ static json_t *prepare(void *ctx, const struct call_request *request, const json
 static void core_env_of(struct session *s, struct core_env *env) {
   *env = (struct core_env){.providers = registry_capabilities(s->registry),
                            .schemas = &s->host->schemas,
+                           .templates = s->host->templates,
                            .prepare = prepare,
                            .ctx = s,
                            .draining = s->host->draining};
@@ -124,6 +125,7 @@ bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
     host->processes = process_table_new(loop, err);
     if (host->processes != NULL) {
       host->api = api_new(loop);
+      host->templates = prompt_templates_new();
       gate_init(&host->gate, loop, registry, session_on_gate);
       return true;
     }
@@ -138,6 +140,7 @@ void host_deinit(struct host *host) {
   gate_deinit(&host->gate);
   api_free(host->api);
   process_table_free(host->processes);
+  prompt_templates_free(host->templates);
   chain_schemas_deinit(&host->schemas);
   workflow_cache_free(host->workflows);
   *host = (struct host){0};

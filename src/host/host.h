@@ -39,6 +39,7 @@ struct host {
   const struct provider_registry *registry; /* of sessions that begin now; borrowed by them */
   struct gate gate;                         /* what all its sessions share of the providers */
   struct chain_schemas schemas;
+  struct prompt_templates *templates;
   uint64_t disk_full_wait_ms;
   bool sync_now; /* a single session: sync on the loop's thread while that takes few milliseconds */
   bool draining; /* no new calls; then host_drain each session */

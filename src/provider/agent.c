@@ -398,7 +398,7 @@ static struct provider_run *agent_start(const struct provider *self, const struc
                                         const struct call_request *request,
                                         const struct provider_sink *sink) {
   struct provider_run *run = xcalloc(1, sizeof *run);
-  const struct profile *profile = self->data;
+  const struct profile *profile = provider_profile(self);
   struct err err = {0};
   bool judge = request->purpose == PURPOSE_JUDGE || request->purpose == PURPOSE_REASK;
   struct call_request *own = arena_alloc(&run->arena, sizeof *own);
@@ -442,7 +442,7 @@ static void agent_cancel(struct provider_run *run) {
 static json_t *agent_prepare(const struct provider *self, const struct provider_env *env,
                              const struct call_request *request, const json_t *token_counts,
                              const unsigned char entropy[16]) {
-  const struct profile *profile = self->data;
+  const struct profile *profile = provider_profile(self);
   unsigned char b[16];
   enum transport transport;
   struct err err;
@@ -468,5 +468,5 @@ struct provider provider_of_profile(const struct profile *profile) {
 }
 
 const struct profile *provider_profile(const struct provider *provider) {
-  return provider->ops == &agent_ops ? provider->data : NULL;
+  return provider->ops == &agent_ops ? profile_ready(provider->data) : NULL;
 }

@@ -4,7 +4,10 @@
 #include "base/log.h"
 #include "format/json_write.h"
 #include "provider/profile_keys.h"
+#include "structured/jscan.h"
 
+#include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -217,10 +220,18 @@ static bool mentions(const json_t *words, const char *placeholder) {
   return found;
 }
 
+static unsigned options_of(const json_t *names) {
+  unsigned bits = 0;
+  for (size_t i = 0; i < json_array_size(names); i++)
+    for (unsigned bit = 0; option_names[bit] != NULL; bit++)
+      if (str_eq_c(text_of(json_array_get(names, i)), option_names[bit]))
+        bits |= 1u << bit;
+  return bits;
+}
+
 static void read_capability(struct profile *p) {
   const json_t *schema = json_object_get(p->keys, "schema");
   const json_t *enforced = json_object_get(schema, "enforced");
-  const json_t *options = json_object_get(p->keys, "options");
   p->schema_by = is_word(schema, "by", "text")   ? SCHEMA_BY_TEXT
                  : is_word(schema, "by", "file") ? SCHEMA_BY_FILE
                                                  : SCHEMA_BY_NONE;
@@ -234,10 +245,7 @@ static void read_capability(struct profile *p) {
   p->capability.takes_model = p->dialect == DIALECT_ACP || mentions(p->argv, "{model}") ||
                               mentions(p->native, "{model}") ||
                               mentions(json_object_get(p->keys, "env"), "{model}");
-  for (size_t i = 0; i < json_array_size(options); i++)
-    for (unsigned bit = 0; option_names[bit] != NULL; bit++)
-      if (str_eq_c(text_of(json_array_get(options, i)), option_names[bit]))
-        p->capability.options |= 1u << bit;
+  p->capability.options = options_of(json_object_get(p->keys, "options"));
 }
 
 static bool has_final_event(const struct profile *p) {
@@ -413,13 +421,75 @@ struct profile *profile_load(const char *name, const char *file, struct str text
   return p;
 }
 
-struct profile *profile_shipped(const char *name, struct str text, const json_t *document) {
+/* --- shipped ones --- */
+
+static const struct {
+  const char *key;
+  size_t offset;
+} abilities[] = {
+    {"can_judge", offsetof(struct capability, can_judge)},
+    {"takes_model", offsetof(struct capability, takes_model)},
+    {"sessions", offsetof(struct capability, sessions)},
+};
+
+json_t *profile_about(const struct profile *p) {
+  const struct capability *c = &p->capability;
+  json_t *about = json_pack("{ss}", "summary", c->summary), *options = json_array();
+  if (p->program != NULL)
+    json_object_set_new(about, "program", json_string(p->program));
+  for (unsigned bit = 0; option_names[bit] != NULL; bit++)
+    if (c->options & (1u << bit))
+      json_array_append_new(options, json_string(option_names[bit]));
+  json_object_set_new(about, "options", options);
+  for (size_t i = 0; i < ARRAY_LEN(abilities); i++)
+    json_object_set_new(about, abilities[i].key,
+                        json_boolean(*(const bool *)((const char *)c + abilities[i].offset)));
+  json_object_set_new(about, "structured", json_string(c->structured));
+  return about;
+}
+
+struct profile *profile_shipped(const char *name, struct str text, struct str document,
+                                const json_t *about) {
   struct profile *p = xcalloc(1, sizeof *p);
-  p->file = arena_strdup(&p->arena, "built in");
+  p->file = "built in";
   p->capability.name = arena_strdup(&p->arena, name);
+  p->capability.summary = json_string_value(json_object_get(about, "summary"));
+  p->capability.structured = json_string_value(json_object_get(about, "structured"));
+  p->capability.options = options_of(json_object_get(about, "options"));
+  for (size_t i = 0; i < ARRAY_LEN(abilities); i++)
+    *(bool *)((char *)&p->capability + abilities[i].offset) =
+        json_is_true(json_object_get(about, abilities[i].key));
+  p->program = json_string_value(json_object_get(about, "program"));
   p->source = text;
-  p->keys = plain_keys(document);
-  build(p);
+  p->pending = document;
+  return p;
+}
+
+/* Our own scanner: jansson's takes four times as long, at every start. */
+json_t *profile_document(struct str json) {
+  struct jscan scan;
+  struct jscan_result result;
+  jscan_init(&scan, json.p, json.n);
+  if (jscan_value(&scan, 0, &result) != JSCAN_OK)
+    BUG("what is compiled in is no JSON");
+  jscan_deinit(&scan);
+  return result.value;
+}
+
+const struct profile *profile_ready(const struct profile *profile) {
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  struct profile *p = (struct profile *)profile; /* made by profile_shipped, where it is pending */
+  if (profile == NULL)
+    return NULL;
+  pthread_mutex_lock(&mutex);
+  if (p->pending.n > 0) {
+    json_t *document = profile_document(p->pending);
+    p->keys = plain_keys(document);
+    json_decref(document);
+    build(p);
+    p->pending = (struct str){NULL, 0};
+  }
+  pthread_mutex_unlock(&mutex);
   return p;
 }
 

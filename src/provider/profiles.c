@@ -4,7 +4,6 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/resource.h"
-#include "structured/jscan.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,6 +12,7 @@
 #include <string.h>
 
 struct profiles {
+  json_t *index; /* of the shipped ones: what can be said of them before they are made */
   struct profile **items;
   size_t count;
   struct profile **replaced; /* shipped ones that a file stands in for: it may extend them */
@@ -32,10 +32,14 @@ static const struct profile *find_in(struct profile *const *list, size_t count, 
 }
 
 const struct profile *profiles_find(const struct profiles *p, struct str name) {
-  return find_in(p->items, p->count, name);
+  return profile_ready(find_in(p->items, p->count, name));
 }
 
 const struct profile *profiles_at(const struct profiles *p, size_t i) {
+  return profile_ready(profiles_peek(p, i));
+}
+
+const struct profile *profiles_peek(const struct profiles *p, size_t i) {
   return i < p->count ? p->items[i] : NULL;
 }
 
@@ -43,35 +47,27 @@ const struct profile *profiles_at(const struct profiles *p, size_t i) {
 static const struct profile *find_base(void *ctx, struct str name) {
   const struct profiles *p = ctx;
   const struct profile *found = find_in(p->replaced, p->replaced_count, name);
-  return found ? found : profiles_find(p, name);
+  return found ? profile_ready(found) : profiles_find(p, name);
 }
 
-/* With our own scanner: jansson's takes four times as long, at the start of every command. */
-static json_t *read_json(struct str text) {
-  struct jscan scan;
-  struct jscan_result result;
-  jscan_init(&scan, text.p, text.n);
-  bool ok = jscan_value(&scan, 0, &result) == JSCAN_OK;
-  jscan_deinit(&scan);
-  return ok ? result.value : NULL;
+static struct str resource_text(const char *name) {
+  const struct resource *r = resource_find(name);
+  if (r == NULL)
+    BUG("%s is not there", name);
+  return (struct str){r->p, r->n};
 }
 
 static void load_shipped(struct profiles *p) {
-  static const char folder[] = "provider/profiles/";
-  for (const struct resource *r = resource_table; r->name != NULL; r++) {
-    char name[64], json[128];
-    size_t n = strlen(r->name);
-    if (strncmp(r->name, folder, sizeof folder - 1) != 0 || strcmp(r->name + n - 5, ".yaml") != 0)
-      continue;
-    (void)snprintf(name, sizeof name, "%s", r->name + sizeof folder - 1);
-    *strrchr(name, '.') = '\0';
-    (void)snprintf(json, sizeof json, "%s%s.json", folder, name);
-    const struct resource *made = resource_find(json);
-    json_t *document = made ? read_json((struct str){made->p, made->n}) : NULL;
-    if (document == NULL)
-      BUG("%s is not there", json);
-    put(&p->items, &p->count, profile_shipped(name, (struct str){r->p, r->n}, document));
-    json_decref(document);
+  struct str index = resource_text("provider/profiles/index.json");
+  p->index = profile_document(index);
+  const char *name;
+  json_t *about;
+  json_object_foreach(p->index, name, about) {
+    char yaml[128], json[128];
+    (void)snprintf(yaml, sizeof yaml, "provider/profiles/%s.yaml", name);
+    (void)snprintf(json, sizeof json, "provider/profiles/%s.json", name);
+    put(&p->items, &p->count,
+        profile_shipped(name, resource_text(yaml), resource_text(json), about));
   }
 }
 
@@ -200,5 +196,6 @@ void profiles_free(struct profiles *p) {
     profile_free(p->replaced[i]);
   free(p->items);
   free(p->replaced);
+  json_decref(p->index);
   free(p);
 }

@@ -17,6 +17,8 @@ void profiles_free(struct profiles *profiles); /* NULL is fine */
 
 /* In the order of the names, the shipped ones first; NULL behind the last. */
 const struct profile *profiles_at(const struct profiles *profiles, size_t i);
+/* The same, perhaps not made yet (profile_ready): its capability, program, file and broken are there. */
+const struct profile *profiles_peek(const struct profiles *profiles, size_t i);
 const struct profile *profiles_find(const struct profiles *profiles, struct str name);
 
 #endif

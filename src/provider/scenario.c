@@ -127,17 +127,34 @@ static struct scenario_matcher *read_matchers(const json_t *replies) {
   return matchers;
 }
 
+static bool holds_nul(const json_t *value) {
+  const char *key;
+  json_t *item;
+  size_t i, n;
+  if (json_is_string(value))
+    return strlen(json_string_value(value)) != json_string_length(value);
+  json_array_foreach(value, i, item) {
+    if (holds_nul(item))
+      return true;
+  }
+  json_object_keylen_foreach((json_t *)value, key, n, item) {
+    if (strlen(key) != n || holds_nul(item))
+      return true;
+  }
+  return false;
+}
+
 /* JSON, which is YAML too, some twenty times as fast; NULL when it is not that and nothing but that. */
 static json_t *load_json(struct str text) {
   struct str trimmed = str_trim(text);
   struct jscan js;
   struct jscan_result r;
-  if (trimmed.n == 0 || trimmed.n > LIMIT_SCENARIO_BYTES || trimmed.p[0] != '{' ||
-      memmem(trimmed.p, trimmed.n, "\\u0000", 6) != NULL) /* the other reader names the place */
+  if (trimmed.n == 0 || trimmed.n > LIMIT_SCENARIO_BYTES || trimmed.p[0] != '{')
     return NULL;
   jscan_init(&js, trimmed.p, trimmed.n);
   bool ok = jscan_value(&js, 0, &r) == JSCAN_OK && r.end == trimmed.n && !r.duplicate_key &&
-            json_depth(r.value, LIMIT_YAML_DEPTH) < LIMIT_YAML_DEPTH;
+            json_depth(r.value, LIMIT_YAML_DEPTH) < LIMIT_YAML_DEPTH &&
+            !holds_nul(r.value); /* the other reader names the place */
   jscan_deinit(&js);
   if (ok)
     return r.value;

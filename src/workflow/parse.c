@@ -559,15 +559,19 @@ static json_t *parse_set(struct parse *p, const struct key_set *set, const struc
     if (key_find(set, node->pairs[i].key->text) == NULL)
       report_unknown(p, set, node->pairs[i].key);
   for (const struct key *k = set->keys; k->name; k++) {
-    char value_path[PATH_BYTES];
     const struct yaml_pair *pair = pair_of(p, k, node);
+    char value_path[PATH_BYTES];
+    if (pair == NULL) {
+      if (k->required)
+        REPORT(p, node, "%s has no %s: add %s:", set->what, k->name, k->name);
+      continue;
+    }
     (void)snprintf(value_path, sizeof value_path, "%.100s%s%s", path, *path ? "." : "", k->name);
-    if (pair != NULL && k->type == KEY_PROVIDERS)
-      put_providers(object, k->name, parse_value(p, k, pair->value, value_path));
-    else if (pair != NULL)
-      put(object, k->name, parse_value(p, k, pair->value, value_path));
-    else if (k->required)
-      REPORT(p, node, "%s has no %s: add %s:", set->what, k->name, k->name);
+    json_t *value = parse_value(p, k, pair->value, value_path);
+    if (k->type == KEY_PROVIDERS)
+      put_providers(object, k->name, value);
+    else
+      put(object, k->name, value);
   }
   if (set == &movement_keys) {
     check_command(p, node);

@@ -3,9 +3,11 @@
  * of many sessions at once. Each measurement runs in a process of its own. */
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_object.h"
 #include "format/json_pool.h"
 #include "host/host.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +21,7 @@
 
 enum {
   TURNS = 300,
+  GROUPS = 2 * TURNS + 1, /* one a call, and the end */
   SESSIONS = 200,
   ANSWER_BYTES = 6000,
   SESSION_ANSWER_BYTES = 2000,
@@ -78,9 +81,8 @@ struct bench {
   struct scenario scenario;
   json_t *config;
   int finished;
-  size_t *groups; /* bytes of each batch */
+  size_t groups[GROUPS]; /* bytes of each batch */
   size_t group_count, group_bytes;
-  bool new_group;
   uint64_t log_bytes, distinct_bytes, whole_bytes, calls;
   struct session *session; /* of the round that counts texts */
   json_t *seen;
@@ -97,31 +99,36 @@ static void count_text(struct bench *b, const json_t *text) {
   b->distinct_bytes += json_string_length(text);
 }
 
-static void on_record(void *ctx, const json_t *record, struct str line) {
-  struct bench *b = ctx;
-  const char *type = json_string_value(json_object_get(record, "type"));
+/* Of the round that counts texts. */
+static void count_record(struct bench *b, const json_t *record, const char *type) {
   size_t i;
   json_t *part;
-  b->log_bytes += line.n;
-  b->group_bytes += line.n;
-  if (b->seen) {
-    count_text(b, json_object_get(record, "text"));
-    json_array_foreach(json_object_get(record, "prompt"), i, part) {
-      count_text(b, part);
-    }
+  count_text(b, json_object_get(record, "text"));
+  json_array_foreach(json_object_get(record, "prompt"), i, part) {
+    count_text(b, part);
   }
-  if (b->session && strcmp(type, "call_start") == 0) {
+  if (strcmp(type, "call_start") == 0) {
     struct turn *turn;
     const struct call *call = core_call(
         session_core(b->session), (long)json_integer_value(json_object_get(record, "call")), &turn);
     b->whole_bytes += call ? call->prompt.n : 0; /* no two of them are the same here */
   }
-  if (b->session && strcmp(type, "call_end") == 0)
+  if (strcmp(type, "call_end") == 0)
     b->whole_bytes += json_string_length(json_object_get(record, "text"));
-  if (strcmp(type, "call_start") == 0)
-    b->calls++;
-  if (strcmp(type, "call_start") == 0 || strcmp(type, "session_end") == 0) { /* a batch ends so */
-    b->groups = xrealloc(b->groups, (b->group_count + 1) * sizeof *b->groups);
+}
+
+static void on_record(void *ctx, const json_t *record, struct str line) {
+  struct bench *b = ctx;
+  const char *type = json_string_value(json_at(record, "type"));
+  b->group_bytes += line.n;
+  if (b->seen) {
+    b->log_bytes += line.n;
+    count_record(b, record, type);
+  }
+  bool calls = strcmp(type, "call_start") == 0;
+  b->calls += calls;
+  if (calls || strcmp(type, "session_end") == 0) { /* a batch ends so */
+    assert(b->group_count < GROUPS);
     b->groups[b->group_count++] = b->group_bytes;
     b->group_bytes = 0;
   }

@@ -358,7 +358,8 @@ static inline void play_init(struct play *p, const char *title, const char *work
     fail_msg("%s: %s", title, err.text);
   if (play_schemas.judgment == NULL && !chain_schemas_init(&play_schemas, &err))
     fail_msg("%s", err.text);
-  p->env = (struct core_env){play_providers, &play_schemas, play_prepare, p, false};
+  p->env = (struct core_env){
+      .providers = play_providers, .schemas = &play_schemas, .prepare = play_prepare, .ctx = p};
   core_init(&p->core);
   core_init(&p->shadow);
 }

@@ -55,7 +55,8 @@ static inline void drive_init(struct drive *d) {
   *d = (struct drive){.ev = {.time_ms = 1800000000000}};
   core_init(&d->core);
   assert_true(chain_schemas_init(&d->schemas, &err));
-  d->env = (struct core_env){drive_providers, &d->schemas, drive_prepare, NULL, false};
+  d->env = (struct core_env){
+      .providers = drive_providers, .schemas = &d->schemas, .prepare = drive_prepare};
   d->records = json_array();
   memcpy(d->hash, line_first_hash, SHA256_HEX);
   for (size_t i = 0; i < sizeof d->ev.entropy; i++)

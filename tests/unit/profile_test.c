@@ -123,6 +123,39 @@ static void what_is_shipped_is_what_its_file_says(void **state) {
   profiles_free(all);
 }
 
+/* What is said of a profile before it is made is what it turns out to be. SEGUE_UPDATE=1 writes the
+ * file anew. */
+static void the_index_says_what_the_profiles_say(void **state) {
+  static const char path[] = SEGUE_SOURCE_DIR "/src/provider/profiles/index.json";
+  struct err_list errors = {0};
+  struct profiles *all = profiles_load(NULL, &errors);
+  json_auto_t *index = json_load_file(path, 0, NULL), *about = json_object();
+  const struct profile *shipped;
+  (void)state;
+  assert_non_null(all);
+  for (size_t i = 0; (shipped = profiles_at(all, i)) != NULL; i++)
+    json_object_set_new(about, shipped->capability.name, profile_about(shipped));
+  if (getenv("SEGUE_UPDATE") != NULL)
+    assert_int_equal(json_dump_file(about, path, JSON_INDENT(2)), 0);
+  else
+    assert_true(json_equal(about, index));
+  profiles_free(all);
+}
+
+/* A profile of which only the capability was asked is made at the first use. */
+static void a_profile_is_made_when_it_is_used(void **state) {
+  struct err_list errors = {0};
+  struct profiles *all = profiles_load(NULL, &errors);
+  const struct profile *first = profiles_peek(all, 0);
+  (void)state;
+  assert_null(first->keys);
+  assert_string_not_equal(first->capability.summary, "");
+  assert_ptr_equal(profile_ready(first), first);
+  assert_non_null(first->keys);
+  assert_ptr_equal(profiles_at(all, 0), first);
+  profiles_free(all);
+}
+
 static void shipped_profiles_are_valid_by_the_schema(void **state) {
   static const char *const names[] = {"claude",  "codex", "opencode", "gemini", "qwen",
                                       "copilot", "pi",    "text",     "jsonl",  "acp"};
@@ -470,6 +503,8 @@ int main(void) {
       cmocka_unit_test(all_mistakes_are_told),
       cmocka_unit_test(the_schema_file_is_the_generated_one),
       cmocka_unit_test(what_is_shipped_is_what_its_file_says),
+      cmocka_unit_test(the_index_says_what_the_profiles_say),
+      cmocka_unit_test(a_profile_is_made_when_it_is_used),
       cmocka_unit_test(shipped_profiles_are_valid_by_the_schema),
       cmocka_unit_test(the_users_files_add_and_replace),
       cmocka_unit_test(groups_fall_out_when_they_are_empty),

@@ -45,6 +45,9 @@ static const struct bad bads[] = {
     {"{\"replies\": [{\"text\": \"a\"}]", "s.yaml:"},
     {"{\"replies\": [{\"txt\": \"a\"}]}", "reply 1: unknown key \"txt\""},
     {"{\"replies\": [{\"text\": \"a\", \"purpose\": \"judge\\u0000\"}]}", "a NUL character"},
+    {"{\"replies\": [{\"text\": \"a\", \"structured\": {\"b\": [\"c\", \"\\u0000\"]}}]}",
+     "a NUL character"},
+    {"{\"replies\": [{\"text\": \"a\", \"write\": {\"b\\u0000\": \"c\"}}]}", "a NUL character"},
 };
 
 static void mistakes_are_named(void **state) {
