@@ -514,7 +514,8 @@ static bool apply_stage(const struct fold *f) {
   if (!judge_stage_from_name(get_str(f, "stage"), &stage) ||
       !stage_outcome_from_name(get_str(f, "outcome"), &outcome))
     return bad(f, "its stage or outcome is unknown");
-  json_array_append_new(turn->stages, body_of(f));
+  const json_t *body = f->source != NULL ? f->source->body : NULL;
+  json_array_append_new(turn->stages, body ? json_incref((json_t *)body) : body_of(f));
   return true;
 }
 

@@ -12,6 +12,7 @@
 struct core_source {
   void *ctx;
   bool (*blob)(void *ctx, const char *sha256, struct buf *out, struct err *err);
+  const json_t *body; /* of a stage record: its members beside the common ones; NULL: not at hand */
 };
 
 /* workflow: for a session_start whose document is already built; NULL builds it from the record. */

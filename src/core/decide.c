@@ -72,10 +72,15 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
   const struct capability *cap = capability_find(s->env->providers, name);
   view.by_tool =
       core_judges_by_tool(core->workflow, core->config, turn->movement, s->env->providers);
-  json_t *base =
-      cap && (cap->options & OPTION_TEMPERATURE) ? json_pack("{si}", "temperature", 0) : NULL;
-  n.options = step_merged(base, m->judge.options);
-  json_decref(base);
+  if (cap && (cap->options & OPTION_TEMPERATURE)) {
+    n.options = json_object();
+    json_put(n.options, "temperature", json_integer(0));
+  }
+  if (m->judge.options != NULL) {
+    json_t *cool = n.options;
+    n.options = step_merged(cool, m->judge.options);
+    json_decref(cool);
+  }
   n.schema = chain_call_schema(spec, step->stage);
   if (step->reask) {
     struct str bad = {"", 0};
@@ -194,8 +199,10 @@ static bool judge_turn(struct step *s, struct turn *turn) {
     break;
   case CHAIN_STAGE: {
     json_t *record = step_turn_record(s, "stage", turn);
-    json_object_update(record, step.object);
+    json_put_all(record, step.object);
+    s->body = step.object;
     step_emit(s, record);
+    s->body = NULL;
     break;
   }
   case CHAIN_VERDICT:
@@ -343,8 +350,7 @@ void core_start(struct core *core, const struct core_params *params, const struc
                    .incoming = params->task,
                    .workflow = params->workflow};
   char sha256[SHA256_HEX];
-  *out = (struct core_out){0};
-  record_time(ev->time_ms, s.time);
+  step_begin(&s);
   json_t *record = step_record(&s, "session_start");
   json_put(record, "session", json_string_nocheck(params->session));
   json_put(record, "versions", json_pack("{ss}", "segue", SEGUE_VERSION));
@@ -359,48 +365,52 @@ void core_start(struct core *core, const struct core_params *params, const struc
   s.incoming = NULL;
   if (!params->hold)
     advance(&s);
+  step_over(&s);
 }
 
-void core_decide(struct core *core, const struct event *ev, const struct core_env *env,
-                 struct core_out *out) {
-  struct step s = {.core = core, .ev = ev, .env = env, .out = out};
-  *out = (struct core_out){0};
-  record_time(ev->time_ms, s.time);
-  if (core->status == SESSION_ENDED)
-    return;
-  if (core->status == SESSION_STOPPED && ev->kind == EVENT_CANCEL)
-    emit_resume(&s, "cancel");
-  if (core->status == SESSION_STOPPED && ev->kind != EVENT_RESUME)
-    return;
+static void take_event(struct step *s) {
+  const struct event *ev = s->ev;
+  struct turn *turn = NULL;
+  struct call *call;
   switch (ev->kind) {
   case EVENT_CALL_END:
-    step_call_end(&s);
+    step_call_end(s);
     break;
   case EVENT_ADMISSION:
-    step_admission(&s);
+    step_admission(s);
     break;
   case EVENT_CALL_NEWS:
-    step_call_news(&s);
+    step_call_news(s);
     break;
-  case EVENT_TIMER: {
-    struct turn *turn = NULL;
-    struct call *call = core_call(core, ev->call, &turn);
-    if (call != NULL && call->state == CALL_WAITING && !env->draining)
-      step_restart_call(&s, turn, call, false);
+  case EVENT_TIMER:
+    call = core_call(s->core, ev->call, &turn);
+    if (call != NULL && call->state == CALL_WAITING && !s->env->draining)
+      step_restart_call(s, turn, call, false);
     break;
-  }
   case EVENT_CANCEL:
-    step_end(&s, END_CANCELLED, ev->message, NULL);
+    step_end(s, END_CANCELLED, ev->message, NULL);
     break;
   case EVENT_STOP:
-    step_stop(&s, ev->reason, NULL, CLASS_NONE, str_from(ev->message), NULL);
+    step_stop(s, ev->reason, NULL, CLASS_NONE, str_from(ev->message), NULL);
     break;
   case EVENT_RESUME:
-    on_resume(&s);
+    on_resume(s);
     break;
   case EVENT_BEGIN:
   case EVENT_DRAIN:
     break;
   }
-  advance(&s);
+  advance(s);
+}
+
+void core_decide(struct core *core, const struct event *ev, const struct core_env *env,
+                 struct core_out *out) {
+  struct step s = {.core = core, .ev = ev, .env = env, .out = out};
+  step_begin(&s);
+  if (core->status == SESSION_STOPPED && ev->kind == EVENT_CANCEL)
+    emit_resume(&s, "cancel");
+  if (core->status != SESSION_ENDED &&
+      (core->status != SESSION_STOPPED || ev->kind == EVENT_RESUME))
+    take_event(&s);
+  step_over(&s);
 }

@@ -45,11 +45,11 @@ bool record_time_parse(const char *text, int64_t *time_ms) {
   return true;
 }
 
-json_t *record_new(uint64_t seq, const char *time, const char *type) {
+json_t *record_new(uint64_t seq, json_t *time, const char *type) {
   json_t *record = json_object();
   json_put(record, "v", json_integer(RECORD_VERSION));
   json_put(record, "seq", json_integer((json_int_t)seq));
-  json_put(record, "ts", json_string_nocheck(time));
+  json_put(record, "ts", json_incref(time));
   json_put(record, "type", json_string_nocheck(type));
   return record;
 }

@@ -13,8 +13,8 @@
 
 enum { RECORD_VERSION = 1, RECORD_TIME_BYTES = 32 };
 
-/* time: as record_time writes it. */
-json_t *record_new(uint64_t seq, const char *time, const char *type);
+/* time: as record_time writes it; records of one decision share it. */
+json_t *record_new(uint64_t seq, json_t *time, const char *type);
 
 /* "2026-11-21T01:02:03.456Z"; milliseconds since 1970, UTC. */
 void record_time(int64_t time_ms, char out[RECORD_TIME_BYTES]);

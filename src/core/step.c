@@ -19,9 +19,20 @@ static bool incoming_blob(void *ctx, const char *sha256, struct buf *out, struct
   return true;
 }
 
+void step_begin(struct step *s) {
+  char text[RECORD_TIME_BYTES];
+  record_time(s->ev->time_ms, text);
+  s->time = json_string_nocheck(text);
+  *s->out = (struct core_out){0};
+}
+
+void step_over(struct step *s) {
+  json_decref(s->time);
+}
+
 void step_emit(struct step *s, json_t *record) {
   struct err err = {0};
-  const struct core_source source = {s, incoming_blob};
+  const struct core_source source = {s, incoming_blob, s->body};
   if (!core_apply(s->core, record, s->workflow, &source, &err))
     BUG("own record: %s", err.text);
   struct core_out *out = s->out;

@@ -18,8 +18,13 @@ struct step {
   struct core_out *out;
   const struct text *incoming; /* the text that just came, for apply */
   struct workflow *workflow;   /* of a session that starts */
-  char time[RECORD_TIME_BYTES];
+  const json_t *body;          /* of the stage record that is emitted, for apply */
+  json_t *time;                /* of all records of this decision */
 };
+
+/* Between them, one decision. */
+void step_begin(struct step *s);
+void step_over(struct step *s);
 
 /* A new record with the event's time; with its turn. Owned by the caller until it is emitted. */
 json_t *step_record(const struct step *s, const char *type);

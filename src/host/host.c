@@ -300,7 +300,7 @@ static bool fold_record(void *ctx, const json_t *record, struct err *err) {
 struct session *host_open(struct host *host, const char *path, const struct watcher *watcher,
                           void *ctx, struct err *err) {
   struct session *s = session_new(host, watcher, ctx);
-  struct folding folding = {s, {s, fold_blob}};
+  struct folding folding = {s, {.ctx = s, .blob = fold_blob}};
   char notice[STORE_PATH_BYTES + 128];
   assert(host->store != NULL);
   s->log = store_attach(host->store, path, fold_record, &folding, notice, sizeof notice, err);

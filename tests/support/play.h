@@ -200,7 +200,7 @@ static inline size_t play_lines(const struct play *p) {
 }
 
 static inline void play_fold(struct play *p, struct core *core, size_t from) {
-  const struct core_source source = {p, play_blob};
+  const struct core_source source = {.ctx = p, .blob = play_blob};
   for (size_t i = from; i < play_lines(p); i++) {
     struct err err = {0};
     if (!core_apply(core, play_record(p, i), NULL, &source, &err))

@@ -54,7 +54,7 @@ static void what_is_no_time(void **state) {
 
 static void members_stand_in_one_order(void **state) {
   (void)state;
-  json_t *record = record_new(7, "2026-11-20T00:00:00.123Z", "stage");
+  json_t *time = json_string("2026-11-20T00:00:00.123Z"), *record = record_new(7, time, "stage");
   record_set_str(record, "reason", STR("because"));
   record_set_str(record, "empty", STR(""));
   char *text = json_dumps(record, JSON_COMPACT);
@@ -62,6 +62,7 @@ static void members_stand_in_one_order(void **state) {
                             "\"stage\",\"reason\":\"because\"}");
   free(text);
   json_decref(record);
+  json_decref(time);
 }
 
 int main(void) {
