@@ -86,6 +86,26 @@ static void names_and_sections(void **state) {
     expect(cases[i].text, cases[i].out);
 }
 
+static void one_parsed_template_takes_other_values(void **state) {
+  struct template_var own[] = {{STR("a"), STR("one")}, {STR("b"), STR("")}, {{NULL, 0}, {NULL, 0}}};
+  struct template *t = template_parse(STR("{?a}<{a}>{/a}{!b}-{/b}{?b}[{b}{a}]{/b}{c}"), own);
+  static const struct {
+    const char *a, *b, *out;
+  } values[] = {
+      {"one", "", "<one>-{c}"}, {"", "two", "[two]{c}"}, {"{b}", "{a}", "<{b}>[{a}{b}]{c}"}};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+    struct sink sink = {{0}, 0};
+    own[0].value = str_from(values[i].a);
+    own[1].value = str_from(values[i].b);
+    template_put(t, own, on_piece, &sink);
+    assert_string_equal(buf_c(&sink.out), values[i].out);
+    buf_deinit(&sink.out);
+  }
+  template_free(t);
+  template_free(NULL);
+}
+
 static void deep_nesting_is_bounded(void **state) {
   struct buf text = {0};
   (void)state;
@@ -160,8 +180,10 @@ static void what_a_template_uses(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(names_and_sections), cmocka_unit_test(deep_nesting_is_bounded),
-      cmocka_unit_test(time_is_linear), cmocka_unit_test(what_a_template_uses)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(names_and_sections),
+                                     cmocka_unit_test(one_parsed_template_takes_other_values),
+                                     cmocka_unit_test(deep_nesting_is_bounded),
+                                     cmocka_unit_test(time_is_linear),
+                                     cmocka_unit_test(what_a_template_uses)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
