@@ -36,13 +36,15 @@ void step_emit(struct step *s, json_t *record) {
   if (!core_apply(s->core, record, s->workflow, &source, &err))
     BUG("own record: %s", err.text);
   struct core_out *out = s->out;
-  out->records = xrealloc(out->records, (out->record_count + 1) * sizeof *out->records);
+  if (out->record_count % 8 == 0)
+    out->records = xrealloc(out->records, (out->record_count + 8) * sizeof *out->records);
   out->records[out->record_count++] = record;
 }
 
 void step_effect(struct step *s, enum effect_kind kind, long call, int64_t delay_ms) {
   struct core_out *out = s->out;
-  out->effects = xrealloc(out->effects, (out->effect_count + 1) * sizeof *out->effects);
+  if (out->effect_count % 8 == 0)
+    out->effects = xrealloc(out->effects, (out->effect_count + 8) * sizeof *out->effects);
   out->effects[out->effect_count++] = (struct effect){kind, call, delay_ms};
 }
 
