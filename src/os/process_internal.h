@@ -1,0 +1,109 @@
+/* process_internal.h - what the parts of the process runner share: process.c (states, times,
+ * decisions), process_start.c (a shim and its pipes), process_io.c (what comes through the pipes,
+ * as events), process_table.c (all processes, and the orphans of lost shims).
+ *
+ * Callbacks translate to one process_event each; it alone decides, and moves the state. */
+#ifndef SEGUE_OS_PROCESS_INTERNAL_H
+#define SEGUE_OS_PROCESS_INTERNAL_H
+
+#include "base/limits.h"
+#include "os/process.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+/* What the loop watches for one process: our ends of four pipes and the shim's pidfd (the pipes
+ * alone could be held open by somebody else). */
+enum channel_id {
+  CHANNEL_IN,
+  CHANNEL_OUT,
+  CHANNEL_ERR,
+  CHANNEL_STATUS,
+  CHANNEL_EXIT,
+  CHANNEL_COUNT
+};
+
+struct channel {
+  struct process *process;
+  int fd; /* -1 = closed, or never opened */
+  uv_poll_t poll;
+};
+
+struct process {
+  struct process_table *table;
+  struct process *prev, *next;
+  enum process_state state;
+  bool decided;   /* result.why is final */
+  bool shim_done; /* it said that the tree is dead */
+  int open_handles;
+  int control_fd; /* closing it ends the tree; -1 = done */
+  pid_t shim;     /* 0 = reaped */
+  struct channel channels[CHANNEL_COUNT];
+  uv_timer_t timer;
+  uint64_t start_ms, output_ms, grace_end_ms;
+  uint64_t wall_ms, stall_ms, closed_ms;
+  const char *stdin_bytes;
+  size_t stdin_n;
+  struct buf queue;  /* of process_write, behind stdin_bytes */
+  size_t queue_from; /* bytes of it that are written */
+  bool stdin_open;   /* more may come */
+  process_output_cb on_output;
+  process_end_cb on_end;
+  void *ctx;
+  struct process_result result;
+};
+
+struct process_table {
+  uv_loop_t *loop;
+  struct process *first;
+  size_t count;
+  uv_timer_t sweep; /* runs while a lost shim's orphans are being killed */
+  pid_t *inherited; /* children that were there before us */
+  size_t inherited_count;
+  char shim_path[PATH_MAX];
+  char piece[LIMIT_PIPE_PIECE_BYTES]; /* every read of output lands here first */
+};
+
+enum event {
+  EVENT_STARTED,
+  EVENT_EXEC_FAILED,
+  EVENT_FORK_FAILED,
+  EVENT_EXITED,
+  EVENT_OUTPUT_END,
+  EVENT_TIME,
+  EVENT_CANCEL,
+  EVENT_ENOUGH,
+  EVENT_SHIM_GONE,
+  EVENT_SWEPT,
+};
+
+void process_event(struct process *p, enum event event);
+/* Sets the timer anew, to when EVENT_TIME is due in this state. */
+void process_set_timer(struct process *p);
+/* One of its handles is closed; with the last one on_end is called and the process is freed. */
+void process_handle_closed(struct process *p);
+
+/* Begins to watch our end of a pipe, or the shim's pidfd; takes fd. */
+void process_channel_open(struct process *p, enum channel_id id, int fd);
+void process_channel_close(struct channel *c);
+/* What is left in the pipes of output, as far as a program could fill them. */
+void process_drain_output(struct process *p);
+/* One piece of stdin at most, so that a quick reader cannot keep us; true when all is written. A
+ * reader that left is not an error. */
+bool process_write_input(struct process *p, int fd, bool *gone);
+
+/* Looks for orphans with the next turn of the loop, and until there are none: EVENT_SWEPT for each
+ * process in ORPHANED. */
+void process_sweep(struct process_table *t);
+
+static inline uint64_t process_now_ms(void) {
+  return uv_hrtime() / 1000000;
+}
+
+static inline void process_close_fd(int *fd) {
+  if (*fd >= 0)
+    (void)close(*fd);
+  *fd = -1;
+}
+
+#endif

@@ -1,0 +1,196 @@
+/* Starts a program under its shim: pipes, one posix_spawn, and what is watched from then on. */
+#include "os/process_internal.h"
+
+#include "base/fault.h"
+#include "base/log.h"
+#include "shim/protocol.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { FD_ABOVE_SHIM = 10 };
+
+/* A pipe of which the child gets one end, with a number that no dup2 below can overwrite. */
+static bool make_pipe(bool child_reads, int *ours, int *childs) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    return false;
+  *ours = ends[child_reads];
+  *childs = ends[!child_reads];
+  if (*childs >= FD_ABOVE_SHIM)
+    return true;
+  int high = fcntl(*childs, F_DUPFD_CLOEXEC, FD_ABOVE_SHIM);
+  int saved = errno;
+  (void)close(*childs);
+  *childs = high;
+  errno = saved;
+  return high >= 0;
+}
+
+enum { PIPE_COUNT = SHIM_FD_STATUS + 1 };
+struct pipes {
+  int ours[PIPE_COUNT], childs[PIPE_COUNT]; /* indexed by the shim's descriptor */
+};
+
+static bool make_pipes(struct pipes *pipes, bool with_stdin, struct err *err) {
+  for (int fd = 0; fd < PIPE_COUNT; fd++)
+    pipes->ours[fd] = pipes->childs[fd] = -1;
+  for (int fd = with_stdin ? 0 : 1; fd < PIPE_COUNT; fd++)
+    if (!make_pipe(fd == 0 || fd == SHIM_FD_CONTROL, &pipes->ours[fd], &pipes->childs[fd]))
+      return err_set_errno(err, errno, "cannot make a pipe for a program");
+  return true;
+}
+
+static int spawn_shim(const struct process_table *t, const struct process_spec *spec, int cwd,
+                      const struct pipes *pipes, pid_t *pid) {
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attr;
+  sigset_t none, all;
+  size_t argc = 0;
+  while (spec->argv[argc] != NULL)
+    argc++;
+  const char **argv = xcalloc(argc + 2, sizeof *argv);
+  argv[0] = SHIM_PROTOCOL;
+  memcpy(argv + 1, spec->argv, argc * sizeof *argv);
+
+  (void)sigemptyset(&none);
+  (void)sigfillset(&all);
+  int rc = posix_spawn_file_actions_init(&actions);
+  if (rc == 0)
+    rc = posix_spawnattr_init(&attr);
+  if (rc == 0 && cwd >= 0) /* first: the numbers below may be its own */
+    rc = posix_spawn_file_actions_addfchdir_np(&actions, cwd);
+  for (int fd = 0; fd < PIPE_COUNT && rc == 0; fd++)
+    rc = pipes->childs[fd] >= 0
+             ? posix_spawn_file_actions_adddup2(&actions, pipes->childs[fd], fd)
+             : posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDONLY, 0);
+  if (rc == 0)
+    rc = posix_spawn_file_actions_addclosefrom_np(&actions, PIPE_COUNT);
+  if (rc != 0) /* ENOMEM only */
+    die("out of memory");
+  (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF |
+                                            POSIX_SPAWN_SETSIGMASK);
+  (void)posix_spawnattr_setsigdefault(&attr, &all);
+  (void)posix_spawnattr_setsigmask(&attr, &none);
+  FAULT_POINT("spawn_before");
+  if (fault_fails("spawn"))
+    rc = errno;
+  else
+    rc = posix_spawn(pid, t->shim_path, &actions, &attr, (char *const *)argv,
+                     (char *const *)spec->envp);
+  FAULT_POINT("spawn_after");
+  (void)posix_spawnattr_destroy(&attr);
+  (void)posix_spawn_file_actions_destroy(&actions);
+  free(argv);
+  return rc;
+}
+
+/* posix_spawn does not say which of its steps failed. */
+static bool spawn_error(const struct process_table *t, const char *cwd, int cwd_fd, int number,
+                        struct err *err) {
+  if (cwd_fd >= 0 && faccessat(cwd_fd, ".", X_OK, AT_EACCESS) != 0)
+    return err_set_errno(err, errno, "working directory '%s'", cwd);
+  if (number == E2BIG)
+    return err_set(err, ERR_LIMIT, "the program's arguments and environment are too long");
+  return err_set_errno(err, number, "cannot start '%s'", t->shim_path);
+}
+
+static struct process *process_new(struct process_table *t, const struct process_spec *spec) {
+  struct process *p = xcalloc(1, sizeof *p);
+  p->table = t;
+  p->control_fd = -1;
+  p->start_ms = p->output_ms = process_now_ms();
+  p->wall_ms = spec->wall_ms;
+  p->stall_ms = spec->stall_ms;
+  p->closed_ms = spec->closed_ms;
+  p->stdin_bytes = spec->stdin_bytes;
+  p->stdin_n = spec->stdin_n;
+  p->stdin_open = spec->stdin_open;
+  p->result.exit_code = -1;
+  p->result.out.max = spec->stdout_max != 0 ? spec->stdout_max : LIMIT_OUTPUT_BYTES;
+  p->result.err.max = spec->stderr_max != 0 ? spec->stderr_max : LIMIT_STDERR_BYTES;
+  for (enum channel_id id = 0; id < CHANNEL_COUNT; id++)
+    p->channels[id] = (struct channel){.process = p, .fd = -1};
+  return p;
+}
+
+struct process *process_start(struct process_table *t, const struct process_spec *spec,
+                              process_output_cb on_output, process_end_cb on_end, void *ctx,
+                              struct err *err) {
+  struct process *p = NULL;
+  struct pipes pipes;
+  bool gone = false;
+  int pidfd = -1, cwd = -1;
+
+  assert(spec->argv != NULL && spec->argv[0] != NULL);
+  assert(spec->envp != NULL && on_end != NULL);
+  assert(spec->stdin_n == 0 || spec->stdin_bytes != NULL);
+  if (!make_pipes(&pipes, spec->stdin_n > 0 || spec->stdin_open, err))
+    goto out;
+  if (spec->cwd != NULL && (cwd = open(spec->cwd, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0) {
+    (void)err_set_errno(err, errno, "working directory '%s'", spec->cwd);
+    goto out;
+  }
+  p = process_new(t, spec);
+  p->on_output = on_output;
+  p->on_end = on_end;
+  p->ctx = ctx;
+  if (pipes.ours[0] >= 0)
+    (void)fcntl(pipes.ours[0], F_SETFL, O_NONBLOCK);
+  if (spec->stdin_n > 0) { /* most prompts fit into the pipe and are done with here */
+    if (process_write_input(p, pipes.ours[0], &gone) && !spec->stdin_open)
+      process_close_fd(&pipes.ours[0]);
+  }
+  int rc = spawn_shim(t, spec, cwd, &pipes, &p->shim);
+  for (int fd = 0; fd < PIPE_COUNT; fd++)
+    process_close_fd(&pipes.childs[fd]);
+  if (rc != 0) {
+    (void)spawn_error(t, spec->cwd, cwd, rc, err);
+    goto out;
+  }
+  process_close_fd(&cwd);
+  pidfd = pidfd_open(p->shim, 0); /* at least four descriptors were just closed */
+  if (pidfd < 0 && errno != ENOSYS && errno != EPERM) { /* some sandboxes and valgrind have none */
+    (void)err_set_errno(err, errno, "cannot watch a program");
+    (void)kill(p->shim, SIGKILL);
+    (void)waitpid(p->shim, NULL, 0);
+    process_sweep(t);
+    goto out;
+  }
+
+  p->next = t->first;
+  if (t->first != NULL)
+    t->first->prev = p;
+  t->first = p;
+  t->count++;
+  p->control_fd = pipes.ours[SHIM_FD_CONTROL];
+  (void)uv_timer_init(t->loop, &p->timer);
+  p->timer.data = p;
+  p->open_handles++;
+  if (pidfd >= 0)
+    process_channel_open(p, CHANNEL_EXIT, pidfd);
+  process_channel_open(p, CHANNEL_STATUS, pipes.ours[SHIM_FD_STATUS]);
+  process_channel_open(p, CHANNEL_OUT, pipes.ours[1]);
+  process_channel_open(p, CHANNEL_ERR, pipes.ours[2]);
+  if (pipes.ours[0] >= 0)
+    process_channel_open(p, CHANNEL_IN, pipes.ours[0]);
+  process_set_timer(p);
+  return p;
+
+out:
+  for (int fd = 0; fd < PIPE_COUNT; fd++) {
+    process_close_fd(&pipes.ours[fd]);
+    process_close_fd(&pipes.childs[fd]);
+  }
+  process_close_fd(&cwd);
+  free(p);
+  return NULL;
+}
