@@ -174,16 +174,24 @@ static void answer_of(struct story *s, const json_t *end, struct buf *out) {
   buf_str(out, view(end, "text"));
 }
 
+/* How much there was of a text, and where it is. */
+static void put_size_line(struct story *s, const char *title, json_int_t bytes, const char *blob,
+                          json_int_t dropped) {
+  struct buf size = {0};
+  put_bytes(&size, (size_t)bytes);
+  if (blob[0] != '\0')
+    buf_printf(&size, ", kept in blobs/%.12s...", blob);
+  if (dropped > 0)
+    buf_printf(&size,
+               ", %" JSON_INTEGER_FORMAT " more were cut at the limit: a line in it says where",
+               dropped);
+  pen_line(&s->pen, 2, "%s: %s", title, buf_c(&size));
+  buf_deinit(&size);
+}
+
 static void put_answer(struct story *s, const char *title, const json_t *end, struct str text) {
   const json_t *structured = json_object_get(end, "structured");
-  struct buf size = {0};
-  put_bytes(&size, text.n);
-  if (json_object_get(end, "text_blob") != NULL)
-    buf_printf(&size, ", kept in blobs/%.12s...", word(end, "text_blob"));
-  if (number(end, "dropped_bytes") > 0)
-    buf_printf(&size, ", %" JSON_INTEGER_FORMAT " more were dropped at the limit",
-               number(end, "dropped_bytes"));
-  pen_line(&s->pen, 2, "%s: %s", title, buf_c(&size));
+  put_size_line(s, title, (json_int_t)text.n, word(end, "text_blob"), number(end, "dropped_bytes"));
   pen_text(&s->pen, text);
   if (structured != NULL) {
     char *dump = json_dump_text(structured, JSON_COMPACT | JSON_ENCODE_ANY);
@@ -192,10 +200,12 @@ static void put_answer(struct story *s, const char *title, const json_t *end, st
     free(dump);
   }
   if (json_object_get(end, "stderr") != NULL) {
-    pen_line(&s->pen, 2, "stderr");
-    pen_text(&s->pen, view(end, "stderr"));
+    struct str shown = view(end, "stderr");
+    bool blob = json_object_get(end, "stderr_blob") != NULL;
+    put_size_line(s, "stderr", blob ? number(end, "stderr_bytes") : (json_int_t)shown.n,
+                  word(end, "stderr_blob"), number(end, "stderr_dropped_bytes"));
+    pen_text(&s->pen, shown);
   }
-  buf_deinit(&size);
 }
 
 /* Of one call: its attempts, gathered from the turn's records. */

@@ -109,7 +109,7 @@ struct call_result {
   json_t *files; /* [{"path","added","removed"}] or NULL */
   json_t *usage; /* {"input","output","cached"} or NULL */
   char provider_session[128];
-  uint64_t dropped_bytes;       /* of the output, beyond its limit */
+  uint64_t dropped_bytes;       /* cut out of the text; a line in it says where */
   uint64_t error_dropped_bytes; /* of stderr */
   char note[160];               /* what else an auditor should know: "pipes held open", ... */
   int64_t duration_ms;

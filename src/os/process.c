@@ -116,6 +116,8 @@ static void process_finish(struct process *p) {
   t->count--;
   if (p->result.duration_ms == 0)
     p->result.duration_ms = process_now_ms() - p->start_ms;
+  p->result.out = head_tail_finish(&p->out);
+  p->result.err = head_tail_finish(&p->err);
   p->on_end(p->ctx, &p->result);
   buf_deinit(&p->result.out);
   buf_deinit(&p->result.err);

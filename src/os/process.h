@@ -48,8 +48,9 @@ struct process_spec {
   const char *stdin_bytes; /* prompts go here, never into argv (other users see argv) */
   size_t stdin_n;          /* 0: stdin is /dev/null, unless stdin_open */
   bool stdin_open;    /* stdin stays open behind stdin_bytes: process_write, process_close_stdin */
-  size_t stdout_max;  /* bytes kept, 0 = LIMIT_OUTPUT_BYTES; more is read and dropped */
+  size_t stdout_max;  /* bytes kept, 0 = LIMIT_OUTPUT_BYTES; of more both ends, see head_tail.h */
   size_t stderr_max;  /* bytes kept, 0 = LIMIT_STDERR_BYTES */
+  bool keep_nothing;  /* on_output keeps what matters; out and err of the result stay empty */
   uint64_t wall_ms;   /* the whole run, 0 = no limit */
   uint64_t stall_ms;  /* without a byte on stdout or stderr, 0 = no limit */
   uint64_t closed_ms; /* stdout at its end and nothing on stderr for this long: ended as by
@@ -74,7 +75,7 @@ struct process_result {
   int exec_errno;       /* 0 unless the end is EXEC_FAILED or SPAWN_FAILED */
   int exit_code;        /* -1: killed by a signal, or no status was seen */
   int signal;           /* 0: not killed by one */
-  struct buf out, err;  /* max, cut and dropped say what was cut; buf_take is allowed in on_end */
+  struct buf out, err;  /* cut and dropped say what is missing; buf_take is allowed in on_end */
   bool ended_early;     /* by process_finish_early or closed_ms; exit_code and signal tell only
                            what it made of that */
   bool pipes_held;      /* something held stdout or stderr open after the exit; it was killed */
@@ -83,7 +84,7 @@ struct process_result {
   uint64_t duration_ms; /* until the program's exit was seen, else until the tree was dead */
 };
 
-/* Each piece of output as it comes, all of it, beyond stdout_max too; fd is 1 or 2. The bytes are
+/* Each piece of output as it comes, all of it, whatever is kept; fd is 1 or 2. The bytes are
  * borrowed for the call. process_cancel is allowed in it; output may still come after that. */
 typedef void (*process_output_cb)(void *ctx, int fd, struct str bytes);
 /* The result is borrowed for the call; the process is gone afterwards. Starting another one in it

@@ -6,6 +6,7 @@
 #ifndef SEGUE_OS_PROCESS_INTERNAL_H
 #define SEGUE_OS_PROCESS_INTERNAL_H
 
+#include "base/head_tail.h"
 #include "base/limits.h"
 #include "os/process.h"
 
@@ -44,9 +45,11 @@ struct process {
   uint64_t wall_ms, stall_ms, closed_ms;
   const char *stdin_bytes;
   size_t stdin_n;
-  struct buf queue;  /* of process_write, behind stdin_bytes */
-  size_t queue_from; /* bytes of it that are written */
-  bool stdin_open;   /* more may come */
+  struct buf queue;          /* of process_write, behind stdin_bytes */
+  size_t queue_from;         /* bytes of it that are written */
+  bool stdin_open;           /* more may come */
+  struct head_tail out, err; /* until they are the result's */
+  bool keep_nothing;
   process_output_cb on_output;
   process_end_cb on_end;
   void *ctx;

@@ -43,7 +43,8 @@ static bool read_output(struct channel *c) {
   }
   p->output_ms = process_now_ms();
   p->result.started = true; /* should the shim die before it can say so */
-  buf_append(is_out ? &p->result.out : &p->result.err, piece, (size_t)n);
+  if (!p->keep_nothing)
+    head_tail_append(is_out ? &p->out : &p->err, (struct str){piece, (size_t)n});
   if (p->on_output != NULL)
     p->on_output(p->ctx, is_out ? 1 : 2, (struct str){piece, (size_t)n});
   return true;

@@ -115,8 +115,9 @@ static struct process *process_new(struct process_table *t, const struct process
   p->stdin_n = spec->stdin_n;
   p->stdin_open = spec->stdin_open;
   p->result.exit_code = -1;
-  p->result.out.max = spec->stdout_max != 0 ? spec->stdout_max : LIMIT_OUTPUT_BYTES;
-  p->result.err.max = spec->stderr_max != 0 ? spec->stderr_max : LIMIT_STDERR_BYTES;
+  p->keep_nothing = spec->keep_nothing;
+  head_tail_init(&p->out, spec->stdout_max != 0 ? spec->stdout_max : LIMIT_OUTPUT_BYTES);
+  head_tail_init(&p->err, spec->stderr_max != 0 ? spec->stderr_max : LIMIT_STDERR_BYTES);
   for (enum channel_id id = 0; id < CHANNEL_COUNT; id++)
     p->channels[id] = (struct channel){.process = p, .fd = -1};
   return p;

@@ -30,6 +30,7 @@ static void cleanup_after(uv_work_t *work, int status) {
   (void)status;
   run->sink.done(run->sink.ctx, &run->result);
   schema_place_deinit(&run->schema);
+  kept_deinit(&run->err);
   secrets_free(run->secrets);
   arena_deinit(&run->arena);
   buf_deinit(&run->first);
@@ -69,6 +70,8 @@ static bool start_process(struct provider_run *run, struct err *err);
 
 static void on_output(void *ctx, int fd, struct str bytes) {
   struct provider_run *run = ctx;
+  if (fd == 2)
+    kept_push(&run->err, bytes);
   if (run->driver != NULL)
     run->ops->output(run->driver, fd, bytes);
 }
@@ -227,11 +230,7 @@ static void on_end(void *ctx, struct process_result *p) {
   run->process = NULL;
   run->ended = true;
   (void)uv_timer_stop(&run->timer);
-  r->error_dropped_bytes = p->err.dropped;
-  r->error_text.bytes = p->err;
-  p->err = (struct buf){0};
-  r->error_text.bytes.max = 0;
-  (void)secrets_hide(run->secrets, &r->error_text.bytes, r->error_text.bytes.cut);
+  kept_take(&run->err, &r->error_text, &r->error_dropped_bytes);
   r->duration_ms = (int64_t)p->duration_ms;
   if (run->server == NULL) {
     judge(run, p);
@@ -252,7 +251,7 @@ static bool start_process(struct provider_run *run, struct err *err) {
                                     .stdin_bytes = in.p,
                                     .stdin_n = in.n,
                                     .stdin_open = run->ops->keeps_stdin,
-                                    .stdout_max = 1, /* the driver keeps what matters */
+                                    .keep_nothing = true, /* the driver keeps what matters */
                                     .wall_ms = run->call.request->timeout_ms,
                                     .stall_ms = run->stall_ms,
                                     /* a server does not answer there */
@@ -317,6 +316,7 @@ static bool build_environment(struct provider_run *run, struct err *err) {
   run->secrets = secrets_new();
   secrets_find_in_environment(run->secrets, run->envp, run->env->pass_env);
   secrets_find_in_words(run->secrets, run->command.argv);
+  kept_init(&run->err, run->secrets, LIMIT_STDERR_BYTES);
   return true;
 }
 

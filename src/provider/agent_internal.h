@@ -5,6 +5,7 @@
 
 #include "provider/agent_server.h"
 #include "provider/driver.h"
+#include "provider/kept.h"
 #include "provider/schema_place.h"
 
 struct provider_run {
@@ -18,6 +19,7 @@ struct provider_run {
   struct agent_command command;
   const char *const *envp;
   struct secrets *secrets;        /* of envp and the command line */
+  struct kept err;                /* its stderr */
   struct process *process;        /* NULL: not started, or gone */
   struct process_result ended_as; /* of a server whose last replies are still read */
   struct agent_server *server;    /* NULL: its program is none */

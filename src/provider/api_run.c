@@ -6,6 +6,7 @@
  * is under way. */
 #include "provider/api_internal.h"
 
+#include "base/head_tail.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "format/json_write.h"
@@ -373,6 +374,7 @@ static void take_text(struct provider_run *run) {
   result->dropped_bytes = from->dropped;
   result->text.bytes = *from;
   result->text.bytes.max = 0;
+  buf_say_cut(&result->text.bytes);
   *from = (struct buf){0};
 }
 

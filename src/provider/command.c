@@ -5,7 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "os/tmpdir.h"
-#include "provider/redact.h"
+#include "provider/kept.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +19,9 @@ struct provider_run {
   char *tmpdir;
   struct provider_sink sink;
   uint64_t wall_ms;
-  const char *const *pass_env; /* their values are redacted */
-  char program[128];           /* for messages */
+  struct secrets *secrets; /* the values of pass_env */
+  struct kept out, err;
+  char program[128]; /* for messages */
 };
 
 static void cleanup_work(uv_work_t *work) {
@@ -34,6 +35,9 @@ static void cleanup_after(uv_work_t *work, int status) {
   struct provider_run *run = work->data;
   (void)status;
   run->sink.done(run->sink.ctx, &run->result);
+  kept_deinit(&run->out);
+  kept_deinit(&run->err);
+  secrets_free(run->secrets);
   free(run->tmpdir);
   free(run);
 }
@@ -53,18 +57,17 @@ static json_t *whole_object(struct str text) {
   return value;
 }
 
+static void on_output(void *ctx, int fd, struct str bytes) {
+  struct provider_run *run = ctx;
+  kept_push(fd == 1 ? &run->out : &run->err, bytes);
+}
+
 static void on_end(void *ctx, struct process_result *p) {
   struct provider_run *run = ctx;
   struct call_result *r = &run->result;
   run->process = NULL;
-  r->dropped_bytes = p->out.dropped;
-  r->error_dropped_bytes = p->err.dropped;
-  r->text.bytes = p->out;
-  r->error_text.bytes = p->err;
-  p->out = p->err = (struct buf){0};
-  r->text.bytes.max = r->error_text.bytes.max = 0;
-  (void)redact(&r->text.bytes, run->pass_env, r->text.bytes.cut);
-  (void)redact(&r->error_text.bytes, run->pass_env, r->error_text.bytes.cut);
+  kept_take(&run->out, &r->text, &r->dropped_bytes);
+  kept_take(&run->err, &r->error_text, &r->error_dropped_bytes);
   r->duration_ms = (int64_t)p->duration_ms;
   if (p->pipes_held)
     (void)snprintf(r->note, sizeof r->note,
@@ -122,7 +125,10 @@ static struct provider_run *command_start(const struct provider *self,
   run->soon.loop = env->loop;
   run->soon.data = run;
   run->wall_ms = request->timeout_ms;
-  run->pass_env = env->pass_env;
+  run->secrets = secrets_new();
+  secrets_add_env(run->secrets, env->pass_env);
+  kept_init(&run->out, run->secrets, LIMIT_OUTPUT_BYTES);
+  kept_init(&run->err, run->secrets, LIMIT_STDERR_BYTES);
   (void)snprintf(tmpdir, sizeof tmpdir, "segue-%s-%ld", request->session, request->call);
   run->tmpdir = tmpdir_make_named(tmpdir, &err);
   (void)snprintf(run->program, sizeof run->program, "%s", request->argv[0]);
@@ -139,9 +145,10 @@ static struct provider_run *command_start(const struct provider *self,
                                       .envp = envp,
                                       .stdin_bytes = request->prompt.p,
                                       .stdin_n = request->prompt.n,
+                                      .keep_nothing = true,
                                       .wall_ms = request->timeout_ms,
                                       .stall_ms = LIMIT_CALL_STALL_MS};
-    run->process = process_start(env->processes, &spec, NULL, on_end, run, &err);
+    run->process = process_start(env->processes, &spec, on_output, on_end, run, &err);
   }
   arena_deinit(&arena);
   if (run->process == NULL) {

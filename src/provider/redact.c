@@ -197,30 +197,10 @@ static size_t filter(const struct secrets *s, struct str text, struct buf *out, 
   return i;
 }
 
-/* Would this end of a text give something of a value away? The first characters of an encoded one are
- * too common to tell. */
-static bool gives_away(const struct secrets *s, struct str tail) {
-  for (size_t i = 0; i < s->count; i++) {
-    const struct pattern *p = &s->patterns[i];
-    bool plain = p->n > tail.n && memcmp(p->p, tail.p, tail.n) == 0, partial = false;
-    if (plain && !p->base64)
-      return true;
-    (void)match_one(p, tail, &partial);
-    if (partial && tail.n >= LIMIT_SECRET_BYTES / 2)
-      return true;
-  }
-  return false;
-}
-
 /* What was held back, now that no more comes: its first byte belongs to no value, or one that is
  * whole. */
-static void release(const struct secrets *s, struct str held, bool cut, struct buf *out,
-                    size_t *count) {
+static void release(const struct secrets *s, struct str held, struct buf *out, size_t *count) {
   while (held.n > 0) {
-    if (cut && gives_away(s, held)) {
-      ++*count;
-      return;
-    }
     bool partial;
     size_t name = 0, used = match(s, held, &name, &partial);
     if (used > 0) {
@@ -236,13 +216,13 @@ static void release(const struct secrets *s, struct str held, bool cut, struct b
   }
 }
 
-size_t secrets_hide(const struct secrets *s, struct buf *text, bool cut) {
+size_t secrets_hide(const struct secrets *s, struct buf *text) {
   struct buf out = {0};
   size_t count = 0;
   if (secrets_are_empty(s) || text->n == 0)
     return 0;
   size_t end = filter(s, buf_view(text), &out, &count);
-  release(s, (struct str){text->p + end, text->n - end}, cut, &out, &count);
+  release(s, (struct str){text->p + end, text->n - end}, &out, &count);
   if (count > 0) {
     explicit_bzero(text->p, text->n);
     buf_deinit(text);
@@ -281,7 +261,7 @@ void redactor_push(struct redactor *r, struct str piece, struct buf *out) {
 void redactor_flush(struct redactor *r, struct buf *out) {
   size_t count = 0;
   if (r->held.n > 0)
-    release(r->secrets, buf_view(&r->held), false, out, &count);
+    release(r->secrets, buf_view(&r->held), out, &count);
   buf_clear(&r->held);
 }
 
@@ -290,14 +270,4 @@ void redactor_deinit(struct redactor *r) {
     explicit_bzero(r->held.p, r->held.cap);
   buf_deinit(&r->held);
   *r = (struct redactor){0};
-}
-
-size_t redact(struct buf *text, const char *const *names, bool cut) {
-  if (names == NULL || *names == NULL || text->n == 0)
-    return 0;
-  struct secrets *s = secrets_new();
-  secrets_add_env(s, names);
-  size_t count = secrets_hide(s, text, cut);
-  secrets_free(s);
-  return count;
 }

@@ -7,7 +7,7 @@
  * «secret:NAME».
  *
  *   secrets = secrets_new(); secrets_add(...) ...
- *   a whole text:  secrets_hide(secrets, &text, cut)
+ *   a whole text:  secrets_hide(secrets, &text)
  *   a stream:      redactor_init(&r, secrets); redactor_push(&r, piece, &out) ...;
  *                  redactor_flush(&r, &out); redactor_deinit(&r)
  *   secrets_free(secrets)      wipes what it holds */
@@ -25,9 +25,9 @@ void secrets_add(struct secrets *secrets, const char *name, struct str value);
 void secrets_add_env(struct secrets *secrets, const char *const *names);
 bool secrets_are_empty(const struct secrets *secrets); /* NULL is empty */
 
-/* Returns how many places were replaced. cut: the text was cut off at a limit, so its end may be the
- * beginning of a value: that is taken off too. */
-size_t secrets_hide(const struct secrets *secrets, struct buf *text, bool cut);
+/* Returns how many places were replaced. Before a text is cut anywhere: a part of a value is not
+ * found. */
+size_t secrets_hide(const struct secrets *secrets, struct buf *text);
 
 /* A stream keeps back what may be the beginning of a value until more comes. */
 struct redactor {
@@ -38,8 +38,5 @@ void redactor_init(struct redactor *r, const struct secrets *secrets);
 void redactor_push(struct redactor *r, struct str piece, struct buf *out); /* appends to out */
 void redactor_flush(struct redactor *r, struct buf *out);
 void redactor_deinit(struct redactor *r);
-
-/* secrets_hide of the values of variables. */
-size_t redact(struct buf *text, const char *const *names, bool cut);
 
 #endif

@@ -1,5 +1,6 @@
 #include "provider/replay.h"
 
+#include "base/head_tail.h"
 #include "base/limits.h"
 #include "format/json_write.h"
 #include "provider/redact.h"
@@ -90,10 +91,11 @@ bool replay(const struct transcript *t, const struct profile *profile, enum tran
                                   .schema = schema};
   const struct driver_host host = {.news = news, .ctx = ctx};
   const struct process_result process = ending(t);
+  struct head_tail err_text;
   struct driver *d = ops->open(profile, &call, &host);
-  result->error_text.bytes.max = LIMIT_STDERR_BYTES;
-  buf_str(&result->error_text.bytes, t->err);
-  result->error_text.bytes.max = 0;
+  head_tail_init(&err_text, LIMIT_STDERR_BYTES);
+  head_tail_append(&err_text, t->err);
+  result->error_text.bytes = head_tail_finish(&err_text);
   feed(t, ops, d);
   ops->end(d, &process, result);
   ops->close(d);

@@ -24,6 +24,7 @@ struct driver *stream_open(const struct profile *profile, const struct agent_cal
   d->secrets = host->secrets;
   redactor_init(&d->of_text, d->secrets);
   redactor_init(&d->of_thinking, d->secrets);
+  head_tail_init(&d->printed, LIMIT_OUTPUT_BYTES);
   d->told.max = d->last.max = d->all.max = d->text.max = LIMIT_OUTPUT_BYTES;
   d->retry.max = d->denied.max = d->trouble.message.max = LIMIT_EVIDENCE_BYTES;
   d->trouble.kinds.max = d->last_id.max = LIMIT_EVIDENCE_BYTES;
@@ -37,6 +38,7 @@ void stream_close(struct driver *d) {
                               &d->tool_id, &d->tool_name};
   for (size_t i = 0; i < ARRAY_LEN(bufs); i++)
     buf_deinit(bufs[i]);
+  head_tail_deinit(&d->printed);
   json_decref(d->structured);
   json_decref(d->usage);
   pattern_scratch_deinit(&d->scratch);
@@ -155,7 +157,7 @@ static void whole_line(struct driver *d) {
     buf_clear(&d->line);
     return;
   }
-  (void)secrets_hide(d->secrets, &d->line, false);
+  (void)secrets_hide(d->secrets, &d->line);
   if (!utf8_valid(d->line.p, d->line.n))
     mend_utf8(&d->line);
   if (!stream_read_value(d, buf_view(&d->line))) {
@@ -172,7 +174,7 @@ static void whole_line(struct driver *d) {
 
 static void stderr_line(struct driver *d) {
   d->err_line.n = escapes_drop(d->err_line.p, d->err_line.n);
-  (void)secrets_hide(d->secrets, &d->err_line, false);
+  (void)secrets_hide(d->secrets, &d->err_line);
   struct str line = str_trim(buf_view(&d->err_line));
   for (size_t i = 0; line.n > 0 && i < d->profile->stderr_rule_count; i++) {
     const struct profile_stderr *rule = &d->profile->stderr_rules[i];

@@ -257,15 +257,21 @@ static void take_buf(struct buf *to, struct buf *from) {
 
 static void give_text(struct driver *d, struct call_result *r) {
   struct buf *text = d->text_of_all ? &d->all : &d->last;
+  if (d->is_text) {
+    r->text.bytes = head_tail_finish(&d->printed);
+    r->dropped_bytes = r->text.bytes.dropped;
+    return;
+  }
   if (d->has_text) {
     take_buf(&r->text.bytes, &d->text);
   } else {
     bool own = d->told.n > 0; /* a message that was not finished, or pieces only */
     if (own && d->text_of_all)
-      buf_str(text, buf_view(&d->told));
+      stream_add_message(text, &d->told);
     take_buf(&r->text.bytes, own && !d->text_of_all ? &d->told : text);
   }
   r->dropped_bytes = r->text.bytes.dropped;
+  buf_say_cut(&r->text.bytes);
 }
 
 static void give_structured(struct driver *d, struct call_result *r) {

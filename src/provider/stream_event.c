@@ -115,13 +115,20 @@ void stream_tell(struct driver *d, enum provider_news_kind kind, struct str text
   tell(d, kind, text, data);
 }
 
+static void keep_piece(struct driver *d, struct str piece) {
+  if (d->is_text)
+    head_tail_append(&d->printed, piece);
+  else
+    buf_str(&d->told, piece);
+}
+
 void stream_tell_piece(struct driver *d, struct str piece) {
   struct buf clean = {0};
   if (!secrets_are_empty(d->secrets)) {
     redactor_push(&d->of_text, piece, &clean);
     piece = buf_view(&clean);
   }
-  buf_str(&d->told, piece);
+  keep_piece(d, piece);
   if (piece.n > 0)
     stream_tell(d, NEWS_TEXT, piece, NULL);
   buf_deinit(&clean);
@@ -143,7 +150,7 @@ void stream_tell_held(struct driver *d) {
     tell(d, NEWS_THINKING, buf_view(&clean), NULL);
   buf_clear(&clean);
   redactor_flush(&d->of_text, &clean);
-  buf_str(&d->told, buf_view(&clean));
+  keep_piece(d, buf_view(&clean));
   if (clean.n > 0)
     tell(d, NEWS_TEXT, buf_view(&clean), NULL);
   buf_deinit(&clean);
@@ -173,16 +180,21 @@ static void tell_growing(struct driver *d, struct str whole) {
   buf_deinit(&clean);
 }
 
+void stream_add_message(struct buf *to, const struct buf *told) {
+  buf_str(to, buf_view(told));
+  to->cut |= told->cut;
+  to->dropped += told->dropped;
+}
+
 void stream_end_message(struct driver *d, struct str id) {
-  struct str told = buf_view(&d->told);
   bool same = id.n > 0 && str_eq(id, buf_view(&d->last_id));
-  if (told.n > 0) {
+  if (d->told.n > 0) {
     if (d->all.n > 0 && !same && id.n > 0)
       buf_puts(&d->all, "\n\n");
-    buf_str(&d->all, told);
+    stream_add_message(&d->all, &d->told);
     if (!same)
       buf_clear(&d->last);
-    buf_str(&d->last, told);
+    stream_add_message(&d->last, &d->told);
   }
   buf_clear(&d->last_id);
   buf_str(&d->last_id, id);

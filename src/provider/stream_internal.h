@@ -3,6 +3,7 @@
 #ifndef SEGUE_PROVIDER_STREAM_INTERNAL_H
 #define SEGUE_PROVIDER_STREAM_INTERNAL_H
 
+#include "base/head_tail.h"
 #include "provider/driver.h"
 #include "provider/redact.h"
 
@@ -32,6 +33,7 @@ struct driver {
   char session[128];
   const struct secrets *secrets;        /* the host's */
   struct redactor of_text, of_thinking; /* a value may come in pieces, over two events */
+  struct head_tail printed;             /* all of it, where is_text */
   struct buf told; /* of the message that is coming, without what of_text holds back */
   struct buf last; /* the last whole message */
   struct buf all;  /* all whole ones */
@@ -68,6 +70,8 @@ void stream_tell_piece(struct driver *d, struct str piece);
 void stream_tell_thinking(struct driver *d, struct str piece);
 /* The message as far as it has come: what was not told of it yet is. */
 void stream_tell_rest(struct driver *d, struct str whole);
+/* A message behind others; what did not fit into it is missing there, too. */
+void stream_add_message(struct buf *to, const struct buf *message);
 /* It is complete. Messages of one id (n 0: none) are one text. */
 void stream_end_message(struct driver *d, struct str id);
 void stream_session(struct driver *d, struct str id);

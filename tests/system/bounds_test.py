@@ -99,6 +99,46 @@ def a_secret_at_a_limit():
         expect("\u00absecret:MYTOKEN\u00bb" in of_type(log, "call_end")[0]["text"], "not redacted")
 
 
+def the_end_of_a_flood_is_judged():
+    """The judge, a tag, the next movement and `show` see the end of what a command printed."""
+    flood = ("echo the first line; yes 'a line in the middle' | head -n 900000; "
+             "exec 3>&1 >&2; echo begun; yes 'a warning' | head -n 40000; echo 'make: Error 1'; ")
+    end = "echo '2 failed, 98 passed' >&3"
+    with Box() as box:
+        scenario = box.file("s.json", json.dumps({"replies": [
+            {"stage": "structured_output", "contains": "this is its end",
+             "text": '{"reason": "two failed", "step": 2}'}]}))
+        log, path = run(
+            box, "name: x\njudge: {provider: script}\nmovements:\n  - name: a\n    command: [sh, -c, "
+            + json.dumps(flood + end) + "]\n    rules:\n      - {condition: all is well, next: COMPLETE}\n"
+            "      - {condition: something is wrong, next: b}\n"
+            "  - name: b\n    command: [sh, -c, 'cat > seen']\n    instruction: '{previous_response}'\n"
+            "    rules: [{condition: when(exit == 0), next: COMPLETE}]\n", "--scenario", scenario)
+        ended = of_type(log, "call_end")[0]
+        asked = [r for r in of_type(log, "call_start") if r.get("purpose") == "judge"][0]
+        expect("2 failed, 98 passed" in json.dumps(asked["prompt"]), asked["prompt"])
+        expect(of_type(log, "judgment")[0]["rule"] == 2, of_type(log, "judgment")[0])
+        expect(ended["text"].endswith("2 failed, 98 passed\n"), ended["text"][-100:])
+        expect(ended["text"].startswith("the first line\n"), ended["text"][:100])
+        expect(ended["stderr"].endswith("make: Error 1\n"), ended["stderr"][-100:])
+        with open(f"{box.cwd}/seen", "rb") as f:
+            seen = f.read()
+        line = seen[seen.index(b"[... "):].split(b"\n", 1)[0]
+        expect(line == b"[... %d bytes were cut here ...]" % ended["dropped_bytes"], line)
+        expect(len(seen) - len(line) - 1 + ended["dropped_bytes"] == 15 + 900000 * 21 + 20, len(seen))
+        expect(seen.endswith(b"2 failed, 98 passed\n"), seen[-100:])
+        shown = box.segue("show", path, "a").stdout.decode()
+        for stream in ("dropped_bytes", "stderr_dropped_bytes"):
+            expect(f"{ended[stream]} more were cut at the limit" in shown, stream, shown)
+        expect("2 failed, 98 passed" in shown and "make: Error 1" in shown, shown)
+
+    with Box() as box:
+        log, _ = run(box, "name: x\nprovider: script\njudge: {provider: script, stages: [phase1_tag]}\nmovements:\n"
+                     "  - name: a\n    command: [sh, -c, " + json.dumps(flood + "echo '[A:2]' >&3")
+                     + "]" + LABELS, status=3)
+        expect(of_type(log, "judgment")[0]["rule"] == 2, of_type(log, "judgment")[0])
+
+
 def a_resume_sees_its_prompt():
     with Box() as box:
         scenario = box.file("s.yaml", "replies:\n"
@@ -140,5 +180,5 @@ if __name__ == "__main__":
     need_build()
     sys.exit(main([
         a_value_too_deep_for_a_log, a_reason_without_end, a_text_judged_that_is_no_utf8,
-        a_prompt_too_long_is_never_cut, a_secret_at_a_limit, a_resume_sees_its_prompt,
+        a_prompt_too_long_is_never_cut, a_secret_at_a_limit, the_end_of_a_flood_is_judged, a_resume_sees_its_prompt,
         long_labels_in_other_scripts, a_judge_that_is_down_says_so_in_any_script]))

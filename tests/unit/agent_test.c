@@ -356,8 +356,19 @@ static void a_hundred_megabytes_are_bounded(void **state) {
          "yes \"{\\\"event\\\":\\\"text\\\",\\\"text\\\":\\\"$line\\\"}\" | head -n 1600\n"
          "echo '{\"event\":\"end\"}'");
   assert_int_equal(f->result.class, CLASS_NONE);
-  assert_int_equal(f->result.text.bytes.n, LIMIT_OUTPUT_BYTES);
   assert_int_equal(f->result.dropped_bytes, 1600u * 65536u - LIMIT_OUTPUT_BYTES);
+  assert_string_equal(f->result.text.bytes.p + LIMIT_OUTPUT_BYTES,
+                      "\n[... 88080384 bytes were cut here ...]\n");
+}
+
+static void the_end_of_stderr_says_why(void **state) {
+  struct fixture *f = *state;
+  script(f, "",
+         "yes 'a line of a progress display' | head -n 20000 >&2\n"
+         "echo 'Error: you are not logged in' >&2; exit 1");
+  assert_int_equal(f->result.class, CLASS_AUTH);
+  assert_non_null(strstr(buf_c(&f->result.error_text.bytes), "bytes were cut here"));
+  assert_true(f->result.error_dropped_bytes > 0);
 }
 
 static void a_line_without_end_is_given_up(void **state) {
@@ -570,6 +581,7 @@ int main(void) {
       AGENT_TEST(a_cancelled_one_is_cancelled),
       AGENT_TEST(an_answer_that_is_there_outlives_cancelling),
       AGENT_TEST(a_hundred_megabytes_are_bounded),
+      AGENT_TEST(the_end_of_stderr_says_why),
       AGENT_TEST(a_line_without_end_is_given_up),
       AGENT_TEST(bytes_that_are_no_text_are_no_harm),
       AGENT_TEST(half_characters_and_long_numbers_cost_no_line),

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/limits.h"
 #include "os/tmpdir.h"
 #include "provider/provider.h"
 
@@ -231,6 +232,57 @@ static void bytes_are_kept_as_they_are(void **state) {
   assert_memory_equal(f->result.text.bytes.p, "a\0\xFF\033[31m", 8);
 }
 
+/* The outcome of a test runner stands at its end. */
+static void both_ends_of_a_flood_are_kept(void **state) {
+  static const char *const argv[] = {
+      "sh", "-c",
+      "echo first; yes 'a line in the middle' | head -n 1000000; echo '2 failed, 98 passed'\n"
+      "exec >&2; echo begun; yes 'a warning' | head -n 100000; echo 'make: *** Error 1'",
+      NULL};
+  struct fixture *f = *state;
+  (void)begin(f, argv, STR(""), 60000);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  const struct call_result *r = &f->result;
+  struct str out = buf_view(&r->text.bytes), err = buf_view(&r->error_text.bytes);
+  assert_true(out.n <= LIMIT_OUTPUT_BYTES && out.n > LIMIT_OUTPUT_BYTES - 16384);
+  assert_true(err.n <= LIMIT_STDERR_BYTES && err.n > LIMIT_STDERR_BYTES - 16384);
+  assert_true(str_starts(out, "first\na line in the middle\n"));
+  assert_true(str_starts(err, "begun\na warning\n"));
+  assert_string_equal(out.p + out.n - 35, " in the middle\n2 failed, 98 passed\n");
+  assert_string_equal(err.p + err.n - 28, "a warning\nmake: *** Error 1\n");
+  const char *line = strstr(out.p, "[... ");
+  assert_non_null(line);
+  assert_int_equal(strtoull(line + 5, NULL, 10), r->dropped_bytes);
+  size_t line_n = (size_t)(strchr(line, '\n') - line) + 1;
+  assert_int_equal(out.n - line_n + r->dropped_bytes, 6 + 21000000 + 20);
+  line = strstr(err.p, "[... ");
+  assert_non_null(line);
+  assert_int_equal(strtoull(line + 5, NULL, 10), r->error_dropped_bytes);
+}
+
+/* Cut anywhere, no part of a value is left. */
+static void a_secret_is_gone_before_a_flood_is_cut(void **state) {
+  static const char *const names[] = {"TEST_NAME_SEEN", NULL};
+  static const char *const argv[] = {
+      "sh", "-c",
+      "for i in 1 2 3 4 5 6 7 8; do t=$t$TEST_NAME_SEEN; done; t=$t$t$t$t; t=$t$t$t$t; t=$t$t$t$t\n"
+      "for i in 1 2 3 4 5 6 7 8 9 a b c d e f g h i j k l m n o p q r s t u; do printf %s \"$t\"; "
+      "done >&2",
+      NULL};
+  struct fixture *f = *state;
+  assert_int_equal(setenv("TEST_NAME_SEEN", "tok-0123456789ABCDEF-0123456789abcdef", 1), 0);
+  f->env.pass_env = names;
+  (void)begin(f, argv, STR(""), 60000);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  struct str err = buf_view(&f->result.error_text.bytes);
+  assert_true(f->result.error_dropped_bytes > 0);
+  assert_null(memmem(err.p, err.n, "345", 3));
+  assert_null(memmem(err.p, err.n, "CDEF", 4));
+  assert_null(memmem(err.p, err.n, "tok-", 4));
+  assert_non_null(memmem(err.p, err.n, "secret:TEST_NAME_SEEN", 21));
+  assert_int_equal(unsetenv("TEST_NAME_SEEN"), 0);
+}
+
 static void a_folder_for_tmp_that_is_gone(void **state) {
   static const char *const argv[] = {"true", NULL};
   struct fixture *f = *state;
@@ -253,6 +305,8 @@ int main(void) {
       TEST(a_cancel_ends_it),
       TEST(a_prompt_is_read_as_far_as_it_is_wanted),
       TEST(bytes_are_kept_as_they_are),
+      TEST(both_ends_of_a_flood_are_kept),
+      TEST(a_secret_is_gone_before_a_flood_is_cut),
       TEST(a_folder_for_tmp_that_is_gone),
   };
   return cmocka_run_group_tests(tests, warm_up, NULL);

@@ -27,7 +27,7 @@ static void look(const struct found *cases, size_t count, bool words) {
     else
       secrets_find_in_environment(s, cases[i].given, declared);
     buf_puts(&text, cases[i].text);
-    (void)secrets_hide(s, &text, false);
+    (void)secrets_hide(s, &text);
     assert_string_equal(buf_c(&text), cases[i].wanted);
     buf_deinit(&text);
     secrets_free(s);

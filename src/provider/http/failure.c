@@ -175,7 +175,7 @@ static void message_of(const struct reply *r, const json_t *error, struct buf *o
     text = json_object_get(error, "detail"); /* FastAPI: vLLM */
   if (json_is_string(text))
     buf_append(&raw, json_string_value(text), json_string_length(text));
-  (void)secrets_hide(r->of_text.secrets, &raw, false);
+  (void)secrets_hide(r->of_text.secrets, &raw);
   buf_safe(out, (struct str){buf_c(&raw), utf8_floor(buf_c(&raw), raw.n < 300 ? raw.n : 300)},
            false);
   buf_deinit(&raw);
@@ -215,7 +215,7 @@ void failure_status(struct reply *r, json_t *owned_doc) {
       struct str head = {buf_c(&r->document), r->document.n};
       head.n = utf8_floor(head.p, head.n < 160 ? head.n : 160);
       (void)buf_safe(&shown, str_trim(head), false);
-      (void)secrets_hide(r->of_text.secrets, &shown, false);
+      (void)secrets_hide(r->of_text.secrets, &shown);
     }
     if (first != NULL)
       reply_error(r, first);
