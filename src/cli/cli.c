@@ -4,7 +4,6 @@
 #include "base/limits.h"
 #include "base/log.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,16 +158,6 @@ void cli_print_help(const struct cli_command *command) {
   }
   if (command->print_more)
     command->print_more();
-}
-
-int cli_end(const char *command, int status) {
-  errno = 0;
-  if (fflush(stdout) == 0 && !ferror(stdout))
-    return status;
-  if (errno != EPIPE)
-    fprintf(stderr, "segue %s: cannot write to standard output%s%s\n", command, errno ? ": " : "",
-            errno ? strerror(errno) : "");
-  return status == STATUS_COMPLETE ? STATUS_FAILED : status;
 }
 
 void cli_put_safe(FILE *out, const char *text) {

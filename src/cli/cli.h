@@ -67,9 +67,11 @@ const char *cli_value(const struct cli_args *args, const char *name); /* the las
 /* The i-th value of a repeating option, NULL behind the last. */
 const char *cli_values(const struct cli_args *args, const char *name, size_t i);
 
-/* Flushes stdout when a command is over: `status`, but STATUS_FAILED instead of STATUS_COMPLETE and a
- * message when not all that was printed could be written. A reader that went away is no news to it.
- * main calls it, for every command. */
+/* What main calls around every command (output.c). cli_begin comes before anything is opened or
+ * printed. cli_end flushes stdout: `status`, but STATUS_FAILED instead of STATUS_COMPLETE, and a
+ * message, when not all that was printed could be written, also where stdout is closed. A reader that
+ * went away is no news to it. */
+void cli_begin(void);
 int cli_end(const char *command, int status) MUST_CHECK;
 
 /* Text from outside, in which nothing steers a terminal (buf_safe, on one line). */

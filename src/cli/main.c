@@ -3,12 +3,10 @@
 #include "format/json_pool.h"
 #include "store/store.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 const struct cli_command *const cli_commands[] = {
     &cmd_run,        &cmd_resume, &cmd_judge,  &cmd_ask,       &cmd_show,   &cmd_verify,
@@ -32,22 +30,11 @@ static int unknown(const char *word) {
   return STATUS_USAGE;
 }
 
-/* A closed standard descriptor would be given to the next file that is opened, and a log written
- * over by what was meant for a terminal. */
-static void hold_standard_descriptors(void) {
-  int fd;
-  do
-    fd = open("/dev/null", O_RDWR);
-  while (fd >= 0 && fd <= STDERR_FILENO);
-  if (fd > STDERR_FILENO)
-    close(fd);
-}
-
 int main(int argc, char **argv) {
   char threads[8];
   (void)snprintf(threads, sizeof threads, "%u", store_pool_threads());
   setenv("UV_THREADPOOL_SIZE", threads, 0); /* before the pool's first use */
-  hold_standard_descriptors();
+  cli_begin();
   json_pool_use();
   signal(SIGPIPE, SIG_IGN);
   if (argc < 2)

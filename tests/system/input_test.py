@@ -667,32 +667,50 @@ def a_closed_pipe():
         expect(done.returncode == 1, "output to a full device gave", done.returncode)
 
 
-def a_full_device():
+def lose(box, words, stdout, stdin=b"[STEP:1]"):
+    """Runs segue with a standard output that takes nothing; None: with none at all."""
+    close = {"preexec_fn": lambda: os.close(1)} if stdout is None else {"stdout": stdout}
+    return subprocess.run([SEGUE, *words], env=box.env, cwd=box.cwd, input=stdin,
+                          stderr=subprocess.PIPE, timeout=WAIT_S, check=False, **close)
+
+
+def output_that_is_lost():
     """What cannot be printed is no success, whatever prints it."""
     with Box() as box:
         words = every_way(box)
         done = box.segue("run", *words)
         expect(done.returncode == 0, done.stderr)
         path = box.begun()[0]
+        schema = box.file("any.json", "true")
         judge = ["judge", "--rule", "a", "--rule", "b", "--stages", "phase1_tag"]
         for line in (["version"], ["version", "--json"], ["--version"], ["help"], ["help", "run"], [],
                      ["help", "exit"], ["run", "--help"], ["completion", "bash"],
                      ["completion", "zsh"], ["completion", "fish"], ["lint", words[0]],
                      ["prompt", words[0], "plan"], ["verify", path], ["verify", path, "--json"],
                      ["show", path], ["show", path, "review"], ["show", path, "--json"],
-                     ["show", path, "--follow"], ["resume", path], ["run", *words],
-                     ["run", *words, "--json"], judge, [*judge, "--json"]):
+                     ["show", path, "--follow"], ["ls", "--logs", box.logs], ["providers"], ["resume", path], ["run", *words],
+                     ["run", *words, "--json"], judge, [*judge, "--json"],
+                     ["extract"], ["check", schema], ["schema", schema]):
+            stdin = b"[STEP:1]" if line[:1] == ["judge"] else b"{}"
             with open("/dev/full", "wb") as full:
-                done = subprocess.run([SEGUE, *line], stdout=full, env=box.env, cwd=box.cwd,
-                                      input=b"[STEP:1]", stderr=subprocess.PIPE, timeout=WAIT_S,
-                                      check=False)
+                done = lose(box, line, full, stdin)
             expect(done.returncode == 1, line, "to a full device gave", done.returncode)
-            expect(done.stderr.count(b"cannot write to standard output") == 1, line, done.stderr)
+            expect(done.stderr.count(b"cannot write to standard output: No space") == 1, line,
+                   done.stderr)
+            done = lose(box, line, None, stdin)
+            expect(done.returncode == 1, line, "to nowhere gave", done.returncode)
+            expect(done.stderr.count(b"cannot write to standard output: Bad file") == 1, line,
+                   done.stderr)
+            out, into = os.pipe()
+            os.close(out)  # the reader is gone before the first byte
+            done = lose(box, line, into, stdin)
+            os.close(into)
+            expect(done.returncode == 1 and b"cannot write" not in done.stderr, line,
+                   "without a reader gave", done)
         with open("/dev/full", "wb") as full:  # nothing is printed, so nothing is lost
-            done = subprocess.run([SEGUE, *judge, "--quiet"], stdout=full, env=box.env, cwd=box.cwd,
-                                  input=b"[STEP:1]", stderr=subprocess.PIPE, timeout=WAIT_S,
-                                  check=False)
-        expect((done.returncode, done.stderr) == (0, b""), done)
+            for stdout in (full, None):
+                done = lose(box, [*judge, "--quiet"], stdout)
+                expect((done.returncode, done.stderr) == (0, b""), done)
 
 
 def without_a_home():
@@ -734,7 +752,7 @@ CASES = [workflow_files, the_place_in_a_line, many_words, scenarios, a_scenario_
          words_that_are_not_utf8, deep_folders, a_log_from_a_deep_folder, tasks, a_huge_task,
          hostile_output, hostile_text_that_is_utf8, hostile_text_as_json, ten_megabytes, hostile_messages,
          a_warning_about_a_hostile_name, hostile_names, json_is_the_log, quiet_prints_nothing,
-         exit_statuses, colours, a_closed_pipe, a_full_device, without_a_home, damaged_logs]
+         exit_statuses, colours, a_closed_pipe, output_that_is_lost, without_a_home, damaged_logs]
 
 if __name__ == "__main__":
     need_build()
