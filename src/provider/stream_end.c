@@ -4,7 +4,6 @@
 #include "base/limits.h"
 #include "provider/evidence.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -69,18 +68,6 @@ static void tidy(char *text) {
   *to = '\0';
 }
 
-static void fail(struct call_result *r, enum error_class class, const char *fmt, ...)
-    PRINTF_LIKE(3, 4);
-static void fail(struct call_result *r, enum error_class class, const char *fmt, ...) {
-  va_list ap;
-  r->class = class;
-  va_start(ap, fmt);
-  (void)vsnprintf(r->message, sizeof r->message, fmt, ap);
-  va_end(ap);
-  r->message[utf8_floor(r->message, strlen(r->message))] = '\0';
-  tidy(r->message);
-}
-
 static int shown(struct str text) {
   return (int)(text.n > 400 ? utf8_floor(text.p, 400) : text.n);
 }
@@ -127,7 +114,8 @@ static void judge_exit(struct driver *d, const struct process_result *p, struct 
   struct str text = evidence_part(str_trim(buf_view(&r->error_text.bytes)));
   enum error_class class = CLASS_NONE;
   if (p->signal > 0) {
-    fail(r, CLASS_CRASHED, "it was killed by signal %d before its final event", p->signal);
+    call_result_fail(r, CLASS_CRASHED, "it was killed by signal %d before its final event",
+                     p->signal);
     return;
   }
   if (p->exit_code != 0) {
@@ -143,14 +131,12 @@ static void judge_exit(struct driver *d, const struct process_result *p, struct 
   }
   struct str line = telling_line(text, class);
   if (class != CLASS_NONE)
-    fail(r, class, "%.*s", shown(line), line.p ? line.p : "");
+    call_result_fail(r, class, "%.*s", shown(line), line.p ? line.p : "");
   else if (p->exit_code != 0)
-    fail(r, CLASS_CRASHED, "it ended with exit status %d and no final event%s%.*s", p->exit_code,
-         line.n > 0 ? ": " : "", shown(line), line.p ? line.p : "");
+    call_result_fail(r, CLASS_CRASHED, "it ended with exit status %d and no final event%s%.*s",
+                     p->exit_code, line.n > 0 ? ": " : "", shown(line), line.p ? line.p : "");
   else
-    fail(r, CLASS_PROTOCOL, "it ended with exit status 0 but without its final event");
-  if (r->message[0] == '\0')
-    fail(r, class, "it ended with exit status %d", p->exit_code);
+    call_result_fail(r, CLASS_PROTOCOL, "it ended with exit status 0 but without its final event");
   read_retry_after(d, text, r);
 }
 
@@ -165,10 +151,8 @@ static void judge_trouble(struct driver *d, const struct process_result *p, stru
   }
   if (class == CLASS_NONE && p->why == PROCESS_END_EXITED && p->signal == 0)
     class = profile_exit_class(d->profile, p->exit_code);
-  fail(r, class == CLASS_NONE ? CLASS_CRASHED : class, "%.*s", shown(message),
-       message.p ? message.p : "");
-  if (r->message[0] == '\0')
-    fail(r, r->class, "the client reports an error and does not say which");
+  call_result_fail(r, class == CLASS_NONE ? CLASS_CRASHED : class, "%.*s", shown(message),
+                   message.p ? message.p : "");
   read_retry_after(d, message, r);
 }
 
@@ -196,8 +180,9 @@ static void judge_silence(struct driver *d, const struct process_result *p, stru
                                                          : "it was ended before its answer";
   struct str why = buf_view(&d->retry);
   enum error_class class = stream_retry_class(d);
-  fail(r, class == CLASS_NONE ? CLASS_TIMEOUT : class, "%s%s%.*s", what,
-       why.n > 0 ? "; it was trying again by itself: " : "", shown(why), buf_c(&d->retry));
+  call_result_fail(r, class == CLASS_NONE ? CLASS_TIMEOUT : class, "%s%s%.*s", what,
+                   why.n > 0 ? "; it was trying again by itself: " : "", shown(why),
+                   buf_c(&d->retry));
   read_retry_after(d, why, r);
   if (r->retry_after_ms == 0)
     read_retry_after(d, evidence_part(str_trim(buf_view(&r->error_text.bytes))), r);
@@ -211,42 +196,54 @@ static void judge_end(struct driver *d, const struct process_result *p, struct c
     else if (p->ended_early && d->retry.n > 0)
       judge_silence(d, p, r);
     else if (p->ended_early && !d->ends_by_exit)
-      fail(r, CLASS_PROTOCOL, "it closed its output without its final event and did not end");
+      call_result_fail(r, CLASS_PROTOCOL,
+                       "it closed its output without its final event and did not end");
     else if (!d->ends_by_exit || (p->exit_code != 0 && !p->ended_early))
       judge_exit(d, p, r);
     else if (d->event_count == 0 && !d->is_text)
-      fail(r, CLASS_PROTOCOL, "it ended with exit status 0 and printed nothing that is an event");
+      call_result_fail(r, CLASS_PROTOCOL,
+                       "it ended with exit status 0 and printed nothing that is an event");
     break;
   case PROCESS_END_EXEC_FAILED:
-    fail(r, CLASS_NOT_FOUND, "cannot run %s: %s",
-         d->profile->program ? d->profile->program : d->profile->capability.name,
-         strerror(p->exec_errno));
+    call_result_fail(r, CLASS_NOT_FOUND, "cannot run %s: %s",
+                     d->profile->program ? d->profile->program : d->profile->capability.name,
+                     strerror(p->exec_errno));
     break;
   case PROCESS_END_SPAWN_FAILED:
-    fail(r, CLASS_OVERLOADED, "no process could be made: %s", strerror(p->exec_errno));
+    call_result_fail(r, CLASS_OVERLOADED, "no process could be made: %s", strerror(p->exec_errno));
     break;
   case PROCESS_END_WALL_LIMIT:
   case PROCESS_END_STALL_LIMIT:
     judge_silence(d, p, r);
     break;
   case PROCESS_END_CANCELLED:
-    fail(r, CLASS_CANCELLED, "cancelled");
+    call_result_fail(r, CLASS_CANCELLED, "cancelled");
     break;
   case PROCESS_END_SHIM_LOST:
-    fail(r, CLASS_CRASHED, "the shim that held the program was killed");
+    call_result_fail(r, CLASS_CRASHED, "the shim that held the program was killed");
     break;
   }
 }
 
 static void judge_answer(struct driver *d, const struct process_result *p, struct call_result *r) {
   if (str_trim(buf_view(&r->text.bytes)).n == 0 && r->structured == NULL)
-    fail(r, d->profile->empty, "it ended well and answered nothing%s%.*s", d->denied.n ? ": " : "",
-         shown(buf_view(&d->denied)), buf_c(&d->denied));
+    call_result_fail(r, d->profile->empty, "it ended well and answered nothing%s%.*s",
+                     d->denied.n ? ": " : "", shown(buf_view(&d->denied)), buf_c(&d->denied));
   else if (p->ended_early && d->end == STREAM_END_NONE)
     (void)snprintf(r->note, sizeof r->note,
                    "it closed its output and did not end by itself: it was ended");
   else if (p->why == PROCESS_END_EXITED && p->exit_code > 0)
     (void)snprintf(r->note, sizeof r->note, "exit status %d after the final event", p->exit_code);
+}
+
+/* The words of a client, as one line of a message. */
+static void tidy_message(const struct driver *d, const struct process_result *p,
+                         struct call_result *r) {
+  tidy(r->message);
+  if (r->message[0] == '\0' && d->trouble.there)
+    call_result_fail(r, r->class, "the client reports an error and does not say which");
+  else if (r->message[0] == '\0')
+    call_result_fail(r, r->class, "it ended with exit status %d", p->exit_code);
 }
 
 static void take_buf(struct buf *to, struct buf *from) {
@@ -294,7 +291,8 @@ void stream_end(struct driver *d, const struct process_result *p, struct call_re
   (void)snprintf(r->provider_session, sizeof r->provider_session, "%s", d->session);
   r->usage = json_incref(d->usage);
   if (d->line_too_long)
-    fail(r, CLASS_PROTOCOL, "a line of its output is longer than %u bytes", LIMIT_AGENT_LINE_BYTES);
+    call_result_fail(r, CLASS_PROTOCOL, "a line of its output is longer than %u bytes",
+                     LIMIT_AGENT_LINE_BYTES);
   else if (d->end != STREAM_END_OK)
     judge_end(d, p, r);
   if (r->class == CLASS_NONE) {
@@ -303,6 +301,8 @@ void stream_end(struct driver *d, const struct process_result *p, struct call_re
     if (!d->text_told && r->structured == NULL && r->text.bytes.n > 0)
       stream_tell(d, NEWS_TEXT, buf_view(&r->text.bytes), NULL); /* those who watch see it too */
   }
+  if (r->class != CLASS_NONE)
+    tidy_message(d, p, r);
   if (d->garbage_count > 0 && r->note[0] == '\0')
     (void)snprintf(r->note, sizeof r->note, "%zu line%s of its output %s no JSON", d->garbage_count,
                    d->garbage_count == 1 ? "" : "s", d->garbage_count == 1 ? "was" : "were");
