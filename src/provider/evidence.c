@@ -241,3 +241,33 @@ int64_t evidence_retry_after_ms(struct str text) {
   }
   return 0;
 }
+
+/* One value of logfmt at the head of `text`: up to a space, or between quotes with JSON's escapes. */
+static void add_value(struct str text, struct buf *out) {
+  json_t *value = NULL;
+  size_t n = 0;
+  if (text.n > 0 && text.p[0] == '"')
+    value = json_loadb(text.p, text.n, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, NULL);
+  while (n < text.n && text.p[n] != ' ')
+    n++;
+  if (value != NULL)
+    buf_append(out, json_string_value(value), json_string_length(value));
+  else
+    buf_append(out, text.p, n);
+  json_decref(value);
+}
+
+void evidence_logged(struct str log, struct str word, struct buf *out) {
+  static const struct str key = {" error=", 7};
+  struct str found = {0};
+  while (word.n > 0 && log.p != NULL && log.n > 0) {
+    struct str line = str_next_line(&log);
+    if (line.n > 0 && memmem(line.p, line.n, word.p, word.n) != NULL)
+      found = line;
+  }
+  const char *at = found.n > 0 ? memmem(found.p, found.n, key.p, key.n) : NULL;
+  if (at != NULL)
+    add_value((struct str){at + key.n, found.n - (size_t)(at - found.p) - key.n}, out);
+  else
+    buf_str(out, str_trim(found));
+}

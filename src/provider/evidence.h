@@ -19,5 +19,9 @@ bool evidence_of_quota(struct str text);
 int evidence_status(struct str text);
 /* "try again in 1.2s", "retry after 30 seconds": in milliseconds, 0 when it says none. */
 int64_t evidence_retry_after_ms(struct str text);
+/* What a log (stderr) says in its last line that holds `word`, appended to out: the value of the key
+ * `error`, unquoted, where the line is logfmt (error=text, error="a text"), else the line. Nothing
+ * when no line holds it. */
+void evidence_logged(struct str log, struct str word, struct buf *out);
 
 #endif

@@ -107,7 +107,7 @@ static void read_rule(struct arena *a, const json_t *keys, struct profile_rule *
   static const char *const usage[] = {"input", "output", "cached", "cost"};
   static const char *const retry[] = {"attempt", "of", "delay_ms", "status", "reason"};
   static const char *const asked[] = {"tool", "answer", "message"};
-  static const char *const error[] = {"status", "kind", "message", "retry_after_ms"};
+  static const char *const error[] = {"status", "kind", "message", "retry_after_ms", "log"};
   const struct {
     const char *name;
     struct profile_value *value;

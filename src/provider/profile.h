@@ -65,7 +65,14 @@ enum retry_field {
   RETRY_FIELDS
 };
 enum permission_field { ASKED_TOOL, ASKED_ANSWER, ASKED_MESSAGE, ASKED_FIELDS };
-enum error_field { ERROR_STATUS, ERROR_KIND, ERROR_MESSAGE, ERROR_RETRY_AFTER_MS, ERROR_FIELDS };
+enum error_field {
+  ERROR_STATUS,
+  ERROR_KIND,
+  ERROR_MESSAGE,
+  ERROR_RETRY_AFTER_MS,
+  ERROR_LOG,
+  ERROR_FIELDS
+};
 
 /* One entry of `events`: where it fits, all it says is done, in the order of this struct. */
 struct profile_rule {

@@ -63,6 +63,9 @@ static const struct profile_key error_list[] = {
     {"kind", PROFILE_VALUE, .description = "Words that `classes` knows; all that are there count."},
     {"message", PROFILE_VALUE, .description = "What a person reads."},
     {"retry_after_ms", PROFILE_VALUE, .description = "When the service wants to be asked again."},
+    {"log", PROFILE_VALUE,
+     .description = "A word, such as a number of the error: the line of stderr that has it tells "
+                    "more, in its key `error` (logfmt) or as a whole."},
     {0},
 };
 static const struct profile_key_set error_keys = {"an error", "error", error_list};

@@ -27,15 +27,15 @@ struct driver *stream_open(const struct profile *profile, const struct agent_cal
   head_tail_init(&d->printed, LIMIT_OUTPUT_BYTES);
   d->told.max = d->last.max = d->all.max = d->text.max = LIMIT_OUTPUT_BYTES;
   d->retry.max = d->denied.max = d->trouble.message.max = LIMIT_EVIDENCE_BYTES;
-  d->trouble.kinds.max = d->last_id.max = LIMIT_EVIDENCE_BYTES;
+  d->trouble.kinds.max = d->trouble.log.max = d->last_id.max = LIMIT_EVIDENCE_BYTES;
   return d;
 }
 
 void stream_close(struct driver *d) {
-  struct buf *const bufs[] = {&d->line,    &d->err_line, &d->whole,         &d->told,
-                              &d->last,    &d->all,      &d->last_id,       &d->text,
-                              &d->retry,   &d->denied,   &d->trouble.kinds, &d->trouble.message,
-                              &d->tool_id, &d->tool_name};
+  struct buf *const bufs[] = {&d->line,    &d->err_line,  &d->whole,         &d->told,
+                              &d->last,    &d->all,       &d->last_id,       &d->text,
+                              &d->retry,   &d->denied,    &d->trouble.kinds, &d->trouble.message,
+                              &d->tool_id, &d->tool_name, &d->trouble.log};
   for (size_t i = 0; i < ARRAY_LEN(bufs); i++)
     buf_deinit(bufs[i]);
   head_tail_deinit(&d->printed);

@@ -140,10 +140,22 @@ static void judge_exit(struct driver *d, const struct process_result *p, struct 
   read_retry_after(d, text, r);
 }
 
+/* What the log says of the same error takes the place of the event's words. */
+static void look_up_log(struct driver *d, struct str log) {
+  struct buf reason = {.max = LIMIT_EVIDENCE_BYTES};
+  evidence_logged(log, buf_view(&d->trouble.log), &reason);
+  if (reason.n > 0) {
+    buf_clear(&d->trouble.message);
+    buf_str(&d->trouble.message, buf_view(&reason));
+  }
+  buf_deinit(&reason);
+}
+
 static void judge_trouble(struct driver *d, const struct process_result *p, struct call_result *r) {
+  struct str text = evidence_part(str_trim(buf_view(&r->error_text.bytes)));
+  look_up_log(d, text);
   struct str message = str_trim(buf_view(&d->trouble.message));
   enum error_class class = class_of_trouble(d);
-  struct str text = evidence_part(str_trim(buf_view(&r->error_text.bytes)));
   if (class == CLASS_NONE && message.n == 0) { /* it says that, but not what: stderr may */
     class = class_of_patterns(d, text);
     class = class == CLASS_NONE ? evidence_of_words(text) : class;

@@ -467,6 +467,8 @@ static void note_error(struct driver *d, const struct profile_rule *r, const jso
     buf_str(&t->kinds, word);
     buf_putc(&t->kinds, '\n');
   }
+  buf_clear(&t->log);
+  buf_str(&t->log, find_text(&r->error[ERROR_LOG], at, &scratch));
   const json_t *after = find(&r->error[ERROR_RETRY_AFTER_MS], at, &literal);
   if (json_is_number(after) && json_number_value(after) > 0 && json_number_value(after) < 1e13)
     t->retry_after_ms = (int64_t)json_number_value(after);

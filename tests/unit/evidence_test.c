@@ -116,8 +116,32 @@ static void http_statuses_are_classes(void **state) {
     assert_int_equal(evidence_of_status(cases[i].status), cases[i].class);
 }
 
+static void a_log_says_more(void **state) {
+  static const struct {
+    const char *log, *word, *said;
+  } cases[] = {
+      {"a=1 ref=e7 error=\"Model not found: x\" cause=\"...\"", "e7", "Model not found: x"},
+      {"ref=e7 error=\"a \\\"b\\\" c\" x=y", "e7", "a \"b\" c"},
+      {"ref=e7 error=plain x=y\nref=e8 error=other", "e7", "plain"},
+      {"e7 first\n  e7 and last \nnothing", "e7", "e7 and last"},
+      {"ref=e7 error=\"never closed", "e7", "\"never"},
+      {"ref=e7 error=", "e7", ""},
+      {"ref=e7 error=7", "e8", ""},
+      {"ref=e7 error=7", "", ""},
+      {"", "e7", ""},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct buf out = {0};
+    evidence_logged(str_from(cases[i].log), str_from(cases[i].word), &out);
+    assert_string_equal(buf_c(&out), cases[i].said);
+    buf_deinit(&out);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_log_says_more),
       cmocka_unit_test(words_mean_classes),
       cmocka_unit_test(statuses_are_found_in_messages),
       cmocka_unit_test(waits_are_found_in_messages),

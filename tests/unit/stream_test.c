@@ -91,7 +91,8 @@ static const char events[] =
     "  - {when: {/t: use}, usage: {input: [/i, /j], output: /o}}\n"
     "  - {when: {/t: e}, error: {status: /s, kind: [/k1, /k2], message: /m}}\n"
     "  - {when: {/t: ok}, text: /x, structured: /v, end: ok}\n"
-    "  - {when: {/t: bad}, error: {status: /s, kind: [/k1, /k2], message: /m}, end: error}\n";
+    "  - {when: {/t: bad}, error: {status: /s, kind: [/k1, /k2], message: /m, log: /ref}, end: "
+    "error}\n";
 
 static void pieces_may_be_cut_anywhere(void **state) {
   static const char out[] = "{\"t\":\"d\",\"x\":\"h\xC3\xA9\",\"sid\":\"s\"}\r\n\n"
@@ -226,6 +227,11 @@ static void ends_have_classes_by_evidence(void **state) {
       {"an error whose words are escapes", "{\"t\":\"bad\",\"m\":\"\\u001b[31m\\n\"}", "",
        PROCESS_END_EXITED, 1, 0, CLASS_CRASHED},
       {"the exit's class and escapes", "", "\x1b[0m\n", PROCESS_END_EXITED, 42, 0, CLASS_AUTH},
+      {"the log's line of that error", "{\"t\":\"bad\",\"m\":\"see the log\",\"ref\":\"e7\"}",
+       "ref=e6 error=\"Rate limit exceeded\"\nref=e7 error=\"Model not found: m\" at=x\n",
+       PROCESS_END_EXITED, 1, 0, CLASS_NOT_FOUND},
+      {"the log's line of another error", "{\"t\":\"bad\",\"m\":\"see the log\",\"ref\":\"e8\"}",
+       "ref=e6 error=\"Rate limit exceeded\"\n", PROCESS_END_EXITED, 1, 0, CLASS_CRASHED},
       {"stderr, where the end says nothing", "{\"t\":\"bad\"}", "x\nRate limit exceeded\n",
        PROCESS_END_EXITED, 1, 0, CLASS_RATE_LIMIT},
       {"an error and no end", "{\"t\":\"e\",\"s\":404,\"m\":\"gone\"}", "", PROCESS_END_EXITED, 1,
@@ -281,6 +287,21 @@ static void ends_have_classes_by_evidence(void **state) {
     assert_true((s.result.class == CLASS_NONE) == (s.result.message[0] == '\0'));
     seen_deinit(&s);
   }
+  profile_free(p);
+}
+
+static void an_error_is_told_in_the_logs_words(void **state) {
+  struct profile *p = profile_of(events);
+  struct seen s;
+  (void)state;
+  read_run(p,
+           &(struct run){.out = "{\"t\":\"bad\",\"m\":\"see the log\",\"ref\":\"e7\"}",
+                         .err = "t=1 ref=e7 error=\"No: \\\"a b\\\"\\n\" cause=\"No\"\n",
+                         .process = {.exit_code = 1}},
+           &s);
+  assert_int_equal(s.result.class, CLASS_CRASHED);
+  assert_string_equal(s.result.message, "No: \"a b\"");
+  seen_deinit(&s);
   profile_free(p);
 }
 
@@ -579,6 +600,7 @@ int main(void) {
       cmocka_unit_test(a_message_that_comes_again_is_one),
       cmocka_unit_test(items_are_looked_at_one_by_one),
       cmocka_unit_test(ends_have_classes_by_evidence),
+      cmocka_unit_test(an_error_is_told_in_the_logs_words),
       cmocka_unit_test(an_error_says_when_to_come_back),
       cmocka_unit_test(a_claimed_value_is_passed_on),
       cmocka_unit_test(text_is_taken_as_it_is),
