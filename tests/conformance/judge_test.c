@@ -1,43 +1,17 @@
 /* The judge's conformance cases: folders of data, a new case needs no C.
  *
  * Every file of tests/data/judge is a list of cases; README.md there says what a case holds. */
+#include "support/cases.h"
 #include "support/chain_run.h"
-#include "support/data.h"
 
 #include "structured/expr.h"
 #include "structured/extract.h"
 #include "structured/tag.h"
 
-#include <dirent.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 static struct chain_schemas schemas;
-static struct buf complaints; /* all of one file, printed together */
-static const char *case_name;
-
-static void complain(const char *fmt, ...) PRINTF_LIKE(1, 2);
-static void complain(const char *fmt, ...) {
-  char line[2048];
-  va_list ap;
-  va_start(ap, fmt);
-  (void)vsnprintf(line, sizeof line, fmt, ap);
-  va_end(ap);
-  buf_printf(&complaints, "  %s: %s\n", case_name, line);
-}
-
-static void check_keys(const json_t *object, const char *const *known) {
-  const char *key;
-  json_t *value;
-  json_object_foreach((json_t *)object, key, value) {
-    size_t i = 0;
-    while (known[i] && strcmp(known[i], key) != 0)
-      i++;
-    if (known[i] == NULL)
-      complain("no key %s in such a case", key);
-  }
-}
 
 /* --- tag --- */
 
@@ -231,16 +205,12 @@ static const struct {
   void (*run)(const json_t *c);
 } kinds[] = {{"tag", run_tag}, {"chain", run_chain}, {"extract", run_extract}, {"expr", run_expr}};
 
-static void run_case(const char *file, const json_t *c, size_t i) {
-  char name[256];
+static void run_case(const json_t *c) {
   const json_t *row = json_object_get(c, "row");
-  struct str title = data_get(c, "name"), kind = data_get(c, "kind");
+  struct str kind = data_get(c, "kind");
   size_t k = 0;
-  (void)snprintf(name, sizeof name, "%s[%zu] row %.*s \"%.*s\"", file, i, STR_ARG(data_str(row)),
-                 STR_ARG(title));
-  case_name = name;
-  if (title.n == 0 || (row != NULL && !json_is_string(row)))
-    complain("a case has a name, and its row is a text");
+  if (row != NULL && !json_is_string(row))
+    complain("the row of a case is a text");
   while (k < ARRAY_LEN(kinds) && !str_eq_c(kind, kinds[k].kind))
     k++;
   if (k == ARRAY_LEN(kinds))
@@ -249,44 +219,9 @@ static void run_case(const char *file, const json_t *c, size_t i) {
     kinds[k].run(c);
 }
 
-static int by_name(const void *a, const void *b) {
-  return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void every_case_of_every_file(void **state) {
-  static const char dir[] = SEGUE_SOURCE_DIR "/tests/data/judge";
-  char *files[64], path[1024];
-  size_t n = 0, cases = 0;
   (void)state;
-  DIR *d = opendir(dir);
-  assert_non_null(d);
-  for (struct dirent *e; (e = readdir(d)) != NULL;) {
-    size_t len = strlen(e->d_name);
-    assert_true(n < ARRAY_LEN(files));
-    if (len > 5 && strcmp(e->d_name + len - 5, ".yaml") == 0)
-      files[n++] = strdup(e->d_name);
-  }
-  closedir(d);
-  qsort(files, n, sizeof *files, by_name);
-  assert_true(n > 0);
-  for (size_t f = 0; f < n; f++) {
-    (void)snprintf(path, sizeof path, "%s/%s", dir, files[f]);
-    json_t *list = data_load(path), *c;
-    size_t i;
-    assert_true(json_is_array(list));
-    json_array_foreach(list, i, c) {
-      run_case(files[f], c, i);
-      cases++;
-    }
-    json_decref(list);
-    free(files[f]);
-  }
-  print_message("%zu cases in %zu files\n", cases, n);
-  if (complaints.n > 0) {
-    print_error("%s", complaints.p);
-    buf_deinit(&complaints);
-    fail_msg("some cases came out otherwise");
-  }
+  cases_run("judge", 100, run_case);
 }
 
 int main(void) {

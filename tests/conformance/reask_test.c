@@ -3,27 +3,13 @@
 #include "base/resource.h"
 #include "structured/jscan.h"
 #include "structured/reask.h"
-#include "support/data.h"
+#include "support/cases.h"
 #include "workflow/schemas.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { REPLIES_MAX = 16, STEPS_MAX = 100 };
-
-static struct buf complaints;
-static const char *case_name;
-
-static void complain(const char *fmt, ...) PRINTF_LIKE(1, 2);
-static void complain(const char *fmt, ...) {
-  char line[2048];
-  va_list ap;
-  va_start(ap, fmt);
-  (void)vsnprintf(line, sizeof line, fmt, ap);
-  va_end(ap);
-  buf_printf(&complaints, "  %s: %s\n", case_name, line);
-}
 
 /* --- one case --- */
 
@@ -228,15 +214,7 @@ static void run_case(const json_t *c) {
                                      "steps",  "max_depth", "replies", "runs",       "told",
                                      "value",  "closing",   NULL};
   struct world w;
-  const char *key;
-  json_t *value;
-  json_object_foreach((json_t *)c, key, value) {
-    size_t i = 0;
-    while (keys[i] && strcmp(keys[i], key) != 0)
-      i++;
-    if (keys[i] == NULL)
-      complain("no key %s in such a case", key);
-  }
+  check_keys(c, keys);
   if (set_up(&w, c)) {
     int steps = 0;
     while (steps < STEPS_MAX && one_step(&w))
@@ -250,30 +228,8 @@ static void run_case(const json_t *c) {
 }
 
 static void cases_go_as_written(void **state) {
-  DIR *dir = opendir(SEGUE_SOURCE_DIR "/tests/data/reask");
-  const struct dirent *entry;
-  size_t count = 0, i;
   (void)state;
-  assert_non_null(dir);
-  while ((entry = readdir(dir)) != NULL) {
-    char path[4096];
-    json_t *c;
-    if (strstr(entry->d_name, ".yaml") == NULL)
-      continue;
-    (void)snprintf(path, sizeof path, SEGUE_SOURCE_DIR "/tests/data/reask/%s", entry->d_name);
-    json_t *cases = data_load(path);
-    json_array_foreach(cases, i, c) {
-      case_name = json_string_value(json_object_get(c, "name"));
-      assert_non_null(case_name);
-      run_case(c);
-      count++;
-    }
-    json_decref(cases);
-  }
-  closedir(dir);
-  assert_true(count > 20);
-  if (complaints.n > 0)
-    fail_msg("\n%s", buf_c(&complaints));
+  cases_run("reask", 20, run_case);
 }
 
 /* --- ready schemas --- */

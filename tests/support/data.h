@@ -40,12 +40,17 @@ static inline struct str data_get(const json_t *object, const char *key) {
   return data_str(json_object_get(object, key));
 }
 
-/* JSON with ' for " so that cases stay readable. */
+/* Appends a text that is written with ' for ", so that JSON in C stays readable. */
+static inline void data_quoted(struct buf *out, const char *text) {
+  for (; *text != '\0'; text++)
+    buf_putc(out, *text == '\'' ? '"' : *text);
+}
+
+/* JSON written so. */
 static inline json_t *data_json(const char *text) {
   struct buf b = {0};
   json_error_t error;
-  for (const char *p = text; *p; p++)
-    buf_putc(&b, *p == '\'' ? '"' : *p);
+  data_quoted(&b, text);
   json_t *value = json_loads(buf_c(&b), JSON_DECODE_ANY, &error);
   if (value == NULL)
     fail_msg("test data %s: %s", text, error.text);

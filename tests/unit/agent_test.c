@@ -8,11 +8,11 @@
 #include <cmocka.h>
 
 #include "base/limits.h"
-#include "os/tmpdir.h"
 #include "provider/agent.h"
 #include "provider/profiles.h"
+#include "support/call_bed.h"
+#include "support/data.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,43 +24,19 @@
 #define FAKE SEGUE_BUILD_DIR "/helpers/fake_agent"
 
 struct fixture {
-  uv_loop_t loop;
-  struct provider_env env;
-  char *dir, *tmp;
+  struct call_bed bed;
   struct profiles *profiles;
   struct provider provider;
   struct provider_run *run;
-  uv_timer_t timer;
   struct buf texts; /* NEWS_TEXT, joined */
   struct buf news;  /* the kinds of the others, a letter each */
   bool cancel_at_text, cancel_at_note;
-  int done;
-  struct call_result result;
 };
-
-static size_t entries(const char *path) {
-  size_t n = 0;
-  DIR *dir = opendir(path);
-  for (struct dirent *e; (e = readdir(dir)) != NULL;)
-    n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
-  (void)closedir(dir);
-  return n;
-}
 
 static int setup(void **state) {
   struct fixture *f = calloc(1, sizeof *f);
-  struct err err;
   struct err_list errors = {0};
-  assert_int_equal(setenv("SEGUE_SHIM", SEGUE_BUILD_DIR "/segue-shim", 1), 0);
-  assert_int_equal(uv_loop_init(&f->loop), 0);
-  f->dir = tmpdir_make(&err);
-  f->tmp = tmpdir_make(&err);
-  assert_non_null(f->tmp);
-  assert_int_equal(setenv("TMPDIR", f->tmp, 1), 0);
-  f->env = (struct provider_env){.loop = &f->loop, .cwd = f->dir};
-  f->env.processes = process_table_new(&f->loop, &err);
-  if (f->env.processes == NULL)
-    fail_msg("%s", err.text);
+  call_bed_init(&f->bed);
   f->profiles = profiles_load(NULL, &errors);
   assert_non_null(f->profiles);
   *state = f;
@@ -69,23 +45,11 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
   struct fixture *f = *state;
-  struct err err;
-  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-  assert_int_equal(process_table_count(f->env.processes), 0);
-  process_table_free(f->env.processes);
-  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-  assert_int_equal(uv_loop_close(&f->loop), 0);
-  call_result_deinit(&f->result);
   json_decref((json_t *)f->provider.settings);
   profiles_free(f->profiles);
   buf_deinit(&f->texts);
   buf_deinit(&f->news);
-  assert_int_equal(entries(f->tmp), 0); /* each call's TMPDIR is gone */
-  assert_int_equal(unsetenv("TMPDIR"), 0);
-  assert_true(tmpdir_remove(f->dir, &err));
-  assert_true(tmpdir_remove(f->tmp, &err));
-  free(f->dir);
-  free(f->tmp);
+  call_bed_deinit(&f->bed);
   free(f);
   return 0;
 }
@@ -106,8 +70,7 @@ static void on_news(void *ctx, const struct provider_news *news) {
 
 static void on_done(void *ctx, struct call_result *result) {
   struct fixture *f = ctx;
-  f->done++;
-  f->result = *result;
+  call_bed_done(&f->bed, result);
 }
 
 static const struct provider_sink *sink_of(struct fixture *f) {
@@ -119,20 +82,12 @@ static const struct provider_sink *sink_of(struct fixture *f) {
 /* A call to the profile `name` whose program is what `settings` says (JSON with ' for "). */
 static void call(struct fixture *f, const char *name, const char *settings,
                  const struct call_request *request) {
-  struct buf text = {0};
-  json_error_t error;
-  for (const char *p = settings; *p != '\0'; p++)
-    buf_putc(&text, *p == '\'' ? '"' : *p);
+  json_decref((json_t *)f->provider.settings);
   f->provider = provider_of_profile(profiles_find(f->profiles, str_from(name)));
-  f->provider.settings = json_loads(buf_c(&text), 0, &error);
-  if (f->provider.settings == NULL)
-    fail_msg("%s: %s", settings, error.text);
-  buf_deinit(&text);
-  f->run = f->provider.ops->start(&f->provider, &f->env, request, sink_of(f));
+  f->provider.settings = data_json(settings);
+  f->run = f->provider.ops->start(&f->provider, &f->bed.env, request, sink_of(f));
   assert_non_null(f->run);
-  assert_int_equal(f->done, 0); /* from the loop only */
-  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-  assert_int_equal(f->done, 1);
+  call_bed_run(&f->bed);
 }
 
 static struct call_request plain(void) {
@@ -152,7 +107,7 @@ static struct call_request plain(void) {
 static void script(struct fixture *f, const char *more, const char *text) {
   char path[512], settings[1024];
   struct call_request request = plain();
-  snprintf(path, sizeof path, "%s/agent.sh", f->dir);
+  snprintf(path, sizeof path, "%s/agent.sh", f->bed.dir);
   FILE *file = fopen(path, "w");
   assert_non_null(file);
   fprintf(file, "%s\n", text);
@@ -171,21 +126,21 @@ static void an_answer_comes_in_pieces(void **state) {
          "echo '{\"event\":\"tool\",\"name\":\"sh\",\"state\":\"start\"}'\n"
          "echo '{\"event\":\"usage\",\"input\":3,\"output\":4}'\n"
          "echo '{\"event\":\"end\",\"class\":\"ok\",\"structured\":{\"a\":1}}'\n");
-  assert_int_equal(f->result.class, CLASS_NONE);
-  assert_string_equal(buf_c(&f->result.text.bytes), "You said: Say something.");
+  assert_int_equal(f->bed.result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&f->bed.result.text.bytes), "You said: Say something.");
   assert_string_equal(buf_c(&f->texts), "You said: Say something.");
   assert_string_equal(buf_c(&f->news), "stu"); /* session, tool, usage */
-  assert_string_equal(f->result.provider_session, "s-1");
-  assert_int_equal(json_integer_value(json_object_get(f->result.usage, "output")), 4);
-  assert_int_equal(json_integer_value(json_object_get(f->result.structured, "a")), 1);
-  assert_null(f->result.enforced);
+  assert_string_equal(f->bed.result.provider_session, "s-1");
+  assert_int_equal(json_integer_value(json_object_get(f->bed.result.usage, "output")), 4);
+  assert_int_equal(json_integer_value(json_object_get(f->bed.result.structured, "a")), 1);
+  assert_null(f->bed.result.enforced);
 }
 
 /* A shell script as an agent that speaks ACP: `text` is what follows its prompt. */
 static void acp_script(struct fixture *f, const char *text) {
   char path[512], settings[1024];
   struct call_request request = plain();
-  snprintf(path, sizeof path, "%s/acp.sh", f->dir);
+  snprintf(path, sizeof path, "%s/acp.sh", f->bed.dir);
   FILE *file = fopen(path, "w");
   assert_non_null(file);
   fprintf(file,
@@ -209,10 +164,10 @@ static void a_protocol_is_spoken(void **state) {
                 "echo '{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"stopReason\":\"end_turn\"}}'\n"
                 "read line || exit 0\n"
                 "exit 4");
-  assert_int_equal(f->result.class, CLASS_NONE);
-  assert_string_equal(buf_c(&f->result.text.bytes), "hello");
-  assert_string_equal(f->result.provider_session, "s-1");
-  assert_string_equal(f->result.note, ""); /* its stdin ended, so it left with 0 */
+  assert_int_equal(f->bed.result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&f->bed.result.text.bytes), "hello");
+  assert_string_equal(f->bed.result.provider_session, "s-1");
+  assert_string_equal(f->bed.result.note, ""); /* its stdin ended, so it left with 0 */
 }
 
 static void a_cancel_is_said_in_the_protocol(void **state) {
@@ -223,22 +178,22 @@ static void a_cancel_is_said_in_the_protocol(void **state) {
                 "echo '{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"stopReason\":\"cancelled\"}}'\n"
                 "read line || exit 0\n"
                 "sleep 1000");
-  assert_int_equal(f->result.class, CLASS_CANCELLED);
-  assert_true(f->result.duration_ms < LIMIT_AGENT_INTERRUPT_MS);
+  assert_int_equal(f->bed.result.class, CLASS_CANCELLED);
+  assert_true(f->bed.result.duration_ms < LIMIT_AGENT_INTERRUPT_MS);
 }
 
 static void one_that_does_not_hear_a_cancel_is_ended(void **state) {
   struct fixture *f = *state;
   f->cancel_at_text = true;
   acp_script(f, "while read line; do :; done\n"); /* the end of its stdin it hears */
-  assert_int_equal(f->result.class, CLASS_CANCELLED);
-  assert_in_range(f->result.duration_ms, LIMIT_AGENT_INTERRUPT_MS / 2, 60000);
+  assert_int_equal(f->bed.result.class, CLASS_CANCELLED);
+  assert_in_range(f->bed.result.duration_ms, LIMIT_AGENT_INTERRUPT_MS / 2, 60000);
 }
 
 static void one_that_leaves_in_the_middle_has_not_answered(void **state) {
   struct fixture *f = *state;
   acp_script(f, "exit 0");
-  assert_int_equal(f->result.class, CLASS_PROTOCOL);
+  assert_int_equal(f->bed.result.class, CLASS_PROTOCOL);
 }
 
 static void it_has_its_own_folder_and_environment(void **state) {
@@ -251,8 +206,8 @@ static void it_has_its_own_folder_and_environment(void **state) {
          "${OTHER_API_KEY:-none} $(pwd)\\\"}\"\n"
          "echo '{\"event\":\"end\"}'");
   char wanted[512];
-  snprintf(wanted, sizeof wanted, "own quiet 1.7 none %s", f->dir);
-  assert_string_equal(buf_c(&f->result.text.bytes), wanted);
+  snprintf(wanted, sizeof wanted, "own quiet 1.7 none %s", f->bed.dir);
+  assert_string_equal(buf_c(&f->bed.result.text.bytes), wanted);
   assert_int_equal(unsetenv("OTHER_API_KEY"), 0);
 }
 
@@ -264,11 +219,11 @@ static void a_key_never_enters(void **state) {
          "echo \"$MY_TOKEN\" >&2\n"
          "echo \"{\\\"event\\\":\\\"end\\\",\\\"class\\\":\\\"auth\\\",\\\"message\\\":\\\"bad "
          "$MY_TOKEN\\\"}\"");
-  assert_int_equal(f->result.class, CLASS_AUTH);
-  assert_null(strstr(buf_c(&f->result.text.bytes), "sk-123456789"));
+  assert_int_equal(f->bed.result.class, CLASS_AUTH);
+  assert_null(strstr(buf_c(&f->bed.result.text.bytes), "sk-123456789"));
   assert_null(strstr(buf_c(&f->texts), "sk-123456789"));
-  assert_null(strstr(f->result.message, "sk-123456789"));
-  assert_null(strstr(buf_c(&f->result.error_text.bytes), "sk-123456789"));
+  assert_null(strstr(f->bed.result.message, "sk-123456789"));
+  assert_null(strstr(buf_c(&f->bed.result.error_text.bytes), "sk-123456789"));
   assert_int_equal(unsetenv("MY_TOKEN"), 0);
 }
 
@@ -277,9 +232,9 @@ static void one_that_hangs_after_its_answer_is_ended(void **state) {
   script(f, "",
          "echo '{\"event\":\"text\",\"text\":\"done\"}'; echo '{\"event\":\"end\"}'\n"
          "exec sleep 1000");
-  assert_int_equal(f->result.class, CLASS_NONE);
-  assert_string_equal(buf_c(&f->result.text.bytes), "done");
-  assert_in_range(f->result.duration_ms, LIMIT_AGENT_FINAL_GRACE_MS / 2, 30000);
+  assert_int_equal(f->bed.result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&f->bed.result.text.bytes), "done");
+  assert_in_range(f->bed.result.duration_ms, LIMIT_AGENT_FINAL_GRACE_MS / 2, 30000);
 }
 
 static void silence_ends_it(void **state) {
@@ -287,9 +242,9 @@ static void silence_ends_it(void **state) {
   script(f, ", 'stall_ms': 300",
          "echo '{\"event\":\"retry\",\"attempt\":1,\"status\":429,\"reason\":\"slow down\"}'\n"
          "exec sleep 1000");
-  assert_int_equal(f->result.class, CLASS_RATE_LIMIT); /* as it said itself */
-  assert_non_null(strstr(f->result.message, "300 ms"));
-  assert_non_null(strstr(f->result.message, "429"));
+  assert_int_equal(f->bed.result.class, CLASS_RATE_LIMIT); /* as it said itself */
+  assert_non_null(strstr(f->bed.result.message, "300 ms"));
+  assert_non_null(strstr(f->bed.result.message, "429"));
 }
 
 /* A call to the text profile. */
@@ -304,31 +259,31 @@ static void text_script(struct fixture *f, const char *more, const char *text) {
 static void a_text_whose_program_closed_its_output_is_whole(void **state) {
   struct fixture *f = *state;
   text_script(f, "", "echo all of it; exec >&-; sleep 1000");
-  assert_int_equal(f->result.class, CLASS_NONE);
-  assert_string_equal(buf_c(&f->result.text.bytes), "all of it\n");
-  assert_non_null(strstr(f->result.note, "closed its output"));
-  assert_in_range(f->result.duration_ms, LIMIT_AGENT_FINAL_GRACE_MS / 2, 30000);
+  assert_int_equal(f->bed.result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&f->bed.result.text.bytes), "all of it\n");
+  assert_non_null(strstr(f->bed.result.note, "closed its output"));
+  assert_in_range(f->bed.result.duration_ms, LIMIT_AGENT_FINAL_GRACE_MS / 2, 30000);
 }
 
 static void one_that_still_says_something_is_not_ended(void **state) {
   struct fixture *f = *state;
   text_script(f, "",
               "echo all; exec >&-; for i in 1 2 3 4; do sleep 1; echo busy >&2; done; exit 3");
-  assert_int_equal(f->result.class, CLASS_CRASHED); /* by its own exit */
+  assert_int_equal(f->bed.result.class, CLASS_CRASHED); /* by its own exit */
 }
 
 static void a_text_that_keeps_its_output_open_is_not_whole(void **state) {
   struct fixture *f = *state;
   text_script(f, ", 'stall_ms': 300", "echo half of it; exec sleep 1000");
-  assert_int_equal(f->result.class, CLASS_TIMEOUT);
-  assert_string_equal(buf_c(&f->result.text.bytes), "half of it\n");
+  assert_int_equal(f->bed.result.class, CLASS_TIMEOUT);
+  assert_string_equal(buf_c(&f->bed.result.text.bytes), "half of it\n");
 }
 
 static void a_cut_stream_is_no_answer(void **state) {
   struct fixture *f = *state;
   script(f, "", "printf '{\"event\":\"text\",\"text\":\"half of it\"}\\n{\"event\":\"end\",\"cl'");
-  assert_int_equal(f->result.class, CLASS_PROTOCOL); /* exit status 0 says nothing */
-  assert_string_equal(buf_c(&f->result.text.bytes), "half of it");
+  assert_int_equal(f->bed.result.class, CLASS_PROTOCOL); /* exit status 0 says nothing */
+  assert_string_equal(buf_c(&f->bed.result.text.bytes), "half of it");
 }
 
 static void a_cancelled_one_is_cancelled(void **state) {
@@ -336,8 +291,8 @@ static void a_cancelled_one_is_cancelled(void **state) {
   f->cancel_at_text = true;
   script(f, "",
          "trap '' TERM; echo '{\"event\":\"text\",\"text\":\"begun\"}'; sleep 1000; sleep 1000");
-  assert_int_equal(f->result.class, CLASS_CANCELLED);
-  assert_string_equal(buf_c(&f->result.text.bytes), "begun");
+  assert_int_equal(f->bed.result.class, CLASS_CANCELLED);
+  assert_string_equal(buf_c(&f->bed.result.text.bytes), "begun");
 }
 
 static void an_answer_that_is_there_outlives_cancelling(void **state) {
@@ -345,8 +300,8 @@ static void an_answer_that_is_there_outlives_cancelling(void **state) {
   f->cancel_at_text = true;
   script(f, "",
          "printf '{\"event\":\"text\",\"text\":\"all\"}\\n{\"event\":\"end\"}\\n'; sleep 1000");
-  assert_int_equal(f->result.class, CLASS_NONE);
-  assert_string_equal(buf_c(&f->result.text.bytes), "all");
+  assert_int_equal(f->bed.result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&f->bed.result.text.bytes), "all");
 }
 
 static void a_hundred_megabytes_are_bounded(void **state) {
@@ -355,9 +310,9 @@ static void a_hundred_megabytes_are_bounded(void **state) {
          "line=$(head -c 65536 /dev/zero | tr '\\0' x)\n"
          "yes \"{\\\"event\\\":\\\"text\\\",\\\"text\\\":\\\"$line\\\"}\" | head -n 1600\n"
          "echo '{\"event\":\"end\"}'");
-  assert_int_equal(f->result.class, CLASS_NONE);
-  assert_int_equal(f->result.dropped_bytes, 1600u * 65536u - LIMIT_OUTPUT_BYTES);
-  assert_string_equal(f->result.text.bytes.p + LIMIT_OUTPUT_BYTES,
+  assert_int_equal(f->bed.result.class, CLASS_NONE);
+  assert_int_equal(f->bed.result.dropped_bytes, 1600u * 65536u - LIMIT_OUTPUT_BYTES);
+  assert_string_equal(f->bed.result.text.bytes.p + LIMIT_OUTPUT_BYTES,
                       "\n[... 88080384 bytes were cut here ...]\n");
 }
 
@@ -366,29 +321,26 @@ static void the_end_of_stderr_says_why(void **state) {
   script(f, "",
          "yes 'a line of a progress display' | head -n 20000 >&2\n"
          "echo 'Error: you are not logged in' >&2; exit 1");
-  assert_int_equal(f->result.class, CLASS_AUTH);
-  assert_non_null(strstr(buf_c(&f->result.error_text.bytes), "bytes were cut here"));
-  assert_true(f->result.error_dropped_bytes > 0);
+  assert_int_equal(f->bed.result.class, CLASS_AUTH);
+  assert_non_null(strstr(buf_c(&f->bed.result.error_text.bytes), "bytes were cut here"));
+  assert_true(f->bed.result.error_dropped_bytes > 0);
 }
 
 static void a_line_without_end_is_given_up(void **state) {
   struct fixture *f = *state;
   script(f, "", "printf '{\"event\":\"'; exec yes xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx | tr -d '\\n'");
-  assert_int_equal(f->result.class, CLASS_PROTOCOL);
-  assert_non_null(strstr(f->result.message, "longer than"));
+  assert_int_equal(f->bed.result.class, CLASS_PROTOCOL);
+  assert_non_null(strstr(f->bed.result.message, "longer than"));
 }
 
 static void bytes_that_are_no_text_are_no_harm(void **state) {
   struct fixture *f = *state;
   struct call_request request = plain();
   call(f, "jsonl", "{'program': ['" FAKE "', 'binary']}", &request);
-  assert_int_equal(f->result.class, CLASS_PROTOCOL);
-  f->done = 0;
-  call_result_deinit(&f->result);
-  json_decref((json_t *)f->provider.settings);
+  assert_int_equal(f->bed.result.class, CLASS_PROTOCOL);
   call(f, "text", "{'program': ['" FAKE "', 'binary']}", &request);
-  assert_int_equal(f->result.class, CLASS_NONE);
-  assert_int_equal(f->result.text.bytes.n, 258); /* as they came */
+  assert_int_equal(f->bed.result.class, CLASS_NONE);
+  assert_int_equal(f->bed.result.text.bytes.n, 258); /* as they came */
 }
 
 static void half_characters_and_long_numbers_cost_no_line(void **state) {
@@ -396,9 +348,9 @@ static void half_characters_and_long_numbers_cost_no_line(void **state) {
   script(f, "",
          "printf '%s\\n' '{\"event\":\"text\",\"text\":\"cut \\ud83d\"}' "
          "'{\"event\":\"end\",\"at\":123456789012345678901,\"text\":\"cut \\ud83d here\"}'");
-  assert_int_equal(f->result.class, CLASS_NONE);
-  assert_string_equal(buf_c(&f->result.text.bytes), "cut \xEF\xBF\xBD here");
-  assert_string_equal(f->result.note, "");
+  assert_int_equal(f->bed.result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&f->bed.result.text.bytes), "cut \xEF\xBF\xBD here");
+  assert_string_equal(f->bed.result.note, "");
 }
 
 static void one_that_reads_nothing_may_answer(void **state) {
@@ -408,8 +360,8 @@ static void one_that_reads_nothing_may_answer(void **state) {
   memset(big, 'p', sizeof big);
   request.prompt = (struct str){big, sizeof big};
   call(f, "text", "{'program': ['/bin/sh', '-c', 'exec <&-; echo ready']}", &request);
-  assert_int_equal(f->result.class, CLASS_NONE);
-  assert_string_equal(buf_c(&f->result.text.bytes), "ready\n");
+  assert_int_equal(f->bed.result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&f->bed.result.text.bytes), "ready\n");
 }
 
 static void a_prompt_of_three_megabytes_arrives(void **state) {
@@ -419,8 +371,8 @@ static void a_prompt_of_three_megabytes_arrives(void **state) {
   memset(big, 'p', sizeof big);
   request.prompt = (struct str){big, sizeof big};
   call(f, "text", "{'program': ['/bin/sh', '-c', 'wc -c']}", &request);
-  assert_int_equal(f->result.class, CLASS_NONE);
-  assert_int_equal(strtol(buf_c(&f->result.text.bytes), NULL, 10), (long)sizeof big);
+  assert_int_equal(f->bed.result.class, CLASS_NONE);
+  assert_int_equal(strtol(buf_c(&f->bed.result.text.bytes), NULL, 10), (long)sizeof big);
 }
 
 static bool nobody_holds(const char *path) {
@@ -434,11 +386,11 @@ static void a_tree_that_ignores_everything_is_ended(void **state) {
   struct fixture *f = *state;
   char lock[512], settings[1024];
   struct call_request request = plain();
-  snprintf(lock, sizeof lock, "%s/lock", f->dir);
+  snprintf(lock, sizeof lock, "%s/lock", f->bed.dir);
   snprintf(settings, sizeof settings, "{'program': ['" FAKE "', 'tree', '%s']}", lock);
   f->cancel_at_text = true;
   call(f, "text", settings, &request);
-  assert_int_equal(f->result.class, CLASS_CANCELLED);
+  assert_int_equal(f->bed.result.class, CLASS_CANCELLED);
   assert_true(nobody_holds(lock)); /* double fork, setsid, TERM ignored: all dead */
 }
 
@@ -452,9 +404,9 @@ static void the_group_is_asked_too(void **state) {
          " echo '{\"event\":\"text\",\"text\":\"begun\"}'\n"
          " while :; do sleep 0.05; done) &\n"
          "wait; wait; exit 0");
-  assert_int_equal(f->result.class, CLASS_CANCELLED);
+  assert_int_equal(f->bed.result.class, CLASS_CANCELLED);
   char path[512];
-  snprintf(path, sizeof path, "%s/worker", f->dir);
+  snprintf(path, sizeof path, "%s/worker", f->bed.dir);
   assert_int_equal(access(path, F_OK), 0);
 }
 
@@ -463,30 +415,26 @@ static void programs_that_cannot_run_say_why(void **state) {
   struct call_request request = plain();
   char path[512], settings[700];
   call(f, "claude", "{'program': '/nonexistent/claude'}", &request);
-  assert_int_equal(f->result.class, CLASS_NOT_FOUND);
-  assert_non_null(strstr(f->result.message, "not installed"));
-  f->done = 0;
-  json_decref((json_t *)f->provider.settings);
-  snprintf(path, sizeof path, "%s/plain-file", f->dir);
+  assert_int_equal(f->bed.result.class, CLASS_NOT_FOUND);
+  assert_non_null(strstr(f->bed.result.message, "not installed"));
+  snprintf(path, sizeof path, "%s/plain-file", f->bed.dir);
   assert_int_equal(close(open(path, O_WRONLY | O_CREAT, 0644)), 0);
   snprintf(settings, sizeof settings, "{'program': '%s'}", path);
   call(f, "claude", settings, &request);
-  assert_int_equal(f->result.class, CLASS_NOT_FOUND);
-  assert_non_null(strstr(f->result.message, "ermission denied"));
-  f->done = 0;
-  json_decref((json_t *)f->provider.settings);
+  assert_int_equal(f->bed.result.class, CLASS_NOT_FOUND);
+  assert_non_null(strstr(f->bed.result.message, "ermission denied"));
   call(f, "text", "{}", &request);
-  assert_int_equal(f->result.class, CLASS_NOT_FOUND);
-  assert_non_null(strstr(f->result.message, "needs a program"));
+  assert_int_equal(f->bed.result.class, CLASS_NOT_FOUND);
+  assert_non_null(strstr(f->bed.result.message, "needs a program"));
 }
 
 static void a_folder_that_vanished_is_an_error(void **state) {
   struct fixture *f = *state;
   struct call_request request = plain();
-  f->env.cwd = "/nonexistent/project";
+  f->bed.env.cwd = "/nonexistent/project";
   call(f, "text", "{'program': 'true'}", &request);
-  assert_int_equal(f->result.class, CLASS_NOT_FOUND);
-  assert_non_null(strstr(f->result.message, "/nonexistent/project"));
+  assert_int_equal(f->bed.result.class, CLASS_NOT_FOUND);
+  assert_non_null(strstr(f->bed.result.message, "/nonexistent/project"));
 }
 
 static void requests_that_cannot_be_are_refused(void **state) {
@@ -494,15 +442,13 @@ static void requests_that_cannot_be_are_refused(void **state) {
   struct call_request request = plain();
   request.prompt = (struct str){"a\0b", 3};
   call(f, "text", "{'program': 'cat'}", &request);
-  assert_int_equal(f->result.class, CLASS_BAD_REQUEST);
-  assert_non_null(strstr(f->result.message, "NUL"));
-  f->done = 0;
-  json_decref((json_t *)f->provider.settings);
+  assert_int_equal(f->bed.result.class, CLASS_BAD_REQUEST);
+  assert_non_null(strstr(f->bed.result.message, "NUL"));
   request = plain();
   request.model = STR("my model");
   call(f, "claude", "{'program': 'cat'}", &request);
-  assert_int_equal(f->result.class, CLASS_BAD_REQUEST);
-  assert_non_null(strstr(f->result.message, "my model"));
+  assert_int_equal(f->bed.result.class, CLASS_BAD_REQUEST);
+  assert_non_null(strstr(f->bed.result.message, "my model"));
 }
 
 static void a_schema_without_an_option_stands_in_the_prompt(void **state) {
@@ -513,12 +459,12 @@ static void a_schema_without_an_option_stands_in_the_prompt(void **state) {
   request.schema = schema;
   request.purpose = PURPOSE_JUDGE;
   call(f, "text", "{'program': 'cat'}", &request);
-  const char *prompt = buf_c(&f->result.text.bytes);
+  const char *prompt = buf_c(&f->bed.result.text.bytes);
   assert_int_equal(strncmp(prompt, "Say something.\n\n---\n", 20), 0);
   assert_non_null(strstr(prompt, "\"verdict\""));
   assert_non_null(strstr(prompt, "```json\n"));
-  assert_string_equal(f->result.enforced, "prompt");
-  assert_null(f->result.structured);
+  assert_string_equal(f->bed.result.enforced, "prompt");
+  assert_null(f->bed.result.structured);
 }
 
 /* A repeat after a crash finds the conversation of the first try: it goes on there. */
@@ -527,7 +473,7 @@ static void a_conversation_that_is_there_goes_on(void **state) {
   struct call_request request = plain();
   json_auto_t *token = json_string("11111111-2222-4333-8444-555555555555");
   char settings[2048], path[512];
-  snprintf(path, sizeof path, "%s/claude", f->dir);
+  snprintf(path, sizeof path, "%s/claude", f->bed.dir);
   FILE *file = fopen(path, "w");
   fprintf(file, "#!/bin/sh\n"
                 "case \"$*\" in *--session-id*) echo 'Error: Session ID 1 is already in use.' >&2; "
@@ -538,15 +484,12 @@ static void a_conversation_that_is_there_goes_on(void **state) {
   snprintf(settings, sizeof settings, "{'program': '%s'}", path);
   request.token = token;
   call(f, "claude", settings, &request);
-  assert_int_equal(f->result.class, CLASS_NONE);
-  assert_string_equal(buf_c(&f->result.text.bytes), "again");
+  assert_int_equal(f->bed.result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&f->bed.result.text.bytes), "again");
   assert_string_equal(buf_c(&f->news), "n"); /* and says so */
-  json_decref((json_t *)f->provider.settings);
-  call_result_deinit(&f->result);
-  f->done = 0;
-  f->cancel_at_note = true; /* whoever hears that may have had enough */
+  f->cancel_at_note = true;                  /* whoever hears that may have had enough */
   call(f, "claude", settings, &request);
-  assert_int_equal(f->result.class, CLASS_CANCELLED);
+  assert_int_equal(f->bed.result.class, CLASS_CANCELLED);
 }
 
 static void ids_are_chosen_from_the_calls_bytes(void **state) {
@@ -555,10 +498,10 @@ static void ids_are_chosen_from_the_calls_bytes(void **state) {
   static const unsigned char bytes[16] = {0xff, 1, 2,  3,  4,  5,  6,  7,
                                           0xff, 9, 10, 11, 12, 13, 14, 15};
   struct provider p = provider_of_profile(profiles_find(f->profiles, STR("claude")));
-  json_auto_t *token = p.ops->prepare(&p, &f->env, &request, NULL, bytes);
+  json_auto_t *token = p.ops->prepare(&p, &f->bed.env, &request, NULL, bytes);
   assert_string_equal(json_string_value(token), "ff010203-0405-4607-bf09-0a0b0c0d0e0f");
   p = provider_of_profile(profiles_find(f->profiles, STR("codex")));
-  assert_null(p.ops->prepare(&p, &f->env, &request, NULL, bytes));
+  assert_null(p.ops->prepare(&p, &f->bed.env, &request, NULL, bytes));
 }
 
 #define AGENT_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

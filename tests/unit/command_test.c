@@ -8,86 +8,31 @@
 #include <cmocka.h>
 
 #include "base/limits.h"
-#include "os/tmpdir.h"
-#include "provider/provider.h"
+#include "support/call_bed.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-struct fixture {
-  uv_loop_t loop;
-  struct provider_env env;
-  char *dir, *tmp;
-  size_t fds_before;
-  int done;
-  struct call_result result;
-};
-
-static size_t entries(const char *path) {
-  size_t n = 0;
-  DIR *dir = opendir(path);
-  for (struct dirent *e; (e = readdir(dir)) != NULL;)
-    n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
-  (void)closedir(dir);
-  return n;
-}
-
 static int setup(void **state) {
-  struct fixture *f = calloc(1, sizeof *f);
-  struct err err;
-  f->fds_before = entries("/proc/self/fd");
-  assert_int_equal(setenv("SEGUE_SHIM", SEGUE_BUILD_DIR "/segue-shim", 1), 0);
-  assert_int_equal(uv_loop_init(&f->loop), 0);
-  f->dir = tmpdir_make(&err);
-  f->tmp = tmpdir_make(&err);
-  assert_non_null(f->tmp);
-  assert_int_equal(setenv("TMPDIR", f->tmp, 1), 0);
-  f->env = (struct provider_env){.loop = &f->loop, .cwd = f->dir};
-  f->env.processes = process_table_new(&f->loop, &err);
-  if (f->env.processes == NULL)
-    fail_msg("%s", err.text);
-  *state = f;
+  struct call_bed *bed = calloc(1, sizeof *bed);
+  call_bed_init(bed);
+  *state = bed;
   return 0;
 }
 
 static int teardown(void **state) {
-  struct fixture *f = *state;
-  struct err err;
-  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-  assert_int_equal(process_table_count(f->env.processes), 0);
-  process_table_free(f->env.processes);
-  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-  assert_int_equal(uv_loop_close(&f->loop), 0);
-  call_result_deinit(&f->result);
-  assert_int_equal(entries(f->tmp), 0); /* each call's TMPDIR is gone */
-  assert_int_equal(unsetenv("TMPDIR"), 0);
-  assert_true(tmpdir_remove(f->dir, &err));
-  assert_true(tmpdir_remove(f->tmp, &err));
-  free(f->dir);
-  free(f->tmp);
-  assert_int_equal(entries("/proc/self/fd"), f->fds_before);
-  free(f);
+  call_bed_deinit(*state);
+  free(*state);
   return 0;
 }
 
-static int warm_up(void **state) {
-  uv_loop_t loop;
-  (void)state;
-  return uv_loop_init(&loop) != 0 || uv_loop_close(&loop) != 0;
-}
-
 static void on_done(void *ctx, struct call_result *result) {
-  struct fixture *f = ctx;
-  f->done++;
-  call_result_deinit(&f->result);
-  f->result = *result;
-  *result = (struct call_result){0};
+  call_bed_done(ctx, result);
 }
 
-static struct provider_run *begin(struct fixture *f, const char *const *argv, struct str prompt,
+static struct provider_run *begin(struct call_bed *bed, const char *const *argv, struct str prompt,
                                   uint64_t timeout_ms) {
   const struct call_request request = {.session = "0199-test",
                                        .turn = 3,
@@ -99,12 +44,8 @@ static struct provider_run *begin(struct fixture *f, const char *const *argv, st
                                        .argv = argv,
                                        .prompt = prompt,
                                        .timeout_ms = timeout_ms};
-  const struct provider_sink sink = {NULL, on_done, f};
-  f->done = 0;
-  struct provider_run *run =
-      provider_command.ops->start(&provider_command, &f->env, &request, &sink);
-  assert_int_equal(f->done, 0);
-  return run;
+  const struct provider_sink sink = {NULL, on_done, bed};
+  return provider_command.ops->start(&provider_command, &bed->env, &request, &sink);
 }
 
 struct row {
@@ -133,14 +74,13 @@ static const struct row rows[] = {
 };
 
 static void programs_answer(void **state) {
-  struct fixture *f = *state;
+  struct call_bed *bed = *state;
   assert_int_equal(setenv("SECRET", "s3cret", 1), 0);
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     const char *const argv[] = {"sh", "-c", rows[i].script, NULL};
-    (void)begin(f, argv, str_from(rows[i].prompt), 60000);
-    (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-    const struct call_result *r = &f->result;
-    assert_int_equal(f->done, 1);
+    (void)begin(bed, argv, str_from(rows[i].prompt), 60000);
+    call_bed_run(bed);
+    const struct call_result *r = &bed->result;
     if (r->class != rows[i].class || r->has_exit != (rows[i].exit >= 0) ||
         (r->has_exit && r->exit != rows[i].exit) ||
         strcmp(buf_c(&r->text.bytes), rows[i].out) != 0 ||
@@ -160,76 +100,74 @@ static void programs_answer(void **state) {
 static void named_variables_are_passed(void **state) {
   static const char *const names[] = {"TEST_NAME_SEEN", "TEST_NAME_UNSET", NULL};
   static const char *const argv[] = {"sh", "-c", "echo $TEST_NAME_SEEN${TEST_NAME_UNSET-!}", NULL};
-  struct fixture *f = *state;
+  struct call_bed *bed = *state;
   assert_int_equal(setenv("TEST_NAME_SEEN", "seen", 1), 0);
-  f->env.pass_env = names;
-  (void)begin(f, argv, STR(""), 60000);
-  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-  assert_string_equal(buf_c(&f->result.text.bytes), "seen!\n");
+  bed->env.pass_env = names;
+  (void)begin(bed, argv, STR(""), 60000);
+  call_bed_run(bed);
+  assert_string_equal(buf_c(&bed->result.text.bytes), "seen!\n");
   assert_int_equal(unsetenv("TEST_NAME_SEEN"), 0);
 }
 
 static void a_program_that_is_not_there(void **state) {
   static const char *const missing[] = {"segue-no-such-program", NULL};
   static const char *const folder[] = {"/tmp", NULL};
-  struct fixture *f = *state;
-  (void)begin(f, missing, STR("x"), 60000);
-  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-  assert_int_equal(f->done, 1);
-  assert_int_equal(f->result.class, CLASS_NOT_FOUND);
-  assert_non_null(strstr(f->result.message, "cannot run "));
-  (void)begin(f, folder, STR("x"), 60000);
-  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-  assert_int_equal(f->result.class, CLASS_NOT_FOUND);
-  assert_false(f->result.has_exit);
+  struct call_bed *bed = *state;
+  (void)begin(bed, missing, STR("x"), 60000);
+  call_bed_run(bed);
+  assert_int_equal(bed->result.class, CLASS_NOT_FOUND);
+  assert_non_null(strstr(bed->result.message, "cannot run "));
+  (void)begin(bed, folder, STR("x"), 60000);
+  call_bed_run(bed);
+  assert_int_equal(bed->result.class, CLASS_NOT_FOUND);
+  assert_false(bed->result.has_exit);
 }
 
 static const char *const sleeper[] = {"sh", "-c", "echo begun; exec sleep 600", NULL};
 
 static void a_time_limit_ends_it(void **state) {
-  struct fixture *f = *state;
-  (void)begin(f, sleeper, STR(""), 200);
-  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-  assert_int_equal(f->result.class, CLASS_TIMEOUT);
-  assert_string_equal(buf_c(&f->result.text.bytes), "begun\n");
-  assert_non_null(strstr(f->result.message, "200 ms"));
+  struct call_bed *bed = *state;
+  (void)begin(bed, sleeper, STR(""), 200);
+  call_bed_run(bed);
+  assert_int_equal(bed->result.class, CLASS_TIMEOUT);
+  assert_string_equal(buf_c(&bed->result.text.bytes), "begun\n");
+  assert_non_null(strstr(bed->result.message, "200 ms"));
 }
 
 static void a_cancel_ends_it(void **state) {
-  struct fixture *f = *state;
-  struct provider_run *run = begin(f, sleeper, STR(""), 0);
+  struct call_bed *bed = *state;
+  struct provider_run *run = begin(bed, sleeper, STR(""), 0);
   provider_command.ops->cancel(run);
   provider_command.ops->cancel(run);
-  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-  assert_int_equal(f->done, 1);
-  assert_int_equal(f->result.class, CLASS_CANCELLED);
-  assert_false(f->result.has_exit);
+  call_bed_run(bed);
+  assert_int_equal(bed->result.class, CLASS_CANCELLED);
+  assert_false(bed->result.has_exit);
 }
 
 static void a_prompt_is_read_as_far_as_it_is_wanted(void **state) {
   static const char *const counts[] = {"wc", "-c", NULL};
   static const char *const ignores[] = {"true", NULL};
-  struct fixture *f = *state;
+  struct call_bed *bed = *state;
   struct buf big = {0};
   for (int i = 0; i < 400000; i++)
     buf_puts(&big, "line\n");
-  (void)begin(f, counts, buf_view(&big), 60000);
-  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-  assert_string_equal(buf_c(&f->result.text.bytes), "2000000\n");
-  (void)begin(f, ignores, buf_view(&big), 60000);
-  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-  assert_int_equal(f->result.class, CLASS_NONE);
-  assert_int_equal(f->result.exit, 0);
+  (void)begin(bed, counts, buf_view(&big), 60000);
+  call_bed_run(bed);
+  assert_string_equal(buf_c(&bed->result.text.bytes), "2000000\n");
+  (void)begin(bed, ignores, buf_view(&big), 60000);
+  call_bed_run(bed);
+  assert_int_equal(bed->result.class, CLASS_NONE);
+  assert_int_equal(bed->result.exit, 0);
   buf_deinit(&big);
 }
 
 static void bytes_are_kept_as_they_are(void **state) {
   static const char *const argv[] = {"printf", "a\\000\\377\\033[31m", NULL};
-  struct fixture *f = *state;
-  (void)begin(f, argv, STR(""), 60000);
-  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-  assert_int_equal(f->result.text.bytes.n, 8);
-  assert_memory_equal(f->result.text.bytes.p, "a\0\xFF\033[31m", 8);
+  struct call_bed *bed = *state;
+  (void)begin(bed, argv, STR(""), 60000);
+  call_bed_run(bed);
+  assert_int_equal(bed->result.text.bytes.n, 8);
+  assert_memory_equal(bed->result.text.bytes.p, "a\0\xFF\033[31m", 8);
 }
 
 /* The outcome of a test runner stands at its end. */
@@ -239,10 +177,10 @@ static void both_ends_of_a_flood_are_kept(void **state) {
       "echo first; yes 'a line in the middle' | head -n 1000000; echo '2 failed, 98 passed'\n"
       "exec >&2; echo begun; yes 'a warning' | head -n 100000; echo 'make: *** Error 1'",
       NULL};
-  struct fixture *f = *state;
-  (void)begin(f, argv, STR(""), 60000);
-  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-  const struct call_result *r = &f->result;
+  struct call_bed *bed = *state;
+  (void)begin(bed, argv, STR(""), 60000);
+  call_bed_run(bed);
+  const struct call_result *r = &bed->result;
   struct str out = buf_view(&r->text.bytes), err = buf_view(&r->error_text.bytes);
   assert_true(out.n <= LIMIT_OUTPUT_BYTES && out.n > LIMIT_OUTPUT_BYTES - 16384);
   assert_true(err.n <= LIMIT_STDERR_BYTES && err.n > LIMIT_STDERR_BYTES - 16384);
@@ -269,13 +207,13 @@ static void a_secret_is_gone_before_a_flood_is_cut(void **state) {
       "for i in 1 2 3 4 5 6 7 8 9 a b c d e f g h i j k l m n o p q r s t u; do printf %s \"$t\"; "
       "done >&2",
       NULL};
-  struct fixture *f = *state;
+  struct call_bed *bed = *state;
   assert_int_equal(setenv("TEST_NAME_SEEN", "tok-0123456789ABCDEF-0123456789abcdef", 1), 0);
-  f->env.pass_env = names;
-  (void)begin(f, argv, STR(""), 60000);
-  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-  struct str err = buf_view(&f->result.error_text.bytes);
-  assert_true(f->result.error_dropped_bytes > 0);
+  bed->env.pass_env = names;
+  (void)begin(bed, argv, STR(""), 60000);
+  call_bed_run(bed);
+  struct str err = buf_view(&bed->result.error_text.bytes);
+  assert_true(bed->result.error_dropped_bytes > 0);
   assert_null(memmem(err.p, err.n, "345", 3));
   assert_null(memmem(err.p, err.n, "CDEF", 4));
   assert_null(memmem(err.p, err.n, "tok-", 4));
@@ -285,13 +223,12 @@ static void a_secret_is_gone_before_a_flood_is_cut(void **state) {
 
 static void a_folder_for_tmp_that_is_gone(void **state) {
   static const char *const argv[] = {"true", NULL};
-  struct fixture *f = *state;
+  struct call_bed *bed = *state;
   assert_int_equal(setenv("TMPDIR", "/nowhere/at/all", 1), 0);
-  (void)begin(f, argv, STR(""), 60000);
-  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-  assert_int_equal(f->done, 1);
-  assert_int_not_equal(f->result.class, CLASS_NONE);
-  assert_true(f->result.message[0] != '\0');
+  (void)begin(bed, argv, STR(""), 60000);
+  call_bed_run(bed);
+  assert_int_not_equal(bed->result.class, CLASS_NONE);
+  assert_true(bed->result.message[0] != '\0');
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -309,5 +246,5 @@ int main(void) {
       TEST(a_secret_is_gone_before_a_flood_is_cut),
       TEST(a_folder_for_tmp_that_is_gone),
   };
-  return cmocka_run_group_tests(tests, warm_up, NULL);
+  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,34 +8,19 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "format/json_write.h"
-#include "provider/agent.h"
-#include "provider/driver.h"
-#include "provider/profiles.h"
-#include "provider/replay.h"
+#include "support/driver_bed.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct peer {
-  struct profiles *profiles;
-  const struct driver_ops *ops;
-  struct driver *d;
-  struct agent_call call;
-  struct call_request request;
+  struct driver_bed bed;
   struct buf sent; /* what the driver wrote since it was last looked at */
-  struct buf news; /* a line each */
   bool closed, answered, deaf;
-  struct call_result result;
 };
 
 static void on_news(void *ctx, const struct provider_news *news) {
-  struct peer *p = ctx;
-  json_auto_t *line = replay_news_json(news);
-  char *text = json_dump_text(line, JSON_COMPACT);
-  buf_puts(&p->news, text);
-  buf_putc(&p->news, '\n');
-  free(text);
+  driver_bed_news(&((struct peer *)ctx)->bed, news);
 }
 static bool on_write(void *ctx, struct str bytes) {
   struct peer *p = ctx;
@@ -53,28 +38,15 @@ static void on_answered(void *ctx) {
 
 static int setup(void **state) {
   struct peer *p = calloc(1, sizeof *p);
-  struct err_list errors = {0};
-  p->profiles = profiles_load(NULL, &errors);
-  assert_non_null(p->profiles);
-  p->request = (struct call_request){.purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT};
-  p->call = (struct agent_call){.request = &p->request,
-                                .cwd = "/w",
-                                .tmpdir = "/t",
-                                .session = "",
-                                .new_session = "",
-                                .prompt = STR("Do \"it\".\n"),
-                                .permission = PERMISSION_EDIT};
+  driver_bed_init(&p->bed);
   *state = p;
   return 0;
 }
 
 static int teardown(void **state) {
   struct peer *p = *state;
-  p->ops->close(p->d);
-  call_result_deinit(&p->result);
+  driver_bed_deinit(&p->bed);
   buf_deinit(&p->sent);
-  buf_deinit(&p->news);
-  profiles_free(p->profiles);
   free(p);
   return 0;
 }
@@ -85,48 +57,30 @@ static void begin(struct peer *p, const char *profile, enum transport transport)
                                    .close_stdin = on_close,
                                    .answered = on_answered,
                                    .ctx = p};
-  const struct profile *found = profiles_find(p->profiles, str_from(profile));
-  struct err err;
-  p->ops = driver_find(found, transport, &err);
-  assert_non_null(p->ops);
-  assert_true(p->ops->keeps_stdin);
-  p->d = p->ops->open(found, &p->call, &host);
+  driver_bed_open(&p->bed, profile, transport, &host);
+  assert_true(p->bed.ops->keeps_stdin);
 }
 
-/* ' stands for ". In pieces of seven bytes, so that no driver depends on how bytes come. */
 static void say(struct peer *p, const char *line) {
   struct buf text = {0};
-  for (const char *at = line; *at != '\0'; at++)
-    buf_putc(&text, *at == '\'' ? '"' : *at);
+  data_quoted(&text, line);
   buf_putc(&text, '\n');
-  for (size_t at = 0; at < text.n; at += 7)
-    p->ops->output(p->d, 1, (struct str){text.p + at, text.n - at < 7 ? text.n - at : 7});
+  driver_bed_print(&p->bed, buf_c(&text));
   buf_deinit(&text);
 }
 
-/* Everything written since the last look. */
 static void wrote(struct peer *p, const char *lines) {
-  struct buf text = {0};
-  for (const char *at = lines; *at != '\0'; at++)
-    buf_putc(&text, *at == '\'' ? '"' : *at);
-  assert_string_equal(buf_c(&p->sent), buf_c(&text));
-  buf_clear(&p->sent);
-  buf_deinit(&text);
+  driver_bed_wrote(&p->sent, lines);
 }
 
 static bool told(const struct peer *p, const char *part) {
-  struct buf text = {0};
-  for (const char *at = part; *at != '\0'; at++)
-    buf_putc(&text, *at == '\'' ? '"' : *at);
-  bool found = strstr(buf_c(&p->news), buf_c(&text)) != NULL;
-  buf_deinit(&text);
-  return found;
+  return driver_bed_told(&p->bed, part);
 }
 
 static void finish(struct peer *p, int exit_code) {
   const struct process_result process = {
       .why = PROCESS_END_EXITED, .started = true, .exit_code = exit_code};
-  p->ops->end(p->d, &process, &p->result);
+  p->bed.ops->end(p->bed.driver, &process, &p->bed.result);
 }
 
 /* --- ACP --- */
@@ -173,13 +127,13 @@ static void acp_answers(void **state) {
          "'outputTokens':2,'cachedReadTokens':5,'totalTokens':17}}}");
   assert_true(p->closed && p->answered);
   finish(p, 0);
-  assert_int_equal(p->result.class, CLASS_NONE);
-  assert_string_equal(buf_c(&p->result.text.bytes), "Done.");
-  assert_string_equal(p->result.provider_session, "s-1");
+  assert_int_equal(p->bed.result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
+  assert_string_equal(p->bed.result.provider_session, "s-1");
   assert_true(told(p, "{'event':'thinking','text':'hm'}"));
   assert_false(told(p, "of another"));
-  assert_int_equal(json_integer_value(json_object_get(p->result.usage, "input")), 15);
-  assert_int_equal(json_integer_value(json_object_get(p->result.usage, "cached")), 5);
+  assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "input")), 15);
+  assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "cached")), 5);
 }
 
 static void acp_logs_in_when_it_must(void **state) {
@@ -197,7 +151,7 @@ static void acp_logs_in_when_it_must(void **state) {
   say(p, "{'jsonrpc':'2.0','id':4,'error':{'code':-32000,'message':'Authentication required'}}");
   wrote(p, ""); /* once is enough */
   finish(p, 0);
-  assert_int_equal(p->result.class, CLASS_AUTH);
+  assert_int_equal(p->bed.result.class, CLASS_AUTH);
 }
 
 static void acp_another_version(void **state) {
@@ -206,13 +160,13 @@ static void acp_another_version(void **state) {
   say(p, "{'jsonrpc':'2.0','id':1,'result':{'protocolVersion':2}}");
   assert_true(p->closed);
   finish(p, 0);
-  assert_int_equal(p->result.class, CLASS_PROTOCOL);
-  assert_non_null(strstr(p->result.message, "version 2"));
+  assert_int_equal(p->bed.result.class, CLASS_PROTOCOL);
+  assert_non_null(strstr(p->bed.result.message, "version 2"));
 }
 
 static void acp_goes_on_with_a_conversation(void **state) {
   struct peer *p = *state;
-  p->call.session = "old";
+  p->bed.call.session = "old";
   begin(p, "acp", TRANSPORT_ACP);
   buf_clear(&p->sent);
   say(p, INITIALIZED);
@@ -227,30 +181,30 @@ static void acp_goes_on_with_a_conversation(void **state) {
          "{'sessionUpdate':'agent_message_chunk','content':{'type':'text','text':'new'}}}}");
   say(p, "{'jsonrpc':'2.0','id':3,'result':{'stopReason':'end_turn'}}");
   finish(p, 0);
-  assert_int_equal(p->result.class, CLASS_NONE);
-  assert_string_equal(buf_c(&p->result.text.bytes), "new");
-  assert_string_equal(p->result.provider_session, "old");
+  assert_int_equal(p->bed.result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&p->bed.result.text.bytes), "new");
+  assert_string_equal(p->bed.result.provider_session, "old");
   assert_false(told(p, "history"));
 }
 
 static void acp_a_conversation_that_is_gone(void **state) {
   struct peer *p = *state;
-  p->call.session = "old";
+  p->bed.call.session = "old";
   begin(p, "acp", TRANSPORT_ACP);
   say(p, INITIALIZED);
   say(p, "{'jsonrpc':'2.0','id':2,'error':{'code':-32603,'message':'Internal error'}}");
   finish(p, 0);
-  assert_int_equal(p->result.class, CLASS_NOT_FOUND);
+  assert_int_equal(p->bed.result.class, CLASS_NOT_FOUND);
 }
 
 static void acp_cannot_go_on(void **state) {
   struct peer *p = *state;
-  p->call.session = "old";
+  p->bed.call.session = "old";
   begin(p, "acp", TRANSPORT_ACP);
   say(p, "{'jsonrpc':'2.0','id':1,'result':{'protocolVersion':1}}");
   assert_true(p->closed);
   finish(p, 0);
-  assert_int_equal(p->result.class, CLASS_NOT_FOUND);
+  assert_int_equal(p->bed.result.class, CLASS_NOT_FOUND);
 }
 
 static void acp_a_mode_that_is_missing_is_no_other_mode(void **state) {
@@ -261,13 +215,13 @@ static void acp_a_mode_that_is_missing_is_no_other_mode(void **state) {
   say(p, "{'jsonrpc':'2.0','id':2,'result':{'sessionId':'s-1'," MODES "}}");
   wrote(p, "");
   finish(p, 0);
-  assert_int_equal(p->result.class, CLASS_BAD_REQUEST);
-  assert_non_null(strstr(p->result.message, "workspace-write"));
+  assert_int_equal(p->bed.result.class, CLASS_BAD_REQUEST);
+  assert_non_null(strstr(p->bed.result.message, "workspace-write"));
 }
 
 static void acp_models(void **state) {
   struct peer *p = *state;
-  p->request.model = STR("m-2");
+  p->bed.request.model = STR("m-2");
   begin(p, "acp", TRANSPORT_ACP);
   say(p, INITIALIZED);
   buf_clear(&p->sent);
@@ -278,12 +232,12 @@ static void acp_models(void **state) {
   say(p, "{'jsonrpc':'2.0','id':3,'result':{}}");
   assert_non_null(strstr(buf_c(&p->sent), "session/prompt"));
   finish(p, 0);
-  assert_int_equal(p->result.class, CLASS_PROTOCOL); /* it left without an answer */
+  assert_int_equal(p->bed.result.class, CLASS_PROTOCOL); /* it left without an answer */
 }
 
 static void acp_a_model_that_is_not_offered(void **state) {
   struct peer *p = *state;
-  p->request.model = STR("m-3");
+  p->bed.request.model = STR("m-3");
   begin(p, "acp", TRANSPORT_ACP);
   say(p, INITIALIZED);
   buf_clear(&p->sent);
@@ -291,7 +245,7 @@ static void acp_a_model_that_is_not_offered(void **state) {
          "[{'modelId':'m-1'}]}}}");
   wrote(p, "");
   finish(p, 0);
-  assert_int_equal(p->result.class, CLASS_NOT_FOUND);
+  assert_int_equal(p->bed.result.class, CLASS_NOT_FOUND);
 }
 
 #define OPTIONS                                                                                    \
@@ -330,16 +284,16 @@ static void acp_questions_are_answered_by_policy(void **state) {
 static void acp_is_cancelled(void **state) {
   struct peer *p = *state;
   begin(p, "gemini", TRANSPORT_ACP);
-  assert_false(p->ops->interrupt(p->d)); /* nothing to be cancelled yet */
-  p->ops->close(p->d);
+  assert_false(p->bed.ops->interrupt(p->bed.driver)); /* nothing to be cancelled yet */
+  p->bed.ops->close(p->bed.driver);
   buf_clear(&p->sent);
   acp_open_session(p);
-  assert_true(p->ops->interrupt(p->d));
+  assert_true(p->bed.ops->interrupt(p->bed.driver));
   wrote(p, "{'jsonrpc':'2.0','method':'session/cancel','params':{'sessionId':'s-1'}}\n");
   say(p, "{'jsonrpc':'2.0','id':4,'result':{'stopReason':'cancelled'}}");
   assert_true(p->closed);
   finish(p, 0);
-  assert_int_equal(p->result.class, CLASS_CANCELLED);
+  assert_int_equal(p->bed.result.class, CLASS_CANCELLED);
 }
 
 static void acp_reasons_to_stop(void **state) {
@@ -355,16 +309,16 @@ static void acp_reasons_to_stop(void **state) {
     char line[128];
     p->closed = false;
     if (i > 0)
-      p->ops->close(p->d);
+      p->bed.ops->close(p->bed.driver);
     buf_clear(&p->sent);
     acp_open_session(p);
     snprintf(line, sizeof line, "{'jsonrpc':'2.0','id':4,'result':{'stopReason':'%s'}}",
              rows[i].reason);
     say(p, line);
-    call_result_deinit(&p->result);
-    p->result = (struct call_result){0};
+    call_result_deinit(&p->bed.result);
+    p->bed.result = (struct call_result){0};
     finish(p, 0);
-    assert_int_equal(p->result.class, rows[i].class);
+    assert_int_equal(p->bed.result.class, rows[i].class);
   }
 }
 
@@ -388,17 +342,17 @@ static void acp_errors_have_classes(void **state) {
     char line[256];
     p->closed = false;
     if (i > 0)
-      p->ops->close(p->d);
+      p->bed.ops->close(p->bed.driver);
     buf_clear(&p->sent);
     acp_open_session(p);
     snprintf(line, sizeof line, "{'jsonrpc':'2.0','id':4,'error':%s}", rows[i].error);
     say(p, line);
-    call_result_deinit(&p->result);
-    p->result = (struct call_result){0};
+    call_result_deinit(&p->bed.result);
+    p->bed.result = (struct call_result){0};
     finish(p, 0);
-    if (p->result.class != rows[i].class)
-      fail_msg("%s: %s", rows[i].error, error_class_name(p->result.class));
-    assert_true(p->result.message[0] != '\0');
+    if (p->bed.result.class != rows[i].class)
+      fail_msg("%s: %s", rows[i].error, error_class_name(p->bed.result.class));
+    assert_true(p->bed.result.message[0] != '\0');
   }
 }
 
@@ -412,8 +366,8 @@ static void acp_words_of_the_client(void **state) {
          "(HTTP 401).'}}}}");
   say(p, "{'jsonrpc':'2.0','id':3,'result':{'stopReason':'end_turn'}}");
   finish(p, 0);
-  assert_int_equal(p->result.class, CLASS_AUTH);
-  assert_string_equal(buf_c(&p->result.text.bytes), "");
+  assert_int_equal(p->bed.result.class, CLASS_AUTH);
+  assert_string_equal(buf_c(&p->bed.result.text.bytes), "");
 }
 
 static void acp_nobody_reads(void **state) {
@@ -421,7 +375,7 @@ static void acp_nobody_reads(void **state) {
   p->deaf = true;
   begin(p, "acp", TRANSPORT_ACP);
   finish(p, 0);
-  assert_int_equal(p->result.class, CLASS_PROTOCOL);
+  assert_int_equal(p->bed.result.class, CLASS_PROTOCOL);
 }
 
 /* --- claude --- */
@@ -452,13 +406,13 @@ static void claude_asks_and_answers(void **state) {
          "'s-1'}");
   assert_true(p->closed && p->answered);
   finish(p, 0);
-  assert_int_equal(p->result.class, CLASS_NONE);
-  assert_string_equal(buf_c(&p->result.text.bytes), "Done.");
+  assert_int_equal(p->bed.result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
 }
 
 static void claude_nobody_answers_for_a_person(void **state) {
   struct peer *p = *state;
-  p->call.permission = PERMISSION_FULL;
+  p->bed.call.permission = PERMISSION_FULL;
   begin(p, "claude", TRANSPORT_NATIVE);
   say(p, "{'type':'control_request','request_id':'r1','request':{'subtype':'can_use_tool',"
          "'tool_name':'AskUserQuestion','input':{}}}");
@@ -467,21 +421,21 @@ static void claude_nobody_answers_for_a_person(void **state) {
          "'tool_name':'Bash','input':{'command':'make'}}}");
   assert_true(told(p, "'answer':'allowed'"));
   finish(p, 1);
-  assert_int_equal(p->result.class, CLASS_CRASHED);
+  assert_int_equal(p->bed.result.class, CLASS_CRASHED);
 }
 
 static void claude_is_interrupted(void **state) {
   struct peer *p = *state;
   begin(p, "claude", TRANSPORT_NATIVE);
   buf_clear(&p->sent);
-  assert_true(p->ops->interrupt(p->d));
+  assert_true(p->bed.ops->interrupt(p->bed.driver));
   wrote(p, "{'type':'control_request','request_id':'segue-2','request':{'subtype':'interrupt'}}\n");
   say(p, "{'type':'result','subtype':'error_during_execution','is_error':true,'terminal_reason':"
          "'aborted_streaming'}");
   assert_true(p->closed);
   finish(p, 1);
-  assert_int_equal(p->result.class, CLASS_CANCELLED);
-  assert_false(p->ops->interrupt(p->d));
+  assert_int_equal(p->bed.result.class, CLASS_CANCELLED);
+  assert_false(p->bed.ops->interrupt(p->bed.driver));
 }
 
 /* --- codex --- */
@@ -504,7 +458,7 @@ static void codex_turn(struct peer *p) {
 static void codex_answers(void **state) {
   struct peer *p = *state;
   json_auto_t *schema = json_pack("{s:s}", "type", "object");
-  p->call.schema = schema;
+  p->bed.call.schema = schema;
   codex_turn(p);
   wrote(p, "{'id':3,'method':'turn/start','params':{'threadId':'t-1','input':[{'type':'text',"
            "'text':'Do \\'it\\'.\\n'}],'outputSchema':{'type':'object'}}}\n");
@@ -528,11 +482,11 @@ static void codex_answers(void **state) {
          "'completed'}}}");
   assert_true(p->closed);
   finish(p, 0);
-  assert_int_equal(p->result.class, CLASS_NONE);
-  assert_string_equal(buf_c(&p->result.text.bytes), "{\"a\":1}");
-  assert_int_equal(json_integer_value(json_object_get(p->result.structured, "a")), 1);
-  assert_int_equal(json_integer_value(json_object_get(p->result.usage, "input")), 21);
-  assert_int_equal(json_integer_value(json_object_get(p->result.usage, "output")), 10);
+  assert_int_equal(p->bed.result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&p->bed.result.text.bytes), "{\"a\":1}");
+  assert_int_equal(json_integer_value(json_object_get(p->bed.result.structured, "a")), 1);
+  assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "input")), 21);
+  assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "output")), 10);
   assert_true(told(p, "{'event':'tool','name':'commandExecution','id':'i','state':'end','failed':"
                       "true}"));
   assert_true(told(p, "{'event':'text','text':'1}'}"));
@@ -558,7 +512,7 @@ static void codex_errors_have_classes(void **state) {
     char line[400];
     p->closed = false;
     if (i > 0)
-      p->ops->close(p->d);
+      p->bed.ops->close(p->bed.driver);
     buf_clear(&p->sent);
     codex_turn(p);
     snprintf(line, sizeof line,
@@ -566,11 +520,11 @@ static void codex_errors_have_classes(void **state) {
              "'error':{'message':'boom','codexErrorInfo':%s}}}}",
              rows[i].info);
     say(p, line);
-    call_result_deinit(&p->result);
-    p->result = (struct call_result){0};
+    call_result_deinit(&p->bed.result);
+    p->bed.result = (struct call_result){0};
     finish(p, 0);
-    if (p->result.class != rows[i].class)
-      fail_msg("%s: %s", rows[i].info, error_class_name(p->result.class));
+    if (p->bed.result.class != rows[i].class)
+      fail_msg("%s: %s", rows[i].info, error_class_name(p->bed.result.class));
   }
 }
 
@@ -582,19 +536,19 @@ static void codex_retries_are_told(void **state) {
          "{'httpStatusCode':500}}}}}");
   assert_true(told(p, "'event':'retry','status':500"));
   finish(p, 1);
-  assert_int_equal(p->result.class, CLASS_CRASHED);
+  assert_int_equal(p->bed.result.class, CLASS_CRASHED);
 }
 
 static void codex_threads(void **state) {
   struct peer *p = *state;
-  p->call.session = "t-0";
+  p->bed.call.session = "t-0";
   codex_begin(p);
   assert_non_null(strstr(buf_c(&p->sent), "\"method\":\"thread/resume\""));
   assert_non_null(strstr(buf_c(&p->sent), "\"threadId\":\"t-0\""));
   say(p, "{'id':2,'error':{'code':-32600,'message':'no rollout found for thread id t-0'}}");
   assert_true(p->closed);
   finish(p, 0);
-  assert_int_equal(p->result.class, CLASS_NOT_FOUND);
+  assert_int_equal(p->bed.result.class, CLASS_NOT_FOUND);
 }
 
 static void codex_questions(void **state) {
@@ -615,16 +569,16 @@ static void codex_questions(void **state) {
 static void codex_is_interrupted(void **state) {
   struct peer *p = *state;
   codex_turn(p);
-  assert_false(p->ops->interrupt(p->d));
+  assert_false(p->bed.ops->interrupt(p->bed.driver));
   say(p, "{'id':3,'result':{'turn':{'id':'u-1'}}}");
   buf_clear(&p->sent);
-  assert_true(p->ops->interrupt(p->d));
+  assert_true(p->bed.ops->interrupt(p->bed.driver));
   wrote(p, "{'id':4,'method':'turn/interrupt','params':{'threadId':'t-1','turnId':'u-1'}}\n");
   say(p, "{'id':4,'result':{}}");
   say(p, "{'method':'turn/completed','params':{'threadId':'t-1','turn':{'status':"
          "'interrupted'}}}");
   finish(p, 0);
-  assert_int_equal(p->result.class, CLASS_CANCELLED);
+  assert_int_equal(p->bed.result.class, CLASS_CANCELLED);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

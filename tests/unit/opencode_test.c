@@ -9,11 +9,8 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "format/json_write.h"
-#include "provider/agent.h"
 #include "provider/opencode_internal.h"
-#include "provider/profiles.h"
-#include "provider/replay.h"
+#include "support/driver_bed.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,26 +18,17 @@
 #include <time.h>
 
 struct peer {
-  struct profiles *profiles;
-  struct driver *d;
+  struct driver_bed bed;
   struct secrets *secrets;
-  struct agent_call call;
-  struct call_request request;
   struct buf asked; /* a request a line, since it was last looked at: METHOD PATH BODY */
-  struct buf news;  /* a line each */
   unsigned port;
   uint64_t wake_ms;
   int progress;
   bool given_up;
-  struct call_result result;
 };
 
 static void on_news(void *ctx, const struct provider_news *news) {
-  struct peer *p = ctx;
-  json_auto_t *line = replay_news_json(news);
-  char *text = json_dump_text(line, JSON_COMPACT);
-  buf_printf(&p->news, "%s\n", text);
-  free(text);
+  driver_bed_news(&((struct peer *)ctx)->bed, news);
 }
 static void on_serves_at(void *ctx, unsigned port) {
   ((struct peer *)ctx)->port = port;
@@ -63,39 +51,23 @@ static void on_give_up(void *ctx) {
 
 static int setup(void **state) {
   struct peer *p = calloc(1, sizeof *p);
-  struct err_list errors = {0};
+  driver_bed_init(&p->bed);
   p->secrets = secrets_new();
-  p->profiles = profiles_load(NULL, &errors);
-  assert_non_null(p->profiles);
-  p->request = (struct call_request){
-      .session = "0190", .turn = 2, .call = 3, .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT};
-  p->call = (struct agent_call){.request = &p->request,
-                                .cwd = "/w",
-                                .tmpdir = "/t",
-                                .session = "",
-                                .new_session = "",
-                                .prompt = STR("Do \"it\".\n"),
-                                .permission = PERMISSION_EDIT};
   *state = p;
   return 0;
 }
 
 static int teardown(void **state) {
   struct peer *p = *state;
-  driver_opencode.close(p->d);
+  driver_bed_deinit(&p->bed);
   secrets_free(p->secrets);
-  call_result_deinit(&p->result);
   buf_deinit(&p->asked);
-  buf_deinit(&p->news);
-  profiles_free(p->profiles);
   free(p);
   return 0;
 }
 
 static void begin(struct peer *p, bool live) {
   struct driver_host host = {.news = on_news, .ctx = p};
-  const struct profile *profile = profiles_find(p->profiles, STR("opencode"));
-  struct err err;
   if (live) {
     host.serves_at = on_serves_at;
     host.request = on_request;
@@ -105,66 +77,53 @@ static void begin(struct peer *p, bool live) {
     secrets_add(p->secrets, "PASSWORD", STR("pass-word-of-this-call"));
     host.secrets = p->secrets;
   }
-  assert_ptr_equal(driver_find(profile, TRANSPORT_NATIVE, &err), &driver_opencode);
-  p->d = driver_opencode.open(profile, &p->call, &host);
-}
-
-static void quoted(struct buf *out, const char *text) { /* ' stands for " */
-  for (; *text != '\0'; text++)
-    buf_putc(out, *text == '\'' ? '"' : *text);
+  driver_bed_open(&p->bed, "opencode", TRANSPORT_NATIVE, &host);
+  assert_ptr_equal(p->bed.ops, &driver_opencode);
 }
 
 static void print(struct peer *p, const char *text) {
-  for (size_t at = 0, n = strlen(text); at < n; at += 7)
-    driver_opencode.output(p->d, 1, (struct str){text + at, n - at < 7 ? n - at : 7});
+  driver_bed_print(&p->bed, text);
 }
 
 static void event(struct peer *p, const char *text) {
   struct buf data = {0};
-  quoted(&data, text);
-  driver_opencode.event(p->d, buf_view(&data));
+  data_quoted(&data, text);
+  driver_opencode.event(p->bed.driver, buf_view(&data));
   buf_deinit(&data);
 }
 
 static void reply(struct peer *p, enum opencode_request id, int status, const char *body) {
   struct buf text = {0};
-  quoted(&text, body);
+  data_quoted(&text, body);
   driver_opencode.reply(
-      p->d, &(struct driver_reply){.id = (int)id, .status = status, .body = buf_view(&text)});
+      p->bed.driver,
+      &(struct driver_reply){.id = (int)id, .status = status, .body = buf_view(&text)});
   buf_deinit(&text);
 }
 
 static void streams(struct peer *p) {
   driver_opencode.reply(
-      p->d, &(struct driver_reply){.id = OPENCODE_EVENTS, .status = 200, .begun = true});
+      p->bed.driver, &(struct driver_reply){.id = OPENCODE_EVENTS, .status = 200, .begun = true});
 }
 
 static void breaks(struct peer *p, enum opencode_request id, enum error_class class) {
   driver_opencode.reply(
-      p->d, &(struct driver_reply){.id = (int)id, .class = class, .message = "it broke"});
+      p->bed.driver, &(struct driver_reply){.id = (int)id, .class = class, .message = "it broke"});
 }
 
 static void asks(struct peer *p, const char *lines) {
-  struct buf text = {0};
-  quoted(&text, lines);
-  assert_string_equal(buf_c(&p->asked), buf_c(&text));
-  buf_clear(&p->asked);
-  buf_deinit(&text);
+  driver_bed_wrote(&p->asked, lines);
 }
 
 static bool told(const struct peer *p, const char *part) {
-  struct buf text = {0};
-  quoted(&text, part);
-  bool found = strstr(buf_c(&p->news), buf_c(&text)) != NULL;
-  buf_deinit(&text);
-  return found;
+  return driver_bed_told(&p->bed, part);
 }
 
 static void ends_as(struct peer *p, struct process_result process, enum error_class class) {
   process.started = true;
-  driver_opencode.end(p->d, &process, &p->result);
-  if (p->result.class != class)
-    fail_msg("%s: %s", error_class_name(p->result.class), p->result.message);
+  driver_opencode.end(p->bed.driver, &process, &p->bed.result);
+  if (p->bed.result.class != class)
+    fail_msg("%s: %s", error_class_name(p->bed.result.class), p->bed.result.message);
 }
 
 static const struct process_result by_us = {
@@ -193,9 +152,9 @@ static void an_answer(void **state) {
   struct peer *p = *state;
   json_auto_t *schema = json_pack("{s:s}", "type", "object");
   json_auto_t *options = json_pack("{s:s}", "effort", "high");
-  p->call.schema = schema;
-  p->request.options = options;
-  p->request.model = STR("a/b/c");
+  p->bed.call.schema = schema;
+  p->bed.request.options = options;
+  p->bed.request.model = STR("a/b/c");
   begin(p, true);
   print(p, "opencode server listening on http://127.0.0.1:40123\n");
   streams(p);
@@ -225,22 +184,22 @@ static void an_answer(void **state) {
            "'messageID':'m2','partID':'p2','field':'text','delta':'ne.'}}");
   assert_int_equal(p->progress, 1);
   event(p, "{'type':'session.idle'," IN "'x':1}}");
-  driver_opencode.woke(p->d);
+  driver_opencode.woke(p->bed.driver);
   assert_true(p->given_up);
   ends_as(p, by_us, CLASS_NONE);
-  assert_string_equal(buf_c(&p->result.text.bytes), "Done.");
-  assert_string_equal(p->result.provider_session, "ses_1");
-  assert_int_equal(json_integer_value(json_object_get(p->result.structured, "a")), 1);
-  assert_int_equal(json_integer_value(json_object_get(p->result.usage, "input")), 12);
-  assert_int_equal(json_integer_value(json_object_get(p->result.usage, "output")), 4);
-  assert_true(json_real_value(json_object_get(p->result.usage, "cost_usd")) == 0.75);
+  assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
+  assert_string_equal(p->bed.result.provider_session, "ses_1");
+  assert_int_equal(json_integer_value(json_object_get(p->bed.result.structured, "a")), 1);
+  assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "input")), 12);
+  assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "output")), 4);
+  assert_true(json_real_value(json_object_get(p->bed.result.usage, "cost_usd")) == 0.75);
   assert_true(told(p, "{'event':'text','text':'First.'}\n{'event':'text','text':'Do'}\n"
                       "{'event':'text','text':'ne.'}\n"));
 }
 
 static void a_known_conversation(void **state) {
   struct peer *p = *state;
-  p->call.session = "ses_7";
+  p->bed.call.session = "ses_7";
   begin(p, true);
   print(p, "opencode server listening on http://127.0.0.1:40123\n");
   streams(p);
@@ -254,7 +213,7 @@ static void a_known_conversation(void **state) {
 
 static void an_id_is_no_path(void **state) {
   struct peer *p = *state;
-  p->call.session = "../config";
+  p->bed.call.session = "../config";
   begin(p, true);
   print(p, "opencode server listening on http://127.0.0.1:40123\n");
   streams(p);
@@ -277,7 +236,7 @@ static void no_port(void **state) {
   begin(p, true);
   assert_int_equal(p->wake_ms, LIMIT_SERVER_START_MS);
   print(p, "hello\n");
-  driver_opencode.woke(p->d);
+  driver_opencode.woke(p->bed.driver);
   assert_true(p->given_up);
   ends_as(p, by_us, CLASS_TIMEOUT);
 }
@@ -289,12 +248,12 @@ static void a_refused_password(void **state) {
   reply(p, OPENCODE_EVENTS, 401, "");
   assert_true(p->given_up);
   ends_as(p, by_us, CLASS_PROTOCOL);
-  assert_non_null(strstr(p->result.message, "password"));
+  assert_non_null(strstr(p->bed.result.message, "password"));
 }
 
 static void a_model_without_a_provider(void **state) {
   struct peer *p = *state;
-  p->request.model = STR("gpt");
+  p->bed.request.model = STR("gpt");
   begin(p, true);
   print(p, "opencode server listening on http://127.0.0.1:40123\n");
   streams(p);
@@ -313,10 +272,10 @@ static void a_model_that_is_not_there(void **state) {
   event(p, "{'type':'session.error'," IN
            "'error':{'name':'UnknownError','data':{'message':'Model not found: a/b.'}}}}");
   event(p, "{'type':'session.status'," IN "'status':{'type':'idle'}}}");
-  driver_opencode.woke(p->d);
+  driver_opencode.woke(p->bed.driver);
   assert_true(p->given_up);
   ends_as(p, by_us, CLASS_NOT_FOUND);
-  assert_string_equal(p->result.message, "Model not found: a/b.");
+  assert_string_equal(p->bed.result.message, "Model not found: a/b.");
 }
 
 static void errors_have_classes(void **state) {
@@ -336,13 +295,13 @@ static void errors_have_classes(void **state) {
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     char text[256];
     if (i > 0)
-      driver_opencode.close(p->d);
-    call_result_deinit(&p->result);
-    p->result = (struct call_result){0};
+      driver_opencode.close(p->bed.driver);
+    call_result_deinit(&p->bed.result);
+    p->bed.result = (struct call_result){0};
     work(p);
     (void)snprintf(text, sizeof text, "{'info':{%s},'parts':[]}", rows[i].info);
     reply(p, OPENCODE_PROMPT, 200, text);
-    driver_opencode.woke(p->d);
+    driver_opencode.woke(p->bed.driver);
     ends_as(p, by_us, rows[i].class);
   }
 }
@@ -354,7 +313,7 @@ static void garbage(void **state) {
   event(p, "[1,2]");
   event(p, "{'type':'message.part.updated','properties':7}");
   reply(p, OPENCODE_PROMPT, 200, "<html>");
-  driver_opencode.woke(p->d);
+  driver_opencode.woke(p->bed.driver);
   assert_true(p->given_up);
   ends_as(p, by_us, CLASS_PROTOCOL);
 }
@@ -377,10 +336,10 @@ static void retries_are_told_and_ended(void **state) {
   reply(p, OPENCODE_ABORT, 200, "true");
   reply(p, OPENCODE_PROMPT, 200, "{'info':{'id':'m1'},'parts':[]}");
   assert_int_equal(p->wake_ms, 1);
-  driver_opencode.woke(p->d);
+  driver_opencode.woke(p->bed.driver);
   assert_true(p->given_up);
   ends_as(p, by_us, CLASS_RATE_LIMIT);
-  assert_string_equal(p->result.message, "Rate limit reached");
+  assert_string_equal(p->bed.result.message, "Rate limit reached");
 }
 
 /* It counts from 1 again for each of its requests. */
@@ -396,7 +355,7 @@ static void tries_in_a_row_are_counted(void **state) {
   asks(p, "");
   event(p, again);
   asks(p, "POST /session/ses_1/abort{}\n");
-  driver_opencode.woke(p->d);
+  driver_opencode.woke(p->bed.driver);
   ends_as(p, by_us, CLASS_RATE_LIMIT);
 }
 
@@ -422,18 +381,18 @@ static void a_long_wait_is_ours_to_decide(void **state) {
                  ((long long)time(NULL) + 3600) * 1000);
   event(p, text);
   asks(p, "POST /session/ses_1/abort{}\n");
-  driver_opencode.woke(p->d); /* and no reply */
+  driver_opencode.woke(p->bed.driver); /* and no reply */
   ends_as(p, by_us, CLASS_RATE_LIMIT);
-  assert_true(p->result.retry_after_ms > 3500000 && p->result.retry_after_ms <= 3600000);
+  assert_true(p->bed.result.retry_after_ms > 3500000 && p->bed.result.retry_after_ms <= 3600000);
 }
 
 static void a_cancel(void **state) {
   struct peer *p = *state;
   work(p);
-  assert_true(driver_opencode.interrupt(p->d));
+  assert_true(driver_opencode.interrupt(p->bed.driver));
   asks(p, "POST /session/ses_1/abort{}\n");
   reply(p, OPENCODE_PROMPT, 200, "{'info':{'id':'m1'},'parts':[{'type':'text','text':'half'}]}");
-  driver_opencode.woke(p->d);
+  driver_opencode.woke(p->bed.driver);
   assert_true(p->given_up);
   ends_as(p, by_us, CLASS_CANCELLED);
 }
@@ -444,7 +403,7 @@ static void a_cancel_before_there_is_work(void **state) {
   print(p, "opencode server listening on http://127.0.0.1:40123\n");
   streams(p);
   buf_clear(&p->asked);
-  assert_false(driver_opencode.interrupt(p->d));
+  assert_false(driver_opencode.interrupt(p->bed.driver));
   reply(p, OPENCODE_SESSION, 200, "{'id':'ses_1'}"); /* it lives on for a moment */
   asks(p, "");
   ends_as(p, (struct process_result){.why = PROCESS_END_CANCELLED}, CLASS_CANCELLED);
@@ -458,7 +417,7 @@ static void a_broken_connection(void **state) {
   assert_false(p->given_up);
   breaks(p, OPENCODE_EVENTS, CLASS_NETWORK);
   assert_int_equal(p->wake_ms, LIMIT_SERVER_LOST_MS);
-  driver_opencode.woke(p->d);
+  driver_opencode.woke(p->bed.driver);
   assert_true(p->given_up);
   ends_as(p, by_us, CLASS_NETWORK);
 }
@@ -477,14 +436,14 @@ static void a_server_that_dies_behind_its_answer(void **state) {
   reply(p, OPENCODE_PROMPT, 200,
         "{'info':{'id':'m1','finish':'stop'},'parts':[{'type':'text','text':'Done.'}]}");
   ends_as(p, (struct process_result){.why = PROCESS_END_EXITED, .exit_code = 1}, CLASS_NONE);
-  assert_string_equal(buf_c(&p->result.text.bytes), "Done.");
+  assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
 }
 
 static void events_that_end(void **state) {
   struct peer *p = *state;
   work(p);
   reply(p, OPENCODE_EVENTS, 200, "");
-  driver_opencode.woke(p->d);
+  driver_opencode.woke(p->bed.driver);
   assert_true(p->given_up);
   ends_as(p, by_us, CLASS_NETWORK);
 }
@@ -500,7 +459,7 @@ static void events_that_end_before_the_work(void **state) {
   reply(p, OPENCODE_SESSION, 200, "{'id':'ses_1'}");
   asks(p, "");
   assert_int_equal(p->wake_ms, LIMIT_SERVER_LOST_MS);
-  driver_opencode.woke(p->d);
+  driver_opencode.woke(p->bed.driver);
   ends_as(p, by_us, CLASS_NETWORK);
 }
 
@@ -552,7 +511,7 @@ static void questions_are_answered_by_policy(void **state) {
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     char what[500];
     (void)snprintf(what, sizeof what, "%.*s", (int)strlen(rows[i].what) - 1, rows[i].what);
-    p->call.permission = rows[i].permission;
+    p->bed.call.permission = rows[i].permission;
     permission(p, "per_1", what);
     bool allowed =
         strcmp(buf_c(&p->asked), "POST /permission/per_1/reply{\"reply\":\"once\"}\n") == 0;
@@ -561,7 +520,7 @@ static void questions_are_answered_by_policy(void **state) {
       fail_msg("%zu: %s", i, buf_c(&p->asked));
     assert_true(told(p, allowed ? "'answer':'allowed'" : "'answer':'denied'"));
     buf_clear(&p->asked);
-    buf_clear(&p->news);
+    buf_clear(&p->bed.news);
   }
   permission(p, "../per", "'permission':'bash','patterns':[],'metadata':{}");
   asks(p, "");
@@ -569,7 +528,7 @@ static void questions_are_answered_by_policy(void **state) {
 
 static void nobody_answers_for_a_person(void **state) {
   struct peer *p = *state;
-  p->call.permission = PERMISSION_FULL;
+  p->bed.call.permission = PERMISSION_FULL;
   work(p);
   event(p, "{'type':'question.asked'," IN "'id':'que_1','questions':[{'question':'Which?'}]}}");
   asks(p, "POST /question/que_1/reject{}\n");
@@ -582,15 +541,15 @@ static void one_answer_counts(void **state) {
   struct peer *p = *state;
   work(p);
   event(p, "{'info':{'id':'m1','finish':'stop'},'parts':[{'type':'text','text':'Done.'}]}");
-  buf_clear(&p->news);
+  buf_clear(&p->bed.news);
   event(p, "{'info':{'id':'m1','finish':'stop','tokens':{'input':1}},'parts':[{'type':'text',"
            "'text':'Or not.'}]}");
-  assert_string_equal(buf_c(&p->news), "");
+  assert_string_equal(buf_c(&p->bed.news), "");
   reply(p, OPENCODE_PROMPT, 200, "{'info':{'id':'m1'},'parts':[]}");
-  driver_opencode.woke(p->d);
+  driver_opencode.woke(p->bed.driver);
   assert_true(p->given_up);
   ends_as(p, by_us, CLASS_NONE);
-  assert_string_equal(buf_c(&p->result.text.bytes), "Done.");
+  assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
 }
 
 static void a_flood_of_questions_ends_it(void **state) {
@@ -620,10 +579,10 @@ static void the_password_does_not_enter(void **state) {
   reply(p, OPENCODE_PROMPT, 200,
         "{'info':{'id':'m1','finish':'stop'},'parts':[{'type':'text','text':"
         "'It is pass-word-of-this-call.'}]}");
-  driver_opencode.woke(p->d);
+  driver_opencode.woke(p->bed.driver);
   ends_as(p, by_us, CLASS_NONE);
   assert_false(told(p, "pass-word"));
-  assert_null(strstr(buf_c(&p->result.text.bytes), "this-call"));
+  assert_null(strstr(buf_c(&p->bed.result.text.bytes), "this-call"));
 }
 
 /* Pieces of a thought come as those of a text do: only its part says which it is. */
@@ -647,24 +606,24 @@ static void thoughts_are_no_answer(void **state) {
            "'delta':'Done.'}}");
   reply(p, OPENCODE_PROMPT, 200,
         "{'info':{'id':'m2','finish':'stop'},'parts':[{'type':'text','text':'Done.'}]}");
-  driver_opencode.woke(p->d);
+  driver_opencode.woke(p->bed.driver);
   ends_as(p, by_us, CLASS_NONE);
-  assert_string_equal(buf_c(&p->result.text.bytes), "Done.");
+  assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
 }
 
 /* --- recordings --- */
 
 static void from_a_recording(struct peer *p) {
   begin(p, false);
-  driver_opencode.sent(p->d, STR("POST /session {}"));
+  driver_opencode.sent(p->bed.driver, STR("POST /session {}"));
   driver_opencode.sent(
-      p->d, STR("POST /session/ses_1/message {\"format\": {\"type\": \"json_schema\"}}"));
+      p->bed.driver, STR("POST /session/ses_1/message {\"format\": {\"type\": \"json_schema\"}}"));
 }
 
 /* ' stands for ". In pieces of seven bytes. */
 static void say(struct peer *p, const char *line) {
   struct buf text = {0};
-  quoted(&text, line);
+  data_quoted(&text, line);
   buf_putc(&text, '\n');
   print(p, buf_c(&text));
   buf_deinit(&text);
@@ -688,12 +647,12 @@ static void recorded_answers(void **state) {
   say(p, "{'info':{'structured':{'a':1},'tokens':{'input':3,'output':2,'reasoning':1,'cache':"
          "{'read':4,'write':0}}},'parts':[{'type':'text','text':'Done.'}]}");
   ends_as(p, (struct process_result){.why = PROCESS_END_EXITED}, CLASS_NONE);
-  assert_string_equal(buf_c(&p->result.text.bytes), "Done.");
-  assert_string_equal(p->result.provider_session, "ses_1");
-  assert_string_equal(p->result.enforced, "tool");
-  assert_int_equal(json_integer_value(json_object_get(p->result.structured, "a")), 1);
-  assert_int_equal(json_integer_value(json_object_get(p->result.usage, "input")), 7);
-  assert_int_equal(json_integer_value(json_object_get(p->result.usage, "output")), 3);
+  assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
+  assert_string_equal(p->bed.result.provider_session, "ses_1");
+  assert_string_equal(p->bed.result.enforced, "tool");
+  assert_int_equal(json_integer_value(json_object_get(p->bed.result.structured, "a")), 1);
+  assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "input")), 7);
+  assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "output")), 3);
   assert_false(told(p, "the prompt"));
   assert_true(told(p, "{'event':'text','text':'Do'}\n{'event':'text','text':'ne.'}"));
   assert_true(told(p, "'name':'bash','id':'c','state':'end','failed':true"));
@@ -705,7 +664,7 @@ static void recorded_questions(void **state) {
   say(p, "{'type':'permission.asked'," IN "'id':'per_1','permission':'bash','patterns':['ls'],"
          "'metadata':{'command':'ls'}}}");
   assert_false(told(p, "permission"));
-  driver_opencode.sent(p->d, STR("POST /permission/per_1/reply {\"reply\": \"once\"}"));
+  driver_opencode.sent(p->bed.driver, STR("POST /permission/per_1/reply {\"reply\": \"once\"}"));
   assert_true(told(p, "'tool':'bash','answer':'allowed'")); /* as it was then, not as we would */
   ends_as(p, (struct process_result){.why = PROCESS_END_EXITED}, CLASS_PROTOCOL);
 }
@@ -715,7 +674,7 @@ static void a_recorded_abort(void **state) {
   from_a_recording(p);
   say(p, "{'type':'session.status'," IN "'status':{'type':'retry','attempt':2,'message':"
          "'Rate limit reached'}}}");
-  driver_opencode.sent(p->d, STR("POST /session/ses_1/abort {}"));
+  driver_opencode.sent(p->bed.driver, STR("POST /session/ses_1/abort {}"));
   assert_true(told(p, "{'event':'retry','attempt':2,'reason':'Rate limit reached'}"));
   ends_as(p, (struct process_result){.why = PROCESS_END_EXITED}, CLASS_RATE_LIMIT);
 }
