@@ -2,6 +2,7 @@
 
 #include "audit/pen.h"
 #include "audit/reread.h"
+#include "audit/summary.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/workflow.h"
@@ -587,8 +588,12 @@ static void put_own(struct story *s, const json_t *start) {
     pen_line(&s->pen, 2, "no answer yet");
     return;
   }
-  if (json_object_get(c.end, "exit") != NULL)
-    pen_line(&s->pen, 2, "exit %" JSON_INTEGER_FORMAT, number(c.end, "exit"));
+  if (json_object_get(c.end, "exit") != NULL) {
+    struct buf how = {0};
+    summary_exit(c.end, &how);
+    pen_line(&s->pen, 2, "%s", buf_c(&how));
+    buf_deinit(&how);
+  }
   size_t i;
   json_t *file;
   json_array_foreach(json_object_get(c.end, "files"), i, file) {

@@ -36,15 +36,32 @@ static struct str last_line(struct str text) {
   return str_trim(line);
 }
 
-/* What a call did, in a few words: a command's status and last line, the files an agent changed. */
+void summary_exit(const json_t *record, struct buf *out) {
+  int signal = (int)json_integer_value(json_object_get(record, "signal"));
+  const char *name = signal > 0 ? sigabbrev_np(signal) : NULL;
+  buf_printf(out, "exit %d", (int)json_integer_value(json_object_get(record, "exit")));
+  if (name != NULL)
+    buf_printf(out, ", killed by SIG%s", name);
+  else if (signal > 0)
+    buf_printf(out, ", killed by signal %d", signal);
+}
+
+static struct str last_line_of(const json_t *record, const char *key) {
+  const json_t *text = json_object_get(record, key);
+  return last_line((struct str){word(record, key), json_string_length(text)});
+}
+
+/* What a call did, in a few words: a command's status and last line, the files an agent changed. One
+ * that printed nothing and failed says why on stderr. */
 static void describe_call(struct turn_line *line, const json_t *record) {
   const json_t *exit_status = json_object_get(record, "exit");
   const json_t *files = json_object_get(record, "files");
-  const json_t *text = json_object_get(record, "text");
   buf_clear(&line->what);
   if (json_is_integer(exit_status)) {
-    struct str last = last_line((struct str){word(record, "text"), json_string_length(text)});
-    buf_printf(&line->what, "exit %d", (int)json_integer_value(exit_status));
+    struct str last = last_line_of(record, "text");
+    if (last.n == 0 && json_integer_value(exit_status) != 0)
+      last = last_line_of(record, "stderr");
+    summary_exit(record, &line->what);
     if (last.n > 0) {
       buf_puts(&line->what, ", ");
       buf_str(&line->what, last);

@@ -36,6 +36,9 @@ struct summary {
 const struct turn_line *summary_feed(struct summary *s, const json_t *record);
 void summary_deinit(struct summary *s);
 
+/* How a command ended, from its call_end: "exit 1", "exit 137, killed by SIGKILL". Appends. */
+void summary_exit(const json_t *record, struct buf *out);
+
 /* "when 2  structured_output 1": in the order of first use. */
 void summary_methods(const struct summary *s, struct buf *out);
 

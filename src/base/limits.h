@@ -67,7 +67,9 @@
 #define LIMIT_SWEEP_POLL_MS          5     /* between two looks at what is left of a tree */
 #define LIMIT_PIPE_PIECE_BYTES       (64u * 1024u) /* one read or write on a pipe: what a pipe holds */
 #define LIMIT_STDIN_QUEUE_BYTES      (32u * 1024u * 1024u) /* waiting for a program that does not read */
-#define LIMIT_TMPDIR_DEPTH           128u /* levels removed below a call's TMPDIR; one descriptor each */
+#define LIMIT_TMPDIR_DEPTH                                                                         \
+  128u /* levels removed at once below a call's TMPDIR; one descriptor each */
+#define LIMIT_TMPDIR_ROUNDS 10000u /* what is deeper is moved up and removed in another round */
 
 #define LIMIT_CONCURRENCY       1000u
 #define LIMIT_QUOTA_COOLDOWN_MS (15 * 60 * 1000) /* a provider that is out of money is left alone */

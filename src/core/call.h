@@ -106,6 +106,7 @@ struct call_result {
   const char *enforced;   /* native, grammar, tool, json, prompt; NULL: not asked for */
   bool has_exit;
   int exit;      /* of a command: status, 128 + signal when killed */
+  int signal;    /* that killed it; 0: none did, whatever its status */
   json_t *files; /* [{"path","added","removed"}] or NULL */
   json_t *usage; /* {"input","output","cached"} or NULL */
   char provider_session[128];

@@ -401,6 +401,8 @@ void step_call_end(struct step *s) {
     json_put(record, "enforced", json_string_nocheck(r->enforced));
   if (r->has_exit)
     json_put(record, "exit", json_integer(r->exit));
+  if (r->signal > 0)
+    json_put(record, "signal", json_integer(r->signal));
   if (r->error_text.bytes.n > 0)
     step_set_text(record, "stderr", &r->error_text);
   if (r->dropped_bytes > 0)

@@ -16,6 +16,7 @@ struct running {
 
 static void on_end(void *ctx, struct process_result *p) {
   struct running *r = ctx;
+  char why[160];
   r->result->out = p->out;
   r->result->err = p->err;
   p->out = p->err = (struct buf){0};
@@ -25,7 +26,8 @@ static void on_end(void *ctx, struct process_result *p) {
     r->ok = true;
     return;
   case PROCESS_END_EXEC_FAILED:
-    (void)err_set_errno(r->err, p->exec_errno, "cannot run %.300s", r->program);
+    (void)process_why_not(p, r->program, NULL, why, sizeof why);
+    (void)err_set(r->err, ERR_NOT_FOUND, "cannot run %.300s: %s", r->program, why);
     return;
   case PROCESS_END_SPAWN_FAILED:
     (void)err_set_errno(r->err, p->exec_errno, "no process could be made for %.300s", r->program);

@@ -91,6 +91,11 @@ typedef void (*process_output_cb)(void *ctx, int fd, struct str bytes);
  * is allowed. */
 typedef void (*process_end_cb)(void *ctx, struct process_result *result);
 
+/* Of a result with EXEC_FAILED: why its program could not be run, in words that follow "cannot run
+ * PROGRAM: ". cwd as in the spec. True: there is a file of that name. */
+bool process_why_not(const struct process_result *result, const char *program, const char *cwd,
+                     char *out, size_t size);
+
 /* NULL: nothing was started, err says why, on_end will not come (bad cwd, no descriptors left).
  * A program that is missing is found out later: on_end with EXEC_FAILED. on_output may be NULL. */
 struct process;

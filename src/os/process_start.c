@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -101,6 +102,27 @@ static bool spawn_error(const struct process_table *t, const char *cwd, int cwd_
   if (number == E2BIG)
     return err_set(err, ERR_LIMIT, "the program's arguments and environment are too long");
   return err_set_errno(err, number, "cannot start '%s'", t->shim_path);
+}
+
+bool process_why_not(const struct process_result *result, const char *program, const char *cwd,
+                     char *out, size_t size) {
+  struct stat st;
+  bool has_slash = strchr(program, '/') != NULL;
+  int dir = cwd != NULL ? open(cwd, O_PATH | O_DIRECTORY | O_CLOEXEC) : AT_FDCWD;
+  bool is_there = has_slash && fstatat(dir, program, &st, 0) == 0;
+  const char *words = strerror(result->exec_errno);
+  if (dir >= 0)
+    (void)close(dir);
+  if (result->exec_errno == ENOENT && !has_slash)
+    words = "there is no such program in PATH";
+  else if (result->exec_errno == ENOENT && is_there)
+    words = "it is there, but the interpreter that it names is not";
+  else if (result->exec_errno == EACCES && is_there && S_ISDIR(st.st_mode))
+    words = "it is a directory";
+  else if (result->exec_errno == EACCES && is_there && (st.st_mode & 0111) == 0)
+    words = "it is not executable (chmod +x)";
+  (void)snprintf(out, size, "%s", words);
+  return is_there;
 }
 
 static struct process *process_new(struct process_table *t, const struct process_spec *spec) {

@@ -46,7 +46,9 @@ char *tmpdir_make_named(const char *name, struct err *err) {
 
 struct removal {
   dev_t device;
-  const char *path; /* of the whole, for messages */
+  int top;             /* the whole, open */
+  unsigned long moved; /* directories that were too deep and are below top now */
+  const char *path;    /* of the whole, for messages */
   struct err *err;
   bool ok;
 };
@@ -75,6 +77,17 @@ static int open_dir(int parent, const char *name, struct stat *st) {
 
 static void remove_content(struct removal *r, int fd, unsigned depth);
 
+/* One descriptor a level is open meanwhile, so what is too deep gets its turn from the top. */
+static void move_up(struct removal *r, int parent, const char *name) {
+  char to[40];
+  int rc;
+  do
+    (void)snprintf(to, sizeof to, "segue-deep-%lu", r->moved++);
+  while ((rc = renameat2(parent, name, r->top, to, RENAME_NOREPLACE)) != 0 && errno == EEXIST);
+  if (rc != 0)
+    failed(r, errno, name);
+}
+
 static void remove_dir(struct removal *r, int parent, const char *name, unsigned depth) {
   struct stat st = {0};
   int fd = open_dir(parent, name, &st);
@@ -85,8 +98,8 @@ static void remove_dir(struct removal *r, int parent, const char *name, unsigned
   if (st.st_dev != r->device)
     (void)close(fd); /* a mount point; the rmdir below says so */
   else if (depth > LIMIT_TMPDIR_DEPTH) {
-    failed(r, ENAMETOOLONG, name);
     (void)close(fd);
+    move_up(r, parent, name);
     return;
   } else
     remove_content(r, fd, depth);
@@ -120,11 +133,21 @@ static void remove_content(struct removal *r, int fd, unsigned depth) {
 bool tmpdir_remove(const char *path, struct err *err) {
   struct removal r = {.path = path, .err = err, .ok = true};
   struct stat st;
-  int fd = open_dir(AT_FDCWD, path, &st);
-  if (fd < 0)
+  unsigned round = 0;
+  r.top = open_dir(AT_FDCWD, path, &st);
+  if (r.top < 0)
     return errno == ENOENT || err_set_errno(err, errno, "cannot remove '%s'", path);
   r.device = st.st_dev;
-  remove_content(&r, fd, 0);
+  unsigned long before;
+  do {
+    before = r.moved;
+    int fd = openat(r.top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+      failed(&r, errno, ".");
+    else
+      remove_content(&r, fd, 0);
+  } while (r.ok && r.moved > before && ++round < LIMIT_TMPDIR_ROUNDS);
+  (void)close(r.top);
   if (r.ok && rmdir(path) != 0)
     failed(&r, errno, ".");
   return r.ok;

@@ -81,21 +81,18 @@ static bool never_ran(struct provider_run *run, const struct process_result *p) 
   struct call_result *r = &run->result;
   const char *name = run->self->capability.name, *program = run->command.argv[0];
   const char *install = json_string_value(json_object_get(run->profile->keys, "install"));
+  char why[160];
+  bool is_there = process_why_not(p, program, run->env->cwd, why, sizeof why);
   if (p->why == PROCESS_END_SPAWN_FAILED)
     call_result_fail(r, CLASS_OVERLOADED, "no process could be made: %s", strerror(p->exec_errno));
-  else if (p->why == PROCESS_END_EXEC_FAILED && p->exec_errno == ENOENT &&
-           strchr(program, '/') != NULL && access(program, F_OK) == 0)
-    call_result_fail(r, CLASS_NOT_FOUND,
-                     "cannot run %s: it is there, but the interpreter that it names is not",
-                     program);
-  else if (p->why == PROCESS_END_EXEC_FAILED && p->exec_errno == ENOENT)
+  else if (p->why == PROCESS_END_EXEC_FAILED && p->exec_errno == ENOENT && !is_there)
     call_result_fail(
         r, CLASS_NOT_FOUND,
         "the program %s is not installed%s%s; %ssay where it is: providers: {%s: {program: "
         "/PATH}} in config.yaml",
         program, install ? ": " : "", install ? install : "", install ? "or " : "", name);
   else if (p->why == PROCESS_END_EXEC_FAILED)
-    call_result_fail(r, CLASS_NOT_FOUND, "cannot run %s: %s", program, strerror(p->exec_errno));
+    call_result_fail(r, CLASS_NOT_FOUND, "cannot run %s: %s", program, why);
   else
     return false;
   return true;

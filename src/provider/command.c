@@ -19,6 +19,7 @@ struct provider_run {
   char *tmpdir;
   struct provider_sink sink;
   uint64_t wall_ms;
+  const char *cwd;         /* of the environment */
   struct secrets *secrets; /* the values of pass_env */
   struct kept out, err;
   char program[128]; /* for messages */
@@ -65,6 +66,7 @@ static void on_output(void *ctx, int fd, struct str bytes) {
 static void on_end(void *ctx, struct process_result *p) {
   struct provider_run *run = ctx;
   struct call_result *r = &run->result;
+  char why[160];
   run->process = NULL;
   kept_take(&run->out, &r->text, &r->dropped_bytes);
   kept_take(&run->err, &r->error_text, &r->error_dropped_bytes);
@@ -76,11 +78,12 @@ static void on_end(void *ctx, struct process_result *p) {
   case PROCESS_END_EXITED:
     r->has_exit = true;
     r->exit = p->signal > 0 ? 128 + p->signal : p->exit_code;
+    r->signal = p->signal;
     r->structured = whole_object(buf_view(&r->text.bytes));
     break;
   case PROCESS_END_EXEC_FAILED:
-    call_result_fail(r, CLASS_NOT_FOUND, "cannot run %s: %s", run->program,
-                     strerror(p->exec_errno));
+    process_why_not(p, run->program, run->cwd, why, sizeof why);
+    call_result_fail(r, CLASS_NOT_FOUND, "cannot run %s: %s", run->program, why);
     break;
   case PROCESS_END_SPAWN_FAILED:
     call_result_fail(r, CLASS_OVERLOADED, "no process could be made: %s", strerror(p->exec_errno));
@@ -125,6 +128,7 @@ static struct provider_run *command_start(const struct provider *self,
   run->soon.loop = env->loop;
   run->soon.data = run;
   run->wall_ms = request->timeout_ms;
+  run->cwd = env->cwd;
   run->secrets = secrets_new();
   secrets_add_env(run->secrets, env->pass_env);
   kept_init(&run->out, run->secrets, LIMIT_OUTPUT_BYTES);

@@ -531,8 +531,7 @@ def a_warning_about_a_hostile_name():
     """A folder of a call that cannot be removed is named without what steers."""
     with Box() as box:
         os.mkdir(box.dir + "/t\x1b[31m\u202e")
-        words = command_workflow(box, ["sh", "-c", 'd="$TMPDIR"; i=0; while [ $i -lt 140 ]; do '
-                                       'd="$d/x"; mkdir "$d" || exit 1; i=$((i+1)); done'])
+        words = command_workflow(box, ["sh", "-c", 'rmdir "$TMPDIR"; : > "$TMPDIR"'])
         done = box.segue("run", *words, env={"TMPDIR": box.dir + "/t\x1b[31m\u202e"})
         expect(done.returncode == 0, done)
         expect(b"segue: " in done.stderr, "no warning was given:", done.stderr)

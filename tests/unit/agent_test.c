@@ -422,7 +422,7 @@ static void programs_that_cannot_run_say_why(void **state) {
   snprintf(settings, sizeof settings, "{'program': '%s'}", path);
   call(f, "claude", settings, &request);
   assert_int_equal(f->bed.result.class, CLASS_NOT_FOUND);
-  assert_non_null(strstr(f->bed.result.message, "ermission denied"));
+  assert_non_null(strstr(f->bed.result.message, "not executable"));
   call(f, "text", "{}", &request);
   assert_int_equal(f->bed.result.class, CLASS_NOT_FOUND);
   assert_non_null(strstr(f->bed.result.message, "needs a program"));
