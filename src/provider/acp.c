@@ -267,8 +267,11 @@ static void on_error(struct acp *acp, int method, const json_t *error) {
     if (json_is_string(kind))
       stream_kind(d, (struct str){json_string_value(kind), json_string_length(kind)});
   }
-  stream_trouble(d, code >= 400 && code < 600 ? (int)code : 0, buf_view(&message));
   enum error_class said = evidence_of_words(buf_view(&message));
+  bool is_status = code >= 400 && code < 600;
+  if (code == 500 && said != CLASS_NONE) /* agents that know no better say so of everything */
+    is_status = false;
+  stream_trouble(d, is_status ? (int)code : 0, buf_view(&message));
   if (code == ACP_AUTH_REQUIRED && (said == CLASS_NONE || said == CLASS_AUTH))
     d->trouble.class = CLASS_AUTH;
   else if (code == ACP_NOT_FOUND ||

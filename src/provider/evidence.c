@@ -73,6 +73,7 @@ static const struct {
     {"model does not exist", CLASS_NOT_FOUND},
     {"model not found", CLASS_NOT_FOUND},
     {"model_not_found", CLASS_NOT_FOUND},
+    {"is not found for api version", CLASS_NOT_FOUND},
     {"unknown model", CLASS_NOT_FOUND},
     {"issue with the selected model", CLASS_NOT_FOUND},
     {"session not found", CLASS_NOT_FOUND},

@@ -136,6 +136,22 @@ static void acp_answers(void **state) {
   assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "cached")), 5);
 }
 
+static void acp_words_say_more_than_500(void **state) {
+  struct peer *p = *state;
+  acp_open_session(p);
+  say(p, "{'jsonrpc':'2.0','id':4,'error':{'code':500,'message':'mock NOT_FOUND'}}");
+  finish(p, 0);
+  assert_int_equal(p->bed.result.class, CLASS_NOT_FOUND);
+}
+
+static void acp_500_without_a_reason(void **state) {
+  struct peer *p = *state;
+  acp_open_session(p);
+  say(p, "{'jsonrpc':'2.0','id':4,'error':{'code':500,'message':'it broke'}}");
+  finish(p, 0);
+  assert_int_equal(p->bed.result.class, CLASS_OVERLOADED);
+}
+
 static void acp_logs_in_when_it_must(void **state) {
   struct peer *p = *state;
   begin(p, "gemini", TRANSPORT_ACP);
@@ -586,6 +602,8 @@ static void codex_is_interrupted(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       T(acp_answers),
+      T(acp_words_say_more_than_500),
+      T(acp_500_without_a_reason),
       T(acp_logs_in_when_it_must),
       T(acp_another_version),
       T(acp_goes_on_with_a_conversation),

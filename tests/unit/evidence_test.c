@@ -39,6 +39,7 @@ static void words_mean_classes(void **state) {
       {"API Error: Claude's response exceeded the 32000 output token maximum", CLASS_LENGTH},
       {"prompt is too long: 250000 tokens > 200000 maximum", CLASS_BAD_REQUEST},
       {"The model does not exist", CLASS_NOT_FOUND},
+      {"models/x is not found for API version v1beta, or is not supported", CLASS_NOT_FOUND},
       {"No conversation found with session ID: 9", CLASS_NOT_FOUND},
       {"error: unknown option '--x'", CLASS_BAD_REQUEST},
       {"WARNING: Refusing to create helper binaries under temporary dir", CLASS_NONE},
