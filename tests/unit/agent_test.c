@@ -316,6 +316,22 @@ static void a_hundred_megabytes_are_bounded(void **state) {
                       "\n[... 88080384 bytes were cut here ...]\n");
 }
 
+static void a_long_text_keeps_its_end(void **state) {
+  struct fixture *f = *state;
+  struct call_request request = plain();
+  call(f, "text",
+       "{'program': ['/bin/sh', '-c', 'yes a line | head -c 18000000; echo; echo [PLAN:2]']}",
+       &request);
+  struct str text = buf_view(&f->bed.result.text.bytes);
+  assert_int_equal(f->bed.result.class, CLASS_NONE);
+  assert_true(text.n <= LIMIT_OUTPUT_BYTES);
+  assert_true(str_starts(text, "a line\na line\n"));
+  assert_string_equal(text.p + text.n - 9, "[PLAN:2]\n");
+  const char *line = strstr(text.p, "[... ");
+  assert_non_null(line);
+  assert_int_equal(strtoull(line + 5, NULL, 10), f->bed.result.dropped_bytes);
+}
+
 static void the_end_of_stderr_says_why(void **state) {
   struct fixture *f = *state;
   script(f, "",
@@ -524,6 +540,7 @@ int main(void) {
       AGENT_TEST(a_cancelled_one_is_cancelled),
       AGENT_TEST(an_answer_that_is_there_outlives_cancelling),
       AGENT_TEST(a_hundred_megabytes_are_bounded),
+      AGENT_TEST(a_long_text_keeps_its_end),
       AGENT_TEST(the_end_of_stderr_says_why),
       AGENT_TEST(a_line_without_end_is_given_up),
       AGENT_TEST(bytes_that_are_no_text_are_no_harm),
