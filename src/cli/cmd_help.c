@@ -5,7 +5,7 @@
 
 static const char exit_help[] =
     "  0  COMPLETE (of other commands: done, nothing to complain about)\n"
-    "  1  failed, or stopped resumably: segue resume goes on\n"
+    "  1  failed, stopped resumably (segue resume goes on), or what it printed was lost\n"
     "  2  bad usage or file\n"
     "  3  ABORT\n"
     "  4  no rule matched\n"
