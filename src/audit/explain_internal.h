@@ -1,0 +1,54 @@
+/* explain_internal.h - what the parts of explain.h share: the story of one turn while it is told, and
+ * who tells what. explain_call.c: calls with their prompts and answers; explain_stage.c: the stages of a
+ * judgment; explain_value.c: the checks of a value; explain.c: the rest, in the order of the log. */
+#ifndef SEGUE_AUDIT_EXPLAIN_INTERNAL_H
+#define SEGUE_AUDIT_EXPLAIN_INTERNAL_H
+
+#include "audit/book.h"
+#include "audit/pen.h"
+#include "core/workflow.h"
+#include "judge/chain.h"
+
+#include <jansson.h>
+
+/* What is known while one turn is explained. */
+struct story {
+  const struct book *book;
+  struct pen pen;
+  json_t *records;           /* of the turn, in order; stops and resumes in between */
+  json_t *start;             /* session_start */
+  struct workflow *workflow; /* NULL when the record's does not build */
+  const struct movement *movement;
+  struct chain_schemas schemas;
+  long turn, run;
+  json_t *shown; /* calls that were shown, by number */
+};
+
+/* Members of a record: a text ("" when there is none), the same as a view, a number (0). */
+const char *explain_word(const json_t *object, const char *key);
+struct str explain_view(const json_t *object, const char *key);
+json_int_t explain_number(const json_t *object, const char *key);
+bool explain_is_type(const json_t *record, const char *type);
+
+/* Of one call: its attempts, gathered from the turn's records. */
+struct call_view {
+  const json_t *start; /* the first attempt's */
+  const json_t *last;  /* the last attempt's call_start */
+  const json_t *end;   /* the last attempt's call_end, or NULL */
+  long attempts;
+  json_int_t duration_ms;
+};
+
+void explain_call_of(const struct story *s, json_int_t call, struct call_view *out);
+/* The answer's exact bytes, from the record or from its blob, appended. */
+void explain_answer_of(struct story *s, const json_t *end, struct buf *out);
+/* A call of the movement's own: its work, a correction of its value, the check of an invariant. */
+void explain_own_call(struct story *s, const json_t *start);
+/* One judge call of a stage, with what its reply was read as. */
+void explain_judge_call(struct story *s, json_int_t call, enum judge_stage stage);
+/* next: the stage that was tried after it, or NULL. */
+void explain_stage(struct story *s, int index, const json_t *stage, const json_t *next);
+void explain_check(struct story *s, const json_t *check);
+void explain_value(struct story *s, const json_t *record);
+
+#endif

@@ -1,0 +1,131 @@
+#include "audit/explain_internal.h"
+#include "audit/reread.h"
+#include "base/log.h"
+
+#include <string.h>
+
+static const char *outcome_words(const json_t *stage) {
+  bool no_match = strcmp(explain_word(stage, "outcome"), "no_match") == 0;
+  if (no_match && strcmp(explain_word(stage, "stage"), "phase1_tag") == 0)
+    return "No tag in the agent's own message counts";
+  if (no_match && strcmp(explain_word(stage, "stage"), "phase3_tag") == 0)
+    return "The reply named no rule by a tag";
+
+  static const struct {
+    const char *outcome, *words;
+  } table[] = {
+      {"no_match", "Its answer was readable and named no rule"},
+      {"unreadable", "Nothing in the reply could be read as an answer"},
+      {"invalid", "The value in the reply does not fit its schema"},
+      {"out_of_range", "It named a rule that does not exist"},
+      {"hidden", "It named a rule that was not offered"},
+      {"error", "No answer came"},
+      {"skipped", "It would have met the same trouble at the provider"},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(table); i++)
+    if (strcmp(table[i].outcome, explain_word(stage, "outcome")) == 0)
+      return table[i].words;
+  return "It named a rule";
+}
+
+/* One sentence: why the next stage was tried, or why none was. */
+static void put_why(struct story *s, const json_t *stage, const json_t *next) {
+  struct buf line = {0};
+  bool matched = strcmp(explain_word(stage, "outcome"), "matched") == 0;
+  if (matched && next == NULL)
+    return;
+  if (matched) { /* a when() rule that stands before the label it named */
+    pen_line(&s->pen, 1, "A when() rule that stands before that label is true, so it decides.");
+    return;
+  }
+  if (strcmp(explain_word(stage, "stage"), "when") == 0)
+    buf_puts(&line, strcmp(explain_word(stage, "outcome"), "error") == 0
+                        ? "An expression cannot be evaluated"
+                        : "No when() rule is true");
+  else
+    buf_puts(&line, outcome_words(stage));
+  if (strcmp(explain_word(stage, "outcome"), "error") == 0 && explain_word(stage, "class")[0])
+    buf_printf(&line, " (%s)", explain_word(stage, "class"));
+  if (next == NULL)
+    buf_puts(&line, ", and no stage was left.");
+  else if (strcmp(explain_word(next, "outcome"), "skipped") == 0)
+    buf_printf(&line, "; %s was skipped after the provider's %s error.",
+               explain_word(next, "stage"), explain_word(next, "class"));
+  else if (strcmp(explain_word(next, "stage"), "auto_select") == 0)
+    buf_puts(&line, ", so the only label left was selected.");
+  else
+    buf_printf(&line, ", so %s was tried.", explain_word(next, "stage"));
+  pen_line(&s->pen, 1, "%s", line.p);
+  buf_deinit(&line);
+}
+
+static void put_stage_head(struct story *s, int index, const json_t *stage) {
+  struct buf line = {0};
+  size_t calls = json_array_size(json_object_get(stage, "calls"));
+  buf_printf(&line, "stage %d  %s  %s", index, explain_word(stage, "stage"),
+             explain_word(stage, "outcome"));
+  if (explain_word(stage, "class")[0])
+    buf_printf(&line, " (%s)", explain_word(stage, "class"));
+  if (json_object_get(stage, "rule") != NULL)
+    buf_printf(&line, "  rule %" JSON_INTEGER_FORMAT, explain_number(stage, "rule"));
+  if (explain_word(stage, "tag")[0])
+    buf_printf(&line, "  %s", explain_word(stage, "tag"));
+  if (json_is_true(json_object_get(stage, "ambiguous")))
+    buf_puts(&line, "  ambiguous");
+  if (strcmp(explain_word(stage, "outcome"), "skipped") == 0)
+    buf_puts(&line, "  not tried");
+  else if (calls > 0)
+    buf_printf(&line, "  %zu call%s, %" JSON_INTEGER_FORMAT " ms", calls, calls == 1 ? "" : "s",
+               explain_number(stage, "duration_ms"));
+  else
+    buf_puts(&line, "  no call");
+  pen_title(&s->pen, "%s", line.p);
+  buf_deinit(&line);
+}
+
+/* The agent's own last message: what phase1_tag reads. */
+static void reread_agent(struct story *s) {
+  size_t i;
+  json_t *record;
+  struct buf text = {0};
+  json_array_foreach(s->records, i, record) {
+    struct call_view c;
+    if (!explain_is_type(record, "call_start") || explain_word(record, "stage")[0] != '\0' ||
+        strcmp(explain_word(record, "purpose"), "check") == 0)
+      continue;
+    explain_call_of(s, explain_number(record, "call"), &c);
+    if (c.end != NULL && json_object_get(c.end, "error") == NULL) {
+      buf_clear(&text);
+      explain_answer_of(s, c.end, &text);
+    }
+  }
+  reread_reply(&s->pen, &s->schemas, STAGE_PHASE1_TAG, s->movement ? s->movement->name : STR(""),
+               NULL, buf_view(&text));
+  buf_deinit(&text);
+}
+
+void explain_stage(struct story *s, int index, const json_t *stage, const json_t *next) {
+  enum judge_stage which = STAGE_COUNT;
+  const json_t *errors = json_object_get(stage, "errors");
+  size_t i;
+  json_t *value;
+  (void)judge_stage_from_name(explain_view(stage, "stage"), &which);
+  put_stage_head(s, index, stage);
+  json_array_foreach(json_object_get(stage, "calls"), i, value) {
+    explain_judge_call(s, json_integer_value(value), which);
+  }
+  if (which == STAGE_PHASE1_TAG)
+    reread_agent(s);
+  if (explain_word(stage, "extract_stage")[0])
+    pen_line(&s->pen, 1, "extract_stage: %s", explain_word(stage, "extract_stage"));
+  json_array_foreach(errors, i, value) {
+    pen_line(&s->pen, 1, "%s: %s",
+             which == STAGE_WHEN && strcmp(explain_word(stage, "outcome"), "error") != 0
+                 ? "evaluated"
+                 : "error",
+             json_string_value(value));
+  }
+  if (explain_word(stage, "reason")[0])
+    pen_line(&s->pen, 1, "reason: %s", explain_word(stage, "reason"));
+  put_why(s, stage, next);
+}
