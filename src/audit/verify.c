@@ -1,6 +1,7 @@
 #include "audit/verify.h"
 
 #include "audit/book.h"
+#include "audit/links.h"
 #include "base/log.h"
 #include "base/resource.h"
 #include "core/apply.h"
@@ -158,19 +159,28 @@ static bool check_fold(struct core *core, struct book *b, const json_t *record, 
   return err_set(err, ERR_CORRUPT, "%s", why && raw.text[0] == 'r' ? why + 3 : raw.text);
 }
 
-static bool check_record(const struct verifier *v, struct book *b, const json_t *record,
-                         enum phase *phase, struct core *core, struct verify_result *out) {
+/* What is known while one log is read. */
+struct reading {
+  struct book book;
+  struct core core;
+  struct links links;
+  enum phase phase;
+};
+
+static bool check_record(const struct verifier *v, struct reading *r, const json_t *record,
+                         struct verify_result *out) {
   struct err *err = &out->why;
   const char *type = word(record, "type");
-  if (!check_schema(v, record, err) || !check_order(phase, type, err) ||
-      !check_blobs(b, record, err))
+  if (!check_schema(v, record, err) || !check_order(&r->phase, type, err) ||
+      !check_blobs(&r->book, record, err))
     return false;
   if (strcmp(type, "session_start") == 0) {
     (void)snprintf(out->session, sizeof out->session, "%s", word(record, "session"));
-    if (!check_workflow(record, err) || !check_name(b, out->session, err))
+    if (!check_workflow(record, err) || !check_name(&r->book, out->session, err))
       return false;
   }
-  return check_fold(core, b, record, err);
+  return links_check(&r->links, &r->book, &r->core, record, err) &&
+         check_fold(&r->core, &r->book, record, err);
 }
 
 static void wait_ms(long ms) {
@@ -180,47 +190,46 @@ static void wait_ms(long ms) {
 
 bool verify_file(const struct verifier *v, const char *path, struct verify_result *out,
                  struct err *err) {
-  struct book b;
-  struct core core;
-  enum phase phase = NEW;
+  struct reading r = {.phase = NEW};
+  struct book *b = &r.book;
   bool sound = true;
   int looks = 0;
   *out = (struct verify_result){0};
-  if (!book_open(&b, path, false, err))
+  if (!book_open(b, path, true, err))
     return false;
-  core_init(&core);
+  core_init(&r.core);
   for (;;) {
-    json_t *record = book_next(&b);
-    if (record == NULL && b.state == BOOK_TORN && looks++ < TORN_LOOK_COUNT && book_owned(&b)) {
+    json_t *record = book_next(b);
+    if (record == NULL && b->state == BOOK_TORN && looks++ < TORN_LOOK_COUNT && book_owned(b)) {
       wait_ms(TORN_WAIT_MS);
-      if (book_again(&b))
+      if (book_again(b))
         continue;
     }
     if (record == NULL)
       break;
-    sound = check_record(v, &b, record, &phase, &core, out);
+    sound = check_record(v, &r, record, out);
     json_decref(record);
     if (!sound)
       break;
     out->records++;
   }
-  if (sound && b.state == BOOK_DAMAGED)
-    out->why = b.damage;
-  if (sound && b.state == BOOK_TORN && phase == ENDED)
+  if (sound && b->state == BOOK_DAMAGED)
+    out->why = b->damage;
+  if (sound && b->state == BOOK_TORN && r.phase == ENDED)
     sound = err_set(&out->why, ERR_CORRUPT, "%llu bytes stand behind session_end",
-                    (unsigned long long)b.torn_bytes);
-  if (sound && b.state == BOOK_END && phase == NEW)
+                    (unsigned long long)b->torn_bytes);
+  if (sound && b->state == BOOK_END && r.phase == NEW)
     sound = err_set(&out->why, ERR_CORRUPT, "the file is empty: a log begins with session_start");
-  if (!sound || b.state == BOOK_DAMAGED) {
+  if (!sound || b->state == BOOK_DAMAGED) {
     out->state = VERIFY_BAD;
     out->bad_record = out->records + 1;
-  } else if (b.state == BOOK_TORN) {
+  } else if (b->state == BOOK_TORN) {
     out->state = VERIFY_TORN;
-    out->torn_bytes = b.torn_bytes;
+    out->torn_bytes = b->torn_bytes;
   } else {
-    out->state = phase == ENDED ? VERIFY_COMPLETE : VERIFY_OPEN;
+    out->state = r.phase == ENDED ? VERIFY_COMPLETE : VERIFY_OPEN;
   }
-  core_deinit(&core);
-  book_close(&b);
+  core_deinit(&r.core);
+  book_close(b);
   return true;
 }

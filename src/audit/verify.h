@@ -1,5 +1,6 @@
 /* verify.h - is a log what was written? Chain, sequence, schema, order of the session's records,
- * hash of the workflow, blobs, and whether the records fold to a session that can be resumed.
+ * hash of the workflow, blobs, whether what a record refers to is there (links.h), and whether the
+ * records fold to a session that can be resumed.
  *
  *   v = verifier_new(&err)
  *   verify_file(v, path, &result, &err)     any number of times; false: it cannot be opened
@@ -7,7 +8,7 @@
  *
  * A log is sound up to its first bad record; behind that nothing is looked at. What the chain cannot
  * find is a log cut off at the end of a record: it verifies as open. Memory: the session's state, as
- * while it ran. */
+ * while it ran, and 40 bytes a record. */
 #ifndef SEGUE_AUDIT_VERIFY_H
 #define SEGUE_AUDIT_VERIFY_H
 

@@ -97,9 +97,11 @@ const struct cli_command cmd_verify = {
     .summary = "check that session logs are what was written",
     .help = "Checks the chain of hashes, the sequence, each record against "
             "schemas/session-log.json, the\n"
-            "hash of the workflow, and the blobs that records name. A log without session_end is "
-            "open; a\n"
-            "piece of a line at its end, as a crash can leave, is torn: segue resume cuts it off.\n"
+            "hash of the workflow, the blobs that records name, and what they say of other records "
+            "and of\n"
+            "the workflow: texts, calls, rules, counts. A log without session_end is open; a piece "
+            "of a\n"
+            "line at its end, as a crash can leave, is torn: segue resume cuts it off.\n"
             "Exit: 0 all are ok, 1 one is bad or torn, 2 one is missing.",
     .options = options,
     .run = verify,

@@ -25,37 +25,60 @@ bool recall_text(const struct recall *recall, const json_t *record, const char *
   return true;
 }
 
-static const json_t *step_into(const json_t *value, const char *name) {
-  return json_is_array(value) ? json_array_get(value, (size_t)strtoul(name, NULL, 10))
-                              : json_object_get(value, name);
+/* Indexes as a JSON Pointer has them: digits without a zero before them. */
+static const json_t *step_into(const json_t *value, struct str name) {
+  long index;
+  if (!json_is_array(value))
+    return json_object_getn(value, name.p, name.n);
+  bool plain = name.n > 0 && name.p[0] >= '0' && name.p[0] <= '9' &&
+               (name.p[0] != '0' || name.n == 1) && str_to_long(name, &index);
+  return plain ? json_array_get(value, (size_t)index) : NULL;
+}
+
+/* Goes to what holds the text of a place: the record, to be given back, and in it an object or a
+ * list, with the last step, which is not taken yet. */
+static json_t *go_to(const struct recall *recall, const char *place, const json_t **holder,
+                     const char **last, struct err *err) {
+  char *pointer;
+  bool numbered = place[0] >= '1' && place[0] <= '9';
+  uint64_t seq = strtoull(place, &pointer, 10);
+  if (!numbered || strncmp(pointer, "#/", 2) != 0) {
+    (void)err_set(err, ERR_CORRUPT, "\"%.80s\" is no place in a log", place);
+    return NULL;
+  }
+  json_t *record = recall->record(recall->ctx, seq, err);
+  *holder = record;
+  *last = pointer + 2;
+  for (const char *slash; *holder && (slash = strchr(*last, '/')) != NULL; *last = slash + 1)
+    *holder = step_into(*holder, (struct str){*last, (size_t)(slash - *last)});
+  return record;
+}
+
+bool recall_has(const struct recall *recall, const char *place, struct err *err) {
+  const json_t *holder;
+  const char *last;
+  json_t *record = go_to(recall, place, &holder, &last, err);
+  if (record == NULL)
+    return false;
+  bool ok = json_is_string(step_into(holder, str_from(last))) ||
+            err_set(err, ERR_CORRUPT, "there is no text at %.80s", place);
+  json_decref(record);
+  return ok;
 }
 
 static bool recall_place(const struct recall *recall, const char *place, struct buf *out,
                          struct err *err) {
-  char *pointer, name[64];
-  uint64_t seq = strtoull(place, &pointer, 10);
-  if (strncmp(pointer, "#/", 2) != 0)
-    return err_set(err, ERR_CORRUPT, "\"%.80s\" is no place in a log", place);
-  json_t *record = recall->record(recall->ctx, seq, err);
+  const json_t *holder;
+  const char *last;
+  json_t *record = go_to(recall, place, &holder, &last, err);
   if (record == NULL)
     return false;
-  const json_t *holder = record;
-  const char *at = pointer + 2;
-  for (const char *slash; holder && (slash = strchr(at, '/')) != NULL; at = slash + 1) {
-    (void)snprintf(name, sizeof name, "%.*s", (int)(slash - at), at);
-    holder = step_into(holder, name);
-  }
-  bool ok;
-  if (json_is_object(holder)) {
-    ok = recall_text(recall, holder, at, out, err);
-  } else {
-    const json_t *text = step_into(holder, at);
-    ok = json_is_string(text);
-    if (ok)
-      buf_append(out, json_string_value(text), json_string_length(text));
-    else
-      (void)err_set(err, ERR_CORRUPT, "there is no text at %.80s", place);
-  }
+  const json_t *text = step_into(holder, str_from(last));
+  bool ok = json_is_string(text) || err_set(err, ERR_CORRUPT, "there is no text at %.80s", place);
+  if (ok && json_is_object(holder))
+    ok = recall_text(recall, holder, last, out, err);
+  else if (ok)
+    buf_append(out, json_string_value(text), json_string_length(text));
   json_decref(record);
   return ok;
 }

@@ -20,6 +20,8 @@ struct recall {
 /* Appends the bytes of a prompt's parts to `out`. */
 bool recall_parts(const struct recall *recall, const json_t *parts, struct buf *out,
                   struct err *err) MUST_CHECK;
+/* Whether a place such as "12#/text" holds a text; its blob is not looked at. */
+bool recall_has(const struct recall *recall, const char *place, struct err *err) MUST_CHECK;
 /* The text `key` of a record: inline, or from its blob. */
 bool recall_text(const struct recall *recall, const json_t *record, const char *key,
                  struct buf *out, struct err *err) MUST_CHECK;

@@ -37,8 +37,12 @@ struct drive {
 };
 
 static const struct capability drive_providers[] = {
-    {.name = "script", .options = OPTION_ALL, .can_judge = true, .takes_model = true},
-    {.name = "command"},
+    {.name = "script",
+     .options = OPTION_ALL,
+     .structured = "none",
+     .can_judge = true,
+     .takes_model = true},
+    {.name = "command", .structured = "none"},
     {0},
 };
 

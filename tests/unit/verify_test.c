@@ -1,6 +1,6 @@
 /* verify_test - what verify accepts, and that it names the first record that is not what was
  * written: each byte changed, lost or doubled; records missing, moved or added; wrong shapes under
- * a right hash; blobs; torn ends. Every kind of record the core can write is here and fits the
+ * a right hash; references to what is not there; blobs; torn ends. Every kind of record the core can write is here and fits the
  * schema. */
 #include "audit/book.h"
 #include "audit/verify.h"
@@ -488,6 +488,151 @@ static void impossible_sessions(void **state) {
   drive_deinit(&d);
 }
 
+/* --- references to what is not there --- */
+
+static void set_ref(json_t *record, void *arg) {
+  json_t *prompt = json_object_get(record, "prompt");
+  json_array_append_new(prompt, json_pack("{ss}", "ref", (const char *)arg));
+}
+
+/* The first record of a type that has the member; NULL: any. */
+static size_t first_with(const struct drive *d, const char *type, const char *key) {
+  for (size_t i = 0; i < json_array_size(d->records); i++) {
+    const json_t *record = json_array_get(d->records, i);
+    if (strcmp(json_string_value(json_object_get(record, "type")), type) == 0 &&
+        (key == NULL || json_object_get(record, key) != NULL))
+      return i;
+  }
+  fail_msg("no %s with %s", type, key ? key : "anything");
+  return 0;
+}
+
+/* Whoever can compute the hashes can write a prompt that nobody can bring back. */
+static void dangling_prompts(void **state) {
+  static const struct {
+    const char *place, *why;
+  } cases[] = {
+      {"99#/text", "refers to 99#/text, which is no earlier record"},
+      {"18446744073709551617#/text", "no earlier record"},
+      {"1#/tusk", "no text at 1#/tusk"},
+      {"1#/config", "no text at 1#/config"},
+      {"1#/workflow/movements/9/persona", "no text at"},
+      {"1#/workflow/movements/01/persona", "no text at"},
+      {"1#/workflow/movements/1x/persona", "no text at"},
+      {"1#/workflow/movements//persona", "no text at"},
+      {"1#/task/0", "no text at"},
+      {"1#/hash/x/y", "no text at"},
+      {"2#/text", "no text at 2#/text"},
+  };
+  struct drive d;
+  char own[32];
+  (void)state;
+  drive_init(&d);
+  drive_everything(&d);
+  size_t last = 0, calls = 0;
+  for (size_t i = 0; i < json_array_size(d.records); i++)
+    if (json_object_get(json_array_get(d.records, i), "prompt") != NULL) {
+      last = i;
+      calls++;
+    }
+  assert_true(calls > 3);
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    rewrite(&d, last, set_ref, (void *)cases[i].place);
+    expect_bad(d.path, last + 1, cases[i].why);
+  }
+  (void)snprintf(own, sizeof own, "%zu#/prompt/0", last + 1); /* itself */
+  rewrite(&d, last, set_ref, own);
+  expect_bad(d.path, last + 1, "no earlier record");
+  rewrite(&d, last, set_ref, (void *)"1#/workflow/movements/1/persona");
+  struct verify_result sound = check(d.path);
+  assert_int_equal(sound.state, VERIFY_COMPLETE);
+  drive_deinit(&d);
+}
+
+static void other_references(void **state) {
+  static const struct {
+    const char *type, *with; /* the first record of the type that has the member */
+    const char *key, *value, *why;
+  } cases[] = {
+      {"call_start", "schema", "schema", "{\"ref\":\"99#/schema\"}",
+       "refers to a record that has none"},
+      {"call_start", "schema", "schema", "{\"ref\":\"2#/schema\"}",
+       "refers to a record that has none"},
+      {"call_start", "prompt_of", "prompt_of", "2", "its prompt_of is 2"},
+      {"call_start", "prompt_of", "prompt_of", "999", "its prompt_of is 999"},
+      {"turn_start", NULL, "iteration", "7", "its iteration is 7"},
+      {"turn_start", NULL, "movement_iteration", "7", "its movement_iteration is 7"},
+      {"stage", NULL, "calls", "[99]", "its calls names call 99"},
+      {"judgment", NULL, "movement", "\"fix\"", "its movement is \"fix\""},
+      {"judgment", NULL, "condition", "\"approved\"", "its condition is"},
+      {"judgment", NULL, "next", "\"COMPLETE\"", "its next is"},
+      {"judgment", NULL, "tag", "\"[CHECK:1]\"", "its tag is"},
+      {"judgment", NULL, "match_method", "\"ai_judge\"", "its match_method is"},
+      {"judgment", NULL, "stages", "[]", "its stages are not those"},
+      {"turn_end", NULL, "next", "\"COMPLETE\"", "its next is \"COMPLETE\""},
+      {"session_stop", "turn", "turn", "1", "its turn is not open"},
+      {"session_end", NULL, "turns", "99", "its turns is 99"},
+      {"session_end", NULL, "outcome", "\"abort\"", "no rule led there"},
+      {"session_end", NULL, "methods", "{\"when\":2}", "its methods say when 2"},
+      {"session_end", NULL, "methods", "{\"when\":1}", "its methods count 1"},
+  };
+  struct drive d;
+  (void)state;
+  drive_init(&d);
+  drive_everything(&d);
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    const struct change c = {cases[i].type, cases[i].key, cases[i].value, cases[i].why};
+    size_t index = first_with(&d, cases[i].type, cases[i].with);
+    rewrite(&d, index, apply_change, (void *)&c);
+    expect_bad(d.path, index + 1, cases[i].why);
+  }
+  drive_deinit(&d);
+}
+
+/* Of a value: the calls that made and checked it. */
+static void references_of_a_value(void **state) {
+  static const char workflow[] =
+      "{\"name\":\"w\",\"provider\":\"script\",\"movements\":[{\"name\":\"m\","
+      "\"structured_output\":{\"schema\":{\"type\":\"object\",\"required\":[\"n\"]},"
+      "\"invariants\":[{\"command\":[\"true\"]}],\"on_failure\":\"escalate\",\"max_reasks\":0},"
+      "\"rules\":[{\"condition\":\"done\",\"next\":\"COMPLETE\"}]}]}";
+  static const struct {
+    const char *type, *key, *value, *why;
+  } cases[] = {
+      {"check", "call", "9", "its call names call 9"},
+      {"check", "runs", "[9]", "its runs names call 9"},
+      {"session_stop", "question", "{\"text\":\"?\",\"call\":9}", "its question names call 9"},
+      {"structured", "movement", "\"x\"", "its movement is \"x\""},
+      {"structured", "call", "9", "its call names call 9"},
+  };
+  struct drive d;
+  (void)state;
+  drive_init(&d);
+  drive_start(&d, workflow, "t", json_object());
+  drive_answer(&d, "{\"n\":1}");
+  drive_exit(&d, 1, "no");
+  assert_int_equal(d.core.status, SESSION_STOPPED);
+  drive_event(&d, (struct event){.kind = EVENT_RESUME, .reason = "user"});
+  while (d.core.status == SESSION_RUNNING && json_array_size(d.records) < 60) {
+    const struct call *last = NULL;
+    for (const struct call *c = d.core.turns->calls; c; c = c->next)
+      last = c;
+    if (last->purpose == PURPOSE_CHECK)
+      drive_exit(&d, 0, "");
+    else
+      drive_answer(&d, "{\"n\":2}");
+  }
+  drive_write(&d);
+  expect_sound(&d, d.core.status == SESSION_ENDED ? VERIFY_COMPLETE : VERIFY_OPEN);
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    const struct change c = {cases[i].type, cases[i].key, cases[i].value, cases[i].why};
+    size_t index = first_of(&d, cases[i].type);
+    rewrite(&d, index, apply_change, (void *)&c);
+    expect_bad(d.path, index + 1, cases[i].why);
+  }
+  drive_deinit(&d);
+}
+
 static void blobs(void **state) {
   struct drive d;
   char path[256];
@@ -632,6 +777,9 @@ int main(void) {
       cmocka_unit_test(wrong_members),
       cmocka_unit_test(wrong_order),
       cmocka_unit_test(impossible_sessions),
+      cmocka_unit_test(dangling_prompts),
+      cmocka_unit_test(other_references),
+      cmocka_unit_test(references_of_a_value),
       cmocka_unit_test(blobs),
       cmocka_unit_test(no_log),
       cmocka_unit_test(growing_book),

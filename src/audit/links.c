@@ -1,0 +1,246 @@
+#include "audit/links.h"
+
+#include "base/log.h"
+#include "core/workflow.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct look {
+  struct links *links;
+  const struct book *book;
+  const struct core *core;
+  const json_t *record;
+  struct err *err;
+};
+
+static json_int_t number(const json_t *object, const char *key) {
+  return json_integer_value(json_object_get(object, key));
+}
+
+static struct str view(const json_t *object, const char *key) {
+  const json_t *value = json_object_get(object, key);
+  return json_is_string(value) ? (struct str){json_string_value(value), json_string_length(value)}
+                               : STR("");
+}
+
+static const struct turn *turn_of(const struct look *l) {
+  return core_turn(l->core, (long)number(l->record, "turn"));
+}
+
+static const struct movement *movement_of(const struct look *l, const struct turn *turn) {
+  return &l->core->workflow->movements[turn->movement];
+}
+
+/* --- places of texts --- */
+
+static char *known_place(struct links *links, const char *place) {
+  uint32_t hash = 2166136261u; /* FNV-1a */
+  for (const char *p = place; *p; p++)
+    hash = (hash ^ (unsigned char)*p) * 16777619u;
+  return links->known[hash % LINKS_KNOWN_COUNT];
+}
+
+static bool check_place(const struct look *l, size_t part, const char *place) {
+  const struct recall recall = book_recall(l->book);
+  char *known = known_place(l->links, place);
+  struct err why = {0};
+  if (strcmp(known, place) == 0)
+    return true;
+  if (strtoull(place, NULL, 10) > l->core->seq)
+    return err_set(l->err, ERR_CORRUPT,
+                   "its prompt[%zu] refers to %.80s, which is no earlier record", part, place);
+  if (!recall_has(&recall, place, &why))
+    return err_set(l->err, ERR_CORRUPT, "its prompt[%zu] refers to %.80s: %s", part, place,
+                   why.text);
+  if (strlen(place) < TEXTS_PLACE_BYTES)
+    memcpy(known, place, strlen(place) + 1);
+  return true;
+}
+
+static bool check_prompt(const struct look *l) {
+  size_t i;
+  json_t *part;
+  json_array_foreach(json_object_get(l->record, "prompt"), i, part) {
+    const char *place = json_string_value(json_object_get(part, "ref"));
+    if (place != NULL && !check_place(l, i, place))
+      return false;
+  }
+  return true;
+}
+
+/* --- numbers of records, attempts and calls --- */
+
+static bool is_number(const struct look *l, const char *key, json_int_t expected) {
+  const json_t *value = json_object_get(l->record, key);
+  return value == NULL || json_integer_value(value) == expected ||
+         err_set(l->err, ERR_CORRUPT,
+                 "its %s is %" JSON_INTEGER_FORMAT
+                 ", but the records before it make it %" JSON_INTEGER_FORMAT,
+                 key, json_integer_value(value), expected);
+}
+
+static bool is_call(const struct look *l, const char *key, json_int_t id) {
+  const struct turn *turn = turn_of(l);
+  return turn == NULL ||
+         turn_call(turn, (long)id) != NULL || /* without its turn the fold says so */
+         err_set(l->err, ERR_CORRUPT,
+                 "its %s names call %" JSON_INTEGER_FORMAT ", which turn %ld has not made", key, id,
+                 turn->id);
+}
+
+static bool are_calls(const struct look *l, const char *key) {
+  size_t i;
+  json_t *id;
+  json_array_foreach(json_object_get(l->record, key), i, id) {
+    if (!is_call(l, key, json_integer_value(id)))
+      return false;
+  }
+  return true;
+}
+
+static bool check_call_start(const struct look *l) {
+  const struct turn *turn = turn_of(l);
+  const struct call *call = turn ? turn_call(turn, (long)number(l->record, "call")) : NULL;
+  if (call == NULL && json_object_get(l->record, "prompt_of") != NULL)
+    return err_set(l->err, ERR_CORRUPT,
+                   "its prompt_of names record %" JSON_INTEGER_FORMAT
+                   ", which holds no prompt of this call",
+                   number(l->record, "prompt_of"));
+  return (call == NULL || (is_number(l, "prompt_of", (json_int_t)call->prompt_seq) &&
+                           is_number(l, "repeats", call->attempt))) &&
+         check_prompt(l);
+}
+
+static bool check_check(const struct look *l) {
+  return is_call(l, "call", number(l->record, "call")) && are_calls(l, "runs");
+}
+
+static bool check_stage(const struct look *l) {
+  return are_calls(l, "calls");
+}
+
+/* --- the workflow --- */
+
+/* Of two texts that must be the same. */
+static bool is_text(const struct look *l, const char *key, struct str expected, const char *whose) {
+  struct str value = view(l->record, key);
+  return str_eq(value, expected) ||
+         err_set(l->err, ERR_CORRUPT, "its %s is \"%.*s\", but %s \"%.*s\"", key,
+                 (int)(value.n < 80 ? value.n : 80), value.p, whose,
+                 (int)(expected.n < 80 ? expected.n : 80), expected.p);
+}
+
+static bool check_turn_start(const struct look *l) {
+  const struct core *core = l->core;
+  long index = core->workflow ? workflow_find(core->workflow, view(l->record, "movement")) : -1;
+  return index < 0 || (is_number(l, "iteration", core->turn_count + 1) &&
+                       is_number(l, "movement_iteration", core->movement_counts[index] + 1));
+}
+
+static bool check_own_movement(const struct look *l) {
+  const struct turn *turn = turn_of(l);
+  return turn == NULL || is_text(l, "movement", movement_of(l, turn)->name, "its turn runs");
+}
+
+static bool check_structured(const struct look *l) {
+  const json_t *call = json_object_get(l->record, "call");
+  return check_own_movement(l) && (call == NULL || is_call(l, "call", json_integer_value(call)));
+}
+
+static bool check_judgment(const struct look *l) {
+  const struct turn *turn = turn_of(l);
+  const struct movement *m = turn ? movement_of(l, turn) : NULL;
+  json_int_t rule = number(l->record, "rule");
+  enum judge_stage method;
+  if (!check_own_movement(l))
+    return false;
+  if (turn != NULL && !json_equal(json_object_get(l->record, "stages"), turn->stages))
+    return err_set(l->err, ERR_CORRUPT, "its stages are not those of the stage records before it");
+  if (m == NULL || rule < 1 || (size_t)rule > m->rule_count)
+    return true; /* the fold knows */
+  const struct rule *chosen = &m->rules[rule - 1];
+  struct buf tag = {0};
+  rule_tag(m->name, chosen->number, &tag);
+  bool ok = is_text(l, "condition", chosen->condition, "that rule's is") &&
+            is_text(l, "next", chosen->next, "that rule's is") &&
+            is_text(l, "tag", buf_view(&tag), "that rule's is");
+  buf_deinit(&tag);
+  return ok && (!judge_stage_from_name(view(l->record, "method"), &method) ||
+                is_text(l, "match_method", str_from(judge_stage_match_method(method)),
+                        "that method's is"));
+}
+
+static bool check_turn_end(const struct look *l) {
+  const struct turn *turn = turn_of(l);
+  const struct movement *m = turn ? movement_of(l, turn) : NULL;
+  return m == NULL || turn->rule < 1 ||
+         is_text(l, "next", m->rules[turn->rule - 1].next, "that rule's is");
+}
+
+/* --- the session --- */
+
+static bool check_stop(const struct look *l) {
+  const json_t *call = json_object_get(json_object_get(l->record, "question"), "call");
+  if (json_object_get(l->record, "turn") != NULL && turn_of(l) == NULL)
+    return err_set(l->err, ERR_CORRUPT, "its turn is not open");
+  return call == NULL || is_call(l, "question", json_integer_value(call));
+}
+
+static bool check_end(const struct look *l) {
+  const struct core *core = l->core;
+  const json_t *methods = json_object_get(l->record, "methods");
+  struct str outcome = view(l->record, "outcome");
+  json_int_t counted = 0, told = 0;
+  const char *key;
+  json_t *value;
+  if (!is_number(l, "turns", core->turn_count))
+    return false;
+  json_object_foreach((json_t *)methods, key, value) {
+    json_int_t n = 0;
+    for (int i = 0; i < STAGE_COUNT; i++)
+      if (strcmp(judge_stage_match_method((enum judge_stage)i), key) == 0)
+        n += core->method_counts[i];
+    if (json_integer_value(value) != n)
+      return err_set(l->err, ERR_CORRUPT,
+                     "its methods say %s %" JSON_INTEGER_FORMAT
+                     ", but the judgments %" JSON_INTEGER_FORMAT,
+                     key, json_integer_value(value), n);
+    told += n;
+  }
+  for (int i = 0; i < STAGE_COUNT; i++)
+    counted += core->method_counts[i];
+  if (told != counted)
+    return err_set(l->err, ERR_CORRUPT,
+                   "its methods count %" JSON_INTEGER_FORMAT
+                   " judgments, but there are %" JSON_INTEGER_FORMAT,
+                   told, counted);
+  bool complete = str_eq_c(outcome, "complete"), abort = str_eq_c(outcome, "abort");
+  if ((complete || abort) &&
+      !(core->has_next && core->next == (complete ? NEXT_COMPLETE : NEXT_ABORT)))
+    return err_set(l->err, ERR_CORRUPT, "its outcome is %s, but no rule led there",
+                   complete ? "complete" : "abort");
+  return true;
+}
+
+static const struct {
+  const char *type;
+  bool (*check)(const struct look *l);
+} checks[] = {
+    {"turn_start", check_turn_start}, {"call_start", check_call_start},
+    {"check", check_check},           {"structured", check_structured},
+    {"stage", check_stage},           {"judgment", check_judgment},
+    {"turn_end", check_turn_end},     {"session_stop", check_stop},
+    {"session_end", check_end},
+};
+
+bool links_check(struct links *links, const struct book *book, const struct core *core,
+                 const json_t *record, struct err *err) {
+  const struct look look = {links, book, core, record, err};
+  struct str type = view(record, "type");
+  for (size_t i = 0; i < ARRAY_LEN(checks); i++)
+    if (str_eq_c(type, checks[i].type))
+      return checks[i].check(&look);
+  return true;
+}
