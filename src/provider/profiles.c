@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,14 +72,14 @@ static void load_shipped(struct profiles *p) {
   }
 }
 
-/* "NAME.yaml" to NAME; false: not a file of ours (a backup, a README). */
-static bool profile_name(const char *file, char *name, size_t size) {
-  size_t n = strlen(file), end = strlen(".yaml");
-  if (n <= end || n - end >= size || strcmp(file + n - end, ".yaml") != 0 || file[0] == '.')
-    return false;
-  memcpy(name, file, n - end);
-  name[n - end] = '\0';
-  return true;
+static bool ends_in(const char *file, const char *end) {
+  size_t n = strlen(file), end_n = strlen(end);
+  return n > end_n && strcmp(file + n - end_n, end) == 0;
+}
+
+/* Not a backup, a README or the like. */
+static bool is_profile_file(const char *file) {
+  return file[0] != '.' && (ends_in(file, ".yaml") || ends_in(file, ".yml"));
 }
 
 static bool is_name(const char *name) {
@@ -118,13 +119,36 @@ static struct profile *read_profile(struct profiles *p, const char *path, const 
   return read;
 }
 
-static void load_file(struct profiles *p, const char *path, const char *name,
-                      struct err_list *errors) {
-  struct err err = {0};
-  if (!is_name(name) || strcmp(name, "script") == 0 || strcmp(name, "command") == 0) {
-    (void)err_set(&err, ERR_FILE, "\"%s\" cannot be the name of a profile: %s", name,
-                  is_name(name) ? "it is built in" : "use letters, digits, - and _");
-    add_error(errors, path, &err);
+/* Why a file cannot be a provider's, by its name; NULL when it can. */
+static const char *misnamed(const char *file, const char *name) {
+  return ends_in(file, ".yml")             ? "write .yaml at its end"
+         : strlen(name) > LIMIT_NAME_BYTES ? "it is too long"
+         : !is_name(name)                  ? "use letters, digits, - and _, a letter first"
+         : strcmp(name, "script") == 0     ? "it is built in"
+         : strcmp(name, "command") == 0    ? "it is built in"
+                                           : NULL;
+}
+
+/* Broken under the name of its file, which no provider can have: the dot sees to that. */
+static void put_misnamed(struct profiles *p, const char *path, const char *file, const char *why) {
+  char shown[NAME_MAX + 1];
+  struct err err;
+  (void)snprintf(shown, sizeof shown, "%s", file);
+  for (char *c = shown; *c != '\0'; c++)
+    if (*c < ' ' || *c > '~')
+      *c = '?';
+  (void)err_set_at(&err, ERR_FILE, path, 1, 1,
+                   "\"%.140s\" cannot be the name of a profile's file: %s", shown, why);
+  put(&p->items, &p->count, profile_broken(shown, path, &err));
+}
+
+static void load_file(struct profiles *p, const char *path, const char *file) {
+  char name[NAME_MAX + 1];
+  (void)snprintf(name, sizeof name, "%s", file);
+  *strrchr(name, '.') = '\0';
+  const char *why = misnamed(file, name);
+  if (why != NULL) {
+    put_misnamed(p, path, file, why);
     return;
   }
   struct profile *read = read_profile(p, path, name);
@@ -143,7 +167,7 @@ static void load_again(struct profiles *p) {
     better = false;
     for (size_t i = 0; i < p->count; i++) {
       struct profile *old = p->items[i];
-      if (old->broken == NULL)
+      if (old->broken == NULL || !is_name(old->capability.name))
         continue;
       p->items[i] = read_profile(p, old->file, old->capability.name);
       better |= p->items[i]->broken == NULL;
@@ -161,12 +185,11 @@ static void load_folder(struct profiles *p, const char *folder, struct err_list 
     add_error(errors, folder, &err);
   }
   for (int i = 0; i < count; i++) {
-    char name[128];
-    if (profile_name(entries[i]->d_name, name, sizeof name) && i < (int)LIMIT_PROFILE_COUNT) {
+    if (is_profile_file(entries[i]->d_name) && i < (int)LIMIT_PROFILE_COUNT) {
       size_t n = strlen(folder) + strlen(entries[i]->d_name) + 2;
       char *path = xmalloc(n);
       (void)snprintf(path, n, "%s/%s", folder, entries[i]->d_name);
-      load_file(p, path, name, errors);
+      load_file(p, path, entries[i]->d_name);
       free(path);
     }
     free(entries[i]);

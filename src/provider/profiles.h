@@ -10,8 +10,8 @@
 struct profiles;
 
 /* `folder` may be NULL or not exist. A file with a mistake stands in the list as a profile that is
- * `broken`. NULL: the folder cannot be read, or the name of a file cannot be a provider's; errors were
- * added, each with its place. */
+ * `broken`; so does one whose name cannot be a provider's, under the name of the file. NULL: the folder
+ * cannot be read; errors were added, each with its place. */
 struct profiles *profiles_load(const char *folder, struct err_list *errors);
 void profiles_free(struct profiles *profiles); /* NULL is fine */
 

@@ -176,7 +176,7 @@ static void shipped_profiles_are_valid_by_the_schema(void **state) {
 }
 
 static void put_file(const char *folder, const char *name, const char *text) {
-  char path[256];
+  char path[512];
   snprintf(path, sizeof path, "%s/%s", folder, name);
   FILE *f = fopen(path, "w");
   assert_non_null(f);
@@ -219,16 +219,60 @@ static void the_users_files_add_and_replace(void **state) {
   assert_int_equal(broken->line, 1);
   assert_non_null(strstr(broken->text, "mistake itself"));
   profiles_free(p);
-  put_file(folder, "script.yaml", good);
-  assert_null(profiles_load(folder, &errors));
-  assert_non_null(strstr(errors.items[0].text, "built in"));
   err_list_deinit(&errors);
-  static const char *const files[] = {"mine.yaml",   "claude.yaml", "notes.txt",
-                                      "script.yaml", "wrong.yaml",  "early.yaml"};
+  static const char *const files[] = {"mine.yaml", "claude.yaml", "notes.txt", "wrong.yaml",
+                                      "early.yaml"};
   for (size_t i = 0; i < ARRAY_LEN(files); i++) {
     snprintf(path, sizeof path, "%s/%s", folder, files[i]);
     assert_int_equal(unlink(path), 0);
   }
+  assert_int_equal(rmdir(folder), 0);
+}
+
+/* A file whose name no provider can have is broken by itself: the others are there. */
+static void names_that_cannot_be(void **state) {
+  static const struct {
+    const char *file, *shown, *why;
+  } cases[] = {
+      {"script.yaml", "script.yaml", "built in"},
+      {"command.yaml", "command.yaml", "built in"},
+      {"my agent.yaml", "my agent.yaml", "use letters"},
+      {"2nd.yaml", "2nd.yaml", "a letter first"},
+      {"a.b.yaml", "a.b.yaml", "use letters"},
+      {"bad\xFF\033[31m.yaml", "bad??[31m.yaml", "use letters"},
+      {"other.yml", "other.yml", "write .yaml"},
+      {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+       "a"
+       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.yaml",
+       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+       "a"
+       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.yaml",
+       "too long"},
+  };
+  char folder[] = "/tmp/segue-profiles-XXXXXX", path[512];
+  struct err_list errors = {0};
+  (void)state;
+  assert_non_null(mkdtemp(folder));
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+    put_file(folder, cases[i].file, good);
+  put_file(folder, "mine.yaml", good);
+  struct profiles *p = profiles_load(folder, &errors);
+  assert_non_null(p);
+  assert_null(profiles_find(p, STR("mine"))->broken);
+  assert_null(profiles_find(p, STR("claude"))->broken);
+  assert_null(profiles_find(p, STR("other")));
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    const struct profile *found = profiles_find(p, str_from(cases[i].shown));
+    if (found == NULL || found->broken == NULL)
+      fail_msg("%s is not there as broken", cases[i].shown);
+    if (strstr(found->broken->text, cases[i].why) == NULL)
+      fail_msg("%s: %s", cases[i].shown, found->broken->text);
+    (void)snprintf(path, sizeof path, "%s/%s", folder, cases[i].file);
+    assert_int_equal(unlink(path), 0);
+  }
+  profiles_free(p);
+  (void)snprintf(path, sizeof path, "%s/mine.yaml", folder);
+  assert_int_equal(unlink(path), 0);
   assert_int_equal(rmdir(folder), 0);
 }
 
@@ -507,6 +551,7 @@ int main(void) {
       cmocka_unit_test(a_profile_is_made_when_it_is_used),
       cmocka_unit_test(shipped_profiles_are_valid_by_the_schema),
       cmocka_unit_test(the_users_files_add_and_replace),
+      cmocka_unit_test(names_that_cannot_be),
       cmocka_unit_test(groups_fall_out_when_they_are_empty),
       cmocka_unit_test(everything_that_is_there_comes_in),
       cmocka_unit_test(a_conversation_goes_on_by_its_id),
