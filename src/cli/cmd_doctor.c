@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "host/backends.h"
+#include "host/overrides.h"
 #include "host/paths.h"
 #include "provider/agent.h"
 #include "provider/probe.h"
@@ -156,6 +157,14 @@ static void file_problem(struct report *r, const char *what, const struct err *e
   find(r, FINDING_PROBLEM, what, text, remedy);
 }
 
+static void look_at_overrides(struct report *r) {
+  struct err_list warnings = {0};
+  overrides_check(&warnings);
+  for (size_t i = 0; i < warnings.count; i++)
+    find(r, FINDING_PROBLEM, "prompts", warnings.items[i].text, "rename the file, or remove it");
+  err_list_deinit(&warnings);
+}
+
 static int run(int argc, char **argv) {
   struct cli_args args;
   struct config user = {0};
@@ -167,6 +176,7 @@ static int run(int argc, char **argv) {
       .findings = json_array(), .json = cli_flag(&args, "json"), .colours = cli_colours(1)};
   look_at_logs(&r);
   look_at_shim(&r);
+  look_at_overrides(&r);
   if (!config_load(&user, &err)) {
     file_problem(&r, "configuration", &err, "correct the file, or remove it");
   } else {

@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/limits.h"
+#include "host/overrides.h"
 #include "host/paths.h"
 #include "host/preflight.h"
 #include "provider/agent.h"
@@ -148,6 +149,8 @@ bool setup_flags(struct setup *setup, const struct cli_args *args, int *status) 
   if (!read_providers(args, setup->registry, config, &err))
     return fail(args, &err, status);
   backends_warn(setup->registry);
+  if (!cli_flag(args, "quiet"))
+    overrides_warn();
   if (!setup_options(args, config, &err) || (model != NULL && !cli_is_utf8("--model", model, &err)))
     return fail(args, &err, status);
   set_string(config, "model", model);

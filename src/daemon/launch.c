@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "format/json_write.h"
+#include "host/overrides.h"
 #include "host/preflight.h"
 #include "host/workflow_cache.h"
 #include "workflow/keys.h"
@@ -29,6 +30,7 @@ struct generation *generation_new(struct err *err) {
     return NULL;
   }
   backends_warn(g->registry);
+  overrides_warn();
   return g;
 }
 

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "host/config.h"
+#include "host/overrides.h"
 #include "os/tmpdir.h"
 
 #include <fcntl.h>
@@ -175,6 +176,57 @@ static void a_file_that_is_too_big(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* --- files of prompts/ that replace nothing --- */
+
+static void overrides_that_replace_nothing(void **state) {
+  static const struct {
+    const char *file, *warning; /* NULL: none */
+  } cases[] = {
+      {"en/judge_tag.md", NULL},
+      {"en/.judge_tag.md.swp", NULL},
+      {"en/judge_tag.md~", NULL},
+      {"en/README.md", NULL},
+      {"en/judge_structred.md",
+       "prompts/en/judge_structred.md replaces no prompt: did you mean judge_structured.md?"},
+      {"en/Judge_tag.md", "did you mean judge_tag.md?"},
+      {"ja/schema.txt", "prompts/ja/schema.txt replaces no prompt: did you mean schema.md?"},
+      {"en/something_else.md", "the templates are execute.md, judge_structured.md"},
+      {"en/judge_tag.md.bak", "did you mean judge_tag.md?"},
+      {"judge_tag.md",
+       "prompts/judge_tag.md replaces no prompt: it must be in the folder en or ja"},
+  };
+  struct err_list warnings = {0};
+  (void)state;
+  overrides_check(&warnings); /* there is no such folder */
+  assert_int_equal(warnings.count, 0);
+  make("segue/prompts");
+  make("segue/prompts/en");
+  make("segue/prompts/ja");
+  make("segue/prompts/de");
+  overrides_check(&warnings);
+  assert_int_equal(warnings.count, 1);
+  assert_non_null(
+      strstr(warnings.items[0].text, "prompts/de replaces no prompt: the languages are"));
+  err_list_deinit(&warnings);
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    char name[128];
+    (void)snprintf(name, sizeof name, "segue/prompts/%s", cases[i].file);
+    put(name, "x", 1);
+    struct err_list found = {0};
+    overrides_check(&found);
+    bool told = found.count == (cases[i].warning ? 2 : 1); /* de/ and this one */
+    for (size_t k = 0; k < found.count && cases[i].warning; k++)
+      told = told && (strstr(found.items[k].text, cases[i].warning) != NULL ||
+                      strstr(found.items[k].text, "prompts/de") != NULL);
+    if (!told)
+      fail_msg("%s: %zu: %s", cases[i].file, found.count, found.items[found.count - 1].text);
+    err_list_deinit(&found);
+    char path[800];
+    (void)snprintf(path, sizeof path, "%s/%s", dir, name);
+    assert_int_equal(unlink(path), 0);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(nothing_is_an_empty_configuration),
@@ -182,6 +234,7 @@ int main(void) {
       TEST(mistakes_have_their_place),
       TEST(a_template_that_is_no_text),
       TEST(a_file_that_is_too_big),
+      TEST(overrides_that_replace_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
