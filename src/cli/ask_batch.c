@@ -5,6 +5,7 @@
 #include "cli/json_io.h"
 #include "cli/ndjson_in.h"
 #include "structured/schema.h"
+#include "workflow/schemas.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -187,11 +188,34 @@ static void refuse(struct batch *b, struct slot *slot, const char *code, const c
   b->tally.refused++;
 }
 
+/* The workflow of a line: with its own schema, the schema itself or a ready one's name. A path is no
+ * name here: lines are data and open no files. */
+static struct workflow *workflow_of(const struct batch *b, json_t *schema, struct err *err) {
+  if (schema == NULL || json_is_null(schema)) {
+    if (b->spec->workflow != NULL)
+      return workflow_ref(b->spec->workflow);
+    (void)err_set(err, ERR_USAGE, "\"schema\" must be there: no --schema was given");
+    return NULL;
+  }
+  if (!json_is_string(schema))
+    return b->spec->workflow_of(b->spec->ctx, schema, err);
+  const char *name = json_string_value(schema);
+  json_t *ready = preset_schema(str_from(name));
+  if (ready == NULL) {
+    (void)err_set(err, ERR_USAGE,
+                  "there is no ready schema \"%.80s\": use %s, or write the schema itself", name,
+                  preset_names());
+    return NULL;
+  }
+  struct workflow *workflow = b->spec->workflow_of(b->spec->ctx, ready, err);
+  json_decref(ready);
+  return workflow;
+}
+
 static void ask_line(struct batch *b, const json_t *object, struct slot *slot) {
   const json_t *prompt = json_object_get(object, "prompt");
   json_t *schema = json_object_get(object, "schema");
   struct err err = {0};
-  struct workflow *workflow = NULL;
   json_decref(slot->id);
   slot->id =
       json_object_get(object, "id") ? json_incref(json_object_get(object, "id")) : json_null();
@@ -203,12 +227,7 @@ static void ask_line(struct batch *b, const json_t *object, struct slot *slot) {
     refuse(b, slot, "bad_line", "\"prompt\" is over its limit of 8 MiB");
     return;
   }
-  if (schema != NULL && !json_is_null(schema))
-    workflow = b->spec->workflow_of(b->spec->ctx, schema, &err);
-  else if (b->spec->workflow != NULL)
-    workflow = workflow_ref(b->spec->workflow);
-  else
-    (void)err_set(&err, ERR_USAGE, "\"schema\" must be there: no --schema was given");
+  struct workflow *workflow = workflow_of(b, schema, &err);
   if (workflow == NULL ||
       !asking_start(&b->asking, workflow,
                     (struct str){json_string_value(prompt), json_string_length(prompt)},

@@ -11,6 +11,7 @@
 #ifndef SEGUE_CLI_ASKING_H
 #define SEGUE_CLI_ASKING_H
 
+#include "cli/ask_told.h"
 #include "cli/setup.h"
 #include "host/several.h"
 
@@ -24,10 +25,7 @@ struct ask_job { /* one question, and what its records told */
   size_t index; /* the caller's */
   struct session *session;
   bool finished;
-  json_t *calls;             /* number -> {"text"?, "error"?} of the calls that bring the value */
-  json_t *checks;            /* bodies of check records */
-  json_t *structured, *stop; /* records: structured; session_stop or session_end. NULL: none came */
-  int64_t tokens, duration_ms;
+  struct ask_told told;
 };
 
 struct asking {
@@ -61,8 +59,7 @@ void asking_close(struct asking *a);
  * called when there is something to read. */
 bool asking_input(struct asking *a, int fd);
 
-/* {"value"|null, "raw", "attempts", "outcome", "first_pass", "failures", "errors", "checks", ...}: a
- * new object. */
+/* As ask_told_result gives it. */
 json_t *ask_result(const struct ask_job *job);
 
 #endif

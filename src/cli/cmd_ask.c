@@ -194,45 +194,10 @@ static void on_delta(void *ctx, const struct ask_job *job, struct str text) {
     ask_stream_piece(s->stream, text.p, text.n);
 }
 
-/* Why there is no value, its errors and the last answer: on stderr, nothing of it steers a terminal. */
-static void complain(const json_t *result) {
-  const char *message = json_string_value(json_object_get(result, "message"));
-  const json_t *error = json_object_get(result, "error"), *raw = json_object_get(result, "raw");
-  const json_t *errors = json_object_get(result, "errors"), *item;
-  struct buf text = {0}, safe = {0};
-  size_t i;
-  if (error != NULL)
-    buf_printf(&text, "segue ask: %s: %s\n", json_string_value(json_object_get(error, "class")),
-               json_string_value(json_object_get(error, "message")));
-  else
-    buf_printf(&text, "segue ask: %s\n", message ? message : "no value");
-  if (json_array_size(errors) > 0)
-    buf_puts(&text, "errors of the last answer:\n");
-  json_array_foreach(errors, i, item) {
-    const char *path = json_string_value(json_object_get(item, "path"));
-    buf_printf(&text, "  %s: %s\n", path ? path : "$",
-               json_string_value(json_object_get(item, "message")));
-  }
-  if (json_is_string(raw) && json_string_length(raw) > 0) {
-    buf_puts(&text, "the last answer:\n");
-    buf_append(&text, json_string_value(raw), json_string_length(raw));
-    buf_putc(&text, '\n');
-  }
-  buf_safe(&safe, buf_view(&text), true);
-  fputs(buf_c(&safe), stderr);
-  buf_deinit(&text);
-  buf_deinit(&safe);
-}
-
-static bool has_value(const json_t *result) {
-  const char *outcome = json_string_value(json_object_get(result, "outcome"));
-  return outcome && (strcmp(outcome, "value") == 0 || strcmp(outcome, "sentinel") == 0);
-}
-
 static int print_result(struct single *s, bool json) {
   bool terminal = isatty(STDOUT_FILENO) == 1;
   enum json_io_form form = terminal ? JSON_IO_TERMINAL : JSON_IO_COMPACT;
-  int status = has_value(s->result) ? STATUS_COMPLETE : STATUS_FAILED;
+  int status = ask_told_has_value(s->result) ? STATUS_COMPLETE : STATUS_FAILED;
   const json_t *value = json_object_get(s->result, "value");
   bool is_value =
       str_eq_c(str_from(json_string_value(json_object_get(s->result, "outcome"))), "value");
@@ -244,10 +209,10 @@ static int print_result(struct single *s, bool json) {
   }
   if (json)
     json_io_print(s->result, form);
-  else if (has_value(s->result) && !(s->stream != NULL && is_value))
+  else if (ask_told_has_value(s->result) && !(s->stream != NULL && is_value))
     json_io_print(value, form);
-  if (!has_value(s->result))
-    complain(s->result);
+  if (!ask_told_has_value(s->result))
+    ask_told_complain("ask", s->result);
   return status;
 }
 
@@ -396,10 +361,11 @@ const struct cli_command cmd_ask = {
         "refusal, and when corrections, tokens or time are used up; an answer that was cut at its\n"
         "length limit is asked for once more with twice the limit. Ready schemas: address,\n"
         "entities, meeting, product, sentiment.\n"
-        "--batch: a line {\"id\",\"prompt\",\"schema\"?} gives a line "
-        "{\"id\",\"value\"|null,\"raw\",\n"
-        "\"attempts\",\"outcome\",\"errors\",\"checks\",...}, in order; at the end how many first\n"
-        "answers passed, and what to make of it. --stream: items are printed when they are whole\n"
+        "--batch: a line {\"id\",\"prompt\",\"schema\"?}, the schema itself or the name of a "
+        "ready\n"
+        "one, gives a line {\"id\",\"value\"|null,\"raw\",\"attempts\",\"outcome\",\"errors\",\n"
+        "\"checks\",...}, in order; at the end how many first answers passed, and what to make of\n"
+        "it. --stream: items are printed when they are whole\n"
         "and pass; that the final value begins with them is checked in the end.\n"
         "--on-failure sentinel prints {\"sentinel\":{\"reason\",\"attempts\",\"errors\"}}.\n"
         "Exit: 0 a value (or a sentinel; always with --batch), 1 none: the last answer and its\n"

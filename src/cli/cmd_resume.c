@@ -1,4 +1,5 @@
 #include "base/log.h"
+#include "cli/ask_told.h"
 #include "cli/cli.h"
 #include "cli/find.h"
 #include "cli/json_io.h"
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const struct cli_option options[] = {
     {"scenario", 's', "FILE", "replies of the script provider (default: the session's own)", false},
@@ -75,6 +77,18 @@ static bool choose(void *ctx, const json_t *config, struct session_setup *setup,
   return true;
 }
 
+/* The first record; NULL when there is none to be read. */
+static json_t *read_start(const char *path) {
+  struct reader r;
+  struct str line;
+  struct err err;
+  if (!reader_open(&r, path, &err))
+    return NULL;
+  json_t *record = reader_next(&r, &line) ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
+  reader_close(&r);
+  return record;
+}
+
 /* The turns that are in the log already: so that the closing line counts all of them. */
 static void feed_past(struct ui *ui, const char *path, uint64_t records) {
   struct reader r;
@@ -89,6 +103,37 @@ static void feed_past(struct ui *ui, const char *path, uint64_t records) {
     json_decref(record);
   }
   reader_close(&r);
+}
+
+/* Of a question of `segue ask`, whose log stands now: what that command would have printed. A session
+ * that stopped without a verdict has told why already. */
+static int print_answer(const char *path, enum ui_mode mode, int status) {
+  struct ask_told told = {0};
+  struct reader r;
+  struct str line;
+  struct err err;
+  if (!reader_open(&r, path, &err))
+    return status;
+  while (reader_next(&r, &line) && r.whole) {
+    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    if (record)
+      ask_told_feed(&told, record);
+    json_decref(record);
+  }
+  reader_close(&r);
+  if (told.structured != NULL) {
+    json_t *result = ask_told_result(&told, NULL);
+    bool has_value = ask_told_has_value(result);
+    status = has_value ? STATUS_COMPLETE : STATUS_FAILED;
+    if (has_value && mode != UI_QUIET)
+      json_io_print(json_object_get(result, "value"),
+                    isatty(STDOUT_FILENO) == 1 ? JSON_IO_TERMINAL : JSON_IO_COMPACT);
+    else if (!has_value)
+      ask_told_complain("resume", result);
+    json_decref(result);
+  }
+  ask_told_deinit(&told);
+  return status;
 }
 
 /* Its turn comes as that of one that is submitted. */
@@ -149,7 +194,10 @@ static int resume(int argc, char **argv) {
     goto out;
   }
   backends_warn(registry);
-  if (!ui_init(&ui, "resume", mode, folder, registry, &err)) {
+  json_t *start = mode == UI_JSON ? NULL : read_start(path);
+  bool asks = ask_told_is_of(start);
+  json_decref(start);
+  if (!ui_init(&ui, "resume", asks ? UI_QUIET : mode, folder, registry, &err)) {
     (void)cli_fail("resume", &err);
     status = STATUS_FAILED;
     goto out;
@@ -166,6 +214,8 @@ static int resume(int argc, char **argv) {
     if (ended)
       ui_close(&ui);
     status = ui_wait(&ui);
+    if (asks)
+      status = print_answer(path, mode, status);
   }
   if (found.has_scenario)
     scenario_deinit(&found.scenario);
@@ -183,7 +233,8 @@ const struct cli_command cmd_resume = {
     .help =
         "A call that was in flight is repeated as its next attempt; what is judged stays judged. "
         "Of a\n"
-        "finished session the end is printed again and its exit status returned. With --scenario,\n"
+        "finished session the end is printed again and its exit status returned; of a question of\n"
+        "segue ask, finished or not, what ask prints: the value. With --scenario,\n"
         "replies that were taken count by their position: add new ones at the end of the old "
         "list.\n"
         "This program runs the session itself, unless --daemon says otherwise: then the daemon "

@@ -55,6 +55,7 @@ def a_wrong_answer_is_corrected():
         expect(b"check 1  schema" in shown.stdout and b"check 2  valid" in shown.stdout, told(shown))
         again = box.segue("resume", path)
         expect(again.returncode == 0, told(again))
+        expect(json.loads(again.stdout) == json.loads(GOOD) and not again.stderr, told(again))
 
 
 def without_a_value():
@@ -170,6 +171,58 @@ def batches_keep_their_order():
         last = json.loads(done.stdout.decode().splitlines()[-1])
         expect(last["summary"]["percent"]["first_pass"] == 100, last)
         expect("hard failure" in last["summary"]["advice"], last)
+
+
+def resuming_gives_what_ask_gives():
+    with Box() as box:
+        for words, replies in (([], [{"text": GOOD}]), ([], [{"text": BAD, "times": 0}]),
+                               (["--on-failure", "sentinel"], [{"text": "no", "times": 0}])):
+            first = ask(box, replies, "x", "--logs", box.logs, *words)
+            path = box.log_paths()[-1]
+            again = box.segue("resume", path)
+            expect(again.returncode == first.returncode and again.stdout == first.stdout,
+                   told(first), "then", told(again))
+            expect(again.stderr == first.stderr.replace(b"segue ask:", b"segue resume:"),
+                   told(first), "then", told(again))
+            quiet = box.segue("resume", "-q", path)
+            expect(quiet.returncode == first.returncode and quiet.stdout == b"", told(quiet))
+            lines = box.segue("resume", "--json", path).stdout.splitlines()
+            expect(all("type" in json.loads(line) for line in lines), lines)
+        # one that stopped before it had a value
+        first = ask(box, [{"error": {"class": "auth", "message": "no key"}}], "x", "--logs", box.logs)
+        expect(first.returncode == 1, told(first))
+        path = box.log_paths()[-1]
+        more = box.file("more.json", json.dumps({"replies": [
+            {"error": {"class": "auth", "message": "no key"}}, {"text": GOOD}]}))
+        again = box.segue("resume", path, "--scenario", more)
+        expect(again.returncode == 0 and json.loads(again.stdout) == json.loads(GOOD), told(again))
+        # a workflow of somebody's own that has the same names is none
+        text = ("name: ask\nprovider: script\nmovements:\n  - name: ask\n    bare_prompt: true\n"
+                "    instruction: do it\n    structured_output: {schema: sentiment, on_failure: error}\n"
+                "    rules: [{condition: a, next: COMPLETE}]\n")
+        done = box.segue("run", box.file("ask.yaml", text), "--logs", box.logs, "--cwd", box.cwd,
+                         "--scenario", box.file("s.json", json.dumps({"replies": [{"text": GOOD}]})))
+        expect(done.returncode == 0, told(done))
+        again = box.segue("resume", box.log_paths()[-1])
+        expect(b"COMPLETE" in again.stdout, told(again))
+
+
+def a_line_names_a_ready_schema():
+    with Box() as box:
+        lines = [{"id": 1, "prompt": "a", "schema": "sentiment"}, {"id": 2, "prompt": "b"},
+                 {"id": 3, "prompt": "c", "schema": "sentimnt"},
+                 {"id": 4, "prompt": "d", "schema": "./x.json"}, {"id": 5, "prompt": "e", "schema": 5}]
+        replies = [{"contains": "a", "text": GOOD, "times": 0}, {"text": "7", "times": 0}]
+        done = ask(box, replies, "--batch", "-", "--max-reasks", "0",
+                   stdin="\n".join(json.dumps(line) for line in lines).encode(),
+                   schema='{"type": "integer"}')
+        out = [json.loads(line) for line in done.stdout.decode().splitlines()]
+        expect(done.returncode == 0 and len(out) == 5, told(done))
+        expect(out[0]["value"] == json.loads(GOOD) and out[1]["value"] == 7, out[:2])
+        for i, name in ((2, "sentimnt"), (3, "./x.json")):
+            message = out[i]["errors"][0]["message"]
+            expect(f'no ready schema "{name}": use address' in message, out[i])
+        expect(out[4]["outcome"] == "bad_line", out[4])
 
 
 def errors_belong_to_the_answer_beside_them():
@@ -343,6 +396,7 @@ if __name__ == "__main__":
     sys.exit(main([a_value_on_stdout, a_wrong_answer_is_corrected, without_a_value,
                    what_else_must_hold, usage_is_checked, every_option_fits_the_log,
                    batches_keep_their_order,
+                   resuming_gives_what_ask_gives, a_line_names_a_ready_schema,
                    errors_belong_to_the_answer_beside_them,
                    trouble_of_the_backend_is_not_in_the_rates,
                    time_that_runs_out_is_no_trouble,

@@ -1,0 +1,213 @@
+#include "cli/ask_told.h"
+
+#include "base/log.h"
+#include "cli/json_io.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *word(const json_t *object, const char *key) {
+  const char *value = json_string_value(json_object_get(object, key));
+  return value ? value : "";
+}
+
+static json_int_t number(const json_t *object, const char *key) {
+  return json_integer_value(json_object_get(object, key));
+}
+
+static json_t *call_entry(const struct ask_told *t, json_int_t call) {
+  char key[32];
+  (void)snprintf(key, sizeof key, "%lld", (long long)call);
+  return json_object_get(t->calls, key);
+}
+
+static void on_call_start(struct ask_told *t, const json_t *record) {
+  const char *purpose = word(record, "purpose");
+  char key[32];
+  if (strcmp(purpose, "execute") != 0 && strcmp(purpose, "reask") != 0)
+    return;
+  (void)snprintf(key, sizeof key, "%lld", (long long)number(record, "call"));
+  if (json_object_get(t->calls, key) == NULL)
+    json_object_set_new(t->calls, key, json_object());
+}
+
+static void on_call_end(struct ask_told *t, const json_t *record) {
+  json_t *entry = call_entry(t, number(record, "call"));
+  const json_t *usage = json_object_get(record, "usage");
+  t->tokens += number(usage, "input") + number(usage, "output");
+  t->duration_ms += number(record, "duration_ms");
+  if (entry == NULL)
+    return;
+  json_object_set(entry, "text", json_object_get(record, "text"));
+  json_object_set(entry, "error", json_object_get(record, "error"));
+}
+
+static json_t *body_of(const json_t *record) {
+  static const char *const common[] = {"v", "seq", "ts", "type", "turn", "hash"};
+  json_t *body = json_copy((json_t *)record);
+  for (size_t i = 0; i < ARRAY_LEN(common); i++)
+    json_object_del(body, common[i]);
+  return body;
+}
+
+void ask_told_feed(struct ask_told *t, const json_t *record) {
+  const char *type = word(record, "type");
+  if (t->calls == NULL) {
+    t->calls = json_object();
+    t->checks = json_array();
+  }
+  if (strcmp(type, "call_start") == 0) {
+    on_call_start(t, record);
+  } else if (strcmp(type, "call_end") == 0) {
+    on_call_end(t, record);
+  } else if (strcmp(type, "check") == 0) {
+    json_array_append_new(t->checks, body_of(record));
+  } else if (strcmp(type, "structured") == 0) {
+    json_decref(t->structured);
+    t->structured = json_incref((json_t *)record);
+  } else if (strcmp(type, "session_stop") == 0 || strcmp(type, "session_end") == 0) {
+    json_decref(t->stop);
+    t->stop = json_incref((json_t *)record);
+  }
+}
+
+bool ask_told_generates(const struct ask_told *t, long call) {
+  return call_entry(t, call) != NULL;
+}
+
+void ask_told_deinit(struct ask_told *t) {
+  json_decref(t->calls);
+  json_decref(t->checks);
+  json_decref(t->structured);
+  json_decref(t->stop);
+  *t = (struct ask_told){0};
+}
+
+bool ask_told_is_of(const json_t *session_start) {
+  const json_t *workflow = json_object_get(session_start, "workflow");
+  const json_t *movements = json_object_get(workflow, "movements");
+  const json_t *movement = json_array_get(movements, 0);
+  return json_object_get(session_start, "workflow_path") == NULL && /* a file's has one */
+         json_array_size(movements) == 1 && strcmp(word(workflow, "name"), "ask") == 0 &&
+         strcmp(word(movement, "name"), "ask") == 0 &&
+         json_object_get(movement, "structured_output") != NULL;
+}
+
+/* --- the result --- */
+
+/* What the last answer said, or the one that gave the value. */
+static const json_t *raw_of(const struct ask_told *t) {
+  const json_t *raw = NULL;
+  const char *key;
+  json_t *entry;
+  char wanted[32];
+  (void)snprintf(wanted, sizeof wanted, "%lld", (long long)number(t->structured, "call"));
+  json_object_foreach(t->calls, key, entry) {
+    const json_t *text = json_object_get(entry, "text");
+    if (text != NULL && (raw == NULL || strcmp(key, wanted) != 0))
+      raw = text;
+    if (strcmp(key, wanted) == 0 && text != NULL)
+      return text;
+  }
+  return raw;
+}
+
+static const char *outcome_of(const struct ask_told *t, const struct err *broken) {
+  if (t->structured != NULL)
+    return word(t->structured, "outcome");
+  return broken != NULL || word(t->stop, "class")[0] ? "error" : "stopped";
+}
+
+/* Why there is neither a value nor a verdict on it: the backend, a signal, the disk. */
+static void add_stop(json_t *result, const struct ask_told *t, const struct err *broken) {
+  json_t *error = json_object();
+  const char *reason = word(t->stop, "reason");
+  json_object_set_new(error, "class",
+                      json_string(broken                      ? "log"
+                                  : word(t->stop, "class")[0] ? word(t->stop, "class")
+                                  : reason[0]                 ? reason
+                                                              : "stopped"));
+  json_object_set_new(error, "message",
+                      json_io_string(broken ? broken->text : word(t->stop, "message")));
+  json_object_set_new(result, "error", error);
+}
+
+static const json_t *text_of(const struct ask_told *t, const json_t *check) {
+  char key[32];
+  (void)snprintf(key, sizeof key, "%lld", (long long)number(check, "call"));
+  return json_object_get(json_object_get(t->calls, key), "text");
+}
+
+/* Each answer with what it said and what came of it. */
+static json_t *checks_of(const struct ask_told *t) {
+  json_t *list = json_array(), *check;
+  size_t i;
+  json_array_foreach(t->checks, i, check) {
+    json_t *item = json_copy(check);
+    const json_t *text = text_of(t, check);
+    json_object_set_new(item, "raw", text ? json_incref((json_t *)text) : json_null());
+    json_array_append_new(list, item);
+  }
+  return list;
+}
+
+json_t *ask_told_result(const struct ask_told *t, const struct err *broken) {
+  static const char *const copied[] = {"first_pass", "failures", "reason", "message"};
+  const json_t *value = json_object_get(t->structured, "value"), *raw = raw_of(t);
+  const json_t *last = json_array_get(t->checks, json_array_size(t->checks) - 1);
+  bool unchecked = t->structured == NULL && raw != NULL && text_of(t, last) != raw;
+  const json_t *errors = unchecked ? NULL : json_object_get(last, "errors");
+  json_t *result = json_object();
+  json_object_set_new(result, "value", value ? json_incref((json_t *)value) : json_null());
+  json_object_set_new(result, "raw", raw ? json_incref((json_t *)raw) : json_null());
+  json_object_set_new(result, "attempts", json_integer((json_int_t)json_array_size(t->checks)));
+  json_object_set_new(result, "outcome", json_string(outcome_of(t, broken)));
+  for (size_t i = 0; i < ARRAY_LEN(copied); i++)
+    if (json_object_get(t->structured, copied[i]) != NULL)
+      json_object_set(result, copied[i], json_object_get(t->structured, copied[i]));
+  if (t->structured == NULL)
+    add_stop(result, t, broken);
+  json_object_set_new(result, "errors", errors ? json_incref((json_t *)errors) : json_array());
+  json_object_set_new(result, "checks", checks_of(t));
+  if (t->tokens > 0)
+    json_object_set_new(result, "tokens", json_integer(t->tokens));
+  json_object_set_new(result, "duration_ms", json_integer(t->duration_ms));
+  return result;
+}
+
+/* Why there is no value, its errors and the last answer: on stderr, nothing of it steers a terminal. */
+void ask_told_complain(const char *command, const json_t *result) {
+  const char *message = json_string_value(json_object_get(result, "message"));
+  const json_t *error = json_object_get(result, "error"), *raw = json_object_get(result, "raw");
+  const json_t *errors = json_object_get(result, "errors"), *item;
+  struct buf text = {0}, safe = {0};
+  size_t i;
+  if (error != NULL)
+    buf_printf(&text, "segue %s: %s: %s\n", command,
+               json_string_value(json_object_get(error, "class")),
+               json_string_value(json_object_get(error, "message")));
+  else
+    buf_printf(&text, "segue %s: %s\n", command, message ? message : "no value");
+  if (json_array_size(errors) > 0)
+    buf_puts(&text, "errors of the last answer:\n");
+  json_array_foreach(errors, i, item) {
+    const char *path = json_string_value(json_object_get(item, "path"));
+    buf_printf(&text, "  %s: %s\n", path ? path : "$",
+               json_string_value(json_object_get(item, "message")));
+  }
+  if (json_is_string(raw) && json_string_length(raw) > 0) {
+    buf_puts(&text, "the last answer:\n");
+    buf_append(&text, json_string_value(raw), json_string_length(raw));
+    buf_putc(&text, '\n');
+  }
+  buf_safe(&safe, buf_view(&text), true);
+  fputs(buf_c(&safe), stderr);
+  buf_deinit(&text);
+  buf_deinit(&safe);
+}
+
+bool ask_told_has_value(const json_t *result) {
+  const char *outcome = json_string_value(json_object_get(result, "outcome"));
+  return outcome && (strcmp(outcome, "value") == 0 || strcmp(outcome, "sentinel") == 0);
+}

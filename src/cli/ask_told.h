@@ -1,0 +1,38 @@
+/* ask_told.h - what the records of one question told, live or read back from its log, and the result
+ * that is made of them: what `segue ask` prints, and `segue resume` of its log.
+ *
+ *   struct ask_told told = {0};
+ *   ask_told_feed(&told, record)             each record, in order
+ *   result = ask_told_result(&told, broken)  any time; a new object
+ *   ask_told_deinit(&told) */
+#ifndef SEGUE_CLI_ASK_TOLD_H
+#define SEGUE_CLI_ASK_TOLD_H
+
+#include "base/err.h"
+
+#include <jansson.h>
+#include <stdint.h>
+
+struct ask_told {
+  json_t *calls;             /* number -> {"text"?, "error"?} of the calls that bring the value */
+  json_t *checks;            /* bodies of check records */
+  json_t *structured, *stop; /* records: structured; session_stop or session_end. NULL: none came */
+  int64_t tokens, duration_ms;
+};
+
+void ask_told_feed(struct ask_told *t, const json_t *record);
+void ask_told_deinit(struct ask_told *t);
+/* Whether a call is one that is to bring the value. */
+bool ask_told_generates(const struct ask_told *t, long call);
+/* Whether a session is a question of `segue ask`, by its first record. */
+bool ask_told_is_of(const json_t *session_start);
+
+/* {"value"|null, "raw", "attempts", "outcome", "first_pass", "failures", "errors", "checks", ...}: a
+ * new object. broken: why its log could not go on, or NULL. */
+json_t *ask_told_result(const struct ask_told *t, const struct err *broken);
+/* A value, or the sentinel in its place. */
+bool ask_told_has_value(const json_t *result);
+/* Why there is no value, its errors and the last answer, on stderr. */
+void ask_told_complain(const char *command, const json_t *result);
+
+#endif
