@@ -12,6 +12,7 @@
 #include "format/json_write.h"
 #include "provider/api_key.h"
 #include "provider/http/reply.h"
+#include "provider/schema_prompt.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -169,14 +170,8 @@ static struct str make_prompt(struct provider_run *run) {
     buf_str(&run->prompt, buf_view(&run->thoughts));
     buf_puts(&run->prompt, "\n\nNow give exactly that result in the form that was asked for.");
   }
-  if (shows_schema(run)) {
-    const char *words = api_schema_words(run->schema);
-    if (strstr(buf_c(&run->prompt), words) == NULL) { /* a movement's own prompt may show it */
-      buf_puts(&run->prompt,
-               "\n\nAnswer with one JSON value and nothing else. It must fit this JSON Schema:\n");
-      buf_puts(&run->prompt, words);
-    }
-  }
+  if (shows_schema(run))
+    schema_prompt_append(&run->prompt, run->request->schema);
   return buf_view(&run->prompt);
 }
 

@@ -3,7 +3,6 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "structured/adapt.h"
-#include "structured/describe.h"
 #include "structured/extract.h"
 #include "structured/gbnf.h"
 #include "structured/jscan.h"
@@ -22,7 +21,6 @@ struct api_schema {
   struct schema *compiled; /* NULL: it is unsound; nothing is checked here then */
   struct adapted *adapted;
   struct gbnf_result grammar;
-  char *words;
   char why[400]; /* it could not be adapted */
   bool grammar_made;
 };
@@ -43,7 +41,6 @@ void api_schema_unref(struct api_schema *s) {
   schema_free(s->compiled);
   adapted_free(s->adapted);
   gbnf_result_deinit(&s->grammar);
-  describe_free(s->words);
   free(s);
 }
 
@@ -115,13 +112,6 @@ struct str api_schema_grammar(struct api_schema *s) {
   }
   return (struct str){s->grammar.text ? s->grammar.text : "",
                       s->grammar.text ? s->grammar.length : 0};
-}
-
-const char *api_schema_words(struct api_schema *s) {
-  if (s->words == NULL && s->compiled != NULL &&
-      describe_json(s->compiled, true, &s->words) == SCHEMA_OUT_OF_MEMORY)
-    BUG("out of memory while a schema is described");
-  return s->words ? s->words : "";
 }
 
 unsigned api_schema_rungs(struct api_schema *s, unsigned rungs, const char **why) {

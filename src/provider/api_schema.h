@@ -27,7 +27,6 @@ void api_schema_unref(struct api_schema *s);
 unsigned api_schema_rungs(struct api_schema *s, unsigned rungs, const char **why);
 const json_t *api_schema_adapted(const struct api_schema *s); /* NULL: the dialect cannot hold it */
 struct str api_schema_grammar(struct api_schema *s);          /* n 0: none can be made */
-const char *api_schema_words(struct api_schema *s);           /* for a prompt */
 
 enum api_fit {
   API_FIT_VALID,
