@@ -4,7 +4,8 @@
 #include <stdio.h>
 
 bool gb_no_memory(struct gb *g) {
-  g->status = GBNF_OUT_OF_MEMORY;
+  if (g->status == GBNF_OK) /* what was given up for being too complex stays that */
+    g->status = GBNF_OUT_OF_MEMORY;
   return false;
 }
 
@@ -22,6 +23,11 @@ bool gb_spend(struct gb *g, int64_t work) {
 }
 
 void *gb_get(struct gb *g, size_t size) {
+  g->bytes += size;
+  if (g->bytes > GB_MEMORY_BYTES_MAX) {
+    gb_too_complex(g, "the schema takes too much memory");
+    return NULL;
+  }
   void *memory = schema_arena_get(&g->arena, size);
   if (!memory)
     gb_no_memory(g);

@@ -26,11 +26,31 @@ struct builder {
   uint8_t *member; /* [set * atoms + atom] */
   struct dfa dfas[GB_PARTS_MAX];
   bool too_large;
+  struct schema_arena scratch; /* what is needed until the automaton stands */
+  size_t scratch_bytes;
 };
 
 static bool large(struct builder *b) {
   b->too_large = true;
   return false;
+}
+
+static bool scratch_room(struct builder *b, size_t size) {
+  b->scratch_bytes += size;
+  return b->scratch_bytes <= GB_SCRATCH_BYTES_MAX || large(b);
+}
+
+static void *scratch_get(struct builder *b, size_t size) {
+  void *memory = scratch_room(b, size) ? schema_arena_get(&b->scratch, size) : NULL;
+  if (!memory && !b->too_large)
+    gb_no_memory(b->g);
+  return memory;
+}
+
+static bool scratch_map(struct builder *b, struct map *map, const void *key, size_t size,
+                        uint32_t value) {
+  return scratch_room(b, size) &&
+         (schema_map_put(map, &b->scratch, key, size, value) || gb_no_memory(b->g));
 }
 
 /* --- groups of characters --- */
@@ -66,8 +86,8 @@ static bool make_atoms(struct builder *b, struct gb_automaton *out) {
     n += 2 * l->chars[i]->count;
   if (n > 20000)
     return large(b);
-  uint32_t *borders = gb_get(g, n * sizeof *borders);
-  uint32_t *atom_of = gb_get(g, n * sizeof *atom_of);
+  uint32_t *borders = scratch_get(b, n * sizeof *borders);
+  uint32_t *atom_of = scratch_get(b, n * sizeof *atom_of);
   if (!borders || !atom_of)
     return false;
   n = 0;
@@ -100,7 +120,7 @@ static bool make_atoms(struct builder *b, struct gb_automaton *out) {
       }
     if (!schema_map_get(&seen, key, sizeof key, &atom_of[i])) {
       atom_of[i] = (uint32_t)b->atoms++;
-      ok = schema_map_put(&seen, &g->arena, key, sizeof key, atom_of[i]) || gb_no_memory(g);
+      ok = scratch_map(b, &seen, key, sizeof key, atom_of[i]);
     }
   }
   schema_map_deinit(&seen);
@@ -110,7 +130,7 @@ static bool make_atoms(struct builder *b, struct gb_automaton *out) {
     return large(b);
   out->atoms = b->atoms;
   out->sets = gb_get(g, b->atoms * sizeof *out->sets);
-  b->member = gb_get(g, (l->chars_count + 1) * b->atoms);
+  b->member = scratch_get(b, (l->chars_count + 1) * b->atoms);
   struct gb_range *ranges = gb_get(g, count * sizeof *ranges);
   if (!out->sets || !b->member || !ranges)
     return false;
@@ -196,6 +216,7 @@ static bool steps_of(struct builder *b, struct nfa *n, const struct gb_regex *no
 struct subset {
   uint32_t *items; /* steps of MOVE_CHARS, MOVE_END, MOVE_MATCH */
   size_t count;
+  uint32_t *key;  /* room for one in `known` */
   uint32_t *mark; /* per step: the round in which it was seen */
   uint32_t round;
   uint32_t *stack;
@@ -253,9 +274,7 @@ static bool subset_state(struct builder *b, const struct nfa *n, struct subset *
   if (matched)
     s->count = 0; /* found: whatever follows */
   qsort(s->items, s->count, sizeof *s->items, by_value);
-  uint32_t *key = gb_get(b->g, (s->count + 2) * sizeof *key);
-  if (!key)
-    return false;
+  uint32_t *key = s->key;
   key[0] = (uint32_t)s->count;
   if (s->count)
     memcpy(key + 1, s->items, s->count * sizeof *key);
@@ -266,10 +285,15 @@ static bool subset_state(struct builder *b, const struct nfa *n, struct subset *
   if (d->count >= 2 * GB_STATES_MAX)
     return large(b);
   *state = (uint32_t)d->count;
-  if (!schema_map_put(&all->known, &b->g->arena, key, size, *state) ||
-      !schema_grow((void **)&all->items, &all->capacity, all->count + 1, sizeof *all->items))
+  if (!scratch_map(b, &all->known, key, size, *state))
+    return false;
+  if (!schema_grow((void **)&all->items, &all->capacity, all->count + 1, sizeof *all->items))
     return gb_no_memory(b->g);
-  all->items[all->count++] = key;
+  uint32_t *kept = scratch_get(b, size);
+  if (!kept)
+    return false;
+  memcpy(kept, key, size);
+  all->items[all->count++] = kept;
   if (!dfa_room(b, d))
     return false;
   bool at_end = matched;
@@ -340,10 +364,11 @@ static bool build_dfa(struct builder *b, size_t part) {
   bool ok = step_add(b, &n, (struct move){MOVE_MATCH, 0, 0, 0}, &match) &&
             steps_of(b, &n, b->l->parts[part].regex, match, &first);
   if (ok) {
-    s.items = gb_get(b->g, (n.count + 1) * sizeof *s.items);
-    s.mark = gb_get(b->g, n.count * sizeof *s.mark);
-    s.stack = gb_get(b->g, (2 * n.count + 2) * sizeof *s.stack);
-    ok = s.items && s.mark && s.stack && fill_dfa(b, &n, first, &b->dfas[part], &s, &all);
+    s.items = scratch_get(b, (n.count + 1) * sizeof *s.items);
+    s.key = scratch_get(b, (n.count + 2) * sizeof *s.key);
+    s.mark = scratch_get(b, n.count * sizeof *s.mark);
+    s.stack = scratch_get(b, (2 * n.count + 2) * sizeof *s.stack);
+    ok = s.items && s.key && s.mark && s.stack && fill_dfa(b, &n, first, &b->dfas[part], &s, &all);
   }
   if (ok)
     mark_outcomes(b, &b->dfas[part], b->l->parts[part].negated);
@@ -378,8 +403,9 @@ static bool product_state(struct product *p, const uint32_t *tuple, uint32_t *st
   if (p->out->states >= GB_STATES_MAX)
     return large(b);
   *state = (uint32_t)p->out->states;
-  if (!schema_map_put(&p->known, &b->g->arena, tuple, size, *state) ||
-      !schema_grow((void **)&p->tuples, &p->capacity, p->out->states + 1, sizeof *p->tuples) ||
+  if (!scratch_map(b, &p->known, tuple, size, *state))
+    return false;
+  if (!schema_grow((void **)&p->tuples, &p->capacity, p->out->states + 1, sizeof *p->tuples) ||
       !schema_grow((void **)&p->out->next, &p->next_capacity, (p->out->states + 1) * b->atoms,
                    sizeof *p->out->next) ||
       !schema_grow((void **)&p->out->accepts, &p->accepts_capacity, p->out->states + 1,
@@ -455,6 +481,7 @@ enum gb_built gb_automaton_build(struct gb *g, const struct gb_language *l, uint
   }
   schema_release(p.tuples);
   schema_map_deinit(&p.known);
+  schema_arena_deinit(&b.scratch);
   if (!ok) {
     schema_release(out->next);
     schema_release(out->accepts);

@@ -20,13 +20,15 @@
 #include "structured/schema_run.h"
 
 enum {
-  GB_SHAPES_MAX = 256,          /* of one set */
-  GB_DEPTH_MAX = 300,           /* schemas merged into each other, or choices in each other */
-  GB_WORK_MAX = 2000000,        /* schemas merged in all, shapes looked at, ... */
-  GB_NOT_BRANCHES_MAX = 12,     /* ways not to match that are followed */
-  GB_STATES_MAX = 3000,         /* of one automaton */
-  GB_MINIMISE_MAX = 300,        /* states up to which an automaton is made as small as can be */
-  GB_NFA_MAX = 12000,           /* states of one pattern */
+  GB_SHAPES_MAX = 256,      /* of one set */
+  GB_DEPTH_MAX = 300,       /* schemas merged into each other, or choices in each other */
+  GB_WORK_MAX = 2000000,    /* schemas merged in all, shapes looked at, ... */
+  GB_NOT_BRANCHES_MAX = 12, /* ways not to match that are followed */
+  GB_STATES_MAX = 3000,     /* of one automaton */
+  GB_MINIMISE_MAX = 300,    /* states up to which an automaton is made as small as can be */
+  GB_NFA_MAX = 12000,       /* states of one pattern */
+  GB_SCRATCH_BYTES_MAX = 32 * 1024 * 1024, /* while one automaton is made */
+  GB_MEMORY_BYTES_MAX = 128 * 1024 * 1024, /* of one grammar while it is made */
   GB_ATOMS_MAX = 600,           /* groups of characters that a set of patterns tells apart */
   GB_PARTS_MAX = 24,            /* patterns that meet in one language */
   GB_COUNTED_STATES_MAX = 3000, /* positions times counts of an object with member counts */
@@ -148,6 +150,7 @@ struct gb {
   uint32_t *scopes; /* parent of each scope of unevaluated* */
   size_t scope_count, scope_capacity;
   int64_t work;
+  size_t bytes; /* of the arena */
   unsigned depth;
   bool loose; /* too many combinations: choices beyond the first are only listed */
   bool quiet; /* notes are not taken: only a trial */

@@ -50,9 +50,11 @@ enum pattern_status pattern_compile(const char *text, size_t length, struct patt
     __attribute__((warn_unused_result));
 void pattern_free(struct pattern *pattern);
 
-/* Makes later matches quicker, where the machine permits it; costs some 50 us. Before the pattern
- * is shared. */
+/* Makes later matches quicker, where the machine permits it; costs some 50 us, and often more memory
+ * than the pattern itself, up to some MiB. Before the pattern is shared. */
 void pattern_speed_up(struct pattern *pattern);
+/* Bytes that it takes, compiled; with what pattern_speed_up added. */
+size_t pattern_bytes(const struct pattern *pattern);
 
 /* The same as pattern_compile for a text in PCRE2's own syntax: for this room's constants, never
  * for data. */

@@ -54,11 +54,14 @@ enum {
   SCHEMA_NESTING_MAX = 512, /* levels of arrays and objects in a schema document */
   SCHEMA_DEPTH_MAX =
       2048, /* schemas entered inside each other while checking one value; some 2 MiB of stack */
-  SCHEMA_NODES_MAX = 200000,       /* subschemas in one program */
-  SCHEMA_DOCUMENTS_MAX = 1000,     /* documents that references may draw into one program */
-  SCHEMA_DYNAMIC_MAX = 1000000,    /* names of dynamic references times resources */
-  SCHEMA_WORK_MAX = 20000000,      /* units of work of one check, each some 20 ns */
-  SCHEMA_MESSAGE_VALUE_BYTES = 100 /* of a value shown in a message */
+  SCHEMA_NODES_MAX = 200000,    /* subschemas in one program */
+  SCHEMA_DOCUMENTS_MAX = 1000,  /* documents that references may draw into one program */
+  SCHEMA_DYNAMIC_MAX = 1000000, /* names of dynamic references times resources */
+  SCHEMA_PATTERN_BYTES_MAX = 64 * 1024 * 1024, /* of all compiled patterns of one program */
+  SCHEMA_QUICK_BYTES_MAX = 8 * 1024 * 1024, /* the same, up to which they are made quicker to match:
+                                               that multiplies the memory of most by 10 */
+  SCHEMA_WORK_MAX = 20000000,               /* units of work of one check, each some 20 ns */
+  SCHEMA_MESSAGE_VALUE_BYTES = 100          /* of a value shown in a message */
 };
 
 enum schema_status {

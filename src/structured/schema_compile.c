@@ -118,7 +118,17 @@ struct pattern *schema_compile_pattern(struct compiler *c, uint32_t entry, const
                          error.text, error.offset);
     return NULL;
   }
-  pattern_speed_up(pattern);
+  s->pattern_bytes += pattern_bytes(pattern);
+  if (s->pattern_bytes > SCHEMA_PATTERN_BYTES_MAX) {
+    pattern_free(pattern);
+    schema_compile_too_complex(c, "the patterns of the schema take more than 64 MiB, compiled");
+    return NULL;
+  }
+  if (s->pattern_bytes <= SCHEMA_QUICK_BYTES_MAX) {
+    s->pattern_bytes -= pattern_bytes(pattern);
+    pattern_speed_up(pattern);
+    s->pattern_bytes += pattern_bytes(pattern);
+  }
   index = (uint32_t)s->pattern_count++;
   s->patterns[index] = pattern;
   if (!schema_map_put(&c->patterns, &s->arena, text, length, index))

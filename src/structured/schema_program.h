@@ -294,6 +294,7 @@ struct schema {
   size_t document_count, document_capacity;
   struct pattern **patterns; /* owned */
   size_t pattern_count, pattern_capacity;
+  size_t pattern_bytes; /* of all of them, compiled */
   uint32_t *dynamic; /* [name * resource_count + resource] -> node; NULL if no dynamic reference is
                         used */
   size_t dynamic_count;

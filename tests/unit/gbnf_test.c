@@ -2,11 +2,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include <cmocka.h>
+#include <malloc.h>
 
 #include "structured/gbnf.h"
 #include "support/gbnf_grammar.h"
@@ -240,6 +242,53 @@ static void every_allocation_may_fail(void **state) {
   json_decref(doc);
 }
 
+static size_t bytes_now, bytes_most;
+
+static void *measuring_alloc(size_t size) {
+  void *memory = malloc(size);
+  bytes_now += malloc_usable_size(memory);
+  bytes_most = bytes_now > bytes_most ? bytes_now : bytes_most;
+  return memory;
+}
+
+static void measuring_free(void *ptr) {
+  bytes_now -= malloc_usable_size(ptr);
+  free(ptr);
+}
+
+/* Sets of a thousand states each, a thousand of them a pattern: they are gone once it is written. */
+static void many_patterns_take_little_memory(void **state) {
+  enum { PATTERNS = 200, OPTIONAL = 1000, MOST = 200 * 1024 * 1024 };
+  struct gbnf_result result;
+  json_t *doc = json_object(), *properties = json_object();
+  char pattern[2 * OPTIONAL + 32], *at;
+  (void)state;
+  json_object_set_new(doc, "properties", properties);
+  for (int i = 0; i < PATTERNS; i++) {
+    at = pattern;
+    *at++ = '^';
+    for (int k = 0; k < OPTIONAL; k++) {
+      *at++ = 'a';
+      *at++ = '?';
+    }
+    snprintf(at, 32, "%d$", i);
+    char name[16];
+    snprintf(name, sizeof name, "p%d", i);
+    json_object_set_new(properties, name, json_pack("{ss}", "pattern", pattern));
+  }
+  bytes_now = bytes_most = 0;
+  schema_set_allocator(measuring_alloc, measuring_free);
+  enum gbnf_status status = gbnf_convert(doc, NULL, &result);
+  assert_true(status == GBNF_OK || status == GBNF_TOO_COMPLEX);
+  assert_true(status == GBNF_OK || result.refusal != NULL);
+  gbnf_result_deinit(&result);
+  schema_set_allocator(NULL, NULL);
+  if (bytes_most > MOST)
+    fail_msg("%zu bytes", bytes_most);
+  assert_int_equal(bytes_now, 0);
+  json_decref(doc);
+}
+
 /* --- the reader that all of this relies on --- */
 
 static void the_reader_refuses_what_llama_refuses(void **state) {
@@ -313,6 +362,7 @@ int main(void) {
       cmocka_unit_test(refusals_say_where_and_why),
       cmocka_unit_test(external_schemas_come_from_the_registry),
       cmocka_unit_test(hostile_schemas_meet_a_bound),
+      cmocka_unit_test(many_patterns_take_little_memory),
       cmocka_unit_test(every_allocation_may_fail),
       cmocka_unit_test(a_long_enum_is_written_in_linear_time),
       cmocka_unit_test(the_reader_refuses_what_llama_refuses),

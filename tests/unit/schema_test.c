@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -300,6 +301,68 @@ static enum schema_status status_of(const char *schema_text, const json_t *value
   return status;
 }
 
+/* Of this process, resident. */
+static size_t memory_bytes(void) {
+  unsigned long pages = 0;
+  FILE *f = fopen("/proc/self/statm", "re");
+  assert_non_null(f);
+  assert_int_equal(fscanf(f, "%*u %lu", &pages), 1);
+  fclose(f);
+  return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* {"properties": {"p0": {"pattern": "^" piece... "0$"}, ...}} */
+static json_t *many_patterns(int patterns, const char *piece, int pieces) {
+  json_t *doc = json_object(), *properties = json_object();
+  char *text = malloc(strlen(piece) * (size_t)pieces + 32), name[16];
+  json_object_set_new(doc, "properties", properties);
+  for (int i = 0; i < patterns; i++) {
+    char *at = stpcpy(text, "^");
+    for (int k = 0; k < pieces; k++)
+      at = stpcpy(at, piece);
+    snprintf(at, 31, "%d$", i);
+    snprintf(name, sizeof name, "p%d", i);
+    json_object_set_new(properties, name, json_pack("{ss}", "pattern", text));
+  }
+  free(text);
+  return doc;
+}
+
+/* Patterns in machine code take ten times and more what they take without. */
+static void many_patterns_take_little_memory(void **state) {
+  enum { PATTERNS = 3000, MOST = 150 * 1024 * 1024 }; /* in machine code all would take 330 MiB */
+  enum schema_status status;
+  (void)state;
+  json_t *doc = many_patterns(PATTERNS, "a?", 1000);
+  size_t before = memory_bytes();
+  struct schema *schema = schema_compile(doc, NULL, NULL, &status);
+  size_t after = memory_bytes();
+  assert_non_null(schema);
+  if (after > before && after - before > MOST)
+    fail_msg("%zu bytes", after - before);
+  json_t *good = json_pack("{ss ss}", "p0", "aa0", "p2999", "aaa2999");
+  json_t *bad = json_pack("{ss}", "p2999", "x");
+  assert_true(schema_valid(schema, good));
+  assert_false(schema_valid(schema, bad));
+  json_decref(good);
+  json_decref(bad);
+  schema_free(schema);
+  json_decref(doc);
+}
+
+static void patterns_beyond_all_measure_are_refused(void **state) {
+  struct schema_errors errors = {0};
+  enum schema_status status;
+  (void)state;
+  json_t *doc = many_patterns(3000, "(ab|cd|ef)", 2000);
+  assert_null(schema_compile(doc, NULL, &errors, &status));
+  assert_int_equal(status, SCHEMA_TOO_COMPLEX);
+  assert_int_equal(errors.count, 1);
+  assert_non_null(strstr(errors.items[0].message, "64 MiB"));
+  schema_errors_deinit(&errors);
+  json_decref(doc);
+}
+
 static void bounds(void **state) {
   (void)state;
   json_t *deep = nested(SCHEMA_DEPTH_MAX + 10), *shallow = nested(250);
@@ -486,6 +549,8 @@ int main(void) {
       cmocka_unit_test(bounds),
       cmocka_unit_test(unevaluated_beyond_a_word_of_bits),
       cmocka_unit_test(shared_subtrees),
+      cmocka_unit_test(many_patterns_take_little_memory),
+      cmocka_unit_test(patterns_beyond_all_measure_are_refused),
       cmocka_unit_test(every_allocation_may_fail),
       cmocka_unit_test(every_jansson_allocation_may_fail),
   };
