@@ -24,7 +24,7 @@
  * never the schema itself. Without: the last candidate with the wanted root which is not empty,
  * else the last empty one.
  *  5. Repair (opts.repair) comes only when nothing strict was found; its result must pass the
- * check, and every change is listed. See repair.h for what it will do.
+ * check, and every change is listed. With a check a member without a value is left out, never null. See repair.h for what it will do.
  *  6. Code fences rank and name the stage; they never cut, because strings hold fences.
  */
 #ifndef SEGUE_STRUCTURED_EXTRACT_H

@@ -47,8 +47,10 @@ static bool plausible(const struct extract_pass *p, const struct repair_job *job
 /* runs the job; true when its value is acceptable and now in *f */
 static bool attempt(struct extract_pass *p, const struct repair_job *job, bool fenced,
                     struct fix *f) {
+  struct repair_job own = *job;
+  own.said_only = p->opts->check != NULL; /* a schema may allow null: it would vouch for it */
   *f = (struct fix){.start = job->from, .fenced = fenced};
-  enum repair_status st = repair_value(job, p->repair_work, &f->r);
+  enum repair_status st = repair_value(&own, p->repair_work, &f->r);
   p->repair_work -= f->r.work_used;
   if (st == REPAIR_OUT_OF_MEMORY)
     p->oom = true;

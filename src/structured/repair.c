@@ -153,8 +153,9 @@ static enum member read_member(struct repair *r, json_t *object) {
   if (!here) {
     /* the text ends before the value: the member says nothing yet, but a lone one tells at least
      * its key */
-    first = first && r->depth == 1;
+    first = first && r->depth == 1 && !r->said_only;
     repair_cut_off(r, first ? "missing_value" : "dropped_member");
+    r->dropped = r->dropped || !first;
     while (len && key[len - 1] == ' ')
       len--;
     done = MEMBER_READ;
@@ -166,6 +167,9 @@ static enum member read_member(struct repair *r, json_t *object) {
     done = MEMBER_READ;
     if (!colon && bare) {
       repair_note(r, "stray_text", at);
+    } else if (r->said_only) {
+      repair_note(r, "dropped_member", r->i);
+      r->dropped = true;
     } else {
       repair_note(r, "missing_value", r->i);
       set(r, object, key ? key : "", len, json_null());
@@ -418,8 +422,12 @@ static void repair_drop(struct repair_result *out) {
 enum repair_status repair_value(const struct repair_job *job, size_t work_max,
                                 struct repair_result *out) {
   *out = (struct repair_result){0};
-  struct repair r = {
-      .t = job->text, .n = job->limit, .i = job->from, .out = out, .zeros = job->zeros};
+  struct repair r = {.t = job->text,
+                     .n = job->limit,
+                     .i = job->from,
+                     .out = out,
+                     .zeros = job->zeros,
+                     .said_only = job->said_only};
   r.work_left = work_max;
   json_t *v = NULL;
   if (job->sequence) {
@@ -438,7 +446,8 @@ enum repair_status repair_value(const struct repair_job *job, size_t work_max,
   jscan_free(r.buf);
   out->work_used = work_max - r.work_left;
   out->end = r.i < r.n ? r.i : r.n;
-  if (!v || repair_stopped(&r)) {
+  bool nothing = r.said_only && r.dropped && json_is_object(v) && json_object_size(v) == 0;
+  if (!v || nothing || repair_stopped(&r)) {
     json_decref(v);
     if (r.oom) {
       repair_drop(out);

@@ -26,8 +26,11 @@ enum repair_status { REPAIR_OK, REPAIR_FAILED, REPAIR_OUT_OF_MEMORY };
 
 struct repair_job {
   const char *text;
-  size_t from;   /* at an opener, or wherever a bare value or member starts */
-  size_t limit;  /* nothing from here on belongs to it */
+  size_t from;  /* at an opener, or wherever a bare value or member starts */
+  size_t limit; /* nothing from here on belongs to it */
+  bool
+      said_only; /* leave out a member whose value is not there, where else it becomes null: null would
+                     be a value that nobody gave; nothing is left of an object of such members alone */
   bool zeros;    /* read 007 as 7; without, it is text, because codes and ids look like that */
   bool members;  /* `from` is at the first member of an object whose brace is missing */
   bool sequence; /* several values up to the limit, separated by commas or lines, make one array */

@@ -26,7 +26,9 @@ struct repair {
   char stack[JSCAN_DEPTH_MAX + 1]; /* '{' '[' '(' and 's' for a set in braces */
   size_t depth;
   size_t work_left;
-  bool zeros; /* 007 is a number */
+  bool zeros;     /* 007 is a number */
+  bool said_only; /* a member without a value is left out */
+  bool dropped;   /* one was */
   bool oom, failed;
   struct repair_result *out;
   char *buf; /* content of the string just read */

@@ -256,6 +256,44 @@ static void score_file(const char *path, struct score score[3], bool verbose) {
   fclose(in);
 }
 
+/* A key without a value was never said: where a schema would vouch for null it is not made up. */
+static void test_values_that_were_never_said(void **state) {
+  static const struct {
+    const char *text, *with, *without; /* with a schema and without; NULL: nothing */
+  } cases[] = {
+      {"{\"step\"", NULL, "{\"step\":null}"},
+      {"{\"step\":", NULL, "{\"step\":null}"},
+      {"{\"step\":}", NULL, "{\"step\":null}"},
+      {"{step", NULL, "{\"step\":null}"},
+      {"{\"a\":1,\"step\":}", NULL, "{\"a\":1,\"step\":null}"},
+      {"{\"step\":,\"a\":1}", NULL, "{\"step\":null,\"a\":1}"},
+      {"{\"step\":2,\"a\":}", "{\"step\":2}", "{\"step\":2,\"a\":null}"},
+      {"{\"step\":2,\"a\"", "{\"step\":2}", "{\"step\":2}"},
+      {"{\"step\":null,\"a\":", "{\"step\":null}", "{\"step\":null}"},
+      {"{step: None}", "{\"step\":null}", "{\"step\":null}"},
+  };
+  static const char schema_text[] =
+      "{\"type\":\"object\",\"properties\":{\"step\":{\"type\":[\"integer\",\"null\"]}},"
+      "\"required\":[\"step\"]}";
+  json_t *schema = parse(schema_text, sizeof schema_text - 1);
+  struct extract_check check = check_for(schema);
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (int with = 0; with < 2; with++) {
+      const char *expected = with ? cases[i].with : cases[i].without;
+      struct extract_opts opts = {
+          .repair = true, .want = EXTRACT_WANT_OBJECT, .check = with ? &check : NULL};
+      struct extract_result r;
+      (void)extract(cases[i].text, strlen(cases[i].text), &opts, &r);
+      json_t *wanted = expected ? parse(expected, strlen(expected)) : NULL;
+      if (r.valid != (expected != NULL) || (r.valid && !json_equal(r.value, wanted)))
+        fail_msg("%s %s a schema", cases[i].text, with ? "with" : "without");
+      json_decref(wanted);
+      extract_result_deinit(&r);
+    }
+  json_decref(schema);
+}
+
 static void test_own_cases(void **state) {
   (void)state;
   struct score s[3] = {0};
@@ -574,6 +612,7 @@ int main(void) {
       cmocka_unit_test(test_rules),
       cmocka_unit_test(test_nearest),
       cmocka_unit_test(test_repairs_are_reported),
+      cmocka_unit_test(test_values_that_were_never_said),
       cmocka_unit_test(test_own_cases),
       cmocka_unit_test(test_public_cases),
       cmocka_unit_test(test_regressions),
