@@ -1,4 +1,4 @@
-#include "store/store.h"
+#include "store/files_internal.h"
 
 #include "base/fault.h"
 #include "base/limits.h"
@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,32 +23,7 @@ unsigned store_pool_threads(void) {
                                             : threads;
 }
 
-struct store_log {
-  struct store *store;
-  char *path;
-  int fd;
-  uint64_t durable_bytes; /* what a sync has confirmed */
-  uint64_t seq;           /* of the last durable record */
-  char hash[SHA256_HEX];  /* of the last durable record */
-  bool sync_dir;          /* the file is new: its name is not durable yet */
-  bool broken;
-  uint64_t syncs;
-  uint64_t *offsets; /* by seq - 1, of an attached log: for store_read */
-  size_t offset_count;
-  uint64_t folded_bytes; /* where the last of them ends */
-  /* the batch in flight, or kept after STORE_FULL */
-  struct buf batch;
-  uint64_t batch_seq;
-  char batch_hash[SHA256_HEX];
-  bool in_flight;
-  uv_work_t work;
-  enum store_result result;
-  struct err *err; /* of the last append, NULL when it went well */
-  store_done_fn done;
-  void *done_ctx;
-};
-
-static bool sync_dir(const char *dir) {
+bool files_sync_dir(const char *dir) {
   int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0)
     return false;
@@ -67,7 +41,8 @@ static bool make_dir(const char *path, struct err *err) {
   char *slash = strrchr(parent, '/');
   if (slash != NULL)
     slash[slash == parent ? 1 : 0] = '\0';
-  if (!sync_dir(slash ? parent : ".") && errno != EACCES) /* not ours to open: not ours to sync */
+  if (!files_sync_dir(slash ? parent : ".") &&
+      errno != EACCES) /* not ours to open: not ours to sync */
     return err_set_errno(err, errno, "cannot sync the folder %s", parent);
   return true;
 }
@@ -142,7 +117,7 @@ bool store_open(struct store *store, const char *dir, struct err *err) {
 }
 
 /* The lock dies with the descriptor, so with its owner. */
-static bool lock_log(int fd, const char *path, struct err *err) {
+bool files_lock(int fd, const char *path, struct err *err) {
   struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
   if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
     return true;
@@ -151,7 +126,7 @@ static bool lock_log(int fd, const char *path, struct err *err) {
   return err_set_errno(err, errno, "cannot lock %s; its file system must support locks", path);
 }
 
-static struct store_log *log_new(struct store *store, const char *path, int fd) {
+struct store_log *files_log_new(struct store *store, const char *path, int fd) {
   struct store_log *log = xcalloc(1, sizeof *log);
   log->store = store;
   log->path = xstrdup(path);
@@ -168,216 +143,19 @@ struct store_log *store_create(struct store *store, const char *id, struct err *
     (void)err_set_errno(err, errno, "cannot make the log %s", path);
     return NULL;
   }
-  if (!lock_log(fd, path, err)) {
+  if (!files_lock(fd, path, err)) {
     close(fd);
     unlink(path);
     return NULL;
   }
-  struct store_log *log = log_new(store, path, fd);
+  struct store_log *log = files_log_new(store, path, fd);
   log->sync_dir = true;
   return log;
 }
 
-/* --- attaching --- */
-
-/* Appends the bytes from `offset` to <log>.torn, so that nothing that was there is thrown away. */
-static bool keep_torn(const struct store_log *log, uint64_t offset, struct err *err) {
-  char path[PATH_MAX], chunk[64 * 1024];
-  (void)snprintf(path, sizeof path, "%s.torn", log->path);
-  int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (fd < 0)
-    return err_set_errno(err, errno, "cannot write %s", path);
-  ssize_t n;
-  off_t at = (off_t)offset;
-  bool ok = true;
-  while (ok && (n = pread(log->fd, chunk, sizeof chunk, at)) > 0) {
-    ok = write(fd, chunk, (size_t)n) == n;
-    at += n;
-  }
-  if (!ok)
-    (void)err_set_errno(err, errno, "cannot write %s", path);
-  close(fd);
-  return ok;
-}
-
-/* Blocks that never reached the disk: NULs from the end of what was synced, or from a block's start,
- * to a block's end or the end of the file. A lone NUL is damage. */
-static bool has_hole(struct str line, uint64_t offset) {
-  enum { BLOCK_BYTES = 512 };
-  const char *nul = line.n > 0 ? memchr(line.p, '\0', line.n) : NULL;
-  while (nul != NULL) {
-    size_t from = (size_t)(nul - line.p), to = from;
-    while (to < line.n && line.p[to] == '\0')
-      to++;
-    if ((from == 0 || (offset + from) % BLOCK_BYTES == 0) && (offset + to) % BLOCK_BYTES == 0)
-      return true;
-    nul = to < line.n ? memchr(line.p + to, '\0', line.n - to) : NULL;
-  }
-  return false;
-}
-
-/* An attempt of a call. */
-struct attempt {
-  json_int_t call, number;
-};
-
-static struct attempt attempt_of(const json_t *record) {
-  return (struct attempt){json_integer_value(json_object_get(record, "call")),
-                          json_integer_value(json_object_get(record, "attempt"))};
-}
-
-static bool is_type(const json_t *record, const char *type) {
-  const char *own = json_string_value(json_object_get(record, "type"));
-  return own != NULL && strcmp(own, type) == 0;
-}
-
-/* Does a record follow, whatever its hash? Then what stands before it was once sound. Behind a hole
- * only a record of a later batch says so: a resume, and the end of an attempt whose start is not
- * durable yet (`open` is the last that is): what an attempt tells can be in one batch with its end. */
-static bool record_follows(struct reader *r, uint64_t seq, bool hole, struct attempt open) {
-  struct str line;
-  while (reader_next(r, &line)) {
-    json_t *record = r->whole ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
-    struct attempt attempt = attempt_of(record);
-    bool begins = is_type(record, "session_resume") ||
-                  (is_type(record, "call_end") &&
-                   (attempt.call != open.call || attempt.number != open.number));
-    bool found = json_integer_value(json_object_get(record, "seq")) > (json_int_t)seq &&
-                 json_string_length(json_object_get(record, "hash")) == 64 && (begins || !hole);
-    json_decref(record);
-    if (found)
-      return true;
-  }
-  return false;
-}
-
-static bool read_failed(const struct store_log *log, const struct reader *r, struct err *err) {
-  if (r->error != 0)
-    return !err_set_errno(err, r->error, "cannot read %s", log->path);
-  if (r->too_long)
-    return !err_set(err, ERR_CORRUPT, "a line of %s is over the limit of %u bytes", log->path,
-                    LIMIT_LOG_LINE_BYTES);
-  return false;
-}
-
-static bool fold_lines(struct store_log *log, struct reader *r, store_fold_fn fold, void *ctx,
-                       char *notice, size_t notice_bytes, struct err *err) {
-  struct str line;
-  struct attempt open = {0, 0};
-  uint64_t good_end = 0, file_bytes = (uint64_t)lseek(log->fd, 0, SEEK_END);
-  while (reader_next(r, &line)) {
-    struct err why = {0};
-    char hash[SHA256_HEX];
-    memcpy(hash, log->hash, SHA256_HEX);
-    json_t *record = r->whole ? line_parse(line, hash, &why) : NULL;
-    if (record == NULL) {
-      uint64_t offset = r->offset;
-      bool hole = has_hole(line, offset);
-      if (read_failed(log, r, err))
-        return false;
-      if (log->seq == 0)
-        return err_set(err, ERR_CORRUPT, "%s has no whole first record: %s", log->path,
-                       r->whole ? why.text : "it is cut off");
-      if (record_follows(r, log->seq, hole, open))
-        return err_set(err, ERR_CORRUPT, "record %llu of %s is damaged: %s",
-                       (unsigned long long)log->seq + 1, log->path, why.text);
-      if (read_failed(log, r, err))
-        return false;
-      if (!keep_torn(log, offset, err))
-        return false;
-      (void)snprintf(notice, notice_bytes,
-                     "a torn tail of %llu bytes was cut off the log (kept in %s.torn)",
-                     (unsigned long long)(file_bytes - offset), log->path);
-      break;
-    }
-    bool ok = fold(ctx, record, err);
-    if (is_type(record, "call_start"))
-      open = attempt_of(record);
-    json_decref(record);
-    if (!ok)
-      return false;
-    if (log->offset_count % 256 == 0)
-      log->offsets = xrealloc(log->offsets, (log->offset_count + 256) * sizeof *log->offsets);
-    log->offsets[log->offset_count++] = r->offset;
-    memcpy(log->hash, hash, SHA256_HEX);
-    log->seq++;
-    good_end = r->offset + line.n + 1;
-  }
-  if (read_failed(log, r, err))
-    return false;
-  if (log->seq == 0)
-    return err_set(err, ERR_CORRUPT, "%s holds no record: the session had not begun; run it again",
-                   log->path);
-  if (good_end < file_bytes && ftruncate(log->fd, (off_t)good_end) != 0)
-    return err_set_errno(err, errno, "cannot cut the torn tail off %s", log->path);
-  log->durable_bytes = log->folded_bytes = good_end;
-  /* Recovery acts on what it read, so that must not be in the page cache only. */
-  if (fdatasync(log->fd) != 0)
-    return err_set_errno(err, errno, "cannot sync %s", log->path);
-  return true;
-}
-
-struct store_log *store_attach(struct store *store, const char *path, store_fold_fn fold, void *ctx,
-                               char *notice, size_t notice_bytes, struct err *err) {
-  struct stat by_fd, by_path;
-  struct reader reader;
-  notice[0] = '\0';
-  int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) {
-    (void)err_set_errno(err, errno, "cannot open %s", path);
-    return NULL;
-  }
-  if (fstat(fd, &by_fd) != 0 || !S_ISREG(by_fd.st_mode)) {
-    close(fd);
-    (void)err_set(err, ERR_IO, "%s is not a regular file", path);
-    return NULL;
-  }
-  if (!lock_log(fd, path, err)) {
-    close(fd);
-    return NULL;
-  }
-  /* The log may have been replaced between open and lock. */
-  if (stat(path, &by_path) != 0 || by_fd.st_ino != by_path.st_ino) {
-    close(fd);
-    (void)err_set(err, ERR_LOCKED, "%s is being replaced by its owner", path);
-    return NULL;
-  }
-  struct store_log *log = log_new(store, path, fd);
-  if (!reader_open(&reader, path, err)) {
-    store_close(log);
-    return NULL;
-  }
-  bool ok = fold_lines(log, &reader, fold, ctx, notice, notice_bytes, err);
-  reader_close(&reader);
-  if (!ok) {
-    store_close(log);
-    return NULL;
-  }
-  return log;
-}
-
-json_t *store_read(struct store_log *log, uint64_t seq, struct err *err) {
-  if (seq == 0 || seq > log->offset_count) {
-    (void)err_set(err, ERR_CORRUPT, "%s has no record %llu", log->path, (unsigned long long)seq);
-    return NULL;
-  }
-  uint64_t start = log->offsets[seq - 1];
-  uint64_t end = seq < log->offset_count ? log->offsets[seq] : log->folded_bytes;
-  size_t n = (size_t)(end - start);
-  char *bytes = xmalloc(n);
-  json_t *record = NULL;
-  if (pread(log->fd, bytes, n, (off_t)start) == (ssize_t)n)
-    record = json_loadb(bytes, n - 1, JSON_ALLOW_NUL, NULL);
-  free(bytes);
-  if (record == NULL)
-    (void)err_set(err, ERR_CORRUPT, "record %llu of %s cannot be read back",
-                  (unsigned long long)seq, log->path);
-  return record;
-}
-
 /* --- appending --- */
 
-static bool write_all(int fd, const char *p, size_t n, uint64_t at) {
+bool files_write_all(int fd, const char *p, size_t n, uint64_t at) {
   while (n > 0) {
     if (fault_fails("write"))
       return false;
@@ -406,7 +184,8 @@ static bool copy_prefix(const struct store_log *log, int to, struct err *err) {
   while (ok && at < log->durable_bytes && reader_next(&r, &line)) {
     struct err why;
     json_t *record = r.whole ? line_parse(line, hash, &why) : NULL;
-    ok = record != NULL && write_all(to, line.p, line.n, at) && write_all(to, "\n", 1, at + line.n);
+    ok = record != NULL && files_write_all(to, line.p, line.n, at) &&
+         files_write_all(to, "\n", 1, at + line.n);
     json_decref(record);
     at += line.n + 1;
   }
@@ -424,10 +203,10 @@ static bool rewrite(struct store_log *log, struct err *err) {
   int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0)
     return err_set_errno(err, errno, "cannot make %s", path);
-  bool ok = lock_log(fd, path, err) && copy_prefix(log, fd, err);
-  if (ok &&
-      (!write_all(fd, log->batch.p, log->batch.n, log->durable_bytes) || fault_fails("sync") ||
-       fsync(fd) != 0 || rename(path, log->path) != 0 || !sync_dir(log->store->dir)))
+  bool ok = files_lock(fd, path, err) && copy_prefix(log, fd, err);
+  if (ok && (!files_write_all(fd, log->batch.p, log->batch.n, log->durable_bytes) ||
+             fault_fails("sync") || fsync(fd) != 0 || rename(path, log->path) != 0 ||
+             !files_sync_dir(log->store->dir)))
     ok = err_set_errno(err, errno, "cannot write %s again after a failed sync", log->path);
   if (!ok) {
     close(fd);
@@ -441,7 +220,7 @@ static bool rewrite(struct store_log *log, struct err *err) {
 
 static enum store_result append_batch(struct store_log *log, struct err *err) {
   FAULT_POINT("append_before");
-  if (!write_all(log->fd, log->batch.p, log->batch.n, log->durable_bytes)) {
+  if (!files_write_all(log->fd, log->batch.p, log->batch.n, log->durable_bytes)) {
     (void)err_set_errno(err, errno, "cannot write %s", log->path);
     bool cut = ftruncate(log->fd, (off_t)log->durable_bytes) == 0;
     return err->code == ERR_FULL && cut ? STORE_FULL : STORE_IO;
@@ -460,7 +239,7 @@ static enum store_result append_batch(struct store_log *log, struct err *err) {
                      (off_t)log->durable_bytes); /* what is there might never reach the disk */
     return STORE_IO;
   }
-  if (log->sync_dir && !sync_dir(log->store->dir)) {
+  if (log->sync_dir && !files_sync_dir(log->store->dir)) {
     (void)err_set_errno(err, errno, "cannot sync the folder %s", log->store->dir);
     return STORE_IO;
   }
@@ -586,72 +365,4 @@ void store_close(struct store_log *log) {
   free(log->err);
   free(log->offsets);
   free(log);
-}
-
-/* --- blobs --- */
-
-bool store_blob_put(const struct store *store, struct str bytes, char sha256[SHA256_HEX],
-                    struct err *err) {
-  char dir[STORE_PATH_BYTES + 8], path[STORE_PATH_BYTES + 128], temp[STORE_PATH_BYTES + 160];
-  struct stat st;
-  sha256_hex(bytes.p, bytes.n, NULL, 0, sha256);
-  (void)snprintf(dir, sizeof dir, "%s/blobs", store->dir);
-  (void)snprintf(path, sizeof path, "%s/%s", dir, sha256);
-  if (stat(path, &st) == 0 && (uint64_t)st.st_size == bytes.n)
-    return sync_dir(dir) && sync_dir(store->dir) /* its bytes are synced, its name may not be */
-               ? true
-               : err_set_errno(err, errno, "cannot sync the folder %s", dir);
-  if (mkdir(dir, 0700) != 0 && errno != EEXIST)
-    return err_set_errno(err, errno, "cannot make %s", dir);
-  (void)snprintf(temp, sizeof temp, "%s/.%s.%ld.%p", dir, sha256, (long)getpid(), (void *)&st);
-  int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (fd < 0)
-    return err_set_errno(err, errno, "cannot make %s", temp);
-  FAULT_POINT("append_before");
-  bool ok = write_all(fd, bytes.p, bytes.n, 0);
-  FAULT_POINT("sync_before");
-  ok = ok && !fault_fails("sync") && fsync(fd) == 0;
-  int number = errno;
-  FAULT_POINT("sync_after");
-  ok = close(fd) == 0 && ok;
-  if (!ok || rename(temp, path) != 0 || !sync_dir(dir) || !sync_dir(store->dir)) {
-    number = ok ? errno : number;
-    unlink(temp);
-    return err_set_errno(err, number, "cannot write the blob %s", path);
-  }
-  return true;
-}
-
-bool store_blob_get(const char *dir, const char *sha256, struct buf *out, struct err *err) {
-  char path[STORE_PATH_BYTES + 128], found[SHA256_HEX];
-  struct stat st;
-  if (strspn(sha256, "0123456789abcdef") != 64 || sha256[64] != '\0')
-    return err_set(err, ERR_CORRUPT, "\"%.80s\" is not the name of a blob", sha256);
-  (void)snprintf(path, sizeof path, "%s/blobs/%s", dir, sha256);
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0)
-    return err_set_errno(err, errno, "cannot open the blob %s", path);
-  bool ok = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size < (1 << 30);
-  buf_clear(out);
-  if (ok) {
-    size_t n = (size_t)st.st_size;
-    buf_reserve(out, n);
-    while (out->n < n) {
-      ssize_t got = read(fd, out->p + out->n, n - out->n);
-      if (got < 0 && errno == EINTR)
-        continue;
-      if (got <= 0)
-        break;
-      out->n += (size_t)got;
-    }
-    out->p[out->n] = '\0';
-    ok = out->n == n;
-  }
-  close(fd);
-  if (!ok)
-    return err_set(err, ERR_CORRUPT, "the blob %s cannot be read", path);
-  sha256_hex(out->p, out->n, NULL, 0, found);
-  if (memcmp(found, sha256, 64) != 0)
-    return err_set(err, ERR_CORRUPT, "the blob %s is not what was written", path);
-  return true;
 }
