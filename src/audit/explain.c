@@ -65,6 +65,14 @@ bool explain_find(const struct book *book, const char *what, struct explain_foun
 
 /* --- the turn --- */
 
+/* Whether there is anything to ask a model. */
+static bool has_label(const struct movement *m) {
+  for (size_t i = 0; i < m->rule_count; i++)
+    if (m->rules[i].kind != RULE_WHEN)
+      return true;
+  return false;
+}
+
 static void put_rules(struct story *s) {
   const struct movement *m = s->movement;
   struct buf stages = {0};
@@ -80,16 +88,18 @@ static void put_rules(struct story *s) {
              : rule->appendix.n > 0    ? "  (shown with its appendix)"
                                        : "");
   }
-  for (size_t i = 0; i < m->judge.stage_count; i++)
+  for (size_t i = 0; i < m->judge.stage_count && has_label(m); i++)
     buf_printf(&stages, "%s%s", i ? ", " : "", judge_stage_name(m->judge.stages[i]));
-  pen_line(&s->pen, 1, "stages: %s", buf_c(&stages));
+  if (stages.n > 0)
+    pen_line(&s->pen, 1, "stages: %s", stages.p);
   buf_deinit(&stages);
 }
 
 /* Configured stages that had no turn: they were not needed. */
 static void put_untried(struct story *s, const json_t *stages) {
   struct buf names = {0};
-  for (size_t i = 0; s->movement && i < s->movement->judge.stage_count; i++) {
+  bool may_judge = s->movement != NULL && has_label(s->movement);
+  for (size_t i = 0; may_judge && i < s->movement->judge.stage_count; i++) {
     const char *name = judge_stage_name(s->movement->judge.stages[i]);
     bool tried = false;
     size_t k;
@@ -183,6 +193,8 @@ static void put_turn(struct story *s) {
     } else if (explain_is_type(record, "stage")) {
       explain_stage(s, ++index, record, stage_after(s, i));
     } else if (explain_is_type(record, "session_stop")) {
+      if (strcmp(explain_word(record, "reason"), "judge_unavailable") == 0)
+        index = 0; /* judging starts anew, and so do the stages of its judgment */
       pen_title(&s->pen, "stopped  %s  %s", explain_word(record, "reason"),
                 explain_word(record, "ts"));
       if (explain_word(record, "class")[0] || explain_word(record, "message")[0])

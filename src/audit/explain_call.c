@@ -64,28 +64,39 @@ static void put_part(struct story *s, const json_t *part) {
   buf_deinit(&head);
 }
 
-/* `start` is the call's first record that holds its prompt. */
-static void put_prompt(struct story *s, const json_t *start) {
+/* "asked: 1.2 KiB in 7 parts, with a schema for the reply": what follows is shown, or `hint` says how
+ * it is. */
+static void put_asked(struct story *s, const json_t *start, const char *hint) {
   const json_t *parts = json_object_get(start, "prompt");
-  struct buf whole = {0}, size = {0};
+  size_t count = json_array_size(parts);
+  struct buf whole = {0}, line = {0};
   struct err err = {0};
   const struct recall recall = book_recall(s->book);
+  bool found = recall_parts(&recall, parts, &whole, &err);
+  if (found) {
+    put_bytes(&line, whole.n);
+    buf_puts(&line, " in ");
+  }
+  buf_printf(&line, "%zu part%s", count, count == 1 ? "" : "s");
+  if (!found)
+    buf_printf(&line, ", not all of which are there (%s)", err.text);
+  if (json_object_get(start, "schema") != NULL)
+    buf_puts(&line, ", with a schema for the reply");
+  pen_line(&s->pen, 2, "asked: %s%s", buf_c(&line), hint);
+  buf_deinit(&whole);
+  buf_deinit(&line);
+}
+
+/* `start` is the call's first record that holds its prompt. */
+static void put_prompt(struct story *s, const json_t *start) {
   size_t i;
   json_t *part;
-  if (recall_parts(&recall, parts, &whole, &err))
-    put_bytes(&size, whole.n);
-  else
-    buf_puts(&size, err.text);
-  pen_line(&s->pen, 2, "asked: %s in %zu part%s%s", buf_c(&size), json_array_size(parts),
-           json_array_size(parts) == 1 ? "" : "s",
-           json_object_get(start, "schema") ? ", with a schema for the reply" : "");
+  put_asked(s, start, "");
   pen_text_begin(&s->pen);
-  json_array_foreach(parts, i, part) {
+  json_array_foreach(json_object_get(start, "prompt"), i, part) {
     put_part(s, part);
   }
   pen_text_end(&s->pen);
-  buf_deinit(&whole);
-  buf_deinit(&size);
 }
 
 /* The answer's exact bytes, from the record or from its blob. */
@@ -340,7 +351,7 @@ void explain_own_call(struct story *s, const json_t *start) {
   if (parts > 0 && (s->pen.full || c.end == NULL))
     put_prompt(s, c.start);
   else if (parts > 0)
-    pen_line(&s->pen, 2, "asked: %zu part%s (--full shows them)", parts, parts == 1 ? "" : "s");
+    put_asked(s, c.start, parts == 1 ? " (--full shows it)" : " (--full shows them)");
   put_failures(s, call);
   if (c.end == NULL) {
     pen_line(&s->pen, 2, "no answer yet");

@@ -60,8 +60,10 @@ void explain_value(struct story *s, const json_t *record) {
              explain_number(record, "attempts") == 1 ? "" : "s");
   if (json_is_true(json_object_get(record, "first_pass")))
     buf_puts(&line, "  first pass");
+  const char *before = "  failed: ";
   json_object_foreach(json_object_get(record, "failures"), kind, count) {
-    buf_printf(&line, "  %s %" JSON_INTEGER_FORMAT, kind, json_integer_value(count));
+    buf_printf(&line, "%s%s %" JSON_INTEGER_FORMAT, before, kind, json_integer_value(count));
+    before = ", ";
   }
   pen_title(&s->pen, "%s", line.p);
   buf_deinit(&line);

@@ -11,6 +11,15 @@ static bool is_log(const char *name) {
   return n == 36 + 7 && strcmp(name + 36, ".ndjson") == 0;
 }
 
+/* No session's id begins with it: then it is the name of a file here, if there is one. */
+static bool is_file(const char *word, char *out, size_t out_bytes) {
+  struct stat st;
+  if (strcmp(word, "last") == 0 || stat(word, &st) != 0 || !S_ISREG(st.st_mode))
+    return false;
+  (void)snprintf(out, out_bytes, "%s", word);
+  return true;
+}
+
 bool store_find(const char *dir, const char *word, char *out, size_t out_bytes, struct err *err) {
   char best[64] = "";
   int matches = 0;
@@ -24,6 +33,8 @@ bool store_find(const char *dir, const char *word, char *out, size_t out_bytes, 
     return true;
   }
   DIR *d = opendir(dir);
+  if (d == NULL && is_file(word, out, out_bytes))
+    return true;
   if (d == NULL)
     return err_set_errno(err, errno, "no sessions: cannot read the log folder %s", dir);
   for (struct dirent *e; (e = readdir(d)) != NULL;) {
@@ -37,6 +48,8 @@ bool store_find(const char *dir, const char *word, char *out, size_t out_bytes, 
   closedir(d);
   if (matches == 0 && last)
     return err_set(err, ERR_NOT_FOUND, "there is no session in %s", dir);
+  if (matches == 0 && is_file(word, out, out_bytes))
+    return true;
   if (matches == 0)
     return err_set(err, ERR_NOT_FOUND, "there is no session in %s whose id begins with \"%s\"", dir,
                    word);

@@ -1,4 +1,5 @@
-/* find.h - which log a person means: a path, a whole id, a unique prefix of one, or `last`. */
+/* find.h - which log a person means: a path, a whole id, a unique prefix of one, or `last`. A word
+ * with a slash or .ndjson at its end is a path; any other is one when no id begins with it. */
 #ifndef SEGUE_STORE_FIND_H
 #define SEGUE_STORE_FIND_H
 

@@ -4,6 +4,7 @@ are over, records that point nowhere.
 
 usage: auditor_test.py BUILD_DIR [CASE...]
 """
+import hashlib
 import json
 import os
 import sys
@@ -68,7 +69,75 @@ def a_profile_with_an_impossible_name_is_no_others():
         expect(doctor.returncode == 1 and why in doctor.stdout.decode(), doctor)
 
 
+JUDGED = """
+name: w
+provider: script
+movements:
+  - name: review
+    instruction: review it
+    rules: [{condition: approved, next: COMPLETE}, {condition: needs fix, next: ABORT}]
+"""
+
+
+def forge(path, out, change):
+    """The log with changed records, under hashes that are right."""
+    lines, before = [], "0" * 64
+    with open(path, "rb") as f:
+        for line in f:
+            record = json.loads(line)
+            del record["hash"]
+            change(record)
+            body = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()[:-1]
+            before = hashlib.sha256(before.encode() + body).hexdigest()
+            lines.append(body + b',"hash":"' + before.encode() + b'"}\n')
+    with open(out, "wb") as f:
+        f.write(b"".join(lines))
+    return out
+
+
+def a_reference_to_nothing_is_found():
+    with Box() as box:
+        replies = json.dumps({"replies": [
+            {"purpose": "execute", "text": "It is good."},
+            {"stage": "structured_output", "text": '{"reason": "r", "step": 1}'}]})
+        done = box.segue("run", box.file("w.yaml", JUDGED), "--logs", box.logs, "--cwd", box.cwd,
+                         "--scenario", box.file("s.json", replies))
+        expect(done.returncode == 0, done)
+        path = box.log_paths()[0]
+        same = forge(path, box.dir + "/same", lambda record: None)
+        expect(box.segue("verify", same).returncode == 0, "the forger does not write what segue writes")
+
+        def dangle(record):
+            if record["type"] == "call_start" and record.get("stage"):
+                record["prompt"].append({"ref": "99#/text"})
+        forged = forge(path, box.dir + "/forged.ndjson", dangle)
+        done = box.segue("verify", forged, "--json")
+        told = json.loads(done.stdout)
+        expect(done.returncode == 1 and told["state"] == "bad" and told["bad_record"] == 5, told)
+        expect("99#/text" in told["error"], told)
+        shown = box.segue("show", forged, "review").stdout.decode()
+        expect("not all of which are there (record 99 is not in the log)" in shown, shown)
+
+
+def stages_are_counted_anew_when_judging_is():
+    with Box() as box:
+        replies = [{"purpose": "execute", "text": "It is good."},
+                   {"error": {"class": "quota", "message": "no money"}},
+                   {"stage": "structured_output", "text": '{"reason": "r", "step": 1}'}]
+        scenario = box.file("s.json", json.dumps({"replies": replies}))
+        done = box.segue("run", box.file("w.yaml", JUDGED), "--logs", box.logs, "--cwd", box.cwd,
+                         "--scenario", scenario)
+        expect(done.returncode == 1 and b"judge_unavailable" in done.stdout, done)
+        path = box.log_paths()[0]
+        done = box.segue("resume", path)
+        expect(done.returncode == 0, done)
+        shown = box.segue("show", path, "review").stdout.decode()
+        titles = [line for line in shown.splitlines() if line.startswith("stage ")]
+        expect([t.split()[1] for t in titles] == ["1", "2", "3", "4", "1"], titles)
+
+
 if __name__ == "__main__":
     need_build()
     sys.exit(main([an_override_that_replaces_nothing_is_told,
-                   a_profile_with_an_impossible_name_is_no_others]))
+                   a_profile_with_an_impossible_name_is_no_others,
+                   a_reference_to_nothing_is_found, stages_are_counted_anew_when_judging_is]))

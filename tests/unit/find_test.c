@@ -97,6 +97,24 @@ static void a_path_is_a_path(void **state) {
   assert_string_equal(found, path);
 }
 
+/* A file of the working directory, unless an id begins with its name. */
+static void a_word_may_be_a_file(void **state) {
+  char found[512], before[512];
+  struct err err;
+  (void)state;
+  assert_non_null(getcwd(before, sizeof before));
+  assert_int_equal(chdir(dir), 0);
+  put("copy", "{}\n");
+  put("01991", "{}\n");
+  assert_true(store_find(".", "copy", found, sizeof found, &err));
+  assert_string_equal(found, "copy");
+  assert_true(store_find("/nowhere", "copy", found, sizeof found, &err));
+  assert_string_equal(found, "copy");
+  assert_true(store_find(".", "01991", found, sizeof found, &err));
+  assert_string_equal(found, "./01991111-0000-7000-8000-000000000000.ndjson");
+  assert_int_equal(chdir(before), 0);
+}
+
 static void a_folder_that_is_not_there(void **state) {
   char found[512];
   struct err err;
@@ -112,6 +130,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(words_name_logs),
       TEST(a_path_is_a_path),
+      TEST(a_word_may_be_a_file),
       TEST(a_folder_that_is_not_there),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
