@@ -1,8 +1,6 @@
-#include "workflow/parse.h"
+#include "workflow/parse_part.h"
 
-#include "base/buf.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "judge/rule.h"
 #include "structured/invariant.h"
 #include "structured/schema.h"
@@ -12,14 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PATH_BYTES = 128, COLUMN_BITS = 24 };
+enum { COLUMN_BITS = 24 };
 
 /* --- errors, marks --- */
 
-static void report_at(struct parse *p, int line, int column, const char *fmt, ...)
-    PRINTF_LIKE(4, 5);
-
-static void report_at(struct parse *p, int line, int column, const char *fmt, ...) {
+void parse_report(struct parse *p, int line, int column, const char *fmt, ...) {
   struct err err = {0};
   char text[sizeof err.text];
   va_list ap;
@@ -30,9 +25,7 @@ static void report_at(struct parse *p, int line, int column, const char *fmt, ..
   err_list_add(p->errors, &err);
 }
 
-#define REPORT(p, node, ...) report_at((p), (node)->line, (node)->column, __VA_ARGS__)
-
-static void mark(struct parse *p, const char *path, const struct yaml_node *node) {
+void parse_mark(struct parse *p, const char *path, const struct yaml_node *node) {
   json_int_t place = (json_int_t)node->line << COLUMN_BITS | node->column;
   if (json_object_set_new(p->marks->places, path, json_integer(place)) != 0)
     BUG("out of memory");
@@ -44,18 +37,7 @@ void marks_place(const struct workflow_marks *marks, const char *path, int *line
   *column = (int)(place & ((1 << COLUMN_BITS) - 1));
 }
 
-static void put(json_t *object, const char *name, json_t *value) {
-  if (value != NULL && json_object_set_new(object, name, value) != 0)
-    BUG("out of memory");
-}
-
-static void append(json_t *list, json_t *value) {
-  if (value != NULL && json_array_append_new(list, value) != 0)
-    BUG("out of memory");
-}
-
-/* A piece of the file's text for a message. */
-static const char *shown(struct parse *p, struct str s) {
+const char *parse_shown(struct parse *p, struct str s) {
   struct buf b = {0};
   buf_safe(&b, (struct str){s.p, utf8_floor(s.p, s.n > 60 ? 60 : s.n)}, false);
   if (s.n > 60)
@@ -84,7 +66,7 @@ static json_t *text_json(struct str s) {
   return v;
 }
 
-static bool has_control(struct str s) {
+bool parse_has_control(struct str s) {
   for (size_t i = 0; i < s.n; i++)
     if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7F)
       return true;
@@ -101,7 +83,7 @@ static bool want_text(struct parse *p, const char *what, const struct yaml_node 
     REPORT(p, node, "%s must be a text, not %s", what, yaml_kind_name(node->kind));
   else
     REPORT(p, node, "%s must be a text, not %s: write \"%s\" in quotes", what,
-           yaml_kind_name(node->kind), shown(p, node->text));
+           yaml_kind_name(node->kind), parse_shown(p, node->text));
   return false;
 }
 
@@ -112,7 +94,7 @@ static json_t *parse_text(struct parse *p, const struct key *k, const struct yam
     return text_json(node->text);
   if (str_trim(node->text).n == 0)
     REPORT(p, node, "%s is empty: write a value", k->name);
-  else if (has_control(node->text))
+  else if (parse_has_control(node->text))
     REPORT(p, node, "%s must be one line without control characters", k->name);
   else if (k->type == KEY_NAME && node->text.n > LIMIT_NAME_BYTES)
     REPORT(p, node, "%s is longer than %u bytes: shorten it", k->name, LIMIT_NAME_BYTES);
@@ -166,7 +148,7 @@ static json_t *parse_condition(struct parse *p, const struct key *k, const struc
     return text_json(str_trim(node->text));
   int line, column;
   yaml_place(node, offset, &line, &column);
-  report_at(p, line, column, "%s", err.text);
+  parse_report(p, line, column, "%s", err.text);
   return NULL;
 }
 
@@ -234,8 +216,7 @@ static json_t *parse_providers(struct parse *p, const struct key *k, const struc
   return list;
 }
 
-/* The first of a list stands where a single name would; the rest is `fallback`. */
-static void put_providers(json_t *object, const char *key, json_t *value) {
+void parse_put_providers(json_t *object, const char *key, json_t *value) {
   if (!json_is_array(value) || json_array_size(value) == 0) {
     put(object, key, json_is_array(value) ? NULL : value);
     if (json_is_array(value))
@@ -284,7 +265,7 @@ static json_t *parse_stage(struct parse *p, const struct key *k, const struct ya
   if (known)
     return text_json(item->text);
   const char *near = str_nearest(item->text, k->words);
-  REPORT(p, item, "there is no stage %s to list: %s%s", shown(p, item->text),
+  REPORT(p, item, "there is no stage %s to list: %s%s", parse_shown(p, item->text),
          near ? "did you mean " : "use ", near ? near : words_shown(p, k->words));
   return NULL;
 }
@@ -328,13 +309,13 @@ static bool check_schema(struct parse *p, const struct yaml_node *node, const js
   bool inlined = node->kind == YAML_MAP;
   if (!json_is_object(doc) || !schema_has_known_keyword(doc)) {
     REPORT(p, node, "%s%sno keyword of JSON Schema is in it: write type, properties, required, ...",
-           inlined ? "" : shown(p, node->text), inlined ? "" : ": ");
+           inlined ? "" : parse_shown(p, node->text), inlined ? "" : ": ");
     return false;
   }
   struct schema *schema = schema_compile(doc, NULL, &errors, NULL);
   for (size_t i = 0; schema == NULL && i < errors.count; i++) {
     const struct yaml_node *at = inlined ? node_at(node, errors.items[i].pointer) : node;
-    REPORT(p, at, "%s%s%s: %s", inlined ? "" : shown(p, node->text), inlined ? "" : ": ",
+    REPORT(p, at, "%s%s%s: %s", inlined ? "" : parse_shown(p, node->text), inlined ? "" : ": ",
            errors.items[i].path, errors.items[i].message);
   }
   bool ok = schema != NULL;
@@ -360,7 +341,7 @@ static json_t *parse_schema(struct parse *p, const struct key *k, const struct y
       REPORT(p, node,
              "there is no ready schema %s: use %s, write a path such as schemas/%s.json, "
              "or the schema itself",
-             shown(p, node->text), preset_names(), shown(p, node->text));
+             parse_shown(p, node->text), preset_names(), parse_shown(p, node->text));
   } else {
     doc = schema_load_beneath(p->facets.folder, node->text.p, &err);
     if (doc == NULL && err.line > 0)
@@ -400,7 +381,7 @@ static json_t *parse_invariants(struct parse *p, const struct key *k,
   return NULL;
 }
 
-static void parse_section(struct parse *p, const struct key *k, const struct yaml_node *node) {
+void parse_section(struct parse *p, const struct key *k, const struct yaml_node *node) {
   if (node->kind != YAML_MAP) {
     REPORT(p, node, "%s must be a map: write name: path or text below it", k->name);
     return;
@@ -412,35 +393,11 @@ static void parse_section(struct parse *p, const struct key *k, const struct yam
     p->facets.sections[k->facet] = node;
 }
 
-/* --- maps --- */
+/* --- any value --- */
 
-static json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_node *node,
-                         const char *path);
-
-static json_t *parse_set_list(struct parse *p, const struct key *k, const struct yaml_node *node,
-                              const char *path) {
-  if (node->kind != YAML_LIST || node->count == 0) {
-    REPORT(p, node, "%s must be a list of at least one: write - and %s's keys below it", k->name,
-           k->set->what);
-    return NULL;
-  }
-  if (node->count > (size_t)k->max) {
-    REPORT(p, node->items[(size_t)k->max], "%s has more than %.0f entries: split the workflow",
-           k->name, k->max);
-    return NULL;
-  }
-  json_t *list = json_array();
-  for (size_t i = 0; i < node->count; i++) {
-    char item_path[PATH_BYTES];
-    (void)snprintf(item_path, sizeof item_path, "%.100s[%zu]", path, i);
-    append(list, parse_set(p, k->set, node->items[i], item_path));
-  }
-  return list;
-}
-
-static json_t *parse_value(struct parse *p, const struct key *k, const struct yaml_node *node,
-                           const char *path) {
-  mark(p, path, node);
+json_t *parse_value(struct parse *p, const struct key *k, const struct yaml_node *node,
+                    const char *path) {
+  parse_mark(p, path, node);
   switch (k->type) {
   case KEY_NAME:
   case KEY_LINE:
@@ -476,142 +433,4 @@ static json_t *parse_value(struct parse *p, const struct key *k, const struct ya
     return parse_set_list(p, k, node, path);
   }
   BUG("no such type of key: %d", (int)k->type);
-}
-
-static void report_unknown(struct parse *p, const struct key_set *set,
-                           const struct yaml_node *key) {
-  const char *near = key_nearest(set, key->text);
-  struct buf all = {0};
-  for (const struct key *k = set->keys; k->name; k++)
-    buf_printf(&all, "%s%s", all.n ? ", " : "", k->name);
-  if (near)
-    REPORT(p, key, "%s has no key %s: did you mean %s?", set->what, shown(p, key->text), near);
-  else
-    REPORT(p, key, "%s has no key %s: use %s", set->what, shown(p, key->text), buf_c(&all));
-  buf_deinit(&all);
-}
-
-/* The pair of a key or its alias; both together are an error. */
-static const struct yaml_pair *pair_of(struct parse *p, const struct key *k,
-                                       const struct yaml_node *node) {
-  const struct yaml_pair *pair = NULL;
-  for (size_t i = 0; i < node->count; i++) {
-    const struct yaml_node *key = node->pairs[i].key;
-    if (!str_eq_c(key->text, k->name) && !(k->alias && str_eq_c(key->text, k->alias)))
-      continue;
-    if (pair == NULL)
-      pair = &node->pairs[i];
-    else if (p)
-      REPORT(p, key, STR_FMT " is another name of " STR_FMT " (line %d): keep one",
-             STR_ARG(key->text), STR_ARG(pair->key->text), pair->key->line);
-  }
-  return pair;
-}
-
-static void check_command(struct parse *p, const struct yaml_node *node) {
-  static const char *const agents[] = {"provider", "model", "persona", "policy", "knowledge"};
-  if (yaml_get(node, "command") == NULL)
-    return;
-  for (size_t i = 0; i < node->count; i++)
-    for (size_t k = 0; k < ARRAY_LEN(agents); k++)
-      if (str_eq_c(node->pairs[i].key->text, agents[k]))
-        REPORT(p, node->pairs[i].key, "a command movement takes no %s: remove it", agents[k]);
-}
-
-/* Two rules that one tag or number of a judge cannot tell apart must say the same. */
-static void check_appendices(struct parse *p, const struct yaml_node *rules) {
-  struct arena scratch = {0};
-  if (rules == NULL || rules->kind != YAML_LIST || rules->count > LIMIT_RULE_COUNT)
-    return;
-  struct rule *parsed = arena_array(&scratch, rules->count, sizeof *parsed);
-  for (size_t i = 0; i < rules->count; i++) {
-    const struct yaml_node *condition = yaml_get(rules->items[i], "condition");
-    const struct yaml_node *appendix = yaml_get(rules->items[i], "appendix");
-    struct err err;
-    if (condition == NULL || condition->kind != YAML_TEXT ||
-        !rule_parse(&scratch, condition->text, &parsed[i], NULL, &err))
-      parsed[i].label = STR("");
-    parsed[i].appendix = appendix && appendix->kind == YAML_TEXT ? appendix->text : STR("");
-    for (size_t k = 0; k < i && parsed[i].label.n > 0; k++)
-      if (str_eq(parsed[k].label, parsed[i].label) &&
-          !str_eq(parsed[k].appendix, parsed[i].appendix)) {
-        REPORT(
-            p, appendix ? appendix : condition,
-            "rules %zu and %zu have the label %s but not the same appendix: a judge sees them as "
-            "one, so write it alike",
-            k + 1, i + 1, shown(p, parsed[i].label));
-        break;
-      }
-  }
-  arena_deinit(&scratch);
-}
-
-static json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_node *node,
-                         const char *path) {
-  mark(p, path, node);
-  if (node->kind != YAML_MAP) {
-    REPORT(p, node, "%s must be a map of keys and values, not %s", set->what,
-           yaml_kind_name(node->kind));
-    return NULL;
-  }
-  json_t *object = json_object();
-  for (size_t i = 0; i < node->count; i++)
-    if (key_find(set, node->pairs[i].key->text) == NULL)
-      report_unknown(p, set, node->pairs[i].key);
-  for (const struct key *k = set->keys; k->name; k++) {
-    const struct yaml_pair *pair = pair_of(p, k, node);
-    char value_path[PATH_BYTES];
-    if (pair == NULL) {
-      if (k->required)
-        REPORT(p, node, "%s has no %s: add %s:", set->what, k->name, k->name);
-      continue;
-    }
-    (void)snprintf(value_path, sizeof value_path, "%.100s%s%s", path, *path ? "." : "", k->name);
-    json_t *value = parse_value(p, k, pair->value, value_path);
-    if (k->type == KEY_PROVIDERS)
-      put_providers(object, k->name, value);
-    else
-      put(object, k->name, value);
-  }
-  if (set == &movement_keys) {
-    check_command(p, node);
-    check_appendices(p, yaml_get(node, "rules"));
-  }
-  return object;
-}
-
-/* Tags fold ASCII case, so names that differ only by it would share their tags. */
-static void check_names(struct parse *p, const struct yaml_node *movements) {
-  json_auto_t *seen = json_object();
-  for (size_t i = 0; movements->kind == YAML_LIST && i < movements->count; i++) {
-    const struct yaml_node *name = yaml_get(movements->items[i], "name");
-    char upper[LIMIT_NAME_BYTES + 1];
-    if (name == NULL || name->kind != YAML_TEXT || name->text.n == 0 ||
-        name->text.n > LIMIT_NAME_BYTES || has_control(name->text))
-      continue;
-    for (size_t k = 0; k <= name->text.n; k++) {
-      char c = name->text.p[k];
-      upper[k] = (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
-    }
-    const json_t *first = json_object_get(seen, upper);
-    if (strcmp(upper, "COMPLETE") == 0 || strcmp(upper, "ABORT") == 0)
-      REPORT(p, name, "%s is an end, not a movement: write another name", upper);
-    else if (first)
-      REPORT(p, name, "the name %s is taken (line %d; capitals do not count): write another name",
-             shown(p, name->text), (int)json_integer_value(first));
-    else
-      put(seen, upper, json_integer(name->line));
-  }
-}
-
-json_t *parse_workflow(struct parse *p, const struct yaml_node *root) {
-  if (root->kind == YAML_MAP)
-    for (const struct key *k = workflow_keys.keys; k->name; k++) {
-      const struct yaml_pair *pair = pair_of(NULL, k, root);
-      if (pair && k->type == KEY_SECTION)
-        parse_section(p, k, pair->value);
-      else if (pair && k->type == KEY_SET_LIST)
-        check_names(p, pair->value);
-    }
-  return parse_set(p, &workflow_keys, root, "");
 }

@@ -1,0 +1,167 @@
+#include "workflow/parse_part.h"
+
+#include "base/limits.h"
+#include "judge/rule.h"
+
+#include <stdio.h>
+#include <string.h>
+
+json_t *parse_set_list(struct parse *p, const struct key *k, const struct yaml_node *node,
+                       const char *path) {
+  if (node->kind != YAML_LIST || node->count == 0) {
+    REPORT(p, node, "%s must be a list of at least one: write - and %s's keys below it", k->name,
+           k->set->what);
+    return NULL;
+  }
+  if (node->count > (size_t)k->max) {
+    REPORT(p, node->items[(size_t)k->max], "%s has more than %.0f entries: split the workflow",
+           k->name, k->max);
+    return NULL;
+  }
+  json_t *list = json_array();
+  for (size_t i = 0; i < node->count; i++) {
+    char item_path[PARSE_PATH_BYTES];
+    (void)snprintf(item_path, sizeof item_path, "%.100s[%zu]", path, i);
+    append(list, parse_set(p, k->set, node->items[i], item_path));
+  }
+  return list;
+}
+
+static void report_unknown(struct parse *p, const struct key_set *set,
+                           const struct yaml_node *key) {
+  const char *near = key_nearest(set, key->text);
+  struct buf all = {0};
+  for (const struct key *k = set->keys; k->name; k++)
+    buf_printf(&all, "%s%s", all.n ? ", " : "", k->name);
+  if (near)
+    REPORT(p, key, "%s has no key %s: did you mean %s?", set->what, parse_shown(p, key->text),
+           near);
+  else
+    REPORT(p, key, "%s has no key %s: use %s", set->what, parse_shown(p, key->text), buf_c(&all));
+  buf_deinit(&all);
+}
+
+/* The pair of a key or its alias; both together are an error. */
+static const struct yaml_pair *pair_of(struct parse *p, const struct key *k,
+                                       const struct yaml_node *node) {
+  const struct yaml_pair *pair = NULL;
+  for (size_t i = 0; i < node->count; i++) {
+    const struct yaml_node *key = node->pairs[i].key;
+    if (!str_eq_c(key->text, k->name) && !(k->alias && str_eq_c(key->text, k->alias)))
+      continue;
+    if (pair == NULL)
+      pair = &node->pairs[i];
+    else if (p)
+      REPORT(p, key, STR_FMT " is another name of " STR_FMT " (line %d): keep one",
+             STR_ARG(key->text), STR_ARG(pair->key->text), pair->key->line);
+  }
+  return pair;
+}
+
+static void check_command(struct parse *p, const struct yaml_node *node) {
+  static const char *const agents[] = {"provider", "model", "persona", "policy", "knowledge"};
+  if (yaml_get(node, "command") == NULL)
+    return;
+  for (size_t i = 0; i < node->count; i++)
+    for (size_t k = 0; k < ARRAY_LEN(agents); k++)
+      if (str_eq_c(node->pairs[i].key->text, agents[k]))
+        REPORT(p, node->pairs[i].key, "a command movement takes no %s: remove it", agents[k]);
+}
+
+/* Two rules that one tag or number of a judge cannot tell apart must say the same. */
+static void check_appendices(struct parse *p, const struct yaml_node *rules) {
+  struct arena scratch = {0};
+  if (rules == NULL || rules->kind != YAML_LIST || rules->count > LIMIT_RULE_COUNT)
+    return;
+  struct rule *parsed = arena_array(&scratch, rules->count, sizeof *parsed);
+  for (size_t i = 0; i < rules->count; i++) {
+    const struct yaml_node *condition = yaml_get(rules->items[i], "condition");
+    const struct yaml_node *appendix = yaml_get(rules->items[i], "appendix");
+    struct err err;
+    if (condition == NULL || condition->kind != YAML_TEXT ||
+        !rule_parse(&scratch, condition->text, &parsed[i], NULL, &err))
+      parsed[i].label = STR("");
+    parsed[i].appendix = appendix && appendix->kind == YAML_TEXT ? appendix->text : STR("");
+    for (size_t k = 0; k < i && parsed[i].label.n > 0; k++)
+      if (str_eq(parsed[k].label, parsed[i].label) &&
+          !str_eq(parsed[k].appendix, parsed[i].appendix)) {
+        REPORT(
+            p, appendix ? appendix : condition,
+            "rules %zu and %zu have the label %s but not the same appendix: a judge sees them as "
+            "one, so write it alike",
+            k + 1, i + 1, parse_shown(p, parsed[i].label));
+        break;
+      }
+  }
+  arena_deinit(&scratch);
+}
+
+json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_node *node,
+                  const char *path) {
+  parse_mark(p, path, node);
+  if (node->kind != YAML_MAP) {
+    REPORT(p, node, "%s must be a map of keys and values, not %s", set->what,
+           yaml_kind_name(node->kind));
+    return NULL;
+  }
+  json_t *object = json_object();
+  for (size_t i = 0; i < node->count; i++)
+    if (key_find(set, node->pairs[i].key->text) == NULL)
+      report_unknown(p, set, node->pairs[i].key);
+  for (const struct key *k = set->keys; k->name; k++) {
+    const struct yaml_pair *pair = pair_of(p, k, node);
+    char value_path[PARSE_PATH_BYTES];
+    if (pair == NULL) {
+      if (k->required)
+        REPORT(p, node, "%s has no %s: add %s:", set->what, k->name, k->name);
+      continue;
+    }
+    (void)snprintf(value_path, sizeof value_path, "%.100s%s%s", path, *path ? "." : "", k->name);
+    json_t *value = parse_value(p, k, pair->value, value_path);
+    if (k->type == KEY_PROVIDERS)
+      parse_put_providers(object, k->name, value);
+    else
+      put(object, k->name, value);
+  }
+  if (set == &movement_keys) {
+    check_command(p, node);
+    check_appendices(p, yaml_get(node, "rules"));
+  }
+  return object;
+}
+
+/* Tags fold ASCII case, so names that differ only by it would share their tags. */
+static void check_names(struct parse *p, const struct yaml_node *movements) {
+  json_auto_t *seen = json_object();
+  for (size_t i = 0; movements->kind == YAML_LIST && i < movements->count; i++) {
+    const struct yaml_node *name = yaml_get(movements->items[i], "name");
+    char upper[LIMIT_NAME_BYTES + 1];
+    if (name == NULL || name->kind != YAML_TEXT || name->text.n == 0 ||
+        name->text.n > LIMIT_NAME_BYTES || parse_has_control(name->text))
+      continue;
+    for (size_t k = 0; k <= name->text.n; k++) {
+      char c = name->text.p[k];
+      upper[k] = (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+    }
+    const json_t *first = json_object_get(seen, upper);
+    if (strcmp(upper, "COMPLETE") == 0 || strcmp(upper, "ABORT") == 0)
+      REPORT(p, name, "%s is an end, not a movement: write another name", upper);
+    else if (first)
+      REPORT(p, name, "the name %s is taken (line %d; capitals do not count): write another name",
+             parse_shown(p, name->text), (int)json_integer_value(first));
+    else
+      put(seen, upper, json_integer(name->line));
+  }
+}
+
+json_t *parse_workflow(struct parse *p, const struct yaml_node *root) {
+  if (root->kind == YAML_MAP)
+    for (const struct key *k = workflow_keys.keys; k->name; k++) {
+      const struct yaml_pair *pair = pair_of(NULL, k, root);
+      if (pair && k->type == KEY_SECTION)
+        parse_section(p, k, pair->value);
+      else if (pair && k->type == KEY_SET_LIST)
+        check_names(p, pair->value);
+    }
+  return parse_set(p, &workflow_keys, root, "");
+}
