@@ -203,6 +203,11 @@ static void put_turn(struct story *s) {
       if (json_object_get(record, "question") != NULL)
         pen_line(&s->pen, 1, "question: %s",
                  explain_word(json_object_get(record, "question"), "text"));
+    } else if (explain_is_type(record, "session_end")) {
+      pen_title(&s->pen, "ended  %s  %s", explain_word(record, "outcome"),
+                explain_word(record, "ts"));
+      if (explain_word(record, "message")[0])
+        pen_line(&s->pen, 1, "%s", explain_word(record, "message"));
     } else if (explain_is_type(record, "session_resume")) {
       pen_title(&s->pen, "resumed  %s  %s", explain_word(record, "reason"),
                 explain_word(record, "ts"));

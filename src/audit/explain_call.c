@@ -146,6 +146,23 @@ static void put_answer(struct story *s, const char *title, const json_t *end, st
   }
 }
 
+/* Whether one may still come is a question of the session. */
+static void put_no_answer(struct story *s) {
+  const json_t *last = NULL;
+  size_t i;
+  json_t *record;
+  json_array_foreach(s->records, i, record) {
+    if (strncmp(explain_word(record, "type"), "session_", 8) == 0)
+      last = record;
+  }
+  bool stopped = explain_is_type(last, "session_stop"),
+       ended = explain_is_type(last, "session_end");
+  pen_line(&s->pen, 2, "no answer%s",
+           ended     ? ": the session ended"
+           : stopped ? ": the session stopped"
+                     : " yet");
+}
+
 void explain_call_of(const struct story *s, json_int_t call, struct call_view *out) {
   size_t i;
   json_t *record;
@@ -294,7 +311,7 @@ void explain_judge_call(struct story *s, json_int_t call, enum judge_stage stage
     put_failures(s, call);
   }
   if (c.end == NULL) {
-    pen_line(&s->pen, 2, "no answer yet");
+    put_no_answer(s);
   } else if (json_object_get(c.end, "text") != NULL) {
     bool failed = json_object_get(c.end, "error") != NULL;
     explain_answer_of(s, c.end, &text);
@@ -354,7 +371,7 @@ void explain_own_call(struct story *s, const json_t *start) {
     put_asked(s, c.start, parts == 1 ? " (--full shows it)" : " (--full shows them)");
   put_failures(s, call);
   if (c.end == NULL) {
-    pen_line(&s->pen, 2, "no answer yet");
+    put_no_answer(s);
     return;
   }
   if (json_object_get(c.end, "exit") != NULL) {

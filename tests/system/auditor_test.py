@@ -7,11 +7,12 @@ usage: auditor_test.py BUILD_DIR [CASE...]
 import hashlib
 import json
 import os
+import signal
 import sys
 
 sys.dont_write_bytecode = True
 
-from support import Box, expect, main, need_build  # noqa: E402
+from support import Box, end_of, expect, main, need_build, read_until  # noqa: E402
 
 WORKFLOW = """
 name: w
@@ -136,8 +137,25 @@ def stages_are_counted_anew_when_judging_is():
         expect([t.split()[1] for t in titles] == ["1", "2", "3", "4", "1"], titles)
 
 
+def a_turn_that_was_cancelled_says_so():
+    with Box() as box:
+        scenario = box.file("s.json", json.dumps({"replies": [
+            {"purpose": "execute", "text": "late", "delay_ms": 600000}]}))
+        process = box.start("run", box.file("w.yaml", JUDGED), "--logs", box.logs, "--cwd", box.cwd,
+                            "--scenario", scenario, "--json")
+        expect(read_until(process, lambda r: r["type"] == "call_start"), "no call began")
+        path = box.begun()[0]
+        shown = box.segue("show", path, "review").stdout.decode()
+        expect("no answer yet" in shown, shown)
+        process.send_signal(signal.SIGQUIT)
+        expect(end_of(process)[0] == 6, "it was not cancelled")
+        shown = box.segue("show", path, "review").stdout.decode()
+        expect("no answer: the session ended" in shown and "\nended  cancelled  " in shown, shown)
+
+
 if __name__ == "__main__":
     need_build()
     sys.exit(main([an_override_that_replaces_nothing_is_told,
                    a_profile_with_an_impossible_name_is_no_others,
-                   a_reference_to_nothing_is_found, stages_are_counted_anew_when_judging_is]))
+                   a_reference_to_nothing_is_found, stages_are_counted_anew_when_judging_is,
+                   a_turn_that_was_cancelled_says_so]))
