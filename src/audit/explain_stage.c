@@ -119,10 +119,9 @@ void explain_stage(struct story *s, int index, const json_t *stage, const json_t
   if (explain_word(stage, "extract_stage")[0])
     pen_line(&s->pen, 1, "extract_stage: %s", explain_word(stage, "extract_stage"));
   json_array_foreach(errors, i, value) {
-    pen_line(&s->pen, 1, "%s: %s",
-             which == STAGE_WHEN && strcmp(explain_word(stage, "outcome"), "error") != 0
-                 ? "evaluated"
-                 : "error",
+    bool last = i + 1 == json_array_size(errors);
+    bool failed = last && strcmp(explain_word(stage, "outcome"), "error") == 0;
+    pen_line(&s->pen, 1, "%s: %s", which == STAGE_WHEN && !failed ? "evaluated" : "error",
              json_string_value(value));
   }
   if (explain_word(stage, "reason")[0])

@@ -92,8 +92,11 @@ static void explain(struct buf *why, const json_t *record) {
   json_t *stage;
   json_array_foreach(stages, i, stage) {
     const json_t *errors = json_object_get(stage, "errors");
-    const char *error = json_string_value(json_array_get(errors, 0));
     const char *class = word(stage, "class"), *outcome = word(stage, "outcome");
+    /* of expressions the last one could not be evaluated; those before it were false */
+    bool expression = strcmp(word(stage, "stage"), "when") == 0 && strcmp(outcome, "error") == 0;
+    size_t first = expression && json_array_size(errors) > 0 ? json_array_size(errors) - 1 : 0;
+    const char *error = json_string_value(json_array_get(errors, first));
     bool decided = i + 1 == json_array_size(stages) && strcmp(outcome, "matched") == 0;
     if (strcmp(outcome, "error") == 0 && class[0]) {
       struct buf text = {0};

@@ -153,9 +153,24 @@ def a_turn_that_was_cancelled_says_so():
         expect("no answer: the session ended" in shown and "\nended  cancelled  " in shown, shown)
 
 
+def the_expression_that_failed_is_the_reason():
+    with Box() as box:
+        text = ("name: w\nmovements:\n  - name: a\n    command: [sh, -c, exit 3]\n    rules:\n"
+                "      - {condition: when(exit == 0), next: COMPLETE}\n"
+                "      - {condition: when(structured.a.n == 1), next: ABORT}\n")
+        done = box.segue("run", box.file("w.yaml", text), "--logs", box.logs, "--cwd", box.cwd)
+        expect(done.returncode == 1, done)
+        row = done.stdout.decode().splitlines()[0]
+        expect("structured.a.n has no value" in row, row)
+        shown = box.segue("show", box.log_paths()[0], "a").stdout.decode()
+        expect("evaluated: exit == 0 is false" in shown and "error: rule 2, structured.a.n" in shown,
+               shown)
+
+
 if __name__ == "__main__":
     need_build()
     sys.exit(main([an_override_that_replaces_nothing_is_told,
                    a_profile_with_an_impossible_name_is_no_others,
                    a_reference_to_nothing_is_found, stages_are_counted_anew_when_judging_is,
-                   a_turn_that_was_cancelled_says_so]))
+                   a_turn_that_was_cancelled_says_so,
+                   the_expression_that_failed_is_the_reason]))
