@@ -4,8 +4,8 @@
 #include "cli/asking.h"
 #include "cli/json_io.h"
 #include "cli/ndjson_in.h"
+#include "cli/schema_in.h"
 #include "structured/schema.h"
-#include "workflow/schemas.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,8 +188,7 @@ static void refuse(struct batch *b, struct slot *slot, const char *code, const c
   b->tally.refused++;
 }
 
-/* The workflow of a line: with its own schema, the schema itself or a ready one's name. A path is no
- * name here: lines are data and open no files. */
+/* With the line's own schema, or the one of all lines. */
 static struct workflow *workflow_of(const struct batch *b, json_t *schema, struct err *err) {
   if (schema == NULL || json_is_null(schema)) {
     if (b->spec->workflow != NULL)
@@ -197,18 +196,9 @@ static struct workflow *workflow_of(const struct batch *b, json_t *schema, struc
     (void)err_set(err, ERR_USAGE, "\"schema\" must be there: no --schema was given");
     return NULL;
   }
-  if (!json_is_string(schema))
-    return b->spec->workflow_of(b->spec->ctx, schema, err);
-  const char *name = json_string_value(schema);
-  json_t *ready = preset_schema(str_from(name));
-  if (ready == NULL) {
-    (void)err_set(err, ERR_USAGE,
-                  "there is no ready schema \"%.80s\": use %s, or write the schema itself", name,
-                  preset_names());
-    return NULL;
-  }
-  struct workflow *workflow = b->spec->workflow_of(b->spec->ctx, ready, err);
-  json_decref(ready);
+  json_t *own = schema_in_line(schema, err);
+  struct workflow *workflow = own ? b->spec->workflow_of(b->spec->ctx, own, err) : NULL;
+  json_decref(own);
   return workflow;
 }
 

@@ -237,13 +237,24 @@ static void refuse(json_t *out, unsigned long long line, const char *code, const
 }
 
 /* The schema of a line into `asked`; false: `out` says why not. */
-static bool line_schema(struct batch *b, json_t *doc, unsigned long long line,
+static bool line_schema(struct batch *b, json_t *in, unsigned long long line,
                         struct extract_schema *asked, json_t *out) {
+  json_t *doc = json_object_get(in, "schema"); /* the line holds it while it is used */
   struct schema_errors errs = {0};
   enum schema_status status;
   *asked = b->given;
   if (doc == NULL || json_is_null(doc))
     return true;
+  if (json_is_string(doc)) {
+    struct err err;
+    json_t *ready = schema_in_line(doc, &err);
+    if (ready == NULL) {
+      refuse(out, line, "schema", err.text);
+      return false;
+    }
+    json_object_set_new(in, "schema", ready);
+    doc = ready;
+  }
   if (!schema_has_known_keyword(doc)) {
     refuse(out, line, "schema", "\"schema\" has no keyword that could constrain a value");
     return false;
@@ -258,7 +269,7 @@ static bool line_schema(struct batch *b, json_t *doc, unsigned long long line,
   return asked->schema != NULL;
 }
 
-static void answer(struct batch *b, const json_t *in, unsigned long long line, json_t *out) {
+static void answer(struct batch *b, json_t *in, unsigned long long line, json_t *out) {
   const json_t *text = json_object_get(in, "text"), *want = json_object_get(in, "want");
   struct extraction how = b->how;
   struct extract_schema asked;
@@ -273,7 +284,7 @@ static void answer(struct batch *b, const json_t *in, unsigned long long line, j
     refuse(out, line, "bad_line", "\"want\" must be \"object\", \"array\" or \"any\"");
     return;
   }
-  if (!line_schema(b, json_object_get(in, "schema"), line, &asked, out))
+  if (!line_schema(b, in, line, &asked, out))
     return;
   run_extract(&how, &asked, (struct str){json_string_value(text), json_string_length(text)}, &r);
   add_result(out, &how, &asked, &r);
@@ -415,7 +426,9 @@ const struct cli_command cmd_extract = {
         "one\n"
         "is there, and every change is told (--explain). Lone surrogates become U+FFFD, integers\n"
         "beyond 64 bits the nearest number.\n"
-        "--batch: a line {\"id\",\"text\",\"schema\"?,\"want\"?} gives a line\n"
+        "--batch: a line {\"id\",\"text\",\"schema\"?,\"want\"?}, the schema itself or the name of "
+        "a\n"
+        "ready one, gives a line\n"
         "{\"id\",\"value\"|null,\"stage\",\"repairs\":[],\"truncated\":bool,\"errors\":[]}, in "
         "order.\n"
         "Exit: 0 a value was found (always with --batch), 1 none was, 2 bad usage, file or schema.",

@@ -5,6 +5,7 @@
 #include "base/resource.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
+#include "workflow/schemas.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -278,4 +279,16 @@ json_t *schema_in_read(const char *word, struct err *err) {
       return doc;
   }
   return json_io_file(word, JSON_IO_SCHEMA, err);
+}
+
+json_t *schema_in_line(json_t *schema, struct err *err) {
+  const char *name = json_string_value(schema);
+  if (name == NULL)
+    return json_incref(schema);
+  json_t *ready = preset_schema(str_from(name));
+  if (ready == NULL)
+    (void)err_set(err, ERR_USAGE,
+                  "there is no ready schema \"%.80s\": use %s, or write the schema itself", name,
+                  preset_names());
+  return ready;
 }

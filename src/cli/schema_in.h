@@ -5,6 +5,8 @@
  * it: URI = prefix + path below the folder, of the longest prefix that fits. Nothing outside of the
  * folder is ever opened, by "..", by an absolute path or through a link.
  *
+ * schema_in_line: what a line of a batch says of its schema.
+ *
  * schema_cache: of what a batch compiles; told apart by content. What schema_cache_get returns is
  * borrowed until the next call. */
 #ifndef SEGUE_CLI_SCHEMA_IN_H
@@ -78,5 +80,9 @@ void schema_errors_print(FILE *to, const char *file, const struct schema_errors 
 
 /* [{"path","pointer","keyword","message"}], never NULL */
 json_t *schema_errors_json(const struct schema_errors *errs);
+
+/* A line's own schema: the schema itself, or the name of a ready one. A path is none: lines are data
+ * and open no files. A new reference, or NULL. */
+json_t *schema_in_line(json_t *schema, struct err *err) MUST_CHECK;
 
 #endif

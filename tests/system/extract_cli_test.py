@@ -228,6 +228,18 @@ def batch_answers_in_order():
     expect(batch([]) == [], "no lines, no answers")
 
 
+def a_line_names_a_ready_schema():
+    good = {"sentiment": "positive", "confidence": 1, "keywords": []}
+    text = "Not {\"x\": 1} but " + json.dumps(good)
+    seen = batch([{"id": 1, "text": text, "schema": "sentiment"},
+                  {"id": 2, "text": text, "schema": "sentimnt"},
+                  {"id": 3, "text": text, "schema": "./sentiment.json"}])
+    expect(seen[0]["value"] == good, seen[0])
+    for line, name in ((seen[1], "sentimnt"), (seen[2], "./sentiment.json")):
+        expect(line["value"] is None and line["errors"][0]["code"] == "schema", line)
+        expect(f'no ready schema "{name}": use address' in line["errors"][0]["message"], line)
+
+
 def batch_takes_the_options():
     with Box() as box:
         schema = box.file("judgment.json", json.dumps(JUDGMENT))
@@ -383,6 +395,6 @@ if __name__ == "__main__":
         the_three_stages, a_file_or_standard_input, values_are_exact,
         nothing_found_is_told_precisely, repair_is_on_and_can_be_off, explain_tells_the_candidates,
         what_is_wanted, a_schema_chooses, bad_schemas_are_named, batch_answers_in_order,
-        batch_takes_the_options, batch_survives_a_line_without_end, batch_answers_each_line_at_once,
+        a_line_names_a_ready_schema, batch_takes_the_options, batch_survives_a_line_without_end, batch_answers_each_line_at_once,
         many_schemas_in_a_batch, the_own_corpus, the_public_corpus, on_a_terminal, hostile_texts,
         output_that_cannot_be_written, usage_and_help]))
