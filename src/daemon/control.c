@@ -4,11 +4,9 @@
 #include "base/log.h"
 #include "base/resource.h"
 #include "core/record.h"
-#include "format/json_pool.h"
 #include "format/json_write.h"
 #include "store/find.h"
 
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -247,8 +245,9 @@ static bool refuse_draining(const struct control *api, struct server_request *r)
   return true;
 }
 
-static void refuse(struct server_request *r, const struct err *err, const struct err_list *errors) {
-  unsigned status = err->code == ERR_FULL ? 507 : err->code == ERR_IO ? 500 : 422;
+static void refuse(const struct intake_result *result) {
+  const struct err_list *errors = &result->errors;
+  const struct err *err = &result->err;
   json_t *list = errors->count > 0 ? json_array() : NULL;
   for (size_t i = 0; i < errors->count && i < LIMIT_API_ERROR_COUNT; i++) {
     const struct err *item = &errors->items[i];
@@ -263,58 +262,35 @@ static void refuse(struct server_request *r, const struct err *err, const struct
   }
   json_t *members = list ? json_pack("{so}", "errors", list) : NULL;
   if (err->line > 0)
-    server_problem(r, status, members, "%s:%d:%d: %s", err->file, err->line, err->column,
-                   err->text);
+    server_problem(result->request, result->status, members, "%s:%d:%d: %s", err->file, err->line,
+                   err->column, err->text);
   else
-    server_problem(r, status, members, "%s", err->text);
+    server_problem(result->request, result->status, members, "%s", err->text);
 }
 
-/* A body is small or mostly long texts, unless somebody means no good. */
-static json_t *parse_body(struct str body, json_error_t *why) {
-  json_pool_pause(body.n > LIMIT_API_BIG_BODY_BYTES);
-  json_t *parsed =
-      json_loadb(body.n ? body.p : "", body.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, why);
-  json_pool_pause(false);
-  return parsed;
-}
-
-static void drop_body(struct str body, json_t *parsed) {
-  json_decref(parsed);
-  if (body.n > LIMIT_API_BIG_BODY_BYTES)
-    (void)malloc_trim(0);
+static void on_read(void *ctx, struct intake_result *result) {
+  struct control *api = ctx;
+  struct server_request *r = result->request;
+  struct err err = {0};
+  if (!result->ok) {
+    refuse(result);
+    return;
+  }
+  if (refuse_draining(api, r)) /* it began meanwhile */
+    return;
+  const struct entry *e = sessions_submit(api->sessions, &result->launch, &err);
+  if (e != NULL) {
+    wait_for(api, r, e->id, false);
+  } else {
+    server_set_header(r, "Retry-After", "1");
+    server_problem(r, err.code == ERR_FULL ? 507 : 503, NULL, "%s", err.text);
+  }
 }
 
 static void submit_session(void *ctx, struct server_request *r) {
   struct control *api = ctx;
-  struct launch launch;
-  struct err err = {0};
-  struct err_list errors = {0};
-  json_error_t why;
-  struct str body = server_body(r);
-  if (refuse_draining(api, r))
-    return;
-  json_t *parsed = parse_body(body, &why);
-  if (parsed == NULL) {
-    drop_body(body, NULL);
-    server_problem(r, 400, NULL, "the body is no JSON: line %d, column %d: %s", why.line,
-                   why.column, why.text);
-    return;
-  }
-  if (json_depth(parsed, LIMIT_API_DEPTH) > LIMIT_API_DEPTH) {
-    server_problem(r, 400, NULL, "the body is nested over %u levels", LIMIT_API_DEPTH);
-  } else if (!launch_parse(&launch, api->sessions->env, parsed, &err, &errors)) {
-    refuse(r, &err, &errors);
-  } else {
-    const struct entry *e = sessions_submit(api->sessions, &launch, &err);
-    if (e != NULL) {
-      wait_for(api, r, e->id, false);
-    } else {
-      server_set_header(r, "Retry-After", "1");
-      server_problem(r, err.code == ERR_FULL ? 507 : 503, NULL, "%s", err.text);
-    }
-  }
-  drop_body(body, parsed);
-  err_list_deinit(&errors);
+  if (!refuse_draining(api, r))
+    intake_take(&api->intake, r);
 }
 
 /* --- cancelling, resuming --- */
@@ -464,9 +440,14 @@ const struct server_route control_routes[] = {
     {0},
 };
 
+bool control_idle(const struct control *api) {
+  return api->intake.first == NULL;
+}
+
 void control_init(struct control *api, struct sessions *sessions) {
   struct timespec now;
   *api = (struct control){.sessions = sessions};
+  intake_init(&api->intake, sessions->host->loop, sessions->env, on_read, api);
   clock_gettime(CLOCK_REALTIME, &now);
   record_time((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000, api->started);
 }

@@ -59,7 +59,7 @@ static void close_all(struct daemon *d) {
 
 static void on_check(uv_prepare_t *check) {
   struct daemon *d = check->data;
-  if (d->stops > 0 && !d->closed && sessions_busy(&d->sessions) == 0)
+  if (d->stops > 0 && !d->closed && sessions_busy(&d->sessions) == 0 && control_idle(&d->api))
     close_all(d);
 }
 

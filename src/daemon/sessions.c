@@ -329,6 +329,7 @@ struct entry *sessions_submit(struct sessions *ss, struct launch *launch, struct
                                         .workflow = e->launch.workflow,
                                         .workflow_path = e->launch.workflow_path,
                                         .task = buf_view(&e->launch.task),
+                                        .task_blob = e->launch.task_blob,
                                         .config = e->launch.config,
                                         .hold = true};
   host->registry = e->launch.generation->registry;

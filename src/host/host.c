@@ -247,7 +247,9 @@ struct session *host_start(struct host *host, const struct session_params *param
   use_setup(s, &params->setup);
   buf_str(&task.bytes, params->task);
   bool ok = true;
-  if (host->store != NULL && text_needs_blob(params->task))
+  if (params->task_blob != NULL && params->task_blob[0])
+    memcpy(task.blob, params->task_blob, SHA256_HEX);
+  else if (host->store != NULL && text_needs_blob(params->task))
     ok = store_blob_put(host->store, params->task, task.blob, err);
   if (ok && host->store != NULL) {
     s->log = store_create(host->store, id, err);

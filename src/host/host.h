@@ -73,6 +73,8 @@ struct session_params {
   struct workflow *workflow;
   const char *workflow_path;
   struct str task;
+  const char
+      *task_blob; /* the blob that has the task already; "" or NULL: it is made where needed */
   json_t *config; /* see core_params */
   bool hold;      /* only the first record is written: host_begin goes on */
 };
