@@ -43,6 +43,10 @@ static bool view_read(struct view *v, const struct control *api, const struct en
   v->brief = &v->own;
   v->message = e && e->trouble ? e->trouble : v->own.message;
   v->status = is_unfinished(v->brief) && !owned ? "open" : brief_status(v->brief);
+  if (e != NULL && e->state == ENTRY_QUEUED && !owned && (e->resumed || brief_goes_on(v->brief))) {
+    v->status = "queued";
+    v->position = entry_position(e);
+  }
   return true;
 }
 
@@ -50,12 +54,12 @@ static bool view_read(struct view *v, const struct control *api, const struct en
 static bool view_of(struct view *v, const struct control *api, const char *id, struct err *err) {
   const struct entry *e = sessions_find(api->sessions, id);
   *v = (struct view){.id = id};
-  if (e != NULL && e->state == ENTRY_WRITING)
+  if (e != NULL && e->brief.seq == 0)
     return err_set(err, ERR_NOT_FOUND, "%s is not written yet", id);
   bool live = e != NULL && entry_is_live(e);
   bool ended = e != NULL && e->brief.seq > 0 && !is_unfinished(&e->brief) &&
                strcmp(e->brief.status, "stopped") != 0;
-  if (!live && !ended)
+  if ((!live && !ended) || entry_is_elsewhere(e))
     return view_read(v, api, e, err);
   v->brief = &e->brief;
   v->status = entry_status(e);
@@ -164,12 +168,14 @@ static void list_sessions(void *ctx, struct server_request *r) {
 
 /* --- waiting --- */
 
+enum awaited { FIRST_RECORD, RESUME, CANCEL };
+
 struct waiter {
   struct waiter *next;
   struct control *api;
   struct server_request *request;
   char id[STORE_ID_BYTES];
-  bool for_end; /* else for its first record */
+  enum awaited what;
 };
 
 static void waiter_drop(struct waiter *w) {
@@ -184,54 +190,76 @@ static void on_gone(void *ctx) {
   waiter_drop(ctx);
 }
 
-static void wait_for(struct control *api, struct server_request *r, const char *id, bool for_end) {
+static void wait_for(struct control *api, struct server_request *r, const char *id,
+                     enum awaited what) {
   struct waiter *w = xcalloc(1, sizeof *w);
-  *w = (struct waiter){.next = api->waiters, .api = api, .request = r, .for_end = for_end};
+  *w = (struct waiter){.next = api->waiters, .api = api, .request = r, .what = what};
   (void)snprintf(w->id, sizeof w->id, "%s", id);
   api->waiters = w;
   server_keep(r, on_gone, w);
 }
 
-static void reply_broken(struct server_request *r, const struct entry *e) {
+/* What was asked for is not on disk. */
+static void reply_broken(struct server_request *r, const struct entry *e, enum awaited what) {
   const struct err *broken = e->session ? session_broken(e->session) : NULL;
-  bool full = broken != NULL && broken->code == ERR_FULL;
-  server_problem(r, full ? 507 : 500, NULL, "%s", e->trouble ? e->trouble : "its log broke");
+  bool paused = e->session != NULL && session_paused(e->session) != NULL;
+  bool full = paused || (broken != NULL && broken->code == ERR_FULL);
+  const char *why = entry_message(e) ? entry_message(e) : "its log broke";
+  if (what == CANCEL && (paused || e->state == ENTRY_BROKEN)) {
+    server_set_header(r, "Retry-After", "1");
+    server_problem(r, full ? 507 : 503, NULL,
+                   "the cancel is not accepted yet: it cannot be written (%s). It is tried again "
+                   "while this daemon runs, and forgotten with it: ask again to be sure",
+                   why);
+  } else {
+    server_problem(r, full ? 507 : 500, NULL, "%s%s", what == RESUME ? "it is not resumed: " : "",
+                   why);
+  }
 }
 
-static void answer_waiter(struct waiter *w, const struct entry *e) {
-  struct control *api = w->api;
-  struct server_request *r = w->request;
-  bool for_end = w->for_end;
-  waiter_drop(w);
-  if (for_end && e->state == ENTRY_BROKEN) { /* when its log can be written again */
-    reply_session(api, r, 202, e->id);
-    return;
-  }
-  if (e->brief.seq == 0 || (for_end && strcmp(e->brief.status, "running") == 0)) {
-    reply_broken(r, e);
-    return;
-  }
-  if (for_end && strcmp(e->brief.status, "cancelled") != 0) {
-    server_problem(r, 409, NULL, "it has ended already: %s", e->brief.status);
-    return;
-  }
-  if (!for_end) {
-    char place[64];
+/* Of a waiter whose time has come. */
+static void answer(const struct control *api, struct server_request *r, const struct entry *e,
+                   enum awaited what) {
+  char place[64];
+  switch (what) {
+  case FIRST_RECORD:
+    if (e->brief.seq == 0)
+      break;
     (void)snprintf(place, sizeof place, "/v1/sessions/%s", e->id);
     server_set_header(r, "Location", place);
+    reply_session(api, r, 201, e->id);
+    return;
+  case RESUME:
+    if (strcmp(e->brief.status, "stopped") == 0)
+      break;
+    reply_session(api, r, 202, e->id);
+    return;
+  case CANCEL:
+    if (is_unfinished(&e->brief) || strcmp(e->brief.status, "stopped") == 0)
+      break;
+    if (strcmp(e->brief.status, "cancelled") == 0)
+      reply_session(api, r, 200, e->id);
+    else
+      server_problem(r, 409, NULL, "it has ended already: %s", e->brief.status);
+    return;
   }
-  reply_session(api, r, for_end ? 200 : 201, e->id);
+  reply_broken(r, e, what);
 }
 
 void control_changed(void *ctx, struct entry *e) {
   struct control *api = ctx;
   struct waiter *next;
+  bool paused = e->session != NULL && session_paused(e->session) != NULL;
+  bool over = e->state == ENTRY_OVER || e->state == ENTRY_BROKEN || paused ||
+              strcmp(e->brief.status, "running") != 0;
   for (struct waiter *w = api->waiters; w; w = next) {
+    struct server_request *r = w->request;
+    enum awaited what = w->what;
     next = w->next;
-    bool over = e->state == ENTRY_OVER || e->state == ENTRY_BROKEN ||
-                strcmp(e->brief.status, "running") != 0;
-    if (strcmp(w->id, e->id) == 0 && (!w->for_end || over))
-      answer_waiter(w, e);
+    if (strcmp(w->id, e->id) != 0 || (what == CANCEL && !over))
+      continue;
+    waiter_drop(w);
+    answer(api, r, e, what);
   }
 }
 
@@ -280,7 +308,7 @@ static void on_read(void *ctx, struct intake_result *result) {
     return;
   const struct entry *e = sessions_submit(api->sessions, &result->launch, &err);
   if (e != NULL) {
-    wait_for(api, r, e->id, false);
+    wait_for(api, r, e->id, FIRST_RECORD);
   } else {
     server_set_header(r, "Retry-After", "1");
     server_problem(r, err.code == ERR_FULL ? 507 : 503, NULL, "%s", err.text);
@@ -329,19 +357,21 @@ static void cancel_session(void *ctx, struct server_request *r) {
     if (ended)
       return;
   }
-  bool paused =
-      e->state == ENTRY_BROKEN || (entry_is_live(e) && e->session && session_paused(e->session));
-  if (paused) {
-    if (sessions_cancel(api->sessions, e, &err)) /* it is final when its log can be written again */
-      reply_session(api, r, 202, id);
-    return;
+  if (!sessions_cancel(api->sessions, e, &err)) {
+    if (err.code == ERR_LOCKED)
+      server_problem(r, 409, NULL, "another program runs it, and only that one can cancel it");
+    else
+      server_problem(r, err.code == ERR_INVALID ? 409 : 500, NULL, "%s", err.text);
+  } else if (e->session != NULL && session_paused(e->session)) {
+    reply_broken(r, e, CANCEL);
+  } else {
+    wait_for(api, r, id, CANCEL);
   }
-  if (sessions_cancel(api->sessions, e, &err))
-    wait_for(api, r, id, true);
-  else if (err.code == ERR_LOCKED)
-    server_problem(r, 409, NULL, "another program runs it, and only that one can cancel it");
-  else
-    server_problem(r, err.code == ERR_INVALID ? 409 : 500, NULL, "%s", err.text);
+}
+
+static void refuse_resume(struct server_request *r, const struct err *err) {
+  bool conflict = err->code == ERR_LOCKED || err->code == ERR_INVALID;
+  server_problem(r, err->code == ERR_LIMIT ? 503 : conflict ? 409 : 500, NULL, "%s", err->text);
 }
 
 static void resume_session(void *ctx, struct server_request *r) {
@@ -353,15 +383,14 @@ static void resume_session(void *ctx, struct server_request *r) {
   struct entry *e = find_id(api, r, id) ? entry_for(api, r, id) : NULL;
   if (e == NULL)
     return;
-  if (e->state != ENTRY_OVER)
+  if (e->state != ENTRY_OVER && !entry_is_elsewhere(e))
     server_problem(r, 409, NULL, "it is %s: there is nothing to resume", entry_status(e));
-  else if (sessions_resume(api->sessions, e, &err))
-    reply_session(api, r, 202, id);
-  else if (err.code == ERR_LIMIT)
-    server_problem(r, 503, NULL, "%s", err.text);
+  else if (!sessions_resume(api->sessions, e, &err))
+    refuse_resume(r, &err);
+  else if (e->state == ENTRY_WRITING)
+    wait_for(api, r, id, RESUME);
   else
-    server_problem(r, err.code == ERR_LOCKED || err.code == ERR_INVALID ? 409 : 500, NULL, "%s",
-                   err.text);
+    reply_session(api, r, 202, id);
 }
 
 /* --- events --- */

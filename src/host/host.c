@@ -352,10 +352,16 @@ void host_begin(struct session *s) {
   session_event(s, &ev);
 }
 
+void host_accept(struct session *s, const char *reason) {
+  struct event ev = {.kind = EVENT_ACCEPT, .reason = reason};
+  s->stopping = true; /* somebody waits for the answer */
+  session_event(s, &ev);
+}
+
 void host_drain(struct session *s) {
   struct event ev = {.kind = EVENT_DRAIN};
   session_event(s, &ev);
-  if (s->core.status == SESSION_RUNNING && s->calls == NULL) /* its calls have not left yet */
+  if (s->calls == NULL) /* none has left, or it only waits for space on the disk */
     host_stop(s, "shutdown", "the program that ran it was stopped");
 }
 
