@@ -58,15 +58,19 @@ bool sessions_resume(struct sessions *ss, struct entry *e, struct err *err) {
     return false;
   brief_deinit(&e->brief);
   e->brief = now;
+  bool kept = brief_goes_on(&now);
+  if (e->state == ENTRY_QUEUED && kept) { /* crashed in other hands: its turn comes anyway */
+    e->resumed = true;
+    return true;
+  }
+  if (e->state == ENTRY_QUEUED) /* nothing is left to wait for */
+    entry_set_state(e, ENTRY_OVER);
   if (strcmp(now.status, "running") != 0 && strcmp(now.status, "stopped") != 0)
     return err_set(err, ERR_INVALID, "it has ended already: %s", now.status);
   if (!now.submitted)
     return err_set(err, ERR_INVALID, "it was begun by segue run: segue resume goes on with it");
   if (sessions_queued(ss) >= LIMIT_QUEUE_COUNT)
     return err_set(err, ERR_LIMIT, "%u sessions wait already", LIMIT_QUEUE_COUNT);
-  if (e->state == ENTRY_QUEUED) /* it waits for nothing: another program took it further */
-    entry_set_state(e, ENTRY_OVER);
-  bool kept = brief_goes_on(&e->brief);
   if (!kept && !accept_resume(e, err))
     return false;
   e->resumed = true;

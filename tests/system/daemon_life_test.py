@@ -205,6 +205,39 @@ def a_log_in_other_hands_is_let_go():
         box.end()
 
 
+def a_waiting_session_taken_further_elsewhere():
+    """Its turn does not come, but a user runs it in a terminal: what is shown is how it stands there."""
+    with DaemonBox() as box:
+        box.serve("-n", "1")
+        quick, replies = simple(box, 0)
+        slow, answers = simple(box, 60000, name="slow")
+        blocker = box.submit(slow, answers)
+        done, stopped, waits = (box.submit(w, s) for w, s in ((quick, replies), (slow, answers),
+                                                              (quick, replies)))
+        expect(box.segue("resume", box.log(done), "-q").returncode == 0, "resume")
+        shown = box.session(done)
+        expect(shown["status"] == "complete" and shown["turns"] == 2 and "position" not in shown, shown)
+        status, value = box.ask("POST", f"/v1/sessions/{done}/cancel")
+        expect(status == 409 and "ended already: complete" in value["detail"], status, value)
+        status, value = box.ask("POST", f"/v1/sessions/{done}/resume")
+        expect(status == 409 and "ended already: complete" in value["detail"], status, value)
+        taken_over_and_stopped(box, stopped)
+        expect(box.session(stopped)["status"] == "stopped", box.session(stopped))
+        expect(box.session(waits)["status"] == "queued", box.session(waits))
+        rows = {s["id"]: s["status"] for s in box.get("/v1/sessions")["sessions"]}
+        expect(rows == {blocker: "running", done: "complete", stopped: "stopped", waits: "queued"}, rows)
+        status, value = box.ask("POST", f"/v1/sessions/{stopped}/resume")
+        expect(status == 202 and value["status"] == "queued", status, value)
+        expect(box.segue("cancel", blocker).returncode == 0, "cancel")
+        box.wait_status(stopped, "running")
+        expect(box.segue("cancel", stopped).returncode == 0, "cancel")
+        box.wait_status(waits, "complete")
+        sound(records(box.log(done)), DONE, repeats=0)
+        verified(box, *map(box.log, (blocker, done, stopped, waits)))
+        box.check_all()
+        box.end()
+
+
 def a_socket_is_not_taken():
     with DaemonBox() as box:
         box.serve()
@@ -672,6 +705,7 @@ def what_cannot_go_on_says_why():
 
 CASES = [the_queue_is_kept_in_order, others_are_left_alone, an_accepted_resume_survives,
          a_resume_that_cannot_be_written, a_log_in_other_hands_is_let_go,
+         a_waiting_session_taken_further_elsewhere,
          a_socket_is_not_taken, a_folder_without_locks_is_refused, stopping,
          stopping_while_calls_wait_for_a_place, the_configuration_is_read_again, the_service_manager_is_told,
          the_unit_is_sound, a_log_that_fails_is_opened_again, cancelling_when_the_log_fails, a_log_that_goes_on_failing, what_cannot_go_on_says_why,
