@@ -145,6 +145,8 @@
 #define LIMIT_QUEUE_COUNT      10000u /* sessions that wait; more are refused */
 #define LIMIT_SESSION_FD_COUNT                                                                     \
   8 /* descriptors of a running session: its log, a command, its pipes */
+#define LIMIT_HEAP_PIECE_BYTES                                                                     \
+  (256 * 1024) /* larger ones are mapped: they grow without being copied and go back at once */
 #define LIMIT_OWN_FD_COUNT         24    /* descriptors of the daemon itself */
 #define LIMIT_START_COUNT          8u    /* sessions read back and started in one go of the loop */
 #define LIMIT_OVER_COUNT           1000u /* sessions that are over and still known without their log */

@@ -208,8 +208,8 @@ static void reply_broken(struct server_request *r, const struct entry *e, enum a
   if (what == CANCEL && (paused || e->state == ENTRY_BROKEN)) {
     server_set_header(r, "Retry-After", "1");
     server_problem(r, full ? 507 : 503, NULL,
-                   "the cancel is not accepted yet: it cannot be written (%s). It is tried again "
-                   "while this daemon runs, and forgotten with it: ask again to be sure",
+                   "the cancel is not accepted yet: %s. It is tried again while this daemon runs, "
+                   "but forgotten with it: ask again to be sure",
                    why);
   } else {
     server_problem(r, full ? 507 : 500, NULL, "%s%s", what == RESUME ? "it is not resumed: " : "",

@@ -4,6 +4,7 @@
 usage: daemon_life_test.py BUILD_DIR [CASE...]
 SEGUE_LONG=1: 100 rounds of SIGKILL with 50 sessions in flight instead of 5. SEGUE_SEED=N repeats.
 """
+import http.client
 import json
 import os
 import random
@@ -670,6 +671,60 @@ def a_log_that_goes_on_failing():
         box.end()
 
 
+def answers_hold_wherever_it_dies():
+    """It ends at the n-th point where it writes, syncs or starts a program: what it had answered holds
+    in the next daemon."""
+    with DaemonBox() as box:
+        quick, replies = simple(box, 0)
+        slow, answers = simple(box, 60000, name="slow")
+        box.serve()
+        stopped, running = box.submit(slow, answers), box.submit(slow, answers)
+        box.until(lambda: all(box.session(s)["seq"] >= 3 for s in (stopped, running)), "no calls")
+        box.end(times=2)
+        taken_over_and_stopped(box, stopped)
+        shutil.copytree(box.logs, box.dir + "/before")
+        body = {"workflow": quick, "scenario": replies, "cwd": box.cwd, "task": "x" * 100000}
+        requests = [("/v1/sessions", body), (f"/v1/sessions/{stopped}/resume", None),
+                    (f"/v1/sessions/{running}/cancel", None)]
+        for n in range(1, 999):
+            shutil.rmtree(box.logs)
+            shutil.copytree(box.dir + "/before", box.logs)
+            box.serve(env={"SEGUE_FAULT": f"exit:{n}"}, wait=False)
+            box.until(lambda: box.process.poll() is not None or
+                      any("ready on" in line for line in box.said), "it does not get ready")
+            got = []
+            for path, value in requests:
+                try:
+                    got.append(box.ask("POST", path, value))
+                except (OSError, http.client.HTTPException):
+                    got.append((0, None))
+            if (0, None) in got:
+                box.process.wait(30)
+            elif got[0][0] == 201:
+                sids = [got[0][1]["id"]]
+                box.until(lambda: box.process.poll() is not None or
+                          records(box.log(sids[0]))[-1]["type"] == "session_end", "it does not end")
+            lived = box.process.poll() is None
+            if lived:
+                expect([status for status, _ in got] == [201, 202, 200], n, got)
+                box.end(signal.SIGKILL)
+            else:
+                expect(box.process.poll() == 99, "status", box.process.poll(), box.said)
+            box.serve()
+            if got[0][0] == 201:
+                box.wait_status(got[0][1]["id"], "complete")
+            expect(got[1][0] in (0, 202) and got[2][0] in (0, 200), n, got)
+            if got[1][0] == 202:
+                box.wait_status(stopped, "running")
+            if got[2][0] == 200:
+                expect(box.session(running)["status"] == "cancelled", n, box.session(running))
+            verified(box, *box.begun())
+            box.end(signal.SIGKILL)
+            if lived:
+                return f"{n - 1} points" if n > 1 else "skipped: no fault points in this build"
+        raise Failed("it dies at every point")
+
+
 def what_cannot_go_on_says_why():
     with DaemonBox() as box:
         box.serve("-n", "1")
@@ -708,7 +763,8 @@ CASES = [the_queue_is_kept_in_order, others_are_left_alone, an_accepted_resume_s
          a_waiting_session_taken_further_elsewhere,
          a_socket_is_not_taken, a_folder_without_locks_is_refused, stopping,
          stopping_while_calls_wait_for_a_place, the_configuration_is_read_again, the_service_manager_is_told,
-         the_unit_is_sound, a_log_that_fails_is_opened_again, cancelling_when_the_log_fails, a_log_that_goes_on_failing, what_cannot_go_on_says_why,
+         the_unit_is_sound, a_log_that_fails_is_opened_again, cancelling_when_the_log_fails, a_log_that_goes_on_failing,
+         answers_hold_wherever_it_dies, what_cannot_go_on_says_why,
          sigkill_with_fifty_in_flight, sigkill_with_a_queue, disk_full]
 
 if __name__ == "__main__":
