@@ -145,6 +145,8 @@
 #define LIMIT_QUEUE_COUNT      10000u /* sessions that wait; more are refused */
 #define LIMIT_SESSION_FD_COUNT                                                                     \
   8 /* descriptors of a running session: its log, a command, its pipes */
+#define LIMIT_HEAP_PIECE_BYTES                                                                     \
+  (256 * 1024) /* larger ones are mapped: they grow without being copied and go back at once */
 #define LIMIT_OWN_FD_COUNT         24    /* descriptors of the daemon itself */
 #define LIMIT_START_COUNT          8u    /* sessions read back and started in one go of the loop */
 #define LIMIT_OVER_COUNT           1000u /* sessions that are over and still known without their log */
@@ -159,20 +161,22 @@
 #define LIMIT_API_CONNECTION_BYTES 4096u /* memory of one: its request line and headers must fit */
 #define LIMIT_API_BODY_BYTES       (16u * 1024u * 1024u) /* of one request: a task and its escapes */
 #define LIMIT_API_BIG_BODY_BYTES   (1024u * 1024u) /* of a body whose memory goes back at once */
-#define LIMIT_API_BODIES_BYTES     (64u * 1024u * 1024u) /* of all requests that are being received */
-#define LIMIT_API_IDLE_S           30    /* without a byte sent or received; then hung up on */
-#define LIMIT_API_REQUEST_MS       60000 /* from the last answer to the end of the next request */
-#define LIMIT_API_ACCEPT_RETRY_MS  100   /* no descriptor was left to accept with */
-#define LIMIT_API_HEARTBEAT_MS     15000 /* of an event stream: so a reader that is gone is noticed */
+#define LIMIT_API_BODIES_BYTES                                                                     \
+  (64u * 1024u * 1024u) /* of all requests that are being received, and again of those being read */
+#define LIMIT_API_IDLE_S          30    /* without a byte sent or received; then hung up on */
+#define LIMIT_API_REQUEST_MS      60000 /* from the last answer to the end of the next request */
+#define LIMIT_API_ACCEPT_RETRY_MS 100   /* no descriptor was left to accept with */
+#define LIMIT_API_HEARTBEAT_MS    15000 /* of an event stream: so a reader that is gone is noticed */
 #define LIMIT_API_DELTA_BYTES                                                                      \
   (16u * 1024u) /* of text pieces that wait for one reader; then dropped */
 #define LIMIT_API_FOREIGN_MS                                                                       \
   500 /* between two looks at the log of a session that another program runs */
-#define LIMIT_API_PAGE_COUNT  1000u /* sessions of one answer */
-#define LIMIT_API_READ_COUNT  1000u /* logs looked at for one answer */
-#define LIMIT_API_ERROR_COUNT 50u   /* errors of a workflow in one answer */
-#define LIMIT_API_DEPTH       64u   /* nesting of a request's JSON */
-#define LIMIT_CLIENT_WAIT_S   60    /* the command line waits so long for an answer */
+#define LIMIT_API_PAGE_COUNT  1000u  /* sessions of one answer */
+#define LIMIT_API_READ_COUNT  1000u  /* logs looked at for one answer */
+#define LIMIT_API_ERROR_COUNT 50u    /* errors of a workflow in one answer */
+#define LIMIT_API_DEPTH       64u    /* nesting of a request's JSON */
+#define LIMIT_API_VALUE_COUNT 20000u /* values of a request's JSON: a provider a movement, facets */
+#define LIMIT_CLIENT_WAIT_S   60     /* the command line waits so long for an answer */
 
 /* --- terminal --- */
 #define LIMIT_LONG_WAIT_MS     10000 /* a retry that waits as long is said in a pipe */

@@ -15,8 +15,7 @@ static int cancel(const char *socket, const char *word) {
   if (!session_post(socket, word, "cancel", &reply, &err)) {
     status = cli_fail("cancel", &err);
   } else {
-    bool done = reply.status == 200;
-    printf("%s  ", done ? "cancelled" : "will be cancelled when its log can be written");
+    printf("cancelled  ");
     cli_put_safe(stdout, session_post_id(&reply));
     putchar('\n');
   }

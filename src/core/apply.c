@@ -703,6 +703,7 @@ bool core_apply(struct core *core, const json_t *record, struct workflow *workfl
     if (types[i].type[0] == type.p[0] && str_eq_c(type, types[i].type)) {
       if (!types[i].apply(&f))
         return false;
+      core->resumed = resumes;
       core->seq++;
       return true;
     }

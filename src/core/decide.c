@@ -329,7 +329,8 @@ static void emit_resume(struct step *s, const char *reason) {
 }
 
 static void on_resume(struct step *s) {
-  emit_resume(s, s->ev->reason);
+  if (!s->core->resumed) /* else that was recorded and nothing came of it yet */
+    emit_resume(s, s->ev->reason);
   for (struct turn *turn = s->core->turns; turn; turn = turn->next)
     for (struct call *call = turn->calls; call; call = call->next) {
       if (call->state == CALL_RUNNING)
@@ -396,6 +397,7 @@ static void take_event(struct step *s) {
   case EVENT_RESUME:
     on_resume(s);
     break;
+  case EVENT_ACCEPT:
   case EVENT_BEGIN:
   case EVENT_DRAIN:
     break;
@@ -409,8 +411,11 @@ void core_decide(struct core *core, const struct event *ev, const struct core_en
   step_begin(&s);
   if (core->status == SESSION_STOPPED && ev->kind == EVENT_CANCEL)
     emit_resume(&s, "cancel");
-  if (core->status != SESSION_ENDED &&
-      (core->status != SESSION_STOPPED || ev->kind == EVENT_RESUME))
+  bool resumes = ev->kind == EVENT_RESUME, accepts = ev->kind == EVENT_ACCEPT;
+  if (core->status == SESSION_STOPPED && accepts)
+    emit_resume(&s, ev->reason);
+  else if (core->status != SESSION_ENDED && !accepts &&
+           (core->status != SESSION_STOPPED || resumes))
     take_event(&s);
   step_over(&s);
 }

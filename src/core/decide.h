@@ -24,6 +24,7 @@ enum event_kind {
   EVENT_CANCEL,    /* somebody wants the session gone: final */
   EVENT_STOP,      /* reason: a resumable stop (signal, disk) */
   EVENT_RESUME,    /* reason: first event after recovery or a stop */
+  EVENT_ACCEPT,    /* reason: it will be resumed. That is recorded, EVENT_RESUME goes on */
   EVENT_BEGIN,     /* a session that was held behind its first record begins */
   EVENT_DRAIN,     /* env.draining was set: stops the session when no call is running */
 };

@@ -4,11 +4,9 @@
 #include "base/log.h"
 #include "base/resource.h"
 #include "core/record.h"
-#include "format/json_pool.h"
 #include "format/json_write.h"
 #include "store/find.h"
 
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +43,10 @@ static bool view_read(struct view *v, const struct control *api, const struct en
   v->brief = &v->own;
   v->message = e && e->trouble ? e->trouble : v->own.message;
   v->status = is_unfinished(v->brief) && !owned ? "open" : brief_status(v->brief);
+  if (e != NULL && e->state == ENTRY_QUEUED && !owned && (e->resumed || brief_goes_on(v->brief))) {
+    v->status = "queued";
+    v->position = entry_position(e);
+  }
   return true;
 }
 
@@ -52,12 +54,12 @@ static bool view_read(struct view *v, const struct control *api, const struct en
 static bool view_of(struct view *v, const struct control *api, const char *id, struct err *err) {
   const struct entry *e = sessions_find(api->sessions, id);
   *v = (struct view){.id = id};
-  if (e != NULL && e->state == ENTRY_WRITING)
+  if (e != NULL && e->brief.seq == 0)
     return err_set(err, ERR_NOT_FOUND, "%s is not written yet", id);
   bool live = e != NULL && entry_is_live(e);
   bool ended = e != NULL && e->brief.seq > 0 && !is_unfinished(&e->brief) &&
                strcmp(e->brief.status, "stopped") != 0;
-  if (!live && !ended)
+  if ((!live && !ended) || entry_is_elsewhere(e))
     return view_read(v, api, e, err);
   v->brief = &e->brief;
   v->status = entry_status(e);
@@ -166,12 +168,14 @@ static void list_sessions(void *ctx, struct server_request *r) {
 
 /* --- waiting --- */
 
+enum awaited { FIRST_RECORD, RESUME, CANCEL };
+
 struct waiter {
   struct waiter *next;
   struct control *api;
   struct server_request *request;
   char id[STORE_ID_BYTES];
-  bool for_end; /* else for its first record */
+  enum awaited what;
 };
 
 static void waiter_drop(struct waiter *w) {
@@ -186,54 +190,76 @@ static void on_gone(void *ctx) {
   waiter_drop(ctx);
 }
 
-static void wait_for(struct control *api, struct server_request *r, const char *id, bool for_end) {
+static void wait_for(struct control *api, struct server_request *r, const char *id,
+                     enum awaited what) {
   struct waiter *w = xcalloc(1, sizeof *w);
-  *w = (struct waiter){.next = api->waiters, .api = api, .request = r, .for_end = for_end};
+  *w = (struct waiter){.next = api->waiters, .api = api, .request = r, .what = what};
   (void)snprintf(w->id, sizeof w->id, "%s", id);
   api->waiters = w;
   server_keep(r, on_gone, w);
 }
 
-static void reply_broken(struct server_request *r, const struct entry *e) {
+/* What was asked for is not on disk. */
+static void reply_broken(struct server_request *r, const struct entry *e, enum awaited what) {
   const struct err *broken = e->session ? session_broken(e->session) : NULL;
-  bool full = broken != NULL && broken->code == ERR_FULL;
-  server_problem(r, full ? 507 : 500, NULL, "%s", e->trouble ? e->trouble : "its log broke");
+  bool paused = e->session != NULL && session_paused(e->session) != NULL;
+  bool full = paused || (broken != NULL && broken->code == ERR_FULL);
+  const char *why = entry_message(e) ? entry_message(e) : "its log broke";
+  if (what == CANCEL && (paused || e->state == ENTRY_BROKEN)) {
+    server_set_header(r, "Retry-After", "1");
+    server_problem(r, full ? 507 : 503, NULL,
+                   "the cancel is not accepted yet: %s. It is tried again while this daemon runs, "
+                   "but forgotten with it: ask again to be sure",
+                   why);
+  } else {
+    server_problem(r, full ? 507 : 500, NULL, "%s%s", what == RESUME ? "it is not resumed: " : "",
+                   why);
+  }
 }
 
-static void answer_waiter(struct waiter *w, const struct entry *e) {
-  struct control *api = w->api;
-  struct server_request *r = w->request;
-  bool for_end = w->for_end;
-  waiter_drop(w);
-  if (for_end && e->state == ENTRY_BROKEN) { /* when its log can be written again */
-    reply_session(api, r, 202, e->id);
-    return;
-  }
-  if (e->brief.seq == 0 || (for_end && strcmp(e->brief.status, "running") == 0)) {
-    reply_broken(r, e);
-    return;
-  }
-  if (for_end && strcmp(e->brief.status, "cancelled") != 0) {
-    server_problem(r, 409, NULL, "it has ended already: %s", e->brief.status);
-    return;
-  }
-  if (!for_end) {
-    char place[64];
+/* Of a waiter whose time has come. */
+static void answer(const struct control *api, struct server_request *r, const struct entry *e,
+                   enum awaited what) {
+  char place[64];
+  switch (what) {
+  case FIRST_RECORD:
+    if (e->brief.seq == 0)
+      break;
     (void)snprintf(place, sizeof place, "/v1/sessions/%s", e->id);
     server_set_header(r, "Location", place);
+    reply_session(api, r, 201, e->id);
+    return;
+  case RESUME:
+    if (strcmp(e->brief.status, "stopped") == 0)
+      break;
+    reply_session(api, r, 202, e->id);
+    return;
+  case CANCEL:
+    if (is_unfinished(&e->brief) || strcmp(e->brief.status, "stopped") == 0)
+      break;
+    if (strcmp(e->brief.status, "cancelled") == 0)
+      reply_session(api, r, 200, e->id);
+    else
+      server_problem(r, 409, NULL, "it has ended already: %s", e->brief.status);
+    return;
   }
-  reply_session(api, r, for_end ? 200 : 201, e->id);
+  reply_broken(r, e, what);
 }
 
 void control_changed(void *ctx, struct entry *e) {
   struct control *api = ctx;
   struct waiter *next;
+  bool paused = e->session != NULL && session_paused(e->session) != NULL;
+  bool over = e->state == ENTRY_OVER || e->state == ENTRY_BROKEN || paused ||
+              strcmp(e->brief.status, "running") != 0;
   for (struct waiter *w = api->waiters; w; w = next) {
+    struct server_request *r = w->request;
+    enum awaited what = w->what;
     next = w->next;
-    bool over = e->state == ENTRY_OVER || e->state == ENTRY_BROKEN ||
-                strcmp(e->brief.status, "running") != 0;
-    if (strcmp(w->id, e->id) == 0 && (!w->for_end || over))
-      answer_waiter(w, e);
+    if (strcmp(w->id, e->id) != 0 || (what == CANCEL && !over))
+      continue;
+    waiter_drop(w);
+    answer(api, r, e, what);
   }
 }
 
@@ -247,8 +273,9 @@ static bool refuse_draining(const struct control *api, struct server_request *r)
   return true;
 }
 
-static void refuse(struct server_request *r, const struct err *err, const struct err_list *errors) {
-  unsigned status = err->code == ERR_FULL ? 507 : err->code == ERR_IO ? 500 : 422;
+static void refuse(const struct intake_result *result) {
+  const struct err_list *errors = &result->errors;
+  const struct err *err = &result->err;
   json_t *list = errors->count > 0 ? json_array() : NULL;
   for (size_t i = 0; i < errors->count && i < LIMIT_API_ERROR_COUNT; i++) {
     const struct err *item = &errors->items[i];
@@ -263,58 +290,35 @@ static void refuse(struct server_request *r, const struct err *err, const struct
   }
   json_t *members = list ? json_pack("{so}", "errors", list) : NULL;
   if (err->line > 0)
-    server_problem(r, status, members, "%s:%d:%d: %s", err->file, err->line, err->column,
-                   err->text);
+    server_problem(result->request, result->status, members, "%s:%d:%d: %s", err->file, err->line,
+                   err->column, err->text);
   else
-    server_problem(r, status, members, "%s", err->text);
+    server_problem(result->request, result->status, members, "%s", err->text);
 }
 
-/* A body is small or mostly long texts, unless somebody means no good. */
-static json_t *parse_body(struct str body, json_error_t *why) {
-  json_pool_pause(body.n > LIMIT_API_BIG_BODY_BYTES);
-  json_t *parsed =
-      json_loadb(body.n ? body.p : "", body.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, why);
-  json_pool_pause(false);
-  return parsed;
-}
-
-static void drop_body(struct str body, json_t *parsed) {
-  json_decref(parsed);
-  if (body.n > LIMIT_API_BIG_BODY_BYTES)
-    (void)malloc_trim(0);
+static void on_read(void *ctx, struct intake_result *result) {
+  struct control *api = ctx;
+  struct server_request *r = result->request;
+  struct err err = {0};
+  if (!result->ok) {
+    refuse(result);
+    return;
+  }
+  if (refuse_draining(api, r)) /* it began meanwhile */
+    return;
+  const struct entry *e = sessions_submit(api->sessions, &result->launch, &err);
+  if (e != NULL) {
+    wait_for(api, r, e->id, FIRST_RECORD);
+  } else {
+    server_set_header(r, "Retry-After", "1");
+    server_problem(r, err.code == ERR_FULL ? 507 : 503, NULL, "%s", err.text);
+  }
 }
 
 static void submit_session(void *ctx, struct server_request *r) {
   struct control *api = ctx;
-  struct launch launch;
-  struct err err = {0};
-  struct err_list errors = {0};
-  json_error_t why;
-  struct str body = server_body(r);
-  if (refuse_draining(api, r))
-    return;
-  json_t *parsed = parse_body(body, &why);
-  if (parsed == NULL) {
-    drop_body(body, NULL);
-    server_problem(r, 400, NULL, "the body is no JSON: line %d, column %d: %s", why.line,
-                   why.column, why.text);
-    return;
-  }
-  if (json_depth(parsed, LIMIT_API_DEPTH) > LIMIT_API_DEPTH) {
-    server_problem(r, 400, NULL, "the body is nested over %u levels", LIMIT_API_DEPTH);
-  } else if (!launch_parse(&launch, api->sessions->env, parsed, &err, &errors)) {
-    refuse(r, &err, &errors);
-  } else {
-    const struct entry *e = sessions_submit(api->sessions, &launch, &err);
-    if (e != NULL) {
-      wait_for(api, r, e->id, false);
-    } else {
-      server_set_header(r, "Retry-After", "1");
-      server_problem(r, err.code == ERR_FULL ? 507 : 503, NULL, "%s", err.text);
-    }
-  }
-  drop_body(body, parsed);
-  err_list_deinit(&errors);
+  if (!refuse_draining(api, r))
+    intake_take(&api->intake, r);
 }
 
 /* --- cancelling, resuming --- */
@@ -353,19 +357,21 @@ static void cancel_session(void *ctx, struct server_request *r) {
     if (ended)
       return;
   }
-  bool paused =
-      e->state == ENTRY_BROKEN || (entry_is_live(e) && e->session && session_paused(e->session));
-  if (paused) {
-    if (sessions_cancel(api->sessions, e, &err)) /* it is final when its log can be written again */
-      reply_session(api, r, 202, id);
-    return;
+  if (!sessions_cancel(api->sessions, e, &err)) {
+    if (err.code == ERR_LOCKED)
+      server_problem(r, 409, NULL, "another program runs it, and only that one can cancel it");
+    else
+      server_problem(r, err.code == ERR_INVALID ? 409 : 500, NULL, "%s", err.text);
+  } else if (e->session != NULL && session_paused(e->session)) {
+    reply_broken(r, e, CANCEL);
+  } else {
+    wait_for(api, r, id, CANCEL);
   }
-  if (sessions_cancel(api->sessions, e, &err))
-    wait_for(api, r, id, true);
-  else if (err.code == ERR_LOCKED)
-    server_problem(r, 409, NULL, "another program runs it, and only that one can cancel it");
-  else
-    server_problem(r, err.code == ERR_INVALID ? 409 : 500, NULL, "%s", err.text);
+}
+
+static void refuse_resume(struct server_request *r, const struct err *err) {
+  bool conflict = err->code == ERR_LOCKED || err->code == ERR_INVALID;
+  server_problem(r, err->code == ERR_LIMIT ? 503 : conflict ? 409 : 500, NULL, "%s", err->text);
 }
 
 static void resume_session(void *ctx, struct server_request *r) {
@@ -377,15 +383,14 @@ static void resume_session(void *ctx, struct server_request *r) {
   struct entry *e = find_id(api, r, id) ? entry_for(api, r, id) : NULL;
   if (e == NULL)
     return;
-  if (e->state != ENTRY_OVER)
+  if (e->state != ENTRY_OVER && !entry_is_elsewhere(e))
     server_problem(r, 409, NULL, "it is %s: there is nothing to resume", entry_status(e));
-  else if (sessions_resume(api->sessions, e, &err))
-    reply_session(api, r, 202, id);
-  else if (err.code == ERR_LIMIT)
-    server_problem(r, 503, NULL, "%s", err.text);
+  else if (!sessions_resume(api->sessions, e, &err))
+    refuse_resume(r, &err);
+  else if (e->state == ENTRY_WRITING)
+    wait_for(api, r, id, RESUME);
   else
-    server_problem(r, err.code == ERR_LOCKED || err.code == ERR_INVALID ? 409 : 500, NULL, "%s",
-                   err.text);
+    reply_session(api, r, 202, id);
 }
 
 /* --- events --- */
@@ -464,9 +469,14 @@ const struct server_route control_routes[] = {
     {0},
 };
 
+bool control_idle(const struct control *api) {
+  return api->intake.first == NULL;
+}
+
 void control_init(struct control *api, struct sessions *sessions) {
   struct timespec now;
   *api = (struct control){.sessions = sessions};
+  intake_init(&api->intake, sessions->host->loop, sessions->env, on_read, api);
   clock_gettime(CLOCK_REALTIME, &now);
   record_time((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000, api->started);
 }

@@ -8,12 +8,14 @@
 #ifndef SEGUE_DAEMON_CONTROL_H
 #define SEGUE_DAEMON_CONTROL_H
 
+#include "daemon/intake.h"
 #include "daemon/sessions.h"
 
 struct waiter;
 struct control {
   struct sessions *sessions;
   struct server *http;
+  struct intake intake;
   struct waiter *waiters; /* requests that are answered when their session gets on */
   bool draining;          /* nothing is submitted any more */
   char started[32];
@@ -23,5 +25,7 @@ extern const struct server_route control_routes[];
 
 void control_init(struct control *api, struct sessions *sessions);
 void control_changed(void *api, struct entry *e);
+/* No request is being read that would still be answered. */
+bool control_idle(const struct control *api);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "core/call.h"
 #include "format/json_write.h"
 #include "host/overrides.h"
 #include "host/preflight.h"
@@ -64,26 +65,30 @@ static struct shared_scenario *scenario_known(struct launch_env *env, const char
   return NULL;
 }
 
-static struct shared_scenario *scenario_add(struct launch_env *env, const char *path,
-                                            struct str text, struct err *err) {
+/* One reference; not in the list yet. */
+static struct shared_scenario *scenario_read(const char *path, struct str text, struct err *err) {
   struct shared_scenario *s = xcalloc(1, sizeof *s);
   if (!scenario_parse(&s->scenario, path, text, err)) {
     free(s);
     return NULL;
   }
   s->references = 1;
+  return s;
+}
+
+static void scenario_add(struct launch_env *env, struct shared_scenario *s) {
   s->next = env->scenarios;
   env->scenarios = s;
-  return s;
 }
 
 static void scenario_unref(struct launch_env *env, struct shared_scenario *s) {
   struct shared_scenario **at = &env->scenarios;
   if (s == NULL || --s->references > 0)
     return;
-  while (*at != s)
+  while (*at != NULL && *at != s)
     at = &(*at)->next;
-  *at = s->next;
+  if (*at == s)
+    *at = s->next;
   scenario_deinit(&s->scenario);
   free(s);
 }
@@ -254,23 +259,24 @@ static bool path_or_text(const struct parse *p, const char *key, const char **pa
                  key);
 }
 
+static bool keep_blob(const struct parse *p, struct str bytes, char sha256[SHA256_HEX]) {
+  if (store_blob_put(p->l->env->store, bytes, sha256, p->err))
+    return true;
+  if (p->err->code == ERR_NOT_FOUND) /* our folder, not what the client named */
+    p->err->code = ERR_IO;
+  return false;
+}
+
 static bool keep_scenario(const struct parse *p, const char *path, struct str text) {
   char sha256[SHA256_HEX], name[STORE_PATH_BYTES + 80];
   struct launch *l = p->l;
-  sha256_hex(text.p, text.n, NULL, 0, sha256);
-  l->scenario = scenario_known(l->env, sha256);
-  if (l->scenario == NULL) {
-    if (!store_blob_put(l->env->store, text, sha256, p->err)) {
-      if (p->err->code == ERR_NOT_FOUND) /* our folder, not what the client named */
-        p->err->code = ERR_IO;
-      return false;
-    }
-    l->scenario = scenario_add(l->env, path ? path : "scenario", text, p->err);
-  }
+  l->scenario = scenario_read(path ? path : "scenario", text, p->err);
+  if (l->scenario == NULL || !keep_blob(p, text, sha256))
+    return false;
   (void)snprintf(name, sizeof name, "%s/blobs/%s", l->env->store->dir, sha256);
   json_object_set_new(l->config, "scenario",
                       json_pack("{ss ss}", "path", path ? path : name, "sha256", sha256));
-  return l->scenario != NULL;
+  return true;
 }
 
 static bool take_scenario(const struct parse *p) {
@@ -348,7 +354,6 @@ static bool take_workflow(const struct parse *p) {
   err_list_deinit(&warnings);
   if (l->workflow == NULL)
     return err_set(p->err, ERR_FILE, "the workflow has errors");
-  l->workflow = workflow_cache_share(l->env->workflows, l->workflow);
   l->workflow_path = path ? xstrdup(path) : NULL;
   return true;
 }
@@ -363,12 +368,20 @@ static bool take_task(const struct parse *p) {
   return true;
 }
 
-bool launch_parse(struct launch *l, struct launch_env *env, const json_t *body, struct err *err,
-                  struct err_list *errors) {
+/* A long task is a blob in its log, which is written before its first record. */
+static bool keep_task(const struct parse *p) {
+  struct str task = buf_view(&p->l->task);
+  return !text_needs_blob(task) || keep_blob(p, task, p->l->task_blob);
+}
+
+void launch_init(struct launch *l, struct launch_env *env) {
+  *l = (struct launch){.env = env, .generation = generation_ref(env->generation)};
+}
+
+bool launch_parse(struct launch *l, const json_t *body, struct err *err, struct err_list *errors) {
   static const char *const members[] = {"workflow", "task",    "cwd",      "provider", "providers",
                                         "model",    "options", "scenario", NULL};
   struct parse p = {l, body, err, errors};
-  *l = (struct launch){.env = env, .generation = generation_ref(env->generation)};
   l->config = json_object();
   bool ok = json_is_object(body) ||
             err_set(err, ERR_INVALID, "the body must be an object with workflow, task and cwd");
@@ -381,12 +394,26 @@ bool launch_parse(struct launch *l, struct launch_env *env, const json_t *body, 
     use_config(l);
   }
   ok = ok && take_workflow(&p) && take_task(&p) && take_scenario(&p) &&
-       preflight_check(l->workflow, l->config, l->generation->registry, l->scenario != NULL, err);
+       preflight_check(l->workflow, l->config, l->generation->registry, l->scenario != NULL, err) &&
+       keep_task(&p);
   if (ok)
     l->setup.scenario = l->scenario ? &l->scenario->scenario : NULL;
-  else
-    launch_deinit(l);
   return ok;
+}
+
+void launch_share(struct launch *l) {
+  struct shared_scenario *own = l->scenario;
+  l->workflow = workflow_cache_share(l->env->workflows, l->workflow);
+  if (own == NULL)
+    return;
+  l->scenario = scenario_known(l->env, own->scenario.sha256);
+  if (l->scenario != NULL) {
+    scenario_unref(l->env, own);
+  } else {
+    l->scenario = own;
+    scenario_add(l->env, own);
+  }
+  l->setup.scenario = &l->scenario->scenario;
 }
 
 /* --- from a log --- */
@@ -414,7 +441,9 @@ static bool scenario_again(struct launch *l, struct err *err) {
       (void)err_set(err, ERR_NOT_FOUND, "the scenario %.300s is gone or changed", path);
   }
   if (ok)
-    l->scenario = scenario_add(l->env, path, buf_view(&bytes), err);
+    l->scenario = scenario_read(path, buf_view(&bytes), err);
+  if (l->scenario != NULL)
+    scenario_add(l->env, l->scenario);
   buf_deinit(&bytes);
   return l->scenario != NULL;
 }

@@ -1,14 +1,20 @@
 /* launch.h - what a session is started with, made from a request or read back from its log.
  *
- *   launch_parse(&l, env, body, &err, &errors)   a body of POST /v1/sessions (schemas/api.json)
- *   launch_again(&l, env, config, &err)          from the config of a session_start
+ *   launch_init(&l, env)                         with the configuration as it is now
+ *   launch_parse(&l, body, &err, &errors)        a body of POST /v1/sessions (schemas/api.json)
+ *   launch_share(&l)                             what other sessions have too is taken from them
+ *   launch_again(&l, env, config, &err)          from the config of a session_start, without these
  *   launch_deinit(&l)                            when no session uses it any more
+ *
+ * launch_parse may run in the loop's pool: it touches nothing but `l` and what does not change while
+ * `l` has its reference to it. All others are for the loop.
  *
  * Scenarios are shared by their hash. The bytes of one are kept in the blobs of the store, so that a
  * session can go on after the file changed. */
 #ifndef SEGUE_DAEMON_LAUNCH_H
 #define SEGUE_DAEMON_LAUNCH_H
 
+#include "base/sha256.h"
 #include "host/backends.h"
 #include "host/host.h"
 
@@ -43,14 +49,18 @@ struct launch {
   struct workflow *workflow;
   char *workflow_path; /* or NULL */
   struct buf task;
+  char task_blob[SHA256_HEX]; /* the blob that has the task already, or "" */
 };
 
+void launch_init(struct launch *l, struct launch_env *env);
 /* False: the request is wrong. errors: what is wrong in a workflow file, with places; else err. */
-bool launch_parse(struct launch *l, struct launch_env *env, const json_t *body, struct err *err,
+bool launch_parse(struct launch *l, const json_t *body, struct err *err,
                   struct err_list *errors) MUST_CHECK;
+void launch_share(struct launch *l);
+/* False: it cannot go on, err says why; `l` is as after launch_deinit. */
 bool launch_again(struct launch *l, struct launch_env *env, json_t *config,
                   struct err *err) MUST_CHECK;
-/* What only a start needs: workflow, task. */
+/* What only a start needs is let go: workflow, task. */
 void launch_started(struct launch *l);
 void launch_deinit(struct launch *l);
 

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -59,7 +60,7 @@ static void close_all(struct daemon *d) {
 
 static void on_check(uv_prepare_t *check) {
   struct daemon *d = check->data;
-  if (d->stops > 0 && !d->closed && sessions_busy(&d->sessions) == 0)
+  if (d->stops > 0 && !d->closed && sessions_busy(&d->sessions) == 0 && control_idle(&d->api))
     close_all(d);
 }
 
@@ -158,6 +159,14 @@ static bool take_places(struct daemon *d, const char *path, struct err *err) {
   }
 }
 
+/* Bodies and scenarios have megabytes. The allocator would begin to take such pieces from its heap
+ * after the first one, where growing is copying and what is free stays. */
+static void map_large_pieces(void) {
+#ifdef M_MMAP_THRESHOLD
+  (void)mallopt(M_MMAP_THRESHOLD, LIMIT_HEAP_PIECE_BYTES);
+#endif
+}
+
 /* A core would hold prompts and the values of variables. */
 static void no_cores(void) {
   struct rlimit limit;
@@ -253,6 +262,7 @@ bool serve(const struct serve_options *options, struct err *err) {
   size_t max_sessions = options->max_sessions;
   unsigned max_connections;
   no_cores();
+  map_large_pieces();
   notify_init(&d.notify);
   share_descriptors(&max_sessions, &max_connections);
   if (uv_loop_init(&d.loop) != 0)

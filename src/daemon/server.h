@@ -43,8 +43,10 @@ const char *server_part(const struct server_request *r); /* what stood for {name
 const char *server_query(const struct server_request *r, const char *name);  /* or NULL */
 const char *server_header(const struct server_request *r, const char *name); /* or NULL */
 struct str server_body(const struct server_request *r);
+struct buf server_take_body(struct server_request *r); /* it has none after that */
 
-/* The request is answered later, from the loop. gone(ctx) when that is pointless now. */
+/* The request is answered later, from the loop. gone(ctx) when that is pointless now. Who kept it may
+ * hand it on to another who keeps it. */
 void server_keep(struct server_request *r, void (*gone)(void *ctx), void *ctx);
 
 void server_reply(struct server_request *r, unsigned status, const char *type, struct str bytes);

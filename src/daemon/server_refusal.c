@@ -10,7 +10,9 @@
  * Where it is linked in another way (static, -Bsymbolic) its pages are back and nothing else changes;
  * daemon_hostile_test would say so.
  *
- * One kind gets its end without an answer: a first line of one word. The library asks nobody there. */
+ * One kind gets its end without an answer: a first line of one word. The library calls nothing of ours
+ * between reading it and shutting the socket for writing; the notice of the connection's end comes
+ * after that. */
 #include "base/log.h"
 #include "daemon/server_internal.h"
 

@@ -258,8 +258,14 @@ struct str server_body(const struct server_request *r) {
   return buf_view(&r->body);
 }
 
+struct buf server_take_body(struct server_request *r) {
+  struct buf body = r->body;
+  r->body = (struct buf){0};
+  return body;
+}
+
 void server_keep(struct server_request *r, void (*gone)(void *ctx), void *ctx) {
-  assert(r->state == HANDLED);
+  assert(r->state == HANDLED || r->state == KEPT);
   r->state = KEPT;
   r->gone = gone;
   r->gone_ctx = ctx;

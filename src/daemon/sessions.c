@@ -109,6 +109,12 @@ void entry_set_trouble(struct entry *e, const char *text) {
 
 /* --- what the host tells --- */
 
+/* Its session is freed from the loop. */
+static void let_go(struct entry *e) {
+  e->next_dead = e->sessions->dead;
+  e->sessions->dead = e;
+}
+
 static void on_record(void *ctx, const json_t *record, struct str line) {
   struct entry *e = ctx;
   bool running = strcmp(e->brief.status, "running") == 0;
@@ -119,7 +125,10 @@ static void on_record(void *ctx, const json_t *record, struct str line) {
     feed_grow(e->feed, e->brief.bytes);
   if (e->state == ENTRY_WRITING) {
     entry_set_state(e, ENTRY_QUEUED);
-    e->held = true;
+    if (e->resumed)
+      let_go(e);
+    else
+      e->held = true;
     sessions_soon(e->sessions);
     e->sessions->changed(e->sessions->ctx, e);
   } else if (running && strcmp(e->brief.status, "running") != 0) {
@@ -128,8 +137,10 @@ static void on_record(void *ctx, const json_t *record, struct str line) {
 }
 
 static void on_trouble(void *ctx, const char *message) {
-  const struct entry *e = ctx;
+  struct entry *e = ctx;
   log_warn("session %s: %s", e->id, message);
+  if (e->cancelled && e->session != NULL && session_paused(e->session))
+    e->sessions->changed(e->sessions->ctx, e);
 }
 
 static void on_delta(void *ctx, long turn, long call, bool thinking, struct str text) {
@@ -141,8 +152,7 @@ static void on_delta(void *ctx, long turn, long call, bool thinking, struct str 
 void entry_retire(struct entry *e) {
   struct sessions *ss = e->sessions;
   entry_set_state(e, ENTRY_OVER);
-  e->next_dead = ss->dead;
-  ss->dead = e;
+  let_go(e);
   if (e->feed != NULL)
     feed_over(e->feed);
   ss->changed(ss->ctx, e);
@@ -152,6 +162,8 @@ void entry_retire(struct entry *e) {
 static void on_finished(void *ctx, struct session *s) {
   struct entry *e = ctx;
   const struct err *broken = session_broken(s);
+  if (e->state == ENTRY_WRITING)
+    e->resumed = false; /* that was not written */
   if (broken != NULL) {
     entry_set_trouble(e, broken->text);
     log_warn("session %s: %s", e->id, broken->text);
@@ -208,11 +220,12 @@ static bool start_again(struct entry *e) {
   const struct core *core = e->session ? session_core(e->session) : NULL;
   bool runs =
       core != NULL && core->status != SESSION_ENDED && (e->resumed || !stopped_by_user(core));
-  if (core == NULL) {
-    entry_set_trouble(e, err.text);
-    if (entry_mend_later(e, &err))
-      return true;
-  }
+  entry_set_trouble(e, core ? NULL : err.text);
+  if (core == NULL && entry_mend_later(e, &err))
+    return true;
+  e->foreign = false;
+  if (core != NULL && core->seq != e->brief.seq) /* another program took it further */
+    entry_look(e);
   if (runs) {
     launch_deinit(&e->launch);
     runs = launch_again(&e->launch, e->sessions->env, core->config, &err) &&
@@ -222,10 +235,7 @@ static bool start_again(struct entry *e) {
   }
   e->resumed = false;
   if (runs) {
-    entry_set_trouble(e, NULL);
     entry_set_state(e, ENTRY_RUNNING);
-    if (e->feed != NULL)
-      feed_grow(e->feed, session_log_bytes(e->session));
     return true;
   }
   if (e->trouble != NULL)
@@ -329,6 +339,7 @@ struct entry *sessions_submit(struct sessions *ss, struct launch *launch, struct
                                         .workflow = e->launch.workflow,
                                         .workflow_path = e->launch.workflow_path,
                                         .task = buf_view(&e->launch.task),
+                                        .task_blob = e->launch.task_blob,
                                         .config = e->launch.config,
                                         .hold = true};
   host->registry = e->launch.generation->registry;

@@ -21,15 +21,15 @@
 #include "store/brief.h"
 
 #define ENTRY_STATES(X)                                                                            \
-  /* its first record is on the way to the disk */                                                 \
-  X(WRITING, ES(QUEUED) | ES(OVER))                                                                \
+  /* its first record, or that of an accepted resume, is on the way to the disk */                 \
+  X(WRITING, ES(QUEUED) | ES(RUNNING) | ES(BROKEN) | ES(OVER))                                     \
   /* it waits for its turn; its session may still be in memory */                                  \
   X(QUEUED, ES(RUNNING) | ES(BROKEN) | ES(OVER))                                                   \
   X(RUNNING, ES(BROKEN) | ES(OVER))                                                                \
   /* its log failed and will be opened again; its session may still be in memory */                \
   X(BROKEN, ES(QUEUED) | ES(RUNNING) | ES(OVER))                                                   \
   /* ended, stopped, or it cannot go on (`trouble`); runs again to be cancelled or resumed */      \
-  X(OVER, ES(QUEUED) | ES(RUNNING))
+  X(OVER, ES(WRITING) | ES(QUEUED) | ES(RUNNING))
 
 enum entry_state {
 #define ES_ENUM(name, next) ENTRY_##name,
@@ -55,7 +55,7 @@ struct entry {
   bool cancelled;            /* is to end, also when its log failed meanwhile */
   unsigned breaks;           /* of its log, in a row */
   long broken_turns;         /* how far it had come at the last one */
-  bool foreign;              /* over here, but watched while another program runs it */
+  bool foreign;              /* watched while another program runs it */
 };
 
 struct entry_list {
@@ -73,7 +73,7 @@ struct sessions {
   struct entry_list lists[ENTRY_OVER + 1]; /* by state */
   struct entry *dead;
   uv_timer_t soon, later; /* starts and frees; tries again after a lack of descriptors */
-  uv_timer_t looks;       /* at foreign ones */
+  uv_timer_t looks;       /* at those that another program may run */
   uv_timer_t mends;       /* opens broken ones again */
   bool draining;
   void (*changed)(void *ctx, struct entry *e); /* its state or status is another one */
@@ -95,13 +95,15 @@ struct entry *sessions_find(const struct sessions *ss, const char *id); /* NULL:
 struct entry *sessions_adopt(struct sessions *ss, const char *id, const char *path,
                              struct err *err);
 
-/* Ends it for good; `changed` comes when that is durable, one whose log failed ends when it can be
- * written again. False: ERR_LOCKED, another program owns it; ERR_INVALID, it has ended; or its log
- * cannot be used. */
+/* Ends it for good; `changed` comes when that is durable, or when it cannot be written: then it is
+ * `cancelled`, unfinished, and broken or paused, and ends when it can be written while we live. False:
+ * ERR_LOCKED, another program owns it; ERR_INVALID, it has ended; or its log cannot be used. */
 bool sessions_cancel(struct sessions *ss, struct entry *e, struct err *err) MUST_CHECK;
 
-/* One that is over and unfinished waits for its turn again. False: ERR_LOCKED, another program owns
- * it; ERR_INVALID, it has ended or was never submitted; ERR_LIMIT, the queue is full. */
+/* One that is over (or waits, but was taken further elsewhere) and unfinished waits for its turn again: at once where the next daemon would go on
+ * with it too, else when that is durable. Until then it is WRITING, then `changed` comes; it is still
+ * "stopped" where it could not be written. False: ERR_LOCKED, another program owns it; ERR_INVALID, it
+ * has ended or was never submitted; ERR_LIMIT, the queue is full; or its log cannot be used. */
 bool sessions_resume(struct sessions *ss, struct entry *e, struct err *err) MUST_CHECK;
 
 /* It waits or runs, so that what is in memory counts; else its log does. */
@@ -109,6 +111,8 @@ bool entry_is_live(const struct entry *e);
 /* Of a live one: queued, running, waiting, paused, stopped or an outcome. */
 const char *entry_status(const struct entry *e);
 const char *entry_message(const struct entry *e); /* why, or NULL */
+/* It waits, but another program runs it or has taken it further: its log counts. */
+bool entry_is_elsewhere(const struct entry *e);
 void entry_path(const struct entry *e, char out[STORE_PATH_BYTES + 64]);
 size_t entry_position(const struct entry *e); /* in the queue, from 1; 0: it does not wait */
 void entry_watch(struct entry *e, struct server_request *r, uint64_t last_seq);

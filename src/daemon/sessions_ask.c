@@ -24,10 +24,25 @@ bool entry_cancel_now(struct entry *e, struct err *err) {
 
 bool sessions_cancel(struct sessions *ss, struct entry *e, struct err *err) {
   sessions_free_dead(ss);
-  assert(e->state != ENTRY_WRITING);
+  assert(e->brief.seq > 0);
   if (e->state != ENTRY_BROKEN)
     return entry_cancel_now(e, err);
-  e->cancelled = true; /* when its log is opened again */
+  e->cancelled = true;
+  entry_mend_soon(e);
+  return true;
+}
+
+/* A daemon that is started anew would leave it alone, because a user has stopped it: before the answer
+ * leaves, the log says that it goes on. */
+static bool accept_resume(struct entry *e, struct err *err) {
+  if (!entry_reopen(e, err) || e->session == NULL)
+    return false;
+  if (session_core(e->session)->status != SESSION_STOPPED) { /* taken further just now */
+    entry_drop_session(e);
+    return err_set(err, ERR_LOCKED, "another program runs it");
+  }
+  entry_set_state(e, ENTRY_WRITING);
+  host_accept(e->session, "user");
   return true;
 }
 
@@ -35,7 +50,7 @@ bool sessions_resume(struct sessions *ss, struct entry *e, struct err *err) {
   char path[STORE_PATH_BYTES + 64];
   struct brief now;
   sessions_free_dead(ss);
-  assert(e->state == ENTRY_OVER);
+  assert(e->state == ENTRY_OVER || (e->state == ENTRY_QUEUED && e->session == NULL));
   entry_path(e, path);
   if (brief_owned(path))
     return err_set(err, ERR_LOCKED, "another program runs it");
@@ -43,12 +58,21 @@ bool sessions_resume(struct sessions *ss, struct entry *e, struct err *err) {
     return false;
   brief_deinit(&e->brief);
   e->brief = now;
+  bool kept = brief_goes_on(&now);
+  if (e->state == ENTRY_QUEUED && kept) { /* crashed in other hands: its turn comes anyway */
+    e->resumed = true;
+    return true;
+  }
+  if (e->state == ENTRY_QUEUED) /* nothing is left to wait for */
+    entry_set_state(e, ENTRY_OVER);
   if (strcmp(now.status, "running") != 0 && strcmp(now.status, "stopped") != 0)
     return err_set(err, ERR_INVALID, "it has ended already: %s", now.status);
   if (!now.submitted)
     return err_set(err, ERR_INVALID, "it was begun by segue run: segue resume goes on with it");
   if (sessions_queued(ss) >= LIMIT_QUEUE_COUNT)
     return err_set(err, ERR_LIMIT, "%u sessions wait already", LIMIT_QUEUE_COUNT);
+  if (!kept && !accept_resume(e, err))
+    return false;
   e->resumed = true;
   e->cancelled = false;
   e->foreign = false;
@@ -57,7 +81,8 @@ bool sessions_resume(struct sessions *ss, struct entry *e, struct err *err) {
   entry_set_trouble(e, NULL);
   if (e->feed != NULL)
     feed_again(e->feed);
-  entry_set_state(e, ENTRY_QUEUED);
+  if (kept)
+    entry_set_state(e, ENTRY_QUEUED);
   sessions_soon(ss);
   return true;
 }

@@ -12,6 +12,8 @@ void sessions_soon(struct sessions *ss);
 void sessions_free_dead(struct sessions *ss);
 
 void entry_set_state(struct entry *e, enum entry_state state);
+/* What its log says now: for watchers too. False: it cannot be read. */
+bool entry_look(struct entry *e);
 void entry_set_trouble(struct entry *e, const char *text); /* NULL: there is none any more */
 /* Reads its log back into e->session; NULL with err: the log cannot be used. False: no descriptor is
  * left, or it is in other hands; try again later. */
@@ -22,6 +24,8 @@ void entry_retire(struct entry *e);
 
 /* Its log failed with `why`: opened again after a pause. False: that makes no sense (any more). */
 bool entry_mend_later(struct entry *e, const struct err *why);
+/* One that is broken is opened again as soon as the loop comes to it; that try is not counted. */
+void entry_mend_soon(struct entry *e);
 /* What is not sure is cut off and the log let go. False: not even that works. */
 bool entry_mend_now(struct entry *e, struct err *err) MUST_CHECK;
 /* Its log is not broken. */

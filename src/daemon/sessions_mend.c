@@ -48,6 +48,12 @@ bool entry_mend_later(struct entry *e, const struct err *why) {
   return true;
 }
 
+void entry_mend_soon(struct entry *e) {
+  e->not_before_ms = 0;
+  e->breaks -= e->breaks > 0;
+  arm(e->sessions);
+}
+
 bool entry_mend_now(struct entry *e, struct err *err) {
   char path[STORE_PATH_BYTES + 64];
   struct stat st;

@@ -4,6 +4,7 @@
 #include "base/log.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -21,7 +22,6 @@ static size_t slab_count;
 static unsigned char slab_class[SLABS];
 static struct piece *free_pieces[CLASSES];
 static _Thread_local bool owner;
-static bool paused; /* of the owner: others take nothing anyway */
 
 static bool add_slab(size_t class) {
   if (slab_count == SLABS)
@@ -39,7 +39,7 @@ static bool add_slab(size_t class) {
 
 static void *take(size_t n) {
   size_t class = n == 0 ? 0 : (n - 1) / STEP;
-  if (class >= CLASSES || !owner || paused || (free_pieces[class] == NULL && !add_slab(class)))
+  if (class >= CLASSES || !owner || (free_pieces[class] == NULL && !add_slab(class)))
     return malloc(n);
   struct piece *p = free_pieces[class];
   free_pieces[class] = p->next;
@@ -58,10 +58,6 @@ static void give(void *ptr) {
   size_t class = slab_class[at / SLAB_BYTES];
   p->next = free_pieces[class];
   free_pieces[class] = p;
-}
-
-void json_pool_pause(bool on) {
-  paused = on;
 }
 
 void json_pool_use(void) {

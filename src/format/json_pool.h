@@ -1,8 +1,6 @@
 /* json_pool.h - memory for the small pieces of JSON trees.
  *
- *   json_pool_use()      once, first thing in a program, before any JSON value exists
- *   json_pool_pause(on)  what is made meanwhile is malloc's: for a tree so big that it would set the
- *                        peak for good
+ *   json_pool_use()   once, first thing in a program, before any JSON value exists
  *
  * A record is some hundred objects of 16 to 128 bytes that come and go together; the general
  * allocator spends a fifth of a session's processor time on them. Here each size has its own list of
@@ -14,9 +12,6 @@
 #ifndef SEGUE_FORMAT_JSON_POOL_H
 #define SEGUE_FORMAT_JSON_POOL_H
 
-#include <stdbool.h>
-
 void json_pool_use(void);
-void json_pool_pause(bool on);
 
 #endif

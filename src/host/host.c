@@ -247,7 +247,9 @@ struct session *host_start(struct host *host, const struct session_params *param
   use_setup(s, &params->setup);
   buf_str(&task.bytes, params->task);
   bool ok = true;
-  if (host->store != NULL && text_needs_blob(params->task))
+  if (params->task_blob != NULL && params->task_blob[0])
+    memcpy(task.blob, params->task_blob, SHA256_HEX);
+  else if (host->store != NULL && text_needs_blob(params->task))
     ok = store_blob_put(host->store, params->task, task.blob, err);
   if (ok && host->store != NULL) {
     s->log = store_create(host->store, id, err);
@@ -350,10 +352,16 @@ void host_begin(struct session *s) {
   session_event(s, &ev);
 }
 
+void host_accept(struct session *s, const char *reason) {
+  struct event ev = {.kind = EVENT_ACCEPT, .reason = reason};
+  s->stopping = true; /* somebody waits for the answer */
+  session_event(s, &ev);
+}
+
 void host_drain(struct session *s) {
   struct event ev = {.kind = EVENT_DRAIN};
   session_event(s, &ev);
-  if (s->core.status == SESSION_RUNNING && s->calls == NULL) /* its calls have not left yet */
+  if (s->calls == NULL) /* none has left, or it only waits for space on the disk */
     host_stop(s, "shutdown", "the program that ran it was stopped");
 }
 

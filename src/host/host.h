@@ -73,6 +73,8 @@ struct session_params {
   struct workflow *workflow;
   const char *workflow_path;
   struct str task;
+  const char
+      *task_blob; /* the blob that has the task already; "" or NULL: it is made where needed */
   json_t *config; /* see core_params */
   bool hold;      /* only the first record is written: host_begin goes on */
 };
@@ -103,6 +105,10 @@ bool host_go(struct session *s, setup_fn choose, void *choose_ctx, const char *r
              struct err *err) MUST_CHECK;
 /* A session that was started with `hold`, once its first record was seen. */
 void host_begin(struct session *s);
+/* Between host_open and session_free, of a stopped one that is to wait for its turn: records that it
+ * goes on and does nothing else; host_go, after it was opened again, adds no second record. A full disk
+ * is not waited for. */
+void host_accept(struct session *s, const char *reason);
 
 void host_stop(struct session *s, const char *reason, const char *message);
 void host_cancel(struct session *s, const char *message); /* of one that is stopped, too */

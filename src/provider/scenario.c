@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "format/json_write.h"
+#include "format/json_size.h"
 #include "format/yaml.h"
 #include "structured/jscan.h"
 
@@ -147,13 +147,14 @@ static bool holds_nul(const json_t *value) {
 /* JSON, which is YAML too, some twenty times as fast; NULL when it is not that and nothing but that. */
 static json_t *load_json(struct str text) {
   struct str trimmed = str_trim(text);
+  struct json_size size = json_size(trimmed, LIMIT_YAML_DEPTH, LIMIT_YAML_NODE_COUNT);
   struct jscan js;
   struct jscan_result r;
-  if (trimmed.n == 0 || trimmed.n > LIMIT_SCENARIO_BYTES || trimmed.p[0] != '{')
+  if (trimmed.n == 0 || trimmed.n > LIMIT_SCENARIO_BYTES || trimmed.p[0] != '{' ||
+      size.values > LIMIT_YAML_NODE_COUNT || size.depth >= LIMIT_YAML_DEPTH)
     return NULL;
   jscan_init(&js, trimmed.p, trimmed.n);
   bool ok = jscan_value(&js, 0, &r) == JSCAN_OK && r.end == trimmed.n && !r.duplicate_key &&
-            json_depth(r.value, LIMIT_YAML_DEPTH) < LIMIT_YAML_DEPTH &&
             !holds_nul(r.value); /* the other reader names the place */
   jscan_deinit(&js);
   if (ok)

@@ -1,5 +1,5 @@
-/* The daemon: start to READY, memory, watchers, requests and turns a second, the last against a bare
- * loop that appends and syncs the same bytes to as many files through the same pool.
+/* The daemon: start to READY, memory, watchers, requests, large bodies and turns a second, the last
+ * against a bare loop that appends and syncs the same bytes to as many files through the same pool.
  *
  * Each figure stands beside its goal; memory is compared with an empty program that is linked
  * against the same libraries. The client's HTTP is just enough to count answers. */
@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <jansson.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -38,6 +39,7 @@ enum {
   STARTS = 11,
   ROUNDS = 5,
   ANSWER_BYTES = 2000,
+  BODY_BYTES = 16000000,
 };
 
 static char *dir, sock[108];
@@ -339,6 +341,68 @@ static void measure_requests(void) {
   json_decref(body);
 }
 
+/* --- large bodies --- */
+
+/* The longest wait of another client from the body's last byte to its answer. */
+static double wait_beside(int poster, int other, const struct buf *request) {
+  static const char get[] = "GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n";
+  char answer[4096];
+  double worst = 0;
+  struct pollfd done = {.fd = poster, .events = POLLIN};
+  send_all(poster, request->p, request->n);
+  do {
+    double begin = now_s();
+    send_all(other, get, sizeof get - 1);
+    receive(other, NULL);
+    worst = now_s() - begin > worst ? now_s() - begin : worst;
+  } while (poll(&done, 1, 0) == 0);
+  if (read(poster, answer, sizeof answer) <= 0 || strncmp(answer, "HTTP/1.1 4", 10) != 0)
+    die("a bad body was taken");
+  return worst;
+}
+
+static void measure_bodies(void) {
+  static const struct {
+    const char *what, *begin, *piece, *end;
+  } rows[] = {{"small values", "{\"workflow\":[", "[],", "[]]}"},
+              {"one text of escapes", "{\"task\":\"", "\\u0041", "\"}"},
+              {"a scenario of small values", "", "  - {text: x}\\n", "\"}}"}};
+  char logs[512], workflow[512];
+  double took;
+  (void)snprintf(logs, sizeof logs, "%s/bodies", dir);
+  (void)snprintf(
+      workflow, sizeof workflow,
+      "{\"cwd\":\"%s\",\"workflow\":{\"text\":\"name: w\\nprovider: script\\nmovements:\\n"
+      "  - {name: a, instruction: do it, rules: [{condition: x, next: COMPLETE}]}\\n\"},"
+      "\"scenario\":{\"text\":\"replies:\\n",
+      dir);
+  pid_t pid = start_daemon(logs, "16", &took);
+  int poster = dial(), other = dial();
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    struct buf body = {0}, request = {0};
+    double waits[ROUNDS];
+    char label[64];
+    buf_puts(&body, rows[i].begin[0] ? rows[i].begin : workflow);
+    while (body.n < BODY_BYTES)
+      buf_puts(&body, rows[i].piece);
+    buf_puts(&body, rows[i].end);
+    buf_printf(&request,
+               "POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+               "Content-Length: %zu\r\n\r\n",
+               body.n);
+    buf_str(&request, buf_view(&body));
+    for (int round = 0; round < ROUNDS; round++)
+      waits[round] = wait_beside(poster, other, &request);
+    (void)snprintf(label, sizeof label, "others wait for 16 MB: %s", rows[i].what);
+    printf("%-46s %8.1f ms   goal 50\n", label, median(waits, ROUNDS) * 1000);
+    buf_deinit(&body);
+    buf_deinit(&request);
+  }
+  close(poster);
+  close(other);
+  end_daemon(pid, SIGKILL);
+}
+
 /* --- turns a second --- */
 
 struct bare { /* one file */
@@ -507,6 +571,8 @@ int main(int argc, char **argv) {
     measure_live(measure_idle());
   if (!only[0] || strcmp(only, "requests") == 0)
     measure_requests();
+  if (!only[0] || strcmp(only, "bodies") == 0)
+    measure_bodies();
   if (!only[0] || strcmp(only, "turns") == 0)
     measure_turns();
   if (!tmpdir_remove(dir, &err))

@@ -72,12 +72,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   json_t *body =
       json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
   if (body != NULL && json_depth(body, LIMIT_API_DEPTH) <= LIMIT_API_DEPTH) {
-    if (launch_parse(&l, &env, body, &err, &errors)) {
+    launch_init(&l, &env);
+    if (launch_parse(&l, body, &err, &errors)) {
+      launch_share(&l);
       check_launch(&l);
-      launch_deinit(&l);
     } else if (err.text[0] == '\0') {
       abort();
     }
+    launch_deinit(&l);
     forget_scenario(body);
   }
   if (env.scenarios != NULL)

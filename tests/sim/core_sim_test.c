@@ -523,6 +523,15 @@ static void session(struct play *p, struct storm *storm) {
       if (give_ups(p) >= MAX_GIVE_UPS)
         return;
       p->now_ms += 1000;
+      if (storm->percent > 0 && chance(&storm->dice, 30)) { /* it waits for its turn first */
+        struct event ev = play_event(p, EVENT_ACCEPT);
+        ev.reason = "test";
+        play_decide(p, &ev);
+        commit(p, storm);
+        play_crash(p, 0); /* it is dropped, and read back when its turn comes */
+        if (p->core.status == SESSION_ENDED)
+          return;
+      }
       resume(p);
     } else if (p->pending_count == 0) {
       fail_msg("%s: it waits for nothing", p->title);

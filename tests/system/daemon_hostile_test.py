@@ -8,6 +8,7 @@ SEGUE_LONG=1: 100,000 requests instead of 4,000, and the cases that wait for tim
 import json
 import os
 import random
+import select
 import socket
 import subprocess
 import sys
@@ -156,10 +157,70 @@ def oversized():
         for body in (b'{"workflow":' + b"[" + b"1," * 5000000 + b"1]}", b'{"a":' + b"[[]," * 3000000,
                      json.dumps({f"k{i}": {} for i in range(600000)}).encode()):
             status, value = box.ask("POST", "/v1/sessions", body)
-            expect(status in (400, 422), status, value)
+            expect(status in (400, 413), status, value)
             grown = box.rss_kib() - before
             expect(SANITIZED or grown < 120 * 1024, "memory is kept:", grown, "KiB")
         box.end()
+
+
+def big_bodies_hold_up_nobody():
+    """While one is read, checked and written to a blob, others are answered."""
+    with DaemonBox() as box:
+        box.serve()
+        workflow, scenario = simple(box)
+        with open(workflow, encoding="utf-8") as f:
+            inline = {"text": f.read()}
+        values = {"providers": {f"m{i}": "script" for i in range(30000)}}
+        many = json.dumps({"replies": [{"text": "x"}] * 300000})
+        fine = {"workflow": workflow, "cwd": box.cwd, "scenario": scenario}
+        rows = [(b'{"task":"' + b"\\u0041" * 2700000 + b'"}', 422, "cwd must be given", 5),
+                ({**fine, "task": "\u65e5" * 2600000}, 201, None, 5),
+                ({**fine, "workflow": inline, "scenario": {"text": many}}, 422, "200000 values", 5),
+                ({**fine, **values}, 413, "over 20000 values", 0),
+                (b'{"workflow":[' + b"[]," * 5000000 + b"[]]}", 413, "over 20000 values", 0),
+                (b"[" * 16000000, 400, "nested over 64 levels", 0)]
+        fewest = 1 << 30
+        for body, wanted, what, meanwhile in rows:
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
+            s = socket.socket(socket.AF_UNIX)
+            s.settimeout(60)
+            s.connect(box.socket)
+            s.sendall(b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                      b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(data) + data)
+            answered = 0
+            while not select.select([s], [], [], 0)[0]:
+                expect(box.ask("GET", "/v1/health", keep=False)[0] == 200, "health")
+                answered += 1
+            got = b""
+            while piece := s.recv(65536):
+                got += piece
+            s.close()
+            value = json.loads(got.partition(b"\r\n\r\n")[2])
+            expect(got.startswith(b"HTTP/1.1 %d " % wanted), data[:60], "gave", got[:300])
+            expect(what is None or what in value["detail"], data[:60], "gave", value)
+            expect(answered >= meanwhile, "only", answered, "were answered during", data[:60])
+            fewest = min(fewest, answered) if meanwhile else fewest
+            if wanted == 201:
+                box.wait_status(value["id"], "complete")
+                start = records(box.log(value["id"]))[0]
+                expect(os.path.getsize(f"{box.logs}/blobs/{start['task_blob']}") == 7800000, start)
+                verified(box, box.log(value["id"]))
+        gone = []  # they leave while theirs is read, or waits for that
+        data = rows[0][0]
+        for _ in range(4):
+            s = socket.socket(socket.AF_UNIX)
+            s.settimeout(60)
+            s.connect(box.socket)
+            s.sendall(b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                      b"Content-Length: %d\r\n\r\n" % len(data) + data)
+            gone.append(s)
+        for s in gone:
+            s.close()
+        sid = box.submit(workflow, scenario)
+        box.wait_status(sid, "complete")
+        box.check_all()
+        box.end()
+        return f"at least {fewest} requests were answered meanwhile"
 
 
 def slow_and_cut():
@@ -396,7 +457,8 @@ def nothing_leaks():
         return f"{requests} requests, {grown} KiB more"
 
 
-CASES = [garbage, refusals_of_what_is_no_request, oversized, slow_and_cut, slow_readers, a_crowd, another_user, few_descriptors,
+CASES = [garbage, refusals_of_what_is_no_request, oversized,
+         big_bodies_hold_up_nobody, slow_and_cut, slow_readers, a_crowd, another_user, few_descriptors,
          nothing_leaks]
 
 if __name__ == "__main__":

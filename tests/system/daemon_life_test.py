@@ -4,6 +4,7 @@
 usage: daemon_life_test.py BUILD_DIR [CASE...]
 SEGUE_LONG=1: 100 rounds of SIGKILL with 50 sessions in flight instead of 5. SEGUE_SEED=N repeats.
 """
+import http.client
 import json
 import os
 import random
@@ -75,15 +76,7 @@ def others_are_left_alone():
         box.end(times=2)
         last = records(box.log(mine))[-1]
         expect(last["type"] == "session_stop" and last["reason"] == "shutdown", last)
-        for _ in range(9):  # a user takes it over and stops it
-            before = len(records(box.log(mine)))
-            process = box.start("resume", box.log(mine))
-            box.until(lambda: len(records(box.log(mine))) > before, "it is not resumed")
-            process.send_signal(signal.SIGINT)
-            process.communicate()
-            if records(box.log(mine))[-1]["type"] == "session_stop":  # else it came too early
-                break
-        expect(records(box.log(mine))[-1]["reason"] == "interrupted", records(box.log(mine))[-1])
+        taken_over_and_stopped(box, mine)
         before = {p: open(p, "rb").read() for p in (crashed, box.log(mine))}
         box.serve()
         box.until(lambda: of_type(records(box.log(dry)), "session_resume") and
@@ -97,6 +90,94 @@ def others_are_left_alone():
         expect(all(open(p, "rb").read() == c for p, c in before.items()), "touched")
 
 
+def taken_over_and_stopped(box, sid):
+    """A user goes on with a session in a terminal and presses Ctrl-C: no daemon goes on with it."""
+    for _ in range(9):
+        before = len(records(box.log(sid)))
+        process = box.start("resume", box.log(sid))
+        box.until(lambda: len(records(box.log(sid))) > before, "it is not resumed")
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+        if records(box.log(sid))[-1]["type"] == "session_stop":  # else it came too early
+            break
+    expect(records(box.log(sid))[-1]["reason"] == "interrupted", records(box.log(sid))[-1])
+
+
+def an_accepted_resume_survives():
+    """Killed between the answer and the session's turn: the next daemon goes on with it."""
+    with DaemonBox() as box:
+        workflow, scenario = simple(box, 20)
+        slow, answers = simple(box, 60000, name="slow")
+        box.serve("-n", "1")
+        sid = box.submit(slow, answers)
+        box.until(lambda: box.session(sid)["seq"] >= 3, "no call")
+        box.end(times=2)
+        taken_over_and_stopped(box, sid)
+        stopped = len(records(box.log(sid)))
+        box.serve("-n", "1")
+        expect(box.session(sid)["status"] == "stopped", box.session(sid))
+        blocker = box.submit(slow, answers)
+        box.wait_status(blocker, "running")
+        status, value = box.ask("POST", f"/v1/sessions/{sid}/resume")
+        expect(status == 202 and value["status"] == "queued" and value["position"] == 1, status, value)
+        log = records(box.log(sid))
+        expect([r["type"] for r in log[stopped:]] == ["session_resume"], log[stopped:])
+        expect(log[-1]["reason"] == "user", log[-1])
+        status, value = box.ask("POST", f"/v1/sessions/{sid}/resume")
+        expect(status == 409 and "queued" in value["detail"], status, value)
+        box.end(signal.SIGKILL)
+        box.serve("-n", "1")  # the older one is first now
+        box.wait_status(sid, "running")
+        box.until(lambda: len(records(box.log(sid))) > stopped + 1, "it does not go on")
+        log = records(box.log(sid))
+        expect([r["type"] for r in log[stopped:]] == ["session_resume", "call_start"], log[stopped:])
+        expect(box.segue("cancel", sid).returncode == 0, "cancel")
+        expect(box.segue("cancel", blocker).returncode == 0, "cancel")
+        # one that can be ended before its turn
+        late = box.submit(slow, answers)
+        box.until(lambda: box.session(late)["seq"] >= 3, "no call")
+        box.end(times=2)
+        taken_over_and_stopped(box, late)
+        box.serve("-n", "1")
+        box.submit(slow, answers)
+        status, value = box.ask("POST", f"/v1/sessions/{late}/resume")
+        expect(status == 202, status, value)
+        status, value = box.ask("POST", f"/v1/sessions/{late}/cancel")
+        expect(status == 200 and value["status"] == "cancelled", status, value)
+        expect([r["type"] for r in records(box.log(late))[-2:]] == ["session_resume", "session_end"],
+               records(box.log(late))[-2:])
+        verified(box, box.log(sid), box.log(late), box.log(blocker))
+        box.check_all()
+        box.end(times=2)
+
+
+def a_resume_that_cannot_be_written():
+    """It is refused, and the session stays as it was."""
+    for fault, wanted in (("fail:write:1", 500), ("fail:write:1:ENOSPC", 507)):
+        with DaemonBox() as box:
+            workflow, scenario = simple(box, 60000)
+            box.serve()
+            sid = box.submit(workflow, scenario)
+            box.until(lambda: box.session(sid)["seq"] >= 3, "no call")
+            box.end(times=2)
+            taken_over_and_stopped(box, sid)
+            before = records(box.log(sid))
+            box.serve(env={"SEGUE_FAULT": fault})
+            status, value = box.ask("POST", f"/v1/sessions/{sid}/resume")
+            if status == 202:
+                box.end(times=2)
+                return "skipped: no fault points in this build"
+            expect(status == wanted and "not resumed" in value["detail"], status, value)
+            box.wait_status(sid, "stopped")
+            expect(records(box.log(sid)) == before, records(box.log(sid)))
+            status, value = box.ask("POST", f"/v1/sessions/{sid}/resume")
+            expect(status == 202, status, value)
+            box.wait_status(sid, "running")
+            verified(box, box.log(sid))
+            box.check_all()
+            box.end(times=2)
+
+
 def a_log_in_other_hands_is_let_go():
     """It waits here while a user runs it: never two owners."""
     with DaemonBox() as box:
@@ -104,8 +185,16 @@ def a_log_in_other_hands_is_let_go():
         workflow, scenario = simple(box, 300)
         first = box.submit(workflow, scenario)
         second = box.submit(workflow, scenario)
+        expect(box.session(second)["status"] == "queued", box.session(second))
         process = box.start("resume", box.log(second))
         box.until(lambda: len(records(box.log(second))) > 1, "it is not taken over")
+        shown = box.session(second)  # it waits here, but it runs there
+        if process.poll() is None:
+            expect(shown["status"] == "running" and shown["movement"] == "plan" and
+                   "position" not in shown, shown)
+        told = [e[2] for e in Events(box, second) if e[0] == "record"]
+        expect(told == records(box.log(second)) and told[-1]["type"] == "session_end",
+               "the stream tells", told)
         box.wait_status(first, "complete")
         expect(process.wait(30) == 0, process.stderr.read())
         box.wait_status(second, "complete")
@@ -114,6 +203,39 @@ def a_log_in_other_hands_is_let_go():
         status = process.wait(30)
         said = process.stderr.read()
         expect(status == 1 and b"another daemon uses the log folder" in said, status, said)
+        box.end()
+
+
+def a_waiting_session_taken_further_elsewhere():
+    """Its turn does not come, but a user runs it in a terminal: what is shown is how it stands there."""
+    with DaemonBox() as box:
+        box.serve("-n", "1")
+        quick, replies = simple(box, 0)
+        slow, answers = simple(box, 60000, name="slow")
+        blocker = box.submit(slow, answers)
+        done, stopped, waits = (box.submit(w, s) for w, s in ((quick, replies), (slow, answers),
+                                                              (quick, replies)))
+        expect(box.segue("resume", box.log(done), "-q").returncode == 0, "resume")
+        shown = box.session(done)
+        expect(shown["status"] == "complete" and shown["turns"] == 2 and "position" not in shown, shown)
+        status, value = box.ask("POST", f"/v1/sessions/{done}/cancel")
+        expect(status == 409 and "ended already: complete" in value["detail"], status, value)
+        status, value = box.ask("POST", f"/v1/sessions/{done}/resume")
+        expect(status == 409 and "ended already: complete" in value["detail"], status, value)
+        taken_over_and_stopped(box, stopped)
+        expect(box.session(stopped)["status"] == "stopped", box.session(stopped))
+        expect(box.session(waits)["status"] == "queued", box.session(waits))
+        rows = {s["id"]: s["status"] for s in box.get("/v1/sessions")["sessions"]}
+        expect(rows == {blocker: "running", done: "complete", stopped: "stopped", waits: "queued"}, rows)
+        status, value = box.ask("POST", f"/v1/sessions/{stopped}/resume")
+        expect(status == 202 and value["status"] == "queued", status, value)
+        expect(box.segue("cancel", blocker).returncode == 0, "cancel")
+        box.wait_status(stopped, "running")
+        expect(box.segue("cancel", stopped).returncode == 0, "cancel")
+        box.wait_status(waits, "complete")
+        sound(records(box.log(done)), DONE, repeats=0)
+        verified(box, *map(box.log, (blocker, done, stopped, waits)))
+        box.check_all()
         box.end()
 
 
@@ -427,7 +549,7 @@ movements:
     expect(status == 507, status, value)
     expect(len(box.get("/v1/sessions")["sessions"]) == 4, "the refused one is there")
     status, value = box.ask("POST", f"/v1/sessions/{sids[3]}/cancel")
-    expect(status == 202, status, value)
+    expect(status == 507 and "not accepted" in value["detail"], status, value)
     os.unlink(box.logs + "/filler")
     begin = time.monotonic()
     box.until(lambda: all(box.session(s)["status"] != "paused" for s in sids), "they stay paused")
@@ -437,7 +559,7 @@ movements:
         box.wait_status(sid, "complete")
         sound(records(box.log(sid)), [(i, "work", 1 if i < 12 else 2, "when")
                                       for i in range(1, 13)], repeats=0)
-    box.wait_status(sids[3], "cancelled", "complete")
+    expect(box.wait_status(sids[3], "cancelled", "complete")["status"] == "cancelled", "it went on")
     verified(box, *map(box.log, sids))
     box.check_all()
     box.end()
@@ -487,29 +609,42 @@ def a_log_that_fails_is_opened_again():
 
 
 def cancelling_when_the_log_fails():
-    """Before it fails, in the write that fails, or after: it ends when it can be written again."""
-    for fault in ("fail:write:4", "fail:write:4-5"):
+    """It is done when that is on disk; before, it is not accepted, and that is said."""
+    for fault, tries in (("fail:write:4", 2), ("fail:write:4-5", 3)):
         with DaemonBox() as box:
             workflow, scenario = simple(box, 60000)
             box.serve(env={"SEGUE_FAULT": fault})
             sid = box.submit(workflow, scenario)  # the scenario, the start and the call are written
             box.until(lambda: box.session(sid)["seq"] == 3, "no call")
-            status, value = box.ask("POST", f"/v1/sessions/{sid}/cancel")
-            if status == 200:
-                return "skipped: no fault points in this build"
-            expect(status == 202 and value["status"] == "paused", status, value)
-            status, value = box.ask("POST", f"/v1/sessions/{sid}/cancel")
-            expect(status == 202 and value["status"] == "paused", status, value)
-            box.wait_status(sid, "cancelled")
+            for i in range(1, tries + 1):  # each tries to write
+                status, value = box.ask("POST", f"/v1/sessions/{sid}/cancel")
+                if i == 1 and status == 200:
+                    return "skipped: no fault points in this build"
+                if i < tries:
+                    expect(status == 503 and "not accepted" in value["detail"] and
+                           "Input/output error" in value["detail"] and box.headers["Retry-After"],
+                           status, value)
+                    expect(box.session(sid)["status"] == "paused", box.session(sid))
+            expect(status == 200 and value["status"] == "cancelled", status, value)
             kinds = [r["type"] for r in records(box.log(sid))]
             expect(kinds[3:] == ["session_end"] or kinds[3:] == ["session_resume", "session_end"], kinds)
             verified(box, box.log(sid))
             box.check_all()
             box.end()
+    # nobody asks again: it is done all the same, while the daemon lives
+    with DaemonBox() as box:
+        workflow, scenario = simple(box, 60000)
+        box.serve(env={"SEGUE_FAULT": "fail:write:4"})
+        sid = box.submit(workflow, scenario)
+        box.until(lambda: box.session(sid)["seq"] == 3, "no call")
+        done = box.segue("cancel", sid)
+        expect(done.returncode == 1 and b"not accepted" in done.stderr, done)
+        box.wait_status(sid, "cancelled")
+        box.end()
 
 
 def a_log_that_goes_on_failing():
-    """It is paused; a cancel waits for it; the daemon ends at once, and the next goes on."""
+    """It is paused, a cancel is not accepted; the daemon ends at once, and the next goes on."""
     with DaemonBox() as box:
         workflow, scenario = simple(box, 20)
         box.serve(env={"SEGUE_FAULT": "fail:write:4+"})
@@ -518,7 +653,7 @@ def a_log_that_goes_on_failing():
             box.end()
             return "skipped: no fault points in this build"
         status, value = box.ask("POST", f"/v1/sessions/{sid}/cancel")
-        expect(status == 202 and value["status"] == "paused", status, value)
+        expect(status == 503 and "not accepted" in value["detail"], status, value)
         status, value = box.ask("POST", f"/v1/sessions/{sid}/resume")
         expect(status == 409 and "paused" in value["detail"], status, value)
         shown = box.segue("ls").stdout.decode()
@@ -534,6 +669,60 @@ def a_log_that_goes_on_failing():
         verified(box, box.log(sid))
         box.check_all()
         box.end()
+
+
+def answers_hold_wherever_it_dies():
+    """It ends at the n-th point where it writes, syncs or starts a program: what it had answered holds
+    in the next daemon."""
+    with DaemonBox() as box:
+        quick, replies = simple(box, 0)
+        slow, answers = simple(box, 60000, name="slow")
+        box.serve()
+        stopped, running = box.submit(slow, answers), box.submit(slow, answers)
+        box.until(lambda: all(box.session(s)["seq"] >= 3 for s in (stopped, running)), "no calls")
+        box.end(times=2)
+        taken_over_and_stopped(box, stopped)
+        shutil.copytree(box.logs, box.dir + "/before")
+        body = {"workflow": quick, "scenario": replies, "cwd": box.cwd, "task": "x" * 100000}
+        requests = [("/v1/sessions", body), (f"/v1/sessions/{stopped}/resume", None),
+                    (f"/v1/sessions/{running}/cancel", None)]
+        for n in range(1, 999):
+            shutil.rmtree(box.logs)
+            shutil.copytree(box.dir + "/before", box.logs)
+            box.serve(env={"SEGUE_FAULT": f"exit:{n}"}, wait=False)
+            box.until(lambda: box.process.poll() is not None or
+                      any("ready on" in line for line in box.said), "it does not get ready")
+            got = []
+            for path, value in requests:
+                try:
+                    got.append(box.ask("POST", path, value))
+                except (OSError, http.client.HTTPException):
+                    got.append((0, None))
+            if (0, None) in got:
+                box.process.wait(30)
+            elif got[0][0] == 201:
+                sids = [got[0][1]["id"]]
+                box.until(lambda: box.process.poll() is not None or
+                          records(box.log(sids[0]))[-1]["type"] == "session_end", "it does not end")
+            lived = box.process.poll() is None
+            if lived:
+                expect([status for status, _ in got] == [201, 202, 200], n, got)
+                box.end(signal.SIGKILL)
+            else:
+                expect(box.process.poll() == 99, "status", box.process.poll(), box.said)
+            box.serve()
+            if got[0][0] == 201:
+                box.wait_status(got[0][1]["id"], "complete")
+            expect(got[1][0] in (0, 202) and got[2][0] in (0, 200), n, got)
+            if got[1][0] == 202:
+                box.wait_status(stopped, "running")
+            if got[2][0] == 200:
+                expect(box.session(running)["status"] == "cancelled", n, box.session(running))
+            verified(box, *box.begun())
+            box.end(signal.SIGKILL)
+            if lived:
+                return f"{n - 1} points" if n > 1 else "skipped: no fault points in this build"
+        raise Failed("it dies at every point")
 
 
 def what_cannot_go_on_says_why():
@@ -569,10 +758,13 @@ def what_cannot_go_on_says_why():
         box.end(times=2)
 
 
-CASES = [the_queue_is_kept_in_order, others_are_left_alone, a_log_in_other_hands_is_let_go,
+CASES = [the_queue_is_kept_in_order, others_are_left_alone, an_accepted_resume_survives,
+         a_resume_that_cannot_be_written, a_log_in_other_hands_is_let_go,
+         a_waiting_session_taken_further_elsewhere,
          a_socket_is_not_taken, a_folder_without_locks_is_refused, stopping,
          stopping_while_calls_wait_for_a_place, the_configuration_is_read_again, the_service_manager_is_told,
-         the_unit_is_sound, a_log_that_fails_is_opened_again, cancelling_when_the_log_fails, a_log_that_goes_on_failing, what_cannot_go_on_says_why,
+         the_unit_is_sound, a_log_that_fails_is_opened_again, cancelling_when_the_log_fails, a_log_that_goes_on_failing,
+         answers_hold_wherever_it_dies, what_cannot_go_on_says_why,
          sigkill_with_fifty_in_flight, sigkill_with_a_queue, disk_full]
 
 if __name__ == "__main__":

@@ -547,6 +547,32 @@ static void a_provider_error_stops_and_resume_tries_again(void **state) {
   play_deinit(&p);
 }
 
+/* Accepted first, resumed when its turn comes, with or without a crash in between: one record of it. */
+static void an_accepted_resume_is_recorded_once(void **state) {
+  (void)state;
+  for (int crash = 0; crash < 2; crash++) {
+    struct play p;
+    play_init(&p, "accepted", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
+              "{'a':[" FAIL("auth") ",'ok']}");
+    play_start(&p);
+    play_run(&p);
+    expect_stop(&p, "provider_error", "auth");
+    size_t from = play_lines(&p);
+    play_send(&p, EVENT_ACCEPT, "user", NULL);
+    expect_types(&p, from, "session_resume");
+    play_send(&p, EVENT_ACCEPT, "user", NULL);
+    expect_types(&p, from, "session_resume");
+    assert_true(p.core.status == SESSION_RUNNING && p.pending_count == 0);
+    if (crash)
+      play_crash(&p, 0);
+    play_send(&p, EVENT_RESUME, "crash", NULL);
+    play_run(&p);
+    expect_types(&p, from,
+                 "session_resume call_start call_end stage judgment turn_end session_end");
+    play_deinit(&p);
+  }
+}
+
 static void cancelling_is_final(void **state) {
   struct play p;
   (void)state;
@@ -917,6 +943,7 @@ int main(void) {
       cmocka_unit_test(a_judge_that_fails_is_retried_within_its_stage),
       cmocka_unit_test(a_judge_without_money_stops_and_resume_judges_anew),
       cmocka_unit_test(a_provider_error_stops_and_resume_tries_again),
+      cmocka_unit_test(an_accepted_resume_is_recorded_once),
       cmocka_unit_test(cancelling_is_final),
       cmocka_unit_test(a_stop_in_the_middle_of_a_call),
       cmocka_unit_test(a_stopped_session_can_be_cancelled),

@@ -1,0 +1,143 @@
+#include "daemon/intake.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "format/json_size.h"
+
+#include <assert.h>
+#include <malloc.h>
+#include <stdlib.h>
+
+struct intake_job {
+  struct intake *in;
+  struct intake_job *next;
+  struct buf body;
+  size_t bytes;
+  struct intake_result result; /* its request is NULL when the client has left */
+  uv_work_t work;
+};
+
+static void start(struct intake *in);
+
+static void job_free(struct intake_job *job) {
+  launch_deinit(&job->result.launch);
+  err_list_deinit(&job->result.errors);
+  buf_deinit(&job->body);
+  free(job);
+}
+
+static void job_remove(struct intake_job *job) {
+  struct intake_job **at = &job->in->first;
+  while (*at != job)
+    at = &(*at)->next;
+  *at = job->next;
+  job->in->bytes -= job->bytes;
+}
+
+/* --- in the pool --- */
+
+static unsigned status_of(const struct err *err) {
+  return err->code == ERR_FULL ? 507 : err->code == ERR_IO ? 500 : 422;
+}
+
+static bool size_fits(struct intake_result *result, struct str body) {
+  struct json_size size = json_size(body, LIMIT_API_DEPTH, LIMIT_API_VALUE_COUNT);
+  if (size.depth > LIMIT_API_DEPTH) {
+    result->status = 400;
+    return err_set(&result->err, ERR_LIMIT, "the body is nested over %u levels", LIMIT_API_DEPTH);
+  }
+  if (size.values > LIMIT_API_VALUE_COUNT) {
+    result->status = 413;
+    return err_set(&result->err, ERR_LIMIT,
+                   "the body has over %u values: workflow, task and scenario go into it as texts",
+                   LIMIT_API_VALUE_COUNT);
+  }
+  return true;
+}
+
+static void read_body(struct intake_result *result, struct str body) {
+  json_error_t why;
+  if (!size_fits(result, body))
+    return;
+  json_t *parsed =
+      json_loadb(body.n ? body.p : "", body.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+  if (parsed == NULL) {
+    result->status = 400;
+    (void)err_set(&result->err, ERR_INVALID, "the body is no JSON: line %d, column %d: %s",
+                  why.line, why.column, why.text);
+    return;
+  }
+  result->ok = launch_parse(&result->launch, parsed, &result->err, &result->errors);
+  if (!result->ok)
+    result->status = status_of(&result->err);
+  json_decref(parsed);
+}
+
+static void on_work(uv_work_t *work) {
+  struct intake_job *job = work->data;
+  read_body(&job->result, buf_view(&job->body));
+  buf_deinit(&job->body);
+  if (job->bytes > LIMIT_API_BIG_BODY_BYTES)
+    (void)malloc_trim(0);
+}
+
+/* --- on the loop --- */
+
+static void after_work(uv_work_t *work, int status) {
+  struct intake_job *job = work->data;
+  struct intake *in = job->in;
+  assert(status == 0); /* works are never cancelled */
+  job_remove(job);
+  if (job->result.request != NULL) {
+    if (job->result.ok)
+      launch_share(&job->result.launch);
+    in->done(in->ctx, &job->result);
+  }
+  job_free(job);
+  start(in);
+}
+
+static void start(struct intake *in) {
+  struct intake_job *job = in->first;
+  if (job == NULL)
+    return;
+  launch_init(&job->result.launch, in->env);
+  job->work.data = job;
+  if (uv_queue_work(in->loop, &job->work, on_work, after_work) != 0)
+    BUG("the pool takes no work");
+}
+
+/* The client has left, or the daemon ends. */
+static void on_gone(void *ctx) {
+  struct intake_job *job = ctx;
+  job->result.request = NULL;
+  if (job == job->in->first) /* it is being read */
+    return;
+  job_remove(job);
+  job_free(job);
+}
+
+void intake_take(struct intake *in, struct server_request *r) {
+  if (in->bytes + server_body(r).n > LIMIT_API_BODIES_BYTES) {
+    server_set_header(r, "Retry-After", "1");
+    server_problem(r, 503, NULL, "too many requests are being read: try again");
+    return;
+  }
+  struct intake_job *job = xcalloc(1, sizeof *job), **last = &in->first;
+  job->in = in;
+  job->body = server_take_body(r);
+  job->bytes = job->body.n;
+  job->result.request = r;
+  while (*last != NULL)
+    last = &(*last)->next;
+  *last = job;
+  in->bytes += job->bytes;
+  server_keep(r, on_gone, job);
+  if (job == in->first)
+    start(in);
+}
+
+void intake_init(struct intake *in, uv_loop_t *loop, struct launch_env *env,
+                 void (*done)(void *ctx, struct intake_result *result), void *ctx) {
+  *in = (struct intake){.loop = loop, .env = env, .done = done, .ctx = ctx};
+}

@@ -1,0 +1,42 @@
+/* intake.h - requests to start a session, from their bytes to a launch.
+ *
+ *   intake_init(&in, loop, &launch_env, done, ctx)
+ *   intake_take(&in, request)      its body is read; the request is kept
+ *   done(ctx, &result)             from the loop, unless its client has left meanwhile
+ *
+ * DESIGN. A body of 16 MiB, its workflow and its scenario take some 100 ms to read, check and write
+ * to blobs: on the loop, every session would wait for that. So it is done in the loop's pool, one
+ * request at a time, in their order: the pool's other threads are left to the appends of sessions.
+ * What a body would be is looked at before it is read, so that it cannot become more memory than its
+ * texts. */
+#ifndef SEGUE_DAEMON_INTAKE_H
+#define SEGUE_DAEMON_INTAKE_H
+
+#include "daemon/launch.h"
+#include "daemon/server.h"
+
+struct intake_result {
+  struct server_request *request; /* to be answered, or kept again */
+  bool ok;
+  struct launch launch;   /* ok: taken over by `done` */
+  unsigned status;        /* else: of HTTP */
+  struct err err;         /* why */
+  struct err_list errors; /* in the workflow's file, with places; freed after `done` */
+};
+
+struct intake_job;
+struct intake {
+  uv_loop_t *loop;
+  struct launch_env *env;
+  void (*done)(void *ctx, struct intake_result *result);
+  void *ctx;
+  struct intake_job *first; /* the one that is being read; behind it those that wait */
+  size_t bytes;             /* of all their bodies */
+};
+
+void intake_init(struct intake *in, uv_loop_t *loop, struct launch_env *env,
+                 void (*done)(void *ctx, struct intake_result *result), void *ctx);
+/* Answers 503 by itself when too much is waiting. */
+void intake_take(struct intake *in, struct server_request *r);
+
+#endif

@@ -1,0 +1,39 @@
+#include "format/json_size.h"
+
+#include <string.h>
+
+/* Behind the quote that ends the string, from behind the one that begins it. */
+static const char *skip_string(const char *p, const char *end) {
+  while (p < end && *p != '"')
+    p += *p == '\\' && end - p > 1 ? 2 : 1;
+  return p < end ? p + 1 : end;
+}
+
+struct json_size json_size(struct str text, size_t max_depth, size_t max_values) {
+  struct json_size size = {0, 1};
+  const char *p = text.p, *end = text.p + text.n;
+  size_t depth = 0;
+  while (p < end && size.depth <= max_depth && size.values <= max_values) {
+    switch (*p++) {
+    case '"':
+      p = skip_string(p, end);
+      break;
+    case '[':
+    case '{':
+      size.values++;
+      depth++;
+      size.depth = depth > size.depth ? depth : size.depth;
+      break;
+    case ']':
+    case '}':
+      depth -= depth > 0;
+      break;
+    case ',':
+      size.values++;
+      break;
+    default:
+      break;
+    }
+  }
+  return size;
+}
