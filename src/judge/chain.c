@@ -619,7 +619,8 @@ void chain_next(const struct chain_spec *spec, const json_t *stages,
   }
   if (last != NULL && object_stage(last) == STAGE_WHEN && object_outcome(last) == OUTCOME_ERROR) {
     step->action = CHAIN_FAILED;
-    const char *why = json_string_value(json_array_get(json_at(last, "errors"), 0));
+    const json_t *errors = json_at(last, "errors"); /* before the last, what was false */
+    const char *why = json_string_value(json_array_get(errors, json_array_size(errors) - 1));
     (void)snprintf(step->reason, sizeof step->reason, "%s",
                    why ? why : "a when() expression cannot be evaluated");
     return;
