@@ -37,6 +37,7 @@ int main(int argc, char **argv) {
   cli_begin();
   json_pool_use();
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an error of the write, not our end */
   if (argc < 2)
     return cli_end("help", cmd_help.run(1, argv));
   const char *word = argv[1];

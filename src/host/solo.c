@@ -67,11 +67,18 @@ static void on_tick(uv_timer_t *timer) {
   solo->tick(solo->tick_ctx, uv_now(&solo->loop));
 }
 
+/* nohup: whoever started us wants the session to outlive the terminal. */
+static bool is_ignored(int number) {
+  struct sigaction now;
+  return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 int solo_run(struct solo *solo, void (*tick)(void *ctx, uint64_t now_ms), void *ctx) {
   if (!solo->closed) {
     uv_signal_start(&solo->sigint, on_signal, SIGINT);
     uv_signal_start(&solo->sigterm, on_signal, SIGTERM);
-    uv_signal_start(&solo->sighup, on_signal, SIGHUP);
+    if (!is_ignored(SIGHUP))
+      uv_signal_start(&solo->sighup, on_signal, SIGHUP);
     uv_signal_start(&solo->sigquit, on_quit, SIGQUIT);
   }
   solo->tick = tick;

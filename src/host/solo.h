@@ -8,7 +8,7 @@
  *
  * The first SIGINT, SIGTERM or SIGHUP stops the session resumably; the second ends the program at once
  * (shims end what still runs; the log ends at its last durable record). SIGQUIT cancels the
- * session for good. */
+ * session for good. A SIGHUP that was ignored when the program started (nohup) stays ignored. */
 #ifndef SEGUE_HOST_SOLO_H
 #define SEGUE_HOST_SOLO_H
 

@@ -266,8 +266,22 @@ def two_resumes_race():
         verified(box, path)
 
 
+def a_limit_on_file_sizes():
+    """ulimit -f: writing fails with EFBIG and a signal that would end the program."""
+    with Box() as box:
+        words = turns_of(box, "an answer")
+        done = box.segue("run", *words, prefix=("bash", "-c", 'ulimit -f 8; exec "$@"', "bash"))
+        expect(done.returncode == 1 and b"File too large" in done.stderr, done)
+        path = box.begun()[0]
+        verified(box, path)
+        done = box.segue("resume", path)
+        expect(done.returncode == 0, done)
+        done_as_ever(box, path)
+
+
 CASES = [space_returns, space_returns_for_a_blob, a_signal_while_it_waits, full_from_the_start,
-         an_unwritable_folder, a_folder_that_is_a_file, another_owner, two_resumes_race]
+         an_unwritable_folder, a_folder_that_is_a_file, another_owner, two_resumes_race,
+         a_limit_on_file_sizes]
 
 
 def at_once(cases):

@@ -154,7 +154,25 @@ def quit_cancels_for_good():
         expect(done.returncode == 6, "resume", done.returncode, done.stderr)
 
 
+def a_hangup():
+    """The terminal is gone: a clean stop, unless the program was started to outlive it (nohup)."""
+    with Box() as box:
+        process = box.start("run", *slow(box), "--json")
+        expect(read_until(process, MOMENTS["while a command runs"]) is not None, "it never came")
+        process.send_signal(signal.SIGHUP)
+        status, _, err = end_of(process)
+        expect(status == 130, "status", status, err)
+        expect(records(box.begun()[0])[-1]["type"] == "session_stop", "no stop")
+    with Box() as box:
+        process = box.start("run", *every_way(box), "--json",
+                            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        expect(read_until(process, MOMENTS["at the first record"]) is not None, "it never began")
+        process.send_signal(signal.SIGHUP)
+        status, _, err = end_of(process)
+        expect(status == 0, "with nohup: status", status, err)
+
+
 if __name__ == "__main__":
     need_build()
     sys.exit(main([each_moment, twice_stopped, a_second_signal_ends_at_once,
-                   a_finished_session_is_left_alone, quit_cancels_for_good]))
+                   a_finished_session_is_left_alone, quit_cancels_for_good, a_hangup]))
