@@ -43,7 +43,7 @@ static json_t *script_prepare(const struct provider *self, const struct provider
 
 /* Opens a path below cwd, never outside it (kernel-checked, symbolic links included). */
 static int open_beneath(int dir, const char *path, int flags) {
-  struct open_how how = {.flags = (unsigned)(flags | O_CLOEXEC | O_NOFOLLOW),
+  struct open_how how = {.flags = (unsigned)(flags | O_CLOEXEC),
                          .mode = flags & O_CREAT ? 0644u : 0,
                          .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
   return (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
@@ -57,25 +57,33 @@ static bool has_parent(const char *path) {
   return false;
 }
 
+/* Each folder is opened beneath `dir` before anything is made in it: a link may lead to a folder
+ * inside, none leads out. */
 static bool make_parents(int dir, const char *path) {
   char part[1024];
+  int folder = dir;
   if (strlen(path) >= sizeof part) {
     errno = ENAMETOOLONG;
     return false;
   }
   (void)snprintf(part, sizeof part, "%s", path);
-  for (char *p = strchr(part, '/'); p; p = strchr(p + 1, '/')) {
-    *p = '\0';
-    if (part[0] != '\0' && mkdirat(dir, part, 0755) != 0 && errno != EEXIST)
-      return false;
-    int fd = part[0] ? open_beneath(dir, part, O_RDONLY | O_DIRECTORY) : 0;
-    if (fd < 0)
-      return false;
-    if (part[0])
-      close(fd);
-    *p = '/';
+  char *name = part;
+  for (char *end = strchr(part, '/'); end && folder >= 0; end = strchr(name, '/')) {
+    *end = '\0';
+    int next = open_beneath(dir, part, O_PATH | O_DIRECTORY);
+    if (next < 0 && errno == ENOENT && mkdirat(folder, name, 0755) == 0)
+      next = open_beneath(dir, part, O_PATH | O_DIRECTORY);
+    int number = errno;
+    if (folder != dir)
+      close(folder);
+    errno = number;
+    folder = next;
+    *end = '/';
+    name = end + 1;
   }
-  return true;
+  if (folder >= 0 && folder != dir)
+    close(folder);
+  return folder >= 0;
 }
 
 static bool write_file(int dir, const char *path, struct str content, json_t *files,
@@ -101,6 +109,8 @@ static bool write_file(int dir, const char *path, struct str content, json_t *fi
   buf_deinit(&before);
   fd = make_parents(dir, path) ? open_beneath(dir, path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK)
                                : -1;
+  if (fd < 0 && errno == EXDEV)
+    return err_set(err, ERR_INVALID, "write: %s leaves the working directory", path);
   if (fd < 0)
     return err_set_errno(err, errno, "cannot write %s", path);
   bool ok = write(fd, content.p, content.n) == (ssize_t)content.n;

@@ -249,6 +249,23 @@ static void files_are_written_and_counted(void **state) {
   json_decref(wanted);
 }
 
+static void links_within_are_followed(void **state) {
+  struct fixture *f = *state;
+  char path[600];
+  put(f, "real.txt", "old\n");
+  (void)snprintf(path, sizeof path, "%s/real", f->dir);
+  assert_int_equal(mkdir(path, 0700), 0);
+  (void)snprintf(path, sizeof path, "%s/folder", f->dir);
+  assert_int_equal(symlink("real", path), 0);
+  (void)snprintf(path, sizeof path, "%s/link.txt", f->dir);
+  assert_int_equal(symlink("real.txt", path), 0);
+  use(f, "replies: [{text: t, write: {folder/new/a.txt: \"x\\n\", link.txt: \"new\\n\"}}]");
+  call(f);
+  assert_string_equal(f->result.message, "");
+  expect(f, "real/new/a.txt", "x\n");
+  expect(f, "real.txt", "new\n");
+}
+
 static void nothing_is_written_outside(void **state) {
   static const char *const bad[] = {"/tmp/outside", "../outside", "a/../../outside", "link/x",
                                     "file/x",       "dir",        "linked",          "..",
@@ -273,6 +290,8 @@ static void nothing_is_written_outside(void **state) {
     if (f->result.class != CLASS_BAD_REQUEST)
       fail_msg("%s: %s", bad[i], error_class_name(f->result.class));
     assert_true(f->result.message[0] != '\0');
+    if (strstr(bad[i], "link") != NULL || strstr(bad[i], "updir") != NULL)
+      assert_non_null(strstr(f->result.message, "leaves the working directory"));
   }
   assert_int_equal(access("/tmp/outside-of-segue", F_OK), -1);
   expect(f, "file", "x");
@@ -358,6 +377,7 @@ int main(void) {
       TEST(files_are_written_and_counted),
       TEST(a_text_comes_in_pieces),
       TEST(a_cancel_at_a_piece_ends_the_delay),
+      TEST(links_within_are_followed),
       TEST(nothing_is_written_outside),
       TEST(a_folder_that_is_gone),
       cmocka_unit_test(options_are_checked),
