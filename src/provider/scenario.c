@@ -7,6 +7,8 @@
 #include "format/yaml.h"
 #include "structured/jscan.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,11 +16,42 @@ static const char *const reply_keys[] = {
     "movement", "purpose", "stage",  "contains",         "times", "text", "structured", "error",
     "delay_ms", "write",   "chunks", "provider_session", NULL};
 
-static bool known(const char *key) {
-  for (size_t i = 0; reply_keys[i]; i++)
-    if (strcmp(key, reply_keys[i]) == 0)
-      return true;
-  return false;
+static const char *const error_keys[] = {"class", "retry_after_ms", "message", NULL};
+
+/* Where a mistake stands: the key of a reply, of its `in` if that is set, or the value of it. */
+struct spot {
+  size_t reply; /* 1-based; 0: the file's own map */
+  const char *in, *key;
+  bool is_key;
+};
+
+static bool wrong(const struct spot *spot, struct err *err, const char *fmt, ...) PRINTF_LIKE(3, 4);
+static bool wrong(const struct spot *spot, struct err *err, const char *fmt, ...) {
+  char text[sizeof err->text];
+  va_list ap;
+  va_start(ap, fmt);
+  (void)vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  return err_set(err, ERR_FILE, "reply %zu: %s", spot->reply, text);
+}
+
+static bool check_keys(const json_t *map, const char *const *keys, struct spot *spot,
+                       struct err *err) {
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)map, key, value) {
+    bool known = false;
+    for (size_t i = 0; keys[i]; i++)
+      known = known || strcmp(key, keys[i]) == 0;
+    if (known)
+      continue;
+    const char *near = str_nearest(str_from(key), keys);
+    spot->key = key;
+    spot->is_key = true;
+    return wrong(spot, err, "unknown key \"%s\"%s%s%s", key, near ? ": did you mean \"" : "",
+                 near ? near : "", near ? "\"?" : "");
+  }
+  return true;
 }
 
 static bool is_word(const json_t *reply, const char *key) {
@@ -32,76 +65,152 @@ static bool is_count(const json_t *reply, const char *key) {
                            json_integer_value(value) <= 1000000000);
 }
 
-static bool check_reply(const json_t *reply, size_t number, const char *path, struct err *err) {
-  const char *key, *what = NULL;
-  json_t *value;
+static bool check_types(const json_t *reply, struct spot *spot, struct err *err) {
+  static const char *const words[] = {"movement", "purpose", "stage",
+                                      "contains", "text",    "provider_session"};
+  static const char *const counts[] = {"times", "delay_ms"};
+  for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+    spot->key = words[i];
+    if (!is_word(reply, words[i]))
+      return wrong(spot, err, "%s must be a text: put it in quotes", words[i]);
+  }
+  for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+    spot->key = counts[i];
+    if (!is_count(reply, counts[i]))
+      return wrong(spot, err, "%s must be a whole number, 0 or more", counts[i]);
+  }
+  return true;
+}
+
+static bool check_matchers(const json_t *reply, struct spot *spot, struct err *err) {
   enum call_purpose purpose;
   enum judge_stage stage;
-  enum error_class class;
-  if (!json_is_object(reply))
-    return err_set(err, ERR_FILE, "%s: reply %zu is not a map: write keys such as text:", path,
-                   number);
-  json_object_foreach((json_t *)reply, key, value) {
-    if (!known(key)) {
-      const char *near = str_nearest(str_from(key), reply_keys);
-      return err_set(err, ERR_FILE, "%s: reply %zu: unknown key \"%s\"%s%s%s", path, number, key,
-                     near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
-    }
-  }
-  const char *words[] = {"movement", "purpose", "stage", "contains", "text", "provider_session"};
-  for (size_t i = 0; i < ARRAY_LEN(words); i++)
-    if (!is_word(reply, words[i]))
-      what = words[i];
-  if (what)
-    return err_set(err, ERR_FILE, "%s: reply %zu: %s must be a text: put it in quotes", path,
-                   number, what);
-  if (!is_count(reply, "times") || !is_count(reply, "delay_ms"))
-    return err_set(err, ERR_FILE,
-                   "%s: reply %zu: times and delay_ms must be whole numbers, 0 or more", path,
-                   number);
   const char *name = json_string_value(json_object_get(reply, "purpose"));
+  spot->key = "purpose";
   if (name && !call_purpose_from_name(str_from(name), &purpose))
-    return err_set(err, ERR_FILE,
-                   "%s: reply %zu: purpose \"%s\" is unknown: use execute, judge, reask or check",
-                   path, number, name);
+    return wrong(spot, err, "purpose \"%s\" is unknown: use execute, judge, reask or check", name);
   name = json_string_value(json_object_get(reply, "stage"));
+  spot->key = "stage";
   if (name && !judge_stage_from_name(str_from(name), &stage))
-    return err_set(
-        err, ERR_FILE,
-        "%s: reply %zu: stage \"%s\" is unknown: use structured_output, phase3_tag or ai_judge",
-        path, number, name);
-  const json_t *error = json_object_get(reply, "error");
-  name = json_string_value(json_object_get(error, "class"));
-  if (error && (!name || !error_class_from_name(str_from(name), &class)))
-    return err_set(err, ERR_FILE,
-                   "%s: reply %zu: error.class must be one of auth, quota, rate_limit, overloaded, "
-                   "network, timeout, refused, length, bad_request, not_found, crashed, protocol, "
-                   "cancelled",
-                   path, number);
-  if (error && !is_count(error, "retry_after_ms"))
-    return err_set(err, ERR_FILE, "%s: reply %zu: error.retry_after_ms must be a whole number",
-                   path, number);
-  const json_t *write = json_object_get(reply, "write");
-  if (write && !json_is_object(write))
-    return err_set(err, ERR_FILE, "%s: reply %zu: write must be a map of path: content", path,
-                   number);
-  json_object_foreach((json_t *)write, key, value) {
-    if (!json_is_string(value))
-      return err_set(err, ERR_FILE, "%s: reply %zu: the content of %s must be a text", path, number,
-                     key);
+    return wrong(spot, err,
+                 "stage \"%s\" is unknown: use structured_output, phase3_tag or ai_judge", name);
+  return true;
+}
+
+static bool check_error(const json_t *error, struct spot *spot, struct err *err) {
+  enum error_class class;
+  const char *name = json_string_value(json_object_get(error, "class"));
+  if (error == NULL)
+    return true;
+  spot->key = "error";
+  if (json_is_object(error)) {
+    spot->in = "error";
+    if (!check_keys(error, error_keys, spot, err))
+      return false;
+    spot->key = "class";
   }
+  if (!name || !error_class_from_name(str_from(name), &class))
+    return wrong(spot, err,
+                 "error.class must be one of auth, quota, rate_limit, overloaded, network, "
+                 "timeout, refused, length, bad_request, not_found, crashed, protocol, cancelled");
+  spot->key = "retry_after_ms";
+  if (!is_count(error, "retry_after_ms"))
+    return wrong(spot, err, "error.retry_after_ms must be a whole number, 0 or more");
+  spot->key = "message";
+  if (!is_word(error, "message"))
+    return wrong(spot, err, "error.message must be a text: put it in quotes");
+  spot->in = NULL;
+  return true;
+}
+
+static bool check_write(const json_t *write, struct spot *spot, struct err *err) {
+  const char *key;
+  json_t *value;
+  spot->key = "write";
+  if (write && !json_is_object(write))
+    return wrong(spot, err, "write must be a map of path: content");
+  spot->in = "write";
+  json_object_foreach((json_t *)write, key, value) {
+    spot->key = key;
+    if (!json_is_string(value))
+      return wrong(spot, err, "the content of %s must be a text", key);
+  }
+  spot->in = NULL;
+  return true;
+}
+
+static bool check_chunks(const json_t *reply, struct spot *spot, struct err *err) {
   const json_t *chunks = json_object_get(reply, "chunks");
   bool texts = chunks == NULL || json_is_array(chunks);
   size_t i;
+  json_t *value;
   json_array_foreach(chunks, i, value) texts = texts && json_is_string(value);
+  spot->key = "chunks";
   if (!texts || (chunks && json_object_get(reply, "text")))
-    return err_set(err, ERR_FILE, "%s: reply %zu: chunks must be a list of texts, instead of text",
-                   path, number);
-  if (!error && !chunks && !json_object_get(reply, "text") && !json_object_get(reply, "structured"))
-    return err_set(err, ERR_FILE,
-                   "%s: reply %zu: nothing is replied: write text, chunks, structured or error",
-                   path, number);
+    return wrong(spot, err, "chunks must be a list of texts, instead of text");
   return true;
+}
+
+static bool check_reply(const json_t *reply, struct spot *spot, struct err *err) {
+  if (!json_is_object(reply))
+    return err_set(err, ERR_FILE, "reply %zu is not a map: write keys such as text:", spot->reply);
+  if (!check_keys(reply, reply_keys, spot, err) || !check_types(reply, spot, err) ||
+      !check_matchers(reply, spot, err) ||
+      !check_error(json_object_get(reply, "error"), spot, err) ||
+      !check_write(json_object_get(reply, "write"), spot, err) || !check_chunks(reply, spot, err))
+    return false;
+  spot->key = NULL;
+  if (!json_object_get(reply, "error") && !json_object_get(reply, "chunks") &&
+      !json_object_get(reply, "text") && !json_object_get(reply, "structured"))
+    return wrong(spot, err, "nothing is replied: write text, chunks, structured or error");
+  return true;
+}
+
+static bool check_document(const json_t *doc, struct spot *spot, struct err *err) {
+  const char *key;
+  json_t *value;
+  const json_t *replies = json_object_get(doc, "replies");
+  json_object_foreach((json_t *)doc, key, value) {
+    spot->key = key;
+    spot->is_key = true;
+    if (strcmp(key, "replies") != 0)
+      return err_set(err, ERR_FILE, "unknown key \"%s\": a scenario has replies:", key);
+  }
+  *spot = (struct spot){.key = "replies"};
+  if (!json_is_array(replies))
+    return err_set(err, ERR_FILE, "no replies: begin with \"replies:\" and a list");
+  for (size_t i = 0; i < json_array_size(replies); i++) {
+    *spot = (struct spot){.reply = i + 1};
+    if (!check_reply(json_array_get(replies, i), spot, err))
+      return false;
+  }
+  return true;
+}
+
+static const struct yaml_node *child(const struct yaml_node *map, const char *key, bool is_key) {
+  for (size_t i = 0; key && map->kind == YAML_MAP && i < map->count; i++)
+    if (str_eq_c(map->pairs[i].key->text, key))
+      return is_key ? map->pairs[i].key : map->pairs[i].value;
+  return map;
+}
+
+/* Puts the place before the text: the file is read once more, with its marks kept. */
+static void put_place(const struct spot *spot, const char *path, struct str text, struct err *err) {
+  struct arena arena = {0};
+  struct err_list none = {0};
+  const struct yaml_node *node = yaml_parse(&arena, path, text, LIMIT_SCENARIO_BYTES, &none);
+  if (node != NULL && spot->reply > 0) {
+    node = child(node, "replies", false);
+    if (node->kind == YAML_LIST && spot->reply <= node->count)
+      node = child(node->items[spot->reply - 1], spot->in, false);
+  }
+  if (node != NULL)
+    node = child(node, spot->key, spot->is_key);
+  struct err told = *err;
+  (void)err_set_at(err, told.code, path, node ? node->line : 1, node ? node->column : 1, "%s",
+                   told.text);
+  err_list_deinit(&none);
+  arena_deinit(&arena);
 }
 
 static struct str member(const json_t *reply, const char *key) {
@@ -170,24 +279,13 @@ bool scenario_parse(struct scenario *scenario, const char *path, struct str text
     doc = yaml_load(path, text, LIMIT_SCENARIO_BYTES, err);
   if (doc == NULL)
     return false;
-  const char *key;
-  json_t *value;
-  json_object_foreach(doc, key, value) {
-    if (strcmp(key, "replies") != 0) {
-      (void)err_set(err, ERR_FILE, "%s: unknown key \"%s\": a scenario has replies:", path, key);
-      json_decref(doc);
-      return false;
-    }
-  }
-  json_t *replies = json_object_get(doc, "replies");
-  bool ok = json_is_array(replies);
-  if (!ok)
-    (void)err_set(err, ERR_FILE, "%s: no replies: begin with \"replies:\" and a list", path);
-  for (size_t i = 0; ok && i < json_array_size(replies); i++)
-    ok = check_reply(json_array_get(replies, i), i + 1, path, err);
-  if (ok) {
-    scenario->replies = json_incref(replies);
-    scenario->matchers = read_matchers(replies);
+  struct spot spot = {0};
+  bool ok = check_document(doc, &spot, err);
+  if (!ok) {
+    put_place(&spot, path, text, err);
+  } else {
+    scenario->replies = json_incref(json_object_get(doc, "replies"));
+    scenario->matchers = read_matchers(scenario->replies);
     sha256_hex(text.p, text.n, NULL, 0, scenario->sha256);
   }
   json_decref(doc);

@@ -33,7 +33,7 @@ struct scenario {
   char sha256[SHA256_HEX];           /* of the file's bytes */
 };
 
-/* YAML or JSON; every error has its place or names the reply. */
+/* YAML or JSON; every error has its place. */
 bool scenario_load(struct scenario *scenario, const char *path, struct err *err) MUST_CHECK;
 bool scenario_parse(struct scenario *scenario, const char *path, struct str text,
                     struct err *err) MUST_CHECK;

@@ -23,19 +23,27 @@ static const struct bad bads[] = {
     {"replies: {a: b}", "replies:"},
     {"replies: []\nextra: 1", "unknown key \"extra\""},
     {"replies: [hello]", "reply 1 is not a map"},
-    {"replies: [{text: a}, {txt: b}]", "reply 2: unknown key \"txt\": did you mean \"text\"?"},
+    {"replies: [{text: a}, {txt: b}]",
+     "s.yaml:1:23: reply 2: unknown key \"txt\": did you mean \"text\"?"},
     {"replies: [{movement: x}]", "nothing is replied"},
     {"replies: [{text: a, movement: [x]}]", "movement must be a text"},
     {"replies: [{text: 1}]", "text must be a text"},
-    {"replies: [{text: a, times: -1}]", "times and delay_ms"},
-    {"replies: [{text: a, times: many}]", "times and delay_ms"},
-    {"replies: [{text: a, delay_ms: 1.5}]", "times and delay_ms"},
-    {"replies: [{text: a, delay_ms: 99999999999}]", "times and delay_ms"},
+    {"replies: [{text: a, times: -1}]", "s.yaml:1:28: reply 1: times must be"},
+    {"replies: [{text: a, times: many}]", "times must be"},
+    {"replies: [{text: a, delay_ms: 1.5}]", "delay_ms must be"},
+    {"replies: [{text: a, delay_ms: 99999999999}]", "delay_ms must be"},
     {"replies: [{text: a, purpose: guess}]", "purpose \"guess\" is unknown"},
     {"replies: [{text: a, stage: tag}]", "stage \"tag\" is unknown"},
     {"replies: [{error: bad}]", "error.class must be one of"},
     {"replies: [{error: {class: none}}]", "error.class must be one of"},
     {"replies: [{error: {class: network, retry_after_ms: soon}}]", "retry_after_ms must be"},
+    {"replies:\n  - text: a\n  - error:\n      class: network\n      retry: 1\n",
+     "s.yaml:5:7: reply 2: unknown key \"retry\""},
+    {"replies:\n  - error:\n      class: none\n", "s.yaml:3:14: reply 1: error.class"},
+    {"replies: [{error: {class: network, message: 3}}]", "error.message must be a text"},
+    {"replies:\n  - text: a\n    write:\n      x: [1]\n", "s.yaml:4:10: reply 1: the content"},
+    {"replies:\n  - text: a\n  - movement: x\n", "s.yaml:3:5: reply 2: nothing is replied"},
+    {"extra: 1\nreplies: []\n", "s.yaml:1:1: unknown key"},
     {"replies: [{text: a, write: x}]", "write must be a map"},
     {"replies: [{text: a, write: {x: 1}}]", "the content of x must be a text"},
     {"replies: [{text: a, text: b}]", "text"},
@@ -43,7 +51,7 @@ static const struct bad bads[] = {
     {"{\"replies\": [{\"text\": \"a\", \"text\": \"b\"}]}", "s.yaml:1"},
     {"{\"replies\": [{\"text\": \"a\"}]} more", "s.yaml:1"},
     {"{\"replies\": [{\"text\": \"a\"}]", "s.yaml:"},
-    {"{\"replies\": [{\"txt\": \"a\"}]}", "reply 1: unknown key \"txt\""},
+    {"{\"replies\": [{\"txt\": \"a\"}]}", "s.yaml:1:15: reply 1: unknown key \"txt\""},
     {"{\"replies\": [{\"text\": \"a\", \"purpose\": \"judge\\u0000\"}]}", "a NUL character"},
     {"{\"replies\": [{\"text\": \"a\", \"structured\": {\"b\": [\"c\", \"\\u0000\"]}}]}",
      "a NUL character"},
@@ -58,7 +66,7 @@ static void mistakes_are_named(void **state) {
     char whole[1200];
     if (scenario_parse(&s, "s.yaml", str_from(bads[i].text), &err))
       fail_msg("%s: accepted", bads[i].text);
-    (void)snprintf(whole, sizeof whole, "%s:%d: %s", err.file, err.line, err.text);
+    (void)snprintf(whole, sizeof whole, "%s:%d:%d: %s", err.file, err.line, err.column, err.text);
     if (strstr(whole, bads[i].error) == NULL)
       fail_msg("%s: %s", bads[i].text, whole);
     assert_int_equal(err.code, ERR_FILE);
