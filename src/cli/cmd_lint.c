@@ -27,7 +27,8 @@ static int run(int argc, char **argv) {
     if (!cli_flag(&args, "quiet")) {
       fputs("ok  ", stdout);
       cli_put_safe(stdout, args.words[i]);
-      printf("  %zu movements\n", setup.workflow->movement_count);
+      printf("  %zu movement%s\n", setup.workflow->movement_count,
+             setup.workflow->movement_count == 1 ? "" : "s");
     }
     workflow_unref(setup.workflow);
     setup.workflow = NULL;

@@ -65,6 +65,13 @@ void paths_project_facets(const char *dir, char out[PATHS_BYTES]) {
   out[0] = '\0';
 }
 
+void paths_home_facets(char out[PATHS_BYTES]) {
+  const char *home = getenv("HOME");
+  if (home == NULL || home[0] != '/' ||
+      snprintf(out, PATHS_BYTES, "%s/.segue/facets", home) >= PATHS_BYTES)
+    out[0] = '\0';
+}
+
 void paths_note_last(const char *log_path) {
   char path[PATHS_BYTES], temp[PATHS_BYTES + 16];
   struct err err;

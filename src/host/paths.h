@@ -14,6 +14,8 @@ bool paths_logs(const char *option, char out[PATHS_BYTES], struct err *err) MUST
 bool paths_config(char out[PATHS_BYTES], struct err *err) MUST_CHECK;
 /* PROJECT/.segue/facets of the nearest folder at or above dir that has .segue; "" when none has. */
 void paths_project_facets(const char *dir, char out[PATHS_BYTES]);
+/* HOME/.segue/facets; "" without a home. */
+void paths_home_facets(char out[PATHS_BYTES]);
 
 /* `last` without --logs and $SEGUE_LOGS means the session that was started last, in whatever folder:
  * a note in the state folder, best effort, never read for anything else. */

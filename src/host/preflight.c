@@ -11,12 +11,14 @@ struct workflow *preflight_load(struct workflow_source source, const char *cwd,
                                 struct err_list *errors, struct err_list *warnings) {
   struct workflow_marks *marks = NULL;
   struct workflow *workflow = NULL;
-  char project[PATHS_BYTES], user[PATHS_BYTES + 16] = "", dir[PATHS_BYTES];
+  char project[PATHS_BYTES], home[PATHS_BYTES], user[PATHS_BYTES + 16] = "", dir[PATHS_BYTES];
   struct err err = {0};
   paths_project_facets(cwd, project);
+  paths_home_facets(home);
   if (paths_config(dir, &err))
     (void)snprintf(user, sizeof user, "%s/facets", dir);
   source.project_facets = project[0] ? project : NULL;
+  source.home_facets = home[0] ? home : NULL;
   source.user_facets = user[0] ? user : NULL;
   source.named_by_user = true;
   json_t *doc = workflow_load_marked(&source, errors, &marks);

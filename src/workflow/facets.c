@@ -157,6 +157,12 @@ static bool is_path(struct str s) {
   return slash;
 }
 
+/* One line with spaces that ends like a file's name: a path, or a sentence about a file. */
+static bool may_be_path(struct str s) {
+  return s.n <= NAME_MAX && memchr(s.p, '\n', s.n) == NULL &&
+         (ends_with(s, ".md") || ends_with(s, ".txt"));
+}
+
 static bool looks_like_name(struct str s) {
   for (size_t i = 0; i < s.n; i++) {
     char c = s.p[i];
@@ -180,7 +186,7 @@ static bool find_given(const struct facets *f, enum facet_kind kind, struct str 
 static enum found find_by_name(const struct facets *f, enum facet_kind kind, struct str name,
                                struct buf *out, struct err *err) {
   static const char *const ends[] = {".md", ".txt", ""};
-  const char *const folders[] = {f->folder, f->project, f->user};
+  const char *const folders[] = {f->folder, f->project, f->home, f->user};
   if (has_space(name) || name.n == 0 || name.n > LIMIT_NAME_BYTES || name.p[0] == '.' ||
       memchr(name.p, '/', name.n) != NULL)
     return NOT_FOUND;
@@ -242,7 +248,8 @@ bool facet_resolve(const struct facets *f, enum facet_kind kind, struct str valu
                      value.p, f->folder);
     return found == FOUND;
   }
-  enum found found = find_by_name(f, kind, value, out, err);
+  enum found found = may_be_path(value) ? read_beneath(f->folder, value.p, true, out, err)
+                                        : find_by_name(f, kind, value, out, err);
   if (found == NOT_FOUND && looks_like_name(value))
     return not_found(f, kind, value, err);
   if (found == NOT_FOUND)

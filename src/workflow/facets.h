@@ -2,10 +2,11 @@
  *
  * Order: the file's section map; a path relative to the workflow file (no white space, and .md or
  * .txt at its end or a slash in it); NAME.md, NAME.txt or NAME in the kind's folder beside the
- * workflow file, in the project's facets, in the user's; else the value is the text itself. A value
- * that looks like a name (letters, digits, _ . - only) and is found nowhere is an error. No path
- * leaves the folder it starts in, neither by .. nor by a symbolic link. A workflow that came without
- * a file has no folder; its facets can be given with it. */
+ * workflow file, in the project's facets, in the user's; else the value is the text itself. One
+ * line with white space that ends in .md or .txt is a path when there is such a file, else a text.
+ * A value that looks like a name (letters, digits, _ . - only) and is found nowhere is an error. No
+ * path leaves the folder it starts in, neither by .. nor by a symbolic link. A workflow that came
+ * without a file has no folder; its facets can be given with it. */
 #ifndef SEGUE_WORKFLOW_FACETS_H
 #define SEGUE_WORKFLOW_FACETS_H
 
@@ -19,7 +20,7 @@
 struct facets {
   const char *folder;         /* of the workflow file, NULL = none */
   const json_t *given;        /* {"personas": {NAME: text}, ...}: instead of files; or NULL */
-  const char *project, *user; /* folders of facets, NULL = none */
+  const char *project, *home, *user; /* folders of facets, in this order; NULL = none */
   const struct yaml_node *sections[FACET_KIND_COUNT]; /* maps, NULL = none */
 };
 

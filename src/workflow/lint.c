@@ -76,9 +76,38 @@ static long next_of(const json_t *by_name, const char *next) {
   return index ? (long)json_integer_value(index) : TO_NOWHERE;
 }
 
+struct roots {
+  bool any, other; /* a reference; one to anything but numbers that every run has */
+};
+
+static void note_root(void *ctx, const struct expr_name *names, size_t n) {
+  struct roots *roots = ctx;
+  const struct str root = {names[0].p, names[0].n};
+  roots->any = true;
+  roots->other = roots->other || n != 1 ||
+                 !(str_eq_c(root, "exit") || str_eq_c(root, "iteration") ||
+                   str_eq_c(root, "movement_iteration"));
+}
+
+/* What the expression gives when nothing but a run's own numbers stands in it; else EXPR_FALSE. */
+static enum expr_value try_out(const struct expr *when, bool *constant, struct expr_error *why) {
+  struct roots roots = {0};
+  json_auto_t *run = json_pack("{si si si}", "exit", 0, "iteration", 1, "movement_iteration", 1);
+  expr_each_ref(when, note_root, &roots);
+  *constant = !roots.any;
+  return roots.other ? EXPR_FALSE : expr_eval(when, run, why);
+}
+
+static bool always_holds(const struct lint_rule *r) {
+  struct expr_error why;
+  bool constant;
+  return r->parsed && r->rule.kind == RULE_WHEN && !r->rule.interactive_only &&
+         try_out(r->rule.when, &constant, &why) == EXPR_TRUE && constant;
+}
+
 static void read_rules(struct lint *l, struct lint_movement *m, const json_t *by_name) {
   const json_t *list = json_object_get(m->object, "rules"), *v;
-  size_t i;
+  size_t i, holds = 0;
   m->rules = arena_array(&l->arena, json_array_size(list), sizeof *m->rules);
   m->rule_count = json_array_size(list);
   json_array_foreach(list, i, v) {
@@ -89,6 +118,9 @@ static void read_rules(struct lint *l, struct lint_movement *m, const json_t *by
         rule_parse(&l->arena, str_from(lint_text(v, "condition", "")), &r->rule, NULL, &err);
     r->rule.interactive_only = json_is_true(json_object_get(v, "interactive_only"));
     r->next = next_of(by_name, lint_text(v, "next", ""));
+    r->behind = holds;
+    if (holds == 0 && always_holds(r))
+      holds = i + 1;
   }
 }
 
@@ -156,7 +188,7 @@ static void check_reachable(struct lint *l) {
     const struct lint_movement *m = &l->movements[queue[head++]];
     for (size_t k = 0; k < m->rule_count; k++) {
       long next = m->rules[k].next;
-      if (next < 0 || l->movements[next].reachable)
+      if (next < 0 || l->movements[next].reachable || m->rules[k].behind > 0)
         continue;
       l->movements[next].reachable = true;
       queue[tail++] = (size_t)next;
@@ -174,7 +206,8 @@ static void check_reachable(struct lint *l) {
 static bool has_way_out(const struct lint *l, const struct lint_movement *m) {
   for (size_t k = 0; k < m->rule_count; k++) {
     long next = m->rules[k].next;
-    if (!m->rules[k].rule.interactive_only && (next < 0 || l->movements[next].ends))
+    if (!m->rules[k].rule.interactive_only && m->rules[k].behind == 0 &&
+        (next < 0 || l->movements[next].ends))
       return true;
   }
   return false;
@@ -239,8 +272,14 @@ static void check_ref(void *ctx, const struct expr_name *names, size_t n) {
 static void check_shadowed(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
   char path[LINT_PATH_BYTES];
-  for (size_t i = 0; i < m->rule_count; i++)
-    for (size_t k = 0; k < i; k++) {
+  for (size_t i = 0; i < m->rule_count; i++) {
+    size_t behind = m->rules[i].behind;
+    if (behind > 0)
+      lint_report(l, l->warnings, rule_path(path, movement, i, "condition"),
+                  "rule %zu can never win: rule %zu always holds and stands before it; put that "
+                  "one last or remove one",
+                  i + 1, behind);
+    for (size_t k = 0; k < i && behind == 0; k++) {
       const struct rule *first = &m->rules[k].rule, *second = &m->rules[i].rule;
       if (!m->rules[k].parsed || !m->rules[i].parsed || first->kind != RULE_LABEL ||
           !str_eq(first->label, second->label) ||
@@ -252,6 +291,16 @@ static void check_shadowed(struct lint *l, size_t movement) {
                   i + 1, k + 1);
       break;
     }
+  }
+}
+
+static void check_value(struct lint *l, size_t movement, size_t rule) {
+  const struct expr *when = l->movements[movement].rules[rule].rule.when;
+  struct expr_error why;
+  bool constant;
+  char path[LINT_PATH_BYTES];
+  if (try_out(when, &constant, &why) == EXPR_ERROR)
+    lint_report(l, l->errors, rule_path(path, movement, rule, "condition"), "%s", why.text);
 }
 
 static void check_rules(struct lint *l, size_t movement) {
@@ -261,8 +310,10 @@ static void check_rules(struct lint *l, size_t movement) {
   for (size_t k = 0; k < m->rule_count; k++) {
     struct refs refs = {l, movement, k};
     selectable += !m->rules[k].rule.interactive_only;
-    if (m->rules[k].parsed && m->rules[k].rule.when)
+    if (m->rules[k].parsed && m->rules[k].rule.when) {
       expr_each_ref(m->rules[k].rule.when, check_ref, &refs);
+      check_value(l, movement, k);
+    }
   }
   if (selectable == 0 && m->rule_count > 0)
     lint_report(l, l->errors, lint_path(path, movement, "rules"),

@@ -12,6 +12,7 @@ enum { LINT_PATH_BYTES = 128, TO_COMPLETE = -1, TO_ABORT = -2, TO_NOWHERE = -3 }
 struct lint_rule {
   struct rule rule; /* label empty when there is none */
   bool parsed;
+  size_t behind; /* the number of a rule before it that always holds, so that it never can; or 0 */
   long next;
 };
 

@@ -65,6 +65,7 @@ static json_t *load_text(const struct workflow_source *source, struct str text,
         .facets = {.folder = source->facets ? NULL : folder_of(&arena, source->path),
                    .given = source->facets,
                    .project = source->project_facets,
+                   .home = source->home_facets,
                    .user = source->user_facets},
         .errors = errors,
         .marks = marks};

@@ -22,6 +22,7 @@ struct workflow_source {
   size_t n;
   const json_t *facets;       /* with a text: its facets by kind and name; then no folder is read */
   const char *project_facets; /* PROJECT/.segue/facets or NULL */
+  const char *home_facets;    /* HOME/.segue/facets or NULL */
   const char *user_facets;    /* CONFIG/segue/facets or NULL */
   bool named_by_user;         /* false: merely found, so command: movements are refused */
 };

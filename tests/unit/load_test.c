@@ -20,6 +20,7 @@ static struct workflow_source source_of(const char *path) {
   return (struct workflow_source){
       .path = path,
       .project_facets = WORKFLOW_DATA "/project",
+      .home_facets = WORKFLOW_DATA "/home",
       .user_facets = WORKFLOW_DATA "/user",
       .named_by_user = strstr(path, "_found.") == NULL,
   };
@@ -185,6 +186,7 @@ static void facet_files_are_only_read_where_they_may_be(void **state) {
       {"nul.md", "NUL byte"},
       {"latin1.md", "is not UTF-8"},
       {"stolen", "leads out of"},
+      {"../two words.md", "leads out of"},
   };
   struct buf huge = {0};
   while (huge.n <= LIMIT_FACET_BYTES)

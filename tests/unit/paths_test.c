@@ -108,6 +108,20 @@ static void long_paths_are_refused(void **state) {
   assert_string_equal(out, "");
 }
 
+static void facets_of_home(void **state) {
+  char out[PATHS_BYTES];
+  (void)state;
+  set("HOME", "/home/me");
+  paths_home_facets(out);
+  assert_string_equal(out, "/home/me/.segue/facets");
+  set("HOME", "relative");
+  paths_home_facets(out);
+  assert_string_equal(out, "");
+  set("HOME", NULL);
+  paths_home_facets(out);
+  assert_string_equal(out, "");
+}
+
 static void the_nearest_project_counts(void **state) {
   char path[512], wanted[600], out[PATHS_BYTES];
   (void)state;
@@ -152,8 +166,8 @@ static void the_last_session_is_noted(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(places_follow_the_environment), TEST(a_relative_folder_is_below_the_current_one),
-      TEST(long_paths_are_refused),        TEST(the_nearest_project_counts),
-      TEST(the_last_session_is_noted),
+      TEST(long_paths_are_refused),        TEST(facets_of_home),
+      TEST(the_nearest_project_counts),    TEST(the_last_session_is_noted),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
