@@ -73,6 +73,22 @@ static void put_refusal(struct buf *out, const struct schema *schema, struct str
   json_decref(value);
 }
 
+/* The ways to look that were tried before the value was found, or all of them, and found nothing. */
+static void put_vain(struct pen *pen, const struct extract_result *found) {
+  static const char *const words[] = {[EXTRACT_DIRECT] = "the text as a whole is no JSON",
+                                      [EXTRACT_CODE_BLOCK] = "no code block holds JSON",
+                                      [EXTRACT_BRACE] = "no JSON stands between braces"};
+  size_t end = found->stage == EXTRACT_NONE ? ARRAY_LEN(words) : (size_t)found->stage;
+  for (size_t stage = EXTRACT_DIRECT; stage < end; stage++) {
+    bool noted = false;
+    for (size_t i = 0; i < found->note_count; i++)
+      noted = noted || (size_t)found->notes[i].stage == stage;
+    if (!noted)
+      pen_line(pen, 2, "extractor: %s: %s", extract_stage_name((enum extract_stage)stage),
+               words[stage]);
+  }
+}
+
 static void put_candidates(struct pen *pen, const struct schema *schema, const char *key,
                            struct str text) {
   struct check_ctx ctx = {schema, key};
@@ -84,6 +100,8 @@ static void put_candidates(struct pen *pen, const struct schema *schema, const c
     die("out of memory");
   if (found.note_count == 0)
     pen_line(pen, 2, "extractor: nothing in it looks like JSON");
+  else if (found.notes_dropped == 0)
+    put_vain(pen, &found);
   for (size_t i = 0; i < found.note_count; i++) {
     const struct extract_note *note = &found.notes[i];
     struct buf line = {0};
