@@ -1,3 +1,4 @@
+#include "base/log.h"
 #include "cli/setup.h"
 #include "core/prompt.h"
 
@@ -24,6 +25,23 @@ static bool number(const struct cli_args *args, const char *name, long *out, str
   if (text && (!str_to_long(str_from(text), out) || *out < 1))
     return err_set(err, ERR_USAGE, "--%s %.40s: write a number from 1", name, text);
   return true;
+}
+
+/* The question is shown all the same: a rule more, and it would be asked. */
+static void note_unasked(const struct chain_spec *spec, enum judge_stage stage) {
+  const struct rule **offered = xcalloc(spec->rule_count + 1, sizeof(struct rule *));
+  size_t labels = chain_offered(spec, offered);
+  bool named = false;
+  for (size_t i = 0; i < spec->stage_count; i++)
+    named = named || spec->stages[i] == stage;
+  free(offered);
+  if (labels < 2)
+    fprintf(stderr,
+            "segue prompt: note: this is never asked: the movement has %s, so no model judges it\n",
+            labels == 0 ? "no label to choose" : "one label only");
+  else if (!named)
+    fprintf(stderr, "segue prompt: note: this is never asked: judge.stages leaves out %s\n",
+            judge_stage_name(stage));
 }
 
 static bool render(const struct cli_args *args, const struct setup *setup, struct prompt *out,
@@ -78,6 +96,7 @@ static bool render(const struct cli_args *args, const struct setup *setup, struc
     view.by_tool = core_judges_by_tool(setup->workflow, setup->config, (size_t)index,
                                        registry_capabilities(setup->registry));
     prompt_judge(&view, &spec, stage, out);
+    note_unasked(&spec, stage);
   }
   buf_deinit(&task);
   return ok;

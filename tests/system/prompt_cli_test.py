@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""`segue prompt` shows what `segue run` sends, and says when a question is never asked.
+
+usage: prompt_cli_test.py BUILD_DIR [CASE...]
+"""
+import json
+import re
+import sys
+
+sys.dont_write_bytecode = True
+
+from support import Box, expect, main, need_build, of_type, records  # noqa: E402
+
+STAGES = ["structured_output", "phase3_tag", "ai_judge"]
+ZEROS = "0" * 16
+
+
+def workflow(box, language="en", rules=("done", "more"), judge=None):
+    doc = {"name": "w", "language": language, "provider": "script", "max_movements": 7,
+           "movements": [{"name": "plan", "persona": "A reader of {braces}.",
+                          "instruction": "Plan {task}, turn {iteration} of {max_movements}.",
+                          "rules": [{"condition": c, "next": "COMPLETE"} for c in rules]}]}
+    if judge:
+        doc["judge"] = judge
+    return box.file("w.json", json.dumps(doc))
+
+
+def sent(log, call):
+    """A call's prompt: texts, and references to where a text was logged first."""
+    out = ""
+    for part in call["prompt"]:
+        if isinstance(part, str):
+            out += part
+            continue
+        seq, pointer = part["ref"].split("#")
+        value = log[int(seq) - 1]
+        for key in pointer.strip("/").split("/"):
+            value = value[int(key)] if isinstance(value, list) else value[key]
+        out += value
+    return out
+
+
+def shows_what_is_sent():
+    for language in ("en", "ja"):
+        with Box() as box:
+            path = workflow(box, language)
+            task, answer = "the {task} of {iteration}", "I did it, {previous_response}"
+            replies = [{"purpose": "execute", "text": answer}, {"stage": STAGES[0], "text": "?"},
+                       {"stage": STAGES[1], "text": "?"}, {"stage": STAGES[2], "text": "[JUDGE:1]"}]
+            scenario = box.file("s.json", json.dumps({"replies": replies}))
+            done = box.segue("run", path, "--scenario", scenario, "--task", task, "--logs", box.logs)
+            expect(done.returncode == 0, done)
+            log = records(box.begun()[0])
+            calls = of_type(log, "call_start")
+            expect(len(calls) == 4, len(calls), "calls")
+            for call in calls:
+                words = ["--stage", call["stage"]] if "stage" in call else []
+                done = box.segue("prompt", path, "plan", "--task", task, "--answer", answer, *words)
+                expect(done.returncode == 0 and done.stderr == b"", done)
+                fenced = re.sub(r"\b[0-9a-f]{16}\b", ZEROS, sent(log, call))
+                expect(done.stdout.decode() == fenced, words, done.stdout.decode(), "sent:", fenced)
+
+
+def says_what_is_never_asked():
+    with Box() as box:
+        for rules, judge, word in ((["done"], None, b"one label only"),
+                                   (["when(true)"], None, b"no label"),
+                                   (["done", "done && when(true)"], None, b"one label only"),
+                                   (["a", "b"], {"stages": ["phase1_tag", "ai_judge"]},
+                                    b"judge.stages leaves out structured_output"),
+                                   (["a", "b"], None, None)):
+            path = workflow(box, rules=rules, judge=judge)
+            done = box.segue("prompt", path, "plan", "--stage", "structured_output")
+            expect(done.returncode == 0 and done.stdout, done)
+            noted = b"never asked" in done.stderr and word is not None and word in done.stderr
+            expect(noted == (word is not None), rules, done.stderr)
+
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main([shows_what_is_sent, says_what_is_never_asked]))
