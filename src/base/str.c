@@ -218,13 +218,23 @@ size_t utf8_floor(const char *p, size_t n) {
   return n;
 }
 
+/* Is one the other's beginning: scen and scenario, condition_text and condition? */
+static bool begins_like(struct str word, const char *name) {
+  enum { MIN = 3 };
+  size_t n = strlen(name), shorter = n < word.n ? n : word.n;
+  return shorter >= MIN + (n < word.n) && memcmp(word.p, name, shorter) == 0;
+}
+
 const char *str_nearest(struct str word, const char *const *names) {
   enum { MAX = 40 };
   const char *best = NULL;
   size_t best_distance = word.n / 3 + 1;
   if (word.n == 0 || word.n > MAX)
     return NULL;
+  const char *alike = NULL;
   for (; *names; names++) {
+    if (alike == NULL && begins_like(word, *names))
+      alike = *names;
     size_t row[MAX + 1], n = strlen(*names);
     if (n > MAX)
       continue;
@@ -248,5 +258,5 @@ const char *str_nearest(struct str word, const char *const *names) {
       best_distance = row[n];
     }
   }
-  return best;
+  return best ? best : alike;
 }

@@ -39,7 +39,8 @@ int utf8_width(uint32_t cp);
 /* Largest n' <= n that does not cut a sequence. */
 size_t utf8_floor(const char *p, size_t n);
 
-/* Edit distance with a bound (for "did you mean"), and the nearest of a NULL-ended list or NULL. */
+/* For "did you mean": of a NULL-ended list the name with the fewest edits, within a bound, else the
+ * first that begins like it; or NULL. */
 const char *str_nearest(struct str word, const char *const *names);
 
 #endif

@@ -152,6 +152,16 @@ static json_t *parse_condition(struct parse *p, const struct key *k, const struc
   return NULL;
 }
 
+/* Its own section was read before: what is wrong with its text was said there. */
+static bool is_in_section(const struct parse *p, const struct key *k,
+                          const struct yaml_node *node) {
+  const struct yaml_node *section = p->facets.sections[k->facet];
+  for (size_t i = 0; section && i < section->count; i++)
+    if (str_eq(section->pairs[i].key->text, node->text))
+      return true;
+  return false;
+}
+
 static bool resolve_one(struct parse *p, const struct key *k, const struct yaml_node *node,
                         struct buf *out) {
   struct err err;
@@ -163,7 +173,8 @@ static bool resolve_one(struct parse *p, const struct key *k, const struct yaml_
     return false;
   }
   if (!facet_resolve(&p->facets, k->facet, node->text, out, &err)) {
-    REPORT(p, node, "%s", err.text);
+    if (!is_in_section(p, k, node))
+      REPORT(p, node, "%s", err.text);
     return false;
   }
   p->facet_bytes += out->n - before;
@@ -265,8 +276,8 @@ static json_t *parse_stage(struct parse *p, const struct key *k, const struct ya
   if (known)
     return text_json(item->text);
   const char *near = str_nearest(item->text, k->words);
-  REPORT(p, item, "there is no stage %s to list: %s%s", parse_shown(p, item->text),
-         near ? "did you mean " : "use ", near ? near : words_shown(p, k->words));
+  REPORT(p, item, "there is no stage %s to list: %s%s%s", parse_shown(p, item->text),
+         near ? "did you mean " : "use ", near ? near : words_shown(p, k->words), near ? "?" : "");
   return NULL;
 }
 
@@ -387,8 +398,16 @@ void parse_section(struct parse *p, const struct key *k, const struct yaml_node 
     return;
   }
   bool ok = true;
-  for (size_t i = 0; i < node->count; i++)
-    ok = want_text(p, k->name, node->pairs[i].value) && ok;
+  for (size_t i = 0; i < node->count; i++) {
+    const struct yaml_node *value = node->pairs[i].value;
+    struct buf text = {0};
+    struct err err;
+    bool is_text = want_text(p, k->name, value);
+    if (is_text && !facet_resolve(&p->facets, k->facet, value->text, &text, &err))
+      REPORT(p, value, "%s", err.text); /* also when no movement names it */
+    buf_deinit(&text);
+    ok = ok && is_text;
+  }
   if (ok)
     p->facets.sections[k->facet] = node;
 }

@@ -156,7 +156,11 @@ static void the_nearest_name(void **state) {
                {"xyzzy", NULL},
                {"", NULL},
                {"initial_movment", "initial_movement"},
-               {"rules", "rules"}};
+               {"rules", "rules"},
+               {"init", "initial_movement"},
+               {"in", NULL},
+               {"persona_text", "persona"},
+               {"rul", "rules"}};
   char huge[200];
   (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
