@@ -1,6 +1,7 @@
 #include "judge/rule.h"
 
 #include <string.h>
+#include <strings.h>
 
 /* Names that, followed by (, are never a label. */
 static const char *const functions[] = {"when", "all", "any", "ai"};
@@ -90,6 +91,9 @@ static bool check_label(struct str label, size_t at, size_t *error_offset, struc
       (void)err_set(err, ERR_INVALID, "a space stands between when and (: write when(...)");
       return fail(error_offset, at);
     }
+  } else if (label.n > 4 && strncasecmp(label.p, "when(", 5) == 0) {
+    (void)err_set(err, ERR_INVALID, "when is written in small letters: write when(...)");
+    return fail(error_offset, at);
   }
   return true;
 }

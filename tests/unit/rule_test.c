@@ -74,6 +74,8 @@ static const struct bad bads[] = {
     {"  when(exit == x)", 15, "no value is named x"},
     {"when(exit == 0) please", 15, "text follows when(...)"},
     {"when (exit == 0)", 0, "a space stands between when and ("},
+    {"When(exit == 0)", 0, "in small letters"},
+    {"x && WHEN(exit == 0)", 5, "when("},
     {"when(true) && when(false)", 0, "write label && when(...), or when(A && B)"},
     {"when(true) && approved", 0, "the label goes first"},
     {"approved && tested", 12, "after && stands one when(...)"},
