@@ -1,9 +1,12 @@
 /* Standard output as a whole: what could not be written is known at the end, whichever command it was
  * and whenever it happened. */
+#include "base/limits.h"
 #include "cli/cli.h"
+#include "host/solo.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,26 +23,42 @@ static void hold_standard_descriptors(void) {
       (void)open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR);
 }
 
-/* A pipe may be set not to block by whoever has its other end. */
-static bool is_ready_again(void) {
+/* Who waits in write() acts on no signal, and a pipe whose reader does not read is full after 64 KiB.
+ * So room for PIPE_BUF bytes is waited for here. Once a session was told to stop the wait is
+ * LIMIT_OUTPUT_WAIT_MS more in all; then what is left is dropped, and the loop gets to the signal. */
+static bool wait_for_room(void) {
+  static int waited_ms; /* since a signal came */
   struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
-  return errno == EINTR || (errno == EAGAIN && (poll(&out, 1, -1) > 0 || errno == EINTR));
+  for (;;) {
+    bool stopping = solo_signalled(), dropped = waited_ms >= LIMIT_OUTPUT_WAIT_MS;
+    int n = poll(&out, 1, dropped ? 0 : LIMIT_OUTPUT_LOOK_MS);
+    if (n > 0 || (n < 0 && errno != EINTR))
+      return n > 0;
+    if (dropped) {
+      errno = ETIMEDOUT;
+      return false;
+    }
+    if (stopping && n == 0)
+      waited_ms += LIMIT_OUTPUT_LOOK_MS;
+  }
 }
 
-/* All of it or an error, as stdio wants it: 0. */
+/* All of it or an error, as stdio wants it: less than n. A pipe may be set not to block by whoever
+ * has its other end. */
 static ssize_t write_all(void *cookie, const char *p, size_t n) {
   size_t done = 0;
   (void)cookie;
   while (done < n) {
-    ssize_t written = write(STDOUT_FILENO, p + done, n - done);
+    size_t piece = n - done < PIPE_BUF ? n - done : PIPE_BUF;
+    ssize_t written = wait_for_room() ? write(STDOUT_FILENO, p + done, piece) : -1;
     if (written >= 0) {
       done += (size_t)written;
-    } else if (!is_ready_again()) {
+    } else if (errno != EINTR && errno != EAGAIN) {
       lost = lost != 0 ? lost : errno;
-      return 0;
+      break;
     }
   }
-  return (ssize_t)n;
+  return (ssize_t)done;
 }
 
 void cli_begin(void) {

@@ -67,6 +67,30 @@ static void on_tick(uv_timer_t *timer) {
   solo->tick(solo->tick_ctx, uv_now(&solo->loop));
 }
 
+static volatile sig_atomic_t signalled;
+static void (*to_loop[NSIG])(int);
+
+static void note_signal(int number) {
+  signalled = 1;
+  to_loop[number](number);
+}
+
+/* The loop's handler writes to a pipe of the loop; this one also leaves word for who does not get
+ * back to the loop. */
+static void note_also(int number) {
+  struct sigaction action;
+  if (sigaction(number, NULL, &action) != 0 || action.sa_handler == note_signal ||
+      action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN)
+    return;
+  to_loop[number] = action.sa_handler;
+  action.sa_handler = note_signal;
+  (void)sigaction(number, &action, NULL);
+}
+
+bool solo_signalled(void) {
+  return signalled != 0;
+}
+
 /* nohup: whoever started us wants the session to outlive the terminal. */
 static bool is_ignored(int number) {
   struct sigaction now;
@@ -80,6 +104,9 @@ int solo_run(struct solo *solo, void (*tick)(void *ctx, uint64_t now_ms), void *
     if (!is_ignored(SIGHUP))
       uv_signal_start(&solo->sighup, on_signal, SIGHUP);
     uv_signal_start(&solo->sigquit, on_quit, SIGQUIT);
+    static const int all[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+      note_also(all[i]);
   }
   solo->tick = tick;
   solo->tick_ctx = ctx;

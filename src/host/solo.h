@@ -37,6 +37,8 @@ bool solo_init(struct solo *solo, const char *logs, const struct provider_regist
 void solo_finished(struct solo *solo);
 /* tick (each LIMIT_SPINNER_MS) may be NULL. Returns how many signals came. */
 int solo_run(struct solo *solo, void (*tick)(void *ctx, uint64_t now_ms), void *ctx);
+/* Has a signal to stop or cancel come, though the loop may not know it yet? For who waits elsewhere. */
+bool solo_signalled(void);
 uint64_t solo_now_ms(const struct solo *solo); /* monotonic */
 void solo_deinit(struct solo *solo);
 

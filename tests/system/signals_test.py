@@ -172,7 +172,34 @@ def a_hangup():
         expect(status == 0, "with nohup: status", status, err)
 
 
+def a_reader_that_does_not_read():
+    """Standard output is a full pipe: the signal is acted on all the same."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with Box() as box:
+            workflow = box.file("endless.json", json.dumps({
+                "name": "endless", "provider": "script", "max_movements": 5000,
+                "movements": [{"name": "go", "instruction": "go on and on",
+                               "rules": [{"condition": "done", "next": "go"}]}]}))
+            scenario = box.file("s.json", json.dumps({"replies": [{"text": "x" * 900, "times": 0,
+                                                                       "delay_ms": 5}]}))
+            process = box.start("run", workflow, "--scenario", scenario, "--cwd", box.cwd,
+                                "--logs", box.logs, "--json")
+            size, until = -1, time.monotonic() + 20
+            while size <= 0 or size != os.path.getsize(box.begun()[0]):
+                expect(time.monotonic() < until, "its log goes on growing")
+                size = os.path.getsize(box.begun()[0]) if box.begun() else 0
+                time.sleep(0.2)
+            expect(process.poll() is None, "it has ended")
+            begin = time.monotonic()
+            process.send_signal(number)
+            expect(process.wait(30) == 130, "status", process.returncode)
+            expect(time.monotonic() - begin < 10, "it took", time.monotonic() - begin)
+            expect(records(box.begun()[0])[-1]["type"] == "session_stop", "no stop")
+            verified(box, box.begun()[0])
+
+
 if __name__ == "__main__":
     need_build()
     sys.exit(main([each_moment, twice_stopped, a_second_signal_ends_at_once,
-                   a_finished_session_is_left_alone, quit_cancels_for_good, a_hangup]))
+                   a_finished_session_is_left_alone, quit_cancels_for_good, a_hangup,
+                   a_reader_that_does_not_read]))
