@@ -171,14 +171,17 @@ bool files_write_all(int fd, const char *p, size_t n, uint64_t at) {
   return true;
 }
 
-/* Copies the durable prefix to `to`, checking its chain on the way. */
-static bool copy_prefix(const struct store_log *log, int to, struct err *err) {
+/* Copies the durable prefix to `to`, checking its chain on the way. By its descriptor: its name may
+ * be gone. */
+static bool copy_prefix(const struct store_log *log, int to, const char *after, struct err *err) {
   struct reader r;
   struct str line;
   char hash[SHA256_HEX];
   uint64_t at = 0;
+  char path[32];
   memcpy(hash, line_first_hash, SHA256_HEX);
-  if (!reader_open(&r, log->path, err))
+  (void)snprintf(path, sizeof path, "/proc/self/fd/%d", log->fd);
+  if (!reader_open(&r, access(path, F_OK) == 0 ? path : log->path, err))
     return false;
   bool ok = true;
   while (ok && at < log->durable_bytes && reader_next(&r, &line)) {
@@ -191,23 +194,23 @@ static bool copy_prefix(const struct store_log *log, int to, struct err *err) {
   }
   reader_close(&r);
   if (!ok || at != log->durable_bytes || memcmp(hash, log->hash, SHA256_HEX) != 0)
-    return err_set(err, ERR_IO, "after a failed sync %s is not what was written", log->path);
+    return err_set(err, ERR_IO, "after %s %s is not what was written", after, log->path);
   return true;
 }
 
-/* After a failed sync: prefix and batch into a new file, which replaces the old one. */
-static bool rewrite(struct store_log *log, struct err *err) {
+/* Prefix and batch into a new file, which replaces the old one; `after` says what made it needed. */
+static bool rewrite(struct store_log *log, const char *after, struct err *err) {
   char path[PATH_MAX];
   (void)snprintf(path, sizeof path, "%s.new", log->path);
   unlink(path);
   int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0)
     return err_set_errno(err, errno, "cannot make %s", path);
-  bool ok = files_lock(fd, path, err) && copy_prefix(log, fd, err);
+  bool ok = files_lock(fd, path, err) && copy_prefix(log, fd, after, err);
   if (ok && (!files_write_all(fd, log->batch.p, log->batch.n, log->durable_bytes) ||
              fault_fails("sync") || fsync(fd) != 0 || rename(path, log->path) != 0 ||
              !files_sync_dir(log->store->dir)))
-    ok = err_set_errno(err, errno, "cannot write %s again after a failed sync", log->path);
+    ok = err_set_errno(err, errno, "cannot write %s again after %s", log->path, after);
   if (!ok) {
     close(fd);
     unlink(path);
@@ -216,6 +219,19 @@ static bool rewrite(struct store_log *log, struct err *err) {
   close(log->fd);
   log->fd = fd;
   return true;
+}
+
+/* Removed while it grew: what is written to it is lost with its descriptor. */
+static bool is_gone(const struct store_log *log) {
+  struct stat st;
+  return fstat(log->fd, &st) == 0 && st.st_nlink == 0;
+}
+
+static bool bring_back(struct store_log *log, struct err *err) {
+  struct stat st;
+  if (lstat(log->path, &st) == 0) /* it may have an owner of its own by now */
+    return err_set(err, ERR_IO, "%s was replaced by another file while the session ran", log->path);
+  return rewrite(log, "its removal", err);
 }
 
 static enum store_result append_batch(struct store_log *log, struct err *err) {
@@ -234,7 +250,7 @@ static enum store_result append_batch(struct store_log *log, struct err *err) {
     (void)err_set_errno(err, number, "cannot sync %s", log->path);
     return ftruncate(log->fd, (off_t)log->durable_bytes) == 0 ? STORE_FULL : STORE_IO;
   }
-  if (!synced && !rewrite(log, err)) {
+  if (!synced && !rewrite(log, "a failed sync", err)) {
     (void)!ftruncate(log->fd,
                      (off_t)log->durable_bytes); /* what is there might never reach the disk */
     return STORE_IO;
@@ -244,6 +260,8 @@ static enum store_result append_batch(struct store_log *log, struct err *err) {
     return STORE_IO;
   }
   log->sync_dir = false;
+  if (is_gone(log) && !bring_back(log, err))
+    return STORE_IO;
   FAULT_POINT("sync_after");
   return STORE_OK;
 }

@@ -13,7 +13,8 @@
  * says STORE_OK. No space: the file is cut back to the last durable byte, the caller keeps the batch
  * and comes again. A failed sync: what reached the disk is unknown and the descriptor is not trusted
  * again; the file is reopened, its chain compared up to the last durable record, and prefix and
- * batch go to a new file that replaces the old one. Appending runs in the loop's pool: a work
+ * batch go to a new file that replaces the old one. So they do when the file was removed under its
+ * owner (a cleaned folder); one that another file replaced is an error. Appending runs in the loop's pool: a work
  * touches only its own log. */
 #ifndef SEGUE_STORE_STORE_H
 #define SEGUE_STORE_STORE_H

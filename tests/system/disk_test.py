@@ -279,9 +279,42 @@ def a_limit_on_file_sizes():
         done_as_ever(box, path)
 
 
+def removed_while_it_grows():
+    """An agent that cleans a folder takes the log along: it is written again, or the run says so."""
+    with Box() as box:
+        words = turns_of(box, "an answer")
+
+        def begin():
+            process = box.start("run", *words, "--json")
+            expect(read_until(process, lambda r: r["type"] == "call_start") is not None, "no call")
+            return process, box.begun()[-1]
+
+        process, path = begin()
+        os.unlink(path)
+        status, out, err = end_of(process)
+        expect(status == 0, status, err)
+        expect(box.begun() == [path], box.begun())
+        done_as_ever(box, path)
+
+        process, path = begin()
+        os.unlink(path)
+        with open(path, "w") as f:
+            f.write("mine\n")
+        status, out, err = end_of(process)
+        expect(status == 1 and b"replaced" in err, status, err)
+        with open(path) as f:
+            expect(f.read() == "mine\n", "the other file was written")
+
+        process, path = begin()
+        os.rename(box.logs, box.dir + "/moved")  # the folder is gone, then the file
+        os.unlink(f"{box.dir}/moved/{os.path.basename(path)}")
+        status, out, err = end_of(process)
+        expect(status == 1 and path.encode() in err, status, err)
+
+
 CASES = [space_returns, space_returns_for_a_blob, a_signal_while_it_waits, full_from_the_start,
          an_unwritable_folder, a_folder_that_is_a_file, another_owner, two_resumes_race,
-         a_limit_on_file_sizes]
+         a_limit_on_file_sizes, removed_while_it_grows]
 
 
 def at_once(cases):
