@@ -1,8 +1,10 @@
 #include "workflow/facets.h"
 
+#include "base/arena.h"
 #include "base/file.h"
 #include "base/limits.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -203,23 +205,52 @@ static enum found find_by_name(const struct facets *f, enum facet_kind kind, str
   return NOT_FOUND;
 }
 
+enum { NAMES_MAX = 200 }; /* looked at for a suggestion */
+
+/* What may be written for the files of `folder`: their names without .md and .txt. */
+static size_t names_in(const char *folder, enum facet_kind kind, struct arena *arena,
+                       const char **names, size_t n) {
+  char path[PATH_BYTES];
+  const struct dirent *entry;
+  if (folder == NULL ||
+      snprintf(path, sizeof path, "%s/%s", folder, facet_folder(kind)) >= (int)sizeof path)
+    return n;
+  DIR *dir = opendir(path);
+  while (dir != NULL && n < NAMES_MAX && (entry = readdir(dir)) != NULL) {
+    struct str name = str_from(entry->d_name);
+    name.n -= ends_with(name, ".md") ? 3 : ends_with(name, ".txt") ? 4 : 0;
+    if (name.p[0] != '.' && entry->d_type != DT_DIR)
+      names[n++] = arena_strndup(arena, name.p, name.n);
+  }
+  if (dir != NULL)
+    closedir(dir);
+  return n;
+}
+
 static bool not_found(const struct facets *f, enum facet_kind kind, struct str name,
                       struct err *err) {
   const struct yaml_node *section = f->sections[kind];
-  const char *names[LIMIT_RULE_COUNT + 1];
+  const char *const folders[] = {f->folder, f->project, f->home, f->user};
+  const char *names[NAMES_MAX + 1];
+  struct arena arena = {0};
   size_t n = 0;
-  for (size_t i = 0; section && i < section->count && n < LIMIT_RULE_COUNT; i++)
+  for (size_t i = 0; section && i < section->count && n < NAMES_MAX; i++)
     names[n++] = section->pairs[i].key->text.p;
+  for (size_t i = 0; i < ARRAY_LEN(folders); i++)
+    n = names_in(folders[i], kind, &arena, names, n);
   names[n] = NULL;
   const char *near = str_nearest(name, names);
   if (near)
-    return err_set(err, ERR_NOT_FOUND, "there is no %s named " STR_FMT ": did you mean %s?",
-                   facet_name(kind), STR_ARG(name), near);
-  return err_set(err, ERR_NOT_FOUND,
-                 "there is no %s named " STR_FMT
-                 " in this file, in %s/ beside it, or in the project's and the user's facets: "
-                 "write its file, a path, or a sentence",
-                 facet_name(kind), STR_ARG(name), facet_folder(kind));
+    (void)err_set(err, ERR_NOT_FOUND, "there is no %s named " STR_FMT ": did you mean %s?",
+                  facet_name(kind), STR_ARG(name), near);
+  else
+    (void)err_set(err, ERR_NOT_FOUND,
+                  "there is no %s named " STR_FMT
+                  " in this file, in %s/ beside it, or in the project's and the user's facets: "
+                  "write its file, a path, or a sentence",
+                  facet_name(kind), STR_ARG(name), facet_folder(kind));
+  arena_deinit(&arena);
+  return false;
 }
 
 bool facet_resolve(const struct facets *f, enum facet_kind kind, struct str value, struct buf *out,
