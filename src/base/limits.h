@@ -183,7 +183,7 @@
 #define LIMIT_TERM_COLUMNS     500
 #define LIMIT_TERM_MIN_COLUMNS 40
 #define LIMIT_SPINNER_MS       100
-#define LIMIT_OUTPUT_LOOK_MS   100  /* between two looks for a signal while standard output is full */
+#define LIMIT_OUTPUT_LOOK_MS   100 /* between two looks for a signal while standard output is full */
 #define LIMIT_OUTPUT_WAIT_MS   2000 /* for a reader that does not read, after a signal to stop */
 
 #endif

@@ -18,8 +18,8 @@
 #include <jansson.h>
 
 struct facets {
-  const char *folder;         /* of the workflow file, NULL = none */
-  const json_t *given;        /* {"personas": {NAME: text}, ...}: instead of files; or NULL */
+  const char *folder;  /* of the workflow file, NULL = none */
+  const json_t *given; /* {"personas": {NAME: text}, ...}: instead of files; or NULL */
   const char *project, *home, *user; /* folders of facets, in this order; NULL = none */
   const struct yaml_node *sections[FACET_KIND_COUNT]; /* maps, NULL = none */
 };
