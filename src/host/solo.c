@@ -8,39 +8,6 @@
 
 enum { EXIT_INTERRUPTED = 130 };
 
-bool solo_init(struct solo *solo, const char *logs, const struct provider_registry *registry,
-               struct err *err) {
-  *solo = (struct solo){0};
-  if (logs != NULL && !store_open(&solo->store, logs, err))
-    return false;
-  if (uv_loop_init(&solo->loop) != 0)
-    return err_set(err, ERR_IO, "no event loop could be made");
-  if (!host_init(&solo->host, &solo->loop, logs ? &solo->store : NULL, registry, err)) {
-    uv_loop_close(&solo->loop);
-    return false;
-  }
-  solo->host.sync_now = true;
-  uv_signal_init(&solo->loop, &solo->sigint);
-  uv_signal_init(&solo->loop, &solo->sigterm);
-  uv_signal_init(&solo->loop, &solo->sighup);
-  uv_signal_init(&solo->loop, &solo->sigquit);
-  uv_timer_init(&solo->loop, &solo->ticker);
-  solo->sigint.data = solo->sigterm.data = solo->sighup.data = solo->sigquit.data =
-      solo->ticker.data = solo;
-  return true;
-}
-
-void solo_finished(struct solo *solo) {
-  if (solo->closed)
-    return;
-  solo->closed = true;
-  uv_close((uv_handle_t *)&solo->sigint, NULL);
-  uv_close((uv_handle_t *)&solo->sigterm, NULL);
-  uv_close((uv_handle_t *)&solo->sighup, NULL);
-  uv_close((uv_handle_t *)&solo->sigquit, NULL);
-  uv_close((uv_handle_t *)&solo->ticker, NULL);
-}
-
 static void on_signal(uv_signal_t *handle, int number) {
   struct solo *solo = handle->data;
   if (++solo->signals > 1)
@@ -60,11 +27,6 @@ static void on_quit(uv_signal_t *handle, int number) {
     solo->on_stop(solo->stop_ctx, NULL, "SIGQUIT", true);
   else if (solo->session != NULL)
     host_cancel(solo->session, "SIGQUIT");
-}
-
-static void on_tick(uv_timer_t *timer) {
-  struct solo *solo = timer->data;
-  solo->tick(solo->tick_ctx, uv_now(&solo->loop));
 }
 
 static volatile sig_atomic_t signalled;
@@ -97,17 +59,58 @@ static bool is_ignored(int number) {
   return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-int solo_run(struct solo *solo, void (*tick)(void *ctx, uint64_t now_ms), void *ctx) {
-  if (!solo->closed) {
-    uv_signal_start(&solo->sigint, on_signal, SIGINT);
-    uv_signal_start(&solo->sigterm, on_signal, SIGTERM);
-    if (!is_ignored(SIGHUP))
-      uv_signal_start(&solo->sighup, on_signal, SIGHUP);
-    uv_signal_start(&solo->sigquit, on_quit, SIGQUIT);
-    static const int all[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-    for (size_t i = 0; i < ARRAY_LEN(all); i++)
-      note_also(all[i]);
+/* Before the first record is written: from then on a signal is a stop that the log tells. */
+static void listen_to_signals(struct solo *solo) {
+  static const int all[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+  uv_signal_start(&solo->sigint, on_signal, SIGINT);
+  uv_signal_start(&solo->sigterm, on_signal, SIGTERM);
+  if (!is_ignored(SIGHUP))
+    uv_signal_start(&solo->sighup, on_signal, SIGHUP);
+  uv_signal_start(&solo->sigquit, on_quit, SIGQUIT);
+  for (size_t i = 0; i < ARRAY_LEN(all); i++)
+    note_also(all[i]);
+}
+
+bool solo_init(struct solo *solo, const char *logs, const struct provider_registry *registry,
+               struct err *err) {
+  *solo = (struct solo){0};
+  if (logs != NULL && !store_open(&solo->store, logs, err))
+    return false;
+  if (uv_loop_init(&solo->loop) != 0)
+    return err_set(err, ERR_IO, "no event loop could be made");
+  if (!host_init(&solo->host, &solo->loop, logs ? &solo->store : NULL, registry, err)) {
+    uv_loop_close(&solo->loop);
+    return false;
   }
+  solo->host.sync_now = true;
+  uv_signal_init(&solo->loop, &solo->sigint);
+  uv_signal_init(&solo->loop, &solo->sigterm);
+  uv_signal_init(&solo->loop, &solo->sighup);
+  uv_signal_init(&solo->loop, &solo->sigquit);
+  uv_timer_init(&solo->loop, &solo->ticker);
+  solo->sigint.data = solo->sigterm.data = solo->sighup.data = solo->sigquit.data =
+      solo->ticker.data = solo;
+  listen_to_signals(solo);
+  return true;
+}
+
+void solo_finished(struct solo *solo) {
+  if (solo->closed)
+    return;
+  solo->closed = true;
+  uv_close((uv_handle_t *)&solo->sigint, NULL);
+  uv_close((uv_handle_t *)&solo->sigterm, NULL);
+  uv_close((uv_handle_t *)&solo->sighup, NULL);
+  uv_close((uv_handle_t *)&solo->sigquit, NULL);
+  uv_close((uv_handle_t *)&solo->ticker, NULL);
+}
+
+static void on_tick(uv_timer_t *timer) {
+  struct solo *solo = timer->data;
+  solo->tick(solo->tick_ctx, uv_now(&solo->loop));
+}
+
+int solo_run(struct solo *solo, void (*tick)(void *ctx, uint64_t now_ms), void *ctx) {
   solo->tick = tick;
   solo->tick_ctx = ctx;
   if (tick != NULL && !solo->closed)

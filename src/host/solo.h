@@ -6,7 +6,7 @@
  *   signals = solo_run(&solo, tick, ctx)   until the session is over
  *   solo_deinit(&solo)                               frees the session too
  *
- * The first SIGINT, SIGTERM or SIGHUP stops the session resumably; the second ends the program at once
+ * From solo_init on the first SIGINT, SIGTERM or SIGHUP stops the session resumably; the second ends the program at once
  * (shims end what still runs; the log ends at its last durable record). SIGQUIT cancels the
  * session for good. A SIGHUP that was ignored when the program started (nohup) stays ignored. */
 #ifndef SEGUE_HOST_SOLO_H

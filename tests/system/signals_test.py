@@ -172,6 +172,21 @@ def a_hangup():
         expect(status == 0, "with nohup: status", status, err)
 
 
+def as_soon_as_there_is_a_log():
+    """From the first record on a signal is a stop; before, nothing was begun."""
+    for _ in range(20):
+        with Box() as box:
+            process = box.start("run", *slow(box))
+            path = None
+            while path is None or not os.path.getsize(path):
+                expect(process.poll() is None, "it ended", process.returncode)
+                path = (box.begun() or [None])[0]
+            process.send_signal(signal.SIGTERM)
+            status, _, err = end_of(process)
+            expect(status == 130, "status", status, err)
+            expect(records(path)[-1]["type"] == "session_stop", "the last record is", records(path)[-1])
+
+
 def a_reader_that_does_not_read():
     """Standard output is a full pipe: the signal is acted on all the same."""
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -201,5 +216,5 @@ def a_reader_that_does_not_read():
 if __name__ == "__main__":
     need_build()
     sys.exit(main([each_moment, twice_stopped, a_second_signal_ends_at_once,
-                   a_finished_session_is_left_alone, quit_cancels_for_good, a_hangup,
+                   a_finished_session_is_left_alone, quit_cancels_for_good, a_hangup, as_soon_as_there_is_a_log,
                    a_reader_that_does_not_read]))
