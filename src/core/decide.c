@@ -49,8 +49,9 @@ static json_t *when_env(const struct core *core, const struct turn *turn) {
   json_put(env, "movement_iteration", json_integer(turn->movement_iteration));
   if (turn->has_exit)
     json_put(env, "exit", json_integer(turn->exit));
-  if (turn->structured) /* a rule may look at its own movement's value */
-    json_object_setn_new(values, m->name.p, m->name.n, json_incref(turn->structured));
+  /* A rule may look at its own movement's value: the one of this run, not of an earlier one. */
+  json_object_setn_new(values, m->name.p, m->name.n,
+                       turn->structured ? json_incref(turn->structured) : json_null());
   tell_sentinels(core->workflow, values);
   json_put(env, "structured", values);
   return env;

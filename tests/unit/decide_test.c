@@ -95,6 +95,10 @@ static const struct end_case end_cases[] = {
      END_FAILED, "exit == 0"},
     {"its own value", ONE("{'condition':'when(structured.a.ok)','next':'COMPLETE'}"),
      "{'a':{'text':'x','structured':{'ok':true}}}", END_COMPLETE, NULL},
+    {"the value of an earlier run of its own",
+     ONE("{'condition':'when(iteration == 1)','next':'a'},"
+         "{'condition':'when(structured.a.ok)','next':'COMPLETE'}"),
+     "{'a':[{'text':'x','structured':{'ok':true}},'plain']}", END_FAILED, "structured.a.ok"},
     {"an exit status", ONE("{'condition':'when(exit == 3)','next':'COMPLETE'}"),
      "{'a':{'text':'x','exit':3}}", END_COMPLETE, NULL},
 };
