@@ -2,11 +2,17 @@
 
 #include <string.h>
 
-/* Behind the quote that ends the string, from behind the one that begins it. */
-static const char *skip_string(const char *p, const char *end) {
-  while (p < end && *p != '"')
-    p += *p == '\\' && end - p > 1 ? 2 : 1;
-  return p < end ? p + 1 : end;
+/* Behind the quote that ends the string, from behind the one that begins it: a quote with an even
+ * number of backslashes before it. */
+static const char *skip_string(const char *from, const char *end) {
+  for (const char *p = from; (p = memchr(p, '"', (size_t)(end - p))) != NULL; p++) {
+    const char *slash = p;
+    while (slash > from && slash[-1] == '\\')
+      slash--;
+    if ((p - slash) % 2 == 0)
+      return p + 1;
+  }
+  return end;
 }
 
 struct json_size json_size(struct str text, size_t max_depth, size_t max_values) {
