@@ -136,7 +136,8 @@
 #define LIMIT_POOL_THREADS_MIN  4u /* libuv pool: so many files are synced at once ... */
 #define LIMIT_POOL_THREADS_MAX  16u
 
-#define LIMIT_SYNC_NOW_MS     10   /* a sync on the loop's thread that is slower ... */
+#define LIMIT_LOOP_HOLD_MS    10 /* scripted answers without a pause: then the loop looks around */
+#define LIMIT_SYNC_NOW_MS     10 /* a sync on the loop's thread that is slower ... */
 #define LIMIT_SYNC_POOL_COUNT 100u /* ... sends so many appends to the pool */
 
 /* --- daemon --- */

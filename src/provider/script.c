@@ -20,6 +20,9 @@
 
 struct provider_run {
   uv_timer_t timer;
+  uv_idle_t pause; /* before the timer starts: see begin */
+  bool pausing;
+  int handles; /* not closed yet */
   const struct provider_env *env;
   const json_t *reply; /* NULL: the scenario has run dry */
   struct call_result result;
@@ -189,13 +192,22 @@ static void build_result(struct provider_run *run) {
 }
 
 static void on_closed(uv_handle_t *handle) {
-  free(handle->data);
+  struct provider_run *run = handle->data;
+  if (--run->handles == 0)
+    free(run);
+}
+
+static void end_pause(struct provider_run *run) {
+  if (run->pausing)
+    uv_close((uv_handle_t *)&run->pause, on_closed);
+  run->pausing = false;
 }
 
 static void finish(struct provider_run *run) {
   struct call_result result = run->result;
   run->finished = true;
   result.duration_ms = (int64_t)(uv_now(run->env->loop) - run->started);
+  end_pause(run);
   uv_close((uv_handle_t *)&run->timer, on_closed);
   run->sink.done(run->sink.ctx, &result);
 }
@@ -227,6 +239,24 @@ static void on_begin(uv_timer_t *timer) {
     uv_timer_start(&run->timer, on_timer, run->wait_ms, 0);
 }
 
+static void begin(struct provider_run *run) {
+  bool tells = json_object_get(run->reply, "chunks") != NULL;
+  uv_timer_start(&run->timer, tells ? on_begin : on_timer, tells ? 0 : run->wait_ms, 0);
+}
+
+static void on_pause(uv_idle_t *pause) {
+  struct provider_run *run = pause->data;
+  end_pause(run);
+  if (run->result.class != CLASS_CANCELLED) /* then its timer runs already */
+    begin(run);
+}
+
+/* A timer without a delay that one such timer starts runs before the loop looks at anything else:
+ * answers that take no time would keep it from signals and sockets for as long as they last. */
+static bool holds_the_loop(const uv_loop_t *loop) {
+  return uv_hrtime() / 1000000 > uv_now(loop) + LIMIT_LOOP_HOLD_MS;
+}
+
 static struct provider_run *script_start(const struct provider *self,
                                          const struct provider_env *env,
                                          const struct call_request *request,
@@ -255,9 +285,17 @@ static struct provider_run *script_start(const struct provider *self,
   }
   uv_timer_init(env->loop, &run->timer);
   run->timer.data = run;
+  run->handles = 1;
   run->wait_ms = wait;
-  bool tells = json_object_get(run->reply, "chunks") != NULL;
-  uv_timer_start(&run->timer, tells ? on_begin : on_timer, tells ? 0 : wait, 0);
+  if (holds_the_loop(env->loop)) {
+    uv_idle_init(env->loop, &run->pause);
+    run->pause.data = run;
+    run->handles++;
+    run->pausing = true;
+    uv_idle_start(&run->pause, on_pause);
+  } else {
+    begin(run);
+  }
   return run;
 }
 

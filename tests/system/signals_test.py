@@ -213,8 +213,29 @@ def a_reader_that_does_not_read():
             verified(box, box.begun()[0])
 
 
+def answers_without_a_pause():
+    """Scripted answers that take no time leave a moment for signals all the same."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with Box() as box:
+            workflow = box.file("endless.json", json.dumps({
+                "name": "endless", "provider": "script", "max_movements": "infinite",
+                "movements": [{"name": "go", "instruction": "go on and on",
+                               "rules": [{"condition": "more", "next": "go"},
+                                         {"condition": "done", "next": "COMPLETE"}]}]}))
+            scenario = box.file("s.json", json.dumps({"replies": [{"text": "[GO:1]", "times": 0}]}))
+            process = box.start("run", workflow, "--scenario", scenario, "--cwd", box.cwd,
+                                "--logs", box.logs, "--quiet")
+            while not box.begun() or os.path.getsize(box.begun()[0]) < 100_000:
+                expect(process.poll() is None, "it ended", process.returncode)
+            process.send_signal(number)
+            status, _, err = end_of(process)
+            expect(status == 130, "status", status, err)
+            expect(records(box.begun()[0])[-1]["type"] == "session_stop", "no stop")
+            verified(box, box.begun()[0])
+
+
 if __name__ == "__main__":
     need_build()
     sys.exit(main([each_moment, twice_stopped, a_second_signal_ends_at_once,
                    a_finished_session_is_left_alone, quit_cancels_for_good, a_hangup, as_soon_as_there_is_a_log,
-                   a_reader_that_does_not_read]))
+                   a_reader_that_does_not_read, answers_without_a_pause]))
