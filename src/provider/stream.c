@@ -66,7 +66,8 @@ static struct str bare(struct str text) {
 }
 
 /* Clients cut text between the two halves of a character, and write each half as an escape; jansson's
- * reader refuses that, and integers of more than 64 bits. Ours does not, but takes four times as long. */
+ * reader refuses that, and integers of more than 64 bits. Ours does not; jansson's comes first because
+ * it takes eight times as many levels. */
 json_t *stream_read_json(struct str text) {
   json_t *value = json_loadb(text.p ? text.p : "", text.n, JSON_ALLOW_NUL, NULL);
   struct jscan scan;
