@@ -376,7 +376,8 @@ void explain_own_call(struct story *s, const json_t *start) {
   }
   if (json_object_get(c.end, "exit") != NULL) {
     struct buf how = {0};
-    summary_exit(c.end, &how);
+    summary_exit((int)json_integer_value(json_object_get(c.end, "exit")),
+                 (int)json_integer_value(json_object_get(c.end, "signal")), &how);
     pen_line(&s->pen, 2, "%s", buf_c(&how));
     buf_deinit(&how);
   }

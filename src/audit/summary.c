@@ -21,8 +21,8 @@ static void line_clear(struct turn_line *line) {
   *line = (struct turn_line){0};
 }
 
-static struct turn_line *find_turn(struct summary *s, const json_t *record) {
-  long turn = (long)json_integer_value(json_object_get(record, "turn"));
+static struct turn_line *find_turn(struct summary *s, const struct record *record) {
+  long turn = (long)record_number(record, MEMBER_TURN);
   struct turn_line *line = s->open;
   while (line && line->turn != turn)
     line = line->next;
@@ -36,32 +36,26 @@ static struct str last_line(struct str text) {
   return str_trim(line);
 }
 
-void summary_exit(const json_t *record, struct buf *out) {
-  int signal = (int)json_integer_value(json_object_get(record, "signal"));
+void summary_exit(int status, int signal, struct buf *out) {
   const char *name = signal > 0 ? sigabbrev_np(signal) : NULL;
-  buf_printf(out, "exit %d", (int)json_integer_value(json_object_get(record, "exit")));
+  buf_printf(out, "exit %d", status);
   if (name != NULL)
     buf_printf(out, ", killed by SIG%s", name);
   else if (signal > 0)
     buf_printf(out, ", killed by signal %d", signal);
 }
 
-static struct str last_line_of(const json_t *record, const char *key) {
-  const json_t *text = json_object_get(record, key);
-  return last_line((struct str){word(record, key), json_string_length(text)});
-}
-
 /* What a call did, in a few words: a command's status and last line, the files an agent changed. One
  * that printed nothing and failed says why on stderr. */
-static void describe_call(struct turn_line *line, const json_t *record) {
-  const json_t *exit_status = json_object_get(record, "exit");
-  const json_t *files = json_object_get(record, "files");
+static void describe_call(struct turn_line *line, const struct record *record) {
+  const json_t *files = record_tree(record, MEMBER_FILES);
   buf_clear(&line->what);
-  if (json_is_integer(exit_status)) {
-    struct str last = last_line_of(record, "text");
-    if (last.n == 0 && json_integer_value(exit_status) != 0)
-      last = last_line_of(record, "stderr");
-    summary_exit(record, &line->what);
+  if (record_is_number(record, MEMBER_EXIT)) {
+    int status = (int)record_number(record, MEMBER_EXIT);
+    struct str last = last_line(record_text(record, MEMBER_TEXT));
+    if (last.n == 0 && status != 0)
+      last = last_line(record_text(record, MEMBER_STDERR));
+    summary_exit(status, (int)record_number(record, MEMBER_SIGNAL), &line->what);
     if (last.n > 0) {
       buf_puts(&line->what, ", ");
       buf_str(&line->what, last);
@@ -85,9 +79,9 @@ static void add_reason(struct buf *why, const char *reason) {
 }
 
 /* Why each stage before the last did not decide, and what the last one found. */
-static void explain(struct buf *why, const json_t *record) {
-  const json_t *stages = json_object_get(record, "stages");
-  const char *method = word(record, "method");
+static void explain(struct buf *why, const struct record *record) {
+  const json_t *stages = record_tree(record, MEMBER_STAGES);
+  const char *method = record_text_c(record, MEMBER_METHOD);
   size_t i;
   json_t *stage;
   json_array_foreach(stages, i, stage) {
@@ -122,15 +116,14 @@ static void explain(struct buf *why, const json_t *record) {
       add_reason(why, word(stage, "tag"));
     else if (strcmp(method, "ai_judge") == 0) {
       char rule[32];
-      (void)snprintf(rule, sizeof rule, "rule %d",
-                     (int)json_integer_value(json_object_get(record, "rule")));
+      (void)snprintf(rule, sizeof rule, "rule %d", (int)record_number(record, MEMBER_RULE));
       add_reason(why, rule);
     }
   }
-  if (json_is_true(json_object_get(record, "ambiguous")))
+  if (record_is_true(record, MEMBER_AMBIGUOUS))
     add_reason(why, "ambiguous");
-  if (json_is_null(json_object_get(record, "rule")))
-    add_reason(why, word(record, "reason"));
+  if (!record_is_number(record, MEMBER_RULE))
+    add_reason(why, record_text_c(record, MEMBER_REASON));
 }
 
 static void count_method(struct summary *s, const char *method) {
@@ -140,16 +133,15 @@ static void count_method(struct summary *s, const char *method) {
   json_object_set_new(s->methods, method, json_integer(n + 1));
 }
 
-static const struct turn_line *on_judgment(struct summary *s, const json_t *record) {
-  struct turn_line *line = find_turn(s, record), **at = &s->open;
-  if (line == NULL)
-    return NULL;
+static const struct turn_line *on_judgment(struct summary *s, struct turn_line *line,
+                                           const struct record *record) {
+  struct turn_line **at = &s->open;
   while (*at != line)
     at = &(*at)->next;
   *at = line->next;
-  bool decided = json_is_integer(json_object_get(record, "rule"));
-  buf_puts(&line->leads_to, decided ? word(record, "next") : "-");
-  buf_puts(&line->method, decided ? word(record, "match_method") : word(record, "failure"));
+  bool decided = record_is_number(record, MEMBER_RULE);
+  buf_puts(&line->leads_to, decided ? record_text_c(record, MEMBER_NEXT) : "-");
+  buf_puts(&line->method, record_text_c(record, decided ? MEMBER_MATCH_METHOD : MEMBER_FAILURE));
   explain(&line->why, record);
   line->judged = decided;
   if (decided)
@@ -162,24 +154,21 @@ static const struct turn_line *on_judgment(struct summary *s, const json_t *reco
   return &s->done;
 }
 
-static void on_call_start(struct summary *s, const json_t *record) {
-  struct turn_line *line = find_turn(s, record);
-  const char *stage = word(record, "stage"), *provider = word(record, "provider");
-  if (line == NULL)
-    return;
+static void on_call_start(struct summary *s, struct turn_line *line, const struct record *record) {
+  const char *stage = record_text_c(record, MEMBER_STAGE);
+  const char *provider = record_text_c(record, MEMBER_PROVIDER);
   line->calls++;
   buf_clear(&s->activity);
   buf_printf(&s->activity, "%s  %s", buf_c(&line->movement), provider);
-  const char *purpose = word(record, "purpose");
+  const char *purpose = record_text_c(record, MEMBER_PURPOSE);
   if (stage[0])
     buf_printf(&s->activity, "  judging: %s", stage);
   else if (strcmp(purpose, "reask") == 0)
     buf_puts(&s->activity, "  correcting");
   else if (strcmp(purpose, "check") == 0)
     buf_puts(&s->activity, "  checking");
-  if (json_integer_value(json_object_get(record, "attempt")) > 1)
-    buf_printf(&s->activity, "  attempt %d",
-               (int)json_integer_value(json_object_get(record, "attempt")));
+  if (record_number(record, MEMBER_ATTEMPT) > 1)
+    buf_printf(&s->activity, "  attempt %d", (int)record_number(record, MEMBER_ATTEMPT));
   if (strcmp(purpose, "execute") == 0) {
     buf_clear(&line->provider);
     buf_puts(&line->provider, provider);
@@ -187,12 +176,12 @@ static void on_call_start(struct summary *s, const json_t *record) {
 }
 
 /* How the value was made: in the place of what the calls did, which says less. */
-static void describe_value(struct turn_line *line, const json_t *record) {
-  int attempts = (int)json_integer_value(json_object_get(record, "attempts"));
+static void describe_value(struct turn_line *line, const struct record *record) {
+  int attempts = (int)record_number(record, MEMBER_ATTEMPTS);
   buf_clear(&line->what);
-  if (strcmp(word(record, "outcome"), "value") != 0)
-    buf_printf(&line->what, "no value: %s", word(record, "reason"));
-  else if (json_is_true(json_object_get(record, "first_pass")))
+  if (strcmp(record_text_c(record, MEMBER_OUTCOME), "value") != 0)
+    buf_printf(&line->what, "no value: %s", record_text_c(record, MEMBER_REASON));
+  else if (record_is_true(record, MEMBER_FIRST_PASS))
     buf_puts(&line->what, "value at once");
   else if (attempts == 1)
     buf_puts(&line->what, "value, repaired");
@@ -201,80 +190,125 @@ static void describe_value(struct turn_line *line, const json_t *record) {
   line->has_value = true;
 }
 
-const struct turn_line *summary_feed(struct summary *s, const json_t *record) {
-  const char *type = word(record, "type"), *ts = word(record, "ts");
-  size_t ts_n = strnlen(ts, sizeof s->last_ts - 1);
-  memcpy(s->last_ts, ts, ts_n); /* each record: snprintf would be seen */
+static void took_over(struct turn_line *line, const struct record *record, const char *why) {
+  const char *fallback = record_text_c(record, MEMBER_FALLBACK);
+  struct buf text = {0};
+  if (fallback[0] == '\0')
+    return;
+  buf_printf(&text, "%s: %s took over", why, fallback);
+  add_reason(&line->why, text.p);
+  buf_deinit(&text);
+}
+
+static void on_session_start(struct summary *s, const struct record *record) {
+  (void)snprintf(s->session, sizeof s->session, "%.39s", record_text_c(record, MEMBER_SESSION));
+  (void)snprintf(s->started, sizeof s->started, "%.31s", record->ts.p);
+  (void)snprintf(s->status, sizeof s->status, "running");
+  buf_puts(&s->workflow, word(record_tree(record, MEMBER_WORKFLOW), "name"));
+}
+
+static void on_turn_start(struct summary *s, const struct record *record) {
+  struct turn_line *line = xcalloc(1, sizeof *line);
+  line->turn = (long)record_number(record, MEMBER_TURN);
+  line->run = (int)record_number(record, MEMBER_MOVEMENT_ITERATION);
+  buf_str(&line->movement, record_text(record, MEMBER_MOVEMENT));
+  line->next = s->open;
+  s->open = line;
+  s->turns++;
+}
+
+static void on_call_end(struct summary *s, struct turn_line *line, const struct record *record) {
+  const char *class = word(record_tree(record, MEMBER_ERROR), "class");
+  if (line && line->calls > 0 && line->what.n == 0 && !line->has_value)
+    describe_call(line, record);
+  if (line)
+    took_over(line, record, class);
+  if (record_get(record, MEMBER_RETRY_IN_MS) != NULL)
+    buf_printf(&s->activity, "  %s, again in %.1f s", class,
+               (double)record_number(record, MEMBER_RETRY_IN_MS) / 1000);
+}
+
+static void on_admission(struct summary *s, struct turn_line *line, const struct record *record) {
+  const char *reason = record_text_c(record, MEMBER_REASON),
+             *until = record_text_c(record, MEMBER_UNTIL);
+  if (line)
+    took_over(line, record, reason);
+  if (str_eq_c(record_text(record, MEMBER_ANSWER), "wait"))
+    buf_printf(&s->activity, "  waits: %s%s%s", reason, until[0] ? " until " : "", until);
+}
+
+/* line: of the turn where it happened, or NULL. */
+static void on_session_stop(struct summary *s, const struct turn_line *line,
+                            const struct record *record) {
+  const char *reason = record_text_c(record, MEMBER_REASON);
+  (void)snprintf(s->status, sizeof s->status, "stopped");
+  buf_clear(&s->message);
+  buf_clear(&s->stop_class);
+  buf_str(&s->stop_class, record_text(record, MEMBER_CLASS));
+  if (line != NULL)
+    buf_printf(&s->message, "%s: ", buf_c(&line->movement));
+  if (strcmp(reason, "provider_error") != 0)
+    buf_printf(&s->message, "%s: ", reason);
+  buf_str(&s->message, record_text(record, MEMBER_MESSAGE));
+}
+
+const struct turn_line *summary_feed(struct summary *s, const struct record *record) {
+  struct turn_line *line = find_turn(s, record);
+  size_t ts_n = strnlen(record->ts.p, sizeof s->last_ts - 1);
+  memcpy(s->last_ts, record->ts.p, ts_n); /* each record: snprintf would be seen */
   s->last_ts[ts_n] = '\0';
-  if (strcmp(type, "session_start") == 0) {
-    (void)snprintf(s->session, sizeof s->session, "%.39s", word(record, "session"));
-    (void)snprintf(s->started, sizeof s->started, "%.31s", word(record, "ts"));
-    (void)snprintf(s->status, sizeof s->status, "running");
-    buf_puts(&s->workflow, word(json_object_get(record, "workflow"), "name"));
-  } else if (strcmp(type, "turn_start") == 0) {
-    struct turn_line *line = xcalloc(1, sizeof *line);
-    line->turn = (long)json_integer_value(json_object_get(record, "turn"));
-    line->run = (int)json_integer_value(json_object_get(record, "movement_iteration"));
-    buf_puts(&line->movement, word(record, "movement"));
-    line->next = s->open;
-    s->open = line;
-    s->turns++;
-  } else if (strcmp(type, "call_start") == 0) {
-    on_call_start(s, record);
-  } else if (strcmp(type, "call_end") == 0) {
-    struct turn_line *line = find_turn(s, record);
-    if (line && line->calls > 0 && line->what.n == 0 && !line->has_value)
-      describe_call(line, record);
-    if (line && word(record, "fallback")[0]) {
-      struct buf text = {0};
-      buf_printf(&text, "%s: %s took over", word(json_object_get(record, "error"), "class"),
-                 word(record, "fallback"));
-      add_reason(&line->why, text.p);
-      buf_deinit(&text);
-    }
-    if (json_object_get(record, "retry_in_ms"))
-      buf_printf(&s->activity, "  %s, again in %.1f s",
-                 word(json_object_get(record, "error"), "class"),
-                 (double)json_integer_value(json_object_get(record, "retry_in_ms")) / 1000);
-  } else if (strcmp(type, "admission") == 0) {
-    struct turn_line *line = find_turn(s, record);
-    const char *reason = word(record, "reason");
-    if (line && word(record, "fallback")[0]) {
-      struct buf text = {0};
-      buf_printf(&text, "%s: %s took over", reason, word(record, "fallback"));
-      add_reason(&line->why, text.p);
-      buf_deinit(&text);
-    }
-    if (strcmp(word(record, "answer"), "wait") == 0)
-      buf_printf(&s->activity, "  waits: %s%s%s", reason, word(record, "until")[0] ? " until " : "",
-                 word(record, "until"));
-  } else if (strcmp(type, "structured") == 0) {
-    struct turn_line *line = find_turn(s, record);
+  switch (record->type) {
+  case RECORD_SESSION_START:
+    on_session_start(s, record);
+    break;
+  case RECORD_TURN_START:
+    on_turn_start(s, record);
+    break;
+  case RECORD_CALL_START:
+    if (line != NULL)
+      on_call_start(s, line, record);
+    break;
+  case RECORD_CALL_END:
+    on_call_end(s, line, record);
+    break;
+  case RECORD_ADMISSION:
+    on_admission(s, line, record);
+    break;
+  case RECORD_STRUCTURED:
     if (line != NULL)
       describe_value(line, record);
-  } else if (strcmp(type, "judgment") == 0) {
-    return on_judgment(s, record);
-  } else if (strcmp(type, "session_resume") == 0) {
+    break;
+  case RECORD_JUDGMENT:
+    return line != NULL ? on_judgment(s, line, record) : NULL;
+  case RECORD_SESSION_RESUME:
     (void)snprintf(s->status, sizeof s->status, "running");
     buf_clear(&s->message);
     buf_clear(&s->stop_class);
-  } else if (strcmp(type, "session_stop") == 0) {
-    (void)snprintf(s->status, sizeof s->status, "stopped");
+    break;
+  case RECORD_SESSION_STOP:
+    on_session_stop(s, line, record);
+    break;
+  case RECORD_SESSION_END:
+    (void)snprintf(s->status, sizeof s->status, "%.31s", record_text_c(record, MEMBER_OUTCOME));
     buf_clear(&s->message);
-    buf_clear(&s->stop_class);
-    buf_puts(&s->stop_class, word(record, "class"));
-    const struct turn_line *line = find_turn(s, record);
-    if (line != NULL) /* where it happened */
-      buf_printf(&s->message, "%s: ", buf_c(&line->movement));
-    if (strcmp(word(record, "reason"), "provider_error") != 0)
-      buf_printf(&s->message, "%s: ", word(record, "reason"));
-    buf_puts(&s->message, word(record, "message"));
-  } else if (strcmp(type, "session_end") == 0) {
-    (void)snprintf(s->status, sizeof s->status, "%.31s", word(record, "outcome"));
-    buf_clear(&s->message);
-    buf_puts(&s->message, word(record, "message"));
+    buf_str(&s->message, record_text(record, MEMBER_MESSAGE));
+    break;
+  case RECORD_CALL_EVENT:
+  case RECORD_CHECK:
+  case RECORD_STAGE:
+  case RECORD_TURN_END:
+  case RECORD_TYPE_COUNT:
+    break;
   }
   return NULL;
+}
+
+const struct turn_line *summary_feed_json(struct summary *s, const json_t *json) {
+  struct record_draft d;
+  record_read(&d, json);
+  const struct turn_line *line = summary_feed(s, &d.record);
+  record_drop(&d);
+  return line;
 }
 
 void summary_methods(const struct summary *s, struct buf *out) {

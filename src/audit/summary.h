@@ -4,8 +4,7 @@
 #define SEGUE_AUDIT_SUMMARY_H
 
 #include "base/buf.h"
-
-#include <jansson.h>
+#include "core/record.h"
 
 struct turn_line { /* texts are raw: make them safe before a terminal sees them */
   struct turn_line *next;
@@ -33,11 +32,13 @@ struct summary {
 
 /* Returns the turn's line when this record is its judgment (valid until the next call), else NULL.
  */
-const struct turn_line *summary_feed(struct summary *s, const json_t *record);
+const struct turn_line *summary_feed(struct summary *s, const struct record *record);
+/* The same of a record that was read back. */
+const struct turn_line *summary_feed_json(struct summary *s, const json_t *json);
 void summary_deinit(struct summary *s);
 
-/* How a command ended, from its call_end: "exit 1", "exit 137, killed by SIGKILL". Appends. */
-void summary_exit(const json_t *record, struct buf *out);
+/* How a command ended: "exit 1", "exit 137, killed by SIGKILL". signal 0: none killed it. Appends. */
+void summary_exit(int status, int signal, struct buf *out);
 
 /* "when 2  structured_output 1": in the order of first use. */
 void summary_methods(const struct summary *s, struct buf *out);

@@ -151,7 +151,7 @@ static bool blob_of(void *ctx, const char *sha256, struct buf *out, struct err *
 /* What a resume would find: a call that ends and never began, a rule that the workflow has not. */
 static bool check_fold(struct core *core, struct book *b, const json_t *record, struct err *err) {
   const struct core_source source = {.ctx = b, .blob = blob_of};
-  if (core_apply(core, record, NULL, &source, err))
+  if (core_apply_json(core, record, NULL, &source, err))
     return true;
   struct err raw = *err;
   const char *why =

@@ -8,13 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void on_record(void *ctx, const json_t *record, struct str line) {
+static void on_record(void *ctx, const struct record *record, struct str line) {
   struct ask_job *job = ctx;
-  const char *type = json_string_value(json_object_get(record, "type"));
-  long call = (long)json_integer_value(json_object_get(record, "call"));
+  long call = (long)record_number(record, MEMBER_CALL);
+  json_t *json = record_json(record);
   (void)line;
-  ask_told_feed(&job->told, record);
-  if (job->asking->delta && strcmp(type, "call_start") == 0 && ask_told_generates(&job->told, call))
+  ask_told_feed(&job->told, json);
+  json_decref(json);
+  if (job->asking->delta && record->type == RECORD_CALL_START &&
+      ask_told_generates(&job->told, call))
     job->asking->delta(job->asking->ctx, job, (struct str){NULL, 0});
 }
 

@@ -32,14 +32,13 @@ struct judging {
   json_t *stop;     /* session_stop or session_end */
 };
 
-static void on_record(void *ctx, const json_t *record, struct str line) {
+static void on_record(void *ctx, const struct record *record, struct str line) {
   struct judging *j = ctx;
-  const char *type = json_string_value(json_object_get(record, "type"));
   (void)line;
-  if (strcmp(type, "judgment") == 0)
-    j->judgment = json_incref((json_t *)record);
-  else if (strcmp(type, "session_stop") == 0 || strcmp(type, "session_end") == 0)
-    j->stop = json_incref((json_t *)record);
+  if (record->type == RECORD_JUDGMENT)
+    j->judgment = record_json(record);
+  else if (record->type == RECORD_SESSION_STOP || record->type == RECORD_SESSION_END)
+    j->stop = record_json(record);
 }
 
 /* Providers' words come through here. */

@@ -99,7 +99,7 @@ static void feed_past(struct ui *ui, const char *path, uint64_t records) {
   while (records-- > 0 && reader_next(&r, &line)) {
     json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     if (record)
-      (void)summary_feed(&ui->summary, record);
+      (void)summary_feed_json(&ui->summary, record);
     json_decref(record);
   }
   reader_close(&r);

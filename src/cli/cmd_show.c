@@ -215,7 +215,7 @@ static void print_record(const struct show *s, const json_t *record, struct str 
 }
 
 static void take_record(struct show *s, const json_t *record, struct str line) {
-  const struct turn_line *turn = summary_feed(&s->summary, record);
+  const struct turn_line *turn = summary_feed_json(&s->summary, record);
   if (is_type(record, "session_start")) {
     json_decref(s->start);
     s->start = json_incref((json_t *)record);

@@ -25,14 +25,14 @@ static void say_wait(int64_t ms, const char *class) {
 }
 
 /* A wait that a person would take for a hang: the live line shows it; a pipe gets a line. */
-static void say_long_wait(const json_t *record) {
-  const json_t *error = json_object_get(record, "error");
-  json_int_t ms = json_integer_value(json_object_get(record, "retry_in_ms"));
-  const char *until = json_string_value(json_object_get(record, "until"));
+static void say_long_wait(const struct record *record) {
+  const json_t *error = record_tree(record, MEMBER_ERROR);
+  int64_t ms = record_number(record, MEMBER_RETRY_IN_MS);
+  const char *until = record_text_c(record, MEMBER_UNTIL);
   if (ms >= LIMIT_LONG_WAIT_MS)
     say_wait(ms, json_string_value(json_object_get(error, "class")));
-  else if (until != NULL)
-    printf("  waiting until %s: %s\n", until, json_string_value(json_object_get(record, "reason")));
+  else if (until[0])
+    printf("  waiting until %s: %s\n", until, record_text_c(record, MEMBER_REASON));
   else
     return;
   fflush(stdout);
@@ -51,22 +51,23 @@ static void say_old_waits(const struct core *core) {
 }
 
 /* Without lines to print, how the session goes is all that the summary must know. */
-static bool is_needed(const struct ui *ui, const char *type) {
-  return ui->mode == UI_LINES || strncmp(type, "session_", 8) == 0 ||
-         strcmp(type, "turn_start") == 0 || strcmp(type, "judgment") == 0;
+static bool is_needed(const struct ui *ui, enum record_type type) {
+  return ui->mode == UI_LINES || type == RECORD_SESSION_START || type == RECORD_SESSION_STOP ||
+         type == RECORD_SESSION_RESUME || type == RECORD_SESSION_END || type == RECORD_TURN_START ||
+         type == RECORD_JUDGMENT;
 }
 
-static void on_record(void *ctx, const json_t *record, struct str line) {
+static void on_record(void *ctx, const struct record *record, struct str line) {
   struct ui *ui = ctx;
-  const char *type = json_string_value(json_object_get(record, "type"));
+  enum record_type type = record->type;
   const struct turn_line *turn = is_needed(ui, type) ? summary_feed(&ui->summary, record) : NULL;
   if (ui->mode == UI_JSON) {
     fwrite(line.p, 1, line.n, stdout);
     fflush(stdout);
   }
-  if (strcmp(type, "turn_start") == 0)
+  if (type == RECORD_TURN_START)
     ui->turn_started = solo_now_ms(&ui->solo);
-  if (ui->mode == UI_LINES && !ui->live && strcmp(type, "session_resume") == 0)
+  if (ui->mode == UI_LINES && !ui->live && type == RECORD_SESSION_RESUME)
     say_old_waits(session_core(ui->solo.session));
   else if (ui->mode == UI_LINES && !ui->live)
     say_long_wait(record);

@@ -13,37 +13,41 @@
 
 struct fold {
   struct core *core;
-  const json_t *record;
+  const struct record *record;
   struct workflow *workflow;
   const struct core_source *source;
   struct err *err;
 };
 
-static struct str get_strn(const struct fold *f, const char *key, size_t n) {
-  const json_t *value = json_object_getn(f->record, key, n);
-  return json_is_string(value) ? (struct str){json_string_value(value), json_string_length(value)}
-                               : (struct str){"", 0};
+static struct str text_of(const struct fold *f, enum member key) {
+  return record_text(f->record, key);
 }
 
-#define get_str(f, key) get_strn((f), "" key, sizeof(key) - 1)
-#define get_int(f, key) json_integer_value(json_at((f)->record, key))
+static int64_t number_of(const struct fold *f, enum member key) {
+  return record_number(f->record, key);
+}
+
+static json_t *tree_of(const struct fold *f, enum member key) {
+  return record_tree(f->record, key);
+}
+
+static bool has(const struct fold *f, enum member key) {
+  return record_get(f->record, key) != NULL;
+}
 
 static bool bad(const struct fold *f, const char *what) {
-  return err_set(f->err, ERR_CORRUPT, "record %lld (%s): %s", (long long)get_int(f, "seq"),
-                 get_str(f, "type").p, what);
+  return err_set(f->err, ERR_CORRUPT, "record %lld (" STR_FMT "): %s", (long long)f->record->seq,
+                 STR_ARG(f->record->type_name), what);
 }
 
-/* The bytes of the text `key`, from the record or from its blob ("<key>_blob"). */
-static bool get_text(const struct fold *f, const char *key, struct buf *out) {
-  char blob_key[32] = "";
-  (void)strncat(strncat(blob_key, key, 16), "_blob", 8);
-  struct str blob = get_strn(f, blob_key, strlen(blob_key)),
-             inline_text = get_strn(f, key, strlen(key));
+/* The bytes of a text, from the record or from its blob (the next member). */
+static bool take_text(const struct fold *f, enum member key, struct buf *out) {
+  struct str blob = text_of(f, key + 1);
   buf_clear(out);
   if (blob.n > 0)
     return f->source != NULL ? f->source->blob(f->source->ctx, blob.p, out, f->err)
                              : bad(f, "its text is in a blob that is not at hand");
-  buf_str(out, inline_text);
+  buf_str(out, text_of(f, key));
   return true;
 }
 
@@ -53,7 +57,7 @@ static void set_json(json_t **slot, const json_t *value) {
 }
 
 static struct turn *turn_of(const struct fold *f) {
-  struct turn *turn = core_turn(f->core, (long)get_int(f, "turn"));
+  struct turn *turn = core_turn(f->core, (long)number_of(f, MEMBER_TURN));
   if (turn == NULL)
     (void)bad(f, "its turn is not open");
   return turn;
@@ -63,23 +67,23 @@ static bool apply_session_start(const struct fold *f) {
   struct core *core = f->core;
   if (core->status != SESSION_NEW)
     return bad(f, "a session starts once");
-  if (get_int(f, "v") != RECORD_VERSION)
+  if (f->record->version != RECORD_VERSION)
     return bad(f, "its version is not the one that this program reads");
-  struct str id = get_str(f, "session");
+  struct str id = text_of(f, MEMBER_SESSION);
   if (id.n == 0 || id.n >= sizeof core->session)
     return bad(f, "it has no session id");
   if (f->workflow != NULL) {
     core->workflow = workflow_ref(f->workflow);
   } else {
-    json_t *doc = json_at(f->record, "workflow");
+    json_t *doc = tree_of(f, MEMBER_WORKFLOW);
     core->workflow = workflow_build(doc, f->err);
     if (core->workflow == NULL)
       return err_wrap(f->err, "record 1: its workflow cannot be built");
   }
   const struct workflow *wf = core->workflow;
   (void)snprintf(core->session, sizeof core->session, "%s", id.p);
-  core->config = json_incref(json_at(f->record, "config"));
-  if (!get_text(f, "task", &core->task))
+  core->config = json_incref(tree_of(f, MEMBER_CONFIG));
+  if (!take_text(f, MEMBER_TASK, &core->task))
     return false;
   core->movement_counts = xcalloc(wf->movement_count, sizeof *core->movement_counts);
   core->status = SESSION_RUNNING;
@@ -97,14 +101,14 @@ static bool apply_session_start(const struct fold *f) {
 
 static bool apply_turn_start(const struct fold *f) {
   struct core *core = f->core;
-  long index = workflow_find(core->workflow, get_str(f, "movement"));
+  long index = workflow_find(core->workflow, text_of(f, MEMBER_MOVEMENT));
   if (index < 0)
     return bad(f, "its movement is not in the workflow");
   if (!core->has_next || core->next != index)
     return bad(f, "no movement was to be entered, or another");
   struct turn *turn = xcalloc(1, sizeof *turn);
   turn->id = ++core->turn_count;
-  if (get_int(f, "turn") != turn->id) {
+  if (number_of(f, MEMBER_TURN) != turn->id) {
     free(turn);
     return bad(f, "its turn number is not the next one");
   }
@@ -151,15 +155,15 @@ static void count_token(struct core *core, const struct call *call) {
 
 /* A schema stands in the first call_start that sends it; later ones refer to that. */
 static bool use_schema(const struct fold *f, struct call *call) {
-  const json_t *schema = json_at(f->record, "schema");
-  const char *ref = json_string_value(json_at(schema, "ref"));
+  const json_t *schema = tree_of(f, MEMBER_SCHEMA);
+  struct str ref = record_ref(f->record, MEMBER_SCHEMA);
   char place[TEXTS_PLACE_BYTES];
-  if (ref != NULL && json_object_size(schema) == 1) {
-    schema = json_object_get(f->core->schemas, ref);
+  if (ref.n > 0) {
+    schema = json_object_getn(f->core->schemas, ref.p, ref.n);
     if (schema == NULL)
       return bad(f, "its schema refers to a record that has none");
   } else if (schema != NULL) {
-    (void)snprintf(place, sizeof place, "%lld#/schema", (long long)get_int(f, "seq"));
+    (void)snprintf(place, sizeof place, "%lld#/schema", (long long)f->record->seq);
     json_object_set(f->core->schemas, place, (json_t *)schema);
   }
   set_json(&call->schema, schema);
@@ -181,7 +185,7 @@ static size_t count_generations(const struct turn *turn) {
 /* A turn has one call of its own; with a value to be made, more of them, one after the other. */
 static bool may_call(const struct fold *f, const struct turn *turn, enum call_purpose purpose) {
   const struct structured_config *structured = structured_of(f, turn);
-  json_int_t number = get_int(f, "invariant");
+  json_int_t number = number_of(f, MEMBER_INVARIANT);
   bool checks = purpose == PURPOSE_CHECK;
   if (purpose != PURPOSE_EXECUTE && purpose != PURPOSE_REASK && !checks)
     return bad(f, "its purpose is not of this point");
@@ -203,12 +207,12 @@ static struct call *new_call(const struct fold *f, struct turn *turn, long id) {
   struct call **at = &turn->calls;
   if (id != f->core->call_count + 1)
     return (void)bad(f, "its call number is not the next one"), NULL;
-  if (!call_purpose_from_name(get_str(f, "purpose"), &purpose))
+  if (!call_purpose_from_name(text_of(f, MEMBER_PURPOSE), &purpose))
     return (void)bad(f, "its purpose is unknown"), NULL;
-  bool judges = purpose == PURPOSE_JUDGE || json_at(f->record, "stage") != NULL;
+  bool judges = purpose == PURPOSE_JUDGE || has(f, MEMBER_STAGE);
   if (turn->phase != (judges ? TURN_JUDGING : TURN_EXECUTING))
     return (void)bad(f, "its turn is not at that point"), NULL;
-  if (judges && !judge_stage_from_name(get_str(f, "stage"), &stage))
+  if (judges && !judge_stage_from_name(text_of(f, MEMBER_STAGE), &stage))
     return (void)bad(f, "it is for no stage"), NULL;
   if (!judges && !may_call(f, turn, purpose))
     return NULL;
@@ -221,8 +225,8 @@ static struct call *new_call(const struct fold *f, struct turn *turn, long id) {
   call->id = id;
   call->purpose = purpose;
   call->stage = stage;
-  call->invariant = purpose == PURPOSE_CHECK ? (int)get_int(f, "invariant") : 0;
-  call->prompt_seq = (uint64_t)get_int(f, "seq");
+  call->invariant = purpose == PURPOSE_CHECK ? (int)number_of(f, MEMBER_INVARIANT) : 0;
+  call->prompt_seq = (uint64_t)f->record->seq;
   *at = call;
   return call;
 }
@@ -234,7 +238,7 @@ static void set_provider_session(struct call *call, struct str id) {
 
 /* The conversation that the attempt goes on with; else it begins one. */
 static void use_session(const struct fold *f, struct call *call) {
-  const json_t *session = json_at(f->record, "session");
+  const json_t *session = tree_of(f, MEMBER_SESSION);
   const json_t *id = json_at(session, "id");
   call->resumed = json_is_true(json_at(session, "resumed")) && json_is_string(id);
   set_provider_session(call, call->resumed ? str_from(json_string_value(id)) : STR(""));
@@ -244,12 +248,11 @@ static bool apply_call_start(const struct fold *f) {
   struct turn *turn = turn_of(f);
   if (turn == NULL)
     return false;
-  long id = (long)get_int(f, "call");
+  long id = (long)number_of(f, MEMBER_CALL);
   struct call *call = turn_call(turn, id);
-  const json_t *prompt = json_at(f->record, "prompt");
-  bool repeats = json_at(f->record, "repeats") != NULL;
+  bool repeats = has(f, MEMBER_REPEATS);
   uint64_t seq = f->core->seq + 1; /* the record's */
-  json_int_t attempt = get_int(f, "attempt");
+  json_int_t attempt = number_of(f, MEMBER_ATTEMPT);
   if (attempt != (call ? call->attempt : 0) + 1)
     return bad(f, "its attempt is not the next one");
   if (call != NULL && call->state != (repeats ? CALL_RUNNING : CALL_WAITING))
@@ -259,7 +262,7 @@ static bool apply_call_start(const struct fold *f) {
     if (call == NULL)
       return false;
   }
-  struct str provider = get_str(f, "provider"), model = get_str(f, "model");
+  struct str provider = text_of(f, MEMBER_PROVIDER), model = text_of(f, MEMBER_MODEL);
   if (call->fallback != NULL) { /* a new start elsewhere */
     free(call->fallback);
     call->fallback = NULL;
@@ -271,24 +274,20 @@ static bool apply_call_start(const struct fold *f) {
   free(call->model);
   call->provider = xstrndup(provider.p, provider.n);
   call->model = model.n ? xstrndup(model.p, model.n) : NULL;
-  set_json(&call->options, json_at(f->record, "options"));
+  set_json(&call->options, tree_of(f, MEMBER_OPTIONS));
   if (attempt == 1)
     set_json(&call->wanted, call->options);
-  set_json(&call->token, json_at(f->record, "token"));
+  set_json(&call->token, tree_of(f, MEMBER_TOKEN));
   if (!use_schema(f, call))
     return false;
-  call->timeout_ms = (uint64_t)get_int(f, "timeout_ms");
+  call->timeout_ms = (uint64_t)number_of(f, MEMBER_TIMEOUT_MS);
   call->attempt = (int)attempt;
   call->state = CALL_RUNNING;
   if (!repeats)
     count_token(f->core, call);
-  size_t i;
-  json_t *part;
-  json_array_foreach(prompt, i, part) {
-    if (json_is_string(part))
-      texts_add(&f->core->texts, (struct str){json_string_value(part), json_string_length(part)},
-                seq, TEXT_PART, (uint32_t)i);
-  }
+  struct str part;
+  for (uint32_t i = 0; record_part(f->record, i, &part); i++)
+    texts_add(&f->core->texts, part, seq, TEXT_PART, i);
   return true;
 }
 
@@ -307,7 +306,7 @@ static bool is_duration(json_int_t ms) {
 
 /* The next attempt goes to another provider, at once. */
 static void take_fallback(const struct fold *f, struct call *call) {
-  struct str name = get_str(f, "fallback");
+  struct str name = text_of(f, MEMBER_FALLBACK);
   if (name.n == 0)
     return;
   free(call->fallback);
@@ -318,13 +317,13 @@ static void take_fallback(const struct fold *f, struct call *call) {
 
 static bool apply_admission(const struct fold *f) {
   struct turn *turn = turn_of(f);
-  struct call *call = turn ? turn_call(turn, (long)get_int(f, "call")) : NULL;
+  struct call *call = turn ? turn_call(turn, (long)number_of(f, MEMBER_CALL)) : NULL;
   enum admission_answer answer;
   if (turn == NULL)
     return false;
   if (call == NULL || call->state != CALL_RUNNING)
     return bad(f, "its call is not running");
-  if (!admission_from_name(get_str(f, "answer"), &answer))
+  if (!admission_from_name(text_of(f, MEMBER_ANSWER), &answer))
     return bad(f, "its answer is unknown");
   if (answer == ADMISSION_FALLBACK)
     take_fallback(f, call);
@@ -351,21 +350,22 @@ static void take_answer(struct turn *turn, struct call *call) {
 
 static bool apply_call_end(const struct fold *f) {
   struct turn *turn = turn_of(f);
-  struct call *call = turn ? turn_call(turn, (long)get_int(f, "call")) : NULL;
+  struct call *call = turn ? turn_call(turn, (long)number_of(f, MEMBER_CALL)) : NULL;
   if (turn == NULL)
     return false;
   if (call == NULL || call->state != CALL_RUNNING)
     return bad(f, "its call is not running");
-  const json_t *error = json_at(f->record, "error");
-  const json_t *wait = json_at(f->record, "retry_in_ms");
-  if (get_int(f, "attempt") != call->attempt)
+  const json_t *error = tree_of(f, MEMBER_ERROR);
+  bool wait = has(f, MEMBER_RETRY_IN_MS);
+  int64_t wait_ms = number_of(f, MEMBER_RETRY_IN_MS);
+  if (number_of(f, MEMBER_ATTEMPT) != call->attempt)
     return bad(f, "that attempt is not running");
-  if (!is_duration(get_int(f, "duration_ms")) || !is_duration(json_integer_value(wait)))
+  if (!is_duration(number_of(f, MEMBER_DURATION_MS)) || !is_duration(wait_ms))
     return bad(f, "a time in it cannot be");
-  call->duration_ms += get_int(f, "duration_ms");
-  call->tokens += tokens_of(json_at(f->record, "usage"));
-  if (get_str(f, "provider_session").n > 0)
-    set_provider_session(call, get_str(f, "provider_session"));
+  call->duration_ms += number_of(f, MEMBER_DURATION_MS);
+  call->tokens += tokens_of(tree_of(f, MEMBER_USAGE));
+  if (text_of(f, MEMBER_PROVIDER_SESSION).n > 0)
+    set_provider_session(call, text_of(f, MEMBER_PROVIDER_SESSION));
   if (error != NULL) {
     const json_t *class = json_at(error, "class");
     const json_t *message = json_at(error, "message");
@@ -380,28 +380,28 @@ static bool apply_call_end(const struct fold *f) {
     take_fallback(f, call);
     if (wait) {
       int64_t now;
-      if (!record_time_parse(get_str(f, "ts").p, &now))
+      if (!record_time_parse(f->record->ts.p, &now))
         return bad(f, "its ts is not a time");
-      call->wait_until_ms = now + json_integer_value(wait);
+      call->wait_until_ms = now + wait_ms;
     }
     return true;
   }
-  if (!get_text(f, "text", &call->text))
+  if (!take_text(f, MEMBER_TEXT, &call->text))
     return false;
-  set_json(&call->structured, json_at(f->record, "structured"));
+  set_json(&call->structured, tree_of(f, MEMBER_STRUCTURED));
   call->state = CALL_DONE;
-  call->text_seq = (uint64_t)get_int(f, "seq");
+  call->text_seq = (uint64_t)f->record->seq;
   buf_deinit(&call->prompt);
-  const json_t *exit_status = json_at(f->record, "exit");
+  bool has_exit = record_is_number(f->record, MEMBER_EXIT);
   if (call->purpose == PURPOSE_CHECK) {
-    call->has_exit = json_is_integer(exit_status);
-    call->exit = (int)json_integer_value(exit_status);
-    return get_text(f, "stderr", &call->error_text);
+    call->has_exit = has_exit;
+    call->exit = (int)number_of(f, MEMBER_EXIT);
+    return take_text(f, MEMBER_STDERR, &call->error_text);
   }
   if (call->purpose == PURPOSE_EXECUTE) {
     keep_session(f, turn, call);
-    turn->has_exit = json_is_integer(exit_status);
-    turn->exit = (int)json_integer_value(exit_status);
+    turn->has_exit = has_exit;
+    turn->exit = (int)number_of(f, MEMBER_EXIT);
   }
   if (call->purpose == PURPOSE_EXECUTE && structured_of(f, turn) == NULL) {
     take_answer(turn, call);
@@ -411,30 +411,10 @@ static bool apply_call_end(const struct fold *f) {
   return true;
 }
 
-static bool is_common(const char *key, size_t n) {
-  static const struct str common[] = {{"v", 1},    {"seq", 3},  {"ts", 2},
-                                      {"type", 4}, {"turn", 4}, {"hash", 4}};
-  for (size_t i = 0; n <= 4 && i < ARRAY_LEN(common); i++)
-    if (str_eq((struct str){key, n}, common[i]))
-      return true;
-  return false;
-}
-
-/* The body of a record without what all records have. */
-static json_t *body_of(const struct fold *f) {
-  json_t *object = json_object(), *record = (json_t *)f->record;
-  for (void *at = json_object_iter(record); at; at = json_object_iter_next(record, at)) {
-    const char *key = json_object_iter_key(at);
-    size_t n = json_object_iter_key_len(at);
-    if (!is_common(key, n))
-      json_object_setn_new_nocheck(object, key, n, json_incref(json_object_iter_value(at)));
-  }
-  return object;
-}
-
 static bool apply_check(const struct fold *f) {
   struct turn *turn = turn_of(f);
-  const struct call *call = turn ? turn_call(turn, (long)get_int(f, "call")) : NULL;
+  const struct call *call =
+      turn ? turn_call(turn, (long)json_integer_value(json_at(f->record->body, "call"))) : NULL;
   if (turn == NULL)
     return false;
   if (turn->phase != TURN_EXECUTING || structured_of(f, turn) == NULL)
@@ -442,9 +422,10 @@ static bool apply_check(const struct fold *f) {
   if (call == NULL || !call_generates(call) ||
       (call->state != CALL_DONE && call->state != CALL_FAILED))
     return bad(f, "its call brought nothing to check");
-  if (get_int(f, "number") != (json_int_t)json_array_size(turn->checks) + 1)
+  json_int_t number = json_integer_value(json_at(f->record->body, "number"));
+  if (number != (json_int_t)json_array_size(turn->checks) + 1)
     return bad(f, "its number is not the next one");
-  json_array_append_new(turn->checks, body_of(f));
+  json_array_append(turn->checks, f->record->body);
   return true;
 }
 
@@ -455,8 +436,8 @@ static bool apply_structured(const struct fold *f) {
     return false;
   if (turn->phase != TURN_EXECUTING || structured_of(f, turn) == NULL || turn->escalated)
     return bad(f, "its turn has no value to bring");
-  struct str outcome = get_str(f, "outcome"), message = get_str(f, "message");
-  const json_t *value = json_at(f->record, "value");
+  struct str outcome = text_of(f, MEMBER_OUTCOME), message = text_of(f, MEMBER_MESSAGE);
+  const json_t *value = tree_of(f, MEMBER_VALUE);
   free(turn->reason);
   turn->reason = message.n > 0 ? xstrndup(message.p, message.n) : NULL;
   if (str_eq_c(outcome, "escalated")) {
@@ -466,15 +447,15 @@ static bool apply_structured(const struct fold *f) {
   if (str_eq_c(outcome, "failed")) {
     turn->phase = TURN_JUDGED;
     turn->failure = END_FAILED;
-    turn->error = json_pack("{ss ss*}", "class", "structured_output", "reason",
-                            json_string_value(json_at(f->record, "reason")));
+    const char *reason = record_text_c(f->record, MEMBER_REASON);
+    turn->error =
+        json_pack("{ss ss*}", "class", "structured_output", "reason", reason[0] ? reason : NULL);
     return true;
   }
   if (value == NULL || (!str_eq_c(outcome, "value") && !str_eq_c(outcome, "sentinel")))
     return bad(f, "it has no value and no other outcome");
-  struct call *call = turn_call(turn, (long)get_int(f, "call"));
-  if (json_at(f->record, "call") != NULL &&
-      (call == NULL || !call_generates(call) || call->state != CALL_DONE))
+  struct call *call = turn_call(turn, (long)number_of(f, MEMBER_CALL));
+  if (has(f, MEMBER_CALL) && (call == NULL || !call_generates(call) || call->state != CALL_DONE))
     return bad(f, "its call did not answer");
   if (call != NULL)
     take_answer(turn, call);
@@ -489,14 +470,14 @@ static bool apply_structured(const struct fold *f) {
 
 static bool apply_call_event(const struct fold *f) {
   struct turn *turn = turn_of(f);
-  struct call *call = turn ? turn_call(turn, (long)get_int(f, "call")) : NULL;
+  struct call *call = turn ? turn_call(turn, (long)number_of(f, MEMBER_CALL)) : NULL;
   if (turn == NULL)
     return false;
   if (call == NULL || call->state != CALL_RUNNING)
     return bad(f, "its call is not running");
   call->event_count++;
-  if (str_eq_c(get_str(f, "event"), "session")) {
-    const json_t *id = json_at(json_object_get(f->record, "data"), "provider_session");
+  if (str_eq_c(text_of(f, MEMBER_EVENT), "session")) {
+    const json_t *id = json_at(tree_of(f, MEMBER_DATA), "provider_session");
     if (json_string_length(id) > 0)
       set_provider_session(call, str_from(json_string_value(id)));
   }
@@ -511,11 +492,11 @@ static bool apply_stage(const struct fold *f) {
     return bad(f, "its turn is not being judged");
   enum judge_stage stage;
   enum stage_outcome outcome;
-  if (!judge_stage_from_name(get_str(f, "stage"), &stage) ||
-      !stage_outcome_from_name(get_str(f, "outcome"), &outcome))
+  const json_t *body = f->record->body;
+  if (!judge_stage_from_name(str_from(json_string_value(json_at(body, "stage"))), &stage) ||
+      !stage_outcome_from_name(str_from(json_string_value(json_at(body, "outcome"))), &outcome))
     return bad(f, "its stage or outcome is unknown");
-  const json_t *body = f->source != NULL ? f->source->body : NULL;
-  json_array_append_new(turn->stages, body ? json_incref((json_t *)body) : body_of(f));
+  json_array_append(turn->stages, f->record->body);
   return true;
 }
 
@@ -526,19 +507,19 @@ static bool apply_judgment(const struct fold *f) {
   if (turn->phase != TURN_JUDGING)
     return bad(f, "its turn is judged already");
   const struct movement *m = &f->core->workflow->movements[turn->movement];
-  json_int_t rule = get_int(f, "rule");
+  json_int_t rule = number_of(f, MEMBER_RULE);
   enum judge_stage method;
   if (rule < 0 || (size_t)rule > m->rule_count)
     return bad(f, "its rule is not in the workflow");
   if (rule == 0) {
-    struct str reason = get_str(f, "reason");
-    if (!session_outcome_from_name(get_str(f, "failure"), &turn->failure) ||
+    struct str reason = text_of(f, MEMBER_REASON);
+    if (!session_outcome_from_name(text_of(f, MEMBER_FAILURE), &turn->failure) ||
         (turn->failure != END_RULE_NO_MATCH && turn->failure != END_FAILED))
       return bad(f, "it has neither a rule nor a failure");
     free(turn->reason);
     turn->reason = xstrndup(reason.p, reason.n);
   } else {
-    if (!judge_stage_from_name(get_str(f, "method"), &method))
+    if (!judge_stage_from_name(text_of(f, MEMBER_METHOD), &method))
       return bad(f, "its method is unknown");
     f->core->method_counts[method]++;
   }
@@ -554,7 +535,7 @@ static bool apply_turn_end(const struct fold *f) {
     return false;
   if (turn->phase != TURN_JUDGED || turn->rule == 0)
     return bad(f, "its turn has no verdict");
-  if (get_int(f, "rule") != turn->rule)
+  if (number_of(f, MEMBER_RULE) != turn->rule)
     return bad(f, "its rule is not the one that was judged");
   const struct movement *m = &core->workflow->movements[turn->movement];
   core->has_next = true;
@@ -572,14 +553,13 @@ static bool apply_turn_end(const struct fold *f) {
 
 static bool apply_session_stop(const struct fold *f) {
   struct core *core = f->core;
-  const json_t *class = json_at(f->record, "class");
   core->status = SESSION_STOPPED;
   core->stop_class = CLASS_NONE;
-  (void)error_class_from_name(str_from(json_string_value(class)), &core->stop_class);
+  (void)error_class_from_name(text_of(f, MEMBER_CLASS), &core->stop_class);
   buf_clear(&core->stop_reason);
   buf_clear(&core->stop_message);
-  buf_str(&core->stop_reason, get_str(f, "reason"));
-  buf_str(&core->stop_message, get_str(f, "message"));
+  buf_str(&core->stop_reason, text_of(f, MEMBER_REASON));
+  buf_str(&core->stop_message, text_of(f, MEMBER_MESSAGE));
   return true;
 }
 
@@ -658,54 +638,57 @@ static bool apply_session_resume(const struct fold *f) {
 }
 
 static bool apply_session_end(const struct fold *f) {
-  if (!session_outcome_from_name(get_str(f, "outcome"), &f->core->outcome))
+  if (!session_outcome_from_name(text_of(f, MEMBER_OUTCOME), &f->core->outcome))
     return bad(f, "its outcome is unknown");
   buf_clear(&f->core->stop_message);
-  buf_str(&f->core->stop_message, get_str(f, "message"));
+  buf_str(&f->core->stop_message, text_of(f, MEMBER_MESSAGE));
   f->core->status = SESSION_ENDED;
   return true;
 }
 
-static const struct {
-  const char *type;
-  bool (*apply)(const struct fold *f);
-} types[] = {
-    {"session_start", apply_session_start},
-    {"turn_start", apply_turn_start},
-    {"call_start", apply_call_start},
-    {"admission", apply_admission},
-    {"call_event", apply_call_event},
-    {"call_end", apply_call_end},
-    {"check", apply_check},
-    {"structured", apply_structured},
-    {"stage", apply_stage},
-    {"judgment", apply_judgment},
-    {"turn_end", apply_turn_end},
-    {"session_stop", apply_session_stop},
-    {"session_resume", apply_session_resume},
-    {"session_end", apply_session_end},
+static bool (*const apply_type[RECORD_TYPE_COUNT])(const struct fold *f) = {
+    [RECORD_SESSION_START] = apply_session_start,
+    [RECORD_TURN_START] = apply_turn_start,
+    [RECORD_CALL_START] = apply_call_start,
+    [RECORD_ADMISSION] = apply_admission,
+    [RECORD_CALL_EVENT] = apply_call_event,
+    [RECORD_CALL_END] = apply_call_end,
+    [RECORD_CHECK] = apply_check,
+    [RECORD_STRUCTURED] = apply_structured,
+    [RECORD_STAGE] = apply_stage,
+    [RECORD_JUDGMENT] = apply_judgment,
+    [RECORD_TURN_END] = apply_turn_end,
+    [RECORD_SESSION_STOP] = apply_session_stop,
+    [RECORD_SESSION_RESUME] = apply_session_resume,
+    [RECORD_SESSION_END] = apply_session_end,
 };
 
-bool core_apply(struct core *core, const json_t *record, struct workflow *workflow,
+bool core_apply(struct core *core, const struct record *record, struct workflow *workflow,
                 const struct core_source *source, struct err *err) {
   struct fold f = {core, record, workflow, source, err};
-  if (get_int(&f, "seq") != (json_int_t)core->seq + 1)
+  bool resumes = record->type == RECORD_SESSION_RESUME;
+  if (record->seq != core->seq + 1)
     return bad(&f, "its seq is not the next one");
   if (core->status == SESSION_ENDED)
     return bad(&f, "nothing follows session_end");
-  struct str type = get_str(&f, "type");
-  bool resumes = str_eq_c(type, "session_resume");
-  if (core->status == SESSION_NEW && !str_eq_c(type, "session_start"))
+  if (core->status == SESSION_NEW && record->type != RECORD_SESSION_START)
     return bad(&f, "a log begins with session_start");
   if (core->status == SESSION_STOPPED && !resumes)
     return bad(&f, "a stopped session goes on with session_resume");
-  for (size_t i = 0; i < ARRAY_LEN(types); i++)
-    if (types[i].type[0] == type.p[0] && str_eq_c(type, types[i].type)) {
-      if (!types[i].apply(&f))
-        return false;
-      core->resumed = resumes;
-      core->seq++;
-      return true;
-    }
-  return bad(&f, "its type is unknown");
+  if (record->type == RECORD_TYPE_COUNT)
+    return bad(&f, "its type is unknown");
+  if (!apply_type[record->type](&f))
+    return false;
+  core->resumed = resumes;
+  core->seq++;
+  return true;
+}
+
+bool core_apply_json(struct core *core, const json_t *json, struct workflow *workflow,
+                     const struct core_source *source, struct err *err) {
+  struct record_draft d;
+  record_read(&d, json);
+  bool ok = core_apply(core, &d.record, workflow, source, err);
+  record_drop(&d);
+  return ok;
 }

@@ -5,6 +5,7 @@
 #ifndef SEGUE_CORE_APPLY_H
 #define SEGUE_CORE_APPLY_H
 
+#include "core/record.h"
 #include "core/state.h"
 
 /* Where the exact bytes of a text are that the record only renders. Live: the text that just came
@@ -12,11 +13,13 @@
 struct core_source {
   void *ctx;
   bool (*blob)(void *ctx, const char *sha256, struct buf *out, struct err *err);
-  const json_t *body; /* of a stage record: its members beside the common ones; NULL: not at hand */
 };
 
 /* workflow: for a session_start whose document is already built; NULL builds it from the record. */
-bool core_apply(struct core *core, const json_t *record, struct workflow *workflow,
+bool core_apply(struct core *core, const struct record *record, struct workflow *workflow,
                 const struct core_source *source, struct err *err) MUST_CHECK;
+/* The same of a record that was read back. */
+bool core_apply_json(struct core *core, const json_t *json, struct workflow *workflow,
+                     const struct core_source *source, struct err *err) MUST_CHECK;
 
 #endif

@@ -77,11 +77,11 @@ static const char *known_session(const struct step *s, const struct movement *m,
 }
 
 /* What call_start says of it: resumed or not, and why not. */
-static void set_session(json_t *record, const char *id, const char *reason) {
+static void put_session(struct record_draft *d, const char *id, const char *reason) {
   if (id != NULL)
-    json_put(record, "session", json_pack("{sb ss}", "resumed", 1, "id", id));
+    record_put_tree(d, MEMBER_SESSION, json_pack("{sb ss}", "resumed", 1, "id", id));
   else if (reason != NULL)
-    json_put(record, "session", json_pack("{sb ss}", "resumed", 0, "reason", reason));
+    record_put_tree(d, MEMBER_SESSION, json_pack("{sb ss}", "resumed", 0, "reason", reason));
 }
 
 /* --- who takes over --- */
@@ -221,37 +221,33 @@ static json_t *prepare_token(const struct step *s, const struct call_request *re
 }
 
 /* The schema itself, or where it was logged first. */
-static json_t *schema_or_ref(const struct core *core, const json_t *schema) {
-  const char *place;
-  json_t *known;
-  json_object_foreach(core->schemas, place, known) {
-    if (json_equal(known, schema)) {
-      json_t *ref = json_object();
-      json_put(ref, "ref", json_string_nocheck(place));
-      return ref;
+static void put_schema(struct record_draft *d, const struct core *core, const json_t *schema) {
+  json_t *schemas = core->schemas;
+  for (void *at = json_object_iter(schemas); at; at = json_object_iter_next(schemas, at))
+    if (json_equal(json_object_iter_value(at), schema)) {
+      record_put_ref(d, MEMBER_SCHEMA, json_object_iter_key(at));
+      return;
     }
-  }
-  return json_incref((json_t *)schema);
+  record_put_tree(d, MEMBER_SCHEMA, json_incref((json_t *)schema));
 }
 
-static json_t *call_start_record(const struct step *s, const struct turn *turn,
-                                 const struct call_request *r, int invariant) {
-  json_t *record = step_turn_record(s, "call_start", turn);
-  json_put(record, "call", json_integer(r->call));
-  json_put(record, "attempt", json_integer(r->attempt));
-  json_put(record, "purpose", json_string_nocheck(call_purpose_name(r->purpose)));
+static void call_start_record(const struct step *s, struct record_draft *d, const struct turn *turn,
+                              const struct call_request *r, int invariant) {
+  step_turn_record(s, d, RECORD_CALL_START, turn);
+  record_put_number(d, MEMBER_CALL, r->call);
+  record_put_number(d, MEMBER_ATTEMPT, r->attempt);
+  record_put_word(d, MEMBER_PURPOSE, call_purpose_name(r->purpose));
   if (r->stage != STAGE_COUNT)
-    json_put(record, "stage", json_string_nocheck(judge_stage_name(r->stage)));
+    record_put_word(d, MEMBER_STAGE, judge_stage_name(r->stage));
   if (invariant > 0)
-    json_put(record, "invariant", json_integer(invariant));
-  record_set_str(record, "provider", r->provider);
-  record_set_str(record, "model", r->model);
+    record_put_number(d, MEMBER_INVARIANT, invariant);
+  record_put_bytes(d, MEMBER_PROVIDER, r->provider);
+  record_put_bytes(d, MEMBER_MODEL, r->model);
   if (r->options)
-    json_object_set_nocheck(record, "options", (json_t *)r->options);
+    record_put_tree(d, MEMBER_OPTIONS, json_incref((json_t *)r->options));
   if (r->schema)
-    json_put(record, "schema", schema_or_ref(s->core, r->schema));
-  json_put(record, "timeout_ms", json_integer((json_int_t)r->timeout_ms));
-  return record;
+    put_schema(d, s->core, r->schema);
+  record_put_number(d, MEMBER_TIMEOUT_MS, (int64_t)r->timeout_ms);
 }
 
 void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
@@ -280,13 +276,17 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
     known = NULL;
   else if (known != NULL)
     request.provider_session = str_from(known);
-  json_t *record = call_start_record(s, turn, &request, n->invariant);
-  set_session(record, known, why_not);
+  struct record_draft d;
+  struct prompt_log log;
+  call_start_record(s, &d, turn, &request, n->invariant);
+  put_session(&d, known, why_not);
   json_t *token = prepare_token(s, &request);
   if (token)
-    json_put(record, "token", token);
-  json_put(record, "prompt", prompt_parts(&n->prompt, &s->core->texts));
-  step_emit(s, record);
+    record_put_tree(&d, MEMBER_TOKEN, token);
+  prompt_log_init(&log, &n->prompt, &s->core->texts);
+  record_put_parts(&d, MEMBER_PROMPT, log.parts, log.count);
+  step_emit(s, &d);
+  prompt_log_deinit(&log);
   struct call *call = turn_call(turn, request.call);
   assert(call != NULL);
   buf_deinit(&call->prompt);
@@ -328,15 +328,16 @@ void step_restart_call(struct step *s, struct turn *turn, struct call *call, boo
     request.model = str_eq(request.provider, first) ? model : own_model(s->core, request.provider);
     request.options = options = taken_options(s, call, request.provider);
   }
-  json_t *record = call_start_record(s, turn, &request, call->invariant);
-  set_session(record, id, reason);
+  struct record_draft d;
+  call_start_record(s, &d, turn, &request, call->invariant);
+  put_session(&d, id, reason);
   json_t *token = repeats ? json_incref(call->token) : prepare_token(s, &request);
   if (token)
-    json_put(record, "token", token);
+    record_put_tree(&d, MEMBER_TOKEN, token);
   if (repeats)
-    json_put(record, "repeats", json_integer(call->attempt));
-  json_put(record, "prompt_of", json_integer((json_int_t)call->prompt_seq));
-  step_emit(s, record);
+    record_put_number(&d, MEMBER_REPEATS, call->attempt);
+  record_put_number(&d, MEMBER_PROMPT_OF, (int64_t)call->prompt_seq);
+  step_emit(s, &d);
   json_decref(options);
   step_effect(s, EFFECT_START_CALL, call->id, 0);
 }
@@ -372,9 +373,10 @@ void step_call_end(struct step *s) {
     return; /* cancelled, or of an attempt that is over */
   int64_t wait = -1;
   struct str next = {"", 0};
-  json_t *record = step_turn_record(s, "call_end", turn);
-  json_put(record, "call", json_integer(call->id));
-  json_put(record, "attempt", json_integer(call->attempt));
+  struct record_draft d;
+  step_turn_record(s, &d, RECORD_CALL_END, turn);
+  record_put_number(&d, MEMBER_CALL, call->id);
+  record_put_number(&d, MEMBER_ATTEMPT, call->attempt);
   if (r->class != CLASS_NONE) {
     struct str message = str_from(r->message);
     json_t *error = json_pack("{ss}", "class", error_class_name(r->class));
@@ -383,42 +385,40 @@ void step_call_end(struct step *s) {
                                               : text_render(message));
     if (r->retry_after_ms > 0)
       json_put(error, "retry_after_ms", json_integer(r->retry_after_ms));
-    json_put(record, "error", error);
+    record_put_tree(&d, MEMBER_ERROR, error);
     next = core_next_backend(s->core, turn, call);
     wait = retry_delay(s, call, r, next.n > 0);
     if (wait >= 0)
-      json_put(record, "retry_in_ms", json_integer(wait));
+      record_put_number(&d, MEMBER_RETRY_IN_MS, wait);
     else if (next.n > 0 && error_class_falls_back(r->class))
-      record_set_str(record, "fallback", next);
+      record_put_bytes(&d, MEMBER_FALLBACK, next);
     if (r->text.bytes.n > 0)
-      step_set_text(record, "text", &r->text); /* what came before it failed */
+      step_put_text(&d, MEMBER_TEXT, &r->text); /* what came before it failed */
   } else {
-    step_set_text(record, "text", &r->text);
+    step_put_text(&d, MEMBER_TEXT, &r->text);
   }
   if (r->structured)
-    json_object_set_nocheck(record, "structured", r->structured);
+    record_put_tree(&d, MEMBER_STRUCTURED, json_incref(r->structured));
   if (r->enforced)
-    json_put(record, "enforced", json_string_nocheck(r->enforced));
+    record_put_word(&d, MEMBER_ENFORCED, r->enforced);
   if (r->has_exit)
-    json_put(record, "exit", json_integer(r->exit));
+    record_put_number(&d, MEMBER_EXIT, r->exit);
   if (r->signal > 0)
-    json_put(record, "signal", json_integer(r->signal));
+    record_put_number(&d, MEMBER_SIGNAL, r->signal);
   if (r->error_text.bytes.n > 0)
-    step_set_text(record, "stderr", &r->error_text);
+    step_put_text(&d, MEMBER_STDERR, &r->error_text);
   if (r->dropped_bytes > 0)
-    json_put(record, "dropped_bytes", json_integer((json_int_t)r->dropped_bytes));
+    record_put_number(&d, MEMBER_DROPPED_BYTES, (int64_t)r->dropped_bytes);
   if (r->error_dropped_bytes > 0)
-    json_put(record, "stderr_dropped_bytes", json_integer((json_int_t)r->error_dropped_bytes));
+    record_put_number(&d, MEMBER_STDERR_DROPPED_BYTES, (int64_t)r->error_dropped_bytes);
   if (r->files)
-    json_object_set_nocheck(record, "files", r->files);
+    record_put_tree(&d, MEMBER_FILES, json_incref(r->files));
   if (r->usage)
-    json_object_set_nocheck(record, "usage", r->usage);
-  record_set_str(record, "provider_session", str_from(r->provider_session));
-  record_set_str(record, "note", str_from(r->note));
-  json_put(record, "duration_ms", json_integer(r->duration_ms));
-  s->incoming = &r->text;
-  step_emit(s, record);
-  s->incoming = NULL;
+    record_put_tree(&d, MEMBER_USAGE, json_incref(r->usage));
+  record_put_bytes(&d, MEMBER_PROVIDER_SESSION, str_from(r->provider_session));
+  record_put_bytes(&d, MEMBER_NOTE, str_from(r->note));
+  record_put_number(&d, MEMBER_DURATION_MS, r->duration_ms);
+  step_emit(s, &d);
   if (wait >= 0)
     step_effect(s, EFFECT_TIMER, call->id, wait);
   else if (call->fallback != NULL)
@@ -430,20 +430,21 @@ void step_admission(struct step *s) {
   struct call *call = core_call(s->core, s->ev->call, &turn);
   if (call == NULL || call->state != CALL_RUNNING)
     return;
-  json_t *record = step_turn_record(s, "admission", turn);
+  struct record_draft d;
+  step_turn_record(s, &d, RECORD_ADMISSION, turn);
   char until[RECORD_TIME_BYTES];
-  json_put(record, "call", json_integer(call->id));
-  json_put(record, "attempt", json_integer(call->attempt));
-  record_set_str(record, "provider", str_from(call->provider));
-  json_put(record, "answer", json_string_nocheck(admission_name(s->ev->admission)));
-  record_set_str(record, "reason", str_from(s->ev->reason));
+  record_put_number(&d, MEMBER_CALL, call->id);
+  record_put_number(&d, MEMBER_ATTEMPT, call->attempt);
+  record_put_bytes(&d, MEMBER_PROVIDER, str_from(call->provider));
+  record_put_word(&d, MEMBER_ANSWER, admission_name(s->ev->admission));
+  record_put_bytes(&d, MEMBER_REASON, str_from(s->ev->reason));
   if (s->ev->until_ms > 0) {
     record_time(s->ev->until_ms, until);
-    json_put(record, "until", json_string_nocheck(until));
+    record_put_text(&d, MEMBER_UNTIL, str_from(until));
   }
   if (s->ev->admission == ADMISSION_FALLBACK)
-    record_set_str(record, "fallback", core_next_backend(s->core, turn, call));
-  step_emit(s, record);
+    record_put_bytes(&d, MEMBER_FALLBACK, core_next_backend(s->core, turn, call));
+  step_emit(s, &d);
   if (call->fallback != NULL)
     go_elsewhere(s, turn, call);
   else if (s->ev->admission == ADMISSION_ADMITTED)
@@ -457,11 +458,12 @@ void step_call_news(struct step *s) {
   if (call == NULL || call->state != CALL_RUNNING || call->event_count >= LIMIT_CALL_EVENT_COUNT ||
       (news && json_dumpb(news, NULL, 0, JSON_COMPACT) > LIMIT_CALL_EVENT_BYTES))
     return;
-  json_t *record = step_turn_record(s, "call_event", turn);
-  json_put(record, "call", json_integer(call->id));
-  json_put(record, "attempt", json_integer(call->attempt));
-  json_put(record, "event", json_string_nocheck(s->ev->news_kind));
+  struct record_draft d;
+  step_turn_record(s, &d, RECORD_CALL_EVENT, turn);
+  record_put_number(&d, MEMBER_CALL, call->id);
+  record_put_number(&d, MEMBER_ATTEMPT, call->attempt);
+  record_put_word(&d, MEMBER_EVENT, s->ev->news_kind);
   if (news)
-    json_object_set_nocheck(record, "data", (json_t *)news);
-  step_emit(s, record);
+    record_put_tree(&d, MEMBER_DATA, json_incref((json_t *)news));
+  step_emit(s, &d);
 }

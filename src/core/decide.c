@@ -11,7 +11,7 @@
 
 void core_out_deinit(struct core_out *out) {
   for (size_t i = 0; i < out->record_count; i++)
-    json_decref(out->records[i]);
+    record_free(out->records[i]);
   free(out->records);
   free(out->effects);
   *out = (struct core_out){0};
@@ -102,48 +102,42 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
   step_start_call(s, turn, &n);
 }
 
-/* What every judgment record has, verdict or not. */
-static json_t *judgment_record(const struct step *s, const struct turn *turn) {
-  const struct movement *m = &s->core->workflow->movements[turn->movement];
-  json_t *record = step_turn_record(s, "judgment", turn);
-  record_set_str(record, "movement", m->name);
-  return record;
-}
-
 static void verdict(struct step *s, struct turn *turn, const struct chain_step *step) {
   const struct movement *m = &s->core->workflow->movements[turn->movement];
   const struct rule *rule = step->rule;
-  json_t *record = judgment_record(s, turn);
+  struct record_draft d;
   struct buf tag = {0};
   rule_tag(m->name, rule->number, &tag);
-  json_put(record, "rule", json_integer(rule->number));
-  json_put(record, "condition", json_stringn_nocheck(rule->condition.p, rule->condition.n));
-  json_put(record, "next", json_stringn_nocheck(rule->next.p, rule->next.n));
-  json_put(record, "tag", json_stringn_nocheck(tag.p, tag.n));
-  json_put(record, "method", json_string_nocheck(judge_stage_name(step->stage)));
-  json_put(record, "match_method", json_string_nocheck(judge_stage_match_method(step->stage)));
-  json_put(record, "ambiguous", json_boolean(step->ambiguous));
-  json_put(record, "stages", json_copy(turn->stages));
+  step_turn_record(s, &d, RECORD_JUDGMENT, turn);
+  record_put_text(&d, MEMBER_MOVEMENT, m->name);
+  record_put_number(&d, MEMBER_RULE, rule->number);
+  record_put_text(&d, MEMBER_CONDITION, rule->condition);
+  record_put_text(&d, MEMBER_NEXT, rule->next);
+  record_put_text(&d, MEMBER_TAG, buf_view(&tag));
+  record_put_word(&d, MEMBER_METHOD, judge_stage_name(step->stage));
+  record_put_word(&d, MEMBER_MATCH_METHOD, judge_stage_match_method(step->stage));
+  record_put_bool(&d, MEMBER_AMBIGUOUS, step->ambiguous);
+  record_put_tree(&d, MEMBER_STAGES, json_copy(turn->stages));
+  step_emit(s, &d);
   buf_deinit(&tag);
-  step_emit(s, record);
 }
 
 /* The judgment of a turn without a rule: readable answers that named none, or an expression that
  * cannot be evaluated. Its failure is how the session ends. */
 static void no_verdict(struct step *s, struct turn *turn, enum session_outcome failure,
                        const char *reason) {
-  json_t *record = judgment_record(s, turn);
-  json_put(record, "rule", json_null());
-  json_put(record, "condition", json_null());
-  json_put(record, "next", json_null());
-  json_put(record, "tag", json_null());
-  json_put(record, "method", json_null());
-  json_put(record, "match_method", json_null());
-  json_put(record, "ambiguous", json_false());
-  json_put(record, "failure", json_string_nocheck(session_outcome_name(failure)));
-  json_put(record, "reason", json_text(str_from(reason)));
-  json_put(record, "stages", json_copy(turn->stages));
-  step_emit(s, record);
+  static const enum member none[] = {MEMBER_RULE, MEMBER_CONDITION, MEMBER_NEXT,
+                                     MEMBER_TAG,  MEMBER_METHOD,    MEMBER_MATCH_METHOD};
+  struct record_draft d;
+  step_turn_record(s, &d, RECORD_JUDGMENT, turn);
+  record_put_text(&d, MEMBER_MOVEMENT, s->core->workflow->movements[turn->movement].name);
+  for (size_t i = 0; i < ARRAY_LEN(none); i++)
+    record_put_null(&d, none[i]);
+  record_put_bool(&d, MEMBER_AMBIGUOUS, false);
+  record_put_word(&d, MEMBER_FAILURE, session_outcome_name(failure));
+  record_put_tree(&d, MEMBER_REASON, json_text(str_from(reason)));
+  record_put_tree(&d, MEMBER_STAGES, json_copy(turn->stages));
+  step_emit(s, &d);
 }
 
 /* Collects the finished judge calls as the chain wants them. Returns false while one is open. */
@@ -199,11 +193,10 @@ static bool judge_turn(struct step *s, struct turn *turn) {
       judge_call(s, turn, &spec, &step);
     break;
   case CHAIN_STAGE: {
-    json_t *record = step_turn_record(s, "stage", turn);
-    json_put_all(record, step.object);
-    s->body = step.object;
-    step_emit(s, record);
-    s->body = NULL;
+    struct record_draft d;
+    step_turn_record(s, &d, RECORD_STAGE, turn);
+    record_put_body(&d, json_incref(step.object));
+    step_emit(s, &d);
     break;
   }
   case CHAIN_VERDICT:
@@ -253,10 +246,11 @@ static bool advance_turn(struct step *s, struct turn *turn) {
       return true;
     }
     const struct rule *rule = &m->rules[turn->rule - 1];
-    json_t *end = step_turn_record(s, "turn_end", turn);
-    json_put(end, "rule", json_integer(rule->number));
-    json_put(end, "next", json_stringn_nocheck(rule->next.p, rule->next.n));
-    step_emit(s, end);
+    struct record_draft d;
+    step_turn_record(s, &d, RECORD_TURN_END, turn);
+    record_put_number(&d, MEMBER_RULE, rule->number);
+    record_put_text(&d, MEMBER_NEXT, rule->next);
+    step_emit(s, &d);
     return true;
   }
   }
@@ -278,12 +272,13 @@ static void enter_next(struct step *s) {
     step_end(s, END_MAX_MOVEMENTS, message, NULL);
   } else {
     const struct movement *m = &wf->movements[core->next];
-    json_t *record = step_record(s, "turn_start");
-    json_put(record, "turn", json_integer(core->turn_count + 1));
-    record_set_str(record, "movement", m->name);
-    json_put(record, "iteration", json_integer(core->turn_count + 1));
-    json_put(record, "movement_iteration", json_integer(core->movement_counts[core->next] + 1));
-    step_emit(s, record);
+    struct record_draft d;
+    step_record(s, &d, RECORD_TURN_START);
+    record_put_number(&d, MEMBER_TURN, core->turn_count + 1);
+    record_put_text(&d, MEMBER_MOVEMENT, m->name);
+    record_put_number(&d, MEMBER_ITERATION, core->turn_count + 1);
+    record_put_number(&d, MEMBER_MOVEMENT_ITERATION, core->movement_counts[core->next] + 1);
+    step_emit(s, &d);
   }
 }
 
@@ -324,9 +319,10 @@ static int64_t bounded_wait(int64_t ms) {
 }
 
 static void emit_resume(struct step *s, const char *reason) {
-  json_t *record = step_record(s, "session_resume");
-  record_set_str(record, "reason", str_from(reason));
-  step_emit(s, record);
+  struct record_draft d;
+  step_record(s, &d, RECORD_SESSION_RESUME);
+  record_put_bytes(&d, MEMBER_REASON, str_from(reason));
+  step_emit(s, &d);
 }
 
 static void on_resume(struct step *s) {
@@ -349,25 +345,24 @@ void core_start(struct core *core, const struct core_params *params, const struc
                    .ev = ev,
                    .env = env,
                    .out = out,
-                   .incoming = params->task,
-                   .workflow = params->workflow};
+                   .workflow = params->workflow,
+                   .task = params->task};
   char sha256[SHA256_HEX];
+  struct record_draft d;
   step_begin(&s);
-  json_t *record = step_record(&s, "session_start");
-  json_put(record, "session", json_string_nocheck(params->session));
-  json_put(record, "versions", json_pack("{ss}", "segue", SEGUE_VERSION));
-  step_set_text(record, "task", params->task);
+  step_record(&s, &d, RECORD_SESSION_START);
+  record_put_text(&d, MEMBER_SESSION, str_from(params->session));
+  record_put_tree(&d, MEMBER_VERSIONS, json_pack("{ss}", "segue", SEGUE_VERSION));
+  step_put_text(&d, MEMBER_TASK, params->task);
   if (params->workflow_path)
-    json_put(record, "workflow_path", json_text(str_from(params->workflow_path)));
+    record_put_tree(&d, MEMBER_WORKFLOW_PATH, json_text(str_from(params->workflow_path)));
   workflow_hash(params->workflow, sha256);
-  json_put(record, "workflow_sha256", json_string_nocheck(sha256));
-  json_object_set_nocheck(record, "workflow", params->workflow->doc);
-  json_object_set_nocheck(record, "config", params->config);
-  step_emit(&s, record);
-  s.incoming = NULL;
+  record_put_text(&d, MEMBER_WORKFLOW_SHA256, str_from(sha256));
+  record_put_tree(&d, MEMBER_WORKFLOW, json_incref(params->workflow->doc));
+  record_put_tree(&d, MEMBER_CONFIG, json_incref(params->config));
+  step_emit(&s, &d);
   if (!params->hold)
     advance(&s);
-  step_over(&s);
 }
 
 static void take_event(struct step *s) {
@@ -418,5 +413,4 @@ void core_decide(struct core *core, const struct event *ev, const struct core_en
   else if (core->status != SESSION_ENDED && !accepts &&
            (core->status != SESSION_STOPPED || resumes))
     take_event(&s);
-  step_over(&s);
 }

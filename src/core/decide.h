@@ -13,6 +13,7 @@
 
 #include "core/capability.h"
 #include "core/prompt.h"
+#include "core/record.h"
 #include "core/state.h"
 #include "judge/chain.h"
 
@@ -57,7 +58,7 @@ struct effect {
 };
 
 struct core_out {
-  json_t **records; /* owned */
+  struct record **records; /* owned */
   size_t record_count;
   struct effect *effects;
   size_t effect_count;

@@ -559,29 +559,31 @@ void prompt_invariant(const struct prompt_view *view, struct str question, const
 
 /* --- parts for the log --- */
 
-static json_t *reference(const char *place) {
-  json_t *object = json_object();
-  json_put(object, "ref", json_string_nocheck(place));
-  return object;
-}
-
-json_t *prompt_parts(const struct prompt *p, struct texts *texts) {
-  json_t *parts = json_array();
-  for (size_t i = 0; i < p->count; i++) {
+void prompt_log_init(struct prompt_log *log, const struct prompt *p, struct texts *texts) {
+  *log = (struct prompt_log){
+      .parts = xmalloc(p->count * (sizeof *log->parts + TEXTS_PLACE_BYTES) + 1), .count = p->count};
+  char *place = (char *)(log->parts + p->count);
+  for (size_t i = 0; i < p->count; i++, place += TEXTS_PLACE_BYTES) {
     struct str part = {p->bytes.p + part_start(p, i), p->parts[i].end - part_start(p, i)};
-    char place[TEXTS_PLACE_BYTES];
     bool found = p->parts[i].seq != 0;
     bool again = p->parts[i].stable || part.n >= LIMIT_OWN_PART_BYTES; /* worth to be looked up */
     if (found)
       texts_place(p->parts[i].seq, p->parts[i].key, place);
     else if (again)
       found = texts_find(texts, part, place);
-    if (found)
-      json_array_append_new(parts, reference(place));
-    else if (utf8_valid(part.p, part.n))
-      json_array_append_new(parts, json_stringn_nocheck(part.p, part.n));
-    else /* only a text that came in can be so, and those are found above */
-      json_array_append_new(parts, text_render(part));
+    log->parts[i] = (struct record_part){found ? str_from(place) : part, found};
+    if (found || utf8_valid(part.p, part.n))
+      continue;
+    json_t *shown = text_render(part); /* of a text that came in: the log does not hold it whole */
+    log->rendered = xrealloc(log->rendered, (log->rendered_count + 1) * sizeof *log->rendered);
+    log->rendered[log->rendered_count++] = shown;
+    log->parts[i].text = (struct str){json_string_value(shown), json_string_length(shown)};
   }
-  return parts;
+}
+
+void prompt_log_deinit(struct prompt_log *log) {
+  for (size_t i = 0; i < log->rendered_count; i++)
+    json_decref(log->rendered[i]);
+  free(log->rendered);
+  free(log->parts);
 }

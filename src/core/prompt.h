@@ -7,6 +7,7 @@
 #define SEGUE_CORE_PROMPT_H
 
 #include "base/buf.h"
+#include "core/record.h"
 #include "core/texts.h"
 #include "core/workflow.h"
 #include "judge/chain.h"
@@ -76,8 +77,16 @@ void prompt_invariant(const struct prompt_view *view, struct str question, const
 /* A value alone: what a command that checks it reads. */
 void prompt_value(const json_t *value, struct prompt *out);
 
-/* The parts as a log has them: strings, and {"ref": place} for texts that are there already. */
-json_t *prompt_parts(const struct prompt *p, struct texts *texts);
+/* The parts as a log has them: texts of the prompt, which they borrow, and places of those that are
+ * logged already. */
+struct prompt_log {
+  struct record_part *parts;
+  size_t count;
+  json_t **rendered; /* of parts that are not UTF-8 */
+  size_t rendered_count;
+};
+void prompt_log_init(struct prompt_log *log, const struct prompt *p, struct texts *texts);
+void prompt_log_deinit(struct prompt_log *log);
 
 /* The variables of an instruction, NULL-ended; {structured:...} besides. */
 extern const char *const prompt_variable_names[];

@@ -1,11 +1,72 @@
 #include "core/record.h"
 
+#include "base/log.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 
+#include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+/* --- names --- */
+
+#define NAME(literal)                                                                              \
+  { literal, sizeof(literal) - 1 }
+
+static const struct str type_names[] = {
+    [RECORD_SESSION_START] = NAME("session_start"),
+    [RECORD_TURN_START] = NAME("turn_start"),
+    [RECORD_CALL_START] = NAME("call_start"),
+    [RECORD_ADMISSION] = NAME("admission"),
+    [RECORD_CALL_EVENT] = NAME("call_event"),
+    [RECORD_CALL_END] = NAME("call_end"),
+    [RECORD_CHECK] = NAME("check"),
+    [RECORD_STRUCTURED] = NAME("structured"),
+    [RECORD_STAGE] = NAME("stage"),
+    [RECORD_JUDGMENT] = NAME("judgment"),
+    [RECORD_TURN_END] = NAME("turn_end"),
+    [RECORD_SESSION_STOP] = NAME("session_stop"),
+    [RECORD_SESSION_RESUME] = NAME("session_resume"),
+    [RECORD_SESSION_END] = NAME("session_end"),
+};
+
+enum { WRITTEN_BYTES = 32 };
+
+static const struct key {
+  struct str name;
+  char
+      written[WRITTEN_BYTES]; /* ,"name": with zeros behind it: copied whole, whatever its length */
+  uint8_t written_n;
+  bool is_tree;
+} keys[] = {
+#define PLAIN_KEY(id, text) {NAME(text), ",\"" text "\":", sizeof(text) + 3, false},
+#define TREE_KEY(id, text)  {NAME(text), ",\"" text "\":", sizeof(text) + 3, true},
+    RECORD_MEMBERS(PLAIN_KEY, TREE_KEY)
+#undef PLAIN_KEY
+#undef TREE_KEY
+};
+
+const char *record_type_name(enum record_type type) {
+  return type < RECORD_TYPE_COUNT ? type_names[type].p : "";
+}
+
+static enum record_type type_of(struct str name) {
+  size_t i = 0;
+  while (i < RECORD_TYPE_COUNT && !str_eq(type_names[i], name))
+    i++;
+  return (enum record_type)i;
+}
+
+static enum member key_of(const char *name, size_t n) {
+  size_t i = 0;
+  while (i < MEMBER_COUNT && !str_eq(keys[i].name, (struct str){name, n}))
+    i++;
+  return (enum member)i;
+}
+
+/* --- times --- */
 
 /* Writes `digits` decimal digits and returns what follows them. */
 static char *put_digits(char *at, int value, int digits) {
@@ -45,16 +106,362 @@ bool record_time_parse(const char *text, int64_t *time_ms) {
   return true;
 }
 
-json_t *record_new(uint64_t seq, json_t *time, const char *type) {
-  json_t *record = json_object();
-  json_put(record, "v", json_integer(RECORD_VERSION));
-  json_put(record, "seq", json_integer((json_int_t)seq));
-  json_put(record, "ts", json_incref(time));
-  json_put(record, "type", json_string_nocheck(type));
-  return record;
+/* --- making --- */
+
+void record_begin(struct record_draft *d, uint64_t seq, struct str ts, enum record_type type) {
+  d->record = (struct record){.version = RECORD_VERSION,
+                              .seq = seq,
+                              .ts = ts,
+                              .type = type,
+                              .type_name = type_names[type],
+                              .members = d->members};
 }
 
-void record_set_str(json_t *record, const char *key, struct str value) {
-  if (value.n > 0)
-    json_object_set_new_nocheck(record, key, json_text(value));
+static struct record_member *add(struct record_draft *d, enum member key, enum record_kind kind) {
+  assert(d->record.count < MEMBER_COUNT);
+  struct record_member *m = &d->members[d->record.count++];
+  m->key = (uint8_t)key;
+  m->kind = (uint8_t)kind;
+  return m;
+}
+
+void record_put_number(struct record_draft *d, enum member key, int64_t number) {
+  add(d, key, RECORD_NUMBER)->is.number = number;
+}
+
+void record_put_bool(struct record_draft *d, enum member key, bool value) {
+  (void)add(d, key, value ? RECORD_TRUE : RECORD_FALSE);
+}
+
+void record_put_null(struct record_draft *d, enum member key) {
+  (void)add(d, key, RECORD_NULL);
+}
+
+void record_put_word(struct record_draft *d, enum member key, const char *word) {
+  add(d, key, RECORD_WORD)->is.text = str_from(word);
+}
+
+void record_put_text(struct record_draft *d, enum member key, struct str text) {
+  add(d, key, RECORD_TEXT)->is.text = text;
+}
+
+void record_put_bytes(struct record_draft *d, enum member key, struct str bytes) {
+  if (bytes.n == 0)
+    return;
+  if (utf8_valid(bytes.p, bytes.n))
+    record_put_text(d, key, bytes);
+  else
+    record_put_tree(d, key, json_text(bytes));
+}
+
+void record_put_ref(struct record_draft *d, enum member key, const char *place) {
+  add(d, key, RECORD_REF)->is.text = str_from(place);
+}
+
+void record_put_parts(struct record_draft *d, enum member key, const struct record_part *parts,
+                      size_t n) {
+  struct record_member *m = add(d, key, RECORD_PARTS);
+  m->is.prompt.parts = parts;
+  m->is.prompt.n = n;
+}
+
+void record_put_tree(struct record_draft *d, enum member key, json_t *value) {
+  add(d, key, RECORD_TREE)->is.tree = value;
+}
+
+static void put_plain(struct record_draft *d, enum member key, const json_t *value) {
+  if (json_is_integer(value))
+    record_put_number(d, key, json_integer_value(value));
+  else if (json_is_string(value))
+    record_put_text(d, key, (struct str){json_string_value(value), json_string_length(value)});
+  else if (json_is_boolean(value))
+    record_put_bool(d, key, json_is_true(value));
+  else if (json_is_null(value))
+    record_put_null(d, key);
+}
+
+void record_put_members(struct record_draft *d, const json_t *object) {
+  json_t *source = (json_t *)object;
+  for (void *at = json_object_iter(source); at; at = json_object_iter_next(source, at)) {
+    enum member key = key_of(json_object_iter_key(at), json_object_iter_key_len(at));
+    json_t *value = json_object_iter_value(at);
+    if (key < MEMBER_COUNT && keys[key].is_tree)
+      record_put_tree(d, key, json_incref(value));
+    else if (key < MEMBER_COUNT)
+      put_plain(d, key, value);
+  }
+}
+
+void record_put_body(struct record_draft *d, json_t *object) {
+  d->record.body = object;
+}
+
+/* --- keeping --- */
+
+static bool has_text(const struct record_member *m) {
+  return m->kind == RECORD_TEXT || m->kind == RECORD_REF;
+}
+
+/* Room for its texts, each with a NUL, and in front of them for its parts. */
+static size_t text_bytes(const struct record *r) {
+  size_t n = r->ts.n + 1 + (r->type < RECORD_TYPE_COUNT ? 0 : r->type_name.n + 1);
+  for (size_t i = 0; i < r->count; i++) {
+    const struct record_member *m = &r->members[i];
+    if (has_text(m))
+      n += m->is.text.n + 1;
+    for (size_t k = 0; m->kind == RECORD_PARTS && k < m->is.prompt.n; k++)
+      n += m->is.prompt.parts[k].text.n + 1 + sizeof *m->is.prompt.parts;
+  }
+  return n;
+}
+
+static struct str copy_text(struct str text, char **at) {
+  struct str copy = {*at, text.n};
+  if (text.n > 0)
+    memcpy(*at, text.p, text.n);
+  (*at)[text.n] = '\0';
+  *at += text.n + 1;
+  return copy;
+}
+
+struct record *record_keep(struct record_draft *d) {
+  const struct record *from = &d->record;
+  size_t members_bytes = from->count * sizeof *from->members;
+  struct record *r = xmalloc(sizeof *r + members_bytes + text_bytes(from));
+  struct record_member *members = (struct record_member *)(r + 1);
+  *r = *from;
+  r->members = members;
+  if (members_bytes > 0)
+    memcpy(members, d->members, members_bytes);
+  struct record_part *parts = (struct record_part *)(members + from->count);
+  char *at = (char *)parts;
+  for (size_t i = 0; i < r->count; i++)
+    if (members[i].kind == RECORD_PARTS)
+      at += members[i].is.prompt.n * sizeof *parts;
+  r->ts = copy_text(from->ts, &at);
+  if (r->type == RECORD_TYPE_COUNT)
+    r->type_name = copy_text(from->type_name, &at);
+  for (size_t i = 0; i < r->count; i++) {
+    struct record_member *m = &members[i];
+    if (has_text(m))
+      m->is.text = copy_text(m->is.text, &at);
+    if (m->kind != RECORD_PARTS)
+      continue;
+    for (size_t k = 0; k < m->is.prompt.n; k++)
+      parts[k] = (struct record_part){copy_text(m->is.prompt.parts[k].text, &at),
+                                      m->is.prompt.parts[k].is_ref};
+    m->is.prompt.parts = parts;
+    parts += m->is.prompt.n;
+  }
+  return r;
+}
+
+static void let_trees_go(const struct record *r) {
+  for (size_t i = 0; i < r->count; i++)
+    if (r->members[i].kind == RECORD_TREE)
+      json_decref(r->members[i].is.tree);
+  json_decref(r->body);
+}
+
+void record_free(struct record *record) {
+  if (record == NULL)
+    return;
+  let_trees_go(record);
+  free(record);
+}
+
+/* --- reading --- */
+
+static bool is_common(const char *key) {
+  static const char *const common[] = {"v", "seq", "ts", "type", "turn", "hash"};
+  bool found = false;
+  for (size_t i = 0; !found && i < ARRAY_LEN(common); i++)
+    found = strcmp(key, common[i]) == 0;
+  return found;
+}
+
+/* What a stage or check record has of its own. */
+static json_t *own_members(const json_t *record) {
+  json_t *body = json_object(), *source = (json_t *)record;
+  for (void *at = json_object_iter(source); at; at = json_object_iter_next(source, at))
+    if (!is_common(json_object_iter_key(at)))
+      json_object_setn_new_nocheck(body, json_object_iter_key(at), json_object_iter_key_len(at),
+                                   json_incref(json_object_iter_value(at)));
+  return body;
+}
+
+static struct str text_at(const json_t *value) {
+  return json_is_string(value) ? (struct str){json_string_value(value), json_string_length(value)}
+                               : STR("");
+}
+
+void record_read(struct record_draft *d, const json_t *json) {
+  struct record *r = &d->record;
+  *r = (struct record){.version = json_integer_value(json_at(json, "v")),
+                       .seq = (uint64_t)json_integer_value(json_at(json, "seq")),
+                       .ts = text_at(json_at(json, "ts")),
+                       .type_name = text_at(json_at(json, "type")),
+                       .members = d->members};
+  r->type = type_of(r->type_name);
+  if (r->type < RECORD_TYPE_COUNT)
+    r->type_name = type_names[r->type];
+  if (r->type != RECORD_STAGE && r->type != RECORD_CHECK) {
+    record_put_members(d, json);
+    return;
+  }
+  const json_t *turn = json_at(json, "turn");
+  if (turn != NULL)
+    put_plain(d, MEMBER_TURN, turn);
+  r->body = own_members(json);
+}
+
+void record_drop(struct record_draft *d) {
+  let_trees_go(&d->record);
+  d->record.count = 0;
+  d->record.body = NULL;
+}
+
+int64_t record_number(const struct record *r, enum member key) {
+  const struct record_member *m = record_get(r, key);
+  return m != NULL && m->kind == RECORD_NUMBER ? m->is.number : 0;
+}
+
+struct str record_text(const struct record *r, enum member key) {
+  const struct record_member *m = record_get(r, key);
+  if (m != NULL && (m->kind == RECORD_TEXT || m->kind == RECORD_WORD))
+    return m->is.text;
+  return m != NULL && m->kind == RECORD_TREE ? text_at(m->is.tree) : STR("");
+}
+
+const char *record_text_c(const struct record *r, enum member key) {
+  return record_text(r, key).p;
+}
+
+bool record_is_number(const struct record *r, enum member key) {
+  const struct record_member *m = record_get(r, key);
+  return m != NULL && m->kind == RECORD_NUMBER;
+}
+
+bool record_is_true(const struct record *r, enum member key) {
+  const struct record_member *m = record_get(r, key);
+  return m != NULL && m->kind == RECORD_TRUE;
+}
+
+json_t *record_tree(const struct record *r, enum member key) {
+  const struct record_member *m = record_get(r, key);
+  return m != NULL && m->kind == RECORD_TREE ? m->is.tree : NULL;
+}
+
+struct str record_ref(const struct record *r, enum member key) {
+  const struct record_member *m = record_get(r, key);
+  if (m != NULL && m->kind == RECORD_REF)
+    return m->is.text;
+  if (m == NULL || m->kind != RECORD_TREE || json_object_size(m->is.tree) != 1)
+    return STR("");
+  return text_at(json_at(m->is.tree, "ref"));
+}
+
+bool record_part(const struct record *r, size_t k, struct str *text) {
+  const struct record_member *m = record_get(r, MEMBER_PROMPT);
+  *text = STR("");
+  if (m != NULL && m->kind == RECORD_PARTS) {
+    if (k < m->is.prompt.n && !m->is.prompt.parts[k].is_ref)
+      *text = m->is.prompt.parts[k].text;
+    return k < m->is.prompt.n;
+  }
+  if (m == NULL || m->kind != RECORD_TREE)
+    return false;
+  *text = text_at(json_array_get(m->is.tree, k));
+  return k < json_array_size(m->is.tree);
+}
+
+/* --- as JSON --- */
+
+static void write_ref(struct str place, struct buf *out) {
+  buf_puts(out, "{\"ref\":");
+  json_write_string(place, out);
+  buf_putc(out, '}');
+}
+
+static void write_parts(const struct record_part *parts, size_t n, struct buf *out) {
+  for (size_t i = 0; i < n; i++) {
+    buf_putc(out, i == 0 ? '[' : ',');
+    if (parts[i].is_ref)
+      write_ref(parts[i].text, out);
+    else
+      json_write_string(parts[i].text, out);
+  }
+  buf_puts(out, n > 0 ? "]" : "[]");
+}
+
+/* Text with nothing in it to escape. */
+static void write_word(struct str word, struct buf *out) {
+  buf_reserve(out, word.n + 3);
+  char *at = out->p + out->n;
+  at[0] = '"';
+  memcpy(at + 1, word.p, word.n);
+  memcpy(at + 1 + word.n, "\"", 2);
+  out->n += word.n + 2;
+}
+
+static void write_member(const struct record_member *m, struct buf *out) {
+  buf_reserve(out, WRITTEN_BYTES + STR_NUMBER_BYTES);
+  memcpy(out->p + out->n, keys[m->key].written, WRITTEN_BYTES);
+  out->n += keys[m->key].written_n;
+  switch ((enum record_kind)m->kind) {
+  case RECORD_NUMBER:
+    out->n += str_from_number(out->p + out->n, m->is.number);
+    break;
+  case RECORD_TEXT:
+    json_write_string(m->is.text, out);
+    break;
+  case RECORD_WORD:
+    write_word(m->is.text, out);
+    break;
+  case RECORD_TRUE:
+    buf_puts(out, "true");
+    break;
+  case RECORD_FALSE:
+    buf_puts(out, "false");
+    break;
+  case RECORD_NULL:
+    buf_puts(out, "null");
+    break;
+  case RECORD_TREE:
+    json_write(m->is.tree, out);
+    break;
+  case RECORD_REF:
+    write_ref(m->is.text, out);
+    break;
+  case RECORD_PARTS:
+    write_parts(m->is.prompt.parts, m->is.prompt.n, out);
+    break;
+  }
+}
+
+void record_write(const struct record *r, struct buf *out) {
+  assert(out->max == 0);
+  buf_puts(out, "{\"v\":");
+  json_write_integer(r->version, out);
+  buf_puts(out, ",\"seq\":");
+  json_write_integer((int64_t)r->seq, out);
+  buf_puts(out, ",\"ts\":");
+  json_write_string(r->ts, out);
+  buf_puts(out, ",\"type\":");
+  json_write_string(r->type_name, out);
+  for (size_t i = 0; i < r->count; i++)
+    write_member(&r->members[i], out);
+  if (r->body != NULL)
+    json_write_members(r->body, out);
+  buf_putc(out, '}');
+}
+
+json_t *record_json(const struct record *r) {
+  struct buf text = {0};
+  record_write(r, &text);
+  json_t *json = json_loadb(text.p, text.n, JSON_ALLOW_NUL, NULL);
+  buf_deinit(&text);
+  if (json == NULL)
+    BUG("a record that is not JSON");
+  return json;
 }

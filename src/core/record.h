@@ -1,26 +1,239 @@
-/* record.h - the records of a session log: made here, in one form, before they are applied.
+/* record.h - the records of a session log, as the program makes, folds and shows them.
  *
  * Every record: v, seq (from 1, no gaps), ts (RFC 3339, UTC, ms), type, then its own members; the
- * store adds `hash` last. schemas/session-log.json describes them all. */
+ * store adds `hash` last. schemas/session-log.json describes them all.
+ *
+ *   struct record_draft d;
+ *   record_begin(&d, seq, ts, RECORD_TURN_END);      made: texts are borrowed until it is kept
+ *   record_put_number(&d, MEMBER_TURN, 3); ...          members stand in this order
+ *   struct record *r = record_keep(&d);              one block with all its texts; record_free(r)
+ *
+ *   record_read(&d, json) -> d.record -> record_drop(&d)     one that was read back; borrows json
+ *
+ * A turn is written in some hundred members, most of which are looked at once: they are a flat list
+ * by number, not a tree. What is a tree (schemas, values, a stage's body) stays one. */
 #ifndef SEGUE_CORE_RECORD_H
 #define SEGUE_CORE_RECORD_H
 
+#include "base/buf.h"
 #include "base/str.h"
-#include "core/texts.h"
 
 #include <jansson.h>
 #include <stdint.h>
 
 enum { RECORD_VERSION = 1, RECORD_TIME_BYTES = 32 };
 
-/* time: as record_time writes it; records of one decision share it. */
-json_t *record_new(uint64_t seq, json_t *time, const char *type);
+enum record_type {
+  RECORD_SESSION_START,
+  RECORD_TURN_START,
+  RECORD_CALL_START,
+  RECORD_ADMISSION,
+  RECORD_CALL_EVENT,
+  RECORD_CALL_END,
+  RECORD_CHECK,
+  RECORD_STRUCTURED,
+  RECORD_STAGE,
+  RECORD_JUDGMENT,
+  RECORD_TURN_END,
+  RECORD_SESSION_STOP,
+  RECORD_SESSION_RESUME,
+  RECORD_SESSION_END,
+  RECORD_TYPE_COUNT /* one that this program does not know */
+};
+
+/* Members by name; PLAIN ones are numbers, texts, booleans or null, TREE ones any JSON. A text that
+ * can be in a blob is followed by its two others, in this order. */
+#define RECORD_MEMBERS(PLAIN, TREE)                                                                \
+  PLAIN(TURN, "turn")                                                                              \
+  PLAIN(CALL, "call")                                                                              \
+  PLAIN(ATTEMPT, "attempt")                                                                        \
+  PLAIN(MOVEMENT, "movement")                                                                      \
+  PLAIN(ITERATION, "iteration")                                                                    \
+  PLAIN(MOVEMENT_ITERATION, "movement_iteration")                                                  \
+  TREE(SESSION, "session")                                                                         \
+  TREE(VERSIONS, "versions")                                                                       \
+  PLAIN(TASK, "task")                                                                              \
+  PLAIN(TASK_BLOB, "task_blob")                                                                    \
+  PLAIN(TASK_BYTES, "task_bytes")                                                                  \
+  PLAIN(WORKFLOW_PATH, "workflow_path")                                                            \
+  PLAIN(WORKFLOW_SHA256, "workflow_sha256")                                                        \
+  TREE(WORKFLOW, "workflow")                                                                       \
+  TREE(CONFIG, "config")                                                                           \
+  PLAIN(PURPOSE, "purpose")                                                                        \
+  PLAIN(STAGE, "stage")                                                                            \
+  PLAIN(INVARIANT, "invariant")                                                                    \
+  PLAIN(PROVIDER, "provider")                                                                      \
+  PLAIN(MODEL, "model")                                                                            \
+  TREE(OPTIONS, "options")                                                                         \
+  TREE(SCHEMA, "schema")                                                                           \
+  PLAIN(TIMEOUT_MS, "timeout_ms")                                                                  \
+  TREE(TOKEN, "token")                                                                             \
+  TREE(PROMPT, "prompt")                                                                           \
+  PLAIN(PROMPT_OF, "prompt_of")                                                                    \
+  PLAIN(REPEATS, "repeats")                                                                        \
+  PLAIN(ANSWER, "answer")                                                                          \
+  PLAIN(UNTIL, "until")                                                                            \
+  PLAIN(FALLBACK, "fallback")                                                                      \
+  PLAIN(EVENT, "event")                                                                            \
+  TREE(DATA, "data")                                                                               \
+  PLAIN(TEXT, "text")                                                                              \
+  PLAIN(TEXT_BLOB, "text_blob")                                                                    \
+  PLAIN(TEXT_BYTES, "text_bytes")                                                                  \
+  TREE(STRUCTURED, "structured")                                                                   \
+  PLAIN(ENFORCED, "enforced")                                                                      \
+  TREE(ERROR, "error")                                                                             \
+  PLAIN(RETRY_IN_MS, "retry_in_ms")                                                                \
+  PLAIN(EXIT, "exit")                                                                              \
+  PLAIN(SIGNAL, "signal")                                                                          \
+  PLAIN(STDERR, "stderr")                                                                          \
+  PLAIN(STDERR_BLOB, "stderr_blob")                                                                \
+  PLAIN(STDERR_BYTES, "stderr_bytes")                                                              \
+  PLAIN(DROPPED_BYTES, "dropped_bytes")                                                            \
+  PLAIN(STDERR_DROPPED_BYTES, "stderr_dropped_bytes")                                              \
+  TREE(FILES, "files")                                                                             \
+  TREE(USAGE, "usage")                                                                             \
+  PLAIN(PROVIDER_SESSION, "provider_session")                                                      \
+  PLAIN(NOTE, "note")                                                                              \
+  PLAIN(DURATION_MS, "duration_ms")                                                                \
+  PLAIN(OUTCOME, "outcome")                                                                        \
+  PLAIN(ATTEMPTS, "attempts")                                                                      \
+  PLAIN(FIRST_PASS, "first_pass")                                                                  \
+  TREE(FAILURES, "failures")                                                                       \
+  PLAIN(REASON, "reason")                                                                          \
+  PLAIN(MESSAGE, "message")                                                                        \
+  TREE(ERRORS, "errors")                                                                           \
+  TREE(VALUE, "value")                                                                             \
+  PLAIN(RULE, "rule")                                                                              \
+  PLAIN(CONDITION, "condition")                                                                    \
+  PLAIN(NEXT, "next")                                                                              \
+  PLAIN(TAG, "tag")                                                                                \
+  PLAIN(METHOD, "method")                                                                          \
+  PLAIN(MATCH_METHOD, "match_method")                                                              \
+  PLAIN(AMBIGUOUS, "ambiguous")                                                                    \
+  PLAIN(FAILURE, "failure")                                                                        \
+  TREE(STAGES, "stages")                                                                           \
+  PLAIN(CLASS, "class")                                                                            \
+  TREE(QUESTION, "question")                                                                       \
+  PLAIN(RESUMABLE, "resumable")                                                                    \
+  PLAIN(TURNS, "turns")                                                                            \
+  TREE(METHODS, "methods")
+
+enum member {
+#define RECORD_MEMBER(id, name) MEMBER_##id,
+  RECORD_MEMBERS(RECORD_MEMBER, RECORD_MEMBER)
+#undef RECORD_MEMBER
+      MEMBER_COUNT
+};
+
+enum record_kind {
+  RECORD_NUMBER,
+  RECORD_TEXT, /* UTF-8 */
+  RECORD_WORD, /* a text that is static: never copied, nothing in it to escape */
+  RECORD_TRUE,
+  RECORD_FALSE,
+  RECORD_NULL,
+  RECORD_TREE,
+  RECORD_REF,   /* {"ref": text} */
+  RECORD_PARTS, /* of a prompt */
+};
+
+struct record_part {
+  struct str text; /* the text itself, or the place where it was logged first */
+  bool is_ref;
+};
+
+struct record_member {
+  uint8_t key, kind;
+  union {
+    int64_t number;
+    struct str text; /* TEXT, WORD, REF */
+    json_t *tree;
+    struct {
+      const struct record_part *parts;
+      size_t n;
+    } prompt;
+  } is;
+};
+
+struct record {
+  int64_t version;
+  uint64_t seq;
+  struct str ts;
+  enum record_type type;
+  struct str type_name;
+  json_t *body; /* of stage and check: the object with their own members; else NULL */
+  size_t count;
+  const struct record_member *members;
+};
+
+struct record_draft {
+  struct record record; /* its members are those below */
+  struct record_member members[MEMBER_COUNT];
+};
+
+/* --- making --- */
+
+void record_begin(struct record_draft *d, uint64_t seq, struct str ts, enum record_type type);
+void record_put_number(struct record_draft *d, enum member key, int64_t number);
+void record_put_bool(struct record_draft *d, enum member key, bool value);
+void record_put_null(struct record_draft *d, enum member key);
+/* word: static, plain ASCII. */
+void record_put_word(struct record_draft *d, enum member key, const char *word);
+/* UTF-8, lives until the record is kept. */
+void record_put_text(struct record_draft *d, enum member key, struct str text);
+/* The same for bytes of any kind, see json_text; an empty one is left out. */
+void record_put_bytes(struct record_draft *d, enum member key, struct str bytes);
+void record_put_ref(struct record_draft *d, enum member key, const char *place);
+/* The parts live until the record is kept. */
+void record_put_parts(struct record_draft *d, enum member key, const struct record_part *parts,
+                      size_t n);
+/* Takes the value. */
+void record_put_tree(struct record_draft *d, enum member key, json_t *value);
+/* Those members of the object that a record can have, in its order. */
+void record_put_members(struct record_draft *d, const json_t *object);
+/* Takes it: what stands behind the members above. */
+void record_put_body(struct record_draft *d, json_t *object);
+
+struct record *record_keep(struct record_draft *d); /* takes what the draft owns */
+void record_free(struct record *record);            /* accepts NULL */
+
+/* --- reading --- */
+
+/* A record that was read back. A member that no record has is left out, and a PLAIN one that is a tree.
+ * The draft borrows its texts from json; record_drop. */
+void record_read(struct record_draft *d, const json_t *json);
+void record_drop(struct record_draft *d);
+
+static inline const struct record_member *record_get(const struct record *r, enum member key) {
+  for (size_t i = 0; i < r->count; i++)
+    if (r->members[i].key == key)
+      return &r->members[i];
+  return NULL;
+}
+
+/* Of a member that is missing or something else: 0, the empty text, false, NULL. All is borrowed; texts
+ * end with NUL in records that were kept or read. */
+int64_t record_number(const struct record *r, enum member key);
+struct str record_text(const struct record *r, enum member key);
+const char *record_text_c(const struct record *r, enum member key);
+bool record_is_number(const struct record *r, enum member key);
+bool record_is_true(const struct record *r, enum member key);
+json_t *record_tree(const struct record *r, enum member key);
+/* The place that a member refers to, "" when it does not. */
+struct str record_ref(const struct record *r, enum member key);
+/* The k-th part of its prompt, "" for a reference. False: it has fewer. */
+bool record_part(const struct record *r, size_t k, struct str *text);
+
+/* --- as JSON --- */
+
+/* Compact, without hash; see format/json_write.h. `out` has no maximum. */
+void record_write(const struct record *r, struct buf *out);
+json_t *record_json(const struct record *r); /* new */
 
 /* "2026-11-21T01:02:03.456Z"; milliseconds since 1970, UTC. */
 void record_time(int64_t time_ms, char out[RECORD_TIME_BYTES]);
 bool record_time_parse(const char *text, int64_t *time_ms);
 
-/* Sets a member unless the text is empty. */
-void record_set_str(json_t *record, const char *key, struct str value);
+const char *record_type_name(enum record_type type);
 
 #endif

@@ -373,25 +373,25 @@ static void close_value(struct step *s, struct turn *turn, const struct reask_st
   json_t *closing = reask_close(turn->checks, step);
   if (closing == NULL)
     BUG("out of memory");
-  json_t *record = step_turn_record(s, "structured", turn);
-  record_set_str(record, "movement", m->name);
-  json_put(record, "outcome",
-           json_string_nocheck(found ? "value" : outcomes[m->structured->on_failure]));
-  json_object_update(record, closing);
+  struct record_draft d;
+  struct buf message = {0};
+  step_turn_record(s, &d, RECORD_STRUCTURED, turn);
+  record_put_text(&d, MEMBER_MOVEMENT, m->name);
+  record_put_word(&d, MEMBER_OUTCOME, found ? "value" : outcomes[m->structured->on_failure]);
+  record_put_members(&d, closing);
   if (call != NULL)
-    json_put(record, "call", json_integer(call->id));
+    record_put_number(&d, MEMBER_CALL, call->id);
   if (found) {
-    json_object_set_nocheck(record, "value", step->value);
+    record_put_tree(&d, MEMBER_VALUE, json_incref(step->value));
   } else {
-    struct buf message = {0};
     put_message(step, json_array_size(turn->checks), &message);
-    json_put(record, "message", json_text(buf_view(&message)));
-    buf_deinit(&message);
+    record_put_bytes(&d, MEMBER_MESSAGE, buf_view(&message));
     if (m->structured->on_failure == ON_FAILURE_SENTINEL)
-      json_put(record, "value", sentinel(closing));
+      record_put_tree(&d, MEMBER_VALUE, sentinel(closing));
   }
+  step_emit(s, &d);
   json_decref(closing);
-  step_emit(s, record);
+  buf_deinit(&message);
 }
 
 /* The question that a person is to answer. */
@@ -425,9 +425,10 @@ static void take_step(struct step *s, struct turn *turn, const struct reask_step
     run_invariant(s, turn, step);
     break;
   case REASK_CHECKED: {
-    json_t *record = step_turn_record(s, "check", turn);
-    json_object_update(record, step->object);
-    step_emit(s, record);
+    struct record_draft d;
+    step_turn_record(s, &d, RECORD_CHECK, turn);
+    record_put_body(&d, json_incref(step->object));
+    step_emit(s, &d);
     break;
   }
   case REASK_VALUE:

@@ -13,26 +13,26 @@
 
 static bool incoming_blob(void *ctx, const char *sha256, struct buf *out, struct err *err) {
   const struct step *s = ctx;
-  (void)err;
-  assert(s->incoming != NULL && strcmp(s->incoming->blob, sha256) == 0);
-  buf_append(out, s->incoming->bytes.p, s->incoming->bytes.n);
-  return true;
+  const struct call_result *result = s->ev->result;
+  const struct text *texts[] = {s->task, result ? &result->text : NULL,
+                                result ? &result->error_text : NULL};
+  for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+    if (texts[i] != NULL && strcmp(texts[i]->blob, sha256) == 0) {
+      buf_append(out, texts[i]->bytes.p, texts[i]->bytes.n);
+      return true;
+    }
+  return err_set(err, ERR_NOT_FOUND, "a text that did not just come in");
 }
 
 void step_begin(struct step *s) {
-  char text[RECORD_TIME_BYTES];
-  record_time(s->ev->time_ms, text);
-  s->time = json_string_nocheck(text);
+  record_time(s->ev->time_ms, s->time);
   *s->out = (struct core_out){0};
 }
 
-void step_over(struct step *s) {
-  json_decref(s->time);
-}
-
-void step_emit(struct step *s, json_t *record) {
+void step_emit(struct step *s, struct record_draft *d) {
   struct err err = {0};
-  const struct core_source source = {s, incoming_blob, s->body};
+  const struct core_source source = {s, incoming_blob};
+  struct record *record = record_keep(d);
   if (!core_apply(s->core, record, s->workflow, &source, &err))
     BUG("own record: %s", err.text);
   struct core_out *out = s->out;
@@ -48,29 +48,25 @@ void step_effect(struct step *s, enum effect_kind kind, long call, int64_t delay
   out->effects[out->effect_count++] = (struct effect){kind, call, delay_ms};
 }
 
-json_t *step_record(const struct step *s, const char *type) {
-  return record_new(s->core->seq + 1, s->time, type);
+void step_record(const struct step *s, struct record_draft *d, enum record_type type) {
+  record_begin(d, s->core->seq + 1, str_from(s->time), type);
 }
 
-json_t *step_turn_record(const struct step *s, const char *type, const struct turn *turn) {
-  json_t *record = step_record(s, type);
-  json_put(record, "turn", json_integer(turn->id));
-  return record;
+void step_turn_record(const struct step *s, struct record_draft *d, enum record_type type,
+                      const struct turn *turn) {
+  step_record(s, d, type);
+  record_put_number(d, MEMBER_TURN, turn->id);
 }
 
-void step_set_text(json_t *record, const char *key, const struct text *text) {
+void step_put_text(struct record_draft *d, enum member key, const struct text *text) {
   struct str view = buf_view(&text->bytes);
-  char name[32];
   if (text->blob[0] == '\0') {
-    json_object_set_new_nocheck(record, key,
-                                json_stringn_nocheck(view.p, view.n)); /* checked on entry */
+    record_put_text(d, key, view); /* checked on entry */
     return;
   }
-  json_object_set_new_nocheck(record, key, text_render(view));
-  (void)snprintf(name, sizeof name, "%s_blob", key);
-  json_object_set_new_nocheck(record, name, json_string_nocheck(text->blob));
-  (void)snprintf(name, sizeof name, "%s_bytes", key);
-  json_object_set_new_nocheck(record, name, json_integer((json_int_t)view.n));
+  record_put_tree(d, key, text_render(view));
+  record_put_text(d, key + 1, str_from(text->blob));
+  record_put_number(d, key + 2, (int64_t)view.n);
 }
 
 /* --- ending and stopping --- */
@@ -96,32 +92,33 @@ static json_t *method_counts(const struct core *core) {
 void step_end(struct step *s, enum session_outcome outcome, const char *message,
               const json_t *error) {
   cancel_running(s);
-  json_t *record = step_record(s, "session_end");
-  json_put(record, "outcome", json_string_nocheck(session_outcome_name(outcome)));
-  if (message && message[0])
-    json_put(record, "message", json_text(str_from(message)));
+  struct record_draft d;
+  step_record(s, &d, RECORD_SESSION_END);
+  record_put_word(&d, MEMBER_OUTCOME, session_outcome_name(outcome));
+  record_put_bytes(&d, MEMBER_MESSAGE, str_from(message));
   if (error != NULL)
-    json_object_set_nocheck(record, "error", (json_t *)error);
-  json_put(record, "turns", json_integer(s->core->turn_count));
-  json_put(record, "methods", method_counts(s->core));
-  step_emit(s, record);
+    record_put_tree(&d, MEMBER_ERROR, json_incref((json_t *)error));
+  record_put_number(&d, MEMBER_TURNS, s->core->turn_count);
+  record_put_tree(&d, MEMBER_METHODS, method_counts(s->core));
+  step_emit(s, &d);
   step_effect(s, EFFECT_FINISHED, 0, 0);
 }
 
 void step_stop(struct step *s, const char *reason, const struct turn *turn, enum error_class class,
                struct str message, json_t *question) {
   cancel_running(s);
-  json_t *record = step_record(s, "session_stop");
-  json_put(record, "reason", json_string_nocheck(reason));
+  struct record_draft d;
+  step_record(s, &d, RECORD_SESSION_STOP);
+  record_put_text(&d, MEMBER_REASON, str_from(reason));
   if (turn != NULL)
-    json_put(record, "turn", json_integer(turn->id));
+    record_put_number(&d, MEMBER_TURN, turn->id);
   if (class != CLASS_NONE)
-    json_put(record, "class", json_string_nocheck(error_class_name(class)));
-  record_set_str(record, "message", message);
+    record_put_word(&d, MEMBER_CLASS, error_class_name(class));
+  record_put_bytes(&d, MEMBER_MESSAGE, message);
   if (question != NULL)
-    json_put(record, "question", question);
-  json_put(record, "resumable", json_true());
-  step_emit(s, record);
+    record_put_tree(&d, MEMBER_QUESTION, question);
+  record_put_bool(&d, MEMBER_RESUMABLE, true);
+  step_emit(s, &d);
   step_effect(s, EFFECT_FINISHED, 0, 0);
 }
 

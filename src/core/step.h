@@ -16,23 +16,21 @@ struct step {
   const struct event *ev;
   const struct core_env *env;
   struct core_out *out;
-  const struct text *incoming; /* the text that just came, for apply */
-  struct workflow *workflow;   /* of a session that starts */
-  const json_t *body;          /* of the stage record that is emitted, for apply */
-  json_t *time;                /* of all records of this decision */
+  struct workflow *workflow;    /* of a session that starts */
+  const struct text *task;      /* the same */
+  char time[RECORD_TIME_BYTES]; /* of all records of this decision */
 };
 
-/* Between them, one decision. */
 void step_begin(struct step *s);
-void step_over(struct step *s);
 
-/* A new record with the event's time; with its turn. Owned by the caller until it is emitted. */
-json_t *step_record(const struct step *s, const char *type);
-json_t *step_turn_record(const struct step *s, const char *type, const struct turn *turn);
+/* A new record with the event's time; with its turn. */
+void step_record(const struct step *s, struct record_draft *d, enum record_type type);
+void step_turn_record(const struct step *s, struct record_draft *d, enum record_type type,
+                      const struct turn *turn);
 /* The text inline, or its rendering with the blob that holds it. */
-void step_set_text(json_t *record, const char *key, const struct text *text);
-/* Applies a record and puts it out. Takes it over. */
-void step_emit(struct step *s, json_t *record);
+void step_put_text(struct record_draft *d, enum member key, const struct text *text);
+/* Keeps the record, applies it and puts it out. */
+void step_emit(struct step *s, struct record_draft *d);
 void step_effect(struct step *s, enum effect_kind kind, long call, int64_t delay_ms);
 
 /* The session's end and its resumable stop; what runs is cancelled. message may be NULL or empty;

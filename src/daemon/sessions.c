@@ -115,7 +115,7 @@ static void let_go(struct entry *e) {
   e->sessions->dead = e;
 }
 
-static void on_record(void *ctx, const json_t *record, struct str line) {
+static void on_record(void *ctx, const struct record *record, struct str line) {
   struct entry *e = ctx;
   bool running = strcmp(e->brief.status, "running") == 0;
   (void)line;

@@ -11,12 +11,4 @@
 /* json_object_get: borrowed, or NULL. */
 #define json_at(object, key) json_object_getn((object), "" key, sizeof(key) - 1)
 
-/* json_object_update with what has been checked: the members of `from`, in their order. */
-static inline void json_put_all(json_t *object, const json_t *from) {
-  json_t *source = (json_t *)from;
-  for (void *at = json_object_iter(source); at; at = json_object_iter_next(source, at))
-    json_object_setn_new_nocheck(object, json_object_iter_key(at), json_object_iter_key_len(at),
-                                 json_incref(json_object_iter_value(at)));
-}
-
 #endif

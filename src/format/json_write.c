@@ -146,7 +146,11 @@ static inline void write_string(const char *p, size_t n, struct buf *out, char a
     buf_putc(out, after);
 }
 
-static void write_integer(json_int_t value, struct buf *out) {
+void json_write_string(struct str text, struct buf *out) {
+  write_string(text.p, text.n, out, 0);
+}
+
+void json_write_integer(int64_t value, struct buf *out) {
   char digits[STR_NUMBER_BYTES];
   put(out, digits, str_from_number(digits, value));
 }
@@ -176,21 +180,29 @@ char *json_dump_text(const json_t *value, size_t flags) {
   return NULL;
 }
 
+/* `before` the first one, a comma before the others. */
+static void write_members(const json_t *object, char before, struct buf *out) {
+  for (void *at = json_object_iter((json_t *)object); at;
+       at = json_object_iter_next((json_t *)object, at)) { /* the foreach looks each key up */
+    if (before != 0)
+      buf_putc(out, before);
+    before = ',';
+    write_string(json_object_iter_key(at), json_object_iter_key_len(at), out, ':');
+    json_write(json_object_iter_value(at), out);
+  }
+}
+
+void json_write_members(const json_t *object, struct buf *out) {
+  write_members(object, ',', out);
+}
+
 void json_write(const json_t *value, struct buf *out) {
   size_t i;
   json_t *item;
-  bool first = true;
   switch (json_typeof(value)) {
   case JSON_OBJECT:
     buf_putc(out, '{');
-    for (void *at = json_object_iter((json_t *)value); at;
-         at = json_object_iter_next((json_t *)value, at)) { /* the foreach looks each key up */
-      if (!first)
-        buf_putc(out, ',');
-      first = false;
-      write_string(json_object_iter_key(at), json_object_iter_key_len(at), out, ':');
-      json_write(json_object_iter_value(at), out);
-    }
+    write_members(value, 0, out);
     buf_putc(out, '}');
     break;
   case JSON_ARRAY:
@@ -206,7 +218,7 @@ void json_write(const json_t *value, struct buf *out) {
     write_string(json_string_value(value), json_string_length(value), out, 0);
     break;
   case JSON_INTEGER:
-    write_integer(json_integer_value(value), out);
+    json_write_integer(json_integer_value(value), out);
     break;
   case JSON_REAL:
     json_write_real(json_real_value(value), out);

@@ -13,6 +13,11 @@
 #include <jansson.h>
 
 void json_write(const json_t *value, struct buf *out);
+/* The members of an object behind others, each with a comma in front. */
+void json_write_members(const json_t *object, struct buf *out);
+/* A string; text is UTF-8. */
+void json_write_string(struct str text, struct buf *out);
+void json_write_integer(int64_t value, struct buf *out);
 /* A real alone: 0.9, 1.0, 1e+300. */
 void json_write_real(double value, struct buf *out);
 

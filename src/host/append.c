@@ -9,7 +9,7 @@
 
 static void records_clear(struct batch *b) {
   for (size_t i = 0; i < b->record_count; i++)
-    json_decref(b->records[i]);
+    record_free(b->records[i]);
   free(b->records);
   b->records = NULL;
   b->record_count = 0;
@@ -142,7 +142,7 @@ static void on_soon(uv_timer_t *timer) {
 }
 
 static uint64_t first_seq(const struct batch *b) {
-  return (uint64_t)json_integer_value(json_object_get(b->records[0], "seq"));
+  return b->records[0]->seq;
 }
 
 /* Syncs on the loop's own thread while that is fast; a slow disk goes back to the pool. */

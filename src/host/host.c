@@ -292,7 +292,7 @@ static bool fold_record(void *ctx, const json_t *record, struct err *err) {
   struct workflow_cache *cache = f->s->host->workflows;
   bool first = core->status == SESSION_NEW;
   struct workflow *known = first ? workflow_cache_find(cache, record) : NULL;
-  if (!core_apply(core, record, known, &f->source, err))
+  if (!core_apply_json(core, record, known, &f->source, err))
     return false;
   if (first && known == NULL)
     workflow_cache_put(cache, record, core->workflow);

@@ -54,8 +54,9 @@ struct host {
 
 /* Everything may be NULL. Called from the loop; records once they are durable. */
 struct watcher {
-  void (*record)(void *ctx, const json_t *record, struct str line); /* line with its newline */
-  void (*trouble)(void *ctx, const char *message);                  /* disk full, torn tail, ... */
+  /* line with its newline; both are borrowed */
+  void (*record)(void *ctx, const struct record *record, struct str line);
+  void (*trouble)(void *ctx, const char *message); /* disk full, torn tail, ... */
   /* A piece of an answer or of its reasoning, as it comes; not durable. */
   void (*delta)(void *ctx, long turn, long call, bool thinking, struct str text);
   void (*finished)(void *ctx, struct session *s);

@@ -11,7 +11,7 @@
 
 /* A decision's records and the effects that wait for them. */
 struct batch {
-  json_t **records; /* in flight only kept for a watcher: the store has their lines */
+  struct record **records; /* in flight only kept for a watcher: the store has their lines */
   size_t record_count;
   struct effect *effects;
   size_t effect_count;

@@ -3,7 +3,6 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "core/record.h"
 #include "format/json_write.h"
 
 #include <dirent.h>
@@ -37,8 +36,9 @@ static void copy_word(char *out, size_t room, const char *text) {
 }
 
 /* Of most records nothing but these is wanted, and a daemon sees all records of all sessions. */
-static bool matters(const char *type) {
-  return strncmp(type, "session_", 8) == 0 || strcmp(type, "turn_start") == 0;
+static bool matters(enum record_type type) {
+  return type == RECORD_SESSION_START || type == RECORD_SESSION_STOP ||
+         type == RECORD_SESSION_RESUME || type == RECORD_SESSION_END || type == RECORD_TURN_START;
 }
 
 static bool is_time(const char *text) {
@@ -46,64 +46,63 @@ static bool is_time(const char *text) {
   return record_time_parse(text, &ms);
 }
 
-static void wait_for(struct brief *b, const char *what, const json_t *record, const char *since) {
-  const char *until = word(record, "until");
+static void wait_for(struct brief *b, const char *what, const struct record *record,
+                     const char *since) {
+  const char *until = record_text_c(record, MEMBER_UNTIL);
   b->wait = xcalloc(1, sizeof *b->wait);
   copy_word(b->wait->what, sizeof b->wait->what, what);
-  copy_word(b->wait->provider, sizeof b->wait->provider, word(record, "provider"));
+  copy_word(b->wait->provider, sizeof b->wait->provider, record_text_c(record, MEMBER_PROVIDER));
   copy_word(b->wait->since, sizeof b->wait->since, since);
   copy_word(b->wait->until, sizeof b->wait->until, is_time(until) ? until : "");
 }
 
 /* Whatever it tells next, it waits no more; but it can be told to wait for something else. */
-static void feed_wait(struct brief *b, const json_t *record, const char *type) {
+static void feed_wait(struct brief *b, const struct record *record) {
   char since[sizeof b->updated];
   int64_t now;
-  bool told = strcmp(type, "admission") == 0 && strcmp(word(record, "answer"), "wait") == 0;
+  bool told =
+      record->type == RECORD_ADMISSION && str_eq_c(record_text(record, MEMBER_ANSWER), "wait");
   memcpy(since, told && b->wait ? b->wait->since : b->updated, sizeof since);
   free(b->wait);
   b->wait = NULL;
-  const json_t *again = json_object_get(record, "retry_in_ms");
   if (told && is_time(since)) {
-    wait_for(b, word(record, "reason"), record, since);
-  } else if (again != NULL && record_time_parse(since, &now)) {
-    wait_for(b, word(json_object_get(record, "error"), "class"), record, since);
-    json_int_t ms = json_integer_value(again); /* from a file: it may say anything */
+    wait_for(b, record_text_c(record, MEMBER_REASON), record, since);
+  } else if (record_get(record, MEMBER_RETRY_IN_MS) != NULL && record_time_parse(since, &now)) {
+    wait_for(b, word(record_tree(record, MEMBER_ERROR), "class"), record, since);
+    int64_t ms = record_number(record, MEMBER_RETRY_IN_MS); /* from a file: it may say anything */
     record_time(now + (ms > 0 && ms < LIMIT_RESET_WAIT_MS ? ms : 0), b->wait->until);
   }
 }
 
-void brief_feed(struct brief *b, const json_t *record) {
-  const char *type = word(record, "type");
-  b->seq = (uint64_t)json_integer_value(json_object_get(record, "seq"));
-  copy_word(b->updated, sizeof b->updated, word(record, "ts"));
-  if (b->wait != NULL || strcmp(type, "admission") == 0 || strcmp(type, "call_end") == 0)
-    feed_wait(b, record, type);
-  if (!b->partial && !matters(type))
+void brief_feed(struct brief *b, const struct record *record) {
+  b->seq = record->seq;
+  copy_word(b->updated, sizeof b->updated, record->ts.p);
+  if (b->wait != NULL || record->type == RECORD_ADMISSION || record->type == RECORD_CALL_END)
+    feed_wait(b, record);
+  if (!b->partial && !matters(record->type))
     return;
-  long turn = (long)json_integer_value(json_object_get(record, "turn"));
+  long turn = (long)record_number(record, MEMBER_TURN);
   b->turns = turn > b->turns ? turn : b->turns;
-  if (strcmp(type, "session_start") == 0) {
-    const json_t *config = json_object_get(record, "config");
-    copy_word(b->session, sizeof b->session, word(record, "session"));
-    copy_word(b->started, sizeof b->started, word(record, "ts"));
+  if (record->type == RECORD_SESSION_START) {
+    copy_word(b->session, sizeof b->session, record_text_c(record, MEMBER_SESSION));
+    copy_word(b->started, sizeof b->started, record->ts.p);
     copy_word(b->status, sizeof b->status, "running");
-    keep(&b->workflow, word(json_object_get(record, "workflow"), "name"));
-    b->submitted = json_is_true(json_object_get(config, "submitted"));
-  } else if (strcmp(type, "turn_start") == 0) {
-    keep(&b->movement, word(record, "movement"));
-  } else if (strcmp(type, "session_stop") == 0) {
+    keep(&b->workflow, word(record_tree(record, MEMBER_WORKFLOW), "name"));
+    b->submitted = json_is_true(json_object_get(record_tree(record, MEMBER_CONFIG), "submitted"));
+  } else if (record->type == RECORD_TURN_START) {
+    keep(&b->movement, record_text_c(record, MEMBER_MOVEMENT));
+  } else if (record->type == RECORD_SESSION_STOP) {
     copy_word(b->status, sizeof b->status, "stopped");
-    copy_word(b->stop_reason, sizeof b->stop_reason, word(record, "reason"));
-    keep(&b->message, word(record, "message"));
-  } else if (strcmp(type, "session_resume") == 0) {
+    copy_word(b->stop_reason, sizeof b->stop_reason, record_text_c(record, MEMBER_REASON));
+    keep(&b->message, record_text_c(record, MEMBER_MESSAGE));
+  } else if (record->type == RECORD_SESSION_RESUME) {
     copy_word(b->status, sizeof b->status, "running");
     b->stop_reason[0] = '\0';
     keep(&b->message, "");
-  } else if (strcmp(type, "session_end") == 0) {
-    copy_word(b->status, sizeof b->status, word(record, "outcome"));
+  } else if (record->type == RECORD_SESSION_END) {
+    copy_word(b->status, sizeof b->status, record_text_c(record, MEMBER_OUTCOME));
     b->stop_reason[0] = '\0';
-    keep(&b->message, word(record, "message"));
+    keep(&b->message, record_text_c(record, MEMBER_MESSAGE));
   }
 }
 
@@ -226,21 +225,27 @@ static bool feed_head(struct brief *b, int fd, uint64_t size, struct buf *text) 
       return false;
   }
   json_t *record = json_loadb(text->p, (size_t)(end - text->p), JSON_ALLOW_NUL, NULL);
-  bool ok = strcmp(word(record, "type"), "session_start") == 0;
+  struct record_draft d;
+  record_read(&d, record);
+  bool ok = d.record.type == RECORD_SESSION_START;
   if (ok)
-    brief_feed(b, record);
+    brief_feed(b, &d.record);
+  record_drop(&d);
   json_decref(record);
   return ok;
 }
 
 static bool feed_line(struct brief *b, struct str line) {
   json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
-  const char *movement = word(record, "movement");
+  struct record_draft d;
+  record_read(&d, record);
+  const char *movement = record_text_c(&d.record, MEMBER_MOVEMENT);
   bool names = movement[0] != '\0';
   if (record != NULL)
-    brief_feed(b, record);
+    brief_feed(b, &d.record);
   if (names)
     keep(&b->movement, movement);
+  record_drop(&d);
   json_decref(record);
   return names;
 }

@@ -10,6 +10,7 @@
 #define SEGUE_STORE_BRIEF_H
 
 #include "base/err.h"
+#include "core/record.h"
 
 #include <jansson.h>
 #include <stdint.h>
@@ -37,7 +38,7 @@ struct brief {
   bool submitted; /* to a daemon, which goes on with it */
 };
 
-void brief_feed(struct brief *b, const json_t *record);
+void brief_feed(struct brief *b, const struct record *record);
 /* ERR_NOT_FOUND: the log is gone or holds no whole record yet. */
 bool brief_read(struct brief *b, const char *path, struct err *err) MUST_CHECK;
 void brief_deinit(struct brief *b);

@@ -317,8 +317,8 @@ static void queue_batch(struct store_log *log, uv_loop_t *loop, store_done_fn do
 
 enum { BATCH_BYTES = 4096 }; /* at once: most batches need no more */
 
-static void compose_batch(struct store_log *log, uint64_t expected_seq, json_t *const *records,
-                          size_t n) {
+static void compose_batch(struct store_log *log, uint64_t expected_seq,
+                          struct record *const *records, size_t n) {
   assert(n > 0);
   assert(expected_seq == log->seq + 1);
   assert(log->batch.n == 0);
@@ -330,7 +330,7 @@ static void compose_batch(struct store_log *log, uint64_t expected_seq, json_t *
 }
 
 void store_append(struct store_log *log, uv_loop_t *loop, uint64_t expected_seq,
-                  json_t *const *records, size_t n, store_done_fn done, void *ctx) {
+                  struct record *const *records, size_t n, store_done_fn done, void *ctx) {
   compose_batch(log, expected_seq, records, n);
   queue_batch(log, loop, done, ctx);
 }
@@ -341,7 +341,7 @@ void store_append_again(struct store_log *log, uv_loop_t *loop, store_done_fn do
 }
 
 enum store_result store_append_now(struct store_log *log, uint64_t expected_seq,
-                                   json_t *const *records, size_t n, struct buf *lines,
+                                   struct record *const *records, size_t n, struct buf *lines,
                                    struct err **err) {
   assert(!log->in_flight);
   assert(!log->broken);

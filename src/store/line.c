@@ -1,7 +1,5 @@
 #include "store/line.h"
 
-#include "format/json_write.h"
-
 #include <assert.h>
 #include <string.h>
 
@@ -11,10 +9,14 @@ enum { SUFFIX_BYTES = sizeof MEMBER - 1 + 64 + 2 }; /* ,"hash":"<64>"} */
 const char line_first_hash[SHA256_HEX] =
     "0000000000000000000000000000000000000000000000000000000000000000";
 
-void line_compose(const json_t *record, struct buf *out, char hash[SHA256_HEX]) {
+void line_compose(const struct record *record, struct buf *out, char hash[SHA256_HEX]) {
   size_t start = out->n;
+  record_write(record, out);
+  line_close(out, start, hash);
+}
+
+void line_close(struct buf *out, size_t start, char hash[SHA256_HEX]) {
   char next[SHA256_HEX];
-  json_write(record, out);
   assert(out->n > start && out->p[out->n - 1] == '}');
   out->n--; /* its closing brace */
   sha256_hex(hash, 64, out->p + start, out->n - start, next);

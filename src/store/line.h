@@ -8,13 +8,16 @@
 
 #include "base/buf.h"
 #include "base/sha256.h"
+#include "core/record.h"
 
 #include <jansson.h>
 
 extern const char line_first_hash[SHA256_HEX]; /* 64 zeros */
 
 /* Appends the line to `out`; `hash` holds the previous hash and then this line's. */
-void line_compose(const json_t *record, struct buf *out, char hash[SHA256_HEX]);
+void line_compose(const struct record *record, struct buf *out, char hash[SHA256_HEX]);
+/* The same of a record that stands in `out` from `start` on, as a JSON object that is not empty. */
+void line_close(struct buf *out, size_t start, char hash[SHA256_HEX]);
 
 /* Splits a line (without its newline) and checks its form and hash against `hash`, which then holds
  * this line's. The parsed record, owned by the caller, or NULL with err (no prefix, one sentence). */

@@ -22,6 +22,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/sha256.h"
+#include "core/record.h"
 
 #include <jansson.h>
 #include <stdint.h>
@@ -67,7 +68,7 @@ typedef void (*store_done_fn)(void *ctx, enum store_result result, struct str li
                               const struct err *err);
 /* Takes the batch; `done` comes from the loop. The records' seq must follow expected_seq. */
 void store_append(struct store_log *log, uv_loop_t *loop, uint64_t expected_seq,
-                  json_t *const *records, size_t n, store_done_fn done, void *ctx);
+                  struct record *const *records, size_t n, store_done_fn done, void *ctx);
 /* The same batch once more, after STORE_FULL. */
 void store_append_again(struct store_log *log, uv_loop_t *loop, store_done_fn done, void *ctx);
 
@@ -75,7 +76,7 @@ void store_append_again(struct store_log *log, uv_loop_t *loop, store_done_fn do
  * loop saves two thread switches a sync. STORE_OK: `lines` holds the batch, yours to deinit.
  * STORE_FULL: go on with store_append_again. */
 enum store_result store_append_now(struct store_log *log, uint64_t expected_seq,
-                                   json_t *const *records, size_t n, struct buf *lines,
+                                   struct record *const *records, size_t n, struct buf *lines,
                                    struct err **err); /* NULL, or the reason: free() it */
 
 const char *store_log_path(const struct store_log *log);

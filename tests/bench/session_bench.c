@@ -88,46 +88,43 @@ struct bench {
   json_t *seen;
 };
 
-static void count_text(struct bench *b, const json_t *text) {
+static void count_text(struct bench *b, struct str text) {
   char key[SHA256_HEX];
-  if (!json_is_string(text))
+  if (text.n == 0)
     return;
-  sha256_hex(json_string_value(text), json_string_length(text), NULL, 0, key);
+  sha256_hex(text.p, text.n, NULL, 0, key);
   if (json_object_get(b->seen, key))
     return;
   json_object_set_new(b->seen, key, json_true());
-  b->distinct_bytes += json_string_length(text);
+  b->distinct_bytes += text.n;
 }
 
 /* Of the round that counts texts. */
-static void count_record(struct bench *b, const json_t *record, const char *type) {
-  size_t i;
-  json_t *part;
-  count_text(b, json_object_get(record, "text"));
-  json_array_foreach(json_object_get(record, "prompt"), i, part) {
+static void count_record(struct bench *b, const struct record *record) {
+  struct str part;
+  count_text(b, record_text(record, MEMBER_TEXT));
+  for (size_t i = 0; record_part(record, i, &part); i++)
     count_text(b, part);
-  }
-  if (strcmp(type, "call_start") == 0) {
+  if (record->type == RECORD_CALL_START) {
     struct turn *turn;
-    const struct call *call = core_call(
-        session_core(b->session), (long)json_integer_value(json_object_get(record, "call")), &turn);
+    const struct call *call =
+        core_call(session_core(b->session), (long)record_number(record, MEMBER_CALL), &turn);
     b->whole_bytes += call ? call->prompt.n : 0; /* no two of them are the same here */
   }
-  if (strcmp(type, "call_end") == 0)
-    b->whole_bytes += json_string_length(json_object_get(record, "text"));
+  if (record->type == RECORD_CALL_END)
+    b->whole_bytes += record_text(record, MEMBER_TEXT).n;
 }
 
-static void on_record(void *ctx, const json_t *record, struct str line) {
+static void on_record(void *ctx, const struct record *record, struct str line) {
   struct bench *b = ctx;
-  const char *type = json_string_value(json_at(record, "type"));
   b->group_bytes += line.n;
   if (b->seen) {
     b->log_bytes += line.n;
-    count_record(b, record, type);
+    count_record(b, record);
   }
-  bool calls = strcmp(type, "call_start") == 0;
+  bool calls = record->type == RECORD_CALL_START;
   b->calls += calls;
-  if (calls || strcmp(type, "session_end") == 0) { /* a batch ends so */
+  if (calls || record->type == RECORD_SESSION_END) { /* a batch ends so */
     assert(b->group_count < GROUPS);
     b->groups[b->group_count++] = b->group_bytes;
     b->group_bytes = 0;

@@ -203,20 +203,20 @@ static inline void play_fold(struct play *p, struct core *core, size_t from) {
   const struct core_source source = {.ctx = p, .blob = play_blob};
   for (size_t i = from; i < play_lines(p); i++) {
     struct err err = {0};
-    if (!core_apply(core, play_record(p, i), NULL, &source, &err))
+    if (!core_apply_json(core, play_record(p, i), NULL, &source, &err))
       fail_msg("%s: the log does not fold: %s", p->title, err.text);
   }
 }
 
 static inline void play_write(struct play *p, const struct core_out *out, size_t keep) {
   for (size_t i = 0; i < out->record_count && i < keep; i++) {
-    char *line = json_dumps(out->records[i], JSON_COMPACT);
-    assert_non_null(line);
-    json_t *back = json_loads(line, JSON_ALLOW_NUL, NULL);
+    struct buf line = {0};
+    record_write(out->records[i], &line);
+    json_t *back = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     assert_non_null(back);
-    json_array_append_new(p->log, json_string(line));
+    json_array_append_new(p->log, json_stringn(line.p, line.n));
     json_array_append_new(p->records, back);
-    free(line);
+    buf_deinit(&line);
   }
 }
 
@@ -314,7 +314,7 @@ static inline void play_fill(struct play *p, const json_t *reply, struct call_re
   if (json_object_get(reply, "tokens") != NULL)
     out->usage = json_pack("{sO}", "output", json_object_get(reply, "tokens"));
   if (json_object_get(reply, "stderr") != NULL)
-    buf_str(&out->error_text.bytes, data_get(reply, "stderr"));
+    play_set_text(p, &out->error_text, data_get(reply, "stderr"));
   if (class == NULL)
     return;
   if (!error_class_from_name(str_from(class), &out->class))

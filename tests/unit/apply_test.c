@@ -30,7 +30,7 @@ static void fold_to(const struct play *p, struct core *core, size_t n) {
   struct err err = {0};
   core_init(core);
   for (size_t i = 0; i < n; i++)
-    if (!core_apply(core, play_record(p, i), NULL, NULL, &err))
+    if (!core_apply_json(core, play_record(p, i), NULL, NULL, &err))
       fail_msg("record %zu: %s", i + 1, err.text);
 }
 
@@ -112,7 +112,7 @@ static void what_is_out_of_order_is_refused(void **state) {
         json_object_set(record, key, v);
     }
     fold_to(&p, &core, at);
-    if (core_apply(&core, record, NULL, NULL, &err))
+    if (core_apply_json(&core, record, NULL, NULL, &err))
       fail_msg("%s %s was taken", c->type, c->changes);
     if (strstr(err.text, c->error) == NULL)
       fail_msg("%s %s: %s", c->type, c->changes, err.text);
@@ -133,18 +133,18 @@ static void nothing_follows_the_end_and_a_stop_is_resumed(void **state) {
   size_t n = play_lines(&p);
   fold_to(&p, &core, n);
   json_t *more = json_pack("{sI ss}", "seq", (json_int_t)n + 1, "type", "session_resume");
-  assert_false(core_apply(&core, more, NULL, NULL, &err));
+  assert_false(core_apply_json(&core, more, NULL, NULL, &err));
   assert_non_null(strstr(err.text, "nothing follows session_end"));
   json_decref(more);
   core_deinit(&core);
   fold_to(&p, &core, 2);
   more = data_json("{'seq':3,'type':'session_stop','reason':'signal'}");
-  assert_true(core_apply(&core, more, NULL, NULL, &err));
+  assert_true(core_apply_json(&core, more, NULL, NULL, &err));
   json_object_set_new(more, "seq", json_integer(4));
-  assert_false(core_apply(&core, more, NULL, NULL, &err));
+  assert_false(core_apply_json(&core, more, NULL, NULL, &err));
   assert_non_null(strstr(err.text, "goes on with session_resume"));
   json_object_set_new(more, "type", json_string("session_resume"));
-  assert_true(core_apply(&core, more, NULL, NULL, &err));
+  assert_true(core_apply_json(&core, more, NULL, NULL, &err));
   assert_int_equal(core.status, SESSION_RUNNING);
   json_decref(more);
   core_deinit(&core);
@@ -173,7 +173,7 @@ static void every_other_order_is_refused_or_survived(void **state) {
       json_t *record = json_deep_copy(play_record(&p, other));
       json_object_set_new(record, "seq", json_integer((json_int_t)at + 1));
       fold_to(&p, &core, at);
-      bool taken = core_apply(&core, record, NULL, NULL, &err);
+      bool taken = core_apply_json(&core, record, NULL, NULL, &err);
       assert_true(taken || err.text[0] != '\0');
       assert_true(taken || other != at);
       if (taken)
@@ -207,7 +207,7 @@ static void every_member_may_be_anything(void **state) {
         else
           json_object_set_new(record, key, data_json(values[v]));
         fold_to(&p, &core, at);
-        if (core_apply(&core, record, NULL, NULL, &err))
+        if (core_apply_json(&core, record, NULL, NULL, &err))
           go_on(&p, &core);
         core_deinit(&core);
         json_decref(record);
@@ -232,14 +232,14 @@ static void no_turn_asks_its_judge_for_ever(void **state) {
         json_pack("{sI ss sI sI si ss ss ss}", "seq", (json_int_t)++seq, "type", "call_start",
                   "turn", (json_int_t)1, "call", (json_int_t)call, "attempt", 1, "purpose", "judge",
                   "stage", "ai_judge", "provider", "sim");
-    bool taken = core_apply(&core, start, NULL, NULL, &err);
+    bool taken = core_apply_json(&core, start, NULL, NULL, &err);
     json_decref(start);
     if (!taken)
       break;
     json_t *end =
         json_pack("{sI ss sI sI si ss}", "seq", (json_int_t)++seq, "type", "call_end", "turn",
                   (json_int_t)1, "call", (json_int_t)call, "attempt", 1, "text", "?");
-    assert_true(core_apply(&core, end, NULL, NULL, &err));
+    assert_true(core_apply_json(&core, end, NULL, NULL, &err));
     json_decref(end);
     assert_true(call < 1000);
   }

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "core/decide.h"
+#include "format/json_write.h"
 #include "store/line.h"
 #include "store/store.h"
 
@@ -73,7 +74,7 @@ static inline void drive_init(struct drive *d) {
 static inline void drive_take(struct drive *d, struct core_out *out) {
   for (size_t i = 0; i < out->record_count; i++) {
     line_compose(out->records[i], &d->log, d->hash);
-    json_array_append(d->records, out->records[i]);
+    json_array_append_new(d->records, record_json(out->records[i]));
   }
   core_out_deinit(out);
 }
@@ -154,6 +155,13 @@ static inline void drive_retry(struct drive *d) {
         return;
       }
   fail_msg("no call waits");
+}
+
+/* Any object as a line of a log. */
+static inline void drive_line(const json_t *record, struct buf *out, char hash[SHA256_HEX]) {
+  size_t start = out->n;
+  json_write(record, out);
+  line_close(out, start, hash);
 }
 
 static inline void drive_bytes(const char *path, const char *bytes, size_t n) {

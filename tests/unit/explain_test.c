@@ -130,7 +130,7 @@ static void holes(void **state) {
         if (i == hole && k < ARRAY_LEN(keys) && json_object_get(copy, keys[k]) != NULL)
           json_object_set_new(copy, keys[k], json_pack("[s{}i]", "x", 7));
         if (i != hole || k < ARRAY_LEN(keys))
-          line_compose(copy, &log, hash);
+          drive_line(copy, &log, hash);
         json_decref(copy);
       }
       drive_bytes(path, log.p, log.n);

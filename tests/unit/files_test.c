@@ -66,9 +66,18 @@ static int teardown(void **state) {
  */
 
 static json_t *make_record(uint64_t seq) {
-  json_t *record = json_pack("{si sI ss ss}", "v", 1, "seq", (json_int_t)seq, "type", "note",
-                             "text", seq % 2 ? "an odd one" : "gerade: \xC3\xA4\n\t\"");
+  json_t *record = json_pack("{si sI ss ss ss}", "v", 1, "seq", (json_int_t)seq, "ts", "-", "type",
+                             "note", "text", seq % 2 ? "an odd one" : "gerade: \xC3\xA4\n\t\"");
   assert_non_null(record);
+  return record;
+}
+
+/* The same as a log takes it; record_free. */
+static struct record *kept(json_t *json) {
+  struct record_draft d;
+  record_read(&d, json);
+  struct record *record = record_keep(&d);
+  json_decref(json);
   return record;
 }
 
@@ -84,7 +93,7 @@ static void on_done(void *ctx, enum store_result result, struct str lines, const
 
 static bool at_once; /* append on the calling thread */
 
-static void append_now(struct store_log *log, uint64_t seq, json_t *const *records, size_t n,
+static void append_now(struct store_log *log, uint64_t seq, struct record *const *records, size_t n,
                        struct answer *a) {
   struct buf lines = {0};
   struct err *err = NULL;
@@ -97,17 +106,17 @@ static void append_now(struct store_log *log, uint64_t seq, json_t *const *recor
 static enum store_result append(struct fixture *f, struct store_log *log, uint64_t seq, size_t n,
                                 struct answer *answer) {
   struct answer own = {0}, *a = answer ? answer : &own;
-  json_t *records[16];
+  struct record *records[16];
   assert_true(n <= ARRAY_LEN(records));
   a->calls = 0;
   for (size_t i = 0; i < n; i++)
-    records[i] = make_record(seq + i);
+    records[i] = kept(make_record(seq + i));
   if (at_once)
     append_now(log, seq, records, n, a);
   else
     store_append(log, &f->loop, seq, records, n, on_done, a);
   for (size_t i = 0; i < n; i++)
-    json_decref(records[i]);
+    record_free(records[i]);
   (void)uv_run(&f->loop, UV_RUN_DEFAULT);
   assert_int_equal(a->calls, 1);
   buf_deinit(&own.lines);
@@ -584,16 +593,16 @@ static void a_hole_in_what_a_call_tells(void **state) {
     for (const char *at = cases[i].records;
          sscanf(at, " %31[a-z_] %d %n", type, &attempt, &used) == 2;
          at += used + (at[used] != '\0')) {
-      json_t *record =
-          json_pack("{si ss si si}", "seq", ++seq, "type", type, "call", 1, "attempt", attempt);
       char filler[1300];
       memset(filler, 'x', sizeof filler); /* each has a block of its own */
-      json_object_set_new(record, "filler", json_stringn(filler, sizeof filler));
+      filler[sizeof filler - 1] = '\0';
+      struct record *record = kept(json_pack("{si ss si si ss}", "seq", ++seq, "type", type, "call",
+                                             1, "attempt", attempt, "note", filler));
       struct answer answer = {0};
       append_now(log, (uint64_t)seq, &record, 1, &answer);
       assert_int_equal(answer.result, STORE_OK);
       buf_deinit(&answer.lines);
-      json_decref(record);
+      record_free(record);
     }
     store_close(log);
     read_bytes(f->path, &bytes);

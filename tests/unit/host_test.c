@@ -185,17 +185,17 @@ static void on_stop_timer(uv_timer_t *timer) {
   uv_close((uv_handle_t *)timer, on_timer_closed);
 }
 
-static void on_record(void *ctx, const json_t *record, struct str line) {
+static void on_record(void *ctx, const struct record *record, struct str line) {
   struct seen *seen = ctx;
-  const char *type = json_string_value(json_object_get(record, "type"));
+  const char *type = record->type_name.p;
   seen->records++;
-  assert_int_equal(json_integer_value(json_object_get(record, "seq")), seen->records);
+  assert_int_equal(record->seq, seen->records);
   (void)snprintf(seen->last, sizeof seen->last, "%s", type);
   seen->judgments += strcmp(type, "judgment") == 0;
   if (strcmp(type, "admission") == 0) {
-    const char *answer = json_string_value(json_object_get(record, "answer"));
+    const char *answer = record_text_c(record, MEMBER_ANSWER);
     if (strcmp(answer, "wait") == 0) {
-      assert_string_equal(json_string_value(json_object_get(record, "reason")), "concurrency");
+      assert_string_equal(record_text_c(record, MEMBER_REASON), "concurrency");
       seen->waits++;
     }
     seen->admitted += strcmp(answer, "admitted") == 0;

@@ -320,29 +320,28 @@ static void parts_are_texts_or_references(void **state) {
   (void)state;
   scene_init(&s, "", ",'persona':'You are a reviewer who reads every line before saying a word.'");
   prompt_execute(&s.view, &s.prompt);
-  json_t *plain = prompt_parts(&s.prompt, &texts), *part;
+  struct prompt_log plain, log;
   struct buf whole = {0};
-  size_t i;
-  json_array_foreach(plain, i, part) {
-    assert_true(json_is_string(part));
-    buf_str(&whole, data_str(part));
+  prompt_log_init(&plain, &s.prompt, &texts);
+  for (size_t i = 0; i < plain.count; i++) {
+    assert_false(plain.parts[i].is_ref);
+    buf_str(&whole, plain.parts[i].text);
   }
   assert_true(str_eq(buf_view(&whole), buf_view(&s.prompt.bytes)));
-  assert_int_equal(json_array_size(plain), s.prompt.count);
+  assert_int_equal(plain.count, s.prompt.count);
   texts_add(&texts, STR(persona), 1, TEXT_PERSONA, 0);
-  json_t *parts = prompt_parts(&s.prompt, &texts);
+  prompt_log_init(&log, &s.prompt, &texts);
   size_t refs = 0;
-  json_array_foreach(parts, i, part) {
-    const char *place = json_string_value(json_object_get(part, "ref"));
-    if (place == NULL)
+  for (size_t i = 0; i < log.count; i++) {
+    if (!log.parts[i].is_ref)
       continue;
     refs++;
-    assert_string_equal(place, "1#/workflow/movements/0/persona");
-    assert_string_equal(json_string_value(json_array_get(plain, i)), persona);
+    assert_true(str_eq_c(log.parts[i].text, "1#/workflow/movements/0/persona"));
+    assert_true(str_eq_c(plain.parts[i].text, persona));
   }
   assert_int_equal(refs, 1);
-  json_decref(parts);
-  json_decref(plain);
+  prompt_log_deinit(&log);
+  prompt_log_deinit(&plain);
   texts_deinit(&texts);
   buf_deinit(&whole);
   scene_deinit(&s);
@@ -356,8 +355,7 @@ static void long_criteria_are_written_once(void **state) {
   char appendix[LIMIT_OWN_PART_BYTES + 1];
   static const enum judge_stage stages[] = {STAGE_STRUCTURED_OUTPUT, STAGE_PHASE3_TAG,
                                             STAGE_AI_JUDGE};
-  size_t written = 0, i;
-  json_t *part;
+  size_t written = 0;
   (void)state;
   scene_init(&s, "", "");
   assert_int_equal(s.spec.rule_count, ARRAY_LEN(rules));
@@ -367,10 +365,11 @@ static void long_criteria_are_written_once(void **state) {
   s.spec.rules = rules;
   for (size_t k = 0; k < ARRAY_LEN(stages); k++) {
     prompt_judge(&s.view, &s.spec, stages[k], &s.prompt);
-    json_t *parts = prompt_parts(&s.prompt, &texts);
-    json_array_foreach(parts, i, part) {
-      struct str text = data_str(part);
-      if (!json_is_string(part))
+    struct prompt_log log;
+    prompt_log_init(&log, &s.prompt, &texts);
+    for (size_t i = 0; i < log.count; i++) {
+      struct str text = log.parts[i].text;
+      if (log.parts[i].is_ref)
         continue;
       texts_add(&texts, text, k + 1, TEXT_PART, (uint32_t)i);
       for (const char *at; (at = memmem(text.p, text.n, appendix, sizeof appendix)) != NULL;
@@ -379,8 +378,8 @@ static void long_criteria_are_written_once(void **state) {
         text.p = at + sizeof appendix;
       }
     }
+    prompt_log_deinit(&log);
     prompt_deinit(&s.prompt);
-    json_decref(parts);
   }
   assert_int_equal(written, 3); /* numbered, as tags, as tags of the ai_judge */
   texts_deinit(&texts);

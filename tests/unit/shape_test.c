@@ -290,6 +290,31 @@ static void invariants_are_run_and_told(void **state) {
   play_deinit(&p);
 }
 
+/* Its stderr stands in a blob beside an stdout that stands in the log. */
+static void a_long_complaint_of_a_command_is_told(void **state) {
+  struct play p;
+  struct buf script = {0}, words = {0};
+  (void)state;
+  while (words.n <= LIMIT_INLINE_TEXT_BYTES)
+    buf_puts(&words, "words and words ");
+  buf_printf(&script,
+             "{'mood':'" GOOD "','mood/reask':'" GOOD
+             "','mood/check/command':[{'text':'','exit':1,'stderr':'two is odd; %s'},"
+             "{'text':'','exit':0}],'tell':'ok'}",
+             buf_c(&words));
+  init(&p, "long stderr", WORKFLOW("'on_failure':'error','invariants':[{'command':['true']}]"),
+       buf_c(&script));
+  play_start(&p);
+  play_run(&p);
+  expect_structured(&p, "value", "", 2);
+  const json_t *error = json_array_get(json_object_get(play_find(&p, "check", 0), "errors"), 0);
+  assert_non_null(strstr(data_get(error, "message").p, "two is odd"));
+  assert_non_null(json_object_get(play_find(&p, "call_end", 1), "stderr_blob"));
+  buf_deinit(&script);
+  buf_deinit(&words);
+  play_deinit(&p);
+}
+
 static void an_unreadable_verdict_on_an_invariant_is_none(void **state) {
   struct play p;
   (void)state;
@@ -518,6 +543,7 @@ int main(void) {
       cmocka_unit_test(an_escalation_survives_a_crash),
       cmocka_unit_test(trouble_of_the_backend_is_no_failure_of_the_value),
       cmocka_unit_test(invariants_are_run_and_told),
+      cmocka_unit_test(a_long_complaint_of_a_command_is_told),
       cmocka_unit_test(an_unreadable_verdict_on_an_invariant_is_none),
       cmocka_unit_test(a_killed_command_says_nothing_of_an_invariant),
       cmocka_unit_test(a_killed_command_that_was_judged_stays_so),

@@ -302,7 +302,7 @@ static void rewrite(const struct drive *d, size_t index, void (*change)(json_t *
     json_t *copy = json_deep_copy(record);
     if (i == index)
       change(copy, arg);
-    line_compose(copy, &log, hash);
+    drive_line(copy, &log, hash);
     json_decref(copy);
   }
   drive_bytes(d->path, log.p, log.n);
@@ -435,7 +435,7 @@ static void wrong_order(void **state) {
   buf_printf(&text, "{\"seq\":%d,\"type\":\"session_resume\",\"reason\":\"user\",%s}", (int)next,
              tail);
   json_t *record = json_loads(text.p, 0, NULL);
-  line_compose(record, &log, hash);
+  drive_line(record, &log, hash);
   drive_bytes(d.path, log.p, log.n);
   expect_bad(d.path, next, "behind session_end");
   json_decref(record);
@@ -445,7 +445,7 @@ static void wrong_order(void **state) {
   memcpy(hash, line_first_hash, SHA256_HEX);
   buf_printf(&text, "{\"seq\":1,\"type\":\"session_resume\",\"reason\":\"user\",%s}", tail);
   record = json_loads(text.p, 0, NULL);
-  line_compose(record, &log, hash);
+  drive_line(record, &log, hash);
   drive_bytes(d.path, log.p, log.n);
   expect_bad(d.path, 1, "begins with session_start");
   json_decref(record);
