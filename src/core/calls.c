@@ -400,7 +400,7 @@ void step_call_end(struct step *s) {
   if (r->structured)
     record_put_tree(&d, MEMBER_STRUCTURED, json_incref(r->structured));
   if (r->enforced)
-    record_put_word(&d, MEMBER_ENFORCED, r->enforced);
+    record_put_text(&d, MEMBER_ENFORCED, str_from(r->enforced));
   if (r->has_exit)
     record_put_number(&d, MEMBER_EXIT, r->exit);
   if (r->signal > 0)
