@@ -58,57 +58,84 @@ static bool unknown_option(const struct cli_command *command, int *status, struc
                near ? ": did you mean --" : "", near ? near : "", near ? "?" : "");
 }
 
+struct parsing {
+  const struct cli_command *command;
+  int argc, at; /* the argument that is looked at */
+  char **argv;
+  struct cli_args *out;
+  int *status;
+};
+
+/* One option; value: what was written with it, or NULL: the next argument when it takes one. */
+static bool take_option(struct parsing *p, const struct cli_option *option, const char *value) {
+  struct cli_args *out = p->out;
+  if (option == &help_option) {
+    cli_print_help(p->command);
+    *p->status = STATUS_COMPLETE;
+    return false;
+  }
+  if (option->argument != NULL && value == NULL) {
+    if (p->at + 1 == p->argc)
+      return usage(p->command, p->status, "--%s needs %s", option->name, option->argument);
+    value = p->argv[++p->at];
+  }
+  if (!option->repeats && option->argument && cli_value(out, option->name) != NULL)
+    return usage(p->command, p->status, "--%s is given twice", option->name);
+  if (out->given_count == ARRAY_LEN(out->given))
+    return usage(p->command, p->status, "too many options");
+  out->given[out->given_count].option = option;
+  out->given[out->given_count++].value = value;
+  return true;
+}
+
+static bool take_long(struct parsing *p, const char *arg) {
+  const char *equals = strchr(arg, '=');
+  struct str name = {arg + 2, equals ? (size_t)(equals - arg) - 2 : strlen(arg + 2)};
+  const struct cli_option *option = find_long(p->command, name);
+  if (option == NULL)
+    return unknown_option(p->command, p->status, name);
+  if (equals && option->argument == NULL)
+    return usage(p->command, p->status, "--%s takes no value", option->name);
+  return take_option(p, option, equals ? equals + 1 : NULL);
+}
+
+/* A character that is no letter is shown whole. */
+static int letter_bytes(const char *at) {
+  size_t n = utf8_decode(at, strlen(at), NULL);
+  return n > 0 ? (int)n : 1;
+}
+
+/* "-q", "-qt TEXT", "-qtTEXT": flags first, what follows an option with a value is that. */
+static bool take_letters(struct parsing *p, const char *arg) {
+  for (const char *letter = arg + 1; *letter; letter++) {
+    const struct cli_option *option = find_letter(p->command, *letter);
+    if (option == NULL)
+      return usage(p->command, p->status, "there is no option -%.*s", letter_bytes(letter), letter);
+    bool ends = option->argument != NULL;
+    if (!take_option(p, option, ends && letter[1] ? letter + 1 : NULL))
+      return false;
+    if (ends)
+      break;
+  }
+  return true;
+}
+
 bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t min, size_t max,
                struct cli_args *out, int *status) {
+  struct parsing p = {command, argc, 1, argv, out, status};
   bool only_words = false;
   *out = (struct cli_args){.command = command, .words = argv};
-  for (int i = 1; i < argc; i++) {
-    char *arg = argv[i];
-    const char *value = NULL;
-    const struct cli_option *option;
+  for (; p.at < argc; p.at++) {
+    char *arg = argv[p.at];
     if (only_words || arg[0] != '-' || arg[1] == '\0') {
       if (out->word_count == max)
         return usage(command, status, "too many arguments: \"%.100s\"", arg);
       out->words[out->word_count++] = arg;
-      continue;
-    }
-    if (strcmp(arg, "--") == 0) {
+    } else if (strcmp(arg, "--") == 0) {
       only_words = true;
-      continue;
-    }
-    if (arg[1] == '-') {
-      const char *equals = strchr(arg, '=');
-      struct str name = {arg + 2, equals ? (size_t)(equals - arg) - 2 : strlen(arg + 2)};
-      option = find_long(command, name);
-      if (option == NULL)
-        return unknown_option(command, status, name);
-      if (equals && option->argument == NULL)
-        return usage(command, status, "--%s takes no value", option->name);
-      value = equals ? equals + 1 : NULL;
-    } else {
-      option = find_letter(command, arg[1]);
-      if (option == NULL)
-        return usage(command, status, "there is no option -%.1s", arg + 1);
-      if (arg[2] != '\0' && option->argument == NULL)
-        return usage(command, status, "-%c takes no value: write the options apart", arg[1]);
-      value = arg[2] ? arg + 2 : NULL;
-    }
-    if (option == &help_option) {
-      cli_print_help(command);
-      *status = STATUS_COMPLETE;
+    } else if (!(arg[1] == '-' ? take_long(&p, arg) : take_letters(&p, arg))) {
       return false;
     }
-    if (option->argument != NULL && value == NULL) {
-      if (i + 1 == argc)
-        return usage(command, status, "--%s needs %s", option->name, option->argument);
-      value = argv[++i];
-    }
-    if (!option->repeats && option->argument && cli_value(out, option->name) != NULL)
-      return usage(command, status, "--%s is given twice", option->name);
-    if (out->given_count == ARRAY_LEN(out->given))
-      return usage(command, status, "too many options");
-    out->given[out->given_count].option = option;
-    out->given[out->given_count++].value = value;
   }
   if (out->word_count < min)
     return usage(command, status, "missing argument: segue %s %s", command->name,

@@ -213,6 +213,10 @@ def bad_words():
             (["run", "--bogus", words[0]], "no option --bogus"),
             (["run", "--taks", "x", words[0]], "did you mean --task"),
             (["run", "-Z", words[0]], "no option -Z"),
+            (["run", "-qZ", words[0]], "no option -Z"),
+            (["run", "-q\u00fc", words[0]], "no option -\u00fc"),
+            (["run", "-qt"], "--task needs"),
+            (["run", *words, "-qtx"], "given twice"),
             (["run", words[0], "--task"], "--task needs"),
             (["run", words[0], "--json=yes"], "takes no value"),
             (["run", *words, "--task", "x"], "given twice"),
@@ -244,6 +248,18 @@ def bad_words():
         no_log(box)
         hostile = box.segue("\x1b[31mrun", "x")
         refused(hostile, 2, "no command")
+
+
+def letters_together():
+    """-qt TEXT, -qtTEXT: as everywhere else."""
+    with Box() as box:
+        words = script_workflow(box, [{"text": "[GO:1]", "times": 0}])
+        for letters in (["-qt", "-x y"], ["-qt-x y"], ["-q", "-t", "-x y"]):
+            done = box.segue("run", *words, *letters)
+            expect(done.returncode == 0 and done.stdout == b"", done)
+            expect(records(box.begun()[-1])[0]["task"] == "-x y", letters)
+        done = box.segue("run", "-qh")
+        expect(done.returncode == 0 and b"--task" in done.stdout, done)
 
 
 def options_of_a_command():
@@ -747,7 +763,7 @@ def damaged_logs():
 
 
 CASES = [workflow_files, the_place_in_a_line, many_words, scenarios, a_scenario_that_runs_dry,
-         bad_words, options_of_a_command,
+         bad_words, letters_together, options_of_a_command,
          words_that_are_not_utf8, deep_folders, a_log_from_a_deep_folder, tasks, a_huge_task,
          hostile_output, hostile_text_that_is_utf8, hostile_text_as_json, ten_megabytes, hostile_messages,
          a_warning_about_a_hostile_name, hostile_names, json_is_the_log, quiet_prints_nothing,
