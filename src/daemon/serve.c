@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "daemon/control.h"
+#include "daemon/mhd_load.h"
 #include "daemon/notify.h"
 #include "host/paths.h"
 
@@ -261,6 +262,8 @@ bool serve(const struct serve_options *options, struct err *err) {
   struct daemon d = {.options = options};
   size_t max_sessions = options->max_sessions;
   unsigned max_connections;
+  if (!mhd_load(err)) /* before a socket or a session is touched */
+    return false;
   no_cores();
   map_large_pieces();
   notify_init(&d.notify);

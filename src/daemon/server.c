@@ -56,7 +56,7 @@ static void on_listener(uv_poll_t *poll, int status, int events) {
     if (fd < 0)
       break;
     /* It closes fd when it fails. */
-    (void)MHD_add_connection(h->mhd, fd, (const struct sockaddr *)&address, sizeof address);
+    (void)microhttpd.add_connection(h->mhd, fd, (const struct sockaddr *)&address, sizeof address);
   }
   run(h);
 }
@@ -114,11 +114,11 @@ static void run(struct server *h) {
     return;
   h->running = true;
   h->wanted = false;
-  (void)MHD_run(h->mhd);
+  (void)microhttpd.run(h->mhd);
   h->running = false;
   if (h->wanted)
     uv_timer_start(&h->timer, on_timer, 0, 0);
-  else if (MHD_get_timeout(h->mhd, &wait_ms) == MHD_YES)
+  else if (microhttpd.get_timeout(h->mhd, &wait_ms) == MHD_YES)
     uv_timer_start(&h->timer, on_timer, wait_ms, 0);
   else
     uv_timer_stop(&h->timer);
@@ -133,7 +133,7 @@ static void on_tick(uv_timer_t *timer) {
     if (!waits || now - c->since < LIMIT_API_REQUEST_MS)
       continue;
     const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+        microhttpd.get_connection_info(c->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
     (void)shutdown(info->connect_fd, SHUT_RDWR); /* MHD sees its end and closes it */
   }
 }
@@ -143,24 +143,26 @@ static void on_tick(uv_timer_t *timer) {
 struct server *server_new(uv_loop_t *loop, const struct control_socket *socket,
                           const struct server_route *routes, void *ctx, unsigned max_connections,
                           struct err *err) {
+  if (!mhd_load(err))
+    return NULL;
   struct server *h = xcalloc(1, sizeof *h);
   *h = (struct server){.loop = loop,
                        .socket = socket,
                        .routes = routes,
                        .ctx = ctx,
                        .max_connections = max_connections};
-  h->mhd = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0,
-                            NULL, NULL, server_on_request, h, MHD_OPTION_NOTIFY_COMPLETED,
-                            server_on_completed, h, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
-                            MHD_OPTION_CONNECTION_LIMIT, max_connections + 1,
-                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)LIMIT_API_CONNECTION_BYTES,
-                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)LIMIT_API_IDLE_S,
-                            MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
+  h->mhd = microhttpd.start_daemon(
+      MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+      server_on_request, h, MHD_OPTION_NOTIFY_COMPLETED, server_on_completed, h,
+      MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_CONNECTION_LIMIT,
+      max_connections + 1, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)LIMIT_API_CONNECTION_BYTES,
+      MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)LIMIT_API_IDLE_S, MHD_OPTION_SIGPIPE_HANDLED_BY_APP,
+      1, MHD_OPTION_END);
   const union MHD_DaemonInfo *info =
-      h->mhd ? MHD_get_daemon_info(h->mhd, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+      h->mhd ? microhttpd.get_daemon_info(h->mhd, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
   if (info == NULL) {
     if (h->mhd)
-      MHD_stop_daemon(h->mhd);
+      microhttpd.stop_daemon(h->mhd);
     free(h);
     (void)err_set(err, ERR_IO, "the HTTP server cannot start");
     return NULL;
@@ -196,11 +198,11 @@ void server_free(struct server *h) {
   for (struct connection *c = h->connections; c; c = c->next)
     if (c->request != NULL && c->request->suspended) {
       c->request->suspended = false;
-      MHD_resume_connection(c->mhd);
+      microhttpd.resume_connection(c->mhd);
     }
   uv_poll_stop(&h->events);
   uv_poll_stop(&h->listener);
-  MHD_stop_daemon(h->mhd); /* completes every request */
+  microhttpd.stop_daemon(h->mhd); /* completes every request */
   uv_close((uv_handle_t *)&h->events, on_closed);
   uv_close((uv_handle_t *)&h->listener, on_closed);
   uv_close((uv_handle_t *)&h->timer, on_closed);

@@ -8,7 +8,7 @@
 
 #include "daemon/server.h"
 
-#include <microhttpd.h>
+#include "daemon/mhd_load.h"
 
 enum { SERVER_PART_BYTES = 128, SERVER_HEADER_BYTES = 64 };
 

@@ -4,11 +4,11 @@
  * DESIGN. libmicrohttpd (up to 1.0 at least) answers them with pages of its own and has no option for
  * that; 0.9.75 even sends the head of some of them twice, and for too many arguments nothing until the
  * connection times out. But it queues them with its public MHD_queue_response, as a program does its
- * answers, and a function of the program stands before one of a shared library of the same name. So
- * they come here: the problem is sent and the socket shut, and the library goes on as ever, finds that
- * nobody takes its page and closes the connection. Our own answers go past that, with server_queue.
- * Where it is linked in another way (static, -Bsymbolic) its pages are back and nothing else changes;
- * daemon_hostile_test would say so.
+ * answers, and a function that the program exports (--export-dynamic-symbol) stands before one of a
+ * shared library of the same name. So they come here: the problem is sent and the socket shut, and the
+ * library goes on as ever, finds that nobody takes its page and closes the connection. Our own answers
+ * go past that, with server_queue. Where the library was linked in another way (-Bsymbolic) its pages
+ * are back and nothing else changes; daemon_hostile_test would say so.
  *
  * One kind gets its end without an answer: a first line of one word. The library calls nothing of ours
  * between reading it and shutting the socket for writing; the notice of the connection's end comes
@@ -16,18 +16,11 @@
 #include "base/log.h"
 #include "daemon/server_internal.h"
 
-#include <dlfcn.h>
 #include <sys/socket.h>
-
-typedef enum MHD_Result (*queue_fn)(struct MHD_Connection *mhd, unsigned status,
-                                    struct MHD_Response *response);
 
 enum MHD_Result server_queue(struct MHD_Connection *mhd, unsigned status,
                              struct MHD_Response *response) {
-  static queue_fn queue; /* the library's, looked up once */
-  if (queue == NULL)
-    *(void **)&queue = dlsym(RTLD_NEXT, "MHD_queue_response");
-  return queue ? queue(mhd, status, response) : MHD_NO;
+  return microhttpd.queue_response(mhd, status, response);
 }
 
 static const char *detail_of(unsigned status) {
@@ -56,7 +49,7 @@ static const char *detail_of(unsigned status) {
 enum MHD_Result MHD_queue_response(struct MHD_Connection *mhd, unsigned status,
                                    struct MHD_Response *page) {
   const union MHD_ConnectionInfo *info =
-      MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+      microhttpd.get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
   struct buf body = {0}, answer = {0};
   server_problem_text(&body, status, NULL, detail_of(status));
   buf_printf(&answer,

@@ -16,7 +16,7 @@ enum { BLOCK_BYTES = 1024 };
 
 static struct connection *connection_of(struct MHD_Connection *mhd) {
   const union MHD_ConnectionInfo *info =
-      MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+      microhttpd.get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
   return info->socket_context;
 }
 
@@ -80,7 +80,7 @@ static enum MHD_Result on_argument(void *ctx, enum MHD_ValueKind kind, const cha
 
 /* A misspelt filter must not look like none. False: answered. */
 static bool arguments_known(struct server_request *r) {
-  (void)MHD_get_connection_values(r->mhd, MHD_GET_ARGUMENT_KIND, on_argument, r);
+  (void)microhttpd.get_connection_values(r->mhd, MHD_GET_ARGUMENT_KIND, on_argument, r);
   return r->state == HANDLED;
 }
 
@@ -140,7 +140,7 @@ static void take_body(struct server_request *r, const char *bytes, size_t n) {
 
 static enum MHD_Result queue(struct server_request *r) {
   enum MHD_Result queued = server_queue(r->mhd, r->status, r->response);
-  MHD_destroy_response(r->response); /* our reference */
+  microhttpd.destroy_response(r->response); /* our reference */
   r->response = NULL;
   return queued;
 }
@@ -170,7 +170,7 @@ static enum MHD_Result on_field(void *ctx, enum MHD_ValueKind kind, const char *
 static unsigned refuse_early(const struct server_request *r) {
   struct framing f = {0};
   long n = 0;
-  (void)MHD_get_connection_values(r->mhd, MHD_HEADER_KIND, on_field, &f);
+  (void)microhttpd.get_connection_values(r->mhd, MHD_HEADER_KIND, on_field, &f);
   if (f.twice || (f.length != NULL && f.coding != NULL))
     return 400;
   if (f.coding != NULL && strcasecmp(f.coding, "chunked") != 0)
@@ -208,7 +208,7 @@ enum MHD_Result server_on_request(void *ctx, struct MHD_Connection *mhd, const c
   if (r->state == KEPT) {
     if (!r->suspended) {
       r->suspended = true;
-      MHD_suspend_connection(mhd);
+      microhttpd.suspend_connection(mhd);
     }
     return MHD_YES;
   }
@@ -219,7 +219,7 @@ static void end_request(struct server_request *r) {
   if (r->gone != NULL && r->state == KEPT)
     r->gone(r->gone_ctx);
   if (r->response != NULL)
-    MHD_destroy_response(r->response);
+    microhttpd.destroy_response(r->response);
   r->http->body_bytes -= r->body_counted;
   buf_deinit(&r->body);
   free(r);
@@ -247,11 +247,11 @@ const char *server_part(const struct server_request *r) {
 }
 
 const char *server_query(const struct server_request *r, const char *name) {
-  return MHD_lookup_connection_value(r->mhd, MHD_GET_ARGUMENT_KIND, name);
+  return microhttpd.lookup_connection_value(r->mhd, MHD_GET_ARGUMENT_KIND, name);
 }
 
 const char *server_header(const struct server_request *r, const char *name) {
-  return MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, name);
+  return microhttpd.lookup_connection_value(r->mhd, MHD_HEADER_KIND, name);
 }
 
 struct str server_body(const struct server_request *r) {
@@ -277,7 +277,7 @@ static void resume(struct server_request *r) {
   if (!r->suspended)
     return;
   r->suspended = false;
-  MHD_resume_connection(r->mhd);
+  microhttpd.resume_connection(r->mhd);
   server_want_run(r->http);
 }
 
@@ -296,23 +296,23 @@ static void answer(struct server_request *r, unsigned status, const char *type,
   r->status = status;
   r->response = response;
   if (type != NULL)
-    (void)MHD_add_response_header(response, "Content-Type", type);
+    (void)microhttpd.add_response_header(response, "Content-Type", type);
   for (size_t i = 0; i < ARRAY_LEN(r->headers) && r->headers[i].name; i++)
-    (void)MHD_add_response_header(response, r->headers[i].name, r->headers[i].value);
+    (void)microhttpd.add_response_header(response, r->headers[i].name, r->headers[i].value);
   resume(r);
 }
 
 void server_reply(struct server_request *r, unsigned status, const char *type, struct str bytes) {
-  answer(
-      r, status, type,
-      MHD_create_response_from_buffer(bytes.n, (void *)(uintptr_t)bytes.p, MHD_RESPMEM_MUST_COPY));
+  answer(r, status, type,
+         microhttpd.create_response_from_buffer(bytes.n, (void *)(uintptr_t)bytes.p,
+                                                MHD_RESPMEM_MUST_COPY));
 }
 
 static void reply_text(struct server_request *r, unsigned status, const char *type,
                        struct buf *taken) {
   size_t n = taken->n;
   answer(r, status, type,
-         MHD_create_response_from_buffer(n, buf_take(taken), MHD_RESPMEM_MUST_FREE));
+         microhttpd.create_response_from_buffer(n, buf_take(taken), MHD_RESPMEM_MUST_FREE));
 }
 
 void server_reply_json(struct server_request *r, unsigned status, json_t *taken) {
@@ -391,7 +391,7 @@ static ssize_t on_stream_read(void *ctx, uint64_t at, char *out, size_t max) {
     return MHD_CONTENT_READER_END_OF_STREAM;
   if (n == 0 && !r->suspended) {
     r->suspended = true;
-    MHD_suspend_connection(r->mhd);
+    microhttpd.suspend_connection(r->mhd);
   }
   return n;
 }
@@ -415,9 +415,9 @@ void server_stream(struct server_request *r, const char *type, const struct serv
   *s = (struct streaming){r, ops, stream};
   r->streaming = s;
   answer(r, 200, type,
-         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, on_stream_read, s,
-                                           on_stream_closed));
-  (void)MHD_add_response_header(r->response, "Cache-Control", "no-store");
+         microhttpd.create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, on_stream_read, s,
+                                                  on_stream_closed));
+  (void)microhttpd.add_response_header(r->response, "Cache-Control", "no-store");
   r->state = STREAMING;
 }
 

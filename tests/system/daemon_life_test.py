@@ -285,6 +285,19 @@ def a_folder_without_locks_is_refused():
         expect(os.listdir(box.logs) == [], os.listdir(box.logs))
 
 
+def a_missing_http_server_is_told():
+    with DaemonBox() as box:
+        os.mkdir(box.dir + "/lib")
+        box.file("lib/libmicrohttpd.so.12", "no library")
+        env = {"LD_LIBRARY_PATH": box.dir + "/lib"}
+        done = box.segue("serve", env=env)
+        expect(done.returncode == 1 and b"libmicrohttpd.so.12" in done.stderr
+               and b"install it" in done.stderr, done)
+        expect(not os.path.exists(box.socket) and not os.path.exists(box.logs), "it began")
+        done = box.segue("help", "serve", env=env)
+        expect(done.returncode == 0 and b"GET  /v1/health" in done.stdout, done)
+
+
 def stopping():
     with DaemonBox() as box:
         workflow, scenario = simple(box, 900)
@@ -761,7 +774,8 @@ def what_cannot_go_on_says_why():
 CASES = [the_queue_is_kept_in_order, others_are_left_alone, an_accepted_resume_survives,
          a_resume_that_cannot_be_written, a_log_in_other_hands_is_let_go,
          a_waiting_session_taken_further_elsewhere,
-         a_socket_is_not_taken, a_folder_without_locks_is_refused, stopping,
+         a_socket_is_not_taken, a_folder_without_locks_is_refused,
+         a_missing_http_server_is_told, stopping,
          stopping_while_calls_wait_for_a_place, the_configuration_is_read_again, the_service_manager_is_told,
          the_unit_is_sound, a_log_that_fails_is_opened_again, cancelling_when_the_log_fails, a_log_that_goes_on_failing,
          answers_hold_wherever_it_dies, what_cannot_go_on_says_why,

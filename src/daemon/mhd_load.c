@@ -1,0 +1,32 @@
+#include "daemon/mhd_load.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+struct mhd_api microhttpd;
+
+static bool load_all(void *library, struct err *err) {
+  void *symbol;
+/* POSIX lets a data pointer of dlsym be a function's; memcpy keeps ISO C content. */
+#define MHD_LOAD(name)                                                                             \
+  symbol = dlsym(library, "MHD_" #name);                                                           \
+  if (symbol == NULL)                                                                              \
+    return err_set(err, ERR_IO, "libmicrohttpd has no MHD_" #name ": it is too old");              \
+  memcpy(&microhttpd.name, &symbol, sizeof symbol);
+  MHD_FUNCTIONS(MHD_LOAD)
+#undef MHD_LOAD
+  return true;
+}
+
+bool mhd_load(struct err *err) {
+  static bool loaded;
+  if (loaded)
+    return true;
+  void *library = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL)
+    return err_set(err, ERR_IO,
+                   "libmicrohttpd, the daemon's HTTP server, cannot be loaded (%.200s): install it",
+                   dlerror());
+  loaded = load_all(library, err);
+  return loaded;
+}
