@@ -37,14 +37,16 @@ void lint_report(struct lint *l, struct err_list *list, const char *path, const 
   err_list_add(list, &err);
 }
 
-const char *lint_path(char path[LINT_PATH_BYTES], size_t movement, const char *key) {
-  (void)snprintf(path, LINT_PATH_BYTES, "movements[%zu]%s%s", movement, *key ? "." : "", key);
+const char *lint_path(char path[DOC_PATH_BYTES], size_t movement, const char *key) {
+  doc_path_item(path, "movements", movement);
+  doc_path_member(path, path, key);
   return path;
 }
 
-static const char *rule_path(char path[LINT_PATH_BYTES], size_t movement, size_t rule,
+static const char *rule_path(char path[DOC_PATH_BYTES], size_t movement, size_t rule,
                              const char *key) {
-  (void)snprintf(path, LINT_PATH_BYTES, "movements[%zu].rules[%zu].%s", movement, rule, key);
+  doc_path_item(path, lint_path(path, movement, "rules"), rule);
+  doc_path_member(path, path, key);
   return path;
 }
 
@@ -149,7 +151,7 @@ static void read_movements(struct lint *l) {
 /* --- where rules lead --- */
 
 static void check_next(struct lint *l) {
-  char path[LINT_PATH_BYTES];
+  char path[DOC_PATH_BYTES];
   for (size_t i = 0; i < l->count; i++)
     for (size_t k = 0; k < l->movements[i].rule_count; k++) {
       if (l->movements[i].rules[k].next != TO_NOWHERE)
@@ -178,7 +180,7 @@ static size_t initial_of(struct lint *l) {
 }
 
 static void check_reachable(struct lint *l) {
-  char path[LINT_PATH_BYTES];
+  char path[DOC_PATH_BYTES];
   size_t *queue = arena_array(&l->arena, l->count, sizeof *queue), head = 0, tail = 0;
   if (l->count == 0)
     return;
@@ -214,7 +216,7 @@ static bool has_way_out(const struct lint *l, const struct lint_movement *m) {
 }
 
 static void check_ends(struct lint *l) {
-  char path[LINT_PATH_BYTES];
+  char path[DOC_PATH_BYTES];
   const char *max = lint_text(l->doc, "max_movements", "");
   bool endless = strcmp(max, "infinite") == 0;
   for (bool changed = true; changed;) {
@@ -245,7 +247,7 @@ static void check_ref(void *ctx, const struct expr_name *names, size_t n) {
   struct refs *r = ctx;
   struct str path[REF_NAMES_MAX] = {{"", 0}, {"", 0}};
   struct lint *l = r->l;
-  char place[LINT_PATH_BYTES];
+  char place[DOC_PATH_BYTES];
   for (size_t i = 0; i < n && i < ARRAY_LEN(path); i++)
     path[i] = (struct str){names[i].p, names[i].n};
   rule_path(place, r->movement, r->rule, "condition");
@@ -271,7 +273,7 @@ static void check_ref(void *ctx, const struct expr_name *names, size_t n) {
 
 static void check_shadowed(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
-  char path[LINT_PATH_BYTES];
+  char path[DOC_PATH_BYTES];
   for (size_t i = 0; i < m->rule_count; i++) {
     size_t behind = m->rules[i].behind;
     if (behind > 0)
@@ -298,14 +300,14 @@ static void check_value(struct lint *l, size_t movement, size_t rule) {
   const struct expr *when = l->movements[movement].rules[rule].rule.when;
   struct expr_error why;
   bool constant;
-  char path[LINT_PATH_BYTES];
+  char path[DOC_PATH_BYTES];
   if (try_out(when, &constant, &why) == EXPR_ERROR)
     lint_report(l, l->errors, rule_path(path, movement, rule, "condition"), "%s", why.text);
 }
 
 static void check_rules(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
-  char path[LINT_PATH_BYTES];
+  char path[DOC_PATH_BYTES];
   size_t selectable = 0;
   for (size_t k = 0; k < m->rule_count; k++) {
     struct refs refs = {l, movement, k};
@@ -345,17 +347,17 @@ const struct capability *lint_provider(struct lint *l, const char *path, const c
 /* Where a value that may be inherited stands: text, and the path of the key. */
 struct setting {
   const char *text; /* NULL: nowhere in the file */
-  char path[LINT_PATH_BYTES];
+  char path[DOC_PATH_BYTES];
 };
 
 static void check_options(struct lint *l, const json_t *options, const char *path,
                           const char *provider) {
   const struct capability *c = capability_find(l->env->providers, str_from(provider));
   for (size_t i = 0; c && option_names[i]; i++) {
-    char option_path[LINT_PATH_BYTES];
+    char option_path[DOC_PATH_BYTES];
     if (json_object_get(options, option_names[i]) == NULL || (c->options & (1u << i)) != 0)
       continue;
-    (void)snprintf(option_path, sizeof option_path, "%.100s.%s", path, option_names[i]);
+    doc_path_member(option_path, path, option_names[i]);
     lint_report(l, l->errors, option_path, "provider %s takes no %s: remove it", c->name,
                 option_names[i]);
   }
@@ -370,33 +372,28 @@ static struct setting setting_of(struct lint *l, size_t movement, const char *se
     const json_t *holder = *section ? json_object_get(holders[i], section) : holders[i];
     if ((s.text = lint_text(holder, key, NULL)) == NULL)
       continue;
-    char in_movement[LINT_PATH_BYTES];
-    (void)snprintf(s.path, sizeof s.path, "%.60s%s%s%s%s",
-                   i == 0 ? lint_path(in_movement, movement, "") : "", i == 0 ? "." : "", section,
-                   *section ? "." : "", key);
+    doc_path_member(s.path, i == 0 ? lint_path(s.path, movement, "") : "", section);
+    doc_path_member(s.path, s.path, key);
     return s;
   }
   return s;
 }
 
 static const json_t *options_of(struct lint *l, size_t movement, const char *section,
-                                char path[LINT_PATH_BYTES]) {
+                                char path[DOC_PATH_BYTES]) {
   const struct lint_movement *m = &l->movements[movement];
   const json_t *own = *section ? json_object_get(m->object, section) : m->object;
   const json_t *all = *section ? json_object_get(l->doc, section) : l->doc;
   const json_t *options = json_object_get(own, "options");
-  if (options != NULL)
-    (void)snprintf(path, LINT_PATH_BYTES, "movements[%zu].%s%soptions", movement, section,
-                   *section ? "." : "");
-  else
-    (void)snprintf(path, LINT_PATH_BYTES, "%s%soptions", section, *section ? "." : "");
+  doc_path_member(path, options ? lint_path(path, movement, "") : "", section);
+  doc_path_member(path, path, "options");
   return options ? options : json_object_get(all, "options");
 }
 
 /* The agent's side; returns who works on the movement, "" when the file does not say. */
 static const char *check_worker(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
-  char path[LINT_PATH_BYTES];
+  char path[DOC_PATH_BYTES];
   const json_t *options = options_of(l, movement, "", path);
   if (m->is_command) { /* the workflow's options are for agents: only its own count */
     if (json_object_get(m->object, "options") != NULL)
@@ -465,7 +462,7 @@ static void check_judge(struct lint *l, size_t movement, const char *worker) {
   struct setting judge = setting_of(l, movement, "judge", "provider");
   bool needed = visible_labels(m) >= 2 && !calls_no_model(l, movement);
   const char *name = judge.text ? judge.text : worker;
-  char path[LINT_PATH_BYTES];
+  char path[DOC_PATH_BYTES];
   if (judge.text == NULL && m->is_command) {
     if (needed)
       lint_report(
@@ -497,7 +494,7 @@ void workflow_lint(const json_t *doc, const struct workflow_marks *marks,
   check_fallback(&l, doc, "provider", false);
   check_fallback(&l, json_object_get(doc, "judge"), "judge.provider", true);
   for (size_t i = 0; i < l.count; i++) {
-    char path[LINT_PATH_BYTES];
+    char path[DOC_PATH_BYTES];
     const json_t *own = l.movements[i].object;
     check_fallback(&l, own, lint_path(path, i, "provider"), false);
     check_fallback(&l, json_object_get(own, "judge"), lint_path(path, i, "judge.provider"), true);

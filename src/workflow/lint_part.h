@@ -6,8 +6,9 @@
 #include "base/arena.h"
 #include "judge/rule.h"
 #include "workflow/load.h"
+#include "workflow/marks.h"
 
-enum { LINT_PATH_BYTES = 128, TO_COMPLETE = -1, TO_ABORT = -2, TO_NOWHERE = -3 };
+enum { TO_COMPLETE = -1, TO_ABORT = -2, TO_NOWHERE = -3 };
 
 struct lint_rule {
   struct rule rule; /* label empty when there is none */
@@ -41,7 +42,7 @@ const char *lint_text(const json_t *object, const char *key, const char *otherwi
 /* Each finding once: an inherited key would be found again for every movement. */
 void lint_report(struct lint *l, struct err_list *list, const char *path, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
-const char *lint_path(char path[LINT_PATH_BYTES], size_t movement, const char *key);
+const char *lint_path(char path[DOC_PATH_BYTES], size_t movement, const char *key);
 
 /* "did you mean NAME?" or the alternative, for the end of a message. */
 const char *lint_suggestion(struct lint *l, const char *word, const char *const *names,

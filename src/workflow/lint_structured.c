@@ -103,7 +103,7 @@ static void check_name(void *ctx, struct str name) {
   enum { PARTS_MAX = 16 };
   const struct names *names = ctx;
   struct lint *l = names->l;
-  char place[LINT_PATH_BYTES];
+  char place[DOC_PATH_BYTES];
   struct str path = {name.p + strlen(PROMPT_STRUCTURED), name.n - strlen(PROMPT_STRUCTURED)};
   struct str parts[PARTS_MAX], rest;
   struct prompt_ref ref;
@@ -155,7 +155,7 @@ static void check_reask(struct lint *l, size_t movement, const json_t *so) {
   const struct lint_movement *m = &l->movements[movement];
   const json_t *reasks = json_object_get(so, "max_reasks");
   const char *provider = lint_text(json_object_get(so, "reask"), "provider", NULL);
-  char path[LINT_PATH_BYTES];
+  char path[DOC_PATH_BYTES];
   if (json_integer_value(reasks) > REASK_WARN_COUNT)
     lint_report(l, l->warnings, lint_path(path, movement, "structured_output.max_reasks"),
                 "each correction is a call of its own, and what %d of them did not mend more of "
@@ -179,7 +179,7 @@ static void check_questions(struct lint *l, size_t movement, const json_t *so) {
   const struct lint_movement *m = &l->movements[movement];
   const char *judge = lint_text(json_object_get(m->object, "judge"), "provider",
                                 lint_text(json_object_get(l->doc, "judge"), "provider", NULL));
-  char path[LINT_PATH_BYTES];
+  char path[DOC_PATH_BYTES];
   if (asks_a_model(json_object_get(so, "invariants")) && m->is_command && judge == NULL)
     lint_report(l, l->errors, lint_path(path, movement, "structured_output.invariants"),
                 "movement %s runs a command, which cannot answer a question: set judge.provider",
@@ -189,7 +189,7 @@ static void check_questions(struct lint *l, size_t movement, const json_t *so) {
 static void check_tag_stage(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
   const json_t *stages = json_object_get(json_object_get(m->object, "judge"), "stages"), *stage;
-  char path[LINT_PATH_BYTES];
+  char path[DOC_PATH_BYTES];
   size_t i;
   json_array_foreach(stages, i, stage) {
     const char *name = json_string_value(stage);
@@ -204,7 +204,7 @@ static void check_tag_stage(struct lint *l, size_t movement) {
 /* What is sound and still asks for trouble when a model is to fill it. */
 static void check_schema(struct lint *l, size_t movement, const json_t *so) {
   struct schema_errors found = {0};
-  char path[LINT_PATH_BYTES];
+  char path[DOC_PATH_BYTES];
   lint_path(path, movement, "structured_output.schema");
   if (schema_lint(json_object_get(so, "schema"), json_object_get(so, "invariants") != NULL,
                   &found) != SCHEMA_OK)
@@ -217,9 +217,12 @@ static void check_schema(struct lint *l, size_t movement, const json_t *so) {
 /* {previous_respons}: a slip of the pen, which would stand in the prompt as it is. */
 static void check_variable(void *ctx, struct str name) {
   const struct names *names = ctx;
-  char place[LINT_PATH_BYTES];
+  char place[DOC_PATH_BYTES];
+  for (size_t i = 0; prompt_variable_names[i]; i++)
+    if (str_eq_c(name, prompt_variable_names[i]))
+      return;
   const char *near = str_nearest(name, prompt_variable_names);
-  if (near == NULL || str_eq_c(name, near))
+  if (near == NULL)
     return;
   lint_report(names->l, names->l->warnings, lint_path(place, names->movement, "instruction"),
               "{%s} is no variable and stays as it is: did you mean {%s}?", shown(names->l, name),

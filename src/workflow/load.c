@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "workflow/marks.h"
 #include "workflow/parse.h"
 
 #include <stdlib.h>
@@ -31,7 +32,6 @@ void sort_by_place(struct err_list *list) {
 static struct workflow_marks *marks_new(const char *file) {
   struct workflow_marks *marks = xcalloc(1, sizeof *marks);
   marks->file = xstrdup(file);
-  marks->places = json_object();
   return marks;
 }
 
@@ -39,7 +39,7 @@ void workflow_marks_free(struct workflow_marks *marks) {
   if (marks == NULL)
     return;
   free(marks->file);
-  json_decref(marks->places);
+  arena_deinit(&marks->arena);
   free(marks);
 }
 
@@ -53,26 +53,20 @@ static char *folder_of(struct arena *arena, const char *path) {
 
 static json_t *load_text(const struct workflow_source *source, struct str text,
                          struct err_list *errors, struct workflow_marks *marks) {
-  struct arena arena = {0};
-  json_t *doc = NULL;
-  const struct yaml_node *root =
-      yaml_parse(&arena, source->path, text, LIMIT_WORKFLOW_BYTES, errors);
-  if (root != NULL) {
-    struct parse parse = {
-        .arena = &arena,
-        .file = source->path,
-        .named_by_user = source->named_by_user,
-        .facets = {.folder = source->facets ? NULL : folder_of(&arena, source->path),
-                   .given = source->facets,
-                   .project = source->project_facets,
-                   .home = source->home_facets,
-                   .user = source->user_facets},
-        .errors = errors,
-        .marks = marks};
-    doc = parse_workflow(&parse, root);
-  }
-  arena_deinit(&arena);
-  return doc;
+  struct arena *arena = &marks->arena;
+  marks->root = yaml_parse(arena, source->path, text, LIMIT_WORKFLOW_BYTES, errors);
+  if (marks->root == NULL)
+    return NULL;
+  struct parse parse = {.arena = arena,
+                        .file = source->path,
+                        .named_by_user = source->named_by_user,
+                        .facets = {.folder = source->facets ? NULL : folder_of(arena, source->path),
+                                   .given = source->facets,
+                                   .project = source->project_facets,
+                                   .home = source->home_facets,
+                                   .user = source->user_facets},
+                        .errors = errors};
+  return parse_workflow(&parse, marks->root);
 }
 
 /* A document with errors is shown to lint only when its movements can be told apart: else what lint

@@ -10,9 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { COLUMN_BITS = 24 };
-
-/* --- errors, marks --- */
+/* --- errors --- */
 
 void parse_report(struct parse *p, int line, int column, const char *fmt, ...) {
   struct err err = {0};
@@ -23,18 +21,6 @@ void parse_report(struct parse *p, int line, int column, const char *fmt, ...) {
   va_end(ap);
   (void)err_set_at(&err, ERR_FILE, p->file, line, column, "%s", text);
   err_list_add(p->errors, &err);
-}
-
-void parse_mark(struct parse *p, const char *path, const struct yaml_node *node) {
-  json_int_t place = (json_int_t)node->line << COLUMN_BITS | node->column;
-  if (json_object_set_new(p->marks->places, path, json_integer(place)) != 0)
-    BUG("out of memory");
-}
-
-void marks_place(const struct workflow_marks *marks, const char *path, int *line, int *column) {
-  json_int_t place = marks ? json_integer_value(json_object_get(marks->places, path)) : 0;
-  *line = (int)(place >> COLUMN_BITS);
-  *column = (int)(place & ((1 << COLUMN_BITS) - 1));
 }
 
 const char *parse_shown(struct parse *p, struct str s) {
@@ -136,15 +122,12 @@ static json_t *parse_choice(struct parse *p, const struct key *k, const struct y
 }
 
 static json_t *parse_condition(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  struct arena scratch = {0};
   struct rule rule = {0};
   struct err err;
   size_t offset = 0;
   if (!want_text(p, k->name, node))
     return NULL;
-  bool ok = rule_parse(&scratch, node->text, &rule, &offset, &err);
-  arena_deinit(&scratch);
-  if (ok)
+  if (rule_parse(p->arena, node->text, &rule, &offset, &err))
     return text_json(str_trim(node->text));
   int line, column;
   yaml_place(node, offset, &line, &column);
@@ -414,9 +397,7 @@ void parse_section(struct parse *p, const struct key *k, const struct yaml_node 
 
 /* --- any value --- */
 
-json_t *parse_value(struct parse *p, const struct key *k, const struct yaml_node *node,
-                    const char *path) {
-  parse_mark(p, path, node);
+json_t *parse_value(struct parse *p, const struct key *k, const struct yaml_node *node) {
   switch (k->type) {
   case KEY_NAME:
   case KEY_LINE:
@@ -447,9 +428,9 @@ json_t *parse_value(struct parse *p, const struct key *k, const struct yaml_node
   case KEY_INVARIANTS:
     return parse_invariants(p, k, node);
   case KEY_SET:
-    return parse_set(p, k->set, node, path);
+    return parse_set(p, k->set, node);
   case KEY_SET_LIST:
-    return parse_set_list(p, k, node, path);
+    return parse_set_list(p, k, node);
   }
   BUG("no such type of key: %d", (int)k->type);
 }

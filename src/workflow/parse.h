@@ -12,27 +12,17 @@
 
 #include <jansson.h>
 
-/* Path of a value in the document, like movements[2].rules[0].next, to where it stands. */
-struct workflow_marks {
-  char *file;
-  json_t *places;
-};
-
 struct parse {
   struct arena *arena;
   const char *file;
   bool named_by_user;
   struct facets facets;
   struct err_list *errors;
-  struct workflow_marks *marks;
   size_t facet_bytes; /* of all facets' texts so far */
 };
 
 /* A new reference; NULL when the root is no map. */
 json_t *parse_workflow(struct parse *p, const struct yaml_node *root);
-
-/* 0:0 when the path has no place. */
-void marks_place(const struct workflow_marks *marks, const char *path, int *line, int *column);
 
 /* Errors are reported in the order of the file, each once. */
 void sort_by_place(struct err_list *list);

@@ -3,11 +3,9 @@
 #include "base/limits.h"
 #include "judge/rule.h"
 
-#include <stdio.h>
 #include <string.h>
 
-json_t *parse_set_list(struct parse *p, const struct key *k, const struct yaml_node *node,
-                       const char *path) {
+json_t *parse_set_list(struct parse *p, const struct key *k, const struct yaml_node *node) {
   if (node->kind != YAML_LIST || node->count == 0) {
     REPORT(p, node, "%s must be a list of at least one: write - and %s's keys below it", k->name,
            k->set->what);
@@ -19,11 +17,8 @@ json_t *parse_set_list(struct parse *p, const struct key *k, const struct yaml_n
     return NULL;
   }
   json_t *list = json_array();
-  for (size_t i = 0; i < node->count; i++) {
-    char item_path[PARSE_PATH_BYTES];
-    (void)snprintf(item_path, sizeof item_path, "%.100s[%zu]", path, i);
-    append(list, parse_set(p, k->set, node->items[i], item_path));
-  }
+  for (size_t i = 0; i < node->count; i++)
+    append(list, parse_set(p, k->set, node->items[i]));
   return list;
 }
 
@@ -68,18 +63,25 @@ static void check_command(struct parse *p, const struct yaml_node *node) {
         REPORT(p, node->pairs[i].key, "a command movement takes no %s: remove it", agents[k]);
 }
 
+static bool have_appendix(const struct yaml_node *rules) {
+  bool found = false;
+  for (size_t i = 0; i < rules->count; i++)
+    found = found || yaml_get(rules->items[i], "appendix") != NULL;
+  return found;
+}
+
 /* Two rules that one tag or number of a judge cannot tell apart must say the same. */
 static void check_appendices(struct parse *p, const struct yaml_node *rules) {
-  struct arena scratch = {0};
-  if (rules == NULL || rules->kind != YAML_LIST || rules->count > LIMIT_RULE_COUNT)
+  if (rules == NULL || rules->kind != YAML_LIST || rules->count > LIMIT_RULE_COUNT ||
+      !have_appendix(rules))
     return;
-  struct rule *parsed = arena_array(&scratch, rules->count, sizeof *parsed);
+  struct rule *parsed = arena_array(p->arena, rules->count, sizeof *parsed);
   for (size_t i = 0; i < rules->count; i++) {
     const struct yaml_node *condition = yaml_get(rules->items[i], "condition");
     const struct yaml_node *appendix = yaml_get(rules->items[i], "appendix");
     struct err err;
     if (condition == NULL || condition->kind != YAML_TEXT ||
-        !rule_parse(&scratch, condition->text, &parsed[i], NULL, &err))
+        !rule_parse(p->arena, condition->text, &parsed[i], NULL, &err))
       parsed[i].label = STR("");
     parsed[i].appendix = appendix && appendix->kind == YAML_TEXT ? appendix->text : STR("");
     for (size_t k = 0; k < i && parsed[i].label.n > 0; k++)
@@ -93,12 +95,9 @@ static void check_appendices(struct parse *p, const struct yaml_node *rules) {
         break;
       }
   }
-  arena_deinit(&scratch);
 }
 
-json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_node *node,
-                  const char *path) {
-  parse_mark(p, path, node);
+json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_node *node) {
   if (node->kind != YAML_MAP) {
     REPORT(p, node, "%s must be a map of keys and values, not %s", set->what,
            yaml_kind_name(node->kind));
@@ -110,14 +109,12 @@ json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_
       report_unknown(p, set, node->pairs[i].key);
   for (const struct key *k = set->keys; k->name; k++) {
     const struct yaml_pair *pair = pair_of(p, k, node);
-    char value_path[PARSE_PATH_BYTES];
     if (pair == NULL) {
       if (k->required)
         REPORT(p, node, "%s has no %s: add %s:", set->what, k->name, k->name);
       continue;
     }
-    (void)snprintf(value_path, sizeof value_path, "%.100s%s%s", path, *path ? "." : "", k->name);
-    json_t *value = parse_value(p, k, pair->value, value_path);
+    json_t *value = parse_value(p, k, pair->value);
     if (k->type == KEY_PROVIDERS)
       parse_put_providers(object, k->name, value);
     else
@@ -163,5 +160,5 @@ json_t *parse_workflow(struct parse *p, const struct yaml_node *root) {
       else if (pair && k->type == KEY_SET_LIST)
         check_names(p, pair->value);
     }
-  return parse_set(p, &workflow_keys, root, "");
+  return parse_set(p, &workflow_keys, root);
 }

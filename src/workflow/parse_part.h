@@ -8,29 +8,22 @@
 #include "workflow/keys.h"
 #include "workflow/parse.h"
 
-enum { PARSE_PATH_BYTES = 128 };
-
 /* An error at a place of the file. */
 void parse_report(struct parse *p, int line, int column, const char *fmt, ...) PRINTF_LIKE(4, 5);
 #define REPORT(p, node, ...) parse_report((p), (node)->line, (node)->column, __VA_ARGS__)
 
-/* Where the value at `path` of the document stands. */
-void parse_mark(struct parse *p, const char *path, const struct yaml_node *node);
 /* A piece of the file's text for a message; in the arena. */
 const char *parse_shown(struct parse *p, struct str s);
 bool parse_has_control(struct str s);
 
 /* The value of a key: a new reference, NULL when it is wrong (that was reported). */
-json_t *parse_value(struct parse *p, const struct key *k, const struct yaml_node *node,
-                    const char *path);
+json_t *parse_value(struct parse *p, const struct key *k, const struct yaml_node *node);
 /* The first of a list stands where a single name would; the rest is `fallback`. Takes the value. */
 void parse_put_providers(json_t *object, const char *key, json_t *value);
 /* A section of facets, kept for the look-ups. */
 void parse_section(struct parse *p, const struct key *k, const struct yaml_node *node);
-json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_node *node,
-                  const char *path);
-json_t *parse_set_list(struct parse *p, const struct key *k, const struct yaml_node *node,
-                       const char *path);
+json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_node *node);
+json_t *parse_set_list(struct parse *p, const struct key *k, const struct yaml_node *node);
 
 /* Nothing happens with a value that is NULL: what is wrong with it was reported. */
 static inline void put(json_t *object, const char *name, json_t *value) {

@@ -1,0 +1,68 @@
+#include "workflow/marks.h"
+
+#include "workflow/keys.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The file may use another name of the key. */
+static const struct yaml_node *member(const struct yaml_node *map, const struct key_set *set,
+                                      const struct key *key) {
+  for (size_t i = 0; map->kind == YAML_MAP && i < map->count; i++)
+    if (key_find(set, map->pairs[i].key->text) == key)
+      return map->pairs[i].value;
+  return NULL;
+}
+
+static const struct yaml_node *node_at(const struct yaml_node *node, const char *path) {
+  const struct key_set *set = &workflow_keys;
+  while (node != NULL && *path != '\0') {
+    if (*path == '[') {
+      char *end;
+      size_t index = strtoul(path + 1, &end, 10);
+      node = node->kind == YAML_LIST && index < node->count ? node->items[index] : NULL;
+      path = end + (*end == ']');
+      continue;
+    }
+    path += *path == '.';
+    size_t n = strcspn(path, ".[");
+    const struct key *key = set ? key_find(set, (struct str){path, n}) : NULL;
+    node = key ? member(node, set, key) : NULL;
+    set = key ? key->set : NULL;
+    path += n;
+  }
+  return node;
+}
+
+void marks_place(const struct workflow_marks *marks, const char *path, int *line, int *column) {
+  const struct yaml_node *node = marks ? node_at(marks->root, path) : NULL;
+  *line = node ? node->line : 0;
+  *column = node ? node->column : 0;
+}
+
+/* Behind the n bytes of out; their number then. */
+static size_t add(char out[DOC_PATH_BYTES], size_t n, const char *text) {
+  size_t room = DOC_PATH_BYTES - 1 - n, wanted = strlen(text);
+  size_t fits = wanted < room ? wanted : room;
+  memmove(out + n, text, fits);
+  out[n + fits] = '\0';
+  return n + fits;
+}
+
+void doc_path_member(char out[DOC_PATH_BYTES], const char *path, const char *key) {
+  size_t n = add(out, 0, path);
+  if (*key == '\0')
+    return;
+  if (n > 0)
+    n = add(out, n, ".");
+  (void)add(out, n, key);
+}
+
+void doc_path_item(char out[DOC_PATH_BYTES], const char *path, size_t index) {
+  char number[STR_NUMBER_BYTES];
+  (void)str_from_number(number, (int64_t)index);
+  size_t n = add(out, 0, path);
+  n = add(out, n, "[");
+  n = add(out, n, number);
+  (void)add(out, n, "]");
+}

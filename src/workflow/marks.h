@@ -1,0 +1,29 @@
+/* marks.h - where the values of a workflow document stand in its file.
+ *
+ * A value is named by its path in the document, such as movements[2].rules[0].next; that of the
+ * document itself is "". The file's tree is kept, and a path is followed in it only for what is
+ * reported: most files have no mistake. */
+#ifndef SEGUE_WORKFLOW_MARKS_H
+#define SEGUE_WORKFLOW_MARKS_H
+
+#include "base/arena.h"
+#include "format/yaml.h"
+
+struct workflow_marks {
+  char *file;
+  struct arena arena; /* of the tree */
+  const struct yaml_node *root;
+};
+
+/* 0:0 when the path has no place; marks may be NULL. */
+void marks_place(const struct workflow_marks *marks, const char *path, int *line, int *column);
+
+enum { DOC_PATH_BYTES = 128 }; /* the longest is half of it; what does not fit is cut */
+
+/* PATH.KEY; `path` may be `out`, an empty key adds nothing. By hand: lint names every value that it
+ * looks at, and printf would be a third of it. */
+void doc_path_member(char out[DOC_PATH_BYTES], const char *path, const char *key);
+/* PATH[INDEX]; `path` may be `out`. */
+void doc_path_item(char out[DOC_PATH_BYTES], const char *path, size_t index);
+
+#endif
