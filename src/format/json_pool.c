@@ -21,6 +21,11 @@ static char *region; /* NULL: not in use */
 static size_t slab_count;
 static unsigned char slab_class[SLABS];
 static struct piece *free_pieces[CLASSES];
+/* Of a class: what no piece was cut from yet. Only what is cut is touched, and takes memory. */
+static struct {
+  char *at;
+  size_t pieces;
+} uncut[CLASSES];
 static _Thread_local bool owner;
 
 static bool add_slab(size_t class) {
@@ -28,21 +33,25 @@ static bool add_slab(size_t class) {
     return false;
   char *slab = region + slab_count * SLAB_BYTES;
   slab_class[slab_count++] = (unsigned char)class;
-  size_t size = (class + 1) * STEP;
-  for (size_t i = SLAB_BYTES / size; i-- > 0;) { /* so that they are taken in ascending order */
-    struct piece *p = (struct piece *)(void *)(slab + i * size);
-    p->next = free_pieces[class];
-    free_pieces[class] = p;
-  }
+  uncut[class].at = slab;
+  uncut[class].pieces = SLAB_BYTES / ((class + 1) * STEP);
   return true;
 }
 
 static void *take(size_t n) {
   size_t class = n == 0 ? 0 : (n - 1) / STEP;
-  if (class >= CLASSES || !owner || (free_pieces[class] == NULL && !add_slab(class)))
+  if (class >= CLASSES || !owner)
     return malloc(n);
   struct piece *p = free_pieces[class];
-  free_pieces[class] = p->next;
+  if (p != NULL) {
+    free_pieces[class] = p->next;
+    return p;
+  }
+  if (uncut[class].pieces == 0 && !add_slab(class))
+    return malloc(n);
+  uncut[class].pieces--;
+  p = (struct piece *)(void *)uncut[class].at;
+  uncut[class].at += (class + 1) * STEP;
   return p;
 }
 
