@@ -7,9 +7,11 @@
 #include "format/yaml.h"
 #include "host/paths.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const keys[] = {"provider",  "model",    "options", "env",
                                    "providers", "fallback", NULL};
@@ -121,6 +123,10 @@ static bool read_config(struct config *config, const char *path, struct str text
 
 static bool read_templates(struct config *config, const char *dir, struct err *err) {
   static const char *const languages[] = {"en", "ja"};
+  char folder[PATHS_BYTES + 16];
+  (void)snprintf(folder, sizeof folder, "%s/prompts", dir);
+  if (access(folder, F_OK) != 0 && errno == ENOENT)
+    return true;
   for (size_t l = 0; l < ARRAY_LEN(languages); l++)
     for (size_t i = 0; prompt_template_names[i]; i++) {
       char path[PATHS_BYTES + 128], key[64];

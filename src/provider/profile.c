@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/resource.h"
 #include "format/json_write.h"
 #include "provider/profile_keys.h"
 #include "structured/jscan.h"
@@ -448,11 +449,10 @@ json_t *profile_about(const struct profile *p) {
   return about;
 }
 
-struct profile *profile_shipped(const char *name, struct str text, struct str document,
-                                const json_t *about) {
+struct profile *profile_shipped(const char *name, const json_t *about) {
   struct profile *p = xcalloc(1, sizeof *p);
   p->file = "built in";
-  p->capability.name = arena_strdup(&p->arena, name);
+  p->capability.name = name;
   p->capability.summary = json_string_value(json_object_get(about, "summary"));
   p->capability.structured = json_string_value(json_object_get(about, "structured"));
   p->capability.options = options_of(json_object_get(about, "options"));
@@ -460,13 +460,22 @@ struct profile *profile_shipped(const char *name, struct str text, struct str do
     *(bool *)((char *)&p->capability + abilities[i].offset) =
         json_is_true(json_object_get(about, abilities[i].key));
   p->program = json_string_value(json_object_get(about, "program"));
-  p->source = text;
-  p->pending = document;
+  p->pending = true;
   return p;
 }
 
+static struct str shipped_text(const char *name, const char *form) {
+  char path[128];
+  (void)snprintf(path, sizeof path, "provider/profiles/%s.%s", name, form);
+  const struct resource *r = resource_find(path);
+  if (r == NULL)
+    BUG("%s is not there", path);
+  return (struct str){r->p, r->n};
+}
+
 /* Our own scanner: jansson's takes four times as long, at every start. */
-json_t *profile_document(struct str json) {
+json_t *profile_document(const char *name) {
+  struct str json = shipped_text(name, "json");
   struct jscan scan;
   struct jscan_result result;
   jscan_init(&scan, json.p, json.n);
@@ -482,12 +491,13 @@ const struct profile *profile_ready(const struct profile *profile) {
   if (profile == NULL)
     return NULL;
   pthread_mutex_lock(&mutex);
-  if (p->pending.n > 0) {
-    json_t *document = profile_document(p->pending);
+  if (p->pending) {
+    json_t *document = profile_document(p->capability.name);
+    p->source = shipped_text(p->capability.name, "yaml");
     p->keys = plain_keys(document);
     json_decref(document);
     build(p);
-    p->pending = (struct str){NULL, 0};
+    p->pending = false;
   }
   pthread_mutex_unlock(&mutex);
   return p;

@@ -133,7 +133,7 @@ struct profile {
   struct str source;            /* its text */
   json_t *keys;                 /* the checked document, `extends` filled in */
   const struct err *broken;     /* the file's first mistake: it cannot be used; else NULL */
-  struct str pending;           /* not made yet, see profile_ready: its document, as JSON */
+  bool pending;                 /* compiled in and not made yet, see profile_ready */
 
   const char *program;      /* looked up in PATH; NULL: the user's settings must say */
   const json_t *argv;       /* words of TRANSPORT_EXEC: see profile_command */
@@ -174,17 +174,16 @@ struct profile {
 typedef const struct profile *(*profile_find_fn)(void *ctx, struct str name);
 struct profile *profile_load(const char *name, const char *file, struct str text,
                              profile_find_fn find, void *ctx, struct err_list *errors);
-/* One that is compiled in: `text` is its YAML, `document` the same as JSON; both live for ever. Its
- * capability and program are those of `about` (an entry of profiles/index.json, borrowed for its life);
+/* One that is compiled in. Its capability and program are those of `about` (the entry of
+ * profiles/index.json under `name`; both are borrowed for its life);
  * the rest is made when it is needed: most runs use one of them, and making all is half a start. Not
  * checked here: tests check what is shipped. Shipped profiles extend no other. */
-struct profile *profile_shipped(const char *name, struct str text, struct str document,
-                                const json_t *about);
+struct profile *profile_shipped(const char *name, const json_t *about);
 /* Made in full, at once where it was not yet; any thread. What profiles_find, profiles_at and
  * provider_profile give is ready. */
 const struct profile *profile_ready(const struct profile *profile);
-/* JSON that is compiled in: a new reference. */
-json_t *profile_document(struct str json);
+/* profiles/NAME.json, which is compiled in: a new reference. */
+json_t *profile_document(const char *name);
 /* What index.json says of a profile: a new reference. */
 json_t *profile_about(const struct profile *profile);
 /* Stands for a file with a mistake: nothing but its name, its source and `why`, which is copied. Its

@@ -3,7 +3,6 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "base/resource.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -51,25 +50,12 @@ static const struct profile *find_base(void *ctx, struct str name) {
   return found ? profile_ready(found) : profiles_find(p, name);
 }
 
-static struct str resource_text(const char *name) {
-  const struct resource *r = resource_find(name);
-  if (r == NULL)
-    BUG("%s is not there", name);
-  return (struct str){r->p, r->n};
-}
-
 static void load_shipped(struct profiles *p) {
-  struct str index = resource_text("provider/profiles/index.json");
-  p->index = profile_document(index);
   const char *name;
   json_t *about;
-  json_object_foreach(p->index, name, about) {
-    char yaml[128], json[128];
-    (void)snprintf(yaml, sizeof yaml, "provider/profiles/%s.yaml", name);
-    (void)snprintf(json, sizeof json, "provider/profiles/%s.json", name);
-    put(&p->items, &p->count,
-        profile_shipped(name, resource_text(yaml), resource_text(json), about));
-  }
+  p->index = profile_document("index");
+  json_object_foreach(p->index, name, about)
+      put(&p->items, &p->count, profile_shipped(name, about));
 }
 
 static bool ends_in(const char *file, const char *end) {
