@@ -8,8 +8,9 @@
 bool file_read_fd(int fd, const char *name, size_t max, struct buf *out, struct err *err) {
   size_t start = out->n;
   for (;;) {
-    buf_reserve(out, 64 * 1024);
-    ssize_t n = read(fd, out->p + out->n, 64 * 1024);
+    if (out->cap - out->n < 2)
+      buf_reserve(out, 64 * 1024);
+    ssize_t n = read(fd, out->p + out->n, out->cap - out->n - 1);
     if (n < 0 && errno == EINTR)
       continue;
     if (n < 0)
@@ -36,8 +37,8 @@ bool file_read(const char *path, size_t max, struct buf *out, struct err *err) {
     ok = err_set(err, ERR_IO, "%s is %s, not a file", path,
                  S_ISDIR(st.st_mode) ? "a folder" : "a device or pipe");
   else {
-    if (st.st_size > 0 && (size_t)st.st_size <= max) /* at once, not in ever larger pieces */
-      buf_reserve(out, (size_t)st.st_size + 64 * 1024);
+    if (st.st_size > 0 && (size_t)st.st_size <= max) /* at once; a byte more to see its end */
+      buf_reserve(out, (size_t)st.st_size + 1);
     ok = file_read_fd(fd, path, max, out, err);
   }
   close(fd);

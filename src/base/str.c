@@ -16,6 +16,8 @@ bool str_eq(struct str a, struct str b) {
 }
 
 bool str_eq_c(struct str a, const char *b) {
+  if (a.n == 0 || b == NULL || a.p[0] != b[0]) /* most differ here, in a search through names */
+    return a.n == 0 && (b == NULL || b[0] == '\0');
   return str_eq(a, str_from(b));
 }
 

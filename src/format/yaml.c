@@ -10,6 +10,7 @@
 #include <yaml.h>
 
 enum { EXPANDED_BYTES = LIMIT_SCENARIO_BYTES }; /* of all texts, aliases expanded */
+enum { FEW_KEYS = 16 };                         /* of a map: they are compared one by one */
 
 struct composer {
   yaml_parser_t parser;
@@ -277,8 +278,33 @@ static bool compose_list(struct composer *c, struct yaml_node *list, size_t dept
   }
 }
 
+static void index_key(json_t *index, const struct yaml_node *key) {
+  if (json_object_set_new(index, key->text.p, json_integer(key->line)) != 0)
+    BUG("out of memory");
+}
+
+/* The line of this key in the map, 0 when it is new. Of many keys an index is made. */
+static int line_of_key(const struct yaml_node *map, const struct yaml_node *key, json_t **index) {
+  if (map->count < FEW_KEYS) {
+    for (size_t i = 0; i < map->count; i++)
+      if (str_eq(map->pairs[i].key->text, key->text))
+        return map->pairs[i].key->line;
+    return 0;
+  }
+  if (*index == NULL) {
+    *index = json_object();
+    for (size_t i = 0; i < map->count; i++)
+      index_key(*index, map->pairs[i].key);
+  }
+  const json_t *first = json_object_get(*index, key->text.p);
+  if (first == NULL)
+    index_key(*index, key);
+  return (int)json_integer_value(first);
+}
+
 /* Whether the pair may enter the map; reports why not. */
-static bool check_key(struct composer *c, const struct yaml_node *key, json_t *seen) {
+static bool check_key(struct composer *c, const struct yaml_node *map, const struct yaml_node *key,
+                      json_t **index) {
   if (key->kind == YAML_LIST || key->kind == YAML_MAP) {
     report(c, key->line, key->column,
            "a key must be a text, not %s: quote it if it begins with { or [",
@@ -297,19 +323,15 @@ static bool check_key(struct composer *c, const struct yaml_node *key, json_t *s
   }
   if (memchr(key->text.p, '\0', key->text.n) != NULL)
     return false; /* reported with the scalar */
-  const json_t *first = json_object_get(seen, key->text.p);
-  if (first != NULL) {
+  int first = line_of_key(map, key, index);
+  if (first > 0)
     report(c, key->line, key->column, "the key %.80s stands twice (first in line %d): keep one",
-           key->text.p, (int)json_integer_value(first));
-    return false;
-  }
-  if (json_object_set_new(seen, key->text.p, json_integer(key->line)) != 0)
-    BUG("out of memory");
-  return true;
+           key->text.p, first);
+  return first == 0;
 }
 
 static bool compose_map(struct composer *c, struct yaml_node *map, size_t depth) {
-  json_auto_t *seen = json_object();
+  json_auto_t *index = NULL; /* of its keys, see line_of_key */
   for (;;) {
     yaml_event_t event;
     if (!next_event(c, &event))
@@ -324,7 +346,7 @@ static bool compose_map(struct composer *c, struct yaml_node *map, size_t depth)
       return false;
     adopt(map, pair.key);
     adopt(map, pair.value);
-    if (!check_key(c, pair.key, seen))
+    if (!check_key(c, map, pair.key, &index))
       continue;
     map->pairs = grown(c, map->pairs, map->count, sizeof *map->pairs);
     map->pairs[map->count++] = pair;
@@ -410,15 +432,13 @@ static bool check_bytes(struct composer *c, size_t max_bytes) {
                    "a NUL byte stands here, so this is not a text file: save it as UTF-8 text");
     return false;
   }
-  for (size_t i = 0; i < c->text.n;) {
-    size_t n = utf8_decode(c->text.p + i, c->text.n - i, NULL);
-    if (n == 0) {
-      report_at_byte(c, i, "the bytes here are not UTF-8: save the file as UTF-8");
-      return false;
-    }
-    i += n;
-  }
-  return true;
+  if (utf8_valid(c->text.p, c->text.n))
+    return true;
+  size_t sound = 0, n;
+  while ((n = utf8_decode(c->text.p + sound, c->text.n - sound, NULL)) > 0)
+    sound += n;
+  report_at_byte(c, sound, "the bytes here are not UTF-8: save the file as UTF-8");
+  return false;
 }
 
 const struct yaml_node *yaml_parse(struct arena *arena, const char *file, struct str text,

@@ -97,6 +97,8 @@ const char *yaml_scalar_resolve(struct yaml_node *node) {
                                         ".NaN",  ".NAN",  NULL};
   struct str s = node->text;
   bool fits = true;
+  if (s.n > 0 && strchr("~nNtTfF.+-0123456789", s.p[0]) == NULL)
+    return NULL; /* begins like none of them, as most texts do */
   if (is_one_of(s, nulls)) {
     node->kind = YAML_NULL;
   } else if (is_one_of(s, trues) || is_one_of(s, falses)) {
