@@ -93,7 +93,10 @@ void paths_note_last(const char *log_path) {
     return;
   bool ok = write(fd, log_path, strlen(log_path)) == (ssize_t)strlen(log_path);
   close(fd);
-  if (!ok || rename(temp, path) != 0)
+  /* Swapped, not put in its place: ext4 writes a fresh file to the disk when it replaces another. That
+   * nobody waits for: after a loss of power an empty one is as good as none. */
+  bool swapped = ok && renameat2(AT_FDCWD, temp, AT_FDCWD, path, RENAME_EXCHANGE) == 0;
+  if (!ok || swapped || rename(temp, path) != 0)
     (void)unlink(temp);
 }
 

@@ -71,7 +71,8 @@ static const struct keyword keywords[] = {
 
 const struct keyword *schema_keyword_find(const char *name, unsigned dialect) {
   for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
-    if (keywords[i].dialects & dialect && !strcmp(name, keywords[i].name))
+    if (keywords[i].dialects & dialect && keywords[i].name[0] == name[0] &&
+        !strcmp(name, keywords[i].name))
       return &keywords[i];
   return NULL;
 }
