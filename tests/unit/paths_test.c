@@ -159,6 +159,8 @@ static void the_last_session_is_noted(void **state) {
   paths_note_last(log);
   assert_true(paths_read_last(out));
   assert_string_equal(out, log);
+  (void)snprintf(out, sizeof out, "%s/segue/last.%ld", home, (long)getpid());
+  assert_int_equal(access(out, F_OK), -1); /* nothing is left beside it */
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

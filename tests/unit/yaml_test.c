@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -244,6 +245,31 @@ static void places_are_characters_from_one(void **state) {
   arena_deinit(&arena);
 }
 
+/* More keys than are compared one by one. */
+static void many_keys_are_told_apart(void **state) {
+  struct arena arena = {0};
+  struct err_list errors = {0};
+  struct buf text = {0};
+  (void)state;
+  for (int i = 1; i <= 100; i++)
+    buf_printf(&text, "key%d: %d\n", i, i);
+  buf_puts(&text, "key3: 0\nkey101: 0\nkey99: 0\nkey101: 0\n");
+  const struct yaml_node *root = yaml_parse(&arena, "f", buf_view(&text), text.n, &errors);
+  assert_non_null(root);
+  assert_int_equal(root->count, 101);
+  assert_int_equal(errors.count, 3);
+  static const int lines[][2] = {{101, 3}, {103, 99}, {104, 102}}; /* where, first in */
+  for (size_t i = 0; i < 3; i++) {
+    char first[40];
+    (void)snprintf(first, sizeof first, "(first in line %d)", lines[i][1]);
+    assert_int_equal(errors.items[i].line, lines[i][0]);
+    assert_non_null(strstr(errors.items[i].text, first));
+  }
+  buf_deinit(&text);
+  err_list_deinit(&errors);
+  arena_deinit(&arena);
+}
+
 static void yaml_load_gives_the_first_error(void **state) {
   (void)state;
   struct err err = {0};
@@ -256,11 +282,9 @@ static void yaml_load_gives_the_first_error(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(values_follow_the_core_schema),
-      cmocka_unit_test(refusals_name_the_place),
-      cmocka_unit_test(hostile_files_are_refused),
-      cmocka_unit_test(depth_64_is_fine),
-      cmocka_unit_test(places_are_characters_from_one),
+      cmocka_unit_test(values_follow_the_core_schema),   cmocka_unit_test(refusals_name_the_place),
+      cmocka_unit_test(hostile_files_are_refused),       cmocka_unit_test(depth_64_is_fine),
+      cmocka_unit_test(places_are_characters_from_one),  cmocka_unit_test(many_keys_are_told_apart),
       cmocka_unit_test(yaml_load_gives_the_first_error),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
