@@ -104,6 +104,8 @@ const char *yaml_scalar_resolve(struct yaml_node *node) {
   } else if (is_one_of(s, trues) || is_one_of(s, falses)) {
     node->kind = YAML_BOOL;
     node->boolean = is_one_of(s, trues);
+  } else if (s.p[0] >= 'A') {
+    return NULL; /* a number begins otherwise */
   } else if (is_one_of(s, endless)) {
     return "not a finite number: quote it if it is a text";
   } else if (parse_integer(s, &node->integer, &fits)) {
