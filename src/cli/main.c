@@ -3,10 +3,12 @@
 #include "format/json_pool.h"
 #include "store/store.h"
 
+#include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 const struct cli_command *const cli_commands[] = {
     &cmd_run,        &cmd_resume, &cmd_judge,  &cmd_ask,       &cmd_show,   &cmd_verify,
@@ -30,12 +32,20 @@ static int unknown(const char *word) {
   return STATUS_USAGE;
 }
 
+/* Of JSON objects, against keys that are made to collide; jansson would open /dev/urandom for it. */
+static void seed_tables(void) {
+  size_t seed;
+  if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) == (ssize_t)sizeof seed)
+    json_object_seed(seed);
+}
+
 int main(int argc, char **argv) {
   char threads[8];
   (void)snprintf(threads, sizeof threads, "%u", store_pool_threads());
   setenv("UV_THREADPOOL_SIZE", threads, 0); /* before the pool's first use */
   cli_begin();
   json_pool_use();
+  seed_tables();
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an error of the write, not our end */
   if (argc < 2)
