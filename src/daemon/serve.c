@@ -6,6 +6,7 @@
 #include "daemon/mhd_load.h"
 #include "daemon/notify.h"
 #include "host/paths.h"
+#include "os/pages.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -252,6 +253,7 @@ static void run(struct daemon *d, size_t max_sessions, unsigned max_connections,
     close_all(d);
   } else {
     notify_send(&d->notify, "READY=1\nSTATUS=%ld sessions wait", waiting);
+    pages_drop_libraries(); /* most of all of TLS, which nothing here uses */
     if (d->options->ready)
       d->options->ready(d->socket.path, d->store.dir, (size_t)waiting);
   }

@@ -1,8 +1,8 @@
 /* The daemon: start to READY, memory, watchers, requests, large bodies and turns a second, the last
  * against a bare loop that appends and syncs the same bytes to as many files through the same pool.
  *
- * Each figure stands beside its goal; memory is compared with an empty program that has loaded the
- * same libraries. The client's HTTP is just enough to count answers. */
+ * Each figure stands beside its goal; memory is compared with an empty program that is linked
+ * against the same libraries. The client's HTTP is just enough to count answers. */
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/resource.h"
