@@ -31,6 +31,12 @@ static json_t *tree_of(const struct fold *f, enum member key) {
   return record_tree(f->record, key);
 }
 
+static struct str body_text(const struct fold *f, const char *key) {
+  const json_t *text = json_object_get(f->record->body, key);
+  return json_is_string(text) ? (struct str){json_string_value(text), json_string_length(text)}
+                              : STR("");
+}
+
 static bool has(const struct fold *f, enum member key) {
   return record_get(f->record, key) != NULL;
 }
@@ -156,9 +162,9 @@ static void count_token(struct core *core, const struct call *call) {
 /* A schema stands in the first call_start that sends it; later ones refer to that. */
 static bool use_schema(const struct fold *f, struct call *call) {
   const json_t *schema = tree_of(f, MEMBER_SCHEMA);
-  struct str ref = record_ref(f->record, MEMBER_SCHEMA);
+  struct str ref;
   char place[TEXTS_PLACE_BYTES];
-  if (ref.n > 0) {
+  if (record_ref(f->record, MEMBER_SCHEMA, &ref)) {
     schema = json_object_getn(f->core->schemas, ref.p, ref.n);
     if (schema == NULL)
       return bad(f, "its schema refers to a record that has none");
@@ -492,9 +498,8 @@ static bool apply_stage(const struct fold *f) {
     return bad(f, "its turn is not being judged");
   enum judge_stage stage;
   enum stage_outcome outcome;
-  const json_t *body = f->record->body;
-  if (!judge_stage_from_name(str_from(json_string_value(json_at(body, "stage"))), &stage) ||
-      !stage_outcome_from_name(str_from(json_string_value(json_at(body, "outcome"))), &outcome))
+  if (!judge_stage_from_name(body_text(f, "stage"), &stage) ||
+      !stage_outcome_from_name(body_text(f, "outcome"), &outcome))
     return bad(f, "its stage or outcome is unknown");
   json_array_append(turn->stages, f->record->body);
   return true;

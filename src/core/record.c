@@ -169,8 +169,10 @@ void record_put_tree(struct record_draft *d, enum member key, json_t *value) {
   add(d, key, RECORD_TREE)->is.tree = value;
 }
 
-static void put_plain(struct record_draft *d, enum member key, const json_t *value) {
-  if (json_is_integer(value))
+static void put_json(struct record_draft *d, enum member key, json_t *value) {
+  if (keys[key].is_tree)
+    record_put_tree(d, key, json_incref(value));
+  else if (json_is_integer(value))
     record_put_number(d, key, json_integer_value(value));
   else if (json_is_string(value))
     record_put_text(d, key, (struct str){json_string_value(value), json_string_length(value)});
@@ -178,17 +180,16 @@ static void put_plain(struct record_draft *d, enum member key, const json_t *val
     record_put_bool(d, key, json_is_true(value));
   else if (json_is_null(value))
     record_put_null(d, key);
+  else /* of a log that may say anything: it is there, and nothing of it can be used */
+    record_put_tree(d, key, json_incref(value));
 }
 
 void record_put_members(struct record_draft *d, const json_t *object) {
   json_t *source = (json_t *)object;
   for (void *at = json_object_iter(source); at; at = json_object_iter_next(source, at)) {
     enum member key = key_of(json_object_iter_key(at), json_object_iter_key_len(at));
-    json_t *value = json_object_iter_value(at);
-    if (key < MEMBER_COUNT && keys[key].is_tree)
-      record_put_tree(d, key, json_incref(value));
-    else if (key < MEMBER_COUNT)
-      put_plain(d, key, value);
+    if (key < MEMBER_COUNT)
+      put_json(d, key, json_object_iter_value(at));
   }
 }
 
@@ -309,9 +310,9 @@ void record_read(struct record_draft *d, const json_t *json) {
     record_put_members(d, json);
     return;
   }
-  const json_t *turn = json_at(json, "turn");
+  json_t *turn = json_at(json, "turn");
   if (turn != NULL)
-    put_plain(d, MEMBER_TURN, turn);
+    put_json(d, MEMBER_TURN, turn);
   r->body = own_members(json);
 }
 
@@ -352,13 +353,14 @@ json_t *record_tree(const struct record *r, enum member key) {
   return m != NULL && m->kind == RECORD_TREE ? m->is.tree : NULL;
 }
 
-struct str record_ref(const struct record *r, enum member key) {
+bool record_ref(const struct record *r, enum member key, struct str *place) {
   const struct record_member *m = record_get(r, key);
-  if (m != NULL && m->kind == RECORD_REF)
-    return m->is.text;
-  if (m == NULL || m->kind != RECORD_TREE || json_object_size(m->is.tree) != 1)
-    return STR("");
-  return text_at(json_at(m->is.tree, "ref"));
+  const json_t *ref = m != NULL && m->kind == RECORD_TREE && json_object_size(m->is.tree) == 1
+                          ? json_at(m->is.tree, "ref")
+                          : NULL;
+  bool is_ref = m != NULL && m->kind == RECORD_REF;
+  *place = is_ref ? m->is.text : text_at(ref);
+  return is_ref || json_is_string(ref);
 }
 
 bool record_part(const struct record *r, size_t k, struct str *text) {

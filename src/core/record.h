@@ -199,8 +199,8 @@ void record_free(struct record *record);            /* accepts NULL */
 
 /* --- reading --- */
 
-/* A record that was read back. A member that no record has is left out, and a PLAIN one that is a tree.
- * The draft borrows its texts from json; record_drop. */
+/* A record that was read back. A member that no record has is left out; a PLAIN one that is a list, an
+ * object or a real is there as a tree. The draft borrows its texts from json; record_drop. */
 void record_read(struct record_draft *d, const json_t *json);
 void record_drop(struct record_draft *d);
 
@@ -219,8 +219,8 @@ const char *record_text_c(const struct record *r, enum member key);
 bool record_is_number(const struct record *r, enum member key);
 bool record_is_true(const struct record *r, enum member key);
 json_t *record_tree(const struct record *r, enum member key);
-/* The place that a member refers to, "" when it does not. */
-struct str record_ref(const struct record *r, enum member key);
+/* The place that a member refers to. False: it does not, `place` is empty. */
+bool record_ref(const struct record *r, enum member key, struct str *place);
 /* The k-th part of its prompt, "" for a reference. False: it has fewer. */
 bool record_part(const struct record *r, size_t k, struct str *text);
 

@@ -107,7 +107,7 @@ static void a_body_stands_behind(void **state) {
 
 /* What is asked of a record is the same whether it was made or read back. */
 static void check_members(const struct record *r) {
-  struct str part;
+  struct str part, place;
   assert_int_equal(r->seq, 7);
   assert_int_equal(r->version, 1);
   assert_int_equal(r->type, RECORD_CALL_START);
@@ -122,7 +122,8 @@ static void check_members(const struct record *r) {
   assert_non_null(record_get(r, MEMBER_RULE));
   assert_int_equal(record_number(r, MEMBER_RULE), 0);
   assert_false(record_is_number(r, MEMBER_RULE));
-  assert_string_equal(record_ref(r, MEMBER_SCHEMA).p, "5#/schema");
+  assert_true(record_ref(r, MEMBER_SCHEMA, &place));
+  assert_string_equal(place.p, "5#/schema");
   assert_true(record_part(r, 0, &part));
   assert_int_equal(part.n, 0); /* a reference */
   assert_true(record_part(r, 1, &part));
@@ -134,7 +135,8 @@ static void check_members(const struct record *r) {
   assert_null(record_tree(r, MEMBER_MODEL));
   assert_int_equal(record_number(r, MEMBER_PROVIDER), 0); /* of another kind */
   assert_string_equal(record_text_c(r, MEMBER_TURN), "");
-  assert_string_equal(record_ref(r, MEMBER_TOKEN).p, "");
+  assert_false(record_ref(r, MEMBER_TOKEN, &place));
+  assert_int_equal(place.n, 0);
 }
 
 static void made_and_read_back_are_alike(void **state) {
@@ -179,9 +181,12 @@ static void what_is_read_may_be_anything(void **state) {
   assert_string_equal(d.record.ts.p, "");
   assert_string_equal(d.record.type_name.p, "");
   assert_int_equal(d.record.type, RECORD_TYPE_COUNT);
-  assert_null(record_get(&d.record, MEMBER_TURN)); /* a tree where none can be */
-  assert_null(record_get(&d.record, MEMBER_ATTEMPT));
-  assert_int_equal(d.record.count, 1);
+  assert_non_null(record_get(&d.record, MEMBER_TURN)); /* there, with nothing that can be used */
+  assert_int_equal(record_number(&d.record, MEMBER_TURN), 0);
+  assert_string_equal(record_text_c(&d.record, MEMBER_TURN), "");
+  assert_non_null(record_get(&d.record, MEMBER_ATTEMPT));
+  assert_false(record_is_number(&d.record, MEMBER_ATTEMPT));
+  assert_int_equal(d.record.count, 3);
   record_drop(&d);
   json_decref(json);
   record_read(&d, NULL);
