@@ -218,6 +218,8 @@ static struct call *new_call(const struct fold *f, struct turn *turn, long id) {
   bool judges = purpose == PURPOSE_JUDGE || has(f, MEMBER_STAGE);
   if (turn->phase != (judges ? TURN_JUDGING : TURN_EXECUTING))
     return (void)bad(f, "its turn is not at that point"), NULL;
+  if (judges && purpose != PURPOSE_JUDGE && purpose != PURPOSE_REASK)
+    return (void)bad(f, "its purpose is not of this point"), NULL;
   if (judges && !judge_stage_from_name(text_of(f, MEMBER_STAGE), &stage))
     return (void)bad(f, "it is for no stage"), NULL;
   if (!judges && !may_call(f, turn, purpose))

@@ -78,6 +78,8 @@ static const struct bad_case bad_cases[] = {
     {"call_end", 0, "{'type':'call_start','attempt':2}", "does not wait for another attempt"},
     {"call_end", 0, "{'text_blob':'00'}", "blob that is not at hand"},
     {"call_start", 1, "{'purpose':'execute','stage':null}", "its turn is not at that point"},
+    {"call_start", 1, "{'purpose':'check','invariant':1}", "its purpose is not of this point"},
+    {"call_start", 1, "{'purpose':'execute'}", "its purpose is not of this point"},
     {"call_start", 1, "{'stage':null}", "for no stage"},
     {"call_start", 1, "{'stage':'guess'}", "for no stage"},
     {"call_start", 1, "{'call':1,'attempt':2}", "does not wait for another attempt"},
