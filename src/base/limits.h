@@ -46,7 +46,9 @@
 #define LIMIT_TOKEN_BUDGET       1000000000 /* of one value, all its calls together */
 #define LIMIT_BUDGET_SLACK_MS                                                                      \
   10 /* a timer may fire so much before the clock of durations says so */
-#define LIMIT_RAISED_TOKENS      16384          /* length limit after a cut, where none was set */
+#define LIMIT_RAISED_TOKENS      16384         /* length limit after a cut, where none was set */
+#define LIMIT_OPTION_TOKENS      1000000000    /* what max_tokens may say: more is a mistake */
+#define LIMIT_USAGE_TOKENS       1000000000000 /* a backend's count of one call: more is not true */
 #define LIMIT_REASK_OUTPUT_BYTES (256u * 1024u) /* of a bad output shown to be corrected: its end */
 #define LIMIT_CHECK_WALL_MS      (10 * 60 * 1000) /* one run of an invariant */
 

@@ -40,12 +40,16 @@ static json_t *options_of(const struct core *core, const struct movement *m) {
   return all;
 }
 
-/* Twice the limit that cut the answer. Consumes options. */
+/* Twice the limit that cut the answer. A log may hold any number. Consumes options. */
 static json_t *raised(json_t *options) {
   if (options == NULL)
     options = json_object();
   json_int_t limit = json_integer_value(json_at(options, "max_tokens"));
-  json_put(options, "max_tokens", json_integer(limit > 0 ? limit * 2 : LIMIT_RAISED_TOKENS));
+  if (limit <= 0)
+    limit = LIMIT_RAISED_TOKENS;
+  else
+    limit = limit < LIMIT_OPTION_TOKENS / 2 ? limit * 2 : LIMIT_OPTION_TOKENS;
+  json_put(options, "max_tokens", json_integer(limit));
   return options;
 }
 

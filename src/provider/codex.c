@@ -174,8 +174,9 @@ static void on_usage(struct codex *c, const json_t *usage) {
   for (size_t i = 0; i < ARRAY_LEN(names); i++) {
     const json_t *value = json_object_get(total, names[i]);
     json_int_t count = json_integer_value(value);
-    if (!c->has_base)
-      c->base[i] = count - json_integer_value(json_object_get(last, names[i]));
+    json_int_t own = json_integer_value(json_object_get(last, names[i]));
+    if (!c->has_base) /* -1: not known */
+      c->base[i] = own >= 0 && own <= count ? count - own : -1;
     if (json_is_integer(value) && count >= c->base[i] && c->base[i] >= 0)
       json_object_set_new(out, ours[i], json_integer(count - c->base[i]));
   }

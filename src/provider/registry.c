@@ -104,7 +104,9 @@ static const char *bad_value(const char *name, const json_t *value) {
   if (str_eq_c(str_from(name), "seed"))
     return json_is_integer(value) ? NULL : "an integer";
   if (str_eq_c(str_from(name), "max_tokens"))
-    return json_is_integer(value) && n > 0 ? NULL : "an integer above 0";
+    return json_is_integer(value) && n > 0 && n <= LIMIT_OPTION_TOKENS
+               ? NULL
+               : "an integer from 1 to 1000000000";
   return json_is_string(value) && json_string_length(value) > 0 ? NULL : "a word, such as high";
 }
 

@@ -214,7 +214,7 @@ static void put_number(json_t *object, const char *name, const struct profile_va
   const json_t *found = find(value, at, &literal);
   if (json_is_integer(found))
     json_object_set(object, name, (json_t *)found);
-  else if (json_is_real(found))
+  else if (json_is_real(found) && fabs(json_real_value(found)) < 1e15)
     json_object_set_new(object, name, json_integer((json_int_t)json_real_value(found)));
 }
 

@@ -509,6 +509,21 @@ static void codex_answers(void **state) {
   assert_false(told(p, "of another"));
 }
 
+/* Any number may come. */
+static void codex_counts_that_cannot_be(void **state) {
+  struct peer *p = *state;
+  codex_turn(p);
+  say(p, "{'id':3,'result':{'turn':{'id':'u-1'}}}");
+  say(p, "{'method':'thread/tokenUsage/updated','params':{'threadId':'t-1','tokenUsage':{'total':"
+         "{'inputTokens':9223372036854775807,'outputTokens':57},'last':{'inputTokens':"
+         "-9223372036854775808,'outputTokens':7}}}}");
+  say(p, "{'method':'turn/completed','params':{'threadId':'t-1','turn':{'id':'u-1','status':"
+         "'completed'}}}");
+  finish(p, 0);
+  assert_null(json_object_get(p->bed.result.usage, "input"));
+  assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "output")), 7);
+}
+
 static void codex_errors_have_classes(void **state) {
   static const struct {
     const char *info;
@@ -622,6 +637,7 @@ int main(void) {
       T(claude_nobody_answers_for_a_person),
       T(claude_is_interrupted),
       T(codex_answers),
+      T(codex_counts_that_cannot_be),
       T(codex_errors_have_classes),
       T(codex_retries_are_told),
       T(codex_threads),

@@ -189,6 +189,16 @@ static void a_cut_raises_the_limit_once(void **state) {
                    200);
   assert_true(str_eq_c(data_get(play_find(&p, "session_stop", 0), "reason"), "escalated"));
   play_deinit(&p);
+  init(&p, "a limit that cannot be doubled",
+       "{'name':'w','options':{'max_tokens':9223372036854775807},'movements':[{'name':'mood',"
+       "'structured_output':{'schema':{'type':'object'},'on_failure':'error'},'rules':[{"
+       "'condition':'done','next':'COMPLETE'}]}]}",
+       "{'mood':[{'error':'length','message':'cut'},'{}']}");
+  play_start(&p);
+  play_run(&p);
+  assert_int_equal(number(json_object_get(play_find(&p, "call_start", 1), "options"), "max_tokens"),
+                   LIMIT_OPTION_TOKENS);
+  play_deinit(&p);
 }
 
 static void an_escalation_stops_and_a_resume_tries_on(void **state) {

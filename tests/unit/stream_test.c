@@ -87,7 +87,7 @@ static const char events[] =
     "  - {when: {/t: c}, cumulative: /x}\n"
     "  - {when: {/t: m}, message: /x, message_id: /id}\n"
     "  - {when: {/t: list}, each: /items, where: {/k: [a, b]}, tool: {name: /n, failed: /bad}}\n"
-    "  - {when: {/t: again}, retry: {reason: /why}}\n"
+    "  - {when: {/t: again}, retry: {reason: /why, delay_ms: /in}}\n"
     "  - {when: {/t: use}, usage: {input: [/i, /j], output: /o}}\n"
     "  - {when: {/t: e}, error: {status: /s, kind: [/k1, /k2], message: /m}}\n"
     "  - {when: {/t: ok}, text: /x, structured: /v, end: ok}\n"
@@ -120,6 +120,21 @@ static void pieces_may_be_cut_anywhere(void **state) {
     seen_deinit(&cut);
   }
   seen_deinit(&whole);
+  profile_free(p);
+}
+
+static void numbers_that_are_too_large_are_left_out(void **state) {
+  struct profile *p = profile_of(events);
+  struct seen s;
+  (void)state;
+  read_run(p,
+           &(struct run){.out = "{\"t\":\"again\",\"why\":\"a\",\"in\":12.7}\n"
+                                "{\"t\":\"again\",\"why\":\"b\",\"in\":1e300}\n{\"t\":\"ok\"}",
+                         .err = ""},
+           &s);
+  assert_non_null(strstr(buf_c(&s.lines), "\"delay_ms\":12"));
+  assert_null(strstr(buf_c(&s.lines), "\"delay_ms\":-"));
+  seen_deinit(&s);
   profile_free(p);
 }
 
@@ -595,6 +610,7 @@ static void stderr_says_when_to_come_back(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(pieces_may_be_cut_anywhere),
+      cmocka_unit_test(numbers_that_are_too_large_are_left_out),
       cmocka_unit_test(the_text_is_the_last_message_or_all),
       cmocka_unit_test(a_growing_message_is_told_once),
       cmocka_unit_test(a_message_that_comes_again_is_one),

@@ -57,9 +57,8 @@ static void read_usage(struct reply *r, const json_t *usage) {
   const json_t *fresh = json_object_get(usage, "input_tokens");
   const json_t *made = json_object_get(usage, "cache_creation_input_tokens");
   const json_t *cached = json_object_get(usage, "cache_read_input_tokens");
-  json_t *input = fresh ? json_integer(json_integer_value(fresh) + json_integer_value(made) +
-                                       json_integer_value(cached))
-                        : NULL;
+  json_t *input =
+      fresh ? json_integer(reply_tokens(fresh) + reply_tokens(made) + reply_tokens(cached)) : NULL;
   reply_usage(r, input, json_object_get(usage, "output_tokens"), cached);
   json_decref(input);
 }

@@ -88,9 +88,8 @@ static const struct reply_word stops[] = {
 static void read_usage(struct reply *r, const json_t *usage) {
   const json_t *answer = json_object_get(usage, "candidatesTokenCount");
   const json_t *thoughts = json_object_get(usage, "thoughtsTokenCount");
-  json_t *output = answer || thoughts
-                       ? json_integer(json_integer_value(answer) + json_integer_value(thoughts))
-                       : NULL;
+  json_t *output =
+      answer || thoughts ? json_integer(reply_tokens(answer) + reply_tokens(thoughts)) : NULL;
   reply_usage(r, json_object_get(usage, "promptTokenCount"), output,
               json_object_get(usage, "cachedContentTokenCount"));
   json_decref(output);

@@ -122,8 +122,17 @@ void reply_refusal(struct reply *r, const json_t *piece) {
   buf_str(&r->refusal, string_of(piece));
 }
 
+static bool is_count(const json_t *n) {
+  return json_is_integer(n) && json_integer_value(n) >= 0 &&
+         json_integer_value(n) <= LIMIT_USAGE_TOKENS;
+}
+
+int64_t reply_tokens(const json_t *n) {
+  return is_count(n) ? json_integer_value(n) : 0;
+}
+
 static void set_count(int64_t *out, const json_t *n) {
-  if (json_is_integer(n) && json_integer_value(n) >= 0)
+  if (is_count(n))
     *out = json_integer_value(n);
 }
 

@@ -81,6 +81,8 @@ void reply_thinking(struct reply *r, const json_t *piece);
 void reply_tool(struct reply *r, const json_t *piece);       /* of the arguments' text */
 void reply_tool_value(struct reply *r, const json_t *value); /* the arguments as a value */
 void reply_refusal(struct reply *r, const json_t *piece);
+/* A count of tokens; 0 when it is none, or more than can be true. */
+int64_t reply_tokens(const json_t *n);
 /* Each may be NULL: then what is known stays. */
 void reply_usage(struct reply *r, const json_t *input, const json_t *output, const json_t *cached);
 /* Why it ended; class is CLASS_NONE for a whole answer, length or refused. It is over. */
