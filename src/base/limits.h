@@ -131,12 +131,13 @@
 #define LIMIT_API_SCHEMA_COUNT  64u  /* schemas kept in the form of a provider, of all sessions */
 
 /* --- store --- */
-#define LIMIT_DISK_RETRY_MS     1000                 /* between two tries on a full disk */
-#define LIMIT_DISK_FULL_WAIT_MS 30000                /* segue run gives up (resumably) after this */
-#define LIMIT_TRIM_BYTES        (4u * 1024u * 1024u) /* logged between two returns of free memory */
-#define LIMIT_JSON_POOL_BYTES   (256u * 1024u * 1024u) /* address space for small JSON pieces */
-#define LIMIT_POOL_THREADS_MIN  4u /* libuv pool: so many files are synced at once ... */
-#define LIMIT_POOL_THREADS_MAX  16u
+#define LIMIT_DISK_RETRY_MS      1000  /* between two tries on a full disk */
+#define LIMIT_DISK_FULL_WAIT_MS  30000 /* segue run gives up (resumably) after this */
+#define LIMIT_TRIM_BYTES         (4u * 1024u * 1024u) /* logged between two returns of free memory */
+#define LIMIT_JSON_POOL_BYTES    (256u * 1024u * 1024u) /* address space for small JSON pieces */
+#define LIMIT_POOL_THREADS_MIN   4u /* libuv pool: so many files are synced at once ... */
+#define LIMIT_POOL_THREADS_MAX   16u
+#define LIMIT_POOL_THREADS_TRIED 1024u /* what UV_THREADPOOL_SIZE can say to libuv */
 
 #define LIMIT_LOOP_HOLD_MS    10 /* scripted answers without a pause: then the loop looks around */
 #define LIMIT_SYNC_NOW_MS     10 /* a sync on the loop's thread that is slower ... */

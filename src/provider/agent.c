@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "os/pool.h"
 #include "os/tmpdir.h"
 #include "provider/agent_internal.h"
 #include "provider/project_files.h"
@@ -44,9 +45,10 @@ static void cleanup_after(uv_work_t *work, int status) {
 static void on_timer_closed(uv_handle_t *handle) {
   struct provider_run *run = handle->data;
   run->cleanup.data = run;
-  if (run->tmpdir == NULL ||
-      uv_queue_work(handle->loop, &run->cleanup, cleanup_work, cleanup_after) != 0)
+  if (run->tmpdir == NULL)
     cleanup_after(&run->cleanup, 0);
+  else
+    pool_work(handle->loop, &run->cleanup, cleanup_work, cleanup_after);
 }
 
 static void on_server_closed(void *ctx);

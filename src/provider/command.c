@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "os/pool.h"
 #include "os/tmpdir.h"
 #include "provider/kept.h"
 
@@ -45,8 +46,10 @@ static void cleanup_after(uv_work_t *work, int status) {
 
 static void finish(struct provider_run *run, uv_loop_t *loop) {
   run->cleanup.data = run;
-  if (run->tmpdir == NULL || uv_queue_work(loop, &run->cleanup, cleanup_work, cleanup_after) != 0)
+  if (run->tmpdir == NULL)
     cleanup_after(&run->cleanup, 0);
+  else
+    pool_work(loop, &run->cleanup, cleanup_work, cleanup_after);
 }
 
 /* A value for when(structured.X...): only when all of stdout is one JSON object. */

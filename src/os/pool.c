@@ -1,0 +1,91 @@
+#include "os/pool.h"
+
+#include "base/fault.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/str.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* --- is there room for threads? --- */
+
+static void wait_for_end(void *ctx) {
+  uv_mutex_lock(ctx);
+  uv_mutex_unlock(ctx);
+}
+
+/* How many of `wanted` threads can live at once. */
+static unsigned room_for(unsigned wanted) {
+  uv_thread_t threads[LIMIT_POOL_THREADS_TRIED];
+  uv_mutex_t end;
+  unsigned n = 0;
+  if (uv_mutex_init(&end) != 0)
+    return 0;
+  uv_mutex_lock(&end);
+  while (n < wanted && !fault_fails("thread") &&
+         uv_thread_create(&threads[n], wait_for_end, &end) == 0)
+    n++;
+  uv_mutex_unlock(&end);
+  for (unsigned i = 0; i < n; i++)
+    (void)uv_thread_join(&threads[i]);
+  uv_mutex_destroy(&end);
+  return n;
+}
+
+/* As many as libuv would make, or fewer. */
+static bool make_room(void) {
+  char number[16];
+  long wanted = LIMIT_POOL_THREADS_MIN;
+  (void)str_to_long(str_from(getenv("UV_THREADPOOL_SIZE")), &wanted);
+  if (wanted < 1)
+    wanted = 1;
+  if (wanted > (long)LIMIT_POOL_THREADS_TRIED)
+    wanted = LIMIT_POOL_THREADS_TRIED;
+  unsigned room = room_for((unsigned)wanted);
+  if (room == 0)
+    return false;
+  if (room < (unsigned)wanted) /* the programs of calls need some of it */
+    room = (room + 1) / 2;
+  (void)snprintf(number, sizeof number, "%u", room);
+  return setenv("UV_THREADPOOL_SIZE", number, 1) == 0;
+}
+
+/* --- without threads --- */
+
+struct told {
+  uv_timer_t timer;
+  uv_work_t *work;
+  uv_after_work_cb done;
+};
+
+static void on_closed(uv_handle_t *handle) {
+  struct told *told = handle->data;
+  uv_work_t *work = told->work;
+  uv_after_work_cb done = told->done;
+  free(told);
+  done(work, 0);
+}
+
+static void on_timer(uv_timer_t *timer) {
+  uv_close((uv_handle_t *)timer, on_closed);
+}
+
+static void work_here(uv_loop_t *loop, uv_work_t *work, uv_work_cb run, uv_after_work_cb done) {
+  struct told *told = xcalloc(1, sizeof *told);
+  *told = (struct told){.work = work, .done = done};
+  run(work);
+  (void)uv_timer_init(loop, &told->timer);
+  told->timer.data = told;
+  (void)uv_timer_start(&told->timer, on_timer, 0, 0);
+}
+
+void pool_work(uv_loop_t *loop, uv_work_t *work, uv_work_cb run, uv_after_work_cb done) {
+  static bool is_made;
+  is_made = is_made || make_room();
+  if (!is_made)
+    work_here(loop, work, run, done);
+  else if (uv_queue_work(loop, work, run, done) != 0)
+    BUG("the pool takes no work");
+}

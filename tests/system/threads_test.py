@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""No room for threads or processes: a session goes on without threads, or says what it cannot start.
+
+usage: threads_test.py BUILD_DIR [CASE...]
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+
+from support import SEGUE, Box, expect, every_way, main, need_build, of_type, records, verdicts, verified  # noqa: E402
+from support import WANTED  # noqa: E402
+
+
+def no_threads_at_all():
+    """Blobs, folders of commands, slow disks: all of it on the loop."""
+    with Box() as box:
+        done = box.segue("run", *every_way(box), env={"SEGUE_FAULT": "fail:thread:1+"})
+        expect(done.returncode == 0, done.returncode, done.stderr)
+        path = box.log_paths()[-1]
+        expect(verdicts(records(path)) == WANTED, verdicts(records(path)))
+        verified(box, path)
+
+
+def a_few_threads():
+    with Box() as box:
+        done = box.segue("run", *every_way(box), env={"SEGUE_FAULT": "fail:thread:3+"})
+        expect(done.returncode == 0, done.returncode, done.stderr)
+        verified(box, box.log_paths()[-1])
+
+
+def a_limit_on_processes():
+    """Only another user can be limited, so only root can try it."""
+    setpriv, prlimit = shutil.which("setpriv"), shutil.which("prlimit")
+    if os.geteuid() != 0 or setpriv is None or prlimit is None:
+        return "skipped: needs root, setpriv and prlimit"
+    other = 59999  # nobody else's processes count for it
+    with Box() as box:
+        workflow = box.file("w.yaml", "name: x\nmovements:\n  - name: a\n    command: [echo, hello]\n"
+                            "    rules:\n      - {condition: when(exit == 0), next: COMPLETE}\n"
+                            "      - {condition: when(exit != 0), next: ABORT}\n")
+        for path, folders, files in os.walk(box.dir):
+            for name in [path, *(f"{path}/{f}" for f in folders + files)]:
+                os.chown(name, other, other)
+        env = {**box.env, "HOME": box.dir + "/home", "SEGUE_SHIM": box.env["SEGUE_SHIM"]}
+        words = [setpriv, f"--reuid={other}", f"--regid={other}", "--clear-groups"]
+        if subprocess.run([*words, SEGUE, "--version"], env=env, cwd=box.cwd, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL, timeout=60).returncode != 0:
+            return "skipped: another user cannot run the program that was built"
+        done = subprocess.run([*words, prlimit, "--nproc=0", SEGUE, "run", workflow, "--logs", box.logs,
+                               "--cwd", box.cwd], env=env, cwd=box.cwd, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=60)
+        expect(done.returncode == 1, done.returncode, done.stdout, done.stderr)
+        stop = of_type(records(box.log_paths()[-1]), "session_stop")
+        expect(len(stop) == 1 and stop[0]["resumable"], json.dumps(stop))
+
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main([no_threads_at_all, a_few_threads, a_limit_on_processes]))
