@@ -152,6 +152,7 @@
 #define LIMIT_HEAP_PIECE_BYTES                                                                     \
   (256 * 1024) /* larger ones are mapped: they grow without being copied and go back at once */
 #define LIMIT_OWN_FD_COUNT         24    /* descriptors of the daemon itself */
+#define LIMIT_LOOP_FD_COUNT        8u    /* of one loop, before it does anything */
 #define LIMIT_START_COUNT          8u    /* sessions read back and started in one go of the loop */
 #define LIMIT_OVER_COUNT           1000u /* sessions that are over and still known without their log */
 #define LIMIT_LOCK_WAIT_MS         2000  /* for locks of a daemon that was killed */

@@ -3,7 +3,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "format/json_size.h"
-#include "os/pool.h"
+#include "os/loop.h"
 
 #include <assert.h>
 #include <malloc.h>
@@ -104,7 +104,7 @@ static void start(struct intake *in) {
     return;
   launch_init(&job->result.launch, in->env);
   job->work.data = job;
-  pool_work(in->loop, &job->work, on_work, after_work);
+  loop_work(in->loop, &job->work, on_work, after_work);
 }
 
 /* The client has left, or the daemon ends. */

@@ -6,6 +6,7 @@
 #include "daemon/mhd_load.h"
 #include "daemon/notify.h"
 #include "host/paths.h"
+#include "os/loop.h"
 #include "os/pages.h"
 
 #include <errno.h>
@@ -270,8 +271,8 @@ bool serve(const struct serve_options *options, struct err *err) {
   map_large_pieces();
   notify_init(&d.notify);
   share_descriptors(&max_sessions, &max_connections);
-  if (uv_loop_init(&d.loop) != 0)
-    return err_set(err, ERR_IO, "no event loop could be made");
+  if (!loop_init(&d.loop, err))
+    return false;
   bool ok = begin(&d, err);
   if (ok) {
     run(&d, max_sessions, max_connections, err);

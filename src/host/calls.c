@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "format/json_write.h"
-#include "os/pool.h"
+#include "os/loop.h"
 #include "store/store.h"
 
 #include <assert.h>
@@ -94,7 +94,7 @@ static void write_blobs(struct open_call *call) {
   free(call->blob_err);
   call->blob_err = NULL;
   call->blob_work.data = call;
-  pool_work(call->session->host->loop, &call->blob_work, blob_work, blob_after);
+  loop_work(call->session->host->loop, &call->blob_work, blob_work, blob_after);
 }
 
 struct open_call *session_open_call(struct session *s, long id) {

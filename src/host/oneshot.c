@@ -1,6 +1,7 @@
 #include "host/oneshot.h"
 
 #include "base/limits.h"
+#include "os/loop.h"
 #include "os/process.h"
 
 #include <string.h>
@@ -58,8 +59,8 @@ bool oneshot_run(const struct oneshot_spec *spec, struct oneshot_result *result,
                                        .wall_ms = r.wall_ms};
   uv_loop_t loop;
   memset(result, 0, sizeof *result);
-  if (uv_loop_init(&loop) != 0)
-    return err_set(err, ERR_IO, "cannot make an event loop");
+  if (!loop_init(&loop, err))
+    return false;
   struct process_table *table = process_table_new(&loop, err);
   if (table != NULL) {
     if (process_start(table, &process, NULL, on_end, &r, err) != NULL)

@@ -1,6 +1,7 @@
 #include "host/solo.h"
 
 #include "base/limits.h"
+#include "os/loop.h"
 
 #include <assert.h>
 #include <signal.h>
@@ -76,8 +77,8 @@ bool solo_init(struct solo *solo, const char *logs, const struct provider_regist
   *solo = (struct solo){0};
   if (logs != NULL && !store_open(&solo->store, logs, err))
     return false;
-  if (uv_loop_init(&solo->loop) != 0)
-    return err_set(err, ERR_IO, "no event loop could be made");
+  if (!loop_init(&solo->loop, err))
+    return false;
   if (!host_init(&solo->host, &solo->loop, logs ? &solo->store : NULL, registry, err)) {
     uv_loop_close(&solo->loop);
     return false;

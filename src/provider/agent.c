@@ -3,7 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "os/pool.h"
+#include "os/loop.h"
 #include "os/tmpdir.h"
 #include "provider/agent_internal.h"
 #include "provider/project_files.h"
@@ -48,7 +48,7 @@ static void on_timer_closed(uv_handle_t *handle) {
   if (run->tmpdir == NULL)
     cleanup_after(&run->cleanup, 0);
   else
-    pool_work(handle->loop, &run->cleanup, cleanup_work, cleanup_after);
+    loop_work(handle->loop, &run->cleanup, cleanup_work, cleanup_after);
 }
 
 static void on_server_closed(void *ctx);

@@ -4,7 +4,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "os/pool.h"
+#include "os/loop.h"
 #include "os/tmpdir.h"
 #include "provider/kept.h"
 
@@ -49,7 +49,7 @@ static void finish(struct provider_run *run, uv_loop_t *loop) {
   if (run->tmpdir == NULL)
     cleanup_after(&run->cleanup, 0);
   else
-    pool_work(loop, &run->cleanup, cleanup_work, cleanup_after);
+    loop_work(loop, &run->cleanup, cleanup_work, cleanup_after);
 }
 
 /* A value for when(structured.X...): only when all of stdout is one JSON object. */

@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "format/json_write.h"
+#include "os/loop.h"
 #include "os/tmpdir.h"
 #include "provider/agent.h"
 #include "provider/api.h"
@@ -203,7 +204,7 @@ static void ask_versions(const struct provider_registry *registry, struct backen
   struct asking *asking = xcalloc(count + 1, sizeof *asking);
   char *tmpdir = tmpdir_make(&err);
   struct process_table *table = NULL;
-  if (tmpdir != NULL && uv_loop_init(&loop) == 0) {
+  if (tmpdir != NULL && loop_init(&loop, &err)) {
     table = process_table_new(&loop, &err);
     struct api *api = api_new(&loop);
     for (size_t i = 0; table != NULL && i < count; i++) {

@@ -3,7 +3,7 @@
 #include "base/fault.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "os/pool.h"
+#include "os/loop.h"
 #include "store/line.h"
 #include "store/reader.h"
 
@@ -312,7 +312,7 @@ static void queue_batch(struct store_log *log, uv_loop_t *loop, store_done_fn do
   log->done = done;
   log->done_ctx = ctx;
   log->work.data = log;
-  pool_work(loop, &log->work, append_work, append_after);
+  loop_work(loop, &log->work, append_work, append_after);
 }
 
 enum { BATCH_BYTES = 4096 }; /* at once: most batches need no more */

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""No room for threads or processes: a session goes on without threads, or says what it cannot start.
+"""No room for threads, processes or descriptors: a session goes on without threads, or says what it cannot
+start. Never an abort.
 
 usage: threads_test.py BUILD_DIR [CASE...]
 """
@@ -58,6 +59,18 @@ def a_limit_on_processes():
         expect(len(stop) == 1 and stop[0]["resumable"], json.dumps(stop))
 
 
+def few_descriptors():
+    """However few there are: an exit status and words."""
+    env = {"ASAN_OPTIONS": "detect_leaks=0"}  # needs some itself
+    with Box() as box:
+        words = every_way(box)
+        for n in range(4, 24):  # below, the loader does not find its libraries
+            for command in (["run", *words], ["doctor"]):
+                done = box.segue(*command, prefix=["sh", "-c", f'ulimit -n {n}; exec "$@"', "sh"], env=env)
+                expect(0 <= done.returncode < 100, n, command[0], done.returncode, done.stderr)
+                expect(done.returncode == 0 or done.stderr or done.stdout, n, command[0], "said nothing")
+
+
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([no_threads_at_all, a_few_threads, a_limit_on_processes]))
+    sys.exit(main([no_threads_at_all, a_few_threads, a_limit_on_processes, few_descriptors]))

@@ -1,13 +1,31 @@
-#include "os/pool.h"
+#include "os/loop.h"
 
 #include "base/fault.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/str.h"
 
-#include <stdbool.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+/* --- is there room for a loop? --- */
+
+bool loop_init(uv_loop_t *loop, struct err *err) {
+  int fds[LIMIT_LOOP_FD_COUNT];
+  size_t n = 0;
+  while (n < ARRAY_LEN(fds) && !fault_fails("descriptor") &&
+         (fds[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+    n++;
+  int number = n < ARRAY_LEN(fds) ? errno : 0;
+  while (n > 0)
+    (void)close(fds[--n]);
+  if (number == 0)
+    number = -uv_loop_init(loop); /* libuv's errors are the system's, below zero */
+  return number == 0 || err_set_errno(err, number, "no event loop could be made");
+}
 
 /* --- is there room for threads? --- */
 
@@ -81,7 +99,7 @@ static void work_here(uv_loop_t *loop, uv_work_t *work, uv_work_cb run, uv_after
   (void)uv_timer_start(&told->timer, on_timer, 0, 0);
 }
 
-void pool_work(uv_loop_t *loop, uv_work_t *work, uv_work_cb run, uv_after_work_cb done) {
+void loop_work(uv_loop_t *loop, uv_work_t *work, uv_work_cb run, uv_after_work_cb done) {
   static bool is_made;
   is_made = is_made || make_room();
   if (!is_made)

@@ -1,0 +1,23 @@
+/* loop.h - a loop and work for its pool of threads, where libuv would abort.
+ *
+ * It aborts when a loop gets no descriptor for its signals (ulimit -n), and when the system refuses one
+ * of the threads that it makes at the first work: a limit on processes (ulimit -u, pids.max of a
+ * container) that is used up, or no room for their stacks. So both are tried before. Where there is no
+ * room for one thread, the work is done on the loop's own.
+ *
+ *   loop_init(&loop, err)               as uv_loop_init
+ *   loop_work(loop, &work, run, done)   run in a thread; then done(&work, 0) from the loop, always
+ *
+ * Everything that makes a loop or uses the pool goes through here. On the loop's thread only. */
+#ifndef SEGUE_OS_LOOP_H
+#define SEGUE_OS_LOOP_H
+
+#include "base/err.h"
+
+#include <uv.h>
+
+bool loop_init(uv_loop_t *loop, struct err *err) MUST_CHECK;
+
+void loop_work(uv_loop_t *loop, uv_work_t *work, uv_work_cb run, uv_after_work_cb done);
+
+#endif
