@@ -177,8 +177,10 @@ void explain_call_of(const struct story *s, json_int_t call, struct call_view *o
       out->end = NULL;
       out->attempts++;
     } else if (explain_is_type(record, "call_end")) {
+      json_int_t ms = explain_number(record, "duration_ms");
       out->end = record;
-      out->duration_ms += explain_number(record, "duration_ms");
+      if (ms > 0 && ms < INT64_MAX - out->duration_ms) /* this log may be anybody's */
+        out->duration_ms += ms;
     }
   }
 }

@@ -148,6 +148,44 @@ static void holes(void **state) {
   buf_deinit(&text);
 }
 
+/* The largest and the smallest number in the place of every one of a name. */
+static void numbers_of_any_size(void **state) {
+  static const char *const keys[] = {"duration_ms", "attempt", "exit", "iteration", "rule"};
+  static const json_int_t numbers[] = {INT64_MAX, INT64_MIN};
+  struct buf text = {0};
+  char path[200];
+  size_t i;
+  json_t *record;
+  (void)state;
+  (void)snprintf(path, sizeof path, "%s/numbers.ndjson", drive.dir);
+  for (size_t k = 0; k < ARRAY_LEN(keys) * ARRAY_LEN(numbers); k++) {
+    const char *key = keys[k / ARRAY_LEN(numbers)];
+    struct buf log = {0};
+    struct book b;
+    char hash[SHA256_HEX];
+    memcpy(hash, line_first_hash, SHA256_HEX);
+    json_array_foreach(drive.records, i, record) {
+      json_t *copy = json_copy(record);
+      if (json_is_integer(json_object_get(copy, key)))
+        json_object_set_new(copy, key, json_integer(numbers[k % ARRAY_LEN(numbers)]));
+      drive_line(copy, &log, hash);
+      json_decref(copy);
+    }
+    drive_bytes(path, log.p, log.n);
+    read_all(&b, path);
+    for (long turn = 1; turn <= 4; turn++) {
+      const struct explain_opts opts = {true, 80};
+      struct err err;
+      buf_clear(&text);
+      if (explain_turn(&b, turn, &opts, &text, &err))
+        expect_harmless(&text);
+    }
+    book_close(&b);
+    buf_deinit(&log);
+  }
+  buf_deinit(&text);
+}
+
 static void finding(void **state) {
   static const struct {
     const char *word;
@@ -217,7 +255,8 @@ static void long_texts(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(turns),   cmocka_unit_test(every_prefix), cmocka_unit_test(holes),
+      cmocka_unit_test(turns),   cmocka_unit_test(every_prefix),
+      cmocka_unit_test(holes),   cmocka_unit_test(numbers_of_any_size),
       cmocka_unit_test(finding), cmocka_unit_test(long_texts),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
