@@ -70,6 +70,11 @@ void exchange_set_end(struct http_exchange *x, enum http_end_kind kind, const ch
 
 static void on_soon(uv_timer_t *timer);
 
+void exchange_fail_soon(struct http_exchange *x, const char *why) {
+  exchange_set_end(x, HTTP_END_NETWORK, "%s", why);
+  uv_timer_start(&x->http->soon, on_soon, 0, 0);
+}
+
 /* Its end is told from the loop, not from here. */
 static void end_soon(struct http_exchange *x) {
   set_state(x, EXCHANGE_STATE_ENDING);
@@ -135,7 +140,7 @@ static void activate(struct http_exchange *x) {
   exchange_arm_clock(x);
   uv_ref((uv_handle_t *)&http->curl_timer);
   if (curl->multi_add_handle(http->multi, easy) != CURLM_OK)
-    BUG("libcurl takes no request");
+    exchange_fail_soon(x, "libcurl takes no request");
 }
 
 static void release_easy(struct http_exchange *x) {

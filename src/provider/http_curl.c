@@ -1,4 +1,5 @@
 /* The side of libcurl: its callbacks, and its sockets and timer on the loop. */
+#include "base/fault.h"
 #include "base/log.h"
 #include "provider/http_address.h"
 #include "provider/http_internal.h"
@@ -162,10 +163,18 @@ static void on_socket_closed(uv_handle_t *handle) {
   http_handle_closed(http);
 }
 
+/* Never told to libcurl: 7.88 crashes after a callback that failed, and it takes no request until all
+ * that it has are over. */
+static void cannot_watch(const struct http *http, CURL *easy) {
+  struct http_easy *slot = NULL;
+  http->curl->easy_getinfo(easy, CURLINFO_PRIVATE, &slot);
+  if (slot != NULL && slot->exchange != NULL)
+    exchange_fail_soon(slot->exchange, "the system lets no more sockets be watched");
+}
+
 static int want_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *assigned) {
   struct http *http = ctx;
   struct http_socket *s = assigned;
-  (void)easy;
   if (what == CURL_POLL_REMOVE) {
     if (s != NULL) {
       uv_poll_stop(&s->poll); /* now: the descriptor may be watched again in this same turn */
@@ -180,9 +189,10 @@ static int want_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *
     s->fd = fd;
     s->http = http;
     s->poll.data = s;
-    if (uv_poll_init_socket(http->loop, &s->poll, fd) != 0) {
+    if (fault_fails("watch") || uv_poll_init_socket(http->loop, &s->poll, fd) != 0) {
       free(s);
-      return -1;
+      cannot_watch(http, easy);
+      return 0;
     }
     http->handles++;
     http->socket_count++;

@@ -81,6 +81,8 @@ struct http {
 /* Why it ends, unless that is known already. */
 void exchange_set_end(struct http_exchange *x, enum http_end_kind kind, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
+/* It ends with HTTP_END_NETWORK, from the loop; also within callbacks of libcurl. */
+void exchange_fail_soon(struct http_exchange *x, const char *why);
 void exchange_note_byte(struct http_exchange *x); /* it does not stall */
 void exchange_arm_clock(struct http_exchange *x); /* its next limit of time rings */
 void http_drain(struct http *http);               /* tells the ends that libcurl knows */

@@ -74,6 +74,19 @@ def case_answers():
         expect(results[dialect + ".held"]["duration_ms"] < 10000, "an answer that is whole is not waited for")
 
 
+def case_unwatched():
+    """A socket that the loop cannot watch: libcurl then takes no request until those it has are over."""
+    server = FakeApi()
+    try:
+        settings, calls = calls_of(server, ["ok"])
+        for fault in ("fail:watch:1", "fail:watch:2", "fail:watch:1+"):
+            results = drive(settings, calls, env={"SEGUE_FAULT": fault})
+            classes = [results[c["id"]]["class"] for c in calls]
+            expect(set(classes) <= {"ok", "network"} and "network" in classes, fault, classes)
+    finally:
+        server.close()
+
+
 def case_refusals():
     expected = {"refused": {"class": "refused"}}
     results = run_scenarios(expected)
