@@ -254,11 +254,12 @@ static void finish_unmatched(const struct chain_spec *spec, const json_t *stages
                  : spec->stage_count == 0          ? "no rule holds and no stage is configured"
                                                    : "no stage named a rule that was offered");
   const char *text = json_string_value(json_array_get(json_at(failed, "errors"), 0));
+  const char *class = json_string_value(json_at(failed, "class")); /* a log may lack it */
   size_t n = strlen(step->reason);
   if (failed != NULL)
     (void)snprintf(step->reason + n, sizeof step->reason - n, " (%s: %s: %.200s)",
-                   json_string_value(json_at(failed, "stage")),
-                   json_string_value(json_at(failed, "class")), text ? text : "");
+                   json_string_value(json_at(failed, "stage")), class ? class : "no class",
+                   text ? text : "");
 }
 
 void chain_next(const struct chain_spec *spec, const json_t *stages,

@@ -1,0 +1,300 @@
+/* The fold of calls: their start, their place, what they tell, their end. */
+#include "base/log.h"
+#include "core/decide.h"
+#include "core/fold.h"
+#include "format/json_object.h"
+#include "format/json_write.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Small numbers are counted in an array (a script takes its replies by number), other tokens in an
+ * object by their text. */
+static void count_token(struct core *core, const struct call *call) {
+  json_t *counts = json_object_get(core->token_counts, call->provider);
+  json_int_t number = json_integer_value(call->token);
+  if (call->token == NULL)
+    return;
+  if (json_is_integer(call->token) && number >= 0 && number < LIMIT_TOKEN_NUMBER) {
+    if (!json_is_array(counts)) {
+      counts = json_array();
+      json_object_set_new(core->token_counts, call->provider, counts);
+    }
+    while (json_array_size(counts) <= (size_t)number)
+      json_array_append_new(counts, json_integer(0));
+    json_t *count = json_array_get(counts, (size_t)number);
+    json_integer_set(count, json_integer_value(count) + 1);
+    return;
+  }
+  if (!json_is_object(counts)) {
+    counts = json_object();
+    json_object_set_new(core->token_counts, call->provider, counts);
+  }
+  char *key = json_dump_text(call->token, JSON_COMPACT | JSON_ENCODE_ANY);
+  json_int_t n = json_integer_value(json_object_get(counts, key));
+  json_object_set_new(counts, key, json_integer(n + 1));
+  free(key);
+}
+
+/* A schema stands in the first call_start that sends it; later ones refer to that. */
+static bool use_schema(const struct fold *f, struct call *call) {
+  const json_t *schema = fold_tree(f, MEMBER_SCHEMA);
+  struct str ref;
+  char place[TEXTS_PLACE_BYTES];
+  if (record_ref(f->record, MEMBER_SCHEMA, &ref)) {
+    schema = json_object_getn(f->core->schemas, ref.p, ref.n);
+    if (schema == NULL)
+      return fold_bad(f, "its schema refers to a record that has none");
+  } else if (schema != NULL) {
+    (void)snprintf(place, sizeof place, "%lld#/schema", (long long)f->record->seq);
+    json_object_set(f->core->schemas, place, (json_t *)schema);
+  }
+  fold_set_json(&call->schema, schema);
+  return true;
+}
+
+static size_t count_generations(const struct turn *turn) {
+  size_t count = 0;
+  for (const struct call *call = turn->calls; call; call = call->next)
+    count += call_generates(call);
+  return count;
+}
+
+/* A turn has one call of its own; with a value to be made, more of them, one after the other. */
+static bool may_call(const struct fold *f, const struct turn *turn, enum call_purpose purpose) {
+  const struct structured_config *structured = fold_structured(f, turn);
+  json_int_t number = fold_number(f, MEMBER_INVARIANT);
+  bool checks = purpose == PURPOSE_CHECK;
+  if (purpose != PURPOSE_EXECUTE && purpose != PURPOSE_REASK && !checks)
+    return fold_bad(f, "its purpose is not of this point");
+  if (structured == NULL && (purpose != PURPOSE_EXECUTE || turn->calls != NULL))
+    return fold_bad(f, "its turn has had its call");
+  for (const struct call *call = turn->calls; call; call = call->next)
+    if (call->state == CALL_RUNNING || call->state == CALL_WAITING)
+      return fold_bad(f, "another call of its turn is not over");
+  if (checks && (number < 1 || (size_t)number > invariants_count(structured->invariants)))
+    return fold_bad(f, "its invariant is not in the workflow");
+  return checks || count_generations(turn) < TURN_GENERATIONS ||
+         fold_bad(f, "its turn asked often enough");
+}
+
+static struct call *new_call(const struct fold *f, struct turn *turn, long id) {
+  enum call_purpose purpose;
+  enum judge_stage stage = STAGE_COUNT;
+  int stage_calls = 0;
+  struct call **at = &turn->calls;
+  if (id != f->core->call_count + 1)
+    return (void)fold_bad(f, "its call number is not the next one"), NULL;
+  if (!call_purpose_from_name(fold_text(f, MEMBER_PURPOSE), &purpose))
+    return (void)fold_bad(f, "its purpose is unknown"), NULL;
+  bool judges = purpose == PURPOSE_JUDGE || fold_has(f, MEMBER_STAGE);
+  if (turn->phase != (judges ? TURN_JUDGING : TURN_EXECUTING))
+    return (void)fold_bad(f, "its turn is not at that point"), NULL;
+  if (judges && purpose != PURPOSE_JUDGE && purpose != PURPOSE_REASK)
+    return (void)fold_bad(f, "its purpose is not of this point"), NULL;
+  if (judges && !judge_stage_from_name(fold_text(f, MEMBER_STAGE), &stage))
+    return (void)fold_bad(f, "it is for no stage"), NULL;
+  if (!judges && !may_call(f, turn, purpose))
+    return NULL;
+  for (; *at; at = &(*at)->next)
+    stage_calls += (*at)->stage == stage;
+  if (judges && stage_calls >= STAGE_JUDGE_CALLS)
+    return (void)fold_bad(f, "its stage asked often enough"), NULL;
+  struct call *call = xcalloc(1, sizeof *call);
+  f->core->call_count = id;
+  call->id = id;
+  call->purpose = purpose;
+  call->stage = stage;
+  call->invariant = purpose == PURPOSE_CHECK ? (int)fold_number(f, MEMBER_INVARIANT) : 0;
+  call->prompt_seq = (uint64_t)f->record->seq;
+  *at = call;
+  return call;
+}
+
+static void set_provider_session(struct call *call, struct str id) {
+  free(call->provider_session);
+  call->provider_session = id.n > 0 ? xstrndup(id.p, id.n) : NULL;
+}
+
+/* The conversation that the attempt goes on with; else it begins one. */
+static void use_session(const struct fold *f, struct call *call) {
+  const json_t *session = fold_tree(f, MEMBER_SESSION);
+  const json_t *id = json_at(session, "id");
+  call->resumed = json_is_true(json_at(session, "resumed")) && json_is_string(id);
+  set_provider_session(call, call->resumed ? str_from(json_string_value(id)) : STR(""));
+}
+
+bool apply_call_start(const struct fold *f) {
+  struct turn *turn = fold_turn(f);
+  if (turn == NULL)
+    return false;
+  long id = (long)fold_number(f, MEMBER_CALL);
+  struct call *call = turn_call(turn, id);
+  bool repeats = fold_has(f, MEMBER_REPEATS);
+  uint64_t seq = f->core->seq + 1; /* the record's */
+  json_int_t attempt = fold_number(f, MEMBER_ATTEMPT);
+  if (attempt != (call ? call->attempt : 0) + 1)
+    return fold_bad(f, "its attempt is not the next one");
+  if (call != NULL && call->state != (repeats ? CALL_RUNNING : CALL_WAITING))
+    return fold_bad(f, "its call does not wait for another attempt");
+  if (call == NULL) {
+    call = new_call(f, turn, id);
+    if (call == NULL)
+      return false;
+  }
+  struct str provider = fold_text(f, MEMBER_PROVIDER), model = fold_text(f, MEMBER_MODEL);
+  if (call->fallback != NULL) { /* a new start elsewhere */
+    free(call->fallback);
+    call->fallback = NULL;
+    call->failures = 0;
+    call->session_lost = false;
+  }
+  use_session(f, call);
+  free(call->provider);
+  free(call->model);
+  call->provider = xstrndup(provider.p, provider.n);
+  call->model = model.n ? xstrndup(model.p, model.n) : NULL;
+  fold_set_json(&call->options, fold_tree(f, MEMBER_OPTIONS));
+  if (attempt == 1)
+    fold_set_json(&call->wanted, call->options);
+  fold_set_json(&call->token, fold_tree(f, MEMBER_TOKEN));
+  if (!use_schema(f, call))
+    return false;
+  call->timeout_ms = (uint64_t)fold_number(f, MEMBER_TIMEOUT_MS);
+  call->attempt = (int)attempt;
+  call->state = CALL_RUNNING;
+  if (!repeats)
+    count_token(f->core, call);
+  struct str part;
+  for (uint32_t i = 0; record_part(f->record, i, &part); i++)
+    texts_add(&f->core->texts, part, seq, TEXT_PART, i);
+  return true;
+}
+
+/* Tokens of an attempt; what cannot be counts as the most that can. */
+static int64_t tokens_of(const json_t *usage) {
+  json_int_t input = json_integer_value(json_at(usage, "input"));
+  json_int_t output = json_integer_value(json_at(usage, "output"));
+  const json_int_t most = (json_int_t)1 << 40;
+  return (input < 0 || input > most ? most : input) + (output < 0 || output > most ? most : output);
+}
+
+/* At most some 30 years: sums of them stay in range. */
+static bool is_duration(json_int_t ms) {
+  return ms >= 0 && ms < (json_int_t)1 << 40;
+}
+
+/* The next attempt goes to another provider, at once. */
+static void take_fallback(const struct fold *f, struct call *call) {
+  struct str name = fold_text(f, MEMBER_FALLBACK);
+  if (name.n == 0)
+    return;
+  free(call->fallback);
+  call->fallback = xstrndup(name.p, name.n);
+  call->state = CALL_WAITING;
+  call->wait_until_ms = 0;
+}
+
+bool apply_admission(const struct fold *f) {
+  struct turn *turn = fold_turn(f);
+  struct call *call = turn ? turn_call(turn, (long)fold_number(f, MEMBER_CALL)) : NULL;
+  enum admission_answer answer;
+  if (turn == NULL)
+    return false;
+  if (call == NULL || call->state != CALL_RUNNING)
+    return fold_bad(f, "its call is not running");
+  if (!admission_from_name(fold_text(f, MEMBER_ANSWER), &answer))
+    return fold_bad(f, "its answer is unknown");
+  if (answer == ADMISSION_FALLBACK)
+    take_fallback(f, call);
+  return true;
+}
+
+/* What the next call of the same conversation goes on with. */
+static void keep_session(const struct fold *f, const struct turn *turn, const struct call *call) {
+  struct buf key = {0};
+  if (call->provider_session == NULL)
+    return;
+  core_session_key(&f->core->workflow->movements[turn->movement], str_from(call->provider), &key);
+  json_object_set_new(f->core->sessions, buf_c(&key), json_string(call->provider_session));
+  buf_deinit(&key);
+}
+
+bool apply_call_end(const struct fold *f) {
+  struct turn *turn = fold_turn(f);
+  struct call *call = turn ? turn_call(turn, (long)fold_number(f, MEMBER_CALL)) : NULL;
+  if (turn == NULL)
+    return false;
+  if (call == NULL || call->state != CALL_RUNNING)
+    return fold_bad(f, "its call is not running");
+  const json_t *error = fold_tree(f, MEMBER_ERROR);
+  bool wait = fold_has(f, MEMBER_RETRY_IN_MS);
+  int64_t wait_ms = fold_number(f, MEMBER_RETRY_IN_MS);
+  if (fold_number(f, MEMBER_ATTEMPT) != call->attempt)
+    return fold_bad(f, "that attempt is not running");
+  if (!is_duration(fold_number(f, MEMBER_DURATION_MS)) || !is_duration(wait_ms))
+    return fold_bad(f, "a time in it cannot be");
+  call->duration_ms += fold_number(f, MEMBER_DURATION_MS);
+  call->tokens += tokens_of(fold_tree(f, MEMBER_USAGE));
+  if (fold_text(f, MEMBER_PROVIDER_SESSION).n > 0)
+    set_provider_session(call, fold_text(f, MEMBER_PROVIDER_SESSION));
+  if (error != NULL) {
+    const json_t *class = json_at(error, "class");
+    const json_t *message = json_at(error, "message");
+    call->class = CLASS_PROTOCOL;
+    (void)error_class_from_name(str_from(json_string_value(class)), &call->class);
+    buf_clear(&call->text);
+    if (json_is_string(message))
+      buf_append(&call->text, json_string_value(message), json_string_length(message));
+    call->failures++;
+    call->session_lost |= call->class == CLASS_NOT_FOUND && call->resumed;
+    call->state = wait ? CALL_WAITING : CALL_FAILED;
+    take_fallback(f, call);
+    if (wait) {
+      int64_t now;
+      if (!record_time_parse(f->record->ts.p, &now))
+        return fold_bad(f, "its ts is not a time");
+      call->wait_until_ms = now + wait_ms;
+    }
+    return true;
+  }
+  if (!fold_take_text(f, MEMBER_TEXT, &call->text))
+    return false;
+  fold_set_json(&call->structured, fold_tree(f, MEMBER_STRUCTURED));
+  call->state = CALL_DONE;
+  call->text_seq = (uint64_t)f->record->seq;
+  buf_deinit(&call->prompt);
+  bool has_exit = record_is_number(f->record, MEMBER_EXIT);
+  if (call->purpose == PURPOSE_CHECK) {
+    call->has_exit = has_exit;
+    call->exit = (int)fold_number(f, MEMBER_EXIT);
+    return fold_take_text(f, MEMBER_STDERR, &call->error_text);
+  }
+  if (call->purpose == PURPOSE_EXECUTE) {
+    keep_session(f, turn, call);
+    turn->has_exit = has_exit;
+    turn->exit = (int)fold_number(f, MEMBER_EXIT);
+  }
+  if (call->purpose == PURPOSE_EXECUTE && fold_structured(f, turn) == NULL) {
+    fold_take_answer(turn, call);
+    fold_set_json(&turn->structured, call->structured);
+    turn->phase = TURN_JUDGING;
+  }
+  return true;
+}
+
+bool apply_call_event(const struct fold *f) {
+  struct turn *turn = fold_turn(f);
+  struct call *call = turn ? turn_call(turn, (long)fold_number(f, MEMBER_CALL)) : NULL;
+  if (turn == NULL)
+    return false;
+  if (call == NULL || call->state != CALL_RUNNING)
+    return fold_bad(f, "its call is not running");
+  call->event_count++;
+  if (str_eq_c(fold_text(f, MEMBER_EVENT), "session")) {
+    const json_t *id = json_at(fold_tree(f, MEMBER_DATA), "provider_session");
+    if (json_string_length(id) > 0)
+      set_provider_session(call, str_from(json_string_value(id)));
+  }
+  return true;
+}
