@@ -396,6 +396,10 @@ static void write_parts(const struct record_part *parts, size_t n, struct buf *o
   buf_puts(out, n > 0 ? "]" : "[]");
 }
 
+/* A literal where there is room. */
+#define write_literal(out, text)                                                                   \
+  (memcpy((out)->p + (out)->n, (text), sizeof(text)), (out)->n += sizeof(text) - 1)
+
 /* Text with nothing in it to escape. */
 static void write_word(struct str word, struct buf *out) {
   buf_reserve(out, word.n + 3);
@@ -421,13 +425,13 @@ static void write_member(const struct record_member *m, struct buf *out) {
     write_word(m->is.text, out);
     break;
   case RECORD_TRUE:
-    buf_puts(out, "true");
+    write_literal(out, "true");
     break;
   case RECORD_FALSE:
-    buf_puts(out, "false");
+    write_literal(out, "false");
     break;
   case RECORD_NULL:
-    buf_puts(out, "null");
+    write_literal(out, "null");
     break;
   case RECORD_TREE:
     json_write(m->is.tree, out);
@@ -443,14 +447,19 @@ static void write_member(const struct record_member *m, struct buf *out) {
 
 void record_write(const struct record *r, struct buf *out) {
   assert(out->max == 0);
-  buf_puts(out, "{\"v\":");
-  json_write_integer(r->version, out);
-  buf_puts(out, ",\"seq\":");
-  json_write_integer((int64_t)r->seq, out);
-  buf_puts(out, ",\"ts\":");
+  buf_reserve(out, 64 + 2 * STR_NUMBER_BYTES);
+  write_literal(out, "{\"v\":");
+  out->n += str_from_number(out->p + out->n, r->version);
+  write_literal(out, ",\"seq\":");
+  out->n += str_from_number(out->p + out->n, (int64_t)r->seq);
+  write_literal(out, ",\"ts\":");
   json_write_string(r->ts, out);
-  buf_puts(out, ",\"type\":");
-  json_write_string(r->type_name, out);
+  buf_reserve(out, 64);
+  write_literal(out, ",\"type\":");
+  if (r->type < RECORD_TYPE_COUNT)
+    write_word(r->type_name, out);
+  else
+    json_write_string(r->type_name, out);
   for (size_t i = 0; i < r->count; i++)
     write_member(&r->members[i], out);
   if (r->body != NULL)

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 #include "provider/linediff.h"
 
@@ -151,10 +152,10 @@ static bool write_files(const struct provider_env *env, const json_t *write, jso
 
 static void build_result(struct provider_run *run) {
   struct call_result *result = &run->result;
-  const json_t *error = json_object_get(run->reply, "error");
-  const json_t *text = json_object_get(run->reply, "text");
-  const json_t *structured = json_object_get(run->reply, "structured");
-  const char *session = json_string_value(json_object_get(run->reply, "provider_session"));
+  const json_t *error = json_at(run->reply, "error");
+  const json_t *text = json_at(run->reply, "text");
+  const json_t *structured = json_at(run->reply, "structured");
+  const char *session = json_string_value(json_at(run->reply, "provider_session"));
   struct err err;
   size_t i;
   json_t *chunk;
@@ -164,19 +165,19 @@ static void build_result(struct provider_run *run) {
     (void)snprintf(result->provider_session, sizeof result->provider_session, "%s", session);
   if (text)
     buf_append(&result->text.bytes, json_string_value(text), json_string_length(text));
-  json_array_foreach(json_object_get(run->reply, "chunks"), i, chunk)
+  json_array_foreach(json_at(run->reply, "chunks"), i, chunk)
       buf_append(&result->text.bytes, json_string_value(chunk), json_string_length(chunk));
   if (error != NULL) {
-    const json_t *message = json_object_get(error, "message");
+    const json_t *message = json_at(error, "message");
     call_result_fail(result, CLASS_PROTOCOL, "%s",
                      json_is_string(message) ? json_string_value(message)
                                              : "error of the scenario");
-    (void)error_class_from_name(str_from(json_string_value(json_object_get(error, "class"))),
+    (void)error_class_from_name(str_from(json_string_value(json_at(error, "class"))),
                                 &result->class);
-    result->retry_after_ms = json_integer_value(json_object_get(error, "retry_after_ms"));
+    result->retry_after_ms = json_integer_value(json_at(error, "retry_after_ms"));
     return;
   }
-  if (!write_files(run->env, json_object_get(run->reply, "write"), &result->files, &err)) {
+  if (!write_files(run->env, json_at(run->reply, "write"), &result->files, &err)) {
     call_result_fail(result, CLASS_BAD_REQUEST, "%s", err.text);
     return;
   }
@@ -216,7 +217,7 @@ static void finish(struct provider_run *run) {
 static void tell_chunks(const struct provider_run *run) {
   size_t i;
   json_t *chunk;
-  json_array_foreach(json_object_get(run->reply, "chunks"), i, chunk) {
+  json_array_foreach(json_at(run->reply, "chunks"), i, chunk) {
     const struct provider_news news = {
         .kind = NEWS_TEXT, .text = {json_string_value(chunk), json_string_length(chunk)}};
     if (run->sink.news)
@@ -240,7 +241,7 @@ static void on_begin(uv_timer_t *timer) {
 }
 
 static void begin(struct provider_run *run) {
-  bool tells = json_object_get(run->reply, "chunks") != NULL;
+  bool tells = json_at(run->reply, "chunks") != NULL;
   uv_timer_start(&run->timer, tells ? on_begin : on_timer, tells ? 0 : run->wait_ms, 0);
 }
 
@@ -276,7 +277,7 @@ static struct provider_run *script_start(const struct provider *self,
         request->stage == STAGE_COUNT ? "" : ", stage ",
         request->stage == STAGE_COUNT ? "" : judge_stage_name(request->stage));
   run->result.class = run->reply ? CLASS_NONE : CLASS_NOT_FOUND;
-  json_int_t delay = json_integer_value(json_object_get(run->reply, "delay_ms"));
+  json_int_t delay = json_integer_value(json_at(run->reply, "delay_ms"));
   uint64_t wait = delay > 0 ? (uint64_t)delay : 0;
   if (request->timeout_ms > 0 && wait > request->timeout_ms) {
     wait = request->timeout_ms;
