@@ -72,6 +72,17 @@ void paths_home_facets(char out[PATHS_BYTES]) {
     out[0] = '\0';
 }
 
+/* Swapped, not put in its place: ext4 writes a fresh file to the disk when it replaces another. That
+ * nobody waits for: after a loss of power an empty one is as good as none. */
+static bool replace(const char *temp, const char *path) {
+  if (renameat2(AT_FDCWD, temp, AT_FDCWD, path, RENAME_EXCHANGE) != 0)
+    return rename(temp, path) == 0;
+  if (unlink(temp) == 0)
+    return true;
+  (void)renameat2(AT_FDCWD, temp, AT_FDCWD, path, RENAME_EXCHANGE); /* a folder: not ours */
+  return false;
+}
+
 void paths_note_last(const char *log_path) {
   char path[PATHS_BYTES], temp[PATHS_BYTES + 16];
   struct err err;
@@ -93,10 +104,7 @@ void paths_note_last(const char *log_path) {
     return;
   bool ok = write(fd, log_path, strlen(log_path)) == (ssize_t)strlen(log_path);
   close(fd);
-  /* Swapped, not put in its place: ext4 writes a fresh file to the disk when it replaces another. That
-   * nobody waits for: after a loss of power an empty one is as good as none. */
-  bool swapped = ok && renameat2(AT_FDCWD, temp, AT_FDCWD, path, RENAME_EXCHANGE) == 0;
-  if (!ok || swapped || rename(temp, path) != 0)
+  if (!ok || !replace(temp, path))
     (void)unlink(temp);
 }
 

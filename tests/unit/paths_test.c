@@ -163,13 +163,37 @@ static void the_last_session_is_noted(void **state) {
   assert_int_equal(access(out, F_OK), -1); /* nothing is left beside it */
 }
 
+static void a_folder_in_the_place_of_the_note_stays(void **state) {
+  char path[512], mine[600], log[600], out[PATHS_BYTES];
+  (void)state;
+  set("XDG_STATE_HOME", dir);
+  (void)snprintf(path, sizeof path, "%s/segue", dir);
+  assert_int_equal(mkdir(path, 0700), 0);
+  (void)snprintf(path, sizeof path, "%s/segue/last", dir);
+  assert_int_equal(mkdir(path, 0700), 0);
+  (void)snprintf(mine, sizeof mine, "%s/mine", path);
+  (void)snprintf(log, sizeof log, "%s/one.ndjson", dir);
+  int fd = open(mine, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  assert_true(fd >= 0);
+  close(fd);
+  paths_note_last(log);
+  assert_int_equal(access(mine, F_OK), 0);
+  assert_false(paths_read_last(out));
+  (void)snprintf(out, sizeof out, "%s.%ld", path, (long)getpid());
+  assert_int_equal(access(out, F_OK), -1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(places_follow_the_environment), TEST(a_relative_folder_is_below_the_current_one),
-      TEST(long_paths_are_refused),        TEST(facets_of_home),
-      TEST(the_nearest_project_counts),    TEST(the_last_session_is_noted),
+      TEST(places_follow_the_environment),
+      TEST(a_relative_folder_is_below_the_current_one),
+      TEST(long_paths_are_refused),
+      TEST(facets_of_home),
+      TEST(the_nearest_project_counts),
+      TEST(the_last_session_is_noted),
+      TEST(a_folder_in_the_place_of_the_note_stays),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
