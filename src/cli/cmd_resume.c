@@ -89,6 +89,40 @@ static json_t *read_start(const char *path) {
   return record;
 }
 
+static bool is_text(const json_t *value, const char *text) {
+  const char *found = json_string_value(value);
+  return found != NULL && strcmp(found, text) == 0;
+}
+
+/* The first record of `segue judge`, whose workflow is made and no file's: see cmd_judge. */
+static bool is_of_judge(const json_t *start) {
+  const json_t *workflow = json_object_get(start, "workflow");
+  const json_t *movement = json_array_get(json_object_get(workflow, "movements"), 0);
+  return start != NULL && json_object_get(start, "workflow_path") == NULL &&
+         is_text(json_object_get(workflow, "name"), "judge") &&
+         is_text(json_array_get(json_object_get(movement, "command"), 0), "given");
+}
+
+/* Did `segue judge` end before the text that it was given was in the log? Its place is a command that
+ * is never run. */
+static bool lacks_its_text(const char *path) {
+  struct reader r;
+  struct str line;
+  struct err err;
+  bool lacks = false;
+  if (!reader_open(&r, path, &err))
+    return false;
+  for (bool first = true; (first || lacks) && reader_next(&r, &line); first = false) {
+    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    const json_t *type = json_object_get(record, "type");
+    bool answers = is_text(type, "call_end") && json_object_get(record, "error") == NULL;
+    lacks = first ? is_of_judge(record) : !answers && !is_text(type, "session_end");
+    json_decref(record);
+  }
+  reader_close(&r);
+  return lacks;
+}
+
 /* The turns that are in the log already: so that the closing line counts all of them. */
 static void feed_past(struct ui *ui, const char *path, uint64_t records) {
   struct reader r;
@@ -199,6 +233,14 @@ static int resume(int argc, char **argv) {
   json_decref(start);
   if (!ui_init(&ui, "resume", asks ? UI_QUIET : mode, folder, registry, &err)) {
     (void)cli_fail("resume", &err);
+    status = STATUS_FAILED;
+    goto out;
+  }
+  if (lacks_its_text(path)) {
+    (void)err_set(&err, ERR_IO,
+                  "the log ends before the text that was to be judged: judge it again");
+    (void)cli_fail("resume", &err);
+    ui_drop(&ui);
     status = STATUS_FAILED;
     goto out;
   }

@@ -136,6 +136,19 @@ for flag in '' --json; do
   fi
 done
 
+# ---- a log that ends before the text ----
+mkdir programs
+printf '#!/bin/sh\ntouch ran\n' > programs/given
+chmod +x programs/given
+echo '[REVIEW:2]' | "$segue" judge "$@" --stages phase1_tag --logs torn > out 2>&1
+head -n 3 torn/*.ndjson > torn.ndjson
+head -n 4 torn/*.ndjson > whole.ndjson
+PATH=$dir/programs:$PATH "$segue" resume torn.ndjson > out 2> err
+[ $? = 1 ] && grep -q 'ends before the text' err && [ ! -e ran ] &&
+  [ "$(wc -l < torn.ndjson)" = 3 ] && "$segue" resume whole.ndjson > out 2> err &&
+  grep -q 'tag_fallback' out && echo "ok    a log that ends before the text" ||
+  { failed=1; echo "FAIL  a log that ends before the text"; cat out err; }
+
 # ---- bad words ----
 input='x'
 check "a model that is not UTF-8" 2 '--model.*UTF-8' "$@" --stages phase1_tag --model "$(printf 'm\377')"
