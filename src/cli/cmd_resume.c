@@ -123,8 +123,9 @@ static bool lacks_its_text(const char *path) {
   return lacks;
 }
 
-/* The turns that are in the log already: so that the closing line counts all of them. */
-static void feed_past(struct ui *ui, const char *path, uint64_t records) {
+/* The turns that are in the log already: so that the closing line counts all of them. Of a session that
+ * ended, its last record is what --json prints. */
+static void feed_past(struct ui *ui, const char *path, uint64_t records, bool ended) {
   struct reader r;
   struct str line;
   struct err err;
@@ -135,6 +136,8 @@ static void feed_past(struct ui *ui, const char *path, uint64_t records) {
     if (record)
       (void)summary_feed_json(&ui->summary, record);
     json_decref(record);
+    if (records == 0 && ended && ui->mode == UI_JSON)
+      printf(STR_FMT "\n", STR_ARG(line));
   }
   reader_close(&r);
 }
@@ -252,7 +255,7 @@ static int resume(int argc, char **argv) {
   } else {
     const struct core *core = session_core(ui.solo.session);
     bool ended = core->status == SESSION_ENDED;
-    feed_past(&ui, path, session_recovered(ui.solo.session));
+    feed_past(&ui, path, session_recovered(ui.solo.session), ended);
     if (ended)
       ui_close(&ui);
     status = ui_wait(&ui);
@@ -275,14 +278,15 @@ const struct cli_command cmd_resume = {
     .help =
         "A call that was in flight is repeated as its next attempt; what is judged stays judged. "
         "Of a\n"
-        "finished session the end is printed again and its exit status returned; of a question of\n"
-        "segue ask, finished or not, what ask prints: the value. With --scenario,\n"
-        "replies that were taken count by their position: add new ones at the end of the old "
-        "list.\n"
+        "finished session the end is printed again (with --json its last record) and its exit "
+        "status\n"
+        "returned; of a question of segue ask, finished or not, what ask prints: the value. With\n"
+        "--scenario, replies that were taken count by their position: add new ones at the end of "
+        "the\n"
+        "old list.\n"
         "This program runs the session itself, unless --daemon says otherwise: then the daemon "
-        "that "
-        "it\n"
-        "was submitted to does, and segue show ID --follow shows it.",
+        "that\n"
+        "it was submitted to does, and segue show ID --follow shows it.",
     .options = options,
     .run = resume,
 };

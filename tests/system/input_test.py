@@ -589,6 +589,8 @@ def json_is_the_log():
         expect(done.returncode == 0, done.stderr)
         with open(path, "rb") as f:
             expect(f.read() == whole + done.stdout, "resume --json printed something else")
+        again = box.segue("resume", path, "--json")  # it is over: its end once more
+        expect(again.returncode == 0 and again.stdout == done.stdout.splitlines(True)[-1], again)
         return None
 
 
