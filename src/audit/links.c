@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "core/workflow.h"
+#include "format/json_object.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +21,7 @@ static json_int_t number(const json_t *object, const char *key) {
 }
 
 static struct str view(const json_t *object, const char *key) {
-  const json_t *value = json_object_get(object, key);
-  return json_is_string(value) ? (struct str){json_string_value(value), json_string_length(value)}
-                               : STR("");
+  return json_view(json_object_get(object, key));
 }
 
 static const struct turn *turn_of(const struct look *l) {

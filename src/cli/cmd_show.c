@@ -6,6 +6,7 @@
 #include "cli/turns.h"
 #include "core/record.h"
 #include "daemon/client.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 #include "store/brief.h"
 
@@ -60,9 +61,7 @@ static void print_row(const struct show *s, const char *name, struct str text) {
 }
 
 static struct str str_of(const json_t *object, const char *key) {
-  const json_t *value = json_object_get(object, key);
-  return json_is_string(value) ? (struct str){json_string_value(value), json_string_length(value)}
-                               : STR("");
+  return json_view(json_object_get(object, key));
 }
 
 static void print_header(struct show *s) {

@@ -195,14 +195,24 @@ static void take_fallback(const struct fold *f, struct call *call) {
   call->wait_until_ms = 0;
 }
 
+/* The record's call and its turn; NULL when it does not run (err is set). */
+static struct call *running_call(const struct fold *f, struct turn **turn) {
+  *turn = fold_turn(f);
+  if (*turn == NULL)
+    return NULL;
+  struct call *call = turn_call(*turn, (long)fold_number(f, MEMBER_CALL));
+  if (call != NULL && call->state == CALL_RUNNING)
+    return call;
+  (void)fold_bad(f, "its call is not running");
+  return NULL;
+}
+
 bool apply_admission(const struct fold *f) {
-  struct turn *turn = fold_turn(f);
-  struct call *call = turn ? turn_call(turn, (long)fold_number(f, MEMBER_CALL)) : NULL;
+  struct turn *turn;
+  struct call *call = running_call(f, &turn);
   enum admission_answer answer;
-  if (turn == NULL)
+  if (call == NULL)
     return false;
-  if (call == NULL || call->state != CALL_RUNNING)
-    return fold_bad(f, "its call is not running");
   if (!admission_from_name(fold_text(f, MEMBER_ANSWER), &answer))
     return fold_bad(f, "its answer is unknown");
   if (answer == ADMISSION_FALLBACK)
@@ -221,12 +231,10 @@ static void keep_session(const struct fold *f, const struct turn *turn, const st
 }
 
 bool apply_call_end(const struct fold *f) {
-  struct turn *turn = fold_turn(f);
-  struct call *call = turn ? turn_call(turn, (long)fold_number(f, MEMBER_CALL)) : NULL;
-  if (turn == NULL)
+  struct turn *turn;
+  struct call *call = running_call(f, &turn);
+  if (call == NULL)
     return false;
-  if (call == NULL || call->state != CALL_RUNNING)
-    return fold_bad(f, "its call is not running");
   const json_t *error = fold_tree(f, MEMBER_ERROR);
   bool wait = fold_has(f, MEMBER_RETRY_IN_MS);
   int64_t wait_ms = fold_number(f, MEMBER_RETRY_IN_MS);
@@ -284,12 +292,10 @@ bool apply_call_end(const struct fold *f) {
 }
 
 bool apply_call_event(const struct fold *f) {
-  struct turn *turn = fold_turn(f);
-  struct call *call = turn ? turn_call(turn, (long)fold_number(f, MEMBER_CALL)) : NULL;
-  if (turn == NULL)
+  struct turn *turn;
+  struct call *call = running_call(f, &turn);
+  if (call == NULL)
     return false;
-  if (call == NULL || call->state != CALL_RUNNING)
-    return fold_bad(f, "its call is not running");
   call->event_count++;
   if (str_eq_c(fold_text(f, MEMBER_EVENT), "session")) {
     const json_t *id = json_at(fold_tree(f, MEMBER_DATA), "provider_session");

@@ -6,12 +6,6 @@
 
 #include <stdlib.h>
 
-static struct str body_text(const struct fold *f, const char *key) {
-  const json_t *text = json_object_get(f->record->body, key);
-  return json_is_string(text) ? (struct str){json_string_value(text), json_string_length(text)}
-                              : STR("");
-}
-
 bool apply_check(const struct fold *f) {
   struct turn *turn = fold_turn(f);
   const struct call *call =
@@ -78,8 +72,8 @@ bool apply_stage(const struct fold *f) {
     return fold_bad(f, "its turn is not being judged");
   enum judge_stage stage;
   enum stage_outcome outcome;
-  if (!judge_stage_from_name(body_text(f, "stage"), &stage) ||
-      !stage_outcome_from_name(body_text(f, "outcome"), &outcome))
+  if (!judge_stage_from_name(json_view(json_at(f->record->body, "stage")), &stage) ||
+      !stage_outcome_from_name(json_view(json_at(f->record->body, "outcome")), &outcome))
     return fold_bad(f, "its stage or outcome is unknown");
   json_array_append(turn->stages, f->record->body);
   return true;

@@ -6,12 +6,7 @@
 
 #include <string.h>
 
-static struct str text_of(const json_t *value) {
-  return json_is_string(value) ? (struct str){json_string_value(value), json_string_length(value)}
-                               : STR("");
-}
-
-#define config_str(config, key) text_of(json_at(config, key))
+#define config_str(config, key) json_view(json_at(config, key))
 
 void core_backend(const struct workflow *wf, const json_t *config, size_t index,
                   struct str *provider, struct str *model) {

@@ -191,8 +191,7 @@ struct str core_next_backend(const struct core *core, const struct turn *turn,
 static struct str own_model(const struct core *core, struct str provider) {
   const json_t *model =
       json_object_getn(json_at(core->config, "provider_models"), provider.p, provider.n);
-  return json_is_string(model) ? (struct str){json_string_value(model), json_string_length(model)}
-                               : STR("");
+  return json_view(model);
 }
 
 /* Of the options that were meant, those it takes; the judge's coolness goes with the backend that

@@ -291,17 +291,12 @@ static json_t *own_members(const json_t *record) {
   return body;
 }
 
-static struct str text_at(const json_t *value) {
-  return json_is_string(value) ? (struct str){json_string_value(value), json_string_length(value)}
-                               : STR("");
-}
-
 void record_read(struct record_draft *d, const json_t *json) {
   struct record *r = &d->record;
   *r = (struct record){.version = json_integer_value(json_at(json, "v")),
                        .seq = (uint64_t)json_integer_value(json_at(json, "seq")),
-                       .ts = text_at(json_at(json, "ts")),
-                       .type_name = text_at(json_at(json, "type")),
+                       .ts = json_view(json_at(json, "ts")),
+                       .type_name = json_view(json_at(json, "type")),
                        .members = d->members};
   r->type = type_of(r->type_name);
   if (r->type < RECORD_TYPE_COUNT)
@@ -331,7 +326,7 @@ struct str record_text(const struct record *r, enum member key) {
   const struct record_member *m = record_get(r, key);
   if (m != NULL && (m->kind == RECORD_TEXT || m->kind == RECORD_WORD))
     return m->is.text;
-  return m != NULL && m->kind == RECORD_TREE ? text_at(m->is.tree) : STR("");
+  return m != NULL && m->kind == RECORD_TREE ? json_view(m->is.tree) : STR("");
 }
 
 const char *record_text_c(const struct record *r, enum member key) {
@@ -359,7 +354,7 @@ bool record_ref(const struct record *r, enum member key, struct str *place) {
                           ? json_at(m->is.tree, "ref")
                           : NULL;
   bool is_ref = m != NULL && m->kind == RECORD_REF;
-  *place = is_ref ? m->is.text : text_at(ref);
+  *place = is_ref ? m->is.text : json_view(ref);
   return is_ref || json_is_string(ref);
 }
 
@@ -373,7 +368,7 @@ bool record_part(const struct record *r, size_t k, struct str *text) {
   }
   if (m == NULL || m->kind != RECORD_TREE)
     return false;
-  *text = text_at(json_array_get(m->is.tree, k));
+  *text = json_view(json_array_get(m->is.tree, k));
   return k < json_array_size(m->is.tree);
 }
 

@@ -1,7 +1,9 @@
-/* json_object.h - members of JSON objects by literal keys. Their length is known when this is
- * compiled: records are made of some hundred members a turn, and measuring each key is seen. */
+/* json_object.h - members of JSON objects by literal keys, and their texts. The length of a key is
+ * known when this is compiled: measuring the keys of every turn is seen. */
 #ifndef SEGUE_FORMAT_JSON_OBJECT_H
 #define SEGUE_FORMAT_JSON_OBJECT_H
+
+#include "base/str.h"
 
 #include <jansson.h>
 
@@ -10,5 +12,11 @@
   json_object_setn_new_nocheck((object), "" key, sizeof(key) - 1, (value))
 /* json_object_get: borrowed, or NULL. */
 #define json_at(object, key) json_object_getn((object), "" key, sizeof(key) - 1)
+
+/* A text, "" when it is none: borrowed, ends with NUL. */
+static inline struct str json_view(const json_t *value) {
+  return json_is_string(value) ? (struct str){json_string_value(value), json_string_length(value)}
+                               : STR("");
+}
 
 #endif

@@ -109,6 +109,17 @@ static void every_prefix(void **state) {
   buf_deinit(&text);
 }
 
+/* All turns of a log that may hold anything. */
+static void explain_all(const struct book *b, bool full, struct buf *text) {
+  const struct explain_opts opts = {full, 80};
+  for (long turn = 1; turn <= 4; turn++) {
+    struct err err;
+    buf_clear(text);
+    if (explain_turn(b, turn, &opts, text, &err))
+      expect_harmless(text);
+  }
+}
+
 /* Any one record missing or turned to nonsense: something is told, nothing breaks. */
 static void holes(void **state) {
   static const char *const keys[] = {"calls", "prompt", "text", "stages", "workflow", "movement",
@@ -135,13 +146,7 @@ static void holes(void **state) {
       }
       drive_bytes(path, log.p, log.n);
       read_all(&b, path);
-      for (long turn = 1; turn <= 4; turn++) {
-        const struct explain_opts opts = {false, 80};
-        struct err err;
-        buf_clear(&text);
-        if (explain_turn(&b, turn, &opts, &text, &err))
-          expect_harmless(&text);
-      }
+      explain_all(&b, false, &text);
       book_close(&b);
       buf_deinit(&log);
     }
@@ -173,13 +178,7 @@ static void numbers_of_any_size(void **state) {
     }
     drive_bytes(path, log.p, log.n);
     read_all(&b, path);
-    for (long turn = 1; turn <= 4; turn++) {
-      const struct explain_opts opts = {true, 80};
-      struct err err;
-      buf_clear(&text);
-      if (explain_turn(&b, turn, &opts, &text, &err))
-        expect_harmless(&text);
-    }
+    explain_all(&b, true, &text);
     book_close(&b);
     buf_deinit(&log);
   }
