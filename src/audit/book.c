@@ -1,34 +1,31 @@
+/* Reads a log for those who prove or show it. */
 #include "audit/book.h"
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "store/line.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-bool book_open(struct book *b, const char *path, bool places, struct err *err) {
-  const char *slash = strrchr(path, '/');
+bool book_open(struct book *b, const struct store_ref *ref, bool places, struct err *err) {
   *b = (struct book){.keeps_places = places};
-  if (!reader_open(&b->reader, path, err))
+  if (!reader_open(&b->reader, ref, err))
     return false;
+  b->open = true;
   memcpy(b->hash, line_first_hash, SHA256_HEX);
-  b->path = xstrdup(path);
-  b->dir =
-      slash == NULL ? xstrdup(".") : xstrndup(path, slash == path ? 1 : (size_t)(slash - path));
+  b->ref = *ref;
+  store_of(ref, &b->store);
   return true;
 }
 
-static enum book_kind kind_of(const char *type) {
-  return strncmp(type, "session_", 8) == 0 ? BOOK_SESSION
-         : strcmp(type, "turn_start") == 0 ? BOOK_TURN_START
-         : strcmp(type, "judgment") == 0   ? BOOK_JUDGMENT
-                                           : BOOK_OTHER;
+static enum book_kind book_kind_of(const char *type) {
+  if (str_starts(str_from(type), "session_"))
+    return BOOK_SESSION;
+  if (strcmp(type, "turn_start") == 0)
+    return BOOK_TURN_START;
+  return strcmp(type, "judgment") == 0 ? BOOK_JUDGMENT : BOOK_OTHER;
 }
 
 static void keep_place(struct book *b, const json_t *record, struct str line) {
@@ -42,7 +39,7 @@ static void keep_place(struct book *b, const json_t *record, struct str line) {
       .offset = b->reader.offset,
       .bytes = line.n,
       .turn = (long)json_integer_value(json_object_get(record, "turn")),
-      .kind = kind_of(type ? type : ""),
+      .kind = book_kind_of(type ? type : ""),
   };
 }
 
@@ -119,25 +116,10 @@ json_t *book_next_unproven(struct book *b) {
 }
 
 bool book_again(struct book *b) {
-  struct stat by_fd, by_path;
-  if (stat(b->path, &by_path) != 0)
+  if (!reader_again(&b->reader))
     return false;
-  if (b->state == BOOK_DAMAGED)
-    return true;
-  b->state = BOOK_READING;
-  if (fstat(b->reader.fd, &by_fd) == 0 && by_fd.st_ino == by_path.st_ino) {
-    reader_again(&b->reader);
-    return true;
-  }
-  /* Its owner put a new file in its place: the durable part is the same. */
-  struct reader fresh;
-  struct err err;
-  if (!reader_open(&fresh, b->path, &err) ||
-      lseek(fresh.fd, (off_t)b->end, SEEK_SET) != (off_t)b->end)
-    return false;
-  fresh.offset = b->end;
-  reader_close(&b->reader);
-  b->reader = fresh;
+  if (b->state != BOOK_DAMAGED)
+    b->state = BOOK_READING;
   return true;
 }
 
@@ -160,17 +142,8 @@ json_t *book_get(const struct book *b, uint64_t seq, struct err *err) {
     return NULL;
   }
   char *line = xmalloc(place->bytes + 1);
-  size_t have = 0;
-  while (have < place->bytes) {
-    ssize_t n =
-        pread(b->reader.fd, line + have, place->bytes - have, (off_t)(place->offset + have));
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n <= 0)
-      break;
-    have += (size_t)n;
-  }
-  json_t *record = have == place->bytes ? json_loadb(line, have, JSON_ALLOW_NUL, NULL) : NULL;
+  bool whole = reader_read_all(&b->reader, place->offset, line, place->bytes);
+  json_t *record = whole ? json_loadb(line, place->bytes, JSON_ALLOW_NUL, NULL) : NULL;
   free(line);
   if (record == NULL)
     (void)err_set(err, ERR_CORRUPT, "record %llu cannot be read again", (unsigned long long)seq);
@@ -182,19 +155,16 @@ static json_t *recall_record(void *ctx, uint64_t seq, struct err *err) {
 }
 
 struct recall book_recall(const struct book *b) {
-  return (struct recall){(void *)b, recall_record, b->dir};
+  return (struct recall){(void *)b, recall_record, &b->store};
 }
 
 bool book_owned(const struct book *b) {
-  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-  return fcntl(b->reader.fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  return reader_is_owned(&b->reader);
 }
 
 void book_close(struct book *b) {
-  if (b->path != NULL)
+  if (b->open)
     reader_close(&b->reader);
-  free(b->path);
-  free(b->dir);
   free(b->places);
   *b = (struct book){0};
 }

@@ -1,7 +1,7 @@
 /* book.h - a session log as its readers have it: line by line from the start, each checked against
  * the chain (hash, seq) before it is given out.
  *
- *   book_open(&b, path, places, &err)
+ *   book_open(&b, &ref, places, &err)
  *   while ((record = book_next(&b)) != NULL) { ...; json_decref(record); }
  *   b.state says why there is no more; b.damage what is wrong with record b.records + 1
  *   book_again(&b)             then book_next gives what was appended since
@@ -35,12 +35,14 @@ struct book_place {
 };
 
 struct book {
-  struct reader reader;
-  char *path, *dir; /* dir holds blobs/ */
+  struct log_reader reader;
+  struct store_ref ref;
+  struct store store; /* that holds the log, and its blobs */
+  bool open;
   char hash[SHA256_HEX];
   enum book_state state;
   uint64_t records; /* sound ones */
-  uint64_t end;     /* bytes of the file that are sound */
+  uint64_t end;     /* bytes of the log that are sound */
   uint64_t torn_bytes;
   struct str line; /* of the record given out last, without its newline; until the next call */
   struct err damage;
@@ -49,7 +51,8 @@ struct book {
   size_t place_count;
 };
 
-bool book_open(struct book *b, const char *path, bool places, struct err *err) MUST_CHECK;
+bool book_open(struct book *b, const struct store_ref *ref, bool places,
+               struct err *err) MUST_CHECK;
 json_t *book_next(struct book *b); /* new reference or NULL */
 /* After BOOK_DAMAGED: what can still be read, from the damaged line on; nothing vouches for it. */
 json_t *book_next_unproven(struct book *b);

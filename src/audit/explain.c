@@ -1,3 +1,4 @@
+/* Tells one turn: its rules, calls, stages and verdict, in the order of the log. */
 #include "audit/explain.h"
 
 #include "audit/explain_internal.h"
@@ -8,8 +9,8 @@
 
 /* --- finding --- */
 
-/* Counts the runs of a movement; the N-th (0: the last) is the one found. Names, when given, gathers
- * the movements that ran. */
+/* Counts the runs of a movement; the N-th (0: the last) is the one found. Names, when given,
+ * gathers the movements that ran. */
 static void count_runs(const struct book *book, struct str name, long nth,
                        struct explain_found *found, json_t *names) {
   for (size_t i = 0; i < book->place_count; i++) {
@@ -73,6 +74,14 @@ static bool has_label(const struct movement *m) {
   return false;
 }
 
+static const char *rule_remark(const struct rule *rule) {
+  if (rule->interactive_only)
+    return "  (interactive only: hidden)";
+  if (rule->kind == RULE_WHEN)
+    return "  (never offered to a model)";
+  return rule->appendix.n > 0 ? "  (shown with its appendix)" : "";
+}
+
 static void put_rules(struct story *s) {
   const struct movement *m = s->movement;
   struct buf stages = {0};
@@ -82,11 +91,7 @@ static void put_rules(struct story *s) {
   for (size_t i = 0; i < m->rule_count; i++) {
     const struct rule *rule = &m->rules[i];
     pen_line(&s->pen, 1, "%d  " STR_FMT "  > " STR_FMT "%s", rule->number, STR_ARG(rule->condition),
-             STR_ARG(rule->next),
-             rule->interactive_only    ? "  (interactive only: hidden)"
-             : rule->kind == RULE_WHEN ? "  (never offered to a model)"
-             : rule->appendix.n > 0    ? "  (shown with its appendix)"
-                                       : "");
+             STR_ARG(rule->next), rule_remark(rule));
   }
   for (size_t i = 0; i < m->judge.stage_count && has_label(m); i++)
     buf_printf(&stages, "%s%s", i ? ", " : "", judge_stage_name(m->judge.stages[i]));
@@ -132,10 +137,9 @@ static void put_verdict(struct story *s, const json_t *judgment) {
              "%s named rule %" JSON_INTEGER_FORMAT
              "; of the rules with that label this is the first whose guard holds",
              explain_word(last, "stage"), explain_number(last, "rule"));
-  pen_line(&s->pen, 1, "tag %s  method %s  match_method %s  ambiguous %s",
-           explain_word(judgment, "tag"), explain_word(judgment, "method"),
-           explain_word(judgment, "match_method"),
-           json_is_true(json_object_get(judgment, "ambiguous")) ? "yes" : "no");
+  pen_line(&s->pen, 1, "tag %s  method %s  match_method %s%s", explain_word(judgment, "tag"),
+           explain_word(judgment, "method"), explain_word(judgment, "match_method"),
+           json_is_true(json_object_get(judgment, "ambiguous")) ? "  ambiguous" : "");
   put_untried(s, stages);
 }
 
@@ -222,7 +226,7 @@ static void put_turn(struct story *s) {
 /* --- gathering --- */
 
 /* The turn's records, and the stops and resumes of the session while it was open. */
-static bool gather(struct story *s, struct err *err) {
+static bool explain_gather(struct story *s, struct err *err) {
   const struct book *book = s->book;
   size_t last = 0;
   bool open = false, judged = false;
@@ -264,12 +268,13 @@ bool explain_turn(const struct book *book, long turn, const struct explain_opts 
   pen_init(&s.pen, out, opts->full, opts->columns);
   bool ok = chain_schemas_init(&s.schemas, err);
   if (ok) {
-    ok = gather(&s, err);
+    ok = explain_gather(&s, err);
     if (ok) {
       build(&s);
       put_turn(&s);
     }
     chain_schemas_deinit(&s.schemas);
+    buf_deinit(&s.report);
   }
   workflow_unref(s.workflow);
   json_decref(s.start);

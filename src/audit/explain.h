@@ -1,6 +1,6 @@
-/* explain.h - one judgment in full, as plain text for people: every stage that was tried or skipped,
- * its calls, what was asked, the raw reply, what the extractor and the tag reader found in it, the
- * validator's errors, why the next stage was tried, and the verdict.
+/* explain.h - one judgment in full, as plain text for people: every stage that was tried or
+ * skipped, its calls, what was asked, the raw reply, what the extractor and the tag reader found in
+ * it, the validator's errors, why the next stage was tried, and the verdict.
  *
  * Drawn from the log alone: prompts are brought back from their parts, readings are made again from
  * the raw reply with the reader that judged. All texts of the log are safe for a terminal. Lines

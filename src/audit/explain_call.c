@@ -1,3 +1,4 @@
+/* Tells calls: what was asked, and what came back. */
 #include "audit/explain_internal.h"
 #include "audit/reread.h"
 #include "audit/summary.h"
@@ -64,8 +65,8 @@ static void put_part(struct story *s, const json_t *part) {
   buf_deinit(&head);
 }
 
-/* "asked: 1.2 KiB in 7 parts, with a schema for the reply": what follows is shown, or `hint` says how
- * it is. */
+/* "asked: 1.2 KiB in 7 parts, with a schema for the reply": what follows is shown, or `hint` says
+ * how it is. */
 static void put_asked(struct story *s, const json_t *start, const char *hint) {
   const json_t *parts = json_object_get(start, "prompt");
   size_t count = json_array_size(parts);
@@ -125,11 +126,27 @@ static void put_size_line(struct story *s, const char *title, json_int_t bytes, 
   buf_deinit(&size);
 }
 
+/* The requests of a call that needed several. */
+static void put_requests(struct story *s, const json_t *requests) {
+  size_t i;
+  const json_t *r;
+  json_array_foreach((json_t *)requests, i, r) {
+    static const char *const texts[] = {"appended", "reasoning", "text", "error"};
+    pen_line(&s->pen, 2, "request %zu asked to %s", i + 1, explain_word(r, "asked"));
+    for (size_t k = 0; k < ARRAY_LEN(texts); k++)
+      if (explain_view(r, texts[k]).n > 0) {
+        pen_line(&s->pen, 3, "%s:", texts[k]);
+        pen_text(&s->pen, explain_view(r, texts[k]));
+      }
+  }
+}
+
 static void put_answer(struct story *s, const char *title, const json_t *end, struct str text) {
   const json_t *structured = json_object_get(end, "structured");
   put_size_line(s, title, (json_int_t)text.n, explain_word(end, "text_blob"),
                 explain_number(end, "dropped_bytes"));
   pen_text(&s->pen, text);
+  put_requests(s, json_object_get(end, "requests"));
   if (structured != NULL) {
     char *dump = json_dump_text(structured, JSON_COMPACT | JSON_ENCODE_ANY);
     pen_line(&s->pen, 2, "as a value (%s): %s",
@@ -155,12 +172,12 @@ static void put_no_answer(struct story *s) {
     if (strncmp(explain_word(record, "type"), "session_", 8) == 0)
       last = record;
   }
-  bool stopped = explain_is_type(last, "session_stop"),
-       ended = explain_is_type(last, "session_end");
-  pen_line(&s->pen, 2, "no answer%s",
-           ended     ? ": the session ended"
-           : stopped ? ": the session stopped"
-                     : " yet");
+  const char *why = " yet";
+  if (explain_is_type(last, "session_end"))
+    why = ": the session ended";
+  else if (explain_is_type(last, "session_stop"))
+    why = ": the session stopped";
+  pen_line(&s->pen, 2, "no answer%s", why);
 }
 
 void explain_call_of(const struct story *s, json_int_t call, struct call_view *out) {
@@ -260,12 +277,15 @@ static void put_failures(struct story *s, json_int_t call) {
 }
 
 static void put_usage(struct buf *out, const json_t *usage) {
-  static const char *const keys[] = {"input", "output", "cached"};
+  static const char *const keys[] = {"input", "output", "cached", "reasoning"};
   for (size_t i = 0; i < ARRAY_LEN(keys); i++)
     if (json_object_get(usage, keys[i]) != NULL)
       buf_printf(out, ", %" JSON_INTEGER_FORMAT " tokens %s", explain_number(usage, keys[i]),
                  keys[i]);
-  const json_t *cost = json_object_get(usage, "cost_usd"); /* only where the backend tells it */
+  const char *told = explain_word(usage, "told");
+  if (told[0] != '\0')
+    buf_printf(out, ", tokens told: %s", told);
+  const json_t *cost = json_object_get(usage, "cost_usd");
   if (json_is_number(cost))
     buf_printf(out, ", cost $%.4f", json_number_value(cost));
   else if (json_is_object(usage))
@@ -319,9 +339,10 @@ void explain_judge_call(struct story *s, json_int_t call, enum judge_stage stage
     explain_answer_of(s, c.end, &text);
     if (!again)
       put_answer(s, failed ? "said before it failed" : "answered", c.end, buf_view(&text));
+    const struct chain_spec spec = explain_spec(s);
     if (!failed)
-      reread_reply(&s->pen, &s->schemas, stage, s->movement ? s->movement->name : STR(""),
-                   json_object_get(c.end, "structured"), buf_view(&text));
+      reread_reply(&s->pen, &s->schemas, stage, &spec, json_object_get(c.end, "structured"),
+                   buf_view(&text));
   }
   buf_deinit(&text);
 }
@@ -334,26 +355,26 @@ static void put_argv(struct story *s, const char *const *argv) {
   buf_deinit(&line);
 }
 
-/* What the call is, as a title, and the program where it runs one. */
+/* Titles a call by what it is, with the program where it runs one. */
 static void put_own_head(struct story *s, const json_t *start, json_int_t call,
                          const struct call_view *c) {
   bool command = strcmp(explain_word(start, "provider"), "command") == 0;
   bool checks = strcmp(explain_word(start, "purpose"), "check") == 0;
   const struct structured_config *so = s->movement ? s->movement->structured : NULL;
   json_int_t index = explain_number(start, "invariant");
+  bool known = checks && so && index >= 1 && (size_t)index <= invariants_count(so->invariants);
   const struct invariant *invariant =
-      checks && so && index >= 1 && (size_t)index <= invariants_count(so->invariants)
-          ? invariants_get(so->invariants, (size_t)index - 1)
-          : NULL;
-  const char *const *argv = invariant ? invariant->argv : s->movement ? s->movement->argv : NULL;
+      known ? invariants_get(so->invariants, (size_t)index - 1) : NULL;
+  const char *const *argv = s->movement ? s->movement->argv : NULL;
+  if (invariant != NULL)
+    argv = invariant->argv;
   if (checks)
     pen_title(&s->pen, "invariant %" JSON_INTEGER_FORMAT "  %s", index,
               invariant ? invariant->text : "");
+  else if (strcmp(explain_word(start, "purpose"), "reask") == 0)
+    pen_title(&s->pen, "correction");
   else
-    pen_title(&s->pen, "%s",
-              strcmp(explain_word(start, "purpose"), "reask") == 0 ? "correction"
-              : command                                            ? "command"
-                                                                   : "agent");
+    pen_title(&s->pen, "%s", command ? "command" : "agent");
   put_call_head(s, call, c);
   if (command && argv != NULL)
     put_argv(s, argv);

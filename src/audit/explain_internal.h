@@ -1,6 +1,7 @@
-/* explain_internal.h - what the parts of explain.h share: the story of one turn while it is told, and
- * who tells what. explain_call.c: calls with their prompts and answers; explain_stage.c: the stages of a
- * judgment; explain_value.c: the checks of a value; explain.c: the rest, in the order of the log. */
+/* explain_internal.h - what the parts of explain.h share: the story of one turn while it is told,
+ * and who tells what. explain_call.c: calls with their prompts and answers; explain_stage.c: the
+ * stages of a judgment; explain_value.c: the checks of a value; explain.c: the rest, in the order
+ * of the log. */
 #ifndef SEGUE_AUDIT_EXPLAIN_INTERNAL_H
 #define SEGUE_AUDIT_EXPLAIN_INTERNAL_H
 
@@ -11,7 +12,7 @@
 
 #include <jansson.h>
 
-/* What is known while one turn is explained. */
+/* All that is known while one turn is explained. */
 struct story {
   const struct book *book;
   struct pen pen;
@@ -21,7 +22,9 @@ struct story {
   const struct movement *movement;
   struct chain_schemas schemas;
   long turn, run;
-  json_t *shown; /* calls that were shown, by number */
+  json_t *shown;     /* calls that were shown, by number */
+  struct buf report; /* the text that was judged, once it was asked for */
+  bool has_report;
 };
 
 /* Members of a record: a text ("" when there is none), the same as a view, a number (0). */
@@ -30,7 +33,7 @@ struct str explain_view(const json_t *object, const char *key);
 json_int_t explain_number(const json_t *object, const char *key);
 bool explain_is_type(const json_t *record, const char *type);
 
-/* Of one call: its attempts, gathered from the turn's records. */
+/* One call: its attempts, gathered from the turn's records. */
 struct call_view {
   const json_t *start; /* the first attempt's */
   const json_t *last;  /* the last attempt's call_start */
@@ -46,6 +49,8 @@ void explain_answer_of(struct story *s, const json_t *end, struct buf *out);
 void explain_own_call(struct story *s, const json_t *start);
 /* One judge call of a stage, with what its reply was read as. */
 void explain_judge_call(struct story *s, json_int_t call, enum judge_stage stage);
+/* The rules of the movement as its judges were offered them. */
+struct chain_spec explain_spec(struct story *s);
 /* next: the stage that was tried after it, or NULL. */
 void explain_stage(struct story *s, int index, const json_t *stage, const json_t *next);
 void explain_check(struct story *s, const json_t *check);

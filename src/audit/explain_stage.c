@@ -1,10 +1,12 @@
+/* Tells the stages of a judgment. */
 #include "audit/explain_internal.h"
 #include "audit/reread.h"
 #include "base/log.h"
+#include "format/json_object.h"
 
 #include <string.h>
 
-static const char *outcome_words(const json_t *stage) {
+static const char *stage_outcome_words(const json_t *stage) {
   bool no_match = strcmp(explain_word(stage, "outcome"), "no_match") == 0;
   if (no_match && strcmp(explain_word(stage, "stage"), "phase1_tag") == 0)
     return "No tag in the agent's own message counts";
@@ -20,6 +22,7 @@ static const char *outcome_words(const json_t *stage) {
       {"out_of_range", "It named a rule that does not exist"},
       {"hidden", "It named a rule that was not offered"},
       {"error", "No answer came"},
+      {"ambiguous", "Its evidence names two rules and decides nothing"},
       {"skipped", "It would have met the same trouble at the provider"},
   };
   for (size_t i = 0; i < ARRAY_LEN(table); i++)
@@ -28,23 +31,54 @@ static const char *outcome_words(const json_t *stage) {
   return "It named a rule";
 }
 
+/* The agent's own last message: what its judges were shown and phase1_tag reads. */
+static void learn_report(struct story *s) {
+  size_t i;
+  json_t *record;
+  s->has_report = true;
+  json_array_foreach(s->records, i, record) {
+    struct call_view c;
+    if (!explain_is_type(record, "call_start") || explain_word(record, "stage")[0] != '\0' ||
+        strcmp(explain_word(record, "purpose"), "check") == 0)
+      continue;
+    explain_call_of(s, explain_number(record, "call"), &c);
+    if (c.end != NULL && json_object_get(c.end, "error") == NULL) {
+      buf_clear(&s->report);
+      explain_answer_of(s, c.end, &s->report);
+    }
+  }
+}
+
+struct chain_spec explain_spec(struct story *s) {
+  struct chain_spec spec = {.schemas = &s->schemas, .movement = STR("")};
+  if (!s->has_report)
+    learn_report(s);
+  spec.agent_text = buf_view(&s->report);
+  if (s->movement != NULL) {
+    spec.rules = s->movement->rules;
+    spec.rule_count = s->movement->rule_count;
+    spec.interactive = json_is_true(json_at(json_at(s->start, "config"), "interactive"));
+    spec.movement = s->movement->name;
+  }
+  return spec;
+}
+
 /* One sentence: why the next stage was tried, or why none was. */
 static void put_why(struct story *s, const json_t *stage, const json_t *next) {
   struct buf line = {0};
   bool matched = strcmp(explain_word(stage, "outcome"), "matched") == 0;
-  if (matched && next == NULL)
-    return;
+  bool failed = strcmp(explain_word(stage, "outcome"), "error") == 0;
+  if ((matched && next == NULL) || json_object_get(stage, "vote") != NULL)
+    return;      /* a vote alone leads nowhere */
   if (matched) { /* a when() rule that stands before the label it named */
     pen_line(&s->pen, 1, "A when() rule that stands before that label is true, so it decides.");
     return;
   }
   if (strcmp(explain_word(stage, "stage"), "when") == 0)
-    buf_puts(&line, strcmp(explain_word(stage, "outcome"), "error") == 0
-                        ? "An expression cannot be evaluated"
-                        : "No when() rule is true");
+    buf_puts(&line, failed ? "An expression cannot be evaluated" : "No when() rule is true");
   else
-    buf_puts(&line, outcome_words(stage));
-  if (strcmp(explain_word(stage, "outcome"), "error") == 0 && explain_word(stage, "class")[0])
+    buf_puts(&line, stage_outcome_words(stage));
+  if (failed && explain_word(stage, "class")[0])
     buf_printf(&line, " (%s)", explain_word(stage, "class"));
   if (next == NULL)
     buf_puts(&line, ", and no stage was left.");
@@ -66,6 +100,8 @@ static void put_stage_head(struct story *s, int index, const json_t *stage) {
              explain_word(stage, "outcome"));
   if (explain_word(stage, "class")[0])
     buf_printf(&line, " (%s)", explain_word(stage, "class"));
+  if (json_object_get(stage, "vote") != NULL)
+    buf_printf(&line, "  vote %" JSON_INTEGER_FORMAT, explain_number(stage, "vote"));
   if (json_object_get(stage, "rule") != NULL)
     buf_printf(&line, "  rule %" JSON_INTEGER_FORMAT, explain_number(stage, "rule"));
   if (explain_word(stage, "tag")[0])
@@ -83,27 +119,6 @@ static void put_stage_head(struct story *s, int index, const json_t *stage) {
   buf_deinit(&line);
 }
 
-/* The agent's own last message: what phase1_tag reads. */
-static void reread_agent(struct story *s) {
-  size_t i;
-  json_t *record;
-  struct buf text = {0};
-  json_array_foreach(s->records, i, record) {
-    struct call_view c;
-    if (!explain_is_type(record, "call_start") || explain_word(record, "stage")[0] != '\0' ||
-        strcmp(explain_word(record, "purpose"), "check") == 0)
-      continue;
-    explain_call_of(s, explain_number(record, "call"), &c);
-    if (c.end != NULL && json_object_get(c.end, "error") == NULL) {
-      buf_clear(&text);
-      explain_answer_of(s, c.end, &text);
-    }
-  }
-  reread_reply(&s->pen, &s->schemas, STAGE_PHASE1_TAG, s->movement ? s->movement->name : STR(""),
-               NULL, buf_view(&text));
-  buf_deinit(&text);
-}
-
 void explain_stage(struct story *s, int index, const json_t *stage, const json_t *next) {
   enum judge_stage which = STAGE_COUNT;
   const json_t *errors = json_object_get(stage, "errors");
@@ -114,8 +129,10 @@ void explain_stage(struct story *s, int index, const json_t *stage, const json_t
   json_array_foreach(json_object_get(stage, "calls"), i, value) {
     explain_judge_call(s, json_integer_value(value), which);
   }
-  if (which == STAGE_PHASE1_TAG)
-    reread_agent(s);
+  if (which == STAGE_PHASE1_TAG) {
+    const struct chain_spec spec = explain_spec(s);
+    reread_reply(&s->pen, &s->schemas, which, &spec, NULL, spec.agent_text);
+  }
   if (explain_word(stage, "extract_stage")[0])
     pen_line(&s->pen, 1, "extract_stage: %s", explain_word(stage, "extract_stage"));
   json_array_foreach(errors, i, value) {

@@ -1,3 +1,4 @@
+/* Holds what a record says of other records against them. */
 #include "audit/links.h"
 
 #include "base/log.h"
@@ -16,7 +17,7 @@ struct look {
   struct err *err;
 };
 
-static json_int_t number(const json_t *object, const char *key) {
+static json_int_t links_number(const json_t *object, const char *key) {
   return json_integer_value(json_object_get(object, key));
 }
 
@@ -25,7 +26,7 @@ static struct str view(const json_t *object, const char *key) {
 }
 
 static const struct turn *turn_of(const struct look *l) {
-  return core_turn(l->core, (long)number(l->record, "turn"));
+  return core_turn(l->core, (long)links_number(l->record, "turn"));
 }
 
 static const struct movement *movement_of(const struct look *l, const struct turn *turn) {
@@ -101,19 +102,19 @@ static bool are_calls(const struct look *l, const char *key) {
 
 static bool check_call_start(const struct look *l) {
   const struct turn *turn = turn_of(l);
-  const struct call *call = turn ? turn_call(turn, (long)number(l->record, "call")) : NULL;
+  const struct call *call = turn ? turn_call(turn, (long)links_number(l->record, "call")) : NULL;
   if (call == NULL && json_object_get(l->record, "prompt_of") != NULL)
     return err_set(l->err, ERR_CORRUPT,
                    "its prompt_of names record %" JSON_INTEGER_FORMAT
                    ", which holds no prompt of this call",
-                   number(l->record, "prompt_of"));
+                   links_number(l->record, "prompt_of"));
   return (call == NULL || (is_number(l, "prompt_of", (json_int_t)call->prompt_seq) &&
                            is_number(l, "repeats", call->attempt))) &&
          check_prompt(l);
 }
 
 static bool check_check(const struct look *l) {
-  return is_call(l, "call", number(l->record, "call")) && are_calls(l, "runs");
+  return is_call(l, "call", links_number(l->record, "call")) && are_calls(l, "runs");
 }
 
 static bool check_stage(const struct look *l) {
@@ -122,8 +123,9 @@ static bool check_stage(const struct look *l) {
 
 /* --- the workflow --- */
 
-/* Of two texts that must be the same. */
-static bool is_text(const struct look *l, const char *key, struct str expected, const char *whose) {
+/* Two texts must be the same. */
+static bool links_is_text(const struct look *l, const char *key, struct str expected,
+                          const char *whose) {
   struct str value = view(l->record, key);
   return str_eq(value, expected) ||
          err_set(l->err, ERR_CORRUPT, "its %s is \"%.*s\", but %s \"%.*s\"", key,
@@ -140,7 +142,7 @@ static bool check_turn_start(const struct look *l) {
 
 static bool check_own_movement(const struct look *l) {
   const struct turn *turn = turn_of(l);
-  return turn == NULL || is_text(l, "movement", movement_of(l, turn)->name, "its turn runs");
+  return turn == NULL || links_is_text(l, "movement", movement_of(l, turn)->name, "its turn runs");
 }
 
 static bool check_structured(const struct look *l) {
@@ -151,7 +153,7 @@ static bool check_structured(const struct look *l) {
 static bool check_judgment(const struct look *l) {
   const struct turn *turn = turn_of(l);
   const struct movement *m = turn ? movement_of(l, turn) : NULL;
-  json_int_t rule = number(l->record, "rule");
+  json_int_t rule = links_number(l->record, "rule");
   enum judge_stage method;
   if (!check_own_movement(l))
     return false;
@@ -162,20 +164,20 @@ static bool check_judgment(const struct look *l) {
   const struct rule *chosen = &m->rules[rule - 1];
   struct buf tag = {0};
   rule_tag(m->name, chosen->number, &tag);
-  bool ok = is_text(l, "condition", chosen->condition, "that rule's is") &&
-            is_text(l, "next", chosen->next, "that rule's is") &&
-            is_text(l, "tag", buf_view(&tag), "that rule's is");
+  bool ok = links_is_text(l, "condition", chosen->condition, "that rule's is") &&
+            links_is_text(l, "next", chosen->next, "that rule's is") &&
+            links_is_text(l, "tag", buf_view(&tag), "that rule's is");
   buf_deinit(&tag);
   return ok && (!judge_stage_from_name(view(l->record, "method"), &method) ||
-                is_text(l, "match_method", str_from(judge_stage_match_method(method)),
-                        "that method's is"));
+                links_is_text(l, "match_method", str_from(judge_stage_match_method(method)),
+                              "that method's is"));
 }
 
 static bool check_turn_end(const struct look *l) {
   const struct turn *turn = turn_of(l);
   const struct movement *m = turn ? movement_of(l, turn) : NULL;
   return m == NULL || turn->rule < 1 ||
-         is_text(l, "next", m->rules[turn->rule - 1].next, "that rule's is");
+         links_is_text(l, "next", m->rules[turn->rule - 1].next, "that rule's is");
 }
 
 /* --- the session --- */

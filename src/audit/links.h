@@ -1,10 +1,10 @@
 /* links.h - what a record says of other records and of the workflow, held against them: places of
  * texts (12#/text), the record that holds a prompt, numbers of calls, the rule that was chosen and
- * where it leads, counts. The chain proves that nobody changed a record afterwards; this proves that
- * what a record points at is there, whoever wrote it.
+ * where it leads, counts. The chain proves that nobody changed a record afterwards; this proves
+ * that what a record points at is there, whoever wrote it.
  *
  *   struct links links = {0};                            once a log
- *   links_check(&links, book, core, record, &err)        each record, in order, before it is applied:
+ *   links_check(&links, book, core, record, &err)      each record, in order, before it is applied:
  *                                                        `core` is what those before it fold to
  *
  * The book keeps `places`. The record has passed the schema. False: err says which member is wrong.

@@ -1,13 +1,15 @@
+/* Writes lines that are indented, cut and safe for a terminal. */
 #include "audit/pen.h"
 
 #include "base/log.h"
+#include "base/utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Lines of one text that are shown unless all is asked for: its head says what it is, its end how it
- * came out. */
+/* Lines of one text that are shown unless all is asked for: its head says what it is, its end how
+ * it came out. */
 enum {
   HEAD_LINES = 16,
   TAIL_LINES = 6,

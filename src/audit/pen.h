@@ -1,5 +1,5 @@
-/* pen.h - lines of an explanation: titles, indented facts, and texts from a log in a gutter, cut to a
- * sensible size. Everything goes through buf_safe: nothing written here can steer a terminal.
+/* pen.h - lines of an explanation: titles, indented facts, and texts from a log in a gutter, cut to
+ * a sensible size. Everything goes through buf_safe: nothing written here can steer a terminal.
  *
  *   a text of several parts: pen_text_begin, then pen_text_more and pen_text_from, pen_text_end
  * Gutter: `|` for what stands in the record itself, `:` for what it refers to. */

@@ -1,9 +1,11 @@
+/* Reads a judge's reply once more, aloud. */
 #include "audit/reread.h"
 
 #include "base/log.h"
+#include "base/utf8.h"
+#include "extract/extract.h"
 #include "format/json_write.h"
 #include "judge/reading.h"
-#include "structured/extract.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,12 +28,18 @@ static int check_nearness(void *ctx, const json_t *value) {
   return (json_object_get(value, check->key) != NULL) + (json_object_get(value, "reason") != NULL);
 }
 
+static bool reread_check_key(void *ctx, const char *key, size_t n) {
+  const struct check_ctx *c = ctx;
+  struct str name = {key, n};
+  return str_eq_c(name, c->key) || str_eq_c(name, "reason");
+}
+
 static bool check_echo(void *ctx, const json_t *value) {
   (void)ctx;
   return json_is_object(json_object_get(value, "properties"));
 }
 
-static const char *outcome_words(const char *outcome) {
+static const char *reread_outcome_words(const char *outcome) {
   static const struct {
     const char *outcome, *words;
   } table[] = {
@@ -44,6 +52,8 @@ static const char *outcome_words(const char *outcome) {
       {"broken", "broken JSON"},
       {"not_json", "not JSON"},
       {"inside_broken", "inside broken JSON, so it is no candidate"},
+      {"before_broken", "passes, but a broken piece with the same keys follows: a draft"},
+      {"before_refused", "passes, but a refused piece with the same keys follows: a draft"},
       {"reasoning", "inside a reasoning section, so it is no answer"},
   };
   for (size_t i = 0; i < ARRAY_LEN(table); i++)
@@ -73,7 +83,8 @@ static void put_refusal(struct buf *out, const struct schema *schema, struct str
   json_decref(value);
 }
 
-/* The ways to look that were tried before the value was found, or all of them, and found nothing. */
+/* The ways to look that were tried before the value was found, or all of them, and found nothing.
+ * */
 static void put_vain(struct pen *pen, const struct extract_result *found) {
   static const char *const words[] = {[EXTRACT_DIRECT] = "the text as a whole is no JSON",
                                       [EXTRACT_CODE_BLOCK] = "no code block holds JSON",
@@ -92,12 +103,11 @@ static void put_vain(struct pen *pen, const struct extract_result *found) {
 static void put_candidates(struct pen *pen, const struct schema *schema, const char *key,
                            struct str text) {
   struct check_ctx ctx = {schema, key};
-  struct extract_check check = {&ctx, check_valid, check_nearness, check_echo};
+  struct extract_check check = {&ctx, check_valid, check_nearness, check_echo, reread_check_key};
   struct extract_opts opts = {
       .want = EXTRACT_WANT_OBJECT, .check = &check, .explain = true, .whole = true};
   struct extract_result found;
-  if (extract(text.p ? text.p : "", text.n, &opts, &found) == EXTRACT_OUT_OF_MEMORY)
-    die("out of memory");
+  (void)extract(text.p ? text.p : "", text.n, &opts, &found);
   if (found.note_count == 0)
     pen_line(pen, 2, "extractor: nothing in it looks like JSON");
   else if (found.notes_dropped == 0)
@@ -106,7 +116,7 @@ static void put_candidates(struct pen *pen, const struct schema *schema, const c
     const struct extract_note *note = &found.notes[i];
     struct buf line = {0};
     buf_printf(&line, "extractor: %s at byte %zu: %s", extract_stage_name(note->stage),
-               note->offset, outcome_words(note->outcome));
+               note->offset, reread_outcome_words(note->outcome));
     if (strcmp(note->outcome, "not_valid") == 0)
       put_refusal(&line, schema, text, note);
     else if (note->error_offset > 0)
@@ -123,11 +133,11 @@ static void put_candidates(struct pen *pen, const struct schema *schema, const c
 
 /* The value that the judging code takes, and what its schema says. */
 static void put_reading(struct pen *pen, const struct schema *schema, const char *key,
-                        const json_t *structured, struct str text) {
+                        const json_t *structured, struct str text, struct str report) {
   struct reading reading;
   if (structured == NULL)
     put_candidates(pen, schema, key, text);
-  reading_init(&reading, schema, key, structured, text);
+  reading_init(&reading, schema, key, structured, text, report);
   if (reading.value == NULL) {
     pen_line(pen, 2, "read as: no value (%s)", reading.missing);
   } else {
@@ -141,47 +151,30 @@ static void put_reading(struct pen *pen, const struct schema *schema, const char
   reading_deinit(&reading);
 }
 
-static void put_tag(struct pen *pen, struct str text, struct str name, enum tag_pick pick,
-                    enum tag_scope scope) {
-  struct tag_result tag, anywhere;
-  tag_find(text.p ? text.p : "", text.n, name.p, name.n, pick, scope, &tag);
-  if (tag.found) {
-    pen_line(pen, 2, "tag: %.*s at byte %zu%s", (int)tag.length, text.p + tag.offset, tag.offset,
-             !tag.ambiguous     ? ""
-             : pick == TAG_LAST ? "; another one names another number, and the last counts"
-                                : "; another one names another number, and the first counts");
-    return;
-  }
-  tag_find(text.p ? text.p : "", text.n, name.p, name.n, pick, TAG_REPLY, &anywhere);
-  if (anywhere.found)
-    pen_line(pen, 2, "tag: %.*s at byte %zu stands in quoted material: not evidence",
-             (int)anywhere.length, text.p + anywhere.offset, anywhere.offset);
-  else
+static void put_tag(struct pen *pen, const struct chain_spec *spec, enum judge_stage stage,
+                    struct str text) {
+  struct tag_result tag;
+  bool found = chain_find_tag(spec, text, stage, &tag);
+  if (found)
+    pen_line(pen, 2, "tag: " STR_FMT " on line %zu%s", (int)tag.tag.length, text.p + tag.tag.offset,
+             tag.tag.line, tag.ambiguous ? "; another line of this form names another rule" : "");
+  if (tag.ambiguous)
+    pen_line(pen, 2, "tag: " STR_FMT " on line %zu", (int)tag.other.length,
+             text.p + tag.other.offset, tag.other.line);
+  for (size_t i = 0; i < tag.mention_count; i++)
+    pen_line(pen, 2, "tag: " STR_FMT " on line %zu is a mention: not evidence",
+             (int)tag.mentions[i].length, text.p + tag.mentions[i].offset, tag.mentions[i].line);
+  if (!found && tag.mention_count == 0)
     pen_line(pen, 2, "tag: none");
 }
 
 void reread_reply(struct pen *pen, const struct chain_schemas *schemas, enum judge_stage stage,
-                  struct str movement, const json_t *structured, struct str text) {
-  switch (stage) {
-  case STAGE_STRUCTURED_OUTPUT:
-    put_reading(pen, schemas->judgment, "step", structured, text);
-    put_tag(pen, text, movement, TAG_LAST, TAG_REPLY);
-    break;
-  case STAGE_AI_JUDGE:
-    put_reading(pen, schemas->evaluation, "matched_index", structured, text);
-    put_tag(pen, text, STR("JUDGE"), TAG_FIRST, TAG_REPLY);
-    break;
-  case STAGE_PHASE3_TAG:
-    put_tag(pen, text, movement, TAG_LAST, TAG_REPLY);
-    break;
-  case STAGE_PHASE1_TAG:
-    put_tag(pen, text, movement, TAG_LAST, TAG_AGENT);
-    break;
-  case STAGE_AUTO_SELECT:
-  case STAGE_AGGREGATE:
-  case STAGE_WHEN:
-  case STAGE_AI_JUDGE_FALLBACK:
-  case STAGE_COUNT:
-    break;
-  }
+                  const struct chain_spec *spec, const json_t *structured, struct str text) {
+  if (stage == STAGE_STRUCTURED_OUTPUT)
+    put_reading(pen, schemas->judgment, "step", structured, text, spec->agent_text);
+  else if (stage == STAGE_AI_JUDGE)
+    put_reading(pen, schemas->evaluation, "matched_index", structured, text, spec->agent_text);
+  if (stage == STAGE_STRUCTURED_OUTPUT || stage == STAGE_AI_JUDGE || stage == STAGE_PHASE3_TAG ||
+      stage == STAGE_PHASE1_TAG)
+    put_tag(pen, spec, stage, text);
 }

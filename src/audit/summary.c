@@ -1,3 +1,4 @@
+/* Sums records up, one line a turn. */
 #include "audit/summary.h"
 
 #include "base/log.h"
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *word(const json_t *object, const char *key) {
+static const char *summary_word(const json_t *object, const char *key) {
   const char *value = json_string_value(json_object_get(object, key));
   return value ? value : "";
 }
@@ -45,8 +46,8 @@ void summary_exit(int status, int signal, struct buf *out) {
     buf_printf(out, ", killed by signal %d", signal);
 }
 
-/* What a call did, in a few words: a command's status and last line, the files an agent changed. One
- * that printed nothing and failed says why on stderr. */
+/* Tells in a few words what a call did: a command's status and last line, the files an agent
+ * changed. One that printed nothing and failed says why on stderr. */
 static void describe_call(struct turn_line *line, const struct record *record) {
   const json_t *files = record_tree(record, MEMBER_FILES);
   buf_clear(&line->what);
@@ -62,7 +63,7 @@ static void describe_call(struct turn_line *line, const struct record *record) {
     }
   } else if (json_array_size(files) > 0) {
     const json_t *file = json_array_get(files, 0);
-    buf_printf(&line->what, "%s +%d -%d", word(file, "path"),
+    buf_printf(&line->what, "%s +%d -%d", summary_word(file, "path"),
                (int)json_integer_value(json_object_get(file, "added")),
                (int)json_integer_value(json_object_get(file, "removed")));
     if (json_array_size(files) > 1)
@@ -79,16 +80,17 @@ static void add_reason(struct buf *why, const char *reason) {
 }
 
 /* Why each stage before the last did not decide, and what the last one found. */
-static void explain(struct buf *why, const struct record *record) {
+static void summary_explain(struct buf *why, const struct record *record) {
   const json_t *stages = record_tree(record, MEMBER_STAGES);
   const char *method = record_text_c(record, MEMBER_METHOD);
   size_t i;
   json_t *stage;
   json_array_foreach(stages, i, stage) {
     const json_t *errors = json_object_get(stage, "errors");
-    const char *class = word(stage, "class"), *outcome = word(stage, "outcome");
+    const char *class = summary_word(stage, "class"), *outcome = summary_word(stage, "outcome");
     /* of expressions the last one could not be evaluated; those before it were false */
-    bool expression = strcmp(word(stage, "stage"), "when") == 0 && strcmp(outcome, "error") == 0;
+    bool expression =
+        strcmp(summary_word(stage, "stage"), "when") == 0 && strcmp(outcome, "error") == 0;
     size_t first = expression && json_array_size(errors) > 0 ? json_array_size(errors) - 1 : 0;
     const char *error = json_string_value(json_array_get(errors, first));
     bool decided = i + 1 == json_array_size(stages) && strcmp(outcome, "matched") == 0;
@@ -99,7 +101,7 @@ static void explain(struct buf *why, const struct record *record) {
       buf_deinit(&text);
     } else if (strcmp(outcome, "skipped") == 0) {
       struct buf text = {0};
-      buf_printf(&text, "%s skipped", word(stage, "stage"));
+      buf_printf(&text, "%s skipped", summary_word(stage, "stage"));
       add_reason(why, text.p);
       buf_deinit(&text);
     } else if (error != NULL) {
@@ -107,13 +109,13 @@ static void explain(struct buf *why, const struct record *record) {
     }
     if (!decided)
       continue;
-    const char *found = word(stage, "extract_stage");
+    const char *found = summary_word(stage, "extract_stage");
     if (strcmp(found, "code_block") == 0)
       add_reason(why, "found in a code block");
     else if (strcmp(found, "brace") == 0)
       add_reason(why, "found in prose");
     if (strstr(method, "_tag") != NULL)
-      add_reason(why, word(stage, "tag"));
+      add_reason(why, summary_word(stage, "tag"));
     else if (strcmp(method, "ai_judge") == 0) {
       char rule[32];
       (void)snprintf(rule, sizeof rule, "rule %d", (int)record_number(record, MEMBER_RULE));
@@ -142,7 +144,7 @@ static const struct turn_line *on_judgment(struct summary *s, struct turn_line *
   bool decided = record_is_number(record, MEMBER_RULE);
   buf_puts(&line->leads_to, decided ? record_text_c(record, MEMBER_NEXT) : "-");
   buf_puts(&line->method, record_text_c(record, decided ? MEMBER_MATCH_METHOD : MEMBER_FAILURE));
-  explain(&line->why, record);
+  summary_explain(&line->why, record);
   line->judged = decided;
   if (decided)
     count_method(s, line->method.p);
@@ -154,7 +156,8 @@ static const struct turn_line *on_judgment(struct summary *s, struct turn_line *
   return &s->done;
 }
 
-static void on_call_start(struct summary *s, struct turn_line *line, const struct record *record) {
+static void summary_on_call_start(struct summary *s, struct turn_line *line,
+                                  const struct record *record) {
   const char *stage = record_text_c(record, MEMBER_STAGE);
   const char *provider = record_text_c(record, MEMBER_PROVIDER);
   line->calls++;
@@ -204,7 +207,7 @@ static void on_session_start(struct summary *s, const struct record *record) {
   (void)snprintf(s->session, sizeof s->session, "%.39s", record_text_c(record, MEMBER_SESSION));
   (void)snprintf(s->started, sizeof s->started, "%.31s", record->ts.p);
   (void)snprintf(s->status, sizeof s->status, "running");
-  buf_puts(&s->workflow, word(record_tree(record, MEMBER_WORKFLOW), "name"));
+  buf_puts(&s->workflow, summary_word(record_tree(record, MEMBER_WORKFLOW), "name"));
 }
 
 static void on_turn_start(struct summary *s, const struct record *record) {
@@ -217,8 +220,12 @@ static void on_turn_start(struct summary *s, const struct record *record) {
   s->turns++;
 }
 
-static void on_call_end(struct summary *s, struct turn_line *line, const struct record *record) {
-  const char *class = word(record_tree(record, MEMBER_ERROR), "class");
+static void summary_on_call_end(struct summary *s, struct turn_line *line,
+                                const struct record *record) {
+  const char *class = summary_word(record_tree(record, MEMBER_ERROR), "class");
+  int64_t ms = record_number(record, MEMBER_DURATION_MS);
+  spends_add(&s->spends, PURPOSE_EXECUTE, STR(""), STR(""), record_tree(record, MEMBER_USAGE),
+             ms > 0 && ms < (int64_t)1 << 40 ? ms : 0);
   if (line && line->calls > 0 && line->what.n == 0 && !line->has_value)
     describe_call(line, record);
   if (line)
@@ -237,10 +244,20 @@ static void on_admission(struct summary *s, struct turn_line *line, const struct
     buf_printf(&s->activity, "  waits: %s%s%s", reason, until[0] ? " until " : "", until);
 }
 
+static void summary_keep_spent(struct summary *s, const struct record *record) {
+  json_decref(s->spent);
+  s->spent = json_incref((json_t *)record_tree(record, MEMBER_SPENT));
+}
+
+json_t *summary_spent(const struct summary *s) {
+  return s->spent != NULL ? json_incref(s->spent) : spends_json(&s->spends);
+}
+
 /* line: of the turn where it happened, or NULL. */
 static void on_session_stop(struct summary *s, const struct turn_line *line,
                             const struct record *record) {
   const char *reason = record_text_c(record, MEMBER_REASON);
+  summary_keep_spent(s, record);
   (void)snprintf(s->status, sizeof s->status, "stopped");
   buf_clear(&s->message);
   buf_clear(&s->stop_class);
@@ -266,10 +283,10 @@ const struct turn_line *summary_feed(struct summary *s, const struct record *rec
     break;
   case RECORD_CALL_START:
     if (line != NULL)
-      on_call_start(s, line, record);
+      summary_on_call_start(s, line, record);
     break;
   case RECORD_CALL_END:
-    on_call_end(s, line, record);
+    summary_on_call_end(s, line, record);
     break;
   case RECORD_ADMISSION:
     on_admission(s, line, record);
@@ -284,11 +301,14 @@ const struct turn_line *summary_feed(struct summary *s, const struct record *rec
     (void)snprintf(s->status, sizeof s->status, "running");
     buf_clear(&s->message);
     buf_clear(&s->stop_class);
+    json_decref(s->spent); /* it goes on: added up here again */
+    s->spent = NULL;
     break;
   case RECORD_SESSION_STOP:
     on_session_stop(s, line, record);
     break;
   case RECORD_SESSION_END:
+    summary_keep_spent(s, record);
     (void)snprintf(s->status, sizeof s->status, "%.31s", record_text_c(record, MEMBER_OUTCOME));
     buf_clear(&s->message);
     buf_str(&s->message, record_text(record, MEMBER_MESSAGE));
@@ -332,5 +352,7 @@ void summary_deinit(struct summary *s) {
   buf_deinit(&s->stop_class);
   buf_deinit(&s->activity);
   json_decref(s->methods);
+  json_decref(s->spent);
+  spends_deinit(&s->spends);
   *s = (struct summary){0};
 }

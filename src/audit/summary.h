@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "core/record.h"
+#include "core/spend.h"
 
 struct turn_line { /* texts are raw: make them safe before a terminal sees them */
   struct turn_line *next;
@@ -22,9 +23,11 @@ struct summary {
   struct turn_line *open; /* turns that have no judgment yet */
   struct turn_line done;  /* the last one that was judged: see summary_feed */
   long turns;
-  json_t *methods;    /* match method -> count */
-  char status[32];    /* running, stopped, or the outcome of session_end */
-  struct buf message; /* why it stopped or ended */
+  json_t *methods;      /* match method -> count */
+  struct spends spends; /* of its calls so far; of their purposes nothing is known */
+  json_t *spent;        /* as its last stop or end tells it; or NULL */
+  char status[32];      /* running, stopped, or the outcome of session_end */
+  struct buf message;   /* why it stopped or ended */
   struct buf stop_class;
   struct buf activity; /* what runs now: "fix: claude" or "fix: judging (phase3_tag)" */
   char started[32], last_ts[32];
@@ -37,8 +40,12 @@ const struct turn_line *summary_feed(struct summary *s, const struct record *rec
 const struct turn_line *summary_feed_json(struct summary *s, const json_t *json);
 void summary_deinit(struct summary *s);
 
-/* How a command ended: "exit 1", "exit 137, killed by SIGKILL". signal 0: none killed it. Appends. */
+/* How a command ended: "exit 1", "exit 137, killed by SIGKILL". signal 0: none killed it. Appends.
+ * */
 void summary_exit(int status, int signal, struct buf *out);
+
+/* Tells what it has used: as the log says, else what was added up here. A new reference. */
+json_t *summary_spent(const struct summary *s);
 
 /* "when 2  structured_output 1": in the order of first use. */
 void summary_methods(const struct summary *s, struct buf *out);

@@ -1,3 +1,4 @@
+/* Proves a log: chain, schema, order, references. */
 #include "audit/verify.h"
 
 #include "audit/book.h"
@@ -6,8 +7,9 @@
 #include "base/resource.h"
 #include "core/apply.h"
 #include "format/json_write.h"
+#include "schema/schema.h"
+#include "store/heads.h"
 #include "store/store.h"
-#include "structured/schema.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -49,6 +51,8 @@ const char *verify_state_name(enum verify_state state) {
     return "complete";
   case VERIFY_OPEN:
     return "open";
+  case VERIFY_EMPTY:
+    return "empty";
   case VERIFY_TORN:
     return "torn";
   case VERIFY_BAD:
@@ -57,7 +61,7 @@ const char *verify_state_name(enum verify_state state) {
   return "?";
 }
 
-static const char *word(const json_t *object, const char *key) {
+static const char *verify_word(const json_t *object, const char *key) {
   const char *value = json_string_value(json_object_get(object, key));
   return value ? value : "";
 }
@@ -65,8 +69,6 @@ static const char *word(const json_t *object, const char *key) {
 static bool check_schema(const struct verifier *v, const json_t *record, struct err *err) {
   struct schema_errors errors = {0};
   enum schema_status status = schema_check(v->schema, record, &errors);
-  if (status == SCHEMA_OUT_OF_MEMORY)
-    BUG("out of memory while checking a record");
   if (status != SCHEMA_OK) {
     char more[48] = "";
     size_t others = errors.count + errors.dropped;
@@ -90,7 +92,7 @@ static bool check_blobs(const struct book *b, const json_t *record, struct err *
     if (n < 6 || n > 40 || strcmp(key + n - 5, "_blob") != 0 || !json_is_string(value))
       continue;
     (void)snprintf(bytes_key, sizeof bytes_key, "%.*s_bytes", (int)(n - 5), key);
-    bool ok = store_blob_get(b->dir, json_string_value(value), &blob, err);
+    bool ok = store_blob_get(&b->store, json_string_value(value), &blob, err);
     json_int_t bytes = json_integer_value(json_object_get(record, bytes_key));
     if (ok && (json_int_t)blob.n != bytes)
       ok = err_set(err, ERR_CORRUPT, "its %s has %zu bytes, not %" JSON_INTEGER_FORMAT, key, blob.n,
@@ -111,16 +113,15 @@ static bool check_workflow(const json_t *record, struct err *err) {
     return err_set(err, ERR_CORRUPT, "it has no workflow");
   sha256_hex(text, strlen(text), NULL, 0, sha256);
   free(text);
-  return strcmp(sha256, word(record, "workflow_sha256")) == 0 ||
+  return strcmp(sha256, verify_word(record, "workflow_sha256")) == 0 ||
          err_set(err, ERR_CORRUPT, "its workflow_sha256 is not that of its workflow");
 }
 
-/* A log that was given another session's name: <id>.ndjson. */
-static bool check_name(const struct book *b, const char *session, struct err *err) {
-  const char *slash = strrchr(b->path, '/'), *name = slash ? slash + 1 : b->path;
-  bool is_id = strlen(name) == 36 + 7 && strcmp(name + 36, ".ndjson") == 0 &&
-               strspn(name, "0123456789abcdef-") == 36;
-  return !is_id || strncmp(name, session, 36) == 0 ||
+/* A log that was given another session's name. */
+static bool verify_check_name(const struct book *b, const char *session, struct err *err) {
+  char id[STORE_ID_BYTES];
+  store_ref_id(&b->ref, id);
+  return id[0] == '\0' || strcmp(id, session) == 0 ||
          err_set(err, ERR_CORRUPT, "it begins session %s, not that of the file's name", session);
 }
 
@@ -137,18 +138,19 @@ static bool check_order(enum phase *phase, const char *type, struct err *err) {
     return err_set(err, ERR_CORRUPT, "a second session_start");
   if (*phase == STOPPED && !resumes)
     return err_set(err, ERR_CORRUPT, "a stopped session goes on with session_resume");
-  *phase = strcmp(type, "session_stop") == 0  ? STOPPED
-           : strcmp(type, "session_end") == 0 ? ENDED
-                                              : RUNNING;
+  *phase = strcmp(type, "session_stop") == 0 ? STOPPED : RUNNING;
+  if (strcmp(type, "session_end") == 0)
+    *phase = ENDED;
   return true;
 }
 
 static bool blob_of(void *ctx, const char *sha256, struct buf *out, struct err *err) {
   const struct book *b = ctx;
-  return store_blob_get(b->dir, sha256, out, err);
+  return store_blob_get(&b->store, sha256, out, err);
 }
 
-/* What a resume would find: a call that ends and never began, a rule that the workflow has not. */
+/* Folds the record, and so finds what a resume would: a call that ends and never began, a rule that
+ * the workflow has not. */
 static bool check_fold(struct core *core, struct book *b, const json_t *record, struct err *err) {
   const struct core_source source = {.ctx = b, .blob = blob_of};
   if (core_apply_json(core, record, NULL, &source, err))
@@ -159,28 +161,62 @@ static bool check_fold(struct core *core, struct book *b, const json_t *record, 
   return err_set(err, ERR_CORRUPT, "%s", why && raw.text[0] == 'r' ? why + 3 : raw.text);
 }
 
-/* What is known while one log is read. */
-struct reading {
+/* All that is known while one log is read. */
+struct verify_pass {
   struct book book;
   struct core core;
   struct links links;
   enum phase phase;
 };
 
-static bool check_record(const struct verifier *v, struct reading *r, const json_t *record,
+static bool check_record(const struct verifier *v, struct verify_pass *r, const json_t *record,
                          struct verify_result *out) {
   struct err *err = &out->why;
-  const char *type = word(record, "type");
+  const char *type = verify_word(record, "type");
   if (!check_schema(v, record, err) || !check_order(&r->phase, type, err) ||
       !check_blobs(&r->book, record, err))
     return false;
   if (strcmp(type, "session_start") == 0) {
-    (void)snprintf(out->session, sizeof out->session, "%s", word(record, "session"));
-    if (!check_workflow(record, err) || !check_name(&r->book, out->session, err))
+    (void)snprintf(out->session, sizeof out->session, "%s", verify_word(record, "session"));
+    if (!check_workflow(record, err) || !verify_check_name(&r->book, out->session, err))
       return false;
   }
   return links_check(&r->links, &r->book, &r->core, record, err) &&
          check_fold(&r->core, &r->book, record, err);
+}
+
+/* Every head that is known of the session: its record is there, and is that one. */
+static bool check_heads(const struct heads *const *heads, size_t n, const struct book *b,
+                        struct verify_result *out) {
+  for (size_t i = 0; i < n; i++) {
+    size_t count;
+    const struct ledger_entry *entry = heads_of(heads[i], out->session, &count);
+    for (size_t k = 0; k < count; k++) {
+      if (entry[k].seq != b->records || entry[k].kind == LEDGER_REMOVED)
+        continue;
+      if (strcmp(entry[k].hash, b->hash) != 0)
+        return err_set(&out->why, ERR_CORRUPT,
+                       "the ledger holds another record: the log was written anew");
+    }
+  }
+  return true;
+}
+
+/* The log has come to its end. */
+static bool check_last_heads(const struct heads *const *heads, size_t n,
+                             struct verify_result *out) {
+  for (size_t i = 0; i < n; i++) {
+    const struct ledger_entry *last = heads_last(heads[i], out->session);
+    if (last == NULL || last->kind == LEDGER_REMOVED)
+      continue;
+    if (last->seq > out->records)
+      return err_set(&out->why, ERR_CORRUPT,
+                     "it is missing: the ledger holds record %llu, so the end was cut off",
+                     (unsigned long long)last->seq);
+    if (last->seq == out->records && last->kind != LEDGER_CUT)
+      out->seal = last->late && out->seal != VERIFY_SEALED ? VERIFY_SEALED_LATE : VERIFY_SEALED;
+  }
+  return true;
 }
 
 static void wait_ms(long ms) {
@@ -188,14 +224,15 @@ static void wait_ms(long ms) {
   (void)nanosleep(&time, NULL);
 }
 
-bool verify_file(const struct verifier *v, const char *path, struct verify_result *out,
-                 struct err *err) {
-  struct reading r = {.phase = NEW};
+bool verify_log(const struct verifier *v, const struct store_ref *ref,
+                const struct heads *const *heads, size_t heads_count, struct verify_result *out,
+                struct err *err) {
+  struct verify_pass r = {.phase = NEW};
   struct book *b = &r.book;
   bool sound = true;
   int looks = 0;
   *out = (struct verify_result){0};
-  if (!book_open(b, path, true, err))
+  if (!book_open(b, ref, true, err))
     return false;
   core_init(&r.core);
   for (;;) {
@@ -207,7 +244,7 @@ bool verify_file(const struct verifier *v, const char *path, struct verify_resul
     }
     if (record == NULL)
       break;
-    sound = check_record(v, &r, record, out);
+    sound = check_record(v, &r, record, out) && check_heads(heads, heads_count, b, out);
     json_decref(record);
     if (!sound)
       break;
@@ -218,8 +255,8 @@ bool verify_file(const struct verifier *v, const char *path, struct verify_resul
   if (sound && b->state == BOOK_TORN && r.phase == ENDED)
     sound = err_set(&out->why, ERR_CORRUPT, "%llu bytes stand behind session_end",
                     (unsigned long long)b->torn_bytes);
-  if (sound && b->state == BOOK_END && r.phase == NEW)
-    sound = err_set(&out->why, ERR_CORRUPT, "the file is empty: a log begins with session_start");
+  if (sound && b->state != BOOK_DAMAGED)
+    sound = check_last_heads(heads, heads_count, out);
   if (!sound || b->state == BOOK_DAMAGED) {
     out->state = VERIFY_BAD;
     out->bad_record = out->records + 1;
@@ -228,6 +265,8 @@ bool verify_file(const struct verifier *v, const char *path, struct verify_resul
     out->torn_bytes = b->torn_bytes;
   } else {
     out->state = r.phase == ENDED ? VERIFY_COMPLETE : VERIFY_OPEN;
+    if (r.phase == NEW)
+      out->state = VERIFY_EMPTY;
   }
   core_deinit(&r.core);
   book_close(b);

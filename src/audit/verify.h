@@ -3,28 +3,40 @@
  * records fold to a session that can be resumed.
  *
  *   v = verifier_new(&err)
- *   verify_file(v, path, &result, &err)     any number of times; false: it cannot be opened
+ *   verify_log(v, &ref, heads, n, &result, &err)   any number of times; false: it cannot be opened
  *   verifier_free(v)
  *
- * A log is sound up to its first bad record; behind that nothing is looked at. What the chain cannot
- * find is a log cut off at the end of a record: it verifies as open. Memory: the session's state, as
- * while it ran, and 40 bytes a record. */
+ * A log is sound up to its first bad record; behind that nothing is looked at. What the chain
+ * cannot find is a log cut off at the end of a record, or written anew as a whole: the heads can.
+ * Memory: the session's state, as while it ran, and 40 bytes a record. */
 #ifndef SEGUE_AUDIT_VERIFY_H
 #define SEGUE_AUDIT_VERIFY_H
 
 #include "base/err.h"
 
+#include <stddef.h>
 #include <stdint.h>
+
+struct store_ref;
+struct heads;
 
 enum verify_state {
   VERIFY_COMPLETE, /* ends with session_end */
   VERIFY_OPEN,     /* sound, without session_end: running, stopped or crashed */
+  VERIFY_EMPTY,    /* no whole record and no piece of one: killed before it had begun */
   VERIFY_TORN,     /* open, and a piece of a line stands at its end: the chain does not cover it */
   VERIFY_BAD
 };
 
+enum verify_seal {
+  VERIFY_UNSEALED,
+  VERIFY_SEALED,     /* its last record is what the ledger, or a list of heads, says */
+  VERIFY_SEALED_LATE /* the same, but the ledger heard of it when it was seen again */
+};
+
 struct verify_result {
   enum verify_state state;
+  enum verify_seal seal;
   char session[40];    /* "" before its first record is known */
   uint64_t records;    /* sound ones */
   uint64_t bad_record; /* number of the first bad one (records + 1), 0 when none is bad */
@@ -36,9 +48,11 @@ struct verifier; /* the compiled schema */
 struct verifier *verifier_new(struct err *err);
 void verifier_free(struct verifier *v);
 
-bool verify_file(const struct verifier *v, const char *path, struct verify_result *out,
-                 struct err *err) MUST_CHECK;
+/* heads: what the ledger, and lists kept elsewhere, say of sessions; read before the log is. */
+bool verify_log(const struct verifier *v, const struct store_ref *ref,
+                const struct heads *const *heads, size_t heads_count, struct verify_result *out,
+                struct err *err) MUST_CHECK;
 
-const char *verify_state_name(enum verify_state state); /* complete, open, torn, bad */
+const char *verify_state_name(enum verify_state state); /* complete, open, empty, torn, bad */
 
 #endif

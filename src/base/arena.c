@@ -1,3 +1,4 @@
+/* Hands out memory from blocks that all go at once. */
 #include "base/arena.h"
 
 #include "base/log.h"

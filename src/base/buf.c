@@ -1,6 +1,8 @@
+/* Grows a buffer of bytes, and makes text safe for a terminal. */
 #include "base/buf.h"
 
 #include "base/log.h"
+#include "base/utf8.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -111,7 +113,9 @@ static size_t escape_at(const char *p, size_t n) {
     while (i < n && (unsigned char)p[i] >= 0x20 && p[i] != 0x7F)
       i++;
     bool ends = i < n && (p[i] == '\a' || (p[i] == 0x1B && i + 1 < n && p[i + 1] == '\\'));
-    return !ends ? 2 : p[i] == '\a' ? i + 1 : i + 2;
+    if (!ends)
+      return 2;
+    return p[i] == '\a' ? i + 1 : i + 2;
   }
   for (i = 1; i < n && is_between(p[i], 0x20, 0x2F);)
     i++;

@@ -53,9 +53,10 @@ static inline void buf_putc(struct buf *b, char c) {
  * when `lines` is set, else they become a space. */
 void buf_safe(struct buf *b, struct str s, bool lines);
 
-/* Takes a terminal's escape sequences out of n bytes and the NUL behind them, in place: CSI, OSC and
- * the other strings (up to BEL or ESC \; of one that never ends only its two first bytes), and those
- * of a few bytes. An ESC that begins none stays. Returns how many bytes are left before the NUL. */
+/* Takes a terminal's escape sequences out of n bytes and the NUL behind them, in place: CSI, OSC
+ * and the other strings (up to BEL or ESC \; of one that never ends only its two first bytes),
+ * and those of a few bytes. An ESC that begins none stays. Returns how many bytes are left
+ * before the NUL. */
 size_t escapes_drop(char *p, size_t n);
 
 #endif

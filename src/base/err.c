@@ -1,3 +1,4 @@
+/* Makes errors: set where they are found, wrapped on the way up. */
 #include "base/err.h"
 
 #include "base/buf.h"
@@ -10,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void set_text(struct err *err, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
-static void set_text(struct err *err, const char *fmt, va_list ap) {
+static void err_set_text(struct err *err, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
+static void err_set_text(struct err *err, const char *fmt, va_list ap) {
   (void)vsnprintf(err->text, sizeof err->text, fmt, ap);
 }
 
@@ -23,7 +24,7 @@ bool err_set(struct err *err, enum err_code code, const char *fmt, ...) {
   err->file[0] = '\0';
   err->line = err->column = 0;
   va_start(ap, fmt);
-  set_text(err, fmt, ap);
+  err_set_text(err, fmt, ap);
   va_end(ap);
   return false;
 }
@@ -38,7 +39,7 @@ bool err_set_at(struct err *err, enum err_code code, const char *file, int line,
   err->line = line;
   err->column = column;
   va_start(ap, fmt);
-  set_text(err, fmt, ap);
+  err_set_text(err, fmt, ap);
   va_end(ap);
   return false;
 }
@@ -60,18 +61,22 @@ bool err_wrap(struct err *err, const char *fmt, ...) {
   return false;
 }
 
+static enum err_code err_code_of(int number) {
+  if (number == ENOSPC || number == EDQUOT)
+    return ERR_FULL;
+  return number == ENOENT ? ERR_NOT_FOUND : ERR_IO;
+}
+
 bool err_set_errno(struct err *err, int number, const char *fmt, ...) {
   char reason[128];
   va_list ap;
   if (err == NULL)
     return false;
-  err->code = number == ENOSPC || number == EDQUOT ? ERR_FULL
-              : number == ENOENT                   ? ERR_NOT_FOUND
-                                                   : ERR_IO;
+  err->code = err_code_of(number);
   err->file[0] = '\0';
   err->line = err->column = 0;
   va_start(ap, fmt);
-  set_text(err, fmt, ap);
+  err_set_text(err, fmt, ap);
   va_end(ap);
   size_t n = strlen(err->text);
   (void)snprintf(err->text + n, sizeof err->text - n, ": %s",

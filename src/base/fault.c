@@ -1,3 +1,4 @@
+/* Ends the process, or makes a call fail, where a test asks for it. */
 #include "base/fault.h"
 
 #ifdef SEGUE_FAULTS
@@ -11,7 +12,7 @@
 static atomic_int exit_count, fail_count;
 
 /* Splits SEGUE_FAULT "verb:name:n" or "verb:n"; false when the verb is another. */
-static bool parse(const char *verb, char *name, size_t size, int *n, const char **rest) {
+static bool fault_parse(const char *verb, char *name, size_t size, int *n, const char **rest) {
   const char *spec = getenv("SEGUE_FAULT");
   size_t verb_len = strlen(verb);
   if (spec == NULL || strncmp(spec, verb, verb_len) != 0 || spec[verb_len] != ':')
@@ -36,7 +37,7 @@ void fault_point(const char *name) {
   char wanted[32];
   const char *rest;
   int n;
-  if (!parse("exit", wanted, sizeof wanted, &n, &rest))
+  if (!fault_parse("exit", wanted, sizeof wanted, &n, &rest))
     return;
   if (wanted[0] != '\0' && strcmp(wanted, name) != 0)
     return;
@@ -48,10 +49,14 @@ bool fault_fails(const char *name) {
   char wanted[32];
   const char *rest;
   int n;
-  if (!parse("fail", wanted, sizeof wanted, &n, &rest) || strcmp(wanted, name) != 0)
+  if (!fault_parse("fail", wanted, sizeof wanted, &n, &rest) || strcmp(wanted, name) != 0)
     return false;
   int now = atomic_fetch_add(&fail_count, 1) + 1;
-  int last = *rest == '+' ? now : *rest == '-' ? (int)strtol(rest + 1, NULL, 10) : n;
+  int last = n;
+  if (*rest == '+')
+    last = now;
+  else if (*rest == '-')
+    last = (int)strtol(rest + 1, NULL, 10);
   bool on = now >= n && now <= last;
   if (on)
     errno = strstr(rest, "ENOSPC") ? ENOSPC : EIO;

@@ -1,3 +1,4 @@
+/* Reads a whole file into memory, within a bound. */
 #include "base/file.h"
 
 #include <errno.h>

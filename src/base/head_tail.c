@@ -1,4 +1,7 @@
+/* Keeps both ends of an output that is longer than its bound. */
 #include "base/head_tail.h"
+
+#include "base/utf8.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -71,7 +74,7 @@ static size_t tail_start(const char *p, size_t n) {
   const char *nl = memchr(p, '\n', near);
   if (nl != NULL)
     return (size_t)(nl - p) + 1;
-  while (i < CHARACTER_REST && i < n && ((unsigned char)p[i] & 0xC0) == 0x80)
+  while (i < CHARACTER_REST && i < n && utf8_is_tail(p[i]))
     i++;
   return i;
 }

@@ -1,12 +1,12 @@
-/* head_tail.h - a long output within a bound: its beginning and its end, for the outcome of a program
- * stands at the end of what it prints.
+/* head_tail.h - a long output within a bound: its beginning and its end, for the outcome of a
+ * program stands at the end of what it prints.
  *
  *   head_tail_init, head_tail_append as often as wanted, head_tail_finish; head_tail_deinit
  *
- * An output that fits is kept as it is. Of a longer one the first quarter of the bound and, in a ring,
- * what came last are kept; between them head_tail_finish puts a line of its own that says how many
- * bytes are missing. Both sides end at a line's end where one is near, else at a whole character.
- * An append costs its own bytes, whatever came before. */
+ * An output that fits is kept as it is. Of a longer one the first quarter of the bound and, in a
+ * ring, what came last are kept; between them head_tail_finish puts a line of its own that says
+ * how many bytes are missing. Both sides end at a line's end where one is near, else at a whole
+ * character. An append costs its own bytes, whatever came before. */
 #ifndef SEGUE_BASE_HEAD_TAIL_H
 #define SEGUE_BASE_HEAD_TAIL_H
 

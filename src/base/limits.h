@@ -25,24 +25,37 @@
 #define LIMIT_RENDER_BYTES      (4u * 1024u)          /* readable part kept inline of a blob */
 #define LIMIT_PROMPT_BYTES      (24u * 1024u * 1024u) /* one prompt, all parts */
 #define LIMIT_JUDGE_TEXT_BYTES  (60u * 1024u) /* of an agent's text shown to a judge: its end */
+#define LIMIT_PROMPT_FILE_COUNT 20u           /* changed files that a judge is told by name */
 #define LIMIT_REF_TEXT_BYTES    32u /* shorter texts are written again instead of referenced */
-#define LIMIT_OWN_PART_BYTES    256u /* longer criteria and the like: a part of the prompt by itself */
-#define LIMIT_LOG_LINE_BYTES    (64u * 1024u * 1024u)
-#define LIMIT_STRUCTURED_BYTES  (1024u * 1024u) /* of a provider's structured value, as JSON */
-#define LIMIT_STRUCTURED_DEPTH  64u
-#define LIMIT_TEXTS_COUNT       20000u /* pieces of prompts known for references, of one session */
-#define LIMIT_ERROR_TEXT_BYTES  512u   /* one message in a record */
+/* longer criteria and the like: a part of the prompt by itself */
+#define LIMIT_OWN_PART_BYTES 256u
+#define LIMIT_LOG_LINE_BYTES (64u * 1024u * 1024u)
+/* of a damaged end that resume --cut takes off */
+#define LIMIT_CUT_BYTES        (256u * 1024u * 1024u)
+#define LIMIT_STRUCTURED_BYTES (1024u * 1024u) /* of a provider's structured value, as JSON */
+#define LIMIT_STRUCTURED_DEPTH 64u
+#define LIMIT_TEXTS_COUNT      20000u /* pieces of prompts known for references, of one session */
+#define LIMIT_ERROR_TEXT_BYTES 512u   /* one message in a record */
+
+/* --- the ledger --- */
+#define LIMIT_LEDGER_SYNC_MS 50u                   /* between the beginnings of two syncs of it */
+#define LIMIT_HEADS_BYTES    (64u * 1024u * 1024u) /* a list of heads that was kept elsewhere */
+#define LIMIT_LEDGER_LOCK_MS 5000u /* other programs hold its lock for a sync each */
 
 /* --- judge --- */
-#define LIMIT_REASK_COUNT        5
-#define LIMIT_CALL_ATTEMPT_COUNT 4 /* network, overloaded, rate_limit: first try and three more */
-#define LIMIT_RETRY_BASE_MS      500
-#define LIMIT_RETRY_MAX_MS       30000
+#define LIMIT_REASK_COUNT          5
+#define LIMIT_PANEL_COUNT          7 /* judges that vote on one stage */
+#define LIMIT_CALL_ATTEMPT_COUNT   4 /* network, overloaded, rate_limit: first try and three more */
+#define LIMIT_SILENT_ATTEMPT_COUNT 2 /* an answer that says nothing: once more, then elsewhere */
+#define LIMIT_RETRY_BASE_MS        500
+#define LIMIT_RETRY_MAX_MS         30000
 #define LIMIT_RETRY_AFTER_MS                                                                       \
   120000 /* after a longer one another provider is asked, if there is one */
-#define LIMIT_RESET_WAIT_MS      (24ll * 60 * 60 * 1000) /* a still longer one is an error */
-#define LIMIT_SCHEMA_CACHE_COUNT 256u       /* narrowed judge schemas kept for all sessions */
-#define LIMIT_STAGE_ERROR_COUNT  5          /* validator errors kept for one stage */
+#define LIMIT_RESET_WAIT_MS                                                                        \
+  (8 * 24ll * 60 * 60 * 1000)         /* of a week; a still longer one is an error */
+#define LIMIT_SCHEMA_CACHE_COUNT 256u /* narrowed judge schemas kept for all sessions */
+#define LIMIT_STAGE_ERROR_COUNT  5    /* validator errors kept for one stage */
+#define LIMIT_TAG_MENTION_COUNT  8u   /* tags of one text that are told though they do not count */
 #define LIMIT_TOKEN_BUDGET       1000000000 /* of one value, all its calls together */
 #define LIMIT_BUDGET_SLACK_MS                                                                      \
   10 /* a timer may fire so much before the clock of durations says so */
@@ -53,11 +66,14 @@
 #define LIMIT_CHECK_WALL_MS      (10 * 60 * 1000) /* one run of an invariant */
 
 /* --- calls and processes --- */
-#define LIMIT_CALL_WALL_MS           (60 * 60 * 1000) /* one execute call */
-#define LIMIT_CALL_STALL_MS          (15 * 60 * 1000) /* without a byte from the provider */
-#define LIMIT_JUDGE_WALL_MS          (10 * 60 * 1000)
-#define LIMIT_JUDGE_STALL_MS         (5 * 60 * 1000) /* without a byte from a judge */
-#define LIMIT_TOKEN_NUMBER           1000000 /* calls' number tokens below this are counted in an array */
+#define LIMIT_LEFTOVER_WAIT_MS 1000 /* for the end of a crashed session's processes */
+#define LIMIT_ENVIRON_BYTES    (4u * 1024u * 1024u) /* of one of them, looked at */
+#define LIMIT_CALL_WALL_MS     (60 * 60 * 1000)     /* one execute call */
+#define LIMIT_CALL_STALL_MS    (15 * 60 * 1000)     /* without a byte from the provider */
+#define LIMIT_JUDGE_WALL_MS    (10 * 60 * 1000)
+#define LIMIT_JUDGE_STALL_MS   (5 * 60 * 1000) /* without a byte from a judge */
+/* calls' number tokens below this are counted in an array */
+#define LIMIT_TOKEN_NUMBER           1000000
 #define LIMIT_OUTPUT_BYTES           (16u * 1024u * 1024u) /* stdout kept of one call */
 #define LIMIT_STDERR_BYTES           (256u * 1024u)
 #define LIMIT_INVARIANT_WALL_MS      (60 * 1000)    /* one command that checks a value */
@@ -67,36 +83,41 @@
 #define LIMIT_EXIT_GRACE_MS          2000  /* pipes may stay open this long after exit */
 #define LIMIT_SWEEP_WAIT_MS          10000 /* for the last descendant to die after its KILL */
 #define LIMIT_SWEEP_POLL_MS          5     /* between two looks at what is left of a tree */
-#define LIMIT_PIPE_PIECE_BYTES       (64u * 1024u) /* one read or write on a pipe: what a pipe holds */
-#define LIMIT_STDIN_QUEUE_BYTES      (32u * 1024u * 1024u) /* waiting for a program that does not read */
+/* one read or write on a pipe: what a pipe holds */
+#define LIMIT_PIPE_PIECE_BYTES (64u * 1024u)
+/* waiting for a program that does not read */
+#define LIMIT_STDIN_QUEUE_BYTES (32u * 1024u * 1024u)
 #define LIMIT_TMPDIR_DEPTH                                                                         \
   128u /* levels removed at once below a call's TMPDIR; one descriptor each */
 #define LIMIT_TMPDIR_ROUNDS 10000u /* what is deeper is moved up and removed in another round */
 
 #define LIMIT_CONCURRENCY       1000u
 #define LIMIT_QUOTA_COOLDOWN_MS (15 * 60 * 1000) /* a provider that is out of money is left alone */
-#define LIMIT_CIRCUIT_FAILURES  8u /* in a row, of all sessions: two calls with all their attempts */
-#define LIMIT_CIRCUIT_OPEN_MS   30000 /* the first time; doubled each time */
-#define LIMIT_CIRCUIT_MAX_MS    (5 * 60 * 1000)
-#define LIMIT_FALLBACK_COUNT    8u    /* providers in one list */
-#define LIMIT_PROVIDER_COUNT    64u   /* backends of one run */
-#define LIMIT_CALL_EVENT_COUNT  1000u /* call_event records of one call; later news are dropped */
-#define LIMIT_CALL_EVENT_BYTES  4096u /* of one, as JSON; larger is dropped and said */
+/* in a row, of all sessions: two calls with all their attempts */
+#define LIMIT_CIRCUIT_FAILURES 8u
+#define LIMIT_CIRCUIT_OPEN_MS  30000 /* the first time; doubled each time */
+#define LIMIT_CIRCUIT_MAX_MS   (5 * 60 * 1000)
+#define LIMIT_FALLBACK_COUNT   8u    /* providers in one list */
+#define LIMIT_PROVIDER_COUNT   64u   /* backends of one run */
+#define LIMIT_CALL_EVENT_COUNT 1000u /* call_event records of one call; later news are dropped */
+#define LIMIT_CALL_EVENT_BYTES 4096u /* of one, as JSON; larger is dropped and said */
 
 /* --- agents: clients run through a profile --- */
-#define LIMIT_PROFILE_BYTES         (256u * 1024u) /* one profile */
-#define LIMIT_PROFILE_COUNT         200u           /* files of the user's providers/ folder */
-#define LIMIT_PROFILE_RULE_COUNT    200u           /* events of one profile */
-#define LIMIT_POINTER_STEPS         32u            /* of one JSON Pointer: deeper is a mistake */
-#define LIMIT_AGENT_LINE_BYTES      (16u * 1024u * 1024u) /* one JSON line; longer: class protocol */
-#define LIMIT_AGENT_ARGV_BYTES      (100u * 1024u)        /* one argument (Linux allows 128 KiB) */
-#define LIMIT_AGENT_FINAL_GRACE_MS  3000 /* a client may live on after its final event */
-#define LIMIT_AGENT_INTERRUPT_MS    3000 /* for its answer to an interrupt; then its stdin ends */
-#define LIMIT_AGENT_TURNS           200  /* tool rounds of one call where a client counts them */
-#define LIMIT_AGENT_PART_COUNT      100000u /* messages and parts of one call that are told apart */
-#define LIMIT_CLIENT_RETRY_COUNT    1 /* a client's own, where it has no knob: then it is stopped */
-#define LIMIT_CLIENT_RETRY_WAIT_MS  30000 /* and its waits: a longer one is ours to decide */
-#define LIMIT_SERVER_START_MS       60000 /* until a client says where it listens (opencode: 12 s cold) */
+#define LIMIT_PROFILE_BYTES      (256u * 1024u) /* one profile */
+#define LIMIT_PROFILE_COUNT      200u           /* files of the user's providers/ folder */
+#define LIMIT_PROFILE_RULE_COUNT 200u           /* events of one profile */
+#define LIMIT_POINTER_STEPS      32u            /* of one JSON Pointer: deeper is a mistake */
+/* one JSON line; longer: class protocol */
+#define LIMIT_AGENT_LINE_BYTES     (16u * 1024u * 1024u)
+#define LIMIT_AGENT_ARGV_BYTES     (100u * 1024u) /* one argument (Linux allows 128 KiB) */
+#define LIMIT_AGENT_FINAL_GRACE_MS 3000           /* a client may live on after its final event */
+#define LIMIT_AGENT_INTERRUPT_MS   3000    /* for its answer to an interrupt; then its stdin ends */
+#define LIMIT_AGENT_TURNS          200     /* tool rounds of one call where a client counts them */
+#define LIMIT_AGENT_PART_COUNT     100000u /* messages and parts of one call that are told apart */
+#define LIMIT_CLIENT_RETRY_COUNT   1 /* a client's own, where it has no knob: then it is stopped */
+#define LIMIT_CLIENT_RETRY_WAIT_MS 30000 /* and its waits: a longer one is ours to decide */
+/* until a client says where it listens (opencode: 12 s cold) */
+#define LIMIT_SERVER_START_MS       60000
 #define LIMIT_SERVER_REPLY_MS       30000 /* a client's reply, but for the answer itself */
 #define LIMIT_SERVER_TAIL_MS        2000  /* for the events behind an answer, or an abort */
 #define LIMIT_SERVER_LOST_MS        500   /* after a broken connection: did the client die? */
@@ -112,8 +133,9 @@
 #define LIMIT_SECRET_WORD_BYTES 4096u /* words of a command line that are searched for secrets */
 
 /* --- HTTP --- */
-#define LIMIT_HTTP_CONNECT_MS   10000           /* name, connection and TLS of one request */
-#define LIMIT_HTTP_STALL_MS     (5 * 60 * 1000) /* without a byte: models think long before the first */
+#define LIMIT_HTTP_CONNECT_MS 10000 /* name, connection and TLS of one request */
+/* without a byte: models think long before the first */
+#define LIMIT_HTTP_STALL_MS     (5 * 60 * 1000)
 #define LIMIT_HTTP_TAIL_MS      2000 /* for the end of a reply whose answer is whole already */
 #define LIMIT_PROBE_MODELS      200u /* names of models that one probe gives */
 #define LIMIT_HTTP_PROBE_MS     2000 /* one probe of `segue providers` */
@@ -126,15 +148,24 @@
 #define LIMIT_HTTP_CONNECTIONS  1024 /* open connections kept, of all providers */
 #define LIMIT_HTTP_LANE_COUNT   64u  /* of one provider's requests at once, unless configured */
 #define LIMIT_HTTP_URL_BYTES    2048u
-#define LIMIT_HTTP_KEY_BYTES    4096u /* one API key */
-#define LIMIT_HTTP_MEMO_COUNT   256u /* rungs and versions remembered, of all providers and models */
-#define LIMIT_API_SCHEMA_COUNT  64u  /* schemas kept in the form of a provider, of all sessions */
+#define LIMIT_HTTP_KEY_BYTES    4096u            /* one API key */
+#define LIMIT_AGENT_IDLE_MS     (30 * 60 * 1000) /* output without text, reasoning or tools */
+#define LIMIT_HTTP_OWN_HEADERS  16u /* and members of a query that the user adds to requests */
+#define LIMIT_BEHIND_MS         (10 * 60 * 1000) /* a provider that was taken over is passed over */
+#define LIMIT_OLLAMA_WINDOW     4096u /* tokens: what the server takes where nobody says more */
+#define LIMIT_CACHED_HEAD_BYTES 4096u /* a shorter head is not worth a mark */
+#define LIMIT_HTTP_IDLE_MS      (10 * 60 * 1000) /* signs of life without any content */
+#define LIMIT_COST_USD          1e6              /* of one call, in dollars: more is no price */
+#define LIMIT_REFUSED_COUNT     8u               /* parameters that one model would not take */
+/* rungs and versions remembered, of all providers and models */
+#define LIMIT_HTTP_MEMO_COUNT  256u
+#define LIMIT_API_SCHEMA_COUNT 64u /* schemas kept in the form of a provider, of all sessions */
 
 /* --- store --- */
-#define LIMIT_DISK_RETRY_MS      1000  /* between two tries on a full disk */
-#define LIMIT_DISK_FULL_WAIT_MS  30000 /* segue run gives up (resumably) after this */
-#define LIMIT_TRIM_BYTES         (4u * 1024u * 1024u) /* logged between two returns of free memory */
-#define LIMIT_JSON_POOL_BYTES    (256u * 1024u * 1024u) /* address space for small JSON pieces */
+#define LIMIT_DISK_RETRY_MS     1000  /* between two tries on a full disk */
+#define LIMIT_DISK_FULL_WAIT_MS 30000 /* segue run gives up (resumably) after this */
+/* logged between two returns of free memory */
+#define LIMIT_TRIM_BYTES         (4u * 1024u * 1024u)
 #define LIMIT_POOL_THREADS_MIN   4u /* libuv pool: so many files are synced at once ... */
 #define LIMIT_POOL_THREADS_MAX   16u
 #define LIMIT_POOL_THREADS_TRIED 1024u /* what UV_THREADPOOL_SIZE can say to libuv */
@@ -151,10 +182,11 @@
   8 /* descriptors of a running session: its log, a command, its pipes */
 #define LIMIT_HEAP_PIECE_BYTES                                                                     \
   (256 * 1024) /* larger ones are mapped: they grow without being copied and go back at once */
-#define LIMIT_OWN_FD_COUNT         24    /* descriptors of the daemon itself */
-#define LIMIT_LOOP_FD_COUNT        8u    /* of one loop, before it does anything */
-#define LIMIT_START_COUNT          8u    /* sessions read back and started in one go of the loop */
-#define LIMIT_OVER_COUNT           1000u /* sessions that are over and still known without their log */
+#define LIMIT_OWN_FD_COUNT  24 /* descriptors of the daemon itself */
+#define LIMIT_LOOP_FD_COUNT 8u /* of one loop, before it does anything */
+#define LIMIT_START_COUNT   8u /* sessions read back and started in one go of the loop */
+/* sessions that are over and still known without their log */
+#define LIMIT_OVER_COUNT           1000u
 #define LIMIT_LOCK_WAIT_MS         2000  /* for locks of a daemon that was killed */
 #define LIMIT_LOCK_RETRY_MS        1000  /* for a log that another program owns */
 #define LIMIT_MEND_MS              1000  /* before a log that failed is opened again; doubles */
@@ -163,15 +195,19 @@
 #define LIMIT_DRAIN_MS             30000 /* for calls that run when the daemon is told to stop */
 #define LIMIT_API_BACKLOG_COUNT    128   /* connections that wait to be accepted */
 #define LIMIT_API_CONNECTION_COUNT 4096u
+#define LIMIT_API_PEER_MIN_COUNT                                                                   \
+  64u /* connections of one process that may wait; else a quarter of all */
 #define LIMIT_API_CONNECTION_BYTES 4096u /* memory of one: its request line and headers must fit */
-#define LIMIT_API_BODY_BYTES       (16u * 1024u * 1024u) /* of one request: a task and its escapes */
-#define LIMIT_API_BIG_BODY_BYTES   (1024u * 1024u) /* of a body whose memory goes back at once */
+/* of one request: a task and its escapes */
+#define LIMIT_API_BODY_BYTES     (16u * 1024u * 1024u)
+#define LIMIT_API_BIG_BODY_BYTES (1024u * 1024u) /* of a body whose memory goes back at once */
 #define LIMIT_API_BODIES_BYTES                                                                     \
   (64u * 1024u * 1024u) /* of all requests that are being received, and again of those being read */
 #define LIMIT_API_IDLE_S          30    /* without a byte sent or received; then hung up on */
 #define LIMIT_API_REQUEST_MS      60000 /* from the last answer to the end of the next request */
 #define LIMIT_API_ACCEPT_RETRY_MS 100   /* no descriptor was left to accept with */
-#define LIMIT_API_HEARTBEAT_MS    15000 /* of an event stream: so a reader that is gone is noticed */
+/* of an event stream: so a reader that is gone is noticed */
+#define LIMIT_API_HEARTBEAT_MS 15000
 #define LIMIT_API_DELTA_BYTES                                                                      \
   (16u * 1024u) /* of text pieces that wait for one reader; then dropped */
 #define LIMIT_API_FOREIGN_MS                                                                       \
@@ -188,7 +224,8 @@
 #define LIMIT_TERM_COLUMNS     500
 #define LIMIT_TERM_MIN_COLUMNS 40
 #define LIMIT_SPINNER_MS       100
-#define LIMIT_OUTPUT_LOOK_MS   100 /* between two looks for a signal while standard output is full */
-#define LIMIT_OUTPUT_WAIT_MS   2000 /* for a reader that does not read, after a signal to stop */
+/* between two looks for a signal while standard output is full */
+#define LIMIT_OUTPUT_LOOK_MS 100
+#define LIMIT_OUTPUT_WAIT_MS 2000 /* for a reader that does not read, after a signal to stop */
 
 #endif

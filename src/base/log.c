@@ -1,13 +1,17 @@
+/* Says on stderr what the program has to say about itself; allocates, or aborts. */
 #include "base/log.h"
 
 #include "base/buf.h"
 
+#include <assert.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* One line, in which nothing steers a terminal: names of files and what programs said stand in it. */
+/* One line, in which nothing steers a terminal: names of files and what programs said stand in
+ * it. */
 static void say(const char *before, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
 static void say(const char *before, const char *fmt, va_list ap) {
   char raw[2048];
@@ -43,7 +47,7 @@ void bug_at(const char *file, int line, const char *fmt, ...) {
   abort();
 }
 
-static void *check(void *p) {
+static void *log_check(void *p) {
   if (p == NULL) {
     fputs("segue: out of memory\n", stderr);
     abort();
@@ -52,15 +56,27 @@ static void *check(void *p) {
 }
 
 void *xmalloc(size_t n) {
-  return check(malloc(n ? n : 1));
+  return log_check(malloc(n ? n : 1));
 }
 
 void *xcalloc(size_t count, size_t n) {
-  return check(calloc(count ? count : 1, n ? n : 1));
+  return log_check(calloc(count ? count : 1, n ? n : 1));
 }
 
 void *xrealloc(void *p, size_t n) {
-  return check(realloc(p, n ? n : 1));
+  return log_check(realloc(p, n ? n : 1));
+}
+
+void *xgrow(void *items, size_t *capacity, size_t need, size_t each) {
+  assert(each > 0);
+  if (need <= *capacity)
+    return items;
+  size_t wanted = *capacity ? *capacity * 2 : 8;
+  while (wanted < need)
+    wanted *= 2;
+  assert(wanted <= SIZE_MAX / 2 / each);
+  *capacity = wanted;
+  return xrealloc(items, wanted * each);
 }
 
 char *xstrdup(const char *s) {

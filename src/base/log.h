@@ -19,6 +19,9 @@ void bug_at(const char *file, int line, const char *fmt, ...) PRINTF_LIKE(3, 4) 
 void *xmalloc(size_t n);
 void *xcalloc(size_t count, size_t n);
 void *xrealloc(void *p, size_t n);
+/* Room for `need` items of `each` bytes, at least doubled when it grows:
+ * list = xgrow(list, &capacity, count + 1, sizeof *list). */
+void *xgrow(void *items, size_t *capacity, size_t need, size_t each);
 char *xstrdup(const char *s);
 char *xstrndup(const char *s, size_t n);
 

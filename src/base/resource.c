@@ -1,3 +1,4 @@
+/* Finds a file that is compiled in, by its name. */
 #include "base/resource.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Hashes with SHA-256 and writes the digest in hex. */
 #include "base/sha256.h"
 
 #define OPENSSL_API_COMPAT                                                                         \

@@ -1,3 +1,4 @@
+/* Asks the questions of a batch, so many at once, and prints the answers in order. */
 #include "cli/ask_batch.h"
 
 #include "base/log.h"
@@ -5,8 +6,9 @@
 #include "cli/json_io.h"
 #include "cli/ndjson_in.h"
 #include "cli/schema_in.h"
-#include "structured/schema.h"
+#include "schema/schema.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +20,7 @@ struct slot {          /* a line whose answer was not printed yet */
   json_t *id, *result; /* result NULL: it is not there yet */
 };
 
-struct tally {
+struct ask_tally {
   size_t lines, asked, refused; /* refused: no question could be made of the line */
   size_t judged;                /* asked, and there is a value or it is known that there is none */
   size_t by[RATE_STEPS];        /* values at attempt 1, 2, 3 */
@@ -27,14 +29,14 @@ struct tally {
   json_t *troubles;             /* classes of errors of those not judged -> count */
 };
 
-struct batch {
+struct ask_batch {
   const struct ask_batch_spec *spec;
   struct asking asking;
   struct ndjson_in in;
   struct slot *slots;         /* ring of `window` */
   size_t window, first, next; /* lines: [first, next) are in work */
   bool ended;
-  struct tally tally;
+  struct ask_tally tally;
 };
 
 /* --- the rates --- */
@@ -50,7 +52,7 @@ static bool is_judged(const char *outcome) {
          strcmp(outcome, "sentinel") == 0;
 }
 
-static void count(struct tally *t, const json_t *result) {
+static void ask_batch_count(struct ask_tally *t, const json_t *result) {
   const json_t *first = json_array_get(json_object_get(result, "checks"), 0);
   const char *outcome = json_string_value(json_object_get(result, "outcome"));
   const char *class = json_string_value(json_object_get(first, "outcome"));
@@ -83,24 +85,57 @@ static double percent(size_t part, size_t whole) {
   return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
 }
 
-/* How to live with so many first answers that fail; NULL when nothing is known. */
-static const char *advice(const struct tally *t) {
-  double failing = percent(t->judged - t->by[0], t->judged);
-  return t->judged == 0 ? NULL
-         : failing < 1  ? "under 1 % fail at first: a hard failure may do, without corrections"
-         : failing <= 10
-             ? "1 to 10 % fail at first: corrections are the right means"
-             : "over 10 % fail at first: mend the prompt, the schema or the model first";
+/* An end of the 95 % confidence interval of a rate, in percent (Wilson, 1927): the rate furthest
+ * off that is within 1.96 standard deviations of what was counted. Found by halving. */
+static double rate_bound(size_t part, size_t whole, bool upper) {
+  const double deviations = 1.96 * 1.96, rate = (double)part / (double)whole;
+  double low = upper ? rate : 0, high = upper ? 1 : rate;
+  for (int i = 0; i < 40; i++) {
+    double middle = (low + high) / 2, off = rate - middle;
+    bool within = off * off * (double)whole <= deviations * middle * (1 - middle);
+    if (within == upper)
+      low = middle;
+    else
+      high = middle;
+  }
+  return 100 * (upper ? high : low);
 }
 
-static json_t *summary_of(const struct tally *t) {
+static const char *advice_on(double failing) {
+  if (failing < 1)
+    return "under 1 % fail at first: a hard failure may do, without corrections";
+  if (failing <= 10)
+    return "1 to 10 % fail at first: corrections are the right means";
+  return "over 10 % fail at first: mend the prompt, the schema or the model first";
+}
+
+/* How to live with so many first answers that fail, or that they are too few to say; nothing when
+ * nothing is known. */
+static void put_advice(const struct ask_tally *t, struct buf *out) {
+  size_t failed = t->judged - t->by[0];
+  if (t->judged == 0)
+    return;
+  double low = rate_bound(failed, t->judged, false), high = rate_bound(failed, t->judged, true);
+  const char *advice = advice_on(low);
+  if (advice == advice_on(high))
+    buf_puts(out, advice);
+  else
+    buf_printf(out, "too few answers for advice: by these %zu, %.1f to %.1f %% fail at first",
+               t->judged, low, high);
+}
+
+static json_t *summary_of(const struct ask_tally *t) {
   size_t one = t->by[0] + t->by[1], two = one + t->by[2];
+  struct buf advice = {0};
+  put_advice(t, &advice);
+  json_t *said = advice.n > 0 ? json_string(buf_c(&advice)) : NULL;
+  buf_deinit(&advice);
   json_t *rates = json_pack("{sf sf sf}", "first_pass", percent(t->by[0], t->judged), "after_one",
                             percent(one, t->judged), "after_two", percent(two, t->judged));
-  return json_pack("{sI sI sI sI so sO sO ss*}", "asked", (json_int_t)t->asked, "values",
+  return json_pack("{sI sI sI sI so sO sO so*}", "asked", (json_int_t)t->asked, "values",
                    (json_int_t)t->values, "bad_lines", (json_int_t)t->refused, "not_answered",
                    (json_int_t)(t->asked - t->judged), "percent", rates, "failed_first", t->classes,
-                   "not_answered_by", t->troubles, "advice", advice(t));
+                   "not_answered_by", t->troubles, "advice", said);
 }
 
 static void put_counts(struct buf *out, const json_t *counts) {
@@ -112,7 +147,7 @@ static void put_counts(struct buf *out, const json_t *counts) {
   buf_putc(out, '\n');
 }
 
-static void print_rates(const struct tally *t, bool json) {
+static void print_rates(const struct ask_tally *t, bool json) {
   struct buf text = {0};
   if (json) {
     json_t *line = json_pack("{so}", "summary", summary_of(t));
@@ -139,8 +174,10 @@ static void print_rates(const struct tally *t, bool json) {
   }
   if (t->refused > 0)
     buf_printf(&text, "%zu line%s could not be asked\n", t->refused, t->refused == 1 ? "" : "s");
-  if (advice(t) != NULL)
-    buf_printf(&text, "%s\n", advice(t));
+  size_t before = text.n;
+  put_advice(t, &text);
+  if (text.n > before)
+    buf_putc(&text, '\n');
   (void)fflush(stdout);
   fputs(buf_c(&text), stderr);
   buf_deinit(&text);
@@ -148,14 +185,14 @@ static void print_rates(const struct tally *t, bool json) {
 
 /* --- out, in order --- */
 
-static struct slot *slot_of(struct batch *b, size_t line) {
+static struct slot *ask_batch_slot_of(struct ask_batch *b, size_t line) {
   return &b->slots[line % b->window];
 }
 
-static void print_ready(struct batch *b) {
+static void print_ready(struct ask_batch *b) {
   bool any = false;
-  while (b->first < b->next && slot_of(b, b->first)->result != NULL) {
-    struct slot *slot = slot_of(b, b->first++);
+  while (b->first < b->next && ask_batch_slot_of(b, b->first)->result != NULL) {
+    struct slot *slot = ask_batch_slot_of(b, b->first++);
     json_t *line = json_object();
     json_object_set_new(line, "id", slot->id);
     json_object_update(line, slot->result);
@@ -169,18 +206,21 @@ static void print_ready(struct batch *b) {
     (void)fflush(stdout);
 }
 
-static void on_answered(void *ctx, const struct ask_job *job) {
-  struct batch *b = ctx;
-  struct slot *slot = slot_of(b, job->index);
+static void ask_batch_on_answered(void *ctx, const struct ask_job *job) {
+  struct ask_batch *b = ctx;
+  struct slot *slot = ask_batch_slot_of(b, job->index);
+  assert(job->index >= b->first && job->index < b->next);
+  assert(slot->result == NULL);
   slot->result = ask_result(job);
-  count(&b->tally, slot->result);
+  ask_batch_count(&b->tally, slot->result);
   print_ready(b);
 }
 
 /* --- in --- */
 
 /* A line that no question can be made of. */
-static void refuse(struct batch *b, struct slot *slot, const char *code, const char *message) {
+static void ask_batch_refuse(struct ask_batch *b, struct slot *slot, const char *code,
+                             const char *message) {
   json_t *errors = json_pack("[{ss sI so}]", "code", code, "line", (json_int_t)b->in.number,
                              "message", json_io_string(message));
   slot->result = json_pack("{sn sn si ss so s[]}", "value", "raw", "attempts", 0, "outcome",
@@ -189,7 +229,8 @@ static void refuse(struct batch *b, struct slot *slot, const char *code, const c
 }
 
 /* With the line's own schema, or the one of all lines. */
-static struct workflow *workflow_of(const struct batch *b, json_t *schema, struct err *err) {
+static struct workflow *ask_batch_workflow_of(const struct ask_batch *b, json_t *schema,
+                                              struct err *err) {
   if (schema == NULL || json_is_null(schema)) {
     if (b->spec->workflow != NULL)
       return workflow_ref(b->spec->workflow);
@@ -202,7 +243,7 @@ static struct workflow *workflow_of(const struct batch *b, json_t *schema, struc
   return workflow;
 }
 
-static void ask_line(struct batch *b, const json_t *object, struct slot *slot) {
+static void ask_line(struct ask_batch *b, const json_t *object, struct slot *slot) {
   const json_t *prompt = json_object_get(object, "prompt");
   json_t *schema = json_object_get(object, "schema");
   struct err err = {0};
@@ -210,53 +251,54 @@ static void ask_line(struct batch *b, const json_t *object, struct slot *slot) {
   slot->id =
       json_object_get(object, "id") ? json_incref(json_object_get(object, "id")) : json_null();
   if (!json_is_string(prompt) || json_string_length(prompt) == 0) {
-    refuse(b, slot, "bad_line", "\"prompt\" must be there, a string that is not empty");
+    ask_batch_refuse(b, slot, "bad_line", "\"prompt\" must be there, a string that is not empty");
     return;
   }
   if (json_string_length(prompt) > LIMIT_TASK_BYTES) {
-    refuse(b, slot, "bad_line", "\"prompt\" is over its limit of 8 MiB");
+    ask_batch_refuse(b, slot, "bad_line", "\"prompt\" is over its limit of 8 MiB");
     return;
   }
-  struct workflow *workflow = workflow_of(b, schema, &err);
+  struct workflow *workflow = ask_batch_workflow_of(b, schema, &err);
   if (workflow == NULL ||
       !asking_start(&b->asking, workflow,
                     (struct str){json_string_value(prompt), json_string_length(prompt)},
                     b->next - 1, &err))
-    refuse(b, slot, "schema", err.text);
+    ask_batch_refuse(b, slot, "schema", err.text);
   workflow_unref(workflow);
 }
 
-static void take_line(struct batch *b, struct str line) {
-  struct slot *slot = slot_of(b, b->next++);
+static void ask_batch_take_line(struct ask_batch *b, struct str line) {
+  assert(b->next - b->first < b->window);
+  struct slot *slot = ask_batch_slot_of(b, b->next++);
   struct err err = {0};
   b->tally.lines++;
   slot->id = json_null();
   if (b->in.too_long) {
-    refuse(b, slot, "line_limit", "the line is longer than 64 MiB");
+    ask_batch_refuse(b, slot, "line_limit", "the line is longer than 64 MiB");
     return;
   }
   json_t *object = json_io_parse("line", line, &err);
   if (object == NULL) {
     char message[sizeof err.text + 32];
     (void)snprintf(message, sizeof message, "column %d: %s", err.column, err.text);
-    refuse(b, slot, "bad_line", message);
+    ask_batch_refuse(b, slot, "bad_line", message);
   } else if (!json_is_object(object)) {
-    refuse(b, slot, "bad_line", "the line is not an object {\"id\",\"prompt\"}");
+    ask_batch_refuse(b, slot, "bad_line", "the line is not an object {\"id\",\"prompt\"}");
   } else {
     ask_line(b, object, slot);
   }
   json_decref(object);
 }
 
-static void on_room(void *ctx) {
-  struct batch *b = ctx;
+static void ask_batch_on_room(void *ctx) {
+  struct ask_batch *b = ctx;
   struct str line;
   while (!b->ended && asking_room(&b->asking) > 0 && b->next - b->first < b->window &&
          !ferror(stdout)) {
     if (ndjson_in_idle(&b->in) && !asking_input(&b->asking, b->in.fd))
       break;
     if (ndjson_in_next(&b->in, &line))
-      take_line(b, line);
+      ask_batch_take_line(b, line);
     else
       b->ended = true;
     print_ready(b);
@@ -266,7 +308,10 @@ static void on_room(void *ctx) {
 }
 
 int ask_batch(const struct setup *setup, const struct ask_batch_spec *spec) {
-  struct batch b = {.spec = spec, .window = spec->jobs * WINDOW_PER_JOB};
+  assert(spec->path != NULL);
+  assert(spec->jobs > 0);
+  assert(spec->workflow_of != NULL);
+  struct ask_batch b = {.spec = spec, .window = spec->jobs * WINDOW_PER_JOB};
   struct err err = {0};
   int status = STATUS_COMPLETE;
   if (!ndjson_in_open(&b.in, spec->path, &err)) {
@@ -282,8 +327,8 @@ int ask_batch(const struct setup *setup, const struct ask_batch_spec *spec) {
   b.tally.classes = json_object();
   b.tally.troubles = json_object();
   b.asking.ctx = &b;
-  b.asking.room = on_room;
-  b.asking.answered = on_answered;
+  b.asking.room = ask_batch_on_room;
+  b.asking.answered = ask_batch_on_answered;
   if (asking_run(&b.asking) > 0)
     status = STATUS_INTERRUPTED;
   print_ready(&b);

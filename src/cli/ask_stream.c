@@ -1,14 +1,16 @@
+/* Prints the items of an array while a model still writes it. */
 #include "cli/ask_stream.h"
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "cli/json_io.h"
-#include "structured/extract_schema.h"
+#include "extract/schema_check.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-/* What says something of the array as a whole, not of an item. */
+/* Drops the keywords that say something of the array as a whole, not of an item. */
 static void without_whole(json_t *schema) {
   static const char *const keys[] = {"minItems",    "maxItems",    "uniqueItems",     "contains",
                                      "minContains", "maxContains", "unevaluatedItems"};
@@ -17,6 +19,7 @@ static void without_whole(json_t *schema) {
 }
 
 bool ask_stream_init(struct ask_stream *s, const json_t *schema, bool json, struct err *err) {
+  assert(schema != NULL);
   json_t *doc = json_deep_copy(schema);
   json_t *root = (json_t *)extract_schema_root(doc);
   *s = (struct ask_stream){.json = json, .printed = json_array()};
@@ -73,16 +76,19 @@ static bool on_item(void *ctx, const json_t *item) {
 }
 
 void ask_stream_begin(struct ask_stream *s) {
+  assert(s->schema != NULL);
   item_stream_deinit(&s->items);
   item_stream_init(&s->items, LIMIT_STRUCTURED_BYTES);
 }
 
 void ask_stream_piece(struct ask_stream *s, const char *p, size_t n) {
-  if (!item_stream_feed(&s->items, p, n, on_item, s))
-    die("out of memory");
+  assert(s->schema != NULL);
+  assert(p != NULL || n == 0);
+  item_stream_feed(&s->items, p, n, on_item, s);
 }
 
 bool ask_stream_end(struct ask_stream *s, const json_t *value) {
+  assert(s->schema != NULL);
   size_t n = json_array_size(s->printed);
   if (!json_is_array(value))
     return n == 0;

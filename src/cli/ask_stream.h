@@ -8,8 +8,8 @@
 #define SEGUE_CLI_ASK_STREAM_H
 
 #include "base/err.h"
-#include "structured/item_stream.h"
-#include "structured/schema.h"
+#include "extract/items.h"
+#include "schema/schema.h"
 
 struct ask_stream {
   struct item_stream items;

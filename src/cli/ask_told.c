@@ -1,18 +1,20 @@
+/* Gathers from the records of a question what its result says. */
 #include "cli/ask_told.h"
 
 #include "base/log.h"
 #include "cli/json_io.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *word(const json_t *object, const char *key) {
+static const char *ask_told_word(const json_t *object, const char *key) {
   const char *value = json_string_value(json_object_get(object, key));
   return value ? value : "";
 }
 
-static json_int_t number(const json_t *object, const char *key) {
+static json_int_t ask_told_number(const json_t *object, const char *key) {
   return json_integer_value(json_object_get(object, key));
 }
 
@@ -22,21 +24,21 @@ static json_t *call_entry(const struct ask_told *t, json_int_t call) {
   return json_object_get(t->calls, key);
 }
 
-static void on_call_start(struct ask_told *t, const json_t *record) {
-  const char *purpose = word(record, "purpose");
+static void ask_told_on_call_start(struct ask_told *t, const json_t *record) {
+  const char *purpose = ask_told_word(record, "purpose");
   char key[32];
   if (strcmp(purpose, "execute") != 0 && strcmp(purpose, "reask") != 0)
     return;
-  (void)snprintf(key, sizeof key, "%lld", (long long)number(record, "call"));
+  (void)snprintf(key, sizeof key, "%lld", (long long)ask_told_number(record, "call"));
   if (json_object_get(t->calls, key) == NULL)
     json_object_set_new(t->calls, key, json_object());
 }
 
-static void on_call_end(struct ask_told *t, const json_t *record) {
-  json_t *entry = call_entry(t, number(record, "call"));
+static void ask_told_on_call_end(struct ask_told *t, const json_t *record) {
+  json_t *entry = call_entry(t, ask_told_number(record, "call"));
   const json_t *usage = json_object_get(record, "usage");
-  t->tokens += number(usage, "input") + number(usage, "output");
-  t->duration_ms += number(record, "duration_ms");
+  t->tokens += ask_told_number(usage, "input") + ask_told_number(usage, "output");
+  t->duration_ms += ask_told_number(record, "duration_ms");
   if (entry == NULL)
     return;
   json_object_set(entry, "text", json_object_get(record, "text"));
@@ -52,15 +54,16 @@ static json_t *body_of(const json_t *record) {
 }
 
 void ask_told_feed(struct ask_told *t, const json_t *record) {
-  const char *type = word(record, "type");
+  assert(record != NULL);
+  const char *type = ask_told_word(record, "type");
   if (t->calls == NULL) {
     t->calls = json_object();
     t->checks = json_array();
   }
   if (strcmp(type, "call_start") == 0) {
-    on_call_start(t, record);
+    ask_told_on_call_start(t, record);
   } else if (strcmp(type, "call_end") == 0) {
-    on_call_end(t, record);
+    ask_told_on_call_end(t, record);
   } else if (strcmp(type, "check") == 0) {
     json_array_append_new(t->checks, body_of(record));
   } else if (strcmp(type, "structured") == 0) {
@@ -89,20 +92,20 @@ bool ask_told_is_of(const json_t *session_start) {
   const json_t *movements = json_object_get(workflow, "movements");
   const json_t *movement = json_array_get(movements, 0);
   return json_object_get(session_start, "workflow_path") == NULL && /* a file's has one */
-         json_array_size(movements) == 1 && strcmp(word(workflow, "name"), "ask") == 0 &&
-         strcmp(word(movement, "name"), "ask") == 0 &&
+         json_array_size(movements) == 1 && strcmp(ask_told_word(workflow, "name"), "ask") == 0 &&
+         strcmp(ask_told_word(movement, "name"), "ask") == 0 &&
          json_object_get(movement, "structured_output") != NULL;
 }
 
 /* --- the result --- */
 
-/* What the last answer said, or the one that gave the value. */
+/* The last answer, or the one that gave the value. */
 static const json_t *raw_of(const struct ask_told *t) {
   const json_t *raw = NULL;
   const char *key;
   json_t *entry;
   char wanted[32];
-  (void)snprintf(wanted, sizeof wanted, "%lld", (long long)number(t->structured, "call"));
+  (void)snprintf(wanted, sizeof wanted, "%lld", (long long)ask_told_number(t->structured, "call"));
   json_object_foreach(t->calls, key, entry) {
     const json_t *text = json_object_get(entry, "text");
     if (text != NULL && (raw == NULL || strcmp(key, wanted) != 0))
@@ -115,27 +118,25 @@ static const json_t *raw_of(const struct ask_told *t) {
 
 static const char *outcome_of(const struct ask_told *t, const struct err *broken) {
   if (t->structured != NULL)
-    return word(t->structured, "outcome");
-  return broken != NULL || word(t->stop, "class")[0] ? "error" : "stopped";
+    return ask_told_word(t->structured, "outcome");
+  return broken != NULL || ask_told_word(t->stop, "class")[0] ? "error" : "stopped";
 }
 
 /* Why there is neither a value nor a verdict on it: the backend, a signal, the disk. */
 static void add_stop(json_t *result, const struct ask_told *t, const struct err *broken) {
   json_t *error = json_object();
-  const char *reason = word(t->stop, "reason");
-  json_object_set_new(error, "class",
-                      json_string(broken                      ? "log"
-                                  : word(t->stop, "class")[0] ? word(t->stop, "class")
-                                  : reason[0]                 ? reason
-                                                              : "stopped"));
+  const char *class = broken ? "log" : ask_told_word(t->stop, "class");
+  if (class[0] == '\0')
+    class = ask_told_word(t->stop, "reason");
+  json_object_set_new(error, "class", json_string(class[0] ? class : "stopped"));
   json_object_set_new(error, "message",
-                      json_io_string(broken ? broken->text : word(t->stop, "message")));
+                      json_io_string(broken ? broken->text : ask_told_word(t->stop, "message")));
   json_object_set_new(result, "error", error);
 }
 
-static const json_t *text_of(const struct ask_told *t, const json_t *check) {
+static const json_t *ask_told_text_of(const struct ask_told *t, const json_t *check) {
   char key[32];
-  (void)snprintf(key, sizeof key, "%lld", (long long)number(check, "call"));
+  (void)snprintf(key, sizeof key, "%lld", (long long)ask_told_number(check, "call"));
   return json_object_get(json_object_get(t->calls, key), "text");
 }
 
@@ -145,7 +146,7 @@ static json_t *checks_of(const struct ask_told *t) {
   size_t i;
   json_array_foreach(t->checks, i, check) {
     json_t *item = json_copy(check);
-    const json_t *text = text_of(t, check);
+    const json_t *text = ask_told_text_of(t, check);
     json_object_set_new(item, "raw", text ? json_incref((json_t *)text) : json_null());
     json_array_append_new(list, item);
   }
@@ -156,7 +157,7 @@ json_t *ask_told_result(const struct ask_told *t, const struct err *broken) {
   static const char *const copied[] = {"first_pass", "failures", "reason", "message"};
   const json_t *value = json_object_get(t->structured, "value"), *raw = raw_of(t);
   const json_t *last = json_array_get(t->checks, json_array_size(t->checks) - 1);
-  bool unchecked = t->structured == NULL && raw != NULL && text_of(t, last) != raw;
+  bool unchecked = t->structured == NULL && raw != NULL && ask_told_text_of(t, last) != raw;
   const json_t *errors = unchecked ? NULL : json_object_get(last, "errors");
   json_t *result = json_object();
   json_object_set_new(result, "value", value ? json_incref((json_t *)value) : json_null());
@@ -176,8 +177,10 @@ json_t *ask_told_result(const struct ask_told *t, const struct err *broken) {
   return result;
 }
 
-/* Why there is no value, its errors and the last answer: on stderr, nothing of it steers a terminal. */
+/* Why there is no value, its errors and the last answer: on stderr, nothing of it steers a
+ * terminal. */
 void ask_told_complain(const char *command, const json_t *result) {
+  assert(json_is_object(result));
   const char *message = json_string_value(json_object_get(result, "message"));
   const json_t *error = json_object_get(result, "error"), *raw = json_object_get(result, "raw");
   const json_t *errors = json_object_get(result, "errors"), *item;
@@ -208,6 +211,7 @@ void ask_told_complain(const char *command, const json_t *result) {
 }
 
 bool ask_told_has_value(const json_t *result) {
+  assert(json_is_object(result));
   const char *outcome = json_string_value(json_object_get(result, "outcome"));
   return outcome && (strcmp(outcome, "value") == 0 || strcmp(outcome, "sentinel") == 0);
 }

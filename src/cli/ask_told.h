@@ -1,5 +1,5 @@
-/* ask_told.h - what the records of one question told, live or read back from its log, and the result
- * that is made of them: what `segue ask` prints, and `segue resume` of its log.
+/* ask_told.h - what the records of one question told, live or read back from its log, and the
+ * result that is made of them: what `segue ask` prints, and `segue resume` of its log.
  *
  *   struct ask_told told = {0};
  *   ask_told_feed(&told, record)             each record, in order
@@ -27,8 +27,8 @@ bool ask_told_generates(const struct ask_told *t, long call);
 /* Whether a session is a question of `segue ask`, by its first record. */
 bool ask_told_is_of(const json_t *session_start);
 
-/* {"value"|null, "raw", "attempts", "outcome", "first_pass", "failures", "errors", "checks", ...}: a
- * new object. broken: why its log could not go on, or NULL. */
+/* {"value"|null, "raw", "attempts", "outcome", "first_pass", "failures", "errors", "checks",
+ * ...}: a new object. broken: why its log could not go on, or NULL. */
 json_t *ask_told_result(const struct ask_told *t, const struct err *broken);
 /* A value, or the sentinel in its place. */
 bool ask_told_has_value(const json_t *result);

@@ -1,14 +1,16 @@
+/* Runs questions as sessions on one loop. */
 #include "cli/asking.h"
 
 #include "base/log.h"
 #include "cli/json_io.h"
 #include "host/paths.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void on_record(void *ctx, const struct record *record, struct str line) {
+static void asking_on_record(void *ctx, const struct record *record, struct str line) {
   struct ask_job *job = ctx;
   long call = (long)record_number(record, MEMBER_CALL);
   json_t *json = record_json(record);
@@ -20,14 +22,14 @@ static void on_record(void *ctx, const struct record *record, struct str line) {
     job->asking->delta(job->asking->ctx, job, (struct str){NULL, 0});
 }
 
-static void on_trouble(void *ctx, const char *message) {
+static void asking_on_trouble(void *ctx, const char *message) {
   const struct ask_job *job = ctx;
   fprintf(stderr, "segue %s: ", job->asking->command);
   cli_put_safe(stderr, message);
   fputc('\n', stderr);
 }
 
-static void on_delta(void *ctx, long turn, long call, bool thinking, struct str text) {
+static void asking_on_delta(void *ctx, long turn, long call, bool thinking, struct str text) {
   struct ask_job *job = ctx;
   (void)turn;
   if (!thinking && job->asking->delta && ask_told_generates(&job->told, call))
@@ -35,12 +37,13 @@ static void on_delta(void *ctx, long turn, long call, bool thinking, struct str 
 }
 
 json_t *ask_result(const struct ask_job *job) {
+  assert(job->finished);
   return ask_told_result(&job->told, session_broken(job->session));
 }
 
 /* --- the loop --- */
 
-static void job_free(struct ask_job *job) {
+static void asking_job_free(struct ask_job *job) {
   session_free(job->session);
   ask_told_deinit(&job->told);
   free(job);
@@ -49,34 +52,30 @@ static void job_free(struct ask_job *job) {
 /* Takes what is over, asks for more, or ends. */
 static void on_turn(void *ctx) {
   struct asking *a = ctx;
-  for (struct ask_job **at = &a->jobs; *at != NULL;) {
-    struct ask_job *job = *at;
-    if (!job->finished) {
-      at = &job->next;
+  LIST_EACH(struct ask_job, job, in_jobs, &a->jobs) {
+    if (!job->finished)
       continue;
-    }
-    *at = job->next;
-    a->active--;
+    list_remove(&a->jobs, &job->in_jobs);
     a->answered(a->ctx, job);
-    job_free(job);
+    asking_job_free(job);
   }
   if (!a->closing && !a->stopped)
     a->room(a->ctx);
-  if (a->active == 0 && (a->closing || a->stopped))
+  if (a->jobs.count == 0 && (a->closing || a->stopped))
     several_close(&a->several);
 }
 
-static void on_finished(void *ctx, struct session *s) {
+static void asking_on_finished(void *ctx, struct session *s) {
   struct ask_job *job = ctx;
   (void)s;
   job->finished = true;
   several_wake(&job->asking->several);
 }
 
-static void on_stop(void *ctx, const char *reason, const char *message, bool cancel) {
+static void asking_on_stop(void *ctx, const char *reason, const char *message, bool cancel) {
   struct asking *a = ctx;
   a->stopped = true;
-  for (struct ask_job *job = a->jobs; job != NULL; job = job->next) {
+  LIST_EACH(struct ask_job, job, in_jobs, &a->jobs) {
     if (job->finished)
       continue;
     if (cancel)
@@ -88,23 +87,28 @@ static void on_stop(void *ctx, const char *reason, const char *message, bool can
 
 bool asking_init(struct asking *a, const char *command, const struct setup *setup, const char *logs,
                  size_t jobs, struct err *err) {
+  assert(setup != NULL);
+  assert(jobs > 0 && jobs <= ASKING_JOBS_MAX);
   char dir[PATHS_BYTES];
-  *a = (struct asking){
-      .command = command,
-      .setup = setup,
-      .max = jobs,
-      .watcher = {
-          .record = on_record, .trouble = on_trouble, .delta = on_delta, .finished = on_finished}};
+  *a = (struct asking){.command = command,
+                       .setup = setup,
+                       .max = jobs,
+                       .watcher = {.record = asking_on_record,
+                                   .trouble = asking_on_trouble,
+                                   .delta = asking_on_delta,
+                                   .finished = asking_on_finished}};
   if ((logs && !paths_logs(logs, dir, err)) ||
       !several_init(&a->several, logs ? dir : NULL, setup->registry, jobs == 1, err))
     return false;
   a->several.ctx = a;
   a->several.turn = on_turn;
-  a->several.stop = on_stop;
+  a->several.stop = asking_on_stop;
   return true;
 }
 
 int asking_run(struct asking *a) {
+  assert(a->room != NULL);
+  assert(a->answered != NULL);
   return several_run(&a->several);
 }
 
@@ -113,11 +117,14 @@ void asking_deinit(struct asking *a) {
 }
 
 size_t asking_room(const struct asking *a) {
-  return a->closing || a->stopped ? 0 : a->max - a->active;
+  assert(a->jobs.count <= a->max);
+  return a->closing || a->stopped ? 0 : a->max - a->jobs.count;
 }
 
 bool asking_start(struct asking *a, struct workflow *workflow, struct str prompt, size_t index,
                   struct err *err) {
+  assert(workflow != NULL);
+  assert(asking_room(a) > 0);
   const struct setup *setup = a->setup;
   struct ask_job *job = xcalloc(1, sizeof *job);
   const struct session_params params = {
@@ -131,12 +138,10 @@ bool asking_start(struct asking *a, struct workflow *workflow, struct str prompt
   job->index = index;
   job->session = host_start(&a->several.solo.host, &params, &a->watcher, job, err);
   if (job->session == NULL) {
-    job_free(job);
+    asking_job_free(job);
     return false;
   }
-  job->next = a->jobs;
-  a->jobs = job;
-  a->active++;
+  list_push_front(&a->jobs, &job->in_jobs);
   return true;
 }
 

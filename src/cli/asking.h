@@ -1,6 +1,6 @@
-/* asking.h - questions whose answers must fit a schema, several at once on one loop: what `segue ask`
- * is. Each is a session of a workflow with one movement, so the same engine, records and recovery
- * serve it as any other.
+/* asking.h - questions whose answers must fit a schema, several at once on one loop: what `segue
+ * ask` is. Each is a session of a workflow with one movement, so the same engine, records and
+ * recovery serve it as any other.
  *
  *   asking_init(&a, "ask", &setup, logs, jobs, &err)       then set ctx and the callbacks
  *   signals = asking_run(&a)      calls room() until asking_close(); start questions from there
@@ -11,6 +11,7 @@
 #ifndef SEGUE_CLI_ASKING_H
 #define SEGUE_CLI_ASKING_H
 
+#include "base/list.h"
 #include "cli/ask_told.h"
 #include "cli/setup.h"
 #include "host/several.h"
@@ -20,7 +21,7 @@ enum { ASKING_JOBS_DEFAULT = 4, ASKING_JOBS_MAX = 64 };
 struct asking;
 
 struct ask_job { /* one question, and what its records told */
-  struct ask_job *next;
+  struct list_node in_jobs;
   struct asking *asking;
   size_t index; /* the caller's */
   struct session *session;
@@ -33,8 +34,8 @@ struct asking {
   const struct setup *setup;
   struct several several;
   struct watcher watcher;
-  struct ask_job *jobs;
-  size_t active, max;
+  struct list jobs;
+  size_t max;
   bool closing, stopped;
   void *ctx;
   /* More questions can be started: any number up to asking_room(), none now, or asking_close(). */

@@ -1,9 +1,13 @@
+/* Parses command lines, prints errors with their place, and fits text to a terminal. */
 #include "cli/cli.h"
 
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/utf8.h"
+#include "cli/json_io.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,6 +126,8 @@ static bool take_letters(struct parsing *p, const char *arg) {
 
 bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t min, size_t max,
                struct cli_args *out, int *status) {
+  assert(argc > 0);
+  assert(min <= max);
   struct parsing p = {command, argc, 1, argv, out, status};
   bool only_words = false;
   *out = (struct cli_args){.command = command, .words = argv};
@@ -144,6 +150,7 @@ bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t 
 }
 
 bool cli_flag(const struct cli_args *args, const char *name) {
+  assert(name != NULL);
   for (size_t i = 0; i < args->given_count; i++)
     if (strcmp(args->given[i].option->name, name) == 0)
       return true;
@@ -151,6 +158,7 @@ bool cli_flag(const struct cli_args *args, const char *name) {
 }
 
 const char *cli_values(const struct cli_args *args, const char *name, size_t index) {
+  assert(name != NULL);
   for (size_t i = 0; i < args->given_count; i++)
     if (strcmp(args->given[i].option->name, name) == 0 && index-- == 0)
       return args->given[i].value;
@@ -158,6 +166,7 @@ const char *cli_values(const struct cli_args *args, const char *name, size_t ind
 }
 
 const char *cli_value(const struct cli_args *args, const char *name) {
+  assert(name != NULL);
   const char *value = NULL;
   for (size_t i = 0; i < args->given_count; i++)
     if (strcmp(args->given[i].option->name, name) == 0)
@@ -166,6 +175,7 @@ const char *cli_value(const struct cli_args *args, const char *name) {
 }
 
 const struct cli_command *cli_find(const char *name) {
+  assert(name != NULL);
   for (size_t i = 0; cli_commands[i]; i++)
     if (strcmp(cli_commands[i]->name, name) == 0)
       return cli_commands[i];
@@ -199,23 +209,49 @@ bool cli_is_utf8(const char *flag, const char *text, struct err *err) {
          err_set(err, ERR_USAGE, "%s: \"%.200s\" is not UTF-8", flag, text);
 }
 
+static bool errors_as_json; /* of the one command that this process runs */
+
+void cli_errors_as_json(bool on) {
+  errors_as_json = on;
+}
+
+json_t *cli_error_json(const struct err *err) {
+  json_t *error = json_pack("{so}", "message", json_io_string(err->text));
+  if (err->line > 0) {
+    json_object_set_new(error, "file", json_io_string(err->file));
+    json_object_set_new(error, "line", json_integer(err->line));
+    json_object_set_new(error, "column", json_integer(err->column));
+  }
+  return error;
+}
+
+void cli_tell_json(const struct err *err) {
+  if (!errors_as_json)
+    return;
+  json_t *line = json_pack("{so}", "error", cli_error_json(err));
+  json_io_print(line, JSON_IO_COMPACT);
+  json_decref(line);
+}
+
 int cli_fail(const char *command, const struct err *err) {
+  assert(command != NULL);
+  assert(err != NULL);
   struct buf text = {0};
   if (err->line > 0) {
     cli_print_file_error(err, "error");
   } else {
     buf_safe(&text, str_from(err->text), true);
     fprintf(stderr, "segue %s: %s\n", command, buf_c(&text));
+    cli_tell_json(err);
   }
   buf_deinit(&text);
-  return err->code == ERR_USAGE || err->code == ERR_FILE || err->code == ERR_NOT_FOUND ||
-                 err->code == ERR_LIMIT || err->code == ERR_INVALID
-             ? STATUS_USAGE
-             : STATUS_FAILED;
+  bool by_user = err->code == ERR_USAGE || err->code == ERR_FILE || err->code == ERR_NOT_FOUND ||
+                 err->code == ERR_LIMIT || err->code == ERR_INVALID;
+  return by_user ? STATUS_USAGE : STATUS_FAILED;
 }
 
 /* The line of the file that the error points at; false when it cannot be read. */
-static bool line_of(const struct err *err, struct buf *out) {
+static bool cli_line_of(const struct err *err, struct buf *out) {
   struct buf text = {0};
   struct err ignored;
   bool found = false;
@@ -246,7 +282,7 @@ static size_t column_offset(struct str line, int column) {
 /* The line and a caret under its column. Of a long line, the part around the column. */
 static void print_place(const struct err *err, struct str line, bool colours) {
   enum { WIDTH = 120, BEFORE = 80, KEPT = 60 }; /* columns: in all, before the caret */
-  static const struct str ellipsis = {"\xE2\x80\xA6", 3};
+  static const struct str ellipsis = STR_INIT("\xE2\x80\xA6");
   struct buf shown = {0}, before = {0};
   if (line.n > 0 && line.p[line.n - 1] == '\r')
     line.n--;
@@ -279,7 +315,9 @@ void cli_print_file_error(const struct err *err, const char *severity) {
           strcmp(severity, "error") == 0 ? "" : severity,
           strcmp(severity, "error") == 0 ? "" : ": ", cli_paint(colours, COLOUR_NONE),
           buf_c(&text));
-  if (line_of(err, &line))
+  if (strcmp(severity, "error") == 0)
+    cli_tell_json(err);
+  if (cli_line_of(err, &line))
     print_place(err, buf_view(&line), colours);
   buf_deinit(&line);
   buf_deinit(&text);
@@ -322,12 +360,13 @@ int cli_columns(int fd) {
     n = size.ws_col;
   if (n <= 0)
     n = isatty(fd) ? 80 : LIMIT_TERM_COLUMNS;
-  return n < LIMIT_TERM_MIN_COLUMNS ? LIMIT_TERM_MIN_COLUMNS
-         : n > LIMIT_TERM_COLUMNS   ? LIMIT_TERM_COLUMNS
-                                    : (int)n;
+  if (n < LIMIT_TERM_MIN_COLUMNS)
+    return LIMIT_TERM_MIN_COLUMNS;
+  return n > LIMIT_TERM_COLUMNS ? LIMIT_TERM_COLUMNS : (int)n;
 }
 
 int cli_fit(struct buf *out, struct str text, int columns) {
+  assert(out != NULL);
   struct buf safe = {0};
   int used = 0;
   buf_safe(&safe, text, false);

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+#include <jansson.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,7 +46,7 @@ struct cli_command {
 extern const struct cli_command *const cli_commands[]; /* NULL-ended, in the order of the help */
 const struct cli_command *cli_find(const char *name);
 
-/* What was given. Values are borrowed from argv. */
+/* The arguments as given. Values are borrowed from argv. */
 struct cli_args {
   const struct cli_command *command;
   struct {
@@ -67,10 +68,10 @@ const char *cli_value(const struct cli_args *args, const char *name); /* the las
 /* The i-th value of a repeating option, NULL behind the last. */
 const char *cli_values(const struct cli_args *args, const char *name, size_t i);
 
-/* What main calls around every command (output.c). cli_begin comes before anything is opened or
+/* main calls these around every command (output.c). cli_begin comes before anything is opened or
  * printed. cli_end flushes stdout: `status`, but STATUS_FAILED instead of STATUS_COMPLETE, and a
- * message, when not all that was printed could be written, also where stdout is closed. A reader that
- * went away is no news to it. */
+ * message, when not all that was printed could be written, also where stdout is closed. A reader
+ * that went away is no news to it. */
 void cli_begin(void);
 int cli_end(const char *command, int status) MUST_CHECK;
 
@@ -79,6 +80,11 @@ void cli_put_safe(FILE *out, const char *text);
 /* False: what was given with `flag` is not UTF-8, so no record could hold it. */
 bool cli_is_utf8(const char *flag, const char *text, struct err *err) MUST_CHECK;
 
+/* From now on each error is also told on standard output: {"error":{"message", "file", "line",
+ * "column"}} on a line. For commands that were called with --json. */
+void cli_errors_as_json(bool on);
+void cli_tell_json(const struct err *err);     /* so, when it is on */
+json_t *cli_error_json(const struct err *err); /* {"message", ...}: a new reference */
 /* Prints "segue COMMAND: message" and returns the status for that error. */
 int cli_fail(const char *command, const struct err *err);
 /* file:line:column: text, the line itself, and a caret. */
@@ -102,8 +108,8 @@ int cli_columns(int fd); /* COLUMNS, else the terminal's width, else 80 within l
 /* Appends text cut to `columns` display columns (ends in an ellipsis when cut), made safe. */
 int cli_fit(struct buf *out, struct str text, int columns);
 
-extern const struct cli_command cmd_run, cmd_judge, cmd_show, cmd_verify, cmd_resume, cmd_lint,
-    cmd_prompt, cmd_ask, cmd_extract, cmd_check, cmd_schema, cmd_providers, cmd_doctor, cmd_version,
-    cmd_help, cmd_completion, cmd_serve, cmd_submit, cmd_ls, cmd_cancel;
+extern const struct cli_command cmd_run, cmd_judge, cmd_show, cmd_verify, cmd_heads, cmd_rm,
+    cmd_resume, cmd_lint, cmd_prompt, cmd_ask, cmd_extract, cmd_check, cmd_schema, cmd_providers,
+    cmd_doctor, cmd_version, cmd_help, cmd_completion, cmd_serve, cmd_submit, cmd_ls, cmd_cancel;
 
 #endif

@@ -1,6 +1,7 @@
 /* Asks a model for a value that fits a schema: generate, extract, validate, correct. */
 #include "base/file.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "cli/ask_batch.h"
 #include "cli/ask_stream.h"
 #include "cli/asking.h"
@@ -26,6 +27,8 @@ static const struct cli_option options[] = {
      false},
     {"example", 'e', NULL, "show an example of the schema's shape in the prompt", false},
     {"repair", 'r', NULL, "mend broken JSON before asking again", false},
+    {"assert-format", 'f', NULL, "check format (email, date-time, uri, ...), not only note it",
+     false},
     {"reask-provider", 0, "P", "backend of the corrections (default: the one that answered)",
      false},
     {"reask-model", 0, "MODEL", "model of the corrections", false},
@@ -35,6 +38,8 @@ static const struct cli_option options[] = {
     {"batch", 'b', "FILE|-", "ask every line {\"id\",\"prompt\",\"schema\"?} of NDJSON", false},
     {"jobs", 'j', "N", "with --batch: asked at once (default 4)", false},
     {"language", 0, "en|ja", "language of the words around the prompt", false},
+    {"schema-as", 0, "prompt|types|json",
+     "how a backend without a schema mode is told the schema (default prompt)", false},
     SETUP_OPTIONS,
     {"logs", 'l', "DIR", "keep session logs there", false},
     {"json", 0, NULL, "print the whole result: value, attempts, checks, raw answers", false},
@@ -43,9 +48,10 @@ static const struct cli_option options[] = {
 
 /* --- the workflow --- */
 
-struct question {     /* everything but the schema */
+struct ask_question { /* everything but the schema */
   json_t *structured; /* structured_output without its schema */
   const char *language;
+  const char *schema_as; /* or NULL */
 };
 
 static json_t *schema_named(const char *word, struct err *err) {
@@ -62,14 +68,15 @@ static json_t *schema_named(const char *word, struct err *err) {
   return schema;
 }
 
-static struct workflow *workflow_of(void *ctx, json_t *schema, struct err *err) {
-  const struct question *q = ctx;
+static struct workflow *ask_workflow_of(void *ctx, json_t *schema, struct err *err) {
+  const struct ask_question *q = ctx;
   json_t *structured = json_copy(q->structured);
   json_object_set(structured, "schema", schema);
-  json_t *doc = json_pack("{ss ss s[{ss ss sb so s{s[s]} s[{ss ss}]}]}", "name", "ask", "language",
-                          q->language, "movements", "name", "ask", "instruction", "{task}",
-                          "bare_prompt", 1, "structured_output", structured, "judge", "stages",
-                          "phase1_tag", "rules", "condition", "answered", "next", "COMPLETE");
+  json_t *doc =
+      json_pack("{ss ss ss* s[{ss ss sb so s{s[s]} s[{ss ss}]}]}", "name", "ask", "language",
+                q->language, "schema_as", q->schema_as, "movements", "name", "ask", "instruction",
+                "{task}", "bare_prompt", 1, "structured_output", structured, "judge", "stages",
+                "phase1_tag", "rules", "condition", "answered", "next", "COMPLETE");
   struct workflow *workflow = workflow_build(doc, err);
   json_decref(doc);
   const char *place = "movements[0].structured_output.";
@@ -133,11 +140,15 @@ static bool read_reask(const struct cli_args *args, const struct setup *setup, j
 }
 
 static bool read_question(const struct cli_args *args, const struct setup *setup,
-                          struct question *q, struct err *err) {
+                          struct ask_question *q, struct err *err) {
   const char *on_failure = cli_value(args, "on-failure"), *language = cli_value(args, "language");
   q->language = language ? language : "en";
   if (strcmp(q->language, "en") != 0 && strcmp(q->language, "ja") != 0)
     return err_set(err, ERR_USAGE, "--language must be en or ja");
+  q->schema_as = cli_value(args, "schema-as");
+  enum describe_form form;
+  if (q->schema_as && !describe_form_find(q->schema_as, &form))
+    return err_set(err, ERR_USAGE, "--schema-as must be prompt, types or json");
   if (on_failure && strcmp(on_failure, "error") != 0 && strcmp(on_failure, "sentinel") != 0)
     return err_set(err, ERR_USAGE, "--on-failure must be error or sentinel");
   json_object_set_new(q->structured, "on_failure", json_string(on_failure ? on_failure : "error"));
@@ -145,6 +156,8 @@ static bool read_question(const struct cli_args *args, const struct setup *setup
     json_object_set_new(q->structured, "example", json_true());
   if (cli_flag(args, "repair"))
     json_object_set_new(q->structured, "repair", json_true());
+  if (cli_flag(args, "assert-format"))
+    json_object_set_new(q->structured, "assert_format", json_true());
   if (!number_flag(args, "max-reasks", 0, LIMIT_REASK_COUNT, "max_reasks", q->structured, err) ||
       !number_flag(args, "token-budget", 1, LIMIT_TOKEN_BUDGET, "token_budget", q->structured,
                    err) ||
@@ -170,20 +183,20 @@ struct single {
   char path[PATHS_BYTES]; /* of its log */
 };
 
-static void on_room(void *ctx) {
+static void ask_on_room(void *ctx) {
   struct single *s = ctx;
   if (!asking_start(&s->asking, s->workflow, s->prompt, 0, &s->err))
     s->err.code = s->err.code ? s->err.code : ERR_IO;
   asking_close(&s->asking);
 }
 
-static void on_answered(void *ctx, const struct ask_job *job) {
+static void ask_on_answered(void *ctx, const struct ask_job *job) {
   struct single *s = ctx;
   s->result = ask_result(job);
-  (void)snprintf(s->path, sizeof s->path, "%s", session_path(job->session));
+  (void)snprintf(s->path, sizeof s->path, "%s", session_log_name(job->session));
 }
 
-static void on_delta(void *ctx, const struct ask_job *job, struct str text) {
+static void ask_on_delta(void *ctx, const struct ask_job *job, struct str text) {
   struct single *s = ctx;
   (void)job;
   if (s->stream == NULL)
@@ -226,9 +239,9 @@ static int ask_one(const struct setup *setup, const struct cli_args *args, struc
     return STATUS_FAILED;
   }
   s.asking.ctx = &s;
-  s.asking.room = on_room;
-  s.asking.answered = on_answered;
-  s.asking.delta = on_delta;
+  s.asking.room = ask_on_room;
+  s.asking.answered = ask_on_answered;
+  s.asking.delta = ask_on_delta;
   int signals = asking_run(&s.asking);
   if (s.result != NULL) {
     status = print_result(&s, cli_flag(args, "json"));
@@ -255,14 +268,13 @@ static bool read_prompt(const struct cli_args *args, struct buf *prompt, struct 
   return utf8_valid(prompt->p, prompt->n) || err_set(err, ERR_USAGE, "the prompt is not UTF-8");
 }
 
-static int batch(const struct cli_args *args, struct setup *setup, struct question *q,
+static int batch(const struct cli_args *args, struct setup *setup, struct ask_question *q,
                  bool has_schema) {
   struct err err = {0};
   json_t *jobs = json_object();
   bool ok = number_flag(args, "jobs", 1, ASKING_JOBS_MAX, "jobs", jobs, &err);
-  size_t count = json_object_get(jobs, "jobs")
-                     ? (size_t)json_integer_value(json_object_get(jobs, "jobs"))
-                     : ASKING_JOBS_DEFAULT;
+  const json_t *given = json_object_get(jobs, "jobs");
+  size_t count = given ? (size_t)json_integer_value(given) : ASKING_JOBS_DEFAULT;
   json_decref(jobs);
   if (!ok)
     return cli_fail("ask", &err);
@@ -271,7 +283,7 @@ static int batch(const struct cli_args *args, struct setup *setup, struct questi
                                       .jobs = count,
                                       .json = cli_flag(args, "json"),
                                       .workflow = has_schema ? setup->workflow : NULL,
-                                      .workflow_of = workflow_of,
+                                      .workflow_of = ask_workflow_of,
                                       .ctx = q};
   return ask_batch(setup, &spec);
 }
@@ -315,10 +327,10 @@ static bool has_provider(const struct setup *setup, struct err *err) {
                  "who is to be asked? Give --provider, or set one in the configuration");
 }
 
-static int run(int argc, char **argv) {
+static int ask_run(int argc, char **argv) {
   struct cli_args args;
   struct setup setup;
-  struct question q = {.structured = json_object()};
+  struct ask_question q = {.structured = json_object()};
   struct err err = {0};
   json_t *schema = NULL;
   int status;
@@ -335,7 +347,7 @@ static int run(int argc, char **argv) {
   if ((!ok || schema == NULL) && err.code == ERR_IO)
     err.code = ERR_INVALID; /* a folder or a device where a file was to be named */
   if (ok && schema != NULL)
-    setup.workflow = workflow_of(&q, schema, &err);
+    setup.workflow = ask_workflow_of(&q, schema, &err);
   if (setup.workflow == NULL || !has_provider(&setup, &err) || !setup_preflight(&setup, &err))
     status = cli_fail("ask", &err);
   else if (cli_value(&args, "batch") != NULL)
@@ -371,5 +383,5 @@ const struct cli_command cmd_ask = {
         "Exit: 0 a value (or a sentinel; always with --batch), 1 none: the last answer and its\n"
         "errors stand on stderr, 2 bad usage, file or schema, 130 interrupted.",
     .options = options,
-    .run = run,
+    .run = ask_run,
 };

@@ -5,7 +5,7 @@
 #include "cli/json_io.h"
 #include "cli/ndjson_in.h"
 #include "cli/schema_in.h"
-#include "structured/schema_lint.h"
+#include "schema/lint.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 static const struct cli_option options[] = {
-    {"formats", 'f', NULL, "check format (email, date-time, uri, ...), not only note it", false},
+    {"assert-format", 'f', NULL, "check format (email, date-time, uri, ...), not only note it",
+     false},
+    {"formats", 0, NULL, "the same", false},
     {"registry", 'r', "PREFIX=DIR", "documents below DIR stand for the URIs that begin so", true},
     {"draft", 'd', "DRAFT", "2020-12 (default), 2019-09 or 07: of schemas without $schema", false},
     {"invariant", 'i', "EXPR", "must hold too, e.g. 'sum(items[].price) == total'", true},
@@ -63,15 +65,15 @@ static void print_schema_trouble(const struct checking *c, const char *path,
     json_io_print(object, JSON_IO_COMPACT);
     json_decref(object);
   }
+  bool complex = status == SCHEMA_TOO_COMPLEX;
   fprintf(stderr, "segue check: %s\n",
-          status == SCHEMA_TOO_COMPLEX ? "the schema is too complex"
-                                       : "this is not a sound schema");
+          complex ? "the schema is too complex" : "this is not a sound schema");
   schema_errors_print(stderr, path, errs);
   if (c->registry.err.code != ERR_NONE)
     (void)cli_fail("check", &c->registry.err);
 }
 
-static void refuse(json_t *out, const char *code, const char *message) {
+static void check_refuse(json_t *out, const char *code, const char *message) {
   json_object_set_new(out, "valid", json_null());
   json_object_set_new(out, "errors", json_array());
   json_object_set_new(out, "error",
@@ -85,9 +87,8 @@ static void print_verdict(const struct checking *c, const char *file, enum schem
   if (c->json) {
     json_t *object = json_object();
     json_object_set_new(object, "file", json_io_string(file));
-    json_object_set_new(object, "valid",
-                        status == SCHEMA_TOO_COMPLEX ? json_null()
-                                                     : json_boolean(status == SCHEMA_OK));
+    bool known = status != SCHEMA_TOO_COMPLEX;
+    json_object_set_new(object, "valid", known ? json_boolean(status == SCHEMA_OK) : json_null());
     json_object_set_new(object, "errors", schema_errors_json(errs));
     if (errs->dropped > 0)
       json_object_set_new(object, "errors_dropped", json_integer((json_int_t)errs->dropped));
@@ -116,8 +117,7 @@ static void print_verdict(const struct checking *c, const char *file, enum schem
 /* The schema alone was asked about: it is sound, and here is what may go wrong with a model. */
 static void print_sound(const struct checking *c, const char *file, const json_t *doc) {
   struct schema_errors warnings = {0};
-  if (schema_lint(doc, c->invariants.compiled != NULL, &warnings) == SCHEMA_OUT_OF_MEMORY)
-    die("out of memory");
+  schema_lint(doc, c->invariants.compiled != NULL, &warnings);
   if (c->json) {
     json_t *object = json_object();
     json_object_set_new(object, "file", json_io_string(file));
@@ -180,7 +180,7 @@ static void print_no_verdict(const struct checking *c, const char *file, const s
   if (c->json) {
     json_t *object = json_object();
     json_object_set_new(object, "file", json_io_string(file));
-    refuse(object, "command", err->text);
+    check_refuse(object, "command", err->text);
     json_io_print(object, JSON_IO_COMPACT);
     json_decref(object);
   }
@@ -194,8 +194,6 @@ static int check_instance(const struct checking *c, const struct schema *schema,
   if (value == NULL)
     return unreadable(c, file, &err);
   enum schema_status status = schema_check(schema, value, &errs);
-  if (status == SCHEMA_OUT_OF_MEMORY)
-    die("out of memory");
   check_invariants(c->invariants.compiled, value, &status, &errs, &err);
   json_decref(value);
   if (err.code == ERR_NONE)
@@ -228,8 +226,6 @@ static int check_files(struct checking *c, const struct cli_args *args) {
     return STATUS_USAGE;
   }
   struct schema *schema = schema_compile(doc, &c->opts, &errs, &status);
-  if (status == SCHEMA_OUT_OF_MEMORY)
-    die("out of memory");
   if (schema == NULL)
     print_schema_trouble(c, path, &errs, status);
   schema_errors_deinit(&errs);
@@ -252,7 +248,7 @@ static int check_files(struct checking *c, const struct cli_args *args) {
 
 /* ---- a batch ---- */
 
-struct batch {
+struct check_batch {
   struct checking *checking;
   struct schema_cache cache;
   const json_t *given; /* SCHEMA, for lines that bring none; borrowed */
@@ -271,13 +267,13 @@ static bool line_invariants(const json_t *list, struct invariants **own, struct 
   else if (errs->count > 0)
     buf_printf(&text, "%s: %s", errs->items[errs->count - 1].path,
                errs->items[errs->count - 1].message);
-  refuse(out, "bad_invariants", buf_c(&text));
+  check_refuse(out, "bad_invariants", buf_c(&text));
   buf_deinit(&text);
   invariants_free(*own);
   return false;
 }
 
-static void answer(struct batch *b, const json_t *in, json_t *out) {
+static void check_answer(struct check_batch *b, const json_t *in, json_t *out) {
   const json_t *doc = json_object_get(in, "schema"), *data = json_object_get(in, "data");
   struct schema_errors errs = {0};
   enum schema_status status;
@@ -288,8 +284,8 @@ static void answer(struct batch *b, const json_t *in, json_t *out) {
   if (doc == NULL)
     doc = b->given;
   if ((doc == NULL && list == NULL) || data == NULL) {
-    refuse(out, "bad_line",
-           doc || list ? "the line has no \"data\"" : "the line has no \"schema\"");
+    check_refuse(out, "bad_line",
+                 doc || list ? "the line has no \"data\"" : "the line has no \"schema\"");
     return;
   }
   b->checking->registry.err.code = ERR_NONE;
@@ -309,15 +305,14 @@ static void answer(struct batch *b, const json_t *in, json_t *out) {
     return;
   }
   status = schema ? schema_check(schema, data, &errs) : SCHEMA_OK;
-  if (status == SCHEMA_OUT_OF_MEMORY)
-    die("out of memory");
   check_invariants(own, data, &status, &errs, &err);
   check_invariants(b->checking->invariants.compiled, data, &status, &errs, &err);
   invariants_free(own);
   if (err.code != ERR_NONE) {
-    refuse(out, "command", err.text);
+    check_refuse(out, "command", err.text);
   } else if (status == SCHEMA_TOO_COMPLEX) {
-    refuse(out, schema_status_name(status), last_message(&errs, "the check needs too much work"));
+    check_refuse(out, schema_status_name(status),
+                 last_message(&errs, "the check needs too much work"));
   } else {
     json_object_set_new(out, "valid", json_boolean(status == SCHEMA_OK));
     json_object_set_new(out, "errors", schema_errors_json(&errs));
@@ -327,31 +322,32 @@ static void answer(struct batch *b, const json_t *in, json_t *out) {
   schema_errors_deinit(&errs);
 }
 
-static void one_line(struct batch *b, const struct ndjson_in *in, struct str line, json_t *out) {
+static void check_one_line(struct check_batch *b, const struct ndjson_in *in, struct str line,
+                           json_t *out) {
   struct err err = {0};
   char message[sizeof err.text + 64];
   if (in->too_long) {
     (void)snprintf(message, sizeof message, "line %llu is longer than %u MiB", in->number,
                    NDJSON_LINE_BYTES >> 20);
-    refuse(out, "line_limit", message);
+    check_refuse(out, "line_limit", message);
     return;
   }
   json_t *object = json_io_parse("line", line, &err);
   if (object == NULL) {
     (void)snprintf(message, sizeof message, "line %llu, column %d: %s", in->number, err.column,
                    err.text);
-    refuse(out, "bad_line", message);
+    check_refuse(out, "bad_line", message);
   } else if (!json_is_object(object)) {
     (void)snprintf(message, sizeof message, "line %llu is not an object {\"schema\",\"data\"}",
                    in->number);
-    refuse(out, "bad_line", message);
+    check_refuse(out, "bad_line", message);
   } else {
-    answer(b, object, out);
+    check_answer(b, object, out);
   }
   json_decref(object);
 }
 
-static int batch_file(struct batch *b, const char *path) {
+static int batch_file(struct check_batch *b, const char *path) {
   struct ndjson_in in;
   struct err err = {0};
   struct str line;
@@ -361,7 +357,7 @@ static int batch_file(struct batch *b, const char *path) {
   }
   while (!ferror(stdout) && ndjson_in_next(&in, &line)) {
     json_t *out = json_object();
-    one_line(b, &in, line, out);
+    check_one_line(b, &in, line, out);
     json_io_print(out, JSON_IO_COMPACT);
     if (ndjson_in_idle(&in))
       (void)fflush(stdout);
@@ -379,7 +375,7 @@ static int batch_file(struct batch *b, const char *path) {
 
 /* The words: SCHEMA for lines without one, or - for none; then files of lines. */
 static int check_batch(struct checking *c, const struct cli_args *args) {
-  struct batch b = {.checking = c};
+  struct check_batch b = {.checking = c};
   struct err err = {0};
   json_t *given = NULL;
   int worst = STATUS_COMPLETE;
@@ -413,10 +409,10 @@ static int check_batch(struct checking *c, const struct cli_args *args) {
 
 /* ---- the command ---- */
 
-static bool prepare(struct checking *c, const struct cli_args *args, struct err *err) {
+static bool check_prepare(struct checking *c, const struct cli_args *args, struct err *err) {
   const char *draft = cli_value(args, "draft"), *folder;
   c->json = cli_flag(args, "json");
-  c->opts.assert_formats = cli_flag(args, "formats");
+  c->opts.assert_formats = cli_flag(args, "assert-format") || cli_flag(args, "formats");
   if (draft != NULL && !schema_draft_uri(draft, &c->opts.default_draft))
     return err_set(err, ERR_USAGE, "--draft must be 2020-12, 2019-09 or 07");
   for (size_t i = 0; (folder = cli_values(args, "registry", i)) != NULL; i++)
@@ -433,7 +429,7 @@ static bool prepare(struct checking *c, const struct cli_args *args, struct err 
   return true;
 }
 
-static int run(int argc, char **argv) {
+static int check_run(int argc, char **argv) {
   struct cli_args args;
   struct checking c = {0};
   struct err err = {0};
@@ -444,7 +440,7 @@ static int run(int argc, char **argv) {
   if (args.word_count == 0 && !batch)
     (void)err_set(&err, ERR_USAGE, "missing argument: segue check %s", cmd_check.arguments);
   else
-    (void)prepare(&c, &args, &err);
+    (void)check_prepare(&c, &args, &err);
   if (err.code != ERR_NONE) {
     (void)cli_fail("check", &err);
     status = STATUS_USAGE;
@@ -492,5 +488,5 @@ const struct cli_command cmd_check = {
         "lines.\n"
         "Exit: 0 valid (and always with --batch), 1 not valid, 2 bad schema, usage or file.",
     .options = options,
-    .run = run,
+    .run = check_run,
 };

@@ -1,3 +1,4 @@
+/* segue completion: prints what a shell needs to complete segue's words. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -64,7 +65,7 @@ static void fish(void) {
   }
 }
 
-static int run(int argc, char **argv) {
+static int completion_run(int argc, char **argv) {
   struct cli_args args;
   int status;
   if (!cli_parse(&cmd_completion, argc, argv, 1, 1, &args, &status))
@@ -86,6 +87,6 @@ const struct cli_command cmd_completion = {
     .name = "completion",
     .arguments = "bash|zsh|fish",
     .summary = "print a completion script: eval \"$(segue completion bash)\"",
-    .run = run,
+    .run = completion_run,
     .minor = true,
 };

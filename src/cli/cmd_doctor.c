@@ -1,13 +1,13 @@
-/* What stands in the way of running workflows here, and what to do about it. */
+/* Tells what stands in the way of running workflows here, and what to do about it. */
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "host/backends.h"
 #include "host/overrides.h"
 #include "host/paths.h"
-#include "provider/agent.h"
+#include "provider/agent/agent.h"
+#include "provider/agent/project_files.h"
 #include "provider/probe.h"
-#include "provider/project_files.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -30,8 +30,8 @@ struct report {
   size_t problems;
 };
 
-static void find(struct report *r, enum finding_kind kind, const char *what, const char *text,
-                 const char *remedy) {
+static void doctor_find(struct report *r, enum finding_kind kind, const char *what,
+                        const char *text, const char *remedy) {
   static const char *const names[] = {"ok", "note", "problem"};
   static const enum colour colours[] = {COLOUR_GREEN, COLOUR_DIM, COLOUR_RED};
   r->problems += kind == FINDING_PROBLEM;
@@ -59,16 +59,19 @@ static void look_at_logs(struct report *r) {
   struct err err;
   struct stat st;
   if (!paths_logs(NULL, dir, &err)) {
-    find(r, FINDING_PROBLEM, "logs", err.text, "set HOME, or SEGUE_LOGS to a folder");
+    doctor_find(r, FINDING_PROBLEM, "logs", err.text, "set HOME, or SEGUE_LOGS to a folder");
     return;
   }
-  if (stat(dir, &st) == 0 && (!S_ISDIR(st.st_mode) || access(dir, W_OK | X_OK) != 0))
-    find(r, FINDING_PROBLEM, "logs", dir,
-         S_ISDIR(st.st_mode) ? "the folder cannot be written to: change its permissions, or set "
-                               "SEGUE_LOGS to another"
-                             : "this is no folder: remove it, or set SEGUE_LOGS to another");
+  bool exists = stat(dir, &st) == 0;
+  if (exists && !S_ISDIR(st.st_mode))
+    doctor_find(r, FINDING_PROBLEM, "logs", dir,
+                "this is no folder: remove it, or set SEGUE_LOGS to another");
+  else if (exists && access(dir, W_OK | X_OK) != 0)
+    doctor_find(r, FINDING_PROBLEM, "logs", dir,
+                "the folder cannot be written to: change its permissions, or set SEGUE_LOGS to "
+                "another");
   else
-    find(r, FINDING_OK, "logs", dir, NULL);
+    doctor_find(r, FINDING_OK, "logs", dir, NULL);
 }
 
 /* Every agent runs under it; looked for where the process table looks. */
@@ -76,9 +79,9 @@ static void look_at_shim(struct report *r) {
   char path[PATHS_BYTES];
   struct err err;
   if (process_find_shim(path, sizeof path, &err))
-    find(r, FINDING_OK, "shim", path, NULL);
+    doctor_find(r, FINDING_OK, "shim", path, NULL);
   else
-    find(r, FINDING_PROBLEM, "shim", err.text, "install segue again");
+    doctor_find(r, FINDING_PROBLEM, "shim", err.text, "install segue again");
 }
 
 /* `agent`: how to install the agent of which a model API has the name here, or NULL. */
@@ -92,14 +95,14 @@ static void look_at_provider(struct report *r, const struct provider *provider,
     (void)snprintf(text, sizeof text, "%s%s%s%s%s", p->has_program ? "installed" : p->kind,
                    p->version[0] ? ", version " : "", p->version, p->login[0] ? ", " : "",
                    p->login);
-    find(r, FINDING_OK, what, text, NULL);
+    doctor_find(r, FINDING_OK, what, text, NULL);
     return;
   }
   (void)snprintf(text, sizeof text, "%s%s", p->problem, is_wanted ? " (config.yaml names it)" : "");
   (void)snprintf(remedy, sizeof remedy, "%s%s%s", p->remedy,
                  agent ? "; or install the agent of this name: " : "", agent ? agent : "");
-  find(r, is_wanted || p->version_old || p->broken ? FINDING_PROBLEM : FINDING_NOTE, what, text,
-       remedy);
+  doctor_find(r, is_wanted || p->version_old || p->broken ? FINDING_PROBLEM : FINDING_NOTE, what,
+              text, remedy);
 }
 
 /* Would its calls be refused in this folder? */
@@ -114,8 +117,8 @@ static void look_at_project(struct report *r, const struct provider *provider, c
       project_files_check(profile, transport, provider->settings, here, &err))
     return;
   (void)snprintf(what, sizeof what, "provider %s in this folder", name);
-  find(r, wanted != NULL && strcmp(wanted, name) == 0 ? FINDING_PROBLEM : FINDING_NOTE, what,
-       err.text, NULL);
+  doctor_find(r, wanted != NULL && strcmp(wanted, name) == 0 ? FINDING_PROBLEM : FINDING_NOTE, what,
+              err.text, NULL);
 }
 
 static const char *agent_besides(const struct provider_registry *registry,
@@ -131,19 +134,23 @@ static void look_at_providers(struct report *r, const struct provider_registry *
   const struct provider *p;
   size_t usable = 0;
   bool known = wanted == NULL;
-  for (size_t i = 0; (p = registry_at(registry, i)) != NULL; i++) {
-    look_at_provider(r, p, &probes[i], wanted, agent_besides(registry, p));
-    if (probes[i].state != PROBE_NO)
-      look_at_project(r, p, wanted);
-    usable += strcmp(probes[i].kind, "built-in") != 0 && probes[i].state == PROBE_OK;
-    known = known || strcmp(wanted, p->capability.name) == 0;
-  }
+  for (int pass = 0; pass < 2; pass++) /* first what is there, and what the user named */
+    for (size_t i = 0; (p = registry_at(registry, i)) != NULL; i++) {
+      bool is_wanted = wanted != NULL && strcmp(wanted, p->capability.name) == 0;
+      if ((probes[i].state != PROBE_NO || is_wanted) != (pass == 0))
+        continue;
+      look_at_provider(r, p, &probes[i], wanted, agent_besides(registry, p));
+      if (probes[i].state != PROBE_NO)
+        look_at_project(r, p, wanted);
+      usable += strcmp(probes[i].kind, "built-in") != 0 && probes[i].state == PROBE_OK;
+      known = known || is_wanted;
+    }
   if (!known)
-    find(r, FINDING_PROBLEM, "config.yaml", "provider names a backend that there is not",
-         "segue providers lists those that there are");
+    doctor_find(r, FINDING_PROBLEM, "config.yaml", "provider names a backend that there is not",
+                "segue providers lists those that there are");
   if (usable == 0)
-    find(r, FINDING_PROBLEM, "providers", "no agent and no API can be used here",
-         "install one of the agents above, or give an API its key");
+    doctor_find(r, FINDING_PROBLEM, "providers", "no agent and no API can be used here",
+                "install one of the agents above, or give an API its key");
   free(probes);
 }
 
@@ -154,18 +161,30 @@ static void file_problem(struct report *r, const char *what, const struct err *e
     (void)snprintf(text, sizeof text, "%s:%d:%d: %s", err->file, err->line, err->column, err->text);
   else
     (void)snprintf(text, sizeof text, "%s", err->text);
-  find(r, FINDING_PROBLEM, what, text, remedy);
+  doctor_find(r, FINDING_PROBLEM, what, text, remedy);
+}
+
+static void look_at_configuration(struct report *r) {
+  char dir[PATHS_BYTES], path[PATHS_BYTES + 16], text[PATHS_BYTES + 64];
+  struct err err;
+  if (!paths_config(dir, &err))
+    return;
+  (void)snprintf(path, sizeof path, "%s/config.yaml", dir);
+  bool is_there = access(path, F_OK) == 0;
+  (void)snprintf(text, sizeof text, "%s%s", path, is_there ? "" : " (not there: none is needed)");
+  doctor_find(r, FINDING_OK, "configuration", text, NULL);
 }
 
 static void look_at_overrides(struct report *r) {
   struct err_list warnings = {0};
   overrides_check(&warnings);
   for (size_t i = 0; i < warnings.count; i++)
-    find(r, FINDING_PROBLEM, "prompts", warnings.items[i].text, "rename the file, or remove it");
+    doctor_find(r, FINDING_PROBLEM, "prompts", warnings.items[i].text,
+                "rename the file, or remove it");
   err_list_deinit(&warnings);
 }
 
-static int run(int argc, char **argv) {
+static int doctor_run(int argc, char **argv) {
   struct cli_args args;
   struct config user = {0};
   struct err err = {0};
@@ -180,6 +199,7 @@ static int run(int argc, char **argv) {
   if (!config_load(&user, &err)) {
     file_problem(&r, "configuration", &err, "correct the file, or remove it");
   } else {
+    look_at_configuration(&r);
     struct provider_registry *registry = backends_new(&user, &err);
     if (registry == NULL)
       file_problem(&r, "profiles and settings", &err, "correct the file, or remove it");
@@ -210,5 +230,5 @@ const struct cli_command cmd_doctor = {
         "backend at all. A project's own files that would steer an agent are looked for in the "
         "working directory.",
     .options = options,
-    .run = run,
+    .run = doctor_run,
 };

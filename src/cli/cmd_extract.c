@@ -5,7 +5,7 @@
 #include "cli/json_io.h"
 #include "cli/ndjson_in.h"
 #include "cli/schema_in.h"
-#include "structured/extract_schema.h"
+#include "extract/schema_check.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +17,8 @@ static const struct cli_option options[] = {
     {"want", 'w', "ROOT", "object, array or any (default): what the value must be", false},
     {"repair", 'r', NULL, "mend broken JSON when no sound value is there (the default)", false},
     {"no-repair", 'R', NULL, "take only what is JSON as it stands", false},
+    {"assert-format", 'f', NULL, "check format (email, date-time, uri, ...), not only note it",
+     false},
     {"explain", 'e', NULL, "tell on stderr each candidate and what became of it", false},
     {"json", 'j', NULL, "print an object: value, stage, repairs, errors, with --explain candidates",
      false},
@@ -24,7 +26,7 @@ static const struct cli_option options[] = {
     {0},
 };
 
-enum { SNIPPET_COLUMNS = 40 };
+enum { SNIPPET_COLUMNS = 40, LEFT_OUT_COUNT = 5 };
 
 struct extraction {
   enum extract_want want;
@@ -41,8 +43,7 @@ static void run_extract(const struct extraction *how, struct extract_schema *ask
                                     .check = asked->schema ? &check : NULL,
                                     .repair = how->repair,
                                     .explain = how->explain};
-  if (extract(text.p, text.n, &opts, r) == EXTRACT_OUT_OF_MEMORY)
-    die("out of memory");
+  (void)extract(text.p, text.n, &opts, r);
 }
 
 /* ---- results as JSON ---- */
@@ -91,7 +92,7 @@ static bool found(const struct extract_result *r) {
   return r->value != NULL && r->valid;
 }
 
-/* What a batch writes, without its id. */
+/* Fills a line of a batch, but for its id. */
 static void add_result(json_t *object, const struct extraction *how,
                        const struct extract_schema *asked, const struct extract_result *r) {
   json_t *repairs = json_array(), *errors = json_array();
@@ -103,6 +104,8 @@ static void add_result(json_t *object, const struct extraction *how,
                                              (json_int_t)r->repairs[i].offset));
   json_object_set_new(object, "repairs", repairs);
   json_object_set_new(object, "truncated", json_boolean(r->truncated));
+  if (found(r) && r->duplicate_key)
+    json_object_set_new(object, "duplicate_key", json_true());
   if (!found(r))
     add_error(errors, extract_code_name(r->error.code), r->error.offset, r->error.message);
   if (r->value != NULL && !r->valid) {
@@ -138,15 +141,15 @@ static void print_candidates(const struct extract_result *r, struct str text) {
       (void)snprintf(size, sizeof size, "%zu bytes", note->length);
     buf_printf(&out, "  %-14s %-12s %-10s %-14s ", place, size, extract_stage_name(note->stage),
                note->outcome);
-    size_t rest = text.n - note->offset;
-    (void)cli_fit(
-        &out,
-        (struct str){text.p + note->offset, note->length > 0 && note->length < rest ? note->length
-                                            : rest < 4 * SNIPPET_COLUMNS            ? rest
-                                                                         : 4 * SNIPPET_COLUMNS},
-        SNIPPET_COLUMNS);
+    struct str snippet = {text.p + note->offset, text.n - note->offset};
+    if (note->length > 0 && note->length < snippet.n)
+      snippet.n = note->length;
+    else if (snippet.n > 4 * SNIPPET_COLUMNS)
+      snippet.n = 4 * SNIPPET_COLUMNS;
+    (void)cli_fit(&out, snippet, SNIPPET_COLUMNS);
     if (note->error_offset > 0)
       buf_printf(&out, "  (broke at byte %zu)", note->error_offset);
+    buf_puts(&out, note->duplicate_key ? "  (a key is given twice)" : "");
     buf_puts(&out, note->repaired ? "  (repaired)\n" : "\n");
   }
   if (r->notes_dropped > 0)
@@ -155,7 +158,7 @@ static void print_candidates(const struct extract_result *r, struct str text) {
   buf_deinit(&out);
 }
 
-static void explain(const struct extract_result *r, struct str text) {
+static void extract_explain(const struct extract_result *r, struct str text) {
   print_candidates(r, text);
   fprintf(stderr, "stage: %s%s\n", extract_stage_name(r->stage),
           r->unwrapped ? " (taken out of what stood there)" : "");
@@ -180,7 +183,7 @@ static void print_schema_errors(const char *before, const struct schema_errors *
     fprintf(stderr, "%sand %zu more errors\n", before, errs->dropped);
 }
 
-static void complain(const struct extract_schema *asked, const struct extract_result *r) {
+static void extract_complain(const struct extract_schema *asked, const struct extract_result *r) {
   fprintf(stderr, "segue extract: %s at byte %zu: ", extract_code_name(r->error.code),
           r->error.offset);
   cli_put_safe(stderr, r->error.message);
@@ -193,13 +196,34 @@ static void complain(const struct extract_schema *asked, const struct extract_re
   }
 }
 
+/* Tells what the text held and the value does not. */
+static void tell_left_out(const struct extract_result *r) {
+  static const struct {
+    const char *name, *words;
+  } table[] = {{"dropped_member", "a member without a whole value is left out"},
+               {"dropped_item", "an item that was cut off is left out"},
+               {"stray_text", "words that belong to nothing are left out"},
+               {"duplicate_key", "a key is given twice: its last value counts"}};
+  size_t told = 0;
+  for (size_t i = 0; i < r->repairs_listed; i++)
+    for (size_t k = 0; k < ARRAY_LEN(table); k++)
+      if (strcmp(r->repairs[i].name, table[k].name) == 0 && ++told <= LEFT_OUT_COUNT)
+        fprintf(stderr, "segue extract: at byte %zu: %s\n", r->repairs[i].offset, table[k].words);
+  if (told > LEFT_OUT_COUNT)
+    fprintf(stderr, "segue extract: and %zu more\n", told - LEFT_OUT_COUNT);
+  if (r->duplicate_key)
+    fprintf(stderr, "segue extract: at byte %zu: %s\n", r->offset, table[3].words);
+  if (r->truncated)
+    fputs("segue extract: the text ends inside the value: its end may be missing\n", stderr);
+}
+
 static int extract_one(const struct extraction *how, struct extract_schema *asked, bool json,
                        struct str text) {
   struct extract_result r;
   enum json_io_form form = isatty(STDOUT_FILENO) ? JSON_IO_TERMINAL : JSON_IO_COMPACT;
   run_extract(how, asked, text, &r);
   if (how->explain && !json)
-    explain(&r, text);
+    extract_explain(&r, text);
   if (json) {
     json_t *object = json_object();
     add_result(object, how, asked, &r);
@@ -209,7 +233,9 @@ static int extract_one(const struct extraction *how, struct extract_schema *aske
     json_io_print(r.value, form);
   }
   if (!found(&r))
-    complain(asked, &r);
+    extract_complain(asked, &r);
+  else if (!json && !how->explain)
+    tell_left_out(&r);
   int status = found(&r) ? STATUS_COMPLETE : STATUS_FAILED;
   extract_result_deinit(&r);
   return status;
@@ -217,14 +243,16 @@ static int extract_one(const struct extraction *how, struct extract_schema *aske
 
 /* ---- a batch ---- */
 
-struct batch {
+struct extract_batch {
   struct extraction how;
   struct extract_schema given; /* --schema, for lines that bring none */
+  struct schema_opts opts;
   struct schema_cache cache;
 };
 
 /* A line that names no text, or not how to read it. */
-static void refuse(json_t *out, unsigned long long line, const char *code, const char *message) {
+static void extract_refuse(json_t *out, unsigned long long line, const char *code,
+                           const char *message) {
   json_t *errors = json_array();
   json_object_set_new(out, "value", json_null());
   json_object_set_new(out, "stage", json_string(extract_stage_name(EXTRACT_NONE)));
@@ -237,7 +265,7 @@ static void refuse(json_t *out, unsigned long long line, const char *code, const
 }
 
 /* The schema of a line into `asked`; false: `out` says why not. */
-static bool line_schema(struct batch *b, json_t *in, unsigned long long line,
+static bool line_schema(struct extract_batch *b, json_t *in, unsigned long long line,
                         struct extract_schema *asked, json_t *out) {
   json_t *doc = json_object_get(in, "schema"); /* the line holds it while it is used */
   struct schema_errors errs = {0};
@@ -249,39 +277,40 @@ static bool line_schema(struct batch *b, json_t *in, unsigned long long line,
     struct err err;
     json_t *ready = schema_in_line(doc, &err);
     if (ready == NULL) {
-      refuse(out, line, "schema", err.text);
+      extract_refuse(out, line, "schema", err.text);
       return false;
     }
     json_object_set_new(in, "schema", ready);
     doc = ready;
   }
   if (!schema_has_known_keyword(doc)) {
-    refuse(out, line, "schema", "\"schema\" has no keyword that could constrain a value");
+    extract_refuse(out, line, "schema", "\"schema\" has no keyword that could constrain a value");
     return false;
   }
   asked->doc = doc;
-  asked->schema = schema_cache_get(&b->cache, doc, NULL, &errs, &status);
+  asked->schema = schema_cache_get(&b->cache, doc, &b->opts, &errs, &status);
   if (asked->schema == NULL) {
-    refuse(out, line, "", NULL);
+    extract_refuse(out, line, "", NULL);
     add_schema_errors(json_object_get(out, "errors"), schema_status_name(status), &errs);
   }
   schema_errors_deinit(&errs);
   return asked->schema != NULL;
 }
 
-static void answer(struct batch *b, json_t *in, unsigned long long line, json_t *out) {
+static void extract_answer(struct extract_batch *b, json_t *in, unsigned long long line,
+                           json_t *out) {
   const json_t *text = json_object_get(in, "text"), *want = json_object_get(in, "want");
   struct extraction how = b->how;
   struct extract_schema asked;
   struct extract_result r;
   json_object_set(out, "id", json_object_get(in, "id"));
   if (!json_is_string(text)) {
-    refuse(out, line, "bad_line", "\"text\" must be there and a string");
+    extract_refuse(out, line, "bad_line", "\"text\" must be there and a string");
     return;
   }
   if (want != NULL && !json_is_null(want) &&
       (!json_is_string(want) || !extract_want_parse(json_string_value(want), &how.want))) {
-    refuse(out, line, "bad_line", "\"want\" must be \"object\", \"array\" or \"any\"");
+    extract_refuse(out, line, "bad_line", "\"want\" must be \"object\", \"array\" or \"any\"");
     return;
   }
   if (!line_schema(b, in, line, &asked, out))
@@ -291,30 +320,31 @@ static void answer(struct batch *b, json_t *in, unsigned long long line, json_t 
   extract_result_deinit(&r);
 }
 
-static void one_line(struct batch *b, const struct ndjson_in *in, struct str line, json_t *out) {
+static void extract_one_line(struct extract_batch *b, const struct ndjson_in *in, struct str line,
+                             json_t *out) {
   struct err err = {0};
   json_object_set_new(out, "id", json_null());
   if (in->too_long) {
     char message[64];
     (void)snprintf(message, sizeof message, "the line is longer than %u MiB",
                    NDJSON_LINE_BYTES >> 20);
-    refuse(out, in->number, "line_limit", message);
+    extract_refuse(out, in->number, "line_limit", message);
     return;
   }
   json_t *object = json_io_parse("line", line, &err);
   if (object == NULL) {
     char message[sizeof err.text + 32];
     (void)snprintf(message, sizeof message, "column %d: %s", err.column, err.text);
-    refuse(out, in->number, "bad_line", message);
+    extract_refuse(out, in->number, "bad_line", message);
   } else if (!json_is_object(object)) {
-    refuse(out, in->number, "bad_line", "the line is not an object {\"id\",\"text\"}");
+    extract_refuse(out, in->number, "bad_line", "the line is not an object {\"id\",\"text\"}");
   } else {
-    answer(b, object, in->number, out);
+    extract_answer(b, object, in->number, out);
   }
   json_decref(object);
 }
 
-static int extract_batch(struct batch *b, const char *path) {
+static int extract_batch(struct extract_batch *b, const char *path) {
   struct ndjson_in in;
   struct err err = {0};
   struct str line;
@@ -324,7 +354,7 @@ static int extract_batch(struct batch *b, const char *path) {
   }
   while (!ferror(stdout) && ndjson_in_next(&in, &line)) {
     json_t *out = json_object();
-    one_line(b, &in, line, out);
+    extract_one_line(b, &in, line, out);
     json_io_print(out, JSON_IO_COMPACT);
     if (ndjson_in_idle(&in))
       (void)fflush(stdout);
@@ -343,7 +373,8 @@ static int extract_batch(struct batch *b, const char *path) {
 
 /* ---- the command ---- */
 
-static bool load_schema(const char *path, struct extract_schema *asked, struct schema **schema) {
+static bool load_schema(const char *path, const struct schema_opts *opts,
+                        struct extract_schema *asked, struct schema **schema) {
   struct err err = {0};
   struct schema_errors errs = {0};
   enum schema_status status;
@@ -357,9 +388,7 @@ static bool load_schema(const char *path, struct extract_schema *asked, struct s
     (void)cli_fail("extract", &err);
     return false;
   }
-  asked->schema = *schema = schema_compile(asked->doc, NULL, &errs, &status);
-  if (status == SCHEMA_OUT_OF_MEMORY)
-    die("out of memory");
+  asked->schema = *schema = schema_compile(asked->doc, opts, &errs, &status);
   if (*schema == NULL) {
     (void)err_set(&err, ERR_USAGE, "%.300s is not a schema that can be used (%s)", path,
                   schema_status_name(status));
@@ -371,14 +400,14 @@ static bool load_schema(const char *path, struct extract_schema *asked, struct s
 }
 
 static bool read_text(const char *path, struct buf *text, struct err *err) {
-  return path == NULL || strcmp(path, "-") == 0
-             ? file_read_fd(STDIN_FILENO, "standard input", JSON_IO_BYTES, text, err)
-             : file_read(path, JSON_IO_BYTES, text, err);
+  if (path == NULL || strcmp(path, "-") == 0)
+    return file_read_fd(STDIN_FILENO, "standard input", JSON_IO_BYTES, text, err);
+  return file_read(path, JSON_IO_BYTES, text, err);
 }
 
-static int run(int argc, char **argv) {
+static int extract_run(int argc, char **argv) {
   struct cli_args args;
-  struct batch b = {0};
+  struct extract_batch b = {0};
   struct schema *schema = NULL;
   struct buf text = {0};
   struct err err = {0};
@@ -389,6 +418,7 @@ static int run(int argc, char **argv) {
   const char *schema_path = cli_value(&args, "schema");
   b.how.repair = !cli_flag(&args, "no-repair");
   b.how.explain = cli_flag(&args, "explain");
+  b.opts.assert_formats = cli_flag(&args, "assert-format");
   if (cli_flag(&args, "repair") && cli_flag(&args, "no-repair"))
     (void)err_set(&err, ERR_USAGE, "--repair and --no-repair exclude each other");
   else if (want != NULL && !extract_want_parse(want, &b.how.want))
@@ -397,7 +427,7 @@ static int run(int argc, char **argv) {
     (void)err_set(&err, ERR_USAGE, "only one of schema and text can come from standard input");
   if (err.code != ERR_NONE)
     return cli_fail("extract", &err);
-  if (schema_path != NULL && !load_schema(schema_path, &b.given, &schema))
+  if (schema_path != NULL && !load_schema(schema_path, &b.opts, &b.given, &schema))
     status = STATUS_USAGE;
   else if (cli_flag(&args, "batch"))
     status = extract_batch(&b, path);
@@ -424,7 +454,8 @@ const struct cli_command cmd_extract = {
         "line. Reasoning sections, prose and fences do not matter; a value that passes the schema\n"
         "beats all others, then the last one counts. A broken value is mended only when no sound "
         "one\n"
-        "is there, and every change is told (--explain). Lone surrogates become U+FFFD, integers\n"
+        "is there; what is left out is told, every change with --explain. Lone surrogates become "
+        "U+FFFD, integers\n"
         "beyond 64 bits the nearest number.\n"
         "--batch: a line {\"id\",\"text\",\"schema\"?,\"want\"?}, the schema itself or the name of "
         "a\n"
@@ -433,5 +464,5 @@ const struct cli_command cmd_extract = {
         "order.\n"
         "Exit: 0 a value was found (always with --batch), 1 none was, 2 bad usage, file or schema.",
     .options = options,
-    .run = run,
+    .run = extract_run,
 };

@@ -1,3 +1,4 @@
+/* segue help: lists the commands, or shows the help of one. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -46,13 +47,13 @@ static const char expressions_help[] =
     "           count(list), count(list, condition), sum(filter(list, condition), price)\n"
     "Functions  length (size, len; also x.length), contains, unique, filter, map, has, abs,\n"
     "           default(x, otherwise), round(n, digits), floor, ceil, startsWith, endsWith,\n"
-    "           matches(text, \"pattern\"); f(x, y) may be written x.f(y)\n"
+    "           matches(text, \"pattern\"), is_date(x); f(x, y) may be written x.f(y)\n"
     "Null       what is missing is null. null equals null alone; any other use of it does not "
     "hold:\n"
     "           write has(x), x == null || ... or default(x, 0) where a field may be missing\n"
     "\n"
     "A when(...) of a workflow takes == != < <= > >= && || ! ( ), contains(list, value) and\n"
-    "exists(list, condition on item), on exit, iteration, movement_iteration and\n"
+    "exists(list, condition on item), on exit, last_exit, iteration, movement_iteration and\n"
     "structured.MOVEMENT.FIELD; there < and its like need numbers, and a missing field is an "
     "error.\n";
 
@@ -69,7 +70,7 @@ static void first_page(void) {
   printf("\nsegue help COMMAND explains one; also help exit, help expressions.\n");
 }
 
-static int run(int argc, char **argv) {
+static int help_run(int argc, char **argv) {
   struct cli_args args;
   int status;
   if (argc <= 1) {
@@ -103,6 +104,6 @@ const struct cli_command cmd_help = {
     .name = "help",
     .arguments = "[COMMAND|exit|expressions]",
     .summary = "explain a command, the exit statuses, or expressions",
-    .run = run,
+    .run = help_run,
     .minor = true,
 };

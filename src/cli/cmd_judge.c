@@ -1,7 +1,8 @@
-/* Judges one text without a workflow file: a workflow of one command movement is made, its answer is
- * given, and the same core, host and chain do the rest. */
+/* Judges one text without a workflow file: a workflow of one command movement is made, its
+ * answer is given, and the same core, host and chain do the rest. */
 #include "base/file.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/setup.h"
 #include "format/json_write.h"
@@ -32,7 +33,7 @@ struct judging {
   json_t *stop;     /* session_stop or session_end */
 };
 
-static void on_record(void *ctx, const struct record *record, struct str line) {
+static void judge_on_record(void *ctx, const struct record *record, struct str line) {
   struct judging *j = ctx;
   (void)line;
   if (record->type == RECORD_JUDGMENT)
@@ -42,18 +43,18 @@ static void on_record(void *ctx, const struct record *record, struct str line) {
 }
 
 /* Providers' words come through here. */
-static void complain(const char *message) {
+static void judge_complain(const char *message) {
   fputs("segue judge: ", stderr);
   cli_put_safe(stderr, message);
   fputc('\n', stderr);
 }
 
-static void on_trouble(void *ctx, const char *message) {
+static void judge_on_trouble(void *ctx, const char *message) {
   (void)ctx;
-  complain(message);
+  judge_complain(message);
 }
 
-static void on_finished(void *ctx, struct session *s) {
+static void judge_on_finished(void *ctx, struct session *s) {
   struct judging *j = ctx;
   (void)s;
   solo_finished(j->solo);
@@ -77,8 +78,8 @@ static bool read_stages(const char *list, json_t *judge, struct err *err) {
       if (str_eq_c(name, json_string_value(json_array_get(stages, i))))
         return err_set(err, ERR_USAGE, "--stages: %.*s stands twice", (int)name.n, name.p);
     json_array_append_new(stages, json_stringn(name.p, name.n));
-    rest = comma ? (struct str){comma + 1, rest.n - (size_t)(comma + 1 - rest.p)}
-                 : (struct str){NULL, 0};
+    size_t used = comma ? (size_t)(comma + 1 - rest.p) : 0;
+    rest = comma ? (struct str){comma + 1, rest.n - used} : (struct str){NULL, 0};
   }
   return true;
 }
@@ -153,12 +154,13 @@ static void append_note(const json_t *stage, struct buf *out) {
   const char *reason = json_string_value(json_object_get(stage, "reason"));
   const char *tag = json_string_value(json_object_get(stage, "tag"));
   const char *class = json_string_value(json_object_get(stage, "class"));
-  const char *text = reason ? reason : tag ? tag : "";
+  const char *text = reason ? reason : tag;
   if (strcmp(outcome, "matched") != 0) {
     buf_printf(out, "%s%s", class ? class : "", class && error ? ": " : "");
-    text = error ? error : class ? "" : text;
+    if (error || class)
+      text = error;
   }
-  (void)cli_fit(out, str_from(text), 200);
+  (void)cli_fit(out, str_from(text ? text : ""), 200);
 }
 
 static void print_judgment(const struct judging *j, bool colours) {
@@ -190,7 +192,7 @@ static void print_judgment(const struct judging *j, bool colours) {
   buf_deinit(&text);
 }
 
-static void print_record(const json_t *record) {
+static void judge_print_record(const json_t *record) {
   struct buf line = {0};
   json_write(record, &line); /* as the log has it: nothing in it steers a terminal */
   buf_putc(&line, '\n');
@@ -201,7 +203,7 @@ static void print_record(const json_t *record) {
 static int judge_text(const struct setup *setup, const struct cli_args *args, struct str text,
                       struct err *err) {
   static const struct watcher watcher = {
-      .record = on_record, .trouble = on_trouble, .finished = on_finished};
+      .record = judge_on_record, .trouble = judge_on_trouble, .finished = judge_on_finished};
   struct solo solo;
   struct judging j = {.solo = &solo};
   char dir[PATHS_BYTES];
@@ -230,18 +232,18 @@ static int judge_text(const struct setup *setup, const struct cli_args *args, st
       const char *reason = json_string_value(json_object_get(j.stop, "reason"));
       struct buf text_of_stop = {0};
       buf_printf(&text_of_stop, "%s: %s", reason ? reason : "failed", message ? message : "");
-      complain(buf_c(&text_of_stop));
+      judge_complain(buf_c(&text_of_stop));
       buf_deinit(&text_of_stop);
       if (j.stop != NULL && cli_flag(args, "json"))
-        print_record(j.stop);
+        judge_print_record(j.stop);
       status = signals > 0 ? STATUS_INTERRUPTED : STATUS_FAILED;
     } else {
       const char *failure = json_string_value(json_object_get(j.judgment, "failure"));
-      status = failure == NULL                         ? STATUS_COMPLETE
-               : strcmp(failure, "rule_no_match") == 0 ? STATUS_NO_RULE
-                                                       : STATUS_FAILED;
+      status = STATUS_COMPLETE;
+      if (failure != NULL)
+        status = strcmp(failure, "rule_no_match") == 0 ? STATUS_NO_RULE : STATUS_FAILED;
       if (cli_flag(args, "json"))
-        print_record(j.judgment);
+        judge_print_record(j.judgment);
       else if (!cli_flag(args, "quiet"))
         print_judgment(&j, cli_colours(STDOUT_FILENO));
     }
@@ -252,7 +254,7 @@ static int judge_text(const struct setup *setup, const struct cli_args *args, st
   return status;
 }
 
-static int run(int argc, char **argv) {
+static int judge_run(int argc, char **argv) {
   struct cli_args args;
   struct setup setup;
   struct buf text = {0};
@@ -282,5 +284,5 @@ const struct cli_command cmd_judge = {
             "    segue judge --name review --rule approved --rule 'needs fix' --stages phase1_tag\n"
             "Exit: 0 a rule holds, 4 none does, 1 the judge is unavailable, 2 bad usage.",
     .options = options,
-    .run = run,
+    .run = judge_run,
 };

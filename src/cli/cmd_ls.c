@@ -1,10 +1,15 @@
+/* segue ls: lists sessions, as a daemon tells them or from the log folder. */
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
+#include "cli/ls_filter.h"
 #include "core/record.h"
 #include "daemon/client.h"
 #include "host/paths.h"
+#include "os/clock.h"
 #include "store/brief.h"
+#include "store/heads.h"
+#include "store/reader.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +28,10 @@ enum {
 static const struct cli_option options[] = {
     {"status", 's', "STATUS,...",
      "only these: queued, running, waiting, paused, stopped, open, complete, ...", false},
+    {"since", 0, "WHEN", "begun since: 90m, 12h, 3d ago, or a date", false},
+    {"workflow", 0, "NAME", "of this workflow", false},
+    {"method", 0, "METHOD", "with a turn that was judged so: structured_output, when, ...", false},
+    {"provider", 0, "P", "with a call to this provider", false},
     {"number", 'n', "N", "at most so many (default 50)", false},
     {"json", 0, NULL, "print one JSON object a line", false},
     {"logs", 'l', "DIR", "read this log folder instead of asking the daemon", false},
@@ -35,9 +44,10 @@ struct ls {
   int columns;
   size_t rows_left;
   int64_t now_ms;
+  struct ls_filter filter;
 };
 
-static const char *word(const json_t *session, const char *key) {
+static const char *ls_word(const json_t *session, const char *key) {
   const char *value = json_string_value(json_object_get(session, key));
   return value ? value : "";
 }
@@ -71,34 +81,47 @@ static enum colour colour_of(const char *status) {
   return COLOUR_RED;
 }
 
-static void cell(struct buf *out, const char *text, int columns) {
+static void ls_cell(struct buf *out, const char *text, int columns) {
   int used = cli_fit(out, str_from(text), columns);
   for (; used < columns + 2; used++)
     buf_putc(out, ' ');
 }
 
-static void print_row(struct ls *ls, const json_t *s) {
-  struct buf line = {0}, age = {0};
-  const char *status = word(s, "status"), *message = word(s, "message");
+/* "$0.0123", "$0.0123+" with calls of which it is not known, "?" where it is of none. */
+static void put_cost(const json_t *spent, struct buf *out) {
+  const json_t *cost = json_object_get(spent, "cost_usd");
+  bool unpriced = json_object_get(spent, "unpriced") != NULL;
+  if (cost != NULL)
+    buf_printf(out, "$%.4f%s", json_number_value(cost), unpriced ? "+" : "");
+  else if (unpriced)
+    buf_puts(out, "?");
+}
+
+static void ls_print_row(struct ls *ls, const json_t *s) {
+  struct buf line = {0}, age = {0}, cost = {0};
+  const char *status = ls_word(s, "status"), *message = ls_word(s, "message");
   char id[ID_COLUMNS + 1], turns[16], shown[32];
   json_int_t position = json_integer_value(json_object_get(s, "position"));
   if (!ls->any)
-    printf("%s%-*s  %-*s  %-*s  %-*s  TURNS   AGE  BY%s\n", cli_paint(ls->colours, COLOUR_DIM),
-           ID_COLUMNS, "ID", STATUS_COLUMNS, "STATUS", NAME_COLUMNS, "WORKFLOW", NAME_COLUMNS,
-           "MOVEMENT", cli_paint(ls->colours, COLOUR_NONE));
+    printf("%s%-*s  %-*s  %-*s  %-*s  TURNS   AGE      COST  BY%s\n",
+           cli_paint(ls->colours, COLOUR_DIM), ID_COLUMNS, "ID", STATUS_COLUMNS, "STATUS",
+           NAME_COLUMNS, "WORKFLOW", NAME_COLUMNS, "MOVEMENT", cli_paint(ls->colours, COLOUR_NONE));
   ls->any = true;
-  (void)snprintf(id, sizeof id, "%s", word(s, "id"));
+  (void)snprintf(id, sizeof id, "%s", ls_word(s, "id"));
   (void)snprintf(turns, sizeof turns, "%5d", (int)json_integer_value(json_object_get(s, "turns")));
   (void)snprintf(shown, sizeof shown, position > 0 ? "%s %d" : "%s", status, (int)position);
-  cell(&line, id, ID_COLUMNS);
+  ls_cell(&line, id, ID_COLUMNS);
   buf_puts(&line, cli_paint(ls->colours, colour_of(status)));
-  cell(&line, shown, STATUS_COLUMNS);
+  ls_cell(&line, shown, STATUS_COLUMNS);
   buf_puts(&line, cli_paint(ls->colours, COLOUR_NONE));
-  cell(&line, word(s, "workflow"), NAME_COLUMNS);
-  cell(&line, word(s, "movement"), NAME_COLUMNS);
-  put_age(ls, word(s, "started"), &age);
-  buf_printf(&line, "%s  %4s  %s", turns, buf_c(&age), word(s, "origin"));
-  int rest = ls->columns - (ID_COLUMNS + STATUS_COLUMNS + 2 * NAME_COLUMNS + 8 + 5 + 2 + 4 + 2 + 8);
+  ls_cell(&line, ls_word(s, "workflow"), NAME_COLUMNS);
+  ls_cell(&line, ls_word(s, "movement"), NAME_COLUMNS);
+  put_age(ls, ls_word(s, "started"), &age);
+  put_cost(json_object_get(s, "spent"), &cost);
+  buf_printf(&line, "%s  %4s  %8s  %s", turns, buf_c(&age), buf_c(&cost), ls_word(s, "origin"));
+  buf_deinit(&cost);
+  int rest =
+      ls->columns - (ID_COLUMNS + STATUS_COLUMNS + 2 * NAME_COLUMNS + 8 + 5 + 2 + 4 + 2 + 10 + 8);
   if (message[0] && rest >= 20) {
     buf_puts(&line, "  ");
     (void)cli_fit(&line, str_from(message), rest);
@@ -109,10 +132,12 @@ static void print_row(struct ls *ls, const json_t *s) {
 }
 
 static void print_session(struct ls *ls, const json_t *s) {
+  if (!ls_filter_wants(&ls->filter, s))
+    return;
   if (ls->json)
     json_io_print(s, JSON_IO_COMPACT);
   else
-    print_row(ls, s);
+    ls_print_row(ls, s);
   ls->rows_left--;
 }
 
@@ -122,7 +147,9 @@ static int list_daemon(struct ls *ls, const char *socket, const char *filter, st
   char path[PATH_BYTES], before[64] = "";
   while (ls->rows_left > 0) {
     struct client_reply reply = {0};
-    size_t i, page = ls->rows_left < LIMIT_API_PAGE_COUNT ? ls->rows_left : LIMIT_API_PAGE_COUNT;
+    size_t i, page = LIMIT_API_PAGE_COUNT;
+    if (ls->rows_left < page && !ls_filter_is_set(&ls->filter))
+      page = ls->rows_left;
     json_t *session;
     (void)snprintf(path, sizeof path, "/v1/sessions?limit=%zu%s%s%s%s", page,
                    before[0] ? "&before=" : "", before, filter ? "&status=" : "",
@@ -134,9 +161,10 @@ static int list_daemon(struct ls *ls, const char *socket, const char *filter, st
       return cli_fail("ls", err);
     }
     json_array_foreach(json_object_get(reply.value, "sessions"), i, session) {
-      print_session(ls, session);
+      if (ls->rows_left > 0) /* a page is more rows than are wanted when a filter leaves some out */
+        print_session(ls, session);
     }
-    (void)snprintf(before, sizeof before, "%s", word(reply.value, "next"));
+    (void)snprintf(before, sizeof before, "%s", ls_word(reply.value, "next"));
     client_reply_deinit(&reply);
     if (before[0] == '\0')
       break;
@@ -146,45 +174,69 @@ static int list_daemon(struct ls *ls, const char *socket, const char *filter, st
 
 /* --- from the folder --- */
 
-static json_t *read_session(const char *dir, const char *id) {
-  char path[PATHS_BYTES + 64];
+/* A log that has records, but no beginning that can be read: somebody changed it. */
+static json_t *unreadable_session(const char *id, const struct store_ref *ref) {
+  uint64_t bytes;
+  struct log_reader r;
+  struct str line;
+  struct err err;
+  if (!store_bytes(ref, &bytes) || bytes == 0 || !reader_open(&r, ref, &err))
+    return NULL;
+  bool whole = reader_next(&r, &line) && r.whole;
+  reader_close(&r);
+  if (!whole)
+    return NULL; /* its start was cut short */
+  return json_pack("{ss ss ss sn sn ss si si sn sn so}", "id", id, "status", "bad", "origin", "",
+                   "workflow", "movement", "message", "its first record was changed: segue verify",
+                   "turns", 0, "seq", 0, "started", "updated", "log", json_io_string(ref->name));
+}
+
+static json_t *read_session(const struct store *store, const char *id) {
+  struct store_ref ref;
   struct brief b;
   struct err err;
-  (void)snprintf(path, sizeof path, "%s/%s.ndjson", dir, id);
-  if (!brief_read(&b, path, &err))
-    return NULL;
+  store_ref(store, id, &ref);
+  if (!brief_read(&b, &ref, &err))
+    return unreadable_session(id, &ref);
   bool unfinished = strcmp(b.status, "running") == 0;
-  const char *status = unfinished && !brief_owned(path) ? "open" : brief_status(&b);
-  json_t *s = brief_json(&b, id, path, status, b.message, 0);
+  const char *status = unfinished && !store_is_owned(&ref) ? "open" : brief_status(&b);
+  json_t *s = brief_json(&b, id, ref.name, status, b.message, 0);
   brief_deinit(&b);
   return s;
 }
 
 static int list_folder(struct ls *ls, const char *logs, const char *filter) {
-  char dir[PATHS_BYTES];
-  struct brief_id *ids = NULL;
+  char where[PATHS_BYTES];
+  struct store store;
+  struct store_id *ids = NULL;
   size_t count;
   struct err err = {0};
-  if (!paths_logs(logs, dir, &err))
+  if (!paths_logs(logs, where, &err))
     return cli_fail("ls", &err);
-  if (access(dir, F_OK) != 0 && logs == NULL)
+  store_at(&store, where);
+  if (!store_exists(&store) && logs == NULL)
     return STATUS_COMPLETE; /* nothing ran yet */
-  if (!brief_list(dir, &ids, &count, &err))
+  if (!store_list(&store, &ids, &count, &err))
     return cli_fail("ls", &err);
+  struct heads heads = {0};
+  if (!brief_wants_ended(filter) && !heads_load(&heads, &store, NULL, &err))
+    heads = (struct heads){0}; /* then all are read */
   for (size_t i = 0; i < count && ls->rows_left > 0; i++) {
-    json_t *s = read_session(dir, ids[i].id);
-    if (s != NULL && brief_wanted(filter, word(s, "status")))
+    if (heads_ended(&heads, ids[i].id))
+      continue;
+    json_t *s = read_session(&store, ids[i].id);
+    if (s != NULL && brief_wanted(filter, ls_word(s, "status")))
       print_session(ls, s);
     json_decref(s);
   }
+  heads_deinit(&heads);
   free(ids);
   return STATUS_COMPLETE;
 }
 
-static int run(int argc, char **argv) {
+static int ls_run(int argc, char **argv) {
   struct cli_args args;
   struct err err = {0};
-  struct timespec now;
   int status;
   long rows = ROWS_DEFAULT;
   if (!cli_parse(&cmd_ls, argc, argv, 0, 0, &args, &status))
@@ -197,12 +249,13 @@ static int run(int argc, char **argv) {
   }
   if (!brief_filter_check(filter, &err))
     return cli_fail("ls", &err);
-  clock_gettime(CLOCK_REALTIME, &now);
   struct ls ls = {.json = cli_flag(&args, "json"),
                   .colours = cli_colours(STDOUT_FILENO),
                   .columns = cli_columns(STDOUT_FILENO),
                   .rows_left = (size_t)rows,
-                  .now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000};
+                  .now_ms = clock_real_ms()};
+  if (!ls_filter_read(&ls.filter, &args, &err))
+    return cli_fail("ls", &err);
   status = -1;
   if (logs == NULL)
     status = list_daemon(&ls, socket, filter, &err);
@@ -228,5 +281,5 @@ const struct cli_command cmd_ls = {
         "nobody\n"
         "runs it.",
     .options = options,
-    .run = run,
+    .run = ls_run,
 };

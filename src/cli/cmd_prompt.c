@@ -1,4 +1,6 @@
+/* segue prompt: shows exactly what would be sent. */
 #include "base/log.h"
+#include "cli/json_io.h"
 #include "cli/setup.h"
 #include "core/prompt.h"
 
@@ -15,11 +17,13 @@ static const struct cli_option options[] = {
     {"answer", 0, "TEXT", "judge prompts: the agent's report", false},
     {"iteration", 0, "N", "as turn N (default 1)", false},
     {"cwd", 'C', "DIR", "as if run there: whose .segue/facets count", false},
+    {"json", 0, NULL, "as a JSON object: movement, stage, prompt", false},
     {"movement-iteration", 0, "N", "as run N of the movement (default 1)", false},
     {0},
 };
 
-static bool number(const struct cli_args *args, const char *name, long *out, struct err *err) {
+static bool prompt_number(const struct cli_args *args, const char *name, long *out,
+                          struct err *err) {
   const char *text = cli_value(args, name);
   *out = 1;
   if (text && (!str_to_long(str_from(text), out) || *out < 1))
@@ -69,16 +73,16 @@ static bool render(const struct cli_args *args, const struct setup *setup, struc
                              .has_previous = previous != NULL,
                              .answer = answer ? str_from(answer) : STR("(the agent's report)"),
                              .nonce = "0000000000000000"};
-  if (!number(args, "iteration", &view.iteration, err) ||
-      !number(args, "movement-iteration", &view.movement_iteration, err))
+  if (!prompt_number(args, "iteration", &view.iteration, err) ||
+      !prompt_number(args, "movement-iteration", &view.movement_iteration, err))
     return false;
   if (!setup_task(args, &task, err)) {
     buf_deinit(&task);
     return false;
   }
   view.task = buf_view(&task);
-  view.schema = core_prompt_schema(setup->workflow, setup->config, (size_t)index,
-                                   registry_capabilities(setup->registry));
+  view.shows_schema = core_prompt_schema(setup->workflow, setup->config, (size_t)index,
+                                         registry_capabilities(setup->registry));
   bool ok = true;
   if (stage_name == NULL) {
     prompt_execute(&view, out);
@@ -93,7 +97,7 @@ static bool render(const struct cli_args *args, const struct setup *setup, struc
                                     .movement = m->name,
                                     .stages = m->judge.stages,
                                     .stage_count = m->judge.stage_count};
-    view.by_tool = core_judges_by_tool(setup->workflow, setup->config, (size_t)index,
+    view.by_tool = core_judges_by_tool(setup->workflow, setup->config, (size_t)index, 0,
                                        registry_capabilities(setup->registry));
     prompt_judge(&view, &spec, stage, out);
     note_unasked(&spec, stage);
@@ -102,7 +106,7 @@ static bool render(const struct cli_args *args, const struct setup *setup, struc
   return ok;
 }
 
-static int run(int argc, char **argv) {
+static int prompt_run(int argc, char **argv) {
   struct cli_args args;
   struct setup setup;
   struct prompt prompt = {0};
@@ -110,6 +114,7 @@ static int run(int argc, char **argv) {
   int status;
   if (!cli_parse(&cmd_prompt, argc, argv, 2, 2, &args, &status))
     return status;
+  cli_errors_as_json(cli_flag(&args, "json"));
   if (!setup_flags(&setup, &args, &status) ||
       !setup_workflow(&setup, &args, args.words[0], false, &status)) {
     setup_deinit(&setup);
@@ -117,6 +122,13 @@ static int run(int argc, char **argv) {
   }
   if (!render(&args, &setup, &prompt, &err)) {
     status = cli_fail("prompt", &err);
+  } else if (cli_flag(&args, "json")) {
+    const char *stage = cli_value(&args, "stage");
+    json_t *object = json_pack("{so ss? so}", "movement", json_io_string(args.words[1]), "stage",
+                               stage, "prompt", json_io_string(buf_c(&prompt.bytes)));
+    json_io_print(object, JSON_IO_COMPACT);
+    json_decref(object);
+    status = STATUS_COMPLETE;
   } else {
     struct buf safe = {0};
     struct str bytes = buf_view(&prompt.bytes);
@@ -141,5 +153,5 @@ const struct cli_command cmd_prompt = {
     .summary = "show exactly what would be sent",
     .help = "The fence around a report is random in a session; here it is zeros.",
     .options = options,
-    .run = run,
+    .run = prompt_run,
 };

@@ -3,10 +3,10 @@
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "host/backends.h"
-#include "provider/agent.h"
+#include "provider/agent/agent.h"
+#include "provider/agent/replay.h"
 #include "provider/probe.h"
-#include "provider/profiles.h"
-#include "provider/replay.h"
+#include "provider/profile/profiles.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,22 +24,24 @@ static const struct cli_option options[] = {
 
 /* --- list --- */
 
-static void print_row(const struct backend_probe *p, const struct provider *provider,
-                      bool colours) {
-  const char *state = p->state == PROBE_OK ? "yes" : p->state == PROBE_UNKNOWN ? "?" : "no";
-  enum colour colour = p->state == PROBE_OK        ? COLOUR_GREEN
-                       : p->state == PROBE_UNKNOWN ? COLOUR_YELLOW
-                                                   : COLOUR_DIM;
+static void providers_print_row(const struct backend_probe *p, const struct provider *provider,
+                                bool colours) {
+  const char *state = "no", *installed = "-", *unknown = "-";
+  enum colour colour = COLOUR_DIM;
   struct buf version = {0};
-  (void)cli_fit(&version,
-                str_from(p->version[0]                    ? p->version
-                         : p->has_program && p->installed ? "?"
-                                                          : "-"),
-                12);
-  printf("%-12s %-8s %-9s %-12s %s%-6s%s %-10s %s\n", provider->capability.name, p->kind,
-         !p->has_program ? "-"
-         : p->installed  ? "yes"
-                         : "no",
+  if (p->state == PROBE_OK) {
+    state = "yes";
+    colour = COLOUR_GREEN;
+  } else if (p->state == PROBE_UNKNOWN) {
+    state = "?";
+    colour = COLOUR_YELLOW;
+  }
+  if (p->has_program) {
+    installed = p->installed ? "yes" : "no";
+    unknown = p->installed ? "?" : "-";
+  }
+  (void)cli_fit(&version, str_from(p->version[0] ? p->version : unknown), 12);
+  printf("%-12s %-8s %-9s %-12s %s%-6s%s %-10s %s\n", provider->capability.name, p->kind, installed,
          buf_c(&version), cli_paint(colours, colour), state, cli_paint(colours, COLOUR_NONE),
          p->schema, p->transport);
   buf_deinit(&version);
@@ -67,7 +69,7 @@ static bool say_broken(const struct provider_registry *registry) {
   return any;
 }
 
-static int list(const struct cli_args *args, const struct provider_registry *registry) {
+static int providers_list(const struct cli_args *args, const struct provider_registry *registry) {
   bool json = cli_flag(args, "json"), colours = cli_colours(1);
   struct backend_probe *probes = probe_all(registry, !cli_flag(args, "quick"));
   const struct provider *p;
@@ -79,7 +81,7 @@ static int list(const struct cli_args *args, const struct provider_registry *reg
     if (json)
       json_array_append_new(all, probe_json(&probes[i], p));
     else
-      print_row(&probes[i], p, colours);
+      providers_print_row(&probes[i], p, colours);
   }
   if (json) {
     json_t *out = json_pack("{s:O}", "providers", all);
@@ -123,7 +125,7 @@ static const struct profile *find_profile(const struct provider_registry *regist
   return profile;
 }
 
-static int show(const struct cli_args *args, const struct provider_registry *registry) {
+static int providers_show(const struct cli_args *args, const struct provider_registry *registry) {
   struct err err = {0};
   if (cli_flag(args, "schema")) {
     json_t *schema = profile_schema();
@@ -190,7 +192,7 @@ static int test(const struct cli_args *args, const struct provider_registry *reg
   return ok ? STATUS_COMPLETE : cli_fail("providers", &err);
 }
 
-static int run(int argc, char **argv) {
+static int providers_run(int argc, char **argv) {
   struct cli_args args;
   struct config user;
   struct err err = {0};
@@ -198,9 +200,12 @@ static int run(int argc, char **argv) {
   if (!cli_parse(&cmd_providers, argc, argv, 0, 2, &args, &status))
     return status;
   struct provider_registry *registry = NULL;
-  if (!config_load(&user, &err))
-    return err.file[0] ? (cli_print_file_error(&err, "error"), STATUS_USAGE)
-                       : cli_fail("providers", &err);
+  if (!config_load(&user, &err)) {
+    if (err.file[0] == '\0')
+      return cli_fail("providers", &err);
+    cli_print_file_error(&err, "error");
+    return STATUS_USAGE;
+  }
   registry = backends_new(&user, &err);
   const char *verb = args.word_count > 0 ? args.words[0] : "list";
   if (registry == NULL && err.file[0] != '\0') {
@@ -209,9 +214,9 @@ static int run(int argc, char **argv) {
   } else if (registry == NULL) {
     status = cli_fail("providers", &err);
   } else if (strcmp(verb, "list") == 0 && args.word_count < 2) {
-    status = cli_flag(&args, "names") ? list_names(registry) : list(&args, registry);
+    status = cli_flag(&args, "names") ? list_names(registry) : providers_list(&args, registry);
   } else if (strcmp(verb, "show") == 0) {
-    status = show(&args, registry);
+    status = providers_show(&args, registry);
   } else if (strcmp(verb, "test") == 0) {
     status = test(&args, registry);
   } else {
@@ -240,5 +245,5 @@ const struct cli_command cmd_providers = {
         "class (ok, auth, rate_limit, ...), the text and the structured value.\n"
         "Profiles of your own: NAME.yaml in $XDG_CONFIG_HOME/segue/providers/.",
     .options = options,
-    .run = run,
+    .run = providers_run,
 };

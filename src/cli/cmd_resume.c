@@ -1,4 +1,6 @@
+/* segue resume: takes a session that stopped further, here or in the daemon. */
 #include "base/log.h"
+#include "base/utf8.h"
 #include "cli/ask_told.h"
 #include "cli/cli.h"
 #include "cli/find.h"
@@ -6,8 +8,11 @@
 #include "cli/session_post.h"
 #include "cli/session_ui.h"
 #include "host/backends.h"
+#include "store/heads.h"
 #include "store/reader.h"
 
+#include <assert.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +22,7 @@
 static const struct cli_option options[] = {
     {"scenario", 's', "FILE", "replies of the script provider (default: the session's own)", false},
     {"logs", 'l', "DIR", "where session logs are", false},
+    {"cut", 0, NULL, "cut off the end of the log from its first damaged record on", false},
     {"json", 0, NULL, "print the log records as they become durable", false},
     {"quiet", 'q', NULL, "print nothing but errors", false},
     {"daemon", 'd', NULL, "let the daemon go on with it; prints its id at once", false},
@@ -24,7 +30,7 @@ static const struct cli_option options[] = {
     {0},
 };
 
-/* What the session ran with, found again from its first record. */
+/* The setting that the session ran in, found again from its first record. */
 struct found {
   const char *scenario_option;
   struct scenario scenario;
@@ -53,7 +59,8 @@ static bool find_scenario(struct found *f, const json_t *config, struct err *err
   return true;
 }
 
-static bool choose(void *ctx, const json_t *config, struct session_setup *setup, struct err *err) {
+static bool resume_choose(void *ctx, const json_t *config, struct session_setup *setup,
+                          struct err *err) {
   struct found *f = ctx;
   struct stat st;
   size_t i;
@@ -78,18 +85,18 @@ static bool choose(void *ctx, const json_t *config, struct session_setup *setup,
 }
 
 /* The first record; NULL when there is none to be read. */
-static json_t *read_start(const char *path) {
-  struct reader r;
+static json_t *read_start(const struct store_ref *ref) {
+  struct log_reader r;
   struct str line;
   struct err err;
-  if (!reader_open(&r, path, &err))
+  if (!reader_open(&r, ref, &err))
     return NULL;
   json_t *record = reader_next(&r, &line) ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
   reader_close(&r);
   return record;
 }
 
-static bool is_text(const json_t *value, const char *text) {
+static bool resume_is_text(const json_t *value, const char *text) {
   const char *found = json_string_value(value);
   return found != NULL && strcmp(found, text) == 0;
 }
@@ -99,37 +106,37 @@ static bool is_of_judge(const json_t *start) {
   const json_t *workflow = json_object_get(start, "workflow");
   const json_t *movement = json_array_get(json_object_get(workflow, "movements"), 0);
   return start != NULL && json_object_get(start, "workflow_path") == NULL &&
-         is_text(json_object_get(workflow, "name"), "judge") &&
-         is_text(json_array_get(json_object_get(movement, "command"), 0), "given");
+         resume_is_text(json_object_get(workflow, "name"), "judge") &&
+         resume_is_text(json_array_get(json_object_get(movement, "command"), 0), "given");
 }
 
-/* Did `segue judge` end before the text that it was given was in the log? Its place is a command that
- * is never run. */
-static bool lacks_its_text(const char *path) {
-  struct reader r;
+/* Did `segue judge` end before the text that it was given was in the log? Its place is a command
+ * that is never run. */
+static bool lacks_its_text(const struct store_ref *ref) {
+  struct log_reader r;
   struct str line;
   struct err err;
   bool lacks = false;
-  if (!reader_open(&r, path, &err))
+  if (!reader_open(&r, ref, &err))
     return false;
   for (bool first = true; (first || lacks) && reader_next(&r, &line); first = false) {
     json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     const json_t *type = json_object_get(record, "type");
-    bool answers = is_text(type, "call_end") && json_object_get(record, "error") == NULL;
-    lacks = first ? is_of_judge(record) : !answers && !is_text(type, "session_end");
+    bool answers = resume_is_text(type, "call_end") && json_object_get(record, "error") == NULL;
+    lacks = first ? is_of_judge(record) : !answers && !resume_is_text(type, "session_end");
     json_decref(record);
   }
   reader_close(&r);
   return lacks;
 }
 
-/* The turns that are in the log already: so that the closing line counts all of them. Of a session that
- * ended, its last record is what --json prints. */
-static void feed_past(struct ui *ui, const char *path, uint64_t records, bool ended) {
-  struct reader r;
+/* The turns that are in the log already: so that the closing line counts all of them. Of a
+ * session that ended, its last record is what --json prints. */
+static void feed_past(struct ui *ui, const struct store_ref *ref, uint64_t records, bool ended) {
+  struct log_reader r;
   struct str line;
   struct err err;
-  if (!reader_open(&r, path, &err))
+  if (!reader_open(&r, ref, &err))
     return;
   while (records-- > 0 && reader_next(&r, &line)) {
     json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
@@ -142,14 +149,14 @@ static void feed_past(struct ui *ui, const char *path, uint64_t records, bool en
   reader_close(&r);
 }
 
-/* Of a question of `segue ask`, whose log stands now: what that command would have printed. A session
+/* Prints what `segue ask` would have, from the log of its question, which stands now. A session
  * that stopped without a verdict has told why already. */
-static int print_answer(const char *path, enum ui_mode mode, int status) {
+static int print_answer(const struct store_ref *ref, enum ui_mode mode, int status) {
   struct ask_told told = {0};
-  struct reader r;
+  struct log_reader r;
   struct str line;
   struct err err;
-  if (!reader_open(&r, path, &err))
+  if (!reader_open(&r, ref, &err))
     return status;
   while (reader_next(&r, &line) && r.whole) {
     json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
@@ -173,11 +180,36 @@ static int print_answer(const char *path, enum ui_mode mode, int status) {
   return status;
 }
 
+/* Whose word --cut is. */
+static void find_user(char out[64]) {
+  const struct passwd *user = getpwuid(geteuid());
+  if (user != NULL && user->pw_name[0] && utf8_valid(user->pw_name, strlen(user->pw_name)))
+    (void)snprintf(out, 64, "%s", user->pw_name);
+  else
+    (void)snprintf(out, 64, "uid %ld", (long)geteuid());
+}
+
+/* The stop or end that a crash kept out of the ledger. */
+static void seal_late(struct host *host, const struct brief *b) {
+  struct heads heads;
+  struct err err;
+  if (!heads_load(&heads, host->store, NULL, &err)) {
+    log_warn("%s", err.text);
+    return;
+  }
+  sealer_add_late(&host->sealer, &heads, b, true);
+  heads_deinit(&heads);
+}
+
 /* Its turn comes as that of one that is submitted. */
 static int resume_there(const struct cli_args *args) {
   struct client_reply reply = {0};
   struct err err = {0};
   int status = STATUS_COMPLETE;
+  if (cli_flag(args, "cut")) {
+    (void)err_set(&err, ERR_USAGE, "--cut is for a resume in this terminal: leave out --daemon");
+    return cli_fail("resume", &err);
+  }
   if (cli_value(args, "scenario") || cli_value(args, "logs")) {
     (void)err_set(&err, ERR_USAGE,
                   "--daemon goes on with what the session was submitted with: leave out --%s",
@@ -196,14 +228,73 @@ static int resume_there(const struct cli_args *args) {
   return status;
 }
 
-static int resume(int argc, char **argv) {
+/* Refuses a log whose end is gone: the ledger holds a later record of the session than the log.
+ * What stood behind would be judged anew, unsaid. */
+static bool resume_is_whole(const struct store *store, const struct brief *before,
+                            struct err *err) {
+  struct heads heads = {0};
+  struct err ignored = {0};
+  bool whole = true;
+  if (heads_load(&heads, store, NULL, &ignored)) {
+    const struct ledger_entry *last = heads_last(&heads, before->session);
+    if (last != NULL && last->seq > before->seq)
+      whole = err_set(
+          err, ERR_CORRUPT,
+          "the log is damaged, its end is gone: the ledger holds record %llu, the log ends with "
+          "record %llu; segue resume --cut goes on all the same",
+          (unsigned long long)last->seq, (unsigned long long)before->seq);
+  }
+  heads_deinit(&heads);
+  return whole;
+}
+
+/* Runs the session to its end, in this process; asks: it is a question of `segue ask`. */
+static int resume_here(struct ui *ui, struct found *found, const struct store_ref *ref,
+                       const struct cli_args *args, bool asks) {
+  bool cut = cli_flag(args, "cut");
+  char user_name[64];
+  struct brief before;
+  struct err err = {0};
+  int status;
+  assert(ui->solo.session == NULL);
+  find_user(user_name);
+  bool known = !cut && brief_read(&before, ref, &err);
+  ui->solo.host.cut_by = cut ? user_name : NULL;
+  if (known && !resume_is_whole(ui->solo.host.store, &before, &err)) {
+    brief_deinit(&before);
+    ui_drop(ui);
+    return cli_fail("resume", &err);
+  }
+  ui->solo.session =
+      host_resume(&ui->solo.host, ref, resume_choose, found, "user", &ui->watcher, ui, &err);
+  if (ui->solo.session == NULL) {
+    status = cli_fail("resume", &err);
+    ui_drop(ui);
+  } else {
+    bool ended = session_core(ui->solo.session)->status == SESSION_ENDED;
+    if (known)
+      seal_late(&ui->solo.host, &before);
+    feed_past(ui, ref, session_recovered(ui->solo.session), ended);
+    if (ended)
+      ui_close(ui);
+    status = ui_wait(ui);
+    if (asks)
+      status = print_answer(ref, ui_mode_of(args), status);
+  }
+  if (known)
+    brief_deinit(&before);
+  return status;
+}
+
+static int resume_resume(int argc, char **argv) {
   struct cli_args args;
   struct ui ui;
   struct found found = {0};
   struct config user = {0};
   struct provider_registry *registry = NULL;
   struct err err = {0};
-  char path[FIND_PATH_BYTES], folder[FIND_PATH_BYTES];
+  struct store_ref ref;
+  struct store store;
   int status;
   if (!cli_parse(&cmd_resume, argc, argv, 1, 1, &args, &status))
     return status;
@@ -215,31 +306,24 @@ static int resume(int argc, char **argv) {
   }
   const char *logs = cli_value(&args, "logs"), *word = args.words[0];
   found.scenario_option = cli_value(&args, "scenario");
-  if (!find_session(word, logs, NULL, path, &err))
+  if (!find_session(word, logs, NULL, &ref, &err))
     return cli_fail("resume", &err);
-  (void)snprintf(folder, sizeof folder, "%s", path);
-  char *slash = strrchr(folder, '/');
-  if (slash == NULL)
-    (void)snprintf(folder, sizeof folder, ".");
-  else
-    *slash = '\0';
-  enum ui_mode mode = cli_flag(&args, "json")    ? UI_JSON
-                      : cli_flag(&args, "quiet") ? UI_QUIET
-                                                 : UI_LINES;
+  store_of(&ref, &store);
+  enum ui_mode mode = ui_mode_of(&args);
   if (!config_load(&user, &err) || (registry = backends_new(&user, &err)) == NULL) {
     status = cli_fail("resume", &err);
     goto out;
   }
   backends_warn(registry);
-  json_t *start = mode == UI_JSON ? NULL : read_start(path);
+  json_t *start = mode == UI_JSON ? NULL : read_start(&ref);
   bool asks = ask_told_is_of(start);
   json_decref(start);
-  if (!ui_init(&ui, "resume", asks ? UI_QUIET : mode, folder, registry, &err)) {
+  if (!ui_init(&ui, "resume", asks ? UI_QUIET : mode, store.where, registry, &err)) {
     (void)cli_fail("resume", &err);
     status = STATUS_FAILED;
     goto out;
   }
-  if (lacks_its_text(path)) {
+  if (lacks_its_text(&ref)) {
     (void)err_set(&err, ERR_IO,
                   "the log ends before the text that was to be judged: judge it again");
     (void)cli_fail("resume", &err);
@@ -247,21 +331,7 @@ static int resume(int argc, char **argv) {
     status = STATUS_FAILED;
     goto out;
   }
-  ui.solo.session =
-      host_resume(&ui.solo.host, path, choose, &found, "user", &ui.watcher, &ui, &err);
-  if (ui.solo.session == NULL) {
-    status = cli_fail("resume", &err);
-    ui_drop(&ui);
-  } else {
-    const struct core *core = session_core(ui.solo.session);
-    bool ended = core->status == SESSION_ENDED;
-    feed_past(&ui, path, session_recovered(ui.solo.session), ended);
-    if (ended)
-      ui_close(&ui);
-    status = ui_wait(&ui);
-    if (asks)
-      status = print_answer(path, mode, status);
-  }
+  status = resume_here(&ui, &found, &ref, &args, asks);
   if (found.has_scenario)
     scenario_deinit(&found.scenario);
   free(found.env);
@@ -284,9 +354,12 @@ const struct cli_command cmd_resume = {
         "--scenario, replies that were taken count by their position: add new ones at the end of "
         "the\n"
         "old list.\n"
+        "A log whose end was changed is refused; with --cut what stands from its first damaged "
+        "record\n"
+        "on is cut off, kept in a file .torn and told in the log, with your name.\n"
         "This program runs the session itself, unless --daemon says otherwise: then the daemon "
         "that\n"
         "it was submitted to does, and segue show ID --follow shows it.",
     .options = options,
-    .run = resume,
+    .run = resume_resume,
 };

@@ -1,3 +1,4 @@
+/* segue run: runs one workflow to its end. */
 #include "cli/session_ui.h"
 #include "cli/setup.h"
 #include "host/paths.h"
@@ -8,13 +9,14 @@ static const struct cli_option options[] = {
     {"task", 't', "TEXT", "what is to be done", false},
     {"task-file", 'f', "FILE|-", "the task from a file or standard input", false},
     SETUP_OPTIONS,
+    {"allow-secret", 0, NULL, "run though the task or the workflow holds a key", false},
     {"logs", 'l', "DIR", "where the session log goes", false},
     {"json", 0, NULL, "print the log records as they become durable", false},
     {"quiet", 'q', NULL, "print nothing but errors", false},
     {0},
 };
 
-static int run(int argc, char **argv) {
+static int run_run(int argc, char **argv) {
   struct cli_args args;
   struct setup setup;
   struct ui ui;
@@ -23,13 +25,13 @@ static int run(int argc, char **argv) {
   int status;
   if (!cli_parse(&cmd_run, argc, argv, 1, 1, &args, &status))
     return status;
-  enum ui_mode mode = cli_flag(&args, "json")    ? UI_JSON
-                      : cli_flag(&args, "quiet") ? UI_QUIET
-                                                 : UI_LINES;
+  cli_errors_as_json(cli_flag(&args, "json"));
+  enum ui_mode mode = ui_mode_of(&args);
   if (!setup_flags(&setup, &args, &status) ||
       !setup_workflow(&setup, &args, args.words[0], false, &status))
     goto out;
-  if (!setup_task(&args, &task, &err) || !setup_preflight(&setup, &err)) {
+  if (!setup_task(&args, &task, &err) || !setup_preflight(&setup, &err) ||
+      !setup_keys(&setup, &args, buf_view(&task), &err)) {
     status = cli_fail("run", &err);
     goto out;
   }
@@ -53,7 +55,7 @@ static int run(int argc, char **argv) {
     status = STATUS_FAILED;
     ui_drop(&ui);
   } else {
-    paths_note_last(session_path(ui.solo.session));
+    paths_note_last(session_log_name(ui.solo.session));
     status = ui_wait(&ui);
   }
 out:
@@ -74,5 +76,5 @@ const struct cli_command cmd_run = {
         "or\n"
         "stopped resumably, 2 bad usage or file, 130 interrupted.",
     .options = options,
-    .run = run,
+    .run = run_run,
 };

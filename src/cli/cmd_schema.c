@@ -1,13 +1,13 @@
 /* One schema, many renderings: what a model is told, and what a schema asks for. */
+#include "adapt/adapt.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/schema_in.h"
-#include "structured/adapt.h"
-#include "structured/describe.h"
-#include "structured/example.h"
-#include "structured/gbnf.h"
-#include "structured/schema_lint.h"
+#include "gbnf/gbnf.h"
+#include "render/describe.h"
+#include "render/example.h"
+#include "schema/lint.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +21,8 @@ static const struct cli_option options[] = {
     {"annotations", 0, "keep|drop", "json: with title, description, ... (default keep)", false},
     {"think", 0, NULL, "gbnf: a reasoning block may come before the JSON", false},
     {"formats", 'f', NULL, "example: values that format accepts, not only placeholders", false},
+    {"json", 0, NULL, "one JSON object: each rendering with what it cannot hold, and warnings",
+     false},
     {"registry", 'r', "PREFIX=DIR", "documents below DIR stand for the URIs that begin so", true},
     {"draft", 'd', "DRAFT", "2020-12 (default), 2019-09 or 07: of schemas without $schema", false},
     {0},
@@ -39,8 +41,8 @@ struct rendering_job {
 
 /* ---- the renderings ---- */
 
-/* What a rendering does not hold to: {"pointer","keyword","effect","why"}, in `list`. `effect` may
- * be NULL. */
+/* Notes what a rendering does not hold to: {"pointer","keyword","effect","why"}, in `list`.
+ * `effect` may be NULL. */
 static void note(json_t *list, const char *pointer, const char *keyword, const char *effect,
                  const char *why) {
   json_t *item = json_object();
@@ -54,8 +56,6 @@ static void note(json_t *list, const char *pointer, const char *keyword, const c
 }
 
 static bool too_complex(enum schema_status status, struct err *err) {
-  if (status == SCHEMA_OUT_OF_MEMORY)
-    die("out of memory");
   return status == SCHEMA_OK || err_set(err, ERR_INVALID, "the schema is too large to be shown");
 }
 
@@ -100,8 +100,6 @@ static bool as_example(const struct rendering_job *job, const char *name, struct
   struct example_trouble trouble;
   json_t *value;
   enum example_status status = example_make(job->schema, &value, &trouble);
-  if (status == EXAMPLE_OUT_OF_MEMORY)
-    die("out of memory");
   if (status != EXAMPLE_OK) {
     note(notes, trouble.pointer, "", NULL, trouble.message);
     return err_set(err, ERR_INVALID, "no example (%s): %s%s%s", example_status_name(status),
@@ -119,8 +117,6 @@ static bool as_gbnf(const struct rendering_job *job, const char *name, struct bu
   struct gbnf_result result = {0};
   enum gbnf_status status = gbnf_convert(job->doc, &opts, &result);
   (void)name;
-  if (status == GBNF_OUT_OF_MEMORY)
-    die("out of memory");
   for (size_t i = 0; i < result.note_count; i++) {
     struct buf place = {0};
     buf_printf(&place, "%s%s%s", result.notes[i].pointer, *result.notes[i].keyword ? "/" : "",
@@ -147,8 +143,6 @@ static bool as_adapted(const struct rendering_job *job, const char *name, struct
   struct adapt_error error = {0};
   struct adapted *adapted = adapt(job->doc, adapt_dialect_find(name), &opts, &error);
   if (adapted == NULL) {
-    if (error.status == ADAPT_OUT_OF_MEMORY)
-      die("out of memory");
     note(notes, error.pointer, error.keyword, adapt_status_name(error.status), error.message);
     return err_set(err, ERR_INVALID, "no schema for %s (%s): %s%s%s", name,
                    adapt_status_name(error.status), error.pointer, *error.pointer ? ": " : "",
@@ -164,8 +158,8 @@ static bool as_adapted(const struct rendering_job *job, const char *name, struct
   return true;
 }
 
-/* `make` puts the rendering into `out` and what that does not hold into `notes`, or says in `err` why
- * there is none. */
+/* `make` puts the rendering into `out` and what that does not hold into `notes`, or says in
+ * `err` why there is none. */
 static const struct rendering {
   const char *name;
   bool (*make)(const struct rendering_job *job, const char *name, struct buf *out, json_t *notes,
@@ -226,7 +220,7 @@ static json_t *new_list(void) {
   return list;
 }
 
-/* What has only another shape is held. */
+/* How many do not hold; a rule that has only another shape does. */
 static size_t not_held(const json_t *notes) {
   const char *rewritten = adapt_effect_name(ADAPT_REWRITTEN);
   const json_t *item;
@@ -259,7 +253,7 @@ static int show_one(const struct rendering_job *job, const struct rendering *ren
 }
 
 /* A line for each keyword that a rendering does not hold, of one rendering or of all. */
-static int report(const struct rendering_job *job, const struct rendering *only) {
+static int cmd_schema_report(const struct rendering_job *job, const struct rendering *only) {
   for (size_t i = 0; i < ARRAY_LEN(renderings); i++) {
     struct buf text = {0};
     struct err err = {0};
@@ -291,17 +285,56 @@ static void heading(const char *text, bool first) {
          cli_paint(colours, COLOUR_NONE));
 }
 
+/* Appends what is odd about the schema, a line each. */
+static void schema_warnings(const struct rendering_job *job, struct buf *out) {
+  if (!schema_has_known_keyword(job->doc) && !json_is_boolean(job->doc))
+    buf_puts(out, "nothing in the schema constrains a value: any JSON is valid\n");
+  struct schema_errors odd = {0};
+  schema_lint(job->doc, false, &odd);
+  for (size_t i = 0; i < odd.count; i++)
+    buf_printf(out, "%s: %s\n", odd.items[i].path, odd.items[i].message);
+  schema_errors_deinit(&odd);
+}
+
+/* For a program: the chosen rendering, or those of the overview, and the warnings. */
+static int as_object(const struct rendering_job *job, const struct rendering *only) {
+  json_t *list = new_list(), *warnings = new_list();
+  int status = STATUS_COMPLETE;
+  for (size_t i = 0; i < ARRAY_LEN(renderings); i++) {
+    const struct rendering *r = &renderings[i];
+    if (only != NULL ? only != r : !r->overview)
+      continue;
+    struct buf text = {0};
+    struct err err = {0};
+    json_t *notes = new_list();
+    bool made = r->make(job, r->name, &text, notes, &err);
+    json_t *item = json_pack("{ss so so}", "as", r->name, "text",
+                             made ? json_io_string(buf_c(&text)) : json_null(), "not_held", notes);
+    if (!made) {
+      json_object_set_new(item, "error", json_io_string(err.text));
+      status = only != NULL ? STATUS_FAILED : status;
+    }
+    json_array_append_new(list, item);
+    buf_deinit(&text);
+  }
+  struct buf said = {0};
+  schema_warnings(job, &said);
+  for (struct str rest = buf_view(&said), line; rest.n > 0;) {
+    line = str_next_line(&rest);
+    json_array_append_new(warnings, json_stringn(line.p, line.n));
+  }
+  json_t *object = json_pack("{so so so}", "schema", json_io_string(job->file), "renderings", list,
+                             "warnings", warnings);
+  json_io_print(object, JSON_IO_COMPACT);
+  json_decref(object);
+  buf_deinit(&said);
+  return status;
+}
+
 /* For a person: what a model would be told, and what is odd about the schema. */
 static int overview(const struct rendering_job *job) {
   struct buf warnings = {0};
-  if (!schema_has_known_keyword(job->doc) && !json_is_boolean(job->doc))
-    buf_puts(&warnings, "nothing in the schema constrains a value: any JSON is valid\n");
-  struct schema_errors odd = {0};
-  if (schema_lint(job->doc, false, &odd) == SCHEMA_OUT_OF_MEMORY)
-    die("out of memory");
-  for (size_t i = 0; i < odd.count; i++)
-    buf_printf(&warnings, "%s: %s\n", odd.items[i].path, odd.items[i].message);
-  schema_errors_deinit(&odd);
+  schema_warnings(job, &warnings);
   for (size_t i = 0; i < ARRAY_LEN(renderings); i++) {
     struct buf text = {0};
     struct err err = {0};
@@ -333,7 +366,8 @@ static int overview(const struct rendering_job *job) {
 
 /* ---- the command ---- */
 
-static bool prepare(struct rendering_job *job, const struct cli_args *args, struct err *err) {
+static bool schema_prepare(struct rendering_job *job, const struct cli_args *args,
+                           struct err *err) {
   const char *draft = cli_value(args, "draft"), *folder;
   const char *language = cli_value(args, "language");
   const char *annotations = cli_value(args, "annotations");
@@ -362,12 +396,10 @@ static bool compile(struct rendering_job *job) {
   struct schema_errors errs = {0};
   enum schema_status status;
   job->schema = schema_compile(job->doc, &job->opts, &errs, &status);
-  if (status == SCHEMA_OUT_OF_MEMORY)
-    die("out of memory");
   if (job->schema == NULL) {
+    bool complex = status == SCHEMA_TOO_COMPLEX;
     fprintf(stderr, "segue schema: %s\n",
-            status == SCHEMA_TOO_COMPLEX ? "the schema is too complex"
-                                         : "this is not a sound schema");
+            complex ? "the schema is too complex" : "this is not a sound schema");
     schema_errors_print(stderr, job->file, &errs);
     if (job->registry.err.code != ERR_NONE)
       (void)cli_fail("schema", &job->registry.err);
@@ -376,7 +408,7 @@ static bool compile(struct rendering_job *job) {
   return job->schema != NULL;
 }
 
-static int run(int argc, char **argv) {
+static int schema_run(int argc, char **argv) {
   struct cli_args args;
   struct rendering_job job = {0};
   struct err err = {0};
@@ -384,14 +416,21 @@ static int run(int argc, char **argv) {
   if (!cli_parse(&cmd_schema, argc, argv, 1, 1, &args, &status))
     return status;
   const char *as = cli_value(&args, "as");
+  const struct resource *own = schema_in_own(args.words[0]);
+  if (own != NULL && as == NULL && !cli_flag(&args, "report") && !cli_flag(&args, "json")) {
+    fwrite(own->p, 1, own->n, stdout);
+    return STATUS_COMPLETE;
+  }
   const struct rendering *rendering = as != NULL ? rendering_find(as, &err) : NULL;
-  if (err.code != ERR_NONE || !prepare(&job, &args, &err)) {
+  if (err.code != ERR_NONE || !schema_prepare(&job, &args, &err)) {
     (void)cli_fail("schema", &err);
     status = STATUS_USAGE;
   } else if (!compile(&job)) {
     status = STATUS_USAGE;
   } else if (cli_flag(&args, "report")) {
-    status = report(&job, rendering);
+    status = cmd_schema_report(&job, rendering);
+  } else if (cli_flag(&args, "json")) {
+    status = as_object(&job, rendering);
   } else {
     status = rendering != NULL ? show_one(&job, rendering) : overview(&job);
   }
@@ -405,24 +444,27 @@ const struct cli_command cmd_schema = {
     .name = "schema",
     .arguments = "FILE [--as NAME] [options]",
     .summary = "show what a JSON Schema tells a model: prompt, types, example",
-    .help = "  segue schema person.json --as prompt\n"
-            "FILE is JSON or YAML, - for standard input, or the name of a schema that comes with\n"
-            "segue. Without --as, for a person: prompt, example and warnings. With --as only the\n"
-            "rendering goes to standard output:\n"
-            "  prompt   what to return, a line a field, with every constraint\n"
-            "  types    the same as a type with comments: the fewest tokens\n"
-            "  json     the schema on one line\n"
-            "  example  a value of that shape; it always validates\n"
-            "  gbnf     a llama.cpp grammar\n"
-            "  openai, anthropic, gemini, ollama, llamacpp, codex, claude, ...\n"
-            "           the schema as that provider takes it\n"
-            "With --report standard output gets, in place of the rendering, a line\n"
-            "{\"as\",\"pointer\",\"keyword\",\"why\"} (providers: also \"effect\") for each "
-            "keyword that the rendering cannot "
-            "hold, and\n"
-            "nothing when it holds all; without --as of all renderings.\n"
-            "Exit: 0 done, 1 there is no such rendering of this schema, 2 bad schema, usage or "
-            "file.",
+    .help =
+        "  segue schema person.json --as prompt\n"
+        "FILE is JSON or YAML, - for standard input, or the name of a schema that comes with\n"
+        "segue; of segue's own formats (workflow, session-log, judgment, evaluation, invariant,\n"
+        "provider-profile, api) the name alone prints the schema itself. Without --as, for a "
+        "person: prompt, example and warnings. With --as only the\n"
+        "rendering goes to standard output:\n"
+        "  prompt   what to return, a line a field, with every constraint\n"
+        "  types    the same as a type with comments: the fewest tokens\n"
+        "  json     the schema on one line\n"
+        "  example  a value of that shape; it always validates\n"
+        "  gbnf     a llama.cpp grammar\n"
+        "  openai, anthropic, gemini, ollama, llamacpp, codex, claude, ...\n"
+        "           the schema as that provider takes it\n"
+        "With --report standard output gets, in place of the rendering, a line\n"
+        "{\"as\",\"pointer\",\"keyword\",\"why\"} (providers: also \"effect\") for each "
+        "keyword that the rendering cannot "
+        "hold, and\n"
+        "nothing when it holds all; without --as of all renderings.\n"
+        "Exit: 0 done, 1 there is no such rendering of this schema, 2 bad schema, usage or "
+        "file.",
     .options = options,
-    .run = run,
+    .run = schema_run,
 };

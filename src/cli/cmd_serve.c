@@ -1,3 +1,4 @@
+/* segue serve: runs the daemon. */
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "daemon/control.h"
@@ -31,7 +32,7 @@ static bool read_number(const struct cli_args *args, const char *name, long min,
   return err_set(err, ERR_USAGE, "--%s must be a number from %ld to %ld", name, min, max);
 }
 
-static int run(int argc, char **argv) {
+static int serve_run(int argc, char **argv) {
   struct cli_args args;
   struct err err = {0};
   long max_sessions = LIMIT_SESSIONS_DEFAULT, drain_s = LIMIT_DRAIN_MS / 1000;
@@ -67,6 +68,6 @@ const struct cli_command cmd_serve = {
             "reads\n"
             "the configuration again. Sessions of `segue run` are not touched.",
     .options = options,
-    .run = run,
+    .run = serve_run,
     .print_more = print_routes,
 };

@@ -1,3 +1,4 @@
+/* segue show: shows a session turn by turn, or one judgment in full. */
 #include "audit/book.h"
 #include "audit/explain.h"
 #include "base/log.h"
@@ -8,7 +9,6 @@
 #include "daemon/client.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
-#include "store/brief.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -45,14 +45,14 @@ struct show {
   long explained; /* the turn that was explained last */
 };
 
-static bool is_type(const json_t *record, const char *type) {
+static bool show_is_type(const json_t *record, const char *type) {
   const char *value = json_string_value(json_object_get(record, "type"));
   return value != NULL && strcmp(value, type) == 0;
 }
 
 /* --- the header --- */
 
-static void print_row(const struct show *s, const char *name, struct str text) {
+static void show_print_row(const struct show *s, const char *name, struct str text) {
   struct buf line = {0};
   (void)cli_fit(&line, text, s->columns - 10);
   printf("%s%-9s%s %s\n", cli_paint(s->colours, COLOUR_DIM), name,
@@ -69,17 +69,17 @@ static void print_header(struct show *s) {
   if (s->headed || s->start == NULL)
     return;
   s->headed = true;
-  print_row(s, "session", str_from(s->summary.session));
+  show_print_row(s, "session", str_from(s->summary.session));
   buf_str(&text, buf_view(&s->summary.workflow));
   if (str_of(s->start, "workflow_path").n > 0) {
     buf_puts(&text, text.n ? "  " : "");
     buf_str(&text, str_of(s->start, "workflow_path"));
   }
-  print_row(s, "workflow", buf_view(&text));
+  show_print_row(s, "workflow", buf_view(&text));
   struct str rest = str_trim(str_of(s->start, "task"));
   if (rest.n > 0)
-    print_row(s, "task", str_next_line(&rest));
-  print_row(s, "started", str_from(s->summary.started));
+    show_print_row(s, "task", str_next_line(&rest));
+  show_print_row(s, "started", str_from(s->summary.started));
   buf_deinit(&text);
 }
 
@@ -101,13 +101,11 @@ static bool is_submitted(const struct show *s) {
 
 /* It waits for its turn: submitted, and the daemon of its folder is there. */
 static bool is_queued(const struct show *s) {
-  char lock[FIND_PATH_BYTES + 16];
-  (void)snprintf(lock, sizeof lock, "%s/daemon.lock", s->book.dir);
-  return is_submitted(s) && brief_owned(lock);
+  return is_submitted(s) && store_is_held(&s->book.store, "daemon");
 }
 
 /* How the daemon that has it says it stands: false when it cannot be asked. */
-static bool ask_daemon(const struct show *s, char status[24], struct buf *message) {
+static bool show_ask_daemon(const struct show *s, char status[24], struct buf *message) {
   struct client_reply reply = {0};
   struct err err;
   char path[80];
@@ -122,15 +120,15 @@ static bool ask_daemon(const struct show *s, char status[24], struct buf *messag
   return ok;
 }
 
-/* Of one that is unfinished and that nobody owns. */
+/* The state of a session that is unfinished and that nobody owns. */
 static void put_orphan(const struct show *s, struct buf *out) {
   char status[24];
   struct buf message = {0};
-  if (!is_queued(s))
-    buf_puts(out, is_submitted(s)
-                      ? "open: a daemon goes on with it when it starts, segue resume at once"
-                      : "open: no process runs it; segue resume goes on");
-  else if (ask_daemon(s, status, &message) && message.n > 0)
+  if (!is_queued(s) && is_submitted(s))
+    buf_puts(out, "open: a daemon goes on with it when it starts, segue resume at once");
+  else if (!is_queued(s))
+    buf_puts(out, "open: no process runs it; segue resume goes on");
+  else if (show_ask_daemon(s, status, &message) && message.n > 0)
     buf_printf(out, "%s: %s", status, buf_c(&message));
   else
     buf_puts(out, "queued: the daemon runs it when its turn comes");
@@ -152,8 +150,33 @@ static void print_status(const struct show *s) {
     buf_puts(&text, is_submitted(s) ? ": segue resume --daemon goes on" : ": segue resume goes on");
   buf_puts(&text, running ? ", last record after " : ", took ");
   append_elapsed(sum, &text);
-  print_row(s, "status", buf_view(&text));
+  show_print_row(s, "status", buf_view(&text));
   buf_deinit(&text);
+}
+
+/* Prints what was used, and apart by purpose, movement and provider where there are several. */
+static void print_spent(const struct show *s) {
+  static const char *const groups[] = {"purposes", "movements", "providers"};
+  json_t *spent = summary_spent(&s->summary), *part;
+  struct buf text = {0};
+  const char *name;
+  spend_print(spent, &text);
+  if (text.n > 0)
+    show_print_row(s, "used", buf_view(&text));
+  for (size_t i = 0; text.n > 0 && i < ARRAY_LEN(groups); i++) {
+    json_t *group = json_object_get(spent, groups[i]);
+    json_object_foreach(group, name, part) {
+      struct buf line = {0}, own = {0};
+      spend_print(part, &own);
+      buf_printf(&line, "  %s: %s", name, buf_c(&own));
+      if (own.n > 0 && json_object_size(group) > 1)
+        show_print_row(s, "", buf_view(&line));
+      buf_deinit(&own);
+      buf_deinit(&line);
+    }
+  }
+  buf_deinit(&text);
+  json_decref(spent);
 }
 
 /* --- turns --- */
@@ -182,7 +205,7 @@ static void print_explanation(const struct show *s, struct str text) {
   }
 }
 
-static bool explain(struct show *s, const struct explain_found *found, struct err *err) {
+static bool show_explain(struct show *s, const struct explain_found *found, struct err *err) {
   const struct explain_opts opts = {s->full, (size_t)s->columns};
   struct buf text = {0};
   if (s->explained != 0)
@@ -202,10 +225,10 @@ static bool explain(struct show *s, const struct explain_found *found, struct er
 /* --- records --- */
 
 /* The line as it stands in the log; on a terminal nothing but ASCII, so that nothing steers it. */
-static void print_record(const struct show *s, const json_t *record, struct str line) {
-  char *text = s->to_terminal || line.p == NULL
-                   ? json_dump_text(record, JSON_COMPACT | (s->to_terminal ? JSON_ENSURE_ASCII : 0))
-                   : NULL;
+static void show_print_record(const struct show *s, const json_t *record, struct str line) {
+  char *text = NULL;
+  if (s->to_terminal || line.p == NULL)
+    text = json_dump_text(record, JSON_COMPACT | (s->to_terminal ? JSON_ENSURE_ASCII : 0));
   if (text != NULL)
     printf("%s\n", text);
   else
@@ -215,14 +238,14 @@ static void print_record(const struct show *s, const json_t *record, struct str 
 
 static void take_record(struct show *s, const json_t *record, struct str line) {
   const struct turn_line *turn = summary_feed_json(&s->summary, record);
-  if (is_type(record, "session_start")) {
+  if (show_is_type(record, "session_start")) {
     json_decref(s->start);
     s->start = json_incref((json_t *)record);
   }
   if (s->movement != NULL || s->quiet)
     return;
   if (s->json)
-    print_record(s, record, line);
+    show_print_record(s, record, line);
   else if (s->follow)
     print_header(s);
   if (turn != NULL && !s->json)
@@ -250,7 +273,7 @@ static bool print_turn_json(const struct show *s, long turn, struct err *err) {
     json_t *record = book_get(&s->book, s->book.places[i].seq, err);
     if (record == NULL)
       return false;
-    print_record(s, record, (struct str){NULL, 0});
+    show_print_record(s, record, (struct str){NULL, 0});
     json_decref(record);
   }
   return true;
@@ -267,7 +290,7 @@ static bool show_movement(struct show *s, struct err *err) {
     if (open->turn == found.turn && strcmp(s->summary.status, "running") == 0)
       return true; /* wait for its judgment */
   if (!s->json)
-    return explain(s, &found, err);
+    return show_explain(s, &found, err);
   s->explained = found.turn;
   return print_turn_json(s, found.turn, err);
 }
@@ -282,7 +305,7 @@ static bool over(const struct show *s) {
 static bool is_given_up(const struct show *s) {
   char status[24];
   struct buf why = {0}, safe = {0};
-  bool up = ask_daemon(s, status, &why) && strcmp(status, "open") == 0;
+  bool up = show_ask_daemon(s, status, &why) && strcmp(status, "open") == 0;
   buf_safe(&safe, buf_view(&why), false);
   if (up)
     fprintf(stderr, "segue show: the daemon does not go on with this session: %s\n", buf_c(&safe));
@@ -292,7 +315,7 @@ static bool is_given_up(const struct show *s) {
 }
 
 /* Until the session ends, stops, or has nobody who runs it. */
-static bool follow(struct show *s, struct err *err) {
+static bool show_follow(struct show *s, struct err *err) {
   int orphan_looks = 0;
   bool ok = true;
   while (ok && s->book.records > 0 && !over(s) && !ferror(stdout)) {
@@ -324,6 +347,8 @@ static int closing(struct show *s, const char *path) {
     print_header(s);
     if (!s->follow)
       print_status(s);
+    if (!s->follow)
+      print_spent(s);
     if (s->turns != NULL) {
       fflush(s->out);
       fputs(s->turns, stdout);
@@ -352,10 +377,10 @@ static int closing(struct show *s, const char *path) {
   return s->follow ? turns_status(&s->summary) : STATUS_COMPLETE;
 }
 
-static int show(int argc, char **argv) {
+static int show_show(int argc, char **argv) {
   struct cli_args args;
   struct err err = {0};
-  char path[FIND_PATH_BYTES];
+  struct store_ref ref;
   int status;
   if (!cli_parse(&cmd_show, argc, argv, 1, 2, &args, &status))
     return status;
@@ -369,10 +394,10 @@ static int show(int argc, char **argv) {
                    .to_terminal = isatty(STDOUT_FILENO) == 1,
                    .columns = cli_columns(STDOUT_FILENO),
                    .out = stdout};
-  if (!find_session(args.words[0], cli_value(&args, "logs"), cli_value(&args, "socket"), path,
+  if (!find_session(args.words[0], cli_value(&args, "logs"), cli_value(&args, "socket"), &ref,
                     &err))
     return cli_fail("show", &err);
-  if (!book_open(&s.book, path, true, &err)) {
+  if (!book_open(&s.book, &ref, true, &err)) {
     (void)cli_fail("show", &err);
     return STATUS_USAGE;
   }
@@ -381,10 +406,10 @@ static int show(int argc, char **argv) {
   read_on(&s);
   bool ok = s.movement == NULL || s.start == NULL || show_movement(&s, &err);
   if (ok && s.follow)
-    ok = follow(&s, &err);
+    ok = show_follow(&s, &err);
   if (ok && s.follow && s.movement != NULL && s.explained == 0)
     ok = err_set(&err, ERR_NOT_FOUND, "%.160s did not run in this session", s.movement);
-  status = closing(&s, path);
+  status = closing(&s, ref.name);
   if (!ok) {
     int failed = cli_fail("show", &err);
     status = status == STATUS_FAILED ? status : failed;
@@ -410,5 +435,5 @@ const struct cli_command cmd_show = {
         "word for word, and why the next stage was tried.\n"
         "Exit: 0, 1 the log is damaged, 2 nothing was found; with --follow the session's status.",
     .options = options,
-    .run = show,
+    .run = show_show,
 };

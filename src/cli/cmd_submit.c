@@ -1,10 +1,13 @@
+/* segue submit: gives a workflow to the daemon. */
 #include "base/file.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/setup.h"
 #include "daemon/client.h"
 #include "format/json_write.h"
+#include "host/keys.h"
 #include "host/paths.h"
 
 #include <stdio.h>
@@ -17,6 +20,7 @@ static const struct cli_option options[] = {
     {"task", 't', "TEXT", "what is to be done", false},
     {"task-file", 'f', "FILE|-", "the task from a file or standard input", false},
     SETUP_OPTIONS,
+    {"allow-secret", 0, NULL, "run though the task or the workflow holds a key", false},
     {"follow", 0, NULL, "show it turn by turn; exit with its status", false},
     {"wait", 'w', NULL, "wait for its end without a word; exit with its status", false},
     {"json", 0, NULL, "print the session as JSON instead of its id; with --follow, its records too",
@@ -63,6 +67,10 @@ static bool set_task(const struct cli_args *args, json_t *body, struct err *err)
   bool ok = setup_task(args, &task, err);
   if (ok && !utf8_valid(buf_c(&task), task.n))
     ok = err_set(err, ERR_USAGE, "the task is not UTF-8");
+  if (ok && cli_flag(args, "allow-secret"))
+    json_object_set_new(body, "allow_secret", json_true());
+  else if (ok) /* the daemon knows its own environment, not this one */
+    ok = keys_check(NULL, buf_view(&task), NULL, "--allow-secret", err);
   if (ok && task.n > 0)
     json_object_set_new(body, "task", json_stringn(task.p, task.n));
   buf_deinit(&task);
@@ -76,7 +84,9 @@ static bool make_body(const struct cli_args *args, json_t *body, struct err *err
     return false;
   if (model != NULL)
     json_object_set_new(body, "model", json_string(model));
-  return set_path(body, "workflow", "WORKFLOW", args->words[0], err) &&
+  char found[PATHS_BYTES];
+  bool named = paths_workflow(args->words[0], cwd ? cwd : ".", found);
+  return set_path(body, "workflow", "WORKFLOW", named ? found : args->words[0], err) &&
          set_path(body, "cwd", "--cwd", cwd ? cwd : ".", err) &&
          (scenario == NULL || set_path(body, "scenario", "--scenario", scenario, err)) &&
          set_providers(args, body, err) && setup_options(args, body, err) &&
@@ -103,19 +113,23 @@ static bool print_errors(const struct client_reply *reply) {
   return json_array_size(errors) > 0;
 }
 
-/* What `segue show --follow` does with the session's log. */
-static int follow(const json_t *session, bool quiet, bool json) {
+/* Does what `segue show --follow` does with the session's log. */
+static int submit_follow(const json_t *session, bool quiet, bool json) {
   const char *log = json_string_value(json_object_get(session, "log"));
   char name[] = "show", flag[] = "--follow", silent[] = "--quiet", records[] = "--json";
   char *path = log ? strdup(log) : NULL;
-  char *how = quiet ? silent : json ? records : NULL;
+  char *how = json ? records : NULL;
+  if (quiet)
+    how = silent;
   char *argv[] = {name, flag, path, how, NULL};
-  int status = path ? cmd_show.run(how ? 4 : 3, argv) : STATUS_FAILED;
+  int status = STATUS_FAILED;
+  if (path != NULL)
+    status = cmd_show.run(how ? 4 : 3, argv);
   free(path);
   return status;
 }
 
-static int run(int argc, char **argv) {
+static int submit_run(int argc, char **argv) {
   struct cli_args args;
   struct client_reply reply = {0};
   struct err err = {0};
@@ -144,7 +158,7 @@ static int run(int argc, char **argv) {
   }
   fflush(stdout);
   if (cli_flag(&args, "follow") || cli_flag(&args, "wait"))
-    status = follow(reply.value, !cli_flag(&args, "follow"), cli_flag(&args, "json"));
+    status = submit_follow(reply.value, !cli_flag(&args, "follow"), cli_flag(&args, "json"));
 out:
   client_reply_deinit(&reply);
   json_decref(body);
@@ -161,5 +175,5 @@ const struct cli_command cmd_submit = {
         "session. Exit: 0 submitted, 2 bad usage or file, or no daemon; with --follow or --wait\n"
         "the session's status.",
     .options = options,
-    .run = run,
+    .run = submit_run,
 };

@@ -1,26 +1,68 @@
+/* segue verify: are logs what was written? */
 #include "audit/verify.h"
+#include "base/file.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/find.h"
+#include "cli/signed.h"
 #include "format/json_write.h"
+#include "store/heads.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct cli_option options[] = {
     {"logs", 'l', "DIR", "where session logs are", false},
+    {"heads", 0, "FILE", "check against heads that were kept elsewhere (segue heads)", false},
+    {"signed", 0, "SIGNERS", "FILE.sig must be a signature over FILE by one of these", false},
     {"json", 0, NULL, "print one JSON object a log", false},
     {0},
 };
 
+struct verifying {
+  struct verifier *verifier;
+  bool json, bad, missing;
+  char where[STORE_PATH_BYTES]; /* of the store that `ledger` is of; "": none yet */
+  struct heads ledger;
+  struct heads kept; /* --heads */
+  struct ledger_end anchor;
+  const char *kept_path; /* or NULL */
+};
+
+static bool is_ok(const struct verify_result *r) {
+  return r->state == VERIFY_COMPLETE || r->state == VERIFY_OPEN || r->state == VERIFY_EMPTY;
+}
+
+static const char *verify_verdict(const struct verify_result *r) {
+  if (r->state == VERIFY_COMPLETE || r->state == VERIFY_OPEN)
+    return "ok";
+  return verify_state_name(r->state);
+}
+
+static const char *seal_name(enum verify_seal seal) {
+  static const char *const names[] = {"unsealed", "sealed", "sealed late"};
+  return names[seal];
+}
+
+static void verify_print_json(json_t *object) {
+  char *line = json_dump_text(object, JSON_COMPACT | JSON_ENSURE_ASCII);
+  printf("%s\n", line ? line : "{}");
+  free(line);
+  json_decref(object);
+}
+
 static void print_json(const char *path, const struct verify_result *r) {
-  json_t *object = json_pack("{s:s? s:b s:s s:I}", "session", r->session[0] ? r->session : NULL,
-                             "ok", r->state == VERIFY_COMPLETE || r->state == VERIFY_OPEN, "state",
-                             verify_state_name(r->state), "records", (json_int_t)r->records);
+  json_t *object =
+      json_pack("{s:s? s:b s:s s:I}", "session", r->session[0] ? r->session : NULL, "ok", is_ok(r),
+                "state", verify_state_name(r->state), "records", (json_int_t)r->records);
   json_t *file = json_string(path); /* NULL when the path is not UTF-8 */
+  if (is_ok(r) && r->state != VERIFY_EMPTY)
+    json_object_set_new(object, "seal", json_string(seal_name(r->seal)));
   if (file != NULL)
     json_object_set_new(object, "file", file);
   if (r->state == VERIFY_TORN)
@@ -29,25 +71,28 @@ static void print_json(const char *path, const struct verify_result *r) {
     json_object_set_new(object, "bad_record", json_integer((json_int_t)r->bad_record));
     json_object_set_new(object, "error", json_string(r->why.text));
   }
-  char *line = json_dump_text(object, JSON_COMPACT | JSON_ENSURE_ASCII);
-  printf("%s\n", line ? line : "{}");
-  free(line);
-  json_decref(object);
+  verify_print_json(object);
 }
 
-static void print_line(const char *path, const struct verify_result *r, bool colours) {
-  bool ok = r->state == VERIFY_COMPLETE || r->state == VERIFY_OPEN;
-  printf("%s%s%s  ", cli_paint(colours, ok ? COLOUR_GREEN : COLOUR_RED),
-         ok                        ? "ok"
-         : r->state == VERIFY_TORN ? "torn"
-                                   : "bad",
+static void print_word(const char *word, bool ok) {
+  bool colours = cli_colours(STDOUT_FILENO);
+  printf("%s%s%s  ", cli_paint(colours, ok ? COLOUR_GREEN : COLOUR_RED), word,
          cli_paint(colours, COLOUR_NONE));
-  cli_put_safe(stdout, ok ? r->session : path);
+}
+
+static void verify_print_line(const char *path, const struct verify_result *r) {
+  bool ok = is_ok(r);
   unsigned long long records = r->records;
+  print_word(verify_verdict(r), ok);
+  cli_put_safe(stdout, r->session[0] && ok ? r->session : path);
   switch (r->state) {
   case VERIFY_COMPLETE:
   case VERIFY_OPEN:
-    printf("  %llu record%s, %s\n", records, records == 1 ? "" : "s", verify_state_name(r->state));
+    printf("  %llu record%s, %s, %s\n", records, records == 1 ? "" : "s",
+           verify_state_name(r->state), seal_name(r->seal));
+    break;
+  case VERIFY_EMPTY:
+    printf("  no record: the session had not begun\n");
     break;
   case VERIFY_TORN:
     printf("  %llu record%s, open, with a torn tail of %llu byte%s\n", records,
@@ -62,47 +107,162 @@ static void print_line(const char *path, const struct verify_result *r, bool col
   }
 }
 
+/* Prints what is wrong with a whole store rather than with a log. */
+static void print_trouble(struct verifying *v, const char *word, const char *what,
+                          const char *why) {
+  v->bad = true;
+  if (v->json) {
+    verify_print_json(json_pack("{ss sb ss ss}", strcmp(word, "missing") == 0 ? "session" : "of",
+                                what, "ok", 0, "state", word, "error", why));
+    return;
+  }
+  print_word(word, false);
+  printf("%s  ", what);
+  cli_put_safe(stdout, why);
+  putchar('\n');
+}
+
+/* The ledger of a store, before its logs are read. */
+static bool load_ledger(struct verifying *v, const struct store *store, struct err *err) {
+  char text[sizeof v->ledger.end.why.text + 32];
+  if (strcmp(v->where, store->where) == 0)
+    return true;
+  heads_deinit(&v->ledger);
+  (void)snprintf(v->where, sizeof v->where, "%s", store->where);
+  if (!heads_load(&v->ledger, store, v->kept_path ? &v->anchor : NULL, err))
+    return false;
+  if (v->ledger.end.damaged) {
+    (void)snprintf(text, sizeof text, "entry %llu: %s",
+                   (unsigned long long)v->ledger.end.entries + 1, v->ledger.end.why.text);
+    print_trouble(v, "bad", "ledger", text);
+  } else if (!v->ledger.anchored) {
+    print_trouble(v, "bad", "ledger", "it is not the one that the heads were taken from");
+  }
+  return true;
+}
+
+static void verify_one(struct verifying *v, const struct store_ref *ref) {
+  const struct heads *heads[] = {&v->ledger, &v->kept};
+  struct verify_result result;
+  struct store store;
+  struct err err = {0};
+  store_of(ref, &store);
+  if (!load_ledger(v, &store, &err) ||
+      !verify_log(v->verifier, ref, heads, ARRAY_LEN(heads), &result, &err)) {
+    (void)cli_fail("verify", &err);
+    v->missing = true;
+    return;
+  }
+  if (v->json)
+    print_json(ref->name, &result);
+  else
+    verify_print_line(ref->name, &result);
+  v->bad |= !is_ok(&result);
+}
+
+static int id_order(const void *key, const void *id) {
+  return strcmp(((const struct store_id *)id)->id, key); /* newest first */
+}
+
+static void find_missing(struct verifying *v, const struct heads *heads, const struct store_id *ids,
+                         size_t count) {
+  char text[80];
+  for (size_t i = 0; i < heads->count; i++) {
+    const struct ledger_entry *entry = &heads->items[i];
+    bool last = i + 1 == heads->count || strcmp(entry[1].session, entry->session) != 0;
+    if (!last || entry->kind == LEDGER_REMOVED ||
+        bsearch(entry->session, ids, count, sizeof *ids, id_order) != NULL)
+      continue;
+    const struct ledger_entry *known = heads_last(&v->ledger, entry->session);
+    if (known != NULL && known->kind == LEDGER_REMOVED)
+      continue;
+    (void)snprintf(text, sizeof text, "its record %llu is known, but its log is gone",
+                   (unsigned long long)entry->seq);
+    print_trouble(v, "missing", entry->session, text);
+  }
+}
+
+static void verify_store(struct verifying *v, const char *where) {
+  struct store store;
+  struct store_id *ids;
+  size_t count;
+  struct err err = {0};
+  store_at(&store, where);
+  if (!load_ledger(v, &store, &err) || !store_list(&store, &ids, &count, &err)) {
+    (void)cli_fail("verify", &err);
+    v->missing = true;
+    return;
+  }
+  for (size_t i = 0; i < count; i++) {
+    struct store_ref ref;
+    store_ref(&store, ids[i].id, &ref);
+    verify_one(v, &ref);
+  }
+  find_missing(v, &v->ledger, ids, count);
+  find_missing(v, &v->kept, ids, count);
+  free(ids);
+}
+
+static bool load_kept(struct verifying *v, const struct cli_args *args, struct err *err) {
+  const char *signers = cli_value(args, "signed");
+  struct buf text = {0};
+  v->kept_path = cli_value(args, "heads");
+  if (signers != NULL && v->kept_path == NULL)
+    return err_set(err, ERR_USAGE, "--signed goes with --heads");
+  if (v->kept_path == NULL)
+    return true;
+  bool ok = file_read(v->kept_path, LIMIT_HEADS_BYTES, &text, err) &&
+            (signers == NULL || signed_check(v->kept_path, signers, err)) &&
+            heads_parse(&v->kept, buf_view(&text), &v->anchor, err);
+  buf_deinit(&text);
+  return ok;
+}
+
 static int verify(int argc, char **argv) {
   struct cli_args args;
+  struct verifying v = {0};
   struct err err = {0};
+  struct stat st;
   int status;
-  bool bad = false, missing = false;
   if (!cli_parse(&cmd_verify, argc, argv, 1, CLI_WORDS, &args, &status))
     return status;
-  struct verifier *v = verifier_new(&err);
-  if (v == NULL)
+  v.json = cli_flag(&args, "json");
+  if (!load_kept(&v, &args, &err) || (v.verifier = verifier_new(&err)) == NULL)
     return cli_fail("verify", &err);
   for (size_t i = 0; i < args.word_count; i++) {
-    char path[FIND_PATH_BYTES];
-    struct verify_result result;
-    if (!find_session(args.words[i], cli_value(&args, "logs"), NULL, path, &err) ||
-        !verify_file(v, path, &result, &err)) {
+    struct store_ref ref;
+    if (stat(args.words[i], &st) == 0 && S_ISDIR(st.st_mode)) {
+      verify_store(&v, args.words[i]);
+    } else if (find_session(args.words[i], cli_value(&args, "logs"), NULL, &ref, &err)) {
+      verify_one(&v, &ref);
+    } else {
       (void)cli_fail("verify", &err);
-      missing = true;
-      continue;
+      v.missing = true;
     }
-    if (cli_flag(&args, "json"))
-      print_json(path, &result);
-    else
-      print_line(path, &result, cli_colours(STDOUT_FILENO));
-    bad |= result.state == VERIFY_BAD || result.state == VERIFY_TORN;
   }
-  verifier_free(v);
-  return bad ? STATUS_FAILED : missing ? STATUS_USAGE : STATUS_COMPLETE;
+  heads_deinit(&v.ledger);
+  heads_deinit(&v.kept);
+  verifier_free(v.verifier);
+  if (v.bad)
+    return STATUS_FAILED;
+  return v.missing ? STATUS_USAGE : STATUS_COMPLETE;
 }
 
 const struct cli_command cmd_verify = {
     .name = "verify",
-    .arguments = "ID|last|FILE... [options]",
+    .arguments = "ID|last|FILE|FOLDER... [options]",
     .summary = "check that session logs are what was written",
-    .help = "Checks the chain of hashes, the sequence, each record against "
-            "schemas/session-log.json, the\n"
-            "hash of the workflow, the blobs that records name, and what they say of other records "
-            "and of\n"
-            "the workflow: texts, calls, rules, counts. A log without session_end is open; a piece "
-            "of a\n"
-            "line at its end, as a crash can leave, is torn: segue resume cuts it off.\n"
-            "Exit: 0 all are ok, 1 one is bad or torn, 2 one is missing.",
+    .help =
+        "Checks the chain of hashes, the sequence, each record against "
+        "schemas/session-log.json, the\n"
+        "hash of the workflow, the blobs that records name, and what they say of other records "
+        "and of\n"
+        "the workflow: texts, calls, rules, counts. A log without session_end is open; a piece "
+        "of a\n"
+        "line at its end, as a crash can leave, is torn: segue resume cuts it off.\n"
+        "sealed: the ledger beside the logs says the same of the last record. A FOLDER is held\n"
+        "against its ledger: logs that are gone, cut short or written anew are found.\n"
+        "Exit: 0 all are ok, 1 one is bad, torn or gone, 2 one cannot be found.",
     .options = options,
     .run = verify,
 };

@@ -1,3 +1,4 @@
+/* segue version: prints versions. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -7,7 +8,7 @@ static const struct cli_option options[] = {
     {0},
 };
 
-static int run(int argc, char **argv) {
+static int version_run(int argc, char **argv) {
   struct cli_args args;
   int status;
   if (!cli_parse(&cmd_version, argc, argv, 0, 0, &args, &status))
@@ -21,6 +22,6 @@ const struct cli_command cmd_version = {
     .arguments = "[--json]",
     .summary = "print the version",
     .options = options,
-    .run = run,
+    .run = version_run,
     .minor = true,
 };

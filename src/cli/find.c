@@ -1,17 +1,18 @@
+/* Finds the log that a word on the command line means. */
 #include "cli/find.h"
 
 #include "daemon/client.h"
 #include "host/paths.h"
-#include "store/find.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* A daemon may keep its logs elsewhere. */
-static bool ask_daemon(const char *socket, const char *word, char path[FIND_PATH_BYTES],
-                       struct err *err) {
+static bool find_ask_daemon(const char *socket, const char *word, struct store_ref *ref,
+                            struct err *err) {
   struct client_reply reply = {0};
   char request[80];
   bool is_id = strlen(word) <= 36 && strspn(word, "0123456789abcdef-") == strlen(word);
@@ -20,26 +21,33 @@ static bool ask_daemon(const char *socket, const char *word, char path[FIND_PATH
   (void)snprintf(request, sizeof request, "/v1/sessions/%s", word);
   bool ok = client_ask(socket, "GET", request, NULL, &reply, err) && !client_problem(&reply, err);
   const char *log = json_string_value(json_object_get(reply.value, "log"));
-  ok = ok && log != NULL && strlen(log) < FIND_PATH_BYTES;
-  if (ok)
-    (void)snprintf(path, FIND_PATH_BYTES, "%s", log);
+  ok = ok && log != NULL && store_ref_named(log, ref);
   client_reply_deinit(&reply);
   return ok;
 }
 
-bool find_session(const char *word, const char *logs, const char *socket,
-                  char path[FIND_PATH_BYTES], struct err *err) {
-  char dir[PATHS_BYTES];
+/* The session that was started last, in whatever store. */
+static bool find_noted(struct store_ref *ref) {
+  char name[PATHS_BYTES];
+  return paths_read_last(name) && store_ref_named(name, ref) && store_is_there(ref);
+}
+
+bool find_session(const char *word, const char *logs, const char *socket, struct store_ref *ref,
+                  struct err *err) {
+  assert(word != NULL);
+  assert(ref != NULL);
+  char where[PATHS_BYTES];
+  struct store store;
   struct err ignored;
   if (socket != NULL)
-    return ask_daemon(socket, word, path, err);
-  if (strcmp(word, "last") == 0 && logs == NULL && getenv("SEGUE_LOGS") == NULL &&
-      paths_read_last(path))
+    return find_ask_daemon(socket, word, ref, err);
+  if (strcmp(word, "last") == 0 && logs == NULL && getenv("SEGUE_LOGS") == NULL && find_noted(ref))
     return true;
-  if (!paths_logs(logs, dir, err))
+  if (!paths_logs(logs, where, err))
     return false;
-  return store_find(dir, word, path, FIND_PATH_BYTES, err) ||
-         (logs == NULL && err->code == ERR_NOT_FOUND && ask_daemon(NULL, word, path, &ignored));
+  store_at(&store, where);
+  return store_find(&store, word, ref, err) ||
+         (logs == NULL && err->code == ERR_NOT_FOUND && find_ask_daemon(NULL, word, ref, &ignored));
 }
 
 const char *find_shown(const char *path) {

@@ -3,15 +3,13 @@
 #ifndef SEGUE_CLI_FIND_H
 #define SEGUE_CLI_FIND_H
 
-#include "base/err.h"
-
-enum { FIND_PATH_BYTES = 2048 };
+#include "store/store.h"
 
 /* A path, an id, a unique prefix of one, or `last`. logs: --logs or NULL. `last` without a folder
  * named is the session that was started last, in whatever folder it is. What is not in the log
  * folder is asked of the daemon; socket (--socket or NULL): of that one, and of nobody else. */
-bool find_session(const char *word, const char *logs, const char *socket,
-                  char path[FIND_PATH_BYTES], struct err *err) MUST_CHECK;
+bool find_session(const char *word, const char *logs, const char *socket, struct store_ref *ref,
+                  struct err *err) MUST_CHECK;
 
 /* A path below the current folder without that folder; else as it is. Points into `path`. */
 const char *find_shown(const char *path);

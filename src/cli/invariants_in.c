@@ -1,16 +1,15 @@
+/* Reads invariants from the command line and runs them on a value. */
 #include "cli/invariants_in.h"
 
 #include "base/log.h"
 #include "cli/json_io.h"
 #include "host/oneshot.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* The first error, as the error of the command line: "FILE: $[1].expr: ...". */
-static bool report(const char *from, struct schema_errors *errs, enum schema_status status,
-                   struct err *err) {
-  if (status == SCHEMA_OUT_OF_MEMORY)
-    die("out of memory");
+static bool invariants_in_report(const char *from, struct schema_errors *errs, struct err *err) {
   (void)err_set(err, ERR_USAGE, "%s%s%.120s: %.500s", from ? from : "", from ? ": " : "",
                 errs->count ? errs->items[0].path : "$",
                 errs->count ? errs->items[0].message : "no list of invariants");
@@ -20,16 +19,15 @@ static bool report(const char *from, struct schema_errors *errs, enum schema_sta
 
 static bool append_file(json_t *all, const char *path, struct err *err) {
   struct schema_errors errs = {0};
-  enum schema_status status;
   json_t *list = json_io_file(path, JSON_IO_SCHEMA, err);
   if (list == NULL)
     return false;
-  struct invariants *sound = invariants_compile(list, &errs, &status);
+  struct invariants *sound = invariants_compile(list, &errs, NULL);
   bool asks = invariants_need(sound, INVARIANT_AI);
   invariants_free(sound);
   if (sound == NULL) {
     json_decref(list);
-    return report(path, &errs, status, err);
+    return invariants_in_report(path, &errs, err);
   }
   if (asks) {
     json_decref(list);
@@ -44,8 +42,8 @@ static bool append_file(json_t *all, const char *path, struct err *err) {
 }
 
 bool invariants_in_load(struct invariants_in *in, const struct cli_args *args, struct err *err) {
+  assert(in->compiled == NULL);
   struct schema_errors errs = {0};
-  enum schema_status status;
   json_t *all = json_array();
   const char *given;
   bool ok = true;
@@ -54,7 +52,7 @@ bool invariants_in_load(struct invariants_in *in, const struct cli_args *args, s
   for (size_t i = 0; ok && (given = cli_values(args, "invariant", i)) != NULL; i++) {
     ok = cli_is_utf8("--invariant", given, err);
     json_t *one = ok ? json_pack("[s]", given) : NULL;
-    struct invariants *sound = ok ? invariants_compile(one, &errs, &status) : NULL;
+    struct invariants *sound = ok ? invariants_compile(one, &errs, NULL) : NULL;
     if (ok && sound == NULL) {
       ok = false;
       (void)err_set(err, ERR_USAGE, "--invariant: %.600s",
@@ -66,8 +64,8 @@ bool invariants_in_load(struct invariants_in *in, const struct cli_args *args, s
     json_decref(one);
   }
   if (ok && json_array_size(all) > 0) {
-    in->compiled = invariants_compile(all, &errs, &status);
-    ok = in->compiled != NULL || report(NULL, &errs, status, err);
+    in->compiled = invariants_compile(all, &errs, NULL);
+    ok = in->compiled != NULL || invariants_in_report(NULL, &errs, err);
   }
   json_decref(all);
   return ok;
@@ -79,11 +77,7 @@ void invariants_in_deinit(struct invariants_in *in) {
 }
 
 struct invariants *invariants_in_of_line(const json_t *list, struct schema_errors *errs) {
-  enum schema_status status;
-  struct invariants *compiled = invariants_compile(list, errs, &status);
-  if (status == SCHEMA_OUT_OF_MEMORY)
-    die("out of memory");
-  return compiled;
+  return invariants_compile(list, errs, NULL);
 }
 
 static enum schema_status run_command(const struct invariant *is, const json_t *value,
@@ -110,6 +104,8 @@ static enum schema_status run_command(const struct invariant *is, const json_t *
 bool invariants_in_check(const struct invariants *invariants, const json_t *value,
                          bool schema_holds, enum schema_status *status, struct schema_errors *errs,
                          struct err *err) {
+  assert(value != NULL);
+  assert(status != NULL);
   *status = invariants_check(invariants, value, errs);
   bool run = *status == SCHEMA_OK && schema_holds && invariants_need(invariants, INVARIANT_COMMAND);
   struct buf input = {0};
@@ -125,10 +121,7 @@ bool invariants_in_check(const struct invariants *invariants, const json_t *valu
     enum schema_status one = run_command(is, value, buf_view(&input), errs, err);
     ok = one != SCHEMA_TOO_COMPLEX;
     *status = one == SCHEMA_OK ? *status : one;
-    run = one != SCHEMA_OUT_OF_MEMORY;
   }
   buf_deinit(&input);
-  if (*status == SCHEMA_OUT_OF_MEMORY)
-    die("out of memory");
   return ok;
 }

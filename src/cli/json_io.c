@@ -1,12 +1,15 @@
+/* Reads and writes JSON as commands do. */
 #include "cli/json_io.h"
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "cli/cli.h"
 #include "format/json_write.h"
 #include "format/yaml.h"
-#include "structured/jscan.h"
+#include "json/scan.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,14 +25,14 @@ static size_t after_space(struct str text, size_t i) {
   return i;
 }
 
-static json_t *refuse(const char *name, struct str text, size_t offset, const char *why,
-                      struct err *err) {
+static json_t *json_io_refuse(const char *name, struct str text, size_t offset, const char *why,
+                              struct err *err) {
   int line = 1, column = 1;
   for (size_t i = 0; i < offset && i < text.n; i++) {
     if (text.p[i] == '\n') {
       line++;
       column = 1;
-    } else if (((unsigned char)text.p[i] & 0xC0) != 0x80) { /* columns count characters */
+    } else if (!utf8_is_tail(text.p[i])) { /* columns count characters */
       column++;
     }
   }
@@ -54,45 +57,40 @@ static const char *reason(enum jscan_code code) {
     return "the value is nested too deep";
   case JSCAN_NUMBER_RANGE:
     return "the number is too large for a double-precision value";
-  case JSCAN_OUT_OF_MEMORY:
-    break;
   }
-  die("out of memory");
+  return "this is not JSON";
 }
 
 json_t *json_io_parse(const char *name, struct str text, struct err *err) {
+  assert(name != NULL);
   struct jscan js;
   struct jscan_result r = {0};
   size_t from = str_starts(text, "\xEF\xBB\xBF") ? 3 : 0;
   from = after_space(text, from);
   if (from == text.n)
-    return refuse(name, text, from, "this is not JSON: it is empty", err);
+    return json_io_refuse(name, text, from, "this is not JSON: it is empty", err);
   jscan_init(&js, text.p, text.n);
   enum jscan_code code = jscan_value(&js, from, &r);
   jscan_deinit(&js);
   if (code == JSCAN_DEPTH) {
     json_error_t why;
     json_t *deep = json_loadb(text.p + from, text.n - from, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
-    return deep ? deep : refuse(name, text, r.offset, reason(code), err);
+    return deep ? deep : json_io_refuse(name, text, r.offset, reason(code), err);
   }
   if (code != JSCAN_OK)
-    return refuse(name, text, r.offset, reason(code), err);
+    return json_io_refuse(name, text, r.offset, reason(code), err);
   size_t end = after_space(text, r.end);
   if (end < text.n) {
     json_decref(r.value);
-    return refuse(name, text, end, "this is not JSON: there is more text after the value", err);
+    return json_io_refuse(name, text, end, "this is not JSON: there is more text after the value",
+                          err);
   }
   return r.value;
 }
 
-static bool ends_in(const char *name, const char *end) {
-  size_t n = strlen(name), k = strlen(end);
-  return n >= k && strcmp(name + n - k, end) == 0;
-}
-
 json_t *json_io_text(const char *name, struct str text, enum json_io_kind kind, struct err *err) {
-  bool yaml = ends_in(name, ".yaml") || ends_in(name, ".yml");
-  if (!yaml && kind == JSON_IO_SCHEMA && !ends_in(name, ".json")) {
+  bool yaml = str_ends(str_from(name), ".yaml") || str_ends(str_from(name), ".yml");
+  if (!yaml && kind == JSON_IO_SCHEMA && !str_ends(str_from(name), ".json")) {
     size_t i = after_space(text, 0);
     yaml = i < text.n && text.p[i] != '{' && text.p[i] != '[' && text.p[i] != '"';
   }
@@ -100,11 +98,15 @@ json_t *json_io_text(const char *name, struct str text, enum json_io_kind kind, 
 }
 
 json_t *json_io_file(const char *path, enum json_io_kind kind, struct err *err) {
+  assert(path != NULL);
   struct buf text = {0};
   json_t *value = NULL;
-  bool input = strcmp(path, "-") == 0;
-  if (input ? file_read_fd(STDIN_FILENO, "standard input", JSON_IO_BYTES, &text, err)
-            : file_read(path, JSON_IO_BYTES, &text, err))
+  bool ok;
+  if (strcmp(path, "-") == 0)
+    ok = file_read_fd(STDIN_FILENO, "standard input", JSON_IO_BYTES, &text, err);
+  else
+    ok = file_read(path, JSON_IO_BYTES, &text, err);
+  if (ok)
     value = json_io_text(path, buf_view(&text), kind, err);
   buf_deinit(&text);
   return value;
@@ -170,8 +172,8 @@ static void write_value(const json_t *value, int level, struct buf *out) {
   }
 }
 
-/* What a reader of lines may take for a line's end; on a terminal also what buf_safe keeps from it.
- * ASCII controls but DEL are escaped by JSON already. */
+/* True for what a reader of lines may take for a line's end; on a terminal also for what
+ * buf_safe keeps from it. ASCII controls but DEL are escaped by JSON already. */
 static bool must_escape(uint32_t cp, enum json_io_form form) {
   if (cp == 0x85 || cp == 0x2028 || cp == 0x2029)
     return true;
@@ -181,6 +183,7 @@ static bool must_escape(uint32_t cp, enum json_io_form form) {
 }
 
 void json_io_write(const json_t *value, enum json_io_form form, struct buf *out) {
+  assert(value != NULL);
   struct buf text = {0};
   size_t from = 0, n;
   write_value(value, form == JSON_IO_TERMINAL ? 0 : -1, &text);
@@ -200,6 +203,7 @@ void json_io_write(const json_t *value, enum json_io_form form, struct buf *out)
 }
 
 json_t *json_io_string(const char *text) {
+  assert(text != NULL);
   struct buf safe = {0};
   if (!utf8_valid(text, strlen(text)))
     buf_safe(&safe, str_from(text), true);

@@ -1,6 +1,7 @@
+/* Chooses the command and runs it. */
 #include "base/limits.h"
 #include "cli/cli.h"
-#include "format/json_pool.h"
+#include "os/random.h"
 #include "store/store.h"
 
 #include <jansson.h>
@@ -8,13 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 const struct cli_command *const cli_commands[] = {
-    &cmd_run,        &cmd_resume, &cmd_judge,  &cmd_ask,       &cmd_show,   &cmd_verify,
-    &cmd_lint,       &cmd_serve,  &cmd_submit, &cmd_ls,        &cmd_cancel, &cmd_prompt,
-    &cmd_extract,    &cmd_check,  &cmd_schema, &cmd_providers, &cmd_doctor, &cmd_version,
-    &cmd_completion, &cmd_help,   NULL,
+    &cmd_run,    &cmd_resume,  &cmd_judge,      &cmd_ask,   &cmd_show,   &cmd_verify,
+    &cmd_heads,  &cmd_rm,      &cmd_lint,       &cmd_serve, &cmd_submit, &cmd_ls,
+    &cmd_cancel, &cmd_prompt,  &cmd_extract,    &cmd_check, &cmd_schema, &cmd_providers,
+    &cmd_doctor, &cmd_version, &cmd_completion, &cmd_help,  NULL,
 };
 
 static int unknown(const char *word) {
@@ -32,10 +32,11 @@ static int unknown(const char *word) {
   return STATUS_USAGE;
 }
 
-/* Of JSON objects, against keys that are made to collide; jansson would open /dev/urandom for it. */
+/* Seeds the tables of JSON objects, against keys that are made to collide; jansson would open
+ * /dev/urandom for it. */
 static void seed_tables(void) {
   size_t seed;
-  if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) == (ssize_t)sizeof seed)
+  if (random_try(&seed, sizeof seed))
     json_object_seed(seed);
 }
 
@@ -44,7 +45,6 @@ int main(int argc, char **argv) {
   (void)snprintf(threads, sizeof threads, "%u", store_pool_threads());
   setenv("UV_THREADPOOL_SIZE", threads, 0); /* before the pool's first use */
   cli_begin();
-  json_pool_use();
   seed_tables();
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an error of the write, not our end */

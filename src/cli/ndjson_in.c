@@ -1,5 +1,7 @@
+/* Reads lines of JSON as they come, none of them longer than its bound. */
 #include "cli/ndjson_in.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -69,6 +71,7 @@ static bool whole_line(struct ndjson_in *in, struct str *line) {
 }
 
 bool ndjson_in_next(struct ndjson_in *in, struct str *line) {
+  assert(in->fd >= 0);
   while (whole_line(in, line)) {
     in->number++;
     if (in->too_long) {
@@ -85,6 +88,7 @@ bool ndjson_in_next(struct ndjson_in *in, struct str *line) {
 }
 
 bool ndjson_in_idle(const struct ndjson_in *in) {
+  assert(in->start <= in->buffer.n);
   size_t rest = in->buffer.n - in->start;
   return rest == 0 || memchr(in->buffer.p + in->start, '\n', rest) == NULL;
 }

@@ -1,9 +1,10 @@
-/* Standard output as a whole: what could not be written is known at the end, whichever command it was
- * and whenever it happened. */
+/* Standard output as a whole: what could not be written is known at the end, whichever command
+ * it was and whenever it happened. */
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "host/solo.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -23,9 +24,10 @@ static void hold_standard_descriptors(void) {
       (void)open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR);
 }
 
-/* Who waits in write() acts on no signal, and a pipe whose reader does not read is full after 64 KiB.
- * So room for PIPE_BUF bytes is waited for here. Once a session was told to stop the wait is
- * LIMIT_OUTPUT_WAIT_MS more in all; then what is left is dropped, and the loop gets to the signal. */
+/* Who waits in write() acts on no signal, and a pipe whose reader does not read is full after 64
+ * KiB. So room for PIPE_BUF bytes is waited for here. Once a session was told to stop the wait
+ * is LIMIT_OUTPUT_WAIT_MS more in all; then what is left is dropped, and the loop gets to the
+ * signal. */
 static bool wait_for_room(void) {
   static int waited_ms; /* since a signal came */
   struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
@@ -73,6 +75,8 @@ void cli_begin(void) {
 }
 
 int cli_end(const char *command, int status) {
+  assert(command != NULL);
+  assert(status >= 0);
   if (fflush(stdout) == 0 && !ferror(stdout))
     return status;
   if (lost != EPIPE)

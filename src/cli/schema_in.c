@@ -1,3 +1,4 @@
+/* Reads schemas for commands, and keeps compiled ones for the lines of a batch. */
 #include "cli/schema_in.h"
 
 #include "base/file.h"
@@ -5,51 +6,23 @@
 #include "base/resource.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
+#include "os/fs.h"
 #include "workflow/schemas.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-/* Before Linux 5.6, or where a sandbox knows no openat2: folder by folder, and no link at all. */
-static int open_step_by_step(int dir, const char *path) {
-  char part[REGISTRY_IN_URI_BYTES];
-  int at = dir;
-  for (;;) {
-    size_t n = strcspn(path, "/");
-    bool last = path[n] == '\0';
-    memcpy(part, path, n);
-    part[n] = '\0';
-    int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | (last ? 0 : O_DIRECTORY);
-    int next = strcmp(part, "..") == 0 ? -1 : openat(at, n ? part : ".", flags);
-    if (at != dir)
-      close(at);
-    if (last || next < 0)
-      return next;
-    at = next;
-    path += n + 1;
-  }
-}
-
-static int open_beneath(int dir, const char *path) {
-  struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK,
-                         .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
-  long fd = syscall(SYS_openat2, dir, path, &how, sizeof how);
-  if (fd < 0 && (errno == ENOSYS || errno == EPERM))
-    return open_step_by_step(dir, path);
-  return (int)fd;
-}
-
 static int hex(char c) {
-  return c >= '0' && c <= '9'   ? c - '0'
-         : c >= 'a' && c <= 'f' ? c - 'a' + 10
-         : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                : -1;
+  if (c >= '0' && c <= '9')
+    return c - '0';
+  if (c >= 'a' && c <= 'f')
+    return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 /* The path below a folder that the rest of a URI stands for, percent escapes decoded. */
@@ -78,7 +51,7 @@ static json_t *read_document(struct registry_in *r, size_t dir, const char *path
   struct buf text = {0}, name = {0};
   struct stat st;
   json_t *doc = NULL;
-  int fd = open_beneath(r->dirs[dir].fd, path);
+  int fd = fs_open_beneath(r->dirs[dir].fd, path, O_RDONLY);
   if (fd < 0)
     return NULL;
   buf_printf(&name, "%s/%s", r->dirs[dir].path, path);
@@ -119,6 +92,7 @@ static json_t *load(void *arg, const char *uri) {
 }
 
 bool registry_in_add(struct registry_in *r, const char *text, struct err *err) {
+  assert(r->dir_count <= REGISTRY_IN_DIRS);
   const char *equals = strchr(text, '=');
   if (equals == NULL || equals == text || equals[1] == '\0')
     return err_set(err, ERR_USAGE,
@@ -156,6 +130,8 @@ void registry_in_deinit(struct registry_in *r) {
 }
 
 static void cache_drop(struct schema_cache *cache, size_t i) {
+  assert(i < cache->count);
+  assert(cache->bytes >= cache->items[i].n);
   cache->bytes -= cache->items[i].n;
   free(cache->items[i].text);
   schema_free(cache->items[i].schema);
@@ -176,6 +152,8 @@ static void cache_make_room(struct schema_cache *cache, size_t n) {
 const struct schema *schema_cache_get(struct schema_cache *cache, const json_t *doc,
                                       const struct schema_opts *opts, struct schema_errors *errs,
                                       enum schema_status *status) {
+  assert(doc != NULL);
+  assert(cache->count <= SCHEMA_CACHE_COUNT);
   struct buf text = {0};
   uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a; equality is by the bytes */
   json_io_write(doc, JSON_IO_COMPACT, &text);
@@ -191,8 +169,6 @@ const struct schema *schema_cache_get(struct schema_cache *cache, const json_t *
     }
   struct schema *schema = schema_compile(doc, opts, errs, status);
   if (schema == NULL) {
-    if (*status == SCHEMA_OUT_OF_MEMORY)
-      die("out of memory");
     buf_deinit(&text);
     return NULL;
   }
@@ -252,6 +228,7 @@ void schema_errors_print(FILE *to, const char *file, const struct schema_errors 
 }
 
 bool schema_draft_uri(const char *name, const char **uri) {
+  assert(name != NULL);
   static const struct {
     const char *name, *uri;
   } drafts[] = {{"2020-12", "https://json-schema.org/draft/2020-12/schema"},
@@ -266,18 +243,28 @@ bool schema_draft_uri(const char *name, const char **uri) {
   return false;
 }
 
-json_t *schema_in_read(const char *word, struct err *err) {
+static const struct resource *schema_in_find_in(const char *folder, const char *word) {
   struct buf name = {0};
-  json_t *doc = NULL;
-  if (strpbrk(word, "/.") == NULL && strcmp(word, "-") != 0 && access(word, F_OK) != 0) {
-    buf_printf(&name, "schemas/presets/%s.json", word);
-    const struct resource *preset = resource_find(buf_c(&name));
-    if (preset != NULL)
-      doc = json_io_parse(preset->name, (struct str){preset->p, preset->n}, err);
-    buf_deinit(&name);
-    if (preset != NULL)
-      return doc;
-  }
+  buf_printf(&name, "%s/%s.json", folder, word);
+  const struct resource *found = resource_find(buf_c(&name));
+  buf_deinit(&name);
+  return found;
+}
+
+const struct resource *schema_in_own(const char *word) {
+  bool is_file = strpbrk(word, "/.") != NULL || access(word, F_OK) == 0;
+  return is_file ? NULL : schema_in_find_in("schemas", word);
+}
+
+json_t *schema_in_read(const char *word, struct err *err) {
+  assert(word != NULL);
+  const struct resource *ready = NULL;
+  if (strpbrk(word, "/.") == NULL && access(word, F_OK) != 0)
+    ready = schema_in_find_in("schemas/presets", word);
+  if (ready == NULL)
+    ready = schema_in_own(word);
+  if (ready != NULL)
+    return json_io_parse(ready->name, (struct str){ready->p, ready->n}, err);
   return json_io_file(word, JSON_IO_SCHEMA, err);
 }
 

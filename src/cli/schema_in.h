@@ -13,8 +13,9 @@
 #define SEGUE_CLI_SCHEMA_IN_H
 
 #include "base/err.h"
+#include "base/resource.h"
 #include "base/str.h"
-#include "structured/schema.h"
+#include "schema/schema.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -66,23 +67,26 @@ const struct schema *schema_cache_get(struct schema_cache *cache, const json_t *
                                       enum schema_status *status) MUST_CHECK;
 void schema_cache_deinit(struct schema_cache *cache);
 
-/* A file, - for standard input, or the name of a schema that is compiled in (schemas/presets/), if
- * no file has it. NULL: `err` says why, with line and column. */
+/* A file, - for standard input, or the name of a schema that is compiled in (schemas/presets/ and
+ * schemas/), if no file has it. NULL: `err` says why, with line and column. */
 json_t *schema_in_read(const char *word, struct err *err) MUST_CHECK;
+/* One of segue's own formats (schemas/: workflow, session-log, judgment, ...) as it is compiled in;
+ * NULL: it has none of that name, or a file has it. */
+const struct resource *schema_in_own(const char *word);
 
-/* What --draft takes: "2020-12", "2019-09", "07"; false: none of them. */
+/* The URI for the word of --draft: "2020-12", "2019-09", "07"; false: none of them. */
 bool schema_draft_uri(const char *name, const char **uri) MUST_CHECK;
 
-/* "FILE PLACE: message", a line each, nothing of which steers a terminal. `place` follows the file's
- * name: ":3:7", ": $.a", or nothing. */
+/* "FILE PLACE: message", a line each, nothing of which steers a terminal. `place` follows the
+ * file's name: ":3:7", ": $.a", or nothing. */
 void schema_line_print(FILE *to, const char *file, const char *place, const char *message);
 void schema_errors_print(FILE *to, const char *file, const struct schema_errors *errs);
 
 /* [{"path","pointer","keyword","message"}], never NULL */
 json_t *schema_errors_json(const struct schema_errors *errs);
 
-/* A line's own schema: the schema itself, or the name of a ready one. A path is none: lines are data
- * and open no files. A new reference, or NULL. */
+/* A line's own schema: the schema itself, or the name of a ready one. A path is none: lines are
+ * data and open no files. A new reference, or NULL. */
 json_t *schema_in_line(json_t *schema, struct err *err) MUST_CHECK;
 
 #endif

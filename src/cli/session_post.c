@@ -1,10 +1,14 @@
+/* Asks the daemon to do something to one session. */
 #include "cli/session_post.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 bool session_post(const char *socket, const char *word, const char *action,
                   struct client_reply *reply, struct err *err) {
+  assert(word != NULL);
+  assert(action != NULL);
   char path[256];
   bool plain = strspn(word, "0123456789abcdef-") == strlen(word) || strcmp(word, "last") == 0;
   *reply = (struct client_reply){0};

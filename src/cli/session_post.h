@@ -4,8 +4,8 @@
 
 #include "daemon/client.h"
 
-/* POST /v1/sessions/WORD/ACTION. socket: --socket or NULL. False: err says why, also what the daemon
- * said against it. Deinit the reply in any case. */
+/* POST /v1/sessions/WORD/ACTION. socket: --socket or NULL. False: err says why, also what the
+ * daemon said against it. Deinit the reply in any case. */
 bool session_post(const char *socket, const char *word, const char *action,
                   struct client_reply *reply, struct err *err) MUST_CHECK;
 /* The id in its answer, "" for none. */

@@ -1,3 +1,4 @@
+/* Shows a session that runs in this process, and waits for its end. */
 #include "cli/session_ui.h"
 
 #include "base/limits.h"
@@ -5,12 +6,19 @@
 #include "cli/find.h"
 #include "cli/turns.h"
 #include "host/paths.h"
+#include "os/clock.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+enum ui_mode ui_mode_of(const struct cli_args *args) {
+  if (cli_flag(args, "json"))
+    return UI_JSON;
+  return cli_flag(args, "quiet") ? UI_QUIET : UI_LINES;
+}
 
 static void clear_live(const struct ui *ui) {
   if (ui->live) {
@@ -19,7 +27,7 @@ static void clear_live(const struct ui *ui) {
   }
 }
 
-static void say_wait(int64_t ms, const char *class) {
+static void session_ui_say_wait(int64_t ms, const char *class) {
   printf("  waiting %lld s: %s (Ctrl-C stops; segue resume goes on later)\n",
          (long long)(ms / 1000), class);
 }
@@ -30,7 +38,7 @@ static void say_long_wait(const struct record *record) {
   int64_t ms = record_number(record, MEMBER_RETRY_IN_MS);
   const char *until = record_text_c(record, MEMBER_UNTIL);
   if (ms >= LIMIT_LONG_WAIT_MS)
-    say_wait(ms, json_string_value(json_object_get(error, "class")));
+    session_ui_say_wait(ms, json_string_value(json_object_get(error, "class")));
   else if (until[0])
     printf("  waiting until %s: %s\n", until, record_text_c(record, MEMBER_REASON));
   else
@@ -38,15 +46,13 @@ static void say_long_wait(const struct record *record) {
   fflush(stdout);
 }
 
-/* What a session that was resumed still waits for, as it was told when the wait began. */
+/* Says what a session that was resumed still waits for, as it was told when the wait began. */
 static void say_old_waits(const struct core *core) {
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  int64_t now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+  int64_t now_ms = clock_real_ms();
   for (const struct turn *turn = core->turns; turn != NULL; turn = turn->next)
     for (const struct call *call = turn->calls; call != NULL; call = call->next)
       if (call->state == CALL_WAITING && call->wait_until_ms - now_ms >= LIMIT_LONG_WAIT_MS)
-        say_wait(call->wait_until_ms - now_ms, error_class_name(call->class));
+        session_ui_say_wait(call->wait_until_ms - now_ms, error_class_name(call->class));
   fflush(stdout);
 }
 
@@ -57,7 +63,7 @@ static bool is_needed(const struct ui *ui, enum record_type type) {
          type == RECORD_JUDGMENT;
 }
 
-static void on_record(void *ctx, const struct record *record, struct str line) {
+static void session_ui_on_record(void *ctx, const struct record *record, struct str line) {
   struct ui *ui = ctx;
   enum record_type type = record->type;
   const struct turn_line *turn = is_needed(ui, type) ? summary_feed(&ui->summary, record) : NULL;
@@ -77,7 +83,7 @@ static void on_record(void *ctx, const struct record *record, struct str line) {
   }
 }
 
-static void on_trouble(void *ctx, const char *message) {
+static void session_ui_on_trouble(void *ctx, const char *message) {
   struct ui *ui = ctx;
   struct buf text = {0};
   clear_live(ui);
@@ -87,16 +93,17 @@ static void on_trouble(void *ctx, const char *message) {
 }
 
 void ui_close(struct ui *ui) {
+  assert(ui->solo.session != NULL);
   solo_finished(&ui->solo);
 }
 
-static void on_finished(void *ctx, struct session *s) {
+static void session_ui_on_finished(void *ctx, struct session *s) {
   struct ui *ui = ctx;
   (void)s;
   solo_finished(&ui->solo);
 }
 
-static void on_tick(void *ctx, uint64_t now_ms) {
+static void session_ui_on_tick(void *ctx, uint64_t now_ms) {
   struct ui *ui = ctx;
   struct buf out = {0};
   if (ui->summary.activity.n == 0)
@@ -110,13 +117,16 @@ static void on_tick(void *ctx, uint64_t now_ms) {
 
 bool ui_init(struct ui *ui, const char *command, enum ui_mode mode, const char *logs,
              const struct provider_registry *registry, struct err *err) {
+  assert(command != NULL);
+  assert(registry != NULL);
   char dir[PATHS_BYTES];
-  *ui =
-      (struct ui){.command = command,
-                  .mode = mode,
-                  .colours = cli_colours(STDOUT_FILENO),
-                  .columns = cli_columns(STDOUT_FILENO),
-                  .watcher = {.record = on_record, .trouble = on_trouble, .finished = on_finished}};
+  *ui = (struct ui){.command = command,
+                    .mode = mode,
+                    .colours = cli_colours(STDOUT_FILENO),
+                    .columns = cli_columns(STDOUT_FILENO),
+                    .watcher = {.record = session_ui_on_record,
+                                .trouble = session_ui_on_trouble,
+                                .finished = session_ui_on_finished}};
   const char *term = getenv("TERM");
   ui->live = mode == UI_LINES && isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0;
   return paths_logs(logs, dir, err) && solo_init(&ui->solo, dir, registry, err);
@@ -136,7 +146,7 @@ static void print_resume(FILE *out, const char *before, const char *path) {
 static int finish(struct ui *ui, int signals) {
   const struct err *broken = session_broken(ui->solo.session);
   const struct core *core = session_core(ui->solo.session);
-  const char *path = session_path(ui->solo.session);
+  const char *path = session_log_name(ui->solo.session);
   clear_live(ui);
   if (broken != NULL) {
     struct buf text = {0};
@@ -157,12 +167,14 @@ static int finish(struct ui *ui, int signals) {
     fprintf(stderr, "segue %s: stopped: %s\n", ui->command, buf_c(&text));
     buf_deinit(&text);
   }
-  return signals > 0 && core->status == SESSION_STOPPED ? STATUS_INTERRUPTED
-                                                        : turns_status(&ui->summary);
+  if (signals > 0 && core->status == SESSION_STOPPED)
+    return STATUS_INTERRUPTED;
+  return turns_status(&ui->summary);
 }
 
 int ui_wait(struct ui *ui) {
-  int signals = solo_run(&ui->solo, ui->live ? on_tick : NULL, ui);
+  assert(ui->solo.session != NULL);
+  int signals = solo_run(&ui->solo, ui->live ? session_ui_on_tick : NULL, ui);
   int status = finish(ui, signals);
   ui_drop(ui);
   return status;

@@ -1,5 +1,5 @@
-/* session_ui.h - one session on a loop of its own, watched by a person, a pipe or a script: what run
- * and resume share.
+/* session_ui.h - one session on a loop of its own, watched by a person, a pipe or a script: what
+ * run and resume share.
  *
  *   ui_init(&ui, command, mode, logs, registry, &err)
  *   host_start or host_resume with ui.solo.host, &ui.watcher, &ui  -> ui.solo.session
@@ -10,7 +10,12 @@
 #include "audit/summary.h"
 #include "host/solo.h"
 
+struct cli_args;
+
 enum ui_mode { UI_LINES, UI_JSON, UI_QUIET };
+
+/* By --json and --quiet. */
+enum ui_mode ui_mode_of(const struct cli_args *args);
 
 struct ui {
   const char *command;

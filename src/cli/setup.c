@@ -1,12 +1,15 @@
+/* Turns flags into a configuration, a workflow and a scenario. */
 #include "cli/setup.h"
 
 #include "base/file.h"
 #include "base/limits.h"
+#include "host/keys.h"
 #include "host/overrides.h"
 #include "host/paths.h"
 #include "host/preflight.h"
-#include "provider/agent.h"
+#include "provider/agent/agent.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +29,7 @@ static bool bad_file(struct err *err) {
   return false;
 }
 
-/* -O key=value: numbers stay numbers, everything else is a word. */
+/* -O key=value: numbers and null stay what they are, everything else is a word. */
 bool setup_options(const struct cli_args *args, json_t *config, struct err *err) {
   const char *pair;
   for (size_t i = 0; (pair = cli_values(args, "option", i)) != NULL; i++) {
@@ -41,7 +44,7 @@ bool setup_options(const struct cli_args *args, json_t *config, struct err *err)
       json_object_set_new(config, "options", options);
     }
     json_t *value = json_loads(equals + 1, JSON_DECODE_ANY, NULL);
-    if (!json_is_number(value)) {
+    if (!json_is_number(value) && !json_is_null(value)) {
       json_decref(value);
       value = json_string(equals + 1);
     }
@@ -90,7 +93,7 @@ static bool read_providers(const struct cli_args *args, const struct provider_re
   return true;
 }
 
-static void set_string(json_t *config, const char *key, const char *value) {
+static void setup_set_string(json_t *config, const char *key, const char *value) {
   if (value != NULL)
     json_object_set_new(config, key, json_string(value));
 }
@@ -111,9 +114,11 @@ static bool read_cwd(struct setup *setup, const char *given, struct err *err) {
   char *real = realpath(given, NULL);
   if (real == NULL && errno == ENAMETOOLONG)
     return err_set(err, ERR_USAGE, "--cwd: the path is too long");
-  bool ok = real != NULL && stat(real, &st) == 0 && S_ISDIR(st.st_mode)
-                ? keep_path("--cwd", real, setup->cwd, sizeof setup->cwd, err)
-                : err_set(err, ERR_USAGE, "--cwd %.200s is not a folder", given);
+  bool ok = real != NULL && stat(real, &st) == 0 && S_ISDIR(st.st_mode);
+  if (ok)
+    ok = keep_path("--cwd", real, setup->cwd, sizeof setup->cwd, err);
+  else
+    ok = err_set(err, ERR_USAGE, "--cwd %.200s is not a folder", given);
   free(real);
   return ok;
 }
@@ -145,7 +150,7 @@ bool setup_flags(struct setup *setup, const struct cli_args *args, int *status) 
     return fail(args, &err, status);
   if (!read_cwd(setup, cwd ? cwd : ".", &err))
     return fail(args, &err, status);
-  set_string(config, "cwd", setup->cwd);
+  setup_set_string(config, "cwd", setup->cwd);
   if (!read_providers(args, setup->registry, config, &err))
     return fail(args, &err, status);
   backends_warn(setup->registry);
@@ -153,7 +158,7 @@ bool setup_flags(struct setup *setup, const struct cli_args *args, int *status) 
     overrides_warn();
   if (!setup_options(args, config, &err) || (model != NULL && !cli_is_utf8("--model", model, &err)))
     return fail(args, &err, status);
-  set_string(config, "model", model);
+  setup_set_string(config, "model", model);
   json_object_set_new(config, "interactive", json_false());
   config_resolve(&setup->user, config);
   return scenario == NULL || read_scenario(setup, scenario, &err) || fail(args, &err, status);
@@ -167,32 +172,44 @@ static void print_list(const char *command, const struct err_list *list, const c
       fprintf(stderr, "segue: %s", strcmp(severity, "error") == 0 ? "" : "warning: ");
       cli_put_safe(stderr, list->items[i].text);
       fputc('\n', stderr);
+      if (strcmp(severity, "error") == 0)
+        cli_tell_json(&list->items[i]);
     }
   if (list->dropped > 0)
     fprintf(stderr, "segue %s: and %zu more\n", command, list->dropped);
 }
 
+bool setup_load(struct setup *setup, const char *word, struct err_list *errors,
+                struct err_list *warnings) {
+  assert(setup->registry != NULL);
+  char found[PATHS_BYTES];
+  struct err err = {0};
+  const char *path = paths_workflow(word, setup->cwd, found) ? found : word;
+  const struct workflow_source source = {.path = path};
+  setup->workflow =
+      preflight_load(source, setup->cwd, setup->config, setup->registry, errors, warnings);
+  if (setup->workflow == NULL)
+    return false;
+  char *real = realpath(path, NULL);
+  bool ok;
+  if (real == NULL && errno == ENAMETOOLONG)
+    ok = err_set(&err, ERR_USAGE, "WORKFLOW: the path is too long");
+  else
+    ok = keep_path("WORKFLOW", real ? real : path, setup->workflow_path,
+                   sizeof setup->workflow_path, &err);
+  if (!ok)
+    err_list_add(errors, &err);
+  free(real);
+  return ok;
+}
+
 bool setup_workflow(struct setup *setup, const struct cli_args *args, const char *path,
                     bool warnings_shown, int *status) {
   struct err_list errors = {0}, warnings = {0};
-  struct err err = {0};
-  const struct workflow_source source = {.path = path};
-  setup->workflow =
-      preflight_load(source, setup->cwd, setup->config, setup->registry, &errors, &warnings);
+  bool ok = setup_load(setup, path, &errors, &warnings);
   print_list(args->command->name, &errors, "error");
   if (warnings_shown)
     print_list(args->command->name, &warnings, "warning");
-  bool ok = setup->workflow != NULL;
-  if (ok) {
-    char *real = realpath(path, NULL);
-    ok = real == NULL && errno == ENAMETOOLONG
-             ? err_set(&err, ERR_USAGE, "WORKFLOW: the path is too long")
-             : keep_path("WORKFLOW", real ? real : path, setup->workflow_path,
-                         sizeof setup->workflow_path, &err);
-    if (!ok)
-      (void)cli_fail(args->command->name, &err);
-    free(real);
-  }
   if (!ok)
     *status = STATUS_USAGE;
   err_list_deinit(&errors);
@@ -201,7 +218,15 @@ bool setup_workflow(struct setup *setup, const struct cli_args *args, const char
 }
 
 bool setup_preflight(const struct setup *setup, struct err *err) {
+  assert(setup->workflow != NULL);
   return preflight_check(setup->workflow, setup->config, setup->registry, setup->has_scenario, err);
+}
+
+bool setup_keys(const struct setup *setup, const struct cli_args *args, struct str task,
+                struct err *err) {
+  assert(setup->workflow != NULL);
+  return cli_flag(args, "allow-secret") ||
+         keys_check(setup->workflow->doc, task, setup->user.env, "--allow-secret", err);
 }
 
 void setup_deinit(struct setup *setup) {
@@ -215,6 +240,7 @@ void setup_deinit(struct setup *setup) {
 }
 
 bool setup_task(const struct cli_args *args, struct buf *task, struct err *err) {
+  assert(task->n == 0);
   const char *text = cli_value(args, "task"), *file = cli_value(args, "task-file");
   if (text && file)
     return err_set(err, ERR_USAGE, "give --task or --task-file, not both");

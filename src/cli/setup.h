@@ -30,11 +30,18 @@ struct setup {
 
 /* Everything from the flags but the workflow. False: printed, *status is the exit status. */
 bool setup_flags(struct setup *setup, const struct cli_args *args, int *status);
-/* Loads, lints and builds the workflow; prints all errors (and warnings, when asked). */
+/* Loads, lints and builds the workflow, and keeps its path. `word` is a path, or the name of a
+ * workflow of the project, the user or segue (paths_workflow). */
+bool setup_load(struct setup *setup, const char *word, struct err_list *errors,
+                struct err_list *warnings);
+/* The same; prints all errors (and warnings, when asked). */
 bool setup_workflow(struct setup *setup, const struct cli_args *args, const char *path,
                     bool warnings, int *status);
 /* Every movement's backend exists, takes its options and can do what is asked of it. */
 bool setup_preflight(const struct setup *setup, struct err *err) MUST_CHECK;
+/* No key of the user stands in the task or the workflow, or --allow-secret was given. */
+bool setup_keys(const struct setup *setup, const struct cli_args *args, struct str task,
+                struct err *err) MUST_CHECK;
 void setup_deinit(struct setup *setup);
 
 /* -O KEY=VALUE into `options` of the config. */

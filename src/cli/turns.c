@@ -1,7 +1,10 @@
+/* Prints a line for each turn. */
 #include "cli/turns.h"
 
+#include "base/limits.h"
 #include "cli/cli.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Columns of a turn's cells where there is room; on narrow terminals they shrink, and the reason
@@ -26,7 +29,7 @@ static int pad(struct buf *out, int used, int width) {
 }
 
 /* A cell of at least `width` columns, cut to `max`. Returns the columns used. */
-static int cell(struct buf *out, struct str text, int width, int max) {
+static int turns_cell(struct buf *out, struct str text, int width, int max) {
   return pad(out, cli_fit(out, text, max), width);
 }
 
@@ -34,11 +37,12 @@ static enum colour method_colour(const char *method) {
   if (strcmp(method, "structured_output") == 0 || strcmp(method, "when") == 0 ||
       strcmp(method, "auto_select") == 0)
     return COLOUR_GREEN;
-  return strcmp(method, "tag_fallback") == 0 || strcmp(method, "ai_judge") == 0 ? COLOUR_YELLOW
-                                                                                : COLOUR_RED;
+  if (strcmp(method, "tag_fallback") == 0 || strcmp(method, "ai_judge") == 0)
+    return COLOUR_YELLOW;
+  return COLOUR_RED;
 }
 
-static int least(int a, int b) {
+static int turns_least(int a, int b) {
   return a < b ? a : b;
 }
 
@@ -58,31 +62,34 @@ static void print_why(struct buf *b, const struct turn_line *line, bool colours,
 }
 
 void turns_print(FILE *out, const struct turn_line *line, bool colours, int columns) {
+  assert(columns >= LIMIT_TERM_MIN_COLUMNS);
   struct buf b = {0};
   const char *plain = cli_paint(colours, COLOUR_NONE);
   bool wide = columns >= WIDTH_WIDE;
   int name_max = wide ? WIDTH_NAME_MAX : WIDTH_MOVEMENT;
   int fixed =
       WIDTH_TURN + 1 + WIDTH_MOVEMENT + 1 + WIDTH_PROVIDER + 1 + 3 + WIDTH_NEXT + 1 + WIDTH_METHOD;
-  int what = wide ? WIDTH_WHAT : least(WIDTH_WHAT, columns - fixed);
+  int what = wide ? WIDTH_WHAT : turns_least(WIDTH_WHAT, columns - fixed);
   int used = WIDTH_TURN + 1;
   buf_printf(&b, "%s%*ld%s ", cli_paint(colours, COLOUR_DIM), WIDTH_TURN, line->turn, plain);
   buf_puts(&b, cli_paint(colours, COLOUR_BOLD));
-  used += 1 + cell(&b, buf_view(&line->movement), least(WIDTH_MOVEMENT, name_max), name_max);
+  used += 1 + turns_cell(&b, buf_view(&line->movement), turns_least(WIDTH_MOVEMENT, name_max),
+                         name_max);
   buf_printf(&b, "%s ", plain);
   if (what >= 0) { /* else a very narrow terminal: where it led matters more */
-    used += cell(&b, buf_view(&line->provider), WIDTH_PROVIDER, wide ? 16 : WIDTH_PROVIDER);
-    if (what > 4)
+    used += turns_cell(&b, buf_view(&line->provider), WIDTH_PROVIDER, wide ? 16 : WIDTH_PROVIDER);
+    if (what > 4) {
       buf_putc(&b, ' ');
-    used += what > 4 ? 1 + cell(&b, buf_view(&line->what), what, wide ? WIDTH_WHAT_MAX : what) : 0;
+      used += 1 + turns_cell(&b, buf_view(&line->what), what, wide ? WIDTH_WHAT_MAX : what);
+    }
     buf_putc(&b, ' ');
     used++;
   }
   buf_printf(&b, "> %s", cli_paint(colours, COLOUR_CYAN));
-  used += 2 + cell(&b, buf_view(&line->leads_to), WIDTH_NEXT, name_max);
+  used += 2 + turns_cell(&b, buf_view(&line->leads_to), WIDTH_NEXT, name_max);
   buf_printf(&b, "%s %s", plain, cli_paint(colours, method_colour(buf_c(&line->method))));
   bool beside = line->why.n > 0 && columns - used - 1 - WIDTH_METHOD - 2 >= WIDTH_WHY_MIN;
-  used += 1 + cell(&b, buf_view(&line->method), beside ? WIDTH_METHOD : 0, WIDTH_METHOD);
+  used += 1 + turns_cell(&b, buf_view(&line->method), beside ? WIDTH_METHOD : 0, WIDTH_METHOD);
   buf_puts(&b, plain);
   print_why(&b, line, colours, columns, beside ? used : columns);
   fprintf(out, "%s\n", b.p);
@@ -118,9 +125,18 @@ int turns_status(const struct summary *s) {
 
 void turns_print_end(FILE *out, const struct summary *s, const char *path, bool colours,
                      int columns) {
+  assert(path != NULL);
   struct buf b = {0}, methods = {0};
   size_t i = status_index(s);
+  json_t *spent = summary_spent(s);
   summary_methods(s, &methods);
+  struct buf used_up = {0};
+  spend_print(spent, &used_up);
+  if (methods.n > 0 && used_up.n > 0)
+    buf_puts(&methods, "  ");
+  buf_str(&methods, buf_view(&used_up));
+  buf_deinit(&used_up);
+  json_decref(spent);
   buf_printf(&b, "%s%s%s  %ld turn%s", cli_paint(colours, statuses[i].colour), statuses[i].shown,
              cli_paint(colours, COLOUR_NONE), s->turns, s->turns == 1 ? "" : "s");
   buf_puts(&b, methods.n > 0 ? "  " : "");
@@ -143,6 +159,7 @@ void turns_print_end(FILE *out, const struct summary *s, const char *path, bool 
 
 void turns_live(struct buf *out, const struct summary *s, unsigned tick, double seconds,
                 bool colours, int columns) {
+  assert(columns >= LIMIT_TERM_MIN_COLUMNS);
   static const char *const frames[] = {"|", "/", "-", "\\"};
   struct buf activity = {0};
   int used = 0;

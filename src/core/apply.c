@@ -1,3 +1,4 @@
+/* Folds records into the state: sessions, turns, and the table of all types. */
 #include "core/apply.h"
 
 #include "base/log.h"
@@ -18,9 +19,10 @@ bool fold_bad(const struct fold *f, const char *what) {
 bool fold_take_text(const struct fold *f, enum member key, struct buf *out) {
   struct str blob = fold_text(f, key + 1);
   buf_clear(out);
+  if (blob.n > 0 && f->source == NULL)
+    return fold_bad(f, "its text is in a blob that is not at hand");
   if (blob.n > 0)
-    return f->source != NULL ? f->source->blob(f->source->ctx, blob.p, out, f->err)
-                             : fold_bad(f, "its text is in a blob that is not at hand");
+    return f->source->blob(f->source->ctx, blob.p, out, f->err);
   buf_str(out, fold_text(f, key));
   return true;
 }
@@ -122,6 +124,11 @@ static bool apply_turn_end(const struct fold *f) {
   if (fold_number(f, MEMBER_RULE) != turn->rule)
     return fold_bad(f, "its rule is not the one that was judged");
   const struct movement *m = &core->workflow->movements[turn->movement];
+  if (m->argv != NULL && turn->has_exit) {
+    core->check.turn = turn->id;
+    core->check.movement = turn->movement;
+    core->check.exit = turn->exit;
+  }
   core->has_next = true;
   core->next = m->rule_next[turn->rule - 1];
   buf_deinit(&core->last_text);
@@ -194,10 +201,14 @@ static void begin_again(const struct fold *f, const struct turn *turn, struct ca
     call->fallback = xstrndup(first.p, first.n);
 }
 
-/* What failed for good gets another chance: that is what a resume asks for. */
+/* A resume asks for another chance of what failed for good. */
 static bool apply_session_resume(const struct fold *f) {
   struct str reason = buf_view(&f->core->stop_reason);
-  bool unavailable = str_eq_c(reason, "judge_unavailable");
+  if (reason.n > 0) { /* no crash: something may be better now, and the first is asked again */
+    json_decref(f->core->behind);
+    f->core->behind = NULL;
+  }
+  bool unavailable = str_eq_c(reason, "judge_unavailable") || str_eq_c(reason, "judge_split");
   bool escalated = str_eq_c(reason, "escalated"), no_check = str_eq_c(reason, "check_unavailable");
   for (struct turn *turn = f->core->turns; turn; turn = turn->next) {
     if (turn->phase == TURN_JUDGING && unavailable) {

@@ -4,9 +4,11 @@
 #include "core/fold.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
+#include "judge/usage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Small numbers are counted in an array (a script takes its replies by number), other tokens in an
  * object by their text. */
@@ -96,8 +98,11 @@ static struct call *new_call(const struct fold *f, struct turn *turn, long id) {
     return (void)fold_bad(f, "it is for no stage"), NULL;
   if (!judges && !may_call(f, turn, purpose))
     return NULL;
+  json_int_t vote = judges ? fold_number(f, MEMBER_VOTE) : 0;
+  if (vote < 0 || vote > LIMIT_PANEL_COUNT)
+    return (void)fold_bad(f, "its vote is of no panel"), NULL;
   for (; *at; at = &(*at)->next)
-    stage_calls += (*at)->stage == stage;
+    stage_calls += (*at)->stage == stage && (*at)->vote == (int)vote;
   if (judges && stage_calls >= STAGE_JUDGE_CALLS)
     return (void)fold_bad(f, "its stage asked often enough"), NULL;
   struct call *call = xcalloc(1, sizeof *call);
@@ -105,6 +110,7 @@ static struct call *new_call(const struct fold *f, struct turn *turn, long id) {
   call->id = id;
   call->purpose = purpose;
   call->stage = stage;
+  call->vote = (int)vote;
   call->invariant = purpose == PURPOSE_CHECK ? (int)fold_number(f, MEMBER_INVARIANT) : 0;
   call->prompt_seq = (uint64_t)f->record->seq;
   *at = call;
@@ -160,6 +166,9 @@ bool apply_call_start(const struct fold *f) {
   fold_set_json(&call->token, fold_tree(f, MEMBER_TOKEN));
   if (!use_schema(f, call))
     return false;
+  struct str sha256 = fold_text(f, MEMBER_PROMPT_SHA256);
+  if (sha256.n == SHA256_HEX - 1)
+    memcpy(call->prompt_sha256, sha256.p, sha256.n);
   call->timeout_ms = (uint64_t)fold_number(f, MEMBER_TIMEOUT_MS);
   call->attempt = (int)attempt;
   call->state = CALL_RUNNING;
@@ -172,7 +181,7 @@ bool apply_call_start(const struct fold *f) {
 }
 
 /* Tokens of an attempt; what cannot be counts as the most that can. */
-static int64_t tokens_of(const json_t *usage) {
+static int64_t apply_call_tokens_of(const json_t *usage) {
   json_int_t input = json_integer_value(json_at(usage, "input"));
   json_int_t output = json_integer_value(json_at(usage, "output"));
   const json_int_t most = (json_int_t)1 << 40;
@@ -220,7 +229,7 @@ bool apply_admission(const struct fold *f) {
   return true;
 }
 
-/* What the next call of the same conversation goes on with. */
+/* Remembers the conversation that the next call goes on with. */
 static void keep_session(const struct fold *f, const struct turn *turn, const struct call *call) {
   struct buf key = {0};
   if (call->provider_session == NULL)
@@ -230,42 +239,77 @@ static void keep_session(const struct fold *f, const struct turn *turn, const st
   buf_deinit(&key);
 }
 
+/* Until it has cooled down others do its work, and judge in its place. */
+static void keep_behind(const struct fold *f, const struct call *call, const json_t *error) {
+  json_int_t ms = json_integer_value(json_at(error, "retry_after_ms"));
+  int64_t now_ms;
+  if (call->fallback == NULL || !record_time_parse(f->record->ts.p, &now_ms))
+    return;
+  if (ms < LIMIT_BEHIND_MS || ms > LIMIT_RESET_WAIT_MS)
+    ms = LIMIT_BEHIND_MS;
+  if (f->core->behind == NULL)
+    f->core->behind = json_object();
+  json_object_set_new(f->core->behind, call->provider, json_integer(now_ms + ms));
+}
+
+/* The attempt failed: the call waits for the next one, goes to another provider, or is over. */
+static bool call_failed(const struct fold *f, struct call *call, const json_t *error) {
+  const json_t *message = json_at(error, "message");
+  bool wait = fold_has(f, MEMBER_RETRY_IN_MS);
+  int64_t now_ms;
+  call->class = CLASS_PROTOCOL;
+  (void)error_class_from_name(str_from(json_string_value(json_at(error, "class"))), &call->class);
+  buf_clear(&call->text);
+  if (json_is_string(message))
+    buf_append(&call->text, json_string_value(message), json_string_length(message));
+  call->failures++;
+  call->session_lost |= call->class == CLASS_NOT_FOUND && call->resumed;
+  call->state = wait ? CALL_WAITING : CALL_FAILED;
+  take_fallback(f, call);
+  keep_behind(f, call, error);
+  if (!wait)
+    return true;
+  if (!record_time_parse(f->record->ts.p, &now_ms))
+    return fold_bad(f, "its ts is not a time");
+  call->wait_until_ms = now_ms + fold_number(f, MEMBER_RETRY_IN_MS);
+  return true;
+}
+
+/* Sums up what was used, and keeps where a conversation has come to, for the call that goes on with
+ * it. */
+static void keep_usage(const struct fold *f, const struct turn *turn, const struct call *call) {
+  struct core *core = f->core;
+  const json_t *usage = fold_tree(f, MEMBER_USAGE), *total = json_at(usage, "total");
+  struct str id = fold_text(f, MEMBER_PROVIDER_SESSION);
+  spends_add(&core->spends, call->purpose, core->workflow->movements[turn->movement].name,
+             str_from(call->provider), usage, fold_number(f, MEMBER_DURATION_MS));
+  if (total == NULL || id.n == 0)
+    return;
+  if (core->totals == NULL)
+    core->totals = json_object();
+  json_object_setn_new(core->totals, id.p, id.n, json_incref((json_t *)total));
+}
+
 bool apply_call_end(const struct fold *f) {
   struct turn *turn;
   struct call *call = running_call(f, &turn);
   if (call == NULL)
     return false;
   const json_t *error = fold_tree(f, MEMBER_ERROR);
-  bool wait = fold_has(f, MEMBER_RETRY_IN_MS);
   int64_t wait_ms = fold_number(f, MEMBER_RETRY_IN_MS);
   if (fold_number(f, MEMBER_ATTEMPT) != call->attempt)
     return fold_bad(f, "that attempt is not running");
   if (!is_duration(fold_number(f, MEMBER_DURATION_MS)) || !is_duration(wait_ms))
     return fold_bad(f, "a time in it cannot be");
   call->duration_ms += fold_number(f, MEMBER_DURATION_MS);
-  call->tokens += tokens_of(fold_tree(f, MEMBER_USAGE));
+  call->tokens += apply_call_tokens_of(fold_tree(f, MEMBER_USAGE));
+  if (!call_is_own(call))
+    usage_add(&call->usage, fold_tree(f, MEMBER_USAGE));
+  keep_usage(f, turn, call);
   if (fold_text(f, MEMBER_PROVIDER_SESSION).n > 0)
     set_provider_session(call, fold_text(f, MEMBER_PROVIDER_SESSION));
-  if (error != NULL) {
-    const json_t *class = json_at(error, "class");
-    const json_t *message = json_at(error, "message");
-    call->class = CLASS_PROTOCOL;
-    (void)error_class_from_name(str_from(json_string_value(class)), &call->class);
-    buf_clear(&call->text);
-    if (json_is_string(message))
-      buf_append(&call->text, json_string_value(message), json_string_length(message));
-    call->failures++;
-    call->session_lost |= call->class == CLASS_NOT_FOUND && call->resumed;
-    call->state = wait ? CALL_WAITING : CALL_FAILED;
-    take_fallback(f, call);
-    if (wait) {
-      int64_t now;
-      if (!record_time_parse(f->record->ts.p, &now))
-        return fold_bad(f, "its ts is not a time");
-      call->wait_until_ms = now + wait_ms;
-    }
-    return true;
-  }
+  if (error != NULL)
+    return call_failed(f, call, error);
   if (!fold_take_text(f, MEMBER_TEXT, &call->text))
     return false;
   fold_set_json(&call->structured, fold_tree(f, MEMBER_STRUCTURED));
@@ -280,6 +324,7 @@ bool apply_call_end(const struct fold *f) {
   }
   if (call->purpose == PURPOSE_EXECUTE) {
     keep_session(f, turn, call);
+    fold_set_json(&turn->files, fold_tree(f, MEMBER_FILES));
     turn->has_exit = has_exit;
     turn->exit = (int)fold_number(f, MEMBER_EXIT);
   }
@@ -302,5 +347,9 @@ bool apply_call_event(const struct fold *f) {
     if (json_string_length(id) > 0)
       set_provider_session(call, str_from(json_string_value(id)));
   }
+  const json_t *refused = json_at(fold_tree(f, MEMBER_DATA), "refused");
+  size_t length = json_string_length(refused);
+  if (length > 0 && length <= LIMIT_NAME_BYTES)
+    core_refuse(f->core, call, refused);
   return true;
 }

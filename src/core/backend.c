@@ -1,9 +1,10 @@
-/* Which provider and model a movement and its judge run on. Order: flag for the movement, flag for
- * all, the movement's own, the workflow's, the user's default. A model goes with the provider it was
- * written for: another provider chosen by a flag does not get it. */
+/* Chooses the provider and model of a movement and of its judge. Order: the flag for the movement,
+ * the flag for all, the movement's own, the workflow's, the user's default. A model goes with the
+ * provider it was written for: another provider chosen by a flag does not get it. */
 #include "core/decide.h"
 #include "format/json_object.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define config_str(config, key) json_view(json_at(config, key))
@@ -48,11 +49,29 @@ void core_judge_backend(const struct workflow *wf, const json_t *config, size_t 
   const struct movement *m = &wf->movements[index];
   struct str own_provider, own_model;
   core_backend(wf, config, index, &own_provider, &own_model);
-  *provider = m->judge.provider.n ? m->judge.provider : m->argv ? STR("") : own_provider;
+  if (m->judge.provider.n > 0)
+    *provider = m->judge.provider;
+  else if (m->judge.panel != NULL)
+    *provider = json_view(json_array_get(m->judge.panel, 0));
+  else
+    *provider = m->argv ? STR("") : own_provider;
   if (m->judge.model.n > 0)
     *model = m->judge.model;
   else
     *model = str_eq(*provider, own_provider) ? own_model : STR("");
+}
+
+void core_panel_backend(const struct workflow *wf, const json_t *config, size_t index, int vote,
+                        struct str *provider, struct str *model) {
+  const struct movement *m = &wf->movements[index];
+  struct str judge;
+  assert(vote > 0);
+  core_judge_backend(wf, config, index, &judge, model);
+  *provider = json_view(json_array_get(m->judge.panel, (size_t)vote - 1));
+  if (str_eq(*provider, judge))
+    return;
+  *model =
+      json_view(json_object_getn(json_at(config, "provider_models"), provider->p, provider->n));
 }
 
 void core_reask_backend(const struct workflow *wf, const json_t *config, size_t index,
@@ -61,7 +80,9 @@ void core_reask_backend(const struct workflow *wf, const json_t *config, size_t 
   const struct structured_config *so = m->structured;
   struct str own_provider, own_model;
   core_backend(wf, config, index, &own_provider, &own_model);
-  *provider = so->provider.n ? so->provider : m->argv ? STR("") : own_provider;
+  *provider = m->argv ? STR("") : own_provider;
+  if (so->provider.n > 0)
+    *provider = so->provider;
   if (so->model.n > 0)
     *model = so->model;
   else
@@ -74,13 +95,13 @@ static bool enforces(const struct capability *providers, struct str name) {
   return c != NULL && strcmp(c->structured, "none") != 0 && strcmp(c->structured, "prompt") != 0;
 }
 
-const json_t *core_prompt_schema(const struct workflow *wf, const json_t *config, size_t index,
-                                 const struct capability *providers) {
+bool core_prompt_schema(const struct workflow *wf, const json_t *config, size_t index,
+                        const struct capability *providers) {
   const struct movement *m = &wf->movements[index];
   const json_t *fallback = json_at(config, "fallback");
   struct str provider, model;
   if (m->structured == NULL || m->argv != NULL)
-    return NULL;
+    return false;
   core_backend(wf, config, index, &provider, &model);
   const json_t *lists[] = {m->fallback, wf->fallback,
                            json_object_getn(fallback, provider.p, provider.n)};
@@ -92,5 +113,5 @@ const json_t *core_prompt_schema(const struct workflow *wf, const json_t *config
       enforced = enforced && enforces(providers, str_from(json_string_value(name)));
     }
   }
-  return enforced ? NULL : m->structured->document;
+  return !enforced;
 }

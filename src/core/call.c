@@ -1,6 +1,8 @@
+/* Names purposes, permissions and error classes, and frees what a call gave back. */
 #include "core/call.h"
 
 #include "base/limits.h"
+#include "base/utf8.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -143,9 +145,8 @@ json_t *text_render(struct str s) {
   if (s.n <= LIMIT_RENDER_BYTES) {
     append_readable(&b, s);
   } else {
-    size_t half = LIMIT_RENDER_BYTES / 2, head = utf8_floor(s.p, half), tail = s.n - half;
-    while (tail < s.n && ((unsigned char)s.p[tail] & 0xC0) == 0x80)
-      tail++;
+    size_t half = LIMIT_RENDER_BYTES / 2, head = utf8_floor(s.p, half),
+           tail = utf8_ceil(s.p, s.n, s.n - half);
     append_readable(&b, (struct str){s.p, head});
     buf_printf(&b, "\n[... %zu bytes ...]\n", tail - head);
     append_readable(&b, (struct str){s.p + tail, s.n - tail});
@@ -161,6 +162,7 @@ void call_result_deinit(struct call_result *result) {
   json_decref(result->structured);
   json_decref(result->files);
   json_decref(result->usage);
+  json_decref(result->requests);
   *result = (struct call_result){0};
 }
 

@@ -8,6 +8,7 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "judge/stage.h"
+#include "render/describe.h"
 
 #include <jansson.h>
 #include <stdint.h>
@@ -42,7 +43,7 @@ enum error_class {
   CLASS_COUNT
 };
 
-/* What an agent may do to the world: look, change files, anything. */
+/* An agent may look, change files, or do anything. */
 enum permission { PERMISSION_READONLY, PERMISSION_EDIT, PERMISSION_FULL, PERMISSION_COUNT };
 const char *permission_name(enum permission permission);
 bool permission_from_name(struct str name, enum permission *out);
@@ -57,12 +58,12 @@ bool error_class_is_transient(enum error_class class);
  * bad_request) and a cancel. */
 bool error_class_falls_back(enum error_class class);
 
-/* What the host says to a call that wants to go to its provider. */
+/* The host answers a call that wants to go to its provider. */
 enum admission_answer { ADMISSION_WAIT, ADMISSION_ADMITTED, ADMISSION_FALLBACK, ADMISSION_COUNT };
 const char *admission_name(enum admission_answer admission); /* wait, admitted, use_fallback */
 bool admission_from_name(struct str name, enum admission_answer *out);
 
-/* What a provider gets. Borrowed by prepare; start keeps nothing beyond its call's end. */
+/* A provider gets this. Prepare borrows it; start keeps nothing beyond its call's end. */
 struct call_request {
   const char *session;
   long turn, call;
@@ -74,12 +75,18 @@ struct call_request {
   const json_t *options;      /* object or NULL */
   const char *const *argv;    /* of a command: NULL-ended; else NULL */
   struct str prompt;
-  const json_t *schema;        /* the reply's shape, or NULL */
+  const json_t *schema; /* the reply's shape, or NULL */
+  enum describe_form
+      schema_as; /* how a backend that has no option for it is told it, and in what */
+  enum describe_language language;
   const json_t *token;         /* what prepare said, or NULL */
   bool edit;                   /* may change files */
   enum permission permission;  /* what its agent may do */
   struct str provider_session; /* the backend's conversation to go on with; empty: a new one */
   uint64_t timeout_ms;
+  /* Tokens of the conversation that it goes on with, so far ({"input", ...}); NULL: not known. */
+  const json_t *conversation;
+  const json_t *refused; /* names of parameters that this model would not take; or NULL */
 };
 
 /* A text as it entered: whole in memory; over LIMIT_INLINE_TEXT_BYTES or not UTF-8 its exact bytes
@@ -95,11 +102,12 @@ bool text_needs_blob(struct str s);
  */
 json_t *text_render(struct str s);
 
-/* What a provider gives back. Owned by whoever holds it; call_result_deinit. */
+/* A provider gives this back. Whoever holds it owns it: call_result_deinit. */
 struct call_result {
   enum error_class class; /* CLASS_NONE: answered */
   char message[512];      /* of an error, readable, without secrets */
   int64_t retry_after_ms; /* 0: the provider named none */
+  bool elsewhere;         /* of bad_request: another backend may take what this one does not */
   struct text text;
   struct text error_text; /* stderr, bounded; may be empty */
   json_t *structured;     /* or NULL */
@@ -108,7 +116,11 @@ struct call_result {
   int exit;      /* of a command: status, 128 + signal when killed */
   int signal;    /* that killed it; 0: none did, whatever its status */
   json_t *files; /* [{"path","added","removed"}] or NULL */
-  json_t *usage; /* {"input","output","cached"} or NULL */
+  json_t *usage; /* tokens and money, as in a log's call_end; or NULL */
+  /* A call that needed several requests tells what it asked and got, in order, or NULL:
+   * {"asked": "think" or "answer", "appended"? (behind the call's prompt), "text", "reasoning"?,
+   * "enforced"?, "usage"?, "error"?}. */
+  json_t *requests;
   char provider_session[128];
   uint64_t dropped_bytes;       /* cut out of the text; a line in it says where */
   uint64_t error_dropped_bytes; /* of stderr */

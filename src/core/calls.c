@@ -1,12 +1,16 @@
 /* Calls: their records, from the request to what came back. */
 #include "core/step.h"
 
+#include "base/log.h"
+#include "base/utf8.h"
 #include "core/record.h"
+#include "extract/silence.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The program of a command movement, or of an invariant that is a command. */
@@ -14,9 +18,16 @@ static const char *const *argv_of(const struct movement *m, enum call_purpose pu
                                   int invariant) {
   if (purpose == PURPOSE_EXECUTE)
     return m->argv;
-  return purpose == PURPOSE_CHECK
-             ? invariants_get(m->structured->invariants, (size_t)invariant - 1)->argv
-             : NULL;
+  if (purpose != PURPOSE_CHECK)
+    return NULL;
+  return invariants_get(m->structured->invariants, (size_t)invariant - 1)->argv;
+}
+
+/* Finds what the conversation that the call goes on with has used so far. */
+static const json_t *total_of(const struct core *core, const struct call *call) {
+  if (!call->resumed || call->provider_session == NULL)
+    return NULL;
+  return json_object_get(core->totals, call->provider_session);
 }
 
 void core_request(const struct core *core, const struct turn *turn, const struct call *call,
@@ -36,12 +47,55 @@ void core_request(const struct core *core, const struct turn *turn, const struct
       .argv = argv_of(m, call->purpose, call->invariant),
       .prompt = buf_view(&call->prompt),
       .schema = call->schema,
+      .schema_as = core->workflow->schema_as,
+      .language = workflow_language(core->workflow),
       .token = call->token,
       .edit = call->purpose == PURPOSE_EXECUTE && (m->edit || m->argv != NULL),
       .permission = call->purpose == PURPOSE_EXECUTE ? m->permission : PERMISSION_READONLY,
       .provider_session = call->resumed ? str_from(call->provider_session) : STR(""),
       .timeout_ms = call->timeout_ms,
+      .conversation = total_of(core, call),
+      .refused = core_refused(core, str_from(call->provider), str_from(call->model)),
   };
+}
+
+/* --- what providers would not take --- */
+
+static void refused_key(struct str provider, struct str model, struct buf *out) {
+  buf_str(out, provider);
+  buf_putc(out, '\n');
+  buf_str(out, model);
+}
+
+const json_t *core_refused(const struct core *core, struct str provider, struct str model) {
+  struct buf key = {0};
+  if (json_object_size(core->refused) == 0)
+    return NULL;
+  refused_key(provider, model, &key);
+  const json_t *names = json_object_get(core->refused, buf_c(&key));
+  buf_deinit(&key);
+  return names;
+}
+
+void core_refuse(struct core *core, const struct call *call, const json_t *name) {
+  struct buf key = {0};
+  const json_t *known;
+  size_t i;
+  refused_key(str_from(call->provider), str_from(call->model), &key);
+  if (core->refused == NULL)
+    core->refused = json_object();
+  json_t *names = json_object_get(core->refused, buf_c(&key));
+  if (names == NULL) {
+    names = json_array();
+    json_object_set_new(core->refused, buf_c(&key), names);
+  }
+  buf_deinit(&key);
+  json_array_foreach(names, i, known) {
+    if (json_equal(known, name))
+      return;
+  }
+  if (json_array_size(names) < LIMIT_REFUSED_COUNT)
+    json_array_append(names, (json_t *)name);
 }
 
 /* --- provider sessions --- */
@@ -76,8 +130,8 @@ static const char *known_session(const struct step *s, const struct movement *m,
   return json_string_value(id);
 }
 
-/* What call_start says of it: resumed or not, and why not. */
-static void put_session(struct record_draft *d, const char *id, const char *reason) {
+/* Tells in call_start whether a conversation is resumed, and why not. */
+static void calls_put_session(struct record_draft *d, const char *id, const char *reason) {
   if (id != NULL)
     record_put_tree(d, MEMBER_SESSION, json_pack("{sb ss}", "resumed", 1, "id", id));
   else if (reason != NULL)
@@ -103,6 +157,8 @@ void core_first_backend(const struct core *core, const struct turn *turn, const 
     *model = STR("");
   } else if (call->purpose == PURPOSE_EXECUTE) {
     core_backend(wf, core->config, turn->movement, provider, model);
+  } else if (call->vote > 0) {
+    core_panel_backend(wf, core->config, turn->movement, call->vote, provider, model);
   } else if (is_reask(call)) {
     core_reask_backend(wf, core->config, turn->movement, provider, model);
   } else {
@@ -120,8 +176,8 @@ static bool has_lists(const struct workflow *wf, const json_t *config, const str
          json_at(config, "fallback") != NULL;
 }
 
-/* Those who can take over from `first`, in order; or NULL. The file's list goes with the provider it
- * was written for; else it is the user's own. */
+/* Lists those who can take over from `first`, in order; or NULL. The file's list goes with the
+ * provider it was written for; else it is the user's own. */
 static const json_t *takers(const struct workflow *wf, const json_t *config, size_t movement,
                             bool judges, struct str first) {
   const struct movement *m = &wf->movements[movement];
@@ -141,11 +197,15 @@ static const json_t *takers(const struct workflow *wf, const json_t *config, siz
   return list ? list : json_object_getn(json_at(config, "fallback"), first.p, first.n);
 }
 
-bool core_judges_by_tool(const struct workflow *wf, const json_t *config, size_t movement,
+bool core_judges_by_tool(const struct workflow *wf, const json_t *config, size_t movement, int vote,
                          const struct capability *providers) {
   struct str first, model;
   const json_t *name;
   size_t i;
+  if (vote > 0) {
+    core_panel_backend(wf, config, movement, vote, &first, &model);
+    return has_tool(providers, first);
+  }
   core_judge_backend(wf, config, movement, &first, &model);
   bool by_tool = has_tool(providers, first);
   const json_t *list = takers(wf, config, movement, true, first);
@@ -169,7 +229,7 @@ struct str core_next_backend(const struct core *core, const struct turn *turn,
   struct str first, model, current = str_from(call->provider);
   const json_t *name;
   size_t i;
-  if (is_command(core, turn, call) ||
+  if (is_command(core, turn, call) || call->vote > 0 || /* nobody votes twice */
       !has_lists(core->workflow, core->config, &core->workflow->movements[turn->movement]))
     return STR("");
   core_first_backend(core, turn, call, &first, &model);
@@ -194,23 +254,40 @@ static struct str own_model(const struct core *core, struct str provider) {
   return json_view(model);
 }
 
-/* Of the options that were meant, those it takes; the judge's coolness goes with the backend that
- * can be cool. */
-static json_t *taken_options(const struct step *s, const struct call *call, struct str provider) {
+/* Keeps those of the wanted options that it takes. */
+static json_t *taken_options(const struct step *s, const json_t *wanted, struct str provider) {
   const struct capability *c = capability_find(s->env->providers, provider);
   json_t *kept = json_object();
   for (size_t i = 0; c && option_names[i]; i++) {
-    json_t *value = json_object_get(call->wanted, option_names[i]);
+    json_t *value = json_object_get(wanted, option_names[i]);
     if (value && (c->options & (1u << i)))
       json_object_set_nocheck(kept, option_names[i], value);
   }
-  if (c && !call_generates(call) && (c->options & OPTION_TEMPERATURE) &&
-      json_at(kept, "temperature") == NULL)
-    json_put(kept, "temperature", json_integer(0));
   if (json_object_size(kept) > 0)
     return kept;
   json_decref(kept);
   return NULL;
+}
+
+/* A provider that was taken over stays behind for a while: who took over begins. */
+static void pass_over(const struct step *s, const struct turn *turn, struct step_call *n) {
+  const struct core *core = s->core;
+  struct str next = n->provider;
+  while (next.n > 0 &&
+         json_integer_value(json_object_getn(core->behind, next.p, next.n)) > s->ev->time_ms) {
+    char *name = xstrndup(next.p, next.n);
+    const struct call call = {
+        .purpose = n->purpose, .stage = n->stage, .invariant = n->invariant, .provider = name};
+    next = core_next_backend(core, turn, &call);
+    free(name);
+  }
+  if (next.n == 0 || str_eq(next, n->provider))
+    return; /* all are behind: the first is as good as any */
+  json_t *options = taken_options(s, n->options, next);
+  json_decref(n->options);
+  n->options = options;
+  n->provider = next;
+  n->model = own_model(core, next);
 }
 
 static json_t *prepare_token(const struct step *s, const struct call_request *request) {
@@ -220,7 +297,8 @@ static json_t *prepare_token(const struct step *s, const struct call_request *re
 }
 
 /* The schema itself, or where it was logged first. */
-static void put_schema(struct record_draft *d, const struct core *core, const json_t *schema) {
+static void calls_put_schema(struct record_draft *d, const struct core *core,
+                             const json_t *schema) {
   json_t *schemas = core->schemas;
   for (void *at = json_object_iter(schemas); at; at = json_object_iter_next(schemas, at))
     if (json_equal(json_object_iter_value(at), schema)) {
@@ -231,13 +309,15 @@ static void put_schema(struct record_draft *d, const struct core *core, const js
 }
 
 static void call_start_record(const struct step *s, struct record_draft *d, const struct turn *turn,
-                              const struct call_request *r, int invariant) {
+                              const struct call_request *r, int vote, int invariant) {
   step_turn_record(s, d, RECORD_CALL_START, turn);
   record_put_number(d, MEMBER_CALL, r->call);
   record_put_number(d, MEMBER_ATTEMPT, r->attempt);
   record_put_word(d, MEMBER_PURPOSE, call_purpose_name(r->purpose));
   if (r->stage != STAGE_COUNT)
     record_put_word(d, MEMBER_STAGE, judge_stage_name(r->stage));
+  if (vote > 0)
+    record_put_number(d, MEMBER_VOTE, vote);
   if (invariant > 0)
     record_put_number(d, MEMBER_INVARIANT, invariant);
   record_put_bytes(d, MEMBER_PROVIDER, r->provider);
@@ -245,12 +325,29 @@ static void call_start_record(const struct step *s, struct record_draft *d, cons
   if (r->options)
     record_put_tree(d, MEMBER_OPTIONS, json_incref((json_t *)r->options));
   if (r->schema)
-    put_schema(d, s->core, r->schema);
+    calls_put_schema(d, s->core, r->schema);
   record_put_number(d, MEMBER_TIMEOUT_MS, (int64_t)r->timeout_ms);
+}
+
+/* A value of null has taken an option away. Takes `options`; NULL when none is left. */
+static json_t *without_nulls(json_t *options) {
+  json_t *kept = NULL, *value;
+  const char *name;
+  json_object_foreach(options, name, value) {
+    if (kept == NULL && !json_is_null(value))
+      kept = json_object();
+    if (!json_is_null(value))
+      json_object_set(kept, name, value);
+  }
+  json_decref(options);
+  return kept;
 }
 
 void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   const struct movement *m = &s->core->workflow->movements[turn->movement];
+  n->options = without_nulls(n->options);
+  if (s->core->behind != NULL)
+    pass_over(s, turn, n);
   struct call_request request = {
       .session = s->core->session,
       .turn = turn->id,
@@ -277,11 +374,16 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
     request.provider_session = str_from(known);
   struct record_draft d;
   struct prompt_log log;
-  call_start_record(s, &d, turn, &request, n->invariant);
-  put_session(&d, known, why_not);
+  call_start_record(s, &d, turn, &request, n->vote, n->invariant);
+  calls_put_session(&d, known, why_not);
   json_t *token = prepare_token(s, &request);
   if (token)
     record_put_tree(&d, MEMBER_TOKEN, token);
+  char sha256[SHA256_HEX];
+  if (n->stage != STAGE_COUNT) {
+    sha256_hex(request.prompt.p, request.prompt.n, NULL, 0, sha256);
+    record_put_text(&d, MEMBER_PROMPT_SHA256, str_from(sha256));
+  }
   prompt_log_init(&log, &n->prompt, &s->core->texts);
   record_put_parts(&d, MEMBER_PROMPT, log.parts, log.count);
   step_emit(s, &d);
@@ -298,7 +400,7 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
 }
 
 /* Whether the next attempt goes on with the conversation of the one before. */
-static const char *next_session(const struct step *s, const struct call *call, bool repeats,
+static const char *next_session(const struct step *s, const struct call *call,
                                 const char **reason) {
   const struct capability *c = capability_find(s->env->providers, str_from(call->provider));
   bool can = call->purpose == PURPOSE_EXECUTE && c && c->sessions && call->provider_session;
@@ -306,7 +408,7 @@ static const char *next_session(const struct step *s, const struct call *call, b
     *reason = "the backend has lost that conversation";
   else if (can && call->fallback)
     *reason = "it was another provider's";
-  else if (can && (call->resumed || repeats))
+  else if (can) /* its work so far is not done twice */
     return call->provider_session;
   return NULL;
 }
@@ -314,7 +416,7 @@ static const char *next_session(const struct step *s, const struct call *call, b
 void step_restart_call(struct step *s, struct turn *turn, struct call *call, bool repeats) {
   struct call_request request;
   struct str first, model;
-  const char *reason = NULL, *id = next_session(s, call, repeats, &reason);
+  const char *reason = NULL, *id = next_session(s, call, &reason);
   json_t *options = NULL;
   core_request(s->core, turn, call, &request);
   request.attempt = call->attempt + 1;
@@ -325,11 +427,11 @@ void step_restart_call(struct step *s, struct turn *turn, struct call *call, boo
     request.provider = str_from(call->fallback);
     core_first_backend(s->core, turn, call, &first, &model);
     request.model = str_eq(request.provider, first) ? model : own_model(s->core, request.provider);
-    request.options = options = taken_options(s, call, request.provider);
+    request.options = options = taken_options(s, call->wanted, request.provider);
   }
   struct record_draft d;
-  call_start_record(s, &d, turn, &request, call->invariant);
-  put_session(&d, id, reason);
+  call_start_record(s, &d, turn, &request, call->vote, call->invariant);
+  calls_put_session(&d, id, reason);
   json_t *token = repeats ? json_incref(call->token) : prepare_token(s, &request);
   if (token)
     record_put_tree(&d, MEMBER_TOKEN, token);
@@ -349,10 +451,14 @@ static void go_elsewhere(struct step *s, struct turn *turn, struct call *call) {
 
 /* How long to wait for another attempt at the same provider; -1: there is none. */
 static int64_t retry_delay(const struct step *s, const struct call *call,
-                           const struct call_result *r, bool may_fall_back) {
+                           const struct call_result *r, bool silent, bool may_fall_back) {
+  int attempts = silent ? LIMIT_SILENT_ATTEMPT_COUNT : LIMIT_CALL_ATTEMPT_COUNT;
   if (r->class == CLASS_NOT_FOUND && call->resumed && !call->session_lost)
     return 0; /* its conversation may be gone: once more without it */
-  if (!error_class_is_transient(r->class) || call->failures + 1 >= LIMIT_CALL_ATTEMPT_COUNT)
+  if ((!silent && !error_class_is_transient(r->class)) || call->failures + 1 >= attempts)
+    return -1;
+  if (r->retry_after_ms > LIMIT_RETRY_AFTER_MS &&
+      json_is_false(json_at(s->core->config, "wait_for_reset")))
     return -1;
   if (r->retry_after_ms > LIMIT_RETRY_AFTER_MS)
     return may_fall_back || r->retry_after_ms > LIMIT_RESET_WAIT_MS ? -1 : r->retry_after_ms;
@@ -364,59 +470,85 @@ static int64_t retry_delay(const struct step *s, const struct call *call,
   return wait / 2 + (int64_t)s->ev->entropy[15] * (wait / 2) / 255; /* half fixed, half jitter */
 }
 
+/* A backend that answers without saying anything has not answered. A command may be silent: its
+ * exit status speaks. */
+static bool is_silent(const struct core *core, const struct turn *turn, const struct call *call,
+                      const struct call_result *r) {
+  return r->class == CLASS_NONE && r->structured == NULL && !is_command(core, turn, call) &&
+         extract_says_nothing(buf_view(&r->text.bytes));
+}
+
+static void put_error(struct record_draft *d, const struct call_result *r) {
+  struct str message = str_from(r->message);
+  json_t *error = json_pack("{ss}", "class", error_class_name(r->class));
+  if (utf8_valid(message.p, message.n))
+    json_put(error, "message", json_stringn_nocheck(message.p, message.n));
+  else
+    json_put(error, "message", text_render(message));
+  if (r->retry_after_ms > 0)
+    json_put(error, "retry_after_ms", json_integer(r->retry_after_ms));
+  record_put_tree(d, MEMBER_ERROR, error);
+}
+
+/* Puts what a result holds beside its text. */
+static void put_rest(const struct core *core, const struct call *call, struct record_draft *d,
+                     const struct call_result *r) {
+  if (r->structured)
+    record_put_tree(d, MEMBER_STRUCTURED, json_incref(r->structured));
+  if (r->enforced)
+    record_put_text(d, MEMBER_ENFORCED, str_from(r->enforced));
+  if (r->has_exit)
+    record_put_number(d, MEMBER_EXIT, r->exit);
+  if (r->signal > 0)
+    record_put_number(d, MEMBER_SIGNAL, r->signal);
+  if (r->error_text.bytes.n > 0)
+    step_put_text(d, MEMBER_STDERR, &r->error_text);
+  if (r->dropped_bytes > 0)
+    record_put_number(d, MEMBER_DROPPED_BYTES, (int64_t)r->dropped_bytes);
+  if (r->error_dropped_bytes > 0)
+    record_put_number(d, MEMBER_STDERR_DROPPED_BYTES, (int64_t)r->error_dropped_bytes);
+  if (r->files)
+    record_put_tree(d, MEMBER_FILES, json_incref(r->files));
+  if (r->requests)
+    record_put_tree(d, MEMBER_REQUESTS, json_incref(r->requests));
+  if (r->usage)
+    record_put_tree(d, MEMBER_USAGE,
+                    spend_priced(r->usage, json_at(core->config, "prices"), str_from(call->model)));
+  record_put_bytes(d, MEMBER_PROVIDER_SESSION, str_from(r->provider_session));
+  record_put_bytes(d, MEMBER_NOTE, str_from(r->note));
+  record_put_number(d, MEMBER_DURATION_MS, r->duration_ms);
+}
+
 void step_call_end(struct step *s) {
-  const struct call_result *r = s->ev->result;
   struct turn *turn = NULL;
   struct call *call = core_call(s->core, s->ev->call, &turn);
   if (call == NULL || call->state != CALL_RUNNING)
     return; /* cancelled, or of an attempt that is over */
+  assert(s->ev->result != NULL);
+  struct call_result r = *s->ev->result; /* borrowed: only its class and message may change */
   int64_t wait = -1;
-  struct str next = {"", 0};
   struct record_draft d;
   step_turn_record(s, &d, RECORD_CALL_END, turn);
   record_put_number(&d, MEMBER_CALL, call->id);
   record_put_number(&d, MEMBER_ATTEMPT, call->attempt);
-  if (r->class != CLASS_NONE) {
-    struct str message = str_from(r->message);
-    json_t *error = json_pack("{ss}", "class", error_class_name(r->class));
-    json_put(error, "message",
-             utf8_valid(message.p, message.n) ? json_stringn_nocheck(message.p, message.n)
-                                              : text_render(message));
-    if (r->retry_after_ms > 0)
-      json_put(error, "retry_after_ms", json_integer(r->retry_after_ms));
-    record_put_tree(&d, MEMBER_ERROR, error);
-    next = core_next_backend(s->core, turn, call);
-    wait = retry_delay(s, call, r, next.n > 0);
+  bool silent = is_silent(s->core, turn, call, &r);
+  if (silent)
+    call_result_fail(&r, CLASS_PROTOCOL, "the answer is empty%s",
+                     str_trim(buf_view(&r.text.bytes)).n > 0 ? ": it holds reasoning alone" : "");
+  if (r.class != CLASS_NONE) {
+    put_error(&d, &r);
+    struct str next = core_next_backend(s->core, turn, call);
+    wait = retry_delay(s, call, &r, silent, next.n > 0);
     if (wait >= 0)
       record_put_number(&d, MEMBER_RETRY_IN_MS, wait);
-    else if (next.n > 0 && error_class_falls_back(r->class))
+    else if (next.n > 0 && (r.elsewhere || error_class_falls_back(r.class)))
       record_put_bytes(&d, MEMBER_FALLBACK, next);
-    if (r->text.bytes.n > 0)
-      step_put_text(&d, MEMBER_TEXT, &r->text); /* what came before it failed */
+    if (r.text.bytes.n > 0)
+      step_put_text(&d, MEMBER_TEXT, &r.text); /* what came before it failed */
   } else {
-    step_put_text(&d, MEMBER_TEXT, &r->text);
+    step_put_text(&d, MEMBER_TEXT, &r.text);
   }
-  if (r->structured)
-    record_put_tree(&d, MEMBER_STRUCTURED, json_incref(r->structured));
-  if (r->enforced)
-    record_put_text(&d, MEMBER_ENFORCED, str_from(r->enforced));
-  if (r->has_exit)
-    record_put_number(&d, MEMBER_EXIT, r->exit);
-  if (r->signal > 0)
-    record_put_number(&d, MEMBER_SIGNAL, r->signal);
-  if (r->error_text.bytes.n > 0)
-    step_put_text(&d, MEMBER_STDERR, &r->error_text);
-  if (r->dropped_bytes > 0)
-    record_put_number(&d, MEMBER_DROPPED_BYTES, (int64_t)r->dropped_bytes);
-  if (r->error_dropped_bytes > 0)
-    record_put_number(&d, MEMBER_STDERR_DROPPED_BYTES, (int64_t)r->error_dropped_bytes);
-  if (r->files)
-    record_put_tree(&d, MEMBER_FILES, json_incref(r->files));
-  if (r->usage)
-    record_put_tree(&d, MEMBER_USAGE, json_incref(r->usage));
-  record_put_bytes(&d, MEMBER_PROVIDER_SESSION, str_from(r->provider_session));
-  record_put_bytes(&d, MEMBER_NOTE, str_from(r->note));
-  record_put_number(&d, MEMBER_DURATION_MS, r->duration_ms);
+  put_rest(s->core, call, &d, &r);
   step_emit(s, &d);
   if (wait >= 0)
     step_effect(s, EFFECT_TIMER, call->id, wait);

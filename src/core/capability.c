@@ -1,3 +1,4 @@
+/* Finds what a provider can do by its name. */
 #include "core/capability.h"
 
 #include <stddef.h>

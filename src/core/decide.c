@@ -1,9 +1,11 @@
+/* Takes an event to the records and effects that follow from it. */
 #include "core/decide.h"
 
 #include "core/record.h"
 #include "core/step.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
+#include "judge/usage.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -49,6 +51,8 @@ static json_t *when_env(const struct core *core, const struct turn *turn) {
   json_put(env, "movement_iteration", json_integer(turn->movement_iteration));
   if (turn->has_exit)
     json_put(env, "exit", json_integer(turn->exit));
+  if (turn->has_exit || core->check.turn > 0)
+    json_put(env, "last_exit", json_integer(turn->has_exit ? turn->exit : core->check.exit));
   /* A rule may look at its own movement's value: the one of this run, not of an earlier one. */
   json_object_setn_new(values, m->name.p, m->name.n,
                        turn->structured ? json_incref(turn->structured) : json_null());
@@ -63,43 +67,59 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
   const struct movement *m = &core->workflow->movements[turn->movement];
   struct step_call n = {.purpose = step->reask ? PURPOSE_REASK : PURPOSE_JUDGE,
                         .stage = step->stage,
+                        .vote = step->vote,
                         .timeout_ms = (uint64_t)m->judge.timeout_ms};
+  struct chain_spec asked = *spec;
+  if (m->judge.rotates && step->vote > 0)
+    asked.rotation = step->vote - 1;
   struct prompt_view view;
   char nonce[17];
-  step_nonce(s->ev->entropy, nonce);
+  step_turn_nonce(core, turn, nonce);
   step_view(s, turn, nonce, &view);
-  core_judge_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
-  struct str name = n.provider;
-  const struct capability *cap = capability_find(s->env->providers, name);
-  view.by_tool =
-      core_judges_by_tool(core->workflow, core->config, turn->movement, s->env->providers);
-  if (cap && (cap->options & OPTION_TEMPERATURE)) {
-    n.options = json_object();
-    json_put(n.options, "temperature", json_integer(0));
-  }
-  if (m->judge.options != NULL) {
-    json_t *cool = n.options;
-    n.options = step_merged(cool, m->judge.options);
-    json_decref(cool);
-  }
+  if (step->vote > 0)
+    core_panel_backend(core->workflow, core->config, turn->movement, step->vote, &n.provider,
+                       &n.model);
+  else
+    core_judge_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
+  view.by_tool = core_judges_by_tool(core->workflow, core->config, turn->movement, step->vote,
+                                     s->env->providers);
+  n.options = step_merged(NULL, m->judge.options);
   n.schema = chain_call_schema(spec, step->stage);
   if (step->reask) {
     struct str bad = {"", 0};
     for (const struct call *c = turn->calls; c; c = c->next)
-      if (c->stage == step->stage) {
+      if (c->stage == step->stage && c->vote == step->vote) {
         bad = buf_view(&c->text);
         view.bad_seq = c->text_seq;
       }
     const struct prompt_correction correction = {.schema = n.schema,
                                                  .output = bad,
                                                  .errors = step->errors,
-                                                 .spec = spec,
+                                                 .spec = &asked,
                                                  .stage = step->stage};
     prompt_reask(&view, &correction, &n.prompt);
   } else {
-    prompt_judge(&view, spec, step->stage, &n.prompt);
+    prompt_judge(&view, &asked, step->stage, &n.prompt);
   }
   step_start_call(s, turn, &n);
+}
+
+/* Who judged: of the last stage that named a rule and asked somebody; and what all stages used. */
+static void decide_put_judge(struct record_draft *d, const json_t *stages) {
+  const json_t *judged = NULL, *object;
+  json_t *usage = NULL;
+  size_t i;
+  json_array_foreach((json_t *)stages, i, object) {
+    usage_add(&usage, json_at(object, "usage"));
+    bool votes = json_at(object, "vote") != NULL;
+    if (json_at(object, "rule") != NULL && json_at(object, "provider") != NULL && !votes)
+      judged = object;
+  }
+  record_put_bytes(d, MEMBER_PROVIDER, json_view(json_at(judged, "provider")));
+  record_put_bytes(d, MEMBER_MODEL, json_view(json_at(judged, "model")));
+  record_put_bytes(d, MEMBER_PROMPT_SHA256, json_view(json_at(judged, "prompt_sha256")));
+  if (usage != NULL)
+    record_put_tree(d, MEMBER_USAGE, usage);
 }
 
 static void verdict(struct step *s, struct turn *turn, const struct chain_step *step) {
@@ -116,7 +136,7 @@ static void verdict(struct step *s, struct turn *turn, const struct chain_step *
   record_put_text(&d, MEMBER_TAG, buf_view(&tag));
   record_put_word(&d, MEMBER_METHOD, judge_stage_name(step->stage));
   record_put_word(&d, MEMBER_MATCH_METHOD, judge_stage_match_method(step->stage));
-  record_put_bool(&d, MEMBER_AMBIGUOUS, step->ambiguous);
+  decide_put_judge(&d, turn->stages);
   record_put_tree(&d, MEMBER_STAGES, json_copy(turn->stages));
   step_emit(s, &d);
   buf_deinit(&tag);
@@ -133,9 +153,9 @@ static void no_verdict(struct step *s, struct turn *turn, enum session_outcome f
   record_put_text(&d, MEMBER_MOVEMENT, s->core->workflow->movements[turn->movement].name);
   for (size_t i = 0; i < ARRAY_LEN(none); i++)
     record_put_null(&d, none[i]);
-  record_put_bool(&d, MEMBER_AMBIGUOUS, false);
   record_put_word(&d, MEMBER_FAILURE, session_outcome_name(failure));
   record_put_tree(&d, MEMBER_REASON, json_text(str_from(reason)));
+  decide_put_judge(&d, turn->stages);
   record_put_tree(&d, MEMBER_STAGES, json_copy(turn->stages));
   step_emit(s, &d);
 }
@@ -152,11 +172,16 @@ static bool judge_replies(const struct turn *turn, struct chain_reply *replies, 
     assert(*count < max);
     replies[(*count)++] = (struct chain_reply){
         .stage = c->stage,
+        .vote = c->vote,
         .call = c->id,
         .error_class = c->state == CALL_FAILED ? error_class_name(c->class) : NULL,
         .error_text = c->state == CALL_FAILED ? buf_view(&c->text) : STR(""),
         .text = c->state == CALL_DONE ? buf_view(&c->text) : STR(""),
         .structured = c->structured,
+        .provider = str_from(c->provider),
+        .model = str_from(c->model),
+        .prompt_sha256 = str_from(c->prompt_sha256),
+        .usage = c->usage,
         .duration_ms = c->duration_ms,
     };
   }
@@ -180,6 +205,9 @@ static bool judge_turn(struct step *s, struct turn *turn) {
       .stages = m->judge.stages,
       .stage_count = m->judge.stage_count,
       .max_reasks = m->judge.max_reasks,
+      .panel = (int)json_array_size(m->judge.panel),
+      .agree = m->judge.agree,
+      .split_asks = m->judge.split_asks,
       .agent_text = buf_view(&turn->text),
       .env = env,
   };
@@ -207,6 +235,10 @@ static bool judge_turn(struct step *s, struct turn *turn) {
     break;
   case CHAIN_FAILED:
     no_verdict(s, turn, END_FAILED, step.reason);
+    break;
+  case CHAIN_SPLIT: /* until somebody can be asked, a stop that a resume judges anew */
+    step_stop(s, "judge_split", turn, CLASS_NONE, str_from(step.reason), NULL);
+    more = false;
     break;
   case CHAIN_UNAVAILABLE:
     step_stop(s, "judge_unavailable", turn, CLASS_NONE, str_from(step.reason), NULL);
@@ -322,11 +354,13 @@ static void emit_resume(struct step *s, const char *reason) {
   struct record_draft d;
   step_record(s, &d, RECORD_SESSION_RESUME);
   record_put_bytes(&d, MEMBER_REASON, str_from(reason));
+  if (s->ev->cut != NULL)
+    record_put_tree(&d, MEMBER_CUT, json_incref(s->ev->cut));
   step_emit(s, &d);
 }
 
 static void on_resume(struct step *s) {
-  if (!s->core->resumed) /* else that was recorded and nothing came of it yet */
+  if (!s->core->resumed || s->ev->cut) /* else that was recorded and nothing came of it yet */
     emit_resume(s, s->ev->reason);
   for (struct turn *turn = s->core->turns; turn; turn = turn->next)
     for (struct call *call = turn->calls; call; call = call->next) {

@@ -6,8 +6,9 @@
  *   -> then, and only then, run out.effects in order
  *   core_out_deinit(&out)
  *
- * No clock, no random source, no I/O: each event carries its time and its random bytes. What is not
- * in the log is decided anew after a crash from the same state, so that the same records come out. */
+ * No clock, no random source, no I/O: each event carries its time and its random bytes. What is
+ * not in the log is decided anew after a crash from the same state, so that the same records come
+ * out. */
 #ifndef SEGUE_CORE_DECIDE_H
 #define SEGUE_CORE_DECIDE_H
 
@@ -42,6 +43,7 @@ struct event {
   const json_t *news;    /* object or NULL; borrowed */
   const char *reason;
   const char *message;
+  json_t *cut; /* of EVENT_RESUME: what a person had cut off the log, or NULL; borrowed */
 };
 
 enum effect_kind {
@@ -69,8 +71,9 @@ struct core_env { /* constant, shared by all sessions; all borrowed */
   const struct capability *providers;
   const struct chain_schemas *schemas;
   struct prompt_templates *templates; /* or NULL */
-  /* Pure: what makes a call repeatable (which scripted reply, which provider session id). token_counts:
-   * how often this provider's tokens were used in this session. New reference or NULL. */
+  /* Pure: what makes a call repeatable (which scripted reply, which provider session id).
+   * token_counts: how often this provider's tokens were used in this session. New reference or
+   * NULL. */
   json_t *(*prepare)(void *ctx, const struct call_request *request, const json_t *token_counts,
                      const unsigned char entropy[16]);
   void *ctx;
@@ -97,6 +100,10 @@ void core_session_key(const struct movement *m, struct str provider, struct buf 
 void core_first_backend(const struct core *core, const struct turn *turn, const struct call *call,
                         struct str *provider, struct str *model);
 /* Who takes over when this call's provider cannot go on; empty: nobody. Each is asked once. */
+/* Parameters that this model refused in the session so far: names, or NULL. One more. */
+const json_t *core_refused(const struct core *core, struct str provider, struct str model);
+void core_refuse(struct core *core, const struct call *call, const json_t *name);
+
 struct str core_next_backend(const struct core *core, const struct turn *turn,
                              const struct call *call);
 
@@ -104,21 +111,24 @@ struct str core_next_backend(const struct core *core, const struct turn *turn,
 void core_request(const struct core *core, const struct turn *turn, const struct call *call,
                   struct call_request *out);
 
-/* What a movement runs on, after flags, file and the user's default; model may be empty. */
+/* Chooses what a movement runs on, after flags, file and the user's default; model may be empty. */
 void core_backend(const struct workflow *wf, const json_t *config, size_t movement,
                   struct str *provider, struct str *model);
 /* The same for the corrections of its value; provider is empty when a command has no one to ask. */
 void core_reask_backend(const struct workflow *wf, const json_t *config, size_t movement,
                         struct str *provider, struct str *model);
-/* The schema that a movement's prompt must carry, because its backend does not enforce one; else
- * NULL. Borrowed from the workflow. */
-const json_t *core_prompt_schema(const struct workflow *wf, const json_t *config, size_t movement,
-                                 const struct capability *providers);
+/* Must a movement's prompt tell its schema, because a backend of it does not enforce one? */
+bool core_prompt_schema(const struct workflow *wf, const json_t *config, size_t movement,
+                        const struct capability *providers);
 /* The same for its judge; provider is empty when nothing can judge. */
 void core_judge_backend(const struct workflow *wf, const json_t *config, size_t movement,
                         struct str *provider, struct str *model);
-/* The judge, and whoever takes over from it and gets the same prompt, have a tool for its value. */
-bool core_judges_by_tool(const struct workflow *wf, const json_t *config, size_t movement,
+/* The judge of that vote, from 1, of a movement with a panel. */
+void core_panel_backend(const struct workflow *wf, const json_t *config, size_t movement, int vote,
+                        struct str *provider, struct str *model);
+/* The judge, and whoever takes over from it and gets the same prompt, have a tool for its value.
+ * vote 0: there is no panel. */
+bool core_judges_by_tool(const struct workflow *wf, const json_t *config, size_t movement, int vote,
                          const struct capability *providers);
 
 #endif

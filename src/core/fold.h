@@ -1,8 +1,8 @@
 /* fold.h - inside the fold: one record and the state that it changes.
  *
  * apply.c takes a record to its type and does what concerns the session and its turns, apply_call.c
- * calls, apply_value.c what came of an answer: its checks, its value, its judgment. Each returns false
- * with fold_bad's message when the record cannot follow. */
+ * calls, apply_value.c what came of an answer: its checks, its value, its judgment. Each returns
+ * false with fold_bad's message when the record cannot follow. */
 #ifndef SEGUE_CORE_FOLD_H
 #define SEGUE_CORE_FOLD_H
 

@@ -1,16 +1,18 @@
+/* Fills templates into prompts and keeps each part with the place that first held it. */
 #include "core/prompt.h"
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/resource.h"
+#include "base/utf8.h"
 #include "core/call.h"
 #include "core/ref.h"
+#include "extract/schema_check.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "format/template.h"
-#include "structured/describe.h"
-#include "structured/example.h"
-#include "structured/extract_schema.h"
+#include "render/describe.h"
+#include "render/example.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -71,7 +73,7 @@ static const struct template *parsed_template(struct prompt_templates *t, struct
 }
 
 /* At once for most prompts: templates and names, and a text of n bytes. */
-static void make_room(struct prompt *out, size_t n) {
+static void prompt_make_room(struct prompt *out, size_t n) {
   enum { TEMPLATE_BYTES = 2048 };
   buf_reserve(&out->bytes, TEMPLATE_BYTES + (n < LIMIT_INLINE_TEXT_BYTES ? n : 0));
 }
@@ -142,8 +144,8 @@ static bool is_whole(struct str piece, struct str text) {
 }
 
 /* Where the log holds this variable's whole text, if it does. */
-static uint64_t place_of(const struct prompt_view *v, struct str piece, struct str name,
-                         const char **key) {
+static uint64_t prompt_place_of(const struct prompt_view *v, struct str piece, struct str name,
+                                const char **key) {
   *key = "text";
   if (is_whole(piece, v->answer) && str_eq(name, STR("report")))
     return v->answer_seq;
@@ -155,11 +157,11 @@ static uint64_t place_of(const struct prompt_view *v, struct str piece, struct s
   return is_whole(piece, v->task) && str_eq(name, STR("task")) ? v->task_seq : 0;
 }
 
-static enum piece_kind kind_of(const struct prompt_view *v, struct str piece,
-                               const struct template_var *var) {
-  static const struct str stable[] = {{"workflow", 8},       {"movement", 8}, {"description", 11},
-                                      {"criteria", 8},       {"tags", 4},     {"task", 4},
-                                      {"max_movements", 13}, {"max_steps", 9}};
+static enum piece_kind prompt_kind_of(const struct prompt_view *v, struct str piece,
+                                      const struct template_var *var) {
+  static const char *const stable[] = {"workflow",  "movement", "description", "criteria",
+                                       "tags",      "task",     "none",        "max_movements",
+                                       "max_steps", "request"};
   const struct movement *m = v->movement;
   if (is_whole(piece, m->instruction) || is_whole(piece, m->persona) ||
       is_whole(piece, m->policy) || is_whole(piece, m->knowledge))
@@ -167,7 +169,7 @@ static enum piece_kind kind_of(const struct prompt_view *v, struct str piece,
   if (var == NULL)
     return PIECE_STABLE;
   for (size_t i = 0; i < ARRAY_LEN(stable); i++)
-    if (str_eq(var->name, stable[i])) /* a long one stands in other questions too */
+    if (str_eq_c(var->name, stable[i])) /* a long one stands in other questions too */
       return piece.n < LIMIT_OWN_PART_BYTES ? PIECE_STABLE : PIECE_OWN;
   return PIECE_CHANGES;
 }
@@ -179,8 +181,8 @@ static void on_piece(void *ctx, struct str piece, const struct template_var *var
     sink->nested->render(sink->nested, sink->out);
     return;
   }
-  uint64_t seq = var != NULL ? place_of(sink->view, piece, var->name, &key) : 0;
-  add_piece(sink->out, piece, seq, key, kind_of(sink->view, piece, var));
+  uint64_t seq = var != NULL ? prompt_place_of(sink->view, piece, var->name, &key) : 0;
+  add_piece(sink->out, piece, seq, key, prompt_kind_of(sink->view, piece, var));
 }
 
 /* Renders the template of that name: the project's or the user's, else the shipped one. */
@@ -211,7 +213,7 @@ static void render_template(const char *name, const struct template_var *vars, s
   buf_deinit(&key);
 }
 
-static struct str number_text(char buffer[STR_NUMBER_BYTES], long value) {
+static struct str prompt_number_text(char buffer[STR_NUMBER_BYTES], long value) {
   return (struct str){buffer, str_from_number(buffer, value)};
 }
 
@@ -267,14 +269,14 @@ static void on_name(void *ctx, struct str name) {
 static void render_instruction(const struct nested *nested, struct prompt *out) {
   const struct prompt_view *v = nested->view;
   char iteration[STR_NUMBER_BYTES], maximum[STR_NUMBER_BYTES], own[STR_NUMBER_BYTES];
-  struct str max_text = v->workflow->max_movements == MOVEMENTS_INFINITE
-                            ? STR("infinite")
-                            : number_text(maximum, v->workflow->max_movements);
-  struct str own_text = number_text(own, v->movement_iteration);
+  struct str max_text = STR("infinite");
+  if (v->workflow->max_movements != MOVEMENTS_INFINITE)
+    max_text = prompt_number_text(maximum, v->workflow->max_movements);
+  struct str own_text = prompt_number_text(own, v->movement_iteration);
   struct str instruction = effective_instruction(v->movement);
   struct variables vars = {.view = v};
   add_variable(&vars, STR("task"), v->task);
-  add_variable(&vars, STR("iteration"), number_text(iteration, v->iteration));
+  add_variable(&vars, STR("iteration"), prompt_number_text(iteration, v->iteration));
   add_variable(&vars, STR("max_movements"), max_text);
   add_variable(&vars, STR("max_steps"), max_text);
   add_variable(&vars, STR("movement_iteration"), own_text);
@@ -305,14 +307,14 @@ static void append_condition(struct buf *b, const struct rule *rule) {
 static void append_criteria(struct buf *b, const struct chain_spec *spec, struct str tag_name,
                             bool tags) {
   const struct rule *offered[LIMIT_RULE_COUNT];
-  size_t n = chain_offered(spec, offered);
+  size_t n = chain_shown(spec, offered);
   for (size_t i = 0; i < n; i++) {
     if (tags) {
       rule_tag(tag_name, offered[i]->number, b);
       buf_putc(b, ' ');
     } else {
       char number[STR_NUMBER_BYTES];
-      buf_str(b, number_text(number, offered[i]->number));
+      buf_str(b, prompt_number_text(number, offered[i]->number));
       buf_puts(b, ". ");
     }
     append_condition(b, offered[i]);
@@ -336,26 +338,44 @@ static bool asks_for_tag(const struct movement *m) {
   return listed && m->structured == NULL && chain_offered(&spec, offered) > 1;
 }
 
-/* The schema as the text that a model reads. */
-static void put_schema(struct buf *out, const json_t *schema) {
-  json_write(schema, out);
+/* The variables of a template that tells a schema: `request` is the whole of it, `schema` and
+ * `root` are for templates of a user's own. */
+enum { SCHEMA_VARS = 3 };
+struct schema_told {
+  struct buf request, json;
+};
+
+static void tell_schema(const struct prompt_view *v, const struct schema *schema,
+                        const json_t *document, struct schema_told *told,
+                        struct template_var vars[SCHEMA_VARS]) {
+  enum extract_want want = extract_schema_want(document);
+  struct str root = STR("value");
+  if (want == EXTRACT_WANT_OBJECT)
+    root = STR("object");
+  else if (want == EXTRACT_WANT_ARRAY)
+    root = STR("array");
+  *told = (struct schema_told){0};
+  describe_request(schema, v->workflow->schema_as, workflow_language(v->workflow), &told->request);
+  json_write(document, &told->json);
+  vars[0] = (struct template_var){STR("request"), str_trim(buf_view(&told->request))};
+  vars[1] = (struct template_var){STR("schema"), buf_view(&told->json)};
+  vars[2] = (struct template_var){STR("root"), root};
 }
 
-/* What the answer must be, where the backend does not see to it. */
+static void schema_told_deinit(struct schema_told *told) {
+  buf_deinit(&told->request);
+  buf_deinit(&told->json);
+}
+
+/* Says what the answer must be, where the backend does not see to it. */
 static void render_schema(const struct prompt_view *v, struct prompt *out) {
-  enum extract_want want = extract_schema_want(v->schema);
-  struct buf text = {0};
-  put_schema(&text, v->schema);
-  const struct template_var vars[] = {
-      {STR("schema"), buf_view(&text)},
-      {STR("root"), want == EXTRACT_WANT_OBJECT  ? STR("object")
-                    : want == EXTRACT_WANT_ARRAY ? STR("array")
-                                                 : STR("value")},
-      {{NULL, 0}, {NULL, 0}},
-  };
+  const struct structured_config *so = v->movement->structured;
+  struct schema_told told;
+  struct template_var vars[SCHEMA_VARS + 1] = {{{NULL, 0}, {NULL, 0}}};
+  tell_schema(v, so->schema, so->document, &told, vars);
   struct sink sink = {out, NULL, v};
   render_template("schema.md", vars, &sink);
-  buf_deinit(&text);
+  schema_told_deinit(&told);
 }
 
 /* An example of the schema's shape, where the movement wants one and one can be made. */
@@ -404,9 +424,10 @@ static void render_execute(const struct nested *nested, struct prompt *out) {
       {STR("workflow"), v->workflow->name},
       {STR("movement"), m->name},
       {STR("description"), m->description},
-      {STR("iteration"), number_text(iteration, v->iteration)},
-      {STR("max_movements"), bounded ? number_text(maximum, v->workflow->max_movements) : STR("")},
-      {STR("movement_iteration"), number_text(own, v->movement_iteration)},
+      {STR("iteration"), prompt_number_text(iteration, v->iteration)},
+      {STR("max_movements"),
+       bounded ? prompt_number_text(maximum, v->workflow->max_movements) : STR("")},
+      {STR("movement_iteration"), prompt_number_text(own, v->movement_iteration)},
       {STR("edit"), m->edit ? STR("yes") : STR("")},
       {STR("task"), show_task ? v->task : STR("")},
       {STR("previous_response"), show_previous ? v->previous : STR("")},
@@ -422,9 +443,9 @@ static void render_execute(const struct nested *nested, struct prompt *out) {
 void prompt_execute(const struct prompt_view *v, struct prompt *out) {
   const struct nested nested = {.view = v};
   *out = (struct prompt){.bytes = {.max = LIMIT_PROMPT_BYTES}};
-  make_room(out, v->previous.n);
+  prompt_make_room(out, v->previous.n);
   render_execute(&nested, out);
-  if (v->schema != NULL)
+  if (v->shows_schema)
     render_schema(v, out);
   render_example(v, out);
 }
@@ -436,24 +457,44 @@ static struct str end_of_text(struct str text, size_t max, bool *cut) {
   *cut = text.n > max;
   if (!*cut)
     return text;
-  size_t from = text.n - max;
-  while (from < text.n && ((unsigned char)text.p[from] & 0xC0) == 0x80)
-    from++;
+  size_t from = utf8_ceil(text.p, text.n, text.n - max);
   return (struct str){text.p + from, text.n - from};
 }
 
 static const char *judge_template(enum judge_stage stage) {
-  return stage == STAGE_STRUCTURED_OUTPUT ? "judge_structured.md"
-         : stage == STAGE_PHASE3_TAG      ? "judge_tag.md"
-                                          : "judge_ai.md";
+  if (stage == STAGE_STRUCTURED_OUTPUT)
+    return "judge_structured.md";
+  return stage == STAGE_PHASE3_TAG ? "judge_tag.md" : "judge_ai.md";
+}
+
+/* "src/a.c +1 -1, src/b.c +3 -0" */
+static void append_files(struct buf *b, const json_t *files) {
+  size_t i;
+  const json_t *file;
+  json_array_foreach((json_t *)files, i, file) {
+    if (i == LIMIT_PROMPT_FILE_COUNT) {
+      buf_printf(b, ", ... (%zu)", json_array_size(files));
+      return;
+    }
+    buf_puts(b, i ? ", " : "");
+    buf_safe(b, json_view(json_at(file, "path")), false);
+    buf_printf(b, " +%" JSON_INTEGER_FORMAT " -%" JSON_INTEGER_FORMAT,
+               json_integer_value(json_at(file, "added")),
+               json_integer_value(json_at(file, "removed")));
+  }
 }
 
 static void render_question(const struct nested *nested, struct prompt *out) {
   const struct prompt_view *v = nested->view;
-  struct buf criteria = {0}, tags = {0};
-  char exit_status[STR_NUMBER_BYTES];
+  struct buf criteria = {0}, tags = {0}, none = {0};
+  char exit_status[STR_NUMBER_BYTES], check_turn[STR_NUMBER_BYTES], check_exit[STR_NUMBER_BYTES];
+  struct buf files = {0};
+  bool unchanged = v->files != NULL && json_array_size(v->files) == 0;
+  bool measured = v->has_exit || v->check.n > 0 || v->files != NULL;
+  append_files(&files, v->files);
   bool ai = nested->stage == STAGE_AI_JUDGE;
   append_criteria(&criteria, nested->spec, v->movement->name, false);
+  rule_tag(ai ? STR("judge") : v->movement->name, 0, &none);
   if (nested->stage == STAGE_PHASE3_TAG || !v->by_tool)
     append_criteria(&tags, nested->spec, ai ? STR("judge") : v->movement->name, true);
   struct buf readable = {0};
@@ -469,17 +510,26 @@ static void render_question(const struct nested *nested, struct prompt *out) {
       {STR("description"), v->movement->description},
       {STR("criteria"), buf_view(&criteria)},
       {STR("tags"), buf_view(&tags)},
+      {STR("none"), buf_view(&none)},
       {STR("tool"), v->by_tool ? STR("yes") : STR("")},
       {STR("report"), answer},
       {STR("cut"), cut ? STR("yes") : STR("")},
-      {STR("exit"), v->has_exit ? number_text(exit_status, v->exit) : STR("")},
+      {STR("measured"), measured ? STR("yes") : STR("")},
+      {STR("exit"), v->has_exit ? prompt_number_text(exit_status, v->exit) : STR("")},
+      {STR("check"), v->check},
+      {STR("check_turn"), prompt_number_text(check_turn, v->check_turn)},
+      {STR("check_exit"), prompt_number_text(check_exit, v->check_exit)},
+      {STR("files"), buf_view(&files)},
+      {STR("unchanged"), unchanged ? STR("yes") : STR("")},
       {STR("fence"), str_from(v->nonce)},
       {{NULL, 0}, {NULL, 0}},
   };
   struct sink sink = {out, NULL, v};
   render_template(judge_template(nested->stage), vars, &sink);
   buf_deinit(&readable);
+  buf_deinit(&files);
   buf_deinit(&criteria);
+  buf_deinit(&none);
   buf_deinit(&tags);
 }
 
@@ -487,7 +537,7 @@ void prompt_judge(const struct prompt_view *v, const struct chain_spec *spec,
                   enum judge_stage stage, struct prompt *out) {
   struct nested nested = {.view = v, .spec = spec, .stage = stage};
   *out = (struct prompt){.bytes = {.max = LIMIT_PROMPT_BYTES}};
-  make_room(out, v->answer.n);
+  prompt_make_room(out, v->answer.n);
   render_question(&nested, out);
 }
 
@@ -499,11 +549,14 @@ void prompt_reask(const struct prompt_view *view, const struct prompt_correction
                           .view = &shown,
                           .spec = c->spec,
                           .stage = c->stage};
-  struct buf list = {0}, schema = {0}, readable = {0};
+  const struct structured_config *so = view->movement->structured;
+  struct schema *judged = c->spec ? schema_compile(c->schema, NULL, NULL, NULL) : NULL;
+  struct schema_told told;
+  struct buf list = {0}, readable = {0};
+  char more[STR_NUMBER_BYTES];
   size_t i;
   json_t *error;
   bool cut;
-  put_schema(&schema, c->schema);
   json_array_foreach(c->errors, i, error) {
     buf_printf(&list, "- %s\n", json_string_value(error));
   }
@@ -515,19 +568,20 @@ void prompt_reask(const struct prompt_view *view, const struct prompt_correction
     output = buf_view(&readable);
   }
   *out = (struct prompt){.bytes = {.max = LIMIT_PROMPT_BYTES}};
-  const struct template_var vars[] = {
-      {STR("schema"), buf_view(&schema)},
+  struct template_var vars[SCHEMA_VARS + 8] = {
       {STR("question"), STR("nested")},
       {STR("bad_output"), output},
       {STR("cut"), cut ? STR("yes") : STR("")},
       {STR("errors"), buf_view(&list)},
+      {STR("more"), c->more > 0 ? prompt_number_text(more, (long)c->more) : STR("")},
       {STR("fence"), str_from(view->nonce)},
-      {{NULL, 0}, {NULL, 0}},
   };
+  tell_schema(view, c->spec ? judged : so->schema, c->schema, &told, vars + 6);
   struct sink sink = {out, &nested, &shown};
   render_template("reask.md", vars, &sink);
+  schema_told_deinit(&told);
+  schema_free(judged);
   buf_deinit(&list);
-  buf_deinit(&schema);
   buf_deinit(&readable);
 }
 

@@ -45,11 +45,15 @@ struct prompt_view {
   bool has_previous;
   long iteration, movement_iteration;
   struct str answer; /* judge prompts: the agent's text */
+  struct str check;  /* the last command movement before this turn; empty: there was none */
+  long check_turn;
+  int check_exit;
+  const json_t *files; /* changed in this turn, as call_end has them; NULL: not known */
   bool has_exit;
   int exit;
   const char *nonce;    /* judge prompts: the random fence around it */
   const json_t *values; /* movement -> value, for {structured:MOVEMENT.FIELD}; or NULL */
-  const json_t *schema; /* that the answer must fit and the backend does not enforce; or NULL */
+  bool shows_schema;    /* the backend does not enforce the schema that the answer must fit */
   bool by_tool; /* the judge has a tool for its value: a word of tags makes models skip it */
 };
 
@@ -65,6 +69,7 @@ struct prompt_correction { /* all borrowed */
   const json_t *schema;
   struct str output;             /* shown in full up to LIMIT_REASK_OUTPUT_BYTES, then its end */
   const json_t *errors;          /* array of lines */
+  size_t more;                   /* errors that are not among them */
   const struct chain_spec *spec; /* a judge's question was asked; NULL: the movement's prompt */
   enum judge_stage stage;
 };

@@ -1,6 +1,8 @@
+/* Makes, keeps, reads and writes records, each a flat list of members by number. */
 #include "core/record.h"
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 
@@ -34,7 +36,7 @@ static const struct str type_names[] = {
 
 enum { WRITTEN_BYTES = 32 };
 
-static const struct key {
+static const struct record_key {
   struct str name;
   char
       written[WRITTEN_BYTES]; /* ,"name": with zeros behind it: copied whole, whatever its length */
@@ -52,14 +54,14 @@ const char *record_type_name(enum record_type type) {
   return type < RECORD_TYPE_COUNT ? type_names[type].p : "";
 }
 
-static enum record_type type_of(struct str name) {
+static enum record_type record_type_of(struct str name) {
   size_t i = 0;
   while (i < RECORD_TYPE_COUNT && !str_eq(type_names[i], name))
     i++;
   return (enum record_type)i;
 }
 
-static enum member key_of(const char *name, size_t n) {
+static enum member record_key_of(const char *name, size_t n) {
   size_t i = 0;
   while (i < MEMBER_COUNT && !str_eq(keys[i].name, (struct str){name, n}))
     i++;
@@ -85,8 +87,9 @@ void record_time(int64_t time_ms, char out[RECORD_TIME_BYTES]) {
   const int numbers[] = {tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,           tm.tm_hour,
                          tm.tm_min,         tm.tm_sec,     (int)(time_ms % 1000)};
   char *at = out;
+  static const int digits[] = {4, 2, 2, 2, 2, 2, 3};
   for (size_t i = 0; i < 7; i++) { /* a log writes several a turn: snprintf would be seen */
-    at = put_digits(at, numbers[i], i == 0 ? 4 : i == 6 ? 3 : 2);
+    at = put_digits(at, numbers[i], digits[i]);
     *at++ = after[i];
   }
   *at = '\0';
@@ -117,7 +120,8 @@ void record_begin(struct record_draft *d, uint64_t seq, struct str ts, enum reco
                               .members = d->members};
 }
 
-static struct record_member *add(struct record_draft *d, enum member key, enum record_kind kind) {
+static struct record_member *record_add(struct record_draft *d, enum member key,
+                                        enum record_kind kind) {
   assert(d->record.count < MEMBER_COUNT);
   struct record_member *m = &d->members[d->record.count++];
   m->key = (uint8_t)key;
@@ -126,23 +130,23 @@ static struct record_member *add(struct record_draft *d, enum member key, enum r
 }
 
 void record_put_number(struct record_draft *d, enum member key, int64_t number) {
-  add(d, key, RECORD_NUMBER)->is.number = number;
+  record_add(d, key, RECORD_NUMBER)->is.number = number;
 }
 
 void record_put_bool(struct record_draft *d, enum member key, bool value) {
-  (void)add(d, key, value ? RECORD_TRUE : RECORD_FALSE);
+  (void)record_add(d, key, value ? RECORD_TRUE : RECORD_FALSE);
 }
 
 void record_put_null(struct record_draft *d, enum member key) {
-  (void)add(d, key, RECORD_NULL);
+  (void)record_add(d, key, RECORD_NULL);
 }
 
 void record_put_word(struct record_draft *d, enum member key, const char *word) {
-  add(d, key, RECORD_WORD)->is.text = str_from(word);
+  record_add(d, key, RECORD_WORD)->is.text = str_from(word);
 }
 
 void record_put_text(struct record_draft *d, enum member key, struct str text) {
-  add(d, key, RECORD_TEXT)->is.text = text;
+  record_add(d, key, RECORD_TEXT)->is.text = text;
 }
 
 void record_put_bytes(struct record_draft *d, enum member key, struct str bytes) {
@@ -155,18 +159,18 @@ void record_put_bytes(struct record_draft *d, enum member key, struct str bytes)
 }
 
 void record_put_ref(struct record_draft *d, enum member key, const char *place) {
-  add(d, key, RECORD_REF)->is.text = str_from(place);
+  record_add(d, key, RECORD_REF)->is.text = str_from(place);
 }
 
 void record_put_parts(struct record_draft *d, enum member key, const struct record_part *parts,
                       size_t n) {
-  struct record_member *m = add(d, key, RECORD_PARTS);
+  struct record_member *m = record_add(d, key, RECORD_PARTS);
   m->is.prompt.parts = parts;
   m->is.prompt.n = n;
 }
 
 void record_put_tree(struct record_draft *d, enum member key, json_t *value) {
-  add(d, key, RECORD_TREE)->is.tree = value;
+  record_add(d, key, RECORD_TREE)->is.tree = value;
 }
 
 static void put_json(struct record_draft *d, enum member key, json_t *value) {
@@ -187,7 +191,7 @@ static void put_json(struct record_draft *d, enum member key, json_t *value) {
 void record_put_members(struct record_draft *d, const json_t *object) {
   json_t *source = (json_t *)object;
   for (void *at = json_object_iter(source); at; at = json_object_iter_next(source, at)) {
-    enum member key = key_of(json_object_iter_key(at), json_object_iter_key_len(at));
+    enum member key = record_key_of(json_object_iter_key(at), json_object_iter_key_len(at));
     if (key < MEMBER_COUNT)
       put_json(d, key, json_object_iter_value(at));
   }
@@ -281,7 +285,7 @@ static bool is_common(const char *key) {
   return found;
 }
 
-/* What a stage or check record has of its own. */
+/* Copies the members that only a stage or check record has. */
 static json_t *own_members(const json_t *record) {
   json_t *body = json_object(), *source = (json_t *)record;
   for (void *at = json_object_iter(source); at; at = json_object_iter_next(source, at))
@@ -298,7 +302,7 @@ void record_read(struct record_draft *d, const json_t *json) {
                        .ts = json_view(json_at(json, "ts")),
                        .type_name = json_view(json_at(json, "type")),
                        .members = d->members};
-  r->type = type_of(r->type_name);
+  r->type = record_type_of(r->type_name);
   if (r->type < RECORD_TYPE_COUNT)
     r->type_name = type_names[r->type];
   if (r->type != RECORD_STAGE && r->type != RECORD_CHECK) {
@@ -350,9 +354,9 @@ json_t *record_tree(const struct record *r, enum member key) {
 
 bool record_ref(const struct record *r, enum member key, struct str *place) {
   const struct record_member *m = record_get(r, key);
-  const json_t *ref = m != NULL && m->kind == RECORD_TREE && json_object_size(m->is.tree) == 1
-                          ? json_at(m->is.tree, "ref")
-                          : NULL;
+  const json_t *ref = NULL;
+  if (m != NULL && m->kind == RECORD_TREE && json_object_size(m->is.tree) == 1)
+    ref = json_at(m->is.tree, "ref");
   bool is_ref = m != NULL && m->kind == RECORD_REF;
   *place = is_ref ? m->is.text : json_view(ref);
   return is_ref || json_is_string(ref);
@@ -401,7 +405,8 @@ static void write_word(struct str word, struct buf *out) {
   char *at = out->p + out->n;
   at[0] = '"';
   memcpy(at + 1, word.p, word.n);
-  memcpy(at + 1 + word.n, "\"", 2);
+  at[1 + word.n] = '"';
+  at[2 + word.n] = '\0';
   out->n += word.n + 2;
 }
 

@@ -61,6 +61,7 @@ enum record_type {
   TREE(CONFIG, "config")                                                                           \
   PLAIN(PURPOSE, "purpose")                                                                        \
   PLAIN(STAGE, "stage")                                                                            \
+  PLAIN(VOTE, "vote")                                                                              \
   PLAIN(INVARIANT, "invariant")                                                                    \
   PLAIN(PROVIDER, "provider")                                                                      \
   PLAIN(MODEL, "model")                                                                            \
@@ -70,6 +71,7 @@ enum record_type {
   TREE(TOKEN, "token")                                                                             \
   TREE(PROMPT, "prompt")                                                                           \
   PLAIN(PROMPT_OF, "prompt_of")                                                                    \
+  PLAIN(PROMPT_SHA256, "prompt_sha256")                                                            \
   PLAIN(REPEATS, "repeats")                                                                        \
   PLAIN(ANSWER, "answer")                                                                          \
   PLAIN(UNTIL, "until")                                                                            \
@@ -91,6 +93,7 @@ enum record_type {
   PLAIN(DROPPED_BYTES, "dropped_bytes")                                                            \
   PLAIN(STDERR_DROPPED_BYTES, "stderr_dropped_bytes")                                              \
   TREE(FILES, "files")                                                                             \
+  TREE(REQUESTS, "requests")                                                                       \
   TREE(USAGE, "usage")                                                                             \
   PLAIN(PROVIDER_SESSION, "provider_session")                                                      \
   PLAIN(NOTE, "note")                                                                              \
@@ -116,7 +119,9 @@ enum record_type {
   TREE(QUESTION, "question")                                                                       \
   PLAIN(RESUMABLE, "resumable")                                                                    \
   PLAIN(TURNS, "turns")                                                                            \
-  TREE(METHODS, "methods")
+  TREE(METHODS, "methods")                                                                         \
+  TREE(CUT, "cut")                                                                                 \
+  TREE(SPENT, "spent")
 
 enum member {
 #define RECORD_MEMBER(id, name) MEMBER_##id,
@@ -199,7 +204,7 @@ void record_free(struct record *record);            /* accepts NULL */
 
 /* --- reading --- */
 
-/* A record that was read back. A member that no record has is left out; a PLAIN one that is a list, an
+/* Reads a record back. A member that no record has is left out; a PLAIN one that is a list, an
  * object or a real is there as a tree. The draft borrows its texts from json; record_drop. */
 void record_read(struct record_draft *d, const json_t *json);
 void record_drop(struct record_draft *d);
@@ -211,8 +216,8 @@ static inline const struct record_member *record_get(const struct record *r, enu
   return NULL;
 }
 
-/* Of a member that is missing or something else: 0, the empty text, false, NULL. All is borrowed; texts
- * end with NUL in records that were kept or read. */
+/* A member that is missing or of another kind gives 0, the empty text, false or NULL. All is
+ * borrowed; texts end with NUL in records that were kept or read. */
 int64_t record_number(const struct record *r, enum member key);
 struct str record_text(const struct record *r, enum member key);
 const char *record_text_c(const struct record *r, enum member key);

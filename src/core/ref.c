@@ -1,3 +1,4 @@
+/* Reads the path of a reference and looks its value up. */
 #include "core/ref.h"
 
 #include <string.h>

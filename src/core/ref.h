@@ -1,13 +1,14 @@
 /* ref.h - {structured:MOVEMENT.FIELD}: a value that an earlier movement made, named in a template.
  *
- * MOVEMENT is the longest name of a movement that the path begins with (names may hold dots); behind
- * it stand members and items: .address.city, .items[0].name. MOVEMENT alone is the whole value. */
+ * MOVEMENT is the longest name of a movement that the path begins with (names may hold dots);
+ * behind it stand members and items: .address.city, .items[0].name. MOVEMENT alone is the whole
+ * value. */
 #ifndef SEGUE_CORE_REF_H
 #define SEGUE_CORE_REF_H
 
 #include "core/workflow.h"
 
-/* What a variable's name begins with. */
+/* A variable with a reference begins so. */
 #define PROMPT_STRUCTURED "structured:"
 
 struct prompt_ref {

@@ -1,13 +1,15 @@
-/* A movement's own work: its call, and with structured_output everything until its value is there:
- * the checks of what came back, corrections, invariants that must be run, and what follows when there
- * will be no value. The rules are structured/reask.h's; here are its records and its calls. */
+/* Does a movement's own work: its call, and with structured_output everything until its value is
+ * there: the checks of what came back, corrections, invariants that must be run, and what follows
+ * when there will be no value. The rules are structured/reask.h's; here are its records and its
+ * calls. */
 #include "core/step.h"
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "core/record.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
-#include "structured/describe.h"
+#include "render/describe.h"
 #include "structured/reask.h"
 
 #include <assert.h>
@@ -15,13 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct movement *movement_of(const struct step *s, const struct turn *turn) {
+static const struct movement *shape_movement_of(const struct step *s, const struct turn *turn) {
   return &s->core->workflow->movements[turn->movement];
 }
 
 /* --- options --- */
 
-/* What a backend takes of them; NULL when nothing is left. Consumes options. */
+/* Keeps those that a backend takes; NULL when nothing is left. Consumes options. */
 static json_t *accepted(json_t *options, const struct capability *cap) {
   for (size_t i = 0; options != NULL && option_names[i]; i++)
     if (cap == NULL || (cap->options & (1u << i)) == 0)
@@ -33,7 +35,7 @@ static json_t *accepted(json_t *options, const struct capability *cap) {
 }
 
 /* The user's defaults, the file's, the flags' on top. */
-static json_t *options_of(const struct core *core, const struct movement *m) {
+static json_t *shape_options_of(const struct core *core, const struct movement *m) {
   json_t *base = step_merged(json_at(core->config, "default_options"), m->options);
   json_t *all = step_merged(base, json_at(core->config, "options"));
   json_decref(base);
@@ -54,7 +56,7 @@ static json_t *raised(json_t *options) {
 }
 
 int64_t step_time_left(const struct step *s, const struct turn *turn, int64_t most) {
-  const struct structured_config *so = movement_of(s, turn)->structured;
+  const struct structured_config *so = shape_movement_of(s, turn)->structured;
   if (so == NULL || so->time_budget_ms == 0)
     return most;
   int64_t left = so->time_budget_ms;
@@ -68,7 +70,7 @@ int64_t step_time_left(const struct step *s, const struct turn *turn, int64_t mo
 /* --- calls --- */
 
 /* Never a shorter prompt than was meant. False: the session stopped. */
-static bool start(struct step *s, struct turn *turn, struct step_call *n) {
+static bool shape_start(struct step *s, struct turn *turn, struct step_call *n) {
   if (!n->prompt.bytes.cut) {
     step_start_call(s, turn, n);
     return true;
@@ -84,7 +86,7 @@ static bool start(struct step *s, struct turn *turn, struct step_call *n) {
 
 void step_execute(struct step *s, struct turn *turn, bool raise) {
   const struct core *core = s->core;
-  const struct movement *m = movement_of(s, turn);
+  const struct movement *m = shape_movement_of(s, turn);
   struct prompt_view view;
   struct step_call n = {.purpose = PURPOSE_EXECUTE,
                         .stage = STAGE_COUNT,
@@ -92,19 +94,20 @@ void step_execute(struct step *s, struct turn *turn, bool raise) {
   step_view(s, turn, NULL, &view);
   core_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
   if (m->argv == NULL) {
-    n.options = options_of(core, m);
+    n.options = shape_options_of(core, m);
     if (raise)
       n.options = raised(n.options);
     if (m->structured != NULL)
       n.schema = json_incref((json_t *)m->structured->document);
-    view.schema =
+    view.shows_schema =
         core_prompt_schema(core->workflow, core->config, turn->movement, s->env->providers);
   }
   prompt_execute(&view, &n.prompt);
-  (void)start(s, turn, &n);
+  (void)shape_start(s, turn, &n);
 }
 
-/* "$.a: message" a line, as a person or a model reads them; a place in the text is in the message. */
+/* Makes a line "$.a: message" of each, as a person or a model reads them; a place in the text is in
+ * the message. */
 static json_t *error_lines(const json_t *errors) {
   json_t *lines = json_array();
   size_t i;
@@ -132,7 +135,7 @@ static const struct call *generation(const struct turn *turn, size_t k) {
 
 static void correct(struct step *s, struct turn *turn, const struct reask_step *step) {
   const struct core *core = s->core;
-  const struct movement *m = movement_of(s, turn);
+  const struct movement *m = shape_movement_of(s, turn);
   const struct call *wrong = generation(turn, step->reply);
   struct step_call n = {.purpose = PURPOSE_REASK,
                         .stage = STAGE_COUNT,
@@ -144,14 +147,15 @@ static void correct(struct step *s, struct turn *turn, const struct reask_step *
   step_nonce(s->ev->entropy, nonce);
   step_view(s, turn, nonce, &view);
   core_reask_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
-  n.options = accepted(options_of(core, m), capability_find(s->env->providers, n.provider));
+  n.options = accepted(shape_options_of(core, m), capability_find(s->env->providers, n.provider));
   if (step->raise)
     n.options = raised(n.options);
   n.schema = json_incref((json_t *)m->structured->document);
   view.bad_seq = wrong->text_seq;
   struct prompt_correction correction = {.schema = m->structured->document,
                                          .output = buf_view(&wrong->text),
-                                         .errors = error_lines(step->errors)};
+                                         .errors = error_lines(step->errors),
+                                         .more = step->more};
   if (wrong->text.n == 0 && wrong->structured != NULL) {
     json_write(wrong->structured, &value);
     correction.output = buf_view(&value);
@@ -160,13 +164,13 @@ static void correct(struct step *s, struct turn *turn, const struct reask_step *
   prompt_reask(&view, &correction, &n.prompt);
   json_decref((json_t *)correction.errors);
   buf_deinit(&value);
-  (void)start(s, turn, &n);
+  (void)shape_start(s, turn, &n);
 }
 
 /* Runs one invariant on a value that passed so far. */
 static void run_invariant(struct step *s, struct turn *turn, const struct reask_step *step) {
   const struct core *core = s->core;
-  const struct movement *m = movement_of(s, turn);
+  const struct movement *m = shape_movement_of(s, turn);
   const struct invariant *invariant = invariants_get(m->structured->invariants, step->invariant);
   struct step_call n = {.purpose = PURPOSE_CHECK,
                         .stage = STAGE_COUNT,
@@ -182,14 +186,12 @@ static void run_invariant(struct step *s, struct turn *turn, const struct reask_
     prompt_value(step->value, &n.prompt);
   } else {
     core_judge_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
-    json_t *cold = json_pack("{si}", "temperature", 0);
-    n.options = accepted(step_merged(cold, m->judge.options),
+    n.options = accepted(step_merged(NULL, m->judge.options),
                          capability_find(s->env->providers, n.provider));
-    json_decref(cold);
     n.schema = json_incref(s->env->schemas->invariant_doc);
     prompt_invariant(&view, str_from(invariant->text), step->value, &n.prompt);
   }
-  (void)start(s, turn, &n);
+  (void)shape_start(s, turn, &n);
 }
 
 /* --- what has happened so far, as the machine wants it --- */
@@ -220,22 +222,20 @@ static bool read_verdict(const struct step *s, const struct call *call,
   const struct answer_spec spec = {.schema = s->env->schemas->invariant,
                                    .document = s->env->schemas->invariant_doc};
   struct answer answer;
-  if (!answer_read(&answer, &spec, call->structured, buf_c(&call->text), call->text.n))
-    BUG("out of memory");
+  answer_read(&answer, &spec, call->structured, buf_c(&call->text), call->text.n);
   bool readable = answer.outcome == ANSWER_VALID;
   const json_t *reason = json_at(answer.value, "reason");
-  if (readable && json_is_false(json_at(answer.value, "holds")) &&
-      invariant_report(invariant, value, json_string_value(reason), json_string_length(reason),
-                       errors) == SCHEMA_OUT_OF_MEMORY)
-    BUG("out of memory");
+  if (readable && json_is_false(json_at(answer.value, "holds")))
+    invariant_report(invariant, value, json_string_value(reason), json_string_length(reason),
+                     errors);
   answer_deinit(&answer);
   return readable;
 }
 
-/* What a run of an invariant found, as a list of errors; NULL when it cannot be read. */
+/* Lists the errors that a run of an invariant found; NULL when it cannot be read. */
 static json_t *run_outcome(const struct step *s, const struct turn *turn, const struct call *call,
                            const json_t *value) {
-  const struct movement *m = movement_of(s, turn);
+  const struct movement *m = shape_movement_of(s, turn);
   const struct invariant *invariant =
       invariants_get(m->structured->invariants, (size_t)call->invariant - 1);
   struct schema_errors errors = {0};
@@ -248,30 +248,26 @@ static json_t *run_outcome(const struct step *s, const struct turn *turn, const 
                                             .out_n = call->text.n,
                                             .err = call->error_text.p,
                                             .err_n = call->error_text.n};
-    if (readable &&
-        invariant_command_result(invariant, value, &output, &errors) == SCHEMA_OUT_OF_MEMORY)
-      BUG("out of memory");
+    if (readable)
+      (void)invariant_command_result(invariant, value, &output, &errors);
   } else {
     readable = read_verdict(s, call, invariant, value, &errors);
   }
   json_t *list = readable ? answer_errors(&errors, &dropped) : NULL;
-  if (readable && list == NULL)
-    BUG("out of memory");
   schema_errors_deinit(&errors);
   return list;
 }
 
 static const json_t *value_of(const struct step *s, const struct turn *turn,
                               const struct call *call, struct answer *answer) {
-  const struct structured_config *so = movement_of(s, turn)->structured;
+  const struct structured_config *so = shape_movement_of(s, turn)->structured;
   const struct answer_spec spec = {
       .schema = so->schema, .document = so->document, .repair = so->repair};
-  if (!answer_read(answer, &spec, call->structured, buf_c(&call->text), call->text.n))
-    BUG("out of memory");
+  answer_read(answer, &spec, call->structured, buf_c(&call->text), call->text.n);
   return answer->value;
 }
 
-/* What the backend counted; where it does not count, at least the answer, so that a budget ends. */
+/* Counts as the backend did; where it does not, at least the answer, so that a budget ends. */
 static int64_t tokens_taken(const struct structured_config *so, const struct call *call) {
   if (call->tokens > 0 || so->token_budget == 0 || call->state != CALL_DONE)
     return call->tokens;
@@ -279,7 +275,7 @@ static int64_t tokens_taken(const struct structured_config *so, const struct cal
 }
 
 /* Does a check say already what came of this answer? */
-static bool is_judged(const struct turn *turn, const struct call *answer) {
+static bool shape_is_judged(const struct turn *turn, const struct call *answer) {
   bool found = false;
   for (size_t i = 0; !found && i < json_array_size(turn->checks); i++)
     found = json_integer_value(json_object_get(json_array_get(turn->checks, i), "call")) ==
@@ -289,8 +285,8 @@ static bool is_judged(const struct turn *turn, const struct call *answer) {
 
 /* Returns the check whose outcome cannot be read, NULL when all can. lost: a call that brought
  * nothing, or NULL. */
-static const struct call *gather(const struct step *s, const struct turn *turn,
-                                 const struct call *lost, struct past *past) {
+static const struct call *shape_gather(const struct step *s, const struct turn *turn,
+                                       const struct call *lost, struct past *past) {
   size_t own = 0;
   const struct call *of = NULL, *unreadable = NULL;
   for (const struct call *call = turn->calls; call; call = call->next)
@@ -311,13 +307,13 @@ static const struct call *gather(const struct step *s, const struct turn *turn,
           .n = answered ? call->text.n : 0,
           .structured = answered ? call->structured : NULL,
           .duration_ms = call->duration_ms,
-          .tokens = tokens_taken(movement_of(s, turn)->structured, call),
+          .tokens = tokens_taken(shape_movement_of(s, turn)->structured, call),
       };
     } else if (call_is_own(call) && of != NULL) {
       struct answer answer = {0};
       json_t *errors = run_outcome(s, turn, call, value_of(s, turn, of, &answer));
       answer_deinit(&answer);
-      if (errors == NULL && !is_judged(turn, of)) {
+      if (errors == NULL && !shape_is_judged(turn, of)) {
         unreadable = call;
         break;
       }
@@ -330,7 +326,7 @@ static const struct call *gather(const struct step *s, const struct turn *turn,
                              .invariant = (size_t)call->invariant - 1,
                              .errors = errors,
                              .duration_ms = call->duration_ms,
-                             .tokens = tokens_taken(movement_of(s, turn)->structured, call)};
+                             .tokens = tokens_taken(shape_movement_of(s, turn)->structured, call)};
     }
   }
   return unreadable;
@@ -351,7 +347,7 @@ static void put_message(const struct reask_step *step, size_t attempts, struct b
   json_decref(lines);
 }
 
-/* What stands in the place of a value that is not there: one member, which no rule takes for data. */
+/* Stands in the place of a value that is not there: one member, which no rule takes for data. */
 static json_t *sentinel(const json_t *closing) {
   json_t *inner = json_object(), *outer = json_object();
   static const char *const keys[] = {"reason", "attempts", "errors"};
@@ -371,12 +367,10 @@ static const struct call *last_answered(const struct turn *turn) {
 
 static void close_value(struct step *s, struct turn *turn, const struct reask_step *step) {
   static const char *const outcomes[ON_FAILURE_COUNT] = {"failed", "escalated", "sentinel"};
-  const struct movement *m = movement_of(s, turn);
+  const struct movement *m = shape_movement_of(s, turn);
   bool found = step->action == REASK_VALUE;
   const struct call *call = found ? generation(turn, step->reply) : last_answered(turn);
   json_t *closing = reask_close(turn->checks, step);
-  if (closing == NULL)
-    BUG("out of memory");
   struct record_draft d;
   struct buf message = {0};
   step_turn_record(s, &d, RECORD_STRUCTURED, turn);
@@ -400,7 +394,7 @@ static void close_value(struct step *s, struct turn *turn, const struct reask_st
 
 /* The question that a person is to answer. */
 static void escalate(struct step *s, struct turn *turn) {
-  const struct movement *m = movement_of(s, turn);
+  const struct movement *m = shape_movement_of(s, turn);
   const struct call *call = last_answered(turn);
   const json_t *check = json_array_get(turn->checks, json_array_size(turn->checks) - 1);
   struct buf text = {0};
@@ -457,7 +451,7 @@ static const struct call *trouble_of(const struct turn *turn) {
 /* No time is left for another try at the call: trying again on resume would end the same way. */
 static bool ended_by_budget(const struct step *s, const struct turn *turn,
                             const struct call *call) {
-  const struct structured_config *so = movement_of(s, turn)->structured;
+  const struct structured_config *so = shape_movement_of(s, turn)->structured;
   return so->time_budget_ms > 0 && call->class == CLASS_TIMEOUT &&
          step_time_left(s, turn, LIMIT_CALL_WALL_MS) <= LIMIT_BUDGET_SLACK_MS;
 }
@@ -473,7 +467,7 @@ static bool can_raise(const struct step *s, const struct turn *turn) {
 }
 
 bool step_shape(struct step *s, struct turn *turn) {
-  const struct structured_config *so = movement_of(s, turn)->structured;
+  const struct structured_config *so = shape_movement_of(s, turn)->structured;
   for (const struct call *call = turn->calls; call; call = call->next)
     if (call->state == CALL_RUNNING || call->state == CALL_WAITING)
       return false;
@@ -488,7 +482,7 @@ bool step_shape(struct step *s, struct turn *turn) {
     return true;
   }
   struct past past;
-  const struct call *unreadable = gather(s, turn, trouble, &past);
+  const struct call *unreadable = shape_gather(s, turn, trouble, &past);
   if (unreadable != NULL) {
     const struct invariant *invariant =
         invariants_get(so->invariants, (size_t)unreadable->invariant - 1);
@@ -516,9 +510,7 @@ bool step_shape(struct step *s, struct turn *turn) {
                                   .max_tokens = so->token_budget,
                                   .out_of_time = out_of_time};
   struct reask_step step;
-  if (reask_next(&spec, turn->checks, past.replies, past.reply_count, past.runs, past.run_count,
-                 &step) != REASK_OK)
-    BUG("out of memory");
+  reask_next(&spec, turn->checks, past.replies, past.reply_count, past.runs, past.run_count, &step);
   bool calls =
       step.action == REASK_GENERATE || step.action == REASK_CORRECT || step.action == REASK_RUN;
   bool goes_on = !calls || !s->env->draining;

@@ -1,3 +1,4 @@
+/* Keeps turns, calls and prompts of a session, and frees them. */
 #include "core/state.h"
 
 #include "base/log.h"
@@ -37,6 +38,7 @@ void core_init(struct core *core) {
 }
 
 static void call_free(struct call *call) {
+  json_decref(call->usage);
   free(call->provider);
   free(call->model);
   free(call->provider_session);
@@ -62,6 +64,7 @@ static void turn_free(struct turn *turn) {
   json_decref(turn->checks);
   json_decref(turn->error);
   json_decref(turn->structured);
+  json_decref(turn->files);
   buf_deinit(&turn->text);
   free(turn->reason);
   free(turn);
@@ -112,6 +115,10 @@ void core_deinit(struct core *core) {
   json_decref(core->sessions);
   json_decref(core->token_counts);
   json_decref(core->schemas);
+  json_decref(core->refused);
+  json_decref(core->totals);
+  json_decref(core->behind);
+  spends_deinit(&core->spends);
   buf_deinit(&core->stop_reason);
   buf_deinit(&core->stop_message);
   buf_deinit(&core->task);

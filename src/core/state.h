@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "core/call.h"
+#include "core/spend.h"
 #include "core/texts.h"
 #include "core/workflow.h"
 #include "judge/stage.h"
@@ -29,10 +30,13 @@ struct call {
   enum call_state state;
   enum call_purpose purpose;
   enum judge_stage stage;           /* STAGE_COUNT unless it judges */
+  int vote;                         /* of a panel, from 1; else 0 */
   int invariant;                    /* of a check: number in the movement's list, from 1; else 0 */
   enum error_class class;           /* of the last failure */
   int64_t wait_until_ms;            /* wall clock */
   int64_t duration_ms, tokens;      /* of all attempts */
+  json_t *usage;                    /* of a judge's: the same, with its cost; or NULL */
+  char prompt_sha256[SHA256_HEX];   /* of a judge's; "" in logs that do not say it */
   char *provider, *model;           /* model may be NULL */
   char *provider_session;           /* the provider's own conversation, once known; or NULL */
   unsigned event_count;             /* call_event records */
@@ -70,10 +74,10 @@ bool session_outcome_from_name(struct str name, enum session_outcome *out);
 /* With structured_output, EXECUTING lasts until the value is there, or that there will be none. */
 enum turn_phase { TURN_EXECUTING, TURN_JUDGING, TURN_JUDGED };
 
-/* Judge calls of one stage and of one turn, reasks included: no chain asks more often. */
+/* Judge calls of one vote in a stage and of one turn, reasks included: no chain asks more often. */
 enum {
   STAGE_JUDGE_CALLS = LIMIT_REASK_COUNT + 1,
-  TURN_JUDGE_CALLS = STAGE_COUNT * STAGE_JUDGE_CALLS
+  TURN_JUDGE_CALLS = STAGE_COUNT * STAGE_JUDGE_CALLS * LIMIT_PANEL_COUNT
 };
 
 /* Generations of one value: the first, its corrections, one with a raised limit. */
@@ -94,6 +98,7 @@ struct turn {
   bool has_exit;
   int exit;
   json_t *structured;
+  json_t *files;                /* that its work changed; NULL: not known */
   int rule;                     /* number, once judged; 0 before, and when none was found */
   enum session_outcome failure; /* judged without a rule: how the session ends */
   char *reason;                 /* and why */
@@ -114,6 +119,11 @@ struct core {
   struct turn *turns; /* open, oldest first */
   long turn_count, call_count;
   long *movement_counts;
+  struct {     /* the last command movement whose turn is over */
+    long turn; /* 0: there was none */
+    size_t movement;
+    int exit;
+  } check;
   bool has_next;          /* a movement (or end) waits to be entered */
   int next;               /* index, NEXT_COMPLETE, NEXT_ABORT */
   struct buf last_text;   /* answer of the last turn that ended: {previous_response} */
@@ -122,6 +132,10 @@ struct core {
   json_t *structured;   /* movement -> value */
   json_t *sessions;     /* key of a conversation -> its provider's id, see core/calls.c */
   json_t *token_counts; /* provider -> times used, by number (array) or by text (object) */
+  json_t *behind; /* provider that was taken over -> until when it is passed over (ms); or NULL */
+  json_t *totals; /* provider's conversation -> its tokens so far, where they are told; or NULL */
+  struct spends spends;
+  json_t *refused; /* "PROVIDER\nMODEL" -> names of parameters that it would not take; or NULL */
   long method_counts[STAGE_COUNT];
   json_t *schemas; /* place of a call_start's schema -> the schema: each is logged once */
   struct texts texts;
@@ -138,7 +152,7 @@ struct call *core_call(const struct core *core, long id, struct turn **turn);
 
 /* Not a judge's: the movement's own call, a correction of its value, the check of an invariant. */
 bool call_is_own(const struct call *call);
-/* Of those, one that is to bring the value. */
+/* True for one of those that is to bring the value. */
 bool call_generates(const struct call *call);
 
 /* For core_apply only: a turn that ended; a call that must be made anew; the judge calls of a turn

@@ -1,6 +1,8 @@
+/* Emits the records of one decision, and gathers what a prompt of a turn can show. */
 #include "core/step.h"
 
 #include "base/log.h"
+#include "base/sha256.h"
 #include "core/apply.h"
 #include "core/record.h"
 #include "format/json_object.h"
@@ -100,6 +102,7 @@ void step_end(struct step *s, enum session_outcome outcome, const char *message,
     record_put_tree(&d, MEMBER_ERROR, json_incref((json_t *)error));
   record_put_number(&d, MEMBER_TURNS, s->core->turn_count);
   record_put_tree(&d, MEMBER_METHODS, method_counts(s->core));
+  record_put_tree(&d, MEMBER_SPENT, spends_json(&s->core->spends));
   step_emit(s, &d);
   step_effect(s, EFFECT_FINISHED, 0, 0);
 }
@@ -118,6 +121,7 @@ void step_stop(struct step *s, const char *reason, const struct turn *turn, enum
   if (question != NULL)
     record_put_tree(&d, MEMBER_QUESTION, question);
   record_put_bool(&d, MEMBER_RESUMABLE, true);
+  record_put_tree(&d, MEMBER_SPENT, spends_json(&s->core->spends));
   step_emit(s, &d);
   step_effect(s, EFFECT_FINISHED, 0, 0);
 }
@@ -128,6 +132,15 @@ void step_nonce(const unsigned char entropy[16], char out[17]) {
     out[2 * i] = digits[entropy[i] >> 4];
     out[2 * i + 1] = digits[entropy[i] & 15];
   }
+  out[16] = '\0';
+}
+
+void step_turn_nonce(const struct core *core, const struct turn *turn, char out[17]) {
+  char head[96], hex[SHA256_HEX];
+  int n = snprintf(head, sizeof head, "%s %ld\n", core->session, turn->id);
+  assert(n > 0 && (size_t)n < sizeof head);
+  sha256_hex(head, (size_t)n, buf_c(&turn->text), turn->text.n, hex);
+  memcpy(out, hex, 16);
   out[16] = '\0';
 }
 
@@ -148,6 +161,11 @@ void step_view(const struct step *s, const struct turn *turn, const char *nonce,
       .iteration = turn->iteration,
       .movement_iteration = turn->movement_iteration,
       .answer = buf_view(&turn->text),
+      .files = turn->files,
+      .check =
+          core->check.turn > 0 ? core->workflow->movements[core->check.movement].name : STR(""),
+      .check_turn = core->check.turn,
+      .check_exit = core->check.exit,
       .has_exit = turn->has_exit,
       .exit = turn->exit,
       .nonce = nonce,

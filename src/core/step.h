@@ -1,8 +1,8 @@
 /* step.h - inside the core: one decision in the making, and what its parts share.
  *
- * decide.c takes an event to what follows from it, shape.c makes a movement's value, calls.c are the
- * records of calls. Everything goes
- * out through step_emit: made, applied, appended, in this order. */
+ * decide.c takes an event to what follows from it, shape.c makes a movement's value, calls.c makes
+ * the records of calls. Everything goes out through step_emit: made, applied, appended, in this
+ * order. */
 #ifndef SEGUE_CORE_STEP_H
 #define SEGUE_CORE_STEP_H
 
@@ -40,10 +40,13 @@ void step_end(struct step *s, enum session_outcome outcome, const char *message,
 void step_stop(struct step *s, const char *reason, const struct turn *turn, enum error_class class,
                struct str message, json_t *question);
 
-/* What a prompt of this turn can show. nonce: of judge prompts, or NULL. */
+/* Gathers what a prompt of this turn can show. nonce: of judge prompts, or NULL. */
 void step_view(const struct step *s, const struct turn *turn, const char *nonce,
                struct prompt_view *view);
 void step_nonce(const unsigned char entropy[16], char out[17]);
+/* Is the same for all judgments of a turn's answer, after a resume too, so that a backend can keep
+ * what it has read of the report. It is made of the report itself: none can hold its own. */
+void step_turn_nonce(const struct core *core, const struct turn *turn, char out[17]);
 /* A new object with the members of both, top's winning; NULL when both are. */
 json_t *step_merged(const json_t *base, const json_t *top);
 
@@ -64,6 +67,7 @@ int64_t step_time_left(const struct step *s, const struct turn *turn, int64_t mo
 struct step_call {
   enum call_purpose purpose;
   enum judge_stage stage;
+  int vote;      /* of a panel, from 1; else 0 */
   int invariant; /* of a check, from 1 */
   struct str provider, model;
   json_t *options, *schema; /* taken; may be NULL */

@@ -1,3 +1,4 @@
+/* Remembers by hash where each text was first logged. */
 #include "core/texts.h"
 
 #include "base/limits.h"
@@ -32,7 +33,7 @@ static const char *const movement_fields[] = {
     [TEXT_INSTRUCTION] = "/instruction",
 };
 
-static void key_of(struct str text, uint64_t key[2]) {
+static void texts_key_of(struct str text, uint64_t key[2]) {
   unsigned char raw[32];
   sha256_raw(text.p, text.n, NULL, 0, raw);
   memcpy(key, raw, 16);
@@ -60,7 +61,7 @@ void texts_add(struct texts *t, struct str text, uint64_t seq, enum text_field f
     t->slots = slots;
     t->cap = cap;
   }
-  key_of(text, key);
+  texts_key_of(text, key);
   struct texts_entry *e = slot(t->slots, t->cap, key);
   if (e->seq != 0)
     return;
@@ -69,7 +70,7 @@ void texts_add(struct texts *t, struct str text, uint64_t seq, enum text_field f
 }
 
 /* A turn writes some twenty places: snprintf would be seen. */
-static char *put_text(char *at, const char *text) {
+static char *texts_put_text(char *at, const char *text) {
   size_t n = strlen(text);
   memcpy(at, text, n + 1);
   return at + n;
@@ -77,7 +78,7 @@ static char *put_text(char *at, const char *text) {
 
 void texts_place(uint64_t seq, const char *member, char place[TEXTS_PLACE_BYTES]) {
   char *at = place + str_from_number(place, (int64_t)seq);
-  (void)put_text(put_text(at, "#/"), member);
+  (void)texts_put_text(texts_put_text(at, "#/"), member);
 }
 
 static const struct texts_entry *find_recent(const struct texts_recent *recent, struct str text) {
@@ -100,12 +101,12 @@ static void keep_recent(struct texts *t, struct str text, const struct texts_ent
 }
 
 /* A movement that is asked again is asked in the same words. */
-static const struct texts_entry *find(struct texts *t, struct str text) {
+static const struct texts_entry *texts_seen(struct texts *t, struct str text) {
   uint64_t key[2];
   const struct texts_entry *e = find_recent(t->recent, text);
   if (e != NULL)
     return e;
-  key_of(text, key);
+  texts_key_of(text, key);
   e = slot(t->slots, t->cap, key);
   if (e->seq != 0)
     keep_recent(t, text, e);
@@ -115,14 +116,14 @@ static const struct texts_entry *find(struct texts *t, struct str text) {
 bool texts_find(struct texts *t, struct str text, char place[TEXTS_PLACE_BYTES]) {
   if (text.n < LIMIT_REF_TEXT_BYTES || t->cap == 0)
     return false;
-  const struct texts_entry *e = find(t, text);
+  const struct texts_entry *e = texts_seen(t, text);
   if (e->seq == 0)
     return false;
   const char *list = e->field == TEXT_PART ? "#/prompt/" : "#/workflow/movements/";
   char *at = place + str_from_number(place, (int64_t)e->seq);
-  at = put_text(at, list);
+  at = texts_put_text(at, list);
   at += str_from_number(at, e->index);
-  (void)put_text(at, movement_fields[e->field]);
+  (void)texts_put_text(at, movement_fields[e->field]);
   return true;
 }
 

@@ -1,3 +1,4 @@
+/* Builds the immutable workflow from its resolved document. */
 #include "core/workflow.h"
 
 #include "base/buf.h"
@@ -24,7 +25,7 @@ struct build {
   struct err *err;
 };
 
-static bool fail(struct build *b, const char *path, const char *key, const char *what) {
+static bool workflow_fail(struct build *b, const char *path, const char *key, const char *what) {
   return err_set(b->err, ERR_INVALID, "%s%s%s: %s", path, *path && *key ? "." : "", key, what);
 }
 
@@ -36,7 +37,7 @@ static bool get_text(struct build *b, const json_t *object, const char *path, co
   if (v == NULL)
     return true;
   if (!json_is_string(v))
-    return fail(b, path, key, "must be a text");
+    return workflow_fail(b, path, key, "must be a text");
   *out = (struct str){json_string_value(v), json_string_length(v)};
   return true;
 }
@@ -53,14 +54,14 @@ static bool get_name(struct build *b, const json_t *object, const char *path, co
   if (!get_text(b, object, path, key, out))
     return false;
   return is_name(*out) ||
-         fail(b, path, key, "must be a name of 1 to 128 bytes without control characters");
+         workflow_fail(b, path, key, "must be a name of 1 to 128 bytes without control characters");
 }
 
 static bool get_bool(struct build *b, const json_t *object, const char *path, const char *key,
                      bool otherwise, bool *out) {
   const json_t *v = json_object_get(object, key);
   *out = v ? json_is_true(v) : otherwise;
-  return v == NULL || json_is_boolean(v) || fail(b, path, key, "must be true or false");
+  return v == NULL || json_is_boolean(v) || workflow_fail(b, path, key, "must be true or false");
 }
 
 static bool get_options(struct build *b, const json_t *object, const char *path,
@@ -69,7 +70,7 @@ static bool get_options(struct build *b, const json_t *object, const char *path,
   if (v == NULL)
     return true;
   if (!json_is_object(v))
-    return fail(b, path, "options", "must be an object");
+    return workflow_fail(b, path, "options", "must be an object");
   *out = v;
   return true;
 }
@@ -81,16 +82,16 @@ static bool get_fallback(struct build *b, const json_t *object, const char *path
   if (list == NULL)
     return true;
   if (!json_is_array(list) || json_array_size(list) > LIMIT_FALLBACK_COUNT)
-    return fail(b, path, "fallback", "must be a list of providers");
+    return workflow_fail(b, path, "fallback", "must be a list of providers");
   json_array_foreach(list, i, v) {
     if (json_string_length(v) == 0)
-      return fail(b, path, "fallback", "must be a list of providers");
+      return workflow_fail(b, path, "fallback", "must be a list of providers");
   }
   *out = list;
   return true;
 }
 
-/* What the agent may do: `edit` allows to change files, required_permission_mode is a floor. */
+/* Reads what the agent may do: `edit` lets it change files, required_permission_mode is a floor. */
 static bool get_permission(struct build *b, const json_t *object, const char *path,
                            struct movement *m) {
   struct str name;
@@ -98,22 +99,22 @@ static bool get_permission(struct build *b, const json_t *object, const char *pa
   if (!get_text(b, object, path, "required_permission_mode", &name))
     return false;
   if (name.n > 0 && !permission_from_name(name, &floor))
-    return fail(b, path, "required_permission_mode", "must be readonly, edit or full");
+    return workflow_fail(b, path, "required_permission_mode", "must be readonly, edit or full");
   m->permission = m->edit ? PERMISSION_EDIT : PERMISSION_READONLY;
   if (floor > m->permission)
     m->permission = floor;
   return true;
 }
 
-static bool get_session(struct build *b, const json_t *object, const char *path,
-                        struct movement *m) {
+static bool workflow_get_session(struct build *b, const json_t *object, const char *path,
+                                 struct movement *m) {
   struct str word;
   if (!get_text(b, object, path, "session", &word) ||
       !get_text(b, object, path, "session_key", &m->session_key))
     return false;
   m->fresh_session = str_eq_c(word, "refresh");
   return word.n == 0 || m->fresh_session || str_eq_c(word, "continue") ||
-         fail(b, path, "session", "must be continue or refresh");
+         workflow_fail(b, path, "session", "must be continue or refresh");
 }
 
 static bool get_count(struct build *b, const json_t *object, const char *path, const char *key,
@@ -123,7 +124,7 @@ static bool get_count(struct build *b, const json_t *object, const char *path, c
     return true;
   *out = json_integer_value(v);
   return (json_is_integer(v) && *out >= min && *out <= max) ||
-         fail(b, path, key, "must be a whole number within its limits");
+         workflow_fail(b, path, key, "must be a whole number within its limits");
 }
 
 static bool get_stages(struct build *b, const json_t *list, const char *path,
@@ -131,18 +132,59 @@ static bool get_stages(struct build *b, const json_t *list, const char *path,
   size_t i;
   const json_t *v;
   if (!json_is_array(list) || json_array_size(list) == 0)
-    return fail(b, path, "stages", "must be a list with at least one stage");
+    return workflow_fail(b, path, "stages", "must be a list with at least one stage");
   out->stage_count = 0;
   json_array_foreach(list, i, v) {
     enum judge_stage stage;
     if (!json_is_string(v) || !judge_stage_from_name(str_from(json_string_value(v)), &stage) ||
         !judge_stage_is_listable(stage))
-      return fail(b, path, "stages", "only structured_output, phase3_tag, phase1_tag, ai_judge");
+      return workflow_fail(b, path, "stages",
+                           "only structured_output, phase3_tag, phase1_tag, ai_judge");
     for (size_t k = 0; k < out->stage_count; k++)
       if (out->stages[k] == stage)
-        return fail(b, path, "stages", "names a stage twice");
+        return workflow_fail(b, path, "stages", "names a stage twice");
     out->stages[out->stage_count++] = stage;
   }
+  return true;
+}
+
+static bool get_word(struct build *b, const json_t *object, const char *path, const char *key,
+                     const char *yes, const char *no, bool *out) {
+  const json_t *v = json_object_get(object, key);
+  if (v == NULL)
+    return true;
+  *out = str_eq_c(json_view(v), yes);
+  return *out || str_eq_c(json_view(v), no) || workflow_fail(b, path, key, "is none of its words");
+}
+
+/* The judges that vote. */
+static bool get_panel(struct build *b, const json_t *judge, const char *path,
+                      struct judge_config *out) {
+  const json_t *panel = json_at(judge, "panel"), *v;
+  size_t i;
+  if (panel != NULL) {
+    size_t n = json_array_size(panel);
+    if (!json_is_array(panel) || n < 2 || n > LIMIT_PANEL_COUNT)
+      return workflow_fail(b, path, "panel", "must be a list of 2 to 7 providers");
+    json_array_foreach((json_t *)panel, i, v) {
+      if (json_string_length(v) == 0)
+        return workflow_fail(b, path, "panel", "must be a list of 2 to 7 providers");
+    }
+    out->panel = panel;
+    out->agree = (int)n / 2 + 1;
+    out->rotates = true;
+  }
+  json_int_t agree = out->agree;
+  if (!get_word(b, judge, path, "order", "rotate", "fixed", &out->rotates) ||
+      !get_word(b, judge, path, "else", "ask", "next", &out->split_asks))
+    return false;
+  for (const char *const *key = (const char *const[]){"agree", "order", "else", NULL}; *key; key++)
+    if (out->panel == NULL && json_object_get(judge, *key) != NULL)
+      return workflow_fail(b, path, *key, "needs a panel");
+  json_int_t most = (json_int_t)json_array_size(out->panel);
+  if (!get_count(b, judge, path, "agree", 1, most > 0 ? most : 1, &agree))
+    return false;
+  out->agree = (int)agree;
   return true;
 }
 
@@ -157,7 +199,7 @@ static bool apply_judge(struct build *b, const json_t *holder, const char *holde
     return true;
   (void)snprintf(path, sizeof path, "%s%sjudge", holder_path, *holder_path ? "." : "");
   if (!json_is_object(judge))
-    return fail(b, path, "", "must be an object");
+    return workflow_fail(b, path, "", "must be an object");
   if ((stages = json_at(judge, "stages")) != NULL && !get_stages(b, stages, path, out))
     return false;
   if (!get_text(b, judge, path, "provider", &text))
@@ -175,7 +217,8 @@ static bool apply_judge(struct build *b, const json_t *holder, const char *holde
     out->model = text;
   if (!get_options(b, judge, path, &out->options) ||
       !get_count(b, judge, path, "timeout_ms", 1, LIMIT_CALL_WALL_MS, &timeout_ms) ||
-      !get_count(b, judge, path, "max_reasks", 0, LIMIT_REASK_COUNT, &max_reasks))
+      !get_count(b, judge, path, "max_reasks", 0, LIMIT_REASK_COUNT, &max_reasks) ||
+      !get_panel(b, judge, path, out))
     return false;
   out->timeout_ms = (long)timeout_ms;
   out->max_reasks = (int)max_reasks;
@@ -185,11 +228,6 @@ static bool apply_judge(struct build *b, const json_t *holder, const char *holde
 /* --- structured_output --- */
 
 static const char *const on_failures[ON_FAILURE_COUNT] = {"error", "escalate", "sentinel"};
-
-const char *on_failure_name(enum on_failure on_failure) {
-  assert(on_failure < ON_FAILURE_COUNT);
-  return on_failures[on_failure];
-}
 
 static bool get_on_failure(struct build *b, const json_t *object, const char *path,
                            enum on_failure *out) {
@@ -201,7 +239,7 @@ static bool get_on_failure(struct build *b, const json_t *object, const char *pa
       *out = (enum on_failure)i;
       return true;
     }
-  return fail(b, path, "on_failure", "must be error, escalate or sentinel");
+  return workflow_fail(b, path, "on_failure", "must be error, escalate or sentinel");
 }
 
 /* The first error of a schema or of invariants, with its place in them. */
@@ -211,29 +249,25 @@ static bool fail_within(struct build *b, const char *path, const char *key,
   (void)snprintf(what, sizeof what, "%.100s: %.280s", errors->count ? errors->items[0].path : "$",
                  errors->count ? errors->items[0].message : "cannot be used");
   schema_errors_deinit(errors);
-  return fail(b, path, key, what);
+  return workflow_fail(b, path, key, what);
 }
 
 static bool compile_schema(struct build *b, const char *path, struct structured_config *out) {
   struct schema_errors errors = {0};
-  enum schema_status status;
   if (!json_is_object(out->document) || !schema_has_known_keyword(out->document))
-    return fail(b, path, "schema", "must be a JSON Schema that says something about a value");
-  out->schema = schema_compile(out->document, NULL, &errors, &status);
-  if (out->schema == NULL && status == SCHEMA_OUT_OF_MEMORY)
-    BUG("out of memory");
+    return workflow_fail(b, path, "schema",
+                         "must be a JSON Schema that says something about a value");
+  const struct schema_opts opts = {.assert_formats = out->assert_format};
+  out->schema = schema_compile(out->document, &opts, &errors, NULL);
   return out->schema != NULL || fail_within(b, path, "schema", &errors);
 }
 
 static bool compile_invariants(struct build *b, const json_t *list, const char *path,
                                struct structured_config *out) {
   struct schema_errors errors = {0};
-  enum schema_status status;
   if (list == NULL)
     return true;
-  out->invariants = invariants_compile(list, &errors, &status);
-  if (out->invariants == NULL && status == SCHEMA_OUT_OF_MEMORY)
-    BUG("out of memory");
+  out->invariants = invariants_compile(list, &errors, NULL);
   return out->invariants != NULL || fail_within(b, path, "invariants", &errors);
 }
 
@@ -246,15 +280,16 @@ static bool build_structured(struct build *b, const json_t *object, const char *
     return true;
   (void)snprintf(path, sizeof path, "%s.structured_output", movement_path);
   if (!json_is_object(so))
-    return fail(b, path, "", "must be an object");
+    return workflow_fail(b, path, "", "must be an object");
   struct structured_config *out = arena_array(&b->wf->arena, 1, sizeof *out);
   m->structured = out; /* from here on workflow_unref frees what it holds */
   out->document = json_at(so, "schema");
   out->provider = out->model = STR("");
   reask = json_at(so, "reask");
   if (reask != NULL && !json_is_object(reask))
-    return fail(b, path, "reask", "must be an object");
-  if (!compile_schema(b, path, out) ||
+    return workflow_fail(b, path, "reask", "must be an object");
+  if (!get_bool(b, so, path, "assert_format", false, &out->assert_format) ||
+      !compile_schema(b, path, out) ||
       !compile_invariants(b, json_at(so, "invariants"), path, out) ||
       !get_on_failure(b, so, path, &out->on_failure) ||
       !get_text(b, reask, path, "provider", &out->provider) ||
@@ -268,8 +303,8 @@ static bool build_structured(struct build *b, const json_t *object, const char *
   if (m->argv && out->provider.n > 0 && json_at(so, "max_reasks") == NULL)
     reasks = REASK_DEFAULT_COUNT;
   if (m->argv && out->provider.n == 0 && reasks > 0)
-    return fail(b, path, "max_reasks",
-                "a command cannot be asked to correct its output: name a reask.provider");
+    return workflow_fail(b, path, "max_reasks",
+                         "a command cannot be asked to correct its output: name a reask.provider");
   out->max_reasks = (int)reasks;
   out->token_budget = (long)tokens;
   out->time_budget_ms = (long)ms;
@@ -283,12 +318,13 @@ static bool build_argv(struct build *b, const json_t *object, const char *path,
   if (list == NULL)
     return true;
   if (!json_is_array(list) || n == 0 || n > LIMIT_ARGV_COUNT)
-    return fail(b, path, "command", "must be a list of 1 to 256 texts: the program, its arguments");
+    return workflow_fail(b, path, "command",
+                         "must be a list of 1 to 256 texts: the program, its arguments");
   const char **argv = arena_array(&b->wf->arena, n + 1, sizeof *argv);
   json_array_foreach(list, i, v) {
     argv[i] = json_string_value(v);
     if (argv[i] == NULL || strlen(argv[i]) != json_string_length(v) || (i == 0 && !*argv[i]))
-      return fail(b, path, "command", "must be texts without NUL, the first not empty");
+      return workflow_fail(b, path, "command", "must be texts without NUL, the first not empty");
   }
   m->argv = argv;
   return true;
@@ -305,7 +341,7 @@ static bool find_next(struct build *b, struct str name, const char *path, int *o
   }
   const json_t *index = json_object_getn(b->by_name, name.p, name.n);
   *out = (int)json_integer_value(index);
-  return index || fail(b, path, "next", "names no movement, COMPLETE or ABORT");
+  return index || workflow_fail(b, path, "next", "names no movement, COMPLETE or ABORT");
 }
 
 static bool build_rule(struct build *b, const json_t *object, const char *path, struct rule *rule,
@@ -313,11 +349,11 @@ static bool build_rule(struct build *b, const json_t *object, const char *path, 
   struct str condition;
   struct err why;
   if (!json_is_object(object))
-    return fail(b, path, "", "must be an object");
+    return workflow_fail(b, path, "", "must be an object");
   if (!get_text(b, object, path, "condition", &condition))
     return false;
   if (!rule_parse(&b->wf->arena, condition, rule, NULL, &why))
-    return fail(b, path, "condition", why.text);
+    return workflow_fail(b, path, "condition", why.text);
   return get_text(b, object, path, "next", &rule->next) &&
          get_text(b, object, path, "appendix", &rule->appendix) &&
          get_bool(b, object, path, "interactive_only", false, &rule->interactive_only) &&
@@ -329,7 +365,7 @@ static bool build_rules(struct build *b, const json_t *object, const char *path,
   const json_t *list = json_at(object, "rules"), *v;
   size_t i, n = json_array_size(list);
   if (!json_is_array(list) || n == 0 || n > LIMIT_RULE_COUNT)
-    return fail(b, path, "rules", "must be a list of 1 to 100 rules");
+    return workflow_fail(b, path, "rules", "must be a list of 1 to 100 rules");
   m->rules = arena_array(&b->wf->arena, n, sizeof *m->rules);
   m->rule_next = arena_array(&b->wf->arena, n, sizeof *m->rule_next);
   json_array_foreach(list, i, v) {
@@ -363,14 +399,14 @@ static bool build_movement(struct build *b, const json_t *object, const json_t *
          get_text(b, object, path, "instruction", &m->instruction) &&
          get_bool(b, object, path, "bare_prompt", false, &m->bare_prompt) &&
          get_bool(b, object, path, "edit", false, &m->edit) && get_permission(b, object, path, m) &&
-         get_session(b, object, path, m) &&
+         workflow_get_session(b, object, path, m) &&
          get_bool(b, object, path, "pass_previous_response", true, &m->pass_previous_response) &&
          build_structured(b, object, path, m) && apply_judge(b, object, path, &m->judge) &&
          build_rules(b, object, path, m);
 }
 
 /* Tags fold ASCII case, so two names that differ only by it would share their tags. */
-static void fold(struct str name, char out[LIMIT_NAME_BYTES]) {
+static void workflow_fold(struct str name, char out[LIMIT_NAME_BYTES]) {
   for (size_t i = 0; i < name.n; i++)
     out[i] = (char)(name.p[i] >= 'a' && name.p[i] <= 'z' ? name.p[i] - 'a' + 'A' : name.p[i]);
 }
@@ -384,18 +420,18 @@ static bool build_names(struct build *b, const json_t *list) {
     char path[PATH_BYTES], upper[LIMIT_NAME_BYTES];
     (void)snprintf(path, sizeof path, "movements[%zu]", i);
     if (!json_is_object(v))
-      return fail(b, path, "", "must be an object");
+      return workflow_fail(b, path, "", "must be an object");
     if (!get_name(b, v, path, "name", &m->name))
       return false;
-    fold(m->name, upper);
+    workflow_fold(m->name, upper);
     struct str key = {upper, m->name.n};
     if (str_eq_c(key, "COMPLETE") || str_eq_c(key, "ABORT"))
-      return fail(b, path, "name", "COMPLETE and ABORT are ends, not movements");
+      return workflow_fail(b, path, "name", "COMPLETE and ABORT are ends, not movements");
     if (json_object_getn(folded, key.p, key.n) != NULL)
-      return fail(b, path, "name", "two movements have this name");
+      return workflow_fail(b, path, "name", "two movements have this name");
     if (json_object_setn_new(folded, key.p, key.n, json_true()) != 0 ||
         json_object_setn_new(b->by_name, m->name.p, m->name.n, json_integer((json_int_t)i)) != 0)
-      return fail(b, path, "name", "is not UTF-8");
+      return workflow_fail(b, path, "name", "is not UTF-8");
   }
   return true;
 }
@@ -415,7 +451,7 @@ static bool build_limits(struct build *b, const json_t *doc) {
   if (initial.n > 0) {
     const json_t *index = json_object_getn(b->by_name, initial.p, initial.n);
     if (index == NULL)
-      return fail(b, "", "initial_movement", "names no movement");
+      return workflow_fail(b, "", "initial_movement", "names no movement");
     wf->initial = (size_t)json_integer_value(index);
   }
   return true;
@@ -432,7 +468,7 @@ static bool build_all(struct build *b, const json_t *doc) {
   const json_t *options = NULL, *list = json_at(doc, "movements"), *v;
   size_t i, n = json_array_size(list);
   if (!json_is_object(doc))
-    return fail(b, "", "", "the workflow must be an object");
+    return workflow_fail(b, "", "", "the workflow must be an object");
   if (!get_name(b, doc, "", "name", &wf->name) ||
       !get_text(b, doc, "", "description", &wf->description) ||
       !get_text(b, doc, "", "language", &wf->language) ||
@@ -443,9 +479,12 @@ static bool build_all(struct build *b, const json_t *doc) {
   if (wf->language.n == 0)
     wf->language = STR("en");
   if (!str_eq_c(wf->language, "en") && !str_eq_c(wf->language, "ja"))
-    return fail(b, "", "language", "must be en or ja");
+    return workflow_fail(b, "", "language", "must be en or ja");
+  if (json_at(doc, "schema_as") != NULL &&
+      !describe_form_find(json_view(json_at(doc, "schema_as")).p, &wf->schema_as))
+    return workflow_fail(b, "", "schema_as", "must be prompt, types or json");
   if (!json_is_array(list) || n == 0 || n > LIMIT_MOVEMENT_COUNT)
-    return fail(b, "", "movements", "must be a list of 1 to 1000 movements");
+    return workflow_fail(b, "", "movements", "must be a list of 1 to 1000 movements");
   wf->movements = arena_array(&wf->arena, n, sizeof *wf->movements);
   wf->movement_count = n;
   if (!build_names(b, list) || !build_limits(b, doc))
@@ -455,6 +494,10 @@ static bool build_all(struct build *b, const json_t *doc) {
       return false;
   }
   return true;
+}
+
+enum describe_language workflow_language(const struct workflow *wf) {
+  return str_eq_c(wf->language, "ja") ? DESCRIBE_JAPANESE : DESCRIBE_ENGLISH;
 }
 
 void workflow_hash(const struct workflow *wf, char out[SHA256_HEX]) {

@@ -6,17 +6,18 @@
  * the document from files (and reports errors with places); workflow_build only has to be safe on
  * any document. One arena holds all; shared by sessions through a count of references (one thread).
  *
- *   {"name", "description", "language", "initial_movement", "max_movements": n | "infinite",
+ *   {"name", "description", "language", "schema_as", "initial_movement",
+ *    "max_movements": n | "infinite",
  *    "provider", "fallback": [..], "model", "options", "judge",
  *    "movements": [{"name", "description", "provider", "fallback", "model", "options",
  *      "command": [..], "persona", "policy", "knowledge", "instruction", "bare_prompt", "edit",
  *      "required_permission_mode", "session", "session_key", "pass_previous_response",
  *      "structured_output", "judge",
  *      "rules": [{"condition", "next", "appendix", "interactive_only"}]}]}
- *   judge: {"stages": [..], "provider", "fallback", "model", "options", "timeout_ms",
- *   "max_reasks"}
+ *   judge: {"stages": [..], "provider", "fallback", "model", "options", "timeout_ms", "panel",
+ *      "agree", "order", "else", "max_reasks"}
  *   structured_output: {"schema": {..}, "invariants": [..], "on_failure", "max_reasks", "repair",
- *      "reask": {"provider", "model"}, "token_budget", "time_budget_ms"} */
+ *      "assert_format", "reask": {"provider", "model"}, "token_budget", "time_budget_ms"} */
 #ifndef SEGUE_CORE_WORKFLOW_H
 #define SEGUE_CORE_WORKFLOW_H
 
@@ -26,8 +27,8 @@
 #include "core/call.h"
 #include "judge/rule.h"
 #include "judge/stage.h"
+#include "schema/schema.h"
 #include "structured/invariant.h"
-#include "structured/schema.h"
 
 #include <jansson.h>
 
@@ -42,6 +43,10 @@ struct judge_config {
   const json_t *options;      /* NULL: none; borrowed from the document */
   long timeout_ms;            /* of one judge call */
   int max_reasks;
+  const json_t *panel; /* names of providers that vote, borrowed; NULL: one judge */
+  int agree;           /* votes that must say the same */
+  bool rotates;        /* each vote is asked with the rules in another order */
+  bool split_asks;     /* not enough agree: a person is to say, else the next stage is tried */
 };
 
 enum on_failure {
@@ -50,11 +55,11 @@ enum on_failure {
   ON_FAILURE_SENTINEL, /* the value says that there is none, and the session goes on */
   ON_FAILURE_COUNT
 };
-const char *on_failure_name(enum on_failure on_failure);
 
 struct structured_config { /* what a movement's answer must be, and what is done until it is */
   const json_t *document;  /* the schema; borrowed from the document */
   struct schema *schema;   /* owned */
+  bool assert_format;      /* `format` is checked, not only noted */
   struct invariants *invariants; /* owned; NULL: none */
   enum on_failure on_failure;
   int max_reasks;
@@ -86,6 +91,7 @@ struct movement {
 
 struct workflow {
   struct str name, description, language; /* language: "en" or "ja" */
+  enum describe_form schema_as; /* how schemas are told where a backend has no option for them */
   struct movement *movements;
   size_t movement_count, initial;
   long max_movements; /* MOVEMENTS_INFINITE or > 0 */
@@ -104,6 +110,9 @@ void workflow_unref(struct workflow *wf); /* NULL is fine */
 /* SHA-256 of the document's compact dump with sorted keys. Made when it is asked for: OpenSSL's
  * start costs more than all of lint. */
 void workflow_hash(const struct workflow *wf, char out[SHA256_HEX]);
+
+/* `language`, for the renderings. */
+enum describe_language workflow_language(const struct workflow *wf);
 
 /* Index of a movement by name, -1 when there is none. */
 long workflow_find(const struct workflow *wf, struct str name);

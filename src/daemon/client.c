@@ -1,13 +1,16 @@
+/* Asks the daemon over its socket. */
 #include "daemon/client.h"
 
 #include "base/buf.h"
 #include "base/limits.h"
 #include "daemon/socket.h"
 #include "format/json_write.h"
-#include "provider/curl_load.h"
+#include "http/curl_load.h"
+#include "os/peer.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 static size_t on_bytes(char *bytes, size_t one, size_t n, void *ctx) {
   struct buf *out = ctx;
@@ -15,21 +18,44 @@ static size_t on_bytes(char *bytes, size_t one, size_t n, void *ctx) {
   return out->cut ? 0 : one * n;
 }
 
-static bool no_daemon(const char *path, struct err *err) {
-  return err_set(err, ERR_NOT_FOUND, "no daemon answers on %s: start one with segue serve", path);
-}
+struct daemon_link { /* to the daemon */
+  int fd;            /* libcurl's, once it has asked for one */
+  bool foreign;      /* somebody else listens there */
+};
 
-static bool failed(const struct curl_api *api, CURLcode code, const char *path, struct err *err) {
+static bool client_failed(const struct curl_api *api, CURLcode code, const char *path,
+                          const struct daemon_link *link, struct err *err) {
+  if (link->foreign)
+    return err_set(err, ERR_INVALID, "another user's program listens on %s: nothing was sent",
+                   path);
   if (code == CURLE_COULDNT_CONNECT)
-    return no_daemon(path, err);
+    return err_set(err, ERR_NOT_FOUND, "no daemon answers on %s: start one with segue serve", path);
   if (code == CURLE_OPERATION_TIMEDOUT)
     return err_set(err, ERR_IO, "the daemon on %s did not answer within %d s", path,
                    LIMIT_CLIENT_WAIT_S);
   return err_set(err, ERR_IO, "the daemon on %s: %s", path, api->easy_strerror(code));
 }
 
-static void set_body(const struct curl_api *api, CURL *curl, struct curl_slist *headers,
-                     struct str text) {
+static curl_socket_t on_open(void *ctx, curlsocktype purpose, struct curl_sockaddr *address) {
+  struct daemon_link *link = ctx;
+  (void)purpose;
+  link->fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+  return link->fd;
+}
+
+/* Connected, and no byte is sent yet. */
+static int on_connected(void *ctx, char *their_ip, char *our_ip, int their_port, int our_port) {
+  struct daemon_link *link = ctx;
+  (void)their_ip;
+  (void)our_ip;
+  (void)their_port;
+  (void)our_port;
+  link->foreign = !peer_is_own_user(link->fd);
+  return link->foreign ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
+static void client_set_body(const struct curl_api *api, CURL *curl, struct curl_slist *headers,
+                            struct str text) {
   (void)api->easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
   (void)api->easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)text.n);
   (void)api->easy_setopt(curl, CURLOPT_POSTFIELDS, text.n ? text.p : "");
@@ -38,10 +64,11 @@ static void set_body(const struct curl_api *api, CURL *curl, struct curl_slist *
 bool client_ask(const char *socket, const char *method, const char *path, const json_t *body,
                 struct client_reply *reply, struct err *err) {
   char name[SOCKET_PATH_BYTES];
+  struct daemon_link link = {.fd = -1};
   struct buf url = {0}, answer = {.max = LIMIT_LOG_LINE_BYTES};
   *reply = (struct client_reply){0};
   const struct curl_api *api = curl_load(err);
-  if (api == NULL || !socket_path(socket, name, err))
+  if (api == NULL || !socket_path(socket, name, err) || !socket_may_ask(name, err))
     return false;
   (void)api->global_init(CURL_GLOBAL_NOTHING); /* no TLS here, and its start is slow */
   CURL *curl = api->easy_init();
@@ -54,6 +81,10 @@ bool client_ask(const char *socket, const char *method, const char *path, const 
   headers = api->slist_append(headers, "Expect:");
   buf_printf(&url, "http://segue%s", path);
   (void)api->easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, name);
+  (void)api->easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, on_open);
+  (void)api->easy_setopt(curl, CURLOPT_OPENSOCKETDATA, &link);
+  (void)api->easy_setopt(curl, CURLOPT_PREREQFUNCTION, on_connected);
+  (void)api->easy_setopt(curl, CURLOPT_PREREQDATA, &link);
   (void)api->easy_setopt(curl, CURLOPT_URL, url.p);
   (void)api->easy_setopt(curl, CURLOPT_PROXY, "");
   (void)api->easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
@@ -62,9 +93,9 @@ bool client_ask(const char *socket, const char *method, const char *path, const 
   (void)api->easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_bytes);
   (void)api->easy_setopt(curl, CURLOPT_WRITEDATA, &answer);
   if (strcmp(method, "POST") == 0)
-    set_body(api, curl, headers, buf_view(&text));
+    client_set_body(api, curl, headers, buf_view(&text));
   CURLcode code = api->easy_perform(curl);
-  bool ok = code == CURLE_OK || failed(api, code, name, err);
+  bool ok = code == CURLE_OK || client_failed(api, code, name, &link, err);
   (void)api->easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &reply->status);
   if (ok && answer.n > 0)
     reply->value = json_loadb(answer.p, answer.n, JSON_ALLOW_NUL, NULL);
@@ -85,10 +116,9 @@ bool client_problem(const struct client_reply *reply, struct err *err) {
   const char *detail = json_string_value(json_object_get(reply->value, "detail"));
   if (reply->status < 400)
     return false;
-  enum err_code code = reply->status == 404   ? ERR_NOT_FOUND
-                       : reply->status == 422 ? ERR_USAGE
-                       : reply->status == 400 ? ERR_USAGE
-                                              : ERR_IO;
+  enum err_code code = reply->status == 400 || reply->status == 422 ? ERR_USAGE : ERR_IO;
+  if (reply->status == 404)
+    code = ERR_NOT_FOUND;
   (void)err_set(err, code, "%s", detail ? detail : "the daemon refused it");
   return true;
 }

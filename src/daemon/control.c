@@ -1,3 +1,4 @@
+/* Answers the routes of the control API. */
 #include "daemon/control.h"
 
 #include "base/limits.h"
@@ -5,12 +6,11 @@
 #include "base/resource.h"
 #include "core/record.h"
 #include "format/json_write.h"
-#include "store/find.h"
+#include "os/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* --- a session as JSON --- */
@@ -32,13 +32,13 @@ static bool is_unfinished(const struct brief *b) {
   return strcmp(b->status, "running") == 0;
 }
 
-static bool view_read(struct view *v, const struct control *api, const struct entry *e,
+static bool view_read(struct view *v, const struct control *api, const struct daemon_entry *e,
                       struct err *err) {
-  char path[STORE_PATH_BYTES + 64];
-  (void)snprintf(path, sizeof path, "%s/%s.ndjson", api->sessions->env->store->dir, v->id);
+  struct store_ref ref;
+  store_ref(api->sessions->env->store, v->id, &ref);
   bool ours = e != NULL && e->session != NULL; /* about to be freed */
-  bool owned = !ours && brief_owned(path);
-  if (!brief_read(&v->own, path, err))
+  bool owned = !ours && store_is_owned(&ref);
+  if (!brief_read(&v->own, &ref, err))
     return false;
   v->brief = &v->own;
   v->message = e && e->trouble ? e->trouble : v->own.message;
@@ -52,7 +52,7 @@ static bool view_read(struct view *v, const struct control *api, const struct en
 
 /* False: there is no such session (any more). */
 static bool view_of(struct view *v, const struct control *api, const char *id, struct err *err) {
-  const struct entry *e = sessions_find(api->sessions, id);
+  const struct daemon_entry *e = sessions_find(api->sessions, id);
   *v = (struct view){.id = id};
   if (e != NULL && e->brief.seq == 0)
     return err_set(err, ERR_NOT_FOUND, "%s is not written yet", id);
@@ -69,9 +69,9 @@ static bool view_of(struct view *v, const struct control *api, const char *id, s
 }
 
 static json_t *view_json(const struct view *v, const struct control *api) {
-  char path[STORE_PATH_BYTES + 64];
-  (void)snprintf(path, sizeof path, "%s/%s.ndjson", api->sessions->env->store->dir, v->id);
-  return brief_json(v->brief, v->id, path, v->status, v->message, v->position);
+  struct store_ref ref;
+  store_ref(api->sessions->env->store, v->id, &ref);
+  return brief_json(v->brief, v->id, ref.name, v->status, v->message, v->position);
 }
 
 static void reply_session(const struct control *api, struct server_request *r, unsigned status,
@@ -89,7 +89,7 @@ static void reply_session(const struct control *api, struct server_request *r, u
 /* The whole id for an id, a unique beginning of one, or "last". False: answered. */
 static bool find_id(const struct control *api, struct server_request *r, char id[STORE_ID_BYTES]) {
   const char *word = server_part(r);
-  char path[STORE_PATH_BYTES + 64];
+  struct store_ref ref;
   struct err err = {0};
   bool is_id = strspn(word, "0123456789abcdef-") == strlen(word);
   if (is_id && strlen(word) == STORE_ID_BYTES - 1) {
@@ -97,11 +97,11 @@ static bool find_id(const struct control *api, struct server_request *r, char id
     return true;
   }
   if ((!is_id && strcmp(word, "last") != 0) ||
-      !store_find(api->sessions->env->store->dir, word, path, sizeof path, &err)) {
+      !store_find(api->sessions->env->store, word, &ref, &err)) {
     server_problem(r, 404, NULL, "%s", err.text[0] ? err.text : "that is no session's id");
     return false;
   }
-  (void)snprintf(id, STORE_ID_BYTES, "%.36s", strrchr(path, '/') + 1);
+  store_ref_id(&ref, id);
   return true;
 }
 
@@ -129,7 +129,7 @@ static bool read_limit(struct server_request *r, size_t *limit) {
 static void list_sessions(void *ctx, struct server_request *r) {
   const struct control *api = ctx;
   const char *filter = server_query(r, "status"), *before = server_query(r, "before");
-  struct brief_id *ids;
+  struct store_id *ids;
   size_t count, limit, i = 0, looked = 0;
   struct err err = {0};
   if (!brief_filter_check(filter, &err)) {
@@ -142,7 +142,7 @@ static void list_sessions(void *ctx, struct server_request *r) {
   }
   if (!read_limit(r, &limit))
     return;
-  if (!brief_list(api->sessions->env->store->dir, &ids, &count, &err)) {
+  if (!store_list(api->sessions->env->store, &ids, &count, &err)) {
     server_problem(r, 500, NULL, "%s", err.text);
     return;
   }
@@ -186,21 +186,22 @@ static void waiter_drop(struct waiter *w) {
   free(w);
 }
 
-static void on_gone(void *ctx) {
+static void control_on_gone(void *ctx) {
   waiter_drop(ctx);
 }
 
-static void wait_for(struct control *api, struct server_request *r, const char *id,
-                     enum awaited what) {
+static void control_wait_for(struct control *api, struct server_request *r, const char *id,
+                             enum awaited what) {
   struct waiter *w = xcalloc(1, sizeof *w);
   *w = (struct waiter){.next = api->waiters, .api = api, .request = r, .what = what};
   (void)snprintf(w->id, sizeof w->id, "%s", id);
   api->waiters = w;
-  server_keep(r, on_gone, w);
+  server_keep(r, control_on_gone, w);
 }
 
-/* What was asked for is not on disk. */
-static void reply_broken(struct server_request *r, const struct entry *e, enum awaited what) {
+/* Says that what was asked for is not on disk. */
+static void reply_broken(struct server_request *r, const struct daemon_entry *e,
+                         enum awaited what) {
   const struct err *broken = e->session ? session_broken(e->session) : NULL;
   bool paused = e->session != NULL && session_paused(e->session) != NULL;
   bool full = paused || (broken != NULL && broken->code == ERR_FULL);
@@ -217,9 +218,9 @@ static void reply_broken(struct server_request *r, const struct entry *e, enum a
   }
 }
 
-/* Of a waiter whose time has come. */
-static void answer(const struct control *api, struct server_request *r, const struct entry *e,
-                   enum awaited what) {
+/* Answers a waiter whose time has come. */
+static void control_answer(const struct control *api, struct server_request *r,
+                           const struct daemon_entry *e, enum awaited what) {
   char place[64];
   switch (what) {
   case FIRST_RECORD:
@@ -246,7 +247,7 @@ static void answer(const struct control *api, struct server_request *r, const st
   reply_broken(r, e, what);
 }
 
-void control_changed(void *ctx, struct entry *e) {
+void control_changed(void *ctx, struct daemon_entry *e) {
   struct control *api = ctx;
   struct waiter *next;
   bool paused = e->session != NULL && session_paused(e->session) != NULL;
@@ -259,7 +260,7 @@ void control_changed(void *ctx, struct entry *e) {
     if (strcmp(w->id, e->id) != 0 || (what == CANCEL && !over))
       continue;
     waiter_drop(w);
-    answer(api, r, e, what);
+    control_answer(api, r, e, what);
   }
 }
 
@@ -273,7 +274,7 @@ static bool refuse_draining(const struct control *api, struct server_request *r)
   return true;
 }
 
-static void refuse(const struct intake_result *result) {
+static void control_refuse(const struct intake_result *result) {
   const struct err_list *errors = &result->errors;
   const struct err *err = &result->err;
   json_t *list = errors->count > 0 ? json_array() : NULL;
@@ -296,19 +297,19 @@ static void refuse(const struct intake_result *result) {
     server_problem(result->request, result->status, members, "%s", err->text);
 }
 
-static void on_read(void *ctx, struct intake_result *result) {
+static void control_on_read(void *ctx, struct intake_result *result) {
   struct control *api = ctx;
   struct server_request *r = result->request;
   struct err err = {0};
   if (!result->ok) {
-    refuse(result);
+    control_refuse(result);
     return;
   }
   if (refuse_draining(api, r)) /* it began meanwhile */
     return;
-  const struct entry *e = sessions_submit(api->sessions, &result->launch, &err);
+  const struct daemon_entry *e = sessions_submit(api->sessions, &result->launch, &err);
   if (e != NULL) {
-    wait_for(api, r, e->id, FIRST_RECORD);
+    control_wait_for(api, r, e->id, FIRST_RECORD);
   } else {
     server_set_header(r, "Retry-After", "1");
     server_problem(r, err.code == ERR_FULL ? 507 : 503, NULL, "%s", err.text);
@@ -324,13 +325,12 @@ static void submit_session(void *ctx, struct server_request *r) {
 /* --- cancelling, resuming --- */
 
 /* The entry of a session that may be unknown here. NULL: answered. */
-static struct entry *entry_for(struct control *api, struct server_request *r, const char *id) {
-  char path[STORE_PATH_BYTES + 64];
+static struct daemon_entry *entry_for(struct control *api, struct server_request *r,
+                                      const char *id) {
   struct err err = {0};
-  struct entry *e = sessions_find(api->sessions, id);
-  (void)snprintf(path, sizeof path, "%s/%s.ndjson", api->sessions->env->store->dir, id);
+  struct daemon_entry *e = sessions_find(api->sessions, id);
   if (e == NULL)
-    e = sessions_adopt(api->sessions, id, path, &err);
+    e = sessions_adopt(api->sessions, id, &err);
   if (e == NULL || e->brief.seq == 0) {
     server_problem(r, 404, NULL, "there is no session %s", id);
     return NULL;
@@ -342,7 +342,7 @@ static void cancel_session(void *ctx, struct server_request *r) {
   struct control *api = ctx;
   char id[STORE_ID_BYTES];
   struct err err = {0};
-  struct entry *e = find_id(api, r, id) ? entry_for(api, r, id) : NULL;
+  struct daemon_entry *e = find_id(api, r, id) ? entry_for(api, r, id) : NULL;
   struct view v;
   if (e == NULL)
     return;
@@ -365,13 +365,16 @@ static void cancel_session(void *ctx, struct server_request *r) {
   } else if (e->session != NULL && session_paused(e->session)) {
     reply_broken(r, e, CANCEL);
   } else {
-    wait_for(api, r, id, CANCEL);
+    control_wait_for(api, r, id, CANCEL);
   }
 }
 
 static void refuse_resume(struct server_request *r, const struct err *err) {
   bool conflict = err->code == ERR_LOCKED || err->code == ERR_INVALID;
-  server_problem(r, err->code == ERR_LIMIT ? 503 : conflict ? 409 : 500, NULL, "%s", err->text);
+  unsigned status = conflict ? 409 : 500;
+  if (err->code == ERR_LIMIT)
+    status = 503;
+  server_problem(r, status, NULL, "%s", err->text);
 }
 
 static void resume_session(void *ctx, struct server_request *r) {
@@ -380,7 +383,7 @@ static void resume_session(void *ctx, struct server_request *r) {
   struct err err = {0};
   if (refuse_draining(api, r))
     return;
-  struct entry *e = find_id(api, r, id) ? entry_for(api, r, id) : NULL;
+  struct daemon_entry *e = find_id(api, r, id) ? entry_for(api, r, id) : NULL;
   if (e == NULL)
     return;
   if (e->state != ENTRY_OVER && !entry_is_elsewhere(e))
@@ -388,7 +391,7 @@ static void resume_session(void *ctx, struct server_request *r) {
   else if (!sessions_resume(api->sessions, e, &err))
     refuse_resume(r, &err);
   else if (e->state == ENTRY_WRITING)
-    wait_for(api, r, id, RESUME);
+    control_wait_for(api, r, id, RESUME);
   else
     reply_session(api, r, 202, id);
 }
@@ -414,7 +417,7 @@ static void watch_session(void *ctx, struct server_request *r) {
   char id[STORE_ID_BYTES];
   uint64_t seq;
   struct err err = {0};
-  struct entry *e = last_seen(r, &seq) && find_id(api, r, id) ? entry_for(api, r, id) : NULL;
+  struct daemon_entry *e = last_seen(r, &seq) && find_id(api, r, id) ? entry_for(api, r, id) : NULL;
   struct view v;
   if (e == NULL)
     return;
@@ -439,7 +442,7 @@ static void get_health(void *ctx, struct server_request *r) {
   server_reply_json(r, 200,
                     json_pack("{ss ss si ss ss s{sI sI sI} si}", "status",
                               api->draining ? "stopping" : "ready", "version", SEGUE_VERSION, "pid",
-                              (int)getpid(), "started", api->started, "logs", ss->env->store->dir,
+                              (int)getpid(), "started", api->started, "logs", ss->env->store->where,
                               "sessions", "running", (json_int_t)sessions_running(ss), "queued",
                               (json_int_t)sessions_queued(ss), "max", (json_int_t)ss->max_running,
                               "connections", (int)server_connections(api->http)));
@@ -474,9 +477,7 @@ bool control_idle(const struct control *api) {
 }
 
 void control_init(struct control *api, struct sessions *sessions) {
-  struct timespec now;
   *api = (struct control){.sessions = sessions};
-  intake_init(&api->intake, sessions->host->loop, sessions->env, on_read, api);
-  clock_gettime(CLOCK_REALTIME, &now);
-  record_time((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000, api->started);
+  intake_init(&api->intake, sessions->host->loop, sessions->env, control_on_read, api);
+  record_time(clock_real_ms(), api->started);
 }

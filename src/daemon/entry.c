@@ -2,26 +2,24 @@
 #include "base/limits.h"
 #include "daemon/sessions_internal.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
-void entry_path(const struct entry *e, char out[STORE_PATH_BYTES + 64]) {
-  (void)snprintf(out, STORE_PATH_BYTES + 64, "%s/%s.ndjson", e->sessions->env->store->dir, e->id);
+void entry_ref(const struct daemon_entry *e, struct store_ref *ref) {
+  store_ref(e->sessions->env->store, e->id, ref);
 }
 
-const char *entry_status(const struct entry *e) {
+const char *entry_status(const struct daemon_entry *e) {
   bool unfinished = strcmp(e->brief.status, "running") == 0 || e->brief.status[0] == '\0';
   switch (e->state) {
   case ENTRY_WRITING:
   case ENTRY_QUEUED:
     return "queued";
   case ENTRY_RUNNING:
-    if (unfinished || strcmp(e->brief.status, "stopped") == 0)
-      return e->session && session_paused(e->session) ? "paused"
-             : e->brief.wait                          ? "waiting"
-                                                      : "running";
-    return e->brief.status;
+    if (!unfinished && strcmp(e->brief.status, "stopped") != 0)
+      return e->brief.status;
+    if (e->session && session_paused(e->session))
+      return "paused";
+    return e->brief.wait ? "waiting" : "running";
   case ENTRY_BROKEN:
     return "paused";
   case ENTRY_OVER:
@@ -30,29 +28,31 @@ const char *entry_status(const struct entry *e) {
   return e->brief.status;
 }
 
-const char *entry_message(const struct entry *e) {
+const char *entry_message(const struct daemon_entry *e) {
   const char *paused = e->session && e->state != ENTRY_BROKEN ? session_paused(e->session) : NULL;
-  return paused ? paused : e->trouble ? e->trouble : e->brief.message;
+  if (paused)
+    return paused;
+  return e->trouble ? e->trouble : e->brief.message;
 }
 
-bool entry_is_elsewhere(const struct entry *e) {
-  char path[STORE_PATH_BYTES + 64];
-  struct stat st;
+bool entry_is_elsewhere(const struct daemon_entry *e) {
+  struct store_ref ref;
+  uint64_t bytes;
   if (e->state != ENTRY_QUEUED || e->session != NULL)
     return false;
-  entry_path(e, path);
-  return brief_owned(path) || (stat(path, &st) == 0 && (uint64_t)st.st_size != e->brief.bytes);
+  entry_ref(e, &ref);
+  return store_is_owned(&ref) || (store_bytes(&ref, &bytes) && bytes != e->brief.bytes);
 }
 
-bool entry_is_live(const struct entry *e) {
+bool entry_is_live(const struct daemon_entry *e) {
   return e->state == ENTRY_QUEUED || e->state == ENTRY_RUNNING || e->state == ENTRY_BROKEN;
 }
 
-size_t entry_position(const struct entry *e) {
+size_t entry_position(const struct daemon_entry *e) {
   size_t n = 1;
   if (e->state != ENTRY_QUEUED)
     return 0;
-  for (const struct entry *before = e->prev; before; before = before->prev)
+  for (const struct daemon_entry *before = e->prev; before; before = before->prev)
     n++;
   return n;
 }
@@ -60,18 +60,18 @@ size_t entry_position(const struct entry *e) {
 /* --- watching --- */
 
 static void on_emptied(void *ctx) {
-  struct entry *e = ctx;
+  struct daemon_entry *e = ctx;
   feed_free(e->feed);
   e->feed = NULL;
   e->foreign = false;
 }
 
-bool entry_look(struct entry *e) {
-  char path[STORE_PATH_BYTES + 64];
+bool entry_look(struct daemon_entry *e) {
+  struct store_ref ref;
   struct brief brief;
   struct err err;
-  entry_path(e, path);
-  if (!brief_read(&brief, path, &err))
+  entry_ref(e, &ref);
+  if (!brief_read(&brief, &ref, &err))
     return false;
   brief_deinit(&e->brief);
   e->brief = brief;
@@ -80,23 +80,23 @@ bool entry_look(struct entry *e) {
   return true;
 }
 
-/* Another program may append to it. Its owner gone, or its session over: nothing more will come, unless
- * it waits here. */
-static void look_for_others(struct entry *e) {
-  char path[STORE_PATH_BYTES + 64];
-  entry_path(e, path);
+/* Another program may append to it. Its owner gone, or its session over: nothing more will come,
+ * unless it waits here. */
+static void look_for_others(struct daemon_entry *e) {
+  struct store_ref ref;
+  entry_ref(e, &ref);
   bool was = e->foreign, over = e->state == ENTRY_OVER;
-  e->foreign = brief_owned(path); /* before reading: the last records come with the lock's end */
+  e->foreign = store_is_owned(&ref); /* before reading: the last records come with the lock's end */
   if (e->foreign || was || over)
     (void)entry_look(e);
   if (over && !e->foreign)
     feed_over(e->feed);
 }
 
-static bool look_at_all(struct entry_list *list) {
+static bool entry_look_at_all(struct entry_list *list) {
   bool any = false;
-  struct entry *next;
-  for (struct entry *e = list->first; e; e = next) {
+  struct daemon_entry *next;
+  for (struct daemon_entry *e = list->first; e; e = next) {
     next = e->next;
     bool waits = e->state == ENTRY_QUEUED;
     if (e->feed == NULL || (!e->foreign && !waits))
@@ -110,17 +110,18 @@ static bool look_at_all(struct entry_list *list) {
 
 static void on_looks(uv_timer_t *timer) {
   struct sessions *ss = timer->data;
-  bool over = look_at_all(&ss->lists[ENTRY_OVER]), waiting = look_at_all(&ss->lists[ENTRY_QUEUED]);
+  bool over = entry_look_at_all(&ss->lists[ENTRY_OVER]),
+       waiting = entry_look_at_all(&ss->lists[ENTRY_QUEUED]);
   if (!over && !waiting)
     uv_timer_stop(&ss->looks);
 }
 
-void entry_watch(struct entry *e, struct server_request *r, uint64_t last_seq) {
+void entry_watch(struct daemon_entry *e, struct server_request *r, uint64_t last_seq) {
   struct sessions *ss = e->sessions;
   if (e->feed == NULL) {
-    char path[STORE_PATH_BYTES + 64];
-    entry_path(e, path);
-    e->feed = feed_new(ss->events, path, on_emptied, e);
+    struct store_ref ref;
+    entry_ref(e, &ref);
+    e->feed = feed_new(ss->events, &ref, on_emptied, e);
     feed_grow(e->feed, e->session ? session_log_bytes(e->session) : e->brief.bytes);
     if (e->state == ENTRY_OVER || entry_is_elsewhere(e))
       look_for_others(e);

@@ -1,25 +1,24 @@
+/* Streams the records of a log to those who watch it. */
 #include "daemon/events.h"
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "format/json_write.h"
+#include "store/reader.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { TICK_MS = 1000, HEAD_BYTES = 64, SCAN_BYTES = 64 * 1024 };
+enum { TICK_MS = 1000, HEAD_BYTES = 64 };
 
 struct stream { /* one watcher */
   struct stream *next;
   struct feed *feed;
   struct server_request *request;
-  uint64_t at;            /* place in the log */
-  uint64_t seq;           /* of the record at that place */
+  struct reader_place place;
   bool in_record;         /* its head was sent, its end was not */
   char extra[HEAD_BYTES]; /* what stands around a record */
   unsigned extra_at, extra_n;
@@ -32,8 +31,9 @@ struct stream { /* one watcher */
 struct feed {
   struct feed *next;
   struct events *events;
-  char *path;
-  int fd; /* -1 until it is read */
+  struct store_ref ref;
+  struct log_reader reader;
+  bool open; /* the reader */
   uint64_t bytes;
   bool over;
   struct stream *streams;
@@ -44,36 +44,23 @@ struct feed {
 /* --- reading --- */
 
 /* The log may be replaced by its owner after a failed sync: what is durable stands in both. */
-static ssize_t read_log(struct feed *feed, char *out, size_t max, uint64_t at) {
-  for (int attempt = 0; attempt < 2; attempt++) {
-    if (feed->fd < 0)
-      feed->fd = open(feed->path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = feed->fd < 0 ? -1 : pread(feed->fd, out, max, (off_t)at);
-    if (n > 0)
-      return n;
-    if (feed->fd >= 0)
-      close(feed->fd);
-    feed->fd = -1;
-  }
-  return -1;
+static void close_log(struct feed *feed) {
+  if (feed->open)
+    reader_close(&feed->reader);
+  feed->open = false;
 }
 
-/* Moves behind record `seq`, or to the end when there is none of that number. */
-static void skip_to(struct stream *s, uint64_t seq) {
-  char *chunk = xmalloc(SCAN_BYTES);
-  while (s->seq <= seq && s->at < s->feed->bytes) {
-    ssize_t n = read_log(s->feed, chunk, SCAN_BYTES, s->at);
-    if (n <= 0)
-      break;
-    const char *end = chunk + n, *from = chunk;
-    while (s->seq <= seq && from < end) {
-      const char *nl = memchr(from, '\n', (size_t)(end - from));
-      from = nl ? nl + 1 : end;
-      s->seq += nl != NULL;
-    }
-    s->at += (uint64_t)(from - chunk);
+static ssize_t read_log(struct feed *feed, char *out, size_t max, uint64_t at) {
+  for (int attempt = 0; attempt < 2; attempt++) {
+    struct err ignored;
+    if (!feed->open)
+      feed->open = reader_open(&feed->reader, &feed->ref, &ignored);
+    ssize_t n = feed->open ? reader_read(&feed->reader, at, out, max) : -1;
+    if (n > 0)
+      return n;
+    close_log(feed);
   }
-  free(chunk);
+  return -1;
 }
 
 static void set_extra(struct stream *s, const char *text) {
@@ -83,24 +70,25 @@ static void set_extra(struct stream *s, const char *text) {
 
 static void begin_record(struct stream *s) {
   char head[HEAD_BYTES];
-  (void)snprintf(head, sizeof head, "id: %llu\nevent: record\ndata: ", (unsigned long long)s->seq);
+  (void)snprintf(head, sizeof head,
+                 "id: %llu\nevent: record\ndata: ", (unsigned long long)s->place.seq);
   set_extra(s, head);
   s->in_record = true;
 }
 
 /* Bytes of the record at hand, without its newline. -1: the log cannot be read. */
 static ssize_t read_record(struct stream *s, char *out, size_t max) {
-  uint64_t left = s->feed->bytes - s->at;
-  ssize_t n = read_log(s->feed, out, left < max ? (size_t)left : max, s->at);
+  uint64_t left = s->feed->bytes - s->place.at;
+  ssize_t n = read_log(s->feed, out, left < max ? (size_t)left : max, s->place.at);
   if (n <= 0)
     return -1;
   const char *nl = memchr(out, '\n', (size_t)n);
   if (nl == NULL) {
-    s->at += (uint64_t)n;
+    s->place.at += (uint64_t)n;
     return n;
   }
-  s->at += (uint64_t)(nl - out) + 1;
-  s->seq++;
+  s->place.at += (uint64_t)(nl - out) + 1;
+  s->place.seq++;
   s->in_record = false;
   set_extra(s, "\n\n");
   return nl - out;
@@ -134,7 +122,7 @@ static ssize_t read_piece(struct stream *s, char *out, size_t max) {
     return read_record(s, out, max);
   if (s->deltas.n > 0)
     return (ssize_t)read_deltas(s, out, max);
-  if (s->at < s->feed->bytes) {
+  if (s->place.at < s->feed->bytes) {
     begin_record(s);
     return (ssize_t)read_extra(s, out, max);
   }
@@ -148,7 +136,7 @@ static ssize_t read_piece(struct stream *s, char *out, size_t max) {
   return 0;
 }
 
-static ssize_t on_read(void *ctx, char *out, size_t max) {
+static ssize_t events_on_read(void *ctx, char *out, size_t max) {
   struct stream *s = ctx;
   size_t n = 0;
   while (n < max) {
@@ -166,7 +154,7 @@ static ssize_t on_read(void *ctx, char *out, size_t max) {
   return (ssize_t)n;
 }
 
-static void on_closed(void *ctx) {
+static void events_on_closed(void *ctx) {
   struct stream *s = ctx, **at = &s->feed->streams;
   struct feed *feed = s->feed;
   while (*at != s)
@@ -178,18 +166,15 @@ static void on_closed(void *ctx) {
     feed->emptied(feed->ctx);
 }
 
-static const struct server_stream_ops stream_ops = {on_read, on_closed};
+static const struct server_stream_ops stream_ops = {events_on_read, events_on_closed};
 
 /* --- feeds --- */
 
-struct feed *feed_new(struct events *ev, const char *path, void (*emptied)(void *ctx), void *ctx) {
+struct feed *feed_new(struct events *ev, const struct store_ref *ref, void (*emptied)(void *ctx),
+                      void *ctx) {
   struct feed *feed = xcalloc(1, sizeof *feed);
-  *feed = (struct feed){.next = ev->feeds,
-                        .events = ev,
-                        .path = xstrdup(path),
-                        .fd = -1,
-                        .emptied = emptied,
-                        .ctx = ctx};
+  *feed =
+      (struct feed){.next = ev->feeds, .events = ev, .ref = *ref, .emptied = emptied, .ctx = ctx};
   ev->feeds = feed;
   return feed;
 }
@@ -202,9 +187,7 @@ void feed_free(struct feed *feed) {
   while (*at != feed)
     at = &(*at)->next;
   *at = feed->next;
-  if (feed->fd >= 0)
-    close(feed->fd);
-  free(feed->path);
+  close_log(feed);
   free(feed);
 }
 
@@ -244,7 +227,7 @@ void feed_delta(struct feed *feed, long turn, long call, bool thinking, struct s
   buf_puts(&event, "\n\n");
   json_decref(data);
   for (struct stream *s = feed->streams; s; s = s->next) {
-    bool behind = s->at < feed->bytes || s->in_record;
+    bool behind = s->place.at < feed->bytes || s->in_record;
     if (behind || s->deltas.n + event.n > LIMIT_API_DELTA_BYTES)
       continue; /* pieces may be lost: the record with the whole text comes */
     buf_str(&s->deltas, buf_view(&event));
@@ -258,18 +241,19 @@ void feed_watch(struct feed *feed, struct server_request *r, uint64_t last_seq) 
   *s = (struct stream){.next = feed->streams,
                        .feed = feed,
                        .request = r,
-                       .seq = 1,
+                       .place = {.seq = 1},
                        .beat = true, /* the headers leave with it */
                        .sent_ms = uv_now(feed->events->loop)};
   feed->streams = s;
-  if (last_seq > 0)
-    skip_to(s, last_seq);
+  char first;
+  if (last_seq > 0 && feed->bytes > 0 && read_log(feed, &first, 1, 0) > 0)
+    reader_skip(&feed->reader, &s->place, last_seq, feed->bytes);
   server_stream(r, "text/event-stream", &stream_ops, s);
 }
 
 /* --- heartbeats --- */
 
-static void on_tick(uv_timer_t *timer) {
+static void events_on_tick(uv_timer_t *timer) {
   struct events *ev = timer->data;
   uint64_t now = uv_now(ev->loop);
   for (struct feed *feed = ev->feeds; feed; feed = feed->next)
@@ -284,7 +268,7 @@ void events_init(struct events *ev, uv_loop_t *loop) {
   *ev = (struct events){.loop = loop};
   uv_timer_init(loop, &ev->ticker);
   ev->ticker.data = ev;
-  uv_timer_start(&ev->ticker, on_tick, TICK_MS, TICK_MS);
+  uv_timer_start(&ev->ticker, events_on_tick, TICK_MS, TICK_MS);
 }
 
 void events_close(struct events *ev) {

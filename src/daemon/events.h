@@ -1,7 +1,7 @@
 /* events.h - server-sent events of sessions: their records from the log, then as they become
  * durable, and between them the pieces of text that are not records.
  *
- *   feed = feed_new(&events, path)        of one log, shared by all who watch it
+ *   feed = feed_new(&events, &ref)        of one log, shared by all who watch it
  *   feed_grow(feed, bytes)                so many bytes of the log are durable
  *   feed_delta(feed, ...)                 to those who have read everything before it
  *   feed_over(feed)                       nothing more will come: streams end when they are through
@@ -16,6 +16,7 @@
 
 #include "base/str.h"
 #include "daemon/server.h"
+#include "store/store.h"
 
 struct feed;
 
@@ -28,8 +29,10 @@ struct events {
 void events_init(struct events *ev, uv_loop_t *loop);
 void events_close(struct events *ev); /* no feed is left */
 
-/* Borrows nothing. `emptied` is called when the last watcher has gone (feed_free is allowed in it). */
-struct feed *feed_new(struct events *ev, const char *path, void (*emptied)(void *ctx), void *ctx);
+/* Borrows nothing. `emptied` is called when the last watcher has gone (feed_free is allowed in it).
+ * */
+struct feed *feed_new(struct events *ev, const struct store_ref *ref, void (*emptied)(void *ctx),
+                      void *ctx);
 void feed_free(struct feed *feed); /* NULL is fine */
 bool feed_watched(const struct feed *feed);
 void feed_grow(struct feed *feed, uint64_t bytes);

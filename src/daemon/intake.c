@@ -1,12 +1,13 @@
+/* Reads requests to start a session, in the pool. */
 #include "daemon/intake.h"
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "format/json_size.h"
 #include "os/loop.h"
+#include "os/memory.h"
 
 #include <assert.h>
-#include <malloc.h>
 #include <stdlib.h>
 
 struct intake_job {
@@ -18,9 +19,9 @@ struct intake_job {
   uv_work_t work;
 };
 
-static void start(struct intake *in);
+static void intake_start(struct intake *in);
 
-static void job_free(struct intake_job *job) {
+static void intake_job_free(struct intake_job *job) {
   launch_deinit(&job->result.launch);
   err_list_deinit(&job->result.errors);
   buf_deinit(&job->body);
@@ -37,8 +38,10 @@ static void job_remove(struct intake_job *job) {
 
 /* --- in the pool --- */
 
-static unsigned status_of(const struct err *err) {
-  return err->code == ERR_FULL ? 507 : err->code == ERR_IO ? 500 : 422;
+static unsigned intake_status_of(const struct err *err) {
+  if (err->code == ERR_FULL)
+    return 507;
+  return err->code == ERR_IO ? 500 : 422;
 }
 
 static bool size_fits(struct intake_result *result, struct str body) {
@@ -70,7 +73,7 @@ static void read_body(struct intake_result *result, struct str body) {
   }
   result->ok = launch_parse(&result->launch, parsed, &result->err, &result->errors);
   if (!result->ok)
-    result->status = status_of(&result->err);
+    result->status = intake_status_of(&result->err);
   json_decref(parsed);
 }
 
@@ -79,7 +82,7 @@ static void on_work(uv_work_t *work) {
   read_body(&job->result, buf_view(&job->body));
   buf_deinit(&job->body);
   if (job->bytes > LIMIT_API_BIG_BODY_BYTES)
-    (void)malloc_trim(0);
+    memory_give_back(0);
 }
 
 /* --- on the loop --- */
@@ -94,11 +97,11 @@ static void after_work(uv_work_t *work, int status) {
       launch_share(&job->result.launch);
     in->done(in->ctx, &job->result);
   }
-  job_free(job);
-  start(in);
+  intake_job_free(job);
+  intake_start(in);
 }
 
-static void start(struct intake *in) {
+static void intake_start(struct intake *in) {
   struct intake_job *job = in->first;
   if (job == NULL)
     return;
@@ -108,13 +111,13 @@ static void start(struct intake *in) {
 }
 
 /* The client has left, or the daemon ends. */
-static void on_gone(void *ctx) {
+static void intake_on_gone(void *ctx) {
   struct intake_job *job = ctx;
   job->result.request = NULL;
   if (job == job->in->first) /* it is being read */
     return;
   job_remove(job);
-  job_free(job);
+  intake_job_free(job);
 }
 
 void intake_take(struct intake *in, struct server_request *r) {
@@ -132,9 +135,9 @@ void intake_take(struct intake *in, struct server_request *r) {
     last = &(*last)->next;
   *last = job;
   in->bytes += job->bytes;
-  server_keep(r, on_gone, job);
+  server_keep(r, intake_on_gone, job);
   if (job == in->first)
-    start(in);
+    intake_start(in);
 }
 
 void intake_init(struct intake *in, uv_loop_t *loop, struct launch_env *env,

@@ -7,8 +7,8 @@
  * DESIGN. A body of 16 MiB, its workflow and its scenario take some 100 ms to read, check and write
  * to blobs: on the loop, every session would wait for that. So it is done in the loop's pool, one
  * request at a time, in their order: the pool's other threads are left to the appends of sessions.
- * What a body would be is looked at before it is read, so that it cannot become more memory than its
- * texts. */
+ * What a body would be is looked at before it is read, so that it cannot become more memory than
+ * its texts. */
 #ifndef SEGUE_DAEMON_INTAKE_H
 #define SEGUE_DAEMON_INTAKE_H
 

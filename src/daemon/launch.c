@@ -1,3 +1,4 @@
+/* Makes a launch from a request, or again from a log. */
 #include "daemon/launch.h"
 
 #include "base/file.h"
@@ -5,6 +6,7 @@
 #include "base/log.h"
 #include "core/call.h"
 #include "format/json_write.h"
+#include "host/keys.h"
 #include "host/overrides.h"
 #include "host/preflight.h"
 #include "host/workflow_cache.h"
@@ -131,14 +133,14 @@ void launch_deinit(struct launch *l) {
   *l = (struct launch){0};
 }
 
-static bool is_folder(const char *path) {
+static bool launch_is_folder(const char *path) {
   struct stat st;
   return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 /* --- from a request --- */
 
-struct parse {
+struct launch_body {
   struct launch *l;
   const json_t *body;
   struct err *err;
@@ -146,7 +148,7 @@ struct parse {
 };
 
 /* A member as text; NULL when it is missing. *ok turns false when it is something else. */
-static const char *text_of(const struct parse *p, const char *key, bool *ok) {
+static const char *launch_text_of(const struct launch_body *p, const char *key, bool *ok) {
   const json_t *value = json_object_get(p->body, key);
   if (value == NULL)
     return NULL;
@@ -158,28 +160,28 @@ static const char *text_of(const struct parse *p, const char *key, bool *ok) {
   return text;
 }
 
-static bool take_text(const struct parse *p, const char *key) {
+static bool take_text(const struct launch_body *p, const char *key) {
   bool ok = true;
-  const char *text = text_of(p, key, &ok);
+  const char *text = launch_text_of(p, key, &ok);
   if (ok && text != NULL)
     json_object_set_new(p->l->config, key, json_string(text));
   return ok;
 }
 
-static bool take_cwd(const struct parse *p) {
+static bool take_cwd(const struct launch_body *p) {
   bool ok = true;
-  const char *cwd = text_of(p, "cwd", &ok);
+  const char *cwd = launch_text_of(p, "cwd", &ok);
   if (!ok)
     return false;
   if (cwd == NULL || cwd[0] != '/')
     return err_set(p->err, ERR_INVALID, "cwd must be given, as an absolute path");
-  if (strlen(cwd) >= STORE_PATH_BYTES || !is_folder(cwd))
+  if (strlen(cwd) >= STORE_PATH_BYTES || !launch_is_folder(cwd))
     return err_set(p->err, ERR_INVALID, "cwd %.300s is not a folder", cwd);
   json_object_set_new(p->l->config, "cwd", json_string(cwd));
   return true;
 }
 
-static bool take_providers(const struct parse *p) {
+static bool take_providers(const struct launch_body *p) {
   const json_t *providers = json_object_get(p->body, "providers");
   const char *movement;
   json_t *name;
@@ -198,7 +200,7 @@ static bool take_providers(const struct parse *p) {
   return true;
 }
 
-static bool take_provider(const struct parse *p) {
+static bool take_provider(const struct launch_body *p) {
   if (!take_text(p, "provider"))
     return false;
   const char *name = json_string_value(json_object_get(p->l->config, "provider"));
@@ -217,7 +219,7 @@ static bool take_provider(const struct parse *p) {
   return ok;
 }
 
-static bool take_options(const struct parse *p) {
+static bool take_options(const struct launch_body *p) {
   const json_t *options = json_object_get(p->body, "options");
   if (options != NULL && !json_is_object(options))
     return err_set(p->err, ERR_INVALID, "options must be an object, such as {\"seed\": 1}");
@@ -227,7 +229,7 @@ static bool take_options(const struct parse *p) {
 }
 
 /* `where` with a dot stands before the name in the message; "" for the body itself. */
-static bool members_known(const struct parse *p, const json_t *object, const char *where,
+static bool members_known(const struct launch_body *p, const json_t *object, const char *where,
                           const char *const members[]) {
   const char *key;
   json_t *value;
@@ -246,7 +248,7 @@ static bool members_known(const struct parse *p, const json_t *object, const cha
 }
 
 /* A path that is absolute, or {"text": ...}: then *path is NULL. */
-static bool path_or_text(const struct parse *p, const char *key, const char **path,
+static bool path_or_text(const struct launch_body *p, const char *key, const char **path,
                          const json_t **text) {
   const json_t *value = json_object_get(p->body, key);
   *text = json_object_get(value, "text");
@@ -259,7 +261,7 @@ static bool path_or_text(const struct parse *p, const char *key, const char **pa
                  key);
 }
 
-static bool keep_blob(const struct parse *p, struct str bytes, char sha256[SHA256_HEX]) {
+static bool keep_blob(const struct launch_body *p, struct str bytes, char sha256[SHA256_HEX]) {
   if (store_blob_put(p->l->env->store, bytes, sha256, p->err))
     return true;
   if (p->err->code == ERR_NOT_FOUND) /* our folder, not what the client named */
@@ -267,19 +269,19 @@ static bool keep_blob(const struct parse *p, struct str bytes, char sha256[SHA25
   return false;
 }
 
-static bool keep_scenario(const struct parse *p, const char *path, struct str text) {
-  char sha256[SHA256_HEX], name[STORE_PATH_BYTES + 80];
+static bool keep_scenario(const struct launch_body *p, const char *path, struct str text) {
+  char sha256[SHA256_HEX], name[STORE_NAME_BYTES];
   struct launch *l = p->l;
   l->scenario = scenario_read(path ? path : "scenario", text, p->err);
   if (l->scenario == NULL || !keep_blob(p, text, sha256))
     return false;
-  (void)snprintf(name, sizeof name, "%s/blobs/%s", l->env->store->dir, sha256);
+  store_blob_name(l->env->store, sha256, name);
   json_object_set_new(l->config, "scenario",
                       json_pack("{ss ss}", "path", path ? path : name, "sha256", sha256));
   return true;
 }
 
-static bool take_scenario(const struct parse *p) {
+static bool take_scenario(const struct launch_body *p) {
   static const char *const members[] = {"text", NULL};
   const char *path;
   const json_t *text, *value = json_object_get(p->body, "scenario");
@@ -289,6 +291,8 @@ static bool take_scenario(const struct parse *p) {
   if (!path_or_text(p, "scenario", &path, &text) || !members_known(p, value, "scenario.", members))
     return false;
   bool ok = path == NULL || file_read(path, LIMIT_SCENARIO_BYTES, &bytes, p->err);
+  if (!ok && p->err->code == ERR_IO) /* what the client named, not our folder */
+    p->err->code = ERR_INVALID;
   if (path == NULL)
     buf_append(&bytes, json_string_value(text), json_string_length(text));
   ok = ok && keep_scenario(p, path, buf_view(&bytes));
@@ -297,7 +301,7 @@ static bool take_scenario(const struct parse *p) {
 }
 
 /* {kind: {name: text}} */
-static bool facets_fit(const struct parse *p, const json_t *facets) {
+static bool facets_fit(const struct launch_body *p, const json_t *facets) {
   const char *kind, *name;
   json_t *named, *text;
   if (facets == NULL)
@@ -323,7 +327,7 @@ static bool facets_fit(const struct parse *p, const json_t *facets) {
   return true;
 }
 
-static bool take_workflow(const struct parse *p) {
+static bool take_workflow(const struct launch_body *p) {
   static const char *const members[] = {"text", "name", "facets", NULL};
   const json_t *value = json_object_get(p->body, "workflow"), *text;
   const json_t *facets = json_object_get(value, "facets");
@@ -338,15 +342,15 @@ static bool take_workflow(const struct parse *p) {
   if (!members_known(p, value, "workflow.", members) || !facets_fit(p, facets))
     return false;
   json_t *none = json_object();
+  if (name == NULL)
+    name = "workflow";
+  if (facets == NULL)
+    facets = none;
   const struct workflow_source source = {
-      .path = path   ? path
-              : name ? name
-                     : "workflow",
+      .path = path ? path : name,
       .text = path ? NULL : json_string_value(text),
       .n = path ? 0 : json_string_length(text),
-      .facets = path     ? NULL
-                : facets ? facets
-                         : none,
+      .facets = path ? NULL : facets,
   };
   l->workflow = preflight_load(source, l->setup.cwd, l->config, l->generation->registry, p->errors,
                                &warnings);
@@ -358,7 +362,7 @@ static bool take_workflow(const struct parse *p) {
   return true;
 }
 
-static bool take_task(const struct parse *p) {
+static bool take_task(const struct launch_body *p) {
   const json_t *task = json_object_get(p->body, "task");
   if (task != NULL && !json_is_string(task))
     return err_set(p->err, ERR_INVALID, "task must be a text");
@@ -368,8 +372,17 @@ static bool take_task(const struct parse *p) {
   return true;
 }
 
+/* "allow_secret": true is a person's word that a key in them is meant. */
+static bool allows_keys(const struct launch_body *p) {
+  const json_t *allowed = json_object_get(p->body, "allow_secret");
+  if (allowed != NULL && !json_is_boolean(allowed))
+    return err_set(p->err, ERR_INVALID, "allow_secret must be true or false");
+  return json_is_true(allowed) || keys_check(p->l->workflow->doc, buf_view(&p->l->task),
+                                             p->l->generation->user.env, "allow_secret", p->err);
+}
+
 /* A long task is a blob in its log, which is written before its first record. */
-static bool keep_task(const struct parse *p) {
+static bool keep_task(const struct launch_body *p) {
   struct str task = buf_view(&p->l->task);
   return !text_needs_blob(task) || keep_blob(p, task, p->l->task_blob);
 }
@@ -379,9 +392,10 @@ void launch_init(struct launch *l, struct launch_env *env) {
 }
 
 bool launch_parse(struct launch *l, const json_t *body, struct err *err, struct err_list *errors) {
-  static const char *const members[] = {"workflow", "task",    "cwd",      "provider", "providers",
-                                        "model",    "options", "scenario", NULL};
-  struct parse p = {l, body, err, errors};
+  static const char *const members[] = {"workflow",     "task",  "cwd",     "provider",
+                                        "providers",    "model", "options", "scenario",
+                                        "allow_secret", NULL};
+  struct launch_body p = {l, body, err, errors};
   l->config = json_object();
   bool ok = json_is_object(body) ||
             err_set(err, ERR_INVALID, "the body must be an object with workflow, task and cwd");
@@ -395,7 +409,7 @@ bool launch_parse(struct launch *l, const json_t *body, struct err *err, struct 
   }
   ok = ok && take_workflow(&p) && take_task(&p) && take_scenario(&p) &&
        preflight_check(l->workflow, l->config, l->generation->registry, l->scenario != NULL, err) &&
-       keep_task(&p);
+       allows_keys(&p) && keep_task(&p);
   if (ok)
     l->setup.scenario = l->scenario ? &l->scenario->scenario : NULL;
   return ok;
@@ -430,7 +444,7 @@ static bool scenario_again(struct launch *l, struct err *err) {
   if (l->scenario != NULL)
     return true;
   struct err ignored;
-  bool ok = store_blob_get(l->env->store->dir, sha256, &bytes, err);
+  bool ok = store_blob_get(l->env->store, sha256, &bytes, err);
   if (!ok) {
     char now[SHA256_HEX] = "";
     buf_clear(&bytes);
@@ -452,7 +466,7 @@ bool launch_again(struct launch *l, struct launch_env *env, json_t *config, stru
   *l = (struct launch){
       .env = env, .generation = generation_ref(env->generation), .config = json_incref(config)};
   const char *cwd = json_string_value(json_object_get(config, "cwd"));
-  bool ok = cwd != NULL && is_folder(cwd);
+  bool ok = cwd != NULL && launch_is_folder(cwd);
   if (!ok)
     (void)err_set(err, ERR_NOT_FOUND, "the working directory %.300s is gone", cwd ? cwd : "");
   ok = ok && scenario_again(l, err);

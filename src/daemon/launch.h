@@ -6,11 +6,11 @@
  *   launch_again(&l, env, config, &err)          from the config of a session_start, without these
  *   launch_deinit(&l)                            when no session uses it any more
  *
- * launch_parse may run in the loop's pool: it touches nothing but `l` and what does not change while
- * `l` has its reference to it. All others are for the loop.
+ * launch_parse may run in the loop's pool: it touches nothing but `l` and what does not change
+ * while `l` has its reference to it. All others are for the loop.
  *
- * Scenarios are shared by their hash. The bytes of one are kept in the blobs of the store, so that a
- * session can go on after the file changed. */
+ * Scenarios are shared by their hash. The bytes of one are kept in the blobs of the store, so that
+ * a session can go on after the file changed. */
 #ifndef SEGUE_DAEMON_LAUNCH_H
 #define SEGUE_DAEMON_LAUNCH_H
 
@@ -60,7 +60,7 @@ void launch_share(struct launch *l);
 /* False: it cannot go on, err says why; `l` is as after launch_deinit. */
 bool launch_again(struct launch *l, struct launch_env *env, json_t *config,
                   struct err *err) MUST_CHECK;
-/* What only a start needs is let go: workflow, task. */
+/* Lets go of what only a start needs: workflow, task. */
 void launch_started(struct launch *l);
 void launch_deinit(struct launch *l);
 

@@ -1,3 +1,4 @@
+/* Loads libmicrohttpd when the daemon starts. */
 #include "daemon/mhd_load.h"
 
 #include <dlfcn.h>

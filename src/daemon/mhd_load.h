@@ -1,8 +1,8 @@
 /* mhd_load.h - libmicrohttpd, loaded by the daemon instead of at every start.
  *
  * Linked, it would cost each start of the program a millisecond, as much as all the rest of it: it
- * draws in gnutls and eight more libraries. The types are those of <microhttpd.h>; its functions are
- * called through the table, but for one: server_refusal.c defines MHD_queue_response itself. */
+ * draws in gnutls and eight more libraries. The types are those of <microhttpd.h>; its functions
+ * are called through the table. */
 #ifndef SEGUE_DAEMON_MHD_LOAD_H
 #define SEGUE_DAEMON_MHD_LOAD_H
 

@@ -1,3 +1,4 @@
+/* Tells the service manager how the daemon is. */
 #include "daemon/notify.h"
 
 #include "base/str.h"

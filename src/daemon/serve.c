@@ -1,3 +1,4 @@
+/* Runs the daemon: starts it, watches its signals, ends it. */
 #include "daemon/serve.h"
 
 #include "base/limits.h"
@@ -6,19 +7,16 @@
 #include "daemon/mhd_load.h"
 #include "daemon/notify.h"
 #include "host/paths.h"
+#include "os/clock.h"
 #include "os/loop.h"
-#include "os/pages.h"
+#include "os/memory.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { SIGNAL_COUNT = 3, EXIT_NOW = 130, LOCK_LOOK_MS = 50 };
@@ -27,7 +25,7 @@ struct daemon {
   const struct serve_options *options;
   uv_loop_t loop;
   struct store store;
-  int logs_lock;
+  int held; /* the right to be the daemon of the store */
   struct control_socket socket;
   struct host host;
   struct launch_env launch_env;
@@ -47,7 +45,7 @@ static const int signal_numbers[SIGNAL_COUNT] = {SIGTERM, SIGINT, SIGHUP};
 
 /* --- ending --- */
 
-static void close_all(struct daemon *d) {
+static void serve_close_all(struct daemon *d) {
   d->closed = true;
   server_free(d->http);
   sessions_close(&d->sessions);
@@ -64,7 +62,7 @@ static void close_all(struct daemon *d) {
 static void on_check(uv_prepare_t *check) {
   struct daemon *d = check->data;
   if (d->stops > 0 && !d->closed && sessions_busy(&d->sessions) == 0 && control_idle(&d->api))
-    close_all(d);
+    serve_close_all(d);
 }
 
 static void on_deadline(uv_timer_t *timer) {
@@ -97,10 +95,7 @@ static void stop(struct daemon *d) {
 
 static void reload(struct daemon *d) {
   struct err err = {0};
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  notify_send(&d->notify, "RELOADING=1\nMONOTONIC_USEC=%lld",
-              (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+  notify_send(&d->notify, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)clock_mono_us());
   struct generation *fresh = generation_new(&err);
   if (fresh != NULL) {
     generation_unref(d->launch_env.generation);
@@ -117,7 +112,7 @@ static void reload(struct daemon *d) {
   notify_send(&d->notify, "READY=1");
 }
 
-static void on_signal(uv_signal_t *handle, int number) {
+static void serve_on_signal(uv_signal_t *handle, int number) {
   struct daemon *d = handle->data;
   if (number == SIGHUP)
     reload(d);
@@ -133,41 +128,22 @@ static void on_watchdog(uv_timer_t *timer) {
 
 /* --- beginning --- */
 
-/* One daemon a folder: two would take each other's queue. */
-static bool lock_folder(struct daemon *d, struct err *err) {
-  char path[STORE_PATH_BYTES + 16];
-  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-  (void)snprintf(path, sizeof path, "%s/daemon.lock", d->store.dir);
-  d->logs_lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (d->logs_lock < 0)
-    return err_set_errno(err, errno, "cannot make %s", path);
-  if (fcntl(d->logs_lock, F_OFD_SETLK, &lock) == 0)
-    return true;
-  int number = errno;
-  close(d->logs_lock);
-  d->logs_lock = -1;
-  return number == EAGAIN || number == EACCES
-             ? err_set(err, ERR_LOCKED, "another daemon uses the log folder %s", d->store.dir)
-             : err_set_errno(err, number, "cannot lock %s", path);
+/* One daemon a store: two would take each other's queue. */
+static bool hold_store(struct daemon *d, struct err *err) {
+  if (d->held < 0)
+    d->held = store_hold(&d->store, "daemon", err);
+  return d->held >= 0;
 }
 
-/* What a killed daemon was just starting can hold its locks for a moment, until it executes. */
+/* A program that a killed daemon was just starting can hold its locks until it executes. */
 static bool take_places(struct daemon *d, const char *path, struct err *err) {
   for (int waited_ms = 0;; waited_ms += LOCK_LOOK_MS) {
-    if ((d->logs_lock >= 0 || lock_folder(d, err)) && socket_listen(&d->socket, path, err))
+    if (hold_store(d, err) && socket_listen(&d->socket, path, err))
       return true;
     if (err->code != ERR_LOCKED || waited_ms >= LIMIT_LOCK_WAIT_MS)
       return false;
     (void)poll(NULL, 0, LOCK_LOOK_MS);
   }
-}
-
-/* Bodies and scenarios have megabytes. The allocator would begin to take such pieces from its heap
- * after the first one, where growing is copying and what is free stays. */
-static void map_large_pieces(void) {
-#ifdef M_MMAP_THRESHOLD
-  (void)mallopt(M_MMAP_THRESHOLD, LIMIT_HEAP_PIECE_BYTES);
-#endif
 }
 
 /* A core would hold prompts and the values of variables. */
@@ -205,7 +181,7 @@ static void init_handles(struct daemon *d) {
   for (int i = 0; i < SIGNAL_COUNT; i++) {
     uv_signal_init(&d->loop, &d->signals[i]);
     d->signals[i].data = d;
-    uv_signal_start(&d->signals[i], on_signal, signal_numbers[i]);
+    uv_signal_start(&d->signals[i], serve_on_signal, signal_numbers[i]);
   }
   uv_timer_init(&d->loop, &d->watchdog);
   uv_timer_init(&d->loop, &d->deadline);
@@ -218,10 +194,11 @@ static void init_handles(struct daemon *d) {
   }
 }
 
-/* What may fail, in an order in which nothing has to be taken back but what is named in `undo`. */
+/* Does what may fail, in an order in which nothing has to be taken back but what is named in
+ * `undo`. */
 static bool begin(struct daemon *d, struct err *err) {
   char logs[PATHS_BYTES], path[SOCKET_PATH_BYTES];
-  d->logs_lock = d->socket.fd = d->socket.lock_fd = -1;
+  d->held = d->socket.fd = d->socket.lock_fd = -1;
   d->launch_env.generation = generation_new(err);
   return d->launch_env.generation != NULL && paths_logs(d->options->logs, logs, err) &&
          socket_path(d->options->socket, path, err) && store_open(&d->store, logs, err) &&
@@ -231,13 +208,13 @@ static bool begin(struct daemon *d, struct err *err) {
 
 static void undo(struct daemon *d) {
   socket_close(&d->socket);
-  if (d->logs_lock >= 0)
-    close(d->logs_lock);
+  store_yield(d->held);
   generation_unref(d->launch_env.generation);
   notify_deinit(&d->notify);
 }
 
-static void run(struct daemon *d, size_t max_sessions, unsigned max_connections, struct err *err) {
+static void daemon_run(struct daemon *d, size_t max_sessions, unsigned max_connections,
+                       struct err *err) {
   d->host.disk_full_wait_ms = UINT64_MAX; /* nobody waits for an answer: until there is space */
   d->launch_env.store = &d->store;
   d->launch_env.workflows = d->host.workflows;
@@ -251,12 +228,11 @@ static void run(struct daemon *d, size_t max_sessions, unsigned max_connections,
     d->http = server_new(&d->loop, &d->socket, control_routes, &d->api, max_connections, err);
   d->api.http = d->http;
   if (d->http == NULL) {
-    close_all(d);
+    serve_close_all(d);
   } else {
     notify_send(&d->notify, "READY=1\nSTATUS=%ld sessions wait", waiting);
-    pages_drop_libraries(); /* most of all of TLS, which nothing here uses */
     if (d->options->ready)
-      d->options->ready(d->socket.path, d->store.dir, (size_t)waiting);
+      d->options->ready(d->socket.path, d->store.where, (size_t)waiting);
   }
   uv_run(&d->loop, UV_RUN_DEFAULT);
 }
@@ -268,14 +244,14 @@ bool serve(const struct serve_options *options, struct err *err) {
   if (!mhd_load(err)) /* before a socket or a session is touched */
     return false;
   no_cores();
-  map_large_pieces();
+  memory_map_large(LIMIT_HEAP_PIECE_BYTES); /* bodies and scenarios have megabytes */
   notify_init(&d.notify);
   share_descriptors(&max_sessions, &max_connections);
   if (!loop_init(&d.loop, err))
     return false;
   bool ok = begin(&d, err);
   if (ok) {
-    run(&d, max_sessions, max_connections, err);
+    daemon_run(&d, max_sessions, max_connections, err);
     ok = d.http != NULL;
     host_deinit(&d.host);
     uv_run(&d.loop, UV_RUN_DEFAULT);

@@ -1,6 +1,8 @@
+/* Accepts connections and drives libmicrohttpd. */
 #include "base/limits.h"
 #include "base/log.h"
 #include "daemon/server_internal.h"
+#include "os/peer.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +12,7 @@
 
 enum { TICK_MS = 1000 };
 
-static void run(struct server *h);
+static void server_run(struct server *h);
 
 /* --- accepting --- */
 
@@ -58,7 +60,37 @@ static void on_listener(uv_poll_t *poll, int status, int events) {
     /* It closes fd when it fails. */
     (void)microhttpd.add_connection(h->mhd, fd, (const struct sockaddr *)&address, sizeof address);
   }
-  run(h);
+  server_run(h);
+}
+
+static void hang_up(struct connection *c) {
+  c->ends = true;
+  const union MHD_ConnectionInfo *info =
+      microhttpd.get_connection_info(c->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+  (void)shutdown(info->connect_fd, SHUT_RDWR); /* MHD sees its end and closes it */
+}
+
+static bool waits_for_client(const struct connection *c) {
+  return !c->ends && (c->request == NULL || c->request->state == RECEIVING);
+}
+
+/* A page or a script that opens more and more without asking anything must not take every place:
+ * of what one process leaves waiting only so many stay, and the oldest goes. The newest is the
+ * first of the list. */
+static void server_make_room(const struct server *h) {
+  struct connection *oldest = NULL;
+  unsigned waiting = 0, most = h->max_connections / 4;
+  if (most < LIMIT_API_PEER_MIN_COUNT)
+    most = LIMIT_API_PEER_MIN_COUNT;
+  for (struct connection *c = h->connections; c; c = c->next) {
+    if (c->process == 0 || c->process != h->connections->process || !waits_for_client(c))
+      continue;
+    waiting++;
+    if (oldest == NULL || c->since <= oldest->since)
+      oldest = c;
+  }
+  if (waiting > most && oldest != NULL && oldest != h->connections)
+    hang_up(oldest);
 }
 
 static void on_connection(void *ctx, struct MHD_Connection *mhd, void **slot,
@@ -75,6 +107,10 @@ static void on_connection(void *ctx, struct MHD_Connection *mhd, void **slot,
     h->connections = c;
     h->connection_count++;
     *slot = c;
+    const union MHD_ConnectionInfo *info =
+        microhttpd.get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+    c->process = peer_process(info->connect_fd);
+    server_make_room(h);
     return;
   }
   if (c->prev)
@@ -91,24 +127,24 @@ static void on_connection(void *ctx, struct MHD_Connection *mhd, void **slot,
 
 /* --- running --- */
 
-static void on_timer(uv_timer_t *timer) {
-  run(timer->data);
+static void server_on_timer(uv_timer_t *timer) {
+  server_run(timer->data);
 }
 
 static void on_events(uv_poll_t *poll, int status, int events) {
   (void)status;
   (void)events;
-  run(poll->data);
+  server_run(poll->data);
 }
 
 /* Never from within itself: callbacks of MHD that want another run get one from the loop. */
 void server_want_run(struct server *h) {
   h->wanted = true;
   if (!h->running && !h->closing)
-    uv_timer_start(&h->timer, on_timer, 0, 0);
+    uv_timer_start(&h->timer, server_on_timer, 0, 0);
 }
 
-static void run(struct server *h) {
+static void server_run(struct server *h) {
   MHD_UNSIGNED_LONG_LONG wait_ms;
   if (h->running || h->closing)
     return;
@@ -117,24 +153,20 @@ static void run(struct server *h) {
   (void)microhttpd.run(h->mhd);
   h->running = false;
   if (h->wanted)
-    uv_timer_start(&h->timer, on_timer, 0, 0);
+    uv_timer_start(&h->timer, server_on_timer, 0, 0);
   else if (microhttpd.get_timeout(h->mhd, &wait_ms) == MHD_YES)
-    uv_timer_start(&h->timer, on_timer, wait_ms, 0);
+    uv_timer_start(&h->timer, server_on_timer, wait_ms, 0);
   else
     uv_timer_stop(&h->timer);
 }
 
 /* A request that trickles in holds its connection for LIMIT_API_REQUEST_MS at most. */
-static void on_tick(uv_timer_t *timer) {
+static void server_on_tick(uv_timer_t *timer) {
   struct server *h = timer->data;
   uint64_t now = uv_now(h->loop);
   for (struct connection *c = h->connections; c; c = c->next) {
-    bool waits = c->request == NULL || c->request->state == RECEIVING;
-    if (!waits || now - c->since < LIMIT_API_REQUEST_MS)
-      continue;
-    const union MHD_ConnectionInfo *info =
-        microhttpd.get_connection_info(c->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-    (void)shutdown(info->connect_fd, SHUT_RDWR); /* MHD sees its end and closes it */
+    if (waits_for_client(c) && now - c->since >= LIMIT_API_REQUEST_MS)
+      hang_up(c);
   }
 }
 
@@ -176,7 +208,7 @@ struct server *server_new(uv_loop_t *loop, const struct control_socket *socket,
   h->events.data = h->listener.data = h->timer.data = h->ticker.data = h->accept_again.data = h;
   h->open_handles = 5;
   uv_poll_start(&h->events, UV_READABLE, on_events);
-  uv_timer_start(&h->ticker, on_tick, TICK_MS, TICK_MS);
+  uv_timer_start(&h->ticker, server_on_tick, TICK_MS, TICK_MS);
   listen_on(h);
   return h;
 }
@@ -185,7 +217,7 @@ unsigned server_connections(const struct server *h) {
   return h->connection_count;
 }
 
-static void on_closed(uv_handle_t *handle) {
+static void server_on_closed(uv_handle_t *handle) {
   struct server *h = handle->data;
   if (--h->open_handles == 0)
     free(h);
@@ -203,9 +235,9 @@ void server_free(struct server *h) {
   uv_poll_stop(&h->events);
   uv_poll_stop(&h->listener);
   microhttpd.stop_daemon(h->mhd); /* completes every request */
-  uv_close((uv_handle_t *)&h->events, on_closed);
-  uv_close((uv_handle_t *)&h->listener, on_closed);
-  uv_close((uv_handle_t *)&h->timer, on_closed);
-  uv_close((uv_handle_t *)&h->ticker, on_closed);
-  uv_close((uv_handle_t *)&h->accept_again, on_closed);
+  uv_close((uv_handle_t *)&h->events, server_on_closed);
+  uv_close((uv_handle_t *)&h->listener, server_on_closed);
+  uv_close((uv_handle_t *)&h->timer, server_on_closed);
+  uv_close((uv_handle_t *)&h->ticker, server_on_closed);
+  uv_close((uv_handle_t *)&h->accept_again, server_on_closed);
 }

@@ -31,8 +31,8 @@ struct server_route {
   void (*handle)(void *ctx, struct server_request *r);
 };
 
-/* NULL: err says why. Routes, socket and ctx are borrowed for the server's life. max_connections: more
- * wait to be accepted. */
+/* NULL: err says why. Routes, socket and ctx are borrowed for the server's life. max_connections:
+ * more wait to be accepted. */
 struct server *server_new(uv_loop_t *loop, const struct control_socket *socket,
                           const struct server_route *routes, void *ctx, unsigned max_connections,
                           struct err *err) MUST_CHECK;
@@ -45,8 +45,8 @@ const char *server_header(const struct server_request *r, const char *name); /* 
 struct str server_body(const struct server_request *r);
 struct buf server_take_body(struct server_request *r); /* it has none after that */
 
-/* The request is answered later, from the loop. gone(ctx) when that is pointless now. Who kept it may
- * hand it on to another who keeps it. */
+/* The request is answered later, from the loop. gone(ctx) when that is pointless now. Who kept it
+ * may hand it on to another who keeps it. */
 void server_keep(struct server_request *r, void (*gone)(void *ctx), void *ctx);
 
 void server_reply(struct server_request *r, unsigned status, const char *type, struct str bytes);

@@ -1,8 +1,9 @@
 /* server_internal.h - what the parts of the server share.
  *
  * server.c accepts connections, drives libmicrohttpd and looks after the time; server_request.c has
- * what becomes of one request, from its first byte to its answer's last; server_refusal.c says no
- * where the library cannot make a request of the bytes. */
+ * what becomes of one request, from its first byte to its answer's last. Bytes of
+ * which no request can be made the library refuses itself, with a page of its own: plain, but only
+ * programs of the same user see it. */
 #ifndef SEGUE_DAEMON_SERVER_INTERNAL_H
 #define SEGUE_DAEMON_SERVER_INTERNAL_H
 
@@ -17,6 +18,8 @@ struct connection { /* one that was accepted */
   struct MHD_Connection *mhd;
   struct server_request *request; /* being answered; NULL: we wait for the client */
   uint64_t since;                 /* uv_now, of the last answer */
+  long process;                   /* of the client; 0: not known */
+  bool ends;                      /* it was hung up on and will be closed */
 };
 
 /* RECEIVING -> HANDLED -> (KEPT ->) ANSWERED -> (STREAMING ->) gone */
@@ -70,15 +73,6 @@ struct server {
 
 /* The server runs once more, soon. From anywhere on the loop, callbacks of libmicrohttpd too. */
 void server_want_run(struct server *h);
-
-/* The one way from here to the library's MHD_queue_response. */
-enum MHD_Result server_queue(struct MHD_Connection *mhd, unsigned status,
-                             struct MHD_Response *response);
-
-#define SERVER_PROBLEM_TYPE "application/problem+json"
-const char *server_title(unsigned status);
-/* The body of a problem. `members` (taken, may be NULL) stand beside its own. */
-void server_problem_text(struct buf *out, unsigned status, json_t *members, const char *detail);
 
 /* Callbacks of libmicrohttpd. */
 enum MHD_Result server_on_request(void *ctx, struct MHD_Connection *mhd, const char *path,

@@ -1,3 +1,4 @@
+/* Takes one request from its first byte to the last of its answer. */
 #include "base/limits.h"
 #include "base/log.h"
 #include "daemon/server_internal.h"
@@ -37,7 +38,8 @@ static bool path_fits(const char *route, const char *path, char part[SERVER_PART
   return strcmp(strchr(route, '}') + 1, path + n) == 0;
 }
 
-/* NULL: `allowed` has the methods that the path takes, as the header Allow lists them, "" for none. */
+/* NULL: `allowed` has the methods that the path takes, as the header Allow lists them, "" for none.
+ * */
 static const struct server_route *find_route(const struct server *h, const char *method,
                                              const char *path, char part[SERVER_PART_BYTES],
                                              char allowed[SERVER_HEADER_BYTES]) {
@@ -92,9 +94,10 @@ static void handle(struct server_request *r, const char *method, const char *pat
   h->body_bytes -= r->body_counted;
   r->body_counted = 0;
   if (r->refusal == 400 || r->refusal == 501) {
-    server_problem(r, r->refusal, NULL, "%s",
-                   r->refusal == 400 ? "the request says in two ways where its body ends"
-                                     : "a body comes plain or chunked: no other transfer coding");
+    const char *why = "the request says in two ways where its body ends";
+    if (r->refusal == 501)
+      why = "a body comes plain or chunked: no other transfer coding";
+    server_problem(r, r->refusal, NULL, "%s", why);
     return;
   }
   if (r->refusal == 413) {
@@ -139,13 +142,13 @@ static void take_body(struct server_request *r, const char *bytes, size_t n) {
 }
 
 static enum MHD_Result queue(struct server_request *r) {
-  enum MHD_Result queued = server_queue(r->mhd, r->status, r->response);
+  enum MHD_Result queued = microhttpd.queue_response(r->mhd, r->status, r->response);
   microhttpd.destroy_response(r->response); /* our reference */
   r->response = NULL;
   return queued;
 }
 
-/* What says where a body ends. */
+/* The header fields that say where a body ends. */
 struct framing {
   const char *length, *coding;
   bool twice;
@@ -154,9 +157,9 @@ struct framing {
 static enum MHD_Result on_field(void *ctx, enum MHD_ValueKind kind, const char *name,
                                 const char *value) {
   struct framing *f = ctx;
-  const char **slot = strcasecmp(name, "Content-Length") == 0      ? &f->length
-                      : strcasecmp(name, "Transfer-Encoding") == 0 ? &f->coding
-                                                                   : NULL;
+  const char **slot = strcasecmp(name, "Content-Length") == 0 ? &f->length : NULL;
+  if (strcasecmp(name, "Transfer-Encoding") == 0)
+    slot = &f->coding;
   (void)kind;
   if (slot == NULL)
     return MHD_YES;
@@ -273,7 +276,7 @@ void server_keep(struct server_request *r, void (*gone)(void *ctx), void *ctx) {
 
 /* --- answering --- */
 
-static void resume(struct server_request *r) {
+static void request_resume(struct server_request *r) {
   if (!r->suspended)
     return;
   r->suspended = false;
@@ -287,8 +290,8 @@ void server_set_header(struct server_request *r, const char *name, const char *v
   (void)snprintf(r->headers[i].value, sizeof r->headers[i].value, "%s", value);
 }
 
-static void answer(struct server_request *r, unsigned status, const char *type,
-                   struct MHD_Response *response) {
+static void request_answer(struct server_request *r, unsigned status, const char *type,
+                           struct MHD_Response *response) {
   assert(r->state == HANDLED || r->state == KEPT);
   if (response == NULL)
     BUG("no response could be made");
@@ -299,30 +302,30 @@ static void answer(struct server_request *r, unsigned status, const char *type,
     (void)microhttpd.add_response_header(response, "Content-Type", type);
   for (size_t i = 0; i < ARRAY_LEN(r->headers) && r->headers[i].name; i++)
     (void)microhttpd.add_response_header(response, r->headers[i].name, r->headers[i].value);
-  resume(r);
+  request_resume(r);
 }
 
 void server_reply(struct server_request *r, unsigned status, const char *type, struct str bytes) {
-  answer(r, status, type,
-         microhttpd.create_response_from_buffer(bytes.n, (void *)(uintptr_t)bytes.p,
-                                                MHD_RESPMEM_MUST_COPY));
+  request_answer(r, status, type,
+                 microhttpd.create_response_from_buffer(bytes.n, (void *)(uintptr_t)bytes.p,
+                                                        MHD_RESPMEM_MUST_COPY));
 }
 
-static void reply_text(struct server_request *r, unsigned status, const char *type,
-                       struct buf *taken) {
+static void request_reply_text(struct server_request *r, unsigned status, const char *type,
+                               struct buf *taken) {
   size_t n = taken->n;
-  answer(r, status, type,
-         microhttpd.create_response_from_buffer(n, buf_take(taken), MHD_RESPMEM_MUST_FREE));
+  request_answer(r, status, type,
+                 microhttpd.create_response_from_buffer(n, buf_take(taken), MHD_RESPMEM_MUST_FREE));
 }
 
 void server_reply_json(struct server_request *r, unsigned status, json_t *taken) {
   struct buf text = {0};
   json_write(taken, &text);
   json_decref(taken);
-  reply_text(r, status, "application/json", &text);
+  request_reply_text(r, status, "application/json", &text);
 }
 
-const char *server_title(unsigned status) {
+static const char *title_of(unsigned status) {
   switch (status) {
   case 400:
     return "Bad Request";
@@ -334,20 +337,14 @@ const char *server_title(unsigned status) {
     return "Conflict";
   case 413:
     return "Content Too Large";
-  case 414:
-    return "URI Too Long";
   case 415:
     return "Unsupported Media Type";
   case 422:
     return "Unprocessable Content";
-  case 431:
-    return "Request Header Fields Too Large";
   case 501:
     return "Not Implemented";
   case 503:
     return "Service Unavailable";
-  case 505:
-    return "HTTP Version Not Supported";
   case 507:
     return "Insufficient Storage";
   default:
@@ -355,10 +352,11 @@ const char *server_title(unsigned status) {
   }
 }
 
-void server_problem_text(struct buf *out, unsigned status, json_t *members, const char *detail) {
+/* The body of a problem. `members` (taken, may be NULL) stand beside its own. */
+static void put_problem(struct buf *out, unsigned status, json_t *members, const char *detail) {
   struct buf safe = {0};
   buf_safe(&safe, str_from(detail), false); /* it may quote what is not UTF-8 */
-  json_t *problem = json_pack("{ss ss si ss}", "type", "about:blank", "title", server_title(status),
+  json_t *problem = json_pack("{ss ss si ss}", "type", "about:blank", "title", title_of(status),
                               "status", (int)status, "detail", buf_c(&safe));
   buf_deinit(&safe);
   if (members != NULL)
@@ -376,8 +374,8 @@ void server_problem(struct server_request *r, unsigned status, json_t *members, 
   va_start(ap, fmt);
   (void)vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
-  server_problem_text(&body, status, members, text);
-  reply_text(r, status, SERVER_PROBLEM_TYPE, &body);
+  put_problem(&body, status, members, text);
+  request_reply_text(r, status, "application/problem+json", &body);
 }
 
 /* --- streams --- */
@@ -414,13 +412,13 @@ void server_stream(struct server_request *r, const char *type, const struct serv
   struct streaming *s = xcalloc(1, sizeof *s);
   *s = (struct streaming){r, ops, stream};
   r->streaming = s;
-  answer(r, 200, type,
-         microhttpd.create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, on_stream_read, s,
-                                                  on_stream_closed));
+  request_answer(r, 200, type,
+                 microhttpd.create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES,
+                                                          on_stream_read, s, on_stream_closed));
   (void)microhttpd.add_response_header(r->response, "Cache-Control", "no-store");
   r->state = STREAMING;
 }
 
 void server_wake(struct server_request *r) {
-  resume(r);
+  request_resume(r);
 }

@@ -1,3 +1,4 @@
+/* Keeps the tables of sessions, the queue and its recovery. */
 #include "daemon/sessions_internal.h"
 
 #include "base/limits.h"
@@ -19,7 +20,7 @@ static const unsigned next_states[] = {
 
 /* --- lists --- */
 
-static void list_remove(struct entry_list *list, struct entry *e) {
+static void sessions_list_remove(struct entry_list *list, struct daemon_entry *e) {
   *(e->prev ? &e->prev->next : &list->first) = e->next;
   *(e->next ? &e->next->prev : &list->last) = e->prev;
   e->prev = e->next = NULL;
@@ -27,8 +28,8 @@ static void list_remove(struct entry_list *list, struct entry *e) {
 }
 
 /* By id; the new one is nearly always the last. */
-static void list_insert(struct entry_list *list, struct entry *e) {
-  struct entry *after = list->last;
+static void sessions_list_insert(struct entry_list *list, struct daemon_entry *e) {
+  struct daemon_entry *after = list->last;
   while (after && strcmp(after->id, e->id) > 0)
     after = after->prev;
   e->prev = after;
@@ -38,7 +39,7 @@ static void list_insert(struct entry_list *list, struct entry *e) {
   list->count++;
 }
 
-static struct entry_list *list_of(struct sessions *ss, enum entry_state state) {
+static struct entry_list *sessions_list_of(struct sessions *ss, enum entry_state state) {
   return &ss->lists[state];
 }
 
@@ -54,12 +55,12 @@ static size_t place_of(const struct sessions *ss, const char *id) {
   return low;
 }
 
-struct entry *sessions_find(const struct sessions *ss, const char *id) {
+struct daemon_entry *sessions_find(const struct sessions *ss, const char *id) {
   size_t i = place_of(ss, id);
   return i < ss->count && strcmp(ss->entries[i]->id, id) == 0 ? ss->entries[i] : NULL;
 }
 
-static void table_insert(struct sessions *ss, struct entry *e) {
+static void table_insert(struct sessions *ss, struct daemon_entry *e) {
   if (ss->count == ss->cap) {
     ss->cap = ss->cap ? ss->cap * 2 : 64;
     ss->entries = xrealloc(ss->entries, ss->cap * sizeof *ss->entries);
@@ -70,23 +71,23 @@ static void table_insert(struct sessions *ss, struct entry *e) {
   ss->count++;
 }
 
-static struct entry *entry_new(struct sessions *ss, const char *id, enum entry_state state) {
-  struct entry *e = xcalloc(1, sizeof *e);
+static struct daemon_entry *entry_new(struct sessions *ss, const char *id, enum entry_state state) {
+  struct daemon_entry *e = xcalloc(1, sizeof *e);
   (void)snprintf(e->id, sizeof e->id, "%.36s", id);
   e->sessions = ss;
   e->state = state;
   table_insert(ss, e);
-  list_insert(list_of(ss, state), e);
+  sessions_list_insert(sessions_list_of(ss, state), e);
   return e;
 }
 
-static void entry_free(struct entry *e) {
+static void sessions_entry_free(struct daemon_entry *e) {
   struct sessions *ss = e->sessions;
   assert(e->session == NULL && !feed_watched(e->feed));
   size_t i = place_of(ss, e->id);
   assert(ss->entries[i] == e);
   memmove(ss->entries + i, ss->entries + i + 1, (--ss->count - i) * sizeof *ss->entries);
-  list_remove(list_of(ss, e->state), e);
+  sessions_list_remove(sessions_list_of(ss, e->state), e);
   feed_free(e->feed);
   launch_deinit(&e->launch);
   brief_deinit(&e->brief);
@@ -94,14 +95,14 @@ static void entry_free(struct entry *e) {
   free(e);
 }
 
-void entry_set_state(struct entry *e, enum entry_state state) {
+void entry_set_state(struct daemon_entry *e, enum entry_state state) {
   assert(next_states[e->state] & (1u << state));
-  list_remove(list_of(e->sessions, e->state), e);
+  sessions_list_remove(sessions_list_of(e->sessions, e->state), e);
   e->state = state;
-  list_insert(list_of(e->sessions, state), e);
+  sessions_list_insert(sessions_list_of(e->sessions, state), e);
 }
 
-void entry_set_trouble(struct entry *e, const char *text) {
+void entry_set_trouble(struct daemon_entry *e, const char *text) {
   char *copy = text ? xstrdup(text) : NULL;
   free(e->trouble);
   e->trouble = copy;
@@ -110,13 +111,13 @@ void entry_set_trouble(struct entry *e, const char *text) {
 /* --- what the host tells --- */
 
 /* Its session is freed from the loop. */
-static void let_go(struct entry *e) {
+static void let_go(struct daemon_entry *e) {
   e->next_dead = e->sessions->dead;
   e->sessions->dead = e;
 }
 
-static void on_record(void *ctx, const struct record *record, struct str line) {
-  struct entry *e = ctx;
+static void sessions_on_record(void *ctx, const struct record *record, struct str line) {
+  struct daemon_entry *e = ctx;
   bool running = strcmp(e->brief.status, "running") == 0;
   (void)line;
   brief_feed(&e->brief, record);
@@ -136,20 +137,20 @@ static void on_record(void *ctx, const struct record *record, struct str line) {
   }
 }
 
-static void on_trouble(void *ctx, const char *message) {
-  struct entry *e = ctx;
+static void sessions_on_trouble(void *ctx, const char *message) {
+  struct daemon_entry *e = ctx;
   log_warn("session %s: %s", e->id, message);
   if (e->cancelled && e->session != NULL && session_paused(e->session))
     e->sessions->changed(e->sessions->ctx, e);
 }
 
-static void on_delta(void *ctx, long turn, long call, bool thinking, struct str text) {
-  const struct entry *e = ctx;
+static void sessions_on_delta(void *ctx, long turn, long call, bool thinking, struct str text) {
+  const struct daemon_entry *e = ctx;
   if (e->feed != NULL)
     feed_delta(e->feed, turn, call, thinking, text);
 }
 
-void entry_retire(struct entry *e) {
+void entry_retire(struct daemon_entry *e) {
   struct sessions *ss = e->sessions;
   entry_set_state(e, ENTRY_OVER);
   let_go(e);
@@ -159,8 +160,8 @@ void entry_retire(struct entry *e) {
   sessions_soon(ss);
 }
 
-static void on_finished(void *ctx, struct session *s) {
-  struct entry *e = ctx;
+static void sessions_on_finished(void *ctx, struct session *s) {
+  struct daemon_entry *e = ctx;
   const struct err *broken = session_broken(s);
   if (e->state == ENTRY_WRITING)
     e->resumed = false; /* that was not written */
@@ -173,8 +174,10 @@ static void on_finished(void *ctx, struct session *s) {
   entry_retire(e);
 }
 
-static const struct watcher watcher = {
-    .record = on_record, .trouble = on_trouble, .delta = on_delta, .finished = on_finished};
+static const struct watcher watcher = {.record = sessions_on_record,
+                                       .trouble = sessions_on_trouble,
+                                       .delta = sessions_on_delta,
+                                       .finished = sessions_on_finished};
 
 /* --- starting --- */
 
@@ -185,22 +188,23 @@ static bool no_descriptors(void) {
   return fd < 0;
 }
 
-static bool choose(void *ctx, const json_t *config, struct session_setup *setup, struct err *err) {
-  struct entry *e = ctx;
+static bool sessions_choose(void *ctx, const json_t *config, struct session_setup *setup,
+                            struct err *err) {
+  struct daemon_entry *e = ctx;
   (void)config;
   (void)err;
   *setup = e->launch.setup;
   return true;
 }
 
-bool entry_reopen(struct entry *e, struct err *err) {
-  char path[STORE_PATH_BYTES + 64];
+bool entry_reopen(struct daemon_entry *e, struct err *err) {
+  struct store_ref ref;
   struct host *host = e->sessions->host;
   launch_deinit(&e->launch);
   e->launch.generation = generation_ref(e->sessions->env->generation);
-  entry_path(e, path);
+  entry_ref(e, &ref);
   host->registry = e->launch.generation->registry;
-  e->session = host_open(host, path, &watcher, e, err);
+  e->session = host_open(host, &ref, &watcher, e, err);
   return e->session != NULL || (err->code != ERR_LOCKED && !no_descriptors());
 }
 
@@ -211,7 +215,7 @@ static bool stopped_by_user(const struct core *core) {
 }
 
 /* Takes a log over and lets it go on, where nobody else did meanwhile. */
-static bool start_again(struct entry *e) {
+static bool start_again(struct daemon_entry *e) {
   struct err err = {0};
   if (!entry_reopen(e, &err)) {
     e->not_before_ms = uv_now(e->sessions->host->loop) + LIMIT_LOCK_RETRY_MS;
@@ -229,7 +233,7 @@ static bool start_again(struct entry *e) {
   if (runs) {
     launch_deinit(&e->launch);
     runs = launch_again(&e->launch, e->sessions->env, core->config, &err) &&
-           host_go(e->session, choose, e, e->resumed ? "user" : "restart", &err);
+           host_go(e->session, sessions_choose, e, e->resumed ? "user" : "restart", &err);
     if (!runs)
       entry_set_trouble(e, err.text);
   }
@@ -244,7 +248,7 @@ static bool start_again(struct entry *e) {
   return true;
 }
 
-static bool start(struct entry *e) {
+static bool sessions_start(struct daemon_entry *e) {
   if (!e->held)
     return start_again(e);
   e->held = false;
@@ -254,7 +258,7 @@ static bool start(struct entry *e) {
   return true;
 }
 
-void entry_drop_session(struct entry *e) {
+void entry_drop_session(struct daemon_entry *e) {
   session_free(e->session);
   e->session = NULL;
   launch_deinit(&e->launch);
@@ -263,34 +267,34 @@ void entry_drop_session(struct entry *e) {
 
 void sessions_free_dead(struct sessions *ss) {
   while (ss->dead) {
-    struct entry *e = ss->dead;
+    struct daemon_entry *e = ss->dead;
     ss->dead = e->next_dead;
     e->next_dead = NULL;
-    char path[STORE_PATH_BYTES + 64];
+    struct store_ref ref;
     bool begun = e->brief.seq > 0;
-    entry_path(e, path);
+    entry_ref(e, &ref);
     entry_drop_session(e);
     if (!begun) /* its submitter was told so */
-      (void)unlink(path);
+      store_remove(&ref);
     if (!begun && e->feed == NULL)
-      entry_free(e);
+      sessions_entry_free(e);
   }
 }
 
 /* Those that are over longest are forgotten; their logs stay. */
 static void forget(struct sessions *ss) {
-  struct entry *e = list_of(ss, ENTRY_OVER)->first;
-  while (e && list_of(ss, ENTRY_OVER)->count > LIMIT_OVER_COUNT) {
-    struct entry *next = e->next;
+  struct daemon_entry *e = sessions_list_of(ss, ENTRY_OVER)->first;
+  while (e && sessions_list_of(ss, ENTRY_OVER)->count > LIMIT_OVER_COUNT) {
+    struct daemon_entry *next = e->next;
     if (e->session == NULL && e->feed == NULL)
-      entry_free(e);
+      sessions_entry_free(e);
     e = next;
   }
 }
 
 /* Nothing is held in memory for those that have to wait. */
 static void release_held(struct sessions *ss) {
-  for (struct entry *e = list_of(ss, ENTRY_QUEUED)->last; e && e->held; e = e->prev)
+  for (struct daemon_entry *e = sessions_list_of(ss, ENTRY_QUEUED)->last; e && e->held; e = e->prev)
     entry_drop_session(e);
 }
 
@@ -298,21 +302,21 @@ static void on_later(uv_timer_t *timer) {
   sessions_soon(timer->data);
 }
 
-static void on_soon(uv_timer_t *timer) {
+static void sessions_on_soon(uv_timer_t *timer) {
   struct sessions *ss = timer->data;
   unsigned started = 0;
   sessions_free_dead(ss);
   forget(ss);
   uint64_t now = uv_now(ss->host->loop);
-  struct entry *next, *e = ss->draining ? NULL : list_of(ss, ENTRY_QUEUED)->first;
-  for (; e && list_of(ss, ENTRY_RUNNING)->count < ss->max_running; e = next) {
+  struct daemon_entry *next, *e = ss->draining ? NULL : sessions_list_of(ss, ENTRY_QUEUED)->first;
+  for (; e && sessions_list_of(ss, ENTRY_RUNNING)->count < ss->max_running; e = next) {
     next = e->next;
     bool now_due = e->not_before_ms <= now;
     if (now_due && started++ == LIMIT_START_COUNT) {
       sessions_soon(ss);
       return;
     }
-    if (!now_due || !start(e))
+    if (!now_due || !sessions_start(e))
       uv_timer_start(&ss->later, on_later, LIMIT_LOCK_RETRY_MS, 0);
   }
   release_held(ss);
@@ -320,19 +324,19 @@ static void on_soon(uv_timer_t *timer) {
 
 void sessions_soon(struct sessions *ss) {
   if (!uv_is_closing((uv_handle_t *)&ss->soon))
-    uv_timer_start(&ss->soon, on_soon, 0, 0);
+    uv_timer_start(&ss->soon, sessions_on_soon, 0, 0);
 }
 
 /* --- submitting and recovering --- */
 
-struct entry *sessions_submit(struct sessions *ss, struct launch *launch, struct err *err) {
+struct daemon_entry *sessions_submit(struct sessions *ss, struct launch *launch, struct err *err) {
   struct host *host = ss->host;
-  if (list_of(ss, ENTRY_QUEUED)->count >= LIMIT_QUEUE_COUNT) {
+  if (sessions_list_of(ss, ENTRY_QUEUED)->count >= LIMIT_QUEUE_COUNT) {
     launch_deinit(launch);
     (void)err_set(err, ERR_LIMIT, "%u sessions wait already", LIMIT_QUEUE_COUNT);
     return NULL;
   }
-  struct entry *e = entry_new(ss, "", ENTRY_WRITING);
+  struct daemon_entry *e = entry_new(ss, "", ENTRY_WRITING);
   e->launch = *launch;
   *launch = (struct launch){0};
   const struct session_params params = {.setup = e->launch.setup,
@@ -345,12 +349,12 @@ struct entry *sessions_submit(struct sessions *ss, struct launch *launch, struct
   host->registry = e->launch.generation->registry;
   e->session = host_start(host, &params, &watcher, e, err);
   if (e->session == NULL) {
-    entry_free(e);
+    sessions_entry_free(e);
     return NULL;
   }
-  list_remove(list_of(ss, ENTRY_WRITING), e);
+  sessions_list_remove(sessions_list_of(ss, ENTRY_WRITING), e);
   (void)snprintf(e->id, sizeof e->id, "%.36s", session_core(e->session)->session);
-  list_insert(list_of(ss, ENTRY_WRITING), e);
+  sessions_list_insert(sessions_list_of(ss, ENTRY_WRITING), e);
   /* It stands first, where one without an id belongs. */
   memmove(ss->entries, ss->entries + 1, --ss->count * sizeof *ss->entries);
   table_insert(ss, e);
@@ -358,20 +362,26 @@ struct entry *sessions_submit(struct sessions *ss, struct launch *launch, struct
 }
 
 long sessions_recover(struct sessions *ss, struct err *err) {
-  struct brief_id *ids;
+  struct store_id *ids;
   size_t count;
-  const char *dir = ss->env->store->dir;
-  if (!brief_list(dir, &ids, &count, err))
+  const struct store *store = ss->env->store;
+  if (!store_list(store, &ids, &count, err))
     return -1;
+  struct heads heads = {0};
   if (count > 0)
     session_ids_after(ss->host, ids[0].id);
+  if (!heads_load(&heads, store, NULL, err))
+    log_warn("%s", err->text);
   for (size_t i = count; i-- > 0;) { /* the oldest first */
-    char path[STORE_PATH_BYTES + 64];
+    struct store_ref ref;
     struct brief brief;
     struct err ignored;
-    (void)snprintf(path, sizeof path, "%s/%s.ndjson", dir, ids[i].id);
-    if (!brief_read(&brief, path, &ignored))
+    if (heads_ended(&heads, ids[i].id))
       continue;
+    store_ref(store, ids[i].id, &ref);
+    if (!brief_read(&brief, &ref, &ignored))
+      continue;
+    sealer_add_late(&ss->host->sealer, &heads, &brief, false);
     if (!brief_goes_on(&brief)) {
       brief_deinit(&brief);
       continue;
@@ -379,16 +389,18 @@ long sessions_recover(struct sessions *ss, struct err *err) {
     entry_new(ss, ids[i].id, ENTRY_QUEUED)->brief = brief;
   }
   free(ids);
+  heads_deinit(&heads);
   sessions_soon(ss);
-  return (long)list_of(ss, ENTRY_QUEUED)->count;
+  return (long)sessions_list_of(ss, ENTRY_QUEUED)->count;
 }
 
-struct entry *sessions_adopt(struct sessions *ss, const char *id, const char *path,
-                             struct err *err) {
+struct daemon_entry *sessions_adopt(struct sessions *ss, const char *id, struct err *err) {
   struct brief brief;
-  if (!brief_read(&brief, path, err))
+  struct store_ref ref;
+  store_ref(ss->env->store, id, &ref);
+  if (!brief_read(&brief, &ref, err))
     return NULL;
-  struct entry *e = entry_new(ss, id, ENTRY_OVER);
+  struct daemon_entry *e = entry_new(ss, id, ENTRY_OVER);
   e->brief = brief;
   sessions_soon(ss); /* there may be too many now */
   return e;
@@ -410,12 +422,12 @@ size_t sessions_busy(const struct sessions *ss) {
 
 void sessions_drain(struct sessions *ss) {
   ss->draining = ss->host->draining = true;
-  struct entry *next;
-  for (struct entry *e = list_of(ss, ENTRY_RUNNING)->first; e; e = next) {
+  struct daemon_entry *next;
+  for (struct daemon_entry *e = sessions_list_of(ss, ENTRY_RUNNING)->first; e; e = next) {
     next = e->next;
     host_drain(e->session);
   }
-  for (struct entry *e = list_of(ss, ENTRY_BROKEN)->first; e; e = next) {
+  for (struct daemon_entry *e = sessions_list_of(ss, ENTRY_BROKEN)->first; e; e = next) {
     struct err err;
     next = e->next;
     if (!entry_mend_now(e, &err)) /* the next start finds it as it is */
@@ -426,8 +438,8 @@ void sessions_drain(struct sessions *ss) {
 }
 
 void sessions_stop(struct sessions *ss, const char *message) {
-  struct entry *next;
-  for (struct entry *e = list_of(ss, ENTRY_RUNNING)->first; e; e = next) {
+  struct daemon_entry *next;
+  for (struct daemon_entry *e = sessions_list_of(ss, ENTRY_RUNNING)->first; e; e = next) {
     next = e->next;
     host_stop(e->session, "shutdown", message);
   }
@@ -435,7 +447,7 @@ void sessions_stop(struct sessions *ss, const char *message) {
 
 void sessions_init(struct sessions *ss, struct host *host, struct launch_env *env,
                    struct events *events, size_t max_running,
-                   void (*changed)(void *ctx, struct entry *e), void *ctx) {
+                   void (*changed)(void *ctx, struct daemon_entry *e), void *ctx) {
   *ss = (struct sessions){.host = host,
                           .env = env,
                           .events = events,
@@ -452,7 +464,7 @@ void sessions_init(struct sessions *ss, struct host *host, struct launch_env *en
 void sessions_close(struct sessions *ss) {
   sessions_free_dead(ss);
   while (ss->count > 0)
-    entry_free(ss->entries[ss->count - 1]);
+    sessions_entry_free(ss->entries[ss->count - 1]);
   free(ss->entries);
   uv_close((uv_handle_t *)&ss->soon, NULL);
   uv_close((uv_handle_t *)&ss->later, NULL);

@@ -6,10 +6,11 @@
  *   sessions_drain(&ss); ...; sessions_stop(&ss)     no new calls; now
  *   sessions_close(&ss)                    sessions_busy says 0
  *
- * DESIGN. The queue is the folder of logs: a submitted session has its first record on disk before
- * the answer leaves, and everything that is submitted and unfinished is in the queue, in the order of
- * the ids, which is the order of submission. A log is locked only while its session runs, so nothing
- * is held for those that wait. Reading back and starting happens a few at a time, from the loop.
+ * DESIGN. The queue is the store: a submitted session has its first record on disk before the
+ * answer leaves, and everything that is submitted and unfinished is in the queue, in the order of
+ * the ids, which is the order of submission. A log is locked only while its session runs, so
+ * nothing is held for those that wait. Reading back and starting happens a few at a time, from the
+ * loop.
  *
  * A log that failed (sessions_mend.c) is not the end of its session: after a pause it is taken over
  * like after a crash. */
@@ -38,28 +39,28 @@ enum entry_state {
 };
 
 struct sessions;
-struct entry {
+struct daemon_entry {
   char id[STORE_ID_BYTES];
   enum entry_state state;
   struct brief brief; /* of its durable records */
   struct sessions *sessions;
   struct session *session; /* or NULL */
   struct launch launch;
-  struct feed *feed;         /* of those who watch, or NULL */
-  char *trouble;             /* why it cannot go on, or NULL */
-  struct entry *prev, *next; /* in the list of its state */
-  struct entry *next_dead;   /* its session is to be freed */
-  bool held;                 /* queued, with its session in memory */
-  bool resumed;              /* queued because a user said so, even where a user had stopped it */
-  uint64_t not_before_ms;    /* of the loop's clock: its log was in other hands, or failed */
-  bool cancelled;            /* is to end, also when its log failed meanwhile */
-  unsigned breaks;           /* of its log, in a row */
-  long broken_turns;         /* how far it had come at the last one */
-  bool foreign;              /* watched while another program runs it */
+  struct feed *feed;                /* of those who watch, or NULL */
+  char *trouble;                    /* why it cannot go on, or NULL */
+  struct daemon_entry *prev, *next; /* in the list of its state */
+  struct daemon_entry *next_dead;   /* its session is to be freed */
+  bool held;                        /* queued, with its session in memory */
+  bool resumed;           /* queued because a user said so, even where a user had stopped it */
+  uint64_t not_before_ms; /* of the loop's clock: its log was in other hands, or failed */
+  bool cancelled;         /* is to end, also when its log failed meanwhile */
+  unsigned breaks;        /* of its log, in a row */
+  long broken_turns;      /* how far it had come at the last one */
+  bool foreign;           /* watched while another program runs it */
 };
 
 struct entry_list {
-  struct entry *first, *last;
+  struct daemon_entry *first, *last;
   size_t count;
 };
 
@@ -68,54 +69,57 @@ struct sessions {
   struct launch_env *env;
   struct events *events;
   size_t max_running;
-  struct entry **entries; /* by id */
+  struct daemon_entry **entries; /* by id */
   size_t count, cap;
   struct entry_list lists[ENTRY_OVER + 1]; /* by state */
-  struct entry *dead;
+  struct daemon_entry *dead;
   uv_timer_t soon, later; /* starts and frees; tries again after a lack of descriptors */
   uv_timer_t looks;       /* at those that another program may run */
   uv_timer_t mends;       /* opens broken ones again */
   bool draining;
-  void (*changed)(void *ctx, struct entry *e); /* its state or status is another one */
+  void (*changed)(void *ctx, struct daemon_entry *e); /* its state or status is another one */
   void *ctx;
 };
 
 void sessions_init(struct sessions *ss, struct host *host, struct launch_env *env,
                    struct events *events, size_t max_running,
-                   void (*changed)(void *ctx, struct entry *e), void *ctx);
+                   void (*changed)(void *ctx, struct daemon_entry *e), void *ctx);
 /* Returns how many wait; -1: the folder cannot be read. */
 long sessions_recover(struct sessions *ss, struct err *err);
 void sessions_close(struct sessions *ss); /* then run the loop once more */
 
 /* Takes the launch over, also when it fails. `changed` comes when it is durable or failed. */
-struct entry *sessions_submit(struct sessions *ss, struct launch *launch, struct err *err);
+struct daemon_entry *sessions_submit(struct sessions *ss, struct launch *launch, struct err *err);
 
-struct entry *sessions_find(const struct sessions *ss, const char *id); /* NULL: not known here */
-/* One that is not known here, because another program runs or ran it, to look at or cancel. Over. */
-struct entry *sessions_adopt(struct sessions *ss, const char *id, const char *path,
-                             struct err *err);
+struct daemon_entry *sessions_find(const struct sessions *ss,
+                                   const char *id); /* NULL: not known here */
+/* Takes up one that is not known here, because another program runs or ran it, to look at or
+ * cancel. It is over. */
+struct daemon_entry *sessions_adopt(struct sessions *ss, const char *id, struct err *err);
 
 /* Ends it for good; `changed` comes when that is durable, or when it cannot be written: then it is
- * `cancelled`, unfinished, and broken or paused, and ends when it can be written while we live. False:
- * ERR_LOCKED, another program owns it; ERR_INVALID, it has ended; or its log cannot be used. */
-bool sessions_cancel(struct sessions *ss, struct entry *e, struct err *err) MUST_CHECK;
+ * `cancelled`, unfinished, and broken or paused, and ends when it can be written while we live.
+ * False: ERR_LOCKED, another program owns it; ERR_INVALID, it has ended; or its log cannot be used.
+ * */
+bool sessions_cancel(struct sessions *ss, struct daemon_entry *e, struct err *err) MUST_CHECK;
 
-/* One that is over (or waits, but was taken further elsewhere) and unfinished waits for its turn again: at once where the next daemon would go on
- * with it too, else when that is durable. Until then it is WRITING, then `changed` comes; it is still
- * "stopped" where it could not be written. False: ERR_LOCKED, another program owns it; ERR_INVALID, it
- * has ended or was never submitted; ERR_LIMIT, the queue is full; or its log cannot be used. */
-bool sessions_resume(struct sessions *ss, struct entry *e, struct err *err) MUST_CHECK;
+/* Puts one that is over and unfinished (or waits, but was taken further elsewhere) in the queue
+ * again: at once where the next daemon would go on with it too, else when that is durable. Until
+ * then it is WRITING, then `changed` comes; it is still "stopped" where it could not be written.
+ * False: ERR_LOCKED, another program owns it; ERR_INVALID, it has ended or was never submitted;
+ * ERR_LIMIT, the queue is full; or its log cannot be used. */
+bool sessions_resume(struct sessions *ss, struct daemon_entry *e, struct err *err) MUST_CHECK;
 
 /* It waits or runs, so that what is in memory counts; else its log does. */
-bool entry_is_live(const struct entry *e);
-/* Of a live one: queued, running, waiting, paused, stopped or an outcome. */
-const char *entry_status(const struct entry *e);
-const char *entry_message(const struct entry *e); /* why, or NULL */
+bool entry_is_live(const struct daemon_entry *e);
+/* How a live one stands: queued, running, waiting, paused, stopped or an outcome. */
+const char *entry_status(const struct daemon_entry *e);
+const char *entry_message(const struct daemon_entry *e); /* why, or NULL */
 /* It waits, but another program runs it or has taken it further: its log counts. */
-bool entry_is_elsewhere(const struct entry *e);
-void entry_path(const struct entry *e, char out[STORE_PATH_BYTES + 64]);
-size_t entry_position(const struct entry *e); /* in the queue, from 1; 0: it does not wait */
-void entry_watch(struct entry *e, struct server_request *r, uint64_t last_seq);
+bool entry_is_elsewhere(const struct daemon_entry *e);
+void entry_ref(const struct daemon_entry *e, struct store_ref *ref);
+size_t entry_position(const struct daemon_entry *e); /* in the queue, from 1; 0: it does not wait */
+void entry_watch(struct daemon_entry *e, struct server_request *r, uint64_t last_seq);
 
 size_t sessions_running(const struct sessions *ss);
 size_t sessions_queued(const struct sessions *ss);

@@ -1,11 +1,11 @@
-/* What clients ask of a session. */
+/* Does what clients ask of a session: cancel, resume. */
 #include "base/limits.h"
 #include "daemon/sessions_internal.h"
 
 #include <assert.h>
 #include <string.h>
 
-bool entry_cancel_now(struct entry *e, struct err *err) {
+bool entry_cancel_now(struct daemon_entry *e, struct err *err) {
   if (e->session == NULL) {
     if (!entry_reopen(e, err) || e->session == NULL)
       return false;
@@ -22,7 +22,7 @@ bool entry_cancel_now(struct entry *e, struct err *err) {
   return true;
 }
 
-bool sessions_cancel(struct sessions *ss, struct entry *e, struct err *err) {
+bool sessions_cancel(struct sessions *ss, struct daemon_entry *e, struct err *err) {
   sessions_free_dead(ss);
   assert(e->brief.seq > 0);
   if (e->state != ENTRY_BROKEN)
@@ -32,9 +32,9 @@ bool sessions_cancel(struct sessions *ss, struct entry *e, struct err *err) {
   return true;
 }
 
-/* A daemon that is started anew would leave it alone, because a user has stopped it: before the answer
- * leaves, the log says that it goes on. */
-static bool accept_resume(struct entry *e, struct err *err) {
+/* A daemon that is started anew would leave it alone, because a user has stopped it: before the
+ * answer leaves, the log says that it goes on. */
+static bool accept_resume(struct daemon_entry *e, struct err *err) {
   if (!entry_reopen(e, err) || e->session == NULL)
     return false;
   if (session_core(e->session)->status != SESSION_STOPPED) { /* taken further just now */
@@ -46,15 +46,15 @@ static bool accept_resume(struct entry *e, struct err *err) {
   return true;
 }
 
-bool sessions_resume(struct sessions *ss, struct entry *e, struct err *err) {
-  char path[STORE_PATH_BYTES + 64];
+bool sessions_resume(struct sessions *ss, struct daemon_entry *e, struct err *err) {
+  struct store_ref ref;
   struct brief now;
   sessions_free_dead(ss);
   assert(e->state == ENTRY_OVER || (e->state == ENTRY_QUEUED && e->session == NULL));
-  entry_path(e, path);
-  if (brief_owned(path))
+  entry_ref(e, &ref);
+  if (store_is_owned(&ref))
     return err_set(err, ERR_LOCKED, "another program runs it");
-  if (!brief_read(&now, path, err)) /* another program may have taken it further */
+  if (!brief_read(&now, &ref, err)) /* another program may have taken it further */
     return false;
   brief_deinit(&e->brief);
   e->brief = now;

@@ -1,30 +1,27 @@
 /* Logs that failed.
  *
- * DESIGN. After a failed write or sync nobody knows what of the batch is on the disk, and the kernel
- * may show bytes that never will be. So a broken session keeps its log, and with it the lock, for a
- * pause. Then the file is cut back to what a sync has confirmed, and only when that has worked is it
- * closed and taken over like after a crash: read from the start, its chain checked, synced. The first
- * thing it appends is its session_resume, so no call is repeated while the disk still fails. Pauses
- * grow, and a session that comes no further is left alone in the end. */
+ * DESIGN. After a failed write or sync nobody knows what of the batch is durable. So a broken
+ * session keeps its log, and with it the lock, for a pause. Then the log is cut back to what is
+ * sure of it, and only when that has worked is it closed and taken over like after a crash: read
+ * from the start, its chain checked, synced. The first thing it appends is its session_resume, so
+ * no call is repeated while the disk still fails. Pauses grow, and a session that comes no further
+ * is left alone in the end. */
 #include "base/limits.h"
 #include "base/log.h"
 #include "daemon/sessions_internal.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* The timer goes off when the first of them is due. */
-static void arm(struct sessions *ss) {
+static void mend_arm(struct sessions *ss) {
   uint64_t first = UINT64_MAX, now = uv_now(ss->host->loop);
-  for (const struct entry *e = ss->lists[ENTRY_BROKEN].first; e; e = e->next)
+  for (const struct daemon_entry *e = ss->lists[ENTRY_BROKEN].first; e; e = e->next)
     first = e->not_before_ms < first ? e->not_before_ms : first;
   if (first != UINT64_MAX)
     uv_timer_start(&ss->mends, sessions_mend_on, first > now ? first - now : 0, 0);
 }
 
-bool entry_mend_later(struct entry *e, const struct err *why) {
+bool entry_mend_later(struct daemon_entry *e, const struct err *why) {
   struct sessions *ss = e->sessions;
   bool of_the_disk = why->code == ERR_IO || why->code == ERR_FULL;
   char text[sizeof why->text + 48];
@@ -42,31 +39,23 @@ bool entry_mend_later(struct entry *e, const struct err *why) {
   entry_set_trouble(e, text);
   if (e->state != ENTRY_BROKEN)
     entry_set_state(e, ENTRY_BROKEN);
-  arm(ss);
+  mend_arm(ss);
   ss->changed(ss->ctx, e);
   sessions_soon(ss); /* its place is free */
   return true;
 }
 
-void entry_mend_soon(struct entry *e) {
+void entry_mend_soon(struct daemon_entry *e) {
   e->not_before_ms = 0;
   e->breaks -= e->breaks > 0;
-  arm(e->sessions);
+  mend_arm(e->sessions);
 }
 
-bool entry_mend_now(struct entry *e, struct err *err) {
-  char path[STORE_PATH_BYTES + 64];
-  struct stat st;
+bool entry_mend_now(struct daemon_entry *e, struct err *err) {
   if (e->session == NULL)
     return true;
-  off_t sure = (off_t)session_log_bytes(e->session);
-  entry_path(e, path);
-  if (stat(path, &st) != 0)
-    return err_set_errno(err, errno, "cannot look at %s", path);
-  if (st.st_size < sure)
-    return err_set(err, ERR_CORRUPT, "%s has lost records", path);
-  if (st.st_size > sure && truncate(path, sure) != 0)
-    return err_set_errno(err, errno, "cannot cut %s back to what is sure of it", path);
+  if (!session_settle(e->session, err))
+    return false;
   entry_drop_session(e);
   return true;
 }
@@ -74,8 +63,8 @@ bool entry_mend_now(struct entry *e, struct err *err) {
 void sessions_mend_on(uv_timer_t *timer) {
   struct sessions *ss = timer->data;
   uint64_t now = uv_now(ss->host->loop);
-  struct entry *next;
-  for (struct entry *e = ss->lists[ENTRY_BROKEN].first; e; e = next) {
+  struct daemon_entry *next;
+  for (struct daemon_entry *e = ss->lists[ENTRY_BROKEN].first; e; e = next) {
     struct err err;
     next = e->next;
     if (e->not_before_ms > now)
@@ -90,5 +79,5 @@ void sessions_mend_on(uv_timer_t *timer) {
       entry_retire(e);
     }
   }
-  arm(ss);
+  mend_arm(ss);
 }

@@ -1,6 +1,9 @@
+/* Makes the control socket and decides who may speak on it. */
 #include "daemon/socket.h"
 
 #include "base/limits.h"
+#include "os/fs.h"
+#include "os/peer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static bool is_folder(const char *path) {
+static bool socket_is_folder(const char *path) {
   struct stat st;
   return stat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
 }
@@ -35,27 +38,26 @@ bool socket_path(const char *option, char path[SOCKET_PATH_BYTES], struct err *e
     n = snprintf(path, SOCKET_PATH_BYTES, "%s/%s", cwd, option);
   } else if (runtime != NULL && runtime[0] == '/')
     n = snprintf(path, SOCKET_PATH_BYTES, "%s/segue/segue.sock", runtime);
-  else if (is_folder(dir))
+  else if (socket_is_folder(dir))
     n = snprintf(path, SOCKET_PATH_BYTES, "%s/segue/segue.sock", dir);
   else
     n = snprintf(path, SOCKET_PATH_BYTES, "/tmp/segue-%ld/segue.sock", (long)geteuid());
-  return n < SOCKET_PATH_BYTES
-             ? true
-             : err_set(err, ERR_USAGE,
-                       "the path of the control socket is longer than the %d bytes that a socket's "
-                       "name may have: give a shorter one with --socket",
-                       SOCKET_PATH_BYTES - 1);
+  return n < SOCKET_PATH_BYTES ||
+         err_set(err, ERR_USAGE,
+                 "the path of the control socket is longer than the %d bytes that a socket's "
+                 "name may have: give a shorter one with --socket",
+                 SOCKET_PATH_BYTES - 1);
 }
 
-/* The folder is made 0700; one that is there must be ours and closed to others. */
-static bool own_folder(const char *socket, struct err *err) {
-  char dir[SOCKET_PATH_BYTES];
-  struct stat st;
-  (void)snprintf(dir, sizeof dir, "%s", socket);
+static void socket_folder_of(const char *socket, char dir[SOCKET_PATH_BYTES]) {
+  (void)snprintf(dir, SOCKET_PATH_BYTES, "%s", socket);
   char *slash = strrchr(dir, '/');
   slash[slash == dir ? 1 : 0] = '\0';
-  if (mkdir(dir, 0700) != 0 && errno != EEXIST)
-    return err_set_errno(err, errno, "cannot make the folder %s of the control socket", dir);
+}
+
+/* Ours, and closed to others: else they could put a socket of their own there. */
+static bool check_folder(const char *dir, struct err *err) {
+  struct stat st;
   if (lstat(dir, &st) != 0)
     return err_set_errno(err, errno, "cannot use the folder %s", dir);
   if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
@@ -69,6 +71,14 @@ static bool own_folder(const char *socket, struct err *err) {
                    "or give another place with --socket",
                    dir, dir);
   return true;
+}
+
+static bool own_folder(const char *socket, struct err *err) {
+  char dir[SOCKET_PATH_BYTES];
+  socket_folder_of(socket, dir);
+  if (mkdir(dir, 0700) != 0 && errno != EEXIST)
+    return err_set_errno(err, errno, "cannot make the folder %s of the control socket", dir);
+  return check_folder(dir, err);
 }
 
 static struct sockaddr_un address_of(const char *path) {
@@ -97,15 +107,15 @@ static bool in_use(struct err *err, const char *path) {
 
 static bool take_lock(struct control_socket *s, struct err *err) {
   char path[SOCKET_PATH_BYTES + 8];
-  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
   (void)snprintf(path, sizeof path, "%s.lock", s->path);
   s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (s->lock_fd < 0)
     return err_set_errno(err, errno, "cannot make %s", path);
-  if (fcntl(s->lock_fd, F_OFD_SETLK, &lock) == 0)
+  if (fs_lock(s->lock_fd))
     return true;
-  return errno == EAGAIN || errno == EACCES ? in_use(err, s->path)
-                                            : err_set_errno(err, errno, "cannot lock %s", path);
+  if (fs_lock_is_taken(errno))
+    return in_use(err, s->path);
+  return err_set_errno(err, errno, "cannot lock %s", path);
 }
 
 static bool clear_stale(const char *path, struct err *err) {
@@ -148,16 +158,22 @@ bool socket_listen(struct control_socket *s, const char *path, struct err *err) 
 }
 
 int socket_accept(const struct control_socket *s) {
-  struct ucred peer;
-  socklen_t n = sizeof peer;
-  int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  int fd = peer_accept(s->fd);
   if (fd < 0)
     return -1;
-  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 && peer.uid == geteuid())
+  if (peer_is_own_user(fd))
     return fd;
   close(fd);
   errno = EPERM;
   return -1;
+}
+
+bool socket_may_ask(const char *path, struct err *err) {
+  char dir[SOCKET_PATH_BYTES];
+  socket_folder_of(path, dir);
+  if (access(dir, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR))
+    return true; /* nobody is there, and that is what connecting says */
+  return check_folder(dir, err);
 }
 
 void socket_close(struct control_socket *s) {

@@ -30,4 +30,7 @@ bool socket_listen(struct control_socket *s, const char *path, struct err *err) 
 int socket_accept(const struct control_socket *s);
 void socket_close(struct control_socket *s);
 
+/* For the client, before it connects: nobody else can have put a socket there. */
+bool socket_may_ask(const char *path, struct err *err) MUST_CHECK;
+
 #endif

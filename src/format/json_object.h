@@ -15,8 +15,9 @@
 
 /* A text, "" when it is none: borrowed, ends with NUL. */
 static inline struct str json_view(const json_t *value) {
-  return json_is_string(value) ? (struct str){json_string_value(value), json_string_length(value)}
-                               : STR("");
+  if (!json_is_string(value))
+    return STR("");
+  return (struct str){json_string_value(value), json_string_length(value)};
 }
 
 #endif

@@ -1,3 +1,4 @@
+/* Counts what a JSON text would be as a tree, before it is read. */
 #include "format/json_size.h"
 
 #include <string.h>

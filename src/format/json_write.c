@@ -1,6 +1,8 @@
+/* Writes JSON as compact text. */
 #include "format/json_write.h"
 
 #include "base/log.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +17,7 @@ static bool is_plain(unsigned char c) {
 }
 
 #ifdef __SSE2__
-/* Of 16 bytes, a bit for each that is not plain. */
+/* A bit for each of 16 bytes that is not plain. */
 static inline unsigned special_bytes(const char *p) {
   const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'), del = _mm_set1_epi8(0x7F),
                 space = _mm_set1_epi8(0x20);
@@ -70,7 +72,7 @@ static bool steers(uint32_t cp) {
 }
 
 /* buf_append where there is room. */
-static inline void put(struct buf *out, const char *p, size_t n) {
+static inline void json_write_put(struct buf *out, const char *p, size_t n) {
   if (out->max != 0 || out->cap - out->n <= n) {
     buf_append(out, p, n);
     return;
@@ -88,25 +90,21 @@ static void write_rest(const char *p, size_t n, struct buf *out) {
     i += plain_run(p + i, n - i);
     if (i == n)
       break;
-    size_t length = 1;
-    if ((unsigned char)p[i] < 0x80)
-      cp = (unsigned char)p[i];
-    else
-      length = utf8_decode(p + i, n - i, &cp);
+    size_t length = utf8_decode(p + i, n - i, &cp);
     const char *escape = cp < 0x80 ? short_escape((unsigned char)cp) : NULL;
     if (length == 0) { /* jansson's strings are UTF-8 */
       length = 1;
     } else if (escape != NULL || steers(cp)) {
-      put(out, p + from, i - from);
+      json_write_put(out, p + from, i - from);
       if (escape != NULL)
-        put(out, escape, 2);
+        json_write_put(out, escape, 2);
       else
         buf_printf(out, "\\u%04X", cp);
       from = i + length;
     }
     i += length;
   }
-  put(out, p + from, n - from);
+  json_write_put(out, p + from, n - from);
 }
 
 /* With `after` behind it, a byte (0: none). */
@@ -150,9 +148,9 @@ void json_write_string(struct str text, struct buf *out) {
   write_string(text.p, text.n, out, 0);
 }
 
-void json_write_integer(int64_t value, struct buf *out) {
+static void json_write_integer(int64_t value, struct buf *out) {
   char digits[STR_NUMBER_BYTES];
-  put(out, digits, str_from_number(digits, value));
+  json_write_put(out, digits, str_from_number(digits, value));
 }
 
 void json_write_real(double value, struct buf *out) {

@@ -1,3 +1,4 @@
+/* Parts a stream of bytes into lines. */
 #include "format/ndjson.h"
 
 #include <string.h>
@@ -11,7 +12,7 @@ void ndjson_deinit(struct ndjson *nd) {
   *nd = (struct ndjson){0};
 }
 
-static void tell(struct ndjson *nd, struct str line) {
+static void ndjson_tell(struct ndjson *nd, struct str line) {
   if (line.n > nd->max_bytes)
     nd->over_max = true;
   else if (str_trim(line).n > 0 && !nd->on_line(nd->ctx, str_trim(line)))
@@ -23,7 +24,7 @@ bool ndjson_feed(struct ndjson *nd, struct str bytes) {
     const char *lf = memchr(bytes.p, '\n', bytes.n);
     size_t n = lf ? (size_t)(lf - bytes.p) : bytes.n;
     if (lf != NULL && nd->line.n == 0) {
-      tell(nd, (struct str){bytes.p, n});
+      ndjson_tell(nd, (struct str){bytes.p, n});
     } else if (n > nd->max_bytes - nd->line.n) {
       nd->over_max = true;
       break;
@@ -31,7 +32,7 @@ bool ndjson_feed(struct ndjson *nd, struct str bytes) {
       buf_append(&nd->line, bytes.p, n);
       if (lf == NULL)
         break;
-      tell(nd, buf_view(&nd->line));
+      ndjson_tell(nd, buf_view(&nd->line));
       buf_clear(&nd->line);
     }
     bytes = (struct str){lf + 1, bytes.n - n - 1};
@@ -41,7 +42,7 @@ bool ndjson_feed(struct ndjson *nd, struct str bytes) {
 
 bool ndjson_end(struct ndjson *nd) {
   if (!nd->stopped && !nd->over_max && nd->line.n > 0) {
-    tell(nd, buf_view(&nd->line));
+    ndjson_tell(nd, buf_view(&nd->line));
     buf_clear(&nd->line);
   }
   return !nd->stopped && !nd->over_max;

@@ -1,3 +1,4 @@
+/* Follows JSON Pointers, with a star for any member. */
 #include "format/pointer.h"
 
 #include "base/limits.h"
@@ -32,12 +33,13 @@ static bool step_is(struct str step, const char *key, size_t key_n) {
   return at == key_n;
 }
 
-static const json_t *member(const json_t *value, struct str step) {
+static const json_t *pointer_member(const json_t *value, struct str step) {
   if (json_is_array(value)) {
     long index = -1;
     bool plain = step.n == 1 || (step.n > 1 && step.p[0] != '0');
-    return plain && str_to_long(step, &index) && index >= 0 ? json_array_get(value, (size_t)index)
-                                                            : NULL;
+    if (!plain || !str_to_long(step, &index) || index < 0)
+      return NULL;
+    return json_array_get(value, (size_t)index);
   }
   if (!json_is_object(value))
     return NULL;
@@ -51,21 +53,21 @@ static const json_t *member(const json_t *value, struct str step) {
 }
 
 /* False: `each` wanted no more. Recursion goes as deep as the pointer has stars. */
-static bool walk(const json_t *value, struct str rest, pointer_fn each, void *ctx) {
+static bool pointer_walk(const json_t *value, struct str rest, pointer_fn each, void *ctx) {
   while (rest.n > 0 && value != NULL) {
     const char *end = memchr(rest.p + 1, '/', rest.n - 1);
     struct str step = {rest.p + 1, end ? (size_t)(end - rest.p) - 1 : rest.n - 1};
     rest = (struct str){step.p + step.n, rest.n - 1 - step.n};
     if (!str_eq_c(step, "*")) {
-      value = member(value, step);
+      value = pointer_member(value, step);
       continue;
     }
     for (size_t i = 0; i < json_array_size(value); i++)
-      if (!walk(json_array_get(value, i), rest, each, ctx))
+      if (!pointer_walk(json_array_get(value, i), rest, each, ctx))
         return false;
     void *iter = json_object_iter((json_t *)value);
     for (; iter != NULL; iter = json_object_iter_next((json_t *)value, iter))
-      if (!walk(json_object_iter_value(iter), rest, each, ctx))
+      if (!pointer_walk(json_object_iter_value(iter), rest, each, ctx))
         return false;
     return true;
   }
@@ -74,7 +76,7 @@ static bool walk(const json_t *value, struct str rest, pointer_fn each, void *ct
 
 void pointer_each(const json_t *root, struct str pointer, pointer_fn each, void *ctx) {
   if (pointer_valid(pointer))
-    (void)walk(root, pointer, each, ctx);
+    (void)pointer_walk(root, pointer, each, ctx);
 }
 
 static bool take_first(void *ctx, const json_t *value) {

@@ -1,3 +1,4 @@
+/* Parts a stream of bytes into server-sent events. */
 #include "format/sse.h"
 
 #include <string.h>
@@ -30,7 +31,7 @@ static bool dispatch(struct sse *sse) {
 static bool on_line(struct sse *sse, struct str line) {
   if (!sse->past_start) {
     sse->past_start = true;
-    if (line.n >= 3 && memcmp(line.p, "\xEF\xBB\xBF", 3) == 0)
+    if (str_starts(line, "\xEF\xBB\xBF"))
       line = (struct str){line.p + 3, line.n - 3};
   }
   if (line.n == 0)

@@ -1,3 +1,4 @@
+/* Fills the names and sections of a template; what is put in is never read again. */
 #include "format/template.h"
 
 #include "base/log.h"
@@ -45,12 +46,17 @@ static bool read_mark(const char *p, size_t n, const struct template_var *vars, 
                       struct mark *mark) {
   size_t at = 1;
   mark->kind = KIND_VALUE;
-  if (n > 1 && (p[1] == '?' || p[1] == '!' || p[1] == '/')) {
-    mark->kind = p[1] == '?' ? KIND_IF : p[1] == '!' ? KIND_UNLESS : KIND_END;
+  if (n > 1 && p[1] == '?')
+    mark->kind = KIND_IF;
+  else if (n > 1 && p[1] == '!')
+    mark->kind = KIND_UNLESS;
+  else if (n > 1 && p[1] == '/')
+    mark->kind = KIND_END;
+  if (mark->kind != KIND_VALUE)
     at = 2;
-  }
-  const char *close =
-      n > at ? memchr(p + at, '}', n - at < NAME_BYTES ? n - at : NAME_BYTES) : NULL;
+  const char *close = NULL;
+  if (n > at)
+    close = memchr(p + at, '}', n - at < NAME_BYTES ? n - at : NAME_BYTES);
   if (close == NULL || close == p + at)
     return false;
   const struct template_var *var =
@@ -87,8 +93,8 @@ static void find_marks(struct template *t, const struct template_var *vars) {
   }
 }
 
-/* Which sections are closed, read from the end: an opening mark takes the nearest closing one of its
- * variable that is still free. */
+/* Which sections are closed, read from the end: an opening mark takes the nearest closing one of
+ * its variable that is still free. */
 static void match_sections(struct template *t, const struct template_var *vars) {
   size_t count = 0, few[32] = {0}, *closers = few;
   while (vars[count].name.n > 0)
@@ -109,7 +115,7 @@ static void match_sections(struct template *t, const struct template_var *vars) 
     free(closers);
 }
 
-static void parse(struct template *t, struct str text, const struct template_var *vars) {
+static void template_scan(struct template *t, struct str text, const struct template_var *vars) {
   t->text = text;
   t->items = t->few;
   t->count = 0;
@@ -125,7 +131,7 @@ static void drop_marks(struct template *t) {
 
 struct template *template_parse(struct str text, const struct template_var *vars) {
   struct template *t = xmalloc(sizeof *t);
-  parse(t, text, vars);
+  template_scan(t, text, vars);
   return t;
 }
 
@@ -174,7 +180,7 @@ void template_put(const struct template *t, const struct template_var *vars, tem
 void template_render(struct str text, const struct template_var *vars, template_piece_fn fn,
                      void *ctx) {
   struct template t;
-  parse(&t, text, vars);
+  template_scan(&t, text, vars);
   template_put(&t, vars, fn, ctx);
   drop_marks(&t);
 }

@@ -2,8 +2,8 @@
  *
  * Only the names in `vars` are variables; every other brace stays as it is. A section is kept when
  * its variable is not empty ({!name} when it is empty). What a variable holds is put out as it is
- * and never read as a template. Sections nest; a closer ends what was opened inside it too; a section
- * that is not closed, or closed without being open, is text. */
+ * and never read as a template. Sections nest; a closer ends what was opened inside it too; a
+ * section that is not closed, or closed without being open, is text. */
 #ifndef SEGUE_FORMAT_TEMPLATE_H
 #define SEGUE_FORMAT_TEMPLATE_H
 

@@ -1,8 +1,10 @@
+/* Composes YAML into nodes that know their line and column. */
 #include "format/yaml.h"
 
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "format/yaml_scalar.h"
 
 #include <assert.h>
@@ -24,10 +26,10 @@ struct composer {
   size_t nodes, bytes; /* so far, aliases expanded */
 };
 
-static void report(struct composer *c, int line, int column, const char *fmt, ...)
+static void yaml_report(struct composer *c, int line, int column, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
 
-static void report(struct composer *c, int line, int column, const char *fmt, ...) {
+static void yaml_report(struct composer *c, int line, int column, const char *fmt, ...) {
   struct err err = {0};
   char text[sizeof err.text];
   va_list ap;
@@ -38,7 +40,7 @@ static void report(struct composer *c, int line, int column, const char *fmt, ..
   err_list_add(c->errors, &err);
 }
 
-static int line_of(yaml_mark_t mark) {
+static int yaml_line_of(yaml_mark_t mark) {
   return (int)mark.line + 1;
 }
 
@@ -48,13 +50,6 @@ static int column_of(yaml_mark_t mark) {
 
 /* --- what is wrong with a text that libyaml refuses --- */
 
-static int count_characters(const char *p, size_t n) {
-  int count = 0;
-  for (size_t i = 0; i < n; i++)
-    count += ((unsigned char)p[i] & 0xC0) != 0x80;
-  return count;
-}
-
 static void report_at_byte(struct composer *c, size_t offset, const char *what) {
   int line = 1;
   size_t start = 0;
@@ -63,7 +58,7 @@ static void report_at_byte(struct composer *c, size_t offset, const char *what) 
       line++;
       start = i + 1;
     }
-  report(c, line, count_characters(c->text.p + start, offset - start) + 1, "%s", what);
+  yaml_report(c, line, (int)utf8_count(c->text.p + start, offset - start) + 1, "%s", what);
 }
 
 /* Column of a tab in the white space that line `number` begins with, 0 when there is none. */
@@ -109,31 +104,31 @@ static bool report_control_character(struct composer *c) {
 
 static void report_parser_error(struct composer *c) {
   const yaml_parser_t *p = &c->parser;
-  int line = line_of(p->problem_mark), tab;
+  int line = yaml_line_of(p->problem_mark), tab;
   if (p->error == YAML_MEMORY_ERROR)
     BUG("out of memory");
   if (p->error == YAML_READER_ERROR && report_control_character(c))
     return;
   if ((tab = leading_tab(c, line)) > 0) {
-    report(c, line, tab, "a tab stands in the indentation: YAML wants spaces only");
+    yaml_report(c, line, tab, "a tab stands in the indentation: YAML wants spaces only");
     return;
   }
   int last = line_count(c->text);
-  if (line > last && (p->context == NULL || line_of(p->context_mark) > last))
-    report(c, last, 1,
-           "%s where the file ends: close what is open, or write the value that is missing",
-           p->problem);
+  if (line > last && (p->context == NULL || yaml_line_of(p->context_mark) > last))
+    yaml_report(c, last, 1,
+                "%s where the file ends: close what is open, or write the value that is missing",
+                p->problem);
   else if (p->context != NULL && line > last) /* say what stays open instead */
-    report(c, line_of(p->context_mark), column_of(p->context_mark),
-           "%s, %s that begins here: close it", p->problem, p->context);
+    yaml_report(c, yaml_line_of(p->context_mark), column_of(p->context_mark),
+                "%s, %s that begins here: close it", p->problem, p->context);
   else if (p->context != NULL && p->context_mark.line != p->problem_mark.line)
-    report(c, line, column_of(p->problem_mark),
-           "%s, %s that begins in line %d: check indentation, colons, quotes and brackets",
-           p->problem, p->context, line_of(p->context_mark));
+    yaml_report(c, line, column_of(p->problem_mark),
+                "%s, %s that begins in line %d: check indentation, colons, quotes and brackets",
+                p->problem, p->context, yaml_line_of(p->context_mark));
   else
-    report(c, line, column_of(p->problem_mark),
-           "%s%s%s: check indentation, colons, quotes and brackets", p->problem,
-           p->context ? ", " : "", p->context ? p->context : "");
+    yaml_report(c, line, column_of(p->problem_mark),
+                "%s%s%s: check indentation, colons, quotes and brackets", p->problem,
+                p->context ? ", " : "", p->context ? p->context : "");
 }
 
 /* --- composing --- */
@@ -145,10 +140,10 @@ static bool next_event(struct composer *c, yaml_event_t *event) {
   return false;
 }
 
-static struct yaml_node *node_new(struct composer *c, enum yaml_kind kind, yaml_mark_t start) {
+static struct yaml_node *yaml_node_new(struct composer *c, enum yaml_kind kind, yaml_mark_t start) {
   struct yaml_node *node = arena_alloc(c->arena, sizeof *node);
   node->kind = kind;
-  node->line = line_of(start);
+  node->line = yaml_line_of(start);
   node->column = column_of(start);
   node->text = STR("");
   node->text_shift = -1;
@@ -158,16 +153,17 @@ static struct yaml_node *node_new(struct composer *c, enum yaml_kind kind, yaml_
 
 static bool within_limits(struct composer *c, const yaml_event_t *event, size_t nodes,
                           size_t bytes) {
-  int line = line_of(event->start_mark), column = column_of(event->start_mark);
+  int line = yaml_line_of(event->start_mark), column = column_of(event->start_mark);
   c->nodes += nodes;
   c->bytes += bytes;
   if (c->nodes > LIMIT_YAML_NODE_COUNT)
-    report(c, line, column, "the file has more than %u values, aliases expanded: make it smaller",
-           LIMIT_YAML_NODE_COUNT);
+    yaml_report(c, line, column,
+                "the file has more than %u values, aliases expanded: make it smaller",
+                LIMIT_YAML_NODE_COUNT);
   else if (c->bytes > EXPANDED_BYTES)
-    report(c, line, column,
-           "the texts, aliases expanded, are more than %d bytes: use fewer aliases",
-           EXPANDED_BYTES);
+    yaml_report(c, line, column,
+                "the texts, aliases expanded, are more than %d bytes: use fewer aliases",
+                EXPANDED_BYTES);
   else
     return true;
   return false;
@@ -195,25 +191,25 @@ static void remember_anchor(struct composer *c, const yaml_char_t *name,
 static const struct yaml_node *compose_alias(struct composer *c, const yaml_event_t *event,
                                              size_t depth) {
   const char *name = (const char *)event->data.alias.anchor;
-  int line = line_of(event->start_mark), column = column_of(event->start_mark);
+  int line = yaml_line_of(event->start_mark), column = column_of(event->start_mark);
   const json_t *index = json_object_get(c->anchors, name);
   if (index == NULL) {
-    report(c, line, column,
-           "*%.80s refers to no anchor that stands complete before it: write &%.80s there", name,
-           name);
+    yaml_report(c, line, column,
+                "*%.80s refers to no anchor that stands complete before it: write &%.80s there",
+                name, name);
     return NULL;
   }
   const struct yaml_node *node = c->anchored[json_integer_value(index)];
   if (depth + node->height - 1 > LIMIT_YAML_DEPTH) {
-    report(c, line, column, "the value is nested more than %u deep: make it flatter",
-           LIMIT_YAML_DEPTH);
+    yaml_report(c, line, column, "the value is nested more than %u deep: make it flatter",
+                LIMIT_YAML_DEPTH);
     return NULL;
   }
   return within_limits(c, event, node->all_nodes, node->all_bytes) ? node : NULL;
 }
 
 static const struct yaml_node *compose_scalar(struct composer *c, const yaml_event_t *event) {
-  struct yaml_node *node = node_new(c, YAML_TEXT, event->start_mark);
+  struct yaml_node *node = yaml_node_new(c, YAML_TEXT, event->start_mark);
   struct str text = {(const char *)event->data.scalar.value, event->data.scalar.length};
   const char *tag = (const char *)event->data.scalar.tag;
   bool plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
@@ -225,23 +221,23 @@ static const struct yaml_node *compose_scalar(struct composer *c, const yaml_eve
     /* the text as it stands, without escapes, when it is as long as its place */
     size_t width = event->end_mark.column - event->start_mark.column;
     size_t quotes = plain ? 0 : 2;
-    if (width == (size_t)count_characters(text.p, text.n) + quotes)
+    if (width == utf8_count(text.p, text.n) + quotes)
       node->text_shift = plain ? 0 : 1;
   }
   if (memchr(text.p, '\0', text.n) != NULL) {
-    report(c, node->line, node->column, "the text holds a NUL character: remove it");
+    yaml_report(c, node->line, node->column, "the text holds a NUL character: remove it");
   } else if (tag != NULL) {
     if (strcmp(tag, YAML_STR_TAG) != 0 && strcmp(tag, "!") != 0)
-      report(c, node->line, node->column, "the tag %.80s is not used here: remove it", tag);
+      yaml_report(c, node->line, node->column, "the tag %.80s is not used here: remove it", tag);
   } else if (plain) {
     const char *wrong = yaml_scalar_resolve(node);
     if (wrong)
-      report(c, node->line, node->column, "%s", wrong);
+      yaml_report(c, node->line, node->column, "%s", wrong);
   }
   return node;
 }
 
-static const struct yaml_node *compose(struct composer *c, yaml_event_t *event, size_t depth);
+static const struct yaml_node *yaml_compose(struct composer *c, yaml_event_t *event, size_t depth);
 
 /* Growing array in the arena: doubles, the old one stays behind. */
 static void *grown(struct composer *c, void *items, size_t count, size_t each) {
@@ -269,7 +265,7 @@ static bool compose_list(struct composer *c, struct yaml_node *list, size_t dept
       yaml_event_delete(&event);
       return true;
     }
-    const struct yaml_node *item = compose(c, &event, depth + 1);
+    const struct yaml_node *item = yaml_compose(c, &event, depth + 1);
     if (item == NULL)
       return false;
     list->items = grown(c, list->items, list->count, sizeof *list->items);
@@ -303,30 +299,30 @@ static int line_of_key(const struct yaml_node *map, const struct yaml_node *key,
 }
 
 /* Whether the pair may enter the map; reports why not. */
-static bool check_key(struct composer *c, const struct yaml_node *map, const struct yaml_node *key,
-                      json_t **index) {
+static bool yaml_check_key(struct composer *c, const struct yaml_node *map,
+                           const struct yaml_node *key, json_t **index) {
   if (key->kind == YAML_LIST || key->kind == YAML_MAP) {
-    report(c, key->line, key->column,
-           "a key must be a text, not %s: quote it if it begins with { or [",
-           yaml_kind_name(key->kind));
+    yaml_report(c, key->line, key->column,
+                "a key must be a text, not %s: quote it if it begins with { or [",
+                yaml_kind_name(key->kind));
     return false;
   }
   if (key->text.n == 0) {
-    report(c, key->line, key->column, "a key is empty: write a name before the colon");
+    yaml_report(c, key->line, key->column, "a key is empty: write a name before the colon");
     return false;
   }
   if (str_eq_c(key->text, "<<") && key->kind == YAML_TEXT && key->text_shift == 0) {
-    report(c, key->line, key->column,
-           "<< (merge) is not supported: write the keys out, or use an "
-           "alias for a whole value");
+    yaml_report(c, key->line, key->column,
+                "<< (merge) is not supported: write the keys out, or use an "
+                "alias for a whole value");
     return false;
   }
   if (memchr(key->text.p, '\0', key->text.n) != NULL)
     return false; /* reported with the scalar */
   int first = line_of_key(map, key, index);
   if (first > 0)
-    report(c, key->line, key->column, "the key %.80s stands twice (first in line %d): keep one",
-           key->text.p, first);
+    yaml_report(c, key->line, key->column,
+                "the key %.80s stands twice (first in line %d): keep one", key->text.p, first);
   return first == 0;
 }
 
@@ -340,13 +336,13 @@ static bool compose_map(struct composer *c, struct yaml_node *map, size_t depth)
       yaml_event_delete(&event);
       return true;
     }
-    struct yaml_pair pair = {compose(c, &event, depth + 1), NULL};
+    struct yaml_pair pair = {yaml_compose(c, &event, depth + 1), NULL};
     if (pair.key == NULL || !next_event(c, &event) ||
-        (pair.value = compose(c, &event, depth + 1)) == NULL)
+        (pair.value = yaml_compose(c, &event, depth + 1)) == NULL)
       return false;
     adopt(map, pair.key);
     adopt(map, pair.value);
-    if (!check_key(c, map, pair.key, &index))
+    if (!yaml_check_key(c, map, pair.key, &index))
       continue;
     map->pairs = grown(c, map->pairs, map->count, sizeof *map->pairs);
     map->pairs[map->count++] = pair;
@@ -359,14 +355,14 @@ static const struct yaml_node *compose_collection(struct composer *c, yaml_event
   const yaml_char_t *tag = is_list ? event->data.sequence_start.tag : event->data.mapping_start.tag;
   const yaml_char_t *anchor =
       is_list ? event->data.sequence_start.anchor : event->data.mapping_start.anchor;
-  struct yaml_node *node = node_new(c, is_list ? YAML_LIST : YAML_MAP, event->start_mark);
+  struct yaml_node *node = yaml_node_new(c, is_list ? YAML_LIST : YAML_MAP, event->start_mark);
   if (depth > LIMIT_YAML_DEPTH) {
-    report(c, node->line, node->column, "the value is nested more than %u deep: make it flatter",
-           LIMIT_YAML_DEPTH);
+    yaml_report(c, node->line, node->column,
+                "the value is nested more than %u deep: make it flatter", LIMIT_YAML_DEPTH);
     return NULL;
   }
   if (tag != NULL && strcmp((const char *)tag, is_list ? YAML_SEQ_TAG : YAML_MAP_TAG) != 0)
-    report(c, node->line, node->column, "the tag %.80s is not used here: remove it", tag);
+    yaml_report(c, node->line, node->column, "the tag %.80s is not used here: remove it", tag);
   if (!within_limits(c, event, 1, 0) ||
       !(is_list ? compose_list(c, node, depth) : compose_map(c, node, depth)))
     return NULL;
@@ -375,7 +371,7 @@ static const struct yaml_node *compose_collection(struct composer *c, yaml_event
 }
 
 /* The node that `event` begins; deletes the event. */
-static const struct yaml_node *compose(struct composer *c, yaml_event_t *event, size_t depth) {
+static const struct yaml_node *yaml_compose(struct composer *c, yaml_event_t *event, size_t depth) {
   const struct yaml_node *node = NULL;
   if (event->type == YAML_ALIAS_EVENT) {
     node = compose_alias(c, event, depth);
@@ -400,19 +396,19 @@ static const struct yaml_node *compose_document(struct composer *c) {
     if (event.type == YAML_STREAM_END_EVENT) {
       yaml_event_delete(&event);
       if (root == NULL)
-        report(c, 1, 1, "the file is empty: write at least one key and its value");
+        yaml_report(c, 1, 1, "the file is empty: write at least one key and its value");
       return root;
     }
     if (event.type == YAML_DOCUMENT_START_EVENT && root != NULL) {
-      report(c, line_of(event.start_mark), column_of(event.start_mark),
-             "a second document begins here: put it into a file of its own");
+      yaml_report(c, yaml_line_of(event.start_mark), column_of(event.start_mark),
+                  "a second document begins here: put it into a file of its own");
       yaml_event_delete(&event);
       return root;
     }
     if (event.type == YAML_STREAM_START_EVENT || event.type == YAML_DOCUMENT_START_EVENT ||
         event.type == YAML_DOCUMENT_END_EVENT)
       yaml_event_delete(&event);
-    else if ((root = compose(c, &event, 1)) == NULL)
+    else if ((root = yaml_compose(c, &event, 1)) == NULL)
       return NULL;
   }
 }
@@ -420,11 +416,11 @@ static const struct yaml_node *compose_document(struct composer *c) {
 static bool check_bytes(struct composer *c, size_t max_bytes) {
   const char *nul;
   if (c->text.n > max_bytes) {
-    report(c, 1, 1, "the file is larger than %zu bytes: that cannot be meant", max_bytes);
+    yaml_report(c, 1, 1, "the file is larger than %zu bytes: that cannot be meant", max_bytes);
     return false;
   }
   if (str_trim(c->text).n == 0) {
-    report(c, 1, 1, "the file is empty: write at least one key and its value");
+    yaml_report(c, 1, 1, "the file is empty: write at least one key and its value");
     return false;
   }
   if ((nul = memchr(c->text.p, '\0', c->text.n)) != NULL) {

@@ -1,14 +1,16 @@
+/* Reads plain YAML scalars by the core schema, and finds places within them. */
 #include "format/yaml_scalar.h"
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_digit(char c) {
+static bool yaml_scalar_is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
@@ -57,14 +59,14 @@ static bool parse_real(struct str s, double *out, bool *fits) {
     i++;
     whole++;
   }
-  if (i >= s.n || !is_digit(s.p[i]))
+  if (i >= s.n || !yaml_scalar_is_digit(s.p[i]))
     json[n++] = '0';
-  for (; i < s.n && is_digit(s.p[i]); i++, whole++)
+  for (; i < s.n && yaml_scalar_is_digit(s.p[i]); i++, whole++)
     json[n++] = s.p[i];
   if (i < s.n && s.p[i] == '.') {
     i++;
     json[n++] = '.';
-    for (; i < s.n && is_digit(s.p[i]); i++, fraction++)
+    for (; i < s.n && yaml_scalar_is_digit(s.p[i]); i++, fraction++)
       json[n++] = s.p[i];
     if (fraction == 0)
       json[n++] = '0';
@@ -75,7 +77,7 @@ static bool parse_real(struct str s, double *out, bool *fits) {
     json[n++] = s.p[i++];
     if (i < s.n && (s.p[i] == '-' || s.p[i] == '+'))
       json[n++] = s.p[i++];
-    for (; i < s.n && is_digit(s.p[i]); i++, exponent++)
+    for (; i < s.n && yaml_scalar_is_digit(s.p[i]); i++, exponent++)
       json[n++] = s.p[i];
     if (exponent == 0)
       return false;
@@ -270,6 +272,5 @@ void yaml_place(const struct yaml_node *node, size_t offset, int *line, int *col
   if (node->text_shift < 0)
     return;
   *column += node->text_shift;
-  for (size_t i = 0; i < offset && i < node->text.n; i++)
-    *column += ((unsigned char)node->text.p[i] & 0xC0) != 0x80;
+  *column += (int)utf8_count(node->text.p, offset < node->text.n ? offset : node->text.n);
 }

@@ -1,3 +1,4 @@
+/* Decides whether a call may go to its provider now. */
 #include "host/admission.h"
 
 #include "base/limits.h"
@@ -33,7 +34,7 @@ bool admission_check(const struct provider *provider, struct err *err) {
                  provider->capability.name, LIMIT_CONCURRENCY);
 }
 
-static struct admission_slot *slot_of(struct admission *a, struct str provider);
+static struct admission_slot *admission_slot_of(struct admission *a, struct str provider);
 
 void admission_init(struct admission *a, const struct provider_registry *registry) {
   *a = (struct admission){.slots = xcalloc(LIMIT_PROVIDER_COUNT, sizeof *a->slots)};
@@ -43,7 +44,7 @@ void admission_init(struct admission *a, const struct provider_registry *registr
 void admission_use(struct admission *a, const struct provider_registry *registry) {
   const struct provider *p;
   for (size_t i = 0; (p = registry_at(registry, i)) != NULL; i++) {
-    struct admission_slot *slot = slot_of(a, str_from(p->capability.name));
+    struct admission_slot *slot = admission_slot_of(a, str_from(p->capability.name));
     if (slot == NULL && a->count == LIMIT_PROVIDER_COUNT)
       continue; /* names came and went: without a limit of its own */
     if (slot == NULL) {
@@ -61,7 +62,7 @@ void admission_deinit(struct admission *a) {
   *a = (struct admission){0};
 }
 
-static struct admission_slot *slot_of(struct admission *a, struct str provider) {
+static struct admission_slot *admission_slot_of(struct admission *a, struct str provider) {
   for (size_t i = 0; i < a->count; i++)
     if (str_eq(a->slots[i].name, provider))
       return &a->slots[i];
@@ -70,7 +71,7 @@ static struct admission_slot *slot_of(struct admission *a, struct str provider) 
 
 enum admission_answer admission_ask(struct admission *a, struct str provider, bool has_fallback,
                                     uint64_t now_ms, struct admission_why *why) {
-  struct admission_slot *s = slot_of(a, provider);
+  struct admission_slot *s = admission_slot_of(a, provider);
   *why = (struct admission_why){0};
   if (s == NULL) /* its start will say that there is none */
     return ADMISSION_ADMITTED;
@@ -104,7 +105,7 @@ static void cool_down(struct admission_slot *s, int64_t ms, uint64_t now_ms) {
 
 void admission_done(struct admission *a, struct str provider, const void *owner,
                     enum error_class class, int64_t retry_after_ms, uint64_t now_ms) {
-  struct admission_slot *s = slot_of(a, provider);
+  struct admission_slot *s = admission_slot_of(a, provider);
   if (s == NULL)
     return;
   assert(s->open > 0);

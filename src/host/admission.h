@@ -1,5 +1,5 @@
-/* admission.h - may a call go to its provider now? What all sessions of a host share: how many calls
- * a provider has at once, cooldowns, circuit breakers.
+/* admission.h - may a call go to its provider now? What all sessions of a host share: how many
+ * calls a provider has at once, cooldowns, circuit breakers.
  *
  *   admission_init(&a, registry)              limits come from the providers' settings
  *   answer = admission_ask(&a, provider, has_fallback, now_ms, &why)

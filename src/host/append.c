@@ -2,12 +2,14 @@
 #include "host/session.h"
 
 #include "base/log.h"
+#include "os/clock.h"
+#include "os/memory.h"
 
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-static void records_clear(struct batch *b) {
+static void records_clear(struct session_batch *b) {
   for (size_t i = 0; i < b->record_count; i++)
     record_free(b->records[i]);
   free(b->records);
@@ -15,10 +17,10 @@ static void records_clear(struct batch *b) {
   b->record_count = 0;
 }
 
-void batch_clear(struct batch *b) {
+void batch_clear(struct session_batch *b) {
   records_clear(b);
   free(b->effects);
-  *b = (struct batch){0};
+  *b = (struct session_batch){0};
 }
 
 /* Many sessions in one wave leave holes in the heap; what is free goes back to the system. */
@@ -27,12 +29,41 @@ static void give_back_memory(struct host *host, size_t logged) {
   if (host->logged_since_trim < LIMIT_TRIM_BYTES)
     return;
   host->logged_since_trim = 0;
-  (void)malloc_trim(64 * 1024);
+  memory_give_back(64 * 1024);
+}
+
+void session_head(const struct session *s, enum ledger_kind kind, struct ledger_entry *head) {
+  *head = (struct ledger_entry){.kind = kind, .seq = store_log_seq(s->log)};
+  memcpy(head->session, s->core.session, sizeof head->session);
+  memcpy(head->hash, store_log_hash(s->log), sizeof head->hash);
+}
+
+static void seal(struct session *s, const struct ledger_entry *head) {
+  sealer_add(&s->host->sealer, head, s->host->sync_now);
+}
+
+/* The record of a stop or an end is the last one of its decision, so of its batch. */
+static void seal_end(struct session *s) {
+  struct ledger_entry head;
+  bool over = s->core.status == SESSION_ENDED || s->core.status == SESSION_STOPPED;
+  if (s->log == NULL)
+    return;
+  if (s->cut != NULL)
+    seal(s, &s->cut_head);
+  json_decref(s->cut);
+  s->cut = NULL;
+  uint64_t seq = store_log_seq(s->log);
+  if (!over || s->core.seq != seq || s->sealed_seq == seq)
+    return;
+  s->sealed_seq = seq;
+  session_head(s, s->core.status == SESSION_ENDED ? LEDGER_END : LEDGER_STOP, &head);
+  seal(s, &head);
 }
 
 static void durable(struct session *s, struct str lines) {
-  struct batch done = s->flying;
-  s->flying = (struct batch){0}; /* in flight until its effects ran: what is decided waits */
+  struct session_batch done = s->flying;
+  s->flying =
+      (struct session_batch){0}; /* in flight until its effects ran: what is decided waits */
   struct str rest = lines;
   for (size_t i = 0; i < done.record_count; i++) {
     struct str line = {"", 0};
@@ -43,6 +74,7 @@ static void durable(struct session *s, struct str lines) {
     if (s->watcher && s->watcher->record)
       s->watcher->record(s->watcher_ctx, done.records[i], line);
   }
+  seal_end(s);
   session_run_effects(s, &done);
   s->in_flight = false;
   batch_clear(&done);
@@ -54,11 +86,11 @@ static void durable(struct session *s, struct str lines) {
 /* Nothing more leaves the session; what is in the log is all there is. append_over: no append will
  * call back. */
 void session_break(struct session *s, const struct err *err, bool append_over) {
-  if (!s->broken) {
+  if (s->life != LIFE_BROKEN) {
     s->broken_err = xmalloc(sizeof *err);
     *s->broken_err = *err;
+    session_set_life(s, LIFE_BROKEN);
   }
-  s->broken = true;
   if (append_over)
     s->in_flight = false;
   if (!s->in_flight)
@@ -103,7 +135,7 @@ bool session_may_wait(struct session *s, const struct err *err, uint64_t *full_s
 
 /* Keeps the batch and comes again, as long as that makes sense. */
 static bool wait_for_space(struct session *s, const struct err *err) {
-  if (store_log_seq(s->log) == 0 || s->stopping)
+  if (store_log_seq(s->log) == 0 || s->life != LIFE_RUNNING)
     return false; /* nothing would be lost; somebody wants to leave */
   if (!session_may_wait(s, err, &s->full_since))
     return false;
@@ -114,9 +146,9 @@ static bool wait_for_space(struct session *s, const struct err *err) {
 static void on_appended(void *ctx, enum store_result result, struct str lines,
                         const struct err *err) {
   struct session *s = ctx;
-  if (result == STORE_FULL && !s->broken && wait_for_space(s, err))
+  if (result == STORE_FULL && s->life != LIFE_BROKEN && wait_for_space(s, err))
     return;
-  if (result != STORE_OK || s->broken) {
+  if (result != STORE_OK || s->life == LIFE_BROKEN) {
     session_break(s, err, true);
     return;
   }
@@ -137,28 +169,29 @@ static void report_now(struct session *s) {
   free(err);
 }
 
-static void on_soon(uv_timer_t *timer) {
+static void append_on_soon(uv_timer_t *timer) {
   report_now(timer->data);
 }
 
-static uint64_t first_seq(const struct batch *b) {
+static uint64_t first_seq(const struct session_batch *b) {
   return b->records[0]->seq;
 }
 
 /* Syncs on the loop's own thread while that is fast; a slow disk goes back to the pool. */
 static void append_now(struct session *s) {
-  uint64_t start = uv_hrtime();
+  uint64_t start_us = clock_mono_us();
   s->now_result = store_append_now(s->log, first_seq(&s->flying), s->flying.records,
                                    s->flying.record_count, &s->now_lines, &s->now_err);
-  if (uv_hrtime() - start > LIMIT_SYNC_NOW_MS * 1000000ull)
+  if (clock_mono_us() - start_us > LIMIT_SYNC_NOW_MS * 1000ull)
     s->pool_appends = LIMIT_SYNC_POOL_COUNT;
 }
 
 void session_flush(struct session *s) {
-  if (s->in_flight || s->broken || (s->filling.record_count == 0 && s->filling.effect_count == 0))
+  if (s->in_flight || s->life == LIFE_BROKEN ||
+      (s->filling.record_count == 0 && s->filling.effect_count == 0))
     return;
   s->flying = s->filling;
-  s->filling = (struct batch){0};
+  s->filling = (struct session_batch){0};
   s->in_flight = true;
   s->now_result = STORE_OK;
   bool append = s->log != NULL && s->flying.record_count > 0;
@@ -172,8 +205,8 @@ void session_flush(struct session *s) {
   }
   if (s->watcher == NULL || s->watcher->record == NULL)
     records_clear(&s->flying);
-  if (over && s->starting)
-    uv_timer_start(&s->soon, on_soon, 0, 0);
+  if (over && s->life == LIFE_OPENING)
+    uv_timer_start(&s->soon, append_on_soon, 0, 0);
   else if (over)
     report_now(s);
 }

@@ -1,12 +1,13 @@
+/* Makes the providers that the user's configuration names. */
 #include "host/backends.h"
 
 #include "base/log.h"
 #include "host/admission.h"
 #include "host/paths.h"
-#include "provider/agent.h"
-#include "provider/api.h"
+#include "provider/agent/agent.h"
+#include "provider/api/api.h"
 #include "provider/probe.h"
-#include "provider/profiles.h"
+#include "provider/profile/profiles.h"
 
 #include <stdio.h>
 
@@ -81,9 +82,9 @@ static bool known(const struct provider_registry *reg, const char *name, struct 
   return false;
 }
 
-/* What can be said only when all backends are there. */
-static bool check(const struct config *config, const struct provider_registry *reg,
-                  struct err *err) {
+/* Checks what can be said only when all backends are there. */
+static bool backends_check(const struct config *config, const struct provider_registry *reg,
+                           struct err *err) {
   const struct provider *p;
   const char *from;
   json_t *list, *to;
@@ -108,7 +109,7 @@ struct provider_registry *backends_new(const struct config *config, struct err *
     ; /* err has the file and the place */
   else if (!api_register(reg, config->providers, err))
     (void)err_wrap(err, "config.yaml");
-  else if (check(config, reg, err))
+  else if (backends_check(config, reg, err))
     return reg;
   registry_free(reg);
   return NULL;

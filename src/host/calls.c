@@ -2,7 +2,9 @@
 #include "host/session.h"
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "format/json_write.h"
+#include "os/clock.h"
 #include "os/loop.h"
 #include "store/store.h"
 
@@ -75,7 +77,8 @@ static void blob_after(uv_work_t *work, int status) {
     if (call->full_since != 0)
       session_space_again(s);
     deliver(call);
-  } else if (s->stopping || s->finishing || s->broken) { /* nobody wants the answer any more */
+  } else if (s->life == LIFE_STOPPING ||
+             session_is_leaving(s)) { /* nobody wants the answer any more */
     drop_call(call);
     session_maybe_finish(s);
   } else if (call->blob_err->code == ERR_FULL &&
@@ -118,9 +121,8 @@ static void bound_structured(struct call_result *result) {
   json_decref(result->structured);
   result->structured = NULL;
   (void)snprintf(result->note, sizeof result->note,
-                 deep ? "its structured value is nested over %u levels and was left out"
-                      : "its structured value is over %u bytes and was left out",
-                 deep ? LIMIT_STRUCTURED_DEPTH : LIMIT_STRUCTURED_BYTES);
+                 "its structured value is %s %u %s and was left out", deep ? "nested over" : "over",
+                 deep ? LIMIT_STRUCTURED_DEPTH : LIMIT_STRUCTURED_BYTES, deep ? "levels" : "bytes");
 }
 
 /* Pieces of text go to whoever watches; the rest becomes records. */
@@ -150,7 +152,7 @@ static void make_readable(struct buf *text) {
   *text = readable;
 }
 
-/* What a log cannot hold inline goes to blobs first; without a store it is rendered readable. */
+/* Puts what a log cannot hold inline into blobs first; without a store it is rendered readable. */
 void session_call_done(void *ctx, struct call_result *result) {
   struct open_call *call = ctx;
   struct session *s = call->session;
@@ -163,7 +165,7 @@ void session_call_done(void *ctx, struct call_result *result) {
   bound_structured(&call->result);
   bool big = text_needs_blob(buf_view(&call->result.text.bytes)) ||
              text_needs_blob(buf_view(&call->result.error_text.bytes));
-  if (!big || s->broken) {
+  if (!big || s->life == LIFE_BROKEN) {
     deliver(call);
     return;
   }
@@ -209,7 +211,7 @@ static void tell_admission(struct session *s, long call, enum admission_answer a
       .kind = EVENT_ADMISSION, .call = call, .admission = answer, .reason = why->reason};
   uint64_t now = uv_now(s->host->loop);
   if (why->until_ms > 0)
-    ev.until_ms = host_wall_ms() + (why->until_ms > now ? (int64_t)(why->until_ms - now) : 0);
+    ev.until_ms = clock_real_ms() + (why->until_ms > now ? (int64_t)(why->until_ms - now) : 0);
   session_event(s, &ev);
 }
 
@@ -276,7 +278,7 @@ static void start_call(struct session *s, long id) {
   struct turn *turn = NULL;
   struct call *call = core_call(&s->core, id, &turn);
   if (call == NULL || call->state != CALL_RUNNING || s->core.status != SESSION_RUNNING ||
-      s->finishing || s->host->draining || is_open(s, id))
+      session_is_leaving(s) || s->host->draining || is_open(s, id))
     return; /* the session stopped or stops meanwhile, or its answer was given */
   if (!pass_gate(s, turn, call))
     return;
@@ -336,14 +338,15 @@ static void start_wait(struct session *s, long call, int64_t delay_ms) {
 }
 
 void session_begin_finish(struct session *s) {
-  s->finishing = true;
+  if (!session_is_leaving(s))
+    session_set_life(s, LIFE_FINISHING);
   cancel_call(s, 0);
   for (struct wait *w = s->waits; w; w = w->next)
     if (!uv_is_closing((uv_handle_t *)&w->timer))
       uv_close((uv_handle_t *)&w->timer, on_wait_closed);
 }
 
-void session_run_effects(struct session *s, const struct batch *b) {
+void session_run_effects(struct session *s, const struct session_batch *b) {
   for (size_t i = 0; i < b->effect_count; i++) {
     const struct effect *e = &b->effects[i];
     switch (e->kind) {

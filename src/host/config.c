@@ -1,8 +1,10 @@
+/* Reads the user's configuration. */
 #include "host/config.h"
 
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "core/prompt.h"
 #include "format/yaml.h"
 #include "host/paths.h"
@@ -13,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const keys[] = {"provider",  "model",    "options", "env",
-                                   "providers", "fallback", NULL};
+static const char *const keys[] = {"provider", "model",  "options",        "env", "providers",
+                                   "fallback", "prices", "wait_for_reset", NULL};
 
 /* An error of config.yaml, at its node. */
 static bool wrong(struct err *err, const char *path, const struct yaml_node *at, const char *what) {
@@ -62,6 +64,38 @@ static bool read_fallback(struct config *config, const char *path, const struct 
   return true;
 }
 
+/* Nobody may look up prices: they change, and differ by contract. */
+static bool read_prices(struct config *config, const char *path, const struct yaml_node *node,
+                        struct err *err) {
+  static const char *const wanted =
+      "prices must be a map of models to US dollars a million tokens, such as "
+      "{big-model: {input: 3, output: 15, cached: 0.3}}";
+  if (node->kind != YAML_MAP)
+    return wrong(err, path, node, wanted);
+  for (size_t i = 0; i < node->count; i++) {
+    const struct yaml_node *price = node->pairs[i].value;
+    if (price->kind != YAML_MAP)
+      return wrong(err, path, price, wanted);
+    for (size_t k = 0; k < price->count; k++) {
+      struct str name = price->pairs[k].key->text;
+      const struct yaml_node *usd = price->pairs[k].value;
+      if (!str_eq_c(name, "input") && !str_eq_c(name, "output") && !str_eq_c(name, "cached"))
+        return wrong(err, path, price->pairs[k].key, wanted);
+      if ((usd->kind != YAML_INTEGER && usd->kind != YAML_REAL) || usd->real < 0 ||
+          usd->real > LIMIT_COST_USD)
+        return wrong(err, path, usd, "it must be a number of US dollars, 0 or more");
+    }
+  }
+  config->prices = yaml_to_json(node);
+  return true;
+}
+
+static const char *not_one_word(struct str key, const struct yaml_node *value) {
+  if (value->kind == YAML_LIST && str_eq_c(key, "provider"))
+    return "it must be one word: those that take over from it stand in fallback: {NAME: [OTHER]}";
+  return "it must be one word";
+}
+
 static bool read_pair(struct config *config, const char *path, const struct yaml_pair *pair,
                       struct err *err) {
   struct str key = pair->key->text;
@@ -75,6 +109,15 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
     config->options = yaml_to_json(value);
     return true;
   }
+  if (str_eq_c(key, "wait_for_reset")) {
+    bool off = str_eq_c(value->text, "off") || (value->kind == YAML_BOOL && !value->boolean);
+    if (!off && !str_eq_c(value->text, "on") && value->kind != YAML_BOOL)
+      return wrong(err, path, value, "wait_for_reset must be on or off");
+    config->no_reset_wait = off;
+    return true;
+  }
+  if (str_eq_c(key, "prices"))
+    return read_prices(config, path, value, err);
   if (str_eq_c(key, "fallback"))
     return read_fallback(config, path, value, err);
   if (str_eq_c(key, "providers")) {
@@ -88,20 +131,16 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
   }
   if (str_eq_c(key, "provider") || str_eq_c(key, "model")) {
     if (value->kind == YAML_LIST || value->kind == YAML_MAP || value->text.n == 0)
-      return wrong(err, path, value,
-                   value->kind == YAML_LIST && str_eq_c(key, "provider")
-                       ? "it must be one word: those that take over from it stand in fallback: "
-                         "{NAME: [OTHER]}"
-                       : "it must be one word");
+      return wrong(err, path, value, not_one_word(key, value));
     *(str_eq_c(key, "model") ? &config->model : &config->provider) =
         xstrndup(value->text.p, value->text.n);
     return true;
   }
   const char *near = str_nearest(key, keys);
+  const char *all =
+      "use provider, model, options, fallback, prices, wait_for_reset, env or providers";
   (void)snprintf(text, sizeof text, "unknown key \"%.40s\": %s%s%s", key.p,
-                 near ? "did you mean \""
-                      : "use provider, model, options, fallback, env or providers",
-                 near ? near : "", near ? "\"?" : "");
+                 near ? "did you mean \"" : all, near ? near : "", near ? "\"?" : "");
   return wrong(err, path, pair->key, text);
 }
 
@@ -170,7 +209,7 @@ bool config_load(struct config *config, struct err *err) {
   return ok;
 }
 
-static void set_string(json_t *object, const char *key, const char *value) {
+static void config_set_string(json_t *object, const char *key, const char *value) {
   if (value != NULL)
     json_object_set_new(object, key, json_string(value));
 }
@@ -190,13 +229,17 @@ static void set_provider_models(json_t *config, json_t *providers) {
 }
 
 void config_resolve(const struct config *config, json_t *session_config) {
-  set_string(session_config, "default_provider", config->provider);
-  set_string(session_config, "default_model", config->model);
+  config_set_string(session_config, "default_provider", config->provider);
+  config_set_string(session_config, "default_model", config->model);
   if (config->options)
     json_object_set(session_config, "default_options", config->options);
   set_provider_models(session_config, config->providers);
   if (config->fallback)
     json_object_set(session_config, "fallback", config->fallback);
+  if (config->no_reset_wait)
+    json_object_set_new(session_config, "wait_for_reset", json_false());
+  if (config->prices)
+    json_object_set(session_config, "prices", config->prices);
   if (config->templates)
     json_object_set(session_config, "templates", config->templates);
   if (config->env == NULL)
@@ -216,6 +259,7 @@ void config_deinit(struct config *config) {
   free(config->env);
   json_decref(config->providers);
   json_decref(config->fallback);
+  json_decref(config->prices);
   json_decref(config->templates);
   *config = (struct config){0};
 }

@@ -4,6 +4,8 @@
  *   model: ...              its model
  *   options: {temperature: 0.2}
  *   fallback: {claude: [codex, gemini]}   whom to ask when a provider cannot go on
+ *   prices: {MODEL: {input: 3, output: 15, cached: 0.3}}   US dollars a million tokens
+ *   wait_for_reset: off     a limit of hours stops the session instead
  *   env: [NAME, ...]        variables that providers' processes get beside the standard ones
  *   providers: {NAME: {...}}  settings of single backends; each backend says what it takes
  *
@@ -21,6 +23,8 @@ struct config {
   json_t *options;        /* or NULL */
   const char **env;       /* NULL-ended, or NULL */
   json_t *fallback;       /* name -> list of names, or NULL */
+  json_t *prices;         /* model -> dollars, or NULL */
+  bool no_reset_wait;     /* wait_for_reset: off */
   json_t *providers;      /* name -> settings, or NULL */
   json_t *templates;      /* "<language>/<name>.md" -> text, or NULL */
 };

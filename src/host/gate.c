@@ -1,3 +1,4 @@
+/* Queues calls before their providers. */
 #include "host/gate.h"
 
 #include "base/log.h"
@@ -15,7 +16,7 @@ struct gate_entry {
   uint64_t until_ms;  /* of the last answer; 0: when a place comes free */
 };
 
-static void on_timer(uv_timer_t *timer);
+static void gate_on_timer(uv_timer_t *timer);
 
 void gate_init(struct gate *g, uv_loop_t *loop, const struct provider_registry *registry,
                gate_told_fn told) {
@@ -25,7 +26,7 @@ void gate_init(struct gate *g, uv_loop_t *loop, const struct provider_registry *
   g->timer->data = g;
 }
 
-static void on_closed(uv_handle_t *handle) {
+static void gate_on_closed(uv_handle_t *handle) {
   free(handle);
 }
 
@@ -33,7 +34,7 @@ void gate_deinit(struct gate *g) {
   if (g->timer == NULL)
     return;
   assert(g->first == NULL);
-  uv_close((uv_handle_t *)g->timer, on_closed);
+  uv_close((uv_handle_t *)g->timer, gate_on_closed);
   admission_deinit(&g->admission);
   *g = (struct gate){0};
 }
@@ -43,7 +44,7 @@ static uint64_t now_of(const struct gate *g) {
 }
 
 /* At the earliest time that somebody waits for; at once when a place may have come free. */
-static void arm(struct gate *g) {
+static void gate_arm(struct gate *g) {
   uint64_t first = 0;
   for (const struct gate_entry *e = g->first; e; e = e->next)
     if (e->until_ms > 0 && (first == 0 || e->until_ms < first))
@@ -51,16 +52,17 @@ static void arm(struct gate *g) {
   if (g->first == NULL || (first == 0 && !g->due))
     uv_timer_stop(g->timer);
   else
-    uv_timer_start(g->timer, on_timer, g->due || first <= now_of(g) ? 0 : first - now_of(g), 0);
+    uv_timer_start(g->timer, gate_on_timer, g->due || first <= now_of(g) ? 0 : first - now_of(g),
+                   0);
 }
 
-static void entry_free(struct gate_entry *e) {
+static void gate_entry_free(struct gate_entry *e) {
   free(e->provider);
   free(e);
 }
 
 /* Asks again for everybody, in order. What `told` leads to may add to the queue's end only. */
-static void on_timer(uv_timer_t *timer) {
+static void gate_on_timer(uv_timer_t *timer) {
   struct gate *g = timer->data;
   struct gate_entry **at = &g->first;
   g->due = false;
@@ -83,10 +85,10 @@ static void on_timer(uv_timer_t *timer) {
     }
     *at = e->next;
     g->told(e->owner, e->call, answer, &why);
-    entry_free(e);
+    gate_entry_free(e);
     at = &g->first; /* whoever was told may have dropped entries: from the start again */
   }
-  arm(g);
+  gate_arm(g);
 }
 
 static bool waits_for(const struct gate *g, struct str provider) {
@@ -118,7 +120,7 @@ enum admission_answer gate_ask(struct gate *g, void *owner, long call, struct st
                            .reason = why->reason,
                            .until_ms = why->until_ms};
   *end = e;
-  arm(g);
+  gate_arm(g);
   return answer;
 }
 
@@ -126,7 +128,7 @@ void gate_leave(struct gate *g, const void *owner, struct str provider, enum err
                 int64_t retry_after_ms) {
   admission_done(&g->admission, provider, owner, class, retry_after_ms, now_of(g));
   g->due = true;
-  arm(g);
+  gate_arm(g);
 }
 
 void gate_drop(struct gate *g, const void *owner, long call) {
@@ -138,7 +140,7 @@ void gate_drop(struct gate *g, const void *owner, long call) {
       continue;
     }
     *at = e->next;
-    entry_free(e);
+    gate_entry_free(e);
   }
-  arm(g);
+  gate_arm(g);
 }

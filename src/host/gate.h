@@ -8,8 +8,8 @@
  *     WAIT: it is queued; `told` comes from the loop, once with ADMITTED or FALLBACK, and before
  *     that with WAIT each time that what it waits for changes and has a known end
  *   gate_leave(&g, owner, provider, class, retry_after_ms)   an admitted call is over
- *   gate_drop(&g, owner, call)                          its queued call, or all of them (0), forgotten
- *   gate_deinit(&g)                                     nothing is queued; then the loop once more */
+ *   gate_drop(&g, owner, call)                       its queued call, or all of them (0), forgotten
+ *   gate_deinit(&g)                                  nothing is queued; then the loop once more */
 #ifndef SEGUE_HOST_GATE_H
 #define SEGUE_HOST_GATE_H
 

@@ -1,41 +1,36 @@
+/* Starts, opens and ends sessions, and hands events to the core. */
 #include "host/host.h"
 
 #include "base/log.h"
 #include "core/apply.h"
 #include "host/session.h"
 #include "host/workflow_cache.h"
-#include "provider/api.h"
+#include "os/clock.h"
+#include "os/leftover.h"
+#include "os/random.h"
+#include "provider/api/api.h"
 #include "store/recall.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
 /* --- events --- */
 
-int64_t host_wall_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Random bytes are fetched for many events at once and used once. */
 static void fill_event(struct host *host, struct event *ev) {
-  ev->time_ms = host_wall_ms();
+  ev->time_ms = clock_real_ms();
   if (host->entropy_left < sizeof ev->entropy) {
-    if (getrandom(host->entropy, sizeof host->entropy, 0) != (ssize_t)sizeof host->entropy)
-      BUG("no random bytes");
+    random_fill(host->entropy, sizeof host->entropy);
     host->entropy_left = sizeof host->entropy;
   }
   host->entropy_left -= sizeof ev->entropy;
   memcpy(ev->entropy, host->entropy + host->entropy_left, sizeof ev->entropy);
 }
 
-static json_t *prepare(void *ctx, const struct call_request *request, const json_t *token_counts,
-                       const unsigned char entropy[16]) {
+static json_t *host_prepare(void *ctx, const struct call_request *request,
+                            const json_t *token_counts, const unsigned char entropy[16]) {
   const struct session *s = ctx;
   const struct provider *p = registry_find(s->registry, request->provider);
   return p && p->ops->prepare ? p->ops->prepare(p, &s->env, request, token_counts, entropy) : NULL;
@@ -45,14 +40,14 @@ static void core_env_of(struct session *s, struct core_env *env) {
   *env = (struct core_env){.providers = registry_capabilities(s->registry),
                            .schemas = &s->host->schemas,
                            .templates = s->host->templates,
-                           .prepare = prepare,
+                           .prepare = host_prepare,
                            .ctx = s,
                            .draining = s->host->draining};
 }
 
 /* Takes a decision's outcome into the batch that is being filled. */
-static void gather(struct session *s, struct core_out *out) {
-  struct batch *b = &s->filling;
+static void host_gather(struct session *s, struct core_out *out) {
+  struct session_batch *b = &s->filling;
   if (out->record_count > 0) {
     b->records = xrealloc(b->records, (b->record_count + out->record_count) * sizeof *b->records);
     memcpy(b->records + b->record_count, out->records, out->record_count * sizeof *b->records);
@@ -68,15 +63,31 @@ static void gather(struct session *s, struct core_out *out) {
   *out = (struct core_out){0};
 }
 
+static const unsigned next_lives[] = {
+#define SL(name)            (1u << LIFE_##name)
+#define SL_NEXT(name, next) next,
+    SESSION_LIVES(SL_NEXT)
+#undef SL_NEXT
+};
+
+void session_set_life(struct session *s, enum session_life life) {
+  assert(next_lives[s->life] & (1u << life));
+  s->life = life;
+}
+
+bool session_is_leaving(const struct session *s) {
+  return s->life == LIFE_FINISHING || s->life == LIFE_BROKEN || s->life == LIFE_FINISHED;
+}
+
 void session_event(struct session *s, struct event *ev) {
   struct core_env env;
   struct core_out out;
-  if (s->broken || s->finished)
+  if (s->life == LIFE_BROKEN || s->life == LIFE_FINISHED)
     return;
   fill_event(s->host, ev);
   core_env_of(s, &env);
   core_decide(&s->core, ev, &env, &out);
-  gather(s, &out);
+  host_gather(s, &out);
   session_flush(s);
 }
 
@@ -88,7 +99,7 @@ static json_t *read_back(void *ctx, uint64_t seq, struct err *err) {
 
 /* Calls from before the recovery have no prompt in memory; prepare and the provider need it. */
 static bool recall_prompts(struct session *s, struct err *err) {
-  const struct recall recall = {s->log, read_back, s->host->store->dir};
+  const struct recall recall = {s->log, read_back, s->host->store};
   for (struct turn *turn = s->core.turns; turn; turn = turn->next)
     for (struct call *call = turn->calls; call; call = call->next) {
       if (call->state == CALL_DONE)
@@ -104,10 +115,10 @@ static bool recall_prompts(struct session *s, struct err *err) {
 }
 
 void session_maybe_finish(struct session *s) {
-  if (!s->finishing || s->finished || s->in_flight || s->delivering || s->calls || s->waits ||
-      s->filling.record_count > 0)
+  if (!session_is_leaving(s) || s->life == LIFE_FINISHED || s->in_flight || s->delivering ||
+      s->calls || s->waits || s->filling.record_count > 0)
     return;
-  s->finished = true;
+  session_set_life(s, LIFE_FINISHED);
   if (s->watcher && s->watcher->finished)
     s->watcher->finished(s->watcher_ctx, s);
 }
@@ -126,6 +137,7 @@ bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
     if (host->processes != NULL) {
       host->api = api_new(loop);
       host->templates = prompt_templates_new();
+      sealer_init(&host->sealer, loop, store);
       gate_init(&host->gate, loop, registry, session_on_gate);
       return true;
     }
@@ -137,6 +149,7 @@ bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
 
 void host_deinit(struct host *host) {
   assert(host->session_count == 0);
+  sealer_deinit(&host->sealer);
   gate_deinit(&host->gate);
   api_free(host->api);
   process_table_free(host->processes);
@@ -150,9 +163,8 @@ void host_deinit(struct host *host) {
 void session_id_new(struct host *host, char out[STORE_ID_BYTES]) {
   enum { COUNTS = 1 << 12 };
   unsigned char b[16];
-  uint64_t ms = (uint64_t)host_wall_ms();
-  if (getrandom(b, sizeof b, 0) != (ssize_t)sizeof b)
-    BUG("no random bytes");
+  uint64_t ms = (uint64_t)clock_real_ms();
+  random_fill(b, sizeof b);
   if (ms > host->id_ms) {
     host->id_ms = ms;
     host->id_count = b[7]; /* low: there is room to count up */
@@ -201,7 +213,6 @@ static struct session *session_new(struct host *host, const struct watcher *watc
   uv_timer_init(host->loop, &s->soon);
   s->disk_timer.data = s->soon.data = s;
   s->open_handles = 2;
-  s->starting = true;
   host->session_count++;
   return s;
 }
@@ -217,6 +228,7 @@ void session_free(struct session *s) {
   buf_deinit(&s->now_lines);
   free(s->now_err);
   free(s->broken_err);
+  json_decref(s->cut);
   free(s->paused);
   core_deinit(&s->core);
   s->host->session_count--;
@@ -270,9 +282,9 @@ struct session *host_start(struct host *host, const struct session_params *param
   core_env_of(s, &env);
   core_start(&s->core, &core_params, &ev, &env, &out);
   text_deinit(&task);
-  gather(s, &out);
+  host_gather(s, &out);
   session_flush(s);
-  s->starting = false;
+  session_set_life(s, LIFE_RUNNING);
   return s;
 }
 
@@ -283,7 +295,7 @@ struct folding {
 
 static bool fold_blob(void *ctx, const char *sha256, struct buf *out, struct err *err) {
   const struct session *s = ctx;
-  return store_blob_get(s->host->store->dir, sha256, out, err);
+  return store_blob_get(s->host->store, sha256, out, err);
 }
 
 static bool fold_record(void *ctx, const json_t *record, struct err *err) {
@@ -299,47 +311,66 @@ static bool fold_record(void *ctx, const json_t *record, struct err *err) {
   return true;
 }
 
-struct session *host_open(struct host *host, const char *path, const struct watcher *watcher,
-                          void *ctx, struct err *err) {
+struct session *host_open(struct host *host, const struct store_ref *ref,
+                          const struct watcher *watcher, void *ctx, struct err *err) {
   struct session *s = session_new(host, watcher, ctx);
   struct folding folding = {s, {.ctx = s, .blob = fold_blob}};
-  char notice[STORE_PATH_BYTES + 128];
+  struct store_mend mend = {.cut = host->cut_by != NULL};
   assert(host->store != NULL);
-  s->log = store_attach(host->store, path, fold_record, &folding, notice, sizeof notice, err);
+  s->log = store_attach(host->store, ref, fold_record, &folding, &mend, err);
   if (s->log == NULL) {
     session_free(s);
     return NULL;
   }
   s->recovered_seq = s->core.seq;
-  if (notice[0])
-    session_trouble(s, notice);
-  s->starting = false;
-  if (s->core.status == SESSION_ENDED)
-    s->finishing = s->finished = true;
+  s->may_have_leftovers = s->core.seq > 1;
+  if (mend.notice[0])
+    session_trouble(s, mend.notice);
+  if (mend.cut_bytes > 0)
+    session_head(s, LEDGER_CUT, &s->cut_head);
+  if (mend.cut_bytes > 0)
+    s->cut = json_pack("{sI sI ss ss}", "records", (json_int_t)mend.cut_records, "bytes",
+                       (json_int_t)mend.cut_bytes, "sha256", mend.cut_sha256, "by", host->cut_by);
+  session_set_life(s, s->core.status == SESSION_ENDED ? LIFE_FINISHED : LIFE_RUNNING);
   return s;
+}
+
+/* Before a call is repeated, or the session ends: what was started for it and outlived its shim. */
+static void end_leftovers(struct session *s) {
+  char text[128];
+  size_t n = s->may_have_leftovers ? leftover_end(s->core.session) : 0;
+  s->may_have_leftovers = false;
+  if (n == 0)
+    return;
+  (void)snprintf(text, sizeof text, "%zu process%s of its last run %s ended", n, n == 1 ? "" : "es",
+                 n == 1 ? "was" : "were");
+  session_trouble(s, text);
 }
 
 bool host_go(struct session *s, setup_fn choose, void *choose_ctx, const char *reason,
              struct err *err) {
-  if (s->finished)
+  if (s->life == LIFE_FINISHED)
     return true;
   if (!choose(choose_ctx, s->core.config, &s->setup, err) || !recall_prompts(s, err))
     return false;
   use_setup(s, &s->setup);
-  s->starting = true;
+  end_leftovers(s);
+  session_set_life(s, LIFE_OPENING);
   struct event ev = {.kind = EVENT_RESUME,
-                     .reason = s->core.status == SESSION_RUNNING ? "crash" : reason};
-  if (s->core.seq == 1 && json_is_true(json_object_get(s->core.config, "submitted")))
+                     .reason = s->core.status == SESSION_RUNNING ? "crash" : reason,
+                     .cut = s->cut};
+  if (s->core.seq == 1 && s->cut == NULL &&
+      json_is_true(json_object_get(s->core.config, "submitted")))
     ev.kind = EVENT_BEGIN;
   session_event(s, &ev);
-  s->starting = false;
+  session_set_life(s, LIFE_RUNNING);
   return true;
 }
 
-struct session *host_resume(struct host *host, const char *path, setup_fn choose, void *choose_ctx,
-                            const char *reason, const struct watcher *watcher, void *ctx,
-                            struct err *err) {
-  struct session *s = host_open(host, path, watcher, ctx, err);
+struct session *host_resume(struct host *host, const struct store_ref *ref, setup_fn choose,
+                            void *choose_ctx, const char *reason, const struct watcher *watcher,
+                            void *ctx, struct err *err) {
+  struct session *s = host_open(host, ref, watcher, ctx, err);
   if (s != NULL && !host_go(s, choose, choose_ctx, reason, err)) {
     session_free(s);
     return NULL;
@@ -354,7 +385,7 @@ void host_begin(struct session *s) {
 
 void host_accept(struct session *s, const char *reason) {
   struct event ev = {.kind = EVENT_ACCEPT, .reason = reason};
-  s->stopping = true; /* somebody waits for the answer */
+  session_set_life(s, LIFE_STOPPING); /* somebody waits for the answer */
   session_event(s, &ev);
 }
 
@@ -367,7 +398,8 @@ void host_drain(struct session *s) {
 
 void host_stop(struct session *s, const char *reason, const char *message) {
   struct event ev = {.kind = EVENT_STOP, .reason = reason, .message = message};
-  s->stopping = true;
+  if (s->life == LIFE_RUNNING)
+    session_set_life(s, LIFE_STOPPING);
   session_event(s, &ev);
   if (s->full_since != 0 && uv_is_active((uv_handle_t *)&s->disk_timer)) {
     struct err err;
@@ -379,6 +411,7 @@ void host_stop(struct session *s, const char *reason, const char *message) {
 
 void host_cancel(struct session *s, const char *message) {
   struct event ev = {.kind = EVENT_CANCEL, .message = message};
+  end_leftovers(s);
   session_event(s, &ev);
 }
 
@@ -398,8 +431,8 @@ const struct core *session_core(const struct session *s) {
   return &s->core;
 }
 
-const char *session_path(const struct session *s) {
-  return s->log ? store_log_path(s->log) : "";
+const char *session_log_name(const struct session *s) {
+  return s->log ? store_log_name(s->log) : "";
 }
 
 const struct err *session_broken(const struct session *s) {
@@ -412,6 +445,10 @@ const char *session_paused(const struct session *s) {
 
 uint64_t session_log_bytes(const struct session *s) {
   return s->log ? store_log_bytes(s->log) : 0;
+}
+
+bool session_settle(struct session *s, struct err *err) {
+  return s->log == NULL || store_log_settle(s->log, err);
 }
 
 uint64_t session_syncs(const struct session *s) {

@@ -2,7 +2,7 @@
  *
  *   host_init(&host, loop, store, registry, &err)
  *   s = host_start(&host, &params, &watcher, ctx, &err)       a new session
- *   s = host_resume(&host, path, &setup, &watcher, ctx, &err) one from its log;
+ *   s = host_resume(&host, &ref, &setup, &watcher, ctx, &err) one from its log;
  *       or in two steps: host_open, then host_go or host_cancel
  *   host_stop(s, reason, message) / host_cancel(s)            from signals and requests
  *   uv_run(loop, UV_RUN_DEFAULT)
@@ -21,6 +21,7 @@
 
 #include "core/decide.h"
 #include "host/gate.h"
+#include "host/seal.h"
 #include "os/process.h"
 #include "provider/registry.h"
 #include "store/store.h"
@@ -38,11 +39,13 @@ struct host {
   struct api *api;
   const struct provider_registry *registry; /* of sessions that begin now; borrowed by them */
   struct gate gate;                         /* what all its sessions share of the providers */
+  struct sealer sealer;                     /* of sessions that stop and end */
   struct chain_schemas schemas;
   struct prompt_templates *templates;
   uint64_t disk_full_wait_ms;
   bool sync_now; /* a single session: sync on the loop's thread while that takes few milliseconds */
   bool draining; /* no new calls; then host_drain each session */
+  const char *cut_by; /* who says that damaged ends of logs are to be cut off; NULL: nobody */
   struct workflow_cache *workflows; /* sessions of one workflow share it */
   uint64_t id_ms;                   /* of the id given out last: ids only grow */
   unsigned id_count;
@@ -62,7 +65,7 @@ struct watcher {
   void (*finished)(void *ctx, struct session *s);
 };
 
-/* What a session runs with that is not in its records; borrowed until session_free. */
+/* All that a session runs with and that is not in its records; borrowed until session_free. */
 struct session_setup {
   const char *cwd; /* absolute */
   const char *const *pass_env;
@@ -93,22 +96,22 @@ typedef bool (*setup_fn)(void *ctx, const json_t *config, struct session_setup *
                          struct err *err);
 /* Folds the log. A finished session is returned as it is (no events); session_core says how it
  * ended. Else it goes on as soon as the loop runs. */
-struct session *host_resume(struct host *host, const char *path, setup_fn choose, void *choose_ctx,
-                            const char *reason, const struct watcher *watcher, void *ctx,
-                            struct err *err);
+struct session *host_resume(struct host *host, const struct store_ref *ref, setup_fn choose,
+                            void *choose_ctx, const char *reason, const struct watcher *watcher,
+                            void *ctx, struct err *err);
 
 /* The two halves of host_resume. Folds the log and does nothing else; session_free is allowed then.
  * A session whose config says `submitted` and that has only its first record begins, all others get
  * a session_resume. False: it cannot go on, err says why; session_free it. */
-struct session *host_open(struct host *host, const char *path, const struct watcher *watcher,
-                          void *ctx, struct err *err);
+struct session *host_open(struct host *host, const struct store_ref *ref,
+                          const struct watcher *watcher, void *ctx, struct err *err);
 bool host_go(struct session *s, setup_fn choose, void *choose_ctx, const char *reason,
              struct err *err) MUST_CHECK;
 /* A session that was started with `hold`, once its first record was seen. */
 void host_begin(struct session *s);
-/* Between host_open and session_free, of a stopped one that is to wait for its turn: records that it
- * goes on and does nothing else; host_go, after it was opened again, adds no second record. A full disk
- * is not waited for. */
+/* Between host_open and session_free, of a stopped one that is to wait for its turn: records that
+ * it goes on and does nothing else; host_go, after it was opened again, adds no second record. A
+ * full disk is not waited for. */
 void host_accept(struct session *s, const char *reason);
 
 void host_stop(struct session *s, const char *reason, const char *message);
@@ -121,11 +124,13 @@ void host_drain(
 void host_answer(struct session *s, struct str text);
 
 const struct core *session_core(const struct session *s);
-const char *session_path(const struct session *s);         /* "" without a store */
+const char *session_log_name(const struct session *s);     /* "" without a store */
 const struct err *session_broken(const struct session *s); /* NULL unless its log failed */
 /* Why it waits for space on the disk, or NULL. */
 const char *session_paused(const struct session *s);
 uint64_t session_log_bytes(const struct session *s); /* durable ones, 0 without a store */
+/* Cuts what is not sure to be durable off the log of a broken one, before it is freed. */
+bool session_settle(struct session *s, struct err *err) MUST_CHECK;
 uint64_t session_syncs(const struct session *s);
 uint64_t session_recovered(const struct session *s); /* records that were read back */
 void session_free(struct session *s);

@@ -1,3 +1,4 @@
+/* Runs one call without a session. */
 #include "host/oneshot.h"
 
 #include "base/limits.h"

@@ -1,3 +1,4 @@
+/* Finds what of the program's own the user has replaced. */
 #include "host/overrides.h"
 
 #include "base/log.h"
@@ -25,7 +26,7 @@ static bool is_listed(const char *name, const char *const *names) {
 
 static bool is_let_be(const char *name) {
   size_t n = strlen(name);
-  return name[0] == '.' || name[n - 1] == '~' || strncmp(name, "README", 6) == 0;
+  return name[0] == '.' || name[n - 1] == '~' || str_starts(str_from(name), "README");
 }
 
 /* False: it is no folder that can be read. */
@@ -41,14 +42,14 @@ static bool each_entry(const char *folder, entry_fn each, struct err_list *warni
   return count >= 0;
 }
 
-static void add(struct err_list *warnings, const char *folder, const char *name, const char *what,
-                const char *hint) {
+static void overrides_add(struct err_list *warnings, const char *folder, const char *name,
+                          const char *what, const char *hint) {
   struct err err;
   (void)err_set(&err, ERR_FILE, "%s/%s %s%s", folder, name, what, hint);
   err_list_add(warnings, &err);
 }
 
-static void list(struct buf *out, const char *const *names) {
+static void overrides_list(struct buf *out, const char *const *names) {
   for (size_t i = 0; names[i] != NULL; i++)
     buf_printf(out, "%s%s", i > 0 ? ", " : "", names[i]);
 }
@@ -63,8 +64,8 @@ static void check_template(const char *folder, const char *name, struct err_list
   else
     buf_puts(&hint, "the templates are ");
   if (near == NULL)
-    list(&hint, prompt_template_names);
-  add(warnings, folder, name, "replaces no prompt: ", buf_c(&hint));
+    overrides_list(&hint, prompt_template_names);
+  overrides_add(warnings, folder, name, "replaces no prompt: ", buf_c(&hint));
   buf_deinit(&hint);
 }
 
@@ -80,9 +81,10 @@ static void check_language(const char *folder, const char *name, struct err_list
   if (is_listed(name, languages))
     (void)each_entry(path, check_template, warnings);
   else if (each_entry(path, ignore_entry, warnings))
-    add(warnings, folder, name, "replaces no prompt: ", "the languages are en and ja");
+    overrides_add(warnings, folder, name, "replaces no prompt: ", "the languages are en and ja");
   else
-    add(warnings, folder, name, "replaces no prompt: ", "it must be in the folder en or ja there");
+    overrides_add(warnings, folder, name,
+                  "replaces no prompt: ", "it must be in the folder en or ja there");
 }
 
 void overrides_check(struct err_list *warnings) {

@@ -1,7 +1,9 @@
+/* Finds the user's folders. */
 #include "host/paths.h"
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "os/fs.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -65,6 +67,41 @@ void paths_project_facets(const char *dir, char out[PATHS_BYTES]) {
   out[0] = '\0';
 }
 
+/* Beside the program, where it was installed (bin/../share/segue) or is built (the folder of its
+ * sources has workflows/). */
+static bool paths_shipped(const char *name, char out[PATHS_BYTES]) {
+  static const char *const places[] = {"../share/segue/workflows", "../../workflows"};
+  char program[PATHS_BYTES / 2];
+  if (!fs_own_program(program, sizeof program))
+    return false;
+  *strrchr(program, '/') = '\0';
+  for (size_t i = 0; i < ARRAY_LEN(places); i++)
+    if (snprintf(out, PATHS_BYTES, "%s/%s/%s.yaml", program, places[i], name) < PATHS_BYTES &&
+        access(out, R_OK) == 0)
+      return true;
+  return false;
+}
+
+bool paths_workflow(const char *word, const char *cwd, char out[PATHS_BYTES]) {
+  char folder[PATHS_BYTES];
+  struct err err;
+  if (word[0] == '\0' || strpbrk(word, "/.") != NULL || access(word, F_OK) == 0)
+    return false;
+  paths_project_facets(cwd, folder);
+  char *facets = strrchr(folder, '/');
+  if (facets != NULL) {
+    *facets = '\0';
+    if (snprintf(out, PATHS_BYTES, "%s/workflows/%s.yaml", folder, word) < PATHS_BYTES &&
+        access(out, R_OK) == 0)
+      return true;
+  }
+  if (paths_config(folder, &err) &&
+      snprintf(out, PATHS_BYTES, "%s/workflows/%s.yaml", folder, word) < PATHS_BYTES &&
+      access(out, R_OK) == 0)
+    return true;
+  return paths_shipped(word, out);
+}
+
 void paths_home_facets(char out[PATHS_BYTES]) {
   const char *home = getenv("HOME");
   if (home == NULL || home[0] != '/' ||
@@ -72,18 +109,18 @@ void paths_home_facets(char out[PATHS_BYTES]) {
     out[0] = '\0';
 }
 
-/* Swapped, not put in its place: ext4 writes a fresh file to the disk when it replaces another. That
- * nobody waits for: after a loss of power an empty one is as good as none. */
+/* Swapped, not put in its place: ext4 writes a fresh file to the disk when it replaces another.
+ * That nobody waits for: after a loss of power an empty one is as good as none. */
 static bool replace(const char *temp, const char *path) {
-  if (renameat2(AT_FDCWD, temp, AT_FDCWD, path, RENAME_EXCHANGE) != 0)
+  if (!fs_swap(temp, path))
     return rename(temp, path) == 0;
   if (unlink(temp) == 0)
     return true;
-  (void)renameat2(AT_FDCWD, temp, AT_FDCWD, path, RENAME_EXCHANGE); /* a folder: not ours */
+  (void)fs_swap(temp, path); /* a folder: not ours */
   return false;
 }
 
-void paths_note_last(const char *log_path) {
+void paths_note_last(const char *log_name) {
   char path[PATHS_BYTES], temp[PATHS_BYTES + 16];
   struct err err;
   if (!xdg("XDG_STATE_HOME", ".local/state", "/last", path, &err))
@@ -102,7 +139,7 @@ void paths_note_last(const char *log_path) {
   int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0)
     return;
-  bool ok = write(fd, log_path, strlen(log_path)) == (ssize_t)strlen(log_path);
+  bool ok = write(fd, log_name, strlen(log_name)) == (ssize_t)strlen(log_name);
   close(fd);
   if (!ok || !replace(temp, path))
     (void)unlink(temp);
@@ -117,5 +154,5 @@ bool paths_read_last(char out[PATHS_BYTES]) {
   if (ok)
     (void)snprintf(out, PATHS_BYTES, "%s", b.p);
   buf_deinit(&b);
-  return ok && access(out, R_OK) == 0;
+  return ok;
 }

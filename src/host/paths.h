@@ -14,12 +14,17 @@ bool paths_logs(const char *option, char out[PATHS_BYTES], struct err *err) MUST
 bool paths_config(char out[PATHS_BYTES], struct err *err) MUST_CHECK;
 /* PROJECT/.segue/facets of the nearest folder at or above dir that has .segue; "" when none has. */
 void paths_project_facets(const char *dir, char out[PATHS_BYTES]);
+/* The file of a workflow that is called by its name alone: NAME.yaml in .segue/workflows of the
+ * project around cwd, in workflows/ of the user's configuration, or among those that come with
+ * segue, in this order. False: it is a path, or there is none. */
+bool paths_workflow(const char *word, const char *cwd, char out[PATHS_BYTES]);
+
 /* HOME/.segue/facets; "" without a home. */
 void paths_home_facets(char out[PATHS_BYTES]);
 
-/* `last` without --logs and $SEGUE_LOGS means the session that was started last, in whatever folder:
- * a note in the state folder, best effort, never read for anything else. */
-void paths_note_last(const char *log_path);
+/* `last` without --logs and $SEGUE_LOGS means the session that was started last, in whatever
+ * folder: a note in the state folder, best effort, never read for anything else. */
+void paths_note_last(const char *log_name);
 bool paths_read_last(char out[PATHS_BYTES]);
 
 #endif

@@ -1,6 +1,8 @@
+/* Checks before a start that a workflow can run. */
 #include "host/preflight.h"
 
 #include "core/decide.h"
+#include "format/json_object.h"
 #include "host/paths.h"
 
 #include <stdio.h>
@@ -40,7 +42,7 @@ struct workflow *preflight_load(struct workflow_source source, const char *cwd,
   return workflow;
 }
 
-/* What is to run, as it is checked. */
+/* The workflow that is to run, as it is checked. */
 struct plan {
   const struct workflow *workflow;
   const json_t *config;
@@ -61,6 +63,51 @@ static bool check_names(const struct plan *plan, struct err *err) {
     if (command || str_eq_c(str_from(json_string_value(value)), "command"))
       return err_set(err, ERR_USAGE, "--provider %.80s=%s: %s", name, json_string_value(value),
                      command ? "that movement is a command" : "that movement has no command");
+  }
+  return true;
+}
+
+/* Who corrects answers that do not fit, where there are any. */
+static bool preflight_check_reask(const struct plan *plan, size_t i, bool *scripted,
+                                  struct err *err) {
+  const struct movement *m = &plan->workflow->movements[i];
+  struct str reask, model;
+  if (m->structured == NULL || m->structured->max_reasks == 0)
+    return true;
+  core_reask_backend(plan->workflow, plan->config, i, &reask, &model);
+  const struct capability *cap = capability_find(registry_capabilities(plan->registry), reask);
+  *scripted |= str_eq_c(reask, "script");
+  return (cap != NULL && cap->can_judge) ||
+         err_set(err, ERR_USAGE,
+                 "movement %.*s: provider %.*s cannot correct an answer: name another in "
+                 "structured_output.reask, or set max_reasks: 0",
+                 (int)m->name.n, m->name.p, (int)reask.n, reask.n ? reask.p : "");
+}
+
+static bool panel_names(const struct movement *m, const char *name) {
+  size_t i;
+  const json_t *judge;
+  json_array_foreach((json_t *)m->judge.panel, i, judge) {
+    if (str_eq_c(json_view(judge), name))
+      return true;
+  }
+  return false;
+}
+
+static bool preflight_check_panel(const struct plan *plan, const struct movement *m,
+                                  struct err *err) {
+  size_t i;
+  const json_t *name;
+  json_array_foreach((json_t *)m->judge.panel, i, name) {
+    struct str judge = json_view(name);
+    const struct capability *cap = capability_find(registry_capabilities(plan->registry), judge);
+    if (cap == NULL || !cap->can_judge)
+      return err_set(err, ERR_USAGE,
+                     "movement " STR_FMT ": provider " STR_FMT " cannot judge: leave it out of "
+                     "judge.panel",
+                     STR_ARG(m->name), STR_ARG(judge));
+    if (!provider_check_options(cap, m->judge.options, err))
+      return err_wrap(err, "movement " STR_FMT ", judge", STR_ARG(m->name));
   }
   return true;
 }
@@ -108,18 +155,12 @@ static bool check_movement(const struct plan *plan, size_t i, struct err *err) {
                    (int)m->name.n, m->name.p, (int)judge.n, judge.n ? judge.p : "");
   if (needs && !provider_check_options(judge_cap, m->judge.options, err))
     return err_wrap(err, "movement %.*s, judge", (int)m->name.n, m->name.p);
-  bool scripted = str_eq_c(provider, "script") || (needs && str_eq_c(judge, "script"));
-  if (m->structured != NULL && m->structured->max_reasks > 0) {
-    struct str reask, reask_model;
-    core_reask_backend(plan->workflow, plan->config, i, &reask, &reask_model);
-    const struct capability *reask_cap = capability_find(capabilities, reask);
-    if (reask_cap == NULL || !reask_cap->can_judge)
-      return err_set(err, ERR_USAGE,
-                     "movement %.*s: provider %.*s cannot correct an answer: name another in "
-                     "structured_output.reask, or set max_reasks: 0",
-                     (int)m->name.n, m->name.p, (int)reask.n, reask.n ? reask.p : "");
-    scripted |= str_eq_c(reask, "script");
-  }
+  if (needs && !preflight_check_panel(plan, m, err))
+    return false;
+  bool scripted = str_eq_c(provider, "script") ||
+                  (needs && (str_eq_c(judge, "script") || panel_names(m, "script")));
+  if (!preflight_check_reask(plan, i, &scripted, err))
+    return false;
   if (scripted && !plan->has_scenario)
     return err_set(err, ERR_USAGE,
                    "movement %.*s runs on the script provider: give --scenario FILE",

@@ -1,16 +1,16 @@
 /* session.h - inside the host: one session, and what its parts share.
  *
- * host.c starts, opens and ends sessions and hands events to the core; append.c makes what was decided
- * durable and lets its effects go; calls.c is these effects: calls, waits, and what comes back. A batch
- * goes append.c -> session_run_effects -> a provider -> session_call_done -> session_event ->
- * session_flush, and so on. */
+ * host.c starts, opens and ends sessions and hands events to the core; append.c makes what was
+ * decided durable and lets its effects go; calls.c is these effects: calls, waits, and what comes
+ * back. A batch goes append.c -> session_run_effects -> a provider -> session_call_done ->
+ * session_event -> session_flush, and so on. */
 #ifndef SEGUE_HOST_SESSION_H
 #define SEGUE_HOST_SESSION_H
 
 #include "host/host.h"
 
 /* A decision's records and the effects that wait for them. */
-struct batch {
+struct session_batch {
   struct record **records; /* in flight only kept for a watcher: the store has their lines */
   size_t record_count;
   struct effect *effects;
@@ -46,18 +46,42 @@ struct wait { /* a timer for a call's next attempt */
   uv_timer_t timer;
 };
 
+#define SESSION_LIVES(X)                                                                           \
+  /* within host_start, host_open or host_go: nobody is told anything yet */                       \
+  X(OPENING, SL(RUNNING) | SL(FINISHED))                                                           \
+  X(RUNNING, SL(OPENING) | SL(STOPPING) | SL(FINISHING) | SL(BROKEN))                              \
+  /* somebody wants it to end, or waits for its answer: no longer is waited for a full disk */     \
+  X(STOPPING, SL(FINISHING) | SL(BROKEN))                                                          \
+  /* its last record is durable; what is under way is being cancelled */                           \
+  X(FINISHING, SL(BROKEN) | SL(FINISHED))                                                          \
+  /* its log failed: the same, and nothing more leaves it */                                       \
+  X(BROKEN, SL(FINISHED))                                                                          \
+  /* its watcher was told */                                                                       \
+  X(FINISHED, 0)
+
+enum session_life {
+#define SL_ENUM(name, next) LIFE_##name,
+  SESSION_LIVES(SL_ENUM)
+#undef SL_ENUM
+};
+
 struct session {
   struct host *host;
+  enum session_life life;
   struct core core;
-  uint64_t recovered_seq; /* of the last record that was read back; 0 in a new session */
-  struct store_log *log;  /* NULL: not kept */
+  uint64_t recovered_seq;       /* of the last record that was read back; 0 in a new session */
+  struct store_log *log;        /* NULL: not kept */
+  bool may_have_leftovers;      /* read back: its last owner may have been killed with its shims */
+  uint64_t sealed_seq;          /* of the record that went to the ledger last */
+  struct ledger_entry cut_head; /* the last record that was left then */
+  json_t *cut;                  /* off its end, by a person, or NULL: session_resume tells it */
   struct session_setup setup;
   const struct provider_registry *registry;
   struct provider_env env;
   size_t scenario_used;
   const struct watcher *watcher;
   void *watcher_ctx;
-  struct batch filling, flying;
+  struct session_batch filling, flying;
   bool in_flight;
   uint64_t full_since; /* uv_now when the disk was first found full; 0: it is not */
   char *paused;        /* what was said then */
@@ -65,22 +89,21 @@ struct session {
   struct wait *waits;
   struct grant *grants;
   uv_timer_t disk_timer;        /* the next try on a full disk */
-  uv_timer_t soon;              /* reports from the loop what was over while starting */
+  uv_timer_t soon;              /* reports from the loop what was over while OPENING */
   enum store_result now_result; /* of an append on the loop's thread, until `soon` */
   struct buf now_lines;
   struct err *now_err;
   unsigned pool_appends; /* so many more go to the pool: the disk was slow */
   int open_handles;
-  unsigned delivering; /* calls that ended and are being told */
-  bool starting;       /* within host_start or host_resume: nobody is told anything yet */
-  bool stopping, finishing, finished;
-  bool broken;
-  struct err *broken_err; /* why */
+  unsigned delivering;    /* calls that ended and are being told */
+  struct err *broken_err; /* why it is BROKEN, or was before it FINISHED */
 };
 
 /* --- host.c --- */
 
-int64_t host_wall_ms(void);
+void session_set_life(struct session *s, enum session_life life);
+/* Nothing new begins in it. */
+bool session_is_leaving(const struct session *s);
 /* Tells the core; what it decides joins the batch that is being filled. */
 void session_event(struct session *s, struct event *ev);
 /* Tells the watcher that it is over, once nothing of it is under way any more. */
@@ -90,7 +113,9 @@ void session_maybe_finish(struct session *s);
 
 /* Sends the batch that is being filled, unless one is in flight. */
 void session_flush(struct session *s);
-void batch_clear(struct batch *b);
+/* The durable record that its log ends with. */
+void session_head(const struct session *s, enum ledger_kind kind, struct ledger_entry *head);
+void batch_clear(struct session_batch *b);
 /* Nothing more leaves the session; what is in the log is all there is. append_over: no append will
  * call back. */
 void session_break(struct session *s, const struct err *err, bool append_over);
@@ -101,7 +126,7 @@ void session_space_again(struct session *s);
 
 /* --- calls.c --- */
 
-void session_run_effects(struct session *s, const struct batch *b);
+void session_run_effects(struct session *s, const struct session_batch *b);
 /* Cancels what runs and waits for nothing more. */
 void session_begin_finish(struct session *s);
 struct open_call *session_open_call(struct session *s, long id);

@@ -1,11 +1,12 @@
+/* Runs several sessions on one loop. */
 #include "host/several.h"
 
-static void on_soon(uv_timer_t *timer) {
+static void several_on_soon(uv_timer_t *timer) {
   struct several *s = timer->data;
   s->turn(s->ctx);
 }
 
-static void on_stop(void *ctx, const char *reason, const char *message, bool cancel) {
+static void several_on_stop(void *ctx, const char *reason, const char *message, bool cancel) {
   struct several *s = ctx;
   s->stop(s->ctx, reason, message, cancel);
   several_wake(s);
@@ -17,7 +18,7 @@ bool several_init(struct several *s, const char *logs, const struct provider_reg
   if (!solo_init(&s->solo, logs, registry, err))
     return false;
   s->solo.host.sync_now = sync_now;
-  s->solo.on_stop = on_stop;
+  s->solo.on_stop = several_on_stop;
   s->solo.stop_ctx = s;
   uv_timer_init(&s->solo.loop, &s->soon);
   s->soon.data = s;
@@ -31,7 +32,7 @@ int several_run(struct several *s) {
 
 void several_wake(struct several *s) {
   if (!s->closed)
-    uv_timer_start(&s->soon, on_soon, 0, 0);
+    uv_timer_start(&s->soon, several_on_soon, 0, 0);
 }
 
 void several_close(struct several *s) {

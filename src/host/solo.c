@@ -1,3 +1,4 @@
+/* Runs one session on a loop of its own. */
 #include "host/solo.h"
 
 #include "base/limits.h"
@@ -9,12 +10,14 @@
 
 enum { EXIT_INTERRUPTED = 130 };
 
-static void on_signal(uv_signal_t *handle, int number) {
+static void solo_on_signal(uv_signal_t *handle, int number) {
   struct solo *solo = handle->data;
   if (++solo->signals > 1)
     _exit(EXIT_INTERRUPTED);
   const char *reason = number == SIGINT ? "interrupted" : "terminated";
-  const char *name = number == SIGINT ? "SIGINT" : number == SIGHUP ? "SIGHUP" : "SIGTERM";
+  const char *name = number == SIGINT ? "SIGINT" : "SIGTERM";
+  if (number == SIGHUP)
+    name = "SIGHUP";
   if (solo->on_stop != NULL)
     solo->on_stop(solo->stop_ctx, reason, name, false);
   else if (solo->session != NULL)
@@ -63,10 +66,10 @@ static bool is_ignored(int number) {
 /* Before the first record is written: from then on a signal is a stop that the log tells. */
 static void listen_to_signals(struct solo *solo) {
   static const int all[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-  uv_signal_start(&solo->sigint, on_signal, SIGINT);
-  uv_signal_start(&solo->sigterm, on_signal, SIGTERM);
+  uv_signal_start(&solo->sigint, solo_on_signal, SIGINT);
+  uv_signal_start(&solo->sigterm, solo_on_signal, SIGTERM);
   if (!is_ignored(SIGHUP))
-    uv_signal_start(&solo->sighup, on_signal, SIGHUP);
+    uv_signal_start(&solo->sighup, solo_on_signal, SIGHUP);
   uv_signal_start(&solo->sigquit, on_quit, SIGQUIT);
   for (size_t i = 0; i < ARRAY_LEN(all); i++)
     note_also(all[i]);
@@ -106,7 +109,7 @@ void solo_finished(struct solo *solo) {
   uv_close((uv_handle_t *)&solo->ticker, NULL);
 }
 
-static void on_tick(uv_timer_t *timer) {
+static void solo_on_tick(uv_timer_t *timer) {
   struct solo *solo = timer->data;
   solo->tick(solo->tick_ctx, uv_now(&solo->loop));
 }
@@ -115,7 +118,7 @@ int solo_run(struct solo *solo, void (*tick)(void *ctx, uint64_t now_ms), void *
   solo->tick = tick;
   solo->tick_ctx = ctx;
   if (tick != NULL && !solo->closed)
-    uv_timer_start(&solo->ticker, on_tick, LIMIT_SPINNER_MS, LIMIT_SPINNER_MS);
+    uv_timer_start(&solo->ticker, solo_on_tick, LIMIT_SPINNER_MS, LIMIT_SPINNER_MS);
   uv_run(&solo->loop, UV_RUN_DEFAULT);
   return solo->signals;
 }

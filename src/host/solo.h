@@ -6,9 +6,10 @@
  *   signals = solo_run(&solo, tick, ctx)   until the session is over
  *   solo_deinit(&solo)                               frees the session too
  *
- * From solo_init on the first SIGINT, SIGTERM or SIGHUP stops the session resumably; the second ends the program at once
- * (shims end what still runs; the log ends at its last durable record). SIGQUIT cancels the
- * session for good. A SIGHUP that was ignored when the program started (nohup) stays ignored. */
+ * From solo_init on the first SIGINT, SIGTERM or SIGHUP stops the session resumably; the second
+ * ends the program at once (shims end what still runs; the log ends at its last durable record).
+ * SIGQUIT cancels the session for good. A SIGHUP that was ignored when the program started (nohup)
+ * stays ignored. */
 #ifndef SEGUE_HOST_SOLO_H
 #define SEGUE_HOST_SOLO_H
 
@@ -37,7 +38,8 @@ bool solo_init(struct solo *solo, const char *logs, const struct provider_regist
 void solo_finished(struct solo *solo);
 /* tick (each LIMIT_SPINNER_MS) may be NULL. Returns how many signals came. */
 int solo_run(struct solo *solo, void (*tick)(void *ctx, uint64_t now_ms), void *ctx);
-/* Has a signal to stop or cancel come, though the loop may not know it yet? For who waits elsewhere. */
+/* Has a signal to stop or cancel come, though the loop may not know it yet? For who waits
+ * elsewhere. */
 bool solo_signalled(void);
 uint64_t solo_now_ms(const struct solo *solo); /* monotonic */
 void solo_deinit(struct solo *solo);

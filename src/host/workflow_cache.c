@@ -1,3 +1,4 @@
+/* Keeps one workflow in memory for all sessions that run it. */
 #include "host/workflow_cache.h"
 
 #include "base/log.h"
@@ -5,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct entry {
-  struct entry *next;
+struct cached {
+  struct cached *next;
   char sha256[SHA256_HEX];
   struct workflow *workflow;
 };
 
 struct workflow_cache {
-  struct entry *entries;
+  struct cached *entries;
 };
 
 struct workflow_cache *workflow_cache_new(void) {
@@ -20,10 +21,10 @@ struct workflow_cache *workflow_cache_new(void) {
 }
 
 /* Those that only the cache holds; all of them when `all`. */
-static void sweep(struct workflow_cache *cache, bool all) {
-  struct entry **at = &cache->entries;
+static void cache_sweep(struct workflow_cache *cache, bool all) {
+  struct cached **at = &cache->entries;
   while (*at) {
-    struct entry *e = *at;
+    struct cached *e = *at;
     if (!all && e->workflow->references > 1) {
       at = &e->next;
       continue;
@@ -37,21 +38,21 @@ static void sweep(struct workflow_cache *cache, bool all) {
 void workflow_cache_free(struct workflow_cache *cache) {
   if (cache == NULL)
     return;
-  sweep(cache, true);
+  cache_sweep(cache, true);
   free(cache);
 }
 
-static struct workflow *find(const struct workflow_cache *cache, const char *sha256,
-                             const json_t *doc) {
-  for (const struct entry *e = cache->entries; e; e = e->next)
+static struct workflow *cache_find(const struct workflow_cache *cache, const char *sha256,
+                                   const json_t *doc) {
+  for (const struct cached *e = cache->entries; e; e = e->next)
     if (strcmp(e->sha256, sha256) == 0 && json_equal(e->workflow->doc, doc))
       return e->workflow;
   return NULL;
 }
 
-static void put(struct workflow_cache *cache, const char *sha256, struct workflow *wf) {
-  sweep(cache, false);
-  struct entry *e = xcalloc(1, sizeof *e);
+static void cache_put(struct workflow_cache *cache, const char *sha256, struct workflow *wf) {
+  cache_sweep(cache, false);
+  struct cached *e = xcalloc(1, sizeof *e);
   memcpy(e->sha256, sha256, SHA256_HEX - 1);
   e->workflow = workflow_ref(wf);
   e->next = cache->entries;
@@ -59,28 +60,28 @@ static void put(struct workflow_cache *cache, const char *sha256, struct workflo
 }
 
 /* "" when the record has none that could be one. */
-static const char *hash_of(const json_t *start) {
+static const char *cache_hash_of(const json_t *start) {
   const json_t *sha256 = json_object_get(start, "workflow_sha256");
   return json_string_length(sha256) == SHA256_HEX - 1 ? json_string_value(sha256) : "";
 }
 
 struct workflow *workflow_cache_find(const struct workflow_cache *cache, const json_t *start) {
-  const char *sha256 = hash_of(start);
-  return sha256[0] ? find(cache, sha256, json_object_get(start, "workflow")) : NULL;
+  const char *sha256 = cache_hash_of(start);
+  return sha256[0] ? cache_find(cache, sha256, json_object_get(start, "workflow")) : NULL;
 }
 
 void workflow_cache_put(struct workflow_cache *cache, const json_t *start, struct workflow *wf) {
-  const char *sha256 = hash_of(start);
+  const char *sha256 = cache_hash_of(start);
   if (sha256[0])
-    put(cache, sha256, wf);
+    cache_put(cache, sha256, wf);
 }
 
 struct workflow *workflow_cache_share(struct workflow_cache *cache, struct workflow *wf) {
   char sha256[SHA256_HEX];
   workflow_hash(wf, sha256);
-  struct workflow *known = find(cache, sha256, wf->doc);
+  struct workflow *known = cache_find(cache, sha256, wf->doc);
   if (known == NULL) {
-    put(cache, sha256, wf);
+    cache_put(cache, sha256, wf);
     return wf;
   }
   workflow_unref(wf);

@@ -11,23 +11,35 @@
  *     CHAIN_NO_MATCH     answers were readable (or none was asked for) but none named a rule
  *     CHAIN_UNAVAILABLE  calls were made and no stage got a readable answer: never a verdict
  *     CHAIN_FAILED       a when() expression cannot be evaluated; step.reason says why
+ *     CHAIN_SPLIT        a panel is split and a person is to say; step.reason says how
  *   chain_step_deinit(&step)
  *
  * Order: when() rules that stand before the first label; auto_select when one label is left; then
  * the configured stages. After a label is chosen the rules are walked in file order with that label
  * fixed: its guard must hold, and a true when() that stands earlier wins.
  *
+ * A stage whose evidence names two rules is ambiguous: it decides nothing and the next is tried.
+ * After a judge found that no rule holds ("none"), an agent's own tag is ambiguous at best.
+ *
+ * A panel judges each stage that calls by votes: each is a stage object with "vote", the last one,
+ * without, is what they decide. Not enough that agree is ambiguous.
+ *
  * A stage object: {"stage", "outcome", "class"?, "calls": [call ids], "extract_stage"?,
- * "errors": [..], "rule"?, "tag"?, "ambiguous"?, "reason"?, "duration_ms"}. */
+ * "errors": [..], "rule"?, "tag"?, "none"?, "vote"?, "candidates"?, "mentions"?, "reason"?,
+ * "provider"?, "model"?, "prompt_sha256"?, "usage"?, "duration_ms"}. Provider and model are
+ * those that answered last, or were asked last when none did; usage is that of all its calls.
+ * Candidates and mentions are {"rule"?, "text"?, "line"?, "stage"?}: what conflicts, and tags that
+ * stand where they decide nothing. */
 #ifndef SEGUE_JUDGE_CHAIN_H
 #define SEGUE_JUDGE_CHAIN_H
 
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/str.h"
+#include "extract/tag.h"
 #include "judge/rule.h"
 #include "judge/stage.h"
-#include "structured/schema.h"
+#include "schema/schema.h"
 
 #include <jansson.h>
 #include <stdint.h>
@@ -48,18 +60,24 @@ struct chain_spec { /* all borrowed */
   struct str movement; /* the tag's name */
   const enum judge_stage *stages;
   size_t stage_count;
-  int max_reasks;        /* per stage that reads a value */
+  int max_reasks;   /* per stage that reads a value, and per vote */
+  int panel, agree; /* judges of each stage that calls, and how many must agree; 0: one judge */
+  bool split_asks;  /* a panel that is split ends the chain: CHAIN_SPLIT */
+  int rotation;     /* with which of the offered rules a question begins, from 0 */
   struct str agent_text; /* the agent's own last message: for phase1_tag */
   const json_t *env;     /* object: roots of when() expressions */
 };
 
 struct chain_reply { /* one finished judge call of this turn, in order; borrowed */
   enum judge_stage stage;
+  int vote; /* of a panel, from 1; else 0 */
   long call;
   const char *error_class; /* NULL: it was answered */
   struct str error_text;
   struct str text;
-  const json_t *structured; /* what the backend's own schema mode gave, or NULL */
+  const json_t *structured;                  /* what the backend's own schema mode gave, or NULL */
+  struct str provider, model, prompt_sha256; /* may be empty */
+  const json_t *usage;                       /* of all its attempts, or NULL */
   int64_t duration_ms;
 };
 
@@ -69,17 +87,18 @@ enum chain_action {
   CHAIN_VERDICT,
   CHAIN_NO_MATCH,
   CHAIN_UNAVAILABLE,
-  CHAIN_FAILED
+  CHAIN_FAILED,
+  CHAIN_SPLIT
 };
 
 struct chain_step {
   enum chain_action action;
   enum judge_stage stage; /* CALL: for which; VERDICT: which decided (the method) */
+  int vote;               /* CALL and STAGE of a panel: whose, from 1; else 0 */
   bool reask;
-  json_t *errors;          /* reask: array of the messages to correct; owned */
-  json_t *object;          /* STAGE: owned */
-  const struct rule *rule; /* VERDICT */
-  bool ambiguous;
+  json_t *errors;                      /* reask: array of the messages to correct; owned */
+  json_t *object;                      /* STAGE: owned */
+  const struct rule *rule;             /* VERDICT */
   char reason[LIMIT_ERROR_TEXT_BYTES]; /* NO_MATCH, UNAVAILABLE, FAILED: one sentence */
 };
 
@@ -91,9 +110,17 @@ void chain_step_deinit(struct chain_step *step);
  * order. `out` holds rule_count entries; returns how many were set. */
 size_t chain_offered(const struct chain_spec *spec, const struct rule **out);
 
+/* The same in the order of a question: rotated by spec->rotation, each with its own number. */
+size_t chain_shown(const struct chain_spec *spec, const struct rule **out);
+
 /* The schema sent with a call of `stage` (structured_output, ai_judge), its number narrowed to 0
  * and the offered ones; NULL for the others. New reference to a shared value: never change it. */
 json_t *chain_call_schema(const struct chain_spec *spec, enum judge_stage stage);
+
+/* The tag with which `text`, read as that stage reads it, names a rule. False: none does, but
+ * tag->mentions may hold some. */
+bool chain_find_tag(const struct chain_spec *spec, struct str text, enum judge_stage stage,
+                    struct tag_result *tag);
 
 /* True when judging this movement can need a model: two or more distinct visible labels and a stage
  * that calls. For lint. */

@@ -1,10 +1,10 @@
-/* chain_internal.h - inside the chain: chain.c says what comes next, chain_stage.c judges one stage,
- * chain_schemas.c makes the schemas of the answers. Stage objects are as in chain.h. */
+/* chain_internal.h - inside the chain. chain.c says what comes next, chain_stage.c judges a stage,
+ * chain_answer.c judges what a model said, chain_schemas.c makes the schemas of the answers. Stage
+ * objects are as in chain.h. */
 #ifndef SEGUE_JUDGE_CHAIN_INTERNAL_H
 #define SEGUE_JUDGE_CHAIN_INTERNAL_H
 
 #include "judge/chain.h"
-#include "structured/tag.h"
 
 /* --- rules: chain.c --- */
 
@@ -12,8 +12,6 @@
 bool chain_shows(const struct chain_spec *spec, const struct rule *rule);
 /* Is it the number of a rule that is offered to a model? */
 bool chain_offers(const struct chain_spec *spec, long number);
-/* The place of the first rule with a label; rule_count: there is none. */
-size_t chain_first_label(const struct chain_spec *spec);
 
 /* --- stage objects: chain_stage.c --- */
 
@@ -22,7 +20,18 @@ void stage_object_error(json_t *object, const char *text, size_t n);
 /* STAGE_COUNT and OUTCOME_COUNT of an object that says something else. */
 enum judge_stage stage_object_stage(const json_t *object);
 enum stage_outcome stage_object_outcome(const json_t *object);
-const json_t *stage_object_find(const json_t *stages, enum judge_stage stage); /* or NULL */
+/* The object of a stage, not of a vote in it; or NULL. */
+const json_t *stage_object_find(const json_t *stages, enum judge_stage stage);
+
+bool stage_object_is_vote(const json_t *object); /* chain_panel.c */
+
+/* Goes on with a stage that asks one judge: chain.c. Hands out a stage's object. */
+void chain_call_stage(const struct chain_spec *spec, enum judge_stage stage, const json_t *stages,
+                      const struct chain_reply *replies, size_t n, struct chain_step *step);
+void chain_yield(struct chain_step *step, json_t *object);
+/* Goes on with a stage that asks a panel: the next vote, or what all of them decide. */
+void chain_panel(const struct chain_spec *spec, enum judge_stage stage, const json_t *stages,
+                 const struct chain_reply *replies, size_t n, struct chain_step *step);
 
 /* Evaluates the when() rules [0, end) in file order. */
 json_t *chain_when(const struct chain_spec *spec, size_t end);
@@ -30,11 +39,13 @@ json_t *chain_when(const struct chain_spec *spec, size_t end);
  * guard holds. *failed is set when an expression cannot be evaluated. */
 const struct rule *chain_walk(const struct chain_spec *spec, const struct rule *chosen,
                               bool *failed, char *reason, size_t reason_bytes);
-/* A stage decided by a tag in `text`. */
-json_t *chain_tag(const struct chain_spec *spec, enum judge_stage stage, struct str text);
-bool chain_find_tag(const struct chain_spec *spec, struct str text, enum judge_stage stage,
-                    struct tag_result *tag);
-/* A stage decided by the value of a reply. */
+
+/* --- what a model said: chain_answer.c --- */
+
+/* A stage judged by a tag in `text`. `stages`: those before it, whose "none holds" stands. */
+json_t *chain_tag(const struct chain_spec *spec, const json_t *stages, enum judge_stage stage,
+                  struct str text);
+/* A stage judged by the value of a reply. */
 json_t *chain_value(const struct chain_spec *spec, enum judge_stage stage,
                     const struct chain_reply *reply);
 

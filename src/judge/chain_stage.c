@@ -1,9 +1,9 @@
-/* One stage of the chain, judged: its object from expressions, from a tag, from a value. */
+/* Makes the objects of stages, and judges the stage that needs no model: when() rules. */
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "judge/chain_internal.h"
-#include "judge/reading.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +26,7 @@ const json_t *stage_object_find(const json_t *stages, enum judge_stage stage) {
   size_t i;
   json_t *object;
   json_array_foreach(stages, i, object) {
-    if (stage_object_stage(object) == stage)
+    if (stage_object_stage(object) == stage && !stage_object_is_vote(object))
       return object;
   }
   return NULL;
@@ -49,13 +49,6 @@ void stage_object_error(json_t *object, const char *text, size_t n) {
   json_array_append_new(
       errors,
       json_text((struct str){text, n < LIMIT_ERROR_TEXT_BYTES ? n : LIMIT_ERROR_TEXT_BYTES}));
-}
-
-static void add_tag(const struct chain_spec *spec, json_t *object, const struct rule *rule) {
-  struct buf tag = {0};
-  rule_tag(spec->movement, rule->number, &tag);
-  json_put(object, "tag", json_stringn_nocheck(tag.p, tag.n));
-  buf_deinit(&tag);
 }
 
 /* --- expressions --- */
@@ -127,122 +120,4 @@ const struct rule *chain_walk(const struct chain_spec *spec, const struct rule *
     }
   }
   return NULL;
-}
-
-/* --- what a model said --- */
-
-/* Number -> outcome; a matched one also gets its rule and tag. */
-static enum stage_outcome place_number(const struct chain_spec *spec, double number, json_t *object,
-                                       const char *what) {
-  const struct rule *offered[LIMIT_RULE_COUNT];
-  size_t n = chain_offered(spec, offered);
-  struct buf text = {0};
-  enum stage_outcome outcome;
-  for (size_t i = 0; i < n; i++)
-    if ((double)offered[i]->number == number) {
-      json_put(object, "rule", json_integer(offered[i]->number));
-      add_tag(spec, object, offered[i]);
-      return OUTCOME_MATCHED;
-    }
-  if (number == 0) {
-    buf_printf(&text, "%s 0: no rule holds", what);
-    outcome = OUTCOME_NO_MATCH;
-  } else {
-    if (number < 1e15)
-      buf_printf(&text, "%s %.0f is not offered (", what, number);
-    else
-      buf_printf(&text, "%s a number out of any range is not offered (", what);
-    for (size_t i = 0; i < n; i++)
-      buf_printf(&text, "%s%d", i ? ", " : "", offered[i]->number);
-    buf_putc(&text, ')');
-    outcome =
-        number >= 1 && number <= (double)spec->rule_count ? OUTCOME_HIDDEN : OUTCOME_OUT_OF_RANGE;
-  }
-  stage_object_error(object, text.p, text.n);
-  buf_deinit(&text);
-  return outcome;
-}
-
-bool chain_find_tag(const struct chain_spec *spec, struct str text, enum judge_stage stage,
-                    struct tag_result *tag) {
-  if (stage == STAGE_AI_JUDGE)
-    tag_find(text.p, text.n, "JUDGE", 5, TAG_FIRST, TAG_REPLY, tag);
-  else
-    tag_find(text.p, text.n, spec->movement.p, spec->movement.n, TAG_LAST,
-             stage == STAGE_PHASE1_TAG ? TAG_AGENT : TAG_REPLY, tag);
-  return tag->found;
-}
-
-/* A stage decided by a tag in `text`. */
-json_t *chain_tag(const struct chain_spec *spec, enum judge_stage stage, struct str text) {
-  struct tag_result tag;
-  json_t *object = stage_object_new(stage, OUTCOME_NO_MATCH);
-  enum stage_outcome outcome = OUTCOME_NO_MATCH;
-  if (str_trim(text).n == 0 && stage != STAGE_PHASE1_TAG) {
-    stage_object_error(object, "the reply is empty", 18);
-    outcome = OUTCOME_UNREADABLE;
-  } else if (!chain_find_tag(spec, text, stage, &tag)) {
-    stage_object_error(object, "no tag", 6);
-  } else {
-    char what[64];
-    (void)snprintf(what, sizeof what, "tag");
-    outcome = place_number(spec, (double)tag.number, object, what);
-    if (outcome == OUTCOME_NO_MATCH) {
-      json_array_clear(json_at(object, "errors"));
-      stage_object_error(object, "tag 0 names no rule", 19);
-    }
-    if (tag.ambiguous)
-      json_put(object, "ambiguous", json_true());
-    if (outcome == OUTCOME_MATCHED)
-      json_put(object, "tag", json_stringn_nocheck(text.p + tag.offset, tag.length));
-  }
-  json_put(object, "outcome", json_string_nocheck(stage_outcome_name(outcome)));
-  return object;
-}
-
-json_t *chain_value(const struct chain_spec *spec, enum judge_stage stage,
-                    const struct chain_reply *reply) {
-  const char *key = stage == STAGE_AI_JUDGE ? "matched_index" : "step";
-  struct reading reading;
-  json_t *object = stage_object_new(stage, OUTCOME_UNREADABLE);
-  enum stage_outcome outcome;
-  reading_init(&reading,
-               stage == STAGE_AI_JUDGE ? spec->schemas->evaluation : spec->schemas->judgment, key,
-               reply->structured, reply->text);
-  if (reading.where != NULL)
-    json_put(object, "extract_stage", json_string_nocheck(reading.where));
-  if (reading.value == NULL) {
-    outcome = OUTCOME_UNREADABLE;
-    stage_object_error(object, reading.missing, strlen(reading.missing));
-  } else if (!reading.valid) {
-    outcome = OUTCOME_INVALID;
-    for (size_t i = 0; i < reading.errors.count && i < LIMIT_STAGE_ERROR_COUNT; i++) {
-      struct buf line = {.max = LIMIT_ERROR_TEXT_BYTES};
-      buf_printf(&line, "%s: %s", reading.errors.items[i].path, reading.errors.items[i].message);
-      stage_object_error(object, line.p, utf8_floor(line.p, line.n));
-      buf_deinit(&line);
-    }
-  } else {
-    outcome = place_number(spec, json_number_value(json_object_get(reading.value, key)), object,
-                           stage == STAGE_AI_JUDGE ? "$.matched_index:" : "$.step:");
-    json_t *reason = json_at(reading.value, "reason");
-    size_t reason_n = json_string_length(reason); /* its whole text stands in the call's answer */
-    if (json_is_string(reason))
-      json_put(object, "reason",
-               json_text((struct str){json_string_value(reason), reason_n < LIMIT_ERROR_TEXT_BYTES
-                                                                     ? reason_n
-                                                                     : LIMIT_ERROR_TEXT_BYTES}));
-  }
-  /* [JUDGE:N] in the text is the ai stage's own fallback. */
-  struct tag_result tag;
-  if (stage == STAGE_AI_JUDGE && outcome != OUTCOME_MATCHED && outcome != OUTCOME_NO_MATCH &&
-      chain_find_tag(spec, reply->text, stage, &tag) &&
-      (outcome == OUTCOME_UNREADABLE || tag.number == 0 || chain_offers(spec, tag.number))) {
-    outcome = place_number(spec, (double)tag.number, object, "tag");
-    if (tag.ambiguous)
-      json_put(object, "ambiguous", json_true());
-  }
-  json_put(object, "outcome", json_string_nocheck(stage_outcome_name(outcome)));
-  reading_deinit(&reading);
-  return object;
 }

@@ -1,53 +1,87 @@
+/* Takes a judge's reply for one answer and says in words why it is none. */
 #include "judge/reading.h"
 
-#include "base/log.h"
-#include "structured/extract.h"
+#include <assert.h>
 
-struct reader {
+struct reading_check {
   const struct schema *schema;
   const char *key;
 };
 
-static bool check_valid(void *ctx, const json_t *value) {
-  const struct reader *reader = ctx;
+static bool reading_check_valid(void *ctx, const json_t *value) {
+  const struct reading_check *reader = ctx;
   return schema_valid(reader->schema, value);
 }
 
-static int check_nearness(void *ctx, const json_t *value) {
-  const struct reader *reader = ctx;
+static int reading_check_nearness(void *ctx, const json_t *value) {
+  const struct reading_check *reader = ctx;
   return (json_object_get(value, reader->key) != NULL) + (json_object_get(value, "reason") != NULL);
 }
 
-static bool check_echo(void *ctx, const json_t *value) {
+static bool reading_check_key(void *ctx, const char *key, size_t n) {
+  const struct reading_check *reader = ctx;
+  struct str name = {key, n};
+  return str_eq_c(name, reader->key) || str_eq_c(name, "reason");
+}
+
+static bool reading_check_echo(void *ctx, const json_t *value) {
   (void)ctx;
   return json_is_object(json_object_get(value, "properties"));
 }
 
+static const char *why_broken(enum extract_code code) {
+  if (code == EXTRACT_ERR_TRUNCATED)
+    return "the JSON in the reply is cut off";
+  if (code == EXTRACT_ERR_DRAFT)
+    return "a broken or refused piece follows the JSON in the reply";
+  return "the JSON in the reply is broken";
+}
+
+static const char *why_missing(const struct sole *sole, struct str text) {
+  switch (sole->outcome) {
+  case SOLE_AMBIGUOUS:
+    if (sole->duplicate_key)
+      return "a key of the answer was given twice";
+    return "two values in the reply name different rules";
+  case SOLE_ECHO:
+    return "the value in the reply stands in the report, too";
+  case SOLE_MENTION:
+    return "the reply mentions a value in its words and gives none";
+  case SOLE_PLACEHOLDER:
+    return "the reply repeats the form and fills nothing in";
+  case SOLE_BROKEN:
+    return why_broken(sole->code);
+  case SOLE_REFUSED:
+    return "the reply repeats the schema";
+  case SOLE_VALID:
+  case SOLE_NOTHING:
+    break;
+  }
+  return str_trim(text).n == 0 ? "the reply is empty" : "no JSON in the reply";
+}
+
 void reading_init(struct reading *r, const struct schema *schema, const char *key,
-                  const json_t *structured, struct str text) {
-  *r = (struct reading){.missing = "no JSON in the reply"};
+                  const json_t *structured, struct str text, struct str report) {
+  assert(schema != NULL);
+  assert(key != NULL);
+  *r = (struct reading){.missing = ""};
   if (structured != NULL) {
     r->value = json_incref((json_t *)structured);
     r->where = "native";
+    r->native = true;
   } else {
-    struct reader reader = {schema, key};
-    struct extract_check check = {&reader, check_valid, check_nearness, check_echo};
-    struct extract_opts opts = {.want = EXTRACT_WANT_OBJECT, .check = &check, .whole = true};
-    struct extract_result found;
-    enum extract_status status = extract(text.p ? text.p : "", text.n, &opts, &found);
-    if (status == EXTRACT_OUT_OF_MEMORY)
-      BUG("out of memory while reading a judge's reply");
-    if (status == EXTRACT_OK && found.value != NULL) {
-      r->value = json_incref(found.value);
-      r->where = extract_stage_name(found.stage);
-    } else if (str_trim(text).n == 0) {
-      r->missing = "the reply is empty";
-    } else if (found.error.code == EXTRACT_ERR_TRUNCATED) {
-      r->missing = "the JSON in the reply is cut off";
-    } else if (found.error.code == EXTRACT_ERR_SYNTAX) {
-      r->missing = "the JSON in the reply is broken";
-    }
-    extract_result_deinit(&found);
+    struct reading_check reader = {schema, key};
+    const struct extract_check check = {&reader, reading_check_valid, reading_check_nearness,
+                                        reading_check_echo, reading_check_key};
+    sole_read(&r->sole, (struct str){text.p ? text.p : "", text.n}, &check, report);
+    bool schema_itself =
+        r->sole.outcome == SOLE_REFUSED && reading_check_echo(&reader, r->sole.value);
+    r->value = schema_itself ? NULL : json_incref(r->sole.value);
+    r->ambiguous = r->sole.outcome == SOLE_AMBIGUOUS || r->sole.outcome == SOLE_ECHO;
+    if (r->value != NULL)
+      r->where = extract_stage_name(r->sole.stage);
+    else
+      r->missing = why_missing(&r->sole, text);
   }
   if (r->value != NULL)
     r->valid = schema_check(schema, r->value, &r->errors) == SCHEMA_OK;
@@ -56,5 +90,6 @@ void reading_init(struct reading *r, const struct schema *schema, const char *ke
 void reading_deinit(struct reading *r) {
   json_decref(r->value);
   schema_errors_deinit(&r->errors);
+  sole_deinit(&r->sole);
   *r = (struct reading){0};
 }

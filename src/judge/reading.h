@@ -1,28 +1,34 @@
-/* reading.h - a judge's reply to a checked value: the backend's own structured value, or what the
- * extractor finds in the text, and what the whole schema says of it.
+/* reading.h - Reads a judge's reply to a checked value: the backend's own structured value, or the
+ * one answer of the text (extract/sole.h), and what the whole schema says of it.
  *
- *   reading_init(&r, schema, structured, text)   r.value NULL: nothing there, r.missing says so
- *   reading_deinit(&r) */
+ *   reading_init(&r, schema, key, structured, text, report)
+ *   reading_deinit(&r)
+ *
+ * r.value NULL: there is no answer, r.missing says why. */
 #ifndef SEGUE_JUDGE_READING_H
 #define SEGUE_JUDGE_READING_H
 
 #include "base/str.h"
-#include "structured/schema.h"
-#include "structured/tag.h"
+#include "extract/sole.h"
+#include "schema/schema.h"
 
 #include <jansson.h>
 
 struct reading {
-  json_t *value; /* owned; the valid one, else the nearest for naming errors, else NULL */
+  json_t *value; /* owned; the valid one, else the refused one for naming errors, else NULL */
   bool valid;
+  bool native;         /* the backend's own schema mode gave it */
+  bool ambiguous;      /* no value: sole.places conflict, or the one there is an echo */
   const char *where;   /* native, direct, code_block, brace; NULL with no value */
   const char *missing; /* what to say when there is no value */
   struct schema_errors errors;
+  struct sole sole; /* of the text; zero for a native value */
 };
 
-/* `key` is the member that names the rule: it tells the nearest of several refused values. */
+/* `key` is the member that names the rule. `report`: the text that was judged, of which an echo is
+ * no answer; may be empty. */
 void reading_init(struct reading *r, const struct schema *schema, const char *key,
-                  const json_t *structured, struct str text);
+                  const json_t *structured, struct str text, struct str report);
 void reading_deinit(struct reading *r);
 
 #endif

@@ -1,3 +1,4 @@
+/* Reads a rule's condition: a label, when(...), or both. */
 #include "judge/rule.h"
 
 #include <string.h>
@@ -6,22 +7,22 @@
 /* Names that, followed by (, are never a label. */
 static const char *const functions[] = {"when", "all", "any", "ai"};
 
-static bool fail(size_t *error_offset, size_t at) {
+static bool rule_fail(size_t *error_offset, size_t at) {
   if (error_offset)
     *error_offset = at;
   return false;
 }
 
-/* What a scan of the condition outside quotes and parentheses found. */
-struct outline {
+/* A scan of the condition outside quotes and parentheses found this. */
+struct rule_outline {
   size_t ands;      /* how many && at the top level */
   size_t first_and; /* offset of the first */
   size_t end_paren; /* offset of the ) that closes the first ( at offset open; 0 = none */
   bool unbalanced;  /* a quote or parenthesis stays open */
 };
 
-static struct outline scan(struct str s) {
-  struct outline o = {0};
+static struct rule_outline scan(struct str s) {
+  struct rule_outline o = {0};
   size_t depth = 0;
   bool quoted = false, first_closed = false;
   for (size_t i = 0; i < s.n; i++) {
@@ -71,29 +72,29 @@ static bool has_control(struct str s) {
   return false;
 }
 
-static bool check_label(struct str label, size_t at, size_t *error_offset, struct err *err) {
+static bool rule_check_label(struct str label, size_t at, size_t *error_offset, struct err *err) {
   if (label.n == 0) {
     (void)err_set(err, ERR_INVALID,
                   "no label stands before &&: write label && when(...), or "
                   "when(...) alone");
-    return fail(error_offset, at);
+    return rule_fail(error_offset, at);
   }
   if (has_control(label)) {
     (void)err_set(err, ERR_INVALID,
                   "a condition's label is one line without control characters: "
                   "shorten it and put the detail into appendix");
-    return fail(error_offset, at);
+    return rule_fail(error_offset, at);
   }
   struct str rest = label;
   if (str_starts(rest, "when")) {
     rest = str_trim((struct str){rest.p + 4, rest.n - 4});
     if (rest.n > 0 && rest.p[0] == '(') {
       (void)err_set(err, ERR_INVALID, "a space stands between when and (: write when(...)");
-      return fail(error_offset, at);
+      return rule_fail(error_offset, at);
     }
   } else if (label.n > 4 && strncasecmp(label.p, "when(", 5) == 0) {
     (void)err_set(err, ERR_INVALID, "when is written in small letters: write when(...)");
-    return fail(error_offset, at);
+    return rule_fail(error_offset, at);
   }
   return true;
 }
@@ -108,36 +109,31 @@ static bool refuse_function(int function, size_t at, size_t *error_offset, struc
     (void)err_set(err, ERR_INVALID,
                   "%s(...) needs sub-steps; this version has none: write a label or when(...)",
                   name);
-  return fail(error_offset, at);
-}
-
-static void *from_arena(void *arena, size_t bytes) {
-  return arena_alloc(arena, bytes);
+  return rule_fail(error_offset, at);
 }
 
 /* `clause` is when(EXPR) from its first byte to its last. */
 static bool parse_when(struct arena *arena, struct str clause, size_t at, struct rule *out,
                        size_t *error_offset, struct err *err) {
-  struct outline o = scan(clause);
+  struct rule_outline o = scan(clause);
   size_t open = strlen("when(");
   if (o.end_paren == 0 || o.unbalanced) {
     (void)err_set(err, ERR_INVALID, "when( has no closing ) or a quote in it stays open: close it");
-    return fail(error_offset, at);
+    return rule_fail(error_offset, at);
   }
   if (o.end_paren + 1 != clause.n) {
     (void)err_set(err, ERR_INVALID,
                   "text follows when(...): only label && when(...) or when(...) "
                   "alone is a condition");
-    return fail(error_offset, at + o.end_paren + 1);
+    return rule_fail(error_offset, at + o.end_paren + 1);
   }
-  const struct expr_memory memory = {from_arena, arena};
   struct expr_error why;
   out->when_text = arena_str(arena, part(clause, open, o.end_paren));
-  out->when = expr_parse(&memory, clause.p + open, o.end_paren - open, EXPR_WHEN, &why);
+  out->when = expr_parse(arena, clause.p + open, o.end_paren - open, EXPR_WHEN, &why);
   if (out->when != NULL)
     return true;
   (void)err_set(err, ERR_INVALID, "%s", why.text);
-  return fail(error_offset, at + open + why.offset);
+  return rule_fail(error_offset, at + open + why.offset);
 }
 
 bool rule_parse(struct arena *arena, struct str condition, struct rule *out, size_t *error_offset,
@@ -148,10 +144,10 @@ bool rule_parse(struct arena *arena, struct str condition, struct rule *out, siz
     (void)err_set(err, ERR_INVALID,
                   "the condition is empty: write a label like approved, or "
                   "when(...)");
-    return fail(error_offset, 0);
+    return rule_fail(error_offset, 0);
   }
   text = arena_str(arena, text);
-  struct outline o = scan(text);
+  struct rule_outline o = scan(text);
   int function = function_of(text);
   out->condition = text;
   out->label = out->when_text = STR("");
@@ -159,7 +155,7 @@ bool rule_parse(struct arena *arena, struct str condition, struct rule *out, siz
   if (o.ands == 0) {
     if (o.unbalanced && function < 0 && memmem(text.p, text.n, "&&", 2) != NULL) {
       (void)err_set(err, ERR_INVALID, "a quote or parenthesis stays open before &&: close it");
-      return fail(error_offset, lead);
+      return rule_fail(error_offset, lead);
     }
     if (function > 0)
       return refuse_function(function, lead, error_offset, err);
@@ -169,7 +165,7 @@ bool rule_parse(struct arena *arena, struct str condition, struct rule *out, siz
     }
     out->kind = RULE_LABEL;
     out->label = text;
-    return check_label(text, lead, error_offset, err);
+    return rule_check_label(text, lead, error_offset, err);
   }
   struct str left = part(text, 0, o.first_and), right = part(text, o.first_and + 2, text.n);
   size_t right_at = lead + (right.n > 0 ? (size_t)(right.p - text.p) : o.first_and + 2);
@@ -179,15 +175,15 @@ bool rule_parse(struct arena *arena, struct str condition, struct rule *out, siz
     (void)err_set(err, ERR_INVALID,
                   "the label goes first and && joins it with one when(...): write "
                   "label && when(...), or when(A && B)");
-    return fail(error_offset, lead);
+    return rule_fail(error_offset, lead);
   }
-  if (!check_label(left, lead, error_offset, err))
+  if (!rule_check_label(left, lead, error_offset, err))
     return false;
   if (o.ands > 1 || function_of(right) != 0) {
     (void)err_set(err, ERR_INVALID,
                   "after && stands one when(...): write label && when(A && B), or "
                   "the word \"and\" inside a label");
-    return fail(error_offset, right_at);
+    return rule_fail(error_offset, right_at);
   }
   out->kind = RULE_LABEL_WHEN;
   out->label = arena_str(arena, left);

@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "structured/expr.h"
+#include "expr/expr.h"
 
 enum rule_kind { RULE_LABEL, RULE_WHEN, RULE_LABEL_WHEN };
 
@@ -32,7 +32,7 @@ bool rule_parse(struct arena *arena, struct str condition, struct rule *out, siz
                 struct err *err) MUST_CHECK;
 
 /* Appends the tag that stands for a rule: [NAME:N], ASCII letters of the movement's name in upper
- * case. The one form for prompts, logs and messages; structured/tag.h reads it. */
+ * case. The one form for prompts, logs and messages; extract/tag.h reads it. */
 void rule_tag(struct str movement, int number, struct buf *out);
 
 #endif

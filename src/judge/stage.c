@@ -1,3 +1,4 @@
+/* Names the stages of judging and their outcomes. */
 #include "judge/stage.h"
 
 #include <assert.h>
@@ -24,6 +25,7 @@ static const char *const outcomes[OUTCOME_COUNT] = {
     [OUTCOME_OUT_OF_RANGE] = "out_of_range",
     [OUTCOME_HIDDEN] = "hidden",
     [OUTCOME_ERROR] = "error",
+    [OUTCOME_AMBIGUOUS] = "ambiguous",
     [OUTCOME_SKIPPED] = "skipped",
 };
 

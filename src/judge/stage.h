@@ -29,6 +29,7 @@ enum stage_outcome {
   OUTCOME_OUT_OF_RANGE, /* a number that no rule has */
   OUTCOME_HIDDEN,       /* a rule that was not offered */
   OUTCOME_ERROR,        /* no answer: the call failed; the stage's class says how */
+  OUTCOME_AMBIGUOUS,    /* its evidence names two rules: it decides nothing */
   OUTCOME_SKIPPED,      /* not tried: the provider's auth or quota error made it pointless */
   OUTCOME_COUNT
 };

@@ -1,3 +1,4 @@
+/* Makes loops and gives work to threads where libuv would abort. */
 #include "os/loop.h"
 
 #include "base/fault.h"
@@ -78,7 +79,7 @@ struct told {
   uv_after_work_cb done;
 };
 
-static void on_closed(uv_handle_t *handle) {
+static void loop_on_closed(uv_handle_t *handle) {
   struct told *told = handle->data;
   uv_work_t *work = told->work;
   uv_after_work_cb done = told->done;
@@ -86,8 +87,8 @@ static void on_closed(uv_handle_t *handle) {
   done(work, 0);
 }
 
-static void on_timer(uv_timer_t *timer) {
-  uv_close((uv_handle_t *)timer, on_closed);
+static void loop_on_timer(uv_timer_t *timer) {
+  uv_close((uv_handle_t *)timer, loop_on_closed);
 }
 
 static void work_here(uv_loop_t *loop, uv_work_t *work, uv_work_cb run, uv_after_work_cb done) {
@@ -96,7 +97,7 @@ static void work_here(uv_loop_t *loop, uv_work_t *work, uv_work_cb run, uv_after
   run(work);
   (void)uv_timer_init(loop, &told->timer);
   told->timer.data = told;
-  (void)uv_timer_start(&told->timer, on_timer, 0, 0);
+  (void)uv_timer_start(&told->timer, loop_on_timer, 0, 0);
 }
 
 void loop_work(uv_loop_t *loop, uv_work_t *work, uv_work_cb run, uv_after_work_cb done) {

@@ -1,6 +1,8 @@
+/* Decides what becomes of a running program, and moves its state. */
 #include "os/process_internal.h"
 
 #include "base/log.h"
+#include "os/clock.h"
 
 #include <assert.h>
 #include <signal.h>
@@ -36,11 +38,6 @@ static const struct {
 
 enum process_state process_get_state(const struct process *p) {
   return p->state;
-}
-
-const char *process_state_name(enum process_state state) {
-  assert((size_t)state < ARRAY_LEN(states));
-  return states[state].name;
 }
 
 pid_t process_shim_pid(const struct process *p) {
@@ -90,32 +87,28 @@ static uint64_t due_ms(const struct process *p) {
   return due;
 }
 
-static void on_timer(uv_timer_t *timer) {
+static void process_on_timer(uv_timer_t *timer) {
   process_event(timer->data, EVENT_TIME);
 }
 
 /* Output only moves output_ms; the timer finds out when it fires and is set anew. */
 void process_set_timer(struct process *p) {
-  uint64_t due = due_ms(p), now = process_now_ms();
+  uint64_t due = due_ms(p), now = clock_mono_ms();
   if (due == UINT64_MAX) {
     (void)uv_timer_stop(&p->timer);
     return;
   }
   uv_update_time(p->table->loop);
-  (void)uv_timer_start(&p->timer, on_timer, due > now ? due - now : 1, 0);
+  (void)uv_timer_start(&p->timer, process_on_timer, due > now ? due - now : 1, 0);
 }
 
 /* --- its end --- */
 
 static void process_finish(struct process *p) {
-  struct process_table *t = p->table;
   process_set_state(p, PROCESS_STATE_ENDED);
-  if (p->next != NULL)
-    p->next->prev = p->prev;
-  *(p->prev != NULL ? &p->prev->next : &t->first) = p->next;
-  t->count--;
+  list_remove(&p->table->processes, &p->in_table);
   if (p->result.duration_ms == 0)
-    p->result.duration_ms = process_now_ms() - p->start_ms;
+    p->result.duration_ms = clock_mono_ms() - p->start_ms;
   p->result.out = head_tail_finish(&p->out);
   p->result.err = head_tail_finish(&p->err);
   p->on_end(p->ctx, &p->result);
@@ -137,22 +130,22 @@ static void on_timer_closed(uv_handle_t *handle) {
 
 /* --- decisions --- */
 
-static void decide(struct process *p, enum process_end why) {
+static void process_decide(struct process *p, enum process_end why) {
   if (!p->decided)
     p->result.why = why;
   p->decided = true;
 }
 
-static void end_tree(struct process *p, enum process_end why) {
-  decide(p, why);
+static void process_end_tree(struct process *p, enum process_end why) {
+  process_decide(p, why);
   process_set_state(p, PROCESS_STATE_ENDING);
-  p->grace_end_ms = later(process_now_ms(), LIMIT_TERM_GRACE_MS + LIMIT_SWEEP_WAIT_MS);
+  p->grace_end_ms = later(clock_mono_ms(), LIMIT_TERM_GRACE_MS + LIMIT_SWEEP_WAIT_MS);
   process_close_fd(&p->control_fd);
   process_set_timer(p);
 }
 
 /* Whoever could write is dead: what is left in the pipes is all there will be. */
-static void close_all(struct process *p) {
+static void process_close_all(struct process *p) {
   process_drain_output(p);
   process_set_state(p, PROCESS_STATE_CLOSING);
   p->result.stdin_unread = p->stdin_n > 0 || p->queue.n > 0;
@@ -163,7 +156,7 @@ static void close_all(struct process *p) {
 }
 
 static void time_is_up(struct process *p) {
-  uint64_t now = process_now_ms();
+  uint64_t now = clock_mono_ms();
   if (now < due_ms(p)) {
     process_set_timer(p);
     return;
@@ -172,20 +165,20 @@ static void time_is_up(struct process *p) {
   case PROCESS_STATE_STARTING:
   case PROCESS_STATE_RUNNING:
     if (p->wall_ms != 0 && now >= later(p->start_ms, p->wall_ms))
-      end_tree(p, PROCESS_END_WALL_LIMIT);
+      process_end_tree(p, PROCESS_END_WALL_LIMIT);
     else if (now >= closed_due_ms(p))
       process_event(p, EVENT_ENOUGH);
     else
-      end_tree(p, PROCESS_END_STALL_LIMIT);
+      process_end_tree(p, PROCESS_END_STALL_LIMIT);
     break;
   case PROCESS_STATE_EXITED:
     p->result.pipes_held = true;
-    end_tree(p, PROCESS_END_EXITED);
+    process_end_tree(p, PROCESS_END_EXITED);
     break;
   case PROCESS_STATE_ENDING: /* the shim cannot finish: take its place */
     if (p->result.survivors) {
       log_warn("process %d cannot be killed", (int)p->shim);
-      close_all(p);
+      process_close_all(p);
       break;
     }
     p->result.survivors = true; /* until a sweep says otherwise */
@@ -196,7 +189,7 @@ static void time_is_up(struct process *p) {
   case PROCESS_STATE_ORPHANED:
     log_warn("a provider left processes that cannot be killed");
     p->result.survivors = true;
-    close_all(p);
+    process_close_all(p);
     break;
   case PROCESS_STATE_CLOSING:
   case PROCESS_STATE_ENDED:
@@ -221,29 +214,29 @@ void process_event(struct process *p, enum event event) {
     break;
   case EVENT_EXEC_FAILED:
     if (p->state == PROCESS_STATE_STARTING)
-      end_tree(p, PROCESS_END_EXEC_FAILED);
+      process_end_tree(p, PROCESS_END_EXEC_FAILED);
     break;
   case EVENT_FORK_FAILED:
     if (p->state == PROCESS_STATE_STARTING)
-      end_tree(p, PROCESS_END_SPAWN_FAILED);
+      process_end_tree(p, PROCESS_END_SPAWN_FAILED);
     break;
   case EVENT_EXITED:
-    p->result.duration_ms = process_now_ms() - p->start_ms;
+    p->result.duration_ms = clock_mono_ms() - p->start_ms;
     process_channel_close(&p->channels[CHANNEL_IN]);
     if (p->state != PROCESS_STATE_RUNNING)
       break; /* it obeyed our TERM */
     process_set_state(p, PROCESS_STATE_EXITED);
-    p->grace_end_ms = later(process_now_ms(), LIMIT_EXIT_GRACE_MS);
+    p->grace_end_ms = later(clock_mono_ms(), LIMIT_EXIT_GRACE_MS);
     if (output_ended(p))
-      end_tree(p, PROCESS_END_EXITED);
+      process_end_tree(p, PROCESS_END_EXITED);
     else
       process_set_timer(p);
     break;
   case EVENT_OUTPUT_END:
     if (p->state == PROCESS_STATE_EXITED && output_ended(p)) {
-      end_tree(p, PROCESS_END_EXITED);
+      process_end_tree(p, PROCESS_END_EXITED);
     } else if (is_alive(p) && p->closed_ms != 0) {
-      p->output_ms = process_now_ms();
+      p->output_ms = clock_mono_ms();
       process_set_timer(p);
     }
     break;
@@ -252,29 +245,29 @@ void process_event(struct process *p, enum event event) {
     break;
   case EVENT_CANCEL:
     if (is_alive(p))
-      end_tree(p, PROCESS_END_CANCELLED);
+      process_end_tree(p, PROCESS_END_CANCELLED);
     break;
   case EVENT_ENOUGH:
     if (is_alive(p)) {
       p->result.ended_early = p->state != PROCESS_STATE_EXITED;
-      end_tree(p, PROCESS_END_EXITED);
+      process_end_tree(p, PROCESS_END_EXITED);
     }
     break;
   case EVENT_SHIM_GONE:
     if (p->shim_done) {
       p->result.survivors = false;
-      close_all(p);
+      process_close_all(p);
       break;
     }
-    decide(p, PROCESS_END_SHIM_LOST);
+    process_decide(p, PROCESS_END_SHIM_LOST);
     process_set_state(p, PROCESS_STATE_ORPHANED);
-    p->grace_end_ms = later(process_now_ms(), LIMIT_SWEEP_WAIT_MS);
+    p->grace_end_ms = later(clock_mono_ms(), LIMIT_SWEEP_WAIT_MS);
     process_set_timer(p);
     process_sweep(p->table);
     break;
   case EVENT_SWEPT:
     p->result.survivors = false;
-    close_all(p);
+    process_close_all(p);
     break;
   }
 }
@@ -284,7 +277,7 @@ void process_cancel(struct process *p) {
 }
 
 void process_note_progress(struct process *p) {
-  p->output_ms = process_now_ms();
+  p->output_ms = clock_mono_ms();
 }
 
 void process_finish_early(struct process *p) {

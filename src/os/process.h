@@ -39,7 +39,7 @@ void process_table_free(struct process_table *t); /* NULL is fine; no process ma
 bool process_find_shim(char *path, size_t size, struct err *err) MUST_CHECK;
 size_t process_table_count(const struct process_table *t); /* started and not yet ended */
 
-/* What to run. Everything is borrowed: argv, cwd and envp until process_start returns,
+/* The program to run. Everything is borrowed: argv, cwd and envp until process_start returns,
  * stdin_bytes until on_end. */
 struct process_spec {
   const char *const *argv; /* NULL-ended; argv[0] without a slash is looked up in envp's PATH */
@@ -91,8 +91,8 @@ typedef void (*process_output_cb)(void *ctx, int fd, struct str bytes);
  * is allowed. */
 typedef void (*process_end_cb)(void *ctx, struct process_result *result);
 
-/* Of a result with EXEC_FAILED: why its program could not be run, in words that follow "cannot run
- * PROGRAM: ". cwd as in the spec. True: there is a file of that name. */
+/* Says of a result with EXEC_FAILED why its program could not be run, in words that follow
+ * "cannot run PROGRAM: ". cwd as in the spec. True: there is a file of that name. */
 bool process_why_not(const struct process_result *result, const char *program, const char *cwd,
                      char *out, size_t size);
 
@@ -104,8 +104,8 @@ struct process *process_start(struct process_table *t, const struct process_spec
                               struct err *err) MUST_CHECK;
 
 /* More for a stdin that was started with stdin_open; the bytes are copied. What cannot be written
- * waits, at most LIMIT_STDIN_QUEUE_BYTES: false, and nothing of it is kept, when that is full. False
- * too when stdin is closed. */
+ * waits, at most LIMIT_STDIN_QUEUE_BYTES: false, and nothing of it is kept, when that is full.
+ * False too when stdin is closed. */
 bool process_write(struct process *p, struct str bytes);
 /* The program sees the end of its stdin once all that waits is written. */
 void process_close_stdin(struct process *p);
@@ -141,13 +141,18 @@ enum process_state {
 #undef PS_ENUM
 };
 enum process_state process_get_state(const struct process *p);
-const char *process_state_name(enum process_state state);
 pid_t process_shim_pid(const struct process *p); /* for tests and `doctor` */
+
+/* The folders of a PATH in which programs are looked for: of an empty or a relative entry it would
+ * depend on the working directory, which agents write in, whose program is run with our keys. Those
+ * are left out; where none is left (or given is NULL) the system's own folders are taken. */
+void process_search_path(const char *given, struct buf *out);
 
 /* A complete environment from nothing: PATH HOME USER LOGNAME SHELL LANG LC_ALL LC_CTYPE TZ as far
  * as we have them, TERM=dumb, TMPDIR=tmpdir (NULL: none), then `extra_names` copied from our
  * environment where set, then `assignments` ("NAME=value"); the last one of a name wins. Both lists
- * are NULL-ended or NULL. SEGUE_*, NOTIFY_SOCKET and the like are never copied, only assigned.
+ * are NULL-ended or NULL. SEGUE_*, NOTIFY_SOCKET and the like are never copied, only assigned, and
+ * whatever PATH is given passes process_search_path.
  * Everything lives in `a`. NULL: an entry is not a name or not an assignment. */
 const char *const *process_env_build(struct arena *a, const char *tmpdir,
                                      const char *const *extra_names, const char *const *assignments,

@@ -1,4 +1,7 @@
+/* The environment of a program, made from nothing. */
 #include "os/process.h"
+
+#include "base/buf.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +12,26 @@ struct env {
   size_t count;
 };
 
+void process_search_path(const char *given, struct buf *out) {
+  struct str rest = str_from(given);
+  buf_clear(out);
+  while (rest.n > 0) {
+    const char *colon = memchr(rest.p, ':', rest.n);
+    struct str part = {rest.p, colon ? (size_t)(colon - rest.p) : rest.n};
+    if (str_starts(part, "/"))
+      buf_printf(out, "%s" STR_FMT, out->n > 0 ? ":" : "", STR_ARG(part));
+    rest = colon ? (struct str){colon + 1, rest.n - part.n - 1} : (struct str){NULL, 0};
+  }
+  if (out->n == 0)
+    buf_puts(out, "/usr/local/bin:/usr/bin:/bin");
+}
+
 static void env_put(struct env *env, const char *name, size_t name_n, const char *value) {
+  struct buf path = {0};
+  if (str_eq_c((struct str){name, name_n}, "PATH")) {
+    process_search_path(value, &path);
+    value = buf_c(&path);
+  }
   size_t value_n = strlen(value);
   char *entry = arena_alloc(env->arena, name_n + 1 + value_n + 1);
   memcpy(entry, name, name_n);
@@ -20,6 +42,7 @@ static void env_put(struct env *env, const char *name, size_t name_n, const char
     i++;
   env->entries[i] = entry;
   env->count = i < env->count ? env->count : env->count + 1;
+  buf_deinit(&path);
 }
 
 static void env_copy(struct env *env, const char *name, const char *otherwise) {
@@ -30,7 +53,7 @@ static void env_copy(struct env *env, const char *name, const char *otherwise) {
     env_put(env, name, strlen(name), value);
 }
 
-/* What speaks to us, not to a child: our settings and the service manager's sockets. */
+/* True for what speaks to us, not to a child: our settings and the service manager's sockets. */
 static bool env_is_ours(const char *name) {
   static const char *const ours[] = {"NOTIFY_SOCKET",  "LISTEN_PID",    "LISTEN_FDS",
                                      "LISTEN_FDNAMES", "WATCHDOG_USEC", "WATCHDOG_PID"};
@@ -56,7 +79,7 @@ const char *const *process_env_build(struct arena *a, const char *tmpdir,
   struct env env = {.arena = a};
   env.entries =
       arena_array(a, ARRAY_LEN(base) + 3 + extra_count + assignment_count + 1, sizeof *env.entries);
-  env_copy(&env, "PATH", "/usr/local/bin:/usr/bin:/bin");
+  env_copy(&env, "PATH", "");
   for (size_t i = 0; i < ARRAY_LEN(base); i++)
     env_copy(&env, base[i], NULL);
   env_put(&env, "TERM", strlen("TERM"), "dumb");

@@ -8,12 +8,13 @@
 
 #include "base/head_tail.h"
 #include "base/limits.h"
+#include "base/list.h"
 #include "os/process.h"
 
 #include <limits.h>
 #include <unistd.h>
 
-/* What the loop watches for one process: our ends of four pipes and the shim's pidfd (the pipes
+/* The loop watches these for one process: our ends of four pipes and the shim's pidfd (the pipes
  * alone could be held open by somebody else). */
 enum channel_id {
   CHANNEL_IN,
@@ -32,13 +33,14 @@ struct channel {
 
 struct process {
   struct process_table *table;
-  struct process *prev, *next;
+  struct list_node in_table;
   enum process_state state;
   bool decided;   /* result.why is final */
   bool shim_done; /* it said that the tree is dead */
   int open_handles;
   int control_fd; /* closing it ends the tree; -1 = done */
   pid_t shim;     /* 0 = reaped */
+  bool continued; /* the shim was stopped, and continued by us: once is enough */
   struct channel channels[CHANNEL_COUNT];
   uv_timer_t timer;
   uint64_t start_ms, output_ms, grace_end_ms;
@@ -58,8 +60,9 @@ struct process {
 
 struct process_table {
   uv_loop_t *loop;
-  struct process *first;
-  size_t count;
+  struct list processes;
+  uv_signal_t child; /* a shim may have been stopped */
+  int open_handles;
   uv_timer_t sweep; /* runs while a lost shim's orphans are being killed */
   pid_t *inherited; /* children that were there before us */
   size_t inherited_count;
@@ -89,7 +92,7 @@ void process_handle_closed(struct process *p);
 /* Begins to watch our end of a pipe, or the shim's pidfd; takes fd. */
 void process_channel_open(struct process *p, enum channel_id id, int fd);
 void process_channel_close(struct channel *c);
-/* What is left in the pipes of output, as far as a program could fill them. */
+/* Reads what is left in the pipes of output, as far as a program could fill them. */
 void process_drain_output(struct process *p);
 /* One piece of stdin at most, so that a quick reader cannot keep us; true when all is written. A
  * reader that left is not an error. */
@@ -98,10 +101,6 @@ bool process_write_input(struct process *p, int fd, bool *gone);
 /* Looks for orphans with the next turn of the loop, and until there are none: EVENT_SWEPT for each
  * process in ORPHANED. */
 void process_sweep(struct process_table *t);
-
-static inline uint64_t process_now_ms(void) {
-  return uv_hrtime() / 1000000;
-}
 
 static inline void process_close_fd(int *fd) {
   if (*fd >= 0)

@@ -1,7 +1,9 @@
-/* What comes through a process's pipes, and from its shim: read, kept, and told as events. */
+/* Reads what comes through a process's pipes and from its shim, keeps it, and tells it as
+ * events. */
 #include "os/process_internal.h"
 
 #include "base/log.h"
+#include "os/clock.h"
 #include "shim/protocol.h"
 
 #include <assert.h>
@@ -41,7 +43,7 @@ static bool read_output(struct channel *c) {
     process_channel_close(c);
     return false;
   }
-  p->output_ms = process_now_ms();
+  p->output_ms = clock_mono_ms();
   p->result.started = true; /* should the shim die before it can say so */
   if (!p->keep_nothing)
     head_tail_append(is_out ? &p->out : &p->err, (struct str){piece, (size_t)n});

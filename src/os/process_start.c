@@ -3,6 +3,7 @@
 
 #include "base/fault.h"
 #include "base/log.h"
+#include "os/clock.h"
 #include "shim/protocol.h"
 
 #include <assert.h>
@@ -69,10 +70,12 @@ static int spawn_shim(const struct process_table *t, const struct process_spec *
     rc = posix_spawnattr_init(&attr);
   if (rc == 0 && cwd >= 0) /* first: the numbers below may be its own */
     rc = posix_spawn_file_actions_addfchdir_np(&actions, cwd);
-  for (int fd = 0; fd < PIPE_COUNT && rc == 0; fd++)
-    rc = pipes->childs[fd] >= 0
-             ? posix_spawn_file_actions_adddup2(&actions, pipes->childs[fd], fd)
-             : posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDONLY, 0);
+  for (int fd = 0; fd < PIPE_COUNT && rc == 0; fd++) {
+    if (pipes->childs[fd] >= 0)
+      rc = posix_spawn_file_actions_adddup2(&actions, pipes->childs[fd], fd);
+    else
+      rc = posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDONLY, 0);
+  }
   if (rc == 0)
     rc = posix_spawn_file_actions_addclosefrom_np(&actions, PIPE_COUNT);
   if (rc != 0) /* ENOMEM only */
@@ -129,7 +132,7 @@ static struct process *process_new(struct process_table *t, const struct process
   struct process *p = xcalloc(1, sizeof *p);
   p->table = t;
   p->control_fd = -1;
-  p->start_ms = p->output_ms = process_now_ms();
+  p->start_ms = p->output_ms = clock_mono_ms();
   p->wall_ms = spec->wall_ms;
   p->stall_ms = spec->stall_ms;
   p->closed_ms = spec->closed_ms;
@@ -189,11 +192,7 @@ struct process *process_start(struct process_table *t, const struct process_spec
     goto out;
   }
 
-  p->next = t->first;
-  if (t->first != NULL)
-    t->first->prev = p;
-  t->first = p;
-  t->count++;
+  list_push_front(&t->processes, &p->in_table);
   p->control_fd = pipes.ours[SHIM_FD_CONTROL];
   (void)uv_timer_init(t->loop, &p->timer);
   p->timer.data = p;

@@ -3,6 +3,7 @@
 #include "os/process_internal.h"
 
 #include "base/log.h"
+#include "os/fs.h"
 #include "shim/protocol.h"
 
 #include <assert.h>
@@ -24,7 +25,7 @@ struct sweep_pass {
 };
 
 static bool is_known_child(const struct process_table *t, pid_t pid) {
-  for (const struct process *p = t->first; p != NULL; p = p->next)
+  LIST_EACH(struct process, p, in_table, &t->processes)
     if (p->shim == pid)
       return true;
   for (size_t i = 0; i < t->inherited_count; i++)
@@ -69,7 +70,7 @@ static void on_sweep(uv_timer_t *timer) {
     (void)uv_timer_start(&t->sweep, on_sweep, LIMIT_SWEEP_POLL_MS, 0);
     return;
   }
-  for (struct process *p = t->first; p != NULL; p = p->next) /* nothing is freed in here */
+  LIST_EACH(struct process, p, in_table, &t->processes) /* nothing is freed in here */
     if (p->state == PROCESS_STATE_ORPHANED)
       process_event(p, EVENT_SWEPT);
 }
@@ -78,16 +79,31 @@ void process_sweep(struct process_table *t) {
   (void)uv_timer_start(&t->sweep, on_sweep, 0, 0);
 }
 
+/* --- stopped shims --- */
+
+/* A program can stop its shim, and then nothing would ever end the call. It may have been a
+ * mistake: it is continued once. The second time the shim is killed, and its tree with it. */
+static void on_child(uv_signal_t *handle, int number) {
+  struct process_table *t = handle->data;
+  (void)number;
+  LIST_EACH(struct process, p, in_table, &t->processes) {
+    siginfo_t info = {0};
+    if (p->shim == 0 || waitid(P_PID, (id_t)p->shim, &info, WSTOPPED | WNOHANG) != 0 ||
+        info.si_pid != p->shim)
+      continue;
+    (void)kill(p->shim, p->continued ? SIGKILL : SIGCONT);
+    p->continued = true;
+  }
+}
+
 /* --- the table --- */
 
 bool process_find_shim(char *path, size_t size, struct err *err) {
   static const char *const places[] = {"segue-shim", "../libexec/segue/segue-shim"};
   char exe[PATH_MAX];
   const char *given = getenv("SEGUE_SHIM");
-  ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-  if (n <= 0)
+  if (!fs_own_program(exe, sizeof exe))
     return err_set_errno(err, errno, "cannot read /proc/self/exe (is /proc mounted?)");
-  exe[n] = '\0';
   *strrchr(exe, '/') = '\0';
   for (size_t i = 0; i < ARRAY_LEN(places); i++) {
     if (snprintf(path, size, "%s/%s", exe, places[i]) < (int)size && access(path, X_OK) == 0)
@@ -121,7 +137,11 @@ struct process_table *process_table_new(uv_loop_t *loop, struct err *err) {
   (void)each_child(note_inherited, t);
   t->loop = loop;
   (void)uv_timer_init(loop, &t->sweep);
-  t->sweep.data = t;
+  (void)uv_signal_init(loop, &t->child);
+  t->sweep.data = t->child.data = t;
+  t->open_handles = 2;
+  (void)uv_signal_start(&t->child, on_child, SIGCHLD);
+  uv_unref((uv_handle_t *)&t->child); /* it keeps no loop going */
   table_exists = true;
   return t;
 out:
@@ -131,6 +151,8 @@ out:
 
 static void on_table_closed(uv_handle_t *handle) {
   struct process_table *t = handle->data;
+  if (--t->open_handles > 0)
+    return;
   free(t->inherited);
   free(t);
 }
@@ -138,12 +160,13 @@ static void on_table_closed(uv_handle_t *handle) {
 void process_table_free(struct process_table *t) {
   if (t == NULL)
     return;
-  assert(t->count == 0);
+  assert(t->processes.count == 0);
   table_exists = false;
   (void)prctl(PR_SET_CHILD_SUBREAPER, 0);
   uv_close((uv_handle_t *)&t->sweep, on_table_closed);
+  uv_close((uv_handle_t *)&t->child, on_table_closed);
 }
 
 size_t process_table_count(const struct process_table *t) {
-  return t->count;
+  return t->processes.count;
 }

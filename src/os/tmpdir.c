@@ -1,3 +1,4 @@
+/* Makes private folders, and removes them whatever a program left in them. */
 #include "os/tmpdir.h"
 
 #include "base/buf.h"
@@ -53,7 +54,7 @@ struct removal {
   bool ok;
 };
 
-static void failed(struct removal *r, int number, const char *name) {
+static void tmpdir_failed(struct removal *r, int number, const char *name) {
   if (r->ok)
     (void)err_set_errno(r->err, number, "cannot remove '%s' in '%s'", name, r->path);
   r->ok = false;
@@ -85,14 +86,14 @@ static void move_up(struct removal *r, int parent, const char *name) {
     (void)snprintf(to, sizeof to, "segue-deep-%lu", r->moved++);
   while ((rc = renameat2(parent, name, r->top, to, RENAME_NOREPLACE)) != 0 && errno == EEXIST);
   if (rc != 0)
-    failed(r, errno, name);
+    tmpdir_failed(r, errno, name);
 }
 
 static void remove_dir(struct removal *r, int parent, const char *name, unsigned depth) {
   struct stat st = {0};
   int fd = open_dir(parent, name, &st);
   if (fd < 0) {
-    failed(r, errno, name);
+    tmpdir_failed(r, errno, name);
     return;
   }
   if (st.st_dev != r->device)
@@ -104,7 +105,7 @@ static void remove_dir(struct removal *r, int parent, const char *name, unsigned
   } else
     remove_content(r, fd, depth);
   if (unlinkat(parent, name, AT_REMOVEDIR) != 0)
-    failed(r, errno, name);
+    tmpdir_failed(r, errno, name);
 }
 
 /* Takes fd. Not descending into what is no directory: unlinkat removes a link, not its target. */
@@ -112,7 +113,7 @@ static void remove_content(struct removal *r, int fd, unsigned depth) {
   DIR *dir = fdopendir(fd);
   struct dirent *entry;
   if (dir == NULL) {
-    failed(r, errno, ".");
+    tmpdir_failed(r, errno, ".");
     (void)close(fd);
     return;
   }
@@ -125,7 +126,7 @@ static void remove_content(struct removal *r, int fd, unsigned depth) {
     if (errno == EISDIR)
       remove_dir(r, fd, name, depth + 1);
     else if (errno != ENOENT)
-      failed(r, errno, name);
+      tmpdir_failed(r, errno, name);
   }
   (void)closedir(dir);
 }
@@ -143,12 +144,12 @@ bool tmpdir_remove(const char *path, struct err *err) {
     before = r.moved;
     int fd = openat(r.top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-      failed(&r, errno, ".");
+      tmpdir_failed(&r, errno, ".");
     else
       remove_content(&r, fd, 0);
   } while (r.ok && r.moved > before && ++round < LIMIT_TMPDIR_ROUNDS);
   (void)close(r.top);
   if (r.ok && rmdir(path) != 0)
-    failed(&r, errno, ".");
+    tmpdir_failed(&r, errno, ".");
   return r.ok;
 }

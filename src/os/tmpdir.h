@@ -14,8 +14,8 @@ char *tmpdir_make(struct err *err) MUST_CHECK;
  * same call is found and removed. Where that name is another user's, a random one is taken. */
 char *tmpdir_make_named(const char *name, struct err *err) MUST_CHECK;
 
-/* Removes `path` and everything in it, however deep: never follows a symbolic link, stays on one file
- * system. Goes on after an error and reports the first. A path that is not there is fine. */
+/* Removes `path` and everything in it, however deep: never follows a symbolic link, stays on one
+ * file system. Goes on after an error and reports the first. A path that is not there is fine. */
 bool tmpdir_remove(const char *path, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* The command provider: a program of the workflow's own. Prompt on stdin, answer = stdout, `exit` =
+/* Runs a program of the workflow's own as a provider. Prompt on stdin, answer = stdout, `exit` =
  * its status (128 + signal when killed). A status other than 0 is an answer, not an error. */
 #include "provider/provider.h"
 
@@ -8,11 +8,13 @@
 #include "os/tmpdir.h"
 #include "provider/kept.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct provider_run {
+struct command_run {
+  struct provider_run base;
   struct process *process; /* NULL: it could not be started */
   uv_timer_t soon;         /* then this reports it from the loop */
   uv_work_t cleanup;
@@ -26,15 +28,15 @@ struct provider_run {
   char program[128]; /* for messages */
 };
 
-static void cleanup_work(uv_work_t *work) {
-  struct provider_run *run = work->data;
+static void command_cleanup_work(uv_work_t *work) {
+  struct command_run *run = work->data;
   struct err err;
   if (!tmpdir_remove(run->tmpdir, &err))
     log_warn("%s", err.text);
 }
 
-static void cleanup_after(uv_work_t *work, int status) {
-  struct provider_run *run = work->data;
+static void command_cleanup_after(uv_work_t *work, int status) {
+  struct command_run *run = work->data;
   (void)status;
   run->sink.done(run->sink.ctx, &run->result);
   kept_deinit(&run->out);
@@ -44,12 +46,12 @@ static void cleanup_after(uv_work_t *work, int status) {
   free(run);
 }
 
-static void finish(struct provider_run *run, uv_loop_t *loop) {
+static void command_finish(struct command_run *run, uv_loop_t *loop) {
   run->cleanup.data = run;
   if (run->tmpdir == NULL)
-    cleanup_after(&run->cleanup, 0);
+    command_cleanup_after(&run->cleanup, 0);
   else
-    loop_work(loop, &run->cleanup, cleanup_work, cleanup_after);
+    loop_work(loop, &run->cleanup, command_cleanup_work, command_cleanup_after);
 }
 
 /* A value for when(structured.X...): only when all of stdout is one JSON object. */
@@ -61,13 +63,13 @@ static json_t *whole_object(struct str text) {
   return value;
 }
 
-static void on_output(void *ctx, int fd, struct str bytes) {
-  struct provider_run *run = ctx;
+static void command_on_output(void *ctx, int fd, struct str bytes) {
+  struct command_run *run = ctx;
   kept_push(fd == 1 ? &run->out : &run->err, bytes);
 }
 
-static void on_end(void *ctx, struct process_result *p) {
-  struct provider_run *run = ctx;
+static void command_on_end(void *ctx, struct process_result *p) {
+  struct command_run *run = ctx;
   struct call_result *r = &run->result;
   char why[160];
   run->process = NULL;
@@ -105,28 +107,29 @@ static void on_end(void *ctx, struct process_result *p) {
     call_result_fail(r, CLASS_CRASHED, "the shim that held the program was killed");
     break;
   }
-  finish(run, run->soon.loop);
+  command_finish(run, run->soon.loop);
 }
 
-static void on_soon_closed(uv_handle_t *handle) {
-  struct provider_run *run = handle->data;
-  finish(run, handle->loop);
+static void command_on_soon_closed(uv_handle_t *handle) {
+  struct command_run *run = handle->data;
+  command_finish(run, handle->loop);
 }
 
-static void on_soon(uv_timer_t *timer) {
-  uv_close((uv_handle_t *)timer, on_soon_closed);
+static void command_on_soon(uv_timer_t *timer) {
+  uv_close((uv_handle_t *)timer, command_on_soon_closed);
 }
 
 static struct provider_run *command_start(const struct provider *self,
                                           const struct provider_env *env,
                                           const struct call_request *request,
                                           const struct provider_sink *sink) {
-  struct provider_run *run = xcalloc(1, sizeof *run);
+  assert(env->processes != NULL);
+  assert(sink->done != NULL);
+  struct command_run *run = xcalloc(1, sizeof *run);
   struct arena arena = {0};
   struct err err = {0};
   char tmpdir[80];
   char session[96], call[64], attempt[32];
-  (void)self;
   run->sink = *sink;
   run->soon.loop = env->loop;
   run->soon.data = run;
@@ -155,19 +158,23 @@ static struct provider_run *command_start(const struct provider *self,
                                       .keep_nothing = true,
                                       .wall_ms = request->timeout_ms,
                                       .stall_ms = LIMIT_CALL_STALL_MS};
-    run->process = process_start(env->processes, &spec, on_output, on_end, run, &err);
+    run->process =
+        process_start(env->processes, &spec, command_on_output, command_on_end, run, &err);
   }
   arena_deinit(&arena);
   if (run->process == NULL) {
     call_result_fail(&run->result, CLASS_NOT_FOUND, "%s", err.text);
     uv_timer_init(env->loop, &run->soon);
     run->soon.data = run;
-    uv_timer_start(&run->soon, on_soon, 0, 0);
+    uv_timer_start(&run->soon, command_on_soon, 0, 0);
   }
-  return run;
+  run->base.provider = self;
+  return &run->base;
 }
 
-static void command_cancel(struct provider_run *run) {
+static void command_cancel(struct provider_run *base) {
+  struct command_run *run = (struct command_run *)base;
+  assert(base->provider->ops->cancel == command_cancel);
   if (run->process != NULL)
     process_cancel(run->process);
 }

@@ -1,3 +1,4 @@
+/* Keeps a bounded part of a program's output, without secrets. */
 #include "provider/kept.h"
 
 void kept_init(struct kept *k, const struct secrets *secrets, size_t max) {

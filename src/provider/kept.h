@@ -1,5 +1,6 @@
-/* kept.h - what is kept of a program's stdout or stderr: without secrets, and within a bound of which
- * both ends stay (base/head_tail.h). Secrets go before anything is cut, so that none is cut in two.
+/* kept.h - the part of a program's stdout or stderr that is kept: without secrets, and within a
+ * bound of which both ends stay (base/head_tail.h). Secrets go before anything is cut, so that
+ * none is cut in two.
  *
  *   kept_init, kept_push for each piece, kept_take at the end; kept_deinit */
 #ifndef SEGUE_PROVIDER_KEPT_H

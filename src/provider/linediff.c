@@ -1,3 +1,4 @@
+/* Counts the lines that a change added and removed. */
 #include "provider/linediff.h"
 
 #include "base/log.h"

@@ -1,3 +1,4 @@
+/* Finds out whether a backend is installed and could be used. */
 #include "provider/probe.h"
 
 #include "base/limits.h"
@@ -5,10 +6,10 @@
 #include "format/json_write.h"
 #include "os/loop.h"
 #include "os/tmpdir.h"
-#include "provider/agent.h"
-#include "provider/api.h"
-#include "provider/schema_place.h"
-#include "provider/version.h"
+#include "provider/agent/agent.h"
+#include "provider/agent/schema_place.h"
+#include "provider/agent/version.h"
+#include "provider/api/api.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -26,23 +27,26 @@ static bool is_program(const char *path) {
 
 /* By PATH, as the shim does it. */
 bool probe_find_program(const char *name, char *out, size_t size) {
-  const char *path = getenv("PATH");
+  struct buf path = {0};
+  bool found = false;
   if (strchr(name, '/') != NULL)
     return snprintf(out, size, "%s", name) < (int)size && is_program(out);
-  for (struct str rest = str_from(path ? path : "/usr/local/bin:/usr/bin:/bin"); rest.p != NULL;) {
+  process_search_path(getenv("PATH"), &path);
+  for (struct str rest = buf_view(&path); !found && rest.p != NULL;) {
     const char *colon = memchr(rest.p, ':', rest.n);
     struct str part = {rest.p, colon ? (size_t)(colon - rest.p) : rest.n};
-    if (part.n > 0 && snprintf(out, size, "%.*s/%s", (int)part.n, part.p, name) < (int)size &&
-        is_program(out))
-      return true;
+    found =
+        snprintf(out, size, "%.*s/%s", (int)part.n, part.p, name) < (int)size && is_program(out);
     rest = colon ? (struct str){colon + 1, rest.n - part.n - 1} : (struct str){NULL, 0};
   }
-  out[0] = '\0';
-  return false;
+  if (!found)
+    out[0] = '\0';
+  buf_deinit(&path);
+  return found;
 }
 
 /* ~ and $NAME in front become folders; false: that folder is not known. */
-static bool expand(const char *path, char *out, size_t size) {
+static bool probe_expand(const char *path, char *out, size_t size) {
   char name[64];
   const char *slash = strchr(path, '/'), *folder = NULL;
   if (path[0] != '~' && path[0] != '$')
@@ -72,7 +76,7 @@ static bool find_login(const struct profile *profile, const json_t *settings,
   for (size_t i = 0; i < json_array_size(files); i++) {
     const char *file = json_string_value(json_array_get(files, i));
     char path[1024];
-    if (expand(file, path, sizeof path) && access(path, F_OK) == 0) {
+    if (probe_expand(file, path, sizeof path) && access(path, F_OK) == 0) {
       (void)snprintf(p->login, sizeof p->login, "%s", file);
       return true;
     }
@@ -129,13 +133,13 @@ static void probe_agent(const struct provider *provider, const struct profile *p
 
 /* --- versions --- */
 
-struct asking {
+struct probe_asking {
   struct backend_probe *probe;
   const struct profile *profile;
 };
 
-static void on_version(void *ctx, struct process_result *r) {
-  struct asking *asking = ctx;
+static void probe_on_version(void *ctx, struct process_result *r) {
+  struct probe_asking *asking = ctx;
   struct backend_probe *p = asking->probe;
   const char *program = p->program;
   (void)version_read(r, p->version, sizeof p->version);
@@ -160,8 +164,8 @@ static void on_version(void *ctx, struct process_result *r) {
   }
 }
 
-static void ask_version(struct process_table *table, const char *tmpdir, struct asking *asking,
-                        const struct provider *provider) {
+static void probe_ask_version(struct process_table *table, const char *tmpdir,
+                              struct probe_asking *asking, const struct provider *provider) {
   struct arena arena = {0};
   struct err err;
   const char *const *words =
@@ -173,7 +177,7 @@ static void ask_version(struct process_table *table, const char *tmpdir, struct 
                                     .stdout_max = LIMIT_VERSION_BYTES,
                                     .stderr_max = LIMIT_VERSION_BYTES,
                                     .wall_ms = LIMIT_PROBE_WALL_MS};
-  if (envp == NULL || process_start(table, &spec, NULL, on_version, asking, &err) == NULL) {
+  if (envp == NULL || process_start(table, &spec, NULL, probe_on_version, asking, &err) == NULL) {
     asking->probe->state = PROBE_NO;
     (void)snprintf(asking->probe->problem, sizeof asking->probe->problem, "%.300s", err.text);
   }
@@ -201,7 +205,7 @@ static void ask_versions(const struct provider_registry *registry, struct backen
                          size_t count) {
   uv_loop_t loop;
   struct err err;
-  struct asking *asking = xcalloc(count + 1, sizeof *asking);
+  struct probe_asking *asking = xcalloc(count + 1, sizeof *asking);
   char *tmpdir = tmpdir_make(&err);
   struct process_table *table = NULL;
   if (tmpdir != NULL && loop_init(&loop, &err)) {
@@ -209,11 +213,11 @@ static void ask_versions(const struct provider_registry *registry, struct backen
     struct api *api = api_new(&loop);
     for (size_t i = 0; table != NULL && i < count; i++) {
       const struct profile *profile = provider_profile(registry_at(registry, i));
-      asking[i] = (struct asking){&probes[i], profile};
+      asking[i] = (struct probe_asking){&probes[i], profile};
       if (profile == NULL)
         (void)api_probe(api, registry_at(registry, i), on_api, &probes[i]);
       else if (probes[i].installed)
-        ask_version(table, tmpdir, &asking[i], registry_at(registry, i));
+        probe_ask_version(table, tmpdir, &asking[i], registry_at(registry, i));
     }
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     process_table_free(table);
@@ -257,25 +261,25 @@ struct backend_probe *probe_all(const struct provider_registry *registry, bool a
   return probes;
 }
 
-static void put_text(json_t *object, const char *name, const char *text) {
+static void probe_put_text(json_t *object, const char *name, const char *text) {
   json_object_set_new(object, name, text[0] ? json_text(str_from(text)) : json_null());
 }
 
 json_t *probe_json(const struct backend_probe *p, const struct provider *provider) {
   json_t *out = json_object();
-  put_text(out, "name", provider->capability.name);
-  put_text(out, "kind", p->kind);
-  put_text(out, "summary", provider->capability.summary);
+  probe_put_text(out, "name", provider->capability.name);
+  probe_put_text(out, "kind", p->kind);
+  probe_put_text(out, "summary", provider->capability.summary);
   json_object_set_new(out, "installed", json_boolean(p->installed));
-  put_text(out, "program", p->program);
-  put_text(out, "version", p->version);
-  put_text(out, "minimum", p->minimum);
+  probe_put_text(out, "program", p->program);
+  probe_put_text(out, "version", p->version);
+  probe_put_text(out, "minimum", p->minimum);
   json_object_set_new(out, "usable",
                       p->state == PROBE_UNKNOWN ? json_null() : json_boolean(p->state == PROBE_OK));
-  put_text(out, "login", p->login);
-  put_text(out, "schema", p->schema);
-  put_text(out, "transport", p->transport);
-  put_text(out, "problem", p->problem);
-  put_text(out, "remedy", p->remedy);
+  probe_put_text(out, "login", p->login);
+  probe_put_text(out, "schema", p->schema);
+  probe_put_text(out, "transport", p->transport);
+  probe_put_text(out, "problem", p->problem);
+  probe_put_text(out, "remedy", p->remedy);
   return out;
 }

@@ -1,7 +1,7 @@
 /* probe.h - is a backend there, and could it be used?
  *
- * Of an agent: its program, its `--version`, a sign of a key or a login, which is not read. Of a model
- * API: one short request (api.h), none where its key is missing. All at once, at most
+ * Of an agent: its program, its `--version`, a sign of a key or a login, which is not read. Of a
+ * model API: one short request (api.h), none where its key is missing. All at once, at most
  * LIMIT_PROBE_WALL_MS, on a loop of its own: for commands, not for a session. */
 #ifndef SEGUE_PROVIDER_PROBE_H
 #define SEGUE_PROVIDER_PROBE_H
@@ -30,14 +30,14 @@ struct backend_probe {
   char problem[1100], remedy[512];
 };
 
-/* One for each of the registry, in its order: free() it. Without `ask` nothing is started or sent. */
+/* One for each of the registry, in its order: free() it. Without `ask` nothing is started. */
 struct backend_probe *probe_all(const struct provider_registry *registry, bool ask);
 
 /* Where the program of an agent is; false: nowhere. A name without a slash is looked up in PATH. */
 bool probe_find_program(const char *name, char *out, size_t size);
 
-/* A new object: name, kind, summary, installed, program, version, minimum, usable (true, false, null),
- * login, schema, transport, problem, remedy. */
+/* A new object: name, kind, summary, installed, program, version, minimum, usable (true, false,
+ * null), login, schema, transport, problem, remedy. */
 json_t *probe_json(const struct backend_probe *probe, const struct provider *provider);
 
 #endif

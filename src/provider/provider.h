@@ -1,10 +1,10 @@
 /* provider.h - a backend that answers calls, behind one interface.
  *
- * Order: prepare (pure, before the call's record: its token makes the call repeatable), then start
- * once that record is durable; any number of news and exactly one done come from the loop, never
- * from within start or cancel. cancel may come at any time until done; done then has class
- * cancelled, unless the answer was already there. The request is borrowed for prepare and until done
- * for start; the provider and the environment outlive the call. */
+ * Order: prepare (pure, before the call's record: its token makes the call repeatable), then
+ * start once that record is durable; any number of news and exactly one done come from the loop,
+ * never from within start or cancel. cancel may come at any time until done; done then has class
+ * cancelled, unless the answer was already there. The request is borrowed for prepare and until
+ * done for start; the provider and the environment outlive the call. */
 #ifndef SEGUE_PROVIDER_PROVIDER_H
 #define SEGUE_PROVIDER_PROVIDER_H
 
@@ -15,9 +15,9 @@
 
 #include <uv.h>
 
-struct api; /* provider/api.h */
+struct api; /* provider/api/api.h */
 
-/* What the calls of one session share; owned by the host, constant while calls are open. */
+/* The calls of one session share this; owned by the host, constant while calls are open. */
 struct provider_env {
   uv_loop_t *loop;
   struct process_table *processes; /* NULL: nothing is started (tests, segue prompt) */
@@ -28,7 +28,7 @@ struct provider_env {
   struct api *api;                 /* of the model APIs over HTTP; NULL: there is no network */
 };
 
-/* What a call tells before its end. */
+/* A call tells this before its end. */
 enum provider_news_kind {
   NEWS_TEXT,       /* a piece of the answer as it comes: for those who watch, never a record */
   NEWS_THINKING,   /* the same of its reasoning */
@@ -55,8 +55,12 @@ struct provider_sink {
   void *ctx;
 };
 
-struct provider_run; /* a call that was started */
 struct provider;
+
+/* A call that was started: what a provider keeps of it begins with this. */
+struct provider_run {
+  const struct provider *provider;
+};
 
 struct provider_ops {
   json_t *(*prepare)(const struct provider *self, const struct provider_env *env,

@@ -1,21 +1,27 @@
+/* Replaces secrets in text that comes in pieces. */
 #include "provider/redact.h"
 
 #include "base/limits.h"
 #include "base/log.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-struct pattern {
+struct redact_pattern {
   char *p;
   size_t n;
   size_t name; /* index */
-  bool base64; /* else the value itself, which may be spelled in other ways: see spelled */
+  enum written {
+    WRITTEN_PLAIN, /* the value; bytes of it may be spelled in other ways: see spelled */
+    WRITTEN_BASE64,
+    WRITTEN_HEX, /* the value; its bytes are looked for as two digits each */
+  } written;
 };
 
 struct secrets {
-  struct pattern *patterns;
+  struct redact_pattern *patterns;
   size_t count;
   char **names;
   size_t name_count;
@@ -44,13 +50,18 @@ bool secrets_are_empty(const struct secrets *s) {
   return s == NULL || s->count == 0;
 }
 
-static void add_pattern(struct secrets *s, const char *p, size_t n, bool base64) {
+static void add_pattern(struct secrets *s, const char *p, size_t n, enum written written) {
   if (n < LIMIT_SECRET_BYTES)
     return;
   s->patterns = xrealloc(s->patterns, (s->count + 1) * sizeof *s->patterns);
-  s->patterns[s->count++] = (struct pattern){xstrndup(p, n), n, s->name_count - 1, base64};
+  s->patterns[s->count++] = (struct redact_pattern){xstrndup(p, n), n, s->name_count - 1, written};
+  if (written == WRITTEN_HEX) {
+    s->starts[(unsigned char)"0123456789abcdef"[(unsigned char)p[0] >> 4]] = true;
+    s->starts[(unsigned char)"0123456789ABCDEF"[(unsigned char)p[0] >> 4]] = true;
+    return;
+  }
   s->starts[(unsigned char)p[0]] = true;
-  if (!base64)
+  if (written == WRITTEN_PLAIN)
     s->starts['%'] = s->starts['\\'] = s->starts['+'] = true;
 }
 
@@ -69,18 +80,21 @@ static void add_base64(struct secrets *s, struct str value, size_t offset, const
     buf_putc(&b, six < 62 ? digits[six] : last_two[six - 62]);
   }
   if (b.n > 0)
-    add_pattern(s, b.p, b.n, true);
+    add_pattern(s, b.p, b.n, WRITTEN_BASE64);
   if (b.n > 0)
     explicit_bzero(b.p, b.n);
   buf_deinit(&b);
 }
 
 void secrets_add(struct secrets *s, const char *name, struct str value) {
+  assert(s != NULL);
+  assert(name != NULL);
   if (value.n < LIMIT_SECRET_BYTES)
     return;
   s->names = xrealloc(s->names, (s->name_count + 1) * sizeof *s->names);
   s->names[s->name_count++] = xstrdup(name);
-  add_pattern(s, value.p, value.n, false);
+  add_pattern(s, value.p, value.n, WRITTEN_PLAIN);
+  add_pattern(s, value.p, value.n, WRITTEN_HEX);
   for (size_t offset = 0; offset < 3; offset++) {
     add_base64(s, value, offset, "+/");
     add_base64(s, value, offset, "-_");
@@ -102,7 +116,8 @@ static bool is_hex_of(struct str digits, unsigned char byte) {
 }
 
 /* Is `byte` written here as prefix and two hexadecimal digits? *partial: perhaps, the text ends. */
-static size_t escaped(unsigned char byte, const char *prefix, struct str text, bool *partial) {
+static size_t redact_escaped(unsigned char byte, const char *prefix, struct str text,
+                             bool *partial) {
   size_t n = strlen(prefix), have = text.n < n ? text.n : n;
   struct str digits = {text.p + have, text.n - have};
   if (strncasecmp(text.p, prefix, have) != 0 || !is_hex_of(digits, byte))
@@ -113,22 +128,22 @@ static size_t escaped(unsigned char byte, const char *prefix, struct str text, b
 }
 
 /* How many bytes at the head of `text` stand for `byte`, other than itself: as in a URL or a form
- * (%2F, + for a space), as in a JSON string (\u002f, \/). 0: none do. Encoders differ in which bytes
- * they write so, so each byte of a value may be. */
+ * (%2F, + for a space), as in a JSON string (\u002f, \/). 0: none do. Encoders differ in which
+ * bytes they write so, so each byte of a value may be. */
 static size_t spelled(unsigned char byte, struct str text, bool *partial) {
   if (text.p[0] == '%')
-    return escaped(byte, "%", text, partial);
+    return redact_escaped(byte, "%", text, partial);
   if (text.p[0] == '+')
     return byte == ' ' ? 1 : 0;
   if (text.p[0] != '\\')
     return 0;
   if (text.n > 1 && (unsigned char)text.p[1] == byte && strchr("/\"\\", byte) != NULL)
     return 2;
-  return escaped(byte, "\\u00", text, partial);
+  return redact_escaped(byte, "\\u00", text, partial);
 }
 
 /* The bytes at the head of `text` that say the value; 0: none do. */
-static size_t match_value(const struct pattern *p, struct str text, bool *partial) {
+static size_t match_value(const struct redact_pattern *p, struct str text, bool *partial) {
   size_t at = 0;
   for (size_t i = 0; i < p->n; i++) {
     unsigned char byte = (unsigned char)p->p[i];
@@ -146,20 +161,103 @@ static size_t match_value(const struct pattern *p, struct str text, bool *partia
   return at;
 }
 
+/* Length of one piece of what may stand between two characters of an encoded value: white space of
+ * wrapped lines and columns, as it is or as a JSON string says it (\n, and \\n in a string within
+ * one); in hex also what writers of bytes put there (61:62, 0x61, 0x62, \x61\x62). */
+static size_t redact_filling(struct str text, bool hex, bool *partial) {
+  enum { BACKSLASHES = 8 };
+  size_t n = 0;
+  if (text.p[0] == '\0')
+    return 0;
+  if (strchr(hex ? " \t\r\n:," : " \t\r\n", text.p[0]) != NULL)
+    return 1;
+  if (hex && str_starts_fold(text, "0x"))
+    return 2;
+  while (n < text.n && n < BACKSLASHES && text.p[n] == '\\')
+    n++;
+  if (n == text.n)
+    *partial = true;
+  if (n == 0 || n == text.n || text.p[n] == '\0')
+    return 0;
+  bool escape = strchr(hex ? "nrtx" : "nrt", text.p[n]) != NULL;
+  return escape ? n + 1 : 0;
+}
+
+static struct str redact_skip(struct str text, bool hex, bool *partial) {
+  enum { GAP_BYTES = 64 };
+  const char *start = text.p;
+  while (text.n > 0 && text.p - start < GAP_BYTES) {
+    size_t n = redact_filling(text, hex, partial);
+    if (n == 0)
+      break;
+    text = (struct str){text.p + n, text.n - n};
+  }
+  return text;
+}
+
+static size_t match_base64(const struct redact_pattern *p, struct str text, bool *partial) {
+  struct str rest = text;
+  for (size_t i = 0; i < p->n; i++) {
+    if (i > 0)
+      rest = redact_skip(rest, false, partial);
+    if (rest.n == 0)
+      *partial = true;
+    if (rest.n == 0 || rest.p[0] != p->p[i])
+      return 0;
+    rest = (struct str){rest.p + 1, rest.n - 1};
+  }
+  return text.n - rest.n;
+}
+
+/* The offset with which od and xxd begin each line. */
+static struct str skip_offset(struct str text, bool *partial) {
+  enum { DIGITS_MIN = 6, DIGITS_MAX = 16 };
+  size_t n = 0;
+  while (n < text.n && n < DIGITS_MAX && strchr("0123456789abcdefABCDEF", text.p[n]) != NULL &&
+         text.p[n] != '\0')
+    n++;
+  if (n == text.n)
+    *partial = true;
+  if (n < DIGITS_MIN || n == text.n || (text.p[n] != ' ' && text.p[n] != ':'))
+    return text;
+  return redact_skip((struct str){text.p + n, text.n - n}, true, partial);
+}
+
+static size_t match_hex(const struct redact_pattern *p, struct str text, bool *partial) {
+  struct str rest = text;
+  for (size_t i = 0; i < p->n; i++) {
+    struct str at = i > 0 ? redact_skip(rest, true, partial) : rest;
+    if (at.n < rest.n && !is_hex_of(at, (unsigned char)p->p[i]))
+      at = skip_offset(at, partial);
+    if (!is_hex_of(at, (unsigned char)p->p[i]))
+      return 0;
+    if (at.n < 2) {
+      *partial = true;
+      return 0;
+    }
+    rest = (struct str){at.p + 2, at.n - 2};
+  }
+  return text.n - rest.n;
+}
+
 /* The value's own bytes are the common case, and never to be read as an escape. */
-static size_t match_one(const struct pattern *p, struct str text, bool *partial) {
+static size_t match_one(const struct redact_pattern *p, struct str text, bool *partial) {
+  if (p->written == WRITTEN_HEX)
+    return match_hex(p, text, partial);
+  if (p->written == WRITTEN_BASE64)
+    return match_base64(p, text, partial);
   size_t n = p->n < text.n ? p->n : text.n;
   if (p->p[0] == text.p[0] && memcmp(p->p, text.p, n) == 0) {
     if (n == p->n)
       return n;
     *partial = true;
   }
-  return p->base64 ? 0 : match_value(p, text, partial);
+  return match_value(p, text, partial);
 }
 
 /* The longest place at the head of `text` that is a value, 0: none; *partial: the text may be the
  * beginning of one. */
-static size_t match(const struct secrets *s, struct str text, size_t *name, bool *partial) {
+static size_t redact_match(const struct secrets *s, struct str text, size_t *name, bool *partial) {
   size_t best = 0;
   *partial = false;
   for (size_t i = 0; i < s->count; i++) {
@@ -180,7 +278,7 @@ static size_t filter(const struct secrets *s, struct str text, struct buf *out, 
     bool partial = false;
     size_t name = 0, n = 0;
     if (s->starts[(unsigned char)text.p[i]])
-      n = match(s, (struct str){text.p + i, text.n - i}, &name, &partial);
+      n = redact_match(s, (struct str){text.p + i, text.n - i}, &name, &partial);
     if (partial) /* a longer one first: it may still come true */
       break;
     if (n == 0) {
@@ -197,12 +295,13 @@ static size_t filter(const struct secrets *s, struct str text, struct buf *out, 
   return i;
 }
 
-/* What was held back, now that no more comes: its first byte belongs to no value, or one that is
- * whole. */
-static void release(const struct secrets *s, struct str held, struct buf *out, size_t *count) {
+/* Releases what was held back, now that no more comes: its first byte belongs to no value, or
+ * one that is whole. */
+static void redact_release(const struct secrets *s, struct str held, struct buf *out,
+                           size_t *count) {
   while (held.n > 0) {
     bool partial;
-    size_t name = 0, used = match(s, held, &name, &partial);
+    size_t name = 0, used = redact_match(s, held, &name, &partial);
     if (used > 0) {
       buf_printf(out, "\xC2\xABsecret:%s\xC2\xBB", s->names[name]);
       ++*count;
@@ -222,7 +321,7 @@ size_t secrets_hide(const struct secrets *s, struct buf *text) {
   if (secrets_are_empty(s) || text->n == 0)
     return 0;
   size_t end = filter(s, buf_view(text), &out, &count);
-  release(s, (struct str){text->p + end, text->n - end}, &out, &count);
+  redact_release(s, (struct str){text->p + end, text->n - end}, &out, &count);
   if (count > 0) {
     explicit_bzero(text->p, text->n);
     buf_deinit(text);
@@ -233,11 +332,23 @@ size_t secrets_hide(const struct secrets *s, struct buf *text) {
   return count;
 }
 
+const char *secrets_first(const struct secrets *s, struct str text) {
+  for (size_t i = 0; !secrets_are_empty(s) && i < text.n; i++) {
+    bool partial;
+    size_t name;
+    if (s->starts[(unsigned char)text.p[i]] &&
+        redact_match(s, (struct str){text.p + i, text.n - i}, &name, &partial) > 0)
+      return s->names[name];
+  }
+  return NULL;
+}
+
 void redactor_init(struct redactor *r, const struct secrets *secrets) {
   *r = (struct redactor){.secrets = secrets};
 }
 
 void redactor_push(struct redactor *r, struct str piece, struct buf *out) {
+  assert(out != &r->held);
   size_t count = 0;
   if (secrets_are_empty(r->secrets)) {
     buf_str(out, piece);
@@ -261,7 +372,7 @@ void redactor_push(struct redactor *r, struct str piece, struct buf *out) {
 void redactor_flush(struct redactor *r, struct buf *out) {
   size_t count = 0;
   if (r->held.n > 0)
-    release(r->secrets, buf_view(&r->held), out, &count);
+    redact_release(r->secrets, buf_view(&r->held), out, &count);
   buf_clear(&r->held);
 }
 

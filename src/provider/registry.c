@@ -1,11 +1,13 @@
+/* Keeps the backends by name and checks the options given to them. */
 #include "provider/registry.h"
 
 #include "base/limits.h"
 #include "base/log.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
-struct kept {
+struct registry_kept {
   void *owned;
   void (*release)(void *owned);
 };
@@ -15,13 +17,13 @@ struct provider_registry {
   struct capability capabilities[LIMIT_PROVIDER_COUNT + 1]; /* the same order, NULL-ended */
   size_t count;
   json_t *settings;
-  struct kept *kept;
+  struct registry_kept *kept;
   size_t kept_count;
 };
 
 static const struct provider *const built_in[] = {&provider_script, &provider_command};
 
-static void put(struct provider_registry *reg, const struct provider *provider) {
+static void registry_put(struct provider_registry *reg, const struct provider *provider) {
   struct provider *p = &reg->providers[reg->count];
   *p = *provider;
   p->settings = json_object_get(reg->settings, p->capability.name);
@@ -32,7 +34,7 @@ struct provider_registry *registry_new(const json_t *settings) {
   struct provider_registry *reg = xcalloc(1, sizeof *reg);
   reg->settings = json_incref((json_t *)settings);
   for (size_t i = 0; i < ARRAY_LEN(built_in); i++)
-    put(reg, built_in[i]);
+    registry_put(reg, built_in[i]);
   return reg;
 }
 
@@ -47,8 +49,9 @@ void registry_free(struct provider_registry *reg) {
 }
 
 void registry_keep(struct provider_registry *reg, void *owned, void (*release)(void *owned)) {
+  assert(release != NULL);
   reg->kept = xrealloc(reg->kept, (reg->kept_count + 1) * sizeof *reg->kept);
-  reg->kept[reg->kept_count++] = (struct kept){owned, release};
+  reg->kept[reg->kept_count++] = (struct registry_kept){owned, release};
 }
 
 void *registry_kept(const struct provider_registry *reg, void (*release)(void *owned)) {
@@ -59,13 +62,15 @@ void *registry_kept(const struct provider_registry *reg, void (*release)(void *o
 }
 
 bool registry_add(struct provider_registry *reg, const struct provider *provider, struct err *err) {
+  assert(provider->capability.name != NULL);
+  assert(provider->ops != NULL);
   const char *name = provider->capability.name;
   if (registry_find(reg, str_from(name)) != NULL)
     return err_set(err, ERR_INVALID, "there are two providers of the name %s", name);
   if (reg->count == LIMIT_PROVIDER_COUNT)
     return err_set(err, ERR_INVALID, "provider %s is one too many: the limit is %u", name,
                    LIMIT_PROVIDER_COUNT);
-  put(reg, provider);
+  registry_put(reg, provider);
   return true;
 }
 
@@ -96,17 +101,17 @@ const char *provider_news_name(enum provider_news_kind kind) {
 }
 
 static const char *bad_value(const char *name, const json_t *value) {
+  if (json_is_null(value)) /* takes away what was written elsewhere */
+    return NULL;
   json_int_t n = json_integer_value(value);
+  double x = json_number_value(value);
   if (str_eq_c(str_from(name), "temperature"))
-    return json_is_number(value) && json_number_value(value) >= 0 && json_number_value(value) <= 2
-               ? NULL
-               : "a number from 0 to 2";
+    return json_is_number(value) && x >= 0 && x <= 2 ? NULL : "a number from 0 to 2";
   if (str_eq_c(str_from(name), "seed"))
     return json_is_integer(value) ? NULL : "an integer";
+  bool in_range = json_is_integer(value) && n > 0 && n <= LIMIT_OPTION_TOKENS;
   if (str_eq_c(str_from(name), "max_tokens"))
-    return json_is_integer(value) && n > 0 && n <= LIMIT_OPTION_TOKENS
-               ? NULL
-               : "an integer from 1 to 1000000000";
+    return in_range ? NULL : "an integer from 1 to 1000000000";
   return json_is_string(value) && json_string_length(value) > 0 ? NULL : "a word, such as high";
 }
 

@@ -14,15 +14,15 @@ struct provider_registry;
 struct provider_registry *registry_new(const json_t *settings); /* takes a reference */
 void registry_free(struct provider_registry *reg);              /* NULL is fine */
 
-/* Copies `provider`; its name, summary and data are borrowed for the registry's life. False: the name
- * is taken, or there are too many. */
+/* Copies `provider`; its name, summary and data are borrowed for the registry's life. False: the
+ * name is taken, or there are too many. */
 bool registry_add(struct provider_registry *reg, const struct provider *provider,
                   struct err *err) MUST_CHECK;
 
 /* Memory that goes with the registry: the data that providers were given. */
 void registry_keep(struct provider_registry *reg, void *owned, void (*release)(void *owned));
 
-/* What is kept with this release; NULL. */
+/* Finds what is kept with this release, or NULL. */
 void *registry_kept(const struct provider_registry *reg, void (*release)(void *owned));
 
 /* NULL when there is none of that name. */

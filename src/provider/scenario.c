@@ -1,3 +1,4 @@
+/* Parses scenario files and picks the reply to a call. */
 #include "provider/scenario.h"
 
 #include "base/file.h"
@@ -5,7 +6,7 @@
 #include "base/log.h"
 #include "format/json_size.h"
 #include "format/yaml.h"
-#include "structured/jscan.h"
+#include "json/scan.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +15,9 @@
 
 static const char *const reply_keys[] = {
     "movement", "purpose", "stage",  "contains",         "times", "text", "structured", "error",
-    "delay_ms", "write",   "chunks", "provider_session", NULL};
+    "delay_ms", "write",   "chunks", "provider_session", "usage", "cost", "tools",      NULL};
+
+static const char *const usage_keys[] = {"input", "output", "cached", "reasoning", NULL};
 
 static const char *const error_keys[] = {"class", "retry_after_ms", "message", NULL};
 
@@ -25,8 +28,9 @@ struct spot {
   bool is_key;
 };
 
-static bool wrong(const struct spot *spot, struct err *err, const char *fmt, ...) PRINTF_LIKE(3, 4);
-static bool wrong(const struct spot *spot, struct err *err, const char *fmt, ...) {
+static bool scenario_wrong(const struct spot *spot, struct err *err, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
+static bool scenario_wrong(const struct spot *spot, struct err *err, const char *fmt, ...) {
   char text[sizeof err->text];
   va_list ap;
   va_start(ap, fmt);
@@ -48,18 +52,18 @@ static bool check_keys(const json_t *map, const char *const *keys, struct spot *
     const char *near = str_nearest(str_from(key), keys);
     spot->key = key;
     spot->is_key = true;
-    return wrong(spot, err, "unknown key \"%s\"%s%s%s", key, near ? ": did you mean \"" : "",
-                 near ? near : "", near ? "\"?" : "");
+    return scenario_wrong(spot, err, "unknown key \"%s\"%s%s%s", key,
+                          near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
   }
   return true;
 }
 
-static bool is_word(const json_t *reply, const char *key) {
+static bool scenario_is_word(const json_t *reply, const char *key) {
   const json_t *value = json_object_get(reply, key);
   return value == NULL || json_is_string(value);
 }
 
-static bool is_count(const json_t *reply, const char *key) {
+static bool scenario_is_count(const json_t *reply, const char *key) {
   const json_t *value = json_object_get(reply, key);
   return value == NULL || (json_is_integer(value) && json_integer_value(value) >= 0 &&
                            json_integer_value(value) <= 1000000000);
@@ -71,13 +75,13 @@ static bool check_types(const json_t *reply, struct spot *spot, struct err *err)
   static const char *const counts[] = {"times", "delay_ms"};
   for (size_t i = 0; i < ARRAY_LEN(words); i++) {
     spot->key = words[i];
-    if (!is_word(reply, words[i]))
-      return wrong(spot, err, "%s must be a text: put it in quotes", words[i]);
+    if (!scenario_is_word(reply, words[i]))
+      return scenario_wrong(spot, err, "%s must be a text: put it in quotes", words[i]);
   }
   for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
     spot->key = counts[i];
-    if (!is_count(reply, counts[i]))
-      return wrong(spot, err, "%s must be a whole number, 0 or more", counts[i]);
+    if (!scenario_is_count(reply, counts[i]))
+      return scenario_wrong(spot, err, "%s must be a whole number, 0 or more", counts[i]);
   }
   return true;
 }
@@ -88,12 +92,13 @@ static bool check_matchers(const json_t *reply, struct spot *spot, struct err *e
   const char *name = json_string_value(json_object_get(reply, "purpose"));
   spot->key = "purpose";
   if (name && !call_purpose_from_name(str_from(name), &purpose))
-    return wrong(spot, err, "purpose \"%s\" is unknown: use execute, judge, reask or check", name);
+    return scenario_wrong(spot, err,
+                          "purpose \"%s\" is unknown: use execute, judge, reask or check", name);
   name = json_string_value(json_object_get(reply, "stage"));
   spot->key = "stage";
   if (name && !judge_stage_from_name(str_from(name), &stage))
-    return wrong(spot, err,
-                 "stage \"%s\" is unknown: use structured_output, phase3_tag or ai_judge", name);
+    return scenario_wrong(
+        spot, err, "stage \"%s\" is unknown: use structured_output, phase3_tag or ai_judge", name);
   return true;
 }
 
@@ -110,15 +115,16 @@ static bool check_error(const json_t *error, struct spot *spot, struct err *err)
     spot->key = "class";
   }
   if (!name || !error_class_from_name(str_from(name), &class))
-    return wrong(spot, err,
-                 "error.class must be one of auth, quota, rate_limit, overloaded, network, "
-                 "timeout, refused, length, bad_request, not_found, crashed, protocol, cancelled");
+    return scenario_wrong(
+        spot, err,
+        "error.class must be one of auth, quota, rate_limit, overloaded, network, "
+        "timeout, refused, length, bad_request, not_found, crashed, protocol, cancelled");
   spot->key = "retry_after_ms";
-  if (!is_count(error, "retry_after_ms"))
-    return wrong(spot, err, "error.retry_after_ms must be a whole number, 0 or more");
+  if (!scenario_is_count(error, "retry_after_ms"))
+    return scenario_wrong(spot, err, "error.retry_after_ms must be a whole number, 0 or more");
   spot->key = "message";
-  if (!is_word(error, "message"))
-    return wrong(spot, err, "error.message must be a text: put it in quotes");
+  if (!scenario_is_word(error, "message"))
+    return scenario_wrong(spot, err, "error.message must be a text: put it in quotes");
   spot->in = NULL;
   return true;
 }
@@ -128,12 +134,12 @@ static bool check_write(const json_t *write, struct spot *spot, struct err *err)
   json_t *value;
   spot->key = "write";
   if (write && !json_is_object(write))
-    return wrong(spot, err, "write must be a map of path: content");
+    return scenario_wrong(spot, err, "write must be a map of path: content");
   spot->in = "write";
   json_object_foreach((json_t *)write, key, value) {
     spot->key = key;
     if (!json_is_string(value))
-      return wrong(spot, err, "the content of %s must be a text", key);
+      return scenario_wrong(spot, err, "the content of %s must be a text", key);
   }
   spot->in = NULL;
   return true;
@@ -147,8 +153,38 @@ static bool check_chunks(const json_t *reply, struct spot *spot, struct err *err
   json_array_foreach(chunks, i, value) texts = texts && json_is_string(value);
   spot->key = "chunks";
   if (!texts || (chunks && json_object_get(reply, "text")))
-    return wrong(spot, err, "chunks must be a list of texts, instead of text");
+    return scenario_wrong(spot, err, "chunks must be a list of texts, instead of text");
   return true;
+}
+
+static bool check_usage(const json_t *reply, struct spot *spot, struct err *err) {
+  const json_t *usage = json_object_get(reply, "usage"), *cost = json_object_get(reply, "cost");
+  spot->key = "usage";
+  if (usage != NULL && !json_is_object(usage))
+    return scenario_wrong(spot, err, "usage must be a map, such as {input: 900, output: 20}");
+  spot->in = "usage";
+  if (usage != NULL && !check_keys(usage, usage_keys, spot, err))
+    return false;
+  for (size_t i = 0; usage_keys[i] != NULL; i++) {
+    spot->key = usage_keys[i];
+    if (!scenario_is_count(usage, usage_keys[i]))
+      return scenario_wrong(spot, err, "usage.%s must be a whole number, 0 or more", usage_keys[i]);
+  }
+  spot->in = NULL;
+  spot->key = "cost";
+  double usd = json_number_value(cost);
+  if (cost != NULL && (!json_is_number(cost) || usd < 0 || usd > LIMIT_COST_USD))
+    return scenario_wrong(spot, err, "cost must be a number of US dollars, 0 or more");
+  return true;
+}
+
+static bool check_tools(const json_t *tools, struct spot *spot, struct err *err) {
+  const json_t *tool;
+  size_t i;
+  bool texts = tools == NULL || json_is_array(tools);
+  json_array_foreach((json_t *)tools, i, tool) texts = texts && json_is_string(tool);
+  spot->key = "tools";
+  return texts || scenario_wrong(spot, err, "tools must be a list of names, such as [Read, Bash]");
 }
 
 static bool check_reply(const json_t *reply, struct spot *spot, struct err *err) {
@@ -157,12 +193,13 @@ static bool check_reply(const json_t *reply, struct spot *spot, struct err *err)
   if (!check_keys(reply, reply_keys, spot, err) || !check_types(reply, spot, err) ||
       !check_matchers(reply, spot, err) ||
       !check_error(json_object_get(reply, "error"), spot, err) ||
-      !check_write(json_object_get(reply, "write"), spot, err) || !check_chunks(reply, spot, err))
+      !check_write(json_object_get(reply, "write"), spot, err) || !check_chunks(reply, spot, err) ||
+      !check_usage(reply, spot, err) || !check_tools(json_object_get(reply, "tools"), spot, err))
     return false;
   spot->key = NULL;
   if (!json_object_get(reply, "error") && !json_object_get(reply, "chunks") &&
       !json_object_get(reply, "text") && !json_object_get(reply, "structured"))
-    return wrong(spot, err, "nothing is replied: write text, chunks, structured or error");
+    return scenario_wrong(spot, err, "nothing is replied: write text, chunks, structured or error");
   return true;
 }
 
@@ -187,7 +224,8 @@ static bool check_document(const json_t *doc, struct spot *spot, struct err *err
   return true;
 }
 
-static const struct yaml_node *child(const struct yaml_node *map, const char *key, bool is_key) {
+static const struct yaml_node *scenario_child(const struct yaml_node *map, const char *key,
+                                              bool is_key) {
   for (size_t i = 0; key && map->kind == YAML_MAP && i < map->count; i++)
     if (str_eq_c(map->pairs[i].key->text, key))
       return is_key ? map->pairs[i].key : map->pairs[i].value;
@@ -195,17 +233,18 @@ static const struct yaml_node *child(const struct yaml_node *map, const char *ke
 }
 
 /* Puts the place before the text: the file is read once more, with its marks kept. */
-static void put_place(const struct spot *spot, const char *path, struct str text, struct err *err) {
+static void scenario_put_place(const struct spot *spot, const char *path, struct str text,
+                               struct err *err) {
   struct arena arena = {0};
   struct err_list none = {0};
   const struct yaml_node *node = yaml_parse(&arena, path, text, LIMIT_SCENARIO_BYTES, &none);
   if (node != NULL && spot->reply > 0) {
-    node = child(node, "replies", false);
+    node = scenario_child(node, "replies", false);
     if (node->kind == YAML_LIST && spot->reply <= node->count)
-      node = child(node->items[spot->reply - 1], spot->in, false);
+      node = scenario_child(node->items[spot->reply - 1], spot->in, false);
   }
   if (node != NULL)
-    node = child(node, spot->key, spot->is_key);
+    node = scenario_child(node, spot->key, spot->is_key);
   struct err told = *err;
   (void)err_set_at(err, told.code, path, node ? node->line : 1, node ? node->column : 1, "%s",
                    told.text);
@@ -213,7 +252,7 @@ static void put_place(const struct spot *spot, const char *path, struct str text
   arena_deinit(&arena);
 }
 
-static struct str member(const json_t *reply, const char *key) {
+static struct str scenario_member(const json_t *reply, const char *key) {
   const json_t *value = json_object_get(reply, key);
   return (struct str){json_string_value(value), json_string_length(value)};
 }
@@ -225,13 +264,13 @@ static struct scenario_matcher *read_matchers(const json_t *replies) {
   json_array_foreach(replies, i, reply) {
     const json_t *times = json_object_get(reply, "times");
     struct scenario_matcher *m = &matchers[i];
-    *m = (struct scenario_matcher){.movement = member(reply, "movement"),
-                                   .contains = member(reply, "contains"),
+    *m = (struct scenario_matcher){.movement = scenario_member(reply, "movement"),
+                                   .contains = scenario_member(reply, "contains"),
                                    .purpose = PURPOSE_COUNT,
                                    .stage = STAGE_COUNT,
                                    .times = times ? json_integer_value(times) : 1};
-    (void)call_purpose_from_name(member(reply, "purpose"), &m->purpose);
-    (void)judge_stage_from_name(member(reply, "stage"), &m->stage);
+    (void)call_purpose_from_name(scenario_member(reply, "purpose"), &m->purpose);
+    (void)judge_stage_from_name(scenario_member(reply, "stage"), &m->stage);
   }
   return matchers;
 }
@@ -253,7 +292,8 @@ static bool holds_nul(const json_t *value) {
   return false;
 }
 
-/* JSON, which is YAML too, some twenty times as fast; NULL when it is not that and nothing but that. */
+/* JSON, which is YAML too, some twenty times as fast; NULL when it is not that and nothing but
+   that. */
 static json_t *load_json(struct str text) {
   struct str trimmed = str_trim(text);
   struct json_size size = json_size(trimmed, LIMIT_YAML_DEPTH, LIMIT_YAML_NODE_COUNT);
@@ -282,7 +322,7 @@ bool scenario_parse(struct scenario *scenario, const char *path, struct str text
   struct spot spot = {0};
   bool ok = check_document(doc, &spot, err);
   if (!ok) {
-    put_place(&spot, path, text, err);
+    scenario_put_place(&spot, path, text, err);
   } else {
     scenario->replies = json_incref(json_object_get(doc, "replies"));
     scenario->matchers = read_matchers(scenario->replies);
@@ -306,7 +346,7 @@ void scenario_deinit(struct scenario *scenario) {
   *scenario = (struct scenario){0};
 }
 
-static bool fits(const struct scenario_matcher *m, const struct call_request *request) {
+static bool scenario_fits(const struct scenario_matcher *m, const struct call_request *request) {
   return (m->movement.p == NULL || str_eq(m->movement, request->movement)) &&
          (m->contains.p == NULL ||
           memmem(request->prompt.p, request->prompt.n, m->contains.p, m->contains.n) != NULL);
@@ -328,7 +368,7 @@ long scenario_pick(const struct scenario *scenario, const struct call_request *r
     const struct scenario_matcher *m = &scenario->matchers[i];
     if ((m->purpose == PURPOSE_COUNT || m->purpose == request->purpose) &&
         (m->stage == STAGE_COUNT || m->stage == request->stage) && has_uses(m, uses, i) &&
-        fits(m, request))
+        scenario_fits(m, request))
       found = (long)i;
   }
   return found;

@@ -1,4 +1,4 @@
-/* The script provider: replies from a scenario file. For demos, tests and rehearsals of a workflow;
+/* Replies from a scenario file: the script provider. For demos, tests and rehearsals of a workflow;
  * it answers in the shapes of real backends, errors and delays included. */
 #include "provider/provider.h"
 
@@ -7,19 +7,22 @@
 #include "base/log.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
+#include "os/clock.h"
+#include "os/fs.h"
 #include "provider/linediff.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-struct provider_run {
+struct script_run {
+  struct provider_run base;
   uv_timer_t timer;
   uv_idle_t pause; /* before the timer starts: see begin */
   bool pausing;
@@ -45,18 +48,18 @@ static json_t *script_prepare(const struct provider *self, const struct provider
 
 /* --- files --- */
 
-/* Opens a path below cwd, never outside it (kernel-checked, symbolic links included). */
-static int open_beneath(int dir, const char *path, int flags) {
-  struct open_how how = {.flags = (unsigned)(flags | O_CLOEXEC),
-                         .mode = flags & O_CREAT ? 0644u : 0,
-                         .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
-  return (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
-}
-
 /* Is one of its parts ".."? The kernel refuses it too; this says why. */
 static bool has_parent(const char *path) {
   for (const char *at = path; at; at = strchr(at, '/'), at = at ? at + 1 : NULL)
-    if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || at[2] == '\0'))
+    if (str_eq_c((struct str){at, strcspn(at, "/")}, ".."))
+      return true;
+  return false;
+}
+
+/* Git runs what stands in its folder. */
+static bool enters_git(const char *path) {
+  for (const char *at = path; at; at = strchr(at, '/'), at = at ? at + 1 : NULL)
+    if (strncasecmp(at, ".git", 4) == 0 && (at[4] == '/' || at[4] == '\0'))
       return true;
   return false;
 }
@@ -74,9 +77,9 @@ static bool make_parents(int dir, const char *path) {
   char *name = part;
   for (char *end = strchr(part, '/'); end && folder >= 0; end = strchr(name, '/')) {
     *end = '\0';
-    int next = open_beneath(dir, part, O_PATH | O_DIRECTORY);
+    int next = fs_open_folder_beneath(dir, part);
     if (next < 0 && errno == ENOENT && mkdirat(folder, name, 0755) == 0)
-      next = open_beneath(dir, part, O_PATH | O_DIRECTORY);
+      next = fs_open_folder_beneath(dir, part);
     int number = errno;
     if (folder != dir)
       close(folder);
@@ -90,13 +93,15 @@ static bool make_parents(int dir, const char *path) {
   return folder >= 0;
 }
 
-static bool write_file(int dir, const char *path, struct str content, json_t *files,
-                       struct err *err) {
+static bool script_write_file(int dir, const char *path, struct str content, json_t *files,
+                              struct err *err) {
   struct buf before = {0};
   long added, removed;
   if (path[0] == '/' || has_parent(path))
     return err_set(err, ERR_INVALID, "write: %s leaves the working directory", path);
-  int fd = open_beneath(dir, path, O_RDONLY | O_NONBLOCK);
+  if (enters_git(path))
+    return err_set(err, ERR_INVALID, "write: %s is git's own: scenarios do not write there", path);
+  int fd = fs_open_beneath(dir, path, O_RDONLY);
   if (fd >= 0) {
     struct stat st;
     bool ok = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
@@ -111,8 +116,7 @@ static bool write_file(int dir, const char *path, struct str content, json_t *fi
   }
   linediff_count(buf_view(&before), content, &added, &removed);
   buf_deinit(&before);
-  fd = make_parents(dir, path) ? open_beneath(dir, path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK)
-                               : -1;
+  fd = make_parents(dir, path) ? fs_open_beneath(dir, path, O_WRONLY | O_CREAT | O_TRUNC) : -1;
   if (fd < 0 && errno == EXDEV)
     return err_set(err, ERR_INVALID, "write: %s leaves the working directory", path);
   if (fd < 0)
@@ -140,9 +144,9 @@ static bool write_files(const struct provider_env *env, const json_t *write, jso
   *files = json_array();
   json_object_foreach((json_t *)write, path, content) {
     if (ok)
-      ok = write_file(dir, path,
-                      (struct str){json_string_value(content), json_string_length(content)}, *files,
-                      err);
+      ok = script_write_file(dir, path,
+                             (struct str){json_string_value(content), json_string_length(content)},
+                             *files, err);
   }
   close(dir);
   return ok;
@@ -150,7 +154,7 @@ static bool write_files(const struct provider_env *env, const json_t *write, jso
 
 /* --- replying --- */
 
-static void build_result(struct provider_run *run) {
+static void build_result(struct script_run *run) {
   struct call_result *result = &run->result;
   const json_t *error = json_at(run->reply, "error");
   const json_t *text = json_at(run->reply, "text");
@@ -167,11 +171,18 @@ static void build_result(struct provider_run *run) {
     buf_append(&result->text.bytes, json_string_value(text), json_string_length(text));
   json_array_foreach(json_at(run->reply, "chunks"), i, chunk)
       buf_append(&result->text.bytes, json_string_value(chunk), json_string_length(chunk));
+  if (json_at(run->reply, "usage") != NULL)
+    result->usage = json_copy((json_t *)json_at(run->reply, "usage"));
+  if (json_at(run->reply, "cost") != NULL) {
+    if (result->usage == NULL)
+      result->usage = json_object();
+    json_object_set_new(result->usage, "cost_usd",
+                        json_real(json_number_value(json_at(run->reply, "cost"))));
+  }
   if (error != NULL) {
     const json_t *message = json_at(error, "message");
-    call_result_fail(result, CLASS_PROTOCOL, "%s",
-                     json_is_string(message) ? json_string_value(message)
-                                             : "error of the scenario");
+    const char *words = json_string_value(message);
+    call_result_fail(result, CLASS_PROTOCOL, "%s", words ? words : "error of the scenario");
     (void)error_class_from_name(str_from(json_string_value(json_at(error, "class"))),
                                 &result->class);
     result->retry_after_ms = json_integer_value(json_at(error, "retry_after_ms"));
@@ -192,29 +203,44 @@ static void build_result(struct provider_run *run) {
   }
 }
 
-static void on_closed(uv_handle_t *handle) {
-  struct provider_run *run = handle->data;
+static void script_on_closed(uv_handle_t *handle) {
+  struct script_run *run = handle->data;
   if (--run->handles == 0)
     free(run);
 }
 
-static void end_pause(struct provider_run *run) {
+static void end_pause(struct script_run *run) {
   if (run->pausing)
-    uv_close((uv_handle_t *)&run->pause, on_closed);
+    uv_close((uv_handle_t *)&run->pause, script_on_closed);
   run->pausing = false;
 }
 
-static void finish(struct provider_run *run) {
+static void script_finish(struct script_run *run) {
   struct call_result result = run->result;
   run->finished = true;
   result.duration_ms = (int64_t)(uv_now(run->env->loop) - run->started);
   end_pause(run);
-  uv_close((uv_handle_t *)&run->timer, on_closed);
+  uv_close((uv_handle_t *)&run->timer, script_on_closed);
   run->sink.done(run->sink.ctx, &result);
 }
 
+/* The tools that it says it used, each from start to end. */
+static void tell_tools(const struct script_run *run) {
+  static const char *const states[] = {"start", "end"};
+  size_t i;
+  json_t *name;
+  json_array_foreach(json_at(run->reply, "tools"), i, name) {
+    for (size_t k = 0; k < ARRAY_LEN(states) && run->sink.news; k++) {
+      json_t *data = json_pack("{sO ss}", "name", name, "state", states[k]);
+      const struct provider_news news = {.kind = NEWS_TOOL, .data = data};
+      run->sink.news(run->sink.ctx, &news);
+      json_decref(data);
+    }
+  }
+}
+
 /* The pieces of its text, as a backend that streams would send them. */
-static void tell_chunks(const struct provider_run *run) {
+static void tell_chunks(const struct script_run *run) {
   size_t i;
   json_t *chunk;
   json_array_foreach(json_at(run->reply, "chunks"), i, chunk) {
@@ -225,45 +251,46 @@ static void tell_chunks(const struct provider_run *run) {
   }
 }
 
-static void on_timer(uv_timer_t *timer) {
-  struct provider_run *run = timer->data;
+static void script_on_timer(uv_timer_t *timer) {
+  struct script_run *run = timer->data;
   if (run->result.class != CLASS_CANCELLED)
     build_result(run);
-  finish(run);
+  script_finish(run);
 }
 
 /* The pieces come at once, the end of the answer after its delay. */
 static void on_begin(uv_timer_t *timer) {
-  struct provider_run *run = timer->data;
+  struct script_run *run = timer->data;
+  tell_tools(run);
   tell_chunks(run);
   if (run->result.class != CLASS_CANCELLED) /* by whoever was told */
-    uv_timer_start(&run->timer, on_timer, run->wait_ms, 0);
+    uv_timer_start(&run->timer, script_on_timer, run->wait_ms, 0);
 }
 
-static void begin(struct provider_run *run) {
-  bool tells = json_at(run->reply, "chunks") != NULL;
-  uv_timer_start(&run->timer, tells ? on_begin : on_timer, tells ? 0 : run->wait_ms, 0);
+static void script_begin(struct script_run *run) {
+  bool tells = json_at(run->reply, "chunks") != NULL || json_at(run->reply, "tools") != NULL;
+  uv_timer_start(&run->timer, tells ? on_begin : script_on_timer, tells ? 0 : run->wait_ms, 0);
 }
 
 static void on_pause(uv_idle_t *pause) {
-  struct provider_run *run = pause->data;
+  struct script_run *run = pause->data;
   end_pause(run);
   if (run->result.class != CLASS_CANCELLED) /* then its timer runs already */
-    begin(run);
+    script_begin(run);
 }
 
 /* A timer without a delay that one such timer starts runs before the loop looks at anything else:
  * answers that take no time would keep it from signals and sockets for as long as they last. */
 static bool holds_the_loop(const uv_loop_t *loop) {
-  return uv_hrtime() / 1000000 > uv_now(loop) + LIMIT_LOOP_HOLD_MS;
+  return clock_mono_ms() > uv_now(loop) + LIMIT_LOOP_HOLD_MS;
 }
 
 static struct provider_run *script_start(const struct provider *self,
                                          const struct provider_env *env,
                                          const struct call_request *request,
                                          const struct provider_sink *sink) {
-  struct provider_run *run = xcalloc(1, sizeof *run);
-  (void)self;
+  assert(sink->done != NULL);
+  struct script_run *run = xcalloc(1, sizeof *run);
   run->env = env;
   run->sink = *sink;
   run->started = uv_now(env->loop);
@@ -272,7 +299,7 @@ static struct provider_run *script_start(const struct provider *self,
   if (run->reply == NULL)
     (void)snprintf(
         run->result.message, sizeof run->result.message, "%s for movement %.*s, purpose %s%s%s",
-        env->scenario ? "the scenario has no reply left" : "no --scenario was given",
+        env->scenario ? "the scenario (--scenario) has no reply left" : "no --scenario was given",
         (int)request->movement.n, request->movement.p, call_purpose_name(request->purpose),
         request->stage == STAGE_COUNT ? "" : ", stage ",
         request->stage == STAGE_COUNT ? "" : judge_stage_name(request->stage));
@@ -295,16 +322,19 @@ static struct provider_run *script_start(const struct provider *self,
     run->pausing = true;
     uv_idle_start(&run->pause, on_pause);
   } else {
-    begin(run);
+    script_begin(run);
   }
-  return run;
+  run->base.provider = self;
+  return &run->base;
 }
 
-static void script_cancel(struct provider_run *run) {
+static void script_cancel(struct provider_run *base) {
+  struct script_run *run = (struct script_run *)base;
+  assert(base->provider->ops->cancel == script_cancel);
   if (run->finished)
     return;
   call_result_fail(&run->result, CLASS_CANCELLED, "cancelled");
-  uv_timer_start(&run->timer, on_timer, 0, 0);
+  uv_timer_start(&run->timer, script_on_timer, 0, 0);
 }
 
 static const struct provider_ops ops = {

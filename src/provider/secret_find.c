@@ -1,3 +1,4 @@
+/* Finds secrets in a program's environment and command line. */
 #include "provider/secret_find.h"
 
 #include "base/err.h"
@@ -9,7 +10,7 @@
 #include <strings.h>
 
 /* Is one of the words in it (at its end, when at_end is set)? Case does not count. */
-static bool holds(struct str name, const char *const *words, bool at_end) {
+static bool secret_find_holds(struct str name, const char *const *words, bool at_end) {
   for (; *words != NULL; words++) {
     size_t n = strlen(*words);
     for (size_t i = at_end && name.n >= n ? name.n - n : 0; i + n <= name.n; i++)
@@ -22,16 +23,16 @@ static bool holds(struct str name, const char *const *words, bool at_end) {
 static bool is_secret_variable(struct str name) {
   static const char *const words[] = {"KEY",        "TOKEN",      "SECRET", "PASSWORD", "PASSWD",
                                       "PASSPHRASE", "CREDENTIAL", "COOKIE", NULL};
-  return holds(name, words, false);
+  return secret_find_holds(name, words, false);
 }
 
-/* Of members and options: "env_key" and "key_file" name a key, and are none. */
+/* True for members and options: "env_key" and "key_file" name a key, and are none. */
 static bool is_secret_member(struct str name) {
   static const char *const words[] = {"api_key",       "api-key",     "apikey",     "access_key",
                                       "token",         "secret",      "secret_key", "secret-key",
                                       "private_key",   "private-key", "password",   "passphrase",
                                       "authorization", "cookie",      NULL};
-  return holds(name, words, true);
+  return secret_find_holds(name, words, true);
 }
 
 /* How keys of well-known services begin. */
@@ -60,7 +61,7 @@ static struct str without_quotes(struct str value) {
   for (size_t i = 0; i < 2; i++) {
     static const char *const schemes[] = {"Bearer ", "Basic "};
     size_t n = strlen(schemes[i]);
-    if (value.n > n && strncasecmp(value.p, schemes[i], n) == 0)
+    if (value.n > n && str_starts_fold(value, schemes[i]))
       value = str_trim((struct str){value.p + n, value.n - n});
   }
   return value;
@@ -69,7 +70,7 @@ static struct str without_quotes(struct str value) {
 /* scheme://user:PASSWORD@host */
 static void add_password(struct secrets *s, const char *name, struct str value) {
   for (size_t i = 0; i + 3 < value.n; i++) {
-    if (memcmp(value.p + i, "://", 3) != 0)
+    if (!str_starts((struct str){value.p + i, value.n - i}, "://"))
       continue;
     size_t from = i + 3, to = from, colon = 0;
     while (to < value.n && strchr("/?# \t\"", value.p[to]) == NULL && value.p[to] != '@') {
@@ -98,7 +99,8 @@ static void add_members(struct secrets *s, const char *name, const json_t *value
   }
 }
 
-static void add_value(struct secrets *s, const char *name, struct str value, bool by_name) {
+static void secret_find_add_value(struct secrets *s, const char *name, struct str value,
+                                  bool by_name) {
   struct str bare = without_quotes(value);
   if (by_name)
     secrets_add(s, name, value);
@@ -112,7 +114,7 @@ static void add_value(struct secrets *s, const char *name, struct str value, boo
   }
 }
 
-static bool is_one_of(struct str name, const char *const *names) {
+static bool secret_find_is_one_of(struct str name, const char *const *names) {
   for (; names && *names; names++)
     if (str_eq_c(name, *names))
       return true;
@@ -128,8 +130,8 @@ void secrets_find_in_environment(struct secrets *s, const char *const *envp,
     if (equals == NULL)
       continue;
     buf_str(&label, name);
-    add_value(s, buf_c(&label), str_from(equals + 1),
-              is_one_of(name, declared) || is_secret_variable(name));
+    secret_find_add_value(s, buf_c(&label), str_from(equals + 1),
+                          secret_find_is_one_of(name, declared) || is_secret_variable(name));
     buf_deinit(&label);
   }
 }
@@ -150,11 +152,40 @@ void secrets_find_in_words(struct secrets *s, const char *const *words) {
     while (name.n > 0 && name.p[0] == '-')
       name = (struct str){name.p + 1, name.n - 1};
     buf_str(&label, equals || follows ? name : STR("argument"));
-    add_value(s, buf_c(&label), equals && !follows ? str_from(equals + 1) : word,
-              by_name || follows);
+    secret_find_add_value(s, buf_c(&label), equals && !follows ? str_from(equals + 1) : word,
+                          by_name || follows);
     buf_deinit(&label);
-    option = equals == NULL && word.n > 1 && word.p[0] == '-' && is_secret_member(word)
-                 ? word
-                 : (struct str){0};
+    option = (struct str){0};
+    if (equals == NULL && word.n > 1 && word.p[0] == '-' && is_secret_member(word))
+      option = word;
   }
+}
+
+static bool is_key_byte(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '_' || c == '.';
+}
+
+static bool is_random_enough(struct str word) {
+  enum { SHORTEST = 24, DIGITS = 3, CAPITALS = 3 };
+  size_t digits = 0, capitals = 0, dots = 0;
+  for (size_t i = 0; i < word.n; i++) {
+    digits += word.p[i] >= '0' && word.p[i] <= '9';
+    capitals += word.p[i] >= 'A' && word.p[i] <= 'Z';
+    dots += word.p[i] == '.';
+  }
+  return word.n >= SHORTEST && digits >= DIGITS && capitals >= CAPITALS && dots <= 2;
+}
+
+bool secret_is_written_in(struct str text) {
+  for (size_t i = 0; i < text.n;) {
+    size_t n = 0;
+    while (i + n < text.n && is_key_byte(text.p[i + n]))
+      n++;
+    struct str word = {text.p + i, n};
+    if (looks_like_key(word) && is_random_enough(word))
+      return true;
+    i += n + 1;
+  }
+  return false;
 }

@@ -106,8 +106,9 @@ static void look(struct shim *s) {
       return;
     if (info.si_pid == s->program) {
       s->program_exited = true;
-      tell(SHIM_EXITED, info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status, 0)
-                                                   : W_EXITCODE(0, info.si_status));
+      bool exited = info.si_code == CLD_EXITED;
+      int status = info.si_status;
+      tell(SHIM_EXITED, exited ? W_EXITCODE(status, 0) : W_EXITCODE(0, status));
     } else {
       (void)waitpid(info.si_pid, NULL, 0);
     }
@@ -200,7 +201,8 @@ int main(int argc, char **argv) {
     return 0;
   }
   tell(SHIM_STARTED, s.program);
-  (void)chdir("/"); /* hold no directory */
+  if (chdir("/") != 0) /* hold no directory; where / may not be entered, one stays busy */
+    errno = 0;
   (void)sigemptyset(&chld);
   (void)sigaddset(&chld, SIGCHLD);
   s.sigchld_fd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -1,5 +1,7 @@
+/* Reads a log file back for its owner and mends its end. */
 #include "store/files_internal.h"
 
+#include "base/fault.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "store/line.h"
@@ -15,9 +17,9 @@
 #include <unistd.h>
 
 /* Appends the bytes from `offset` to <log>.torn, so that nothing that was there is thrown away. */
-static bool keep_torn(const struct store_log *log, uint64_t offset, struct err *err) {
+static bool keep_torn(const struct files_log *log, uint64_t offset, struct err *err) {
   char path[PATH_MAX], chunk[64 * 1024];
-  (void)snprintf(path, sizeof path, "%s.torn", log->path);
+  (void)snprintf(path, sizeof path, "%s.torn", log->base.name);
   int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (fd < 0)
     return err_set_errno(err, errno, "cannot write %s", path);
@@ -34,8 +36,8 @@ static bool keep_torn(const struct store_log *log, uint64_t offset, struct err *
   return ok;
 }
 
-/* Blocks that never reached the disk: NULs from the end of what was synced, or from a block's start,
- * to a block's end or the end of the file. A lone NUL is damage. */
+/* Blocks that never reached the disk: NULs from the end of what was synced, or from a block's
+ * start, to a block's end or the end of the file. A lone NUL is damage. */
 static bool has_hole(struct str line, uint64_t offset) {
   enum { BLOCK_BYTES = 512 };
   const char *nul = line.n > 0 ? memchr(line.p, '\0', line.n) : NULL;
@@ -60,21 +62,22 @@ static struct attempt attempt_of(const json_t *record) {
                           json_integer_value(json_object_get(record, "attempt"))};
 }
 
-static bool is_type(const json_t *record, const char *type) {
+static bool attach_is_type(const json_t *record, const char *type) {
   const char *own = json_string_value(json_object_get(record, "type"));
   return own != NULL && strcmp(own, type) == 0;
 }
 
 /* Does a record follow, whatever its hash? Then what stands before it was once sound. Behind a hole
  * only a record of a later batch says so: a resume, and the end of an attempt whose start is not
- * durable yet (`open` is the last that is): what an attempt tells can be in one batch with its end. */
-static bool record_follows(struct reader *r, uint64_t seq, bool hole, struct attempt open) {
+ * durable yet (`open` is the last that is): what an attempt tells can be in one batch with its end.
+ * */
+static bool record_follows(struct log_reader *r, uint64_t seq, bool hole, struct attempt open) {
   struct str line;
   while (reader_next(r, &line)) {
     json_t *record = r->whole ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
     struct attempt attempt = attempt_of(record);
-    bool begins = is_type(record, "session_resume") ||
-                  (is_type(record, "call_end") &&
+    bool begins = attach_is_type(record, "session_resume") ||
+                  (attach_is_type(record, "call_end") &&
                    (attempt.call != open.call || attempt.number != open.number));
     bool found = json_integer_value(json_object_get(record, "seq")) > (json_int_t)seq &&
                  json_string_length(json_object_get(record, "hash")) == 64 && (begins || !hole);
@@ -85,47 +88,91 @@ static bool record_follows(struct reader *r, uint64_t seq, bool hole, struct att
   return false;
 }
 
-static bool read_failed(const struct store_log *log, const struct reader *r, struct err *err) {
+static bool read_failed(const struct files_log *log, const struct log_reader *r, struct err *err) {
   if (r->error != 0)
-    return !err_set_errno(err, r->error, "cannot read %s", log->path);
+    return !err_set_errno(err, r->error, "cannot read %s", log->base.name);
   if (r->too_long)
-    return !err_set(err, ERR_CORRUPT, "a line of %s is over the limit of %u bytes", log->path,
+    return !err_set(err, ERR_CORRUPT, "a line of %s is over the limit of %u bytes", log->base.name,
                     LIMIT_LOG_LINE_BYTES);
   return false;
 }
 
-static bool fold_lines(struct store_log *log, struct reader *r, store_fold_fn fold, void *ctx,
-                       char *notice, size_t notice_bytes, struct err *err) {
+/* A whole record, whatever its bytes are now: no crash leaves that, so somebody changed it. Its end
+ * says so, or that it is JSON. */
+static bool is_whole_record(const struct log_reader *r, struct str line, bool hole) {
+  if (!r->whole || hole)
+    return false;
+  if (line_ends_well(line))
+    return true;
+  json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+  bool whole = json_string_length(json_object_get(record, "hash")) == 64 &&
+               json_integer_value(json_object_get(record, "seq")) > 0;
+  json_decref(record);
+  return whole;
+}
+
+/* For the record that says what a person had cut off. */
+static bool note_cut(const struct files_log *log, uint64_t offset, uint64_t bytes,
+                     struct store_mend *mend, struct err *err) {
+  if (bytes > LIMIT_CUT_BYTES)
+    return err_set(err, ERR_LIMIT, "more than %u bytes of %s would be cut off", LIMIT_CUT_BYTES,
+                   log->base.name);
+  char *tail = xmalloc(bytes);
+  bool read = pread(log->fd, tail, bytes, (off_t)offset) == (ssize_t)bytes;
+  if (read) {
+    mend->cut_bytes = bytes;
+    sha256_hex(tail, bytes, NULL, 0, mend->cut_sha256);
+    for (uint64_t i = 0; i < bytes; i++)
+      mend->cut_records += tail[i] == '\n' || i == bytes - 1;
+  }
+  free(tail);
+  return read || err_set(err, ERR_IO, "cannot read %s", log->base.name);
+}
+
+/* The line at hand is not what was written: what stands from there on is set aside, if it is what a
+ * crash leaves or a person said so. */
+static bool mend_tail(struct files_log *log, struct log_reader *r, struct str line,
+                      struct attempt open, const struct err *why, struct store_mend *mend,
+                      struct err *err) {
+  uint64_t offset = r->offset, bytes = (uint64_t)lseek(log->fd, 0, SEEK_END) - offset;
+  bool hole = has_hole(line, offset);
+  if (read_failed(log, r, err))
+    return false;
+  if (log->base.seq == 0)
+    return err_set(err, ERR_CORRUPT, "%s has no whole first record: %s", log->base.name,
+                   r->whole ? why->text : "it is cut off");
+  bool damaged = is_whole_record(r, line, hole) || record_follows(r, log->base.seq, hole, open);
+  if (damaged && !mend->cut)
+    return err_set(err, ERR_CORRUPT,
+                   "record %llu of %s is damaged: %s; segue resume --cut goes on before it",
+                   (unsigned long long)log->base.seq + 1, log->base.name, why->text);
+  if (!damaged && read_failed(log, r, err))
+    return false;
+  if ((damaged && !note_cut(log, offset, bytes, mend, err)) || !keep_torn(log, offset, err))
+    return false;
+  (void)snprintf(mend->notice, sizeof mend->notice,
+                 "a %s tail of %llu bytes was cut off the log (kept in %s.torn)",
+                 damaged ? "damaged" : "torn", (unsigned long long)bytes, log->base.name);
+  return true;
+}
+
+static bool fold_lines(struct files_log *log, struct log_reader *r, store_fold_fn fold, void *ctx,
+                       struct store_mend *mend, struct err *err) {
   struct str line;
   struct attempt open = {0, 0};
   uint64_t good_end = 0, file_bytes = (uint64_t)lseek(log->fd, 0, SEEK_END);
   while (reader_next(r, &line)) {
     struct err why = {0};
     char hash[SHA256_HEX];
-    memcpy(hash, log->hash, SHA256_HEX);
+    memcpy(hash, log->base.hash, SHA256_HEX);
     json_t *record = r->whole ? line_parse(line, hash, &why) : NULL;
     if (record == NULL) {
-      uint64_t offset = r->offset;
-      bool hole = has_hole(line, offset);
-      if (read_failed(log, r, err))
+      if (!mend_tail(log, r, line, open, &why, mend, err))
         return false;
-      if (log->seq == 0)
-        return err_set(err, ERR_CORRUPT, "%s has no whole first record: %s", log->path,
-                       r->whole ? why.text : "it is cut off");
-      if (record_follows(r, log->seq, hole, open))
-        return err_set(err, ERR_CORRUPT, "record %llu of %s is damaged: %s",
-                       (unsigned long long)log->seq + 1, log->path, why.text);
-      if (read_failed(log, r, err))
-        return false;
-      if (!keep_torn(log, offset, err))
-        return false;
-      (void)snprintf(notice, notice_bytes,
-                     "a torn tail of %llu bytes was cut off the log (kept in %s.torn)",
-                     (unsigned long long)(file_bytes - offset), log->path);
       break;
     }
     bool ok = fold(ctx, record, err);
-    if (is_type(record, "call_start"))
+    if (attach_is_type(record, "call_start"))
       open = attempt_of(record);
     json_decref(record);
     if (!ok)
@@ -133,30 +180,31 @@ static bool fold_lines(struct store_log *log, struct reader *r, store_fold_fn fo
     if (log->offset_count % 256 == 0)
       log->offsets = xrealloc(log->offsets, (log->offset_count + 256) * sizeof *log->offsets);
     log->offsets[log->offset_count++] = r->offset;
-    memcpy(log->hash, hash, SHA256_HEX);
-    log->seq++;
+    memcpy(log->base.hash, hash, SHA256_HEX);
+    log->base.seq++;
     good_end = r->offset + line.n + 1;
   }
   if (read_failed(log, r, err))
     return false;
-  if (log->seq == 0)
+  if (log->base.seq == 0)
     return err_set(err, ERR_CORRUPT, "%s holds no record: the session had not begun; run it again",
-                   log->path);
+                   log->base.name);
   if (good_end < file_bytes && ftruncate(log->fd, (off_t)good_end) != 0)
-    return err_set_errno(err, errno, "cannot cut the torn tail off %s", log->path);
-  log->durable_bytes = log->folded_bytes = good_end;
-  /* Recovery acts on what it read, so that must not be in the page cache only. */
-  if (fdatasync(log->fd) != 0)
-    return err_set_errno(err, errno, "cannot sync %s", log->path);
+    return err_set_errno(err, errno, "cannot cut the torn tail off %s", log->base.name);
+  log->base.bytes = log->folded_bytes = good_end;
+  /* Recovery acts on what it read, so neither that nor the log's name may be in the page cache
+   * only: who wrote it may have died before a sync. */
+  if (fdatasync(log->fd) != 0 || !files_sync_dir(log->base.store->where))
+    return err_set_errno(err, errno, "cannot sync %s", log->base.name);
   return true;
 }
 
-struct store_log *store_attach(struct store *store, const char *path, store_fold_fn fold, void *ctx,
-                               char *notice, size_t notice_bytes, struct err *err) {
+struct store_log *files_attach(struct store *store, const struct store_ref *ref, store_fold_fn fold,
+                               void *ctx, struct store_mend *mend, struct err *err) {
   struct stat by_fd, by_path;
-  struct reader reader;
-  notice[0] = '\0';
-  int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  struct log_reader reader;
+  const char *path = ref->name;
+  int fd = fault_fails("attach") ? -1 : open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     (void)err_set_errno(err, errno, "cannot open %s", path);
     return NULL;
@@ -176,23 +224,23 @@ struct store_log *store_attach(struct store *store, const char *path, store_fold
     (void)err_set(err, ERR_LOCKED, "%s is being replaced by its owner", path);
     return NULL;
   }
-  struct store_log *log = files_log_new(store, path, fd);
-  if (!reader_open(&reader, path, err)) {
-    store_close(log);
-    return NULL;
+  struct files_log *log = files_log_new(store, path, fd);
+  bool ok = reader_open(&reader, ref, err);
+  if (ok) {
+    ok = fold_lines(log, &reader, fold, ctx, mend, err);
+    reader_close(&reader);
   }
-  bool ok = fold_lines(log, &reader, fold, ctx, notice, notice_bytes, err);
-  reader_close(&reader);
   if (!ok) {
-    store_close(log);
+    store_close(&log->base);
     return NULL;
   }
-  return log;
+  return &log->base;
 }
 
-json_t *store_read(struct store_log *log, uint64_t seq, struct err *err) {
+json_t *files_read(struct store_log *base, uint64_t seq, struct err *err) {
+  const struct files_log *log = (const struct files_log *)base;
   if (seq == 0 || seq > log->offset_count) {
-    (void)err_set(err, ERR_CORRUPT, "%s has no record %llu", log->path, (unsigned long long)seq);
+    (void)err_set(err, ERR_CORRUPT, "%s has no record %llu", base->name, (unsigned long long)seq);
     return NULL;
   }
   uint64_t start = log->offsets[seq - 1];
@@ -205,6 +253,6 @@ json_t *store_read(struct store_log *log, uint64_t seq, struct err *err) {
   free(bytes);
   if (record == NULL)
     (void)err_set(err, ERR_CORRUPT, "record %llu of %s cannot be read back",
-                  (unsigned long long)seq, log->path);
+                  (unsigned long long)seq, base->name);
   return record;
 }

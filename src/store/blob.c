@@ -1,3 +1,4 @@
+/* Keeps blobs as files: blobs/<sha256> beside the logs. */
 #include "store/files_internal.h"
 
 #include "base/fault.h"
@@ -10,18 +11,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool store_blob_put(const struct store *store, struct str bytes, char sha256[SHA256_HEX],
+void files_blob_name(const struct store *store, const char *sha256, char out[STORE_NAME_BYTES]) {
+  (void)snprintf(out, STORE_NAME_BYTES, "%s/blobs/%s", store->where, sha256);
+}
+
+bool files_blob_put(const struct store *store, struct str bytes, const char *sha256,
                     struct err *err) {
   char dir[STORE_PATH_BYTES + 8], path[STORE_PATH_BYTES + 128], temp[STORE_PATH_BYTES + 160];
   struct stat st;
-  sha256_hex(bytes.p, bytes.n, NULL, 0, sha256);
-  (void)snprintf(dir, sizeof dir, "%s/blobs", store->dir);
+  (void)snprintf(dir, sizeof dir, "%s/blobs", store->where);
   (void)snprintf(path, sizeof path, "%s/%s", dir, sha256);
   if (stat(path, &st) == 0 && (uint64_t)st.st_size == bytes.n)
-    return files_sync_dir(dir) &&
-                   files_sync_dir(store->dir) /* its bytes are synced, its name may not be */
-               ? true
-               : err_set_errno(err, errno, "cannot sync the folder %s", dir);
+    return (files_sync_dir(dir) && files_sync_dir(store->where)) || /* its name may not be synced */
+           err_set_errno(err, errno, "cannot sync the folder %s", dir);
   if (mkdir(dir, 0700) != 0 && errno != EEXIST)
     return err_set_errno(err, errno, "cannot make %s", dir);
   (void)snprintf(temp, sizeof temp, "%s/.%s.%ld.%p", dir, sha256, (long)getpid(), (void *)&st);
@@ -35,7 +37,7 @@ bool store_blob_put(const struct store *store, struct str bytes, char sha256[SHA
   int number = errno;
   FAULT_POINT("sync_after");
   ok = close(fd) == 0 && ok;
-  if (!ok || rename(temp, path) != 0 || !files_sync_dir(dir) || !files_sync_dir(store->dir)) {
+  if (!ok || rename(temp, path) != 0 || !files_sync_dir(dir) || !files_sync_dir(store->where)) {
     number = ok ? errno : number;
     unlink(temp);
     return err_set_errno(err, number, "cannot write the blob %s", path);
@@ -43,13 +45,12 @@ bool store_blob_put(const struct store *store, struct str bytes, char sha256[SHA
   return true;
 }
 
-bool store_blob_get(const char *dir, const char *sha256, struct buf *out, struct err *err) {
-  char path[STORE_PATH_BYTES + 128], found[SHA256_HEX];
+bool files_blob_get(const struct store *store, const char *sha256, struct buf *out,
+                    struct err *err) {
+  char path[STORE_NAME_BYTES], found[SHA256_HEX];
   struct stat st;
-  if (strspn(sha256, "0123456789abcdef") != 64 || sha256[64] != '\0')
-    return err_set(err, ERR_CORRUPT, "\"%.80s\" is not the name of a blob", sha256);
-  (void)snprintf(path, sizeof path, "%s/blobs/%s", dir, sha256);
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  files_blob_name(store, sha256, path);
+  int fd = fault_fails("blob") ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0)
     return err_set_errno(err, errno, "cannot open the blob %s", path);
   bool ok = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size < (1 << 30);

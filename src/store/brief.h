@@ -1,7 +1,7 @@
 /* brief.h - what a log says at a glance: whose it is, how far it came, how it stands.
  *
  *   brief_feed(&b, record)               live, record by record from the first
- *   brief_read(&b, path, &err)           from a file: its first record and the last ones only
+ *   brief_read(&b, &ref, &err)           from a log: its first record and the last ones only
  *   brief_deinit(&b)                     accepts a zeroed one
  *
  * Nothing is proven here: no hash is checked and the middle of the log is not read (segue verify
@@ -11,11 +11,12 @@
 
 #include "base/err.h"
 #include "core/record.h"
+#include "store/store.h"
 
 #include <jansson.h>
 #include <stdint.h>
 
-/* What keeps it from making its next call. */
+/* The reason that keeps it from making its next call. */
 struct brief_wait {
   char what[24];             /* concurrency, cooldown, circuit_open, or the class of an error */
   char provider[48];         /* "": not in the record that says so */
@@ -28,19 +29,21 @@ struct brief {
   char *movement;          /* entered last, NULL before the first */
   char *message;           /* why it stopped or ended, or NULL */
   char status[24];         /* running, stopped, or the outcome of session_end */
+  json_t *spent;           /* what it has used, as its last stop or end says; or NULL */
   struct brief_wait *wait; /* while it runs, NULL: nothing keeps it */
   char stop_reason[32];    /* of session_stop; "" otherwise */
   char started[32], updated[32];
   long turns;
-  uint64_t seq;   /* of the last record */
-  uint64_t bytes; /* of the file, up to its last whole line; brief_read only */
-  bool partial;   /* while a file's last records are read: the first of them is any */
-  bool submitted; /* to a daemon, which goes on with it */
+  uint64_t seq;          /* of the last record */
+  uint64_t bytes;        /* of the log, up to its last whole line; brief_read only */
+  char hash[SHA256_HEX]; /* of that record, as it says; brief_read only */
+  bool partial;          /* while a log's last records are read: the first of them is any */
+  bool submitted;        /* to a daemon, which goes on with it */
 };
 
 void brief_feed(struct brief *b, const struct record *record);
 /* ERR_NOT_FOUND: the log is gone or holds no whole record yet. */
-bool brief_read(struct brief *b, const char *path, struct err *err) MUST_CHECK;
+bool brief_read(struct brief *b, const struct store_ref *ref, struct err *err) MUST_CHECK;
 void brief_deinit(struct brief *b);
 
 /* "waiting" for one that runs but for what its `wait` says, else its status. */
@@ -51,18 +54,12 @@ json_t *brief_json(const struct brief *b, const char *id, const char *log, const
                    const char *message, size_t position);
 /* Is `status` one of the comma-separated words of a filter? NULL holds all. */
 bool brief_wanted(const char *filter, const char *status);
+/* Can it hold one that has ended, or one that is bad, whatever the ledger says of it? */
+bool brief_wants_ended(const char *filter);
 /* False: it has a word that is no status. NULL is fine. */
 bool brief_filter_check(const char *filter, struct err *err) MUST_CHECK;
 
 /* It goes on by itself when a daemon starts: submitted, not ended, not stopped by a user. */
 bool brief_goes_on(const struct brief *b);
-/* True while a process owns the log. */
-bool brief_owned(const char *path);
-
-/* The ids of the logs in a folder, newest first; free() the array. False: it cannot be read. */
-struct brief_id {
-  char id[37];
-};
-bool brief_list(const char *dir, struct brief_id **ids, size_t *count, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,8 +1,19 @@
+/* Makes, locks and appends to log files: the back end for one folder on one machine.
+ *
+ * DESIGN, durability. A batch is written behind the last durable byte and synced; only then its
+ * append says STORE_OK. No space: the file is cut back to the last durable byte, the caller keeps
+ * the batch and comes again. A failed sync: what reached the disk is unknown and the descriptor is
+ * not trusted again; the file is reopened, its chain compared up to the last durable record, and
+ * prefix and batch go to a new file that replaces the old one. The same happens when the file was
+ * removed under its owner (a cleaned folder); one that another file replaced is an error. Appending
+ * runs in the loop's pool: a work touches only its own log. The lock is one of the open file
+ * description. */
 #include "store/files_internal.h"
 
 #include "base/fault.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "os/fs.h"
 #include "os/loop.h"
 #include "store/line.h"
 #include "store/reader.h"
@@ -16,13 +27,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-unsigned store_pool_threads(void) {
-  unsigned threads = 2 * uv_available_parallelism();
-  return threads < LIMIT_POOL_THREADS_MIN   ? LIMIT_POOL_THREADS_MIN
-         : threads > LIMIT_POOL_THREADS_MAX ? LIMIT_POOL_THREADS_MAX
-                                            : threads;
-}
 
 bool files_sync_dir(const char *dir) {
   int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -61,33 +65,30 @@ static bool make_dirs(const char *dir, struct err *err) {
   return make_dir(path, err);
 }
 
-static int set_lock(int fd) {
-  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-  if (!fault_fails("lock"))
-    return fcntl(fd, F_OFD_SETLK, &lock);
-  return -1;
+static bool set_lock(int fd) {
+  return !fault_fails("lock") && fs_lock(fd);
 }
 
-/* On a nameless file: a second descriptor must be refused what the first one holds. Some network and
- * user-space file systems know no locks, others grant every one. */
+/* On a nameless file: a second descriptor must be refused what the first one holds. Some network
+ * and user-space file systems know no locks, others grant every one. */
 static bool locks_work(const char *dir, struct err *err) {
-  char path[STORE_PATH_BYTES + 40], again[40];
+  char path[STORE_PATH_BYTES + 40], again[FS_PATH_BYTES];
   (void)snprintf(path, sizeof path, "%s/.locks.%ld", dir, (long)getpid());
   (void)unlink(path); /* of a process that died just there */
   int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0)
     return err_set_errno(err, errno, "cannot make a file in the log folder %s", dir);
   (void)unlink(path);
-  (void)snprintf(again, sizeof again, "/proc/self/fd/%d", fd);
+  fs_path_of(fd, again);
   int second = open(again, O_RDWR | O_CLOEXEC);
   if (second < 0) { /* without /proc */
     int number = errno;
     close(fd);
     return number == ENOENT || err_set_errno(err, number, "cannot use the log folder %s", dir);
   }
-  bool held = set_lock(fd) == 0;
+  bool held = set_lock(fd);
   int number = errno;
-  bool refused = held && set_lock(second) != 0;
+  bool refused = held && !set_lock(second);
   close(fd);
   close(second);
   if (!held)
@@ -100,46 +101,40 @@ static bool locks_work(const char *dir, struct err *err) {
                             dir);
 }
 
-bool store_open(struct store *store, const char *dir, struct err *err) {
+bool files_open(struct store *store, struct err *err) {
+  const char *dir = store->where;
   struct stat st;
-  *store = (struct store){0};
-  if (strlen(dir) >= sizeof store->dir - 80)
-    return err_set(err, ERR_LIMIT, "the path of the log folder is too long");
-  (void)snprintf(store->dir, sizeof store->dir, "%s", dir);
-  if (!make_dirs(store->dir, err))
+  if (!make_dirs(dir, err))
     return false;
-  if (stat(store->dir, &st) != 0)
+  if (stat(dir, &st) != 0)
     return err_set_errno(err, errno, "cannot use the log folder %s", dir);
   if (!S_ISDIR(st.st_mode))
     return err_set(err, ERR_IO, "the log folder %s is not a folder", dir);
-  if (access(store->dir, W_OK | X_OK) != 0)
+  if (access(dir, W_OK | X_OK) != 0)
     return err_set_errno(err, errno, "cannot write to the log folder %s", dir);
   return locks_work(dir, err);
 }
 
 /* The lock dies with the descriptor, so with its owner. */
 bool files_lock(int fd, const char *path, struct err *err) {
-  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-  if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
+  if (fs_lock(fd))
     return true;
-  if (errno == EAGAIN || errno == EACCES)
+  if (fs_lock_is_taken(errno))
     return err_set(err, ERR_LOCKED, "another process owns %s: wait for it, or stop it first", path);
   return err_set_errno(err, errno, "cannot lock %s; its file system must support locks", path);
 }
 
-struct store_log *files_log_new(struct store *store, const char *path, int fd) {
-  struct store_log *log = xcalloc(1, sizeof *log);
-  log->store = store;
-  log->path = xstrdup(path);
+struct files_log *files_log_new(struct store *store, const char *path, int fd) {
+  struct files_log *log = xcalloc(1, sizeof *log);
+  store_log_init(&log->base, store, path);
   log->fd = fd;
-  memcpy(log->hash, line_first_hash, SHA256_HEX);
   return log;
 }
 
-struct store_log *store_create(struct store *store, const char *id, struct err *err) {
+struct store_log *files_create(struct store *store, const char *id, struct err *err) {
   char path[STORE_PATH_BYTES + STORE_ID_BYTES + 16];
-  (void)snprintf(path, sizeof path, "%s/%s.ndjson", store->dir, id);
-  int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  files_path(store, id, path, sizeof path);
+  int fd = fault_fails("create") ? -1 : open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) {
     (void)err_set_errno(err, errno, "cannot make the log %s", path);
     return NULL;
@@ -149,9 +144,9 @@ struct store_log *store_create(struct store *store, const char *id, struct err *
     unlink(path);
     return NULL;
   }
-  struct store_log *log = files_log_new(store, path, fd);
+  struct files_log *log = files_log_new(store, path, fd);
   log->sync_dir = true;
-  return log;
+  return &log->base;
 }
 
 /* --- appending --- */
@@ -174,18 +169,20 @@ bool files_write_all(int fd, const char *p, size_t n, uint64_t at) {
 
 /* Copies the durable prefix to `to`, checking its chain on the way. By its descriptor: its name may
  * be gone. */
-static bool copy_prefix(const struct store_log *log, int to, const char *after, struct err *err) {
-  struct reader r;
+static bool copy_prefix(const struct files_log *log, int to, const char *after, struct err *err) {
+  struct log_reader r;
   struct str line;
   char hash[SHA256_HEX];
   uint64_t at = 0;
-  char path[32];
+  char path[FS_PATH_BYTES];
+  struct store_ref ref;
   memcpy(hash, line_first_hash, SHA256_HEX);
-  (void)snprintf(path, sizeof path, "/proc/self/fd/%d", log->fd);
-  if (!reader_open(&r, access(path, F_OK) == 0 ? path : log->path, err))
+  fs_path_of(log->fd, path);
+  (void)store_ref_named(access(path, F_OK) == 0 ? path : log->base.name, &ref);
+  if (!reader_open(&r, &ref, err))
     return false;
   bool ok = true;
-  while (ok && at < log->durable_bytes && reader_next(&r, &line)) {
+  while (ok && at < log->base.bytes && reader_next(&r, &line)) {
     struct err why;
     json_t *record = r.whole ? line_parse(line, hash, &why) : NULL;
     ok = record != NULL && files_write_all(to, line.p, line.n, at) &&
@@ -194,24 +191,25 @@ static bool copy_prefix(const struct store_log *log, int to, const char *after, 
     at += line.n + 1;
   }
   reader_close(&r);
-  if (!ok || at != log->durable_bytes || memcmp(hash, log->hash, SHA256_HEX) != 0)
-    return err_set(err, ERR_IO, "after %s %s is not what was written", after, log->path);
+  if (!ok || at != log->base.bytes || memcmp(hash, log->base.hash, SHA256_HEX) != 0)
+    return err_set(err, ERR_IO, "after %s %s is not what was written", after, log->base.name);
   return true;
 }
 
-/* Prefix and batch into a new file, which replaces the old one; `after` says what made it needed. */
-static bool rewrite(struct store_log *log, const char *after, struct err *err) {
+/* Prefix and batch into a new file, which replaces the old one; `after` says what made it needed.
+ * */
+static bool rewrite(struct files_log *log, const char *after, struct err *err) {
   char path[PATH_MAX];
-  (void)snprintf(path, sizeof path, "%s.new", log->path);
+  (void)snprintf(path, sizeof path, "%s.new", log->base.name);
   unlink(path);
   int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0)
     return err_set_errno(err, errno, "cannot make %s", path);
   bool ok = files_lock(fd, path, err) && copy_prefix(log, fd, after, err);
-  if (ok && (!files_write_all(fd, log->batch.p, log->batch.n, log->durable_bytes) ||
-             fault_fails("sync") || fsync(fd) != 0 || rename(path, log->path) != 0 ||
-             !files_sync_dir(log->store->dir)))
-    ok = err_set_errno(err, errno, "cannot write %s again after %s", log->path, after);
+  if (ok && (!files_write_all(fd, log->base.batch.p, log->base.batch.n, log->base.bytes) ||
+             fault_fails("sync") || fsync(fd) != 0 || rename(path, log->base.name) != 0 ||
+             !files_sync_dir(log->base.store->where)))
+    ok = err_set_errno(err, errno, "cannot write %s again after %s", log->base.name, after);
   if (!ok) {
     close(fd);
     unlink(path);
@@ -223,41 +221,42 @@ static bool rewrite(struct store_log *log, const char *after, struct err *err) {
 }
 
 /* Removed while it grew: what is written to it is lost with its descriptor. */
-static bool is_gone(const struct store_log *log) {
+static bool is_gone(const struct files_log *log) {
   struct stat st;
   return fstat(log->fd, &st) == 0 && st.st_nlink == 0;
 }
 
-static bool bring_back(struct store_log *log, struct err *err) {
+static bool bring_back(struct files_log *log, struct err *err) {
   struct stat st;
-  if (lstat(log->path, &st) == 0) /* it may have an owner of its own by now */
-    return err_set(err, ERR_IO, "%s was replaced by another file while the session ran", log->path);
+  if (lstat(log->base.name, &st) == 0) /* it may have an owner of its own by now */
+    return err_set(err, ERR_IO, "%s was replaced by another file while the session ran",
+                   log->base.name);
   return rewrite(log, "its removal", err);
 }
 
-static enum store_result append_batch(struct store_log *log, struct err *err) {
+static enum store_result append_batch(struct files_log *log, struct err *err) {
   FAULT_POINT("append_before");
-  if (!files_write_all(log->fd, log->batch.p, log->batch.n, log->durable_bytes)) {
-    (void)err_set_errno(err, errno, "cannot write %s", log->path);
-    bool cut = ftruncate(log->fd, (off_t)log->durable_bytes) == 0;
+  if (!files_write_all(log->fd, log->base.batch.p, log->base.batch.n, log->base.bytes)) {
+    (void)err_set_errno(err, errno, "cannot write %s", log->base.name);
+    bool cut = ftruncate(log->fd, (off_t)log->base.bytes) == 0;
     return err->code == ERR_FULL && cut ? STORE_FULL : STORE_IO;
   }
   FAULT_POINT("append_after");
   FAULT_POINT("sync_before");
   bool synced = !fault_fails("sync") && fdatasync(log->fd) == 0;
   int number = errno;
-  log->syncs++;
+  log->base.syncs++;
   if (!synced && number == ENOSPC) { /* delayed allocation: the space was missing after all */
-    (void)err_set_errno(err, number, "cannot sync %s", log->path);
-    return ftruncate(log->fd, (off_t)log->durable_bytes) == 0 ? STORE_FULL : STORE_IO;
+    (void)err_set_errno(err, number, "cannot sync %s", log->base.name);
+    return ftruncate(log->fd, (off_t)log->base.bytes) == 0 ? STORE_FULL : STORE_IO;
   }
   if (!synced && !rewrite(log, "a failed sync", err)) {
     (void)!ftruncate(log->fd,
-                     (off_t)log->durable_bytes); /* what is there might never reach the disk */
+                     (off_t)log->base.bytes); /* what is there might never reach the disk */
     return STORE_IO;
   }
-  if (log->sync_dir && !files_sync_dir(log->store->dir)) {
-    (void)err_set_errno(err, errno, "cannot sync the folder %s", log->store->dir);
+  if (log->sync_dir && !files_sync_dir(log->base.store->where)) {
+    (void)err_set_errno(err, errno, "cannot sync the folder %s", log->base.store->where);
     return STORE_IO;
   }
   log->sync_dir = false;
@@ -268,7 +267,7 @@ static enum store_result append_batch(struct store_log *log, struct err *err) {
 }
 
 static void append_work(uv_work_t *work) {
-  struct store_log *log = work->data;
+  struct files_log *log = work->data;
   struct err err = {0};
   log->result = append_batch(log, &err);
   if (log->result != STORE_OK) {
@@ -277,109 +276,42 @@ static void append_work(uv_work_t *work) {
   }
 }
 
-/* What the work came to, taken over on the loop. The batch's bytes are given to the caller. */
-static struct buf append_taken(struct store_log *log) {
-  struct buf batch = log->batch;
-  if (log->result == STORE_OK) {
-    log->durable_bytes += batch.n;
-    log->seq = log->batch_seq;
-    memcpy(log->hash, log->batch_hash, SHA256_HEX);
-    log->batch = (struct buf){0};
-  } else if (log->result == STORE_IO) {
-    log->broken = true;
-  }
-  return batch;
-}
-
-static void append_after(uv_work_t *work, int status) {
-  struct store_log *log = work->data;
+static void after_append(uv_work_t *work, int status) {
+  struct files_log *log = work->data;
   assert(status == 0); /* works are never cancelled */
-  log->in_flight = false;
-  enum store_result result = log->result;
   struct err *err = log->err;
-  struct buf batch = append_taken(log);
   log->err = NULL;
-  log->done(log->done_ctx, result, buf_view(&batch), err);
-  if (result == STORE_OK)
-    buf_deinit(&batch);
+  store_append_over(&log->base, log->result, err);
   free(err);
 }
 
-static void queue_batch(struct store_log *log, uv_loop_t *loop, store_done_fn done, void *ctx) {
-  assert(!log->in_flight);
-  assert(!log->broken);
-  log->in_flight = true;
-  log->done = done;
-  log->done_ctx = ctx;
+void files_append(struct store_log *base, uv_loop_t *loop) {
+  struct files_log *log = (struct files_log *)base;
   log->work.data = log;
-  loop_work(loop, &log->work, append_work, append_after);
+  loop_work(loop, &log->work, append_work, after_append);
 }
 
-enum { BATCH_BYTES = 4096 }; /* at once: most batches need no more */
-
-static void compose_batch(struct store_log *log, uint64_t expected_seq,
-                          struct record *const *records, size_t n) {
-  assert(n > 0);
-  assert(expected_seq == log->seq + 1);
-  assert(log->batch.n == 0);
-  memcpy(log->batch_hash, log->hash, SHA256_HEX);
-  buf_reserve(&log->batch, BATCH_BYTES);
-  for (size_t i = 0; i < n; i++)
-    line_compose(records[i], &log->batch, log->batch_hash);
-  log->batch_seq = log->seq + n;
+enum store_result files_append_now(struct store_log *base, struct err *err) {
+  return append_batch((struct files_log *)base, err);
 }
 
-void store_append(struct store_log *log, uv_loop_t *loop, uint64_t expected_seq,
-                  struct record *const *records, size_t n, store_done_fn done, void *ctx) {
-  compose_batch(log, expected_seq, records, n);
-  queue_batch(log, loop, done, ctx);
+/* After a failed write or sync nobody knows what of the batch is on the disk, and the kernel may
+ * show bytes that never will be. */
+bool files_settle(struct store_log *log, struct err *err) {
+  struct stat st;
+  const char *path = log->name;
+  if (stat(path, &st) != 0)
+    return err_set_errno(err, errno, "cannot look at %s", path);
+  if ((uint64_t)st.st_size < log->bytes)
+    return err_set(err, ERR_CORRUPT, "%s has lost records", path);
+  if ((uint64_t)st.st_size > log->bytes && truncate(path, (off_t)log->bytes) != 0)
+    return err_set_errno(err, errno, "cannot cut %s back to what is sure of it", path);
+  return true;
 }
 
-void store_append_again(struct store_log *log, uv_loop_t *loop, store_done_fn done, void *ctx) {
-  assert(log->batch.n > 0);
-  queue_batch(log, loop, done, ctx);
-}
-
-enum store_result store_append_now(struct store_log *log, uint64_t expected_seq,
-                                   struct record *const *records, size_t n, struct buf *lines,
-                                   struct err **err) {
-  assert(!log->in_flight);
-  assert(!log->broken);
-  compose_batch(log, expected_seq, records, n);
-  log->work.data = log;
-  append_work(&log->work);
-  enum store_result result = log->result;
-  struct buf batch = append_taken(log);
-  if (result == STORE_OK)
-    *lines = batch;
-  *err = log->err;
-  log->err = NULL;
-  return result;
-}
-
-const char *store_log_path(const struct store_log *log) {
-  return log->path;
-}
-
-uint64_t store_log_seq(const struct store_log *log) {
-  return log->seq;
-}
-
-uint64_t store_log_bytes(const struct store_log *log) {
-  return log->durable_bytes;
-}
-
-uint64_t store_log_syncs(const struct store_log *log) {
-  return log->syncs;
-}
-
-void store_close(struct store_log *log) {
-  if (log == NULL)
-    return;
-  assert(!log->in_flight);
+void files_close(struct store_log *base) {
+  struct files_log *log = (struct files_log *)base;
   close(log->fd);
-  buf_deinit(&log->batch);
-  free(log->path);
   free(log->err);
   free(log->offsets);
   free(log);

@@ -1,40 +1,61 @@
-/* files_internal.h - a log file as the parts of store.h know it: files.c makes, locks and appends,
- * attach.c reads one back and mends its end, blob.c keeps what is too long for a line. */
+/* files_internal.h - what the parts of the back end `files` share: files.c makes, locks and
+ * appends, files_ledger.c keeps the ledger, attach.c reads a log back and mends its end,
+ * files_name.c knows names and folders, files_raw.c reads, blob.c keeps what is too long for a
+ * line. */
 #ifndef SEGUE_STORE_FILES_INTERNAL_H
 #define SEGUE_STORE_FILES_INTERNAL_H
 
-#include "store/store.h"
+#include "store/backend.h"
 
-struct store_log {
-  struct store *store;
-  char *path;
+struct files_log {
+  struct store_log base; /* its name is a path */
   int fd;
-  uint64_t durable_bytes; /* what a sync has confirmed */
-  uint64_t seq;           /* of the last durable record */
-  char hash[SHA256_HEX];  /* of the last durable record */
-  bool sync_dir;          /* the file is new: its name is not durable yet */
-  bool broken;
-  uint64_t syncs;
-  uint64_t *offsets; /* by seq - 1, of an attached log: for store_read */
+  bool sync_dir;     /* the file is new: its name is not durable yet */
+  uint64_t *offsets; /* by seq - 1, of an attached log: for files_read */
   size_t offset_count;
   uint64_t folded_bytes; /* where the last of them ends */
-  /* the batch in flight, or kept after STORE_FULL */
-  struct buf batch;
-  uint64_t batch_seq;
-  char batch_hash[SHA256_HEX];
-  bool in_flight;
   uv_work_t work;
   enum store_result result;
-  struct err *err; /* of the last append, NULL when it went well */
-  store_done_fn done;
-  void *done_ctx;
+  struct err *err; /* of the work, NULL when it went well */
 };
 
-struct store_log *files_log_new(struct store *store, const char *path, int fd);
+struct files_log *files_log_new(struct store *store, const char *path, int fd);
+void files_path(const struct store *store, const char *id, char *out, size_t room);
 /* The lock dies with the descriptor, so with its owner. */
 bool files_lock(int fd, const char *path, struct err *err) MUST_CHECK;
 /* All of it from byte `at` on; false: errno says why. */
 bool files_write_all(int fd, const char *p, size_t n, uint64_t at) MUST_CHECK;
 bool files_sync_dir(const char *dir) MUST_CHECK;
+
+/* The functions of files_ops, by file. */
+bool files_open(struct store *store, struct err *err);
+struct store_log *files_create(struct store *store, const char *id, struct err *err);
+void files_append(struct store_log *log, uv_loop_t *loop);
+enum store_result files_append_now(struct store_log *log, struct err *err);
+bool files_settle(struct store_log *log, struct err *err);
+void files_close(struct store_log *log);
+
+struct store_log *files_attach(struct store *store, const struct store_ref *ref, store_fold_fn fold,
+                               void *ctx, struct store_mend *mend, struct err *err);
+json_t *files_read(struct store_log *log, uint64_t seq, struct err *err);
+
+struct store_raw *files_raw_open(const struct store_ref *ref, struct err *err);
+ssize_t files_raw_read(struct store_raw *raw, uint64_t at, char *out, size_t max);
+uint64_t files_raw_bytes(const struct store_raw *raw);
+bool files_raw_again(struct store_raw *raw, bool *replaced);
+bool files_raw_is_owned(const struct store_raw *raw);
+void files_raw_close(struct store_raw *raw);
+
+bool files_ledger_append(const struct store *store, const struct ledger_entry *entries, size_t n,
+                         struct err *err);
+bool files_ledger_read(const struct store *store,
+                       void (*each)(void *ctx, const struct ledger_entry *entry), void *ctx,
+                       struct ledger_end *end, struct err *err);
+
+bool files_blob_put(const struct store *store, struct str bytes, const char *sha256,
+                    struct err *err);
+bool files_blob_get(const struct store *store, const char *sha256, struct buf *out,
+                    struct err *err);
+void files_blob_name(const struct store *store, const char *sha256, char out[STORE_NAME_BYTES]);
 
 #endif

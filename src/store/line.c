@@ -1,3 +1,4 @@
+/* Turns a record into the line of a log, and back. */
 #include "store/line.h"
 
 #include <assert.h>
@@ -26,12 +27,17 @@ void line_close(struct buf *out, size_t start, char hash[SHA256_HEX]) {
   buf_puts(out, "\"}\n");
 }
 
+bool line_ends_well(struct str line) {
+  if (line.n < SUFFIX_BYTES)
+    return false;
+  struct str suffix = {line.p + line.n - SUFFIX_BYTES, SUFFIX_BYTES};
+  return str_starts(suffix, MEMBER) && str_ends(suffix, "\"}");
+}
+
 json_t *line_parse(struct str line, char hash[SHA256_HEX], struct err *err) {
   json_error_t where;
   char next[SHA256_HEX];
-  if (line.n < SUFFIX_BYTES ||
-      memcmp(line.p + line.n - SUFFIX_BYTES, MEMBER, sizeof MEMBER - 1) != 0 ||
-      memcmp(line.p + line.n - 2, "\"}", 2) != 0) {
+  if (!line_ends_well(line)) {
     (void)err_set(err, ERR_CORRUPT, "it does not end with its hash");
     return NULL;
   }

@@ -19,8 +19,11 @@ void line_compose(const struct record *record, struct buf *out, char hash[SHA256
 /* The same of a record that stands in `out` from `start` on, as a JSON object that is not empty. */
 void line_close(struct buf *out, size_t start, char hash[SHA256_HEX]);
 
+/* Does it end in a hash, whatever that is of? */
+bool line_ends_well(struct str line);
 /* Splits a line (without its newline) and checks its form and hash against `hash`, which then holds
- * this line's. The parsed record, owned by the caller, or NULL with err (no prefix, one sentence). */
+ * this line's. The parsed record, owned by the caller, or NULL with err (no prefix, one sentence).
+ * */
 json_t *line_parse(struct str line, char hash[SHA256_HEX], struct err *err);
 
 #endif

@@ -1,29 +1,36 @@
+/* Cuts the bytes of a log into lines. */
 #include "store/reader.h"
 
 #include "base/limits.h"
+#include "base/log.h"
+#include "store/backend.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { CHUNK_BYTES = 64 * 1024 };
 
-bool reader_open(struct reader *r, const char *path, struct err *err) {
-  struct stat st;
-  *r = (struct reader){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (r->fd < 0)
-    return err_set_errno(err, errno, "cannot open %s", path);
-  if (fstat(r->fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-    reader_close(r);
-    return err_set(err, ERR_IO, "%s is not a regular file", path);
-  }
-  return true;
+bool reader_open(struct log_reader *r, const struct store_ref *ref, struct err *err) {
+  *r = (struct log_reader){.ops = ref->ops, .raw = ref->ops->raw_open(ref, err)};
+  return r->raw != NULL;
 }
 
-bool reader_next(struct reader *r, struct str *line) {
+static bool read_more(struct log_reader *r) {
+  buf_reserve(&r->buffer, CHUNK_BYTES);
+  ssize_t n = reader_read(r, r->offset + r->buffer.n, r->buffer.p + r->buffer.n, CHUNK_BYTES);
+  if (n < 0)
+    r->error = errno;
+  if (n > 0)
+    r->buffer.n += (size_t)n;
+  r->eof = n <= 0;
+  return n > 0;
+}
+
+bool reader_next(struct log_reader *r, struct str *line) {
   size_t scanned = 0;
+  assert(r->raw != NULL);
   if (r->start > 0) {
     r->offset += r->start;
     memmove(r->buffer.p, r->buffer.p + r->start, r->buffer.n - r->start);
@@ -44,36 +51,81 @@ bool reader_next(struct reader *r, struct str *line) {
       r->too_long = true;
       return false;
     }
-    if (r->eof) {
-      if (r->buffer.n == 0)
-        return false;
-      *line = buf_view(&r->buffer);
-      r->start = r->buffer.n;
-      r->whole = false;
-      return true;
-    }
-    buf_reserve(&r->buffer, CHUNK_BYTES);
-    ssize_t n = read(r->fd, r->buffer.p + r->buffer.n, CHUNK_BYTES);
-    if (n < 0 && errno == EINTR)
+    if (!r->eof && read_more(r))
       continue;
-    if (n < 0)
-      r->error = errno;
-    if (n <= 0)
-      r->eof = true;
-    else
-      r->buffer.n += (size_t)n;
+    if (r->buffer.n == 0)
+      return false;
+    *line = buf_view(&r->buffer);
+    r->start = r->buffer.n;
+    r->whole = false;
+    return true;
   }
 }
 
-void reader_again(struct reader *r) {
+void reader_from(struct log_reader *r, uint64_t at) {
+  buf_clear(&r->buffer);
+  r->offset = at;
+  r->start = 0;
+  r->eof = false;
+}
+
+bool reader_again(struct log_reader *r) {
+  bool replaced;
+  if (!r->ops->raw_again(r->raw, &replaced))
+    return false;
   r->eof = false;
   if (!r->whole) /* the half line was given out: it comes again, whole */
     r->start = 0;
+  if (replaced)
+    reader_from(r, r->offset + r->start);
+  return true;
 }
 
-void reader_close(struct reader *r) {
-  if (r->fd >= 0)
-    close(r->fd);
+bool reader_is_owned(const struct log_reader *r) {
+  return r->ops->raw_is_owned(r->raw);
+}
+
+void reader_close(struct log_reader *r) {
+  if (r->raw != NULL)
+    r->ops->raw_close(r->raw);
   buf_deinit(&r->buffer);
-  *r = (struct reader){.fd = -1};
+  *r = (struct log_reader){0};
+}
+
+uint64_t reader_bytes(const struct log_reader *r) {
+  return r->ops->raw_bytes(r->raw);
+}
+
+ssize_t reader_read(const struct log_reader *r, uint64_t at, char *out, size_t max) {
+  return r->ops->raw_read(r->raw, at, out, max);
+}
+
+bool reader_read_all(const struct log_reader *r, uint64_t at, char *out, size_t n) {
+  while (n > 0) {
+    ssize_t got = reader_read(r, at, out, n);
+    if (got <= 0)
+      return false;
+    out += got;
+    at += (uint64_t)got;
+    n -= (size_t)got;
+  }
+  return true;
+}
+
+void reader_skip(const struct log_reader *r, struct reader_place *place, uint64_t seq,
+                 uint64_t end) {
+  char *chunk = xmalloc(CHUNK_BYTES);
+  while (place->seq <= seq && place->at < end) {
+    ssize_t n = reader_read(r, place->at, chunk, CHUNK_BYTES);
+    if (n <= 0)
+      break;
+    const char *stop = chunk + n, *from = chunk;
+    while (place->seq <= seq && from < stop) {
+      const char *nl = memchr(from, '\n', (size_t)(stop - from));
+      from = nl ? nl + 1 : stop;
+      place->seq += nl != NULL;
+    }
+    place->at += (uint64_t)(from - chunk);
+  }
+  free(chunk);
 }

@@ -1,29 +1,48 @@
-/* reader.h - reads a log line by line, from the start, in bounded memory.
+/* reader.h - reads a log without owning it, line by line, in bounded memory.
  *
- *   reader_open(&r, path, &err); while (reader_next(&r, &line)) ...; reader_close(&r)
+ *   reader_open(&r, &ref, &err); while (reader_next(&r, &line)) ...; reader_close(&r)
  * A line is valid until the next call. The last one may lack its newline: `whole` says so. */
 #ifndef SEGUE_STORE_READER_H
 #define SEGUE_STORE_READER_H
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "store/store.h"
 
-#include <stdint.h>
+struct store_raw;
 
-struct reader {
-  int fd;
+struct log_reader {
+  struct store_raw *raw;
+  const struct store_ops *ops;
   struct buf buffer;
   size_t start;    /* of what is not given out yet */
-  uint64_t offset; /* in the file, of the line given out last */
+  uint64_t offset; /* in the log, of the line given out last */
   bool eof, whole; /* whole: the last line given out ended with a newline */
   bool too_long;   /* a line is over LIMIT_LOG_LINE_BYTES: reading ended */
   int error;       /* errno of a failed read, 0 */
 };
 
-bool reader_open(struct reader *r, const char *path, struct err *err) MUST_CHECK;
-bool reader_next(struct reader *r, struct str *line);
-/* Looks again for what was appended since (show --follow). */
-void reader_again(struct reader *r);
-void reader_close(struct reader *r);
+bool reader_open(struct log_reader *r, const struct store_ref *ref, struct err *err) MUST_CHECK;
+bool reader_next(struct log_reader *r, struct str *line);
+/* Looks again for what was appended since, also in a log that its owner replaced (after a failed
+ * sync: the durable part is the same). False: the log is gone. */
+bool reader_again(struct log_reader *r);
+/* Goes on from a byte where a line begins. */
+void reader_from(struct log_reader *r, uint64_t at);
+bool reader_is_owned(const struct log_reader *r);
+void reader_close(struct log_reader *r);
+
+/* Its bytes, whatever was read as lines: how many there are now; up to `max` of them, 0 at the end,
+ * -1 with errno; all n of them. */
+uint64_t reader_bytes(const struct log_reader *r);
+ssize_t reader_read(const struct log_reader *r, uint64_t at, char *out, size_t max);
+bool reader_read_all(const struct log_reader *r, uint64_t at, char *out, size_t n) MUST_CHECK;
+
+/* A place between two records. */
+struct reader_place {
+  uint64_t at;  /* byte */
+  uint64_t seq; /* of the record that begins there */
+};
+/* Moves a place behind record `seq`, but not behind byte `end`. */
+void reader_skip(const struct log_reader *r, struct reader_place *place, uint64_t seq,
+                 uint64_t end);
 
 #endif

@@ -1,3 +1,4 @@
+/* Brings texts back that a log stores once. */
 #include "store/recall.h"
 
 #include "store/store.h"
@@ -14,7 +15,7 @@ bool recall_text(const struct recall *recall, const json_t *record, const char *
   const char *blob = json_string_value(json_object_get(record, blob_key));
   if (blob != NULL) {
     struct buf whole = {0};
-    bool ok = store_blob_get(recall->dir, blob, &whole, err);
+    bool ok = store_blob_get(recall->store, blob, &whole, err);
     buf_append(out, buf_c(&whole), ok ? whole.n : 0);
     buf_deinit(&whole);
     return ok;
@@ -42,7 +43,7 @@ static json_t *go_to(const struct recall *recall, const char *place, const json_
   char *pointer;
   bool numbered = place[0] >= '1' && place[0] <= '9';
   uint64_t seq = strtoull(place, &pointer, 10);
-  if (!numbered || strncmp(pointer, "#/", 2) != 0) {
+  if (!numbered || !str_starts(str_from(pointer), "#/")) {
     (void)err_set(err, ERR_CORRUPT, "\"%.80s\" is no place in a log", place);
     return NULL;
   }

@@ -1,7 +1,7 @@
 /* recall.h - texts that a log stores once, brought back: parts, references, blobs to bytes.
  *
- * A part of a prompt is a string or {"ref": "12#/text"}: sequence number and JSON Pointer. Where the
- * record says that its text is in a blob, the blob's bytes are meant. */
+ * A part of a prompt is a string or {"ref": "12#/text"}: sequence number and JSON Pointer. Where
+ * the record says that its text is in a blob, the blob's bytes are meant. */
 #ifndef SEGUE_STORE_RECALL_H
 #define SEGUE_STORE_RECALL_H
 
@@ -11,10 +11,12 @@
 #include <jansson.h>
 #include <stdint.h>
 
+struct store;
+
 struct recall {
   void *ctx;
   json_t *(*record)(void *ctx, uint64_t seq, struct err *err); /* new reference or NULL */
-  const char *dir;                                             /* folder that holds blobs/ */
+  const struct store *store;                                   /* has the blobs */
 };
 
 /* Appends the bytes of a prompt's parts to `out`. */

@@ -1,21 +1,20 @@
-/* store.h - where sessions live: one folder, one append-only log a session, blobs beside them.
+/* store.h - where sessions live: one append-only log a session, blobs beside them. Only this room
+ * knows what a log is made of; everybody else has a reference, a log of his own, or a reader.
  *
- *   store_open(&store, dir, &err)
+ *   store_open(&store, where, &err)                      to write; where: a folder
+ *   store_at(&store, where)                              to read only: nothing is made or checked
  *   log = store_create(&store, id, &err)                 a new session
- *   log = store_attach(&store, path, fold, ctx, &err)    an old one: every sound record is handed to
- *                                                        fold in order, a torn tail is cut off
- *   store_append(log, expected_seq, records, n, done, ctx)   one write and one sync; one in flight
+ *   log = store_attach(&store, &ref, fold, ctx, &mend, &err)   an old one: every sound record is
+ *                                                        handed to fold, a torn tail set aside
+ *   store_append(log, expected_seq, records, n, done, ctx)   one batch, durable; one in flight
  *   store_close(log)                                     not while an append is in flight
  *
- * The owner of a log holds a lock on the file (open file description lock) that dies with it.
+ * A reference (struct store_ref) names a log without owning it: store_ref for a session's id,
+ * store_ref_named for a log by the name that a person gave, store_find for what a person means.
+ * Reading is reader.h; how a session stands is brief.h.
  *
- * DESIGN, durability. A batch is written behind the last durable byte and synced; only then `done`
- * says STORE_OK. No space: the file is cut back to the last durable byte, the caller keeps the batch
- * and comes again. A failed sync: what reached the disk is unknown and the descriptor is not trusted
- * again; the file is reopened, its chain compared up to the last durable record, and prefix and
- * batch go to a new file that replaces the old one. So they do when the file was removed under its
- * owner (a cleaned folder); one that another file replaced is an error. Appending runs in the loop's pool: a work
- * touches only its own log. */
+ * The owner of a log holds a lock on it that dies with the process. What is promised is the same
+ * with every back end (backend.h); files.c says how files keep it. */
 #ifndef SEGUE_STORE_STORE_H
 #define SEGUE_STORE_STORE_H
 
@@ -28,12 +27,63 @@
 #include <stdint.h>
 #include <uv.h>
 
-enum { STORE_PATH_BYTES = 1024, STORE_ID_BYTES = 37 };
+enum { STORE_PATH_BYTES = 1024, STORE_ID_BYTES = 37, STORE_NAME_BYTES = 2048 };
+
+struct store_ops;
 
 struct store {
-  char dir[STORE_PATH_BYTES];
-  bool blobs_made;
+  const struct store_ops *ops;
+  char where[STORE_PATH_BYTES]; /* as it was given, and as messages name it */
 };
+
+/* A log, by what a person can be told and can give again. */
+struct store_ref {
+  const struct store_ops *ops;
+  char name[STORE_NAME_BYTES];
+};
+
+/* --- stores --- */
+
+/* Makes it when it is missing, and checks that it can be written and that locks work there: a log
+ * must never have two owners. */
+bool store_open(struct store *store, const char *where, struct err *err) MUST_CHECK;
+void store_at(struct store *store, const char *where);
+bool store_exists(const struct store *store);
+
+/* The ids of the sessions, newest first; free() the array. False: they cannot be read. */
+struct store_id {
+  char id[STORE_ID_BYTES];
+};
+bool store_list(const struct store *store, struct store_id **ids, size_t *count,
+                struct err *err) MUST_CHECK;
+
+/* A right that one process has at a time in a store, such as "daemon". -1: ERR_LOCKED, another one
+ * has it. It ends with store_yield or the process. */
+int store_hold(const struct store *store, const char *right, struct err *err);
+void store_yield(int held); /* -1 is fine */
+bool store_is_held(const struct store *store, const char *right);
+
+/* --- references --- */
+
+void store_ref(const struct store *store, const char *id, struct store_ref *ref);
+/* False: the name is too long for any log. */
+bool store_ref_named(const char *name, struct store_ref *ref);
+/* Which log a person means: a name, a whole id, a unique prefix of one, or `last`. A word with a
+ * slash or .ndjson at its end is a name; any other is one when no id begins with it. */
+bool store_find(const struct store *store, const char *word, struct store_ref *ref,
+                struct err *err) MUST_CHECK;
+/* The store that holds it; its blobs are there. */
+void store_of(const struct store_ref *ref, struct store *store);
+/* The session that its name says; "" when it says none. */
+void store_ref_id(const struct store_ref *ref, char id[STORE_ID_BYTES]);
+bool store_is_there(const struct store_ref *ref); /* and can be read */
+/* True while a process owns the log. */
+bool store_is_owned(const struct store_ref *ref);
+bool store_bytes(const struct store_ref *ref, uint64_t *bytes) MUST_CHECK;
+/* For a log whose session never began, or that a person wants gone. */
+void store_remove(const struct store_ref *ref);
+
+/* --- logs --- */
 
 enum store_result {
   STORE_OK,
@@ -45,24 +95,30 @@ enum store_result {
 
 struct store_log;
 
-/* Threads that the loop's pool should have for appends: two a processor. Measured with 16 sessions on
- * two processors: with 4, a thread that is done finds the next append; with more, most sleep and
+/* Threads that the loop's pool should have for appends: two a processor. Measured with 16 sessions
+ * on two processors: with 4, a thread that is done finds the next append; with more, most sleep and
  * each append has to wake one, at a third more processor time a turn (with 5 at times, with 16
  * always). */
 unsigned store_pool_threads(void);
 
-/* Makes the folder (0700) when it is missing and checks that it can be written, and that locks work
- * there: a log must never have two owners. */
-bool store_open(struct store *store, const char *dir, struct err *err) MUST_CHECK;
-
 struct store_log *store_create(struct store *store, const char *id, struct err *err);
 
-typedef bool (*store_fold_fn)(void *ctx, const json_t *record, struct err *err);
-/* *notice is set when a torn tail was cut off (static text or ""). ERR_LOCKED: it has an owner. */
-struct store_log *store_attach(struct store *store, const char *path, store_fold_fn fold, void *ctx,
-                               char *notice, size_t notice_bytes, struct err *err);
+/* Sets aside what a crash leaves behind the last record, without a word from anybody. Whole records
+ * that were changed are not: the log is refused, unless a person says `cut`. */
+struct store_mend {
+  bool cut;
+  char notice[STORE_NAME_BYTES + 128]; /* what was set aside, or "" */
+  uint64_t cut_bytes;                  /* of what only `cut` took off; 0: nothing */
+  uint64_t cut_records;                /* lines of it */
+  char cut_sha256[SHA256_HEX];
+};
 
-/* The lines of the batch as they are now in the file come with `done`, split by newlines; err is
+typedef bool (*store_fold_fn)(void *ctx, const json_t *record, struct err *err);
+/* ERR_LOCKED: it has an owner. */
+struct store_log *store_attach(struct store *store, const struct store_ref *ref, store_fold_fn fold,
+                               void *ctx, struct store_mend *mend, struct err *err);
+
+/* The lines of the batch as they are now in the log come with `done`, split by newlines; err is
  * NULL with STORE_OK. */
 typedef void (*store_done_fn)(void *ctx, enum store_result result, struct str lines,
                               const struct err *err);
@@ -79,21 +135,28 @@ enum store_result store_append_now(struct store_log *log, uint64_t expected_seq,
                                    struct record *const *records, size_t n, struct buf *lines,
                                    struct err **err); /* NULL, or the reason: free() it */
 
-const char *store_log_path(const struct store_log *log);
-uint64_t store_log_seq(const struct store_log *log); /* of the last durable record */
-uint64_t
-store_log_bytes(const struct store_log *log); /* durable ones: where the next line begins */
+const char *store_log_name(const struct store_log *log);
+uint64_t store_log_seq(const struct store_log *log);     /* of the last durable record */
+const char *store_log_hash(const struct store_log *log); /* of that record */
+/* Durable ones: where the next line begins. */
+uint64_t store_log_bytes(const struct store_log *log);
 uint64_t store_log_syncs(const struct store_log *log); /* counted for the benchmark */
+/* After a failed append, before it is closed: what is not sure to be durable is cut off. */
+bool store_log_settle(struct store_log *log, struct err *err) MUST_CHECK;
 void store_close(struct store_log *log);
 
 /* One record of an attached log by its seq: recovery reads prompts back. New reference. */
 json_t *store_read(struct store_log *log, uint64_t seq, struct err *err);
 
-/* Blobs: blobs/<sha256>, written and synced before the record that names them. Blocking: call them
- * from the pool (put) or in recovery (get). */
+/* --- blobs --- */
+
+/* By their SHA-256, durable before the record that names them. Blocking: call them from the pool
+ * (put) or in recovery (get). */
 bool store_blob_put(const struct store *store, struct str bytes, char sha256[SHA256_HEX],
                     struct err *err) MUST_CHECK;
-bool store_blob_get(const char *dir, const char *sha256, struct buf *out,
+bool store_blob_get(const struct store *store, const char *sha256, struct buf *out,
                     struct err *err) MUST_CHECK;
+/* Where it is, as a person is told. */
+void store_blob_name(const struct store *store, const char *sha256, char out[STORE_NAME_BYTES]);
 
 #endif

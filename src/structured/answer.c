@@ -1,18 +1,23 @@
+/* Reads one reply of a model. */
 #include "structured/answer.h"
 
-#include "structured/extract_schema.h"
-#include "structured/jscan.h"
+#include "base/utf8.h"
+#include "extract/schema_check.h"
+#include "format/json_object.h"
+#include "json/scan.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { NEAR_BYTES = 24 }; /* of the text shown around a place where it breaks */
 
-json_t *answer_text(const char *text) {
+/* A string of any bytes, cut to ANSWER_TEXT_MAX; what is not UTF-8 becomes '?'. */
+static json_t *answer_text(const char *text) {
   char copy[ANSWER_TEXT_MAX + 4];
   size_t n = strlen(text), out = 0, i = 0;
   while (i < n && out < ANSWER_TEXT_MAX) {
-    size_t length = jscan_utf8(text, n, i);
+    size_t length = utf8_decode(text + i, n - i, NULL);
     if (length == 0) {
       copy[out++] = '?';
       i++;
@@ -25,7 +30,7 @@ json_t *answer_text(const char *text) {
     }
   }
   if (i < n && out > 3)
-    while (out > ANSWER_TEXT_MAX - 3 || ((unsigned char)copy[out] & 0xC0) == 0x80)
+    while (out > ANSWER_TEXT_MAX - 3 || utf8_is_tail(copy[out]))
       out--; /* never inside a character */
   if (i < n) {
     memcpy(copy + out, "...", 3);
@@ -34,56 +39,26 @@ json_t *answer_text(const char *text) {
   return json_stringn_nocheck(copy, out);
 }
 
-static bool put(json_t *object, const char *key, json_t *value) {
-  return json_object_set_new_nocheck(object, key, value) == 0;
-}
-
 /* --- order --- */
 
-static bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-/* JSON Pointers part by part, indexes as numbers: /items/2 before /items/10. */
-static int compare_places(const char *a, const char *b) {
-  while (*a && *b) {
-    if (is_digit(*a) && is_digit(*b)) {
-      size_t na = strspn(a, "0123456789"), nb = strspn(b, "0123456789");
-      if (na != nb)
-        return na < nb ? -1 : 1;
-      int order = memcmp(a, b, na);
-      if (order != 0)
-        return order;
-      a += na;
-      b += nb;
-      continue;
-    }
-    if (*a != *b)
-      return *a == '/' ? -1 : *b == '/' ? 1 : (unsigned char)*a < (unsigned char)*b ? -1 : 1;
-    a++;
-    b++;
-  }
-  return *a ? 1 : *b ? -1 : 0;
-}
-
-static const char *place_of(const json_t *errors, size_t i) {
+static const char *answer_place(const json_t *errors, size_t i) {
   const char *pointer = json_string_value(json_object_get(json_array_get(errors, i), "pointer"));
   return pointer ? pointer : "";
 }
 
-bool answer_errors_sort(json_t *errors) {
+void answer_errors_sort(json_t *errors) {
   size_t n = json_array_size(errors);
   for (size_t i = 1; i < n; i++) {
     size_t at = i;
-    while (at > 0 && compare_places(place_of(errors, at - 1), place_of(errors, i)) > 0)
+    while (at > 0 &&
+           schema_pointer_order(answer_place(errors, at - 1), answer_place(errors, i)) > 0)
       at--;
     if (at == i)
       continue;
     json_t *moved = json_incref(json_array_get(errors, i));
-    if (json_array_remove(errors, i) != 0 || json_array_insert_new(errors, at, moved) != 0)
-      return false;
+    json_array_remove(errors, i);
+    json_array_insert_new(errors, at, moved);
   }
-  return true;
 }
 
 /* --- errors of a schema --- */
@@ -91,42 +66,32 @@ bool answer_errors_sort(json_t *errors) {
 static json_t *error_json(const char *path, const char *pointer, const char *keyword,
                           const char *message) {
   json_t *error = json_object();
-  if (error != NULL && put(error, "path", answer_text(path)) &&
-      put(error, "pointer", answer_text(pointer)) && put(error, "keyword", answer_text(keyword)) &&
-      put(error, "message", answer_text(message)))
-    return error;
-  json_decref(error);
-  return NULL;
-}
-
-static bool add_error(json_t *errors, json_t *error) {
-  return json_array_append_new(errors, error) == 0;
+  json_put(error, "path", answer_text(path));
+  json_put(error, "pointer", answer_text(pointer));
+  json_put(error, "keyword", answer_text(keyword));
+  json_put(error, "message", answer_text(message));
+  return error;
 }
 
 /* Sorted before it is cut: the first ones of the value count, whatever order they were found in. */
 json_t *answer_errors(const struct schema_errors *found, size_t *dropped) {
   size_t order[SCHEMA_ERRORS_MAX], count = 0;
   json_t *errors = json_array();
-  bool ok = errors != NULL;
   for (size_t i = 0; i < found->count && count < SCHEMA_ERRORS_MAX; i++) {
     size_t at = count++;
     while (at > 0 &&
-           compare_places(found->items[order[at - 1]].pointer, found->items[i].pointer) > 0) {
+           schema_pointer_order(found->items[order[at - 1]].pointer, found->items[i].pointer) > 0) {
       order[at] = order[at - 1];
       at--;
     }
     order[at] = i;
   }
-  for (size_t i = 0; ok && i < count && i < ANSWER_ERRORS_MAX; i++) {
+  for (size_t i = 0; i < count && i < ANSWER_ERRORS_MAX; i++) {
     const struct schema_error *e = &found->items[order[i]];
-    ok = add_error(errors, error_json(e->path, e->pointer, e->keyword, e->message));
+    json_array_append_new(errors, error_json(e->path, e->pointer, e->keyword, e->message));
   }
-  *dropped =
-      found->dropped + (found->count > ANSWER_ERRORS_MAX ? found->count - ANSWER_ERRORS_MAX : 0);
-  if (ok)
-    return errors;
-  json_decref(errors);
-  return NULL;
+  *dropped = found->dropped + found->count - json_array_size(errors);
+  return errors;
 }
 
 /* --- what no schema says --- */
@@ -166,8 +131,8 @@ static size_t depth_of(const json_t *value, size_t max) {
   return deepest + 1;
 }
 
-/* NULL in *out: nothing is wrong with it. */
-static bool bounds_error(const struct answer_spec *spec, const json_t *value, json_t **out) {
+/* NULL: nothing is wrong with it. */
+static json_t *bounds_error(const struct answer_spec *spec, const json_t *value) {
   char message[120] = "";
   const char *keyword = "limit";
   if (spec->max_depth > 0 && depth_of(value, spec->max_depth + 1) > spec->max_depth) {
@@ -181,40 +146,26 @@ static bool bounds_error(const struct answer_spec *spec, const json_t *value, js
       (void)snprintf(message, sizeof message, "has %zu bytes; the limit is %zu", bytes,
                      spec->max_bytes);
   }
-  *out = NULL;
-  if (message[0] == '\0')
-    return true;
-  *out = error_json("$", "", keyword, message);
-  return *out != NULL;
+  return message[0] == '\0' ? NULL : error_json("$", "", keyword, message);
 }
 
 /* --- reading --- */
 
-/* Takes the value over, checks it, and fills outcome and errors anew. */
-static bool take_value(struct answer *a, const struct answer_spec *spec, json_t *value,
+/* Takes the value over, checks it, and fills outcome and errors. */
+static void take_value(struct answer *a, const struct answer_spec *spec, json_t *value,
                        const char *where) {
   struct schema_errors found = {0};
-  json_t *beyond = NULL;
-  json_decref(a->value);
-  json_decref(a->errors);
+  json_t *beyond = bounds_error(spec, value);
+  enum schema_status status = beyond ? SCHEMA_INVALID : schema_check(spec->schema, value, &found);
   a->value = value;
   a->where = where;
-  a->errors = NULL;
-  if (!bounds_error(spec, value, &beyond))
-    return false;
-  enum schema_status status = beyond ? SCHEMA_INVALID : schema_check(spec->schema, value, &found);
   a->outcome = status == SCHEMA_OK ? ANSWER_VALID : ANSWER_SCHEMA;
   a->errors = answer_errors(&found, &a->dropped);
   schema_errors_deinit(&found);
-  if (a->errors == NULL || status == SCHEMA_OUT_OF_MEMORY) {
-    json_decref(beyond);
-    return false;
-  }
   if (beyond != NULL)
-    return add_error(a->errors, beyond);
-  if (status != SCHEMA_OK && json_array_size(a->errors) == 0)
-    return add_error(a->errors, error_json("$", "", "", schema_status_name(status)));
-  return true;
+    json_array_append_new(a->errors, beyond);
+  else if (status != SCHEMA_OK && json_array_size(a->errors) == 0)
+    json_array_append_new(a->errors, error_json("$", "", "", schema_status_name(status)));
 }
 
 static void place_in_text(const char *text, size_t offset, size_t *line, size_t *column) {
@@ -223,16 +174,16 @@ static void place_in_text(const char *text, size_t offset, size_t *line, size_t 
     if (text[i] == '\n') {
       ++*line;
       *column = 1;
-    } else if (((unsigned char)text[i] & 0xC0) != 0x80) {
+    } else if (!utf8_is_tail(text[i])) {
       ++*column;
     }
   }
 }
 
-/* What stands there, on one line and without what could end the quotes. */
+/* Copies what stands there, on one line and without what could end the quotes. */
 static void near_text(const char *text, size_t n, size_t offset, char out[NEAR_BYTES + 8]) {
   size_t end = offset + NEAR_BYTES < n ? offset + NEAR_BYTES : n, at = 0;
-  while (end > offset && end < n && ((unsigned char)text[end] & 0xC0) == 0x80)
+  while (end > offset && end < n && utf8_is_tail(text[end]))
     end--;
   for (size_t i = offset; i < end; i++) {
     unsigned char c = (unsigned char)text[i];
@@ -241,7 +192,7 @@ static void near_text(const char *text, size_t n, size_t offset, char out[NEAR_B
   out[at] = '\0';
 }
 
-static bool parse_error(struct answer *a, const struct extract_result *r, const char *text,
+static void parse_error(struct answer *a, const struct extract_result *r, const char *text,
                         size_t n) {
   bool placed = r->error.code == EXTRACT_ERR_SYNTAX || r->error.code == EXTRACT_ERR_TRUNCATED ||
                 r->error.code == EXTRACT_ERR_DEPTH_LIMIT ||
@@ -261,37 +212,31 @@ static bool parse_error(struct answer *a, const struct extract_result *r, const 
     (void)snprintf(message, sizeof message, "%s", blank ? "the reply is empty" : r->error.message);
   }
   json_t *error = error_json("$", "", extract_code_name(r->error.code), message);
-  if (error != NULL && placed &&
-      !(put(error, "offset", json_integer((json_int_t)offset)) &&
-        put(error, "line", json_integer((json_int_t)line)) &&
-        put(error, "column", json_integer((json_int_t)column)))) {
-    json_decref(error);
-    return false;
+  if (placed) {
+    json_put(error, "offset", json_integer((json_int_t)offset));
+    json_put(error, "line", json_integer((json_int_t)line));
+    json_put(error, "column", json_integer((json_int_t)column));
   }
   a->outcome = ANSWER_PARSE;
   a->truncated = r->error.code == EXTRACT_ERR_TRUNCATED;
   a->errors = json_array();
-  if (a->errors == NULL) {
-    json_decref(error);
-    return false;
-  }
-  return add_error(a->errors, error);
+  json_array_append_new(a->errors, error);
 }
 
-static bool take_repairs(struct answer *a, const struct extract_result *r) {
+static void take_repairs(struct answer *a, const struct extract_result *r) {
   a->repaired = r->repaired;
   a->truncated = r->truncated;
-  if (!r->repaired)
-    return true;
+  if (!r->repaired && !r->duplicate_key)
+    return;
   a->repairs = json_array();
-  bool ok = a->repairs != NULL;
-  for (size_t i = 0; ok && i < r->repairs_listed && i < ANSWER_ERRORS_MAX; i++)
-    ok = json_array_append_new(a->repairs, json_string(r->repairs[i].name)) == 0;
-  return ok;
+  if (r->duplicate_key)
+    json_array_append_new(a->repairs, json_string("duplicate_key"));
+  for (size_t i = 0; i < r->repairs_listed && i < ANSWER_ERRORS_MAX; i++)
+    json_array_append_new(a->repairs, json_string(r->repairs[i].name));
 }
 
-static bool read_text(struct answer *a, const struct answer_spec *spec, const char *text,
-                      size_t n) {
+static void answer_read_text(struct answer *a, const struct answer_spec *spec, const char *text,
+                             size_t n) {
   struct extract_schema asked = {spec->document, spec->schema};
   const struct extract_check check = extract_schema_check(&asked);
   struct extract_opts opts = {.want = extract_schema_want(spec->document),
@@ -303,36 +248,36 @@ static bool read_text(struct answer *a, const struct answer_spec *spec, const ch
   if (status == EXTRACT_NOT_FOUND && r.error.code == EXTRACT_ERR_WRONG_ROOT) {
     extract_result_deinit(&r); /* another root: the schema says best what is wrong with it */
     opts.want = EXTRACT_WANT_ANY;
-    status = extract(text, n, &opts, &r);
+    (void)extract(text, n, &opts, &r);
   }
-  bool ok = status != EXTRACT_OUT_OF_MEMORY;
-  if (ok && r.value != NULL)
-    ok = take_repairs(a, &r) &&
-         take_value(a, spec, json_incref(r.value), extract_stage_name(r.stage));
-  else if (ok)
-    ok = parse_error(a, &r, text, n);
+  if (r.value != NULL) {
+    take_repairs(a, &r);
+    take_value(a, spec, json_incref(r.value), extract_stage_name(r.stage));
+  } else {
+    parse_error(a, &r, text, n);
+  }
   extract_result_deinit(&r);
-  return ok;
 }
 
-bool answer_read(struct answer *a, const struct answer_spec *spec, const json_t *structured,
+void answer_read(struct answer *a, const struct answer_spec *spec, const json_t *structured,
                  const char *text, size_t n) {
-  *a = (struct answer){0};
-  if (structured == NULL)
-    return read_text(a, spec, text, n);
-  if (!take_value(a, spec, json_incref((json_t *)structured), "native"))
-    return false;
-  if (a->outcome == ANSWER_VALID)
-    return true;
   struct answer other = {0};
-  bool ok = read_text(&other, spec, text, n);
-  if (ok && other.outcome == ANSWER_VALID) {
+  assert(spec->schema != NULL && text != NULL);
+  *a = (struct answer){0};
+  if (structured == NULL) {
+    answer_read_text(a, spec, text, n);
+    return;
+  }
+  take_value(a, spec, json_incref((json_t *)structured), "native");
+  if (a->outcome == ANSWER_VALID)
+    return;
+  answer_read_text(&other, spec, text, n);
+  if (other.outcome == ANSWER_VALID) {
     answer_deinit(a);
     *a = other;
-    return true;
+  } else {
+    answer_deinit(&other);
   }
-  answer_deinit(&other);
-  return ok;
 }
 
 void answer_deinit(struct answer *a) {

@@ -1,8 +1,8 @@
-/* One reply of a model, read: is the value that was asked for in it, and if not, what is wrong with
- * it, in words that a model can act on.
+/* answer.h - reads one reply of a model: is the value that was asked for in it, and if not, what is
+ * wrong with it, in words that a model can act on.
  *
  *   struct answer a;
- *   if (!answer_read(&a, &spec, structured, text, n)) out of memory
+ *   answer_read(&a, &spec, structured, text, n)
  *   ... a.outcome, a.value, a.errors ...
  *   answer_deinit(&a)                 in every case
  *
@@ -12,11 +12,11 @@
  * ever the answer. If neither passes, the errors are those of the backend's value where there is
  * one, else of the nearest value in the text.
  *
- * No I/O, no abort, no assert on data. Bytes of the text may be anything. */
+ * No I/O. Bytes of the text may be anything. */
 #ifndef SEGUE_STRUCTURED_ANSWER_H
 #define SEGUE_STRUCTURED_ANSWER_H
 
-#include "structured/schema.h"
+#include "schema/schema.h"
 
 enum {
   ANSWER_ERRORS_MAX = 20, /* errors kept of one reply; the rest is counted */
@@ -42,26 +42,24 @@ struct answer {
   const char *where; /* native, direct, code_block, brace; NULL without a value */
   bool repaired, truncated;
   json_t *repairs; /* owned array of names, or NULL */
-  /* Owned array, sorted by place in the value; empty when valid. Each {"path", "pointer", "keyword",
-   * "message"}; of ANSWER_PARSE the keyword is what is wrong (syntax, truncated, no_json, ...), and
-   * where there is a place in the text "offset" (bytes from 0), "line" and "column" (from 1, in
-   * characters) say it. */
+  /* Owned array, sorted by place in the value; empty when valid. Each is {"path", "pointer",
+   * "keyword", "message"}; of ANSWER_PARSE the keyword is what is wrong (syntax, truncated,
+   * no_json, ...), and where there is a place in the text "offset" (bytes from 0), "line" and
+   * "column" (from 1, in characters) say it. */
   json_t *errors;
   size_t dropped; /* errors beyond ANSWER_ERRORS_MAX */
 };
 
-/* structured may be NULL. False: out of memory; deinit is due all the same. */
-bool answer_read(struct answer *a, const struct answer_spec *spec, const json_t *structured,
-                 const char *text, size_t n) __attribute__((warn_unused_result));
+/* `structured` may be NULL. */
+void answer_read(struct answer *a, const struct answer_spec *spec, const json_t *structured,
+                 const char *text, size_t n);
 void answer_deinit(struct answer *a);
 
 /* For other checks of a value that lead to the same list: the errors in the form above, sorted, at
- * most ANSWER_ERRORS_MAX of them. NULL: out of memory. */
+ * most ANSWER_ERRORS_MAX of them. */
 json_t *answer_errors(const struct schema_errors *errors, size_t *dropped)
     __attribute__((warn_unused_result));
-/* Sorts such a list by place, stable. */
-bool answer_errors_sort(json_t *errors) __attribute__((warn_unused_result));
-/* A string of any bytes, cut to ANSWER_TEXT_MAX; what is not UTF-8 becomes '?'. NULL: out of memory. */
-json_t *answer_text(const char *text) __attribute__((warn_unused_result));
+/* Sorts such a list by place; the sort is stable. */
+void answer_errors_sort(json_t *errors);
 
 #endif

@@ -1,25 +1,27 @@
-/* Checking: expressions, what commands printed, the words of failures. */
+/* Checks invariants: expressions, what commands printed, the words of failures. */
 #include "structured/invariant_internal.h"
-#include "structured/jscan.h"
 
-/* Adds one error; takes what is given, any of which may be NULL for want of memory. */
-static enum schema_status add_error(const struct invariant *is, char *path, char *pointer,
-                                    struct text *message, struct schema_errors *errs) {
-  struct text place = {0};
-  schema_text_printf(&place, "/invariants/%zu", is->index);
-  return schema_errors_add(errs, path, pointer, schema_text_take(&place), INVARIANT_KEYWORD,
-                           schema_text_take(message))
-             ? SCHEMA_INVALID
-             : SCHEMA_OUT_OF_MEMORY;
+#include "base/utf8.h"
+#include "format/json_object.h"
+#include "json/scan.h"
+
+#include <assert.h>
+
+/* Takes path, pointer and message. */
+static void invariant_add_error(const struct invariant *is, char *path, char *pointer,
+                                struct buf *message, struct schema_errors *errs) {
+  struct buf place = {0};
+  buf_printf(&place, "/invariants/%zu", is->index);
+  schema_errors_add(errs, path, pointer, buf_take(&place), INVARIANT_KEYWORD, buf_take(message));
 }
 
-static void put_expression(const struct invariant *is, struct text *out) {
+static void invariant_put_expression(const struct invariant *is, struct buf *out) {
   size_t n = strlen(is->text), shown = n < 200 ? n : 200;
-  while (shown < n && shown > 0 && ((unsigned char)is->text[shown] & 0xc0) == 0x80)
+  while (shown < n && shown > 0 && utf8_is_tail(is->text[shown]))
     shown--;
   for (size_t i = 0; i < shown; i++) /* an expression may be written over several lines */
-    schema_text_add(out, is->text[i] == '\n' || is->text[i] == '\r' ? " " : is->text + i, 1);
-  schema_text_puts(out, shown < n ? "..." : "");
+    buf_putc(out, is->text[i] == '\n' || is->text[i] == '\r' ? ' ' : is->text[i]);
+  buf_puts(out, shown < n ? "..." : "");
 }
 
 static enum schema_status check_expr(const struct list_entry *entry, const json_t *value,
@@ -27,44 +29,34 @@ static enum schema_status check_expr(const struct list_entry *entry, const json_
   const struct invariant *is = &entry->is;
   struct expr_finding found;
   struct expr_error why;
-  struct text message = {0};
-  if (errs == NULL) {
-    enum expr_value verdict = expr_eval(entry->expr, value, &why);
-    return verdict == EXPR_TRUE             ? SCHEMA_OK
-           : verdict == EXPR_FALSE          ? SCHEMA_INVALID
-           : why.code == EXPR_TOO_COMPLEX   ? SCHEMA_TOO_COMPLEX
-           : why.code == EXPR_OUT_OF_MEMORY ? SCHEMA_OUT_OF_MEMORY
-                                            : SCHEMA_INVALID;
-  }
-  enum expr_value verdict = expr_explain(entry->expr, value, &found, &why);
+  struct buf message = {0};
+  enum expr_value verdict = expr_explain(entry->expr, value, errs ? &found : NULL, &why);
   if (verdict == EXPR_TRUE)
     return SCHEMA_OK;
-  if (why.code == EXPR_OUT_OF_MEMORY)
-    return SCHEMA_OUT_OF_MEMORY;
+  enum schema_status status = why.code == EXPR_TOO_COMPLEX ? SCHEMA_TOO_COMPLEX : SCHEMA_INVALID;
+  if (errs == NULL)
+    return status;
   if (is->message) {
-    schema_text_puts(&message, is->message);
-    schema_text_puts(&message, " (");
-    put_expression(is, &message);
-    schema_text_puts(&message, ": ");
-    schema_text_puts(&message, found.text);
-    schema_text_puts(&message, ")");
+    buf_puts(&message, is->message);
+    buf_puts(&message, " (");
+    invariant_put_expression(is, &message);
+    buf_puts(&message, ": ");
+    buf_puts(&message, found.text);
+    buf_puts(&message, ")");
   } else {
-    schema_text_puts(&message, "invariant ");
-    put_expression(is, &message);
-    schema_text_puts(&message, verdict == EXPR_FALSE ? " does not hold: " : " cannot be checked: ");
-    schema_text_puts(&message, found.text);
+    buf_puts(&message, "invariant ");
+    invariant_put_expression(is, &message);
+    buf_puts(&message, verdict == EXPR_FALSE ? " does not hold: " : " cannot be checked: ");
+    buf_puts(&message, found.text);
   }
-  schema_release(found.text);
+  free(found.text);
   if (is->pointer) { /* declared: before what was found */
-    schema_release(found.path);
-    schema_release(found.pointer);
-    if (!invariant_place(is->pointer, strlen(is->pointer), value, &found.path, &found.pointer)) {
-      schema_text_deinit(&message);
-      return SCHEMA_OUT_OF_MEMORY;
-    }
+    free(found.path);
+    free(found.pointer);
+    invariant_place(is->pointer, strlen(is->pointer), value, &found.path, &found.pointer);
   }
-  enum schema_status status = add_error(is, found.path, found.pointer, &message, errs);
-  return status == SCHEMA_INVALID && why.code == EXPR_TOO_COMPLEX ? SCHEMA_TOO_COMPLEX : status;
+  invariant_add_error(is, found.path, found.pointer, &message, errs);
+  return status;
 }
 
 enum schema_status invariants_check(const struct invariants *invariants, const json_t *value,
@@ -75,15 +67,16 @@ enum schema_status invariants_check(const struct invariants *invariants, const j
     if (entry->is.kind != INVARIANT_EXPR)
       continue;
     enum schema_status status = check_expr(entry, value, errs);
-    if (status == SCHEMA_OUT_OF_MEMORY || status == SCHEMA_TOO_COMPLEX)
+    if (status == SCHEMA_TOO_COMPLEX)
       return status;
-    worst = status > worst ? status : worst;
+    if (status == SCHEMA_INVALID)
+      worst = status;
   }
   return worst;
 }
 
 /* Bytes from outside as one line of a message: bounded, controls and what is not UTF-8 as '?'. */
-static void put_bytes(const char *bytes, size_t n, struct text *out) {
+static void invariant_put_bytes(const char *bytes, size_t n, struct buf *out) {
   size_t shown = 0;
   bool blank = false;
   while (n > 0 && jscan_one_of(" \t\r\n", bytes[n - 1]))
@@ -91,7 +84,7 @@ static void put_bytes(const char *bytes, size_t n, struct text *out) {
   for (size_t i = 0, length; i < n; i += length) {
     unsigned char c = (unsigned char)bytes[i];
     bool space = jscan_one_of(" \t\r\n", (char)c);
-    length = jscan_utf8(bytes, n, i);
+    length = utf8_decode(bytes + i, n - i, NULL);
     bool plain = length > 0 && c >= 0x20 && c != 0x7f &&
                  !(c == 0xc2 && ((unsigned char)bytes[i + 1] & 0xe0) == 0x80);
     length = length ? length : 1;
@@ -99,88 +92,99 @@ static void put_bytes(const char *bytes, size_t n, struct text *out) {
       continue;
     blank = space;
     if (shown + length > INVARIANT_OUTPUT_MESSAGE_BYTES) {
-      schema_text_puts(out, "...");
+      buf_puts(out, "...");
       return;
     }
     if (plain && !space)
-      schema_text_add(out, bytes + i, length);
+      buf_append(out, bytes + i, length);
     else
-      schema_text_puts(out, space ? " " : "?");
+      buf_puts(out, space ? " " : "?");
     shown += plain ? length : 1;
   }
 }
 
-static enum schema_status report_at(const struct invariant *is, const json_t *value,
-                                    const char *place, size_t place_n, const char *reason, size_t n,
-                                    bool own_words, struct schema_errors *errs) {
-  struct text message = {0};
+static void report_at(const struct invariant *is, const json_t *value, struct str place,
+                      struct str reason, bool own_words, struct schema_errors *errs) {
+  struct buf message = {0};
   char *path, *pointer;
   if (errs == NULL)
-    return SCHEMA_INVALID;
+    return;
   if (is->message) {
-    schema_text_puts(&message, is->message);
+    buf_puts(&message, is->message);
   } else if (!own_words) {
-    schema_text_puts(&message, "invariant ");
-    put_expression(is, &message);
-    schema_text_puts(&message, " does not hold");
+    buf_puts(&message, "invariant ");
+    invariant_put_expression(is, &message);
+    buf_puts(&message, " does not hold");
   }
-  size_t before = message.length;
-  schema_text_puts(&message, is->message ? " (" : before ? ": " : "");
-  size_t start = message.length;
-  put_bytes(reason, n, &message);
-  if (message.length == start && !message.failed && message.bytes) { /* nothing was said */
-    message.length = before;
-    message.bytes[before] = '\0';
+  size_t before = message.n;
+  if (is->message)
+    buf_puts(&message, " (");
+  else if (before > 0)
+    buf_puts(&message, ": ");
+  size_t start = message.n;
+  invariant_put_bytes(reason.p, reason.n, &message);
+  if (message.n == start) { /* nothing was said */
+    message.n = before;
+    buf_puts(&message, "");
   } else if (is->message) {
-    schema_text_puts(&message, ")");
+    buf_puts(&message, ")");
   }
-  if (place_n == 0 && is->pointer) {
-    place = is->pointer;
-    place_n = strlen(place);
-  }
-  if (!invariant_place(place, place_n, value, &path, &pointer)) {
-    schema_text_deinit(&message);
-    return SCHEMA_OUT_OF_MEMORY;
-  }
-  return add_error(is, path, pointer, &message, errs);
+  if (place.n == 0 && is->pointer)
+    place = str_from(is->pointer);
+  invariant_place(place.p, place.n, value, &path, &pointer);
+  invariant_add_error(is, path, pointer, &message, errs);
 }
 
-enum schema_status invariant_report(const struct invariant *invariant, const json_t *value,
-                                    const char *reason, size_t n, struct schema_errors *errs) {
-  return report_at(invariant, value, "", 0, reason, n, false, errs);
+void invariant_report(const struct invariant *invariant, const json_t *value, const char *reason,
+                      size_t n, struct schema_errors *errs) {
+  report_at(invariant, value, STR(""), (struct str){reason, n}, false, errs);
 }
 
 /* --- what a command printed --- */
 
-/* {"path" or "pointer", "message"}; false if the line is something else, or for want of memory. */
-static bool read_line(const char *line, size_t n, json_t **out, bool *out_of_memory) {
+/* {"path" or "pointer", "message"}; NULL if the line is something else. */
+static json_t *invariant_read_line(const char *line, size_t n) {
   struct jscan js;
   struct jscan_result result;
   jscan_init(&js, line, n);
   enum jscan_code code = jscan_value(&js, 0, &result);
   jscan_deinit(&js);
-  *out_of_memory = code == JSCAN_OUT_OF_MEMORY;
   if (code != JSCAN_OK)
-    return false;
+    return NULL;
   while (result.end < n && jscan_one_of(" \t\r\n", line[result.end]))
     result.end++;
-  if (result.end == n && json_is_string(json_object_get(result.value, "message"))) {
-    *out = result.value;
-    return true;
-  }
+  if (result.end == n && json_is_string(json_at(result.value, "message")))
+    return result.value;
   json_decref(result.value);
-  return false;
+  return NULL;
 }
 
-static enum schema_status report_line(const struct invariant *is, const json_t *value,
-                                      const json_t *line, struct schema_errors *errs) {
-  const json_t *message = json_object_get(line, "message"),
-               *place = json_object_get(line, "pointer");
+static void report_line(const struct invariant *is, const json_t *value, const json_t *line,
+                        struct schema_errors *errs) {
+  const json_t *place = json_at(line, "pointer");
   if (!json_is_string(place))
-    place = json_object_get(line, "path");
-  return report_at(is, value, json_is_string(place) ? json_string_value(place) : "",
-                   json_string_length(place), json_string_value(message),
-                   json_string_length(message), true, errs);
+    place = json_at(line, "path");
+  report_at(is, value, json_view(place), json_view(json_at(line, "message")), true, errs);
+}
+
+/* Each line that is an error becomes one; false: there is none. */
+static bool report_lines(const struct invariant *is, const json_t *value, struct str out,
+                         struct schema_errors *errs) {
+  bool any = false;
+  for (struct str rest = out; rest.p != NULL;) {
+    struct str text = str_next_line(&rest);
+    while (text.n > 0 && jscan_one_of(" \t\r", *text.p)) {
+      text.p++;
+      text.n--;
+    }
+    json_t *line = text.n > 0 && *text.p == '{' ? invariant_read_line(text.p, text.n) : NULL;
+    if (line == NULL)
+      continue;
+    any = true;
+    report_line(is, value, line, errs);
+    json_decref(line);
+  }
+  return any;
 }
 
 bool invariant_command_told(int exit_status) {
@@ -192,44 +196,25 @@ bool invariant_command_told(int exit_status) {
 enum schema_status invariant_command_result(const struct invariant *invariant, const json_t *value,
                                             const struct invariant_output *output,
                                             struct schema_errors *errs) {
-  bool any = false, out_of_memory = false;
+  assert(output->out != NULL || output->out_n == 0);
+  assert(output->err != NULL || output->err_n == 0);
   if (output->exit_status == 0)
     return SCHEMA_OK;
-  for (size_t i = 0, end; i < output->out_n; i = end + 1) {
-    const char *newline = memchr(output->out + i, '\n', output->out_n - i);
-    json_t *line = NULL;
-    end = newline ? (size_t)(newline - output->out) : output->out_n;
-    while (i < end && jscan_one_of(" \t\r", output->out[i]))
-      i++;
-    if (i == end || output->out[i] != '{' ||
-        !read_line(output->out + i, end - i, &line, &out_of_memory)) {
-      if (out_of_memory)
-        return SCHEMA_OUT_OF_MEMORY;
-      continue;
-    }
-    any = true;
-    enum schema_status status = report_line(invariant, value, line, errs);
-    json_decref(line);
-    if (status != SCHEMA_INVALID)
-      return status;
-  }
-  if (any)
+  struct str out = {output->out, output->out_n};
+  if (report_lines(invariant, value, out, errs))
     return SCHEMA_INVALID;
-  bool use_out = false;
-  for (size_t i = 0; i < output->out_n && !use_out; i++)
-    use_out = !jscan_one_of(" \t\r\n", output->out[i]);
-  const char *bytes = use_out ? output->out : output->err;
-  size_t n = use_out ? output->out_n : output->err_n;
-  struct text words = {0};
-  schema_text_printf(&words, "exit status %d", output->exit_status);
-  schema_text_puts(&words, n ? ": " : "");
-  if (n)
-    put_bytes(bytes, n, &words);
-  if (words.failed) {
-    schema_text_deinit(&words);
-    return SCHEMA_OUT_OF_MEMORY;
+  bool blank = true;
+  for (size_t i = 0; i < out.n && blank; i++)
+    blank = jscan_one_of(" \t\r\n", out.p[i]);
+  if (blank)
+    out = (struct str){output->err, output->err_n};
+  struct buf words = {0};
+  buf_printf(&words, "exit status %d", output->exit_status);
+  if (out.n > 0) {
+    buf_puts(&words, ": ");
+    invariant_put_bytes(out.p, out.n, &words);
   }
-  enum schema_status status = invariant_report(invariant, value, words.bytes, words.length, errs);
-  schema_text_deinit(&words);
-  return status;
+  invariant_report(invariant, value, words.p, words.n, errs);
+  buf_deinit(&words);
+  return SCHEMA_INVALID;
 }

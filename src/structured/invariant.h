@@ -19,11 +19,11 @@
  * needed) does not hold either, and says so.
  *
  * Ownership: the compiled list copies what it needs, never changes and may be shared between
- * threads. Out of memory is a status; data never trips an assertion. */
+ * threads. */
 #ifndef SEGUE_STRUCTURED_INVARIANT_H
 #define SEGUE_STRUCTURED_INVARIANT_H
 
-#include "structured/schema.h"
+#include "schema/schema.h"
 
 enum {
   INVARIANTS_MAX = 256,                /* in one list */
@@ -46,9 +46,9 @@ struct invariant {
 
 struct invariants;
 
-/* `list`: as above. NULL: no list of invariants; the reason is in *status (SCHEMA_INVALID_SCHEMA or
- * SCHEMA_OUT_OF_MEMORY) and in `errs`, whose paths are places in the list ("$[2].expr") and whose
- * messages name the byte offset in an expression. `errs` and `status` may be NULL. */
+/* `list`: as above. NULL: no list of invariants: *status is SCHEMA_INVALID_SCHEMA, and `errs` say
+ * why; their paths are places in the list ("$[2].expr"), their messages name the byte offset in an
+ * expression. `errs` and `status` may be NULL. */
 struct invariants *invariants_compile(const json_t *list, struct schema_errors *errs,
                                       enum schema_status *status)
     __attribute__((warn_unused_result));
@@ -59,16 +59,15 @@ const struct invariant *invariants_get(const struct invariants *invariants, size
 bool invariants_need(const struct invariants *invariants, enum invariant_kind kind);
 
 /* Checks the expressions; commands and questions are left to the caller. SCHEMA_OK, SCHEMA_INVALID
- * (errors were added), SCHEMA_TOO_COMPLEX (a bound was hit: no verdict; the last error says which)
- * or SCHEMA_OUT_OF_MEMORY. NULL invariants hold. `errs` may be NULL. */
+ * (errors were added) or SCHEMA_TOO_COMPLEX (a bound was hit: no verdict; the last error says
+ * which). NULL invariants hold. `errs` may be NULL. */
 enum schema_status invariants_check(const struct invariants *invariants, const json_t *value,
                                     struct schema_errors *errs);
 
-/* What a command printed and how it ended, to errors. Exit 0 holds, whatever it printed. Else each
- * line of stdout that is {"path" or "pointer", "message"} becomes one error there; when there is
- * none, all that was printed (stdout, or stderr when stdout is empty) becomes one bounded message.
- * `exit_status` as a shell has it: 128 + signal. SCHEMA_OK, SCHEMA_INVALID or SCHEMA_OUT_OF_MEMORY.
- */
+/* Turns what a command printed and how it ended into errors. Exit 0 holds, whatever it printed.
+ * Else each line of stdout that is {"path" or "pointer", "message"} becomes one error there; when
+ * there is none, all that was printed (stdout, or stderr when stdout is empty) becomes one bounded
+ * message. `exit_status` as a shell has it: 128 + signal. SCHEMA_OK or SCHEMA_INVALID. */
 struct invariant_output {
   int exit_status;
   const char *out, *err; /* bytes, not NUL-terminated; may be NULL when their length is 0 */
@@ -80,15 +79,14 @@ enum schema_status invariant_command_result(const struct invariant *invariant, c
                                             const struct invariant_output *output,
                                             struct schema_errors *errs);
 
-/* One error in words of the caller, any bytes: a model's reason, or why a command could not run.
- * SCHEMA_INVALID, or SCHEMA_OUT_OF_MEMORY. `reason` may be empty. */
-enum schema_status invariant_report(const struct invariant *invariant, const json_t *value,
-                                    const char *reason, size_t n, struct schema_errors *errs);
+/* Adds one error in words of the caller, any bytes: a model's reason, or why a command could not
+ * run. `reason` may be empty. */
+void invariant_report(const struct invariant *invariant, const json_t *value, const char *reason,
+                      size_t n, struct schema_errors *errs);
 
 /* A place given as a JSON Pointer ("/items/0/price", "") or as a path ("$.items[0].price",
- * "items[0].price"), in both forms; which of them numbers are indices is seen in `value` (may be
- * NULL: all are). False if out of memory, with both NULL. What is neither gives "$" and "". */
-bool invariant_place(const char *text, size_t n, const json_t *value, char **path, char **pointer)
-    __attribute__((warn_unused_result));
+ * "items[0].price"), in both forms, to be freed; which numbers in it are indices is seen in `value`
+ * (NULL: all are). What is neither gives "$" and "". */
+void invariant_place(const char *text, size_t n, const json_t *value, char **path, char **pointer);
 
 #endif

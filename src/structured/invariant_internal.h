@@ -1,10 +1,10 @@
-/* Internal: a compiled list, shared by the files that make and check it. */
+/* invariant_internal.h - a compiled list, shared by the files that make and check it. */
 #ifndef SEGUE_STRUCTURED_INVARIANT_INTERNAL_H
 #define SEGUE_STRUCTURED_INVARIANT_INTERNAL_H
 
-#include "structured/expr.h"
+#include "expr/expr.h"
+#include "schema/run.h"
 #include "structured/invariant.h"
-#include "structured/schema_run.h"
 
 #define INVARIANT_KEYWORD "invariant"
 
@@ -14,7 +14,7 @@ struct list_entry {
 };
 
 struct invariants {
-  struct schema_arena arena;
+  struct arena arena;
   struct list_entry *items;
   size_t count;
 };

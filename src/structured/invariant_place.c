@@ -1,10 +1,12 @@
-/* Places in a value, as paths and JSON Pointers. */
+/* Reads places in a value, given as paths or as JSON Pointers. */
 #include "structured/invariant_internal.h"
-#include "structured/jscan.h"
+
+#include "base/utf8.h"
+#include "json/scan.h"
 
 /* Steps of a place, one at a time; the caller adds them to both forms. */
 struct place_writer {
-  struct text path, pointer;
+  struct buf path, pointer;
   const json_t *at; /* NULL: not known */
   bool known;
 };
@@ -17,38 +19,29 @@ static void put_step(struct place_writer *w, const char *key, size_t n) {
   size_t index = 0;
   for (size_t i = 0; i < n && is_index; i++)
     index = index * 10 + (size_t)(key[i] - '0');
-  struct step step = {NULL, is_index ? NULL : key, is_index ? index : n};
-  struct text one = {0};
+  struct path_step step = {NULL, is_index ? NULL : key, is_index ? index : n};
+  struct buf one = {0};
   schema_path_text(&step, &one); /* "$.key" or "$[3]" */
-  if (one.failed)
-    w->path.failed = true;
-  else
-    schema_text_puts(&w->path, one.bytes + 1);
-  one.length = 0;
+  buf_puts(&w->path, one.p + 1);
+  one.n = 0;
   schema_pointer_text(&step, &one);
-  if (one.failed)
-    w->pointer.failed = true;
-  else
-    schema_text_puts(&w->pointer, one.bytes);
-  schema_text_deinit(&one);
+  buf_puts(&w->pointer, one.p);
+  buf_deinit(&one);
   if (w->at)
     w->at = is_index ? json_array_get(w->at, index) : json_object_getn(w->at, key, n);
 }
 
 static void pointer_steps(struct place_writer *w, const char *text, size_t n) {
   for (size_t i = 0; i < n;) {
-    struct text key = {0};
+    struct buf key = {0};
     for (i++; i < n && text[i] != '/'; i++) /* from behind the / */
       if (text[i] == '~' && i + 1 < n && (text[i + 1] == '0' || text[i + 1] == '1'))
-        schema_text_puts(&key, text[++i] == '0' ? "~" : "/");
+        buf_puts(&key, text[++i] == '0' ? "~" : "/");
       else
-        schema_text_add(&key, text + i, 1);
-    schema_text_add(&key, "", 0);
-    if (key.failed)
-      w->path.failed = true;
-    else
-      put_step(w, key.bytes, key.length);
-    schema_text_deinit(&key);
+        buf_append(&key, text + i, 1);
+    buf_append(&key, "", 0);
+    put_step(w, key.p, key.n);
+    buf_deinit(&key);
   }
 }
 
@@ -89,33 +82,27 @@ static bool path_steps(struct place_writer *w, const char *text, size_t n) {
   return true;
 }
 
-static bool is_text(const char *text, size_t n) {
+static bool place_is_text(const char *text, size_t n) {
   for (size_t i = 0, length; i < n; i += length)
-    if ((length = jscan_utf8(text, n, i)) == 0 || text[i] == '\0')
+    if ((length = utf8_decode(text + i, n - i, NULL)) == 0 || text[i] == '\0')
       return false;
   return true;
 }
 
-bool invariant_place(const char *text, size_t n, const json_t *value, char **path, char **pointer) {
+void invariant_place(const char *text, size_t n, const json_t *value, char **path, char **pointer) {
   struct place_writer w = {.at = value, .known = value != NULL};
-  schema_text_puts(&w.path, "$");
-  schema_text_add(&w.pointer, "", 0);
-  bool sound = n <= INVARIANT_TEXT_MAX && is_text(text, n);
+  buf_puts(&w.path, "$");
+  buf_append(&w.pointer, "", 0);
+  bool sound = n <= INVARIANT_TEXT_MAX && place_is_text(text, n);
   if (sound && n > 0 && text[0] == '/')
     pointer_steps(&w, text, n);
   else
     sound = sound && path_steps(&w, text, n);
-  if (!sound && !w.path.failed && !w.pointer.failed) {
-    w.path.length = w.pointer.length = 0;
-    schema_text_puts(&w.path, "$");
-    schema_text_add(&w.pointer, "", 0);
+  if (!sound) {
+    w.path.n = w.pointer.n = 0;
+    buf_puts(&w.path, "$");
+    buf_append(&w.pointer, "", 0);
   }
-  *path = schema_text_take(&w.path);
-  *pointer = schema_text_take(&w.pointer);
-  if (*path && *pointer)
-    return true;
-  schema_release(*path);
-  schema_release(*pointer);
-  *path = *pointer = NULL;
-  return false;
+  *path = buf_take(&w.path);
+  *pointer = buf_take(&w.pointer);
 }

@@ -1,6 +1,7 @@
-/* Validate and reask: the loop between a model and a value that code can trust. A pure machine: it
- * calls nothing, waits for nothing and keeps nothing between two questions. Each time it is told all
- * that has happened, so after a crash the same records give the same answer.
+/* reask.h - the loop between a model and a value that code can trust: validate, ask again.
+ *
+ * A pure machine: it calls nothing, waits for nothing and keeps nothing between two questions. Each
+ * time it is told all that has happened, so after a crash the same records give the same answer.
  *
  *   checks = [];  replies = {};  runs = {}
  *   reask_next(&spec, checks, replies, n, runs, m, &step)
@@ -18,18 +19,17 @@
  *   body = reask_close(checks, &step)              of VALUE and FAILED: how it went, for the record
  *
  * Rules, in this order: a reply that passes schema and invariants is the value. After a refusal
- * nothing more is asked, and not when the time ran out during a call. After a stop at the length limit
- * the limit is raised once, which is no correction; at the second stop it failed. A correction is asked for while corrections, tokens and
- * time are left, and not when it brought the very errors back that it was to mend.
+ * nothing more is asked, nor when the time ran out during a call. After a stop at the length limit
+ * the limit is raised once, which is no correction; a second stop is a failure. A correction is
+ * asked for while corrections, tokens and time are left, and not when the last one brought back the
+ * very errors that it was to mend.
  *
  * Invariants that are expressions are evaluated here, when the schema is satisfied; those that must
  * be run outside (a command, a model) follow in their order, up to the first that does not hold.
  *
  * A check object: {"number", "call", "outcome", "extract_stage"?, "repaired"?, "repairs"?,
- * "truncated"?, "first_pass"?, "runs"?: [call ids], "errors": [..], "errors_dropped"?}; errors as in
- * answer.h. The number counts replies from 1.
- *
- * A library like all of structured/: no abort, no assert on data; out of memory is REASK_OUT_OF_MEMORY. */
+ * "truncated"?, "first_pass"?, "runs"?: [call ids], "errors": [..], "errors_dropped"?}; errors as
+ * in answer.h. The number counts replies from 1. */
 #ifndef SEGUE_STRUCTURED_REASK_H
 #define SEGUE_STRUCTURED_REASK_H
 
@@ -53,8 +53,6 @@ enum reask_outcome {
   REASK_OUTCOME_LENGTH,    /* cut at the length limit */
   REASK_OUTCOME_COUNT
 };
-const char *reask_outcome_name(enum reask_outcome outcome); /* "valid", "parse", ... */
-bool reask_outcome_from_name(const char *name, enum reask_outcome *out);
 
 enum reask_end { REASK_ANSWERED, REASK_REFUSED, REASK_CUT };
 
@@ -113,20 +111,18 @@ struct reask_step {
   json_t *value;  /* owned */
   json_t *object; /* owned */
   json_t *errors; /* owned. CORRECT: at most REASK_ERRORS_SHOWN; FAILED: those of the last reply */
+  size_t more;    /* CORRECT: errors that are not among them */
   enum reask_reason reason;
 };
 
-enum reask_status { REASK_OK, REASK_OUT_OF_MEMORY };
-
-/* checks: array of check objects. step is filled in every case. */
-enum reask_status reask_next(const struct reask_spec *spec, const json_t *checks,
-                             const struct reask_reply *replies, size_t reply_count,
-                             const struct reask_run *runs, size_t run_count,
-                             struct reask_step *step) __attribute__((warn_unused_result));
+/* `checks` is an array of check objects, one a reply that was read. */
+void reask_next(const struct reask_spec *spec, const json_t *checks,
+                const struct reask_reply *replies, size_t reply_count, const struct reask_run *runs,
+                size_t run_count, struct reask_step *step);
 void reask_step_deinit(struct reask_step *step);
 
-/* {"attempts", "first_pass", "failures": {"parse": n, ...}, "reason"?, "errors"?: of a failure}. A
- * new object; NULL: out of memory. */
+/* A new object {"attempts", "first_pass", "failures": {"parse": n, ...}, "reason"?, "errors"?: of a
+ * failure}. */
 json_t *reask_close(const json_t *checks, const struct reask_step *step)
     __attribute__((warn_unused_result));
 

@@ -1,65 +1,24 @@
+/* Finds a facet's text by its name, path or words, never outside its folder. */
 #include "workflow/facets.h"
 
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/limits.h"
+#include "base/utf8.h"
+#include "os/fs.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum found { FOUND, NOT_FOUND, FAILED };
 
 enum { PATH_BYTES = 4096 };
-
-/* Where openat2 is missing or forbidden (old kernels, some sandboxes): no .., no symbolic link. */
-static int open_by_steps(int root, const char *path, int flags) {
-  int dir = dup(root);
-  while (dir >= 0) {
-    char name[NAME_MAX + 1];
-    size_t n = strcspn(path, "/");
-    const char *rest = path + n + strspn(path + n, "/");
-    bool last = *rest == '\0';
-    if (n == 0 || n > NAME_MAX) {
-      close(dir);
-      errno = n == 0 ? EXDEV : ENAMETOOLONG;
-      return -1;
-    }
-    memcpy(name, path, n);
-    name[n] = '\0';
-    int next = -1;
-    if (strcmp(name, "..") == 0)
-      errno = EXDEV;
-    else
-      next = openat(dir, name, (last ? flags : O_PATH | O_DIRECTORY | O_CLOEXEC) | O_NOFOLLOW);
-    int number = errno;
-    close(dir);
-    errno = number;
-    if (last || next < 0)
-      return next;
-    dir = next;
-    path = rest;
-  }
-  return -1;
-}
-
-static int open_beneath(int root, const char *path) {
-  /* O_NONBLOCK: opening a FIFO must not wait for its writer */
-  int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-  struct open_how how = {.flags = (unsigned long long)flags,
-                         .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
-  long fd = syscall(SYS_openat2, root, path, &how, sizeof how);
-  if (fd < 0 && (errno == ENOSYS || errno == EPERM))
-    return open_by_steps(root, path, flags);
-  return (int)fd;
-}
 
 static bool check_text(struct str text, const char *path, struct err *err) {
   if (memchr(text.p, '\0', text.n) != NULL)
@@ -99,10 +58,10 @@ static bool read_regular(int fd, const char *path, struct buf *out, struct err *
 static enum found read_beneath(const char *folder, const char *path, bool bare, struct buf *out,
                                struct err *err) {
   struct stat st;
-  int root = folder ? open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+  int root = folder ? fs_open_folder(folder) : -1;
   if (root < 0)
     return NOT_FOUND;
-  int fd = open_beneath(root, path), number = errno;
+  int fd = fs_open_beneath(root, path, O_RDONLY), number = errno;
   close(root);
   if (fd < 0) {
     if (number == ENOENT || number == ENOTDIR)
@@ -125,6 +84,11 @@ static enum found read_beneath(const char *folder, const char *path, bool bare, 
 }
 
 bool facet_read(const char *folder, const char *path, struct buf *out, struct err *err) {
+  if (folder == NULL)
+    return err_set(err, ERR_NOT_FOUND,
+                   "%s is a path, and this workflow did not come from a file: write the schema "
+                   "itself there",
+                   path);
   enum found found = read_beneath(folder, path, false, out, err);
   if (found == NOT_FOUND)
     return err_set(err, ERR_NOT_FOUND, "there is no file %s in %s: mend the path", path, folder);
@@ -145,7 +109,7 @@ static bool ends_with(struct str s, const char *end) {
 
 /* A sentence may hold a slash (and Japanese has no spaces), so a slash alone makes only plain ASCII
  * a path. */
-static bool is_path(struct str s) {
+static bool facets_is_path(struct str s) {
   bool slash = false;
   if (has_space(s) || s.n >= PATH_BYTES)
     return false;
@@ -207,7 +171,7 @@ static enum found find_by_name(const struct facets *f, enum facet_kind kind, str
 
 enum { NAMES_MAX = 200 }; /* looked at for a suggestion */
 
-/* What may be written for the files of `folder`: their names without .md and .txt. */
+/* Lists what may be written for the files of `folder`: their names without .md and .txt. */
 static size_t names_in(const char *folder, enum facet_kind kind, struct arena *arena,
                        const char **names, size_t n) {
   char path[PATH_BYTES];
@@ -218,7 +182,10 @@ static size_t names_in(const char *folder, enum facet_kind kind, struct arena *a
   DIR *dir = opendir(path);
   while (dir != NULL && n < NAMES_MAX && (entry = readdir(dir)) != NULL) {
     struct str name = str_from(entry->d_name);
-    name.n -= ends_with(name, ".md") ? 3 : ends_with(name, ".txt") ? 4 : 0;
+    if (ends_with(name, ".md"))
+      name.n -= 3;
+    else if (ends_with(name, ".txt"))
+      name.n -= 4;
     if (name.p[0] != '.' && entry->d_type != DT_DIR)
       names[n++] = arena_strndup(arena, name.p, name.n);
   }
@@ -227,8 +194,8 @@ static size_t names_in(const char *folder, enum facet_kind kind, struct arena *a
   return n;
 }
 
-static bool not_found(const struct facets *f, enum facet_kind kind, struct str name,
-                      struct err *err) {
+static bool facets_not_found(const struct facets *f, enum facet_kind kind, struct str name,
+                             struct err *err) {
   const struct yaml_node *section = f->sections[kind];
   const char *const folders[] = {f->folder, f->project, f->home, f->user};
   const char *names[NAMES_MAX + 1];
@@ -265,12 +232,12 @@ bool facet_resolve(const struct facets *f, enum facet_kind kind, struct str valu
   }
   if (find_given(f, kind, value, out))
     return true;
-  if (is_path(value) && f->folder == NULL)
+  if (facets_is_path(value) && f->folder == NULL)
     return err_set(err, ERR_NOT_FOUND,
                    "%s is a path, and this workflow did not come from a file: send the facet with "
                    "it, or write a sentence",
                    value.p);
-  if (is_path(value)) {
+  if (facets_is_path(value)) {
     enum found found = read_beneath(f->folder, value.p, false, out, err);
     if (found == NOT_FOUND)
       return err_set(err, ERR_NOT_FOUND,
@@ -279,10 +246,13 @@ bool facet_resolve(const struct facets *f, enum facet_kind kind, struct str valu
                      value.p, f->folder);
     return found == FOUND;
   }
-  enum found found = may_be_path(value) ? read_beneath(f->folder, value.p, true, out, err)
-                                        : find_by_name(f, kind, value, out, err);
+  enum found found;
+  if (may_be_path(value))
+    found = read_beneath(f->folder, value.p, true, out, err);
+  else
+    found = find_by_name(f, kind, value, out, err);
   if (found == NOT_FOUND && looks_like_name(value))
-    return not_found(f, kind, value, err);
+    return facets_not_found(f, kind, value, err);
   if (found == NOT_FOUND)
     append_text(out, value);
   return found != FAILED;

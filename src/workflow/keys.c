@@ -1,7 +1,9 @@
+/* Holds the one table of keys of a workflow file. */
 #include "workflow/keys.h"
 
 #include "base/err.h"
 #include "base/limits.h"
+#include "render/describe.h"
 
 #include <stddef.h>
 
@@ -15,25 +17,33 @@ static const char *const session_words[] = {"continue", "refresh", NULL};
 
 static const struct key option_list[] = {
     {.name = "temperature",
+     .or_null = true,
      .type = KEY_NUMBER,
      .max = 2,
-     .description = "Sampling temperature, 0 to 2."},
+     .description =
+         "Sampling temperature, 0 to 2; sent only where it is written. null takes one away."},
     {.name = "seed",
+     .or_null = true,
      .type = KEY_INTEGER,
      .min = -1e15,
      .max = 1e15,
      .description = "Seed of the sampling, where the backend has one."},
     {.name = "max_tokens",
+     .or_null = true,
      .type = KEY_INTEGER,
      .min = 1,
      .max = LIMIT_OPTION_TOKENS,
      .description = "Most tokens of one answer."},
     {.name = "effort",
+     .or_null = true,
      .type = KEY_LINE,
      .description = "How hard the model thinks: low, medium, high, or the backend's own word."},
     {0},
 };
 const struct key_set options_keys = {"options", "options", option_list};
+
+static const char *const order_words[] = {"rotate", "fixed", NULL};
+static const char *const split_words[] = {"next", "ask", NULL};
 
 static const struct key judge_list[] = {
     {.name = "stages",
@@ -60,6 +70,26 @@ static const struct key judge_list[] = {
      .max = LIMIT_REASK_COUNT,
      .description = "How often a stage asks again after an answer that breaks the schema "
                     "(default 0)."},
+    {.name = "panel",
+     .type = KEY_ARGV,
+     .max = LIMIT_PANEL_COUNT,
+     .description = "Two to seven providers that vote in each stage that calls; the same one may "
+                    "stand there several times."},
+    {.name = "agree",
+     .type = KEY_INTEGER,
+     .min = 1,
+     .max = LIMIT_PANEL_COUNT,
+     .description = "How many votes must say the same (default: more than half)."},
+    {.name = "order",
+     .type = KEY_CHOICE,
+     .words = order_words,
+     .description = "rotate (default): each vote is asked with the rules in another order, their "
+                    "numbers kept. fixed: all in the file's."},
+    {.name = "else",
+     .type = KEY_CHOICE,
+     .words = split_words,
+     .description = "Not enough agree: next (default) tries the next stage, ask stops the session, "
+                    "resumably, for a person."},
     {0},
 };
 const struct key_set judge_keys = {"judge", "judge", judge_list};
@@ -69,7 +99,7 @@ static const struct key rule_list[] = {
      .type = KEY_CONDITION,
      .required = true,
      .description = "When the rule holds: a label that a judge reads, when(EXPR) on exit, "
-                    "iteration, movement_iteration and structured.MOVEMENT.FIELD, or "
+                    "last_exit, iteration, movement_iteration and structured.MOVEMENT.FIELD, or "
                     "label && when(EXPR)."},
     {.name = "next",
      .type = KEY_NAME,
@@ -120,6 +150,10 @@ static const struct key structured_list[] = {
      .type = KEY_BOOL,
      .description = "Whether the prompt shows an example of the schema's shape, with placeholders "
                     "(default false)."},
+    {.name = "assert_format",
+     .type = KEY_BOOL,
+     .description = "Whether format (date, email, uri, ...) is checked in the value, not only "
+                    "noted (default false)."},
     {.name = "repair",
      .type = KEY_BOOL,
      .description = "Whether broken JSON may be mended (default false)."},
@@ -232,6 +266,11 @@ static const struct key workflow_list[] = {
      .type = KEY_CHOICE,
      .words = languages,
      .description = "Language of the prompts that segue writes (default en)."},
+    {.name = "schema_as",
+     .type = KEY_CHOICE,
+     .words = describe_form_names,
+     .description = "How a backend without a schema mode of its own is told a schema: a line a "
+                    "field (prompt, the default), types, or the JSON Schema itself."},
     {.name = "initial_movement",
      .alias = "initial_step",
      .type = KEY_NAME,

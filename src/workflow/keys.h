@@ -48,6 +48,7 @@ struct key {
   const char *alias; /* another name for it, NULL = none */
   enum key_type type;
   bool required;
+  bool or_null; /* null takes a value away that was written elsewhere */
   double min, max;
   const char *const *words; /* NULL-ended */
   const struct key_set *set;

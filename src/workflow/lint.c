@@ -1,8 +1,10 @@
+/* Warns of what a well-formed workflow can still get wrong. */
 #include "workflow/load.h"
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "judge/rule.h"
 #include "workflow/lint_part.h"
 #include "workflow/parse.h"
@@ -82,19 +84,20 @@ struct roots {
   bool any, other; /* a reference; one to anything but numbers that every run has */
 };
 
-static void note_root(void *ctx, const struct expr_name *names, size_t n) {
+static void note_root(void *ctx, const struct str *names, size_t n) {
   struct roots *roots = ctx;
   const struct str root = {names[0].p, names[0].n};
   roots->any = true;
   roots->other = roots->other || n != 1 ||
-                 !(str_eq_c(root, "exit") || str_eq_c(root, "iteration") ||
-                   str_eq_c(root, "movement_iteration"));
+                 !(str_eq_c(root, "exit") || str_eq_c(root, "last_exit") ||
+                   str_eq_c(root, "iteration") || str_eq_c(root, "movement_iteration"));
 }
 
-/* What the expression gives when nothing but a run's own numbers stands in it; else EXPR_FALSE. */
+/* Evaluates an expression in which nothing but a run's own numbers stands; else EXPR_FALSE. */
 static enum expr_value try_out(const struct expr *when, bool *constant, struct expr_error *why) {
   struct roots roots = {0};
-  json_auto_t *run = json_pack("{si si si}", "exit", 0, "iteration", 1, "movement_iteration", 1);
+  json_auto_t *run = json_pack("{si si si si}", "exit", 0, "last_exit", 0, "iteration", 1,
+                               "movement_iteration", 1);
   expr_each_ref(when, note_root, &roots);
   *constant = !roots.any;
   return roots.other ? EXPR_FALSE : expr_eval(when, run, why);
@@ -243,7 +246,7 @@ struct refs {
   size_t movement, rule;
 };
 
-static void check_ref(void *ctx, const struct expr_name *names, size_t n) {
+static void check_ref(void *ctx, const struct str *names, size_t n) {
   struct refs *r = ctx;
   struct str path[REF_NAMES_MAX] = {{"", 0}, {"", 0}};
   struct lint *l = r->l;
@@ -379,8 +382,8 @@ static struct setting setting_of(struct lint *l, size_t movement, const char *se
   return s;
 }
 
-static const json_t *options_of(struct lint *l, size_t movement, const char *section,
-                                char path[DOC_PATH_BYTES]) {
+static const json_t *lint_options_of(struct lint *l, size_t movement, const char *section,
+                                     char path[DOC_PATH_BYTES]) {
   const struct lint_movement *m = &l->movements[movement];
   const json_t *own = *section ? json_object_get(m->object, section) : m->object;
   const json_t *all = *section ? json_object_get(l->doc, section) : l->doc;
@@ -394,7 +397,7 @@ static const json_t *options_of(struct lint *l, size_t movement, const char *sec
 static const char *check_worker(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
   char path[DOC_PATH_BYTES];
-  const json_t *options = options_of(l, movement, "", path);
+  const json_t *options = lint_options_of(l, movement, "", path);
   if (m->is_command) { /* the workflow's options are for agents: only its own count */
     if (json_object_get(m->object, "options") != NULL)
       check_options(l, options, path, "command");
@@ -404,9 +407,8 @@ static const char *check_worker(struct lint *l, size_t movement) {
   if (l->env->chosen.n > 0)
     provider.text = arena_strndup(&l->arena, l->env->chosen.p, l->env->chosen.n);
   else if (provider.text == NULL)
-    provider.text = l->env->provider.n > 0
-                        ? arena_strndup(&l->arena, l->env->provider.p, l->env->provider.n)
-                        : "";
+    provider.text = arena_strndup(&l->arena, l->env->provider.n > 0 ? l->env->provider.p : "",
+                                  l->env->provider.n);
   else if (strcmp(provider.text, "command") == 0)
     lint_report(
         l, l->errors, provider.path,
@@ -436,6 +438,25 @@ static void check_fallback(struct lint *l, const json_t *holder, const char *pat
   }
 }
 
+/* The judges that vote, each as whoever judges alone. */
+static void check_panel(struct lint *l, const json_t *judge, const char *path) {
+  const json_t *panel = json_object_get(judge, "panel");
+  size_t i;
+  json_t *name;
+  json_array_foreach((json_t *)panel, i, name) {
+    const struct capability *c = lint_provider(l, path, json_string_value(name));
+    if (c != NULL && !c->can_judge)
+      lint_report(l, l->errors, path, "provider %s cannot judge: leave it out of judge.panel",
+                  c->name);
+  }
+  if (panel != NULL && json_array_size(panel) < 2)
+    lint_report(l, l->errors, path, "a panel of one is no panel: name two providers or more");
+  if (panel != NULL &&
+      json_integer_value(json_object_get(judge, "agree")) > (json_int_t)json_array_size(panel))
+    lint_report(l, l->errors, path, "agree is more than the panel has judges: %zu",
+                json_array_size(panel));
+}
+
 static bool calls_no_model(struct lint *l, size_t movement) {
   const json_t *stages =
       json_object_get(json_object_get(l->movements[movement].object, "judge"), "stages");
@@ -457,12 +478,20 @@ static size_t visible_labels(const struct lint_movement *m) {
   return count;
 }
 
+static bool has_panel(const struct lint *l, size_t movement) {
+  const json_t *own = json_object_get(l->movements[movement].object, "judge");
+  return json_object_get(own, "panel") != NULL ||
+         json_object_get(json_object_get(l->doc, "judge"), "panel") != NULL;
+}
+
 static void check_judge(struct lint *l, size_t movement, const char *worker) {
   const struct lint_movement *m = &l->movements[movement];
   struct setting judge = setting_of(l, movement, "judge", "provider");
   bool needed = visible_labels(m) >= 2 && !calls_no_model(l, movement);
   const char *name = judge.text ? judge.text : worker;
   char path[DOC_PATH_BYTES];
+  if (judge.text == NULL && has_panel(l, movement))
+    return; /* looked at where it stands */
   if (judge.text == NULL && m->is_command) {
     if (needed)
       lint_report(
@@ -472,12 +501,15 @@ static void check_judge(struct lint *l, size_t movement, const char *worker) {
           m->name);
     return;
   }
-  const struct capability *c = judge.text ? lint_provider(l, judge.path, judge.text)
-                                          : capability_find(l->env->providers, str_from(name));
+  const struct capability *c;
+  if (judge.text)
+    c = lint_provider(l, judge.path, judge.text);
+  else
+    c = capability_find(l->env->providers, str_from(name));
   if (c != NULL && !c->can_judge && (judge.text || needed))
     lint_report(l, l->errors, judge.text ? judge.path : lint_path(path, movement, "rules"),
                 "provider %s cannot judge: name another in judge.provider", c->name);
-  const json_t *options = options_of(l, movement, "judge", path);
+  const json_t *options = lint_options_of(l, movement, "judge", path);
   check_options(l, options, path, name);
 }
 
@@ -493,11 +525,13 @@ void workflow_lint(const json_t *doc, const struct workflow_marks *marks,
     (void)lint_provider(&l, "provider", provider);
   check_fallback(&l, doc, "provider", false);
   check_fallback(&l, json_object_get(doc, "judge"), "judge.provider", true);
+  check_panel(&l, json_object_get(doc, "judge"), "judge.panel");
   for (size_t i = 0; i < l.count; i++) {
     char path[DOC_PATH_BYTES];
     const json_t *own = l.movements[i].object;
     check_fallback(&l, own, lint_path(path, i, "provider"), false);
     check_fallback(&l, json_object_get(own, "judge"), lint_path(path, i, "judge.provider"), true);
+    check_panel(&l, json_object_get(own, "judge"), lint_path(path, i, "judge.panel"));
     check_rules(&l, i);
     check_judge(&l, i, check_worker(&l, i));
     lint_structured(&l, i);

@@ -1,14 +1,16 @@
+/* Warns of values, schemas and references of a workflow that cannot work. */
 #include "workflow/lint_part.h"
 
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "core/prompt.h"
 #include "core/ref.h"
+#include "extract/schema_check.h"
 #include "format/template.h"
-#include "structured/extract_schema.h"
+#include "schema/lint.h"
 #include "structured/reask.h"
-#include "structured/schema_lint.h"
 
 #include <string.h>
 
@@ -24,7 +26,8 @@ static const char *shown(struct lint *l, struct str s) {
 
 /* --- members of values --- */
 
-/* A schema whose properties are all there is to know of an object: nothing adds to them elsewhere. */
+/* Gives a schema's properties where they are all there is to know of an object: nothing adds to
+ * them elsewhere. */
 static const json_t *plain_properties(const json_t *schema) {
   static const char *const others[] = {"allOf",
                                        "anyOf",
@@ -99,7 +102,7 @@ struct names {
   size_t movement;
 };
 
-static void check_name(void *ctx, struct str name) {
+static void lint_structured_check_name(void *ctx, struct str name) {
   enum { PARTS_MAX = 16 };
   const struct names *names = ctx;
   struct lint *l = names->l;
@@ -201,14 +204,12 @@ static void check_tag_stage(struct lint *l, size_t movement) {
   }
 }
 
-/* What is sound and still asks for trouble when a model is to fill it. */
-static void check_schema(struct lint *l, size_t movement, const json_t *so) {
+/* Reports what is sound and still asks for trouble when a model is to fill it. */
+static void lint_structured_check_schema(struct lint *l, size_t movement, const json_t *so) {
   struct schema_errors found = {0};
   char path[DOC_PATH_BYTES];
   lint_path(path, movement, "structured_output.schema");
-  if (schema_lint(json_object_get(so, "schema"), json_object_get(so, "invariants") != NULL,
-                  &found) != SCHEMA_OK)
-    BUG("out of memory");
+  schema_lint(json_object_get(so, "schema"), json_object_get(so, "invariants") != NULL, &found);
   for (size_t i = 0; i < found.count; i++)
     lint_report(l, l->warnings, path, "%s: %s", found.items[i].path, found.items[i].message);
   schema_errors_deinit(&found);
@@ -234,11 +235,11 @@ void lint_structured(struct lint *l, size_t movement) {
   const json_t *so = structured_of(l, movement);
   const char *instruction = lint_text(m->object, "instruction", "");
   struct names names = {l, movement};
-  template_names(str_from(instruction), PROMPT_STRUCTURED, check_name, &names);
+  template_names(str_from(instruction), PROMPT_STRUCTURED, lint_structured_check_name, &names);
   template_names(str_from(instruction), "", check_variable, &names);
   if (so == NULL)
     return;
-  check_schema(l, movement, so);
+  lint_structured_check_schema(l, movement, so);
   check_reask(l, movement, so);
   check_questions(l, movement, so);
   check_tag_stage(l, movement);

@@ -1,3 +1,4 @@
+/* Loads a workflow: file, facets, schemas, document, lint, in this order. */
 #include "workflow/load.h"
 
 #include "base/file.h"
@@ -44,7 +45,7 @@ void workflow_marks_free(struct workflow_marks *marks) {
 }
 
 /* The folder a path's file is in: "." for a bare name. */
-static char *folder_of(struct arena *arena, const char *path) {
+static char *load_folder_of(struct arena *arena, const char *path) {
   const char *slash = strrchr(path, '/');
   if (slash == NULL)
     return arena_strdup(arena, ".");
@@ -57,15 +58,16 @@ static json_t *load_text(const struct workflow_source *source, struct str text,
   marks->root = yaml_parse(arena, source->path, text, LIMIT_WORKFLOW_BYTES, errors);
   if (marks->root == NULL)
     return NULL;
-  struct parse parse = {.arena = arena,
-                        .file = source->path,
-                        .named_by_user = source->named_by_user,
-                        .facets = {.folder = source->facets ? NULL : folder_of(arena, source->path),
-                                   .given = source->facets,
-                                   .project = source->project_facets,
-                                   .home = source->home_facets,
-                                   .user = source->user_facets},
-                        .errors = errors};
+  struct parse parse = {
+      .arena = arena,
+      .file = source->path,
+      .named_by_user = source->named_by_user,
+      .facets = {.folder = source->facets ? NULL : load_folder_of(arena, source->path),
+                 .given = source->facets,
+                 .project = source->project_facets,
+                 .home = source->home_facets,
+                 .user = source->user_facets},
+      .errors = errors};
   return parse_workflow(&parse, marks->root);
 }
 

@@ -1,3 +1,4 @@
+/* Finds the place in the file of a path in the resolved document. */
 #include "workflow/marks.h"
 
 #include "workflow/keys.h"
@@ -6,15 +7,15 @@
 #include <string.h>
 
 /* The file may use another name of the key. */
-static const struct yaml_node *member(const struct yaml_node *map, const struct key_set *set,
-                                      const struct key *key) {
+static const struct yaml_node *marks_member(const struct yaml_node *map, const struct key_set *set,
+                                            const struct key *key) {
   for (size_t i = 0; map->kind == YAML_MAP && i < map->count; i++)
     if (key_find(set, map->pairs[i].key->text) == key)
       return map->pairs[i].value;
   return NULL;
 }
 
-static const struct yaml_node *node_at(const struct yaml_node *node, const char *path) {
+static const struct yaml_node *marks_node_at(const struct yaml_node *node, const char *path) {
   const struct key_set *set = &workflow_keys;
   while (node != NULL && *path != '\0') {
     if (*path == '[') {
@@ -27,7 +28,7 @@ static const struct yaml_node *node_at(const struct yaml_node *node, const char 
     path += *path == '.';
     size_t n = strcspn(path, ".[");
     const struct key *key = set ? key_find(set, (struct str){path, n}) : NULL;
-    node = key ? member(node, set, key) : NULL;
+    node = key ? marks_member(node, set, key) : NULL;
     set = key ? key->set : NULL;
     path += n;
   }
@@ -35,13 +36,13 @@ static const struct yaml_node *node_at(const struct yaml_node *node, const char 
 }
 
 void marks_place(const struct workflow_marks *marks, const char *path, int *line, int *column) {
-  const struct yaml_node *node = marks ? node_at(marks->root, path) : NULL;
+  const struct yaml_node *node = marks ? marks_node_at(marks->root, path) : NULL;
   *line = node ? node->line : 0;
   *column = node ? node->column : 0;
 }
 
 /* Behind the n bytes of out; their number then. */
-static size_t add(char out[DOC_PATH_BYTES], size_t n, const char *text) {
+static size_t marks_add(char out[DOC_PATH_BYTES], size_t n, const char *text) {
   size_t room = DOC_PATH_BYTES - 1 - n, wanted = strlen(text);
   size_t fits = wanted < room ? wanted : room;
   memmove(out + n, text, fits);
@@ -50,19 +51,19 @@ static size_t add(char out[DOC_PATH_BYTES], size_t n, const char *text) {
 }
 
 void doc_path_member(char out[DOC_PATH_BYTES], const char *path, const char *key) {
-  size_t n = add(out, 0, path);
+  size_t n = marks_add(out, 0, path);
   if (*key == '\0')
     return;
   if (n > 0)
-    n = add(out, n, ".");
-  (void)add(out, n, key);
+    n = marks_add(out, n, ".");
+  (void)marks_add(out, n, key);
 }
 
 void doc_path_item(char out[DOC_PATH_BYTES], const char *path, size_t index) {
   char number[STR_NUMBER_BYTES];
   (void)str_from_number(number, (int64_t)index);
-  size_t n = add(out, 0, path);
-  n = add(out, n, "[");
-  n = add(out, n, number);
-  (void)add(out, n, "]");
+  size_t n = marks_add(out, 0, path);
+  n = marks_add(out, n, "[");
+  n = marks_add(out, n, number);
+  (void)marks_add(out, n, "]");
 }

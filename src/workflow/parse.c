@@ -1,9 +1,11 @@
+/* Reads single values of the YAML tree into the resolved document. */
 #include "workflow/parse_part.h"
 
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "judge/rule.h"
+#include "schema/schema.h"
 #include "structured/invariant.h"
-#include "structured/schema.h"
 #include "workflow/schemas.h"
 
 #include <stdarg.h>
@@ -36,8 +38,11 @@ const char *parse_shown(struct parse *p, struct str s) {
 /* "a, b or c" */
 static const char *words_shown(struct parse *p, const char *const *words) {
   struct buf b = {0};
-  for (size_t i = 0; words[i]; i++)
-    buf_printf(&b, "%s%s", i == 0 ? "" : words[i + 1] ? ", " : " or ", words[i]);
+  for (size_t i = 0; words[i]; i++) {
+    if (i > 0)
+      buf_puts(&b, words[i + 1] ? ", " : " or ");
+    buf_puts(&b, words[i]);
+  }
   const char *copy = arena_strndup(p->arena, buf_c(&b), b.n);
   buf_deinit(&b);
   return copy;
@@ -205,22 +210,22 @@ static json_t *parse_providers(struct parse *p, const struct key *k, const struc
     for (size_t j = 0; name && j < json_array_size(list); j++)
       if (json_equal(name, json_array_get(list, j)))
         REPORT(p, node->items[i], "%s names %s twice: keep one", k->name, json_string_value(name));
-    append(list, name);
+    parse_append(list, name);
   }
   return list;
 }
 
 void parse_put_providers(json_t *object, const char *key, json_t *value) {
   if (!json_is_array(value) || json_array_size(value) == 0) {
-    put(object, key, json_is_array(value) ? NULL : value);
+    parse_put(object, key, json_is_array(value) ? NULL : value);
     if (json_is_array(value))
       json_decref(value);
     return;
   }
-  put(object, key, json_incref(json_array_get(value, 0)));
+  parse_put(object, key, json_incref(json_array_get(value, 0)));
   json_array_remove(value, 0);
   if (json_array_size(value) > 0)
-    put(object, "fallback", value);
+    parse_put(object, "fallback", value);
   else
     json_decref(value);
 }
@@ -240,7 +245,7 @@ static json_t *parse_argv(struct parse *p, const struct key *k, const struct yam
       continue;
     if (i == 0 && node->items[i]->text.n == 0)
       REPORT(p, node->items[i], "%s begins with an empty text: write the program", k->name);
-    append(list, text_json(node->items[i]->text));
+    parse_append(list, text_json(node->items[i]->text));
   }
   return list;
 }
@@ -271,12 +276,12 @@ static json_t *parse_stages(struct parse *p, const struct key *k, const struct y
   }
   json_t *list = json_array();
   for (size_t i = 0; i < node->count; i++)
-    append(list, parse_stage(p, k, node, i));
+    parse_append(list, parse_stage(p, k, node, i));
   return list;
 }
 
 /* The node at a path like $.properties.a[0]; the nearest above it when it leads nowhere. */
-static const struct yaml_node *node_at(const struct yaml_node *node, const char *pointer) {
+static const struct yaml_node *parse_node_at(const struct yaml_node *node, const char *pointer) {
   while (*pointer == '/') {
     size_t n = strcspn(++pointer, "/");
     const struct yaml_node *next = NULL;
@@ -296,9 +301,9 @@ static const struct yaml_node *node_at(const struct yaml_node *node, const char 
   return node;
 }
 
-/* Whether it is a schema that says something; else every error at its place in the file, or with the
- * name of the schema's own file. */
-static bool check_schema(struct parse *p, const struct yaml_node *node, const json_t *doc) {
+/* Checks that it is a schema that says something; else reports every error at its place in the
+ * file, or with the name of the schema's own file. */
+static bool parse_check_schema(struct parse *p, const struct yaml_node *node, const json_t *doc) {
   struct schema_errors errors = {0};
   bool inlined = node->kind == YAML_MAP;
   if (!json_is_object(doc) || !schema_has_known_keyword(doc)) {
@@ -308,7 +313,7 @@ static bool check_schema(struct parse *p, const struct yaml_node *node, const js
   }
   struct schema *schema = schema_compile(doc, NULL, &errors, NULL);
   for (size_t i = 0; schema == NULL && i < errors.count; i++) {
-    const struct yaml_node *at = inlined ? node_at(node, errors.items[i].pointer) : node;
+    const struct yaml_node *at = inlined ? parse_node_at(node, errors.items[i].pointer) : node;
     REPORT(p, at, "%s%s%s: %s", inlined ? "" : parse_shown(p, node->text), inlined ? "" : ": ",
            errors.items[i].path, errors.items[i].message);
   }
@@ -343,7 +348,7 @@ static json_t *parse_schema(struct parse *p, const struct key *k, const struct y
     else if (doc == NULL)
       REPORT(p, node, "%s", err.text);
   }
-  if (doc != NULL && check_schema(p, node, doc))
+  if (doc != NULL && parse_check_schema(p, node, doc))
     return doc;
   json_decref(doc);
   return NULL;
@@ -361,8 +366,8 @@ static json_t *parse_invariants(struct parse *p, const struct key *k,
   json_t *list = yaml_to_json(node);
   struct invariants *invariants = invariants_compile(list, &errors, NULL);
   for (size_t i = 0; invariants == NULL && i < errors.count; i++)
-    REPORT(p, node_at(node, errors.items[i].pointer), "invariant %s: %s", errors.items[i].path,
-           errors.items[i].message);
+    REPORT(p, parse_node_at(node, errors.items[i].pointer), "invariant %s: %s",
+           errors.items[i].path, errors.items[i].message);
   if (!p->named_by_user && invariants_need(invariants, INVARIANT_COMMAND))
     REPORT(p, node,
            "command runs a program, which only a file that you name may do: give this file's path");
@@ -398,6 +403,8 @@ void parse_section(struct parse *p, const struct key *k, const struct yaml_node 
 /* --- any value --- */
 
 json_t *parse_value(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  if (k->or_null && node->kind == YAML_NULL)
+    return json_null();
   switch (k->type) {
   case KEY_NAME:
   case KEY_LINE:

@@ -1,3 +1,4 @@
+/* Reads maps of keys, and lists of such maps, into the resolved document. */
 #include "workflow/parse_part.h"
 
 #include "base/limits.h"
@@ -18,7 +19,7 @@ json_t *parse_set_list(struct parse *p, const struct key *k, const struct yaml_n
   }
   json_t *list = json_array();
   for (size_t i = 0; i < node->count; i++)
-    append(list, parse_set(p, k->set, node->items[i]));
+    parse_append(list, parse_set(p, k->set, node->items[i]));
   return list;
 }
 
@@ -118,7 +119,7 @@ json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_
     if (k->type == KEY_PROVIDERS)
       parse_put_providers(object, k->name, value);
     else
-      put(object, k->name, value);
+      parse_put(object, k->name, value);
   }
   if (set == &movement_keys) {
     check_command(p, node);
@@ -128,7 +129,7 @@ json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_
 }
 
 /* Tags fold ASCII case, so names that differ only by it would share their tags. */
-static void check_names(struct parse *p, const struct yaml_node *movements) {
+static void parse_map_check_names(struct parse *p, const struct yaml_node *movements) {
   json_auto_t *seen = json_object();
   for (size_t i = 0; movements->kind == YAML_LIST && i < movements->count; i++) {
     const struct yaml_node *name = yaml_get(movements->items[i], "name");
@@ -147,7 +148,7 @@ static void check_names(struct parse *p, const struct yaml_node *movements) {
       REPORT(p, name, "the name %s is taken (line %d; capitals do not count): write another name",
              parse_shown(p, name->text), (int)json_integer_value(first));
     else
-      put(seen, upper, json_integer(name->line));
+      parse_put(seen, upper, json_integer(name->line));
   }
 }
 
@@ -158,7 +159,7 @@ json_t *parse_workflow(struct parse *p, const struct yaml_node *root) {
       if (pair && k->type == KEY_SECTION)
         parse_section(p, k, pair->value);
       else if (pair && k->type == KEY_SET_LIST)
-        check_names(p, pair->value);
+        parse_map_check_names(p, pair->value);
     }
   return parse_set(p, &workflow_keys, root);
 }

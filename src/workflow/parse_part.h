@@ -1,5 +1,5 @@
-/* parse_part.h - what the parts of parse.h share: parse.c reads single values, parse_map.c maps of keys
- * and lists of such maps. */
+/* parse_part.h - what the parts of parse.h share: parse.c reads single values, parse_map.c maps of
+ * keys and lists of such maps. */
 #ifndef SEGUE_WORKFLOW_PARSE_PART_H
 #define SEGUE_WORKFLOW_PARSE_PART_H
 
@@ -26,12 +26,12 @@ json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_
 json_t *parse_set_list(struct parse *p, const struct key *k, const struct yaml_node *node);
 
 /* Nothing happens with a value that is NULL: what is wrong with it was reported. */
-static inline void put(json_t *object, const char *name, json_t *value) {
+static inline void parse_put(json_t *object, const char *name, json_t *value) {
   if (value != NULL && json_object_set_new(object, name, value) != 0)
     BUG("out of memory");
 }
 
-static inline void append(json_t *list, json_t *value) {
+static inline void parse_append(json_t *list, json_t *value) {
   if (value != NULL && json_array_append_new(list, value) != 0)
     BUG("out of memory");
 }

@@ -8,151 +8,156 @@
 #include <stdio.h>
 #include <string.h>
 
-static json_t *must(json_t *v) {
+static json_t *schema_must(json_t *v) {
   if (v == NULL)
     BUG("the schema cannot be made");
   return v;
 }
 
-static void put(json_t *object, const char *name, json_t *value) {
-  if (json_object_set_new(object, name, must(value)) != 0)
+static void schema_put(json_t *object, const char *name, json_t *value) {
+  if (json_object_set_new(object, name, schema_must(value)) != 0)
     BUG("the schema cannot be made");
 }
 
-static void append(json_t *list, json_t *value) {
-  if (json_array_append_new(list, must(value)) != 0)
+static void schema_append(json_t *list, json_t *value) {
+  if (json_array_append_new(list, schema_must(value)) != 0)
     BUG("the schema cannot be made");
 }
 
 static json_t *words_of(const char *const *words) {
   json_t *list = json_array();
   for (; *words; words++)
-    append(list, json_string(*words));
+    schema_append(list, json_string(*words));
   return list;
 }
 
-static json_t *reference(const struct key_set *set) {
+static json_t *schema_reference(const struct key_set *set) {
   return json_sprintf("#/$defs/%s", set->id);
 }
 
-/* A bound as an integer where it is one: 2 and not 2.0. */
-static json_t *bound(double value) {
+/* A schema_bound as an integer where it is one: 2 and not 2.0. */
+static json_t *schema_bound(double value) {
   return json_integer((json_int_t)value);
 }
 
-static json_t *text_of(size_t min, size_t max) {
-  json_t *v = must(json_pack("{s:s}", "type", "string"));
+static json_t *schema_text_of(size_t min, size_t max) {
+  json_t *v = schema_must(json_pack("{s:s}", "type", "string"));
   if (min > 0)
-    put(v, "minLength", json_integer((json_int_t)min));
+    schema_put(v, "minLength", json_integer((json_int_t)min));
   if (max > 0)
-    put(v, "maxLength", json_integer((json_int_t)max));
+    schema_put(v, "maxLength", json_integer((json_int_t)max));
   return v;
 }
 
-static json_t *type_of(const struct key *k) {
+static json_t *schema_type_of(const struct key *k) {
   switch (k->type) {
   case KEY_NAME:
-    return text_of(1, LIMIT_NAME_BYTES);
+    return schema_text_of(1, LIMIT_NAME_BYTES);
   case KEY_LINE:
   case KEY_CONDITION:
-    return text_of(1, 0);
+    return schema_text_of(1, 0);
   case KEY_TEXT:
-    return text_of(0, 0);
+    return schema_text_of(0, 0);
   case KEY_BOOL:
     return json_pack("{s:s}", "type", "boolean");
   case KEY_INTEGER:
   case KEY_NUMBER:
     return json_pack("{s:s, s:o, s:o}", "type", k->type == KEY_NUMBER ? "number" : "integer",
-                     "minimum", bound(k->min), "maximum", bound(k->max));
+                     "minimum", schema_bound(k->min), "maximum", schema_bound(k->max));
   case KEY_CHOICE:
     return json_pack("{s:o}", "enum", words_of(k->words));
   case KEY_COUNT:
     return json_pack("{s:[{s:s, s:o, s:o}, {s:o}]}", "anyOf", "type", "integer", "minimum",
-                     bound(k->min), "maximum", bound(k->max), "enum", words_of(k->words));
+                     schema_bound(k->min), "maximum", schema_bound(k->max), "enum",
+                     words_of(k->words));
   case KEY_FACET:
-    return json_pack("{s:[o, {s:s, s:o, s:i}]}", "anyOf", text_of(1, 0), "type", "array", "items",
-                     text_of(1, 0), "minItems", 1);
+    return json_pack("{s:[o, {s:s, s:o, s:i}]}", "anyOf", schema_text_of(1, 0), "type", "array",
+                     "items", schema_text_of(1, 0), "minItems", 1);
   case KEY_PROVIDERS:
-    return json_pack("{s:[o, {s:s, s:o, s:i, s:i, s:b}]}", "anyOf", text_of(1, 0), "type", "array",
-                     "items", text_of(1, 0), "minItems", 1, "maxItems", (int)LIMIT_FALLBACK_COUNT,
-                     "uniqueItems", 1);
+    return json_pack("{s:[o, {s:s, s:o, s:i, s:i, s:b}]}", "anyOf", schema_text_of(1, 0), "type",
+                     "array", "items", schema_text_of(1, 0), "minItems", 1, "maxItems",
+                     (int)LIMIT_FALLBACK_COUNT, "uniqueItems", 1);
   case KEY_SECTION:
-    return json_pack("{s:s, s:o}", "type", "object", "additionalProperties", text_of(1, 0));
+    return json_pack("{s:s, s:o}", "type", "object", "additionalProperties", schema_text_of(1, 0));
   case KEY_ARGV:
-    return json_pack("{s:s, s:o, s:i, s:i}", "type", "array", "items", text_of(0, 0), "minItems", 1,
-                     "maxItems", (int)LIMIT_ARGV_COUNT);
+    return json_pack("{s:s, s:o, s:i, s:i}", "type", "array", "items", schema_text_of(0, 0),
+                     "minItems", 1, "maxItems", (int)LIMIT_ARGV_COUNT);
   case KEY_STAGES:
     return json_pack("{s:s, s:{s:o}, s:i, s:b}", "type", "array", "items", "enum",
                      words_of(k->words), "minItems", 1, "uniqueItems", 1);
   case KEY_SCHEMA:
-    return json_pack("{s:[o, {s:s}]}", "anyOf", text_of(1, 0), "type", "object");
+    return json_pack("{s:[o, {s:s}]}", "anyOf", schema_text_of(1, 0), "type", "object");
   case KEY_INVARIANTS:
     return json_pack("{s:s, s:{s:[o, {s:s, s:i}]}, s:i, s:i}", "type", "array", "items", "anyOf",
-                     text_of(1, INVARIANT_TEXT_MAX), "type", "object", "minProperties", 1,
+                     schema_text_of(1, INVARIANT_TEXT_MAX), "type", "object", "minProperties", 1,
                      "minItems", 1, "maxItems", (int)INVARIANTS_MAX);
   case KEY_SET:
-    return json_pack("{s:o}", "$ref", reference(k->set));
+    return json_pack("{s:o}", "$ref", schema_reference(k->set));
   case KEY_SET_LIST:
     return json_pack("{s:s, s:{s:o}, s:i, s:o}", "type", "array", "items", "$ref",
-                     reference(k->set), "minItems", 1, "maxItems", bound(k->max));
+                     schema_reference(k->set), "minItems", 1, "maxItems", schema_bound(k->max));
   }
   BUG("no such type of key: %d", (int)k->type);
 }
 
-/* Which of a key and its alias may or must stand there. */
+/* Which of a key and its alias may or schema_must stand there. */
 static void add_presence(json_t *schema, const struct key *k) {
   json_t *list = json_object_get(schema, "allOf");
   if (k->alias == NULL)
     return;
   if (list == NULL) {
     list = json_array();
-    put(schema, "allOf", list);
+    schema_put(schema, "allOf", list);
   }
   if (k->required)
-    append(list,
-           json_pack("{s:[{s:[s]}, {s:[s]}]}", "oneOf", "required", k->name, "required", k->alias));
+    schema_append(list, json_pack("{s:[{s:[s]}, {s:[s]}]}", "oneOf", "required", k->name,
+                                  "required", k->alias));
   else
-    append(list, json_pack("{s:{s:[s, s]}}", "not", "required", k->name, k->alias));
+    schema_append(list, json_pack("{s:{s:[s, s]}}", "not", "required", k->name, k->alias));
 }
 
 static void describe(json_t *schema, const struct key_set *set) {
   json_t *properties = json_object(), *required = json_array();
-  put(schema, "type", json_string("object"));
-  put(schema, "properties", properties);
+  schema_put(schema, "type", json_string("object"));
+  schema_put(schema, "properties", properties);
   for (const struct key *k = set->keys; k->name; k++) {
-    json_t *type = must(type_of(k));
-    put(type, "description", json_string(k->description));
-    put(properties, k->name, type);
+    json_t *type = schema_must(schema_type_of(k));
+    if (k->or_null)
+      type = schema_must(json_pack("{s:[o, {s:s}]}", "anyOf", type, "type", "null"));
+    schema_put(type, "description", json_string(k->description));
+    schema_put(properties, k->name, type);
     if (k->alias) {
-      type = must(type_of(k));
-      put(type, "description", json_sprintf("Another name for %s. %s", k->name, k->description));
-      put(properties, k->alias, type);
+      type = schema_must(schema_type_of(k));
+      schema_put(type, "description",
+                 json_sprintf("Another name for %s. %s", k->name, k->description));
+      schema_put(properties, k->alias, type);
     } else if (k->required) {
-      append(required, json_string(k->name));
+      schema_append(required, json_string(k->name));
     }
   }
   if (json_array_size(required) > 0)
-    put(schema, "required", json_incref(required));
+    schema_put(schema, "required", json_incref(required));
   json_decref(required);
   for (const struct key *k = set->keys; k->name; k++)
     add_presence(schema, k);
-  put(schema, "additionalProperties", json_false());
+  schema_put(schema, "additionalProperties", json_false());
 }
 
 json_t *workflow_schema(void) {
   static const struct key_set *const sets[] = {&movement_keys,   &rule_keys,  &judge_keys,
                                                &structured_keys, &reask_keys, &options_keys};
-  json_t *schema = must(json_object()), *defs = must(json_object());
-  put(schema, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
-  put(schema, "title", json_string("segue workflow"));
-  put(schema, "description",
+  json_t *schema = schema_must(json_object()), *defs = schema_must(json_object());
+  schema_put(schema, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
+  schema_put(schema, "title", json_string("segue workflow"));
+  schema_put(
+      schema, "description",
       json_string("A workflow of segue: movements of agent work and the rules that lead on."));
   describe(schema, &workflow_keys);
   for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
-    json_t *def = must(json_object());
+    json_t *def = schema_must(json_object());
     describe(def, sets[i]);
-    put(defs, sets[i]->id, def);
+    schema_put(defs, sets[i]->id, def);
   }
-  put(schema, "$defs", defs);
+  schema_put(schema, "$defs", defs);
   return schema;
 }

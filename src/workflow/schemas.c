@@ -1,3 +1,4 @@
+/* Loads a schema by the name of a ready one, by its path, or as it stands in the file. */
 #include "workflow/schemas.h"
 
 #include "base/limits.h"
@@ -43,7 +44,7 @@ json_t *schema_load_beneath(const char *folder, const char *path, struct err *er
   struct buf text = {0};
   char shown[sizeof err->file];
   json_t *doc = NULL;
-  (void)snprintf(shown, sizeof shown, "%s/%s", folder, path);
+  (void)snprintf(shown, sizeof shown, "%s/%s", folder ? folder : ".", path);
   if (facet_read(folder, path, &text, err))
     doc = yaml_load(shown, buf_view(&text), LIMIT_FACET_BYTES, err);
   buf_deinit(&text);

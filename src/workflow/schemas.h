@@ -1,8 +1,8 @@
 /* schemas.h - a schema's name, path or own keys to its document.
  *
- * A text that holds neither a slash nor a dot is the name of a ready schema (schemas/presets/NAME.json,
- * compiled in); any other text is a path relative to the workflow file, JSON or YAML, and never leads
- * out of its folder; a map is the schema itself. */
+ * A text that holds neither a slash nor a dot is the name of a ready schema
+ * (schemas/presets/NAME.json, compiled in); any other text is a path relative to the workflow file,
+ * JSON or YAML, and never leads out of its folder; a map is the schema itself. */
 #ifndef SEGUE_WORKFLOW_SCHEMAS_H
 #define SEGUE_WORKFLOW_SCHEMAS_H
 

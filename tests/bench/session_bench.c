@@ -1,50 +1,28 @@
-/* What a session costs beside the bare thing: durable logs against a loop that writes and syncs the
- * same bytes in the same groups; the size of a log against the texts that it must hold; the memory
- * of many sessions at once. Each measurement runs in a process of its own. */
-#include "base/limits.h"
-#include "base/log.h"
+/* Measures what a session costs beside the bare thing: durable logs against a loop that writes and
+ * syncs the same bytes in the same groups; the size of a log against the texts that it must hold;
+ * the memory of many sessions at once. Each measurement runs in a process of its own. */
+#include "bench.h"
 #include "format/json_object.h"
-#include "format/json_pool.h"
 #include "host/host.h"
 
 #include <assert.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 enum {
   TURNS = 300,
   GROUPS = 2 * TURNS + 1, /* one a call, and the end */
   SESSIONS = 200,
+  POOL_SESSIONS = 16,
   ANSWER_BYTES = 6000,
   SESSION_ANSWER_BYTES = 2000,
   REPLY_BYTES = 150
 };
 
-static double now_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-/* Words that differ from turn to turn, about n bytes. */
+/* A text of about n bytes that differs from turn to turn. */
 static char *words(unsigned seed, size_t n) {
-  static const char *const list[] = {"queue",   "index", "the",    "wrong",  "line",
-                                     "of",      "test",  "and",    "mended", "checks",
-                                     "pointer", "a",     "branch", "was",    "read"};
   struct buf b = {0};
-  unsigned x = seed * 2654435761u + 1;
-  while (b.n < n) {
-    x = x * 1664525u + 1013904223u;
-    buf_printf(&b, "%s%u ", list[(x >> 16) % ARRAY_LEN(list)], x >> 28);
-  }
+  for (unsigned x = seed * 2654435761u + 1; b.n < n; x = x * 1664525u + 1013904223u)
+    buf_printf(&b, "%s%u ", (x >> 16) % 2 ? "the queue " : "of a test ", x >> 28);
   return buf_take(&b);
 }
 
@@ -83,28 +61,13 @@ struct bench {
   int finished;
   size_t groups[GROUPS]; /* bytes of each batch */
   size_t group_count, group_bytes;
-  uint64_t log_bytes, distinct_bytes, whole_bytes, calls;
+  uint64_t log_bytes, whole_bytes, calls;
   struct session *session; /* of the round that counts texts */
-  json_t *seen;
+  bool counts;
 };
 
-static void count_text(struct bench *b, struct str text) {
-  char key[SHA256_HEX];
-  if (text.n == 0)
-    return;
-  sha256_hex(text.p, text.n, NULL, 0, key);
-  if (json_object_get(b->seen, key))
-    return;
-  json_object_set_new(b->seen, key, json_true());
-  b->distinct_bytes += text.n;
-}
-
-/* Of the round that counts texts. */
+/* Called in the round that counts texts. */
 static void count_record(struct bench *b, const struct record *record) {
-  struct str part;
-  count_text(b, record_text(record, MEMBER_TEXT));
-  for (size_t i = 0; record_part(record, i, &part); i++)
-    count_text(b, part);
   if (record->type == RECORD_CALL_START) {
     struct turn *turn;
     const struct call *call =
@@ -118,7 +81,7 @@ static void count_record(struct bench *b, const struct record *record) {
 static void on_record(void *ctx, const struct record *record, struct str line) {
   struct bench *b = ctx;
   b->group_bytes += line.n;
-  if (b->seen) {
+  if (b->counts) {
     b->log_bytes += line.n;
     count_record(b, record);
   }
@@ -177,111 +140,136 @@ static struct session *bench_start(struct bench *b, const char *dir, const struc
   return s;
 }
 
-/* Writes and syncs the same bytes in the same groups, and nothing else. */
-static double bare_loop(const char *dir, const size_t *groups, size_t count) {
+/* One file of the bare loop: the same bytes in the same groups, written and synced. */
+struct bare {
+  uv_work_t work;
+  uv_loop_t *loop; /* NULL: on the calling thread */
+  int fd;
+  const size_t *groups;
+  size_t at, count;
+  const char *bytes;
+};
+
+static void bare_write(uv_work_t *work) {
+  const struct bare *b = work->data;
+  if (write(b->fd, b->bytes, b->groups[b->at]) != (ssize_t)b->groups[b->at] ||
+      fdatasync(b->fd) != 0)
+    die("the bare loop cannot write");
+}
+
+static void bare_next(uv_work_t *work, int status) {
+  struct bare *b = work->data;
+  (void)status;
+  if (++b->at < b->count)
+    uv_queue_work(b->loop, &b->work, bare_write, bare_next);
+}
+
+/* Seconds of so many files at once through the loop's pool, or of one without a loop. */
+static double bare_loop(const char *dir, uv_loop_t *loop, int files, const size_t *groups,
+                        size_t count) {
+  struct bare bare[POOL_SESSIONS];
+  static char bytes[1 << 20];
   char path[512];
-  size_t max = 0;
-  for (size_t i = 0; i < count; i++)
-    max = groups[i] > max ? groups[i] : max;
-  char *bytes = xmalloc(max);
-  memset(bytes, 'x', max);
-  (void)snprintf(path, sizeof path, "%s/bare", dir);
-  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  double start = now_s();
-  for (size_t i = 0; i < count; i++)
-    if (write(fd, bytes, groups[i]) != (ssize_t)groups[i] || fdatasync(fd) != 0)
-      die("the bare loop cannot write");
-  double took = now_s() - start;
-  close(fd);
-  unlink(path);
-  free(bytes);
+  assert(count > 0 && groups[0] <= sizeof bytes);
+  double start = bench_now_s();
+  for (int i = 0; i < files; i++) {
+    (void)snprintf(path, sizeof path, "%s/bare", dir);
+    bare[i] = (struct bare){.loop = loop, .groups = groups, .count = count, .bytes = bytes};
+    bare[i].fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    unlink(path);
+    bare[i].work.data = &bare[i];
+    if (loop != NULL)
+      uv_queue_work(loop, &bare[i].work, bare_write, bare_next);
+    for (; loop == NULL && bare[i].at < count; bare[i].at++)
+      bare_write(&bare[i].work);
+  }
+  if (loop != NULL)
+    uv_run(loop, UV_RUN_DEFAULT);
+  double took = bench_now_s() - start;
+  for (int i = 0; i < files; i++)
+    close(bare[i].fd);
   return took;
 }
 
-static double cpu_s(void) {
-  struct rusage u;
-  getrusage(RUSAGE_SELF, &u);
-  return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-         (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
-}
-
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
-}
-
-static void turns_bench(const char *dir) {
+static double turns_bench(const void *ctx) {
+  const char *dir = ctx;
   enum { ROUNDS = 16 }; /* the first one counts texts, and is not timed */
   double ratios[ROUNDS - 1], ours = 0, bare = 0, ours_cpu = 0, bare_cpu = 0;
   struct bench b;
   uint64_t syncs = 0;
   bench_init(&b, dir, TURNS, 0);
   b.host.sync_now = true; /* as segue run does */
-  b.seen = json_object();
+  b.counts = true;
   for (int round = 0; round < ROUNDS; round++) {
     b.group_count = 0;
     b.calls = 0;
-    double start = now_s(), start_cpu = cpu_s();
+    double start = bench_now_s(), start_cpu = bench_cpu_s(RUSAGE_SELF);
     struct session *s = bench_start(&b, dir, &watcher);
-    b.session = b.seen ? s : NULL;
+    b.session = b.counts ? s : NULL;
     uv_run(&b.loop, UV_RUN_DEFAULT);
-    ours = now_s() - start;
-    ours_cpu = cpu_s() - start_cpu;
+    ours = bench_now_s() - start;
+    ours_cpu = bench_cpu_s(RUSAGE_SELF) - start_cpu;
     syncs = session_syncs(s);
-    start_cpu = cpu_s();
-    bare = bare_loop(dir, b.groups, b.group_count);
-    bare_cpu = cpu_s() - start_cpu;
+    start_cpu = bench_cpu_s(RUSAGE_SELF);
+    bare = bare_loop(dir, NULL, 1, b.groups, b.group_count);
+    bare_cpu = bench_cpu_s(RUSAGE_SELF) - start_cpu;
     if (round > 0)
       ratios[round - 1] = ours / bare;
     if (round == 0) {
       printf("log size / prompts and replies as sent and received: %.2f  (%llu / %llu bytes)\n",
              (double)b.log_bytes / (double)b.whole_bytes, (unsigned long long)b.log_bytes,
              (unsigned long long)b.whole_bytes);
-      printf("log size / their distinct parts, each counted once: %.2f  (%llu bytes)\n",
-             (double)b.log_bytes / (double)b.distinct_bytes, (unsigned long long)b.distinct_bytes);
-      json_decref(b.seen);
-      b.seen = NULL;
+      b.counts = false;
+      printf("resident after one run of %d turns: %ld KiB (limit 16384)\n", TURNS,
+             bench_kib(getpid(), "status", "VmHWM:"));
     }
-    unlink(session_path(s));
+    unlink(session_log_name(s));
     session_free(s);
     uv_run(&b.loop, UV_RUN_DEFAULT);
   }
-  struct rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  qsort(ratios, ROUNDS - 1, sizeof *ratios, by_value);
+  double middle = bench_quantile(ratios, ROUNDS - 1, 0.5);
   printf("%d judged turns, durable / bare loop: median %.2f, best %.2f, worst %.2f  (%.0f and %.0f "
          "ms)\n",
-         TURNS, ratios[ROUNDS / 2 - 1], ratios[0], ratios[ROUNDS - 2], ours * 1e3, bare * 1e3);
-  printf("processor time a call: %.1f us, of the bare loop %.1f us\n",
-         ours_cpu * 1e6 / (double)b.calls, bare_cpu * 1e6 / (double)b.calls);
-  printf("syncs %llu, calls %llu\n", (unsigned long long)syncs, (unsigned long long)b.calls);
+         TURNS, middle, ratios[0], ratios[ROUNDS - 2], ours * 1e3, bare * 1e3);
+  printf("syncs %llu, calls %llu; processor time a call: %.1f us, of the bare loop %.1f us\n",
+         (unsigned long long)syncs, (unsigned long long)b.calls, ours_cpu * 1e6 / (double)b.calls,
+         bare_cpu * 1e6 / (double)b.calls);
+  return middle;
 }
 
-static long resident_kib(void) {
-  long pages = 0, ignored;
-  FILE *f = fopen("/proc/self/statm", "r");
-  if (f == NULL || fscanf(f, "%ld %ld", &ignored, &pages) != 2)
-    die("no /proc/self/statm");
-  fclose(f);
-  return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
-static void single_bench(const char *dir) {
+/* As a daemon does: the appends of several sessions go through the pool. */
+static double pool_bench(const void *ctx) {
+  enum { ROUNDS = 5 };
+  const char *dir = ctx;
+  double ratios[ROUNDS], ours = 0;
+  struct session *sessions[POOL_SESSIONS];
   struct bench b;
-  struct rusage usage;
   bench_init(&b, dir, TURNS, 0);
-  struct session *s = bench_start(&b, dir, &watcher);
+  sessions[0] = bench_start(&b, dir, &watcher); /* what is written at once */
   uv_run(&b.loop, UV_RUN_DEFAULT);
-  getrusage(RUSAGE_SELF, &usage);
-  printf("peak resident of one run of %d turns: %ld KiB (limit 16384)\n", TURNS, usage.ru_maxrss);
-  session_free(s);
+  session_free(sessions[0]);
+  b.scenario.matchers[0].times = b.scenario.matchers[1].times = 0; /* without end */
+  for (int round = 0; round < ROUNDS; round++) {
+    double start = bench_now_s();
+    for (int i = 0; i < POOL_SESSIONS; i++)
+      sessions[i] = bench_start(&b, dir, &nobody);
+    uv_run(&b.loop, UV_RUN_DEFAULT);
+    ours = bench_now_s() - start;
+    ratios[round] = bare_loop(dir, &b.loop, POOL_SESSIONS, b.groups, b.group_count) / ours;
+    for (int i = 0; i < POOL_SESSIONS; i++)
+      session_free(sessions[i]);
+  }
+  printf("turns/s of %d sessions at once, against the bare loop: %.2f (goal 0.80; %.0f turns/s)\n",
+         POOL_SESSIONS, bench_quantile(ratios, ROUNDS, 0.5), POOL_SESSIONS * TURNS / ours);
+  return 0;
 }
 
 static void on_check(uv_timer_t *timer) {
   uv_stop(timer->loop);
 }
 
-static void sessions_bench(const char *dir) {
+static double sessions_bench(const void *ctx) {
+  const char *dir = ctx;
   struct bench b;
   struct session *sessions[SESSIONS];
   uv_timer_t timer;
@@ -291,12 +279,12 @@ static void sessions_bench(const char *dir) {
   struct session *first = bench_start(&b, dir, &nobody);
   uv_timer_start(&timer, on_check, 600, 0);
   uv_run(&b.loop, UV_RUN_DEFAULT);
-  long base = resident_kib();
+  long base = bench_kib(getpid(), "status", "VmRSS:");
   for (int i = 0; i < SESSIONS; i++)
     sessions[i] = bench_start(&b, dir, &nobody);
   uv_timer_start(&timer, on_check, 2000, 0); /* each is in its fourth or fifth turn then */
   uv_run(&b.loop, UV_RUN_DEFAULT);
-  long peak = resident_kib();
+  long peak = bench_kib(getpid(), "status", "VmRSS:");
   printf("%d sessions at once, answers of %d bytes: base %ld KiB + %.1f KiB each (limit 32)\n",
          SESSIONS, SESSION_ANSWER_BYTES, base, (double)(peak - base) / SESSIONS);
   host_stop(first, "interrupted", "end of the benchmark");
@@ -304,38 +292,26 @@ static void sessions_bench(const char *dir) {
     host_stop(sessions[i], "interrupted", "end of the benchmark");
   uv_close((uv_handle_t *)&timer, NULL);
   uv_run(&b.loop, UV_RUN_DEFAULT);
-}
-
-static void in_child(void (*fn)(const char *), const char *dir) {
-  fflush(stdout);
-  pid_t pid = fork();
-  if (pid == 0) {
-    fn(dir);
-    fflush(stdout);
-    _exit(0);
-  }
-  int status;
-  if (waitpid(pid, &status, 0) != pid || status != 0)
-    die("a measurement failed");
+  return 0;
 }
 
 int main(int argc, char **argv) {               /* an argument: only the turns, for a profiler */
   const char *disk = getenv("SEGUE_BENCH_DIR"); /* another disk; in memory, what is left is ours */
-  char dir[256], command[300];
-  json_pool_use(); /* as the program does */
+  char dir[256], command[300], threads[16];
+  (void)argv;
   setenv("SEGUE_SHIM", SEGUE_BUILD_DIR "/segue-shim", 0);
+  (void)snprintf(threads, sizeof threads, "%u", store_pool_threads());
+  setenv("UV_THREADPOOL_SIZE", threads, 1);
   (void)snprintf(dir, sizeof dir, "%s/segue-bench-XXXXXX", disk ? disk : "/var/tmp");
   if (mkdtemp(dir) == NULL)
     die("no folder for the logs");
-  if (argc > 1)
-    turns_bench(dir);
-  else
-    in_child(turns_bench, dir);
-  if (argc == 1) {
-    in_child(single_bench, dir);
-    in_child(sessions_bench, dir);
+  if (argc > 1) {
+    (void)turns_bench(dir);
+  } else {
+    (void)bench_apart(turns_bench, dir);
+    (void)bench_apart(sessions_bench, dir);
+    (void)bench_apart(pool_bench, dir);
   }
-  (void)argv;
   (void)snprintf(command, sizeof command, "rm -rf %s", dir);
   return system(command);
 }

@@ -1,28 +1,24 @@
 /* spawn_bench - what one provider call costs: spawn and collect through os/process against a bare
- * probe; the time the loop is stopped by a start; memory.
+ * probe; the time the loop is stopped by a start.
  *
  * The bare probe does the least that anybody must do with the same shim: the same pipes, the same
  * posix_spawn, poll and waitid, nothing kept. Both take turns in small batches, so that a noisy
  * neighbour hits both; the ratio is the median of those of neighbouring batches. */
 #include "base/limits.h"
+#include "bench.h"
 #include "os/process.h"
 #include "shim/protocol.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-enum { BATCH = 25, ROUND_COUNT = 81, LATENCY_COUNT = 500, BALLAST_MB = 500, IDLE_COUNT = 200 };
+enum { BATCH = 25, ROUND_COUNT = 81, LATENCY_COUNT = 500, BALLAST_MB = 500 };
 enum { AT_ONCE_MAX = 8 };
 
 static const char *const true_argv[] = {"/bin/true", NULL};
-static const char *const idle_argv[] = {"/bin/sleep", "600", NULL};
 static char shim_path[] = SEGUE_BUILD_DIR "/segue-shim";
 
 struct bench {
@@ -34,25 +30,9 @@ struct bench {
   int failed;
 };
 
-static double now_s(void) {
-  return (double)uv_hrtime() * 1e-9;
-}
-
-static int compare(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static double quantile(double *v, size_t n, double q) {
-  qsort(v, n, sizeof *v, compare);
-  return v[(size_t)(q * (double)(n - 1) + 0.5)];
-}
-
 static void must(int ok, const char *what) {
-  if (!ok) {
-    perror(what);
-    exit(1);
-  }
+  if (!ok)
+    die("%s: %s", what, strerror(errno));
 }
 
 /* --- through os/process --- */
@@ -79,12 +59,12 @@ static void start_one(struct bench *b) {
 
 static double ours_per_s(struct bench *b, int at_once) {
   int batch = BATCH * at_once;
-  double begin = now_s();
+  double begin = bench_now_s();
   b->left = batch;
   for (int i = 0; i < at_once; i++)
     start_one(b);
   (void)uv_run(&b->loop, UV_RUN_DEFAULT);
-  return batch / (now_s() - begin);
+  return batch / (bench_now_s() - begin);
 }
 
 /* --- the bare probe --- */
@@ -167,7 +147,7 @@ static double bare_per_s(const struct bench *b, int at_once) {
   struct bare jobs[AT_ONCE_MAX] = {0};
   struct pollfd fds[AT_ONCE_MAX * BARE_PIPES];
   int batch = BATCH * at_once, left = batch, done = 0;
-  double begin = now_s();
+  double begin = bench_now_s();
   while (done < batch) {
     for (int j = 0; j < at_once; j++) {
       if (jobs[j].pid == 0 && left > 0) {
@@ -183,7 +163,7 @@ static double bare_per_s(const struct bench *b, int at_once) {
       if (jobs[j].pid != 0)
         done += bare_step(&jobs[j], &fds[j * BARE_PIPES]);
   }
-  return batch / (now_s() - begin);
+  return batch / (bench_now_s() - begin);
 }
 
 static void throughput(struct bench *b, int at_once) {
@@ -199,13 +179,14 @@ static void throughput(struct bench *b, int at_once) {
       bare[i] = bare_per_s(b, at_once);
     ratio[i] = ours[i] / bare[i];
   }
-  double our = quantile(ours, (size_t)rounds, 0.5), their = quantile(bare, (size_t)rounds, 0.5);
+  double our = bench_quantile(ours, (size_t)rounds, 0.5),
+         their = bench_quantile(bare, (size_t)rounds, 0.5);
   printf(
       "spawn+collect, %d in flight: ours %.0f/s, bare probe %.0f/s, ratio %.3f (wanted >= 0.90)\n",
-      at_once, our, their, quantile(ratio, (size_t)rounds, 0.5));
+      at_once, our, their, bench_quantile(ratio, (size_t)rounds, 0.5));
 }
 
-/* --- latency of a start, memory --- */
+/* --- latency of a start --- */
 
 static void latency(struct bench *b, const char *with) {
   static double start_ms[LATENCY_COUNT];
@@ -213,63 +194,16 @@ static void latency(struct bench *b, const char *with) {
   struct process_spec spec = {.argv = true_argv, .cwd = "/", .envp = b->envp};
   b->left = 0;
   for (int i = 0; i < LATENCY_COUNT; i++) {
-    double begin = now_s();
+    double begin = bench_now_s();
     struct process *p = process_start(b->table, &spec, NULL, on_end, b, &err);
-    start_ms[i] = (now_s() - begin) * 1e3;
+    start_ms[i] = (bench_now_s() - begin) * 1e3;
     must(p != NULL, "process_start");
     (void)uv_run(&b->loop, UV_RUN_DEFAULT);
   }
-  double p50 = quantile(start_ms, LATENCY_COUNT, 0.5),
-         p99 = quantile(start_ms, LATENCY_COUNT, 0.99);
+  double p50 = bench_quantile(start_ms, LATENCY_COUNT, 0.5),
+         p99 = bench_quantile(start_ms, LATENCY_COUNT, 0.99);
   printf("loop stopped by a start, %s: p50 %.2f ms, p99 %.2f ms (wanted < 1.5, < 5)\n", with, p50,
          p99);
-}
-
-static long rollup_kib(pid_t pid, const char *field) {
-  char path[64], line[256];
-  long kib = -1;
-  (void)snprintf(path, sizeof path, "/proc/%d/smaps_rollup", (int)pid);
-  FILE *f = fopen(path, "r");
-  while (f != NULL && fgets(line, sizeof line, f) != NULL)
-    if (strncmp(line, field, strlen(field)) == 0)
-      kib = strtol(line + strlen(field), NULL, 10);
-  if (f != NULL)
-    (void)fclose(f);
-  return kib;
-}
-
-static void on_idle_end(void *ctx, struct process_result *result) {
-  (void)ctx;
-  (void)result;
-}
-
-static void memory(struct bench *b) {
-  static struct process *all[IDLE_COUNT];
-  struct err err;
-  struct process_spec spec = {.argv = idle_argv, .cwd = "/", .envp = b->envp};
-  long before = rollup_kib(getpid(), "Rss:"), most = 0;
-  for (int i = 0; i < IDLE_COUNT; i++) {
-    all[i] = process_start(b->table, &spec, NULL, on_idle_end, NULL, &err);
-    must(all[i] != NULL, "process_start");
-    while (process_get_state(all[i]) == PROCESS_STATE_STARTING)
-      (void)uv_run(&b->loop, UV_RUN_ONCE);
-  }
-  long after = rollup_kib(getpid(), "Rss:");
-  for (int i = 1; i < IDLE_COUNT; i++) {
-    long pss = rollup_kib(process_shim_pid(all[i]), "Pss:");
-    if (i < IDLE_COUNT / 2 && pss > most) /* the last ones may not have come to rest */
-      most = pss;
-    process_cancel(all[i]);
-  }
-  while (process_table_count(b->table) > 1) /* one alone shares its pages with nobody */
-    (void)uv_run(&b->loop, UV_RUN_ONCE);
-  long alone = rollup_kib(process_shim_pid(all[0]), "Pss:");
-  process_cancel(all[0]);
-  (void)uv_run(&b->loop, UV_RUN_DEFAULT);
-  printf("shim: PSS %ld KiB alone, %ld KiB the largest of %d (wanted < 300)\n", alone, most,
-         IDLE_COUNT);
-  printf("our memory for a call in flight: %.1f KiB (wanted < 128)\n",
-         (double)(after - before) / IDLE_COUNT);
 }
 
 int main(void) {
@@ -286,11 +220,8 @@ int main(void) {
   }
   throughput(&b, 1);
   throughput(&b, AT_ONCE_MAX);
-  memory(&b);
   latency(&b, "as it is");
-  char *ballast = malloc((size_t)BALLAST_MB << 20);
-  must(ballast != NULL, "malloc");
-  memset(ballast, 1, (size_t)BALLAST_MB << 20);
+  char *ballast = memset(xmalloc((size_t)BALLAST_MB << 20), 1, (size_t)BALLAST_MB << 20);
   latency(&b, "500 MB resident");
   free(ballast);
   process_table_free(b.table);

@@ -3,8 +3,9 @@
  * is one line a field. Prints the share of schemas with an example. Both are looked for in
  * $SEGUE_SHARED and in ../shared beside the sources, the suite also where Debian's package has it.
  * Options: -v names each schema without an example that has a valid value. */
-#include "structured/describe.h"
-#include "structured/example.h"
+#include "render/describe.h"
+#include "render/example.h"
+#include "support/draft.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -125,8 +126,8 @@ static void add_remotes(const char *root, const char *under) {
     snprintf(path, sizeof path, "%s/remotes%s", root, name);
     snprintf(uri, sizeof uri, "http://localhost:1234%s", name);
     json_t *json = load(path);
-    if (json && !schema_registry_add(remotes, uri, json))
-      exit(2);
+    if (json)
+      schema_registry_add(remotes, uri, json);
     json_decref(json);
   }
   if (dir)
@@ -136,10 +137,7 @@ static void add_remotes(const char *root, const char *under) {
 static void check_folder(struct tally *tally, const char *root, const char *draft,
                          const char *under, bool formats) {
   char folder[2048], path[4096], name[4096];
-  const char *uri = !strcmp(draft, "draft7") ? "http://json-schema.org/draft-07/schema#"
-                    : !strcmp(draft, "draft2019-09")
-                        ? "https://json-schema.org/draft/2019-09/schema"
-                        : NULL;
+  const char *uri = draft_uri(draft);
   struct schema_opts opts = {formats, remotes, uri};
   struct dirent **names;
   snprintf(folder, sizeof folder, "%s/tests/%s%s", root, draft, under);

@@ -4,7 +4,7 @@
 #ifndef SEGUE_TESTS_EXTRACT_CHECK_H
 #define SEGUE_TESTS_EXTRACT_CHECK_H
 
-#include "structured/extract.h"
+#include "extract/extract.h"
 
 #include <string.h>
 
@@ -60,6 +60,16 @@ static inline int extract_check_nearness(void *ctx, const json_t *v) {
   for (size_t i = 0; i < json_array_size(required); i++)
     shared += json_object_get(v, json_string_value(json_array_get(required, i))) != NULL;
   return shared;
+}
+
+static inline bool extract_check_key(void *ctx, const char *key, size_t n) {
+  const json_t *required = json_object_get(ctx, "required");
+  for (size_t i = 0; i < json_array_size(required); i++) {
+    const json_t *name = json_array_get(required, i);
+    if (json_string_length(name) == n && memcmp(json_string_value(name), key, n) == 0)
+      return true;
+  }
+  return false;
 }
 
 static inline bool extract_check_echo(void *ctx, const json_t *v) {

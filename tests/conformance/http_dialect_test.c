@@ -1,9 +1,9 @@
-/* The dialects against tests/data/http: a question to the bytes of a request, the bytes of a reply to
- * what it says. Each reply is read whole, in pieces of 7 bytes and byte by byte. README.md there
+/* The dialects against tests/data/http: a question to the bytes of a request, the bytes of a reply
+ * to what it says. Each reply is read whole, in pieces of 7 bytes and byte by byte. README.md there
  * explains the cases. */
 #include "base/log.h"
 #include "format/json_write.h"
-#include "provider/http/reply.h"
+#include "provider/api/reply.h"
 #include "support/data.h"
 
 #include <glob.h>
@@ -53,7 +53,8 @@ static unsigned quirks_of(const json_t *names) {
 
 static void check_build(const char *where, const struct dialect *dialect, const json_t *c) {
   const json_t *q = json_object_get(c, "ask"), *want;
-  struct ask ask = {.model = data_get(q, "model"),
+  struct ask ask = {.version = "2023-06-01",
+                    .model = data_get(q, "model"),
                     .prompt = data_get(q, "prompt"),
                     .options = json_object_get(q, "options"),
                     .extra = json_object_get(q, "extra"),

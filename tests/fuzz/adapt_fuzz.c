@@ -1,6 +1,8 @@
-/* libFuzzer: the input is a schema, a newline and an answer, both JSON; without a newline the schema
- * is the answer too. Every dialect; what is adapted must compile and be the same a second time. */
-#include "structured/adapt.h"
+/* libFuzzer: the input is a schema, a newline and an answer, both JSON; without a newline the
+ * schema is the answer too. Every dialect; what is adapted must compile and be the same a second
+ * time. */
+#include "adapt/adapt.h"
+#include "support/adapt_forward.h"
 
 #include <stdint.h>
 #include <stdlib.h>

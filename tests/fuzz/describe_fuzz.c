@@ -1,9 +1,9 @@
 /* libFuzzer: the input is a schema. Every rendering is made of it, in each draft; an example must
  * validate, a text must be the same twice, and nothing may start a line that the rendering did not.
  * A text that is no JSON is taken as a pattern of which samples are made. */
-#include "structured/describe.h"
-#include "structured/example.h"
-#include "structured/pattern_sample.h"
+#include "render/describe.h"
+#include "render/example.h"
+#include "render/pattern_sample.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -50,9 +50,9 @@ static void run(const json_t *doc, const char *draft, bool formats) {
 
 static void run_pattern(const char *pattern, size_t length) {
   for (uint32_t seed = 0; seed < 4; seed++) {
-    struct text out = {0};
+    struct buf out = {0};
     (void)pattern_sample(pattern, length, seed, seed, 2000, &out);
-    schema_text_deinit(&out);
+    buf_deinit(&out);
   }
 }
 

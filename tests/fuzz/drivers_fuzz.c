@@ -1,8 +1,9 @@
-/* Any bytes as what an agent says to a driver that speaks back: ACP, claude's control protocol, codex
- * app-server, opencode serve. The first byte chooses the driver, and whether it is a replay; the second
- * the size of the pieces and the permission. In a replay every third line is one that was sent. */
-#include "provider/profiles.h"
-#include "provider/replay.h"
+/* Any bytes as what an agent says to a driver that speaks back: ACP, claude's control protocol,
+ * codex app-server, opencode serve. The first byte chooses the driver, and whether it is a replay;
+ * the second the size of the pieces and the permission. In a replay every third line is one that
+ * was sent. */
+#include "provider/agent/replay.h"
+#include "provider/profile/profiles.h"
 
 #include <assert.h>
 #include <string.h>

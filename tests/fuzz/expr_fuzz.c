@@ -8,23 +8,18 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void ignore(void *ctx, const struct expr_name *path, size_t n) {
+static void ignore(void *ctx, const struct str *path, size_t n) {
   (void)ctx;
   (void)path;
   if (n == 0)
     abort();
 }
 
-static void *from_arena(void *arena, size_t bytes) {
-  return arena_alloc(arena, bytes);
-}
-
 static void run(struct arena *arena, const char *text, size_t n, enum expr_dialect dialect,
                 const json_t *value) {
-  const struct expr_memory memory = {from_arena, arena};
   struct expr_error error = {0};
   struct expr_finding found;
-  const struct expr *expr = expr_parse(&memory, text, n, dialect, &error);
+  const struct expr *expr = expr_parse(arena, text, n, dialect, &error);
   if (expr == NULL) {
     if (error.code == EXPR_OK || error.offset > n || error.text[0] == '\0')
       abort();

@@ -1,11 +1,12 @@
 /* libFuzzer target: any bytes, every want, with and without repair and check; the first byte picks.
  * Invariants: the root is the wanted one, the place lies in the text, a repaired value names its
  * repairs. */
-#include "structured/extract.h"
-#include "structured/jscan.h"
+#include "extract/sole.h"
+#include "json/scan.h"
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -20,15 +21,35 @@ static int nearness(void *ctx, const json_t *v) {
   return (json_object_get(v, "step") != NULL) + (json_object_get(v, "reason") != NULL);
 }
 
+static bool is_key(void *ctx, const char *key, size_t n) {
+  (void)ctx;
+  return (n == 4 && memcmp(key, "step", 4) == 0) || (n == 6 && memcmp(key, "reason", 6) == 0);
+}
+
 static void require(bool ok) {
   if (!ok)
     abort();
 }
 
+/* The half behind a NUL, if there is one, is the report. */
+static void read_reply(const uint8_t *data, size_t size, const struct extract_check *check) {
+  const uint8_t *cut = memchr(data, 0, size);
+  struct str reply = {(const char *)data, cut ? (size_t)(cut - data) : size};
+  struct str report = {cut ? (const char *)cut : NULL, size - reply.n};
+  struct sole s;
+  sole_read(&s, reply, check, report);
+  require((s.value != NULL) == (s.outcome == SOLE_VALID || s.outcome == SOLE_REFUSED));
+  require(s.outcome != SOLE_VALID || has_step(NULL, s.value));
+  require(s.outcome != SOLE_AMBIGUOUS || s.place_count > 0);
+  for (size_t i = 0; i < s.place_count; i++)
+    require(s.places[i].value != NULL && s.places[i].offset + s.places[i].length <= reply.n);
+  sole_deinit(&s);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!size)
     return 0;
-  const struct extract_check check = {NULL, has_step, nearness, NULL};
+  const struct extract_check check = {NULL, has_step, nearness, NULL, data[0] & 32 ? is_key : NULL};
   struct extract_opts opts = {.want = (enum extract_want)(data[0] % 3),
                               .repair = data[0] & 4,
                               .explain = data[0] & 8,
@@ -50,5 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     require(st == EXTRACT_NOT_FOUND && r.value == NULL && r.error.code != EXTRACT_ERR_NONE);
   }
   extract_result_deinit(&r);
+  if (data[0] & 32)
+    read_reply(data + 1, size - 1, &check);
   return 0;
 }

@@ -1,6 +1,6 @@
 /* libFuzzer: the input is a schema, JSON. Its grammar must be readable, and what it derives must
  * validate, unless the converter listed a keyword. */
-#include "structured/gbnf.h"
+#include "gbnf/gbnf.h"
 #include "support/gbnf_grammar.h"
 
 enum { READ_BYTES_MAX = 30000, DERIVED_BYTES_MAX = 5000 };

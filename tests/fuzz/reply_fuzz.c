@@ -1,6 +1,6 @@
 /* Any bytes as the reply of a model API, in every dialect: read whole and in pieces cut where the
  * input says, with the same outcome. The first byte chooses dialect, status and the pieces. */
-#include "provider/http/reply.h"
+#include "provider/api/reply.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* libFuzzer: the input is a schema, a newline and a value, both JSON; without a newline the whole
  * is a schema and is checked against itself. Also feeds the value to every format and the schema
  * text to the pattern compiler. */
-#include "structured/pattern.h"
-#include "structured/schema.h"
+#include "schema/pattern.h"
+#include "schema/schema.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
-/* Any bytes as the output of an agent, cut anywhere, through each shipped profile; and any bytes as a
- * profile or a recording. The first byte chooses the profile, the second the size of the pieces. */
-#include "provider/profiles.h"
-#include "provider/replay.h"
+/* Any bytes as the output of an agent, cut anywhere, through each shipped profile; and any bytes as
+ * a profile or a recording. The first byte chooses the profile, the second the size of the
+ * pieces. */
+#include "provider/agent/replay.h"
+#include "provider/profile/profiles.h"
 
 #include <assert.h>
 #include <string.h>

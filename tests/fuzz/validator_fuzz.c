@@ -1,6 +1,6 @@
 /* Any JSON value against schemas that between them use every keyword: the first byte picks one, so
  * that all of the input's bytes go into the value. */
-#include "structured/schema.h"
+#include "schema/schema.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* Logs that somebody changed and chained anew: whatever still folds must go on without an assertion.
- * Sessions are played, their records changed at random, folded up to the first that is refused, resumed
- * and answered. SEGUE_SIM_SEEDS=N plays more of them, SEGUE_SIM_SEED=S only that one. */
+/* Logs that somebody changed and chained anew: whatever still folds must go on without an
+ * assertion. Sessions are played, their records changed at random, folded up to the first that is
+ * refused, resumed and answered. SEGUE_SIM_SEEDS=N plays more of them, SEGUE_SIM_SEED=S only that
+ * one. */
 #include "support/play.h"
 
 #include "format/json_write.h"
@@ -235,9 +236,9 @@ static void change(json_t *tree, const json_t *records) {
       (void)snprintf(key, sizeof key, "%s", json_object_iter_key(iter));
       (void)json_object_del(tree, key);
     } else {
+      const char *key = json_object_iter_key(iter);
       json_object_iter_set_new(tree, iter,
-                               roll(2) ? any_value(records)
-                                       : fitting_value(json_object_iter_key(iter), records));
+                               roll(2) ? any_value(records) : fitting_value(key, records));
     }
   } else if (json_is_array(tree) && json_array_size(tree) > 0) {
     size_t at = roll((unsigned)json_array_size(tree));
@@ -253,10 +254,11 @@ static void change(json_t *tree, const json_t *records) {
 
 static void add_member(json_t *record, const json_t *records) {
   void *member = any_member(records);
-  if (member != NULL)
-    json_object_set_new(record, json_object_iter_key(member),
-                        roll(2) ? json_deep_copy(json_object_iter_value(member))
-                                : any_value(records));
+  if (member == NULL)
+    return;
+  json_t *value = json_object_iter_value(member);
+  value = roll(2) ? json_deep_copy(value) : any_value(records);
+  json_object_set_new(record, json_object_iter_key(member), value);
 }
 
 static void disturb(json_t *records) {
@@ -363,7 +365,9 @@ static void go_on(struct play *p, struct core *core) {
 static void changed_logs_are_refused_or_go_on(void **state) {
   const char *one = getenv("SEGUE_SIM_SEED"), *many = getenv("SEGUE_SIM_SEEDS");
   uint64_t first = one ? strtoull(one, NULL, 10) : 1;
-  uint64_t count = one ? 1 : many ? strtoull(many, NULL, 10) : DEFAULT_SEEDS;
+  uint64_t count = many ? strtoull(many, NULL, 10) : DEFAULT_SEEDS;
+  if (one)
+    count = 1;
   uint64_t whole = 0, records = 0;
   struct play sources[SOURCES];
   (void)state;

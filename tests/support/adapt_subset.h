@@ -1,7 +1,7 @@
 /* adapt_subset.h - does a schema lie in the part of JSON Schema that a provider takes? Written from
  * the providers' rules, and shares nothing with the converter.
  *
- *   const char *trouble = adapt_subset(dialect_name, schema, place, sizeof place);     NULL: it does
+ *   const char *trouble = adapt_subset(dialect_name, schema, place, sizeof place);    NULL: it does
  */
 #ifndef SEGUE_TESTS_ADAPT_SUBSET_H
 #define SEGUE_TESTS_ADAPT_SUBSET_H

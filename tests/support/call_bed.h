@@ -1,14 +1,14 @@
-/* call_bed.h - what a call to a program needs in a test: a loop, processes, a folder to work in and one
- * for temporary files. At the end nothing of them may be left, neither a process nor a file nor a
- * descriptor.
+/* call_bed.h - what a call to a program needs in a test: a loop, processes, a folder to work in and
+ * one for temporary files. At the end nothing of them may be left, neither a process nor a file nor
+ * a descriptor.
  *
  *   call_bed_init; provider's start with bed.env and call_bed_done as the sink's `done`;
  *   call_bed_run; bed.result; call_bed_deinit */
 #ifndef SEGUE_TESTS_CALL_BED_H
 #define SEGUE_TESTS_CALL_BED_H
 
-#include "os/tmpdir.h"
 #include "provider/provider.h"
+#include "support/folder.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -45,9 +45,8 @@ static inline void call_bed_init(struct call_bed *bed) {
   *bed = (struct call_bed){.fds_before = call_bed_entries("/proc/self/fd")};
   assert_int_equal(setenv("SEGUE_SHIM", SEGUE_BUILD_DIR "/segue-shim", 1), 0);
   assert_int_equal(uv_loop_init(&bed->loop), 0);
-  bed->dir = tmpdir_make(&err);
-  bed->tmp = tmpdir_make(&err);
-  assert_non_null(bed->tmp);
+  bed->dir = folder_make();
+  bed->tmp = folder_make();
   assert_int_equal(setenv("TMPDIR", bed->tmp, 1), 0);
   bed->env = (struct provider_env){.loop = &bed->loop, .cwd = bed->dir};
   bed->env.processes = process_table_new(&bed->loop, &err);
@@ -56,7 +55,6 @@ static inline void call_bed_init(struct call_bed *bed) {
 }
 
 static inline void call_bed_deinit(struct call_bed *bed) {
-  struct err err;
   (void)uv_run(&bed->loop, UV_RUN_DEFAULT);
   assert_int_equal(process_table_count(bed->env.processes), 0);
   process_table_free(bed->env.processes);
@@ -65,10 +63,8 @@ static inline void call_bed_deinit(struct call_bed *bed) {
   call_result_deinit(&bed->result);
   assert_int_equal(call_bed_entries(bed->tmp), 0); /* each call's TMPDIR is gone */
   assert_int_equal(unsetenv("TMPDIR"), 0);
-  assert_true(tmpdir_remove(bed->dir, &err));
-  assert_true(tmpdir_remove(bed->tmp, &err));
-  free(bed->dir);
-  free(bed->tmp);
+  folder_remove(bed->dir);
+  folder_remove(bed->tmp);
   assert_int_equal(call_bed_entries("/proc/self/fd"), bed->fds_before);
 }
 

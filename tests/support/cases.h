@@ -1,6 +1,7 @@
 /* cases.h - a folder of YAML files, each a list of cases: a new case needs no C.
  *
- * What is wrong with a case is said with `complain`, and the test fails once, after the last one. */
+ * What is wrong with a case is said with `complain`, and the test fails once, after the last
+ * one. */
 #ifndef SEGUE_TESTS_CASES_H
 #define SEGUE_TESTS_CASES_H
 

@@ -28,7 +28,6 @@ struct chain_run {
   enum chain_action action;
   enum judge_stage method; /* VERDICT */
   int rule;                /* VERDICT */
-  bool ambiguous;
   char reason[LIMIT_ERROR_TEXT_BYTES];
   const char *trouble; /* the run could not go on: a call that no reply was written for */
 };
@@ -53,8 +52,8 @@ static inline void chain_run_init(struct chain_run *run, const json_t *c,
   const json_t *stages = json_object_get(c, "stages"), *v;
   size_t i;
   *run = (struct chain_run){.stages = json_array(), .method = STAGE_COUNT};
-  run->env = json_is_object(json_object_get(c, "env")) ? json_incref(json_object_get(c, "env"))
-                                                       : json_object();
+  json_t *env = json_object_get(c, "env");
+  run->env = json_is_object(env) ? json_incref(env) : json_object();
   run->spec = (struct chain_spec){
       .schemas = schemas,
       .rules = run->rules,
@@ -88,18 +87,18 @@ static inline bool chain_run_reply(struct chain_run *run, const json_t *c, enum 
   size_t used = 0;
   for (size_t i = 0; i < run->reply_count; i++)
     used += run->replies[i].stage == stage;
-  const json_t *reply = json_is_array(list) ? json_array_get(list, used) : used == 0 ? list : NULL;
-  if (reply == NULL)
+  const json_t *reply = json_is_array(list) ? json_array_get(list, used) : list;
+  if (reply == NULL || (!json_is_array(list) && used > 0))
     return false;
   assert_true(run->reply_count < CHAIN_RUN_REPLIES);
+  struct str text = json_is_string(reply) ? data_str(reply) : data_get(reply, "text");
+  bool fails = json_object_get(reply, "error") != NULL;
   run->replies[run->reply_count] = (struct chain_reply){
       .stage = stage,
       .call = 10 + (long)run->reply_count,
       .error_class = json_string_value(json_object_get(reply, "error")),
-      .error_text = json_object_get(reply, "error") ? data_get(reply, "text") : STR(""),
-      .text = json_is_string(reply)             ? data_str(reply)
-              : json_object_get(reply, "error") ? STR("")
-                                                : data_get(reply, "text"),
+      .error_text = fails ? text : STR(""),
+      .text = fails ? STR("") : text,
       .structured = json_object_get(reply, "structured"),
       .duration_ms = 7,
   };
@@ -112,7 +111,6 @@ static inline void chain_run_same(const struct chain_step *a, const struct chain
   assert_int_equal(a->stage, b->stage);
   assert_int_equal(a->reask, b->reask);
   assert_ptr_equal(a->rule, b->rule);
-  assert_int_equal(a->ambiguous, b->ambiguous);
   assert_string_equal(a->reason, b->reason);
   assert_true(a->object == b->object || json_equal(a->object, b->object));
   assert_true(a->errors == b->errors || json_equal(a->errors, b->errors));
@@ -142,7 +140,6 @@ static inline void chain_run(struct chain_run *run, const json_t *c,
     } else {
       run->method = step.stage;
       run->rule = step.rule ? step.rule->number : 0;
-      run->ambiguous = step.ambiguous;
       memcpy(run->reason, step.reason, sizeof run->reason);
     }
     bool over = (step.action != CHAIN_CALL && step.action != CHAIN_STAGE) || run->trouble;

@@ -32,8 +32,9 @@ static inline json_t *data_load(const char *path) {
 }
 
 static inline struct str data_str(const json_t *value) {
-  return json_is_string(value) ? (struct str){json_string_value(value), json_string_length(value)}
-                               : (struct str){"", 0};
+  if (!json_is_string(value))
+    return (struct str){"", 0};
+  return (struct str){json_string_value(value), json_string_length(value)};
 }
 
 static inline struct str data_get(const json_t *object, const char *key) {

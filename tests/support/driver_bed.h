@@ -8,10 +8,10 @@
 #define SEGUE_TESTS_DRIVER_BED_H
 
 #include "format/json_write.h"
-#include "provider/agent.h"
-#include "provider/driver.h"
-#include "provider/profiles.h"
-#include "provider/replay.h"
+#include "provider/agent/agent.h"
+#include "provider/agent/driver.h"
+#include "provider/agent/replay.h"
+#include "provider/profile/profiles.h"
 #include "support/data.h"
 
 #include <stdlib.h>
@@ -80,7 +80,7 @@ static inline bool driver_bed_told(const struct driver_bed *bed, const char *par
   return found;
 }
 
-/* What was written down since the last look is these lines. */
+/* Exactly these lines were written down since the last look. */
 static inline void driver_bed_wrote(struct buf *written, const char *lines) {
   struct buf text = {0};
   data_quoted(&text, lines);

@@ -7,6 +7,8 @@
 #ifndef TESTS_GBNF_GRAMMAR_H
 #define TESTS_GBNF_GRAMMAR_H
 
+#include "base/utf8.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -66,12 +68,9 @@ static inline bool grammar_fail(struct grammar *g, const char *what) {
 }
 
 static inline uint32_t grammar_decode(const char **p) {
-  const unsigned char *s = (const unsigned char *)*p;
-  unsigned n = *s < 0x80 ? 1 : *s < 0xe0 ? 2 : *s < 0xf0 ? 3 : 4;
-  uint32_t c = n == 1 ? *s : *s & (0x7fu >> n);
-  for (unsigned i = 1; i < n; i++)
-    c = c << 6 | (s[i] & 0x3f);
-  *p += n;
+  uint32_t c = (unsigned char)**p;
+  size_t n = utf8_decode(*p, strnlen(*p, UTF8_BYTES_MAX), &c);
+  *p += n ? n : 1;
   return c;
 }
 
@@ -127,10 +126,9 @@ static inline bool grammar_hex(struct grammar *g, int digits, uint32_t *value) {
   *value = 0;
   for (int i = 0; i < digits; i++, g->p++) {
     char c = *g->p;
-    unsigned d = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
-                 : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
-                 : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A' + 10)
-                                        : 16;
+    static const char hex[] = "0123456789abcdef0123456789ABCDEF";
+    const char *found = c ? strchr(hex, c) : NULL;
+    unsigned d = found ? (unsigned)(found - hex) % 16 : 16;
     if (d == 16)
       return grammar_fail(g, "hexadecimal digits are missing");
     *value = *value * 16 + d;
@@ -196,7 +194,9 @@ static bool grammar_repeat(struct grammar *g, uint32_t rule, size_t start, size_
   size_t n = g->rules[rule].count - start;
   if (!n)
     return grammar_fail(g, "nothing to repeat");
-  unsigned long total = !endless && max ? max : min ? min : 1;
+  unsigned long total = min ? min : 1;
+  if (!endless && max)
+    total = max;
   if (*rules * total >= 2000)
     return grammar_fail(g, "too many repetitions");
   *rules *= total;
@@ -209,7 +209,9 @@ static bool grammar_repeat(struct grammar *g, uint32_t rule, size_t start, size_
     for (size_t k = 0; k < n; k++)
       grammar_put(g, rule, copy[k]);
   uint32_t last = 0;
-  unsigned long optional = endless ? 1 : max > min ? max - min : 0;
+  unsigned long optional = max > min ? max - min : 0;
+  if (endless)
+    optional = 1;
   for (unsigned long i = 0; i < optional; i++) {
     uint32_t more = grammar_rule_add(g, "_", 1);
     for (size_t k = 0; k < n; k++)
@@ -554,7 +556,7 @@ static bool gstack_in(const struct gstack *const *list, size_t count, const stru
   return false;
 }
 
-/* What may come after `rest` (an element or the end of an alternative) on top of `below`. */
+/* The stack of what may come after `rest` (an element, or an alternative's end), on `below`. */
 static const struct gstack *gstack_rest(struct gmatch *m, const struct gel *rest,
                                         const struct gstack *below) {
   return rest->kind == GEL_END || rest->kind == GEL_ALT ? below : gstack_get(m, rest, below);
@@ -657,18 +659,6 @@ static uint32_t gel_pick(const struct grammar *g, const struct gel *e, uint64_t 
   }
 }
 
-static size_t grammar_encode(uint32_t c, char out[4]) {
-  if (c < 0x80) {
-    out[0] = (char)c;
-    return 1;
-  }
-  size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-  for (size_t i = n; i-- > 1; c >>= 6)
-    out[i] = (char)(0x80 | (c & 0x3f));
-  out[0] = (char)((0xf00 >> n & 0xff) | c);
-  return n;
-}
-
 /* A random text, malloc'ed, NUL-terminated. After `budget` choices each takes the shortest way. */
 static char *grammar_derive(const struct grammar *g, uint64_t *seed, size_t budget,
                             size_t *length) {
@@ -687,7 +677,7 @@ static char *grammar_derive(const struct grammar *g, uint64_t *seed, size_t budg
     stack[depth - 1]++;
     if (e->kind == GEL_CHARS) {
       out = grow_to(out, &room, n + 5, 1);
-      n += grammar_encode(gel_pick(g, e, seed), out + n);
+      n += utf8_put(out + n, gel_pick(g, e, seed));
       continue;
     }
     const struct grule *rule = &g->rules[e->value];

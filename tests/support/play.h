@@ -7,8 +7,9 @@
  *
  * After every decision: the records, written out and read back, are folded into a second core,
  * which must come to the same state; effects are checked against the log. A key is "movement" for
- * the movement's own call, "movement/reask" for the correction of its value, "movement/check/provider" for
- * an invariant, "movement/stage" for a judge's, "movement/stage/reask" for a correction of that.
+ * the movement's own call, "movement/reask" for the correction of its value,
+ * "movement/check/provider" for an invariant, "movement/stage" for a judge's,
+ * "movement/stage/reask" for a correction of that.
  */
 #ifndef SEGUE_TESTS_PLAY_H
 #define SEGUE_TESTS_PLAY_H
@@ -22,8 +23,8 @@
 
 enum { PLAY_PENDING = 64, PLAY_KEY_BYTES = 200, PLAY_RUN_STEPS = 20000 };
 
-/* What is due: a call wants to start, one that waited for its place gets it, a call tells something
- * or ends, a wait is over. */
+/* Things that can be due: a call wants to start, one that waited for its place gets it, a call
+ * tells something or ends, a wait is over. */
 enum play_kind { PLAY_ASK, PLAY_ADMIT, PLAY_CALL, PLAY_TIMER };
 
 struct play_pending {
@@ -104,6 +105,9 @@ static inline json_t *play_dump_call(const struct call *c) {
   json_object_set_new(o, "invariant", json_integer(c->invariant));
   json_object_set_new(o, "exit", json_integer(c->has_exit ? c->exit : -1));
   json_object_set_new(o, "stderr", play_text(&c->error_text));
+  json_object_set_new(o, "vote", json_integer(c->vote));
+  json_object_set_new(o, "prompt_sha256", json_string(c->prompt_sha256));
+  play_put(o, "usage", c->usage);
   play_put(o, "options", c->options);
   play_put(o, "wanted", c->wanted);
   play_put(o, "token", c->token);
@@ -126,6 +130,7 @@ static inline json_t *play_dump_turn(const struct turn *t) {
                 "movement_iteration", (json_int_t)t->movement_iteration, "phase", (int)t->phase,
                 "calls", calls, "text", play_text(&t->text), "has_exit", t->has_exit, "exit",
                 t->exit, "rule", t->rule, "failure", (int)t->failure, "reason", t->reason);
+  play_put(o, "files", t->files);
   json_object_set_new(o, "text_seq", json_integer((json_int_t)t->text_seq));
   json_object_set_new(o, "escalated", json_boolean(t->escalated));
   play_put(o, "error", t->error);
@@ -407,8 +412,10 @@ static inline struct str play_place(const struct play *p, const char *place) {
     (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(at, "/"), at);
     at += strcspn(at, "/");
     holder = value;
-    value = json_is_array(holder) ? json_array_get(holder, strtoul(name, NULL, 10))
-                                  : json_object_get(holder, name);
+    if (json_is_array(holder))
+      value = json_array_get(holder, strtoul(name, NULL, 10));
+    else
+      value = json_object_get(holder, name);
   }
   if (!json_is_string(value))
     fail_msg("%s: no text at %s", p->title, place);
@@ -425,7 +432,7 @@ static inline void play_recall(const struct play *p, const struct call *call, st
   }
 }
 
-/* What the log tells of a prompt is, byte by byte, what is sent. */
+/* The log's account of a prompt is, byte by byte, what is sent. */
 static inline void play_check_prompt(const struct play *p, const struct call *call) {
   struct buf whole = {0};
   play_recall(p, call, &whole);
@@ -599,8 +606,8 @@ static inline void play_run(struct play *p) {
 }
 
 /* The process dies: of the decision that waits to be written, `keep` records reach the disk and no
- * effect runs. A new core folds the log, and the host reads the prompts of open calls back. The caller sends EVENT_RESUME (or starts anew when the log
- * is empty). */
+ * effect runs. A new core folds the log, and the host reads the prompts of open calls back. The
+ * caller sends EVENT_RESUME (or starts anew when the log is empty). */
 static inline void play_crash(struct play *p, size_t keep) {
   play_write(p, &p->out, keep);
   core_out_deinit(&p->out);

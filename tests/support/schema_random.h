@@ -52,7 +52,9 @@ static inline char schema_random_class(struct schema_random *r, const char *p, c
   for (; *p && *p != ']'; p++) {
     char from = *p == '\\' ? *++p : *p, to = from;
     if (p[-1] == '\\' && strchr("dws", from)) {
-      const char *all = from == 'd' ? "0123456789" : from == 'w' ? "abcXYZ019_" : " ";
+      const char *all = from == 'd' ? "0123456789" : " ";
+      if (from == 'w')
+        all = "abcXYZ019_";
       for (; *all && n < sizeof members; all++)
         members[n++] = *all;
       continue;
@@ -92,10 +94,10 @@ static inline const char *schema_random_atom(struct schema_random *r, const char
       schema_random_put(out, schema_random_class(r, p + 1, &p));
     } else if (*p == '\\') {
       char c = p[1];
-      schema_random_put(out, c == 'd'   ? (char)('0' + schema_random_below(r, 10))
-                             : c == 'w' ? 'w'
-                             : c == 's' ? ' '
-                                        : c);
+      if (c == 'd')
+        schema_random_put(out, (char)('0' + schema_random_below(r, 10)));
+      else
+        schema_random_put(out, c == 's' ? ' ' : c);
       p += c ? 2 : 1;
     } else {
       schema_random_put(out, *p == '.' ? 'd' : *p);
@@ -110,8 +112,9 @@ static inline const char *schema_random_atom(struct schema_random *r, const char
       } else if (*p == '{') {
         char *end;
         least = (uint32_t)strtoul(p + 1, &end, 10);
-        most = *end == ',' ? (end[1] == '}' ? least + 3 : (uint32_t)strtoul(end + 1, &end, 10))
-                           : least;
+        most = least;
+        if (*end == ',')
+          most = end[1] == '}' ? least + 3 : (uint32_t)strtoul(end + 1, &end, 10);
         after = strchr(p, '}') ? strchr(p, '}') + 1 : p + 1;
       }
       after += *after == '?' && after != p;
@@ -200,8 +203,12 @@ static inline json_t *schema_random_number(struct schema_random *r, const json_t
                *max = json_object_get(schema, "maximum"),
                *below = json_object_get(schema, "exclusiveMaximum"),
                *step = json_object_get(schema, "multipleOf");
-  double low = min ? json_number_value(min) : above ? json_number_value(above) + 1e-3 : -50;
-  double high = max ? json_number_value(max) : below ? json_number_value(below) - 1e-3 : low + 100;
+  double low = above ? json_number_value(above) + 1e-3 : -50;
+  if (min)
+    low = json_number_value(min);
+  double high = below ? json_number_value(below) - 1e-3 : low + 100;
+  if (max)
+    high = json_number_value(max);
   if (!min && !above && low > high)
     low = high - 100;
   if (integer) {
@@ -318,15 +325,20 @@ static inline const json_t *schema_random_pointer(const json_t *at, const char *
   while (at && *pointer == '/') {
     size_t n = 0;
     for (pointer++; *pointer && *pointer != '/' && n + 1 < sizeof token; pointer++)
-      token[n++] = *pointer == '~' ? (*++pointer == '0' ? '~' : '/') : *pointer;
+      if (*pointer != '~')
+        token[n++] = *pointer;
+      else
+        token[n++] = *++pointer == '0' ? '~' : '/';
     token[n] = '\0';
-    at = json_is_array(at) ? json_array_get(at, strtoul(token, NULL, 10))
-                           : json_object_get(at, token);
+    if (json_is_array(at))
+      at = json_array_get(at, strtoul(token, NULL, 10));
+    else
+      at = json_object_get(at, token);
   }
   return at;
 }
 
-/* What applies to one value, alternatives chosen. */
+/* All that applies to one value, alternatives chosen. */
 static inline json_t *schema_random_flat(struct schema_random *r, const json_t *schema, int level) {
   static const char *const choices[] = {"anyOf", "oneOf"};
   json_t *flat = json_is_object(schema) ? json_copy((json_t *)schema) : json_object(), *one;

@@ -129,6 +129,23 @@ def errors_keep_their_class():
                                                  "errorMessage": "401 no"}}], "auth"),
         "gemini": ([{"type": "result", "status": "error"}], "crashed"),
     }
+    more = {  # words of the real clients
+        "gemini": [("Model stream ended without a finish reason.", "network"), ("Incomplete JSON segment at the end", "protocol")],
+        "claude": [("malformed response (HTTP 200)", "protocol"),
+                   ("Error: --json-schema is not valid JSON: JSON Parse error: Unexpected EOF", "bad_request")],
+    }
+    for name, rows in more.items():
+        for words, wanted in rows:
+            line = {"type": "result", "status": "error", "is_error": True, "error": {"type": "Error", "message": words}, "result": words}
+            with Box() as box:
+                config(box, providers={name: {"program": player(box, name, [line])}})
+                done, log = run_with(box, name, env={"SEGUE_TEST": "1"}) if wanted != "network" else (None, None)
+                if log is None:  # four attempts: the class is in the first record already
+                    profile = box.file("t.txt", "# {\"argv\": [], \"exit\": 1}\n--- stdout ---\n" + json.dumps(line) + "\n--- stderr ---\n")
+                    told = box.segue("providers", "test", name, "--transcript", profile, "--json").stdout.decode()
+                    expect('"network"' in told, told)
+                else:
+                    expect(of_type(log, "call_end")[0]["error"]["class"] == wanted, words, log[-1])
     with Box() as box:
         config(box, providers={n: {"program": player(box, n, x)} for n, (x, _) in cases.items()})
         for name, (_, wanted) in cases.items():
@@ -139,6 +156,57 @@ def errors_keep_their_class():
             expect(log[-1]["type"] == "session_stop" and log[-1]["resumable"], name, log[-1])
             for path in box.log_paths():
                 os.unlink(path)
+
+
+def a_limit_of_a_subscription_is_no_answer():
+    """With is_error true or false: rate_limit, with the time of its reset; then whoever takes over."""
+    words = "You've hit your session limit \u00b7 resets 3pm (UTC)"
+    for wrong in (True, False):
+        lines = [{"type": "result", "subtype": "success", "is_error": wrong, "result": words, "session_id": "s-1"}]
+        with Box() as box:
+            config(box, providers={"claude": {"program": player(box, "claude", lines)},
+                                   "codex": {"program": player(box, "codex", DIALECTS["codex"])}}, fallback={"claude": ["codex"]})
+            done, log = run_with(box, "claude")
+            ends = of_type(log, "call_end")
+            expect(done.returncode == 0 and len(ends) == 2, done.stdout, done.stderr)
+            expect(ends[0]["error"]["class"] == "rate_limit" and ends[0]["error"]["message"] == words, ends[0])
+            expect(0 < ends[0]["error"]["retry_after_ms"] <= 24 * 3600 * 1000 and ends[0]["fallback"] == "codex", ends[0])
+
+
+LOOP = WORKFLOW.replace("{condition: it is done, next: COMPLETE}", "{condition: it is done, next: work}").replace(
+    "next: ABORT", "next: COMPLETE")
+
+
+def tokens_are_those_of_the_call():
+    """Two requests a call, and the second call goes on with the conversation: 2022 tokens each time."""
+    def lines(name, run):
+        text = f"Done.\n\n[WORK:{run}]"
+        usage = {"input_tokens": 2022 * run, "output_tokens": 14 * run}
+        if name == "codex":
+            return [{"type": "thread.started", "thread_id": "s-1"}, {"type": "item.completed", "item": {"id": "i", "type": "agent_message", "text": text}},
+                    {"type": "turn.completed", "usage": usage}]
+        if name == "qwen":
+            return [{"type": "system", "subtype": "init", "session_id": "s-1"},
+                    {"type": "result", "result": text, "usage": usage, "is_error": False, "session_id": "s-1"}]
+        step = {"type": "step_finish", "sessionID": "s-1", "part": {"reason": "stop", "cost": 0.25, "tokens": {
+            "input": 1011, "output": 7, "reasoning": 0, "cache": {"read": 0, "write": 0}}}}
+        return [step, {"type": "text", "sessionID": "s-1", "part": {"messageID": "m", "text": text}}, step]
+    for name in ("codex", "qwen", "opencode"):
+        with Box() as box:
+            for run in (1, 2):
+                box.file(f"{run}.out", "".join(json.dumps(x) + "\n" for x in lines(name, run)))
+            run = program(box, name, f"cat >/dev/null\ncd '{box.dir}'\nif [ -e again ]; then cat 2.out; else touch again; cat 1.out; fi\n")
+            config(box, providers={name: {"program": run}})
+            done, log = run_with(box, name, workflow=LOOP)
+            expect(done.returncode == 0, name, done.stdout, done.stderr)
+            usage = [r["usage"] for r in of_type(log, "call_end")]
+            expect([u["input"] for u in usage] == [2022, 2022], name, usage)
+            expect([r["provider_session"]["resumed"] if isinstance(r.get("provider_session"), dict) else r["session"]["resumed"]
+                    for r in of_type(log, "call_start") if "session" in r or "provider_session" in r] == [True], name)
+            spent = of_type(log, "session_end")[0]["spent"]
+            expect(spent["input"] == 4044, name, spent)
+            if name == "opencode":
+                expect(spent["cost_usd"] == 1.0, spent)
 
 
 def long_answers_are_blobs():
@@ -159,7 +227,7 @@ def long_answers_are_blobs():
 def keys_stay_out_of_the_log():
     with Box() as box:
         agent = program(box, "agent", "cat >/dev/null\n"
-                        "printf '{\"type\":\"result\",\"is_error\":false,\"result\":\"%s [WORK:1]\"}\\n'"
+                        "printf '{\"type\":\"result\",\"is_error\":false,\"result\":\"%s\\\\n\\\\n[WORK:1]\"}\\n'"
                         " \"$ANTHROPIC_API_KEY\"\necho \"$ANTHROPIC_API_KEY\" >&2\n")
         config(box, providers={"claude": {"program": agent}})
         done, _ = run_with(box, "claude", env={"ANTHROPIC_API_KEY": "sk-ant-very-secret-1"})
@@ -416,6 +484,7 @@ def recordings_are_read():
 if __name__ == "__main__":
     need_build()
     sys.exit(main([one_word_swaps_them, errors_keep_their_class, long_answers_are_blobs,
+                   a_limit_of_a_subscription_is_no_answer, tokens_are_those_of_the_call,
                    keys_stay_out_of_the_log,
                    keys_of_the_configuration_stay_out_too, the_profile_of_the_readme_works,
                    a_mistake_in_one_profile_is_no_others,

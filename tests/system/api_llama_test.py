@@ -73,7 +73,7 @@ def judge(model, box, settings, *words, stages="structured_output"):
     shutil.rmtree(box.logs, ignore_errors=True)
     done = box.segue("judge", "--rule", "the work is done", "--rule", "something is missing", "--stages", stages,
                      "--provider", "tiny", "--model", "tiny", "--logs", box.logs, *words, "--name", "work", stdin=b"I did all of it.\n\n[WORK:1]\n", timeout=300)
-    with open(f"{box.logs}/{os.listdir(box.logs)[0]}") as f:
+    with open(f"{box.logs}/{next(n for n in os.listdir(box.logs) if n.endswith('.ndjson'))}") as f:
         return done.returncode, [json.loads(line) for line in f]
 
 

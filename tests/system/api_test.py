@@ -130,6 +130,35 @@ def case_stalls():
         server.close()
 
 
+def case_pings():
+    """Signs of life without any content end at a limit of their own; a slow answer goes on."""
+    def answer(scenario, request):
+        dialect = dialect_of(request["path"])
+        frames = stream(dialect, "a slow answer", size=2)
+
+        def slowly():
+            for i in range(60):
+                server.release.wait(0.05)
+                if scenario == "slow" and i < len(frames):
+                    yield frames[i]
+                elif scenario == "pings":
+                    yield b': ping\n\n'
+                elif i >= len(frames):
+                    return
+        return slowly()
+    server = FakeApi(answer)
+    try:
+        names = ["anthropic", "openai-chat", "openai"]
+        settings = {f"{d}.{s}": provider(server, s, d, idle_ms=300) for d in names for s in ("pings", "slow")}
+        got = drive(settings, [{"id": n, "provider": n} for n in settings])
+        for name, result in got.items():
+            wanted = "timeout" if name.endswith("pings") else "ok"
+            expect(result["class"] == wanted, name, result)
+            expect(wanted == "ok" or "no content for 300 ms" in result["message"], name, result)
+    finally:
+        server.close()
+
+
 def case_large():
     """10 MB come through whole, and 1,000 events deep."""
     results = run_scenarios({"large": {}})
@@ -209,7 +238,7 @@ def case_ladder():
             dialect, rung = next((n.split(".") for n in results if n in json.dumps(request["body"])))
             schema, where = schema_of(request["body"])
             expect((where or "prompt") == rung, dialect, rung, "went as", where)
-            shown = "JSON Schema" in json.dumps(request["body"])
+            shown = "Write JSON only" in json.dumps(request["body"])
             expect(shown == (rung in ("json", "prompt")), dialect, rung, "schema in the prompt:", shown)
             expect(schema is None or "step" in json.dumps(schema), schema)
     finally:
@@ -243,19 +272,88 @@ def case_schema_refused():
         server.close()
 
 
-def case_refused_twice():
-    """Where the lower rung is refused too, the call ends: one step, not a walk."""
-    server = FakeApi()
+REFUSALS = {  # the vendors' words
+    "openai": {"error": {"message": "Unsupported parameter: 'temperature' is not supported with this model.",
+                         "type": "invalid_request_error", "param": "temperature", "code": None}},
+    "openai-chat": {"error": {"message": "Unsupported value: 'temperature' does not support 0.5 with this model. Only the default (1) "
+                              "value is supported.", "type": "invalid_request_error", "param": "temperature", "code": "unsupported_value"}},
+    "anthropic": {"type": "error", "error": {"type": "invalid_request_error", "message": "`temperature` is deprecated for this model."}},
+    "gemini": {"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": "Invalid value at 'generation_config.temperature'",
+                         "details": [{"fieldViolations": [{"field": "generation_config.temperature"}]}]}},
+}
+
+
+def temperature_of(body):
+    return body.get("temperature", body.get("generationConfig", {}).get("temperature"))
+
+
+def case_parameter_refused():
+    """400 to a parameter: it is left out, once, told, and remembered; the schema stays as it is."""
+    def answer(scenario, request):
+        dialect = dialect_of(request["path"])
+        if temperature_of(request["body"]) is not None:
+            return 400, REFUSALS[dialect]
+        return stream(dialect, '{"reason": "r", "step": 1}')
+    server = FakeApi(answer)
     try:
-        got = drive({"x": provider(server, "400", "openai-chat"), "forced": provider(server, "400", "openai-chat", schema_mode="native")},
-                    [{"id": "x", "provider": "x", "schema": SCHEMA}, {"id": "forced", "provider": "forced", "schema": SCHEMA},
-                     {"id": "none", "provider": "x"}])
-        expect(got["x"]["class"] == "bad_request" and len(got["x"]["notes"]) == 1, got["x"])
-        expect(got["forced"]["class"] == "bad_request" and got["forced"]["notes"] == [], got["forced"])
-        expect(got["none"]["class"] == "bad_request" and got["none"]["notes"] == [], got["none"])
-        expect(len(server.requests) == 4, len(server.requests))
+        settings = {d + "-x": provider(server, d, d) for d in REFUSALS}
+        calls = [{"id": f"{d}.{i}", "provider": d + "-x", "schema": SCHEMA, "after": True, "options": {"temperature": 0.5}}
+                 for d in REFUSALS for i in range(2)]
+        results = drive(settings, calls)
+        for dialect in REFUSALS:
+            first, second = results[dialect + ".0"], results[dialect + ".1"]
+            expect(first["class"] == "ok" and first["enforced"] == "native", first)
+            expect(len(first["notes"]) == 1 and "temperature is left out" in first["notes"][0], first["notes"])
+            expect(second["class"] == "ok" and second["notes"] == [], second)
+            expect(sum(r["scenario"] == dialect for r in server.requests) == 3, dialect, "one request in vain")
     finally:
         server.close()
+
+
+def case_several_refused():
+    """One parameter after the other; an old name of the limit gives way to the new one; Anthropic's stays."""
+    def answer(scenario, request):
+        body, named = request["body"], []
+        for name in ("temperature", "max_tokens", "seed"):
+            if name in body and scenario == "chat":
+                return 400, {"error": {"message": f"{name} is not supported", "param": name}}
+        if scenario == "needed":
+            return 400, {"type": "error", "error": {"type": "invalid_request_error", "message": "max_tokens: 8192 > 4096"}}
+        return stream(dialect_of(request["path"]), "fine")
+    server = FakeApi(answer)
+    try:
+        got = drive({"chat": {"type": "vllm", "base_url": server.url("chat") + "/v1"}, "needed": provider(server, "needed", "anthropic")},
+                    [{"id": "chat", "provider": "chat", "options": {"temperature": 1, "seed": 3, "max_tokens": 9}},
+                     {"id": "needed", "provider": "needed"}])
+        expect(got["chat"]["class"] == "ok" and len(got["chat"]["notes"]) == 3, got["chat"])
+        last = [r["body"] for r in server.requests if r["scenario"] == "chat"][-1]
+        expect(last["max_completion_tokens"] == 9 and "seed" not in last, last)
+        expect(got["needed"]["class"] == "bad_request" and got["needed"]["notes"] == [], got["needed"])
+        expect(sum(r["scenario"] == "needed" for r in server.requests) == 1, "nothing else to try")
+    finally:
+        server.close()
+
+
+def case_refused_twice():
+    """After native and tool the schema goes in the prompt; what is not about it costs one request."""
+    def answer(scenario, request):
+        _, where = schema_of(request["body"])
+        if where is not None:
+            return 400, {"error": {"message": f"response_format and tools are not supported ({where})"}}
+        return stream(dialect_of(request["path"]), '{"reason": "r", "step": 1}')
+    server = FakeApi(answer)
+    plain = FakeApi()
+    try:
+        got = drive({"x": provider(server, "x", "openai-chat"), "long": provider(plain, "400", "openai-chat"),
+                     "forced": provider(server, "forced", "openai-chat", schema_mode="native")},
+                    [{"id": i, "provider": i, "schema": SCHEMA} for i in ("x", "long", "forced")])
+        expect(got["x"]["class"] == "ok" and got["x"]["enforced"] == "prompt" and len(got["x"]["notes"]) == 2, got["x"])
+        expect(got["long"]["class"] == "bad_request" and got["long"]["notes"] == [], got["long"])
+        expect(got["forced"]["class"] == "bad_request" and got["forced"]["notes"] == [], got["forced"])
+        expect(len(server.requests) == 4 and len(plain.requests) == 1, len(server.requests), len(plain.requests))
+    finally:
+        server.close()
+        plain.close()
 
 
 def case_unconstrained():
@@ -406,7 +504,7 @@ def case_keys():
             env = {"SEGUE_TEST_KEY": KEY, "OPENAI_API_KEY": "sk-of-another-server", "SEGUE_TEST_BAD": "a\r\nX-Evil: 1"}
             got = drive(settings, [{"id": s, "provider": s, "prompt": f"P-{s}-P"} for s in settings], env)
             sent = {s: [r["headers"] for r in server.requests if f"P-{s}-P" in json.dumps(r["body"])] for s in settings}
-            expect(got["env"]["class"] == "ok" and sent["env"][0]["x-api-key"] == KEY, got["env"])
+            expect(got["env"]["class"] == "ok" and sent["env"][0]["authorization"] == "Bearer " + KEY, got["env"])
             expect(got["file"]["class"] == "ok" and sent["file"][0]["x-goog-api-key"] == KEY, got["file"])
             for name, words in (("open", "chmod 600"), ("gone", "key_file"), ("unset", "SEGUE_TEST_UNSET"), ("line", "characters")):
                 expect(got[name]["class"] == "auth" and words in got[name]["message"] and not sent[name], got[name])
@@ -579,7 +677,7 @@ movements:
 """)
             done = box.segue("run", flow, "--task", "t", "--logs", box.logs, env={"SEGUE_TEST_KEY": KEY})
             expect(done.returncode == 0, done.stdout, done.stderr)
-            with open(box.logs + "/" + os.listdir(box.logs)[0]) as f:
+            with open(box.log_paths()[0]) as f:
                 log = f.read()
             expect(KEY not in log and "secret:SEGUE_TEST_KEY" in log, "the key stays out of the log")
             expect('"enforced":"native"' in log and '"structured":{"reason":"it is done","step":1}' in log, log[-2000:])
@@ -588,6 +686,161 @@ movements:
             expect(none.returncode != 0 and b"SEGUE_TEST_KEY" in none.stdout + none.stderr, none.stdout, none.stderr)
         finally:
             server.close()
+
+
+def case_window():
+    """Ollama's window is made as large as the prompt needs; what the server did not read is noted."""
+    def answer(scenario, request):
+        return stream(dialect_of(request["path"]), "fine")
+    server = FakeApi(answer)
+    try:
+        got = drive({"o": provider(server, "o", "ollama"), "own": provider(server, "own", "ollama", options={"num_ctx": 512})},
+                    [{"id": "long", "provider": "o", "prompt": "word " * 12000}, {"id": "short", "provider": "o", "prompt": "short"},
+                     {"id": "own", "provider": "own", "prompt": "word " * 12000}])
+        windows = {len(r["body"]["messages"][0]["content"]): r["body"].get("options", {}).get("num_ctx") for r in server.requests if r["scenario"] == "o"}
+        expect(windows[60000] == 24576 and windows[5] is None, windows)
+        expect(any(r["body"]["options"]["num_ctx"] == 512 for r in server.requests if r["scenario"] == "own"), "the user's own stays")
+        expect(len(got["long"]["notes"]) == 1 and "read 11 tokens of a prompt of 60000 bytes" in got["long"]["notes"][0], got["long"])
+        expect(got["short"]["notes"] == [], got["short"])
+    finally:
+        server.close()
+
+
+def case_own_headers():
+    """Headers and a query of the user's own, from variables too, which no log ever shows; versions of Anthropic's API."""
+    def answer(scenario, request):
+        return stream(dialect_of(request["path"].split("?")[0]), "it is " + request["headers"].get("api-key", "none"))
+    server = FakeApi(answer)
+    try:
+        own = {"headers": {"api-key": "$SEGUE_TEST_KEY", "X-Team": "blue"}, "query": {"api-version": "2026 10"}}
+        got = drive({"azure": provider(server, "azure", "openai-chat", **own), "new": provider(server, "new", "anthropic", key_env="SEGUE_TEST_KEY"),
+                     "old": provider(server, "old", "anthropic", key_env="SEGUE_TEST_KEY", version="2023-06-01"),
+                     "gemini": provider(server, "gemini", "gemini", query={"a": "b"})},
+                    [{"id": i, "provider": i} for i in ("azure", "new", "old", "gemini")], env={"SEGUE_TEST_KEY": KEY})
+        asked = {r["scenario"]: r for r in server.requests}
+        expect(asked["azure"]["headers"]["api-key"] == KEY and asked["azure"]["headers"]["x-team"] == "blue", asked["azure"])
+        expect(asked["azure"]["path"].endswith("/chat/completions?api-version=2026%2010"), asked["azure"]["path"])
+        expect(asked["gemini"]["path"].endswith("?alt=sse&a=b"), asked["gemini"]["path"])
+        expect(KEY not in json.dumps(got) and "secret:api-key" in got["azure"]["text"], got["azure"])
+        expect(asked["new"]["headers"]["anthropic-version"] == "2026-10-21" and asked["new"]["headers"]["authorization"] == "Bearer " + KEY, asked["new"])
+        expect(asked["old"]["headers"]["anthropic-version"] == "2023-06-01" and asked["old"]["headers"]["x-api-key"] == KEY, asked["old"])
+    finally:
+        server.close()
+
+
+def case_shared_prefix():
+    """All stages that judge one report begin with the same bytes, after a resume too; a long report is marked for Anthropic's cache."""
+    def answer(scenario, request):
+        return stream(dialect_of(request["path"]), "no answer that anybody could read")
+    server = FakeApi(answer)
+    with Box() as box:
+        try:
+            os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue")
+            with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w") as f:
+                f.write(f"providers:\n  a: {{type: anthropic, model: m, base_url: '{server.url('a')}'}}\n")
+            report = box.file("report.txt", "A line of a long report of what was done.\n" * 730)
+            flow = box.file("w.yaml", f"""name: w
+judge: {{provider: a, stages: [structured_output, phase3_tag, ai_judge]}}
+movements:
+  - name: work
+    command: [cat, {report}]
+    rules:
+      - {{condition: it is done, next: COMPLETE}}
+      - {{condition: it is not done, next: ABORT}}
+""")
+            box.segue("run", flow, "--task", "t", "--logs", box.logs)
+            box.segue("resume", "last", "--logs", box.logs)
+            contents = [r["body"]["messages"][0]["content"] for r in server.requests]
+            expect(len(contents) >= 3, len(contents))
+            expect(all(isinstance(c, list) and c[0]["cache_control"] == {"type": "ephemeral"} and "cache_control" not in c[1] for c in contents), contents[0][-1])
+            texts = ["".join(part["text"] for part in c) for c in contents]
+            prefix = len(os.path.commonprefix([t.encode() for t in texts]))
+            longest = max(len(t.encode()) for t in texts)
+            expect(prefix >= 0.95 * longest, prefix, longest)
+            expect(all(len(c[0]["text"].encode()) <= prefix for c in contents), "the mark stands within what they share")
+            print(f"      {prefix} of {longest} bytes are shared by {len(texts)} judgments ({100 * prefix / longest:.1f} %)")
+        finally:
+            server.close()
+
+
+def case_judges_parameters():
+    """No parameter that nobody asked for; a model that one provider does not have is asked for elsewhere;
+    what was refused is known after a resume too, a prompt that was refused goes nowhere else."""
+    def answer(scenario, request):
+        body = request["body"]
+        if scenario == "none":
+            return 400, {"error": {"message": "model is not served here", "param": "model"}}
+        if scenario == "long":
+            return 400, {"error": {"message": "the prompt is too long", "param": "messages"}}
+        if "temperature" in body:
+            return 400, REFUSALS["openai-chat"]
+        return stream(dialect_of(request["path"]), '{"reason": "it is done", "step": 1}')
+    server = FakeApi(answer)
+    with Box() as box:
+        try:
+            os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue")
+            with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w") as f:
+                f.write("providers:\n" + "".join(
+                    f"  {name}: {{type: openai-chat, model: m, base_url: {server.url(name)}/v1}}\n" for name in ("none", "long", "good")))
+            for first, options, wanted in (("none", "", 0), ("long", "", 5), ("good", ", options: {temperature: 0}", 0),
+                                           ("good", ", options: {temperature: null}", 0)):
+                server.requests.clear()
+                flow = box.file("w.yaml", f"""name: w
+judge: {{provider: [{first}, {"none" if first == "good" else "good"}], stages: [structured_output, phase3_tag]{options}}}
+movements:
+  - name: work
+    command: [echo, done]
+    rules:
+      - {{condition: it is done, next: COMPLETE}}
+      - {{condition: it is not done, next: ABORT}}
+""")
+                done = box.segue("run", flow, "--task", "t", "--logs", box.logs)
+                asked = [(r["scenario"], "temperature" in r["body"]) for r in server.requests]
+                expect((done.returncode == 0) == (wanted == 0), first, options, done.stdout, done.stderr)
+                if first == "long":
+                    expect(all(a == ("long", False) for a in asked), asked)
+                elif first == "none":
+                    expect(asked == [("none", False), ("good", False)], asked)
+                else:
+                    expect(asked == ([("good", True)] if "null" not in options else []) + [("good", False)], options, asked)
+            expect(box.segue("verify", "last", "--logs", box.logs).returncode == 0, "verify")
+        finally:
+            server.close()
+
+
+def case_two_requests_are_logged_whole():
+    """A judge that thinks in one request and answers in another: the log holds both, the reasoning,
+    and what each used."""
+    def answer(scenario, request):
+        if request["method"] == "GET":
+            return None
+        formed = "format" in request["body"]
+        return stream("ollama", '{"reason": "r", "step": 1}' if formed else "Rule 2 holds.",
+                      thinking="" if formed else "Two of five fail.")
+    server = FakeApi(answer)
+    try:
+        with Box() as box:
+            os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue")
+            with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w") as f:
+                json.dump({"providers": {"twice": {"type": "ollama", "base_url": server.url("x"), "think": True,
+                                                   "think_mode": "two_requests"}}}, f)
+            done = box.segue("judge", "--rule", "all pass", "--rule", "some fail", "--stages", "structured_output",
+                             "--provider", "twice", "--model", "m", "--logs", box.logs, stdin=b"Two of five fail.")
+            expect(done.returncode == 0, done.returncode, done.stdout, done.stderr)
+            with open(box.log_paths()[0]) as f:
+                log = [json.loads(line) for line in f]
+            end = [r for r in log if r["type"] == "call_end"][-1]
+            think, answer_ = end["requests"]
+            expect(think["asked"] == "think" and think["text"] == "Rule 2 holds." and
+                   think["reasoning"] == "Two of five fail." and "appended" not in think, think)
+            expect(answer_["asked"] == "answer" and "Rule 2 holds." in answer_["appended"] and
+                   answer_["text"] == '{"reason": "r", "step": 1}' and answer_["enforced"] == "native", answer_)
+            expect(end["usage"] == {k: think["usage"][k] + answer_["usage"][k] for k in end["usage"]}, end)
+            expect(box.segue("verify", box.log_paths()[0]).returncode == 0, "verify")
+            shown = box.segue("show", box.log_paths()[0], end.get("movement", "step")).stdout.decode()
+            expect("request 1 asked to think" in shown and "Rule 2 holds." in shown, shown)
+    finally:
+        server.close()
 
 
 need_build()

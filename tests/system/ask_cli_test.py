@@ -58,6 +58,23 @@ def a_wrong_answer_is_corrected():
         expect(json.loads(again.stdout) == json.loads(GOOD) and not again.stderr, told(again))
 
 
+def formats_are_asserted_when_asked():
+    with Box() as box:
+        schema = box.file("day.json", json.dumps({"type": "object", "properties": {
+            "day": {"type": "string", "format": "date"}}, "required": ["day"]}))
+        replies = [{"purpose": "execute", "text": '{"day": "30 February"}'},
+                   {"purpose": "reask", "contains": "is not a valid date (YYYY-MM-DD",
+                    "text": '{"day": "2024-02-28"}'}]
+        done = ask(box, replies, "When?", schema=schema)
+        expect(json.loads(done.stdout) == {"day": "30 February"}, told(done))
+        done = ask(box, replies, "When?", "--assert-format", "--logs", box.logs, schema=schema)
+        expect(json.loads(done.stdout) == {"day": "2024-02-28"}, told(done))
+        path = box.log_paths()[0]
+        verified(box, path)
+        movement = records(path)[0]["workflow"]["movements"][0]
+        expect(movement["structured_output"]["assert_format"] is True, movement)
+
+
 def without_a_value():
     with Box() as box:
         done = ask(box, [{"text": "no \x1b[31midea\x07", "times": 0}], "x")
@@ -106,6 +123,7 @@ def usage_is_checked():
                 (["--schema", "sentiment", "-i", "a +", "x"], b"invariants"),
                 (["--schema", "sentiment", "--max-reasks", "9", "x"], b"from 0 to 5"),
                 (["--schema", "sentiment", "--on-failure", "escalate", "x"], b"error or sentinel"),
+                (["--schema", "sentiment", "--schema-as", "yaml", "x"], b"prompt, types or json"),
                 (["--schema", "sentiment", "--stream", "x", "--provider", "command"], b"command"),
                 (["--schema", "sentiment", "--batch", "-", "--stream"], b"--stream"),
                 (["--schema", "sentiment", "--jobs", "3", "x"], b"--batch")]:
@@ -123,7 +141,8 @@ def usage_is_checked():
 
 def every_option_fits_the_log():
     with Box() as box:
-        for words in (["--example"], ["--repair"], ["--language", "ja"], ["--max-reasks", "0"],
+        for words in (["--example"], ["--repair"], ["--max-reasks", "0"],
+                      ["--language", "ja", "--schema-as", "types"],
                       ["--reask-provider", "script", "--reask-model", "m"],
                       ["--token-budget", "9", "--time-budget-ms", "60000"],
                       ["-i", "confidence <= 1", "--on-failure", "sentinel"],
@@ -132,6 +151,21 @@ def every_option_fits_the_log():
             done = ask(box, [{"text": BAD}, {"text": GOOD}], "x", "--logs", box.logs, *words)
             expect(done.returncode in (0, 1), words, told(done))
             verified(box, *(set(box.log_paths()) - before))
+
+
+def the_schema_is_told_as_asked():
+    with Box() as box:
+        for words, piece in (([], "- confidence: number [>= 0, <= 1] (required)"),
+                             (["--schema-as", "types"], "confidence: number // >= 0, <= 1"),
+                             (["--schema-as", "json"], '"confidence":{"'),
+                             (["--language", "ja"], "次の構造の JSON のオブジェクトを")):
+            before = set(box.log_paths())
+            done = ask(box, [{"text": BAD}, {"text": GOOD}], "x", "--logs", box.logs, *words)
+            expect(done.returncode == 0, words, told(done))
+            log, = set(box.log_paths()) - before
+            call = [r for r in map(json.loads, open(log)) if r["type"] == "call_start"][-1]
+            said = "".join(p for p in call["prompt"] if isinstance(p, str))
+            expect(piece in said, piece, said)
 
 
 def batches_keep_their_order():
@@ -162,7 +196,8 @@ def batches_keep_their_order():
         expect(out[21]["outcome"] == "bad_line", out[21])
         expect(out[-1]["value"] == 7 and out[-1]["raw"] == "7", out[-1])
         for piece in (b"41 asked: first pass 90.2 %, after one correction 100.0 %", b"schema 4",
-                      b"2 lines could not be asked", b"1 to 10 %"):
+                      b"2 lines could not be asked",
+                      b"too few answers for advice: by these 41, 3.9 to 22.5 % fail at first"):
             expect(piece in done.stderr, piece, told(done))
         expect(len(box.log_paths()) == 41, len(box.log_paths()))
         verified(box, *box.log_paths()[:5])
@@ -170,7 +205,7 @@ def batches_keep_their_order():
                    stdin=json.dumps(lines[0]).encode() + b"\n")
         last = json.loads(done.stdout.decode().splitlines()[-1])
         expect(last["summary"]["percent"]["first_pass"] == 100, last)
-        expect("hard failure" in last["summary"]["advice"], last)
+        expect("by these 1, 0.0 to 79.3 %" in last["summary"]["advice"], last)
 
 
 def resuming_gives_what_ask_gives():
@@ -236,6 +271,14 @@ def errors_belong_to_the_answer_beside_them():
         expect(low.encode() in done.stderr and b"0.9 is" not in done.stderr, told(done))
 
 
+def enough_answers_give_advice():
+    with Box() as box:
+        lines = "".join(json.dumps({"id": i, "prompt": f"text {i}."}) + "\n" for i in range(8))
+        done = ask(box, [{"times": 0, "text": BAD}], "--batch", "-", stdin=lines.encode())
+        for piece in (b"8 asked: first pass 0.0 %", b"over 10 % fail at first: mend the prompt"):
+            expect(piece in done.stderr, piece, told(done))
+
+
 def trouble_of_the_backend_is_not_in_the_rates():
     with Box() as box:
         lines = "".join(json.dumps({"id": i, "prompt": f"text {i}."}) + "\n" for i in range(4))
@@ -243,7 +286,7 @@ def trouble_of_the_backend_is_not_in_the_rates():
                    {"times": 0, "error": {"class": "auth", "message": "no such key"}}]
         done = ask(box, replies, "--batch", "-", stdin=lines.encode())
         expect(done.returncode == 0, told(done))
-        for piece in (b"4 asked: first pass 100.0 %", b"no value 0.0 %", b"under 1 %",
+        for piece in (b"4 asked: first pass 100.0 %", b"no value 0.0 %", b"by these 1, 0.0 to 79.3 %",
                       b"3 without an end, not in these rates: auth 3"):
             expect(piece in done.stderr, piece, told(done))
         done = ask(box, replies[1:], "--batch", "-", stdin=lines.encode())
@@ -393,12 +436,14 @@ def every_ready_schema_is_there():
 
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([a_value_on_stdout, a_wrong_answer_is_corrected, without_a_value,
+    sys.exit(main([a_value_on_stdout, a_wrong_answer_is_corrected, formats_are_asserted_when_asked,
+                   without_a_value,
                    what_else_must_hold, usage_is_checked, every_option_fits_the_log,
+                   the_schema_is_told_as_asked,
                    batches_keep_their_order,
                    resuming_gives_what_ask_gives, a_line_names_a_ready_schema,
                    errors_belong_to_the_answer_beside_them,
-                   trouble_of_the_backend_is_not_in_the_rates,
+                   enough_answers_give_advice, trouble_of_the_backend_is_not_in_the_rates,
                    time_that_runs_out_is_no_trouble,
                    a_batch_reads_a_pipe_while_it_asks, a_signal_stops_a_batch,
                    items_arrive_one_by_one, the_first_item_comes_before_the_answer_ends,

@@ -45,6 +45,20 @@ def a_value_too_deep_for_a_log():
             expect(("structured" in end) == (depth <= 64), "depth", depth, list(end))
 
 
+def a_value_too_long_for_a_log():
+    for spare in (1, 0, -1):
+        with Box() as box:
+            text = "x" * (1024 * 1024 - len('{"a":""}') - spare)
+            scenario = box.file("s.json", json.dumps({"replies": [
+                {"text": "done", "structured": {"a": text}}]}))
+            log, _ = run(box, "name: x\nprovider: script\nmovements:\n  - name: a\n"
+                         "    instruction: do it\n    rules: [{condition: when(true), next: COMPLETE}]\n",
+                         "--scenario", scenario)
+            end = of_type(log, "call_end")[0]
+            expect(("structured" in end) == (spare >= 0), "spare", spare, list(end))
+            expect(("over 1048576 bytes" in end.get("note", "")) == (spare < 0), end.get("note"))
+
+
 def a_reason_without_end():
     with Box() as box:
         reply = json.dumps({"reason": "because " * 300000, "step": 1})
@@ -60,7 +74,7 @@ def a_reason_without_end():
 
 def a_text_judged_that_is_no_utf8():
     with Box() as box:
-        for text in (b"x \xff [STEP:1]\n", b"\x01" * 300000 + b" [STEP:1]\n"):
+        for text in (b"x \xff\n[STEP:1]\n", b"\x01" * 300000 + b"\n[STEP:1]\n"):
             done = box.segue("judge", "--rule", "p", "--rule", "q", "--stages", "phase1_tag",
                              "--logs", box.logs, stdin=text)
             expect(done.returncode == 0, done.returncode, done.stderr)
@@ -143,7 +157,7 @@ def a_resume_sees_its_prompt():
     with Box() as box:
         scenario = box.file("s.yaml", "replies:\n"
                             "  - {contains: hello, error: {class: auth}}\n"
-                            "  - {contains: hello, text: 'fine [A:1]'}\n")
+                            "  - {contains: hello, text: \"fine\\n[A:1]\"}\n")
         log, path = run(box, "name: x\nprovider: script\njudge: {stages: [phase1_tag]}\nmovements:\n"
                         "  - name: a\n    instruction: say hello" + LABELS,
                         "--scenario", scenario, status=1)
@@ -179,6 +193,6 @@ def a_judge_that_is_down_says_so_in_any_script():
 if __name__ == "__main__":
     need_build()
     sys.exit(main([
-        a_value_too_deep_for_a_log, a_reason_without_end, a_text_judged_that_is_no_utf8,
+        a_value_too_deep_for_a_log, a_value_too_long_for_a_log, a_reason_without_end, a_text_judged_that_is_no_utf8,
         a_prompt_too_long_is_never_cut, a_secret_at_a_limit, the_end_of_a_flood_is_judged, a_resume_sees_its_prompt,
         long_labels_in_other_scripts, a_judge_that_is_down_says_so_in_any_script]))

@@ -127,15 +127,20 @@ def formats_drafts_and_odd_schemas():
         schema = box.file("schema.json", json.dumps(FEELING))
         text = '{"confidence": 1, "mail": "nobody"}'
         check(box, schema, stdin=text)
-        out, _ = check(box, "--formats", schema, stdin=text, status=1)
-        expect("$.mail: " in out, out)
+        for flag in ("--assert-format", "--formats"):
+            out, _ = check(box, flag, schema, stdin=text, status=1)
+            expect("$.mail: " in out and "such as name@example.org" in out, out)
+        out, _ = check(box, schema, stdin='{"confidence": 2, "mail": 1, "a": []}', status=1)
+        places = [line.split(": ")[1] for line in out.splitlines()]
+        expect(places == sorted(places), "errors stand in the order of their places", out)
         check(box, box.file("true.json", "true"), stdin="1")
         out, _ = check(box, box.file("false.json", "false"), stdin="1", status=1)
         expect(out == "-: $: no value is allowed\n", out)
         tuples = box.file("tuple.json", '{"items":[{"type":"string"}]}')
         check(box, "--draft", "07", tuples, stdin="[1]", status=1)
         check(box, "--draft", "2019-09", tuples, stdin='["x"]')
-        check(box, tuples, stdin="[1]", status=2)  # no list of schemas in 2020-12
+        _, err = check(box, tuples, stdin="[1]", status=2)  # no list of schemas in 2020-12
+        expect("prefixItems" in err and "draft-07" in err, err)
         check(box, "--draft", "3", tuples, stdin="[1]", status=2)
 
 
@@ -442,14 +447,14 @@ def ready_schemas_have_names():
 def usage_and_help():
     with Box() as box:
         text = box.segue("help", "check").stdout.decode()
-        for word in ("--formats", "--registry", "--batch", "--json", "--draft", "surrogates", "Exit:",
+        for word in ("--assert-format", "--registry", "--batch", "--json", "--draft", "surrogates", "Exit:",
                      "--invariant ", "--invariants", "expressions"):
             expect(word in text, word, "is not in the help")
         text = box.segue("help", "expressions").stdout.decode()
         for word in ("sum(items[].price) == total", "instants", "null", "startsWith", "when("):
             expect(word in text, word, "is not in the help of expressions")
         done = box.segue("completion", "zsh").stdout.decode()
-        expect("check)" in done and "--formats" in done, "completion")
+        expect("check)" in done and "--assert-format" in done, "completion")
 
 
 if __name__ == "__main__":

@@ -265,12 +265,34 @@ def a_socket_is_not_taken():
         done = box.segue("serve")
         expect(done.returncode == 2 and b"no socket" in done.stderr, done)
         os.unlink(box.socket)
-        os.chmod(box.dir + "/run/segue", 0o755)
-        done = box.segue("serve")
-        expect(done.returncode == 2 and b"other users can enter" in done.stderr, done)
+        for mode in (0o755, 0o750, 0o701):
+            os.chmod(box.dir + "/run/segue", mode)
+            done = box.segue("serve")
+            expect(done.returncode == 2 and b"other users can enter" in done.stderr, done)
         os.chmod(box.dir + "/run/segue", 0o700)
+        os.rename(box.dir + "/run/segue", box.dir + "/run/own")
+        os.symlink("own", box.dir + "/run/segue")
+        done = box.segue("serve")
+        expect(done.returncode == 2 and b"not a folder of yours" in done.stderr, done)
+        os.unlink(box.dir + "/run/segue")
         done = box.segue("serve", "--socket", "/" + "x" * 200)
         expect(done.returncode == 2 and b"longer than" in done.stderr, done)
+
+
+def a_session_that_cannot_be_written():
+    """Who submits it is told so, and nothing of it is left."""
+    with DaemonBox() as box:
+        workflow, scenario = simple(box)
+        box.serve(env={"SEGUE_FAULT": "fail:write:2"})  # the first one is the scenario's blob
+        body = {"workflow": workflow, "scenario": scenario, "cwd": box.cwd}
+        status, value = box.ask("POST", "/v1/sessions", body)
+        if status == 201:
+            return "skipped: no fault points in this build"
+        expect(status == 500 and "Input/output" in value["detail"], status, value)
+        box.until(lambda: not box.log_paths(), "its log is left")
+        box.wait_status(box.submit(workflow, scenario), "complete")
+        box.check_all()
+        box.end()
 
 
 def a_folder_without_locks_is_refused():
@@ -774,7 +796,7 @@ def what_cannot_go_on_says_why():
 CASES = [the_queue_is_kept_in_order, others_are_left_alone, an_accepted_resume_survives,
          a_resume_that_cannot_be_written, a_log_in_other_hands_is_let_go,
          a_waiting_session_taken_further_elsewhere,
-         a_socket_is_not_taken, a_folder_without_locks_is_refused,
+         a_socket_is_not_taken, a_session_that_cannot_be_written, a_folder_without_locks_is_refused,
          a_missing_http_server_is_told, stopping,
          stopping_while_calls_wait_for_a_place, the_configuration_is_read_again, the_service_manager_is_told,
          the_unit_is_sound, a_log_that_fails_is_opened_again, cancelling_when_the_log_fails, a_log_that_goes_on_failing,

@@ -96,8 +96,7 @@ def at_once_when_that_helps():
         expect(done.returncode == 0, done.stdout, done.stderr)
         log = records(box.log_paths()[0])
         sound(log, WANTED, repeats=0)
-        expect(asked(log) == [(1, "away"), (1, "script"), (1, "away"), (1, "script"), (2, "script"),
-                              (2, "away"), (2, "script")], asked(log))
+        expect(asked(log) == [(1, "away"), (1, "script"), (1, "script"), (2, "script"), (2, "script")], asked(log))
         shown = box.segue("show", box.log_paths()[0])
         expect(b"script takes over" in shown.stdout or b"script took over" in shown.stdout, shown.stdout)
 
@@ -140,7 +139,7 @@ def few_places():
     with Box() as box:
         config(box, "providers: {script: {concurrency: 2}}\n")
         good = '{"sentiment": "positive", "confidence": 0.9, "keywords": ["love"]}'
-        done = box.segue(*batch(box, [{"text": good, "times": 0, "delay_ms": 30}], 6))
+        done = box.segue(*batch(box, [{"text": good, "times": 0, "delay_ms": 500}], 6))
         expect(done.returncode == 0, done.stdout, done.stderr)
         answers = [json.loads(line) for line in done.stdout.splitlines()]
         expect([a["outcome"] for a in answers] == ["value"] * 6, answers)

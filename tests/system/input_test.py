@@ -140,7 +140,7 @@ def many_words():
     with Box() as box:
         paths = [box.file(f"{i}.yaml", "") for i in range(150)]
         done = box.segue("verify", *paths)
-        expect(done.returncode == 1 and done.stdout.count(b"\n") == len(paths), done)
+        expect(done.returncode == 0 and done.stdout.count(b"\n") == len(paths), done)
         done = box.segue("lint", "--quiet", *paths, "--", "-x")
         expect(done.returncode == 2 and b"-x" in done.stderr, done)
         expect(b"149.yaml:1:1" in done.stderr, done)
@@ -455,7 +455,7 @@ def hostile_output():
 
 def hostile_text_that_is_utf8():
     """Valid UTF-8 stays in the log as it is; what reaches a terminal is escaped, as JSON too."""
-    text = "\x1b[2J\x1b]52;c;eA==\x07 \u009b31m \u202e\u2066 \x7f [GO:1] \r\x08"
+    text = "\x1b[2J\x1b]52;c;eA==\x07 \u009b31m \u202e\u2066 \x7f \r\x08\n[GO:1]"
     with Box() as box:
         words = script_workflow(box, [
             {"purpose": "execute", "text": text},
@@ -475,7 +475,7 @@ def hostile_text_that_is_utf8():
 def hostile_text_as_json():
     """--json is the log's own lines, so they must not steer a terminal either."""
     with Box() as box:
-        words = script_workflow(box, [{"text": "\u009b31m \u202e \x7f [GO:1]", "times": 0}])
+        words = script_workflow(box, [{"text": "\u009b31m \u202e \x7f\n[GO:1]", "times": 0}])
         done = box.segue("run", *words, "--json")
         expect(done.returncode == 0, done.returncode, done.stderr)
         harmless("run --json", done.stdout)

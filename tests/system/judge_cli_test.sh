@@ -48,7 +48,9 @@ scenario() {
 set -- --name review --rule approved --rule 'needs fix'
 
 # ---- no provider ----
-input='I think [REVIEW:2] fits'
+input='Two tests fail.
+
+[REVIEW:2]'
 check "the example" 0 '^2  needs fix  tag_fallback$' "$@" --stages phase1_tag
 check "its record" 0 '"rule":2,.*"method":"phase1_tag","match_method":"tag_fallback"' \
   "$@" --stages phase1_tag --json
@@ -65,8 +67,14 @@ check "a rule that was not offered" 4 'none' "$@" --stages phase1_tag
 input='> [REVIEW:1]
 `[REVIEW:1]`'
 check "a quoted tag is no evidence" 4 'none' "$@" --stages phase1_tag
-input='[REVIEW:1] or rather [REVIEW:2]'
-check "two tags: the last one, ambiguous" 0 '^2  needs fix  tag_fallback  ambiguous' "$@" --stages phase1_tag
+input='I think [REVIEW:2] fits'
+check "a tag in a sentence is a mention" 4 'none' "$@" --stages phase1_tag
+check "a mention is noted" 4 '"mentions":\[\{"rule":2,"text":"\[REVIEW:2\]","line":1\}\]' \
+  "$@" --stages phase1_tag --json
+input='[REVIEW:1]
+[REVIEW:2]'
+check "two tags decide nothing" 4 '^none  the evidence conflicts .*REVIEW:1\] on line 1 and \[REVIEW:2\] on line 2' \
+  "$@" --stages phase1_tag
 input=''
 check "an empty text" 4 'none' "$@" --stages phase1_tag
 input='anything'

@@ -135,7 +135,7 @@ def setup_client(column, box, api, scenario, folder):
                          "judge_stall_ms": 25000, "transport": transport or "exec"}
     if name == "claude":
         env = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "sk-ant-dummy-invented-0001"}
-        settings["model"] = "claude-sonnet-4-5"
+        settings["model"] = "claude-opus-5-5"
     elif name == "codex":
         os.makedirs(home + "/.codex", exist_ok=True)
         provider = {"name": "mock", "base_url": url + "/v1", "wire_api": "responses",

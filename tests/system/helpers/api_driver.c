@@ -2,14 +2,14 @@
  *
  *   api_driver < input
  * The first line is the user's `providers:` settings as JSON; each line after it a call:
- *   {"id", "provider", "model", "prompt", "schema", "options", "timeout_ms", "cancel_ms", "purpose",
+ *  {"id", "provider", "model", "prompt", "schema", "options", "timeout_ms", "cancel_ms", "purpose",
  *    "after": true}      after: only when all calls before it are over
  *   {"id", "provider", "probe": true}       whether it is there
- * Prints a line of JSON for each that ends, then one with what is left open. Exit 3: the loop does not
- * close clean. SEGUE_DRIVER_ENV names variables whose values are secrets, divided by commas. */
+ * Prints a line of JSON for each that ends, then one with what is left open. Exit 3: the loop does
+ * not close clean. SEGUE_DRIVER_ENV names variables whose values are secrets, divided by commas. */
 #include "base/log.h"
 #include "format/json_write.h"
-#include "provider/api.h"
+#include "provider/api/api.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -1,0 +1,58 @@
+/* segue heads: the last record of each session that stopped or ended, to be kept elsewhere. */
+#include "cli/cli.h"
+#include "host/paths.h"
+#include "store/heads.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct cli_option options[] = {
+    {"logs", 'l', "DIR", "where session logs are", false},
+    {0},
+};
+
+static int heads_run(int argc, char **argv) {
+  struct cli_args args;
+  struct store store;
+  struct heads heads;
+  struct err err = {0};
+  char where[PATHS_BYTES];
+  int status;
+  if (!cli_parse(&cmd_heads, argc, argv, 0, 0, &args, &status))
+    return status;
+  if (!paths_logs(cli_value(&args, "logs"), where, &err))
+    return cli_fail("heads", &err);
+  store_at(&store, where);
+  if (!heads_load(&heads, &store, NULL, &err))
+    return cli_fail("heads", &err);
+  if (heads.end.damaged) {
+    (void)err_set(&err, ERR_CORRUPT, "the ledger is damaged at entry %llu: segue verify %s",
+                  (unsigned long long)heads.end.entries + 1, where);
+    heads_deinit(&heads);
+    return cli_fail("heads", &err);
+  }
+  for (size_t i = 0; i < heads.count; i++) {
+    const struct ledger_entry *entry = &heads.items[i];
+    bool last = i + 1 == heads.count || strcmp(entry[1].session, entry->session) != 0;
+    if (last && entry->kind != LEDGER_REMOVED)
+      printf("{\"session\":\"%s\",\"seq\":%llu,\"hash\":\"%s\"}\n", entry->session,
+             (unsigned long long)entry->seq, entry->hash);
+  }
+  printf("{\"ledger\":%llu,\"hash\":\"%s\"}\n", (unsigned long long)heads.end.entries,
+         heads.end.hash);
+  heads_deinit(&heads);
+  return STATUS_COMPLETE;
+}
+
+const struct cli_command cmd_heads = {
+    .name = "heads",
+    .arguments = "[options]",
+    .summary = "print the heads of the ledger, to be kept elsewhere",
+    .help =
+        "One JSON object a line: of each session that stopped or ended its last record and its\n"
+        "hash, then the ledger's own. segue verify FOLDER --heads FILE holds logs against\n"
+        "them. To sign: ssh-keygen -Y sign -n segue-heads -f KEY FILE; then --signed SIGNERS.",
+    .options = options,
+    .run = heads_run,
+    .minor = true,
+};

@@ -1,0 +1,181 @@
+/* Sums up what the calls of a session have used. */
+#include "core/spend.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "format/json_object.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NANO = 1000000000, PRICE_TOKENS = 1000000 };
+static const int64_t most = (int64_t)1 << 40;
+
+void spends_deinit(struct spends *spends) {
+  struct spend_list *lists[] = {&spends->movements, &spends->providers};
+  for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+    for (size_t k = 0; k < lists[i]->count; k++)
+      free(lists[i]->entries[k].name);
+    free(lists[i]->entries);
+  }
+  *spends = (struct spends){0};
+}
+
+/* A log may hold any number. */
+static int64_t bounded(const json_t *n) {
+  json_int_t value = json_integer_value(n);
+  return value < 0 || value > most ? 0 : value;
+}
+
+static struct spend spend_of(const json_t *usage, int64_t duration_ms) {
+  const json_t *cost = json_at(usage, "cost_usd");
+  double usd = json_number_value(cost);
+  struct spend one = {.calls = 1,
+                      .duration_ms = duration_ms,
+                      .input = bounded(json_at(usage, "input")),
+                      .output = bounded(json_at(usage, "output")),
+                      .cached = bounded(json_at(usage, "cached")),
+                      .reasoning = bounded(json_at(usage, "reasoning"))};
+  if (usage == NULL)
+    return one;
+  one.uncounted = json_at(usage, "told") != NULL;
+  if (json_is_number(cost) && usd >= 0 && usd <= LIMIT_COST_USD) {
+    one.cost_nano = (int64_t)(usd * NANO + 0.5);
+    one.priced = 1;
+  } else {
+    one.unpriced = 1;
+  }
+  return one;
+}
+
+static void spend_add(struct spend *sum, const struct spend *one) {
+  sum->calls += one->calls;
+  sum->duration_ms += one->duration_ms;
+  sum->input += one->input;
+  sum->output += one->output;
+  sum->cached += one->cached;
+  sum->reasoning += one->reasoning;
+  sum->cost_nano += one->cost_nano;
+  sum->priced += one->priced;
+  sum->uncounted += one->uncounted;
+  sum->unpriced += one->unpriced;
+}
+
+static struct spend *spend_of_name(struct spend_list *list, struct str name) {
+  for (size_t i = 0; i < list->count; i++)
+    if (str_eq_c(name, list->entries[i].name))
+      return &list->entries[i].spend;
+  list->entries = xrealloc(list->entries, (list->count + 1) * sizeof *list->entries);
+  list->entries[list->count] = (struct spend_entry){.name = xstrndup(name.p, name.n)};
+  return &list->entries[list->count++].spend;
+}
+
+static enum spend_kind kind_of(enum call_purpose purpose) {
+  switch (purpose) {
+  case PURPOSE_EXECUTE:
+  case PURPOSE_REPORT:
+    return SPEND_WORK;
+  case PURPOSE_REASK:
+    return SPEND_CORRECTIONS;
+  case PURPOSE_JUDGE:
+  case PURPOSE_CHECK:
+  case PURPOSE_SELECT:
+  case PURPOSE_LOOP:
+  case PURPOSE_DECOMPOSE:
+  case PURPOSE_COUNT:
+    break;
+  }
+  return SPEND_JUDGING;
+}
+
+void spends_add(struct spends *spends, enum call_purpose purpose, struct str movement,
+                struct str provider, const json_t *usage, int64_t duration_ms) {
+  struct spend one = spend_of(usage, duration_ms);
+  assert(duration_ms >= 0);
+  spend_add(&spends->all, &one);
+  spend_add(&spends->kinds[kind_of(purpose)], &one);
+  spend_add(spend_of_name(&spends->movements, movement), &one);
+  spend_add(spend_of_name(&spends->providers, provider), &one);
+}
+
+static json_t *spend_json(const struct spend *s) {
+  const struct {
+    const char *name;
+    int64_t n;
+  } counts[] = {{"input", s->input},         {"output", s->output},
+                {"cached", s->cached},       {"reasoning", s->reasoning},
+                {"uncounted", s->uncounted}, {"unpriced", s->unpriced}};
+  json_t *out = json_object();
+  json_object_set_new(out, "calls", json_integer(s->calls));
+  json_object_set_new(out, "duration_ms", json_integer(s->duration_ms));
+  for (size_t i = 0; i < ARRAY_LEN(counts); i++)
+    if (counts[i].n > 0)
+      json_object_set_new(out, counts[i].name, json_integer(counts[i].n));
+  if (s->priced > 0)
+    json_object_set_new(out, "cost_usd", json_real((double)s->cost_nano / NANO));
+  return out;
+}
+
+static json_t *list_json(const struct spend_list *list) {
+  json_t *out = json_object();
+  for (size_t i = 0; i < list->count; i++)
+    json_object_set_new(out, list->entries[i].name, spend_json(&list->entries[i].spend));
+  return out;
+}
+
+json_t *spends_json(const struct spends *spends) {
+  static const char *const names[] = {"work", "judging", "corrections"};
+  json_t *out = spend_json(&spends->all), *kinds = json_object();
+  for (size_t i = 0; i < SPEND_KINDS; i++)
+    if (spends->kinds[i].calls > 0)
+      json_object_set_new(kinds, names[i], spend_json(&spends->kinds[i]));
+  json_object_set_new(out, "purposes", kinds);
+  json_object_set_new(out, "movements", list_json(&spends->movements));
+  json_object_set_new(out, "providers", list_json(&spends->providers));
+  return out;
+}
+
+static double price_of(const json_t *price, const char *name, double otherwise) {
+  const json_t *value = json_object_get(price, name);
+  return json_is_number(value) ? json_number_value(value) : otherwise;
+}
+
+json_t *spend_priced(const json_t *usage, const json_t *prices, struct str model) {
+  const json_t *price = json_object_getn(prices, model.p ? model.p : "", model.n);
+  if (usage == NULL || price == NULL || json_at(usage, "cost_usd") != NULL ||
+      (json_at(usage, "input") == NULL && json_at(usage, "output") == NULL))
+    return json_incref((json_t *)usage);
+  double input = (double)bounded(json_at(usage, "input"));
+  double cached = (double)bounded(json_at(usage, "cached"));
+  double in = price_of(price, "input", 0);
+  double cost = (input > cached ? input - cached : 0) * in +
+                cached * price_of(price, "cached", in) +
+                (double)bounded(json_at(usage, "output")) * price_of(price, "output", 0);
+  json_t *priced = json_copy((json_t *)usage);
+  json_object_set_new(priced, "cost_usd",
+                      json_real((double)(int64_t)(cost * NANO / PRICE_TOKENS + 0.5) / NANO));
+  json_object_set_new(priced, "cost_from", json_string("prices"));
+  return priced;
+}
+
+void spend_print(const json_t *spent, struct buf *out) {
+  json_int_t tokens = bounded(json_at(spent, "input")) + bounded(json_at(spent, "output"));
+  json_int_t calls = bounded(json_at(spent, "calls"));
+  json_int_t unpriced = bounded(json_at(spent, "unpriced"));
+  json_int_t uncounted = bounded(json_at(spent, "uncounted"));
+  const json_t *cost = json_at(spent, "cost_usd");
+  if (tokens == 0 && cost == NULL && uncounted == 0)
+    return;
+  buf_printf(out, "%" JSON_INTEGER_FORMAT " tokens", tokens);
+  if (uncounted > 0)
+    buf_printf(out,
+               " (%" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " calls did not tell all)",
+               uncounted, calls);
+  if (cost == NULL)
+    buf_puts(out, ", cost unknown");
+  else
+    buf_printf(out, ", $%.4f", json_number_value(cost));
+  if (cost != NULL && unpriced > 0)
+    buf_printf(out, " and that of %" JSON_INTEGER_FORMAT " calls, unknown", unpriced);
+}

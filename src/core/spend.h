@@ -1,0 +1,50 @@
+/* spend.h - what a session has used so far: time, tokens and money, summed over all its calls and
+ * apart by movement, by provider and by purpose. Pure; what comes from a log is bounded. */
+#ifndef SEGUE_CORE_SPEND_H
+#define SEGUE_CORE_SPEND_H
+
+#include "core/call.h"
+
+#include <jansson.h>
+
+struct spend {
+  int64_t calls, duration_ms;
+  int64_t input, output, cached, reasoning; /* tokens; the last two are parts of the first two */
+  int64_t cost_nano;                        /* US dollars / 1e9: sums stay exact */
+  int64_t priced;                           /* calls whose cost is known */
+  int64_t uncounted;                        /* calls that told no tokens, or only a part of them */
+  int64_t unpriced;                         /* calls with tokens whose cost is not known */
+};
+
+enum spend_kind { SPEND_WORK, SPEND_JUDGING, SPEND_CORRECTIONS, SPEND_KINDS };
+
+struct spend_entry {
+  char *name;
+  struct spend spend;
+};
+
+struct spend_list {
+  struct spend_entry *entries;
+  size_t count;
+};
+
+struct spends {
+  struct spend all, kinds[SPEND_KINDS];
+  struct spend_list movements, providers;
+};
+
+void spends_deinit(struct spends *spends);
+/* An attempt of a call is over. usage: as in its call_end, or NULL. */
+void spends_add(struct spends *spends, enum call_purpose purpose, struct str movement,
+                struct str provider, const json_t *usage, int64_t duration_ms);
+/* As session_end tells it. A new reference. */
+json_t *spends_json(const struct spends *spends);
+
+/* The usage with its cost by the user's price list (model -> dollars a million tokens), where the
+ * backend told none and the list has the model; else as it is. A new reference; NULL for NULL. */
+json_t *spend_priced(const json_t *usage, const json_t *prices, struct str model);
+/* "12,345 tokens, $0.0123", with what is not known; nothing where no model was asked. spent: one
+ * object of session_end's `spent`, or NULL. */
+void spend_print(const json_t *spent, struct buf *out);
+
+#endif

@@ -1,0 +1,105 @@
+/* eval.h - how an expression is evaluated; internal. Values are views of the JSON, or live in the
+ * evaluation's memory, which goes at its end. A function that fails returns false with x->error
+ * set. */
+#ifndef SEGUE_EXPR_EVAL_H
+#define SEGUE_EXPR_EVAL_H
+
+#include "expr/node.h"
+#include "schema/run.h"
+
+enum value_kind { VALUE_NULL, VALUE_BOOL, VALUE_NUMBER, VALUE_TEXT, VALUE_LIST, VALUE_OBJECT };
+
+struct value {
+  enum value_kind kind;
+  bool boolean;
+  struct number number;
+  struct str text;
+  const json_t *json;          /* OBJECT; LIST that stands so in the JSON, else NULL */
+  const json_t *const *picked; /* LIST: members of what stands in the JSON, or ... */
+  const struct value *made;    /* ... values made here */
+  size_t n;                    /* LIST: items */
+};
+
+/* Whose members names are: the whole value at level 0, then the item of each call on items. */
+struct eval_frame {
+  const struct eval_frame *outer;
+  struct value value;
+  unsigned level;
+  bool placed;                   /* the path is known */
+  const struct path_step *place; /* NULL: "$" */
+};
+
+struct compiled_pattern {
+  struct compiled_pattern *next;
+  const struct expr *node;
+  struct pattern *pattern;
+};
+
+enum { EVAL_LEVELS = EXPR_DEPTH_MAX + 2 };
+
+struct eval {
+  enum expr_dialect dialect;
+  struct expr_error *error;
+  struct arena arena;
+  size_t memory;
+  int64_t work;
+  struct compiled_pattern *patterns;
+  struct pattern_scratch scratch;
+  size_t failed_item[EVAL_LEVELS]; /* after an error: of the call on items at that level */
+  const struct expr *failed_call;  /* the call whose item itself is wrong */
+};
+
+bool expr_eval_fail(struct eval *x, enum expr_code code, const struct expr *at, const char *format,
+                    ...) __attribute__((format(printf, 4, 5)));
+void *expr_eval_get(struct eval *x, size_t bytes); /* zeroed; NULL with the error set */
+bool expr_eval_work(struct eval *x, const struct expr *at, size_t steps);
+
+bool expr_get(struct eval *x, const struct eval_frame *f, const struct expr *e, struct value *out);
+/* A value that must be true or false. */
+bool expr_get_condition(struct eval *x, const struct eval_frame *f, const struct expr *e,
+                        bool *out);
+bool expr_get_ref(struct eval *x, const struct eval_frame *f, const struct expr *e,
+                  struct value *out);
+bool expr_get_call(struct eval *x, const struct eval_frame *f, const struct expr *e,
+                   struct value *out);
+const struct eval_frame *expr_frame(const struct eval_frame *f, unsigned level);
+
+struct value expr_value_of(const json_t *json); /* NULL gives VALUE_NULL */
+struct value expr_list_at(const struct value *list, size_t i);
+struct value expr_bool(bool value);
+bool expr_equal(struct eval *x, const struct expr *at, const struct value *a, const struct value *b,
+                bool *equal);
+/* `left` and `right` are for messages. *order is -1, 0 or 1. */
+bool expr_order(struct eval *x, const struct expr *at, const struct expr *left,
+                const struct value *a, const struct expr *right, const struct value *b, int *order);
+bool expr_contains(struct eval *x, const struct expr *at, const struct expr *list,
+                   const struct value *in, const struct value *what, bool *found);
+struct excerpt expr_described(const struct value *value);         /* the text "5", true, a list */
+const char *expr_kind_name(const struct value *value);            /* "a number", "a list", ... */
+void expr_value_text(const struct value *value, struct buf *out); /* shortened */
+
+/* The second argument of a call on items on item i, or the item itself where there is none. */
+bool expr_get_of_item(struct eval *x, const struct eval_frame *f, const struct expr *e,
+                      const struct value *list, size_t i, struct value *out);
+
+struct duplicate {
+  bool found;
+  size_t first, second;
+  struct value value;
+};
+bool expr_find_duplicate(struct eval *x, const struct eval_frame *f, const struct expr *e,
+                         const struct value *list, struct duplicate *out);
+
+/* Second pass (expr/explain.c): why the verdict was not true, and where. */
+void expr_find(struct eval *x, const struct eval_frame *whole, const struct expr *expr,
+               enum expr_value verdict, struct expr_finding *finding);
+
+/* A RFC 3339 full-date or date-time. */
+struct instant {
+  int64_t seconds;     /* since 1970-01-01T00:00:00Z */
+  struct str fraction; /* digits behind the point, without zeros at the end */
+};
+bool expr_instant(struct str text, struct instant *out);
+int expr_instant_compare(const struct instant *a, const struct instant *b);
+
+#endif

@@ -1,0 +1,132 @@
+/* expr.h - expressions over a JSON value: parsed once, then evaluated any number of times. Two
+ * dialects, one grammar: what stands inside when(...) of a workflow, and invariants, which say what
+ * a schema cannot: how the fields of one value belong together.
+ *
+ *   expr = expr_parse(&arena, text, n, EXPR_INVARIANT, &error);    NULL: error says where and why
+ *   switch (expr_eval(expr, value, &error)) { ... }                 or expr_explain, see there
+ *
+ * No I/O and no clock. Depth, size, work and memory are bounded. An expression never changes once
+ * parsed and may be shared between threads.
+ *
+ * BOTH DIALECTS
+ * `||` of `&&` of clauses; `!` stands before a clause (`!a == b` is `!(a == b)`); parentheses. A
+ * clause is true, false, a reference or call that is true or false when it is evaluated, or A op B
+ * with == != >= <= > <. What is not needed is not evaluated. Literals: null, true, false, numbers,
+ * "texts" with \" and \\.
+ * References: a name, then .name, [index], ["any name"], .length (characters of a text, items of a
+ * list). Over a list .name gives the list of that member of each item. Only a value's own members
+ * count. contains(list, value); exists(list, condition on item). Equality converts nothing.
+ *
+ * EXPR_WHEN
+ * A name may contain '-'. The root names are exit, last_exit, iteration, movement_iteration and
+ * structured.MOVEMENT.FIELD. The operands are literals and references; numbers have 15 digits at
+ * most. < <= > >= need numbers, nothing else. A missing reference is an error, never false.
+ *
+ * EXPR_INVARIANT: all of that, and
+ *   names      members of the checked value; $ (or root, unless there is a member root) is the
+ *              value itself: total, $.total, root.total, address.zip, items[0], items[-1] (the
+ *              last), ["odd name"]
+ *   []         each item: items[].price, orders[].lines[].price (one flat list); items.price and
+ *              items[*].price are the same as items[].price
+ *   numbers    + - * / % and unary minus; * / % bind tighter than + -, which bind tighter than the
+ *              comparisons. / does not cut (7 / 2 is 3.5), % has the sign of its left side
+ *   order      < <= > >= compare two numbers or two texts. Texts that are both RFC 3339 dates or
+ *              date-times (a date is its first instant in UTC) compare as instants, with == and !=
+ *              too; other texts by code point
+ *   in         x in [1, 2], x in list, "part" in text, "name" in object; also: x not in ...
+ *   text       "..." or '...', escapes \" \' \\ \n \t \r \/ \uXXXX; r"..." takes \ as it is;
+ *              + joins two texts
+ *   lists      [a, b, ...]
+ *   quantors   all(list, condition), any, none, one; in the condition names are
+ *              members of the item, item (or @) is the item itself, $ the whole value. With a name
+ *              between, names keep their meaning: all(items, i, i.price <= limit). every is
+ *              all; exists and some are any; exists_one is one
+ *   totals     sum(list), avg, min, max, and of an expression on each item: sum(items, price * n).
+ *              count(list), count(list, condition). Of nothing: sum and count are 0, all and none
+ *              true, any and one false, min, max and avg null
+ *   functions  length(x) (size, len), contains(text or list, x), unique(list), filter(list,
+ *              condition), map(list, expression), has(x),
+ *              default(x, otherwise), abs(n), round(n, digits), floor(n), ceil(n),
+ *              startsWith(text, x), endsWith(text, x), matches(text, "pattern") (ECMA-262, as
+ *              `pattern` in a schema: found anywhere unless anchored), is_date(x) (is it a text
+ *              that compares as an instant, an RFC 3339 date or date-time? of nothing and of any
+ *              other value false)
+ *   calls      f(x, y) may be written x.f(y): items.all(i, i.price > 0)
+ *
+ * Null: what is missing is null, and there is no difference. null equals null and nothing else,
+ * has(x) is x != null, is_date(null) is false; every other use of null is an error (EXPR_NO_VALUE),
+ * so that the invariant does not hold: write `discount == null || discount < price` for a field
+ * that may be missing.
+ *
+ * Numbers: what is only read compares exactly, as the validator compares. Calculating is decimal,
+ * of 34 digits, on the numbers as they were written: 0.1 + 0.2 == 0.3. A result that rests on
+ * integers alone is exact and compares exactly. Any other result compares with a tolerance of one
+ * part in 10^15 (so 10 / 3 * 3 == 10, and a total of 0.30000000000000004 is 0.1 + 0.2), which
+ * leaves cents exact up to ten million millions. < and > are false within it. */
+#ifndef SEGUE_EXPR_EXPR_H
+#define SEGUE_EXPR_EXPR_H
+
+#include "base/arena.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum {
+  EXPR_LENGTH_MAX = 64 * 1024,        /* bytes of an expression */
+  EXPR_DEPTH_MAX = 32,                /* nesting */
+  EXPR_NODES_MAX = 256,               /* operators, operands and calls */
+  EXPR_WORK_MAX = 4000000,            /* steps of one evaluation, each some 50 ns */
+  EXPR_MEMORY_MAX = 32 * 1024 * 1024, /* bytes: lists and texts made during one evaluation */
+  EXPR_ERROR_BYTES = 600,             /* of a message, its NUL included */
+  EXPR_ITEMS_NAMED = 5                /* items of a list that an explanation names */
+};
+
+enum expr_dialect { EXPR_WHEN, EXPR_INVARIANT };
+
+enum expr_code {
+  EXPR_OK,
+  EXPR_SYNTAX,           /* parsing: not an expression */
+  EXPR_LIMIT,            /* parsing: too long, too deep or too many parts */
+  EXPR_NO_VALUE,         /* a reference is missing, or null where a value is needed */
+  EXPR_WRONG_TYPE,       /* a text where a number is needed, ... */
+  EXPR_DIVISION_BY_ZERO, /* also of % */
+  EXPR_NUMBER_RANGE,     /* a result beyond 10^6144 */
+  EXPR_TOO_COMPLEX       /* a bound on work, memory or pattern effort was hit: no verdict */
+};
+const char *expr_code_name(enum expr_code code); /* "syntax", "division_by_zero", ... */
+
+struct expr_error {
+  enum expr_code code;
+  size_t offset; /* bytes into the expression: where it is wrong, or the part that failed */
+  char text[EXPR_ERROR_BYTES];
+};
+
+struct expr;
+
+/* NULL on error. The text is copied; the expression lives in `arena`. */
+const struct expr *expr_parse(struct arena *arena, const char *text, size_t n,
+                              enum expr_dialect dialect, struct expr_error *error);
+
+enum expr_value { EXPR_FALSE, EXPR_TRUE, EXPR_ERROR };
+
+/* `root`: the value, or with EXPR_WHEN an object whose members are the roots. `error` is set with
+ * EXPR_ERROR. */
+enum expr_value expr_eval(const struct expr *expr, const json_t *root, struct expr_error *error);
+
+/* The same, and when it is not true, what a reader needs to mend the value. The strings belong to
+ * the caller, who calls expr_finding_deinit; they are NULL after EXPR_TRUE. */
+struct expr_finding {
+  char *path, *pointer; /* the place that the failing part speaks of: "$.total", "/total" */
+  char *text;           /* "30 is not 25"; with EXPR_ERROR the error's text */
+};
+enum expr_value expr_explain(const struct expr *expr, const json_t *root,
+                             struct expr_finding *finding, struct expr_error *error);
+void expr_finding_deinit(struct expr_finding *finding);
+
+/* Every reference in it that starts at the root, in order, without its indices: for lint. `path`
+ * has `n` names, e.g. structured, test, ok. */
+void expr_each_ref(const struct expr *expr, void (*fn)(void *ctx, const struct str *path, size_t n),
+                   void *ctx);
+
+#endif

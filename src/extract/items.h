@@ -1,0 +1,58 @@
+/* Tells the items of a top-level array while a model still writes it, each with its last byte.
+ *
+ *   struct item_stream s;
+ *   item_stream_init(&s, max_item_bytes);
+ *   item_stream_feed(&s, piece, n, fn, ctx)       for each piece, of any size
+ *   item_stream_end(&s, fn, ctx)                  when there is no more
+ *   item_stream_deinit(&s)
+ *
+ * The array is the first that opens at the start of a line, outside of reasoning sections
+ * (extract.h), and whose first item `fn` takes; what comes behind it is not looked at. The strict
+ * scanner decides what an item is. An item is borrowed for the call. `fn` says whether it takes the
+ * item: of an array whose first item is refused nothing more is read, and a later array may be the
+ * one; after a refused item of an array that had others, or a broken one, nothing follows.
+ *
+ * That an item was told does not make it part of the final value: a model may think again. Whoever
+ * passes items on compares in the end.
+ *
+ * Memory: one item. No I/O, no assert on data. */
+#ifndef SEGUE_EXTRACT_ITEMS_H
+#define SEGUE_EXTRACT_ITEMS_H
+
+#include "base/buf.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum item_stream_state {
+  ITEM_STREAM_TEXT,      /* before the array */
+  ITEM_STREAM_REASONING, /* inside a reasoning section */
+  ITEM_STREAM_ITEM,      /* an item, or the array's end, is next */
+  ITEM_STREAM_COMMA,     /* a comma or the array's end is next */
+  ITEM_STREAM_DONE,      /* the array is over */
+  ITEM_STREAM_BROKEN     /* it cannot be followed further */
+};
+
+typedef bool (*item_stream_fn)(void *ctx, const json_t *item);
+
+struct item_stream {
+  enum item_stream_state state;
+  struct buf text; /* what is not decided yet */
+  size_t max;
+  size_t at;    /* in text: looked at so far */
+  size_t item;  /* start of the item that is open; SIZE_MAX: none is */
+  size_t depth; /* open brackets of that item */
+  bool in_string, escaped;
+  bool line_start;   /* only white space since the line began */
+  size_t count;      /* items taken */
+  size_t look_again; /* bytes at which a reasoning section is searched for its end again */
+};
+
+void item_stream_init(struct item_stream *s, size_t max_item_bytes);
+void item_stream_deinit(struct item_stream *s);
+
+void item_stream_feed(struct item_stream *s, const char *p, size_t n, item_stream_fn fn, void *ctx);
+void item_stream_end(struct item_stream *s, item_stream_fn fn, void *ctx);
+
+#endif

@@ -1,0 +1,56 @@
+/* Reads a value that was meant to be JSON and is not, and says what it changed.
+ *
+ * It is the extractor's last resort (see extract.h, rule 6) and no parser for a dialect: each rule
+ * is about a mistake that models make, and where two readings are possible the one with the nearer
+ * evidence wins (what stands behind a quote decides whether the quote ends the string). Call
+ * repair_value once per place, then repair_result_deinit. The text is borrowed. Work is bounded by
+ * REPAIR_WORK_FACTOR steps a byte; beyond, it fails. Offsets in bytes.
+ *
+ * Names of repairs: quote_style, unescaped_quote, missing_quote, unquoted_key, unquoted_value,
+ * control_character, bad_escape, bad_utf8, literal, number, missing_comma, extra_comma,
+ * missing_colon, comment, ellipsis, concatenation, function_call, tuple, set, missing_bracket,
+ * extra_bracket, wrong_bracket, truncated, implicit_object, merged_object, extra_quote, sequence,
+ * escaped_text, quoted_lines, html_entities, punctuation. These tell that something was left out:
+ * dropped_member, dropped_item, stray_text, duplicate_key.
+ *
+ * Tokens are conserved: every word of the text is in the value, or is a comment, or is told as left
+ * out; and nothing is in the value that was not in the text. A repair that cannot hold to that, or
+ * has to guess where a string ends, fails. */
+#ifndef SEGUE_EXTRACT_REPAIR_H
+#define SEGUE_EXTRACT_REPAIR_H
+
+#include "extract/extract.h"
+
+#define REPAIR_WORK_FACTOR 24    /* steps (bytes looked at) allowed per byte of the whole text */
+#define REPAIR_WORK_MIN    65536 /* steps allowed for a text of any size */
+#define REPAIR_KEY_MAX     256   /* bytes of a key that looking ahead will cross */
+
+struct repair_job {
+  const char *text;
+  size_t from;  /* at an opener, or wherever a bare value or member starts */
+  size_t limit; /* nothing from here on belongs to it */
+  /* a schema decides what may be missing: a member without a value is left out, where else the
+   * repair fails; a key given twice with two values makes it fail */
+  bool said_only;
+  bool zeros;    /* read 007 as 7; without, it is text, because codes and ids look like that */
+  bool members;  /* `from` is at the first member of an object whose brace is missing */
+  bool sequence; /* several values up to the limit, separated by commas or lines, make one array */
+};
+
+struct repair_result {
+  json_t *value; /* owned */
+  size_t end;    /* offset after what was read */
+  bool truncated;
+  bool code_like; /* an unquoted value holds a semicolon or a call: likely source code, not data */
+  size_t key_count;
+  size_t work_used;               /* set in every case */
+  struct extract_repair *repairs; /* owned */
+  size_t repairs_listed, repairs_room, repair_count;
+};
+
+/* False: no value can be read there; only out->work_used says something then. */
+bool repair_value(const struct repair_job *job, size_t work_max, struct repair_result *out)
+    __attribute__((warn_unused_result));
+void repair_result_deinit(struct repair_result *r);
+
+#endif

@@ -1,0 +1,106 @@
+/* Shares the state of one repair among the files that read keys, strings, numbers and arrays. */
+#ifndef SEGUE_EXTRACT_REPAIR_INTERNAL_H
+#define SEGUE_EXTRACT_REPAIR_INTERNAL_H
+
+#include "base/buf.h"
+#include "extract/repair.h"
+#include "json/scan.h"
+
+#include <stdint.h>
+
+/* what the innermost container expects; decides what may follow a string */
+enum repair_place { REPAIR_KEY, REPAIR_MEMBER, REPAIR_ITEM };
+
+enum repair_quote {
+  QUOTE_NONE,
+  QUOTE_DOUBLE,
+  QUOTE_SINGLE,
+  QUOTE_TICK,
+  QUOTE_CURLY2,
+  QUOTE_CURLY1
+};
+
+struct repair {
+  const char *t;
+  size_t n; /* shrinks when a closing fence or another end is met */
+  size_t i;
+  char stack[JSCAN_DEPTH_MAX + 1]; /* '{' '[' '(' and 's' for a set in braces */
+  size_t depth;
+  size_t work_left;
+  bool zeros;     /* 007 is a number */
+  bool said_only; /* as in the job */
+  bool dropped;   /* one was */
+  bool failed;
+  struct repair_result *out;
+  struct buf buf; /* content of the string just read */
+  struct repair_span {
+    size_t from, to;
+  } * spans; /* what is in the value, or was told to be noise */
+  size_t span_count, span_room;
+};
+
+/* repair.c */
+void repair_note(struct repair *r, const char *name, size_t offset);
+void repair_keep(struct repair *r, size_t from, size_t to); /* [from, to) is accounted for */
+bool repair_spend(struct repair *r, size_t bytes); /* false and failed when the work is used up */
+json_t *repair_read(struct repair *r, enum repair_place place); /* NULL: no value here, or failed */
+
+/* repair_look.c: looking ahead; none of them changes r->i */
+size_t repair_space(const struct repair *r, size_t i); /* length of white space of any kind at i */
+size_t repair_junk(struct repair *r, size_t i, bool note); /* after white space and comments */
+enum repair_quote repair_quote_at(const struct repair *r, size_t i, size_t *len);
+bool repair_closes(enum repair_quote open, enum repair_quote close);
+bool repair_key_at(struct repair *r, size_t i);    /* a key and its colon */
+bool repair_in(const struct repair *r, char kind); /* such a container is open */
+bool repair_ellipsis_at(struct repair *r, size_t i, size_t *len);
+bool repair_fence_at(const struct repair *r, size_t i);
+bool repair_word_byte(char c);
+
+/* repair_string.c, repair_scalar.c: read at r->i, move it */
+bool repair_string(struct repair *r, enum repair_place place); /* into r->buf */
+json_t *repair_number(struct repair *r,
+                      enum repair_place place); /* NULL and r->i unmoved: not a number */
+/* Is a bracket in it that nothing closes or opens there? */
+bool repair_unbalanced(const char *t, size_t n);
+json_t *repair_bare(struct repair *r, enum repair_place place);
+
+/* Tells what a quote inside a string is: content, its end, perhaps its end (taken when no better
+ * one comes), or the opening quote of something after it, this string having lost its own closing
+ * quote. */
+enum repair_verdict { REPAIR_INNER, REPAIR_END, REPAIR_PERHAPS, REPAIR_MISSED };
+
+struct repair_reading {
+  enum repair_place place;
+  enum repair_quote open;
+  size_t open_at, start;         /* the opening quote, the content */
+  size_t inner_quotes;           /* quotes judged to be content */
+  size_t inner_brackets;         /* open { or [ in the content that a quote follows */
+  size_t colon;                  /* first colon in the content, SIZE_MAX without */
+  size_t end, after;             /* of the content, SIZE_MAX until known; where to go on */
+  size_t perhaps, perhaps_after; /* the last quote that might end it, SIZE_MAX without */
+  size_t escaped_end;            /* \" that looks like the end, SIZE_MAX without: C:\dir\" */
+};
+
+/* repair_judge.c: the quote at q, after which what matters next is at `next`; MISSED sets *end of
+ * the content */
+enum repair_verdict repair_judge_key(struct repair *r, struct repair_reading *s, size_t q,
+                                     size_t next, size_t *end);
+enum repair_verdict repair_judge_value(struct repair *r, struct repair_reading *s, size_t q,
+                                       size_t after, size_t next, size_t *end);
+bool repair_closer_fits(struct repair *r, size_t u); /* u is after a closer: can it be one? */
+bool repair_line_break(const struct repair *r, size_t i, size_t j); /* one in [i, j)? */
+
+/* repair_decode.c: string content into r->buf */
+void repair_decode(struct repair *r, size_t i, size_t end);
+
+/* repair_array.c */
+json_t *repair_array(struct repair *r, char kind); /* '[' '(' or 's' for a set in braces */
+bool repair_more(
+    struct repair *r); /* moves to the next byte that means something; false at the end */
+void repair_extra_bracket(struct repair *r, size_t at);
+void repair_cut_off(struct repair *r, const char *name);
+bool repair_push(struct repair *r, char kind);
+void repair_add(json_t *array, json_t *owned_value);
+void repair_members(struct repair *r, json_t *object, bool without_brace); /* repair.c */
+
+#endif

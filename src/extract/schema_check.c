@@ -1,0 +1,104 @@
+/* Tells which value is the answer to a schema. */
+#include "extract/schema_check.h"
+
+#include <string.h>
+
+enum { REF_HOPS = 8 };
+
+/* References inside the document by plain member names; escapes (~0, ~1) are not worth it here. */
+const json_t *extract_schema_root(const json_t *doc) {
+  const json_t *at = doc;
+  for (int hop = 0; hop < REF_HOPS; hop++) {
+    const char *ref = json_string_value(json_object_get(at, "$ref"));
+    if (ref == NULL || strncmp(ref, "#/", 2) != 0)
+      return at;
+    const json_t *found = doc;
+    for (const char *part = ref + 2; found != NULL && *part;) {
+      size_t n = strcspn(part, "/");
+      found = json_object_getn(found, part, n);
+      part += n + (part[n] == '/');
+    }
+    if (found == NULL)
+      return at;
+    at = found;
+  }
+  return at;
+}
+
+static bool schema_check_passes(void *ctx, const json_t *value) {
+  return schema_valid(((const struct extract_schema *)ctx)->schema, value);
+}
+
+static int nearness(void *ctx, const json_t *value) {
+  const json_t *schema = extract_schema_root(((const struct extract_schema *)ctx)->doc);
+  const json_t *required = json_object_get(schema, "required");
+  int shared = 0;
+  size_t i;
+  const char *key;
+  json_t *item;
+  json_array_foreach(required, i, item) {
+    shared += json_is_string(item) && json_object_get(value, json_string_value(item)) != NULL;
+  }
+  if (json_array_size(required) == 0)
+    json_object_foreach(json_object_get(schema, "properties"), key, item) {
+      shared += json_object_get(value, key) != NULL;
+    }
+  return shared;
+}
+
+bool extract_schema_key(const json_t *doc, const char *name, size_t n) {
+  const json_t *schema = extract_schema_root(doc);
+  const json_t *required = json_object_get(schema, "required");
+  size_t i;
+  json_t *item;
+  json_array_foreach(required, i, item) {
+    if (json_string_length(item) == n && memcmp(json_string_value(item), name, n) == 0)
+      return true;
+  }
+  return json_array_size(required) == 0 &&
+         json_object_getn(json_object_get(schema, "properties"), name, n) != NULL;
+}
+
+static bool schema_check_key(void *ctx, const char *name, size_t n) {
+  return extract_schema_key(((const struct extract_schema *)ctx)->doc, name, n);
+}
+
+static bool is_echo(void *ctx, const json_t *value) {
+  const json_t *doc = ((const struct extract_schema *)ctx)->doc;
+  const char *key;
+  json_t *item;
+  if (json_equal(doc, value))
+    return true;
+  if (!json_is_object(value) || json_object_size(value) != json_object_size(doc) ||
+      !schema_has_known_keyword(value))
+    return false;
+  json_object_foreach((json_t *)value, key, item) {
+    if (json_object_get(doc, key) == NULL)
+      return false;
+  }
+  struct schema *schema = schema_compile(value, NULL, NULL, NULL);
+  schema_free(schema);
+  return schema != NULL;
+}
+
+struct extract_check extract_schema_check(struct extract_schema *asked) {
+  return (struct extract_check){asked, schema_check_passes, nearness, is_echo, schema_check_key};
+}
+
+enum extract_want extract_schema_want(const json_t *doc) {
+  static const char *const others[] = {"type",  "enum",  "const", "items",      "prefixItems",
+                                       "allOf", "anyOf", "oneOf", "$dynamicRef"};
+  const json_t *schema = extract_schema_root(doc);
+  const char *type = json_string_value(json_object_get(schema, "type"));
+  if (type != NULL) {
+    enum extract_want want = EXTRACT_WANT_ANY;
+    (void)extract_want_parse(type, &want);
+    return want;
+  }
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    if (json_object_get(schema, others[i]) != NULL)
+      return EXTRACT_WANT_ANY;
+  bool members =
+      json_object_get(schema, "properties") != NULL || json_object_get(schema, "required") != NULL;
+  return members ? EXTRACT_WANT_OBJECT : EXTRACT_WANT_ANY;
+}

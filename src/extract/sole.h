@@ -1,0 +1,65 @@
+/* Reads a judge's reply as one answer, and not as a text to search.
+ *
+ *   struct sole s;
+ *   sole_read(&s, reply, &check, report)      report.p NULL: nobody's text can be echoed
+ *   ... s.outcome, s.value, s.places ...
+ *   sole_deinit(&s)
+ *
+ * What counts, strongest first:
+ *  1. A reply that is one value and nothing else but white space, reasoning sections, and at most
+ *     SOLE_WRAPPERS of: a fence, an element such as <tool_call>, a list of one item, a tool call's
+ *     arguments, JSON in a string.
+ *  2. The only sound value with a key of the answer in a reply of words, where it is no mention (it
+ *     shares its line with words, and words stand before it and behind it in the reply; or words
+ *     run up to it on its line without a colon at their end) and no echo
+ *     (it stands in the report too, as JSON or as text).
+ * A value that a broken, cut or refused piece encloses or follows is a draft (see extract.h); two
+ * that differ, or one with a key given twice, are ambiguous; a value whose text is the placeholder
+ * of a form (<why>, ...) is no answer.
+ *
+ * check->is_key must be there. Only a value that passes as a whole is valid. Nothing is repaired.
+ * Offsets and lengths are bytes of the reply. Work is linear in both texts. */
+#ifndef SEGUE_EXTRACT_SOLE_H
+#define SEGUE_EXTRACT_SOLE_H
+
+#include "base/str.h"
+#include "extract/extract.h"
+
+enum { SOLE_WRAPPERS = 4 };
+
+enum sole_outcome {
+  SOLE_VALID,
+  SOLE_REFUSED,     /* the one answer does not pass: s.value, to name the errors */
+  SOLE_AMBIGUOUS,   /* two answers that differ: both in s.places; or one with a key given twice */
+  SOLE_MENTION,     /* words that mention a value */
+  SOLE_ECHO,        /* the value stands in the report too */
+  SOLE_PLACEHOLDER, /* a form that nobody filled in */
+  SOLE_BROKEN,      /* JSON that is broken, cut off, or a draft before such */
+  SOLE_NOTHING      /* no JSON that could be an answer */
+};
+
+struct sole_place {
+  json_t *value; /* owned */
+  size_t offset, length;
+};
+
+struct sole {
+  enum sole_outcome outcome;
+  json_t *value;            /* owned; of VALID and REFUSED, else NULL */
+  enum extract_stage stage; /* where value was found */
+  /* Pieces that the outcome is about, in the order of the reply: one, or the two of AMBIGUOUS. None
+   * where no sound value was found. */
+  struct sole_place places[2];
+  size_t place_count;
+  bool duplicate_key;     /* a key of the answer was given twice */
+  enum extract_code code; /* of BROKEN and NOTHING: what the extractor says */
+};
+
+void sole_read(struct sole *s, struct str reply, const struct extract_check *check,
+               struct str report);
+void sole_deinit(struct sole *s);
+
+/* "valid" "refused" "ambiguous" "mention" "echo" "placeholder" "broken" "nothing" */
+const char *sole_outcome_name(enum sole_outcome outcome);
+
+#endif

@@ -1,0 +1,279 @@
+/* Finds the line of a text that names a rule: which lines may, and what else mentions one. */
+#include "extract/tag.h"
+
+#include "extract/internal.h"
+#include "extract/tag_line.h"
+
+#include <assert.h>
+#include <string.h>
+
+static size_t run_length(const char *p, size_t n, char c) {
+  size_t i = 0;
+  while (i < n && p[i] == c)
+    i++;
+  return i;
+}
+
+static bool is_blank(const char *p, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (p[i] != ' ' && p[i] != '\t' && p[i] != '\r')
+      return false;
+  return true;
+}
+
+static struct str line_at(const char *p, size_t n) {
+  const char *nl = memchr(p, '\n', n);
+  return (struct str){p, nl ? (size_t)(nl - p) : n};
+}
+
+/* --- fences --- */
+
+/* The list markers that a line begins with, and the spaces about them ("  - 1. "): their length, 0
+ * when there is none. */
+static size_t list_markers(const char *p, size_t n) {
+  size_t length = 0;
+  for (;;) {
+    size_t i = length, digits = 0;
+    while (i < n && (p[i] == ' ' || p[i] == '\t'))
+      i++;
+    while (i + digits < n && p[i + digits] >= '0' && p[i + digits] <= '9')
+      digits++;
+    i += digits;
+    if (i + 1 >= n || memchr(digits > 0 ? ".)." : "-*+", p[i], 3) == NULL ||
+        (p[i + 1] != ' ' && p[i + 1] != '\t'))
+      return length;
+    for (i++; i < n && (p[i] == ' ' || p[i] == '\t');)
+      i++;
+    length = i;
+  }
+}
+
+static size_t columns(const char *p, size_t n) {
+  size_t column = 0;
+  for (size_t i = 0; i < n; i++)
+    column += p[i] == '\t' ? 4 - column % 4 : 1;
+  return column;
+}
+
+struct fence {
+  char mark; /* '`' or '~', 0: none */
+  size_t run;
+  size_t column; /* where what belongs to its list item begins, 0 outside of lists */
+};
+
+static struct fence fence_opened(struct str line) {
+  size_t markers = list_markers(line.p, line.n);
+  size_t at = markers + run_length(line.p + markers, line.n - markers, ' ');
+  char mark = at < line.n ? line.p[at] : '\0';
+  size_t run = mark == '`' || mark == '~' ? run_length(line.p + at, line.n - at, mark) : 0;
+  if (run < 3 || (markers == 0 && at >= 4) ||
+      (mark == '`' && memchr(line.p + at + run, '`', line.n - at - run)))
+    return (struct fence){0};
+  return (struct fence){.mark = mark, .run = run, .column = columns(line.p, markers)};
+}
+
+static bool fence_closed(const struct fence *fence, struct str line) {
+  size_t at = 0;
+  while (at < line.n && (line.p[at] == ' ' || line.p[at] == '\t'))
+    at++;
+  size_t run = run_length(line.p + at, line.n - at, fence->mark);
+  return columns(line.p, at) < fence->column + 4 && run >= fence->run &&
+         is_blank(line.p + at + run, line.n - at - run);
+}
+
+/* A reply that is one fence as a whole: what stands in it. */
+static struct str without_fence(struct str text) {
+  struct str first = line_at(text.p, text.n), rest;
+  struct fence fence = fence_opened(first);
+  if (fence.mark == 0 || first.n == text.n)
+    return text;
+  size_t start = first.n + 1;
+  for (size_t i = start; i < text.n; i += rest.n + 1) {
+    rest = line_at(text.p + i, text.n - i);
+    if (fence_closed(&fence, rest))
+      return i + rest.n < text.n ? text : (struct str){text.p + start, i - start};
+  }
+  return text;
+}
+
+/* --- which line is the last --- */
+
+static struct str trim_end(struct str s) {
+  while (s.n > 0 && memchr(" \t\r\n", s.p[s.n - 1], 4) != NULL)
+    s.n--;
+  return s;
+}
+
+/* The text up to the end of the last line that says something. */
+static struct str up_to_last_line(struct str text) {
+  text = trim_end(text);
+  while (text.n > 0) {
+    const char *nl = memrchr(text.p, '\n', text.n);
+    size_t start = nl ? (size_t)(nl - text.p) + 1 : 0;
+    if (!tag_line_is_empty((struct str){text.p + start, text.n - start}))
+      break;
+    text.n = start;
+    text = trim_end(text);
+  }
+  return text;
+}
+
+/* --- the pass --- */
+
+struct pass {
+  const struct tag_query *query;
+  struct str text; /* up to the end of its last line */
+  struct fence fence;
+  bool pointed;       /* the last line that is not blank speaks of the next one */
+  bool foreign;       /* a line of this paragraph begins with the mark of foreign text */
+  bool foreign_above; /* so did the paragraph before the blank line */
+  /* The last two lines of the form, before the last line, that differ in their number: whatever
+   * that names, one of them names another. */
+  struct tag_place before[2];
+  size_t before_count;
+  struct tag_result *out;
+};
+
+static bool begins_foreign(struct str line) {
+  size_t indent = run_length(line.p, line.n, ' ');
+  struct str rest = {line.p + indent, line.n - indent};
+  return str_starts(rest, ">") || str_starts(rest, "<") || str_starts(rest, ".. ") ||
+         str_starts(rest, ":::");
+}
+
+static void take_line(struct pass *pass, size_t at, struct str line) {
+  struct tag_place place = {0};
+  bool last = at + line.n == pass->text.n;
+  const char *cr = last ? NULL : memchr(line.p, '\r', line.n);
+  if (cr != NULL) /* the end of a line to those who use it so */
+    line.n = (size_t)(cr - line.p);
+  if (memchr(line.p, '[', line.n) == NULL ||
+      !tag_line_read(trim_end(line), pass->query, last, &place))
+    return;
+  place.offset += at;
+  if (!last) {
+    if (pass->before_count > 0 && pass->before[0].number != place.number) {
+      pass->before[1] = pass->before[0];
+      pass->before_count = 2;
+    }
+    pass->before_count += pass->before_count == 0;
+    pass->before[0] = place;
+  } else if (!pass->foreign && !pass->foreign_above && !pass->pointed) {
+    pass->out->found = true;
+    pass->out->tag = place;
+  }
+}
+
+/* Only the byte behind it can make the mark at text[i] the closer of a reasoning section. */
+static bool may_close(struct str text, size_t i) {
+  size_t after = i + (text.p[i] == '\xE2' ? 3 : 1);
+  return after < text.n && (text.p[after] == '/' || text.p[after] == '|');
+}
+
+/* How many bytes of what stands at `at` a reasoning section takes away; SIZE_MAX: it never ends.
+ * An opener counts at the start of its line. What stands before a closer without one was reasoning
+ * too, but a line of the form in it still makes the last one doubtful: anybody can write a
+ * closer. */
+static size_t reasoning_at(struct pass *pass, size_t at, struct str line) {
+  size_t indent = run_length(line.p, line.n, ' '), closed = 0;
+  for (size_t i = 0; i < line.n; i++) {
+    if ((line.p[i] != '<' && line.p[i] != '[' && line.p[i] != '\xE2') ||
+        (i != indent && !may_close(pass->text, at + i)))
+      continue;
+    enum extract_tag kind = extract_tag_at(pass->text.p, pass->text.n, at + i, &closed);
+    if (kind == EXTRACT_TAG_NO || (kind == EXTRACT_TAG_OPENER && i != indent))
+      continue;
+    if (i > 0) /* before a closer */
+      take_line(pass, at, (struct str){line.p, i});
+    pass->foreign = pass->foreign_above = false;
+    return closed == SIZE_MAX ? SIZE_MAX : closed - at;
+  }
+  return 0;
+}
+
+static void look_at_line(struct pass *pass, size_t at, struct str line) {
+  if (pass->fence.mark) {
+    if (fence_closed(&pass->fence, line))
+      pass->fence.mark = 0;
+    return;
+  }
+  pass->fence = fence_opened(line);
+  if (pass->fence.mark)
+    return;
+  if (is_blank(line.p, line.n)) {
+    pass->foreign_above |= pass->foreign;
+    pass->foreign = false;
+    return;
+  }
+  if (line.p[0] != ' ')
+    pass->foreign_above = false;
+  take_line(pass, at, line);
+  pass->foreign |= begins_foreign(line);
+  pass->pointed = at + line.n < pass->text.n && tag_points_below(line);
+}
+
+static void look_at_lines(struct pass *pass) {
+  const struct str text = pass->text;
+  for (size_t at = 0; at < text.n;) {
+    struct str line = line_at(text.p + at, text.n - at);
+    size_t reasoning = pass->fence.mark ? 0 : reasoning_at(pass, at, line);
+    if (reasoning == SIZE_MAX)
+      return;
+    if (reasoning == 0)
+      look_at_line(pass, at, line);
+    at += reasoning > 0 ? reasoning : line.n + 1;
+  }
+}
+
+/* --- all the others --- */
+
+static bool same_place(const struct tag_place *a, const struct tag_place *b) {
+  return a->length > 0 && a->offset == b->offset;
+}
+
+/* Names what is only mentioned, and the lines of all. */
+static void find_mentions(struct str text, struct str name, struct tag_result *out) {
+  struct tag_place place = {.line = 1};
+  for (size_t i = 0; i < text.n; i++) {
+    place.line += text.p[i] == '\n';
+    place.length =
+        text.p[i] == '[' ? tag_match((struct str){text.p + i, text.n - i}, name, &place.number) : 0;
+    if (place.length == 0)
+      continue;
+    place.offset = i;
+    if (same_place(&out->tag, &place))
+      out->tag = place;
+    else if (same_place(&out->other, &place))
+      out->other = place;
+    else if (out->mention_count < LIMIT_TAG_MENTION_COUNT)
+      out->mentions[out->mention_count++] = place;
+    else
+      out->mentions_dropped++;
+    i += place.length - 1;
+  }
+}
+
+void tag_read(struct str text, const struct tag_query *query, struct tag_result *out) {
+  assert(query->name.n == 0 || query->name.p != NULL);
+  *out = (struct tag_result){0};
+  if (query->name.n == 0 || text.n == 0)
+    return;
+  struct pass pass = {.query = query, .text = up_to_last_line(text), .out = out};
+  size_t start = 0;
+  if (query->scope == TAG_REPLY) {
+    struct str trimmed = str_trim(pass.text), inner = without_fence(trimmed);
+    if (inner.p != trimmed.p) {
+      pass.text = up_to_last_line(inner);
+      start = (size_t)(inner.p - text.p);
+    }
+  }
+  look_at_lines(&pass);
+  for (size_t i = 0; out->found && !out->ambiguous && i < pass.before_count; i++)
+    if (pass.before[i].number != out->tag.number) {
+      out->ambiguous = true;
+      out->other = pass.before[i];
+      out->other.offset += start;
+    }
+  out->tag.offset += start;
+  find_mentions(text, query->name, out);
+}

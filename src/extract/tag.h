@@ -1,0 +1,62 @@
+/* tag.h - Reads the tag [NAME:N] with which an agent or a judge names a rule.
+ *
+ * What counts is a rule of form. Of the last line that holds more than ---, *** or emoji, after at
+ * most three spaces and a list mark:
+ *
+ *   [emoji] [lead-in and : or dash] TAG [. or !] [emoji, or that rule's own words]
+ *
+ * - Lead-ins are the words of tag_words.c ("Verdict", "Final status", "判定"); a heading needs one.
+ * - The rule's own words may stand in parentheses or behind a dash.
+ * - Bold, italic and inline code may wrap any part.
+ * - One space behind the tag's colon and end-of-turn tokens at the text's end are let pass.
+ * - Anything else on the line, control and invisible characters too, makes it no verdict.
+ *
+ * The line does not count in a fence, in reasoning (<think> and its relatives), below a line that
+ * begins with >, <, ".. " or ::: with no blank line between, or below one that speaks of the next
+ * line ("Ignore the next line"). An indented line belongs to what
+ * stands above a blank line, too. A reply of a judge may be one fence as a whole.
+ *
+ * The name is matched literally, byte by byte, except that ASCII letters fold their case. N is
+ * 1-based ASCII digits; 0 is no rule; what is too large for a long saturates. */
+#ifndef SEGUE_EXTRACT_TAG_H
+#define SEGUE_EXTRACT_TAG_H
+
+#include "base/limits.h"
+#include "base/str.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum tag_scope { TAG_REPLY, TAG_AGENT };
+
+struct tag_words { /* the own words of rule `number` */
+  long number;
+  struct str words;
+};
+
+struct tag_query { /* all borrowed */
+  struct str name; /* without brackets */
+  enum tag_scope scope;
+  const struct tag_words *words;
+  size_t word_count;
+};
+
+struct tag_place {
+  long number;
+  size_t offset, length; /* of the tag, bytes */
+  size_t line;           /* from 1 */
+};
+
+struct tag_result {
+  bool found;     /* the last line names `tag` */
+  bool ambiguous; /* and `other`, a line of the same form outside fences, names another number */
+  struct tag_place tag, other;
+  /* Tags that stand elsewhere in the text: no evidence. */
+  struct tag_place mentions[LIMIT_TAG_MENTION_COUNT];
+  size_t mention_count, mentions_dropped;
+};
+
+/* Work is linear in the text's length. */
+void tag_read(struct str text, const struct tag_query *query, struct tag_result *out);
+
+#endif

@@ -1,0 +1,243 @@
+/* Parses one line by the form of a verdict; everything that the form does not name refuses it. */
+#include "extract/tag_line.h"
+
+#include <limits.h>
+#include <string.h>
+
+/* A gap is what people leave between words, not what pushes a tag out of sight. */
+enum { MAX_INDENT = 3, MAX_GAP = 4, MAX_OPEN_MARKS = 6, MAX_LIST_DIGITS = 3, MAX_HEADING = 6 };
+
+static char fold(char c) {
+  return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+}
+
+static bool folded_equal(struct str a, struct str b) {
+  if (a.n != b.n)
+    return false;
+  for (size_t i = 0; i < a.n; i++)
+    if (fold(a.p[i]) != fold(b.p[i]))
+      return false;
+  return true;
+}
+
+size_t tag_match(struct str text, struct str name, long *number) {
+  size_t i = name.n + 2;
+  if (text.n < name.n + 4 || text.p[0] != '[' || text.p[name.n + 1] != ':' ||
+      !folded_equal((struct str){text.p + 1, name.n}, name))
+    return 0;
+  i += text.p[i] == ' ';
+  size_t digits = i;
+  long value = 0;
+  while (i < text.n && text.p[i] >= '0' && text.p[i] <= '9') {
+    value = value > (LONG_MAX - 9) / 10 ? LONG_MAX : value * 10 + (text.p[i] - '0');
+    i++;
+  }
+  if (i == digits || i >= text.n || text.p[i] != ']')
+    return 0;
+  *number = value;
+  return i + 1;
+}
+
+/* The line as far as it is parsed. Marks of bold, italic and code that are open: each a character
+ * and how many of it are still to be closed. */
+struct form {
+  struct str rest;
+  struct {
+    char mark;
+    size_t run;
+  } open[MAX_OPEN_MARKS];
+  size_t open_count;
+  bool bad; /* marks cross or nest too deep */
+};
+
+static void form_skip(struct form *f, size_t n) {
+  f->rest.p += n;
+  f->rest.n -= n;
+}
+
+static bool form_take(struct form *f, const char *text) {
+  if (!str_starts(f->rest, text))
+    return false;
+  form_skip(f, strlen(text));
+  return true;
+}
+
+static bool form_take_any(struct form *f, const char *const *texts) {
+  for (size_t i = 0; texts[i]; i++)
+    if (form_take(f, texts[i]))
+      return true;
+  return false;
+}
+
+/* A run of one mark closes what is open of the same kind, and opens what is left. */
+static bool form_mark(struct form *f) {
+  char mark = f->rest.n > 0 ? f->rest.p[0] : '\0';
+  size_t run = 0;
+  if (mark != '*' && mark != '_' && mark != '`')
+    return false;
+  while (run < f->rest.n && f->rest.p[run] == mark)
+    run++;
+  form_skip(f, run);
+  while (run > 0 && f->open_count > 0 && f->open[f->open_count - 1].mark == mark) {
+    size_t *open = &f->open[f->open_count - 1].run;
+    size_t closed = run < *open ? run : *open;
+    run -= closed;
+    *open -= closed;
+    if (*open == 0)
+      f->open_count--;
+    else
+      break;
+  }
+  if (run > 0 && f->open_count < MAX_OPEN_MARKS) {
+    f->open[f->open_count].mark = mark;
+    f->open[f->open_count++].run = run;
+  } else if (run > 0) {
+    f->bad = true;
+  }
+  return true;
+}
+
+/* Marks and a gap of visible spaces, in any order. */
+static void form_gap(struct form *f) {
+  static const char *const spaces[] = {" ", "\t", "\xC2\xA0", "\xE2\x80\xAF", "\xE3\x80\x80", NULL};
+  size_t gap = 0;
+  while (!f->bad) {
+    if (form_take_any(f, spaces))
+      f->bad = ++gap > MAX_GAP;
+    else if (!form_mark(f))
+      return;
+  }
+}
+
+static const char *const dashes[] = {"-", "\xE2\x80\x93", "\xE2\x80\x94", NULL};
+
+static bool form_list_mark(struct form *f) {
+  static const char *const bullets[] = {"-", "*", "+", "\xE2\x80\xA2", NULL};
+  struct form tried = *f;
+  size_t digits = 0;
+  if (!form_take_any(&tried, bullets)) {
+    while (digits < tried.rest.n && digits < MAX_LIST_DIGITS && tried.rest.p[digits] >= '0' &&
+           tried.rest.p[digits] <= '9')
+      digits++;
+    form_skip(&tried, digits);
+    if (digits == 0 || (!form_take(&tried, ".") && !form_take(&tried, ")")))
+      return false;
+  }
+  if (!form_take(&tried, " ") && !form_take(&tried, "\t"))
+    return false;
+  *f = tried;
+  return true;
+}
+
+static bool form_heading(struct form *f) {
+  size_t n = 0;
+  while (n < f->rest.n && f->rest.p[n] == '#')
+    n++;
+  if (n == 0 || n > MAX_HEADING || n == f->rest.n || f->rest.p[n] != ' ')
+    return false;
+  form_skip(f, n + 1);
+  return true;
+}
+
+/* "Final verdict:", its marks and the gap behind it. */
+static bool form_lead_in(struct form *f) {
+  struct form tried = *f;
+  size_t n = tag_lead_in(tried.rest);
+  form_skip(&tried, n);
+  form_gap(&tried);
+  if (n == 0 || (!form_take(&tried, ":") && !form_take(&tried, "\xEF\xBC\x9A") &&
+                 !form_take_any(&tried, dashes)))
+    return false;
+  form_gap(&tried);
+  *f = tried;
+  return true;
+}
+
+static void form_stop(struct form *f) {
+  static const char *const stops[] = {".", "!", "\xE3\x80\x82", "\xEF\xBC\x81", NULL};
+  (void)form_take_any(f, stops);
+  form_gap(f);
+}
+
+static bool take_words(struct form *f, const struct tag_query *query, long number) {
+  for (size_t i = 0; i < query->word_count; i++) {
+    struct str words = query->words[i].words;
+    if (query->words[i].number == number && words.n > 0 && words.n <= f->rest.n &&
+        folded_equal((struct str){f->rest.p, words.n}, words)) {
+      form_skip(f, words.n);
+      return true;
+    }
+  }
+  return false;
+}
+
+/* The words of rule `number`: bare, in parentheses or behind a dash. Nothing is taken when they are
+ * not there. */
+static void form_own_words(struct form *f, const struct tag_query *query, long number) {
+  static const char *const openers[] = {"(", "\xEF\xBC\x88", NULL};
+  static const char *const closers[] = {")", "\xEF\xBC\x89", NULL};
+  struct form tried = *f;
+  bool wrapped = form_take_any(&tried, openers);
+  if (!wrapped)
+    (void)form_take_any(&tried, dashes);
+  form_gap(&tried);
+  if (!take_words(&tried, query, number))
+    return;
+  form_gap(&tried);
+  if (wrapped && !form_take_any(&tried, closers))
+    return;
+  form_gap(&tried);
+  form_stop(&tried);
+  *f = tried;
+}
+
+bool tag_line_read(struct str line, const struct tag_query *query, bool verdict,
+                   struct tag_place *tag) {
+  struct form f = {.rest = line};
+  size_t indent = 0;
+  while (indent < line.n && line.p[indent] == ' ')
+    indent++;
+  if (indent > MAX_INDENT || (indent < line.n && line.p[indent] == '\t'))
+    return false;
+  form_skip(&f, indent);
+  bool heading = form_heading(&f);
+  if (!heading)
+    (void)form_list_mark(&f);
+  form_gap(&f);
+  form_skip(&f, tag_emoji(f.rest));
+  form_gap(&f);
+  if (!form_lead_in(&f) && heading)
+    return false;
+  tag->length = tag_match(f.rest, query->name, &tag->number);
+  if (tag->length == 0)
+    return false;
+  tag->offset = (size_t)(f.rest.p - line.p);
+  form_skip(&f, tag->length);
+  form_gap(&f);
+  form_stop(&f);
+  form_skip(&f, tag_emoji(f.rest));
+  form_gap(&f);
+  form_own_words(&f, query, tag->number);
+  form_skip(&f, tag_emoji(f.rest));
+  form_gap(&f);
+  for (size_t n; (n = tag_token(f.rest)) > 0; form_gap(&f))
+    form_skip(&f, n);
+  return f.rest.n == 0 && !f.bad && (f.open_count == 0 || !verdict);
+}
+
+bool tag_line_is_empty(struct str line) {
+  struct str rest = str_trim(line);
+  size_t n, marks = 0;
+  if (rest.n == 0)
+    return true;
+  for (size_t i = 0; i < rest.n; i++)
+    if (rest.p[i] == rest.p[0])
+      marks++;
+    else if (rest.p[i] != ' ')
+      marks = rest.n + 1;
+  if (marks >= 3 && marks <= rest.n && memchr("-*_", rest.p[0], 3) != NULL)
+    return true;
+  while ((n = tag_emoji(rest)) > 0 || (n = tag_token(rest)) > 0)
+    rest = str_trim((struct str){rest.p + n, rest.n - n});
+  return rest.n == 0;
+}

@@ -1,0 +1,205 @@
+/* The converter as a whole: schema in, grammar and list out. */
+#include "gbnf/internal.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+bool gb_too_complex(struct gb *g, const char *limit) {
+  if (g->status == GBNF_OK) {
+    g->status = GBNF_TOO_COMPLEX;
+    g->limit = limit;
+  }
+  return false;
+}
+
+bool gb_spend(struct gb *g, int64_t work) {
+  g->work += work;
+  return g->work <= GB_WORK_MAX || gb_too_complex(g, "the schema takes too much work");
+}
+
+void *gb_get(struct gb *g, size_t size) {
+  g->bytes += size;
+  if (g->bytes > GB_MEMORY_BYTES_MAX) {
+    gb_too_complex(g, "the schema takes too much memory");
+    return NULL;
+  }
+  return arena_alloc(&g->arena, size);
+}
+
+static void note_add(struct gb *g, char *pointer, const char *keyword, const char *why) {
+  g->notes = xgrow(g->notes, &g->note_capacity, g->note_count + 1, sizeof *g->notes);
+  g->notes[g->note_count++] = (struct gbnf_note){pointer, keyword, why};
+}
+
+void gb_note(struct gb *g, uint32_t entry, const char *keyword, const char *why) {
+  assert(keyword && why);
+  struct buf key = {0};
+  uint32_t known = 1;
+  if (g->quiet || g->note_count > GBNF_NOTES_MAX)
+    return;
+  if (g->note_count == GBNF_NOTES_MAX) {
+    note_add(g, xstrdup(""), "", "and others: the list ends here");
+    return;
+  }
+  if (entry != NODE_NONE)
+    schema_entry_text(g->compiler.schema, entry, &key);
+  size_t pointer = key.n;
+  buf_puts(&key, "\n");
+  buf_puts(&key, keyword);
+  if (map_add(&g->noted, &g->arena, buf_view(&key), &known))
+    note_add(g, xstrndup(key.p, pointer), keyword, why);
+  buf_deinit(&key);
+}
+
+/* All up to "</think>", then blank space: one state for each beginning of the end mark. */
+static const struct gb_node *think_node(struct gb *g) {
+  static const char end[] = "</think>";
+  uint32_t states[sizeof end - 1];
+  for (size_t i = 0; i + 1 < sizeof end; i++)
+    if (!gb_rule_new(g, "think", NULL, &states[i]))
+      return NULL;
+  for (size_t i = 0; i + 1 < sizeof end; i++) {
+    char other[16];
+    snprintf(other, sizeof other, i ? "[^<%c]" : "[^%c]", end[i]);
+    bool last = end[i + 1] == '\0';
+    const struct gb_node *on = gb_seq(
+        g, gb_literal(g, &end[i], 1),
+        last ? gb_repeat(g, "blank", gb_class(g, "[ \\t\\r\\n]"), 0, 8) : gb_ref(g, states[i + 1]));
+    const struct gb_node *off = gb_seq(g, gb_class(g, other), gb_ref(g, states[0]));
+    const struct gb_node *again = i ? gb_seq(g, gb_word(g, "<"), gb_ref(g, states[1])) : &gb_never;
+    g->rules[states[i]].node = gb_alt(g, off, on, again);
+    if (!g->rules[states[i]].node)
+      return NULL;
+  }
+  return gb_seq(g, gb_word(g, "<think>"), gb_ref(g, states[0]));
+}
+
+static bool convert(struct gb *g, bool think, struct buf *out) {
+  static const char *const reserved[] = {"ws",       "hex",      "char",   "string",  "integer",
+                                         "exponent", "unsigned", "number", "boolean", "null",
+                                         "name",     "member",   "object", "array",   "value"};
+  struct compiler *c = &g->compiler;
+  uint32_t root;
+  for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
+    map_put(&g->names, &g->arena, str_from(reserved[i]), 1);
+  if (!gb_rule_new(g, "root", NULL, &root))
+    return false;
+  struct gb_atom *atom = gb_get(g, sizeof *atom);
+  if (!atom)
+    return false;
+  atom->entry = c->schema->resources[0].entry;
+  struct gb_set set = gb_set_of(atom, 1);
+  const struct gb_node *value = gb_set_node(g, &set, "json");
+  const struct gb_node *before = think ? gb_maybe(g, "thinking", think_node(g)) : &gb_empty;
+  g->rules[root].node = gb_seq(g, before, value, gb_space(g));
+  if (!g->rules[root].node)
+    return false;
+  return gb_sets_build(g) && gb_write(g, root, out);
+}
+
+static void say_refusal(struct gb *g, const struct schema_errors *errors, struct gbnf_result *out) {
+  struct buf words = {0}, pointer = {0};
+  switch (g->status) {
+  case GBNF_OK:
+    return;
+  case GBNF_INVALID_SCHEMA:
+    if (errors->count) {
+      buf_puts(&words, errors->items[0].message);
+      buf_puts(&pointer, errors->items[0].pointer);
+    } else {
+      buf_puts(&words, "the schema is not valid");
+    }
+    break;
+  case GBNF_UNSATISFIABLE:
+    buf_puts(&words, "no finite value matches the schema");
+    break;
+  case GBNF_TOO_COMPLEX:
+    buf_puts(&words, g->limit ? g->limit : "the schema is too complex");
+    break;
+  }
+  out->refusal = buf_take(&words);
+  out->refusal_pointer = buf_take(&pointer);
+}
+
+static void release(struct gb *g) {
+  map_deinit(&g->names);
+  map_deinit(&g->sets);
+  map_deinit(&g->classes);
+  map_deinit(&g->strings);
+  map_deinit(&g->noted);
+  map_deinit(&g->primitives);
+  free(g->rules);
+  free(g->jobs);
+  free(g->scopes);
+  schema_compiler_deinit(&g->compiler);
+  schema_free(g->compiler.schema);
+  arena_deinit(&g->arena);
+}
+
+static enum gbnf_status gbnf_status_of(enum schema_status status) {
+  switch (status) {
+  case SCHEMA_OK:
+    return GBNF_OK;
+  case SCHEMA_INVALID_SCHEMA:
+  case SCHEMA_INVALID:
+    return GBNF_INVALID_SCHEMA;
+  case SCHEMA_TOO_COMPLEX:
+    return GBNF_TOO_COMPLEX;
+  }
+  return GBNF_OK;
+}
+
+enum gbnf_status gbnf_convert(const json_t *doc, const struct gbnf_opts *opts,
+                              struct gbnf_result *out) {
+  struct schema_opts schema_opts = {0};
+  struct schema_errors errors = {0};
+  struct buf text = {0};
+  struct gb *g = xcalloc(1, sizeof *g); /* GBNF_OK */
+  *out = (struct gbnf_result){0};
+  if (opts) {
+    schema_opts.registry = opts->registry;
+    schema_opts.default_draft = opts->default_draft;
+  }
+  g->compiler = (struct compiler){.opts = &schema_opts, .errors = &errors, .status = SCHEMA_OK};
+  if (!schema_compiler_run(&g->compiler, doc))
+    g->status = gbnf_status_of(g->compiler.status);
+  else
+    convert(g, opts && opts->think, &text);
+  if (g->status == GBNF_OK) {
+    out->length = text.n;
+    out->text = buf_take(&text);
+  }
+  say_refusal(g, &errors, out);
+  buf_deinit(&text);
+  schema_errors_deinit(&errors);
+  out->notes = g->notes;
+  out->note_count = g->note_count;
+  enum gbnf_status status = g->status;
+  release(g);
+  free(g);
+  return status;
+}
+
+void gbnf_result_deinit(struct gbnf_result *result) {
+  for (size_t i = 0; i < result->note_count; i++)
+    free(result->notes[i].pointer);
+  free(result->notes);
+  free(result->text);
+  free(result->refusal);
+  free(result->refusal_pointer);
+  *result = (struct gbnf_result){0};
+}
+
+const char *gbnf_status_name(enum gbnf_status status) {
+  switch (status) {
+  case GBNF_OK:
+    return "ok";
+  case GBNF_INVALID_SCHEMA:
+    return "invalid_schema";
+  case GBNF_UNSATISFIABLE:
+    return "unsatisfiable";
+  case GBNF_TOO_COMPLEX:
+    return "too_complex";
+  }
+  return "";
+}

@@ -1,0 +1,21 @@
+/* http/address.h - to which network addresses a request may go, asked of resolved addresses: a name
+ * says nothing about where it leads. Pure. */
+#ifndef SEGUE_HTTP_ADDRESS_H
+#define SEGUE_HTTP_ADDRESS_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+enum http_address {
+  HTTP_ADDRESS_PUBLIC,   /* anything else: private networks too */
+  HTTP_ADDRESS_LOOPBACK, /* 127.0.0.0/8, ::1: plain http is fine */
+  HTTP_ADDRESS_FORBIDDEN /* link-local and the clouds' metadata services: never */
+};
+
+/* An IPv4 address inside an IPv6 one (mapped, compatible, NAT64, 6to4) counts as itself. Other
+ * families are forbidden. */
+enum http_address http_address_kind(const struct sockaddr *address);
+/* The same of a literal ("::ffff:127.0.0.1"); what is none is forbidden. */
+enum http_address http_address_of_text(const char *literal);
+
+#endif

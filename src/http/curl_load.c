@@ -1,0 +1,32 @@
+/* Loads libcurl and looks up its functions. */
+#include "http/curl_load.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+static bool curl_load_all(void *library, struct curl_api *api, struct err *err) {
+  void *symbol;
+/* POSIX lets a data pointer of dlsym be a function's; memcpy keeps ISO C content. */
+#define CURL_LOAD(name)                                                                            \
+  symbol = dlsym(library, "curl_" #name);                                                          \
+  if (symbol == NULL)                                                                              \
+    return err_set(err, ERR_NOT_FOUND, "libcurl has no curl_" #name ": it is too old");            \
+  memcpy(&api->name, &symbol, sizeof symbol);
+  CURL_FUNCTIONS(CURL_LOAD)
+#undef CURL_LOAD
+  return true;
+}
+
+const struct curl_api *curl_load(struct err *err) {
+  static struct curl_api api;
+  static bool loaded;
+  if (loaded)
+    return &api;
+  void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL) {
+    (void)err_set(err, ERR_NOT_FOUND, "libcurl (libcurl.so.4) cannot be loaded: install it");
+    return NULL;
+  }
+  loaded = curl_load_all(library, &api, err);
+  return loaded ? &api : NULL;
+}

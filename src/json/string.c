@@ -1,0 +1,185 @@
+/* Reads the content of strings: plain runs, escapes and text that is not ASCII. */
+#include "json/scan.h"
+
+#include "base/utf8.h"
+
+#include <assert.h>
+#include <string.h>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+/* first byte from i that is a quote, a backslash, a control character or not ASCII */
+static size_t jscan_plain_run(const char *text, size_t n, size_t i) {
+#if defined(__SSE2__)
+  const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\');
+  const __m128i space = _mm_set1_epi8(0x20);
+  while (i + 16 <= n) {
+    __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(text + i));
+    /* signed compare: bytes from 0x80 count as negative, so they are below space too */
+    __m128i hit = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, slash)),
+                               _mm_cmplt_epi8(v, space));
+    int mask = _mm_movemask_epi8(hit);
+    if (mask)
+      return i + (size_t)__builtin_ctz((unsigned)mask);
+    i += 16;
+  }
+#endif
+  for (; i < n; i++) {
+    unsigned char c = (unsigned char)text[i];
+    if (c == '"' || c == '\\' || c < 0x20 || c >= 0x80)
+      break;
+  }
+  return i;
+}
+
+static int jscan_hex_digit(char c) {
+  if (c >= '0' && c <= '9')
+    return c - '0';
+  if (c >= 'a' && c <= 'f')
+    return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F')
+    return c - 'A' + 10;
+  return -1;
+}
+
+/* four hexadecimal digits at text[i], or -1 */
+static int hex4(const char *text, size_t n, size_t i) {
+  if (n - i < 4)
+    return -1;
+  int v = 0;
+  for (size_t k = 0; k < 4; k++) {
+    int d = jscan_hex_digit(text[i + k]);
+    if (d < 0)
+      return -1;
+    v = v * 16 + d;
+  }
+  return v;
+}
+
+/* what the byte after a backslash stands for; 0 when it is u or nothing */
+static char simple_escape(char c) {
+  switch (c) {
+  case '"':
+  case '\\':
+  case '/':
+    return c;
+  case 'b':
+    return '\b';
+  case 'f':
+    return '\f';
+  case 'n':
+    return '\n';
+  case 'r':
+    return '\r';
+  case 't':
+    return '\t';
+  default:
+    return '\0';
+  }
+}
+
+/* text[*i] is the byte after the backslash; moves *i behind the escape */
+static enum jscan_code read_escape(const char *text, size_t n, size_t *i, char out[4],
+                                   size_t *len) {
+  if (*i >= n)
+    return JSCAN_TRUNCATED;
+  char c = text[*i];
+  char plain = simple_escape(c);
+  if (plain) {
+    out[0] = plain;
+    *len = 1;
+    ++*i;
+    return JSCAN_OK;
+  }
+  if (c != 'u')
+    return JSCAN_ESCAPE;
+  int v = hex4(text, n, *i + 1);
+  if (v < 0)
+    return n - *i < 5 ? JSCAN_TRUNCATED : JSCAN_ESCAPE;
+  uint32_t cp = (uint32_t)v;
+  *i += 5;
+  if (n - *i >= 6 && text[*i] == '\\' && text[*i + 1] == 'u') {
+    int low = hex4(text, n, *i + 2);
+    if (low >= 0 && utf8_join(cp, (uint32_t)low, &cp))
+      *i += 6;
+  }
+  *len = utf8_put(out, cp);
+  return JSCAN_OK;
+}
+
+/* behind the run of text that is not ASCII at text[i]; i itself when it is ill-formed there */
+static size_t wide_run(const char *text, size_t n, size_t i) {
+  while (i < n && (unsigned char)text[i] >= 0x80) {
+    size_t k = utf8_decode(text + i, n - i, NULL);
+    if (k == 0)
+      break;
+    i += k;
+  }
+  return i;
+}
+
+/* Decodes escapes of one byte in place, one after the other, as long as there is room for the run
+ * [*copied, i) before them. Returns the offset behind the last. */
+static size_t simple_run(struct jscan *js, size_t i, size_t *copied) {
+  struct buf *b = &js->decoded;
+  while (i + 1 < js->n && js->text[i] == '\\' && b->n + (i - *copied) + 1 < b->cap) {
+    char plain = simple_escape(js->text[i + 1]);
+    if (!plain)
+      break;
+    memcpy(b->p + b->n, js->text + *copied, i - *copied);
+    b->n += i - *copied;
+    b->p[b->n++] = plain;
+    i = *copied = i + 2;
+  }
+  return i;
+}
+
+enum jscan_code jscan_string(struct jscan *js, size_t from, const char **p, size_t *len,
+                             size_t *end) {
+  const char *text = js->text;
+  size_t n = js->n, i = from, copied = from;
+  assert(from <= n);
+  js->decoded.n = 0;
+  for (;;) {
+    i = jscan_plain_run(text, n, i);
+    *end = i;
+    if (i >= n)
+      return JSCAN_TRUNCATED;
+    unsigned char c = (unsigned char)text[i];
+    if (c == '"')
+      break;
+    if (c < 0x20)
+      return JSCAN_CONTROL;
+    if (c >= 0x80) {
+      i = wide_run(text, n, i);
+      if (i == *end)
+        return JSCAN_UTF8;
+      continue;
+    }
+    i = simple_run(js, i, &copied);
+    if (i >= n || text[i] != '\\')
+      continue;
+    char out[UTF8_BYTES_MAX];
+    size_t out_len = 0;
+    size_t at = i + 1;
+    enum jscan_code code = read_escape(text, n, &at, out, &out_len);
+    *end = i;
+    if (code != JSCAN_OK)
+      return code;
+    buf_append(&js->decoded, text + copied, i - copied);
+    buf_append(&js->decoded, out, out_len);
+    i = copied = at;
+  }
+  if (copied > from) {
+    buf_append(&js->decoded, text + copied, i - copied);
+    *p = js->decoded.p;
+    *len = js->decoded.n;
+  } else {
+    *p = text + from;
+    *len = i - from;
+  }
+  *end = i + 1;
+  return JSCAN_OK;
+}

@@ -1,0 +1,14 @@
+/* clock.h - the one place that reads the system's clocks.
+ *
+ * What is told to people and written to logs is real time, which can be set back. What is measured,
+ * or waited for, is monotonic. A loop's own time (uv_now) is monotonic too, as of its last turn. */
+#ifndef SEGUE_OS_CLOCK_H
+#define SEGUE_OS_CLOCK_H
+
+#include <stdint.h>
+
+int64_t clock_real_ms(void); /* since 1970, UTC */
+uint64_t clock_mono_ms(void);
+uint64_t clock_mono_us(void);
+
+#endif

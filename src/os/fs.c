@@ -1,0 +1,110 @@
+/* Does with files what only Linux can. */
+#include "os/fs.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* --- beneath a folder --- */
+
+enum { CREATED_MODE = 0644 };
+
+int fs_open_folder(const char *path) {
+  assert(path != NULL);
+  return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* One part of the path, `name`: through no link. */
+static int open_part(int folder, const char *name, int flags) {
+  if (strcmp(name, "..") == 0) {
+    errno = EXDEV;
+    return -1;
+  }
+  return openat(folder, name, flags | O_NOFOLLOW, CREATED_MODE);
+}
+
+static int open_by_steps(int root, const char *path, int flags) {
+  int folder = dup(root);
+  while (folder >= 0) {
+    char name[NAME_MAX + 1];
+    size_t n = strcspn(path, "/");
+    const char *rest = path + n + strspn(path + n, "/");
+    bool last = *rest == '\0';
+    int next = -1;
+    errno = n == 0 ? EXDEV : ENAMETOOLONG;
+    if (n > 0 && n <= NAME_MAX) {
+      memcpy(name, path, n);
+      name[n] = '\0';
+      next = open_part(folder, name, last ? flags : O_PATH | O_DIRECTORY | O_CLOEXEC);
+    }
+    int number = errno;
+    close(folder);
+    errno = number;
+    if (last || next < 0)
+      return next;
+    folder = next;
+    path = rest;
+  }
+  return -1;
+}
+
+int fs_open_beneath(int folder, const char *path, int flags) {
+  assert(folder >= 0);
+  assert(path != NULL);
+  flags |= O_CLOEXEC;
+  if ((flags & O_PATH) == 0) /* which takes no others */
+    flags |= O_NONBLOCK | O_NOCTTY;
+  struct open_how how = {.flags = (unsigned long long)flags,
+                         .mode = flags & O_CREAT ? CREATED_MODE : 0,
+                         .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
+  long fd = syscall(SYS_openat2, folder, path, &how, sizeof how);
+  if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+    return open_by_steps(folder, path, flags);
+  return (int)fd;
+}
+
+int fs_open_folder_beneath(int folder, const char *path) {
+  return fs_open_beneath(folder, path, O_PATH | O_DIRECTORY);
+}
+
+/* --- locks --- */
+
+bool fs_lock(int fd) {
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  return fcntl(fd, F_OFD_SETLK, &lock) == 0;
+}
+
+bool fs_lock_is_taken(int number) {
+  return number == EAGAIN || number == EACCES;
+}
+
+bool fs_is_locked(int fd) {
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+/* --- names --- */
+
+void fs_path_of(int fd, char path[FS_PATH_BYTES]) {
+  assert(fd >= 0);
+  (void)snprintf(path, FS_PATH_BYTES, "/proc/self/fd/%d", fd);
+}
+
+bool fs_own_program(char *path, size_t size) {
+  assert(size > 0);
+  ssize_t n = readlink("/proc/self/exe", path, size);
+  if (n <= 0 || (size_t)n >= size)
+    return false;
+  path[n] = '\0';
+  return true;
+}
+
+bool fs_swap(const char *a, const char *b) {
+  return renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) == 0;
+}

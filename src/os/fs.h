@@ -1,0 +1,35 @@
+/* fs.h - what only Linux can do with files: open beneath a folder, lock by descriptor, swap. */
+#ifndef SEGUE_OS_FS_H
+#define SEGUE_OS_FS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A folder to open files beneath; it need not be readable. -1: errno. */
+int fs_open_folder(const char *path);
+/* Opens a path below that folder and never outside of it: the kernel checks each step, symbolic
+ * links included. With O_CREAT the mode is 0644. Never waits for a FIFO's other end (O_NONBLOCK)
+ * and closes on exec. -1: errno, EXDEV of a path that leads out. Kernels and sandboxes that know
+ * no openat2 get it folder by folder, without any link. */
+int fs_open_beneath(int folder, const char *path, int flags);
+int fs_open_folder_beneath(int folder, const char *path); /* as fs_open_folder */
+
+/* A lock on the whole file, for writing, that belongs to the open descriptor: it goes when the last
+ * copy of that is closed, so with its process at the latest. Does not wait. False: errno. */
+bool fs_lock(int fd);
+/* Does this errno of fs_lock mean that another one holds it? */
+bool fs_lock_is_taken(int number);
+/* Does another descriptor hold the lock now? False also where it cannot be told. */
+bool fs_is_locked(int fd);
+
+/* A path that leads to an open file again, whatever became of its name. Needs /proc. */
+enum { FS_PATH_BYTES = 32 };
+void fs_path_of(int fd, char path[FS_PATH_BYTES]);
+
+/* Where this program's own file is. False: it cannot be told, or is longer. */
+bool fs_own_program(char *path, size_t size);
+
+/* Each gets the other's name, at once. False: errno. */
+bool fs_swap(const char *a, const char *b);
+
+#endif

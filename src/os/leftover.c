@@ -1,0 +1,172 @@
+/* Finds processes by their environment, in /proc, and ends them. */
+#include "os/leftover.h"
+
+#include "base/buf.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "os/clock.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PASS_COUNT = 20, CHUNK_BYTES = 16 * 1024, PROC_PATH_BYTES = 64 };
+
+struct process_seen {
+  pid_t pid, parent;
+  unsigned long long started; /* tells two of one number apart */
+  bool marked;
+};
+
+struct scan {
+  struct process_seen *seen;
+  size_t count;
+  struct buf bytes;
+};
+
+static bool read_proc(pid_t pid, const char *name, struct buf *out) {
+  char path[PROC_PATH_BYTES];
+  (void)snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  buf_clear(out);
+  if (fd < 0)
+    return false;
+  ssize_t n = 1;
+  while (n > 0 && out->n < LIMIT_ENVIRON_BYTES) {
+    buf_reserve(out, CHUNK_BYTES);
+    n = read(fd, out->p + out->n, CHUNK_BYTES);
+    out->n += n > 0 ? (size_t)n : 0;
+  }
+  close(fd);
+  return n >= 0;
+}
+
+/* Each variable ends with a NUL. */
+static bool has_variable(const struct buf *variables, const char *wanted, size_t n) {
+  const char *at = variables->p, *end = variables->p + variables->n;
+  while (variables->n > 0 && at != NULL && (size_t)(end - at) > n) {
+    if (memcmp(at, wanted, n + 1) == 0)
+      return true;
+    at = memchr(at, '\0', (size_t)(end - at));
+    at = at ? at + 1 : NULL;
+  }
+  return false;
+}
+
+static bool read_stat(pid_t pid, struct process_seen *out, struct buf *bytes) {
+  long parent = 0;
+  *out = (struct process_seen){.pid = pid};
+  if (!read_proc(pid, "stat", bytes) || bytes->n == 0)
+    return false;
+  bytes->p[bytes->n - 1] = '\0';
+  const char *rest = strrchr(bytes->p, ')'); /* a name may hold anything */
+  if (rest == NULL || sscanf(rest + 1,
+                             " %*c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
+                             "%*d %*d %*d %llu",
+                             &parent, &out->started) != 2)
+    return false;
+  out->parent = (pid_t)parent;
+  return true;
+}
+
+static struct process_seen *find_seen(const struct scan *s, pid_t pid) {
+  for (size_t i = 0; i < s->count; i++)
+    if (s->seen[i].pid == pid)
+      return &s->seen[i];
+  return NULL;
+}
+
+static bool look_at_all(struct scan *s, const char *wanted, size_t n) {
+  char path[PROC_PATH_BYTES];
+  struct stat st;
+  bool any = false;
+  DIR *d = opendir("/proc");
+  if (d == NULL)
+    return false;
+  for (struct dirent *e; (e = readdir(d)) != NULL;) {
+    long pid = strtol(e->d_name, NULL, 10);
+    (void)snprintf(path, sizeof path, "/proc/%ld", pid);
+    if (pid <= 1 || stat(path, &st) != 0 || st.st_uid != geteuid())
+      continue;
+    if (s->count % 64 == 0)
+      s->seen = xrealloc(s->seen, (s->count + 64) * sizeof *s->seen);
+    struct process_seen *seen = &s->seen[s->count];
+    if (!read_stat((pid_t)pid, seen, &s->bytes))
+      continue;
+    s->count++;
+    seen->marked =
+        read_proc((pid_t)pid, "environ", &s->bytes) && has_variable(&s->bytes, wanted, n);
+    any = any || seen->marked;
+  }
+  closedir(d);
+  return any;
+}
+
+/* Their descendants too, and never us or whom we descend from. */
+static void mark_trees(struct scan *s) {
+  for (bool more = true; more;) {
+    more = false;
+    for (size_t i = 0; i < s->count; i++) {
+      const struct process_seen *parent = find_seen(s, s->seen[i].parent);
+      if (!s->seen[i].marked && parent != NULL && parent->marked)
+        s->seen[i].marked = more = true;
+    }
+  }
+  for (struct process_seen *own = find_seen(s, getpid()); own != NULL;
+       own = find_seen(s, own->parent))
+    own->marked = false;
+}
+
+/* By descriptor, so that no other process can have got the number meanwhile. */
+static bool end_one(const struct process_seen *seen, uint64_t until_ms, struct buf *bytes) {
+  int fd = pidfd_open(seen->pid, 0);
+  if (fd < 0)
+    return false;
+  struct process_seen again;
+  bool same = read_stat(seen->pid, &again, bytes) && again.started == seen->started;
+  if (same && pidfd_send_signal(fd, SIGKILL, NULL, 0) == 0) {
+    struct pollfd over = {.fd = fd, .events = POLLIN};
+    uint64_t now = clock_mono_ms();
+    (void)poll(&over, 1, now < until_ms ? (int)(until_ms - now) : 0);
+  }
+  close(fd);
+  return same;
+}
+
+static size_t end_marked(const struct scan *s, uint64_t until_ms, struct buf *bytes) {
+  size_t ended = 0;
+  for (size_t i = 0; i < s->count; i++)
+    if (s->seen[i].marked)
+      ended += end_one(&s->seen[i], until_ms, bytes);
+  return ended;
+}
+
+size_t leftover_end(const char *session) {
+  char wanted[128];
+  size_t all = 0;
+  uint64_t until_ms = clock_mono_ms() + LIMIT_LEFTOVER_WAIT_MS;
+  struct buf bytes = {0};
+  int n = snprintf(wanted, sizeof wanted, LEFTOVER_VARIABLE "=%s", session);
+  for (int pass = 0; pass < PASS_COUNT && clock_mono_ms() < until_ms; pass++) {
+    struct scan s = {0};
+    size_t ended = 0;
+    if (look_at_all(&s, wanted, (size_t)n)) {
+      mark_trees(&s);
+      ended = end_marked(&s, until_ms, &bytes);
+    }
+    free(s.seen);
+    buf_deinit(&s.bytes);
+    all += ended;
+    if (ended == 0)
+      break;
+  }
+  buf_deinit(&bytes);
+  return all;
+}

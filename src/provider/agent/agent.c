@@ -1,0 +1,498 @@
+/* Runs a call to an agent: a folder for it, its program under the shim, a driver that reads it. */
+#include "provider/agent/agent.h"
+#include "os/clock.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "os/loop.h"
+#include "os/tmpdir.h"
+#include "provider/agent/internal.h"
+#include "provider/agent/project_files.h"
+#include "provider/agent/subscription.h"
+#include "provider/agent/version.h"
+#include "provider/secret_find.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- the end --- */
+
+static void agent_cleanup_work(uv_work_t *work) {
+  struct agent_run *run = work->data;
+  struct err err;
+  if (!tmpdir_remove(run->tmpdir, &err))
+    log_warn("%s", err.text);
+}
+
+static void agent_cleanup_after(uv_work_t *work, int status) {
+  struct agent_run *run = work->data;
+  (void)status;
+  subscription_check(&run->result, clock_real_ms());
+  if (run->result.class == CLASS_NONE && run->result.usage == NULL)
+    run->result.usage = json_pack("{ss}", "told", "none");
+  run->sink.done(run->sink.ctx, &run->result);
+  schema_place_deinit(&run->schema);
+  kept_deinit(&run->err);
+  secrets_free(run->secrets);
+  arena_deinit(&run->arena);
+  buf_deinit(&run->first);
+  if (run->password != NULL)
+    explicit_bzero(run->password, strlen(run->password));
+  free(run->password);
+  free(run->tmpdir);
+  free(run);
+}
+
+static void agent_on_timer_closed(uv_handle_t *handle) {
+  struct agent_run *run = handle->data;
+  run->cleanup.data = run;
+  if (run->tmpdir == NULL)
+    agent_cleanup_after(&run->cleanup, 0);
+  else
+    loop_work(handle->loop, &run->cleanup, agent_cleanup_work, agent_cleanup_after);
+}
+
+static void on_server_closed(void *ctx);
+
+static void agent_finish(struct agent_run *run) {
+  if (run->server != NULL) { /* nothing was started: nothing is under way */
+    struct agent_server *server = run->server;
+    run->server = NULL;
+    agent_server_close(server, 0, on_server_closed, run);
+    return;
+  }
+  if (run->driver != NULL)
+    run->ops->close(run->driver);
+  run->driver = NULL;
+  uv_close((uv_handle_t *)&run->timer, agent_on_timer_closed);
+}
+
+/* --- the process --- */
+
+static bool start_process(struct agent_run *run, struct err *err);
+
+static void agent_on_output(void *ctx, int fd, struct str bytes) {
+  struct agent_run *run = ctx;
+  if (fd == 2)
+    kept_push(&run->err, bytes);
+  if (run->driver == NULL)
+    return;
+  run->ops->output(run->driver, fd, bytes);
+  if (!run->asks_version && run->process != NULL && !run->idled &&
+      uv_now(run->env->loop) - run->content_ms > run->idle_ms) {
+    run->idled = true;
+    process_finish_early(run->process);
+  }
+}
+
+/* True when it stopped before a driver could say anything; the result says why. */
+static bool never_ran(struct agent_run *run, const struct process_result *p) {
+  struct call_result *r = &run->result;
+  const char *name = run->self->capability.name, *program = run->command.argv[0];
+  const char *install = json_string_value(json_object_get(run->profile->keys, "install"));
+  char why[160];
+  bool is_there = process_why_not(p, program, run->env->cwd, why, sizeof why);
+  if (p->why == PROCESS_END_SPAWN_FAILED)
+    call_result_fail(r, CLASS_OVERLOADED, "no process could be made: %s", strerror(p->exec_errno));
+  else if (p->why == PROCESS_END_EXEC_FAILED && p->exec_errno == ENOENT && !is_there)
+    call_result_fail(
+        r, CLASS_NOT_FOUND,
+        "the program %s is not installed%s%s; %ssay where it is: providers: {%s: {program: "
+        "/PATH}} in config.yaml",
+        program, install ? ": " : "", install ? install : "", install ? "or " : "", name);
+  else if (p->why == PROCESS_END_EXEC_FAILED)
+    call_result_fail(r, CLASS_NOT_FOUND, "cannot run %s: %s", program, why);
+  else
+    return false;
+  return true;
+}
+
+/* The id that we chose belongs to a conversation already: this call is the repeat of one that had
+ * begun. It goes on there. A server names its conversations by itself. */
+static bool is_in_use(const struct agent_run *run) {
+  const char *text = buf_c(&run->result.error_text.bytes);
+  return run->call.new_session[0] != '\0' && run->call.session[0] == '\0' && !run->restarted &&
+         run->password == NULL && !run->cancelled && run->result.class != CLASS_NONE &&
+         run->result.text.bytes.n == 0 &&
+         (strstr(text, "already in use") != NULL || strstr(text, "already exists") != NULL);
+}
+
+static bool restart(struct agent_run *run) {
+  struct err err = {0};
+  struct driver_host host = agent_host_of(run);
+  enum error_class class;
+  json_t *data = json_pack("{s:s}", "text",
+                           "the conversation of this call was there already: it goes on in it");
+  const struct provider_news news = {.kind = NEWS_NOTE, .data = data};
+  run->restarted = true;
+  run->call.session = run->call.new_session;
+  if (!profile_command(run->profile, run->ops->transport, &run->call, &run->arena, &run->command,
+                       &class, &err)) {
+    json_decref(data);
+    return false;
+  }
+  call_result_deinit(&run->result);
+  run->result = (struct call_result){.enforced = run->result.enforced};
+  run->ops->close(run->driver);
+  run->ended = false;
+  buf_clear(&run->first);
+  run->driver = run->ops->open(run->profile, &run->call, &host);
+  run->sink.news(run->sink.ctx, &news);
+  json_decref(data);
+  if (run->cancelled) { /* by whoever was told */
+    call_result_fail(&run->result, CLASS_CANCELLED, "cancelled");
+    return false;
+  }
+  if (start_process(run, &err))
+    return true;
+  call_result_fail(&run->result, CLASS_NOT_FOUND, "%s", err.text);
+  return false;
+}
+
+static void add_limit(struct agent_run *run, const struct process_result *p) {
+  enum error_class class = run->result.class;
+  char said[400];
+  if (class == CLASS_NONE) /* the answer was there already */
+    return;
+  (void)snprintf(said, sizeof said, "%.399s", run->result.message);
+  said[utf8_floor(said, strlen(said))] = '\0';
+  if (p->why == PROCESS_END_STALL_LIMIT)
+    call_result_fail(&run->result, class, "no output for %llu ms: %s",
+                     (unsigned long long)run->stall_ms, said);
+  else if (p->why == PROCESS_END_WALL_LIMIT)
+    call_result_fail(&run->result, class, "still running after %llu ms: %s",
+                     (unsigned long long)run->call.request->timeout_ms, said);
+}
+
+/* --- an old program --- */
+
+/* True for a failure that an old program would explain: it does not know our words, or we not
+ * its. */
+static bool may_be_old(const struct agent_run *run, const struct process_result *p) {
+  enum error_class class = run->result.class;
+  return p->started && p->why == PROCESS_END_EXITED && !run->cancelled &&
+         run->ops->transport != TRANSPORT_ACP && version_minimum(run->profile) != NULL &&
+         (class == CLASS_PROTOCOL || class == CLASS_CRASHED || class == CLASS_BAD_REQUEST);
+}
+
+static void agent_on_version(void *ctx, struct process_result *p) {
+  struct agent_run *run = ctx;
+  const char *minimum = version_minimum(run->profile);
+  const char *install = json_string_value(json_object_get(run->profile->keys, "install"));
+  char version[64];
+  run->process = NULL;
+  if (run->cancelled)
+    call_result_fail(&run->result, CLASS_CANCELLED, "cancelled");
+  else if (version_read(p, version, sizeof version) && version_older(version, minimum))
+    call_result_fail(&run->result, CLASS_NOT_FOUND,
+                     "%s is version %s, which is too old: %s or newer is needed%s%s",
+                     run->command.argv[0], version, minimum, install ? ": " : "",
+                     install ? install : "");
+  agent_finish(run);
+}
+
+static bool agent_ask_version(struct agent_run *run) {
+  struct err err;
+  const struct process_spec spec = {
+      .argv = version_words(run->profile, run->command.argv[0], run->self->settings, &run->arena),
+      .cwd = run->tmpdir, /* no project's configuration is near */
+      .envp = run->envp,
+      .stdout_max = LIMIT_VERSION_BYTES,
+      .stderr_max = LIMIT_VERSION_BYTES,
+      .wall_ms = LIMIT_PROBE_WALL_MS};
+  run->asks_version = true;
+  run->process = process_start(run->env->processes, &spec, NULL, agent_on_version, run, &err);
+  return run->process != NULL;
+}
+
+/* The process is gone, and a server's last replies are read. */
+static void judge(struct agent_run *run, const struct process_result *p) {
+  struct call_result *r = &run->result;
+  if (!never_ran(run, p))
+    run->ops->end(run->driver, p, r);
+  if (run->idled && r->class != CLASS_NONE)
+    call_result_fail(r, CLASS_TIMEOUT, "it printed signs of life, but no content for %llu ms",
+                     (unsigned long long)run->idle_ms);
+  r->structured = schema_place_value(&run->schema, r->structured);
+  add_limit(run, p);
+  if (run->cancelled && r->class != CLASS_NONE)
+    call_result_fail(r, CLASS_CANCELLED, "cancelled");
+  if (is_in_use(run) && restart(run))
+    return;
+  if (p->pipes_held && r->note[0] == '\0')
+    (void)snprintf(r->note, sizeof r->note,
+                   "a descendant held the output open after the exit; it was killed");
+  if (!may_be_old(run, p) || !agent_ask_version(run))
+    agent_finish(run);
+}
+
+static void on_server_closed(void *ctx) {
+  struct agent_run *run = ctx;
+  if (run->ended)
+    judge(run, &run->ended_as);
+  else
+    agent_finish(run);
+}
+
+static void agent_on_end(void *ctx, struct process_result *p) {
+  struct agent_run *run = ctx;
+  struct call_result *r = &run->result;
+  run->process = NULL;
+  run->ended = true;
+  (void)uv_timer_stop(&run->timer);
+  kept_take(&run->err, &r->error_text, &r->error_dropped_bytes);
+  r->duration_ms = (int64_t)p->duration_ms;
+  if (run->server == NULL) {
+    judge(run, p);
+    return;
+  }
+  struct agent_server *server = run->server;
+  run->ended_as = *p;
+  run->ended_as.out = (struct buf){0};
+  run->server = NULL;
+  agent_server_close(server, LIMIT_SERVER_LOST_MS, on_server_closed, run);
+}
+
+static bool start_process(struct agent_run *run, struct err *err) {
+  struct str in = run->ops->keeps_stdin ? buf_view(&run->first) : run->command.stdin_bytes;
+  const struct process_spec spec = {.argv = run->command.argv,
+                                    .cwd = run->env->cwd,
+                                    .envp = run->envp,
+                                    .stdin_bytes = in.p,
+                                    .stdin_n = in.n,
+                                    .stdin_open = run->ops->keeps_stdin,
+                                    .keep_nothing = true, /* the driver keeps what matters */
+                                    .wall_ms = run->call.request->timeout_ms,
+                                    .stall_ms = run->stall_ms,
+                                    /* a server does not answer there */
+                                    .closed_ms = run->server ? 0 : LIMIT_AGENT_FINAL_GRACE_MS};
+  run->process = process_start(run->env->processes, &spec, agent_on_output, agent_on_end, run, err);
+  return run->process != NULL;
+}
+
+/* --- starting --- */
+
+static bool agent_write_file(const char *path, struct str content, struct err *err) {
+  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  size_t done = 0;
+  if (fd < 0)
+    return err_set_errno(err, errno, "cannot write %s", path);
+  while (done < content.n) {
+    ssize_t n = write(fd, content.p + done, content.n - done);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0)
+      break;
+    done += (size_t)n;
+  }
+  int number = errno;
+  close(fd);
+  return done == content.n || err_set_errno(err, number, "cannot write %s", path);
+}
+
+static const char *const *agent_join(struct arena *a, const char *const *x, const char *const *y,
+                                     const char *const *z) {
+  const char *const *lists[] = {x, y, z};
+  size_t count = 0;
+  for (size_t l = 0; l < ARRAY_LEN(lists); l++)
+    for (size_t i = 0; lists[l] != NULL && lists[l][i] != NULL; i++)
+      count++;
+  const char **out = arena_array(a, count + 1, sizeof *out);
+  count = 0;
+  for (size_t l = 0; l < ARRAY_LEN(lists); l++)
+    for (size_t i = 0; lists[l] != NULL && lists[l][i] != NULL; i++)
+      out[count++] = lists[l][i];
+  return out;
+}
+
+static bool build_environment(struct agent_run *run, struct err *err) {
+  const struct call_request *request = run->call.request;
+  char session[96], call[64], attempt[32], *password = NULL;
+  (void)snprintf(session, sizeof session, "SEGUE_SESSION=%s", request->session);
+  /* For idempotency of what the program does outside: a repeat of the call has the same. */
+  (void)snprintf(call, sizeof call, "SEGUE_CALL=%ld.%ld", request->turn, request->call);
+  (void)snprintf(attempt, sizeof attempt, "SEGUE_ATTEMPT=%d", request->attempt);
+  if (run->password != NULL) { /* the last one of a name counts: ours */
+    size_t n = strlen(run->ops->password_env) + strlen(run->password) + 2;
+    password = arena_alloc(&run->arena, n);
+    (void)snprintf(password, n, "%s=%s", run->ops->password_env, run->password);
+  }
+  const char *const own[] = {session, call, attempt, password, NULL};
+  run->envp =
+      process_env_build(&run->arena, run->tmpdir,
+                        agent_join(&run->arena, run->env->pass_env, run->command.pass_env, NULL),
+                        agent_join(&run->arena, run->command.assignments, own, NULL), err);
+  if (run->envp == NULL)
+    return false;
+  run->secrets = secrets_new();
+  secrets_find_in_environment(run->secrets, run->envp, run->env->pass_env);
+  secrets_find_in_words(run->secrets, run->command.argv);
+  kept_init(&run->err, run->secrets, LIMIT_STDERR_BYTES);
+  return true;
+}
+
+static uint64_t setting_ms(const json_t *settings, const char *name, uint64_t otherwise) {
+  const json_t *value = json_object_get(settings, name);
+  return json_is_integer(value) ? (uint64_t)json_integer_value(value) : otherwise;
+}
+
+bool agent_transport(const struct profile *profile, const json_t *settings, enum transport *out,
+                     struct err *err) {
+  const char *wanted = json_string_value(json_object_get(settings, "transport"));
+  *out = profile->preferred;
+  if (wanted != NULL && strcmp(wanted, "auto") != 0 && !transport_from_name(str_from(wanted), out))
+    return err_set(err, ERR_FILE, "providers.%s.transport must be auto, exec, native or acp",
+                   profile->capability.name);
+  return driver_find(profile, *out, err) != NULL;
+}
+
+static bool prepare_run(struct agent_run *run, struct err *err) {
+  const struct call_request *request = run->call.request;
+  enum error_class class = CLASS_BAD_REQUEST;
+  enum transport transport;
+  char name[80];
+  if (run->profile->broken != NULL) {
+    const struct err *why = run->profile->broken;
+    call_result_fail(&run->result, CLASS_NOT_FOUND, "%s:%d:%d: %s", why->file, why->line,
+                     why->column, why->text);
+    return false;
+  }
+  if (!profile_check_settings(run->profile, run->self->settings, err) ||
+      !agent_transport(run->profile, run->self->settings, &transport, err)) {
+    call_result_fail(&run->result, CLASS_BAD_REQUEST, "%s", err->text);
+    return false;
+  }
+  if (!project_files_check(run->profile, transport, run->self->settings, run->env->cwd, err)) {
+    call_result_fail(&run->result, CLASS_AUTH, "%s", err->text);
+    return false;
+  }
+  run->ops = driver_find(run->profile, transport, err);
+  schema_place(&run->schema, run->profile, transport, request);
+  run->call.schema = run->schema.sent;
+  run->call.prompt = run->schema.prompt;
+  run->result.enforced = run->schema.enforced;
+  (void)snprintf(name, sizeof name, "segue-%s-%ld", request->session, request->call);
+  run->tmpdir = tmpdir_make_named(name, err);
+  run->call.tmpdir = run->tmpdir;
+  bool ok = run->tmpdir != NULL && agent_make_server(run, err);
+  if (ok && !profile_command(run->profile, transport, &run->call, &run->arena, &run->command,
+                             &class, err)) {
+    call_result_fail(&run->result, class, "%s", err->text);
+    return false;
+  }
+  for (size_t i = 0; ok && i < run->command.file_count; i++)
+    ok = agent_write_file(run->command.files[i].path, run->command.files[i].content, err);
+  ok = ok && build_environment(run, err);
+  if (ok) {
+    const struct driver_host host = agent_host_of(run);
+    run->driver = run->ops->open(run->profile, &run->call, &host);
+    ok = start_process(run, err);
+  }
+  if (!ok)
+    call_result_fail(&run->result, CLASS_NOT_FOUND, "%s", err->text);
+  return ok;
+}
+
+static void agent_on_soon(uv_timer_t *timer) {
+  agent_finish(timer->data);
+}
+
+/* request->model, else the user's for this provider. */
+static struct call_request with_model(const struct call_request *request, const json_t *settings) {
+  struct call_request out = *request;
+  if (out.model.n == 0)
+    out.model = str_from(json_string_value(json_object_get(settings, "model")));
+  return out;
+}
+
+static struct provider_run *agent_start(const struct provider *self, const struct provider_env *env,
+                                        const struct call_request *request,
+                                        const struct provider_sink *sink) {
+  assert(env->processes != NULL);
+  assert(sink->done != NULL);
+  struct agent_run *run = xcalloc(1, sizeof *run);
+  const struct profile *profile = provider_profile(self);
+  struct err err = {0};
+  bool judge = request->purpose == PURPOSE_JUDGE || request->purpose == PURPOSE_REASK;
+  struct call_request *own = arena_alloc(&run->arena, sizeof *own);
+  *own = with_model(request, self->settings);
+  run->self = self;
+  run->env = env;
+  run->profile = profile;
+  run->sink = *sink;
+  if (judge)
+    run->stall_ms = setting_ms(self->settings, "judge_stall_ms", profile->judge_stall_ms);
+  else
+    run->stall_ms = setting_ms(self->settings, "stall_ms", profile->stall_ms);
+  run->idle_ms = setting_ms(self->settings, "idle_ms", LIMIT_AGENT_IDLE_MS);
+  run->content_ms = uv_now(env->loop);
+  run->call = (struct agent_call){
+      .request = own,
+      .cwd = env->cwd,
+      .session = arena_str(&run->arena, request->provider_session).p,
+      .new_session = json_is_string(request->token) ? json_string_value(request->token) : "",
+      .prompt = request->prompt,
+      .permission = request->permission,
+      .tools = json_object_get(self->settings, "tools"),
+      .max_turns = (long)setting_ms(self->settings, "max_turns", (uint64_t)profile->max_turns),
+      .settings = self->settings};
+  uv_timer_init(env->loop, &run->timer);
+  run->timer.data = run;
+  if (!prepare_run(run, &err))
+    uv_timer_start(&run->timer, agent_on_soon, 0, 0);
+  run->base.provider = self;
+  return &run->base;
+}
+
+static void agent_cancel(struct provider_run *base) {
+  struct agent_run *run = (struct agent_run *)base;
+  assert(base->provider->ops->cancel == agent_cancel);
+  if (run->cancelled)
+    return;
+  run->cancelled = true;
+  if (run->process == NULL) /* it is over, or about to be started once more */
+    return;
+  if (!run->asks_version && run->ops->interrupt != NULL && run->ops->interrupt(run->driver))
+    uv_timer_start(&run->timer, agent_on_grace_over, LIMIT_AGENT_INTERRUPT_MS, 0);
+  else
+    process_cancel(run->process);
+}
+
+/* A UUID (version 4) from the call's random bytes: the id of its new conversation. */
+static json_t *agent_prepare(const struct provider *self, const struct provider_env *env,
+                             const struct call_request *request, const json_t *token_counts,
+                             const unsigned char entropy[16]) {
+  const struct profile *profile = provider_profile(self);
+  unsigned char b[16];
+  enum transport transport;
+  struct err err;
+  (void)env;
+  (void)request;
+  (void)token_counts;
+  if (!profile->chooses_session || !agent_transport(profile, self->settings, &transport, &err) ||
+      transport == TRANSPORT_ACP) /* its session/new chooses */
+    return NULL;
+  memcpy(b, entropy, sizeof b);
+  b[6] = (unsigned char)((b[6] & 0x0F) | 0x40);
+  b[8] = (unsigned char)((b[8] & 0x3F) | 0x80);
+  return json_sprintf("%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
+                      b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
+                      b[13], b[14], b[15]);
+}
+
+static const struct provider_ops agent_ops = {
+    .prepare = agent_prepare, .start = agent_start, .cancel = agent_cancel};
+
+struct provider provider_of_profile(const struct profile *profile) {
+  return (struct provider){.capability = profile->capability, .ops = &agent_ops, .data = profile};
+}
+
+const struct profile *provider_profile(const struct provider *provider) {
+  return provider->ops == &agent_ops ? profile_ready(provider->data) : NULL;
+}

@@ -1,0 +1,206 @@
+/* Drives Claude Code by stream-json both ways. What it prints is read by the profile's events, as
+ * in a one-shot run; beside that stands the control protocol: it asks before it uses a tool, and
+ * can be interrupted. The prompt is one line of stdin; its result ends stdin. */
+#include "provider/agent/driver.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "format/json_write.h"
+#include "provider/agent/policy.h"
+#include "provider/agent/question.h"
+#include "provider/agent/rpc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct claude {
+  const struct agent_call *call;
+  struct questions questions;
+  bool closed; /* its result came: stdin is at its end */
+};
+
+static struct claude *claude_of(struct driver *d) {
+  return d->own;
+}
+
+static struct str claude_text_of(const json_t *object, const char *name) {
+  const json_t *value = json_object_get(object, name);
+  return (struct str){json_string_value(value), json_string_length(value)};
+}
+
+/* --- questions --- */
+
+static enum ask_kind kind_of_tool(struct str name) {
+  static const struct {
+    const char *name;
+    enum ask_kind kind;
+  } tools[] = {{"Read", ASK_READ},
+               {"Glob", ASK_READ},
+               {"Grep", ASK_READ},
+               {"LS", ASK_READ},
+               {"NotebookRead", ASK_READ},
+               {"TodoWrite", ASK_READ},
+               {"TaskCreate", ASK_READ},
+               {"TaskUpdate", ASK_READ},
+               {"TaskList", ASK_READ},
+               {"TaskGet", ASK_READ},
+               {"ToolSearch", ASK_READ},
+               {"ExitPlanMode", ASK_READ},
+               {"StructuredOutput", ASK_READ},
+               {"Edit", ASK_EDIT},
+               {"MultiEdit", ASK_EDIT},
+               {"Write", ASK_EDIT},
+               {"NotebookEdit", ASK_EDIT},
+               {"Bash", ASK_EXECUTE},
+               {"BashOutput", ASK_EXECUTE},
+               {"KillShell", ASK_EXECUTE},
+               {"Monitor", ASK_EXECUTE},
+               {"WebFetch", ASK_FETCH},
+               {"WebSearch", ASK_FETCH}};
+  for (size_t i = 0; i < ARRAY_LEN(tools); i++)
+    if (str_eq_c(name, tools[i].name))
+      return tools[i].kind;
+  return ASK_OTHER;
+}
+
+static bool claude_decide(const struct agent_call *call, const json_t *request,
+                          const char **reason) {
+  struct str tool = claude_text_of(request, "tool_name");
+  json_t *paths = json_array();
+  policy_add_paths(paths, json_object_get(request, "input"));
+  if (json_is_string(json_object_get(request, "blocked_path")))
+    json_array_append(paths, json_object_get(request, "blocked_path"));
+  const struct policy_ask ask = {.kind = kind_of_tool(tool), .tool = tool, .paths = paths};
+  bool allowed = policy_allows(&ask, call->permission, call->cwd, call->tools, reason);
+  if (str_eq_c(tool, "AskUserQuestion")) {
+    allowed = false;
+    *reason = "nobody is there to answer: decide yourself";
+  }
+  json_decref(paths);
+  return allowed;
+}
+
+/* Tells in a line what it wants to do: the command, the file, or the tool's name. */
+static struct str claude_title_of(const json_t *request) {
+  static const char *const names[] = {"command", "file_path", "path", "url", "notebook_path"};
+  const json_t *input = json_object_get(request, "input");
+  for (size_t i = 0; i < ARRAY_LEN(names); i++)
+    if (claude_text_of(input, names[i]).n > 0)
+      return claude_text_of(input, names[i]);
+  return claude_text_of(request, "tool_name");
+}
+
+static void respond(struct driver *d, const json_t *id, json_t *response) {
+  json_t *inner = json_pack("{s:s, s:O, s:o}", "subtype", "success", "request_id", (json_t *)id,
+                            "response", response);
+  (void)rpc_write_line(&d->host,
+                       json_pack("{s:s, s:o}", "type", "control_response", "response", inner));
+}
+
+static void claude_refuse(struct driver *d, const json_t *id) {
+  json_t *inner = json_pack("{s:s, s:O, s:s}", "subtype", "error", "request_id", (json_t *)id,
+                            "error", "not supported");
+  (void)rpc_write_line(&d->host,
+                       json_pack("{s:s, s:o}", "type", "control_response", "response", inner));
+}
+
+static void on_request(struct driver *d, const json_t *value) {
+  struct claude *c = claude_of(d);
+  const json_t *id = json_object_get(value, "request_id");
+  const json_t *request = json_object_get(value, "request");
+  if (!json_is_string(id))
+    return;
+  if (!str_eq_c(claude_text_of(request, "subtype"), "can_use_tool")) {
+    claude_refuse(d, id);
+    return;
+  }
+  struct question question = {.tool = claude_text_of(request, "tool_name"),
+                              .title = claude_title_of(request)};
+  json_t *input = json_object_get(request, "input");
+  question.allowed = claude_decide(c->call, request, &question.reason);
+  question_ask(&c->questions, id, &question);
+  json_t *answer = json_pack("{s:s}", "behavior", question.allowed ? "allow" : "deny");
+  if (!question.allowed)
+    json_object_set_new(answer, "message", json_string(question.reason));
+  else
+    json_object_set_new(answer, "updatedInput",
+                        json_is_object(input) ? json_incref(input) : json_object());
+  respond(d, id, answer);
+}
+
+static void claude_value(struct driver *d, const json_t *value) {
+  struct claude *c = claude_of(d);
+  struct str type = claude_text_of(value, "type");
+  if (str_eq_c(type, "control_request")) {
+    on_request(d, value);
+    return;
+  }
+  if (str_eq_c(type, "control_response") || str_eq_c(type, "control_cancel_request"))
+    return;
+  stream_event(d, value);
+  if (d->end == STREAM_END_NONE || c->closed)
+    return;
+  c->closed = true;
+  if (d->host.close_stdin != NULL)
+    d->host.close_stdin(d->host.ctx);
+}
+
+/* --- the driver --- */
+
+static bool control(struct driver *d, const char *id, const char *subtype) {
+  return rpc_write_line(&d->host, json_pack("{s:s, s:s, s:{s:s}}", "type", "control_request",
+                                            "request_id", id, "request", "subtype", subtype));
+}
+
+static struct driver *claude_open(const struct profile *profile, const struct agent_call *call,
+                                  const struct driver_host *host) {
+  struct driver *d = stream_open(profile, call, host);
+  struct claude *c = xcalloc(1, sizeof *c);
+  d->own = c;
+  d->value = claude_value;
+  c->call = call;
+  c->questions.d = d;
+  json_t *message = json_pack("{s:s, s:[{s:s, s:o}]}", "role", "user", "content", "type", "text",
+                              "text", json_text(call->prompt));
+  if (!control(d, "segue-1", "initialize") ||
+      !rpc_write_line(&d->host, json_pack("{s:s, s:o}", "type", "user", "message", message)))
+    stream_trouble(d, 0, STR("the prompt cannot be written"));
+  return d;
+}
+
+static void claude_sent(struct driver *d, struct str line) {
+  struct claude *c = claude_of(d);
+  json_t *value = json_loadb(line.p ? line.p : "", line.n, JSON_ALLOW_NUL, NULL);
+  const json_t *response = json_object_get(value, "response");
+  c->questions.recorded = true;
+  if (str_eq_c(claude_text_of(value, "type"), "control_response"))
+    question_answered(
+        &c->questions, json_object_get(response, "request_id"),
+        str_eq_c(claude_text_of(json_object_get(response, "response"), "behavior"), "allow"));
+  json_decref(value);
+}
+
+static bool claude_interrupt(struct driver *d) {
+  return d->end == STREAM_END_NONE && control(d, "segue-2", "interrupt");
+}
+
+static void claude_end(struct driver *d, const struct process_result *p, struct call_result *r) {
+  stream_take_rest(d);
+  question_end(&claude_of(d)->questions);
+  stream_end(d, p, r);
+}
+
+static void claude_close(struct driver *d) {
+  questions_deinit(&claude_of(d)->questions);
+  stream_close(d);
+}
+
+const struct driver_ops driver_claude = {.name = "claude",
+                                         .transport = TRANSPORT_NATIVE,
+                                         .keeps_stdin = true,
+                                         .open = claude_open,
+                                         .output = stream_output,
+                                         .sent = claude_sent,
+                                         .interrupt = claude_interrupt,
+                                         .end = claude_end,
+                                         .close = claude_close};

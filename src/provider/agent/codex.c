@@ -1,0 +1,424 @@
+/* Drives codex natively: `codex app-server`, JSON-RPC lines without "jsonrpc". One thread, one
+ * turn with its output schema, and the end of stdin. */
+#include "provider/agent/driver.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "format/json_write.h"
+#include "provider/agent/evidence.h"
+#include "provider/agent/policy.h"
+#include "provider/agent/question.h"
+#include "provider/agent/rpc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum codex_method {
+  CODEX_INITIALIZE,
+  CODEX_START,
+  CODEX_RESUME,
+  CODEX_TURN,
+  CODEX_INTERRUPT,
+  CODEX_METHOD_COUNT
+};
+static const char *const methods[] = {"initialize", "thread/start",   "thread/resume",
+                                      "turn/start", "turn/interrupt", NULL};
+_Static_assert(sizeof methods / sizeof *methods == CODEX_METHOD_COUNT + 1, "one name a method");
+
+struct codex {
+  struct driver *d;
+  const struct agent_call *call;
+  struct rpc rpc;
+  struct questions questions;
+  char thread[128], turn[128]; /* "" = not known yet */
+  bool rested;                 /* the thread went to rest after the last message of its turn */
+  json_t *before;              /* tokens of the thread before this turn, as it told them; or NULL */
+};
+
+static struct codex *codex_of(struct driver *d) {
+  return d->own;
+}
+
+static struct str codex_text_of(const json_t *object, const char *name) {
+  const json_t *value = json_object_get(object, name);
+  return (struct str){json_string_value(value), json_string_length(value)};
+}
+
+static void codex_over(struct codex *c, enum profile_end end) {
+  stream_finish(c->d, end);
+  if (c->d->host.close_stdin != NULL)
+    c->d->host.close_stdin(c->d->host.ctx);
+}
+
+static void codex_fail(struct codex *c, enum error_class class, const char *message) {
+  stream_trouble(c->d, 0, str_from(message));
+  c->d->trouble.class = class;
+  codex_over(c, STREAM_END_ERROR);
+}
+
+static void codex_request(struct codex *c, enum codex_method method, json_t *params) {
+  if (!rpc_request(&c->rpc, (int)method, params))
+    codex_fail(c, CLASS_PROTOCOL, "codex takes nothing on its standard input");
+}
+
+/* --- steps --- */
+
+static void open_thread(struct codex *c) {
+  static const char *const sandboxes[] = {"read-only", "workspace-write", "danger-full-access"};
+  const struct agent_call *call = c->call;
+  json_t *params = json_pack("{s:s, s:s, s:s}", "cwd", call->cwd, "approvalPolicy", "never",
+                             "sandbox", sandboxes[call->permission]);
+  if (call->request->model.n > 0)
+    json_object_set_new(params, "model", json_text(call->request->model));
+  if (call->session[0] != '\0')
+    json_object_set_new(params, "threadId", json_string(call->session));
+  codex_request(c, call->session[0] != '\0' ? CODEX_RESUME : CODEX_START, params);
+}
+
+static void start_turn(struct codex *c) {
+  const struct agent_call *call = c->call;
+  json_t *effort = json_object_get(call->request->options, "effort");
+  json_t *params = json_pack("{s:s, s:[{s:s, s:o}]}", "threadId", c->thread, "input", "type",
+                             "text", "text", json_text(call->prompt));
+  if (call->schema != NULL)
+    json_object_set(params, "outputSchema", (json_t *)call->schema);
+  if (json_is_string(effort))
+    json_object_set(params, "effort", effort);
+  codex_request(c, CODEX_TURN, params);
+}
+
+static void on_thread(struct codex *c, const json_t *result) {
+  struct str id = codex_text_of(json_object_get(result, "thread"), "id");
+  if (id.n == 0 || id.n >= sizeof c->thread) {
+    codex_fail(c, CLASS_PROTOCOL, "codex names no thread");
+    return;
+  }
+  (void)snprintf(c->thread, sizeof c->thread, STR_FMT, STR_ARG(id));
+  stream_session(c->d, id);
+  start_turn(c);
+}
+
+static void note_turn(struct codex *c, const json_t *turn) {
+  struct str id = codex_text_of(turn, "id");
+  if (id.n > 0 && id.n < sizeof c->turn)
+    (void)snprintf(c->turn, sizeof c->turn, STR_FMT, STR_ARG(id));
+}
+
+/* --- errors --- */
+
+/* "unauthorized", or {"responseTooManyFailedAttempts": {"httpStatusCode": 429}}. */
+static void codex_note_error(struct codex *c, const json_t *error) {
+  struct str message = codex_text_of(error, "message"),
+             more = codex_text_of(error, "additionalDetails");
+  json_t *info = json_object_get(error, "codexErrorInfo"), *detail;
+  struct buf text = {.max = LIMIT_EVIDENCE_BYTES};
+  const char *name;
+  int status = 0;
+  buf_str(&text, message);
+  if (more.n > 0)
+    buf_printf(&text, ": " STR_FMT, STR_ARG(more));
+  json_object_foreach(info, name, detail) {
+    json_int_t code = json_integer_value(json_object_get(detail, "httpStatusCode"));
+    status = code >= 400 && code < 600 ? (int)code : status;
+    stream_kind(c->d, str_from(name));
+    if (code == 0) /* it did not get as far as a status */
+      stream_kind(c->d, STR("network"));
+  }
+  if (json_is_string(info))
+    stream_kind(c->d, codex_text_of(error, "codexErrorInfo"));
+  stream_trouble(c->d, status, buf_view(&text));
+  buf_deinit(&text);
+}
+
+static void on_refused(struct codex *c, int method, const json_t *error) {
+  struct str message = codex_text_of(error, "message");
+  if (method == CODEX_INTERRUPT)
+    return;
+  stream_trouble(c->d, 0, message);
+  if (method == CODEX_RESUME && evidence_of_words(message) == CLASS_NONE)
+    c->d->trouble.class = CLASS_NOT_FOUND; /* the thread that was asked for */
+  codex_over(c, STREAM_END_ERROR);
+}
+
+/* --- what it tells --- */
+
+static bool is_tool(struct str type) {
+  static const char *const not_tools[] = {
+      "userMessage",       "agentMessage",     "reasoning",        "plan", "error", "hookPrompt",
+      "enteredReviewMode", "exitedReviewMode", "contextCompaction"};
+  for (size_t i = 0; i < ARRAY_LEN(not_tools); i++)
+    if (str_eq_c(type, not_tools[i]))
+      return false;
+  return type.n > 0;
+}
+
+static void codex_on_item(struct codex *c, const json_t *item, bool completed) {
+  struct str type = codex_text_of(item, "type"), status = codex_text_of(item, "status");
+  struct str name = codex_text_of(item, "tool");
+  if (completed && str_eq_c(type, "agentMessage")) {
+    stream_tell_rest(c->d, codex_text_of(item, "text"));
+    stream_end_message(c->d, codex_text_of(item, "id"));
+  } else if (is_tool(type)) {
+    stream_tool(c->d, name.n > 0 ? name : type, codex_text_of(item, "id"),
+                completed ? "end" : "start",
+                completed ? str_eq_c(status, "failed") || str_eq_c(status, "declined") : -1);
+  }
+}
+
+static json_t *codex_counts(const json_t *told) {
+  static const char *const names[] = {"inputTokens", "outputTokens", "cachedInputTokens",
+                                      "reasoningOutputTokens"};
+  static const char *const ours[] = {"input", "output", "cached", "reasoning"};
+  json_t *out = json_object();
+  for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+    const json_t *value = json_object_get(told, names[i]);
+    if (json_is_integer(value) && json_integer_value(value) >= 0 &&
+        json_integer_value(value) <= LIMIT_USAGE_TOKENS)
+      json_object_set_new(out, ours[i], json_integer(json_integer_value(value)));
+  }
+  return out;
+}
+
+/* The thread's tokens. A thread that is gone on with tells those of its earlier turns first, before
+ * the turn has begun; where neither that nor our log knows them, they are what the first request
+ * of the turn leaves of the total. */
+static void on_usage(struct codex *c, const json_t *usage) {
+  json_t *total = codex_counts(json_object_get(usage, "total"));
+  if (c->d->resumed && c->turn[0] != '\0' && c->d->before == NULL) {
+    json_t *last = codex_counts(json_object_get(usage, "last"));
+    c->before = stream_usage_added(total, last, -1);
+    c->d->before = c->before;
+    json_decref(last);
+  }
+  if (c->d->resumed && c->turn[0] == '\0') {
+    json_decref(c->before);
+    c->before = total;
+    c->d->before = total;
+  } else {
+    stream_usage_total(c->d, total);
+  }
+}
+
+static void on_completed(struct codex *c, const json_t *turn) {
+  struct str status = codex_text_of(turn, "status");
+  const json_t *error = json_object_get(turn, "error");
+  if (c->d->end != STREAM_END_NONE)
+    return;
+  if (str_eq_c(status, "completed")) {
+    codex_over(c, STREAM_END_OK);
+  } else if (str_eq_c(status, "interrupted")) {
+    codex_fail(c, CLASS_CANCELLED, "interrupted");
+  } else {
+    if (json_is_object(error))
+      codex_note_error(c, error);
+    codex_over(c, STREAM_END_ERROR);
+  }
+}
+
+static void codex_on_error(struct codex *c, const json_t *params) {
+  const json_t *error = json_object_get(params, "error");
+  if (json_is_true(json_object_get(params, "willRetry"))) {
+    json_t *data = json_object();
+    struct str message = codex_text_of(error, "message");
+    json_t *info = json_object_get(error, "codexErrorInfo"), *detail;
+    const char *name;
+    int status = evidence_status(message);
+    json_object_foreach(info, name, detail) {
+      json_int_t code = json_integer_value(json_object_get(detail, "httpStatusCode"));
+      status = code > 0 ? (int)code : status;
+    }
+    if (status > 0)
+      json_object_set_new(data, "status", json_integer(status));
+    stream_retry(c->d, data, message);
+  } else {
+    codex_note_error(c, error);
+  }
+}
+
+static void on_tell(struct codex *c, const struct rpc_message *m) {
+  struct str thread = codex_text_of(m->params, "threadId");
+  const json_t *item = json_object_get(m->params, "item");
+  const json_t *turn = json_object_get(m->params, "turn");
+  if (thread.n > 0 && c->thread[0] != '\0' && !str_eq_c(thread, c->thread))
+    return; /* of an agent of its own */
+  if (strcmp(m->name, "item/agentMessage/delta") == 0) {
+    stream_tell_piece(c->d, codex_text_of(m->params, "delta"));
+  } else if (strcmp(m->name, "item/reasoning/summaryTextDelta") == 0 ||
+             strcmp(m->name, "item/reasoning/textDelta") == 0) {
+    stream_tell_thinking(c->d, codex_text_of(m->params, "delta"));
+  } else if (strcmp(m->name, "item/started") == 0) {
+    c->rested = false;
+    codex_on_item(c, item, false);
+  } else if (strcmp(m->name, "item/completed") == 0) {
+    codex_on_item(c, item, true);
+  } else if (strcmp(m->name, "thread/tokenUsage/updated") == 0) {
+    on_usage(c, json_object_get(m->params, "tokenUsage"));
+  } else if (strcmp(m->name, "thread/status/changed") == 0) {
+    c->rested = str_eq_c(codex_text_of(json_object_get(m->params, "status"), "type"), "idle") &&
+                c->d->last.n > 0 && c->d->told.n == 0;
+  } else if (strcmp(m->name, "turn/started") == 0) {
+    note_turn(c, turn);
+  } else if (strcmp(m->name, "turn/completed") == 0) {
+    on_completed(c, turn);
+  } else if (strcmp(m->name, "error") == 0) {
+    codex_on_error(c, m->params);
+  } else if (strcmp(m->name, "warning") == 0 || strcmp(m->name, "configWarning") == 0) {
+    json_t *data = json_object();
+    struct str text = codex_text_of(m->params, "message");
+    stream_put_text(data, "text", text.n > 0 ? text : codex_text_of(m->params, "summary"));
+    stream_tell(c->d, NEWS_NOTE, (struct str){0}, data);
+  }
+}
+
+/* --- what it asks --- */
+
+/* With approvalPolicy never it asks nothing; the user's own rules may make it ask all the same. */
+static void on_ask(struct codex *c, const struct rpc_message *m) {
+  static const struct {
+    const char *method, *yes, *no;
+    enum ask_kind kind;
+  } asks[] = {
+      {"item/commandExecution/requestApproval", "accept", "decline", ASK_EXECUTE},
+      {"item/fileChange/requestApproval", "accept", "decline", ASK_EDIT},
+      {"execCommandApproval", "approved", "denied", ASK_EXECUTE},
+      {"applyPatchApproval", "approved", "denied", ASK_EDIT},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(asks); i++) {
+    if (strcmp(m->name, asks[i].method) != 0)
+      continue;
+    json_t *paths = json_array();
+    json_t *changes = json_object_get(m->params, "fileChanges"), *change;
+    const char *path;
+    json_object_foreach(changes, path, change) json_array_append_new(paths, json_string(path));
+    if (codex_text_of(m->params, "grantRoot").n > 0)
+      json_array_append(paths, json_object_get(m->params, "grantRoot"));
+    const struct policy_ask ask = {.kind = asks[i].kind, .paths = paths};
+    struct str title = codex_text_of(m->params, "command");
+    struct question question = {
+        .tool = str_from(asks[i].kind == ASK_EDIT ? "fileChange" : "commandExecution"),
+        .title = title.n > 0 ? title : codex_text_of(m->params, "reason")};
+    question.allowed =
+        policy_allows(&ask, c->call->permission, c->call->cwd, c->call->tools, &question.reason);
+    question_ask(&c->questions, m->id, &question);
+    (void)rpc_reply(&c->rpc, m->id,
+                    json_pack("{s:s}", "decision", question.allowed ? asks[i].yes : asks[i].no));
+    json_decref(paths);
+    return;
+  }
+  (void)rpc_refuse(&c->rpc, m->id, -32601, "not supported");
+}
+
+static void codex_on_answer(struct codex *c, const struct rpc_message *m) {
+  if (c->d->end != STREAM_END_NONE)
+    return;
+  if (m->error != NULL) {
+    on_refused(c, m->method, m->error);
+    return;
+  }
+  switch ((enum codex_method)(m->method < 0 ? CODEX_METHOD_COUNT : m->method)) {
+  case CODEX_INITIALIZE:
+    if (!rpc_replays(&c->rpc)) {
+      (void)rpc_notify(&c->rpc, "initialized", NULL);
+      open_thread(c);
+    }
+    break;
+  case CODEX_START:
+  case CODEX_RESUME:
+    on_thread(c, m->result);
+    break;
+  case CODEX_TURN:
+    note_turn(c, json_object_get(m->result, "turn"));
+    break;
+  case CODEX_METHOD_COUNT: /* a recording without what was sent */
+    if (json_object_get(m->result, "thread") != NULL)
+      on_thread(c, m->result);
+    break;
+  case CODEX_INTERRUPT:
+    break;
+  }
+}
+
+static void codex_value(struct driver *d, const json_t *value) {
+  struct codex *c = codex_of(d);
+  struct rpc_message m = rpc_read(&c->rpc, value);
+  switch (m.kind) {
+  case RPC_ANSWER:
+    codex_on_answer(c, &m);
+    break;
+  case RPC_ASK:
+    on_ask(c, &m);
+    break;
+  case RPC_TELL:
+    if (d->end == STREAM_END_NONE)
+      on_tell(c, &m);
+    break;
+  case RPC_NOISE:
+    break;
+  }
+}
+
+/* --- the driver --- */
+
+static struct driver *codex_open(const struct profile *profile, const struct agent_call *call,
+                                 const struct driver_host *host) {
+  struct driver *d = stream_open(profile, call, host);
+  struct codex *c = xcalloc(1, sizeof *c);
+  d->own = c;
+  d->value = codex_value;
+  d->is_text = d->ends_by_exit = d->text_of_all = false;
+  c->d = c->questions.d = d;
+  c->call = call;
+  c->rpc = (struct rpc){.host = &d->host, .methods = methods};
+  codex_request(c, CODEX_INITIALIZE,
+                json_pack("{s:{s:s, s:s, s:s}}", "clientInfo", "name", "segue", "title", "segue",
+                          "version", SEGUE_VERSION));
+  return d;
+}
+
+static void codex_sent(struct driver *d, struct str line) {
+  struct codex *c = codex_of(d);
+  json_t *value = rpc_sent(&c->rpc, line);
+  struct str decision = codex_text_of(json_object_get(value, "result"), "decision");
+  c->questions.recorded = true;
+  if (json_object_get(json_object_get(value, "params"), "outputSchema") != NULL)
+    d->schema_asked = true;
+  if (decision.n > 0)
+    question_answered(&c->questions, json_object_get(value, "id"),
+                      str_starts(decision, "accept") || str_starts(decision, "approved"));
+  json_decref(value);
+}
+
+static bool codex_interrupt(struct driver *d) {
+  struct codex *c = codex_of(d);
+  if (d->end != STREAM_END_NONE || c->turn[0] == '\0')
+    return false;
+  return rpc_request(&c->rpc, CODEX_INTERRUPT,
+                     json_pack("{s:s, s:s}", "threadId", c->thread, "turnId", c->turn));
+}
+
+static void codex_end(struct driver *d, const struct process_result *p, struct call_result *r) {
+  struct codex *c = codex_of(d);
+  stream_take_rest(d);
+  question_end(&c->questions);
+  if (d->end == STREAM_END_NONE && c->rested && !d->trouble.there && p->why == PROCESS_END_EXITED &&
+      p->exit_code == 0)
+    d->end = STREAM_END_OK; /* it left between the end of the work and the word for it */
+  stream_end(d, p, r);
+}
+
+static void codex_close(struct driver *d) {
+  questions_deinit(&codex_of(d)->questions);
+  json_decref(codex_of(d)->before);
+  stream_close(d);
+}
+
+const struct driver_ops driver_codex = {.name = "codex",
+                                        .transport = TRANSPORT_NATIVE,
+                                        .keeps_stdin = true,
+                                        .open = codex_open,
+                                        .output = stream_output,
+                                        .sent = codex_sent,
+                                        .interrupt = codex_interrupt,
+                                        .end = codex_end,
+                                        .close = codex_close};

@@ -1,0 +1,27 @@
+/* evidence.h - classes of errors by the statuses and words of vendors, alike for every backend.
+ *
+ * Pure. Exit statuses are no evidence here: clients exit with 0 after errors and with 1 for all of
+ * them alike. */
+#ifndef SEGUE_PROVIDER_AGENT_EVIDENCE_H
+#define SEGUE_PROVIDER_AGENT_EVIDENCE_H
+
+#include "base/str.h"
+#include "core/call.h"
+
+/* Classes an HTTP status; CLASS_NONE below 400. */
+enum error_class evidence_of_status(int status);
+/* Classes a message by words that vendors use; CLASS_NONE when none is known. */
+enum error_class evidence_of_words(struct str text);
+/* True when it says that the money is gone (and no moment at which it is back). */
+bool evidence_of_quota(struct str text);
+/* The HTTP status that a message names ("unexpected status 401", "API Error: 403", "401 Bad key"),
+ * 0 when it names none. */
+int evidence_status(struct str text);
+/* "try again in 1.2s", "retry after 30 seconds": in milliseconds, 0 when it says none. */
+int64_t evidence_retry_after_ms(struct str text);
+/* Appends to out what a log (stderr) says in its last line that holds `word`: the value of the
+ * key `error`, unquoted, where the line is logfmt (error=text, error="a text"), else the line.
+ * Nothing when no line holds it. */
+void evidence_logged(struct str log, struct str word, struct buf *out);
+
+#endif

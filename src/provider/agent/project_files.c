@@ -1,0 +1,292 @@
+/* Finds the files by which a project would steer an agent. */
+#include "provider/agent/project_files.h"
+
+#include "base/file.h"
+#include "base/limits.h"
+#include "format/pointer.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- what a file sets --- */
+
+/* JSON as clients read their settings: comments and a comma too many become spaces. */
+static void plain_json(struct buf *text) {
+  size_t comma = SIZE_MAX; /* of the last one, while only space follows it */
+  for (size_t i = 0; i < text->n; i++) {
+    char *p = text->p + i;
+    size_t left = text->n - i;
+    if (*p == '"') {
+      for (i++; i < text->n && text->p[i] != '"'; i++)
+        i += text->p[i] == '\\';
+      comma = SIZE_MAX;
+    } else if (left > 1 && *p == '/' && (p[1] == '/' || p[1] == '*')) {
+      const char *mark = p[1] == '/' ? "\n" : "*/";
+      const char *end = memmem(p + 2, left - 2, mark, strlen(mark));
+      size_t n = end ? (size_t)(end - p) + strlen(mark) : left;
+      memset(p, ' ', n);
+      i += n - 1;
+    } else if (*p == ',') {
+      comma = i;
+    } else if (*p == '}' || *p == ']') {
+      if (comma != SIZE_MAX)
+        text->p[comma] = ' ';
+      comma = SIZE_MAX;
+    } else if (strchr(" \t\r\n", *p) == NULL) {
+      comma = SIZE_MAX;
+    }
+  }
+}
+
+static bool project_files_is_allowed(const json_t *allowed, struct str pointer, bool below) {
+  for (size_t i = 0; i < json_array_size(allowed); i++) {
+    const char *one = json_string_value(json_array_get(allowed, i));
+    if (!below && str_eq_c(pointer, one))
+      return true;
+    if (below && strncmp(one, pointer.p, pointer.n) == 0 && one[pointer.n] == '/')
+      return true;
+  }
+  return false;
+}
+
+/* Does `value`, at this pointer, set nothing but what is allowed? False: `at` is what else. */
+static bool sets_only(const json_t *allowed, const json_t *value, struct buf *at) {
+  size_t n = at->n;
+  const char *key;
+  json_t *member;
+  if (n > 0 && project_files_is_allowed(allowed, buf_view(at), false))
+    return true;
+  if (!json_is_object(value) || (n > 0 && !project_files_is_allowed(allowed, buf_view(at), true)))
+    return json_is_object(value) && json_object_size(value) == 0;
+  json_object_foreach((json_t *)value, key, member) {
+    buf_putc(at, '/');
+    for (const char *c = key; *c != '\0'; c++) {
+      if (*c == '~' || *c == '/')
+        buf_puts(at, *c == '~' ? "~0" : "~1");
+      else
+        buf_putc(at, *c);
+    }
+    if (!sets_only(allowed, member, at))
+      return false;
+    at->n = n;
+    at->p[n] = '\0';
+  }
+  return true;
+}
+
+static bool sets_one(const json_t *refused, const json_t *value, struct buf *at) {
+  for (size_t i = 0; i < json_array_size(refused) && at->n == 0; i++)
+    if (pointer_get(value, str_from(json_string_value(json_array_get(refused, i)))) != NULL)
+      buf_puts(at, json_string_value(json_array_get(refused, i)));
+  return at->n > 0;
+}
+
+/* A carriage return alone ends a comment for some readers only. */
+static bool has_bare_return(struct str text) {
+  for (size_t i = 0; i < text.n; i++)
+    if (text.p[i] == '\r' && (i + 1 == text.n || text.p[i + 1] != '\n'))
+      return true;
+  return false;
+}
+
+/* The value, or NULL: it is no JSON that every reader reads alike. */
+static json_t *read_settings(struct buf *text) {
+  if (has_bare_return(buf_view(text)))
+    return NULL;
+  plain_json(text);
+  struct str body = buf_view(text);
+  if (str_starts(body, "\xEF\xBB\xBF"))
+    body = (struct str){body.p + 3, body.n - 3};
+  return json_loadb(body.p ? body.p : "", body.n, JSON_REJECT_DUPLICATES, NULL);
+}
+
+static bool is_name_byte(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '.' || c == '-';
+}
+
+/* White space of any alphabet may stand there. */
+static bool is_between_bytes(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r') || (unsigned char)c >= 0x80;
+}
+
+static bool is_comment(struct str line) {
+  for (size_t i = 0; i < line.n; i++)
+    if ((unsigned char)line.p[i] >= 0x80) /* a line separator may hide in it */
+      return false;
+  line = str_trim(line);
+  return line.n > 0 && line.p[0] == '#';
+}
+
+/* The first name before a = or : in the line that fits, wherever it stands: readers differ in
+ * what may stand before it. n 0: none does. */
+static struct str refused_in_line(const struct pattern *pattern, struct pattern_scratch *scratch,
+                                  struct str line) {
+  for (size_t i = 0; i < line.n;) {
+    size_t from = i, to;
+    while (i < line.n && is_name_byte(line.p[i]))
+      i++;
+    to = i;
+    while (i < line.n && is_between_bytes(line.p[i]))
+      i++;
+    if (to > from && i < line.n && (line.p[i] == '=' || line.p[i] == ':') &&
+        pattern_match(pattern, scratch, line.p + from, to - from) == PATTERN_MATCH)
+      return (struct str){line.p + from, to - from};
+    if (i == from)
+      i++;
+  }
+  return (struct str){0};
+}
+
+static struct str refused_variable(const struct pattern *pattern, struct str text) {
+  struct pattern_scratch scratch = {0};
+  struct str found = {0};
+  for (size_t i = 0; i < text.n && found.n == 0;) {
+    size_t end = i;
+    while (end < text.n && text.p[end] != '\n' && text.p[end] != '\r')
+      end++;
+    struct str line = {text.p + i, end - i};
+    if (!is_comment(line))
+      found = refused_in_line(pattern, &scratch, line);
+    i = end + 1;
+  }
+  pattern_scratch_deinit(&scratch);
+  return found;
+}
+
+/* --- one file --- */
+
+static bool is_empty_folder(const char *path) {
+  DIR *dir = opendir(path);
+  size_t count = 0;
+  for (struct dirent *e; dir != NULL && count < 3 && (e = readdir(dir)) != NULL;)
+    count++;
+  if (dir != NULL)
+    (void)closedir(dir);
+  return dir != NULL && count < 3; /* "." and ".." */
+}
+
+/* Is it there, and does it say more than it may? Then `sets` is what. */
+static bool is_refused(const struct profile_project_file *file, const char *path,
+                       struct buf *sets) {
+  struct stat st;
+  struct buf text = {0};
+  struct err err;
+  if (lstat(path, &st) != 0)
+    return false;
+  if (S_ISDIR(st.st_mode) && is_empty_folder(path))
+    return false;
+  if (file->allowed == NULL && file->refused == NULL && file->variables == NULL) {
+    buf_puts(sets, " is there");
+    return true;
+  }
+  bool refused = true;
+  if (!file_read(path, LIMIT_PROFILE_BYTES, &text, &err)) {
+    buf_printf(sets, " cannot be read (%s)", err.text);
+  } else if (file->variables != NULL) {
+    struct str name = refused_variable(file->variables, buf_view(&text));
+    refused = name.n > 0;
+    buf_printf(sets, " sets " STR_FMT, STR_ARG(name));
+  } else {
+    json_t *value = read_settings(&text);
+    struct buf at = {0};
+    if (value == NULL)
+      buf_puts(sets, " is no plain JSON");
+    else if (file->allowed != NULL)
+      refused = !sets_only(file->allowed, value, &at);
+    else
+      refused = sets_one(file->refused, value, &at);
+    if (value != NULL && refused)
+      buf_printf(sets, " sets %s", at.n > 0 ? at.p + 1 : "more than it may");
+    json_decref(value);
+    buf_deinit(&at);
+  }
+  buf_deinit(&text);
+  return refused;
+}
+
+/* --- where --- */
+
+/* "~/x" is in the home folder; false: it does not exist. */
+static bool real_path(const char *path, char out[PATH_MAX]) {
+  const char *home = getenv("HOME");
+  char full[PATH_MAX];
+  if (path[0] == '~' && (path[1] == '/' || path[1] == '\0') && home != NULL) {
+    (void)snprintf(full, sizeof full, "%s%s", home, path + 1);
+    path = full;
+  }
+  return path[0] == '/' && realpath(path, out) != NULL;
+}
+
+static bool is_trusted(const json_t *settings, const char *cwd) {
+  const json_t *trust = json_object_get(settings, "trust_project");
+  char folder[PATH_MAX];
+  for (size_t i = 0; i < json_array_size(trust); i++) {
+    size_t n;
+    if (!real_path(json_string_value(json_array_get(trust, i)), folder))
+      continue;
+    n = strlen(folder);
+    if (strncmp(cwd, folder, n) == 0 && (cwd[n] == '/' || cwd[n] == '\0' || n == 1))
+      return true;
+  }
+  return json_is_true(trust);
+}
+
+static bool is_repository(const char *folder) {
+  char path[PATH_MAX + 8];
+  struct stat st;
+  (void)snprintf(path, sizeof path, "%s/.git", folder);
+  return lstat(path, &st) == 0;
+}
+
+/* To the folder above; false: there is none. */
+static bool project_files_go_up(char *folder) {
+  char *slash = strrchr(folder, '/');
+  if (folder[1] == '\0')
+    return false;
+  slash[slash == folder] = '\0';
+  return true;
+}
+
+static bool project_files_look(const struct profile *p, const struct profile_project_file *file,
+                               const char *cwd, const char *home, struct err *err) {
+  char folder[PATH_MAX];
+  (void)snprintf(folder, sizeof folder, "%s", cwd);
+  do {
+    struct buf path = {0}, sets = {0};
+    buf_printf(&path, "%s/%s", folder[1] ? folder : "", file->path);
+    bool refused = strcmp(folder, home) != 0 && is_refused(file, buf_c(&path), &sets);
+    if (refused)
+      (void)err_set(err, ERR_FILE,
+                    "%s%s: %s would %s. Remove it, or trust the project in your config.yaml: "
+                    "providers: {%s: {trust_project: [%s]}}",
+                    buf_c(&path), buf_c(&sets), p->capability.name, file->does, p->capability.name,
+                    cwd);
+    buf_deinit(&path);
+    buf_deinit(&sets);
+    if (refused)
+      return false;
+  } while (file->above != PROJECT_ABOVE_NONE &&
+           !(file->above == PROJECT_ABOVE_REPOSITORY && is_repository(folder)) &&
+           project_files_go_up(folder));
+  return true;
+}
+
+bool project_files_check(const struct profile *p, enum transport transport, const json_t *settings,
+                         const char *cwd, struct err *err) {
+  char here[PATH_MAX], home[PATH_MAX];
+  if (p->project_file_count == 0 || !real_path(cwd, here) || is_trusted(settings, here))
+    return true;
+  if (!real_path("~", home))
+    home[0] = '\0';
+  for (size_t i = 0; i < p->project_file_count; i++)
+    if ((p->project_files[i].transports & (1u << transport)) != 0 &&
+        !project_files_look(p, &p->project_files[i], here, home, err))
+      return false;
+  return true;
+}

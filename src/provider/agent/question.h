@@ -1,0 +1,34 @@
+/* question.h - a question of an agent, told with the answer that it got.
+ *
+ * Live, the answer is ours and is told at once. In a replay of a driven run the answer is the
+ * recorded client's, which stands further down: the question waits for it, and where none comes
+ * the answer that we would give is told. */
+#ifndef SEGUE_PROVIDER_AGENT_QUESTION_H
+#define SEGUE_PROVIDER_AGENT_QUESTION_H
+
+#include "provider/agent/stream_internal.h"
+
+struct question {
+  struct str tool, title; /* borrowed for the call */
+  bool allowed;           /* our answer */
+  const char *reason;     /* why not; static, or NULL */
+};
+
+struct questions {
+  struct driver *d;
+  bool recorded; /* a replay that shows what was sent */
+  struct {
+    json_t *id, *what; /* what: {"tool", "title", "reason", "allowed"} */
+  } open[8];
+  size_t count;
+};
+
+/* `id`: what the answer will name. */
+void question_ask(struct questions *q, const json_t *id, const struct question *question);
+/* The recorded answer to `id`. */
+void question_answered(struct questions *q, const json_t *id, bool allowed);
+/* At the end: those without an answer. */
+void question_end(struct questions *q);
+void questions_deinit(struct questions *q);
+
+#endif

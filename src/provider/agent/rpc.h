@@ -1,0 +1,58 @@
+/* rpc.h - JSON-RPC over lines, seen from the client: requests that are numbered, what an answer
+ * belongs to, and answers to what the other side asks.
+ *
+ * A protocol numbers its methods (`methods`: names by number, NULL-ended). In a replay nothing is
+ * written: rpc_sent is given what the recorded client wrote, and answers belong to that. An
+ * answer to a request that was not recorded has method -1; its shape may still tell. */
+#ifndef SEGUE_PROVIDER_AGENT_RPC_H
+#define SEGUE_PROVIDER_AGENT_RPC_H
+
+#include "provider/agent/driver.h"
+
+enum rpc_kind {
+  RPC_ANSWER, /* to a request of ours */
+  RPC_ASK,    /* a request of theirs: an answer is due */
+  RPC_TELL,   /* a notification */
+  RPC_NOISE,  /* no message at all */
+};
+
+struct rpc {
+  const struct driver_host *host;
+  const char *const *methods;
+  bool versioned; /* messages carry "jsonrpc": "2.0" */
+  json_int_t last_id;
+  struct {
+    json_int_t id;
+    int method;
+  } open[16]; /* requests without an answer yet; a protocol has a handful */
+  size_t open_count;
+};
+
+struct rpc_message {
+  enum rpc_kind kind;
+  int method;           /* of an answer: the request's; -1: unknown */
+  const char *name;     /* of asks and tells; else NULL */
+  const json_t *id;     /* of asks and answers */
+  const json_t *params; /* of asks and tells; may be NULL */
+  const json_t *result; /* of an answer that is no error; may be NULL */
+  const json_t *error;  /* of one that is; else NULL */
+};
+
+/* Is this a replay: nothing can be written. */
+bool rpc_replays(const struct rpc *rpc);
+
+/* Each takes `params` or `result`. False: it could not be written. In a replay nothing happens. */
+bool rpc_request(struct rpc *rpc, int method, json_t *params);
+bool rpc_notify(struct rpc *rpc, const char *method, json_t *params);
+bool rpc_reply(struct rpc *rpc, const json_t *id, json_t *result);
+bool rpc_refuse(struct rpc *rpc, const json_t *id, int code, const char *message);
+
+/* Everything in the message is borrowed from `value`. An answer closes its request. */
+struct rpc_message rpc_read(struct rpc *rpc, const json_t *value);
+/* A line that the recorded client wrote; its value is a new reference, or NULL. */
+json_t *rpc_sent(struct rpc *rpc, struct str line);
+
+/* Writes any value as a line; takes it. False: it could not be written. */
+bool rpc_write_line(const struct driver_host *host, json_t *value);
+
+#endif

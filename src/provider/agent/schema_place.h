@@ -1,0 +1,34 @@
+/* schema_place.h - puts the JSON Schema of a call where the client takes it, in its dialect, or at
+ * the end of the prompt; and brings the claimed value back into the canonical shape.
+ *
+ *   schema_place(&place, profile, transport, request)
+ *   ... place.sent, place.prompt, place.enforced ...
+ *   value = schema_place_value(&place, claimed)
+ *   schema_place_deinit(&place)
+ *
+ * Whatever comes back is checked against the canonical schema by the core. */
+#ifndef SEGUE_PROVIDER_AGENT_SCHEMA_PLACE_H
+#define SEGUE_PROVIDER_AGENT_SCHEMA_PLACE_H
+
+#include "core/call.h"
+#include "provider/profile/profile.h"
+
+struct schema_place {
+  const json_t *sent;   /* what the client gets; NULL: none */
+  struct str prompt;    /* what is asked, with the schema's words where they stand there */
+  const char *enforced; /* native, tool, grammar, prompt; NULL: there is no schema */
+  struct adapted *adapted;
+  json_t *plain;
+  struct buf text;
+};
+
+/* The schema and the prompt of `request` are borrowed until schema_place_deinit. */
+void schema_place(struct schema_place *place, const struct profile *profile,
+                  enum transport transport, const struct call_request *request);
+/* `enforced`, for schemas that the client can hold. */
+const char *schema_place_enforced(const struct profile *profile, enum transport transport);
+/* Takes the reference of `claimed` (may be NULL), gives a new one. */
+json_t *schema_place_value(const struct schema_place *place, json_t *claimed);
+void schema_place_deinit(struct schema_place *place); /* a zeroed one is fine */
+
+#endif

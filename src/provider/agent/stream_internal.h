@@ -1,0 +1,111 @@
+/* stream_internal.h - the parts of the exec driver: stream.c (bytes to values),
+ * stream_event.c (values to news), stream_end.c (what came of the run). */
+#ifndef SEGUE_PROVIDER_AGENT_STREAM_INTERNAL_H
+#define SEGUE_PROVIDER_AGENT_STREAM_INTERNAL_H
+
+#include "base/head_tail.h"
+#include "provider/agent/driver.h"
+#include "provider/redact.h"
+
+struct trouble { /* the last thing that an event called an error */
+  bool there;
+  int status;
+  enum error_class class; /* of its kinds; CLASS_NONE */
+  int64_t retry_after_ms;
+  struct buf kinds, message;
+  struct buf log; /* a word by which stderr tells more */
+};
+
+struct driver {
+  const struct profile *profile;
+  struct driver_host host;
+  void (*value)(struct driver *d, const json_t *value); /* what becomes of one: stream_event, or a
+                                                           protocol's own */
+  void *own; /* memory of a driver that speaks a protocol; NULL: the exec driver */
+  bool is_text, ends_by_exit, text_of_all; /* as the profile's, unless the protocol says it */
+  long client_retries;                     /* the same; -1: as often as it likes */
+  bool schema_asked, resumed;              /* resumed: it goes on with a conversation */
+  struct buf line, err_line;               /* unfinished ones */
+  bool line_too_long;
+  bool text_told;       /* at least a piece */
+  bool thought;         /* it told reasoning */
+  size_t request_count; /* of the model, where each is told */
+  struct buf whole;     /* lines that were no JSON, while nothing else came: one document perhaps */
+  size_t event_count;   /* values read */
+  size_t garbage_count; /* lines that were none, after the first value */
+  char session[128];
+  const struct secrets *secrets;        /* the host's */
+  struct redactor of_text, of_thinking; /* a value may come in pieces, over two events */
+  struct head_tail printed;             /* all of it, where is_text */
+  struct buf told; /* of the message that is coming, without what of_text holds back */
+  struct buf last; /* the last whole message */
+  struct buf all;  /* all whole ones */
+  struct buf last_id;
+  bool has_text; /* an event said the final text: */
+  struct buf text;
+  json_t *structured;
+  json_t *usage;
+  const json_t *before;          /* tokens of the conversation before this call; NULL: not known */
+  struct buf retry;              /* the last notice, until something else comes: why it is silent */
+  int retry_status;              /* HTTP, of that notice; 0: it names none */
+  long retry_count;              /* notices since something else came */
+  struct buf denied;             /* the same of permissions */
+  struct buf tool_id, tool_name; /* of the tool that was started last */
+  struct trouble trouble;
+  enum profile_end end;
+  struct pattern_scratch scratch;
+};
+
+struct driver *stream_open(const struct profile *profile, const struct agent_call *call,
+                           const struct driver_host *host);
+void stream_output(struct driver *d, int fd, struct str bytes);
+void stream_close(struct driver *d);
+
+/* One value of the output, by the rules. */
+void stream_event(struct driver *d, const json_t *value);
+/* A line or document with one value, or an array of them; false: it is no JSON. */
+bool stream_read_value(struct driver *d, struct str text);
+/* A whole JSON value as clients write it: half characters become U+FFFD. A new reference; NULL. */
+json_t *stream_read_json(struct str text);
+/* Takes the reference of `data`. */
+void stream_tell(struct driver *d, enum provider_news_kind kind, struct str text, json_t *data);
+/* A piece of the message that is coming. */
+void stream_tell_piece(struct driver *d, struct str piece);
+void stream_tell_thinking(struct driver *d, struct str piece);
+/* The message as far as it has come: what was not told of it yet is. */
+void stream_tell_rest(struct driver *d, struct str whole);
+/* A message behind others; what did not fit into it is missing there, too. */
+void stream_add_message(struct buf *to, const struct buf *message);
+/* It is complete. Messages of one id (n 0: none) are one text. */
+void stream_end_message(struct driver *d, struct str id);
+void stream_session(struct driver *d, struct str id);
+void stream_usage(struct driver *d, json_t *data); /* takes it */
+/* The conversation has used so much: what this call has is the rest. Takes it. */
+void stream_usage_total(struct driver *d, json_t *total);
+/* a + sign * b of each count; NULL: one would be below zero. A new reference. */
+json_t *stream_usage_added(const json_t *a, const json_t *b, int sign);
+void stream_retry(struct driver *d, json_t *data, struct str reason); /* takes it */
+/* Classes what the last notice says that went wrong; CLASS_NONE: it does not say. */
+enum error_class stream_retry_class(struct driver *d);
+/* Keeps the last notice and counts; gives up where its client_retries are used up, and it is
+ * known what for. */
+void stream_retry_noted(struct driver *d, int status, struct str reason);
+/* A tool begins ("start") or is over ("end"); failed: 0, 1, or -1 = not said. */
+void stream_tool(struct driver *d, struct str name, struct str id, const char *state, int failed);
+/* It asked whether it may, and that was the answer. */
+void stream_permission(struct driver *d, struct str tool, bool allowed, struct str message);
+/* Notes what went wrong: a status (0: unknown), words for people, words that `classes` may know.
+ * The last message counts. */
+void stream_trouble(struct driver *d, int status, struct str message);
+void stream_kind(struct driver *d, struct str word);
+/* It is over. */
+void stream_finish(struct driver *d, enum profile_end end);
+/* Tells what was held back, now that nothing more comes. */
+void stream_tell_held(struct driver *d);
+/* A text of a record: at most LIMIT_ERROR_TEXT_BYTES; nothing when it is empty. */
+void stream_put_text(json_t *object, const char *name, struct str text);
+/* Takes what stood on stdout without an end of line, or over several lines. */
+void stream_take_rest(struct driver *d);
+void stream_end(struct driver *d, const struct process_result *process, struct call_result *result);
+
+#endif

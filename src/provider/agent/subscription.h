@@ -1,0 +1,18 @@
+/* subscription.h - limits of subscriptions, by the words with which clients tell them: "You've hit
+ * your session limit · resets 3pm (UTC)". Some tell it as their answer. */
+#ifndef SEGUE_PROVIDER_AGENT_SUBSCRIPTION_H
+#define SEGUE_PROVIDER_AGENT_SUBSCRIPTION_H
+
+#include "core/call.h"
+
+/* A result that is no more than such words, as an error or as the answer, becomes one of class
+ * rate_limit, with the time until the limit is reset where the words name it. now_ms: of the wall
+ * clock. */
+void subscription_check(struct call_result *result, int64_t now_ms);
+
+/* Milliseconds until the moment that follows "resets" or "try again at" in the text (a time of day,
+ * today or tomorrow; a date; a weekday; with a zone in parentheses, else the local one), or that
+ * stands behind a bar in seconds since 1970. 0: it names none that is understood. */
+int64_t subscription_reset_ms(struct str text, int64_t now_ms);
+
+#endif

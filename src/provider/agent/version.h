@@ -1,0 +1,24 @@
+/* version.h - how a program is asked for its version, and what it answers.
+ *
+ *   words = version_words(profile, program, settings, &arena)     what to run
+ *   version_read(&result, version, size)                          what it said
+ *   version_older(version, minimum)
+ */
+#ifndef SEGUE_PROVIDER_AGENT_VERSION_H
+#define SEGUE_PROVIDER_AGENT_VERSION_H
+
+#include "os/process.h"
+#include "provider/profile/profile.h"
+
+/* NULL-ended: the program, the words that the user's settings put behind it, and the profile's
+ * (default --version). */
+const char *const *version_words(const struct profile *profile, const char *program,
+                                 const json_t *settings, struct arena *a);
+/* "codex-cli 0.169.0" gives 0.169.0. False, and out is "": it failed, or said none. */
+bool version_read(const struct process_result *result, char *out, size_t size);
+/* Is `version` ("2.1.329 (Claude Code)") older than `minimum`? Numbers between dots count. */
+bool version_older(const char *version, const char *minimum);
+/* The oldest version that the profile fits, or NULL. */
+const char *version_minimum(const struct profile *profile);
+
+#endif

@@ -1,0 +1,126 @@
+/* Holds the table of dialects and the pieces of requests that several of them send. */
+#include "provider/api/dialect.h"
+
+#include "base/log.h"
+#include "format/json_write.h"
+#include "provider/api/refusal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BODY_BYTES = 6000 }; /* of most requests: they are written without growing */
+
+static const char *const rungs[RUNG_COUNT] = {"native", "grammar", "tool", "json", "prompt"};
+
+const char *rung_name(enum rung rung) {
+  assert(rung < RUNG_COUNT);
+  assert(rung < RUNG_COUNT);
+  return rungs[rung];
+}
+
+bool rung_from_name(struct str name, enum rung *out) {
+  for (int i = 0; i < RUNG_COUNT; i++)
+    if (str_eq_c(name, rungs[i])) {
+      *out = (enum rung)i;
+      return true;
+    }
+  return false;
+}
+
+enum rung rung_at_or_below(unsigned bits, enum rung from) {
+  int i = (int)from;
+  while (i < RUNG_COUNT && (bits & RUNG_BIT(i)) == 0)
+    i++;
+  return (enum rung)i;
+}
+
+static const struct dialect *const dialects[] = {
+    &dialect_anthropic, &dialect_openai_responses, &dialect_openai_chat,
+    &dialect_gemini,    &dialect_ollama,           &dialect_llamacpp,
+};
+
+const char *const dialect_names[] = {"anthropic", "openai",   "openai-chat", "gemini",
+                                     "ollama",    "llamacpp", NULL};
+
+const struct dialect *dialect_find(struct str name) {
+  for (size_t i = 0; i < ARRAY_LEN(dialects); i++)
+    if (str_eq_c(name, dialects[i]->name))
+      return dialects[i];
+  return NULL;
+}
+
+void wire_header(struct wire *wire, const char *name, struct str value) {
+  size_t i = 0, name_n = strlen(name);
+  while (wire->headers[i])
+    i++;
+  assert(i < WIRE_HEADERS);
+  char *line = xmalloc(name_n + 2 + value.n + 1);
+  memcpy(line, name, name_n);
+  memcpy(line + name_n, ": ", 2);
+  memcpy(line + name_n + 2, value.p, value.n);
+  line[name_n + 2 + value.n] = '\0';
+  wire->headers[i] = line;
+}
+
+void wire_bearer(struct wire *wire, struct str key) {
+  struct buf value = {0};
+  if (key.n == 0)
+    return;
+  buf_puts(&value, "Bearer ");
+  buf_str(&value, key);
+  wire_header(wire, "Authorization", buf_view(&value));
+  explicit_bzero(value.p, value.n);
+  buf_deinit(&value);
+}
+
+bool ask_lacks(const struct ask *ask, const char *name) {
+  const json_t *one;
+  size_t i;
+  json_array_foreach((json_t *)ask->without, i, one) {
+    if (strcmp(json_string_value(one), name) == 0)
+      return true;
+  }
+  return false;
+}
+
+bool wire_body(struct wire *wire, const struct ask *ask, json_t *owned_body) {
+  const json_t *name;
+  size_t i;
+  json_array_foreach((json_t *)ask->without, i, name) {
+    refusal_leave_out(owned_body, json_string_value(name));
+  }
+  buf_reserve(&wire->body, BODY_BYTES);
+  json_write(owned_body, &wire->body);
+  json_decref(owned_body);
+  return true;
+}
+
+void wire_deinit(struct wire *wire) {
+  buf_deinit(&wire->path);
+  buf_deinit(&wire->body);
+  for (size_t i = 0; wire->headers[i]; i++) {
+    explicit_bzero(wire->headers[i], strlen(wire->headers[i]));
+    free(wire->headers[i]);
+    wire->headers[i] = NULL;
+  }
+}
+
+json_t *ask_prompt(const struct ask *ask) {
+  return json_text(ask->prompt);
+}
+
+void ask_option(const struct ask *ask, const char *option, json_t *body, const char *key) {
+  json_t *value = json_object_get(ask->options, option);
+  if (value != NULL)
+    json_object_set(body, key, value);
+}
+
+void ask_extra(const struct ask *ask, json_t *body) {
+  if (ask->extra != NULL)
+    json_object_update_missing(body, (json_t *)ask->extra);
+}
+
+json_t *ask_messages(const struct ask *ask) {
+  return json_pack("[{ss so}]", "role", "user", "content", ask_prompt(ask));
+}

@@ -1,0 +1,122 @@
+/* dialect.h - one wire language of a model API, as two pure functions: a question to the bytes of
+ * a request, and the pieces of a reply to what it says. No network, no clock, no environment.
+ *
+ *   dialect->build(&ask, &wire, &err)           then wire_deinit
+ *   reply_init(&reply, dialect, ...)            see reply.h: it finds the events in the bytes
+ *   dialect->event(&reply, type, doc)           one event or line of a stream
+ *   dialect->whole(&reply, doc)                 the whole document of a reply that is no stream
+ *
+ * A dialect knows the wire only. Which rung of the ladder is tried, what the schema looks like
+ * after adapting and where the key comes from is decided by the caller (provider/api/api.h). */
+#ifndef SEGUE_PROVIDER_API_DIALECT_H
+#define SEGUE_PROVIDER_API_DIALECT_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/limits.h"
+#include "core/capability.h"
+
+#include <jansson.h>
+
+/* How a schema is enforced, strongest first; ladder_* below walks them. */
+enum rung {
+  RUNG_NATIVE,  /* the backend's own schema mode */
+  RUNG_GRAMMAR, /* our GBNF */
+  RUNG_TOOL,    /* a forced tool whose arguments have the schema */
+  RUNG_JSON,    /* "some JSON", the schema in the prompt */
+  RUNG_PROMPT,  /* the schema in the prompt, nothing else */
+  RUNG_COUNT
+};
+#define RUNG_BIT(rung) (1u << (rung))
+const char *rung_name(enum rung rung); /* "native", "grammar", "tool", "json", "prompt" */
+bool rung_from_name(struct str name, enum rung *out);
+/* The first of `rungs` (bits) at or below `from`; RUNG_COUNT when there is none. */
+enum rung rung_at_or_below(unsigned rungs, enum rung from);
+
+/* Differences of backends that speak the same dialect: data of a preset. */
+enum dialect_quirk {
+  QUIRK_MAX_COMPLETION_TOKENS = 1u << 0, /* chat: max_completion_tokens, not max_tokens */
+  QUIRK_REQUIRE_PARAMETERS = 1u << 1,    /* OpenRouter: only hosts that know every parameter */
+  QUIRK_REASONING_OBJECT = 1u << 2,      /* OpenRouter: reasoning: {effort} */
+  QUIRK_STRUCTURED_OUTPUTS = 1u << 3,    /* vLLM: structured_outputs in the body */
+  QUIRK_TEMPLATE_KWARGS = 1u << 4,       /* llama.cpp, vLLM: chat_template_kwargs.enable_thinking */
+  QUIRK_NO_USAGE_OPTION = 1u << 5,       /* stream_options is not understood */
+  QUIRK_CACHE_KEY = 1u << 7,             /* OpenAI's own: prompt_cache_key */
+  QUIRK_GENERATE = 1u << 6,              /* Ollama: /api/generate; llama.cpp: /completion */
+};
+
+struct ask { /* everything borrowed */
+  struct str model, prompt;
+  size_t head_n;     /* bytes of the prompt that other calls begin with, too; 0: none is known */
+  struct str family; /* calls of one family have such heads in common; n 0: not said */
+  const json_t *options; /* of the workflow: temperature, seed, max_tokens, effort; or NULL */
+  const json_t *extra;   /* members for the body by the backend's own names (Ollama: of its
+                            `options`); they never replace ours; or NULL */
+  const json_t *schema;  /* adapted; NULL: no shape is asked for, and rung means nothing */
+  enum rung rung;
+  struct str grammar;       /* with RUNG_GRAMMAR: GBNF */
+  const json_t *think;      /* true, false or a level ("low"); NULL: the backend's default */
+  const json_t *keep_alive; /* Ollama; or NULL */
+  struct str key;           /* n 0: none */
+  unsigned quirks;          /* QUIRK_* */
+  bool stream;
+  const char *version;   /* of Anthropic's API */
+  const json_t *without; /* names of parameters that this model would not take; or NULL */
+};
+
+enum { WIRE_HEADERS = 8 + LIMIT_HTTP_OWN_HEADERS };
+
+struct wire {                      /* a request, below the base URL */
+  struct buf path;                 /* "/v1/messages" */
+  char *headers[WIRE_HEADERS + 1]; /* "Name: value", NULL-ended; one of them holds the key */
+  struct buf body;
+};
+void wire_deinit(struct wire *wire); /* wipes the headers */
+
+struct reply;
+
+struct dialect {
+  const char *name;   /* the word after `type:` */
+  unsigned rungs;     /* RUNG_BITs that it has words for */
+  unsigned options;   /* OPTION_* */
+  bool lines;         /* its stream is NDJSON, not server-sent events */
+  bool model_needed;  /* no request without a model */
+  const char *needed; /* a parameter that no request may lack; or NULL */
+  bool local;         /* engines whose templates may open a <think> block by themselves */
+  bool (*build)(const struct ask *ask, struct wire *wire, struct err *err);
+  void (*event)(struct reply *reply, struct str type, const json_t *doc);
+  void (*whole)(struct reply *reply, const json_t *doc);
+};
+
+extern const struct dialect dialect_anthropic, dialect_openai_responses, dialect_openai_chat,
+    dialect_gemini, dialect_ollama, dialect_llamacpp;
+/* NULL when there is none of that name. */
+const struct dialect *dialect_find(struct str name);
+extern const char *const dialect_names[]; /* NULL-ended */
+
+/* --- for the dialects --- */
+
+#define ASK_TOOL "answer" /* the name of the tool of RUNG_TOOL, and of the schema */
+
+void wire_header(struct wire *wire, const char *name, struct str value);
+/* "Authorization: Bearer KEY"; nothing when there is no key. */
+void wire_bearer(struct wire *wire, struct str key);
+/* The version of the API and the key, as it wants them. */
+void anthropic_headers(struct wire *wire, const char *version, struct str key);
+/* Writes the body, without what is to be left out, and gives `owned_body` back; true. */
+bool wire_body(struct wire *wire, const struct ask *ask, json_t *owned_body);
+/* Is the parameter left out? */
+bool ask_lacks(const struct ask *ask, const char *name);
+/* Bytes that are not UTF-8 come readable (json_text). */
+json_t *ask_prompt(const struct ask *ask);
+/* The option under its name in the body, when it is set. */
+void ask_option(const struct ask *ask, const char *option, json_t *body, const char *key);
+/* Those members of `extra` that the body does not have yet. */
+void ask_extra(const struct ask *ask, json_t *body);
+/* {"role": "user", "content": prompt} in an array. */
+json_t *ask_messages(const struct ask *ask);
+static inline bool ask_rung(const struct ask *ask, enum rung rung) {
+  return ask->schema != NULL && ask->rung == rung;
+}
+
+#endif

@@ -1,0 +1,134 @@
+/* Speaks Gemini: POST /v1beta/models/NAME:streamGenerateContent?alt=sse. */
+#include "provider/api/reply.h"
+
+/* A model stands in the path: nothing in it may lead elsewhere. */
+static void put_model(struct buf *path, struct str model) {
+  static const char hex[] = "0123456789ABCDEF";
+  bool whole_name = str_starts(model, "models/") || str_starts(model, "tunedModels/");
+  if (!whole_name)
+    buf_puts(path, "models/");
+  for (size_t i = 0; i < model.n; i++) {
+    unsigned char c = (unsigned char)model.p[i];
+    bool first_slash = whole_name && c == '/';
+    if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' ||
+        c == '.' || c == '_' || c == '~' || first_slash) {
+      buf_putc(path, (char)c);
+    } else {
+      buf_putc(path, '%');
+      buf_putc(path, hex[c >> 4]);
+      buf_putc(path, hex[c & 15]);
+    }
+    if (first_slash)
+      whole_name = false;
+  }
+}
+
+static void gemini_api_set_schema(const struct ask *ask, json_t *body, json_t *config) {
+  if (ask_rung(ask, RUNG_NATIVE) || ask_rung(ask, RUNG_JSON))
+    json_object_set_new(config, "responseMimeType", json_string("application/json"));
+  if (ask_rung(ask, RUNG_NATIVE))
+    json_object_set(config, "responseJsonSchema", (json_t *)ask->schema);
+  if (ask_rung(ask, RUNG_TOOL)) {
+    json_object_set_new(body, "tools",
+                        json_pack("[{s[{ss ss sO}]}]", "functionDeclarations", "name", ASK_TOOL,
+                                  "description", "Gives the answer in its one allowed form.",
+                                  "parametersJsonSchema", ask->schema));
+    json_object_set_new(body, "toolConfig",
+                        json_pack("{s{ss s[s]}}", "functionCallingConfig", "mode", "ANY",
+                                  "allowedFunctionNames", ASK_TOOL));
+  }
+}
+
+static bool gemini_api_build(const struct ask *ask, struct wire *wire, struct err *err) {
+  json_t *body = json_object(), *config = json_object(), *thinking = json_object();
+  (void)err;
+  json_object_set_new(
+      body, "contents",
+      json_pack("[{ss s[{so}]}]", "role", "user", "parts", "text", ask_prompt(ask)));
+  ask_option(ask, "temperature", config, "temperature");
+  ask_option(ask, "seed", config, "seed");
+  ask_option(ask, "max_tokens", config, "maxOutputTokens");
+  ask_option(ask, "effort", thinking, "thinkingLevel");
+  if (json_is_string(ask->think) && !json_object_get(thinking, "thinkingLevel"))
+    json_object_set(thinking, "thinkingLevel", (json_t *)ask->think);
+  if (json_is_false(ask->think))
+    json_object_set_new(thinking, "thinkingBudget", json_integer(0));
+  else if (ask->think != NULL)
+    json_object_set_new(thinking, "includeThoughts", json_true());
+  if (json_object_size(thinking) > 0)
+    json_object_set(config, "thinkingConfig", thinking);
+  json_decref(thinking);
+  gemini_api_set_schema(ask, body, config);
+  if (json_object_size(config) > 0)
+    json_object_set(body, "generationConfig", config);
+  json_decref(config);
+  ask_extra(ask, body);
+  buf_puts(&wire->path, "/v1beta/");
+  put_model(&wire->path, ask->model);
+  buf_puts(&wire->path, ask->stream ? ":streamGenerateContent?alt=sse" : ":generateContent");
+  if (ask->key.n > 0)
+    wire_header(wire, "x-goog-api-key", ask->key);
+  return wire_body(wire, ask, body);
+}
+
+static const struct reply_word stops[] = {
+    {"STOP", CLASS_NONE},
+    {"MAX_TOKENS", CLASS_LENGTH},
+    {"SAFETY", CLASS_REFUSED},
+    {"RECITATION", CLASS_REFUSED},
+    {"LANGUAGE", CLASS_REFUSED},
+    {"BLOCKLIST", CLASS_REFUSED},
+    {"PROHIBITED_CONTENT", CLASS_REFUSED},
+    {"SPII", CLASS_REFUSED},
+    {"IMAGE_SAFETY", CLASS_REFUSED},
+    {"FINISH_REASON_UNSPECIFIED", CLASS_NONE},
+    {NULL, CLASS_NONE},
+};
+
+static void gemini_api_read_usage(struct reply *r, const json_t *usage) {
+  const json_t *answer = json_object_get(usage, "candidatesTokenCount");
+  const json_t *thoughts = json_object_get(usage, "thoughtsTokenCount");
+  json_t *output =
+      answer || thoughts ? json_integer(reply_tokens(answer) + reply_tokens(thoughts)) : NULL;
+  reply_usage(r, json_object_get(usage, "promptTokenCount"), output,
+              json_object_get(usage, "cachedContentTokenCount"));
+  reply_reasoning(r, thoughts);
+  json_decref(output);
+}
+
+static void gemini_api_read(struct reply *r, const json_t *doc) {
+  const json_t *candidate = json_array_get(json_object_get(doc, "candidates"), 0);
+  const json_t *stop = json_object_get(candidate, "finishReason"), *part;
+  const json_t *blocked = json_object_get(json_object_get(doc, "promptFeedback"), "blockReason");
+  size_t i;
+  json_array_foreach(json_object_get(json_object_get(candidate, "content"), "parts"), i, part) {
+    const json_t *call = json_object_get(part, "functionCall");
+    if (json_is_true(json_object_get(part, "thought")))
+      reply_thinking(r, json_object_get(part, "text"));
+    else
+      reply_text(r, json_object_get(part, "text"));
+    if (json_object_get(call, "args"))
+      reply_tool_value(r, json_object_get(call, "args"));
+  }
+  gemini_api_read_usage(r, json_object_get(doc, "usageMetadata"));
+  if (json_is_string(blocked))
+    reply_stop(r, blocked, CLASS_REFUSED);
+  else if (json_is_string(stop)) /* MALFORMED_FUNCTION_CALL, OTHER, ...: no answer */
+    reply_stop(r, stop, reply_word_class(stops, stop, CLASS_PROTOCOL));
+}
+
+static void gemini_api_event(struct reply *r, struct str type, const json_t *doc) {
+  (void)type;
+  gemini_api_read(r, doc);
+}
+
+const struct dialect dialect_gemini = {
+    .name = "gemini",
+    .rungs =
+        RUNG_BIT(RUNG_NATIVE) | RUNG_BIT(RUNG_TOOL) | RUNG_BIT(RUNG_JSON) | RUNG_BIT(RUNG_PROMPT),
+    .options = OPTION_ALL,
+    .model_needed = true,
+    .build = gemini_api_build,
+    .event = gemini_api_event,
+    .whole = gemini_api_read,
+};

@@ -1,0 +1,38 @@
+/* Declares what api.c, run.c and probe.c share; agent/server.c takes what an end means. */
+#ifndef SEGUE_PROVIDER_API_INTERNAL_H
+#define SEGUE_PROVIDER_API_INTERNAL_H
+
+#include "http/http.h"
+#include "provider/api/api.h"
+#include "provider/api/preset.h"
+#include "provider/api/schema.h"
+#include "provider/redact.h"
+
+struct api {
+  uv_loop_t *loop;
+  struct http *http;
+  struct api_schemas *schemas;
+  json_t *memo; /* what was learnt: "rung NAME MODEL" -> number, "version URL" -> text */
+};
+
+extern const struct provider_ops api_ops;
+
+/* Borrowed; NULL when nothing is known. */
+json_t *api_recall(const struct api *api, const char *what, const char *name, const char *model);
+void api_remember(struct api *api, const char *what, const char *name, const char *model,
+                  json_t *owned_value);
+
+/* The request's URL below the base URL of `config`; free() it. */
+char *api_url(const struct api_config *config, const char *path);
+/* The version of the API that is asked for: the user's, or the newest that is known. */
+const char *api_version(const struct api_config *config);
+/* The user's own headers behind those of the dialect. Their values are secrets, unless NULL. */
+void api_own_headers(const struct api_config *config, struct wire *wire, struct secrets *secrets);
+/* Limits, CA file, lane. */
+void api_fill_request(struct api *api, const struct api_config *config,
+                      struct http_request *request);
+
+/* Classes an exchange that did not complete. */
+enum error_class api_end_class(enum http_end_kind kind);
+
+#endif

@@ -1,0 +1,144 @@
+/* Speaks OpenAI Chat Completions, as many servers do: POST /chat/completions below a base URL
+ * that ends in /v1. What differs between them are quirks of the preset. */
+#include "provider/api/reply.h"
+
+static void chat_set_schema(const struct ask *ask, json_t *body) {
+  json_t *format = NULL;
+  bool vllm = ask->quirks & QUIRK_STRUCTURED_OUTPUTS;
+  if (ask_rung(ask, RUNG_NATIVE) && vllm)
+    json_object_set_new(body, "structured_outputs", json_pack("{sO}", "json", ask->schema));
+  else if (ask_rung(ask, RUNG_NATIVE))
+    format = json_pack("{ss s{ss sb sO}}", "type", "json_schema", "json_schema", "name", ASK_TOOL,
+                       "strict", 1, "schema", ask->schema);
+  else if (ask_rung(ask, RUNG_JSON))
+    format = json_pack("{ss}", "type", "json_object");
+  else if (ask_rung(ask, RUNG_GRAMMAR) && vllm)
+    json_object_set_new(body, "structured_outputs",
+                        json_pack("{ss%}", "grammar", ask->grammar.p, ask->grammar.n));
+  else if (ask_rung(ask, RUNG_GRAMMAR))
+    json_object_set_new(body, "grammar", json_stringn(ask->grammar.p, ask->grammar.n));
+  if (format != NULL)
+    json_object_set_new(body, "response_format", format);
+  if (ask_rung(ask, RUNG_TOOL)) {
+    json_object_set_new(body, "tools",
+                        json_pack("[{ss s{ss ss sb sO}}]", "type", "function", "function", "name",
+                                  ASK_TOOL, "description",
+                                  "Gives the answer in its one allowed form.", "strict", 1,
+                                  "parameters", ask->schema));
+    json_object_set_new(body, "tool_choice",
+                        json_pack("{ss s{ss}}", "type", "function", "function", "name", ASK_TOOL));
+  }
+}
+
+static void set_thinking(const struct ask *ask, json_t *body) {
+  const json_t *effort = json_object_get(ask->options, "effort");
+  if (effort == NULL && json_is_string(ask->think))
+    effort = ask->think;
+  if (effort != NULL && (ask->quirks & QUIRK_REASONING_OBJECT))
+    json_object_set_new(body, "reasoning", json_pack("{sO}", "effort", effort));
+  else if (effort != NULL)
+    json_object_set(body, "reasoning_effort", (json_t *)effort);
+  else if (json_is_boolean(ask->think) && (ask->quirks & QUIRK_REASONING_OBJECT))
+    json_object_set_new(body, "reasoning",
+                        json_pack("{sb}", "enabled", (int)json_is_true(ask->think)));
+  /* A grammar leaks into the reasoning and may never end there: no thinking with one. */
+  if ((ask->quirks & QUIRK_TEMPLATE_KWARGS) &&
+      (json_is_boolean(ask->think) || ask_rung(ask, RUNG_GRAMMAR)))
+    json_object_set_new(body, "chat_template_kwargs",
+                        json_pack("{sb}", "enable_thinking",
+                                  (int)(json_is_true(ask->think) && !ask_rung(ask, RUNG_GRAMMAR))));
+}
+
+bool chat_build(const struct ask *ask, struct wire *wire) {
+  json_t *body = json_object();
+  if (ask->model.n > 0)
+    json_object_set_new(body, "model", json_stringn(ask->model.p, ask->model.n));
+  json_object_set_new(body, "messages", ask_messages(ask));
+  ask_option(ask, "temperature", body, "temperature");
+  ask_option(ask, "seed", body, "seed");
+  /* Where the old name is refused, the new one says the same. */
+  bool newer = (ask->quirks & QUIRK_MAX_COMPLETION_TOKENS) || ask_lacks(ask, "max_tokens");
+  ask_option(ask, "max_tokens", body, newer ? "max_completion_tokens" : "max_tokens");
+  if (ask->quirks & QUIRK_CACHE_KEY && ask->family.n > 0)
+    json_object_set_new(body, "prompt_cache_key", json_stringn(ask->family.p, ask->family.n));
+  chat_set_schema(ask, body);
+  set_thinking(ask, body);
+  if (ask->schema != NULL && ask->rung != RUNG_PROMPT && (ask->quirks & QUIRK_REQUIRE_PARAMETERS))
+    json_object_set_new(body, "provider", json_pack("{sb}", "require_parameters", 1));
+  if (ask->stream) {
+    json_object_set_new(body, "stream", json_true());
+    if (!(ask->quirks & QUIRK_NO_USAGE_OPTION))
+      json_object_set_new(body, "stream_options", json_pack("{sb}", "include_usage", 1));
+  }
+  ask_extra(ask, body);
+  buf_puts(&wire->path, "/chat/completions");
+  wire_bearer(wire, ask->key);
+  return wire_body(wire, ask, body);
+}
+
+static bool chat_build_request(const struct ask *ask, struct wire *wire, struct err *err) {
+  (void)err;
+  return chat_build(ask, wire);
+}
+
+static const struct reply_word stops[] = {
+    {"length", CLASS_LENGTH},
+    {"content_filter", CLASS_REFUSED},
+    {"error", CLASS_OVERLOADED},
+    {NULL, CLASS_NONE},
+};
+
+/* `delta` of a stream or `message` of a document. */
+static void read_message(struct reply *r, const json_t *message) {
+  const json_t *call, *part;
+  const json_t *content = json_object_get(message, "content");
+  size_t i;
+  reply_thinking(r, json_object_get(message, "reasoning_content"));
+  if (!json_is_string(json_object_get(message, "reasoning_content")))
+    reply_thinking(r, json_object_get(message, "reasoning"));
+  reply_text(r, content);
+  json_array_foreach((json_t *)content, i, part) {
+    reply_text(r, json_object_get(part, "text"));
+  }
+  reply_refusal(r, json_object_get(message, "refusal"));
+  json_array_foreach(json_object_get(message, "tool_calls"), i, call) {
+    reply_tool(r, json_object_get(json_object_get(call, "function"), "arguments"));
+  }
+}
+
+void chat_read(struct reply *r, const json_t *doc) {
+  const json_t *choice = json_array_get(json_object_get(doc, "choices"), 0);
+  const json_t *usage = json_object_get(doc, "usage");
+  const json_t *delta = json_object_get(choice, "delta");
+  const json_t *stop = json_object_get(choice, "finish_reason");
+  const json_t *error = json_object_get(choice, "error"); /* OpenRouter */
+  read_message(r, delta ? delta : json_object_get(choice, "message"));
+  reply_usage(r, json_object_get(usage, "prompt_tokens"),
+              json_object_get(usage, "completion_tokens"),
+              json_object_get(json_object_get(usage, "prompt_tokens_details"), "cached_tokens"));
+  reply_reasoning(
+      r, json_object_get(json_object_get(usage, "completion_tokens_details"), "reasoning_tokens"));
+  reply_cost(r, json_object_get(usage, "cost")); /* OpenRouter */
+  if (json_is_object(error))
+    reply_error(r, choice);
+  else if (json_is_string(stop))
+    reply_stop(r, stop,
+               r->refusal.n > 0 ? CLASS_REFUSED : reply_word_class(stops, stop, CLASS_NONE));
+}
+
+static void chat_event(struct reply *r, struct str type, const json_t *doc) {
+  (void)type;
+  chat_read(r, doc);
+}
+
+const struct dialect dialect_openai_chat = {
+    .name = "openai-chat",
+    .rungs =
+        RUNG_BIT(RUNG_NATIVE) | RUNG_BIT(RUNG_TOOL) | RUNG_BIT(RUNG_JSON) | RUNG_BIT(RUNG_PROMPT),
+    .options = OPTION_ALL,
+    .local = true,
+    .model_needed = true,
+    .build = chat_build_request,
+    .event = chat_event,
+    .whole = chat_read,
+};

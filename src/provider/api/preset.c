@@ -1,0 +1,439 @@
+/* Holds the table of model APIs and reads the user's settings for them. */
+#include "provider/api/preset.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+const struct preset presets[] = {
+    {.name = "anthropic",
+     .summary = "Anthropic's Messages API",
+     .dialect = &dialect_anthropic,
+     .base_url = "https://api.anthropic.com",
+     .key_env = "ANTHROPIC_API_KEY",
+     .key_needed = true,
+     .probe_path = "/v1/models"},
+    {.name = "openai",
+     .summary = "OpenAI's Responses API",
+     .dialect = &dialect_openai_responses,
+     .quirks = QUIRK_CACHE_KEY,
+     .base_url = "https://api.openai.com/v1",
+     .key_env = "OPENAI_API_KEY",
+     .key_needed = true,
+     .probe_path = "/models"},
+    {.name = "openai-chat",
+     .summary = "OpenAI's Chat Completions, and every server that speaks it (base_url)",
+     .dialect = &dialect_openai_chat,
+     .base_url = "https://api.openai.com/v1",
+     .key_env = "OPENAI_API_KEY",
+     .key_needed = true,
+     .quirks = QUIRK_MAX_COMPLETION_TOKENS | QUIRK_CACHE_KEY,
+     .probe_path = "/models"},
+    {.name = "gemini",
+     .summary = "Google's Gemini API",
+     .dialect = &dialect_gemini,
+     .base_url = "https://generativelanguage.googleapis.com",
+     .key_env = "GEMINI_API_KEY",
+     .key_needed = true,
+     .probe_path = "/v1beta/models"},
+    {.name = "ollama",
+     .summary = "an Ollama server",
+     .dialect = &dialect_ollama,
+     .base_url = "http://127.0.0.1:11434",
+     .key_env = "OLLAMA_API_KEY",
+     .probe_path = "/api/version"},
+    {.name = "llamacpp",
+     .summary = "llama.cpp's server",
+     .dialect = &dialect_llamacpp,
+     .base_url = "http://127.0.0.1:8080",
+     .quirks = QUIRK_TEMPLATE_KWARGS,
+     .probe_path = "/health"},
+    {.name = "vllm",
+     .summary = "a vLLM server",
+     .dialect = &dialect_openai_chat,
+     .base_url = "http://127.0.0.1:8000/v1",
+     .key_env = "VLLM_API_KEY",
+     .quirks = QUIRK_STRUCTURED_OUTPUTS | QUIRK_TEMPLATE_KWARGS,
+     .rungs = RUNG_BIT(RUNG_NATIVE) | RUNG_BIT(RUNG_GRAMMAR) | RUNG_BIT(RUNG_TOOL) |
+              RUNG_BIT(RUNG_JSON) | RUNG_BIT(RUNG_PROMPT),
+     .probe_path = "/models"},
+    {.name = "openrouter",
+     .summary = "OpenRouter, many models behind one key",
+     .dialect = &dialect_openai_chat,
+     .base_url = "https://openrouter.ai/api/v1",
+     .key_env = "OPENROUTER_API_KEY",
+     .key_needed = true,
+     .quirks = QUIRK_REQUIRE_PARAMETERS | QUIRK_REASONING_OBJECT,
+     .probe_path = "/models"},
+    /* These three are from their public documentation, not tried. */
+    {.name = "deepseek",
+     .summary = "DeepSeek's API (untested)",
+     .dialect = &dialect_openai_chat,
+     .base_url = "https://api.deepseek.com/v1",
+     .key_env = "DEEPSEEK_API_KEY",
+     .key_needed = true,
+     .rungs = RUNG_BIT(RUNG_TOOL) | RUNG_BIT(RUNG_JSON) | RUNG_BIT(RUNG_PROMPT),
+     .probe_path = "/models"},
+    {.name = "mistral",
+     .summary = "Mistral's API (untested)",
+     .dialect = &dialect_openai_chat,
+     .base_url = "https://api.mistral.ai/v1",
+     .key_env = "MISTRAL_API_KEY",
+     .key_needed = true,
+     .quirks = QUIRK_NO_USAGE_OPTION, /* it tells them without being asked */
+     .probe_path = "/models"},
+    {.name = "groq",
+     .summary = "Groq's API (untested)",
+     .dialect = &dialect_openai_chat,
+     .base_url = "https://api.groq.com/openai/v1",
+     .key_env = "GROQ_API_KEY",
+     .key_needed = true,
+     .quirks = QUIRK_MAX_COMPLETION_TOKENS,
+     .probe_path = "/models"},
+    {.name = "lmstudio",
+     .summary = "LM Studio's server",
+     .dialect = &dialect_openai_chat,
+     .base_url = "http://127.0.0.1:1234/v1",
+     .rungs = RUNG_BIT(RUNG_NATIVE) | RUNG_BIT(RUNG_PROMPT), /* it refuses json_object */
+     .probe_path = "/models"},
+    {.name = NULL},
+};
+
+const struct preset *preset_find(struct str name) {
+  for (const struct preset *p = presets; p->name; p++)
+    if (str_eq_c(name, p->name))
+      return p;
+  return NULL;
+}
+
+/* --- settings --- */
+
+/* A reader of one key; `what` is the error's end, NULL when the value is fine. */
+typedef const char *(*read_fn)(struct api_config *c, const json_t *value);
+
+static char *dup_text(const json_t *value) {
+  const char *s = json_string_value(value);
+  return s && s[0] && strlen(s) == json_string_length(value) ? xstrdup(s) : NULL;
+}
+
+static const char *read_type(struct api_config *c, const json_t *value) {
+  (void)c;
+  return json_is_string(value) ? NULL : "must be one word";
+}
+
+static const char *read_base_url(struct api_config *c, const json_t *value) {
+  static const char *const wanted =
+      "must be a URL such as https://box.lan/v1: http or https, a host, no user, query or fragment";
+  char *url = dup_text(value);
+  if (url == NULL || strlen(url) > LIMIT_HTTP_URL_BYTES) {
+    free(url);
+    return wanted;
+  }
+  const char *slashes = strstr(url, "://"), *rest = slashes ? slashes + 3 : NULL;
+  struct str scheme = {url, slashes ? (size_t)(slashes - url) : 0};
+  if (!str_eq_fold(scheme, "http") && !str_eq_fold(scheme, "https"))
+    rest = NULL;
+  bool ok = rest != NULL && *rest != '\0' && *rest != '/' && *rest != ':';
+  for (const char *p = rest; ok && *p; p++)
+    ok = (unsigned char)*p > ' ' && (unsigned char)*p < 0x7F && !strchr("@?#\\\"<>", *p);
+  if (!ok) {
+    free(url);
+    return wanted;
+  }
+  for (size_t n = strlen(url); url[n - 1] == '/'; n--)
+    url[n - 1] = '\0';
+  free(c->base_url);
+  c->base_url = url;
+  return NULL;
+}
+
+static const char *preset_read_text(char **out, const json_t *value) {
+  free(*out);
+  *out = dup_text(value);
+  return *out ? NULL : "must be a text";
+}
+
+/* "~/" is the home folder. */
+static const char *read_path(char **out, const json_t *value) {
+  const char *home = getenv("HOME"), *wrong = preset_read_text(out, value);
+  if (wrong || !str_starts(str_from(*out), "~/"))
+    return wrong ? "must be a path" : NULL;
+  if (home == NULL)
+    return "begins with ~ and there is no HOME";
+  char *full = NULL;
+  if (asprintf(&full, "%s%s", home, *out + 1) < 0)
+    BUG("out of memory");
+  free(*out);
+  *out = full;
+  return NULL;
+}
+
+static const char *read_key_env(struct api_config *c, const json_t *value) {
+  const char *s = json_string_value(value);
+  if (s == NULL || s[0] == '\0' ||
+      strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                "0123456789_") != strlen(s))
+    return "must be the name of an environment variable; the key itself does not belong here";
+  return preset_read_text(&c->key_env, value);
+}
+
+static const char *read_key_file(struct api_config *c, const json_t *value) {
+  return read_path(&c->key_file, value);
+}
+
+static const char *read_ca_file(struct api_config *c, const json_t *value) {
+  return read_path(&c->ca_file, value);
+}
+
+static const char *read_model(struct api_config *c, const json_t *value) {
+  return preset_read_text(&c->model, value);
+}
+
+static const char *read_allow_http(struct api_config *c, const json_t *value) {
+  c->allow_http = json_is_true(value);
+  return json_is_boolean(value) ? NULL : "must be true or false";
+}
+
+static const char *preset_read_stream(struct api_config *c, const json_t *value) {
+  c->stream = json_is_true(value);
+  return json_is_boolean(value) ? NULL : "must be true or false";
+}
+
+static const char *read_schema_mode(struct api_config *c, const json_t *value) {
+  enum rung rung;
+  struct str word = str_from(json_string_value(value));
+  if (str_eq_c(word, "auto"))
+    return NULL;
+  if (!rung_from_name(word, &rung))
+    return "must be auto, native, grammar, tool, json or prompt";
+  if ((c->rungs & RUNG_BIT(rung)) == 0)
+    return "names a way that this backend does not have: use auto";
+  c->rungs = RUNG_BIT(rung);
+  c->forced = true;
+  return NULL;
+}
+
+static bool preset_read_number(const json_t *value, json_int_t max, long *out) {
+  json_int_t n = json_integer_value(value);
+  *out = (long)n;
+  return json_is_integer(value) && n > 0 && n <= max;
+}
+
+/* The host keeps to it too, before a call is started. */
+static const char *read_concurrency(struct api_config *c, const json_t *value) {
+  long n;
+  bool ok = preset_read_number(value, LIMIT_CONCURRENCY, &n);
+  c->concurrency = (unsigned)n;
+  return ok ? NULL : "must be a whole number above 0: calls at once";
+}
+
+static const char *read_ms(const json_t *value, long *out) {
+  bool ok = preset_read_number(value, LIMIT_CALL_WALL_MS, out);
+  return ok ? NULL : "must be milliseconds, at most an hour";
+}
+
+static const char *read_connect_ms(struct api_config *c, const json_t *value) {
+  return read_ms(value, &c->connect_ms);
+}
+
+static const char *read_stall_ms(struct api_config *c, const json_t *value) {
+  return read_ms(value, &c->stall_ms);
+}
+
+static const char *read_idle_ms(struct api_config *c, const json_t *value) {
+  return read_ms(value, &c->idle_ms);
+}
+
+static const char *preset_keep(json_t **out, const json_t *value, bool ok, const char *wanted) {
+  json_decref(*out);
+  *out = json_incref((json_t *)value);
+  return ok ? NULL : wanted;
+}
+
+static const char *read_think(struct api_config *c, const json_t *value) {
+  return preset_keep(&c->think, value,
+                     json_is_boolean(value) ||
+                         (json_is_string(value) && json_string_length(value) > 0),
+                     "must be true, false or a level such as low");
+}
+
+static const char *read_keep_alive(struct api_config *c, const json_t *value) {
+  if (c->dialect != &dialect_ollama)
+    return "is known to ollama only: remove it";
+  return preset_keep(&c->keep_alive, value, json_is_string(value) || json_is_integer(value),
+                     "must be a time such as 10m, or seconds");
+}
+
+static const char *read_options(struct api_config *c, const json_t *value) {
+  return preset_keep(&c->extra, value, json_is_object(value), "must be a map, such as {top_k: 20}");
+}
+
+static const char *read_think_mode(struct api_config *c, const json_t *value) {
+  static const char *const names[] = {"auto", "two_requests", "field", "server"};
+  for (size_t i = 0; i < ARRAY_LEN(names); i++)
+    if (str_eq_c(str_from(json_string_value(value)), names[i])) {
+      c->think_mode = (enum think_mode)i;
+      return NULL;
+    }
+  return "must be auto, two_requests, field or server";
+}
+
+/* Texts by name; "$NAME" takes the value of a variable of the environment. */
+static const char *read_texts(json_t **out, const json_t *value, bool header) {
+  static const char *const wanted =
+      "must be a map of at most 16 names to texts; \"$NAME\" takes the value of a variable";
+  const char *name;
+  json_t *text;
+  bool ok = json_is_object(value) && json_object_size(value) <= LIMIT_HTTP_OWN_HEADERS;
+  json_object_foreach((json_t *)value, name, text) {
+    ok = ok && name[0] != '\0' && json_is_string(text) &&
+         strpbrk(json_string_value(text), "\r\n") == NULL &&
+         (!header || name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                       "0123456789-_")] == '\0');
+  }
+  return preset_keep(out, value, ok, wanted);
+}
+
+static const char *read_headers(struct api_config *c, const json_t *value) {
+  return read_texts(&c->headers, value, true);
+}
+
+static const char *read_query(struct api_config *c, const json_t *value) {
+  return read_texts(&c->query, value, false);
+}
+
+static const char *read_version(struct api_config *c, const json_t *value) {
+  if (c->dialect != &dialect_anthropic)
+    return "is known to anthropic only: remove it";
+  return preset_read_text(&c->version, value);
+}
+
+static const char *read_endpoint(struct api_config *c, const json_t *value) {
+  struct str word = str_from(json_string_value(value));
+  bool ollama = c->dialect == &dialect_ollama, llamacpp = c->dialect == &dialect_llamacpp;
+  if (str_eq_c(word, "chat"))
+    c->quirks &= ~(unsigned)QUIRK_GENERATE;
+  else if ((ollama && str_eq_c(word, "generate")) || (llamacpp && str_eq_c(word, "completion")))
+    c->quirks |= QUIRK_GENERATE;
+  else if (ollama)
+    return "must be chat or generate";
+  else if (llamacpp)
+    return "must be chat or completion";
+  else
+    return "is known to ollama and llamacpp only: remove it";
+  return NULL;
+}
+
+static const struct {
+  const char *name;
+  read_fn read;
+} keys[] = {
+    {"type", read_type},
+    {"base_url", read_base_url},
+    {"key_env", read_key_env},
+    {"key_file", read_key_file},
+    {"ca_file", read_ca_file},
+    {"model", read_model},
+    {"allow_http", read_allow_http},
+    {"stream", preset_read_stream},
+    {"schema_mode", read_schema_mode},
+    {"concurrency", read_concurrency},
+    {"connect_ms", read_connect_ms},
+    {"stall_ms", read_stall_ms},
+    {"idle_ms", read_idle_ms},
+    {"think", read_think},
+    {"think_mode", read_think_mode},
+    {"keep_alive", read_keep_alive},
+    {"options", read_options},
+    {"endpoint", read_endpoint},
+    {"headers", read_headers},
+    {"query", read_query},
+    {"version", read_version},
+};
+
+static bool preset_read_key(struct api_config *c, const char *name, const json_t *value,
+                            struct err *err) {
+  const char *names[ARRAY_LEN(keys) + 1] = {NULL};
+  for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+    const char *wrong;
+    names[i] = keys[i].name;
+    if (strcmp(name, keys[i].name) != 0)
+      continue;
+    wrong = keys[i].read(c, value);
+    return wrong == NULL || err_set(err, ERR_FILE, "providers.%s.%s %s", c->name, name, wrong);
+  }
+  const char *near = str_nearest(str_from(name), names);
+  return err_set(err, ERR_FILE, "providers.%s: unknown key \"%.40s\"%s%s%s", c->name, name,
+                 near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
+/* Settles what follows from whose server it is. */
+static void preset_settle(struct api_config *c, const json_t *settings) {
+  const struct preset *preset = c->preset;
+  bool own_name = strcmp(c->name, preset->name) != 0, own_url = c->base_url != NULL;
+  if (!own_url)
+    c->base_url = xstrdup(preset->base_url);
+  /* The key of a vendor is not for a server that the user merely gave the same dialect. */
+  if (c->key_env == NULL && c->key_file == NULL && preset->key_env && !(own_name && own_url))
+    c->key_env = xstrdup(preset->key_env);
+  c->key_needed = (preset->key_needed && !own_url) || json_object_get(settings, "key_env") ||
+                  json_object_get(settings, "key_file");
+  if (own_url && strcmp(c->base_url, preset->base_url) != 0)
+    c->quirks &= ~(unsigned)(QUIRK_MAX_COMPLETION_TOKENS |
+                             QUIRK_CACHE_KEY); /* few servers but OpenAI's know it */
+}
+
+struct api_config *api_config_new(const struct preset *preset, const char *name,
+                                  const json_t *settings, struct err *err) {
+  assert(preset != NULL);
+  assert(name != NULL);
+  struct api_config *c = xcalloc(1, sizeof *c);
+  const char *key;
+  json_t *value;
+  c->preset = preset;
+  c->dialect = preset->dialect;
+  c->name = xstrdup(name);
+  c->rungs = preset->rungs ? preset->rungs : preset->dialect->rungs;
+  c->quirks = preset->quirks;
+  c->stream = true;
+  c->concurrency = LIMIT_HTTP_LANE_COUNT;
+  c->connect_ms = LIMIT_HTTP_CONNECT_MS;
+  c->stall_ms = LIMIT_HTTP_STALL_MS;
+  c->idle_ms = LIMIT_HTTP_IDLE_MS;
+  c->local = str_starts(str_from(preset->base_url), "http:");
+  json_object_foreach((json_t *)settings, key, value) {
+    if (!preset_read_key(c, key, value, err)) {
+      api_config_free(c);
+      return NULL;
+    }
+  }
+  preset_settle(c, settings);
+  if (asprintf(&c->summary, "%s (%s)", preset->summary, c->base_url) < 0)
+    BUG("out of memory");
+  return c;
+}
+
+void api_config_free(void *config) {
+  struct api_config *c = config;
+  if (c == NULL)
+    return;
+  free(c->name);
+  free(c->summary);
+  free(c->base_url);
+  free(c->key_env);
+  free(c->key_file);
+  free(c->ca_file);
+  free(c->model);
+  free(c->version);
+  json_decref(c->headers);
+  json_decref(c->query);
+  json_decref(c->think);
+  json_decref(c->keep_alive);
+  json_decref(c->extra);
+  free(c);
+}

@@ -1,0 +1,59 @@
+/* preset.h - the model APIs by name, and the user's settings for them, checked once.
+ *
+ *   config.yaml   providers:
+ *                   judge-box: {type: openai-chat, base_url: https://box.lan/v1, key_env: BOX_KEY}
+ *
+ *   api = api_config_new(preset, name, settings, &err)   then constant; api_config_free
+ *
+ * A preset is a dialect with a base URL, where its key is, and what differs. A name of the user's
+ * own takes a preset by `type`. The settings come from the user's configuration only. */
+#ifndef SEGUE_PROVIDER_API_PRESET_H
+#define SEGUE_PROVIDER_API_PRESET_H
+
+#include "provider/api/dialect.h"
+
+struct preset {
+  const char *name, *summary;
+  const struct dialect *dialect;
+  const char *base_url;
+  const char *key_env;    /* the variable with its key; NULL: none */
+  bool key_needed;        /* at base_url */
+  unsigned rungs;         /* of the dialect's; 0: all */
+  unsigned quirks;        /* QUIRK_* */
+  const char *probe_path; /* GET, below the base URL: answers quickly when it is there */
+};
+
+const struct preset *preset_find(struct str name);
+extern const struct preset presets[]; /* NULL name ends it */
+
+/* How a schema and thinking go together where the server would drop one of them (Ollama). */
+enum think_mode {
+  THINK_MODE_AUTO, /* the server's own two passes where its version has them, else two requests */
+  THINK_MODE_TWO_REQUESTS, /* think freely, then put the result in form */
+  THINK_MODE_FIELD,        /* no thinking apart: a field "reasoning" comes first in the answer */
+  THINK_MODE_SERVER        /* both at once: the server knows what to do */
+};
+
+struct api_config {
+  const struct preset *preset;
+  const struct dialect *dialect;
+  char *name, *summary;
+  char *base_url;                             /* no slash at its end */
+  char *key_env, *key_file, *ca_file, *model; /* or NULL */
+  bool key_needed, allow_http, stream;
+  bool local;  /* answers on this machine, as far as the preset knows */
+  bool forced; /* schema_mode names one rung: `rungs` has that one only */
+  unsigned rungs, quirks, concurrency;
+  long connect_ms, stall_ms, idle_ms; /* idle: bytes come, but no content */
+  enum think_mode think_mode;
+  json_t *think, *keep_alive, *extra; /* or NULL */
+  json_t *headers, *query; /* the user's own: name -> text, "$NAME" for a variable; or NULL */
+  char *version;           /* of Anthropic's API; or NULL */
+};
+
+/* NULL: err names the key and what to write. settings may be NULL. */
+struct api_config *api_config_new(const struct preset *preset, const char *name,
+                                  const json_t *settings, struct err *err) MUST_CHECK;
+void api_config_free(void *config); /* a struct api_config, or NULL */
+
+#endif

@@ -1,0 +1,116 @@
+/* reply.h - a reply of a model API, read as its bytes come, into what the model said.
+ *
+ *   reply_init(&r, dialect, wall_ms, watch, ctx)
+ *   reply_header(&r, name, value) ...; reply_head(&r, status)
+ *   reply_body(&r, bytes) ...                pieces of any length
+ *   reply_end(&r, whole)                     whole: the connection did not break
+ *   ... read its members ...
+ *   reply_deinit(&r)
+ *
+ * Pure: the same bytes give the same reply, however they are cut. Text, thinking and a tool's
+ * arguments are kept apart; <think>...</think> at the head of the text is thinking too. What is
+ * kept is bounded by LIMIT_OUTPUT_BYTES, one event by LIMIT_HTTP_EVENT_BYTES. The form (events,
+ * lines, one document) is told by the first byte, since servers mislabel it; bytes that are no
+ * such form are an error of class protocol. Every piece passes through `redact` before it is kept
+ * or told. */
+#ifndef SEGUE_PROVIDER_API_REPLY_H
+#define SEGUE_PROVIDER_API_REPLY_H
+
+#include "core/call.h"
+#include "format/ndjson.h"
+#include "format/sse.h"
+#include "provider/api/dialect.h"
+#include "provider/api/think.h"
+#include "provider/redact.h"
+
+enum reply_form { REPLY_UNKNOWN, REPLY_EVENTS, REPLY_LINES, REPLY_DOCUMENT, REPLY_UNREADABLE };
+
+/* A piece of the answer or of its reasoning, as it comes; UTF-8 unless cut between two pieces. */
+typedef void (*reply_watch_fn)(void *ctx, bool thinking, struct str piece);
+
+/* Headers said this about when to come back. */
+struct reply_wait {
+  int64_t retry_after_ms; /* -1: not said */
+  unsigned used_up;       /* limits with nothing remaining: bit 0 requests, bit 1 tokens */
+  int64_t resets_ms[2];   /* until each of them is there again */
+  int should_retry;       /* 1 yes, 0 no, -1 not said */
+};
+
+struct reply {
+  const struct dialect *dialect;
+  reply_watch_fn watch; /* or NULL */
+  void *ctx;
+  int64_t wall_ms; /* when it was asked: headers may name a time of day */
+  int status;
+  char content_type[64], location[160];
+  struct reply_wait wait;
+  enum reply_form form;
+  struct sse sse;
+  struct ndjson lines;
+  struct buf document;
+  struct think think;
+  struct redactor of_text, of_thinking, of_tool;
+
+  struct buf text, tool, refusal; /* the answer; a tool's arguments; why it refuses */
+  bool has_tool, thought, mended; /* mended: it had bytes that are not UTF-8 */
+  int64_t input, output, cached;  /* tokens; -1: not said */
+  int64_t reasoning;              /* of the output; -1: not said */
+  double cost_usd;                /* below 0: not said */
+  char stop[48];                  /* the backend's own word for why it ended */
+  bool over;                      /* the event that ends a reply was seen */
+  bool ending;                    /* no more bytes come */
+  enum error_class class;         /* CLASS_NONE: answered */
+  char message[400];              /* of an error */
+  char param[64];                 /* the parameter that an error names in a field of its own */
+  int64_t retry_after_ms;         /* 0: not said */
+};
+
+void reply_init(struct reply *r, const struct dialect *dialect, int64_t wall_ms,
+                reply_watch_fn watch, void *ctx);
+void reply_deinit(struct reply *r);
+/* Values of these secrets never enter; borrowed until reply_deinit. Before the first byte. */
+void reply_redact(struct reply *r, const struct secrets *secrets);
+void reply_header(struct reply *r, struct str name, struct str value);
+void reply_head(struct reply *r, int status);
+/* False: enough was read. */
+bool reply_body(struct reply *r, struct str bytes) MUST_CHECK;
+void reply_end(struct reply *r, bool whole);
+/* {"input", "output", "cached", "reasoning", "cost_usd"} as far as known; NULL when nothing is. New
+ * reference. */
+json_t *reply_usage_json(const struct reply *r);
+
+/* --- for the dialects --- */
+
+void reply_text(struct reply *r, const json_t *piece); /* a string, or nothing happens */
+void reply_thinking(struct reply *r, const json_t *piece);
+void reply_tool(struct reply *r, const json_t *piece);       /* of the arguments' text */
+void reply_tool_value(struct reply *r, const json_t *value); /* the arguments as a value */
+void reply_refusal(struct reply *r, const json_t *piece);
+/* A count of tokens; 0 when it is none, or more than can be true. */
+int64_t reply_tokens(const json_t *n);
+/* Each may be NULL: then what is known stays. */
+void reply_usage(struct reply *r, const json_t *input, const json_t *output, const json_t *cached);
+void reply_reasoning(struct reply *r, const json_t *tokens);
+void reply_cost(struct reply *r, const json_t *usd);
+/* Why it ended; class is CLASS_NONE for a whole answer, length or refused. It is over. */
+void reply_stop(struct reply *r, const json_t *word, enum error_class class);
+/* An error document or event, whose `error` member (or itself) says what is wrong. */
+void reply_error(struct reply *r, const json_t *doc);
+
+/* Fails by status and words alone, in failure.c. */
+void reply_fail(struct reply *r, enum error_class class, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+/* One word of a table that ends with a NULL word. */
+struct reply_word {
+  const char *word;
+  enum error_class class;
+};
+/* The class of a word; `otherwise` when the table does not have it. */
+enum error_class reply_word_class(const struct reply_word *table, const json_t *word,
+                                  enum error_class otherwise);
+
+/* Chat completions, which llama.cpp speaks too. */
+bool chat_build(const struct ask *ask, struct wire *wire);
+void chat_read(struct reply *r, const json_t *doc);
+
+#endif

@@ -1,0 +1,96 @@
+/* run_internal.h - one call of a model API while it runs: run.c makes its requests, run_otherwise.c
+ * makes them anew where a server would not take one. */
+#ifndef SEGUE_PROVIDER_API_RUN_INTERNAL_H
+#define SEGUE_PROVIDER_API_RUN_INTERNAL_H
+
+#include "provider/api/internal.h"
+#include "provider/api/reply.h"
+
+/* The life of a call; X(state, the states it may move to). */
+#define RUN_STATES(X)                                                                              \
+  /* nothing was sent */                                                                           \
+  X(NEW, RS(REFUSED) | RS(VERSION) | RS(THINK) | RS(ANSWER))                                       \
+  /* no request can be made: the loop tells why, start must not */                                 \
+  X(REFUSED, RS(ENDED))                                                                            \
+  /* the server is asked for its version */                                                        \
+  X(VERSION, RS(THINK) | RS(ANSWER) | RS(ENDED))                                                   \
+  /* the model is asked to think, without any form */                                              \
+  X(THINK, RS(THINK) | RS(ANSWER) | RS(REFUSED) | RS(ENDED))                                       \
+  /* the model is asked for the answer; the next rung begins anew */                               \
+  X(ANSWER, RS(VERSION) | RS(THINK) | RS(ANSWER) | RS(REFUSED) | RS(ENDED))                        \
+  X(ENDED, 0)
+
+enum run_state {
+#define RS_ENUM(name, next) RUN_STATE_##name,
+  RUN_STATES(RS_ENUM)
+#undef RS_ENUM
+};
+
+/* Who brings thinking and the form of an answer together. */
+enum run_thinking {
+  RUN_THINKING_PLAIN,  /* nobody has to, or it was asked for apart and none came */
+  RUN_THINKING_SERVER, /* the server thinks and forms by itself */
+  RUN_THINKING_CAME    /* RUN_STATE_THINK brought some */
+};
+
+struct api_run {
+  struct provider_run base;
+  struct api *api;
+  const struct api_config *config;
+  const struct call_request *request;
+  struct provider_sink sink;
+  struct http_exchange *exchange; /* under way, or NULL */
+  uv_timer_t soon;                /* reports what could not even be sent */
+  enum run_state state;
+  struct buf key, prompt;
+  char *model;
+  struct secrets *secrets;
+  struct wire wire;
+  struct reply reply;   /* of THINK and ANSWER; without a dialect: none is read */
+  struct buf version;   /* the reply of VERSION */
+  struct buf thoughts;  /* the text of THINK */
+  struct buf reasoning; /* of the reply under way, as far as a log keeps it */
+  json_t *requests;     /* what was asked and answered so far, see call_result */
+  struct api_schema *schema;
+  unsigned rungs;
+  enum rung first_rung, rung;
+  enum run_thinking thinking;
+  bool remember;   /* the rung under way, once the server takes it */
+  bool cancelled;  /* no further request may begin */
+  json_t *without; /* names of parameters that are left out; or NULL */
+  json_t *notes;   /* told with the first callback: start tells nothing */
+  json_t *usage;   /* of all its requests so far; or NULL */
+  uint64_t started_ms;
+  uint64_t content_ms; /* when the reply under way brought more than signs of life */
+  struct call_result result;
+};
+
+/* --- run.c --- */
+
+void run_note(struct api_run *run, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void run_fail(struct api_run *run, enum error_class class, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* Frees what belongs to one request. */
+void run_end_request(struct api_run *run);
+/* The result goes to the caller; the run is gone. */
+void run_finish(struct api_run *run);
+/* False: it cannot be asked, the result says why. */
+bool run_ask(struct api_run *run, enum run_state state);
+/* The first request that this call needs. */
+bool run_ask_first(struct api_run *run);
+bool run_wants_thinking(const struct api_run *run);
+
+/* --- run_otherwise.c --- */
+
+/* The rung to begin with; false: the result says why there is none. */
+bool run_choose_rung(struct api_run *run);
+/* Under this name is remembered what is known of a model. */
+const char *run_model_key(const struct api_run *run);
+/* Names that requests go without. */
+void run_leave_out(struct api_run *run, const json_t *names);
+/* One rung down, and from there to the last one: each costs a request. False when there is none. */
+bool run_step_down(struct api_run *run, const char *why);
+/* A request that was refused as it is: the same without a parameter, or on the next rung. False:
+ * it stays refused. */
+bool run_ask_otherwise(struct api_run *run);
+
+#endif

@@ -1,0 +1,47 @@
+/* provider/api/schema.h - one canonical schema as a model API gets it: adapted, as a grammar, in
+ * words; and answers turned back and checked. Made once for a schema and a preset, then shared.
+ *
+ *   schemas = api_schemas_new()
+ *   s = api_schema_get(schemas, canonical, preset, reasoning)   counted: api_schema_unref
+ *   api_schema_find(s, rung, text, &found)
+ *   api_schemas_free(schemas) */
+#ifndef SEGUE_PROVIDER_API_SCHEMA_H
+#define SEGUE_PROVIDER_API_SCHEMA_H
+
+#include "provider/api/preset.h"
+
+struct api_schemas;
+struct api_schema;
+
+struct api_schemas *api_schemas_new(void);
+void api_schemas_free(struct api_schemas *schemas);
+
+/* Never NULL. reasoning: a text of that name comes first in the adapted form and is taken out of
+ * answers again. */
+struct api_schema *api_schema_get(struct api_schemas *schemas, const json_t *canonical,
+                                  const struct preset *preset, bool reasoning);
+void api_schema_unref(struct api_schema *s);
+
+/* The rungs of `rungs` that this schema can be sent on; *why says what stands against those that
+ * are left out (static or of the schema's life), NULL when none is. */
+unsigned api_schema_rungs(struct api_schema *s, unsigned rungs, const char **why);
+const json_t *api_schema_adapted(const struct api_schema *s); /* NULL: the dialect cannot hold it */
+struct str api_schema_grammar(struct api_schema *s);          /* n 0: none can be made */
+
+enum api_fit {
+  API_FIT_VALID,
+  API_FIT_WRONG, /* the form is right, a value is not: for a reask */
+  API_FIT_LOOSE  /* what any constraint would have enforced is not there: nothing was constrained */
+};
+struct api_value {
+  json_t
+      *value; /* in the canonical shape, owned; NULL: none, or one for the caller's own extractor:
+                    it stands in other text and does not fit */
+  enum api_fit fit;
+};
+/* Finds the value in a text that was asked for on that rung: the whole text, else one in it that
+ * fits. */
+void api_schema_find(struct api_schema *s, enum rung rung, struct str text,
+                     struct api_value *found);
+
+#endif

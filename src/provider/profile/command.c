@@ -1,0 +1,444 @@
+/* Makes of a call and a profile what is run: words, environment, files. Templates are filled in
+ * once; what is put in is never read again. */
+#include "provider/profile/profile.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "format/json_write.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct words {
+  const char **items;
+  size_t count, cap;
+};
+
+struct filling {
+  const struct profile *profile;
+  const struct agent_call *call;
+  struct arena *arena;
+  const json_t *permission; /* words of the mode, or NULL */
+  const char *schema, *schema_file, *prompt_file, *max_turns, *tools, *effort, *model;
+};
+
+static void push(struct words *w, const char *word) {
+  if (w->count == w->cap) {
+    w->cap = w->cap ? w->cap * 2 : 32;
+    w->items = xrealloc(w->items, w->cap * sizeof *w->items);
+  }
+  w->items[w->count++] = word;
+}
+
+static bool profile_command_refuse(enum error_class *class, enum error_class what, struct err *err,
+                                   const char *fmt, ...) PRINTF_LIKE(4, 5);
+static bool profile_command_refuse(enum error_class *class, enum error_class what, struct err *err,
+                                   const char *fmt, ...) {
+  char text[400];
+  va_list ap;
+  va_start(ap, fmt);
+  (void)vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  *class = what;
+  return err_set(err, ERR_INVALID, "%s", text);
+}
+
+/* NULL: there is no such placeholder. */
+static bool is_judging(const struct agent_call *call) {
+  return call->request != NULL &&
+         (call->request->purpose == PURPOSE_JUDGE || call->request->purpose == PURPOSE_REASK);
+}
+
+static const char *profile_command_value_of(const struct filling *f, struct str name) {
+  const struct {
+    const char *name, *value;
+  } values[] = {
+      {"model", f->model},
+      {"session", f->call->session},
+      {"new_session", f->call->session[0] ? "" : f->call->new_session},
+      {"schema", f->schema},
+      {"schema_file", f->schema_file},
+      {"prompt_file", f->prompt_file},
+      {"max_turns", f->max_turns},
+      {"tools", f->tools},
+      {"effort", f->effort},
+      {"cwd", f->call->cwd},
+      {"tmpdir", f->call->tmpdir},
+      {"judge", is_judging(f->call) ? "judge" : ""},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(values); i++)
+    if (str_eq_c(name, values[i].name))
+      return values[i].value;
+  return NULL;
+}
+
+/* `{name}` or `{?name}` at the start of `text`: how long it is, 0 = it is none. */
+static size_t placeholder_at(struct str text, struct str *name, bool *asks) {
+  size_t i = 1;
+  if (text.n < 3 || text.p[0] != '{')
+    return 0;
+  *asks = text.p[i] == '?';
+  i += *asks;
+  size_t from = i;
+  while (i < text.n && ((text.p[i] >= 'a' && text.p[i] <= 'z') || text.p[i] == '_'))
+    i++;
+  if (i == from || i == text.n || text.p[i] != '}')
+    return 0;
+  *name = (struct str){text.p + from, i - from};
+  return i + 1;
+}
+
+/* One word filled in. *missing: a placeholder in it is empty. */
+static const char *profile_command_fill(const struct filling *f, struct str text, bool *missing) {
+  struct buf out = {0};
+  for (size_t i = 0; i < text.n;) {
+    struct str name, rest = {text.p + i, text.n - i};
+    bool asks = false;
+    size_t n = placeholder_at(rest, &name, &asks);
+    const char *value = n > 0 ? profile_command_value_of(f, name) : NULL;
+    if (value == NULL) {
+      buf_putc(&out, text.p[i++]);
+      continue;
+    }
+    *missing = *missing || value[0] == '\0';
+    if (!asks)
+      buf_puts(&out, value);
+    i += n;
+  }
+  const char *word = arena_strndup(f->arena, buf_c(&out), out.n);
+  buf_deinit(&out);
+  return word;
+}
+
+static bool is_question(struct str text) {
+  struct str name;
+  bool asks = false;
+  return placeholder_at(text, &name, &asks) == text.n && asks;
+}
+
+static void push_all(const struct filling *f, const json_t *words, struct words *out);
+
+static void push_word(const struct filling *f, const json_t *item, struct words *out) {
+  struct str text = {json_string_value(item), json_string_length(item)};
+  const json_t *args = json_object_get(f->call->settings, "args");
+  bool missing = false;
+  if (str_eq_c(text, "{permission}")) {
+    push_all(f, f->permission, out);
+    return;
+  }
+  if (str_eq_c(text, "{args}")) {
+    for (size_t i = 0; i < json_array_size(args); i++)
+      push(out, json_string_value(json_array_get(args, i)));
+    return;
+  }
+  const char *word = profile_command_fill(f, text, &missing);
+  if (!is_question(text) && !(missing && word[0] == '\0'))
+    push(out, word);
+}
+
+static void push_group(const struct filling *f, const json_t *group, struct words *out) {
+  bool missing = false;
+  for (size_t i = 0; i < json_array_size(group); i++) {
+    const json_t *item = json_array_get(group, i);
+    (void)profile_command_fill(f, (struct str){json_string_value(item), json_string_length(item)},
+                               &missing);
+  }
+  for (size_t i = 0; !missing && i < json_array_size(group); i++)
+    push_word(f, json_array_get(group, i), out);
+}
+
+static void push_all(const struct filling *f, const json_t *words, struct words *out) {
+  for (size_t i = 0; i < json_array_size(words); i++) {
+    const json_t *item = json_array_get(words, i);
+    if (json_is_array(item))
+      push_group(f, item, out);
+    else
+      push_word(f, item, out);
+  }
+}
+
+/* --- parts --- */
+
+static const char *program_setting(const json_t *settings, size_t i) {
+  const json_t *given = json_object_get(settings, "program");
+  if (json_is_array(given))
+    return json_string_value(json_array_get(given, i));
+  return i == 0 ? json_string_value(given) : NULL;
+}
+
+const char *profile_program(const struct profile *p, enum transport transport,
+                            const json_t *settings) {
+  const char *given = program_setting(settings, 0);
+  const char *own =
+      transport == TRANSPORT_ACP ? json_string_value(json_object_get(p->acp, "program")) : NULL;
+  if (given != NULL)
+    return given;
+  return own != NULL ? own : p->program;
+}
+
+static const json_t *profile_command_argv_of(const struct profile *p, enum transport transport) {
+  switch (transport) {
+  case TRANSPORT_EXEC:
+    return p->argv;
+  case TRANSPORT_NATIVE:
+    return json_object_get(p->native, "argv");
+  case TRANSPORT_ACP:
+    return json_object_get(p->acp, "argv");
+  case TRANSPORT_COUNT:
+    break;
+  }
+  return NULL;
+}
+
+/* Names of models and sessions become words of a command line and come from files of a project or
+ * from what a program printed: one that looks like an option, or is no single word, is refused. */
+static bool profile_command_check_name(struct str name, const char *what, enum error_class *class,
+                                       struct err *err) {
+  if (name.n == 0)
+    return true;
+  if (name.n > LIMIT_NAME_BYTES * 2 || name.p[0] == '-')
+    return profile_command_refuse(class, CLASS_BAD_REQUEST, err,
+                                  "%s \"%.100s\" is too long or begins with a dash", what, name.p);
+  for (size_t i = 0; i < name.n; i++)
+    if ((unsigned char)name.p[i] <= ' ' || name.p[i] == 0x7f)
+      return profile_command_refuse(class, CLASS_BAD_REQUEST, err,
+                                    "%s \"%.*s\" holds a space or a control character", what,
+                                    name.n < 100 ? (int)name.n : 100, name.p);
+  return true;
+}
+
+static bool check_call(const struct profile *p, const struct agent_call *call,
+                       enum error_class *class, struct err *err) {
+  struct str model = call->request->model;
+  if (!profile_command_check_name(model, "the model's name", class, err) ||
+      !profile_command_check_name(str_from(call->session), "the session", class, err))
+    return false;
+  if (memchr(call->prompt.p ? call->prompt.p : "", '\0', call->prompt.n) != NULL)
+    return profile_command_refuse(class, CLASS_BAD_REQUEST, err,
+                                  "the prompt holds a NUL character");
+  if (p->prompt_max_chars > 0 &&
+      utf8_count(call->prompt.p, call->prompt.n) > (size_t)p->prompt_max_chars)
+    return profile_command_refuse(
+        class, CLASS_BAD_REQUEST, err, "the prompt has %zu characters: %s takes %ld at most",
+        utf8_count(call->prompt.p, call->prompt.n), p->capability.name, p->prompt_max_chars);
+  return true;
+}
+
+static bool add_file(struct arena *a, struct agent_command *out, const char *tmpdir,
+                     const char *name, struct str content, const char **path) {
+  if (out->file_count == ARRAY_LEN(out->files))
+    return false;
+  size_t n = strlen(tmpdir) + strlen(name) + 2;
+  char *full = arena_alloc(a, n);
+  (void)snprintf(full, n, "%s/%s", tmpdir, name);
+  out->files[out->file_count].path = full;
+  out->files[out->file_count++].content = content;
+  *path = full;
+  return true;
+}
+
+static const char *joined(struct arena *a, const json_t *names) {
+  struct buf text = {0};
+  for (size_t i = 0; i < json_array_size(names); i++)
+    buf_printf(&text, "%s%s", i ? "," : "", json_string_value(json_array_get(names, i)));
+  const char *out = arena_strdup(a, buf_c(&text));
+  buf_deinit(&text);
+  return out;
+}
+
+static void set_variables(const struct filling *f, const json_t *set, struct words *out) {
+  const char *name;
+  json_t *value;
+  json_object_foreach((json_t *)set, name, value) {
+    bool missing = false;
+    const char *text = profile_command_fill(
+        f, (struct str){json_string_value(value), json_string_length(value)}, &missing);
+    if (missing) /* a variable for a thing that this call has not */
+      continue;
+    size_t n = strlen(name) + strlen(text) + 2;
+    char *assignment = arena_alloc(f->arena, n);
+    (void)snprintf(assignment, n, "%s=%s", name, text);
+    push(out, assignment);
+  }
+}
+
+static const char *const *profile_command_finish(struct arena *a, struct words *w) {
+  const char **out = arena_array(a, w->count + 1, sizeof *out);
+  if (w->count > 0)
+    memcpy(out, w->items, w->count * sizeof *out);
+  free(w->items);
+  *w = (struct words){0};
+  return out;
+}
+
+static void set_environment(const struct filling *f, const json_t *mode_set,
+                            struct agent_command *out) {
+  const json_t *env = json_object_get(f->profile->keys, "env");
+  const json_t *names[] = {json_object_get(env, "pass"), json_object_get(f->call->settings, "env")};
+  struct words pass = {0}, assignments = {0};
+  for (size_t k = 0; k < ARRAY_LEN(names); k++)
+    for (size_t i = 0; i < json_array_size(names[k]); i++)
+      push(&pass, json_string_value(json_array_get(names[k], i)));
+  set_variables(f, json_object_get(env, "set"), &assignments);
+  set_variables(f, mode_set, &assignments);
+  set_variables(f, json_object_get(f->call->settings, "set"), &assignments);
+  out->pass_env = profile_command_finish(f->arena, &pass);
+  out->assignments = profile_command_finish(f->arena, &assignments);
+}
+
+static bool add_files(struct filling *f, enum transport transport, struct agent_command *out) {
+  const struct agent_call *call = f->call;
+  const json_t *files = json_object_get(f->profile->keys, "files");
+  const char *name, *path;
+  json_t *content;
+  bool ok = true;
+  if (call->schema != NULL) {
+    char *dump = json_dump_text(call->schema, JSON_COMPACT);
+    f->schema = arena_strdup(f->arena, dump);
+    free(dump);
+  }
+  if (call->schema != NULL && f->profile->schema_by == SCHEMA_BY_FILE &&
+      transport == TRANSPORT_EXEC)
+    ok = add_file(f->arena, out, call->tmpdir, "segue-schema.json", str_from(f->schema),
+                  &f->schema_file);
+  if (!f->profile->prompt_on_stdin && transport == TRANSPORT_EXEC)
+    ok = ok &&
+         add_file(f->arena, out, call->tmpdir, "segue-prompt.md", call->prompt, &f->prompt_file);
+  json_object_foreach((json_t *)files, name, content) {
+    bool missing = false;
+    struct str text = {json_string_value(content), json_string_length(content)};
+    ok = ok && add_file(f->arena, out, call->tmpdir, name,
+                        str_from(profile_command_fill(f, text, &missing)), &path);
+  }
+  return ok;
+}
+
+bool profile_command(const struct profile *p, enum transport transport,
+                     const struct agent_call *call, struct arena *a, struct agent_command *out,
+                     enum error_class *class, struct err *err) {
+  assert(transport < TRANSPORT_COUNT);
+  assert(call->cwd != NULL);
+  const json_t *words = profile_command_argv_of(p, transport);
+  const char *program = profile_program(p, transport, call->settings);
+  const json_t *own = NULL;
+  if (transport != TRANSPORT_EXEC)
+    own = json_object_get(transport == TRANSPORT_NATIVE ? p->native : p->acp, "permission");
+  const json_t *mode = json_object_get(own ? own : json_object_get(p->keys, "permission"),
+                                       permission_name(call->permission));
+  struct words argv = {0};
+  *out = (struct agent_command){0};
+  if (words == NULL)
+    return profile_command_refuse(class, CLASS_BAD_REQUEST, err, "provider %s has no transport %s",
+                                  p->capability.name, transport_name(transport));
+  if (program == NULL)
+    return profile_command_refuse(
+        class, CLASS_NOT_FOUND, err,
+        "provider %s needs a program: write providers: {%s: {program: ...}} in config.yaml",
+        p->capability.name, p->capability.name);
+  if (!check_call(p, call, class, err))
+    return false;
+  char turns[24] = "";
+  if (call->max_turns > 0)
+    (void)snprintf(turns, sizeof turns, "%ld", call->max_turns);
+  const json_t *effort = json_object_get(call->request->options, "effort");
+  struct filling f = {.profile = p,
+                      .call = call,
+                      .arena = a,
+                      .permission = json_is_array(mode) ? mode : json_object_get(mode, "argv"),
+                      .schema = "",
+                      .schema_file = "",
+                      .prompt_file = "",
+                      .max_turns = turns,
+                      .tools = joined(a, call->tools),
+                      .effort = json_is_string(effort) ? json_string_value(effort) : "",
+                      .model = arena_str(a, call->request->model).p};
+  if (!profile_command_check_name(str_from(f.effort), "effort", class, err))
+    return false;
+  if (!add_files(&f, transport, out))
+    return profile_command_refuse(class, CLASS_BAD_REQUEST, err, "profile %s has too many files",
+                                  p->capability.name);
+  push(&argv, program);
+  for (size_t i = 1; program_setting(call->settings, i) != NULL; i++)
+    push(&argv, program_setting(call->settings, i));
+  push_all(&f, words, &argv);
+  set_environment(&f, json_is_object(mode) ? json_object_get(mode, "set") : NULL, out);
+  bool fits = argv.count <= LIMIT_ARGV_COUNT;
+  for (size_t i = 0; i < argv.count; i++)
+    fits = fits && strlen(argv.items[i]) <= LIMIT_AGENT_ARGV_BYTES;
+  out->argv = profile_command_finish(a, &argv);
+  if (p->prompt_on_stdin && transport == TRANSPORT_EXEC)
+    out->stdin_bytes = call->prompt;
+  return fits ||
+         profile_command_refuse(class, CLASS_BAD_REQUEST, err,
+                                "the command line of %s is too long: its schema or its arguments",
+                                p->capability.name);
+}
+
+/* --- settings --- */
+
+static bool texts(const json_t *list) {
+  for (size_t i = 0; i < json_array_size(list); i++)
+    if (!json_is_string(json_array_get(list, i)))
+      return false;
+  return json_is_array(list);
+}
+
+bool profile_check_settings(const struct profile *p, const json_t *settings, struct err *err) {
+  static const char *const known[] = {"program",       "tools",     "args",           "env",
+                                      "set",           "stall_ms",  "judge_stall_ms", "idle_ms",
+                                      "model",         "max_turns", "concurrency",    "transport",
+                                      "trust_project", NULL};
+  const char *name = p->capability.name, *key;
+  json_t *value;
+  enum transport transport;
+  json_object_foreach((json_t *)settings, key, value) {
+    struct str k = str_from(key);
+    bool ok = true;
+    const char *wanted = "a text";
+    if (str_eq_c(k, "program")) {
+      wanted = "a program's name or path, or a list: it and its first words";
+      ok = (json_is_string(value) && json_string_length(value) > 0) ||
+           (texts(value) && json_array_size(value) > 0);
+    } else if (str_eq_c(k, "args") || str_eq_c(k, "env") || str_eq_c(k, "tools")) {
+      wanted = "a list of texts";
+      ok = texts(value);
+    } else if (str_eq_c(k, "set")) {
+      const char *variable;
+      json_t *text;
+      wanted = "a map of variables to texts";
+      ok = json_is_object(value);
+      json_object_foreach(value, variable, text) ok = ok && json_is_string(text);
+    } else if (str_eq_c(k, "transport")) {
+      wanted = "auto, exec, native or acp";
+      ok = json_is_string(value) &&
+           (strcmp(json_string_value(value), "auto") == 0 ||
+            transport_from_name(str_from(json_string_value(value)), &transport));
+    } else if (str_eq_c(k, "stall_ms") || str_eq_c(k, "judge_stall_ms") || str_eq_c(k, "idle_ms") ||
+               str_eq_c(k, "max_turns")) {
+      wanted = "an integer above 0";
+      ok = json_is_integer(value) && json_integer_value(value) > 0 &&
+           json_integer_value(value) <= LIMIT_CALL_WALL_MS;
+    } else if (str_eq_c(k, "trust_project")) {
+      wanted = "true, false, or a list of folders: absolute paths, or ~/...";
+      ok = json_is_boolean(value) || texts(value);
+      for (size_t i = 0; ok && i < json_array_size(value); i++)
+        ok = strchr("/~", json_string_value(json_array_get(value, i))[0]) != NULL &&
+             json_string_length(json_array_get(value, i)) > 0;
+    } else if (str_eq_c(k, "model")) {
+      ok = json_is_string(value);
+    } else if (str_eq_c(k, "concurrency")) { /* the host's, which checks it */
+    } else {
+      const char *near = str_nearest(k, known);
+      return err_set(err, ERR_FILE, "providers.%s has no setting \"%.60s\"%s%s%s", name, key,
+                     near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    }
+    if (!ok)
+      return err_set(err, ERR_FILE, "providers.%s.%s must be %s", name, key, wanted);
+  }
+  return settings == NULL || json_is_object(settings) ||
+         err_set(err, ERR_FILE, "providers.%s must be a map of settings", name);
+}

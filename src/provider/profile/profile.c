@@ -1,0 +1,588 @@
+/* Compiles a checked profile into what the drivers work with. */
+#include "provider/profile/profile.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/resource.h"
+#include "format/json_write.h"
+#include "provider/profile/keys.h"
+#include "json/scan.h"
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const transport_names[] = {"exec", "native", "acp"};
+
+const char *transport_name(enum transport transport) {
+  return transport_names[transport];
+}
+
+bool transport_from_name(struct str name, enum transport *out) {
+  for (int i = 0; i < TRANSPORT_COUNT; i++)
+    if (str_eq_c(name, transport_names[i])) {
+      *out = (enum transport)i;
+      return true;
+    }
+  return false;
+}
+
+/* --- from checked keys to a profile; nothing can be wrong here any more --- */
+
+static struct str profile_text_of(const json_t *value) {
+  return (struct str){json_string_value(value), json_string_length(value)};
+}
+
+static bool profile_is_word(const json_t *keys, const char *key, const char *word) {
+  const json_t *value = json_object_get(keys, key);
+  return json_is_string(value) && strcmp(json_string_value(value), word) == 0;
+}
+
+/* A text that YAML read as a number or a truth value is its words again. */
+static struct str profile_words_of(struct arena *a, const json_t *value) {
+  if (json_is_string(value))
+    return profile_text_of(value);
+  char *dump = json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
+  struct str out = arena_str(a, str_from(dump));
+  free(dump);
+  return out;
+}
+
+static struct profile_value profile_value_of(struct arena *a, const json_t *value) {
+  struct profile_value out = {0};
+  if (value == NULL)
+    return out;
+  out.count = json_is_array(value) ? json_array_size(value) : 1;
+  out.items = arena_array(a, out.count, sizeof *out.items);
+  for (size_t i = 0; i < out.count; i++)
+    out.items[i] = profile_words_of(a, json_is_array(value) ? json_array_get(value, i) : value);
+  return out;
+}
+
+static struct pattern *profile_compile(struct str text) {
+  struct pattern *pattern = NULL;
+  if (pattern_compile(text.p, text.n, &pattern, NULL) != PATTERN_OK)
+    BUG("a checked pattern does not compile");
+  return pattern;
+}
+
+static struct profile_matches matches_of(struct arena *a, const json_t *map) {
+  struct profile_matches out = {.count = json_object_size(map)};
+  const char *pointer;
+  json_t *value;
+  size_t i = 0;
+  out.items = arena_array(a, out.count, sizeof *out.items);
+  json_object_foreach((json_t *)map, pointer, value) {
+    struct profile_match *m = &out.items[i++];
+    struct str text = profile_text_of(value);
+    m->pointer = str_from(pointer);
+    m->kind = MATCH_VALUES;
+    if (json_is_string(value) && str_eq_c(text, "*")) {
+      m->kind = MATCH_PRESENT;
+    } else if (json_is_string(value) && text.n > 1 && text.p[0] == '~') {
+      m->kind = MATCH_PATTERN;
+      m->pattern = profile_compile((struct str){text.p + 1, text.n - 1});
+    } else {
+      m->values = value;
+    }
+  }
+  return out;
+}
+
+static void matches_free(const struct profile_matches *matches) {
+  for (size_t i = 0; i < matches->count; i++)
+    pattern_free(matches->items[i].pattern);
+}
+
+/* The members of a set, in the order of the table of keys, which is that of the enums. */
+static bool fields_of(struct arena *a, const json_t *set, const char *const *names,
+                      struct profile_value *out, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    out[i] = profile_value_of(a, json_object_get(set, names[i]));
+  return set != NULL;
+}
+
+/* A word of a profile and what it stands for; the last one has no word. */
+struct choice {
+  const char *word;
+  int value;
+};
+
+static const struct choice ends[] = {{"ok", STREAM_END_OK}, {"error", STREAM_END_ERROR}, {0}};
+static const struct choice scopes[] = {
+    {"request", USAGE_OF_REQUEST}, {"conversation", USAGE_OF_CONVERSATION}, {0}};
+static const struct choice stderr_kinds[] = {
+    {"retry", STDERR_RETRY}, {"permission", STDERR_PERMISSION}, {0}};
+static const struct choice notice_kinds[] = {{"retry", NOTICE_RETRY}, {"note", NOTICE_NOTE}, {0}};
+static const struct choice aboves[] = {
+    {"repository", PROJECT_ABOVE_REPOSITORY}, {"root", PROJECT_ABOVE_ROOT}, {0}};
+static const struct choice schema_ways[] = {
+    {"text", SCHEMA_BY_TEXT}, {"file", SCHEMA_BY_FILE}, {0}};
+static const struct choice outputs[] = {
+    {"json", DIALECT_JSON}, {"text", DIALECT_TEXT}, {"acp", DIALECT_ACP}, {0}};
+
+static unsigned choice_of(const json_t *keys, const char *key, const struct choice *choices,
+                          unsigned otherwise) {
+  for (const struct choice *c = choices; c->word != NULL; c++)
+    if (profile_is_word(keys, key, c->word))
+      return (unsigned)c->value;
+  return otherwise;
+}
+
+static void read_rule(struct arena *a, const json_t *keys, struct profile_rule *r) {
+  static const char *const tool[] = {"name", "id", "state", "failed"};
+  static const char *const usage[] = {"input", "output", "cached", "reasoning", "cost"};
+  static const char *const retry[] = {"attempt", "of", "delay_ms", "status", "reason"};
+  static const char *const asked[] = {"tool", "answer", "message"};
+  static const char *const error[] = {"status", "kind", "message", "retry_after_ms", "log"};
+  const struct {
+    const char *name;
+    struct profile_value *value;
+  } values[] = {
+      {"session", &r->session},   {"delta", &r->delta},     {"cumulative", &r->cumulative},
+      {"thinking", &r->thinking}, {"message", &r->message}, {"message_id", &r->message_id},
+      {"note", &r->note},         {"text", &r->text},       {"structured", &r->structured}};
+  for (size_t i = 0; i < ARRAY_LEN(values); i++)
+    *values[i].value = profile_value_of(a, json_object_get(keys, values[i].name));
+  r->when = matches_of(a, json_object_get(keys, "when"));
+  r->unless = matches_of(a, json_object_get(keys, "unless"));
+  r->where = matches_of(a, json_object_get(keys, "where"));
+  r->each = profile_text_of(json_object_get(keys, "each"));
+  r->has_tool = fields_of(a, json_object_get(keys, "tool"), tool, r->tool, TOOL_FIELDS);
+  r->has_usage = fields_of(a, json_object_get(keys, "usage"), usage, r->usage, USAGE_FIELDS);
+  r->usage_of =
+      (enum usage_scope)choice_of(json_object_get(keys, "usage"), "of", scopes, USAGE_OF_CALL);
+  r->has_retry = fields_of(a, json_object_get(keys, "retry"), retry, r->retry, RETRY_FIELDS);
+  r->has_permission =
+      fields_of(a, json_object_get(keys, "permission"), asked, r->permission, ASKED_FIELDS);
+  r->has_error = fields_of(a, json_object_get(keys, "error"), error, r->error, ERROR_FIELDS);
+  r->end = (enum profile_end)choice_of(keys, "end", ends, STREAM_END_NONE);
+}
+
+static enum error_class profile_class_of(const json_t *value) {
+  enum error_class class = CLASS_NONE;
+  if (json_is_string(value))
+    (void)error_class_from_name(profile_text_of(value), &class);
+  return class;
+}
+
+static void read_lists(struct profile *p) {
+  const json_t *rules = json_object_get(p->keys, "events");
+  const json_t *patterns = json_object_get(p->keys, "patterns");
+  const json_t *lines = json_object_get(p->keys, "stderr");
+  p->rule_count = json_array_size(rules);
+  p->rules = arena_array(&p->arena, p->rule_count, sizeof *p->rules);
+  for (size_t i = 0; i < p->rule_count; i++)
+    read_rule(&p->arena, json_array_get(rules, i), &p->rules[i]);
+  p->pattern_count = json_array_size(patterns);
+  p->patterns = arena_array(&p->arena, p->pattern_count, sizeof *p->patterns);
+  for (size_t i = 0; i < p->pattern_count; i++) {
+    const json_t *item = json_array_get(patterns, i);
+    p->patterns[i].pattern =
+        profile_compile(profile_words_of(&p->arena, json_object_get(item, "match")));
+    p->patterns[i].class = profile_class_of(json_object_get(item, "class"));
+  }
+  p->stderr_rule_count = json_array_size(lines);
+  p->stderr_rules = arena_array(&p->arena, p->stderr_rule_count, sizeof *p->stderr_rules);
+  for (size_t i = 0; i < p->stderr_rule_count; i++) {
+    const json_t *item = json_array_get(lines, i);
+    p->stderr_rules[i].pattern =
+        profile_compile(profile_words_of(&p->arena, json_object_get(item, "match")));
+    p->stderr_rules[i].after = json_string_value(json_object_get(item, "after"));
+    p->stderr_rules[i].kind = choice_of(item, "is", stderr_kinds, STDERR_NOTE);
+  }
+  const json_t *notices = json_object_get(p->acp, "notices");
+  p->notice_count = json_array_size(notices);
+  p->notices = arena_array(&p->arena, p->notice_count, sizeof *p->notices);
+  for (size_t i = 0; i < p->notice_count; i++) {
+    const json_t *item = json_array_get(notices, i);
+    p->notices[i].pattern =
+        profile_compile(profile_words_of(&p->arena, json_object_get(item, "match")));
+    p->notices[i].kind = choice_of(item, "is", notice_kinds, NOTICE_ERROR);
+  }
+}
+
+/* A bit each; all of them where none is named. */
+static unsigned transports_of(const json_t *names) {
+  unsigned bits = names ? 0 : ~0u;
+  enum transport transport;
+  for (size_t i = 0; i < json_array_size(names); i++)
+    if (transport_from_name(profile_text_of(json_array_get(names, i)), &transport))
+      bits |= 1u << transport;
+  return bits;
+}
+
+static void read_project_files(struct profile *p) {
+  const json_t *files = json_object_get(p->keys, "project_files");
+  p->project_file_count = json_array_size(files);
+  p->project_files = arena_array(&p->arena, p->project_file_count, sizeof *p->project_files);
+  for (size_t i = 0; i < p->project_file_count; i++) {
+    const json_t *item = json_array_get(files, i),
+                 *names = json_object_get(item, "refused_variables");
+    struct profile_project_file *file = &p->project_files[i];
+    file->path = json_string_value(json_object_get(item, "path"));
+    file->above = choice_of(item, "above", aboves, PROJECT_ABOVE_NONE);
+    file->allowed = json_object_get(item, "allowed");
+    file->transports = transports_of(json_object_get(item, "transports"));
+    file->refused = json_object_get(item, "refused");
+    file->variables = names ? profile_compile(profile_words_of(&p->arena, names)) : NULL;
+    file->does = json_string_value(json_object_get(item, "does"));
+  }
+}
+
+/* Does this template ask for the placeholder? */
+static bool mentions(const json_t *words, const char *placeholder) {
+  const char *key;
+  json_t *item;
+  size_t i;
+  bool found = json_is_string(words) && strstr(json_string_value(words), placeholder) != NULL;
+  json_array_foreach(words, i, item) found = found || mentions(item, placeholder);
+  json_object_foreach((json_t *)words, key, item) {
+    found = found || strstr(key, placeholder) != NULL || mentions(item, placeholder);
+  }
+  return found;
+}
+
+static unsigned profile_options_of(const json_t *names) {
+  unsigned bits = 0;
+  for (size_t i = 0; i < json_array_size(names); i++)
+    for (unsigned bit = 0; option_names[bit] != NULL; bit++)
+      if (str_eq_c(profile_text_of(json_array_get(names, i)), option_names[bit]))
+        bits |= 1u << bit;
+  return bits;
+}
+
+static void read_capability(struct profile *p) {
+  const json_t *schema = json_object_get(p->keys, "schema");
+  const json_t *enforced = json_object_get(schema, "enforced");
+  p->schema_by = choice_of(schema, "by", schema_ways, SCHEMA_BY_NONE);
+  p->schema_dialect = json_string_value(json_object_get(schema, "dialect"));
+  p->structured_is_text = profile_is_word(schema, "value", "text");
+  p->capability.can_judge = true;
+  p->capability.sessions = mentions(p->argv, "{session}") || p->dialect == DIALECT_ACP;
+  p->capability.structured = enforced ? json_string_value(enforced) : "native";
+  if (p->schema_by == SCHEMA_BY_NONE)
+    p->capability.structured = "prompt";
+  p->capability.takes_model = p->dialect == DIALECT_ACP || mentions(p->argv, "{model}") ||
+                              mentions(p->native, "{model}") ||
+                              mentions(json_object_get(p->keys, "env"), "{model}");
+  p->capability.options = profile_options_of(json_object_get(p->keys, "options"));
+}
+
+static bool has_final_event(const struct profile *p) {
+  for (size_t i = 0; i < p->rule_count; i++)
+    if (p->rules[i].end == STREAM_END_OK)
+      return true;
+  return false;
+}
+
+static void profile_build(struct profile *p) {
+  const json_t *keys = p->keys;
+  struct {
+    const char *name;
+    uint64_t *out;
+    uint64_t otherwise;
+  } times[] = {{"stall_ms", &p->stall_ms, LIMIT_CALL_STALL_MS},
+               {"judge_stall_ms", &p->judge_stall_ms, LIMIT_JUDGE_STALL_MS}};
+  p->capability.summary = json_string_value(json_object_get(keys, "summary"));
+  p->program = json_string_value(json_object_get(keys, "program"));
+  p->argv = json_object_get(keys, "argv");
+  p->native = json_object_get(keys, "native");
+  p->acp = json_object_get(keys, "acp");
+  p->prompt_on_stdin = !profile_is_word(keys, "stdin", "none");
+  p->prompt_max_chars = (long)json_integer_value(json_object_get(keys, "prompt_max_chars"));
+  p->chooses_session = json_is_true(json_object_get(keys, "chooses_session"));
+  p->max_turns = (long)json_integer_value(json_object_get(keys, "max_turns"));
+  p->max_requests = (long)json_integer_value(json_object_get(keys, "max_requests"));
+  const json_t *retries = json_object_get(keys, "client_retries");
+  p->client_retries = retries ? (long)json_integer_value(retries) : -1;
+  for (size_t i = 0; i < ARRAY_LEN(times); i++) {
+    const json_t *given = json_object_get(keys, times[i].name);
+    *times[i].out = given ? (uint64_t)json_integer_value(given) : times[i].otherwise;
+  }
+  p->dialect = choice_of(keys, "output", outputs, DIALECT_JSON_LINES);
+  p->preferred = TRANSPORT_EXEC;
+  if (json_object_get(keys, "transport") != NULL)
+    (void)transport_from_name(profile_text_of(json_object_get(keys, "transport")), &p->preferred);
+  else if (p->dialect == DIALECT_ACP)
+    p->preferred = TRANSPORT_ACP;
+  p->text_of_all = profile_is_word(keys, "text", "all") || p->dialect == DIALECT_TEXT;
+  p->empty = profile_class_of(json_object_get(keys, "empty"));
+  if (p->empty == CLASS_NONE)
+    p->empty = CLASS_PROTOCOL;
+  read_capability(p);
+  read_lists(p);
+  read_project_files(p);
+  p->ends_by_exit = !has_final_event(p);
+  if (p->dialect == DIALECT_TEXT)
+    p->ends_by_exit = true;
+  else if (json_object_get(keys, "ends") != NULL)
+    p->ends_by_exit = profile_is_word(keys, "ends", "exit");
+}
+
+/* --- loading --- */
+
+static bool fail_at(struct err_list *errors, const char *file, const struct yaml_node *at,
+                    const char *text) {
+  struct err err;
+  (void)err_set_at(&err, ERR_FILE, file, at ? at->line : 1, at ? at->column : 1, "%s", text);
+  err_list_add(errors, &err);
+  return false;
+}
+
+static bool fill_in(struct profile *p, const struct yaml_node *root, profile_find_fn find,
+                    void *ctx, struct err_list *errors) {
+  const struct yaml_node *extends = yaml_get(root, "extends");
+  if (extends == NULL)
+    return true;
+  const struct profile *base = find ? find(ctx, extends->text) : NULL;
+  if (base == NULL)
+    return fail_at(errors, p->file, extends, "there is no profile of this name to extend");
+  if (base->broken != NULL)
+    return fail_at(errors, p->file, extends, "the profile of this name has a mistake itself");
+  const char *key;
+  json_t *value;
+  json_object_foreach(base->keys, key, value) {
+    if (json_object_get(p->keys, key) == NULL && strcmp(key, "extends") != 0)
+      json_object_set(p->keys, key, value);
+  }
+  return true;
+}
+
+/* Checks what only the whole can lack. */
+static bool check_whole(const struct profile *p, const struct yaml_node *root,
+                        struct err_list *errors) {
+  const json_t *keys = p->keys;
+  bool text = profile_is_word(keys, "output", "text"), acp = profile_is_word(keys, "output", "acp");
+  if (json_object_get(keys, "summary") == NULL)
+    return fail_at(errors, p->file, root, "a profile needs summary: one line for people");
+  if (acp && json_object_get(keys, "acp") == NULL)
+    return fail_at(errors, p->file, root, "output: acp needs acp: {argv: [...]}");
+  if (!acp && json_object_get(keys, "argv") == NULL)
+    return fail_at(errors, p->file, root, "a profile needs argv: the words after the program");
+  if (!acp && !text && json_array_size(json_object_get(keys, "events")) == 0)
+    return fail_at(errors, p->file, root, "a profile needs events: what its lines mean");
+  const json_t *schema = json_object_get(keys, "schema");
+  const char *asked = NULL, *missing = NULL;
+  if (profile_is_word(schema, "by", "text")) {
+    asked = "{schema}";
+    missing = "schema by text: argv must have {schema} somewhere";
+  } else if (profile_is_word(schema, "by", "file")) {
+    asked = "{schema_file}";
+    missing = "schema by file: argv must have {schema_file} somewhere";
+  }
+  if (asked != NULL && !mentions(json_object_get(keys, "argv"), asked))
+    return fail_at(errors, p->file, yaml_get(root, "schema") ? yaml_get(root, "schema") : root,
+                   missing);
+  if (profile_is_word(keys, "stdin", "none") &&
+      !mentions(json_object_get(keys, "argv"), "{prompt_file}"))
+    return fail_at(errors, p->file, yaml_get(root, "stdin") ? yaml_get(root, "stdin") : root,
+                   "without stdin the prompt must come by {prompt_file}: arguments can be read by "
+                   "every user of the machine");
+  return true;
+}
+
+/* The same texts everywhere, whatever YAML read them as: words of argv, values of set. */
+static json_t *plain(const json_t *value, bool keep_types) {
+  json_t *out, *item;
+  const char *key;
+  if (keep_types || json_is_string(value) || json_is_null(value))
+    return json_incref((json_t *)value);
+  if (json_is_object(value)) {
+    out = json_object();
+    json_object_foreach((json_t *)value, key, item)
+        json_object_set_new(out, key, plain(item, strcmp(key, "meta") == 0));
+    return out;
+  }
+  if (json_is_array(value)) {
+    out = json_array();
+    for (size_t i = 0; i < json_array_size(value); i++)
+      json_array_append_new(out, plain(json_array_get(value, i), false));
+    return out;
+  }
+  char *dump = json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
+  out = json_string(dump);
+  free(dump);
+  return out;
+}
+
+static json_t *plain_keys(const json_t *document) {
+  static const char *const texts[] = {"argv",  "env",    "files", "permission", "version",
+                                      "login", "native", "acp",   NULL};
+  json_t *out = json_object(), *value;
+  const char *key;
+  json_object_foreach((json_t *)document, key, value) {
+    bool text = false;
+    for (size_t i = 0; texts[i] != NULL; i++)
+      text = text || strcmp(key, texts[i]) == 0;
+    json_object_set_new(out, key, plain(value, !text));
+  }
+  return out;
+}
+
+struct profile *profile_load(const char *name, const char *file, struct str text,
+                             profile_find_fn find, void *ctx, struct err_list *errors) {
+  struct profile *p = xcalloc(1, sizeof *p);
+  struct arena nodes = {0};
+  size_t before = errors->count + errors->dropped;
+  p->file = arena_strdup(&p->arena, file);
+  p->capability.name = arena_strdup(&p->arena, name);
+  p->source = arena_str(&p->arena, text);
+  const struct yaml_node *root = yaml_parse(&nodes, p->file, text, LIMIT_PROFILE_BYTES, errors);
+  bool ok = root != NULL && errors->count + errors->dropped == before &&
+            profile_check(p->file, root, errors);
+  if (ok) {
+    json_t *document = yaml_to_json(root);
+    p->keys = plain_keys(document);
+    json_decref(document);
+    ok = fill_in(p, root, find, ctx, errors) && check_whole(p, root, errors);
+  }
+  if (ok)
+    profile_build(p);
+  arena_deinit(&nodes);
+  if (!ok) {
+    profile_free(p);
+    return NULL;
+  }
+  return p;
+}
+
+/* --- shipped ones --- */
+
+static const struct {
+  const char *key;
+  size_t offset;
+} abilities[] = {
+    {"can_judge", offsetof(struct capability, can_judge)},
+    {"takes_model", offsetof(struct capability, takes_model)},
+    {"sessions", offsetof(struct capability, sessions)},
+};
+
+json_t *profile_about(const struct profile *p) {
+  const struct capability *c = &p->capability;
+  json_t *about = json_pack("{ss}", "summary", c->summary), *options = json_array();
+  if (p->program != NULL)
+    json_object_set_new(about, "program", json_string(p->program));
+  for (unsigned bit = 0; option_names[bit] != NULL; bit++)
+    if (c->options & (1u << bit))
+      json_array_append_new(options, json_string(option_names[bit]));
+  json_object_set_new(about, "options", options);
+  for (size_t i = 0; i < ARRAY_LEN(abilities); i++)
+    json_object_set_new(about, abilities[i].key,
+                        json_boolean(*(const bool *)((const char *)c + abilities[i].offset)));
+  json_object_set_new(about, "structured", json_string(c->structured));
+  return about;
+}
+
+struct profile *profile_shipped(const char *name, const json_t *about) {
+  struct profile *p = xcalloc(1, sizeof *p);
+  p->file = "built in";
+  p->capability.name = name;
+  p->capability.summary = json_string_value(json_object_get(about, "summary"));
+  p->capability.structured = json_string_value(json_object_get(about, "structured"));
+  p->capability.options = profile_options_of(json_object_get(about, "options"));
+  for (size_t i = 0; i < ARRAY_LEN(abilities); i++)
+    *(bool *)((char *)&p->capability + abilities[i].offset) =
+        json_is_true(json_object_get(about, abilities[i].key));
+  p->program = json_string_value(json_object_get(about, "program"));
+  p->pending = true;
+  return p;
+}
+
+static struct str shipped_text(const char *name, const char *form) {
+  char path[128];
+  (void)snprintf(path, sizeof path, "provider/profiles/%s.%s", name, form);
+  const struct resource *r = resource_find(path);
+  if (r == NULL)
+    BUG("%s is not there", path);
+  return (struct str){r->p, r->n};
+}
+
+/* Our own scanner: jansson's takes four times as long, at every start. */
+json_t *profile_document(const char *name) {
+  struct str json = shipped_text(name, "json");
+  struct jscan scan;
+  struct jscan_result result;
+  jscan_init(&scan, json.p, json.n);
+  if (jscan_value(&scan, 0, &result) != JSCAN_OK)
+    BUG("what is compiled in is no JSON");
+  jscan_deinit(&scan);
+  return result.value;
+}
+
+const struct profile *profile_ready(const struct profile *profile) {
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  struct profile *p = (struct profile *)profile; /* made by profile_shipped, where it is pending */
+  if (profile == NULL)
+    return NULL;
+  pthread_mutex_lock(&mutex);
+  if (p->pending) {
+    json_t *document = profile_document(p->capability.name);
+    p->source = shipped_text(p->capability.name, "yaml");
+    p->keys = plain_keys(document);
+    json_decref(document);
+    profile_build(p);
+    p->pending = false;
+  }
+  pthread_mutex_unlock(&mutex);
+  return p;
+}
+
+struct profile *profile_broken(const char *name, const char *file, const struct err *why) {
+  struct profile *p = xcalloc(1, sizeof *p);
+  struct err *copy = arena_alloc(&p->arena, sizeof *copy);
+  *copy = *why;
+  p->broken = copy;
+  p->file = arena_strdup(&p->arena, file);
+  p->keys = json_object();
+  p->capability = (struct capability){.name = arena_strdup(&p->arena, name),
+                                      .summary = "a profile with a mistake in its file",
+                                      .can_judge = true,
+                                      .structured = "prompt",
+                                      .takes_model = true,
+                                      .options = ~0u}; /* which ones it would take is not known */
+  return p;
+}
+
+void profile_free(struct profile *p) {
+  if (p == NULL)
+    return;
+  for (size_t i = 0; i < p->rule_count; i++) {
+    matches_free(&p->rules[i].when);
+    matches_free(&p->rules[i].unless);
+    matches_free(&p->rules[i].where);
+  }
+  for (size_t i = 0; i < p->pattern_count; i++)
+    pattern_free(p->patterns[i].pattern);
+  for (size_t i = 0; i < p->stderr_rule_count; i++)
+    pattern_free(p->stderr_rules[i].pattern);
+  for (size_t i = 0; i < p->notice_count; i++)
+    pattern_free(p->notices[i].pattern);
+  for (size_t i = 0; i < p->project_file_count; i++)
+    pattern_free(p->project_files[i].variables);
+  json_decref(p->keys);
+  arena_deinit(&p->arena);
+  free(p);
+}
+
+static enum error_class lookup(const struct profile *p, const char *map, struct str word) {
+  return profile_class_of(json_object_getn(json_object_get(p->keys, map), word.p, word.n));
+}
+
+enum error_class profile_class(const struct profile *p, struct str word) {
+  return word.n > 0 ? lookup(p, "classes", word) : CLASS_NONE;
+}
+
+enum error_class profile_status_class(const struct profile *p, int status) {
+  char text[16];
+  (void)snprintf(text, sizeof text, "%d", status);
+  return lookup(p, "classes", str_from(text));
+}
+
+enum error_class profile_exit_class(const struct profile *p, int exit) {
+  char text[16];
+  (void)snprintf(text, sizeof text, "%d", exit);
+  return lookup(p, "exits", str_from(text));
+}

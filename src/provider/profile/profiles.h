@@ -1,0 +1,25 @@
+/* profiles.h - all profiles of this run: the shipped ones and those of a folder of the user's.
+ *
+ * A file NAME.yaml of the folder is the provider NAME; where a shipped one has that name, the file
+ * stands in for it. Names are a letter, then letters, digits, - and _. */
+#ifndef SEGUE_PROVIDER_PROFILE_PROFILES_H
+#define SEGUE_PROVIDER_PROFILE_PROFILES_H
+
+#include "provider/profile/profile.h"
+
+struct profiles;
+
+/* `folder` may be NULL or not exist. A file with a mistake stands in the list as a profile that
+ * is `broken`; so does one whose name cannot be a provider's, under the name of the file. NULL:
+ * the folder cannot be read; errors were added, each with its place. */
+struct profiles *profiles_load(const char *folder, struct err_list *errors);
+void profiles_free(struct profiles *profiles); /* NULL is fine */
+
+/* In the order of the names, the shipped ones first; NULL behind the last. */
+const struct profile *profiles_at(const struct profiles *profiles, size_t i);
+/* The same, perhaps not made yet (profile_ready): its capability, program, file and broken are
+   there. */
+const struct profile *profiles_peek(const struct profiles *profiles, size_t i);
+const struct profile *profiles_find(const struct profiles *profiles, struct str name);
+
+#endif

@@ -1,0 +1,79 @@
+/* Internal: ECMA-262 regular expressions (unicode mode) as trees, the one parser of them.
+ *
+ * ecma_parse makes the tree in the caller's arena, which also has to outlive the text. Who compiles
+ * a pattern (schema/ecma_pcre.c), makes a grammar of it (gbnf/regex.c) or a text that matches
+ * (render/pattern_sample.c) walks it.
+ *
+ * What only other engines know is refused; an escaped punctuation mark and a lone bracket or brace
+ * stand for themselves, as browsers have it. Rules from: ECMA-262 section 22.2.1 and annex B.
+ */
+#ifndef SEGUE_SCHEMA_ECMA_H
+#define SEGUE_SCHEMA_ECMA_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/str.h"
+
+#include <stdint.h>
+
+#define ECMA_NO_END UINT32_MAX /* of a repetition */
+
+enum {
+  ECMA_REPEAT_MAX = 65535, /* what PCRE2 takes */
+  ECMA_MEMBER_RANGES = 11  /* of one member at most */
+};
+
+enum ecma_kind {
+  ECMA_SEQ,    /* all kids; of none: the empty text */
+  ECMA_ALT,    /* one kid */
+  ECMA_CLASS,  /* one character */
+  ECMA_REPEAT, /* its kid, min to max times */
+  ECMA_GROUP,  /* its kid, captured as `number` */
+  ECMA_BACK,   /* the text of group `number` once more */
+  ECMA_LOOK,   /* its kid matches, or not, ahead or behind */
+  ECMA_BEGIN,
+  ECMA_END,
+  ECMA_EDGE /* of a word, or not */
+};
+
+struct ecma_range {
+  uint32_t low, high;
+};
+
+/* A member of a class: a range, one of the sets d D w W s S, or a Unicode property p P. */
+struct ecma_member {
+  const struct ecma_member *next;
+  char set; /* its letter; 0: a range */
+  struct ecma_range range;
+  const char *scheme; /* of a property, static: "" (a category or a binary one), "sc:", "scx:" */
+  struct str name;
+};
+
+struct ecma_node {
+  enum ecma_kind kind;
+  bool negated; /* CLASS, LOOK, EDGE */
+  bool behind;  /* LOOK */
+  bool lazy;    /* REPEAT */
+  uint32_t min, max;
+  uint32_t number;
+  struct str name; /* of a group or of what refers to it; may be empty */
+  const struct ecma_member *members;
+  const struct ecma_node *kids, *next; /* the first kid; the next kid of the same node */
+};
+
+struct ecma_error {
+  const char *text; /* static */
+  size_t offset;    /* bytes into the pattern */
+};
+
+/* NULL with *error set if it is no pattern. */
+const struct ecma_node *ecma_parse(struct str text, struct arena *arena, struct ecma_error *error);
+
+/* The ranges of a member, sorted; none of a property. */
+size_t ecma_member_ranges(const struct ecma_member *member,
+                          struct ecma_range out[ECMA_MEMBER_RANGES]);
+
+/* In PCRE2's syntax (schema/ecma_pcre.c). */
+void ecma_to_pcre(const struct ecma_node *root, struct buf *out);
+
+#endif

@@ -1,0 +1,36 @@
+/* Shared by the files that check `format`; nobody else includes this. */
+#ifndef SEGUE_SCHEMA_FORMAT_H
+#define SEGUE_SCHEMA_FORMAT_H
+
+#include "schema/support.h"
+
+struct format_cursor {
+  const char *p, *end;
+};
+bool schema_cursor_digits(struct format_cursor *c, int count, int *value); /* exactly `count` */
+bool schema_cursor_char(struct format_cursor *c, char wanted);
+
+static inline bool is_decimal(char c) {
+  return c >= '0' && c <= '9';
+}
+static inline bool is_alpha(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+static inline bool is_alnum(char c) {
+  return is_alpha(c) || is_decimal(c);
+}
+static inline bool is_hex(char c) {
+  return is_decimal(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+bool schema_check_ipv4(const char *text, size_t length);
+bool schema_check_ipv6(const char *text, size_t length);
+bool schema_check_hostname(const char *text, size_t length);
+bool schema_check_idn_hostname(const char *text, size_t length);
+bool schema_check_uri(const char *text, size_t length);
+bool schema_check_uri_reference(const char *text, size_t length);
+bool schema_check_iri(const char *text, size_t length);
+bool schema_check_iri_reference(const char *text, size_t length);
+bool schema_check_uri_template(const char *text, size_t length);
+
+#endif

@@ -1,0 +1,87 @@
+/* backend.h - what a back end of the store is: one table of functions. store.c calls them and does
+ * what does not depend on where a log lives: names, the chain, the batch.
+ *
+ * To add one: write the table, let store_at choose it by the form of `where`, and add it to
+ * tests/conformance/store_test.c, which runs the same cases on each. */
+#ifndef SEGUE_STORE_BACKEND_H
+#define SEGUE_STORE_BACKEND_H
+
+#include "store/ledger.h"
+#include "store/store.h"
+
+/* A log as store.c knows it; a back end's own begins with it. */
+struct store_log {
+  const struct store_ops *ops;
+  struct store *store;
+  char *name;
+  uint64_t bytes;        /* durable ones */
+  uint64_t seq;          /* of the last durable record */
+  char hash[SHA256_HEX]; /* of the last durable record */
+  bool broken;
+  bool in_flight;
+  uint64_t syncs;
+  /* the batch in flight, or kept after STORE_FULL */
+  struct buf batch;
+  uint64_t batch_seq;
+  char batch_hash[SHA256_HEX];
+  store_done_fn done;
+  void *done_ctx;
+};
+
+struct store_raw; /* a log that is open for reading */
+
+struct store_ops {
+  bool (*open)(struct store *store, struct err *err);
+  bool (*exists)(const struct store *store);
+  bool (*list)(const struct store *store, struct store_id **ids, size_t *count, struct err *err);
+  int (*hold)(const struct store *store, const char *right, struct err *err);
+  void (*yield)(int held);
+  bool (*is_held)(const struct store *store, const char *right);
+
+  void (*ref)(const struct store *store, const char *id, struct store_ref *ref);
+  bool (*find)(const struct store *store, const char *word, struct store_ref *ref, struct err *err);
+  void (*of)(const struct store_ref *ref, struct store *store);
+  void (*ref_id)(const struct store_ref *ref, char id[STORE_ID_BYTES]);
+  bool (*is_there)(const struct store_ref *ref);
+  bool (*is_owned)(const struct store_ref *ref);
+  bool (*bytes)(const struct store_ref *ref, uint64_t *bytes);
+  void (*remove)(const struct store_ref *ref);
+
+  struct store_log *(*create)(struct store *store, const char *id, struct err *err);
+  struct store_log *(*attach)(struct store *store, const struct store_ref *ref, store_fold_fn fold,
+                              void *ctx, struct store_mend *mend, struct err *err);
+  /* Makes log->batch durable behind log->bytes; ends in store_append_over, from the loop. */
+  void (*append)(struct store_log *log, uv_loop_t *loop);
+  enum store_result (*append_now)(struct store_log *log, struct err *err);
+  bool (*settle)(struct store_log *log, struct err *err);
+  json_t *(*read)(struct store_log *log, uint64_t seq, struct err *err);
+  void (*close)(struct store_log *log); /* frees what is its own, and the log */
+
+  struct store_raw *(*raw_open)(const struct store_ref *ref, struct err *err);
+  /* Up to `max` bytes from byte `at` on; 0 at the end, -1 with errno. */
+  ssize_t (*raw_read)(struct store_raw *raw, uint64_t at, char *out, size_t max);
+  uint64_t (*raw_bytes)(const struct store_raw *raw);
+  /* Follows a log that its owner replaced: *replaced. False: it is gone. */
+  bool (*raw_again)(struct store_raw *raw, bool *replaced);
+  bool (*raw_is_owned)(const struct store_raw *raw);
+  void (*raw_close)(struct store_raw *raw);
+
+  bool (*blob_put)(const struct store *store, struct str bytes, const char *sha256,
+                   struct err *err);
+  bool (*blob_get)(const struct store *store, const char *sha256, struct buf *out, struct err *err);
+  bool (*ledger_append)(const struct store *store, const struct ledger_entry *entries, size_t n,
+                        struct err *err);
+  bool (*ledger_read)(const struct store *store,
+                      void (*each)(void *ctx, const struct ledger_entry *entry), void *ctx,
+                      struct ledger_end *end, struct err *err);
+  void (*blob_name)(const struct store *store, const char *sha256, char out[STORE_NAME_BYTES]);
+};
+
+extern const struct store_ops files_ops;
+
+/* For the start of a back end's log. */
+void store_log_init(struct store_log *log, struct store *store, const char *name);
+/* A batch that was appended asynchronously is over. err: of what is not STORE_OK; borrowed. */
+void store_append_over(struct store_log *log, enum store_result result, const struct err *err);
+
+#endif

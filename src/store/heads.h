@@ -1,0 +1,33 @@
+/* heads.h - what a ledger, or a list of heads that was kept elsewhere, says of each session.
+ *
+ *   heads_load(&h, &store, anchor, &err)     from the ledger
+ *   heads_parse(&h, text, &anchor, &err)     from lines as `segue heads` prints them
+ *   entry = heads_of(&h, id, &n)             of one session, in the order of their records
+ *   heads_deinit(&h)                         accepts a zeroed one
+ *
+ * What a person had cut off or removed is left out: entries of records that count no more. */
+#ifndef SEGUE_STORE_HEADS_H
+#define SEGUE_STORE_HEADS_H
+
+#include "store/ledger.h"
+
+struct heads {
+  struct ledger_entry *items; /* by session */
+  size_t count;
+  struct ledger_end end; /* of the ledger */
+  bool anchored;         /* the entry that `anchor` names is in it, with that hash */
+};
+
+/* anchor: number and hash of an entry that must be there, or NULL. */
+bool heads_load(struct heads *h, const struct store *store, const struct ledger_end *anchor,
+                struct err *err) MUST_CHECK;
+bool heads_parse(struct heads *h, struct str text, struct ledger_end *anchor,
+                 struct err *err) MUST_CHECK;
+const struct ledger_entry *heads_of(const struct heads *h, const char *session, size_t *n);
+/* The last of them, or NULL. */
+const struct ledger_entry *heads_last(const struct heads *h, const char *session);
+/* It has ended, which is for good: nothing about it must be read to know that. */
+bool heads_ended(const struct heads *h, const char *session);
+void heads_deinit(struct heads *h);
+
+#endif

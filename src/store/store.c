@@ -1,0 +1,265 @@
+/* Does what a store does wherever its logs live, and hands the rest to its back end. */
+#include "store/store.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "store/backend.h"
+#include "store/line.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH_BYTES = 4096 }; /* at once: most batches need no more */
+
+unsigned store_pool_threads(void) {
+  unsigned threads = 2 * uv_available_parallelism();
+  if (threads < LIMIT_POOL_THREADS_MIN)
+    return LIMIT_POOL_THREADS_MIN;
+  return threads > LIMIT_POOL_THREADS_MAX ? LIMIT_POOL_THREADS_MAX : threads;
+}
+
+/* --- stores --- */
+
+void store_at(struct store *store, const char *where) {
+  *store = (struct store){.ops = &files_ops};
+  (void)snprintf(store->where, sizeof store->where, "%s", where);
+}
+
+bool store_open(struct store *store, const char *where, struct err *err) {
+  store_at(store, where);
+  if (strlen(where) >= sizeof store->where - 80)
+    return err_set(err, ERR_LIMIT, "the path of the log folder is too long");
+  return store->ops->open(store, err);
+}
+
+bool store_exists(const struct store *store) {
+  return store->ops->exists(store);
+}
+
+bool store_list(const struct store *store, struct store_id **ids, size_t *count, struct err *err) {
+  *ids = NULL;
+  *count = 0;
+  return store->ops->list(store, ids, count, err);
+}
+
+int store_hold(const struct store *store, const char *right, struct err *err) {
+  return store->ops->hold(store, right, err);
+}
+
+void store_yield(int held) {
+  if (held >= 0)
+    files_ops.yield(held);
+}
+
+bool store_is_held(const struct store *store, const char *right) {
+  return store->ops->is_held(store, right);
+}
+
+/* --- references --- */
+
+void store_ref(const struct store *store, const char *id, struct store_ref *ref) {
+  store->ops->ref(store, id, ref);
+}
+
+bool store_ref_named(const char *name, struct store_ref *ref) {
+  ref->ops = &files_ops;
+  return snprintf(ref->name, sizeof ref->name, "%s", name) < (int)sizeof ref->name;
+}
+
+bool store_find(const struct store *store, const char *word, struct store_ref *ref,
+                struct err *err) {
+  return store->ops->find(store, word, ref, err);
+}
+
+void store_of(const struct store_ref *ref, struct store *store) {
+  *store = (struct store){.ops = ref->ops};
+  ref->ops->of(ref, store);
+}
+
+void store_ref_id(const struct store_ref *ref, char id[STORE_ID_BYTES]) {
+  ref->ops->ref_id(ref, id);
+}
+
+bool store_is_there(const struct store_ref *ref) {
+  return ref->ops->is_there(ref);
+}
+
+bool store_is_owned(const struct store_ref *ref) {
+  return ref->ops->is_owned(ref);
+}
+
+bool store_bytes(const struct store_ref *ref, uint64_t *bytes) {
+  return ref->ops->bytes(ref, bytes);
+}
+
+void store_remove(const struct store_ref *ref) {
+  ref->ops->remove(ref);
+}
+
+/* --- logs --- */
+
+void store_log_init(struct store_log *log, struct store *store, const char *name) {
+  log->ops = store->ops;
+  log->store = store;
+  log->name = xstrdup(name);
+  memcpy(log->hash, line_first_hash, SHA256_HEX);
+}
+
+struct store_log *store_create(struct store *store, const char *id, struct err *err) {
+  assert(strlen(id) == STORE_ID_BYTES - 1);
+  return store->ops->create(store, id, err);
+}
+
+struct store_log *store_attach(struct store *store, const struct store_ref *ref, store_fold_fn fold,
+                               void *ctx, struct store_mend *mend, struct err *err) {
+  *mend = (struct store_mend){.cut = mend->cut};
+  return store->ops->attach(store, ref, fold, ctx, mend, err);
+}
+
+static void compose_batch(struct store_log *log, uint64_t expected_seq,
+                          struct record *const *records, size_t n) {
+  assert(n > 0);
+  assert(expected_seq == log->seq + 1);
+  assert(log->batch.n == 0);
+  memcpy(log->batch_hash, log->hash, SHA256_HEX);
+  buf_reserve(&log->batch, BATCH_BYTES);
+  for (size_t i = 0; i < n; i++)
+    line_compose(records[i], &log->batch, log->batch_hash);
+  log->batch_seq = log->seq + n;
+}
+
+/* Takes over what the append came to, on the loop. The batch's bytes are given to the caller. */
+static struct buf take_batch(struct store_log *log, enum store_result result) {
+  struct buf batch = log->batch;
+  if (result == STORE_OK) {
+    log->bytes += batch.n;
+    log->seq = log->batch_seq;
+    memcpy(log->hash, log->batch_hash, SHA256_HEX);
+    log->batch = (struct buf){0};
+  } else if (result == STORE_IO) {
+    log->broken = true;
+  }
+  return batch;
+}
+
+void store_append_over(struct store_log *log, enum store_result result, const struct err *err) {
+  assert(log->in_flight);
+  log->in_flight = false;
+  struct buf batch = take_batch(log, result);
+  log->done(log->done_ctx, result, buf_view(&batch), result == STORE_OK ? NULL : err);
+  if (result == STORE_OK)
+    buf_deinit(&batch);
+}
+
+void store_append_again(struct store_log *log, uv_loop_t *loop, store_done_fn done, void *ctx) {
+  assert(log->batch.n > 0);
+  assert(!log->in_flight);
+  assert(!log->broken);
+  log->in_flight = true;
+  log->done = done;
+  log->done_ctx = ctx;
+  log->ops->append(log, loop);
+}
+
+void store_append(struct store_log *log, uv_loop_t *loop, uint64_t expected_seq,
+                  struct record *const *records, size_t n, store_done_fn done, void *ctx) {
+  compose_batch(log, expected_seq, records, n);
+  store_append_again(log, loop, done, ctx);
+}
+
+enum store_result store_append_now(struct store_log *log, uint64_t expected_seq,
+                                   struct record *const *records, size_t n, struct buf *lines,
+                                   struct err **err) {
+  struct err why = {0};
+  assert(!log->in_flight);
+  assert(!log->broken);
+  compose_batch(log, expected_seq, records, n);
+  enum store_result result = log->ops->append_now(log, &why);
+  struct buf batch = take_batch(log, result);
+  *err = NULL;
+  if (result == STORE_OK) {
+    *lines = batch;
+  } else {
+    *err = xmalloc(sizeof why);
+    **err = why;
+  }
+  return result;
+}
+
+const char *store_log_name(const struct store_log *log) {
+  return log->name;
+}
+
+uint64_t store_log_seq(const struct store_log *log) {
+  return log->seq;
+}
+
+const char *store_log_hash(const struct store_log *log) {
+  return log->hash;
+}
+
+uint64_t store_log_bytes(const struct store_log *log) {
+  return log->bytes;
+}
+
+uint64_t store_log_syncs(const struct store_log *log) {
+  return log->syncs;
+}
+
+bool store_log_settle(struct store_log *log, struct err *err) {
+  assert(!log->in_flight);
+  return log->ops->settle(log, err);
+}
+
+void store_close(struct store_log *log) {
+  if (log == NULL)
+    return;
+  assert(!log->in_flight);
+  buf_deinit(&log->batch);
+  free(log->name);
+  log->ops->close(log);
+}
+
+json_t *store_read(struct store_log *log, uint64_t seq, struct err *err) {
+  return log->ops->read(log, seq, err);
+}
+
+/* --- the ledger --- */
+
+const char *ledger_kind_name(enum ledger_kind kind) {
+  static const char *const names[] = {"end", "stop", "cut", "removed"};
+  return names[kind];
+}
+
+bool ledger_append(const struct store *store, const struct ledger_entry *entries, size_t n,
+                   struct err *err) {
+  assert(n > 0);
+  return store->ops->ledger_append(store, entries, n, err);
+}
+
+bool ledger_read(const struct store *store,
+                 void (*each)(void *ctx, const struct ledger_entry *entry), void *ctx,
+                 struct ledger_end *end, struct err *err) {
+  return store->ops->ledger_read(store, each, ctx, end, err);
+}
+
+/* --- blobs --- */
+
+bool store_blob_put(const struct store *store, struct str bytes, char sha256[SHA256_HEX],
+                    struct err *err) {
+  sha256_hex(bytes.p, bytes.n, NULL, 0, sha256);
+  return store->ops->blob_put(store, bytes, sha256, err);
+}
+
+bool store_blob_get(const struct store *store, const char *sha256, struct buf *out,
+                    struct err *err) {
+  if (strspn(sha256, "0123456789abcdef") != 64 || sha256[64] != '\0')
+    return err_set(err, ERR_CORRUPT, "\"%.80s\" is not the name of a blob", sha256);
+  return store->ops->blob_get(store, sha256, out, err);
+}
+
+void store_blob_name(const struct store *store, const char *sha256, char out[STORE_NAME_BYTES]) {
+  store->ops->blob_name(store, sha256, out);
+}

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""The program as a whole: how long it takes to start, what the daemon holds and how fast it answers.
+
+usage: program_bench.py BUILD_DIR
+Beside each figure stands its goal. The floor is an empty program that is linked against the same
+libraries.
+"""
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "system"))
+
+from daemon import DaemonBox, Events  # noqa: E402
+from support import BUILD, SEGUE, expect  # noqa: E402
+
+EMPTY = BUILD + "/helpers/empty_probe"
+LIVE = WATCHERS = 1000
+HOUR_MS = 3600 * 1000
+
+WORKFLOW = """
+name: bench
+provider: script
+max_movements: 50
+movements:
+  - name: work
+    instruction: Go on with {task}.
+    rules:
+      - {condition: work is left, next: work}
+      - {condition: all is done, next: COMPLETE}
+"""
+
+
+def row(what, value, unit, goal=""):
+    print(f"{what:46} {value:8.2f} {unit:10}{f' goal {goal}' if goal else ''}", flush=True)
+
+
+def once_ms(words):
+    begin = time.perf_counter()
+    pid = os.posix_spawnp(words[0], words, os.environ,
+                          file_actions=[(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)])
+    _, status = os.waitpid(pid, 0)
+    expect(status == 0, words, "failed")
+    return (time.perf_counter() - begin) * 1e3
+
+
+def starts(runs=101):
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+        f.write("name: ten\nprovider: script\nmovements:\n" + "".join(
+            f"  - name: step{i}\n    instruction: Do part {i} of {{task}}, then report.\n    rules:\n"
+            f"      - {{condition: done, next: {f'step{i + 1}' if i < 9 else 'COMPLETE'}}}\n"
+            f"      - {{condition: not done, next: step{i}}}\n" for i in range(10)))
+        f.flush()
+        commands = {"empty program": [EMPTY], "segue version": [SEGUE, "version"],
+                    "segue lint, 10 movements": [SEGUE, "lint", f.name]}
+        times = {name: [] for name in commands}
+        for _ in range(runs):
+            for name, words in commands.items():  # in turns: a busy moment hits all alike
+                times[name].append(once_ms(words))
+    floor = statistics.median(times["empty program"])
+    for name in commands:
+        row(name, statistics.median(times[name]), "ms")
+        row("  against the empty program", statistics.median(times[name]) / floor, "times", "1.5")
+
+
+def own_kib(pid):
+    """Memory of its own: pages of libraries that other programs use too are not counted."""
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
+        return sum(int(line.split()[1]) for line in f if line.startswith("Private_"))
+
+
+def files(box):
+    answer = ("words " * 334)[:2000]
+    scenario = {"replies": [
+        {"purpose": "execute", "text": answer}, {"purpose": "execute", "text": answer, "times": 0,
+                                                 "delay_ms": HOUR_MS},
+        {"purpose": "judge", "structured": {"reason": "there is more", "step": 1}, "times": 0}]}
+    return box.file("w.yaml", WORKFLOW), box.file("s.json", json.dumps(scenario))
+
+
+def settle(box, count):
+    box.until(lambda: box.get("/v1/health")["sessions"]["running"] == count, "they do not run")
+    last = -1
+    while last != (last := own_kib(box.process.pid)):
+        time.sleep(0.3)  # until its memory comes to rest
+    return last
+
+
+def idle():
+    with DaemonBox() as box:
+        took = []
+        for _ in range(5):
+            took.append(box.serve() * 1e3)
+            box.end()
+        row("start to READY, no session", statistics.median(took), "ms", "30")
+        box.serve()
+        empty = subprocess.Popen([EMPTY, "wait"], stdin=subprocess.PIPE)
+        floor = settle(box, 0)
+        row("idle, more than an empty program", (floor - own_kib(empty.pid)) / 1024, "MiB", "4")
+        empty.communicate()
+        box.end()
+        return floor
+
+
+def live(floor):
+    with DaemonBox() as box:
+        workflow, scenario = files(box)
+        box.serve("-n", str(LIVE))
+        begin = time.monotonic()
+        for _ in range(LIVE):
+            box.submit(workflow, scenario, task="the queue")
+        row("sessions submitted, one after the other", LIVE / (time.monotonic() - begin), "a second")
+        row("memory of each of 1,000 live sessions", (settle(box, LIVE) - floor) / LIVE, "KiB", "32")
+        box.end(9)
+        row("start to READY, 1,000 unfinished sessions", box.serve("-n", str(LIVE)) * 1e3, "ms", "1000")
+        row("memory of each, recovered", (settle(box, LIVE) - floor) / LIVE, "KiB")
+        box.end(9)
+
+
+def requests(count=40000, at_once=100):
+    with DaemonBox() as box:
+        workflow, scenario = files(box)
+        box.serve()
+        sid = box.submit(workflow, scenario, task="the queue")
+        before = settle(box, 1)
+        sockets = [socket.socket(socket.AF_UNIX) for _ in range(8)]
+        request = f"GET /v1/sessions/{sid} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+        for s in sockets:
+            s.connect(box.socket)
+        sockets[0].sendall(request)
+        length = len(sockets[0].recv(1 << 16))
+        begin = time.monotonic()
+        for _ in range(count // at_once // len(sockets)):
+            for s in sockets:
+                s.sendall(request * at_once)
+            for s in sockets:
+                left = length * at_once
+                while left > 0:
+                    left -= len(s.recv(1 << 20))
+        row("GET /v1/sessions/ID, 8 connections", count / (time.monotonic() - begin), "a second", "5000")
+        watchers = [Events(box, sid, last=1000) for _ in range(WATCHERS)]
+        row("1,000 idle watchers", (settle(box, 1) - before) / 1024, "MiB", "10")
+        for watcher in watchers:
+            watcher.close()
+        box.end(9)
+
+
+if __name__ == "__main__":
+    import resource
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    starts()
+    live(idle())
+    requests()

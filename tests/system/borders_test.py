@@ -1,0 +1,408 @@
+#!/usr/bin/env python3
+"""Other hands: on the log of a session, in the folder of the control socket. As root and, where a
+test is run as root, as another user beside it."""
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from daemon import SANITIZED, DaemonBox, simple  # noqa: E402
+from support import SEGUE, Box, expect, main, need_build, of_type, records, verified  # noqa: E402
+
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+STOPS = """
+name: stops
+provider: script
+movements:
+  - name: one
+    instruction: do it
+    rules: [{condition: always, next: two}]
+  - name: two
+    instruction: do it
+    rules: [{condition: always, next: COMPLETE}]
+"""
+FIRST = "replies: [{movement: one, text: done}]\n"
+BOTH = "replies: [{movement: one, text: done}, {movement: two, text: done}]\n"
+
+
+def stopped(box):
+    """The log of a session that stopped after its first movement."""
+    done = box.segue("run", box.file("w.yaml", STOPS), "-s", box.file("s.yaml", FIRST), "-t", "x",
+                     "-l", box.logs)
+    expect(done.returncode == 1, done.stderr)
+    return box.log_paths()[0]
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def write(path, data):
+    with open(path, "wb") as f:
+        f.write(data)
+
+
+def changed(line):
+    """The same line with one digit of its time another: whole, and not what was written."""
+    at = line.index(b'"ts":"') + 9
+    return line[:at] + (b"1" if line[at:at + 1] != b"1" else b"2") + line[at + 1:]
+
+
+def a_changed_last_record():
+    """Every record of a log in turn the last one, changed in one digit: nobody goes on with it."""
+    with Box() as box:
+        path = stopped(box)
+        lines = read(path).splitlines(keepends=True)
+        both = box.file("both.yaml", BOTH)
+        for n in range(2, len(lines) + 1):
+            bad = b"".join(lines[:n - 1]) + changed(lines[n - 1])
+            write(path, bad)
+            done = box.segue("verify", path)
+            expect(done.returncode == 1 and b"bad" in done.stdout, n, done.stdout)
+            done = box.segue("resume", path, "-s", both)
+            expect(done.returncode == 1 and b"damaged" in done.stderr and b"--cut" in done.stderr,
+                   "record", n, "gave", done.returncode, done.stderr)
+            expect(read(path) == bad, "the log was touched")
+            expect(not os.path.exists(path + ".torn"), "something was set aside")
+        return f"{len(lines) - 1} records"
+
+
+def an_end_that_is_gone():
+    """A log that was cut short is sound, but the ledger knows better: nobody judges again unsaid."""
+    with Box() as box:
+        path = stopped(box)
+        whole, both = read(path), box.file("both.yaml", BOTH)
+        lines = whole.splitlines(keepends=True)
+        for keep in range(2, len(lines)):
+            write(path, b"".join(lines[:keep]))
+            done = box.segue("resume", path, "-s", both)
+            expect(done.returncode == 1 and b"its end is gone" in done.stderr, keep, done.stderr)
+            expect(read(path) == b"".join(lines[:keep]), "the log was touched")
+        done = box.segue("resume", path, "-s", both, "--cut", "--quiet")
+        expect(done.returncode == 0, done.stderr)
+        return f"{len(lines) - 2} places"
+
+
+def cut_by_a_person():
+    """--cut goes on before the damage, keeps what it took off, and says so in the log."""
+    with Box() as box:
+        path = stopped(box)
+        lines = read(path).splitlines(keepends=True)
+        both = box.file("both.yaml", BOTH)
+        for first in (len(lines), len(lines) - 2):  # the last record; one in the middle
+            shutil.copy(path, path + ".kept")
+            tail = changed(lines[first - 1]) + b"".join(lines[first:])
+            write(path, b"".join(lines[:first - 1]) + tail)
+            done = box.segue("resume", path, "-s", both, "--cut", "--quiet")
+            expect(done.returncode == 0, done.stderr)
+            expect(b"damaged tail of %d bytes was cut off" % len(tail) in done.stderr, done.stderr)
+            expect(read(path + ".torn") == tail, "not what was cut off")
+            os.unlink(path + ".torn")
+            told = of_type(records(path), "session_resume")[-1]["cut"]
+            expect(told["sha256"] == hashlib.sha256(tail).hexdigest(), told)
+            expect(told["records"] == len(lines) - first + 1 and told["bytes"] == len(tail), told)
+            expect(told["by"], told)
+            verified(box, path)
+            os.rename(path + ".kept", path)
+        done = box.segue("resume", path, "--cut", "--daemon")
+        expect(done.returncode == 2, done)
+        done = box.segue("resume", path, "-s", both, "--cut", "--json")  # nothing is damaged
+        expect(done.returncode == 0 and b'"cut"' not in done.stdout, done.stdout)
+
+
+def the_daemon_refuses_too():
+    with DaemonBox() as box:
+        box.serve()
+        workflow, scenario = simple(box, 30000)
+        sid = box.submit(workflow, scenario)
+        box.until(lambda: len(records(box.log(sid))) > 2, "no call")
+        box.end(signal.SIGKILL)
+        lines = read(box.log(sid)).splitlines(keepends=True)
+        bad = b"".join(lines[:-1]) + changed(lines[-1])
+        write(box.log(sid), bad)
+        box.serve()
+        box.wait_said("is damaged")
+        expect(read(box.log(sid)) == bad, "the log was touched")
+        expect("damaged" in box.session(sid)["message"], box.session(sid))
+        box.end()
+
+
+def an_empty_log():
+    """Made, and killed before its first record: nothing that any command calls bad."""
+    with Box() as box:
+        done = box.segue("run", box.file("w.yaml", STOPS), "-s", box.file("s.yaml", BOTH), "-t",
+                         "x", "-l", box.logs, env={"SEGUE_FAULT": "exit:append_before:1"})
+        if done.returncode != 99:
+            return "skipped: built without faults"
+        paths = box.log_paths()
+        write(box.logs + "/01990000-0000-7000-8000-000000000000.ndjson", b"")
+        for path in {*paths, *box.log_paths()}:
+            done = box.segue("verify", path)
+            expect(done.returncode == 0 and done.stdout.startswith(b"empty  "), done.stdout)
+            done = box.segue("verify", "--json", path)
+            expect(json.loads(done.stdout)["state"] == "empty", done.stdout)
+            done = box.segue("resume", path)
+            expect(done.returncode == 1 and b"had not begun" in done.stderr, done.stderr)
+        expect(box.segue("ls", "-l", box.logs).stdout == b"", "ls tells it")
+        expect(b"no session" in box.segue("show", "last", "-l", box.logs).stderr, "last is it")
+
+
+LISTENER = """
+import os, socket, sys
+os.umask(0)
+if sys.argv[2] != "-":
+    os.mkdir(sys.argv[2], 0o777)
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen(5)
+print("there", flush=True)
+s.settimeout(60)
+while True:
+    c, _ = s.accept()
+    c.settimeout(60)
+    got = c.recv(100000)
+    print(len(got), flush=True)
+    c.close()
+"""
+
+
+def listener(box, path, folder):
+    process = subprocess.Popen([*NOBODY, "python3", "-c", LISTENER, path, folder],
+                               stdout=subprocess.PIPE, text=True)
+    box.started.append(process)
+    return process if process.stdout.readline() == "there\n" else None
+
+
+def another_users_socket():
+    """A listener of another user, in his folder or in one of ours that he can write to, gets no
+    byte; commands say why."""
+    if os.geteuid() != 0:
+        return "skipped: needs root"
+    with Box() as box:
+        os.chmod(box.dir, 0o777)
+        workflow = box.file("w.yaml", STOPS)
+        ours = box.dir + "/ours"
+        os.mkdir(ours)
+        os.chmod(ours, 0o777)
+        for folder, made, said in ((box.dir + "/his", box.dir + "/his", b"is not a folder of yours"),
+                                   (ours, "-", b"other users can enter"),
+                                   (ours, "-", b"nothing was sent")):
+            path = folder + "/segue.sock"
+            if os.path.exists(path):
+                os.unlink(path)
+            process = listener(box, path, made)
+            if process is None:
+                return "skipped: another user cannot run python3"
+            if said == b"nothing was sent":
+                os.chmod(ours, 0o700)
+            for words in (("submit", workflow, "-t", "a secret task"), ("cancel", "last"), ("ls",)):
+                done = box.segue(*words, "--socket", path)
+                expect(done.returncode in (1, 2) and said in done.stderr, words, done.stderr)
+            process.kill()
+            told = process.communicate()[0].split()
+            expect(all(n == "0" for n in told), "he was sent bytes:", told)
+
+
+# A child in a session of its own, that ignores TERM and has a child without our environment.
+AGENT = """
+import os, signal, sys, time
+pids = sys.argv[1]
+first = not os.path.exists(pids)
+if first:
+    for depth in range(3):
+        if os.fork() > 0:
+            break
+        os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with open(pids, "a") as f:
+        f.write(f"{os.getpid()}\\n")
+    if depth == 2:
+        os.execve("/bin/sleep", ["sleep", "300"], {})
+    time.sleep(300)
+"""
+
+
+def shims_of(pid):
+    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False)
+    return [int(line) for line in found.stdout.split()]
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as f:
+            return f.read().rpartition(b")")[2].split()[0] != b"Z"
+    except OSError:
+        return False
+
+
+def begin_tree(box):
+    return box.file("tree.yaml", json.dumps({"name": "tree", "movements": [
+        {"name": "one", "command": ["python3", "-c", AGENT, box.pids],
+         "rules": [{"condition": "when(exit == 0)", "next": "COMPLETE"}]}]}))
+
+
+def pids_of(box):
+    if not os.path.exists(box.pids):
+        return []
+    with open(box.pids, encoding="ascii") as f:
+        return [int(line) for line in f]
+
+
+def kill_both(box, process):
+    """SIGKILL to segue and its shims together; the pids that live on."""
+    box.until(lambda: len(pids_of(box)) == 4, "the agents did not start")
+    victims = shims_of(process.pid)
+    expect(victims, "no shim")
+    os.kill(process.pid, signal.SIGSTOP)  # it shall not see its shims die
+    for pid in (*victims, process.pid):
+        os.kill(pid, signal.SIGKILL)
+    process.wait()
+    return pids_of(box)
+
+
+def children_of_a_killed_pair():
+    """kill -9 of segue and shim at once: what lived on is ended before the call is repeated."""
+    with DaemonBox() as box:
+        workflow = begin_tree(box)
+        process = box.start("run", workflow, "-t", "x", "-l", box.logs)
+        left = kill_both(box, process)
+        alive = [pid for pid in left if is_alive(pid)]
+        expect(alive, "nothing lived on: the test proves nothing")
+        done = box.segue("resume", box.log_paths()[0], "--quiet")
+        expect(done.returncode == 0, done.stderr)
+        expect(b"of its last run" in done.stderr, done.stderr)
+        expect(not any(is_alive(pid) for pid in left), "agents live on:", left)
+        return f"{len(alive)} of 4 lived on"
+
+
+def children_of_a_killed_daemon():
+    """The same of a daemon: its next start, and cancel."""
+    for cancel in (False, True):
+        with DaemonBox() as box:
+            box.serve("-n", "1")
+            sid = box.submit(begin_tree(box))
+            left = kill_both(box, box.process)
+            expect(any(is_alive(pid) for pid in left), "nothing lived on")
+            if cancel:
+                os.mkdir(box.dir + "/off")
+                os.rename(box.cwd, box.dir + "/off/work")  # so that it does not go on by itself
+                os.mkdir(box.dir + "/other")
+                box.cwd = box.dir + "/other"
+            box.serve("-n", "1")
+            if cancel:
+                box.until(lambda: box.session(sid)["status"] == "open", box.session(sid))
+                done = box.segue("cancel", sid)
+                expect(done.returncode == 0, done.stderr)
+            else:
+                box.wait_status(sid, "complete")
+            expect(not any(is_alive(pid) for pid in left), "agents live on:", left)
+            box.end()
+
+
+STOPPER = """
+import os, signal, sys, time
+with open(sys.argv[1], "a") as f:
+    f.write(f"{os.getpid()}\\n")
+for _ in range(int(sys.argv[2])):
+    os.kill(os.getppid(), signal.SIGSTOP)
+    time.sleep(0.3)
+if int(sys.argv[2]) > 1:
+    time.sleep(300)
+"""
+
+
+def a_stopped_shim():
+    """A program that stops its shim once, by mistake, and one that does it again: the call ends."""
+    with Box() as box:
+        for times, status in ((1, 0), (1000, 1)):
+            workflow = box.file("stop.yaml", json.dumps({"name": "stop", "movements": [
+                {"name": "one", "command": ["python3", "-c", STOPPER, box.pids, str(times)],
+                 "rules": [{"condition": "when(exit == 0)", "next": "COMPLETE"}]}]}))
+            done = box.segue("run", workflow, "-t", "x", "-l", box.logs, timeout=50)
+            expect(done.returncode != 0 if status else done.returncode == 0, times, done)
+            expect(not any(is_alive(pid) for pid in pids_of(box)), "it lives on")
+
+
+HALF_OPEN = """
+import socket, sys, time
+held = []
+for _ in range(int(sys.argv[2])):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(sys.argv[1])
+    s.send(b"GET /v1/health HTTP/1.1\\r\\n")
+    held.append(s)
+print("there", flush=True)
+sys.stdin.read()
+"""
+
+
+def half_open_requests():
+    """One process that opens all connections and asks nothing does not keep others out."""
+    with DaemonBox() as box:
+        box.serve()
+        process = subprocess.Popen(["prlimit", "--nofile=8192:8192", "python3", "-c", HALF_OPEN,
+                                    box.socket, "4200"], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, text=True)
+        box.started.append(process)
+        expect(process.stdout.readline() == "there\n", "it did not connect")
+        begin = time.monotonic()
+        health = box.get("/v1/health")
+        took = time.monotonic() - begin
+        expect(took < 5, "another process waited for", took, "s")
+        until = time.monotonic() + 30  # those that made room are closed one after the other
+        while health["connections"] > 1100 and time.monotonic() < until:
+            health = box.get("/v1/health")
+        expect(health["connections"] <= 1100, health)
+        process.kill()
+        box.end()
+        return f"{health['connections']} connections, answered in {took * 1000:.0f} ms"
+
+
+def small_things():
+    with DaemonBox() as box:
+        box.serve()
+        workflow, _ = simple(box)
+        os.mkfifo(box.dir + "/fifo")
+        body = {"workflow": workflow, "cwd": box.cwd, "scenario": box.dir + "/fifo"}
+        status, value = box.ask("POST", "/v1/sessions", body)
+        expect(status == 422, "a FIFO as scenario gave", status, value)
+        text = ("name: x\nprovider: script\nmovements:\n  - name: a\n    instruction: do it\n"
+                "    structured_output: {schema: ./s.json, on_failure: error}\n"
+                "    rules: [{condition: always, next: COMPLETE}]\n")
+        body = {"workflow": {"text": text}, "cwd": box.cwd}
+        status, value = box.ask("POST", "/v1/sessions", body)
+        expect(status == 422 and "null" not in json.dumps(value["errors"]), value)
+        box.end()
+        for path in (".git/hooks/pre-commit", "sub/.GIT/config"):
+            scenario = json.dumps({"replies": [{"movement": "one", "text": "x",
+                                                "write": {path: "echo"}}]})
+            done = box.segue("run", box.file("w.yaml", STOPS), "-s", box.file("s.yaml", scenario),
+                             "-t", "x", "-l", box.dir + "/l")
+            expect(done.returncode == 1 and b"git" in done.stdout + done.stderr, done)
+            expect(not os.path.exists(f"{box.cwd}/{path}"), "it was written")
+        os.mkdir(box.dir + "/big")  # a line of 2 GB
+        with open(box.dir + "/big/01990000-0000-7000-8000-000000000000.ndjson", "wb") as f:
+            f.truncate(2 << 30)
+        done = box.segue("ls", "-l", box.dir + "/big", prefix=("/usr/bin/python3", "-c", PEAK))
+        kib = int(done.stderr.splitlines()[-1])
+        expect(SANITIZED or kib < 100 * 1024, "ls took", kib, "KiB")
+        return f"ls of a line of 2 GB takes {kib // 1024} MiB"
+
+
+PEAK = ("import resource, subprocess, sys\nsubprocess.run(sys.argv[1:])\n"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)")
+
+CASES = [a_changed_last_record, an_end_that_is_gone, cut_by_a_person, the_daemon_refuses_too, an_empty_log,
+         another_users_socket, children_of_a_killed_pair, children_of_a_killed_daemon,
+         a_stopped_shim, half_open_requests, small_things]
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main(CASES))

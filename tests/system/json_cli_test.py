@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""--json of commands that look at things: what a script reads of them, errors included; the formats
+that are compiled in; workflows that are called by their name.
+
+usage: json_cli_test.py BUILD_DIR [CASE...]
+"""
+import json
+import os
+import sys
+
+sys.dont_write_bytecode = True
+
+from daemon import ROOT, DaemonBox  # noqa: E402
+from support import Box, expect, main, need_build  # noqa: E402
+
+GOOD = "name: x\nmovements:\n  - name: plan\n    command: [echo, done]\n    rules:\n" \
+       "      - {condition: when(exit == 0), next: COMPLETE}\n"
+BAD = GOOD.replace("COMPLETE", "revew")
+
+
+def lines(done):
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def lint():
+    with Box() as box:
+        good, bad = box.file("good.yaml", GOOD), box.file("bad.yaml", BAD)
+        done = box.segue("lint", "--json", good, bad, box.dir + "/none.yaml")
+        first, second, third = lines(done)
+        expect(done.returncode == 2 and done.stderr == b"", done.returncode, done.stderr)
+        expect(first == {"file": good, "ok": True, "movements": 1, "errors": [],
+                         "warnings": first["warnings"]}, first)
+        error = second["errors"][0]
+        expect(not second["ok"] and error["file"] == bad and error["line"] == 6 and
+               "there is no movement revew" in error["message"], second)
+        expect(not third["ok"] and "none.yaml" in third["errors"][0]["message"], third)
+
+
+def prompt():
+    with Box() as box:
+        flow = box.file("w.yaml", GOOD.replace("command: [echo, done]", "instruction: Do {task}.")
+                        .replace("when(exit == 0)", "it is done"))
+        plain = box.segue("prompt", flow, "plan", "--task", "it").stdout.decode()
+        [told] = lines(box.segue("prompt", flow, "plan", "--task", "it", "--json"))
+        expect(told == {"movement": "plan", "stage": None, "prompt": plain}, told)
+        done = box.segue("prompt", flow, "plna", "--json")
+        expect(done.returncode == 2 and "did you mean" in lines(done)[0]["error"]["message"], done)
+
+
+def schemas():
+    """What is compiled in comes out byte for byte."""
+    with Box() as box:
+        for name in ("workflow", "session-log", "judgment", "evaluation", "provider-profile", "api"):
+            with open(f"{ROOT}/schemas/{name}.json", "rb") as f:
+                expect(box.segue("schema", name).stdout == f.read(), name)
+        expect("no file" in box.segue("schema", "workfow").stderr.decode().lower() or
+               box.segue("schema", "workfow").returncode == 2, "a name that is none")
+        [told] = lines(box.segue("schema", "sentiment", "--json"))
+        expect([r["as"] for r in told["renderings"]] == ["prompt", "example"], told)
+        plain = box.segue("schema", "sentiment", "--as", "gbnf").stdout.decode()
+        [told] = lines(box.segue("schema", "sentiment", "--as", "gbnf", "--json"))
+        expect(told["renderings"][0]["text"] == plain and
+               isinstance(told["renderings"][0]["not_held"], list), told)
+        done = box.segue("schema", "-", "--as", "example", "--json", stdin=b"false")
+        expect(done.returncode == 1 and lines(done)[0]["renderings"][0]["text"] is None, done)
+
+
+def errors_of_run():
+    with Box() as box:
+        bad, good = box.file("bad.yaml", BAD), box.file("good.yaml", GOOD)
+        done = box.segue("run", bad, "--json", "--logs", box.logs)
+        [told] = lines(done)
+        expect(done.returncode == 2 and told["error"]["line"] == 6 and told["error"]["file"] == bad,
+               told)
+        expect(b"there is no movement revew" in done.stderr, done.stderr)
+        done = box.segue("run", good, "--json", "--provider", "claud", "--logs", box.logs)
+        expect("claud" in lines(done)[0]["error"]["message"] and done.returncode == 2, done)
+        done = box.segue("run", good, "--provider", "claud", "--logs", box.logs)
+        expect(done.stdout == b"", "without --json nothing is told there", done.stdout)
+
+
+def cancel():
+    with DaemonBox() as box:
+        box.serve()
+        flow = box.file("w.yaml", GOOD.replace("[echo, done]", "[sleep, '100']"))
+        sid = box.submit(flow)
+        box.wait_status(sid, "running")
+        done = box.segue("cancel", sid, "0000", "--json")
+        told = lines(done)
+        expect(told[0]["id"] == sid and "error" in told[1], told)
+        box.end()
+
+
+def by_name():
+    """The project's before the user's before segue's own; a file of that name first of all."""
+    with Box() as box:
+        flow = GOOD.replace("echo, done", "echo, {0}")
+        done = box.segue("run", "tidy-up", "--logs", box.logs)
+        expect(done.returncode == 2, "there is none yet")
+        os.makedirs(box.dir + "/home/config/segue/workflows")
+        os.makedirs(box.cwd + "/.segue/workflows")
+        for place, words in (("home/config/segue/workflows", "the-users"),
+                             ("work/.segue/workflows", "the-projects")):
+            box.file(place + "/tidy-up.yaml", flow.replace("{0}", words))
+            done = box.segue("run", "tidy-up", "--logs", box.logs)
+            expect(done.returncode == 0 and words in done.stdout.decode(), words, done)
+        expect(box.segue("lint", "tidy-up").returncode == 0, "lint finds it too")
+        box.file("work/tidy-up", flow.replace("{0}", "the-file"))
+        done = box.segue("run", "tidy-up", "--logs", box.logs)
+        expect("the-file" in done.stdout.decode(), done)
+        expect(box.segue("lint", "demo").returncode == 0, "segue's own")
+
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main([lint, prompt, schemas, errors_of_run, cancel, by_name]))

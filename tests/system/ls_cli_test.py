@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""segue ls by time, workflow, method and provider, from the folder and from a daemon; a log that was
+changed is named; what doctor tells first.
+
+usage: ls_cli_test.py BUILD_DIR [CASE...]
+"""
+import json
+import os
+import sys
+
+sys.dont_write_bytecode = True
+
+from daemon import DaemonBox  # noqa: E402
+from support import Box, expect, main, need_build  # noqa: E402
+
+CHECK = "name: tidy\nmovements:\n  - name: check\n    command: [echo, done]\n    rules:\n" \
+        "      - {condition: when(exit == 0), next: COMPLETE}\n"
+ASK = "name: ask\nmovements:\n  - name: plan\n    provider: script\n    instruction: Do it well.\n" \
+      "    judge: {stages: [phase1_tag]}\n    rules:\n      - {condition: done, next: COMPLETE}\n" \
+      "      - {condition: not done, next: ABORT}\n"
+REPLY = 'replies: [{text: "I did.\\n\\n[PLAN:1]"}]\n'
+
+
+def made(box):
+    """One session of each workflow: the ids."""
+    box.segue("run", box.file("tidy.yaml", CHECK), "--logs", box.logs)
+    done = box.segue("run", box.file("ask.yaml", ASK), "--scenario", box.file("s.yaml", REPLY),
+                     "--logs", box.logs)
+    expect(done.returncode == 0, done.stdout, done.stderr)
+    return [os.path.basename(path)[:-7] for path in box.log_paths()]
+
+
+def listed(box, *words, logs=True):
+    done = box.segue("ls", "--json", *(("--logs", box.logs) if logs else ()), *words)
+    expect(done.returncode == 0, words, done.stderr)
+    return [json.loads(line)["id"] for line in done.stdout.splitlines()]
+
+
+def look(box, tidy, ask, logs):
+    for words, wanted in ((["--workflow", "tidy"], [tidy]), (["--workflow", "none"], []),
+                          (["--provider", "script"], [ask]), (["--provider", "command"], [tidy]),
+                          (["--method", "phase1_tag"], [ask]), (["--method", "when"], [tidy]),
+                          (["--method", "when", "--provider", "script"], []),
+                          (["--since", "1h"], [ask, tidy]), (["--since", "2020-01-31"], [ask, tidy]),
+                          (["--since", "2999-01-31"], []), (["--workflow", "tidy", "-n", "1"], [tidy]),
+                          (["-s", "complete", "--workflow", "ask"], [ask])):
+        got = listed(box, *words, logs=logs)
+        expect(got == wanted, words, got, "wanted", wanted)
+
+
+def from_the_folder():
+    with Box() as box:
+        tidy, ask = made(box)
+        look(box, tidy, ask, True)
+        for words in (["--since", "yesterday"], ["--since", ""], ["--method", "guess"]):
+            done = box.segue("ls", "--logs", box.logs, *words)
+            expect(done.returncode == 2 and words[0].encode() in done.stderr, words, done.stderr)
+
+
+def from_a_daemon():
+    with DaemonBox() as box:
+        tidy, ask = made(box)
+        box.serve()
+        look(box, tidy, ask, False)
+        box.end()
+
+
+def a_changed_log_is_named():
+    with Box() as box:
+        tidy, _ = made(box)
+        path = f"{box.logs}/{tidy}.ndjson"
+        with open(path, "r+b") as f:
+            f.write(b"[")  # in place of the first brace
+        done = box.segue("ls", "--logs", box.logs)
+        row = next(line for line in done.stdout.decode().splitlines() if line.startswith(tidy[:18]))
+        expect(" bad " in row, done.stdout)
+        expect(listed(box, "-s", "bad") == [tidy], "by status")
+        open(f"{box.logs}/{tidy[:-1]}0.ndjson", "wb").close()  # a start that was killed
+        expect(len(listed(box)) == 2, "an empty log is no session")
+
+
+def doctor_tells_first_what_is_there():
+    with Box() as box:
+        done = box.segue("doctor", "--json", "--quick")
+        found = json.loads(done.stdout)["findings"]
+        providers = [f["state"] for f in found if f["what"].startswith("provider ") and
+                     "folder" not in f["what"]]
+        expect(providers == sorted(providers, key=lambda s: s != "ok"), providers)
+        [config] = [f for f in found if f["what"] == "configuration"]
+        expect(box.dir + "/home/config/segue/config.yaml" in config["text"] and
+               "not there" in config["text"], config)
+
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main([from_the_folder, from_a_daemon, a_changed_log_is_named,
+                   doctor_tells_first_what_is_there]))

@@ -1,0 +1,264 @@
+/* explain_test - one judgment in full, against files: tests/data/audit/<case>.txt is what is
+ * printed for a turn of the session of audit_log.h. SEGUE_UPDATE=1 writes the files anew: read the
+ * difference. */
+#include "audit/explain.h"
+#include "base/file.h"
+#include "base/utf8.h"
+#include "support/audit_log.h"
+#include "support/log_ref.h"
+
+static struct drive drive;
+static struct book book;
+
+static void read_all(struct book *b, const char *path) {
+  struct err err;
+  json_t *record;
+  assert_true(book_open(b, log_ref(path), true, &err));
+  while ((record = book_next(b)) != NULL)
+    json_decref(record);
+  while ((record = book_next_unproven(b)) != NULL)
+    json_decref(record);
+}
+
+static int setup(void **state) {
+  (void)state;
+  drive_init(&drive);
+  drive_everything(&drive);
+  drive_write(&drive);
+  read_all(&book, drive.path);
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  book_close(&book);
+  drive_deinit(&drive);
+  return 0;
+}
+
+static void explain_word(const struct book *b, const char *word, bool full, struct buf *out) {
+  const struct explain_opts opts = {full, 100};
+  struct explain_found found;
+  struct err err = {0};
+  if (!explain_find(b, word, &found, &err) || !explain_turn(b, found.turn, &opts, out, &err))
+    fail_msg("%s: %s", word, err.text);
+}
+
+/* Bytes that a terminal would act on: nothing of it may be left. */
+static void expect_harmless(const struct buf *text) {
+  for (size_t i = 0; i < text->n; i++)
+    if (((unsigned char)text->p[i] < 0x20 && text->p[i] != '\n') || text->p[i] == 0x7F)
+      fail_msg("byte %02x at %zu", (unsigned char)text->p[i], i);
+  assert_true(utf8_valid(text->p, text->n));
+  assert_null(strstr(text->p, "\xE2\x80\xAE")); /* right-to-left override */
+}
+
+static void expect_file(const char *name, const struct buf *text) {
+  char path[512];
+  struct buf expected = {0};
+  struct err err;
+  (void)snprintf(path, sizeof path, "%s/tests/data/audit/%s", SEGUE_SOURCE_DIR, name);
+  if (getenv("SEGUE_UPDATE") != NULL)
+    folder_write(path, (struct str){text->p, text->n});
+  if (!file_read(path, 1u << 20, &expected, &err))
+    fail_msg("%s", err.text);
+  if (expected.n != text->n || memcmp(expected.p, text->p, text->n) != 0)
+    fail_msg("%s is not what is printed:\n%s", path, text->p);
+  buf_deinit(&expected);
+}
+
+static void turns(void **state) {
+  static const struct {
+    const char *word, *file;
+    bool full;
+  } cases[] = {
+      {"check", "check.txt", false},           {"review#1", "review-1.txt", false},
+      {"review#1", "review-1-full.txt", true}, {"fix", "fix.txt", false},
+      {"review", "review-2.txt", false},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct buf text = {0};
+    explain_word(&book, cases[i].word, cases[i].full, &text);
+    expect_harmless(&text);
+    expect_file(cases[i].file, &text);
+    buf_deinit(&text);
+  }
+}
+
+/* After each record of the session, whatever is known can be told. */
+static void every_prefix(void **state) {
+  struct buf text = {0};
+  char path[200];
+  (void)state;
+  (void)snprintf(path, sizeof path, "%s/prefix.ndjson", drive.dir);
+  for (size_t i = 0; i < drive.log.n; i++) {
+    struct book b;
+    if (drive.log.p[i] != '\n')
+      continue;
+    folder_write(path, (struct str){drive.log.p, i + 1});
+    read_all(&b, path);
+    for (size_t k = 0; k < b.place_count; k++)
+      if (b.places[k].kind == BOOK_TURN_START) {
+        const struct explain_opts opts = {true, 0};
+        struct err err;
+        buf_clear(&text);
+        assert_true(explain_turn(&b, b.places[k].turn, &opts, &text, &err));
+        expect_harmless(&text);
+      }
+    book_close(&b);
+  }
+  buf_deinit(&text);
+}
+
+/* All turns of a log that may hold anything. */
+static void explain_all(const struct book *b, bool full, struct buf *text) {
+  const struct explain_opts opts = {full, 80};
+  for (long turn = 1; turn <= 4; turn++) {
+    struct err err;
+    buf_clear(text);
+    if (explain_turn(b, turn, &opts, text, &err))
+      expect_harmless(text);
+  }
+}
+
+/* Any one record missing or turned to nonsense: something is told, nothing breaks. */
+static void holes(void **state) {
+  static const char *const keys[] = {"calls", "prompt", "text", "stages", "workflow", "movement",
+                                     "type",  "call",   "turn", "errors", "text_blob"};
+  struct buf text = {0};
+  char path[200];
+  size_t i;
+  json_t *record;
+  (void)state;
+  (void)snprintf(path, sizeof path, "%s/hole.ndjson", drive.dir);
+  for (size_t hole = 0; hole < json_array_size(drive.records); hole++)
+    for (size_t k = 0; k <= ARRAY_LEN(keys); k++) {
+      struct buf log = {0};
+      struct book b;
+      char hash[SHA256_HEX];
+      memcpy(hash, line_first_hash, SHA256_HEX);
+      json_array_foreach(drive.records, i, record) {
+        json_t *copy = json_copy(record);
+        if (i == hole && k < ARRAY_LEN(keys) && json_object_get(copy, keys[k]) != NULL)
+          json_object_set_new(copy, keys[k], json_pack("[s{}i]", "x", 7));
+        if (i != hole || k < ARRAY_LEN(keys))
+          drive_line(copy, &log, hash);
+        json_decref(copy);
+      }
+      folder_write(path, (struct str){log.p, log.n});
+      read_all(&b, path);
+      explain_all(&b, false, &text);
+      book_close(&b);
+      buf_deinit(&log);
+    }
+  buf_deinit(&text);
+}
+
+/* The largest and the smallest number in the place of every one of a name. */
+static void numbers_of_any_size(void **state) {
+  static const char *const keys[] = {"duration_ms", "attempt", "exit", "iteration", "rule"};
+  static const json_int_t numbers[] = {INT64_MAX, INT64_MIN};
+  struct buf text = {0};
+  char path[200];
+  size_t i;
+  json_t *record;
+  (void)state;
+  (void)snprintf(path, sizeof path, "%s/numbers.ndjson", drive.dir);
+  for (size_t k = 0; k < ARRAY_LEN(keys) * ARRAY_LEN(numbers); k++) {
+    const char *key = keys[k / ARRAY_LEN(numbers)];
+    struct buf log = {0};
+    struct book b;
+    char hash[SHA256_HEX];
+    memcpy(hash, line_first_hash, SHA256_HEX);
+    json_array_foreach(drive.records, i, record) {
+      json_t *copy = json_copy(record);
+      if (json_is_integer(json_object_get(copy, key)))
+        json_object_set_new(copy, key, json_integer(numbers[k % ARRAY_LEN(numbers)]));
+      drive_line(copy, &log, hash);
+      json_decref(copy);
+    }
+    folder_write(path, (struct str){log.p, log.n});
+    read_all(&b, path);
+    explain_all(&b, true, &text);
+    book_close(&b);
+    buf_deinit(&log);
+  }
+  buf_deinit(&text);
+}
+
+static void finding(void **state) {
+  static const struct {
+    const char *word;
+    long turn, run, runs;
+  } found_cases[] = {{"check", 1, 1, 1},
+                     {"review", 4, 2, 2},
+                     {"review#1", 2, 1, 2},
+                     {"review#2", 4, 2, 2},
+                     {"fix#1", 3, 1, 1}};
+  static const struct {
+    const char *word, *why;
+  } missing[] = {{"review#3", "ran 2 times"},
+                 {"fix#2", "ran 1 time"},
+                 {"nothing", "what ran: check, review, fix"},
+                 {"", "what ran"},
+                 {"review#", "what ran"},
+                 {"review#0", "what ran"},
+                 {"review#x", "what ran"}};
+  struct explain_found found;
+  struct err err;
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(found_cases); i++) {
+    assert_true(explain_find(&book, found_cases[i].word, &found, &err));
+    assert_int_equal(found.turn, found_cases[i].turn);
+    assert_int_equal(found.run, found_cases[i].run);
+    assert_int_equal(found.runs, found_cases[i].runs);
+  }
+  for (size_t i = 0; i < ARRAY_LEN(missing); i++) {
+    assert_false(explain_find(&book, missing[i].word, &found, &err));
+    assert_int_equal(err.code, ERR_NOT_FOUND);
+    if (strstr(err.text, missing[i].why) == NULL)
+      fail_msg("%s: %s", missing[i].word, err.text);
+  }
+}
+
+/* Long texts: head and end are shown, the rest is counted; --full shows all. */
+static void long_texts(void **state) {
+  struct drive d;
+  struct book b;
+  struct buf answer = {0}, text = {0};
+  (void)state;
+  drive_init(&d);
+  drive_start(&d, drive_workflow, "t", drive_config());
+  for (int i = 1; i <= 1000; i++)
+    buf_printf(&answer, "line %d\n", i);
+  for (int i = 0; i < 5000; i++)
+    buf_puts(&answer, "wide ");
+  drive_exit(&d, 0, answer.p);
+  drive_write(&d);
+  read_all(&b, d.path);
+  explain_word(&b, "check", false, &text);
+  assert_true(text.n < 3000);
+  assert_non_null(strstr(text.p, "| line 16\n"));
+  assert_null(strstr(text.p, "| line 17\n"));
+  assert_non_null(strstr(text.p, "979 lines more (--full shows them)"));
+  assert_non_null(strstr(text.p, "| line 1000\n"));
+  assert_non_null(strstr(text.p, "bytes more)"));
+  buf_clear(&text);
+  explain_word(&b, "check", true, &text);
+  assert_non_null(strstr(text.p, "| line 500\n"));
+  assert_true(text.n > answer.n);
+  book_close(&b);
+  buf_deinit(&answer);
+  buf_deinit(&text);
+  drive_deinit(&d);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(turns),   cmocka_unit_test(every_prefix),
+      cmocka_unit_test(holes),   cmocka_unit_test(numbers_of_any_size),
+      cmocka_unit_test(finding), cmocka_unit_test(long_texts),
+  };
+  return cmocka_run_group_tests(tests, setup, teardown);
+}

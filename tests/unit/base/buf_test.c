@@ -1,0 +1,197 @@
+/* The growing buffer: its maximum, what it tells of a cut, and text made safe for a terminal. */
+#include "base/buf.h"
+#include "base/utf8.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void it_grows_and_ends_in_nul(void **state) {
+  struct buf b = {0};
+  (void)state;
+  assert_string_equal(buf_c(&b), "");
+  assert_int_equal(buf_view(&b).n, 0);
+  for (int i = 0; i < 1000; i++) {
+    buf_printf(&b, "%d,", i % 10);
+    assert_int_equal(b.p[b.n], '\0');
+  }
+  assert_int_equal(b.n, 2000);
+  assert_false(b.cut);
+  buf_clear(&b);
+  assert_string_equal(buf_c(&b), "");
+  buf_str(&b, STR("a\0b"));
+  assert_int_equal(b.n, 3);
+  assert_memory_equal(b.p, "a\0b", 4);
+  buf_deinit(&b);
+  buf_deinit(&b);
+  assert_null(b.p);
+}
+
+static void room_alone_is_an_empty_text(void **state) {
+  struct buf b = {0};
+  (void)state;
+  char *before = malloc(3000); /* what was there before must not show */
+  assert_non_null(before);
+  memset(before, 'x', 3000);
+  free(before);
+  buf_reserve(&b, 3000);
+  assert_string_equal(buf_c(&b), "");
+  buf_deinit(&b);
+}
+
+static void a_long_printf(void **state) {
+  struct buf b = {0};
+  char text[5000];
+  (void)state;
+  for (size_t n = 250; n < 262; n++) { /* around the small buffer */
+    memset(text, 'x', n);
+    text[n] = '\0';
+    buf_clear(&b);
+    buf_printf(&b, "%s", text);
+    assert_string_equal(b.p, text);
+  }
+  memset(text, 'y', sizeof text);
+  text[sizeof text - 1] = '\0';
+  buf_clear(&b);
+  buf_printf(&b, "[%s]", text);
+  assert_int_equal(b.n, sizeof text + 1);
+  buf_deinit(&b);
+}
+
+static void a_maximum_keeps_what_fits(void **state) {
+  struct buf b = {.max = 5};
+  (void)state;
+  buf_puts(&b, "abc");
+  assert_false(b.cut);
+  buf_puts(&b, "defg");
+  assert_string_equal(b.p, "abcde");
+  assert_true(b.cut);
+  assert_int_equal(b.dropped, 2);
+  buf_putc(&b, 'h');
+  assert_int_equal(b.dropped, 3);
+  buf_printf(&b, "%d", 1234);
+  assert_int_equal(b.dropped, 7);
+  assert_int_equal(b.n, 5);
+  buf_clear(&b);
+  assert_false(b.cut);
+  assert_int_equal(b.dropped, 0);
+  buf_puts(&b, "12345");
+  assert_false(b.cut);
+  buf_deinit(&b);
+}
+
+static void taking_gives_the_bytes_away(void **state) {
+  struct buf b = {.max = 10};
+  (void)state;
+  char *empty = buf_take(&b);
+  assert_string_equal(empty, "");
+  free(empty);
+  buf_puts(&b, "mine");
+  char *text = buf_take(&b);
+  assert_string_equal(text, "mine");
+  assert_int_equal(b.n, 0);
+  assert_int_equal(b.max, 10);
+  free(text);
+  buf_deinit(&b);
+}
+
+struct safe_case {
+  const char *text, *lines, *line; /* with and without line breaks kept */
+};
+
+static const struct safe_case safe_cases[] = {
+    {"plain text, 日本語 é", "plain text, 日本語 é", "plain text, 日本語 é"},
+    {"a\nb\tc", "a\nb\tc", "a b c"},
+    {"a\r\nb", "a\nb", "a b"},
+    {"50%\rdone", "50%\\x0ddone", "50%\\x0ddone"},
+    {"\x1b[31mred\x1b[0m", "\\e[31mred\\e[0m", "\\e[31mred\\e[0m"},
+    {"\x1b]0;title\x07", "\\e]0;title\\x07", "\\e]0;title\\x07"},
+    {"\xc2\x9b"
+     "31m",
+     "\\x9b31m", "\\x9b31m"}, /* C1 CSI */
+    {"a\x7f"
+     "b\x08",
+     "a\\x7fb\\x08", "a\\x7fb\\x08"},
+    {"\xe2\x80\xae"
+     "evil",
+     "\\u202eevil", "\\u202eevil"}, /* right-to-left override */
+    {"\xe2\x81\xa6x\xe2\x81\xa9", "\\u2066x\\u2069", "\\u2066x\\u2069"},
+    {"\xe2\x80\xa8", "\\u2028", "\\u2028"}, /* line separator */
+    {"\xff\xc3", "\\xff\\xc3", "\\xff\\xc3"},
+    {"\xed\xa0\x80", "\\xed\\xa0\\x80", "\\xed\\xa0\\x80"}, /* a surrogate */
+    {"", "", ""},
+};
+
+static void nothing_steers_a_terminal(void **state) {
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(safe_cases); i++)
+    for (int lines = 0; lines < 2; lines++) {
+      struct buf b = {0};
+      buf_safe(&b, str_from(safe_cases[i].text), lines);
+      assert_string_equal(buf_c(&b), lines ? safe_cases[i].lines : safe_cases[i].line);
+      assert_true(utf8_valid(buf_c(&b), b.n));
+      buf_deinit(&b);
+    }
+}
+
+static void no_byte_pair_gets_through_unsafe(void **state) {
+  struct buf b = {0};
+  (void)state;
+  for (unsigned i = 0; i < 65536; i++) {
+    char pair[2] = {(char)(i >> 8), (char)i};
+    buf_clear(&b);
+    buf_safe(&b, (struct str){pair, 2}, false);
+    for (size_t k = 0; k < b.n; k++)
+      assert_true((unsigned char)b.p[k] >= 0x20 && b.p[k] != 0x7f);
+    assert_true(utf8_valid(b.p ? b.p : "", b.n));
+  }
+  buf_deinit(&b);
+}
+
+static void escape_sequences_go(void **state) {
+  static const struct {
+    const char *text, *left;
+  } cases[] = {
+      {"plain", "plain"},
+      {"\x1b[1;31mred\x1b[0m", "red"},
+      {"\x1b[", ""},
+      {"\x1b[12", ""},
+      {"a\x1b", "a\x1b"},
+      {"\x1b]8;;http://x\x07link\x1b]8;;\x1b\\", "link"},
+      {"\x1b]0;no end", "0;no end"},
+      {"\x1bP1$r\x1b\\dcs", "dcs"},
+      {"\x1b(Bcharset\x1b=keypad\x1b"
+       "7",
+       "charsetkeypad"},
+      {"\x1b\xc3\xa9", "\x1b\xc3\xa9"},
+      {"\x1b\x1b[0mx", "\x1bx"},
+      {"\x1b[3\nx", "\nx"},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct buf b = {0};
+    buf_puts(&b, cases[i].text);
+    b.n = escapes_drop(b.p, b.n);
+    assert_string_equal(buf_c(&b), cases[i].left);
+    assert_int_equal(b.n, strlen(cases[i].left));
+    buf_deinit(&b);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(it_grows_and_ends_in_nul),
+      cmocka_unit_test(room_alone_is_an_empty_text),
+      cmocka_unit_test(a_long_printf),
+      cmocka_unit_test(a_maximum_keeps_what_fits),
+      cmocka_unit_test(taking_gives_the_bytes_away),
+      cmocka_unit_test(nothing_steers_a_terminal),
+      cmocka_unit_test(no_byte_pair_gets_through_unsafe),
+      cmocka_unit_test(escape_sequences_go),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,147 @@
+/* Views of bytes, numbers, and the nearest of some names. */
+#include "base/str.h"
+
+#include "base/err.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void views(void **state) {
+  (void)state;
+  assert_int_equal(str_from(NULL).n, 0);
+  assert_true(str_eq((struct str){NULL, 0}, STR("")));
+  assert_true(str_eq_c(STR("abc"), "abc"));
+  assert_false(str_eq_c(STR("abc"), "ab"));
+  assert_false(str_eq(STR("a\0b"), STR("a\0c")));
+  assert_true(str_starts(STR("when(x)"), "when("));
+  assert_false(str_starts(STR("whe"), "when("));
+  assert_true(str_starts(STR("x"), ""));
+  assert_true(str_ends(STR("a.yaml"), ".yaml"));
+  assert_true(str_ends(STR(""), ""));
+  assert_false(str_ends(STR("yaml"), ".yaml"));
+  assert_true(str_has(STR("a\0bc"), "bc"));
+  assert_true(str_has((struct str){NULL, 0}, ""));
+  assert_false(str_has((struct str){NULL, 0}, "a"));
+  assert_true(str_eq_fold(STR("Content-TYPE"), "content-type"));
+  assert_false(str_eq_fold(STR("content-typ"), "content-type"));
+  assert_true(str_starts_fold(STR("HTTP://x"), "http://"));
+  assert_false(str_starts_fold(STR("http"), "http://"));
+  assert_true(str_eq_c(str_trim(STR(" \t\r\n\v\fx y\n ")), "x y"));
+  assert_int_equal(str_trim(STR(" \n ")).n, 0);
+  assert_true(str_eq_c(str_trim(STR("\xc2\xa0x")), "\xc2\xa0x")); /* ASCII only */
+}
+
+static void lines(void **state) {
+  static const struct {
+    const char *text, *joined; /* with | between */
+  } cases[] = {
+      {"a\nb", "a|b"}, {"a\nb\n", "a|b|"}, {"", ""}, {"\n\n", "||"}, {"a\r\nb", "a\r|b"},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct str rest = str_from(cases[i].text);
+    char got[64];
+    size_t n = 0;
+    while (rest.p != NULL) {
+      struct str line = str_next_line(&rest);
+      memcpy(got + n, line.p, line.n);
+      n += line.n;
+      if (rest.p != NULL)
+        got[n++] = '|';
+    }
+    got[n] = '\0';
+    assert_string_equal(got, cases[i].joined);
+  }
+}
+
+static void numbers(void **state) {
+  static const struct {
+    const char *text;
+    bool ok;
+    long value;
+  } cases[] = {
+      {"0", true, 0},
+      {"42", true, 42},
+      {"-7", true, -7},
+      {"007", true, 7},
+      {"", false, 0},
+      {"-", false, 0},
+      {"+1", false, 0},
+      {" 1", false, 0},
+      {"1 ", false, 0},
+      {"1.5", false, 0},
+      {"0x1", false, 0},
+      {"１", false, 0},
+      {"999999999999999999", true, 999999999999999999},
+      {"1000000000000000000", false, 0},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    long value = 0;
+    assert_int_equal(str_to_long(str_from(cases[i].text), &value), cases[i].ok);
+    assert_int_equal(value, cases[i].value);
+  }
+}
+
+static void the_nearest_name(void **state) {
+  static const char *const names[] = {"instruction", "initial_movement", "rules", "persona", NULL};
+  static const struct {
+    const char *word, *nearest;
+  } cases[] = {{"instuction", "instruction"},
+               {"rule", "rules"},
+               {"Rules", "rules"},
+               {"personas", "persona"},
+               {"xyzzy", NULL},
+               {"", NULL},
+               {"initial_movment", "initial_movement"},
+               {"rules", "rules"},
+               {"init", "initial_movement"},
+               {"in", NULL},
+               {"persona_text", "persona"},
+               {"rul", "rules"}};
+  char huge[200];
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    const char *got = str_nearest(str_from(cases[i].word), names);
+    if (cases[i].nearest)
+      assert_string_equal(got, cases[i].nearest);
+    else
+      assert_null(got);
+  }
+  memset(huge, 'x', sizeof huge);
+  assert_null(str_nearest((struct str){huge, sizeof huge}, names));
+}
+
+static void numbers_as_text(void **state) {
+  static const struct {
+    int64_t value;
+    const char *text;
+  } cases[] = {{0, "0"},
+               {7, "7"},
+               {-1, "-1"},
+               {1200, "1200"},
+               {INT64_MAX, "9223372036854775807"},
+               {INT64_MIN, "-9223372036854775808"}};
+  char out[STR_NUMBER_BYTES];
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    assert_int_equal(str_from_number(out, cases[i].value), strlen(cases[i].text));
+    assert_string_equal(out, cases[i].text);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(numbers_as_text),
+      cmocka_unit_test(views),
+      cmocka_unit_test(lines),
+      cmocka_unit_test(numbers),
+      cmocka_unit_test(the_nearest_name),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

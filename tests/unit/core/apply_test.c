@@ -1,0 +1,301 @@
+/* The fold as a reader of outside data: what does not hold together is refused, never asserted. */
+#include "support/play.h"
+
+static const char workflow[] =
+    "{'name':'w','judge':{'max_reasks':1},'movements':["
+    "{'name':'a','rules':[{'condition':'x','next':'b'},{'condition':'y','next':'a'}]},"
+    "{'name':'b','rules':[{'condition':'z','next':'COMPLETE'}]}]}";
+static const char script[] = "{'a':{'text':'did','structured':{'n':1},'exit':0},"
+                             "'b':[{'error':'network','message':'no'},'did'],"
+                             "'a/structured_output':'?','a/structured_output/reask':'?',"
+                             "'a/phase3_tag':'[A:1]'}";
+
+static void play_all(struct play *p) {
+  play_init(p, "log", workflow, NULL, script);
+  play_start(p);
+  play_run(p);
+  assert_int_equal(p->core.status, SESSION_ENDED);
+}
+
+/* Index of the k-th record (0-based) of a type. */
+static size_t index_of(const struct play *p, const char *type, int k) {
+  for (size_t i = 0; i < play_lines(p); i++)
+    if (str_eq_c(data_get(play_record(p, i), "type"), type) && k-- == 0)
+      return i;
+  fail_msg("no such record: %s", type);
+  return 0;
+}
+
+static void fold_to(const struct play *p, struct core *core, size_t n) {
+  struct err err = {0};
+  core_init(core);
+  for (size_t i = 0; i < n; i++)
+    if (!core_apply_json(core, play_record(p, i), NULL, NULL, &err))
+      fail_msg("record %zu: %s", i + 1, err.text);
+}
+
+struct bad_case {
+  const char *type; /* the k-th record of this type ... */
+  int k;
+  const char *changes; /* ... with these members changed (null: taken away) */
+  const char *error;
+};
+
+static const struct bad_case bad_cases[] = {
+    {"session_start", 0, "{'seq':2}", "its seq is not the next one"},
+    {"session_start", 0, "{'seq':'1'}", "its seq is not the next one"},
+    {"session_start", 0, "{'type':'turn_start'}", "a log begins with session_start"},
+    {"session_start", 0, "{'type':null}", "a log begins with session_start"},
+    {"session_start", 0, "{'v':2}", "not the one that this program reads"},
+    {"session_start", 0, "{'session':null}", "no session id"},
+    {"session_start", 0, "{'session':'0123456789012345678901234567890123456789'}", "no session id"},
+    {"session_start", 0, "{'workflow':null}", "its workflow cannot be built"},
+    {"session_start", 0, "{'workflow':[]}", "its workflow cannot be built"},
+    {"session_start", 0, "{'task_blob':'00'}", "blob that is not at hand"},
+    {"turn_start", 0, "{'type':'session_start'}", "a session starts once"},
+    {"turn_start", 0, "{'type':'hello'}", "its type is unknown"},
+    {"turn_start", 0, "{'movement':'nowhere'}", "not in the workflow"},
+    {"turn_start", 0, "{'movement':'b'}", "no movement was to be entered"},
+    {"turn_start", 0, "{'turn':2}", "its turn number is not the next one"},
+    {"call_start", 0, "{'turn':9}", "its turn is not open"},
+    {"call_start", 0, "{'type':'turn_start','movement':'a'}", "no movement was to be entered"},
+    {"call_start", 0, "{'call':2}", "its call number is not the next one"},
+    {"call_start", 0, "{'attempt':2}", "its attempt is not the next one"},
+    {"call_start", 0, "{'purpose':'dance'}", "its purpose is unknown"},
+    {"call_start", 0, "{'purpose':'judge','stage':'ai_judge'}", "its turn is not at that point"},
+    {"call_start", 0, "{'schema':{'ref':'1#/schema'}}", "refers to a record that has none"},
+    {"call_start", 0, "{'schema':{'ref':''}}", "refers to a record that has none"},
+    {"call_start", 0, "{'stage':{}}", "its turn is not at that point"}, /* there, if no name */
+    {"call_start", 0, "{'stage':1.5}", "its turn is not at that point"},
+    {"call_start", 0, "{'type':'call_end'}", "its call is not running"},
+    {"call_start", 0, "{'type':'stage','stage':'when','outcome':'matched'}", "not being judged"},
+    {"call_start", 0, "{'type':'judgment','rule':1}", "judged already"},
+    {"call_start", 0, "{'type':'turn_end','rule':1}", "no verdict"},
+    {"call_end", 0, "{'call':2}", "its call is not running"},
+    {"call_end", 0, "{'attempt':2}", "that attempt is not running"},
+    {"call_end", 0, "{'duration_ms':-1}", "a time in it cannot be"},
+    {"call_end", 0, "{'duration_ms':9223372036854775807}", "a time in it cannot be"},
+    {"call_end", 0, "{'type':'call_start','attempt':2}", "does not wait for another attempt"},
+    {"call_end", 0, "{'text_blob':'00'}", "blob that is not at hand"},
+    {"call_start", 1, "{'purpose':'execute','stage':null}", "its turn is not at that point"},
+    {"call_start", 1, "{'purpose':'check','invariant':1}", "its purpose is not of this point"},
+    {"call_start", 1, "{'purpose':'execute'}", "its purpose is not of this point"},
+    {"call_start", 1, "{'stage':null}", "for no stage"},
+    {"call_start", 1, "{'stage':'guess'}", "for no stage"},
+    {"call_start", 1, "{'call':1,'attempt':2}", "does not wait for another attempt"},
+    {"call_start", 5, "{'repeats':{}}", "does not wait for another attempt"},
+    {"stage", 0, "{'stage':'guess'}", "stage or outcome is unknown"},
+    {"stage", 0, "{'outcome':'maybe'}", "stage or outcome is unknown"},
+    {"stage", 0, "{'stage':'structured_output\\u0000'}", "stage or outcome is unknown"},
+    {"stage", 0, "{'turn':2}", "its turn is not open"},
+    {"judgment", 0, "{'rule':3}", "its rule is not in the workflow"},
+    {"judgment", 0, "{'rule':-1}", "its rule is not in the workflow"},
+    {"judgment", 0, "{'rule':null}", "neither a rule nor a failure"},
+    {"judgment", 0, "{'rule':null,'failure':'complete'}", "neither a rule nor a failure"},
+    {"judgment", 0, "{'method':'guess'}", "its method is unknown"},
+    {"turn_end", 0, "{'type':'judgment','method':'when'}", "judged already"},
+    {"turn_end", 0, "{'rule':2}", "not the one that was judged"},
+    {"call_end", 5, "{'attempt':1}", "that attempt is not running"},
+    {"call_end", 4, "{'retry_in_ms':-5}", "a time in it cannot be"},
+    {"call_end", 4, "{'ts':'yesterday'}", "its ts is not a time"},
+    {"session_end", 0, "{'outcome':'fine'}", "its outcome is unknown"},
+    {"session_end", 0, "{'outcome':null}", "its outcome is unknown"},
+};
+
+static void what_is_out_of_order_is_refused(void **state) {
+  struct play p;
+  (void)state;
+  play_all(&p);
+  for (size_t i = 0; i < ARRAY_LEN(bad_cases); i++) {
+    const struct bad_case *c = &bad_cases[i];
+    size_t at = index_of(&p, c->type, c->k);
+    json_t *record = json_deep_copy(play_record(&p, at)), *changes = data_json(c->changes), *v;
+    struct core core;
+    struct err err = {0};
+    const char *key;
+    json_object_foreach(changes, key, v) {
+      if (json_is_null(v))
+        json_object_del(record, key);
+      else
+        json_object_set(record, key, v);
+    }
+    fold_to(&p, &core, at);
+    if (core_apply_json(&core, record, NULL, NULL, &err))
+      fail_msg("%s %s was taken", c->type, c->changes);
+    if (strstr(err.text, c->error) == NULL)
+      fail_msg("%s %s: %s", c->type, c->changes, err.text);
+    assert_true(err.code == ERR_CORRUPT || at == 0);
+    core_deinit(&core);
+    json_decref(record);
+    json_decref(changes);
+  }
+  play_deinit(&p);
+}
+
+static void nothing_follows_the_end_and_a_stop_is_resumed(void **state) {
+  struct play p;
+  struct core core;
+  struct err err = {0};
+  (void)state;
+  play_all(&p);
+  size_t n = play_lines(&p);
+  fold_to(&p, &core, n);
+  json_t *more = json_pack("{sI ss}", "seq", (json_int_t)n + 1, "type", "session_resume");
+  assert_false(core_apply_json(&core, more, NULL, NULL, &err));
+  assert_non_null(strstr(err.text, "nothing follows session_end"));
+  json_decref(more);
+  core_deinit(&core);
+  fold_to(&p, &core, 2);
+  more = data_json("{'seq':3,'type':'session_stop','reason':'signal'}");
+  assert_true(core_apply_json(&core, more, NULL, NULL, &err));
+  json_object_set_new(more, "seq", json_integer(4));
+  assert_false(core_apply_json(&core, more, NULL, NULL, &err));
+  assert_non_null(strstr(err.text, "goes on with session_resume"));
+  json_object_set_new(more, "type", json_string("session_resume"));
+  assert_true(core_apply_json(&core, more, NULL, NULL, &err));
+  assert_int_equal(core.status, SESSION_RUNNING);
+  json_decref(more);
+  core_deinit(&core);
+  play_deinit(&p);
+}
+
+/* A budget of tokens is not made longer by a number that cannot be. */
+static void tokens_that_cannot_be_count_as_the_most(void **state) {
+  static const struct {
+    const char *usage;
+    int64_t tokens;
+  } cases[] = {
+      {"{'input':3,'output':5}", 8},
+      {"{'input':3}", 3},
+      {"{'input':3,'output':-5}", 3 + (1ll << 40)},
+      {"{'input':-3,'output':5}", 5 + (1ll << 40)},
+      {"{'input':1099511627777,'output':0}", 1ll << 40},
+      {"{'input':0,'output':9223372036854775807}", 1ll << 40},
+  };
+  struct play p;
+  (void)state;
+  play_all(&p);
+  size_t at = index_of(&p, "call_end", 0);
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct core core;
+    struct err err = {0};
+    json_t *record = json_deep_copy(play_record(&p, at));
+    fold_to(&p, &core, at);
+    json_object_set_new(record, "usage", data_json(cases[i].usage));
+    assert_true(core_apply_json(&core, record, NULL, NULL, &err));
+    assert_int_equal(core.turns->calls->tokens, cases[i].tokens);
+    core_deinit(&core);
+    json_decref(record);
+  }
+  play_deinit(&p);
+}
+
+/* A log that was folded is decided on: that must hold too, whatever the log said. */
+static void go_on(struct play *p, struct core *core) {
+  struct core_out out;
+  struct event ev = play_event(p, EVENT_RESUME);
+  ev.reason = "test";
+  core_decide(core, &ev, &p->env, &out);
+  core_out_deinit(&out);
+}
+
+static void every_other_order_is_refused_or_survived(void **state) {
+  struct play p;
+  size_t refused = 0;
+  (void)state;
+  play_all(&p);
+  size_t n = play_lines(&p);
+  for (size_t at = 0; at < n; at++)
+    for (size_t other = 0; other < n; other++) {
+      struct core core;
+      struct err err = {0};
+      json_t *record = json_deep_copy(play_record(&p, other));
+      json_object_set_new(record, "seq", json_integer((json_int_t)at + 1));
+      fold_to(&p, &core, at);
+      bool taken = core_apply_json(&core, record, NULL, NULL, &err);
+      assert_true(taken || err.text[0] != '\0');
+      assert_true(taken || other != at);
+      if (taken)
+        go_on(&p, &core);
+      refused += !taken;
+      core_deinit(&core);
+      json_decref(record);
+    }
+  assert_true(refused > n * n / 2);
+  play_deinit(&p);
+}
+
+static void every_member_may_be_anything(void **state) {
+  static const char *const values[] = {
+      "null", "true", "0",  "-1",     "9223372036854775807", "1.5", "''",
+      "'x'",  "[]",   "{}", "[null]", "{'ref':'1#/x'}"};
+  struct play p;
+  (void)state;
+  play_all(&p);
+  for (size_t at = 0; at < play_lines(&p); at++) {
+    const char *key;
+    json_t *ignored;
+    json_t *original = play_record(&p, at);
+    json_object_foreach(original, key, ignored) {
+      for (size_t v = 0; v <= ARRAY_LEN(values); v++) {
+        struct core core;
+        struct err err = {0};
+        json_t *record = json_deep_copy(original);
+        if (v == ARRAY_LEN(values))
+          json_object_del(record, key);
+        else
+          json_object_set_new(record, key, data_json(values[v]));
+        fold_to(&p, &core, at);
+        if (core_apply_json(&core, record, NULL, NULL, &err))
+          go_on(&p, &core);
+        core_deinit(&core);
+        json_decref(record);
+      }
+    }
+  }
+  play_deinit(&p);
+}
+
+static void no_turn_asks_its_judge_for_ever(void **state) {
+  struct play p;
+  struct core core;
+  struct err err = {0};
+  long call = 2, seq;
+  (void)state;
+  play_all(&p);
+  size_t at = index_of(&p, "call_start", 1);
+  fold_to(&p, &core, at);
+  seq = (long)at;
+  for (;; call++) {
+    json_t *start =
+        json_pack("{sI ss sI sI si ss ss ss}", "seq", (json_int_t)++seq, "type", "call_start",
+                  "turn", (json_int_t)1, "call", (json_int_t)call, "attempt", 1, "purpose", "judge",
+                  "stage", "ai_judge", "provider", "sim");
+    bool taken = core_apply_json(&core, start, NULL, NULL, &err);
+    json_decref(start);
+    if (!taken)
+      break;
+    json_t *end =
+        json_pack("{sI ss sI sI si ss}", "seq", (json_int_t)++seq, "type", "call_end", "turn",
+                  (json_int_t)1, "call", (json_int_t)call, "attempt", 1, "text", "?");
+    assert_true(core_apply_json(&core, end, NULL, NULL, &err));
+    json_decref(end);
+    assert_true(call < 1000);
+  }
+  assert_non_null(strstr(err.text, "its stage asked often enough"));
+  go_on(&p, &core);
+  core_deinit(&core);
+  play_deinit(&p);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_is_out_of_order_is_refused),
+      cmocka_unit_test(nothing_follows_the_end_and_a_stop_is_resumed),
+      cmocka_unit_test(tokens_that_cannot_be_count_as_the_most),
+      cmocka_unit_test(every_other_order_is_refused_or_survived),
+      cmocka_unit_test(every_member_may_be_anything),
+      cmocka_unit_test(no_turn_asks_its_judge_for_ever),
+  };
+  return cmocka_run_group_tests(tests, NULL, play_over);
+}

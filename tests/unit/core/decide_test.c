@@ -1,0 +1,1291 @@
+/* The pure core, event by event: a provider in memory, virtual time, the log as it would be. */
+#include "support/play.h"
+
+static const char two_movements[] =
+    "{'name':'w','movements':["
+    "{'name':'fix','instruction':'Fix it.','rules':[{'condition':'done','next':'review'}]},"
+    "{'name':'review','rules':[{'condition':'approved','next':'COMPLETE'},"
+    "{'condition':'needs fix','next':'fix'},{'condition':'hopeless','next':'ABORT'}]}]}";
+
+static const char tag_only[] =
+    "{'name':'w','judge':{'stages':['phase1_tag']},'max_movements':%s,'movements':["
+    "{'name':'a','rules':[{'condition':'go on','next':'a'},{'condition':'done','next':'COMPLETE'},"
+    "{'condition':'no','next':'ABORT'}]}]}";
+
+static void expect_types(const struct play *p, size_t from, const char *wanted) {
+  char *got = play_types(p, from);
+  if (strcmp(got, wanted) != 0)
+    fail_msg("%s:\n%s\nwanted\n%s", p->title, got, wanted);
+  free(got);
+}
+
+static void expect_end(const struct play *p, enum session_outcome outcome) {
+  const json_t *last = play_record(p, play_lines(p) - 1);
+  if (p->core.status != SESSION_ENDED || p->core.outcome != outcome)
+    fail_msg("%s: status %d, outcome %s", p->title, (int)p->core.status,
+             session_outcome_name(p->core.outcome));
+  assert_true(str_eq_c(data_get(last, "type"), "session_end"));
+  assert_true(str_eq_c(data_get(last, "outcome"), session_outcome_name(outcome)));
+  assert_int_equal(p->finished, 1);
+}
+
+static void expect_stop(const struct play *p, const char *reason, const char *class) {
+  const json_t *last = play_record(p, play_lines(p) - 1);
+  if (p->core.status != SESSION_STOPPED)
+    fail_msg("%s: status %d", p->title, (int)p->core.status);
+  assert_true(str_eq_c(data_get(last, "type"), "session_stop"));
+  if (!str_eq_c(data_get(last, "reason"), reason) || !str_eq_c(data_get(last, "class"), class))
+    fail_msg("%s: reason " STR_FMT ", class " STR_FMT, p->title, STR_ARG(data_get(last, "reason")),
+             STR_ARG(data_get(last, "class")));
+  assert_true(json_is_true(json_object_get(last, "resumable")));
+}
+
+/* The agent claims that all pass and its judge believes it; the exit status of the check before
+ * does not, and the guard is about that. */
+static void a_guard_catches_a_judge_that_believes(void **state) {
+  static const char workflow[] =
+      "{'name':'w','provider':'sim','max_movements':9,'movements':["
+      "{'name':'check','command':['make'],'rules':[{'condition':'when(true)','next':'work'}]},"
+      "{'name':'work','judge':{'stages':['structured_output']},'rules':["
+      "{'condition':'done && when(last_exit == 0)','next':'COMPLETE'},"
+      "{'condition':'done && when(last_exit != 0)','next':'check'},"
+      "{'condition':'stuck','next':'ABORT'}]}]}";
+  struct play p;
+  (void)state;
+  play_init(&p, "believes", workflow, NULL,
+            "{'check':[{'text':'2 fail','exit':1},{'text':'ok','exit':0}],'work':'All pass.',"
+            "'work/structured_output':{'structured':{'step':1,'reason':'It says so.'}}}");
+  play_start(&p);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  const json_t *first = play_find(&p, "judgment", 1), *second = play_find(&p, "judgment", 3);
+  assert_int_equal(json_integer_value(json_object_get(first, "rule")), 2);
+  assert_int_equal(json_integer_value(json_object_get(second, "rule")), 1);
+  play_deinit(&p);
+}
+
+static void a_judgment_says_who_judged(void **state) {
+  struct play p;
+  char sha256[SHA256_HEX];
+  (void)state;
+  play_init(&p, "who", two_movements, NULL,
+            "{'fix':'I did it.','review':'fine','review/structured_output':"
+            "{'structured':{'step':0,'reason':'r'},'tokens':7},'review/phase3_tag':"
+            "[{'error':'overloaded','message':'later'},{'text':'[REVIEW:1]','tokens':5}]}");
+  play_start(&p);
+  play_run(&p);
+  const json_t *judgment = play_find(&p, "judgment", 1), *stage = play_find(&p, "stage", 2);
+  const json_t *start = play_find(&p, "call_start", 3);
+  assert_true(str_eq_c(data_get(stage, "stage"), "phase3_tag"));
+  assert_true(str_eq_c(data_get(stage, "provider"), "sim"));
+  assert_int_equal(json_integer_value(json_object_get(json_object_get(stage, "usage"), "output")),
+                   5);
+  assert_true(
+      json_equal(json_object_get(stage, "prompt_sha256"), json_object_get(start, "prompt_sha256")));
+  assert_true(str_eq_c(data_get(judgment, "provider"), "sim"));
+  assert_true(json_equal(json_object_get(judgment, "prompt_sha256"),
+                         json_object_get(start, "prompt_sha256")));
+  assert_int_equal(
+      json_integer_value(json_object_get(json_object_get(judgment, "usage"), "output")), 12);
+  struct buf prompt = {0};
+  const json_t *part;
+  size_t i;
+  json_array_foreach(json_object_get(start, "prompt"), i, part) {
+    struct str place = data_get(part, "ref");
+    buf_str(&prompt, place.n > 0 ? play_place(&p, place.p) : data_str(part));
+  }
+  sha256_hex(prompt.p, prompt.n, NULL, 0, sha256);
+  assert_true(str_eq_c(data_get(start, "prompt_sha256"), sha256));
+  buf_deinit(&prompt);
+  play_deinit(&p);
+}
+
+static void a_session_from_start_to_end(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "whole", two_movements, NULL,
+            "{'fix':'I did it.','review':['Two fail. [REVIEW:1]','fine'],"
+            "'review/structured_output':[{'structured':{'step':2,'reason':'two fail'}},"
+            "'{\\'reason\\':\\'all pass\\',\\'step\\':1}']}");
+  play_start(&p);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  expect_types(&p, 0,
+               "session_start "
+               "turn_start call_start call_end stage judgment turn_end "
+               "turn_start call_start call_end call_start call_end stage judgment turn_end "
+               "turn_start call_start call_end stage judgment turn_end "
+               "turn_start call_start call_end call_start call_end stage judgment turn_end "
+               "session_end");
+  const json_t *judgment = play_find(&p, "judgment", 1);
+  assert_int_equal(json_integer_value(json_object_get(judgment, "rule")), 2);
+  assert_true(str_eq_c(data_get(judgment, "movement"), "review"));
+  assert_true(str_eq_c(data_get(judgment, "condition"), "needs fix"));
+  assert_true(str_eq_c(data_get(judgment, "next"), "fix"));
+  assert_true(str_eq_c(data_get(judgment, "tag"), "[REVIEW:2]"));
+  assert_true(str_eq_c(data_get(judgment, "method"), "structured_output"));
+  assert_int_equal(json_array_size(json_object_get(judgment, "stages")), 1);
+  const json_t *turn = play_find(&p, "turn_start", 2);
+  assert_int_equal(json_integer_value(json_object_get(turn, "iteration")), 3);
+  assert_int_equal(json_integer_value(json_object_get(turn, "movement_iteration")), 2);
+  const json_t *end = play_find(&p, "session_end", 0);
+  json_t *methods = data_json("{'auto_select':2,'structured_output':2}");
+  assert_true(json_equal(json_object_get(end, "methods"), methods));
+  json_decref(methods);
+  play_deinit(&p);
+}
+
+struct end_case {
+  const char *title, *workflow, *script;
+  enum session_outcome outcome;
+  const char *message; /* a piece of session_end's, or NULL */
+};
+
+#define ONE(rules)                                                                                 \
+  "{'name':'w','judge':{'stages':['phase1_tag']},'movements':[{'name':'a','rules':[" rules "]}]}"
+
+static const struct end_case end_cases[] = {
+    {"complete", ONE("{'condition':'done','next':'COMPLETE'}"), "{'a':'x'}", END_COMPLETE, NULL},
+    {"abort", ONE("{'condition':'done','next':'ABORT'}"), "{'a':'x'}", END_ABORT, NULL},
+    {"no rule", ONE("{'condition':'x','next':'ABORT'},{'condition':'y','next':'COMPLETE'}"),
+     "{'a':'no tag'}", END_RULE_NO_MATCH, "no stage named a rule"},
+    {"a guard", ONE("{'condition':'x && when(exit == 0)','next':'COMPLETE'}"),
+     "{'a':{'text':'x','exit':3}}", END_RULE_NO_MATCH, "its guard"},
+    {"an expression", ONE("{'condition':'when(exit == 0)','next':'COMPLETE'}"), "{'a':'no exit'}",
+     END_FAILED, "exit == 0"},
+    {"its own value", ONE("{'condition':'when(structured.a.ok)','next':'COMPLETE'}"),
+     "{'a':{'text':'x','structured':{'ok':true}}}", END_COMPLETE, NULL},
+    {"the value of an earlier run of its own",
+     ONE("{'condition':'when(iteration == 1)','next':'a'},"
+         "{'condition':'when(structured.a.ok)','next':'COMPLETE'}"),
+     "{'a':[{'text':'x','structured':{'ok':true}},'plain']}", END_FAILED, "structured.a.ok"},
+    {"an exit status", ONE("{'condition':'when(exit == 3)','next':'COMPLETE'}"),
+     "{'a':{'text':'x','exit':3}}", END_COMPLETE, NULL},
+};
+
+static void ways_to_end(void **state) {
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(end_cases); i++) {
+    const struct end_case *c = &end_cases[i];
+    struct play p;
+    play_init(&p, c->title, c->workflow, NULL, c->script);
+    play_start(&p);
+    play_run(&p);
+    expect_end(&p, c->outcome);
+    if (c->message && strstr(buf_c(&p.core.stop_message), c->message) == NULL)
+      fail_msg("%s: %s", c->title, buf_c(&p.core.stop_message));
+    play_deinit(&p);
+  }
+}
+
+static void the_value_of_an_earlier_movement(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "values",
+            "{'name':'w','movements':[{'name':'a','rules':[{'condition':'x','next':'b'}]},"
+            "{'name':'b','rules':[{'condition':'when(structured.a.n == 2 && iteration == 2)',"
+            "'next':'COMPLETE'}]}]}",
+            NULL, "{'a':{'text':'x','structured':{'n':2}},'b':'y'}");
+  play_start(&p);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  play_deinit(&p);
+}
+
+static void max_movements_is_checked_before_a_movement(void **state) {
+  static const struct {
+    const char *max, *script;
+    enum session_outcome outcome;
+    int turns;
+  } cases[] = {
+      {"1", "{'a':'[A:1]'}", END_MAX_MOVEMENTS, 1},
+      {"3", "{'a':'[A:1]'}", END_MAX_MOVEMENTS, 3},
+      {"1", "{'a':'[A:2]'}", END_COMPLETE, 1},
+      {"2", "{'a':['[A:1]','[A:2]']}", END_COMPLETE, 2},
+      {"2", "{'a':['[A:1]','[A:3]']}", END_ABORT, 2},
+      {"'infinite'",
+       "{'a':['[A:1]','[A:1]','[A:1]','[A:1]','[A:1]','[A:1]','[A:1]','[A:1]','[A:1]','[A:1]',"
+       "'[A:1]','[A:2]']}",
+       END_COMPLETE, 12},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct play p;
+    char workflow[512];
+    const char *at = strstr(tag_only, "%s");
+    (void)snprintf(workflow, sizeof workflow, "%.*s%s%s", (int)(at - tag_only), tag_only,
+                   cases[i].max, at + 2);
+    play_init(&p, cases[i].script, workflow, NULL, cases[i].script);
+    play_start(&p);
+    play_run(&p);
+    expect_end(&p, cases[i].outcome);
+    assert_int_equal(play_count(&p, "turn_start"), cases[i].turns);
+    assert_int_equal(play_count(&p, "turn_end"), cases[i].turns);
+    if (cases[i].outcome == END_MAX_MOVEMENTS)
+      assert_non_null(strstr(buf_c(&p.core.stop_message), "\"a\" would have been next"));
+    play_deinit(&p);
+  }
+}
+
+struct retry_case {
+  const char *title, *replies;
+  int attempts;
+  const char *class; /* of the stop; NULL: it completes */
+};
+
+#define FAIL(class) "{'error':'" class "','message':'no'}"
+
+static const struct retry_case retry_cases[] = {
+    {"once", "[" FAIL("network") ",'ok']", 2, NULL},
+    {"three times", "[" FAIL("network") "," FAIL("overloaded") "," FAIL("rate_limit") ",'ok']", 4,
+     NULL},
+    {"the budget", FAIL("network"), LIMIT_CALL_ATTEMPT_COUNT, "network"},
+    {"rate limit for ever", FAIL("rate_limit"), LIMIT_CALL_ATTEMPT_COUNT, "rate_limit"},
+    {"a wait of hours", "[{'error':'rate_limit','message':'no','retry_after_ms':18000000},'ok']", 2,
+     NULL},
+    {"a wait of a week and more",
+     "[{'error':'rate_limit','message':'no','retry_after_ms':691200000},'ok']", 2, NULL},
+    {"a wait that is too long",
+     "[{'error':'rate_limit','message':'no','retry_after_ms':691200001},'ok']", 1, "rate_limit"},
+    {"then something worse", "[" FAIL("network") "," FAIL("crashed") ",'ok']", 2, "crashed"},
+    {"auth", "[" FAIL("auth") ",'ok']", 1, "auth"},
+    {"quota", "[" FAIL("quota") ",'ok']", 1, "quota"},
+    {"timeout", "[" FAIL("timeout") ",'ok']", 1, "timeout"},
+    {"refused", "[" FAIL("refused") ",'ok']", 1, "refused"},
+    {"length", "[" FAIL("length") ",'ok']", 1, "length"},
+    {"bad_request", "[" FAIL("bad_request") ",'ok']", 1, "bad_request"},
+    {"not_found", "[" FAIL("not_found") ",'ok']", 1, "not_found"},
+    {"crashed", "[" FAIL("crashed") ",'ok']", 1, "crashed"},
+    {"protocol", "[" FAIL("protocol") ",'ok']", 1, "protocol"},
+    {"an empty answer", "['','ok']", 2, NULL},
+    {"white space for an answer", "[' \\n','ok']", 2, NULL},
+    {"reasoning for an answer", "['<think>fine</think>\\n','ok']", 2, NULL},
+    {"nothing but empty answers", "['','','ok']", 2, "protocol"},
+    {"cancelled", "[" FAIL("cancelled") ",'ok']", 1, "cancelled"},
+};
+
+static void errors_are_retried_by_class(void **state) {
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(retry_cases); i++) {
+    const struct retry_case *c = &retry_cases[i];
+    struct play p;
+    char script[512];
+    (void)snprintf(script, sizeof script, "{'a':%s}", c->replies);
+    play_init(&p, c->title, ONE("{'condition':'done','next':'COMPLETE'}"), NULL, script);
+    play_start(&p);
+    play_run(&p);
+    if (c->class)
+      expect_stop(&p, "provider_error", c->class);
+    else
+      expect_end(&p, END_COMPLETE);
+    if (play_count(&p, "call_start") != c->attempts)
+      fail_msg("%s: %d attempts", c->title, play_count(&p, "call_start"));
+    play_deinit(&p);
+  }
+}
+
+/* Who is asked, in order: providers of the call_start records. */
+static void expect_providers(const struct play *p, const char *wanted) {
+  struct buf got = {0};
+  for (int i = 0; i < play_count(p, "call_start"); i++)
+    buf_printf(&got, "%s" STR_FMT, i ? " " : "",
+               STR_ARG(data_get(play_find(p, "call_start", i), "provider")));
+  if (strcmp(buf_c(&got), wanted) != 0)
+    fail_msg("%s: %s, wanted %s", p->title, buf_c(&got), wanted);
+  buf_deinit(&got);
+}
+
+static const struct {
+  const char *title, *providers, *config, *replies, *asked;
+  const char *class; /* of the stop; NULL: it completes */
+} fallback_cases[] = {
+    {"no money", "'provider':'sim','fallback':['other']", NULL, "[" FAIL("quota") ",'ok']",
+     "sim other", NULL},
+    {"empty answers", "'provider':'sim','fallback':['other']", NULL, "['',' ','ok']",
+     "sim sim other", NULL},
+    {"down for long", "'provider':'sim','fallback':['other']", NULL,
+     "[" FAIL("overloaded") "," FAIL("overloaded") "," FAIL("overloaded") "," FAIL(
+         "overloaded") ",'ok']",
+     "sim sim sim sim other", NULL},
+    {"limited for hours", "'provider':'sim','fallback':['other']", NULL,
+     "[{'error':'rate_limit','message':'no','retry_after_ms':18000000},'ok']", "sim other", NULL},
+    {"one after the other", "'provider':'sim','fallback':['other','third']", NULL,
+     "[" FAIL("auth") "," FAIL("not_found") ",'ok']", "sim other third", NULL},
+    {"all of them", "'provider':'sim','fallback':['other']", NULL,
+     "[" FAIL("auth") "," FAIL("quota") ",'ok']", "sim other", "quota"},
+    {"new attempts at the next", "'provider':'sim','fallback':['other']", NULL,
+     "[" FAIL("crashed") "," FAIL("network") "," FAIL("network") ",'ok']", "sim other other other",
+     NULL},
+    {"what the request brought about", "'provider':'sim','fallback':['other']", NULL,
+     "[" FAIL("refused") ",'ok']", "sim", "refused"},
+    {"the user's list", "'provider':'sim'", "{'fallback':{'sim':['third']}}",
+     "[" FAIL("quota") ",'ok']", "sim third", NULL},
+    {"the file's list goes first", "'provider':'sim','fallback':['other']",
+     "{'fallback':{'sim':['third']}}", "[" FAIL("quota") ",'ok']", "sim other", NULL},
+    {"who is named twice is asked once", "'provider':'sim'",
+     "{'fallback':{'sim':['other','sim','other','third']}}",
+     "[" FAIL("quota") "," FAIL("quota") "," FAIL("quota") ",'ok']", "sim other third", "quota"},
+    {"a flag leaves the file's list", "'provider':'sim','fallback':['other']",
+     "{'provider':'third'}", "[" FAIL("quota") ",'ok']", "third", "quota"},
+};
+
+static void another_provider_takes_over(void **state) {
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(fallback_cases); i++) {
+    struct play p;
+    char script[512], workflow[512];
+    (void)snprintf(script, sizeof script, "{'a':%s}", fallback_cases[i].replies);
+    (void)snprintf(workflow, sizeof workflow,
+                   "{'name':'w',%s,'options':{'seed':7,'effort':'high'},'model':'m','movements':[{"
+                   "'name':'a','rules':[{'condition':'done','next':'COMPLETE'}]}]}",
+                   fallback_cases[i].providers);
+    play_init(&p, fallback_cases[i].title, workflow, fallback_cases[i].config, script);
+    play_start(&p);
+    play_run(&p);
+    expect_providers(&p, fallback_cases[i].asked);
+    if (fallback_cases[i].class)
+      expect_stop(&p, "provider_error", fallback_cases[i].class);
+    else
+      expect_end(&p, END_COMPLETE);
+    play_deinit(&p);
+  }
+}
+
+/* Once taken over, a provider is asked again when its cooldown is over, and by a resume. */
+static void a_provider_taken_over_stays_behind(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "behind",
+            "{'name':'w','provider':'sim','fallback':['other'],'judge':{'stages':["
+            "'structured_output']},'movements':[{'name':'a','rules':[{'condition':'again','next':"
+            "'a'},{'condition':'done','next':'COMPLETE'}]}]}",
+            NULL,
+            "{'a':[" FAIL("auth") ",'one','two'],'a/structured_output':[{'structured':{'step':1,"
+                                  "'reason':'r'}},{'structured':{'step':2,'reason':'r'}}]}");
+  play_start(&p);
+  play_run(&p);
+  expect_providers(&p, "sim other other other other");
+  expect_end(&p, END_COMPLETE);
+  play_deinit(&p);
+}
+
+static void a_fallback_gets_what_it_takes(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "taken",
+            "{'name':'w','provider':'sim','fallback':['third'],'model':'m','options':{'seed':7,"
+            "'effort':'high'},'movements':[{'name':'a','rules':[{'condition':'done',"
+            "'next':'COMPLETE'}]}]}",
+            "{'provider_models':{'third':'small'}}", "{'a':[" FAIL("quota") ",'ok']}");
+  play_start(&p);
+  play_run(&p);
+  const json_t *second = play_find(&p, "call_start", 1);
+  json_t *seed = data_json("{'seed':7}");
+  assert_true(str_eq_c(data_get(second, "model"), "small"));
+  assert_true(json_equal(json_object_get(second, "options"), seed));
+  assert_int_equal(json_integer_value(json_object_get(second, "attempt")), 2);
+  assert_non_null(json_object_get(second, "prompt_of"));
+  assert_true(str_eq_c(data_get(play_find(&p, "call_end", 0), "fallback"), "third"));
+  json_decref(seed);
+  play_deinit(&p);
+}
+
+/* When nobody could answer, a resume asks the first again, with its own model and options. */
+static void a_resume_begins_with_the_first(void **state) {
+  struct play p;
+  (void)state;
+  play_init(
+      &p, "resume",
+      "{'name':'w','provider':'sim','fallback':['other','third'],'model':'m','options':{'seed':7},"
+      "'movements':[{'name':'a','rules':[{'condition':'done','next':'COMPLETE'}]}]}",
+      NULL, "{'a':[" FAIL("quota") "," FAIL("quota") "," FAIL("quota") "," FAIL("quota") ",'ok']}");
+  play_start(&p);
+  play_run(&p);
+  expect_stop(&p, "provider_error", "quota");
+  play_send(&p, EVENT_RESUME, "resume", NULL);
+  play_run(&p);
+  expect_providers(&p, "sim other third sim other");
+  const json_t *again = play_find(&p, "call_start", 3);
+  assert_true(str_eq_c(data_get(again, "model"), "m"));
+  assert_true(json_equal(json_object_get(again, "options"),
+                         json_object_get(play_find(&p, "call_start", 0), "options")));
+  assert_null(json_object_get(play_find(&p, "call_start", 1), "options"));
+  assert_non_null(json_object_get(play_find(&p, "call_start", 2), "options")); /* it takes a seed */
+  assert_int_equal(p.core.outcome, END_COMPLETE);
+  play_deinit(&p);
+}
+
+static void nobody_takes_over_a_command(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "command",
+            "{'name':'w','movements':[{'name':'a','command':['make'],"
+            "'rules':[{'condition':'when(exit == 0)','next':'COMPLETE'}]}]}",
+            "{'fallback':{'command':['sim']}}", "{'a':[" FAIL("not_found") "]}");
+  play_start(&p);
+  play_run(&p);
+  expect_providers(&p, "command");
+  expect_stop(&p, "provider_error", "not_found");
+  play_deinit(&p);
+}
+
+static const json_t *session_of(const struct play *p, int k) {
+  return json_object_get(play_find(p, "call_start", k), "session");
+}
+
+static const char sessions_workflow[] =
+    "{'name':'w','max_movements':4,'judge':{'stages':['phase1_tag']},'movements':[{'name':'a',%s"
+    "'rules':[{'condition':'again','next':'a'},{'condition':'done','next':'COMPLETE'}]}]}";
+
+static void a_conversation_goes_on(void **state) {
+  struct play p;
+  char workflow[512];
+  (void)state;
+  (void)snprintf(workflow, sizeof workflow, sessions_workflow, "");
+  play_init(&p, "continue", workflow, NULL,
+            "{'a':[{'text':'[A:1]','session':'s1'},{'error':'not_found','message':'gone'},"
+            "{'text':'[A:1]','session':'s2'},'[A:2]']}");
+  play_start(&p);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  assert_null(session_of(&p, 0)); /* there was none */
+  assert_true(str_eq_c(data_get(session_of(&p, 1), "id"), "s1"));
+  assert_true(json_is_true(json_object_get(session_of(&p, 1), "resumed")));
+  assert_true(json_is_false(json_object_get(session_of(&p, 2), "resumed"))); /* lost: once more */
+  assert_non_null(strstr(data_get(session_of(&p, 2), "reason").p, "lost"));
+  assert_true(str_eq_c(data_get(session_of(&p, 3), "id"), "s2"));
+  assert_int_equal(play_count(&p, "call_start"), 4);
+  play_deinit(&p);
+
+  (void)snprintf(workflow, sizeof workflow, sessions_workflow, "'session':'refresh',");
+  play_init(&p, "refresh", workflow, NULL, "{'a':[{'text':'[A:1]','session':'s1'},'[A:2]']}");
+  play_start(&p);
+  play_run(&p);
+  assert_true(json_is_false(json_object_get(session_of(&p, 1), "resumed")));
+  assert_non_null(strstr(data_get(session_of(&p, 1), "reason").p, "refresh"));
+  play_deinit(&p);
+}
+
+static void conversations_are_shared_by_key(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "keys",
+            "{'name':'w','movements':["
+            "{'name':'a','session_key':'k','rules':[{'condition':'on','next':'b'}]},"
+            "{'name':'b','rules':[{'condition':'on','next':'c'}]},"
+            "{'name':'c','session_key':'k','rules':[{'condition':'on','next':'d'}]},"
+            "{'name':'d','session_key':'k','provider':'other',"
+            "'rules':[{'condition':'on','next':'COMPLETE'}]}]}",
+            NULL, "{'a':{'text':'x','session':'s1'},'b':'x','c':'x','d':'x'}");
+  play_start(&p);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  assert_null(session_of(&p, 1));
+  assert_true(str_eq_c(data_get(session_of(&p, 2), "id"), "s1"));
+  assert_null(session_of(&p, 3)); /* another provider's conversation is none */
+  play_deinit(&p);
+}
+
+static void a_repeat_after_a_crash_resumes(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "crash", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, "{'a':'ok'}");
+  play_start(&p);
+  json_t *id = json_pack("{ss}", "provider_session", "abc");
+  struct event ev = play_event(&p, EVENT_CALL_NEWS);
+  ev.call = 1;
+  ev.news_kind = "session";
+  ev.news = id;
+  play_decide(&p, &ev);
+  play_commit(&p);
+  play_crash(&p, 0);
+  play_send(&p, EVENT_RESUME, "crash", NULL);
+  assert_true(str_eq_c(data_get(session_of(&p, 1), "id"), "abc"));
+  assert_int_equal(json_integer_value(json_object_get(play_find(&p, "call_start", 1), "repeats")),
+                   1);
+  json_decref(id);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  play_deinit(&p);
+}
+
+/* Work done before an error is not done twice. */
+static void a_retry_goes_on_with_its_conversation(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "retry", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
+            "{'a':[{'error':'overloaded','message':'no'},'ok']}");
+  play_start(&p);
+  json_auto_t *id = json_pack("{ss}", "provider_session", "abc");
+  struct event ev = play_event(&p, EVENT_CALL_NEWS);
+  ev.call = 1;
+  ev.news_kind = "session";
+  ev.news = id;
+  play_decide(&p, &ev);
+  play_commit(&p);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  assert_true(str_eq_c(data_get(session_of(&p, 1), "id"), "abc"));
+  play_deinit(&p);
+}
+
+static void admit(struct play *p, enum admission_answer answer, const char *reason,
+                  int64_t until_ms) {
+  struct event ev = play_event(p, EVENT_ADMISSION);
+  ev.call = 1;
+  ev.admission = answer;
+  ev.reason = reason;
+  ev.until_ms = until_ms;
+  play_decide(p, &ev);
+  play_commit(p);
+}
+
+/* wait_for_reset: off */
+static void a_limit_of_hours_can_stop(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "no wait", two_movements, "{'default_provider':'sim','wait_for_reset':false}",
+            "{'fix':[{'error':'rate_limit','message':'no','retry_after_ms':3600000},'ok']}");
+  play_start(&p);
+  play_run(&p);
+  expect_stop(&p, "provider_error", "rate_limit");
+  play_deinit(&p);
+}
+
+static void the_hosts_answers_are_records(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "admission",
+            "{'name':'w','provider':'sim','fallback':['other'],'movements':[{'name':'a','rules':[{"
+            "'condition':'done','next':'COMPLETE'}]}]}",
+            NULL, "{'a':'ok'}");
+  play_start(&p);
+  admit(&p, ADMISSION_WAIT, "cooldown", p.now_ms + 1000);
+  const json_t *record = play_find(&p, "admission", 0);
+  assert_true(str_eq_c(data_get(record, "answer"), "wait"));
+  assert_true(str_eq_c(data_get(record, "reason"), "cooldown"));
+  assert_int_equal(data_get(record, "until").n, 24);
+  p.pending_count = 0; /* what the effect of the first start had begun */
+  admit(&p, ADMISSION_FALLBACK, "cooldown", 0);
+  assert_true(str_eq_c(data_get(play_find(&p, "admission", 1), "fallback"), "other"));
+  expect_providers(&p, "sim other");
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  size_t lines = play_lines(&p);
+  admit(&p, ADMISSION_ADMITTED, NULL, 0); /* too late */
+  assert_int_equal(play_lines(&p), lines);
+  play_deinit(&p);
+}
+
+static void waits_grow_and_a_named_one_is_kept(void **state) {
+  struct play p;
+  int64_t waited = 0;
+  (void)state;
+  play_init(&p, "waits", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
+            "{'a':[" FAIL("network") "," FAIL(
+                "network") ","
+                           "{'error':'rate_limit','message':'no','retry_after_ms':7000},'ok']}");
+  int64_t start = p.now_ms;
+  play_start(&p);
+  play_run(&p);
+  for (int i = 0, base = LIMIT_RETRY_BASE_MS; i < 3; i++, base *= 2) {
+    const json_t *end = play_find(&p, "call_end", i);
+    json_int_t wait = json_integer_value(json_object_get(end, "retry_in_ms"));
+    waited += wait;
+    if (i < 2)
+      assert_true(wait >= base / 2 && wait <= base);
+    else
+      assert_int_equal(wait, 7000);
+    assert_int_equal(json_integer_value(json_object_get(end, "attempt")), i + 1);
+  }
+  assert_true(p.now_ms - start >= waited);
+  expect_end(&p, END_COMPLETE);
+  play_deinit(&p);
+}
+
+static void a_judge_that_fails_is_retried_within_its_stage(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "judge", two_movements, NULL,
+            "{'fix':'x','review':'y','review/structured_output':[" FAIL(
+                "network") ","
+                           "{'structured':{'step':3,'reason':'r'}}]}");
+  play_start(&p);
+  play_run(&p);
+  expect_end(&p, END_ABORT);
+  assert_int_equal(play_count(&p, "stage"), 2);
+  const json_t *call = play_find(&p, "call_start", -1);
+  assert_int_equal(json_integer_value(json_object_get(call, "attempt")), 2);
+  assert_non_null(json_object_get(call, "prompt_of"));
+  assert_true(str_eq_c(data_get(call, "stage"), "structured_output"));
+  play_deinit(&p);
+}
+
+static void a_judge_without_money_stops_and_resume_judges_anew(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "money", two_movements, NULL,
+            "{'fix':'x','review':'y','review/structured_output':[" FAIL("quota") "," FAIL(
+                "quota") ","
+                         "{'structured':{'step':1,'reason':'r'}}]}");
+  play_start(&p);
+  play_run(&p);
+  for (int i = 0; i < 2; i++) {
+    size_t from = play_lines(&p);
+    expect_stop(&p, "judge_unavailable", "");
+    assert_int_equal(json_integer_value(json_object_get(play_record(&p, from - 1), "turn")), 2);
+    assert_int_equal(play_count(&p, "judgment"), 1);
+    assert_int_equal(p.pending_count, 0);
+    play_send(&p, EVENT_RESUME, "user", NULL);
+    assert_int_equal(json_array_size(p.core.turns->stages), 0);
+    play_run(&p);
+    if (i == 0)
+      expect_types(&p, from,
+                   "session_resume call_start call_end stage stage stage stage session_stop");
+  }
+  assert_true(p.core.status == SESSION_ENDED && p.core.outcome == END_COMPLETE);
+  assert_int_equal(play_count(&p, "judgment"), 2);
+  const json_t *judgment = play_find(&p, "judgment", -1);
+  assert_int_equal(json_array_size(json_object_get(judgment, "stages")), 1);
+  play_deinit(&p);
+}
+
+static void a_provider_error_stops_and_resume_tries_again(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "again", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
+            "{'a':[" FAIL("auth") "," FAIL("network") ",'ok']}");
+  play_start(&p);
+  play_run(&p);
+  expect_stop(&p, "provider_error", "auth");
+  assert_string_equal(buf_c(&p.core.stop_message), "no");
+  size_t from = play_lines(&p);
+  play_send(&p, EVENT_RESUME, "user", NULL);
+  play_run(&p);
+  expect_types(&p, from,
+               "session_resume call_start call_end call_start call_end stage judgment turn_end "
+               "session_end");
+  assert_int_equal(p.core.call_count, 1);
+  play_deinit(&p);
+}
+
+/* Accepted first, resumed when its turn comes, with or without a crash in between: one record of
+ * it. */
+static void an_accepted_resume_is_recorded_once(void **state) {
+  (void)state;
+  for (int crash = 0; crash < 2; crash++) {
+    struct play p;
+    play_init(&p, "accepted", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
+              "{'a':[" FAIL("auth") ",'ok']}");
+    play_start(&p);
+    play_run(&p);
+    expect_stop(&p, "provider_error", "auth");
+    size_t from = play_lines(&p);
+    play_send(&p, EVENT_ACCEPT, "user", NULL);
+    expect_types(&p, from, "session_resume");
+    play_send(&p, EVENT_ACCEPT, "user", NULL);
+    expect_types(&p, from, "session_resume");
+    assert_true(p.core.status == SESSION_RUNNING && p.pending_count == 0);
+    if (crash)
+      play_crash(&p, 0);
+    play_send(&p, EVENT_RESUME, "crash", NULL);
+    play_run(&p);
+    expect_types(&p, from,
+                 "session_resume call_start call_end stage judgment turn_end session_end");
+    play_deinit(&p);
+  }
+}
+
+static void cancelling_is_final(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "cancel", two_movements, NULL, "{'fix':'x'}");
+  play_start(&p);
+  play_send(&p, EVENT_CANCEL, NULL, "no longer wanted");
+  expect_end(&p, END_CANCELLED);
+  assert_int_equal(p.cancelled, 1);
+  assert_string_equal(buf_c(&p.core.stop_message), "no longer wanted");
+  size_t lines = play_lines(&p);
+  struct call_result late = {0};
+  struct event ev = play_event(&p, EVENT_CALL_END);
+  ev.call = 1;
+  ev.result = &late;
+  play_decide(&p, &ev); /* its answer comes all the same */
+  play_commit(&p);
+  play_send(&p, EVENT_TIMER, NULL, NULL);
+  play_send(&p, EVENT_STOP, "signal", NULL);
+  play_send(&p, EVENT_RESUME, "user", NULL);
+  play_send(&p, EVENT_CANCEL, NULL, NULL);
+  assert_int_equal(play_lines(&p), lines);
+  play_deinit(&p);
+}
+
+static void a_stop_in_the_middle_of_a_call(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "stop", two_movements, NULL,
+            "{'fix':'x','review':'y','review/structured_output':{'structured':{'step':1,"
+            "'reason':'r'}}}");
+  play_start(&p);
+  play_decide_next(&p);
+  play_commit(&p); /* review runs */
+  play_send(&p, EVENT_STOP, "signal", "SIGINT");
+  expect_stop(&p, "signal", "");
+  assert_int_equal(p.cancelled, 1);
+  size_t from = play_lines(&p);
+  play_send(&p, EVENT_STOP, "signal", NULL); /* nothing more to stop */
+  assert_int_equal(play_lines(&p), from);
+  play_send(&p, EVENT_RESUME, "user", NULL);
+  const json_t *call = play_find(&p, "call_start", -1), *first = play_find(&p, "call_start", 1);
+  assert_int_equal(json_integer_value(json_object_get(call, "repeats")), 1);
+  assert_int_equal(json_integer_value(json_object_get(call, "attempt")), 2);
+  assert_true(json_equal(json_object_get(call, "token"), json_object_get(first, "token")));
+  assert_true(json_equal(json_object_get(call, "call"), json_object_get(first, "call")));
+  play_run(&p);
+  assert_true(p.core.outcome == END_COMPLETE);
+  play_deinit(&p);
+}
+
+static void a_stopped_session_can_be_cancelled(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "cancel after a stop", two_movements, NULL, "{'fix':'x'}");
+  play_start(&p);
+  play_send(&p, EVENT_STOP, "signal", NULL);
+  size_t from = play_lines(&p);
+  p.finished = 0;
+  play_send(&p, EVENT_CANCEL, NULL, "not wanted");
+  expect_types(&p, from, "session_resume session_end");
+  expect_end(&p, END_CANCELLED);
+  play_deinit(&p);
+}
+
+/* No new call: what runs may end, then the session stops where it can go on. */
+static void a_drain_waits_for_the_call(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "drain", two_movements, NULL,
+            "{'fix':'x','review':'y','review/structured_output':{'structured':{'step':1,"
+            "'reason':'r'}}}");
+  play_start(&p);
+  p.env.draining = true;
+  size_t from = play_lines(&p);
+  play_send(&p, EVENT_DRAIN, NULL, NULL);
+  assert_int_equal(play_lines(&p), from);
+  play_decide_next(&p);
+  play_commit(&p);
+  expect_types(&p, from, "call_end stage judgment turn_end session_stop");
+  expect_stop(&p, "shutdown", "");
+  assert_int_equal(p.cancelled, 0);
+  p.env.draining = false;
+  play_send(&p, EVENT_RESUME, "restart", NULL);
+  play_decide_next(&p); /* the answer of review comes, and the judge would be asked */
+  p.env.draining = true;
+  from = play_lines(&p);
+  play_commit(&p);
+  play_send(&p, EVENT_DRAIN, NULL, NULL);
+  p.env.draining = false;
+  if (p.core.status == SESSION_STOPPED)
+    play_send(&p, EVENT_RESUME, "restart", NULL);
+  play_run(&p);
+  assert_true(p.core.outcome == END_COMPLETE);
+  for (size_t i = 0; i < play_lines(&p); i++)
+    assert_null(json_object_get(play_record(&p, i), "repeats"));
+  play_deinit(&p);
+}
+
+static void a_drain_asks_no_judge(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "drain before judging", two_movements, NULL,
+            "{'fix':'x','review':'y','review/structured_output':{'structured':{'step':1,"
+            "'reason':'r'}}}");
+  play_start(&p);
+  while (play_count(&p, "turn_start") < 2) {
+    play_decide_next(&p);
+    play_commit(&p);
+  }
+  p.env.draining = true;
+  size_t from = play_lines(&p);
+  play_decide_next(&p); /* the answer of review comes */
+  play_commit(&p);
+  expect_types(&p, from, "call_end session_stop");
+  play_deinit(&p);
+}
+
+/* A provider that answers twice, or one that was given up: the call waits for its next attempt. */
+static void an_answer_that_comes_late_is_dropped(void **state) {
+  struct play p;
+  struct call_result result = {0};
+  (void)state;
+  play_init(&p, "late", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
+            "{'a':[" FAIL("network") ",'ok']}");
+  play_start(&p);
+  play_decide_next(&p);
+  play_commit(&p);
+  size_t from = play_lines(&p);
+  struct event ev = play_event(&p, EVENT_CALL_END);
+  ev.call = 1;
+  ev.result = &result;
+  play_decide(&p, &ev);
+  play_commit(&p);
+  assert_int_equal(play_lines(&p), from);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  play_deinit(&p);
+}
+
+/* A clock that was set back must not make a session wait for years. */
+static void a_wait_is_bounded_after_a_jump_of_the_clock(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "clock", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
+            "{'a':[" FAIL("network") ",'ok']}");
+  play_start(&p);
+  play_decide_next(&p);
+  play_commit(&p);
+  play_crash(&p, 0);
+  p.now_ms -= 2 * LIMIT_RESET_WAIT_MS;
+  int64_t now = p.now_ms;
+  play_send(&p, EVENT_RESUME, "restart", NULL);
+  assert_int_equal(p.pending_count, 1);
+  assert_int_equal(p.pending[0].due_ms, now + LIMIT_RESET_WAIT_MS);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  play_deinit(&p);
+}
+
+static void a_drain_does_not_wait_for_a_retry(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "drain while it waits", two_movements, NULL,
+            "{'fix':[{'error':'overloaded'},'x']}");
+  play_start(&p);
+  play_decide_next(&p);
+  play_commit(&p);
+  p.env.draining = true;
+  play_send(&p, EVENT_DRAIN, NULL, NULL);
+  expect_stop(&p, "shutdown", "");
+  play_deinit(&p);
+}
+
+/* Nobody is asked anew in a drain, whoever would take over; the resume asks. */
+static void a_drain_does_not_go_elsewhere(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "drain and fallback",
+            "{'name':'w','provider':'sim','fallback':['other'],'movements':[{'name':'a','rules':[{"
+            "'condition':'done','next':'COMPLETE'}]}]}",
+            NULL, "{'a':[" FAIL("quota") ",'ok']}");
+  play_start(&p);
+  p.env.draining = true;
+  play_decide_next(&p);
+  play_commit(&p);
+  expect_stop(&p, "shutdown", "");
+  expect_providers(&p, "sim");
+  p.env.draining = false;
+  play_send(&p, EVENT_RESUME, "restart", NULL);
+  play_run(&p);
+  expect_providers(&p, "sim other");
+  assert_int_equal(p.core.outcome, END_COMPLETE);
+  play_deinit(&p);
+}
+
+/* One prompt for all who may be asked: of a tool it speaks only when all of them have one. */
+static void a_prompt_suits_whoever_takes_over(void **state) {
+  static const struct {
+    const char *fallback;
+    bool by_tool;
+  } cases[] = {
+      {"", true}, {"'fallback':['tooled'],", true}, {"'fallback':['tooled','sim'],", false}};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct play p;
+    char workflow[512];
+    (void)snprintf(workflow, sizeof workflow,
+                   "{'name':'w','provider':'tooled',%s'judge':{'stages':['structured_output']},"
+                   "'movements':[{'name':'a','rules':[{'condition':'done','next':'COMPLETE'},"
+                   "{'condition':'not done','next':'ABORT'}]}]}",
+                   cases[i].fallback);
+    play_init(&p, "by tool", workflow, NULL,
+              "{'a':'x','a/structured_output':{'structured':{'step':1,'reason':'r'}}}");
+    play_start(&p);
+    play_run(&p);
+    expect_end(&p, END_COMPLETE);
+    bool speaks = strstr(buf_c(&p.last_prompt), "through the tool") != NULL;
+    if (speaks != cases[i].by_tool)
+      fail_msg("%s: %s", cases[i].fallback, buf_c(&p.last_prompt));
+    play_deinit(&p);
+  }
+}
+
+static void tell(struct play *p, const struct event *ev) {
+  play_decide(p, ev);
+  play_commit(p);
+}
+
+static void news_of_a_running_call_are_records(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "news", two_movements, NULL,
+            "{'fix':'x','review':'y','review/structured_output':{'structured':{'step':1,"
+            "'reason':'r'}}}");
+  play_start(&p);
+  json_t *id = json_pack("{ss}", "provider_session", "abc");
+  struct event ev = play_event(&p, EVENT_CALL_NEWS);
+  ev.call = 1;
+  ev.news_kind = "session";
+  ev.news = id;
+  tell(&p, &ev);
+  const json_t *record = play_record(&p, play_lines(&p) - 1);
+  assert_true(str_eq_c(data_get(record, "type"), "call_event"));
+  assert_true(json_equal(json_object_get(record, "data"), id));
+  assert_string_equal(p.core.turns->calls->provider_session, "abc");
+  struct core again; /* a reader of the log knows the same */
+  core_init(&again);
+  play_fold(&p, &again, 0);
+  assert_string_equal(again.turns->calls->provider_session, "abc");
+  core_deinit(&again);
+
+  size_t before = play_lines(&p);
+  ev.call = 7; /* not running: an attempt that is over, a late word */
+  tell(&p, &ev);
+  assert_int_equal(play_lines(&p), before);
+  ev.call = 1;
+  ev.news_kind = "note";
+  char *big = malloc(LIMIT_CALL_EVENT_BYTES + 1);
+  memset(big, 'x', LIMIT_CALL_EVENT_BYTES);
+  big[LIMIT_CALL_EVENT_BYTES] = '\0';
+  json_t *note = json_pack("{ss}", "text", big);
+  free(big);
+  ev.news = note;
+  tell(&p, &ev);
+  assert_int_equal(play_lines(&p), before);
+  ev.news = NULL;
+  for (unsigned i = 0; i < LIMIT_CALL_EVENT_COUNT + 5; i++)
+    tell(&p, &ev);
+  assert_int_equal(play_count(&p, "call_event"), LIMIT_CALL_EVENT_COUNT);
+  json_decref(id);
+  json_decref(note);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  play_deinit(&p);
+}
+
+/* A parameter that a model would not take is known to the session's later calls, and to a reader of
+ * its log. */
+static void refused_parameters_are_remembered(void **state) {
+  struct play p;
+  struct core again;
+  struct turn *turn;
+  struct call_request r;
+  (void)state;
+  play_init(&p, "refused", two_movements, NULL, "{'fix':'x'}");
+  play_start(&p);
+  json_auto_t *data = json_pack("{ssss}", "text", "no", "refused", "temperature");
+  struct event ev = play_event(&p, EVENT_CALL_NEWS);
+  ev.call = 1;
+  ev.news_kind = "note";
+  ev.news = data;
+  tell(&p, &ev);
+  tell(&p, &ev); /* once is enough */
+  core_init(&again);
+  play_fold(&p, &again, 0);
+  struct call *call = core_call(&again, 1, &turn);
+  core_request(&again, turn, call, &r);
+  json_auto_t *names = json_pack("[s]", "temperature");
+  assert_true(json_equal(r.refused, names));
+  assert_null(core_refused(&again, STR("sim"), STR("another model")));
+  core_deinit(&again);
+  play_deinit(&p);
+}
+
+static void a_crash_while_a_call_waits(void **state) {
+  (void)state;
+  for (int late = 0; late < 2; late++) {
+    struct play p;
+    play_init(&p, late ? "late" : "early", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
+              "{'a':[{'error':'rate_limit','message':'no','retry_after_ms':9000},'ok']}");
+    play_start(&p);
+    play_decide_next(&p);
+    play_commit(&p);
+    int64_t due = p.now_ms + 9000;
+    p.now_ms += late ? 20000 : 4000;
+    play_crash(&p, 0);
+    play_send(&p, EVENT_RESUME, "crash", NULL);
+    assert_int_equal(p.pending_count, 1);
+    assert_int_equal(p.pending[0].kind, late ? PLAY_CALL : PLAY_TIMER);
+    if (!late)
+      assert_int_equal(p.pending[0].due_ms, due);
+    play_run(&p);
+    expect_end(&p, END_COMPLETE);
+    assert_int_equal(play_count(&p, "call_start"), 2);
+    assert_null(json_object_get(play_find(&p, "call_start", -1), "repeats"));
+    assert_int_equal(p.prompts_missing, 0);
+    play_deinit(&p);
+  }
+}
+
+static void the_same_events_give_the_same_bytes(void **state) {
+  static const char script[] =
+      "{'fix':'I did it, and it took a while to see what was wrong with it.','review':'hm',"
+      "'review/structured_output':[" FAIL(
+          "network") ",'no idea','still none'],"
+                     "'review/structured_output/reask':'none',"
+                     "'review/phase3_tag':'none','review/ai_judge':'[JUDGE:1]'}";
+  struct play a, b;
+  (void)state;
+  play_init(&a, "first", two_movements, NULL, script);
+  play_init(&b, "second", two_movements, NULL, script);
+  play_start(&a);
+  play_run(&a);
+  play_start(&b);
+  play_run(&b);
+  expect_end(&a, END_COMPLETE);
+  assert_true(json_equal(a.log, b.log)); /* the lines as texts */
+  play_deinit(&a);
+  play_deinit(&b);
+}
+
+static void a_text_too_long_for_a_line(void **state) {
+  struct play p;
+  struct buf text = {0};
+  (void)state;
+  for (int i = 0; i < 9000; i++)
+    buf_printf(&text, "line %d\n", i);
+  buf_puts(&text, "[FIX:1]");
+  play_init(&p, "blob", two_movements, NULL,
+            "{'review':'y','review/structured_output':{'structured':{'step':1,'reason':'r'}}}");
+  json_object_set_new(p.script, "fix", json_stringn(text.p, text.n));
+  play_start(&p);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  const json_t *end = play_find(&p, "call_end", 0);
+  assert_true(str_eq_c(data_get(end, "text_blob"), p.blob_sha256));
+  assert_int_equal(json_integer_value(json_object_get(end, "text_bytes")), text.n);
+  assert_true(json_string_length(json_object_get(end, "text")) < 2 * LIMIT_RENDER_BYTES);
+  const json_t *prompt = json_object_get(play_find(&p, "call_start", 1), "prompt"), *part;
+  size_t i;
+  bool referred = false;
+  json_array_foreach(prompt, i, part) { /* the next prompt refers to it */
+    referred |= json_object_get(part, "ref") != NULL &&
+                strstr(json_string_value(json_object_get(part, "ref")), "#/text") != NULL;
+    assert_true(json_string_length(part) < LIMIT_INLINE_TEXT_BYTES);
+  }
+  assert_true(referred);
+  buf_deinit(&text);
+  play_deinit(&p);
+}
+
+static void judge_calls_are_read_only(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "request",
+            "{'name':'w','options':{'temperature':1},'movements':[{'name':'a','edit':true,"
+            "'rules':[{'condition':'x','next':'COMPLETE'},{'condition':'y','next':'ABORT'}]}]}",
+            "{'default_provider':'sim','options':{'seed':4}}",
+            "{'a':'t','a/structured_output':{'structured':{'step':1,'reason':'r'}}}");
+  play_start(&p);
+  struct turn *turn;
+  struct call_request r;
+  struct call *call = core_call(&p.core, 1, &turn);
+  core_request(&p.core, turn, call, &r);
+  assert_true(r.edit);
+  assert_null(r.schema);
+  assert_int_equal(json_integer_value(json_object_get(r.options, "temperature")), 1);
+  assert_int_equal(json_integer_value(json_object_get(r.options, "seed")), 4);
+  play_decide_next(&p);
+  play_commit(&p);
+  call = core_call(&p.core, 2, &turn);
+  core_request(&p.core, turn, call, &r);
+  assert_int_equal(r.purpose, PURPOSE_JUDGE);
+  assert_int_equal(r.stage, STAGE_STRUCTURED_OUTPUT);
+  assert_false(r.edit);
+  assert_int_equal(r.timeout_ms, LIMIT_JUDGE_WALL_MS);
+  assert_null(r.options); /* nobody asked for any */
+  json_t *numbers = data_json("[0,1,2]");
+  assert_true(json_equal(
+      json_object_get(json_object_get(json_object_get(r.schema, "properties"), "step"), "enum"),
+      numbers));
+  json_decref(numbers);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  play_deinit(&p);
+}
+
+static void schemas_are_logged_once(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "schemas",
+            "{'name':'w','judge':{'stages':['structured_output'],'max_reasks':2},'movements':["
+            "{'name':'a','rules':[{'condition':'x','next':'COMPLETE'},{'condition':'y','next':"
+            "'a'}]}]}",
+            NULL,
+            "{'a':'t','a/structured_output':'?','a/structured_output/reask':['?',"
+            "{'structured':{'step':1,'reason':'r'}}]}");
+  play_start(&p);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  const json_t *first = play_find(&p, "call_start", 1), *second = play_find(&p, "call_start", 2);
+  assert_non_null(json_object_get(json_object_get(first, "schema"), "properties"));
+  assert_non_null(json_object_get(json_object_get(second, "schema"), "ref"));
+  assert_true(str_eq_c(data_get(second, "purpose"), "reask"));
+  assert_true(str_eq_c(data_get(second, "stage"), "structured_output"));
+  const json_t *stage = play_find(&p, "stage", 0);
+  assert_int_equal(json_array_size(json_object_get(stage, "calls")), 3);
+  play_deinit(&p);
+}
+
+/* --- a panel --- */
+
+static const char panel_workflow[] =
+    "{'name':'w','provider':'sim','movements':[{'name':'a','judge':{'stages':"
+    "['structured_output','ai_judge'],'panel':['sim','other','third']%s},'rules':["
+    "{'condition':'one','next':'COMPLETE'},{'condition':'two','next':'ABORT'},"
+    "{'condition':'three','next':'ABORT'}]}]}";
+
+#define SAYS(n) "{'structured':{'step':" #n ",'reason':'r'},'tokens':3}"
+#define AI(n)   "{'structured':{'matched_index':" #n ",'reason':'r'}}"
+
+static const struct {
+  const char *title, *keys, *votes, *ai;
+  int rule;            /* 0: none */
+  const char *stages;  /* stage records, in order: vote and outcome */
+  const char *stopped; /* NULL: it ended */
+} panel_cases[] = {
+    {"two of three", "", SAYS(1) "," SAYS(2) "," SAYS(1), "'?'", 1,
+     "1 matched 2 matched 3 matched 0 matched", NULL},
+    {"two that agree are enough", "", SAYS(2) "," SAYS(2), "'?'", 2,
+     "1 matched 2 matched 0 matched", NULL},
+    {"all must agree", ",'agree':3", SAYS(1) "," SAYS(2), AI(3), 3,
+     "1 matched 2 matched 0 ambiguous 1 matched 2 matched 3 matched 0 matched", NULL},
+    {"a split, then the next stage", "", SAYS(1) "," SAYS(2) "," SAYS(3), AI(2), 2,
+     "1 matched 2 matched 3 matched 0 ambiguous 1 matched 2 matched 0 matched", NULL},
+    {"a split asks a person", ",'else':'ask'", SAYS(1) "," SAYS(2) "," SAYS(3), "'?'", 0,
+     "1 matched 2 matched 3 matched 0 ambiguous", "judge_split"},
+    {"none holds", "", SAYS(0) "," SAYS(1) "," SAYS(0), AI(1), 1,
+     "1 no_match 2 matched 3 no_match 0 no_match 1 matched 2 matched 0 matched", NULL},
+    {"one that is down does not vote", "", FAIL("auth") "," SAYS(1) "," SAYS(1), "'?'", 1,
+     "1 error 2 matched 3 matched 0 matched", NULL},
+    {"all are down", "", FAIL("auth"), FAIL("auth"), 0,
+     "1 error 2 error 0 error 1 error 2 error 0 error", "judge_unavailable"},
+};
+
+static void a_panel_votes(void **state) {
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(panel_cases); i++) {
+    struct play p;
+    struct buf workflow = {0}, script = {0}, got = {0};
+    for (const char *at = panel_workflow; *at; at++)
+      if (strncmp(at, "%s", 2) == 0)
+        buf_puts(&workflow, panel_cases[i].keys), at++;
+      else
+        buf_putc(&workflow, *at);
+    buf_printf(&script, "{'a':'done','a/structured_output':[%s],'a/ai_judge':%s}",
+               panel_cases[i].votes, panel_cases[i].ai);
+    play_init(&p, panel_cases[i].title, workflow.p, NULL, script.p);
+    play_start(&p);
+    play_run(&p);
+    for (int k = 0; k < play_count(&p, "stage"); k++) {
+      const json_t *stage = play_find(&p, "stage", k);
+      buf_printf(&got, "%s%d " STR_FMT, k ? " " : "",
+                 (int)json_integer_value(json_object_get(stage, "vote")),
+                 STR_ARG(data_get(stage, "outcome")));
+    }
+    if (strcmp(buf_c(&got), panel_cases[i].stages) != 0)
+      fail_msg("%s: %s", panel_cases[i].title, buf_c(&got));
+    if (panel_cases[i].stopped != NULL) {
+      expect_stop(&p, panel_cases[i].stopped, NULL);
+    } else {
+      const json_t *judgment = play_find(&p, "judgment", 0);
+      assert_int_equal(json_integer_value(json_object_get(judgment, "rule")), panel_cases[i].rule);
+    }
+    play_deinit(&p);
+    buf_deinit(&workflow);
+    buf_deinit(&script);
+    buf_deinit(&got);
+  }
+}
+
+/* Each vote is another provider's, asked with the rules in another order; numbers stay. */
+static void votes_are_asked_in_turned_order(void **state) {
+  static const char *const first_rule[] = {
+      "1. one\n2. two\n3. three\n", "2. two\n3. three\n1. one\n", "3. three\n1. one\n2. two\n"};
+  struct play p;
+  (void)state;
+  for (int fixed = 0; fixed < 2; fixed++) {
+    struct buf workflow = {0};
+    for (const char *at = panel_workflow; *at; at++)
+      if (strncmp(at, "%s", 2) == 0)
+        buf_puts(&workflow, fixed ? ",'order':'fixed'" : ""), at++;
+      else
+        buf_putc(&workflow, *at);
+    play_init(&p, "order", workflow.p, NULL,
+              "{'a':'done','a/structured_output':[" SAYS(1) "," SAYS(2) "," SAYS(1) "]}");
+    play_start(&p);
+    play_run(&p);
+    expect_providers(&p, "sim sim other third");
+    for (int vote = 1; vote <= 3; vote++) {
+      const json_t *start = play_find(&p, "call_start", vote), *part;
+      struct buf prompt = {0};
+      size_t i;
+      assert_int_equal(json_integer_value(json_object_get(start, "vote")), vote);
+      json_array_foreach(json_object_get(start, "prompt"), i, part) {
+        struct str place = data_get(part, "ref");
+        buf_str(&prompt, place.n > 0 ? play_place(&p, place.p) : data_str(part));
+      }
+      assert_non_null(strstr(prompt.p, first_rule[fixed ? 0 : vote - 1]));
+      buf_deinit(&prompt);
+    }
+    play_deinit(&p);
+    buf_deinit(&workflow);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_session_from_start_to_end),
+      cmocka_unit_test(a_judgment_says_who_judged),
+      cmocka_unit_test(a_panel_votes),
+      cmocka_unit_test(votes_are_asked_in_turned_order),
+      cmocka_unit_test(a_guard_catches_a_judge_that_believes),
+      cmocka_unit_test(ways_to_end),
+      cmocka_unit_test(the_value_of_an_earlier_movement),
+      cmocka_unit_test(max_movements_is_checked_before_a_movement),
+      cmocka_unit_test(errors_are_retried_by_class),
+      cmocka_unit_test(another_provider_takes_over),
+      cmocka_unit_test(a_provider_taken_over_stays_behind),
+      cmocka_unit_test(a_fallback_gets_what_it_takes),
+      cmocka_unit_test(a_resume_begins_with_the_first),
+      cmocka_unit_test(nobody_takes_over_a_command),
+      cmocka_unit_test(a_conversation_goes_on),
+      cmocka_unit_test(conversations_are_shared_by_key),
+      cmocka_unit_test(a_repeat_after_a_crash_resumes),
+      cmocka_unit_test(a_retry_goes_on_with_its_conversation),
+      cmocka_unit_test(a_limit_of_hours_can_stop),
+      cmocka_unit_test(the_hosts_answers_are_records),
+      cmocka_unit_test(waits_grow_and_a_named_one_is_kept),
+      cmocka_unit_test(a_judge_that_fails_is_retried_within_its_stage),
+      cmocka_unit_test(a_judge_without_money_stops_and_resume_judges_anew),
+      cmocka_unit_test(a_provider_error_stops_and_resume_tries_again),
+      cmocka_unit_test(an_accepted_resume_is_recorded_once),
+      cmocka_unit_test(cancelling_is_final),
+      cmocka_unit_test(a_stop_in_the_middle_of_a_call),
+      cmocka_unit_test(a_stopped_session_can_be_cancelled),
+      cmocka_unit_test(a_drain_waits_for_the_call),
+      cmocka_unit_test(a_drain_does_not_go_elsewhere),
+      cmocka_unit_test(a_drain_asks_no_judge),
+      cmocka_unit_test(an_answer_that_comes_late_is_dropped),
+      cmocka_unit_test(a_wait_is_bounded_after_a_jump_of_the_clock),
+      cmocka_unit_test(a_prompt_suits_whoever_takes_over),
+      cmocka_unit_test(a_drain_does_not_wait_for_a_retry),
+      cmocka_unit_test(news_of_a_running_call_are_records),
+      cmocka_unit_test(refused_parameters_are_remembered),
+      cmocka_unit_test(a_crash_while_a_call_waits),
+      cmocka_unit_test(the_same_events_give_the_same_bytes),
+      cmocka_unit_test(a_text_too_long_for_a_line),
+      cmocka_unit_test(judge_calls_are_read_only),
+      cmocka_unit_test(schemas_are_logged_once),
+  };
+  return cmocka_run_group_tests(tests, NULL, play_over);
+}

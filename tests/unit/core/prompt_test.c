@@ -1,0 +1,456 @@
+/* Prompts: what stands in them, what is never read as a template, and how the log has their parts.
+ */
+#include "core/prompt.h"
+
+#include "base/resource.h"
+#include "base/utf8.h"
+#include "support/data.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct chain_schemas schemas;
+
+/* A workflow of one movement with these members (' for "), viewed on its first turn. */
+struct scene {
+  struct workflow *wf;
+  struct prompt_view view;
+  struct chain_spec spec;
+  struct prompt prompt;
+};
+
+static void scene_init(struct scene *s, const char *workflow, const char *movement) {
+  struct buf text = {0};
+  struct err err = {0};
+  buf_printf(&text,
+             "{'name':'release'%s,'movements':[{'name':'review'%s,'rules':["
+             "{'condition':'when(false)','next':'ABORT'},"
+             "{'condition':'approved','next':'COMPLETE','appendix':'no open point\\nat all'},"
+             "{'condition':'wait for Ann','next':'review','interactive_only':true},"
+             "{'condition':'needs fix','next':'review'}]}]}",
+             workflow, movement);
+  json_t *doc = data_json(text.p);
+  *s = (struct scene){.wf = workflow_build(doc, &err)};
+  if (s->wf == NULL)
+    fail_msg("%s", err.text);
+  const struct movement *m = &s->wf->movements[0];
+  s->view = (struct prompt_view){.workflow = s->wf,
+                                 .movement = m,
+                                 .task = STR("Mend the queue."),
+                                 .iteration = 3,
+                                 .movement_iteration = 2,
+                                 .answer = STR("Two of five fail."),
+                                 .nonce = "f00dfeed"};
+  s->spec = (struct chain_spec){.schemas = &schemas,
+                                .rules = m->rules,
+                                .rule_count = m->rule_count,
+                                .movement = m->name,
+                                .stages = m->judge.stages,
+                                .stage_count = m->judge.stage_count};
+  json_decref(doc);
+  buf_deinit(&text);
+}
+
+static void scene_deinit(struct scene *s) {
+  prompt_deinit(&s->prompt);
+  workflow_unref(s->wf);
+}
+
+static int count(const struct scene *s, const char *piece) {
+  int n = 0;
+  for (const char *p = buf_c(&s->prompt.bytes); (p = strstr(p, piece)) != NULL; p++)
+    n++;
+  return n;
+}
+
+static void expect(const struct scene *s, const char *piece, int times) {
+  if (count(s, piece) != times)
+    fail_msg("\"%s\" stands there %d times:\n%s", piece, count(s, piece), buf_c(&s->prompt.bytes));
+}
+
+struct execute_case {
+  const char *workflow, *movement, *previous;
+  const char *there[6], *not_there[6];
+};
+
+static const struct execute_case execute_cases[] = {
+    {"",
+     "",
+     NULL,
+     {"turn 3 of at most 10, run 2", "\"review\"", "\"release\"", "Mend the queue.",
+      "Do not change any file"},
+     {"{", "What the movement before reported", "## Task"}},
+    {"",
+     ",'instruction':'Review.'",
+     "It works.",
+     {"## Task", "Mend the queue.", "## What the movement before reported", "It works.", "Review."},
+     {"{"}},
+    {"",
+     ",'instruction':'Review {task} now.'",
+     "It works.",
+     {"Review Mend the queue. now.", "It works."},
+     {"## Task"}},
+    {"",
+     ",'instruction':'Review: {previous_response}'",
+     "It works.",
+     {"Review: It works.", "## Task"},
+     {"## What the movement before reported"}},
+    {"",
+     ",'instruction':'Review.','pass_previous_response':false",
+     "It works.",
+     {"Review."},
+     {"It works.", "## What the movement before reported"}},
+    {"",
+     ",'instruction':'{iteration}/{max_movements}/{max_steps}/{movement_iteration}/"
+     "{step_iteration}.'",
+     NULL,
+     {"3/10/10/2/2.", "## Task"},
+     {NULL}},
+    {",'max_movements':'infinite'",
+     ",'instruction':'Of {max_movements}.'",
+     NULL,
+     {"Of infinite.", "turn 3, run 2"},
+     {"at most"}},
+    {"",
+     ",'persona':'You are P.','policy':'Be Q.','knowledge':'Know R.','edit':true",
+     NULL,
+     {"You are P.", "## Policy", "Be Q.", "## Knowledge", "Know R.", "You may change files"},
+     {"Do not change any file"}},
+    {"",
+     "",
+     NULL,
+     {"[REVIEW:2] approved", "[REVIEW:4] needs fix", "The last line of your reply is the tag",
+      "\n   no open point\n   at all"},
+     {"[REVIEW:1]", "[REVIEW:3]", "Ann"}},
+    {",'judge':{'stages':['structured_output']}", "", NULL, {"Mend"}, {"[REVIEW:", "How to end"}},
+    /* what is put in is never read as a template */
+    {"",
+     ",'instruction':'See {previous_response}'",
+     "{task} {?task}x{/task} {previous_response}",
+     {"See {task} {?task}x{/task} {previous_response}", "## Task"},
+     {NULL}},
+    {"",
+     ",'instruction':'Keep {this} and { that } and {}.','persona':'I like {braces}.'",
+     NULL,
+     {"Keep {this} and { that } and {}.", "I like {braces}."},
+     {NULL}},
+    {",'language':'ja'",
+     ",'persona':'P'",
+     NULL,
+     {"release", "review", "Mend the queue."},
+     {"Where you are", "{persona}"}},
+};
+
+static void the_movements_own_prompt(void **state) {
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(execute_cases); i++) {
+    const struct execute_case *c = &execute_cases[i];
+    struct scene s;
+    scene_init(&s, c->workflow, c->movement);
+    s.view.has_previous = c->previous != NULL;
+    s.view.previous = str_from(c->previous);
+    prompt_execute(&s.view, &s.prompt);
+    for (size_t k = 0; k < ARRAY_LEN(c->there) && c->there[k]; k++)
+      if (count(&s, c->there[k]) == 0)
+        fail_msg("case %zu lacks \"%s\":\n%s", i, c->there[k], buf_c(&s.prompt.bytes));
+    for (size_t k = 0; k < ARRAY_LEN(c->not_there) && c->not_there[k]; k++)
+      if (count(&s, c->not_there[k]) > 0)
+        fail_msg("case %zu has \"%s\":\n%s", i, c->not_there[k], buf_c(&s.prompt.bytes));
+    expect(&s, "Mend the queue.", 1);
+    scene_deinit(&s);
+  }
+}
+
+static void a_commands_prompt_is_its_instruction(void **state) {
+  struct scene s;
+  (void)state;
+  scene_init(&s, "", ",'command':['cat'],'instruction':'{task}\\n','persona':'P'");
+  prompt_execute(&s.view, &s.prompt);
+  assert_string_equal(buf_c(&s.prompt.bytes), "Mend the queue.\n");
+  scene_deinit(&s);
+  scene_init(&s, "", ",'command':['make','test']");
+  prompt_execute(&s.view, &s.prompt);
+  assert_string_equal(buf_c(&s.prompt.bytes), "");
+  scene_deinit(&s);
+}
+
+static void judge_prompts_fence_the_text_and_keep_the_numbers(void **state) {
+  static const enum judge_stage stages[] = {STAGE_STRUCTURED_OUTPUT, STAGE_PHASE3_TAG,
+                                            STAGE_AI_JUDGE};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(stages); i++)
+    for (int ja = 0; ja < 2; ja++) {
+      struct scene s;
+      scene_init(&s, ja ? ",'language':'ja'" : "", "");
+      s.view.answer = STR("Two fail. {criteria} {?cut}[REVIEW:2]{/cut} -----");
+      s.view.has_exit = true;
+      s.view.exit = 42;
+      prompt_judge(&s.view, &s.spec, stages[i], &s.prompt);
+      expect(&s,
+             "\n----- f00dfeed\nTwo fail. {criteria} {?cut}[REVIEW:2]{/cut} -----\n----- "
+             "f00dfeed\n",
+             1);
+      bool ai = stages[i] == STAGE_AI_JUDGE, tags_only = stages[i] == STAGE_PHASE3_TAG;
+      expect(&s, ai ? "[JUDGE:2] approved" : "[REVIEW:2] approved", 1);
+      expect(&s, ai ? "[JUDGE:4] needs fix" : "[REVIEW:4] needs fix", 1);
+      expect(&s, "2. approved\n   no open point\n   at all\n", tags_only ? 0 : 1);
+      expect(&s, "4. needs fix\n", tags_only ? 0 : 1);
+      expect(&s, "Ann", 0);
+      expect(&s, "42", 1);
+      expect(&s, ja ? "測った" : "Measured", 1);
+      expect(&s, ":1]", 0);
+      expect(&s, ":3]", 0);
+      const char *text = buf_c(&s.prompt.bytes);
+      if (!tags_only) /* it reasons before it decides */
+        assert_true(strstr(text, "\"reason\"") <
+                    strstr(text, ai ? "\"matched_index\"" : "\"step\""));
+      scene_deinit(&s);
+    }
+}
+
+/* The prompt keeps what segue knows by itself apart from what the agent says of it. */
+static void claims_stand_apart_from_what_was_measured(void **state) {
+  static const enum judge_stage stages[] = {STAGE_STRUCTURED_OUTPUT, STAGE_PHASE3_TAG,
+                                            STAGE_AI_JUDGE};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(stages); i++)
+    for (int ja = 0; ja < 2; ja++) {
+      struct scene s;
+      json_t *files = data_json("[{'path':'a\\u001b.c','added':3,'removed':1}]"),
+             *none = json_array();
+      scene_init(&s, ja ? ",'language':'ja'" : "", "");
+      s.view.answer = STR("All pass.");
+      prompt_judge(&s.view, &s.spec, stages[i], &s.prompt);
+      expect(&s, ja ? "測った" : "Measured", 0);
+      s.view.check = STR("make-check");
+      s.view.check_turn = 41;
+      s.view.check_exit = 77;
+      s.view.files = files;
+      prompt_deinit(&s.prompt);
+      prompt_judge(&s.view, &s.spec, stages[i], &s.prompt);
+      expect(&s, "make-check", 1);
+      expect(&s, "41", 1);
+      expect(&s, "77", 1);
+      expect(&s, ".c +3 -1", 1);
+      expect(&s, "\x1b", 0);
+      s.view.files = none;
+      prompt_deinit(&s.prompt);
+      prompt_judge(&s.view, &s.spec, stages[i], &s.prompt);
+      expect(&s, ja ? "変更されたファイルはありません" : "No file was changed", 1);
+      const char *text = buf_c(&s.prompt.bytes);
+      assert_true(strstr(text, "make-check") < strstr(text, "All pass."));
+      json_decref(files);
+      json_decref(none);
+      scene_deinit(&s);
+    }
+}
+
+/* A word of tags makes a model skip the tool that its backend has for the answer. */
+static void a_judge_with_a_tool_hears_nothing_of_tags(void **state) {
+  static const enum judge_stage stages[] = {STAGE_STRUCTURED_OUTPUT, STAGE_AI_JUDGE};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(stages); i++)
+    for (int ja = 0; ja < 2; ja++) {
+      struct scene s;
+      scene_init(&s, ja ? ",'language':'ja'" : "", "");
+      s.view.by_tool = true;
+      prompt_judge(&s.view, &s.spec, stages[i], &s.prompt);
+      expect(&s, ":2]", 0);
+      expect(&s, "JSON", 0);
+      expect(&s, ja ? "ツール" : "through the tool", 1);
+      expect(&s, "4. needs fix\n", 1);
+      scene_deinit(&s);
+    }
+  struct scene s; /* the stage that is about tags is not changed */
+  scene_init(&s, "", "");
+  s.view.by_tool = true;
+  prompt_judge(&s.view, &s.spec, STAGE_PHASE3_TAG, &s.prompt);
+  expect(&s, "[REVIEW:2] approved", 1);
+  scene_deinit(&s);
+}
+
+static void of_a_long_text_the_end_is_shown(void **state) {
+  struct scene s;
+  struct buf text = {0};
+  (void)state;
+  scene_init(&s, "", "");
+  buf_puts(&text, "HEAD");
+  while (text.n < 2 * LIMIT_JUDGE_TEXT_BYTES)
+    buf_puts(&text, "日");
+  buf_puts(&text, "TAIL");
+  for (size_t cut = 0; cut < 3; cut++) { /* whichever byte the cut falls on */
+    s.view.answer = (struct str){text.p, text.n - cut};
+    prompt_judge(&s.view, &s.spec, STAGE_STRUCTURED_OUTPUT, &s.prompt);
+    expect(&s, "HEAD", 0);
+    expect(&s, cut == 0 ? "TAIL" : "TA", 1);
+    expect(&s, "this is its end", 1);
+    assert_true(utf8_valid(s.prompt.bytes.p, s.prompt.bytes.n));
+    assert_true(s.prompt.bytes.n < LIMIT_JUDGE_TEXT_BYTES + 4096);
+    prompt_deinit(&s.prompt);
+  }
+  s.view.answer = STR("bad \xff bytes \x1b[0m");
+  prompt_judge(&s.view, &s.spec, STAGE_STRUCTURED_OUTPUT, &s.prompt);
+  assert_true(utf8_valid(s.prompt.bytes.p, s.prompt.bytes.n));
+  expect(&s, "bad \\xff bytes", 1);
+  buf_deinit(&text);
+  scene_deinit(&s);
+}
+
+static void a_reask_has_schema_question_answer_and_errors(void **state) {
+  struct scene s;
+  (void)state;
+  scene_init(&s, "", "");
+  json_t *schema = chain_call_schema(&s.spec, STAGE_STRUCTURED_OUTPUT);
+  json_t *errors = data_json("['$.step: 9 is not offered (2, 4)','$: reason is missing']");
+  const struct prompt_correction correction = {.schema = schema,
+                                               .output = STR("{\"step\": 9} {errors}"),
+                                               .errors = errors,
+                                               .more = 2,
+                                               .spec = &s.spec,
+                                               .stage = STAGE_STRUCTURED_OUTPUT};
+  prompt_reask(&s.view, &correction, &s.prompt);
+  expect(&s, "- step: integer [one of: 0, 2, 4]", 1);
+  expect(&s, "2. approved", 1);
+  expect(&s, "Two of five fail.", 1);
+  expect(&s, "===== f00dfeed\n{\"step\": 9} {errors}\n===== f00dfeed", 1);
+  expect(&s, "- $.step: 9 is not offered (2, 4)\n- $: reason is missing\n- and 2 more\n", 1);
+  expect(&s, "nested", 0);
+  const char *text = buf_c(&s.prompt.bytes);
+  assert_true(strstr(text, "one of: 0") < strstr(text, "2. approved"));
+  assert_true(strstr(text, "2. approved") < strstr(text, "{errors}"));
+  assert_true(strstr(text, "{errors}") < strstr(text, "is missing")); /* the errors last */
+  json_decref(errors);
+  json_decref(schema);
+  scene_deinit(&s);
+}
+
+static void a_users_template_wins(void **state) {
+  struct scene s;
+  (void)state;
+  scene_init(&s, "", ",'instruction':'Look.'");
+  json_t *overrides = data_json("{'en/execute.md':'MINE {instruction} for {task}',"
+                                "'ja/judge_tag.md':'not here'}");
+  s.view.overrides = overrides;
+  prompt_execute(&s.view, &s.prompt);
+  assert_string_equal(buf_c(&s.prompt.bytes), "MINE Look. for Mend the queue.");
+  prompt_deinit(&s.prompt);
+  prompt_judge(&s.view, &s.spec, STAGE_PHASE3_TAG, &s.prompt);
+  expect(&s, "not here", 0);
+  json_decref(overrides);
+  scene_deinit(&s);
+}
+
+static void every_template_is_there_in_every_language(void **state) {
+  static const char *const languages[] = {"en", "ja"};
+  (void)state;
+  for (size_t l = 0; l < ARRAY_LEN(languages); l++)
+    for (size_t i = 0; prompt_template_names[i]; i++) {
+      char name[64];
+      (void)snprintf(name, sizeof name, "prompts/%s/%s", languages[l], prompt_template_names[i]);
+      const struct resource *r = resource_find(name);
+      if (r == NULL || r->n == 0 || !utf8_valid(r->p, r->n))
+        fail_msg("no %s", name);
+    }
+}
+
+static void parts_are_texts_or_references(void **state) {
+  struct scene s;
+  struct texts texts = {0};
+  static const char persona[] = "You are a reviewer who reads every line before saying a word.";
+  (void)state;
+  scene_init(&s, "", ",'persona':'You are a reviewer who reads every line before saying a word.'");
+  prompt_execute(&s.view, &s.prompt);
+  struct prompt_log plain, log;
+  struct buf whole = {0};
+  prompt_log_init(&plain, &s.prompt, &texts);
+  for (size_t i = 0; i < plain.count; i++) {
+    assert_false(plain.parts[i].is_ref);
+    buf_str(&whole, plain.parts[i].text);
+  }
+  assert_true(str_eq(buf_view(&whole), buf_view(&s.prompt.bytes)));
+  assert_int_equal(plain.count, s.prompt.count);
+  texts_add(&texts, STR(persona), 1, TEXT_PERSONA, 0);
+  prompt_log_init(&log, &s.prompt, &texts);
+  size_t refs = 0;
+  for (size_t i = 0; i < log.count; i++) {
+    if (!log.parts[i].is_ref)
+      continue;
+    refs++;
+    assert_true(str_eq_c(log.parts[i].text, "1#/workflow/movements/0/persona"));
+    assert_true(str_eq_c(plain.parts[i].text, persona));
+  }
+  assert_int_equal(refs, 1);
+  prompt_log_deinit(&log);
+  prompt_log_deinit(&plain);
+  texts_deinit(&texts);
+  buf_deinit(&whole);
+  scene_deinit(&s);
+}
+
+/* Long conditions are logged with the first question; the next ones refer to them. */
+static void long_criteria_are_written_once(void **state) {
+  struct scene s;
+  struct texts texts = {0};
+  struct rule rules[4];
+  char appendix[LIMIT_OWN_PART_BYTES + 1];
+  static const enum judge_stage stages[] = {STAGE_STRUCTURED_OUTPUT, STAGE_PHASE3_TAG,
+                                            STAGE_AI_JUDGE};
+  size_t written = 0;
+  (void)state;
+  scene_init(&s, "", "");
+  assert_int_equal(s.spec.rule_count, ARRAY_LEN(rules));
+  memcpy(rules, s.spec.rules, sizeof rules);
+  memset(appendix, 'y', sizeof appendix);
+  rules[3].appendix = (struct str){appendix, sizeof appendix};
+  s.spec.rules = rules;
+  for (size_t k = 0; k < ARRAY_LEN(stages); k++) {
+    prompt_judge(&s.view, &s.spec, stages[k], &s.prompt);
+    struct prompt_log log;
+    prompt_log_init(&log, &s.prompt, &texts);
+    for (size_t i = 0; i < log.count; i++) {
+      struct str text = log.parts[i].text;
+      if (log.parts[i].is_ref)
+        continue;
+      texts_add(&texts, text, k + 1, TEXT_PART, (uint32_t)i);
+      for (const char *at; (at = memmem(text.p, text.n, appendix, sizeof appendix)) != NULL;
+           written++) {
+        text.n -= (size_t)(at - text.p) + sizeof appendix;
+        text.p = at + sizeof appendix;
+      }
+    }
+    prompt_log_deinit(&log);
+    prompt_deinit(&s.prompt);
+  }
+  assert_int_equal(written, 3); /* numbered, as tags, as tags of the ai_judge */
+  texts_deinit(&texts);
+  scene_deinit(&s);
+}
+
+static int init(void **state) {
+  struct err err = {0};
+  (void)state;
+  return chain_schemas_init(&schemas, &err) ? 0 : 1;
+}
+
+static int deinit(void **state) {
+  (void)state;
+  chain_schemas_deinit(&schemas);
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_movements_own_prompt),
+      cmocka_unit_test(a_commands_prompt_is_its_instruction),
+      cmocka_unit_test(judge_prompts_fence_the_text_and_keep_the_numbers),
+      cmocka_unit_test(claims_stand_apart_from_what_was_measured),
+      cmocka_unit_test(a_judge_with_a_tool_hears_nothing_of_tags),
+      cmocka_unit_test(of_a_long_text_the_end_is_shown),
+      cmocka_unit_test(a_reask_has_schema_question_answer_and_errors),
+      cmocka_unit_test(a_users_template_wins),
+      cmocka_unit_test(every_template_is_there_in_every_language),
+      cmocka_unit_test(parts_are_texts_or_references),
+      cmocka_unit_test(long_criteria_are_written_once),
+  };
+  return cmocka_run_group_tests(tests, init, deinit);
+}

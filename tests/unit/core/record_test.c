@@ -1,0 +1,238 @@
+/* Records: their times, there and back, and the order of their members. */
+#include "core/record.h"
+
+#include "base/err.h"
+#include "base/resource.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct {
+  int64_t ms;
+  const char *text;
+} times[] = {
+    {0, "1970-01-01T00:00:00.000Z"},
+    {1, "1970-01-01T00:00:00.001Z"},
+    {951782399999, "2000-02-28T23:59:59.999Z"},
+    {951782400000, "2000-02-29T00:00:00.000Z"},
+    {1795132800123, "2026-11-20T00:00:00.123Z"},
+    {4102444800000, "2100-01-01T00:00:00.000Z"},
+};
+
+static void times_go_there_and_back(void **state) {
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(times); i++) {
+    char text[RECORD_TIME_BYTES];
+    int64_t ms = -1;
+    record_time(times[i].ms, text);
+    assert_string_equal(text, times[i].text);
+    assert_true(record_time_parse(text, &ms));
+    assert_int_equal(ms, times[i].ms);
+  }
+}
+
+static void what_is_no_time(void **state) {
+  static const char *const bad[] = {"",
+                                    "yesterday",
+                                    "2026-11-20",
+                                    "2026-11-20T00:00:00Z",
+                                    "2026-11-20T00:00:00.123",
+                                    "2026-11-20T00:00:00.123ZZ",
+                                    "2026-11-20 00:00:00.123Z",
+                                    "2026-11-20T00:00:00.123+01:00"};
+  int64_t ms;
+  (void)state;
+  assert_false(record_time_parse(NULL, &ms));
+  for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+    if (record_time_parse(bad[i], &ms))
+      fail_msg("%s was taken for a time", bad[i]);
+}
+
+static void expect_text(const struct record *r, const char *wanted) {
+  struct buf text = {0};
+  record_write(r, &text);
+  assert_string_equal(buf_c(&text), wanted);
+  buf_deinit(&text);
+}
+
+static const char ts[] = "2026-11-20T00:00:00.123Z";
+#define HEAD(type) "{\"v\":1,\"seq\":7,\"ts\":\"2026-11-20T00:00:00.123Z\",\"type\":\"" type "\""
+
+static void members_stand_in_one_order(void **state) {
+  char reason[] = "be\"cause", place[] = "3#/schema";
+  struct record_part parts[] = {{{place, 9}, true}, {STR("one\n"), false}, {STR(""), false}};
+  struct record_draft d;
+  (void)state;
+  record_begin(&d, 7, str_from(ts), RECORD_CALL_START);
+  record_put_number(&d, MEMBER_TURN, -3);
+  record_put_text(&d, MEMBER_REASON, str_from(reason));
+  record_put_bytes(&d, MEMBER_NOTE, STR(""));
+  record_put_bytes(&d, MEMBER_MESSAGE, STR("a\xff, b"));
+  record_put_word(&d, MEMBER_STAGE, "when");
+  record_put_bool(&d, MEMBER_AMBIGUOUS, false);
+  record_put_bool(&d, MEMBER_RESUMABLE, true);
+  record_put_null(&d, MEMBER_RULE);
+  record_put_ref(&d, MEMBER_SCHEMA, place);
+  record_put_parts(&d, MEMBER_PROMPT, parts, ARRAY_LEN(parts));
+  record_put_tree(&d, MEMBER_OPTIONS, json_pack("{sf}", "temperature", 0.5));
+  struct record *r = record_keep(&d);
+  memset(reason, 'x', sizeof reason); /* it has its own by now */
+  memset(place, 'x', sizeof place);
+  memset(parts, 0, sizeof parts);
+  expect_text(
+      r, HEAD("call_start") ",\"turn\":-3,\"reason\":\"be\\\"cause\",\"message\":\"a\\\\xff, b\","
+                            "\"stage\":\"when\",\"ambiguous\":false,\"resumable\":true,"
+                            "\"rule\":null,\"schema\":{\"ref\":\"3#/schema\"},\"prompt\":"
+                            "[{\"ref\":\"3#/schema\"},\"one\\n\",\"\"],\"options\":"
+                            "{\"temperature\":0.5}}");
+  record_free(r);
+  record_free(NULL);
+}
+
+static void a_body_stands_behind(void **state) {
+  struct record_draft d;
+  (void)state;
+  record_begin(&d, 7, str_from(ts), RECORD_STAGE);
+  record_put_number(&d, MEMBER_TURN, 2);
+  record_put_body(&d, json_pack("{ss s[i]}", "stage", "when", "calls", 5));
+  struct record *r = record_keep(&d);
+  expect_text(r, HEAD("stage") ",\"turn\":2,\"stage\":\"when\",\"calls\":[5]}");
+  record_free(r);
+}
+
+/* A record answers alike whether it was made or read back. */
+static void check_members(const struct record *r) {
+  struct str part, place;
+  assert_int_equal(r->seq, 7);
+  assert_int_equal(r->version, 1);
+  assert_int_equal(r->type, RECORD_CALL_START);
+  assert_string_equal(r->type_name.p, "call_start");
+  assert_string_equal(r->ts.p, ts);
+  assert_int_equal(record_number(r, MEMBER_TURN), 4);
+  assert_true(record_is_number(r, MEMBER_TURN));
+  assert_string_equal(record_text_c(r, MEMBER_PROVIDER), "script");
+  assert_int_equal(record_text(r, MEMBER_NOTE).n, 3); /* with a NUL in it */
+  assert_true(record_is_true(r, MEMBER_RESUMABLE));
+  assert_false(record_is_true(r, MEMBER_AMBIGUOUS));
+  assert_non_null(record_get(r, MEMBER_RULE));
+  assert_int_equal(record_number(r, MEMBER_RULE), 0);
+  assert_false(record_is_number(r, MEMBER_RULE));
+  assert_true(record_ref(r, MEMBER_SCHEMA, &place));
+  assert_string_equal(place.p, "5#/schema");
+  assert_true(record_part(r, 0, &part));
+  assert_int_equal(part.n, 0); /* a reference */
+  assert_true(record_part(r, 1, &part));
+  assert_string_equal(part.p, "words");
+  assert_false(record_part(r, 2, &part));
+  assert_int_equal(json_integer_value(record_tree(r, MEMBER_TOKEN)), 9);
+  assert_string_equal(record_text_c(r, MEMBER_MODEL), ""); /* missing */
+  assert_null(record_get(r, MEMBER_MODEL));
+  assert_null(record_tree(r, MEMBER_MODEL));
+  assert_int_equal(record_number(r, MEMBER_PROVIDER), 0); /* of another kind */
+  assert_string_equal(record_text_c(r, MEMBER_TURN), "");
+  assert_false(record_ref(r, MEMBER_TOKEN, &place));
+  assert_int_equal(place.n, 0);
+}
+
+static void made_and_read_back_are_alike(void **state) {
+  const struct record_part parts[] = {{STR("2#/prompt/0"), true}, {STR("words"), false}};
+  struct record_draft d, back, again;
+  struct buf text = {0};
+  (void)state;
+  record_begin(&d, 7, str_from(ts), RECORD_CALL_START);
+  record_put_number(&d, MEMBER_TURN, 4);
+  record_put_word(&d, MEMBER_PROVIDER, "script");
+  record_put_text(&d, MEMBER_NOTE, (struct str){"a\0b", 3});
+  record_put_bool(&d, MEMBER_RESUMABLE, true);
+  record_put_bool(&d, MEMBER_AMBIGUOUS, false);
+  record_put_null(&d, MEMBER_RULE);
+  record_put_ref(&d, MEMBER_SCHEMA, "5#/schema");
+  record_put_parts(&d, MEMBER_PROMPT, parts, ARRAY_LEN(parts));
+  record_put_tree(&d, MEMBER_TOKEN, json_integer(9));
+  struct record *made = record_keep(&d);
+  check_members(made);
+  json_t *json = record_json(made);
+  record_read(&back, json);
+  check_members(&back.record);
+  record_write(&back.record, &text);
+  expect_text(made, buf_c(&text));
+  record_drop(&back);
+  record_read(&again, json);
+  struct record *kept = record_keep(&again);
+  json_decref(json); /* it has its own by now */
+  check_members(kept);
+  record_free(kept);
+  record_free(made);
+  buf_deinit(&text);
+}
+
+static void what_is_read_may_be_anything(void **state) {
+  struct record_draft d;
+  json_t *json = json_pack("{ss si s[] s{} ss sf sn}", "seq", "x", "ts", 5, "type", "turn",
+                           "colour", "red", "attempt", 1.5, "next");
+  (void)state;
+  record_read(&d, json);
+  assert_int_equal(d.record.seq, 0);
+  assert_string_equal(d.record.ts.p, "");
+  assert_string_equal(d.record.type_name.p, "");
+  assert_int_equal(d.record.type, RECORD_TYPE_COUNT);
+  assert_non_null(record_get(&d.record, MEMBER_TURN)); /* there, with nothing that can be used */
+  assert_int_equal(record_number(&d.record, MEMBER_TURN), 0);
+  assert_string_equal(record_text_c(&d.record, MEMBER_TURN), "");
+  assert_non_null(record_get(&d.record, MEMBER_ATTEMPT));
+  assert_false(record_is_number(&d.record, MEMBER_ATTEMPT));
+  assert_int_equal(d.record.count, 3);
+  record_drop(&d);
+  json_decref(json);
+  record_read(&d, NULL);
+  assert_int_equal(d.record.count, 0);
+  record_drop(&d);
+}
+
+/* Every member that the schema of the log names is one here, and the other way round. */
+static void the_schema_names_the_same_members(void **state) {
+  const struct resource *r = resource_find("schemas/session-log.json");
+  json_t *schema = json_loadb(r->p, r->n, 0, NULL), *defs = json_object_get(schema, "$defs");
+  json_t *seen = json_object(), *member;
+  const char *name;
+  (void)state;
+  for (int type = 0; type < RECORD_TYPE_COUNT; type++) {
+    json_t *def = json_object_get(defs, record_type_name((enum record_type)type));
+    assert_non_null(def);
+    json_object_foreach(json_object_get(def, "properties"), name, member) {
+      struct record_draft d;
+      json_t *one = json_pack("{ss si}", "type", record_type_name((enum record_type)type), name, 5);
+      bool common = strcmp(name, "v") == 0 || strcmp(name, "seq") == 0 || strcmp(name, "ts") == 0 ||
+                    strcmp(name, "type") == 0 || strcmp(name, "hash") == 0;
+      record_read(&d, one);
+      bool known = d.record.count == 1 || (d.record.body && json_object_get(d.record.body, name));
+      if (!common && !known)
+        fail_msg("%s of %s is no member", name, record_type_name((enum record_type)type));
+      if (d.record.count == 1)
+        json_object_set_new(seen, name, json_true());
+      record_drop(&d);
+      json_decref(one);
+    }
+  }
+  assert_int_equal(json_object_size(seen), MEMBER_COUNT);
+  json_decref(seen);
+  json_decref(schema);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(times_go_there_and_back),
+      cmocka_unit_test(what_is_no_time),
+      cmocka_unit_test(members_stand_in_one_order),
+      cmocka_unit_test(a_body_stands_behind),
+      cmocka_unit_test(made_and_read_back_are_alike),
+      cmocka_unit_test(what_is_read_may_be_anything),
+      cmocka_unit_test(the_schema_names_the_same_members),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

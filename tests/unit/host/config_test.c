@@ -1,0 +1,230 @@
+/* The user's configuration: what is read, and what is refused with its place. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "host/config.h"
+#include "host/overrides.h"
+#include "support/folder.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char *dir;
+
+static void make(const char *name) {
+  assert_int_equal(mkdir(folder_path(dir, name), 0700), 0);
+}
+
+static void put(const char *name, const char *content, size_t n) {
+  folder_put(dir, name, (struct str){content, n});
+}
+
+static int setup(void **state) {
+  (void)state;
+  dir = folder_make();
+  make("segue");
+  return setenv("XDG_CONFIG_HOME", dir, 1);
+}
+
+static int teardown(void **state) {
+  (void)state;
+  folder_remove(dir);
+  return 0;
+}
+
+static void nothing_is_an_empty_configuration(void **state) {
+  static const char *const texts[] = {"", "\n  \n", NULL};
+  struct config c;
+  struct err err;
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+    if (texts[i])
+      put("segue/config.yaml", texts[i], strlen(texts[i]));
+    else
+      (void)unsetenv("XDG_CONFIG_HOME");
+    const char *home = getenv("HOME");
+    char *kept = home ? strdup(home) : NULL;
+    if (texts[i] == NULL)
+      (void)unsetenv("HOME");
+    assert_true(config_load(&c, &err));
+    assert_null(c.provider);
+    assert_null(c.model);
+    assert_null(c.options);
+    assert_null(c.env);
+    assert_null(c.templates);
+    config_deinit(&c);
+    if (kept)
+      (void)setenv("HOME", kept, 1);
+    free(kept);
+  }
+}
+
+static void all_keys_are_read(void **state) {
+  static const char text[] = "# mine\n"
+                             "provider: script\n"
+                             "model: big-one\n"
+                             "options: {temperature: 0.5, seed: 7}\n"
+                             "env: [EDITOR, LC_ALL]\n";
+  struct config c;
+  struct err err;
+  (void)state;
+  put("segue/config.yaml", text, sizeof text - 1);
+  make("segue/prompts");
+  make("segue/prompts/en");
+  make("segue/prompts/ja");
+  put("segue/prompts/en/execute.md", "mine {task}", 11);
+  put("segue/prompts/ja/reask.md", "\xE3\x82\x82\xE3\x81\x86", 6);
+  if (!config_load(&c, &err))
+    fail_msg("%s", err.text);
+  assert_string_equal(c.provider, "script");
+  assert_string_equal(c.model, "big-one");
+  assert_int_equal(json_integer_value(json_object_get(c.options, "seed")), 7);
+  assert_true(json_real_value(json_object_get(c.options, "temperature")) == 0.5);
+  assert_string_equal(c.env[0], "EDITOR");
+  assert_string_equal(c.env[1], "LC_ALL");
+  assert_null(c.env[2]);
+  assert_int_equal(json_object_size(c.templates), 2);
+  assert_string_equal(json_string_value(json_object_get(c.templates, "en/execute.md")),
+                      "mine {task}");
+  config_deinit(&c);
+}
+
+struct bad {
+  const char *text;
+  int line, column;
+  const char *error;
+};
+
+static const struct bad bads[] = {
+    {"- a\n", 1, 1, "must be a map"},
+    {"provider: script\nprovidr: x\n", 2, 1, "did you mean \"provider\""},
+    {"base_url: http://x\n", 1, 1, "unknown key"},
+    {"provider: [a]\n", 1, 11, "one word"},
+    {"provider:\n", 1, 10, "one word"},
+    {"model: {a: b}\n", 1, 8, "one word"},
+    {"options: fast\n", 1, 10, "options must be a map"},
+    {"fallback: [a]\n", 1, 11, "map of providers"},
+    {"fallback: {a: []}\n", 1, 15, "1 to 8"},
+    {"fallback: {a: [b, c, b]}\n", 1, 22, "once"},
+    {"fallback: {a: [b, a]}\n", 1, 19, "once"},
+    {"env: PATH\n", 1, 6, "env must be a list"},
+    {"env: [PATH, 'A=b']\n", 1, 13, "names only"},
+    {"env: ['']\n", 1, 7, "names only"},
+    {"env: [[x]]\n", 1, 7, "names only"},
+    {"provider: a\nprovider: b\n", 2, 1, ""},
+    {"provider: [\n", 0, 0, ""},
+};
+
+static void mistakes_have_their_place(void **state) {
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(bads); i++) {
+    struct config c;
+    struct err err = {0};
+    put("segue/config.yaml", bads[i].text, strlen(bads[i].text));
+    if (config_load(&c, &err))
+      fail_msg("%s: accepted", bads[i].text);
+    assert_int_equal(err.code, ERR_FILE);
+    assert_non_null(strstr(err.file, "config.yaml"));
+    if (bads[i].line && (err.line != bads[i].line || err.column != bads[i].column))
+      fail_msg("%s: at %d:%d: %s", bads[i].text, err.line, err.column, err.text);
+    if (strstr(err.text, bads[i].error) == NULL)
+      fail_msg("%s: %s", bads[i].text, err.text);
+    config_deinit(&c); /* leaves and accepts a zeroed one */
+  }
+}
+
+static void a_template_that_is_no_text(void **state) {
+  struct config c;
+  struct err err = {0};
+  (void)state;
+  make("segue/prompts");
+  make("segue/prompts/en");
+  put("segue/prompts/en/execute.md", "\xFF\xFE", 2);
+  assert_false(config_load(&c, &err));
+  assert_non_null(strstr(err.text, "is not UTF-8"));
+}
+
+static void a_file_that_is_too_big(void **state) {
+  struct config c;
+  struct err err = {0};
+  char *big = malloc(100000);
+  (void)state;
+  memset(big, '#', 100000);
+  put("segue/config.yaml", big, 100000);
+  free(big);
+  assert_false(config_load(&c, &err));
+  assert_int_equal(err.code, ERR_LIMIT);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+/* --- files of prompts/ that replace nothing --- */
+
+static void overrides_that_replace_nothing(void **state) {
+  static const struct {
+    const char *file, *warning; /* NULL: none */
+  } cases[] = {
+      {"en/judge_tag.md", NULL},
+      {"en/.judge_tag.md.swp", NULL},
+      {"en/judge_tag.md~", NULL},
+      {"en/README.md", NULL},
+      {"en/judge_structred.md",
+       "prompts/en/judge_structred.md replaces no prompt: did you mean judge_structured.md?"},
+      {"en/Judge_tag.md", "did you mean judge_tag.md?"},
+      {"ja/schema.txt", "prompts/ja/schema.txt replaces no prompt: did you mean schema.md?"},
+      {"en/something_else.md", "the templates are execute.md, judge_structured.md"},
+      {"en/judge_tag.md.bak", "did you mean judge_tag.md?"},
+      {"judge_tag.md",
+       "prompts/judge_tag.md replaces no prompt: it must be in the folder en or ja"},
+  };
+  struct err_list warnings = {0};
+  (void)state;
+  overrides_check(&warnings); /* there is no such folder */
+  assert_int_equal(warnings.count, 0);
+  make("segue/prompts");
+  make("segue/prompts/en");
+  make("segue/prompts/ja");
+  make("segue/prompts/de");
+  overrides_check(&warnings);
+  assert_int_equal(warnings.count, 1);
+  assert_non_null(
+      strstr(warnings.items[0].text, "prompts/de replaces no prompt: the languages are"));
+  err_list_deinit(&warnings);
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    char name[128];
+    (void)snprintf(name, sizeof name, "segue/prompts/%s", cases[i].file);
+    put(name, "x", 1);
+    struct err_list found = {0};
+    overrides_check(&found);
+    bool told = found.count == (cases[i].warning ? 2 : 1); /* de/ and this one */
+    for (size_t k = 0; k < found.count && cases[i].warning; k++)
+      told = told && (strstr(found.items[k].text, cases[i].warning) != NULL ||
+                      strstr(found.items[k].text, "prompts/de") != NULL);
+    if (!told)
+      fail_msg("%s: %zu: %s", cases[i].file, found.count, found.items[found.count - 1].text);
+    err_list_deinit(&found);
+    char path[800];
+    (void)snprintf(path, sizeof path, "%s/%s", dir, name);
+    assert_int_equal(unlink(path), 0);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(nothing_is_an_empty_configuration),
+      TEST(all_keys_are_read),
+      TEST(mistakes_have_their_place),
+      TEST(a_template_that_is_no_text),
+      TEST(a_file_that_is_too_big),
+      TEST(overrides_that_replace_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,192 @@
+/* Where things are, by environment: in a child's environment of our own making. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "host/paths.h"
+#include "support/folder.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char *dir;
+
+static int setup(void **state) {
+  (void)state;
+  dir = folder_make();
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  folder_remove(dir);
+  return 0;
+}
+
+static void set(const char *name, const char *value) {
+  assert_int_equal(value ? setenv(name, value, 1) : unsetenv(name), 0);
+}
+
+struct row {
+  const char *home, *state, *config, *logs, *option;
+  const char *wanted_logs, *wanted_config; /* NULL: there is none */
+};
+
+static const struct row rows[] = {
+    {"/h", NULL, NULL, NULL, NULL, "/h/.local/state/segue/logs", "/h/.config/segue"},
+    {"/h", "/s", "/c", NULL, NULL, "/s/segue/logs", "/c/segue"},
+    {"/h", "rel", "rel", NULL, NULL, "/h/.local/state/segue/logs", "/h/.config/segue"},
+    {"/h", "", "", "", NULL, "/h/.local/state/segue/logs", "/h/.config/segue"},
+    {NULL, "/s", "/c", NULL, NULL, "/s/segue/logs", "/c/segue"},
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
+    {"rel", NULL, NULL, NULL, NULL, NULL, NULL},
+    {NULL, NULL, NULL, "/l", NULL, "/l", NULL},
+    {"/h", "/s", NULL, "/l", "/o", "/o", "/h/.config/segue"},
+    {NULL, NULL, NULL, NULL, "/o", "/o", NULL},
+};
+
+static void places_follow_the_environment(void **state) {
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    char out[PATHS_BYTES];
+    struct err err;
+    set("HOME", rows[i].home);
+    set("XDG_STATE_HOME", rows[i].state);
+    set("XDG_CONFIG_HOME", rows[i].config);
+    set("SEGUE_LOGS", rows[i].logs);
+    bool ok = paths_logs(rows[i].option, out, &err);
+    if (ok != (rows[i].wanted_logs != NULL) || (ok && strcmp(out, rows[i].wanted_logs) != 0))
+      fail_msg("row %zu: logs %s", i, ok ? out : err.text);
+    ok = paths_config(out, &err);
+    if (ok != (rows[i].wanted_config != NULL) || (ok && strcmp(out, rows[i].wanted_config) != 0))
+      fail_msg("row %zu: config %s", i, ok ? out : err.text);
+    if (!ok) {
+      assert_int_equal(err.code, ERR_NOT_FOUND);
+      assert_non_null(strstr(err.text, "HOME"));
+    }
+  }
+}
+
+static void a_relative_folder_is_below_the_current_one(void **state) {
+  char cwd[PATHS_BYTES], wanted[2 * PATHS_BYTES], out[PATHS_BYTES];
+  struct err err;
+  (void)state;
+  assert_non_null(getcwd(cwd, sizeof cwd));
+  (void)snprintf(wanted, sizeof wanted, "%s/some/logs", cwd);
+  assert_true(paths_logs("some/logs", out, &err));
+  assert_string_equal(out, wanted);
+}
+
+static void long_paths_are_refused(void **state) {
+  char long_path[2 * PATHS_BYTES], out[PATHS_BYTES];
+  struct err err;
+  (void)state;
+  memset(long_path, 'x', sizeof long_path - 1);
+  long_path[0] = '/';
+  long_path[sizeof long_path - 1] = '\0';
+  assert_false(paths_logs(long_path, out, &err));
+  assert_int_equal(err.code, ERR_LIMIT);
+  set("SEGUE_LOGS", NULL);
+  set("XDG_STATE_HOME", long_path);
+  set("XDG_CONFIG_HOME", long_path);
+  assert_false(paths_logs(NULL, out, &err));
+  assert_int_equal(err.code, ERR_LIMIT);
+  assert_false(paths_config(out, &err));
+  assert_false(paths_read_last(out));
+  paths_note_last("/x"); /* best effort */
+  paths_project_facets(long_path, out);
+  assert_string_equal(out, "");
+}
+
+static void facets_of_home(void **state) {
+  char out[PATHS_BYTES];
+  (void)state;
+  set("HOME", "/home/me");
+  paths_home_facets(out);
+  assert_string_equal(out, "/home/me/.segue/facets");
+  set("HOME", "relative");
+  paths_home_facets(out);
+  assert_string_equal(out, "");
+  set("HOME", NULL);
+  paths_home_facets(out);
+  assert_string_equal(out, "");
+}
+
+static void the_nearest_project_counts(void **state) {
+  char path[512], wanted[600], out[PATHS_BYTES];
+  (void)state;
+  (void)snprintf(path, sizeof path, "%s/a", dir);
+  assert_int_equal(mkdir(path, 0700), 0);
+  (void)snprintf(path, sizeof path, "%s/a/b", dir);
+  assert_int_equal(mkdir(path, 0700), 0);
+  (void)snprintf(wanted, sizeof wanted, "%s/.segue", dir);
+  assert_int_equal(mkdir(wanted, 0700), 0);
+  (void)snprintf(wanted, sizeof wanted, "%s/.segue/facets", dir);
+  paths_project_facets(path, out);
+  assert_string_equal(out, wanted);
+  (void)snprintf(wanted, sizeof wanted, "%s/a/.segue", dir);
+  assert_int_equal(mkdir(wanted, 0700), 0);
+  paths_project_facets(path, out);
+  (void)snprintf(wanted, sizeof wanted, "%s/a/.segue/facets", dir);
+  assert_string_equal(out, wanted);
+}
+
+static void the_last_session_is_noted(void **state) {
+  char log[512], out[PATHS_BYTES], home[512];
+  (void)state;
+  (void)snprintf(home, sizeof home, "%s/state", dir);
+  set("XDG_STATE_HOME", home);
+  assert_false(paths_read_last(out));
+  (void)snprintf(log, sizeof log, "%s/one.ndjson", dir);
+  paths_note_last(log);
+  assert_true(paths_read_last(out));
+  assert_string_equal(out, log);
+  (void)snprintf(log, sizeof log, "%s/state", dir);
+  paths_note_last(log);
+  assert_true(paths_read_last(out));
+  assert_string_equal(out, log);
+  (void)snprintf(out, sizeof out, "%s/segue/last.%ld", home, (long)getpid());
+  assert_int_equal(access(out, F_OK), -1); /* nothing is left beside it */
+}
+
+static void a_folder_in_the_place_of_the_note_stays(void **state) {
+  char path[512], mine[600], log[600], out[PATHS_BYTES];
+  (void)state;
+  set("XDG_STATE_HOME", dir);
+  (void)snprintf(path, sizeof path, "%s/segue", dir);
+  assert_int_equal(mkdir(path, 0700), 0);
+  (void)snprintf(path, sizeof path, "%s/segue/last", dir);
+  assert_int_equal(mkdir(path, 0700), 0);
+  (void)snprintf(mine, sizeof mine, "%s/mine", path);
+  (void)snprintf(log, sizeof log, "%s/one.ndjson", dir);
+  int fd = open(mine, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  assert_true(fd >= 0);
+  close(fd);
+  paths_note_last(log);
+  assert_int_equal(access(mine, F_OK), 0);
+  assert_false(paths_read_last(out));
+  (void)snprintf(out, sizeof out, "%s.%ld", path, (long)getpid());
+  assert_int_equal(access(out, F_OK), -1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(places_follow_the_environment),
+      TEST(a_relative_folder_is_below_the_current_one),
+      TEST(long_paths_are_refused),
+      TEST(facets_of_home),
+      TEST(the_nearest_project_counts),
+      TEST(the_last_session_is_noted),
+      TEST(a_folder_in_the_place_of_the_note_stays),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,62 @@
+/* Which addresses a request may go to. */
+#include "http/address.h"
+
+#include "support/data.h"
+
+static void addresses_are_told_apart(void **state) {
+  static const struct {
+    const char *literal;
+    enum http_address kind;
+  } cases[] = {
+      {"127.0.0.1", HTTP_ADDRESS_LOOPBACK},
+      {"127.255.1.2", HTTP_ADDRESS_LOOPBACK},
+      {"::1", HTTP_ADDRESS_LOOPBACK},
+      {"::ffff:127.0.0.1", HTTP_ADDRESS_LOOPBACK},
+      {"10.0.0.1", HTTP_ADDRESS_PUBLIC},
+      {"192.168.1.9", HTTP_ADDRESS_PUBLIC},
+      {"8.8.8.8", HTTP_ADDRESS_PUBLIC},
+      {"128.0.0.1", HTTP_ADDRESS_PUBLIC},
+      {"0.0.0.0", HTTP_ADDRESS_PUBLIC},
+      {"::", HTTP_ADDRESS_PUBLIC},
+      {"2001:db8::1", HTTP_ADDRESS_PUBLIC},
+      {"fd00::1", HTTP_ADDRESS_PUBLIC},
+      {"169.254.169.254", HTTP_ADDRESS_FORBIDDEN},
+      {"169.254.170.2", HTTP_ADDRESS_FORBIDDEN},
+      {"169.254.170.23", HTTP_ADDRESS_FORBIDDEN},
+      {"169.254.0.1", HTTP_ADDRESS_FORBIDDEN},
+      {"100.100.100.200", HTTP_ADDRESS_FORBIDDEN},
+      {"100.100.100.201", HTTP_ADDRESS_PUBLIC},
+      {"168.63.129.16", HTTP_ADDRESS_FORBIDDEN},
+      {"192.0.0.192", HTTP_ADDRESS_FORBIDDEN},
+      {"::ffff:169.254.169.254", HTTP_ADDRESS_FORBIDDEN},
+      {"::ffff:a9fe:a9fe", HTTP_ADDRESS_FORBIDDEN},
+      {"::169.254.169.254", HTTP_ADDRESS_FORBIDDEN},
+      {"64:ff9b::a9fe:a9fe", HTTP_ADDRESS_FORBIDDEN},
+      {"2002:a9fe:a9fe::1", HTTP_ADDRESS_FORBIDDEN},
+      {"fe80::1", HTTP_ADDRESS_FORBIDDEN},
+      {"febf::1", HTTP_ADDRESS_FORBIDDEN},
+      {"fec0::1", HTTP_ADDRESS_PUBLIC},
+      {"fd00:ec2::254", HTTP_ADDRESS_FORBIDDEN},
+      {"fd20:ce::254", HTTP_ADDRESS_FORBIDDEN},
+      {"", HTTP_ADDRESS_FORBIDDEN},
+      {"localhost", HTTP_ADDRESS_FORBIDDEN},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+    if (http_address_of_text(cases[i].literal) != cases[i].kind)
+      fail_msg("%s", cases[i].literal);
+}
+
+static void other_families_are_forbidden(void **state) {
+  struct sockaddr unix_socket = {.sa_family = AF_UNIX};
+  (void)state;
+  assert_int_equal(http_address_kind(&unix_socket), HTTP_ADDRESS_FORBIDDEN);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(addresses_are_told_apart),
+      cmocka_unit_test(other_families_are_forbidden),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,718 @@
+/* The driver of `opencode serve`: live, with a scripted server - which requests it makes for which
+ * replies and events, what it tells, what comes of the call - and from recordings. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "provider/agent/opencode_internal.h"
+#include "support/driver_bed.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct peer {
+  struct driver_bed bed;
+  struct secrets *secrets;
+  struct buf asked; /* a request a line, since it was last looked at: METHOD PATH BODY */
+  unsigned port;
+  uint64_t wake_ms;
+  int progress;
+  bool given_up;
+};
+
+static void on_news(void *ctx, const struct provider_news *news) {
+  driver_bed_news(&((struct peer *)ctx)->bed, news);
+}
+static void on_serves_at(void *ctx, unsigned port) {
+  ((struct peer *)ctx)->port = port;
+}
+static void on_request(void *ctx, const struct driver_request *request) {
+  struct peer *p = ctx;
+  assert_true(p->port > 0);
+  buf_printf(&p->asked, "%s %s" STR_FMT "\n", request->body.p ? "POST" : "GET", request->path,
+             STR_ARG(request->body));
+}
+static void on_wake(void *ctx, uint64_t ms) {
+  ((struct peer *)ctx)->wake_ms = ms;
+}
+static void on_progress(void *ctx) {
+  ((struct peer *)ctx)->progress++;
+}
+static void on_give_up(void *ctx) {
+  ((struct peer *)ctx)->given_up = true;
+}
+
+static int setup(void **state) {
+  struct peer *p = calloc(1, sizeof *p);
+  driver_bed_init(&p->bed);
+  p->secrets = secrets_new();
+  *state = p;
+  return 0;
+}
+
+static int teardown(void **state) {
+  struct peer *p = *state;
+  driver_bed_deinit(&p->bed);
+  secrets_free(p->secrets);
+  buf_deinit(&p->asked);
+  free(p);
+  return 0;
+}
+
+static void begin(struct peer *p, bool live) {
+  struct driver_host host = {.news = on_news, .ctx = p};
+  if (live) {
+    host.serves_at = on_serves_at;
+    host.request = on_request;
+    host.wake = on_wake;
+    host.progress = on_progress;
+    host.give_up = on_give_up;
+    secrets_add(p->secrets, "PASSWORD", STR("pass-word-of-this-call"));
+    host.secrets = p->secrets;
+  }
+  driver_bed_open(&p->bed, "opencode", TRANSPORT_NATIVE, &host);
+  assert_ptr_equal(p->bed.ops, &driver_opencode);
+}
+
+static void print(struct peer *p, const char *text) {
+  driver_bed_print(&p->bed, text);
+}
+
+static void event(struct peer *p, const char *text) {
+  struct buf data = {0};
+  data_quoted(&data, text);
+  driver_opencode.event(p->bed.driver, buf_view(&data));
+  buf_deinit(&data);
+}
+
+static void reply(struct peer *p, enum opencode_request id, int status, const char *body) {
+  struct buf text = {0};
+  data_quoted(&text, body);
+  driver_opencode.reply(
+      p->bed.driver,
+      &(struct driver_reply){.id = (int)id, .status = status, .body = buf_view(&text)});
+  buf_deinit(&text);
+}
+
+static void streams(struct peer *p) {
+  driver_opencode.reply(
+      p->bed.driver, &(struct driver_reply){.id = OPENCODE_EVENTS, .status = 200, .begun = true});
+}
+
+static void breaks(struct peer *p, enum opencode_request id, enum error_class class) {
+  driver_opencode.reply(
+      p->bed.driver, &(struct driver_reply){.id = (int)id, .class = class, .message = "it broke"});
+}
+
+static void asks(struct peer *p, const char *lines) {
+  driver_bed_wrote(&p->asked, lines);
+}
+
+static bool told(const struct peer *p, const char *part) {
+  return driver_bed_told(&p->bed, part);
+}
+
+static void ends_as(struct peer *p, struct process_result process, enum error_class class) {
+  process.started = true;
+  driver_opencode.end(p->bed.driver, &process, &p->bed.result);
+  if (p->bed.result.class != class)
+    fail_msg("%s: %s", error_class_name(p->bed.result.class), p->bed.result.message);
+}
+
+static const struct process_result by_us = {
+    .why = PROCESS_END_EXITED, .signal = 15, .exit_code = -1};
+
+#define IN "'properties':{'sessionID':'ses_1',"
+
+/* Up to the prompt. */
+static void work(struct peer *p) {
+  begin(p, true);
+  print(p, "Warning: something\nopencode server listening on http://127.0.0.1:40123\n");
+  assert_int_equal(p->port, 40123);
+  asks(p, "GET /event\n");
+  streams(p);
+  asks(p, "POST /session{'title':'segue 0190 2.3'}\n");
+  reply(p, OPENCODE_SESSION, 200, "{'id':'ses_1','title':'x'}");
+  assert_non_null(strstr(buf_c(&p->asked), "POST /session/ses_1/message{\"parts\":[{\"type\":"
+                                           "\"text\",\"text\":\"Do \\\"it\\\".\\n\"}]"));
+  assert_int_equal(p->wake_ms, 0);
+  buf_clear(&p->asked);
+  event(p, "{'type':'session.status'," IN "'status':{'type':'busy'}}}");
+  event(p, "{'type':'message.updated'," IN "'info':{'id':'m1','role':'assistant'}}}");
+}
+
+static void an_answer(void **state) {
+  struct peer *p = *state;
+  json_auto_t *schema = json_pack("{s:s}", "type", "object");
+  json_auto_t *options = json_pack("{s:s}", "effort", "high");
+  p->bed.call.schema = schema;
+  p->bed.request.options = options;
+  p->bed.request.model = STR("a/b/c");
+  begin(p, true);
+  print(p, "opencode server listening on http://127.0.0.1:40123\n");
+  streams(p);
+  reply(p, OPENCODE_SESSION, 200, "{'id':'ses_1'}");
+  assert_non_null(strstr(buf_c(&p->asked), "\"model\":{\"providerID\":\"a\",\"modelID\":\"b/c\"},"
+                                           "\"variant\":\"high\",\"format\":{\"type\":"
+                                           "\"json_schema\",\"schema\":{\"type\":\"object\"}}}"));
+  event(p, "{'type':'message.updated'," IN
+           "'info':{'id':'m1','role':'assistant','cost':0.5,'tokens':{'input':5,'output':1,"
+           "'reasoning':0,'cache':{'read':0,'write':0}}}}}");
+  event(p, "{'type':'message.part.delta'," IN
+           "'messageID':'m1','partID':'p1','field':'text','delta':'First.'}}");
+  event(p, "{'type':'message.updated'," IN "'info':{'id':'m2','role':'assistant'}}}");
+  event(p, "{'type':'message.part.delta'," IN
+           "'messageID':'m2','partID':'p2','field':'text','delta':'Do'}}");
+  p->progress = 0;
+  event(p, "{'type':'server.heartbeat','properties':{}}");
+  event(p, "{'type':'session.status'," IN "'status':{'type':'busy'}}}");
+  assert_int_equal(p->progress, 0);
+  reply(p, OPENCODE_PROMPT, 200,
+        "{'info':{'id':'m2','finish':'stop','structured':{'a':1},'cost':0.25,'tokens':{'input':3,"
+        "'output':2,'reasoning':1,'cache':{'read':4,'write':0}}},\n"
+        "'parts':[{'type':'text','text':'Done.'}]}\n");
+  assert_int_equal(p->wake_ms, LIMIT_SERVER_TAIL_MS);
+  assert_false(p->given_up);
+  event(p, "{'type':'message.part.delta'," IN
+           "'messageID':'m2','partID':'p2','field':'text','delta':'ne.'}}");
+  assert_int_equal(p->progress, 1);
+  event(p, "{'type':'session.idle'," IN "'x':1}}");
+  driver_opencode.woke(p->bed.driver);
+  assert_true(p->given_up);
+  ends_as(p, by_us, CLASS_NONE);
+  assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
+  assert_string_equal(p->bed.result.provider_session, "ses_1");
+  assert_int_equal(json_integer_value(json_object_get(p->bed.result.structured, "a")), 1);
+  assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "input")), 12);
+  assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "output")), 4);
+  assert_true(json_real_value(json_object_get(p->bed.result.usage, "cost_usd")) == 0.75);
+  assert_true(told(p, "{'event':'text','text':'First.'}\n{'event':'text','text':'Do'}\n"
+                      "{'event':'text','text':'ne.'}\n"));
+}
+
+static void a_known_conversation(void **state) {
+  struct peer *p = *state;
+  p->bed.call.session = "ses_7";
+  begin(p, true);
+  print(p, "opencode server listening on http://127.0.0.1:40123\n");
+  streams(p);
+  asks(p, "GET /event\nGET /session/ses_7\n");
+  reply(p, OPENCODE_SESSION, 404,
+        "{'name':'NotFoundError','data':{'message':'Session not found'}}");
+  assert_true(p->given_up);
+  asks(p, "");
+  ends_as(p, by_us, CLASS_NOT_FOUND);
+}
+
+static void an_id_is_no_path(void **state) {
+  struct peer *p = *state;
+  p->bed.call.session = "../config";
+  begin(p, true);
+  print(p, "opencode server listening on http://127.0.0.1:40123\n");
+  streams(p);
+  asks(p, "GET /event\n");
+  ends_as(p, by_us, CLASS_NOT_FOUND);
+}
+
+static void only_this_machine_is_asked(void **state) {
+  struct peer *p = *state;
+  begin(p, true);
+  print(p, "opencode server listening on http://192.0.2.1:80\n");
+  print(p, "opencode server listening on http://127.0.0.1:0\n");
+  assert_int_equal(p->port, 0);
+  assert_true(p->given_up);
+  ends_as(p, by_us, CLASS_PROTOCOL);
+}
+
+static void no_port(void **state) {
+  struct peer *p = *state;
+  begin(p, true);
+  assert_int_equal(p->wake_ms, LIMIT_SERVER_START_MS);
+  print(p, "hello\n");
+  driver_opencode.woke(p->bed.driver);
+  assert_true(p->given_up);
+  ends_as(p, by_us, CLASS_TIMEOUT);
+}
+
+static void a_refused_password(void **state) {
+  struct peer *p = *state;
+  begin(p, true);
+  print(p, "opencode server listening on http://127.0.0.1:40123\n");
+  reply(p, OPENCODE_EVENTS, 401, "");
+  assert_true(p->given_up);
+  ends_as(p, by_us, CLASS_PROTOCOL);
+  assert_non_null(strstr(p->bed.result.message, "password"));
+}
+
+static void a_model_without_a_provider(void **state) {
+  struct peer *p = *state;
+  p->bed.request.model = STR("gpt");
+  begin(p, true);
+  print(p, "opencode server listening on http://127.0.0.1:40123\n");
+  streams(p);
+  reply(p, OPENCODE_SESSION, 200, "{'id':'ses_1'}");
+  assert_true(p->given_up);
+  ends_as(p, by_us, CLASS_BAD_REQUEST);
+}
+
+/* It answers with 500 and says why in an event that comes later. */
+static void a_model_that_is_not_there(void **state) {
+  struct peer *p = *state;
+  work(p);
+  reply(p, OPENCODE_PROMPT, 500,
+        "{'name':'UnknownError','data':{'message':'Unexpected server error.'}}");
+  assert_false(p->given_up);
+  event(p, "{'type':'session.error'," IN
+           "'error':{'name':'UnknownError','data':{'message':'Model not found: a/b.'}}}}");
+  event(p, "{'type':'session.status'," IN "'status':{'type':'idle'}}}");
+  driver_opencode.woke(p->bed.driver);
+  assert_true(p->given_up);
+  ends_as(p, by_us, CLASS_NOT_FOUND);
+  assert_string_equal(p->bed.result.message, "Model not found: a/b.");
+}
+
+static void errors_have_classes(void **state) {
+  static const struct {
+    const char *info;
+    enum error_class class;
+  } rows[] = {
+      {"'error':{'name':'APIError','data':{'message':'no','statusCode':401}}", CLASS_AUTH},
+      {"'error':{'name':'APIError','data':{'message':'no','statusCode':503}}", CLASS_OVERLOADED},
+      {"'error':{'name':'StructuredOutputError','data':{'message':'no'}}", CLASS_PROTOCOL},
+      {"'error':{'name':'ContextOverflowError','data':{'message':'no'}}", CLASS_BAD_REQUEST},
+      {"'error':{'name':'ContentFilterError','data':{'message':'no'}}", CLASS_REFUSED},
+      {"'finish':'length'", CLASS_LENGTH},
+      {"'finish':'stop'", CLASS_REFUSED}, /* and not a word */
+  };
+  struct peer *p = *state;
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    char text[256];
+    if (i > 0)
+      driver_opencode.close(p->bed.driver);
+    call_result_deinit(&p->bed.result);
+    p->bed.result = (struct call_result){0};
+    work(p);
+    (void)snprintf(text, sizeof text, "{'info':{%s},'parts':[]}", rows[i].info);
+    reply(p, OPENCODE_PROMPT, 200, text);
+    driver_opencode.woke(p->bed.driver);
+    ends_as(p, by_us, rows[i].class);
+  }
+}
+
+static void garbage(void **state) {
+  struct peer *p = *state;
+  work(p);
+  event(p, "no JSON");
+  event(p, "[1,2]");
+  event(p, "{'type':'message.part.updated','properties':7}");
+  reply(p, OPENCODE_PROMPT, 200, "<html>");
+  driver_opencode.woke(p->bed.driver);
+  assert_true(p->given_up);
+  ends_as(p, by_us, CLASS_PROTOCOL);
+}
+
+static void retries_are_told_and_ended(void **state) {
+  struct peer *p = *state;
+  char text[300];
+  work(p);
+  (void)snprintf(text, sizeof text,
+                 "{'type':'session.status'," IN "'status':{'type':'retry','attempt':1,'message':"
+                 "'Rate limit reached','next':%lld}}}",
+                 ((long long)time(NULL) + 5) * 1000);
+  event(p, text);
+  assert_true(told(p, "{'event':'retry','attempt':1,'delay_ms':"));
+  asks(p, "");
+  event(p, "{'type':'session.status'," IN "'status':{'type':'retry','attempt':2,'message':"
+           "'Rate limit reached','next':1}}}");
+  asks(p, "POST /session/ses_1/abort{}\n");
+  assert_false(p->given_up); /* not before it has ended its work */
+  reply(p, OPENCODE_ABORT, 200, "true");
+  reply(p, OPENCODE_PROMPT, 200, "{'info':{'id':'m1'},'parts':[]}");
+  assert_int_equal(p->wake_ms, 1);
+  driver_opencode.woke(p->bed.driver);
+  assert_true(p->given_up);
+  ends_as(p, by_us, CLASS_RATE_LIMIT);
+  assert_string_equal(p->bed.result.message, "Rate limit reached");
+}
+
+/* It counts from 1 again for each of its requests. */
+static void tries_in_a_row_are_counted(void **state) {
+  struct peer *p = *state;
+  static const char again[] = "{'type':'session.status'," IN "'status':{'type':'retry',"
+                              "'attempt':1,'message':'Rate limit reached','next':1}}}";
+  work(p);
+  event(p, again);
+  event(p, "{'type':'message.part.delta'," IN "'messageID':'m1','partID':'p1','field':'text',"
+           "'delta':'Do'}}");
+  event(p, again);
+  asks(p, "");
+  event(p, again);
+  asks(p, "POST /session/ses_1/abort{}\n");
+  driver_opencode.woke(p->bed.driver);
+  ends_as(p, by_us, CLASS_RATE_LIMIT);
+}
+
+/* A thought that was held back is no sign that the try went well. */
+static void a_stall_tells_why(void **state) {
+  struct peer *p = *state;
+  work(p);
+  event(p, "{'type':'message.part.updated'," IN "'part':{'id':'p1','messageID':'m1',"
+           "'type':'reasoning','text':'Step'}}}");
+  event(p, "{'type':'session.status'," IN "'status':{'type':'retry','attempt':1,'message':"
+           "'Rate limit reached','next':1}}}");
+  ends_as(p, (struct process_result){.why = PROCESS_END_STALL_LIMIT}, CLASS_RATE_LIMIT);
+  assert_true(told(p, "{'event':'thinking','text':'p'}"));
+}
+
+static void a_long_wait_is_ours_to_decide(void **state) {
+  struct peer *p = *state;
+  char text[300];
+  work(p);
+  (void)snprintf(text, sizeof text,
+                 "{'type':'session.status'," IN "'status':{'type':'retry','attempt':1,'message':"
+                 "'Too Many Requests','next':%lld}}}",
+                 ((long long)time(NULL) + 3600) * 1000);
+  event(p, text);
+  asks(p, "POST /session/ses_1/abort{}\n");
+  driver_opencode.woke(p->bed.driver); /* and no reply */
+  ends_as(p, by_us, CLASS_RATE_LIMIT);
+  assert_true(p->bed.result.retry_after_ms > 3500000 && p->bed.result.retry_after_ms <= 3600000);
+}
+
+static void a_cancel(void **state) {
+  struct peer *p = *state;
+  work(p);
+  assert_true(driver_opencode.interrupt(p->bed.driver));
+  asks(p, "POST /session/ses_1/abort{}\n");
+  reply(p, OPENCODE_PROMPT, 200, "{'info':{'id':'m1'},'parts':[{'type':'text','text':'half'}]}");
+  driver_opencode.woke(p->bed.driver);
+  assert_true(p->given_up);
+  ends_as(p, by_us, CLASS_CANCELLED);
+}
+
+static void a_cancel_before_there_is_work(void **state) {
+  struct peer *p = *state;
+  begin(p, true);
+  print(p, "opencode server listening on http://127.0.0.1:40123\n");
+  streams(p);
+  buf_clear(&p->asked);
+  assert_false(driver_opencode.interrupt(p->bed.driver));
+  reply(p, OPENCODE_SESSION, 200, "{'id':'ses_1'}"); /* it lives on for a moment */
+  asks(p, "");
+  ends_as(p, (struct process_result){.why = PROCESS_END_CANCELLED}, CLASS_CANCELLED);
+}
+
+/* Which of the two is known first: that the connection broke, or that the server died. */
+static void a_broken_connection(void **state) {
+  struct peer *p = *state;
+  work(p);
+  breaks(p, OPENCODE_PROMPT, CLASS_NETWORK);
+  assert_false(p->given_up);
+  breaks(p, OPENCODE_EVENTS, CLASS_NETWORK);
+  assert_int_equal(p->wake_ms, LIMIT_SERVER_LOST_MS);
+  driver_opencode.woke(p->bed.driver);
+  assert_true(p->given_up);
+  ends_as(p, by_us, CLASS_NETWORK);
+}
+
+static void a_server_that_dies(void **state) {
+  struct peer *p = *state;
+  work(p);
+  breaks(p, OPENCODE_PROMPT, CLASS_NETWORK);
+  ends_as(p, (struct process_result){.why = PROCESS_END_EXITED, .signal = 9, .exit_code = -1},
+          CLASS_CRASHED);
+}
+
+static void a_server_that_dies_behind_its_answer(void **state) {
+  struct peer *p = *state;
+  work(p);
+  reply(p, OPENCODE_PROMPT, 200,
+        "{'info':{'id':'m1','finish':'stop'},'parts':[{'type':'text','text':'Done.'}]}");
+  ends_as(p, (struct process_result){.why = PROCESS_END_EXITED, .exit_code = 1}, CLASS_NONE);
+  assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
+}
+
+static void events_that_end(void **state) {
+  struct peer *p = *state;
+  work(p);
+  reply(p, OPENCODE_EVENTS, 200, "");
+  driver_opencode.woke(p->bed.driver);
+  assert_true(p->given_up);
+  ends_as(p, by_us, CLASS_NETWORK);
+}
+
+/* Nobody would answer its questions: no work is begun any more. */
+static void events_that_end_before_the_work(void **state) {
+  struct peer *p = *state;
+  begin(p, true);
+  print(p, "opencode server listening on http://127.0.0.1:40123\n");
+  streams(p);
+  buf_clear(&p->asked);
+  breaks(p, OPENCODE_EVENTS, CLASS_NETWORK);
+  reply(p, OPENCODE_SESSION, 200, "{'id':'ses_1'}");
+  asks(p, "");
+  assert_int_equal(p->wake_ms, LIMIT_SERVER_LOST_MS);
+  driver_opencode.woke(p->bed.driver);
+  ends_as(p, by_us, CLASS_NETWORK);
+}
+
+static void permission(struct peer *p, const char *id, const char *what) {
+  char text[600];
+  (void)snprintf(text, sizeof text,
+                 "{'type':'permission.asked','properties':{'id':'%s','sessionID':'ses_of_another',"
+                 "%s,'always':['*']}}",
+                 id, what);
+  event(p, text);
+}
+
+static void questions_are_answered_by_policy(void **state) {
+  static const struct {
+    const char *what;
+    enum permission permission;
+    bool allowed;
+  } rows[] = {
+      {"'permission':'edit','patterns':['a.c'],'metadata':{'filepath':'/w/a.c'}}", PERMISSION_EDIT,
+       true},
+      {"'permission':'edit','patterns':['a.c'],'metadata':{'filepath':'/w/a.c'}}",
+       PERMISSION_READONLY, false},
+      {"'permission':'edit','patterns':['a.c'],'metadata':{'filepath':'/other/a.c'}}",
+       PERMISSION_EDIT, false},
+      {"'permission':'edit','patterns':['a.c'],'metadata':{'filepath':'/w/.git/hooks/x'}}",
+       PERMISSION_EDIT, false},
+      {"'permission':'edit','patterns':['a.c'],'metadata':{}}", PERMISSION_EDIT, false},
+      {"'permission':'edit','patterns':['a, b'],'metadata':{'filepath':'a, b','files':["
+       "{'filePath':'/w/a'},{'filePath':'/w/b'}]}}",
+       PERMISSION_EDIT, true},
+      {"'permission':'edit','patterns':['a, b'],'metadata':{'filepath':'a','files':["
+       "{'filePath':'/w/a','movePath':'/etc/b'}]}}",
+       PERMISSION_EDIT, false},
+      {"'permission':'edit','patterns':['a, b'],'metadata':{'filepath':'a','files':["
+       "{'filePath':'/w/a'},{}]}}",
+       PERMISSION_EDIT, false},
+      {"'permission':'bash','patterns':['ls'],'metadata':{'command':'ls'}}", PERMISSION_EDIT,
+       false},
+      {"'permission':'bash','patterns':['ls'],'metadata':{'command':'ls'}}", PERMISSION_FULL, true},
+      {"'permission':'webfetch','patterns':['u'],'metadata':{'url':'u'}}", PERMISSION_EDIT, false},
+      {"'permission':'read','patterns':['.env'],'metadata':{}}", PERMISSION_READONLY, true},
+      {"'permission':'external_directory','patterns':['/etc/*'],'metadata':{}}", PERMISSION_EDIT,
+       false},
+      {"'permission':'server_tool','patterns':['*'],'metadata':{}}", PERMISSION_EDIT, false},
+      {"'permission':'server_tool','patterns':['*'],'metadata':{}}", PERMISSION_FULL, true},
+  };
+  struct peer *p = *state;
+  work(p);
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    char what[500];
+    (void)snprintf(what, sizeof what, "%.*s", (int)strlen(rows[i].what) - 1, rows[i].what);
+    p->bed.call.permission = rows[i].permission;
+    permission(p, "per_1", what);
+    bool allowed =
+        strcmp(buf_c(&p->asked), "POST /permission/per_1/reply{\"reply\":\"once\"}\n") == 0;
+    if (allowed != rows[i].allowed ||
+        (!allowed && strstr(buf_c(&p->asked), "\"reply\":\"reject\",\"message\":\"") == NULL))
+      fail_msg("%zu: %s", i, buf_c(&p->asked));
+    assert_true(told(p, allowed ? "'answer':'allowed'" : "'answer':'denied'"));
+    buf_clear(&p->asked);
+    buf_clear(&p->bed.news);
+  }
+  permission(p, "../per", "'permission':'bash','patterns':[],'metadata':{}");
+  asks(p, "");
+}
+
+static void nobody_answers_for_a_person(void **state) {
+  struct peer *p = *state;
+  p->bed.call.permission = PERMISSION_FULL;
+  work(p);
+  event(p, "{'type':'question.asked'," IN "'id':'que_1','questions':[{'question':'Which?'}]}}");
+  asks(p, "POST /question/que_1/reject{}\n");
+  assert_true(told(p, "{'event':'permission','message':'Which?: nobody is there to answer','tool':"
+                      "'question','answer':'denied'}"));
+}
+
+/* Each answer adds up the tokens of all messages: more than one is not read. */
+static void one_answer_counts(void **state) {
+  struct peer *p = *state;
+  work(p);
+  event(p, "{'info':{'id':'m1','finish':'stop'},'parts':[{'type':'text','text':'Done.'}]}");
+  buf_clear(&p->bed.news);
+  event(p, "{'info':{'id':'m1','finish':'stop','tokens':{'input':1}},'parts':[{'type':'text',"
+           "'text':'Or not.'}]}");
+  assert_string_equal(buf_c(&p->bed.news), "");
+  reply(p, OPENCODE_PROMPT, 200, "{'info':{'id':'m1'},'parts':[]}");
+  driver_opencode.woke(p->bed.driver);
+  assert_true(p->given_up);
+  ends_as(p, by_us, CLASS_NONE);
+  assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
+}
+
+static void a_flood_of_questions_ends_it(void **state) {
+  struct peer *p = *state;
+  work(p);
+  for (unsigned i = 0; i < LIMIT_SERVER_QUESTION_COUNT; i++)
+    permission(p, "per_1", "'permission':'bash','patterns':[]");
+  assert_false(p->given_up);
+  reply(p, OPENCODE_REPLY, 200, "true");
+  permission(p, "per_2", "'permission':'bash','patterns':[]");
+  assert_false(p->given_up);
+  buf_clear(&p->asked);
+  permission(p, "per_3", "'permission':'bash','patterns':[]");
+  assert_true(p->given_up);
+  asks(p, "");
+  ends_as(p, by_us, CLASS_PROTOCOL);
+}
+
+/* A tool may print its environment. */
+static void the_password_does_not_enter(void **state) {
+  struct peer *p = *state;
+  work(p);
+  event(p, "{'type':'message.part.delta'," IN "'messageID':'m1','partID':'p1','field':'text',"
+           "'delta':'It is pass-word-of-'}}");
+  event(p, "{'type':'message.part.delta'," IN "'messageID':'m1','partID':'p1','field':'text',"
+           "'delta':'this-call.'}}");
+  reply(p, OPENCODE_PROMPT, 200,
+        "{'info':{'id':'m1','finish':'stop'},'parts':[{'type':'text','text':"
+        "'It is pass-word-of-this-call.'}]}");
+  driver_opencode.woke(p->bed.driver);
+  ends_as(p, by_us, CLASS_NONE);
+  assert_false(told(p, "pass-word"));
+  assert_null(strstr(buf_c(&p->bed.result.text.bytes), "this-call"));
+}
+
+/* Pieces of a thought come as those of a text do: only its part says which it is. */
+static void thoughts_are_no_answer(void **state) {
+  struct peer *p = *state;
+  work(p);
+  event(p, "{'type':'message.part.updated'," IN "'part':{'id':'p1','messageID':'m1',"
+           "'type':'reasoning','text':''}}}");
+  event(p, "{'type':'message.part.delta'," IN "'messageID':'m1','partID':'p1','field':'text',"
+           "'delta':'It is pass-word-of-'}}");
+  event(p, "{'type':'message.part.delta'," IN "'messageID':'m1','partID':'p1','field':'text',"
+           "'delta':'this-call.'}}");
+  event(p, "{'type':'message.part.delta'," IN "'messageID':'m1','partID':'p2','field':'text',"
+           "'delta':'Do'}}");
+  assert_true(told(p, "{'event':'thinking','text':'It is '}"));
+  assert_true(told(p, "{'event':'text','text':'Do'}"));
+  assert_false(told(p, "pass-word"));
+  assert_false(told(p, "{'event':'text','text':'It"));
+  event(p, "{'type':'message.updated'," IN "'info':{'id':'m2','role':'assistant'}}}");
+  event(p, "{'type':'message.part.delta'," IN "'messageID':'m2','partID':'p3','field':'text',"
+           "'delta':'Done.'}}");
+  reply(p, OPENCODE_PROMPT, 200,
+        "{'info':{'id':'m2','finish':'stop'},'parts':[{'type':'text','text':'Done.'}]}");
+  driver_opencode.woke(p->bed.driver);
+  ends_as(p, by_us, CLASS_NONE);
+  assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
+}
+
+/* --- recordings --- */
+
+static void from_a_recording(struct peer *p) {
+  begin(p, false);
+  driver_opencode.sent(p->bed.driver, STR("POST /session {}"));
+  driver_opencode.sent(
+      p->bed.driver, STR("POST /session/ses_1/message {\"format\": {\"type\": \"json_schema\"}}"));
+}
+
+/* ' stands for ". In pieces of seven bytes. */
+static void say(struct peer *p, const char *line) {
+  struct buf text = {0};
+  data_quoted(&text, line);
+  buf_putc(&text, '\n');
+  print(p, buf_c(&text));
+  buf_deinit(&text);
+}
+
+static void recorded_answers(void **state) {
+  struct peer *p = *state;
+  from_a_recording(p);
+  say(p, "{'type':'message.updated'," IN "'info':{'id':'m0','role':'user'}}}");
+  say(p, "{'type':'message.updated'," IN "'info':{'id':'m1','role':'assistant'}}}");
+  say(p, "{'type':'message.part.updated'," IN "'part':{'id':'p0','messageID':'m0','type':'text',"
+         "'text':'the prompt'}}}");
+  say(p, "{'type':'message.part.updated'," IN "'part':{'id':'p2','messageID':'m1','type':'tool',"
+         "'tool':'bash','callID':'c','state':{'status':'running'}}}}");
+  say(p, "{'type':'message.part.updated'," IN "'part':{'id':'p2','messageID':'m1','type':'tool',"
+         "'tool':'bash','callID':'c','state':{'status':'error'}}}}");
+  say(p, "{'type':'message.part.delta'," IN
+         "'messageID':'m1','partID':'p1','field':'text','delta':'Do'}}");
+  say(p, "{'type':'message.part.updated'," IN "'part':{'id':'p1','messageID':'m1','type':'text',"
+         "'text':'Done.'}}}");
+  say(p, "{'info':{'structured':{'a':1},'tokens':{'input':3,'output':2,'reasoning':1,'cache':"
+         "{'read':4,'write':0}}},'parts':[{'type':'text','text':'Done.'}]}");
+  ends_as(p, (struct process_result){.why = PROCESS_END_EXITED}, CLASS_NONE);
+  assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
+  assert_string_equal(p->bed.result.provider_session, "ses_1");
+  assert_string_equal(p->bed.result.enforced, "tool");
+  assert_int_equal(json_integer_value(json_object_get(p->bed.result.structured, "a")), 1);
+  assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "input")), 7);
+  assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "output")), 3);
+  assert_false(told(p, "the prompt"));
+  assert_true(told(p, "{'event':'text','text':'Do'}\n{'event':'text','text':'ne.'}"));
+  assert_true(told(p, "'name':'bash','id':'c','state':'end','failed':true"));
+}
+
+static void recorded_questions(void **state) {
+  struct peer *p = *state;
+  from_a_recording(p);
+  say(p, "{'type':'permission.asked'," IN "'id':'per_1','permission':'bash','patterns':['ls'],"
+         "'metadata':{'command':'ls'}}}");
+  assert_false(told(p, "permission"));
+  driver_opencode.sent(p->bed.driver, STR("POST /permission/per_1/reply {\"reply\": \"once\"}"));
+  assert_true(told(p, "'tool':'bash','answer':'allowed'")); /* as it was then, not as we would */
+  ends_as(p, (struct process_result){.why = PROCESS_END_EXITED}, CLASS_PROTOCOL);
+}
+
+static void a_recorded_abort(void **state) {
+  struct peer *p = *state;
+  from_a_recording(p);
+  say(p, "{'type':'session.status'," IN "'status':{'type':'retry','attempt':2,'message':"
+         "'Rate limit reached'}}}");
+  driver_opencode.sent(p->bed.driver, STR("POST /session/ses_1/abort {}"));
+  assert_true(told(p, "{'event':'retry','attempt':2,'reason':'Rate limit reached'}"));
+  ends_as(p, (struct process_result){.why = PROCESS_END_EXITED}, CLASS_RATE_LIMIT);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      T(an_answer),
+      T(a_known_conversation),
+      T(an_id_is_no_path),
+      T(only_this_machine_is_asked),
+      T(no_port),
+      T(a_refused_password),
+      T(a_model_without_a_provider),
+      T(a_model_that_is_not_there),
+      T(errors_have_classes),
+      T(garbage),
+      T(retries_are_told_and_ended),
+      T(tries_in_a_row_are_counted),
+      T(a_stall_tells_why),
+      T(a_long_wait_is_ours_to_decide),
+      T(a_cancel),
+      T(a_cancel_before_there_is_work),
+      T(a_broken_connection),
+      T(a_server_that_dies),
+      T(a_server_that_dies_behind_its_answer),
+      T(events_that_end),
+      T(events_that_end_before_the_work),
+      T(questions_are_answered_by_policy),
+      T(nobody_answers_for_a_person),
+      T(one_answer_counts),
+      T(a_flood_of_questions_ends_it),
+      T(the_password_does_not_enter),
+      T(thoughts_are_no_answer),
+      T(recorded_answers),
+      T(recorded_questions),
+      T(a_recorded_abort),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

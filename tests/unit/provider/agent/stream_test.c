@@ -1,0 +1,706 @@
+/* The output of a run by a profile's rules: how bytes are cut, what counts as the answer, and what
+ * class an end has. Profiles here are small ones of the test. */
+#include "support/data.h"
+
+#include "format/json_write.h"
+
+#include "base/limits.h"
+#include "provider/agent/driver.h"
+#include "provider/agent/replay.h"
+#include "provider/profile/profiles.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct seen {
+  struct buf lines; /* news as lines of JSON */
+  struct call_result result;
+  bool answered, gave_up;
+};
+
+static void on_news(void *ctx, const struct provider_news *news) {
+  struct seen *s = ctx;
+  json_auto_t *line = replay_news_json(news);
+  char *text = json_dump_text(line, JSON_COMPACT);
+  buf_printf(&s->lines, "%s\n", text);
+  free(text);
+}
+
+static void on_answered(void *ctx) {
+  ((struct seen *)ctx)->answered = true;
+}
+
+static void on_give_up(void *ctx) {
+  ((struct seen *)ctx)->gave_up = true;
+}
+
+static struct profile *profile_of(const char *text) {
+  struct err_list errors = {0};
+  struct profile *p = profile_load("t", "t.yaml", str_from(text), NULL, NULL, &errors);
+  if (p == NULL)
+    fail_msg("%d:%d: %s", errors.items[0].line, errors.items[0].column, errors.items[0].text);
+  return p;
+}
+
+struct run {
+  const char *out, *err;
+  size_t piece; /* bytes fed at once, 0 = all */
+  struct process_result process;
+  bool schema;
+  const char *session;  /* it goes on with */
+  const json_t *before; /* tokens of that so far; or NULL */
+};
+
+static struct secrets *hidden; /* or NULL */
+
+static void read_run(const struct profile *p, const struct run *run, struct seen *s) {
+  const struct call_request request = {
+      .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT, .conversation = run->before};
+  json_auto_t *schema = json_object();
+  const struct agent_call call = {.request = &request,
+                                  .session = run->session ? run->session : "",
+                                  .new_session = "",
+                                  .schema = run->schema ? schema : NULL};
+  const struct driver_host host = {
+      .news = on_news, .answered = on_answered, .give_up = on_give_up, .secrets = hidden, .ctx = s};
+  struct str out = str_from(run->out), err = str_from(run->err);
+  size_t piece = run->piece ? run->piece : out.n + 1;
+  *s = (struct seen){0};
+  struct driver *d = driver_exec.open(p, &call, &host);
+  for (size_t at = 0; at < out.n; at += piece)
+    driver_exec.output(d, 1, (struct str){out.p + at, out.n - at < piece ? out.n - at : piece});
+  driver_exec.output(d, 2, err);
+  buf_str(&s->result.error_text.bytes, err);
+  driver_exec.end(d, &run->process, &s->result);
+  driver_exec.close(d);
+}
+
+static void seen_deinit(struct seen *s) {
+  buf_deinit(&s->lines);
+  call_result_deinit(&s->result);
+}
+
+static const char events[] =
+    "summary: t\nprogram: t\nargv: [x]\n"
+    "classes: {too_much: length}\npatterns: [{match: 'c[o0]ffee', class: overloaded}]\n"
+    "exits: {42: auth}\nstderr: [{match: '^retry', is: retry}]\nevents:\n"
+    "  - {when: {/sid: '*'}, session: /sid}\n"
+    "  - {when: {/t: d}, delta: /x}\n"
+    "  - {when: {/t: c}, cumulative: /x}\n"
+    "  - {when: {/t: m}, message: /x, message_id: /id}\n"
+    "  - {when: {/t: list}, each: /items, where: {/k: [a, b]}, tool: {name: /n, failed: /bad}}\n"
+    "  - {when: {/t: again}, retry: {reason: /why, delay_ms: /in}}\n"
+    "  - {when: {/t: use}, usage: {input: [/i, /j], output: /o}}\n"
+    "  - {when: {/t: e}, error: {status: /s, kind: [/k1, /k2], message: /m}}\n"
+    "  - {when: {/t: ok}, text: /x, structured: /v, end: ok}\n"
+    "  - {when: {/t: bad}, error: {status: /s, kind: [/k1, /k2], message: /m, log: /ref}, end: "
+    "error}\n";
+
+static void pieces_may_be_cut_anywhere(void **state) {
+  static const char out[] = "{\"t\":\"d\",\"x\":\"h\xC3\xA9\",\"sid\":\"s\"}\r\n\n"
+                            "not json\n"
+                            "[{\"t\":\"d\",\"x\":\"l\"},{\"t\":\"m\",\"x\":\"h\xC3\xA9llo\"}]\n"
+                            "{\"t\":\"use\",\"i\":1,\"j\":2,\"o\":3}\n"
+                            "{\"t\":\"ok\"}";
+  struct profile *p = profile_of(events);
+  struct seen whole, cut;
+  (void)state;
+  read_run(p, &(struct run){.out = out, .err = ""}, &whole);
+  assert_int_equal(whole.result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&whole.lines), "{\"event\":\"session\",\"id\":\"s\"}\n"
+                                           "{\"event\":\"text\",\"text\":\"h\xC3\xA9\"}\n"
+                                           "{\"event\":\"text\",\"text\":\"l\"}\n"
+                                           "{\"event\":\"text\",\"text\":\"lo\"}\n"
+                                           "{\"event\":\"usage\",\"input\":3,\"output\":3}\n");
+  assert_string_equal(buf_c(&whole.result.text.bytes), "h\xC3\xA9llo");
+  assert_non_null(strstr(whole.result.note, "1 line of its output was no JSON"));
+  assert_true(whole.answered);
+  for (size_t piece = 1; piece < 9; piece++) {
+    read_run(p, &(struct run){.out = out, .err = "", .piece = piece}, &cut);
+    assert_string_equal(buf_c(&cut.lines), buf_c(&whole.lines));
+    assert_string_equal(buf_c(&cut.result.text.bytes), buf_c(&whole.result.text.bytes));
+    seen_deinit(&cut);
+  }
+  seen_deinit(&whole);
+  profile_free(p);
+}
+
+static void numbers_that_are_too_large_are_left_out(void **state) {
+  struct profile *p = profile_of(events);
+  struct seen s;
+  (void)state;
+  read_run(p,
+           &(struct run){.out = "{\"t\":\"again\",\"why\":\"a\",\"in\":12.7}\n"
+                                "{\"t\":\"again\",\"why\":\"b\",\"in\":1e300}\n{\"t\":\"ok\"}",
+                         .err = ""},
+           &s);
+  assert_non_null(strstr(buf_c(&s.lines), "\"delay_ms\":12"));
+  assert_null(strstr(buf_c(&s.lines), "\"delay_ms\":-"));
+  seen_deinit(&s);
+  profile_free(p);
+}
+
+static void the_text_is_the_last_message_or_all(void **state) {
+  static const char out[] = "{\"t\":\"m\",\"x\":\"one\",\"id\":\"1\"}\n"
+                            "{\"t\":\"m\",\"x\":\"two \",\"id\":\"2\"}\n"
+                            "{\"t\":\"m\",\"x\":\"parts\",\"id\":\"2\"}\n"
+                            "{\"t\":\"ok\"}\n";
+  struct profile *last = profile_of(events);
+  struct buf text = {0};
+  struct seen s;
+  (void)state;
+  buf_printf(&text, "text: all\n%s", events);
+  struct profile *all = profile_of(buf_c(&text));
+  read_run(last, &(struct run){.out = out, .err = ""}, &s);
+  assert_string_equal(buf_c(&s.result.text.bytes), "two parts");
+  seen_deinit(&s);
+  read_run(all, &(struct run){.out = out, .err = ""}, &s);
+  assert_string_equal(buf_c(&s.result.text.bytes), "one\n\ntwo parts");
+  seen_deinit(&s);
+  profile_free(last);
+  profile_free(all);
+  buf_deinit(&text);
+}
+
+static void a_growing_message_is_told_once(void **state) {
+  struct profile *p = profile_of(events);
+  struct seen s;
+  (void)state;
+  read_run(p,
+           &(struct run){.out = "{\"t\":\"c\",\"x\":\"a\"}\n{\"t\":\"c\",\"x\":\"ab\"}\n"
+                                "{\"t\":\"c\",\"x\":\"ab\"}\n{\"t\":\"m\",\"x\":\"abc\"}\n"
+                                "{\"t\":\"c\",\"x\":\"z\"}\n{\"t\":\"ok\"}\n",
+                         .err = ""},
+           &s);
+  assert_string_equal(buf_c(&s.lines), "{\"event\":\"text\",\"text\":\"a\"}\n"
+                                       "{\"event\":\"text\",\"text\":\"b\"}\n"
+                                       "{\"event\":\"text\",\"text\":\"c\"}\n"
+                                       "{\"event\":\"text\",\"text\":\"z\"}\n");
+  seen_deinit(&s);
+  profile_free(p);
+}
+
+static void a_message_that_comes_again_is_one(void **state) {
+  struct profile *p = profile_of(events);
+  struct seen s;
+  (void)state;
+  read_run(p,
+           &(struct run){.out = "{\"t\":\"d\",\"x\":\"hal\"}\n"
+                                "{\"t\":\"again\",\"why\":\"try 2/5: status 503\"}\n"
+                                "{\"t\":\"d\",\"x\":\"half \"}\n{\"t\":\"d\",\"x\":\"whole\"}\n"
+                                "{\"t\":\"ok\"}\n",
+                         .err = ""},
+           &s);
+  assert_string_equal(buf_c(&s.result.text.bytes), "half whole");
+  assert_non_null(strstr(buf_c(&s.lines), "{\"event\":\"retry\",\"attempt\":2,\"of\":5,"
+                                          "\"status\":503,"));
+  seen_deinit(&s);
+  profile_free(p);
+}
+
+static void items_are_looked_at_one_by_one(void **state) {
+  struct profile *p = profile_of(events);
+  struct seen s;
+  (void)state;
+  read_run(p,
+           &(struct run){.out = "{\"t\":\"list\",\"items\":[{\"k\":\"a\",\"n\":\"x\"},{\"k\":\"c\","
+                                "\"n\":\"y\"},{\"k\":\"b\",\"n\":\"z\",\"bad\":true}]}\n"
+                                "{\"t\":\"list\",\"items\":7}\n{\"t\":\"list\"}\n",
+                         .err = ""},
+           &s);
+  assert_string_equal(buf_c(&s.lines), "{\"event\":\"tool\",\"name\":\"x\",\"failed\":false}\n"
+                                       "{\"event\":\"tool\",\"name\":\"z\",\"failed\":true}\n");
+  seen_deinit(&s);
+  profile_free(p);
+}
+
+/* --- the end --- */
+
+static void ends_have_classes_by_evidence(void **state) {
+  static const struct {
+    const char *name, *out, *err;
+    enum process_end why;
+    int exit, signal;
+    enum error_class class;
+  } cases[] = {
+      {"a good end and a bad exit", "{\"t\":\"ok\",\"x\":\"y\"}", "", PROCESS_END_EXITED, 3, 0,
+       CLASS_NONE},
+      {"an error before a good end", "{\"t\":\"e\",\"s\":500}\n{\"t\":\"ok\",\"x\":\"y\"}", "",
+       PROCESS_END_EXITED, 0, 0, CLASS_NONE},
+      {"a bad end and a good exit", "{\"t\":\"bad\",\"s\":401}", "", PROCESS_END_EXITED, 0, 0,
+       CLASS_AUTH},
+      {"the profile's word before the status", "{\"t\":\"bad\",\"s\":500,\"k2\":\"too_much\"}", "",
+       PROCESS_END_EXITED, 1, 0, CLASS_LENGTH},
+      {"the profile's pattern before the status", "{\"t\":\"bad\",\"s\":400,\"m\":\"more c0ffee\"}",
+       "", PROCESS_END_EXITED, 1, 0, CLASS_OVERLOADED},
+      {"money before the status", "{\"t\":\"bad\",\"s\":429,\"m\":\"insufficient_quota\"}", "",
+       PROCESS_END_EXITED, 1, 0, CLASS_QUOTA},
+      {"a status in words", "{\"t\":\"bad\",\"m\":\"API Error: 529\"}", "", PROCESS_END_EXITED, 1,
+       0, CLASS_OVERLOADED},
+      {"a kind that is a class", "{\"t\":\"bad\",\"k1\":\"rate_limit\"}", "", PROCESS_END_EXITED, 1,
+       0, CLASS_RATE_LIMIT},
+      {"an error that says nothing", "{\"t\":\"bad\"}", "", PROCESS_END_EXITED, 1, 0,
+       CLASS_CRASHED},
+      {"an error whose words are escapes", "{\"t\":\"bad\",\"m\":\"\\u001b[31m\\n\"}", "",
+       PROCESS_END_EXITED, 1, 0, CLASS_CRASHED},
+      {"the exit's class and escapes", "", "\x1b[0m\n", PROCESS_END_EXITED, 42, 0, CLASS_AUTH},
+      {"the log's line of that error", "{\"t\":\"bad\",\"m\":\"see the log\",\"ref\":\"e7\"}",
+       "ref=e6 error=\"Rate limit exceeded\"\nref=e7 error=\"Model not found: m\" at=x\n",
+       PROCESS_END_EXITED, 1, 0, CLASS_NOT_FOUND},
+      {"the log's line of another error", "{\"t\":\"bad\",\"m\":\"see the log\",\"ref\":\"e8\"}",
+       "ref=e6 error=\"Rate limit exceeded\"\n", PROCESS_END_EXITED, 1, 0, CLASS_CRASHED},
+      {"stderr, where the end says nothing", "{\"t\":\"bad\"}", "x\nRate limit exceeded\n",
+       PROCESS_END_EXITED, 1, 0, CLASS_RATE_LIMIT},
+      {"an error and no end", "{\"t\":\"e\",\"s\":404,\"m\":\"gone\"}", "", PROCESS_END_EXITED, 1,
+       0, CLASS_NOT_FOUND},
+      {"no end, exit 0", "{\"t\":\"d\",\"x\":\"y\"}", "Rate limit\n", PROCESS_END_EXITED, 0, 0,
+       CLASS_PROTOCOL},
+      {"no end, stderr", "", "error: unknown option '--x'\n", PROCESS_END_EXITED, 2, 0,
+       CLASS_BAD_REQUEST},
+      {"no end, the exit's class last", "", "sorry\n", PROCESS_END_EXITED, 42, 0, CLASS_AUTH},
+      {"no end, nothing known", "", "sorry\n", PROCESS_END_EXITED, 7, 0, CLASS_CRASHED},
+      {"no interpreter", "", "env: 'node': No such file or directory\n", PROCESS_END_EXITED, 127, 0,
+       CLASS_NOT_FOUND},
+      {"killed, whatever stderr says", "", "Rate limit\n", PROCESS_END_EXITED, -1, 9,
+       CLASS_CRASHED},
+      {"a JSON error on stderr", "", "blah\n{\n \"t\": \"bad\",\n \"s\": 403\n}\n",
+       PROCESS_END_EXITED, 1, 0, CLASS_AUTH},
+      {"one document over lines", "{\n \"t\": \"ok\",\n \"x\": \"y\"\n}\n", "", PROCESS_END_EXITED,
+       0, 0, CLASS_NONE},
+      {"too slow", "{\"t\":\"d\",\"x\":\"y\"}", "", PROCESS_END_WALL_LIMIT, -1, 15, CLASS_TIMEOUT},
+      {"silent", "", "sorry\n", PROCESS_END_STALL_LIMIT, -1, 15, CLASS_TIMEOUT},
+      {"silent after a retry with a status", "", "retry 1, status 429\n", PROCESS_END_STALL_LIMIT,
+       -1, 15, CLASS_RATE_LIMIT},
+      {"silent after a retry with words", "{\"t\":\"again\",\"why\":\"the model is overloaded\"}",
+       "", PROCESS_END_WALL_LIMIT, -1, 15, CLASS_OVERLOADED},
+      {"silent after a retry that says nothing", "{\"t\":\"again\",\"why\":\"once more\"}", "",
+       PROCESS_END_STALL_LIMIT, -1, 15, CLASS_TIMEOUT},
+      {"silent after a retry that went well",
+       "{\"t\":\"again\",\"why\":\"status 503\"}\n{\"t\":\"d\",\"x\":\"y\"}", "",
+       PROCESS_END_STALL_LIMIT, -1, 15, CLASS_TIMEOUT},
+      {"a good end without an answer", "{\"t\":\"ok\"}", "", PROCESS_END_EXITED, 0, 0,
+       CLASS_PROTOCOL},
+      {"an answer of white space", "{\"t\":\"ok\",\"x\":\" \\n\"}", "", PROCESS_END_EXITED, 0, 0,
+       CLASS_PROTOCOL},
+      {"a value is an answer", "{\"t\":\"ok\",\"v\":[]}", "", PROCESS_END_EXITED, 0, 0, CLASS_NONE},
+      {"cancelled", "", "", PROCESS_END_CANCELLED, -1, 15, CLASS_CANCELLED},
+      {"cancelled after its end", "{\"t\":\"ok\",\"x\":\"y\"}\n", "", PROCESS_END_CANCELLED, -1, 15,
+       CLASS_NONE},
+      {"the shim was killed", "", "", PROCESS_END_SHIM_LOST, -1, 0, CLASS_CRASHED},
+  };
+  struct profile *p = profile_of(events);
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct seen s;
+    read_run(p,
+             &(struct run){.out = cases[i].out,
+                           .err = cases[i].err,
+                           .process = {.why = cases[i].why,
+                                       .exit_code = cases[i].exit,
+                                       .signal = cases[i].signal}},
+             &s);
+    if (s.result.class != cases[i].class)
+      fail_msg("%s: %s: %s", cases[i].name, error_class_name(s.result.class), s.result.message);
+    assert_true((s.result.class == CLASS_NONE) == (s.result.message[0] == '\0'));
+    seen_deinit(&s);
+  }
+  profile_free(p);
+}
+
+static void an_error_is_told_in_the_logs_words(void **state) {
+  struct profile *p = profile_of(events);
+  struct seen s;
+  (void)state;
+  read_run(p,
+           &(struct run){.out = "{\"t\":\"bad\",\"m\":\"see the log\",\"ref\":\"e7\"}",
+                         .err = "t=1 ref=e7 error=\"No: \\\"a b\\\"\\n\" cause=\"No\"\n",
+                         .process = {.exit_code = 1}},
+           &s);
+  assert_int_equal(s.result.class, CLASS_CRASHED);
+  assert_string_equal(s.result.message, "No: \"a b\"");
+  seen_deinit(&s);
+  profile_free(p);
+}
+
+static void an_error_says_when_to_come_back(void **state) {
+  struct profile *p = profile_of(events);
+  struct seen s;
+  (void)state;
+  read_run(
+      p,
+      &(struct run){.out = "{\"t\":\"bad\",\"s\":429,\"m\":\"\\u001b[31mslow down\\n try again in "
+                           "2s\"}",
+                    .err = "",
+                    .process = {.exit_code = 1}},
+      &s);
+  assert_int_equal(s.result.retry_after_ms, 2000);
+  assert_string_equal(s.result.message, "slow down try again in 2s"); /* one line, no escapes */
+  seen_deinit(&s);
+  profile_free(p);
+}
+
+static void a_claimed_value_is_passed_on(void **state) {
+  struct profile *codex, *p = profile_of(events);
+  struct buf text = {0};
+  struct seen s;
+  (void)state;
+  read_run(p, &(struct run){.out = "{\"t\":\"ok\",\"v\":[1]}", .err = "", .schema = true}, &s);
+  assert_true(json_is_array(s.result.structured));
+  seen_deinit(&s);
+  buf_printf(&text, "schema: {by: text, value: text}\nargv: ['{schema}']\n%s",
+             strstr(events, "summary"));
+  char *argv = strstr(text.p, "argv: [x]");
+  memset(argv, ' ', 8); /* the one above stands instead: a line of spaces and a comment */
+  argv[8] = '#';
+  codex = profile_of(buf_c(&text));
+  read_run(codex,
+           &(struct run){.out = "{\"t\":\"m\",\"x\":\" {\\\"a\\\":1} \"}\n{\"t\":\"ok\"}",
+                         .err = "",
+                         .schema = true},
+           &s);
+  assert_int_equal(json_integer_value(json_object_get(s.result.structured, "a")), 1);
+  seen_deinit(&s);
+  read_run(codex,
+           &(struct run){.out = "{\"t\":\"m\",\"x\":\"{\\\"a\\\":1}\"}\n{\"t\":\"ok\"}", .err = ""},
+           &s);
+  assert_null(s.result.structured); /* nobody asked for one */
+  seen_deinit(&s);
+  read_run(codex,
+           &(struct run){
+               .out = "{\"t\":\"m\",\"x\":\"prose {\"}\n{\"t\":\"ok\"}", .err = "", .schema = true},
+           &s);
+  assert_null(s.result.structured);
+  seen_deinit(&s);
+  profile_free(codex);
+  profile_free(p);
+  buf_deinit(&text);
+}
+
+static void text_is_taken_as_it_is(void **state) {
+  struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\noutput: text\n");
+  struct seen s;
+  (void)state;
+  read_run(p, &(struct run){.out = "a\n\n  b \nno newline", .err = "", .piece = 3}, &s);
+  assert_int_equal(s.result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&s.result.text.bytes), "a\n\n  b \nno newline");
+  seen_deinit(&s);
+  read_run(p, &(struct run){.out = "\x1b[32m[WORK:1]\x1b[0m\n\x1b[1mend", .err = ""}, &s);
+  assert_string_equal(buf_c(&s.result.text.bytes), "[WORK:1]\nend");
+  seen_deinit(&s);
+  read_run(p, &(struct run){.out = " \n", .err = ""}, &s);
+  assert_int_equal(s.result.class, CLASS_PROTOCOL);
+  assert_non_null(strstr(s.result.message, "answered nothing"));
+  seen_deinit(&s);
+  read_run(p,
+           &(struct run){.out = "whole\n",
+                         .err = "",
+                         .process = {.exit_code = -1, .signal = 15, .ended_early = true}},
+           &s);
+  assert_int_equal(s.result.class, CLASS_NONE); /* it had closed its output */
+  assert_non_null(strstr(s.result.note, "closed its output"));
+  seen_deinit(&s);
+  read_run(p, &(struct run){.out = "half", .err = "boom\n", .process = {.exit_code = 3}}, &s);
+  assert_int_equal(s.result.class, CLASS_CRASHED);
+  assert_string_equal(buf_c(&s.result.text.bytes), "half");
+  assert_non_null(strstr(s.result.message, "boom"));
+  seen_deinit(&s);
+  profile_free(p);
+}
+
+static void what_only_a_terminal_reads_costs_no_line(void **state) {
+  static const char *const lines[] = {
+      "\x1b[2K\x1b[1G%s\x1b[0m\n",                            /* CSI around it */
+      "\x1b]0;agent\a%s\x1b]133;D;0\x1b\\\n",                 /* OSC, ended by BEL and by ST */
+      "\xEF\xBB\xBF%s\r\n",                                   /* a byte order mark */
+      "\x1b[?25l\x1b(B\x1b[32mthinking\r\x1b[K%s\x1b[?25h\n", /* a progress line written over */
+      "\a\b%s\a\n",
+      "\x1b]%s\n", /* a sequence that does not end */
+  };
+  struct profile *p = profile_of(events);
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(lines); i++)
+    for (size_t piece = 0; piece < 4; piece++) {
+      struct buf out = {0};
+      struct seen s;
+      const char *mark = strstr(lines[i], "%s");
+      buf_append(&out, lines[i], (size_t)(mark - lines[i]));
+      buf_printf(&out, "{\"t\":\"ok\",\"x\":\"a \\u001b[1mb [c]\"}%s", mark + 2);
+      read_run(p, &(struct run){.out = buf_c(&out), .err = "", .piece = piece}, &s);
+      if (s.result.class != CLASS_NONE)
+        fail_msg("case %zu: %s", i, s.result.message);
+      assert_string_equal(buf_c(&s.result.text.bytes), "a \x1b[1mb [c]"); /* what it says stays */
+      assert_string_equal(s.result.note, "");
+      seen_deinit(&s);
+      buf_deinit(&out);
+    }
+  profile_free(p);
+}
+
+/* Over two events, two lines of text, the pieces of a long one, or behind JSON's escapes. */
+static void a_value_never_gets_through(void **state) {
+  static const char *const outs[] = {
+      "{\"t\":\"d\",\"x\":\"a sk-test/\"}\n{\"t\":\"d\",\"x\":\"12345 b\"}\n{\"t\":\"ok\"}\n",
+      "{\"t\":\"d\",\"x\":\"a sk-test\\/\"}\n{\"t\":\"m\",\"x\":\"a sk-test/12345 "
+      "b\"}\n{\"t\":\"ok\"}\n",
+      "{\"t\":\"c\",\"x\":\"a sk-te\"}\n{\"t\":\"c\",\"x\":\"a sk-test/12345\"}\n"
+      "{\"t\":\"c\",\"x\":\"a sk-test/12345 b\"}\n{\"t\":\"ok\"}\n",
+      "{\"t\":\"ok\",\"x\":\"a sk-test\\/12345 b\"}\n",
+      "{\"t\":\"ok\",\"x\":\"a s\\u006b-test\\u002f12345 b\"}\n",
+  };
+  struct profile *p = profile_of(events);
+  struct seen s;
+  (void)state;
+  hidden = secrets_new();
+  secrets_add(hidden, "STREAM_TEST_KEY", STR("sk-test/12345"));
+  for (size_t i = 0; i < sizeof outs / sizeof outs[0]; i++) {
+    read_run(p, &(struct run){.out = outs[i], .err = ""}, &s);
+    assert_string_equal(buf_c(&s.result.text.bytes), "a \xC2\xABsecret:STREAM_TEST_KEY\xC2\xBB b");
+    assert_null(strstr(buf_c(&s.lines), "sk-te"));
+    seen_deinit(&s);
+  }
+  read_run(p, &(struct run){.out = "{\"t\":\"d\",\"x\":\"an s\"}\n{\"t\":\"ok\"}", .err = ""}, &s);
+  assert_string_equal(buf_c(&s.result.text.bytes), "an s");
+  seen_deinit(&s);
+  profile_free(p);
+  p = profile_of("summary: t\nprogram: t\nargv: [x]\noutput: text\n");
+  struct buf text = {0};
+  for (size_t i = 0; i < LIMIT_PIPE_PIECE_BYTES - 5; i++)
+    buf_putc(&text, 'x');
+  buf_puts(&text, "sk-test/12345 b");
+  for (size_t piece = LIMIT_PIPE_PIECE_BYTES; piece > 1024; piece /= 2) {
+    read_run(p, &(struct run){.out = buf_c(&text), .err = "", .piece = piece}, &s);
+    assert_null(strstr(buf_c(&s.result.text.bytes), "sk-te"));
+    assert_non_null(strstr(buf_c(&s.result.text.bytes), "STREAM_TEST_KEY\xC2\xBB b"));
+    seen_deinit(&s);
+  }
+  buf_deinit(&text);
+  profile_free(p);
+  secrets_free(hidden);
+  hidden = NULL;
+}
+
+/* A text without lines is told in pieces, which may end anywhere. */
+static void escapes_go_from_a_text_without_lines(void **state) {
+  struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\noutput: text\n");
+  (void)state;
+  for (size_t before = LIMIT_PIPE_PIECE_BYTES - 12; before < LIMIT_PIPE_PIECE_BYTES; before++) {
+    struct buf text = {0}, wanted = {0};
+    struct seen s;
+    for (size_t i = 0; i < before; i++)
+      buf_putc(&wanted, 'x');
+    buf_printf(&text, "%s\033[31m\xC3\xA9\033[0m!", buf_c(&wanted));
+    buf_puts(&wanted, "\xC3\xA9!");
+    read_run(p, &(struct run){.out = buf_c(&text), .err = "", .piece = 1024}, &s);
+    assert_true(str_eq(buf_view(&s.result.text.bytes), buf_view(&wanted)));
+    seen_deinit(&s);
+    buf_deinit(&text);
+    buf_deinit(&wanted);
+  }
+  profile_free(p);
+}
+
+static void bytes_that_are_no_text_cost_no_line(void **state) {
+  struct profile *p = profile_of(events);
+  struct seen s;
+  (void)state;
+  read_run(p, &(struct run){.out = "{\"t\":\"ok\",\"x\":\"caf\xE9 \xE2\x82\"}\n", .err = ""}, &s);
+  assert_int_equal(s.result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&s.result.text.bytes), "caf\xEF\xBF\xBD \xEF\xBF\xBD\xEF\xBF\xBD");
+  seen_deinit(&s);
+  profile_free(p);
+}
+
+static void without_a_final_event_the_exit_is_the_end(void **state) {
+  static const char text[] = "summary: t\nprogram: t\nargv: [x]\nevents:\n"
+                             "  - {when: {/t: d}, delta: /x}\n"
+                             "  - {when: {/t: e}, error: {message: /m}, end: error}\n";
+  static const char out[] = "{\"t\":\"d\",\"x\":\"hello\"}\n";
+  struct profile *p = profile_of(text);
+  struct buf strict = {0};
+  struct seen s;
+  (void)state;
+  read_run(p, &(struct run){.out = out, .err = ""}, &s);
+  assert_int_equal(s.result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&s.result.text.bytes), "hello");
+  seen_deinit(&s);
+  read_run(p, &(struct run){.out = out, .err = "", .process = {.exit_code = 1}}, &s);
+  assert_int_equal(s.result.class, CLASS_CRASHED);
+  seen_deinit(&s);
+  profile_free(p);
+  buf_printf(&strict, "ends: event\n%s", text);
+  p = profile_of(buf_c(&strict));
+  read_run(p, &(struct run){.out = out, .err = ""}, &s);
+  assert_int_equal(s.result.class, CLASS_PROTOCOL);
+  seen_deinit(&s);
+  profile_free(p);
+  buf_deinit(&strict);
+}
+
+static void a_client_that_only_tries_again_is_given_up(void **state) {
+  static const char again[] = "{\"t\":\"again\",\"why\":\"status 429\"}\n",
+                    text[] = "{\"t\":\"d\",\"x\":\"y\"}\n";
+  struct buf profile = {0}, out = {0};
+  struct seen s;
+  (void)state;
+  buf_printf(&profile, "client_retries: 1\n%s", events);
+  struct profile *p = profile_of(buf_c(&profile));
+  buf_printf(&out, "%s%s%s%s", again, text, again, text); /* each try went well in the end */
+  read_run(p, &(struct run){.out = buf_c(&out), .err = ""}, &s);
+  assert_false(s.gave_up);
+  seen_deinit(&s);
+  buf_clear(&out);
+  buf_printf(&out, "%s%s%s", text, again, again);
+  read_run(p,
+           &(struct run){.out = buf_c(&out),
+                         .err = "",
+                         .process = {.exit_code = -1, .signal = 15, .ended_early = true}},
+           &s);
+  assert_true(s.gave_up);
+  assert_int_equal(s.result.class, CLASS_RATE_LIMIT);
+  seen_deinit(&s);
+  read_run(p, &(struct run){.out = text, .err = "retry 1: status 503\nretry 2: status 503\n"}, &s);
+  assert_true(s.gave_up); /* stderr counts, too */
+  seen_deinit(&s);
+  read_run(p, &(struct run){.out = text, .err = "retry 1\nretry 2\nretry 3\n"}, &s);
+  assert_false(s.gave_up); /* its last word may say why */
+  seen_deinit(&s);
+  profile_free(p);
+  buf_deinit(&profile);
+  buf_deinit(&out);
+}
+
+static void a_sum_is_no_usage_of_one_call(void **state) {
+  struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\nevents:\n"
+                                 "  - {when: {/t: ok}, text: /x, end: ok,\n"
+                                 "     usage: {of: conversation, input: /i, output: /o}}\n");
+  struct run run = {.out = "{\"t\":\"ok\",\"x\":\"y\",\"i\":30,\"o\":4}\n", .err = ""};
+  struct seen s;
+  (void)state;
+  read_run(p, &run, &s);
+  assert_int_equal(json_integer_value(json_object_get(s.result.usage, "input")), 30);
+  seen_deinit(&s);
+  run.session = "s-1";
+  read_run(p, &run, &s);
+  assert_string_equal(json_string_value(json_object_get(s.result.usage, "told")), "none");
+  assert_null(json_object_get(s.result.usage, "input"));
+  seen_deinit(&s);
+  json_auto_t *before = json_pack("{si si}", "input", 20, "output", 3);
+  run.before = before;
+  read_run(p, &run, &s);
+  assert_int_equal(json_integer_value(json_object_get(s.result.usage, "input")), 10);
+  assert_int_equal(json_integer_value(json_object_get(s.result.usage, "output")), 1);
+  assert_null(json_object_get(s.result.usage, "told"));
+  seen_deinit(&s);
+  json_object_set_new(before, "input", json_integer(31)); /* it was begun anew behind our back */
+  read_run(p, &run, &s);
+  assert_string_equal(json_string_value(json_object_get(s.result.usage, "told")), "none");
+  seen_deinit(&s);
+  profile_free(p);
+}
+
+static void an_answer_of_reasoning_alone_is_none(void **state) {
+  struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\nempty: refused\nevents:\n"
+                                 "  - {when: {/t: think}, thinking: /x}\n"
+                                 "  - {when: {/t: ok}, end: ok}\n");
+  struct run run = {.out = "{\"t\":\"think\",\"x\":\"hm\"}\n{\"t\":\"ok\"}\n", .err = ""};
+  struct seen s;
+  (void)state;
+  read_run(p, &run, &s);
+  assert_int_equal(s.result.class, CLASS_PROTOCOL);
+  seen_deinit(&s);
+  run.out = "{\"t\":\"ok\"}\n";
+  read_run(p, &run, &s);
+  assert_int_equal(s.result.class, CLASS_REFUSED);
+  seen_deinit(&s);
+  profile_free(p);
+}
+
+static void a_client_that_asks_without_end_is_ended(void **state) {
+  struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\nmax_requests: 3\nevents:\n"
+                                 "  - {when: {/t: step}, usage: {of: request, input: /i}}\n"
+                                 "  - {when: {/t: ok}, text: /x, end: ok}\n");
+  struct buf out = {0};
+  struct seen s;
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    struct run run = {.err = ""};
+    buf_puts(&out, "{\"t\":\"step\",\"i\":1}\n");
+    run.out = buf_c(&out);
+    read_run(p, &run, &s);
+    assert_int_equal(s.gave_up, i == 2);
+    assert_int_equal(s.result.class, i == 2 ? CLASS_LENGTH : CLASS_PROTOCOL);
+    seen_deinit(&s);
+  }
+  buf_deinit(&out);
+  profile_free(p);
+}
+
+static void requests_are_added_up(void **state) {
+  struct profile *p =
+      profile_of("summary: t\nprogram: t\nargv: [x]\nevents:\n"
+                 "  - {when: {/t: step}, usage: {of: request, input: /i, output: /o,"
+                 " cost: /c, reasoning: /r}}\n"
+                 "  - {when: {/t: ok}, text: /x, end: ok}\n");
+  struct run run = {.out = "{\"t\":\"step\",\"i\":1011,\"o\":7,\"c\":0.25,\"r\":2}\n"
+                           "{\"t\":\"step\",\"i\":1011,\"o\":7,\"c\":0.5,\"r\":3}\n"
+                           "{\"t\":\"ok\",\"x\":\"y\"}\n",
+                    .err = ""};
+  struct seen s;
+  (void)state;
+  read_run(p, &run, &s);
+  assert_int_equal(json_integer_value(json_object_get(s.result.usage, "input")), 2022);
+  assert_int_equal(json_integer_value(json_object_get(s.result.usage, "reasoning")), 5);
+  assert_true(json_number_value(json_object_get(s.result.usage, "cost_usd")) == 0.75);
+  seen_deinit(&s);
+  profile_free(p);
+}
+
+static void stderr_says_when_to_come_back(void **state) {
+  static const struct {
+    const char *err;
+    int64_t ms;
+  } cases[] = {
+      {"Error: 429 Too Many Requests, retry after 1 s\n", 1000},
+      {"429 rate limit reached. Please try again in 6m1.5s.\n", 361500},
+      {"429 rate limit: retry after 30 2 more\n", 30000},
+      {"429 rate limit\n", 0},
+  };
+  struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\noutput: text\n");
+  struct seen s;
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    read_run(p, &(struct run){.out = "", .err = cases[i].err, .process = {.exit_code = 1}}, &s);
+    assert_int_equal(s.result.class, CLASS_RATE_LIMIT);
+    assert_int_equal(s.result.retry_after_ms, cases[i].ms);
+    seen_deinit(&s);
+  }
+  profile_free(p);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(pieces_may_be_cut_anywhere),
+      cmocka_unit_test(numbers_that_are_too_large_are_left_out),
+      cmocka_unit_test(the_text_is_the_last_message_or_all),
+      cmocka_unit_test(a_growing_message_is_told_once),
+      cmocka_unit_test(a_message_that_comes_again_is_one),
+      cmocka_unit_test(items_are_looked_at_one_by_one),
+      cmocka_unit_test(ends_have_classes_by_evidence),
+      cmocka_unit_test(an_error_is_told_in_the_logs_words),
+      cmocka_unit_test(an_error_says_when_to_come_back),
+      cmocka_unit_test(a_claimed_value_is_passed_on),
+      cmocka_unit_test(text_is_taken_as_it_is),
+      cmocka_unit_test(what_only_a_terminal_reads_costs_no_line),
+      cmocka_unit_test(a_value_never_gets_through),
+      cmocka_unit_test(escapes_go_from_a_text_without_lines),
+      cmocka_unit_test(bytes_that_are_no_text_cost_no_line),
+      cmocka_unit_test(without_a_final_event_the_exit_is_the_end),
+      cmocka_unit_test(a_client_that_only_tries_again_is_given_up),
+      cmocka_unit_test(a_sum_is_no_usage_of_one_call),
+      cmocka_unit_test(requests_are_added_up),
+      cmocka_unit_test(an_answer_of_reasoning_alone_is_none),
+      cmocka_unit_test(a_client_that_asks_without_end_is_ended),
+      cmocka_unit_test(stderr_says_when_to_come_back),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

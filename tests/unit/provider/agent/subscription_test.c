@@ -1,0 +1,107 @@
+/* Limits of subscriptions: what is one, and when it is over. */
+#include "provider/agent/subscription.h"
+
+#include "support/data.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Sunday, 22 November 2026, 12:00:00 UTC. */
+static const int64_t noon_ms = 1795348800000;
+enum { HOUR = 3600 * 1000 };
+
+static void resets_are_read(void **state) {
+  static const struct {
+    const char *text;
+    int64_t minutes; /* from noon; 0: not understood */
+  } cases[] = {
+      {"You've hit your session limit \xc2\xb7 resets 3pm (UTC)", 180},
+      {"You've hit your session limit \xc2\xb7 resets 11am (UTC)", 23 * 60},
+      {"You're out of extra usage \xc2\xb7 resets 2:30pm (Asia/Tokyo)", 17 * 60 + 30},
+      {"5-hour limit reached \xe2\x88\x99 resets 8pm", 8 * 60},
+      {"5-hour limit reached \xe2\x88\x99 resets 12am (UTC)", 12 * 60},
+      {"You've hit your weekly limit \xc2\xb7 resets Nov 25 at 3pm (UTC)", 3 * 1440 + 180},
+      {"You've hit your weekly limit \xc2\xb7 resets Nov 25, 3pm (America/New_York)",
+       3 * 1440 + 180 + 300},
+      {"You've hit your weekly limit \xc2\xb7 resets Jan 2, 2027, 9:15am (UTC)", 41 * 1440 - 165},
+      {"You've hit your weekly limit \xc2\xb7 resets Wednesday 12:00 AM (UTC)", 2 * 1440 + 720},
+      {"You've hit your weekly limit \xc2\xb7 resets Sunday 9:00 (UTC)", 7 * 1440 - 180},
+      {"You've hit your usage limit. Try again at 3:05 PM.", 185},
+      {"Claude AI usage limit reached|1795352400", 60},
+      {"You've hit your session limit \xc2\xb7 resets 3pm (Nowhere/Atlantis)", 0},
+      {"You've hit your session limit \xc2\xb7 resets 3pm (../../etc/passwd)", 0},
+      {"You've hit your session limit \xc2\xb7 resets soon", 0},
+      {"You've hit your session limit \xc2\xb7 resets 77pm (UTC)", 0},
+      {"Claude AI usage limit reached|1", 0},
+      {"", 0},
+  };
+  (void)state;
+  setenv("TZ", "UTC", 1);
+  tzset();
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    int64_t got = subscription_reset_ms(str_from(cases[i].text), noon_ms);
+    if (got != cases[i].minutes * 60000)
+      fail_msg("%s: %lld minutes", cases[i].text, (long long)got / 60000);
+  }
+}
+
+static void the_local_zone_counts_where_none_is_named(void **state) {
+  (void)state;
+  setenv("TZ", "JST-9", 1);
+  tzset();
+  assert_int_equal(subscription_reset_ms(STR("resets 10pm"), noon_ms), HOUR);
+  setenv("TZ", "UTC", 1);
+  tzset();
+}
+
+/* In summer New York is an hour nearer to UTC than in winter. */
+static void zones_have_summers(void **state) {
+  const int64_t july_ms = noon_ms - 140ll * 24 * HOUR;
+  (void)state;
+  assert_int_equal(subscription_reset_ms(STR("resets 9am (America/New_York)"), july_ms), HOUR);
+  assert_int_equal(subscription_reset_ms(STR("resets 9am (America/New_York)"), noon_ms), 2 * HOUR);
+}
+
+static void results_that_are_limits(void **state) {
+  static const struct {
+    const char *text, *message;
+    enum error_class class, becomes;
+    bool named;
+  } cases[] = {
+      {"You've hit your session limit \xc2\xb7 resets 3pm (UTC)\n", "", CLASS_NONE,
+       CLASS_RATE_LIMIT, true},
+      {"", "You've hit your weekly limit \xc2\xb7 resets 3pm (UTC)", CLASS_CRASHED,
+       CLASS_RATE_LIMIT, true},
+      {"", "5-hour limit reached \xe2\x88\x99 resets 8pm", CLASS_OVERLOADED, CLASS_RATE_LIMIT,
+       true},
+      {"You're out of extra usage", "", CLASS_NONE, CLASS_RATE_LIMIT, false},
+      {"The page says: You've hit your session limit \xc2\xb7 resets 3pm (UTC)", "", CLASS_NONE,
+       CLASS_NONE, false},
+      {"You've hit your session limit \xc2\xb7 resets 3pm (UTC)\nis what the user reads.", "",
+       CLASS_NONE, CLASS_NONE, false},
+      {"You've hit your stride.", "", CLASS_NONE, CLASS_NONE, false},
+      {"", "cancelled", CLASS_CANCELLED, CLASS_CANCELLED, false},
+      {"", "", CLASS_NONE, CLASS_NONE, false},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct call_result r = {.class = cases[i].class};
+    (void)snprintf(r.message, sizeof r.message, "%s", cases[i].message);
+    buf_puts(&r.text.bytes, cases[i].text);
+    subscription_check(&r, noon_ms);
+    if (r.class != cases[i].becomes || (r.retry_after_ms > 0) != cases[i].named)
+      fail_msg("case %zu: %s, %lld", i, error_class_name(r.class), (long long)r.retry_after_ms);
+    call_result_deinit(&r);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(resets_are_read),
+      cmocka_unit_test(the_local_zone_counts_where_none_is_named),
+      cmocka_unit_test(zones_have_summers),
+      cmocka_unit_test(results_that_are_limits),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

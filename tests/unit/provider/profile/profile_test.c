@@ -1,0 +1,559 @@
+/* Profiles: every mistake with its place, what extends fills in, and the command line of a call. */
+#include "support/data.h"
+
+#include "format/json_write.h"
+
+#include "provider/agent/agent.h"
+#include "provider/agent/schema_place.h"
+#include "provider/profile/profiles.h"
+#include "schema/schema.h"
+#include "support/folder.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char good[] = "summary: a test\nprogram: prog\nargv: [run]\nevents:\n"
+                           "  - {when: {/t: end}, text: /x, end: ok}\n";
+
+/* --- mistakes --- */
+
+static void mistakes_have_their_place(void **state) {
+  static const struct {
+    const char *text, *place, *message;
+  } cases[] = {
+      {"summary: x\nargv: [a]\nevent: []\n", "3:1", "did you mean \"events\""},
+      {"summary: x\nargv: run\n", "2:7", "argv must be a list of words, not a text"},
+      {"summary: x\nargv: [a, '{modle}']\n", "2:11", "did you mean {model}"},
+      {"summary: x\nargv: [[a, [b]]]\n", "2:12", "must be a text, not a list"},
+      {"summary: x\noutput: xml\n", "2:9", "json-lines, json, text or acp"},
+      {"summary: x\nstall_ms: soon\n", "2:11", "an integer from"},
+      {"summary: x\nevents:\n  - {when: {t: 1}}\n", "3:13", "JSON Pointer"},
+      {"summary: x\nevents:\n  - {when: {/t: '~['}}\n", "3:17", "no regular expression"},
+      {"summary: x\nevents:\n  - {end: maybe}\n", "3:11", "ok or error"},
+      {"summary: x\nclasses: {a: broken}\n", "2:14", "auth, quota, rate_limit"},
+      {"summary: x\nexits: {many: auth}\n", "2:9", "from 0 to 255"},
+      {"summary: x\nenv: {pass: [A=b]}\n", "2:14", "names of variables only"},
+      {"summary: x\nfiles: {../x: y}\n", "2:9", "no / and no dot"},
+      {"summary: x\nproject_files: [{path: ../x, does: run it}]\n", "2:24", "below the project"},
+      {"summary: x\nproject_files: [{path: /x, does: run it}]\n", "2:24", "below the project"},
+      {"summary: x\nproject_files: [{path: x}]\n", "2:17", "a file of a project needs does"},
+      {"summary: x\nproject_files: [{path: x, does: y, allowed: ui}]\n", "2:45",
+       "a list of JSON Pointers"},
+      {"summary: x\nproject_files: [{path: x, does: y, above: home}]\n", "2:43",
+       "repository or root"},
+      {"summary: x\nclient_retries: -1\n", "2:17", "an integer from 0"},
+      {"summary: x\nacp: {argv: [a], meta: [1]}\n", "2:24", "meta must be a map"},
+      {"summary: x\npatterns: [{match: a}]\n", "2:12", "a pattern needs class"},
+      {"summary: x\nargv: [a]\nextends: nobody\n", "3:10", "no profile of this name"},
+      {"summary: x\nargv: [a]\n", "1:1", "needs events"},
+      {"argv: [a]\noutput: text\n", "1:1", "needs summary"},
+      {"summary: x\nargv: [a]\noutput: text\nstdin: none\n", "4:8", "{prompt_file}"},
+      {"summary: x\nargv: [a]\noutput: text\nschema: {by: text}\n", "4:9", "{schema}"},
+      {"- a\n", "1:1", "a profile must be a map"},
+      {"summary: x\nsummary: y\n", "2:1", ""},
+      {"summary: [\n", "1:1", "close what is open"},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct err_list errors = {0};
+    char place[32];
+    struct profile *p = profile_load("t", "t.yaml", str_from(cases[i].text), NULL, NULL, &errors);
+    if (p != NULL || errors.count == 0)
+      fail_msg("%s: no error", cases[i].text);
+    snprintf(place, sizeof place, "%d:%d", errors.items[0].line, errors.items[0].column);
+    if (strcmp(place, cases[i].place) != 0 ||
+        strstr(errors.items[0].text, cases[i].message) == NULL)
+      fail_msg("%s\n%s: %s", cases[i].text, place, errors.items[0].text);
+    err_list_deinit(&errors);
+  }
+}
+
+static void all_mistakes_are_told(void **state) {
+  struct err_list errors = {0};
+  (void)state;
+  assert_null(profile_load("t", "t.yaml", STR("summary: x\noutput: a\nstdin: b\ntext: c\n"), NULL,
+                           NULL, &errors));
+  assert_int_equal(errors.count, 3);
+  err_list_deinit(&errors);
+}
+
+/* --- the shipped ones, and the user's --- */
+
+static void the_schema_file_is_the_generated_one(void **state) {
+  const char *path = SEGUE_SOURCE_DIR "/schemas/provider-profile.json";
+  json_auto_t *schema = profile_schema();
+  struct buf file = {0};
+  struct err err = {0};
+  char *text = json_dump_text(schema, JSON_INDENT(2));
+  (void)state;
+  if (getenv("SEGUE_UPDATE")) {
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fprintf(f, "%s\n", text);
+    assert_int_equal(fclose(f), 0);
+  }
+  if (!file_read(path, 1 << 20, &file, &err))
+    fail_msg("%s", err.text);
+  assert_true(file.n > 0 && file.p[file.n - 1] == '\n');
+  file.p[file.n - 1] = '\0';
+  assert_string_equal(file.p, text);
+  free(text);
+  buf_deinit(&file);
+}
+
+/* They are compiled in as JSON and not checked at the start of every command: so here. */
+static void what_is_shipped_is_what_its_file_says(void **state) {
+  struct err_list errors = {0};
+  struct profiles *all = profiles_load(NULL, &errors);
+  const struct profile *shipped;
+  size_t count = 0;
+  (void)state;
+  assert_non_null(all);
+  for (; (shipped = profiles_at(all, count)) != NULL; count++) {
+    struct profile *read = profile_load(shipped->capability.name, shipped->capability.name,
+                                        shipped->source, NULL, NULL, &errors);
+    if (read == NULL)
+      fail_msg("%s:%d: %s", shipped->capability.name, errors.items[0].line, errors.items[0].text);
+    assert_null(json_object_get(read->keys, "extends"));
+    assert_true(json_equal(read->keys, shipped->keys));
+    profile_free(read);
+  }
+  assert_int_equal(count, 10);
+  profiles_free(all);
+}
+
+/* A profile turns out to be what is said of it before it is made. SEGUE_UPDATE=1 writes the
+ * file anew. */
+static void the_index_says_what_the_profiles_say(void **state) {
+  static const char path[] = SEGUE_SOURCE_DIR "/src/provider/profiles/index.json";
+  struct err_list errors = {0};
+  struct profiles *all = profiles_load(NULL, &errors);
+  json_auto_t *index = json_load_file(path, 0, NULL), *about = json_object();
+  const struct profile *shipped;
+  (void)state;
+  assert_non_null(all);
+  for (size_t i = 0; (shipped = profiles_at(all, i)) != NULL; i++)
+    json_object_set_new(about, shipped->capability.name, profile_about(shipped));
+  if (getenv("SEGUE_UPDATE") != NULL)
+    assert_int_equal(json_dump_file(about, path, JSON_INDENT(2)), 0);
+  else
+    assert_true(json_equal(about, index));
+  profiles_free(all);
+}
+
+/* A profile of which only the capability was asked is made at the first use. */
+static void a_profile_is_made_when_it_is_used(void **state) {
+  struct err_list errors = {0};
+  struct profiles *all = profiles_load(NULL, &errors);
+  const struct profile *first = profiles_peek(all, 0);
+  (void)state;
+  assert_null(first->keys);
+  assert_string_not_equal(first->capability.summary, "");
+  assert_ptr_equal(profile_ready(first), first);
+  assert_non_null(first->keys);
+  assert_ptr_equal(profiles_at(all, 0), first);
+  profiles_free(all);
+}
+
+static void shipped_profiles_are_valid_by_the_schema(void **state) {
+  static const char *const names[] = {"claude",  "codex", "opencode", "gemini", "qwen",
+                                      "copilot", "pi",    "text",     "jsonl",  "acp"};
+  json_auto_t *doc = profile_schema();
+  struct schema *schema = schema_compile(doc, NULL, NULL, NULL);
+  (void)state;
+  assert_non_null(schema);
+  for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+    char path[512];
+    struct schema_errors errors = {0};
+    snprintf(path, sizeof path, "%s/src/provider/profiles/%s.yaml", SEGUE_SOURCE_DIR, names[i]);
+    json_auto_t *file = data_load(path);
+    if (schema_check(schema, file, &errors) != SCHEMA_OK)
+      fail_msg("%s: %s: %s", path, errors.items[0].path, errors.items[0].message);
+    schema_errors_deinit(&errors);
+  }
+  schema_free(schema);
+}
+
+static void the_users_files_add_and_replace(void **state) {
+  char *folder = folder_make(), path[128];
+  struct err_list errors = {0};
+  (void)state;
+  folder_put(folder, "mine.yaml", str_from(good));
+  folder_put(folder, "claude.yaml",
+             str_from("extends: claude\nprogram: /opt/claude\nstall_ms: 1234\n"));
+  folder_put(folder, "notes.txt", str_from("no profile"));
+  struct profiles *p = profiles_load(folder, &errors);
+  if (p == NULL)
+    fail_msg("%s:%d: %s", errors.items[0].file, errors.items[0].line, errors.items[0].text);
+  assert_string_equal(profiles_find(p, STR("mine"))->program, "prog");
+  const struct profile *claude = profiles_find(p, STR("claude"));
+  assert_string_equal(claude->program, "/opt/claude");
+  assert_int_equal(claude->stall_ms, 1234);
+  assert_true(claude->rule_count > 5); /* the shipped one's */
+  assert_string_equal(claude->capability.structured, "tool");
+  assert_null(profiles_find(p, STR("notes")));
+  profiles_free(p);
+  folder_put(folder, "claude.yaml", str_from("extends: wrong\nsummary: x\n"));
+  folder_put(folder, "wrong.yaml", str_from("summary: x\nargv: 7\n"));
+  folder_put(folder, "early.yaml", str_from("extends: mine\nsummary: before its base\n"));
+  p = profiles_load(folder, &errors); /* a mistake in one is no other's */
+  assert_non_null(p);
+  assert_null(profiles_find(p, STR("mine"))->broken);
+  const struct err *broken = profiles_find(p, STR("wrong"))->broken;
+  assert_non_null(broken);
+  assert_null(profiles_find(p, STR("early"))->broken);
+  assert_string_equal(profiles_find(p, STR("early"))->program, "prog");
+  assert_int_equal(broken->line, 2);
+  assert_non_null(strstr(broken->file, "wrong.yaml"));
+  broken = profiles_find(p, STR("claude"))->broken;
+  assert_int_equal(broken->line, 1);
+  assert_non_null(strstr(broken->text, "mistake itself"));
+  profiles_free(p);
+  err_list_deinit(&errors);
+  static const char *const files[] = {"mine.yaml", "claude.yaml", "notes.txt", "wrong.yaml",
+                                      "early.yaml"};
+  for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+    snprintf(path, sizeof path, "%s/%s", folder, files[i]);
+    assert_int_equal(unlink(path), 0);
+  }
+  folder_remove(folder);
+}
+
+/* A file whose name no provider can have is broken by itself: the others are there. */
+static void names_that_cannot_be(void **state) {
+  static const struct {
+    const char *file, *shown, *why;
+  } cases[] = {
+      {"script.yaml", "script.yaml", "built in"},
+      {"command.yaml", "command.yaml", "built in"},
+      {"my agent.yaml", "my agent.yaml", "use letters"},
+      {"2nd.yaml", "2nd.yaml", "a letter first"},
+      {"a.b.yaml", "a.b.yaml", "use letters"},
+      {"bad\xFF\033[31m.yaml", "bad??[31m.yaml", "use letters"},
+      {"other.yml", "other.yml", "write .yaml"},
+      {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+       "a"
+       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.yaml",
+       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+       "a"
+       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.yaml",
+       "too long"},
+  };
+  char *folder = folder_make(), path[512];
+  struct err_list errors = {0};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+    folder_put(folder, cases[i].file, str_from(good));
+  folder_put(folder, "mine.yaml", str_from(good));
+  struct profiles *p = profiles_load(folder, &errors);
+  assert_non_null(p);
+  assert_null(profiles_find(p, STR("mine"))->broken);
+  assert_null(profiles_find(p, STR("claude"))->broken);
+  assert_null(profiles_find(p, STR("other")));
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    const struct profile *found = profiles_find(p, str_from(cases[i].shown));
+    if (found == NULL || found->broken == NULL)
+      fail_msg("%s is not there as broken", cases[i].shown);
+    if (strstr(found->broken->text, cases[i].why) == NULL)
+      fail_msg("%s: %s", cases[i].shown, found->broken->text);
+    (void)snprintf(path, sizeof path, "%s/%s", folder, cases[i].file);
+    assert_int_equal(unlink(path), 0);
+  }
+  profiles_free(p);
+  (void)snprintf(path, sizeof path, "%s/mine.yaml", folder);
+  assert_int_equal(unlink(path), 0);
+  folder_remove(folder);
+}
+
+/* --- command lines --- */
+
+struct words {
+  struct arena arena;
+  struct buf text; /* the words, joined by | */
+  struct agent_command command;
+  enum error_class class;
+  struct err err;
+};
+
+static void words_deinit(struct words *w) {
+  arena_deinit(&w->arena);
+  buf_deinit(&w->text);
+}
+
+static struct profiles *shipped;
+
+static int load_shipped(void **state) {
+  struct err_list errors = {0};
+  (void)state;
+  shipped = profiles_load(NULL, &errors);
+  return shipped == NULL;
+}
+
+static int free_shipped(void **state) {
+  (void)state;
+  profiles_free(shipped);
+  return 0;
+}
+
+static bool command(struct words *w, const char *name, const struct agent_call *call) {
+  *w = (struct words){0};
+  bool ok = profile_command(profiles_find(shipped, str_from(name)), TRANSPORT_EXEC, call, &w->arena,
+                            &w->command, &w->class, &w->err);
+  for (size_t i = 0; ok && w->command.argv[i] != NULL; i++)
+    buf_printf(&w->text, "%s%s", i ? "|" : "", w->command.argv[i]);
+  return ok;
+}
+
+static struct call_request execute(void) {
+  return (struct call_request){.purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT};
+}
+
+static struct agent_call call_of(const struct call_request *request) {
+  return (struct agent_call){.request = request,
+                             .cwd = "/project",
+                             .tmpdir = "/tmp/x",
+                             .session = "",
+                             .new_session = "",
+                             .prompt = STR("do it"),
+                             .permission = PERMISSION_EDIT};
+}
+
+static void groups_fall_out_when_they_are_empty(void **state) {
+  struct call_request request = execute();
+  struct agent_call call = call_of(&request);
+  struct words w;
+  (void)state;
+  assert_true(command(&w, "claude", &call));
+  assert_string_equal(buf_c(&w.text),
+                      "claude|-p|--output-format|stream-json|--setting-sources|user|"
+                      "--add-dir|.|--verbose|--include-partial-messages|"
+                      "--permission-mode|acceptEdits");
+  assert_true(str_eq_c(w.command.stdin_bytes, "do it")); /* never in argv */
+  words_deinit(&w);
+}
+
+static void everything_that_is_there_comes_in(void **state) {
+  json_auto_t *options = json_pack("{s:s}", "effort", "high");
+  json_auto_t *schema = json_pack("{s:s}", "type", "object");
+  json_auto_t *tools = json_pack("[s, s]", "Read", "Bash(git *)");
+  json_auto_t *settings = json_pack("{s:[s, s], s:[s]}", "args", "--x", "", "program", "/opt/c");
+  struct call_request request = execute();
+  struct agent_call call = call_of(&request);
+  struct words w;
+  (void)state;
+  request.model = STR("opus");
+  request.options = options;
+  request.purpose = PURPOSE_JUDGE;
+  call.new_session = "11111111-2222-4333-8444-555555555555";
+  call.schema = schema;
+  call.tools = tools;
+  call.settings = settings;
+  call.max_turns = 5;
+  call.permission = PERMISSION_READONLY;
+  assert_true(command(&w, "claude", &call));
+  assert_string_equal(
+      buf_c(&w.text),
+      "/opt/c|-p|--output-format|stream-json|--setting-sources|user|"
+      "--add-dir|.|--verbose|--include-partial-messages|--model|opus|"
+      "--effort|high|--session-id|11111111-2222-4333-8444-555555555555|--json-schema|"
+      "{\"type\":\"object\"}|--max-turns|5|--allowedTools|Read,Bash(git "
+      "*)|--permission-mode|dontAsk|"
+      "--disallowedTools|Edit,Write,NotebookEdit|--tools||--system-prompt|You judge the "
+      "report of an agent. Answer in the form that is asked for, and do nothing else.|--x|");
+  words_deinit(&w);
+}
+
+static void a_conversation_goes_on_by_its_id(void **state) {
+  struct call_request request = execute();
+  struct agent_call call = call_of(&request);
+  struct words w;
+  (void)state;
+  call.session = "01a1fb71-9a99-7bb3-9c52-1ba211b4c192";
+  call.new_session = "22222222-2222-4333-8444-555555555555"; /* not both */
+  assert_true(command(&w, "codex", &call));
+  assert_string_equal(buf_c(&w.text), "codex|exec|resume|--json|--skip-git-repo-check|-c|"
+                                      "sandbox_mode=workspace-write|"
+                                      "01a1fb71-9a99-7bb3-9c52-1ba211b4c192|-");
+  words_deinit(&w);
+  assert_true(command(&w, "gemini", &call));
+  assert_null(strstr(buf_c(&w.text), "--session-id"));
+  assert_non_null(strstr(buf_c(&w.text), "--resume|01a1fb71"));
+  words_deinit(&w);
+}
+
+static bool sets(const struct agent_command *c, const char *assignment) {
+  for (size_t i = 0; c->assignments[i] != NULL; i++)
+    if (strcmp(c->assignments[i], assignment) == 0)
+      return true;
+  return false;
+}
+
+static void files_and_variables_are_filled_in(void **state) {
+  json_auto_t *schema = json_pack("{s:s}", "type", "object");
+  struct call_request request = execute();
+  struct agent_call call = call_of(&request);
+  struct words w;
+  (void)state;
+  call.schema = schema;
+  assert_true(command(&w, "codex", &call));
+  assert_non_null(strstr(buf_c(&w.text), "--output-schema|/tmp/x/segue-schema.json|"));
+  assert_int_equal(w.command.file_count, 1);
+  assert_true(str_eq_c(w.command.files[0].content, "{\"type\":\"object\"}"));
+  words_deinit(&w);
+  call.schema = NULL;
+  assert_true(command(&w, "gemini", &call));
+  assert_true(sets(&w.command, "GEMINI_CLI_SYSTEM_DEFAULTS_PATH=/tmp/x/gemini-defaults.json"));
+  words_deinit(&w);
+  assert_true(command(&w, "pi", &call)); /* its prompt is a file: argv is public */
+  assert_non_null(strstr(buf_c(&w.text), "|-p|@/tmp/x/segue-prompt.md"));
+  assert_true(str_eq_c(w.command.files[0].content, "do it"));
+  assert_int_equal(w.command.stdin_bytes.n, 0);
+  words_deinit(&w);
+  call.permission = PERMISSION_READONLY;
+  assert_true(command(&w, "opencode", &call));
+  bool denied = false;
+  for (size_t i = 0; w.command.assignments[i] != NULL; i++)
+    denied = denied || (strstr(w.command.assignments[i], "OPENCODE_PERMISSION={") != NULL &&
+                        strstr(w.command.assignments[i], "\"edit\":\"deny\"") != NULL);
+  assert_true(denied);
+  words_deinit(&w);
+}
+
+static void names_that_look_like_options_are_refused(void **state) {
+  static const char *const models[] = {"--dangerously-skip-permissions", "two words", "tab\tbed",
+                                       "line\nbreak"};
+  struct call_request request = execute();
+  struct agent_call call = call_of(&request);
+  struct words w;
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(models); i++) {
+    request.model = str_from(models[i]);
+    assert_false(command(&w, "codex", &call));
+    assert_int_equal(w.class, CLASS_BAD_REQUEST);
+    words_deinit(&w);
+  }
+  request.model = (struct str){NULL, 0};
+  call.session = "-x";
+  assert_false(command(&w, "codex", &call));
+  words_deinit(&w);
+}
+
+static void prompts_beyond_the_clients_limit_are_refused(void **state) {
+  struct call_request request = execute();
+  struct agent_call call = call_of(&request);
+  struct words w;
+  struct buf text = {0};
+  (void)state;
+  for (size_t i = 0; i < 1048576; i++)
+    buf_puts(&text, "\xC3\xA9"); /* characters, not bytes */
+  call.prompt = buf_view(&text);
+  assert_true(command(&w, "codex", &call));
+  words_deinit(&w);
+  buf_putc(&text, 'x');
+  call.prompt = buf_view(&text);
+  assert_false(command(&w, "codex", &call));
+  assert_non_null(strstr(w.err.text, "1048577 characters"));
+  words_deinit(&w);
+  buf_deinit(&text);
+}
+
+/* --- schemas --- */
+
+static void schemas_go_where_they_are_understood(void **state) {
+  json_auto_t *schema = data_json(
+      "{'$schema': 'https://json-schema.org/draft/2020-12/schema', 'type': 'object', 'properties': "
+      "{'reason': {'type': 'string'}, 'step': {'type': 'integer', 'enum': [0, 1]}, 'note': "
+      "{'type': "
+      "'string'}}, 'required': ['reason', 'step'], 'additionalProperties': false}");
+  const struct call_request request = {.schema = schema, .prompt = STR("ask")};
+  const struct call_request plain = {.prompt = STR("ask")};
+  struct schema_place place;
+  (void)state;
+  schema_place(&place, profiles_find(shipped, STR("codex")), TRANSPORT_EXEC, &request);
+  assert_string_equal(place.enforced, "native");
+  assert_null(json_object_get(place.sent, "$schema"));
+  assert_int_equal(json_array_size(json_object_get(place.sent, "required")), 3); /* all, there */
+  assert_true(str_eq_c(place.prompt, "ask"));
+  json_auto_t *value =
+      schema_place_value(&place, data_json("{'reason': 'r', 'step': 1, 'note': null}"));
+  json_auto_t *canonical = data_json("{'reason': 'r', 'step': 1}");
+  assert_true(json_equal(value, canonical)); /* and back */
+  assert_null(schema_place_value(&place, NULL));
+  schema_place_deinit(&place);
+
+  schema_place(&place, profiles_find(shipped, STR("claude")), TRANSPORT_EXEC, &request);
+  assert_string_equal(place.enforced, "tool");
+  assert_null(json_object_get(place.sent, "$schema"));
+  schema_place_deinit(&place);
+
+  schema_place(&place, profiles_find(shipped, STR("gemini")), TRANSPORT_EXEC, &request);
+  assert_string_equal(place.enforced, "prompt");
+  assert_null(place.sent);
+  assert_true(str_starts(place.prompt, "ask\n\n---\n"));
+  schema_place_deinit(&place);
+
+  schema_place(&place, profiles_find(shipped, STR("claude")), TRANSPORT_EXEC, &plain);
+  assert_null(place.enforced);
+  schema_place_deinit(&place);
+
+  /* Too long for an argument. */
+  json_t *many = json_object_get(json_object_get(schema, "properties"), "note");
+  struct buf words = {0};
+  for (size_t i = 0; i < 120 * 1024; i++)
+    buf_putc(&words, 'w');
+  json_object_set_new(many, "description", json_stringn(words.p, words.n));
+  schema_place(&place, profiles_find(shipped, STR("claude")), TRANSPORT_EXEC, &request);
+  assert_string_equal(place.enforced, "prompt");
+  schema_place_deinit(&place);
+  buf_deinit(&words);
+}
+
+static void settings_are_checked(void **state) {
+  static const struct {
+    const char *settings, *message;
+  } cases[] = {{"{'progam': 'x'}", "did you mean \"program\""},
+               {"{'program': 1}", "providers.claude.program must be"},
+               {"{'args': '--x'}", "a list of texts"},
+               {"{'set': {'A': 1}}", "a map of variables to texts"},
+               {"{'transport': 'smoke'}", "auto, exec, native or acp"},
+               {"{'stall_ms': 0}", "an integer above 0"},
+               {"[]", "must be a map"}};
+  const struct profile *claude = profiles_find(shipped, STR("claude"));
+  struct err err;
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    json_auto_t *settings = data_json(cases[i].settings);
+    assert_false(profile_check_settings(claude, settings, &err));
+    if (strstr(err.text, cases[i].message) == NULL)
+      fail_msg("%s: %s", cases[i].settings, err.text);
+  }
+  json_auto_t *fine =
+      data_json("{'program': ['/x', 'y'], 'args': ['a'], 'env': ['B'], 'set': {'C': "
+                "'d'}, 'concurrency': 2, 'transport': 'auto', 'stall_ms': 5}");
+  assert_true(profile_check_settings(claude, fine, &err));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(mistakes_have_their_place),
+      cmocka_unit_test(all_mistakes_are_told),
+      cmocka_unit_test(the_schema_file_is_the_generated_one),
+      cmocka_unit_test(what_is_shipped_is_what_its_file_says),
+      cmocka_unit_test(the_index_says_what_the_profiles_say),
+      cmocka_unit_test(a_profile_is_made_when_it_is_used),
+      cmocka_unit_test(shipped_profiles_are_valid_by_the_schema),
+      cmocka_unit_test(the_users_files_add_and_replace),
+      cmocka_unit_test(names_that_cannot_be),
+      cmocka_unit_test(groups_fall_out_when_they_are_empty),
+      cmocka_unit_test(everything_that_is_there_comes_in),
+      cmocka_unit_test(a_conversation_goes_on_by_its_id),
+      cmocka_unit_test(files_and_variables_are_filled_in),
+      cmocka_unit_test(names_that_look_like_options_are_refused),
+      cmocka_unit_test(prompts_beyond_the_clients_limit_are_refused),
+      cmocka_unit_test(schemas_go_where_they_are_understood),
+      cmocka_unit_test(settings_are_checked),
+  };
+  return cmocka_run_group_tests(tests, load_shipped, free_shipped);
+}

@@ -1,0 +1,247 @@
+/* Declared variables' values never stay in a text. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "provider/redact.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const names[] = {"REDACT_TEST_KEY", "REDACT_TEST_PIN", "REDACT_TEST_UNSET",
+                                    NULL};
+
+static void test_replaces(void **state) {
+  static const struct {
+    const char *in, *out;
+    size_t count;
+  } cases[] = {
+      {"", "", 0},
+      {"nothing here", "nothing here", 0},
+      {"sk-12345678", "\xC2\xABsecret:REDACT_TEST_KEY\xC2\xBB", 1},
+      {"a sk-12345678sk-12345678 b",
+       "a \xC2\xABsecret:REDACT_TEST_KEY\xC2\xBB\xC2\xABsecret:REDACT_TEST_KEY\xC2\xBB b", 2},
+      {"sk-1234567", "sk-1234567", 0},
+      {"pin 1234", "pin 1234", 0}, /* too short to be told from other text */
+  };
+  (void)state;
+  setenv("REDACT_TEST_KEY", "sk-12345678", 1);
+  setenv("REDACT_TEST_PIN", "1234", 1);
+  struct secrets *s = secrets_new();
+  secrets_add_env(s, names);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct buf text = {0};
+    buf_puts(&text, cases[i].in);
+    assert_int_equal(secrets_hide(s, &text), cases[i].count);
+    assert_string_equal(buf_c(&text), cases[i].out);
+    assert_int_equal(secrets_hide(s, &text), 0);
+    buf_deinit(&text);
+  }
+  secrets_free(s);
+}
+
+static void test_no_names(void **state) {
+  struct secrets *s = secrets_new();
+  struct buf text = {0};
+  (void)state;
+  secrets_add_env(s, NULL);
+  buf_puts(&text, "sk-12345678");
+  assert_true(secrets_are_empty(s));
+  assert_int_equal(secrets_hide(s, &text), 0);
+  buf_deinit(&text);
+  secrets_free(s);
+}
+
+static void encode(const unsigned char *p, size_t n, const char *digits, struct buf *out) {
+  for (size_t i = 0; i < n; i += 3) {
+    unsigned v = (unsigned)p[i] << 16 | (i + 1 < n ? (unsigned)p[i + 1] << 8 : 0) |
+                 (i + 2 < n ? p[i + 2] : 0u);
+    size_t chars = n - i >= 3 ? 4 : n - i + 1;
+    for (size_t k = 0; k < chars; k++)
+      buf_putc(out, digits[(v >> (18 - 6 * k)) & 63]);
+  }
+}
+
+static void test_encoded(void **state) {
+  static const char *const digits[] = {
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"};
+  static const char value[] = "s\xFF?/secret+value=9";
+  struct secrets *s = secrets_new();
+  (void)state;
+  secrets_add(s, "K", (struct str){value, sizeof value - 1});
+  for (size_t before = 0; before < 7; before++)
+    for (size_t after = 0; after < 4; after++)
+      for (size_t d = 0; d < 2; d++) {
+        struct buf plain = {0}, text = {0};
+        buf_append(&plain, "useruser", before);
+        buf_puts(&plain, value);
+        buf_append(&plain, "tail", after);
+        encode((const unsigned char *)plain.p, plain.n, digits[d], &text);
+        assert_int_equal(secrets_hide(s, &text), 1);
+        assert_non_null(strstr(buf_c(&text), "\xC2\xABsecret:K\xC2\xBB"));
+        assert_true(text.n < 14 + 24); /* at most a character or two of it are left */
+        buf_deinit(&plain);
+        buf_deinit(&text);
+      }
+  struct buf url = {0};
+  buf_puts(&url, "a=s%FF%3F%2Fsecret%2Bvalue%3D9&b=s%ff%3f%2fsecret%2bvalue%3d9");
+  assert_int_equal(secrets_hide(s, &url), 2);
+  assert_string_equal(buf_c(&url), "a=\xC2\xABsecret:K\xC2\xBB&b=\xC2\xABsecret:K\xC2\xBB");
+  buf_deinit(&url);
+  secrets_free(s);
+}
+
+/* Encoders differ in which bytes they escape. */
+static void test_spelled(void **state) {
+  static const struct {
+    const char *in, *out;
+  } cases[] = {
+      {"k/ey+one%two", "#"},
+      {"k/ey%2Bone%25two", "#"}, /* a slash is left alone */
+      {"k%2fey+one%25two.", "#."},
+      {"%6B%2Fey%2Bone%25two", "#"},
+      {"\"k\\/ey+one%two\"", "\"#\""},
+      {"k\\u002fey\\u002Bone%two", "#"},
+      {"k\\u002fey\\u002bone\\u0025tw", "k\\u002fey\\u002bone\\u0025tw"},
+      {"k%2gey+one%two", "k%2gey+one%two"},
+      {"a%b\\nc+\\", "a%b\\nc+\\"},
+      {"100%", "100%"},
+  };
+  struct secrets *s = secrets_new();
+  (void)state;
+  secrets_add(s, "#", STR("k/ey+one%two"));
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t piece = 1; piece < 40; piece++) {
+      const char *in = cases[i].in;
+      struct redactor r;
+      struct buf out = {0}, wanted = {0};
+      redactor_init(&r, s);
+      for (size_t at = 0, n = strlen(in); at < n; at += piece)
+        redactor_push(&r, (struct str){in + at, n - at < piece ? n - at : piece}, &out);
+      redactor_flush(&r, &out);
+      for (const char *c = cases[i].out; *c != '\0'; c++)
+        buf_printf(&wanted, *c == '#' ? "\xC2\xABsecret:%c\xC2\xBB" : "%c", *c);
+      assert_string_equal(buf_c(&out), buf_c(&wanted));
+      redactor_deinit(&r);
+      buf_deinit(&out);
+      buf_deinit(&wanted);
+    }
+  secrets_free(s);
+}
+
+static const char long_key[] = "sk-proj-Zz0+9/aB_c-dE1234567890fghijklmnopqrstuvwxyzABCDEFGHIJK";
+
+static void redacts_to(const struct secrets *s, const char *in, const char *wanted) {
+  for (size_t piece = 1; piece < 90; piece++) {
+    struct redactor r;
+    struct buf out = {0};
+    redactor_init(&r, s);
+    for (size_t at = 0, n = strlen(in); at < n; at += piece)
+      redactor_push(&r, (struct str){in + at, n - at < piece ? n - at : piece}, &out);
+    redactor_flush(&r, &out);
+    assert_string_equal(buf_c(&out), wanted);
+    redactor_deinit(&r);
+    buf_deinit(&out);
+  }
+}
+
+/* base64 wraps at 76 columns, xxd -p at 60, od at 16 bytes; and all of it may stand in JSON. */
+static void test_wrapped(void **state) {
+  static const char *const breaks[] = {"\n", "\r\n", "\n  ", "\\n", "\\r\\n", "\\\\n"};
+  struct secrets *s = secrets_new();
+  (void)state;
+  secrets_add(s, "K", (struct str){long_key, sizeof long_key - 1});
+  for (size_t b = 0; b < sizeof breaks / sizeof breaks[0]; b++)
+    for (size_t before = 0; before < 78; before += 7) {
+      struct buf plain = {0}, encoded = {0}, text = {0}, hex = {0};
+      for (size_t i = 0; i < before; i++)
+        buf_putc(&plain, (char)('a' + i % 26));
+      buf_puts(&plain, long_key);
+      buf_puts(&plain, "\n");
+      encode((const unsigned char *)plain.p, plain.n,
+             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", &encoded);
+      for (size_t i = 0; i < encoded.n; i++)
+        buf_printf(&text, "%s%c", i > 0 && i % 76 == 0 ? breaks[b] : "", encoded.p[i]);
+      assert_int_equal(secrets_hide(s, &text), 1);
+      assert_true(text.n < before * 4 / 3 + 32); /* at most a character or two of it are left */
+      for (size_t i = 0; i < plain.n; i++)
+        buf_printf(&hex, "%s%02x", i > 0 && i % 30 == 0 ? breaks[b] : "",
+                   (unsigned char)plain.p[i]);
+      assert_int_equal(secrets_hide(s, &hex), 1);
+      assert_true(hex.n < before * 2 + 4 * strlen(breaks[b]) + 20);
+      buf_deinit(&plain);
+      buf_deinit(&encoded);
+      buf_deinit(&text);
+      buf_deinit(&hex);
+    }
+  secrets_free(s);
+}
+
+static void test_hex(void **state) {
+  static const struct {
+    const char *in, *out;
+  } cases[] = {
+      {"736563726574206f6e65.", "\xC2\xABsecret:K\xC2\xBB."},
+      {"736563726574206F6E65", "\xC2\xABsecret:K\xC2\xBB"},
+      {" 73 65 63 72 65 74 20 6f\n 6e 65\n", " \xC2\xABsecret:K\xC2\xBB\n"},
+      {"0000000 73 65 63 72 65 74 20 6f\n0000010 6e 65\n", "0000000 \xC2\xABsecret:K\xC2\xBB\n"},
+      {"00000000: 7365 6372\n00000004: 6574 206f 6e65", "00000000: \xC2\xABsecret:K\xC2\xBB"},
+      {"73:65:63:72:65:74:20:6F:6E:65", "\xC2\xABsecret:K\xC2\xBB"},
+      {"{0x73, 0x65, 0x63, 0x72, 0x65, 0x74, 0x20, 0x6f, 0x6e, 0x65}",
+       "{0x\xC2\xABsecret:K\xC2\xBB}"},
+      {"\\x73\\x65\\x63\\x72\\x65\\x74\\x20\\x6f\\x6e\\x65", "\\x\xC2\xABsecret:K\xC2\xBB"},
+      {"736563726574206f6e66", "736563726574206f6e66"},
+      {"7365637 26574206f6e65", "7365637 26574206f6e65"},
+      {"73 65 63\\", "73 65 63\\"},
+      {"73 0", "73 0"},
+  };
+  struct secrets *s = secrets_new();
+  (void)state;
+  secrets_add(s, "K", STR("secret one"));
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    redacts_to(s, cases[i].in, cases[i].out);
+  secrets_free(s);
+}
+
+/* However a stream is cut, it comes out as the whole text does. */
+static void test_stream(void **state) {
+  static const char text[] =
+      "sk-sk-12345678 sk-1234567 aasaasb aasaasbb sk-12345678sk-12345678 c2stMTIzNDU2Nzg= sk-1234";
+  struct secrets *s = secrets_new();
+  struct buf whole = {0};
+  (void)state;
+  secrets_add(s, "A", STR("sk-12345678"));
+  secrets_add(s, "B", STR("aasaasbb"));
+  secrets_add(s, "LONG", STR("sk-12345678sk-12345678"));
+  buf_puts(&whole, text);
+  assert_int_equal(secrets_hide(s, &whole), 4);
+  for (size_t piece = 1; piece < sizeof text; piece++) {
+    struct redactor r;
+    struct buf out = {0};
+    redactor_init(&r, s);
+    for (size_t at = 0; at < sizeof text - 1; at += piece)
+      redactor_push(
+          &r, (struct str){text + at, sizeof text - 1 - at < piece ? sizeof text - 1 - at : piece},
+          &out);
+    redactor_flush(&r, &out);
+    assert_string_equal(buf_c(&out), buf_c(&whole));
+    redactor_deinit(&r);
+    buf_deinit(&out);
+  }
+  buf_deinit(&whole);
+  secrets_free(s);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_replaces), cmocka_unit_test(test_no_names),
+      cmocka_unit_test(test_encoded),  cmocka_unit_test(test_spelled),
+      cmocka_unit_test(test_stream),   cmocka_unit_test(test_wrapped),
+      cmocka_unit_test(test_hex),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

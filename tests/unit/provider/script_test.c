@@ -1,0 +1,378 @@
+/* The script provider: replies in the shapes of real backends, and files below --cwd only. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "provider/registry.h"
+#include "support/folder.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct fixture {
+  uv_loop_t loop;
+  struct provider_env env;
+  struct scenario scenario;
+  bool has_scenario;
+  char *dir;
+  size_t fds_before;
+  int done, pieces;
+  struct buf told; /* pieces of text, joined */
+  struct call_result result;
+};
+
+static size_t count_fds(void) {
+  size_t n = 0;
+  DIR *dir = opendir("/proc/self/fd");
+  while (readdir(dir) != NULL)
+    n++;
+  (void)closedir(dir);
+  return n;
+}
+
+static int setup(void **state) {
+  struct fixture *f = calloc(1, sizeof *f);
+  f->fds_before = count_fds();
+  assert_int_equal(uv_loop_init(&f->loop), 0);
+  f->dir = folder_make();
+  f->env = (struct provider_env){.loop = &f->loop, .cwd = f->dir};
+  *state = f;
+  return 0;
+}
+
+static int teardown(void **state) {
+  struct fixture *f = *state;
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_int_equal(uv_loop_close(&f->loop), 0);
+  call_result_deinit(&f->result);
+  buf_deinit(&f->told);
+  if (f->has_scenario)
+    scenario_deinit(&f->scenario);
+  folder_remove(f->dir);
+  assert_int_equal(count_fds(), f->fds_before);
+  free(f);
+  return 0;
+}
+
+static int warm_up(void **state) {
+  uv_loop_t loop;
+  (void)state;
+  return uv_loop_init(&loop) != 0 || uv_loop_close(&loop) != 0;
+}
+
+static void use(struct fixture *f, const char *text) {
+  struct err err;
+  if (f->has_scenario)
+    scenario_deinit(&f->scenario);
+  if (!scenario_parse(&f->scenario, "s", str_from(text), &err))
+    fail_msg("%s: %s", text, err.text);
+  f->has_scenario = true;
+  f->env.scenario = &f->scenario;
+}
+
+static void on_done(void *ctx, struct call_result *result) {
+  struct fixture *f = ctx;
+  f->done++;
+  call_result_deinit(&f->result);
+  f->result = *result;
+  *result = (struct call_result){0};
+}
+
+static struct provider_run *to_cancel; /* at the first piece; or NULL */
+
+static void on_news(void *ctx, const struct provider_news *news) {
+  struct fixture *f = ctx;
+  if (to_cancel != NULL)
+    provider_script.ops->cancel(to_cancel);
+  assert_int_equal(news->kind, NEWS_TEXT);
+  assert_int_equal(f->done, 0);
+  buf_str(&f->told, news->text);
+  f->pieces++;
+}
+
+static struct provider_run *begin(struct fixture *f, struct call_request *request) {
+  static const unsigned char entropy[16];
+  const struct provider_sink sink = {on_news, on_done, f};
+  f->done = 0;
+  json_t *token = provider_script.ops->prepare(&provider_script, &f->env, request, NULL, entropy);
+  request->token = token;
+  struct provider_run *run = provider_script.ops->start(&provider_script, &f->env, request, &sink);
+  assert_int_equal(f->done, 0); /* never from within */
+  json_decref(token);
+  request->token = NULL;
+  return run;
+}
+
+static void call(struct fixture *f) {
+  struct call_request request = {
+      .movement = STR("go"), .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT, .prompt = STR("p")};
+  (void)begin(f, &request);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_int_equal(f->done, 1);
+}
+
+struct row {
+  const char *scenario;
+  enum error_class class;
+  const char *text, *structured, *message;
+  int64_t retry_after_ms;
+};
+
+static const struct row rows[] = {
+    {"replies: [{text: hello}]", CLASS_NONE, "hello", NULL, "", 0},
+    {"replies: [{text: ''}]", CLASS_NONE, "", NULL, "", 0},
+    {"replies: [{structured: {step: 1}}]", CLASS_NONE, "{\"step\":1}", "{\"step\":1}", "", 0},
+    {"replies: [{structured: [1], text: t}]", CLASS_NONE, "t", "[1]", "", 0},
+    {"replies: [{error: {class: rate_limit, retry_after_ms: 50}}]", CLASS_RATE_LIMIT, "", NULL,
+     "error of the scenario", 50},
+    {"replies: [{text: half, error: {class: length, message: cut off}}]", CLASS_LENGTH, "half",
+     NULL, "cut off", 0},
+    {"replies: [{movement: other, text: x}]", CLASS_NOT_FOUND, "", NULL,
+     "no reply left for movement go, purpose execute", 0},
+    {"replies: []", CLASS_NOT_FOUND, "", NULL, "no reply left", 0},
+};
+
+static void replies_have_their_shape(void **state) {
+  struct fixture *f = *state;
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    use(f, rows[i].scenario);
+    call(f);
+    if (f->result.class != rows[i].class || strcmp(buf_c(&f->result.text.bytes), rows[i].text) != 0)
+      fail_msg("%s: %s, \"%s\"", rows[i].scenario, error_class_name(f->result.class),
+               buf_c(&f->result.text.bytes));
+    assert_non_null(strstr(f->result.message, rows[i].message));
+    assert_int_equal(f->result.retry_after_ms, rows[i].retry_after_ms);
+    assert_int_equal(f->result.structured != NULL, rows[i].structured != NULL);
+    if (rows[i].structured) {
+      json_t *wanted = json_loads(rows[i].structured, 0, NULL);
+      assert_true(json_equal(wanted, f->result.structured));
+      assert_string_equal(f->result.enforced, "native");
+      json_decref(wanted);
+    }
+  }
+}
+
+static void without_a_scenario(void **state) {
+  struct fixture *f = *state;
+  call(f);
+  assert_int_equal(f->result.class, CLASS_NOT_FOUND);
+  assert_non_null(strstr(f->result.message, "no --scenario was given"));
+}
+
+static void a_dry_judge_names_its_stage(void **state) {
+  struct fixture *f = *state;
+  use(f, "replies: []");
+  struct call_request request = {.movement = STR("go"),
+                                 .purpose = PURPOSE_JUDGE,
+                                 .stage = STAGE_PHASE3_TAG,
+                                 .prompt = STR("")};
+  (void)begin(f, &request);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_non_null(strstr(f->result.message, "movement go, purpose judge, stage phase3_tag"));
+}
+
+static void a_cancel_ends_the_delay(void **state) {
+  struct fixture *f = *state;
+  struct call_request request = {
+      .movement = STR("go"), .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT, .prompt = STR("")};
+  use(f, "replies: [{text: late, delay_ms: 600000, write: {late.txt: x}}]");
+  struct provider_run *run = begin(f, &request);
+  provider_script.ops->cancel(run);
+  provider_script.ops->cancel(run);
+  assert_int_equal(f->done, 0);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_int_equal(f->done, 1);
+  assert_int_equal(f->result.class, CLASS_CANCELLED);
+  assert_int_equal(f->result.text.bytes.n, 0);
+  char path[600];
+  (void)snprintf(path, sizeof path, "%s/late.txt", f->dir);
+  assert_int_equal(access(path, F_OK), -1);
+}
+
+static void a_delay_over_the_limit_is_a_timeout(void **state) {
+  struct fixture *f = *state;
+  struct call_request request = {.movement = STR("go"),
+                                 .purpose = PURPOSE_EXECUTE,
+                                 .stage = STAGE_COUNT,
+                                 .prompt = STR(""),
+                                 .timeout_ms = 20};
+  use(f, "replies: [{text: late, delay_ms: 600000}]");
+  (void)begin(f, &request);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_int_equal(f->result.class, CLASS_TIMEOUT);
+}
+
+static void put(const struct fixture *f, const char *name, const char *content) {
+  folder_put(f->dir, name, str_from(content));
+}
+
+static void expect(const struct fixture *f, const char *name, const char *content) {
+  char path[600];
+  struct buf bytes = {0};
+  struct err err;
+  (void)snprintf(path, sizeof path, "%s/%s", f->dir, name);
+  assert_true(file_read(path, 1 << 20, &bytes, &err));
+  assert_string_equal(buf_c(&bytes), content);
+  buf_deinit(&bytes);
+}
+
+static void files_are_written_and_counted(void **state) {
+  struct fixture *f = *state;
+  put(f, "old.txt", "one\ntwo\nthree\nlong tail that goes\n");
+  use(f,
+      "replies: [{text: t, write: {old.txt: \"one\\n2\\nthree\\n\", deep/er/new.txt: \"x\\n\"}}]");
+  call(f);
+  assert_int_equal(f->result.class, CLASS_NONE);
+  expect(f, "old.txt", "one\n2\nthree\n");
+  expect(f, "deep/er/new.txt", "x\n");
+  json_t *wanted = json_loads("[{\"path\": \"old.txt\", \"added\": 1, \"removed\": 2},"
+                              " {\"path\": \"deep/er/new.txt\", \"added\": 1, \"removed\": 0}]",
+                              0, NULL);
+  assert_true(json_equal(wanted, f->result.files));
+  json_decref(wanted);
+}
+
+static void links_within_are_followed(void **state) {
+  struct fixture *f = *state;
+  char path[600];
+  put(f, "real.txt", "old\n");
+  (void)snprintf(path, sizeof path, "%s/real", f->dir);
+  assert_int_equal(mkdir(path, 0700), 0);
+  (void)snprintf(path, sizeof path, "%s/folder", f->dir);
+  assert_int_equal(symlink("real", path), 0);
+  (void)snprintf(path, sizeof path, "%s/link.txt", f->dir);
+  assert_int_equal(symlink("real.txt", path), 0);
+  use(f, "replies: [{text: t, write: {folder/new/a.txt: \"x\\n\", link.txt: \"new\\n\"}}]");
+  call(f);
+  assert_string_equal(f->result.message, "");
+  expect(f, "real/new/a.txt", "x\n");
+  expect(f, "real.txt", "new\n");
+}
+
+static void nothing_is_written_outside(void **state) {
+  static const char *const bad[] = {"/tmp/outside", "../outside", "a/../../outside", "link/x",
+                                    "file/x",       "dir",        "linked",          "..",
+                                    "fifo",         "updir/x"};
+  struct fixture *f = *state;
+  char path[600], scenario[700];
+  put(f, "file", "x");
+  (void)snprintf(path, sizeof path, "%s/dir", f->dir);
+  assert_int_equal(mkdir(path, 0700), 0);
+  (void)snprintf(path, sizeof path, "%s/link", f->dir);
+  assert_int_equal(symlink("/tmp", path), 0);
+  (void)snprintf(path, sizeof path, "%s/linked", f->dir);
+  assert_int_equal(symlink("/tmp/outside-of-segue", path), 0);
+  (void)snprintf(path, sizeof path, "%s/updir", f->dir);
+  assert_int_equal(symlink("..", path), 0);
+  (void)snprintf(path, sizeof path, "%s/fifo", f->dir);
+  assert_int_equal(mkfifo(path, 0600), 0);
+  for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+    (void)snprintf(scenario, sizeof scenario, "replies: [{text: t, write: {'%s': evil}}]", bad[i]);
+    use(f, scenario);
+    call(f);
+    if (f->result.class != CLASS_BAD_REQUEST)
+      fail_msg("%s: %s", bad[i], error_class_name(f->result.class));
+    assert_true(f->result.message[0] != '\0');
+    if (strstr(bad[i], "link") != NULL || strstr(bad[i], "updir") != NULL)
+      assert_non_null(strstr(f->result.message, "leaves the working directory"));
+  }
+  assert_int_equal(access("/tmp/outside-of-segue", F_OK), -1);
+  expect(f, "file", "x");
+}
+
+static void a_folder_that_is_gone(void **state) {
+  struct fixture *f = *state;
+  use(f, "replies: [{text: t, write: {a: b}}]");
+  f->env.cwd = "/nowhere/at/all";
+  call(f);
+  assert_int_equal(f->result.class, CLASS_BAD_REQUEST);
+  f->env.cwd = f->dir;
+}
+
+struct option_row {
+  const char *provider, *options, *error; /* error NULL: accepted */
+};
+
+static const struct option_row options[] = {
+    {"script", "{}", NULL},
+    {"script", "{\"temperature\": 0, \"seed\": 1, \"max_tokens\": 5, \"effort\": \"high\"}", NULL},
+    {"script", "{\"temperature\": 2.1}", "from 0 to 2"},
+    {"script", "{\"temperature\": \"0\"}", "from 0 to 2"},
+    {"script", "{\"seed\": 1.5}", "an integer"},
+    {"script", "{\"max_tokens\": 0}", "from 1 to 1000000000"},
+    {"script", "{\"max_tokens\": 9223372036854775807}", "from 1 to 1000000000"},
+    {"script", "{\"effort\": 3}", "a word"},
+    {"script", "{\"effort\": \"\"}", "a word"},
+    {"script", "{\"temprature\": 1}", "did you mean \"temperature\""},
+    {"command", "{}", NULL},
+    {"command", "{\"temperature\": 0}", "takes no temperature: remove it"},
+};
+
+static void a_text_comes_in_pieces(void **state) {
+  struct fixture *f = *state;
+  use(f, "{replies: [{chunks: ['[1,', ' 2]']}, {text: whole}]}");
+  call(f);
+  assert_int_equal(f->pieces, 2);
+  assert_string_equal(buf_c(&f->told), "[1, 2]");
+  assert_string_equal(buf_c(&f->result.text.bytes), "[1, 2]");
+}
+
+static void a_cancel_at_a_piece_ends_the_delay(void **state) {
+  struct fixture *f = *state;
+  struct call_request request = {
+      .movement = STR("go"), .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT, .prompt = STR("p")};
+  use(f, "{replies: [{chunks: ['a', 'b'], delay_ms: 600000}]}");
+  to_cancel = begin(f, &request);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  to_cancel = NULL;
+  assert_int_equal(f->done, 1);
+  assert_int_equal(f->result.class, CLASS_CANCELLED);
+}
+
+static void options_are_checked(void **state) {
+  struct provider_registry *registry = registry_new(NULL);
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+    const struct provider *p = registry_find(registry, str_from(options[i].provider));
+    json_t *given = json_loads(options[i].options, 0, NULL);
+    struct err err = {0};
+    bool ok = provider_check_options(&p->capability, given, &err);
+    if (ok != (options[i].error == NULL) || (!ok && strstr(err.text, options[i].error) == NULL))
+      fail_msg("%s %s: %s", options[i].provider, options[i].options, ok ? "accepted" : err.text);
+    json_decref(given);
+  }
+  struct err err;
+  assert_true(provider_check_options(&provider_command.capability, NULL, &err));
+  assert_null(registry_find(registry, STR("nobody")));
+  assert_null(registry_find(registry, STR("")));
+  assert_string_equal(registry_capabilities(registry)[0].name, "script");
+  registry_free(registry);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(replies_have_their_shape),
+      TEST(without_a_scenario),
+      TEST(a_dry_judge_names_its_stage),
+      TEST(a_cancel_ends_the_delay),
+      TEST(a_delay_over_the_limit_is_a_timeout),
+      TEST(files_are_written_and_counted),
+      TEST(a_text_comes_in_pieces),
+      TEST(a_cancel_at_a_piece_ends_the_delay),
+      TEST(links_within_are_followed),
+      TEST(nothing_is_written_outside),
+      TEST(a_folder_that_is_gone),
+      cmocka_unit_test(options_are_checked),
+  };
+  return cmocka_run_group_tests(tests, warm_up, NULL);
+}

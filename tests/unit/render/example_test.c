@@ -1,0 +1,328 @@
+/* Examples of a schema: valid, alike each time, and not to be copied. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "render/example.h"
+#include "render/pattern_sample.h"
+
+/* JSON with ' for ". */
+static json_t *parse(const char *text) {
+  char copy[8192];
+  size_t n = strlen(text);
+  assert_true(n < sizeof copy);
+  for (size_t i = 0; i <= n; i++)
+    copy[i] = text[i] == '\'' ? '"' : text[i];
+  json_t *value = json_loads(copy, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+  if (!value)
+    fail_msg("not JSON: %s", copy);
+  return value;
+}
+
+static struct schema *compile(const char *text, bool formats) {
+  json_t *doc = parse(text);
+  struct schema_opts opts = {.assert_formats = formats};
+  struct schema_errors errors = {0};
+  struct schema *schema = schema_compile(doc, &opts, &errors, NULL);
+  if (!schema)
+    fail_msg("%s: %s", text, errors.count ? errors.items[0].message : "?");
+  json_decref(doc);
+  return schema;
+}
+
+struct example_case {
+  const char *schema;
+  const char *example; /* NULL: any that validates */
+};
+
+static void expect_example(const struct example_case *c, bool formats) {
+  struct schema *schema = compile(c->schema, formats);
+  struct example_trouble trouble;
+  json_t *value, *wanted = c->example ? parse(c->example) : NULL;
+  if (example_make(schema, &value, &trouble) != EXAMPLE_OK)
+    fail_msg("%s: %s: %s", c->schema, trouble.pointer, trouble.message);
+  assert_true(schema_valid(schema, value));
+  char *text = json_dumps(value, JSON_ENCODE_ANY);
+  if (wanted && !json_equal(value, wanted))
+    fail_msg("%s\ngives  %s\nwanted %s", c->schema, text, c->example);
+  free(text);
+  json_decref(value);
+  json_decref(wanted);
+  schema_free(schema);
+}
+
+static void shapes(void **state) {
+  static const struct example_case cases[] = {
+      {"{'type':'string'}", "'<string>'"},
+      {"{'type':'string','format':'date-time'}", "'<date-time>'"},
+      {"{'type':'integer'}", "0"},
+      {"{'type':'number'}", "0"},
+      {"{'type':'boolean'}", "false"},
+      {"{'type':'null'}", "null"},
+      {"true", "'<any>'"},
+      {"{}", "'<any>'"},
+      {"{'const':{'a':[1]}}", "{'a':[1]}"},
+      {"{'enum':['low','high']}", "'low'"},
+      {"{'enum':[1,2,3],'minimum':2}", "2"},
+      {"{'type':['null','string']}", "'<string>'"},
+      {"{'type':['integer','string']}", "0"},
+      {"{'type':'array','items':{'type':'string'}}", "['<string>']"},
+      {"{'type':'array','items':{'type':'string'},'minItems':2}", "['<string>','<string>']"},
+      {"{'type':'array','items':{'type':'string'},'minItems':3,'uniqueItems':true}",
+       "['<string>','<string 2>','<string 3>']"},
+      {"{'type':'array','items':{'type':'integer','minimum':3},'minItems':2,'uniqueItems':true}",
+       "[3,4]"},
+      {"{'items':{'type':'string'},'maxItems':0}", "[]"},
+      {"{'prefixItems':[{'type':'string'},{'const':1}],'items':false}", "['<string>',1]"},
+      {"{'type':'object','properties':{'a':{'type':'string'},'b':{'type':'object','properties':"
+       "{'c':{'type':'boolean'}}}}}",
+       "{'a':'<string>','b':{'c':false}}"},
+      {"{'type':'object','additionalProperties':{'type':'integer'}}", "{'<key>':0}"},
+      {"{'type':'object','patternProperties':{'^x-[a-z]+$':{'type':'null'}}}", "{'x-a':null}"},
+      {"{'type':'object','properties':{'v':{'type':'integer'},'kids':{'type':'array','items':"
+       "{'$ref':'#'}}}}",
+       "{'v':0,'kids':[]}"},
+      {"{'type':'object','properties':{'v':{'type':'integer'},'next':{'$ref':'#'}}}", "{'v':0}"},
+      {"{'$ref':'#/$defs/e','$defs':{'e':{'oneOf':[{'type':'object','properties':{'op':{'enum':"
+       "['+']},'args':{'type':'array','items':{'$ref':'#/$defs/e'},'minItems':2}},'required':"
+       "['op','args']},{'type':'number'}]}}}",
+       "{'op':'+','args':[0,0]}"},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    expect_example(&cases[i], false);
+}
+
+static void what_forbids_a_placeholder(void **state) {
+  static const struct example_case cases[] = {
+      {"{'type':'string','minLength':12}", "'<string>....'"},
+      {"{'type':'string','maxLength':3}", "'str'"},
+      {"{'type':'string','maxLength':7}", "'string.'"},
+      {"{'type':'string','maxLength':0}", "''"},
+      {"{'type':'string','pattern':'^[a-z]{3}-\\\\d+$'}", "'aaa-0'"},
+      {"{'type':'string','pattern':'^[A-Z]{2}[0-9]{4}$'}", "'AA0000'"},
+      {"{'type':'string','pattern':'^[^@]+@x\\\\.org$','minLength':20}", NULL},
+      {"{'type':'string','pattern':'^(red|green)$'}", "'red'"},
+      {"{'type':'string','pattern':'^(?=.*[A-Z])(?=.*[0-9]).{8,12}$'}", NULL},
+      {"{'type':'string','pattern':'^(?!foo)[a-z]+$','minLength':4}", NULL},
+      {"{'type':'string','pattern':'^(.)\\\\1$'}", NULL},
+      {"{'type':'string','pattern':'^\\\\p{Lu}\\\\p{Ll}*$','minLength':5}", NULL},
+      {"{'type':'string','pattern':'^\\\\u3042[\\\\u3040-\\\\u309f]+$'}", NULL},
+      {"{'type':'string','allOf':[{'pattern':'^a'},{'pattern':'z$'}]}", NULL},
+      {"{'type':'string','pattern':'^[a-z]+$','maxLength':4,'minLength':4}", "'aaaa'"},
+      {"{'type':'integer','minimum':5}", "5"},
+      {"{'type':'integer','exclusiveMinimum':5}", "6"},
+      {"{'type':'integer','maximum':-3}", "-3"},
+      {"{'type':'integer','exclusiveMaximum':0}", "-1"},
+      {"{'type':'integer','minimum':10,'multipleOf':7}", "14"},
+      {"{'type':'integer','minimum':1,'multipleOf':4,'allOf':[{'multipleOf':6}]}", "12"},
+      {"{'type':'number','exclusiveMinimum':0,'exclusiveMaximum':0.5}", NULL},
+      {"{'type':'number','minimum':0.1,'multipleOf':0.01}", NULL},
+      {"{'type':'number','minimum':1e300}", NULL},
+      {"{'type':'integer','minimum':9007199254740993}", "9007199254740993"},
+      {"{'type':'array','contains':{'const':5},'minContains':2}", "[5,5]"},
+      {"{'type':'array','contains':{'type':'integer'},'items':{'minimum':7}}", "[7]"},
+      {"{'type':'array','allOf':[{'contains':{'const':1}},{'contains':{'const':2}}]}", "[1,2]"},
+      {"{'type':'array','items':{'enum':['a','b','c']},'minItems':3,'uniqueItems':true}",
+       "['a','b','c']"},
+      {"{'type':'object','minProperties':2}", "{'<key>':'<any>','<key 2>':'<any>'}"},
+      {"{'type':'object','properties':{'a':{'type':'null'},'b':{'type':'null'}},'maxProperties':1,"
+       "'required':['b']}",
+       "{'b':null}"},
+      {"{'type':'object','minProperties':1,'propertyNames':{'pattern':'^k[0-9]$'}}", NULL},
+      {"{'type':'object','properties':{'a':{'type':'null'}},'dependentRequired':{'a':['z']}}",
+       "{'a':null,'z':'<any>'}"},
+      {"{'type':'object','properties':{'a':{'type':'null'}},'dependentSchemas':{'a':{'properties':"
+       "{'z':{'type':'boolean'}},'required':['z']}}}",
+       "{'a':null,'z':false}"},
+      {"{'type':'object','properties':{'a':{'type':'null'},'b':{'type':'null'}},'not':{'required':"
+       "['a','b']}}",
+       NULL},
+      {"{'type':'object','properties':{'kind':{'enum':['x','y']}},'if':{'properties':{'kind':"
+       "{'const':'y'}}},'then':false}",
+       "{'kind':'x'}"},
+      {"{'type':'object','properties':{'country':{'type':'string'},'zip':{'type':'string'}},"
+       "'required':['country'],'if':{'properties':{'country':{'const':'JP'}}},'then':{'properties':"
+       "{'zip':{'pattern':'^[0-9]{3}-[0-9]{4}$'}}}}",
+       "{'country':'JP','zip':'000-0000'}"},
+      {"{'oneOf':[{'type':'integer'},{'type':'integer','minimum':-5}]}", "-6"},
+      {"{'anyOf':[false,{'type':'string','minLength':9}]}", "'<string>.'"},
+      {"{'not':{'type':['object','array','string','number']}}", "false"},
+      {"{'type':'object','properties':{'a':{'type':'string','not':{'pattern':'.'},'minLength':1},"
+       "'b':{'type':'null'}}}",
+       "{'b':null}"},
+      {"{'type':'string','pattern':'^(?=a)(?=b)','examples':[1]}", NULL},
+  };
+  (void)state;
+  for (size_t i = 0; i + 1 < sizeof cases / sizeof *cases; i++)
+    expect_example(&cases[i], false);
+}
+
+static void asserted_formats(void **state) {
+  static const char *const formats[] = {"date",          "date-time",
+                                        "duration",      "email",
+                                        "hostname",      "idn-email",
+                                        "idn-hostname",  "ipv4",
+                                        "ipv6",          "iri",
+                                        "iri-reference", "json-pointer",
+                                        "regex",         "relative-json-pointer",
+                                        "time",          "uri",
+                                        "uri-reference", "uri-template",
+                                        "uuid"};
+  char schema[256];
+  (void)state;
+  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+    struct example_case c = {schema, NULL};
+    assert_true(schema_format_known(formats[i]));
+    snprintf(schema, sizeof schema, "{'type':'string','format':'%s'}", formats[i]);
+    expect_example(&c, true);
+    snprintf(schema, sizeof schema,
+             "{'type':'array','items':{'type':'string','format':'%s'},'minItems':3,'uniqueItems':"
+             "true}",
+             formats[i]);
+    expect_example(&c, true);
+  }
+  expect_example(&(struct example_case){"{'format':'uri','type':'string','minLength':40}", NULL},
+                 true);
+}
+
+static void refusals(void **state) {
+  static const struct {
+    const char *schema, *pointer;
+  } cases[] = {
+      {"false", ""},
+      {"{'type':'object','properties':{'a':false},'required':['a']}", "/properties/a"},
+      {"{'allOf':[{'type':'string'},{'type':'number'}]}", ""},
+      {"{'type':'object','properties':{'n':{'$ref':'#'}},'required':['n']}", NULL},
+      {"{'type':'string','minLength':5,'maxLength':4}", ""},
+      {"{'type':'string','minLength':100000000}", ""},
+      {"{'type':'array','minItems':100000000}", ""},
+      {"{'type':'array','items':{'type':'boolean'},'minItems':3,'uniqueItems':true}", ""},
+      {"{'type':'object','properties':{'code':{'type':'string','pattern':'^(?=a)b'}},'required':"
+       "['code']}",
+       "/properties/code"},
+      {"{'type':'integer','minimum':3,'maximum':2}", ""},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct schema *schema = compile(cases[i].schema, false);
+    struct example_trouble trouble;
+    json_t *value;
+    enum example_status status = example_make(schema, &value, &trouble);
+    if (status != EXAMPLE_NONE && status != EXAMPLE_TOO_COMPLEX)
+      fail_msg("%s: %s", cases[i].schema, example_status_name(status));
+    assert_null(value);
+    assert_true(trouble.message[0] != '\0');
+    if (cases[i].pointer)
+      assert_string_equal(trouble.pointer, cases[i].pointer);
+    schema_free(schema);
+  }
+}
+
+static void given_values_serve_in_need(void **state) {
+  static const struct example_case cases[] = {
+      {"{'type':'string','pattern':'^(?=.*q7x)(?=.*zzj).*$','examples':['no','q7x zzj']}",
+       "'q7x zzj'"},
+      {"{'type':'string','pattern':'^(?=.*q7x)(?=.*zzj).*$','default':'zzjq7x'}", "'zzjq7x'"},
+      {"{'type':'string','examples':['Ada']}", "'<string>'"},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    expect_example(&cases[i], false);
+}
+
+static void anchors(void **state) {
+  (void)state;
+  struct schema *schema =
+      compile("{'type':'object','properties':{'a':{'const':'x```\\ny'}}}", false);
+  char *text;
+  assert_int_equal(example_anchor(schema, DESCRIBE_ENGLISH, &text), EXAMPLE_OK);
+  assert_string_equal(text, "An answer has this form; its values are placeholders:\n"
+                            "{\"a\":\"x\\u0060\\u0060\\u0060\\ny\"}\n");
+  describe_free(text);
+  assert_int_equal(example_anchor(schema, DESCRIBE_JAPANESE, &text), EXAMPLE_OK);
+  assert_non_null(strstr(text, "回答は次の形です"));
+  describe_free(text);
+  schema_free(schema);
+  schema = compile("false", false);
+  assert_int_equal(example_anchor(schema, DESCRIBE_ENGLISH, &text), EXAMPLE_NONE);
+  assert_null(text);
+  schema_free(schema);
+}
+
+static void samples_match_their_pattern(void **state) {
+  static const char *const patterns[] = {"^[a-z]+$",
+                                         "^\\d{3}-\\d{4}$",
+                                         "^(a|b|cd)*e?$",
+                                         "^[^a-z]{4}$",
+                                         "^\\w+\\s\\W$",
+                                         "^.{5}$",
+                                         "^(?:x|y){2,3}$",
+                                         "^[\\d_-]{6}$",
+                                         "^\\u{1f600}+$",
+                                         "^[-a]$",
+                                         "^[\\]\\\\]$",
+                                         "^a{0}b$",
+                                         "^(?<n>[ab])\\k<n>$",
+                                         "^\\x41\\t\\cA$",
+                                         "^[\\u3042-\\u3093]{2}$",
+                                         "^\\S+@\\S+$",
+                                         "^$",
+                                         "",
+                                         "^#[0-9a-fA-F]{6}$",
+                                         "^v?\\d+\\.\\d+\\.\\d+(?:-[\\w.]+)?$",
+                                         "^\\p{L}+$",
+                                         "^(|a)$",
+                                         "{",
+                                         "a|"};
+  (void)state;
+  for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+    struct pattern *pattern;
+    struct pattern_scratch scratch = {0};
+    size_t length = strlen(patterns[i]), matched = 0;
+    assert_int_equal(pattern_compile(patterns[i], length, &pattern, NULL), PATTERN_OK);
+    for (uint32_t seed = 0; seed < 50; seed++) {
+      struct buf out = {0};
+      buf_append(&out, "", 0);
+      if (pattern_sample(patterns[i], length, seed, seed / 10, 1000, &out))
+        matched += pattern_match(pattern, &scratch, out.p, out.n) == PATTERN_MATCH;
+      buf_deinit(&out);
+    }
+    if (matched < 25)
+      fail_msg("%s: %zu of 50 samples match", patterns[i], matched);
+    pattern_scratch_deinit(&scratch);
+    pattern_free(pattern);
+  }
+}
+
+static void repetitions_of_nothing_end(void **state) {
+  static const char *const patterns[] = {"((((((){900}){900}){900}){900}){900}){900}",
+                                         "((((a{900}){900}){900}){900}){900}", "(a*)*b"};
+  (void)state;
+  for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+    struct buf out = {0};
+    (void)pattern_sample(patterns[i], strlen(patterns[i]), 1, 3, 5000, &out);
+    assert_true(out.n < 6000);
+    buf_deinit(&out);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(shapes),
+      cmocka_unit_test(what_forbids_a_placeholder),
+      cmocka_unit_test(asserted_formats),
+      cmocka_unit_test(refusals),
+      cmocka_unit_test(given_values_serve_in_need),
+      cmocka_unit_test(anchors),
+      cmocka_unit_test(samples_match_their_pattern),
+      cmocka_unit_test(repetitions_of_nothing_end),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

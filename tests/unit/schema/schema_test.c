@@ -1,0 +1,646 @@
+/* Schemas compiled and checked: the words of errors, drafts, formats, registries, bounds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "schema/schema.h"
+
+#define JUDGMENT                                                                                   \
+  "{'type':'object','properties':{'step':{'type':'integer','enum':[0,1,2]},'reason':{'type':"      \
+  "'string'}},'required':['step','reason'],'additionalProperties':false}"
+
+/* JSON with ' for ". */
+static json_t *parse(const char *text) {
+  char copy[8192];
+  size_t n = strlen(text);
+  assert_true(n < sizeof copy);
+  for (size_t i = 0; i <= n; i++)
+    copy[i] = text[i] == '\'' ? '"' : text[i];
+  json_t *value = json_loads(copy, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+  if (!value)
+    fail_msg("not JSON: %s", copy);
+  return value;
+}
+
+/* The errors as lines "path: message [pointer|schema path|keyword]", or the status. */
+static char *lines_of(const struct schema_errors *errors, enum schema_status status) {
+  static char out[16384];
+  size_t n = 0;
+  out[0] = '\0';
+  for (size_t i = 0; i < errors->count; i++) {
+    const struct schema_error *e = &errors->items[i];
+    n += (size_t)snprintf(out + n, sizeof out - n, "%s%s: %s [%s|%s|%s]", i ? "\n" : "", e->path,
+                          e->message, e->pointer, e->schema_path, e->keyword);
+  }
+  return n ? out : strcpy(out, schema_status_name(status));
+}
+
+static char *check_with(const struct schema_opts *opts, const char *schema_text,
+                        const char *value_text) {
+  json_t *doc = parse(schema_text), *value = parse(value_text);
+  struct schema_errors errors = {0};
+  enum schema_status status;
+  struct schema *schema = schema_compile(doc, opts, &errors, &status);
+  json_decref(doc); /* the schema keeps what it needs */
+  assert_true((schema != NULL) == (status == SCHEMA_OK));
+  if (schema) {
+    status = schema_check(schema, value, &errors);
+    assert_int_equal(schema_valid(schema, value), status == SCHEMA_OK);
+    assert_int_equal(schema_check(schema, value, NULL), status);
+  }
+  char *lines = lines_of(&errors, status);
+  schema_errors_deinit(&errors);
+  schema_free(schema);
+  json_decref(value);
+  return lines;
+}
+
+static const char *check(const char *schema, const char *value) {
+  return check_with(NULL, schema, value);
+}
+
+/* Each bound holds at its value and not beside it. */
+static void bounds_are_where_they_say(void **state) {
+  static const struct {
+    const char *schema, *good, *bad;
+  } cases[] = {
+      {"{'minimum':3}", "3", "2.9999"},
+      {"{'maximum':3}", "3", "3.0001"},
+      {"{'exclusiveMinimum':3}", "3.0001", "3"},
+      {"{'exclusiveMaximum':3}", "2.9999", "3"},
+      {"{'minimum':9007199254740993}", "9007199254740993", "9007199254740992"},
+      {"{'multipleOf':3}", "-9", "10"},
+      {"{'minLength':2}", "'\xC3\xA4\xF0\x9F\x98\x80'", "'\xF0\x9F\x98\x80'"},
+      {"{'maxLength':2}", "'\xC3\xA4\xF0\x9F\x98\x80'", "'abc'"},
+      {"{'minItems':1}", "[0]", "[]"},
+      {"{'maxItems':1}", "[0]", "[0,0]"},
+      {"{'minProperties':1}", "{'a':0}", "{}"},
+      {"{'maxProperties':1}", "{'a':0}", "{'a':0,'b':0}"},
+      {"{'required':['a','b']}", "{'a':0,'b':0}", "{'b':0}"},
+      {"{'properties':{'a':true,'b':true},'required':['a','b']}", "{'a':0,'b':0}", "{'a':0}"},
+      {"{'additionalProperties':false,'properties':{'a':true}}", "{'a':0}", "{'a':0,'b':0}"},
+      {"{'contains':{'const':1},'maxContains':1}", "[1,2]", "[1,2,1]"},
+      {"{'contains':{'const':1},'minContains':2}", "[1,2,1]", "[1,2]"},
+      {"{'prefixItems':[{'type':'null'},{'type':'null'}]}", "[null,null,1]", "[null,1]"},
+      {"{'type':'integer'}", "4.0", "4.5"},
+      {"{'oneOf':[{'minimum':3},{'maximum':5}]}", "6", "4"},
+      {"{'anyOf':[{'minimum':5},{'maximum':3}]}", "5", "4"},
+      {"{'not':{'minimum':3}}", "2", "3"},
+      {"{'if':{'minimum':3},'then':{'multipleOf':2},'else':{'multipleOf':3}}", "4", "5"},
+      {"{'dependentRequired':{'a':['b']}}", "{'b':0}", "{'a':0}"},
+      {"{'$id':'x:r','$dynamicAnchor':'n','properties':{'v':{'type':'integer'}},"
+       "'$ref':'tree','$defs':{'t':{'$id':'tree','$dynamicAnchor':'n',"
+       "'properties':{'next':{'$dynamicRef':'#n'}}}}}",
+       "{'next':{'v':1}}", "{'next':{'v':'1'}}"},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    if (strcmp(check(cases[i].schema, cases[i].good), "ok") != 0)
+      fail_msg("%s refuses %s", cases[i].schema, cases[i].good);
+    if (strcmp(check(cases[i].schema, cases[i].bad), "ok") == 0)
+      fail_msg("%s takes %s", cases[i].schema, cases[i].bad);
+  }
+}
+
+static void words(void **state) {
+  (void)state;
+  static const struct {
+    const char *schema, *value, *lines;
+  } cases[] = {
+      {JUDGMENT, "{'step':1,'reason':'x'}", "ok"},
+      {JUDGMENT, "{'step':1}",
+       "$: the required property \"reason\" is missing [|/required|required]"},
+      {JUDGMENT, "{'step':7,'reason':1,'x':0}",
+       "$: the property \"x\" is not allowed (allowed: \"step\", \"reason\") "
+       "[|/additionalProperties|additionalProperties]\n"
+       "$.reason: expected string, found number 1 [/reason|/properties/reason/type|type]\n"
+       "$.step: 7 is not one of 0, 1, 2 [/step|/properties/step/enum|enum]"},
+      {JUDGMENT, "[]", "$: expected object, found array [] [|/type|type]"},
+      {"{'properties':{'confidence':{'maximum':1}}}", "{'confidence':1.5}",
+       "$.confidence: 1.5 is greater than the maximum 1 "
+       "[/confidence|/properties/confidence/maximum|maximum]"},
+      {"{'properties':{'sentiment':{'enum':['positive','negative','neutral']}}}",
+       "{'sentiment':'happy'}",
+       "$.sentiment: \"happy\" is not one of \"positive\", \"negative\", \"neutral\" "
+       "[/sentiment|/properties/sentiment/enum|enum]"},
+      {"{'maxLength':1}", "'a\x7F\\tb'",
+       "$: \"a\\u007f\\tb\" has 4 characters, at most 1 is allowed [|/maxLength|maxLength]"},
+      {"{'type':'integer'}", "1.5", "$: expected integer, found number 1.5 [|/type|type]"},
+      {"{'type':['string','null']}", "{}",
+       "$: expected string or null, found object {} [|/type|type]"},
+      {"{'minimum':0.1}", "-3", "$: -3 is less than the minimum 0.1 [|/minimum|minimum]"},
+      {"{'exclusiveMinimum':0}", "0",
+       "$: 0 is not greater than 0 [|/exclusiveMinimum|exclusiveMinimum]"},
+      {"{'multipleOf':0.1}", "0.35", "$: 0.35 is not a multiple of 0.1 [|/multipleOf|multipleOf]"},
+      {"{'minLength':3}", "'ab'",
+       "$: \"ab\" has 2 characters, at least 3 are needed [|/minLength|minLength]"},
+      {"{'maxItems':1}", "[1,2]", "$: has 2 items, at most 1 is allowed [|/maxItems|maxItems]"},
+      {"{'minProperties':1}", "{}",
+       "$: has 0 properties, at least 1 is needed [|/minProperties|minProperties]"},
+      {"{'items':{'properties':{'a b':{'pattern':'^x+$'}}}}", "[{},{'a b':'y'}]",
+       "$[1][\"a b\"]: \"y\" does not match the pattern ^x+$ "
+       "[/1/a b|/items/properties/a b/pattern|pattern]"},
+      {"{'properties':{'a/b~':{'const':'x'}}}", "{'a/b~':null}",
+       "$[\"a/b~\"]: null is not \"x\" [/a~1b~0|/properties/a~1b~0/const|const]"},
+      {"{'uniqueItems':true}", "[1,{'a':1},{'a':1.0}]",
+       "$: the items 1 and 2 are equal [|/uniqueItems|uniqueItems]"},
+      {"{'contains':{'type':'string'}}", "[1]",
+       "$: no item matches what the array must contain [|/contains|contains]"},
+      {"{'contains':true,'maxContains':1}", "[1,2]",
+       "$: 2 items match what the array must contain, at most 1 are needed "
+       "[|/maxContains|maxContains]"},
+      {"{'propertyNames':{'maxLength':1}}", "{'ab':1}",
+       "$: the property name \"ab\" is not allowed: \"ab\" has 2 characters, at most 1 is allowed "
+       "[|/propertyNames|propertyNames]"},
+      {"{'dependentRequired':{'a':['b']}}", "{'a':1}",
+       "$: the property \"b\" is required where there is \"a\" "
+       "[|/dependentRequired|dependentRequired]"},
+      {"{'unevaluatedProperties':false,'properties':{'a':true}}", "{'b':1}",
+       "$: the property \"b\" is not allowed [|/unevaluatedProperties|unevaluatedProperties]"},
+      {"{'prefixItems':[true],'items':false}", "[1,2]",
+       "$[1]: the item is not allowed [/1|/items|]"},
+      {"{'not':{'type':'string'}}", "'x'",
+       "$: \"x\" matches what is forbidden by \"not\" [|/not|not]"},
+      {"{'anyOf':[{'type':'string'},{'type':'null'}]}", "1",
+       "$: expected string or null, found number 1 [|/anyOf|anyOf]"},
+      {"{'anyOf':[{'type':'object','required':['a']},{'type':'null'}]}", "{}",
+       "$: the required property \"a\" is missing [|/anyOf/0/required|required]"},
+      {"{'oneOf':[{'properties':{'k':{'const':1},'v':{'type':'string'}}},"
+       "{'properties':{'k':{'const':2},'v':{'minimum':5}}}]}",
+       "{'k':2,'v':3}",
+       "$.v: 3 is less than the minimum 5 [/v|/oneOf/1/properties/v/minimum|minimum]"},
+      {"{'oneOf':[{'minimum':1},{'minimum':2}]}", "3",
+       "$: matches the alternatives 1 and 2, but must match exactly one [|/oneOf|oneOf]"},
+      {"{'anyOf':[{'minimum':10},{'multipleOf':2}]}", "3",
+       "$: matches none of the 2 alternatives; closest is number 1: $: 3 is less than the minimum "
+       "10 [|/anyOf|anyOf]"},
+      {"{'if':{'type':'number'},'then':{'maximum':1},'else':{'type':'null'}}", "2",
+       "$: 2 is greater than the maximum 1 [|/then/maximum|maximum]"},
+      {"{'$ref':'#/$defs/a','$defs':{'a':{'type':'null'}}}", "1",
+       "$: expected null, found number 1 [|/$defs/a/type|type]"},
+      {"{'allOf':[{'required':['a']},{'required':['a']}]}", "{}",
+       "$: the required property \"a\" is missing [|/allOf/0/required|required]"},
+      {"false", "1", "$: no value is allowed [||]"},
+      {"{'type':'number'}", "'1,5'", "$: expected number, found string \"1,5\" [|/type|type]"},
+      {"{'type':'string'}", "true", "$: expected string, found boolean true [|/type|type]"},
+      {"{'type':'string'}", "null", "$: expected string, found null [|/type|type]"},
+      {"{'enum':[1,'2']}", "1.0", "ok"},
+      {"{'const':9007199254740993}", "9007199254740992",
+       "$: 9007199254740992 is not 9007199254740993 [|/const|const]"},
+      {"{'maximum':9007199254740992.0}", "9007199254740993",
+       "$: 9007199254740993 is greater than the maximum 9007199254740992.0 [|/maximum|maximum]"},
+      {"{'multipleOf':0.01}", "19.99", "ok"},
+      {"{'minLength':2,'maxLength':2}", "'\xf0\x9f\x98\x80x'", "ok"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    assert_string_equal(check(cases[i].schema, cases[i].value), cases[i].lines);
+}
+
+#define SHAPES                                                                                     \
+  "{'oneOf':[{'type':'object','properties':{'kind':{'const':'circle'},'radius':{'type':"           \
+  "'number'}},'required':['kind','radius']},{'$ref':'#/$defs/square'},{'type':'object',"           \
+  "'properties':{'kind':{'enum':['line','arrow']}},'required':['kind']}],'$defs':{'square':{"      \
+  "'allOf':[{'type':'object','properties':{'kind':{'$ref':'#/$defs/name'}},'required':['kind']}]," \
+  "'required':['side']},'name':{'const':'square'}}}"
+
+/* The words name what a model must change. */
+static void words_that_mend(void **state) {
+  (void)state;
+  static const struct {
+    const char *schema, *value, *lines;
+  } cases[] = {
+      {SHAPES, "{'kind':'circl'}",
+       "$.kind: \"circl\" is not one of \"circle\", \"square\", \"line\", \"arrow\" "
+       "[/kind|/oneOf|oneOf]"},
+      {SHAPES, "{'kind':7}",
+       "$.kind: 7 is not one of \"circle\", \"square\", \"line\", \"arrow\" [/kind|/oneOf|oneOf]"},
+      {SHAPES, "{'radius':1}",
+       "$: the required property \"kind\" is missing (one of \"circle\", \"square\", \"line\", "
+       "\"arrow\") [|/oneOf|oneOf]"},
+      {SHAPES, "{'kind':'circle'}",
+       "$: the required property \"radius\" is missing [|/oneOf/0/required|required]"},
+      {SHAPES, "{'kind':'square'}",
+       "$: the required property \"side\" is missing [|/$defs/square/required|required]"},
+      {"{'anyOf':[{'properties':{'a':{'const':1}}},{'properties':{'b':{'const':2}}}]}",
+       "{'a':5,'b':5}",
+       "$: matches none of the 2 alternatives; closest is number 1: $.a: 5 is not 1 "
+       "[|/anyOf|anyOf]"},
+      {"{'anyOf':[{'properties':{'a':{'enum':[1]},'c':{'const':0}}},{'properties':{'a':{'const':1},"
+       "'c':{'const':1}}}]}",
+       "{'a':2}", "$.a: 2 is not 1 [/a|/anyOf|anyOf]"},
+      {"{'properties':{'email':true,'phone':true},'additionalProperties':false}", "{'emial':1}",
+       "$: the property \"emial\" is not allowed (did you mean \"email\"? allowed: \"email\", "
+       "\"phone\") [|/additionalProperties|additionalProperties]"},
+      {"{'properties':{'firstName':true},'additionalProperties':false}", "{'first_name':1}",
+       "$: the property \"first_name\" is not allowed (did you mean \"firstName\"? allowed: "
+       "\"firstName\") [|/additionalProperties|additionalProperties]"},
+      {"{'properties':{'email':true},'additionalProperties':false}", "{'email':1,'emails':2}",
+       "$: the property \"emails\" is not allowed (allowed: \"email\") "
+       "[|/additionalProperties|additionalProperties]"},
+      {"{'properties':{'age':true},'additionalProperties':false}", "{'name':1}",
+       "$: the property \"name\" is not allowed (allowed: \"age\") "
+       "[|/additionalProperties|additionalProperties]"},
+      {"{'required':['confidence'],'properties':{'confidence':true}}", "{'confidance':1}",
+       "$: the required property \"confidence\" is missing (is \"confidance\" meant for it?) "
+       "[|/required|required]"},
+      {"{'required':['confidence']}", "{'reason':1}",
+       "$: the required property \"confidence\" is missing [|/required|required]"},
+      {"{'properties':{'items':{'items':[{'type':'string'}],'additionalItems':false}}}", "1",
+       "$.properties.items.items: a list of schemas is a tuple of draft 07: write "
+       "\"prefixItems\", and \"items\" for the rest, or \"$schema\": "
+       "\"http://json-schema.org/draft-07/schema#\" "
+       "[/properties/items/items|/properties/items/items|items]"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    assert_string_equal(check(cases[i].schema, cases[i].value), cases[i].lines);
+}
+
+/* Hints are looked for as long as the work of a check lasts, and for no error that is only
+ * counted. */
+static void hints_are_bounded(void **state) {
+  enum { MEMBERS = 100000, NAMES = 60 };
+  (void)state;
+  json_t *doc = json_pack("{s:{},s:b}", "properties", "additionalProperties", 0);
+  json_t *properties = json_object_get(doc, "properties"), *value = json_object();
+  char name[48];
+  for (int i = 0; i < NAMES; i++) {
+    snprintf(name, sizeof name, "name_of_the_member_number_%d", i);
+    json_object_set_new(properties, name, json_true());
+  }
+  for (int i = 0; i < MEMBERS; i++) {
+    snprintf(name, sizeof name, "nane_of_another_member_%d", i);
+    json_object_set_new(value, name, json_null());
+  }
+  struct schema *schema = schema_compile(doc, NULL, NULL, NULL);
+  struct schema_errors errors = {0};
+  clock_t begin = clock();
+  assert_int_equal(schema_check(schema, value, &errors), SCHEMA_INVALID);
+  double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+  assert_int_equal(errors.count, SCHEMA_ERRORS_MAX);
+  assert_int_equal(errors.dropped, MEMBERS - SCHEMA_ERRORS_MAX);
+  if (seconds > 2)
+    fail_msg("%g s", seconds);
+  schema_errors_deinit(&errors);
+  schema_free(schema);
+  json_decref(value);
+  json_decref(doc);
+}
+
+static void every_format_says_its_form(void **state) {
+  (void)state;
+  static const char *const formats[] = {"date",          "date-time",
+                                        "duration",      "email",
+                                        "hostname",      "idn-email",
+                                        "idn-hostname",  "ipv4",
+                                        "ipv6",          "iri",
+                                        "iri-reference", "json-pointer",
+                                        "regex",         "relative-json-pointer",
+                                        "time",          "uri",
+                                        "uri-reference", "uri-template",
+                                        "uuid"};
+  const struct schema_opts opts = {.assert_formats = true};
+  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+    char schema[80], wanted[80];
+    snprintf(schema, sizeof schema, "{'format':'%s'}", formats[i]);
+    snprintf(wanted, sizeof wanted, "is not a valid %s (", formats[i]);
+    const char *lines = check_with(&opts, schema, "'{ \\\\ ('");
+    if (!strstr(lines, wanted) || strstr(lines, "()"))
+      fail_msg("%s: %s", formats[i], lines);
+  }
+}
+
+static void schema_errors_have_their_place(void **state) {
+  (void)state;
+  static const struct {
+    const char *schema, *lines;
+  } cases[] = {
+      {"{'type':'strin'}",
+       "$.type: \"type\" must be one or more of \"string\", \"number\", \"integer\", \"boolean\", "
+       "\"null\", \"object\", \"array\" [/type|/type|type]"},
+      {"{'properties':{'a':{'minLength':-1},'b':3}}",
+       "$.properties.a.minLength: \"minLength\" must be an integer from 0 upwards "
+       "[/properties/a/minLength|/properties/a/minLength|minLength]\n"
+       "$.properties.b: a schema must be an object, true or false [/properties/b|/properties/b|]"},
+      {"{'items':{'pattern':'a++'}}",
+       "$.items.pattern: not a regular expression: nothing to repeat at byte 2 "
+       "[/items/pattern|/items/pattern|pattern]"},
+      {"{'$ref':'#/$defs/x'}", "$.$ref: \"#/$defs/x\" leads nowhere [/$ref|/$ref|$ref]"},
+      {"{'$defs':{'a':{'$ref':'#/$defs/b'},'b':{'allOf':[{'$ref':'#/$defs/a'}]}},'$ref':'#/$defs/"
+       "a'}",
+       "the schema refers to itself without an end"},
+      {"{'$ref':'https://nowhere.example/x.json'}", "leads nowhere"},
+      {"{'$schema':'http://json-schema.org/draft-04/schema#'}", "is not a draft known here"},
+      {"{'allOf':[]}", "must be a non-empty array of schemas"},
+      {"{'required':'a'}", "must be an array of strings"},
+      {"{'multipleOf':0}", "must be a number above 0"},
+      {"{'$defs':{'a':{'pattern':'['}}}", "not a regular expression"},
+      {"{'$defs':{'a':{'$anchor':'x'},'b':{'$anchor':'x'}}}", "two schemas have the anchor \"x\""},
+      {"{'$anchor':'#x'}", "\"#x\" is not the name of an anchor"},
+      {"3", "$: a schema must be an object, true or false [||]"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const char *lines = check(cases[i].schema, "1");
+    if (cases[i].lines[0] == '$') /* all of it, else a part */
+      assert_string_equal(lines, cases[i].lines);
+    else
+      assert_non_null(strstr(lines, cases[i].lines));
+  }
+  assert_null(schema_compile(NULL, NULL, NULL, NULL));
+}
+
+static void known_keywords(void **state) {
+  (void)state;
+  static const struct {
+    const char *schema;
+    bool known;
+  } cases[] = {{"{}", false},
+               {"true", false},
+               {"[]", false},
+               {"{'invalid':'schema'}", false},
+               {"{'title':'x'}", false},
+               {"{'$defs':{}}", false},
+               {"{'type':'object'}", true},
+               {"{'$ref':'#'}", true},
+               {"{'x':1,'enum':[]}", true}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    json_t *doc = parse(cases[i].schema);
+    assert_int_equal(schema_has_known_keyword(doc), cases[i].known);
+    json_decref(doc);
+  }
+  assert_false(schema_has_known_keyword(NULL));
+}
+
+static json_t *load_one(void *arg, const char *uri) {
+  ++*(int *)arg;
+  return strcmp(uri, "https://e.example/dir/int.json") ? NULL : parse("{'type':'integer'}");
+}
+
+static void registries(void **state) {
+  (void)state;
+  int asked = 0;
+  struct schema_registry *registry = schema_registry_new();
+  struct schema_opts opts = {.registry = registry};
+  json_t *doc = parse("{'$id':'https://e.example/known','$defs':{'a':{'minimum':3}}}");
+  schema_registry_add(registry, "file:///x.json", doc);
+  json_decref(doc);
+  schema_registry_set_loader(registry, load_one, &asked);
+  assert_string_equal(check_with(&opts, "{'$ref':'https://e.example/known#/$defs/a'}", "1"),
+                      "$: 1 is less than the minimum 3 "
+                      "[|https://e.example/known#/$defs/a/minimum|minimum]");
+  assert_string_equal(check_with(&opts, "{'$ref':'file:///x.json#/$defs/a'}", "3"), "ok");
+  assert_int_equal(asked, 0);
+  assert_string_equal(
+      check_with(&opts, "{'$id':'https://e.example/dir/me','items':{'$ref':'int.json'}}", "[1]"),
+      "ok");
+  assert_int_equal(asked, 1);
+  assert_string_equal(check_with(&opts, "{'$ref':'https://e.example/no'}", "1"),
+                      "$.$ref: \"https://e.example/no\" leads nowhere [/$ref|/$ref|$ref]");
+  schema_registry_free(registry);
+  schema_registry_free(NULL);
+}
+
+static void drafts(void **state) {
+  (void)state;
+  const char *array =
+      "{'$schema':'http://json-schema.org/draft-07/schema#','items':[{'type':'null'}]}";
+  assert_string_equal(check(array, "[1]"),
+                      "$[0]: expected null, found number 1 [/0|/items/0/type|type]");
+  struct schema_opts seven = {.default_draft = "http://json-schema.org/draft-07/schema#"};
+  assert_string_equal(
+      check_with(&seven, "{'$ref':'#/definitions/a','minimum':5,'definitions':{'a':{}}}", "1"),
+      "ok");
+  assert_string_equal(check("{'$ref':'#/$defs/a','minimum':5,'$defs':{'a':{}}}", "1"),
+                      "$: 1 is less than the minimum 5 [|/minimum|minimum]");
+  assert_string_equal(check("{'$ref':'https://json-schema.org/draft/2020-12/schema'}",
+                            "{'properties':{'a':{'type':'object'}}}"),
+                      "ok");
+  assert_string_equal(
+      check("{'$ref':'https://json-schema.org/draft/2020-12/schema'}",
+            "{'properties':{'a':{'minimum':'x'}}}"),
+      "$.properties.a.minimum: expected number, found string \"x\" "
+      "[/properties/a/minimum|https://json-schema.org/draft/2020-12/meta/validation#"
+      "/properties/minimum/type|type]");
+}
+
+static void formats(void **state) {
+  (void)state;
+  struct schema_opts asserted = {.assert_formats = true};
+  assert_string_equal(check("{'format':'date'}", "'yesterday'"), "ok");
+  assert_string_equal(
+      check_with(&asserted, "{'format':'date'}", "'2024-02-30'"),
+      "$: \"2024-02-30\" is not a valid date (YYYY-MM-DD, a day that exists) [|/format|format]");
+  assert_string_equal(check_with(&asserted, "{'format':'made-up'}", "'x'"), "ok");
+  assert_true(schema_format_known("uuid"));
+  assert_false(schema_format_known("made-up"));
+}
+
+static json_t *nested(int levels) {
+  json_t *value = json_object();
+  for (int i = 0; i < levels; i++) {
+    json_t *outer = json_object();
+    json_object_set_new(outer, "a", value);
+    value = outer;
+  }
+  return value;
+}
+
+static enum schema_status status_of(const char *schema_text, const json_t *value) {
+  json_t *doc = parse(schema_text);
+  enum schema_status status;
+  struct schema_errors errors = {0};
+  struct schema *schema = schema_compile(doc, NULL, &errors, &status);
+  if (schema)
+    status = schema_check(schema, value, &errors);
+  assert_int_equal(errors.count == 0, status == SCHEMA_OK);
+  schema_errors_deinit(&errors);
+  schema_free(schema);
+  json_decref(doc);
+  return status;
+}
+
+/* The resident memory of this process; 0 where a sanitizer keeps what was freed. */
+static size_t memory_bytes(void) {
+  unsigned long pages = 0;
+#ifdef __SANITIZE_ADDRESS__
+  return 0;
+#endif
+  FILE *f = fopen("/proc/self/statm", "re");
+  assert_non_null(f);
+  assert_int_equal(fscanf(f, "%*u %lu", &pages), 1);
+  fclose(f);
+  return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* {"properties": {"p0": {"pattern": "^" piece... "0$"}, ...}} */
+static json_t *many_patterns(int patterns, const char *piece, int pieces) {
+  json_t *doc = json_object(), *properties = json_object();
+  char *text = malloc(strlen(piece) * (size_t)pieces + 32), name[16];
+  json_object_set_new(doc, "properties", properties);
+  for (int i = 0; i < patterns; i++) {
+    char *at = stpcpy(text, "^");
+    for (int k = 0; k < pieces; k++)
+      at = stpcpy(at, piece);
+    snprintf(at, 31, "%d$", i);
+    snprintf(name, sizeof name, "p%d", i);
+    json_object_set_new(properties, name, json_pack("{ss}", "pattern", text));
+  }
+  free(text);
+  return doc;
+}
+
+/* Patterns in machine code take ten times and more what they take without. */
+static void many_patterns_take_little_memory(void **state) {
+  enum { PATTERNS = 3000, MOST = 150 * 1024 * 1024 }; /* in machine code all would take 330 MiB */
+  enum schema_status status;
+  (void)state;
+  json_t *doc = many_patterns(PATTERNS, "a?", 1000);
+  size_t before = memory_bytes();
+  struct schema *schema = schema_compile(doc, NULL, NULL, &status);
+  size_t after = memory_bytes();
+  assert_non_null(schema);
+  if (after > before && after - before > MOST)
+    fail_msg("%zu bytes", after - before);
+  json_t *good = json_pack("{ss ss}", "p0", "aa0", "p2999", "aaa2999");
+  json_t *bad = json_pack("{ss}", "p2999", "x");
+  assert_true(schema_valid(schema, good));
+  assert_false(schema_valid(schema, bad));
+  json_decref(good);
+  json_decref(bad);
+  schema_free(schema);
+  json_decref(doc);
+}
+
+static void patterns_beyond_all_measure_are_refused(void **state) {
+  struct schema_errors errors = {0};
+  enum schema_status status;
+  (void)state;
+  json_t *doc = many_patterns(3000, "(ab|cd|ef)", 2000);
+  assert_null(schema_compile(doc, NULL, &errors, &status));
+  assert_int_equal(status, SCHEMA_TOO_COMPLEX);
+  assert_int_equal(errors.count, 1);
+  assert_non_null(strstr(errors.items[0].message, "64 MiB"));
+  schema_errors_deinit(&errors);
+  json_decref(doc);
+}
+
+static void bounds(void **state) {
+  (void)state;
+  json_t *deep = nested(SCHEMA_DEPTH_MAX + 10), *shallow = nested(250);
+  const char *recursive = "{'properties':{'a':{'$ref':'#'}},'type':'object'}";
+  assert_int_equal(status_of(recursive, shallow), SCHEMA_OK);
+  assert_int_equal(status_of(recursive, deep), SCHEMA_TOO_COMPLEX);
+  assert_int_equal(status_of("{'anyOf':[{'$ref':'#'}]}", shallow), SCHEMA_TOO_COMPLEX);
+  enum schema_status status;
+  assert_null(schema_compile(deep, NULL, NULL, &status));
+  assert_int_equal(status, SCHEMA_TOO_COMPLEX);
+  json_decref(deep);
+  json_decref(shallow);
+
+  /* 2^40 ways through, all of them short */
+  json_t *doc = json_object(), *defs = json_object(), *one = json_integer(1);
+  for (int i = 0; i < 40; i++) {
+    char name[16], next[32];
+    snprintf(name, sizeof name, "d%d", i);
+    snprintf(next, sizeof next, "#/$defs/d%d", i + 1);
+    json_object_set_new(defs, name,
+                        json_pack("{s:[{s:s},{s:s}]}", "allOf", "$ref", next, "$ref", next));
+  }
+  json_object_set_new(defs, "d40", json_pack("{s:i}", "minimum", 0));
+  json_object_set_new(doc, "$ref", json_string("#/$defs/d0"));
+  json_object_set_new(doc, "$defs", defs);
+  struct schema *schema = schema_compile(doc, NULL, NULL, &status);
+  assert_non_null(schema);
+  assert_int_equal(schema_check(schema, one, NULL), SCHEMA_TOO_COMPLEX);
+  assert_false(schema_valid(schema, one));
+  schema_free(schema);
+  json_decref(doc);
+  json_decref(one);
+
+  json_t *text =
+      json_pack("[s]", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!");
+  assert_int_equal(status_of("{'items':{'pattern':'^(a|aa)+$'}}", text), SCHEMA_TOO_COMPLEX);
+  json_decref(text);
+
+  json_t *many = json_array();
+  for (int i = 0; i < 500; i++)
+    json_array_append_new(many, json_integer(i));
+  struct schema_errors errors = {0};
+  doc = parse("{'items':{'type':'string'}}");
+  schema = schema_compile(doc, NULL, NULL, NULL);
+  assert_int_equal(schema_check(schema, many, &errors), SCHEMA_INVALID);
+  assert_int_equal(errors.count, SCHEMA_ERRORS_MAX);
+  assert_int_equal(errors.dropped, 500 - SCHEMA_ERRORS_MAX);
+  assert_string_equal(errors.items[1].pointer, "/1");
+  schema_errors_deinit(&errors);
+  schema_errors_deinit(&errors);
+  assert_int_equal(schema_check(schema, NULL, NULL), SCHEMA_INVALID);
+  schema_free(schema);
+  schema_free(NULL);
+  json_decref(doc);
+  json_decref(many);
+}
+
+static void unevaluated_beyond_a_word_of_bits(void **state) {
+  (void)state;
+  json_t *doc = parse("{'patternProperties':{'^k':true},'anyOf':[{'properties':{'other':true}},{}],"
+                      "'unevaluatedProperties':false}");
+  struct schema *schema = schema_compile(doc, NULL, NULL, NULL);
+  json_t *value = json_object();
+  for (int i = 0; i < 200; i++) {
+    char key[16];
+    snprintf(key, sizeof key, "k%d", i);
+    json_object_set_new(value, key, json_null());
+  }
+  json_object_set_new(value, "other", json_null());
+  assert_true(schema_valid(schema, value));
+  json_object_set_new(value, "third", json_null());
+  assert_false(schema_valid(schema, value));
+  schema_free(schema);
+  json_decref(doc);
+  json_decref(value);
+}
+
+/* A subtree that stands in two places of the caller's document must still have two places here. */
+static void shared_subtrees(void **state) {
+  (void)state;
+  json_t *string = json_pack("{s:s}", "type", "string"), *value = parse("{'a':'x','b':1}");
+  json_t *doc = json_pack("{s:{s:O,s:O}}", "properties", "a", string, "b", string);
+  struct schema_errors errors = {0};
+  struct schema *schema = schema_compile(doc, NULL, NULL, NULL);
+  assert_int_equal(schema_check(schema, value, &errors), SCHEMA_INVALID);
+  assert_string_equal(errors.items[0].schema_path, "/properties/b/type");
+  schema_errors_deinit(&errors);
+  schema_free(schema);
+  json_decref(doc);
+  json_decref(string);
+  json_decref(value);
+}
+
+int main(void) {
+  json_object_seed(1);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(bounds_are_where_they_say),
+      cmocka_unit_test(words),
+      cmocka_unit_test(words_that_mend),
+      cmocka_unit_test(every_format_says_its_form),
+      cmocka_unit_test(hints_are_bounded),
+      cmocka_unit_test(schema_errors_have_their_place),
+      cmocka_unit_test(known_keywords),
+      cmocka_unit_test(registries),
+      cmocka_unit_test(drafts),
+      cmocka_unit_test(formats),
+      cmocka_unit_test(bounds),
+      cmocka_unit_test(unevaluated_beyond_a_word_of_bits),
+      cmocka_unit_test(shared_subtrees),
+      cmocka_unit_test(many_patterns_take_little_memory),
+      cmocka_unit_test(patterns_beyond_all_measure_are_refused),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

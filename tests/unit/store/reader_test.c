@@ -1,0 +1,196 @@
+/* Logs line by line: sizes around the chunk, a last line without newline, files that grow. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/limits.h"
+#include "store/reader.h"
+#include "support/folder.h"
+#include "support/log_ref.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char *dir;
+static char path[512];
+
+static int setup(void **state) {
+  (void)state;
+  dir = folder_make();
+  (void)snprintf(path, sizeof path, "%s/log", dir);
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  folder_remove(dir);
+  return 0;
+}
+
+static void add(const void *bytes, size_t n, int flags) {
+  int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600);
+  assert_true(fd >= 0);
+  assert_int_equal(write(fd, bytes, n), n);
+  close(fd);
+}
+
+struct row {
+  const char *text;
+  size_t lines;
+  const char *last;
+  bool whole;
+};
+
+static const struct row rows[] = {
+    {"", 0, "", false},        {"\n", 1, "", true},
+    {"a", 1, "a", false},      {"a\n", 1, "a", true},
+    {"a\nbc", 2, "bc", false}, {"a\n\nbc\n", 3, "bc", true},
+    {"\n\n\n", 3, "", true},   {"a\r\nb\r\n", 2, "b\r", true},
+};
+
+static void lines_come_in_order(void **state) {
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    struct log_reader r;
+    struct str line = {"", 0};
+    struct err err;
+    size_t n = 0;
+    uint64_t at = 0;
+    add(rows[i].text, strlen(rows[i].text), O_TRUNC);
+    assert_true(reader_open(&r, log_ref(path), &err));
+    while (reader_next(&r, &line)) {
+      n++;
+      assert_int_equal(r.offset, at);
+      at += line.n + r.whole;
+      if (n == rows[i].lines) {
+        assert_true(str_eq_c(line, rows[i].last));
+        assert_int_equal(r.whole, rows[i].whole);
+      } else {
+        assert_true(r.whole);
+      }
+    }
+    assert_int_equal(n, rows[i].lines);
+    assert_int_equal(at, strlen(rows[i].text));
+    assert_false(reader_next(&r, &line));
+    assert_int_equal(r.error, 0);
+    reader_close(&r);
+  }
+}
+
+static void sizes_around_a_chunk(void **state) {
+  static const size_t sizes[] = {1, 65534, 65535, 65536, 65537, 131071, 131072, 131073, 1 << 20};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+    struct buf text = {0};
+    struct log_reader r;
+    struct str line;
+    struct err err;
+    for (int k = 0; k < 3; k++) {
+      for (size_t n = 0; n < sizes[i]; n++)
+        buf_putc(&text, (char)('a' + k));
+      buf_putc(&text, '\n');
+    }
+    add(text.p, text.n, O_TRUNC);
+    assert_true(reader_open(&r, log_ref(path), &err));
+    for (int k = 0; k < 3; k++) {
+      assert_true(reader_next(&r, &line));
+      assert_int_equal(line.n, sizes[i]);
+      assert_int_equal(line.p[0], 'a' + k);
+      assert_int_equal(line.p[line.n - 1], 'a' + k);
+      assert_int_equal(r.offset, (size_t)k * (sizes[i] + 1));
+    }
+    assert_false(reader_next(&r, &line));
+    reader_close(&r);
+    buf_deinit(&text);
+  }
+}
+
+static void nothing_over_the_limit_is_kept(void **state) {
+  struct log_reader r;
+  struct str line;
+  struct err err;
+  (void)state;
+  add("first\n", 6, O_TRUNC);
+  assert_int_equal(truncate(path, (off_t)LIMIT_LOG_LINE_BYTES + 1000), 0); /* a hole of NULs */
+  assert_true(reader_open(&r, log_ref(path), &err));
+  assert_true(reader_next(&r, &line));
+  assert_true(str_eq_c(line, "first"));
+  while (reader_next(&r, &line))
+    ;
+  if (!r.too_long) /* as long as the buffer's bound allows */
+    assert_true(r.eof);
+  reader_close(&r);
+  assert_int_equal(truncate(path, (off_t)LIMIT_LOG_LINE_BYTES + (1 << 20)), 0);
+  assert_true(reader_open(&r, log_ref(path), &err));
+  assert_true(reader_next(&r, &line));
+  assert_false(reader_next(&r, &line));
+  assert_true(r.too_long);
+  reader_close(&r);
+}
+
+static void a_growing_file_is_followed(void **state) {
+  struct log_reader r;
+  struct str line;
+  struct err err;
+  (void)state;
+  add("one\ntw", 6, O_TRUNC);
+  assert_true(reader_open(&r, log_ref(path), &err));
+  assert_true(reader_next(&r, &line));
+  assert_true(str_eq_c(line, "one"));
+  assert_true(reader_next(&r, &line));
+  assert_false(r.whole);
+  reader_again(&r);
+  assert_true(reader_next(&r, &line));
+  assert_false(r.whole); /* still half */
+  reader_again(&r);
+  add("o\nthree\n", 8, O_APPEND);
+  assert_true(reader_next(&r, &line));
+  assert_true(str_eq_c(line, "two"));
+  assert_true(r.whole);
+  assert_int_equal(r.offset, 4);
+  assert_true(reader_next(&r, &line));
+  assert_true(str_eq_c(line, "three"));
+  assert_false(reader_next(&r, &line));
+  reader_again(&r);
+  assert_false(reader_next(&r, &line));
+  reader_again(&r);
+  add("four\n", 5, O_APPEND);
+  assert_true(reader_next(&r, &line));
+  assert_true(str_eq_c(line, "four"));
+  assert_int_equal(r.offset, 14);
+  reader_close(&r);
+}
+
+static void only_files_are_read(void **state) {
+  struct log_reader r;
+  struct err err;
+  (void)state;
+  assert_false(reader_open(&r, log_ref(path), &err));
+  assert_int_equal(err.code, ERR_NOT_FOUND);
+  assert_false(reader_open(&r, log_ref(dir), &err));
+  assert_int_equal(err.code, ERR_IO);
+  assert_int_equal(mkfifo(path, 0600), 0);
+  assert_false(reader_open(&r, log_ref(path), &err));
+  assert_int_equal(err.code, ERR_IO);
+  reader_close(&r);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(lines_come_in_order),
+      TEST(sizes_around_a_chunk),
+      TEST(nothing_over_the_limit_is_kept),
+      TEST(a_growing_file_is_followed),
+      TEST(only_files_are_read),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

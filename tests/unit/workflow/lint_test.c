@@ -1,0 +1,79 @@
+/* Lint: every data file, and documents that no file could have made. */
+#include "workflow/load.h"
+
+#include "core/workflow.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "support/workflow_data.h"
+
+static const struct capability providers[] = {
+    {"script", "takes all", OPTION_ALL, true, true, true, "prompt"},
+    {"command", "a program", 0, false, false, false, "none"},
+    {"agent", "takes effort only", OPTION_EFFORT, true, true, true, "native"},
+    {"mute", "cannot judge", OPTION_ALL, false, true, false, "none"},
+    {0},
+};
+
+static void lint_one(const char *path, struct buf *out) {
+  struct err_list errors = {0}, warnings = {0};
+  struct workflow_marks *marks = NULL;
+  const struct workflow_source source = {.path = path, .named_by_user = true};
+  const struct lint_env env = {.providers = providers, .provider = STR("")};
+  json_auto_t *doc = workflow_load_marked(&source, &errors, &marks);
+  if (doc != NULL) {
+    workflow_lint(doc, marks, &env, &errors, &warnings);
+    struct err err = {0};
+    struct workflow *wf = workflow_build(doc, &err);
+    if (wf == NULL && errors.count == 0)
+      fail_msg("%s has no error and cannot be built: %s", path, err.text);
+    workflow_unref(wf);
+  }
+  list_errors(&errors, "error: ", out);
+  list_errors(&warnings, "warning: ", out);
+  workflow_marks_free(marks);
+  err_list_deinit(&errors);
+  err_list_deinit(&warnings);
+}
+
+static void files_are_linted_as_expected(void **state) {
+  (void)state;
+  assert_int_equal(run_workflow_data("lint", lint_one), 0);
+}
+
+static void any_document_is_safe(void **state) {
+  (void)state;
+  static const char *const docs[] = {
+      "{}",
+      "[]",
+      "null",
+      "{\"movements\": 1}",
+      "{\"movements\": [1, null, {}]}",
+      "{\"movements\": [{\"name\": 1, \"rules\": [1, {}, {\"condition\": 1, \"next\": []}]}]}",
+      "{\"movements\": [{\"name\": \"a\", \"rules\": {}, \"judge\": 1, \"options\": []}], "
+      "\"judge\": [], \"provider\": 3, \"initial_movement\": \"b\"}",
+      "{\"movements\": [{\"name\": \"a\", \"command\": 1, \"rules\": [{\"condition\": "
+      "\"when(\"}]}]}",
+  };
+  const struct lint_env env = {.providers = providers, .provider = STR("script")};
+  for (size_t i = 0; i < ARRAY_LEN(docs); i++) {
+    struct err_list errors = {0}, warnings = {0};
+    json_auto_t *doc = json_loads(docs[i], JSON_DECODE_ANY, NULL);
+    assert_non_null(doc);
+    workflow_lint(doc, NULL, &env, &errors, &warnings);
+    err_list_deinit(&errors);
+    err_list_deinit(&warnings);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(files_are_linted_as_expected),
+      cmocka_unit_test(any_document_is_safe),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

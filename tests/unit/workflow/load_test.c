@@ -1,0 +1,242 @@
+/* Workflow files to documents: every data file, hostile files, and the checked-in schema. */
+#include "workflow/load.h"
+
+#include "base/limits.h"
+#include "core/workflow.h"
+#include "workflow/keys.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "support/folder.h"
+#include "support/workflow_data.h"
+
+static struct workflow_source source_of(const char *path) {
+  return (struct workflow_source){
+      .path = path,
+      .project_facets = WORKFLOW_DATA "/project",
+      .home_facets = WORKFLOW_DATA "/home",
+      .user_facets = WORKFLOW_DATA "/user",
+      .named_by_user = strstr(path, "_found.") == NULL,
+  };
+}
+
+static void load_one(const char *path, struct buf *out) {
+  struct err_list errors = {0};
+  const struct workflow_source source = source_of(path);
+  json_auto_t *doc = workflow_load(&source, &errors);
+  assert_int_equal(doc == NULL, errors.count > 0);
+  list_errors(&errors, "", out);
+  err_list_deinit(&errors);
+  if (doc == NULL)
+    return;
+  char *text = json_dumps(doc, JSON_INDENT(1));
+  buf_puts(out, text);
+  buf_putc(out, '\n');
+  free(text);
+  struct err err = {0}; /* what loads can be built, but for where its rules lead */
+  struct workflow *wf = workflow_build(doc, &err);
+  if (wf == NULL)
+    fail_msg("%s: %s", path, err.text);
+  workflow_unref(wf);
+}
+
+static void files_load_as_expected(void **state) {
+  (void)state;
+  assert_int_equal(run_workflow_data("load", load_one), 0);
+}
+
+static void the_schema_file_is_the_generated_one(void **state) {
+  (void)state;
+  const char *path = SEGUE_SOURCE_DIR "/schemas/workflow.json";
+  json_auto_t *schema = workflow_schema();
+  struct buf file = {0};
+  struct err err = {0};
+  char *text = json_dumps(schema, JSON_INDENT(2));
+  if (getenv("SEGUE_UPDATE")) {
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fprintf(f, "%s\n", text);
+    assert_int_equal(fclose(f), 0);
+  }
+  if (!file_read(path, 1 << 20, &file, &err))
+    fail_msg("%s", err.text);
+  assert_true(file.n > 0 && file.p[file.n - 1] == '\n');
+  file.p[file.n - 1] = '\0';
+  assert_string_equal(file.p, text);
+  free(text);
+  buf_deinit(&file);
+}
+
+static void the_stages_to_list_are_the_listable_ones(void **state) {
+  (void)state;
+  size_t n = 0;
+  for (int i = 0; i < STAGE_COUNT; i++)
+    if (judge_stage_is_listable((enum judge_stage)i))
+      assert_string_equal(stage_words[n++], judge_stage_name((enum judge_stage)i));
+  assert_null(stage_words[n]);
+}
+
+/* --- files made on the spot --- */
+
+static char *dir;
+
+static int make_dir(void **state) {
+  (void)state;
+  dir = folder_make();
+  return 0;
+}
+
+static int remove_dir(void **state) {
+  (void)state;
+  folder_remove(dir);
+  return 0;
+}
+
+static const char *in_dir(const char *name) {
+  return folder_path(dir, name);
+}
+
+static void write_file(const char *name, const char *p, size_t n) {
+  folder_put(dir, name, (struct str){p, n});
+}
+
+static void refused(const char *name, const char *message) {
+  struct err_list errors = {0};
+  const struct workflow_source source = {.path = in_dir(name), .named_by_user = true};
+  assert_null(workflow_load(&source, &errors));
+  assert_true(errors.count > 0);
+  if (strstr(errors.items[0].text, message) == NULL)
+    fail_msg("%s: %s", name, errors.items[0].text);
+  err_list_deinit(&errors);
+}
+
+static void what_is_no_file_is_refused(void **state) {
+  (void)state;
+  refused("missing.yaml", "No such file");
+  assert_int_equal(mkdir(in_dir("folder.yaml"), 0700), 0);
+  refused("folder.yaml", "is a folder, not a file");
+  assert_int_equal(mkfifo(in_dir("fifo.yaml"), 0600), 0);
+  refused("fifo.yaml", "is a device or pipe"); /* and does not hang */
+  assert_int_equal(symlink("/dev/zero", in_dir("zero.yaml")), 0);
+  refused("zero.yaml", "is a device or pipe");
+  write_file("binary.yaml",
+             "\x7f"
+             "ELF\0\1\2",
+             7);
+  refused("binary.yaml", "not a text file");
+  write_file("latin1.yaml", "name: caf\xe9\n", 11);
+  refused("latin1.yaml", "not UTF-8");
+}
+
+static void sizes_are_bounded(void **state) {
+  (void)state;
+  struct buf text = {0};
+  while (text.n <= LIMIT_WORKFLOW_BYTES)
+    buf_puts(&text, "# a long comment, a long comment, a long comment, a long comment\n");
+  write_file("big.yaml", text.p, text.n);
+  refused("big.yaml", "larger than");
+  buf_clear(&text);
+  buf_puts(&text, "name: w\nmovements:\n");
+  for (int i = 0; i <= (int)LIMIT_MOVEMENT_COUNT; i++)
+    buf_printf(&text, "- {name: m%d, rules: [{condition: x, next: COMPLETE}]}\n", i);
+  write_file("many.yaml", text.p, text.n);
+  refused("many.yaml", "movements has more than 1000 entries");
+  buf_clear(&text);
+  buf_puts(&text, "name: w\nmovements:\n- name: a\n  rules:\n");
+  for (int i = 0; i <= (int)LIMIT_RULE_COUNT; i++)
+    buf_puts(&text, "  - {condition: x, next: COMPLETE}\n");
+  write_file("rules.yaml", text.p, text.n);
+  refused("rules.yaml", "rules has more than 100 entries");
+  buf_clear(&text);
+  buf_puts(&text, "name: w\n");
+  for (int i = 0; i < 60; i++)
+    buf_printf(&text, "wrong%d: 1\n", i);
+  struct err_list errors = {0};
+  const struct workflow_source source = {.path = "w", .text = text.p, .n = text.n};
+  assert_null(workflow_load(&source, &errors));
+  assert_int_equal(errors.count, LIMIT_FILE_ERROR_COUNT);
+  assert_int_equal(errors.dropped, 61 - LIMIT_FILE_ERROR_COUNT);
+  err_list_deinit(&errors);
+  buf_deinit(&text);
+}
+
+static void facet_files_are_only_read_where_they_may_be(void **state) {
+  (void)state;
+  static const struct {
+    const char *value, *message;
+  } cases[] = {
+      {"link.md", "leads out of"},
+      {"linked/passwd", "leads out of"},
+      {"../x.md", "leads out of"},
+      {"/etc/hostname", "leads out of"},
+      {"pipe.md", "is a device or pipe"},
+      {"folder.md", "is a folder"},
+      {"huge.md", "is larger than the limit"},
+      {"nul.md", "NUL byte"},
+      {"latin1.md", "is not UTF-8"},
+      {"stolen", "leads out of"},
+      {"../two words.md", "leads out of"},
+  };
+  struct buf huge = {0};
+  while (huge.n <= LIMIT_FACET_BYTES)
+    buf_puts(&huge, "0123456789abcdef");
+  write_file("huge.md", huge.p, huge.n);
+  buf_deinit(&huge);
+  write_file("nul.md", "a\0b", 3);
+  write_file("latin1.md", "\xe9", 1);
+  assert_int_equal(symlink("/etc/passwd", in_dir("link.md")), 0);
+  assert_int_equal(symlink("/etc", in_dir("linked")), 0);
+  assert_int_equal(mkfifo(in_dir("pipe.md"), 0600), 0);
+  assert_int_equal(mkdir(in_dir("folder.md"), 0700), 0);
+  assert_int_equal(mkdir(in_dir("personas"), 0700), 0);
+  assert_int_equal(symlink("/etc/passwd", in_dir("personas/stolen.md")), 0);
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    char text[256];
+    int n =
+        snprintf(text, sizeof text,
+                 "name: w\nmovements:\n- name: a\n  persona: %s\n  rules: [{condition: x, next: "
+                 "COMPLETE}]\n",
+                 cases[i].value);
+    write_file("w.yaml", text, (size_t)n);
+    refused("w.yaml", cases[i].message);
+  }
+}
+
+static void facets_of_a_file_are_bounded_together(void **state) {
+  (void)state;
+  struct buf text = {0};
+  write_file("large.txt", "x y", 3);
+  struct buf large = {0};
+  while (large.n < 200000)
+    buf_puts(&large, "some words here ");
+  write_file("large.txt", large.p, large.n);
+  buf_deinit(&large);
+  buf_puts(&text, "name: w\nmovements:\n- name: a\n  rules: [{condition: x, next: COMPLETE}]\n"
+                  "  knowledge: [large.txt");
+  for (int i = 0; i < 50000; i++)
+    buf_puts(&text, ", large.txt");
+  buf_puts(&text, "]\n");
+  write_file("sum.yaml", text.p, text.n);
+  refused("sum.yaml", "bytes together: shorten them");
+  buf_deinit(&text);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(files_load_as_expected),
+      cmocka_unit_test(the_schema_file_is_the_generated_one),
+      cmocka_unit_test(the_stages_to_list_are_the_listable_ones),
+      cmocka_unit_test(what_is_no_file_is_refused),
+      cmocka_unit_test(sizes_are_bounded),
+      cmocka_unit_test(facet_files_are_only_read_where_they_may_be),
+      cmocka_unit_test(facets_of_a_file_are_bounded_together),
+  };
+  return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
