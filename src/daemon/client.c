@@ -6,11 +6,14 @@
 #include "daemon/socket.h"
 #include "format/json_write.h"
 #include "http/curl_load.h"
+#include "os/clock.h"
 #include "os/peer.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 static size_t on_bytes(char *bytes, size_t one, size_t n, void *ctx) {
   struct buf *out = ctx;
@@ -41,6 +44,30 @@ static curl_socket_t on_open(void *ctx, curlsocktype purpose, struct curl_sockad
   (void)purpose;
   link->fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
   return link->fd;
+}
+
+/* Waits until the queue of whoever listens has a place; false: nobody listens. */
+static bool wait_for_place(const char *path) {
+  struct sockaddr_un to = {.sun_family = AF_UNIX};
+  struct timeval wait = {.tv_sec = LIMIT_CLIENT_WAIT_S};
+  snprintf(to.sun_path, sizeof to.sun_path, "%s", path);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0)
+    return false;
+  (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
+  bool listened = connect(fd, (struct sockaddr *)&to, sizeof to) == 0;
+  close(fd);
+  return listened;
+}
+
+/* A queue that is full refuses a local socket with EAGAIN when it must not wait (connect(2)), which
+ * libcurl reports as it does a daemon that is not there. */
+static CURLcode client_perform(const struct curl_api *api, CURL *curl, const char *path) {
+  uint64_t until = clock_mono_ms() + LIMIT_CLIENT_WAIT_S * 1000;
+  CURLcode code = api->easy_perform(curl);
+  while (code == CURLE_COULDNT_CONNECT && clock_mono_ms() < until && wait_for_place(path))
+    code = api->easy_perform(curl);
+  return code;
 }
 
 /* Connected, and no byte is sent yet. */
@@ -94,7 +121,7 @@ bool client_ask(const char *socket, const char *method, const char *path, const 
   (void)api->easy_setopt(curl, CURLOPT_WRITEDATA, &answer);
   if (strcmp(method, "POST") == 0)
     client_set_body(api, curl, headers, buf_view(&text));
-  CURLcode code = api->easy_perform(curl);
+  CURLcode code = client_perform(api, curl, name);
   bool ok = code == CURLE_OK || client_failed(api, code, name, &link, err);
   (void)api->easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &reply->status);
   if (ok && answer.n > 0)

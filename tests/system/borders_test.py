@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -365,6 +366,41 @@ def half_open_requests():
         return f"{health['connections']} connections, answered in {took * 1000:.0f} ms"
 
 
+def sockets_of(pid):
+    folder = f"/proc/{pid}/fd"
+    try:
+        return [f for f in os.listdir(folder) if os.readlink(f"{folder}/{f}").startswith("socket:")]
+    except OSError:
+        return []  # it has ended, or opens and closes just now
+
+
+def a_full_queue():
+    """A client that finds the daemon's queue of connections full waits for its place."""
+    with DaemonBox() as box:
+        os.mkdir(os.path.dirname(box.socket), 0o700)
+        with socket.socket(socket.AF_UNIX) as queue, socket.socket(socket.AF_UNIX) as blocker:
+            queue.bind(box.socket)
+            queue.listen(0)
+            queue.settimeout(30)
+            blocker.connect(box.socket)
+            client = box.start("cancel", "01a2042c-fe27-70c6-8bfc-ef0acfb05086")
+            while client.poll() is None and len(sockets_of(client.pid)) < 3:
+                pass  # its own pair of sockets, and the one that found the queue full
+            queue.accept()[0].close()
+            request = b""
+            while not request:  # a connection that only waited for a place is closed at once
+                asked = queue.accept()[0]
+                asked.settimeout(30)
+                request = asked.recv(65536)
+            text = b'{"detail": "there is no such session"}'
+            asked.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\n"
+                          b"Content-Length: %d\r\nConnection: close\r\n\r\n%s"
+                          % (len(text), text))
+            words = client.communicate(timeout=30)[1]
+            asked.close()
+            expect(b"there is no such session" in words, words)
+
+
 def small_things():
     with DaemonBox() as box:
         box.serve()
@@ -401,7 +437,8 @@ PEAK = ("import resource, subprocess, sys\nsubprocess.run(sys.argv[1:])\n"
 
 CASES = [a_changed_last_record, an_end_that_is_gone, cut_by_a_person, the_daemon_refuses_too, an_empty_log,
          another_users_socket, children_of_a_killed_pair, children_of_a_killed_daemon,
-         a_stopped_shim, half_open_requests, small_things]
+         a_stopped_shim, half_open_requests, a_full_queue,
+         small_things]
 
 if __name__ == "__main__":
     need_build()

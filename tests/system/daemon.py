@@ -34,8 +34,8 @@ class Connection(http.client.HTTPConnection):
 
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(self.path)  # waits where the queue is full, as one with a timeout does not
         self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
 
 
 class DaemonBox(Box):
