@@ -2,6 +2,7 @@
 #include "core/capability.h"
 
 #include <stddef.h>
+#include <string.h>
 
 const char *const option_names[] = {"temperature", "seed", "max_tokens", "effort", NULL};
 
@@ -9,5 +10,26 @@ const struct capability *capability_find(const struct capability *table, struct 
   for (; table->name; table++)
     if (str_eq_c(name, table->name))
       return table;
+  return NULL;
+}
+
+/* Gateways put the vendor before the name: openai/gpt-5.2. */
+static struct str model_alone(struct str model) {
+  const char *slash = model.n > 0 ? memrchr(model.p, '/', model.n) : NULL;
+  if (slash == NULL)
+    return model;
+  size_t begin = (size_t)(slash + 1 - model.p);
+  return (struct str){model.p + begin, model.n - begin};
+}
+
+const char *capability_judge_effort(const struct capability *c, struct str model) {
+  if (c == NULL || c->judge_effort == NULL || (c->options & OPTION_EFFORT) == 0)
+    return NULL;
+  if (c->effort_models == NULL)
+    return c->judge_effort;
+  struct str name = model_alone(model);
+  for (const char *const *start = c->effort_models; *start != NULL; start++)
+    if (str_starts(name, *start))
+      return c->judge_effort;
   return NULL;
 }

@@ -20,16 +20,23 @@ enum option_bit {
 extern const char *const option_names[]; /* in bit order, NULL-ended */
 
 struct capability {
-  const char *name;       /* the one word that swaps the backend */
-  const char *summary;    /* one line for people */
-  unsigned options;       /* OPTION_* bits that it takes */
-  bool can_judge;         /* can answer a judge's question at all */
-  bool takes_model;       /* `model:` means something to it */
-  bool sessions;          /* can go on with a conversation of its own by its id */
-  const char *structured; /* how it enforces a schema: native, grammar, tool, prompt, none */
+  const char *name;         /* the one word that swaps the backend */
+  const char *summary;      /* one line for people */
+  unsigned options;         /* OPTION_* bits that it takes */
+  bool can_judge;           /* can answer a judge's question at all */
+  bool takes_model;         /* `model:` means something to it */
+  bool sessions;            /* can go on with a conversation of its own by its id */
+  const char *structured;   /* how it enforces a schema: native, grammar, tool, prompt, none */
+  const char *judge_effort; /* what its judges are asked with where nobody says; NULL: nothing */
+  /* Beginnings of the names of models that take that, NULL-ended; NULL: it sees to that itself. */
+  const char *const *effort_models;
 };
 
 /* NULL when there is no provider of that name. `table` ends with a NULL name. */
 const struct capability *capability_find(const struct capability *table, struct str name);
+
+/* The effort of a judge's call to this model (empty: not known) where nobody wrote one; NULL: none
+ * is sent. `c` may be NULL. */
+const char *capability_judge_effort(const struct capability *c, struct str model);
 
 #endif

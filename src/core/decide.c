@@ -61,6 +61,28 @@ static json_t *when_env(const struct core *core, const struct turn *turn) {
   return env;
 }
 
+/* What judges are asked with: the words of `options`, and how hard they shall think. */
+static json_t *judge_options(const struct step *s, const struct movement *m,
+                             const struct step_call *n) {
+  json_t *options = step_merged(NULL, m->judge.options);
+  struct str model = n->model;
+  if (model.n == 0)
+    model = json_view(json_object_getn(json_at(s->core->config, "provider_models"), n->provider.p,
+                                       n->provider.n));
+  const char *effort =
+      capability_judge_effort(capability_find(s->env->providers, n->provider), model);
+  bool said = m->judge.effort != NULL || json_object_get(options, "effort") != NULL;
+  if (!said && effort == NULL)
+    return options;
+  if (options == NULL)
+    options = json_object();
+  if (m->judge.effort != NULL)
+    json_object_set_nocheck(options, "effort", (json_t *)m->judge.effort);
+  else if (!said)
+    json_object_set_new_nocheck(options, "effort", json_string(effort));
+  return options;
+}
+
 static void judge_call(struct step *s, struct turn *turn, const struct chain_spec *spec,
                        const struct chain_step *step) {
   const struct core *core = s->core;
@@ -83,7 +105,7 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
     core_judge_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
   view.by_tool = core_judges_by_tool(core->workflow, core->config, turn->movement, step->vote,
                                      s->env->providers);
-  n.options = step_merged(NULL, m->judge.options);
+  n.options = judge_options(s, m, &n);
   n.schema = chain_call_schema(spec, step->stage);
   if (step->reask) {
     struct str bad = {"", 0};

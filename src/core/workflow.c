@@ -188,6 +188,16 @@ static bool get_panel(struct build *b, const json_t *judge, const char *path,
   return true;
 }
 
+static bool get_judge_effort(struct build *b, const json_t *judge, const char *path,
+                             const json_t **out) {
+  const json_t *effort = json_object_get(judge, "effort");
+  if (effort == NULL)
+    return true;
+  *out = effort;
+  return json_is_null(effort) || json_string_length(effort) > 0 ||
+         workflow_fail(b, path, "effort", "must be a word, or null");
+}
+
 /* Puts the keys of one judge: on top of what `out` holds. */
 static bool apply_judge(struct build *b, const json_t *holder, const char *holder_path,
                         struct judge_config *out) {
@@ -216,6 +226,7 @@ static bool apply_judge(struct build *b, const json_t *holder, const char *holde
   if (text.n > 0)
     out->model = text;
   if (!get_options(b, judge, path, &out->options) ||
+      !get_judge_effort(b, judge, path, &out->effort) ||
       !get_count(b, judge, path, "timeout_ms", 1, LIMIT_CALL_WALL_MS, &timeout_ms) ||
       !get_count(b, judge, path, "max_reasks", 0, LIMIT_REASK_COUNT, &max_reasks) ||
       !get_panel(b, judge, path, out))

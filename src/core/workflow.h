@@ -14,7 +14,7 @@
  *      "required_permission_mode", "session", "session_key", "pass_previous_response",
  *      "structured_output", "judge",
  *      "rules": [{"condition", "next", "appendix", "interactive_only"}]}]}
- *   judge: {"stages": [..], "provider", "fallback", "model", "options", "timeout_ms", "panel",
+ *   judge: {"stages": [..], "provider", "fallback", "model", "options", "effort", "timeout_ms", "panel",
  *      "agree", "order", "else", "max_reasks"}
  *   structured_output: {"schema": {..}, "invariants": [..], "on_failure", "max_reasks", "repair",
  *      "assert_format", "reask": {"provider", "model"}, "token_budget", "time_budget_ms"} */
@@ -41,6 +41,7 @@ struct judge_config {
   struct str provider, model; /* empty: the movement's */
   const json_t *fallback;     /* names of providers, of `provider` here; or NULL */
   const json_t *options;      /* NULL: none; borrowed from the document */
+  const json_t *effort;       /* a word, null: none is sent; NULL: options', else the backend's */
   long timeout_ms;            /* of one judge call */
   int max_reasks;
   const json_t *panel; /* names of providers that vote, borrowed; NULL: one judge */

@@ -60,6 +60,11 @@ static const struct key judge_list[] = {
      .type = KEY_SET,
      .set = &options_keys,
      .description = "Sampling options of the judge's calls."},
+    {.name = "effort",
+     .or_null = true,
+     .type = KEY_LINE,
+     .description = "How hard judges think (default low, where the model is known to take one); "
+                    "null: the backend's own."},
     {.name = "timeout_ms",
      .type = KEY_INTEGER,
      .min = 1,

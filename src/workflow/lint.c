@@ -511,6 +511,10 @@ static void check_judge(struct lint *l, size_t movement, const char *worker) {
                 "provider %s cannot judge: name another in judge.provider", c->name);
   const json_t *options = lint_options_of(l, movement, "judge", path);
   check_options(l, options, path, name);
+  struct setting effort = setting_of(l, movement, "judge", "effort");
+  c = capability_find(l->env->providers, str_from(name));
+  if (effort.text != NULL && c != NULL && (c->options & OPTION_EFFORT) == 0)
+    lint_report(l, l->errors, effort.path, "provider %s takes no effort: remove it", name);
 }
 
 void workflow_lint(const json_t *doc, const struct workflow_marks *marks,

@@ -8,8 +8,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const struct capability providers[] = {
-      {"script", "", OPTION_ALL, true, true, true, "prompt"},
-      {"command", "", 0, false, false, false, "none"},
+      {.name = "script",
+       .options = OPTION_ALL,
+       .can_judge = true,
+       .takes_model = true,
+       .sessions = true,
+       .structured = "prompt"},
+      {.name = "command", .structured = "none"},
       {0},
   };
   struct err err = {0};

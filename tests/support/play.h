@@ -65,13 +65,22 @@ struct play {
   struct core_out out;
 };
 
+static const char *const play_models[] = {"think-", NULL}; /* that take an effort */
+
+#define PLAY_ANSWERS .summary = "test", .can_judge = true, .takes_model = true
 static const struct capability play_providers[] = {
-    {"sim", "test", OPTION_ALL, true, true, true, "prompt"},
-    {"other", "test", 0, true, true, true, "none"},
-    {"third", "test", OPTION_SEED, true, true, false, "none"},
-    {"tooled", "test", OPTION_ALL, true, true, true, "tool"},
-    {"command", "test", 0, false, false, false, "none"},
-    {NULL, NULL, 0, false, false, false, NULL},
+    {.name = "sim", .options = OPTION_ALL, .sessions = true, .structured = "prompt", PLAY_ANSWERS},
+    {.name = "other", .sessions = true, .structured = "none", PLAY_ANSWERS},
+    {.name = "third", .options = OPTION_SEED, .structured = "none", PLAY_ANSWERS},
+    {.name = "tooled",
+     .options = OPTION_ALL,
+     .sessions = true,
+     .structured = "tool",
+     .judge_effort = "low",
+     .effort_models = play_models,
+     PLAY_ANSWERS},
+    {.name = "command", .summary = "test", .structured = "none"},
+    {0},
 };
 
 static struct chain_schemas play_schemas; /* compiled once; play_over gives them back */

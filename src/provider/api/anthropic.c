@@ -124,10 +124,19 @@ static void anthropic_whole(struct reply *r, const json_t *doc) {
   read_stop(r, doc);
 }
 
+static const char *const efforts_of_anthropic[] = {"claude-opus-4-6",
+                                                   "claude-opus-4-7",
+                                                   "claude-opus-4-8",
+                                                   "claude-opus-5",
+                                                   "claude-sonnet-4-6",
+                                                   "claude-sonnet-5",
+                                                   NULL};
+
 const struct dialect dialect_anthropic = {
     .name = "anthropic",
     .rungs = RUNG_BIT(RUNG_NATIVE) | RUNG_BIT(RUNG_TOOL) | RUNG_BIT(RUNG_PROMPT),
     .options = OPTION_TEMPERATURE | OPTION_MAX_TOKENS | OPTION_EFFORT,
+    .effort_models = efforts_of_anthropic,
     .model_needed = true,
     .needed = "max_tokens",
     .build = anthropic_build,

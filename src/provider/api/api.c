@@ -145,14 +145,17 @@ static bool api_add(struct provider_registry *registry, const struct preset *pre
   struct api_config *config = api_config_new(preset, name, settings, err);
   if (config == NULL)
     return false;
-  const struct provider provider = {.capability = {.name = config->name,
-                                                   .summary = config->summary,
-                                                   .options = config->dialect->options,
-                                                   .can_judge = true,
-                                                   .takes_model = true,
-                                                   .structured = "native"},
-                                    .ops = &api_ops,
-                                    .data = config};
+  const struct provider provider = {
+      .capability = {.name = config->name,
+                     .summary = config->summary,
+                     .options = config->dialect->options,
+                     .can_judge = true,
+                     .takes_model = true,
+                     .structured = "native",
+                     .judge_effort = config->dialect->effort_models ? "low" : NULL,
+                     .effort_models = config->dialect->effort_models},
+      .ops = &api_ops,
+      .data = config};
   registry_keep(registry, config, api_config_free);
   return registry_add(registry, &provider, err);
 }

@@ -76,13 +76,14 @@ void wire_deinit(struct wire *wire); /* wipes the headers */
 struct reply;
 
 struct dialect {
-  const char *name;   /* the word after `type:` */
-  unsigned rungs;     /* RUNG_BITs that it has words for */
-  unsigned options;   /* OPTION_* */
-  bool lines;         /* its stream is NDJSON, not server-sent events */
-  bool model_needed;  /* no request without a model */
-  const char *needed; /* a parameter that no request may lack; or NULL */
-  bool local;         /* engines whose templates may open a <think> block by themselves */
+  const char *name;                 /* the word after `type:` */
+  unsigned rungs;                   /* RUNG_BITs that it has words for */
+  unsigned options;                 /* OPTION_* */
+  const char *const *effort_models; /* of these a judge asks for low effort: see capability.h */
+  bool lines;                       /* its stream is NDJSON, not server-sent events */
+  bool model_needed;                /* no request without a model */
+  const char *needed;               /* a parameter that no request may lack; or NULL */
+  bool local; /* engines whose templates may open a <think> block by themselves */
   bool (*build)(const struct ask *ask, struct wire *wire, struct err *err);
   void (*event)(struct reply *reply, struct str type, const json_t *doc);
   void (*whole)(struct reply *reply, const json_t *doc);

@@ -122,11 +122,14 @@ static void gemini_api_event(struct reply *r, struct str type, const json_t *doc
   gemini_api_read(r, doc);
 }
 
+static const char *const efforts_of_gemini[] = {"gemini-3", NULL};
+
 const struct dialect dialect_gemini = {
     .name = "gemini",
     .rungs =
         RUNG_BIT(RUNG_NATIVE) | RUNG_BIT(RUNG_TOOL) | RUNG_BIT(RUNG_JSON) | RUNG_BIT(RUNG_PROMPT),
     .options = OPTION_ALL,
+    .effort_models = efforts_of_gemini,
     .model_needed = true,
     .build = gemini_api_build,
     .event = gemini_api_event,

@@ -131,11 +131,14 @@ static void chat_event(struct reply *r, struct str type, const json_t *doc) {
   chat_read(r, doc);
 }
 
+static const char *const efforts_of_openai_chat[] = {"gpt-5", "gpt-6", "o3", "o4", NULL};
+
 const struct dialect dialect_openai_chat = {
     .name = "openai-chat",
     .rungs =
         RUNG_BIT(RUNG_NATIVE) | RUNG_BIT(RUNG_TOOL) | RUNG_BIT(RUNG_JSON) | RUNG_BIT(RUNG_PROMPT),
     .options = OPTION_ALL,
+    .effort_models = efforts_of_openai_chat,
     .local = true,
     .model_needed = true,
     .build = chat_build_request,

@@ -97,11 +97,14 @@ static void responses_event(struct reply *r, struct str type, const json_t *doc)
     reply_error(r, doc);
 }
 
+static const char *const efforts_of_openai_responses[] = {"gpt-5", "gpt-6", "o3", "o4", NULL};
+
 const struct dialect dialect_openai_responses = {
     .name = "openai",
     .rungs =
         RUNG_BIT(RUNG_NATIVE) | RUNG_BIT(RUNG_TOOL) | RUNG_BIT(RUNG_JSON) | RUNG_BIT(RUNG_PROMPT),
     .options = OPTION_TEMPERATURE | OPTION_MAX_TOKENS | OPTION_EFFORT,
+    .effort_models = efforts_of_openai_responses,
     .model_needed = true,
     .build = responses_build,
     .event = responses_event,

@@ -287,6 +287,8 @@ static const struct profile_key profile_list[] = {
      .description = "{new_session} gives a new conversation an id (a UUID) before it starts."},
     {"options", PROFILE_NAMES, .words = option_words,
      .description = "Options that it takes: effort, as {effort}."},
+    {"judge_effort", PROFILE_LINE,
+     .description = "The effort of judges' calls where the workflow says none."},
     {"max_turns", PROFILE_INTEGER, .min = 1, .max = 100000,
      .description = "What {max_turns} is: tool rounds of one call."},
     {"client_retries", PROFILE_INTEGER, .min = 0, .max = 1000,

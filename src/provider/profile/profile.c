@@ -269,6 +269,7 @@ static void read_capability(struct profile *p) {
                               mentions(p->native, "{model}") ||
                               mentions(json_object_get(p->keys, "env"), "{model}");
   p->capability.options = profile_options_of(json_object_get(p->keys, "options"));
+  p->capability.judge_effort = json_string_value(json_object_get(p->keys, "judge_effort"));
 }
 
 static bool has_final_event(const struct profile *p) {
@@ -473,6 +474,8 @@ json_t *profile_about(const struct profile *p) {
     json_object_set_new(about, abilities[i].key,
                         json_boolean(*(const bool *)((const char *)c + abilities[i].offset)));
   json_object_set_new(about, "structured", json_string(c->structured));
+  if (c->judge_effort != NULL)
+    json_object_set_new(about, "judge_effort", json_string(c->judge_effort));
   return about;
 }
 
@@ -483,6 +486,7 @@ struct profile *profile_shipped(const char *name, const json_t *about) {
   p->capability.summary = json_string_value(json_object_get(about, "summary"));
   p->capability.structured = json_string_value(json_object_get(about, "structured"));
   p->capability.options = profile_options_of(json_object_get(about, "options"));
+  p->capability.judge_effort = json_string_value(json_object_get(about, "judge_effort"));
   for (size_t i = 0; i < ARRAY_LEN(abilities); i++)
     *(bool *)((char *)&p->capability + abilities[i].offset) =
         json_is_true(json_object_get(about, abilities[i].key));

@@ -1113,6 +1113,48 @@ static void judge_calls_are_read_only(void **state) {
   play_deinit(&p);
 }
 
+/* The effort of the first judge's call by a provider whose "think-" models take one; "": none. */
+static void expect_effort(const char *model, const char *judge, const char *expected) {
+  struct play p;
+  struct turn *turn;
+  struct call_request r;
+  char workflow[400];
+  (void)snprintf(workflow, sizeof workflow,
+                 "{'name':'w','judge':%s,'movements':[{'name':'a','rules':["
+                 "{'condition':'x','next':'COMPLETE'},{'condition':'y','next':'ABORT'}]}]}",
+                 judge);
+  char config[200];
+  (void)snprintf(config, sizeof config,
+                 "{'default_provider':'sim','provider_models':{'tooled':'%s'}}", model);
+  play_init(&p, "effort", workflow, config,
+            "{'a':'t','a/structured_output':{'structured':{'step':1,'reason':'r'}}}");
+  play_start(&p);
+  play_decide_next(&p);
+  play_commit(&p);
+  struct call *call = core_call(&p.core, 2, &turn);
+  core_request(&p.core, turn, call, &r);
+  assert_int_equal(r.purpose, PURPOSE_JUDGE);
+  const char *effort = json_string_value(json_object_get(r.options, "effort"));
+  assert_string_equal(effort ? effort : "", expected);
+  play_deinit(&p);
+}
+
+static void judges_think_little_unless_told(void **state) {
+  (void)state;
+  expect_effort("think-1", "{'provider':'tooled'}", "low");
+  expect_effort("vendor/think-1", "{'provider':'tooled'}", "low");
+  expect_effort("plain-1", "{'provider':'tooled'}", ""); /* it would refuse the word */
+  expect_effort("plain-1", "{'provider':'tooled','model':'think-2'}", "low");
+  expect_effort("think-1", "{'provider':'tooled','effort':'high'}", "high");
+  expect_effort("plain-1", "{'provider':'tooled','effort':'high'}", "high");
+  expect_effort("think-1", "{'provider':'tooled','effort':null}", "");
+  expect_effort("think-1", "{'provider':'tooled','options':{'effort':'medium'}}", "medium");
+  expect_effort("think-1", "{'provider':'tooled','options':{'effort':null}}", "");
+  expect_effort("think-1", "{'provider':'tooled','effort':'high','options':{'effort':null}}",
+                "high");
+  expect_effort("think-1", "{'provider':'sim'}", ""); /* this one says nothing by itself */
+}
+
 static void schemas_are_logged_once(void **state) {
   struct play p;
   (void)state;
@@ -1285,6 +1327,7 @@ int main(void) {
       cmocka_unit_test(the_same_events_give_the_same_bytes),
       cmocka_unit_test(a_text_too_long_for_a_line),
       cmocka_unit_test(judge_calls_are_read_only),
+      cmocka_unit_test(judges_think_little_unless_told),
       cmocka_unit_test(schemas_are_logged_once),
   };
   return cmocka_run_group_tests(tests, NULL, play_over);

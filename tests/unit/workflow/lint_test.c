@@ -12,10 +12,27 @@
 #include "support/workflow_data.h"
 
 static const struct capability providers[] = {
-    {"script", "takes all", OPTION_ALL, true, true, true, "prompt"},
-    {"command", "a program", 0, false, false, false, "none"},
-    {"agent", "takes effort only", OPTION_EFFORT, true, true, true, "native"},
-    {"mute", "cannot judge", OPTION_ALL, false, true, false, "none"},
+    {.name = "script",
+     .summary = "takes all",
+     .options = OPTION_ALL,
+     .can_judge = true,
+     .takes_model = true,
+     .sessions = true,
+     .structured = "prompt"},
+    {.name = "command", .summary = "a program", .structured = "none"},
+    {.name = "agent",
+     .summary = "takes effort only",
+     .options = OPTION_EFFORT,
+     .can_judge = true,
+     .takes_model = true,
+     .sessions = true,
+     .structured = "native"},
+    {.name = "mute",
+     .summary = "cannot judge",
+     .options = OPTION_ALL,
+     .takes_model = true,
+     .structured = "none"},
+    {.name = "plain", .summary = "takes no option", .can_judge = true, .structured = "none"},
     {0},
 };
 
