@@ -46,7 +46,7 @@
 #define LIMIT_REASK_COUNT          5
 #define LIMIT_PANEL_COUNT          7 /* judges that vote on one stage */
 #define LIMIT_CALL_ATTEMPT_COUNT   4 /* network, overloaded, rate_limit: first try and three more */
-#define LIMIT_SILENT_ATTEMPT_COUNT 2 /* an answer that says nothing: once more, then elsewhere */
+#define LIMIT_SILENT_ATTEMPT_COUNT 2 /* says nothing, or garbled: once more, then elsewhere */
 #define LIMIT_RETRY_BASE_MS        500
 #define LIMIT_RETRY_MAX_MS         30000
 #define LIMIT_RETRY_AFTER_MS                                                                       \

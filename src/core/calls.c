@@ -451,11 +451,11 @@ static void go_elsewhere(struct step *s, struct turn *turn, struct call *call) {
 
 /* How long to wait for another attempt at the same provider; -1: there is none. */
 static int64_t retry_delay(const struct step *s, const struct call *call,
-                           const struct call_result *r, bool silent, bool may_fall_back) {
-  int attempts = silent ? LIMIT_SILENT_ATTEMPT_COUNT : LIMIT_CALL_ATTEMPT_COUNT;
+                           const struct call_result *r, bool once_more, bool may_fall_back) {
+  int attempts = once_more ? LIMIT_SILENT_ATTEMPT_COUNT : LIMIT_CALL_ATTEMPT_COUNT;
   if (r->class == CLASS_NOT_FOUND && call->resumed && !call->session_lost)
     return 0; /* its conversation may be gone: once more without it */
-  if ((!silent && !error_class_is_transient(r->class)) || call->failures + 1 >= attempts)
+  if ((!once_more && !error_class_is_transient(r->class)) || call->failures + 1 >= attempts)
     return -1;
   if (r->retry_after_ms > LIMIT_RETRY_AFTER_MS &&
       json_is_false(json_at(s->core->config, "wait_for_reset")))
@@ -476,6 +476,15 @@ static bool is_silent(const struct core *core, const struct turn *turn, const st
                       const struct call_result *r) {
   return r->class == CLASS_NONE && r->structured == NULL && !is_command(core, turn, call) &&
          extract_says_nothing(buf_view(&r->text.bytes));
+}
+
+/* A reply that nobody could read (a page of a proxy, say) to work that changes nothing: it may be
+ * asked for again. */
+static bool is_garbled(const struct core *core, const struct turn *turn, const struct call *call,
+                       const struct call_result *r) {
+  bool work = call->purpose == PURPOSE_EXECUTE || call->purpose == PURPOSE_REASK;
+  return r->class == CLASS_PROTOCOL && work && !core->workflow->movements[turn->movement].edit &&
+         !is_command(core, turn, call);
 }
 
 static void put_error(struct record_draft *d, const struct call_result *r) {
@@ -538,7 +547,8 @@ void step_call_end(struct step *s) {
   if (r.class != CLASS_NONE) {
     put_error(&d, &r);
     struct str next = core_next_backend(s->core, turn, call);
-    wait = retry_delay(s, call, &r, silent, next.n > 0);
+    bool once_more = silent || is_garbled(s->core, turn, call, &r);
+    wait = retry_delay(s, call, &r, once_more, next.n > 0);
     if (wait >= 0)
       record_put_number(&d, MEMBER_RETRY_IN_MS, wait);
     else if (next.n > 0 && (r.elsewhere || error_class_falls_back(r.class)))

@@ -74,13 +74,13 @@ static const struct reply_word stops[] = {
     {NULL, CLASS_NONE},
 };
 
-static void anthropic_read_usage(struct reply *r, const json_t *usage) {
+/* At its beginning a stream tells an output of a few tokens: that is not the answer's. */
+static void anthropic_read_usage(struct reply *r, const json_t *usage, bool begins) {
   const json_t *fresh = json_object_get(usage, "input_tokens");
-  const json_t *made = json_object_get(usage, "cache_creation_input_tokens");
   const json_t *cached = json_object_get(usage, "cache_read_input_tokens");
-  json_t *input =
-      fresh ? json_integer(reply_tokens(fresh) + reply_tokens(made) + reply_tokens(cached)) : NULL;
-  reply_usage(r, input, json_object_get(usage, "output_tokens"), cached);
+  const json_t *counts[] = {fresh, cached, json_object_get(usage, "cache_creation_input_tokens")};
+  json_t *input = fresh ? reply_sum(counts, ARRAY_LEN(counts)) : NULL;
+  reply_usage(r, input, begins ? NULL : json_object_get(usage, "output_tokens"), cached);
   json_decref(input);
 }
 
@@ -100,10 +100,12 @@ static void anthropic_event(struct reply *r, struct str type, const json_t *doc)
     if (json_object_get(delta, "partial_json"))
       reply_tool(r, json_object_get(delta, "partial_json"));
   } else if (str_eq_c(kind, "message_start")) {
-    anthropic_read_usage(r, json_object_get(json_object_get(doc, "message"), "usage"));
+    anthropic_read_usage(r, json_object_get(json_object_get(doc, "message"), "usage"), true);
   } else if (str_eq_c(kind, "message_delta")) {
-    anthropic_read_usage(r, json_object_get(doc, "usage"));
+    anthropic_read_usage(r, json_object_get(doc, "usage"), false);
     read_stop(r, json_object_get(doc, "delta"));
+  } else if (str_eq_c(kind, "message_stop") && r->over) {
+    reply_close(r);
   } else if (str_eq_c(kind, "content_block_start")) {
     const json_t *block = json_object_get(doc, "content_block");
     reply_text(r, json_object_get(block, "text"));
@@ -120,7 +122,7 @@ static void anthropic_whole(struct reply *r, const json_t *doc) {
     if (json_object_get(block, "input"))
       reply_tool_value(r, json_object_get(block, "input"));
   }
-  anthropic_read_usage(r, json_object_get(doc, "usage"));
+  anthropic_read_usage(r, json_object_get(doc, "usage"), false);
   read_stop(r, doc);
 }
 

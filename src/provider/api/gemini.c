@@ -88,8 +88,7 @@ static const struct reply_word stops[] = {
 static void gemini_api_read_usage(struct reply *r, const json_t *usage) {
   const json_t *answer = json_object_get(usage, "candidatesTokenCount");
   const json_t *thoughts = json_object_get(usage, "thoughtsTokenCount");
-  json_t *output =
-      answer || thoughts ? json_integer(reply_tokens(answer) + reply_tokens(thoughts)) : NULL;
+  json_t *output = reply_sum((const json_t *[]){answer, thoughts}, 2);
   reply_usage(r, json_object_get(usage, "promptTokenCount"), output,
               json_object_get(usage, "cachedContentTokenCount"));
   reply_reasoning(r, thoughts);

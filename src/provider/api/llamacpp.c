@@ -44,6 +44,7 @@ static void llamacpp_read(struct reply *r, const json_t *doc) {
     reply_usage(r, json_object_get(doc, "tokens_evaluated"),
                 json_object_get(doc, "tokens_predicted"), json_object_get(doc, "tokens_cached"));
     reply_stop(r, stop, limit ? CLASS_LENGTH : reply_word_class(stops, stop, CLASS_NONE));
+    reply_close(r);
   }
 }
 

@@ -69,6 +69,7 @@ static void ollama_read(struct reply *r, const json_t *doc) {
     reply_usage(r, json_object_get(doc, "prompt_eval_count"), json_object_get(doc, "eval_count"),
                 NULL);
     reply_stop(r, stop, reply_word_class(stops, stop, CLASS_NONE));
+    reply_close(r);
   }
 }
 

@@ -91,10 +91,12 @@ static void responses_event(struct reply *r, struct str type, const json_t *doc)
            str_eq_c(kind, "response.reasoning_text.delta"))
     reply_thinking(r, delta);
   else if (str_eq_c(kind, "response.completed") || str_eq_c(kind, "response.incomplete") ||
-           str_eq_c(kind, "response.failed"))
+           str_eq_c(kind, "response.failed")) {
     responses_read_end(r, json_object_get(doc, "response"));
-  else if (str_eq_c(kind, "error"))
+    reply_close(r);
+  } else if (str_eq_c(kind, "error")) {
     reply_error(r, doc);
+  }
 }
 
 static const char *const efforts_of_openai_responses[] = {"gpt-5", "gpt-6", "o3", "o4", NULL};

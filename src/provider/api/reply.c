@@ -134,8 +134,18 @@ static bool reply_is_count(const json_t *n) {
          json_integer_value(n) <= LIMIT_USAGE_TOKENS;
 }
 
-int64_t reply_tokens(const json_t *n) {
-  return reply_is_count(n) ? json_integer_value(n) : 0;
+json_t *reply_sum(const json_t *const *counts, size_t n) {
+  json_int_t sum = 0;
+  bool any = false;
+  for (size_t i = 0; i < n; i++) {
+    if (counts[i] == NULL || json_is_null(counts[i]))
+      continue;
+    if (!reply_is_count(counts[i]))
+      return NULL;
+    sum += json_integer_value(counts[i]);
+    any = true;
+  }
+  return any ? json_integer(sum) : NULL;
 }
 
 static void set_count(int64_t *out, const json_t *n) {
@@ -155,7 +165,7 @@ void reply_reasoning(struct reply *r, const json_t *tokens) {
 
 void reply_cost(struct reply *r, const json_t *usd) {
   double cost = json_number_value(usd);
-  if (cost > 0 && cost < LIMIT_COST_USD)
+  if (json_is_number(usd) && cost >= 0 && cost < LIMIT_COST_USD)
     r->cost_usd = cost;
 }
 
@@ -178,6 +188,10 @@ void reply_stop(struct reply *r, const json_t *word, enum error_class class) {
     reply_fail(r, class, "the model refused (%s)", r->stop);
   else if (class != CLASS_NONE)
     reply_fail(r, class, "the backend ended the answer: %s", r->stop);
+}
+
+void reply_close(struct reply *r) {
+  r->over = r->closed = true;
 }
 
 enum error_class reply_word_class(const struct reply_word *table, const json_t *word,
@@ -251,6 +265,8 @@ static json_t *reply_parse(struct reply *r, struct str text) {
 }
 
 static bool on_document(struct reply *r, struct str type, struct str text) {
+  if (r->closed)
+    return true;
   json_t *doc = reply_parse(r, text);
   if (doc == NULL) {
     if (!r->ending) /* the last one was cut off: not whole, rather than wrong */
@@ -270,7 +286,7 @@ static bool on_document(struct reply *r, struct str type, struct str text) {
 static bool reply_on_event(void *ctx, struct str type, struct str data) {
   struct reply *r = ctx;
   if (str_eq_c(str_trim(data), "[DONE]")) {
-    r->over = true;
+    reply_close(r);
     return true;
   }
   return data.n == 0 || on_document(r, type, data);

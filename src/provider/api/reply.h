@@ -58,6 +58,7 @@ struct reply {
   double cost_usd;                /* below 0: not said */
   char stop[48];                  /* the backend's own word for why it ended */
   bool over;                      /* the event that ends a reply was seen */
+  bool closed;                    /* nothing that comes now belongs to it */
   bool ending;                    /* no more bytes come */
   enum error_class class;         /* CLASS_NONE: answered */
   char message[400];              /* of an error */
@@ -86,14 +87,17 @@ void reply_thinking(struct reply *r, const json_t *piece);
 void reply_tool(struct reply *r, const json_t *piece);       /* of the arguments' text */
 void reply_tool_value(struct reply *r, const json_t *value); /* the arguments as a value */
 void reply_refusal(struct reply *r, const json_t *piece);
-/* A count of tokens; 0 when it is none, or more than can be true. */
-int64_t reply_tokens(const json_t *n);
+/* The sum of several counts, of which any may be NULL or null: NULL when one is not a count that
+ * can be true, or none is there. New reference. */
+json_t *reply_sum(const json_t *const *counts, size_t n);
 /* Each may be NULL: then what is known stays. */
 void reply_usage(struct reply *r, const json_t *input, const json_t *output, const json_t *cached);
 void reply_reasoning(struct reply *r, const json_t *tokens);
 void reply_cost(struct reply *r, const json_t *usd);
 /* Why it ended; class is CLASS_NONE for a whole answer, length or refused. It is over. */
 void reply_stop(struct reply *r, const json_t *word, enum error_class class);
+/* It is over, and the dialect knows no event behind this one: of a second answer nothing is read. */
+void reply_close(struct reply *r);
 /* An error document or event, whose `error` member (or itself) says what is wrong. */
 void reply_error(struct reply *r, const json_t *doc);
 
