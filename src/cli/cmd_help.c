@@ -52,10 +52,10 @@ static const char expressions_help[] =
     "hold:\n"
     "           write has(x), x == null || ... or default(x, 0) where a field may be missing\n"
     "\n"
-    "A when(...) of a workflow takes == != < <= > >= && || ! ( ), contains(list, value) and\n"
-    "exists(list, condition on item), on exit, last_exit, iteration, movement_iteration and\n"
-    "structured.MOVEMENT.FIELD; there < and its like need numbers, and a missing field is an "
-    "error.\n";
+    "A when(...) of a workflow takes == != < <= > >= && || ! ( ), contains(list, value),\n"
+    "exists(list, condition on item) and is_date(x), on exit, last_exit, iteration,\n"
+    "movement_iteration and structured.MOVEMENT.FIELD; there < and its like need numbers, and a\n"
+    "missing field is an error.\n";
 
 static const struct {
   const char *name, *text;

@@ -2,6 +2,8 @@
 #include "expr/node.h"
 #include "schema/pattern.h"
 
+#include <string.h>
+
 static const struct function functions[] = {
     {"all", FN_ALL, 1, 2, true, true, true, "all(list, condition)"},
     {"every", FN_ALL, 1, 2, true, true, true, "all(list, condition)"},
@@ -43,6 +45,14 @@ const struct function *expr_function(const char *name, size_t n) {
     if (str_eq_c((struct str){name, n}, functions[i].name))
       return &functions[i];
   return NULL;
+}
+
+bool expr_in_when(const struct function *function) {
+  static const char *const names[] = {"contains", "exists", "is_date", NULL};
+  for (size_t i = 0; names[i]; i++)
+    if (strcmp(function->name, names[i]) == 0)
+      return true;
+  return false;
 }
 
 const char *const *expr_function_names(void) {
@@ -88,8 +98,8 @@ static struct expr *parse_argument(struct expr_parser *p, const struct function 
   struct expr *e = p->dialect == EXPR_WHEN ? expr_parse_operand(p) : expr_parse_or(p);
   if (e && p->dialect == EXPR_WHEN && index == 0 && e->kind != NODE_REF)
     return expr_fail(p, EXPR_SYNTAX, from,
-                     "%s needs a reference to a list first, like structured.MOVEMENT.FIELD",
-                     function->name);
+                     "%s needs a reference%s first, like structured.MOVEMENT.FIELD", function->name,
+                     function->id == FN_IS_DATE ? "" : " to a list");
   return e;
 }
 
@@ -130,7 +140,7 @@ struct expr *expr_parse_call(struct expr_parser *p, const struct function *funct
     if (count + 1u == function->most || !expr_accept(p, ","))
       ended = true;
   }
-  if (p->dialect == EXPR_WHEN && count < 2)
+  if (p->dialect == EXPR_WHEN && count < 2 && function->id != FN_IS_DATE)
     return expr_fail(p, EXPR_SYNTAX, p->at, "%s needs a comma after the list, found %s",
                      function->name, expr_found(p).text);
   if (!expr_accept(p, ")")) {

@@ -196,9 +196,10 @@ static struct expr *parse_compare(struct expr_parser *p) {
 static struct expr *parse_when_call(struct expr_parser *p, bool *is_call) {
   size_t from = p->at;
   struct str name = expr_take_name(p);
-  *is_call = (str_eq_c(name, "contains") || str_eq_c(name, "exists")) && expr_accept(p, "(");
+  const struct function *function = expr_function(name.p, name.n);
+  *is_call = function != NULL && expr_in_when(function) && expr_accept(p, "(");
   if (*is_call)
-    return expr_parse_call(p, expr_function(name.p, name.n), from, NULL);
+    return expr_parse_call(p, function, from, NULL);
   p->at = from;
   return NULL;
 }

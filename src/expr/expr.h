@@ -15,7 +15,8 @@
  * "texts" with \" and \\.
  * References: a name, then .name, [index], ["any name"], .length (characters of a text, items of a
  * list). Over a list .name gives the list of that member of each item. Only a value's own members
- * count. contains(list, value); exists(list, condition on item). Equality converts nothing.
+ * count. contains(list, value); exists(list, condition on item); is_date(x): is it a text that is an
+ * RFC 3339 date or date-time? Equality converts nothing.
  *
  * EXPR_WHEN
  * A name may contain '-'. The root names are exit, last_exit, iteration, movement_iteration and
@@ -48,9 +49,8 @@
  *              condition), map(list, expression), has(x),
  *              default(x, otherwise), abs(n), round(n, digits), floor(n), ceil(n),
  *              startsWith(text, x), endsWith(text, x), matches(text, "pattern") (ECMA-262, as
- *              `pattern` in a schema: found anywhere unless anchored), is_date(x) (is it a text
- *              that compares as an instant, an RFC 3339 date or date-time? of nothing and of any
- *              other value false)
+ *              `pattern` in a schema: found anywhere unless anchored); is_date(x) is false of what
+ *              is missing, too
  *   calls      f(x, y) may be written x.f(y): items.all(i, i.price > 0)
  *
  * Null: what is missing is null, and there is no difference. null equals null and nothing else,

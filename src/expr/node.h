@@ -76,7 +76,8 @@ struct function {
 };
 /* NULL: none is named so. An alias gives the row of its canonical name. */
 const struct function *expr_function(const char *name, size_t n);
-const char *const *expr_function_names(void); /* NULL-ended */
+bool expr_in_when(const struct function *function); /* when(...) has it, too */
+const char *const *expr_function_names(void);       /* NULL-ended */
 
 enum ref_start {
   REF_NAME,  /* the first part is a member of the value at `level` */

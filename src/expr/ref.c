@@ -111,8 +111,8 @@ static const struct function *find_function(struct expr_parser *p, struct str na
     return expr_fail(p, EXPR_SYNTAX, at, "write ! for not, or x not in list");
   if (p->dialect == EXPR_WHEN)
     return expr_fail(p, EXPR_SYNTAX, at,
-                     "no function is named %s: use contains(list, value) or "
-                     "exists(list, item.x == value)",
+                     "no function is named %s: use contains(list, value), "
+                     "exists(list, item.x == value) or is_date(text)",
                      shown.text);
   if (near)
     return expr_fail(p, EXPR_SYNTAX, at, "no function is named %s: did you mean %s?", shown.text,

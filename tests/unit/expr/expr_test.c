@@ -19,7 +19,7 @@ static const char environment[] =
     "  \"files\": [\"a.c\", \"b.c\"], \"findings\": ["
     "    {\"severity\": \"high\", \"tags\": [\"x\"], \"fixed\": false},"
     "    {\"severity\": \"low\", \"tags\": [\"x\", \"y\"], \"fixed\": true}],"
-    "  \"holes\": [{\"a\": 1}, {\"b\": 1}], \"empty\": [], \"length\": 7},"
+    "  \"holes\": [{\"a\": 1}, {\"b\": 1}], \"empty\": [], \"length\": 7, \"day\": \"2026-02-28\"},"
     " \"fix-it\": {\"done\": true}, \"review.v2\": {\"done\": true}, \"レビュー\": {\"可\": "
     "true}}}";
 
@@ -89,6 +89,9 @@ static const struct value_case value_cases[] = {
     {"exists(structured.test.findings, exists(item.tags, item == \"y\"))", EXPR_TRUE, NULL},
     {"exists(structured.test.files, item == \"b.c\")", EXPR_TRUE, NULL},
     {"exists(structured.test.empty, item.x)", EXPR_FALSE, NULL},
+    {"is_date(structured.test.day)", EXPR_TRUE, NULL},
+    {"is_date(structured.test.name) || !is_date(structured.test.day)", EXPR_FALSE, NULL},
+    {"is_date(structured.test.failed)", EXPR_FALSE, NULL},
     {"structured.fix-it.done", EXPR_TRUE, NULL},
     {"structured[\"review.v2\"].done", EXPR_TRUE, NULL},
     {"structured.レビュー.可", EXPR_TRUE, NULL},
@@ -107,6 +110,7 @@ static const struct value_case value_cases[] = {
     {"structured.test.name", EXPR_ERROR, "is a text"},
     {"exit", EXPR_ERROR, "exit is a number"},
     {"structured.test.name > 1", EXPR_ERROR, "is a text: < <= > >= compare numbers only"},
+    {"is_date(structured.test.nope)", EXPR_ERROR, "there is no nope"},
     {"contains(structured.test.ok, 1)", EXPR_ERROR, "is true or false: contains needs a list"},
     {"exists(structured.test, item.x)", EXPR_ERROR, "names no field"},
     {"exists(structured.test.name, item == 1)", EXPR_ERROR, "is a text: exists needs a list"},
@@ -169,6 +173,10 @@ static const struct refusal refusals[] = {
     {"item.x == 1", 0, "only inside exists"},
     {"exists(structured.a.b, item.x == 1) && item.y", 39, "only inside exists"},
     {"contains(\"a\", 1)", 9, "needs a reference to a list"},
+    {"is_date(\"2026-01-01\")", 8, "needs a reference first"},
+    {"is_date(structured.a.b, 1)", 22, "takes no more: write is_date(text)"},
+    {"is_date(structured.a.b", 8, "is_date( has no closing )"},
+    {"isDate(structured.a.b)", 0, "no function is named isDate"},
     {"contains(structured.a.b)", 23, "needs a comma"},
     {"contains(structured.a.b, 1", 9, "contains( has no closing )"},
     {"includes(structured.a.b, 1)", 0, "no function is named includes"},
