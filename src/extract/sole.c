@@ -142,16 +142,15 @@ static void add_place(struct sole *s, json_t *value, size_t offset, size_t lengt
   s->places[s->place_count++] = (struct sole_place){json_incref(value), offset, length};
 }
 
-/* Is the value the words of a form, such as "<why>"? */
-static bool sole_placeholder(const json_t *value) {
+bool sole_placeholder(const json_t *value) {
   const char *key;
   json_t *member;
   json_object_foreach((json_t *)value, key, member) {
-    const char *text = json_string_value(member);
-    struct str s = sole_trim(str_from(text));
-    if (s.n == 0)
+    if (!json_is_string(member))
       continue;
-    if ((s.p[0] == '<' && s.p[s.n - 1] == '>' && memchr(s.p + 1, '<', s.n - 1) == NULL) ||
+    struct str s = sole_trim((struct str){json_string_value(member), json_string_length(member)});
+    if (s.n == 0 ||
+        (s.p[0] == '<' && s.p[s.n - 1] == '>' && memchr(s.p + 1, '<', s.n - 1) == NULL) ||
         str_eq_c(s, "...") || str_eq_c(s, "\xE2\x80\xA6") || str_eq_c(s, "string"))
       return true;
   }
@@ -188,6 +187,7 @@ static bool read_alone(struct sole *s, struct str reply, const struct extract_ch
   }
   add_place(s, value, (size_t)(rest.p - reply.p), rest.n);
   s->duplicate_key = duplicate;
+  s->alone = true;
   s->stage = whole && !fenced ? EXTRACT_DIRECT : EXTRACT_BRACE;
   if (fenced)
     s->stage = EXTRACT_CODE_BLOCK;

@@ -14,8 +14,8 @@
  *     run up to it on its line without a colon at their end) and no echo
  *     (it stands in the report too, as JSON or as text).
  * A value that a broken, cut or refused piece encloses or follows is a draft (see extract.h); two
- * that differ, or one with a key given twice, are ambiguous; a value whose text is the placeholder
- * of a form (<why>, ...) is no answer.
+ * that differ, or one with a key given twice, are ambiguous; a value with a text that is blank or
+ * the placeholder of a form (<why>, ...) is no answer.
  *
  * check->is_key must be there. Only a value that passes as a whole is valid. Nothing is repaired.
  * Offsets and lengths are bytes of the reply. Work is linear in both texts. */
@@ -51,6 +51,7 @@ struct sole {
    * where no sound value was found. */
   struct sole_place places[2];
   size_t place_count;
+  bool alone;             /* the reply is that value and nothing else */
   bool duplicate_key;     /* a key of the answer was given twice */
   enum extract_code code; /* of BROKEN and NOTHING: what the extractor says */
 };
@@ -58,6 +59,9 @@ struct sole {
 void sole_read(struct sole *s, struct str reply, const struct extract_check *check,
                struct str report);
 void sole_deinit(struct sole *s);
+
+/* Is a text of the object blank, or the words of a form such as "<why>"? */
+bool sole_placeholder(const json_t *value);
 
 /* "valid" "refused" "ambiguous" "mention" "echo" "placeholder" "broken" "nothing" */
 const char *sole_outcome_name(enum sole_outcome outcome);

@@ -48,7 +48,7 @@ static const char *why_missing(const struct sole *sole, struct str text) {
   case SOLE_MENTION:
     return "the reply mentions a value in its words and gives none";
   case SOLE_PLACEHOLDER:
-    return "the reply repeats the form and fills nothing in";
+    return "the reply leaves the form unfilled";
   case SOLE_BROKEN:
     return why_broken(sole->code);
   case SOLE_REFUSED:
@@ -65,7 +65,9 @@ void reading_init(struct reading *r, const struct schema *schema, const char *ke
   assert(schema != NULL);
   assert(key != NULL);
   *r = (struct reading){.missing = ""};
-  if (structured != NULL) {
+  if (structured != NULL && sole_placeholder(structured)) {
+    r->missing = "the value leaves the form unfilled";
+  } else if (structured != NULL) {
     r->value = json_incref((json_t *)structured);
     r->where = "native";
     r->native = true;

@@ -364,11 +364,13 @@ def case_unconstrained():
         if scenario == "wrong":
             return stream(dialect, '{"reason": "r", "step": 7}')
         if scenario == "wrapped":
-            return stream(dialect, 'Here it is:\n```json\n{"reason": "r", "step": 1}\n```\n')
+            return stream(dialect, '```json\n{"reason": "r", "step": 1}\n```\n')
+        if scenario == "worded":
+            return stream(dialect, 'The report ends so:\n```json\n{"reason": "r", "step": 1}\n```\n')
         return stream(dialect, '{"reason": "r", "step": 2}' if where != "native" else "I think that it is fine.")
     server = FakeApi(answer)
     try:
-        settings = {s: provider(server, s, "ollama") for s in ("prose", "wrong", "wrapped")}
+        settings = {s: provider(server, s, "ollama") for s in ("prose", "wrong", "wrapped", "worded")}
         got = drive(settings, [{"id": s, "provider": s, "schema": SCHEMA} for s in settings] +
                     [{"id": "again", "provider": "prose", "schema": SCHEMA, "after": True}])
         expect(got["prose"]["structured"] == {"reason": "r", "step": 2} and got["prose"]["enforced"] == "json", got["prose"])
@@ -376,6 +378,7 @@ def case_unconstrained():
         expect(got["again"]["enforced"] == "json" and got["again"]["notes"] == [], got["again"])
         expect(got["wrong"]["structured"] == {"reason": "r", "step": 7} and got["wrong"]["notes"] == [], got["wrong"])
         expect(got["wrapped"]["structured"] == {"reason": "r", "step": 1}, got["wrapped"])
+        expect(got["worded"].get("structured") is None and got["worded"]["notes"] == [], got["worded"])  # for who asked to read
     finally:
         server.close()
 

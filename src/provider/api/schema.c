@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "extract/schema_check.h"
+#include "extract/sole.h"
 #include "gbnf/gbnf.h"
 #include "schema/schema.h"
 #include "json/scan.h"
@@ -166,17 +167,18 @@ static json_t *read_answer(struct api_schema *s, enum rung rung, const json_t *a
   return value;
 }
 
-/* The value, when the whole text is one. New reference. *too_much: it is one that cannot be held,
- * such as a number beyond all bounds, which grammars do allow. */
-static json_t *whole_value(struct str text, bool *too_much) {
+/* The value, when the whole text is one. New reference. *bad: it is one that cannot be held, such as
+ * a number beyond all bounds, which grammars do allow, or gives a key twice. */
+static json_t *whole_value(struct str text, bool *bad) {
   struct jscan js;
   struct jscan_result found = {0};
   text = str_trim(text);
   jscan_init(&js, text.p, text.n);
   enum jscan_code code = text.n > 0 ? jscan_value(&js, 0, &found) : JSCAN_TRUNCATED;
   jscan_deinit(&js);
-  *too_much = code == JSCAN_NUMBER_RANGE || code == JSCAN_DEPTH;
-  if (code == JSCAN_OK && found.end == text.n)
+  bool whole = code == JSCAN_OK && found.end == text.n;
+  *bad = code == JSCAN_NUMBER_RANGE || code == JSCAN_DEPTH || (whole && found.duplicate_key);
+  if (whole && !*bad)
     return found.value;
   json_decref(found.value);
   return NULL;
@@ -199,32 +201,35 @@ static bool is_answer_key(void *ctx, const char *key, size_t n) {
   return extract_schema_key(asked->schema->canonical, key, n);
 }
 
-/* A value that fits, somewhere in the text, or the nearest one. New reference. */
-static json_t *value_within(struct asked *asked, struct str text) {
-  const struct extract_check check = {.ctx = asked, .valid = is_fit, .is_key = is_answer_key};
-  const struct extract_opts opts = {.check = &check, .whole = true};
-  struct extract_result found;
-  (void)extract(text.n ? text.p : "", text.n, &opts, &found);
-  json_t *value = json_incref(found.value);
-  extract_result_deinit(&found);
-  return value;
+/* Reads a text that is more than a value. What it wraps is the answer; a value among words is left
+ * to whoever asked, who knows what the words may mean. */
+static void find_among(struct api_schema *s, enum rung rung, struct str text,
+                       struct api_value *found) {
+  struct asked asked = {s, rung};
+  const struct extract_check check = {.ctx = &asked, .valid = is_fit, .is_key = is_answer_key};
+  struct sole sole;
+  sole_read(&sole, text, &check, (struct str){0});
+  if (sole.outcome == SOLE_VALID) {
+    json_t *value = read_answer(s, rung, sole.value, &found->fit);
+    if (sole.alone)
+      found->value = json_incref(value);
+    else if (!json_equal(value, sole.value)) /* nobody else can turn it back */
+      found->fit = API_FIT_LOOSE;
+    json_decref(value);
+  } else if (sole.alone && (sole.outcome == SOLE_AMBIGUOUS || sole.outcome == SOLE_PLACEHOLDER)) {
+    found->fit = API_FIT_WRONG;
+  }
+  sole_deinit(&sole);
 }
 
 void api_schema_find(struct api_schema *s, enum rung rung, struct str text,
                      struct api_value *found) {
-  struct asked asked = {s, rung};
-  bool too_much;
-  json_t *answer = whole_value(text, &too_much);
-  *found = (struct api_value){.fit = too_much ? API_FIT_WRONG : API_FIT_LOOSE};
-  if (answer != NULL) {
+  bool bad;
+  json_t *answer = whole_value(text, &bad);
+  *found = (struct api_value){.fit = bad ? API_FIT_WRONG : API_FIT_LOOSE};
+  if (answer != NULL)
     found->value = read_answer(s, rung, answer, &found->fit);
-  } else if ((answer = value_within(&asked, text)) != NULL) {
-    enum api_fit fit;
-    json_t *value = read_answer(s, rung, answer, &fit);
-    if (fit == API_FIT_VALID)
-      *found = (struct api_value){value, fit};
-    else
-      json_decref(value);
-  }
+  else if (!bad)
+    find_among(s, rung, text, found);
   json_decref(answer);
 }

@@ -34,13 +34,12 @@ enum api_fit {
   API_FIT_LOOSE  /* what any constraint would have enforced is not there: nothing was constrained */
 };
 struct api_value {
-  json_t
-      *value; /* in the canonical shape, owned; NULL: none, or one for the caller's own extractor:
-                    it stands in other text and does not fit */
+  json_t *value; /* in the canonical shape, owned; NULL: the text has none, or one for the caller's
+                    own reader: among words, or with a key given twice */
   enum api_fit fit;
 };
-/* Finds the value in a text that was asked for on that rung: the whole text, else one in it that
- * fits. */
+/* Takes the text that was asked for on that rung for one answer: the value that it is, or that a
+ * fence, an element or reasoning wraps (extract/sole.h). */
 void api_schema_find(struct api_schema *s, enum rung rung, struct str text,
                      struct api_value *found);
 

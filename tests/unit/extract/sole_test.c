@@ -80,6 +80,8 @@ static const struct row rows[] = {
     {"My answer:\n{\"step\": 2}", NULL, SOLE_REFUSED, 0},
     {"{\"reason\": \"<what shows it>\", \"step\": 1}", NULL, SOLE_PLACEHOLDER, 0},
     {"As you ask:\n{\"reason\": \"...\", \"step\": 1}", NULL, SOLE_PLACEHOLDER, 0},
+    {"{\"reason\": \"\", \"step\": 1}", NULL, SOLE_PLACEHOLDER, 0},
+    {"So:\n{\"reason\": \" \\n\", \"step\": 1}", NULL, SOLE_PLACEHOLDER, 0},
     {"{\"reason\": \"prints <b>bold</b>\", \"step\": 2}", NULL, SOLE_VALID, 2},
     {ONE "\n\nNo:\n{\"reason\": \"two fail\", \"step\": 2,}", NULL, SOLE_BROKEN, 0},
     {"{\"reason\": \"says \"" ONE "\" there\", \"step\": 2}", NULL, SOLE_BROKEN, 0},
