@@ -37,6 +37,7 @@ enum key_type {
   KEY_STAGES,     /* list of judge stages from words, each at most once */
   KEY_SCHEMA,     /* a JSON Schema: a preset's name, a path, or a map; see schemas.h */
   KEY_INVARIANTS, /* list of invariants, see structured/invariant.h */
+  KEY_NOTED,      /* anything: read, warned of once with what to do instead, and left out */
   KEY_SET,        /* a map with the keys of `set` */
   KEY_SET_LIST,   /* a list of 1 to max such maps */
 };

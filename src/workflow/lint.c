@@ -540,6 +540,8 @@ void workflow_lint(const json_t *doc, const struct workflow_marks *marks,
     check_judge(&l, i, check_worker(&l, i));
     lint_structured(&l, i);
   }
+  for (size_t i = 0; marks != NULL && i < marks->notes.count; i++)
+    err_list_add(warnings, &marks->notes.items[i]);
   sort_by_place(errors);
   sort_by_place(warnings);
   arena_deinit(&l.arena);

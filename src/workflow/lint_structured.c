@@ -1,4 +1,5 @@
 /* Warns of values, schemas and references of a workflow that cannot work. */
+#include "workflow/dialect.h"
 #include "workflow/lint_part.h"
 
 #include "base/buf.h"
@@ -219,6 +220,10 @@ static void lint_structured_check_schema(struct lint *l, size_t movement, const 
 static void check_variable(void *ctx, struct str name) {
   const struct names *names = ctx;
   char place[DOC_PATH_BYTES];
+  const char *foreign = dialect_variable(name);
+  if (foreign != NULL)
+    lint_report(names->l, names->l->warnings, lint_path(place, names->movement, "instruction"),
+                "{%s} is not filled in and stays as it is: %s", shown(names->l, name), foreign);
   for (size_t i = 0; prompt_variable_names[i]; i++)
     if (str_eq_c(name, prompt_variable_names[i]))
       return;

@@ -40,6 +40,7 @@ void workflow_marks_free(struct workflow_marks *marks) {
   if (marks == NULL)
     return;
   free(marks->file);
+  err_list_deinit(&marks->notes);
   arena_deinit(&marks->arena);
   free(marks);
 }
@@ -67,7 +68,8 @@ static json_t *load_text(const struct workflow_source *source, struct str text,
                  .project = source->project_facets,
                  .home = source->home_facets,
                  .user = source->user_facets},
-      .errors = errors};
+      .errors = errors,
+      .notes = &marks->notes};
   return parse_workflow(&parse, marks->root);
 }
 

@@ -7,12 +7,14 @@
 #define SEGUE_WORKFLOW_MARKS_H
 
 #include "base/arena.h"
+#include "base/err.h"
 #include "format/yaml.h"
 
 struct workflow_marks {
   char *file;
   struct arena arena; /* of the tree */
   const struct yaml_node *root;
+  struct err_list notes; /* what was read and does nothing: warnings of lint */
 };
 
 /* 0:0 when the path has no place; marks may be NULL. */

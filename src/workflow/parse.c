@@ -6,6 +6,7 @@
 #include "judge/rule.h"
 #include "schema/schema.h"
 #include "structured/invariant.h"
+#include "workflow/dialect.h"
 #include "workflow/schemas.h"
 
 #include <stdarg.h>
@@ -14,15 +15,34 @@
 
 /* --- errors --- */
 
-void parse_report(struct parse *p, int line, int column, const char *fmt, ...) {
+static void add_at(struct parse *p, struct err_list *list, int line, int column, const char *fmt,
+                   va_list ap) {
   struct err err = {0};
   char text[sizeof err.text];
+  (void)vsnprintf(text, sizeof text, fmt, ap);
+  (void)err_set_at(&err, ERR_FILE, p->file, line, column, "%s", text);
+  err_list_add(list, &err);
+}
+
+void parse_report(struct parse *p, int line, int column, const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
-  (void)vsnprintf(text, sizeof text, fmt, ap);
+  add_at(p, p->errors, line, column, fmt, ap);
   va_end(ap);
-  (void)err_set_at(&err, ERR_FILE, p->file, line, column, "%s", text);
-  err_list_add(p->errors, &err);
+}
+
+void parse_note_once(struct parse *p, const struct key *k, const struct yaml_node *node,
+                     const char *fmt, ...) {
+  for (size_t i = 0; i < p->noted_count; i++)
+    if (strcmp(p->noted[i]->name, k->name) == 0)
+      return;
+  if (p->noted_count == ARRAY_LEN(p->noted))
+    return;
+  p->noted[p->noted_count++] = k;
+  va_list ap;
+  va_start(ap, fmt);
+  add_at(p, p->notes, node->line, node->column, fmt, ap);
+  va_end(ap);
 }
 
 const char *parse_shown(struct parse *p, struct str s) {
@@ -128,10 +148,18 @@ static json_t *parse_choice(struct parse *p, const struct key *k, const struct y
 
 static json_t *parse_condition(struct parse *p, const struct key *k, const struct yaml_node *node) {
   struct rule rule = {0};
+  struct str label;
   struct err err;
   size_t offset = 0;
   if (!want_text(p, k->name, node))
     return NULL;
+  if (dialect_plain_condition(p->arena, node->text, &label) &&
+      rule_parse(p->arena, label, &rule, NULL, &err)) {
+    parse_note_once(p, k, node,
+                    "ai(\"...\") is read as the label in it: every label is judged, so write the "
+                    "label alone");
+    return text_json(label);
+  }
   if (rule_parse(p->arena, node->text, &rule, &offset, &err))
     return text_json(str_trim(node->text));
   int line, column;
@@ -424,6 +452,8 @@ json_t *parse_value(struct parse *p, const struct key *k, const struct yaml_node
     return parse_facet(p, k, node);
   case KEY_PROVIDERS:
     return parse_providers(p, k, node);
+  case KEY_NOTED:
+    return NULL; /* see parse_set */
   case KEY_SECTION:
     return NULL; /* read before the rest, see parse_workflow */
   case KEY_ARGV:

@@ -17,7 +17,11 @@ struct parse {
   const char *file;
   bool named_by_user;
   struct facets facets;
-  struct err_list *errors;
+  struct err_list *errors, *notes; /* notes: what is read and does nothing; or NULL */
+  const struct key *noted[32];     /* whose note is there already */
+  size_t noted_count;
+  const struct key_set *listed[16]; /* whose keys a message has listed already */
+  size_t listed_count;
   size_t facet_bytes; /* of all facets' texts so far */
 };
 

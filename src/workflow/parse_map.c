@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "judge/rule.h"
+#include "workflow/dialect.h"
 
 #include <string.h>
 
@@ -23,17 +24,32 @@ json_t *parse_set_list(struct parse *p, const struct key *k, const struct yaml_n
   return list;
 }
 
+/* The keys of a set are listed once a file. */
+static bool list_keys(struct parse *p, const struct key_set *set, struct buf *all) {
+  for (size_t i = 0; i < p->listed_count; i++)
+    if (p->listed[i] == set)
+      return false;
+  if (p->listed_count < ARRAY_LEN(p->listed))
+    p->listed[p->listed_count++] = set;
+  for (const struct key *k = set->keys; k->name; k++)
+    if (k->type != KEY_NOTED)
+      buf_printf(all, "%s%s", all->n ? ", " : ": use ", k->name);
+  return true;
+}
+
 static void report_unknown(struct parse *p, const struct key_set *set,
                            const struct yaml_node *key) {
-  const char *near = key_nearest(set, key->text);
+  const char *word = parse_shown(p, key->text), *near = key_nearest(set, key->text);
+  const char *advice = dialect_advice(set, key->text);
   struct buf all = {0};
-  for (const struct key *k = set->keys; k->name; k++)
-    buf_printf(&all, "%s%s", all.n ? ", " : "", k->name);
-  if (near)
-    REPORT(p, key, "%s has no key %s: did you mean %s?", set->what, parse_shown(p, key->text),
-           near);
+  if (advice)
+    REPORT(p, key, "%s has no key %s: %s", set->what, word, advice);
+  else if (near)
+    REPORT(p, key, "%s has no key %s: did you mean %s?", set->what, word, near);
+  else if (list_keys(p, set, &all))
+    REPORT(p, key, "%s has no key %s%s", set->what, word, buf_c(&all));
   else
-    REPORT(p, key, "%s has no key %s: use %s", set->what, parse_shown(p, key->text), buf_c(&all));
+    REPORT(p, key, "%s has no key %s: remove it", set->what, word);
   buf_deinit(&all);
 }
 
@@ -115,6 +131,8 @@ json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_
         REPORT(p, node, "%s has no %s: add %s:", set->what, k->name, k->name);
       continue;
     }
+    if (k->type == KEY_NOTED)
+      parse_note_once(p, k, pair->key, "%s is left out: %s", k->name, k->description);
     json_t *value = parse_value(p, k, pair->value);
     if (k->type == KEY_PROVIDERS)
       parse_put_providers(object, k->name, value);

@@ -12,6 +12,10 @@
 void parse_report(struct parse *p, int line, int column, const char *fmt, ...) PRINTF_LIKE(4, 5);
 #define REPORT(p, node, ...) parse_report((p), (node)->line, (node)->column, __VA_ARGS__)
 
+/* A note at a place of the file, once a key: what loads and does not mean what it says. */
+void parse_note_once(struct parse *p, const struct key *k, const struct yaml_node *node,
+                     const char *fmt, ...) PRINTF_LIKE(4, 5);
+
 /* A piece of the file's text for a message; in the arena. */
 const char *parse_shown(struct parse *p, struct str s);
 bool parse_has_control(struct str s);

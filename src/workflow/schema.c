@@ -91,6 +91,8 @@ static json_t *schema_type_of(const struct key *k) {
     return json_pack("{s:s, s:{s:[o, {s:s, s:i}]}, s:i, s:i}", "type", "array", "items", "anyOf",
                      schema_text_of(1, INVARIANT_TEXT_MAX), "type", "object", "minProperties", 1,
                      "minItems", 1, "maxItems", (int)INVARIANTS_MAX);
+  case KEY_NOTED:
+    return json_pack("{s:b}", "deprecated", 1);
   case KEY_SET:
     return json_pack("{s:o}", "$ref", schema_reference(k->set));
   case KEY_SET_LIST:

@@ -1,0 +1,26 @@
+/* dialect.h - words that other runners' workflow files have and segue has not.
+ *
+ * A file of the February 2026 dialect of takt is read as it is wherever the word means something
+ * here or can be left out. What only configures is a key of type KEY_NOTED in workflow/keys.h: it
+ * loads with one warning. What would change where a session goes is refused, and the message says
+ * what to write instead: a guess at a near key would mislead. Source of the words: takt 0.13.0 and
+ * 0.39.0. */
+#ifndef SEGUE_WORKFLOW_DIALECT_H
+#define SEGUE_WORKFLOW_DIALECT_H
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "workflow/keys.h"
+
+/* Says what to write instead of a key that other runners have; NULL: it is not one
+ * of those. */
+const char *dialect_advice(const struct key_set *set, struct str key);
+
+/* ai("TEXT"), alone or before && when(...): the condition with TEXT in its place, in the arena.
+ * False: the condition is none of these, and `out` is untouched. */
+bool dialect_plain_condition(struct arena *arena, struct str condition, struct str *out);
+
+/* Why {name} in a text will stay as it stands, though another runner fills it; NULL: no such. */
+const char *dialect_variable(struct str name);
+
+#endif
