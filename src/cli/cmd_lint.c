@@ -23,10 +23,10 @@ static json_t *lint_list_json(const struct err_list *list) {
 static bool lint_json(struct setup *setup, const char *path) {
   struct err_list errors = {0}, warnings = {0};
   bool ok = setup_load(setup, path, &errors, &warnings);
-  json_t *object =
-      json_pack("{so sb so so so}", "file", json_io_string(path), "ok", ok, "movements",
-                ok ? json_integer((json_int_t)setup->workflow->movement_count) : json_null(),
-                "errors", lint_list_json(&errors), "warnings", lint_list_json(&warnings));
+  json_t *object = json_pack(
+      "{so sb so sO so so}", "file", json_io_string(path), "ok", ok, "movements",
+      ok ? json_integer((json_int_t)setup->workflow->movement_count) : json_null(), "facets",
+      setup->facets, "errors", lint_list_json(&errors), "warnings", lint_list_json(&warnings));
   json_io_print(object, JSON_IO_COMPACT);
   json_decref(object);
   err_list_deinit(&errors);
@@ -62,6 +62,7 @@ static int lint_run(int argc, char **argv) {
       cli_put_safe(stdout, args.words[i]);
       printf("  %zu movement%s\n", setup.workflow->movement_count,
              setup.workflow->movement_count == 1 ? "" : "s");
+      setup_print_facets(&setup, NULL, stdout);
     }
     workflow_unref(setup.workflow);
     setup.workflow = NULL;

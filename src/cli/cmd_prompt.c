@@ -17,7 +17,7 @@ static const struct cli_option options[] = {
     {"answer", 0, "TEXT", "judge prompts: the agent's report", false},
     {"iteration", 0, "N", "as turn N (default 1)", false},
     {"cwd", 'C', "DIR", "as if run there: whose .segue/facets count", false},
-    {"json", 0, NULL, "as a JSON object: movement, stage, prompt", false},
+    {"json", 0, NULL, "as a JSON object: movement, stage, prompt, facets", false},
     {"movement-iteration", 0, "N", "as run N of the movement (default 1)", false},
     {0},
 };
@@ -106,6 +106,17 @@ static bool render(const struct cli_args *args, const struct setup *setup, struc
   return ok;
 }
 
+static json_t *facets_of(const struct setup *setup, const char *movement) {
+  json_t *list = json_array();
+  size_t i;
+  json_t *entry;
+  json_array_foreach(setup->facets, i, entry) {
+    if (setup_has_facet(entry, movement))
+      json_array_append(list, entry);
+  }
+  return list;
+}
+
 static int prompt_run(int argc, char **argv) {
   struct cli_args args;
   struct setup setup;
@@ -124,13 +135,15 @@ static int prompt_run(int argc, char **argv) {
     status = cli_fail("prompt", &err);
   } else if (cli_flag(&args, "json")) {
     const char *stage = cli_value(&args, "stage");
-    json_t *object = json_pack("{so ss? so}", "movement", json_io_string(args.words[1]), "stage",
-                               stage, "prompt", json_io_string(buf_c(&prompt.bytes)));
+    json_t *object = json_pack("{so ss? so so}", "movement", json_io_string(args.words[1]), "stage",
+                               stage, "prompt", json_io_string(buf_c(&prompt.bytes)), "facets",
+                               facets_of(&setup, args.words[1]));
     json_io_print(object, JSON_IO_COMPACT);
     json_decref(object);
     status = STATUS_COMPLETE;
   } else {
     struct buf safe = {0};
+    setup_print_facets(&setup, args.words[1], stderr);
     struct str bytes = buf_view(&prompt.bytes);
     if (isatty(STDOUT_FILENO)) { /* exact bytes to a pipe, nothing that steers to a terminal */
       buf_safe(&safe, bytes, true);

@@ -48,6 +48,7 @@ static int run_run(int argc, char **argv) {
       .workflow_path = setup.workflow_path,
       .task = buf_view(&task),
       .config = setup.config,
+      .facets = setup.facets,
   };
   ui.solo.session = host_start(&ui.solo.host, &params, &ui.watcher, &ui, &err);
   if (ui.solo.session == NULL) {

@@ -185,7 +185,9 @@ bool setup_load(struct setup *setup, const char *word, struct err_list *errors,
   char found[PATHS_BYTES];
   struct err err = {0};
   const char *path = paths_workflow(word, setup->cwd, found) ? found : word;
-  const struct workflow_source source = {.path = path};
+  json_decref(setup->facets);
+  setup->facets = json_array();
+  const struct workflow_source source = {.path = path, .facet_files = setup->facets};
   setup->workflow =
       preflight_load(source, setup->cwd, setup->config, setup->registry, errors, warnings);
   if (setup->workflow == NULL)
@@ -208,6 +210,12 @@ bool setup_workflow(struct setup *setup, const struct cli_args *args, const char
   struct err_list errors = {0}, warnings = {0};
   bool ok = setup_load(setup, path, &errors, &warnings);
   print_list(args->command->name, &errors, "error");
+  if (ok && !warnings_shown && !cli_flag(args, "quiet")) {
+    err_list_deinit(&warnings);
+    warnings = (struct err_list){0};
+    preflight_warn(setup->facets, setup->cwd, &warnings);
+    warnings_shown = true;
+  }
   if (warnings_shown)
     print_list(args->command->name, &warnings, "warning");
   if (!ok)
@@ -215,6 +223,31 @@ bool setup_workflow(struct setup *setup, const struct cli_args *args, const char
   err_list_deinit(&errors);
   err_list_deinit(&warnings);
   return ok;
+}
+
+bool setup_has_facet(const json_t *entry, const char *movement) {
+  size_t i;
+  const json_t *name;
+  json_array_foreach(json_object_get(entry, "movements"), i, name) {
+    if (movement == NULL || strcmp(json_string_value(name), movement) == 0)
+      return true;
+  }
+  return false;
+}
+
+void setup_print_facets(const struct setup *setup, const char *movement, FILE *out) {
+  size_t i;
+  const json_t *entry;
+  json_array_foreach(setup->facets, i, entry) {
+    const char *from = json_string_value(json_object_get(entry, "from"));
+    if (!setup_has_facet(entry, movement))
+      continue;
+    fprintf(out, "    %s  ", json_string_value(json_object_get(entry, "kind")));
+    cli_put_safe(out, json_string_value(json_object_get(entry, "file")));
+    if (strcmp(from, "workflow") != 0)
+      fprintf(out, "  (%s)", strcmp(from, "project") == 0 ? "the project's" : "yours");
+    fputc('\n', out);
+  }
 }
 
 bool setup_preflight(const struct setup *setup, struct err *err) {
@@ -232,6 +265,7 @@ bool setup_keys(const struct setup *setup, const struct cli_args *args, struct s
 void setup_deinit(struct setup *setup) {
   workflow_unref(setup->workflow);
   json_decref(setup->config);
+  json_decref(setup->facets);
   if (setup->has_scenario)
     scenario_deinit(&setup->scenario);
   registry_free(setup->registry);

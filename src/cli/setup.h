@@ -13,6 +13,7 @@ struct setup {
   struct provider_registry *registry;
   struct workflow *workflow;
   json_t *config; /* of session_start */
+  json_t *facets; /* the files that the workflow's facets came from; see workflow/facets.h */
   struct scenario scenario;
   bool has_scenario;
   char cwd[1024];
@@ -34,9 +35,13 @@ bool setup_flags(struct setup *setup, const struct cli_args *args, int *status);
  * workflow of the project, the user or segue (paths_workflow). */
 bool setup_load(struct setup *setup, const char *word, struct err_list *errors,
                 struct err_list *warnings);
-/* The same; prints all errors (and warnings, when asked). */
+/* The same; prints all errors, and warnings: all when asked, else those of preflight_warn. */
 bool setup_workflow(struct setup *setup, const struct cli_args *args, const char *path,
                     bool warnings, int *status);
+/* Is this entry of `facets` one of that movement; with NULL of any? */
+bool setup_has_facet(const json_t *entry, const char *movement);
+/* A line for each file that a facet came from: of one movement, or of all with NULL. */
+void setup_print_facets(const struct setup *setup, const char *movement, FILE *out);
 /* Every movement's backend exists, takes its options and can do what is asked of it. */
 bool setup_preflight(const struct setup *setup, struct err *err) MUST_CHECK;
 /* No key of the user stands in the task or the workflow, or --allow-secret was given. */

@@ -412,6 +412,8 @@ void core_start(struct core *core, const struct core_params *params, const struc
   step_put_text(&d, MEMBER_TASK, params->task);
   if (params->workflow_path)
     record_put_tree(&d, MEMBER_WORKFLOW_PATH, json_text(str_from(params->workflow_path)));
+  if (json_array_size(params->facets) > 0)
+    record_put_tree(&d, MEMBER_FACETS, json_incref(params->facets));
   workflow_hash(params->workflow, sha256);
   record_put_text(&d, MEMBER_WORKFLOW_SHA256, str_from(sha256));
   record_put_tree(&d, MEMBER_WORKFLOW, json_incref(params->workflow->doc));

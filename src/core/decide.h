@@ -87,6 +87,7 @@ struct core_params { /* of a new session; all borrowed */
   const struct text *task;
   json_t *config; /* resolved, without secrets: see schemas/session-log.json */
   bool hold;      /* nothing but the first record: EVENT_BEGIN goes on */
+  json_t *facets; /* the files that facets came from (workflow/facets.h); empty or NULL: none */
 };
 
 void core_start(struct core *core, const struct core_params *params, const struct event *ev,

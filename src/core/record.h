@@ -56,6 +56,7 @@ enum record_type {
   PLAIN(TASK_BLOB, "task_blob")                                                                    \
   PLAIN(TASK_BYTES, "task_bytes")                                                                  \
   PLAIN(WORKFLOW_PATH, "workflow_path")                                                            \
+  TREE(FACETS, "facets")                                                                           \
   PLAIN(WORKFLOW_SHA256, "workflow_sha256")                                                        \
   TREE(WORKFLOW, "workflow")                                                                       \
   TREE(CONFIG, "config")                                                                           \

@@ -120,6 +120,8 @@ void launch_started(struct launch *l) {
   l->workflow = NULL;
   free(l->workflow_path);
   l->workflow_path = NULL;
+  json_decref(l->facets);
+  l->facets = NULL;
   buf_deinit(&l->task);
 }
 
@@ -346,11 +348,13 @@ static bool take_workflow(const struct launch_body *p) {
     name = "workflow";
   if (facets == NULL)
     facets = none;
+  l->facets = json_array();
   const struct workflow_source source = {
       .path = path ? path : name,
       .text = path ? NULL : json_string_value(text),
       .n = path ? 0 : json_string_length(text),
       .facets = path ? NULL : facets,
+      .facet_files = l->facets,
   };
   l->workflow = preflight_load(source, l->setup.cwd, l->config, l->generation->registry, p->errors,
                                &warnings);

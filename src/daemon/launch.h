@@ -48,6 +48,7 @@ struct launch {
   /* of a new session only: */
   struct workflow *workflow;
   char *workflow_path; /* or NULL */
+  json_t *facets;      /* of session_start; see workflow/facets.h */
   struct buf task;
   char task_blob[SHA256_HEX]; /* the blob that has the task already, or "" */
 };

@@ -345,6 +345,7 @@ struct daemon_entry *sessions_submit(struct sessions *ss, struct launch *launch,
                                         .task = buf_view(&e->launch.task),
                                         .task_blob = e->launch.task_blob,
                                         .config = e->launch.config,
+                                        .facets = e->launch.facets,
                                         .hold = true};
   host->registry = e->launch.generation->registry;
   e->session = host_start(host, &params, &watcher, e, err);

@@ -277,7 +277,8 @@ struct session *host_start(struct host *host, const struct session_params *param
                                           .workflow_path = params->workflow_path,
                                           .task = &task,
                                           .config = params->config,
-                                          .hold = params->hold};
+                                          .hold = params->hold,
+                                          .facets = params->facets};
   fill_event(host, &ev);
   core_env_of(s, &env);
   core_start(&s->core, &core_params, &ev, &env, &out);

@@ -80,6 +80,7 @@ struct session_params {
   const char
       *task_blob; /* the blob that has the task already; "" or NULL: it is made where needed */
   json_t *config; /* see core_params */
+  json_t *facets; /* see core_params */
   bool hold;      /* only the first record is written: host_begin goes on */
 };
 

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "os/fs.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,24 +47,79 @@ bool paths_config(char out[PATHS_BYTES], struct err *err) {
   return xdg("XDG_CONFIG_HOME", ".config", "", out, err);
 }
 
-void paths_project_facets(const char *dir, char out[PATHS_BYTES]) {
-  char at[PATHS_BYTES - 32];
+/* --- the project --- */
+
+enum { PROJECT_BYTES = PATHS_BYTES - 32 };
+
+static bool is_home(const struct stat *st) {
+  struct stat home;
+  const char *path = getenv("HOME");
+  return path != NULL && path[0] == '/' && stat(path, &home) == 0 && home.st_dev == st->st_dev &&
+         home.st_ino == st->st_ino;
+}
+
+static bool is_repository(const char *dir) {
+  char path[PATHS_BYTES];
   struct stat st;
-  out[0] = '\0';
-  if (strlen(dir) >= sizeof at)
-    return;
+  (void)snprintf(path, sizeof path, "%s/.git", dir);
+  return lstat(path, &st) == 0;
+}
+
+/* The bytes of the folder above, where `n` bytes name one that is not the root. */
+static size_t parent_of(const char *path, size_t n) {
+  assert(n > 1);
+  do
+    n--;
+  while (n > 1 && path[n] != '/');
+  return n;
+}
+
+/* The bytes of `dir`, an absolute path, that name the highest folder to look in. */
+static size_t project_ceiling(const char *dir) {
+  char at[PROJECT_BYTES];
+  struct stat first, st;
+  size_t n = strlen(dir);
   (void)snprintf(at, sizeof at, "%s", dir);
+  if (stat(at, &first) != 0)
+    return n;
   for (;;) {
-    (void)snprintf(out, PATHS_BYTES, "%s/.segue", at);
-    if (stat(out, &st) == 0 && S_ISDIR(st.st_mode)) {
-      (void)snprintf(out, PATHS_BYTES, "%s/.segue/facets", at);
+    if (stat(at, &st) != 0 || st.st_dev != first.st_dev)
+      return strlen(dir);
+    if (is_repository(at) || is_home(&st))
+      return n;
+    if (n <= 1)
+      return strlen(dir);
+    n = parent_of(at, n);
+    at[n] = '\0';
+  }
+}
+
+/* Is it this user's, the link to it too, and may not everybody write to it? */
+static bool is_own(const struct stat *st, const struct stat *link) {
+  return link->st_uid == geteuid() && st->st_uid == geteuid() && (st->st_mode & S_IWOTH) == 0;
+}
+
+void paths_project_facets(const char *dir, char out[PATHS_BYTES], char foreign[PATHS_BYTES]) {
+  struct stat st, link;
+  char *at = realpath(dir, NULL);
+  out[0] = foreign[0] = '\0';
+  size_t n = at ? strlen(at) : 0,
+         ceiling = n > 0 && n < PROJECT_BYTES ? project_ceiling(at) : n + 1;
+  while (n >= ceiling) {
+    (void)snprintf(out, PATHS_BYTES, "%.*s/.segue", n > 1 ? (int)n : 0, at);
+    bool is_there = lstat(out, &link) == 0 && stat(out, &st) == 0 && S_ISDIR(st.st_mode);
+    if (is_there && is_own(&st, &link)) {
+      (void)snprintf(out + strlen(out), PATHS_BYTES - strlen(out), "/facets");
+      free(at);
       return;
     }
-    char *slash = strrchr(at, '/');
-    if (slash == NULL)
+    if (is_there && foreign[0] == '\0')
+      (void)snprintf(foreign, PATHS_BYTES, "%s", out);
+    if (n <= 1)
       break;
-    *slash = '\0';
+    n = parent_of(at, n);
   }
+  free(at);
   out[0] = '\0';
 }
 
@@ -83,11 +139,11 @@ static bool paths_shipped(const char *name, char out[PATHS_BYTES]) {
 }
 
 bool paths_workflow(const char *word, const char *cwd, char out[PATHS_BYTES]) {
-  char folder[PATHS_BYTES];
+  char folder[PATHS_BYTES], foreign[PATHS_BYTES];
   struct err err;
   if (word[0] == '\0' || strpbrk(word, "/.") != NULL || access(word, F_OK) == 0)
     return false;
-  paths_project_facets(cwd, folder);
+  paths_project_facets(cwd, folder, foreign);
   char *facets = strrchr(folder, '/');
   if (facets != NULL) {
     *facets = '\0';

@@ -12,8 +12,11 @@ enum { PATHS_BYTES = 1024 };
 /* False when there is no home to derive it from. */
 bool paths_logs(const char *option, char out[PATHS_BYTES], struct err *err) MUST_CHECK;
 bool paths_config(char out[PATHS_BYTES], struct err *err) MUST_CHECK;
-/* PROJECT/.segue/facets of the nearest folder at or above dir that has .segue; "" when none has. */
-void paths_project_facets(const char *dir, char out[PATHS_BYTES]);
+/* PROJECT/.segue/facets of the nearest folder at or above dir that has .segue; "" when none has.
+ * Looked at are dir itself and, when the root of a repository (.git) or $HOME is above it, the
+ * folders up to that, on one file system. A .segue counts that is this user's own and that not
+ * everybody may write to; the first that is passed over goes to `foreign` ("": none). */
+void paths_project_facets(const char *dir, char out[PATHS_BYTES], char foreign[PATHS_BYTES]);
 /* The file of a workflow that is called by its name alone: NAME.yaml in .segue/workflows of the
  * project around cwd, in workflows/ of the user's configuration, or among those that come with
  * segue, in this order. False: it is a path, or there is none. */

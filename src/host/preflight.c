@@ -8,14 +8,40 @@
 #include <stdio.h>
 #include <string.h>
 
+void preflight_warn(const json_t *files, const char *cwd, struct err_list *warnings) {
+  char project[PATHS_BYTES], foreign[PATHS_BYTES];
+  size_t i;
+  const json_t *entry;
+  struct err err;
+  paths_project_facets(cwd, project, foreign);
+  if (foreign[0]) {
+    (void)err_set(&err, ERR_INVALID,
+                  "%.400s is not looked into: it is another user's, or others may write to it",
+                  foreign);
+    err_list_add(warnings, &err);
+  }
+  json_array_foreach((json_t *)files, i, entry) {
+    const json_t *shadows = json_object_get(entry, "shadows");
+    if (shadows == NULL)
+      continue;
+    (void)err_set(&err, ERR_INVALID,
+                  "the project's %s %.400s stands in for your own, %.400s: if that is not meant, "
+                  "write the path of yours",
+                  json_string_value(json_object_get(entry, "kind")),
+                  json_string_value(json_object_get(entry, "file")), json_string_value(shadows));
+    err_list_add(warnings, &err);
+  }
+}
+
 struct workflow *preflight_load(struct workflow_source source, const char *cwd,
                                 const json_t *config, const struct provider_registry *registry,
                                 struct err_list *errors, struct err_list *warnings) {
   struct workflow_marks *marks = NULL;
   struct workflow *workflow = NULL;
-  char project[PATHS_BYTES], home[PATHS_BYTES], user[PATHS_BYTES + 16] = "", dir[PATHS_BYTES];
+  char project[PATHS_BYTES], foreign[PATHS_BYTES], home[PATHS_BYTES],
+      user[PATHS_BYTES + 16] = "", dir[PATHS_BYTES];
   struct err err = {0};
-  paths_project_facets(cwd, project);
+  paths_project_facets(cwd, project, foreign);
   paths_home_facets(home);
   if (paths_config(dir, &err))
     (void)snprintf(user, sizeof user, "%s/facets", dir);
@@ -31,6 +57,7 @@ struct workflow *preflight_load(struct workflow_source source, const char *cwd,
         .provider = str_from(json_string_value(standard)),
         .chosen = str_from(json_string_value(json_object_get(config, "provider")))};
     workflow_lint(doc, marks, &env, errors, warnings);
+    preflight_warn(source.facet_files, cwd, warnings);
   }
   if (doc != NULL && errors->count == 0) {
     workflow = workflow_build(doc, &err);

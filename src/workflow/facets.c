@@ -4,7 +4,10 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "base/utf8.h"
+#include "format/json_object.h"
+#include "format/json_write.h"
 #include "os/fs.h"
 
 #include <dirent.h>
@@ -12,11 +15,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum found { FOUND, NOT_FOUND, FAILED };
+
+enum facet_from { FROM_WORKFLOW, FROM_PROJECT, FROM_HOME, FROM_USER, FROM_COUNT };
 
 enum { PATH_BYTES = 4096 };
 
@@ -149,19 +155,102 @@ static bool find_given(const struct facets *f, enum facet_kind kind, struct str 
   return true;
 }
 
+/* A name may be written without the end of its file. */
+static const char *const name_ends[] = {".md", ".txt", ""};
+
+enum { NAMED_BYTES = LIMIT_NAME_BYTES + 32 };
+
+static void path_of_name(enum facet_kind kind, struct str name, size_t end, char out[NAMED_BYTES]) {
+  (void)snprintf(out, NAMED_BYTES, "%s/" STR_FMT "%s", facet_folder(kind), STR_ARG(name),
+                 name_ends[end]);
+}
+
+/* --- where it came from --- */
+
+static const char *facets_from(const struct facets *f, enum facet_from from) {
+  const char *const folders[FROM_COUNT] = {f->folder, f->project, f->home, f->user};
+  return folders[from];
+}
+
+static json_t *absolute_path(const char *folder, const char *path) {
+  char joined[PATH_BYTES];
+  char *real = NULL;
+  if (snprintf(joined, sizeof joined, "%s/%s", folder, path) < (int)sizeof joined)
+    real = realpath(joined, NULL);
+  json_t *text = json_text(str_from(real ? real : path));
+  free(real);
+  return text;
+}
+
+/* The user's own file of the same name, or NULL. */
+static json_t *shadowed(const struct facets *f, enum facet_kind kind, struct str name) {
+  for (enum facet_from from = FROM_HOME; from < FROM_COUNT; from++)
+    for (size_t k = 0; k < ARRAY_LEN(name_ends); k++) {
+      char path[NAMED_BYTES];
+      struct stat st;
+      const char *folder = facets_from(f, from);
+      int root = folder ? fs_open_folder(folder) : -1;
+      if (root < 0)
+        break;
+      path_of_name(kind, name, k, path);
+      int fd = fs_open_beneath(root, path, O_RDONLY);
+      bool is_file = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+      close(root);
+      if (fd >= 0)
+        close(fd);
+      if (is_file)
+        return absolute_path(folder, path);
+    }
+  return NULL;
+}
+
+static json_t *entry_of(json_t *files, enum facet_kind kind, const char *from, json_t *file) {
+  size_t i;
+  json_t *entry;
+  json_array_foreach(files, i, entry) {
+    if (json_equal(json_object_get(entry, "file"), file) &&
+        strcmp(json_string_value(json_object_get(entry, "kind")), facet_name(kind)) == 0)
+      return entry;
+  }
+  entry = json_pack("{ss ss sO s[]}", "kind", facet_name(kind), "from", from, "file", file,
+                    "movements");
+  if (entry == NULL || json_array_append_new(files, entry) != 0)
+    BUG("out of memory");
+  return entry;
+}
+
+/* `name` is empty where the file was named by its path. */
+static void note_file(const struct facets *f, enum facet_kind kind, enum facet_from from,
+                      struct str name, const char *path) {
+  static const char *const names[FROM_COUNT] = {"workflow", "project", "home", "user"};
+  if (f->files == NULL || f->movement.n == 0)
+    return;
+  json_auto_t *file = absolute_path(facets_from(f, from), path);
+  json_t *entry = entry_of(f->files, kind, names[from], file);
+  json_t *users = json_object_get(entry, "movements");
+  const json_t *last = json_array_get(users, json_array_size(users) - 1);
+  if (last == NULL || !str_eq(json_view(last), f->movement))
+    (void)json_array_append_new(users, json_text(f->movement));
+  json_t *other = from == FROM_PROJECT && json_object_get(entry, "shadows") == NULL
+                      ? shadowed(f, kind, name)
+                      : NULL;
+  if (other != NULL)
+    (void)json_object_set_new(entry, "shadows", other);
+}
+
 static enum found find_by_name(const struct facets *f, enum facet_kind kind, struct str name,
                                struct buf *out, struct err *err) {
-  static const char *const ends[] = {".md", ".txt", ""};
-  const char *const folders[] = {f->folder, f->project, f->home, f->user};
   if (has_space(name) || name.n == 0 || name.n > LIMIT_NAME_BYTES || name.p[0] == '.' ||
       memchr(name.p, '/', name.n) != NULL)
     return NOT_FOUND;
-  for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
-    for (size_t k = 0; folders[i] && k < ARRAY_LEN(ends); k++) {
-      char path[LIMIT_NAME_BYTES + 32];
-      (void)snprintf(path, sizeof path, "%s/" STR_FMT "%s", facet_folder(kind), STR_ARG(name),
-                     ends[k]);
-      enum found found = read_beneath(folders[i], path, true, out, err);
+  for (enum facet_from from = FROM_WORKFLOW; from < FROM_COUNT; from++) {
+    const char *folder = facets_from(f, from);
+    for (size_t k = 0; folder && k < ARRAY_LEN(name_ends); k++) {
+      char path[NAMED_BYTES];
+      path_of_name(kind, name, k, path);
+      enum found found = read_beneath(folder, path, true, out, err);
+      if (found == FOUND)
+        note_file(f, kind, from, name, path);
       if (found != NOT_FOUND)
         return found;
     }
@@ -197,14 +286,13 @@ static size_t names_in(const char *folder, enum facet_kind kind, struct arena *a
 static bool facets_not_found(const struct facets *f, enum facet_kind kind, struct str name,
                              struct err *err) {
   const struct yaml_node *section = f->sections[kind];
-  const char *const folders[] = {f->folder, f->project, f->home, f->user};
   const char *names[NAMES_MAX + 1];
   struct arena arena = {0};
   size_t n = 0;
   for (size_t i = 0; section && i < section->count && n < NAMES_MAX; i++)
     names[n++] = section->pairs[i].key->text.p;
-  for (size_t i = 0; i < ARRAY_LEN(folders); i++)
-    n = names_in(folders[i], kind, &arena, names, n);
+  for (enum facet_from from = FROM_WORKFLOW; from < FROM_COUNT; from++)
+    n = names_in(facets_from(f, from), kind, &arena, names, n);
   names[n] = NULL;
   const char *near = str_nearest(name, names);
   if (near)
@@ -244,13 +332,18 @@ bool facet_resolve(const struct facets *f, enum facet_kind kind, struct str valu
                      "there is no file %s in %s: mend the path or write a "
                      "sentence",
                      value.p, f->folder);
+    if (found == FOUND)
+      note_file(f, kind, FROM_WORKFLOW, STR(""), value.p);
     return found == FOUND;
   }
   enum found found;
-  if (may_be_path(value))
-    found = read_beneath(f->folder, value.p, true, out, err);
-  else
+  if (!may_be_path(value)) {
     found = find_by_name(f, kind, value, out, err);
+  } else {
+    found = read_beneath(f->folder, value.p, true, out, err);
+    if (found == FOUND)
+      note_file(f, kind, FROM_WORKFLOW, STR(""), value.p);
+  }
   if (found == NOT_FOUND && looks_like_name(value))
     return facets_not_found(f, kind, value, err);
   if (found == NOT_FOUND)

@@ -6,7 +6,11 @@
  * line with white space that ends in .md or .txt is a path when there is such a file, else a text.
  * A value that looks like a name (letters, digits, _ . - only) and is found nowhere is an error. No
  * path leaves the folder it starts in, neither by .. nor by a symbolic link. A workflow that came
- * without a file has no folder; its facets can be given with it. */
+ * without a file has no folder; its facets can be given with it.
+ *
+ * With `files` each file that a movement's facet came from is noted there, as session_start has it:
+ * {"kind", "from": "workflow" | "project" | "home" | "user", "file", "movements": [name, ...]}, and
+ * "shadows": the user's own file of this name that a project's stands in for. */
 #ifndef SEGUE_WORKFLOW_FACETS_H
 #define SEGUE_WORKFLOW_FACETS_H
 
@@ -22,6 +26,8 @@ struct facets {
   const json_t *given; /* {"personas": {NAME: text}, ...}: instead of files; or NULL */
   const char *project, *home, *user; /* folders of facets, in this order; NULL = none */
   const struct yaml_node *sections[FACET_KIND_COUNT]; /* maps, NULL = none */
+  json_t *files;                                      /* an array, borrowed; NULL: nobody asks */
+  struct str movement; /* whose facet is looked up; empty: nothing is noted */
 };
 
 /* Appends the text, without the line ends at its end. The error has no place. */

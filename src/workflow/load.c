@@ -67,7 +67,8 @@ static json_t *load_text(const struct workflow_source *source, struct str text,
                  .given = source->facets,
                  .project = source->project_facets,
                  .home = source->home_facets,
-                 .user = source->user_facets},
+                 .user = source->user_facets,
+                 .files = source->facet_files},
       .errors = errors,
       .notes = &marks->notes};
   return parse_workflow(&parse, marks->root);

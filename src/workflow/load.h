@@ -24,6 +24,7 @@ struct workflow_source {
   const char *project_facets; /* PROJECT/.segue/facets or NULL */
   const char *home_facets;    /* HOME/.segue/facets or NULL */
   const char *user_facets;    /* CONFIG/segue/facets or NULL */
+  json_t *facet_files;        /* an array: where facets came from (facets.h); or NULL; borrowed */
   bool named_by_user;         /* false: merely found, so command: movements are refused */
 };
 

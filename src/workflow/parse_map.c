@@ -114,6 +114,12 @@ static void check_appendices(struct parse *p, const struct yaml_node *rules) {
   }
 }
 
+/* Its facets are noted under its name. */
+static void enter_movement(struct parse *p, const struct yaml_node *node) {
+  const struct yaml_node *name = yaml_get(node, "name");
+  p->facets.movement = name && name->kind == YAML_TEXT ? name->text : STR("");
+}
+
 json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_node *node) {
   if (node->kind != YAML_MAP) {
     REPORT(p, node, "%s must be a map of keys and values, not %s", set->what,
@@ -121,6 +127,8 @@ json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_
     return NULL;
   }
   json_t *object = json_object();
+  if (set == &movement_keys)
+    enter_movement(p, node);
   for (size_t i = 0; i < node->count; i++)
     if (key_find(set, node->pairs[i].key->text) == NULL)
       report_unknown(p, set, node->pairs[i].key);
@@ -140,6 +148,7 @@ json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_
       parse_put(object, k->name, value);
   }
   if (set == &movement_keys) {
+    p->facets.movement = STR("");
     check_command(p, node);
     check_appendices(p, yaml_get(node, "rules"));
   }

@@ -99,7 +99,11 @@ static inline void drive_start(struct drive *d, const char *workflow, const char
   if (wf == NULL)
     fail_msg("%s", err.text);
   buf_puts(&text.bytes, task);
-  const struct core_params params = {DRIVE_SESSION, wf, "flow.yaml", &text, config, false};
+  const struct core_params params = {.session = DRIVE_SESSION,
+                                     .workflow = wf,
+                                     .workflow_path = "flow.yaml",
+                                     .task = &text,
+                                     .config = config};
   core_start(&d->core, &params, &d->ev, &d->env, &out);
   drive_take(d, &out);
   text_deinit(&text);

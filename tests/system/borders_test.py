@@ -211,6 +211,109 @@ def another_users_socket():
             expect(all(n == "0" for n in told), "he was sent bytes:", told)
 
 
+FACETS = """
+name: facets
+provider: script
+movements:
+  - name: one
+    persona: coder
+    policy: [house, "Be kind to others."]
+    instruction: do it
+    rules: [{condition: always, next: COMPLETE}]
+"""
+
+
+def put(path, text, owner=None):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    write(path, text.encode())
+    if owner is not None:
+        top = path[:path.index("/.segue") + len("/.segue")]
+        for at in (top, *(os.path.join(d, n) for d, ds, fs in os.walk(top) for n in ds + fs)):
+            os.chown(at, owner, owner)
+
+
+def facets_as(user, others, prefix):
+    """One user's own facets against those of another above the working directory."""
+    with Box() as box:
+        shared, home = box.dir + "/shared", box.dir + "/home"
+        work, repo = shared + "/mine/work", shared + "/mine"
+        os.makedirs(work)
+        put(home + "/.segue/facets/personas/coder.md", "MY OWN CODER", user)
+        put(home + "/.segue/facets/policies/house.md", "MY HOUSE", user)
+        put(shared + "/.segue/facets/personas/coder.md", "ANOTHER'S CODER", others)
+        workflow = box.file("w.yaml", FACETS)
+        scenario = box.file("s.yaml", FIRST)
+        for folder, _, files in os.walk(box.dir):
+            os.chmod(folder, 0o755)
+            for name in files:
+                os.chmod(os.path.join(folder, name), 0o644)
+        for path in (box.dir, home, repo, work):
+            os.chown(path, user, user)
+        env = {"HOME": home, "XDG_CONFIG_HOME": box.dir + "/none", "PYTHONDONTWRITEBYTECODE": "1"}
+
+        box.cwd = work
+
+        def segue(*words):
+            return box.segue(*words, env=env, prefix=prefix)
+
+        def prompt(*flags):
+            done = segue("prompt", workflow, "one", "-t", "x", *flags)
+            expect(done.returncode == 0, done.stderr)
+            return done
+
+        # outside of a repository and of $HOME nothing above counts, whosever it is
+        expect(b"MY OWN CODER" in prompt().stdout, "another user's persona was taken")
+        # within a repository that reaches up to the folder of the other one: passed over, said
+        os.mkdir(shared + "/.git")
+        expect(b"MY OWN CODER" in prompt().stdout, "another user's persona was taken")
+        done = segue("lint", workflow)
+        expect(done.returncode == 0 and b"shared/.segue is not looked into" in done.stderr, done)
+        # one's own project may, and it is said that it stands in for one's own
+        put(repo + "/.segue/facets/personas/coder.md", "THE PROJECT'S CODER", user)
+        done = prompt()
+        expect(b"THE PROJECT'S CODER" in done.stdout, done.stdout)
+        project = os.path.realpath(repo + "/.segue/facets/personas/coder.md").encode()
+        mine = os.path.realpath(home + "/.segue/facets/personas/coder.md").encode()
+        expect(b"persona  " + project + b"  (the project's)" in done.stderr, done.stderr)
+        told = json.loads(prompt("--json").stdout)["facets"]
+        expect(told[0] == {"kind": "persona", "from": "project", "file": project.decode(),
+                           "movements": ["one"], "shadows": mine.decode()}, told)
+        expect(told[1]["from"] == "home" and "shadows" not in told[1], told)
+        done = segue("lint", workflow)
+        expect(project in done.stdout and b"(yours)" in done.stdout, done)
+        expect(b"stands in for your own, " + mine in done.stderr, done.stderr)
+        expect(b"stands in" not in segue("lint", "-q", workflow).stderr, "quiet")
+        done = segue("lint", "--json", workflow)
+        value = json.loads(done.stdout)
+        expect(value["facets"] == told and len(value["warnings"]) == 1, value)
+        # the log says it too
+        done = segue("run", workflow, "-s", scenario, "-t", "x", "-l", work + "/logs")
+        expect(done.returncode == 0 and b"stands in for your own" in done.stderr, done.stderr)
+        log = [n for n in os.listdir(work + "/logs") if n.endswith(".ndjson")]
+        expect(records(f"{work}/logs/{log[0]}")[0]["facets"] == told, "the log")
+        # a file system's border
+        if user == 0:
+            if subprocess.run(["mount", "-t", "tmpfs", "tmpfs", work], check=False,
+                              capture_output=True).returncode != 0:
+                return "the border of a file system was not tried: nothing can be mounted here"
+            try:
+                expect(b"MY OWN CODER" in prompt().stdout, "a look beyond a file system's border")
+            finally:
+                subprocess.run(["umount", work], check=True)
+        return ""
+
+
+def facets_of_others():
+    """A .segue that another user planted above the working directory (CVE-2022-24765's class)."""
+    if os.geteuid() != 0:
+        return "skipped: needs root"
+    said = facets_as(0, 65534, ())
+    if subprocess.run([*NOBODY, SEGUE, "version"], check=False, capture_output=True).returncode:
+        return "as root; another user cannot run the program here. " + said
+    facets_as(65534, 0, tuple(NOBODY))
+    return "as root and as another user. " + said
+
+
 # A child in a session of its own, that ignores TERM and has a child without our environment.
 AGENT = """
 import os, signal, sys, time
@@ -436,8 +539,8 @@ PEAK = ("import resource, subprocess, sys\nsubprocess.run(sys.argv[1:])\n"
         "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)")
 
 CASES = [a_changed_last_record, an_end_that_is_gone, cut_by_a_person, the_daemon_refuses_too, an_empty_log,
-         another_users_socket, children_of_a_killed_pair, children_of_a_killed_daemon,
-         a_stopped_shim, half_open_requests, a_full_queue,
+         another_users_socket, facets_of_others, children_of_a_killed_pair,
+         children_of_a_killed_daemon, a_stopped_shim, half_open_requests, a_full_queue,
          small_things]
 
 if __name__ == "__main__":

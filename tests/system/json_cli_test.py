@@ -28,7 +28,7 @@ def lint():
         done = box.segue("lint", "--json", good, bad, box.dir + "/none.yaml")
         first, second, third = lines(done)
         expect(done.returncode == 2 and done.stderr == b"", done.returncode, done.stderr)
-        expect(first == {"file": good, "ok": True, "movements": 1, "errors": [],
+        expect(first == {"file": good, "ok": True, "movements": 1, "facets": [], "errors": [],
                          "warnings": first["warnings"]}, first)
         error = second["errors"][0]
         expect(not second["ok"] and error["file"] == bad and error["line"] == 6 and
@@ -42,7 +42,7 @@ def prompt():
                         .replace("when(exit == 0)", "it is done"))
         plain = box.segue("prompt", flow, "plan", "--task", "it").stdout.decode()
         [told] = lines(box.segue("prompt", flow, "plan", "--task", "it", "--json"))
-        expect(told == {"movement": "plan", "stage": None, "prompt": plain}, told)
+        expect(told == {"movement": "plan", "stage": None, "prompt": plain, "facets": []}, told)
         done = box.segue("prompt", flow, "plna", "--json")
         expect(done.returncode == 2 and "did you mean" in lines(done)[0]["error"]["message"], done)
 

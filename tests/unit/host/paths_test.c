@@ -85,7 +85,7 @@ static void a_relative_folder_is_below_the_current_one(void **state) {
 }
 
 static void long_paths_are_refused(void **state) {
-  char long_path[2 * PATHS_BYTES], out[PATHS_BYTES];
+  char long_path[2 * PATHS_BYTES], out[PATHS_BYTES], foreign[PATHS_BYTES];
   struct err err;
   (void)state;
   memset(long_path, 'x', sizeof long_path - 1);
@@ -101,7 +101,7 @@ static void long_paths_are_refused(void **state) {
   assert_false(paths_config(out, &err));
   assert_false(paths_read_last(out));
   paths_note_last("/x"); /* best effort */
-  paths_project_facets(long_path, out);
+  paths_project_facets(long_path, out, foreign);
   assert_string_equal(out, "");
 }
 
@@ -119,23 +119,69 @@ static void facets_of_home(void **state) {
   assert_string_equal(out, "");
 }
 
+static void make(char path[600], const char *below, mode_t mode) {
+  (void)snprintf(path, 600, "%s/%s", dir, below);
+  assert_int_equal(mkdir(path, 0700), 0);
+  assert_int_equal(chmod(path, mode), 0);
+}
+
+/* The .segue found from dir/FROM is dir/WANTED/.segue, or none; so is the one passed over. */
+static void check_project(const char *from, const char *wanted, const char *passed) {
+  char path[600], want[600] = "", over[600] = "", out[PATHS_BYTES], foreign[PATHS_BYTES];
+  (void)snprintf(path, sizeof path, "%s/%s", dir, from);
+  if (wanted)
+    (void)snprintf(want, sizeof want, "%s%s/.segue/facets", dir, wanted);
+  if (passed)
+    (void)snprintf(over, sizeof over, "%s%s/.segue", dir, passed);
+  paths_project_facets(path, out, foreign);
+  assert_string_equal(out, want);
+  assert_string_equal(foreign, over);
+}
+
 static void the_nearest_project_counts(void **state) {
-  char path[512], wanted[600], out[PATHS_BYTES];
+  char path[600];
   (void)state;
-  (void)snprintf(path, sizeof path, "%s/a", dir);
-  assert_int_equal(mkdir(path, 0700), 0);
+  set("HOME", NULL);
+  make(path, "a", 0700);
+  make(path, "a/b", 0700);
+  make(path, ".segue", 0700);
+  check_project("a/b", NULL, NULL); /* no repository, no home: only the folder itself */
+  check_project(".", "", NULL);
+  make(path, ".git", 0700);
+  check_project("a/b", "", NULL);
+  make(path, "a/.segue", 0700);
+  check_project("a/b", "/a", NULL);
+  make(path, "a/b/.git", 0700); /* a repository within: nothing above it counts */
+  check_project("a/b", NULL, NULL);
+  assert_int_equal(rmdir(path), 0);
   (void)snprintf(path, sizeof path, "%s/a/b", dir);
-  assert_int_equal(mkdir(path, 0700), 0);
-  (void)snprintf(wanted, sizeof wanted, "%s/.segue", dir);
-  assert_int_equal(mkdir(wanted, 0700), 0);
-  (void)snprintf(wanted, sizeof wanted, "%s/.segue/facets", dir);
-  paths_project_facets(path, out);
-  assert_string_equal(out, wanted);
-  (void)snprintf(wanted, sizeof wanted, "%s/a/.segue", dir);
-  assert_int_equal(mkdir(wanted, 0700), 0);
-  paths_project_facets(path, out);
-  (void)snprintf(wanted, sizeof wanted, "%s/a/.segue/facets", dir);
-  assert_string_equal(out, wanted);
+  set("HOME", path);
+  check_project("a/b", NULL, NULL);
+  set("HOME", NULL);
+}
+
+static void a_project_that_others_may_write_is_passed_over(void **state) {
+  char path[600], link[600];
+  (void)state;
+  set("HOME", NULL);
+  make(path, ".git", 0700);
+  make(path, ".segue", 0700);
+  make(path, "a", 0700);
+  make(path, "a/.segue", 0777);
+  check_project("a", "", "/a");
+  assert_int_equal(chmod(path, 0755), 0);
+  check_project("a", "/a", NULL);
+  if (geteuid() == 0) {
+    assert_int_equal(chown(path, 65534, 65534), 0);
+    check_project("a", "", "/a");
+    assert_int_equal(chown(path, 0, 0), 0);
+    (void)snprintf(link, sizeof link, "%s/elsewhere", dir); /* our folder, another's link to it */
+    assert_int_equal(rename(path, link), 0);
+    assert_int_equal(symlink(link, path), 0);
+    check_project("a", "/a", NULL);
+    assert_int_equal(lchown(path, 65534, 65534), 0);
+    check_project("a", "", "/a");
+  }
 }
 
 static void the_last_session_is_noted(void **state) {
@@ -180,13 +226,10 @@ static void a_folder_in_the_place_of_the_note_stays(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(places_follow_the_environment),
-      TEST(a_relative_folder_is_below_the_current_one),
-      TEST(long_paths_are_refused),
-      TEST(facets_of_home),
-      TEST(the_nearest_project_counts),
-      TEST(the_last_session_is_noted),
-      TEST(a_folder_in_the_place_of_the_note_stays),
+      TEST(places_follow_the_environment), TEST(a_relative_folder_is_below_the_current_one),
+      TEST(long_paths_are_refused),        TEST(facets_of_home),
+      TEST(the_nearest_project_counts),    TEST(a_project_that_others_may_write_is_passed_over),
+      TEST(the_last_session_is_noted),     TEST(a_folder_in_the_place_of_the_note_stays),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
