@@ -96,7 +96,7 @@ void reply_reasoning(struct reply *r, const json_t *tokens);
 void reply_cost(struct reply *r, const json_t *usd);
 /* Why it ended; class is CLASS_NONE for a whole answer, length or refused. It is over. */
 void reply_stop(struct reply *r, const json_t *word, enum error_class class);
-/* It is over, and the dialect knows no event behind this one: of a second answer nothing is read. */
+/* It is over, and the dialect knows no event behind this one: a second answer is not read. */
 void reply_close(struct reply *r);
 /* An error document or event, whose `error` member (or itself) says what is wrong. */
 void reply_error(struct reply *r, const json_t *doc);
