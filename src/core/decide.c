@@ -61,7 +61,7 @@ static json_t *when_env(const struct core *core, const struct turn *turn) {
   return env;
 }
 
-/* What judges are asked with: the words of `options`, and how hard they shall think. */
+/* Judges are asked with the words of `options`, and with how hard they shall think. */
 static json_t *judge_options(const struct step *s, const struct movement *m,
                              const struct step_call *n) {
   json_t *options = step_merged(NULL, m->judge.options);

@@ -14,8 +14,8 @@
  *      "required_permission_mode", "session", "session_key", "pass_previous_response",
  *      "structured_output", "judge",
  *      "rules": [{"condition", "next", "appendix", "interactive_only"}]}]}
- *   judge: {"stages": [..], "provider", "fallback", "model", "options", "effort", "timeout_ms", "panel",
- *      "agree", "order", "else", "max_reasks"}
+ *   judge: {"stages": [..], "provider", "fallback", "model", "options", "effort", "timeout_ms",
+ *      "panel", "agree", "order", "else", "max_reasks"}
  *   structured_output: {"schema": {..}, "invariants": [..], "on_failure", "max_reasks", "repair",
  *      "assert_format", "reask": {"provider", "model"}, "token_budget", "time_budget_ms"} */
 #ifndef SEGUE_CORE_WORKFLOW_H

@@ -15,8 +15,8 @@
  * "texts" with \" and \\.
  * References: a name, then .name, [index], ["any name"], .length (characters of a text, items of a
  * list). Over a list .name gives the list of that member of each item. Only a value's own members
- * count. contains(list, value); exists(list, condition on item); is_date(x): is it a text that is an
- * RFC 3339 date or date-time? Equality converts nothing.
+ * count. contains(list, value); exists(list, condition on item); is_date(x): is it a text that is
+ * an RFC 3339 date or date-time? Equality converts nothing.
  *
  * EXPR_WHEN
  * A name may contain '-'. The root names are exit, last_exit, iteration, movement_iteration and

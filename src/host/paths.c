@@ -58,7 +58,7 @@ static bool is_home(const struct stat *st) {
          home.st_ino == st->st_ino;
 }
 
-static bool is_repository(const char *dir) {
+static bool paths_is_repository(const char *dir) {
   char path[PATHS_BYTES];
   struct stat st;
   (void)snprintf(path, sizeof path, "%s/.git", dir);
@@ -85,7 +85,7 @@ static size_t project_ceiling(const char *dir) {
   for (;;) {
     if (stat(at, &st) != 0 || st.st_dev != first.st_dev)
       return strlen(dir);
-    if (is_repository(at) || is_home(&st))
+    if (paths_is_repository(at) || is_home(&st))
       return n;
     if (n <= 1)
       return strlen(dir);

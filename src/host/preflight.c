@@ -122,7 +122,8 @@ static bool panel_names(const struct movement *m, const char *name) {
 }
 
 /* Does this judge take what its movement says? */
-static bool check_judge(const struct movement *m, const struct capability *cap, struct err *err) {
+static bool preflight_judge(const struct movement *m, const struct capability *cap,
+                            struct err *err) {
   json_auto_t *effort = json_object();
   if (m->judge.effort != NULL && !json_is_null(m->judge.effort))
     json_object_set(effort, "effort", (json_t *)m->judge.effort);
@@ -142,7 +143,7 @@ static bool preflight_check_panel(const struct plan *plan, const struct movement
                      "movement " STR_FMT ": provider " STR_FMT " cannot judge: leave it out of "
                      "judge.panel",
                      STR_ARG(m->name), STR_ARG(judge));
-    if (!check_judge(m, cap, err))
+    if (!preflight_judge(m, cap, err))
       return err_wrap(err, "movement " STR_FMT ", judge", STR_ARG(m->name));
   }
   return true;
@@ -189,7 +190,7 @@ static bool check_movement(const struct plan *plan, size_t i, struct err *err) {
     return err_set(err, ERR_USAGE,
                    "movement %.*s: provider %.*s cannot judge: name another in judge.provider",
                    (int)m->name.n, m->name.p, (int)judge.n, judge.n ? judge.p : "");
-  if (needs && !check_judge(m, judge_cap, err))
+  if (needs && !preflight_judge(m, judge_cap, err))
     return err_wrap(err, "movement %.*s, judge", (int)m->name.n, m->name.p);
   if (needs && !preflight_check_panel(plan, m, err))
     return false;

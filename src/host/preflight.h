@@ -13,9 +13,8 @@ struct workflow *preflight_load(struct workflow_source source, const char *cwd,
                                 const json_t *config, const struct provider_registry *registry,
                                 struct err_list *errors, struct err_list *warnings);
 
-/* What a person should know before a start, also who does not want to see all of lint: facets of
- * the project that stand in for the user's own, a .segue that was passed over. files: as
- * source.facet_files. */
+/* Warns also those who do not want to see all of lint: of facets of the project that stand in for
+ * the user's own, and of a .segue that was passed over. files: as source.facet_files. */
 void preflight_warn(const json_t *files, const char *cwd, struct err_list *warnings);
 
 /* config: as session_start records it, with the user's defaults in it. */

@@ -231,9 +231,9 @@ static void note_file(const struct facets *f, enum facet_kind kind, enum facet_f
   const json_t *last = json_array_get(users, json_array_size(users) - 1);
   if (last == NULL || !str_eq(json_view(last), f->movement))
     (void)json_array_append_new(users, json_text(f->movement));
-  json_t *other = from == FROM_PROJECT && json_object_get(entry, "shadows") == NULL
-                      ? shadowed(f, kind, name)
-                      : NULL;
+  json_t *other = NULL;
+  if (from == FROM_PROJECT && json_object_get(entry, "shadows") == NULL)
+    other = shadowed(f, kind, name);
   if (other != NULL)
     (void)json_object_set_new(entry, "shadows", other);
 }

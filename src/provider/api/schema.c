@@ -167,7 +167,7 @@ static json_t *read_answer(struct api_schema *s, enum rung rung, const json_t *a
   return value;
 }
 
-/* The value, when the whole text is one. New reference. *bad: it is one that cannot be held, such as
+/* The value, when the whole text is one. New reference. *bad: one that cannot be held, such as
  * a number beyond all bounds, which grammars do allow, or gives a key twice. */
 static json_t *whole_value(struct str text, bool *bad) {
   struct jscan js;

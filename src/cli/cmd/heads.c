@@ -1,7 +1,7 @@
 /* segue heads: the last record of each session that stopped or ended, to be kept elsewhere. */
+#include "store/heads.h"
 #include "cli/cli.h"
 #include "host/paths.h"
-#include "store/heads.h"
 
 #include <stdio.h>
 #include <string.h>

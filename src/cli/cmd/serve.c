@@ -1,8 +1,8 @@
 /* segue serve: runs the daemon. */
+#include "daemon/serve.h"
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "daemon/control.h"
-#include "daemon/serve.h"
 
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 /* segue prompt: shows exactly what would be sent. */
+#include "core/prompt.h"
 #include "base/log.h"
 #include "cli/json_io.h"
 #include "cli/setup.h"
-#include "core/prompt.h"
 
 #include <stdio.h>
 #include <stdlib.h>

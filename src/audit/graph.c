@@ -1,0 +1,371 @@
+/* Counts what a session took of its workflow, and draws it as text, as Mermaid and as JSON. */
+#include "audit/graph.h"
+
+#include "base/log.h"
+#include "format/json_object.h"
+#include "format/json_write.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { RAILS_MAX = 24 }; /* more would leave no room for the words: rules say where they lead */
+
+struct graph_edge {
+  size_t movement, rule;
+  long taken;
+  json_t *methods; /* match method -> count */
+};
+
+struct graph_node {
+  long runs;
+  bool open; /* its last turn has no judgment yet */
+  struct graph_edge *edges;
+};
+
+struct graph {
+  struct workflow *workflow;
+  struct graph_node *nodes;
+  bool has_session;
+  long strangers;
+};
+
+struct graph *graph_new(struct workflow *workflow) {
+  struct graph *g = xcalloc(1, sizeof *g);
+  g->workflow = workflow_ref(workflow);
+  g->nodes = xcalloc(workflow->movement_count, sizeof *g->nodes);
+  for (size_t i = 0; i < workflow->movement_count; i++) {
+    size_t n = workflow->movements[i].rule_count;
+    g->nodes[i].edges = xcalloc(n + 1, sizeof *g->nodes[i].edges);
+    for (size_t k = 0; k < n; k++)
+      g->nodes[i].edges[k] =
+          (struct graph_edge){.movement = i, .rule = k, .methods = json_object()};
+  }
+  return g;
+}
+
+void graph_free(struct graph *g) {
+  if (g == NULL)
+    return;
+  for (size_t i = 0; i < g->workflow->movement_count; i++) {
+    for (size_t k = 0; k < g->workflow->movements[i].rule_count; k++)
+      json_decref(g->nodes[i].edges[k].methods);
+    free(g->nodes[i].edges);
+  }
+  free(g->nodes);
+  workflow_unref(g->workflow);
+  free(g);
+}
+
+/* --- what a session took --- */
+
+static void count_taken(struct graph_edge *edge, const char *method) {
+  json_int_t n = json_integer_value(json_object_get(edge->methods, method));
+  if (json_object_set_new(edge->methods, method, json_integer(n + 1)) != 0)
+    BUG("a method cannot be counted");
+}
+
+void graph_feed(struct graph *g, const json_t *record) {
+  const char *type = json_string_value(json_object_get(record, "type"));
+  bool starts = type != NULL && strcmp(type, "turn_start") == 0;
+  bool judges = type != NULL && strcmp(type, "judgment") == 0;
+  if (!starts && !judges)
+    return;
+  long at = workflow_find(g->workflow, json_view(json_object_get(record, "movement")));
+  g->has_session = true;
+  if (at < 0) {
+    g->strangers += starts;
+    return;
+  }
+  struct graph_node *node = &g->nodes[at];
+  node->runs += starts;
+  node->open = starts;
+  json_int_t rule = json_integer_value(json_object_get(record, "rule"));
+  if (starts || rule == 0)
+    return;
+  if (rule < 0 || (size_t)rule > g->workflow->movements[at].rule_count) {
+    g->strangers++;
+    return;
+  }
+  const char *method = json_string_value(json_object_get(record, "match_method"));
+  node->edges[rule - 1].taken++;
+  count_taken(&node->edges[rule - 1], method ? method : "unknown");
+}
+
+long graph_strangers(const struct graph *g) {
+  return g->strangers;
+}
+
+/* --- words --- */
+
+static struct str name_of(const struct graph *g, int next) {
+  if (next == NEXT_COMPLETE)
+    return STR("COMPLETE");
+  return next == NEXT_ABORT ? STR("ABORT") : g->workflow->movements[next].name;
+}
+
+static void put_who(const struct graph *g, size_t at, struct buf *out) {
+  const struct movement *m = &g->workflow->movements[at];
+  struct str provider = m->provider.n > 0 ? m->provider : g->workflow->provider;
+  if (m->argv != NULL)
+    buf_printf(out, "command %s", m->argv[0]);
+  else if (provider.n > 0)
+    buf_printf(out, STR_FMT ", %s", STR_ARG(provider), permission_name(m->permission));
+  else
+    buf_puts(out, permission_name(m->permission));
+}
+
+/* "3 times: phase1_tag 2, ai_judge" */
+static void put_taken(const struct graph_edge *edge, struct buf *out) {
+  const char *method;
+  json_t *count;
+  bool first = true;
+  if (edge->taken == 1)
+    buf_puts(out, "once: ");
+  else
+    buf_printf(out, "%ld times: ", edge->taken);
+  json_object_foreach(edge->methods, method, count) {
+    buf_printf(out, "%s%s", first ? "" : ", ", method);
+    if (json_integer_value(count) > 1)
+      buf_printf(out, " %ld", (long)json_integer_value(count));
+    first = false;
+  }
+}
+
+/* --- text --- */
+
+/* The rail of the edges to one row: it spans the rows of all of them. */
+struct rail {
+  size_t first, last, target;
+};
+
+struct graph_row {
+  int next; /* of a rule's row; unused else */
+  bool is_rule;
+  size_t movement, rule; /* an end's row has the number of movements, and one more for ABORT */
+};
+
+struct drawing {
+  const struct graph *graph;
+  struct graph_row *rows;
+  size_t row_count;
+  struct rail rails[RAILS_MAX];
+  size_t rail_count;
+};
+
+static size_t node_number(const struct graph *g, int next) {
+  if (next == NEXT_COMPLETE)
+    return g->workflow->movement_count;
+  return next == NEXT_ABORT ? g->workflow->movement_count + 1 : (size_t)next;
+}
+
+static void add_rows(struct drawing *d) {
+  const struct workflow *wf = d->graph->workflow;
+  size_t most = 2;
+  for (size_t i = 0; i < wf->movement_count; i++)
+    most += 1 + wf->movements[i].rule_count;
+  d->rows = xcalloc(most, sizeof *d->rows);
+  for (size_t i = 0; i < wf->movement_count; i++) {
+    d->rows[d->row_count++] = (struct graph_row){.movement = i};
+    for (size_t k = 0; k < wf->movements[i].rule_count; k++)
+      d->rows[d->row_count++] = (struct graph_row){
+          .is_rule = true, .movement = i, .rule = k, .next = wf->movements[i].rule_next[k]};
+  }
+  d->rows[d->row_count++] = (struct graph_row){.movement = wf->movement_count};
+  d->rows[d->row_count++] = (struct graph_row){.movement = wf->movement_count + 1};
+}
+
+static bool leads_to(const struct drawing *d, size_t row, size_t node) {
+  return d->rows[row].is_rule && node_number(d->graph, d->rows[row].next) == node;
+}
+
+static int by_span(const void *a, const void *b) {
+  const struct rail *x = a, *y = b;
+  size_t n = x->last - x->first, m = y->last - y->first;
+  if (n != m)
+    return n > m ? -1 : 1;
+  return x->target < y->target ? -1 : 1;
+}
+
+/* Long rails stand outside. */
+static void add_rails(struct drawing *d) {
+  for (size_t i = 0; i < d->row_count; i++) {
+    struct rail rail = {i, i, i};
+    bool used = false;
+    for (size_t k = 0; !d->rows[i].is_rule && k < d->row_count; k++) {
+      if (!leads_to(d, k, d->rows[i].movement))
+        continue;
+      used = true;
+      rail.first = k < rail.first ? k : rail.first;
+      rail.last = k > rail.last ? k : rail.last;
+    }
+    if (used && d->rail_count == RAILS_MAX) {
+      d->rail_count = 0;
+      return;
+    }
+    if (used)
+      d->rails[d->rail_count++] = rail;
+  }
+  qsort(d->rails, d->rail_count, sizeof d->rails[0], by_span);
+}
+
+static const char *const rail_ends[] = {"  ", "- ", "> "};
+
+static void draw_rails(const struct drawing *d, size_t row, struct buf *out) {
+  bool joined = false; /* a rail further out is joined to this row */
+  for (size_t i = 0; i < d->rail_count; i++) {
+    const struct rail *rail = &d->rails[i];
+    bool here = row >= rail->first && row <= rail->last;
+    bool joins = row == rail->target || leads_to(d, row, d->rows[rail->target].movement);
+    if (joins)
+      buf_putc(out, '+');
+    else if (here)
+      buf_putc(out, '|');
+    else
+      buf_putc(out, joined ? '-' : ' ');
+    joined = joined || joins;
+    buf_putc(out, joined ? '-' : ' ');
+  }
+  if (d->rail_count > 0)
+    buf_puts(out, rail_ends[joined + (joined && !d->rows[row].is_rule)]);
+}
+
+static void put_movement(const struct graph *g, size_t at, struct buf *out) {
+  const struct graph_node *node = &g->nodes[at];
+  buf_printf(out, STR_FMT "  (", STR_ARG(g->workflow->movements[at].name));
+  put_who(g, at, out);
+  buf_puts(out, at == g->workflow->initial ? "; starts here)" : ")");
+  if (node->open)
+    buf_printf(out, "  run %ld is open", node->runs);
+  else if (node->runs > 0)
+    buf_printf(out, "  %ld run%s", node->runs, node->runs == 1 ? "" : "s");
+}
+
+static void put_rule(const struct graph *g, const struct graph_row *row, struct buf *out) {
+  const struct movement *m = &g->workflow->movements[row->movement];
+  const struct graph_edge *edge = &g->nodes[row->movement].edges[row->rule];
+  buf_printf(out, "  %zu " STR_FMT " -> " STR_FMT, row->rule + 1,
+             STR_ARG(m->rules[row->rule].condition), STR_ARG(name_of(g, row->next)));
+  if (m->rules[row->rule].interactive_only)
+    buf_puts(out, "  (interactive only)");
+  if (edge->taken > 0) {
+    buf_puts(out, "  ");
+    put_taken(edge, out);
+  }
+}
+
+void graph_ascii(const struct graph *g, struct buf *out) {
+  struct drawing d = {.graph = g};
+  add_rows(&d);
+  add_rails(&d);
+  for (size_t i = 0; i < d.row_count; i++) {
+    const struct graph_row *row = &d.rows[i];
+    struct buf words = {0};
+    draw_rails(&d, i, out);
+    if (row->is_rule)
+      put_rule(g, row, &words);
+    else if (row->movement < g->workflow->movement_count)
+      put_movement(g, row->movement, &words);
+    else
+      buf_puts(&words, row->movement == g->workflow->movement_count ? "COMPLETE" : "ABORT");
+    buf_safe(out, buf_view(&words), false);
+    buf_putc(out, '\n');
+    buf_deinit(&words);
+  }
+  free(d.rows);
+}
+
+/* --- Mermaid --- */
+
+/* Within quotes Mermaid takes its own entities: #quot; and, for what begins one, #35;. */
+static void put_quoted(struct str text, struct buf *out) {
+  struct buf safe = {0};
+  buf_safe(&safe, text, false);
+  for (size_t i = 0; i < safe.n; i++) {
+    if (safe.p[i] == '"')
+      buf_puts(out, "#quot;");
+    else if (safe.p[i] == '#')
+      buf_puts(out, "#35;");
+    else if (safe.p[i] == '<')
+      buf_puts(out, "#lt;");
+    else
+      buf_putc(out, safe.p[i]);
+  }
+  buf_deinit(&safe);
+}
+
+static void put_id(int next, struct buf *out) {
+  if (next == NEXT_COMPLETE)
+    buf_puts(out, "complete");
+  else if (next == NEXT_ABORT)
+    buf_puts(out, "abort");
+  else
+    buf_printf(out, "m%d", next);
+}
+
+static void put_edge(const struct graph *g, const struct graph_edge *edge, struct buf *out) {
+  const struct movement *m = &g->workflow->movements[edge->movement];
+  buf_printf(out, "  m%zu %s|\"%zu ", edge->movement, edge->taken > 0 ? "==>" : "-->",
+             edge->rule + 1);
+  put_quoted(m->rules[edge->rule].condition, out);
+  if (edge->taken > 0) {
+    buf_puts(out, "<br/>");
+    put_taken(edge, out);
+  }
+  buf_puts(out, "\"| ");
+  put_id(m->rule_next[edge->rule], out);
+  buf_putc(out, '\n');
+}
+
+void graph_mermaid(const struct graph *g, struct buf *out) {
+  buf_printf(out, "flowchart TD\n  start((\" \")) --> m%zu\n", g->workflow->initial);
+  for (size_t i = 0; i < g->workflow->movement_count; i++) {
+    struct buf who = {0};
+    put_who(g, i, &who);
+    buf_printf(out, "  m%zu[\"", i);
+    put_quoted(g->workflow->movements[i].name, out);
+    buf_puts(out, "<br/>");
+    put_quoted(buf_view(&who), out);
+    if (g->nodes[i].runs > 0)
+      buf_printf(out, "<br/>%ld run%s", g->nodes[i].runs, g->nodes[i].runs == 1 ? "" : "s");
+    buf_puts(out, "\"]\n");
+    buf_deinit(&who);
+  }
+  buf_puts(out, "  complete([COMPLETE])\n  abort([ABORT])\n");
+  for (size_t i = 0; i < g->workflow->movement_count; i++)
+    for (size_t k = 0; k < g->workflow->movements[i].rule_count; k++)
+      put_edge(g, &g->nodes[i].edges[k], out);
+}
+
+/* --- JSON --- */
+
+static json_t *json_must(json_t *value) {
+  if (value == NULL)
+    BUG("a graph cannot be told as JSON");
+  return value;
+}
+
+static json_t *graph_rules_json(const struct graph *g, size_t at) {
+  const struct movement *m = &g->workflow->movements[at];
+  json_t *list = json_array();
+  for (size_t k = 0; k < m->rule_count; k++) {
+    const struct graph_edge *edge = &g->nodes[at].edges[k];
+    (void)json_array_append_new(
+        list, json_must(json_pack("{so so sI sO}", "condition", json_text(m->rules[k].condition),
+                                  "next", json_text(name_of(g, m->rule_next[k])), "taken",
+                                  (json_int_t)edge->taken, "methods", edge->methods)));
+  }
+  return list;
+}
+
+json_t *graph_json(const struct graph *g) {
+  const struct workflow *wf = g->workflow;
+  json_t *list = json_array();
+  for (size_t i = 0; i < wf->movement_count; i++)
+    (void)json_array_append_new(
+        list, json_must(json_pack("{so sI sb so}", "name", json_text(wf->movements[i].name), "runs",
+                                  (json_int_t)g->nodes[i].runs, "open", g->nodes[i].open, "rules",
+                                  graph_rules_json(g, i))));
+  return json_must(json_pack("{so so so sI}", "workflow", json_text(wf->name), "initial",
+                             json_text(wf->movements[wf->initial].name), "movements", list,
+                             "strangers", (json_int_t)g->strangers));
+}

@@ -1,0 +1,33 @@
+/* graph.h - a workflow drawn: its movements, its rules, and, with the records of a session, which
+ * of them it took, how often and by which method.
+ *
+ *   g = graph_new(workflow); graph_feed(g, record) for each of a session's; graph_ascii(g, &out);
+ *   graph_free(g)
+ * Texts of the workflow are made safe for a terminal and for Mermaid's quotes. */
+#ifndef SEGUE_AUDIT_GRAPH_H
+#define SEGUE_AUDIT_GRAPH_H
+
+#include "base/buf.h"
+#include "core/workflow.h"
+
+struct graph;
+
+/* Keeps a reference to the workflow. */
+struct graph *graph_new(struct workflow *workflow);
+void graph_free(struct graph *graph); /* NULL is fine */
+
+/* A record of a session: its turns and judgments count, all others are passed over. */
+void graph_feed(struct graph *graph, const json_t *record);
+/* Turns whose movement or rule this workflow has not: the file is another than the session's. */
+long graph_strangers(const struct graph *graph);
+
+/* Rows in the file's order, edges as rails on their left: one rail for all that lead to one
+ * movement. */
+void graph_ascii(const struct graph *graph, struct buf *out);
+/* A flowchart of Mermaid (https://mermaid.js.org/syntax/flowchart.html); taken edges are thick. */
+void graph_mermaid(const struct graph *graph, struct buf *out);
+/* {"workflow", "initial", "movements": [{"name", "runs", "open", "rules": [{"condition", "next",
+ * "taken", "methods": {METHOD: n}}]}]}: a new reference. */
+json_t *graph_json(const struct graph *graph);
+
+#endif

@@ -1,0 +1,131 @@
+/* segue graph: draws a workflow, and what a session took of it. */
+#include "audit/graph.h"
+#include "audit/book.h"
+#include "cli/cli.h"
+#include "cli/find.h"
+#include "cli/json_io.h"
+#include "cli/setup.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct cli_option options[] = {
+    {"format", 0, "ascii|mermaid", "text for a terminal (default), or a flowchart of Mermaid",
+     false},
+    {"session", 0, "ID", "mark what this session took: how often, and by which method", false},
+    {"json", 0, NULL, "a JSON object: movements, rules, and how often each was taken", false},
+    {"logs", 'l', "DIR", "where session logs are", false},
+    {"socket", 'S', "PATH", "ask the daemon there where the log is", false},
+    {0},
+};
+
+/* The workflow that a session's log brings along. */
+static struct workflow *graph_workflow_of(const json_t *record, struct err *err) {
+  json_t *doc = json_object_get(record, "workflow");
+  if (!json_is_object(doc)) {
+    (void)err_set(err, ERR_INVALID, "the log has no workflow");
+    return NULL;
+  }
+  return workflow_build(doc, err);
+}
+
+/* Feeds a session to the graph; without a workflow named, its own is drawn. */
+static bool graph_session(const struct cli_args *args, struct workflow *workflow,
+                          struct graph **graph, struct err *err) {
+  struct store_ref ref;
+  struct book book;
+  json_t *record;
+  bool ok = true;
+  if (!find_session(cli_value(args, "session"), cli_value(args, "logs"), cli_value(args, "socket"),
+                    &ref, err) ||
+      !book_open(&book, &ref, false, err))
+    return false;
+  if (workflow != NULL)
+    *graph = graph_new(workflow);
+  while (ok && (record = book_next(&book)) != NULL) {
+    if (*graph == NULL) {
+      struct workflow *own = graph_workflow_of(record, err);
+      ok = own != NULL;
+      *graph = ok ? graph_new(own) : NULL;
+      workflow_unref(own);
+    }
+    if (ok)
+      graph_feed(*graph, record);
+    json_decref(record);
+  }
+  if (ok && book.state == BOOK_DAMAGED)
+    ok = err_set(err, ERR_INVALID, "the log is damaged at record %llu: %s",
+                 (unsigned long long)book.records + 1, book.damage.text);
+  if (ok && *graph == NULL)
+    ok = err_set(err, ERR_NOT_FOUND, "there is no record in the log");
+  book_close(&book);
+  return ok;
+}
+
+static void graph_print(const struct cli_args *args, const struct graph *graph, bool mermaid) {
+  struct buf out = {0};
+  if (cli_flag(args, "json")) {
+    json_t *object = graph_json(graph);
+    json_io_print(object, JSON_IO_COMPACT);
+    json_decref(object);
+    return;
+  }
+  if (mermaid)
+    graph_mermaid(graph, &out);
+  else
+    graph_ascii(graph, &out);
+  fwrite(buf_c(&out), 1, out.n, stdout);
+  buf_deinit(&out);
+  long strangers = graph_strangers(graph);
+  if (strangers > 0)
+    fprintf(stderr,
+            "segue graph: %ld turn%s of the session fit%s no movement of this file: leave "
+            "FILE out to draw the session's own workflow\n",
+            strangers, strangers == 1 ? "" : "s", strangers == 1 ? "s" : "");
+}
+
+static int graph_run(int argc, char **argv) {
+  struct cli_args args;
+  struct setup setup;
+  struct graph *graph = NULL;
+  struct err err = {0};
+  int status;
+  if (!cli_parse(&cmd_graph, argc, argv, 0, 1, &args, &status))
+    return status;
+  const char *format = cli_value(&args, "format"), *session = cli_value(&args, "session");
+  bool mermaid = format != NULL && strcmp(format, "mermaid") == 0;
+  cli_errors_as_json(cli_flag(&args, "json"));
+  if (format != NULL && !mermaid && strcmp(format, "ascii") != 0)
+    (void)err_set(&err, ERR_USAGE, "--format %.40s: write ascii or mermaid", format);
+  else if (args.word_count == 0 && session == NULL)
+    (void)err_set(&err, ERR_USAGE, "name a workflow file, or a session with --session ID");
+  if (err.text[0] != '\0')
+    return cli_fail("graph", &err);
+  if (!setup_flags(&setup, &args, &status) ||
+      (args.word_count > 0 && !setup_workflow(&setup, &args, args.words[0], false, &status))) {
+    setup_deinit(&setup);
+    return status;
+  }
+  bool ok = true;
+  if (session != NULL)
+    ok = graph_session(&args, setup.workflow, &graph, &err);
+  else
+    graph = graph_new(setup.workflow);
+  if (ok)
+    graph_print(&args, graph, mermaid);
+  graph_free(graph);
+  setup_deinit(&setup);
+  return ok ? STATUS_COMPLETE : cli_fail("graph", &err);
+}
+
+const struct cli_command cmd_graph = {
+    .name = "graph",
+    .arguments = "[WORKFLOW]",
+    .summary = "draw a workflow: movements, rules, and which of them a session took",
+    .help =
+        "Rows stand in the file's order; a rail on the left joins each rule to where it leads.\n"
+        "With --session, what it took is counted by method, and WORKFLOW may be left out.\n"
+        "Exit: 0 drawn, 1 the log is damaged, 2 errors.",
+    .options = options,
+    .run = graph_run,
+};
