@@ -94,10 +94,14 @@ static void handle(struct server_request *r, const char *method, const char *pat
   h->body_bytes -= r->body_counted;
   r->body_counted = 0;
   if (r->refusal == 400 || r->refusal == 501) {
-    const char *why = "the request says in two ways where its body ends";
+    const char *why = "the request says in two ways where its body ends, or whom it is for";
     if (r->refusal == 501)
       why = "a body comes plain or chunked: no other transfer coding";
     server_problem(r, r->refusal, NULL, "%s", why);
+    return;
+  }
+  if (r->refusal == 421) {
+    server_problem(r, 421, NULL, "this is no such host: write http://segue/ or http://localhost/");
     return;
   }
   if (r->refusal == 413) {
@@ -148,9 +152,9 @@ static enum MHD_Result queue(struct server_request *r) {
   return queued;
 }
 
-/* The header fields that say where a body ends. */
+/* The header fields that say where a body ends, and whom the request is for. */
 struct framing {
-  const char *length, *coding;
+  const char *length, *coding, *host;
   bool twice;
 };
 
@@ -160,6 +164,8 @@ static enum MHD_Result on_field(void *ctx, enum MHD_ValueKind kind, const char *
   const char **slot = strcasecmp(name, "Content-Length") == 0 ? &f->length : NULL;
   if (strcasecmp(name, "Transfer-Encoding") == 0)
     slot = &f->coding;
+  else if (strcasecmp(name, "Host") == 0)
+    slot = &f->host;
   (void)kind;
   if (slot == NULL)
     return MHD_YES;
@@ -168,14 +174,31 @@ static enum MHD_Result on_field(void *ctx, enum MHD_ValueKind kind, const char *
   return MHD_YES;
 }
 
-/* The status for a body that is refused before it comes, 0 for none: its end is not clear, or too
- * far. */
+/* A page in a browser, led to the socket by something that passes its requests on, says its own
+ * name. The same rule as for a service on the loopback address. */
+static bool is_our_host(const char *host) {
+  static const char *const names[] = {"segue", "localhost", "127.0.0.1", "[::1]"};
+  for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+    size_t n = strlen(names[i]);
+    if (strncasecmp(host, names[i], n) != 0)
+      continue;
+    const char *port = host + n;
+    if (*port == '\0' || (*port == ':' && port[1 + strspn(port + 1, "0123456789")] == '\0'))
+      return true;
+  }
+  return host[0] == '\0';
+}
+
+/* The status for a request that is refused before its body comes, 0 for none: the end of that is
+ * not clear, or too far, or it is for somebody else. */
 static unsigned refuse_early(const struct server_request *r) {
   struct framing f = {0};
   long n = 0;
   (void)microhttpd.get_connection_values(r->mhd, MHD_HEADER_KIND, on_field, &f);
   if (f.twice || (f.length != NULL && f.coding != NULL))
     return 400;
+  if (f.host != NULL && !is_our_host(f.host))
+    return 421;
   if (f.coding != NULL && strcasecmp(f.coding, "chunked") != 0)
     return 501;
   bool too_long =
@@ -339,6 +362,8 @@ static const char *title_of(unsigned status) {
     return "Content Too Large";
   case 415:
     return "Unsupported Media Type";
+  case 421:
+    return "Misdirected Request";
   case 422:
     return "Unprocessable Content";
   case 501:

@@ -80,6 +80,7 @@ bool solo_init(struct solo *solo, const char *logs, const struct provider_regist
   *solo = (struct solo){0};
   if (logs != NULL && !store_open(&solo->store, logs, err))
     return false;
+  solo->store.lock_wait_ms = LIMIT_LOCK_WAIT_MS; /* nobody else waits meanwhile */
   if (!loop_init(&solo->loop, err))
     return false;
   if (!host_init(&solo->host, &solo->loop, logs ? &solo->store : NULL, registry, err)) {

@@ -1,11 +1,15 @@
 /* Does with files what only Linux can. */
 #include "os/fs.h"
 
+#include "os/clock.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <poll.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -75,9 +79,24 @@ int fs_open_folder_beneath(int folder, const char *path) {
 
 /* --- locks --- */
 
+enum { LOCK_LOOK_MS = 5 };
+
 bool fs_lock(int fd) {
   struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
   return fcntl(fd, F_OFD_SETLK, &lock) == 0;
+}
+
+bool fs_lock_within(int fd, unsigned wait_ms) {
+  uint64_t begin = clock_mono_ms();
+  while (!fs_lock(fd)) {
+    int number = errno;
+    if (!fs_lock_is_taken(number) || clock_mono_ms() - begin >= wait_ms) {
+      errno = number;
+      return false;
+    }
+    (void)poll(NULL, 0, LOCK_LOOK_MS);
+  }
+  return true;
 }
 
 bool fs_lock_is_taken(int number) {

@@ -17,6 +17,9 @@ int fs_open_folder_beneath(int folder, const char *path); /* as fs_open_folder *
 /* A lock on the whole file, for writing, that belongs to the open descriptor: it goes when the last
  * copy of that is closed, so with its process at the latest. Does not wait. False: errno. */
 bool fs_lock(int fd);
+/* The same, but waits up to so long for another one to let it go; 0 does not wait. Who was killed
+ * holds a lock for as long as a program that he was just starting has not been executed. */
+bool fs_lock_within(int fd, unsigned wait_ms);
 /* Does this errno of fs_lock mean that another one holds it? */
 bool fs_lock_is_taken(int number);
 /* Does another descriptor hold the lock now? False also where it cannot be told. */

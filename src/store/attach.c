@@ -214,7 +214,7 @@ struct store_log *files_attach(struct store *store, const struct store_ref *ref,
     (void)err_set(err, ERR_IO, "%s is not a regular file", path);
     return NULL;
   }
-  if (!files_lock(fd, path, err)) {
+  if (!files_lock(fd, store->lock_wait_ms, path, err)) {
     close(fd);
     return NULL;
   }

@@ -116,8 +116,8 @@ bool files_open(struct store *store, struct err *err) {
 }
 
 /* The lock dies with the descriptor, so with its owner. */
-bool files_lock(int fd, const char *path, struct err *err) {
-  if (fs_lock(fd))
+bool files_lock(int fd, unsigned wait_ms, const char *path, struct err *err) {
+  if (fs_lock_within(fd, wait_ms))
     return true;
   if (fs_lock_is_taken(errno))
     return err_set(err, ERR_LOCKED, "another process owns %s: wait for it, or stop it first", path);
@@ -139,7 +139,7 @@ struct store_log *files_create(struct store *store, const char *id, struct err *
     (void)err_set_errno(err, errno, "cannot make the log %s", path);
     return NULL;
   }
-  if (!files_lock(fd, path, err)) {
+  if (!files_lock(fd, 0, path, err)) {
     close(fd);
     unlink(path);
     return NULL;
@@ -205,7 +205,7 @@ static bool rewrite(struct files_log *log, const char *after, struct err *err) {
   int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0)
     return err_set_errno(err, errno, "cannot make %s", path);
-  bool ok = files_lock(fd, path, err) && copy_prefix(log, fd, after, err);
+  bool ok = files_lock(fd, 0, path, err) && copy_prefix(log, fd, after, err);
   if (ok && (!files_write_all(fd, log->base.batch.p, log->base.batch.n, log->base.bytes) ||
              fault_fails("sync") || fsync(fd) != 0 || rename(path, log->base.name) != 0 ||
              !files_sync_dir(log->base.store->where)))

@@ -22,7 +22,7 @@ struct files_log {
 struct files_log *files_log_new(struct store *store, const char *path, int fd);
 void files_path(const struct store *store, const char *id, char *out, size_t room);
 /* The lock dies with the descriptor, so with its owner. */
-bool files_lock(int fd, const char *path, struct err *err) MUST_CHECK;
+bool files_lock(int fd, unsigned wait_ms, const char *path, struct err *err) MUST_CHECK;
 /* All of it from byte `at` on; false: errno says why. */
 bool files_write_all(int fd, const char *p, size_t n, uint64_t at) MUST_CHECK;
 bool files_sync_dir(const char *dir) MUST_CHECK;

@@ -11,28 +11,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = STORE_PATH_BYTES + 32, LOOK_MS = 5, TAIL_BYTES = 4096 };
+enum { PATH_BYTES = STORE_PATH_BYTES + 32, TAIL_BYTES = 4096 };
 
 static void heads_path(const struct store *store, char path[PATH_BYTES]) {
   (void)snprintf(path, PATH_BYTES, "%s/ledger/heads.log", store->where);
-}
-
-/* Other programs write to it too, each for the time of one sync. */
-static bool wait_for_lock(int fd) {
-  uint64_t begin = clock_mono_ms();
-  while (!fs_lock(fd)) {
-    if (!fs_lock_is_taken(errno) || clock_mono_ms() - begin > LIMIT_LEDGER_LOCK_MS)
-      return false;
-    (void)poll(NULL, 0, LOOK_MS);
-  }
-  return true;
 }
 
 /* Where the next entry goes, behind the last whole line, and what that says of number and hash. A
@@ -98,7 +86,7 @@ static int open_heads(const struct store *store, struct err *err) {
   }
   if (fd < 0)
     (void)err_set_errno(err, errno, "cannot open %s", path);
-  else if (!wait_for_lock(fd)) {
+  else if (!fs_lock_within(fd, LIMIT_LEDGER_LOCK_MS)) {
     (void)err_set_errno(err, errno, "cannot lock %s", path);
     close(fd);
     fd = -1;

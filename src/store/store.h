@@ -34,6 +34,7 @@ struct store_ops;
 struct store {
   const struct store_ops *ops;
   char where[STORE_PATH_BYTES]; /* as it was given, and as messages name it */
+  unsigned lock_wait_ms;        /* how long store_attach waits for an owner that is going; 0: not */
 };
 
 /* A log, by what a person can be told and can give again. */

@@ -130,7 +130,7 @@ def requests(count=40000, at_once=100):
         sid = box.submit(workflow, scenario, task="the queue")
         before = settle(box, 1)
         sockets = [socket.socket(socket.AF_UNIX) for _ in range(8)]
-        request = f"GET /v1/sessions/{sid} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+        request = f"GET /v1/sessions/{sid} HTTP/1.1\r\nHost: segue\r\n\r\n".encode()
         for s in sockets:
             s.connect(box.socket)
         sockets[0].sendall(request)

@@ -504,6 +504,24 @@ def a_full_queue():
             expect(b"there is no such session" in words, words)
 
 
+def a_host_that_is_another():
+    """A page of a browser that reaches the socket through something that passes requests on."""
+    with DaemonBox() as box:
+        box.serve()
+        for host, status in ((b"segue", 200), (b"localhost:8080", 200), (b"127.0.0.1", 200),
+                             (b"[::1]:9", 200), (b"LocalHost", 200), (b"evil.example", 421),
+                             (b"segue.evil.example", 421), (b"localhost:80@evil", 421),
+                             (b"localhost.", 421), (b"segue\r\nHost: evil.example", 400)):
+            with socket.socket(socket.AF_UNIX) as s:
+                s.settimeout(20)
+                s.connect(box.socket)
+                s.sendall(b"GET /v1/health HTTP/1.1\r\nConnection: close\r\nHost: " + host +
+                          b"\r\n\r\n")
+                got = s.recv(4096)
+            expect(got.startswith(b"HTTP/1.1 %d " % status), host, got[:100])
+        box.end()
+
+
 def small_things():
     with DaemonBox() as box:
         box.serve()
@@ -541,7 +559,7 @@ PEAK = ("import resource, subprocess, sys\nsubprocess.run(sys.argv[1:])\n"
 CASES = [a_changed_last_record, an_end_that_is_gone, cut_by_a_person, the_daemon_refuses_too, an_empty_log,
          another_users_socket, facets_of_others, children_of_a_killed_pair,
          children_of_a_killed_daemon, a_stopped_shim, half_open_requests, a_full_queue,
-         small_things]
+         a_host_that_is_another, small_things]
 
 if __name__ == "__main__":
     need_build()

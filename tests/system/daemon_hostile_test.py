@@ -23,7 +23,7 @@ from daemon import LONG, SANITIZED, DaemonBox, Events, simple  # noqa: E402
 
 SEED = int(os.environ.get("SEGUE_SEED") or random.SystemRandom().randrange(1 << 32))
 DONE = [(1, "plan", 1, "auto_select"), (2, "do", 1, "structured_output")]
-GET = b"GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n"
+GET = b"GET /v1/health HTTP/1.1\r\nHost: segue\r\n\r\n"
 
 
 def raw(box, data, timeout=3):
@@ -61,15 +61,15 @@ def garbage():
         box.serve()
         fds = box.fds()
         rows = [b"\0" * 100, b"\r\n\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
-                b"GET /v1/health HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
-                b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
-                b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-                b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                b"GET /v1/health HTTP/1.1\r\nHost: segue\r\nContent-Length: -1\r\n\r\n",
+                b"POST /v1/sessions HTTP/1.1\r\nHost: segue\r\nContent-Length: 99999999999999999999\r\n\r\n",
+                b"POST /v1/sessions HTTP/1.1\r\nHost: segue\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+                b"POST /v1/sessions HTTP/1.1\r\nHost: segue\r\nContent-Type: application/json\r\n"
                 b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
                 b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(256)),
-                b"GET /%00%ff%2e%2e HTTP/1.1\r\nHost: x\r\n\r\n",
-                b"GET /v1/sessions?status=%00&limit=%ff HTTP/1.1\r\nHost: x\r\n\r\n",
-                b"GET /v1/sessions/\x1b]0;x\x07 HTTP/1.1\r\nHost: x\r\n\r\n"]
+                b"GET /%00%ff%2e%2e HTTP/1.1\r\nHost: segue\r\n\r\n",
+                b"GET /v1/sessions?status=%00&limit=%ff HTTP/1.1\r\nHost: segue\r\n\r\n",
+                b"GET /v1/sessions/\x1b]0;x\x07 HTTP/1.1\r\nHost: segue\r\n\r\n"]
         rows += [bytes(rng.randrange(256) for _ in range(rng.randrange(1, 400)))
                  for _ in range(200)]
         for _ in range(200):  # a sound request with a few bytes changed
@@ -91,11 +91,11 @@ def garbage():
 def refusals_of_what_is_no_request():
     """Bytes of which no sound request can be made: an answer, and the connection's end. What the library
     can still read gets a problem of ours, the rest a page of its own."""
-    post = b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    post = b"POST /v1/sessions HTTP/1.1\r\nHost: segue\r\nContent-Type: application/json\r\n"
     rows = [(b"hello world\r\n\r\n", 400), (b"GET / HTTP/9.9\r\n\r\n", 505),
             (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
-            (b"GET / HTTP/1.1\r\nno colon\r\nHost: x\r\n\r\n", 400),
-            (b"GET /v1/health HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400),
+            (b"GET / HTTP/1.1\r\nno colon\r\nHost: segue\r\n\r\n", 400),
+            (b"GET /v1/health HTTP/1.1\r\nHost: segue\r\nContent-Length: -1\r\n\r\n", 400),
             (post + b"Content-Length: 99999999999999999999\r\n\r\n", 413),
             (post + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", 400),
             (post + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
@@ -104,7 +104,7 @@ def refusals_of_what_is_no_request():
             (post + b"Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n", 413),
             (b"GET /" + b"x" * 100000 + b" HTTP/1.1\r\n\r\n", 414),
             (b"GET /v1/health HTTP/1.1\r\n" + b"A: b\r\n" * 10000 + b"\r\n", 431),
-            (b"BREW /v1/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 405)]
+            (b"BREW /v1/health HTTP/1.1\r\nHost: segue\r\nConnection: close\r\n\r\n", 405)]
     ours = [row for row, wanted in rows
             if b"Length: 3" in row or b"chunked\r\n\r\n0" in row or wanted in (405, 501)]
     with DaemonBox() as box:
@@ -139,7 +139,7 @@ def oversized():
         expect(b" 4" in got[:14] or got == b"", got[:100])
         got = raw(box, b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 10000 + b"\r\n")
         expect(b" 4" in got[:14] or got == b"", got[:100])
-        said = b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        said = b"POST /v1/sessions HTTP/1.1\r\nHost: segue\r\nContent-Type: application/json\r\n"
         got = raw(box, said + b"Content-Length: 99999999\r\n\r\n" + b"x" * 1000)
         expect(b" 413 " in got[:20] and b"problem+json" in got, got[:100])
         chunk = b"100000\r\n" + b"x" * 0x100000 + b"\r\n"
@@ -193,7 +193,7 @@ def big_bodies_hold_up_nobody():
             s = socket.socket(socket.AF_UNIX)
             s.settimeout(60)
             s.connect(box.socket)
-            s.sendall(b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+            s.sendall(b"POST /v1/sessions HTTP/1.1\r\nHost: segue\r\nConnection: close\r\n"
                       b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(data) + data)
             answered = 0
             while not select.select([s], [], [], 0)[0]:
@@ -219,7 +219,7 @@ def big_bodies_hold_up_nobody():
             s = socket.socket(socket.AF_UNIX)
             s.settimeout(60)
             s.connect(box.socket)
-            s.sendall(b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            s.sendall(b"POST /v1/sessions HTTP/1.1\r\nHost: segue\r\nContent-Type: application/json\r\n"
                       b"Content-Length: %d\r\n\r\n" % len(data) + data)
             gone.append(s)
         for s in gone:
@@ -237,7 +237,7 @@ def slow_and_cut():
         workflow, scenario = simple(box, 20)
         fds = box.fds()
         body = json.dumps({"workflow": workflow, "scenario": scenario, "cwd": box.cwd}).encode()
-        request = (b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        request = (b"POST /v1/sessions HTTP/1.1\r\nHost: segue\r\nContent-Type: application/json\r\n"
                    b"Content-Length: %d\r\n\r\n" % len(body)) + body
         held = []
         for n in range(0, len(request), 7):  # cut at every seventh byte; some stay open
@@ -303,7 +303,7 @@ def slow_readers():
             s = socket.socket(socket.AF_UNIX)
             s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             s.connect(box.socket)
-            s.sendall(f"GET /v1/sessions/{sid}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            s.sendall(f"GET /v1/sessions/{sid}/events HTTP/1.1\r\nHost: segue\r\n\r\n".encode())
             stuck.append(s)
         before = box.rss_kib()
         seen = [int(e[1]) for e in Events(box, sid) if e[0] == "record"]

@@ -66,6 +66,7 @@ static void begin(struct fixture *f) {
   assert_int_equal(uv_loop_init(&f->loop), 0);
   f->dir = folder_make();
   assert_true(store_open(&f->store, f->dir, &err));
+  f->store.lock_wait_ms = LIMIT_LOCK_WAIT_MS;
   json_t *own = settings ? json_loads(settings, 0, NULL) : NULL;
   f->registry = registry_new(own);
   json_decref(own);

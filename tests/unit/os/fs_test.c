@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -172,6 +173,38 @@ static void locks_belong_to_a_descriptor(void **state) {
   folder_remove(top);
 }
 
+/* As a program that was forked and not executed yet holds what its parent had locked. */
+static void a_lock_that_is_going_is_waited_for(void **state) {
+  (void)state;
+  char *top = make_tree(), path[4096];
+  int ends[2];
+  char c;
+  (void)snprintf(path, sizeof path, "%s/in/file", top);
+  int held = open(path, O_RDWR | O_CLOEXEC), wanted = open(path, O_RDWR | O_CLOEXEC);
+  assert_true(held >= 0 && wanted >= 0 && pipe(ends) == 0);
+  assert_true(fs_lock(held));
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    close(wanted); /* it is not the child's to wait for */
+    (void)!read(ends[0], &c, 1);
+    (void)poll(NULL, 0, 20);
+    _exit(0);
+  }
+  close(held);
+  assert_false(fs_lock(wanted)); /* the child has it */
+  assert_false(fs_lock_within(wanted, 0));
+  assert_true(fs_lock_is_taken(errno));
+  assert_false(fs_lock_within(wanted, 10));
+  assert_int_equal(write(ends[1], "x", 1), 1);
+  assert_true(fs_lock_within(wanted, 60000));
+  assert_int_equal(waitpid(child, NULL, 0), child);
+  close(wanted);
+  close(ends[0]);
+  close(ends[1]);
+  folder_remove(top);
+}
+
 static void two_files_swap(void **state) {
   (void)state;
   char *top = make_tree(), a[4096], b[4096];
@@ -193,6 +226,7 @@ int main(void) {
       cmocka_unit_test(the_kernel_keeps_it_beneath),
       cmocka_unit_test(an_old_kernel_keeps_it_beneath),
       cmocka_unit_test(locks_belong_to_a_descriptor),
+      cmocka_unit_test(a_lock_that_is_going_is_waited_for),
       cmocka_unit_test(two_files_swap),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
