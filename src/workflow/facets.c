@@ -22,7 +22,15 @@
 
 enum found { FOUND, NOT_FOUND, FAILED };
 
-enum facet_from { FROM_WORKFLOW, FROM_PROJECT, FROM_HOME, FROM_USER, FROM_COUNT };
+enum facet_from {
+  FROM_WORKFLOW,
+  FROM_ABOVE,
+  FROM_ABOVE_FACETS,
+  FROM_PROJECT,
+  FROM_HOME,
+  FROM_USER,
+  FROM_COUNT
+};
 
 enum { PATH_BYTES = 4096 };
 
@@ -168,7 +176,8 @@ static void path_of_name(enum facet_kind kind, struct str name, size_t end, char
 /* --- where it came from --- */
 
 static const char *facets_from(const struct facets *f, enum facet_from from) {
-  const char *const folders[FROM_COUNT] = {f->folder, f->project, f->home, f->user};
+  const char *const folders[FROM_COUNT] = {f->folder,  f->above, f->above_facets,
+                                           f->project, f->home,  f->user};
   return folders[from];
 }
 
@@ -222,7 +231,8 @@ static json_t *entry_of(json_t *files, enum facet_kind kind, const char *from, j
 /* `name` is empty where the file was named by its path. */
 static void note_file(const struct facets *f, enum facet_kind kind, enum facet_from from,
                       struct str name, const char *path) {
-  static const char *const names[FROM_COUNT] = {"workflow", "project", "home", "user"};
+  static const char *const names[FROM_COUNT] = {"workflow", "workflow", "workflow",
+                                                "project",  "home",     "user"};
   if (f->files == NULL || f->movement.n == 0)
     return;
   json_auto_t *file = absolute_path(facets_from(f, from), path);
@@ -308,6 +318,32 @@ static bool facets_not_found(const struct facets *f, enum facet_kind kind, struc
   return false;
 }
 
+char *facets_above(struct arena *arena, const char *folder) {
+  struct stat own, st;
+  char *real = realpath(folder, NULL), *above = NULL;
+  char *slash = real ? strrchr(real, '/') : NULL;
+  bool is_named = slash != NULL && slash > real &&
+                  (strcmp(slash, "/workflows") == 0 || strcmp(slash, "/pieces") == 0);
+  if (is_named && stat(real, &own) == 0) {
+    *slash = '\0';
+    if (stat(real, &st) == 0 && st.st_uid == own.st_uid && (st.st_mode & S_IWOTH) == 0)
+      above = arena_strdup(arena, real);
+  }
+  free(real);
+  return above;
+}
+
+/* A path that the workflow names: below its folder, or by ../ below the one above. */
+static enum found find_by_path(const struct facets *f, enum facet_kind kind, struct str value,
+                               bool bare, struct buf *out, struct err *err) {
+  bool climbs = f->above != NULL && str_starts(value, "../");
+  const char *path = climbs ? value.p + strlen("../") : value.p;
+  enum found found = read_beneath(climbs ? f->above : f->folder, path, bare, out, err);
+  if (found == FOUND)
+    note_file(f, kind, climbs ? FROM_ABOVE : FROM_WORKFLOW, STR(""), path);
+  return found;
+}
+
 bool facet_resolve(const struct facets *f, enum facet_kind kind, struct str value, struct buf *out,
                    struct err *err) {
   const struct yaml_node *section = f->sections[kind];
@@ -326,24 +362,19 @@ bool facet_resolve(const struct facets *f, enum facet_kind kind, struct str valu
                    "it, or write a sentence",
                    value.p);
   if (facets_is_path(value)) {
-    enum found found = read_beneath(f->folder, value.p, false, out, err);
+    enum found found = find_by_path(f, kind, value, false, out, err);
     if (found == NOT_FOUND)
       return err_set(err, ERR_NOT_FOUND,
                      "there is no file %s in %s: mend the path or write a "
                      "sentence",
                      value.p, f->folder);
-    if (found == FOUND)
-      note_file(f, kind, FROM_WORKFLOW, STR(""), value.p);
     return found == FOUND;
   }
   enum found found;
-  if (!may_be_path(value)) {
+  if (may_be_path(value))
+    found = find_by_path(f, kind, value, true, out, err);
+  else
     found = find_by_name(f, kind, value, out, err);
-  } else {
-    found = read_beneath(f->folder, value.p, true, out, err);
-    if (found == FOUND)
-      note_file(f, kind, FROM_WORKFLOW, STR(""), value.p);
-  }
   if (found == NOT_FOUND && looks_like_name(value))
     return facets_not_found(f, kind, value, err);
   if (found == NOT_FOUND)

@@ -2,7 +2,9 @@
  *
  * Order: the file's section map; a path relative to the workflow file (no white space, and .md or
  * .txt at its end or a slash in it); NAME.md, NAME.txt or NAME in the kind's folder beside the
- * workflow file, in the project's facets, in the user's; else the value is the text itself. One
+ * workflow file, in the folder above it when the file lies in a workflows or pieces folder (there
+ * also in facets/, and paths may begin with ../), in the project's facets, in the user's; else the
+ * value is the text itself. One
  * line with white space that ends in .md or .txt is a path when there is such a file, else a text.
  * A value that looks like a name (letters, digits, _ . - only) and is found nowhere is an error. No
  * path leaves the folder it starts in, neither by .. nor by a symbolic link. A workflow that came
@@ -14,6 +16,7 @@
 #ifndef SEGUE_WORKFLOW_FACETS_H
 #define SEGUE_WORKFLOW_FACETS_H
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "format/yaml.h"
@@ -22,13 +25,19 @@
 #include <jansson.h>
 
 struct facets {
-  const char *folder;  /* of the workflow file, NULL = none */
-  const json_t *given; /* {"personas": {NAME: text}, ...}: instead of files; or NULL */
+  const char *folder;               /* of the workflow file, NULL = none */
+  const char *above, *above_facets; /* as facets_above and below it; NULL = none */
+  const json_t *given;              /* {"personas": {NAME: text}, ...}: instead of files; or NULL */
   const char *project, *home, *user; /* folders of facets, in this order; NULL = none */
   const struct yaml_node *sections[FACET_KIND_COUNT]; /* maps, NULL = none */
   json_t *files;                                      /* an array, borrowed; NULL: nobody asks */
   struct str movement; /* whose facet is looked up; empty: nothing is noted */
 };
+
+/* The folder whose facets belong to the workflows in `folder`, when that is called workflows or
+ * pieces: the one above it, as takt lays them out. Only where both are the same user's and nobody
+ * else may write above. In the arena; NULL: none. */
+char *facets_above(struct arena *arena, const char *folder);
 
 /* Appends the text, without the line ends at its end. The error has no place. */
 bool facet_resolve(const struct facets *facets, enum facet_kind kind, struct str value,

@@ -7,6 +7,7 @@
 #include "workflow/marks.h"
 #include "workflow/parse.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,18 +60,26 @@ static json_t *load_text(const struct workflow_source *source, struct str text,
   marks->root = yaml_parse(arena, source->path, text, LIMIT_WORKFLOW_BYTES, errors);
   if (marks->root == NULL)
     return NULL;
-  struct parse parse = {
-      .arena = arena,
-      .file = source->path,
-      .named_by_user = source->named_by_user,
-      .facets = {.folder = source->facets ? NULL : load_folder_of(arena, source->path),
-                 .given = source->facets,
-                 .project = source->project_facets,
-                 .home = source->home_facets,
-                 .user = source->user_facets,
-                 .files = source->facet_files},
-      .errors = errors,
-      .notes = &marks->notes};
+  char *folder = source->facets ? NULL : load_folder_of(arena, source->path);
+  char *above = folder ? facets_above(arena, folder) : NULL, *above_facets = NULL;
+  if (above != NULL) {
+    size_t n = strlen(above) + sizeof "/facets";
+    above_facets = arena_alloc(arena, n);
+    (void)snprintf(above_facets, n, "%s/facets", above);
+  }
+  struct parse parse = {.arena = arena,
+                        .file = source->path,
+                        .named_by_user = source->named_by_user,
+                        .facets = {.folder = folder,
+                                   .above = above,
+                                   .above_facets = above_facets,
+                                   .given = source->facets,
+                                   .project = source->project_facets,
+                                   .home = source->home_facets,
+                                   .user = source->user_facets,
+                                   .files = source->facet_files},
+                        .errors = errors,
+                        .notes = &marks->notes};
   return parse_workflow(&parse, marks->root);
 }
 

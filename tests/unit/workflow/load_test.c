@@ -209,6 +209,65 @@ static void facet_files_are_only_read_where_they_may_be(void **state) {
   }
 }
 
+/* The persona that a workflow at `file` below `root` names, in the arena of nobody: freed by the
+ * caller; NULL: it does not load, and `why` is its first error. */
+static char *persona_of(char *root, const char *file, const char *value, struct err *why) {
+  char text[256];
+  struct err_list errors = {0};
+  (void)snprintf(text, sizeof text,
+                 "name: w\nmovements:\n- name: a\n  persona: %s\n  instruction: Do it.\n"
+                 "  rules: [{condition: x, next: COMPLETE}]\n",
+                 value);
+  folder_put(root, file, str_from(text));
+  const struct workflow_source source = {.path = folder_path(root, file), .named_by_user = true};
+  json_auto_t *doc = workflow_load(&source, &errors);
+  char *persona = NULL;
+  if (doc == NULL)
+    *why = errors.items[0];
+  else
+    persona = strdup(json_string_value(
+        json_object_get(json_array_get(json_object_get(doc, "movements"), 0), "persona")));
+  err_list_deinit(&errors);
+  return persona;
+}
+
+static void facets_lie_above_a_folder_of_workflows(void **state) {
+  (void)state;
+  static const struct {
+    const char *file, *value, *text, *error;
+  } cases[] = {
+      {".takt/pieces/w.yaml", "coder", "a coder", NULL},
+      {".takt/workflows/w.yaml", "coder", "a coder", NULL},
+      {".takt/workflows/w.yaml", "tester", "a tester", NULL},
+      {".takt/workflows/w.yaml", "../personas/coder.md", "a coder", NULL},
+      {".takt/workflows/w.yaml", "../facets/personas/tester.md", "a tester", NULL},
+      {".takt/workflows/w.yaml", "../../secret.md", NULL, "leads out of"},
+      {".takt/workflows/w.yaml", "../link.md", NULL, "leads out of"},
+      {".takt/other/w.yaml", "coder", NULL, "there is no persona named coder"},
+      {".takt/other/w.yaml", "../personas/coder.md", NULL, "leads out of"},
+      {"open/workflows/w.yaml", "coder", NULL, "there is no persona named coder"},
+  };
+  char *root = folder_make();
+  folder_put(root, ".takt/personas/coder.md", STR("a coder\n"));
+  folder_put(root, ".takt/facets/personas/tester.md", STR("a tester\n"));
+  folder_put(root, "secret.md", STR("secret\n"));
+  folder_put(root, "open/personas/coder.md", STR("somebody's\n"));
+  assert_int_equal(symlink("../secret.md", folder_path(root, ".takt/link.md")), 0);
+  assert_int_equal(chmod(folder_path(root, "open"), 0777), 0);
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct err why = {0};
+    char *persona = persona_of(root, cases[i].file, cases[i].value, &why);
+    if (cases[i].text != NULL && persona == NULL)
+      fail_msg("%s %s: %s", cases[i].file, cases[i].value, why.text);
+    if (cases[i].text != NULL)
+      assert_string_equal(persona, cases[i].text);
+    else if (persona != NULL || strstr(why.text, cases[i].error) == NULL)
+      fail_msg("%s %s: %s", cases[i].file, cases[i].value, persona ? persona : why.text);
+    free(persona);
+  }
+  folder_remove(root);
+}
+
 static void facets_of_a_file_are_bounded_together(void **state) {
   (void)state;
   struct buf text = {0};
@@ -236,6 +295,7 @@ int main(void) {
       cmocka_unit_test(what_is_no_file_is_refused),
       cmocka_unit_test(sizes_are_bounded),
       cmocka_unit_test(facet_files_are_only_read_where_they_may_be),
+      cmocka_unit_test(facets_lie_above_a_folder_of_workflows),
       cmocka_unit_test(facets_of_a_file_are_bounded_together),
   };
   return cmocka_run_group_tests(tests, make_dir, remove_dir);
