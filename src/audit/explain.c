@@ -3,6 +3,7 @@
 
 #include "audit/explain_internal.h"
 #include "base/log.h"
+#include "format/json_write.h"
 
 #include <assert.h>
 #include <string.h>
@@ -171,6 +172,28 @@ static const json_t *stage_after(const struct story *s, size_t i) {
   return NULL;
 }
 
+/* After a stop for this reason nothing of the judging before it counts. */
+static bool judges_anew(const char *reason) {
+  static const char *const reasons[] = {"judge_unavailable", "judge_split", "rule_no_match",
+                                        "failed"};
+  bool found = false;
+  for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+    found |= strcmp(reasons[i], reason) == 0;
+  return found;
+}
+
+static void put_resume(struct story *s, const json_t *record) {
+  const json_t *changed = json_object_get(record, "changed");
+  struct buf text = {0};
+  pen_title(&s->pen, "resumed  %s  %s", explain_word(record, "reason"), explain_word(record, "ts"));
+  explain_person(s, json_object_get(record, "by"));
+  if (changed != NULL) {
+    json_write(changed, &text);
+    pen_line(&s->pen, 1, "changed: %s", buf_c(&text));
+  }
+  buf_deinit(&text);
+}
+
 static void put_turn(struct story *s) {
   const json_t *judgment = NULL, *start = NULL;
   json_int_t last_own = 0;
@@ -197,8 +220,8 @@ static void put_turn(struct story *s) {
     } else if (explain_is_type(record, "stage")) {
       explain_stage(s, ++index, record, stage_after(s, i));
     } else if (explain_is_type(record, "session_stop")) {
-      if (strcmp(explain_word(record, "reason"), "judge_unavailable") == 0)
-        index = 0; /* judging starts anew, and so do the stages of its judgment */
+      if (judges_anew(explain_word(record, "reason")))
+        index = 0; /* and so do the stages of its judgment */
       pen_title(&s->pen, "stopped  %s  %s", explain_word(record, "reason"),
                 explain_word(record, "ts"));
       if (explain_word(record, "class")[0] || explain_word(record, "message")[0])
@@ -213,8 +236,9 @@ static void put_turn(struct story *s) {
       if (explain_word(record, "message")[0])
         pen_line(&s->pen, 1, "%s", explain_word(record, "message"));
     } else if (explain_is_type(record, "session_resume")) {
-      pen_title(&s->pen, "resumed  %s  %s", explain_word(record, "reason"),
-                explain_word(record, "ts"));
+      put_resume(s, record);
+      if (json_object_get(record, "verdict") != NULL)
+        index = 0;
     } else if (explain_is_type(record, "judgment")) {
       put_verdict(s, record);
     }

@@ -52,6 +52,8 @@ void explain_judge_call(struct story *s, json_int_t call, enum judge_stage stage
 /* The rules of the movement as its judges were offered them. */
 struct chain_spec explain_spec(struct story *s);
 /* next: the stage that was tried after it, or NULL. */
+/* Who a person is, as {uid, name}; NULL: nobody. */
+void explain_person(struct story *s, const json_t *by);
 void explain_stage(struct story *s, int index, const json_t *stage, const json_t *next);
 void explain_check(struct story *s, const json_t *check);
 void explain_value(struct story *s, const json_t *record);

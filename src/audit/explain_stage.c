@@ -119,6 +119,12 @@ static void put_stage_head(struct story *s, int index, const json_t *stage) {
   buf_deinit(&line);
 }
 
+void explain_person(struct story *s, const json_t *by) {
+  if (json_is_object(by))
+    pen_line(&s->pen, 1, "by: %s (uid %" JSON_INTEGER_FORMAT ")", explain_word(by, "name"),
+             explain_number(by, "uid"));
+}
+
 void explain_stage(struct story *s, int index, const json_t *stage, const json_t *next) {
   enum judge_stage which = STAGE_COUNT;
   const json_t *errors = json_object_get(stage, "errors");
@@ -143,5 +149,6 @@ void explain_stage(struct story *s, int index, const json_t *stage, const json_t
   }
   if (explain_word(stage, "reason")[0])
     pen_line(&s->pen, 1, "reason: %s", explain_word(stage, "reason"));
+  explain_person(s, json_object_get(stage, "by"));
   put_why(s, stage, next);
 }

@@ -2,6 +2,7 @@
 #include "audit/summary.h"
 
 #include "base/log.h"
+#include "core/state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -253,18 +254,35 @@ json_t *summary_spent(const struct summary *s) {
   return s->spent != NULL ? json_incref(s->spent) : spends_json(&s->spends);
 }
 
+/* A turn that was judged without a rule waits for its judgment again. */
+static void reopen_last(struct summary *s) {
+  if (s->done.turn == 0 || s->done.judged)
+    return;
+  struct turn_line *line = xmalloc(sizeof *line);
+  *line = s->done;
+  s->done = (struct turn_line){0};
+  buf_clear(&line->leads_to);
+  buf_clear(&line->method);
+  buf_clear(&line->why);
+  line->next = s->open;
+  s->open = line;
+}
+
 /* line: of the turn where it happened, or NULL. */
 static void on_session_stop(struct summary *s, const struct turn_line *line,
                             const struct record *record) {
   const char *reason = record_text_c(record, MEMBER_REASON);
+  const char *status = session_stop_status(str_from(reason));
+  bool tells_all = strcmp(status, reason) == 0;
   summary_keep_spent(s, record);
-  (void)snprintf(s->status, sizeof s->status, "stopped");
+  (void)snprintf(s->status, sizeof s->status, "%s", status);
+  s->resumable = true;
   buf_clear(&s->message);
   buf_clear(&s->stop_class);
   buf_str(&s->stop_class, record_text(record, MEMBER_CLASS));
-  if (line != NULL)
+  if (line != NULL && !tells_all)
     buf_printf(&s->message, "%s: ", buf_c(&line->movement));
-  if (strcmp(reason, "provider_error") != 0)
+  if (strcmp(reason, "provider_error") != 0 && !tells_all)
     buf_printf(&s->message, "%s: ", reason);
   buf_str(&s->message, record_text(record, MEMBER_MESSAGE));
 }
@@ -299,6 +317,8 @@ const struct turn_line *summary_feed(struct summary *s, const struct record *rec
     return line != NULL ? on_judgment(s, line, record) : NULL;
   case RECORD_SESSION_RESUME:
     (void)snprintf(s->status, sizeof s->status, "running");
+    s->resumable = false;
+    reopen_last(s);
     buf_clear(&s->message);
     buf_clear(&s->stop_class);
     json_decref(s->spent); /* it goes on: added up here again */

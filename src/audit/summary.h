@@ -26,7 +26,8 @@ struct summary {
   json_t *methods;      /* match method -> count */
   struct spends spends; /* of its calls so far; of their purposes nothing is known */
   json_t *spent;        /* as its last stop or end tells it; or NULL */
-  char status[32];      /* running, stopped, or the outcome of session_end */
+  char status[32];      /* running, stopped, or the outcome of its end or stop */
+  bool resumable;       /* its last word is a stop */
   struct buf message;   /* why it stopped or ended */
   struct buf stop_class;
   struct buf activity; /* what runs now: "fix: claude" or "fix: judging (phase3_tag)" */

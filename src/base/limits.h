@@ -13,14 +13,16 @@
 #define LIMIT_MOVEMENT_COUNT    1000u
 #define LIMIT_RULE_COUNT        100u /* rules of one movement */
 #define LIMIT_YAML_DEPTH        64u
-#define LIMIT_YAML_NODE_COUNT   200000u /* after aliases: what stops an alias bomb */
-#define LIMIT_FILE_ERROR_COUNT  50u     /* errors reported for one file, the rest is counted */
-#define LIMIT_NAME_BYTES        128u    /* workflow, movement and facet names */
-#define LIMIT_DEFAULT_MOVEMENTS 10      /* max_movements when the file names none */
+#define LIMIT_YAML_NODE_COUNT   200000u     /* after aliases: what stops an alias bomb */
+#define LIMIT_FILE_ERROR_COUNT  50u         /* errors reported for one file, the rest is counted */
+#define LIMIT_NAME_BYTES        128u        /* workflow, movement and facet names */
+#define LIMIT_MOVEMENTS         1000000000u /* the highest max_movements that is a number */
+#define LIMIT_DEFAULT_MOVEMENTS 10          /* max_movements when the file names none */
 #define LIMIT_ARGV_COUNT        256u
 
 /* --- texts --- */
 #define LIMIT_TASK_BYTES        (8u * 1024u * 1024u)
+#define LIMIT_WHY_BYTES         (4u * 1024u)          /* a person's reason for a verdict */
 #define LIMIT_INLINE_TEXT_BYTES (64u * 1024u)         /* longer texts go to blobs/ */
 #define LIMIT_RENDER_BYTES      (4u * 1024u)          /* readable part kept inline of a blob */
 #define LIMIT_PROMPT_BYTES      (24u * 1024u * 1024u) /* one prompt, all parts */

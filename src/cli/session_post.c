@@ -1,11 +1,15 @@
-/* Asks the daemon to do something to one session. */
+/* Makes requests to the daemon from flags, and asks it to do something to one session. */
 #include "cli/session_post.h"
+
+#include "base/limits.h"
+#include "base/str.h"
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-bool session_post(const char *socket, const char *word, const char *action,
+bool session_post(const char *socket, const char *word, const char *action, const json_t *body,
                   struct client_reply *reply, struct err *err) {
   assert(word != NULL);
   assert(action != NULL);
@@ -15,10 +19,76 @@ bool session_post(const char *socket, const char *word, const char *action,
   if (!plain || strlen(word) == 0 || strlen(word) > 36)
     return err_set(err, ERR_USAGE, "\"%.80s\" is not a session's id", word);
   (void)snprintf(path, sizeof path, "/v1/sessions/%s/%s", word, action);
-  return client_ask(socket, "POST", path, NULL, reply, err) && !client_problem(reply, err);
+  return client_ask(socket, "POST", path, body, reply, err) && !client_problem(reply, err);
 }
 
 const char *session_post_id(const struct client_reply *reply) {
   const char *id = json_string_value(json_object_get(reply->value, "id"));
   return id ? id : "";
+}
+
+bool body_path(json_t *body, const char *key, const char *flag, const char *path, struct err *err) {
+  char *real = realpath(path, NULL);
+  if (real == NULL)
+    return err_set(err, ERR_USAGE, "%s %.300s is not there", flag, path);
+  bool ok = cli_is_utf8(flag, real, err);
+  if (ok)
+    json_object_set_new(body, key, json_string(real));
+  free(real);
+  return ok;
+}
+bool body_text(const struct cli_args *args, json_t *body, const char *flag, struct err *err) {
+  const char *value = cli_value(args, flag);
+  char key[64];
+  if (value == NULL)
+    return true;
+  size_t n = strlen(flag);
+  for (size_t i = 0; i <= n && i < sizeof key; i++)
+    key[i] = flag[i] == '-' ? '_' : flag[i];
+  if (!cli_is_utf8(flag, value, err))
+    return false;
+  json_object_set_new(body, key, json_string(value));
+  return true;
+}
+
+bool body_providers(const struct cli_args *args, json_t *body, struct err *err) {
+  const char *word;
+  for (size_t i = 0; (word = cli_values(args, "provider", i)) != NULL; i++) {
+    const char *equals = strrchr(word, '=');
+    if (!cli_is_utf8("--provider", word, err))
+      return false;
+    if (equals == NULL) {
+      json_object_set_new(body, "provider", json_string(word));
+      continue;
+    }
+    json_t *providers = json_object_get(body, "providers");
+    if (providers == NULL) {
+      providers = json_object();
+      json_object_set_new(body, "providers", providers);
+    }
+    json_object_setn_new(providers, word, (size_t)(equals - word), json_string(equals + 1));
+  }
+  return true;
+}
+
+bool body_number(const struct cli_args *args, json_t *body, const char *flag, const char *key,
+                 struct err *err) {
+  const char *value = cli_value(args, flag);
+  long n;
+  if (value == NULL)
+    return true;
+  if (!str_to_long(str_from(value), &n))
+    return err_set(err, ERR_USAGE, "--%s must be a whole number", flag);
+  json_object_set_new(body, key, json_integer(n));
+  return true;
+}
+
+bool body_steer(const struct cli_args *args, json_t *body, struct err *err) {
+  const char *max = cli_value(args, "max-movements");
+  bool infinite = max != NULL && strcmp(max, "infinite") == 0;
+  if (infinite)
+    json_object_set_new(body, "max_movements", json_string(max));
+  return (infinite || body_number(args, body, "max-movements", "max_movements", err)) &&
+         body_providers(args, body, err) && body_text(args, body, "model", err) &&
+         body_text(args, body, "judge-provider", err);
 }

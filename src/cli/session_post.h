@@ -1,14 +1,38 @@
-/* session_post.h - one request about one session of the daemon, for the commands that make it. */
+/* session_post.h - requests to the daemon, for the commands that make them: one about one session,
+ * and the members that flags stand for. Where no daemon is asked they are read here, the same way.
+ * A flag that was not given adds no member. */
 #ifndef SEGUE_CLI_SESSION_POST_H
 #define SEGUE_CLI_SESSION_POST_H
 
+#include "cli/cli.h"
 #include "daemon/client.h"
 
-/* POST /v1/sessions/WORD/ACTION. socket: --socket or NULL. False: err says why, also what the
+/* POST /v1/sessions/WORD/ACTION. socket: --socket or NULL. body: may be
+ * NULL. False: err says why, also what the
  * daemon said against it. Deinit the reply in any case. */
-bool session_post(const char *socket, const char *word, const char *action,
+bool session_post(const char *socket, const char *word, const char *action, const json_t *body,
                   struct client_reply *reply, struct err *err) MUST_CHECK;
 /* The id in its answer, "" for none. */
 const char *session_post_id(const struct client_reply *reply);
+
+/* The daemon stands elsewhere, so every path leaves here absolute. */
+bool body_path(json_t *body, const char *key, const char *flag, const char *path,
+               struct err *err) MUST_CHECK;
+/* A member of the flag's name, with _ for -. */
+bool body_text(const struct cli_args *args, json_t *body, const char *flag,
+               struct err *err) MUST_CHECK;
+bool body_number(const struct cli_args *args, json_t *body, const char *flag, const char *key,
+                 struct err *err) MUST_CHECK;
+/* --provider P and MOVEMENT=P. */
+bool body_providers(const struct cli_args *args, json_t *body, struct err *err) MUST_CHECK;
+
+/* The flags of a person who takes a session further or begins another from it. */
+#define BODY_STEER_OPTIONS                                                                         \
+  {"provider", 'p', "P|MOVEMENT=P", "backend for all agent movements, or for one", true},          \
+      {"model", 'm', "MODEL", "model for all agent movements", false},                             \
+      {"judge-provider", 0, "P", "backend for all judges", false}, {                               \
+    "max-movements", 0, "N|infinite", "at most so many turns, those before included", false        \
+  }
+bool body_steer(const struct cli_args *args, json_t *body, struct err *err) MUST_CHECK;
 
 #endif

@@ -137,10 +137,18 @@ void ui_drop(struct ui *ui) {
   summary_deinit(&ui->summary);
 }
 
-static void print_resume(FILE *out, const char *before, const char *path) {
+/* Says what a resume must or can be given beside the session. */
+static const char *resume_flags(enum session_outcome stop) {
+  if (stop == END_MAX_MOVEMENTS)
+    return " --max-movements N";
+  return stop == END_RULE_NO_MATCH || stop == END_FAILED ? " (or with --rule N: your verdict)" : "";
+}
+
+static void print_resume(FILE *out, const char *before, const char *path,
+                         enum session_outcome stop) {
   fprintf(out, "%s: segue resume ", before);
   cli_put_safe(out, find_shown(path));
-  fputc('\n', out);
+  fprintf(out, "%s\n", resume_flags(stop));
 }
 
 static int finish(struct ui *ui, int signals) {
@@ -154,13 +162,13 @@ static int finish(struct ui *ui, int signals) {
     fprintf(stderr, "segue %s: %s\n", ui->command, text.p);
     buf_deinit(&text);
     if (ui->summary.session[0])
-      print_resume(stderr, "the log ends at its last durable record; go on with", path);
+      print_resume(stderr, "the log ends at its last durable record; go on with", path, END_NONE);
     return signals > 0 ? STATUS_INTERRUPTED : STATUS_FAILED;
   }
   if (ui->mode == UI_LINES) {
     turns_print_end(stdout, &ui->summary, find_shown(path), ui->colours, ui->columns);
     if (core->status == SESSION_STOPPED)
-      print_resume(stdout, "  go on with", path);
+      print_resume(stdout, "  go on with", path, core->outcome);
   } else if (ui->mode == UI_QUIET && core->status == SESSION_STOPPED) {
     struct buf text = {0};
     buf_safe(&text, buf_view(&ui->summary.message), false);

@@ -35,7 +35,7 @@ static int turns_cell(struct buf *out, struct str text, int width, int max) {
 
 static enum colour method_colour(const char *method) {
   if (strcmp(method, "structured_output") == 0 || strcmp(method, "when") == 0 ||
-      strcmp(method, "auto_select") == 0)
+      strcmp(method, "auto_select") == 0 || strcmp(method, "human") == 0)
     return COLOUR_GREEN;
   if (strcmp(method, "tag_fallback") == 0 || strcmp(method, "ai_judge") == 0)
     return COLOUR_YELLOW;

@@ -145,6 +145,7 @@ static bool apply_turn_end(const struct fold *f) {
 static bool apply_session_stop(const struct fold *f) {
   struct core *core = f->core;
   core->status = SESSION_STOPPED;
+  (void)session_outcome_from_name(fold_text(f, MEMBER_REASON), &core->outcome);
   core->stop_class = CLASS_NONE;
   (void)error_class_from_name(fold_text(f, MEMBER_CLASS), &core->stop_class);
   buf_clear(&core->stop_reason);
@@ -154,13 +155,19 @@ static bool apply_session_stop(const struct fold *f) {
   return true;
 }
 
+/* The last call that brought a value's text, NULL when there is none. */
+static struct call *last_answer(const struct turn *turn) {
+  struct call *last = NULL;
+  for (struct call *call = turn->calls; call; call = call->next)
+    if (call_generates(call) && call->state == CALL_DONE)
+      last = call;
+  return last;
+}
+
 /* A person looked at it: another round, from the last answer on if there is one, with the budgets
  * as they were at first. */
 static void begin_round(struct turn *turn) {
-  struct call *keep = NULL;
-  for (struct call *call = turn->calls; call; call = call->next)
-    if (call_generates(call) && call->state == CALL_DONE)
-      keep = call;
+  struct call *keep = last_answer(turn);
   for (struct call *call = turn->calls, *next; call; call = next) {
     next = call->next;
     if (call != keep)
@@ -197,12 +204,94 @@ static void begin_again(const struct fold *f, const struct turn *turn, struct ca
   call->state = CALL_WAITING;
   call->wait_until_ms = 0;
   call->failures = 0;
-  if (first.n > 0 && !str_eq_c(first, call->provider))
+  bool same = str_eq_c(first, call->provider) && str_eq(model, str_from(call->model));
+  if (first.n > 0 && !same && call->fallback == NULL)
     call->fallback = xstrndup(first.p, first.n);
+}
+
+/* Is the call for somebody else now than with the configuration before? */
+static bool is_moved(struct core *core, json_t *before, const struct turn *turn,
+                     const struct call *call) {
+  struct str now, was, now_model, was_model;
+  json_t *config = core->config;
+  core_first_backend(core, turn, call, &now, &now_model);
+  core->config = before;
+  core_first_backend(core, turn, call, &was, &was_model);
+  core->config = config;
+  return !str_eq(now, was) || !str_eq(now_model, was_model);
+}
+
+/* Another configuration: a call that is not over begins anew where it belongs now, and so does the
+ * judging that another judge began. */
+static void take_config(const struct fold *f, json_t *config) {
+  struct core *core = f->core;
+  json_t *before = core->config;
+  core->config = json_incref(config);
+  for (struct turn *turn = core->turns; turn; turn = turn->next) {
+    bool judge_moved = false;
+    for (struct call *call = turn->calls; call; call = call->next) {
+      bool moved = is_moved(core, before, turn, call);
+      judge_moved |= moved && !call_is_own(call);
+      if (moved && call_is_own(call) && call->state != CALL_DONE)
+        begin_again(f, turn, call);
+    }
+    if (judge_moved && turn->phase == TURN_JUDGING) {
+      json_array_clear(turn->stages);
+      core_drop_judging(turn);
+    }
+  }
+  json_decref(before);
+}
+
+/* A turn that was judged without a rule is judged anew, or makes its value anew. */
+static void reopen(struct turn *turn) {
+  bool lacks_value = turn->error != NULL;
+  if (turn->phase != TURN_JUDGED || turn->rule != 0)
+    return;
+  turn->phase = lacks_value ? TURN_EXECUTING : TURN_JUDGING;
+  turn->failure = END_NONE;
+  free(turn->reason);
+  turn->reason = NULL;
+  json_decref(turn->error);
+  turn->error = NULL;
+  json_array_clear(turn->stages);
+  core_drop_judging(turn);
+  if (lacks_value)
+    begin_round(turn);
+}
+
+/* A person's verdict ends all other judging of that turn; its answer is the last that there was. */
+static bool take_verdict(const struct fold *f) {
+  json_t *verdict = fold_tree(f, MEMBER_VERDICT);
+  struct turn *turn = verdict ? core_unjudged_turn(f->core) : NULL;
+  if (verdict == NULL)
+    return true;
+  json_int_t rule = json_integer_value(json_at(verdict, "rule"));
+  if (turn == NULL || turn->id != json_integer_value(json_at(verdict, "turn")))
+    return fold_bad(f, "its verdict is on a turn that waits for none");
+  if (rule < 1 || (size_t)rule > f->core->workflow->movements[turn->movement].rule_count)
+    return fold_bad(f, "its verdict names a rule that is not there");
+  reopen(turn);
+  struct call *answer = last_answer(turn);
+  if (answer != NULL && turn->text.n == 0)
+    fold_take_answer(turn, answer);
+  turn->phase = TURN_JUDGING;
+  turn->escalated = false;
+  json_array_clear(turn->stages);
+  core_drop_judging(turn);
+  json_decref(turn->verdict);
+  turn->verdict = json_copy(verdict);
+  if (fold_has(f, MEMBER_BY))
+    json_put(turn->verdict, "by", json_incref(fold_tree(f, MEMBER_BY)));
+  return true;
 }
 
 /* A resume asks for another chance of what failed for good. */
 static bool apply_session_resume(const struct fold *f) {
+  if (fold_tree(f, MEMBER_CONFIG) != NULL)
+    take_config(f, fold_tree(f, MEMBER_CONFIG));
+  if (!take_verdict(f))
+    return false;
   struct str reason = buf_view(&f->core->stop_reason);
   if (reason.n > 0) { /* no crash: something may be better now, and the first is asked again */
     json_decref(f->core->behind);
@@ -211,6 +300,8 @@ static bool apply_session_resume(const struct fold *f) {
   bool unavailable = str_eq_c(reason, "judge_unavailable") || str_eq_c(reason, "judge_split");
   bool escalated = str_eq_c(reason, "escalated"), no_check = str_eq_c(reason, "check_unavailable");
   for (struct turn *turn = f->core->turns; turn; turn = turn->next) {
+    if (f->core->outcome != END_NONE) /* no crash: that was why it stopped */
+      reopen(turn);
     if (turn->phase == TURN_JUDGING && unavailable) {
       json_array_clear(turn->stages);
       core_drop_judging(turn);
@@ -227,6 +318,7 @@ static bool apply_session_resume(const struct fold *f) {
     }
   }
   f->core->status = SESSION_RUNNING;
+  f->core->outcome = END_NONE;
   buf_clear(&f->core->stop_reason);
   buf_clear(&f->core->stop_message);
   return true;

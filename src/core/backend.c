@@ -47,8 +47,15 @@ void core_backend(const struct workflow *wf, const json_t *config, size_t index,
 void core_judge_backend(const struct workflow *wf, const json_t *config, size_t index,
                         struct str *provider, struct str *model) {
   const struct movement *m = &wf->movements[index];
-  struct str own_provider, own_model;
+  struct str own_provider, own_model, flag = config_str(config, "judge_provider");
   core_backend(wf, config, index, &own_provider, &own_model);
+  if (flag.n > 0 && m->judge.panel == NULL && !str_eq(flag, m->judge.provider)) {
+    *provider = flag;
+    *model = own_model;
+    if (!str_eq(flag, own_provider))
+      *model = json_view(json_object_getn(json_at(config, "provider_models"), flag.p, flag.n));
+    return;
+  }
   if (m->judge.provider.n > 0)
     *provider = m->judge.provider;
   else if (m->judge.panel != NULL)

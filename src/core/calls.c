@@ -190,7 +190,7 @@ static const json_t *takers(const struct workflow *wf, const json_t *config, siz
     list = m->fallback;
   else if (m->provider.n == 0 && wf->fallback && str_eq(provider, wf->provider))
     list = wf->fallback;
-  if (judges && m->judge.provider.n > 0)
+  if (judges && m->judge.provider.n > 0 && str_eq(first, m->judge.provider))
     list = m->judge.fallback;
   else if (!str_eq(first, provider))
     list = NULL;
@@ -406,7 +406,7 @@ static const char *next_session(const struct step *s, const struct call *call,
   bool can = call->purpose == PURPOSE_EXECUTE && c && c->sessions && call->provider_session;
   if (can && call->session_lost)
     *reason = "the backend has lost that conversation";
-  else if (can && call->fallback)
+  else if (can && call->fallback && strcmp(call->fallback, call->provider) != 0)
     *reason = "it was another provider's";
   else if (can) /* its work so far is not done twice */
     return call->provider_session;

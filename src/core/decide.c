@@ -210,8 +210,25 @@ static bool judge_replies(const struct turn *turn, struct chain_reply *replies, 
   return true;
 }
 
+/* A person's verdict is a stage like others: who said so, and why. */
+static void put_human_stage(struct step *s, const struct turn *turn) {
+  struct record_draft d;
+  const char *name = judge_stage_name(STAGE_HUMAN), *matched = stage_outcome_name(OUTCOME_MATCHED);
+  json_t *body =
+      json_pack("{ss ss s[] sO sO* sO* si}", "stage", name, "outcome", matched, "calls", "rule",
+                json_at(turn->verdict, "rule"), "reason", json_at(turn->verdict, "why"), "by",
+                json_at(turn->verdict, "by"), "duration_ms", 0);
+  step_turn_record(s, &d, RECORD_STAGE, turn);
+  record_put_body(&d, body);
+  step_emit(s, &d);
+}
+
 /* One step of judging. Returns false when it waits for a call. */
 static bool judge_turn(struct step *s, struct turn *turn) {
+  if (turn->verdict != NULL && json_array_size(turn->stages) == 0) {
+    put_human_stage(s, turn);
+    return true;
+  }
   const struct movement *m = &s->core->workflow->movements[turn->movement];
   struct chain_reply replies[TURN_JUDGE_CALLS];
   size_t count;
@@ -296,7 +313,7 @@ static bool advance_turn(struct step *s, struct turn *turn) {
   case TURN_JUDGED: {
     const struct movement *m = &s->core->workflow->movements[turn->movement];
     if (turn->rule == 0) {
-      step_end(s, turn->failure, turn->reason, turn->error);
+      step_fail(s, turn);
       return true;
     }
     const struct rule *rule = &m->rules[turn->rule - 1];
@@ -315,15 +332,16 @@ static void enter_next(struct step *s) {
   struct core *core = s->core;
   const struct workflow *wf = core->workflow;
   if (core->next == NEXT_COMPLETE) {
-    step_end(s, END_COMPLETE, NULL, NULL);
+    step_end(s, END_COMPLETE, NULL);
   } else if (core->next == NEXT_ABORT) {
-    step_end(s, END_ABORT, NULL, NULL);
-  } else if (wf->max_movements != MOVEMENTS_INFINITE && core->turn_count >= wf->max_movements) {
+    step_end(s, END_ABORT, NULL);
+  } else if (core_is_at_max(core)) {
     char message[LIMIT_NAME_BYTES + 128];
     const struct movement *m = &wf->movements[core->next];
     (void)snprintf(message, sizeof message, "max_movements is %ld; \"%.*s\" would have been next",
-                   wf->max_movements, (int)m->name.n, m->name.p);
-    step_end(s, END_MAX_MOVEMENTS, message, NULL);
+                   core_max_movements(core), (int)m->name.n, m->name.p);
+    step_stop(s, session_outcome_name(END_MAX_MOVEMENTS), NULL, CLASS_NONE, str_from(message),
+              NULL);
   } else {
     const struct movement *m = &wf->movements[core->next];
     struct record_draft d;
@@ -372,17 +390,64 @@ static int64_t bounded_wait(int64_t ms) {
   return ms < LIMIT_RESET_WAIT_MS ? ms : LIMIT_RESET_WAIT_MS;
 }
 
+bool core_steer_check(const struct core *core, const struct core_steer *steer, struct err *err) {
+  long number = steer ? steer->rule : 0;
+  const json_t *max = steer ? json_at(steer->config, "max_movements") : NULL;
+  bool raised =
+      max != NULL && (!json_is_integer(max) || json_integer_value(max) > core->turn_count);
+  if (number == 0) {
+    bool wants = core->outcome == END_MAX_MOVEMENTS && !raised;
+    return !wants || err_set(err, ERR_USAGE,
+                             "the session has had its %ld turns: give --max-movements with a "
+                             "higher number, or infinite",
+                             core->turn_count);
+  }
+  const struct turn *turn = core_unjudged_turn(core);
+  if (turn == NULL)
+    return err_set(err, ERR_USAGE, "no turn waits for a rule: leave out --rule");
+  const struct movement *m = &core->workflow->movements[turn->movement];
+  return (number > 0 && (size_t)number <= m->rule_count) ||
+         err_set(err, ERR_USAGE, "movement \"" STR_FMT "\" has no rule %ld: use 1 to %zu",
+                 STR_ARG(m->name), number, m->rule_count);
+}
+
+static void put_steer(const struct step *s, struct record_draft *d,
+                      const struct core_steer *steer) {
+  const struct turn *turn = steer->rule > 0 ? core_unjudged_turn(s->core) : NULL;
+  bool anew = steer->config != NULL && !json_equal(steer->config, s->core->config);
+  assert(steer->rule == 0 || turn != NULL);
+  if (steer->by != NULL)
+    record_put_tree(d, MEMBER_BY, json_incref((json_t *)steer->by));
+  if (turn != NULL)
+    record_put_tree(d, MEMBER_VERDICT,
+                    json_pack("{sI si so*}", "turn", (json_int_t)turn->id, "rule", steer->rule,
+                              "why", steer->why ? json_text(str_from(steer->why)) : NULL));
+  if (json_object_size(steer->changed) > 0)
+    record_put_tree(d, MEMBER_CHANGED, json_incref((json_t *)steer->changed));
+  if (anew)
+    record_put_tree(d, MEMBER_CONFIG, json_incref((json_t *)steer->config));
+}
+
 static void emit_resume(struct step *s, const char *reason) {
   struct record_draft d;
   step_record(s, &d, RECORD_SESSION_RESUME);
   record_put_bytes(&d, MEMBER_REASON, str_from(reason));
   if (s->ev->cut != NULL)
     record_put_tree(&d, MEMBER_CUT, json_incref(s->ev->cut));
+  if (s->ev->steer != NULL)
+    put_steer(s, &d, s->ev->steer);
   step_emit(s, &d);
 }
 
+/* Does the resume say something that the record of the last one did not? */
+static bool is_news(const struct step *s) {
+  const struct core_steer *steer = s->ev->steer;
+  return s->ev->cut != NULL ||
+         (steer != NULL && (steer->rule > 0 || json_object_size(steer->changed) > 0));
+}
+
 static void on_resume(struct step *s) {
-  if (!s->core->resumed || s->ev->cut) /* else that was recorded and nothing came of it yet */
+  if (!s->core->resumed || is_news(s)) /* else that was recorded and nothing came of it yet */
     emit_resume(s, s->ev->reason);
   for (struct turn *turn = s->core->turns; turn; turn = turn->next)
     for (struct call *call = turn->calls; call; call = call->next) {
@@ -443,7 +508,7 @@ static void take_event(struct step *s) {
       step_restart_call(s, turn, call, false);
     break;
   case EVENT_CANCEL:
-    step_end(s, END_CANCELLED, ev->message, NULL);
+    step_end(s, END_CANCELLED, ev->message);
     break;
   case EVENT_STOP:
     step_stop(s, ev->reason, NULL, CLASS_NONE, str_from(ev->message), NULL);

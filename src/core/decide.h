@@ -25,10 +25,19 @@ enum event_kind {
   EVENT_TIMER,     /* call: its wait is over */
   EVENT_CANCEL,    /* somebody wants the session gone: final */
   EVENT_STOP,      /* reason: a resumable stop (signal, disk) */
-  EVENT_RESUME,    /* reason: first event after recovery or a stop */
-  EVENT_ACCEPT,    /* reason: it will be resumed. That is recorded, EVENT_RESUME goes on */
+  EVENT_RESUME,    /* reason, steer: first event after recovery or a stop */
+  EVENT_ACCEPT,    /* reason, steer: it will be resumed. That is recorded, EVENT_RESUME goes on */
   EVENT_BEGIN,     /* a session that was held behind its first record begins */
   EVENT_DRAIN,     /* env.draining was set: stops the session when no call is running */
+};
+
+/* A person who resumes a session says this beside that it goes on. All borrowed; NULL: nothing. */
+struct core_steer {
+  const json_t *by;      /* who: {uid, name}; NULL: nobody, the program itself goes on */
+  const json_t *config;  /* resolved anew, in place of the session's */
+  const json_t *changed; /* what of it the person named: {max_movements: 30} */
+  int rule;              /* the verdict on the turn that has none; 0: none is given */
+  const char *why;
 };
 
 struct event {
@@ -43,6 +52,7 @@ struct event {
   const json_t *news;    /* object or NULL; borrowed */
   const char *reason;
   const char *message;
+  const struct core_steer *steer; /* of EVENT_RESUME and EVENT_ACCEPT; or NULL */
   json_t *cut; /* of EVENT_RESUME: what a person had cut off the log, or NULL; borrowed */
 };
 
@@ -94,6 +104,10 @@ void core_start(struct core *core, const struct core_params *params, const struc
                 const struct core_env *env, struct core_out *out);
 void core_decide(struct core *core, const struct event *ev, const struct core_env *env,
                  struct core_out *out);
+
+/* Can a session that is not over be resumed this way? ERR_USAGE says what to write instead. */
+bool core_steer_check(const struct core *core, const struct core_steer *steer,
+                      struct err *err) MUST_CHECK;
 
 /* The key of the conversation of a movement with a provider, in core.sessions. */
 void core_session_key(const struct movement *m, struct str provider, struct buf *out);

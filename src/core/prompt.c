@@ -270,8 +270,8 @@ static void render_instruction(const struct nested *nested, struct prompt *out) 
   const struct prompt_view *v = nested->view;
   char iteration[STR_NUMBER_BYTES], maximum[STR_NUMBER_BYTES], own[STR_NUMBER_BYTES];
   struct str max_text = STR("infinite");
-  if (v->workflow->max_movements != MOVEMENTS_INFINITE)
-    max_text = prompt_number_text(maximum, v->workflow->max_movements);
+  if (v->max_movements != MOVEMENTS_INFINITE)
+    max_text = prompt_number_text(maximum, v->max_movements);
   struct str own_text = prompt_number_text(own, v->movement_iteration);
   struct str instruction = effective_instruction(v->movement);
   struct variables vars = {.view = v};
@@ -416,7 +416,7 @@ static void render_execute(const struct nested *nested, struct prompt *out) {
   bool show_task = v->task.n > 0 && !template_uses(instruction, "task");
   bool show_previous = m->pass_previous_response && v->has_previous && v->previous.n > 0 &&
                        !template_uses(instruction, "previous_response");
-  bool bounded = v->workflow->max_movements != MOVEMENTS_INFINITE;
+  bool bounded = v->max_movements != MOVEMENTS_INFINITE;
   const struct template_var vars[] = {
       {STR("persona"), m->persona},
       {STR("policy"), m->policy},
@@ -425,8 +425,7 @@ static void render_execute(const struct nested *nested, struct prompt *out) {
       {STR("movement"), m->name},
       {STR("description"), m->description},
       {STR("iteration"), prompt_number_text(iteration, v->iteration)},
-      {STR("max_movements"),
-       bounded ? prompt_number_text(maximum, v->workflow->max_movements) : STR("")},
+      {STR("max_movements"), bounded ? prompt_number_text(maximum, v->max_movements) : STR("")},
       {STR("movement_iteration"), prompt_number_text(own, v->movement_iteration)},
       {STR("edit"), m->edit ? STR("yes") : STR("")},
       {STR("task"), show_task ? v->task : STR("")},

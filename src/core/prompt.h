@@ -43,6 +43,7 @@ struct prompt_view {
   /* Records that hold these texts, and the output that a reask corrects; 0: none does. */
   uint64_t task_seq, previous_seq, answer_seq, bad_seq;
   bool has_previous;
+  long max_movements;
   long iteration, movement_iteration;
   struct str answer; /* judge prompts: the agent's text */
   struct str check;  /* the last command movement before this turn; empty: there was none */

@@ -122,6 +122,9 @@ enum record_type {
   PLAIN(TURNS, "turns")                                                                            \
   TREE(METHODS, "methods")                                                                         \
   TREE(CUT, "cut")                                                                                 \
+  TREE(BY, "by")                                                                                   \
+  TREE(VERDICT, "verdict")                                                                         \
+  TREE(CHANGED, "changed")                                                                         \
   TREE(SPENT, "spent")
 
 enum member {

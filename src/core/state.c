@@ -30,6 +30,23 @@ bool session_outcome_from_name(struct str name, enum session_outcome *out) {
   return false;
 }
 
+/* The reasons that are outcomes too. */
+static bool state_is_stop(enum session_outcome outcome) {
+  return outcome == END_RULE_NO_MATCH || outcome == END_MAX_MOVEMENTS || outcome == END_FAILED;
+}
+
+const char *session_stop_status(struct str reason) {
+  enum session_outcome outcome;
+  bool own = session_outcome_from_name(reason, &outcome) && state_is_stop(outcome);
+  return own ? outcomes[outcome] : "stopped";
+}
+
+bool session_stop_is_for_person(struct str reason) {
+  enum session_outcome outcome;
+  return str_eq_c(reason, "interrupted") || str_eq_c(reason, "terminated") ||
+         (session_outcome_from_name(reason, &outcome) && state_is_stop(outcome));
+}
+
 void core_init(struct core *core) {
   *core = (struct core){.structured = json_object(),
                         .sessions = json_object(),
@@ -63,6 +80,7 @@ static void turn_free(struct turn *turn) {
   json_decref(turn->stages);
   json_decref(turn->checks);
   json_decref(turn->error);
+  json_decref(turn->verdict);
   json_decref(turn->structured);
   json_decref(turn->files);
   buf_deinit(&turn->text);
@@ -148,6 +166,26 @@ struct call *turn_execute_call(const struct turn *turn) {
     if (call->purpose == PURPOSE_EXECUTE)
       found = call;
   return found;
+}
+
+struct turn *core_unjudged_turn(const struct core *core) {
+  struct turn *turn = core->turns;
+  while (turn && !(turn->phase == TURN_JUDGING || (turn->phase == TURN_JUDGED && turn->rule == 0) ||
+                   (turn->phase == TURN_EXECUTING && turn->escalated)))
+    turn = turn->next;
+  return turn;
+}
+
+long core_max_movements(const struct core *core) {
+  const json_t *own = json_object_get(core->config, "max_movements");
+  if (json_is_integer(own))
+    return (long)json_integer_value(own);
+  return own != NULL ? MOVEMENTS_INFINITE : core->workflow->max_movements;
+}
+
+bool core_is_at_max(const struct core *core) {
+  long max = core_max_movements(core);
+  return core->has_next && core->next >= 0 && max != MOVEMENTS_INFINITE && core->turn_count >= max;
 }
 
 struct call *core_call(const struct core *core, long id, struct turn **turn) {

@@ -58,7 +58,8 @@ struct call {
 
 enum session_status { SESSION_NEW, SESSION_RUNNING, SESSION_STOPPED, SESSION_ENDED };
 
-enum session_outcome { /* of session_end */
+enum session_outcome { /* of session_end; RULE_NO_MATCH, MAX_MOVEMENTS and FAILED are reasons of
+                          session_stop, and ends in older logs only */
                        END_NONE,
                        END_COMPLETE,
                        END_ABORT,
@@ -70,6 +71,11 @@ enum session_outcome { /* of session_end */
 };
 const char *session_outcome_name(enum session_outcome outcome);
 bool session_outcome_from_name(struct str name, enum session_outcome *out);
+/* How a session stands that stopped for this reason: the reason itself, where it is one of those
+ * three that a person must look at, else "stopped". */
+const char *session_stop_status(struct str reason);
+/* Nothing but a person's resume takes it further: no daemon that starts. */
+bool session_stop_is_for_person(struct str reason);
 
 /* With structured_output, EXECUTING lasts until the value is there, or that there will be none. */
 enum turn_phase { TURN_EXECUTING, TURN_JUDGING, TURN_JUDGED };
@@ -99,8 +105,9 @@ struct turn {
   int exit;
   json_t *structured;
   json_t *files;                /* that its work changed; NULL: not known */
+  json_t *verdict;              /* a person's, {rule, why, by}, until its judgment; or NULL */
   int rule;                     /* number, once judged; 0 before, and when none was found */
-  enum session_outcome failure; /* judged without a rule: how the session ends */
+  enum session_outcome failure; /* judged without a rule: why the session stops */
   char *reason;                 /* and why */
   json_t *error;                /* and of what kind, where it is typed; or NULL */
 };
@@ -108,7 +115,7 @@ struct turn {
 struct core {
   char session[40];
   struct workflow *workflow; /* a reference */
-  json_t *config;            /* resolved configuration of session_start */
+  json_t *config;            /* resolved configuration, of session_start or the last resume */
   struct buf task;
   uint64_t seq; /* of the last record applied */
   enum session_status status;
@@ -147,6 +154,13 @@ void core_deinit(struct core *core);
 struct turn *core_turn(const struct core *core, long id);
 struct call *turn_call(const struct turn *turn, long id);
 struct call *turn_execute_call(const struct turn *turn); /* the last execute call or NULL */
+/* The turn whose rule a person can name: it is being judged, was judged without one, or its value
+ * is a person's question. NULL: there is none. */
+struct turn *core_unjudged_turn(const struct core *core);
+/* At most so many turns, as a resume or the workflow says; or MOVEMENTS_INFINITE. */
+long core_max_movements(const struct core *core);
+/* The next movement has no turn left. */
+bool core_is_at_max(const struct core *core);
 /* Finds an open call by id in any open turn. */
 struct call *core_call(const struct core *core, long id, struct turn **turn);
 

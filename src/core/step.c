@@ -91,15 +91,12 @@ static json_t *method_counts(const struct core *core) {
   return counts;
 }
 
-void step_end(struct step *s, enum session_outcome outcome, const char *message,
-              const json_t *error) {
+void step_end(struct step *s, enum session_outcome outcome, const char *message) {
   cancel_running(s);
   struct record_draft d;
   step_record(s, &d, RECORD_SESSION_END);
   record_put_word(&d, MEMBER_OUTCOME, session_outcome_name(outcome));
   record_put_bytes(&d, MEMBER_MESSAGE, str_from(message));
-  if (error != NULL)
-    record_put_tree(&d, MEMBER_ERROR, json_incref((json_t *)error));
   record_put_number(&d, MEMBER_TURNS, s->core->turn_count);
   record_put_tree(&d, MEMBER_METHODS, method_counts(s->core));
   record_put_tree(&d, MEMBER_SPENT, spends_json(&s->core->spends));
@@ -107,23 +104,42 @@ void step_end(struct step *s, enum session_outcome outcome, const char *message,
   step_effect(s, EFFECT_FINISHED, 0, 0);
 }
 
+static void begin_stop(struct step *s, struct record_draft *d, const char *reason,
+                       const struct turn *turn) {
+  cancel_running(s);
+  step_record(s, d, RECORD_SESSION_STOP);
+  record_put_text(d, MEMBER_REASON, str_from(reason));
+  if (turn != NULL)
+    record_put_number(d, MEMBER_TURN, turn->id);
+}
+
+static void finish_stop(struct step *s, struct record_draft *d) {
+  record_put_bool(d, MEMBER_RESUMABLE, true);
+  record_put_tree(d, MEMBER_SPENT, spends_json(&s->core->spends));
+  step_emit(s, d);
+  step_effect(s, EFFECT_FINISHED, 0, 0);
+}
+
 void step_stop(struct step *s, const char *reason, const struct turn *turn, enum error_class class,
                struct str message, json_t *question) {
-  cancel_running(s);
   struct record_draft d;
-  step_record(s, &d, RECORD_SESSION_STOP);
-  record_put_text(&d, MEMBER_REASON, str_from(reason));
-  if (turn != NULL)
-    record_put_number(&d, MEMBER_TURN, turn->id);
+  begin_stop(s, &d, reason, turn);
   if (class != CLASS_NONE)
     record_put_word(&d, MEMBER_CLASS, error_class_name(class));
   record_put_bytes(&d, MEMBER_MESSAGE, message);
   if (question != NULL)
     record_put_tree(&d, MEMBER_QUESTION, question);
-  record_put_bool(&d, MEMBER_RESUMABLE, true);
-  record_put_tree(&d, MEMBER_SPENT, spends_json(&s->core->spends));
-  step_emit(s, &d);
-  step_effect(s, EFFECT_FINISHED, 0, 0);
+  finish_stop(s, &d);
+}
+
+void step_fail(struct step *s, const struct turn *turn) {
+  struct record_draft d;
+  assert(turn->phase == TURN_JUDGED && turn->rule == 0);
+  begin_stop(s, &d, session_outcome_name(turn->failure), turn);
+  record_put_bytes(&d, MEMBER_MESSAGE, str_from(turn->reason));
+  if (turn->error != NULL)
+    record_put_tree(&d, MEMBER_ERROR, json_incref(turn->error));
+  finish_stop(s, &d);
 }
 
 void step_nonce(const unsigned char entropy[16], char out[17]) {
@@ -158,6 +174,7 @@ void step_view(const struct step *s, const struct turn *turn, const char *nonce,
       .previous_seq = core->last_text_seq,
       .answer_seq = turn->text_seq,
       .has_previous = core->has_last_text,
+      .max_movements = core_max_movements(core),
       .iteration = turn->iteration,
       .movement_iteration = turn->movement_iteration,
       .answer = buf_view(&turn->text),

@@ -34,9 +34,9 @@ void step_emit(struct step *s, struct record_draft *d);
 void step_effect(struct step *s, enum effect_kind kind, long call, int64_t delay_ms);
 
 /* The session's end and its resumable stop; what runs is cancelled. message may be NULL or empty;
- * error says of what kind a failure is, or NULL; question is for a person, taken, or NULL. */
-void step_end(struct step *s, enum session_outcome outcome, const char *message,
-              const json_t *error);
+ * question is for a person, taken, or NULL. step_fail: stops because the turn has no rule. */
+void step_end(struct step *s, enum session_outcome outcome, const char *message);
+void step_fail(struct step *s, const struct turn *turn);
 void step_stop(struct step *s, const char *reason, const struct turn *turn, enum error_class class,
                struct str message, json_t *question);
 

@@ -17,7 +17,7 @@
 /* The document comes from our own loader or from a log that anybody may have edited: every value
  * is checked, and an error names its place as a path, like movements[2].rules[0].next. */
 
-enum { MAX_MOVEMENTS = 1000000000, PATH_BYTES = 64 };
+enum { PATH_BYTES = 64 };
 
 struct build {
   struct workflow *wf;
@@ -454,7 +454,7 @@ static bool build_limits(struct build *b, const json_t *doc) {
   struct str initial;
   if (json_is_string(max) && strcmp(json_string_value(max), "infinite") == 0)
     n = MOVEMENTS_INFINITE;
-  else if (!get_count(b, doc, "", "max_movements", 1, MAX_MOVEMENTS, &n))
+  else if (!get_count(b, doc, "", "max_movements", 1, LIMIT_MOVEMENTS, &n))
     return false;
   wf->max_movements = (long)n;
   if (!get_text(b, doc, "", "initial_movement", &initial))

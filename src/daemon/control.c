@@ -57,8 +57,7 @@ static bool view_of(struct view *v, const struct control *api, const char *id, s
   if (e != NULL && e->brief.seq == 0)
     return err_set(err, ERR_NOT_FOUND, "%s is not written yet", id);
   bool live = e != NULL && entry_is_live(e);
-  bool ended = e != NULL && e->brief.seq > 0 && !is_unfinished(&e->brief) &&
-               strcmp(e->brief.status, "stopped") != 0;
+  bool ended = e != NULL && e->brief.seq > 0 && brief_is_over(&e->brief);
   if ((!live && !ended) || entry_is_elsewhere(e))
     return view_read(v, api, e, err);
   v->brief = &e->brief;
@@ -231,12 +230,12 @@ static void control_answer(const struct control *api, struct server_request *r,
     reply_session(api, r, 201, e->id);
     return;
   case RESUME:
-    if (strcmp(e->brief.status, "stopped") == 0)
+    if (brief_is_stopped(&e->brief))
       break;
     reply_session(api, r, 202, e->id);
     return;
   case CANCEL:
-    if (is_unfinished(&e->brief) || strcmp(e->brief.status, "stopped") == 0)
+    if (!brief_is_over(&e->brief))
       break;
     if (strcmp(e->brief.status, "cancelled") == 0)
       reply_session(api, r, 200, e->id);
@@ -297,7 +296,7 @@ static void control_refuse(const struct intake_result *result) {
     server_problem(result->request, result->status, members, "%s", err->text);
 }
 
-static void control_on_read(void *ctx, struct intake_result *result) {
+static void control_on_session(void *ctx, struct intake_result *result) {
   struct control *api = ctx;
   struct server_request *r = result->request;
   struct err err = {0};
@@ -319,7 +318,7 @@ static void control_on_read(void *ctx, struct intake_result *result) {
 static void submit_session(void *ctx, struct server_request *r) {
   struct control *api = ctx;
   if (!refuse_draining(api, r))
-    intake_take(&api->intake, r);
+    intake_take(&api->intake, r, launch_parse, control_on_session);
 }
 
 /* --- cancelling, resuming --- */
@@ -348,7 +347,7 @@ static void cancel_session(void *ctx, struct server_request *r) {
     return;
   if (view_of(&v, api, id, &err)) {
     bool done = strcmp(v.status, "cancelled") == 0;
-    bool ended = !is_unfinished(v.brief) && strcmp(v.brief->status, "stopped") != 0;
+    bool ended = brief_is_over(v.brief);
     if (ended && !done)
       server_problem(r, 409, NULL, "it has ended already: %s", v.status);
     view_deinit(&v);
@@ -374,26 +373,48 @@ static void refuse_resume(struct server_request *r, const struct err *err) {
   unsigned status = conflict ? 409 : 500;
   if (err->code == ERR_LIMIT)
     status = 503;
+  if (err->code == ERR_USAGE)
+    status = 422;
   server_problem(r, status, NULL, "%s", err->text);
 }
 
-static void resume_session(void *ctx, struct server_request *r) {
-  struct control *api = ctx;
+/* Takes the steer over. */
+static void resume_with(struct control *api, struct server_request *r, struct steer *st) {
   char id[STORE_ID_BYTES];
   struct err err = {0};
-  if (refuse_draining(api, r))
-    return;
   struct daemon_entry *e = find_id(api, r, id) ? entry_for(api, r, id) : NULL;
   if (e == NULL)
     return;
   if (e->state != ENTRY_OVER && !entry_is_elsewhere(e))
     server_problem(r, 409, NULL, "it is %s: there is nothing to resume", entry_status(e));
-  else if (!sessions_resume(api->sessions, e, &err))
+  else if (!sessions_resume(api->sessions, e, st, &err))
     refuse_resume(r, &err);
   else if (e->state == ENTRY_WRITING)
     control_wait_for(api, r, id, RESUME);
   else
     reply_session(api, r, 202, id);
+}
+
+static void control_on_steer(void *ctx, struct intake_result *result) {
+  struct control *api = ctx;
+  struct steer *st = &result->launch.steer;
+  if (!result->ok)
+    control_refuse(result);
+  else if (!refuse_draining(api, result->request))
+    resume_with(api, result->request, st);
+}
+
+static void resume_session(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  struct steer nothing = {0};
+  if (refuse_draining(api, r))
+    return;
+  if (server_body(r).n > 0) {
+    intake_take(&api->intake, r, launch_parse_steer, control_on_steer);
+    return;
+  }
+  resume_with(api, r, &nothing);
+  steer_deinit(&nothing);
 }
 
 /* --- events --- */
@@ -458,17 +479,18 @@ static const char *const list_query[] = {"status", "before", "limit", NULL};
 static const char *const watch_query[] = {"after", NULL};
 
 const struct server_route control_routes[] = {
-    {"POST", "/v1/sessions", "submit a session", true, NULL, submit_session},
-    {"GET", "/v1/sessions", "list sessions, newest first (status, before, limit)", false,
+    {"POST", "/v1/sessions", "submit a session", TAKES_JSON, NULL, submit_session},
+    {"GET", "/v1/sessions", "list sessions, newest first (status, before, limit)", TAKES_NOTHING,
      list_query, list_sessions},
-    {"GET", "/v1/sessions/{id}", "one session", false, NULL, get_session},
+    {"GET", "/v1/sessions/{id}", "one session", TAKES_NOTHING, NULL, get_session},
     {"GET", "/v1/sessions/{id}/events", "its records as server-sent events (Last-Event-ID, after)",
-     false, watch_query, watch_session},
-    {"POST", "/v1/sessions/{id}/cancel", "end it for good", false, NULL, cancel_session},
-    {"POST", "/v1/sessions/{id}/resume", "go on with one that stopped", false, NULL,
+     TAKES_NOTHING, watch_query, watch_session},
+    {"POST", "/v1/sessions/{id}/cancel", "end it for good", TAKES_NOTHING, NULL, cancel_session},
+    {"POST", "/v1/sessions/{id}/resume", "go on with one that stopped", TAKES_JSON_OR_NOTHING, NULL,
      resume_session},
-    {"GET", "/v1/health", "how the daemon is", false, NULL, get_health},
-    {"GET", "/v1/openapi.json", "this interface as OpenAPI 3.1", false, NULL, get_description},
+    {"GET", "/v1/health", "how the daemon is", TAKES_NOTHING, NULL, get_health},
+    {"GET", "/v1/openapi.json", "this interface as OpenAPI 3.1", TAKES_NOTHING, NULL,
+     get_description},
     {0},
 };
 
@@ -478,6 +500,6 @@ bool control_idle(const struct control *api) {
 
 void control_init(struct control *api, struct sessions *sessions) {
   *api = (struct control){.sessions = sessions};
-  intake_init(&api->intake, sessions->host->loop, sessions->env, control_on_read, api);
+  intake_init(&api->intake, sessions->host->loop, sessions->env, api);
   record_time(clock_real_ms(), api->started);
 }

@@ -9,13 +9,12 @@ void entry_ref(const struct daemon_entry *e, struct store_ref *ref) {
 }
 
 const char *entry_status(const struct daemon_entry *e) {
-  bool unfinished = strcmp(e->brief.status, "running") == 0 || e->brief.status[0] == '\0';
   switch (e->state) {
   case ENTRY_WRITING:
   case ENTRY_QUEUED:
     return "queued";
   case ENTRY_RUNNING:
-    if (!unfinished && strcmp(e->brief.status, "stopped") != 0)
+    if (brief_is_over(&e->brief))
       return e->brief.status;
     if (e->session && session_paused(e->session))
       return "paused";

@@ -1,4 +1,4 @@
-/* Reads requests to start a session, in the pool. */
+/* Reads the bodies of requests, in the pool. */
 #include "daemon/intake.h"
 
 #include "base/limits.h"
@@ -15,6 +15,8 @@ struct intake_job {
   struct intake_job *next;
   struct buf body;
   size_t bytes;
+  intake_parse parse;
+  intake_done done;
   struct intake_result result; /* its request is NULL when the client has left */
   uv_work_t work;
 };
@@ -59,7 +61,7 @@ static bool size_fits(struct intake_result *result, struct str body) {
   return true;
 }
 
-static void read_body(struct intake_result *result, struct str body) {
+static void read_body(struct intake_result *result, intake_parse parse, struct str body) {
   json_error_t why;
   if (!size_fits(result, body))
     return;
@@ -71,7 +73,7 @@ static void read_body(struct intake_result *result, struct str body) {
                   why.line, why.column, why.text);
     return;
   }
-  result->ok = launch_parse(&result->launch, parsed, &result->err, &result->errors);
+  result->ok = parse(&result->launch, parsed, &result->err, &result->errors);
   if (!result->ok)
     result->status = intake_status_of(&result->err);
   json_decref(parsed);
@@ -79,7 +81,7 @@ static void read_body(struct intake_result *result, struct str body) {
 
 static void on_work(uv_work_t *work) {
   struct intake_job *job = work->data;
-  read_body(&job->result, buf_view(&job->body));
+  read_body(&job->result, job->parse, buf_view(&job->body));
   buf_deinit(&job->body);
   if (job->bytes > LIMIT_API_BIG_BODY_BYTES)
     memory_give_back(0);
@@ -95,7 +97,7 @@ static void after_work(uv_work_t *work, int status) {
   if (job->result.request != NULL) {
     if (job->result.ok)
       launch_share(&job->result.launch);
-    in->done(in->ctx, &job->result);
+    job->done(in->ctx, &job->result);
   }
   intake_job_free(job);
   intake_start(in);
@@ -120,7 +122,8 @@ static void intake_on_gone(void *ctx) {
   intake_job_free(job);
 }
 
-void intake_take(struct intake *in, struct server_request *r) {
+void intake_take(struct intake *in, struct server_request *r, intake_parse parse,
+                 intake_done done) {
   if (in->bytes + server_body(r).n > LIMIT_API_BODIES_BYTES) {
     server_set_header(r, "Retry-After", "1");
     server_problem(r, 503, NULL, "too many requests are being read: try again");
@@ -128,6 +131,8 @@ void intake_take(struct intake *in, struct server_request *r) {
   }
   struct intake_job *job = xcalloc(1, sizeof *job), **last = &in->first;
   job->in = in;
+  job->parse = parse;
+  job->done = done;
   job->body = server_take_body(r);
   job->bytes = job->body.n;
   job->result.request = r;
@@ -140,7 +145,6 @@ void intake_take(struct intake *in, struct server_request *r) {
     intake_start(in);
 }
 
-void intake_init(struct intake *in, uv_loop_t *loop, struct launch_env *env,
-                 void (*done)(void *ctx, struct intake_result *result), void *ctx) {
-  *in = (struct intake){.loop = loop, .env = env, .done = done, .ctx = ctx};
+void intake_init(struct intake *in, uv_loop_t *loop, struct launch_env *env, void *ctx) {
+  *in = (struct intake){.loop = loop, .env = env, .ctx = ctx};
 }

@@ -1,7 +1,7 @@
-/* intake.h - requests to start a session, from their bytes to a launch.
+/* intake.h - requests with a body, from their bytes to a launch.
  *
- *   intake_init(&in, loop, &launch_env, done, ctx)
- *   intake_take(&in, request)      its body is read; the request is kept
+ *   intake_init(&in, loop, &launch_env, ctx)
+ *   intake_take(&in, request, parse, done)      its body is read; the request is kept
  *   done(ctx, &result)             from the loop, unless its client has left meanwhile
  *
  * DESIGN. A body of 16 MiB, its workflow and its scenario take some 100 ms to read, check and write
@@ -24,19 +24,22 @@ struct intake_result {
   struct err_list errors; /* in the workflow's file, with places; freed after `done` */
 };
 
+/* Fills the launch from the body, in the pool: launch_parse and the like. */
+typedef bool (*intake_parse)(struct launch *l, const json_t *body, struct err *err,
+                             struct err_list *errors);
+typedef void (*intake_done)(void *ctx, struct intake_result *result);
+
 struct intake_job;
 struct intake {
   uv_loop_t *loop;
   struct launch_env *env;
-  void (*done)(void *ctx, struct intake_result *result);
   void *ctx;
   struct intake_job *first; /* the one that is being read; behind it those that wait */
   size_t bytes;             /* of all their bodies */
 };
 
-void intake_init(struct intake *in, uv_loop_t *loop, struct launch_env *env,
-                 void (*done)(void *ctx, struct intake_result *result), void *ctx);
+void intake_init(struct intake *in, uv_loop_t *loop, struct launch_env *env, void *ctx);
 /* Answers 503 by itself when too much is waiting. */
-void intake_take(struct intake *in, struct server_request *r);
+void intake_take(struct intake *in, struct server_request *r, intake_parse parse, intake_done done);
 
 #endif

@@ -131,6 +131,7 @@ void launch_deinit(struct launch *l) {
     scenario_unref(l->env, l->scenario);
   generation_unref(l->generation);
   json_decref(l->config);
+  steer_deinit(&l->steer);
   free(l->pass_env);
   *l = (struct launch){0};
 }
@@ -419,9 +420,21 @@ bool launch_parse(struct launch *l, const json_t *body, struct err *err, struct 
   return ok;
 }
 
+bool launch_parse_steer(struct launch *l, const json_t *body, struct err *err,
+                        struct err_list *errors) {
+  struct launch_body p = {l, body, err, errors};
+  l->config = json_object();
+  if (!steer_parse(&l->steer, body, l->generation->registry, err) || !take_scenario(&p))
+    return false;
+  if (l->scenario != NULL)
+    steer_set_scenario(&l->steer, json_incref(json_object_get(l->config, "scenario")));
+  return true;
+}
+
 void launch_share(struct launch *l) {
   struct shared_scenario *own = l->scenario;
-  l->workflow = workflow_cache_share(l->env->workflows, l->workflow);
+  if (l->workflow != NULL)
+    l->workflow = workflow_cache_share(l->env->workflows, l->workflow);
   if (own == NULL)
     return;
   l->scenario = scenario_known(l->env, own->scenario.sha256);

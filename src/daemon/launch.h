@@ -2,6 +2,7 @@
  *
  *   launch_init(&l, env)                         with the configuration as it is now
  *   launch_parse(&l, body, &err, &errors)        a body of POST /v1/sessions (schemas/api.json)
+ *   launch_parse_steer(&l, body, &err, &errors)  a body of POST .../resume: l.steer
  *   launch_share(&l)                             what other sessions have too is taken from them
  *   launch_again(&l, env, config, &err)          from the config of a session_start, without these
  *   launch_deinit(&l)                            when no session uses it any more
@@ -17,6 +18,7 @@
 #include "base/sha256.h"
 #include "host/backends.h"
 #include "host/host.h"
+#include "host/steer.h"
 
 /* The user's configuration and the backends made from it: one generation each time it is read. */
 struct generation {
@@ -51,12 +53,16 @@ struct launch {
   json_t *facets;      /* of session_start; see workflow/facets.h */
   struct buf task;
   char task_blob[SHA256_HEX]; /* the blob that has the task already, or "" */
+  /* of a session that is taken further only: */
+  struct steer steer;
 };
 
 void launch_init(struct launch *l, struct launch_env *env);
 /* False: the request is wrong. errors: what is wrong in a workflow file, with places; else err. */
 bool launch_parse(struct launch *l, const json_t *body, struct err *err,
                   struct err_list *errors) MUST_CHECK;
+bool launch_parse_steer(struct launch *l, const json_t *body, struct err *err,
+                        struct err_list *errors) MUST_CHECK;
 void launch_share(struct launch *l);
 /* False: it cannot go on, err says why; `l` is as after launch_deinit. */
 bool launch_again(struct launch *l, struct launch_env *env, json_t *config,

@@ -22,11 +22,13 @@
 struct server;
 struct server_request;
 
+enum server_takes { TAKES_NOTHING, TAKES_JSON, TAKES_JSON_OR_NOTHING };
+
 struct server_route {
   const char *method;       /* NULL ends a table */
   const char *path;         /* literal parts and {name} parts: /v1/sessions/{id} */
   const char *summary;      /* for --help */
-  bool takes_body;          /* JSON */
+  enum server_takes takes;  /* for a body */
   const char *const *query; /* the arguments that it takes, up to NULL; or NULL for none */
   void (*handle)(void *ctx, struct server_request *r);
 };

@@ -64,6 +64,11 @@ static bool is_json(const struct server_request *r) {
          (type[16] == '\0' || type[16] == ';' || type[16] == ' ');
 }
 
+static bool wants_json(const struct server_request *r) {
+  enum server_takes takes = r->route->takes;
+  return takes == TAKES_JSON || (takes == TAKES_JSON_OR_NOTHING && r->body.n > 0);
+}
+
 static enum MHD_Result on_argument(void *ctx, enum MHD_ValueKind kind, const char *name,
                                    const char *value) {
   struct server_request *r = ctx;
@@ -119,7 +124,7 @@ static void handle(struct server_request *r, const char *method, const char *pat
     server_problem(r, 405, NULL, "%s takes %s only", path, allowed);
   } else if (r->route == NULL) {
     server_problem(r, 404, NULL, "there is nothing at %s", path);
-  } else if (r->route->takes_body && !is_json(r)) {
+  } else if (wants_json(r) && !is_json(r)) {
     server_problem(r, 415, NULL, "the body must be JSON: send Content-Type: application/json");
   } else if (arguments_known(r)) {
     r->route->handle(h->ctx, r);

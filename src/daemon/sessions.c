@@ -208,10 +208,29 @@ bool entry_reopen(struct daemon_entry *e, struct err *err) {
   return e->session != NULL || (err->code != ERR_LOCKED && !no_descriptors());
 }
 
-static bool stopped_by_user(const struct core *core) {
-  struct str reason = buf_view(&core->stop_reason);
+static bool waits_for_person(const struct core *core) {
   return core->status == SESSION_STOPPED &&
-         (str_eq_c(reason, "interrupted") || str_eq_c(reason, "terminated"));
+         session_stop_is_for_person(buf_view(&core->stop_reason));
+}
+
+/* A session that a person resumed, where no record says so yet, goes on with the configuration of
+ * now. */
+static bool go_on(struct daemon_entry *e, struct err *err) {
+  const struct core *core = session_core(e->session);
+  struct steer st = {0};
+  bool by_user = e->resumed && core->status == SESSION_STOPPED;
+  if (by_user && !entry_settle(e, &st, err)) {
+    steer_deinit(&st);
+    return false;
+  }
+  json_t *config = json_incref(by_user ? st.config : core->config);
+  launch_deinit(&e->launch);
+  bool ok = launch_again(&e->launch, e->sessions->env, config, err) &&
+            host_go(e->session, sessions_choose, e, e->resumed ? "user" : "restart",
+                    by_user ? &st.core : NULL, err);
+  json_decref(config);
+  steer_deinit(&st);
+  return ok;
 }
 
 /* Takes a log over and lets it go on, where nobody else did meanwhile. */
@@ -223,19 +242,16 @@ static bool start_again(struct daemon_entry *e) {
   }
   const struct core *core = e->session ? session_core(e->session) : NULL;
   bool runs =
-      core != NULL && core->status != SESSION_ENDED && (e->resumed || !stopped_by_user(core));
+      core != NULL && core->status != SESSION_ENDED && (e->resumed || !waits_for_person(core));
   entry_set_trouble(e, core ? NULL : err.text);
   if (core == NULL && entry_mend_later(e, &err))
     return true;
   e->foreign = false;
   if (core != NULL && core->seq != e->brief.seq) /* another program took it further */
     entry_look(e);
-  if (runs) {
-    launch_deinit(&e->launch);
-    runs = launch_again(&e->launch, e->sessions->env, core->config, &err) &&
-           host_go(e->session, sessions_choose, e, e->resumed ? "user" : "restart", &err);
-    if (!runs)
-      entry_set_trouble(e, err.text);
+  if (runs && !go_on(e, &err)) {
+    runs = false;
+    entry_set_trouble(e, err.text);
   }
   e->resumed = false;
   if (runs) {

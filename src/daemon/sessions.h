@@ -104,11 +104,14 @@ struct daemon_entry *sessions_adopt(struct sessions *ss, const char *id, struct 
 bool sessions_cancel(struct sessions *ss, struct daemon_entry *e, struct err *err) MUST_CHECK;
 
 /* Puts one that is over and unfinished (or waits, but was taken further elsewhere) in the queue
- * again: at once where the next daemon would go on with it too, else when that is durable. Until
- * then it is WRITING, then `changed` comes; it is still "stopped" where it could not be written.
+ * again: at once where the next daemon would go on with it too and `st` says nothing beside that
+ * (it is settled here), else when that is durable. Until then it is WRITING, then `changed` comes;
+ * it is still stopped where it could not be written.
  * False: ERR_LOCKED, another program owns it; ERR_INVALID, it has ended or was never submitted;
- * ERR_LIMIT, the queue is full; or its log cannot be used. */
-bool sessions_resume(struct sessions *ss, struct daemon_entry *e, struct err *err) MUST_CHECK;
+ * ERR_LIMIT, the queue is full; ERR_USAGE, it cannot be taken further so; or its log cannot be
+ * used. */
+bool sessions_resume(struct sessions *ss, struct daemon_entry *e, struct steer *st,
+                     struct err *err) MUST_CHECK;
 
 /* It waits or runs, so that what is in memory counts; else its log does. */
 bool entry_is_live(const struct daemon_entry *e);

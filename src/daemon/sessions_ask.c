@@ -32,21 +32,39 @@ bool sessions_cancel(struct sessions *ss, struct daemon_entry *e, struct err *er
   return true;
 }
 
+static const char CRASHED[] = "its program was killed: resume it first, as it is";
+
+bool entry_settle(const struct daemon_entry *e, struct steer *st, struct err *err) {
+  const struct core *core = session_core(e->session);
+  const struct generation *now = e->launch.generation;
+  bool has_scenario = json_object_get(st->changed, "scenario") != NULL ||
+                      json_object_get(core->config, "scenario") != NULL;
+  return steer_settle(st, core, &now->user, now->registry, has_scenario, err);
+}
+
 /* A daemon that is started anew would leave it alone, because a user has stopped it: before the
  * answer leaves, the log says that it goes on. */
-static bool accept_resume(struct daemon_entry *e, struct err *err) {
+static bool accept_resume(struct daemon_entry *e, struct steer *st, struct err *err) {
   if (!entry_reopen(e, err) || e->session == NULL)
     return false;
-  if (session_core(e->session)->status != SESSION_STOPPED) { /* taken further just now */
+  const struct core *core = session_core(e->session);
+  bool stopped = core->status == SESSION_STOPPED;
+  bool ok = stopped;
+  if (!stopped && steer_says(st))
+    ok = err_set(err, ERR_INVALID, CRASHED);
+  else if (!stopped) /* taken further just now */
+    ok = err_set(err, ERR_LOCKED, "another program runs it");
+  if (!ok || !entry_settle(e, st, err)) {
     entry_drop_session(e);
-    return err_set(err, ERR_LOCKED, "another program runs it");
+    return false;
   }
   entry_set_state(e, ENTRY_WRITING);
-  host_accept(e->session, "user");
+  host_accept(e->session, "user", &st->core);
   return true;
 }
 
-bool sessions_resume(struct sessions *ss, struct daemon_entry *e, struct err *err) {
+bool sessions_resume(struct sessions *ss, struct daemon_entry *e, struct steer *st,
+                     struct err *err) {
   struct store_ref ref;
   struct brief now;
   sessions_free_dead(ss);
@@ -58,20 +76,23 @@ bool sessions_resume(struct sessions *ss, struct daemon_entry *e, struct err *er
     return false;
   brief_deinit(&e->brief);
   e->brief = now;
-  bool kept = brief_goes_on(&now);
+  bool kept = brief_goes_on(&now), says = steer_says(st);
+  if (e->state == ENTRY_QUEUED && kept && says)
+    return err_set(err, ERR_INVALID, CRASHED);
   if (e->state == ENTRY_QUEUED && kept) { /* crashed in other hands: its turn comes anyway */
     e->resumed = true;
     return true;
   }
   if (e->state == ENTRY_QUEUED) /* nothing is left to wait for */
     entry_set_state(e, ENTRY_OVER);
-  if (strcmp(now.status, "running") != 0 && strcmp(now.status, "stopped") != 0)
+  if (brief_is_over(&now))
     return err_set(err, ERR_INVALID, "it has ended already: %s", now.status);
   if (!now.submitted)
     return err_set(err, ERR_INVALID, "it was begun by segue run: segue resume goes on with it");
   if (sessions_queued(ss) >= LIMIT_QUEUE_COUNT)
     return err_set(err, ERR_LIMIT, "%u sessions wait already", LIMIT_QUEUE_COUNT);
-  if (!kept && !accept_resume(e, err))
+  bool accepts = !kept || says;
+  if (accepts && !accept_resume(e, st, err))
     return false;
   e->resumed = true;
   e->cancelled = false;
@@ -81,7 +102,7 @@ bool sessions_resume(struct sessions *ss, struct daemon_entry *e, struct err *er
   entry_set_trouble(e, NULL);
   if (e->feed != NULL)
     feed_again(e->feed);
-  if (kept)
+  if (!accepts)
     entry_set_state(e, ENTRY_QUEUED);
   sessions_soon(ss);
   return true;

@@ -18,6 +18,8 @@ void entry_set_trouble(struct daemon_entry *e, const char *text); /* NULL: there
 /* Reads its log back into e->session; NULL with err: the log cannot be used. False: no descriptor
  * is left, or it is in other hands; try again later. */
 bool entry_reopen(struct daemon_entry *e, struct err *err);
+/* Settles what is said for a session that was reopened, with the configuration of now. */
+bool entry_settle(const struct daemon_entry *e, struct steer *st, struct err *err) MUST_CHECK;
 void entry_drop_session(struct daemon_entry *e);
 /* It is over here; its session goes from the loop. */
 void entry_retire(struct daemon_entry *e);

@@ -349,18 +349,21 @@ static void end_leftovers(struct session *s) {
 }
 
 bool host_go(struct session *s, setup_fn choose, void *choose_ctx, const char *reason,
-             struct err *err) {
+             const struct core_steer *steer, struct err *err) {
   if (s->life == LIFE_FINISHED)
     return true;
-  if (!choose(choose_ctx, s->core.config, &s->setup, err) || !recall_prompts(s, err))
+  const json_t *config = steer && steer->config ? steer->config : s->core.config;
+  if (!choose(choose_ctx, config, &s->setup, err) || !recall_prompts(s, err))
     return false;
   use_setup(s, &s->setup);
   end_leftovers(s);
   session_set_life(s, LIFE_OPENING);
   struct event ev = {.kind = EVENT_RESUME,
                      .reason = s->core.status == SESSION_RUNNING ? "crash" : reason,
+                     .steer = steer,
                      .cut = s->cut};
   if (s->core.seq == 1 && s->cut == NULL &&
+      (steer == NULL || json_object_size(steer->changed) == 0) &&
       json_is_true(json_object_get(s->core.config, "submitted")))
     ev.kind = EVENT_BEGIN;
   session_event(s, &ev);
@@ -372,7 +375,7 @@ struct session *host_resume(struct host *host, const struct store_ref *ref, setu
                             void *choose_ctx, const char *reason, const struct watcher *watcher,
                             void *ctx, struct err *err) {
   struct session *s = host_open(host, ref, watcher, ctx, err);
-  if (s != NULL && !host_go(s, choose, choose_ctx, reason, err)) {
+  if (s != NULL && !host_go(s, choose, choose_ctx, reason, NULL, err)) {
     session_free(s);
     return NULL;
   }
@@ -384,8 +387,8 @@ void host_begin(struct session *s) {
   session_event(s, &ev);
 }
 
-void host_accept(struct session *s, const char *reason) {
-  struct event ev = {.kind = EVENT_ACCEPT, .reason = reason};
+void host_accept(struct session *s, const char *reason, const struct core_steer *steer) {
+  struct event ev = {.kind = EVENT_ACCEPT, .reason = reason, .steer = steer};
   session_set_life(s, LIFE_STOPPING); /* somebody waits for the answer */
   session_event(s, &ev);
 }

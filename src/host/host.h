@@ -103,17 +103,19 @@ struct session *host_resume(struct host *host, const struct store_ref *ref, setu
 
 /* The two halves of host_resume. Folds the log and does nothing else; session_free is allowed then.
  * A session whose config says `submitted` and that has only its first record begins, all others get
- * a session_resume. False: it cannot go on, err says why; session_free it. */
+ * a session_resume. steer: what a person says beside it, see core_steer_check; or NULL; its config,
+ * where it has one, is what `choose` is given. False: it cannot go on, err says why; session_free
+ * it. */
 struct session *host_open(struct host *host, const struct store_ref *ref,
                           const struct watcher *watcher, void *ctx, struct err *err);
 bool host_go(struct session *s, setup_fn choose, void *choose_ctx, const char *reason,
-             struct err *err) MUST_CHECK;
+             const struct core_steer *steer, struct err *err) MUST_CHECK;
 /* A session that was started with `hold`, once its first record was seen. */
 void host_begin(struct session *s);
 /* Between host_open and session_free, of a stopped one that is to wait for its turn: records that
  * it goes on and does nothing else; host_go, after it was opened again, adds no second record. A
  * full disk is not waited for. */
-void host_accept(struct session *s, const char *reason);
+void host_accept(struct session *s, const char *reason, const struct core_steer *steer);
 
 void host_stop(struct session *s, const char *reason, const char *message);
 void host_cancel(struct session *s, const char *message); /* of one that is stopped, too */

@@ -74,7 +74,7 @@ void sealer_add_late(struct sealer *sl, const struct heads *heads, const struct 
                      bool now) {
   const struct ledger_entry *last = heads_last(heads, b->session);
   struct ledger_entry entry = {.late = true, .seq = b->seq};
-  bool stopped = strcmp(b->status, "stopped") == 0;
+  bool stopped = brief_is_stopped(b);
   if (strcmp(b->status, "running") == 0 || strlen(b->hash) != SHA256_HEX - 1 ||
       strlen(b->session) != STORE_ID_BYTES - 1 || (last != NULL && last->seq >= b->seq))
     return;

@@ -326,7 +326,7 @@ static void after_match(const struct chain_spec *spec, const json_t *last,
     return;
   }
   step->stage = stage_object_stage(last);
-  if (chosen->kind == RULE_WHEN) {
+  if (chosen->kind == RULE_WHEN || step->stage == STAGE_HUMAN) { /* a person's word stands */
     step->action = CHAIN_VERDICT;
     step->rule = chosen;
     return;

@@ -15,6 +15,7 @@ static const struct {
     [STAGE_PHASE1_TAG] = {"phase1_tag", "tag_fallback", true},
     [STAGE_AI_JUDGE] = {"ai_judge", "ai_judge", true},
     [STAGE_AI_JUDGE_FALLBACK] = {"ai_judge_fallback", "ai_judge", false},
+    [STAGE_HUMAN] = {"human", "human", false},
 };
 
 static const char *const outcomes[OUTCOME_COUNT] = {

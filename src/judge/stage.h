@@ -18,6 +18,7 @@ enum judge_stage {
   STAGE_PHASE1_TAG,        /* no call: a tag in the agent's own last message */
   STAGE_AI_JUDGE,          /* call 3: which condition holds, schemas/evaluation.json */
   STAGE_AI_JUDGE_FALLBACK, /* reserved name */
+  STAGE_HUMAN,             /* a person said so (resume --rule) */
   STAGE_COUNT
 };
 

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "core/state.h"
 #include "format/json_write.h"
 #include "store/reader.h"
 
@@ -94,7 +95,7 @@ void brief_feed(struct brief *b, const struct record *record) {
   } else if (record->type == RECORD_TURN_START) {
     brief_keep(&b->movement, record_text_c(record, MEMBER_MOVEMENT));
   } else if (record->type == RECORD_SESSION_STOP) {
-    copy_word(b->status, sizeof b->status, "stopped");
+    copy_word(b->status, sizeof b->status, session_stop_status(record_text(record, MEMBER_REASON)));
     copy_word(b->stop_reason, sizeof b->stop_reason, record_text_c(record, MEMBER_REASON));
     brief_keep(&b->message, record_text_c(record, MEMBER_MESSAGE));
     brief_keep_spent(b, record);
@@ -207,10 +208,15 @@ bool brief_filter_check(const char *filter, struct err *err) {
 }
 
 bool brief_goes_on(const struct brief *b) {
-  bool by_user =
-      strcmp(b->stop_reason, "interrupted") == 0 || strcmp(b->stop_reason, "terminated") == 0;
-  bool open = strcmp(b->status, "running") == 0 || strcmp(b->status, "stopped") == 0;
-  return b->submitted && open && !by_user;
+  return b->submitted && !brief_is_over(b) && !session_stop_is_for_person(str_from(b->stop_reason));
+}
+
+bool brief_is_over(const struct brief *b) {
+  return strcmp(b->status, "running") != 0 && b->status[0] != '\0' && !brief_is_stopped(b);
+}
+
+bool brief_is_stopped(const struct brief *b) {
+  return b->stop_reason[0] != '\0';
 }
 
 /* --- logs --- */

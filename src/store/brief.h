@@ -28,7 +28,7 @@ struct brief {
   char *workflow;          /* its name */
   char *movement;          /* entered last, NULL before the first */
   char *message;           /* why it stopped or ended, or NULL */
-  char status[24];         /* running, stopped, or the outcome of session_end */
+  char status[24];         /* running, stopped, or the outcome of its end or stop */
   json_t *spent;           /* what it has used, as its last stop or end says; or NULL */
   struct brief_wait *wait; /* while it runs, NULL: nothing keeps it */
   char stop_reason[32];    /* of session_stop; "" otherwise */
@@ -59,7 +59,11 @@ bool brief_wants_ended(const char *filter);
 /* False: it has a word that is no status. NULL is fine. */
 bool brief_filter_check(const char *filter, struct err *err) MUST_CHECK;
 
-/* It goes on by itself when a daemon starts: submitted, not ended, not stopped by a user. */
+/* It ended, for good; it stopped, and a resume takes it further. */
+bool brief_is_over(const struct brief *b);
+bool brief_is_stopped(const struct brief *b);
+/* It goes on by itself when a daemon starts: submitted, not ended, not stopped by a user or for
+ * one to look at. */
 bool brief_goes_on(const struct brief *b);
 
 #endif

@@ -341,8 +341,8 @@ static void check_judgment(const struct play *p, const json_t *record) {
   json_int_t rule_number = number(record, "rule");
   if (index < 0)
     fail_msg("%s: a judgment of no movement", p->title);
-  if (rule_number == 0)
-    return;
+  if (rule_number == 0 || str_eq_c(data_get(record, "method"), "human"))
+    return; /* a person can say any */
   const struct movement *m = &p->workflow->movements[index];
   const struct rule *rule = &m->rules[rule_number - 1];
   bool when = str_eq_c(data_get(record, "method"), "when");
@@ -431,8 +431,10 @@ static void check_log(const struct play *p) {
       fail_msg("%s: record %zu ends a call that did not start", p->title, i + 1);
     if (is_type(r, "call_end"))
       started[call] = 0;
-    if (is_type(r, "judgment") && judged[turn]++)
+    if (is_type(r, "judgment") && judged[turn])
       fail_msg("%s: turn %d is judged twice", p->title, (int)turn);
+    if (is_type(r, "judgment")) /* without a rule it waits for a person's */
+      judged[turn] = number(r, "rule") > 0;
     if (is_type(r, "judgment"))
       check_judgment(p, r);
     if (is_type(r, "session_end") && i + 1 != play_lines(p))
@@ -459,6 +461,9 @@ static char *verdicts(const struct play *p, bool *timed) {
     }
     if (is_type(r, "session_end"))
       buf_printf(&b, "%s\n", json_string_value(json_object_get(r, "outcome")));
+    if (is_type(r, "session_stop") && session_stop_is_for_person(data_get(r, "reason")) &&
+        !str_eq_c(data_get(r, "reason"), "interrupted"))
+      buf_printf(&b, "%s\n", json_string_value(json_object_get(r, "reason")));
   }
   return buf_take(&b);
 }
@@ -488,12 +493,34 @@ struct storm {
   struct dice dice;
   unsigned percent; /* of decisions that are followed by a crash; 0: undisturbed */
   int crashes, cuts, stops;
+  bool person; /* one gives verdicts */
 };
 
 static void resume(struct play *p) {
   struct event ev = play_event(p, EVENT_RESUME);
   ev.reason = "test";
   play_decide(p, &ev);
+}
+
+/* It ended, or waits for a person: no program takes it further. */
+static bool is_over(const struct play *p) {
+  return p->core.status == SESSION_ENDED ||
+         (p->core.status == SESSION_STOPPED && p->core.outcome != END_NONE);
+}
+
+/* In some seeds a person gives the verdict that nobody else could. */
+static bool wants_verdict(const struct play *p, const struct storm *storm) {
+  return storm->person && p->core.status == SESSION_STOPPED && core_unjudged_turn(&p->core) != NULL;
+}
+
+static void judge_by_person(struct play *p) {
+  json_t *by = json_pack("{si ss}", "uid", 1000, "name", "alice");
+  const struct core_steer steer = {.by = by, .rule = 1, .why = "it is clear to me"};
+  struct event ev = play_event(p, EVENT_RESUME);
+  ev.reason = "user";
+  ev.steer = &steer;
+  play_decide(p, &ev);
+  json_decref(by);
 }
 
 /* Writes the decision that is at hand; or dies first, as often as the storm wants. */
@@ -503,7 +530,7 @@ static void commit(struct play *p, struct storm *storm) {
     storm->crashes++;
     storm->cuts += keep < n;
     play_crash(p, keep);
-    if (p->core.status == SESSION_ENDED)
+    if (is_over(p))
       return;
     if (play_lines(p) == 0)
       play_decide_start(p);
@@ -516,10 +543,12 @@ static void commit(struct play *p, struct storm *storm) {
 static void session(struct play *p, struct storm *storm) {
   play_decide_start(p);
   commit(p, storm);
-  for (int steps = 0; p->core.status != SESSION_ENDED; steps++) {
+  for (int steps = 0; !is_over(p) || wants_verdict(p, storm); steps++) {
     if (steps == MAX_STEPS)
       fail_msg("%s: no end after %d steps", p->title, MAX_STEPS);
-    if (p->core.status == SESSION_STOPPED) {
+    if (is_over(p)) {
+      judge_by_person(p);
+    } else if (p->core.status == SESSION_STOPPED) {
       assert_int_equal(p->pending_count, 0);
       if (give_ups(p) >= MAX_GIVE_UPS)
         return;
@@ -530,8 +559,8 @@ static void session(struct play *p, struct storm *storm) {
         play_decide(p, &ev);
         commit(p, storm);
         play_crash(p, 0); /* it is dropped, and read back when its turn comes */
-        if (p->core.status == SESSION_ENDED)
-          return;
+        if (is_over(p))
+          continue;
       }
       resume(p);
     } else if (p->pending_count == 0) {
@@ -576,7 +605,7 @@ static void play_seed(uint64_t seed, struct totals *totals) {
     struct play p;
     struct world world = {mix(seed ^ 0x5E6), seed % 5 == 0, {mix(seed + round)}};
     static const unsigned per_cent[] = {0, 12, 45};
-    struct storm storm = {{mix(seed * 31 + round)}, per_cent[round < 2 ? round : 2], 0, 0, 0};
+    struct storm storm = {{mix(seed * 31 + round)}, per_cent[round], 0, 0, 0, seed % 3 == 0};
     play_init(&p, title, workflow_text, seed % 2 ? config : NULL, NULL);
     p.reply = answer;
     p.admit = admit;
@@ -590,7 +619,7 @@ static void play_seed(uint64_t seed, struct totals *totals) {
       fail_msg("%s: a provider was asked without the prompt", title);
     bool timed = false;
     char *now = verdicts(&p, &timed);
-    bool open = timed || p.core.status != SESSION_ENDED;
+    bool open = timed || !is_over(&p);
     if (first == NULL) {
       first = now;
       gave_up = open;
@@ -603,7 +632,7 @@ static void play_seed(uint64_t seed, struct totals *totals) {
     totals->judgments += play_count(&p, "judgment");
     totals->crashes += storm.crashes;
     totals->cuts += storm.cuts;
-    totals->ended += p.core.status == SESSION_ENDED;
+    totals->ended += is_over(&p);
     totals->outcomes[p.core.outcome]++;
     for (int i = 0; i < STAGE_COUNT; i++)
       totals->methods[i] += p.core.method_counts[i];
@@ -659,6 +688,7 @@ static void sessions_keep_their_verdicts_through_crashes(void **state) {
     assert_true(t.cuts > 500);
     assert_true(t.ended > (long)count);
     assert_true(t.unavailable > 0);
+    assert_true(t.methods[STAGE_HUMAN] > 50);
   }
 }
 

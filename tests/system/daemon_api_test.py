@@ -400,7 +400,7 @@ def resuming():
         os.unlink(box.log(odd))
         for words, what in ((("--daemon", "odd/id"), b"not a session's id"),
                             (("--daemon", taken), b"has ended"),
-                            (("--daemon", taken, "--scenario", answers), b"leave out --scenario"),
+                            (("--daemon", taken, "--logs", box.logs), b"leave out --logs"),
                             (("--socket", box.socket, taken), b"goes with --daemon")):
             done = box.segue("resume", *words)
             expect(done.returncode != 0 and what in done.stderr and not done.stdout, words, done)

@@ -14,6 +14,8 @@ from support import Box, expect, main, need_build, of_type, records  # noqa: E40
 LOGS = ROOT + "/tests/data/logs"
 VERSIONS = sorted(v for v in os.listdir(LOGS) if os.path.isdir(f"{LOGS}/{v}"))
 STATES = {"complete": "complete", "stopped": "open", "crashed": "open", "submitted": "open"}
+# They ended for good; today's program stops resumably there.
+ENDED = {"no-rule": ("rule_no_match", 4), "at-max": ("max_movements", 5), "failed": ("failed", 1)}
 
 
 def copied(box, version):
@@ -41,6 +43,22 @@ def they_are_read():
                     done = box.segue("show", path, *words)
                     expect(done.returncode == 0 and done.stdout, version, name, words, done.stderr)
     return ", ".join(VERSIONS)
+
+
+def an_end_stays_one():
+    for name, (outcome, status) in ENDED.items():
+        with Box() as box:
+            path = box.file("log.ndjson", open(f"{LOGS}/0.1.0/{name}.ndjson", "rb").read())
+            before = records(path)
+            expect(before[-1]["type"] == "session_end" and before[-1]["outcome"] == outcome, before[-1])
+            done = box.segue("verify", "--json", path)
+            expect(done.returncode == 0 and json.loads(done.stdout)["state"] == "complete", done.stdout)
+            expect(box.segue("resume", path).returncode == status, name)
+            done = box.segue("resume", path, "--rule", "1")
+            expect(done.returncode == 2 and f"has ended, for good: {outcome}".encode() in done.stderr, done)
+            expect(b"goes on" not in box.segue("show", path).stdout, name)
+            expect(records(path) == before, name, "was changed")
+    return ", ".join(ENDED)
 
 
 def they_go_on():
@@ -94,7 +112,7 @@ def one_of_a_version_to_come():
             expect(f.readlines() == lines, "the log was written to")
 
 
-CASES = [they_are_read, they_go_on, a_daemon_goes_on, one_of_a_version_to_come]
+CASES = [they_are_read, they_go_on, an_end_stays_one, a_daemon_goes_on, one_of_a_version_to_come]
 
 if __name__ == "__main__":
     need_build()

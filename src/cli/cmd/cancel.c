@@ -15,7 +15,7 @@ static int cancel(const struct cli_args *args, const char *word) {
   struct client_reply reply = {0};
   struct err err = {0};
   int status = STATUS_COMPLETE;
-  if (!session_post(cli_value(args, "socket"), word, "cancel", &reply, &err)) {
+  if (!session_post(cli_value(args, "socket"), word, "cancel", NULL, &reply, &err)) {
     status = cli_fail("cancel", &err);
   } else if (cli_flag(args, "json")) {
     json_io_print(reply.value, JSON_IO_COMPACT);

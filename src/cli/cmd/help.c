@@ -9,8 +9,8 @@ static const char exit_help[] =
     "  1  failed, stopped resumably (segue resume goes on), or what it printed was lost\n"
     "  2  bad usage or file\n"
     "  3  ABORT\n"
-    "  4  no rule matched\n"
-    "  5  max_movements was reached\n"
+    "  4  no rule matched (stopped: segue resume --rule N is your verdict)\n"
+    "  5  max_movements was reached (stopped: segue resume --max-movements N)\n"
     "  6  cancelled\n"
     "130  interrupted (after a clean, logged stop)\n";
 

@@ -67,6 +67,7 @@ static bool render(const struct cli_args *args, const struct setup *setup, struc
   }
   const struct movement *m = &setup->workflow->movements[index];
   struct prompt_view view = {.workflow = setup->workflow,
+                             .max_movements = setup->workflow->max_movements,
                              .movement = m,
                              .overrides = setup->user.templates,
                              .previous = str_from(previous),

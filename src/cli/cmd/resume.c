@@ -1,6 +1,5 @@
 /* segue resume: takes a session that stopped further, here or in the daemon. */
 #include "base/log.h"
-#include "base/utf8.h"
 #include "cli/ask_told.h"
 #include "cli/cli.h"
 #include "cli/find.h"
@@ -8,11 +7,11 @@
 #include "cli/session_post.h"
 #include "cli/session_ui.h"
 #include "host/backends.h"
+#include "host/steer.h"
 #include "store/heads.h"
 #include "store/reader.h"
 
 #include <assert.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +19,9 @@
 #include <unistd.h>
 
 static const struct cli_option options[] = {
+    {"rule", 'r', "N", "your verdict on the turn that has none: the number of the rule", false},
+    {"why", 0, "TEXT", "and your reason, with --rule", false},
+    BODY_STEER_OPTIONS,
     {"scenario", 's', "FILE", "replies of the script provider (default: the session's own)", false},
     {"logs", 'l', "DIR", "where session logs are", false},
     {"cut", 0, NULL, "cut off the end of the log from its first damaged record on", false},
@@ -32,31 +34,45 @@ static const struct cli_option options[] = {
 
 /* The setting that the session ran in, found again from its first record. */
 struct found {
-  const char *scenario_option;
+  struct steer steer;
   struct scenario scenario;
   bool has_scenario;
   char cwd[1024];
   const char **env;
 };
 
+/* The session's own; false: it is gone or another one now. */
 static bool find_scenario(struct found *f, const json_t *config, struct err *err) {
   const json_t *written = json_object_get(config, "scenario");
   const char *path = json_string_value(json_object_get(written, "path"));
   const char *sha256 = json_string_value(json_object_get(written, "sha256"));
-  if (f->scenario_option)
-    path = f->scenario_option;
-  if (path == NULL)
+  if (f->has_scenario || path == NULL)
     return true;
   if (!scenario_load(&f->scenario, path, err))
     return false;
   f->has_scenario = true;
-  if (!f->scenario_option && sha256 && strcmp(sha256, f->scenario.sha256) != 0)
+  if (sha256 && strcmp(sha256, f->scenario.sha256) != 0)
     return err_set(
         err, ERR_USAGE,
         "the scenario %.300s changed since the session began: its replies would be others; "
         "give --scenario to use it all the same",
         path);
   return true;
+}
+
+/* The file of --scenario, in place of the session's own. */
+static bool new_scenario(struct found *f, const char *given, struct err *err) {
+  json_t *path = json_object();
+  bool ok = body_path(path, "path", "--scenario", given, err) &&
+            scenario_load(&f->scenario, json_string_value(json_object_get(path, "path")), err);
+  f->has_scenario = ok;
+  if (ok) {
+    json_object_set_new(path, "sha256", json_string(f->scenario.sha256));
+    steer_set_scenario(&f->steer, path);
+  } else {
+    json_decref(path);
+  }
+  return ok;
 }
 
 static bool resume_choose(void *ctx, const json_t *config, struct session_setup *setup,
@@ -180,15 +196,6 @@ static int print_answer(const struct store_ref *ref, enum ui_mode mode, int stat
   return status;
 }
 
-/* Whose word --cut is. */
-static void find_user(char out[64]) {
-  const struct passwd *user = getpwuid(geteuid());
-  if (user != NULL && user->pw_name[0] && utf8_valid(user->pw_name, strlen(user->pw_name)))
-    (void)snprintf(out, 64, "%s", user->pw_name);
-  else
-    (void)snprintf(out, 64, "uid %ld", (long)geteuid());
-}
-
 /* The stop or end that a crash kept out of the ledger. */
 static void seal_late(struct host *host, const struct brief *b) {
   struct heads heads;
@@ -201,22 +208,35 @@ static void seal_late(struct host *host, const struct brief *b) {
   heads_deinit(&heads);
 }
 
+/* The flags as members, as the daemon's API takes it. */
+static json_t *resume_body(const struct cli_args *args, struct err *err) {
+  json_t *body = json_object();
+  bool ok = body_number(args, body, "rule", "rule", err) && body_text(args, body, "why", err) &&
+            body_steer(args, body, err);
+  if (ok)
+    return body;
+  json_decref(body);
+  return NULL;
+}
+
 /* Its turn comes as that of one that is submitted. */
-static int resume_there(const struct cli_args *args) {
+static int resume_there(const struct cli_args *args, json_t *body) {
   struct client_reply reply = {0};
+  const char *scenario = cli_value(args, "scenario");
   struct err err = {0};
   int status = STATUS_COMPLETE;
   if (cli_flag(args, "cut")) {
     (void)err_set(&err, ERR_USAGE, "--cut is for a resume in this terminal: leave out --daemon");
     return cli_fail("resume", &err);
   }
-  if (cli_value(args, "scenario") || cli_value(args, "logs")) {
-    (void)err_set(&err, ERR_USAGE,
-                  "--daemon goes on with what the session was submitted with: leave out --%s",
-                  cli_value(args, "scenario") ? "scenario" : "logs");
+  if (cli_value(args, "logs")) {
+    (void)err_set(&err, ERR_USAGE, "--daemon has its own folder of logs: leave out --logs");
     return cli_fail("resume", &err);
   }
-  if (!session_post(cli_value(args, "socket"), args->words[0], "resume", &reply, &err)) {
+  if (scenario != NULL && !body_path(body, "scenario", "--scenario", scenario, &err))
+    return cli_fail("resume", &err);
+  if (!session_post(cli_value(args, "socket"), args->words[0], "resume",
+                    json_object_size(body) > 0 ? body : NULL, &reply, &err)) {
     status = cli_fail("resume", &err);
   } else if (cli_flag(args, "json")) {
     json_io_print(reply.value, JSON_IO_COMPACT);
@@ -248,26 +268,43 @@ static bool resume_is_whole(const struct store *store, const struct brief *befor
   return whole;
 }
 
+/* Opens the session and lets it go on as the flags say. False: err says why not. */
+static bool resume_open(struct ui *ui, struct found *found, const struct store_ref *ref,
+                        const struct config *user, struct err *err) {
+  struct host *host = &ui->solo.host;
+  struct session *s = host_open(host, ref, &ui->watcher, ui, err);
+  if (s == NULL)
+    return false;
+  const struct core *core = session_core(s);
+  const char *outcome = session_outcome_name(core->outcome);
+  bool ended = core->status == SESSION_ENDED;
+  bool has_scenario = found->has_scenario || json_object_get(core->config, "scenario") != NULL;
+  bool only_replies = found->steer.core.rule == 0 &&
+                      json_object_size(found->steer.changed) == (found->has_scenario ? 1u : 0u);
+  bool ok = !ended || only_replies ||
+            err_set(err, ERR_USAGE, "the session has ended, for good: %s", outcome);
+  ok = ok && (ended || steer_settle(&found->steer, core, user, host->registry, has_scenario, err));
+  ok = ok && host_go(s, resume_choose, found, "user", &found->steer.core, err);
+  if (ok)
+    ui->solo.session = s;
+  else
+    session_free(s);
+  return ok;
+}
+
 /* Runs the session to its end, in this process; asks: it is a question of `segue ask`. */
 static int resume_here(struct ui *ui, struct found *found, const struct store_ref *ref,
-                       const struct cli_args *args, bool asks) {
+                       const struct config *user, const struct cli_args *args, bool asks) {
   bool cut = cli_flag(args, "cut");
-  char user_name[64];
   struct brief before;
   struct err err = {0};
   int status;
   assert(ui->solo.session == NULL);
-  find_user(user_name);
+  json_t *person = steer_person();
   bool known = !cut && brief_read(&before, ref, &err);
-  ui->solo.host.cut_by = cut ? user_name : NULL;
-  if (known && !resume_is_whole(ui->solo.host.store, &before, &err)) {
-    brief_deinit(&before);
-    ui_drop(ui);
-    return cli_fail("resume", &err);
-  }
-  ui->solo.session =
-      host_resume(&ui->solo.host, ref, resume_choose, found, "user", &ui->watcher, ui, &err);
-  if (ui->solo.session == NULL) {
+  ui->solo.host.cut_by = cut ? json_string_value(json_object_get(person, "name")) : NULL;
+  if ((known && !resume_is_whole(ui->solo.host.store, &before, &err)) ||
+      !resume_open(ui, found, ref, user, &err)) {
     status = cli_fail("resume", &err);
     ui_drop(ui);
   } else {
@@ -283,61 +320,79 @@ static int resume_here(struct ui *ui, struct found *found, const struct store_re
   }
   if (known)
     brief_deinit(&before);
+  json_decref(person);
+  return status;
+}
+
+/* With all that is needed: the log, the user's configuration and the backends. */
+static int resume_found(const struct cli_args *args, const struct store_ref *ref,
+                        const struct config *user, const struct provider_registry *registry,
+                        json_t *body) {
+  struct found found = {0};
+  struct ui ui;
+  struct store store;
+  struct err err = {0};
+  const char *scenario = cli_value(args, "scenario");
+  enum ui_mode mode = ui_mode_of(args);
+  int status;
+  store_of(ref, &store);
+  json_t *start = mode == UI_JSON ? NULL : read_start(ref);
+  bool asks = ask_told_is_of(start);
+  json_decref(start);
+  bool ok = steer_parse(&found.steer, body, registry, &err) &&
+            (scenario == NULL || new_scenario(&found, scenario, &err));
+  if (ok && lacks_its_text(ref))
+    ok =
+        err_set(&err, ERR_IO, "the log ends before the text that was to be judged: judge it again");
+  if (!ok) {
+    status = cli_fail("resume", &err);
+  } else if (!ui_init(&ui, "resume", asks ? UI_QUIET : mode, store.where, registry, &err)) {
+    (void)cli_fail("resume", &err);
+    status = STATUS_FAILED;
+  } else {
+    status = resume_here(&ui, &found, ref, user, args, asks);
+  }
+  if (found.has_scenario)
+    scenario_deinit(&found.scenario);
+  free(found.env);
+  steer_deinit(&found.steer);
+  return status;
+}
+
+static int resume_local(const struct cli_args *args, json_t *body) {
+  struct config user = {0};
+  struct provider_registry *registry = NULL;
+  struct err err = {0};
+  struct store_ref ref;
+  int status;
+  if (cli_value(args, "socket")) {
+    (void)err_set(&err, ERR_USAGE, "--socket goes with --daemon");
+    return cli_fail("resume", &err);
+  }
+  if (!find_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err))
+    return cli_fail("resume", &err);
+  if (!config_load(&user, &err) || (registry = backends_new(&user, &err)) == NULL) {
+    status = cli_fail("resume", &err);
+  } else {
+    backends_warn(registry);
+    status = resume_found(args, &ref, &user, registry, body);
+  }
+  registry_free(registry);
+  config_deinit(&user);
   return status;
 }
 
 static int resume_resume(int argc, char **argv) {
   struct cli_args args;
-  struct ui ui;
-  struct found found = {0};
-  struct config user = {0};
-  struct provider_registry *registry = NULL;
   struct err err = {0};
-  struct store_ref ref;
-  struct store store;
   int status;
   if (!cli_parse(&cmd_resume, argc, argv, 1, 1, &args, &status))
     return status;
-  if (cli_flag(&args, "daemon"))
-    return resume_there(&args);
-  if (cli_value(&args, "socket")) {
-    (void)err_set(&err, ERR_USAGE, "--socket goes with --daemon");
+  json_t *body = resume_body(&args, &err);
+  if (body == NULL)
     return cli_fail("resume", &err);
-  }
-  const char *logs = cli_value(&args, "logs"), *word = args.words[0];
-  found.scenario_option = cli_value(&args, "scenario");
-  if (!find_session(word, logs, NULL, &ref, &err))
-    return cli_fail("resume", &err);
-  store_of(&ref, &store);
-  enum ui_mode mode = ui_mode_of(&args);
-  if (!config_load(&user, &err) || (registry = backends_new(&user, &err)) == NULL) {
-    status = cli_fail("resume", &err);
-    goto out;
-  }
-  backends_warn(registry);
-  json_t *start = mode == UI_JSON ? NULL : read_start(&ref);
-  bool asks = ask_told_is_of(start);
-  json_decref(start);
-  if (!ui_init(&ui, "resume", asks ? UI_QUIET : mode, store.where, registry, &err)) {
-    (void)cli_fail("resume", &err);
-    status = STATUS_FAILED;
-    goto out;
-  }
-  if (lacks_its_text(&ref)) {
-    (void)err_set(&err, ERR_IO,
-                  "the log ends before the text that was to be judged: judge it again");
-    (void)cli_fail("resume", &err);
-    ui_drop(&ui);
-    status = STATUS_FAILED;
-    goto out;
-  }
-  status = resume_here(&ui, &found, &ref, &args, asks);
-  if (found.has_scenario)
-    scenario_deinit(&found.scenario);
-  free(found.env);
-out:
-  registry_free(registry);
-  config_deinit(&user);
+  status = cli_flag(&args, "daemon") ? resume_there(&args, body) : resume_local(&args, body);
+  json_decref(body);
   return status;
 }
 
@@ -354,6 +409,14 @@ const struct cli_command cmd_resume = {
         "--scenario, replies that were taken count by their position: add new ones at the end of "
         "the\n"
         "old list.\n"
+        "A session that no rule matched, that failed, or that had all its turns waits for you: "
+        "plain\n"
+        "resume judges the turn anew, --rule N is your own verdict (method human, with your name "
+        "and\n"
+        "--why), --max-movements gives it more turns. With --provider and the like it goes on "
+        "with\n"
+        "others; config.yaml counts as it is now. COMPLETE, ABORT and cancel are final: see segue "
+        "fork.\n"
         "A log whose end was changed is refused; with --cut what stands from its first damaged "
         "record\n"
         "on is cut off, kept in a file .torn and told in the log, with your name.\n"

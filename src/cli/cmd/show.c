@@ -146,7 +146,7 @@ static void print_status(const struct show *s) {
     buf_puts(&text, sum->status);
   if (!orphan && running && sum->activity.n > 0)
     buf_printf(&text, ": %s", buf_c(&sum->activity));
-  else if (strcmp(sum->status, "stopped") == 0)
+  else if (sum->resumable)
     buf_puts(&text, is_submitted(s) ? ": segue resume --daemon goes on" : ": segue resume goes on");
   buf_puts(&text, running ? ", last record after " : ", took ");
   append_elapsed(sum, &text);

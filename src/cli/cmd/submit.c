@@ -4,6 +4,7 @@
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
+#include "cli/session_post.h"
 #include "cli/setup.h"
 #include "daemon/client.h"
 #include "format/json_write.h"
@@ -29,39 +30,6 @@ static const struct cli_option options[] = {
     {0},
 };
 
-/* The daemon stands elsewhere, so every path leaves here absolute. */
-static bool set_path(json_t *body, const char *key, const char *flag, const char *path,
-                     struct err *err) {
-  char *real = realpath(path, NULL);
-  if (real == NULL)
-    return err_set(err, ERR_USAGE, "%s %.300s is not there", flag, path);
-  bool ok = cli_is_utf8(flag, real, err);
-  if (ok)
-    json_object_set_new(body, key, json_string(real));
-  free(real);
-  return ok;
-}
-
-static bool set_providers(const struct cli_args *args, json_t *body, struct err *err) {
-  const char *word;
-  for (size_t i = 0; (word = cli_values(args, "provider", i)) != NULL; i++) {
-    const char *equals = strrchr(word, '=');
-    if (!cli_is_utf8("--provider", word, err))
-      return false;
-    if (equals == NULL) {
-      json_object_set_new(body, "provider", json_string(word));
-      continue;
-    }
-    json_t *providers = json_object_get(body, "providers");
-    if (providers == NULL) {
-      providers = json_object();
-      json_object_set_new(body, "providers", providers);
-    }
-    json_object_setn_new(providers, word, (size_t)(equals - word), json_string(equals + 1));
-  }
-  return true;
-}
-
 static bool set_task(const struct cli_args *args, json_t *body, struct err *err) {
   struct buf task = {0};
   bool ok = setup_task(args, &task, err);
@@ -79,18 +47,13 @@ static bool set_task(const struct cli_args *args, json_t *body, struct err *err)
 
 static bool make_body(const struct cli_args *args, json_t *body, struct err *err) {
   const char *cwd = cli_value(args, "cwd"), *scenario = cli_value(args, "scenario");
-  const char *model = cli_value(args, "model");
-  if (model != NULL && !cli_is_utf8("--model", model, err))
-    return false;
-  if (model != NULL)
-    json_object_set_new(body, "model", json_string(model));
   char found[PATHS_BYTES];
   bool named = paths_workflow(args->words[0], cwd ? cwd : ".", found);
-  return set_path(body, "workflow", "WORKFLOW", named ? found : args->words[0], err) &&
-         set_path(body, "cwd", "--cwd", cwd ? cwd : ".", err) &&
-         (scenario == NULL || set_path(body, "scenario", "--scenario", scenario, err)) &&
-         set_providers(args, body, err) && setup_options(args, body, err) &&
-         set_task(args, body, err);
+  return body_path(body, "workflow", "WORKFLOW", named ? found : args->words[0], err) &&
+         body_path(body, "cwd", "--cwd", cwd ? cwd : ".", err) &&
+         (scenario == NULL || body_path(body, "scenario", "--scenario", scenario, err)) &&
+         body_text(args, body, "model", err) && body_providers(args, body, err) &&
+         setup_options(args, body, err) && set_task(args, body, err);
 }
 
 /* The errors of the workflow, drawn as `segue run` does it. */

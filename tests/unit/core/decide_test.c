@@ -21,11 +21,14 @@ static void expect_types(const struct play *p, size_t from, const char *wanted) 
 
 static void expect_end(const struct play *p, enum session_outcome outcome) {
   const json_t *last = play_record(p, play_lines(p) - 1);
-  if (p->core.status != SESSION_ENDED || p->core.outcome != outcome)
+  bool stops =
+      outcome == END_RULE_NO_MATCH || outcome == END_MAX_MOVEMENTS || outcome == END_FAILED;
+  if (p->core.status != (stops ? SESSION_STOPPED : SESSION_ENDED) || p->core.outcome != outcome)
     fail_msg("%s: status %d, outcome %s", p->title, (int)p->core.status,
              session_outcome_name(p->core.outcome));
-  assert_true(str_eq_c(data_get(last, "type"), "session_end"));
-  assert_true(str_eq_c(data_get(last, "outcome"), session_outcome_name(outcome)));
+  assert_true(str_eq_c(data_get(last, "type"), stops ? "session_stop" : "session_end"));
+  assert_true(
+      str_eq_c(data_get(last, stops ? "reason" : "outcome"), session_outcome_name(outcome)));
   assert_int_equal(p->finished, 1);
 }
 

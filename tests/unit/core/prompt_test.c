@@ -35,6 +35,7 @@ static void scene_init(struct scene *s, const char *workflow, const char *moveme
     fail_msg("%s", err.text);
   const struct movement *m = &s->wf->movements[0];
   s->view = (struct prompt_view){.workflow = s->wf,
+                                 .max_movements = s->wf->max_movements,
                                  .movement = m,
                                  .task = STR("Mend the queue."),
                                  .iteration = 3,

@@ -127,8 +127,8 @@ static void without_a_value_the_session_fails(void **state) {
   play_start(&p);
   play_run(&p);
   expect_structured(&p, "failed", "exhausted", 2);
-  const json_t *end = play_find(&p, "session_end", 0);
-  assert_true(str_eq_c(data_get(end, "outcome"), "failed"));
+  const json_t *end = play_find(&p, "session_stop", 0);
+  assert_true(str_eq_c(data_get(end, "reason"), "failed"));
   assert_true(str_eq_c(data_get(json_object_get(end, "error"), "class"), "structured_output"));
   assert_true(str_eq_c(data_get(json_object_get(end, "error"), "reason"), "exhausted"));
   assert_true(str_eq_c(data_get(end, "message"),

@@ -499,7 +499,8 @@ static void a_given_answer_is_judged(void **state) {
   host_answer(seen.session, STR("given")); /* of the command: it has no exit, so no rule fits */
   (void)uv_run(&f->loop, UV_RUN_DEFAULT);
   assert_int_equal(seen.finished, 1);
-  assert_int_equal(session_core(seen.session)->status, SESSION_ENDED);
+  assert_int_equal(session_core(seen.session)->status, SESSION_STOPPED);
+  assert_int_equal(session_core(seen.session)->outcome, END_FAILED);
   session_free(seen.session);
   f->host.store = &f->store;
 }

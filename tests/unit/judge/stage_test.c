@@ -41,6 +41,7 @@ static void match_methods(void **state) {
       {STAGE_PHASE1_TAG, "tag_fallback", true},
       {STAGE_AI_JUDGE, "ai_judge", true},
       {STAGE_AI_JUDGE_FALLBACK, "ai_judge", false},
+      {STAGE_HUMAN, "human", false},
   };
   (void)state;
   for (size_t i = 0; i < STAGE_COUNT; i++) {

@@ -1,0 +1,199 @@
+/* Reads what a person says who takes a session further, and settles it against the session. */
+#include "host/steer.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "format/json_object.h"
+#include "host/preflight.h"
+
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- reading --- */
+
+static bool known_members(const json_t *body, struct err *err) {
+  static const char *const members[] = {"rule",      "why",      "max_movements",
+                                        "provider",  "model",    "judge_provider",
+                                        "providers", "scenario", NULL};
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)body, key, value) {
+    size_t i = 0;
+    while (members[i] != NULL && strcmp(members[i], key) != 0)
+      i++;
+    const char *near = members[i] ? NULL : str_nearest(str_from(key), members);
+    if (members[i] == NULL)
+      return err_set(err, ERR_INVALID, "unknown member \"%.80s\"%s%s%s", key,
+                     near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+  }
+  return true;
+}
+
+static bool steer_take_rule(struct steer *st, const json_t *body, struct err *err) {
+  const json_t *rule = json_object_get(body, "rule"), *why = json_object_get(body, "why");
+  json_int_t number = json_integer_value(rule);
+  if (rule != NULL && (number < 1 || number > LIMIT_RULE_COUNT))
+    return err_set(err, ERR_INVALID, "rule must be the number of one, from 1 on");
+  if (why != NULL && rule == NULL)
+    return err_set(err, ERR_INVALID, "why goes with rule");
+  if (why != NULL && (!json_is_string(why) || json_string_length(why) > LIMIT_WHY_BYTES ||
+                      strlen(json_string_value(why)) != json_string_length(why)))
+    return err_set(err, ERR_INVALID, "why must be a text without NUL, of at most %u bytes",
+                   LIMIT_WHY_BYTES);
+  st->core.rule = (int)number;
+  st->why = why ? xstrdup(json_string_value(why)) : NULL;
+  return true;
+}
+
+static bool take_max(const struct steer *st, const json_t *body, struct err *err) {
+  json_t *max = json_object_get(body, "max_movements");
+  if (max == NULL)
+    return true;
+  bool infinite = json_is_string(max) && strcmp(json_string_value(max), "infinite") == 0;
+  if (!infinite && (json_integer_value(max) < 1 || json_integer_value(max) > LIMIT_MOVEMENTS))
+    return err_set(err, ERR_INVALID, "max_movements must be a number from 1 to %u, or infinite",
+                   LIMIT_MOVEMENTS);
+  json_object_set(st->changed, "max_movements", max);
+  return true;
+}
+
+/* Checks a provider that is named; `where` says which member it is. */
+static bool check_provider(const json_t *name, const char *where, bool executes,
+                           const struct provider_registry *registry, struct err *err) {
+  struct buf names = {0};
+  struct str word = json_view(name);
+  if (word.n == 0)
+    return err_set(err, ERR_INVALID, "%.80s must be a provider's name", where);
+  if (str_eq_c(word, "command") && executes)
+    return err_set(
+        err, ERR_INVALID,
+        "provider command runs the command: of a movement; it cannot be chosen for others");
+  if (registry_find(registry, word) != NULL)
+    return true;
+  registry_names(registry, &names);
+  (void)err_set(err, ERR_INVALID, "there is no provider \"%.80s\": use one of %s", word.p,
+                buf_c(&names));
+  buf_deinit(&names);
+  return false;
+}
+
+static bool steer_take_provider(const struct steer *st, const json_t *body, const char *key,
+                                const struct provider_registry *registry, struct err *err) {
+  json_t *name = json_object_get(body, key);
+  bool executes = strcmp(key, "provider") == 0;
+  if (name == NULL)
+    return true;
+  if (!check_provider(name, key, executes, registry, err))
+    return false;
+  json_object_set(st->changed, key, name);
+  return true;
+}
+
+static bool steer_take_providers(const struct steer *st, const json_t *body,
+                                 const struct provider_registry *registry, struct err *err) {
+  json_t *providers = json_object_get(body, "providers"), *name;
+  const char *movement;
+  if (providers == NULL)
+    return true;
+  if (!json_is_object(providers))
+    return err_set(err, ERR_INVALID, "providers must be an object of movement: provider");
+  json_object_foreach(providers, movement, name) {
+    if (!check_provider(name, movement, true, registry, err))
+      return false;
+  }
+  json_object_set(st->changed, "providers", providers);
+  return true;
+}
+
+static bool steer_take_model(const struct steer *st, const json_t *body, struct err *err) {
+  json_t *model = json_object_get(body, "model");
+  if (model == NULL)
+    return true;
+  if (json_string_length(model) == 0)
+    return err_set(err, ERR_INVALID, "model must be a model's name");
+  json_object_set(st->changed, "model", model);
+  return true;
+}
+
+bool steer_parse(struct steer *st, const json_t *body, const struct provider_registry *registry,
+                 struct err *err) {
+  *st = (struct steer){.changed = json_object()};
+  if (body == NULL)
+    return true;
+  if (!json_is_object(body))
+    return err_set(err, ERR_INVALID, "the body must be an object, such as {\"rule\": 2}");
+  return known_members(body, err) && steer_take_rule(st, body, err) && take_max(st, body, err) &&
+         steer_take_provider(st, body, "provider", registry, err) &&
+         steer_take_provider(st, body, "judge_provider", registry, err) &&
+         steer_take_providers(st, body, registry, err) && steer_take_model(st, body, err);
+}
+
+void steer_set_scenario(struct steer *st, json_t *scenario) {
+  json_object_set_new(st->changed, "scenario", scenario);
+}
+
+bool steer_says(const struct steer *st) {
+  return st->core.rule > 0 || json_object_size(st->changed) > 0;
+}
+
+/* --- settling --- */
+
+json_t *steer_person(void) {
+  char name[64];
+  const struct passwd *user = getpwuid(geteuid());
+  if (user != NULL && user->pw_name[0] && utf8_valid(user->pw_name, strlen(user->pw_name)))
+    (void)snprintf(name, sizeof name, "%s", user->pw_name);
+  else
+    (void)snprintf(name, sizeof name, "uid %ld", (long)geteuid());
+  return json_pack("{sI ss}", "uid", (json_int_t)geteuid(), "name", name);
+}
+
+json_t *steer_config(const json_t *config, const struct config *user, const json_t *changed) {
+  static const char *const own[] = {"cwd",           "provider",    "providers", "model",
+                                    "options",       "interactive", "submitted", "judge_provider",
+                                    "max_movements", "scenario"};
+  json_t *now = json_object();
+  for (size_t i = 0; i < ARRAY_LEN(own); i++)
+    if (json_object_get(config, own[i]) != NULL)
+      json_object_set(now, own[i], json_object_get(config, own[i]));
+  if (json_object_get(changed, "provider") != NULL) { /* they were for the one before */
+    json_object_del(now, "providers");
+    json_object_del(now, "model");
+  }
+  config_resolve(user, now);
+  json_object_update(now, (json_t *)changed);
+  return now;
+}
+
+bool steer_settle(struct steer *st, const struct core *core, const struct config *user,
+                  const struct provider_registry *registry, bool has_scenario, struct err *err) {
+  const json_t *providers = json_object_get(st->changed, "providers");
+  const char *movement;
+  json_t *name;
+  json_object_foreach((json_t *)providers, movement, name) {
+    if (workflow_find(core->workflow, str_from(movement)) < 0)
+      return err_set(err, ERR_USAGE, "the workflow has no movement \"%.80s\"", movement);
+  }
+  st->by = steer_person();
+  st->config = steer_config(core->config, user, st->changed);
+  st->core = (struct core_steer){.by = st->by,
+                                 .config = st->config,
+                                 .changed = st->changed,
+                                 .rule = st->core.rule,
+                                 .why = st->why};
+  return core_steer_check(core, &st->core, err) &&
+         (json_object_size(st->changed) == 0 ||
+          preflight_check(core->workflow, st->config, registry, has_scenario, err));
+}
+
+void steer_deinit(struct steer *st) {
+  json_decref(st->by);
+  json_decref(st->config);
+  json_decref(st->changed);
+  free(st->why);
+  *st = (struct steer){0};
+}

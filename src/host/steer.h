@@ -1,0 +1,42 @@
+/* steer.h - what a person says who takes a session further: a verdict, other providers, more turns.
+ *
+ *   steer_parse(&st, body, registry, &err)       members as POST .../resume has them
+ *   steer_set_scenario(&st, scenario)            the caller has read it
+ *   steer_settle(&st, core, &user, registry, has_scenario, &err)     against the session as it is
+ *   host_go(..., &st.core, ...) or host_accept(..., &st.core)
+ *   steer_deinit(&st)                            accepts a zeroed one, which says nothing
+ *
+ * Beside what is said, the session goes on with the user's configuration as it is now. */
+#ifndef SEGUE_HOST_STEER_H
+#define SEGUE_HOST_STEER_H
+
+#include "core/decide.h"
+#include "host/config.h"
+#include "provider/registry.h"
+
+struct steer {
+  struct core_steer core; /* borrows from below */
+  json_t *by, *config, *changed;
+  char *why;
+};
+
+/* Members: rule, why, max_movements, provider, providers, model, judge_provider; scenario is left
+ * to the caller. body NULL: nothing is said. ERR_INVALID otherwise. */
+bool steer_parse(struct steer *st, const json_t *body, const struct provider_registry *registry,
+                 struct err *err) MUST_CHECK;
+void steer_set_scenario(struct steer *st, json_t *scenario); /* taken: {path, sha256} */
+/* Something is said beside that it goes on. */
+bool steer_says(const struct steer *st);
+/* Makes the config and who says so; checks that the session can be taken further so. */
+bool steer_settle(struct steer *st, const struct core *core, const struct config *user,
+                  const struct provider_registry *registry, bool has_scenario,
+                  struct err *err) MUST_CHECK;
+void steer_deinit(struct steer *st);
+
+/* The user that this process runs as: {uid, name}. A new reference. */
+json_t *steer_person(void);
+/* A session's config with what the user's configuration says now, and `changed` on top of it. A new
+ * reference. */
+json_t *steer_config(const json_t *config, const struct config *user, const json_t *changed);
+
+#endif

@@ -1,0 +1,314 @@
+#!/usr/bin/env python3
+"""A person takes a session further: a verdict of their own, more turns, other providers.
+
+usage: steer_test.py BUILD_DIR [CASE...]
+"""
+import json
+import os
+import pwd
+import sys
+
+sys.dont_write_bytecode = True
+
+from daemon import DaemonBox  # noqa: E402
+from support import Box, expect, main, need_build, of_type, records, verified, verdicts  # noqa: E402
+
+ME = {"uid": os.getuid(), "name": pwd.getpwuid(os.getuid()).pw_name}
+
+# Each turn runs once; `next` of the last rule is what only a person chooses.
+NO_RULE = """
+name: no-rule
+movements:
+  - name: build
+    command: [sh, -c, 'echo built >> built; exit 3']
+    rules:
+      - {condition: when(exit == 0), next: COMPLETE}
+      - {condition: when(exit == 4), next: tell}
+  - name: tell
+    command: [sh, -c, 'echo told']
+    rules: [{condition: when(exit == 0), next: COMPLETE}]
+"""
+AT_MAX = """
+name: at-max
+max_movements: 2
+movements:
+  - name: count
+    command: [sh, -c, 'echo x >> x; test $(wc -l < x) -ge 4']
+    rules:
+      - {condition: when(exit == 0), next: COMPLETE}
+      - {condition: when(exit != 0), next: count}
+"""
+FAILS = """
+name: fails
+provider: script
+movements:
+  - name: build
+    instruction: build it
+    rules:
+      - {condition: when(last_exit == 1), next: ABORT}
+      - {condition: when(iteration == 9), next: COMPLETE}
+"""
+JUDGED = """
+name: judged
+provider: script
+movements:
+  - name: work
+    instruction: do the work
+    judge: {stages: [structured_output]}
+    rules:
+      - {condition: good, next: COMPLETE}
+      - {condition: bad, next: ABORT}
+"""
+NONE_HOLDS = {"stage": "structured_output", "structured": {"reason": "neither", "step": 0}}
+GOOD = {"stage": "structured_output", "structured": {"reason": "so", "step": 1}}
+WORKED = {"purpose": "execute", "text": "worked"}
+
+
+def run(box, text, *more, status):
+    done = box.segue("run", box.file("flow.yaml", text), "--cwd", box.cwd, "--logs", box.logs, *more)
+    expect(done.returncode == status, "run gave", done.returncode, done.stdout, done.stderr)
+    return box.log_paths()[-1], done.stdout.decode()
+
+
+def resume(box, path, *more, status):
+    done = box.segue("resume", path, *more)
+    expect(done.returncode == status, "resume", *more, "gave", done.returncode, done.stdout, done.stderr)
+    return done.stdout.decode() + done.stderr.decode()
+
+
+def refused(box, path, *more, word):
+    before = records(path)
+    said = resume(box, path, *more, status=2)
+    expect(word in said, more, said)
+    expect(records(path) == before, more, "changed the log")
+
+
+def stopped_as(box, path, reason):
+    stop = records(path)[-1]
+    expect(stop["type"] == "session_stop" and stop["reason"] == reason and stop["resumable"], stop)
+    listed = json.loads(box.segue("ls", "-l", box.logs, "-s", reason, "--json").stdout.splitlines()[0])
+    expect(listed["status"] == reason, listed)
+    done = box.segue("verify", "--json", path)
+    expect(json.loads(done.stdout)["state"] == "open", done.stdout)
+    return stop
+
+
+def a_verdict_of_a_person():
+    with Box() as box:
+        path, said = run(box, NO_RULE, status=4)
+        expect("NO RULE MATCHED" in said and "segue resume" in said and "--rule" in said, said)
+        stopped_as(box, path, "rule_no_match")
+        refused(box, path, "--rule", "3", word='movement "build" has no rule 3: use 1 to 2')
+        refused(box, path, "--rule", "0", word="rule must be")
+        refused(box, path, "--why", "x", word="why goes with rule")
+        said = resume(box, path, "--rule", "2", "--why", "exit 3 is 4 here", status=0)
+        expect("human" in said and "COMPLETE" in said, said)
+        log = records(path)
+        verified(box, path)
+        expect(verdicts(log) == [(1, "build", None, None), (1, "build", 2, "human"),
+                                 (2, "tell", 1, "when")], verdicts(log))
+        again = of_type(log, "session_resume")[0]
+        expect(again["by"] == ME and again["reason"] == "user", again)
+        expect(again["verdict"] == {"turn": 1, "rule": 2, "why": "exit 3 is 4 here"}, again)
+        expect("config" not in again and "changed" not in again, again)
+        stage = of_type(log, "judgment")[1]["stages"]
+        expect(len(stage) == 1 and stage[0]["stage"] == "human" and stage[0]["by"] == ME, stage)
+        expect(log[-1]["methods"] == {"human": 1, "when": 1}, log[-1])
+        with open(box.cwd + "/built", encoding="ascii") as f:
+            expect(f.read() == "built\n", "the command ran again")
+        shown = box.segue("show", path, "build").stdout.decode()
+        expect("exit 3 is 4 here" in shown and f"by: {ME['name']}" in shown, shown)
+        refused(box, path, "--rule", "1", word="has ended, for good: complete")
+        expect(resume(box, path, status=0).count("tell") == 0, "it ran again")
+
+
+def judged_anew():
+    with Box() as box:
+        replies = box.file("r.json", json.dumps({"replies": [WORKED, NONE_HOLDS, GOOD]}))
+        path, _ = run(box, JUDGED, "-s", replies, status=4)
+        stopped_as(box, path, "rule_no_match")
+        resume(box, path, status=0)
+        log = records(path)
+        verified(box, path)
+        expect([v[2:] for v in verdicts(log)] == [(None, None), (1, "structured_output")], verdicts(log))
+        expect(sum(r["purpose"] == "execute" for r in of_type(log, "call_start")) == 1, "worked twice")
+        expect(of_type(log, "session_resume")[0]["by"] == ME, "nobody")
+
+
+def more_turns():
+    with Box() as box:
+        path, said = run(box, AT_MAX, status=5)
+        expect("MAX MOVEMENTS" in said and "--max-movements N" in said, said)
+        stop = stopped_as(box, path, "max_movements")
+        expect(stop["message"] == 'max_movements is 2; "count" would have been next', stop)
+        refused(box, path, word="give --max-movements")
+        refused(box, path, "--max-movements", "2", word="give --max-movements")
+        refused(box, path, "--max-movements", "none", word="whole number")
+        refused(box, path, "--max-movements", "0", word="max_movements must be")
+        refused(box, path, "--rule", "1", word="no turn waits for a rule")
+        resume(box, path, "--max-movements", "3", status=5)
+        expect(of_type(records(path), "session_resume")[0]["changed"] == {"max_movements": 3}, path)
+        refused(box, path, word="give --max-movements")
+        resume(box, path, "--max-movements", "infinite", status=0)
+        log = records(path)
+        verified(box, path)
+        expect(log[-1]["turns"] == 4 and log[-1]["outcome"] == "complete", log[-1])
+        expect([r["config"]["max_movements"] for r in of_type(log, "session_resume")] == [3, "infinite"], path)
+
+
+def failed():
+    with Box() as box:
+        path, _ = run(box, FAILS, "-s", box.file("r.json", json.dumps({"replies": [WORKED]})), status=1)
+        stopped_as(box, path, "failed")
+        resume(box, path, status=1)  # the expression is what it was
+        resume(box, path, "-r", "2", status=0)
+        verified(box, path)
+        expect([v[3] for v in verdicts(records(path))] == [None, None, "human"], verdicts(records(path)))
+
+
+def final_ones():
+    with Box() as box:
+        path, _ = run(box, NO_RULE.replace("exit == 0), next: COMPLETE}\n      - {condition: when(exit == 4), next: tell",
+                                           "exit == 0), next: COMPLETE}\n      - {condition: when(exit == 3), next: ABORT"),
+                      status=3)
+        for flags in (["--rule", "1"], ["--max-movements", "9"], ["--provider", "script"]):
+            refused(box, path, *flags, word="has ended, for good: abort")
+        expect("ABORT" in resume(box, path, status=3), "it is another end")
+
+
+def config(box, text):
+    os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue", exist_ok=True)
+    with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w", encoding="utf-8") as f:
+        f.write(text)
+
+
+AWAY = 'providers:\n  away: {type: openai-chat, base_url: "http://127.0.0.1:9/v1", model: big, key_env: SEGUE_NO_KEY}\n'
+ELSEWHERE = JUDGED.replace("provider: script", "provider: away")
+
+
+def other_providers():
+    """A call that could not be made is made by another, and so is the judging."""
+    cases = [(["--provider", "script"], {"provider": "script"}),
+             (["--provider", "work=script"], {"providers": {"work": "script"}})]
+    for flags, changed in cases:
+        with Box() as box:
+            config(box, AWAY)
+            replies = box.file("r.json", json.dumps({"replies": [WORKED, GOOD]}))
+            path, _ = run(box, ELSEWHERE, status=1)
+            expect(records(path)[-1]["reason"] == "provider_error", records(path)[-1])
+            refused(box, path, "--provider", "script", word="--scenario")
+            refused(box, path, "--provider", "scrip", "-s", replies, word='there is no provider "scrip"')
+            refused(box, path, "--provider", "wrk=script", "-s", replies, word='no movement "wrk"')
+            resume(box, path, *flags, "-s", replies, status=0)
+            log = records(path)
+            verified(box, path)
+            again = of_type(log, "session_resume")[0]
+            expect({k: v for k, v in again["changed"].items() if k != "scenario"} == changed, again)
+            expect(again["config"]["scenario"]["path"] == replies, again["config"])
+            expect([r["provider"] for r in of_type(log, "call_start")] == ["away", "script", "script"], path)
+
+
+def another_judge():
+    with Box() as box:
+        config(box, AWAY)
+        flow = JUDGED.replace("judge: {", "judge: {provider: away, ")
+        replies = box.file("r.json", json.dumps({"replies": [WORKED, GOOD]}))
+        path, _ = run(box, flow, "-s", replies, status=1)
+        expect(records(path)[-1]["reason"] == "judge_unavailable", records(path)[-1])
+        resume(box, path, "--judge-provider", "script", status=0)
+        verified(box, path)
+        judges = [r["provider"] for r in of_type(records(path), "call_start") if r["purpose"] == "judge"]
+        expect(judges[-1] == "script", judges)
+
+
+def the_configuration_of_now():
+    """A fallback that the user wrote meanwhile takes over, and the log says what is new."""
+    with Box() as box:
+        config(box, AWAY)
+        replies = box.file("r.json", json.dumps({"replies": [WORKED, GOOD]}))
+        path, _ = run(box, ELSEWHERE, "-s", replies, status=1)
+        config(box, AWAY + "fallback: {away: [script]}\n")
+        resume(box, path, status=0)
+        log = records(path)
+        verified(box, path)
+        again = of_type(log, "session_resume")[0]
+        expect(again["config"]["fallback"] == {"away": ["script"]} and "changed" not in again, again)
+
+
+# ---- the daemon -------------------------------------------------------------------------------------
+
+def through_the_daemon():
+    with DaemonBox() as box:
+        box.serve()
+        ask = lambda sid, body: box.ask("POST", f"/v1/sessions/{sid}/resume", body)
+        sid = box.submit(box.file("no.yaml", NO_RULE))
+        box.wait_status(sid, "rule_no_match")
+        status, value = ask(sid, {"rule": 5})
+        expect(status == 422 and "no rule 5" in value["detail"], status, value)
+        status, value = ask(sid, {"rul": 5})
+        expect(status == 422 and 'did you mean "rule"' in value["detail"], status, value)
+        status, value = ask(sid, {"rule": 2, "why": "so"})
+        expect(status == 202, status, value)
+        box.wait_status(sid, "complete")
+        log = records(box.log(sid))
+        expect(of_type(log, "session_resume")[0]["by"] == ME, log)
+        expect([v[3] for v in verdicts(log)] == [None, "human", "when"], verdicts(log))
+        verified(box, box.log(sid))
+        sid = box.submit(box.file("max.yaml", AT_MAX))
+        box.wait_status(sid, "max_movements")
+        status, value = ask(sid, None)
+        expect(status == 422 and "max-movements" in value["detail"], status, value)
+        done = box.segue("resume", "--daemon", sid, "--max-movements", "9")
+        expect(done.returncode == 0, done.stderr)
+        box.wait_status(sid, "complete")
+        verified(box, box.log(sid))
+        status, value = ask(sid, {"max_movements": 30})
+        expect(status == 409, status, value)
+        box.check_all()
+
+
+def a_daemon_leaves_them_alone():
+    with DaemonBox() as box:
+        box.serve()
+        sids = {}
+        for name, text, status in (("no", NO_RULE, "rule_no_match"), ("max", AT_MAX, "max_movements"),
+                                   ("bad", FAILS, "failed")):
+            sids[status] = box.submit(box.file(name + ".yaml", text), {"text": json.dumps({"replies": [WORKED]})})
+            box.wait_status(sids[status], status)
+        before = {s: records(box.log(i)) for s, i in sids.items()}
+        box.end()
+        box.serve()
+        good = box.submit(box.file("again.yaml", NO_RULE.replace("exit 3", "exit 0")))
+        box.wait_status(good, "complete")
+        for status, sid in sids.items():
+            expect(box.session(sid)["status"] == status, box.session(sid))
+            expect(records(box.log(sid)) == before[status], "it went on by itself", status)
+        status, value = box.ask("POST", f"/v1/sessions/{sids['failed']}/cancel")
+        expect(status == 200 and value["status"] == "cancelled", status, value)
+        box.check_all()
+
+
+def an_accepted_verdict_is_kept():
+    """The daemon is killed as soon as it has answered: the next one carries the verdict out."""
+    with DaemonBox() as box:
+        box.serve()
+        sids = [box.submit(box.file("no.yaml", NO_RULE)) for _ in range(8)]
+        for sid in sids:
+            box.wait_status(sid, "rule_no_match")
+        for sid in sids:
+            status, value = box.ask("POST", f"/v1/sessions/{sid}/resume", {"rule": 2})
+            expect(status == 202, status, value)
+        box.process.kill()
+        box.process.wait()
+        box.serve()
+        for sid in sids:
+            box.wait_status(sid, "complete")
+            log = records(box.log(sid))
+            expect([v[3] for v in verdicts(log)] == [None, "human", "when"], verdicts(log))
+        verified(box, *[box.log(s) for s in sids])
+
+
+need_build()
+sys.exit(main([a_verdict_of_a_person, judged_anew, more_turns, failed, final_ones, other_providers,
+               another_judge, the_configuration_of_now, through_the_daemon, a_daemon_leaves_them_alone,
+               an_accepted_verdict_is_kept]))
