@@ -19,6 +19,9 @@
 #define LIMIT_MOVEMENTS         1000000000u /* the highest max_movements that is a number */
 #define LIMIT_DEFAULT_MOVEMENTS 10          /* max_movements when the file names none */
 #define LIMIT_ARGV_COUNT        256u
+/* A daemon looks again for programs and keys after this long. */
+#define LIMIT_PREFLIGHT_FRESH_MS    2000u
+#define LIMIT_PREFLIGHT_KNOWN_COUNT 64u
 
 /* --- texts --- */
 #define LIMIT_TASK_BYTES        (8u * 1024u * 1024u)

@@ -68,12 +68,8 @@ static bool read_providers(const struct cli_args *args, const struct provider_re
       return false;
     }
     if (provider == NULL) {
-      struct buf names = {0};
-      registry_names(registry, &names);
-      (void)err_set(err, ERR_USAGE, "there is no provider \"%.80s\": use one of %s", name,
-                    buf_c(&names));
-      buf_deinit(&names);
-      return false;
+      (void)registry_unknown(registry, str_from(name), err);
+      return err_wrap(err, "--provider %.80s", word);
     }
     if (equals == NULL) {
       if (strcmp(name, "command") == 0)
@@ -169,7 +165,7 @@ static void print_list(const char *command, const struct err_list *list, const c
     if (list->items[i].line > 0)
       cli_print_file_error(&list->items[i], severity);
     else {
-      fprintf(stderr, "segue: %s", strcmp(severity, "error") == 0 ? "" : "warning: ");
+      fprintf(stderr, "segue %s: %s", command, strcmp(severity, "error") == 0 ? "" : "warning: ");
       cli_put_safe(stderr, list->items[i].text);
       fputc('\n', stderr);
       if (strcmp(severity, "error") == 0)
@@ -188,8 +184,10 @@ bool setup_load(struct setup *setup, const char *word, struct err_list *errors,
   json_decref(setup->facets);
   setup->facets = json_array();
   const struct workflow_source source = {.path = path, .facet_files = setup->facets};
-  setup->workflow =
-      preflight_load(source, setup->cwd, setup->config, setup->registry, errors, warnings);
+  workflow_unref(setup->workflow);
+  workflow_marks_free(setup->marks);
+  setup->workflow = preflight_load(source, setup->cwd, setup->config, setup->registry, errors,
+                                   warnings, &setup->marks);
   if (setup->workflow == NULL)
     return false;
   char *real = realpath(path, NULL);
@@ -202,7 +200,7 @@ bool setup_load(struct setup *setup, const char *word, struct err_list *errors,
   if (!ok)
     err_list_add(errors, &err);
   free(real);
-  return ok;
+  return errors->count == 0;
 }
 
 bool setup_workflow(struct setup *setup, const struct cli_args *args, const char *path,
@@ -250,9 +248,56 @@ void setup_print_facets(const struct setup *setup, const char *movement, FILE *o
   }
 }
 
+static struct preflight setup_preflight_of(const struct setup *setup) {
+  return (struct preflight){.workflow = setup->workflow,
+                            .config = setup->config,
+                            .registry = setup->registry,
+                            .marks = setup->marks,
+                            .has_scenario = setup->has_scenario};
+}
+
 bool setup_preflight(const struct setup *setup, struct err *err) {
   assert(setup->workflow != NULL);
-  return preflight_check(setup->workflow, setup->config, setup->registry, setup->has_scenario, err);
+  const struct preflight p = setup_preflight_of(setup);
+  struct err_list errors = {0}, warnings = {0};
+  preflight_check(&p, &errors, &warnings);
+  bool ok = errors.count == 0;
+  if (!ok)
+    *err = errors.items[0];
+  err_list_deinit(&errors);
+  err_list_deinit(&warnings);
+  return ok;
+}
+
+bool setup_start(struct setup *setup, const struct cli_args *args, const char *word,
+                 struct buf *task, int *status) {
+  const char *name = args->command->name;
+  struct err_list errors = {0}, warnings = {0}, doubts = {0};
+  struct err err = {0};
+  bool quiet = cli_flag(args, "quiet");
+  (void)setup_load(setup, word, &errors, &warnings);
+  preflight_warn(setup->facets, setup->cwd, &doubts);
+  bool ok = setup_task(args, task, &err);
+  if (!ok)
+    err_list_add(&errors, &err);
+  if (setup->workflow != NULL) {
+    struct preflight p = setup_preflight_of(setup);
+    p.has_task = task->n > 0 || !ok;
+    p.looks = true;
+    preflight_check(&p, &errors, &doubts);
+    if (ok && !setup_keys(setup, args, buf_view(task), &err))
+      err_list_add(&errors, &err);
+  }
+  print_list(name, &errors, "error");
+  if (!quiet)
+    print_list(name, &doubts, "warning");
+  ok = errors.count == 0;
+  if (!ok)
+    *status = STATUS_USAGE;
+  err_list_deinit(&errors);
+  err_list_deinit(&warnings);
+  err_list_deinit(&doubts);
+  return ok;
 }
 
 bool setup_keys(const struct setup *setup, const struct cli_args *args, struct str task,
@@ -264,6 +309,7 @@ bool setup_keys(const struct setup *setup, const struct cli_args *args, struct s
 
 void setup_deinit(struct setup *setup) {
   workflow_unref(setup->workflow);
+  workflow_marks_free(setup->marks);
   json_decref(setup->config);
   json_decref(setup->facets);
   if (setup->has_scenario)

@@ -12,7 +12,8 @@ struct setup {
   struct config user;
   struct provider_registry *registry;
   struct workflow *workflow;
-  json_t *config; /* of session_start */
+  struct workflow_marks *marks; /* of its file */
+  json_t *config;               /* of session_start */
   json_t *facets; /* the files that the workflow's facets came from; see workflow/facets.h */
   struct scenario scenario;
   bool has_scenario;
@@ -32,7 +33,7 @@ struct setup {
 /* Everything from the flags but the workflow. False: printed, *status is the exit status. */
 bool setup_flags(struct setup *setup, const struct cli_args *args, int *status);
 /* Loads, lints and builds the workflow, and keeps its path. `word` is a path, or the name of a
- * workflow of the project, the user or segue (paths_workflow). */
+ * workflow of the project, the user or segue (paths_workflow). True: there are no errors. */
 bool setup_load(struct setup *setup, const char *word, struct err_list *errors,
                 struct err_list *warnings);
 /* The same; prints all errors, and warnings: all when asked, else those of preflight_warn. */
@@ -42,7 +43,12 @@ bool setup_workflow(struct setup *setup, const struct cli_args *args, const char
 bool setup_has_facet(const json_t *entry, const char *movement);
 /* A line for each file that a facet came from: of one movement, or of all with NULL. */
 void setup_print_facets(const struct setup *setup, const char *movement, FILE *out);
-/* Every movement's backend exists, takes its options and can do what is asked of it. */
+/* The same for a session that is to start: all that stands in its way (host/preflight.h) is said
+ * at once. Reads the task too. */
+bool setup_start(struct setup *setup, const struct cli_args *args, const char *word,
+                 struct buf *task, int *status);
+/* Every movement's backend exists, takes its options and can do what is asked of it. Whether it is
+ * there is left to its calls. */
 bool setup_preflight(const struct setup *setup, struct err *err) MUST_CHECK;
 /* No key of the user stands in the task or the workflow, or --allow-secret was given. */
 bool setup_keys(const struct setup *setup, const struct cli_args *args, struct str task,

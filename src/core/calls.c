@@ -176,10 +176,9 @@ static bool has_lists(const struct workflow *wf, const json_t *config, const str
          json_at(config, "fallback") != NULL;
 }
 
-/* Lists those who can take over from `first`, in order; or NULL. The file's list goes with the
- * provider it was written for; else it is the user's own. */
-static const json_t *takers(const struct workflow *wf, const json_t *config, size_t movement,
-                            bool judges, struct str first) {
+/* The file's list goes with the provider it was written for; else it is the user's own. */
+const json_t *core_takers(const struct workflow *wf, const json_t *config, size_t movement,
+                          bool judges, struct str first) {
   const struct movement *m = &wf->movements[movement];
   struct str provider, model;
   const json_t *list = NULL;
@@ -208,7 +207,7 @@ bool core_judges_by_tool(const struct workflow *wf, const json_t *config, size_t
   }
   core_judge_backend(wf, config, movement, &first, &model);
   bool by_tool = has_tool(providers, first);
-  const json_t *list = takers(wf, config, movement, true, first);
+  const json_t *list = core_takers(wf, config, movement, true, first);
   json_array_foreach(list, i, name) {
     by_tool = by_tool && has_tool(providers, str_from(json_string_value(name)));
   }
@@ -233,8 +232,8 @@ struct str core_next_backend(const struct core *core, const struct turn *turn,
       !has_lists(core->workflow, core->config, &core->workflow->movements[turn->movement]))
     return STR("");
   core_first_backend(core, turn, call, &first, &model);
-  const json_t *list = takers(core->workflow, core->config, turn->movement,
-                              call->purpose != PURPOSE_EXECUTE && !is_reask(call), first);
+  const json_t *list = core_takers(core->workflow, core->config, turn->movement,
+                                   call->purpose != PURPOSE_EXECUTE && !is_reask(call), first);
   bool found = str_eq(current, first);
   json_array_foreach(list, i, name) {
     struct str word = {json_string_value(name), json_string_length(name)};

@@ -141,6 +141,10 @@ void core_judge_backend(const struct workflow *wf, const json_t *config, size_t 
 /* The judge of that vote, from 1, of a movement with a panel. */
 void core_panel_backend(const struct workflow *wf, const json_t *config, size_t movement, int vote,
                         struct str *provider, struct str *model);
+/* Lists the names of those who can take over from `first`, in order: from the judge, or else from
+ * whoever works; or NULL. Borrowed. */
+const json_t *core_takers(const struct workflow *wf, const json_t *config, size_t movement,
+                          bool judges, struct str first);
 /* The judge, and whoever takes over from it and gets the same prompt, have a tool for its value.
  * vote 0: there is no panel. */
 bool core_judges_by_tool(const struct workflow *wf, const json_t *config, size_t movement, int vote,

@@ -32,6 +32,7 @@ struct generation *generation_new(struct err *err) {
     free(g);
     return NULL;
   }
+  g->looked = preflight_cache_new();
   backends_warn(g->registry);
   overrides_warn();
   return g;
@@ -45,6 +46,7 @@ struct generation *generation_ref(struct generation *g) {
 void generation_unref(struct generation *g) {
   if (g == NULL || --g->references > 0)
     return;
+  preflight_cache_free(g->looked);
   registry_free(g->registry);
   config_deinit(&g->user);
   free(g);
@@ -148,6 +150,7 @@ struct launch_body {
   const json_t *body;
   struct err *err;
   struct err_list *errors;
+  struct workflow_marks *marks; /* of the workflow's file */
 };
 
 /* A member as text; NULL when it is missing. *ok turns false when it is something else. */
@@ -195,9 +198,10 @@ static bool take_providers(const struct launch_body *p) {
   json_object_foreach((json_t *)providers, movement, name) {
     if (!json_is_string(name))
       return err_set(p->err, ERR_INVALID, "providers.%.80s must be a provider's name", movement);
-    if (registry_find(p->l->generation->registry, str_from(json_string_value(name))) == NULL)
-      return err_set(p->err, ERR_INVALID, "providers.%.80s: there is no provider \"%.80s\"",
-                     movement, json_string_value(name));
+    if (registry_find(p->l->generation->registry, str_from(json_string_value(name))) == NULL) {
+      (void)registry_unknown(p->l->generation->registry, str_from(json_string_value(name)), p->err);
+      return err_wrap(p->err, "providers.%.80s", movement);
+    }
   }
   json_object_set(p->l->config, "providers", (json_t *)providers);
   return true;
@@ -207,13 +211,9 @@ static bool take_provider(const struct launch_body *p) {
   if (!take_text(p, "provider"))
     return false;
   const char *name = json_string_value(json_object_get(p->l->config, "provider"));
-  struct buf names = {0};
   bool ok = name == NULL || registry_find(p->l->generation->registry, str_from(name)) != NULL;
   if (!ok) {
-    registry_names(p->l->generation->registry, &names);
-    (void)err_set(p->err, ERR_INVALID, "there is no provider \"%.80s\": use one of %s", name,
-                  buf_c(&names));
-    buf_deinit(&names);
+    (void)registry_unknown(p->l->generation->registry, str_from(name), p->err);
   } else if (name != NULL && strcmp(name, "command") == 0) {
     ok =
         err_set(p->err, ERR_INVALID,
@@ -330,7 +330,7 @@ static bool facets_fit(const struct launch_body *p, const json_t *facets) {
   return true;
 }
 
-static bool take_workflow(const struct launch_body *p) {
+static bool take_workflow(struct launch_body *p) {
   static const char *const members[] = {"text", "name", "facets", NULL};
   const json_t *value = json_object_get(p->body, "workflow"), *text;
   const json_t *facets = json_object_get(value, "facets");
@@ -358,7 +358,7 @@ static bool take_workflow(const struct launch_body *p) {
       .facet_files = l->facets,
   };
   l->workflow = preflight_load(source, l->setup.cwd, l->config, l->generation->registry, p->errors,
-                               &warnings);
+                               &warnings, &p->marks);
   json_decref(none);
   err_list_deinit(&warnings);
   if (l->workflow == NULL)
@@ -386,6 +386,28 @@ static bool allows_keys(const struct launch_body *p) {
                                              p->l->generation->user.env, "allow_secret", p->err);
 }
 
+/* Whoever it would call is there, as `segue run` sees to it. */
+static bool can_run(const struct launch_body *p) {
+  const struct launch *l = p->l;
+  struct err_list warnings = {0};
+  const struct preflight flight = {.workflow = l->workflow,
+                                   .config = l->config,
+                                   .registry = l->generation->registry,
+                                   .marks = p->marks,
+                                   .has_scenario = l->scenario != NULL,
+                                   .has_task = l->task.n > 0,
+                                   .looks = true,
+                                   .cache = l->generation->looked};
+  preflight_check(&flight, p->errors, &warnings);
+  err_list_deinit(&warnings);
+  if (p->errors->count == 0)
+    return true;
+  *p->err = p->errors->items[0];
+  if (p->errors->count > 1)
+    (void)err_set(p->err, ERR_FILE, "the workflow cannot run here");
+  return false;
+}
+
 /* A long task is a blob in its log, which is written before its first record. */
 static bool keep_task(const struct launch_body *p) {
   struct str task = buf_view(&p->l->task);
@@ -400,7 +422,7 @@ bool launch_parse(struct launch *l, const json_t *body, struct err *err, struct 
   static const char *const members[] = {"workflow",     "task",  "cwd",     "provider",
                                         "providers",    "model", "options", "scenario",
                                         "allow_secret", NULL};
-  struct launch_body p = {l, body, err, errors};
+  struct launch_body p = {.l = l, .body = body, .err = err, .errors = errors};
   l->config = json_object();
   bool ok = json_is_object(body) ||
             err_set(err, ERR_INVALID, "the body must be an object with workflow, task and cwd");
@@ -412,9 +434,9 @@ bool launch_parse(struct launch *l, const json_t *body, struct err *err, struct 
     config_resolve(&l->generation->user, l->config);
     use_config(l);
   }
-  ok = ok && take_workflow(&p) && take_task(&p) && take_scenario(&p) &&
-       preflight_check(l->workflow, l->config, l->generation->registry, l->scenario != NULL, err) &&
+  ok = ok && take_workflow(&p) && take_task(&p) && take_scenario(&p) && can_run(&p) &&
        allows_keys(&p) && keep_task(&p);
+  workflow_marks_free(p.marks);
   if (ok)
     l->setup.scenario = l->scenario ? &l->scenario->scenario : NULL;
   return ok;

@@ -25,6 +25,7 @@ struct generation {
   unsigned references;
   struct config user;
   struct provider_registry *registry;
+  struct preflight_cache *looked; /* for launch_parse, one at a time */
 };
 
 /* NULL: it is wrong, err says where. One reference. */
@@ -58,7 +59,8 @@ struct launch {
 };
 
 void launch_init(struct launch *l, struct launch_env *env);
-/* False: the request is wrong. errors: what is wrong in a workflow file, with places; else err. */
+/* False: the request is wrong. errors: all that keeps its workflow from running, with places where
+ * it stands in the file; else err. */
 bool launch_parse(struct launch *l, const json_t *body, struct err *err,
                   struct err_list *errors) MUST_CHECK;
 bool launch_parse_steer(struct launch *l, const json_t *body, struct err *err,

@@ -67,19 +67,14 @@ static bool check_settings(const struct provider *p, struct err *err) {
 }
 
 static bool known(const struct provider_registry *reg, const char *name, struct err *err) {
-  struct buf names = {0};
   if (str_eq_c(STR("command"), name))
     return err_set(err, ERR_INVALID,
                    "config.yaml: fallback: provider command runs a movement's own program: nobody "
                    "can take over from it, nor it from another");
   if (registry_find(reg, str_from(name)) != NULL)
     return true;
-  registry_names(reg, &names);
-  (void)err_set(err, ERR_INVALID,
-                "config.yaml: fallback: there is no provider \"%.80s\": use one of %s", name,
-                buf_c(&names));
-  buf_deinit(&names);
-  return false;
+  (void)registry_unknown(reg, str_from(name), err);
+  return err_wrap(err, "config.yaml: fallback");
 }
 
 /* Checks what can be said only when all backends are there. */

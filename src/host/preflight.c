@@ -1,12 +1,25 @@
 /* Checks before a start that a workflow can run. */
 #include "host/preflight.h"
 
+#include "base/log.h"
 #include "core/decide.h"
 #include "format/json_object.h"
+#include "format/template.h"
 #include "host/paths.h"
+#include "host/preflight_cache.h"
+#include "host/reach.h"
+#include "provider/agent/agent.h"
+#include "provider/probe.h"
+#include "provider/ready.h"
+#include "workflow/parse.h"
 
+#include <assert.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 void preflight_warn(const json_t *files, const char *cwd, struct err_list *warnings) {
   char project[PATHS_BYTES], foreign[PATHS_BYTES];
@@ -35,7 +48,8 @@ void preflight_warn(const json_t *files, const char *cwd, struct err_list *warni
 
 struct workflow *preflight_load(struct workflow_source source, const char *cwd,
                                 const json_t *config, const struct provider_registry *registry,
-                                struct err_list *errors, struct err_list *warnings) {
+                                struct err_list *errors, struct err_list *warnings,
+                                struct workflow_marks **kept) {
   struct workflow_marks *marks = NULL;
   struct workflow *workflow = NULL;
   char project[PATHS_BYTES], foreign[PATHS_BYTES], home[PATHS_BYTES],
@@ -50,6 +64,7 @@ struct workflow *preflight_load(struct workflow_source source, const char *cwd,
   source.user_facets = user[0] ? user : NULL;
   source.named_by_user = true;
   json_t *doc = workflow_load_marked(&source, errors, &marks);
+  bool whole = errors->count == 0;
   if (doc != NULL) {
     const json_t *standard = json_object_get(config, "default_provider");
     const struct lint_env env = {
@@ -59,159 +74,324 @@ struct workflow *preflight_load(struct workflow_source source, const char *cwd,
     workflow_lint(doc, marks, &env, errors, warnings);
     preflight_warn(source.facet_files, cwd, warnings);
   }
-  if (doc != NULL && errors->count == 0) {
+  if (doc != NULL && whole) {
     workflow = workflow_build(doc, &err);
-    if (workflow == NULL)
+    if (workflow == NULL && errors->count == 0)
       err_list_add(errors, &err);
   }
   json_decref(doc);
-  workflow_marks_free(marks);
+  if (kept != NULL)
+    *kept = marks;
+  else
+    workflow_marks_free(marks);
   return workflow;
 }
 
-/* The workflow that is to run, as it is checked. */
-struct plan {
-  const struct workflow *workflow;
-  const json_t *config;
-  const struct provider_registry *registry;
-  bool has_scenario;
+struct flight {
+  const struct preflight *p;
+  struct err_list *errors, *warnings;
+  char path[DOC_PATH_BYTES]; /* what is looked at */
 };
 
+/* --- telling --- */
+
+/* Says it at the place of f->path; without one, what it is about must stand in the text. Each
+ * thing once, and nothing where something worse is said already. */
+static void flight_say(struct flight *f, struct err_list *list, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
+static void flight_say(struct flight *f, struct err_list *list, const char *fmt, ...) {
+  struct err err = {0};
+  char text[sizeof err.text];
+  int line = 0, column = 0;
+  va_list ap;
+  va_start(ap, fmt);
+  (void)vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  if (f->path[0] != '\0')
+    marks_place(f->p->marks, f->path, &line, &column);
+  if (line > 0)
+    (void)err_set_at(&err, ERR_FILE, f->p->marks->file, line, column, "%s", text);
+  else
+    (void)err_set(&err, ERR_USAGE, "%s", text);
+  for (size_t i = 0; i < f->errors->count; i++)
+    if (line > 0 && f->errors->items[i].line == line && f->errors->items[i].column == column)
+      return;
+  for (size_t i = 0; i < list->count; i++)
+    if ((line == 0 || list->items[i].line == line) && strcmp(list->items[i].text, err.text) == 0)
+      return;
+  err_list_add(list, &err);
+}
+
+static const struct movement *flight_movement(const struct flight *f, size_t i) {
+  return &f->p->workflow->movements[i];
+}
+
+/* The first of these keys of the movement, or of the workflow, that the file has. */
+static void flight_look_at(struct flight *f, size_t movement, const char *key) {
+  char own[DOC_PATH_BYTES], path[DOC_PATH_BYTES];
+  int line = 0, column = 0;
+  doc_path_item(own, "movements", movement);
+  doc_path_member(path, own, key);
+  marks_place(f->p->marks, path, &line, &column);
+  if (line == 0) {
+    (void)snprintf(path, sizeof path, "%s", key);
+    marks_place(f->p->marks, path, &line, &column);
+  }
+  if (line == 0)
+    doc_path_member(path, own, "name");
+  (void)snprintf(f->path, sizeof f->path, "%s", path);
+}
+
+/* --- flags --- */
+
 /* The names in --provider MOVEMENT=P must be movements. */
-static bool check_names(const struct plan *plan, struct err *err) {
-  const char *name;
+static void check_names(struct flight *f) {
+  const struct workflow *wf = f->p->workflow;
+  const char *name, **names = xcalloc(wf->movement_count + 1, sizeof *names);
   json_t *value;
-  json_object_foreach(json_object_get(plan->config, "providers"), name, value) {
-    long index = workflow_find(plan->workflow, str_from(name));
+  f->path[0] = '\0';
+  json_object_foreach(json_object_get(f->p->config, "providers"), name, value) {
+    const char *provider = json_string_value(value);
+    long index = workflow_find(wf, str_from(name));
+    bool command = index >= 0 && wf->movements[index].argv != NULL;
+    for (size_t i = 0; index < 0 && i < wf->movement_count; i++)
+      names[i] = json_string_value(
+          json_object_get(json_array_get(json_object_get(wf->doc, "movements"), i), "name"));
+    const char *near = index < 0 ? str_nearest(str_from(name), names) : NULL;
     if (index < 0)
-      return err_set(err, ERR_USAGE, "--provider %.80s=%s: the workflow has no such movement", name,
-                     json_string_value(value));
-    bool command = plan->workflow->movements[index].argv != NULL;
-    if (command || str_eq_c(str_from(json_string_value(value)), "command"))
-      return err_set(err, ERR_USAGE, "--provider %.80s=%s: %s", name, json_string_value(value),
-                     command ? "that movement is a command" : "that movement has no command");
+      flight_say(f, f->errors, "--provider %.80s=%s: the workflow has no such movement%s%s%s", name,
+                 provider, near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
+    else if (command || str_eq_c(str_from(provider), "command"))
+      flight_say(f, f->errors, "--provider %.80s=%s: %s", name, provider,
+                 command ? "that movement is a command" : "that movement has no command");
   }
-  return true;
+  free(names);
 }
 
-/* Who corrects answers that do not fit, where there are any. */
-static bool preflight_check_reask(const struct plan *plan, size_t i, bool *scripted,
-                                  struct err *err) {
-  const struct movement *m = &plan->workflow->movements[i];
-  struct str reask, model;
-  if (m->structured == NULL || m->structured->max_reasks == 0)
+/* --- providers --- */
+
+static enum ready ready_now(const struct flight *f, const struct reach_part *part,
+                            const struct reach_who *who, struct err *err) {
+  const struct provider *provider = registry_find(f->p->registry, who->provider);
+  const struct movement *m = flight_movement(f, part->movement);
+  const char *cwd = json_string_value(json_object_get(f->p->config, "cwd"));
+  enum ready ready = READY_YES;
+  if (provider == NULL || cwd == NULL)
+    return READY_YES; /* said elsewhere */
+  const bool judges = part->role != REACH_WORK;
+  const struct ready_call call = {.model = who->model,
+                                  .cwd = cwd,
+                                  .permission = judges ? PERMISSION_READONLY : m->permission,
+                                  .judges = judges};
+  struct buf key = {0};
+  buf_printf(&key, "%s\n" STR_FMT "\n%d %d\n%s", provider->capability.name, STR_ARG(call.model),
+             (int)call.permission, call.judges, cwd);
+  if (!preflight_cache_get(f->p->cache, buf_c(&key), &ready, err)) {
+    ready = provider_ready(provider, &call, err);
+    preflight_cache_put(f->p->cache, buf_c(&key), ready, err);
+  }
+  buf_deinit(&key);
+  return ready;
+}
+
+static enum ready ready_of(const struct flight *f, const struct reach_part *part,
+                           const struct reach_who *who, struct err *err) {
+  if (str_eq_c(who->provider, "script") && !f->p->has_scenario) {
+    (void)err_set(err, ERR_USAGE, "the script provider has no replies: give --scenario FILE");
+    return READY_NO;
+  }
+  return f->p->looks ? ready_now(f, part, who, err) : READY_YES;
+}
+
+/* Enough of them must be able to answer; of the others it is said. */
+static void check_ready(struct flight *f, const struct reach_part *part) {
+  struct err why[REACH_WHO_COUNT] = {0};
+  enum ready ready[REACH_WHO_COUNT];
+  struct buf all = {0};
+  size_t able = 0, no = 0;
+  for (size_t i = 0; i < part->count; i++) {
+    ready[i] = ready_of(f, part, &part->who[i], &why[i]);
+    able += ready[i] != READY_NO;
+    if (ready[i] == READY_NO)
+      buf_printf(&all, "%s%s", no++ > 0 ? "; " : "", why[i].text);
+  }
+  if (able < part->needed && part->count == 1)
+    flight_say(f, f->errors, "%s", buf_c(&all));
+  else if (able < part->needed)
+    flight_say(f, f->errors, "too few of these can answer: %s", buf_c(&all));
+  for (size_t i = 0; i < part->count; i++)
+    if (ready[i] == READY_PERHAPS || (ready[i] == READY_NO && able >= part->needed))
+      flight_say(f, f->warnings, "%s", why[i].text);
+  buf_deinit(&all);
+}
+
+/* Somebody who judges, votes or corrects. */
+static bool check_judges(struct flight *f, const struct reach_part *part,
+                         const struct reach_who *who) {
+  static const char *const does[] = {
+      "", "cannot judge: name another in judge.provider",
+      "cannot judge: leave it out of judge.panel",
+      "cannot correct an answer: name another in structured_output.reask, or set max_reasks: 0"};
+  const struct capability *cap =
+      capability_find(registry_capabilities(f->p->registry), who->provider);
+  if (cap != NULL && cap->can_judge)
     return true;
-  core_reask_backend(plan->workflow, plan->config, i, &reask, &model);
-  const struct capability *cap = capability_find(registry_capabilities(plan->registry), reask);
-  *scripted |= str_eq_c(reask, "script");
-  return (cap != NULL && cap->can_judge) ||
-         err_set(err, ERR_USAGE,
-                 "movement %.*s: provider %.*s cannot correct an answer: name another in "
-                 "structured_output.reask, or set max_reasks: 0",
-                 (int)m->name.n, m->name.p, (int)reask.n, reask.n ? reask.p : "");
-}
-
-static bool panel_names(const struct movement *m, const char *name) {
-  size_t i;
-  const json_t *judge;
-  json_array_foreach((json_t *)m->judge.panel, i, judge) {
-    if (str_eq_c(json_view(judge), name))
-      return true;
-  }
+  flight_say(f, f->errors, "movement " STR_FMT ": provider " STR_FMT " %s",
+             STR_ARG(flight_movement(f, part->movement)->name), STR_ARG(who->provider),
+             does[part->role]);
   return false;
 }
 
-/* Does this judge take what its movement says? */
-static bool preflight_judge(const struct movement *m, const struct capability *cap,
-                            struct err *err) {
-  json_auto_t *effort = json_object();
-  if (m->judge.effort != NULL && !json_is_null(m->judge.effort))
-    json_object_set(effort, "effort", (json_t *)m->judge.effort);
-  return provider_check_options(cap, m->judge.options, err) &&
-         provider_check_options(cap, effort, err);
-}
-
-static bool preflight_check_panel(const struct plan *plan, const struct movement *m,
-                                  struct err *err) {
-  size_t i;
-  const json_t *name;
-  json_array_foreach((json_t *)m->judge.panel, i, name) {
-    struct str judge = json_view(name);
-    const struct capability *cap = capability_find(registry_capabilities(plan->registry), judge);
-    if (cap == NULL || !cap->can_judge)
-      return err_set(err, ERR_USAGE,
-                     "movement " STR_FMT ": provider " STR_FMT " cannot judge: leave it out of "
-                     "judge.panel",
-                     STR_ARG(m->name), STR_ARG(judge));
-    if (!preflight_judge(m, cap, err))
-      return err_wrap(err, "movement " STR_FMT ", judge", STR_ARG(m->name));
+static bool preflight_check_worker(struct flight *f, const struct reach_part *part) {
+  const struct str name = flight_movement(f, part->movement)->name;
+  const struct str provider = part->who[0].provider;
+  struct err err;
+  if (provider.n == 0) {
+    flight_say(f, f->errors,
+               "movement " STR_FMT
+               " has no provider: write provider: in the file, or give --provider",
+               STR_ARG(name));
+    return false;
   }
-  return true;
+  if (str_eq_c(provider, "command")) {
+    flight_say(f, f->errors,
+               "movement " STR_FMT ": provider command needs command: [program, arguments...]",
+               STR_ARG(name));
+    return false;
+  }
+  if (registry_find(f->p->registry, provider) != NULL)
+    return true;
+  (void)registry_unknown(f->p->registry, provider, &err);
+  flight_say(f, f->errors, "movement " STR_FMT ": %s", STR_ARG(name), err.text);
+  return false;
 }
 
-static bool check_movement(const struct plan *plan, size_t i, struct err *err) {
-  const struct movement *m = &plan->workflow->movements[i];
-  const struct capability *capabilities = registry_capabilities(plan->registry);
-  struct str provider, model, judge, judge_model;
-  core_backend(plan->workflow, plan->config, i, &provider, &model);
-  core_judge_backend(plan->workflow, plan->config, i, &judge, &judge_model);
-  if (provider.n == 0)
-    return err_set(err, ERR_USAGE,
-                   "movement %.*s has no provider: write provider: in the file, or give --provider",
-                   (int)m->name.n, m->name.p);
-  const struct capability *cap = capability_find(capabilities, provider);
-  if (cap == NULL)
-    return err_set(err, ERR_USAGE, "movement %.*s: there is no provider \"%.*s\"", (int)m->name.n,
-                   m->name.p, (int)provider.n, provider.p);
-  if (str_eq_c(provider, "command") && m->argv == NULL)
-    return err_set(err, ERR_USAGE,
-                   "movement %.*s: provider command needs command: [program, arguments...]",
-                   (int)m->name.n, m->name.p);
-  if (m->argv == NULL &&
-      (!provider_check_options(cap, json_object_get(plan->config, "default_options"), err) ||
-       !provider_check_options(cap, m->options, err) ||
-       !provider_check_options(cap, json_object_get(plan->config, "options"), err)))
-    return err_wrap(err, "movement %.*s", (int)m->name.n, m->name.p);
-  const struct chain_spec spec = {.rules = m->rules,
-                                  .rule_count = m->rule_count,
-                                  .movement = m->name,
-                                  .stages = m->judge.stages,
-                                  .stage_count = m->judge.stage_count};
-  const struct capability *judge_cap = capability_find(capabilities, judge);
-  bool asks = m->structured != NULL && invariants_need(m->structured->invariants, INVARIANT_AI);
-  bool needs = chain_needs_judge(&spec) || asks;
-  if (needs && judge.n == 0 && m->argv != NULL)
-    return err_set(
-        err, ERR_USAGE,
-        "nothing can judge %.*s: give --provider, or only the stage phase1_tag, which needs "
-        "none",
-        (int)m->name.n, m->name.p);
-  if (needs && (judge_cap == NULL || !judge_cap->can_judge))
-    return err_set(err, ERR_USAGE,
-                   "movement %.*s: provider %.*s cannot judge: name another in judge.provider",
-                   (int)m->name.n, m->name.p, (int)judge.n, judge.n ? judge.p : "");
-  if (needs && !preflight_judge(m, judge_cap, err))
-    return err_wrap(err, "movement %.*s, judge", (int)m->name.n, m->name.p);
-  if (needs && !preflight_check_panel(plan, m, err))
-    return false;
-  bool scripted = str_eq_c(provider, "script") ||
-                  (needs && (str_eq_c(judge, "script") || panel_names(m, "script")));
-  if (!preflight_check_reask(plan, i, &scripted, err))
-    return false;
-  if (scripted && !plan->has_scenario)
-    return err_set(err, ERR_USAGE,
-                   "movement %.*s runs on the script provider: give --scenario FILE",
-                   (int)m->name.n, m->name.p);
-  return true;
+static void preflight_check_options(struct flight *f, const struct reach_part *part,
+                                    struct str provider) {
+  const struct capability *cap = capability_find(registry_capabilities(f->p->registry), provider);
+  const bool works = part->role == REACH_WORK;
+  const bool judges = part->role == REACH_JUDGE || part->role == REACH_VOTE;
+  const struct movement *m = flight_movement(f, part->movement);
+  json_auto_t *effort = json_object();
+  if (judges && m->judge.effort != NULL && !json_is_null(m->judge.effort))
+    json_object_set(effort, "effort", (json_t *)m->judge.effort);
+  const json_t *sets[] = {works ? json_object_get(f->p->config, "default_options") : NULL,
+                          part->options, works ? json_object_get(f->p->config, "options") : NULL};
+  struct err err;
+  char path[DOC_PATH_BYTES];
+  (void)snprintf(path, sizeof path, "%s", f->path);
+  for (size_t i = 0; cap != NULL && i < ARRAY_LEN(sets); i++) {
+    if (provider_check_options(cap, sets[i], &err))
+      continue;
+    if (sets[i] != part->options &&
+        sets[i] != effort) { /* of a flag or the configuration: said once */
+      f->path[0] = '\0';
+      flight_say(f, f->errors, "%s", err.text);
+    } else
+      flight_say(f, f->errors, "movement " STR_FMT "%s: %s", STR_ARG(m->name),
+                 works ? "" : ", judge", err.text);
+    (void)snprintf(f->path, sizeof f->path, "%s", path);
+  }
 }
 
-bool preflight_check(const struct workflow *workflow, const json_t *config,
-                     const struct provider_registry *registry, bool has_scenario, struct err *err) {
-  const struct plan plan = {workflow, config, registry, has_scenario};
-  if (!check_names(&plan, err))
-    return false;
-  for (size_t i = 0; i < workflow->movement_count; i++)
-    if (!check_movement(&plan, i, err))
-      return false;
-  return true;
+static void check_part(void *ctx, const struct reach_part *part) {
+  struct flight *f = ctx;
+  const struct movement *m = flight_movement(f, part->movement);
+  char key[48];
+  (void)snprintf(key, sizeof key, "%s%s", part->section,
+                 part->role == REACH_VOTE ? "panel" : "provider");
+  f->path[0] = '\0';
+  if (!part->chosen)
+    flight_look_at(f, part->movement, key);
+  bool ok = part->role != REACH_WORK || preflight_check_worker(f, part);
+  if (part->role != REACH_WORK && part->who[0].provider.n == 0) {
+    if (m->argv != NULL)
+      flight_say(f, f->errors,
+                 "nothing can judge " STR_FMT
+                 ": give --provider, or only the stage phase1_tag, which needs none",
+                 STR_ARG(m->name));
+    return;
+  }
+  for (size_t i = 0; i < part->count; i++) {
+    if (part->role != REACH_WORK)
+      ok = check_judges(f, part, &part->who[i]) && ok;
+    if (i == 0 || part->role == REACH_VOTE)
+      preflight_check_options(f, part, part->who[i].provider);
+  }
+  if (ok)
+    check_ready(f, part);
+}
+
+/* --- programs and the task --- */
+
+static enum ready find_program(const struct flight *f, const char *name, struct err *err) {
+  char path[PATHS_BYTES], found[PATHS_BYTES];
+  const char *cwd = json_string_value(json_object_get(f->p->config, "cwd"));
+  struct stat st;
+  if (strchr(name, '/') == NULL) {
+    if (probe_find_program(name, found, sizeof found))
+      return READY_YES;
+    (void)err_set(err, ERR_NOT_FOUND,
+                  "the program %.200s is not in PATH: install it, or write its path", name);
+    return READY_NO;
+  }
+  if (snprintf(path, sizeof path, "%s%s%s", name[0] == '/' || !cwd ? "" : cwd,
+               name[0] == '/' ? "" : "/", name) >= (int)sizeof path)
+    return READY_YES;
+  if (stat(path, &st) != 0)
+    (void)err_set(err, ERR_NOT_FOUND,
+                  "there is no %.200s here: only right where an earlier movement makes it", name);
+  else if (!S_ISREG(st.st_mode) || access(path, X_OK) != 0)
+    (void)err_set(err, ERR_NOT_FOUND, "%.200s cannot be run: chmod +x it", name);
+  else
+    return READY_YES;
+  return READY_PERHAPS;
+}
+
+static void check_program(struct flight *f, const char *name) {
+  struct err err;
+  struct buf key = {0};
+  enum ready ready;
+  bool kept = strchr(name, '/') == NULL; /* what an agent builds may come at any time */
+  buf_printf(&key, "command\n%s", name);
+  if (!kept || !preflight_cache_get(f->p->cache, buf_c(&key), &ready, &err)) {
+    ready = find_program(f, name, &err);
+    if (kept)
+      preflight_cache_put(f->p->cache, buf_c(&key), ready, &err);
+  }
+  if (ready != READY_YES)
+    flight_say(f, ready == READY_NO ? f->errors : f->warnings, "%s", err.text);
+  buf_deinit(&key);
+}
+
+static void check_movement(struct flight *f, size_t i) {
+  const struct movement *m = flight_movement(f, i);
+  const struct invariants *invariants = m->structured ? m->structured->invariants : NULL;
+  if (m->argv != NULL) {
+    flight_look_at(f, i, "command");
+    check_program(f, m->argv[0]);
+  }
+  flight_look_at(f, i, "structured_output.invariants");
+  for (size_t k = 0; k < invariants_count(invariants); k++)
+    if (invariants_get(invariants, k)->argv != NULL)
+      check_program(f, invariants_get(invariants, k)->argv[0]);
+  flight_look_at(f, i, "instruction");
+  if (!f->p->has_task && template_uses(m->instruction, "task") &&
+      !template_uses(m->instruction, "?task"))
+    flight_say(f, f->errors, "{task} stands here, and no task was given: give one with --task");
+}
+
+void preflight_check(const struct preflight *p, struct err_list *errors,
+                     struct err_list *warnings) {
+  assert(p->workflow != NULL);
+  struct flight f = {.p = p, .errors = errors, .warnings = warnings};
+  check_names(&f);
+  reach_each(p->workflow, p->config, check_part, &f);
+  bool *reachable = workflow_reachable(p->workflow->doc);
+  for (size_t i = 0; p->looks && i < p->workflow->movement_count; i++)
+    if (reachable[i])
+      check_movement(&f, i);
+  free(reachable);
+  sort_by_place(errors);
+  sort_by_place(warnings);
 }

@@ -1,5 +1,14 @@
-/* preflight.h - what is checked before a session starts, whoever starts it: the workflow's file and
- * its facets, and that every movement has a backend that can do what is asked of it. */
+/* preflight.h - what is checked before a session starts, whoever starts it: the workflow's file
+ * and its facets, and that whoever its rules can lead to can do what will be asked.
+ *
+ *   wf = preflight_load(source, cwd, config, registry, &errors, &warnings, &marks)
+ *   preflight_check(&(struct preflight){.workflow = wf, ...}, &errors, &warnings)
+ *   errors.count == 0: it may start
+ *
+ * All that is wrong is found in one go. An error is what must fail: nobody of a list of providers
+ * can answer, a command's bare name is not in PATH. What may come right by itself is a warning: one
+ * of several cannot answer, a program below the working directory is not there (an earlier movement
+ * may build it), there is no sign of a login. No program is started for it. */
 #ifndef SEGUE_HOST_PREFLIGHT_H
 #define SEGUE_HOST_PREFLIGHT_H
 
@@ -8,18 +17,35 @@
 #include "workflow/load.h"
 
 /* Loads, lints and builds; facets also come from the project around cwd and from the user's folder.
- * source: path, text and inline facets; the rest is filled in. NULL: errors says why. */
+ * source: path, text and inline facets; the rest is filled in. A workflow may come back beside
+ * errors, so that preflight_check finds the rest of them: it must not run. marks: where its parts
+ * stand (workflow_marks_free), or NULL. */
 struct workflow *preflight_load(struct workflow_source source, const char *cwd,
                                 const json_t *config, const struct provider_registry *registry,
-                                struct err_list *errors, struct err_list *warnings);
+                                struct err_list *errors, struct err_list *warnings,
+                                struct workflow_marks **marks);
 
 /* Warns also those who do not want to see all of lint: of facets of the project that stand in for
  * the user's own, and of a .segue that was passed over. files: as source.facet_files. */
 void preflight_warn(const json_t *files, const char *cwd, struct err_list *warnings);
 
-/* config: as session_start records it, with the user's defaults in it. */
-bool preflight_check(const struct workflow *workflow, const json_t *config,
-                     const struct provider_registry *registry, bool has_scenario,
-                     struct err *err) MUST_CHECK;
+/* Answers that are still fresh (LIMIT_PREFLIGHT_FRESH_MS), for who checks again and again. One
+ * thread at a time. */
+struct preflight_cache;
+struct preflight_cache *preflight_cache_new(void);
+void preflight_cache_free(struct preflight_cache *cache); /* NULL is fine */
+
+struct preflight {
+  const struct workflow *workflow;
+  const json_t *config; /* as session_start records it: with cwd and the user's defaults */
+  const struct provider_registry *registry;
+  const struct workflow_marks *marks; /* or NULL: no places are told */
+  bool has_scenario, has_task;
+  bool looks; /* programs, keys, logins and the task too; else what each provider can do */
+  struct preflight_cache *cache; /* or NULL */
+};
+
+/* Adds to the lists what is not there yet. */
+void preflight_check(const struct preflight *p, struct err_list *errors, struct err_list *warnings);
 
 #endif

@@ -233,29 +233,28 @@ static void ask_versions(const struct provider_registry *registry, struct backen
   free(asking);
 }
 
+void probe_look(const struct provider *provider, struct backend_probe *p) {
+  const struct profile *profile = provider_profile(provider);
+  const char *name = provider->capability.name;
+  *p = (struct backend_probe){.kind = "built-in",
+                              .transport = "",
+                              .schema = provider->capability.structured,
+                              .installed = true};
+  if (profile != NULL) {
+    probe_agent(provider, profile, p);
+  } else if (strcmp(name, "script") != 0 && strcmp(name, "command") != 0) {
+    p->kind = p->transport = "http";
+    p->state = PROBE_UNKNOWN;
+  }
+}
+
 struct backend_probe *probe_all(const struct provider_registry *registry, bool ask) {
   size_t count = 0;
   while (registry_at(registry, count) != NULL)
     count++;
   struct backend_probe *probes = xcalloc(count + 1, sizeof *probes);
-  for (size_t i = 0; i < count; i++) {
-    const struct provider *provider = registry_at(registry, i);
-    const struct profile *profile = provider_profile(provider);
-    struct backend_probe *p = &probes[i];
-    p->kind = "built-in";
-    p->transport = "";
-    p->schema = provider->capability.structured;
-    p->installed = true;
-    if (profile != NULL)
-      probe_agent(provider, profile, p);
-    else if (strcmp(provider->capability.name, "script") != 0 &&
-             strcmp(provider->capability.name, "command") != 0)
-      *p = (struct backend_probe){.kind = "http",
-                                  .transport = "http",
-                                  .schema = provider->capability.structured,
-                                  .installed = true,
-                                  .state = PROBE_UNKNOWN};
-  }
+  for (size_t i = 0; i < count; i++)
+    probe_look(registry_at(registry, i), &probes[i]);
   if (ask)
     ask_versions(registry, probes, count);
   return probes;

@@ -33,6 +33,9 @@ struct backend_probe {
 /* One for each of the registry, in its order: free() it. Without `ask` nothing is started. */
 struct backend_probe *probe_all(const struct provider_registry *registry, bool ask);
 
+/* The same of one provider, without asking. */
+void probe_look(const struct provider *provider, struct backend_probe *out);
+
 /* Where the program of an agent is; false: nowhere. A name without a slash is looked up in PATH. */
 bool probe_find_program(const char *name, char *out, size_t size);
 

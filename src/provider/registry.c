@@ -94,6 +94,22 @@ void registry_names(const struct provider_registry *reg, struct buf *out) {
     buf_printf(out, "%s%s", i ? ", " : "", reg->providers[i].capability.name);
 }
 
+bool registry_unknown(const struct provider_registry *reg, struct str name, struct err *err) {
+  const char **names = xcalloc(reg->count + 1, sizeof *names);
+  struct buf all = {0};
+  for (size_t i = 0; i < reg->count; i++)
+    names[i] = reg->providers[i].capability.name;
+  const char *near = str_nearest(name, names);
+  if (near == NULL)
+    registry_names(reg, &all);
+  (void)err_set(err, ERR_USAGE, "there is no provider \"%.*s\": %s%s%s",
+                name.n > 80 ? 80 : (int)name.n, name.n ? name.p : "",
+                near ? "did you mean " : "use one of ", near ? near : buf_c(&all), near ? "?" : "");
+  buf_deinit(&all);
+  free(names);
+  return false;
+}
+
 const char *provider_news_name(enum provider_news_kind kind) {
   static const char *const names[] = {"text",  "thinking", "session",    "tool",
                                       "usage", "retry",    "permission", "note"};

@@ -33,5 +33,7 @@ const struct provider *registry_at(const struct provider_registry *reg, size_t i
 const struct capability *registry_capabilities(const struct provider_registry *reg);
 /* "script, command, ...": what a message offers. */
 void registry_names(const struct provider_registry *reg, struct buf *out);
+/* Says that there is none of that name, and which one is meant, or all there are. Always false. */
+bool registry_unknown(const struct provider_registry *reg, struct str name, struct err *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "base/utf8.h"
 #include "judge/rule.h"
 #include "workflow/lint_part.h"
@@ -168,22 +169,25 @@ static void check_next(struct lint *l) {
     }
 }
 
-static size_t initial_of(struct lint *l) {
+static size_t initial_of(const struct lint *l) {
   const char *initial = lint_text(l->doc, "initial_movement", NULL);
   for (size_t i = 0; initial && i < l->count; i++)
     if (strcmp(l->names[i], initial) == 0)
       return i;
-  if (initial) {
-    l->names[l->count] = NULL; /* the ends are no place to start */
-    lint_report(l, l->errors, "initial_movement", "there is no movement %s: %s", initial,
-                lint_suggestion(l, initial, l->names, "write the name of a movement"));
-    l->names[l->count] = "COMPLETE";
-  }
   return 0;
 }
 
-static void check_reachable(struct lint *l) {
-  char path[DOC_PATH_BYTES];
+static void check_initial(struct lint *l) {
+  const char *initial = lint_text(l->doc, "initial_movement", NULL);
+  if (initial == NULL || l->count == 0 || strcmp(l->names[initial_of(l)], initial) == 0)
+    return;
+  l->names[l->count] = NULL; /* the ends are no place to start */
+  lint_report(l, l->errors, "initial_movement", "there is no movement %s: %s", initial,
+              lint_suggestion(l, initial, l->names, "write the name of a movement"));
+  l->names[l->count] = "COMPLETE";
+}
+
+static void lint_reach(struct lint *l) {
   size_t *queue = arena_array(&l->arena, l->count, sizeof *queue), head = 0, tail = 0;
   if (l->count == 0)
     return;
@@ -199,6 +203,12 @@ static void check_reachable(struct lint *l) {
       queue[tail++] = (size_t)next;
     }
   }
+}
+
+static void check_reachable(struct lint *l) {
+  char path[DOC_PATH_BYTES];
+  check_initial(l);
+  lint_reach(l);
   for (size_t i = 0; i < l->count; i++)
     if (!l->movements[i].reachable)
       lint_report(l, l->warnings, lint_path(path, i, "name"),
@@ -515,6 +525,17 @@ static void check_judge(struct lint *l, size_t movement, const char *worker) {
   c = capability_find(l->env->providers, str_from(name));
   if (effort.text != NULL && c != NULL && (c->options & OPTION_EFFORT) == 0)
     lint_report(l, l->errors, effort.path, "provider %s takes no effort: remove it", name);
+}
+
+bool *workflow_reachable(const json_t *doc) {
+  struct lint l = {.doc = doc};
+  read_movements(&l);
+  lint_reach(&l);
+  bool *out = xcalloc(l.count + 1, sizeof *out);
+  for (size_t i = 0; i < l.count; i++)
+    out[i] = l.movements[i].reachable;
+  arena_deinit(&l.arena);
+  return out;
 }
 
 void workflow_lint(const json_t *doc, const struct workflow_marks *marks,

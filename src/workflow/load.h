@@ -40,6 +40,9 @@ json_t *workflow_load_marked(const struct workflow_source *source, struct err_li
                              struct workflow_marks **marks);
 void workflow_marks_free(struct workflow_marks *marks);
 
+/* Which movements a session can come to: an array, one for each of the document. free() it. */
+bool *workflow_reachable(const json_t *doc);
+
 /* Unreachable movements, unknown next, movements that cannot end, a judge that cannot judge, an
  * option a provider has no such thing for, unknown providers, exit in a movement without command,
  * structured.X of an unknown movement. Errors make a run impossible; warnings do not. */

@@ -312,15 +312,17 @@ def a_mistake_in_one_profile_is_no_others():
         expect(done.returncode == 0, done.stderr)
         done, _ = run_with(box, "wrong")
         expect(done.returncode == 2 and place in done.stderr.decode(), done.returncode, done.stderr)
-        for providers, status in (("[wrong, jsonl]", 0), ("wrong", 1)):
+        logs = len(box.log_paths())
+        for providers, status, word in (("wrong", 2, "provider wrong"), ("[wrong, jsonl]", 0, "warning")):
             text = WORKFLOW.replace("movements:", f"provider: {providers}\nmovements:")
             done = box.segue("run", box.file("two.yaml", text), "--task", "x", "--logs", box.logs,
                              "--cwd", box.cwd)
-            log = records(box.log_paths()[-1])
-            error = of_type(log, "call_end")[0]["error"]
-            expect(done.returncode == status, providers, done.returncode, done.stderr)
-            expect(error["class"] == "not_found" and place in error["message"], error)
-        expect(log[-1]["type"] == "session_stop" and log[-1]["resumable"], log[-1])
+            said = done.stderr.decode()
+            expect(done.returncode == status, providers, done.returncode, said)
+            expect(place in said and word in said, providers, said)
+        expect(len(box.log_paths()) == logs + 1, "a session began that could not go on")
+        error = of_type(records(box.log_paths()[-1]), "call_end")[0]["error"]
+        expect(error["class"] == "not_found" and place in error["message"], error)
 
 
 def what_a_project_ships_changes_nothing():
@@ -344,9 +346,8 @@ def what_a_project_ships_changes_nothing():
         expect(done.returncode == 2, "a workflow may not say which program is run", done.returncode)
         workflow = WORKFLOW.replace("instruction:", "model: --dangerously-skip-permissions\n"
                                     "    instruction:").replace("one", "two")
-        done, log = run_with(box, "claude", workflow=workflow)
-        error = of_type(log, "call_end")[0]["error"]
-        expect(error["class"] == "bad_request", error)
+        done, _ = run_with(box, "claude", workflow=workflow)
+        expect(done.returncode == 2 and b"begins with a dash" in done.stderr, done)
 
 
 def a_project_that_would_steer_its_agent_is_refused():
@@ -357,11 +358,11 @@ def a_project_that_would_steer_its_agent_is_refused():
         os.mkdir(box.cwd + "/.gemini")
         with open(settings, "w") as f:
             json.dump({"hooks": {"SessionStart": [{"hooks": [{"command": "touch x"}]}]}}, f)
-        done, log = run_with(box, "gemini")
-        error = of_type(log, "call_end")[0]["error"]
-        expect(error["class"] == "auth" and settings + " sets hooks" in error["message"], error)
-        expect("trust_project" in error["message"], "it is not said what to do", error)
-        expect(log[-1]["type"] == "session_stop" and log[-1]["resumable"], log[-1])
+        done, log = run_with(box, "gemini")  # before anything starts
+        said = done.stderr.decode()
+        expect(done.returncode == 2 and settings + " sets hooks" in said, done)
+        expect("trust_project" in said, "it is not said what to do", said)
+        expect(log == [], "a session began", log)
         doctor = box.segue("doctor", "--quick", env={"GEMINI_API_KEY": "k"})
         expect(b"sets hooks" in doctor.stdout, doctor.stdout)
         # the next provider takes over
@@ -374,7 +375,7 @@ def a_project_that_would_steer_its_agent_is_refused():
             json.dump({"providers": {"gemini": {"trust_project": True}}}, f)
         config(box, providers=providers)
         done, log = run_with(box, "gemini", workflow=WORKFLOW.replace("name: one", "name: three"))
-        expect(of_type(log, "call_end")[0]["error"]["class"] == "auth", log)
+        expect(done.returncode == 2 and b"sets hooks" in done.stderr, done)
         providers["gemini"]["trust_project"] = [box.cwd]
         config(box, providers=providers)
         done, log = run_with(box, "gemini", workflow=WORKFLOW.replace("name: one", "name: four"))

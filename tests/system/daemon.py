@@ -238,7 +238,7 @@ provider: script
 max_movements: 20
 movements:
   - name: plan
-    instruction: plan {task}
+    instruction: "plan {?task}{task}{/task}"
     rules:
       - {condition: planned, next: do}
   - name: do

@@ -64,7 +64,7 @@ movements:
   - name: one
     persona: poet
     policy: [short, kind]
-    instruction: write about {task}
+    instruction: "write about {?task}{task}{/task}"
     rules: [{condition: done, next: COMPLETE}]
 """
     facets = {"personas": {"poet": "You are a poet."},

@@ -61,7 +61,6 @@ def how_it_ended():
 
 def why_it_could_not_be_run():
     rows = [
-        ("no-such-program-anywhere", None, "there is no such program in PATH"),
         ("./missing", None, "No such file or directory"),
         ("./script", b"#!/nonexistent/interpreter\n", "the interpreter that it names is not"),
         ("./folder", "folder", "it is a directory"),

@@ -48,7 +48,7 @@ def command_workflow(box, argv, rules=None, name="one"):
     rules = rules or [{"condition": "when(exit == 0)", "next": "COMPLETE"},
                       {"condition": "when(exit != 0)", "next": "ABORT"}]
     document = {"name": name, "initial_movement": "go",
-                "movements": [{"name": "go", "command": argv, "instruction": "Do this: {task}",
+                "movements": [{"name": "go", "command": argv, "instruction": "Do this: {?task}{task}{/task}",
                                "rules": rules}]}
     return [box.file(f"{name}.yaml", json.dumps(document)), "--cwd", box.cwd, "--logs", box.logs]
 

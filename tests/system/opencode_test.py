@@ -144,8 +144,11 @@ def errors_have_classes():
     for fake, kind in wanted.items():
         error = first_error(fake)
         expect(error["class"] == kind, fake, error)
-    error = first_error("plain", program=["/nonexistent/opencode"])
-    expect(error["class"] == "not_found", error)
+    with Box() as box:  # one that is not there is found before anything starts
+        setup(box, "plain", program=["/nonexistent/opencode"])
+        done = box.segue(*words(box))
+        expect(done.returncode == 2 and b"/nonexistent/opencode is not installed" in done.stderr, done)
+        expect(box.log_paths() == [], "a session began")
     error = first_error("plain", model="nameless")
     expect(error["class"] == "bad_request", error)
 

@@ -33,7 +33,7 @@ def a_command_of_the_workflow():
             done = box.segue("run", w, "--logs", box.logs, "--cwd", box.cwd, env={"PATH": path})
             said = (done.stdout + done.stderr).decode()
             expect(not os.path.exists(box.dir + "/trapped"), path, "ran the program", said)
-            expect("there is no such program in PATH" in said, path, said)
+            expect("the program mend-it is not in PATH" in said, path, said)
 
 
 def an_agent_and_providers():

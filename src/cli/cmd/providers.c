@@ -101,13 +101,9 @@ static int providers_list(const struct cli_args *args, const struct provider_reg
 static const struct provider *find_provider(const struct provider_registry *registry,
                                             const char *name, struct err *err) {
   const struct provider *p = registry_find(registry, str_from(name));
-  struct buf names = {0};
-  if (p != NULL)
-    return p;
-  registry_names(registry, &names);
-  (void)err_set(err, ERR_USAGE, "there is no provider %.60s: use %s", name, buf_c(&names));
-  buf_deinit(&names);
-  return NULL;
+  if (p == NULL)
+    (void)registry_unknown(registry, str_from(name), err);
+  return p;
 }
 
 static const struct profile *find_profile(const struct provider_registry *registry,

@@ -28,13 +28,8 @@ static int run_run(int argc, char **argv) {
   cli_errors_as_json(cli_flag(&args, "json"));
   enum ui_mode mode = ui_mode_of(&args);
   if (!setup_flags(&setup, &args, &status) ||
-      !setup_workflow(&setup, &args, args.words[0], false, &status))
+      !setup_start(&setup, &args, args.words[0], &task, &status))
     goto out;
-  if (!setup_task(&args, &task, &err) || !setup_preflight(&setup, &err) ||
-      !setup_keys(&setup, &args, buf_view(&task), &err)) {
-    status = cli_fail("run", &err);
-    goto out;
-  }
   if (!ui_init(&ui, "run", mode, cli_value(&args, "logs"), setup.registry, &err)) {
     (void)cli_fail("run", &err);
     status = STATUS_FAILED;
@@ -70,12 +65,11 @@ const struct cli_command cmd_run = {
     .arguments = "WORKFLOW [--task TEXT] [options]",
     .summary = "run a workflow to its end, one line a turn",
     .help =
-        "Each line says what ran, where it led, which method decided, and why the stages before "
-        "it\n"
-        "did not. Ctrl-C stops cleanly, `segue resume` goes on; Ctrl-\\ cancels for good. Exit:\n"
-        "0 COMPLETE, 3 ABORT, 4 no rule matched, 5 max_movements reached, 6 cancelled, 1 failed "
-        "or\n"
-        "stopped resumably, 2 bad usage or file, 130 interrupted.",
+        "Before it starts, all that keeps it from running is said at once, with its place.\n"
+        "Each line says what ran, where it led, which method decided, and why the stages before\n"
+        "it did not. Ctrl-C stops cleanly, `segue resume` goes on; Ctrl-\\ cancels for good.\n"
+        "Exit: 0 COMPLETE, 3 ABORT, 4 no rule matched, 5 max_movements reached, 6 cancelled,\n"
+        "1 failed or stopped resumably, 2 bad usage or file, 130 interrupted.",
     .options = options,
     .run = run_run,
 };

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "provider/api/internal.h"
+#include "provider/api/key.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -138,6 +139,30 @@ enum error_class api_end_class(enum http_end_kind kind) {
     return CLASS_PROTOCOL;
   }
   BUG("an exchange has no end");
+}
+
+bool api_has_model(const struct api_config *config, struct str model, struct err *err) {
+  return model.n > 0 || config->model != NULL || !config->dialect->model_needed ||
+         err_set(err, ERR_INVALID,
+                 "provider %s needs a model: write model: NAME in the workflow, --model NAME, or "
+                 "model in providers.%s of your config.yaml",
+                 config->name, config->name);
+}
+
+bool api_ready(const struct provider *provider, struct str model, struct err *err) {
+  const struct api_config *config = provider->data;
+  struct buf key = {0};
+  if (provider->ops != &api_ops)
+    return true;
+  struct err missing, other;
+  bool has_model = api_has_model(config, model, err),
+       has_key = api_key_read(config, &key, &missing);
+  api_key_wipe(&key);
+  if (has_model && !has_key)
+    *err = missing;
+  else if (!has_key)
+    other = *err, (void)err_set(err, ERR_INVALID, "%.350s; %.350s", missing.text, other.text);
+  return has_model && has_key;
 }
 
 static bool api_add(struct provider_registry *registry, const struct preset *preset,

@@ -33,6 +33,9 @@ bool api_has_preset(struct str name);
 bool api_register(struct provider_registry *registry, const json_t *settings,
                   struct err *err) MUST_CHECK;
 
+/* Has it a key and a model, as far as it needs them? Of others true. The key is wiped at once. */
+bool api_ready(const struct provider *provider, struct str model, struct err *err) MUST_CHECK;
+
 /* --- is it there? for `segue providers` --- */
 
 struct api_probe_result {

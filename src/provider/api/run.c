@@ -506,13 +506,9 @@ static bool run_begin(struct api_run *run, const struct provider_env *env) {
     run->model = xstrndup(request->model.p, request->model.n);
   else if (config->model != NULL)
     run->model = xstrdup(config->model);
-  if (run->model == NULL && config->dialect->model_needed) {
+  if (!api_has_model(config, request->model, &err)) {
     run->result.elsewhere = true;
-    run_fail(
-        run, CLASS_BAD_REQUEST,
-        "provider %s needs a model: write model: NAME in the workflow, --model NAME, or model in "
-        "providers.%s of your config.yaml",
-        config->name, config->name);
+    run_fail(run, CLASS_BAD_REQUEST, "%s", err.text);
     return false;
   }
   if (!api_key_read(config, &run->key, &err)) {

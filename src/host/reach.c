@@ -1,0 +1,112 @@
+/* Lists whom the movements of a workflow call. */
+#include "host/reach.h"
+
+#include "core/decide.h"
+#include "format/json_object.h"
+#include "judge/chain.h"
+#include "workflow/load.h"
+
+#include <stdlib.h>
+
+const char *reach_role_name(enum reach_role role) {
+  static const char *const names[] = {"work", "judge", "vote", "correct"};
+  return names[role];
+}
+
+struct reaching {
+  const struct workflow *workflow;
+  const json_t *config;
+  void (*fn)(void *ctx, const struct reach_part *part);
+  void *ctx;
+};
+
+static void reach_add(struct reach_part *part, struct str provider, struct str model) {
+  for (size_t i = 0; i < part->count && part->role != REACH_VOTE; i++)
+    if (str_eq(part->who[i].provider, provider))
+      return;
+  if (part->count < REACH_WHO_COUNT)
+    part->who[part->count++] = (struct reach_who){provider, model};
+}
+
+/* Who takes over brings the model that the user gave it. */
+static void reach_add_takers(const struct reaching *r, struct reach_part *part) {
+  const json_t *list = core_takers(r->workflow, r->config, part->movement,
+                                   part->role == REACH_JUDGE, part->who[0].provider);
+  const json_t *models = json_object_get(r->config, "provider_models");
+  const json_t *name;
+  size_t i;
+  json_array_foreach((json_t *)list, i, name) {
+    struct str word = json_view(name);
+    reach_add(part, word, json_view(json_object_getn(models, word.p, word.n)));
+  }
+}
+
+static bool reach_needs_judge(const struct movement *m) {
+  const struct chain_spec spec = {.rules = m->rules,
+                                  .rule_count = m->rule_count,
+                                  .movement = m->name,
+                                  .stages = m->judge.stages,
+                                  .stage_count = m->judge.stage_count};
+  return chain_needs_judge(&spec) ||
+         (m->structured != NULL && invariants_need(m->structured->invariants, INVARIANT_AI));
+}
+
+static void reach_one(const struct reaching *r, struct reach_part part, struct str provider,
+                      struct str model) {
+  part.needed = 1;
+  reach_add(&part, provider, model);
+  reach_add_takers(r, &part);
+  r->fn(r->ctx, &part);
+}
+
+static void reach_panel(const struct reaching *r, struct reach_part part) {
+  const struct movement *m = &r->workflow->movements[part.movement];
+  struct str provider, model;
+  part.role = REACH_VOTE;
+  part.needed = (size_t)m->judge.agree;
+  for (size_t vote = 1; vote <= json_array_size(m->judge.panel); vote++) {
+    core_panel_backend(r->workflow, r->config, part.movement, (int)vote, &provider, &model);
+    reach_add(&part, provider, model);
+  }
+  r->fn(r->ctx, &part);
+}
+
+static void reach_movement(const struct reaching *r, size_t i) {
+  const struct movement *m = &r->workflow->movements[i];
+  struct str provider, model, own;
+  core_backend(r->workflow, r->config, i, &own, &model);
+  bool written = str_eq(own, m->provider.n ? m->provider : r->workflow->provider);
+  const struct reach_part work = {
+      .movement = i, .role = REACH_WORK, .options = m->options, .section = "", .chosen = !written};
+  if (m->argv == NULL)
+    reach_one(r, work, own, model);
+  if (reach_needs_judge(m)) {
+    struct reach_part part = {
+        .movement = i, .role = REACH_JUDGE, .options = m->judge.options, .section = "judge."};
+    core_judge_backend(r->workflow, r->config, i, &provider, &model);
+    if (m->judge.provider.n == 0 && m->judge.panel == NULL)
+      part.section = "", part.chosen = !written;
+    if (m->judge.panel != NULL)
+      reach_panel(r, part);
+    else
+      reach_one(r, part, provider, model);
+  }
+  if (m->structured != NULL && m->structured->max_reasks > 0) {
+    struct reach_part part = {
+        .movement = i, .role = REACH_CORRECT, .section = "structured_output.reask."};
+    core_reask_backend(r->workflow, r->config, i, &provider, &model);
+    if (m->structured->provider.n == 0)
+      part.section = "", part.chosen = !written;
+    reach_one(r, part, provider, model);
+  }
+}
+
+void reach_each(const struct workflow *workflow, const json_t *config,
+                void (*fn)(void *ctx, const struct reach_part *part), void *ctx) {
+  const struct reaching r = {workflow, config, fn, ctx};
+  bool *reachable = workflow_reachable(workflow->doc);
+  for (size_t i = 0; i < workflow->movement_count; i++)
+    if (reachable[i])
+      reach_movement(&r, i);
+  free(reachable);
+}
