@@ -259,14 +259,7 @@ static struct preflight setup_preflight_of(const struct setup *setup) {
 bool setup_preflight(const struct setup *setup, struct err *err) {
   assert(setup->workflow != NULL);
   const struct preflight p = setup_preflight_of(setup);
-  struct err_list errors = {0}, warnings = {0};
-  preflight_check(&p, &errors, &warnings);
-  bool ok = errors.count == 0;
-  if (!ok)
-    *err = errors.items[0];
-  err_list_deinit(&errors);
-  err_list_deinit(&warnings);
-  return ok;
+  return preflight_capable(&p, err);
 }
 
 bool setup_start(struct setup *setup, const struct cli_args *args, const char *word,

@@ -444,7 +444,7 @@ bool launch_parse(struct launch *l, const json_t *body, struct err *err, struct 
 
 bool launch_parse_steer(struct launch *l, const json_t *body, struct err *err,
                         struct err_list *errors) {
-  struct launch_body p = {l, body, err, errors};
+  struct launch_body p = {.l = l, .body = body, .err = err, .errors = errors};
   l->config = json_object();
   if (!steer_parse(&l->steer, body, l->generation->registry, err) || !take_scenario(&p))
     return false;

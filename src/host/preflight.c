@@ -395,3 +395,15 @@ void preflight_check(const struct preflight *p, struct err_list *errors,
   sort_by_place(errors);
   sort_by_place(warnings);
 }
+
+bool preflight_capable(const struct preflight *p, struct err *err) {
+  assert(!p->looks);
+  struct err_list errors = {0}, warnings = {0};
+  preflight_check(p, &errors, &warnings);
+  bool ok = errors.count == 0;
+  if (!ok)
+    *err = errors.items[0];
+  err_list_deinit(&errors);
+  err_list_deinit(&warnings);
+  return ok;
+}

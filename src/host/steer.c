@@ -185,9 +185,12 @@ bool steer_settle(struct steer *st, const struct core *core, const struct config
                                  .changed = st->changed,
                                  .rule = st->core.rule,
                                  .why = st->why};
+  const struct preflight p = {.workflow = core->workflow,
+                              .config = st->config,
+                              .registry = registry,
+                              .has_scenario = has_scenario};
   return core_steer_check(core, &st->core, err) &&
-         (json_object_size(st->changed) == 0 ||
-          preflight_check(core->workflow, st->config, registry, has_scenario, err));
+         (json_object_size(st->changed) == 0 || preflight_capable(&p, err));
 }
 
 void steer_deinit(struct steer *st) {

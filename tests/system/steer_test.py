@@ -3,10 +3,12 @@
 
 usage: steer_test.py BUILD_DIR [CASE...]
 """
+import http.server
 import json
 import os
 import pwd
 import sys
+import threading
 
 sys.dont_write_bytecode = True
 
@@ -182,7 +184,22 @@ def config(box, text):
         f.write(text)
 
 
-AWAY = 'providers:\n  away: {type: openai-chat, base_url: "http://127.0.0.1:9/v1", model: big, key_env: SEGUE_NO_KEY}\n'
+class NoEntry(http.server.BaseHTTPRequestHandler):
+    """A model API that takes no key."""
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(401)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *words):
+        pass
+
+
+CLOSED = http.server.ThreadingHTTPServer(("127.0.0.1", 0), NoEntry)
+threading.Thread(target=CLOSED.serve_forever, daemon=True).start()
+AWAY = ("providers:\n  away: {type: openai-chat, model: big, "
+        f'base_url: "http://127.0.0.1:{CLOSED.server_port}/v1"}}\n')
 ELSEWHERE = JUDGED.replace("provider: script", "provider: away")
 
 
