@@ -56,6 +56,13 @@ struct str str_trim(struct str s) {
   return s;
 }
 
+bool str_has_control(struct str s) {
+  for (size_t i = 0; i < s.n; i++)
+    if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7F)
+      return true;
+  return false;
+}
+
 struct str str_next_line(struct str *rest) {
   struct str line = *rest;
   const char *nl = rest->n > 0 ? memchr(rest->p, '\n', rest->n) : NULL;

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "core/keys.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "structured/reask.h"
@@ -14,8 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The document comes from our own loader or from a log that anybody may have edited: every value
- * is checked, and an error names its place as a path, like movements[2].rules[0].next. */
+/* The document comes from our own loader or from a log that anybody may have edited. The table of
+ * keys checks every value first (keys.h); what follows it are the checks of what values mean
+ * together. An error names its place as a path, like movements[2].rules[0].next. */
 
 enum { PATH_BYTES = 64 };
 
@@ -30,227 +32,105 @@ static bool workflow_fail(struct build *b, const char *path, const char *key, co
 }
 
 /* A text or, when the key is not there, the empty view. Borrowed from the document. */
-static bool get_text(struct build *b, const json_t *object, const char *path, const char *key,
-                     struct str *out) {
+static struct str get_text(const json_t *object, const char *key) {
   const json_t *v = json_object_get(object, key);
-  *out = STR("");
-  if (v == NULL)
-    return true;
-  if (!json_is_string(v))
-    return workflow_fail(b, path, key, "must be a text");
-  *out = (struct str){json_string_value(v), json_string_length(v)};
-  return true;
+  return v ? json_view(v) : STR("");
 }
 
-static bool is_name(struct str s) {
-  for (size_t i = 0; i < s.n; i++)
-    if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7F)
-      return false;
-  return s.n > 0 && s.n <= LIMIT_NAME_BYTES;
-}
-
-static bool get_name(struct build *b, const json_t *object, const char *path, const char *key,
-                     struct str *out) {
-  if (!get_text(b, object, path, key, out))
-    return false;
-  return is_name(*out) ||
-         workflow_fail(b, path, key, "must be a name of 1 to 128 bytes without control characters");
-}
-
-static bool get_bool(struct build *b, const json_t *object, const char *path, const char *key,
-                     bool otherwise, bool *out) {
+static bool get_bool(const json_t *object, const char *key, bool otherwise) {
   const json_t *v = json_object_get(object, key);
-  *out = v ? json_is_true(v) : otherwise;
-  return v == NULL || json_is_boolean(v) || workflow_fail(b, path, key, "must be true or false");
+  return v ? json_is_true(v) : otherwise;
 }
 
-static bool get_options(struct build *b, const json_t *object, const char *path,
-                        const json_t **out) {
-  const json_t *v = json_at(object, "options");
-  if (v == NULL)
-    return true;
-  if (!json_is_object(v))
-    return workflow_fail(b, path, "options", "must be an object");
-  *out = v;
-  return true;
-}
-
-static bool get_fallback(struct build *b, const json_t *object, const char *path,
-                         const json_t **out) {
-  const json_t *list = json_at(object, "fallback"), *v;
-  size_t i;
-  if (list == NULL)
-    return true;
-  if (!json_is_array(list) || json_array_size(list) > LIMIT_FALLBACK_COUNT)
-    return workflow_fail(b, path, "fallback", "must be a list of providers");
-  json_array_foreach(list, i, v) {
-    if (json_string_length(v) == 0)
-      return workflow_fail(b, path, "fallback", "must be a list of providers");
-  }
-  *out = list;
-  return true;
-}
-
-/* Reads what the agent may do: `edit` lets it change files, required_permission_mode is a floor. */
-static bool get_permission(struct build *b, const json_t *object, const char *path,
-                           struct movement *m) {
-  struct str name;
-  enum permission floor = PERMISSION_READONLY;
-  if (!get_text(b, object, path, "required_permission_mode", &name))
-    return false;
-  if (name.n > 0 && !permission_from_name(name, &floor))
-    return workflow_fail(b, path, "required_permission_mode", "must be readonly, edit or full");
-  m->permission = m->edit ? PERMISSION_EDIT : PERMISSION_READONLY;
-  if (floor > m->permission)
-    m->permission = floor;
-  return true;
-}
-
-static bool workflow_get_session(struct build *b, const json_t *object, const char *path,
-                                 struct movement *m) {
-  struct str word;
-  if (!get_text(b, object, path, "session", &word) ||
-      !get_text(b, object, path, "session_key", &m->session_key))
-    return false;
-  m->fresh_session = str_eq_c(word, "refresh");
-  return word.n == 0 || m->fresh_session || str_eq_c(word, "continue") ||
-         workflow_fail(b, path, "session", "must be continue or refresh");
-}
-
-static bool get_count(struct build *b, const json_t *object, const char *path, const char *key,
-                      json_int_t min, json_int_t max, json_int_t *out) {
+static json_int_t get_count(const json_t *object, const char *key, json_int_t otherwise) {
   const json_t *v = json_object_get(object, key);
-  if (v == NULL)
-    return true;
-  *out = json_integer_value(v);
-  return (json_is_integer(v) && *out >= min && *out <= max) ||
-         workflow_fail(b, path, key, "must be a whole number within its limits");
+  return v ? json_integer_value(v) : otherwise;
 }
 
-static bool get_stages(struct build *b, const json_t *list, const char *path,
-                       struct judge_config *out) {
+/* `edit` lets the agent change files; required_permission_mode is a floor. */
+static enum permission get_permission(const json_t *object, bool edit) {
+  enum permission given = edit ? PERMISSION_EDIT : PERMISSION_READONLY, floor;
+  if (permission_from_name(get_text(object, "required_permission_mode"), &floor) && floor > given)
+    return floor;
+  return given;
+}
+
+static void get_stages(const json_t *list, struct judge_config *out) {
   size_t i;
   const json_t *v;
-  if (!json_is_array(list) || json_array_size(list) == 0)
-    return workflow_fail(b, path, "stages", "must be a list with at least one stage");
   out->stage_count = 0;
-  json_array_foreach(list, i, v) {
+  json_array_foreach((json_t *)list, i, v) {
     enum judge_stage stage;
-    if (!json_is_string(v) || !judge_stage_from_name(str_from(json_string_value(v)), &stage) ||
-        !judge_stage_is_listable(stage))
-      return workflow_fail(b, path, "stages",
-                           "only structured_output, phase3_tag, phase1_tag, ai_judge");
-    for (size_t k = 0; k < out->stage_count; k++)
-      if (out->stages[k] == stage)
-        return workflow_fail(b, path, "stages", "names a stage twice");
+    if (!judge_stage_from_name(json_view(v), &stage))
+      BUG("the table of keys has a stage that is none");
     out->stages[out->stage_count++] = stage;
   }
-  return true;
-}
-
-static bool get_word(struct build *b, const json_t *object, const char *path, const char *key,
-                     const char *yes, const char *no, bool *out) {
-  const json_t *v = json_object_get(object, key);
-  if (v == NULL)
-    return true;
-  *out = str_eq_c(json_view(v), yes);
-  return *out || str_eq_c(json_view(v), no) || workflow_fail(b, path, key, "is none of its words");
 }
 
 /* The judges that vote. */
 static bool get_panel(struct build *b, const json_t *judge, const char *path,
                       struct judge_config *out) {
-  const json_t *panel = json_at(judge, "panel"), *v;
-  size_t i;
-  if (panel != NULL) {
-    size_t n = json_array_size(panel);
-    if (!json_is_array(panel) || n < 2 || n > LIMIT_PANEL_COUNT)
-      return workflow_fail(b, path, "panel", "must be a list of 2 to 7 providers");
-    json_array_foreach((json_t *)panel, i, v) {
-      if (json_string_length(v) == 0)
-        return workflow_fail(b, path, "panel", "must be a list of 2 to 7 providers");
-    }
+  const json_t *panel = json_at(judge, "panel"), *order = json_at(judge, "order");
+  if (json_is_array(panel)) {
     out->panel = panel;
-    out->agree = (int)n / 2 + 1;
+    out->agree = (int)json_array_size(panel) / 2 + 1;
     out->rotates = true;
+  } else if (panel != NULL) { /* none */
+    out->panel = NULL;
+    out->agree = 0;
+    out->rotates = out->split_asks = false;
   }
-  json_int_t agree = out->agree;
-  if (!get_word(b, judge, path, "order", "rotate", "fixed", &out->rotates) ||
-      !get_word(b, judge, path, "else", "ask", "next", &out->split_asks))
-    return false;
   for (const char *const *key = (const char *const[]){"agree", "order", "else", NULL}; *key; key++)
     if (out->panel == NULL && json_object_get(judge, *key) != NULL)
       return workflow_fail(b, path, *key, "needs a panel");
-  json_int_t most = (json_int_t)json_array_size(out->panel);
-  if (!get_count(b, judge, path, "agree", 1, most > 0 ? most : 1, &agree))
-    return false;
-  out->agree = (int)agree;
-  return true;
-}
-
-static bool get_judge_effort(struct build *b, const json_t *judge, const char *path,
-                             const json_t **out) {
-  const json_t *effort = json_object_get(judge, "effort");
-  if (effort == NULL)
-    return true;
-  *out = effort;
-  return json_is_null(effort) || json_string_length(effort) > 0 ||
-         workflow_fail(b, path, "effort", "must be a word, or null");
+  if (order != NULL)
+    out->rotates = str_eq_c(json_view(order), "rotate");
+  if (json_at(judge, "else") != NULL)
+    out->split_asks = str_eq_c(json_view(json_at(judge, "else")), "ask");
+  out->agree = (int)get_count(judge, "agree", out->agree);
+  return (size_t)out->agree <= json_array_size(out->panel) ||
+         workflow_fail(b, path, "agree", "must be at most the number of judges on the panel");
 }
 
 /* Puts the keys of one judge: on top of what `out` holds. */
 static bool apply_judge(struct build *b, const json_t *holder, const char *holder_path,
                         struct judge_config *out) {
-  const json_t *judge = json_at(holder, "judge"), *stages;
+  const json_t *judge = json_at(holder, "judge"), *v;
   char path[PATH_BYTES];
-  struct str text;
-  json_int_t timeout_ms = out->timeout_ms, max_reasks = out->max_reasks;
   if (judge == NULL)
     return true;
   (void)snprintf(path, sizeof path, "%s%sjudge", holder_path, *holder_path ? "." : "");
-  if (!json_is_object(judge))
-    return workflow_fail(b, path, "", "must be an object");
-  if ((stages = json_at(judge, "stages")) != NULL && !get_stages(b, stages, path, out))
-    return false;
-  if (!get_text(b, judge, path, "provider", &text))
-    return false;
-  if (text.n > 0 && !str_eq(text, out->provider)) {
-    out->provider = text;
+  struct str provider = get_text(judge, "provider");
+  if ((v = json_at(judge, "stages")) != NULL)
+    get_stages(v, out);
+  if (provider.n > 0 && !str_eq(provider, out->provider)) {
+    out->provider = provider;
     out->fallback = NULL;
     out->model = STR(""); /* a model belongs to the provider it was named with */
   }
-  if (text.n > 0 && !get_fallback(b, judge, path, &out->fallback))
-    return false;
-  if (!get_text(b, judge, path, "model", &text))
-    return false;
-  if (text.n > 0)
-    out->model = text;
-  if (!get_options(b, judge, path, &out->options) ||
-      !get_judge_effort(b, judge, path, &out->effort) ||
-      !get_count(b, judge, path, "timeout_ms", 1, LIMIT_CALL_WALL_MS, &timeout_ms) ||
-      !get_count(b, judge, path, "max_reasks", 0, LIMIT_REASK_COUNT, &max_reasks) ||
-      !get_panel(b, judge, path, out))
-    return false;
-  out->timeout_ms = (long)timeout_ms;
-  out->max_reasks = (int)max_reasks;
-  return true;
+  if (provider.n > 0 && (v = json_at(judge, "fallback")) != NULL)
+    out->fallback = v;
+  if (json_at(judge, "model") != NULL)
+    out->model = get_text(judge, "model");
+  if ((v = json_at(judge, "options")) != NULL)
+    out->options = v;
+  if ((v = json_at(judge, "effort")) != NULL)
+    out->effort = v;
+  out->timeout_ms = (long)get_count(judge, "timeout_ms", out->timeout_ms);
+  out->max_reasks = (int)get_count(judge, "max_reasks", out->max_reasks);
+  return get_panel(b, judge, path, out);
 }
 
 /* --- structured_output --- */
 
 static const char *const on_failures[ON_FAILURE_COUNT] = {"error", "escalate", "sentinel"};
 
-static bool get_on_failure(struct build *b, const json_t *object, const char *path,
-                           enum on_failure *out) {
-  struct str name;
-  if (!get_text(b, object, path, "on_failure", &name))
-    return false;
+static enum on_failure get_on_failure(const json_t *object) {
+  struct str name = get_text(object, "on_failure");
   for (int i = 0; i < ON_FAILURE_COUNT; i++)
-    if (str_eq_c(name, on_failures[i])) {
-      *out = (enum on_failure)i;
-      return true;
-    }
-  return workflow_fail(b, path, "on_failure", "must be error, escalate or sentinel");
+    if (str_eq_c(name, on_failures[i]))
+      return (enum on_failure)i;
+  BUG("the table of keys has an on_failure that is none");
 }
 
 /* The first error of a schema or of invariants, with its place in them. */
@@ -265,7 +145,7 @@ static bool fail_within(struct build *b, const char *path, const char *key,
 
 static bool compile_schema(struct build *b, const char *path, struct structured_config *out) {
   struct schema_errors errors = {0};
-  if (!json_is_object(out->document) || !schema_has_known_keyword(out->document))
+  if (!schema_has_known_keyword(out->document))
     return workflow_fail(b, path, "schema",
                          "must be a JSON Schema that says something about a value");
   const struct schema_opts opts = {.assert_formats = out->assert_format};
@@ -284,61 +164,39 @@ static bool compile_invariants(struct build *b, const json_t *list, const char *
 
 static bool build_structured(struct build *b, const json_t *object, const char *movement_path,
                              struct movement *m) {
-  const json_t *so = json_at(object, "structured_output"), *reask;
-  json_int_t reasks = m->argv ? 0 : REASK_DEFAULT_COUNT, tokens = 0, ms = 0;
+  const json_t *so = json_at(object, "structured_output"), *reask = json_at(so, "reask");
   char path[PATH_BYTES + 32];
   if (so == NULL)
     return true;
   (void)snprintf(path, sizeof path, "%s.structured_output", movement_path);
-  if (!json_is_object(so))
-    return workflow_fail(b, path, "", "must be an object");
   struct structured_config *out = arena_array(&b->wf->arena, 1, sizeof *out);
   m->structured = out; /* from here on workflow_unref frees what it holds */
   out->document = json_at(so, "schema");
-  out->provider = out->model = STR("");
-  reask = json_at(so, "reask");
-  if (reask != NULL && !json_is_object(reask))
-    return workflow_fail(b, path, "reask", "must be an object");
-  if (!get_bool(b, so, path, "assert_format", false, &out->assert_format) ||
-      !compile_schema(b, path, out) ||
-      !compile_invariants(b, json_at(so, "invariants"), path, out) ||
-      !get_on_failure(b, so, path, &out->on_failure) ||
-      !get_text(b, reask, path, "provider", &out->provider) ||
-      !get_text(b, reask, path, "model", &out->model) ||
-      !get_bool(b, so, path, "repair", false, &out->repair) ||
-      !get_bool(b, so, path, "example", false, &out->example) ||
-      !get_count(b, so, path, "max_reasks", 0, LIMIT_REASK_COUNT, &reasks) ||
-      !get_count(b, so, path, "token_budget", 1, LIMIT_TOKEN_BUDGET, &tokens) ||
-      !get_count(b, so, path, "time_budget_ms", 1, LIMIT_CALL_WALL_MS, &ms))
-    return false;
-  if (m->argv && out->provider.n > 0 && json_at(so, "max_reasks") == NULL)
-    reasks = REASK_DEFAULT_COUNT;
-  if (m->argv && out->provider.n == 0 && reasks > 0)
+  out->assert_format = get_bool(so, "assert_format", false);
+  out->on_failure = get_on_failure(so);
+  out->provider = get_text(reask, "provider");
+  out->model = get_text(reask, "model");
+  out->repair = get_bool(so, "repair", false);
+  out->example = get_bool(so, "example", false);
+  bool asks = m->argv == NULL || out->provider.n > 0;
+  out->max_reasks = (int)get_count(so, "max_reasks", asks ? REASK_DEFAULT_COUNT : 0);
+  out->token_budget = (long)get_count(so, "token_budget", 0);
+  out->time_budget_ms = (long)get_count(so, "time_budget_ms", 0);
+  if (!asks && out->max_reasks > 0)
     return workflow_fail(b, path, "max_reasks",
                          "a command cannot be asked to correct its output: name a reask.provider");
-  out->max_reasks = (int)reasks;
-  out->token_budget = (long)tokens;
-  out->time_budget_ms = (long)ms;
-  return true;
+  return compile_schema(b, path, out) &&
+         compile_invariants(b, json_at(so, "invariants"), path, out);
 }
 
-static bool build_argv(struct build *b, const json_t *object, const char *path,
-                       struct movement *m) {
-  const json_t *list = json_at(object, "command"), *v;
-  size_t i, n = json_array_size(list);
-  if (list == NULL)
-    return true;
-  if (!json_is_array(list) || n == 0 || n > LIMIT_ARGV_COUNT)
-    return workflow_fail(b, path, "command",
-                         "must be a list of 1 to 256 texts: the program, its arguments");
-  const char **argv = arena_array(&b->wf->arena, n + 1, sizeof *argv);
-  json_array_foreach(list, i, v) {
+static void build_argv(struct build *b, const json_t *list, struct movement *m) {
+  const json_t *v;
+  size_t i;
+  const char **argv = arena_array(&b->wf->arena, json_array_size(list) + 1, sizeof *argv);
+  json_array_foreach((json_t *)list, i, v) {
     argv[i] = json_string_value(v);
-    if (argv[i] == NULL || strlen(argv[i]) != json_string_length(v) || (i == 0 && !*argv[i]))
-      return workflow_fail(b, path, "command", "must be texts without NUL, the first not empty");
   }
   m->argv = argv;
-  return true;
 }
 
 static bool find_next(struct build *b, struct str name, const char *path, int *out) {
@@ -357,29 +215,21 @@ static bool find_next(struct build *b, struct str name, const char *path, int *o
 
 static bool build_rule(struct build *b, const json_t *object, const char *path, struct rule *rule,
                        int *next) {
-  struct str condition;
   struct err why;
-  if (!json_is_object(object))
-    return workflow_fail(b, path, "", "must be an object");
-  if (!get_text(b, object, path, "condition", &condition))
-    return false;
-  if (!rule_parse(&b->wf->arena, condition, rule, NULL, &why))
+  if (!rule_parse(&b->wf->arena, get_text(object, "condition"), rule, NULL, &why))
     return workflow_fail(b, path, "condition", why.text);
-  return get_text(b, object, path, "next", &rule->next) &&
-         get_text(b, object, path, "appendix", &rule->appendix) &&
-         get_bool(b, object, path, "interactive_only", false, &rule->interactive_only) &&
-         find_next(b, rule->next, path, next);
+  rule->next = get_text(object, "next");
+  rule->appendix = get_text(object, "appendix");
+  rule->interactive_only = get_bool(object, "interactive_only", false);
+  return find_next(b, rule->next, path, next);
 }
 
-static bool build_rules(struct build *b, const json_t *object, const char *path,
-                        struct movement *m) {
-  const json_t *list = json_at(object, "rules"), *v;
+static bool build_rules(struct build *b, const json_t *list, const char *path, struct movement *m) {
+  const json_t *v;
   size_t i, n = json_array_size(list);
-  if (!json_is_array(list) || n == 0 || n > LIMIT_RULE_COUNT)
-    return workflow_fail(b, path, "rules", "must be a list of 1 to 100 rules");
   m->rules = arena_array(&b->wf->arena, n, sizeof *m->rules);
   m->rule_next = arena_array(&b->wf->arena, n, sizeof *m->rule_next);
-  json_array_foreach(list, i, v) {
+  json_array_foreach((json_t *)list, i, v) {
     char rule_path[PATH_BYTES + 32];
     (void)snprintf(rule_path, sizeof rule_path, "%s.rules[%zu]", path, i);
     if (!build_rule(b, v, rule_path, &m->rules[i], &m->rule_next[i]))
@@ -393,27 +243,31 @@ static bool build_rules(struct build *b, const json_t *object, const char *path,
 static bool build_movement(struct build *b, const json_t *object, const json_t *workflow_options,
                            const struct judge_config *judge, size_t index) {
   struct movement *m = &b->wf->movements[index];
+  const json_t *options = json_at(object, "options");
   char path[PATH_BYTES];
   (void)snprintf(path, sizeof path, "movements[%zu]", index);
   m->judge = *judge;
-  if (!build_argv(b, object, path, m))
-    return false;
-  m->options = m->argv ? NULL : workflow_options;
-  return get_text(b, object, path, "description", &m->description) &&
-         get_text(b, object, path, "provider", &m->provider) &&
-         get_fallback(b, object, path, &m->fallback) &&
-         get_text(b, object, path, "model", &m->model) &&
-         get_options(b, object, path, &m->options) &&
-         get_text(b, object, path, "persona", &m->persona) &&
-         get_text(b, object, path, "policy", &m->policy) &&
-         get_text(b, object, path, "knowledge", &m->knowledge) &&
-         get_text(b, object, path, "instruction", &m->instruction) &&
-         get_bool(b, object, path, "bare_prompt", false, &m->bare_prompt) &&
-         get_bool(b, object, path, "edit", false, &m->edit) && get_permission(b, object, path, m) &&
-         workflow_get_session(b, object, path, m) &&
-         get_bool(b, object, path, "pass_previous_response", true, &m->pass_previous_response) &&
-         build_structured(b, object, path, m) && apply_judge(b, object, path, &m->judge) &&
-         build_rules(b, object, path, m);
+  if (json_at(object, "command") != NULL)
+    build_argv(b, json_at(object, "command"), m);
+  if (options == NULL && m->argv == NULL)
+    options = workflow_options;
+  m->options = options;
+  m->description = get_text(object, "description");
+  m->provider = get_text(object, "provider");
+  m->fallback = json_at(object, "fallback");
+  m->model = get_text(object, "model");
+  m->persona = get_text(object, "persona");
+  m->policy = get_text(object, "policy");
+  m->knowledge = get_text(object, "knowledge");
+  m->instruction = get_text(object, "instruction");
+  m->bare_prompt = get_bool(object, "bare_prompt", false);
+  m->edit = get_bool(object, "edit", false);
+  m->permission = get_permission(object, m->edit);
+  m->fresh_session = str_eq_c(get_text(object, "session"), "refresh");
+  m->session_key = get_text(object, "session_key");
+  m->pass_previous_response = get_bool(object, "pass_previous_response", true);
+  return build_structured(b, object, path, m) && apply_judge(b, object, path, &m->judge) &&
+         build_rules(b, json_at(object, "rules"), path, m);
 }
 
 /* Tags fold ASCII case, so two names that differ only by it would share their tags. */
@@ -430,10 +284,7 @@ static bool build_names(struct build *b, const json_t *list) {
     struct movement *m = &b->wf->movements[i];
     char path[PATH_BYTES], upper[LIMIT_NAME_BYTES];
     (void)snprintf(path, sizeof path, "movements[%zu]", i);
-    if (!json_is_object(v))
-      return workflow_fail(b, path, "", "must be an object");
-    if (!get_name(b, v, path, "name", &m->name))
-      return false;
+    m->name = get_text(v, "name");
     workflow_fold(m->name, upper);
     struct str key = {upper, m->name.n};
     if (str_eq_c(key, "COMPLETE") || str_eq_c(key, "ABORT"))
@@ -449,16 +300,10 @@ static bool build_names(struct build *b, const json_t *list) {
 
 static bool build_limits(struct build *b, const json_t *doc) {
   struct workflow *wf = b->wf;
-  const json_t *max = json_at(doc, "max_movements");
-  json_int_t n = LIMIT_DEFAULT_MOVEMENTS;
-  struct str initial;
-  if (json_is_string(max) && strcmp(json_string_value(max), "infinite") == 0)
-    n = MOVEMENTS_INFINITE;
-  else if (!get_count(b, doc, "", "max_movements", 1, LIMIT_MOVEMENTS, &n))
-    return false;
-  wf->max_movements = (long)n;
-  if (!get_text(b, doc, "", "initial_movement", &initial))
-    return false;
+  struct str initial = get_text(doc, "initial_movement");
+  wf->max_movements = (long)get_count(doc, "max_movements", LIMIT_DEFAULT_MOVEMENTS);
+  if (json_is_string(json_at(doc, "max_movements")))
+    wf->max_movements = MOVEMENTS_INFINITE;
   if (initial.n > 0) {
     const json_t *index = json_object_getn(b->by_name, initial.p, initial.n);
     if (index == NULL)
@@ -476,32 +321,25 @@ static bool build_all(struct build *b, const json_t *doc) {
       .provider = STR(""),
       .model = STR(""),
       .timeout_ms = LIMIT_JUDGE_WALL_MS};
-  const json_t *options = NULL, *list = json_at(doc, "movements"), *v;
-  size_t i, n = json_array_size(list);
-  if (!json_is_object(doc))
-    return workflow_fail(b, "", "", "the workflow must be an object");
-  if (!get_name(b, doc, "", "name", &wf->name) ||
-      !get_text(b, doc, "", "description", &wf->description) ||
-      !get_text(b, doc, "", "language", &wf->language) ||
-      !get_text(b, doc, "", "provider", &wf->provider) ||
-      !get_fallback(b, doc, "", &wf->fallback) || !get_text(b, doc, "", "model", &wf->model) ||
-      !get_options(b, doc, "", &options) || !apply_judge(b, doc, "", &judge))
+  const json_t *list = json_at(doc, "movements"), *v;
+  size_t i;
+  if (!key_set_check(&workflow_keys, doc, b->err))
     return false;
-  if (wf->language.n == 0)
-    wf->language = STR("en");
-  if (!str_eq_c(wf->language, "en") && !str_eq_c(wf->language, "ja"))
-    return workflow_fail(b, "", "language", "must be en or ja");
+  wf->name = get_text(doc, "name");
+  wf->description = get_text(doc, "description");
+  wf->language = json_at(doc, "language") ? get_text(doc, "language") : STR("en");
+  wf->provider = get_text(doc, "provider");
+  wf->fallback = json_at(doc, "fallback");
+  wf->model = get_text(doc, "model");
   if (json_at(doc, "schema_as") != NULL &&
-      !describe_form_find(json_view(json_at(doc, "schema_as")).p, &wf->schema_as))
-    return workflow_fail(b, "", "schema_as", "must be prompt, types or json");
-  if (!json_is_array(list) || n == 0 || n > LIMIT_MOVEMENT_COUNT)
-    return workflow_fail(b, "", "movements", "must be a list of 1 to 1000 movements");
-  wf->movements = arena_array(&wf->arena, n, sizeof *wf->movements);
-  wf->movement_count = n;
-  if (!build_names(b, list) || !build_limits(b, doc))
+      !describe_form_find(get_text(doc, "schema_as").p, &wf->schema_as))
+    BUG("the table of keys has a schema_as that is none");
+  wf->movement_count = json_array_size(list);
+  wf->movements = arena_array(&wf->arena, wf->movement_count, sizeof *wf->movements);
+  if (!apply_judge(b, doc, "", &judge) || !build_names(b, list) || !build_limits(b, doc))
     return false;
-  json_array_foreach(list, i, v) {
-    if (!build_movement(b, v, options, &judge, i))
+  json_array_foreach((json_t *)list, i, v) {
+    if (!build_movement(b, v, json_at(doc, "options"), &judge, i))
       return false;
   }
   return true;

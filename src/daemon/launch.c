@@ -10,7 +10,7 @@
 #include "host/overrides.h"
 #include "host/preflight.h"
 #include "host/workflow_cache.h"
-#include "workflow/keys.h"
+#include "workflow/facets.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -65,13 +65,6 @@ static int function_of(struct str s) {
   return -1;
 }
 
-static bool has_control(struct str s) {
-  for (size_t i = 0; i < s.n; i++)
-    if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7F)
-      return true;
-  return false;
-}
-
 static bool rule_check_label(struct str label, size_t at, size_t *error_offset, struct err *err) {
   if (label.n == 0) {
     (void)err_set(err, ERR_INVALID,
@@ -79,7 +72,7 @@ static bool rule_check_label(struct str label, size_t at, size_t *error_offset, 
                   "when(...) alone");
     return rule_fail(error_offset, at);
   }
-  if (has_control(label)) {
+  if (str_has_control(label)) {
     (void)err_set(err, ERR_INVALID,
                   "a condition's label is one line without control characters: "
                   "shorten it and put the detail into appendix");

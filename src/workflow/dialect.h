@@ -1,7 +1,7 @@
 /* dialect.h - words that other runners' workflow files have and segue has not.
  *
  * A file of the February 2026 dialect of takt is read as it is wherever the word means something
- * here or can be left out. What only configures is a key of type KEY_NOTED in workflow/keys.h: it
+ * here or can be left out. What only configures is a key of type KEY_NOTED in core/keys.h: it
  * loads with one warning. What would change where a session goes is refused, and the message says
  * what to write instead: a guess at a near key would mislead. Source of the words: takt 0.13.0 and
  * 0.39.0. */
@@ -10,7 +10,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
-#include "workflow/keys.h"
+#include "core/keys.h"
 
 /* Says what to write instead of a key that other runners have; NULL: it is not one
  * of those. */

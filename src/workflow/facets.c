@@ -381,3 +381,21 @@ bool facet_resolve(const struct facets *f, enum facet_kind kind, struct str valu
     append_text(out, value);
   return found != FAILED;
 }
+
+static const struct {
+  const char *name, *folder;
+} facets[FACET_KIND_COUNT] = {
+    [FACET_PERSONA] = {"persona", "personas"},
+    [FACET_POLICY] = {"policy", "policies"},
+    [FACET_KNOWLEDGE] = {"knowledge", "knowledge"},
+    [FACET_INSTRUCTION] = {"instruction", "instructions"},
+    [FACET_OUTPUT_CONTRACT] = {"output contract", "output-contracts"},
+};
+
+const char *facet_folder(enum facet_kind kind) {
+  return facets[kind].folder;
+}
+
+const char *facet_name(enum facet_kind kind) {
+  return facets[kind].name;
+}

@@ -19,8 +19,8 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "core/keys.h"
 #include "format/yaml.h"
-#include "workflow/keys.h"
 
 #include <jansson.h>
 
@@ -45,5 +45,10 @@ bool facet_resolve(const struct facets *facets, enum facet_kind kind, struct str
 
 /* Appends the text of the file at `path` beneath `folder`. */
 bool facet_read(const char *folder, const char *path, struct buf *out, struct err *err) MUST_CHECK;
+
+/* Folder that facets of this kind live in: personas, ... */
+const char *facet_folder(enum facet_kind kind);
+/* "persona", ... */
+const char *facet_name(enum facet_kind kind);
 
 #endif

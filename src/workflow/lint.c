@@ -459,9 +459,7 @@ static void check_panel(struct lint *l, const json_t *judge, const char *path) {
       lint_report(l, l->errors, path, "provider %s cannot judge: leave it out of judge.panel",
                   c->name);
   }
-  if (panel != NULL && json_array_size(panel) < 2)
-    lint_report(l, l->errors, path, "a panel of one is no panel: name two providers or more");
-  if (panel != NULL &&
+  if (json_is_array(panel) &&
       json_integer_value(json_object_get(judge, "agree")) > (json_int_t)json_array_size(panel))
     lint_report(l, l->errors, path, "agree is more than the panel has judges: %zu",
                 json_array_size(panel));
@@ -490,8 +488,10 @@ static size_t visible_labels(const struct lint_movement *m) {
 
 static bool has_panel(const struct lint *l, size_t movement) {
   const json_t *own = json_object_get(l->movements[movement].object, "judge");
-  return json_object_get(own, "panel") != NULL ||
-         json_object_get(json_object_get(l->doc, "judge"), "panel") != NULL;
+  const json_t *panel = json_object_get(own, "panel");
+  if (panel == NULL)
+    panel = json_object_get(json_object_get(l->doc, "judge"), "panel");
+  return json_is_array(panel);
 }
 
 static void check_judge(struct lint *l, size_t movement, const char *worker) {

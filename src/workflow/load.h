@@ -6,7 +6,7 @@
  *   workflow_build(doc, &err)                        core/workflow.h
  *
  * Every error is file:line:column: what is wrong: what to write instead; all errors of a file are
- * reported in one go. The table of keys (workflow/keys.h) is what parser, lint and
+ * reported in one go. The table of keys (core/keys.h) is what parser, lint and
  * schemas/workflow.json come from. */
 #ifndef SEGUE_WORKFLOW_LOAD_H
 #define SEGUE_WORKFLOW_LOAD_H

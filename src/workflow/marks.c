@@ -1,7 +1,7 @@
 /* Finds the place in the file of a path in the resolved document. */
 #include "workflow/marks.h"
 
-#include "workflow/keys.h"
+#include "core/keys.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -55,14 +55,9 @@ const char *parse_shown(struct parse *p, struct str s) {
   return copy;
 }
 
-/* "a, b or c" */
-static const char *words_shown(struct parse *p, const char *const *words) {
+static const char *words_shown(struct parse *p, const struct key *k) {
   struct buf b = {0};
-  for (size_t i = 0; words[i]; i++) {
-    if (i > 0)
-      buf_puts(&b, words[i + 1] ? ", " : " or ");
-    buf_puts(&b, words[i]);
-  }
+  key_words(k, &b);
   const char *copy = arena_strndup(p->arena, buf_c(&b), b.n);
   buf_deinit(&b);
   return copy;
@@ -75,13 +70,6 @@ static json_t *text_json(struct str s) {
   if (v == NULL)
     BUG("the tree holds a text that is not UTF-8");
   return v;
-}
-
-bool parse_has_control(struct str s) {
-  for (size_t i = 0; i < s.n; i++)
-    if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7F)
-      return true;
-  return false;
 }
 
 /* Whether the node is a text; says how to make it one. */
@@ -105,7 +93,7 @@ static json_t *parse_text(struct parse *p, const struct key *k, const struct yam
     return text_json(node->text);
   if (str_trim(node->text).n == 0)
     REPORT(p, node, "%s is empty: write a value", k->name);
-  else if (parse_has_control(node->text))
+  else if (str_has_control(node->text))
     REPORT(p, node, "%s must be one line without control characters", k->name);
   else if (k->type == KEY_NAME && node->text.n > LIMIT_NAME_BYTES)
     REPORT(p, node, "%s is longer than %u bytes: shorten it", k->name, LIMIT_NAME_BYTES);
@@ -125,7 +113,7 @@ static json_t *parse_number(struct parse *p, const struct key *k, const struct y
     return node->kind == YAML_INTEGER ? json_integer(node->integer) : json_real(node->real);
   if (k->words)
     REPORT(p, node, "%s must be %s from %.0f to %.0f, or %s", k->name, kind, k->min, k->max,
-           words_shown(p, k->words));
+           words_shown(p, k));
   else
     REPORT(p, node, "%s must be %s from %.0f to %.0f", k->name, kind, k->min, k->max);
   return NULL;
@@ -142,7 +130,7 @@ static json_t *parse_choice(struct parse *p, const struct key *k, const struct y
   for (size_t i = 0; k->words[i]; i++)
     if (node->kind == YAML_TEXT && str_eq_c(node->text, k->words[i]))
       return text_json(node->text);
-  REPORT(p, node, "%s must be %s", k->name, words_shown(p, k->words));
+  REPORT(p, node, "%s must be %s", k->name, words_shown(p, k));
   return NULL;
 }
 
@@ -278,6 +266,20 @@ static json_t *parse_argv(struct parse *p, const struct key *k, const struct yam
   return list;
 }
 
+static json_t *parse_panel(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  if (node->kind == YAML_TEXT && str_eq_c(node->text, k->words[0]))
+    return text_json(node->text);
+  if (node->kind != YAML_LIST || node->count < 2 || node->count > (size_t)k->max) {
+    REPORT(p, node, "%s must be a list of 2 to %.0f providers, or %s: a panel of one is no panel",
+           k->name, k->max, k->words[0]);
+    return NULL;
+  }
+  json_t *list = json_array();
+  for (size_t i = 0; i < node->count; i++)
+    parse_append(list, parse_text(p, k, node->items[i]));
+  return list;
+}
+
 static json_t *parse_stage(struct parse *p, const struct key *k, const struct yaml_node *list,
                            size_t i) {
   const struct yaml_node *item = list->items[i];
@@ -293,13 +295,13 @@ static json_t *parse_stage(struct parse *p, const struct key *k, const struct ya
     return text_json(item->text);
   const char *near = str_nearest(item->text, k->words);
   REPORT(p, item, "there is no stage %s to list: %s%s%s", parse_shown(p, item->text),
-         near ? "did you mean " : "use ", near ? near : words_shown(p, k->words), near ? "?" : "");
+         near ? "did you mean " : "use ", near ? near : words_shown(p, k), near ? "?" : "");
   return NULL;
 }
 
 static json_t *parse_stages(struct parse *p, const struct key *k, const struct yaml_node *node) {
   if (node->kind != YAML_LIST || node->count == 0) {
-    REPORT(p, node, "%s must be a list of at least one of %s", k->name, words_shown(p, k->words));
+    REPORT(p, node, "%s must be a list of at least one of %s", k->name, words_shown(p, k));
     return NULL;
   }
   json_t *list = json_array();
@@ -458,6 +460,8 @@ json_t *parse_value(struct parse *p, const struct key *k, const struct yaml_node
     return NULL; /* read before the rest, see parse_workflow */
   case KEY_ARGV:
     return parse_argv(p, k, node);
+  case KEY_PANEL:
+    return parse_panel(p, k, node);
   case KEY_STAGES:
     return parse_stages(p, k, node);
   case KEY_SCHEMA:

@@ -162,7 +162,7 @@ static void parse_map_check_names(struct parse *p, const struct yaml_node *movem
     const struct yaml_node *name = yaml_get(movements->items[i], "name");
     char upper[LIMIT_NAME_BYTES + 1];
     if (name == NULL || name->kind != YAML_TEXT || name->text.n == 0 ||
-        name->text.n > LIMIT_NAME_BYTES || parse_has_control(name->text))
+        name->text.n > LIMIT_NAME_BYTES || str_has_control(name->text))
       continue;
     for (size_t k = 0; k <= name->text.n; k++) {
       char c = name->text.p[k];

@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
-#include "workflow/keys.h"
+#include "core/keys.h"
 #include "workflow/parse.h"
 
 /* An error at a place of the file. */
@@ -18,7 +18,6 @@ void parse_note_once(struct parse *p, const struct key *k, const struct yaml_nod
 
 /* A piece of the file's text for a message; in the arena. */
 const char *parse_shown(struct parse *p, struct str s);
-bool parse_has_control(struct str s);
 
 /* The value of a key: a new reference, NULL when it is wrong (that was reported). */
 json_t *parse_value(struct parse *p, const struct key *k, const struct yaml_node *node);

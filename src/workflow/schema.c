@@ -1,8 +1,9 @@
 /* JSON Schema of workflow files, from the table of keys. */
-#include "workflow/keys.h"
+#include "workflow/schemas.h"
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "core/keys.h"
 #include "structured/invariant.h"
 
 #include <stdio.h>
@@ -82,6 +83,10 @@ static json_t *schema_type_of(const struct key *k) {
   case KEY_ARGV:
     return json_pack("{s:s, s:o, s:i, s:i}", "type", "array", "items", schema_text_of(0, 0),
                      "minItems", 1, "maxItems", (int)LIMIT_ARGV_COUNT);
+  case KEY_PANEL:
+    return json_pack("{s:[{s:s, s:o, s:i, s:i}, {s:o}]}", "anyOf", "type", "array", "items",
+                     schema_text_of(1, 0), "minItems", 2, "maxItems", (int)k->max, "enum",
+                     words_of(k->words));
   case KEY_STAGES:
     return json_pack("{s:s, s:{s:o}, s:i, s:b}", "type", "array", "items", "enum",
                      words_of(k->words), "minItems", 1, "uniqueItems", 1);

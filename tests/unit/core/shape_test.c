@@ -191,7 +191,7 @@ static void a_cut_raises_the_limit_once(void **state) {
   assert_true(str_eq_c(data_get(play_find(&p, "session_stop", 0), "reason"), "escalated"));
   play_deinit(&p);
   init(&p, "a limit that cannot be doubled",
-       "{'name':'w','options':{'max_tokens':9223372036854775807},'movements':[{'name':'mood',"
+       "{'name':'w','options':{'max_tokens':1000000000},'movements':[{'name':'mood',"
        "'structured_output':{'schema':{'type':'object'},'on_failure':'error'},'rules':[{"
        "'condition':'done','next':'COMPLETE'}]}]}",
        "{'mood':[{'error':'length','message':'cut'},'{}']}");

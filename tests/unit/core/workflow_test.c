@@ -121,13 +121,13 @@ struct refusal {
 static const struct refusal refusals[] = {
     {"null", "must be an object"},
     {"[]", "must be an object"},
-    {"{}", "name: must be a name"},
+    {"{}", "name: is missing"},
     {"{\"name\":1}", "name: must be a text"},
     {"{\"name\":\"a\\nb\"}", "name: must be a name"},
-    {"{\"name\":\"w\"}", "movements: must be a list"},
+    {"{\"name\":\"w\"}", "movements: is missing"},
     {"{\"name\":\"w\",\"movements\":[]}", "movements: must be a list"},
     {"{\"name\":\"w\",\"movements\":[1]}", "movements[0]: must be an object"},
-    {"{\"name\":\"w\",\"movements\":[{}]}", "movements[0].name: must be a name"},
+    {"{\"name\":\"w\",\"movements\":[{}]}", "movements[0].name: is missing"},
     {"{\"name\":\"w\",\"language\":\"fr\",\"movements\":[{}]}", "language: must be en or ja"},
     {"{\"name\":\"w\",\"max_movements\":0,\"movements\":[{\"name\":\"a\"," RULES "}]}",
      "max_movements: must be a whole number"},
@@ -145,18 +145,23 @@ static const struct refusal refusals[] = {
     {M("\"rules\":[]"), "movements[0].rules: must be a list"},
     {M("\"rules\":{\"x\":1}"), "movements[0].rules: must be a list"},
     {M("\"rules\":[1]"), "movements[0].rules[0]: must be an object"},
-    {M("\"rules\":[{}]"), "movements[0].rules[0].condition: the condition is empty"},
-    {M("\"rules\":[{\"condition\":\"when(x)\"}]"), "rules[0].condition: no value is named x"},
-    {M("\"rules\":[{\"condition\":\"x\"}]"), "rules[0].next: names no movement"},
+    {M("\"rules\":[{}]"), "movements[0].rules[0].condition: is missing"},
+    {M("\"rules\":[{\"condition\":\"when(x)\",\"next\":\"a\"}]"),
+     "rules[0].condition: no value is named x"},
+    {M("\"rules\":[{\"condition\":\"x\"}]"), "rules[0].next: is missing"},
     {M("\"rules\":[{\"condition\":\"x\",\"next\":\"b\"}]"), "rules[0].next: names no movement"},
     {M("\"rules\":[{\"condition\":\"x\",\"next\":\"a\",\"interactive_only\":1}]"), "true or false"},
     {M("\"command\":[]," RULES), "movements[0].command: must be a list"},
     {M("\"command\":[\"\"]," RULES), "movements[0].command: must be texts"},
     {M("\"command\":[1]," RULES), "movements[0].command: must be texts"},
     {M("\"command\":\"x\"," RULES), "movements[0].command: must be a list"},
+    {M("\"model\":\"\"," RULES), "movements[0].model: must be a text of one line, not empty"},
+    {M("\"provider\":\"a\",\"fallback\":[1]," RULES), "movements[0].fallback: must be a list"},
+    {M("\"options\":{\"temperature\":3}," RULES), "movements[0].options.temperature: must be"},
     {M("\"edit\":\"no\"," RULES), "movements[0].edit: must be true or false"},
     {M("\"persona\":[\"a\"]," RULES), "movements[0].persona: must be a text"},
-    {M("\"judge\":{\"stages\":[\"when\"]}," RULES), "movements[0].judge.stages: only"},
+    {M("\"judge\":{\"stages\":[\"when\"]}," RULES),
+     "movements[0].judge.stages: must be structured_output, "},
     {M("\"judge\":{\"stages\":[\"ai_judge\",\"ai_judge\"]}," RULES), "names a stage twice"},
     {M("\"judge\":{\"max_reasks\":6}," RULES), "movements[0].judge.max_reasks: must be"},
     {M("\"judge\":{\"panel\":[\"a\"]}," RULES), "movements[0].judge.panel: must be a list of 2"},
@@ -164,12 +169,34 @@ static const struct refusal refusals[] = {
     {M("\"judge\":{\"panel\":[\"a\",\"b\"],\"agree\":3}," RULES),
      "movements[0].judge.agree: must be"},
     {M("\"judge\":{\"panel\":[\"a\",\"b\"],\"order\":\"x\"}," RULES),
-     "movements[0].judge.order: is"},
-    {M("\"judge\":{\"panel\":[\"a\",\"b\"],\"else\":true}," RULES), "movements[0].judge.else: is"},
+     "movements[0].judge.order: must be rotate or fixed"},
+    {M("\"judge\":{\"panel\":[\"a\",\"b\"],\"else\":true}," RULES),
+     "movements[0].judge.else: must be next or ask"},
+    {M("\"judge\":{\"panel\":\"no\"}," RULES), "movements[0].judge.panel: must be a list of 2"},
+    {M("\"judge\":{\"panel\":\"none\",\"agree\":1}," RULES),
+     "movements[0].judge.agree: needs a panel"},
     {M("\"judge\":{\"agree\":1}," RULES), "movements[0].judge.agree: needs a panel"},
     {M("\"judge\":{\"timeout_ms\":0}," RULES), "movements[0].judge.timeout_ms: must be"},
     {M("\"judge\":{\"timeout_ms\":1e300}," RULES), "movements[0].judge.timeout_ms: must be"},
 };
+
+static void a_movement_drops_the_panel(void **state) {
+  (void)state;
+  struct err err = {0};
+  struct workflow *wf = build(
+      "{\"name\":\"w\",\"judge\":{\"panel\":[\"a\",\"b\",\"a\"],\"else\":\"ask\"},\"movements\":["
+      "{\"name\":\"one\"," RULES "},"
+      "{\"name\":\"two\",\"judge\":{\"agree\":3,\"order\":\"fixed\"}," RULES "},"
+      "{\"name\":\"three\",\"judge\":{\"panel\":\"none\"}," RULES "}]}",
+      &err);
+  assert_non_null(wf);
+  const struct judge_config *one = &wf->movements[0].judge, *two = &wf->movements[1].judge;
+  const struct judge_config *three = &wf->movements[2].judge;
+  assert_true(one->panel && one->agree == 2 && one->rotates && one->split_asks);
+  assert_true(two->panel && two->agree == 3 && !two->rotates && two->split_asks);
+  assert_true(!three->panel && three->agree == 0 && !three->rotates && !three->split_asks);
+  workflow_unref(wf);
+}
 
 static void refusals_name_the_path(void **state) {
   (void)state;
@@ -214,6 +241,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(defaults),
       cmocka_unit_test(inheritance),
+      cmocka_unit_test(a_movement_drops_the_panel),
       cmocka_unit_test(refusals_name_the_path),
       cmocka_unit_test(no_value_is_trusted),
   };

@@ -2,8 +2,10 @@
 #include "workflow/load.h"
 
 #include "base/limits.h"
+
+#include "core/keys.h"
 #include "core/workflow.h"
-#include "workflow/keys.h"
+#include "workflow/schemas.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

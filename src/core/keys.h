@@ -1,10 +1,13 @@
-/* keys.h - the one table of the keys of a workflow file.
+/* keys.h - the one table of the keys of a workflow.
  *
- * The parser's checks, the "did you mean" of its messages and schemas/workflow.json all come from
- * it: a new key is a line here and, when it means something, a use in core/workflow.c. */
-#ifndef SEGUE_WORKFLOW_KEYS_H
-#define SEGUE_WORKFLOW_KEYS_H
+ * The parser's checks, the "did you mean" of its messages, schemas/workflow.json and the check of a
+ * document that came from a log all come from it: a new key is a line here and, when it means
+ * something, a use in core/workflow.c. */
+#ifndef SEGUE_CORE_KEYS_H
+#define SEGUE_CORE_KEYS_H
 
+#include "base/buf.h"
+#include "base/err.h"
 #include "base/str.h"
 
 #include <jansson.h>
@@ -34,6 +37,7 @@ enum key_type {
   KEY_PROVIDERS,  /* a backend, or a list: the first, then those to fall back to; in the resolved
                     document the rest is `fallback` beside it */
   KEY_ARGV,       /* list of texts: a program and its arguments */
+  KEY_PANEL,      /* list of 2 to max backends, or one of words */
   KEY_STAGES,     /* list of judge stages from words, each at most once */
   KEY_SCHEMA,     /* a JSON Schema: a preset's name, a path, or a map; see schemas.h */
   KEY_INVARIANTS, /* list of invariants, see structured/invariant.h */
@@ -72,12 +76,12 @@ const struct key *key_find(const struct key_set *set, struct str name);
 /* The known name nearest to a misspelt one, NULL when none is near. */
 const char *key_nearest(const struct key_set *set, struct str name);
 
-/* Folder that facets of this kind live in: personas, ... */
-const char *facet_folder(enum facet_kind kind);
-/* "persona", ... */
-const char *facet_name(enum facet_kind kind);
+/* Appends "a, b or c". */
+void key_words(const struct key *k, struct buf *out);
 
-/* schemas/workflow.json, generated (JSON Schema draft 2020-12): a new reference. */
-json_t *workflow_schema(void);
+/* Checks the values of a resolved document, in which facets are texts and a list of providers is
+ * the first and `fallback`. What only its use can tell (a rule's condition, a movement's name, a
+ * schema's keywords) is for core/workflow.c; keys that the table does not have mean nothing. */
+bool key_set_check(const struct key_set *set, const json_t *object, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,7 +1,6 @@
-/* Holds the one table of keys of a workflow file. */
-#include "workflow/keys.h"
+/* Holds the one table of keys of a workflow. */
+#include "core/keys.h"
 
-#include "base/err.h"
 #include "base/limits.h"
 #include "render/describe.h"
 
@@ -42,6 +41,7 @@ static const struct key option_list[] = {
 };
 const struct key_set options_keys = {"options", "options", option_list};
 
+static const char *const no_words[] = {"none", NULL};
 static const char *const order_words[] = {"rotate", "fixed", NULL};
 static const char *const split_words[] = {"next", "ask", NULL};
 
@@ -76,10 +76,11 @@ static const struct key judge_list[] = {
      .description = "How often a stage asks again after an answer that breaks the schema "
                     "(default 0)."},
     {.name = "panel",
-     .type = KEY_ARGV,
+     .type = KEY_PANEL,
      .max = LIMIT_PANEL_COUNT,
+     .words = no_words,
      .description = "Two to seven providers that vote in each stage that calls; the same one may "
-                    "stand there several times."},
+                    "stand there several times. none takes the workflow's panel away."},
     {.name = "agree",
      .type = KEY_INTEGER,
      .min = 1,
@@ -298,7 +299,7 @@ static const struct key workflow_list[] = {
      .alias = "max_steps",
      .type = KEY_COUNT,
      .min = 1,
-     .max = 1e9,
+     .max = LIMIT_MOVEMENTS,
      .words = infinite,
      .description = "Most movements of one session, or infinite (default 10)."},
     {.name = "provider",
@@ -387,20 +388,10 @@ const char *key_nearest(const struct key_set *set, struct str name) {
   return str_nearest(name, names);
 }
 
-static const struct {
-  const char *name, *folder;
-} facets[FACET_KIND_COUNT] = {
-    [FACET_PERSONA] = {"persona", "personas"},
-    [FACET_POLICY] = {"policy", "policies"},
-    [FACET_KNOWLEDGE] = {"knowledge", "knowledge"},
-    [FACET_INSTRUCTION] = {"instruction", "instructions"},
-    [FACET_OUTPUT_CONTRACT] = {"output contract", "output-contracts"},
-};
-
-const char *facet_folder(enum facet_kind kind) {
-  return facets[kind].folder;
-}
-
-const char *facet_name(enum facet_kind kind) {
-  return facets[kind].name;
+void key_words(const struct key *k, struct buf *out) {
+  for (size_t i = 0; k->words[i]; i++) {
+    if (i > 0)
+      buf_puts(out, k->words[i + 1] ? ", " : " or ");
+    buf_puts(out, k->words[i]);
+  }
 }
