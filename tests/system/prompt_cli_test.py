@@ -61,6 +61,30 @@ def shows_what_is_sent():
                 expect(done.stdout.decode() == fenced, words, done.stdout.decode(), "sent:", fenced)
 
 
+def shows_each_vote_of_a_panel():
+    with Box() as box:
+        path = workflow(box, rules=["done", "more", "again"],
+                        judge={"panel": ["script"] * 3, "agree": 3, "stages": ["structured_output"]})
+        replies = [{"purpose": "execute", "text": "report"}] + [{"stage": STAGES[0], "text": '{"reason":"r","step":1}'}] * 3
+        scenario = box.file("s.json", json.dumps({"replies": replies}))
+        done = box.segue("run", path, "--scenario", scenario, "--task", "t", "--logs", box.logs)
+        log = records(box.begun()[0])
+        calls = [c for c in of_type(log, "call_start") if "vote" in c]
+        expect(done.returncode == 0 and len(calls) == 3, done, len(calls))
+        for call in calls:
+            words = ["--stage", STAGES[0], "--vote", str(call["vote"])]
+            done = box.segue("prompt", path, "plan", "--task", "t", "--answer", "report", *words)
+            fenced = re.sub(r"\b[0-9a-f]{16}\b", ZEROS, sent(log, call))
+            expect(done.returncode == 0 and done.stdout.decode() == fenced, done.stdout.decode(), "sent:", fenced)
+            expect(b"vote 2, script: rules in the order 2, 3, 1\n" in done.stderr, done.stderr)
+        done = box.segue("prompt", path, "plan", "--stage", STAGES[0], "--json")
+        votes = json.loads(done.stdout)["votes"]
+        expect([v["rules"] for v in votes] == [[1, 2, 3], [2, 3, 1], [3, 1, 2]], votes)
+        for words, file in ((["--vote", "4"], path), (["--vote", "1"], workflow(box))):
+            done = box.segue("prompt", file, "plan", "--stage", STAGES[0], *words)
+            expect(done.returncode == 2 and b"--vote" in done.stderr, done)
+
+
 def says_what_is_never_asked():
     with Box() as box:
         for rules, judge, word in ((["done"], None, b"one label only"),
@@ -78,4 +102,4 @@ def says_what_is_never_asked():
 
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([shows_what_is_sent, says_what_is_never_asked]))
+    sys.exit(main([shows_what_is_sent, shows_each_vote_of_a_panel, says_what_is_never_asked]))

@@ -11,6 +11,7 @@
 
 static const struct cli_option options[] = {
     {"stage", 0, "STAGE", "the judge's prompt: structured_output, phase3_tag or ai_judge", false},
+    {"vote", 0, "N", "as judge N of the panel is asked (default 1)", false},
     {"task", 't', "TEXT", "the task", false},
     {"task-file", 'f', "FILE|-", "the task from a file or standard input", false},
     {"previous", 0, "TEXT", "what the movement before reported", false},
@@ -31,6 +32,44 @@ static bool prompt_number(const struct cli_args *args, const char *name, long *o
   return true;
 }
 
+/* The rules in the order in which a vote is asked: [1, 2, 3]. New reference. */
+static json_t *order_of(const struct chain_spec *spec, const struct movement *m, int vote) {
+  const struct rule **shown = xcalloc(spec->rule_count + 1, sizeof(struct rule *));
+  struct chain_spec asked = *spec;
+  json_t *order = json_array();
+  asked.rotation = m->judge.rotates ? vote - 1 : 0;
+  for (size_t i = 0, n = chain_shown(&asked, shown); i < n; i++)
+    json_array_append_new(order, json_integer(shown[i]->number));
+  free(shown);
+  return order;
+}
+
+/* Each judge of the movement's panel, and the order in which it sees the rules. New reference. */
+static json_t *panel_votes(const struct chain_spec *spec, const struct movement *m) {
+  json_t *votes = json_array(), *name;
+  size_t i;
+  json_array_foreach((json_t *)m->judge.panel, i, name) {
+    json_array_append_new(votes, json_pack("{si sO so}", "vote", (int)i + 1, "provider", name,
+                                           "rules", order_of(spec, m, (int)i + 1)));
+  }
+  return votes;
+}
+
+static void note_panel(const json_t *votes, long shown) {
+  size_t i, k;
+  json_t *vote, *number;
+  fprintf(stderr, "segue prompt: note: %zu judges vote; this is what vote %ld is asked\n",
+          json_array_size(votes), shown);
+  json_array_foreach((json_t *)votes, i, vote) {
+    fprintf(stderr, "  vote %zu, %s: rules in the order", i + 1,
+            json_string_value(json_object_get(vote, "provider")));
+    json_array_foreach(json_object_get(vote, "rules"), k, number) {
+      fprintf(stderr, "%s%" JSON_INTEGER_FORMAT, k > 0 ? ", " : " ", json_integer_value(number));
+    }
+    fputc('\n', stderr);
+  }
+}
+
 /* The question is shown all the same: a rule more, and it would be asked. */
 static void note_unasked(const struct chain_spec *spec, enum judge_stage stage) {
   const struct rule **offered = xcalloc(spec->rule_count + 1, sizeof(struct rule *));
@@ -48,8 +87,42 @@ static void note_unasked(const struct chain_spec *spec, enum judge_stage stage) 
             judge_stage_name(stage));
 }
 
+/* A judge's question. *votes: new reference, where several judges vote. */
+static bool render_judge(const struct cli_args *args, const struct setup *setup,
+                         struct prompt_view *view, enum judge_stage stage, struct prompt *out,
+                         json_t **votes, struct err *err) {
+  const struct movement *m = view->movement;
+  size_t index = (size_t)(m - setup->workflow->movements), judges = json_array_size(m->judge.panel);
+  long vote;
+  struct chain_spec spec = {.rules = m->rules,
+                            .rule_count = m->rule_count,
+                            .movement = m->name,
+                            .stages = m->judge.stages,
+                            .stage_count = m->judge.stage_count};
+  if (!prompt_number(args, "vote", &vote, err))
+    return false;
+  if (cli_value(args, "vote") != NULL && judges == 0)
+    return err_set(err, ERR_USAGE, "--vote %ld: no panel judges this movement", vote);
+  if ((size_t)vote > judges && judges > 0)
+    return err_set(err, ERR_USAGE, "--vote %ld: write 1 to %zu, the judges on the panel", vote,
+                   judges);
+  view->by_tool =
+      core_judges_by_tool(setup->workflow, setup->config, index, judges > 0 ? (int)vote : 0,
+                          registry_capabilities(setup->registry));
+  if (judges > 0) {
+    *votes = panel_votes(&spec, m);
+    if (m->judge.rotates)
+      spec.rotation = (int)vote - 1;
+    if (!cli_flag(args, "json"))
+      note_panel(*votes, vote);
+  }
+  prompt_judge(view, &spec, stage, out);
+  note_unasked(&spec, stage);
+  return true;
+}
+
 static bool render(const struct cli_args *args, const struct setup *setup, struct prompt *out,
-                   struct err *err) {
+                   json_t **votes, struct err *err) {
   const char *stage_name = cli_value(args, "stage"), *previous = cli_value(args, "previous");
   const char *answer = cli_value(args, "answer");
   struct buf task = {0};
@@ -93,15 +166,7 @@ static bool render(const struct cli_args *args, const struct setup *setup, struc
     ok = err_set(err, ERR_USAGE, "--stage %.40s%s: write structured_output, phase3_tag or ai_judge",
                  stage_name, strcmp(stage_name, "phase1_tag") == 0 ? " asks nothing" : "");
   } else {
-    const struct chain_spec spec = {.rules = m->rules,
-                                    .rule_count = m->rule_count,
-                                    .movement = m->name,
-                                    .stages = m->judge.stages,
-                                    .stage_count = m->judge.stage_count};
-    view.by_tool = core_judges_by_tool(setup->workflow, setup->config, (size_t)index, 0,
-                                       registry_capabilities(setup->registry));
-    prompt_judge(&view, &spec, stage, out);
-    note_unasked(&spec, stage);
+    ok = render_judge(args, setup, &view, stage, out, votes, err);
   }
   buf_deinit(&task);
   return ok;
@@ -122,6 +187,7 @@ static int prompt_run(int argc, char **argv) {
   struct cli_args args;
   struct setup setup;
   struct prompt prompt = {0};
+  json_t *votes = NULL; /* of a panel */
   struct err err = {0};
   int status;
   if (!cli_parse(&cmd_prompt, argc, argv, 2, 2, &args, &status))
@@ -132,13 +198,14 @@ static int prompt_run(int argc, char **argv) {
     setup_deinit(&setup);
     return status;
   }
-  if (!render(&args, &setup, &prompt, &err)) {
+  if (!render(&args, &setup, &prompt, &votes, &err)) {
     status = cli_fail("prompt", &err);
   } else if (cli_flag(&args, "json")) {
     const char *stage = cli_value(&args, "stage");
-    json_t *object = json_pack("{so ss? so so}", "movement", json_io_string(args.words[1]), "stage",
-                               stage, "prompt", json_io_string(buf_c(&prompt.bytes)), "facets",
-                               facets_of(&setup, args.words[1]));
+    json_t *object =
+        json_pack("{so ss? so so so*}", "movement", json_io_string(args.words[1]), "stage", stage,
+                  "prompt", json_io_string(buf_c(&prompt.bytes)), "facets",
+                  facets_of(&setup, args.words[1]), "votes", json_incref(votes));
     json_io_print(object, JSON_IO_COMPACT);
     json_decref(object);
     status = STATUS_COMPLETE;
@@ -156,6 +223,7 @@ static int prompt_run(int argc, char **argv) {
     buf_deinit(&safe);
     status = STATUS_COMPLETE;
   }
+  json_decref(votes);
   prompt_deinit(&prompt);
   setup_deinit(&setup);
   return status;
