@@ -42,6 +42,17 @@
 #define LIMIT_TEXTS_COUNT      20000u /* pieces of prompts known for references, of one session */
 #define LIMIT_ERROR_TEXT_BYTES 512u   /* one message in a record */
 
+/* --- audits: whatever is in the logs, their memory stays --- */
+#define LIMIT_AUDIT_NAME_COUNT  30000u /* words: of movements, workflows, models ... */
+#define LIMIT_AUDIT_NAME_BYTES  200u
+#define LIMIT_AUDIT_LINE_BYTES  (12u * 1024u * 1024u) /* of a log that is counted */
+#define LIMIT_AUDIT_ROW_COUNT   8192u                 /* of one log; more: it is read twice */
+#define LIMIT_AUDIT_OPEN_COUNT  8192u                 /* calls of turns that are not judged yet */
+#define LIMIT_AUDIT_STAGE_COUNT 64u                   /* of one judgment, and calls of one stage */
+#define LIMIT_AUDIT_GROUP_BYTES (24u * 1024u * 1024u) /* what groups and their numbers may take */
+#define LIMIT_AUDIT_CAUSE_COUNT 64                    /* causes of failures told apart */
+#define LIMIT_AUDIT_APART_COUNT 100 /* logs that are named because they are not counted */
+
 /* --- the ledger --- */
 #define LIMIT_LEDGER_SYNC_MS 50u                   /* between the beginnings of two syncs of it */
 #define LIMIT_HEADS_BYTES    (64u * 1024u * 1024u) /* a list of heads that was kept elsewhere */

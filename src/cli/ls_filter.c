@@ -9,8 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* "90m", "12h", "3d", "2w" before now; or a date, or a time of RFC 3339. */
-static bool ls_read_since(const char *text, int64_t *since_ms, struct err *err) {
+bool ls_filter_since(const char *text, int64_t *since_ms, struct err *err) {
   static const struct {
     char unit;
     long seconds;
@@ -46,7 +45,7 @@ bool ls_filter_read(struct ls_filter *filter, const struct cli_args *args, struc
                    "--method %.40s: write structured_output, phase3_tag, phase1_tag, ai_judge, "
                    "auto_select, when ...",
                    filter->method);
-  return since == NULL || ls_read_since(since, &filter->since_ms, err);
+  return since == NULL || ls_filter_since(since, &filter->since_ms, err);
 }
 
 static bool ls_has_text(const json_t *record, const char *key, const char *wanted) {

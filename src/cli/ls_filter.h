@@ -13,6 +13,8 @@ struct ls_filter {
   const char *method, *provider;
 };
 
+/* "90m", "12h", "3d", "2w" before now; or a date, or a time of RFC 3339. */
+bool ls_filter_since(const char *text, int64_t *since_ms, struct err *err) MUST_CHECK;
 /* From --since, --workflow, --method and --provider. */
 bool ls_filter_read(struct ls_filter *filter, const struct cli_args *args,
                     struct err *err) MUST_CHECK;

@@ -34,20 +34,23 @@ bool line_ends_well(struct str line) {
   return str_starts(suffix, MEMBER) && str_ends(suffix, "\"}");
 }
 
+bool line_check(struct str line, const char before[SHA256_HEX], char hash[SHA256_HEX],
+                struct err *err) {
+  if (!line_ends_well(line))
+    return err_set(err, ERR_CORRUPT, "it does not end with its hash");
+  sha256_hex(before, 64, line.p, line.n - SUFFIX_BYTES, hash);
+  if (memcmp(hash, line.p + line.n - 66, 64) != 0)
+    return err_set(err, ERR_CORRUPT,
+                   "its hash does not match: it, or a record before it, is not "
+                   "what was written");
+  return true;
+}
+
 json_t *line_parse(struct str line, char hash[SHA256_HEX], struct err *err) {
   json_error_t where;
   char next[SHA256_HEX];
-  if (!line_ends_well(line)) {
-    (void)err_set(err, ERR_CORRUPT, "it does not end with its hash");
+  if (!line_check(line, hash, next, err))
     return NULL;
-  }
-  sha256_hex(hash, 64, line.p, line.n - SUFFIX_BYTES, next);
-  if (memcmp(next, line.p + line.n - 66, 64) != 0) {
-    (void)err_set(err, ERR_CORRUPT,
-                  "its hash does not match: it, or a record before it, is not "
-                  "what was written");
-    return NULL;
-  }
   json_t *record = json_loadb(line.p, line.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where);
   if (!json_is_object(record)) {
     json_decref(record);

@@ -13,7 +13,8 @@
 enum { CHUNK_BYTES = 64 * 1024 };
 
 bool reader_open(struct log_reader *r, const struct store_ref *ref, struct err *err) {
-  *r = (struct log_reader){.ops = ref->ops, .raw = ref->ops->raw_open(ref, err)};
+  *r = (struct log_reader){
+      .ops = ref->ops, .raw = ref->ops->raw_open(ref, err), .max = LIMIT_LOG_LINE_BYTES};
   return r->raw != NULL;
 }
 
@@ -47,7 +48,7 @@ bool reader_next(struct log_reader *r, struct str *line) {
       return true;
     }
     scanned = r->buffer.n;
-    if (scanned > LIMIT_LOG_LINE_BYTES) {
+    if (scanned > r->max) {
       r->too_long = true;
       return false;
     }

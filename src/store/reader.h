@@ -16,7 +16,8 @@ struct log_reader {
   size_t start;    /* of what is not given out yet */
   uint64_t offset; /* in the log, of the line given out last */
   bool eof, whole; /* whole: the last line given out ended with a newline */
-  bool too_long;   /* a line is over LIMIT_LOG_LINE_BYTES: reading ended */
+  size_t max;      /* bytes of a line: LIMIT_LOG_LINE_BYTES, or what was set after opening */
+  bool too_long;   /* a line is over it: reading ended */
   int error;       /* errno of a failed read, 0 */
 };
 

@@ -1,0 +1,279 @@
+/* Counts the judgments of many logs. */
+#include "audit/census.h"
+
+#include "base/log.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- what is asked --- */
+
+static const struct {
+  enum census_table table;
+  enum tally_key keys[TALLY_KEYS_MAX];
+  size_t count;
+} tables[] = {
+    {CENSUS_METHODS, {TALLY_MATCH_METHOD}, 1},
+    {CENSUS_STAGES, {TALLY_STAGE}, 1},
+    {CENSUS_FALLS, {TALLY_STAGE, TALLY_TO, TALLY_REASON}, 3},
+    {CENSUS_MOVEMENTS, {TALLY_WORKFLOW, TALLY_MOVEMENT}, 2},
+    {CENSUS_JUDGES, {TALLY_PROVIDER, TALLY_MODEL}, 2},
+};
+
+static void census_row(void *ctx, const struct row *row);
+static void census_session(void *ctx, const struct row_session *session);
+
+struct census *census_new(void) {
+  /* words that a log full of others must not drive out */
+  static const char *const kept[] = {"complete",  "abort",  "rule_no_match", "max_movements",
+                                     "cancelled", "failed", "stopped",       "open",
+                                     "running",   "none",   "tag_fallback"};
+  struct census *c = xcalloc(1, sizeof *c);
+  c->rows = (struct rows){.names = &c->names, .sink = {census_row, census_session}, .ctx = c};
+  for (size_t i = 0; i < CENSUS_TABLE_COUNT; i++)
+    c->tables[i].memory = &c->memory;
+  for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
+    struct tally_table *t = &c->tables[tables[i].table];
+    memcpy(t->keys, tables[i].keys, sizeof t->keys);
+    t->key_count = tables[i].count;
+  }
+  c->tables[CENSUS_JUDGES].askings = true;
+  for (int i = 0; i < STAGE_COUNT; i++)
+    (void)names_add(&c->names, str_from(judge_stage_name((enum judge_stage)i)));
+  for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+    (void)names_add(&c->names, str_from(kept[i]));
+  c->no_match_word = names_add(&c->names, STR("rule_no_match"));
+  return c;
+}
+
+static bool next_word(struct str *rest, struct str *word) {
+  if (rest->p == NULL)
+    return false;
+  const char *comma = memchr(rest->p, ',', rest->n);
+  size_t n = comma ? (size_t)(comma - rest->p) : rest->n;
+  *word = str_trim((struct str){rest->p, n});
+  *rest = comma ? (struct str){comma + 1, rest->n - n - 1} : (struct str){NULL, 0};
+  return true;
+}
+
+void census_filter(struct census *c, enum census_word what, const char *words) {
+  assert(what < CENSUS_WORD_COUNT);
+  struct str rest = str_from(words), word;
+  size_t n = 0;
+  if (words == NULL)
+    return;
+  free(c->wanted[what]);
+  c->wanted[what] = xcalloc(strlen(words) / 2 + 2, sizeof **c->wanted);
+  while (next_word(&rest, &word))
+    if (word.n > 0)
+      c->wanted[what][n++] = names_add(&c->names, word);
+}
+
+bool census_by(struct census *c, const char *keys, struct err *err) {
+  struct tally_table *t = &c->tables[CENSUS_BY];
+  struct str rest = str_from(keys), word;
+  const char *names[TALLY_KEY_COUNT + 1] = {NULL};
+  struct buf list = {0};
+  t->key_count = 0;
+  for (int i = 0; i < TALLY_KEY_COUNT; i++) {
+    names[i] = tally_key_name((enum tally_key)i);
+    buf_printf(&list, "%s%s", i > 0 ? ", " : "", names[i]);
+  }
+  bool ok = true;
+  while (ok && next_word(&rest, &word)) {
+    enum tally_key key;
+    const char *near = str_nearest(word, names);
+    if (!tally_key_from_name(word, &key))
+      ok = err_set(err, ERR_USAGE, "--by " STR_FMT ": %s%s%swrite up to %d of %s", STR_ARG(word),
+                   near ? "did you mean " : "", near ? near : "", near ? "? " : "", TALLY_KEYS_MAX,
+                   buf_c(&list));
+    else if (t->key_count == TALLY_KEYS_MAX)
+      ok = err_set(err, ERR_USAGE, "--by takes up to %d keys", TALLY_KEYS_MAX);
+    else
+      t->keys[t->key_count++] = key;
+    c->rows.wants_schema |= ok && key == TALLY_SCHEMA;
+  }
+  buf_deinit(&list);
+  return ok;
+}
+
+/* --- what is counted --- */
+
+static bool is_wanted(const struct census *c, enum census_word what, uint32_t name) {
+  const uint32_t *w = c->wanted[what];
+  if (w == NULL)
+    return true;
+  for (; *w != NAMES_NONE; w++)
+    if (*w == name)
+      return true;
+  return false;
+}
+
+static bool asks_of_judges(const struct census *c) {
+  return c->wanted[CENSUS_METHOD] != NULL || c->wanted[CENSUS_PROVIDER] != NULL ||
+         c->wanted[CENSUS_MODEL] != NULL || c->min_stages > 0 || c->ambiguous;
+}
+
+static int64_t stages_tried(const struct row *row) {
+  int64_t n = 0;
+  for (size_t i = 0; i < row->stage_count; i++)
+    n += !row->stages[i].vote && row->stages[i].outcome != OUTCOME_SKIPPED;
+  return n;
+}
+
+static bool row_is_wanted(const struct census *c, const struct row *row) {
+  if (row->time_ms < c->since_ms || !is_wanted(c, CENSUS_WORKFLOW, row->workflow) ||
+      !is_wanted(c, CENSUS_MOVEMENT, row->movement) || !is_wanted(c, CENSUS_WORKER, row->worker) ||
+      !is_wanted(c, CENSUS_OUTCOME, row->outcome))
+    return false;
+  if (row->kind == ROW_VALUE)
+    return !asks_of_judges(c);
+  return (is_wanted(c, CENSUS_METHOD, row->method) ||
+          is_wanted(c, CENSUS_METHOD, row->match_method)) &&
+         is_wanted(c, CENSUS_PROVIDER, row->provider) && is_wanted(c, CENSUS_MODEL, row->model) &&
+         (row->ambiguous || !c->ambiguous) &&
+         (c->min_stages == 0 || stages_tried(row) >= c->min_stages);
+}
+
+static void census_row(void *ctx, const struct row *row) {
+  struct census *c = ctx;
+  if (!row_is_wanted(c, row))
+    return;
+  if (row->kind == ROW_JUDGMENT)
+    c->no_match += row->failure == c->no_match_word;
+  for (size_t i = 0; i < CENSUS_TABLE_COUNT; i++)
+    if (i != CENSUS_BY || c->tables[i].key_count > 0)
+      tally_add(&c->tables[i], row);
+}
+
+static void count_cause(struct census *c, const struct row_session *session) {
+  size_t i = 0;
+  uint32_t cause = session->cause;
+  while (i < c->cause_count && c->causes[i].cause != cause)
+    i++;
+  if (i == LIMIT_AUDIT_CAUSE_COUNT)
+    c->causes[--i].cause = NAMES_OTHER;
+  else if (i == c->cause_count) {
+    c->causes[c->cause_count++] = (struct census_cause){.cause = cause};
+    (void)snprintf(c->causes[i].example, sizeof c->causes[i].example, "%s", session->id);
+  }
+  c->causes[i].count++;
+}
+
+static void census_count_outcome(struct census *c, uint32_t outcome) {
+  size_t i = 0;
+  while (i < c->outcome_count && c->outcomes[i].word != outcome)
+    i++;
+  if (i == LIMIT_AUDIT_CAUSE_COUNT)
+    c->outcomes[--i].word = NAMES_OTHER;
+  else if (i == c->outcome_count)
+    c->outcomes[c->outcome_count++] = (struct census_outcome){.word = outcome};
+  c->outcomes[i].count++;
+}
+
+static void census_session(void *ctx, const struct row_session *session) {
+  struct census *c = ctx;
+  if (session->time_ms < c->since_ms || !is_wanted(c, CENSUS_WORKFLOW, session->workflow) ||
+      !is_wanted(c, CENSUS_OUTCOME, session->outcome))
+    return;
+  c->sessions++;
+  c->unavailable += (uint64_t)session->unavailable_stops;
+  census_count_outcome(c, session->outcome);
+  if (session->cause != NAMES_NONE && !str_eq_c(names_text(&c->names, session->cause), "complete"))
+    count_cause(c, session);
+}
+
+/* --- reading --- */
+
+void census_read(struct census *c, const struct store_ref *ref) {
+  enum rows_log state = rows_read(&c->rows, ref);
+  c->logs[state]++;
+  if (state == ROWS_SOUND || state == ROWS_EMPTY || c->apart_count == LIMIT_AUDIT_APART_COUNT)
+    return;
+  struct census_apart *apart = &c->apart[c->apart_count++];
+  *apart = (struct census_apart){.state = state, .log = xstrndup(ref->name, strlen(ref->name))};
+  if (state != ROWS_TORN)
+    (void)snprintf(apart->why, sizeof apart->why, "%.*s", (int)sizeof apart->why - 1,
+                   c->rows.err.text);
+}
+
+bool census_read_store(struct census *c, const struct store *store, struct err *err) {
+  struct store_id *ids = NULL;
+  size_t count = 0;
+  if (!store_list(store, &ids, &count, err))
+    return false;
+  for (size_t i = 0; i < count; i++) {
+    struct store_ref ref;
+    store_ref(store, ids[i].id, &ref);
+    census_read(c, &ref);
+  }
+  free(ids);
+  return true;
+}
+
+/* --- order --- */
+
+double census_share(const struct census *c, uint64_t judgments) {
+  const struct tally_table *all = &c->tables[CENSUS_ALL];
+  uint64_t of = all->count > 0 ? all->groups[0].judgments : 0;
+  return of > 0 ? (double)judgments / (double)of : 0;
+}
+
+double census_unsure(const struct tally_group *g) {
+  return g->judgments > 0 ? (double)g->unsure / (double)g->judgments : 0;
+}
+
+double census_unreadable(const struct tally_group *g) {
+  return g->units > 0 ? (double)g->outcomes[OUTCOME_UNREADABLE] / (double)g->units : 0;
+}
+
+static int by_count(double x, double y) {
+  return (x < y) - (x > y);
+}
+
+static int by_unsure(const void *a, const void *b) {
+  return by_count(census_unsure(a), census_unsure(b));
+}
+
+static int by_unreadable(const void *a, const void *b) {
+  return by_count(census_unreadable(a), census_unreadable(b));
+}
+
+static int by_cause(const void *a, const void *b) {
+  const struct census_cause *x = a, *y = b;
+  return (x->count < y->count) - (x->count > y->count);
+}
+
+static int by_outcome(const void *a, const void *b) {
+  const struct census_outcome *x = a, *y = b;
+  return (x->count < y->count) - (x->count > y->count);
+}
+
+/* qsort of the C library keeps the order of equals while it has memory: those of tally_sort. */
+void census_sort(struct census *c) {
+  for (size_t i = 0; i < CENSUS_TABLE_COUNT; i++)
+    tally_sort(&c->tables[i], &c->names);
+  struct tally_table *movements = &c->tables[CENSUS_MOVEMENTS], *judges = &c->tables[CENSUS_JUDGES];
+  if (movements->count > 1)
+    qsort(movements->groups, movements->count, sizeof *movements->groups, by_unsure);
+  if (judges->count > 1)
+    qsort(judges->groups, judges->count, sizeof *judges->groups, by_unreadable);
+  qsort(c->causes, c->cause_count, sizeof *c->causes, by_cause);
+  qsort(c->outcomes, c->outcome_count, sizeof *c->outcomes, by_outcome);
+}
+
+void census_free(struct census *c) {
+  if (c == NULL)
+    return;
+  for (size_t i = 0; i < CENSUS_TABLE_COUNT; i++)
+    tally_deinit(&c->tables[i]);
+  for (size_t i = 0; i < CENSUS_WORD_COUNT; i++)
+    free(c->wanted[i]);
+  for (size_t i = 0; i < c->apart_count; i++)
+    free(c->apart[i].log);
+  rows_deinit(&c->rows);
+  names_deinit(&c->names);
+  free(c);
+}

@@ -1,0 +1,98 @@
+/* census.h - the judgments of many logs counted: which, by what, and all that `segue audit` tells.
+ *
+ *   census = census_new();
+ *   census_filter(census, CENSUS_WORKFLOW, "a,b") ...; census->min_stages = 2; ...
+ *   census_by(census, "movement,method", &err)
+ *   census_read(census, &ref) or census_read_store(census, &store, &err)   any number of times
+ *   census_sort(census)                            then its tallies, or census_json
+ *   census_free(census)
+ *
+ * Memory: bounded, whatever is in the logs (limits.h: LIMIT_AUDIT_*). No log ends it: those that
+ * are torn, tampered, foreign or cannot be read are counted apart, and some are named. */
+#ifndef SEGUE_AUDIT_CENSUS_H
+#define SEGUE_AUDIT_CENSUS_H
+
+#include "audit/rows.h"
+#include "audit/tally.h"
+#include "base/err.h"
+#include "base/limits.h"
+
+#include <jansson.h>
+
+enum census_word {
+  CENSUS_WORKFLOW,
+  CENSUS_MOVEMENT,
+  CENSUS_METHOD, /* or match method */
+  CENSUS_PROVIDER,
+  CENSUS_MODEL,
+  CENSUS_WORKER,
+  CENSUS_OUTCOME,
+  CENSUS_WORD_COUNT
+};
+
+enum census_table {
+  CENSUS_BY,        /* as asked for */
+  CENSUS_ALL,       /* one group */
+  CENSUS_METHODS,   /* by match method */
+  CENSUS_STAGES,    /* by stage */
+  CENSUS_FALLS,     /* by stage, the next one, and the reason; those that decided too */
+  CENSUS_MOVEMENTS, /* by workflow and movement */
+  CENSUS_JUDGES,    /* by provider and model that was asked */
+  CENSUS_TABLE_COUNT
+};
+
+struct census_cause {
+  uint32_t cause;
+  uint64_t count;
+  char example[40]; /* a session's id */
+};
+
+struct census_apart { /* a log that was not counted, or not all of it */
+  enum rows_log state;
+  char *log;
+  char why[160];
+};
+
+struct census {
+  int64_t since_ms; /* real time; 0: any */
+  int64_t min_stages;
+  bool ambiguous;
+  uint32_t *wanted[CENSUS_WORD_COUNT]; /* NAMES_NONE-ended; NULL: any */
+  struct name_list names;
+  struct rows rows;
+  struct tally_table tables[CENSUS_TABLE_COUNT];
+  size_t memory;
+  uint64_t logs[ROWS_LOG_COUNT];
+  uint64_t sessions, unavailable, no_match;
+  uint32_t no_match_word;
+  struct census_cause causes[LIMIT_AUDIT_CAUSE_COUNT];
+  size_t cause_count;
+  struct census_outcome {
+    uint32_t word;
+    uint64_t count;
+  } outcomes[LIMIT_AUDIT_CAUSE_COUNT]; /* of sessions */
+  size_t outcome_count;
+  struct census_apart apart[LIMIT_AUDIT_APART_COUNT];
+  size_t apart_count;
+};
+
+struct census *census_new(void);
+/* words: with commas. NULL is fine. */
+void census_filter(struct census *c, enum census_word what, const char *words);
+/* False: a key that there is not; err says which there are. */
+bool census_by(struct census *c, const char *keys, struct err *err) MUST_CHECK;
+void census_read(struct census *c, const struct store_ref *ref);
+bool census_read_store(struct census *c, const struct store *store, struct err *err) MUST_CHECK;
+void census_sort(struct census *c);
+void census_free(struct census *c);
+
+/* {"groups", "totals"}, see schemas/audit.json. A new reference. */
+json_t *census_json(const struct census *c);
+/* A share of all judgments. */
+double census_share(const struct census *c, uint64_t judgments);
+/* The share of a movement's judgments in which a stage that reads words did not decide; of what a
+ * judge was asked the share that could not be read. */
+double census_unsure(const struct tally_group *g);
+double census_unreadable(const struct tally_group *g);
+
+#endif

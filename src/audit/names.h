@@ -1,0 +1,24 @@
+/* names.h - words as numbers: each distinct one is kept once. Bounded, for words come from logs.
+ *
+ * `struct name_list n = {0};` then names_add; 0 stands for "none", and 1 for each word beyond
+ * the bound (LIMIT_AUDIT_NAME_COUNT). A word that is longer than LIMIT_AUDIT_NAME_BYTES is cut.
+ * Texts live until names_deinit and are raw. */
+#ifndef SEGUE_AUDIT_NAMES_H
+#define SEGUE_AUDIT_NAMES_H
+
+#include "base/map.h"
+
+enum { NAMES_NONE = 0, NAMES_OTHER = 1 };
+
+struct name_list {
+  struct arena arena;
+  struct map map;
+  struct str *words;
+  uint32_t count;
+};
+
+uint32_t names_add(struct name_list *names, struct str word); /* the empty one is NAMES_NONE */
+struct str names_text(const struct name_list *names, uint32_t number); /* of none: p is NULL */
+void names_deinit(struct name_list *names);
+
+#endif

@@ -1,0 +1,130 @@
+/* rows.h - a log as the rows an audit counts: one for each judgment, with its stages, and one for
+ * the session. One pass over the bytes, each line held against the chain; no tree is built.
+ *
+ *   struct rows rows = {.names = &names, .sink = ..., .ctx = ...};
+ *   rows_read(&rows, &ref)     any number of logs; calls the sink for each judgment and each end
+ *   rows_deinit(&rows)
+ *
+ * Rows of a log are given out only when all of it was found sound (ROWS_SOUND) or sound but for a
+ * piece of a line at its end (ROWS_TORN); of any other log nothing is counted but the log itself.
+ * How the session ended is known by then and stands in each row.
+ *
+ * Memory: bounded. A log with more than LIMIT_AUDIT_ROW_COUNT judgments is read twice, first to
+ * prove it; a line over LIMIT_AUDIT_LINE_BYTES makes it ROWS_UNREADABLE. */
+#ifndef SEGUE_AUDIT_ROWS_H
+#define SEGUE_AUDIT_ROWS_H
+
+#include "audit/names.h"
+#include "base/buf.h"
+#include "base/sha256.h"
+#include "judge/stage.h"
+#include "store/store.h"
+
+enum rows_log {
+  ROWS_SOUND,
+  ROWS_TORN,
+  ROWS_EMPTY,      /* no whole record: killed before it had begun */
+  ROWS_TAMPERED,   /* a record is not what was written, or not the next one */
+  ROWS_FOREIGN,    /* it does not begin as a log of segue does */
+  ROWS_NEWER,      /* of a version that this program does not know */
+  ROWS_UNREADABLE, /* the system refused, or a bound was met */
+  ROWS_LOG_COUNT
+};
+const char *rows_log_name(enum rows_log state);
+
+/* Calls and their use. Tokens, and US dollars / 1e9; see core/spend.h. */
+struct row_use {
+  int64_t calls, ms, input, output, cost_nano;
+  int64_t unpriced; /* calls with tokens whose cost is not known */
+};
+void row_use_add(struct row_use *sum, const struct row_use *one);
+
+/* One stage of a judgment. Words are numbers of rows.names. */
+struct row_stage {
+  uint32_t stage, reason; /* reason: why it did not decide; NAMES_NONE: it did */
+  uint32_t provider, model;
+  uint8_t outcome;    /* enum stage_outcome; OUTCOME_COUNT: none that is known */
+  uint8_t call_count; /* its calls: the first question, and corrections */
+  bool vote;          /* of a panel: the stage without a vote is what they decide */
+  bool asked;         /* it made a call */
+  bool readable;      /* it said a rule, or that none holds */
+  bool machine;       /* it looks at the rules alone, at nothing that a model said */
+  struct row_use use;
+};
+
+enum row_kind {
+  ROW_JUDGMENT,
+  ROW_VALUE /* a movement that must give a value gave it, or none: without rule and stages */
+};
+
+struct row {
+  enum row_kind kind;
+  uint32_t workflow, movement, method, match_method, provider, model, worker, worker_model, schema;
+  uint32_t outcome; /* of the session; or stopped, open, running */
+  uint32_t failure; /* of a judgment without a rule: how the session ends for it */
+  uint32_t rule;    /* 0: none */
+  long turn;
+  int64_t time_ms; /* real time */
+  bool ambiguous;
+  uint32_t answers;               /* of a value: how many were checked */
+  bool value, first_pass, mended; /* there is one; it is the first answer; it was repaired */
+  struct row_use work;            /* the movement's own calls, without the judges' */
+  const struct row_stage *stages;
+  size_t stage_first, stage_count;
+};
+
+/* The session as a whole, after its judgments. */
+struct row_session {
+  uint32_t workflow, outcome;
+  uint32_t cause; /* why it is not complete: its outcome, its stop's reason, with a class */
+  char id[40];
+  int64_t time_ms;           /* of its end or stop, else of its last record */
+  int64_t unavailable_stops; /* stops because no judge could be asked */
+};
+
+struct rows_sink {
+  void (*judged)(void *ctx, const struct row *row);
+  void (*ended)(void *ctx, const struct row_session *session);
+};
+
+struct rows_call { /* of a turn that is not judged yet */
+  long turn, call;
+  bool judges; /* for a stage */
+  uint32_t provider, model, schema;
+  struct row_use use;
+};
+
+struct rows_turn {
+  long turn;
+  uint32_t movement;
+  bool mended;
+};
+
+struct rows {
+  struct name_list *names;
+  struct rows_sink sink;
+  void *ctx;
+  bool wants_schema; /* names the schema of each movement's value: costs a hash a call */
+  uint64_t bytes;    /* read so far, of all logs */
+  struct err err;    /* what is wrong with the log that was read last */
+  /* from here on its own: of the log that is read */
+  struct buf scratch;
+  struct row *list;
+  size_t count, room;
+  struct row_stage *stages;
+  size_t stage_count, stage_room;
+  struct rows_call *calls;
+  size_t call_count, call_room;
+  struct rows_turn *turns;
+  size_t turn_count, turn_room;
+  struct row_session session;
+  char hash[SHA256_HEX];
+  uint64_t records, end;
+  bool proven; /* the second pass over a large log: rows go out at once */
+  bool spills; /* there are more rows than are kept */
+};
+
+enum rows_log rows_read(struct rows *rows, const struct store_ref *ref);
+void rows_deinit(struct rows *rows);
+
+#endif

@@ -1,0 +1,80 @@
+/* tally.h - rows counted by up to four keys: how many, what came of them, what they cost.
+ *
+ *   struct tally_table t = {.keys = {TALLY_MOVEMENT}, .key_count = 1, .memory = &memory};
+ *   tally_add(&t, names, row) ...; tally_sort(&t, names); t.groups[i] ...; tally_deinit(&t)
+ *
+ * With a key of stages (TALLY_STAGE, TALLY_REASON) the unit is a stage of a judgment and not the
+ * judgment; `judgments` then counts judgments in which it was there. Values (ROW_VALUE) are counted
+ * in the group that their own keys say.
+ *
+ * All tallies of an audit share `memory`; when LIMIT_AUDIT_GROUP_BYTES of it are used, no new group
+ * is made and `left_out` counts what would have needed one. */
+#ifndef SEGUE_AUDIT_TALLY_H
+#define SEGUE_AUDIT_TALLY_H
+
+#include "audit/names.h"
+#include "audit/rows.h"
+#include "audit/spread.h"
+
+enum tally_key {
+  TALLY_METHOD,
+  TALLY_MATCH_METHOD,
+  TALLY_MOVEMENT,
+  TALLY_WORKFLOW,
+  TALLY_PROVIDER,
+  TALLY_MODEL,
+  TALLY_WORKER,
+  TALLY_WORKER_MODEL,
+  TALLY_SCHEMA,
+  TALLY_OUTCOME,
+  TALLY_RULE,
+  TALLY_DAY,
+  TALLY_STAGE,
+  TALLY_REASON,
+  TALLY_TO, /* the stage that was tried next */
+  TALLY_KEY_COUNT
+};
+enum { TALLY_KEYS_MAX = 4, TALLY_MENDED_COUNT = 6 };
+
+const char *tally_key_name(enum tally_key key);
+bool tally_key_from_name(struct str name, enum tally_key *key);
+
+struct tally_group {
+  uint32_t keys[TALLY_KEYS_MAX]; /* names; of TALLY_RULE the number, of TALLY_DAY days since 1970 */
+  uint64_t judgments, units;     /* units: judgments, or stages */
+  uint64_t decided;              /* units: by a rule; or that decided */
+  uint64_t ambiguous, no_rule;   /* judgments */
+  uint64_t unsure;               /* judgments in which a stage that reads words did not decide */
+  uint64_t outcomes[OUTCOME_COUNT + 1]; /* of stages, votes apart */
+  struct row_use use;                   /* of all stages of the units */
+  struct row_use unsure_use;            /* of those that did not decide */
+  struct row_use work;
+  struct spread ms, tokens, cost; /* of a unit; cost: of those with a known one, nanodollars */
+  /* answers that must have a form: of judges, and of movements */
+  uint64_t readings, reading_first_pass, reading_mended[TALLY_MENDED_COUNT];
+  uint64_t values, value_first_pass, value_mended[TALLY_MENDED_COUNT], value_none, value_repaired;
+  uint64_t last_row; /* of the row that was counted last here: for `judgments` */
+};
+
+struct tally_table {
+  enum tally_key keys[TALLY_KEYS_MAX];
+  size_t key_count;
+  bool askings; /* of stages: the unit is one asking of a judge; votes apart, no panel's result */
+  size_t *memory;
+  struct tally_group *groups;
+  size_t count;
+  uint64_t left_out, row;
+  struct map map;
+  struct arena arena;
+};
+
+bool tally_by_stage(const struct tally_table *t);
+void tally_add(struct tally_table *t, const struct row *row);
+/* The groups with most units first; equal ones by their keys' texts. */
+void tally_sort(struct tally_table *t, const struct name_list *names);
+/* A key of a group as text: "" of none. */
+void tally_key_text(const struct tally_table *t, const struct tally_group *g, size_t key,
+                    const struct name_list *names, struct buf *out);
+void tally_deinit(struct tally_table *t);
+
+#endif

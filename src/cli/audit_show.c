@@ -1,0 +1,397 @@
+/* Prints a census for people, and as CSV. */
+#include "cli/audit_show.h"
+
+#include "base/utf8.h"
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BAR_COLUMNS = 30, NAME_COLUMNS_MAX = 28, TOP_COUNT = 5, FALL_COUNT = 5 };
+
+static const double nano_usd = 1e9;
+
+typedef unsigned long long count; /* for printf */
+
+/* --- pieces --- */
+
+static void show_cell(struct buf *out, const char *text, int columns) {
+  int used = cli_fit(out, str_from(text), columns);
+  for (; used < columns; used++)
+    buf_putc(out, ' ');
+}
+
+static void show_line(struct buf *line) {
+  while (line->n > 0 && line->p[line->n - 1] == ' ')
+    line->p[--line->n] = '\0';
+  printf("%s\n", buf_c(line));
+  buf_deinit(line);
+}
+
+static void show_title(const char *text) {
+  bool colours = cli_colours(STDOUT_FILENO);
+  printf("\n%s%s%s\n", cli_paint(colours, COLOUR_BOLD), text, cli_paint(colours, COLOUR_NONE));
+}
+
+/* 1234567 as 1,234,567. */
+static void show_number(struct buf *out, uint64_t n) {
+  char digits[24];
+  int length = snprintf(digits, sizeof digits, "%llu", (count)n);
+  for (int i = 0; i < length; i++) {
+    if (i > 0 && (length - i) % 3 == 0)
+      buf_putc(out, ',');
+    buf_putc(out, digits[i]);
+  }
+}
+
+static void show_time(struct buf *out, int64_t ms) {
+  if (ms < 1000)
+    buf_printf(out, "%lldms", (long long)ms);
+  else if (ms < 120 * 1000)
+    buf_printf(out, "%.1fs", (double)ms / 1000);
+  else if (ms < 120 * 60 * 1000)
+    buf_printf(out, "%.1fm", (double)ms / 60000);
+  else
+    buf_printf(out, "%.1fh", (double)ms / 3600000);
+}
+
+static void show_use(struct buf *out, const struct row_use *use) {
+  show_number(out, (uint64_t)use->calls);
+  buf_puts(out, use->calls == 1 ? " call, " : " calls, ");
+  show_number(out, (uint64_t)(use->input + use->output));
+  buf_printf(out, " tokens, $%.4f%s, ", (double)use->cost_nano / nano_usd,
+             use->unpriced > 0 ? "+" : "");
+  show_time(out, use->ms);
+}
+
+static void key_text(const struct census *c, enum census_table table, const struct tally_group *g,
+                     size_t key, struct buf *out) {
+  tally_key_text(&c->tables[table], g, key, &c->names, out);
+  if (out->n == 0)
+    buf_puts(out, "-");
+}
+
+/* Its keys with slashes between them: "flow/implement". */
+static void audit_group_name(const struct census *c, enum census_table table,
+                             const struct tally_group *g, struct buf *out) {
+  for (size_t i = 0; i < c->tables[table].key_count; i++) {
+    struct buf text = {0};
+    key_text(c, table, g, i, &text);
+    if (i > 0 && strcmp(buf_c(&text), "-") == 0) {
+      buf_deinit(&text);
+      continue;
+    }
+    if (i > 0)
+      buf_putc(out, '/');
+    buf_puts(out, buf_c(&text));
+    buf_deinit(&text);
+  }
+}
+
+/* --- the screen --- */
+
+static void show_totals(const struct census *c, const struct tally_group *all) {
+  struct buf line = {0};
+  show_number(&line, all->judgments);
+  buf_puts(&line, all->judgments == 1 ? " judgment in " : " judgments in ");
+  show_number(&line, c->sessions);
+  buf_puts(&line, c->sessions == 1 ? " session" : " sessions");
+  for (size_t i = 0; i < c->outcome_count; i++) {
+    buf_puts(&line, i == 0 ? " (" : ", ");
+    show_number(&line, c->outcomes[i].count);
+    buf_putc(&line, ' ');
+    buf_safe(&line, names_text(&c->names, c->outcomes[i].word), false);
+  }
+  buf_puts(&line, c->outcome_count > 0 ? ")" : "");
+  show_line(&line);
+  for (int i = ROWS_TORN; i < ROWS_LOG_COUNT; i++)
+    if (c->logs[i] > 0) {
+      buf_puts(&line, line.n > 0 ? ", " : "logs apart: ");
+      buf_printf(&line, "%llu %s%s", (count)c->logs[i], rows_log_name((enum rows_log)i),
+                 i == ROWS_TORN ? " (counted)" : "");
+    }
+  if (line.n > 0)
+    show_line(&line);
+}
+
+static void show_bar(struct buf *line, double share) {
+  int cells = (int)(share * BAR_COLUMNS + 0.5);
+  for (int i = 0; i < cells; i++)
+    buf_puts(line, "\xe2\x96\x88");
+  for (int i = cells; i < BAR_COLUMNS; i++)
+    buf_putc(line, ' ');
+  buf_printf(line, " %5.1f %%  ", share * 100);
+}
+
+static void show_methods(const struct census *c) {
+  const struct tally_table *t = &c->tables[CENSUS_METHODS];
+  show_title("Decided by");
+  for (size_t i = 0; i < t->count; i++) {
+    const struct tally_group *g = &t->groups[i];
+    struct buf line = {0}, name = {0};
+    key_text(c, CENSUS_METHODS, g, 0, &name);
+    show_cell(&line, strcmp(buf_c(&name), "-") == 0 ? "(no rule)" : buf_c(&name), 20);
+    show_bar(&line, census_share(c, g->judgments));
+    show_number(&line, g->judgments);
+    show_line(&line);
+    buf_deinit(&name);
+  }
+}
+
+static void show_stages(const struct census *c) {
+  const struct tally_table *t = &c->tables[CENSUS_STAGES];
+  show_title(
+      "Stages               tried  decided      p50      p90      p99       tokens       cost");
+  for (size_t i = 0; i < t->count; i++) {
+    const struct tally_group *g = &t->groups[i];
+    static const int percents[] = {50, 90, 99};
+    struct buf line = {0}, cell = {0};
+    key_text(c, CENSUS_STAGES, g, 0, &cell);
+    show_cell(&line, buf_c(&cell), 17);
+    buf_printf(&line, "%9llu  %5.1f %%", (count)g->units,
+               g->units > 0 ? 100.0 * (double)g->decided / (double)g->units : 0);
+    for (size_t k = 0; k < ARRAY_LEN(percents); k++) {
+      buf_clear(&cell);
+      show_time(&cell, (int64_t)spread_at(&g->ms, percents[k]));
+      buf_printf(&line, " %8s", buf_c(&cell));
+    }
+    buf_printf(&line, "%13lld %10.4f", (long long)(g->use.input + g->use.output),
+               (double)g->use.cost_nano / nano_usd);
+    show_line(&line);
+    buf_deinit(&cell);
+  }
+}
+
+static void show_unsure(const struct tally_group *all) {
+  struct buf line = {0};
+  buf_puts(&line, "To be unsure (stages that did not decide) cost ");
+  show_use(&line, &all->unsure_use);
+  buf_puts(&line, "; all judging ");
+  show_use(&line, &all->use);
+  printf("\n");
+  show_line(&line);
+}
+
+static void show_falls(const struct census *c) {
+  const struct tally_table *t = &c->tables[CENSUS_FALLS];
+  size_t shown = 0;
+  for (size_t i = 0; i < t->count && shown < FALL_COUNT; i++) {
+    const struct tally_group *g = &t->groups[i];
+    struct buf line = {0}, cell = {0};
+    if (g->units == g->decided)
+      continue;
+    if (shown++ == 0)
+      show_title("Fell through");
+    buf_printf(&line, "%9llu  ", (count)(g->units - g->decided));
+    key_text(c, CENSUS_FALLS, g, 0, &cell);
+    buf_puts(&cell, " \xe2\x86\x92 ");
+    struct buf to = {0};
+    key_text(c, CENSUS_FALLS, g, 1, &to);
+    buf_puts(&cell, strcmp(buf_c(&to), "-") == 0 ? "(end)" : buf_c(&to));
+    show_cell(&line, buf_c(&cell), 40);
+    buf_clear(&cell);
+    key_text(c, CENSUS_FALLS, g, 2, &cell);
+    buf_putc(&line, ' ');
+    buf_safe(&line, buf_view(&cell), false);
+    show_line(&line);
+    buf_deinit(&cell);
+    buf_deinit(&to);
+  }
+}
+
+/* The first of a table, with a share of each that is over 0. */
+static void show_top(const struct census *c, enum census_table table, const char *title,
+                     double (*share)(const struct tally_group *), bool units) {
+  const struct tally_table *t = &c->tables[table];
+  for (size_t i = 0; i < t->count && i < TOP_COUNT; i++) {
+    const struct tally_group *g = &t->groups[i];
+    struct buf line = {0}, name = {0};
+    if (share(g) <= 0)
+      break;
+    if (i == 0)
+      show_title(title);
+    audit_group_name(c, table, g, &name);
+    buf_printf(&line, "  %5.1f %%  ", share(g) * 100);
+    show_cell(&line, buf_c(&name), 40);
+    buf_printf(&line, " of %llu", (count)(units ? g->units : g->judgments));
+    show_line(&line);
+    buf_deinit(&name);
+  }
+}
+
+static void show_forms(const struct tally_group *all) {
+  struct buf line = {0};
+  if (all->readings > 0)
+    buf_printf(&line,
+               "Judges' answers: %llu, %.1f %% right in form at once, %llu after a correction,"
+               " %llu after more\n",
+               (count)all->readings,
+               100.0 * (double)all->reading_first_pass / (double)all->readings,
+               (count)all->reading_mended[1],
+               (count)(all->reading_mended[2] + all->reading_mended[3] + all->reading_mended[4] +
+                       all->reading_mended[5]));
+  if (all->values > 0)
+    buf_printf(&line,
+               "Values asked for: %llu, %.1f %% at once, %llu after a correction, %llu after"
+               " more, %llu repaired, %llu none\n",
+               (count)all->values, 100.0 * (double)all->value_first_pass / (double)all->values,
+               (count)all->value_mended[1],
+               (count)(all->value_mended[2] + all->value_mended[3] + all->value_mended[4] +
+                       all->value_mended[5]),
+               (count)all->value_repaired, (count)all->value_none);
+  if (line.n > 0)
+    printf("\n%s", line.p);
+  buf_deinit(&line);
+}
+
+static void show_failures(const struct census *c) {
+  for (size_t i = 0; i < c->cause_count && i < FALL_COUNT; i++) {
+    struct buf line = {0}, cause = {0};
+    if (i == 0)
+      show_title("Not complete");
+    buf_safe(&cause, names_text(&c->names, c->causes[i].cause), false);
+    buf_printf(&line, "%9llu  ", (count)c->causes[i].count);
+    show_cell(&line, buf_c(&cause), 32);
+    buf_puts(&line, " e.g. ");
+    buf_safe(&line, str_from(c->causes[i].example), false);
+    show_line(&line);
+    buf_deinit(&cause);
+  }
+}
+
+void audit_show_screen(const struct census *c) {
+  static const struct tally_group nothing;
+  const struct tally_table *t = &c->tables[CENSUS_ALL];
+  const struct tally_group *all = t->count > 0 ? &t->groups[0] : &nothing;
+  show_totals(c, all);
+  if (all->judgments > 0) {
+    show_methods(c);
+    show_stages(c);
+    show_unsure(all);
+    show_falls(c);
+    show_top(c, CENSUS_MOVEMENTS, "Movements that fall through most", census_unsure, false);
+    show_top(c, CENSUS_JUDGES, "Judges that cannot be read most", census_unreadable, true);
+  }
+  show_forms(all);
+  show_failures(c);
+}
+
+/* --- groups --- */
+
+static int key_width(const struct census *c, const struct tally_table *t, size_t key) {
+  size_t width = strlen(tally_key_name(t->keys[key]));
+  for (size_t i = 0; i < t->count; i++) {
+    struct buf text = {0}, safe = {0};
+    tally_key_text(t, &t->groups[i], key, &c->names, &text);
+    buf_safe(&safe, buf_view(&text), false);
+    size_t n = utf8_count(buf_c(&safe), safe.n);
+    width = n > width ? n : width;
+    buf_deinit(&text);
+    buf_deinit(&safe);
+  }
+  return width < NAME_COLUMNS_MAX ? (int)width : NAME_COLUMNS_MAX;
+}
+
+void audit_show_groups(const struct census *c) {
+  const struct tally_table *t = &c->tables[CENSUS_BY];
+  int widths[TALLY_KEYS_MAX];
+  struct buf line = {0};
+  bool stages = tally_by_stage(t);
+  for (size_t k = 0; k < t->key_count; k++) {
+    widths[k] = key_width(c, t, k);
+    show_cell(&line, tally_key_name(t->keys[k]), widths[k] + 2);
+  }
+  buf_printf(&line, "judgments   share  %s   unsure      p50      p99        tokens       cost",
+             stages ? "  stages  decided" : "decided");
+  show_line(&line);
+  for (size_t i = 0; i < t->count; i++) {
+    const struct tally_group *g = &t->groups[i];
+    struct buf cell = {0};
+    for (size_t k = 0; k < t->key_count; k++) {
+      buf_clear(&cell);
+      key_text(c, CENSUS_BY, g, k, &cell);
+      show_cell(&line, buf_c(&cell), widths[k] + 2);
+    }
+    buf_printf(&line, "%9llu %5.1f %%", (count)g->judgments, 100 * census_share(c, g->judgments));
+    if (stages)
+      buf_printf(&line, "  %8llu", (count)g->units);
+    buf_printf(&line, " %8llu %6.1f %%", (count)g->decided, 100 * census_unsure(g));
+    buf_clear(&cell);
+    show_time(&cell, (int64_t)spread_at(&g->ms, 50));
+    buf_printf(&line, " %8s", buf_c(&cell));
+    buf_clear(&cell);
+    show_time(&cell, (int64_t)spread_at(&g->ms, 99));
+    buf_printf(&line, " %8s%14lld %10.4f", buf_c(&cell), (long long)(g->use.input + g->use.output),
+               (double)g->use.cost_nano / nano_usd);
+    show_line(&line);
+    buf_deinit(&cell);
+  }
+  if (t->left_out > 0)
+    printf("%llu more would need more groups than are kept: filter, or take fewer keys\n",
+           (count)t->left_out);
+}
+
+/* --- CSV --- */
+
+static void csv_cell(const char *text) {
+  if (strpbrk(text, "\",\r\n") == NULL) {
+    fputs(text, stdout);
+    return;
+  }
+  putchar('"');
+  for (; *text; text++) {
+    if (*text == '"')
+      putchar('"');
+    putchar(*text);
+  }
+  putchar('"');
+}
+
+static void csv_use(const struct row_use *use) {
+  printf(",%lld,%lld,%lld,%lld,%.9f", (long long)use->calls, (long long)use->ms,
+         (long long)use->input, (long long)use->output, (double)use->cost_nano / nano_usd);
+}
+
+static void csv_measure(const struct spread *m, double unit) {
+  static const int percents[] = {50, 90, 99};
+  for (size_t i = 0; i < ARRAY_LEN(percents); i++) {
+    uint64_t value = spread_at(m, percents[i]);
+    if (unit > 1)
+      printf(",%.9f", (double)value / unit);
+    else
+      printf(",%llu", (count)value);
+  }
+}
+
+void audit_show_csv(const struct census *c) {
+  enum census_table table = c->tables[CENSUS_BY].key_count > 0 ? CENSUS_BY : CENSUS_METHODS;
+  const struct tally_table *t = &c->tables[table];
+  for (size_t k = 0; k < t->key_count; k++)
+    printf("%s,", tally_key_name(t->keys[k]));
+  printf("judgments,share,stages,decided,no_rule,ambiguous,unsure,calls,duration_ms,input,output,"
+         "cost_usd,unsure_calls,unsure_duration_ms,unsure_input,unsure_output,unsure_cost_usd,"
+         "duration_ms_p50,duration_ms_p90,duration_ms_p99,tokens_p50,tokens_p90,tokens_p99,"
+         "cost_usd_p50,cost_usd_p90,cost_usd_p99,answers,answers_first_pass,values,"
+         "values_first_pass\r\n");
+  for (size_t i = 0; i < t->count; i++) {
+    const struct tally_group *g = &t->groups[i];
+    for (size_t k = 0; k < t->key_count; k++) {
+      struct buf text = {0};
+      tally_key_text(t, g, k, &c->names, &text);
+      csv_cell(buf_c(&text));
+      putchar(',');
+      buf_deinit(&text);
+    }
+    printf("%llu,%.6f,%llu,%llu,%llu,%llu,%llu", (count)g->judgments, census_share(c, g->judgments),
+           tally_by_stage(t) ? (count)g->units : 0ull, (count)g->decided, (count)g->no_rule,
+           (count)g->ambiguous, (count)g->unsure);
+    csv_use(&g->use);
+    csv_use(&g->unsure_use);
+    csv_measure(&g->ms, 1);
+    csv_measure(&g->tokens, 1);
+    csv_measure(&g->cost, nano_usd);
+    printf(",%llu,%llu,%llu,%llu\r\n", (count)g->readings, (count)g->reading_first_pass,
+           (count)g->values, (count)g->value_first_pass);
+  }
+}

@@ -1,0 +1,143 @@
+/* segue audit: counts the judgments of many sessions. */
+#include "audit/census.h"
+#include "cli/audit_show.h"
+#include "cli/cli.h"
+#include "cli/find.h"
+#include "cli/json_io.h"
+#include "cli/ls_filter.h"
+#include "host/paths.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+
+static const struct cli_option options[] = {
+    {"by", 'b', "KEY,...",
+     "count by: method, match_method, movement, workflow, provider, model, worker, worker_model, "
+     "schema, outcome, rule, day, stage, reason, to",
+     false},
+    {"since", 0, "WHEN", "judged since: 90m, 12h, 7d ago, or a date", false},
+    {"workflow", 0, "NAME,...", "of these workflows", false},
+    {"movement", 0, "NAME,...", "of these movements", false},
+    {"method", 0, "METHOD,...", "decided so: ai_judge, phase3_tag, tag_fallback, when, ...", false},
+    {"provider", 0, "P,...", "judged by these providers", false},
+    {"model", 0, "MODEL,...", "judged by these models", false},
+    {"worker", 0, "P,...", "of work done by these providers", false},
+    {"outcome", 0, "OUTCOME,...",
+     "of sessions that ended or stand so: complete, stopped, open, ...", false},
+    {"min-stages", 0, "N", "that needed at least so many stages", false},
+    {"ambiguous", 0, NULL, "with a stage whose evidence named two rules", false},
+    {"json", 'j', NULL, "print one JSON object: groups and totals", false},
+    {"csv", 0, NULL, "print the groups as CSV", false},
+    {"logs", 'l', "DIR", "log folder in which IDs are looked up, and that is read without words",
+     false},
+    {0},
+};
+
+static bool audit_filters(struct census *c, const struct cli_args *args, struct err *err) {
+  static const struct {
+    const char *option;
+    enum census_word what;
+  } words[] = {{"workflow", CENSUS_WORKFLOW}, {"movement", CENSUS_MOVEMENT},
+               {"method", CENSUS_METHOD},     {"provider", CENSUS_PROVIDER},
+               {"model", CENSUS_MODEL},       {"worker", CENSUS_WORKER},
+               {"outcome", CENSUS_OUTCOME}};
+  const char *since = cli_value(args, "since"), *by = cli_value(args, "by");
+  const char *least = cli_value(args, "min-stages");
+  long n = 0;
+  for (size_t i = 0; i < ARRAY_LEN(words); i++)
+    census_filter(c, words[i].what, cli_value(args, words[i].option));
+  if (least != NULL && (!str_to_long(str_from(least), &n) || n < 1))
+    return err_set(err, ERR_USAGE, "--min-stages %.40s: write a number from 1", least);
+  c->min_stages = n;
+  c->ambiguous = cli_flag(args, "ambiguous");
+  return (since == NULL || ls_filter_since(since, &c->since_ms, err)) &&
+         (by == NULL || census_by(c, by, err));
+}
+
+static bool audit_folder(struct census *c, const char *where, struct err *err) {
+  struct store store;
+  store_at(&store, where);
+  return census_read_store(c, &store, err);
+}
+
+/* A folder, an id or a log. */
+static bool audit_word(struct census *c, const char *word, const char *logs, struct err *err) {
+  struct store_ref ref;
+  struct stat st;
+  if (stat(word, &st) == 0 && S_ISDIR(st.st_mode))
+    return audit_folder(c, word, err);
+  if (!find_session(word, logs, NULL, &ref, err))
+    return false;
+  census_read(c, &ref);
+  return true;
+}
+
+static bool audit_logs(struct census *c, const char *logs, struct err *err) {
+  char where[PATHS_BYTES];
+  struct store store;
+  if (!paths_logs(logs, where, err))
+    return false;
+  store_at(&store, where);
+  return (logs == NULL && !store_exists(&store)) || audit_folder(c, where, err);
+}
+
+static void audit_print(struct census *c, const struct cli_args *args) {
+  census_sort(c);
+  if (cli_flag(args, "json")) {
+    json_t *told = census_json(c);
+    json_io_print(told, JSON_IO_COMPACT);
+    json_decref(told);
+  } else if (cli_flag(args, "csv")) {
+    audit_show_csv(c);
+  } else if (c->tables[CENSUS_BY].key_count > 0) {
+    audit_show_groups(c);
+  } else {
+    audit_show_screen(c);
+  }
+}
+
+static int audit(int argc, char **argv) {
+  struct cli_args args;
+  struct err err = {0};
+  int status;
+  if (!cli_parse(&cmd_audit, argc, argv, 0, CLI_WORDS, &args, &status))
+    return status;
+  const char *logs = cli_value(&args, "logs");
+  cli_errors_as_json(cli_flag(&args, "json"));
+  struct census *c = census_new();
+  status = STATUS_COMPLETE;
+  if (cli_flag(&args, "json") && cli_flag(&args, "csv"))
+    (void)err_set(&err, ERR_USAGE, "--json and --csv do not go together");
+  if (err.code != ERR_NONE || !audit_filters(c, &args, &err) ||
+      (args.word_count == 0 && !audit_logs(c, logs, &err))) {
+    status = cli_fail("audit", &err);
+    census_free(c);
+    return status;
+  }
+  for (size_t i = 0; i < args.word_count; i++)
+    if (!audit_word(c, args.words[i], logs, &err)) {
+      (void)cli_fail("audit", &err);
+      status = STATUS_USAGE;
+    }
+  audit_print(c, &args);
+  census_free(c);
+  return status;
+}
+
+const struct cli_command cmd_audit = {
+    .name = "audit",
+    .arguments = "[FOLDER|ID|FILE...] [options]",
+    .summary = "count judgments: what decided, what did not and why, what it cost",
+    .help =
+        "Reads logs (those of the log folder without words) and counts their judgments. Each line "
+        "is\n"
+        "held against the chain: logs that were tampered with, or that are none, are counted "
+        "apart\n"
+        "and leave the figures alone. Filters compose; a filter takes several words with commas.\n"
+        "Without --by one screen; with stage, reason or to among the keys, stages are counted.\n"
+        "unsure: a stage that reads a model's words did not decide. Percentiles are exact up to "
+        "64\n"
+        "numbers, beyond within 1 %.",
+    .options = options,
+    .run = audit,
+};

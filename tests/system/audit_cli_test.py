@@ -1,0 +1,368 @@
+#!/usr/bin/env python3
+"""segue audit: every figure against SQLite over the same records, on logs made up by audit_logs.py.
+SEGUE_AUDIT_SESSIONS sets how many (a session has some 17 judgments; 6000 make 100,000)."""
+import csv
+import io
+import json
+import os
+import resource
+import sqlite3
+import sys
+
+from audit_logs import METHOD, START_MS, ZERO, Log, Maker, dump, session_id, write
+from support import BUILD, Box, expect, main
+
+SESSIONS = int(os.environ.get("SEGUE_AUDIT_SESSIONS", "1200"))
+SCHEMA = os.path.dirname(os.path.abspath(__file__)) + "/../../schemas/audit.json"
+made = {}
+
+
+def bed():
+    """The folder of logs and its database: made once for all cases."""
+    if not made:
+        made["box"] = Box()
+        made["db"] = sqlite3.connect(":memory:")
+        made["dir"] = made["box"].dir + "/many"
+        made["paths"] = write(made["dir"], SESSIONS, 20, seed=7, db=made["db"])
+        made["db"].executescript("""
+          create table costs as select s.log, s.turn, s.at, s.stage, s.outcome, s.reason, s.calls,
+            count(c.log) as n, coalesce(sum(c.duration_ms), 0) as ms,
+            coalesce(sum(c.input), 0) as input, coalesce(sum(c.output), 0) as output,
+            coalesce(sum(c.cost_nano), 0) as nano, coalesce(sum(c.unpriced), 0) as unpriced
+            from stages s left join calls c on c.log = s.log and c.turn = s.turn and c.at = s.at
+            group by s.log, s.turn, s.at;
+          create index costs_turn on costs(log, turn);
+          create index calls_turn on calls(log, turn, at);
+        """)
+    return made["box"], made["db"], made["dir"]
+
+
+def run(box, *words):
+    done = box.segue("audit", *words, timeout=600)
+    done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
+    return done
+
+
+def audit(box, *words, status=0):
+    done = run(box, *words, "--json")
+    expect(done.returncode == status, done.returncode, done.stderr, done.stdout[-500:])
+    return json.loads(done.stdout)
+
+
+def one(db, sql, *args):
+    return db.execute(sql, args).fetchone()[0]
+
+
+def close(got, true, what):
+    """Percentiles: exact up to 64 numbers, then within 1/128."""
+    expect(abs(got - true) <= max(true / 128, 1e-9), what, "is", got, "and not", true)
+
+
+def rank(values, percent):
+    values = sorted(values)
+    return values[(len(values) * percent + 99) // 100 - 1] if values else 0
+
+
+def same_use(got, row, what):
+    calls, ms, tokens_in, tokens_out, nano, unpriced = row
+    expect(got["calls"] == calls and got["duration_ms"] == ms and got["input"] == tokens_in and
+           got["output"] == tokens_out and got.get("unpriced", 0) == unpriced and
+           round(got["cost_usd"] * 1e9) == nano, what, got, row)
+
+
+USE = "sum(n), sum(ms), sum(input), sum(output), sum(nano), sum(unpriced)"
+
+
+def figures_of_all():
+    box, db, folder = bed()
+    got = audit(box, folder)["totals"]
+    count = one(db, "select count(*) from judgments")
+    expect(got["judgments"] == count and got["share"] == 1, got["judgments"], count)
+    expect(got["decided"] == one(db, "select count(*) from judgments where rule is not null"))
+    expect(got["rule_no_match"] == one(db, "select count(*) from judgments where failure='rule_no_match'"))
+    expect(got["ambiguous"] == one(db, "select sum(ambiguous) from judgments"))
+    unsure = one(db, "select count(*) from (select distinct log, turn from stages where outcome <> 'matched')")
+    expect(got["unsure"] == unsure, got["unsure"], unsure)
+    expect(got["match_methods"] == dict(db.execute(
+        "select match_method, count(*) from judgments where match_method is not null group by 1")))
+    expect(got["outcomes"] == dict(db.execute("select outcome, count(*) from stages group by 1")))
+    same_use(got["use"], db.execute(f"select {USE} from costs").fetchone(), "use")
+    same_use(got["unsure_use"], db.execute(f"select {USE} from costs where outcome <> 'matched'").fetchone(),
+             "unsure")
+    same_use(got["work"], db.execute(
+        "select count(*), sum(duration_ms), sum(input), sum(output), sum(cost_nano), sum(unpriced) from calls"
+        " where at = -1").fetchone(), "work")
+    sessions = got["sessions"]
+    expect(sessions["counted"] == SESSIONS)
+    expect(sessions["outcomes"] == dict(db.execute("select outcome, count(*) from logs group by 1")), sessions)
+    expect(sessions["judge_unavailable"] == one(db, "select sum(unavailable) from logs"))
+    causes = {f["cause"]: f["count"] for f in got["failures"]}
+    expect(causes == dict(db.execute("select cause, count(*) from logs where cause is not null group by 1")), causes)
+    for f in got["failures"]:
+        expect(one(db, "select cause from logs where session = ?", f["example"]) == f["cause"], f)
+    expect(got["logs"]["sound"] == SESSIONS and got["logs"]["read"] == SESSIONS and not got["logs"]["apart"])
+    expect(got["logs"]["bytes"] == sum(os.path.getsize(p) for p in made["paths"]))
+
+
+def times_of_stages():
+    box, db, folder = bed()
+    totals = audit(box, folder)["totals"]
+    stages = {s["stage"]: s for s in totals["by_stage"]}
+    expect(set(stages) == {s for s, in db.execute("select distinct stage from stages")})
+    for name, s in stages.items():
+        rows = db.execute("select ms, input + output, nano, unpriced from costs where stage = ?", (name,)).fetchall()
+        expect(s["stages"] == len(rows), name)
+        for p in (50, 90, 99):
+            close(s["duration_ms"][f"p{p}"], rank([r[0] for r in rows], p), f"{name} ms p{p}")
+            close(s["tokens"][f"p{p}"], rank([r[1] for r in rows], p), f"{name} tokens p{p}")
+            close(s["cost_usd"][f"p{p}"], rank([r[2] for r in rows if not r[3]], p) / 1e9, f"{name} cost p{p}")
+        same_use(s["use"], db.execute(f"select {USE} from costs where stage = ?", (name,)).fetchone(), name)
+    sums = [r[0] for r in db.execute("select sum(ms) from costs group by log, turn")]
+    for p in (50, 90, 99):
+        close(totals["duration_ms"][f"p{p}"], rank(sums, p), f"judging ms p{p}")
+
+
+def falls():
+    box, db, folder = bed()
+    got = {(f["stage"], f["to"], f["reason"]): f["count"] for f in audit(box, folder)["totals"]["fall_through"]}
+    true = {r[:3]: r[3] for r in db.execute(
+        "select s.stage, t.stage, s.reason, count(*) from stages s left join stages t"
+        " on t.log = s.log and t.turn = s.turn and t.at = s.at + 1 where s.outcome <> 'matched' group by 1, 2, 3")}
+    expect(got == true, [k for k in set(got) | set(true) if got.get(k) != true.get(k)][:5])
+
+
+def forms():
+    box, db, folder = bed()
+    got = audit(box, folder)["totals"]
+    values = got["values"]
+    expect(values["asked"] == one(db, "select count(*) from vals"))
+    expect(values["first_pass"] == one(db, "select sum(first_pass) from vals"))
+    expect(values["repaired"] == one(db, "select sum(repaired) from vals"))
+    expect(values["none"] == one(db, "select count(*) from vals where outcome <> 'value'"))
+    expect(values["after"] == {str(k): n for k, n in db.execute(
+        "select attempts - 1, count(*) from vals where outcome = 'value' and attempts > 1 group by 1")}, values)
+    readings, read = got["readings"], "(outcome = 'matched' or reason = 'none')"
+    expect(readings["answers"] == one(db, "select count(*) from stages where calls > 0 and outcome <> 'error'"))
+    expect(readings["first_pass"] == one(db, f"select count(*) from stages where calls = 1 and {read}"))
+    expect(readings["after"] == {str(k): n for k, n in db.execute(
+        f"select calls - 1, count(*) from stages where calls > 1 and {read} group by 1")}, readings)
+
+
+KEYS = {"method": "j.method", "match_method": "j.match_method", "movement": "j.movement",
+        "workflow": "l.workflow", "provider": "j.provider", "model": "j.model", "worker": "j.worker",
+        "worker_model": "j.worker_model", "outcome": "l.outcome", "rule": "j.rule",
+        "day": "date(j.ts / 1000, 'unixepoch')"}
+FROM = "from judgments j join logs l on l.log = j.log"
+
+
+def by_keys():
+    box, db, folder = bed()
+    total = one(db, "select count(*) from judgments")
+    for keys in [(k,) for k in KEYS] + [("movement", "method"), ("workflow", "movement", "provider", "model")]:
+        columns = ", ".join(KEYS[k] for k in keys)
+        true = {r[:-2]: r[-2:] for r in db.execute(
+            f"select {columns}, count(*), sum(j.rule is not null) {FROM} group by {columns}")}
+        groups = audit(box, folder, "--by", ",".join(keys))["groups"]
+        got = {tuple(g[k] for k in keys): (g["judgments"], g["decided"]) for g in groups if g["judgments"]}
+        expect(got == true, keys, list(got.items())[:3], list(true.items())[:3])
+        for g in groups:
+            expect(abs(g["share"] - g["judgments"] / total) < 1e-12, g)
+        expect([g["judgments"] for g in groups] == sorted((g["judgments"] for g in groups), reverse=True), keys)
+    got = {(g["stage"], g["reason"]): (g["judgments"], g["stages"])
+           for g in audit(box, folder, "--by", "stage,reason")["groups"]}
+    true = {r[:2]: r[2:] for r in db.execute(
+        "select stage, reason, count(distinct log * 1000 + turn), count(*) from stages group by 1, 2")}
+    expect(got == true)
+
+
+def filters():
+    box, db, folder = bed()
+    many = "(select count(*) from stages s where s.log = j.log and s.turn = j.turn)"
+    middle = START_MS + SESSIONS // 2 * 60_000
+    since = one(db, "select strftime('%Y-%m-%dT%H:%M:%S.000Z', ? / 1000, 'unixepoch')", middle)
+    for words, where in [
+            (("--method", "ai_judge"), "j.method = 'ai_judge'"),
+            (("--method", "tag_fallback"), "j.match_method = 'tag_fallback'"),
+            (("--method", "when,phase1_tag"), "j.method in ('when', 'phase1_tag')"),
+            (("--workflow", "näht", "--movement", "review"), "l.workflow = 'näht' and j.movement = 'review'"),
+            (("--provider", "script", "--model", "small"), "j.provider = 'script' and j.model = 'small'"),
+            (("--worker", 'exec "x"'), "j.worker = 'exec \"x\"'"),
+            (("--outcome", "rule_no_match,stopped"), "l.outcome in ('rule_no_match', 'stopped')"),
+            (("--min-stages", "2"), f"{many} >= 2"), (("--min-stages", "4"), f"{many} >= 4"),
+            (("--ambiguous",), "j.ambiguous"), (("--since", since), f"j.ts >= {middle // 1000 * 1000}"),
+            (("--method", "ai_judge", "--ambiguous", "--workflow", "flow,release", "--min-stages", "3"),
+             f"j.method = 'ai_judge' and j.ambiguous and l.workflow in ('flow', 'release') and {many} >= 3"),
+            (("--workflow", "no such"), "false")]:
+        got = audit(box, folder, *words)["totals"]["judgments"]
+        true = one(db, f"select count(*) {FROM} where {where}")
+        expect(got == true, words, got, true)
+
+
+def as_csv():
+    box, db, folder = bed()
+    done = run(box, folder, "--by", "worker,worker_model", "--csv")
+    rows = list(csv.DictReader(io.StringIO(done.stdout, newline="")))
+    groups = audit(box, folder, "--by", "worker,worker_model")["groups"]
+    expect(len(rows) == len(groups) == 3, len(rows))
+    for row, g in zip(rows, groups):
+        expect((row["worker"], row["worker_model"]) == (g["worker"], g["worker_model"] or ""), row)
+        expect(int(row["judgments"]) == g["judgments"] and int(row["duration_ms_p90"]) == g["duration_ms"]["p90"])
+        expect(abs(float(row["unsure_cost_usd"]) - g["unsure_use"]["cost_usd"]) < 1e-8, row)
+
+
+def screen():
+    box, db, folder = bed()
+    done = run(box, folder)
+    text = done.stdout
+    expect(done.returncode == 0 and not done.stderr, done.stderr)
+    expect(f"{one(db, 'select count(*) from judgments'):,} judgments in {SESSIONS:,} sessions" in text, text[:200])
+    expect(text.count("\n") <= 48, text.count("\n"))
+    worst = db.execute(
+        "select l.workflow || '/' || j.movement, avg(exists(select 1 from stages s where s.log = j.log and"
+        f" s.turn = j.turn and s.outcome <> 'matched')) as share {FROM} group by 1 order by 2 desc").fetchall()
+    first = text.split("Movements that fall through most\n")[1].splitlines()[:5]
+    for line, (name, share) in zip(first, worst):
+        expect(name in line and f"{share * 100:.1f} %" in line, line, name, share)
+    judges = db.execute(
+        "select coalesce(provider || coalesce('/' || model, ''), ''), avg(outcome = 'unreadable') from stages"
+        " where calls > 0 group by 1 order by 2 desc").fetchall()
+    first = text.split("Judges that cannot be read most\n")[1].splitlines()[:len(judges)]
+    for line, (name, share) in zip(first, judges):
+        expect(name in line and f"{share * 100:.1f} %" in line, line, name, share)
+    by = run(box, folder, "--by", "method").stdout.splitlines()
+    expect(by[0].split()[0] == "method" and len(by) == 8, by)
+
+
+def hostile():
+    """Logs that are none, or not what was written, are counted apart and change no figure."""
+    with Box() as box:
+        folder = box.dir + "/odd"
+        paths = write(folder, 12, 6, seed=3)
+        clean = audit(box, folder)["totals"]
+        maker = Maker(99)
+        number = [1000]
+
+        def put(data):
+            number[0] += 1
+            with open(f"{folder}/{session_id(number[0])}.ndjson", "wb") as f:
+                f.write(data)
+
+        good = lambda: maker.session(number[0] + 5000, 3).bytes()
+        states = {"tampered": 0, "foreign": 0, "newer": 0, "unreadable": 0, "empty": 0}
+
+        def bad(state, data):
+            states[state] += 1
+            put(data)
+
+        lines = good().splitlines(keepends=True)
+        bad("tampered", b"".join(lines).replace(b'"rule":1', b'"rule":2', 1).replace(b"I did", b"I had", 1))
+        bad("tampered", b"".join(lines[:3] + lines[4:]))
+        bad("tampered", lines[0] + b"\n" + b"".join(lines[1:]))
+        bad("tampered", lines[0] + b"\0" * 100 + b"\n" + b"".join(lines[1:]))
+        log = Log(START_MS)  # right hashes over what is no JSON
+        log.add("session_start", session=session_id(1), workflow={"name": "x"})
+        import hashlib
+        for body in (b'{"v":1,"seq":2,"ts":"x","type":"judgment","turn":1,"stages":[{"stage":"when"',
+                     b'{"v":1,"seq":2,"ts":"x","type":"judgment" "turn"}'[:-1], b'[1'):
+            digest = hashlib.sha256(log.hash.encode() + body).hexdigest().encode()
+            bad("tampered", log.bytes() + body + b',"hash":"' + digest + b'"}\n')
+        bad("foreign", b"hello\n")
+        bad("foreign", b'{"v":1,"type":"turn_start"}\n')
+        bad("foreign", os.urandom(5000).replace(b"\n", b"") + b"\n")
+        bad("foreign", b"\n\n\n")
+        bad("newer", b'{"v":2,"seq":1,"type":"session_start","hash":"no"}\n')
+        bad("unreadable", lines[0] + b'{"v":1,"x":"' + b"a" * 100_000_000 + b'"}\n')
+        bad("empty", b"")
+        bad("empty", lines[0][:50])
+        states["unreadable"] += 1
+        number[0] += 1
+        os.mkdir(f"{folder}/{session_id(number[0])}.ndjson")
+        states["torn"] = 1
+        torn = good()
+        put(torn + b'{"v":1,"seq":')
+        odd = Log(START_MS)  # sound, and full of what should not be there
+        odd.add("session_start", session="\x1b[31m", workflow={"name": "\x1b]0;x\x07\u202e" + "n" * 500})
+        odd.add("turn_start", turn=1, movement=["no"])
+        odd.add("turn_start", turn=-1, movement="a,b\"c\r\n=1+1")
+        odd.add("call_end", turn=1, call=1, duration_ms=10**18, usage={"input": -5, "output": 1e300, "cost_usd": "x"})
+        odd.add("judgment", turn=1, movement="a,b\"c\r\n=1+1", rule=10**15, method="brain", match_method="brain",
+                stages=[{"stage": "brain", "outcome": "felt", "calls": [1, 2, "x"]}, 7, []])
+        put(odd.bytes())
+        got = audit(box, folder)["totals"]
+        counts = {k: v for k, v in got["logs"].items() if k in (*states, "torn")}
+        expect(counts == states, counts, states)
+        named = {a["state"] for a in got["logs"]["apart"]}
+        expect(named == set(states) - {"empty"}, named)
+        with_two = clean["judgments"] + 1 + torn.count(b'"type":"judgment"')
+        expect(got["judgments"] == with_two, got["judgments"], with_two)
+        expect(run(box, folder).returncode == 0)
+        text = run(box, folder, "--by", "workflow,movement").stdout
+        expect("\x1b" not in text and "\u202e" not in text, repr(text))
+        rows = list(csv.DictReader(io.StringIO(run(box, folder, "--by", "movement", "--csv").stdout,
+                                               newline="")))
+        expect(any(r["movement"] == "a,b\"c\r\n=1+1" for r in rows), rows)
+        del paths
+
+
+def one_large_log():
+    """More judgments than are kept of one log, more words than are kept at all, in bounded memory."""
+    with Box() as box:
+        turns, log = 20_000, Log(START_MS)
+        log.add("session_start", session=session_id(3), workflow={"name": "large"})
+        for turn in range(1, turns + 1):
+            log.add("turn_start", turn=turn, movement="m")
+            log.add("judgment", turn=turn, movement=f"movement {turn * 7}", rule=1, method="when",
+                    match_method="when", stages=[{"stage": "when", "outcome": "matched", "calls": []},
+                                                 {"stage": f"s{turn}", "outcome": "no_match", "calls": []}])
+        log.add("session_stop", reason="interrupted")
+        log.add("session_resume", after="session_stop")
+        log.add("session_end", outcome="complete")
+        os.mkdir(box.logs)
+        with open(f"{box.logs}/{session_id(3)}.ndjson", "wb") as f:
+            f.write(log.bytes())
+
+        def bounded():
+            if "asan" not in BUILD and "tsan" not in BUILD:
+                resource.setrlimit(resource.RLIMIT_DATA, (64 << 20, 64 << 20))
+
+        import subprocess
+        done = subprocess.run([BUILD + "/segue", "audit", box.logs, "--by", "movement,stage,outcome", "--json"],
+                              env=box.env, capture_output=True, text=True, timeout=600, preexec_fn=bounded)
+        expect(done.returncode == 0, done.returncode, done.stderr[-300:])
+        got = json.loads(done.stdout)
+        expect(got["totals"]["judgments"] == turns, got["totals"]["judgments"])
+        kept = sum(g["stages"] for g in got["groups"])
+        expect(kept + got["totals"].get("left_out", 0) == 2 * turns, kept, got["totals"].get("left_out"))
+        expect({g["outcome"] for g in got["groups"]} == {"complete"})
+
+
+def words():
+    with Box() as box:
+        write(box.dir + "/few", 3, 4)
+        some = box.dir + "/few"
+        for wrong, said in [(("--by", "metod"), "did you mean method"), (("--by", "a,b,c,d,e"), "--by a"),
+                            (("--min-stages", "x"), "write a number"), (("--since", "soon"), "--since soon"),
+                            (("--json", "--csv"), "do not go together"), ((some + "/none.ndjson",), "cannot open")]:
+            done = run(box, some, *wrong)
+            expect(done.returncode == 2 and said in done.stderr, wrong, done.returncode, done.stderr)
+        none = audit(box)  # no log folder yet
+        expect(none["groups"] == [] and none["totals"]["judgments"] == 0, none)
+        expect("0 judgments in 0 sessions" in run(box).stdout)
+        one_log = audit(box, f"{some}/{session_id(1)}.ndjson")
+        expect(one_log["totals"]["logs"]["read"] == 1)
+        expect(audit(box, session_id(1), "--logs", some) == one_log)
+        expect(audit(box, "--logs", some) == audit(box, some))
+
+
+def schema():
+    """What is printed is what schemas/audit.json says."""
+    box, _, folder = bed()
+    for words_of in ((folder,), (folder, "--by", "stage,reason,to"), (folder, "--by", "rule,day,schema")):
+        path = box.file("out.json", run(box, *words_of, "--json").stdout)
+        done = box.segue("check", SCHEMA, path)
+        expect(done.returncode == 0, done.stdout[-500:], done.stderr[-800:])
+
+
+if __name__ == "__main__":
+    sys.exit(main([figures_of_all, times_of_stages, falls, forms, by_keys, filters, as_csv, screen, hostile,
+          one_large_log, words, schema]))
