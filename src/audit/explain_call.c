@@ -380,6 +380,22 @@ static void put_own_head(struct story *s, const json_t *start, json_int_t call,
     put_argv(s, argv);
 }
 
+static void put_changed(struct story *s, const json_t *end) {
+  size_t i;
+  json_t *file;
+  json_array_foreach(json_object_get(end, "files"), i, file) {
+    if (json_object_get(file, "added") == NULL)
+      pen_line(&s->pen, 2, "changed %s", explain_word(file, "path"));
+    else
+      pen_line(&s->pen, 2, "changed %s +%" JSON_INTEGER_FORMAT " -%" JSON_INTEGER_FORMAT,
+               explain_word(file, "path"), explain_number(file, "added"),
+               explain_number(file, "removed"));
+  }
+  if (json_object_get(end, "files_more") != NULL)
+    pen_line(&s->pen, 2, "changed %" JSON_INTEGER_FORMAT " more files",
+             explain_number(end, "files_more"));
+}
+
 /* A call of the movement's own: its work, a correction of its value, the check of an invariant. */
 void explain_own_call(struct story *s, const json_t *start) {
   struct call_view c;
@@ -404,13 +420,7 @@ void explain_own_call(struct story *s, const json_t *start) {
     pen_line(&s->pen, 2, "%s", buf_c(&how));
     buf_deinit(&how);
   }
-  size_t i;
-  json_t *file;
-  json_array_foreach(json_object_get(c.end, "files"), i, file) {
-    pen_line(&s->pen, 2, "changed %s +%" JSON_INTEGER_FORMAT " -%" JSON_INTEGER_FORMAT,
-             explain_word(file, "path"), explain_number(file, "added"),
-             explain_number(file, "removed"));
-  }
+  put_changed(s, c.end);
   if (json_object_get(c.end, "text") != NULL) {
     explain_answer_of(s, c.end, &text);
     put_answer(s, json_object_get(c.end, "error") ? "said before it failed" : "answered", c.end,

@@ -47,10 +47,23 @@ void summary_exit(int status, int signal, struct buf *out) {
     buf_printf(out, ", killed by signal %d", signal);
 }
 
-/* Tells in a few words what a call did: a command's status and last line, the files an agent
+/* "src/a.c +1 -1 and 2 more" */
+static void put_files(struct buf *out, const struct record *record) {
+  const json_t *files = record_tree(record, MEMBER_FILES), *file = json_array_get(files, 0);
+  if (file == NULL)
+    return;
+  size_t more = json_array_size(files) - 1 + (size_t)record_number(record, MEMBER_FILES_MORE);
+  buf_puts(out, summary_word(file, "path"));
+  if (json_object_get(file, "added") != NULL)
+    buf_printf(out, " +%d -%d", (int)json_integer_value(json_object_get(file, "added")),
+               (int)json_integer_value(json_object_get(file, "removed")));
+  if (more > 0)
+    buf_printf(out, " and %zu more", more);
+}
+
+/* Tells in a few words what a call did: a command's status and last line, the files that it
  * changed. One that printed nothing and failed says why on stderr. */
 static void describe_call(struct turn_line *line, const struct record *record) {
-  const json_t *files = record_tree(record, MEMBER_FILES);
   buf_clear(&line->what);
   if (record_is_number(record, MEMBER_EXIT)) {
     int status = (int)record_number(record, MEMBER_EXIT);
@@ -62,14 +75,10 @@ static void describe_call(struct turn_line *line, const struct record *record) {
       buf_puts(&line->what, ", ");
       buf_str(&line->what, last);
     }
-  } else if (json_array_size(files) > 0) {
-    const json_t *file = json_array_get(files, 0);
-    buf_printf(&line->what, "%s +%d -%d", summary_word(file, "path"),
-               (int)json_integer_value(json_object_get(file, "added")),
-               (int)json_integer_value(json_object_get(file, "removed")));
-    if (json_array_size(files) > 1)
-      buf_printf(&line->what, " and %zu more", json_array_size(files) - 1);
+    if (json_array_size(record_tree(record, MEMBER_FILES)) > 0)
+      buf_puts(&line->what, "; ");
   }
+  put_files(&line->what, record);
 }
 
 static void add_reason(struct buf *why, const char *reason) {

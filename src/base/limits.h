@@ -107,6 +107,21 @@
   128u /* levels removed at once below a call's TMPDIR; one descriptor each */
 #define LIMIT_TMPDIR_ROUNDS 10000u /* what is deeper is moved up and removed in another round */
 
+/* --- what a call changed in the working tree --- */
+#define LIMIT_TREE_FILES       100000u       /* looked at without git, or changed with it */
+#define LIMIT_TREE_DEPTH       100u          /* of folders; a descriptor each */
+#define LIMIT_TREE_WALK_MS     2000u         /* one look at all files (a network's file system) */
+#define LIMIT_TREE_FILE_BYTES  (1024 * 1024) /* whose lines are counted */
+#define LIMIT_TREE_KEPT_BYTES  (8u * 1024u * 1024u) /* of files as they were before one call */
+#define LIMIT_TREE_KEPT_COUNT  1000u                /* a larger tree without git is not kept */
+#define LIMIT_TREE_TICK_MS     20    /* times of files are as coarse as the kernel's clock */
+#define LIMIT_TREE_GIT_MS      10000 /* one run of git */
+#define LIMIT_TREE_COUNT_MS    1000u /* counting lines; then files come without numbers */
+#define LIMIT_TREE_LIST_BYTES  (16u * 1024u * 1024u) /* of git's listing, and of blobs */
+#define LIMIT_TREE_TOLD        1000u                 /* files in one record; the rest is counted */
+#define LIMIT_REPO_FILE_BYTES  (64u * 1024u)         /* .git, commondir, config, info/exclude */
+#define LIMIT_REPO_INDEX_BYTES (256u * 1024u * 1024u)
+
 #define LIMIT_CONCURRENCY       1000u
 #define LIMIT_QUOTA_COOLDOWN_MS (15 * 60 * 1000) /* a provider that is out of money is left alone */
 /* in a row, of all sessions: two calls with all their attempts */

@@ -80,6 +80,33 @@ static bool may_call(const struct fold *f, const struct turn *turn, enum call_pu
          fold_bad(f, "its turn asked often enough");
 }
 
+/* Adds up what its attempts changed, a file once. */
+static void add_changed(const struct fold *f, struct turn *turn) {
+  const json_t *files = fold_tree(f, MEMBER_FILES), *file;
+  int64_t more = fold_number(f, MEMBER_FILES_MORE);
+  size_t i;
+  if (files == NULL)
+    turn->files_lost |= turn->files != NULL;
+  if (files == NULL || !json_is_array(files))
+    return;
+  turn->files_more += more > 0 && more < LIMIT_TREE_FILES ? more : 0;
+  if (turn->files == NULL || json_array_size(turn->files) == 0) {
+    fold_set_json(&turn->files, files);
+    return;
+  }
+  json_t *both = json_copy(turn->files);
+  json_array_foreach(files, i, file) {
+    size_t k = 0;
+    while (k < json_array_size(both) &&
+           !json_equal(json_at(json_array_get(both, k), "path"), json_at(file, "path")))
+      k++;
+    if (k == json_array_size(both))
+      json_array_append(both, (json_t *)file);
+  }
+  fold_set_json(&turn->files, both);
+  json_decref(both);
+}
+
 static struct call *new_call(const struct fold *f, struct turn *turn, long id) {
   enum call_purpose purpose;
   enum judge_stage stage = STAGE_COUNT;
@@ -174,6 +201,8 @@ bool apply_call_start(const struct fold *f) {
   call->state = CALL_RUNNING;
   if (!repeats)
     count_token(f->core, call);
+  else
+    turn->files_lost |= call->purpose == PURPOSE_EXECUTE;
   struct str part;
   for (uint32_t i = 0; record_part(f->record, i, &part); i++)
     texts_add(&f->core->texts, part, seq, TEXT_PART, i);
@@ -306,6 +335,8 @@ bool apply_call_end(const struct fold *f) {
   if (!call_is_own(call))
     usage_add(&call->usage, fold_tree(f, MEMBER_USAGE));
   keep_usage(f, turn, call);
+  if (call->purpose == PURPOSE_EXECUTE)
+    add_changed(f, turn);
   if (fold_text(f, MEMBER_PROVIDER_SESSION).n > 0)
     set_provider_session(call, fold_text(f, MEMBER_PROVIDER_SESSION));
   if (error != NULL)
@@ -324,7 +355,6 @@ bool apply_call_end(const struct fold *f) {
   }
   if (call->purpose == PURPOSE_EXECUTE) {
     keep_session(f, turn, call);
-    fold_set_json(&turn->files, fold_tree(f, MEMBER_FILES));
     turn->has_exit = has_exit;
     turn->exit = (int)fold_number(f, MEMBER_EXIT);
   }

@@ -113,10 +113,11 @@ struct call_result {
   json_t *structured;     /* or NULL */
   const char *enforced;   /* native, grammar, tool, json, prompt; NULL: not asked for */
   bool has_exit;
-  int exit;      /* of a command: status, 128 + signal when killed */
-  int signal;    /* that killed it; 0: none did, whatever its status */
-  json_t *files; /* [{"path","added","removed"}] or NULL */
-  json_t *usage; /* tokens and money, as in a log's call_end; or NULL */
+  int exit;          /* of a command: status, 128 + signal when killed */
+  int signal;        /* that killed it; 0: none did, whatever its status */
+  json_t *files;     /* changed: [{"path","added"?,"removed"?}], or NULL: not known */
+  size_t files_more; /* that are not among them, of very many */
+  json_t *usage;     /* tokens and money, as in a log's call_end; or NULL */
   /* A call that needed several requests tells what it asked and got, in order, or NULL:
    * {"asked": "think" or "answer", "appended"? (behind the call's prompt), "text", "reasoning"?,
    * "enforced"?, "usage"?, "error"?}. */

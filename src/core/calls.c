@@ -517,6 +517,8 @@ static void put_rest(const struct core *core, const struct call *call, struct re
     record_put_number(d, MEMBER_STDERR_DROPPED_BYTES, (int64_t)r->error_dropped_bytes);
   if (r->files)
     record_put_tree(d, MEMBER_FILES, json_incref(r->files));
+  if (r->files_more > 0)
+    record_put_number(d, MEMBER_FILES_MORE, (int64_t)r->files_more);
   if (r->requests)
     record_put_tree(d, MEMBER_REQUESTS, json_incref(r->requests));
   if (r->usage)

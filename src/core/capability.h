@@ -30,6 +30,7 @@ struct capability {
   const char *judge_effort; /* what its judges are asked with where nobody says; NULL: nothing */
   /* Beginnings of the names of models that take that, NULL-ended; NULL: it sees to that itself. */
   const char *const *effort_models;
+  bool touches_files; /* runs programs that may change the working tree */
 };
 
 /* NULL when there is no provider of that name. `table` ends with a NULL name. */

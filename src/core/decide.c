@@ -53,6 +53,11 @@ static json_t *when_env(const struct core *core, const struct turn *turn) {
     json_put(env, "exit", json_integer(turn->exit));
   if (turn->has_exit || core->check.turn > 0)
     json_put(env, "last_exit", json_integer(turn->has_exit ? turn->exit : core->check.exit));
+  int64_t changed = (int64_t)json_array_size(turn->files) + turn->files_more;
+  if (turn->files != NULL && (changed > 0 || !turn->files_lost)) {
+    json_put(env, "changed", json_integer(changed));
+    json_put(env, "files", json_incref(turn->files));
+  }
   /* A rule may look at its own movement's value: the one of this run, not of an earlier one. */
   json_object_setn_new(values, m->name.p, m->name.n,
                        turn->structured ? json_incref(turn->structured) : json_null());

@@ -105,8 +105,8 @@ static const struct key rule_list[] = {
      .type = KEY_CONDITION,
      .required = true,
      .description = "When the rule holds: a label that a judge reads, when(EXPR) on exit, "
-                    "last_exit, iteration, movement_iteration and structured.MOVEMENT.FIELD, or "
-                    "label && when(EXPR)."},
+                    "last_exit, iteration, movement_iteration, changed, files and "
+                    "structured.MOVEMENT.FIELD, or label && when(EXPR)."},
     {.name = "next",
      .type = KEY_NAME,
      .required = true,

@@ -15,6 +15,7 @@
 #include "render/example.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -466,21 +467,22 @@ static const char *judge_template(enum judge_stage stage) {
   return stage == STAGE_PHASE3_TAG ? "judge_tag.md" : "judge_ai.md";
 }
 
-/* "src/a.c +1 -1, src/b.c +3 -0" */
-static void append_files(struct buf *b, const json_t *files) {
+/* "src/a.c +1 -1, logo.png": one without numbers has no lines, or they are not known. */
+static void append_files(struct buf *b, const json_t *files, int64_t more) {
   size_t i;
   const json_t *file;
   json_array_foreach((json_t *)files, i, file) {
-    if (i == LIMIT_PROMPT_FILE_COUNT) {
-      buf_printf(b, ", ... (%zu)", json_array_size(files));
-      return;
-    }
+    const json_t *added = json_at(file, "added");
+    if (i == LIMIT_PROMPT_FILE_COUNT)
+      break;
     buf_puts(b, i ? ", " : "");
     buf_safe(b, json_view(json_at(file, "path")), false);
-    buf_printf(b, " +%" JSON_INTEGER_FORMAT " -%" JSON_INTEGER_FORMAT,
-               json_integer_value(json_at(file, "added")),
-               json_integer_value(json_at(file, "removed")));
+    if (added != NULL)
+      buf_printf(b, " +%" JSON_INTEGER_FORMAT " -%" JSON_INTEGER_FORMAT, json_integer_value(added),
+                 json_integer_value(json_at(file, "removed")));
   }
+  if (i < json_array_size(files) || more > 0)
+    buf_printf(b, ", ... (%" PRId64 ")", (int64_t)json_array_size(files) + more);
 }
 
 static void render_question(const struct nested *nested, struct prompt *out) {
@@ -488,9 +490,9 @@ static void render_question(const struct nested *nested, struct prompt *out) {
   struct buf criteria = {0}, tags = {0}, none = {0};
   char exit_status[STR_NUMBER_BYTES], check_turn[STR_NUMBER_BYTES], check_exit[STR_NUMBER_BYTES];
   struct buf files = {0};
-  bool unchanged = v->files != NULL && json_array_size(v->files) == 0;
-  bool measured = v->has_exit || v->check.n > 0 || v->files != NULL;
-  append_files(&files, v->files);
+  bool unchanged = v->files != NULL && json_array_size(v->files) == 0 && !v->files_lost;
+  bool measured = v->has_exit || v->check.n > 0 || v->files != NULL || v->files_lost;
+  append_files(&files, v->files, v->files_more);
   bool ai = nested->stage == STAGE_AI_JUDGE;
   append_criteria(&criteria, nested->spec, v->movement->name, false);
   rule_tag(ai ? STR("judge") : v->movement->name, 0, &none);
@@ -520,6 +522,7 @@ static void render_question(const struct nested *nested, struct prompt *out) {
       {STR("check_exit"), prompt_number_text(check_exit, v->check_exit)},
       {STR("files"), buf_view(&files)},
       {STR("unchanged"), unchanged ? STR("yes") : STR("")},
+      {STR("lost"), v->files_lost ? STR("yes") : STR("")},
       {STR("fence"), str_from(v->nonce)},
       {{NULL, 0}, {NULL, 0}},
   };

@@ -50,6 +50,8 @@ struct prompt_view {
   long check_turn;
   int check_exit;
   const json_t *files; /* changed in this turn, as call_end has them; NULL: not known */
+  int64_t files_more;  /* and so many that it does not name */
+  bool files_lost;     /* what an attempt that was cut off changed is not among them */
   bool has_exit;
   int exit;
   const char *nonce;    /* judge prompts: the random fence around it */

@@ -94,6 +94,7 @@ enum record_type {
   PLAIN(DROPPED_BYTES, "dropped_bytes")                                                            \
   PLAIN(STDERR_DROPPED_BYTES, "stderr_dropped_bytes")                                              \
   TREE(FILES, "files")                                                                             \
+  PLAIN(FILES_MORE, "files_more")                                                                  \
   TREE(REQUESTS, "requests")                                                                       \
   TREE(USAGE, "usage")                                                                             \
   PLAIN(PROVIDER_SESSION, "provider_session")                                                      \

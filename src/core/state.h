@@ -104,7 +104,9 @@ struct turn {
   bool has_exit;
   int exit;
   json_t *structured;
-  json_t *files;                /* that its work changed; NULL: not known */
+  json_t *files;                /* that its work changed, by path; NULL: not known */
+  int64_t files_more;           /* that are not among them, of very many */
+  bool files_lost;              /* an attempt was cut off: what it changed is not among them */
   json_t *verdict;              /* a person's, {rule, why, by}, until its judgment; or NULL */
   int rule;                     /* number, once judged; 0 before, and when none was found */
   enum session_outcome failure; /* judged without a rule: why the session stops */

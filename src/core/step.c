@@ -179,6 +179,8 @@ void step_view(const struct step *s, const struct turn *turn, const char *nonce,
       .movement_iteration = turn->movement_iteration,
       .answer = buf_view(&turn->text),
       .files = turn->files,
+      .files_more = turn->files_more,
+      .files_lost = turn->files_lost,
       .check =
           core->check.turn > 0 ? core->workflow->movements[core->check.movement].name : STR(""),
       .check_turn = core->check.turn,

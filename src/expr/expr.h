@@ -19,8 +19,9 @@
  * an RFC 3339 date or date-time? Equality converts nothing.
  *
  * EXPR_WHEN
- * A name may contain '-'. The root names are exit, last_exit, iteration, movement_iteration and
- * structured.MOVEMENT.FIELD. The operands are literals and references; numbers have 15 digits at
+ * A name may contain '-'. The root names are exit, last_exit, iteration, movement_iteration,
+ * changed (a number), files (a list of {path, added, removed}) and structured.MOVEMENT.FIELD. The operands
+ * are literals and references; numbers have 15 digits at
  * most. < <= > >= need numbers, nothing else. A missing reference is an error, never false.
  *
  * EXPR_INVARIANT: all of that, and

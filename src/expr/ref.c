@@ -64,8 +64,8 @@ static bool parse_index(struct expr_parser *p, struct expr *e) {
 }
 
 static bool check_when_root(struct expr_parser *p, const struct expr *e) {
-  static const char *const roots[] = {"exit",       "last_exit", "iteration", "movement_iteration",
-                                      "structured", NULL};
+  static const char *const roots[] = {"exit",    "last_exit", "iteration",  "movement_iteration",
+                                      "changed", "files",     "structured", NULL};
   struct str root = e->ref[0].name;
   struct excerpt shown = expr_excerpt(root.p, root.n);
   for (size_t i = 0; roots[i]; i++) {
@@ -76,7 +76,7 @@ static bool check_when_root(struct expr_parser *p, const struct expr *e) {
         return expr_fail(p, EXPR_SYNTAX, e->at,
                          "%s names no field: write structured.MOVEMENT.FIELD",
                          expr_excerpt(e->source.p, e->source.n).text) != NULL;
-    } else if (e->ref_count > 1) {
+    } else if (e->ref_count > 1 && !str_eq_c(root, "files")) {
       return expr_fail(p, EXPR_SYNTAX, e->at, "%s is a number and has no parts: write %s", roots[i],
                        roots[i]) != NULL;
     }
@@ -87,7 +87,8 @@ static bool check_when_root(struct expr_parser *p, const struct expr *e) {
     return expr_fail(p, EXPR_SYNTAX, e->at, "no value is named %s: did you mean %s?", shown.text,
                      near) != NULL;
   return expr_fail(p, EXPR_SYNTAX, e->at,
-                   "no value is named %s: write exit, last_exit, iteration, movement_iteration or "
+                   "no value is named %s: write exit, last_exit, iteration, movement_iteration, "
+                   "changed, files or "
                    "structured.MOVEMENT.FIELD (texts in double quotes)",
                    shown.text) != NULL;
 }

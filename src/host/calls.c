@@ -22,6 +22,7 @@ static void unlink_call(struct open_call *call) {
 
 static void free_call(struct open_call *call) {
   call_result_deinit(&call->result);
+  changes_free(call->changes);
   free(call->blob_err);
   free(call->provider_session);
   free(call);
@@ -153,16 +154,8 @@ static void make_readable(struct buf *text) {
 }
 
 /* Puts what a log cannot hold inline into blobs first; without a store it is rendered readable. */
-void session_call_done(void *ctx, struct call_result *result) {
-  struct open_call *call = ctx;
-  struct session *s = call->session;
-  call->run = NULL;
-  if (call->admitted)
-    gate_leave(&s->host->gate, s, call->request.provider, result->class, result->retry_after_ms);
-  call->admitted = false;
-  call->result = *result;
-  *result = (struct call_result){0};
-  bound_structured(&call->result);
+static void keep_result(struct open_call *call) {
+  const struct session *s = call->session;
   bool big = text_needs_blob(buf_view(&call->result.text.bytes)) ||
              text_needs_blob(buf_view(&call->result.error_text.bytes));
   if (!big || s->life == LIFE_BROKEN) {
@@ -176,6 +169,42 @@ void session_call_done(void *ctx, struct call_result *result) {
     return;
   }
   write_blobs(call);
+}
+
+/* A tree that is too large, or cannot be read, is not looked at again. */
+static void note_unseen(struct open_call *call) {
+  struct session *s = call->session;
+  if (s->unseen == NULL)
+    s->unseen = xstrdup(changes_problem(call->changes));
+}
+
+static void on_changes(void *ctx) {
+  struct open_call *call = ctx;
+  changes_take(call->changes, &call->result);
+  if (changes_problem(call->changes) != NULL)
+    note_unseen(call);
+  keep_result(call);
+}
+
+void session_call_done(void *ctx, struct call_result *result) {
+  struct open_call *call = ctx;
+  struct session *s = call->session;
+  call->run = NULL;
+  if (call->admitted)
+    gate_leave(&s->host->gate, s, call->request.provider, result->class, result->retry_after_ms);
+  call->admitted = false;
+  call->result = *result;
+  *result = (struct call_result){0};
+  bound_structured(&call->result);
+  if (call->changes != NULL && !session_is_leaving(s)) {
+    changes_end(call->changes, on_changes);
+    return;
+  }
+  if (call->looks && s->unseen != NULL)
+    changes_unknown(&call->result, s->unseen);
+  else if (call->tells && call->result.files == NULL)
+    call->result.files = json_array();
+  keep_result(call);
 }
 
 /* --- effects --- */
@@ -274,6 +303,53 @@ void session_leave_gate(struct session *s, long call) {
   }
 }
 
+static void start_provider(struct open_call *open) {
+  struct session *s = open->session;
+  const struct provider_sink sink = {on_news, session_call_done, open};
+  open->run = open->provider->ops->start(open->provider, &s->env, &open->request, &sink);
+}
+
+/* The tree was looked at. Meanwhile nobody may want the call any more. */
+static void on_looked(void *ctx) {
+  struct open_call *open = ctx;
+  struct call_result cancelled = {0};
+  if (changes_problem(open->changes) != NULL) {
+    note_unseen(open);
+    changes_free(open->changes);
+    open->changes = NULL;
+  }
+  if (!open->cancelled && !session_is_leaving(open->session)) {
+    start_provider(open);
+    return;
+  }
+  changes_free(open->changes);
+  open->changes = NULL;
+  call_result_fail(&cancelled, CLASS_CANCELLED, "cancelled");
+  session_call_done(open, &cancelled);
+}
+
+/* Programs that work in the tree are looked at. Other backends touch nothing, or say what. */
+static bool wants_changes(struct open_call *open) {
+  const struct session *s = open->session;
+  bool works = open->request.purpose == PURPOSE_EXECUTE && s->host->store != NULL;
+  open->looks = works && open->provider->capability.touches_files && s->env.cwd != NULL;
+  open->tells = works && !open->provider->capability.touches_files;
+  return open->looks && s->unseen == NULL;
+}
+
+static void look_first(struct open_call *open) {
+  const struct session *s = open->session;
+  char name[80];
+  (void)snprintf(name, sizeof name, "segue-%s-%ld-tree", open->request.session, open->call);
+  const char *const own[] = {s->host->store->where, NULL};
+  const struct changes_spec spec = {.loop = s->host->loop,
+                                    .processes = s->host->processes,
+                                    .cwd = s->env.cwd,
+                                    .name = name,
+                                    .own_folders = own};
+  open->changes = changes_begin(&spec, on_looked, open);
+}
+
 static void start_call(struct session *s, long id) {
   struct turn *turn = NULL;
   struct call *call = core_call(&s->core, id, &turn);
@@ -296,8 +372,10 @@ static void start_call(struct session *s, long id) {
     start_failed(open, &result);
     return;
   }
-  const struct provider_sink sink = {on_news, session_call_done, open};
-  open->run = open->provider->ops->start(open->provider, &s->env, &open->request, &sink);
+  if (wants_changes(open))
+    look_first(open);
+  else
+    start_provider(open);
 }
 
 static void cancel_call(struct session *s, long id) {
@@ -305,6 +383,8 @@ static void cancel_call(struct session *s, long id) {
   for (struct open_call *c = s->calls; c; c = c->next)
     if ((id == 0 || c->call == id) && c->run != NULL)
       c->provider->ops->cancel(c->run);
+    else if (id == 0 || c->call == id)
+      c->cancelled = true;
 }
 
 static void on_wait_closed(uv_handle_t *handle) {

@@ -230,6 +230,7 @@ void session_free(struct session *s) {
   free(s->broken_err);
   json_decref(s->cut);
   free(s->paused);
+  free(s->unseen);
   core_deinit(&s->core);
   s->host->session_count--;
   uv_close((uv_handle_t *)&s->disk_timer, on_handle_closed);

@@ -7,6 +7,7 @@
 #ifndef SEGUE_HOST_SESSION_H
 #define SEGUE_HOST_SESSION_H
 
+#include "host/changes.h"
 #include "host/host.h"
 
 /* A decision's records and the effects that wait for them. */
@@ -25,7 +26,10 @@ struct open_call { /* a call that was started */
   const struct provider *provider;
   bool admitted; /* holds a place at the gate */
   struct call_request request;
-  char *provider_session; /* the request's: the state's may change while the call runs */
+  char *provider_session;  /* the request's: the state's may change while the call runs */
+  struct changes *changes; /* it makes in the working tree, or NULL: nobody looks */
+  bool cancelled;          /* before its provider was started */
+  bool looks, tells;       /* what it changes is to be found out, or its provider says it */
   uv_work_t blob_work;
   uv_timer_t late;
   struct call_result result; /* while its blobs are written */
@@ -85,6 +89,7 @@ struct session {
   bool in_flight;
   uint64_t full_since; /* uv_now when the disk was first found full; 0: it is not */
   char *paused;        /* what was said then */
+  char *unseen;        /* why its calls' changes are not looked at any more, or NULL */
   struct open_call *calls;
   struct wait *waits;
   struct grant *grants;

@@ -187,5 +187,6 @@ const struct provider provider_command = {
                    .options = 0,
                    .can_judge = false,
                    .takes_model = false,
+                   .touches_files = true,
                    .structured = "none"},
     .ops = &ops};

@@ -9,7 +9,7 @@
 #include "format/json_write.h"
 #include "os/clock.h"
 #include "os/fs.h"
-#include "provider/linediff.h"
+#include "tree/linediff.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -261,6 +261,7 @@ static void read_capability(struct profile *p) {
   p->schema_dialect = json_string_value(json_object_get(schema, "dialect"));
   p->structured_is_text = profile_is_word(schema, "value", "text");
   p->capability.can_judge = true;
+  p->capability.touches_files = true;
   p->capability.sessions = mentions(p->argv, "{session}") || p->dialect == DIALECT_ACP;
   p->capability.structured = enforced ? json_string_value(enforced) : "native";
   if (p->schema_by == SCHEMA_BY_NONE)
@@ -487,6 +488,7 @@ struct profile *profile_shipped(const char *name, const json_t *about) {
   p->capability.structured = json_string_value(json_object_get(about, "structured"));
   p->capability.options = profile_options_of(json_object_get(about, "options"));
   p->capability.judge_effort = json_string_value(json_object_get(about, "judge_effort"));
+  p->capability.touches_files = true;
   for (size_t i = 0; i < ARRAY_LEN(abilities); i++)
     *(bool *)((char *)&p->capability + abilities[i].offset) =
         json_is_true(json_object_get(about, abilities[i].key));

@@ -1,5 +1,5 @@
 /* Counts the lines that a change added and removed. */
-#include "provider/linediff.h"
+#include "tree/linediff.h"
 
 #include "base/log.h"
 

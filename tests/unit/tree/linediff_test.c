@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "provider/linediff.h"
+#include "tree/linediff.h"
 
 #include <string.h>
 

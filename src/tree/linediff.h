@@ -1,6 +1,6 @@
 /* linediff.h - how many lines a change added and removed. */
-#ifndef SEGUE_PROVIDER_LINEDIFF_H
-#define SEGUE_PROVIDER_LINEDIFF_H
+#ifndef SEGUE_TREE_LINEDIFF_H
+#define SEGUE_TREE_LINEDIFF_H
 
 #include "base/str.h"
 

@@ -1,0 +1,39 @@
+/* changes.h - what a call changed in the working tree, looked at beside the loop (tree/tree.h).
+ *
+ *   c = changes_begin(&spec, on_ready, ctx)   the call starts when on_ready came
+ *   changes_end(c, on_done)                   after its end
+ *   changes_take(c, result)                   then: into its result, or why they are not known
+ *   changes_free(c)                           not between begin and on_ready, or end and on_done
+ *
+ * Files are read in the loop's pool, git runs as every program does (os/process.h), with a bound of
+ * time. Callbacks come from the loop, once each, never from within begin or end. */
+#ifndef SEGUE_HOST_CHANGES_H
+#define SEGUE_HOST_CHANGES_H
+
+#include "core/call.h"
+#include "os/process.h"
+
+#include <uv.h>
+
+struct changes;
+
+struct changes_spec { /* borrowed for changes_begin, but for the first two */
+  uv_loop_t *loop;
+  struct process_table *processes;
+  const char *cwd;                /* absolute */
+  const char *name;               /* of a private folder, unique for this call */
+  const char *const *own_folders; /* NULL-ended: what is written there is ours */
+};
+
+struct changes *changes_begin(const struct changes_spec *spec, void (*on_ready)(void *ctx),
+                              void *ctx);
+void changes_end(struct changes *c, void (*on_done)(void *ctx));
+/* Why it is not known what the call changed; NULL: it is. */
+const char *changes_problem(const struct changes *c);
+void changes_take(struct changes *c, struct call_result *result);
+void changes_free(struct changes *c); /* accepts NULL */
+
+/* Says in its result why it is not known what a call changed. */
+void changes_unknown(struct call_result *result, const char *problem);
+
+#endif

@@ -1,0 +1,57 @@
+/* look.h - files as they are at one moment: what stat says, and the content of those worth keeping.
+ *
+ * A look holds files by their path below one folder. Blocking; touches only its arguments. */
+#ifndef SEGUE_TREE_LOOK_H
+#define SEGUE_TREE_LOOK_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/map.h"
+
+#include <sys/stat.h>
+
+struct tree_file {
+  const char *path;
+  bool is_tracked; /* git knows it */
+  bool is_there;   /* a regular file or a link */
+  mode_t mode;     /* its kind, and whether it can be executed */
+  ino_t inode;
+  off_t size;
+  struct timespec mtime, ctime;
+  bool has_content;
+  struct str content; /* of a link: where it leads */
+};
+
+struct tree_look {
+  struct arena arena;
+  struct map by_path;
+  struct tree_file **files;
+  size_t count, kept_bytes;
+  struct timespec began; /* files that are not older may have changed again unseen */
+};
+
+struct tree_skip { /* what is ours and not the workspace's */
+  struct buf folders[4];
+  struct stat outputs[2];
+};
+
+/* Is this path, absolute, in a folder of ours? */
+bool look_skips(const struct tree_skip *skip, const char *folder, const char *path);
+
+void look_begin(struct tree_look *look);
+void look_deinit(struct tree_look *look);
+struct tree_file *look_find(const struct tree_look *look, const char *path);
+/* Stat of one path below fd; NULL: it is no file of this look (a folder, a device, ours). One that
+ * is not there is kept as that. */
+struct tree_file *look_add(struct tree_look *look, int fd, const struct tree_skip *skip,
+                           const char *path);
+/* Every file below fd, `.git` left out. False: there are too many, or it takes too long. */
+bool look_walk(struct tree_look *look, int fd, const char *folder, const struct tree_skip *skip,
+               struct err *err) MUST_CHECK;
+/* Keeps its content, as far as that is small and is still what stat said. */
+void look_keep(struct tree_look *look, int fd, struct tree_file *file);
+/* Reads it for a moment: false when it is too big or cannot be read. */
+bool look_read(int fd, const struct tree_file *file, struct buf *out);
+
+#endif

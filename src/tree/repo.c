@@ -1,0 +1,187 @@
+/* Finds the repository around a folder and makes git's stand-in for it. */
+#include "tree/repo.h"
+
+#include "base/file.h"
+#include "base/limits.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void repo_deinit(struct repo *repo) {
+  buf_deinit(&repo->top);
+  buf_deinit(&repo->git_dir);
+  buf_deinit(&repo->common);
+}
+
+/* Reads the one line of a small file, behind `before`. */
+static bool read_line(const char *path, const char *before, struct buf *out) {
+  struct buf text = {0};
+  struct err err;
+  bool ok = file_read(path, LIMIT_REPO_FILE_BYTES, &text, &err);
+  struct str rest = buf_view(&text), line = ok ? str_trim(str_next_line(&rest)) : STR("");
+  ok = ok && line.n > strlen(before) && str_starts(line, before);
+  if (ok)
+    buf_str(out, (struct str){line.p + strlen(before), line.n - strlen(before)});
+  buf_deinit(&text);
+  return ok;
+}
+
+/* A path as a file in `folder` names it. */
+static bool follow(const char *folder, const struct buf *named, struct buf *out) {
+  struct buf path = {0};
+  if (buf_c(named)[0] != '/')
+    buf_printf(&path, "%s/", folder);
+  buf_str(&path, buf_view(named));
+  char *real = realpath(buf_c(&path), NULL);
+  buf_clear(out);
+  if (real != NULL)
+    buf_puts(out, real);
+  free(real);
+  buf_deinit(&path);
+  return out->n > 0;
+}
+
+/* Somebody else's would tell us what to compare with. */
+static bool repo_is_trusted(const struct stat *st, const struct stat *dir) {
+  return st->st_uid == geteuid() || st->st_uid == 0 || st->st_uid == dir->st_uid;
+}
+
+/* TOP/.git is the folder itself, or a file that names it. */
+static bool use_dot_git(struct repo *repo, const struct stat *st) {
+  struct buf path = {0}, named = {0};
+  buf_printf(&path, "%s/.git", buf_c(&repo->top));
+  bool ok = S_ISDIR(st->st_mode);
+  if (ok)
+    buf_str(&repo->git_dir, buf_view(&path));
+  else
+    ok = read_line(buf_c(&path), "gitdir: ", &named) &&
+         follow(buf_c(&repo->top), &named, &repo->git_dir);
+  buf_clear(&path);
+  buf_clear(&named);
+  buf_printf(&path, "%s/commondir", buf_c(&repo->git_dir));
+  if (ok && (!read_line(buf_c(&path), "", &named) ||
+             !follow(buf_c(&repo->git_dir), &named, &repo->common)))
+    buf_str(&repo->common, buf_view(&repo->git_dir));
+  buf_clear(&path);
+  buf_printf(&path, "%s/objects", buf_c(&repo->common));
+  ok = ok && access(buf_c(&path), R_OK | X_OK) == 0;
+  buf_deinit(&path);
+  buf_deinit(&named);
+  return ok;
+}
+
+bool repo_find(const char *dir, struct repo *repo) {
+  struct stat of_dir, st;
+  struct buf path = {0};
+  bool found = false;
+  *repo = (struct repo){0};
+  if (stat(dir, &of_dir) != 0)
+    return false;
+  buf_puts(&repo->top, dir);
+  while (!found) {
+    buf_clear(&path);
+    buf_printf(&path, "%s/.git", buf_c(&repo->top));
+    found = lstat(buf_c(&path), &st) == 0 && repo_is_trusted(&st, &of_dir);
+    char *slash = strrchr(repo->top.p, '/');
+    if (found || slash == NULL || repo->top.n <= 1)
+      break;
+    *slash = '\0';
+    repo->top.n = (size_t)(slash - repo->top.p);
+  }
+  buf_deinit(&path);
+  if (found && repo->top.n > 0 && use_dot_git(repo, &st))
+    return true;
+  repo_deinit(repo);
+  return false;
+}
+
+/* --- the stand-in --- */
+
+static bool write_text(const char *folder, const char *name, struct str text, struct err *err) {
+  struct buf path = {0};
+  buf_printf(&path, "%s/%s", folder, name);
+  int fd = open(buf_c(&path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  bool ok = fd >= 0 && write(fd, text.p, text.n) == (ssize_t)text.n;
+  if (!ok)
+    (void)err_set_errno(err, errno, "cannot write %s", buf_c(&path));
+  if (fd >= 0)
+    (void)close(fd);
+  buf_deinit(&path);
+  return ok;
+}
+
+static bool make_folder(const char *folder, const char *name, struct err *err) {
+  struct buf path = {0};
+  buf_printf(&path, "%s/%s", folder, name);
+  bool ok = mkdir(buf_c(&path), 0700) == 0 || errno == EEXIST;
+  if (!ok)
+    (void)err_set_errno(err, errno, "cannot make %s", buf_c(&path));
+  buf_deinit(&path);
+  return ok;
+}
+
+/* The repository's objects have names of SHA-256 when its configuration says so. */
+static bool is_sha256(const struct repo *repo) {
+  struct buf path = {0}, text = {0};
+  struct err err;
+  buf_printf(&path, "%s/config", buf_c(&repo->common));
+  bool found = file_read(buf_c(&path), LIMIT_REPO_FILE_BYTES, &text, &err) &&
+               strcasestr(buf_c(&text), "objectformat") != NULL &&
+               strcasestr(buf_c(&text), "sha256") != NULL;
+  buf_deinit(&path);
+  buf_deinit(&text);
+  return found;
+}
+
+/* The copy keeps the index's own time: git mistrusts entries that are not older than it. */
+static bool copy_index(const struct repo *repo, const char *folder, struct err *err) {
+  struct buf path = {0}, bytes = {0};
+  struct stat st;
+  buf_printf(&path, "%s/index", buf_c(&repo->git_dir));
+  int from = open(buf_c(&path), O_RDONLY | O_CLOEXEC);
+  if (from < 0) {
+    buf_deinit(&path);
+    return errno == ENOENT || err_set_errno(err, errno, "cannot read the repository's index");
+  }
+  bool ok = fstat(from, &st) == 0 &&
+            file_read_fd(from, buf_c(&path), LIMIT_REPO_INDEX_BYTES, &bytes, err) &&
+            write_text(folder, "index", buf_view(&bytes), err);
+  (void)close(from);
+  buf_clear(&path);
+  buf_printf(&path, "%s/index", folder);
+  const struct timespec times[2] = {st.st_mtim, st.st_mtim};
+  if (ok && utimensat(AT_FDCWD, buf_c(&path), times, 0) != 0)
+    ok = err_set_errno(err, errno, "cannot set the time of %s", buf_c(&path));
+  buf_deinit(&path);
+  buf_deinit(&bytes);
+  return ok;
+}
+
+bool repo_stand_in(const struct repo *repo, const char *folder, bool with_index, struct err *err) {
+  static const char *const folders[] = {"refs", "objects", "objects/info", "info"};
+  struct buf text = {0}, path = {0};
+  struct err ignored;
+  struct str config = STR("[core]\nrepositoryformatversion = 0\n");
+  bool ok = true;
+  if (is_sha256(repo))
+    config = STR("[core]\nrepositoryformatversion = 1\n[extensions]\nobjectformat = sha256\n");
+  for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+    ok = ok && make_folder(folder, folders[i], err);
+  buf_printf(&text, "%s/objects\n", buf_c(&repo->common));
+  ok = ok && write_text(folder, "HEAD", STR("ref: refs/heads/none\n"), err) &&
+       write_text(folder, "objects/info/alternates", buf_view(&text), err) &&
+       write_text(folder, "config", config, err);
+  buf_clear(&text);
+  buf_printf(&path, "%s/info/exclude", buf_c(&repo->common));
+  if (ok && file_read(buf_c(&path), LIMIT_REPO_FILE_BYTES, &text, &ignored))
+    ok = write_text(folder, "info/exclude", buf_view(&text), err);
+  ok = ok && (!with_index || copy_index(repo, folder, err));
+  buf_deinit(&text);
+  buf_deinit(&path);
+  return ok;
+}

@@ -1,0 +1,35 @@
+/* repo.h - the repository around a folder, and a private stand-in for it that git works with.
+ *
+ *   if (repo_find(dir, &repo) && repo_stand_in(&repo, private_dir, true, &err))
+ *     git, with GIT_DIR=private_dir and GIT_WORK_TREE=repo.top
+ *   repo_deinit(&repo)
+ *
+ * The stand-in has the repository's objects by reference, a copy of its index as it is now, and no
+ * configuration of anybody: so git runs no hook, no filter and no monitor that somebody (the agent,
+ * say) has set up there, and never writes to the repository's own index. Linked work trees and
+ * submodules are followed through their files `.git` and `commondir`.
+ *
+ * Blocking; a function touches only its arguments, so that it may run in a pool thread. */
+#ifndef SEGUE_TREE_REPO_H
+#define SEGUE_TREE_REPO_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+struct repo {
+  struct buf top;     /* the work tree's uppermost folder, absolute; empty: none was found */
+  struct buf git_dir; /* where its index is */
+  struct buf common;  /* where its objects are; mostly the same */
+};
+
+/* dir: absolute, without links. False: it is in no repository that is this user's, root's or that
+ * of dir's owner. */
+bool repo_find(const char *dir, struct repo *repo);
+void repo_deinit(struct repo *repo);
+
+/* Fills an empty folder. with_index: false where git could not read the copy (a split index);
+ * then every file counts as one that git does not know yet. */
+bool repo_stand_in(const struct repo *repo, const char *folder, bool with_index,
+                   struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,362 @@
+/* Compares a working tree with what it was before a call. */
+#include "tree/tree.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "format/json_object.h"
+#include "format/json_write.h"
+#include "os/clock.h"
+#include "os/tmpdir.h"
+#include "tree/linediff.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct tree_pair { /* a file that is not what it was, or may be */
+  const char *path;
+  const struct tree_file *before, *after; /* before NULL: it was as git's index has it */
+  bool asks_blob, counted;
+  long added, removed;
+};
+
+/* HOME and the like are the user's: git finds there what he always ignores. */
+const char *const tree_environment[] = {"GIT_CONFIG_NOSYSTEM=1",
+                                        "GIT_CONFIG_GLOBAL=/dev/null",
+                                        "GIT_ATTR_NOSYSTEM=1",
+                                        "GIT_OPTIONAL_LOCKS=0",
+                                        "GIT_TERMINAL_PROMPT=0",
+                                        "LC_ALL=C",
+                                        NULL};
+
+static const char *const list_argv[] = {"git", "ls-files",           "-z", "-t", "-m", "-d",
+                                        "-o",  "--exclude-standard", NULL};
+static const char *const blob_argv[] = {"git", "cat-file", "--batch", NULL};
+
+/* --- the tree --- */
+
+static void skip_init(struct tree_skip *skip, const char *const *own) {
+  size_t n = 1; /* the first is for the private one */
+  for (; own != NULL && *own != NULL && n < ARRAY_LEN(skip->folders); own++) {
+    char *real = realpath(*own, NULL);
+    if (real != NULL)
+      buf_puts(&skip->folders[n++], real);
+    free(real);
+  }
+  for (int i = 0; i < 2; i++)
+    if (fstat(STDOUT_FILENO + i, &skip->outputs[i]) != 0)
+      skip->outputs[i] = (struct stat){0};
+}
+
+struct tree *tree_new(const char *dir, const char *name, const char *const *own_folders) {
+  struct tree *t = xcalloc(1, sizeof *t);
+  char *real = realpath(dir, NULL);
+  t->dir = real != NULL ? real : xstrdup(dir);
+  t->name = xstrdup(name);
+  t->fd = -1;
+  t->has_index = true;
+  skip_init(&t->skip, own_folders);
+  t->is_repo = repo_find(t->dir, &t->repo);
+  return t;
+}
+
+void tree_free(struct tree *t) {
+  if (t == NULL)
+    return;
+  struct err ignored;
+  if (t->fd >= 0)
+    (void)close(t->fd);
+  if (t->private_dir != NULL)
+    (void)!tmpdir_remove(t->private_dir, &ignored);
+  free(t->name);
+  for (size_t i = 0; i < ARRAY_LEN(t->skip.folders); i++)
+    buf_deinit(&t->skip.folders[i]);
+  look_deinit(&t->before);
+  look_deinit(&t->after);
+  repo_deinit(&t->repo);
+  buf_deinit(&t->ask);
+  json_decref(t->changed);
+  free(t->pairs);
+  free(t->private_dir);
+  free(t->dir);
+  free(t);
+}
+
+static enum tree_step open_top(struct tree *t) {
+  if (t->fd >= 0)
+    (void)close(t->fd);
+  t->top = t->is_repo ? buf_c(&t->repo.top) : t->dir;
+  t->fd = open(t->top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (t->fd >= 0)
+    return TREE_DONE;
+  (void)err_set_errno(&t->problem, errno, "cannot open %s", t->top);
+  return TREE_FAILED;
+}
+
+static struct tree_look *current(struct tree *t) {
+  return t->is_after ? &t->after : &t->before;
+}
+
+static enum tree_step tree_compare(struct tree *t);
+
+static void keep_small(struct tree *t) {
+  if (t->before.count > LIMIT_TREE_KEPT_COUNT)
+    return;
+  for (size_t i = 0; i < t->before.count; i++)
+    look_keep(&t->before, t->fd, t->before.files[i]);
+}
+
+static enum tree_step seen(struct tree *t) {
+  if (t->is_after)
+    return tree_compare(t);
+  keep_small(t);
+  return TREE_DONE;
+}
+
+static enum tree_step look_around(struct tree *t) {
+  if (open_top(t) == TREE_FAILED)
+    return TREE_FAILED;
+  look_begin(current(t));
+  if (t->is_repo) {
+    t->argv = list_argv;
+    return TREE_LIST;
+  }
+  if (!look_walk(current(t), t->fd, t->top, &t->skip, &t->problem))
+    return TREE_FAILED;
+  return seen(t);
+}
+
+/* Without a stand-in files are looked at as where there is no repository. */
+enum tree_step tree_begin(struct tree *t) {
+  struct err err;
+  if (t->is_repo)
+    t->private_dir = tmpdir_make_named(t->name, &err);
+  t->is_repo = t->private_dir != NULL && repo_stand_in(&t->repo, t->private_dir, true, &err);
+  if (t->is_repo) {
+    buf_puts(&t->skip.folders[0], t->private_dir);
+    int n = snprintf(t->env[0], sizeof t->env[0], "GIT_DIR=%s", t->private_dir);
+    int m = snprintf(t->env[1], sizeof t->env[1], "GIT_WORK_TREE=%s", buf_c(&t->repo.top));
+    t->is_repo = n < (int)sizeof t->env[0] && m < (int)sizeof t->env[1];
+  }
+  return look_around(t);
+}
+
+enum tree_step tree_again(struct tree *t) {
+  t->is_after = true;
+  return look_around(t);
+}
+
+/* Git could not read the index, or did not run. */
+static enum tree_step without(struct tree *t) {
+  struct buf path = {0};
+  if (t->is_after) {
+    (void)err_set(&t->problem, ERR_INVALID, "git could not list the files again");
+    return TREE_FAILED;
+  }
+  buf_printf(&path, "%s/index", t->private_dir);
+  t->is_repo = t->has_index && unlink(buf_c(&path)) == 0;
+  t->has_index = false;
+  buf_deinit(&path);
+  look_deinit(&t->before);
+  return look_around(t);
+}
+
+/* "C a.c\0R b.c\0? new/c.c\0": changed, removed, not known. */
+enum tree_step tree_listed(struct tree *t, struct str listing, bool ok) {
+  struct tree_look *look = current(t);
+  if (!ok)
+    return without(t);
+  for (struct str rest = listing; rest.n > 2;) {
+    size_t n = strnlen(rest.p, rest.n);
+    const char *path = rest.p + 2;
+    if (n == rest.n)
+      break; /* cut: each ends with NUL */
+    if (n > 2 && rest.p[n - 1] != '/' && !look_skips(&t->skip, t->top, path)) {
+      struct tree_file *file = look_add(look, t->fd, &t->skip, path);
+      if (file != NULL)
+        file->is_tracked = rest.p[0] != '?';
+    }
+    rest = (struct str){rest.p + n + 1, rest.n - n - 1};
+    if (look->count > LIMIT_TREE_FILES) {
+      (void)err_set(&t->problem, ERR_LIMIT, "over %u files differ", LIMIT_TREE_FILES);
+      return TREE_FAILED;
+    }
+  }
+  return seen(t);
+}
+
+/* --- what changed --- */
+
+static bool is_older(struct timespec a, struct timespec b) {
+  return a.tv_sec < b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec < b.tv_nsec);
+}
+
+static bool is_at(struct timespec a, struct timespec b) {
+  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+/* By what stat says alone. Strictly: so that nobody can have written the same size meanwhile. */
+static bool looks_same(const struct tree_look *look, const struct tree_file *a,
+                       const struct tree_file *b, bool strictly) {
+  if (a->is_there != b->is_there || a->mode != b->mode || a->size != b->size)
+    return false;
+  if (!a->is_there)
+    return true;
+  if (!is_at(a->mtime, b->mtime))
+    return false;
+  return !strictly ||
+         (is_at(a->ctime, b->ctime) && a->inode == b->inode && is_older(a->mtime, look->began));
+}
+
+static bool is_text(struct str bytes) {
+  return bytes.n == 0 || memchr(bytes.p, '\0', bytes.n < 8192 ? bytes.n : 8192) == NULL;
+}
+
+/* Counts its lines, from what it was to what it is. */
+static void tree_count_lines(const struct tree *t, struct tree_pair *pair, struct str before,
+                             struct str after) {
+  if (!is_text(before) || !is_text(after) || clock_mono_ms() > t->count_until_ms)
+    return;
+  linediff_count(before, after, &pair->added, &pair->removed);
+  pair->counted = true;
+}
+
+static void add_pair(struct tree *t, struct tree_pair pair) {
+  if (t->pair_count % 64 == 0)
+    t->pairs = xrealloc(t->pairs, (t->pair_count + 64) * sizeof *t->pairs);
+  t->pairs[t->pair_count++] = pair;
+}
+
+/* A file that was looked at before the call. */
+static void pair_known(struct tree *t, const struct tree_file *before) {
+  const struct tree_file *after = look_find(&t->after, before->path);
+  struct tree_pair pair = {.path = before->path, .before = before, .after = after};
+  struct buf now = {0};
+  if (after == NULL) /* git does not list it any more, or it is gone */
+    pair.after = after = look_add(&t->after, t->fd, &t->skip, before->path);
+  if (after == NULL || looks_same(&t->before, before, after, true))
+    return;
+  bool was = before->has_content || !before->is_there;
+  bool is = !after->is_there || (was && look_read(t->fd, after, &now));
+  if (was && is) {
+    bool same = before->is_there == after->is_there && before->mode == after->mode &&
+                str_eq(before->content, buf_view(&now));
+    if (!same) {
+      tree_count_lines(t, &pair, before->content, buf_view(&now));
+      add_pair(t, pair);
+    }
+  } else if (!looks_same(&t->before, before, after, false)) {
+    add_pair(t, pair);
+  }
+  buf_deinit(&now);
+}
+
+/* A file that is listed now and was not before. */
+static void pair_new(struct tree *t, const struct tree_file *after) {
+  struct tree_pair pair = {.path = after->path, .after = after};
+  struct buf now = {0};
+  if (look_find(&t->before, after->path) != NULL)
+    return;
+  if (after->is_tracked) {
+    pair.asks_blob = strchr(after->path, '\n') == NULL;
+    if (pair.asks_blob)
+      buf_printf(&t->ask, ":0:%s\n", after->path);
+  } else if (!after->is_there) {
+    return;
+  } else if (look_read(t->fd, after, &now)) {
+    tree_count_lines(t, &pair, STR(""), buf_view(&now));
+  }
+  add_pair(t, pair);
+  buf_deinit(&now);
+}
+
+/* "../" for each folder that `dir` is below the one that it shares with the path. */
+static void put_path(const struct tree *t, const char *path, struct buf *out) {
+  size_t top_n = strlen(t->top);
+  const char *dir = t->dir[top_n] == '/' ? t->dir + top_n + 1 : "";
+  size_t shared = 0;
+  for (size_t i = 0; dir[0] != '\0' && path[i] != '\0'; i++) {
+    bool ends = dir[i] == '\0' || dir[i] == '/';
+    if (ends && path[i] == '/')
+      shared = i + 1;
+    if (dir[i] == '\0' || dir[i] != path[i])
+      break;
+  }
+  const char *rest = strlen(dir) >= shared ? dir + shared : "";
+  for (const char *at = rest; at[0] != '\0'; at = strchr(at, '/'), at = at ? at + 1 : "")
+    buf_puts(out, "../");
+  buf_puts(out, path + shared);
+}
+
+static int by_path(const void *a, const void *b) {
+  return strcmp(((const struct tree_pair *)a)->path, ((const struct tree_pair *)b)->path);
+}
+
+static enum tree_step tree_tell(struct tree *t) {
+  struct buf path = {0};
+  if (t->pair_count > 0)
+    qsort(t->pairs, t->pair_count, sizeof *t->pairs, by_path);
+  t->changed = json_array();
+  for (size_t i = 0; i < t->pair_count; i++) {
+    const struct tree_pair *pair = &t->pairs[i];
+    json_t *file = json_object();
+    buf_clear(&path);
+    put_path(t, pair->path, &path);
+    json_put(file, "path", json_text(buf_view(&path)));
+    if (pair->counted) {
+      json_put(file, "added", json_integer(pair->added));
+      json_put(file, "removed", json_integer(pair->removed));
+    }
+    json_array_append_new(t->changed, file);
+  }
+  buf_deinit(&path);
+  return TREE_DONE;
+}
+
+static enum tree_step tree_compare(struct tree *t) {
+  size_t listed = t->after.count; /* looking at what was there before adds to it */
+  t->count_until_ms = clock_mono_ms() + LIMIT_TREE_COUNT_MS;
+  for (size_t i = 0; i < listed; i++)
+    pair_new(t, t->after.files[i]);
+  for (size_t i = 0; i < t->before.count; i++)
+    pair_known(t, t->before.files[i]);
+  if (t->ask.n == 0)
+    return tree_tell(t);
+  t->argv = blob_argv;
+  return TREE_BLOBS;
+}
+
+/* One answer of `cat-file --batch`: "NAME blob SIZE\n", the bytes, "\n"; else it has none. */
+static bool next_blob(struct str *rest, struct str *blob) {
+  struct str line = str_next_line(rest);
+  long size = -1;
+  const char *space = line.n > 0 ? memrchr(line.p, ' ', line.n) : NULL;
+  if (space == NULL || rest->p == NULL)
+    return false;
+  struct str number = {space + 1, line.n - (size_t)(space + 1 - line.p)};
+  if (!str_to_long(number, &size) || size < 0 || (size_t)size >= rest->n)
+    return false;
+  *blob = (struct str){rest->p, (size_t)size};
+  *rest = (struct str){rest->p + size + 1, rest->n - (size_t)size - 1};
+  return true;
+}
+
+enum tree_step tree_blobs(struct tree *t, struct str blobs, bool ok) {
+  struct str rest = blobs;
+  for (size_t i = 0; ok && i < t->pair_count && rest.n > 0; i++) {
+    struct tree_pair *pair = &t->pairs[i];
+    struct str blob;
+    struct buf now = {0};
+    if (!pair->asks_blob || !next_blob(&rest, &blob))
+      continue;
+    if (blob.n <= LIMIT_TREE_FILE_BYTES &&
+        (!pair->after->is_there || look_read(t->fd, pair->after, &now)))
+      tree_count_lines(t, pair, blob, buf_view(&now));
+    buf_deinit(&now);
+  }
+  return tree_tell(t);
+}

@@ -1,0 +1,73 @@
+/* tree.h - a working tree before and after a call: which files changed, by how many lines.
+ *
+ *   t = tree_new(dir, name, own_folders)   also finds the repository, if there is one
+ *   tree_begin(t)                 -> TREE_LIST: run t->argv with t->env in t->top, its output is
+ *   tree_listed(t, bytes, ok)        the listing; again, while it says TREE_LIST
+ *   ... the call ...
+ *   tree_again(t)                 -> TREE_LIST as above, tree_listed; then
+ *                                 -> TREE_BLOBS: run t->argv with t->ask as its input,
+ *   tree_blobs(t, bytes, ok)         its output are the files as they were
+ *   t->changed (taken by the caller) when a step says TREE_DONE, or t->problem says why not
+ *   tree_free(t)
+ *
+ * In a repository git says which files differ from its index as that was before the call, and which
+ * it does not know (ignored ones are not among them): only those are looked at, and kept, so that a
+ * file that was changed before is compared with what it was then. It runs on a stand-in of the
+ * repository (tree/repo.h). Elsewhere every file below `dir` is looked at by size and time; a small
+ * tree is kept whole, else the lines of changed files are not known.
+ *
+ * A file is {"path", "added", "removed"}: the path relative to dir, in the order of paths; without
+ * numbers where the lines are not known (not text, too big, not kept). One whose content is the
+ * same as before has not changed, whatever its times say. What segue itself writes is left out:
+ * own_folders, and the files that its standard output and error go to.
+ *
+ * All functions block and touch only `t`: for a pool thread, one at a time. */
+#ifndef SEGUE_TREE_TREE_H
+#define SEGUE_TREE_TREE_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "tree/look.h"
+#include "tree/repo.h"
+
+#include <jansson.h>
+
+enum tree_step { TREE_LIST, TREE_BLOBS, TREE_DONE, TREE_FAILED };
+
+struct tree {
+  char *dir, *name;
+  char *private_dir; /* of git's stand-in, made when it is needed; or NULL */
+  struct repo repo;
+  bool is_repo, has_index, is_after;
+  int fd; /* of the folder that paths are relative to while we look */
+  struct tree_skip skip;
+  struct tree_look before, after;
+  struct err problem; /* of TREE_FAILED */
+  json_t *changed;    /* of TREE_DONE after tree_again */
+
+  /* The program to run, of TREE_LIST and TREE_BLOBS. */
+  const char *const *argv;
+  const char *top;         /* where: the work tree's uppermost folder */
+  char env[2][1100];       /* GIT_DIR=, GIT_WORK_TREE=; tree_environment besides */
+  struct buf ask;          /* the input, of TREE_BLOBS */
+  struct tree_pair *pairs; /* that wait for their blobs */
+  size_t pair_count;
+  uint64_t count_until_ms; /* lines are counted until then */
+};
+
+/* dir: absolute. name: of a private folder for git, see tmpdir_make_named. own_folders: NULL-ended,
+ * absolute, borrowed for the call; one that is not there is fine. */
+struct tree *tree_new(const char *dir, const char *name, const char *const *own_folders);
+void tree_free(struct tree *t); /* the private folder goes too; accepts NULL */
+
+enum tree_step tree_begin(struct tree *t);
+enum tree_step tree_again(struct tree *t);
+/* ok: the program ended with 0. Not ok: the index is left out, then the repository. */
+enum tree_step tree_listed(struct tree *t, struct str listing, bool ok);
+enum tree_step tree_blobs(struct tree *t, struct str blobs, bool ok);
+
+/* NULL-ended, "NAME=value": what keeps everybody's configuration out of git. */
+extern const char *const tree_environment[];
+
+#endif

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""What a turn changed in the working tree: in call_end, in the turn's line, in rules, in the judge's
+prompt; with git and without, after a crash too, and how long a large tree takes.
+"""
+import json
+import os
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from support import Box, expect, main, need_build, of_type, records  # noqa: E402
+
+GIT = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+END = "      - {condition: when(changed == 0), next: ABORT}\n      - {condition: when(true), next: COMPLETE}\n"
+
+
+def flow(command, rules=END, more=""):
+    return f"name: w\nprovider: script\nmovements:\n  - name: work\n    command: [sh, -c, {json.dumps(command)}]\n    rules:\n{rules}{more}"
+
+
+def run(box, text, code=0, *words):
+    done = box.segue("run", box.file("w.yaml", text), "--task", "t", "--logs", box.logs, *words)
+    expect(done.returncode == code, done.returncode, done.stdout, done.stderr)
+    expect(box.segue("verify", "last", "--logs", box.logs).returncode == 0, "verify")
+    log = records(max(box.log_paths(), key=os.path.getmtime))
+    return log, done.stdout.decode()
+
+
+def files(log):
+    return [r.get("files") for r in of_type(log, "call_end")]
+
+
+def git(box, *words):
+    subprocess.run([*GIT, *words], cwd=box.cwd, check=True, stdout=subprocess.DEVNULL, env=box.env)
+
+
+def case_without_git():
+    """Sizes and times tell; contents of a small tree are compared."""
+    with Box() as box:
+        box.file("work/a", "1\n2\n")
+        log, out = run(box, flow("echo 3 >> a; mkdir d; echo x > d/n; touch a"))
+        expect(files(log) == [[{"path": "a", "added": 1, "removed": 0}, {"path": "d/n", "added": 1, "removed": 0}]], files(log))
+        expect("a +1 -0 and 1 more" in out, out)
+        log, _ = run(box, flow("touch a d/n"), 3)
+        expect(files(log) == [[]], files(log))
+
+
+def case_with_git():
+    """In a repository ignored files do not count, and its index and hooks are left alone."""
+    with Box() as box:
+        for name, text in (("a", "1\n"), (".gitignore", "*.o\n")):
+            box.file("work/" + name, text)
+        git(box, "init", "-q", ".")
+        git(box, "add", "-A")
+        git(box, "commit", "-qm", "x")
+        index = open(box.cwd + "/.git/index", "rb").read()
+        log, _ = run(box, flow("echo o > x.o; echo 2 >> a; echo n > n"))
+        expect(files(log) == [[{"path": "a", "added": 1, "removed": 0}, {"path": "n", "added": 1, "removed": 0}]], files(log))
+        log, _ = run(box, flow("echo o >> x.o"), 3)
+        expect(files(log) == [[]] and open(box.cwd + "/.git/index", "rb").read() == index, files(log))
+        left = [n for n in os.listdir(box.dir + "/tmp") if n.startswith("segue-")]
+        expect(left == [], "left in TMPDIR:", left)
+
+
+def case_own_logs():
+    """What segue writes below the working directory is no change."""
+    with Box() as box:
+        done = box.segue("run", box.file("w.yaml", flow(":")), "--task", "t", "--logs", box.cwd + "/logs")
+        expect(done.returncode == 3, done.stdout, done.stderr)
+
+
+def case_rules():
+    """Rules ask for the number and for the paths; nothing known is an error, never 0."""
+    with Box() as box:
+        rules = "      - {condition: 'when(contains(files.path, \"b\") && changed == 2)', next: COMPLETE}\n"
+        run(box, flow("echo 1 > a; echo 2 > b", rules))
+        done = box.segue("lint", box.file("w.yaml", flow(":", rules.replace("changed", "chnged"))))
+        expect(b"did you mean changed?" in done.stderr + done.stdout, done.stdout, done.stderr)
+
+
+def case_judge():
+    """The judge is told what was changed, or that nothing was."""
+    text = """name: w
+provider: script
+movements:
+  - name: work
+    edit: true
+    instruction: Do it.
+    judge: {stages: [structured_output]}
+    rules:
+      - {condition: it is done, next: COMPLETE}
+      - {condition: it is not done, next: ABORT}
+"""
+    with Box() as box:
+        for write, said in ((", write: {src/a.c: \"x\\n\"}", "Files changed in this turn: src/a.c +1 -0."),
+                            ("", "No file was changed in this turn.")):
+            scenario = box.file("s.yaml", "replies:\n  - {purpose: execute, text: I changed everything%s}\n"
+                                "  - {purpose: judge, structured: {reason: r, step: 1}}\n" % write)
+            run(box, text, 0, "--scenario", scenario)
+            shown = box.segue("show", "last", "--turn", "1", "--prompts", "--logs", box.logs)
+            prompt = "".join(p for r in of_type(records(max(box.log_paths(), key=os.path.getmtime)), "call_start")
+                             if r["purpose"] == "judge" for p in r["prompt"] if isinstance(p, str))
+            expect(said in prompt, prompt, shown.stderr)
+
+
+def case_lost_base():
+    """After a crash the repeat has a new base: nothing is called unchanged that is not known to be."""
+    with Box() as box:
+        go = box.dir + "/go"
+        path = box.file("w.yaml", flow(f"if test -e done; then exit 0; fi; echo 1 > done; touch {go}; sleep 1000"))
+        process = box.start("run", path, "--task", "t", "--logs", box.logs)
+        while not os.path.exists(go):
+            time.sleep(0.01)
+        process.kill()
+        process.wait()
+        done = box.segue("resume", "last", "--logs", box.logs)
+        log = records(box.log_paths()[0])
+        expect(files(log) == [[]], files(log))
+        expect(done.returncode == 1 and "changed" in of_type(log, "session_end")[-1]["message"], done.returncode, done.stdout, done.stderr)
+
+
+def case_large():
+    """10,000 files, with git and without: printed, and bounded loosely for a machine at work."""
+    with Box() as box:
+        for i in range(10000):
+            os.makedirs(f"{box.cwd}/d{i % 100}", exist_ok=True)
+            with open(f"{box.cwd}/d{i % 100}/f{i}", "w") as f:
+                f.write("x\n" * 20)
+        for with_git in (False, True):
+            if with_git:
+                git(box, "init", "-q", ".")
+                git(box, "add", "-A")
+            took = []
+            for _ in range(5):
+                began = time.monotonic()
+                log, _ = run(box, flow("echo y >> d7/f7"))
+                took.append(time.monotonic() - began)
+                expect([f["path"] for f in files(log)[0]] == ["d7/f7"], files(log))
+            print(f"  10,000 files {'with' if with_git else 'without'} git: run and verify took {min(took) * 1000:.0f} ms")
+            expect(min(took) < 2, took)
+
+
+need_build()
+sys.exit(main([case for name, case in list(globals().items()) if name.startswith("case_")]))

@@ -1,0 +1,228 @@
+/* A working tree before and after: with git on its stand-in, and without. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "format/json_write.h"
+#include "os/tmpdir.h"
+#include "tree/tree.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char *root;
+
+static int setup(void **state) {
+  struct err err;
+  (void)state;
+  root = tmpdir_make(&err);
+  return root == NULL || chdir(root) != 0 || mkdir("work", 0755) != 0 || mkdir("own", 0755) != 0 ||
+         chdir("work") != 0;
+}
+
+static int teardown(void **state) {
+  struct err err;
+  (void)state;
+  assert_int_equal(chdir("/"), 0);
+  assert_true(tmpdir_remove(root, &err));
+  free(root);
+  return 0;
+}
+
+static void put(const char *path, const char *text) {
+  FILE *f = fopen(path, "w");
+  assert_non_null(f);
+  assert_true(fputs(text, f) >= 0);
+  assert_int_equal(fclose(f), 0);
+}
+
+static void sh(const char *command) {
+  int status = system(command);
+  assert_int_equal(status, 0);
+}
+
+#define GIT "git -c user.name=a -c user.email=a@b -c init.defaultBranch=main "
+
+/* Runs what the tree asks for, as the host does, but blocking. */
+static bool run(const struct tree *t, enum tree_step step, struct buf *out) {
+  struct buf line = {0};
+  put("../ask", step == TREE_BLOBS ? buf_c(&t->ask) : "");
+  buf_printf(&line, "cd %s && env -i PATH=/usr/bin:/bin HOME=/nowhere", t->top);
+  for (size_t i = 0; i < ARRAY_LEN(t->env); i++)
+    buf_printf(&line, " %s", t->env[i]);
+  for (size_t i = 0; tree_environment[i]; i++)
+    buf_printf(&line, " %s", tree_environment[i]);
+  for (size_t i = 0; t->argv[i]; i++)
+    buf_printf(&line, " %s", t->argv[i]);
+  buf_printf(&line, " < %s/ask 2>%s/err", root, root);
+  FILE *f = popen(buf_c(&line), "r");
+  assert_non_null(f);
+  for (int c; (c = fgetc(f)) != EOF;)
+    buf_putc(out, (char)c);
+  buf_deinit(&line);
+  return pclose(f) == 0;
+}
+
+static enum tree_step drive(struct tree *t, enum tree_step step) {
+  while (step == TREE_LIST || step == TREE_BLOBS) {
+    struct buf out = {0};
+    bool ok = run(t, step, &out);
+    step =
+        step == TREE_LIST ? tree_listed(t, buf_view(&out), ok) : tree_blobs(t, buf_view(&out), ok);
+    buf_deinit(&out);
+  }
+  return step;
+}
+
+/* Compares `dir` around a shell command and gives what changed as text. */
+static void expect_change(const char *dir, const char *command, const char *expected) {
+  char own[256];
+  (void)snprintf(own, sizeof own, "%s/own", root);
+  const char *const own_folders[] = {own, NULL};
+  struct tree *t = tree_new(dir, "segue-test-tree", own_folders);
+  assert_int_equal(drive(t, tree_begin(t)), TREE_DONE);
+  sh(command);
+  assert_int_equal(drive(t, tree_again(t)), TREE_DONE);
+  struct buf text = {0};
+  size_t i;
+  const json_t *file;
+  json_array_foreach(t->changed, i, file) {
+    const json_t *added = json_object_get(file, "added");
+    buf_printf(&text, "%s%s", i ? ", " : "", json_string_value(json_object_get(file, "path")));
+    if (added)
+      buf_printf(&text, " +%d -%d", (int)json_integer_value(added),
+                 (int)json_integer_value(json_object_get(file, "removed")));
+  }
+  assert_string_equal(buf_c(&text), expected);
+  buf_deinit(&text);
+  tree_free(t);
+}
+
+static void test_without_git(void **state) {
+  (void)state;
+  put("a", "one\ntwo\n");
+  put("gone", "x\n");
+  sh("mkdir -p sub/deep && ln -s a link && printf 'a\\0b' > binary");
+  expect_change(".", ":", "");
+  expect_change(".", "touch a", "");
+  expect_change(".", "echo three >> a; rm gone; echo new > sub/deep/n; ln -sf sub link",
+                "a +1 -0, gone +0 -1, link +1 -1, sub/deep/n +1 -0");
+  expect_change(".", "printf 'a\\0c' > binary", "binary");
+  expect_change(".", "chmod +x a", "a +0 -0");
+}
+
+/* A large tree is not kept: a change is seen, its lines are not counted. */
+static void test_large_without_git(void **state) {
+  (void)state;
+  sh("i=0; while [ $i -lt 1100 ]; do echo x > f$i; i=$((i+1)); done");
+  expect_change(".", "echo y >> f7; echo z > new; rm f8", "f7, f8, new +1 -0");
+}
+
+static void test_own_files(void **state) {
+  char dir[256];
+  (void)state;
+  (void)snprintf(dir, sizeof dir, "%s", root);
+  put("../own/log", "x");
+  expect_change(dir, "echo more >> ../own/log; echo new > ../own/new", "");
+  expect_change(dir, "mkdir ../owner; echo new > ../owner/new", "owner/new +1 -0");
+}
+
+static void repository(void) {
+  put("a", "one\ntwo\n");
+  put("b", "b\n");
+  put("c", "c\n");
+  sh("mkdir sub && echo s > sub/s && echo '*.o' > .gitignore && " GIT "init -q . && " GIT
+     "add -A && " GIT "commit -qm first");
+}
+
+static void test_repository(void **state) {
+  (void)state;
+  repository();
+  expect_change(".", ":", "");
+  expect_change(".", "touch a", "");
+  expect_change(".", "echo three >> a; rm b; echo n > new; echo o > x.o",
+                "a +1 -0, b +0 -1, new +1 -0");
+  /* changed before the call: compared with what it was then */
+  expect_change(".", ":", "");
+  expect_change(".", "echo four >> a; echo m >> new", "a +1 -0, new +1 -0");
+  expect_change(".", "git checkout -q a b; rm new", "a +0 -2, b +1 -0, new +0 -2");
+}
+
+/* An agent may stage, commit and ignore as it likes: files are what counts. */
+static void test_commits(void **state) {
+  (void)state;
+  repository();
+  expect_change(".", "echo x >> a; " GIT "commit -qam second", "a +1 -0");
+  expect_change(".", "echo y >> a; git add a", "a +1 -0");
+  expect_change(".", "git commit -q -m y --author 'a <a@b>' 2>/dev/null || true", "");
+  put("noise", "n\n");
+  expect_change(".", "echo noise >> .gitignore", ".gitignore +1 -0");
+}
+
+static void test_below_and_above(void **state) {
+  char dir[256];
+  (void)state;
+  repository();
+  (void)snprintf(dir, sizeof dir, "%s/work/sub", root);
+  expect_change(dir, "echo t >> sub/s; echo u >> a", "../a +1 -0, s +1 -0");
+}
+
+/* Nothing that stands in the repository's configuration is run, and its index stays. */
+static void test_runs_nothing(void **state) {
+  (void)state;
+  repository();
+  sh("printf '#!/bin/sh\\necho ran >> %s/ran\\ncat\\n' \"$(cd .. && pwd)\" > ../spy && chmod +x "
+     "../spy && S=$(cd .. && pwd)/spy && git config filter.f.clean $S && git config "
+     "filter.f.smudge $S && git config core.fsmonitor $S && git config diff.d.textconv $S && "
+     "echo '* filter=f diff=d' > .git/info/attributes && cp .git/info/attributes .gitattributes");
+  sh("for h in post-index-change post-checkout pre-commit; do cp ../spy .git/hooks/$h; done; "
+     "rm -f ../ran; cp -p .git/index ../index");
+  expect_change(".", "echo x >> a; echo y > b; touch c", "a +1 -0, b +1 -1");
+  sh("cmp .git/index ../index && test ! -e ../ran");
+}
+
+/* Where git cannot read the index, every file is one that it does not know. */
+static void test_bad_index(void **state) {
+  (void)state;
+  repository();
+  put(".git/index", "broken");
+  put("x.o", "ignored\n");
+  expect_change(".", "echo x >> a; echo o >> x.o", "a +1 -0");
+}
+
+static void test_linked_work_tree(void **state) {
+  (void)state;
+  repository();
+  sh(GIT "worktree add -q ../other");
+  expect_change("../other", "echo x >> ../other/a; echo n > ../other/n", "a +1 -0, n +1 -0");
+}
+
+static void test_fresh_repository(void **state) {
+  (void)state;
+  sh(GIT "init -q . && echo u > u");
+  expect_change(".", "echo v >> u; echo w > w", "u +1 -0, w +1 -0");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_without_git, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_large_without_git, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_own_files, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_repository, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_commits, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_below_and_above, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_runs_nothing, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_bad_index, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_linked_work_tree, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_fresh_repository, setup, teardown),
+  };
+  return cmocka_run_group_tests_name("tree", tests, NULL, NULL);
+}
