@@ -56,7 +56,7 @@ static void do_job(struct changes *c, enum changes_job job) {
   loop_work(c->loop, &c->work, changes_on_work, changes_after_work);
 }
 
-static void go_on(struct changes *c) {
+static void changes_go_on(struct changes *c) {
   do_job(c, c->step == TREE_LIST ? JOB_LISTED : JOB_BLOBS);
 }
 
@@ -66,7 +66,7 @@ static void on_git(void *ctx, struct process_result *result) {
   buf_deinit(&c->output);
   c->output = result->out;
   result->out = (struct buf){0};
-  go_on(c);
+  changes_go_on(c);
 }
 
 /* A program that could not be started counts as one that failed. */
@@ -97,7 +97,7 @@ static void run_git(struct changes *c) {
     return;
   c->ok = false;
   buf_clear(&c->output);
-  go_on(c);
+  changes_go_on(c);
 }
 
 static void changes_after_work(uv_work_t *work, int status) {
