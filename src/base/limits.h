@@ -179,7 +179,9 @@
 #define LIMIT_HTTP_CONNECTIONS  1024 /* open connections kept, of all providers */
 #define LIMIT_HTTP_LANE_COUNT   64u  /* of one provider's requests at once, unless configured */
 #define LIMIT_HTTP_URL_BYTES    2048u
-#define LIMIT_HTTP_KEY_BYTES    4096u            /* one API key */
+#define LIMIT_HTTP_KEY_BYTES    4096u       /* one API key */
+#define LIMIT_KEY_COMMAND_MS    (30 * 1000) /* the program that prints it */
+#define LIMIT_KEY_COMMAND_WORDS 32u
 #define LIMIT_AGENT_IDLE_MS     (30 * 60 * 1000) /* output without text, reasoning or tools */
 #define LIMIT_HTTP_OWN_HEADERS  16u /* and members of a query that the user adds to requests */
 #define LIMIT_BEHIND_MS         (10 * 60 * 1000) /* a provider that was taken over is passed over */

@@ -135,7 +135,7 @@ bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
   if (chain_schemas_init(&host->schemas, err)) {
     host->processes = process_table_new(loop, err);
     if (host->processes != NULL) {
-      host->api = api_new(loop);
+      host->api = api_new(loop, host->processes);
       host->templates = prompt_templates_new();
       sealer_init(&host->sealer, loop, store);
       gate_init(&host->gate, loop, registry, session_on_gate);

@@ -210,7 +210,7 @@ static void ask_versions(const struct provider_registry *registry, struct backen
   struct process_table *table = NULL;
   if (tmpdir != NULL && loop_init(&loop, &err)) {
     table = process_table_new(&loop, &err);
-    struct api *api = api_new(&loop);
+    struct api *api = api_new(&loop, table);
     for (size_t i = 0; table != NULL && i < count; i++) {
       const struct profile *profile = provider_profile(registry_at(registry, i));
       asking[i] = (struct probe_asking){&probes[i], profile};

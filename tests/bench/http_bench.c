@@ -367,7 +367,7 @@ static void load_init(struct load *l, int answer, bool structured) {
     die("%s", err.text);
   l->provider = registry_find(l->registry, STR("bench"));
   l->env.loop = &l->loop;
-  l->env.api = api_new(&l->loop);
+  l->env.api = api_new(&l->loop, NULL);
   if (structured)
     l->schema = json_loads(
         "{\"type\":\"object\",\"properties\":{\"reason\":{\"type\":\"string\"},\"step\":{\"type\":"

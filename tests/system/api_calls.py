@@ -13,7 +13,7 @@ def drive(settings, calls, env=None):
     """Runs the calls; the results by id, and what was left open."""
     lines = [json.dumps(settings)] + [json.dumps({"prompt": "Judge.", "model": "m", **c}) for c in calls]
     done = subprocess.run([BUILD + "/helpers/api_driver"], input="\n".join(lines).encode() + b"\n", capture_output=True,
-                          env={**os.environ, **(env or {})}, timeout=120)
+                          env={**os.environ, "SEGUE_SHIM": BUILD + "/segue-shim", **(env or {})}, timeout=120)
     expect(done.returncode == 0, "api_driver", done.returncode, done.stderr.decode(errors="replace")[-3000:], done.stdout[-500:])
     out = [json.loads(line) for line in done.stdout.splitlines()]
     expect(len(out) == len(calls) + 1, "every call ends once")

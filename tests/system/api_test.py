@@ -518,6 +518,54 @@ def case_keys():
             server.close()
 
 
+def case_key_command():
+    """A program prints the key: once for all calls that wait, again after a 401; what is wrong with it is said."""
+    def answer(scenario, request):
+        key = request["headers"].get("authorization")
+        if scenario == "old" and key != "Bearer " + KEY + "-2":
+            return 401, {"error": {"message": f"{key} has expired"}}
+        return stream(dialect_of(request["path"]), f"sent {key}")
+    server = FakeApi(answer)
+    with Box() as box:
+        def program(name, body):
+            path = box.file(name, "#!/bin/sh\n" + body)
+            os.chmod(path, 0o755)
+            return [path]
+        try:
+            counted = program("counted", f"echo x >>'{box.dir}/asked'\nsleep 0.1\necho '{KEY}'\necho 'user: me'\n")
+            again = program("again", f"echo x >>'{box.dir}/again.asked'\necho {KEY}-$(wc -l <'{box.dir}/again.asked')\n")
+            commands = {"counted": counted, "old": again, "fails": program("fails", "echo 'no such entry' >&2\nexit 3\n"),
+                        "gone": ["segue-no-such-program"], "silent": ["true"], "slow": ["sleep", "60"], "hangs": ["sleep", "61"],
+                        "where": program("where", "echo key-$PWD-$TEST_OWN\n"),
+                        "killed": program("killed", "kill -9 $$\n")}
+            settings = {n: provider(server, n, "openai-chat", key_command=c, **({"key_ms": 300} if n == "slow" else {})) for n, c in commands.items()}
+            calls = [{"id": f"counted.{i}", "provider": "counted"} for i in range(5)]
+            calls += [{"id": "counted.left", "provider": "counted", "cancel_ms": 0}, {"id": "counted.probe", "provider": "counted", "probe": True}]
+            calls += [{"id": n, "provider": n} for n in ("fails", "gone", "silent", "slow", "where", "killed")]
+            calls += [{"id": "hangs", "provider": "hangs", "cancel_ms": 100}, {"id": "hangs.2", "provider": "hangs", "cancel_ms": 150}]
+            calls += [{"id": "old.1", "provider": "old"}, {"id": "old.2", "provider": "old", "after": True}, {"id": "later", "provider": "counted", "after": True}]
+            got = drive(settings, calls, {"HOME": box.dir, "TEST_OWN": "mine"})
+            for name in [f"counted.{i}" for i in range(5)] + ["later"]:
+                expect(got[name]["class"] == "ok" and "secret:counted" in got[name]["text"], name, got[name])
+            expect(KEY not in json.dumps(got), "no result shows a key")
+            expect({r["headers"]["authorization"] for r in server.requests if r["scenario"] == "counted"} == {"Bearer " + KEY}, "the first line")
+            with open(box.dir + "/asked") as f:
+                expect(f.read() == "x\n", "one program for all who wait, and for later calls")
+            expect(got["counted.left"]["class"] == "cancelled" and got["counted.probe"]["class"] == "ok", got)
+            for name, words in (("fails", 'ended with status 3: no such entry'), ("gone", "cannot run it"), ("silent", "printed no key"),
+                                ("slow", "no key within 300 ms"), ("killed", "it was ended")):
+                expect(got[name]["class"] == "auth" and words in got[name]["message"], name, got[name])
+                expect(f'provider {name} has no key: key_command "' in got[name]["message"], name, got[name])
+            sent = [r["headers"]["authorization"] for r in server.requests if r["scenario"] == "where"]
+            expect(sent == [f"Bearer key-{box.dir}-mine"], "its folder and environment", sent)
+            for name in ("hangs", "hangs.2"):
+                expect(got[name]["class"] == "cancelled" and got[name]["duration_ms"] < 5000, got[name])
+            expect(got["old.1"]["class"] == "auth", "a new key that is refused is not asked for again", got["old.1"])
+            expect(got["old.2"]["class"] == "ok" and "another key" in got["old.2"]["notes"][0], got["old.2"])
+        finally:
+            server.close()
+
+
 def case_redaction():
     """A key that comes back, in whatever form and pieces, is not in the result."""
     import base64
@@ -642,6 +690,10 @@ def case_settings():
              ({"x": {"type": "ollama", "base_url": "ftp://h"}}, "base_url must be a URL"),
              ({"x": {"type": "ollama", "base_url": "http://user:pw@h"}}, "base_url must be a URL"),
              ({"x": {"type": "openai-chat", "key_env": "sk-123 456"}}, "key_env must be the name"),
+             ({"x": {"type": "openai-chat", "key_command": "pass show x"}}, "key_command must be a list of words"),
+             ({"x": {"type": "openai-chat", "key_command": []}}, "key_command must be a list of words"),
+             ({"x": {"type": "openai-chat", "key_command": ["./key"]}}, "key_command must be a list of words"),
+             ({"x": {"type": "openai-chat", "key_command": ["pass"], "key_env": "X"}}, "exclude each other: keep one"),
              ({"anthropic": {"schema_mode": "json"}}, "schema_mode names a way"),
              ({"anthropic": {"keep_alive": 5}}, "keep_alive is known to ollama only"),
              ({"ollama": {"think_mode": "fast"}}, "think_mode must be"),
@@ -685,6 +737,12 @@ movements:
             expect(KEY not in log and "secret:SEGUE_TEST_KEY" in log, "the key stays out of the log")
             expect('"enforced":"native"' in log and '"structured":{"reason":"it is done","step":1}' in log, log[-2000:])
             expect(box.segue("verify", "last", "--logs", box.logs).returncode == 0, "verify")
+            with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml") as f:
+                text = f.read()
+            box.file("home/config/segue/config.yaml", text.replace("key_env: SEGUE_TEST_KEY", f"key_command: [echo, {KEY}]"))
+            done = box.segue("run", flow, "--task", "t", "--logs", box.logs)
+            expect(done.returncode == 0 and not any(KEY in open(p).read() for p in box.log_paths()), done.stdout, done.stderr)
+            box.file("home/config/segue/config.yaml", text)
             none = box.segue("run", flow, "--task", "t", "--logs", box.logs)
             expect(none.returncode != 0 and b"SEGUE_TEST_KEY" in none.stdout + none.stderr, none.stdout, none.stderr)
         finally:

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "provider/api/internal.h"
 #include "provider/api/key.h"
+#include "provider/api/key_command.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -12,9 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct api *api_new(uv_loop_t *loop) {
+struct api *api_new(uv_loop_t *loop, struct process_table *processes) {
   struct api *api = xcalloc(1, sizeof *api);
   api->loop = loop;
+  api->processes = processes;
   api->http = http_new(loop);
   api->schemas = api_schemas_new();
   api->memo = json_object();
@@ -25,6 +27,7 @@ void api_free(struct api *api) {
   if (api == NULL)
     return;
   http_free(api->http);
+  key_commands_free(api);
   api_schemas_free(api->schemas);
   json_decref(api->memo);
   free(api);
@@ -91,18 +94,27 @@ char *api_url(const struct api_config *config, const char *path) {
   return buf_take(&url);
 }
 
+void api_own_secrets(const struct api_config *config, struct secrets *secrets) {
+  const char *name;
+  json_t *value;
+  json_object_foreach(config->headers, name, value) {
+    secrets_add(secrets, name, str_from(own_value(value)));
+  }
+  json_object_foreach(config->query, name, value) {
+    if (json_string_value(value)[0] == '$') /* others are in the file: a version, say */
+      secrets_add(secrets, name, str_from(own_value(value)));
+  }
+}
+
 const char *api_version(const struct api_config *config) {
   return config->version ? config->version : "2026-10-21";
 }
 
-void api_own_headers(const struct api_config *config, struct wire *wire, struct secrets *secrets) {
+void api_own_headers(const struct api_config *config, struct wire *wire) {
   const char *name;
   json_t *value;
   json_object_foreach(config->headers, name, value) {
-    struct str text = str_from(own_value(value));
-    wire_header(wire, name, text);
-    if (secrets != NULL)
-      secrets_add(secrets, name, text);
+    wire_header(wire, name, str_from(own_value(value)));
   }
 }
 

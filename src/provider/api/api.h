@@ -2,7 +2,7 @@
  * that the user's configuration names.
  *
  *   api_register(registry, settings, &err)    once, at the start: the presets and the user's own
- *   api = api_new(loop)                       the host's: what all calls share; cheap
+ *   api = api_new(loop, processes)            the host's: what all calls share; cheap
  *   api_free(api)                             no call open; then run the loop once more
  *
  * A call is one request, or a few: a schema goes down the ladder by one rung where the server
@@ -21,7 +21,8 @@
 struct api;
 struct http; /* http/http.h */
 
-struct api *api_new(uv_loop_t *loop);
+/* processes: runs the programs that print keys; NULL: none is run. */
+struct api *api_new(uv_loop_t *loop, struct process_table *processes);
 void api_free(struct api *api); /* NULL is fine */
 /* Its transport, for others who ask over HTTP; lives as long. */
 struct http *api_http(struct api *api);

@@ -12,6 +12,8 @@ struct api {
   uv_loop_t *loop;
   struct http *http;
   struct api_schemas *schemas;
+  struct process_table *processes; /* for programs that print keys; or NULL */
+  struct key_entry *keys;          /* what they printed, see key_command.h */
   json_t *memo; /* what was learnt: "rung NAME MODEL" -> number, "version URL" -> text */
 };
 
@@ -28,8 +30,10 @@ bool api_has_model(const struct api_config *config, struct str model, struct err
 char *api_url(const struct api_config *config, const char *path);
 /* The version of the API that is asked for: the user's, or the newest that is known. */
 const char *api_version(const struct api_config *config);
-/* The user's own headers behind those of the dialect. Their values are secrets, unless NULL. */
-void api_own_headers(const struct api_config *config, struct wire *wire, struct secrets *secrets);
+/* The user's own headers behind those of the dialect. */
+void api_own_headers(const struct api_config *config, struct wire *wire);
+/* Their values are secrets; of the query those that come from variables. */
+void api_own_secrets(const struct api_config *config, struct secrets *secrets);
 /* Limits, CA file, lane. */
 void api_fill_request(struct api *api, const struct api_config *config,
                       struct http_request *request);

@@ -74,7 +74,7 @@ bool api_key_read(const struct api_config *c, struct buf *out, struct err *err) 
   if (out->n == 0 && c->key_needed)
     return err_set(err, ERR_NOT_FOUND,
                    "provider %s has no key: set %s, or name a file in providers.%s.key_file of "
-                   "your config.yaml",
+                   "your config.yaml, or a program that prints it in key_command",
                    c->name, c->key_file ? c->key_file : c->key_env, c->name);
   if (!is_printable(buf_view(out)))
     return err_set(err, ERR_INVALID, "the key of provider %s has characters that no key has",

@@ -186,6 +186,27 @@ static const char *read_key_file(struct api_config *c, const json_t *value) {
   return read_path(&c->key_file, value);
 }
 
+/* A list of words; a program is named by its place, or found as a shell would find it. */
+static const char *read_key_command(struct api_config *c, const json_t *value) {
+  static const char *const wanted =
+      "must be a list of words, such as [pass, show, api/box]: a program by its name or its full "
+      "path, which prints the key";
+  size_t i, n = json_array_size(value);
+  json_t *word;
+  if (n == 0 || n > LIMIT_KEY_COMMAND_WORDS)
+    return wanted;
+  c->key_command = xcalloc(n + 1, sizeof *c->key_command);
+  json_array_foreach((json_t *)value, i, word) {
+    c->key_command[i] = dup_text(word);
+    if (c->key_command[i] == NULL || json_string_length(word) > LIMIT_HTTP_URL_BYTES)
+      return wanted;
+  }
+  const char *program = c->key_command[0];
+  if (str_starts(str_from(program), "~/"))
+    return read_path(&c->key_command[0], json_array_get(value, 0));
+  return strchr(program, '/') == NULL || program[0] == '/' ? NULL : wanted;
+}
+
 static const char *read_ca_file(struct api_config *c, const json_t *value) {
   return read_path(&c->ca_file, value);
 }
@@ -247,6 +268,10 @@ static const char *read_stall_ms(struct api_config *c, const json_t *value) {
 
 static const char *read_idle_ms(struct api_config *c, const json_t *value) {
   return read_ms(value, &c->idle_ms);
+}
+
+static const char *read_key_ms(struct api_config *c, const json_t *value) {
+  return read_ms(value, &c->key_ms);
 }
 
 static const char *preset_keep(json_t **out, const json_t *value, bool ok, const char *wanted) {
@@ -337,6 +362,8 @@ static const struct {
     {"base_url", read_base_url},
     {"key_env", read_key_env},
     {"key_file", read_key_file},
+    {"key_command", read_key_command},
+    {"key_ms", read_key_ms},
     {"ca_file", read_ca_file},
     {"model", read_model},
     {"allow_http", read_allow_http},
@@ -379,10 +406,11 @@ static void preset_settle(struct api_config *c, const json_t *settings) {
   if (!own_url)
     c->base_url = xstrdup(preset->base_url);
   /* The key of a vendor is not for a server that the user merely gave the same dialect. */
-  if (c->key_env == NULL && c->key_file == NULL && preset->key_env && !(own_name && own_url))
+  if (c->key_env == NULL && c->key_file == NULL && c->key_command == NULL && preset->key_env &&
+      !(own_name && own_url))
     c->key_env = xstrdup(preset->key_env);
   c->key_needed = (preset->key_needed && !own_url) || json_object_get(settings, "key_env") ||
-                  json_object_get(settings, "key_file");
+                  json_object_get(settings, "key_file") || c->key_command != NULL;
   if (own_url && strcmp(c->base_url, preset->base_url) != 0)
     c->quirks &= ~(unsigned)(QUIRK_MAX_COMPLETION_TOKENS |
                              QUIRK_CACHE_KEY); /* few servers but OpenAI's know it */
@@ -405,12 +433,20 @@ struct api_config *api_config_new(const struct preset *preset, const char *name,
   c->connect_ms = LIMIT_HTTP_CONNECT_MS;
   c->stall_ms = LIMIT_HTTP_STALL_MS;
   c->idle_ms = LIMIT_HTTP_IDLE_MS;
+  c->key_ms = LIMIT_KEY_COMMAND_MS;
   c->local = str_starts(str_from(preset->base_url), "http:");
   json_object_foreach((json_t *)settings, key, value) {
     if (!preset_read_key(c, key, value, err)) {
       api_config_free(c);
       return NULL;
     }
+  }
+  if ((c->key_env != NULL) + (c->key_file != NULL) + (c->key_command != NULL) > 1) {
+    (void)err_set(err, ERR_FILE,
+                  "providers.%s: key_env, key_file and key_command exclude each other: keep one",
+                  name);
+    api_config_free(c);
+    return NULL;
   }
   preset_settle(c, settings);
   if (asprintf(&c->summary, "%s (%s)", preset->summary, c->base_url) < 0)
@@ -427,6 +463,9 @@ void api_config_free(void *config) {
   free(c->base_url);
   free(c->key_env);
   free(c->key_file);
+  for (size_t i = 0; c->key_command && c->key_command[i]; i++)
+    free(c->key_command[i]);
+  free(c->key_command);
   free(c->ca_file);
   free(c->model);
   free(c->version);

@@ -40,11 +40,13 @@ struct api_config {
   char *name, *summary;
   char *base_url;                             /* no slash at its end */
   char *key_env, *key_file, *ca_file, *model; /* or NULL */
+  char **key_command; /* a program that prints the key: NULL-ended; or NULL */
   bool key_needed, allow_http, stream;
   bool local;  /* answers on this machine, as far as the preset knows */
   bool forced; /* schema_mode names one rung: `rungs` has that one only */
   unsigned rungs, quirks, concurrency;
   long connect_ms, stall_ms, idle_ms; /* idle: bytes come, but no content */
+  long key_ms;                        /* for key_command */
   enum think_mode think_mode;
   json_t *think, *keep_alive, *extra; /* or NULL */
   json_t *headers, *query; /* the user's own: name -> text, "$NAME" for a variable; or NULL */

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "provider/api/key.h"
+#include "provider/api/key_command.h"
 #include "provider/api/reply.h"
 
 #include <assert.h>
@@ -23,6 +24,7 @@ struct probe {
   struct wire wire;
   const char *path;
   uv_timer_t soon;
+  struct key_waiter waiter; /* for a key that a program prints */
   struct api_probe_result result;
 };
 
@@ -138,7 +140,7 @@ static void api_probe_send_request(struct probe *p, const char *path) {
     wire_header(&p->wire, "x-goog-api-key", buf_view(&p->key));
   else
     wire_bearer(&p->wire, buf_view(&p->key));
-  api_own_headers(c, &p->wire, NULL);
+  api_own_headers(c, &p->wire);
   api_fill_request(p->api, c, &request);
   request.url = url;
   request.headers = (const char *const *)p->wire.headers;
@@ -158,6 +160,18 @@ static void api_probe_on_soon(uv_timer_t *timer) {
   uv_close((uv_handle_t *)timer, api_probe_on_soon_closed);
 }
 
+static void api_probe_on_key(struct key_waiter *waiter, const struct err *why) {
+  struct probe *p = (struct probe *)((char *)waiter - offsetof(struct probe, waiter));
+  struct err err = why ? *why : (struct err){0};
+  if (why == NULL && key_command_known(p->api, p->config, &p->key) &&
+      api_key_read(p->config, &p->key, &err)) {
+    api_probe_send_request(p, p->config->preset->probe_path);
+    return;
+  }
+  api_probe_say(p, CLASS_AUTH, "%.250s", err.text);
+  api_probe_finish(p);
+}
+
 bool api_probe(struct api *api, const struct provider *provider, api_probe_fn done, void *ctx) {
   assert(done != NULL);
   struct err err = {0};
@@ -172,6 +186,11 @@ bool api_probe(struct api *api, const struct provider *provider, api_probe_fn do
   p->result.model_count = -1;
   p->body.max = LIMIT_STRUCTURED_BYTES * 4;
   (void)snprintf(p->result.base_url, sizeof p->result.base_url, "%s", p->config->base_url);
+  if (p->config->key_command && !key_command_known(api, p->config, &p->key)) {
+    p->waiter.done = api_probe_on_key;
+    key_command_ask(api, p->config, &p->waiter);
+    return true;
+  }
   if (api_key_read(p->config, &p->key, &err)) {
     api_probe_send_request(p, p->config->preset->probe_path);
     return true;

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void run_set_state(struct api_run *run, enum run_state state) {
+void run_set_state(struct api_run *run, enum run_state state) {
 #define RS(name)            (1u << RUN_STATE_##name)
 #define RS_NEXT(name, next) [RUN_STATE_##name] = (next),
   static const unsigned next[] = {RUN_STATES(RS_NEXT)};
@@ -292,7 +292,7 @@ bool run_ask(struct api_run *run, enum run_state state) {
     run_fail(run, CLASS_BAD_REQUEST, "%s", err.text);
     return false;
   }
-  api_own_headers(config, &run->wire, run->secrets);
+  api_own_headers(config, &run->wire);
   const char *headers[WIRE_HEADERS + 3] = {"Content-Type: application/json"};
   size_t n = 1;
   for (size_t i = 0; run->wire.headers[i]; i++)
@@ -501,7 +501,6 @@ static void run_on_done(void *ctx, const struct http_end *end) {
 static bool run_begin(struct api_run *run, const struct provider_env *env) {
   const struct api_config *config = run->config;
   const struct call_request *request = run->request;
-  struct err err = {0};
   if (request->model.n > 0)
     run->model = xstrndup(request->model.p, request->model.n);
   else if (config->model != NULL)
@@ -511,17 +510,12 @@ static bool run_begin(struct api_run *run, const struct provider_env *env) {
     run_fail(run, CLASS_BAD_REQUEST, "%s", err.text);
     return false;
   }
-  if (!api_key_read(config, &run->key, &err)) {
-    run_fail(run, CLASS_AUTH, "%s", err.text);
-    return false;
-  }
   run->secrets = secrets_new();
-  secrets_add(run->secrets, config->key_file || !config->key_env ? config->name : config->key_env,
-              buf_view(&run->key));
+  api_own_secrets(config, run->secrets);
   secrets_add_env(run->secrets, env->pass_env);
   run_leave_out(run, api_recall(run->api, "without", config->name, run_model_key(run)));
   run_leave_out(run, request->refused);
-  return run_choose_rung(run) && run_ask_first(run);
+  return run_choose_rung(run) && run_with_key(run);
 }
 
 static void run_on_soon_closed(uv_handle_t *handle) {
@@ -530,6 +524,13 @@ static void run_on_soon_closed(uv_handle_t *handle) {
 
 static void run_on_soon(uv_timer_t *timer) {
   uv_close((uv_handle_t *)timer, run_on_soon_closed);
+}
+
+void run_finish_soon(struct api_run *run) {
+  run_set_state(run, RUN_STATE_REFUSED);
+  uv_timer_init(run->api->loop, &run->soon);
+  run->soon.data = run;
+  uv_timer_start(&run->soon, run_on_soon, 0, 0);
 }
 
 static struct provider_run *api_start(const struct provider *self, const struct provider_env *env,
@@ -544,12 +545,8 @@ static struct provider_run *api_start(const struct provider *self, const struct 
   run->sink = *sink;
   run->reasoning.max = LIMIT_INLINE_TEXT_BYTES;
   run->started_ms = uv_now(env->loop);
-  if (!run_begin(run, env)) {
-    run_set_state(run, RUN_STATE_REFUSED);
-    uv_timer_init(env->loop, &run->soon);
-    run->soon.data = run;
-    uv_timer_start(&run->soon, run_on_soon, 0, 0);
-  }
+  if (!run_begin(run, env))
+    run_finish_soon(run);
   run->base.provider = self;
   return &run->base;
 }
@@ -560,8 +557,10 @@ static void api_cancel(struct provider_run *base) {
   run->cancelled = true;
   if (run->exchange != NULL)
     http_cancel(run->exchange);
-  else if (run->state == RUN_STATE_REFUSED)
+  else if (run->state == RUN_STATE_REFUSED || run->state == RUN_STATE_KEY)
     run_fail(run, CLASS_CANCELLED, "cancelled");
+  if (run->state == RUN_STATE_KEY && key_command_leave(run->api, &run->waiter))
+    run_finish_soon(run);
 }
 
 const struct provider_ops api_ops = {.start = api_start, .cancel = api_cancel};

@@ -3,21 +3,23 @@
 #ifndef SEGUE_PROVIDER_API_RUN_INTERNAL_H
 #define SEGUE_PROVIDER_API_RUN_INTERNAL_H
 
-#include "provider/api/internal.h"
+#include "provider/api/key_command.h"
 #include "provider/api/reply.h"
 
 /* The life of a call; X(state, the states it may move to). */
 #define RUN_STATES(X)                                                                              \
   /* nothing was sent */                                                                           \
-  X(NEW, RS(REFUSED) | RS(VERSION) | RS(THINK) | RS(ANSWER))                                       \
+  X(NEW, RS(KEY) | RS(REFUSED) | RS(VERSION) | RS(THINK) | RS(ANSWER))                             \
+  /* a program is asked for the key */                                                             \
+  X(KEY, RS(REFUSED) | RS(VERSION) | RS(THINK) | RS(ANSWER) | RS(ENDED))                           \
   /* no request can be made: the loop tells why, start must not */                                 \
   X(REFUSED, RS(ENDED))                                                                            \
   /* the server is asked for its version */                                                        \
   X(VERSION, RS(THINK) | RS(ANSWER) | RS(ENDED))                                                   \
   /* the model is asked to think, without any form */                                              \
-  X(THINK, RS(THINK) | RS(ANSWER) | RS(REFUSED) | RS(ENDED))                                       \
+  X(THINK, RS(KEY) | RS(THINK) | RS(ANSWER) | RS(REFUSED) | RS(ENDED))                             \
   /* the model is asked for the answer; the next rung begins anew */                               \
-  X(ANSWER, RS(VERSION) | RS(THINK) | RS(ANSWER) | RS(REFUSED) | RS(ENDED))                        \
+  X(ANSWER, RS(KEY) | RS(VERSION) | RS(THINK) | RS(ANSWER) | RS(REFUSED) | RS(ENDED))              \
   X(ENDED, 0)
 
 enum run_state {
@@ -43,6 +45,8 @@ struct api_run {
   uv_timer_t soon;                /* reports what could not even be sent */
   enum run_state state;
   struct buf key, prompt;
+  struct key_waiter waiter; /* of KEY */
+  bool key_was_kept;        /* a program printed it before this call */
   char *model;
   struct secrets *secrets;
   struct wire wire;
@@ -65,7 +69,18 @@ struct api_run {
   struct call_result result;
 };
 
+/* --- run_key.c --- */
+
+/* The first request, with its key; false: the result says why there is none. */
+bool run_with_key(struct api_run *run);
+/* A server refused a key that was kept: the program is asked for another one. False: it was not. */
+bool run_ask_key_again(struct api_run *run);
+
 /* --- run.c --- */
+
+void run_set_state(struct api_run *run, enum run_state state);
+/* Ends it from the loop, with the result that it has. */
+void run_finish_soon(struct api_run *run);
 
 void run_note(struct api_run *run, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void run_fail(struct api_run *run, enum error_class class, const char *fmt, ...) PRINTF_LIKE(3, 4);

@@ -86,6 +86,8 @@ bool run_ask_otherwise(struct api_run *run) {
                    ": stream: false in providers.%s of your config.yaml asks without",
                    run->config->name);
   }
+  if (run->result.class == CLASS_AUTH && run_ask_key_again(run))
+    return true;
   if (run->result.class != CLASS_BAD_REQUEST || (r->status != 400 && r->status != 422))
     return false;
   if (drop_parameter(run, &refusal))

@@ -189,12 +189,16 @@ int main(void) {
     free(line);
     return 2;
   }
-  env.api = api_new(&loop);
+  struct process_table *table = process_table_new(&loop, &err);
+  if (table == NULL)
+    die("%s", err.text);
+  env.api = api_new(&loop, table);
   while (getline(&line, &cap, stdin) > 0 && call_count < ARRAY_LEN(calls))
     calls[call_count++].spec = json_loads(line, 0, NULL);
   free(line);
   start_more();
   uv_run(&loop, UV_RUN_DEFAULT);
+  process_table_free(table);
   api_free(env.api);
   uv_run(&loop, UV_RUN_DEFAULT);
   printf("{\"open\": %zu, \"descriptors\": %zd}\n", open_count,

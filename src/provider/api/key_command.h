@@ -1,0 +1,31 @@
+/* key_command.h - keys that a program of the user's own prints: `pass show NAME`, a login helper.
+ *
+ *   if (!key_command_known(api, config, &key))
+ *     key_command_ask(api, config, &waiter)     then waiter.done comes from the loop, once
+ *   key_command_forget(api, config, key)        a server would not take it: the next one asks anew
+ *   key_command_leave(api, &waiter)             true: done does not come; false: it will, soon
+ *   key_commands_free(api)                      nobody waits; wipes what is kept
+ *
+ * The program runs in the home folder, with segue's own environment and no input; the first line
+ * that it prints is the key, kept in memory for as long as segue runs. All who wait for the same
+ * words share one program. One that fails is asked again by the next call. */
+#ifndef SEGUE_PROVIDER_API_KEY_COMMAND_H
+#define SEGUE_PROVIDER_API_KEY_COMMAND_H
+
+#include "provider/api/internal.h"
+
+struct key_waiter {
+  struct key_waiter *next;
+  /* err: why there is no key; NULL: it is known now. */
+  void (*done)(struct key_waiter *waiter, const struct err *err);
+  bool left;
+};
+
+/* Appends the key, and is true, when a program has printed it before. */
+bool key_command_known(const struct api *api, const struct api_config *config, struct buf *out);
+void key_command_ask(struct api *api, const struct api_config *config, struct key_waiter *waiter);
+bool key_command_leave(struct api *api, struct key_waiter *waiter);
+void key_command_forget(struct api *api, const struct api_config *config, struct str key);
+void key_commands_free(struct api *api);
+
+#endif
