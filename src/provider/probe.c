@@ -87,7 +87,6 @@ static bool find_login(const struct profile *profile, const json_t *settings,
 static void probe_agent(const struct provider *provider, const struct profile *profile,
                         struct backend_probe *p) {
   const char *name = provider->capability.name;
-  const char *install = json_string_value(json_object_get(profile->keys, "install"));
   const json_t *login = json_object_get(profile->keys, "login");
   const char *how = json_string_value(json_object_get(login, "how"));
   const char *minimum =
@@ -109,6 +108,7 @@ static void probe_agent(const struct provider *provider, const struct profile *p
   if (!agent_transport(profile, provider->settings, &transport, &err))
     transport = profile->preferred;
   const char *program = profile_program(profile, transport, provider->settings);
+  const char *install = profile_install(profile, transport);
   p->transport = transport_name(transport);
   p->schema = schema_place_enforced(profile, transport);
   (void)snprintf(p->minimum, sizeof p->minimum, "%s", minimum ? minimum : "");

@@ -224,6 +224,87 @@ def long_answers_are_blobs():
         verified(box, box.log_paths()[0])
 
 
+def a_clouds_variables_go_with_their_switch():
+    """Bedrock, Vertex and Foundry through claude: what each needs arrives where it is switched on, and only there."""
+    names = {"CLAUDE_CODE_USE_BEDROCK": ["AWS_REGION", "AWS_PROFILE", "AWS_BEARER_TOKEN_BEDROCK", "AWS_SECRET_ACCESS_KEY", "ANTHROPIC_BEDROCK_BASE_URL"],
+             "CLAUDE_CODE_USE_VERTEX": ["CLOUD_ML_REGION", "ANTHROPIC_VERTEX_PROJECT_ID", "GOOGLE_APPLICATION_CREDENTIALS"],
+             "CLAUDE_CODE_USE_FOUNDRY": ["ANTHROPIC_FOUNDRY_API_KEY", "ANTHROPIC_FOUNDRY_RESOURCE"]}
+    every = {name for some in names.values() for name in some}
+    for switch, value in [(None, None), ("CLAUDE_CODE_USE_BEDROCK", "0")] + [(name, "1") for name in names]:
+        with Box() as box:
+            run = program(box, "claude", "cat >/dev/null\nprintf '{\"type\":\"result\",\"is_error\":false,\"result\":\"%s %s [WORK:1]\"}\\n' "
+                          "\"$(env | cut -d= -f1 | tr '\\n' ' ')\" \"$AWS_SECRET_ACCESS_KEY\"\n")
+            config(box, providers={"claude": {"program": run, "transport": "exec"}})
+            env = {name: f"value-of-{name}" for name in every} | ({switch: value} if switch else {})
+            done, log = run_with(box, "claude", env=env)
+            text = of_type(log, "call_end")[0]["text"]
+            got = every & set(text.split())
+            expect(got == set(names[switch] if value == "1" else ()), switch, value, got, text)
+            expect("value-of-AWS_SECRET" not in text and ("secret:AWS_SECRET_ACCESS_KEY" in text) == ("AWS_SECRET_ACCESS_KEY" in got), text)
+
+
+def profiles_for_more_agents_read_their_lines():
+    """cline as it printed against a model server of ours, goose and aider as their documentation has it."""
+    usage = {"inputTokens": 11, "outputTokens": 7, "cacheReadTokens": 3, "cacheWriteTokens": 0, "totalCost": 0}
+    lines = {
+        "cline": [{"type": "hook_event", "hookEventName": "agent_start", "agentId": "a", "taskId": "s-1"},
+                  {"type": "agent_event", "event": {"type": "content_start", "contentType": "tool", "toolName": "read_files", "toolCallId": "t"}},
+                  {"type": "agent_event", "event": {"type": "content_end", "contentType": "tool", "toolName": "read_files", "toolCallId": "t"}},
+                  {"type": "agent_event", "event": {"type": "content_start", "contentType": "text", "text": ANSWER[:5]}},
+                  {"type": "agent_event", "event": {"type": "content_start", "contentType": "text", "text": ANSWER[5:]}},
+                  {"type": "agent_event", "event": {"type": "content_end", "contentType": "text", "text": ANSWER}},
+                  {"type": "run_result", "finishReason": "completed", "usage": usage, "text": ANSWER}],
+        "goose": [{"type": "message", "message": {"id": "m", "role": "assistant", "content": [{"type": "text", "text": ANSWER[:9]}]}},
+                  {"type": "message", "message": {"id": "m", "role": "assistant", "content": [{"type": "text", "text": ANSWER[9:]}]}},
+                  {"type": "complete", "total_tokens": 18, "input_tokens": 11, "output_tokens": 7}],
+        "aider": ANSWER,
+    }
+    wrong = {
+        "cline": ([{"type": "run_result", "finishReason": "error", "text": "Cannot connect to API: Unable to connect. (ConnectionRefused)"}], "network"),
+        "goose": ([{"type": "error", "error": "No provider configured. Run 'goose configure' first."}], "auth"),
+        "aider": ("litellm.AuthenticationError: no such key\n", None),
+    }
+    with Box() as box:
+        for name, told in lines.items():
+            run = program(box, name + "-argv", f"cat >'{box.dir}/stdin'\nprintf '%s\\n' \"$@\" >'{box.dir}/argv'\n"
+                          f"cat '{box.file(name + '.out', told if isinstance(told, str) else ''.join(json.dumps(x) + chr(10) for x in told))}'\n")
+            config(box, providers={name: {"program": run}})
+            done, log = run_with(box, name)
+            end = of_type(log, "call_end")[0]
+            expect(done.returncode == 0 and end["text"] == ANSWER, name, end, done.stderr)
+            tools = [(r["data"].get("name"), r["data"]["state"]) for r in of_type(log, "call_event") if r["event"] == "tool"]
+            expect(name != "cline" or (tools[0] == ("read_files", "start") and tools[-1][1] == "end"), tools)
+            expect(name == "aider" or (end["usage"]["input"], end["usage"]["output"]) == (11, 7), name, end)
+            with open(box.dir + "/argv") as f:
+                argv = f.read()
+            with open(box.dir + "/stdin") as f:
+                given = f.read()
+            expect("Do it." not in argv and ("Do it." in given) == (name != "aider"), name, argv, given)
+            expect(name != "cline" or argv.splitlines()[-1] == "Follow the instructions from standard input.", argv)
+            told, wanted = wrong[name]
+            if wanted:
+                path = box.file("t.txt", '# {"argv": [], "exit": 1}\n--- stdout ---\n' + json.dumps(told[0]) + "\n--- stderr ---\n")
+                got = json.loads(box.segue("providers", "test", name, "--transcript", path, "--json").stdout.splitlines()[-1])
+                expect(got["class"] == wanted, name, got)
+            for path in box.log_paths():
+                os.unlink(path)
+        listed = box.segue("providers", "list").stdout + box.segue("providers", "show", "goose").stdout
+        expect(b"untested" in listed, listed)
+
+
+def a_missing_program_has_its_package_named():
+    with Box() as box:
+        for name, transport, package in (("claude", "acp", "@agentclientprotocol/claude-agent-acp"), ("codex", "acp", "@agentclientprotocol/codex-acp"),
+                                         ("claude", "exec", "@anthropic-ai/claude-code"), ("pi", "exec", "@earendil-works/pi-coding-agent")):
+            config(box, providers={name: {"transport": transport}})
+            done, _ = run_with(box, name)
+            expect(done.returncode != 0 and package in (done.stdout + done.stderr).decode(), name, transport, done.stdout, done.stderr)
+            told = box.segue("doctor").stdout.decode() + box.segue("providers", "list", "--json").stdout.decode()
+            expect(package in told, name, transport, told)
+            for path in box.log_paths():
+                os.unlink(path)
+
+
 def keys_stay_out_of_the_log():
     with Box() as box:
         agent = program(box, "agent", "cat >/dev/null\n"
@@ -484,7 +565,8 @@ def recordings_are_read():
 
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([one_word_swaps_them, errors_keep_their_class, long_answers_are_blobs,
+    sys.exit(main([a_clouds_variables_go_with_their_switch, profiles_for_more_agents_read_their_lines, a_missing_program_has_its_package_named,
+                   one_word_swaps_them, errors_keep_their_class, long_answers_are_blobs,
                    a_limit_of_a_subscription_is_no_answer, tokens_are_those_of_the_call,
                    keys_stay_out_of_the_log,
                    keys_of_the_configuration_stay_out_too, the_profile_of_the_readme_works,

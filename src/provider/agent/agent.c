@@ -95,7 +95,7 @@ static void agent_on_output(void *ctx, int fd, struct str bytes) {
 static bool never_ran(struct agent_run *run, const struct process_result *p) {
   struct call_result *r = &run->result;
   const char *name = run->self->capability.name, *program = run->command.argv[0];
-  const char *install = json_string_value(json_object_get(run->profile->keys, "install"));
+  const char *install = profile_install(run->profile, run->ops->transport);
   char why[160];
   bool is_there = process_why_not(p, program, run->env->cwd, why, sizeof why);
   if (p->why == PROCESS_END_SPAWN_FAILED)
@@ -184,7 +184,7 @@ static bool may_be_old(const struct agent_run *run, const struct process_result 
 static void agent_on_version(void *ctx, struct process_result *p) {
   struct agent_run *run = ctx;
   const char *minimum = version_minimum(run->profile);
-  const char *install = json_string_value(json_object_get(run->profile->keys, "install"));
+  const char *install = profile_install(run->profile, run->ops->transport);
   char version[64];
   run->process = NULL;
   if (run->cancelled)

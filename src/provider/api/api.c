@@ -168,7 +168,7 @@ bool api_ready(const struct provider *provider, struct str model, struct err *er
     return true;
   struct err missing, other;
   bool has_model = api_has_model(config, model, err),
-       has_key = api_key_read(config, &key, &missing);
+       has_key = config->key_command != NULL || api_key_read(config, &key, &missing);
   api_key_wipe(&key);
   if (has_model && !has_key)
     *err = missing;

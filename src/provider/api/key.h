@@ -7,9 +7,9 @@
 #include "base/buf.h"
 #include "provider/api/preset.h"
 
-/* Appends the key to `out`, unless a program's is in it; nothing when none is set and none is needed. False: err says what to
- * set or what is wrong with the file. The first key that is read switches core dumps of this
- * process off. */
+/* Appends the key to `out`, unless a program's is in it; nothing when none is set and none is
+ * needed. False: err says what to set or what is wrong with the file. The first key that is read
+ * switches core dumps of this process off. */
 bool api_key_read(const struct api_config *config, struct buf *out, struct err *err) MUST_CHECK;
 void api_key_wipe(struct buf *key);
 

@@ -1,4 +1,4 @@
-/* Runs the programs that print keys, one at a time for the same words, and keeps what they print. */
+/* Runs the programs that print keys, one at a time for the same words, and keeps the keys. */
 #include "provider/api/key_command.h"
 
 #include "base/limits.h"
@@ -24,7 +24,7 @@ struct key_entry {
   struct err err;
 };
 
-static void key_words(const struct api_config *config, struct buf *out) {
+static void key_argv_words(const struct api_config *config, struct buf *out) {
   for (size_t i = 0; config->key_command[i]; i++)
     buf_append(out, config->key_command[i], strlen(config->key_command[i]) + 1);
 }
@@ -32,7 +32,7 @@ static void key_words(const struct api_config *config, struct buf *out) {
 static struct key_entry *find_entry(const struct api *api, const struct api_config *config) {
   struct buf words = {0};
   struct key_entry *entry = api->keys;
-  key_words(config, &words);
+  key_argv_words(config, &words);
   while (entry != NULL && !str_eq(buf_view(&entry->words), buf_view(&words)))
     entry = entry->next;
   buf_deinit(&words);
@@ -188,7 +188,7 @@ void key_command_ask(struct api *api, const struct api_config *config, struct ke
   if (entry == NULL) {
     entry = xcalloc(1, sizeof *entry);
     entry->api = api;
-    key_words(config, &entry->words);
+    key_argv_words(config, &entry->words);
     entry->next = api->keys;
     api->keys = entry;
   }

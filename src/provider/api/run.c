@@ -501,6 +501,7 @@ static void run_on_done(void *ctx, const struct http_end *end) {
 static bool run_begin(struct api_run *run, const struct provider_env *env) {
   const struct api_config *config = run->config;
   const struct call_request *request = run->request;
+  struct err err = {0};
   if (request->model.n > 0)
     run->model = xstrndup(request->model.p, request->model.n);
   else if (config->model != NULL)

@@ -180,6 +180,11 @@ const char *profile_program(const struct profile *p, enum transport transport,
   return own != NULL ? own : p->program;
 }
 
+const char *profile_install(const struct profile *p, enum transport transport) {
+  bool other = transport == TRANSPORT_ACP && json_object_get(p->acp, "program") != NULL;
+  return json_string_value(json_object_get(other ? p->acp : p->keys, "install"));
+}
+
 static const json_t *profile_command_argv_of(const struct profile *p, enum transport transport) {
   switch (transport) {
   case TRANSPORT_EXEC:
@@ -275,14 +280,33 @@ static const char *const *profile_command_finish(struct arena *a, struct words *
   return out;
 }
 
+static bool is_switched_on(const struct filling *f, const char *name) {
+  const json_t *set = json_object_get(json_object_get(f->call->settings, "set"), name);
+  const char *value = json_is_string(set) ? json_string_value(set) : getenv(name);
+  return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0 &&
+         strcmp(value, "false") != 0;
+}
+
+static void pass_names(const json_t *names, struct words *pass) {
+  const json_t *name;
+  size_t i;
+  json_array_foreach((json_t *)names, i, name) {
+    push(pass, json_string_value(name));
+  }
+}
+
 static void set_environment(const struct filling *f, const json_t *mode_set,
                             struct agent_command *out) {
   const json_t *env = json_object_get(f->profile->keys, "env");
-  const json_t *names[] = {json_object_get(env, "pass"), json_object_get(f->call->settings, "env")};
+  const json_t *switched;
   struct words pass = {0}, assignments = {0};
-  for (size_t k = 0; k < ARRAY_LEN(names); k++)
-    for (size_t i = 0; i < json_array_size(names[k]); i++)
-      push(&pass, json_string_value(json_array_get(names[k], i)));
+  size_t i;
+  pass_names(json_object_get(env, "pass"), &pass);
+  pass_names(json_object_get(f->call->settings, "env"), &pass);
+  json_array_foreach(json_object_get(env, "switches"), i, switched) {
+    if (is_switched_on(f, json_string_value(json_object_get(switched, "by"))))
+      pass_names(json_object_get(switched, "pass"), &pass);
+  }
   set_variables(f, json_object_get(env, "set"), &assignments);
   set_variables(f, mode_set, &assignments);
   set_variables(f, json_object_get(f->call->settings, "set"), &assignments);

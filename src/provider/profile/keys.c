@@ -120,11 +120,21 @@ static const struct profile_key stderr_list[] = {
 };
 static const struct profile_key_set stderr_keys = {"a line of stderr", "stderr", stderr_list};
 
+static const struct profile_key switch_list[] = {
+    {"by", PROFILE_LINE, .required = true,
+     .description = "The variable that switches it: set, and not 0 or false."},
+    {"pass", PROFILE_VARIABLES, .required = true, .description = "Passed only then."},
+    {0},
+};
+static const struct profile_key_set switch_keys = {"a switch", "switch", switch_list};
+
 static const struct profile_key env_list[] = {
     {"pass", PROFILE_VARIABLES,
      .description = "Variables that the program gets where they are set. Values that are secrets, "
                     "by their names (KEY, TOKEN, SECRET, PASSWORD ...) or their form, never enter "
                     "a log; those of `set` neither."},
+    {"switches", PROFILE_SET_LIST, .set = &switch_keys, .max = 16,
+     .description = "Variables that the program gets only where another one is set, too."},
     {"set", PROFILE_TEXTS, .description = "Variables and their values; {placeholders} work."},
     {0},
 };
@@ -212,6 +222,7 @@ static const struct profile_key_set notice_keys = {"a notice", "notice", notice_
 
 static const struct profile_key acp_list[] = {
     {"program", PROFILE_LINE, .description = "Another program than the profile's."},
+    {"install", PROFILE_LINE, .description = "How to install that one."},
     {"argv", PROFILE_ARGV, .required = true, .description = "Words after the program's name."},
     {"auth", PROFILE_LINE,
      .description = "The id of the method to authenticate with, when it says that it must."},
@@ -329,8 +340,8 @@ static const struct profile_key profile_list[] = {
 const struct profile_key_set profile_keys = {"a profile", "profile", profile_list};
 
 const struct profile_key_set *const profile_key_sets[] = {
-    &env_keys,     &schema_keys, &mode_keys,         &profile_permission_keys,
-    &version_keys, &login_keys,  &native_keys,       &native_schema_keys,
-    &acp_keys,     &notice_keys, &pattern_keys,      &stderr_keys,
-    &rule_keys,    &tool_keys,   &usage_keys,        &retry_keys,
-    &asked_keys,   &error_keys,  &project_file_keys, NULL};
+    &env_keys,     &switch_keys,  &schema_keys, &mode_keys,          &profile_permission_keys,
+    &version_keys, &login_keys,   &native_keys, &native_schema_keys, &acp_keys,
+    &notice_keys,  &pattern_keys, &stderr_keys, &rule_keys,          &tool_keys,
+    &usage_keys,   &retry_keys,   &asked_keys,  &error_keys,         &project_file_keys,
+    NULL};

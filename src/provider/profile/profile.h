@@ -246,6 +246,8 @@ bool profile_command(const struct profile *profile, enum transport transport,
                      enum error_class *class, struct err *err) MUST_CHECK;
 
 /* The program that would be run, with the user's settings: a name or a path, or NULL. */
+/* How to install the program of a transport; NULL: not said. */
+const char *profile_install(const struct profile *profile, enum transport transport);
 const char *profile_program(const struct profile *profile, enum transport transport,
                             const json_t *settings);
 

@@ -120,7 +120,7 @@ static void what_is_shipped_is_what_its_file_says(void **state) {
     assert_true(json_equal(read->keys, shipped->keys));
     profile_free(read);
   }
-  assert_int_equal(count, 10);
+  assert_int_equal(count, 13);
   profiles_free(all);
 }
 
@@ -159,7 +159,8 @@ static void a_profile_is_made_when_it_is_used(void **state) {
 
 static void shipped_profiles_are_valid_by_the_schema(void **state) {
   static const char *const names[] = {"claude",  "codex", "opencode", "gemini", "qwen",
-                                      "copilot", "pi",    "text",     "jsonl",  "acp"};
+                                      "copilot", "pi",    "text",     "jsonl",  "acp",
+                                      "cline",   "goose", "aider"};
   json_auto_t *doc = profile_schema();
   struct schema *schema = schema_compile(doc, NULL, NULL, NULL);
   (void)state;
