@@ -277,3 +277,31 @@ void tag_read(struct str text, const struct tag_query *query, struct tag_result 
   out->tag.offset += start;
   find_mentions(text, query->name, out);
 }
+
+/* The line that ends at `to`, or the last one above it that says something. */
+static struct str line_above(struct str text, size_t to) {
+  struct str above = up_to_last_line((struct str){text.p, to});
+  const char *nl = above.n > 0 ? memrchr(above.p, '\n', above.n) : NULL;
+  size_t start = nl ? (size_t)(nl - above.p) + 1 : 0;
+  return (struct str){above.p + start, above.n - start};
+}
+
+bool tag_number_beside(struct str text, size_t from, size_t to, long number,
+                       const struct tag_query *query, struct tag_place *place) {
+  assert(from <= to && to <= text.n);
+  struct str whole = up_to_last_line(text), line = line_above(text, from);
+  if (fence_opened(line).mark)
+    line = line_above(text, (size_t)(line.p - text.p));
+  bool found = tag_line_number(line, query, false, place) && place->number != number;
+  for (size_t at = to; at < whole.n && !found; at += line.n + 1) {
+    line = line_at(whole.p + at, whole.n - at);
+    found = tag_line_number(line, query, at + line.n == whole.n, place) && place->number != number;
+  }
+  if (!found)
+    return false;
+  place->offset += (size_t)(line.p - text.p);
+  place->line = 1;
+  for (size_t i = 0; i < place->offset; i++)
+    place->line += text.p[i] == '\n';
+  return true;
+}

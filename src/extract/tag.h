@@ -59,4 +59,9 @@ struct tag_result {
 /* Work is linear in the text's length. */
 void tag_read(struct str text, const struct tag_query *query, struct tag_result *out);
 
+/* A line that gives another number than the value that stands at [from, to) of the text does: the
+ * line above it or one behind it (tag_line.h: tag_line_number). *place: where. */
+bool tag_number_beside(struct str text, size_t from, size_t to, long number,
+                       const struct tag_query *query, struct tag_place *place);
+
 #endif

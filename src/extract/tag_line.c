@@ -225,6 +225,64 @@ bool tag_line_read(struct str line, const struct tag_query *query, bool verdict,
   return f.rest.n == 0 && !f.bad && (f.open_count == 0 || !verdict);
 }
 
+/* "step", "Rule", and the gap behind it. */
+static void form_noun(struct form *f) {
+  static const char *const nouns[] = {"step", "condition", "option", "number"};
+  size_t n = tag_lead_in(f->rest);
+  for (size_t i = 0; i < sizeof nouns / sizeof *nouns && n == 0; i++)
+    if (str_starts_fold(f->rest, nouns[i]))
+      n = strlen(nouns[i]);
+  form_skip(f, n);
+  form_gap(f);
+}
+
+/* All up to the last colon of the line. */
+static bool form_any_words(struct form *f) {
+  const struct str wide = STR("\xEF\xBC\x9A");
+  for (size_t i = f->rest.n; i-- > 0;) {
+    struct str rest = {f->rest.p + i, f->rest.n - i};
+    if (rest.p[0] != ':' && !str_starts(rest, wide.p))
+      continue;
+    form_skip(f, i + (rest.p[0] == ':' ? 1 : wide.n));
+    form_gap(f);
+    return true;
+  }
+  return false;
+}
+
+bool tag_line_number(struct str line, const struct tag_query *query, bool any_words,
+                     struct tag_place *place) {
+  struct form f = {.rest = str_trim(line)};
+  const char *start = line.p;
+  (void)(form_heading(&f) || form_list_mark(&f));
+  form_gap(&f);
+  form_skip(&f, tag_emoji(f.rest));
+  form_gap(&f);
+  struct form tried = f;
+  form_noun(&tried);
+  bool named = tried.rest.p > f.rest.p && form_take(&tried, ":"); /* "Step: 2" */
+  if (named)
+    f = tried;
+  else if (!form_lead_in(&f) && !(any_words && form_any_words(&f)))
+    return false;
+  form_gap(&f);
+  form_noun(&f);
+  const char *digits = f.rest.p;
+  for (place->number = 0; f.rest.n > 0 && f.rest.p[0] >= '0' && f.rest.p[0] <= '9';) {
+    place->number = place->number > LONG_MAX / 10 - 1 ? LONG_MAX / 10 - 1 : place->number * 10;
+    place->number += f.rest.p[0] - '0';
+    form_skip(&f, 1);
+  }
+  place->offset = (size_t)(digits - start);
+  place->length = (size_t)(f.rest.p - digits);
+  form_gap(&f);
+  form_stop(&f);
+  form_own_words(&f, query, place->number);
+  form_skip(&f, tag_emoji(f.rest));
+  form_gap(&f);
+  return place->length > 0 && f.rest.n == 0;
+}
+
 bool tag_line_is_empty(struct str line) {
   struct str rest = str_trim(line);
   size_t n, marks = 0;

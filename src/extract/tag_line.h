@@ -12,6 +12,12 @@ size_t tag_match(struct str text, struct str name, long *number);
 bool tag_line_read(struct str line, const struct tag_query *query, bool verdict,
                    struct tag_place *tag);
 
+/* Does the line give a bare number: behind a lead-in ("Verdict: 2", "Step: 2"), with any_words
+ * behind any words and a colon ("Scratch that: 2")? *place: offset and length in the line, and the
+ * number. It casts doubt on a value; it is no verdict. */
+bool tag_line_number(struct str line, const struct tag_query *query, bool any_words,
+                     struct tag_place *place);
+
 /* Nothing on the line but white space, a rule of at least three -, * or _, or emoji and end-of-turn
  * tokens. */
 bool tag_line_is_empty(struct str line);

@@ -55,19 +55,24 @@ static enum stage_outcome place_number(const struct chain_spec *spec, double num
 
 /* --- tags --- */
 
-bool chain_find_tag(const struct chain_spec *spec, struct str text, enum judge_stage stage,
-                    struct tag_result *tag) {
+static struct tag_query query_of(const struct chain_spec *spec, enum judge_stage stage,
+                                 struct tag_words words[LIMIT_RULE_COUNT]) {
   const struct rule *offered[LIMIT_RULE_COUNT];
-  struct tag_words words[LIMIT_RULE_COUNT];
   size_t n = chain_offered(spec, offered);
   for (size_t i = 0; i < n; i++)
     words[i] = (struct tag_words){offered[i]->number, offered[i]->label};
-  const struct tag_query query = {
+  return (struct tag_query){
       .name = stage == STAGE_AI_JUDGE ? STR("JUDGE") : spec->movement,
       .scope = stage == STAGE_PHASE1_TAG ? TAG_AGENT : TAG_REPLY,
       .words = words,
       .word_count = n,
   };
+}
+
+bool chain_find_tag(const struct chain_spec *spec, struct str text, enum judge_stage stage,
+                    struct tag_result *tag) {
+  struct tag_words words[LIMIT_RULE_COUNT];
+  const struct tag_query query = query_of(spec, stage, words);
   tag_read(text, &query, tag);
   return tag->found;
 }
@@ -213,7 +218,18 @@ static const struct tag_place *tag_against(const struct tag_result *tag, double 
   return NULL;
 }
 
-/* A value against a tag beside it. */
+/* Does a line beside the value give the number of another rule ("Verdict: 2"), or 0? */
+static bool number_against(const struct chain_spec *spec, enum judge_stage stage, struct str text,
+                           double number, const struct sole_place *value, struct tag_place *place) {
+  struct tag_words words[LIMIT_RULE_COUNT];
+  const struct tag_query query = query_of(spec, stage, words);
+  long own = number < LIMIT_RULE_COUNT ? (long)number : -1; /* too large: none that is offered */
+  return tag_number_beside(text, value->offset, value->offset + value->length, own, &query,
+                           place) &&
+         (place->number == 0 || chain_offers(spec, place->number));
+}
+
+/* A value against a tag or a number beside it. */
 static void doubt_value(json_t *object, enum judge_stage stage, double number, struct str text,
                         const struct sole_place *value, const struct tag_place *place) {
   struct buf line = {.max = LIMIT_ERROR_TEXT_BYTES};
@@ -258,6 +274,10 @@ static enum stage_outcome judge_value(const struct chain_spec *spec, enum judge_
   if (reading->sole.place_count > 0 && text.n > value->length)
     (void)chain_find_tag(spec, text, stage, &tag);
   const struct tag_place *against = tag_against(&tag, number, value);
+  struct tag_place other;
+  if (against == NULL && reading->sole.place_count > 0 &&
+      number_against(spec, stage, text, number, value, &other))
+    against = &other;
   if (against != NULL) {
     doubt_value(object, stage, number, text, value, against);
     return OUTCOME_AMBIGUOUS;
