@@ -109,9 +109,9 @@ int cli_columns(int fd); /* COLUMNS, else the terminal's width, else 80 within l
 int cli_fit(struct buf *out, struct str text, int columns);
 
 extern const struct cli_command cmd_run, cmd_judge, cmd_show, cmd_verify, cmd_heads, cmd_rm,
-    cmd_resume, cmd_lint, cmd_graph, cmd_prompt, cmd_ask, cmd_extract, cmd_check, cmd_schema,
-    cmd_providers, cmd_doctor, cmd_version, cmd_help, cmd_completion, cmd_serve, cmd_submit, cmd_ls,
-    cmd_cancel;
+    cmd_resume, cmd_lint, cmd_plan, cmd_graph, cmd_prompt, cmd_ask, cmd_extract, cmd_check,
+    cmd_schema, cmd_providers, cmd_doctor, cmd_version, cmd_help, cmd_completion, cmd_serve,
+    cmd_submit, cmd_ls, cmd_cancel;
 extern const struct cli_command cmd_audit;
 
 #endif

@@ -248,7 +248,7 @@ void setup_print_facets(const struct setup *setup, const char *movement, FILE *o
   }
 }
 
-static struct preflight setup_preflight_of(const struct setup *setup) {
+struct preflight setup_preflight_of(const struct setup *setup) {
   return (struct preflight){.workflow = setup->workflow,
                             .config = setup->config,
                             .registry = setup->registry,

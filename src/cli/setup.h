@@ -7,6 +7,7 @@
 #include "host/backends.h"
 #include "host/config.h"
 #include "host/host.h"
+#include "host/preflight.h"
 
 struct setup {
   struct config user;
@@ -47,6 +48,8 @@ void setup_print_facets(const struct setup *setup, const char *movement, FILE *o
  * at once. Reads the task too. */
 bool setup_start(struct setup *setup, const struct cli_args *args, const char *word,
                  struct buf *task, int *status);
+/* Gathers what its checks are made of. */
+struct preflight setup_preflight_of(const struct setup *setup);
 /* Every movement's backend exists, takes its options and can do what is asked of it. Whether it is
  * there is left to its calls. */
 bool setup_preflight(const struct setup *setup, struct err *err) MUST_CHECK;

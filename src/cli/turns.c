@@ -22,6 +22,16 @@ enum {
   WIDTH_WHY_MIN = 24,
 };
 
+void turns_put_time(struct buf *out, int64_t ms) {
+  long long s = ms / 1000;
+  if (ms < 100000)
+    buf_printf(out, "%.1f s", (double)ms / 1000);
+  else if (s < 3600)
+    buf_printf(out, "%lld min %lld s", s / 60, s % 60);
+  else
+    buf_printf(out, "%lld h %lld min", s / 3600, s / 60 % 60);
+}
+
 static int pad(struct buf *out, int used, int width) {
   for (; used < width; used++)
     buf_putc(out, ' ');

@@ -14,6 +14,8 @@ void turns_print_end(FILE *out, const struct summary *s, const char *path, bool 
 /* The live line of a terminal: spinner, what runs, elapsed. No newline. */
 void turns_live(struct buf *out, const struct summary *s, unsigned tick, double seconds,
                 bool colours, int columns);
+/* "8.0 s", "12 min 3 s", "2 h 5 min". Appends. */
+void turns_put_time(struct buf *out, int64_t ms);
 /* The exit status for how the session stands. */
 int turns_status(const struct summary *s);
 

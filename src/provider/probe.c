@@ -202,7 +202,7 @@ static void on_api(void *ctx, struct api_probe_result *r) {
 }
 
 static void ask_versions(const struct provider_registry *registry, struct backend_probe *probes,
-                         size_t count) {
+                         size_t count, const bool *wanted) {
   uv_loop_t loop;
   struct err err;
   struct probe_asking *asking = xcalloc(count + 1, sizeof *asking);
@@ -214,6 +214,8 @@ static void ask_versions(const struct provider_registry *registry, struct backen
     for (size_t i = 0; table != NULL && i < count; i++) {
       const struct profile *profile = provider_profile(registry_at(registry, i));
       asking[i] = (struct probe_asking){&probes[i], profile};
+      if (wanted != NULL && !wanted[i])
+        continue;
       if (profile == NULL)
         (void)api_probe(api, registry_at(registry, i), on_api, &probes[i]);
       else if (probes[i].installed)
@@ -248,7 +250,8 @@ void probe_look(const struct provider *provider, struct backend_probe *p) {
   }
 }
 
-struct backend_probe *probe_all(const struct provider_registry *registry, bool ask) {
+static struct backend_probe *probe_these(const struct provider_registry *registry, bool ask,
+                                         const bool *wanted) {
   size_t count = 0;
   while (registry_at(registry, count) != NULL)
     count++;
@@ -256,8 +259,16 @@ struct backend_probe *probe_all(const struct provider_registry *registry, bool a
   for (size_t i = 0; i < count; i++)
     probe_look(registry_at(registry, i), &probes[i]);
   if (ask)
-    ask_versions(registry, probes, count);
+    ask_versions(registry, probes, count, wanted);
   return probes;
+}
+
+struct backend_probe *probe_all(const struct provider_registry *registry, bool ask) {
+  return probe_these(registry, ask, NULL);
+}
+
+struct backend_probe *probe_some(const struct provider_registry *registry, const bool *wanted) {
+  return probe_these(registry, true, wanted);
 }
 
 static void probe_put_text(json_t *object, const char *name, const char *text) {

@@ -33,6 +33,8 @@ struct backend_probe {
 /* One for each of the registry, in its order: free() it. Without `ask` nothing is started. */
 struct backend_probe *probe_all(const struct provider_registry *registry, bool ask);
 
+/* Asks those only that are `wanted`: one truth for each. */
+struct backend_probe *probe_some(const struct provider_registry *registry, const bool *wanted);
 /* The same of one provider, without asking. */
 void probe_look(const struct provider *provider, struct backend_probe *out);
 

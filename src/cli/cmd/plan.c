@@ -1,0 +1,306 @@
+/* segue plan: tells what would run, before it costs anything. */
+#include "host/plan.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/json_io.h"
+#include "cli/setup.h"
+#include "cli/turns.h"
+#include "host/paths.h"
+#include "provider/probe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct cli_option options[] = {
+    {"task", 't', "TEXT", "what is to be done", false},
+    {"task-file", 'f', "FILE|-", "the task from a file or standard input", false},
+    SETUP_OPTIONS,
+    {"logs", 'l', "DIR", "where the sessions before are", false},
+    {"quick", 'q', NULL, "start no program and ask no API, so without versions", false},
+    {"json", 'j', NULL, "print one JSON object", false},
+    {0},
+};
+
+static const char *const roles[] = {"work", "judge", "vote", "correct"};
+
+static const char *plan_word(const json_t *object, const char *key) {
+  const char *value = json_string_value(json_object_get(object, key));
+  return value ? value : "";
+}
+
+/* --- versions --- */
+
+struct versions {
+  const struct provider_registry *registry;
+  struct backend_probe *probes;
+};
+
+static size_t plan_provider(const struct versions *v, const char *name) {
+  const struct provider *p;
+  size_t i = 0;
+  while ((p = registry_at(v->registry, i)) != NULL && strcmp(p->capability.name, name) != 0)
+    i++;
+  return i;
+}
+
+static void plan_each_who(json_t *plan, void (*fn)(void *ctx, json_t *who), void *ctx) {
+  size_t i, k;
+  json_t *movement, *who;
+  json_array_foreach(json_object_get(plan, "movements"), i, movement) {
+    for (size_t r = 0; r < ARRAY_LEN(roles); r++) {
+      json_array_foreach(json_object_get(movement, roles[r]), k, who) {
+        fn(ctx, who);
+      }
+    }
+  }
+}
+
+struct plan_wanted {
+  const struct versions *v;
+  bool *wanted;
+};
+
+static void plan_want(void *ctx, json_t *who) {
+  struct plan_wanted *w = ctx;
+  w->wanted[plan_provider(w->v, plan_word(who, "provider"))] = true;
+}
+
+static void plan_put_version(void *ctx, json_t *who) {
+  const struct versions *v = ctx;
+  const struct backend_probe *p = &v->probes[plan_provider(v, plan_word(who, "provider"))];
+  json_object_set_new(who, "version", p->version[0] ? json_io_string(p->version) : json_null());
+  json_object_set_new(who, "problem",
+                      p->state == PROBE_NO ? json_io_string(p->problem) : json_null());
+}
+
+static void plan_ask(json_t *plan, const struct provider_registry *registry, bool asks) {
+  struct versions v = {.registry = registry};
+  size_t count = 0;
+  while (registry_at(registry, count) != NULL)
+    count++;
+  bool *wanted = xcalloc(count + 1, sizeof *wanted);
+  struct plan_wanted w = {&v, wanted};
+  plan_each_who(plan, plan_want, &w);
+  v.probes = asks ? probe_some(registry, wanted) : probe_all(registry, false);
+  plan_each_who(plan, plan_put_version, &v);
+  free(v.probes);
+  free(wanted);
+}
+
+/* --- printing --- */
+
+struct plan_page {
+  bool colours;
+  int columns, width; /* of the terminal; of the titles */
+};
+
+static void plan_row(const struct plan_page *page, const char *title, enum colour colour,
+                     const struct buf *text) {
+  struct buf line = {0}, cell = {0};
+  int used = cli_fit(&cell, str_from(title), page->width);
+  (void)cli_fit(&line, buf_view(text), 10 * page->columns);
+  printf("%s%s%s%*s  %s\n", cli_paint(page->colours, colour), buf_c(&cell),
+         cli_paint(page->colours, COLOUR_NONE), page->width - used, "", buf_c(&line));
+  buf_deinit(&cell);
+  buf_deinit(&line);
+}
+
+static void plan_put_who(struct buf *out, const json_t *who) {
+  const char *model = plan_word(who, "model"), *version = plan_word(who, "version");
+  const char *transport = plan_word(who, "transport");
+  buf_puts(out, plan_word(who, "provider"));
+  if (version[0])
+    buf_printf(out, " %s", version);
+  if (model[0])
+    buf_printf(out, ", model %s", model);
+  if (transport[0])
+    buf_printf(out, ", %s", transport);
+  if (plan_word(who, "problem")[0])
+    buf_puts(out, " (not usable)");
+}
+
+/* "claude 2.1, exec; else codex": of a panel all with a comma between. */
+static void plan_put_list(struct buf *out, const json_t *list, const char *between) {
+  size_t i;
+  json_t *who;
+  json_array_foreach((json_t *)list, i, who) {
+    if (i > 0)
+      buf_puts(out, between);
+    plan_put_who(out, who);
+  }
+}
+
+static void plan_put_words(struct buf *out, const json_t *list, const char *between) {
+  size_t i;
+  json_t *word;
+  json_array_foreach((json_t *)list, i, word) {
+    buf_printf(out, "%s%s", i > 0 ? between : "", json_string_value(word));
+  }
+}
+
+static void plan_print_judge(const struct plan_page *page, const json_t *m) {
+  const json_t *judge = json_object_get(m, "judge"), *votes = json_object_get(m, "vote");
+  const json_t *correct = json_object_get(m, "correct");
+  struct buf text = {0};
+  if (judge != NULL || votes != NULL) {
+    buf_puts(&text, "judged by ");
+    plan_put_list(&text, judge ? judge : votes, judge ? ", else " : " and ");
+    if (votes != NULL)
+      buf_printf(&text, " (%d must agree)", (int)json_integer_value(json_object_get(m, "agree")));
+    buf_puts(&text, ": ");
+    plan_put_words(&text, json_object_get(m, "stages"), ", ");
+    plan_row(page, "", COLOUR_NONE, &text);
+  }
+  buf_clear(&text);
+  if (correct != NULL) {
+    buf_printf(
+        &text, "value corrected up to %d times by ",
+        (int)json_integer_value(json_object_get(json_object_get(m, "limits"), "max_reasks")));
+    plan_put_list(&text, correct, ", else ");
+    plan_row(page, "", COLOUR_NONE, &text);
+  }
+  buf_deinit(&text);
+}
+
+static void plan_print_movement(const struct plan_page *page, const json_t *m) {
+  const json_t *command = json_object_get(m, "command");
+  struct buf text = {0};
+  if (!json_is_true(json_object_get(m, "reachable"))) {
+    buf_puts(&text, "no rule leads here");
+  } else if (json_is_array(command)) {
+    plan_put_words(&text, command, " ");
+  } else {
+    plan_put_list(&text, json_object_get(m, "work"), ", else ");
+    buf_printf(&text, "  %s", plan_word(m, "permission"));
+  }
+  buf_puts(&text, "  > ");
+  plan_put_words(&text, json_object_get(m, "next"), ", ");
+  plan_row(page, plan_word(m, "name"), COLOUR_BOLD, &text);
+  buf_deinit(&text);
+  plan_print_judge(page, m);
+}
+
+static void plan_print_history(const struct plan_page *page, const json_t *history) {
+  static const char *const ranks[] = {"p50", "p90"};
+  for (size_t i = 0; history != NULL && i < ARRAY_LEN(ranks); i++) {
+    struct buf text = {0};
+    const json_t *cost = json_object_get(json_object_get(history, "cost_usd"), ranks[i]);
+    const json_t *tokens = json_object_get(json_object_get(history, "tokens"), ranks[i]);
+    const json_t *time = json_object_get(json_object_get(history, "duration_ms"), ranks[i]);
+    buf_printf(&text, "%s of the last %d: ", ranks[i],
+               (int)json_integer_value(json_object_get(history, "runs")));
+    turns_put_time(&text, (int64_t)json_number_value(time));
+    buf_printf(&text, ", %.0f tokens", json_number_value(tokens));
+    if (cost != NULL)
+      buf_printf(&text, ", $%.4f", json_number_value(cost));
+    else
+      buf_puts(&text, ", cost unknown");
+    plan_row(page, i == 0 ? "used" : "", COLOUR_DIM, &text);
+    buf_deinit(&text);
+  }
+}
+
+static void plan_print_worst(const struct plan_page *page, const json_t *plan) {
+  const json_t *calls = json_object_get(plan, "calls"),
+               *max = json_object_get(plan, "max_movements");
+  const json_t *cost = json_object_get(plan, "cost");
+  const json_t *answers = json_object_get(cost, "answers_usd");
+  struct buf text = {0};
+  if (json_is_integer(max))
+    buf_printf(&text, "at most %lld turns", (long long)json_integer_value(max));
+  else
+    buf_puts(&text, "any number of turns");
+  if (json_is_integer(calls))
+    buf_printf(&text, ", at most %lld calls to providers", (long long)json_integer_value(calls));
+  else
+    buf_puts(&text, ", any number of calls");
+  buf_puts(&text, " (repeats after network errors not counted)");
+  plan_row(page, "limits", COLOUR_DIM, &text);
+  buf_clear(&text);
+  if (json_is_number(answers)) {
+    buf_printf(&text, "at most $%.4f for answers; what is asked comes on top",
+               json_number_value(answers));
+  } else if (json_array_size(json_object_get(cost, "unknown")) > 0) {
+    buf_puts(&text, "not bounded: ");
+    plan_put_words(&text, json_object_get(cost, "unknown"), "; ");
+  }
+  if (text.n > 0)
+    plan_row(page, "cost", COLOUR_DIM, &text);
+  buf_deinit(&text);
+}
+
+static void plan_print(const json_t *plan) {
+  struct plan_page page = {cli_colours(STDOUT_FILENO), cli_columns(STDOUT_FILENO), 8};
+  struct buf text = {0};
+  size_t i;
+  json_t *m;
+  json_array_foreach(json_object_get(plan, "movements"), i, m) {
+    int name = (int)strlen(plan_word(m, "name"));
+    page.width = name > page.width ? name : page.width;
+  }
+  page.width = page.width > 24 ? 24 : page.width;
+  buf_puts(&text, plan_word(plan, "workflow"));
+  plan_row(&page, "workflow", COLOUR_DIM, &text);
+  json_array_foreach(json_object_get(plan, "movements"), i, m) {
+    plan_print_movement(&page, m);
+  }
+  plan_print_worst(&page, plan);
+  buf_clear(&text);
+  plan_put_words(&text, json_object_get(plan, "env"), ", ");
+  if (text.n > 0)
+    plan_row(&page, "env", COLOUR_DIM, &text);
+  buf_deinit(&text);
+  const json_t *history = json_object_get(plan, "history");
+  plan_print_history(&page, json_is_object(history) ? history : NULL);
+}
+
+static int plan_run(int argc, char **argv) {
+  struct cli_args args;
+  struct setup setup;
+  struct store store;
+  struct buf task = {0};
+  struct err err = {0};
+  char where[PATHS_BYTES];
+  int status;
+  if (!cli_parse(&cmd_plan, argc, argv, 1, 1, &args, &status))
+    return status;
+  cli_errors_as_json(cli_flag(&args, "json"));
+  if (!setup_flags(&setup, &args, &status))
+    goto out;
+  status = STATUS_COMPLETE;
+  (void)setup_start(&setup, &args, args.words[0], &task, &status);
+  if (setup.workflow == NULL)
+    goto out;
+  bool has_logs = paths_logs(cli_value(&args, "logs"), where, &err);
+  if (has_logs)
+    store_at(&store, where);
+  const struct preflight p = setup_preflight_of(&setup);
+  json_t *plan = plan_json(&p, has_logs ? &store : NULL);
+  plan_ask(plan, setup.registry, !cli_flag(&args, "quick"));
+  if (cli_flag(&args, "json"))
+    json_io_print(plan, JSON_IO_TERMINAL);
+  else
+    plan_print(plan);
+  json_decref(plan);
+out:
+  buf_deinit(&task);
+  setup_deinit(&setup);
+  return status;
+}
+
+const struct cli_command cmd_plan = {
+    .name = "plan",
+    .arguments = "WORKFLOW [--task TEXT] [options]",
+    .summary = "tell what would run: who, how often at most, and what it used before",
+    .help =
+        "Each movement with its program or provider (and who takes over), permission and judge,\n"
+        "and where its rules lead; the limits; how many calls it can come to; the cost of the\n"
+        "answers where prices (config.yaml) and max_tokens are known; and what the last 20\n"
+        "sessions of the workflow used. Asks programs for their versions, and a model API that\n"
+        "has its key whether it is there. Says what keeps it from running, as run does.\n"
+        "Exit: 0 it can run, 2 it cannot.",
+    .options = options,
+    .run = plan_run,
+};

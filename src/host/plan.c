@@ -1,0 +1,299 @@
+/* Tells what a session of a workflow would be. */
+#include "host/plan.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "core/decide.h"
+#include "format/json_object.h"
+#include "format/json_write.h"
+#include "host/plan_cost.h"
+#include "host/reach.h"
+#include "provider/probe.h"
+#include "store/brief.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct planning {
+  const struct preflight *p;
+  json_t *movements;      /* one for each of the workflow */
+  double *calls, *output; /* at worst, of one turn of each: calls, dollars of answers */
+  json_t *unknown;        /* why the cost has no bound: names of models and movements */
+};
+
+/* --- what a turn can come to --- */
+
+/* Calls of one turn that fall to this part, at worst. */
+static double part_calls(const struct movement *m, enum reach_role role, size_t votes) {
+  double reasks = 1.0 + m->judge.max_reasks, sum = 0;
+  double checks = m->structured ? 1.0 + m->structured->max_reasks : 1;
+  const struct invariants *invariants = m->structured ? m->structured->invariants : NULL;
+  switch (role) {
+  case REACH_WORK:
+    return 1;
+  case REACH_CORRECT:
+    return m->structured->max_reasks;
+  case REACH_JUDGE:
+  case REACH_VOTE:
+    break;
+  case REACH_ROLE_COUNT:
+    BUG("no role");
+  }
+  for (size_t i = 0; i < m->judge.stage_count; i++)
+    if (m->judge.stages[i] == STAGE_PHASE3_TAG)
+      sum += 1;
+    else if (m->judge.stages[i] != STAGE_PHASE1_TAG)
+      sum += reasks;
+  for (size_t i = 0; i < invariants_count(invariants); i++)
+    if (invariants_get(invariants, i)->kind == INVARIANT_AI)
+      sum += checks;
+  return sum * (double)votes;
+}
+
+static void plan_unknown(struct planning *plan, const char *what, struct str name) {
+  struct buf text = {0};
+  buf_printf(&text, "%s " STR_FMT, what, STR_ARG(name));
+  for (size_t i = 0; i < json_array_size(plan->unknown); i++)
+    if (str_eq_c(buf_view(&text), json_string_value(json_array_get(plan->unknown, i)))) {
+      buf_deinit(&text);
+      return;
+    }
+  json_array_append_new(plan->unknown, json_text(buf_view(&text)));
+  buf_deinit(&text);
+}
+
+/* Dollars of one answer at most, of the dearest who can be asked. */
+static double answer_cost(struct planning *plan, const struct reach_part *part) {
+  const json_t *prices = json_object_get(plan->p->config, "prices");
+  const json_t *tokens = json_object_get(part->options, "max_tokens");
+  const json_t *flag = json_object_get(json_object_get(plan->p->config, "options"), "max_tokens");
+  double most = 0;
+  if (part->role == REACH_WORK && json_is_integer(flag))
+    tokens = flag;
+  for (size_t i = 0; i < part->count; i++) {
+    const struct reach_who *who = &part->who[i];
+    const json_t *price = json_object_getn(prices, who->model.n ? who->model.p : "", who->model.n);
+    double output = json_number_value(json_object_get(price, "output"));
+    if (str_eq_c(who->provider, "script"))
+      continue;
+    if (price == NULL)
+      plan_unknown(plan, "no price is known of the model of", who->provider);
+    if (!json_is_integer(tokens))
+      plan_unknown(plan, "no max_tokens in the options of",
+                   plan->p->workflow->movements[part->movement].name);
+    double cost = output * json_number_value(tokens) / 1e6;
+    most = cost > most ? cost : most;
+  }
+  return most;
+}
+
+/* --- who --- */
+
+static json_t *who_json(const struct planning *plan, const struct reach_part *part,
+                        const struct reach_who *who) {
+  const struct provider *provider = registry_find(plan->p->registry, who->provider);
+  json_t *out = json_object();
+  json_object_set_new(out, "provider", json_text(who->provider));
+  json_object_set_new(out, "model", who->model.n ? json_text(who->model) : json_null());
+  if (provider == NULL)
+    return out;
+  struct backend_probe probe;
+  probe_look(provider, &probe);
+  json_object_set_new(out, "kind", json_string(probe.kind));
+  json_object_set_new(out, "transport",
+                      probe.transport[0] ? json_string(probe.transport) : json_null());
+  json_object_set_new(out, "schema", json_string(probe.schema));
+  (void)part;
+  return out;
+}
+
+static void plan_part(void *ctx, const struct reach_part *part) {
+  struct planning *plan = ctx;
+  const struct movement *m = &plan->p->workflow->movements[part->movement];
+  json_t *object = json_array_get(plan->movements, part->movement), *who = json_array();
+  double calls = part_calls(m, part->role, part->role == REACH_VOTE ? part->count : 1);
+  for (size_t i = 0; i < part->count; i++)
+    if (part->who[i].provider.n > 0)
+      json_array_append_new(who, who_json(plan, part, &part->who[i]));
+  if (part->role == REACH_VOTE)
+    json_object_set_new(object, "agree", json_integer((json_int_t)part->needed));
+  json_object_set_new(object, reach_role_name(part->role), who);
+  plan->calls[part->movement] += calls;
+  plan->output[part->movement] += calls * answer_cost(plan, part);
+}
+
+/* --- a movement --- */
+
+static json_t *rules_json(const struct workflow *wf, const struct movement *m) {
+  json_t *rules = json_array();
+  for (size_t i = 0; i < m->rule_count; i++) {
+    int next = m->rule_next[i];
+    json_t *to = NULL;
+    if (next >= 0)
+      to = json_text(wf->movements[next].name);
+    else
+      to = json_string(next == NEXT_COMPLETE ? "COMPLETE" : "ABORT");
+    size_t k = 0;
+    while (k < json_array_size(rules) && !json_equal(json_array_get(rules, k), to))
+      k++;
+    if (k == json_array_size(rules))
+      json_array_append(rules, to);
+    json_decref(to);
+  }
+  return rules;
+}
+
+static json_t *limits_json(const struct movement *m) {
+  json_t *limits = json_object();
+  const struct structured_config *so = m->structured;
+  if (m->judge.timeout_ms > 0)
+    json_object_set_new(limits, "judge_timeout_ms", json_integer(m->judge.timeout_ms));
+  json_object_set_new(limits, "judge_max_reasks", json_integer(m->judge.max_reasks));
+  if (so != NULL)
+    json_object_set_new(limits, "max_reasks", json_integer(so->max_reasks));
+  if (so != NULL && so->token_budget > 0)
+    json_object_set_new(limits, "token_budget", json_integer(so->token_budget));
+  if (so != NULL && so->time_budget_ms > 0)
+    json_object_set_new(limits, "time_budget_ms", json_integer(so->time_budget_ms));
+  return limits;
+}
+
+static json_t *movement_json(const struct workflow *wf, const struct movement *m, bool reachable) {
+  json_t *out = json_object(), *argv = NULL, *stages = json_array();
+  json_object_set_new(out, "name", json_text(m->name));
+  json_object_set_new(out, "reachable", json_boolean(reachable));
+  for (size_t i = 0; m->argv != NULL && m->argv[i] != NULL; i++) {
+    argv = argv ? argv : json_array();
+    json_array_append_new(argv, json_text(str_from(m->argv[i])));
+  }
+  json_object_set_new(out, "command", argv ? argv : json_null());
+  if (m->argv == NULL)
+    json_object_set_new(out, "permission", json_string(permission_name(m->permission)));
+  for (size_t i = 0; i < m->judge.stage_count; i++)
+    json_array_append_new(stages, json_string(judge_stage_name(m->judge.stages[i])));
+  json_object_set_new(out, "stages", stages);
+  json_object_set_new(out, "limits", limits_json(m));
+  json_object_set_new(out, "next", rules_json(wf, m));
+  return out;
+}
+
+/* --- the last sessions --- */
+
+enum { HISTORY_COST, HISTORY_TOKENS, HISTORY_TIME, HISTORY_COUNT };
+
+struct history {
+  double values[HISTORY_COUNT][LIMIT_PLAN_RUNS];
+  size_t counts[HISTORY_COUNT], runs;
+};
+
+static void history_add(struct history *h, int what, double value) {
+  h->values[what][h->counts[what]++] = value;
+}
+
+static void history_take(struct history *h, const struct brief *b) {
+  const json_t *cost = json_object_get(b->spent, "cost_usd");
+  int64_t from, to;
+  h->runs++;
+  if (cost != NULL)
+    history_add(h, HISTORY_COST, json_number_value(cost));
+  history_add(h, HISTORY_TOKENS,
+              json_number_value(json_object_get(b->spent, "input")) +
+                  json_number_value(json_object_get(b->spent, "output")));
+  if (record_time_parse(b->started, &from) && record_time_parse(b->updated, &to) && to >= from)
+    history_add(h, HISTORY_TIME, (double)(to - from));
+}
+
+static bool is_whole_run(const struct brief *b, const char *workflow) {
+  return b->workflow != NULL && strcmp(b->workflow, workflow) == 0 &&
+         (strcmp(b->status, "complete") == 0 || strcmp(b->status, "abort") == 0);
+}
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static json_t *ranks_json(const double *sorted, size_t count) {
+  if (count == 0)
+    return json_null();
+  return json_pack("{sf sf}", "p50", plan_rank(sorted, count, 50), "p90",
+                   plan_rank(sorted, count, 90));
+}
+
+/* Tells what the newest used that came to COMPLETE or ABORT; null: there is none. */
+static json_t *history_json(const struct store *store, const char *workflow) {
+  static const char *const names[] = {"cost_usd", "tokens", "duration_ms"};
+  struct history h = {0};
+  struct store_id *ids = NULL;
+  size_t count = 0;
+  struct err err;
+  if (store == NULL || !store_exists(store) || !store_list(store, &ids, &count, &err))
+    return json_null();
+  for (size_t i = 0; i < count && i < LIMIT_PLAN_LOGS && h.runs < LIMIT_PLAN_RUNS; i++) {
+    struct brief b = {0};
+    struct store_ref ref;
+    store_ref(store, ids[i].id, &ref);
+    if (brief_read(&b, &ref, &err) && is_whole_run(&b, workflow))
+      history_take(&h, &b);
+    brief_deinit(&b);
+  }
+  free(ids);
+  json_t *out = h.runs > 0 ? json_pack("{si}", "runs", (int)h.runs) : json_null();
+  for (size_t i = 0; h.runs > 0 && i < HISTORY_COUNT; i++) {
+    qsort(h.values[i], h.counts[i], sizeof *h.values[i], by_value);
+    json_object_set_new(out, names[i], ranks_json(h.values[i], h.counts[i]));
+  }
+  return out;
+}
+
+/* --- the whole --- */
+
+static json_t *calls_json(const struct planning *plan) {
+  double worst = plan_worst(plan->p->workflow, plan->calls);
+  return worst < 0 ? json_null() : json_integer((json_int_t)worst);
+}
+
+static json_t *cost_json(const struct planning *plan, bool calls_none) {
+  double worst = plan_worst(plan->p->workflow, plan->output);
+  bool known = json_array_size(plan->unknown) == 0 && worst >= 0;
+  json_t *out = json_object();
+  json_object_set_new(out, "answers_usd", known && !calls_none ? json_real(worst) : json_null());
+  json_object_set(out, "unknown", plan->unknown);
+  return out;
+}
+
+json_t *plan_json(const struct preflight *p, const struct store *store) {
+  const struct workflow *wf = p->workflow;
+  assert(wf != NULL);
+  struct planning plan = {.p = p,
+                          .movements = json_array(),
+                          .calls = xcalloc(wf->movement_count + 1, sizeof(double)),
+                          .output = xcalloc(wf->movement_count + 1, sizeof(double)),
+                          .unknown = json_array()};
+  bool *reachable = workflow_reachable(wf->doc);
+  for (size_t i = 0; i < wf->movement_count; i++)
+    json_array_append_new(plan.movements, movement_json(wf, &wf->movements[i], reachable[i]));
+  reach_each(wf, p->config, plan_part, &plan);
+  for (size_t i = 0; i < wf->movement_count; i++)
+    json_object_set_new(json_array_get(plan.movements, i), "calls",
+                        json_integer((json_int_t)plan.calls[i]));
+  json_t *out = json_object(), *env = json_object_get(p->config, "env");
+  json_object_set_new(out, "workflow", json_text(wf->name));
+  bool endless = wf->max_movements == MOVEMENTS_INFINITE;
+  json_object_set_new(out, "max_movements",
+                      endless ? json_null() : json_integer(wf->max_movements));
+  json_object_set_new(out, "movements", plan.movements);
+  json_object_set_new(out, "env", env ? json_incref(env) : json_array());
+  json_object_set_new(out, "calls", calls_json(&plan));
+  json_object_set_new(out, "cost", cost_json(&plan, plan_worst(wf, plan.calls) == 0));
+  struct buf name = {0};
+  buf_str(&name, wf->name);
+  json_object_set_new(out, "history", history_json(store, buf_c(&name)));
+  buf_deinit(&name);
+  json_decref(plan.unknown);
+  free(reachable);
+  free(plan.calls);
+  free(plan.output);
+  return out;
+}
