@@ -31,12 +31,14 @@ static void count_one(struct spread *m, uint64_t value) {
   if (m->buckets[row] == NULL) {
     m->buckets[row] = xmalloc(STEPS * sizeof **m->buckets);
     memset(m->buckets[row], 0, STEPS * sizeof **m->buckets);
+    m->bytes += STEPS * sizeof **m->buckets;
   }
   m->buckets[row][step_of(value, row)]++;
 }
 
 static void spill(struct spread *m) {
   m->buckets = xmalloc(ROWS * sizeof *m->buckets);
+  m->bytes = ROWS * sizeof *m->buckets;
   memset(m->buckets, 0, ROWS * sizeof *m->buckets);
   for (size_t i = 0; i < SPREAD_EXACT_COUNT; i++)
     count_one(m, m->exact[i]);
@@ -56,8 +58,10 @@ void spread_add(struct spread *m, int64_t value) {
   } else {
     bool full = m->count == 0 || (m->count >= FIRST_EXACT && (m->count & (m->count - 1)) == 0);
     size_t room = m->count < FIRST_EXACT ? FIRST_EXACT : (size_t)m->count * 2;
-    if (full)
-      m->exact = xrealloc(m->exact, room * sizeof *m->exact);
+    if (full) {
+      m->bytes = room * sizeof *m->exact;
+      m->exact = xrealloc(m->exact, m->bytes);
+    }
     m->exact[m->count] = (uint64_t)value;
   }
   m->count++;
@@ -90,16 +94,6 @@ uint64_t spread_at(const struct spread *m, int percent) {
       rank -= here;
     }
   return 0;
-}
-
-size_t spread_bytes(const struct spread *m) {
-  size_t bytes = m->exact != NULL ? SPREAD_EXACT_COUNT * sizeof *m->exact : 0;
-  if (m->buckets == NULL)
-    return bytes;
-  bytes += ROWS * sizeof *m->buckets;
-  for (size_t row = 0; row < ROWS; row++)
-    bytes += m->buckets[row] != NULL ? STEPS * sizeof **m->buckets : 0;
-  return bytes;
 }
 
 void spread_deinit(struct spread *m) {

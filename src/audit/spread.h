@@ -17,6 +17,7 @@ enum { SPREAD_EXACT_COUNT = 64, SPREAD_POWERS = 59 };
 struct spread {
   uint64_t count;
   int64_t sum;
+  size_t bytes;       /* of memory */
   uint64_t *exact;    /* while there are few */
   uint32_t **buckets; /* SPREAD_POWERS + 1 pointers, NULL where no number fell */
 };
@@ -25,7 +26,6 @@ struct spread {
 void spread_add(struct spread *m, int64_t value);
 /* percent: 1 to 100. Of no numbers: 0. */
 uint64_t spread_at(const struct spread *m, int percent);
-size_t spread_bytes(const struct spread *m); /* of memory */
 void spread_deinit(struct spread *m);
 
 #endif

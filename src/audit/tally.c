@@ -131,14 +131,14 @@ static int64_t tokens_of(const struct row_use *use) {
 }
 
 static void count_use(struct tally_table *t, struct tally_group *g, const struct tally_unit *u) {
-  size_t before = spread_bytes(&g->ms) + spread_bytes(&g->tokens) + spread_bytes(&g->cost);
+  size_t before = g->ms.bytes + g->tokens.bytes + g->cost.bytes;
   row_use_add(&g->use, &u->use);
   row_use_add(&g->unsure_use, &u->unsure_use);
   spread_add(&g->ms, u->use.ms);
   spread_add(&g->tokens, tokens_of(&u->use));
   if (u->use.unpriced == 0)
     spread_add(&g->cost, u->use.cost_nano);
-  *t->memory += spread_bytes(&g->ms) + spread_bytes(&g->tokens) + spread_bytes(&g->cost) - before;
+  *t->memory += g->ms.bytes + g->tokens.bytes + g->cost.bytes - before;
 }
 
 static void count_reading(struct tally_group *g, const struct row_stage *stage) {
