@@ -111,6 +111,13 @@ static bool is_wanted(const struct census *c, enum census_word what, uint32_t na
   return false;
 }
 
+bool census_wants(const struct census *c, enum census_word what, const char *word) {
+  uint32_t name = NAMES_NONE;
+  if (c->wanted[what] == NULL)
+    return true;
+  return word != NULL && map_get(&c->names.map, str_from(word), &name) && is_wanted(c, what, name);
+}
+
 static bool asks_of_judges(const struct census *c) {
   return c->wanted[CENSUS_METHOD] != NULL || c->wanted[CENSUS_PROVIDER] != NULL ||
          c->wanted[CENSUS_MODEL] != NULL || c->min_stages > 0 || c->ambiguous;

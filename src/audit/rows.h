@@ -124,6 +124,10 @@ struct rows {
   bool spills; /* there are more rows than are kept */
 };
 
+/* Why a stage did not decide, in a word; "" of one that did. error: the first of its errors; none:
+ * a judge said that no rule holds. */
+const char *rows_reason(struct str stage, enum stage_outcome outcome, bool none, struct str error);
+
 enum rows_log rows_read(struct rows *rows, const struct store_ref *ref);
 void rows_deinit(struct rows *rows);
 

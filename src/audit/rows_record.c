@@ -289,10 +289,7 @@ static bool is_machine(struct str stage) {
   return IS(stage, "when") || IS(stage, "auto_select") || IS(stage, "aggregate");
 }
 
-/* Why a stage did not decide, in a word. `error`: the first of its errors, `none`: it said that no
- * rule holds. */
-static const char *reason_word(struct str stage, enum stage_outcome outcome, bool none,
-                               struct str error) {
+const char *rows_reason(struct str stage, enum stage_outcome outcome, bool none, struct str error) {
   bool machine = is_machine(stage);
   bool tag = IS(stage, "phase3_tag") || IS(stage, "phase1_tag");
   switch (outcome) {
@@ -357,7 +354,7 @@ struct stage_said { /* members that may come before or after the calls */
 static void finish_stage(struct rows *rows, const struct stage_said *said,
                          struct row_stage *stage) {
   const char *word =
-      reason_word(said->stage, (enum stage_outcome)stage->outcome, said->none, said->error);
+      rows_reason(said->stage, (enum stage_outcome)stage->outcome, said->none, said->error);
   stage->machine = is_machine(said->stage);
   stage->readable = stage->outcome == OUTCOME_MATCHED || strcmp(word, "none") == 0;
   bool classed = stage->outcome == OUTCOME_ERROR || stage->outcome == OUTCOME_SKIPPED;

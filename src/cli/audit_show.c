@@ -332,6 +332,34 @@ void audit_show_groups(const struct census *c) {
            (count)t->left_out);
 }
 
+/* --- errors --- */
+
+void audit_show_flaws(const struct flaws *f) {
+  printf("%llu failing answer%s, %llu error%s\n", (count)f->answers, f->answers == 1 ? "" : "s",
+         (count)f->errors, f->errors == 1 ? "" : "s");
+  for (size_t i = 0; i < f->count; i++) {
+    const struct flaw_group *g = &f->groups[i];
+    struct buf line = {0};
+    if (i == 0)
+      printf("\n    count  of                 keyword          path                      form\n");
+    buf_printf(&line, "%9llu  ", (count)g->count);
+    show_cell(&line, g->stage ? g->stage : "value", 18);
+    buf_putc(&line, ' ');
+    show_cell(&line, g->keyword, 16);
+    buf_putc(&line, ' ');
+    show_cell(&line, g->path, 25);
+    buf_printf(&line, " %-13s", g->shape);
+    show_line(&line);
+    buf_puts(&line, "           ");
+    (void)cli_fit(&line, str_from(g->message), 60);
+    buf_printf(&line, "  e.g. ");
+    buf_safe(&line, str_from(g->example), false);
+    show_line(&line);
+  }
+  if (f->left_out > 0)
+    printf("%llu more are not grouped: filter\n", (count)f->left_out);
+}
+
 /* --- CSV --- */
 
 static void csv_cell(const char *text) {

@@ -354,6 +354,54 @@ def words():
         expect(audit(box, "--logs", some) == audit(box, some))
 
 
+def errors():
+    """What failed, by what is wrong with it: every number again, and each answer as a case."""
+    box, db, folder = bed()
+    path = box.dir + "/cases.ndjson"
+    got = json.loads(run(box, folder, "--errors", "--export", path, "--json").stdout)
+    failing = one(db, "select sum(attempts - (outcome = 'value')) from vals")
+    true = {(None, "$.a", "type"): failing}
+    for stage, outcome, reason, n in db.execute(
+            "select stage, outcome, reason, count(*) from stages where calls > 0 and outcome in"
+            " ('unreadable', 'invalid', 'out_of_range', 'ambiguous') group by 1, 2, 3"):
+        true[(stage, "$.step" if reason in ("wrong_shape", "out_of_range") else "$", reason)] = n
+    groups = {}
+    for e in got["errors"]:
+        expect(e["count"] == e["answers"] and e["shape"] in ("prose", "json"), e)
+        key = (e["stage"], e["path"], e["keyword"])
+        groups[key] = groups.get(key, 0) + e["count"]
+    expect(groups == true, groups, true)
+    expect(got["totals"]["answers"] == got["totals"]["errors"] == sum(true.values()), got["totals"])
+    cases = [json.loads(line) for line in open(path)]
+    expect(len(cases) == got["totals"]["answers"], len(cases))
+    expect(os.stat(path).st_mode & 0o777 == 0o600)
+    for case in cases[:: max(1, len(cases) // 50)]:
+        session, turn, call = case["id"].split("/")
+        records = [json.loads(line) for line in open(f"{folder}/{session}.ndjson")]
+        end = [r for r in records if r["type"] == "call_end" and r["turn"] == int(turn) and r["call"] == int(call)]
+        expect(case["text"] == end[-1]["text"], case)
+        start = [r for r in records if r["type"] == "call_start" and r["call"] == int(call)][0]
+        expect((case["provider"], case.get("model")) == (start["provider"], start.get("model")), case)
+        expect(("report" in case) == ("stage" in case), case)
+    done = box.segue("extract", "--batch", stdin=open(path, "rb").read())
+    expect(done.stdout.count(b"\n") == len(cases) and b"bad_line" not in done.stdout, done.stderr[-300:])
+    only = json.loads(run(box, folder, "--errors", "--model", "small", "--movement", "plan", "--json").stdout)
+    expect(only["totals"]["answers"] == one(
+        db, "select count(*) from stages s join judgments j on j.log = s.log and j.turn = s.turn where s.calls > 0"
+        " and s.model = 'small' and j.movement = 'plan' and s.outcome in"
+        " ('unreadable', 'invalid', 'out_of_range', 'ambiguous')"), only["totals"])
+    expect(f"{got['totals']['answers']} failing answers" in run(box, folder, "--errors").stdout)
+    for wrong in (("--export", path), ("--errors", "--csv"), ("--errors", "--by", "method")):
+        expect(run(box, folder, *wrong).returncode == 2, wrong)
+    tampered = box.dir + "/tampered"
+    os.mkdir(tampered)
+    for p in made["paths"][:3]:
+        with open(f"{tampered}/{os.path.basename(p)}", "wb") as f:
+            f.write(open(p, "rb").read().replace(b"session_end", b"session_ebd").replace(b"\"attempt\":1", b"\"attempt\":2"))
+    apart = json.loads(run(box, tampered, "--errors", "--json").stdout)["totals"]
+    expect(apart["answers"] == 0 and apart["logs"]["tampered"] == 3, apart)
+
+
 def schema():
     """What is printed is what schemas/audit.json says."""
     box, _, folder = bed()
@@ -361,8 +409,11 @@ def schema():
         path = box.file("out.json", run(box, *words_of, "--json").stdout)
         done = box.segue("check", SCHEMA, path)
         expect(done.returncode == 0, done.stdout[-500:], done.stderr[-800:])
+    path = box.file("out.json", run(box, folder, "--errors", "--json").stdout)
+    done = box.segue("check", SCHEMA.replace("audit.json", "audit-errors.json"), path)
+    expect(done.returncode == 0, done.stdout[-500:], done.stderr[-800:])
 
 
 if __name__ == "__main__":
     sys.exit(main([figures_of_all, times_of_stages, falls, forms, by_keys, filters, as_csv, screen, hostile,
-          one_large_log, words, schema]))
+          one_large_log, words, errors, schema]))

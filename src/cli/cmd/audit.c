@@ -1,5 +1,6 @@
 /* segue audit: counts the judgments of many sessions. */
 #include "audit/census.h"
+#include "audit/flaws.h"
 #include "cli/audit_show.h"
 #include "cli/cli.h"
 #include "cli/find.h"
@@ -7,6 +8,8 @@
 #include "cli/ls_filter.h"
 #include "host/paths.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -26,6 +29,10 @@ static const struct cli_option options[] = {
      "of sessions that ended or stand so: complete, stopped, open, ...", false},
     {"min-stages", 0, "N", "that needed at least so many stages", false},
     {"ambiguous", 0, NULL, "with a stage whose evidence named two rules", false},
+    {"errors", 'e', NULL,
+     "group the answers that were not what was asked for: by path, keyword, form", false},
+    {"export", 'x', "FILE", "of those answers each as a case: for extract --batch, check --batch",
+     false},
     {"json", 'j', NULL, "print one JSON object: groups and totals", false},
     {"csv", 0, NULL, "print the groups as CSV", false},
     {"logs", 'l', "DIR", "log folder in which IDs are looked up, and that is read without words",
@@ -96,6 +103,92 @@ static void audit_print(struct census *c, const struct cli_args *args) {
   }
 }
 
+/* --- errors --- */
+
+struct exporting {
+  FILE *file;
+  size_t count;
+};
+
+static void export_case(void *ctx, json_t *item) {
+  struct exporting *e = ctx;
+  struct buf line = {0};
+  json_io_write(item, JSON_IO_COMPACT, &line);
+  fprintf(e->file, "%s\n", buf_c(&line));
+  e->count++;
+  buf_deinit(&line);
+}
+
+/* Cases hold what logs hold: others on this machine need not read them. */
+static bool export_open(struct exporting *e, const char *path, struct err *err) {
+  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  e->file = fd >= 0 ? fdopen(fd, "w") : NULL;
+  return e->file != NULL || err_set_errno(err, errno, "cannot write %s", path);
+}
+
+static bool export_close(struct exporting *e, const char *path, struct err *err) {
+  bool ok = !ferror(e->file);
+  ok = fclose(e->file) == 0 && ok;
+  if (!ok)
+    return err_set_errno(err, errno, "cannot write %s", path);
+  fprintf(stderr, "%zu case%s in %s\n", e->count, e->count == 1 ? "" : "s", path);
+  return true;
+}
+
+static bool flaws_word(struct flaws *f, const char *word, const char *logs, struct err *err) {
+  struct store_ref ref;
+  struct store store;
+  struct stat st;
+  if (stat(word, &st) == 0 && S_ISDIR(st.st_mode)) {
+    store_at(&store, word);
+    return flaws_read_store(f, &store, err);
+  }
+  if (!find_session(word, logs, NULL, &ref, err))
+    return false;
+  flaws_read(f, &ref);
+  return true;
+}
+
+static bool flaws_logs(struct flaws *f, const struct cli_args *args, const char *logs,
+                       struct err *err) {
+  char where[PATHS_BYTES];
+  struct store store;
+  for (size_t i = 0; i < args->word_count; i++)
+    if (!flaws_word(f, args->words[i], logs, err))
+      return false;
+  if (args->word_count > 0)
+    return true;
+  if (!paths_logs(logs, where, err))
+    return false;
+  store_at(&store, where);
+  return (logs == NULL && !store_exists(&store)) || flaws_read_store(f, &store, err);
+}
+
+static int audit_errors(const struct census *c, const struct cli_args *args, const char *logs) {
+  const char *path = cli_value(args, "export");
+  struct exporting e = {0};
+  struct err err = {0};
+  struct flaws *f = flaws_new(c);
+  bool ok = path == NULL || export_open(&e, path, &err);
+  if (path != NULL && ok) {
+    f->on_case = export_case;
+    f->ctx = &e;
+  }
+  ok = ok && flaws_logs(f, args, logs, &err);
+  if (e.file != NULL)
+    ok = export_close(&e, path, &err) && ok;
+  flaws_sort(f);
+  if (ok && cli_flag(args, "json")) {
+    json_t *told = flaws_json(f);
+    json_io_print(told, JSON_IO_COMPACT);
+    json_decref(told);
+  } else if (ok) {
+    audit_show_flaws(f);
+  }
+  flaws_free(f);
+  return ok ? STATUS_COMPLETE : cli_fail("audit", &err);
+}
+
 static int audit(int argc, char **argv) {
   struct cli_args args;
   struct err err = {0};
@@ -106,11 +199,21 @@ static int audit(int argc, char **argv) {
   cli_errors_as_json(cli_flag(&args, "json"));
   struct census *c = census_new();
   status = STATUS_COMPLETE;
+  bool errors = cli_flag(&args, "errors");
   if (cli_flag(&args, "json") && cli_flag(&args, "csv"))
     (void)err_set(&err, ERR_USAGE, "--json and --csv do not go together");
+  if (errors && (cli_flag(&args, "csv") || cli_value(&args, "by") != NULL))
+    (void)err_set(&err, ERR_USAGE, "--errors does not go with --by and --csv");
+  if (!errors && cli_value(&args, "export") != NULL)
+    (void)err_set(&err, ERR_USAGE, "--export goes with --errors");
   if (err.code != ERR_NONE || !audit_filters(c, &args, &err) ||
-      (args.word_count == 0 && !audit_logs(c, logs, &err))) {
+      (args.word_count == 0 && !errors && !audit_logs(c, logs, &err))) {
     status = cli_fail("audit", &err);
+    census_free(c);
+    return status;
+  }
+  if (errors) {
+    status = audit_errors(c, &args, logs);
     census_free(c);
     return status;
   }
@@ -135,6 +238,10 @@ const struct cli_command cmd_audit = {
         "apart\n"
         "and leave the figures alone. Filters compose; a filter takes several words with commas.\n"
         "Without --by one screen; with stage, reason or to among the keys, stages are counted.\n"
+        "--errors groups the answers of models that were not what was asked for, and --export "
+        "writes\n"
+        "each as a line of JSON: text, schema, errors, who said it, of a judge's also rules and "
+        "report.\n"
         "unsure: a stage that reads a model's words did not decide. Percentiles are exact up to "
         "64\n"
         "numbers, beyond within 1 %.",

@@ -1,0 +1,48 @@
+/* flaws_internal.h - the failing answers of one log, and each as a case. */
+#ifndef SEGUE_AUDIT_FLAWS_INTERNAL_H
+#define SEGUE_AUDIT_FLAWS_INTERNAL_H
+
+#include "audit/book.h"
+#include "audit/rows.h"
+
+struct flaw_call {
+  long turn, call;
+  bool works;                   /* the movement's own */
+  uint64_t start_seq, end_seq;  /* records of its first attempt, and of its last answer */
+  const char *provider, *model; /* model may be NULL; owned by the log's words */
+  const char *shape;
+};
+
+struct flaw { /* a failing answer */
+  long turn, call;
+  int64_t time_ms;
+  uint64_t start_seq, end_seq,
+      report_seq; /* report: the answer that was judged, 0: there is none */
+  const char *movement, *provider, *model; /* NULL where not known; owned by the log's words */
+  const char *stage, *shape;
+  json_t *errors; /* [{"path", "keyword", "message"}]; owned */
+};
+
+struct flaw_log {
+  struct book book;
+  json_t *words; /* texts of records, kept while the log is read */
+  json_t *workflow_doc;
+  char session[40];
+  const char *workflow, *outcome; /* NULL where not known */
+  struct flaw_call *calls;
+  size_t call_count, call_room;
+  struct flaw *flaws;
+  size_t flaw_count;
+  uint64_t left_out;
+};
+
+/* Reads a whole log. Its flaws count only when it is sound or torn. */
+enum rows_log flaw_log_read(struct flaw_log *log, const struct store_ref *ref);
+void flaw_log_deinit(struct flaw_log *log);
+
+/* "SESSION/TURN/CALL". */
+void flaw_name(const struct flaw_log *log, const struct flaw *flaw, char *out, size_t n);
+/* See flaws.h. A new reference. */
+json_t *flaw_case(const struct flaw_log *log, const struct flaw *flaw);
+
+#endif
