@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/record.h"
+#include "core/state.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 
@@ -203,7 +204,7 @@ static void flaw_record(struct flaw_log *log, const json_t *record) {
   else if (strcmp(type, "session_start") == 0)
     flaw_on_session_start(log, record);
   else if (strcmp(type, "session_stop") == 0)
-    log->outcome = "stopped";
+    log->outcome = session_stop_status(json_view(json_at(record, "reason")));
   else if (strcmp(type, "session_resume") == 0)
     log->outcome = NULL;
   else if (strcmp(type, "session_end") == 0)

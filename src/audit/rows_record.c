@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/record.h"
+#include "core/state.h"
 #include "json/pull.h"
 
 #include <assert.h>
@@ -565,7 +566,7 @@ static enum rows_taken take_session_end(struct rows *rows, struct pull *at,
   }
   buf_printf(&cause, STR_FMT "%s" STR_FMT, STR_ARG(word), class.n > 0 ? ":" : "", STR_ARG(class));
   rows->session.cause = names_add(rows->names, buf_view(&cause));
-  rows->session.outcome = names_add(rows->names, stop ? STR("stopped") : word);
+  rows->session.outcome = names_add(rows->names, stop ? str_from(session_stop_status(word)) : word);
   rows->session.time_ms = time_of(head->ts);
   rows->session.unavailable_stops += stop && IS(word, "judge_unavailable");
   buf_deinit(&cause);

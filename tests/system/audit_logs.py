@@ -194,7 +194,10 @@ class Maker:
         for turn in range(1, turns + 1):
             decided, _ = self.turn(log, n, turn, r.choice(["plan", "implement", "review", "grade"]))
             if not decided:
-                log.add("session_end", outcome="rule_no_match", message="no rule", turns=turn, methods={})
+                if r.random() < 0.5:  # as older logs say it
+                    log.add("session_end", outcome="rule_no_match", message="no rule", turns=turn, methods={})
+                else:
+                    log.add("session_stop", reason="rule_no_match", turn=turn, resumable=True)
                 self.insert("logs", n, session_id(n), workflow, "rule_no_match", "rule_no_match", unavailable)
                 return log
             if r.random() < 0.01:
