@@ -62,6 +62,12 @@
 #define LIMIT_HEADS_BYTES    (64u * 1024u * 1024u) /* a list of heads that was kept elsewhere */
 #define LIMIT_LEDGER_LOCK_MS 5000u /* other programs hold its lock for a sync each */
 
+/* --- the index of a folder of logs --- */
+#define LIMIT_INDEX_LEAST_COUNT 256u  /* logs of a folder that gets one */
+#define LIMIT_INDEX_STEP_COUNT  5000u /* logs read for it at once: then it is written */
+#define LIMIT_INDEX_REST_MS     30000 /* between two looks, while sessions end */
+#define LIMIT_INDEX_BYTES       (1024u * 1024u * 1024u)
+
 /* --- judge --- */
 #define LIMIT_REASK_COUNT          5
 #define LIMIT_PANEL_COUNT          7 /* judges that vote on one stage */

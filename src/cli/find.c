@@ -3,12 +3,20 @@
 
 #include "daemon/client.h"
 #include "host/paths.h"
+#include "os/clock.h"
+#include "store/select.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+bool find_since(const char *text, int64_t *since_ms, struct err *err) {
+  struct err why;
+  return text == NULL || select_since(text, clock_real_ms(), since_ms, &why) ||
+         err_set(err, why.code, "--%s", why.text);
+}
 
 /* A daemon may keep its logs elsewhere. */
 static bool find_ask_daemon(const char *socket, const char *word, struct store_ref *ref,

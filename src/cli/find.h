@@ -11,6 +11,9 @@
 bool find_session(const char *word, const char *logs, const char *socket, struct store_ref *ref,
                   struct err *err) MUST_CHECK;
 
+/* --since, as select_since reads it; NULL leaves it as it is. */
+bool find_since(const char *text, int64_t *since_ms, struct err *err) MUST_CHECK;
+
 /* A path below the current folder without that folder; else as it is. Points into `path`. */
 const char *find_shown(const char *path);
 

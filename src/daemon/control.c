@@ -7,6 +7,7 @@
 #include "core/record.h"
 #include "format/json_write.h"
 #include "os/clock.h"
+#include "store/select.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,44 +124,86 @@ static bool read_limit(struct server_request *r, size_t *limit) {
   return true;
 }
 
+/* False: answered. */
+static bool read_wanted(struct server_request *r, struct select *wanted, const char **before) {
+  const char *since = server_query(r, "since");
+  struct err err = {0};
+  *wanted = (struct select){.statuses = server_query(r, "status"),
+                            .workflow = server_query(r, "workflow"),
+                            .method = server_query(r, "method"),
+                            .provider = server_query(r, "provider")};
+  *before = server_query(r, "before");
+  if ((since != NULL && !select_since(since, clock_real_ms(), &wanted->since_ms, &err)) ||
+      !select_check(wanted, &err)) {
+    server_problem(r, 400, NULL, "%s", err.text);
+    return false;
+  }
+  if (*before != NULL && strspn(*before, "0123456789abcdef-") != STORE_ID_BYTES - 1) {
+    server_problem(r, 400, NULL, "before must be a session's id: the next of the page before");
+    return false;
+  }
+  return true;
+}
+
+enum { LOOK_BYTES = 64 * 1024 }; /* of a log that is read to its end: they count as one look */
+
+/* NULL: not wanted, or no session yet. Adds to `looked` what it cost. */
+static json_t *list_one(const struct control *api, const struct select *wanted,
+                        const struct index *x, const char *id, size_t *looked) {
+  struct view v;
+  struct err err;
+  struct store_ref ref;
+  json_t *session = NULL;
+  uint64_t bytes = 0;
+  const struct index_row *row = NULL;
+  if (x != NULL && sessions_find(api->sessions, id) == NULL)
+    row = index_row(x, id);
+  if (row != NULL && select_passes_over(wanted, x, row))
+    return NULL;
+  ++*looked;
+  if (!view_of(&v, api, id, &err))
+    return NULL;
+  store_ref(api->sessions->env->store, id, &ref);
+  if (brief_wanted(wanted->statuses, v.status) && select_wants_brief(wanted, v.brief)) {
+    if (row == NULL && (wanted->method != NULL || wanted->provider != NULL) &&
+        store_bytes(&ref, &bytes))
+      *looked += (size_t)(bytes / LOOK_BYTES);
+    if (select_wants_log(wanted, &ref, row))
+      session = view_json(&v, api);
+  }
+  view_deinit(&v);
+  return session;
+}
+
 /* Newest first. A page ends when it is full, or when so many logs were looked at that others would
  * have to wait; `next` then says where to go on. */
 static void list_sessions(void *ctx, struct server_request *r) {
   const struct control *api = ctx;
-  const char *filter = server_query(r, "status"), *before = server_query(r, "before");
+  const struct store *store = api->sessions->env->store;
+  const char *before, *last = NULL;
+  struct select wanted;
   struct store_id *ids;
   size_t count, limit, i = 0, looked = 0;
   struct err err = {0};
-  if (!brief_filter_check(filter, &err)) {
-    server_problem(r, 400, NULL, "%s", err.text);
+  if (!read_wanted(r, &wanted, &before) || !read_limit(r, &limit))
     return;
-  }
-  if (before != NULL && strspn(before, "0123456789abcdef-") != STORE_ID_BYTES - 1) {
-    server_problem(r, 400, NULL, "before must be a session's id: the next of the page before");
-    return;
-  }
-  if (!read_limit(r, &limit))
-    return;
-  if (!store_list(api->sessions->env->store, &ids, &count, &err)) {
+  if (!store_list(store, &ids, &count, &err)) {
     server_problem(r, 500, NULL, "%s", err.text);
     return;
   }
+  struct index *x = select_is_set(&wanted) ? index_open(store) : NULL;
   json_t *list = json_array();
-  const char *last = NULL;
   for (; i < count && json_array_size(list) < limit && looked < LIMIT_API_READ_COUNT; i++) {
-    struct view v;
     if (before != NULL && strcmp(ids[i].id, before) >= 0)
       continue;
     last = ids[i].id;
-    looked++;
-    if (!view_of(&v, api, ids[i].id, &err))
-      continue;
-    if (brief_wanted(filter, v.status))
-      json_array_append_new(list, view_json(&v, api));
-    view_deinit(&v);
+    json_t *session = list_one(api, &wanted, x, last, &looked);
+    if (session != NULL)
+      json_array_append_new(list, session);
   }
   json_t *page = json_pack("{so}", "sessions", list);
   json_object_set_new(page, "next", i < count && last ? json_string(last) : json_null());
+  index_close(x);
   free(ids);
   server_reply_json(r, 200, page);
 }
@@ -475,13 +518,15 @@ static void get_description(void *ctx, struct server_request *r) {
   server_reply(r, 200, "application/json", (struct str){file->p, file->n});
 }
 
-static const char *const list_query[] = {"status", "before", "limit", NULL};
+static const char *const list_query[] = {"status",   "since",  "workflow", "method",
+                                         "provider", "before", "limit",    NULL};
 static const char *const watch_query[] = {"after", NULL};
 
 const struct server_route control_routes[] = {
     {"POST", "/v1/sessions", "submit a session", TAKES_JSON, NULL, submit_session},
-    {"GET", "/v1/sessions", "list sessions, newest first (status, before, limit)", TAKES_NOTHING,
-     list_query, list_sessions},
+    {"GET", "/v1/sessions",
+     "list sessions, newest first (status, since, workflow, method, provider, before, limit)",
+     TAKES_NOTHING, list_query, list_sessions},
     {"GET", "/v1/sessions/{id}", "one session", TAKES_NOTHING, NULL, get_session},
     {"GET", "/v1/sessions/{id}/events", "its records as server-sent events (Last-Event-ID, after)",
      TAKES_NOTHING, watch_query, watch_session},

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "daemon/control.h"
+#include "daemon/indexer.h"
 #include "daemon/mhd_load.h"
 #include "daemon/notify.h"
 #include "host/paths.h"
@@ -32,6 +33,7 @@ struct daemon {
   struct events events;
   struct sessions sessions;
   struct control api;
+  struct indexer indexer;
   struct server *http;
   struct notify notify;
   uv_signal_t signals[SIGNAL_COUNT];
@@ -49,6 +51,7 @@ static void serve_close_all(struct daemon *d) {
   d->closed = true;
   server_free(d->http);
   sessions_close(&d->sessions);
+  indexer_close(&d->indexer);
   events_close(&d->events);
   for (int i = 0; i < SIGNAL_COUNT; i++) {
     uv_close((uv_handle_t *)&d->signals[i], NULL);
@@ -213,16 +216,23 @@ static void undo(struct daemon *d) {
   notify_deinit(&d->notify);
 }
 
+static void on_changed(void *ctx, struct daemon_entry *e) {
+  struct daemon *d = ctx;
+  if (!entry_is_live(e))
+    indexer_want(&d->indexer);
+  control_changed(&d->api, e);
+}
+
 static void daemon_run(struct daemon *d, size_t max_sessions, unsigned max_connections,
                        struct err *err) {
   d->host.disk_full_wait_ms = UINT64_MAX; /* nobody waits for an answer: until there is space */
   d->launch_env.store = &d->store;
   d->launch_env.workflows = d->host.workflows;
   events_init(&d->events, &d->loop);
-  sessions_init(&d->sessions, &d->host, &d->launch_env, &d->events, max_sessions, control_changed,
-                &d->api);
+  sessions_init(&d->sessions, &d->host, &d->launch_env, &d->events, max_sessions, on_changed, d);
   control_init(&d->api, &d->sessions);
   init_handles(d);
+  indexer_start(&d->indexer, &d->loop, &d->store);
   long waiting = sessions_recover(&d->sessions, err);
   if (waiting >= 0)
     d->http = server_new(&d->loop, &d->socket, control_routes, &d->api, max_connections, err);

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "store/index.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -378,35 +379,55 @@ struct daemon_entry *sessions_submit(struct sessions *ss, struct launch *launch,
   return e;
 }
 
+struct recovery {
+  struct sessions *ss;
+  struct heads heads;
+  bool loaded; /* the ledger, which takes its time: when the index does not know */
+};
+
+static const struct heads *recovery_heads(struct recovery *r) {
+  struct err err;
+  if (!r->loaded && !heads_load(&r->heads, r->ss->env->store, NULL, &err))
+    log_warn("%s", err.text);
+  r->loaded = true;
+  return &r->heads;
+}
+
+static void recover_one(struct recovery *r, const char *id, const struct index_row *row) {
+  struct store_ref ref;
+  struct brief brief;
+  struct err ignored;
+  bool sealed = row != NULL && (row->flags & (INDEX_SEALED | INDEX_OVER)) != INDEX_OVER;
+  if (sealed && (row->flags & INDEX_OVER) && !(row->flags & INDEX_GOES_ON))
+    return;
+  if (!sealed && heads_ended(recovery_heads(r), id))
+    return;
+  store_ref(r->ss->env->store, id, &ref);
+  if (!brief_read(&brief, &ref, &ignored))
+    return;
+  if (!sealed)
+    sealer_add_late(&r->ss->host->sealer, recovery_heads(r), &brief, false);
+  if (brief_goes_on(&brief))
+    entry_new(r->ss, id, ENTRY_QUEUED)->brief = brief;
+  else
+    brief_deinit(&brief);
+}
+
 long sessions_recover(struct sessions *ss, struct err *err) {
   struct store_id *ids;
   size_t count;
   const struct store *store = ss->env->store;
+  struct recovery r = {.ss = ss};
   if (!store_list(store, &ids, &count, err))
     return -1;
-  struct heads heads = {0};
   if (count > 0)
     session_ids_after(ss->host, ids[0].id);
-  if (!heads_load(&heads, store, NULL, err))
-    log_warn("%s", err->text);
-  for (size_t i = count; i-- > 0;) { /* the oldest first */
-    struct store_ref ref;
-    struct brief brief;
-    struct err ignored;
-    if (heads_ended(&heads, ids[i].id))
-      continue;
-    store_ref(store, ids[i].id, &ref);
-    if (!brief_read(&brief, &ref, &ignored))
-      continue;
-    sealer_add_late(&ss->host->sealer, &heads, &brief, false);
-    if (!brief_goes_on(&brief)) {
-      brief_deinit(&brief);
-      continue;
-    }
-    entry_new(ss, ids[i].id, ENTRY_QUEUED)->brief = brief;
-  }
+  struct index *x = index_open(store);
+  for (size_t i = count; i-- > 0;) /* the oldest first */
+    recover_one(&r, ids[i].id, index_row(x, ids[i].id));
+  index_close(x);
   free(ids);
-  heads_deinit(&heads);
+  heads_deinit(&r.heads);
   sessions_soon(ss);
   return (long)sessions_list_of(ss, ENTRY_QUEUED)->count;
 }

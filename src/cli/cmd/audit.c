@@ -5,7 +5,6 @@
 #include "cli/cli.h"
 #include "cli/find.h"
 #include "cli/json_io.h"
-#include "cli/ls_filter.h"
 #include "host/paths.h"
 
 #include <errno.h>
@@ -57,8 +56,7 @@ static bool audit_filters(struct census *c, const struct cli_args *args, struct 
     return err_set(err, ERR_USAGE, "--min-stages %.40s: write a number from 1", least);
   c->min_stages = n;
   c->ambiguous = cli_flag(args, "ambiguous");
-  return (since == NULL || ls_filter_since(since, &c->since_ms, err)) &&
-         (by == NULL || census_by(c, by, err));
+  return find_since(since, &c->since_ms, err) && (by == NULL || census_by(c, by, err));
 }
 
 static bool audit_folder(struct census *c, const char *where, struct err *err) {

@@ -1,8 +1,9 @@
 /* segue ls: lists sessions, as a daemon tells them or from the log folder. */
 #include "base/limits.h"
+#include "base/log.h"
 #include "cli/cli.h"
+#include "cli/find.h"
 #include "cli/json_io.h"
-#include "cli/ls_filter.h"
 #include "core/record.h"
 #include "daemon/client.h"
 #include "host/paths.h"
@@ -10,6 +11,7 @@
 #include "store/brief.h"
 #include "store/heads.h"
 #include "store/reader.h"
+#include "store/select.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +46,7 @@ struct ls {
   int columns;
   size_t rows_left;
   int64_t now_ms;
-  struct ls_filter filter;
+  struct select wanted;
 };
 
 static const char *ls_word(const json_t *session, const char *key) {
@@ -132,8 +134,6 @@ static void ls_print_row(struct ls *ls, const json_t *s) {
 }
 
 static void print_session(struct ls *ls, const json_t *s) {
-  if (!ls_filter_wants(&ls->filter, s))
-    return;
   if (ls->json)
     json_io_print(s, JSON_IO_COMPACT);
   else
@@ -143,26 +143,43 @@ static void print_session(struct ls *ls, const json_t *s) {
 
 /* --- from the daemon --- */
 
-static int list_daemon(struct ls *ls, const char *socket, const char *filter, struct err *err) {
-  char path[PATH_BYTES], before[64] = "";
+static void put_parameter(struct buf *path, const char *name, const char *value) {
+  if (value == NULL || value[0] == '\0')
+    return;
+  buf_printf(path, "&%s=", name);
+  for (const char *p = value; *p; p++) {
+    unsigned char c = (unsigned char)*p;
+    if (strchr("-._~,:", c) || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z'))
+      buf_putc(path, (char)c);
+    else
+      buf_printf(path, "%%%02X", c);
+  }
+}
+
+static int list_daemon(struct ls *ls, const char *socket, const char *since, struct err *err) {
+  char before[64] = "";
   while (ls->rows_left > 0) {
     struct client_reply reply = {0};
-    size_t i, page = LIMIT_API_PAGE_COUNT;
-    if (ls->rows_left < page && !ls_filter_is_set(&ls->filter))
-      page = ls->rows_left;
+    struct buf path = {0};
+    size_t i, page = ls->rows_left < LIMIT_API_PAGE_COUNT ? ls->rows_left : LIMIT_API_PAGE_COUNT;
     json_t *session;
-    (void)snprintf(path, sizeof path, "/v1/sessions?limit=%zu%s%s%s%s", page,
-                   before[0] ? "&before=" : "", before, filter ? "&status=" : "",
-                   filter ? filter : "");
-    if (!client_ask(socket, "GET", path, NULL, &reply, err))
+    buf_printf(&path, "/v1/sessions?limit=%zu", page);
+    put_parameter(&path, "before", before);
+    put_parameter(&path, "status", ls->wanted.statuses);
+    put_parameter(&path, "since", since);
+    put_parameter(&path, "workflow", ls->wanted.workflow);
+    put_parameter(&path, "method", ls->wanted.method);
+    put_parameter(&path, "provider", ls->wanted.provider);
+    bool asked = client_ask(socket, "GET", buf_c(&path), NULL, &reply, err);
+    buf_deinit(&path);
+    if (!asked)
       return -1;
     if (client_problem(&reply, err)) {
       client_reply_deinit(&reply);
       return cli_fail("ls", err);
     }
     json_array_foreach(json_object_get(reply.value, "sessions"), i, session) {
-      if (ls->rows_left > 0) /* a page is more rows than are wanted when a filter leaves some out */
-        print_session(ls, session);
+      print_session(ls, session);
     }
     (void)snprintf(before, sizeof before, "%s", ls_word(reply.value, "next"));
     client_reply_deinit(&reply);
@@ -191,21 +208,43 @@ static json_t *unreadable_session(const char *id, const struct store_ref *ref) {
                    "turns", 0, "seq", 0, "started", "updated", "log", json_io_string(ref->name));
 }
 
-static json_t *read_session(const struct store *store, const char *id) {
+static bool asks_for_more(const struct select *s) {
+  return s->since_ms != 0 || s->workflow != NULL || s->method != NULL || s->provider != NULL;
+}
+
+/* NULL: not wanted, or no session yet. */
+static json_t *read_session(const struct ls *ls, const struct store *store, const char *id,
+                            const struct index_row *row) {
   struct store_ref ref;
   struct brief b;
   struct err err;
+  json_t *s = NULL;
   store_ref(store, id, &ref);
-  if (!brief_read(&b, &ref, &err))
-    return unreadable_session(id, &ref);
+  if (!brief_read(&b, &ref, &err)) {
+    bool may_be_bad = brief_wanted(ls->wanted.statuses, "bad") && !asks_for_more(&ls->wanted);
+    return may_be_bad ? unreadable_session(id, &ref) : NULL;
+  }
   bool unfinished = strcmp(b.status, "running") == 0;
   const char *status = unfinished && !store_is_owned(&ref) ? "open" : brief_status(&b);
-  json_t *s = brief_json(&b, id, ref.name, status, b.message, 0);
+  if (brief_wanted(ls->wanted.statuses, status) && select_wants_brief(&ls->wanted, &b) &&
+      select_wants_log(&ls->wanted, &ref, row))
+    s = brief_json(&b, id, ref.name, status, b.message, 0);
   brief_deinit(&b);
   return s;
 }
 
-static int list_folder(struct ls *ls, const char *logs, const char *filter) {
+/* Ended ones by the ledger, which is asked only where the index says nothing. */
+static bool has_ended(struct heads **heads, const struct store *store, const char *id) {
+  struct err err;
+  if (*heads == NULL) {
+    *heads = xcalloc(1, sizeof **heads);
+    if (!heads_load(*heads, store, NULL, &err))
+      **heads = (struct heads){0}; /* then all are read */
+  }
+  return heads_ended(*heads, id);
+}
+
+static int list_folder(struct ls *ls, const char *logs) {
   char where[PATHS_BYTES];
   struct store store;
   struct store_id *ids = NULL;
@@ -218,20 +257,38 @@ static int list_folder(struct ls *ls, const char *logs, const char *filter) {
     return STATUS_COMPLETE; /* nothing ran yet */
   if (!store_list(&store, &ids, &count, &err))
     return cli_fail("ls", &err);
-  struct heads heads = {0};
-  if (!brief_wants_ended(filter) && !heads_load(&heads, &store, NULL, &err))
-    heads = (struct heads){0}; /* then all are read */
+  struct index *x = index_open(&store);
+  struct heads *heads = NULL;
+  bool only_open = !brief_wants_ended(ls->wanted.statuses);
   for (size_t i = 0; i < count && ls->rows_left > 0; i++) {
-    if (heads_ended(&heads, ids[i].id))
+    const char *id = ids[i].id;
+    const struct index_row *row = index_row(x, id);
+    if (row != NULL && select_passes_over(&ls->wanted, x, row))
       continue;
-    json_t *s = read_session(&store, ids[i].id);
-    if (s != NULL && brief_wanted(filter, ls_word(s, "status")))
+    if (row == NULL && only_open && has_ended(&heads, &store, id))
+      continue;
+    json_t *s = read_session(ls, &store, id, row);
+    if (s != NULL)
       print_session(ls, s);
     json_decref(s);
   }
-  heads_deinit(&heads);
+  if (heads != NULL)
+    heads_deinit(heads);
+  free(heads);
+  index_close(x);
   free(ids);
   return STATUS_COMPLETE;
+}
+
+static bool read_filter(struct select *wanted, const struct cli_args *args, struct err *err) {
+  struct err why;
+  *wanted = (struct select){.statuses = cli_value(args, "status"),
+                            .workflow = cli_value(args, "workflow"),
+                            .method = cli_value(args, "method"),
+                            .provider = cli_value(args, "provider")};
+  if (!find_since(cli_value(args, "since"), &wanted->since_ms, err))
+    return false;
+  return select_check(wanted, &why) || err_set(err, why.code, "--%s", why.text);
 }
 
 static int ls_run(int argc, char **argv) {
@@ -242,27 +299,25 @@ static int ls_run(int argc, char **argv) {
   if (!cli_parse(&cmd_ls, argc, argv, 0, 0, &args, &status))
     return status;
   const char *logs = cli_value(&args, "logs"), *number = cli_value(&args, "number");
-  const char *filter = cli_value(&args, "status"), *socket = cli_value(&args, "socket");
+  const char *socket = cli_value(&args, "socket");
   if (number != NULL && (!str_to_long(str_from(number), &rows) || rows < 1)) {
     (void)err_set(&err, ERR_USAGE, "-n must be a number above 0");
     return cli_fail("ls", &err);
   }
-  if (!brief_filter_check(filter, &err))
-    return cli_fail("ls", &err);
   struct ls ls = {.json = cli_flag(&args, "json"),
                   .colours = cli_colours(STDOUT_FILENO),
                   .columns = cli_columns(STDOUT_FILENO),
                   .rows_left = (size_t)rows,
                   .now_ms = clock_real_ms()};
-  if (!ls_filter_read(&ls.filter, &args, &err))
+  if (!read_filter(&ls.wanted, &args, &err))
     return cli_fail("ls", &err);
   status = -1;
   if (logs == NULL)
-    status = list_daemon(&ls, socket, filter, &err);
+    status = list_daemon(&ls, socket, cli_value(&args, "since"), &err);
   if (status < 0 && logs == NULL && (socket != NULL || err.code != ERR_NOT_FOUND))
     return cli_fail("ls", &err);
   if (status < 0) /* without a daemon the logs say the same */
-    status = list_folder(&ls, logs, filter);
+    status = list_folder(&ls, logs);
   if (status == STATUS_COMPLETE && !ls.any && !ls.json)
     fprintf(stderr, "no sessions\n");
   return status;

@@ -1,0 +1,54 @@
+/* index.h - what lists ask of logs, kept beside them, so that not every log has to be opened.
+ *
+ *   x = index_open(&store)                 empty where there is none, or none that can be used
+ *   row = index_row(x, id)                 NULL: read the log
+ *   index_close(x)
+ *   index_refresh(&store, budget, &more)   brings it up to what the logs say; a daemon does
+ *
+ * It is never the truth: a row counts while its log has the size and the time that it had when it
+ * was read, and only says that a log need not be opened; what is shown comes from the log. It can
+ * be removed at any time. One that was damaged, comes from elsewhere or is of another version is as
+ * none, and is made anew.
+ *
+ * DESIGN, the file `sessions.index`: a head, then sections: rows of one size by id, and the texts
+ * that they name by offset, each once. Numbers are those of the machine. A further section (such as
+ * counts of judgments by log, for rows of their own keyed by the row's number) takes the next place
+ * in the head's table and a new version. The sum in the head covers all of it, so that a torn write
+ * is found and nothing has to be synced. */
+#ifndef SEGUE_STORE_INDEX_H
+#define SEGUE_STORE_INDEX_H
+
+#include "store/store.h"
+
+enum index_flag {
+  INDEX_OVER = 1,    /* stopped or ended: its status is what the row says */
+  INDEX_GOES_ON = 2, /* a daemon goes on with it */
+  INDEX_SEALED = 4,  /* the ledger has its head */
+};
+
+struct index_row {
+  uint64_t id[2]; /* its 128 bits, in order */
+  uint64_t bytes; /* of the log, and when it was written, when it was read */
+  int64_t time_ns;
+  int64_t started_ms;
+  uint64_t head;                        /* the first 64 bits of its last record's hash */
+  uint64_t seq;                         /* of that record */
+  uint32_t status, workflow, providers; /* index_text; providers: a name a line */
+  uint16_t methods;                     /* of its judgments, a bit each: enum judge_stage */
+  uint8_t flags, zero;
+};
+
+struct index;
+
+struct index *index_open(const struct store *store);
+void index_close(struct index *x); /* NULL is fine */
+size_t index_count(const struct index *x);
+/* The row of a session while its log is as it was. */
+const struct index_row *index_row(const struct index *x, const char *id);
+const char *index_text(const struct index *x, uint32_t at);
+
+/* Reads up to `budget` logs that have no row, and writes the file. *more: there are others. Small
+ * stores get none. Blocking: call it from the pool. */
+void index_refresh(const struct store *store, size_t budget, bool *more);
+
+#endif

@@ -1,0 +1,113 @@
+/* Says which sessions a list wants: since when, of which workflow, judged how, answered by whom. */
+#include "store/select.h"
+
+#include "core/record.h"
+#include "judge/stage.h"
+#include "store/reader.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+bool select_since(const char *text, int64_t now_ms, int64_t *since_ms, struct err *err) {
+  static const struct {
+    char unit;
+    long seconds;
+  } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}, {'w', 7L * 86400}};
+  struct str word = str_from(text);
+  char date[32];
+  long n;
+  for (size_t i = 0; i < ARRAY_LEN(units) && word.n > 1; i++)
+    if (word.p[word.n - 1] == units[i].unit && str_to_long((struct str){word.p, word.n - 1}, &n) &&
+        n >= 0 && n < 1000000) {
+      *since_ms = now_ms - (int64_t)n * units[i].seconds * 1000;
+      return true;
+    }
+  if (word.n == strlen("2026-01-31") &&
+      snprintf(date, sizeof date, "%sT00:00:00.000Z", text) < (int)sizeof date)
+    text = date;
+  return record_time_parse(text, since_ms) ||
+         err_set(err, ERR_USAGE,
+                 "since %.40s: write how long ago (90m, 12h, 3d, 2w), a date (2026-01-31), or a "
+                 "time as in a log",
+                 text);
+}
+
+bool select_check(const struct select *s, struct err *err) {
+  enum judge_stage stage;
+  if (s->method != NULL && !judge_stage_from_name(str_from(s->method), &stage))
+    return err_set(err, ERR_USAGE,
+                   "method %.40s: write structured_output, phase3_tag, phase1_tag, ai_judge, "
+                   "auto_select, when ...",
+                   s->method);
+  return brief_filter_check(s->statuses, err) || err_wrap(err, "status");
+}
+
+bool select_is_set(const struct select *s) {
+  return s->statuses != NULL || s->since_ms != 0 || s->workflow != NULL || s->method != NULL ||
+         s->provider != NULL;
+}
+
+static bool row_has_method(const struct index_row *row, const char *method) {
+  enum judge_stage stage;
+  return judge_stage_from_name(str_from(method), &stage) && (row->methods & 1u << stage) != 0;
+}
+
+static bool row_has_provider(const char *providers, const char *wanted) {
+  struct str rest = str_from(providers);
+  while (rest.n > 0)
+    if (str_eq_c(str_next_line(&rest), wanted))
+      return true;
+  return false;
+}
+
+bool select_passes_over(const struct select *s, const struct index *x,
+                        const struct index_row *row) {
+  return ((row->flags & INDEX_OVER) && !brief_wanted(s->statuses, index_text(x, row->status))) ||
+         (s->since_ms != 0 && row->started_ms < s->since_ms) ||
+         (s->workflow != NULL && strcmp(index_text(x, row->workflow), s->workflow) != 0) ||
+         (s->method != NULL && !row_has_method(row, s->method)) ||
+         (s->provider != NULL && !row_has_provider(index_text(x, row->providers), s->provider));
+}
+
+bool select_wants_brief(const struct select *s, const struct brief *b) {
+  int64_t then;
+  if (s->since_ms != 0 && (!record_time_parse(b->started, &then) || then < s->since_ms))
+    return false;
+  return s->workflow == NULL || (b->workflow != NULL && strcmp(b->workflow, s->workflow) == 0);
+}
+
+static bool select_has_text(const json_t *record, const char *key, const char *wanted) {
+  const char *text = json_string_value(json_object_get(record, key));
+  return text != NULL && strcmp(text, wanted) == 0;
+}
+
+/* Only the lines that can tell are parsed. */
+static bool log_holds(const struct store_ref *ref, const char *method, const char *provider) {
+  struct log_reader r;
+  struct str line;
+  struct err err;
+  if (!reader_open(&r, ref, &err))
+    return false;
+  while ((method != NULL || provider != NULL) && reader_next(&r, &line)) {
+    bool judged = method != NULL && str_has(line, "\"type\":\"judgment\"");
+    bool called = provider != NULL && str_has(line, "\"type\":\"call_start\"");
+    if (!judged && !called)
+      continue;
+    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    if (judged && select_has_text(record, "method", method))
+      method = NULL;
+    if (called && select_has_text(record, "provider", provider))
+      provider = NULL;
+    json_decref(record);
+  }
+  reader_close(&r);
+  return method == NULL && provider == NULL;
+}
+
+bool select_wants_log(const struct select *s, const struct store_ref *ref,
+                      const struct index_row *row) {
+  assert(ref != NULL);
+  return (s->method == NULL && s->provider == NULL) || row != NULL ||
+         log_holds(ref, s->method, s->provider);
+}

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""The index of a folder of many logs: lists say with it what they say without it, from the folder and
+from a daemon, also after logs went on, came and went, and when it was damaged.
+
+usage: index_test.py BUILD_DIR [CASE...]
+"""
+import json
+import os
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bench"))
+
+import many_bench  # noqa: E402
+from daemon import DaemonBox  # noqa: E402
+from support import expect, main, need_build  # noqa: E402
+
+COUNT = 400
+FILTERS = ((), ("-s", "stopped"), ("-s", "complete,abort"), ("-s", "running,queued"), ("-s", "bad"),
+           ("--since", "12h"), ("--since", "1s"), ("--workflow", "flow2"), ("--workflow", "fl%w&=2"),
+           ("--method", "when"), ("--method", "phase1_tag"), ("--provider", "command"),
+           ("--provider", "script", "-s", "abort"), ("--workflow", "tidy", "--method", "when"))
+
+
+def listed(box, words, where):
+    done = box.segue("ls", "--json", "-n", "10000", *where, *words)
+    expect(done.returncode == 0, words, done.stderr)
+    return [json.loads(line)["id"] for line in done.stdout.splitlines()]
+
+
+def index_of(box):
+    return box.logs + "/sessions.index"
+
+
+def indexed(box, before=None):
+    """A daemon has looked at the folder, and has gone."""
+    box.serve()
+    box.until(lambda: os.path.exists(index_of(box)) and os.stat(index_of(box)).st_mtime_ns != before,
+              "there is no index")
+    box.end()
+
+
+def same_with_and_without(box):
+    for words in FILTERS:
+        folder = ("-l", box.logs)
+        with_it = listed(box, words, folder)
+        os.rename(index_of(box), box.dir + "/away")
+        without = listed(box, words, folder)
+        os.rename(box.dir + "/away", index_of(box))
+        expect(with_it == without, words, len(with_it), "rows with the index,", len(without), "without")
+    return len(listed(box, (), ("-l", box.logs)))
+
+
+def lists_are_the_same():
+    with DaemonBox() as box:
+        expect(many_bench.fill(box, COUNT), "there is no room")
+        indexed(box)
+        expect(same_with_and_without(box) == COUNT, "not all logs")
+        # one is stopped and goes on to its end, one is new, one is gone, one is another
+        stopped = listed(box, ("-s", "stopped"), ("-l", box.logs))
+        expect(stopped, "none is stopped")
+        reply = box.file("s.yaml", json.dumps({"replies": [{"text": "I did.\n\n[WORK:1]"}]}))
+        done = box.segue("resume", f"{box.logs}/{stopped[0]}.ndjson", "-s", reply, "--quiet")
+        expect(done.returncode == 0, done.stderr)
+        expect(stopped[0] in listed(box, ("-s", "complete"), ("-l", box.logs)), "an old row counted")
+        done = box.segue("run", box.file("t.yaml", many_bench.TIDY), "-t", "x", "-l", box.logs)
+        expect(done.returncode == 0, done.stderr)
+        gone, bad = (listed(box, ("-s", "abort"), ("-l", box.logs))[i] for i in (0, 1))
+        os.unlink(f"{box.logs}/{gone}.ndjson")
+        with open(f"{box.logs}/{bad}.ndjson", "r+b") as f:
+            f.write(b"[")
+        expect(same_with_and_without(box) == COUNT, "not all logs")
+        expect(bad in listed(box, ("-s", "bad"), ("-l", box.logs)), "a changed log is not seen")
+        # the daemon says the same, and keeps it up to date
+        wanted = [listed(box, words, ("-l", box.logs)) for words in FILTERS]
+        box.serve()
+        for words, ids in zip(FILTERS, wanted):
+            ids = [sid for sid in ids if sid != bad]  # it is told from the folder only
+            got = listed(box, words, ())
+            expect(got == ids, words, len(got), "rows of the daemon,", len(ids), "of the folder")
+        box.end()
+
+
+def a_damaged_one_is_made_anew():
+    with DaemonBox() as box:
+        expect(many_bench.fill(box, COUNT), "there is no room")
+        for data in (None, b"", b"segueix\n" + bytes(500), os.urandom(40000)):
+            if data is not None:
+                with open(index_of(box), "wb") as f:
+                    f.write(data)
+            before = os.stat(index_of(box)).st_mtime_ns if data is not None else None
+            indexed(box, before)
+            expect(same_with_and_without(box) == COUNT, "not all logs")
+        left = [name for name in os.listdir(box.logs) if name.startswith("sessions.index.")]
+        expect(not left, "pieces are left:", left)
+
+
+def a_folder_that_cannot_be_written():
+    """No index, and nothing else is wrong."""
+    with DaemonBox() as box:
+        expect(many_bench.fill(box, COUNT), "there is no room")
+        os.mkdir(index_of(box))
+        box.serve()
+        expect(len(listed(box, ("-s", "stopped"), ())) > 0, "no list")
+        box.end()
+
+
+CASES = [lists_are_the_same, a_damaged_one_is_made_anew, a_folder_that_cannot_be_written]
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main(CASES))
