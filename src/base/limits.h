@@ -139,6 +139,7 @@
 #define LIMIT_CIRCUIT_OPEN_MS  30000 /* the first time; doubled each time */
 #define LIMIT_CIRCUIT_MAX_MS   (5 * 60 * 1000)
 #define LIMIT_FALLBACK_COUNT   8u    /* providers in one list */
+#define LIMIT_RUN_COUNT        32u   /* programs that a movement may run */
 #define LIMIT_PROVIDER_COUNT   64u   /* backends of one run */
 #define LIMIT_CALL_EVENT_COUNT 1000u /* call_event records of one call; later news are dropped */
 #define LIMIT_CALL_EVENT_BYTES 4096u /* of one, as JSON; larger is dropped and said */

@@ -43,7 +43,8 @@ enum error_class {
   CLASS_COUNT
 };
 
-/* An agent may look, change files, or do anything. */
+/* readonly: it reads, and runs nothing that writes. edit: it changes files below the working
+ * directory and runs the programs that its movement names (`run`), no others. full: anything. */
 enum permission { PERMISSION_READONLY, PERMISSION_EDIT, PERMISSION_FULL, PERMISSION_COUNT };
 const char *permission_name(enum permission permission);
 bool permission_from_name(struct str name, enum permission *out);
@@ -82,6 +83,7 @@ struct call_request {
   const json_t *token;         /* what prepare said, or NULL */
   bool edit;                   /* may change files */
   enum permission permission;  /* what its agent may do */
+  const json_t *run;           /* programs that it may run with edit: see run.h; or NULL */
   struct str provider_session; /* the backend's conversation to go on with; empty: a new one */
   uint64_t timeout_ms;
   /* Tokens of the conversation that it goes on with, so far ({"input", ...}); NULL: not known. */

@@ -52,6 +52,7 @@ void core_request(const struct core *core, const struct turn *turn, const struct
       .token = call->token,
       .edit = call->purpose == PURPOSE_EXECUTE && (m->edit || m->argv != NULL),
       .permission = call->purpose == PURPOSE_EXECUTE ? m->permission : PERMISSION_READONLY,
+      .run = call->purpose == PURPOSE_EXECUTE ? m->run : NULL,
       .provider_session = call->resumed ? str_from(call->provider_session) : STR(""),
       .timeout_ms = call->timeout_ms,
       .conversation = total_of(core, call),
@@ -328,23 +329,9 @@ static void call_start_record(const struct step *s, struct record_draft *d, cons
   record_put_number(d, MEMBER_TIMEOUT_MS, (int64_t)r->timeout_ms);
 }
 
-/* A value of null has taken an option away. Takes `options`; NULL when none is left. */
-static json_t *without_nulls(json_t *options) {
-  json_t *kept = NULL, *value;
-  const char *name;
-  json_object_foreach(options, name, value) {
-    if (kept == NULL && !json_is_null(value))
-      kept = json_object();
-    if (!json_is_null(value))
-      json_object_set(kept, name, value);
-  }
-  json_decref(options);
-  return kept;
-}
-
 void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   const struct movement *m = &s->core->workflow->movements[turn->movement];
-  n->options = without_nulls(n->options);
+  n->options = step_without_nulls(n->options);
   if (s->core->behind != NULL)
     pass_over(s, turn, n);
   struct call_request request = {
@@ -363,6 +350,7 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
       .schema = n->schema,
       .edit = n->purpose == PURPOSE_EXECUTE && (m->edit || m->argv != NULL),
       .permission = n->purpose == PURPOSE_EXECUTE ? m->permission : PERMISSION_READONLY,
+      .run = n->purpose == PURPOSE_EXECUTE ? m->run : NULL,
       .timeout_ms = n->timeout_ms,
   };
   const char *known = known_session(s, m, n->purpose, n->provider);

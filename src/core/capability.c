@@ -33,3 +33,26 @@ const char *capability_judge_effort(const struct capability *c, struct str model
       return c->judge_effort;
   return NULL;
 }
+
+static void add_gap(struct buf *out, const char *gap) {
+  if (gap != NULL)
+    buf_printf(out, "%s%s", out->n > 0 ? "; " : "", gap);
+}
+
+bool capability_gap(const struct capability *c, enum permission permission, bool names_programs,
+                    struct buf *out) {
+  const struct held *held = c ? c->held : NULL;
+  if (held == NULL)
+    return false;
+  if (!held->edits && permission != PERMISSION_READONLY) {
+    add_gap(out, "it only answers: it changes no file and runs no program");
+    return true;
+  }
+  size_t before = out->n;
+  add_gap(out, held->but[permission]);
+  if (permission == PERMISSION_EDIT && held->run == HELD_RUN_ANY)
+    add_gap(out, "it runs any program, not only those of run");
+  if (permission == PERMISSION_EDIT && held->run == HELD_RUN_NONE && names_programs)
+    add_gap(out, "it runs no program: those of run neither");
+  return out->n > before;
+}

@@ -4,7 +4,8 @@
 #ifndef SEGUE_CORE_CAPABILITY_H
 #define SEGUE_CORE_CAPABILITY_H
 
-#include "base/str.h"
+#include "base/buf.h"
+#include "core/call.h"
 
 #include <stdbool.h>
 
@@ -19,6 +20,21 @@ enum option_bit {
 
 extern const char *const option_names[]; /* in bit order, NULL-ended */
 
+/* Which programs that may write a backend can be let run while it edits. */
+enum held_run {
+  HELD_RUN_NAMED, /* those that the movement names */
+  HELD_RUN_ANY,   /* all, within bounds of its own, such as a sandbox */
+  HELD_RUN_NONE,
+};
+
+/* How a backend holds the words readonly, edit and full (core/call.h). */
+struct held {
+  bool looks; /* without full it may still run programs that only read */
+  bool edits; /* it can change files at all */
+  enum held_run run;
+  const char *but[PERMISSION_COUNT]; /* what it does else than the word says; NULL: nothing */
+};
+
 struct capability {
   const char *name;         /* the one word that swaps the backend */
   const char *summary;      /* one line for people */
@@ -30,7 +46,8 @@ struct capability {
   const char *judge_effort; /* what its judges are asked with where nobody says; NULL: nothing */
   /* Beginnings of the names of models that take that, NULL-ended; NULL: it sees to that itself. */
   const char *const *effort_models;
-  bool touches_files; /* runs programs that may change the working tree */
+  bool touches_files;      /* runs programs that may change the working tree */
+  const struct held *held; /* NULL: nobody is let do anything (script, command) */
 };
 
 /* NULL when there is no provider of that name. `table` ends with a NULL name. */
@@ -39,5 +56,10 @@ const struct capability *capability_find(const struct capability *table, struct 
 /* The effort of a judge's call to this model (empty: not known) where nobody wrote one; NULL: none
  * is sent. `c` may be NULL. */
 const char *capability_judge_effort(const struct capability *c, struct str model);
+
+/* Puts into `out`, in words, what this backend does else than a movement's permission says;
+ * `names_programs`: the movement has `run`. False: it holds the word, nothing was put. */
+bool capability_gap(const struct capability *c, enum permission permission, bool names_programs,
+                    struct buf *out);
 
 #endif

@@ -224,9 +224,18 @@ static const struct key movement_list[] = {
      .type = KEY_BOOL,
      .description = "Whether the prompt is the instruction alone, without the task, the previous "
                     "answer and the words around them (default false)."},
-    {.name = "edit",
-     .type = KEY_BOOL,
-     .description = "Whether the movement may change files (default false)."},
+    {.name = "permission",
+     .type = KEY_CHOICE,
+     .words = permission_words,
+     .description = "What the agent may do. readonly (default): read, and run nothing that writes. "
+                    "edit: change files below the working directory, and run the programs of "
+                    "`run`. full: anything."},
+    {.name = "run",
+     .type = KEY_RUN,
+     .max = LIMIT_RUN_COUNT,
+     .description = "The programs that the agent may run with permission edit, each a program and "
+                    "perhaps its first arguments: [make, ./dev, npm test] (default none)."},
+    {.name = "edit", .type = KEY_BOOL, .description = "true: another word for permission: edit."},
     {.name = "required_permission_mode",
      .alias = "permission_mode",
      .type = KEY_CHOICE,

@@ -38,6 +38,7 @@ enum key_type {
                     document the rest is `fallback` beside it */
   KEY_ARGV,       /* list of texts: a program and its arguments */
   KEY_PANEL,      /* list of 2 to max backends, or one of words */
+  KEY_RUN,        /* list of programs that an agent may run: see core/run.h */
   KEY_STAGES,     /* list of judge stages from words, each at most once */
   KEY_SCHEMA,     /* a JSON Schema: a preset's name, a path, or a map; see schemas.h */
   KEY_INVARIANTS, /* list of invariants, see structured/invariant.h */

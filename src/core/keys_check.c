@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "core/run.h"
 #include "format/json_object.h"
 
 #include <assert.h>
@@ -98,6 +99,19 @@ static bool keys_check_argv(struct key_check *c, const json_t *list) {
   return true;
 }
 
+static bool keys_check_run(struct key_check *c, const struct key *k, const json_t *list) {
+  size_t i;
+  const json_t *v;
+  if (!keys_check_texts(c, list, 1, (size_t)k->max, "must be a list of 1 to 32 programs"))
+    return false;
+  json_array_foreach((json_t *)list, i, v) {
+    const char *fault = run_fault(json_view(v));
+    if (fault != NULL)
+      return keys_refuse(c, fault);
+  }
+  return true;
+}
+
 static bool keys_check_stages(struct key_check *c, const struct key *k, const json_t *list) {
   size_t i;
   const json_t *v;
@@ -156,6 +170,8 @@ static bool keys_check_value(struct key_check *c, const struct key *k, const jso
     return true; /* nothing reads them */
   case KEY_ARGV:
     return keys_check_argv(c, v);
+  case KEY_RUN:
+    return keys_check_run(c, k, v);
   case KEY_PANEL:
     return keys_is_word(k, v) ||
            keys_check_texts(c, v, 2, (size_t)k->max, "must be a list of 2 to 7 providers, or none");

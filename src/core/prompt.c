@@ -6,6 +6,7 @@
 #include "base/resource.h"
 #include "base/utf8.h"
 #include "core/call.h"
+#include "core/capability.h"
 #include "core/ref.h"
 #include "extract/schema_check.h"
 #include "format/json_object.h"
@@ -399,6 +400,29 @@ static void render_example(const struct prompt_view *v, struct prompt *out) {
   describe_free(text);
 }
 
+/* The agent is told this of its permission: no more than its backend can hold. */
+struct told_permission {
+  bool full, edit, edits, looks;
+  struct buf run; /* "make, npm test" */
+};
+
+static struct told_permission permission_told(const struct prompt_view *v) {
+  const struct movement *m = v->movement;
+  const struct held *held = v->held;
+  struct told_permission told = {.full = m->permission == PERMISSION_FULL,
+                                 .edit = m->edit,
+                                 .edits = held == NULL || held->edits,
+                                 .looks = held == NULL || held->looks};
+  bool runs = m->permission == PERMISSION_EDIT && (held == NULL || held->run != HELD_RUN_NONE);
+  for (size_t i = 0; runs && i < json_array_size(m->run); i++)
+    buf_printf(&told.run, "%s`%s`", i ? ", " : "", json_string_value(json_array_get(m->run, i)));
+  return told;
+}
+
+static struct str yes_if(bool is) {
+  return is ? STR("yes") : STR("");
+}
+
 static void render_execute(const struct nested *nested, struct prompt *out) {
   const struct prompt_view *v = nested->view;
   const struct movement *m = v->movement;
@@ -410,6 +434,7 @@ static void render_execute(const struct nested *nested, struct prompt *out) {
   struct str instruction = effective_instruction(m);
   char iteration[STR_NUMBER_BYTES], maximum[STR_NUMBER_BYTES], own[STR_NUMBER_BYTES];
   struct buf tags = {0};
+  struct told_permission told = permission_told(v);
   if (asks_for_tag(m)) {
     struct chain_spec spec = own_spec(m);
     append_criteria(&tags, &spec, m->name, true);
@@ -428,7 +453,11 @@ static void render_execute(const struct nested *nested, struct prompt *out) {
       {STR("iteration"), prompt_number_text(iteration, v->iteration)},
       {STR("max_movements"), bounded ? prompt_number_text(maximum, v->max_movements) : STR("")},
       {STR("movement_iteration"), prompt_number_text(own, v->movement_iteration)},
-      {STR("edit"), m->edit ? STR("yes") : STR("")},
+      {STR("full"), yes_if(told.full)},
+      {STR("edit"), yes_if(told.edit)},
+      {STR("edits"), yes_if(told.edits)},
+      {STR("looks"), yes_if(told.looks)},
+      {STR("run"), buf_view(&told.run)},
       {STR("task"), show_task ? v->task : STR("")},
       {STR("previous_response"), show_previous ? v->previous : STR("")},
       {STR("instruction"), instruction},
@@ -438,6 +467,7 @@ static void render_execute(const struct nested *nested, struct prompt *out) {
   struct sink sink = {out, &inner, v};
   render_template("execute.md", vars, &sink);
   buf_deinit(&tags);
+  buf_deinit(&told.run);
 }
 
 void prompt_execute(const struct prompt_view *v, struct prompt *out) {

@@ -54,9 +54,10 @@ struct prompt_view {
   bool files_lost;     /* what an attempt that was cut off changed is not among them */
   bool has_exit;
   int exit;
-  const char *nonce;    /* judge prompts: the random fence around it */
-  const json_t *values; /* movement -> value, for {structured:MOVEMENT.FIELD}; or NULL */
-  bool shows_schema;    /* the backend does not enforce the schema that the answer must fit */
+  const char *nonce;       /* judge prompts: the random fence around it */
+  const json_t *values;    /* movement -> value, for {structured:MOVEMENT.FIELD}; or NULL */
+  bool shows_schema;       /* the backend does not enforce the schema that the answer must fit */
+  const struct held *held; /* what its backend can hold of its permission; NULL: all of it */
   bool by_tool; /* the judge has a tool for its value: a word of tags makes models skip it */
 };
 

@@ -99,6 +99,8 @@ void step_execute(struct step *s, struct turn *turn, bool raise) {
       n.options = raised(n.options);
     if (m->structured != NULL)
       n.schema = json_incref((json_t *)m->structured->document);
+    const struct capability *cap = capability_find(s->env->providers, n.provider);
+    view.held = cap ? cap->held : NULL;
     view.shows_schema =
         core_prompt_schema(core->workflow, core->config, turn->movement, s->env->providers);
   }

@@ -200,3 +200,16 @@ json_t *step_merged(const json_t *base, const json_t *top) {
     json_object_update(both, (json_t *)top);
   return both;
 }
+
+json_t *step_without_nulls(json_t *options) {
+  json_t *kept = NULL, *value;
+  const char *name;
+  json_object_foreach(options, name, value) {
+    if (kept == NULL && !json_is_null(value))
+      kept = json_object();
+    if (!json_is_null(value))
+      json_object_set(kept, name, value);
+  }
+  json_decref(options);
+  return kept;
+}

@@ -49,6 +49,8 @@ void step_nonce(const unsigned char entropy[16], char out[17]);
 void step_turn_nonce(const struct core *core, const struct turn *turn, char out[17]);
 /* A new object with the members of both, top's winning; NULL when both are. */
 json_t *step_merged(const json_t *base, const json_t *top);
+/* A value of null has taken an option away. Takes `options`; NULL when none is left. */
+json_t *step_without_nulls(json_t *options);
 
 /* --- a movement's own work: shape.c --- */
 

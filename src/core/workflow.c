@@ -47,12 +47,23 @@ static json_int_t get_count(const json_t *object, const char *key, json_int_t ot
   return v ? json_integer_value(v) : otherwise;
 }
 
-/* `edit` lets the agent change files; required_permission_mode is a floor. */
-static enum permission get_permission(const json_t *object, bool edit) {
-  enum permission given = edit ? PERMISSION_EDIT : PERMISSION_READONLY, floor;
-  if (permission_from_name(get_text(object, "required_permission_mode"), &floor) && floor > given)
-    return floor;
-  return given;
+/* `permission` says what the agent may do; `edit: true` is another word for edit, and
+ * required_permission_mode is a floor. */
+static bool get_permission(struct build *b, const json_t *object, const char *path,
+                           struct movement *m) {
+  enum permission floor = PERMISSION_READONLY;
+  bool edit = get_bool(object, "edit", false);
+  m->permission = edit ? PERMISSION_EDIT : PERMISSION_READONLY;
+  if (json_at(object, "permission") != NULL)
+    (void)permission_from_name(get_text(object, "permission"), &m->permission);
+  if (json_at(object, "edit") != NULL && edit != (m->permission != PERMISSION_READONLY))
+    return workflow_fail(b, path, "edit", "says something else than permission");
+  (void)permission_from_name(get_text(object, "required_permission_mode"), &floor);
+  if (floor > m->permission)
+    m->permission = floor;
+  m->edit = m->permission != PERMISSION_READONLY;
+  m->run = json_at(object, "run");
+  return m->run == NULL || m->edit || workflow_fail(b, path, "run", "needs permission: edit");
 }
 
 static void get_stages(const json_t *list, struct judge_config *out) {
@@ -261,12 +272,11 @@ static bool build_movement(struct build *b, const json_t *object, const json_t *
   m->knowledge = get_text(object, "knowledge");
   m->instruction = get_text(object, "instruction");
   m->bare_prompt = get_bool(object, "bare_prompt", false);
-  m->edit = get_bool(object, "edit", false);
-  m->permission = get_permission(object, m->edit);
   m->fresh_session = str_eq_c(get_text(object, "session"), "refresh");
   m->session_key = get_text(object, "session_key");
   m->pass_previous_response = get_bool(object, "pass_previous_response", true);
-  return build_structured(b, object, path, m) && apply_judge(b, object, path, &m->judge) &&
+  return get_permission(b, object, path, m) && build_structured(b, object, path, m) &&
+         apply_judge(b, object, path, &m->judge) &&
          build_rules(b, json_at(object, "rules"), path, m);
 }
 

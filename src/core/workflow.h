@@ -11,7 +11,8 @@
  *    "provider", "fallback": [..], "model", "options", "judge",
  *    "movements": [{"name", "description", "provider", "fallback", "model", "options",
  *      "command": [..], "persona", "policy", "knowledge", "instruction", "bare_prompt", "edit",
- *      "required_permission_mode", "session", "session_key", "pass_previous_response",
+ *      "permission", "run", "required_permission_mode",
+ *      "session", "session_key", "pass_previous_response",
  *      "structured_output", "judge",
  *      "rules": [{"condition", "next", "appendix", "interactive_only"}]}]}
  *   judge: {"stages": [..], "provider", "fallback", "model", "options", "effort", "timeout_ms",
@@ -78,8 +79,9 @@ struct movement {
   const char *const *argv;    /* NULL-ended; NULL unless a command movement */
   struct str persona, policy, knowledge, instruction;
   bool bare_prompt;            /* the prompt is the instruction alone, as a command gets it */
-  bool edit;                   /* may change files; default false */
-  enum permission permission;  /* what its agent may do: from edit and required_permission_mode */
+  bool edit;                   /* may change files: its permission is edit or full */
+  enum permission permission;  /* from permission, edit and required_permission_mode */
+  const json_t *run;           /* programs that edit may run: see run.h; borrowed; or NULL */
   bool fresh_session;          /* session: refresh */
   struct str session_key;      /* empty: the persona's, else the movement's own */
   bool pass_previous_response; /* default true */

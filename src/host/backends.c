@@ -36,6 +36,16 @@ static bool is_api_instead(const struct profile *profile, const json_t *settings
          (profile->program == NULL || !probe_find_program(profile->program, path, sizeof path));
 }
 
+/* How much of a permission is held depends on how the agent is spoken to. */
+static void hold_by_transport(struct provider *provider, const json_t *settings) {
+  const struct profile *profile = settings ? provider_profile(provider) : NULL;
+  enum transport transport;
+  struct err err;
+  if (profile != NULL && profile->broken == NULL &&
+      agent_transport(profile, settings, &transport, &err))
+    provider->capability.held = &profile->holds[transport];
+}
+
 static bool add_profiles(struct provider_registry *reg, const json_t *settings, struct err *err) {
   char folder[PATHS_BYTES + 16];
   struct err_list errors = {0};
@@ -49,7 +59,8 @@ static bool add_profiles(struct provider_registry *reg, const json_t *settings, 
     registry_keep(reg, profiles, release_profiles);
   const struct profile *profile;
   for (size_t i = 0; ok && (profile = profiles_peek(profiles, i)) != NULL; i++) {
-    const struct provider provider = provider_of_profile(profile);
+    struct provider provider = provider_of_profile(profile);
+    hold_by_transport(&provider, json_object_get(settings, profile->capability.name));
     if (is_api_instead(profile, json_object_get(settings, profile->capability.name)))
       continue;
     ok = registry_add(reg, &provider, err);

@@ -538,6 +538,24 @@ bool *workflow_reachable(const json_t *doc) {
   return out;
 }
 
+/* The permission of a movement is said once. */
+static void check_permission(struct lint *l, size_t movement) {
+  const json_t *own = l->movements[movement].object;
+  const char *said = lint_text(own, "permission", NULL);
+  const char *floor = lint_text(own, "required_permission_mode", NULL);
+  const json_t *edit = json_object_get(own, "edit");
+  char path[DOC_PATH_BYTES];
+  bool reads = said != NULL ? strcmp(said, "readonly") == 0 : !json_is_true(edit);
+  if (said != NULL && edit != NULL && json_is_true(edit) == reads)
+    lint_report(l, l->errors, lint_path(path, movement, "edit"),
+                "edit: %s says something else than permission: %s: remove it",
+                json_is_true(edit) ? "true" : "false", said);
+  reads = reads && (floor == NULL || strcmp(floor, "readonly") == 0);
+  if (json_object_get(own, "run") != NULL && reads)
+    lint_report(l, l->errors, lint_path(path, movement, "run"),
+                "readonly runs nothing that may write: write permission: edit, or remove run");
+}
+
 void workflow_lint(const json_t *doc, const struct workflow_marks *marks,
                    const struct lint_env *env, struct err_list *errors, struct err_list *warnings) {
   struct lint l = {.doc = doc, .marks = marks, .env = env, .errors = errors, .warnings = warnings};
@@ -557,6 +575,7 @@ void workflow_lint(const json_t *doc, const struct workflow_marks *marks,
     check_fallback(&l, own, lint_path(path, i, "provider"), false);
     check_fallback(&l, json_object_get(own, "judge"), lint_path(path, i, "judge.provider"), true);
     check_panel(&l, json_object_get(own, "judge"), lint_path(path, i, "judge.panel"));
+    check_permission(&l, i);
     check_rules(&l, i);
     check_judge(&l, i, check_worker(&l, i));
     lint_structured(&l, i);

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/utf8.h"
+#include "core/run.h"
 #include "judge/rule.h"
 #include "schema/schema.h"
 #include "structured/invariant.h"
@@ -280,6 +281,24 @@ static json_t *parse_panel(struct parse *p, const struct key *k, const struct ya
   return list;
 }
 
+static json_t *parse_run(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  if (node->kind != YAML_LIST || node->count == 0 || node->count > (size_t)k->max) {
+    REPORT(p, node, "%s must be a list of 1 to %d programs: write [make, npm test]", k->name,
+           (int)k->max);
+    return NULL;
+  }
+  json_t *list = json_array();
+  for (size_t i = 0; i < node->count; i++) {
+    if (!want_text(p, k->name, node->items[i]))
+      continue;
+    const char *fault = run_fault(node->items[i]->text);
+    if (fault != NULL)
+      REPORT(p, node->items[i], "\"%.100s\" of %s %s", node->items[i]->text.p, k->name, fault);
+    parse_append(list, text_json(node->items[i]->text));
+  }
+  return list;
+}
+
 static json_t *parse_stage(struct parse *p, const struct key *k, const struct yaml_node *list,
                            size_t i) {
   const struct yaml_node *item = list->items[i];
@@ -462,6 +481,8 @@ json_t *parse_value(struct parse *p, const struct key *k, const struct yaml_node
     return parse_argv(p, k, node);
   case KEY_PANEL:
     return parse_panel(p, k, node);
+  case KEY_RUN:
+    return parse_run(p, k, node);
   case KEY_STAGES:
     return parse_stages(p, k, node);
   case KEY_SCHEMA:

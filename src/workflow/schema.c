@@ -87,6 +87,9 @@ static json_t *schema_type_of(const struct key *k) {
     return json_pack("{s:[{s:s, s:o, s:i, s:i}, {s:o}]}", "anyOf", "type", "array", "items",
                      schema_text_of(1, 0), "minItems", 2, "maxItems", (int)k->max, "enum",
                      words_of(k->words));
+  case KEY_RUN:
+    return json_pack("{s:s, s:o, s:i, s:i}", "type", "array", "items", schema_text_of(1, 0),
+                     "minItems", 1, "maxItems", (int)k->max);
   case KEY_STAGES:
     return json_pack("{s:s, s:{s:o}, s:i, s:b}", "type", "array", "items", "enum",
                      words_of(k->words), "minItems", 1, "uniqueItems", 1);

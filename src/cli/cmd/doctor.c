@@ -121,6 +121,20 @@ static void look_at_project(struct report *r, const struct provider *provider, c
               err.text, NULL);
 }
 
+/* Does it hold what the words readonly, edit and full say? */
+static void look_at_permissions(struct report *r, const struct provider *provider) {
+  char what[160];
+  for (int i = 0; i < PERMISSION_COUNT && provider_profile(provider) != NULL; i++) {
+    struct buf gap = {0};
+    if (capability_gap(&provider->capability, (enum permission)i, true, &gap)) {
+      (void)snprintf(what, sizeof what, "provider %s, permission %s", provider->capability.name,
+                     permission_name((enum permission)i));
+      doctor_find(r, FINDING_NOTE, what, buf_c(&gap), NULL);
+    }
+    buf_deinit(&gap);
+  }
+}
+
 static const char *agent_besides(const struct provider_registry *registry,
                                  const struct provider *provider) {
   const struct profile *profile = backends_profile(registry, provider->capability.name);
@@ -140,8 +154,10 @@ static void look_at_providers(struct report *r, const struct provider_registry *
       if ((probes[i].state != PROBE_NO || is_wanted) != (pass == 0))
         continue;
       look_at_provider(r, p, &probes[i], wanted, agent_besides(registry, p));
-      if (probes[i].state != PROBE_NO)
+      if (probes[i].state != PROBE_NO) {
         look_at_project(r, p, wanted);
+        look_at_permissions(r, p);
+      }
       usable += strcmp(probes[i].kind, "built-in") != 0 && probes[i].state == PROBE_OK;
       known = known || is_wanted;
     }
@@ -227,7 +243,8 @@ const struct cli_command cmd_doctor = {
         "that has its key gets one short request.\n"
         "Exit status: 0 when nothing stands in the way; 1 when something does: an unusable "
         "backend that config.yaml names, one that is too old, a file that is wrong, or no usable "
-        "backend at all. A project's own files that would steer an agent are looked for in the "
+        "backend at all. An agent that does not hold what readonly, edit or full says is noted. A "
+        "project's own files that would steer an agent are looked for in the "
         "working directory.",
     .options = options,
     .run = doctor_run,

@@ -157,6 +157,10 @@ static bool render(const struct cli_args *args, const struct setup *setup, struc
   view.task = buf_view(&task);
   view.shows_schema = core_prompt_schema(setup->workflow, setup->config, (size_t)index,
                                          registry_capabilities(setup->registry));
+  struct str provider, model;
+  core_backend(setup->workflow, setup->config, (size_t)index, &provider, &model);
+  const struct capability *cap = capability_find(registry_capabilities(setup->registry), provider);
+  view.held = cap ? cap->held : NULL;
   bool ok = true;
   if (stage_name == NULL) {
     prompt_execute(&view, out);

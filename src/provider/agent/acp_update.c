@@ -210,11 +210,13 @@ static json_t *acp_paths_of(const json_t *tool) {
 static bool acp_decide(const struct acp *acp, const json_t *params, const char **reason) {
   const json_t *tool = json_object_get(params, "toolCall");
   json_t *paths = acp_paths_of(tool);
+  const struct policy policy = driver_policy(acp->call);
   const struct policy_ask ask = {.kind = ask_kind_of(acp_text_of(tool, "kind")),
                                  .tool = acp_text_of(tool, "name"),
-                                 .paths = paths};
-  bool allowed =
-      policy_allows(&ask, acp->call->permission, acp->call->cwd, acp->call->tools, reason);
+                                 .paths = paths,
+                                 .command =
+                                     acp_text_of(json_object_get(tool, "rawInput"), "command")};
+  bool allowed = policy_allows(&ask, &policy, reason);
   json_decref(paths);
   return allowed;
 }

@@ -70,8 +70,13 @@ static bool claude_decide(const struct agent_call *call, const json_t *request,
   policy_add_paths(paths, json_object_get(request, "input"));
   if (json_is_string(json_object_get(request, "blocked_path")))
     json_array_append(paths, json_object_get(request, "blocked_path"));
-  const struct policy_ask ask = {.kind = kind_of_tool(tool), .tool = tool, .paths = paths};
-  bool allowed = policy_allows(&ask, call->permission, call->cwd, call->tools, reason);
+  const struct policy policy = driver_policy(call);
+  const struct policy_ask ask = {.kind = kind_of_tool(tool),
+                                 .tool = tool,
+                                 .paths = paths,
+                                 .command =
+                                     claude_text_of(json_object_get(request, "input"), "command")};
+  bool allowed = policy_allows(&ask, &policy, reason);
   if (str_eq_c(tool, "AskUserQuestion")) {
     allowed = false;
     *reason = "nobody is there to answer: decide yourself";

@@ -293,13 +293,13 @@ static void on_ask(struct codex *c, const struct rpc_message *m) {
     json_object_foreach(changes, path, change) json_array_append_new(paths, json_string(path));
     if (codex_text_of(m->params, "grantRoot").n > 0)
       json_array_append(paths, json_object_get(m->params, "grantRoot"));
-    const struct policy_ask ask = {.kind = asks[i].kind, .paths = paths};
     struct str title = codex_text_of(m->params, "command");
+    const struct policy policy = driver_policy(c->call);
+    const struct policy_ask ask = {.kind = asks[i].kind, .paths = paths, .command = title};
     struct question question = {
         .tool = str_from(asks[i].kind == ASK_EDIT ? "fileChange" : "commandExecution"),
         .title = title.n > 0 ? title : codex_text_of(m->params, "reason")};
-    question.allowed =
-        policy_allows(&ask, c->call->permission, c->call->cwd, c->call->tools, &question.reason);
+    question.allowed = policy_allows(&ask, &policy, &question.reason);
     question_ask(&c->questions, m->id, &question);
     (void)rpc_reply(&c->rpc, m->id,
                     json_pack("{s:s}", "decision", question.allowed ? asks[i].yes : asks[i].no));

@@ -36,3 +36,10 @@ const struct driver_ops *driver_find(const struct profile *profile, enum transpo
                 transport_name(transport));
   return NULL;
 }
+
+struct policy driver_policy(const struct agent_call *call) {
+  return (struct policy){.permission = call->permission,
+                         .cwd = call->cwd,
+                         .tools = call->tools,
+                         .run = call->request->run};
+}

@@ -15,6 +15,7 @@
 #ifndef SEGUE_PROVIDER_AGENT_DRIVER_H
 #define SEGUE_PROVIDER_AGENT_DRIVER_H
 
+#include "provider/agent/policy.h"
 #include "provider/profile/profile.h"
 #include "provider/provider.h"
 #include "provider/redact.h"
@@ -55,6 +56,9 @@ struct driver_host {
 };
 
 struct driver; /* each driver's own */
+
+/* The bounds by which a call's questions are answered. */
+struct policy driver_policy(const struct agent_call *call);
 
 struct driver_ops {
   const char *name; /* as `native: {driver: NAME}` says; "exec" and "acp" for those */

@@ -61,8 +61,13 @@ static bool opencode_decide(const struct agent_call *call, const json_t *asked,
   struct str permission = opencode_text(asked, "permission");
   enum ask_kind kind = opencode_kind_of(permission);
   json_t *paths = opencode_paths_of(asked, kind);
-  const struct policy_ask ask = {.kind = kind, .tool = permission, .paths = paths};
-  bool allowed = policy_allows(&ask, call->permission, call->cwd, call->tools, reason);
+  const struct policy policy = driver_policy(call);
+  const struct policy_ask ask = {.kind = kind,
+                                 .tool = permission,
+                                 .paths = paths,
+                                 .command =
+                                     opencode_text(json_object_get(asked, "metadata"), "command")};
+  bool allowed = policy_allows(&ask, &policy, reason);
   if (!allowed && str_eq_c(permission, "external_directory"))
     *reason = "it is outside the working directory";
   json_decref(paths);

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "core/run.h"
 
 #include <string.h>
 
@@ -78,21 +79,29 @@ static const char *paths_forbid(const struct policy_ask *ask, const char *cwd) {
   return NULL;
 }
 
-static const char *forbids(const struct policy_ask *ask, enum permission permission,
-                           const char *cwd) {
+static const char *run_forbids(const struct policy_ask *ask, const struct policy *policy) {
+  if (policy->permission == PERMISSION_READONLY)
+    return "this step may only read";
+  for (size_t i = 0; i < json_array_size(policy->run); i++)
+    if (run_covers(text_at(policy->run, i), ask->command))
+      return NULL;
+  if (json_array_size(policy->run) == 0)
+    return "this step may change files, not run programs";
+  return "this step may run only the programs that it was told, each as a command of its own";
+}
+
+static const char *forbids(const struct policy_ask *ask, const struct policy *policy) {
   switch (ask->kind) {
   case ASK_READ:
-    return paths_forbid(ask, cwd);
+    return paths_forbid(ask, policy->cwd);
   case ASK_EDIT:
-    if (permission == PERMISSION_READONLY)
+    if (policy->permission == PERMISSION_READONLY)
       return "this step may only read";
     if (json_array_size(ask->paths) == 0)
       return "it does not say which files it would change";
-    return paths_forbid(ask, cwd);
+    return paths_forbid(ask, policy->cwd);
   case ASK_EXECUTE:
-    if (permission == PERMISSION_READONLY)
-      return "this step may only read";
-    return "this step may change files, not run programs";
+    return run_forbids(ask, policy);
   case ASK_FETCH:
     return "this step may not use the network";
   case ASK_OTHER:
@@ -101,15 +110,14 @@ static const char *forbids(const struct policy_ask *ask, enum permission permiss
   return "it is not known what it does";
 }
 
-bool policy_allows(const struct policy_ask *ask, enum permission permission, const char *cwd,
-                   const json_t *tools, const char **reason) {
+bool policy_allows(const struct policy_ask *ask, const struct policy *policy, const char **reason) {
   *reason = NULL;
-  if (permission == PERMISSION_FULL)
+  if (policy->permission == PERMISSION_FULL)
     return true;
-  for (size_t i = 0; ask->tool.n > 0 && i < json_array_size(tools); i++)
-    if (str_eq(text_at(tools, i), ask->tool))
+  for (size_t i = 0; ask->tool.n > 0 && i < json_array_size(policy->tools); i++)
+    if (str_eq(text_at(policy->tools, i), ask->tool))
       return true;
-  *reason = forbids(ask, permission, cwd);
+  *reason = forbids(ask, policy);
   return *reason == NULL;
 }
 

@@ -4,7 +4,8 @@
  * to be harmless is denied, and nothing is allowed because nobody answered.
  *
  *   readonly   reading within the working directory
- *   edit       that, and changing files within it, but not in a .git folder (hooks would be run)
+ *   edit       that, and changing files within it, but not in a .git folder (hooks would be run),
+ *              and running the programs that the movement names, each as a command of its own
  *   full       everything
  *
  * A tool that the step's list of tools names is allowed in any case. Paths are compared as texts,
@@ -29,11 +30,17 @@ struct policy_ask {
   enum ask_kind kind;
   struct str tool;     /* its name; may be empty */
   const json_t *paths; /* array of texts: the files that it is about, as far as they are known */
+  struct str command;  /* of execute: the command line, where it is known */
+};
+
+struct policy { /* of a call; borrowed */
+  enum permission permission;
+  const char *cwd;
+  const json_t *tools, *run; /* names of tools; programs, see core/run.h; or NULL */
 };
 
 /* *reason: why not, in a few words (static); NULL when it is allowed. */
-bool policy_allows(const struct policy_ask *ask, enum permission permission, const char *cwd,
-                   const json_t *tools, const char **reason);
+bool policy_allows(const struct policy_ask *ask, const struct policy *policy, const char **reason);
 
 /* Is `path` (absolute, or relative to it) `cwd` itself or below it? */
 bool policy_inside(const char *cwd, struct str path);

@@ -177,6 +177,8 @@ bool api_ready(const struct provider *provider, struct str model, struct err *er
   return has_model && has_key;
 }
 
+static const struct held api_holds = {.edits = false, .run = HELD_RUN_NONE};
+
 static bool api_add(struct provider_registry *registry, const struct preset *preset,
                     const char *name, const json_t *settings, struct err *err) {
   struct api_config *config = api_config_new(preset, name, settings, err);
@@ -187,6 +189,7 @@ static bool api_add(struct provider_registry *registry, const struct preset *pre
                      .summary = config->summary,
                      .options = config->dialect->options,
                      .can_judge = true,
+                     .held = &api_holds,
                      .takes_model = true,
                      .structured = "native",
                      .judge_effort = config->dialect->effort_models ? "low" : NULL,

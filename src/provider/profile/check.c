@@ -69,10 +69,10 @@ static void check_integer(struct check *c, const struct yaml_node *node,
 
 /* A misspelt placeholder would pass as a word of its own and be found much later. */
 static void check_placeholders(struct check *c, const struct yaml_node *node) {
-  static const char *const known[] = {"model",       "session",     "new_session", "schema",
-                                      "schema_file", "prompt_file", "max_turns",   "tools",
-                                      "effort",      "cwd",         "tmpdir",      "permission",
-                                      "args",        "judge",       NULL};
+  static const char *const known[] = {
+      "model",     "session", "new_session", "schema", "schema_file", "prompt_file",
+      "max_turns", "tools",   "effort",      "cwd",    "tmpdir",      "permission",
+      "args",      "judge",   "run",         "runs",   NULL};
   struct str text = node->text;
   for (size_t i = 0; i + 1 < text.n; i++) {
     size_t from = i + 1 + (text.p[i + 1] == '?'), to = from;

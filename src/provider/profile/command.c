@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 
 #include <assert.h>
@@ -24,6 +25,7 @@ struct filling {
   struct arena *arena;
   const json_t *permission; /* words of the mode, or NULL */
   const char *schema, *schema_file, *prompt_file, *max_turns, *tools, *effort, *model;
+  const char *run, *runs; /* one program of the movement's; what `each_run` makes of all */
 };
 
 static void push(struct words *w, const char *word) {
@@ -69,6 +71,8 @@ static const char *profile_command_value_of(const struct filling *f, struct str 
       {"cwd", f->call->cwd},
       {"tmpdir", f->call->tmpdir},
       {"judge", is_judging(f->call) ? "judge" : ""},
+      {"run", f->run},
+      {"runs", f->runs},
   };
   for (size_t i = 0; i < ARRAY_LEN(values); i++)
     if (str_eq_c(name, values[i].name))
@@ -104,7 +108,7 @@ static const char *profile_command_fill(const struct filling *f, struct str text
       buf_putc(&out, text.p[i++]);
       continue;
     }
-    *missing = *missing || value[0] == '\0';
+    *missing = *missing || (value[0] == '\0' && value != f->runs);
     if (!asks)
       buf_puts(&out, value);
     i += n;
@@ -140,8 +144,31 @@ static void push_word(const struct filling *f, const json_t *item, struct words 
     push(out, word);
 }
 
+static bool mentions_run(const json_t *group) {
+  for (size_t i = 0; i < json_array_size(group); i++)
+    if (strstr(json_string_value(json_array_get(group, i)), "{run}") != NULL)
+      return true;
+  return false;
+}
+
+static void push_group(const struct filling *f, const json_t *group, struct words *out);
+
+/* A group with {run} stands there once for each program. */
+static void push_each_run(const struct filling *f, const json_t *group, struct words *out) {
+  const json_t *run = f->call->request->run;
+  for (size_t i = 0; i < json_array_size(run); i++) {
+    struct filling one = *f;
+    one.run = json_string_value(json_array_get(run, i));
+    push_group(&one, group, out);
+  }
+}
+
 static void push_group(const struct filling *f, const json_t *group, struct words *out) {
   bool missing = false;
+  if (f->run[0] == '\0' && mentions_run(group)) {
+    push_each_run(f, group, out);
+    return;
+  }
   for (size_t i = 0; i < json_array_size(group); i++) {
     const json_t *item = json_array_get(group, i);
     (void)profile_command_fill(f, (struct str){json_string_value(item), json_string_length(item)},
@@ -255,6 +282,34 @@ static const char *joined(struct arena *a, const json_t *names) {
   return out;
 }
 
+/* {runs}: `each_run` of the profile for each program. */
+static const char *runs_of(const struct filling *f) {
+  const json_t *each = json_object_get(f->profile->keys, "each_run");
+  const json_t *run = f->call->request->run;
+  struct buf out = {0};
+  for (size_t i = 0; json_is_string(each) && i < json_array_size(run); i++) {
+    struct filling one = *f;
+    bool missing = false;
+    one.run = json_string_value(json_array_get(run, i));
+    buf_puts(&out, profile_command_fill(&one, json_view(each), &missing));
+  }
+  const char *text = arena_strdup(f->arena, buf_c(&out));
+  buf_deinit(&out);
+  return text;
+}
+
+/* {permission} becomes the words of the call's mode; judges may have their own. */
+static const json_t *mode_of(const struct profile *p, enum transport transport,
+                             const struct agent_call *call) {
+  const json_t *own = NULL;
+  if (transport != TRANSPORT_EXEC)
+    own = json_object_get(transport == TRANSPORT_NATIVE ? p->native : p->acp, "permission");
+  if (own == NULL)
+    own = json_object_get(p->keys, "permission");
+  const json_t *judge = is_judging(call) ? json_object_get(own, "judge") : NULL;
+  return judge ? judge : json_object_get(own, permission_name(call->permission));
+}
+
 static void set_variables(const struct filling *f, const json_t *set, struct words *out) {
   const char *name;
   json_t *value;
@@ -348,11 +403,7 @@ bool profile_command(const struct profile *p, enum transport transport,
   assert(call->cwd != NULL);
   const json_t *words = profile_command_argv_of(p, transport);
   const char *program = profile_program(p, transport, call->settings);
-  const json_t *own = NULL;
-  if (transport != TRANSPORT_EXEC)
-    own = json_object_get(transport == TRANSPORT_NATIVE ? p->native : p->acp, "permission");
-  const json_t *mode = json_object_get(own ? own : json_object_get(p->keys, "permission"),
-                                       permission_name(call->permission));
+  const json_t *mode = mode_of(p, transport, call);
   struct words argv = {0};
   *out = (struct agent_command){0};
   if (words == NULL)
@@ -376,10 +427,13 @@ bool profile_command(const struct profile *p, enum transport transport,
                       .schema = "",
                       .schema_file = "",
                       .prompt_file = "",
+                      .run = "",
+                      .runs = "",
                       .max_turns = turns,
                       .tools = joined(a, call->tools),
                       .effort = json_is_string(effort) ? json_string_value(effort) : "",
                       .model = arena_str(a, call->request->model).p};
+  f.runs = runs_of(&f);
   if (!profile_command_check_name(str_from(f.effort), "effort", class, err))
     return false;
   if (!add_files(&f, transport, out))

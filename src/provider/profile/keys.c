@@ -17,6 +17,7 @@ static const char *const text_ways[] = {"last", "all", NULL};
 static const char *const end_ways[] = {"event", "exit", NULL};
 static const char *const ends[] = {"ok", "error", NULL};
 static const char *const usage_scopes[] = {"call", "request", "conversation", NULL};
+static const char *const held_runs[] = {"named", "any", "none", NULL};
 static const char *const option_words[] = {"temperature", "seed", "max_tokens", "effort", NULL};
 static const char *const stderr_kinds[] = {"retry", "permission", "note", NULL};
 
@@ -144,6 +145,8 @@ static const struct profile_key permission_list[] = {
     {"readonly", PROFILE_PERMISSION, .description = "It may read."},
     {"edit", PROFILE_PERMISSION, .description = "It may change files in the working directory."},
     {"full", PROFILE_PERMISSION, .description = "It may do anything."},
+    {"judge", PROFILE_PERMISSION,
+     .description = "Of judges' calls, which need nothing but their prompt (default: readonly)."},
     {0},
 };
 static const struct profile_key_set mode_keys = {"permission", "modes", permission_list};
@@ -188,6 +191,32 @@ static const struct profile_key login_list[] = {
 };
 static const struct profile_key_set login_keys = {"login", "login", login_list};
 
+static const struct profile_key gap_list[] = {
+    {"readonly", PROFILE_LINE, .description = "Of reading, and running nothing that writes."},
+    {"edit", PROFILE_LINE,
+     .description = "Of changing files below the working directory, and running what is named."},
+    {"full", PROFILE_LINE, .description = "Of doing anything."},
+    {0},
+};
+static const struct profile_key_set gap_keys = {"but", "gaps", gap_list};
+
+static const struct profile_key holds_list[] = {
+    {"looks", PROFILE_BOOL, .required = true,
+     .description = "Whether it may run programs that only read, where it may run no others."},
+    {"run", PROFILE_CHOICE, .required = true, .words = held_runs,
+     .description = "With edit: named (those of the movement's run), any, or none."},
+    {"but", PROFILE_SET, .set = &gap_keys,
+     .description = "What it does else than these words say, each the end of a sentence on it."},
+    {0},
+};
+static const struct profile_key_set holds_keys = {"holds", "holds", holds_list};
+#define HOLDS_KEY                                                                                  \
+  {                                                                                                \
+    "holds", PROFILE_SET,                                                                          \
+        .set = &holds_keys,                                                                        \
+        .description = "How it holds the words readonly, edit and full; default: nobody knows."    \
+  }
+
 static const struct profile_key native_schema_list[] = {
     {"enforced", PROFILE_CHOICE, .required = true, .words = enforcements,
      .description = "How the client sees to it: native, tool, grammar."},
@@ -204,6 +233,7 @@ static const struct profile_key native_list[] = {
     {"argv", PROFILE_ARGV, .required = true, .description = "Words after the program's name."},
     {"permission", PROFILE_SET, .set = &mode_keys,
      .description = "What it may do unasked, where that differs from a one-shot run."},
+    HOLDS_KEY,
     {"schema", PROFILE_SET, .set = &native_schema_keys,
      .description =
          "How its protocol takes a JSON Schema, where that differs from a one-shot run."},
@@ -231,6 +261,7 @@ static const struct profile_key acp_list[] = {
      .description = "partial: the tokens that it tells are those of its last request only."},
     {"permission", PROFILE_SET, .set = &mode_keys,
      .description = "What it may do unasked, where that differs from a one-shot run."},
+    HOLDS_KEY,
     {"notices", PROFILE_SET_LIST, .set = &notice_keys, .max = 100,
      .description = "Pieces of text that are the client's own words, not the model's."},
     {"schema", PROFILE_LINE,
@@ -274,12 +305,16 @@ static const struct profile_key profile_list[] = {
      .description = "Words after the program's name. {model}, {session}, {new_session}, {schema}, "
                     "{schema_file}, {prompt_file}, {max_turns}, {tools}, {effort}, {cwd}, {tmpdir} "
                     "are filled in; {permission} and {args} become any number of words. A list "
-                    "within is a group: it is left out when one of its placeholders is empty; "
+                    "within is a group: it is left out when one of its placeholders is empty, and "
+                    "with {run} stands there for each program that the movement may run; "
                     "{?NAME} in it only asks whether NAME is there ({?judge}: a judge's call)."},
     {"stdin", PROFILE_CHOICE, .words = stdins,
      .description = "prompt (default): the prompt is its standard input."},
     {"prompt_max_chars", PROFILE_INTEGER, .min = 1, .max = LIMIT_PROMPT_BYTES,
      .description = "A longer prompt is refused before the program is started."},
+    {"each_run", PROFILE_LINE,
+     .description = "What {runs} is, for each program that the movement may run ({run}): where "
+                    "variables or files list them."},
     {"env", PROFILE_SET, .set = &env_keys, .description = "Its environment beside the standard."},
     {"files", PROFILE_TEXTS,
      .description = "Files written to {tmpdir} before the start: name to content."},
@@ -294,6 +329,7 @@ static const struct profile_key profile_list[] = {
      .description = "What an answer without text and value is; default: protocol."},
     {"schema", PROFILE_SET, .set = &schema_keys, .description = "How a JSON Schema is enforced."},
     {"permission", PROFILE_SET, .set = &mode_keys, .description = "What it may do unasked."},
+    HOLDS_KEY,
     {"chooses_session", PROFILE_BOOL,
      .description = "{new_session} gives a new conversation an id (a UUID) before it starts."},
     {"options", PROFILE_NAMES, .words = option_words,
@@ -340,8 +376,8 @@ static const struct profile_key profile_list[] = {
 const struct profile_key_set profile_keys = {"a profile", "profile", profile_list};
 
 const struct profile_key_set *const profile_key_sets[] = {
-    &env_keys,     &switch_keys,  &schema_keys, &mode_keys,          &profile_permission_keys,
-    &version_keys, &login_keys,   &native_keys, &native_schema_keys, &acp_keys,
-    &notice_keys,  &pattern_keys, &stderr_keys, &rule_keys,          &tool_keys,
-    &usage_keys,   &retry_keys,   &asked_keys,  &error_keys,         &project_file_keys,
-    NULL};
+    &env_keys,     &switch_keys,       &schema_keys, &mode_keys,          &profile_permission_keys,
+    &version_keys, &login_keys,        &native_keys, &native_schema_keys, &acp_keys,
+    &notice_keys,  &pattern_keys,      &stderr_keys, &holds_keys,         &gap_keys,
+    &rule_keys,    &tool_keys,         &usage_keys,  &retry_keys,         &asked_keys,
+    &error_keys,   &project_file_keys, NULL};

@@ -315,6 +315,7 @@ static void profile_build(struct profile *p) {
   if (p->empty == CLASS_NONE)
     p->empty = CLASS_PROTOCOL;
   read_capability(p);
+  profile_read_held(p);
   read_lists(p);
   read_project_files(p);
   p->ends_by_exit = !has_final_event(p);
@@ -475,6 +476,7 @@ json_t *profile_about(const struct profile *p) {
     json_object_set_new(about, abilities[i].key,
                         json_boolean(*(const bool *)((const char *)c + abilities[i].offset)));
   json_object_set_new(about, "structured", json_string(c->structured));
+  profile_tell_held(p, about);
   if (c->judge_effort != NULL)
     json_object_set_new(about, "judge_effort", json_string(c->judge_effort));
   return about;
@@ -489,6 +491,7 @@ struct profile *profile_shipped(const char *name, const json_t *about) {
   p->capability.options = profile_options_of(json_object_get(about, "options"));
   p->capability.judge_effort = json_string_value(json_object_get(about, "judge_effort"));
   p->capability.touches_files = true;
+  profile_read_told(p, about);
   for (size_t i = 0; i < ARRAY_LEN(abilities); i++)
     *(bool *)((char *)&p->capability + abilities[i].offset) =
         json_is_true(json_object_get(about, abilities[i].key));

@@ -163,6 +163,8 @@ struct profile {
   /* Notices of retries in a row that are let go; the next one ends it; -1: all. */
   long client_retries;
   uint64_t stall_ms, judge_stall_ms;
+  struct held holds[TRANSPORT_COUNT]; /* how its permissions are held over each */
+  struct held about;                  /* of one that is compiled in: over the preferred one */
 
   enum profile_dialect dialect;
   bool text_of_all;       /* the final text is all messages, not the last one */
@@ -206,6 +208,11 @@ void profile_free(struct profile *profile); /* NULL is fine */
 enum error_class profile_class(const struct profile *profile, struct str word);
 enum error_class profile_status_class(const struct profile *profile, int status);
 enum error_class profile_exit_class(const struct profile *profile, int exit);
+
+/* held.c: reads `holds` of each transport; of what index.json says; and tells it for that. */
+void profile_read_held(struct profile *p);
+void profile_read_told(struct profile *p, const json_t *about);
+void profile_tell_held(const struct profile *p, json_t *about);
 
 /* schemas/provider-profile.json, generated: a new reference. */
 json_t *profile_schema(void);

@@ -1,5 +1,6 @@
 /* Prompts: what stands in them, what is never read as a template, and how the log has their parts.
  */
+#include "core/capability.h"
 #include "core/prompt.h"
 
 #include "base/resource.h"
@@ -158,6 +159,42 @@ static void the_movements_own_prompt(void **state) {
       if (count(&s, c->not_there[k]) > 0)
         fail_msg("case %zu has \"%s\":\n%s", i, c->not_there[k], buf_c(&s.prompt.bytes));
     expect(&s, "Mend the queue.", 1);
+    scene_deinit(&s);
+  }
+}
+
+static void an_agent_is_promised_what_its_backend_can_hold(void **state) {
+  static const struct held looks = {.looks = true, .edits = true, .run = HELD_RUN_ANY},
+                           edits = {.edits = true, .run = HELD_RUN_NAMED},
+                           no_shell = {.edits = true, .run = HELD_RUN_NONE}, answers = {0};
+  static const char may[] = "You may change files in the working directory, nowhere else.",
+                    run[] = ",'permission':'edit','run':['make','npm test']";
+  static const struct {
+    const char *movement;
+    const struct held *held;
+    const char *there, *not_there;
+  } rows[] = {
+      {"", NULL, "Do not change any file: read, run nothing that writes, and report.", "You may"},
+      {"", &looks, "read, run nothing that writes, and", "You may"},
+      {"", &edits, "read, run no program, and report.", "You may"},
+      {",'edit':true", &looks, may, "`"},
+      {",'edit':true", &looks, "Of programs run only what does not write.", "Run no"},
+      {",'edit':true", &edits, "nowhere else. Run no program.\n", "does not write"},
+      {run, NULL, "redirection): `make`, `npm test`. Beside them run only what does not", "Run no"},
+      {run, &edits, "`make`, `npm test`. Run no other.\n", "does not write"},
+      {run, &no_shell, "nowhere else. Run no program.\n", "make"},
+      {run, &answers, "You can neither change files nor run programs here", "You may"},
+      {",'permission':'full'", &looks, "You may change files and run programs.\n", "nowhere"},
+      {",'permission':'full'", &answers, "You can neither change files nor", "You may"},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    struct scene s;
+    scene_init(&s, "", rows[i].movement);
+    s.view.held = rows[i].held;
+    prompt_execute(&s.view, &s.prompt);
+    if (count(&s, rows[i].there) != 1 || count(&s, rows[i].not_there) != 0)
+      fail_msg("row %zu:\n%s", i, buf_c(&s.prompt.bytes));
     scene_deinit(&s);
   }
 }
@@ -442,6 +479,7 @@ static int deinit(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_movements_own_prompt),
+      cmocka_unit_test(an_agent_is_promised_what_its_backend_can_hold),
       cmocka_unit_test(a_commands_prompt_is_its_instruction),
       cmocka_unit_test(judge_prompts_fence_the_text_and_keep_the_numbers),
       cmocka_unit_test(claims_stand_apart_from_what_was_measured),

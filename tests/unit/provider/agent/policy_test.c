@@ -14,8 +14,9 @@ static bool allows(enum permission permission, enum ask_kind kind, const char *t
   json_auto_t *tools = json_pack("[s]", "Bash");
   json_auto_t *paths = path ? json_pack("[s]", path) : json_array();
   const struct policy_ask ask = {.kind = kind, .tool = str_from(tool), .paths = paths};
+  const struct policy policy = {.permission = permission, .cwd = "/home/u/work", .tools = tools};
   const char *reason = "";
-  bool allowed = policy_allows(&ask, permission, "/home/u/work", tools, &reason);
+  bool allowed = policy_allows(&ask, &policy, &reason);
   assert_true(allowed == (reason == NULL)); /* a denial says why */
   return allowed;
 }
@@ -64,12 +65,52 @@ static void a_listed_tool_is_allowed(void **state) {
   assert_false(allows(PERMISSION_EDIT, ASK_EXECUTE, "", NULL));
 }
 
+static void programs_that_are_named_may_run(void **state) {
+  static const struct {
+    const char *command;
+    bool allowed;
+  } rows[] = {
+      {"make", true},
+      {" make -j2 test ", true},
+      {"make 2>&1", true},
+      {"npm test -- --grep 'a*'", true},
+      {"./dev\tlint", true},
+      {"makeinfo x", false},
+      {"npm install", false},
+      {"npm", false},
+      {"", false},
+      {"CC=x make", false}, /* a variable can make it run anything */
+      {"make; rm -r x", false},
+      {"make && rm -r x", false},
+      {"make & rm -r x", false},
+      {"make | sh", false},
+      {"make $(rm x)", false},
+      {"make `rm x`", false},
+      {"make > /etc/x", false},
+      {"make\nrm x", false},
+      {"make <(rm x)", false},
+      {"make \\\nx", false},
+  };
+  json_auto_t *run = json_pack("[s, s, s]", "make", "npm test", "./dev");
+  const struct policy policy = {.permission = PERMISSION_EDIT, .cwd = "/w", .run = run};
+  const struct policy reads = {.permission = PERMISSION_READONLY, .cwd = "/w", .run = run};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    const struct policy_ask ask = {.kind = ASK_EXECUTE, .command = str_from(rows[i].command)};
+    const char *reason;
+    if (policy_allows(&ask, &policy, &reason) != rows[i].allowed)
+      fail_msg("%s", rows[i].command);
+    assert_false(policy_allows(&ask, &reads, &reason));
+  }
+}
+
 static void one_path_outside_is_enough(void **state) {
   json_auto_t *paths = json_pack("[s, s]", "/w/a", "/etc/passwd");
   const struct policy_ask ask = {.kind = ASK_EDIT, .paths = paths};
+  const struct policy policy = {.permission = PERMISSION_EDIT, .cwd = "/w"};
   const char *reason;
   (void)state;
-  assert_false(policy_allows(&ask, PERMISSION_EDIT, "/w", NULL, &reason));
+  assert_false(policy_allows(&ask, &policy, &reason));
   assert_true(policy_inside("/", STR("/etc")));
   assert_true(policy_inside("/w/", STR("/w/./a")));
   assert_false(policy_inside("/w", ((struct str){"a\0b", 3})));
@@ -90,6 +131,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(permissions_bound_what_is_allowed),
       cmocka_unit_test(a_listed_tool_is_allowed),
+      cmocka_unit_test(programs_that_are_named_may_run),
       cmocka_unit_test(one_path_outside_is_enough),
       cmocka_unit_test(paths_are_found_in_what_a_tool_is_given),
   };

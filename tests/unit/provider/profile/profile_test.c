@@ -335,6 +335,60 @@ static void groups_fall_out_when_they_are_empty(void **state) {
   words_deinit(&w);
 }
 
+static const char *assignment(const struct words *w, const char *name) {
+  for (size_t i = 0; w->command.assignments[i] != NULL; i++)
+    if (strncmp(w->command.assignments[i], name, strlen(name)) == 0)
+      return w->command.assignments[i] + strlen(name);
+  return "";
+}
+
+/* Each client is told in its own words. */
+static void programs_that_may_run_are_named(void **state) {
+  json_auto_t *run = json_pack("[s, s]", "make", "npm test");
+  struct call_request request = execute();
+  struct agent_call call = call_of(&request);
+  struct words w;
+  (void)state;
+  request.run = run;
+  assert_true(command(&w, "claude", &call));
+  assert_non_null(strstr(buf_c(&w.text), "|acceptEdits|--allowedTools|Bash(make:*)|--allowedTools|"
+                                         "Bash(npm test:*)"));
+  words_deinit(&w);
+  assert_true(command(&w, "opencode", &call));
+  assert_non_null(strstr(assignment(&w, "OPENCODE_PERMISSION="),
+                         "\"bash\":{\"*\":\"deny\",\"make\":\"allow\",\"make *\":\"allow\","
+                         "\"npm test\":\"allow\",\"npm test *\":\"allow\"}"));
+  words_deinit(&w);
+  request.run = NULL;
+  assert_true(command(&w, "opencode", &call));
+  assert_non_null(strstr(assignment(&w, "OPENCODE_PERMISSION="), "\"bash\":{\"*\":\"deny\"}"));
+  words_deinit(&w);
+}
+
+static struct str gap(const char *name, enum permission permission, bool runs, struct buf *out) {
+  buf_clear(out);
+  (void)capability_gap(&profiles_find(shipped, str_from(name))->capability, permission, runs, out);
+  return buf_view(out);
+}
+
+static void what_a_client_cannot_hold_is_said(void **state) {
+  struct buf out = {0};
+  (void)state;
+  assert_int_equal(gap("claude", PERMISSION_EDIT, true, &out).n, 0);
+  assert_int_equal(gap("codex", PERMISSION_READONLY, false, &out).n, 0);
+  assert_true(str_eq_c(gap("codex", PERMISSION_EDIT, true, &out),
+                       "it runs any program, not only those of run"));
+  assert_true(str_starts(gap("pi", PERMISSION_EDIT, false, &out), "its tools for files write out"));
+  assert_non_null(strstr(buf_c(&out), "outside"));
+  assert_null(strstr(buf_c(&out), "those of run"));
+  (void)gap("pi", PERMISSION_EDIT, true, &out);
+  assert_non_null(strstr(buf_c(&out), "; it runs no program: those of run neither"));
+  assert_true(
+      str_starts(gap("text", PERMISSION_READONLY, false, &out), "its profile does not say"));
+  assert_int_equal(gap("text", PERMISSION_FULL, false, &out).n, 0);
+  buf_deinit(&out);
+}
+
 static void everything_that_is_there_comes_in(void **state) {
   json_auto_t *options = json_pack("{s:s}", "effort", "high");
   json_auto_t *schema = json_pack("{s:s}", "type", "object");
@@ -375,7 +429,8 @@ static void a_conversation_goes_on_by_its_id(void **state) {
   call.new_session = "22222222-2222-4333-8444-555555555555"; /* not both */
   assert_true(command(&w, "codex", &call));
   assert_string_equal(buf_c(&w.text), "codex|exec|resume|--json|--skip-git-repo-check|-c|"
-                                      "sandbox_mode=workspace-write|"
+                                      "sandbox_mode=workspace-write|-c|"
+                                      "sandbox_workspace_write.exclude_slash_tmp=true|"
                                       "01a1fb71-9a99-7bb3-9c52-1ba211b4c192|-");
   words_deinit(&w);
   assert_true(command(&w, "gemini", &call));
@@ -548,6 +603,8 @@ int main(void) {
       cmocka_unit_test(the_users_files_add_and_replace),
       cmocka_unit_test(names_that_cannot_be),
       cmocka_unit_test(groups_fall_out_when_they_are_empty),
+      cmocka_unit_test(programs_that_may_run_are_named),
+      cmocka_unit_test(what_a_client_cannot_hold_is_said),
       cmocka_unit_test(everything_that_is_there_comes_in),
       cmocka_unit_test(a_conversation_goes_on_by_its_id),
       cmocka_unit_test(files_and_variables_are_filled_in),
