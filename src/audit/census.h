@@ -4,7 +4,7 @@
  *   census_filter(census, CENSUS_WORKFLOW, "a,b") ...; census->min_stages = 2; ...
  *   census_by(census, "movement,method", &err)
  *   census_read(census, &ref) or census_read_store(census, &store, &err)   any number of times
- *   census_sort(census)                            then its tallies, or census_json
+ *   census_sort(census)              then its tables, or census_group_json, census_totals_json
  *   census_free(census)
  *
  * Memory: bounded, whatever is in the logs (limits.h: LIMIT_AUDIT_*). No log ends it: those that
@@ -88,8 +88,10 @@ bool census_read_store(struct census *c, const struct store *store, struct err *
 void census_sort(struct census *c);
 void census_free(struct census *c);
 
-/* {"groups", "totals"}, see schemas/audit.json. A new reference. */
-json_t *census_json(const struct census *c);
+/* The i-th of "groups" and the "totals" of schemas/audit.json: new references. NULL behind the last
+ * group. One at a time, for all of them as trees are many times their size. */
+json_t *census_group_json(const struct census *c, size_t i);
+json_t *census_totals_json(const struct census *c);
 /* A share of all judgments. */
 double census_share(const struct census *c, uint64_t judgments);
 /* The share of a movement's judgments in which a stage that reads words did not decide; of what a

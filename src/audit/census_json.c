@@ -117,15 +117,18 @@ static void put_keys(json_t *out, const struct census *c, const struct tally_tab
   }
 }
 
-static json_t *table_json(const struct census *c, enum census_table table) {
+static json_t *group_json(const struct census *c, enum census_table table, size_t i) {
   const struct tally_table *t = &c->tables[table];
+  json_t *group = json_object();
+  put_keys(group, c, t, &t->groups[i]);
+  put_numbers(group, c, t, &t->groups[i]);
+  return group;
+}
+
+static json_t *table_json(const struct census *c, enum census_table table) {
   json_t *list = json_array();
-  for (size_t i = 0; i < t->count; i++) {
-    json_t *group = json_object();
-    put_keys(group, c, t, &t->groups[i]);
-    put_numbers(group, c, t, &t->groups[i]);
-    json_array_append_new(list, group);
-  }
+  for (size_t i = 0; i < c->tables[table].count && i < LIMIT_AUDIT_LIST_COUNT; i++)
+    json_array_append_new(list, group_json(c, table, i));
   return list;
 }
 
@@ -133,7 +136,7 @@ static json_t *table_json(const struct census *c, enum census_table table) {
 static json_t *falls_json(const struct census *c) {
   const struct tally_table *t = &c->tables[CENSUS_FALLS];
   json_t *list = json_array();
-  for (size_t i = 0; i < t->count; i++) {
+  for (size_t i = 0; i < t->count && json_array_size(list) < LIMIT_AUDIT_LIST_COUNT; i++) {
     const struct tally_group *g = &t->groups[i];
     if (g->units == g->decided)
       continue;
@@ -203,7 +206,16 @@ static json_t *causes_json(const struct census *c) {
   return list;
 }
 
-json_t *census_json(const struct census *c) {
+static enum census_table census_groups(const struct census *c) {
+  return c->tables[CENSUS_BY].key_count > 0 ? CENSUS_BY : CENSUS_METHODS;
+}
+
+json_t *census_group_json(const struct census *c, size_t i) {
+  enum census_table table = census_groups(c);
+  return i < c->tables[table].count ? group_json(c, table, i) : NULL;
+}
+
+json_t *census_totals_json(const struct census *c) {
   static const struct tally_group nothing;
   const struct tally_table *all = &c->tables[CENSUS_ALL], *by = &c->tables[CENSUS_BY];
   json_t *totals = json_object();
@@ -219,6 +231,5 @@ json_t *census_json(const struct census *c) {
   census_put(totals, "failures", causes_json(c));
   if (by->left_out > 0)
     census_put(totals, "left_out", count_json(by->left_out));
-  return json_pack("{so so}", "groups",
-                   table_json(c, by->key_count > 0 ? CENSUS_BY : CENSUS_METHODS), "totals", totals);
+  return totals;
 }

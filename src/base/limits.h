@@ -54,6 +54,7 @@
 #define LIMIT_AUDIT_STAGE_COUNT 64u                   /* of one judgment, and calls of one stage */
 #define LIMIT_AUDIT_GROUP_BYTES (24u * 1024u * 1024u) /* what groups and their numbers may take */
 #define LIMIT_AUDIT_FLAW_COUNT  4096u /* failing answers of one log; groups of them */
+#define LIMIT_AUDIT_LIST_COUNT  200   /* groups of each list in an audit's totals */
 #define LIMIT_AUDIT_CAUSE_COUNT 64    /* causes of failures told apart */
 #define LIMIT_AUDIT_APART_COUNT 100   /* logs that are named because they are not counted */
 
