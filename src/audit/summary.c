@@ -342,6 +342,7 @@ const struct turn_line *summary_feed(struct summary *s, const struct record *rec
     buf_clear(&s->message);
     buf_str(&s->message, record_text(record, MEMBER_MESSAGE));
     break;
+  case RECORD_CARRIED:
   case RECORD_CALL_EVENT:
   case RECORD_CHECK:
   case RECORD_STAGE:

@@ -76,6 +76,7 @@ static bool apply_session_start(const struct fold *f) {
     return false;
   core->movement_counts = xcalloc(wf->movement_count, sizeof *core->movement_counts);
   core->status = SESSION_RUNNING;
+  core->awaits_carried = record_is_true(f->record, MEMBER_CARRIES);
   core->has_next = true;
   core->next = (int)wf->initial;
   for (uint32_t i = 0; i < wf->movement_count; i++) {
@@ -90,6 +91,8 @@ static bool apply_session_start(const struct fold *f) {
 
 static bool apply_turn_start(const struct fold *f) {
   struct core *core = f->core;
+  if (core->awaits_carried)
+    return fold_bad(f, "its session has not taken over what it begins with");
   long index = workflow_find(core->workflow, fold_text(f, MEMBER_MOVEMENT));
   if (index < 0)
     return fold_bad(f, "its movement is not in the workflow");
@@ -334,19 +337,13 @@ static bool apply_session_end(const struct fold *f) {
 }
 
 static bool (*const apply_type[RECORD_TYPE_COUNT])(const struct fold *f) = {
-    [RECORD_SESSION_START] = apply_session_start,
-    [RECORD_TURN_START] = apply_turn_start,
-    [RECORD_CALL_START] = apply_call_start,
-    [RECORD_ADMISSION] = apply_admission,
-    [RECORD_CALL_EVENT] = apply_call_event,
-    [RECORD_CALL_END] = apply_call_end,
-    [RECORD_CHECK] = apply_check,
-    [RECORD_STRUCTURED] = apply_structured,
-    [RECORD_STAGE] = apply_stage,
-    [RECORD_JUDGMENT] = apply_judgment,
-    [RECORD_TURN_END] = apply_turn_end,
-    [RECORD_SESSION_STOP] = apply_session_stop,
-    [RECORD_SESSION_RESUME] = apply_session_resume,
+    [RECORD_SESSION_START] = apply_session_start, [RECORD_CARRIED] = apply_carried,
+    [RECORD_TURN_START] = apply_turn_start,       [RECORD_CALL_START] = apply_call_start,
+    [RECORD_ADMISSION] = apply_admission,         [RECORD_CALL_EVENT] = apply_call_event,
+    [RECORD_CALL_END] = apply_call_end,           [RECORD_CHECK] = apply_check,
+    [RECORD_STRUCTURED] = apply_structured,       [RECORD_STAGE] = apply_stage,
+    [RECORD_JUDGMENT] = apply_judgment,           [RECORD_TURN_END] = apply_turn_end,
+    [RECORD_SESSION_STOP] = apply_session_stop,   [RECORD_SESSION_RESUME] = apply_session_resume,
     [RECORD_SESSION_END] = apply_session_end,
 };
 

@@ -371,6 +371,8 @@ static bool is_idle(const struct core *core) {
 /* Goes on until every open turn waits for something outside. */
 static void advance(struct step *s) {
   bool moved = true;
+  if (s->core->status == SESSION_RUNNING && s->core->awaits_carried) /* nobody was told of it */
+    step_end(s, END_CANCELLED, "it was cut off before it had taken over its parent's state");
   while (moved && s->core->status == SESSION_RUNNING) {
     moved = false;
     if (s->core->has_next && (!s->env->draining || s->core->next < 0)) {
@@ -472,7 +474,8 @@ void core_start(struct core *core, const struct core_params *params, const struc
                    .env = env,
                    .out = out,
                    .workflow = params->workflow,
-                   .task = params->task};
+                   .task = params->task,
+                   .carried = params->parent ? params->parent->text : NULL};
   char sha256[SHA256_HEX];
   struct record_draft d;
   step_begin(&s);
@@ -488,7 +491,11 @@ void core_start(struct core *core, const struct core_params *params, const struc
   record_put_text(&d, MEMBER_WORKFLOW_SHA256, str_from(sha256));
   record_put_tree(&d, MEMBER_WORKFLOW, json_incref(params->workflow->doc));
   record_put_tree(&d, MEMBER_CONFIG, json_incref(params->config));
+  if (params->parent != NULL)
+    record_put_bool(&d, MEMBER_CARRIES, true);
   step_emit(&s, &d);
+  if (params->parent != NULL)
+    step_carry(&s, params->parent);
   if (!params->hold)
     advance(&s);
 }

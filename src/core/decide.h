@@ -90,7 +90,16 @@ struct core_env { /* constant, shared by all sessions; all borrowed */
   bool draining; /* no new calls: when none is running any more, the session stops resumably */
 };
 
-struct core_params { /* of a new session; all borrowed */
+/* The session that another is forked from, as it was before the movement that waits in it was
+ * entered. All borrowed. */
+struct core_parent {
+  const struct core *core;
+  const char *hash;        /* of its last record */
+  const struct text *text; /* its last answer */
+};
+
+struct core_params {                /* of a new session; all borrowed */
+  const struct core_parent *parent; /* or NULL */
   const char *session;
   struct workflow *workflow;
   const char *workflow_path; /* or NULL */

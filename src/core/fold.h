@@ -1,7 +1,8 @@
 /* fold.h - inside the fold: one record and the state that it changes.
  *
  * apply.c takes a record to its type and does what concerns the session and its turns, apply_call.c
- * calls, apply_value.c what came of an answer: its checks, its value, its judgment. Each returns
+ * calls, apply_value.c what came of an answer: its checks, its value, its judgment; carry.c what a
+ * forked session begins with. Each returns
  * false with fold_bad's message when the record cannot follow. */
 #ifndef SEGUE_CORE_FOLD_H
 #define SEGUE_CORE_FOLD_H
@@ -42,6 +43,8 @@ struct turn *fold_turn(const struct fold *f);
 const struct structured_config *fold_structured(const struct fold *f, const struct turn *turn);
 /* The answer becomes the turn's; the call keeps none. */
 void fold_take_answer(struct turn *turn, struct call *call);
+
+bool apply_carried(const struct fold *f);
 
 bool apply_call_start(const struct fold *f);
 bool apply_admission(const struct fold *f);

@@ -19,6 +19,7 @@
 
 static const struct str type_names[] = {
     [RECORD_SESSION_START] = NAME("session_start"),
+    [RECORD_CARRIED] = NAME("carried"),
     [RECORD_TURN_START] = NAME("turn_start"),
     [RECORD_CALL_START] = NAME("call_start"),
     [RECORD_ADMISSION] = NAME("admission"),

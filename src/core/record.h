@@ -25,6 +25,7 @@ enum { RECORD_VERSION = 1, RECORD_TIME_BYTES = 32 };
 
 enum record_type {
   RECORD_SESSION_START,
+  RECORD_CARRIED,
   RECORD_TURN_START,
   RECORD_CALL_START,
   RECORD_ADMISSION,
@@ -124,6 +125,9 @@ enum record_type {
   TREE(METHODS, "methods")                                                                         \
   TREE(CUT, "cut")                                                                                 \
   TREE(BY, "by")                                                                                   \
+  PLAIN(CARRIES, "carries")                                                                        \
+  TREE(PARENT, "parent")                                                                           \
+  TREE(STATE, "state")                                                                             \
   TREE(VERDICT, "verdict")                                                                         \
   TREE(CHANGED, "changed")                                                                         \
   TREE(SPENT, "spent")

@@ -121,7 +121,9 @@ struct core {
   struct buf task;
   uint64_t seq; /* of the last record applied */
   enum session_status status;
-  bool resumed; /* the last record was session_resume: nothing was done since */
+  bool resumed;        /* the last record was session_resume: nothing was done since */
+  bool awaits_carried; /* begun from another session, whose state is the next record */
+  bool carried;        /* that was there */
   enum session_outcome outcome;
   struct buf stop_reason, stop_message; /* of the last session_stop or session_end */
   enum error_class stop_class;

@@ -16,7 +16,7 @@
 static bool incoming_blob(void *ctx, const char *sha256, struct buf *out, struct err *err) {
   const struct step *s = ctx;
   const struct call_result *result = s->ev->result;
-  const struct text *texts[] = {s->task, result ? &result->text : NULL,
+  const struct text *texts[] = {s->task, s->carried, result ? &result->text : NULL,
                                 result ? &result->error_text : NULL};
   for (size_t i = 0; i < ARRAY_LEN(texts); i++)
     if (texts[i] != NULL && strcmp(texts[i]->blob, sha256) == 0) {

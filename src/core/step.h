@@ -18,6 +18,7 @@ struct step {
   struct core_out *out;
   struct workflow *workflow;    /* of a session that starts */
   const struct text *task;      /* the same */
+  const struct text *carried;   /* the same, of one that is forked: its parent's last answer */
   char time[RECORD_TIME_BYTES]; /* of all records of this decision */
 };
 
@@ -62,6 +63,9 @@ bool step_shape(struct step *s, struct turn *turn);
 /* Milliseconds that the next call of the movement's work may take: what its time budget leaves, at
  * least 1 and at most `most`. */
 int64_t step_time_left(const struct step *s, const struct turn *turn, int64_t most);
+
+/* The record of what a forked session takes over: carry.c. */
+void step_carry(struct step *s, const struct core_parent *parent);
 
 /* --- calls --- */
 

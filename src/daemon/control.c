@@ -358,6 +358,31 @@ static void control_on_session(void *ctx, struct intake_result *result) {
   }
 }
 
+static void control_on_fork(void *ctx, struct intake_result *result) {
+  struct err err = {0};
+  if (result->ok && !launch_find_scenario(&result->launch, &err))
+    server_problem(result->request, 422, NULL, "%s", err.text);
+  else
+    control_on_session(ctx, result);
+}
+
+static void fork_session(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  char id[STORE_ID_BYTES];
+  struct store_ref log;
+  struct view v;
+  struct err err = {0};
+  if (refuse_draining(api, r) || !find_id(api, r, id))
+    return;
+  if (!view_of(&v, api, id, &err)) {
+    server_problem(r, 404, NULL, "there is no session %s", id);
+    return;
+  }
+  view_deinit(&v);
+  store_ref(api->sessions->env->store, id, &log);
+  intake_take_about(&api->intake, r, &log, launch_parse_fork, control_on_fork);
+}
+
 static void submit_session(void *ctx, struct server_request *r) {
   struct control *api = ctx;
   if (!refuse_draining(api, r))
@@ -533,6 +558,8 @@ const struct server_route control_routes[] = {
     {"POST", "/v1/sessions/{id}/cancel", "end it for good", TAKES_NOTHING, NULL, cancel_session},
     {"POST", "/v1/sessions/{id}/resume", "go on with one that stopped", TAKES_JSON_OR_NOTHING, NULL,
      resume_session},
+    {"POST", "/v1/sessions/{id}/fork", "begin another session where one was", TAKES_JSON, NULL,
+     fork_session},
     {"GET", "/v1/health", "how the daemon is", TAKES_NOTHING, NULL, get_health},
     {"GET", "/v1/openapi.json", "this interface as OpenAPI 3.1", TAKES_NOTHING, NULL,
      get_description},

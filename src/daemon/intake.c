@@ -15,6 +15,7 @@ struct intake_job {
   struct intake_job *next;
   struct buf body;
   size_t bytes;
+  struct store_ref *about; /* or NULL */
   intake_parse parse;
   intake_done done;
   struct intake_result result; /* its request is NULL when the client has left */
@@ -27,6 +28,7 @@ static void intake_job_free(struct intake_job *job) {
   launch_deinit(&job->result.launch);
   err_list_deinit(&job->result.errors);
   buf_deinit(&job->body);
+  free(job->about);
   free(job);
 }
 
@@ -43,7 +45,7 @@ static void job_remove(struct intake_job *job) {
 static unsigned intake_status_of(const struct err *err) {
   if (err->code == ERR_FULL)
     return 507;
-  return err->code == ERR_IO ? 500 : 422;
+  return err->code == ERR_IO || err->code == ERR_CORRUPT ? 500 : 422;
 }
 
 static bool size_fits(struct intake_result *result, struct str body) {
@@ -108,6 +110,8 @@ static void intake_start(struct intake *in) {
   if (job == NULL)
     return;
   launch_init(&job->result.launch, in->env);
+  if (job->about != NULL)
+    launch_set_about(&job->result.launch, job->about);
   job->work.data = job;
   loop_work(in->loop, &job->work, on_work, after_work);
 }
@@ -124,6 +128,11 @@ static void intake_on_gone(void *ctx) {
 
 void intake_take(struct intake *in, struct server_request *r, intake_parse parse,
                  intake_done done) {
+  intake_take_about(in, r, NULL, parse, done);
+}
+
+void intake_take_about(struct intake *in, struct server_request *r, const struct store_ref *about,
+                       intake_parse parse, intake_done done) {
   if (in->bytes + server_body(r).n > LIMIT_API_BODIES_BYTES) {
     server_set_header(r, "Retry-After", "1");
     server_problem(r, 503, NULL, "too many requests are being read: try again");
@@ -131,6 +140,10 @@ void intake_take(struct intake *in, struct server_request *r, intake_parse parse
   }
   struct intake_job *job = xcalloc(1, sizeof *job), **last = &in->first;
   job->in = in;
+  if (about != NULL) {
+    job->about = xmalloc(sizeof *job->about);
+    *job->about = *about;
+  }
   job->parse = parse;
   job->done = done;
   job->body = server_take_body(r);

@@ -41,5 +41,8 @@ struct intake {
 void intake_init(struct intake *in, uv_loop_t *loop, struct launch_env *env, void *ctx);
 /* Answers 503 by itself when too much is waiting. */
 void intake_take(struct intake *in, struct server_request *r, intake_parse parse, intake_done done);
+/* The same about a session, whose log launch.about then has. */
+void intake_take_about(struct intake *in, struct server_request *r, const struct store_ref *about,
+                       intake_parse parse, intake_done done);
 
 #endif

@@ -117,7 +117,20 @@ static void use_config(struct launch *l) {
   };
 }
 
+static void launch_free_about(struct launch *l) {
+  if (l->about != NULL)
+    fork_deinit(&l->about->fork);
+  free(l->about);
+  l->about = NULL;
+}
+
+void launch_set_about(struct launch *l, const struct store_ref *log) {
+  l->about = xcalloc(1, sizeof *l->about);
+  l->about->log = *log;
+}
+
 void launch_started(struct launch *l) {
+  launch_free_about(l);
   workflow_unref(l->workflow);
   l->workflow = NULL;
   free(l->workflow_path);
@@ -453,6 +466,61 @@ bool launch_parse_steer(struct launch *l, const json_t *body, struct err *err,
   return true;
 }
 
+/* Another folder to work in, where one is named. */
+static const char *fork_cwd(const struct launch_body *p, bool *ok) {
+  if (json_object_get(p->body, "cwd") == NULL)
+    return NULL;
+  *ok = take_cwd(p);
+  return json_string_value(json_object_get(p->l->config, "cwd"));
+}
+
+static bool fork_instruction(const struct launch_body *p) {
+  const json_t *text = json_object_get(p->body, "instruction");
+  const struct generation *now = p->l->generation;
+  if (text == NULL)
+    return true;
+  if (!json_is_string(text))
+    return err_set(p->err, ERR_INVALID, "instruction must be a text");
+  return fork_set_instruction(&p->l->about->fork,
+                              (struct str){json_string_value(text), json_string_length(text)},
+                              &now->user, now->registry, p->err);
+}
+
+/* The state of the launch is the fork's, as that of a submitted session is the body's. */
+static bool use_fork(struct launch *l, const char *cwd, struct err *err) {
+  const struct generation *now = l->generation;
+  struct fork *f = &l->about->fork;
+  if (!fork_settle(f, l->steer.changed, cwd, &now->user, now->registry, false, err))
+    return false;
+  json_decref(l->config);
+  l->config = json_incref(f->config);
+  json_object_set_new(l->config, "interactive", json_false());
+  json_object_set_new(l->config, "submitted", json_true());
+  l->workflow = workflow_ref(f->workflow);
+  l->workflow_path = f->workflow_path ? xstrdup(f->workflow_path) : NULL;
+  l->facets = json_incref(f->facets);
+  buf_str(&l->task, buf_view(&f->task.bytes));
+  memcpy(l->task_blob, f->task.blob, sizeof l->task_blob);
+  use_config(l);
+  return true;
+}
+
+bool launch_parse_fork(struct launch *l, const json_t *body, struct err *err,
+                       struct err_list *errors) {
+  struct launch_body p = {l, body, err, errors, NULL};
+  bool ok = true;
+  const char *from = launch_text_of(&p, "from", &ok);
+  l->config = json_object();
+  if (ok && from == NULL)
+    ok = err_set(err, ERR_INVALID, "from must say where it begins: MOVEMENT, or MOVEMENT#N");
+  ok = ok && steer_parse_fork(&l->steer, body, l->generation->registry, err) && take_scenario(&p);
+  const char *cwd = ok ? fork_cwd(&p, &ok) : NULL;
+  if (ok && l->scenario != NULL)
+    steer_set_scenario(&l->steer, json_incref(json_object_get(l->config, "scenario")));
+  return ok && fork_read(&l->about->fork, &l->about->log, from, err) && fork_instruction(&p) &&
+         use_fork(l, cwd, err);
+}
+
 void launch_share(struct launch *l) {
   struct shared_scenario *own = l->scenario;
   if (l->workflow != NULL)
@@ -499,6 +567,13 @@ static bool scenario_again(struct launch *l, struct err *err) {
     scenario_add(l->env, l->scenario);
   buf_deinit(&bytes);
   return l->scenario != NULL;
+}
+
+bool launch_find_scenario(struct launch *l, struct err *err) {
+  if (l->scenario == NULL && !scenario_again(l, err))
+    return false;
+  l->setup.scenario = l->scenario ? &l->scenario->scenario : NULL;
+  return true;
 }
 
 bool launch_again(struct launch *l, struct launch_env *env, json_t *config, struct err *err) {

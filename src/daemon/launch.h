@@ -3,6 +3,7 @@
  *   launch_init(&l, env)                         with the configuration as it is now
  *   launch_parse(&l, body, &err, &errors)        a body of POST /v1/sessions (schemas/api.json)
  *   launch_parse_steer(&l, body, &err, &errors)  a body of POST .../resume: l.steer
+ *   launch_parse_fork(&l, body, &err, &errors)   a body of POST .../fork; l.about was made
  *   launch_share(&l)                             what other sessions have too is taken from them
  *   launch_again(&l, env, config, &err)          from the config of a session_start, without these
  *   launch_deinit(&l)                            when no session uses it any more
@@ -17,6 +18,7 @@
 
 #include "base/sha256.h"
 #include "host/backends.h"
+#include "host/fork.h"
 #include "host/host.h"
 #include "host/steer.h"
 
@@ -41,6 +43,12 @@ struct launch_env {
   struct shared_scenario *scenarios; /* all that are in use */
 };
 
+/* The session from which another is forked. */
+struct launch_about {
+  struct store_ref log;
+  struct fork fork;
+};
+
 struct launch {
   struct launch_env *env;
   struct generation *generation;
@@ -54,8 +62,9 @@ struct launch {
   json_t *facets;      /* of session_start; see workflow/facets.h */
   struct buf task;
   char task_blob[SHA256_HEX]; /* the blob that has the task already, or "" */
-  /* of a session that is taken further only: */
+  /* of a session that is taken further, or from which another is forked, only: */
   struct steer steer;
+  struct launch_about *about; /* or NULL */
 };
 
 void launch_init(struct launch *l, struct launch_env *env);
@@ -65,6 +74,12 @@ bool launch_parse(struct launch *l, const json_t *body, struct err *err,
                   struct err_list *errors) MUST_CHECK;
 bool launch_parse_steer(struct launch *l, const json_t *body, struct err *err,
                         struct err_list *errors) MUST_CHECK;
+bool launch_parse_fork(struct launch *l, const json_t *body, struct err *err,
+                       struct err_list *errors) MUST_CHECK;
+/* Makes l.about; launch_deinit frees it. */
+void launch_set_about(struct launch *l, const struct store_ref *log);
+/* The scenario that its config names, where a fork has no other one. From the loop. */
+bool launch_find_scenario(struct launch *l, struct err *err) MUST_CHECK;
 void launch_share(struct launch *l);
 /* False: it cannot go on, err says why; `l` is as after launch_deinit. */
 bool launch_again(struct launch *l, struct launch_env *env, json_t *config,

@@ -356,6 +356,8 @@ struct daemon_entry *sessions_submit(struct sessions *ss, struct launch *launch,
   struct daemon_entry *e = entry_new(ss, "", ENTRY_WRITING);
   e->launch = *launch;
   *launch = (struct launch){0};
+  struct launch_about *about = e->launch.about;
+  const struct core_parent *parent = about ? fork_parent(&about->fork) : NULL;
   const struct session_params params = {.setup = e->launch.setup,
                                         .workflow = e->launch.workflow,
                                         .workflow_path = e->launch.workflow_path,
@@ -363,6 +365,7 @@ struct daemon_entry *sessions_submit(struct sessions *ss, struct launch *launch,
                                         .task_blob = e->launch.task_blob,
                                         .config = e->launch.config,
                                         .facets = e->launch.facets,
+                                        .parent = parent,
                                         .hold = true};
   host->registry = e->launch.generation->registry;
   e->session = host_start(host, &params, &watcher, e, err);

@@ -279,7 +279,8 @@ struct session *host_start(struct host *host, const struct session_params *param
                                           .task = &task,
                                           .config = params->config,
                                           .hold = params->hold,
-                                          .facets = params->facets};
+                                          .facets = params->facets,
+                                          .parent = params->parent};
   fill_event(host, &ev);
   core_env_of(s, &env);
   core_start(&s->core, &core_params, &ev, &env, &out);
@@ -363,8 +364,8 @@ bool host_go(struct session *s, setup_fn choose, void *choose_ctx, const char *r
                      .reason = s->core.status == SESSION_RUNNING ? "crash" : reason,
                      .steer = steer,
                      .cut = s->cut};
-  if (s->core.seq == 1 && s->cut == NULL &&
-      (steer == NULL || json_object_size(steer->changed) == 0) &&
+  bool begins = s->core.seq == (s->core.carried ? 2 : 1);
+  if (begins && s->cut == NULL && (steer == NULL || json_object_size(steer->changed) == 0) &&
       json_is_true(json_object_get(s->core.config, "submitted")))
     ev.kind = EVENT_BEGIN;
   session_event(s, &ev);

@@ -81,7 +81,8 @@ struct session_params {
       *task_blob; /* the blob that has the task already; "" or NULL: it is made where needed */
   json_t *config; /* see core_params */
   json_t *facets; /* see core_params */
-  bool hold;      /* only the first record is written: host_begin goes on */
+  const struct core_parent *parent; /* of a fork; or NULL */
+  bool hold;                        /* only what it begins with is written: host_begin goes on */
 };
 
 bool host_init(struct host *host, uv_loop_t *loop, struct store *store,

@@ -15,10 +15,15 @@
 
 /* --- reading --- */
 
-static bool known_members(const json_t *body, struct err *err) {
-  static const char *const members[] = {"rule",      "why",      "max_movements",
-                                        "provider",  "model",    "judge_provider",
-                                        "providers", "scenario", NULL};
+/* Those of a resume, those of a fork, and those of both. */
+static const char *const resume_members[] = {"rule",      "why",      "max_movements",
+                                             "provider",  "model",    "judge_provider",
+                                             "providers", "scenario", NULL};
+static const char *const fork_members[] = {
+    "from",  "instruction",    "cwd",       "max_movements", "provider",
+    "model", "judge_provider", "providers", "scenario",      NULL};
+
+static bool known_members(const json_t *body, const char *const *members, struct err *err) {
   const char *key;
   json_t *value;
   json_object_foreach((json_t *)body, key, value) {
@@ -119,17 +124,27 @@ static bool steer_take_model(const struct steer *st, const json_t *body, struct 
   return true;
 }
 
-bool steer_parse(struct steer *st, const json_t *body, const struct provider_registry *registry,
-                 struct err *err) {
+static bool parse_members(struct steer *st, const json_t *body, const char *const *members,
+                          const struct provider_registry *registry, struct err *err) {
   *st = (struct steer){.changed = json_object()};
   if (body == NULL)
     return true;
   if (!json_is_object(body))
-    return err_set(err, ERR_INVALID, "the body must be an object, such as {\"rule\": 2}");
-  return known_members(body, err) && steer_take_rule(st, body, err) && take_max(st, body, err) &&
-         steer_take_provider(st, body, "provider", registry, err) &&
+    return err_set(err, ERR_INVALID, "the body must be an object, such as {\"provider\": \"x\"}");
+  return known_members(body, members, err) && steer_take_rule(st, body, err) &&
+         take_max(st, body, err) && steer_take_provider(st, body, "provider", registry, err) &&
          steer_take_provider(st, body, "judge_provider", registry, err) &&
          steer_take_providers(st, body, registry, err) && steer_take_model(st, body, err);
+}
+
+bool steer_parse(struct steer *st, const json_t *body, const struct provider_registry *registry,
+                 struct err *err) {
+  return parse_members(st, body, resume_members, registry, err);
+}
+
+bool steer_parse_fork(struct steer *st, const json_t *body,
+                      const struct provider_registry *registry, struct err *err) {
+  return parse_members(st, body, fork_members, registry, err);
 }
 
 void steer_set_scenario(struct steer *st, json_t *scenario) {
@@ -169,15 +184,22 @@ json_t *steer_config(const json_t *config, const struct config *user, const json
   return now;
 }
 
-bool steer_settle(struct steer *st, const struct core *core, const struct config *user,
-                  const struct provider_registry *registry, bool has_scenario, struct err *err) {
-  const json_t *providers = json_object_get(st->changed, "providers");
+bool steer_movements_known(const json_t *changed, const struct workflow *workflow,
+                           struct err *err) {
+  const json_t *providers = json_object_get(changed, "providers");
   const char *movement;
   json_t *name;
   json_object_foreach((json_t *)providers, movement, name) {
-    if (workflow_find(core->workflow, str_from(movement)) < 0)
+    if (workflow_find(workflow, str_from(movement)) < 0)
       return err_set(err, ERR_USAGE, "the workflow has no movement \"%.80s\"", movement);
   }
+  return true;
+}
+
+bool steer_settle(struct steer *st, const struct core *core, const struct config *user,
+                  const struct provider_registry *registry, bool has_scenario, struct err *err) {
+  if (!steer_movements_known(st->changed, core->workflow, err))
+    return false;
   st->by = steer_person();
   st->config = steer_config(core->config, user, st->changed);
   st->core = (struct core_steer){.by = st->by,

@@ -24,6 +24,9 @@ struct steer {
  * to the caller. body NULL: nothing is said. ERR_INVALID otherwise. */
 bool steer_parse(struct steer *st, const json_t *body, const struct provider_registry *registry,
                  struct err *err) MUST_CHECK;
+/* The same for a fork, without a verdict; from, instruction and cwd are left to the caller. */
+bool steer_parse_fork(struct steer *st, const json_t *body,
+                      const struct provider_registry *registry, struct err *err) MUST_CHECK;
 void steer_set_scenario(struct steer *st, json_t *scenario); /* taken: {path, sha256} */
 /* Something is said beside that it goes on. */
 bool steer_says(const struct steer *st);
@@ -35,6 +38,9 @@ void steer_deinit(struct steer *st);
 
 /* The user that this process runs as: {uid, name}. A new reference. */
 json_t *steer_person(void);
+/* The movements of `providers` are the workflow's. */
+bool steer_movements_known(const json_t *changed, const struct workflow *workflow,
+                           struct err *err) MUST_CHECK;
 /* A session's config with what the user's configuration says now, and `changed` on top of it. A new
  * reference. */
 json_t *steer_config(const json_t *config, const struct config *user, const json_t *changed);

@@ -7,6 +7,8 @@ import http.server
 import json
 import os
 import pwd
+import shutil
+import signal
 import sys
 import threading
 
@@ -325,7 +327,242 @@ def an_accepted_verdict_is_kept():
         verified(box, *[box.log(s) for s in sids])
 
 
+# ---- forks ------------------------------------------------------------------------------------------
+
+# build, then write and review in turn; review says what is to be done by its second answer.
+LOOP = """
+name: loop
+provider: script
+max_movements: 9
+movements:
+  - name: build
+    command: [sh, -c, 'echo built >> built; exit 3']
+    rules: [{condition: when(exit == 3), next: plan}]
+  - name: plan
+    instruction: plan it
+    structured_output:
+      on_failure: error
+      schema: {type: object, required: [n], properties: {n: {type: integer}}, additionalProperties: false}
+    rules: [{condition: when(structured.plan.n == 7), next: write}]
+  - name: write
+    instruction: "write it, {structured:plan.n}, run {movement_iteration}"
+    rules: [{condition: written, next: review}]
+  - name: review
+    instruction: "review this {previous_response}, {task}"
+    judge: {stages: [phase1_tag]}
+    rules:
+      - {condition: good && when(last_exit == 3), next: COMPLETE}
+      - {condition: bad, next: write}
+"""
+BIG = "long words " * 9000
+REPLIES = {"replies": [
+    {"movement": "plan", "structured": {"n": 7}}, {"movement": "write", "text": "first " + BIG},
+    {"movement": "review", "text": "[REVIEW:2]"}, {"movement": "write", "text": "second"},
+    {"movement": "review", "text": "[REVIEW:1]"}, {"movement": "review", "text": "[REVIEW:1]"}]}
+
+
+def run_loop(box):
+    replies = box.file("r.json", json.dumps(REPLIES))
+    path, _ = run(box, LOOP, "-s", replies, "--task", "the task", status=0)
+    expect([v[1] for v in verdicts(records(path))] == ["build", "plan", "write", "review", "write", "review"],
+           verdicts(records(path)))
+    return path
+
+
+def tree(box):
+    """The logs as they are, and what stands beside them."""
+    found = {}
+    for name in sorted(os.listdir(box.logs)):
+        if name.endswith(".ndjson"):
+            with open(f"{box.logs}/{name}", "rb") as f:
+                found[name] = f.read()
+    return found
+
+
+def fork(box, path, *more, status=0):
+    before = set(box.log_paths())
+    done = box.segue("fork", path, *more)
+    expect(done.returncode == status, "fork", *more, "gave", done.returncode, done.stdout, done.stderr)
+    new = sorted(set(box.log_paths()) - before)
+    return (new[0] if new else None), (done.stdout + done.stderr).decode()
+
+
+def prompts(box, path, movement):
+    """What agents were asked in a movement, references put in."""
+    log = records(path)
+
+    def part(p):
+        if isinstance(p, str):
+            return p
+        seq, _, place = p["ref"].partition("#/")
+        value = log[int(seq) - 1]
+        blob = value.get(place + "_blob")
+        if blob:
+            with open(f"{box.logs}/blobs/{blob}", encoding="utf-8") as f:
+                return f.read()
+        for key in place.split("/"):
+            value = value[int(key)] if isinstance(value, list) else value[key]
+        return value
+    turns = [r["turn"] for r in of_type(log, "turn_start") if r["movement"] == movement]
+    return ["".join(map(part, r["prompt"])) for r in of_type(log, "call_start")
+            if r["turn"] in turns and r["purpose"] == "execute"]
+
+
+def a_fork_begins_where_it_was():
+    with Box() as box:
+        parent = run_loop(box)
+        before = tree(box)
+        log = records(parent)
+        start = next(r for r in log if r["type"] == "turn_start" and r["movement"] == "review")
+        path, said = fork(box, parent, "--from", "review#1")
+        expect("files and agents' conversations are as they are now" in said, said)
+        new = records(path)
+        verified(box, path, parent)
+        expect(new[0]["carries"] is True and new[0]["task"] == "the task", new[0])
+        carried = new[1]
+        expect(carried["type"] == "carried" and carried["movement"] == "review", carried)
+        expect(carried["parent"] == {"session": log[0]["session"], "seq": start["seq"] - 1,
+                                     "hash": log[start["seq"] - 2]["hash"]}, carried["parent"])
+        expect(carried["state"]["turns"] == 3 and carried["state"]["values"]["plan"] == {"n": 7}, carried)
+        expect(carried["state"]["runs"] == {"build": 1, "plan": 1, "write": 1}, carried["state"])
+        expect(carried["text_bytes"] == len("first " + BIG), carried["text_bytes"])
+        first = of_type(new, "turn_start")[0]
+        expect((first["turn"], first["iteration"], first["movement_iteration"]) == (4, 4, 1), first)
+        # the same as in the parent: replies by position, values, the last answer, last_exit
+        expect(verdicts(new) == verdicts(log)[3:], verdicts(new))
+        expect(prompts(box, path, "review") == prompts(box, parent, "review"), "other prompts")
+        expect(prompts(box, path, "write") == prompts(box, parent, "write")[1:], "other prompts")
+        expect(new[-1]["outcome"] == "complete" and new[-1]["turns"] == 6, new[-1])
+        expect(sum(r["movement"] == "build" for r in of_type(new, "turn_start")) == 0, "built again")
+        now = tree(box)
+        expect(all(now[k] == v for k, v in before.items()), "the parent was touched")
+        shown = box.segue("show", path).stdout.decode()
+        expect(f"{log[0]['session']}, behind its record {start['seq'] - 1}" in shown, shown)
+        # whole without it
+        os.unlink(parent)
+        for words in (("show", path), ("show", path, "review"), ("verify", path), ("resume", path, "-q")):
+            done = box.segue(*words)
+            expect(done.returncode == 0, words, done.stderr)
+        again, _ = fork(box, path, "--from", "write")  # a fork of a fork
+        expect(of_type(records(again), "turn_start")[0]["movement_iteration"] == 2, again)
+        verified(box, again)
+
+
+def a_fork_can_be_other():
+    with Box() as box:
+        parent = run_loop(box)
+        text = box.file("better.md", "write {structured:plan.n} better")
+        path, _ = fork(box, parent, "--from", "write#2", "-i", text)
+        new = records(path)
+        verified(box, path)
+        expect("write 7 better" in prompts(box, path, "write")[0], prompts(box, path, "write"))
+        expect("workflow_path" not in new[0], new[0]["workflow_path"] if "workflow_path" in new[0] else "")
+        expect(new[0]["workflow_sha256"] != records(parent)[0]["workflow_sha256"], "the same workflow")
+        path, _ = fork(box, parent, "--from", "write", "--max-movements", "5", status=5)
+        expect(records(path)[0]["config"]["max_movements"] == 5, path)
+        verified(box, path)
+        path, _ = fork(box, parent, "--from", "plan")
+        expect(records(path)[1]["state"]["runs"] == {"build": 1} and "text" in records(path)[1], path)
+        for flags, word in ((("--from", "rewiev"), 'no movement "rewiev"'), (("--from", "review#9"), "no run 9"),
+                            (("--from", "review#x"), "from 1 on"), ((), "--from MOVEMENT"),
+                            (("--from", "write", "--provider", "scrpt"), 'no provider "scrpt"'),
+                            (("--from", "write", "--provider", "x=script"), 'no movement "x"'),
+                            (("--from", "write", "-i", box.file("bad.md", "{structured:nope.x}")), "nope")):
+            none, said = fork(box, parent, *flags, status=2)
+            expect(none is None and word in said, flags, said)
+
+
+def a_fork_before_anything_ended():
+    """Of a session that stopped at its limit, from what would have been next."""
+    with Box() as box:
+        path, _ = run(box, AT_MAX.replace("max_movements: 2", "max_movements: 1"), status=5)
+        new, _ = fork(box, path, "--from", "count#1", status=5)
+        expect(records(new)[1]["state"]["turns"] == 0 and "text" not in records(new)[1], records(new)[1])
+        for run_, word in (("count#2", "give --max-movements"), ("count#3", "no run 3")):
+            new, said = fork(box, path, "--from", run_, status=2)
+            expect(new is None and word in said, said)
+        new, _ = fork(box, path, "--from", "count#2", "--max-movements", "infinite")
+        expect(records(new)[-1]["turns"] > 1, new)
+
+
+def a_fork_in_the_daemon():
+    with DaemonBox() as box:
+        box.serve()
+        replies = box.file("r.json", json.dumps(REPLIES))
+        parent = box.submit(box.file("loop.yaml", LOOP), replies, task="the task")
+        box.wait_status(parent, "complete")
+        status, value = box.ask("POST", f"/v1/sessions/{parent}/fork", {"from": "review#1"})
+        expect(status == 201, status, value)
+        box.wait_status(value["id"], "complete")
+        expect(verdicts(records(box.log(value["id"]))) == verdicts(records(box.log(parent)))[3:], value)
+        status, value = box.ask("POST", f"/v1/sessions/{parent}/fork",
+                                {"from": "write#1", "instruction": "write other {task}", "max_movements": 8})
+        expect(status == 201, status, value)
+        box.wait_status(value["id"], "complete")
+        expect("write other the task" in prompts(box, box.log(value["id"]), "write")[0], value)
+        for body, said in (({}, "from must say"), ({"from": "reviw"}, "no movement"), ({"frm": "x"}, "from"),
+                           ({"from": "write", "rule": 1}, "unknown member"),
+                           ({"from": "write", "cwd": "/nowhere"}, "not a folder")):
+            status, value = box.ask("POST", f"/v1/sessions/{parent}/fork", body)
+            expect(status == 422 and said in value["detail"], body, status, value)
+        status, value = box.ask("POST", "/v1/sessions/01a1fc08-0000-7000-8000-000000000000/fork", {"from": "x"})
+        expect(status == 404, status, value)
+        done = box.segue("fork", parent, "--daemon", "--from", "review")
+        expect(done.returncode == 0, done.stderr)
+        sid = done.stdout.decode().strip()
+        box.wait_status(sid, "complete")
+        verified(box, *box.begun())
+        box.check_all()
+
+
+def killed_at_each_step():
+    """Every prefix of a fork's log goes on to the same end, or is cancelled: it was never told of."""
+    with Box() as box:
+        parent = run_loop(box)
+        whole, _ = fork(box, parent, "--from", "review#1")
+        log, name = records(whole), os.path.basename(whole)
+        with open(whole, "rb") as f:
+            lines = f.read().splitlines(keepends=True)
+        wanted = verdicts(log)
+        os.mkdir(box.logs + "/cut")
+        os.symlink(box.logs + "/blobs", box.logs + "/cut/blobs")
+        for n in range(1, len(lines)):
+            for torn in (b"", lines[n][:len(lines[n]) // 2]):
+                with open(f"{box.logs}/cut/{name}", "wb") as f:
+                    f.write(b"".join(lines[:n]) + torn)
+                done = box.segue("resume", f"{box.logs}/cut/{name}", "-q")
+                got = records(f"{box.logs}/cut/{name}")
+                if n == 1:
+                    expect(done.returncode == 6 and got[-1]["outcome"] == "cancelled", done, got[-1])
+                    expect(len(of_type(got, "turn_start")) == 0, "it ran from the start")
+                else:
+                    expect(done.returncode == 0 and verdicts(got) == wanted, n, done, verdicts(got))
+                verified(box, f"{box.logs}/cut/{name}")
+                shutil.rmtree(box.logs + "/cut/ledger", ignore_errors=True)
+
+
+def a_daemon_killed_while_forks_wait():
+    with DaemonBox() as box:
+        box.serve()
+        replies = box.file("r.json", json.dumps(REPLIES))
+        parent = box.submit(box.file("loop.yaml", LOOP), replies, task="the task")
+        box.wait_status(parent, "complete")
+        sids = []
+        for _ in range(40):
+            status, value = box.ask("POST", f"/v1/sessions/{parent}/fork", {"from": "review#1"})
+            expect(status == 201, status, value)
+            sids.append(value["id"])
+        box.end(signal.SIGKILL)
+        box.serve()
+        for sid in sids:
+            box.wait_status(sid, "complete")
+            expect(verdicts(records(box.log(sid))) == verdicts(records(box.log(parent)))[3:], sid)
+        verified(box, *box.begun())
+
+
 need_build()
 sys.exit(main([a_verdict_of_a_person, judged_anew, more_turns, failed, final_ones, other_providers,
                another_judge, the_configuration_of_now, through_the_daemon, a_daemon_leaves_them_alone,
-               an_accepted_verdict_is_kept]))
+               an_accepted_verdict_is_kept, a_fork_begins_where_it_was, a_fork_can_be_other,
+               a_fork_before_anything_ended, a_fork_in_the_daemon, killed_at_each_step,
+               a_daemon_killed_while_forks_wait]))

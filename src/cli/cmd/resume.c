@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/find.h"
 #include "cli/json_io.h"
+#include "cli/replies.h"
 #include "cli/session_post.h"
 #include "cli/session_ui.h"
 #include "host/backends.h"
@@ -35,45 +36,10 @@ static const struct cli_option options[] = {
 /* The setting that the session ran in, found again from its first record. */
 struct found {
   struct steer steer;
-  struct scenario scenario;
-  bool has_scenario;
+  struct replies replies;
   char cwd[1024];
   const char **env;
 };
-
-/* The session's own; false: it is gone or another one now. */
-static bool find_scenario(struct found *f, const json_t *config, struct err *err) {
-  const json_t *written = json_object_get(config, "scenario");
-  const char *path = json_string_value(json_object_get(written, "path"));
-  const char *sha256 = json_string_value(json_object_get(written, "sha256"));
-  if (f->has_scenario || path == NULL)
-    return true;
-  if (!scenario_load(&f->scenario, path, err))
-    return false;
-  f->has_scenario = true;
-  if (sha256 && strcmp(sha256, f->scenario.sha256) != 0)
-    return err_set(
-        err, ERR_USAGE,
-        "the scenario %.300s changed since the session began: its replies would be others; "
-        "give --scenario to use it all the same",
-        path);
-  return true;
-}
-
-/* The file of --scenario, in place of the session's own. */
-static bool new_scenario(struct found *f, const char *given, struct err *err) {
-  json_t *path = json_object();
-  bool ok = body_path(path, "path", "--scenario", given, err) &&
-            scenario_load(&f->scenario, json_string_value(json_object_get(path, "path")), err);
-  f->has_scenario = ok;
-  if (ok) {
-    json_object_set_new(path, "sha256", json_string(f->scenario.sha256));
-    steer_set_scenario(&f->steer, path);
-  } else {
-    json_decref(path);
-  }
-  return ok;
-}
 
 static bool resume_choose(void *ctx, const json_t *config, struct session_setup *setup,
                           struct err *err) {
@@ -89,14 +55,14 @@ static bool resume_choose(void *ctx, const json_t *config, struct session_setup 
     return err_set(err, ERR_USAGE, "the working directory %.100s... is too long: %zu bytes", cwd,
                    strlen(cwd));
   (void)snprintf(f->cwd, sizeof f->cwd, "%s", cwd);
-  if (!find_scenario(f, config, err))
+  if (!replies_find(&f->replies, config, err))
     return false;
   f->env = xcalloc(json_array_size(env) + 1, sizeof *f->env);
   json_array_foreach(env, i, name) {
     f->env[i] = json_string_value(name); /* lives with the session's config */
   }
   *setup = (struct session_setup){
-      .cwd = f->cwd, .pass_env = f->env, .scenario = f->has_scenario ? &f->scenario : NULL};
+      .cwd = f->cwd, .pass_env = f->env, .scenario = replies_scenario(&f->replies)};
   return true;
 }
 
@@ -278,9 +244,9 @@ static bool resume_open(struct ui *ui, struct found *found, const struct store_r
   const struct core *core = session_core(s);
   const char *outcome = session_outcome_name(core->outcome);
   bool ended = core->status == SESSION_ENDED;
-  bool has_scenario = found->has_scenario || json_object_get(core->config, "scenario") != NULL;
+  bool has_scenario = found->replies.has || json_object_get(core->config, "scenario") != NULL;
   bool only_replies = found->steer.core.rule == 0 &&
-                      json_object_size(found->steer.changed) == (found->has_scenario ? 1u : 0u);
+                      json_object_size(found->steer.changed) == (found->replies.has ? 1u : 0u);
   bool ok = !ended || only_replies ||
             err_set(err, ERR_USAGE, "the session has ended, for good: %s", outcome);
   ok = ok && (ended || steer_settle(&found->steer, core, user, host->registry, has_scenario, err));
@@ -340,7 +306,7 @@ static int resume_found(const struct cli_args *args, const struct store_ref *ref
   bool asks = ask_told_is_of(start);
   json_decref(start);
   bool ok = steer_parse(&found.steer, body, registry, &err) &&
-            (scenario == NULL || new_scenario(&found, scenario, &err));
+            (scenario == NULL || replies_take(&found.replies, scenario, found.steer.changed, &err));
   if (ok && lacks_its_text(ref))
     ok =
         err_set(&err, ERR_IO, "the log ends before the text that was to be judged: judge it again");
@@ -352,8 +318,7 @@ static int resume_found(const struct cli_args *args, const struct store_ref *ref
   } else {
     status = resume_here(&ui, &found, ref, user, args, asks);
   }
-  if (found.has_scenario)
-    scenario_deinit(&found.scenario);
+  replies_deinit(&found.replies);
   free(found.env);
   steer_deinit(&found.steer);
   return status;

@@ -41,6 +41,7 @@ struct show {
   char *turns;
   size_t turns_bytes;
   json_t *start;  /* session_start */
+  json_t *parent; /* of carried: what it was forked from; or NULL */
   bool headed;    /* the header was printed */
   long explained; /* the turn that was explained last */
 };
@@ -64,6 +65,15 @@ static struct str str_of(const json_t *object, const char *key) {
   return json_view(json_object_get(object, key));
 }
 
+static void print_parent(const struct show *s) {
+  struct buf text = {0};
+  buf_printf(&text, STR_FMT ", behind its record %" JSON_INTEGER_FORMAT,
+             STR_ARG(str_of(s->parent, "session")),
+             json_integer_value(json_object_get(s->parent, "seq")));
+  show_print_row(s, "forked", buf_view(&text));
+  buf_deinit(&text);
+}
+
 static void print_header(struct show *s) {
   struct buf text = {0};
   if (s->headed || s->start == NULL)
@@ -80,6 +90,8 @@ static void print_header(struct show *s) {
   if (rest.n > 0)
     show_print_row(s, "task", str_next_line(&rest));
   show_print_row(s, "started", str_from(s->summary.started));
+  if (s->parent != NULL)
+    print_parent(s);
   buf_deinit(&text);
 }
 
@@ -241,6 +253,12 @@ static void take_record(struct show *s, const json_t *record, struct str line) {
   if (show_is_type(record, "session_start")) {
     json_decref(s->start);
     s->start = json_incref((json_t *)record);
+  }
+  if (show_is_type(record, "carried")) {
+    json_decref(s->parent);
+    s->parent = json_incref(json_object_get(record, "parent"));
+    if (s->headed && s->parent != NULL)
+      print_parent(s);
   }
   if (s->movement != NULL || s->quiet)
     return;
@@ -418,6 +436,7 @@ static int show_show(int argc, char **argv) {
     fclose(s.out);
   free(s.turns);
   json_decref(s.start);
+  json_decref(s.parent);
   summary_deinit(&s.summary);
   book_close(&s.book);
   return status;

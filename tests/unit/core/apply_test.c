@@ -132,6 +132,52 @@ static void what_is_out_of_order_is_refused(void **state) {
   play_deinit(&p);
 }
 
+static void a_carried_state_is_outside_data(void **state) {
+  static const struct {
+    const char *changes, *error; /* NULL: it is taken */
+  } cases[] = {
+      {"{}", NULL},
+      {"{'movement':'nowhere'}", "its movement is not in the workflow"},
+      {"{'state':null}", "its turns are no count"},
+      {"{'state':{'turns':-1}}", "its turns are no count"},
+      {"{'state':{'turns':9223372036854775807}}", "its turns are no count"},
+      {"{'state':{'turns':1,'runs':{'nowhere':1}}}", "its runs are not of its workflow"},
+      {"{'state':{'turns':1,'runs':{'a':'x'}}}", "its runs are not of its workflow"},
+      {"{'state':{'turns':1,'tokens':{'sim':[9223372036854775807]}}}", "its tokens are no counts"},
+      {"{'state':{'turns':1,'tokens':{'sim':{'x':null}}}}", "its tokens are no counts"},
+      {"{'state':{'turns':1,'check':{'turn':1,'movement':'b','exit':1}}}", "its check is not of"},
+      {"{'state':{'turns':1,'values':7,'conversations':[],'refused':'x','totals':1}}", NULL},
+      {"{'text_blob':'0000'}", "not at hand"},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct core core;
+    struct err err = {0};
+    json_t *start =
+        data_json("{'v':1,'seq':1,'ts':'2026-01-01T00:00:00.000Z','type':'session_start',"
+                  "'session':'s','task':'t','carries':true,'config':{},'workflow':{'name':'w',"
+                  "'movements':[{'name':'a','rules':[{'condition':'x','next':'COMPLETE'}]}]}}");
+    json_t *carried = data_json("{'v':1,'seq':2,'type':'carried','movement':'a','text':'t',"
+                                "'state':{'turns':3,'runs':{'a':2},'tokens':{'sim':[1,2]}}}");
+    json_t *changes = data_json(cases[i].changes);
+    json_object_update(carried, changes);
+    core_init(&core);
+    assert_true(core_apply_json(&core, start, NULL, NULL, &err));
+    json_t *turn = data_json("{'v':1,'seq':2,'type':'turn_start','movement':'a','turn':1}");
+    assert_false(core_apply_json(&core, turn, NULL, NULL, &err));
+    assert_non_null(strstr(err.text, "has not taken over"));
+    bool ok = core_apply_json(&core, carried, NULL, NULL, &err);
+    if (ok != (cases[i].error == NULL) || (!ok && strstr(err.text, cases[i].error) == NULL))
+      fail_msg("%s: %s", cases[i].changes, ok ? "taken" : err.text);
+    assert_int_equal(core.carried, ok);
+    core_deinit(&core);
+    json_decref(start);
+    json_decref(carried);
+    json_decref(changes);
+    json_decref(turn);
+  }
+}
+
 static void nothing_follows_the_end_and_a_stop_is_resumed(void **state) {
   struct play p;
   struct core core;
@@ -291,6 +337,7 @@ static void no_turn_asks_its_judge_for_ever(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_is_out_of_order_is_refused),
+      cmocka_unit_test(a_carried_state_is_outside_data),
       cmocka_unit_test(nothing_follows_the_end_and_a_stop_is_resumed),
       cmocka_unit_test(tokens_that_cannot_be_count_as_the_most),
       cmocka_unit_test(every_other_order_is_refused_or_survived),

@@ -1,0 +1,46 @@
+/* Finds the scenario of a session again, or takes another one. */
+#include "cli/replies.h"
+
+#include "cli/session_post.h"
+
+#include <string.h>
+
+bool replies_take(struct replies *r, const char *path, json_t *changed, struct err *err) {
+  json_t *member = json_object();
+  bool ok = body_path(member, "path", "--scenario", path, err) &&
+            scenario_load(&r->scenario, json_string_value(json_object_get(member, "path")), err);
+  r->has = ok;
+  if (ok) {
+    json_object_set_new(member, "sha256", json_string(r->scenario.sha256));
+    json_object_set(changed, "scenario", member);
+  }
+  json_decref(member);
+  return ok;
+}
+
+bool replies_find(struct replies *r, const json_t *config, struct err *err) {
+  const json_t *written = json_object_get(config, "scenario");
+  const char *path = json_string_value(json_object_get(written, "path"));
+  const char *sha256 = json_string_value(json_object_get(written, "sha256"));
+  if (r->has || path == NULL)
+    return true;
+  if (!scenario_load(&r->scenario, path, err))
+    return false;
+  r->has = true;
+  if (sha256 == NULL || strcmp(sha256, r->scenario.sha256) == 0)
+    return true;
+  return err_set(err, ERR_USAGE,
+                 "the scenario %.300s changed since the session began: its replies would be "
+                 "others; give --scenario to use it all the same",
+                 path);
+}
+
+const struct scenario *replies_scenario(const struct replies *r) {
+  return r->has ? &r->scenario : NULL;
+}
+
+void replies_deinit(struct replies *r) {
+  if (r->has)
+    scenario_deinit(&r->scenario);
+  *r = (struct replies){0};
+}

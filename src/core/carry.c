@@ -1,0 +1,150 @@
+/* Takes over the state of a session that another is forked from: as a record, and from it. */
+#include "base/log.h"
+#include "core/fold.h"
+#include "core/step.h"
+#include "format/json_object.h"
+#include "format/json_write.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { MAX_COUNT = LIMIT_MOVEMENTS }; /* of anything that is counted there */
+
+/* --- as a record --- */
+
+static json_t *carry_runs(const struct core *core) {
+  json_t *runs = json_object();
+  for (size_t i = 0; i < core->workflow->movement_count; i++) {
+    struct str name = core->workflow->movements[i].name;
+    if (core->movement_counts[i] > 0)
+      json_object_setn_new(runs, name.p, name.n, json_integer(core->movement_counts[i]));
+  }
+  return runs;
+}
+
+static json_t *carry_check(const struct core *core) {
+  if (core->check.turn == 0)
+    return NULL;
+  struct str name = core->workflow->movements[core->check.movement].name;
+  return json_pack("{sI so si}", "turn", (json_int_t)core->check.turn, "movement", json_text(name),
+                   "exit", core->check.exit);
+}
+
+static json_t *carry_state(const struct core *core) {
+  return json_pack("{sI so sO sO sO sO* sO* so*}", "turns", (json_int_t)core->turn_count, "runs",
+                   carry_runs(core), "values", core->structured, "conversations", core->sessions,
+                   "tokens", core->token_counts, "totals", core->totals, "refused", core->refused,
+                   "check", carry_check(core));
+}
+
+void step_carry(struct step *s, const struct core_parent *parent) {
+  const struct core *core = parent->core;
+  struct record_draft d;
+  assert(core->has_next && core->next >= 0 && core->turns == NULL);
+  step_record(s, &d, RECORD_CARRIED);
+  record_put_text(&d, MEMBER_MOVEMENT, core->workflow->movements[core->next].name);
+  if (core->has_last_text)
+    step_put_text(&d, MEMBER_TEXT, parent->text);
+  record_put_tree(&d, MEMBER_PARENT,
+                  json_pack("{ss sI ss}", "session", core->session, "seq", (json_int_t)core->seq,
+                            "hash", parent->hash));
+  record_put_tree(&d, MEMBER_STATE, carry_state(core));
+  step_emit(s, &d);
+}
+
+/* --- from it: outside data --- */
+
+static bool is_count(const json_t *value) {
+  return json_is_integer(value) && json_integer_value(value) >= 0 &&
+         json_integer_value(value) <= MAX_COUNT;
+}
+
+static bool take_runs(const struct fold *f, json_t *runs) {
+  const char *name;
+  json_t *count;
+  json_object_foreach(runs, name, count) {
+    long index = workflow_find(f->core->workflow, str_from(name));
+    if (index < 0 || !is_count(count))
+      return fold_bad(f, "its runs are not of its workflow");
+    f->core->movement_counts[index] = (long)json_integer_value(count);
+  }
+  return true;
+}
+
+static bool has_counts(json_t *of_one) {
+  const char *key;
+  json_t *count;
+  size_t i;
+  json_object_foreach(of_one, key, count) {
+    if (!is_count(count))
+      return false;
+  }
+  json_array_foreach(of_one, i, count) {
+    if (!is_count(count))
+      return false;
+  }
+  return json_array_size(of_one) <= LIMIT_TOKEN_NUMBER;
+}
+
+/* Members are counted in place while the session runs: a copy of its own, of numbers only. */
+static bool take_tokens(const struct fold *f, const json_t *tokens) {
+  const char *provider;
+  json_t *of_one;
+  json_object_foreach((json_t *)tokens, provider, of_one) {
+    if (!has_counts(of_one))
+      return fold_bad(f, "its tokens are no counts");
+  }
+  json_decref(f->core->token_counts);
+  f->core->token_counts = tokens ? json_deep_copy(tokens) : json_object();
+  return true;
+}
+
+static bool carry_take_check(const struct fold *f, const json_t *check) {
+  if (check == NULL)
+    return true;
+  long index = workflow_find(f->core->workflow, json_view(json_at(check, "movement")));
+  json_int_t exit_status = json_integer_value(json_at(check, "exit"));
+  if (index < 0 || !is_count(json_at(check, "turn")) || exit_status < 0 || exit_status > MAX_COUNT)
+    return fold_bad(f, "its check is not of its workflow");
+  f->core->check.turn = (long)json_integer_value(json_at(check, "turn"));
+  f->core->check.movement = (size_t)index;
+  f->core->check.exit = (int)exit_status;
+  return true;
+}
+
+static void take_object(json_t **slot, const json_t *value) {
+  if (!json_is_object(value))
+    return;
+  json_decref(*slot);
+  *slot = json_deep_copy(value);
+}
+
+bool apply_carried(const struct fold *f) {
+  struct core *core = f->core;
+  const json_t *state = fold_tree(f, MEMBER_STATE);
+  long next = workflow_find(core->workflow, fold_text(f, MEMBER_MOVEMENT));
+  if (!core->awaits_carried)
+    return fold_bad(f, "its session takes nothing over");
+  if (next < 0)
+    return fold_bad(f, "its movement is not in the workflow");
+  if (!is_count(json_at(state, "turns")))
+    return fold_bad(f, "its turns are no count");
+  if (!take_runs(f, json_at(state, "runs")) || !take_tokens(f, json_at(state, "tokens")) ||
+      !carry_take_check(f, json_at(state, "check")))
+    return false;
+  take_object(&core->structured, json_at(state, "values"));
+  take_object(&core->sessions, json_at(state, "conversations"));
+  take_object(&core->totals, json_at(state, "totals"));
+  take_object(&core->refused, json_at(state, "refused"));
+  if (fold_has(f, MEMBER_TEXT)) {
+    if (!fold_take_text(f, MEMBER_TEXT, &core->last_text))
+      return false;
+    core->has_last_text = true;
+    core->last_text_seq = core->seq + 1; /* the record's */
+  }
+  core->turn_count = (long)json_integer_value(json_at(state, "turns"));
+  core->next = (int)next;
+  core->awaits_carried = false;
+  core->carried = true;
+  return true;
+}

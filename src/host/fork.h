@@ -1,0 +1,45 @@
+/* fork.h - another session that begins where one was: its log is read up to a movement's start.
+ *
+ *   fork_read(&f, &ref, "review#2", &err)        the state before that run of review
+ *   fork_set_instruction(&f, text, &err)         optionally: another one for that movement
+ *   fork_settle(&f, changed, cwd, &user, registry, has_scenario, &err)
+ *   host_start with fork_params(&f, &params)     f lives until the session was begun
+ *   fork_deinit(&f)                              accepts a zeroed one
+ *
+ * Nothing is called again, and the log that is read is not changed. All that the new session needs
+ * stands in its own log then (core/carry.c). What agents did to the working tree stays done, and
+ * their conversations hold all that was said in them.
+ *
+ * Reading may run in the loop's pool: it touches nothing but `f` and files. */
+#ifndef SEGUE_HOST_FORK_H
+#define SEGUE_HOST_FORK_H
+
+#include "host/config.h"
+#include "host/host.h"
+
+struct fork {
+  struct core core; /* the parent's, as it was */
+  char hash[SHA256_HEX];
+  struct text text, task;
+  struct workflow *workflow; /* the parent's, or with another instruction */
+  char *workflow_path;       /* or NULL */
+  json_t *facets;            /* or NULL */
+  json_t *config;
+  struct core_parent parent;
+};
+
+/* from: MOVEMENT, its last run, or MOVEMENT#N. ERR_USAGE: there is none. */
+bool fork_read(struct fork *f, const struct store_ref *ref, const char *from,
+               struct err *err) MUST_CHECK;
+bool fork_set_instruction(struct fork *f, struct str text, const struct config *user,
+                          const struct provider_registry *registry, struct err *err) MUST_CHECK;
+/* changed: members as of struct steer; cwd: another working directory, or NULL. */
+bool fork_settle(struct fork *f, const json_t *changed, const char *cwd, const struct config *user,
+                 const struct provider_registry *registry, bool has_scenario,
+                 struct err *err) MUST_CHECK;
+/* For host_start: the state that is taken over; and everything but the setup. Borrowed from f. */
+const struct core_parent *fork_parent(struct fork *f);
+void fork_params(struct fork *f, struct session_params *params);
+void fork_deinit(struct fork *f);
+
+#endif
