@@ -58,13 +58,17 @@ static size_t find_close(const char *text, size_t n, size_t i, const struct mark
 }
 
 enum extract_tag extract_tag_at(const char *text, size_t n, size_t i, size_t *closed) {
-  /* most brackets of prose are no tags: the byte after them tells */
+  /* most marks of prose begin no tag: they, or the byte after them, tell */
+  if (text[i] != '<' && text[i] != '[' && text[i] != '\xE2')
+    return EXTRACT_TAG_NO;
   char next = i + 1 < n ? look_lower(text[i + 1]) : '\0';
-  if ((text[i] == '[' && !jscan_one_of("t/", next)) ||
-      (text[i] == '<' && !jscan_one_of("trs|/", next)))
+  bool angle = text[i] == '<' && (next == 'r' || next == 's' || next == '|');
+  if (next != 't' && next != '/' && !angle && text[i] != '\xE2')
     return EXTRACT_TAG_NO;
   for (size_t k = 0; k < sizeof markers / sizeof *markers; k++) {
     const struct marker *m = &markers[k];
+    if (text[i] != m->open[0])
+      continue;
     size_t len = look_match(text, n, i, m->open);
     if (len) {
       *closed = find_close(text, n, i + len, m);

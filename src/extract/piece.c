@@ -96,16 +96,18 @@ static size_t piece_opaque(const char *t, size_t n, size_t i, enum piece_reading
 }
 
 /* behind the closer of the bracket at i; SIZE_MAX when the text ends first, or a closer is of
- * another kind than its opener */
-static size_t piece_closed(struct extract_pass *p, size_t i, enum piece_reading how) {
+ * another kind than its opener. *plain: no string or comment was passed, so all readings agree. */
+static size_t piece_closed(struct extract_pass *p, size_t i, enum piece_reading how, bool *plain) {
   char stack[JSCAN_DEPTH_MAX];
   const char *t = p->text;
   size_t depth = 0, end = SIZE_MAX, from = i;
   size_t n = p->n - i > p->piece_work ? i + p->piece_work : p->n;
+  *plain = true;
   while (i < n) {
     size_t after = piece_opaque(t, n, i, how);
     if (after > i) {
       i = after;
+      *plain = false;
       continue;
     }
     char c = t[i++];
@@ -141,9 +143,10 @@ static bool starts_other(const struct extract_pass *p, size_t i) {
 
 size_t extract_piece_end(struct extract_pass *p, size_t i, size_t fail) {
   assert(i < p->n && (p->text[i] == '{' || p->text[i] == '['));
-  size_t end = piece_closed(p, i, PIECE_STRINGS_AND_COMMENTS);
-  for (int how = PIECE_STRINGS; how < PIECE_READINGS && end != SIZE_MAX; how++)
-    if (piece_closed(p, i, (enum piece_reading)how) != end)
+  bool plain, ignored;
+  size_t end = piece_closed(p, i, PIECE_STRINGS_AND_COMMENTS, &plain);
+  for (int how = PIECE_STRINGS; how < PIECE_READINGS && end != SIZE_MAX && !plain; how++)
+    if (piece_closed(p, i, (enum piece_reading)how, &ignored) != end)
       end = SIZE_MAX;
   if (end == SIZE_MAX || end < fail)
     return SIZE_MAX;
