@@ -1,6 +1,7 @@
 /* Takes an event to the records and effects that follow from it. */
 #include "core/decide.h"
 
+#include "core/judging.h"
 #include "core/record.h"
 #include "core/step.h"
 #include "format/json_object.h"
@@ -20,51 +21,6 @@ void core_out_deinit(struct core_out *out) {
 }
 
 /* --- turns --- */
-
-/* For rules a value also tells whether it stands in the place of one: `sentinel` is true or false,
- * because a member that is missing cannot be asked for. */
-static void tell_sentinels(const struct workflow *wf, json_t *values) {
-  for (size_t i = 0; i < wf->movement_count; i++) {
-    const struct movement *m = &wf->movements[i];
-    const json_t *value = json_object_getn(values, m->name.p, m->name.n);
-    const json_t *own = json_at(value, "sentinel");
-    bool is_sentinel = json_object_size(value) == 1 && json_is_object(own);
-    if (m->structured == NULL || !json_is_object(value) || (own != NULL && !is_sentinel))
-      continue;
-    json_t *told = json_copy((json_t *)value);
-    json_put(told, "sentinel", json_boolean(is_sentinel));
-    json_object_setn_new(values, m->name.p, m->name.n, told);
-  }
-}
-
-static bool has_when(const struct movement *m) {
-  for (size_t i = 0; i < m->rule_count; i++)
-    if (m->rules[i].when != NULL)
-      return true;
-  return false;
-}
-
-static json_t *when_env(const struct core *core, const struct turn *turn) {
-  json_t *env = json_object(), *values = json_copy(core->structured);
-  const struct movement *m = &core->workflow->movements[turn->movement];
-  json_put(env, "iteration", json_integer(turn->iteration));
-  json_put(env, "movement_iteration", json_integer(turn->movement_iteration));
-  if (turn->has_exit)
-    json_put(env, "exit", json_integer(turn->exit));
-  if (turn->has_exit || core->check.turn > 0)
-    json_put(env, "last_exit", json_integer(turn->has_exit ? turn->exit : core->check.exit));
-  int64_t changed = (int64_t)json_array_size(turn->files) + turn->files_more;
-  if (turn->files != NULL && (changed > 0 || !turn->files_lost)) {
-    json_put(env, "changed", json_integer(changed));
-    json_put(env, "files", json_incref(turn->files));
-  }
-  /* A rule may look at its own movement's value: the one of this run, not of an earlier one. */
-  json_object_setn_new(values, m->name.p, m->name.n,
-                       turn->structured ? json_incref(turn->structured) : json_null());
-  tell_sentinels(core->workflow, values);
-  json_put(env, "structured", values);
-  return env;
-}
 
 /* Judges are asked with the words of `options`, and with how hard they shall think. */
 static json_t *judge_options(const struct step *s, const struct movement *m,
@@ -187,34 +143,6 @@ static void no_verdict(struct step *s, struct turn *turn, enum session_outcome f
   step_emit(s, &d);
 }
 
-/* Collects the finished judge calls as the chain wants them. Returns false while one is open. */
-static bool judge_replies(const struct turn *turn, struct chain_reply *replies, size_t max,
-                          size_t *count) {
-  *count = 0;
-  for (const struct call *c = turn->calls; c; c = c->next) {
-    if (call_is_own(c))
-      continue;
-    if (c->state == CALL_RUNNING || c->state == CALL_WAITING)
-      return false;
-    assert(*count < max);
-    replies[(*count)++] = (struct chain_reply){
-        .stage = c->stage,
-        .vote = c->vote,
-        .call = c->id,
-        .error_class = c->state == CALL_FAILED ? error_class_name(c->class) : NULL,
-        .error_text = c->state == CALL_FAILED ? buf_view(&c->text) : STR(""),
-        .text = c->state == CALL_DONE ? buf_view(&c->text) : STR(""),
-        .structured = c->structured,
-        .provider = str_from(c->provider),
-        .model = str_from(c->model),
-        .prompt_sha256 = str_from(c->prompt_sha256),
-        .usage = c->usage,
-        .duration_ms = c->duration_ms,
-    };
-  }
-  return true;
-}
-
 /* A person's verdict is a stage like others: who said so, and why. */
 static void put_human_stage(struct step *s, const struct turn *turn) {
   struct record_draft d;
@@ -234,35 +162,17 @@ static bool judge_turn(struct step *s, struct turn *turn) {
     put_human_stage(s, turn);
     return true;
   }
-  const struct movement *m = &s->core->workflow->movements[turn->movement];
-  struct chain_reply replies[TURN_JUDGE_CALLS];
-  size_t count;
-  if (!judge_replies(turn, replies, TURN_JUDGE_CALLS, &count))
+  struct judging_turn judging;
+  if (!judging_of(&judging, s->core, turn, s->env->schemas))
     return false;
-  json_t *env = has_when(m) ? when_env(s->core, turn) : NULL;
-  struct chain_spec spec = {
-      .schemas = s->env->schemas,
-      .rules = m->rules,
-      .rule_count = m->rule_count,
-      .interactive = json_is_true(json_at(s->core->config, "interactive")),
-      .movement = m->name,
-      .stages = m->judge.stages,
-      .stage_count = m->judge.stage_count,
-      .max_reasks = m->judge.max_reasks,
-      .panel = (int)json_array_size(m->judge.panel),
-      .agree = m->judge.agree,
-      .split_asks = m->judge.split_asks,
-      .agent_text = buf_view(&turn->text),
-      .env = env,
-  };
   struct chain_step step;
   bool more = true;
-  chain_next(&spec, turn->stages, replies, count, &step);
+  chain_next(&judging.spec, turn->stages, judging.replies, judging.count, &step);
   switch (step.action) {
   case CHAIN_CALL:
     more = !s->env->draining;
     if (more)
-      judge_call(s, turn, &spec, &step);
+      judge_call(s, turn, &judging.spec, &step);
     break;
   case CHAIN_STAGE: {
     struct record_draft d;
@@ -290,7 +200,7 @@ static bool judge_turn(struct step *s, struct turn *turn) {
     break;
   }
   chain_step_deinit(&step);
-  json_decref(env);
+  judging_deinit(&judging);
   return more;
 }
 

@@ -1,0 +1,45 @@
+/* replay.h - the replies that a log holds, through today's code: would the verdict be the same?
+ *
+ *   replay = replay_new(&err);
+ *   replay_log(replay, &ref, on_turn, ctx, &err)     any number of times; adds to replay->counts
+ *   replay_free(replay)
+ *
+ * Each judgment's turn is judged anew from the first stage on, with the replies as recorded and in
+ * the order in which today's chain asks for them. Nobody is asked: a question that the log has no
+ * reply to ends it (REPLAY_ASKS). A person's verdict is not judged again. */
+#ifndef SEGUE_AUDIT_REPLAY_H
+#define SEGUE_AUDIT_REPLAY_H
+
+#include "base/err.h"
+#include "store/store.h"
+
+enum replay_kind {
+  REPLAY_SAME,
+  REPLAY_METHOD, /* the same rule, or none as before, by another stage */
+  REPLAY_RULE,   /* another rule, or none, or one where there was none */
+  REPLAY_ASKS,   /* a question would be asked that was not */
+  REPLAY_HUMAN,  /* a person's */
+  REPLAY_KIND_COUNT
+};
+const char *replay_kind_name(enum replay_kind kind); /* same, method, rule, asks, human */
+
+struct replay_turn { /* words are valid during the call */
+  long turn;
+  const char *session, *movement;
+  enum replay_kind kind;
+  long rule, rule_now;             /* 0: none */
+  const char *method, *method_now; /* NULL: none; of REPLAY_ASKS the stage that asks */
+  const char *why;                 /* why there is no rule now, or ""  */
+};
+typedef void (*replay_fn)(void *ctx, const struct replay_turn *turn);
+
+struct replay;
+struct replay *replay_new(struct err *err);
+/* False: the log is not sound up to its end, or cannot be opened; the judgments before that were
+ * told. */
+bool replay_log(struct replay *r, const struct store_ref *ref, replay_fn on_turn, void *ctx,
+                struct err *err) MUST_CHECK;
+uint64_t replay_count(const struct replay *r, enum replay_kind kind);
+void replay_free(struct replay *r);
+
+#endif

@@ -1,0 +1,175 @@
+/* segue replay: the replies that logs hold, through today's code. */
+#include "audit/replay.h"
+#include "cli/cli.h"
+#include "cli/find.h"
+#include "cli/json_io.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const struct cli_option options[] = {
+    {"check", 'c', NULL, "exit 1 when a verdict would differ, or a question would be asked", false},
+    {"json", 'j', NULL, "print one JSON object a judgment, and one for all", false},
+    {"logs", 'l', "DIR", "log folder in which IDs are looked up", false},
+    {0},
+};
+
+struct replaying {
+  struct replay *replay;
+  bool json;
+  size_t sessions, unsound;
+};
+
+static json_t *verdict_json(long rule, const char *method) {
+  return json_pack("{so ss?}", "rule", rule > 0 ? json_integer(rule) : json_null(), "method",
+                   method);
+}
+
+static void replay_put_verdict(struct buf *out, long rule, const char *method) {
+  if (rule > 0)
+    buf_printf(out, "rule %ld", rule);
+  else
+    buf_puts(out, "no rule");
+  if (method != NULL) {
+    buf_puts(out, " by ");
+    buf_safe(out, str_from(method), false);
+  }
+}
+
+static void replay_show(const struct replay_turn *t) {
+  struct buf line = {0};
+  buf_safe(&line, str_from(t->session), false);
+  buf_printf(&line, "  turn %ld, ", t->turn);
+  (void)cli_fit(&line, str_from(t->movement), 30);
+  buf_puts(&line, ": recorded ");
+  replay_put_verdict(&line, t->rule, t->method);
+  if (t->kind == REPLAY_ASKS)
+    buf_printf(&line, "; today %s would ask once more", t->method_now);
+  else {
+    buf_puts(&line, "; today ");
+    replay_put_verdict(&line, t->rule_now, t->method_now);
+  }
+  if (t->why[0] != '\0') {
+    buf_puts(&line, ": ");
+    (void)cli_fit(&line, str_from(t->why), 100);
+  }
+  puts(buf_c(&line));
+  buf_deinit(&line);
+}
+
+static void replay_on_turn(void *ctx, const struct replay_turn *t) {
+  const struct replaying *r = ctx;
+  if (r->json) {
+    json_t *told =
+        json_pack("{so sI so ss so so}", "session", json_io_string(t->session), "turn",
+                  (json_int_t)t->turn, "movement", json_io_string(t->movement ? t->movement : ""),
+                  "replay", replay_kind_name(t->kind), "recorded", verdict_json(t->rule, t->method),
+                  "today", verdict_json(t->rule_now, t->method_now));
+    if (t->why[0] != '\0')
+      json_object_set_new(told, "why", json_io_string(t->why));
+    json_io_print(told, JSON_IO_COMPACT);
+    json_decref(told);
+  } else if (t->kind != REPLAY_SAME && t->kind != REPLAY_HUMAN) {
+    replay_show(t);
+  }
+}
+
+static void replay_one(struct replaying *r, const struct store_ref *ref) {
+  struct err err = {0};
+  r->sessions++;
+  if (replay_log(r->replay, ref, replay_on_turn, r, &err))
+    return;
+  r->unsound++;
+  (void)err_wrap(&err, "%.300s", ref->name);
+  (void)cli_fail("replay", &err);
+}
+
+static bool replay_word(struct replaying *r, const char *word, const char *logs, struct err *err) {
+  struct store_ref ref;
+  struct store store;
+  struct store_id *ids = NULL;
+  struct stat st;
+  size_t count = 0;
+  if (stat(word, &st) != 0 || !S_ISDIR(st.st_mode)) {
+    if (!find_session(word, logs, NULL, &ref, err))
+      return false;
+    replay_one(r, &ref);
+    return true;
+  }
+  store_at(&store, word);
+  if (!store_list(&store, &ids, &count, err))
+    return false;
+  for (size_t i = 0; i < count; i++) {
+    store_ref(&store, ids[i].id, &ref);
+    replay_one(r, &ref);
+  }
+  free(ids);
+  return true;
+}
+
+static void replay_sum(const struct replaying *r) {
+  uint64_t n[REPLAY_KIND_COUNT], all = 0;
+  for (int i = 0; i < REPLAY_KIND_COUNT; i++)
+    all += n[i] = replay_count(r->replay, (enum replay_kind)i);
+  if (r->json) {
+    json_t *sum = json_object();
+    for (int i = 0; i < REPLAY_KIND_COUNT; i++)
+      json_object_set_new(sum, replay_kind_name((enum replay_kind)i),
+                          json_integer((json_int_t)n[i]));
+    json_t *told =
+        json_pack("{sI sI sI so}", "judgments", (json_int_t)all, "sessions",
+                  (json_int_t)r->sessions, "unsound", (json_int_t)r->unsound, "replay", sum);
+    json_io_print(told, JSON_IO_COMPACT);
+    json_decref(told);
+    return;
+  }
+  printf("%llu judgment%s in %zu session%s: %llu as recorded, %llu by another stage, %llu would "
+         "differ, %llu would ask once more, %llu a person's\n",
+         (unsigned long long)all, all == 1 ? "" : "s", r->sessions, r->sessions == 1 ? "" : "s",
+         (unsigned long long)n[REPLAY_SAME], (unsigned long long)n[REPLAY_METHOD],
+         (unsigned long long)n[REPLAY_RULE], (unsigned long long)n[REPLAY_ASKS],
+         (unsigned long long)n[REPLAY_HUMAN]);
+}
+
+static int replay_run(int argc, char **argv) {
+  struct cli_args args;
+  struct replaying r = {0};
+  struct err err = {0};
+  bool missing = false;
+  int status;
+  if (!cli_parse(&cmd_replay, argc, argv, 1, CLI_WORDS, &args, &status))
+    return status;
+  r.json = cli_flag(&args, "json");
+  cli_errors_as_json(r.json);
+  r.replay = replay_new(&err);
+  if (r.replay == NULL)
+    return cli_fail("replay", &err);
+  for (size_t i = 0; i < args.word_count; i++)
+    if (!replay_word(&r, args.words[i], cli_value(&args, "logs"), &err)) {
+      (void)cli_fail("replay", &err);
+      missing = true;
+    }
+  replay_sum(&r);
+  bool differs = replay_count(r.replay, REPLAY_RULE) + replay_count(r.replay, REPLAY_ASKS) > 0;
+  replay_free(r.replay);
+  if (missing)
+    return STATUS_USAGE;
+  return r.unsound > 0 || (differs && cli_flag(&args, "check")) ? STATUS_FAILED : STATUS_COMPLETE;
+}
+
+const struct cli_command cmd_replay = {
+    .name = "replay",
+    .arguments = "ID|last|FILE|FOLDER... [options]",
+    .summary = "judge recorded turns again from the recorded replies: would it be the same?",
+    .help = "Takes the replies that judges gave, and the agent's text, through today's stages; "
+            "nobody is asked.\n"
+            "Tells each judgment that would come out otherwise. With --check a regression test "
+            "over old logs.\n"
+            "Exit: 0; 1 with --check when a verdict would differ, or a log is not sound; 2 one "
+            "cannot be found.",
+    .options = options,
+    .run = replay_run,
+    .minor = true,
+};

@@ -1,0 +1,27 @@
+/* judging.h - a turn as the chain of stages sees it: its rules, the agent's text, what expressions
+ * know, and the judge calls that are over. The same for a decision and for a replay of one.
+ *
+ *   struct judging_turn j;
+ *   if (judging_of(&j, core, turn, schemas)) chain_next(&j.spec, stages, j.replies, j.count, ...)
+ *   judging_deinit(&j)
+ *
+ * All is borrowed from the core but `env`. */
+#ifndef SEGUE_CORE_JUDGING_H
+#define SEGUE_CORE_JUDGING_H
+
+#include "core/state.h"
+#include "judge/chain.h"
+
+struct judging_turn {
+  struct chain_spec spec;
+  json_t *env; /* for when(...); NULL where no rule has one */
+  struct chain_reply replies[TURN_JUDGE_CALLS];
+  size_t count;
+};
+
+/* False: a judge's call is not over; there is nothing to free. */
+bool judging_of(struct judging_turn *j, const struct core *core, const struct turn *turn,
+                const struct chain_schemas *schemas);
+void judging_deinit(struct judging_turn *j);
+
+#endif
