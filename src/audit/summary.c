@@ -2,6 +2,7 @@
 #include "audit/summary.h"
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "core/state.h"
 
 #include <stdio.h>
@@ -20,6 +21,9 @@ static void line_clear(struct turn_line *line) {
   buf_deinit(&line->leads_to);
   buf_deinit(&line->method);
   buf_deinit(&line->why);
+  buf_deinit(&line->now);
+  buf_deinit(&line->tool);
+  spends_deinit(&line->spends);
   *line = (struct turn_line){0};
 }
 
@@ -158,30 +162,32 @@ static const struct turn_line *on_judgment(struct summary *s, struct turn_line *
   line->judged = decided;
   if (decided)
     count_method(s, line->method.p);
+  line->duration_ms = line->heard_ms > line->started_ms ? line->heard_ms - line->started_ms : 0;
+  s->duration_ms += line->duration_ms;
   line_clear(&s->done);
   s->done = *line;
   s->done.next = NULL;
   free(line);
-  buf_clear(&s->activity);
   return &s->done;
 }
 
-static void summary_on_call_start(struct summary *s, struct turn_line *line,
-                                  const struct record *record) {
+static void summary_on_call_start(struct turn_line *line, const struct record *record) {
   const char *stage = record_text_c(record, MEMBER_STAGE);
   const char *provider = record_text_c(record, MEMBER_PROVIDER);
   line->calls++;
-  buf_clear(&s->activity);
-  buf_printf(&s->activity, "%s  %s", buf_c(&line->movement), provider);
+  buf_clear(&line->now);
+  buf_clear(&line->tool);
+  line->told_tokens = 0;
+  buf_puts(&line->now, provider);
   const char *purpose = record_text_c(record, MEMBER_PURPOSE);
   if (stage[0])
-    buf_printf(&s->activity, "  judging: %s", stage);
+    buf_printf(&line->now, "  judging: %s", stage);
   else if (strcmp(purpose, "reask") == 0)
-    buf_puts(&s->activity, "  correcting");
+    buf_puts(&line->now, "  correcting");
   else if (strcmp(purpose, "check") == 0)
-    buf_puts(&s->activity, "  checking");
+    buf_puts(&line->now, "  checking");
   if (record_number(record, MEMBER_ATTEMPT) > 1)
-    buf_printf(&s->activity, "  attempt %d", (int)record_number(record, MEMBER_ATTEMPT));
+    buf_printf(&line->now, "  attempt %d", (int)record_number(record, MEMBER_ATTEMPT));
   if (strcmp(purpose, "execute") == 0) {
     buf_clear(&line->provider);
     buf_puts(&line->provider, provider);
@@ -218,6 +224,14 @@ static void on_session_start(struct summary *s, const struct record *record) {
   (void)snprintf(s->started, sizeof s->started, "%.31s", record->ts.p);
   (void)snprintf(s->status, sizeof s->status, "running");
   buf_puts(&s->workflow, summary_word(record_tree(record, MEMBER_WORKFLOW), "name"));
+  size_t i;
+  const json_t *movement;
+  json_array_foreach(json_object_get(record_tree(record, MEMBER_WORKFLOW), "movements"), i,
+                     movement) {
+    const char *name = summary_word(movement, "name");
+    int columns = (int)utf8_count(name, strlen(name));
+    s->names = columns > s->names ? columns : s->names;
+  }
 }
 
 static void on_turn_start(struct summary *s, const struct record *record) {
@@ -225,9 +239,52 @@ static void on_turn_start(struct summary *s, const struct record *record) {
   line->turn = (long)record_number(record, MEMBER_TURN);
   line->run = (int)record_number(record, MEMBER_MOVEMENT_ITERATION);
   buf_str(&line->movement, record_text(record, MEMBER_MOVEMENT));
+  (void)record_time_parse(record->ts.p, &line->started_ms);
+  line->heard_ms = line->started_ms;
   line->next = s->open;
   s->open = line;
   s->turns++;
+}
+
+static int64_t summary_tokens(const json_t *usage) {
+  json_int_t in = json_integer_value(json_object_get(usage, "input"));
+  json_int_t out = json_integer_value(json_object_get(usage, "output"));
+  const json_int_t most = (json_int_t)1 << 40;
+  return (in > 0 && in < most ? in : 0) + (out > 0 && out < most ? out : 0);
+}
+
+/* A call tells while it runs which tool it uses, and on what, and its tokens. */
+static void summary_on_event(struct turn_line *line, const struct record *record) {
+  static const char *const arguments[] = {"argument", "command", "title", "input"};
+  const json_t *data = record_tree(record, MEMBER_DATA);
+  struct str event = record_text(record, MEMBER_EVENT);
+  if (str_eq_c(event, "usage") && summary_tokens(data) > 0)
+    line->told_tokens = summary_tokens(data);
+  if (!str_eq_c(event, "tool") || summary_word(data, "name")[0] == '\0')
+    return;
+  buf_clear(&line->tool);
+  buf_puts(&line->tool, summary_word(data, "name"));
+  for (size_t i = 0; i < ARRAY_LEN(arguments); i++) {
+    const char *argument = summary_word(data, arguments[i]);
+    if (argument[0] == '\0')
+      continue;
+    buf_printf(&line->tool, " %.200s", argument);
+    break;
+  }
+}
+
+static void summary_count_call(struct turn_line *line, const struct record *record, int64_t ms) {
+  spends_add(&line->spends, PURPOSE_EXECUTE, STR(""), STR(""), record_tree(record, MEMBER_USAGE),
+             ms > 0 && ms < (int64_t)1 << 40 ? ms : 0);
+  line->told_tokens = 0;
+  buf_clear(&line->tool);
+  buf_clear(&line->now);
+}
+
+void summary_hear(struct summary *s, long turn, int64_t now_ms) {
+  for (struct turn_line *line = s->open; line != NULL; line = line->next)
+    if (line->turn == turn && now_ms > line->heard_ms)
+      line->heard_ms = now_ms;
 }
 
 static void summary_on_call_end(struct summary *s, struct turn_line *line,
@@ -240,18 +297,20 @@ static void summary_on_call_end(struct summary *s, struct turn_line *line,
     describe_call(line, record);
   if (line)
     took_over(line, record, class);
-  if (record_get(record, MEMBER_RETRY_IN_MS) != NULL)
-    buf_printf(&s->activity, "  %s, again in %.1f s", class,
+  if (line)
+    summary_count_call(line, record, ms);
+  if (line && record_get(record, MEMBER_RETRY_IN_MS) != NULL)
+    buf_printf(&line->now, "  %s, again in %.1f s", class,
                (double)record_number(record, MEMBER_RETRY_IN_MS) / 1000);
 }
 
-static void on_admission(struct summary *s, struct turn_line *line, const struct record *record) {
+static void on_admission(struct turn_line *line, const struct record *record) {
   const char *reason = record_text_c(record, MEMBER_REASON),
              *until = record_text_c(record, MEMBER_UNTIL);
   if (line)
     took_over(line, record, reason);
-  if (str_eq_c(record_text(record, MEMBER_ANSWER), "wait"))
-    buf_printf(&s->activity, "  waits: %s%s%s", reason, until[0] ? " until " : "", until);
+  if (line && str_eq_c(record_text(record, MEMBER_ANSWER), "wait"))
+    buf_printf(&line->now, "  waits: %s%s%s", reason, until[0] ? " until " : "", until);
 }
 
 static void summary_keep_spent(struct summary *s, const struct record *record) {
@@ -301,6 +360,8 @@ const struct turn_line *summary_feed(struct summary *s, const struct record *rec
   size_t ts_n = strnlen(record->ts.p, sizeof s->last_ts - 1);
   memcpy(s->last_ts, record->ts.p, ts_n); /* each record: snprintf would be seen */
   s->last_ts[ts_n] = '\0';
+  if (line != NULL)
+    (void)record_time_parse(record->ts.p, &line->heard_ms);
   switch (record->type) {
   case RECORD_SESSION_START:
     on_session_start(s, record);
@@ -310,13 +371,13 @@ const struct turn_line *summary_feed(struct summary *s, const struct record *rec
     break;
   case RECORD_CALL_START:
     if (line != NULL)
-      summary_on_call_start(s, line, record);
+      summary_on_call_start(line, record);
     break;
   case RECORD_CALL_END:
     summary_on_call_end(s, line, record);
     break;
   case RECORD_ADMISSION:
-    on_admission(s, line, record);
+    on_admission(line, record);
     break;
   case RECORD_STRUCTURED:
     if (line != NULL)
@@ -344,6 +405,9 @@ const struct turn_line *summary_feed(struct summary *s, const struct record *rec
     break;
   case RECORD_CARRIED:
   case RECORD_CALL_EVENT:
+    if (line != NULL)
+      summary_on_event(line, record);
+    break;
   case RECORD_CHECK:
   case RECORD_STAGE:
   case RECORD_TURN_END:
@@ -380,7 +444,6 @@ void summary_deinit(struct summary *s) {
   buf_deinit(&s->workflow);
   buf_deinit(&s->message);
   buf_deinit(&s->stop_class);
-  buf_deinit(&s->activity);
   json_decref(s->methods);
   json_decref(s->spent);
   spends_deinit(&s->spends);

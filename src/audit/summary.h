@@ -12,6 +12,13 @@ struct turn_line { /* texts are raw: make them safe before a terminal sees them 
   long turn;
   int run; /* of its movement, from 1 */
   struct buf movement, provider, what, leads_to, method, why;
+  struct buf now;       /* what it does now: "claude  judging: phase3_tag"; "" between two calls */
+  struct buf tool;      /* that its call used last, with its argument; "" */
+  int64_t started_ms;   /* real time, by its record */
+  int64_t heard_ms;     /* the last sign of life: of a record, or of summary_hear */
+  int64_t duration_ms;  /* when it is judged */
+  int64_t told_tokens;  /* by the call that runs, so far */
+  struct spends spends; /* of its calls that are over */
   long calls;
   bool judged;
   bool has_value; /* `what` tells how its value was made */
@@ -23,6 +30,8 @@ struct summary {
   struct turn_line *open; /* turns that have no judgment yet */
   struct turn_line done;  /* the last one that was judged: see summary_feed */
   long turns;
+  int64_t duration_ms;  /* of the turns that were judged, together */
+  int names;            /* columns of the longest movement's name */
   json_t *methods;      /* match method -> count */
   struct spends spends; /* of its calls so far; of their purposes nothing is known */
   json_t *spent;        /* as its last stop or end tells it; or NULL */
@@ -30,7 +39,6 @@ struct summary {
   bool resumable;       /* its last word is a stop */
   struct buf message;   /* why it stopped or ended */
   struct buf stop_class;
-  struct buf activity; /* what runs now: "fix: claude" or "fix: judging (phase3_tag)" */
   char started[32], last_ts[32];
 };
 
@@ -39,6 +47,8 @@ struct summary {
 const struct turn_line *summary_feed(struct summary *s, const struct record *record);
 /* The same of a record that was read back. */
 const struct turn_line *summary_feed_json(struct summary *s, const json_t *json);
+/* A piece of an answer of that turn came at this (real) time: no record says so. */
+void summary_hear(struct summary *s, long turn, int64_t now_ms);
 void summary_deinit(struct summary *s);
 
 /* How a command ended: "exit 1", "exit 137, killed by SIGKILL". signal 0: none killed it. Appends.

@@ -269,6 +269,9 @@
 #define LIMIT_TERM_COLUMNS     500
 #define LIMIT_TERM_MIN_COLUMNS 40
 #define LIMIT_SPINNER_MS       100
+#define LIMIT_LIVE_SILENT_MS   2000  /* without a sign of life before the live line says so */
+#define LIMIT_LIVE_LINES       8u    /* open turns that are drawn */
+#define LIMIT_LIVE_TEXT_BYTES  4096u /* of an agent's words without a line end */
 /* between two looks for a signal while standard output is full */
 #define LIMIT_OUTPUT_LOOK_MS 100
 #define LIMIT_OUTPUT_WAIT_MS 2000 /* for a reader that does not read, after a signal to stop */

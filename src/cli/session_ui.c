@@ -20,13 +20,6 @@ enum ui_mode ui_mode_of(const struct cli_args *args) {
   return cli_flag(args, "quiet") ? UI_QUIET : UI_LINES;
 }
 
-static void clear_live(const struct ui *ui) {
-  if (ui->live) {
-    fputs("\r\033[K", stdout);
-    fflush(stdout);
-  }
-}
-
 static void session_ui_say_wait(int64_t ms, const char *class) {
   printf("  waiting %lld s: %s (Ctrl-C stops; segue resume goes on later)\n",
          (long long)(ms / 1000), class);
@@ -71,22 +64,23 @@ static void session_ui_on_record(void *ctx, const struct record *record, struct 
     fwrite(line.p, 1, line.n, stdout);
     fflush(stdout);
   }
-  if (type == RECORD_TURN_START)
-    ui->turn_started = solo_now_ms(&ui->solo);
-  if (ui->mode == UI_LINES && !ui->live && type == RECORD_SESSION_RESUME)
+  ui->look.names = ui->summary.names;
+  if (type == RECORD_CALL_END)
+    live_text_over(&ui->live);
+  if (ui->mode == UI_LINES && !ui->live.on && type == RECORD_SESSION_RESUME)
     say_old_waits(session_core(ui->solo.session));
-  else if (ui->mode == UI_LINES && !ui->live)
+  else if (ui->mode == UI_LINES && !ui->live.on)
     say_long_wait(record);
   if (turn != NULL && ui->mode == UI_LINES) {
-    clear_live(ui);
-    turns_print(stdout, turn, ui->colours, ui->columns);
+    live_clear(&ui->live);
+    turns_print(stdout, turn, &ui->look);
   }
 }
 
 static void session_ui_on_trouble(void *ctx, const char *message) {
   struct ui *ui = ctx;
   struct buf text = {0};
-  clear_live(ui);
+  live_clear(&ui->live);
   buf_safe(&text, str_from(message), false);
   fprintf(stderr, "segue %s: %s\n", ui->command, text.p);
   buf_deinit(&text);
@@ -103,16 +97,17 @@ static void session_ui_on_finished(void *ctx, struct session *s) {
   solo_finished(&ui->solo);
 }
 
+static void session_ui_on_delta(void *ctx, long turn, long call, bool thinking, struct str text) {
+  struct ui *ui = ctx;
+  summary_hear(&ui->summary, turn, clock_real_ms());
+  if (!thinking)
+    live_text(&ui->live, call, text);
+}
+
 static void session_ui_on_tick(void *ctx, uint64_t now_ms) {
   struct ui *ui = ctx;
-  struct buf out = {0};
-  if (ui->summary.activity.n == 0)
-    return;
-  turns_live(&out, &ui->summary, ui->tick++, (double)(now_ms - ui->turn_started) / 1000,
-             ui->colours, ui->columns);
-  fprintf(stdout, "\r\033[K%s", out.p);
-  fflush(stdout);
-  buf_deinit(&out);
+  (void)now_ms;
+  live_draw(&ui->live, &ui->summary);
 }
 
 bool ui_init(struct ui *ui, const char *command, enum ui_mode mode, const char *logs,
@@ -122,19 +117,25 @@ bool ui_init(struct ui *ui, const char *command, enum ui_mode mode, const char *
   char dir[PATHS_BYTES];
   *ui = (struct ui){.command = command,
                     .mode = mode,
-                    .colours = cli_colours(STDOUT_FILENO),
-                    .columns = cli_columns(STDOUT_FILENO),
+                    .look = turns_look_of(STDOUT_FILENO),
                     .watcher = {.record = session_ui_on_record,
                                 .trouble = session_ui_on_trouble,
+                                .delta = session_ui_on_delta,
                                 .finished = session_ui_on_finished}};
-  const char *term = getenv("TERM");
-  ui->live = mode == UI_LINES && isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0;
+  live_init(&ui->live, &ui->look, false);
+  if (mode != UI_LINES)
+    ui->live.on = false;
   return paths_logs(logs, dir, err) && solo_init(&ui->solo, dir, registry, err);
+}
+
+void ui_verbose(struct ui *ui, const struct cli_args *args) {
+  ui->live.verbose = cli_flag(args, "verbose");
 }
 
 void ui_drop(struct ui *ui) {
   solo_deinit(&ui->solo);
   summary_deinit(&ui->summary);
+  live_deinit(&ui->live);
 }
 
 /* Says what a resume must or can be given beside the session. */
@@ -155,7 +156,7 @@ static int finish(struct ui *ui, int signals) {
   const struct err *broken = session_broken(ui->solo.session);
   const struct core *core = session_core(ui->solo.session);
   const char *path = session_log_name(ui->solo.session);
-  clear_live(ui);
+  live_clear(&ui->live);
   if (broken != NULL) {
     struct buf text = {0};
     buf_safe(&text, str_from(broken->text), false);
@@ -166,7 +167,7 @@ static int finish(struct ui *ui, int signals) {
     return signals > 0 ? STATUS_INTERRUPTED : STATUS_FAILED;
   }
   if (ui->mode == UI_LINES) {
-    turns_print_end(stdout, &ui->summary, find_shown(path), ui->colours, ui->columns);
+    turns_print_end(stdout, &ui->summary, find_shown(path), &ui->look);
     if (core->status == SESSION_STOPPED)
       print_resume(stdout, "  go on with", path, core->outcome);
   } else if (ui->mode == UI_QUIET && core->status == SESSION_STOPPED) {
@@ -182,7 +183,7 @@ static int finish(struct ui *ui, int signals) {
 
 int ui_wait(struct ui *ui) {
   assert(ui->solo.session != NULL);
-  int signals = solo_run(&ui->solo, ui->live ? session_ui_on_tick : NULL, ui);
+  int signals = solo_run(&ui->solo, ui->live.on ? session_ui_on_tick : NULL, ui);
   int status = finish(ui, signals);
   ui_drop(ui);
   return status;

@@ -8,6 +8,7 @@
 #define SEGUE_CLI_SESSION_UI_H
 
 #include "audit/summary.h"
+#include "cli/live.h"
 #include "host/solo.h"
 
 struct cli_args;
@@ -20,18 +21,17 @@ enum ui_mode ui_mode_of(const struct cli_args *args);
 struct ui {
   const char *command;
   enum ui_mode mode;
-  bool live; /* a terminal: the current turn is drawn in place */
-  bool colours;
-  int columns;
+  struct turns_look look;
+  struct live live; /* the turns that are open, on a terminal */
   struct solo solo;
   struct watcher watcher;
   struct summary summary;
-  uint64_t turn_started;
-  unsigned tick;
 };
 
 bool ui_init(struct ui *ui, const char *command, enum ui_mode mode, const char *logs,
              const struct provider_registry *registry, struct err *err) MUST_CHECK;
+/* On a terminal the agents' words are shown too: -v. After ui_init. */
+void ui_verbose(struct ui *ui, const struct cli_args *args);
 int ui_wait(struct ui *ui);
 void ui_close(struct ui *ui); /* nothing more will come: ui_wait returns at once */
 /* Instead of ui_wait when there is no session. */

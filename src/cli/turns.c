@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Columns of a turn's cells where there is room; on narrow terminals they shrink, and the reason
  * goes to a line of its own. */
@@ -14,8 +15,9 @@ enum {
   WIDTH_MOVEMENT = 10,
   WIDTH_PROVIDER = 8,
   WIDTH_WHAT = 22,
-  WIDTH_NEXT = 10,
   WIDTH_METHOD = 17,
+  WIDTH_LINE = 78,  /* all of them */
+  WIDTH_USED = 26,  /* "12.3 s  12345 tokens  $0.1" */
   WIDTH_WIDE = 120, /* from here on nothing needs to be cut short */
   WIDTH_NAME_MAX = 24,
   WIDTH_WHAT_MAX = 60,
@@ -56,35 +58,73 @@ static int turns_least(int a, int b) {
   return a < b ? a : b;
 }
 
-/* The reason behind the method, or under the line where there is no room for it. */
-static void print_why(struct buf *b, const struct turn_line *line, bool colours, int columns,
-                      int used) {
-  int rest = columns - used - 2;
-  if (line->why.n == 0)
-    return;
-  if (rest < WIDTH_WHY_MIN) {
-    buf_puts(b, "\n    ");
-    rest = columns - WIDTH_TURN - 3;
-  }
-  buf_printf(b, "  %s", cli_paint(colours, COLOUR_DIM));
-  (void)cli_fit(b, buf_view(&line->why), rest);
-  buf_puts(b, cli_paint(colours, COLOUR_NONE));
+struct turns_look turns_look_of(int fd) {
+  return (struct turns_look){
+      .colours = cli_colours(fd), .terminal = isatty(fd) == 1, .columns = cli_columns(fd)};
 }
 
-void turns_print(FILE *out, const struct turn_line *line, bool colours, int columns) {
+static int names_width(const struct turns_look *look) {
+  int wanted = turns_least(look->names, WIDTH_NAME_MAX), room = WIDTH_NAME_MAX;
+  if (look->columns < WIDTH_WIDE) /* two such cells share what a narrow line leaves */
+    room = WIDTH_MOVEMENT + (look->columns > WIDTH_LINE ? (look->columns - WIDTH_LINE) / 2 : 0);
+  return wanted > WIDTH_MOVEMENT ? turns_least(wanted, room) : WIDTH_MOVEMENT;
+}
+
+/* "8.0 s  1234 tokens  $0.0123": what the turn took. */
+static void put_used(struct buf *out, const struct turn_line *line) {
+  const struct spend *s = &line->spends.all;
+  turns_put_time(out, line->duration_ms > 0 ? line->duration_ms : 0);
+  if (s->input + s->output > 0)
+    buf_printf(out, "  %lld tokens", (long long)(s->input + s->output));
+  if (s->priced > 0)
+    buf_printf(out, "  $%.4f", (double)s->cost_nano / 1e9);
+}
+
+static void put_dim(struct buf *b, const struct turns_look *look, struct str text, int columns) {
+  buf_printf(b, "  %s", cli_paint(look->colours, COLOUR_DIM));
+  (void)cli_fit(b, text, columns);
+  buf_puts(b, cli_paint(look->colours, COLOUR_NONE));
+}
+
+/* The reason and what was used: behind the method, or under the line where there is no room. */
+static void print_rest(struct buf *b, const struct turn_line *line, const struct turns_look *look,
+                       int used, bool beside) {
+  struct buf spent = {0};
+  int below = look->columns - WIDTH_TURN - 3, rest = look->columns - used - 2;
+  if (line->judged)
+    put_used(&spent, line);
+  int tail = (int)spent.n;
+  if (beside)
+    put_dim(b, look, buf_view(&line->why), rest - (tail > 0 ? tail + 2 : 0));
+  bool fits = beside || !look->terminal || rest >= tail;
+  bool tells = line->duration_ms >= 1000 || line->spends.all.input + line->spends.all.output > 0;
+  if (fits && tail > 0)
+    put_dim(b, look, buf_view(&spent), tail);
+  if (!beside && line->why.n > 0) {
+    buf_puts(b, "\n    ");
+    put_dim(b, look, buf_view(&line->why), below - (fits ? 0 : tail + 2));
+  } else if (!fits && tells) {
+    buf_puts(b, "\n    ");
+  }
+  if (!fits && tells)
+    put_dim(b, look, buf_view(&spent), tail);
+  buf_deinit(&spent);
+}
+
+void turns_print(FILE *out, const struct turn_line *line, const struct turns_look *look) {
+  const int columns = look->columns;
   assert(columns >= LIMIT_TERM_MIN_COLUMNS);
   struct buf b = {0};
-  const char *plain = cli_paint(colours, COLOUR_NONE);
+  const char *plain = cli_paint(look->colours, COLOUR_NONE);
   bool wide = columns >= WIDTH_WIDE;
-  int name_max = wide ? WIDTH_NAME_MAX : WIDTH_MOVEMENT;
-  int fixed =
-      WIDTH_TURN + 1 + WIDTH_MOVEMENT + 1 + WIDTH_PROVIDER + 1 + 3 + WIDTH_NEXT + 1 + WIDTH_METHOD;
+  int name = names_width(look), spent = wide ? WIDTH_USED : 0;
+  int name_max = wide ? WIDTH_NAME_MAX : name;
+  int fixed = WIDTH_TURN + 1 + name + 1 + WIDTH_PROVIDER + 1 + 3 + name + 1 + WIDTH_METHOD;
   int what = wide ? WIDTH_WHAT : turns_least(WIDTH_WHAT, columns - fixed);
   int used = WIDTH_TURN + 1;
-  buf_printf(&b, "%s%*ld%s ", cli_paint(colours, COLOUR_DIM), WIDTH_TURN, line->turn, plain);
-  buf_puts(&b, cli_paint(colours, COLOUR_BOLD));
-  used += 1 + turns_cell(&b, buf_view(&line->movement), turns_least(WIDTH_MOVEMENT, name_max),
-                         name_max);
+  buf_printf(&b, "%s%*ld%s ", cli_paint(look->colours, COLOUR_DIM), WIDTH_TURN, line->turn, plain);
+  buf_puts(&b, cli_paint(look->colours, COLOUR_BOLD));
+  used += 1 + turns_cell(&b, buf_view(&line->movement), name, name_max);
   buf_printf(&b, "%s ", plain);
   if (what >= 0) { /* else a very narrow terminal: where it led matters more */
     used += turns_cell(&b, buf_view(&line->provider), WIDTH_PROVIDER, wide ? 16 : WIDTH_PROVIDER);
@@ -95,13 +135,13 @@ void turns_print(FILE *out, const struct turn_line *line, bool colours, int colu
     buf_putc(&b, ' ');
     used++;
   }
-  buf_printf(&b, "> %s", cli_paint(colours, COLOUR_CYAN));
-  used += 2 + turns_cell(&b, buf_view(&line->leads_to), WIDTH_NEXT, name_max);
-  buf_printf(&b, "%s %s", plain, cli_paint(colours, method_colour(buf_c(&line->method))));
-  bool beside = line->why.n > 0 && columns - used - 1 - WIDTH_METHOD - 2 >= WIDTH_WHY_MIN;
+  buf_printf(&b, "> %s", cli_paint(look->colours, COLOUR_CYAN));
+  used += 2 + turns_cell(&b, buf_view(&line->leads_to), name, name_max);
+  buf_printf(&b, "%s %s", plain, cli_paint(look->colours, method_colour(buf_c(&line->method))));
+  bool beside = line->why.n > 0 && columns - used - 1 - WIDTH_METHOD - 2 - spent >= WIDTH_WHY_MIN;
   used += 1 + turns_cell(&b, buf_view(&line->method), beside ? WIDTH_METHOD : 0, WIDTH_METHOD);
   buf_puts(&b, plain);
-  print_why(&b, line, colours, columns, beside ? used : columns);
+  print_rest(&b, line, look, used, beside);
   fprintf(out, "%s\n", b.p);
   fflush(out);
   buf_deinit(&b);
@@ -133,15 +173,21 @@ int turns_status(const struct summary *s) {
   return statuses[status_index(s)].exit;
 }
 
-void turns_print_end(FILE *out, const struct summary *s, const char *path, bool colours,
-                     int columns) {
+void turns_print_end(FILE *out, const struct summary *s, const char *path,
+                     const struct turns_look *look) {
   assert(path != NULL);
+  const bool colours = look->colours;
+  const int columns = look->columns;
   struct buf b = {0}, methods = {0};
   size_t i = status_index(s);
   json_t *spent = summary_spent(s);
   summary_methods(s, &methods);
   struct buf used_up = {0};
   spend_print(spent, &used_up);
+  if (s->duration_ms > 0) {
+    buf_puts(&methods, methods.n > 0 ? "  " : "");
+    turns_put_time(&methods, s->duration_ms);
+  }
   if (methods.n > 0 && used_up.n > 0)
     buf_puts(&methods, "  ");
   buf_str(&methods, buf_view(&used_up));
@@ -167,19 +213,37 @@ void turns_print_end(FILE *out, const struct summary *s, const char *path, bool 
   buf_deinit(&b);
 }
 
-void turns_live(struct buf *out, const struct summary *s, unsigned tick, double seconds,
-                bool colours, int columns) {
-  assert(columns >= LIMIT_TERM_MIN_COLUMNS);
+void turns_live(struct buf *out, const struct turn_line *line, unsigned tick, int64_t now_ms,
+                const struct turns_look *look) {
+  assert(look->columns >= LIMIT_TERM_MIN_COLUMNS);
   static const char *const frames[] = {"|", "/", "-", "\\"};
-  struct buf activity = {0};
-  int used = 0;
-  buf_printf(out, "%s%*ld%s ", cli_paint(colours, COLOUR_DIM), WIDTH_TURN, s->turns,
-             cli_paint(colours, COLOUR_NONE));
-  used += WIDTH_TURN + 1;
-  buf_printf(out, "%s%s%s ", cli_paint(colours, COLOUR_CYAN), frames[tick % 4],
-             cli_paint(colours, COLOUR_NONE));
-  used += 2;
-  (void)cli_fit(&activity, buf_view(&s->activity), columns - used - 10);
-  buf_printf(out, "%s  %.1fs", buf_c(&activity), seconds);
-  buf_deinit(&activity);
+  const struct spend *s = &line->spends.all;
+  int64_t tokens = s->input + s->output + line->told_tokens;
+  int64_t silent_ms = now_ms - line->heard_ms;
+  struct buf tail = {0}, text = {0};
+  buf_puts(&tail, "  ");
+  turns_put_time(&tail, now_ms > line->started_ms ? now_ms - line->started_ms : 0);
+  if (tokens > 0)
+    buf_printf(&tail, "  %lld tokens", (long long)tokens);
+  if (silent_ms >= LIMIT_LIVE_SILENT_MS) {
+    buf_puts(&tail, "  silent for ");
+    turns_put_time(&tail, silent_ms);
+  }
+  buf_str(&text, buf_view(&line->now));
+  if (line->tool.n > 0)
+    buf_printf(&text, "%s%s", text.n > 0 ? "  " : "", buf_c(&line->tool));
+  const int name = names_width(look);
+  int used = WIDTH_TURN + 3 + name + 1;
+  buf_printf(out, "%s%*ld%s %s%s%s ", cli_paint(look->colours, COLOUR_DIM), WIDTH_TURN, line->turn,
+             cli_paint(look->colours, COLOUR_NONE), cli_paint(look->colours, COLOUR_CYAN),
+             frames[tick % 4], cli_paint(look->colours, COLOUR_NONE));
+  (void)turns_cell(out, buf_view(&line->movement), name, name);
+  buf_putc(out, ' ');
+  int rest = look->columns - used - (int)tail.n - 1;
+  if (rest > 0)
+    (void)cli_fit(out, buf_view(&text), rest);
+  rest = look->columns - used - 1;
+  (void)cli_fit(out, buf_view(&tail), rest);
+  buf_deinit(&tail);
+  buf_deinit(&text);
 }

@@ -7,13 +7,26 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-void turns_print(FILE *out, const struct turn_line *line, bool colours, int columns);
+/* How lines are drawn. */
+struct turns_look {
+  bool colours;
+  bool terminal; /* else a pipe: nothing is laid out for a width */
+  int columns;
+  int names; /* columns of names of movements, where there is room */
+};
+/* Looks at that descriptor; names is filled in when they are known (summary.names). */
+struct turns_look turns_look_of(int fd);
+
+/* It ends with duration, tokens and cost; on a terminal on a line of their own where there is no
+ * room. */
+void turns_print(FILE *out, const struct turn_line *line, const struct turns_look *look);
 /* "COMPLETE  5 turns  when 2 ...  path" and why it stopped, if it did. */
-void turns_print_end(FILE *out, const struct summary *s, const char *path, bool colours,
-                     int columns);
-/* The live line of a terminal: spinner, what runs, elapsed. No newline. */
-void turns_live(struct buf *out, const struct summary *s, unsigned tick, double seconds,
-                bool colours, int columns);
+void turns_print_end(FILE *out, const struct summary *s, const char *path,
+                     const struct turns_look *look);
+/* The live line of a turn on a terminal: spinner, movement, what runs, tool, tokens, how long, and
+ * how long ago it was heard. No newline. now_ms: real time. */
+void turns_live(struct buf *out, const struct turn_line *line, unsigned tick, int64_t now_ms,
+                const struct turns_look *look);
 /* "8.0 s", "12 min 3 s", "2 h 5 min". Appends. */
 void turns_put_time(struct buf *out, int64_t ms);
 /* The exit status for how the session stands. */

@@ -27,6 +27,7 @@ static const struct cli_option options[] = {
     {"logs", 'l', "DIR", "where session logs are", false},
     {"cut", 0, NULL, "cut off the end of the log from its first damaged record on", false},
     {"json", 0, NULL, "print the log records as they become durable", false},
+    {"verbose", 'v', NULL, "show the agents' words as they come (on a terminal)", false},
     {"quiet", 'q', NULL, "print nothing but errors", false},
     {"daemon", 'd', NULL, "let the daemon go on with it; prints its id at once", false},
     {"socket", 'S', "PATH", "the daemon's control socket, with --daemon", false},
@@ -316,6 +317,7 @@ static int resume_found(const struct cli_args *args, const struct store_ref *ref
     (void)cli_fail("resume", &err);
     status = STATUS_FAILED;
   } else {
+    ui_verbose(&ui, args);
     status = resume_here(&ui, &found, ref, user, args, asks);
   }
   replies_deinit(&found.replies);

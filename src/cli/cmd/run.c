@@ -12,6 +12,7 @@ static const struct cli_option options[] = {
     {"allow-secret", 0, NULL, "run though the task or the workflow holds a key", false},
     {"logs", 'l', "DIR", "where the session log goes", false},
     {"json", 0, NULL, "print the log records as they become durable", false},
+    {"verbose", 'v', NULL, "show the agents' words as they come (on a terminal)", false},
     {"quiet", 'q', NULL, "print nothing but errors", false},
     {0},
 };
@@ -35,6 +36,7 @@ static int run_run(int argc, char **argv) {
     status = STATUS_FAILED;
     goto out;
   }
+  ui_verbose(&ui, &args);
   const struct session_params params = {
       .setup = {.cwd = setup.cwd,
                 .pass_env = setup.user.env,

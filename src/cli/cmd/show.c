@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/find.h"
+#include "cli/live.h"
 #include "cli/turns.h"
 #include "core/record.h"
 #include "daemon/client.h"
@@ -37,7 +38,9 @@ struct show {
   const char *socket;   /* --socket or NULL */
   bool follow, full, json, quiet, colours, to_terminal;
   int columns;
-  FILE *out; /* of turns: stdout, or `turns` until the header is known */
+  struct turns_look look;
+  struct live live; /* the turns that are open, with --follow on a terminal */
+  FILE *out;        /* of turns: stdout, or `turns` until the header is known */
   char *turns;
   size_t turns_bytes;
   json_t *start;  /* session_start */
@@ -156,8 +159,8 @@ static void print_status(const struct show *s) {
     put_orphan(s, &text);
   else
     buf_puts(&text, sum->status);
-  if (!orphan && running && sum->activity.n > 0)
-    buf_printf(&text, ": %s", buf_c(&sum->activity));
+  if (!orphan && running && sum->open != NULL)
+    buf_printf(&text, ": %s  %s", buf_c(&sum->open->movement), buf_c(&sum->open->now));
   else if (sum->resumable)
     buf_puts(&text, is_submitted(s) ? ": segue resume --daemon goes on" : ": segue resume goes on");
   buf_puts(&text, running ? ", last record after " : ", took ");
@@ -202,7 +205,7 @@ static void print_open(const struct show *s, const struct turn_line *line) {
   shown.leads_to = shown.method = (struct buf){0};
   buf_puts(&shown.leads_to, "-");
   buf_puts(&shown.method, strcmp(s->summary.status, "running") == 0 ? "open" : "not judged");
-  turns_print(stdout, &shown, s->colours, s->columns);
+  turns_print(stdout, &shown, &s->look);
   buf_deinit(&shown.leads_to);
   buf_deinit(&shown.method);
 }
@@ -266,8 +269,11 @@ static void take_record(struct show *s, const json_t *record, struct str line) {
     show_print_record(s, record, line);
   else if (s->follow)
     print_header(s);
-  if (turn != NULL && !s->json)
-    turns_print(s->out, turn, s->colours, s->columns);
+  s->look.names = s->summary.names;
+  if (turn == NULL || s->json)
+    return;
+  live_clear(&s->live);
+  turns_print(s->out, turn, &s->look);
 }
 
 /* Everything that can be read now; what stands behind a damage too, for what it is worth. */
@@ -340,19 +346,22 @@ static bool show_follow(struct show *s, struct err *err) {
     orphan_looks = book_owned(&s->book) ? 0 : orphan_looks + 1;
     if (orphan_looks > FOLLOW_ORPHAN_LOOKS) {
       bool queued = is_queued(s);
+      live_clear(&s->live);
       if (!queued)
         fprintf(stderr, "segue show: no process runs this session: segue resume goes on\n");
       if (!queued || is_given_up(s))
         break;
       orphan_looks = 0;
     }
+    live_draw(&s->live, &s->summary);
     (void)poll(NULL, 0, FOLLOW_POLL_MS);
     if (!book_again(&s->book))
-      return err_set(err, ERR_NOT_FOUND, "the log is gone");
+      return live_clear(&s->live), err_set(err, ERR_NOT_FOUND, "the log is gone");
     read_on(s);
     if (s->movement != NULL)
       ok = show_movement(s, err);
   }
+  live_clear(&s->live);
   return ok;
 }
 
@@ -372,7 +381,7 @@ static int closing(struct show *s, const char *path) {
       fputs(s->turns, stdout);
     }
     print_open(s, s->summary.open);
-    turns_print_end(stdout, &s->summary, path, s->colours, s->columns);
+    turns_print_end(stdout, &s->summary, path, &s->look);
   }
   fflush(stdout);
   if (s->book.state == BOOK_DAMAGED) {
@@ -411,7 +420,11 @@ static int show_show(int argc, char **argv) {
                    .colours = cli_colours(STDOUT_FILENO),
                    .to_terminal = isatty(STDOUT_FILENO) == 1,
                    .columns = cli_columns(STDOUT_FILENO),
+                   .look = turns_look_of(STDOUT_FILENO),
                    .out = stdout};
+  live_init(&s.live, &s.look, false);
+  if (!s.follow || s.json || s.quiet || s.movement != NULL)
+    s.live.on = false;
   if (!find_session(args.words[0], cli_value(&args, "logs"), cli_value(&args, "socket"), &ref,
                     &err))
     return cli_fail("show", &err);
@@ -438,6 +451,7 @@ static int show_show(int argc, char **argv) {
   json_decref(s.start);
   json_decref(s.parent);
   summary_deinit(&s.summary);
+  live_deinit(&s.live);
   book_close(&s.book);
   return status;
 }
