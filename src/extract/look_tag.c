@@ -58,12 +58,11 @@ static size_t find_close(const char *text, size_t n, size_t i, const struct mark
 }
 
 enum extract_tag extract_tag_at(const char *text, size_t n, size_t i, size_t *closed) {
-  /* most marks of prose begin no tag: they, or the byte after them, tell */
-  if (text[i] != '<' && text[i] != '[' && text[i] != '\xE2')
-    return EXTRACT_TAG_NO;
-  char next = i + 1 < n ? look_lower(text[i + 1]) : '\0';
-  bool angle = text[i] == '<' && (next == 'r' || next == 's' || next == '|');
-  if (next != 't' && next != '/' && !angle && text[i] != '\xE2')
+  /* most marks of prose begin no tag: the first letter of its name tells */
+  size_t name = i + 1 < n && text[i + 1] == '/' ? i + 2 : i + 1;
+  char first = name < n ? look_lower(text[name]) : '\0';
+  bool angle = text[i] == '<' && (first == 'r' || first == 's' || first == '|');
+  if (first != 't' && !angle && text[i] != '\xE2')
     return EXTRACT_TAG_NO;
   for (size_t k = 0; k < sizeof markers / sizeof *markers; k++) {
     const struct marker *m = &markers[k];
