@@ -173,6 +173,7 @@
 #define LIMIT_TRANSCRIPT_BYTES      (256u * 1024u * 1024u) /* a recording, read whole */
 
 #define LIMIT_SECRET_BYTES      8u    /* shorter values of declared variables are not redacted */
+#define LIMIT_SECRET_COUNT      32u   /* names in `secrets` */
 #define LIMIT_SECRET_WORD_BYTES 4096u /* words of a command line that are searched for secrets */
 
 /* --- HTTP --- */

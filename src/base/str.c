@@ -56,6 +56,16 @@ struct str str_trim(struct str s) {
   return s;
 }
 
+bool str_is_variable(struct str name) {
+  for (size_t i = 0; i < name.n; i++) {
+    char ch = name.p[i];
+    bool letter = (ch >= 'A' && ch <= 'Z') || (ch >= 'a' && ch <= 'z') || ch == '_';
+    if (!letter && (i == 0 || ch < '0' || ch > '9'))
+      return false;
+  }
+  return name.n > 0;
+}
+
 bool str_has_control(struct str s) {
   for (size_t i = 0; i < s.n; i++)
     if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7F)

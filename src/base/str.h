@@ -30,6 +30,7 @@ bool str_eq_fold(struct str a, const char *b); /* case of ASCII letters does not
 bool str_starts_fold(struct str s, const char *prefix);
 struct str str_trim(struct str s);          /* ASCII white space at both ends */
 bool str_has_control(struct str s);         /* ASCII control characters, DEL */
+bool str_is_variable(struct str s);         /* can be the name of an environment variable */
 struct str str_next_line(struct str *rest); /* without its newline; rest->p = NULL at the end */
 bool str_to_long(struct str s, long *out);  /* the whole view, decimal, no white space */
 

@@ -88,6 +88,7 @@ struct call_request {
   uint64_t timeout_ms;
   /* Tokens of the conversation that it goes on with, so far ({"input", ...}); NULL: not known. */
   const json_t *conversation;
+  const json_t *secrets; /* names of variables that its program gets; or NULL */
   const json_t *refused; /* names of parameters that this model would not take; or NULL */
 };
 

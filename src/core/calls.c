@@ -56,6 +56,7 @@ void core_request(const struct core *core, const struct turn *turn, const struct
       .provider_session = call->resumed ? str_from(call->provider_session) : STR(""),
       .timeout_ms = call->timeout_ms,
       .conversation = total_of(core, call),
+      .secrets = call->purpose == PURPOSE_EXECUTE ? m->secrets : NULL,
       .refused = core_refused(core, str_from(call->provider), str_from(call->model)),
   };
 }

@@ -236,6 +236,10 @@ static const struct key movement_list[] = {
      .description = "The programs that the agent may run with permission edit, each a program and "
                     "perhaps its first arguments: [make, ./dev, npm test] (default none)."},
     {.name = "edit", .type = KEY_BOOL, .description = "true: another word for permission: edit."},
+    {.name = "secrets",
+     .type = KEY_VARIABLES,
+     .description = "Variables of `secrets` in the user's configuration that this movement's agent "
+                    "or command gets; judges and other movements do not."},
     {.name = "required_permission_mode",
      .alias = "permission_mode",
      .type = KEY_CHOICE,

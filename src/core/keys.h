@@ -37,6 +37,7 @@ enum key_type {
   KEY_PROVIDERS,  /* a backend, or a list: the first, then those to fall back to; in the resolved
                     document the rest is `fallback` beside it */
   KEY_ARGV,       /* list of texts: a program and its arguments */
+  KEY_VARIABLES,  /* list of names of environment variables */
   KEY_PANEL,      /* list of 2 to max backends, or one of words */
   KEY_RUN,        /* list of programs that an agent may run: see core/run.h */
   KEY_STAGES,     /* list of judge stages from words, each at most once */

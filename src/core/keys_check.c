@@ -112,6 +112,18 @@ static bool keys_check_run(struct key_check *c, const struct key *k, const json_
   return true;
 }
 
+static bool keys_check_variables(struct key_check *c, const json_t *list) {
+  if (!keys_check_texts(c, list, 1, LIMIT_SECRET_COUNT, "must be a list of names of variables"))
+    return false;
+  size_t i;
+  const json_t *v;
+  json_array_foreach((json_t *)list, i, v) {
+    if (!str_is_variable((struct str){json_string_value(v), json_string_length(v)}))
+      return keys_refuse(c, "must be a list of names of variables");
+  }
+  return true;
+}
+
 static bool keys_check_stages(struct key_check *c, const struct key *k, const json_t *list) {
   size_t i;
   const json_t *v;
@@ -172,6 +184,8 @@ static bool keys_check_value(struct key_check *c, const struct key *k, const jso
     return keys_check_argv(c, v);
   case KEY_RUN:
     return keys_check_run(c, k, v);
+  case KEY_VARIABLES:
+    return keys_check_variables(c, v);
   case KEY_PANEL:
     return keys_is_word(k, v) ||
            keys_check_texts(c, v, 2, (size_t)k->max, "must be a list of 2 to 7 providers, or none");

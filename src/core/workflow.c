@@ -272,6 +272,7 @@ static bool build_movement(struct build *b, const json_t *object, const json_t *
   m->knowledge = get_text(object, "knowledge");
   m->instruction = get_text(object, "instruction");
   m->bare_prompt = get_bool(object, "bare_prompt", false);
+  m->secrets = json_at(object, "secrets");
   m->fresh_session = str_eq_c(get_text(object, "session"), "refresh");
   m->session_key = get_text(object, "session_key");
   m->pass_previous_response = get_bool(object, "pass_previous_response", true);

@@ -11,7 +11,7 @@
  *    "provider", "fallback": [..], "model", "options", "judge",
  *    "movements": [{"name", "description", "provider", "fallback", "model", "options",
  *      "command": [..], "persona", "policy", "knowledge", "instruction", "bare_prompt", "edit",
- *      "permission", "run", "required_permission_mode",
+ *      "permission", "run", "secrets", "required_permission_mode",
  *      "session", "session_key", "pass_previous_response",
  *      "structured_output", "judge",
  *      "rules": [{"condition", "next", "appendix", "interactive_only"}]}]}
@@ -82,6 +82,7 @@ struct movement {
   bool edit;                   /* may change files: its permission is edit or full */
   enum permission permission;  /* from permission, edit and required_permission_mode */
   const json_t *run;           /* programs that edit may run: see run.h; borrowed; or NULL */
+  const json_t *secrets;       /* names of variables that its work gets; or NULL; borrowed */
   bool fresh_session;          /* session: refresh */
   struct str session_key;      /* empty: the persona's, else the movement's own */
   bool pass_previous_response; /* default true */

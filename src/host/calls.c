@@ -306,6 +306,7 @@ void session_leave_gate(struct session *s, long call) {
 static void start_provider(struct open_call *open) {
   struct session *s = open->session;
   const struct provider_sink sink = {on_news, session_call_done, open};
+  s->env.secrets = json_object_get(s->core.config, "secrets");
   open->run = open->provider->ops->start(open->provider, &s->env, &open->request, &sink);
 }
 

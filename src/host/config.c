@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const keys[] = {"provider", "model",  "options",        "env", "providers",
-                                   "fallback", "prices", "wait_for_reset", NULL};
+static const char *const keys[] = {"provider", "model",  "options",        "env",     "providers",
+                                   "fallback", "prices", "wait_for_reset", "secrets", NULL};
 
 /* An error of config.yaml, at its node. */
 static bool wrong(struct err *err, const char *path, const struct yaml_node *at, const char *what) {
@@ -34,6 +34,18 @@ static bool read_env(struct config *config, const char *path, const struct yaml_
       return wrong(err, path, item, "env holds names only: the values come from the environment");
     config->env[i] = xstrndup(item->text.p, item->text.n);
   }
+  return true;
+}
+
+static bool read_secrets(struct config *config, const char *path, const struct yaml_node *node,
+                         struct err *err) {
+  if (node->kind != YAML_LIST || node->count > LIMIT_SECRET_COUNT)
+    return wrong(err, path, node, "secrets must be a list of at most 32 names of variables");
+  for (size_t i = 0; i < node->count; i++)
+    if (node->items[i]->kind != YAML_TEXT || !str_is_variable(node->items[i]->text))
+      return wrong(err, path, node->items[i],
+                   "secrets holds names only: the values come from the environment");
+  config->secrets = yaml_to_json(node);
   return true;
 }
 
@@ -103,6 +115,8 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
   char text[160];
   if (str_eq_c(key, "env"))
     return read_env(config, path, value, err);
+  if (str_eq_c(key, "secrets"))
+    return read_secrets(config, path, value, err);
   if (str_eq_c(key, "options")) {
     if (value->kind != YAML_MAP)
       return wrong(err, path, value, "options must be a map, such as {temperature: 0}");
@@ -138,7 +152,7 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
   }
   const char *near = str_nearest(key, keys);
   const char *all =
-      "use provider, model, options, fallback, prices, wait_for_reset, env or providers";
+      "use provider, model, options, fallback, prices, wait_for_reset, env, secrets or providers";
   (void)snprintf(text, sizeof text, "unknown key \"%.40s\": %s%s%s", key.p,
                  near ? "did you mean \"" : all, near ? near : "", near ? "\"?" : "");
   return wrong(err, path, pair->key, text);
@@ -242,6 +256,8 @@ void config_resolve(const struct config *config, json_t *session_config) {
     json_object_set(session_config, "prices", config->prices);
   if (config->templates)
     json_object_set(session_config, "templates", config->templates);
+  if (config->secrets)
+    json_object_set(session_config, "secrets", config->secrets);
   if (config->env == NULL)
     return;
   json_t *names = json_array();
@@ -260,6 +276,7 @@ void config_deinit(struct config *config) {
   json_decref(config->providers);
   json_decref(config->fallback);
   json_decref(config->prices);
+  json_decref(config->secrets);
   json_decref(config->templates);
   *config = (struct config){0};
 }

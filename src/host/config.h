@@ -7,6 +7,7 @@
  *   prices: {MODEL: {input: 3, output: 15, cached: 0.3}}   US dollars a million tokens
  *   wait_for_reset: off     a limit of hours stops the session instead
  *   env: [NAME, ...]        variables that providers' processes get beside the standard ones
+ *   secrets: [NAME, ...]    variables that single movements may name, and only then get
  *   providers: {NAME: {...}}  settings of single backends; each backend says what it takes
  *
  * Only the user's file may say these: a project's .segue/ holds facets, nothing else. Missing file:
@@ -22,6 +23,7 @@ struct config {
   char *provider, *model; /* NULL: not set */
   json_t *options;        /* or NULL */
   const char **env;       /* NULL-ended, or NULL */
+  json_t *secrets;        /* list of names, or NULL */
   json_t *fallback;       /* name -> list of names, or NULL */
   json_t *prices;         /* model -> dollars, or NULL */
   bool no_reset_wait;     /* wait_for_reset: off */
@@ -31,7 +33,7 @@ struct config {
 
 bool config_load(struct config *config, struct err *err) MUST_CHECK;
 /* Writes what it says into the config of a session_start: default_provider, default_model,
- * default_options, templates, env. */
+ * default_options, templates, env, secrets. */
 void config_resolve(const struct config *config, json_t *session_config);
 void config_deinit(struct config *config);
 

@@ -364,6 +364,26 @@ static void check_program(struct flight *f, const char *name) {
   buf_deinit(&key);
 }
 
+/* A name must be one that the user lets movements have, and must be set. */
+static void check_secrets(struct flight *f, const struct movement *m) {
+  const json_t *known = json_object_get(f->p->config, "secrets"), *name, *other;
+  size_t i, k;
+  json_array_foreach((json_t *)m->secrets, i, name) {
+    const char *text = json_string_value(name), *value = getenv(text);
+    bool allowed = false;
+    json_array_foreach((json_t *)known, k, other) {
+      allowed |= json_equal(name, (json_t *)other);
+    }
+    if (!allowed)
+      flight_say(f, f->errors,
+                 "secrets names %.100s: write secrets: [%.100s] in your config.yaml if it may be "
+                 "given to a movement",
+                 text, text);
+    else if (value == NULL || value[0] == '\0')
+      flight_say(f, f->errors, "secrets names %.100s, which is not set: set the variable", text);
+  }
+}
+
 static void check_movement(struct flight *f, size_t i) {
   const struct movement *m = flight_movement(f, i);
   const struct invariants *invariants = m->structured ? m->structured->invariants : NULL;
@@ -371,6 +391,8 @@ static void check_movement(struct flight *f, size_t i) {
     flight_look_at(f, i, "command");
     check_program(f, m->argv[0]);
   }
+  flight_look_at(f, i, "secrets");
+  check_secrets(f, m);
   flight_look_at(f, i, "structured_output.invariants");
   for (size_t k = 0; k < invariants_count(invariants); k++)
     if (invariants_get(invariants, k)->argv != NULL)

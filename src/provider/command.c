@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "os/loop.h"
 #include "os/tmpdir.h"
+#include "provider/call_env.h"
 #include "provider/kept.h"
 
 #include <assert.h>
@@ -23,7 +24,7 @@ struct command_run {
   struct provider_sink sink;
   uint64_t wall_ms;
   const char *cwd;         /* of the environment */
-  struct secrets *secrets; /* the values of pass_env */
+  struct secrets *secrets; /* see call_env.h */
   struct kept out, err;
   char program[128]; /* for messages */
 };
@@ -136,7 +137,7 @@ static struct provider_run *command_start(const struct provider *self,
   run->wall_ms = request->timeout_ms;
   run->cwd = env->cwd;
   run->secrets = secrets_new();
-  secrets_add_env(run->secrets, env->pass_env);
+  call_env_hide(run->secrets, env);
   kept_init(&run->out, run->secrets, LIMIT_OUTPUT_BYTES);
   kept_init(&run->err, run->secrets, LIMIT_STDERR_BYTES);
   (void)snprintf(tmpdir, sizeof tmpdir, "segue-%s-%ld", request->session, request->call);
@@ -147,8 +148,10 @@ static struct provider_run *command_start(const struct provider *self,
   (void)snprintf(call, sizeof call, "SEGUE_CALL=%ld.%ld", request->turn, request->call);
   (void)snprintf(attempt, sizeof attempt, "SEGUE_ATTEMPT=%d", request->attempt);
   const char *const assignments[] = {session, call, attempt, NULL};
-  const char *const *envp =
-      run->tmpdir ? process_env_build(&arena, run->tmpdir, env->pass_env, assignments, &err) : NULL;
+  const char *const *envp = NULL;
+  if (run->tmpdir != NULL)
+    envp = process_env_build(&arena, run->tmpdir, call_env_names(&arena, env, request), assignments,
+                             &err);
   if (envp != NULL) {
     const struct process_spec spec = {.argv = request->argv,
                                       .cwd = env->cwd,

@@ -23,6 +23,7 @@ struct provider_env {
   struct process_table *processes; /* NULL: nothing is started (tests, segue prompt) */
   const char *cwd;                 /* where agents work: absolute */
   const char *const *pass_env;     /* names copied into children's environment, or NULL */
+  const json_t *secrets; /* names of variables that a call may name, see call_env.h; or NULL */
   const struct scenario *scenario; /* of the script provider, or NULL */
   size_t *scenario_used;           /* see scenario_pick; one a session, or NULL */
   struct api *api;                 /* of the model APIs over HTTP; NULL: there is no network */

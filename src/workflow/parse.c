@@ -267,6 +267,24 @@ static json_t *parse_argv(struct parse *p, const struct key *k, const struct yam
   return list;
 }
 
+static json_t *parse_variables(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  if (node->kind != YAML_LIST || node->count == 0 || node->count > LIMIT_SECRET_COUNT) {
+    REPORT(p, node, "%s must be a list of 1 to %u names of variables, such as [DEPLOY_TOKEN]",
+           k->name, LIMIT_SECRET_COUNT);
+    return NULL;
+  }
+  json_t *list = json_array();
+  for (size_t i = 0; i < node->count; i++) {
+    if (!want_text(p, k->name, node->items[i]))
+      continue;
+    if (!str_is_variable(node->items[i]->text))
+      REPORT(p, node->items[i], "%s holds names only: the value comes from the environment",
+             k->name);
+    parse_append(list, text_json(node->items[i]->text));
+  }
+  return list;
+}
+
 static json_t *parse_panel(struct parse *p, const struct key *k, const struct yaml_node *node) {
   if (node->kind == YAML_TEXT && str_eq_c(node->text, k->words[0]))
     return text_json(node->text);
@@ -479,6 +497,8 @@ json_t *parse_value(struct parse *p, const struct key *k, const struct yaml_node
     return NULL; /* read before the rest, see parse_workflow */
   case KEY_ARGV:
     return parse_argv(p, k, node);
+  case KEY_VARIABLES:
+    return parse_variables(p, k, node);
   case KEY_PANEL:
     return parse_panel(p, k, node);
   case KEY_RUN:

@@ -83,6 +83,10 @@ static json_t *schema_type_of(const struct key *k) {
   case KEY_ARGV:
     return json_pack("{s:s, s:o, s:i, s:i}", "type", "array", "items", schema_text_of(0, 0),
                      "minItems", 1, "maxItems", (int)LIMIT_ARGV_COUNT);
+  case KEY_VARIABLES:
+    return json_pack("{s:s, s:{s:s, s:s}, s:i, s:i}", "type", "array", "items", "type", "string",
+                     "pattern", "^[A-Za-z_][A-Za-z0-9_]*$", "minItems", 1, "maxItems",
+                     (int)LIMIT_SECRET_COUNT);
   case KEY_PANEL:
     return json_pack("{s:[{s:s, s:o, s:i, s:i}, {s:o}]}", "anyOf", "type", "array", "items",
                      schema_text_of(1, 0), "minItems", 2, "maxItems", (int)k->max, "enum",

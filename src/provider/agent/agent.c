@@ -11,6 +11,7 @@
 #include "provider/agent/project_files.h"
 #include "provider/agent/subscription.h"
 #include "provider/agent/version.h"
+#include "provider/call_env.h"
 #include "provider/secret_find.h"
 
 #include <assert.h>
@@ -326,13 +327,15 @@ static bool build_environment(struct agent_run *run, struct err *err) {
   const char *const own[] = {session, call, attempt, password, NULL};
   run->envp =
       process_env_build(&run->arena, run->tmpdir,
-                        agent_join(&run->arena, run->env->pass_env, run->command.pass_env, NULL),
+                        agent_join(&run->arena, call_env_names(&run->arena, run->env, request),
+                                   run->command.pass_env, NULL),
                         agent_join(&run->arena, run->command.assignments, own, NULL), err);
   if (run->envp == NULL)
     return false;
   run->secrets = secrets_new();
   secrets_find_in_environment(run->secrets, run->envp, run->env->pass_env);
   secrets_find_in_words(run->secrets, run->command.argv);
+  call_env_hide(run->secrets, run->env);
   kept_init(&run->err, run->secrets, LIMIT_STDERR_BYTES);
   return true;
 }

@@ -11,6 +11,7 @@
 #include "format/json_write.h"
 #include "os/clock.h"
 #include "provider/api/key.h"
+#include "provider/call_env.h"
 #include "provider/schema_prompt.h"
 
 #include <assert.h>
@@ -513,7 +514,7 @@ static bool run_begin(struct api_run *run, const struct provider_env *env) {
   }
   run->secrets = secrets_new();
   api_own_secrets(config, run->secrets);
-  secrets_add_env(run->secrets, env->pass_env);
+  call_env_hide(run->secrets, env);
   run_leave_out(run, api_recall(run->api, "without", config->name, run_model_key(run)));
   run_leave_out(run, request->refused);
   return run_choose_rung(run) && run_with_key(run);

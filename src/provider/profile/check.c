@@ -114,16 +114,6 @@ static void check_argv(struct check *c, const struct yaml_node *node, const char
   }
 }
 
-static bool is_variable(struct str name) {
-  for (size_t i = 0; i < name.n; i++) {
-    char ch = name.p[i];
-    bool letter = (ch >= 'A' && ch <= 'Z') || (ch >= 'a' && ch <= 'z') || ch == '_';
-    if (!letter && (i == 0 || ch < '0' || ch > '9'))
-      return false;
-  }
-  return name.n > 0;
-}
-
 static void profile_check_names(struct check *c, const struct yaml_node *node,
                                 const struct profile_key *key) {
   if (node->kind != YAML_LIST) {
@@ -135,7 +125,7 @@ static void profile_check_names(struct check *c, const struct yaml_node *node,
     const struct yaml_node *item = node->items[i];
     if (key->words != NULL)
       check_word(c, item, key->name, key->words);
-    else if (key->type == PROFILE_VARIABLES && (!is_scalar(item) || !is_variable(item->text)))
+    else if (key->type == PROFILE_VARIABLES && (!is_scalar(item) || !str_is_variable(item->text)))
       profile_check_wrong(c, item, "%s holds names of variables only", key->name);
     else
       check_line(c, item, key->name);
@@ -157,7 +147,7 @@ static void check_texts(struct check *c, const struct yaml_node *node, const cha
     bool files = strcmp(name, "files") == 0;
     if (files && (memchr(key->text.p, '/', key->text.n) != NULL || key->text.p[0] == '.'))
       profile_check_wrong(c, key, "a file's name has no / and no dot in front");
-    else if (strcmp(name, "set") == 0 && !is_variable(key->text))
+    else if (strcmp(name, "set") == 0 && !str_is_variable(key->text))
       profile_check_wrong(c, key, "this is not a name of a variable");
     if (!is_scalar(value) || value->kind == YAML_NULL)
       profile_check_wrong(c, value, "it must be a text, not %s: write quotes around it",
