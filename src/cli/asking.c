@@ -152,3 +152,34 @@ void asking_close(struct asking *a) {
 bool asking_input(struct asking *a, int fd) {
   return several_input(&a->several, fd);
 }
+
+void asking_complain(const char *command, const json_t *result) {
+  assert(json_is_object(result));
+  const char *message = json_string_value(json_object_get(result, "message"));
+  const json_t *error = json_object_get(result, "error"), *raw = json_object_get(result, "raw");
+  const json_t *errors = json_object_get(result, "errors"), *item;
+  struct buf text = {0}, safe = {0};
+  size_t i;
+  if (error != NULL)
+    buf_printf(&text, "segue %s: %s: %s\n", command,
+               json_string_value(json_object_get(error, "class")),
+               json_string_value(json_object_get(error, "message")));
+  else
+    buf_printf(&text, "segue %s: %s\n", command, message ? message : "no value");
+  if (json_array_size(errors) > 0)
+    buf_puts(&text, "errors of the last answer:\n");
+  json_array_foreach(errors, i, item) {
+    const char *path = json_string_value(json_object_get(item, "path"));
+    buf_printf(&text, "  %s: %s\n", path ? path : "$",
+               json_string_value(json_object_get(item, "message")));
+  }
+  if (json_is_string(raw) && json_string_length(raw) > 0) {
+    buf_puts(&text, "the last answer:\n");
+    buf_append(&text, json_string_value(raw), json_string_length(raw));
+    buf_putc(&text, '\n');
+  }
+  buf_safe(&safe, buf_view(&text), true);
+  fputs(buf_c(&safe), stderr);
+  buf_deinit(&text);
+  buf_deinit(&safe);
+}

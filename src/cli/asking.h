@@ -11,8 +11,8 @@
 #ifndef SEGUE_CLI_ASKING_H
 #define SEGUE_CLI_ASKING_H
 
+#include "audit/ask_told.h"
 #include "base/list.h"
-#include "cli/ask_told.h"
 #include "cli/setup.h"
 #include "host/several.h"
 
@@ -62,5 +62,7 @@ bool asking_input(struct asking *a, int fd);
 
 /* As ask_told_result gives it. */
 json_t *ask_result(const struct ask_job *job);
+/* Why there is no value, its errors and the last answer, on stderr. */
+void asking_complain(const char *command, const json_t *result);
 
 #endif

@@ -1,6 +1,9 @@
 /* Answers the routes of the control API. */
 #include "daemon/control.h"
 
+#include "daemon/question.h"
+#include "daemon/view.h"
+
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/resource.h"
@@ -16,73 +19,15 @@
 
 /* --- a session as JSON --- */
 
-/* How a session stands, from memory while it is live, else from its log. */
-struct view {
-  const char *id;
-  const struct brief *brief;
-  const char *status, *message;
-  size_t position;
-  struct brief own; /* where it was read from the log */
-};
-
-static void view_deinit(struct view *v) {
-  brief_deinit(&v->own);
-}
-
-static bool is_unfinished(const struct brief *b) {
-  return strcmp(b->status, "running") == 0;
-}
-
-static bool view_read(struct view *v, const struct control *api, const struct daemon_entry *e,
-                      struct err *err) {
-  struct store_ref ref;
-  store_ref(api->sessions->env->store, v->id, &ref);
-  bool ours = e != NULL && e->session != NULL; /* about to be freed */
-  bool owned = !ours && store_is_owned(&ref);
-  if (!brief_read(&v->own, &ref, err))
-    return false;
-  v->brief = &v->own;
-  v->message = e && e->trouble ? e->trouble : v->own.message;
-  v->status = is_unfinished(v->brief) && !owned ? "open" : brief_status(v->brief);
-  if (e != NULL && e->state == ENTRY_QUEUED && !owned && (e->resumed || brief_goes_on(v->brief))) {
-    v->status = "queued";
-    v->position = entry_position(e);
-  }
-  return true;
-}
-
-/* False: there is no such session (any more). */
-static bool view_of(struct view *v, const struct control *api, const char *id, struct err *err) {
-  const struct daemon_entry *e = sessions_find(api->sessions, id);
-  *v = (struct view){.id = id};
-  if (e != NULL && e->brief.seq == 0)
-    return err_set(err, ERR_NOT_FOUND, "%s is not written yet", id);
-  bool live = e != NULL && entry_is_live(e);
-  bool ended = e != NULL && e->brief.seq > 0 && brief_is_over(&e->brief);
-  if ((!live && !ended) || entry_is_elsewhere(e))
-    return view_read(v, api, e, err);
-  v->brief = &e->brief;
-  v->status = entry_status(e);
-  v->message = entry_message(e);
-  v->position = entry_position(e);
-  return true;
-}
-
-static json_t *view_json(const struct view *v, const struct control *api) {
-  struct store_ref ref;
-  store_ref(api->sessions->env->store, v->id, &ref);
-  return brief_json(v->brief, v->id, ref.name, v->status, v->message, v->position);
-}
-
 static void reply_session(const struct control *api, struct server_request *r, unsigned status,
                           const char *id) {
   struct view v;
   struct err err = {0};
-  if (!view_of(&v, api, id, &err)) {
+  if (!view_of(&v, api->sessions, id, &err)) {
     server_problem(r, 404, NULL, "there is no session %s", id);
     return;
   }
-  server_reply_json(r, status, view_json(&v, api));
+  server_reply_json(r, status, view_json(&v, api->sessions));
   view_deinit(&v);
 }
 
@@ -161,7 +106,7 @@ static json_t *list_one(const struct control *api, const struct select *wanted,
   if (row != NULL && select_passes_over(wanted, x, row))
     return NULL;
   ++*looked;
-  if (!view_of(&v, api, id, &err))
+  if (!view_of(&v, api->sessions, id, &err))
     return NULL;
   store_ref(api->sessions->env->store, id, &ref);
   if (brief_wanted(wanted->statuses, v.status) && select_wants_brief(wanted, v.brief)) {
@@ -169,7 +114,7 @@ static json_t *list_one(const struct control *api, const struct select *wanted,
         store_bytes(&ref, &bytes))
       *looked += (size_t)(bytes / LOOK_BYTES);
     if (select_wants_log(wanted, &ref, row))
-      session = view_json(&v, api);
+      session = view_json(&v, api->sessions);
   }
   view_deinit(&v);
   return session;
@@ -210,7 +155,7 @@ static void list_sessions(void *ctx, struct server_request *r) {
 
 /* --- waiting --- */
 
-enum awaited { FIRST_RECORD, RESUME, CANCEL };
+enum awaited { FIRST_RECORD, RESUME, CANCEL, JUDGMENT, VALUE };
 
 struct waiter {
   struct waiter *next;
@@ -277,6 +222,12 @@ static void control_answer(const struct control *api, struct server_request *r,
       break;
     reply_session(api, r, 202, e->id);
     return;
+  case JUDGMENT:
+  case VALUE:
+    if (view_is_unfinished(&e->brief))
+      break;
+    question_reply(r, e, what == JUDGMENT);
+    return;
   case CANCEL:
     if (!brief_is_over(&e->brief))
       break;
@@ -299,7 +250,7 @@ void control_changed(void *ctx, struct daemon_entry *e) {
     struct server_request *r = w->request;
     enum awaited what = w->what;
     next = w->next;
-    if (strcmp(w->id, e->id) != 0 || (what == CANCEL && !over))
+    if (strcmp(w->id, e->id) != 0 || (what >= CANCEL && !over))
       continue;
     waiter_drop(w);
     control_answer(api, r, e, what);
@@ -317,20 +268,8 @@ static bool refuse_draining(const struct control *api, struct server_request *r)
 }
 
 static void control_refuse(const struct intake_result *result) {
-  const struct err_list *errors = &result->errors;
   const struct err *err = &result->err;
-  json_t *list = errors->count > 0 ? json_array() : NULL;
-  for (size_t i = 0; i < errors->count && i < LIMIT_API_ERROR_COUNT; i++) {
-    const struct err *item = &errors->items[i];
-    json_t *object = json_object();
-    json_object_set_new(object, "message", json_text(str_from(item->text)));
-    if (item->line > 0) {
-      json_object_set_new(object, "file", json_text(str_from(item->file)));
-      json_object_set_new(object, "line", json_integer(item->line));
-      json_object_set_new(object, "column", json_integer(item->column));
-    }
-    json_array_append_new(list, object);
-  }
+  json_t *list = result->errors.count > 0 ? launch_errors_json(&result->errors) : NULL;
   json_t *members = list ? json_pack("{so}", "errors", list) : NULL;
   if (err->line > 0)
     server_problem(result->request, result->status, members, "%s:%d:%d: %s", err->file, err->line,
@@ -338,6 +277,10 @@ static void control_refuse(const struct intake_result *result) {
   else
     server_problem(result->request, result->status, members, "%s", err->text);
 }
+
+/* The first record says that a session is kept; a question's client waits for its end. */
+static const enum awaited awaited_by[] = {
+    [ASKS_SESSION] = FIRST_RECORD, [ASKS_JUDGMENT] = JUDGMENT, [ASKS_VALUE] = VALUE};
 
 static void control_on_session(void *ctx, struct intake_result *result) {
   struct control *api = ctx;
@@ -349,9 +292,10 @@ static void control_on_session(void *ctx, struct intake_result *result) {
   }
   if (refuse_draining(api, r)) /* it began meanwhile */
     return;
+  enum launch_asks asks = result->launch.asks;
   const struct daemon_entry *e = sessions_submit(api->sessions, &result->launch, &err);
   if (e != NULL) {
-    control_wait_for(api, r, e->id, FIRST_RECORD);
+    control_wait_for(api, r, e->id, awaited_by[asks]);
   } else {
     server_set_header(r, "Retry-After", "1");
     server_problem(r, err.code == ERR_FULL ? 507 : 503, NULL, "%s", err.text);
@@ -374,13 +318,43 @@ static void fork_session(void *ctx, struct server_request *r) {
   struct err err = {0};
   if (refuse_draining(api, r) || !find_id(api, r, id))
     return;
-  if (!view_of(&v, api, id, &err)) {
+  if (!view_of(&v, api->sessions, id, &err)) {
     server_problem(r, 404, NULL, "there is no session %s", id);
     return;
   }
   view_deinit(&v);
   store_ref(api->sessions->env->store, id, &log);
   intake_take_about(&api->intake, r, &log, launch_parse_fork, control_on_fork);
+}
+
+static void control_on_looked(void *ctx, struct intake_result *result) {
+  (void)ctx;
+  if (result->ok)
+    server_reply_json(result->request, 200, json_incref(result->launch.answer));
+  else
+    control_refuse(result);
+}
+
+static void control_judge(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  if (!refuse_draining(api, r))
+    intake_take(&api->intake, r, launch_parse_judge, control_on_session);
+}
+
+static void ask_value(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  if (!refuse_draining(api, r))
+    intake_take(&api->intake, r, launch_parse_ask, control_on_session);
+}
+
+static void lint_workflow(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  intake_take(&api->intake, r, launch_parse_lint, control_on_looked);
+}
+
+static void plan_workflow(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  intake_take(&api->intake, r, launch_parse_plan, control_on_looked);
 }
 
 static void submit_session(void *ctx, struct server_request *r) {
@@ -413,7 +387,7 @@ static void cancel_session(void *ctx, struct server_request *r) {
   struct view v;
   if (e == NULL)
     return;
-  if (view_of(&v, api, id, &err)) {
+  if (view_of(&v, api->sessions, id, &err)) {
     bool done = strcmp(v.status, "cancelled") == 0;
     bool ended = brief_is_over(v.brief);
     if (ended && !done)
@@ -510,8 +484,8 @@ static void watch_session(void *ctx, struct server_request *r) {
   struct view v;
   if (e == NULL)
     return;
-  if (view_of(&v, api, id, &err)) {
-    bool runs = is_unfinished(v.brief) && strcmp(v.status, "open") != 0;
+  if (view_of(&v, api->sessions, id, &err)) {
+    bool runs = view_is_unfinished(v.brief) && strcmp(v.status, "open") != 0;
     bool over = !entry_is_live(e) && !runs;
     bool seen = over && seq >= v.brief->seq;
     view_deinit(&v);
@@ -560,6 +534,10 @@ const struct server_route control_routes[] = {
      resume_session},
     {"POST", "/v1/sessions/{id}/fork", "begin another session where one was", TAKES_JSON, NULL,
      fork_session},
+    {"POST", "/v1/judge", "judge a text: which rule holds", TAKES_JSON, NULL, control_judge},
+    {"POST", "/v1/ask", "ask for a value that fits a schema", TAKES_JSON, NULL, ask_value},
+    {"POST", "/v1/lint", "check a workflow", TAKES_JSON, NULL, lint_workflow},
+    {"POST", "/v1/plan", "what a session would be", TAKES_JSON, NULL, plan_workflow},
     {"GET", "/v1/health", "how the daemon is", TAKES_NOTHING, NULL, get_health},
     {"GET", "/v1/openapi.json", "this interface as OpenAPI 3.1", TAKES_NOTHING, NULL,
      get_description},

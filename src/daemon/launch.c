@@ -1,5 +1,5 @@
 /* Makes a launch from a request, or again from a log. */
-#include "daemon/launch.h"
+#include "daemon/launch_internal.h"
 
 #include "base/file.h"
 #include "base/limits.h"
@@ -99,8 +99,7 @@ static void scenario_unref(struct launch_env *env, struct shared_scenario *s) {
 
 /* --- what both ways share --- */
 
-/* Borrows from l->config, which lives as long as the launch. */
-static void use_config(struct launch *l) {
+void launch_use_config(struct launch *l) {
   const json_t *env = json_object_get(l->config, "env");
   size_t i;
   json_t *name;
@@ -146,6 +145,8 @@ void launch_deinit(struct launch *l) {
     scenario_unref(l->env, l->scenario);
   generation_unref(l->generation);
   json_decref(l->config);
+  json_decref(l->answer);
+  buf_deinit(&l->given);
   steer_deinit(&l->steer);
   free(l->pass_env);
   *l = (struct launch){0};
@@ -158,16 +159,7 @@ static bool launch_is_folder(const char *path) {
 
 /* --- from a request --- */
 
-struct launch_body {
-  struct launch *l;
-  const json_t *body;
-  struct err *err;
-  struct err_list *errors;
-  struct workflow_marks *marks; /* of the workflow's file */
-};
-
-/* A member as text; NULL when it is missing. *ok turns false when it is something else. */
-static const char *launch_text_of(const struct launch_body *p, const char *key, bool *ok) {
+const char *launch_text_of(const struct launch_body *p, const char *key, bool *ok) {
   const json_t *value = json_object_get(p->body, key);
   if (value == NULL)
     return NULL;
@@ -187,7 +179,7 @@ static bool take_text(const struct launch_body *p, const char *key) {
   return ok;
 }
 
-static bool take_cwd(const struct launch_body *p) {
+bool launch_take_cwd(const struct launch_body *p) {
   bool ok = true;
   const char *cwd = launch_text_of(p, "cwd", &ok);
   if (!ok)
@@ -244,8 +236,7 @@ static bool take_options(const struct launch_body *p) {
   return true;
 }
 
-/* `where` with a dot stands before the name in the message; "" for the body itself. */
-static bool members_known(const struct launch_body *p, const json_t *object, const char *where,
+bool launch_members_known(const struct launch_body *p, const json_t *object, const char *where,
                           const char *const members[]) {
   const char *key;
   json_t *value;
@@ -297,14 +288,15 @@ static bool keep_scenario(const struct launch_body *p, const char *path, struct 
   return true;
 }
 
-static bool take_scenario(const struct launch_body *p) {
+bool launch_take_scenario(const struct launch_body *p) {
   static const char *const members[] = {"text", NULL};
   const char *path;
   const json_t *text, *value = json_object_get(p->body, "scenario");
   struct buf bytes = {0};
   if (value == NULL)
     return true;
-  if (!path_or_text(p, "scenario", &path, &text) || !members_known(p, value, "scenario.", members))
+  if (!path_or_text(p, "scenario", &path, &text) ||
+      !launch_members_known(p, value, "scenario.", members))
     return false;
   bool ok = path == NULL || file_read(path, LIMIT_SCENARIO_BYTES, &bytes, p->err);
   if (!ok && p->err->code == ERR_IO) /* what the client named, not our folder */
@@ -329,7 +321,7 @@ static bool facets_fit(const struct launch_body *p, const json_t *facets) {
   const char *folders[FACET_KIND_COUNT + 1] = {0};
   for (size_t i = 0; i < FACET_KIND_COUNT; i++)
     folders[i] = facet_folder((enum facet_kind)i);
-  if (!members_known(p, facets, "workflow.facets.", folders))
+  if (!launch_members_known(p, facets, "workflow.facets.", folders))
     return false;
   json_object_foreach((json_t *)facets, kind, named) {
     if (!json_is_object(named))
@@ -350,12 +342,12 @@ static bool take_workflow(struct launch_body *p) {
   const json_t *named = json_object_get(value, "name");
   const char *path, *name = json_string_value(named);
   struct launch *l = p->l;
-  struct err_list warnings = {0};
+  struct err_list unwanted = {0}, *warnings = p->warnings ? p->warnings : &unwanted;
   if (!path_or_text(p, "workflow", &path, &text))
     return false;
   if (named != NULL && name == NULL)
     return err_set(p->err, ERR_INVALID, "workflow.name must be a text");
-  if (!members_known(p, value, "workflow.", members) || !facets_fit(p, facets))
+  if (!launch_members_known(p, value, "workflow.", members) || !facets_fit(p, facets))
     return false;
   json_t *none = json_object();
   if (name == NULL)
@@ -371,9 +363,9 @@ static bool take_workflow(struct launch_body *p) {
       .facet_files = l->facets,
   };
   l->workflow = preflight_load(source, l->setup.cwd, l->config, l->generation->registry, p->errors,
-                               &warnings, &p->marks);
+                               warnings, &p->marks);
   json_decref(none);
-  err_list_deinit(&warnings);
+  err_list_deinit(&unwanted);
   if (l->workflow == NULL)
     return err_set(p->err, ERR_FILE, "the workflow has errors");
   l->workflow_path = path ? xstrdup(path) : NULL;
@@ -399,20 +391,24 @@ static bool allows_keys(const struct launch_body *p) {
                                              p->l->generation->user.env, "allow_secret", p->err);
 }
 
+struct preflight launch_flight(const struct launch_body *p) {
+  const struct launch *l = p->l;
+  return (struct preflight){.workflow = l->workflow,
+                            .config = l->config,
+                            .registry = l->generation->registry,
+                            .marks = p->marks,
+                            .has_scenario = l->scenario != NULL,
+                            .has_task = l->task.n > 0,
+                            .looks = true,
+                            .cache = l->generation->looked};
+}
+
 /* Whoever it would call is there, as `segue run` sees to it. */
 static bool can_run(const struct launch_body *p) {
-  const struct launch *l = p->l;
-  struct err_list warnings = {0};
-  const struct preflight flight = {.workflow = l->workflow,
-                                   .config = l->config,
-                                   .registry = l->generation->registry,
-                                   .marks = p->marks,
-                                   .has_scenario = l->scenario != NULL,
-                                   .has_task = l->task.n > 0,
-                                   .looks = true,
-                                   .cache = l->generation->looked};
-  preflight_check(&flight, p->errors, &warnings);
-  err_list_deinit(&warnings);
+  struct err_list unwanted = {0};
+  const struct preflight flight = launch_flight(p);
+  preflight_check(&flight, p->errors, p->warnings ? p->warnings : &unwanted);
+  err_list_deinit(&unwanted);
   if (p->errors->count == 0)
     return true;
   *p->err = p->errors->items[0];
@@ -431,94 +427,33 @@ void launch_init(struct launch *l, struct launch_env *env) {
   *l = (struct launch){.env = env, .generation = generation_ref(env->generation)};
 }
 
-bool launch_parse(struct launch *l, const json_t *body, struct err *err, struct err_list *errors) {
+bool launch_read(struct launch_body *p) {
   static const char *const members[] = {"workflow",     "task",  "cwd",     "provider",
                                         "providers",    "model", "options", "scenario",
                                         "allow_secret", NULL};
-  struct launch_body p = {.l = l, .body = body, .err = err, .errors = errors};
+  struct launch *l = p->l;
   l->config = json_object();
-  bool ok = json_is_object(body) ||
-            err_set(err, ERR_INVALID, "the body must be an object with workflow, task and cwd");
-  ok = ok && members_known(&p, body, "", members) && take_cwd(&p) && take_provider(&p) &&
-       take_providers(&p) && take_text(&p, "model") && take_options(&p);
+  bool ok = json_is_object(p->body) ||
+            err_set(p->err, ERR_INVALID, "the body must be an object with workflow, task and cwd");
+  ok = ok && launch_members_known(p, p->body, "", members) && launch_take_cwd(p) &&
+       take_provider(p) && take_providers(p) && take_text(p, "model") && take_options(p);
   if (ok) {
     json_object_set_new(l->config, "interactive", json_false());
     json_object_set_new(l->config, "submitted", json_true());
     config_resolve(&l->generation->user, l->config);
-    use_config(l);
+    launch_use_config(l);
   }
-  ok = ok && take_workflow(&p) && take_task(&p) && take_scenario(&p) && can_run(&p) &&
-       allows_keys(&p) && keep_task(&p);
+  return ok && take_workflow(p) && take_task(p) && (p->lints || launch_take_scenario(p)) &&
+         (p->lints || can_run(p)) && allows_keys(p);
+}
+
+bool launch_parse(struct launch *l, const json_t *body, struct err *err, struct err_list *errors) {
+  struct launch_body p = {.l = l, .body = body, .err = err, .errors = errors};
+  bool ok = launch_read(&p) && keep_task(&p);
   workflow_marks_free(p.marks);
   if (ok)
     l->setup.scenario = l->scenario ? &l->scenario->scenario : NULL;
   return ok;
-}
-
-bool launch_parse_steer(struct launch *l, const json_t *body, struct err *err,
-                        struct err_list *errors) {
-  struct launch_body p = {.l = l, .body = body, .err = err, .errors = errors};
-  l->config = json_object();
-  if (!steer_parse(&l->steer, body, l->generation->registry, err) || !take_scenario(&p))
-    return false;
-  if (l->scenario != NULL)
-    steer_set_scenario(&l->steer, json_incref(json_object_get(l->config, "scenario")));
-  return true;
-}
-
-/* Another folder to work in, where one is named. */
-static const char *fork_cwd(const struct launch_body *p, bool *ok) {
-  if (json_object_get(p->body, "cwd") == NULL)
-    return NULL;
-  *ok = take_cwd(p);
-  return json_string_value(json_object_get(p->l->config, "cwd"));
-}
-
-static bool fork_instruction(const struct launch_body *p) {
-  const json_t *text = json_object_get(p->body, "instruction");
-  const struct generation *now = p->l->generation;
-  if (text == NULL)
-    return true;
-  if (!json_is_string(text))
-    return err_set(p->err, ERR_INVALID, "instruction must be a text");
-  return fork_set_instruction(&p->l->about->fork,
-                              (struct str){json_string_value(text), json_string_length(text)},
-                              &now->user, now->registry, p->err);
-}
-
-/* The state of the launch is the fork's, as that of a submitted session is the body's. */
-static bool use_fork(struct launch *l, const char *cwd, struct err *err) {
-  const struct generation *now = l->generation;
-  struct fork *f = &l->about->fork;
-  if (!fork_settle(f, l->steer.changed, cwd, &now->user, now->registry, false, err))
-    return false;
-  json_decref(l->config);
-  l->config = json_incref(f->config);
-  json_object_set_new(l->config, "interactive", json_false());
-  json_object_set_new(l->config, "submitted", json_true());
-  l->workflow = workflow_ref(f->workflow);
-  l->workflow_path = f->workflow_path ? xstrdup(f->workflow_path) : NULL;
-  l->facets = json_incref(f->facets);
-  buf_str(&l->task, buf_view(&f->task.bytes));
-  memcpy(l->task_blob, f->task.blob, sizeof l->task_blob);
-  use_config(l);
-  return true;
-}
-
-bool launch_parse_fork(struct launch *l, const json_t *body, struct err *err,
-                       struct err_list *errors) {
-  struct launch_body p = {l, body, err, errors, NULL};
-  bool ok = true;
-  const char *from = launch_text_of(&p, "from", &ok);
-  l->config = json_object();
-  if (ok && from == NULL)
-    ok = err_set(err, ERR_INVALID, "from must say where it begins: MOVEMENT, or MOVEMENT#N");
-  ok = ok && steer_parse_fork(&l->steer, body, l->generation->registry, err) && take_scenario(&p);
-  const char *cwd = ok ? fork_cwd(&p, &ok) : NULL;
-  if (ok && l->scenario != NULL)
-    steer_set_scenario(&l->steer, json_incref(json_object_get(l->config, "scenario")));
-  return ok && fork_read(&l->about->fork, &l->about->log, from, err) && fork_instruction(&p) &&
-         use_fork(l, cwd, err);
 }
 
 void launch_share(struct launch *l) {
@@ -585,7 +520,7 @@ bool launch_again(struct launch *l, struct launch_env *env, json_t *config, stru
     (void)err_set(err, ERR_NOT_FOUND, "the working directory %.300s is gone", cwd ? cwd : "");
   ok = ok && scenario_again(l, err);
   if (ok)
-    use_config(l);
+    launch_use_config(l);
   else
     launch_deinit(l);
   return ok;

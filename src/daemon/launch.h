@@ -49,6 +49,9 @@ struct launch_about {
   struct fork fork;
 };
 
+/* Which answer its client waits for. */
+enum launch_asks { ASKS_SESSION, ASKS_JUDGMENT, ASKS_VALUE, ASKS_NOTHING };
+
 struct launch {
   struct launch_env *env;
   struct generation *generation;
@@ -62,6 +65,10 @@ struct launch {
   json_t *facets;      /* of session_start; see workflow/facets.h */
   struct buf task;
   char task_blob[SHA256_HEX]; /* the blob that has the task already, or "" */
+  /* of a question that is answered when it is over, only: */
+  enum launch_asks asks;
+  struct buf given; /* ASKS_JUDGMENT: the text that is judged */
+  json_t *answer;   /* ASKS_NOTHING: nothing is started, this is it */
   /* of a session that is taken further, or from which another is forked, only: */
   struct steer steer;
   struct launch_about *about; /* or NULL */
@@ -76,6 +83,18 @@ bool launch_parse_steer(struct launch *l, const json_t *body, struct err *err,
                         struct err_list *errors) MUST_CHECK;
 bool launch_parse_fork(struct launch *l, const json_t *body, struct err *err,
                        struct err_list *errors) MUST_CHECK;
+/* Bodies of POST /v1/judge, /v1/ask, /v1/lint and /v1/plan. */
+bool launch_parse_judge(struct launch *l, const json_t *body, struct err *err,
+                        struct err_list *errors) MUST_CHECK;
+bool launch_parse_ask(struct launch *l, const json_t *body, struct err *err,
+                      struct err_list *errors) MUST_CHECK;
+bool launch_parse_lint(struct launch *l, const json_t *body, struct err *err,
+                       struct err_list *errors) MUST_CHECK;
+bool launch_parse_plan(struct launch *l, const json_t *body, struct err *err,
+                       struct err_list *errors) MUST_CHECK;
+/* A list of errors as the API tells it. A new array. */
+json_t *launch_errors_json(const struct err_list *errors);
+
 /* Makes l.about; launch_deinit frees it. */
 void launch_set_about(struct launch *l, const struct store_ref *log);
 /* The scenario that its config names, where a fork has no other one. From the loop. */

@@ -373,6 +373,8 @@ static const char *title_of(unsigned status) {
     return "Unprocessable Content";
   case 501:
     return "Not Implemented";
+  case 502:
+    return "Bad Gateway";
   case 503:
     return "Service Unavailable";
   case 507:

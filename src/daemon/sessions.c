@@ -272,6 +272,8 @@ static bool sessions_start(struct daemon_entry *e) {
   entry_set_state(e, ENTRY_RUNNING);
   launch_started(&e->launch);
   host_begin(e->session);
+  if (e->launch.asks == ASKS_JUDGMENT)
+    host_answer(e->session, buf_view(&e->launch.given));
   return true;
 }
 
@@ -309,10 +311,11 @@ static void forget(struct sessions *ss) {
   }
 }
 
-/* Nothing is held in memory for those that have to wait. */
+/* Nothing is held in memory for those that have to wait, but for a text that is to be judged. */
 static void release_held(struct sessions *ss) {
   for (struct daemon_entry *e = sessions_list_of(ss, ENTRY_QUEUED)->last; e && e->held; e = e->prev)
-    entry_drop_session(e);
+    if (e->launch.asks != ASKS_JUDGMENT) /* its text is not in its log yet */
+      entry_drop_session(e);
 }
 
 static void on_later(uv_timer_t *timer) {

@@ -225,7 +225,7 @@ static int print_result(struct single *s, bool json) {
   else if (ask_told_has_value(s->result) && !(s->stream != NULL && is_value))
     json_io_print(value, form);
   if (!ask_told_has_value(s->result))
-    ask_told_complain("ask", s->result);
+    asking_complain("ask", s->result);
   return status;
 }
 

@@ -1,6 +1,7 @@
 /* segue resume: takes a session that stopped further, here or in the daemon. */
+#include "audit/ask_told.h"
 #include "base/log.h"
-#include "cli/ask_told.h"
+#include "cli/asking.h"
 #include "cli/cli.h"
 #include "cli/find.h"
 #include "cli/json_io.h"
@@ -90,7 +91,8 @@ static bool is_of_judge(const json_t *start) {
   const json_t *movement = json_array_get(json_object_get(workflow, "movements"), 0);
   return start != NULL && json_object_get(start, "workflow_path") == NULL &&
          resume_is_text(json_object_get(workflow, "name"), "judge") &&
-         resume_is_text(json_array_get(json_object_get(movement, "command"), 0), "given");
+         (resume_is_text(json_array_get(json_object_get(movement, "command"), 0), "given") ||
+          resume_is_text(json_array_get(json_object_get(movement, "command"), 0), "./given"));
 }
 
 /* Did `segue judge` end before the text that it was given was in the log? Its place is a command
@@ -156,7 +158,7 @@ static int print_answer(const struct store_ref *ref, enum ui_mode mode, int stat
       json_io_print(json_object_get(result, "value"),
                     isatty(STDOUT_FILENO) == 1 ? JSON_IO_TERMINAL : JSON_IO_COMPACT);
     else if (!has_value)
-      ask_told_complain("resume", result);
+      asking_complain("resume", result);
     json_decref(result);
   }
   ask_told_deinit(&told);

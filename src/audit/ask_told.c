@@ -1,8 +1,8 @@
 /* Gathers from the records of a question what its result says. */
-#include "cli/ask_told.h"
+#include "audit/ask_told.h"
 
 #include "base/log.h"
-#include "cli/json_io.h"
+#include "format/json_write.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -129,8 +129,9 @@ static void add_stop(json_t *result, const struct ask_told *t, const struct err 
   if (class[0] == '\0')
     class = ask_told_word(t->stop, "reason");
   json_object_set_new(error, "class", json_string(class[0] ? class : "stopped"));
-  json_object_set_new(error, "message",
-                      json_io_string(broken ? broken->text : ask_told_word(t->stop, "message")));
+  json_object_set_new(
+      error, "message",
+      json_text(str_from(broken ? broken->text : ask_told_word(t->stop, "message"))));
   json_object_set_new(result, "error", error);
 }
 
@@ -175,39 +176,6 @@ json_t *ask_told_result(const struct ask_told *t, const struct err *broken) {
     json_object_set_new(result, "tokens", json_integer(t->tokens));
   json_object_set_new(result, "duration_ms", json_integer(t->duration_ms));
   return result;
-}
-
-/* Why there is no value, its errors and the last answer: on stderr, nothing of it steers a
- * terminal. */
-void ask_told_complain(const char *command, const json_t *result) {
-  assert(json_is_object(result));
-  const char *message = json_string_value(json_object_get(result, "message"));
-  const json_t *error = json_object_get(result, "error"), *raw = json_object_get(result, "raw");
-  const json_t *errors = json_object_get(result, "errors"), *item;
-  struct buf text = {0}, safe = {0};
-  size_t i;
-  if (error != NULL)
-    buf_printf(&text, "segue %s: %s: %s\n", command,
-               json_string_value(json_object_get(error, "class")),
-               json_string_value(json_object_get(error, "message")));
-  else
-    buf_printf(&text, "segue %s: %s\n", command, message ? message : "no value");
-  if (json_array_size(errors) > 0)
-    buf_puts(&text, "errors of the last answer:\n");
-  json_array_foreach(errors, i, item) {
-    const char *path = json_string_value(json_object_get(item, "path"));
-    buf_printf(&text, "  %s: %s\n", path ? path : "$",
-               json_string_value(json_object_get(item, "message")));
-  }
-  if (json_is_string(raw) && json_string_length(raw) > 0) {
-    buf_puts(&text, "the last answer:\n");
-    buf_append(&text, json_string_value(raw), json_string_length(raw));
-    buf_putc(&text, '\n');
-  }
-  buf_safe(&safe, buf_view(&text), true);
-  fputs(buf_c(&safe), stderr);
-  buf_deinit(&text);
-  buf_deinit(&safe);
 }
 
 bool ask_told_has_value(const json_t *result) {

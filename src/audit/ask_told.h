@@ -1,12 +1,12 @@
 /* ask_told.h - what the records of one question told, live or read back from its log, and the
- * result that is made of them: what `segue ask` prints, and `segue resume` of its log.
+ * result that is made of them: what `segue ask` and the daemon answer, and `segue resume`.
  *
  *   struct ask_told told = {0};
  *   ask_told_feed(&told, record)             each record, in order
  *   result = ask_told_result(&told, broken)  any time; a new object
  *   ask_told_deinit(&told) */
-#ifndef SEGUE_CLI_ASK_TOLD_H
-#define SEGUE_CLI_ASK_TOLD_H
+#ifndef SEGUE_AUDIT_ASK_TOLD_H
+#define SEGUE_AUDIT_ASK_TOLD_H
 
 #include "base/err.h"
 
@@ -32,7 +32,5 @@ bool ask_told_is_of(const json_t *session_start);
 json_t *ask_told_result(const struct ask_told *t, const struct err *broken);
 /* A value, or the sentinel in its place. */
 bool ask_told_has_value(const json_t *result);
-/* Why there is no value, its errors and the last answer, on stderr. */
-void ask_told_complain(const char *command, const json_t *result);
 
 #endif

@@ -1,0 +1,24 @@
+/* view.h - a session as the control API tells it: from memory while it is live, else from its log.
+ *
+ *   view_of(&v, sessions, id, &err); view_json(&v, sessions); view_deinit(&v) */
+#ifndef SEGUE_DAEMON_VIEW_H
+#define SEGUE_DAEMON_VIEW_H
+
+#include "daemon/sessions.h"
+
+struct view {
+  const char *id;
+  const struct brief *brief;
+  const char *status, *message;
+  size_t position;
+  struct brief own; /* where it was read from the log */
+};
+
+/* False: there is no such session (any more). */
+bool view_of(struct view *v, const struct sessions *ss, const char *id, struct err *err);
+json_t *view_json(const struct view *v, const struct sessions *ss); /* a new object */
+void view_deinit(struct view *v);
+/* It has neither ended nor stopped. */
+bool view_is_unfinished(const struct brief *b);
+
+#endif

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""The daemon as a judge: POST /v1/judge, /v1/ask, /v1/lint and /v1/plan.
+
+usage: questions_test.py BUILD_DIR [CASE...]
+"""
+import json
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+sys.dont_write_bytecode = True
+
+from daemon import Connection, DaemonBox  # noqa: E402
+from support import expect, main, need_build, of_type, records, verified  # noqa: E402
+
+GOOD = '{"sentiment": "positive", "confidence": 0.9, "keywords": ["love"]}'
+RULES = ["approved", "needs fix"]
+NO_TAG = {"text": "All is well.", "rules": RULES, "name": "review", "provider": "script"}
+
+
+def scenario(*replies):
+    return {"text": json.dumps({"replies": list(replies)})}
+
+
+def a_text_is_judged():
+    with DaemonBox() as box:
+        box.serve()
+        body = {"text": "Two fail.\n\n[REVIEW:2]\n", "rules": RULES, "name": "review", "stages": ["phase1_tag"]}
+        status, value = box.ask("POST", "/v1/judge", body)
+        expect(status == 200, status, value)
+        found = value["judgment"]
+        expect((found["rule"], found["condition"], found["method"]) == (2, "needs fix", "phase1_tag"), found)
+        verified(box, box.log(value["session"]))
+        # the same record as the command prints
+        done = box.segue("judge", "--name", "review", "-r", RULES[0], "-r", RULES[1], "--stages", "phase1_tag",
+                         "--json", stdin=body["text"].encode())
+        same = json.loads(done.stdout)
+        for key in ("rule", "condition", "next", "tag", "method", "match_method", "stages"):
+            expect(same[key] == found[key], key, same[key], found[key])
+        status, value = box.ask("POST", "/v1/judge", {**body, "text": "nothing"})
+        expect(status == 200 and value["judgment"]["rule"] is None, status, value)
+        expect(value["judgment"]["failure"] == "rule_no_match", value)
+        judge = {"stage": "structured_output", "structured": {"reason": "so", "step": 1}}
+        status, value = box.ask("POST", "/v1/judge", {**NO_TAG, "scenario": scenario(judge)})
+        expect(status == 200 and value["judgment"]["rule"] == 1, status, value)
+        log = records(box.log(value["session"]))
+        asked = [r for r in of_type(log, "call_start") if r["purpose"] == "judge"]
+        told = "".join(p for p in asked[0]["prompt"] if isinstance(p, str))
+        expect("exit status" not in told.lower(), "the judge is told of a command that was not run", told)
+        down = {"purpose": "judge", "error": {"class": "auth", "message": "no key"}, "times": 0}
+        status, value = box.ask("POST", "/v1/judge", {**NO_TAG, "scenario": scenario(down)})
+        expect(status == 502 and value["reason"] == "judge_unavailable" and "session" in value, status, value)
+        for wrong, word in (({}, "text must be given"), ({**body, "rules": []}, "rules must be"),
+                            ({**body, "rules": [1]}, "rules must be"), ({**body, "rule": "x"}, 'mean "rules"'),
+                            ({**body, "stages": ["phase1_tga"]}, "phase1_tga"),
+                            ({**body, "provider": "nobody", "stages": ["ai_judge"]}, "nobody")):
+            status, value = box.ask("POST", "/v1/judge", wrong)
+            expect(status == 422 and word in json.dumps(value).replace('\\"', '"'), wrong, status, value)
+        big = {**body, "text": "word " * 400000 + "\n[REVIEW:1]"}
+        status, value = box.ask("POST", "/v1/judge", big)
+        expect(status == 200 and value["judgment"]["rule"] == 1, status, value if status != 200 else "")
+        box.check_all()
+
+
+def a_value_is_asked_for():
+    with DaemonBox() as box:
+        box.serve()
+        schema = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}},
+                  "additionalProperties": False}
+        body = {"prompt": "how many?", "schema": schema, "provider": "script"}
+        status, value = box.ask("POST", "/v1/ask", {**body, "scenario": scenario(
+            {"text": "n is many"}, {"purpose": "reask", "text": 'so: {"n": 7}'})})
+        expect(status == 200 and value["value"] == {"n": 7} and value["attempts"] == 2, status, value)
+        expect(value["outcome"] == "value" and len(value["checks"]) == 2, value)
+        verified(box, box.log(value["session"]))
+        status, value = box.ask("POST", "/v1/ask", {**body, "scenario": scenario(
+            {"text": "no", "times": 0}, {"purpose": "reask", "text": "no", "times": 0})})
+        expect(status == 200 and value["value"] is None and value["outcome"] == "failed", status, value)
+        status, value = box.ask("POST", "/v1/ask", {**body, "schema": "sentiment", "scenario": scenario(
+            {"text": GOOD})})
+        expect(status == 200 and value["value"] is not None, status, value)
+        down = {"error": {"class": "auth", "message": "no key"}, "times": 0}
+        status, value = box.ask("POST", "/v1/ask", {**body, "scenario": scenario(down)})
+        expect(status == 502 and value["reason"] == "provider_error", status, value)
+        for wrong, word in (({**body, "schema": {"type": "objct"}}, "one or more of"), ({"prompt": "x"}, "schema must"),
+                            ({"schema": schema}, "prompt must"), ({**body, "promt": 1}, "prompt"),
+                            ({**body, "max_reasks": 1000}, "max_reasks")):
+            status, value = box.ask("POST", "/v1/ask", wrong)
+            expect(status == 422 and word in json.dumps(value), wrong, status, value)
+        box.check_all()
+
+
+FLOW = """
+name: flow
+provider: script
+movements:
+  - name: work
+    instruction: do {task}
+    rules: [{condition: done, next: COMPLETE}]
+"""
+
+
+def a_workflow_is_looked_at():
+    with DaemonBox() as box:
+        box.serve()
+        good = box.file("good.yaml", FLOW)
+        status, value = box.ask("POST", "/v1/lint", {"workflow": good, "cwd": box.cwd})
+        expect(status == 200 and value["ok"] and value["movements"] == 1 and value["errors"] == [], status, value)
+        bad = box.file("bad.yaml", FLOW.replace("next: COMPLETE", "next: COMPLET").replace("rules:", "ruls:"))
+        status, value = box.ask("POST", "/v1/lint", {"workflow": bad, "cwd": box.cwd})
+        expect(status == 200 and not value["ok"] and value["movements"] is None, status, value)
+        expect(any(e["line"] == 7 and "ruls" in e["message"] for e in value["errors"]), value)
+        status, value = box.ask("POST", "/v1/lint", {"workflow": {"text": FLOW}, "cwd": "/nowhere"})
+        expect(status == 422, status, value)
+        status, value = box.ask("POST", "/v1/plan", {"workflow": good, "cwd": box.cwd, "task": "it",
+                                                     "scenario": scenario({"text": "x"})})
+        expect(status == 200 and value["movements"][0]["name"] == "work", status, value)
+        status, value = box.ask("POST", "/v1/plan", {"workflow": bad, "cwd": box.cwd, "task": "it"})
+        expect(status == 422 and value["errors"], status, value)
+        expect(not box.log_paths(), "something was started")
+        box.check_all()
+
+
+def they_wait_as_sessions_do():
+    """More at once than may run: all are answered, and no more run than are allowed."""
+    with DaemonBox() as box:
+        box.serve("-n", "2")
+        reply = {"stage": "structured_output", "structured": {"reason": "so", "step": 1}, "delay_ms": 50}
+        body = json.dumps({**NO_TAG, "scenario": scenario(reply)}).encode()
+        most = []
+
+        def one(_):
+            connection = Connection(box.socket)
+            connection.request("POST", "/v1/judge", body, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            value = json.loads(answer.read())
+            most.append(box.get("/v1/health")["sessions"]["running"])
+            return answer.status, value
+        with ThreadPoolExecutor(12) as pool:
+            answers = list(pool.map(one, range(24)))
+        expect(all(s == 200 and v["judgment"]["rule"] == 1 for s, v in answers), answers)
+        expect(max(most) <= 2, "running at once:", max(most))
+        verified(box, *[box.log(v["session"]) for _, v in answers])
+
+
+need_build()
+sys.exit(main([a_text_is_judged, a_value_is_asked_for, a_workflow_is_looked_at, they_wait_as_sessions_do]))
