@@ -52,10 +52,12 @@ static size_t http_curl_on_header(char *bytes, size_t one, size_t n, void *ctx) 
   struct http_exchange *x = ((struct http_easy *)ctx)->exchange;
   struct str line = str_trim((struct str){bytes, n});
   (void)one;
-  exchange_note_byte(x);
   if (x->ended_by_us)
     return 0;
   x->header_bytes += n;
+  x->in_head = line.n > 0;
+  if (line.n == 0) /* a head that trickles is none */
+    exchange_note_byte(x);
   if (x->header_bytes > LIMIT_HTTP_HEADER_BYTES) {
     exchange_set_end(x, HTTP_END_TOO_LARGE, "the reply has more than %u bytes of headers",
                      LIMIT_HTTP_HEADER_BYTES);
@@ -75,8 +77,8 @@ static size_t http_curl_on_header(char *bytes, size_t one, size_t n, void *ctx) 
   if (http_curl_is_name(name, "content-encoding")) {
     /* One encoding is decoded; a stack of them, or one that needs much memory, is not. */
     if (x->encoded || !is_known_encoding(value)) {
-      exchange_set_end(x, HTTP_END_PROTOCOL, "the reply's encoding \"%.40s\" is not decoded",
-                       value.n ? value.p : "");
+      exchange_set_end(x, HTTP_END_PROTOCOL, "the reply's encoding \"%.*s\" is not decoded",
+                       (int)(value.n < 40 ? value.n : 40), value.p);
       return 0;
     }
     x->encoded = true;

@@ -252,6 +252,9 @@ static void check_limits(struct http_exchange *x, uint64_t now) {
   else if (!x->connected)
     exchange_set_end(x, HTTP_END_CONNECT_LIMIT, "no connection within %llu ms",
                      (unsigned long long)x->connect_ms);
+  else if (x->in_head)
+    exchange_set_end(x, HTTP_END_STALL_LIMIT, "its headers came to no end within %llu ms",
+                     (unsigned long long)x->stall_ms);
   else
     exchange_set_end(x, HTTP_END_STALL_LIMIT, "no byte for %llu ms",
                      (unsigned long long)x->stall_ms);

@@ -45,6 +45,7 @@ struct http_exchange {
   uint64_t stall_ms, connect_ms;
   size_t max_bytes, header_bytes;
   bool post, allow_http, plain, alone;
+  bool in_head; /* headers come, and there are more */
   bool head_told, encoded, connected;
   bool ended_by_us; /* `end` was set before libcurl was told to stop */
 };

@@ -72,7 +72,7 @@ static void responses_read_end(struct reply *r, const json_t *response) {
     reply_error(r, response);
   else if (str_eq_c(status, "incomplete"))
     reply_stop(r, reason, reply_word_class(reasons, reason, CLASS_PROTOCOL));
-  else
+  else if (status.n > 0 || json_is_array(json_object_get(response, "output")))
     reply_stop(r, json_object_get(response, "status"),
                r->refusal.n > 0 ? CLASS_REFUSED : CLASS_NONE);
 }
@@ -93,7 +93,7 @@ static void responses_event(struct reply *r, struct str type, const json_t *doc)
   else if (str_eq_c(kind, "response.completed") || str_eq_c(kind, "response.incomplete") ||
            str_eq_c(kind, "response.failed")) {
     responses_read_end(r, json_object_get(doc, "response"));
-    reply_close(r);
+    r->closed = r->over;
   } else if (str_eq_c(kind, "error")) {
     reply_error(r, doc);
   }
