@@ -3,6 +3,7 @@
 
 #ifdef SEGUE_FAULTS
 #include <errno.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,12 +38,16 @@ void fault_point(const char *name) {
   char wanted[32];
   const char *rest;
   int n;
-  if (!fault_parse("exit", wanted, sizeof wanted, &n, &rest))
+  bool stops = fault_parse("stop", wanted, sizeof wanted, &n, &rest);
+  if (!stops && !fault_parse("exit", wanted, sizeof wanted, &n, &rest))
     return;
   if (wanted[0] != '\0' && strcmp(wanted, name) != 0)
     return;
-  if (atomic_fetch_add(&exit_count, 1) + 1 == n)
+  if (atomic_fetch_add(&exit_count, 1) + 1 != n)
+    return;
+  if (!stops)
     _exit(99);
+  (void)kill(getpid(), SIGSTOP);
 }
 
 bool fault_fails(const char *name) {

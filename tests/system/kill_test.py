@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""SIGKILL at 200 random moments, then `segue resume`, which may be killed again.
+"""SIGKILL at 100 random moments, and before and after each append, sync, spawn and entry of the
+ledger; in half of them segue's shims are killed with it. Then `segue resume`, which may be killed
+again.
 
 usage: kill_test.py BUILD_DIR [CASE...]
-SEGUE_SEED=N repeats a sequence, SEGUE_KILLS=N changes the number of runs. The moments are spread
-over the duration of an undisturbed run. After each kill no command that segue started is alive;
-in the end: the verdicts of an undisturbed run, nothing judged twice, `segue verify` says ok.
+SEGUE_SEED=N repeats a sequence, SEGUE_KILLS=N changes the number of runs (./dev torture: 2000). The
+random moments are spread over the duration of an undisturbed run. Where shims live, no command that
+segue started is alive after the kill; where they were killed too, none is after the resume. In the
+end: the verdicts of an undisturbed run, nothing judged twice, `segue verify` says ok.
 """
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -20,10 +24,11 @@ from support import (Box, Failed, WANTED, all_gone, every_way, expect, main, nee
                      processes_of, records, sound, verified)
 
 SEED = int(os.environ.get("SEGUE_SEED") or random.SystemRandom().randrange(1 << 32))
-KILLS = int(os.environ.get("SEGUE_KILLS") or 200)
+KILLS = int(os.environ.get("SEGUE_KILLS") or 100)
 AT_ONCE = 6
 DELAY_MS = 15
 MOST_KILLS = 4  # of one session
+MOST_STEPS = 1000  # more would mean that the count never ends
 
 
 def seconds_undisturbed(_):
@@ -35,7 +40,22 @@ def seconds_undisturbed(_):
         return time.monotonic() - begin
 
 
-def killed(process, after_s):
+def children_of(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+            return [int(word) for word in f.read().split()]
+    except OSError:
+        return []
+
+
+def kill_with_shims(process):
+    """Both at once: neither sees the other die."""
+    os.kill(process.pid, signal.SIGSTOP)
+    for pid in (*children_of(process.pid), process.pid):
+        os.kill(pid, signal.SIGKILL)
+
+
+def killed(process, after_s, both):
     """Kills it at that moment; False when it had ended by itself before."""
     try:
         out, err = process.communicate(timeout=after_s)
@@ -43,9 +63,27 @@ def killed(process, after_s):
                (out + err).decode(errors="replace"))
         return False
     except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
+        if both:
+            kill_with_shims(process)
+        else:
+            process.kill()
+        reap(process)
         return process.returncode != 0
+
+
+def reap(process):
+    """Its pipes may be held by a program that lives on."""
+    for pipe in (process.stdout, process.stderr):
+        pipe.close()
+    process.wait()
+
+
+def finished(box, repeats):
+    path = box.begun()[0]
+    sound(records(path), WANTED, repeats=repeats)
+    verified(box, path)
+    all_gone(box)
+    expect(not processes_of(box.dir), "alive:", processes_of(box.dir))
 
 
 def one(number, duration_s):
@@ -65,18 +103,51 @@ def one(number, duration_s):
                     expect(done.returncode == 0, *command, "gave", done.returncode,
                            (done.stdout + done.stderr).decode(errors="replace"))
                     break
-                if not killed(box.start(*command), rng.random() * duration_s):
+                both = rng.random() < 0.5
+                if not killed(box.start(*command), rng.random() * duration_s, both):
                     break
                 kills += 1
-                all_gone(box)
-            path = box.begun()[0]
-            sound(records(path), WANTED, repeats=kills)
-            verified(box, path)
-            all_gone(box)
-            expect(not processes_of(box.dir), "alive:", processes_of(box.dir))
+                if not both:
+                    all_gone(box)
+            finished(box, kills)
             return kills
     except Exception as error:
         raise Failed(f"SEGUE_SEED={SEED}, run {number}, {kills} kills: {error}") from error
+
+
+def at_step(n):
+    """Stopped at the n-th step, killed there with its shims, and resumed. Was there such a step?"""
+    try:
+        with Box() as box:
+            words = every_way(box, DELAY_MS)
+            process = box.start("run", *words, env={"SEGUE_FAULT": f"stop:{n}"})
+            info = os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            met = info.si_code == os.CLD_STOPPED
+            if met:
+                kill_with_shims(process)
+                reap(process)
+                begun = box.begun()
+                done = box.segue(*(["resume", begun[0]] if begun else ["run", *words]))
+                expect(done.returncode == 0, "going on gave", done.returncode, done.stderr)
+            else:
+                out, err = process.communicate()
+                expect(process.returncode == 0, "status", process.returncode, out, err)
+            finished(box, 1)
+            return met
+    except Exception as error:
+        raise Failed(f"SEGUE_FAULT=stop:{n}: {error}") from error
+
+
+def each_step():
+    met = 0
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        while met % AT_ONCE == 0 and met < MOST_STEPS:
+            now = list(pool.map(at_step, range(met + 1, met + 1 + AT_ONCE)))
+            if not any(now):
+                break
+            met += sum(now)
+    expect(met > 60, "only", met, "steps: is SEGUE_FAULTS compiled in?")
+    return f"{met} steps"
 
 
 def kills():
@@ -90,4 +161,4 @@ def kills():
 
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([kills]))
+    sys.exit(main([each_step, kills]))
