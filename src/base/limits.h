@@ -93,7 +93,8 @@
 #define LIMIT_CHECK_WALL_MS      (10 * 60 * 1000) /* one run of an invariant */
 
 /* --- calls and processes --- */
-#define LIMIT_LEFTOVER_WAIT_MS 1000 /* for the end of a crashed session's processes */
+#define LIMIT_GROUP_LOOK_COUNT 8192u /* control groups looked at for those of a session */
+#define LIMIT_LEFTOVER_WAIT_MS 1000  /* for the end of a crashed session's processes */
 #define LIMIT_ENVIRON_BYTES    (4u * 1024u * 1024u) /* of one of them, looked at */
 #define LIMIT_CALL_WALL_MS     (60 * 60 * 1000)     /* one execute call */
 #define LIMIT_CALL_STALL_MS    (15 * 60 * 1000)     /* without a byte from the provider */

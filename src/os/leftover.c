@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "os/clock.h"
+#include "os/group.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -150,7 +151,7 @@ static size_t end_marked(const struct scan *s, uint64_t until_ms, struct buf *by
 
 size_t leftover_end(const char *session) {
   char wanted[128];
-  size_t all = 0;
+  size_t all = group_end_all(session);
   uint64_t until_ms = clock_mono_ms() + LIMIT_LEFTOVER_WAIT_MS;
   struct buf bytes = {0};
   int n = snprintf(wanted, sizeof wanted, LEFTOVER_VARIABLE "=%s", session);

@@ -115,6 +115,7 @@ static void process_finish(struct process *p) {
   buf_deinit(&p->result.out);
   buf_deinit(&p->result.err);
   buf_deinit(&p->queue);
+  group_free(p->group);
   free(p);
 }
 

@@ -9,6 +9,7 @@
 #include "base/head_tail.h"
 #include "base/limits.h"
 #include "base/list.h"
+#include "os/group.h"
 #include "os/process.h"
 
 #include <limits.h>
@@ -38,9 +39,10 @@ struct process {
   bool decided;   /* result.why is final */
   bool shim_done; /* it said that the tree is dead */
   int open_handles;
-  int control_fd; /* closing it ends the tree; -1 = done */
-  pid_t shim;     /* 0 = reaped */
-  bool continued; /* the shim was stopped, and continued by us: once is enough */
+  int control_fd;      /* closing it ends the tree; -1 = done */
+  pid_t shim;          /* 0 = reaped */
+  struct group *group; /* with the program and all that it started; or NULL */
+  bool continued;      /* the shim was stopped, and continued by us: once is enough */
   struct channel channels[CHANNEL_COUNT];
   uv_timer_t timer;
   uint64_t start_ms, output_ms, grace_end_ms;

@@ -4,6 +4,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "os/clock.h"
+#include "os/leftover.h"
 #include "shim/protocol.h"
 
 #include <assert.h>
@@ -52,7 +53,7 @@ static bool make_pipes(struct pipes *pipes, bool with_stdin, struct err *err) {
 }
 
 static int spawn_shim(const struct process_table *t, const struct process_spec *spec, int cwd,
-                      const struct pipes *pipes, pid_t *pid) {
+                      const struct pipes *pipes, const struct group *group, pid_t *pid) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attr;
   sigset_t none, all;
@@ -76,8 +77,10 @@ static int spawn_shim(const struct process_table *t, const struct process_spec *
     else
       rc = posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDONLY, 0);
   }
+  if (rc == 0 && group != NULL)
+    rc = posix_spawn_file_actions_adddup2(&actions, group_fd(group), SHIM_FD_GROUP);
   if (rc == 0)
-    rc = posix_spawn_file_actions_addclosefrom_np(&actions, PIPE_COUNT);
+    rc = posix_spawn_file_actions_addclosefrom_np(&actions, PIPE_COUNT + (group != NULL));
   if (rc != 0) /* ENOMEM only */
     die("out of memory");
   (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF |
@@ -128,6 +131,15 @@ bool process_why_not(const struct process_result *result, const char *program, c
   return is_there;
 }
 
+/* A group is named by the session that its environment names: so it is found again. */
+static struct group *process_group_of(const struct process_spec *spec) {
+  size_t n = sizeof LEFTOVER_VARIABLE - 1;
+  for (size_t i = 0; spec->envp[i] != NULL; i++)
+    if (strncmp(spec->envp[i], LEFTOVER_VARIABLE "=", n + 1) == 0)
+      return group_new(spec->envp[i] + n + 1);
+  return NULL;
+}
+
 static struct process *process_new(struct process_table *t, const struct process_spec *spec) {
   struct process *p = xcalloc(1, sizeof *p);
   p->table = t;
@@ -166,6 +178,7 @@ struct process *process_start(struct process_table *t, const struct process_spec
     goto out;
   }
   p = process_new(t, spec);
+  p->group = process_group_of(spec);
   p->on_output = on_output;
   p->on_end = on_end;
   p->ctx = ctx;
@@ -175,7 +188,7 @@ struct process *process_start(struct process_table *t, const struct process_spec
     if (process_write_input(p, pipes.ours[0], &gone) && !spec->stdin_open)
       process_close_fd(&pipes.ours[0]);
   }
-  int rc = spawn_shim(t, spec, cwd, &pipes, &p->shim);
+  int rc = spawn_shim(t, spec, cwd, &pipes, p->group, &p->shim);
   for (int fd = 0; fd < PIPE_COUNT; fd++)
     process_close_fd(&pipes.childs[fd]);
   if (rc != 0) {
@@ -213,6 +226,8 @@ out:
     process_close_fd(&pipes.childs[fd]);
   }
   process_close_fd(&cwd);
+  if (p != NULL)
+    group_free(p->group);
   free(p);
   return NULL;
 }

@@ -1,10 +1,11 @@
 /* protocol.h - what segue and its shim agree on: descriptors, messages, and how children are
  * listed.
  *
- * The shim is started as `segue-shim/1 PROGRAM [ARG...]` with the program's stdin, stdout and
+ * The shim is started as `segue-shim/2 PROGRAM [ARG...]` with the program's stdin, stdout and
  * stderr as 0, 1, 2; the read end of the control pipe as 3, on which nothing is ever sent (its end
  * of file means "end the tree", whether we closed it or died); and the write end of the status pipe
- * as 4. Status messages have a fixed size below PIPE_BUF, so each is written and read whole:
+ * as 4; and, where there is one, the folder of the control group in which the program is to be born
+ * as 5. Status messages have a fixed size below PIPE_BUF, so each is written and read whole:
  *   STARTED pid, then EXITED status, then (after end of file on 3) DONE 0; or
  *   EXEC_FAILED errno or FORK_FAILED errno, then DONE 0.
  * After DONE the shim exits and has no descendant left. */
@@ -21,9 +22,10 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#define SHIM_PROTOCOL   "segue-shim/1" /* argv[0]: both sides must be of one version */
+#define SHIM_PROTOCOL   "segue-shim/2" /* argv[0]: both sides must be of one version */
 #define SHIM_FD_CONTROL 3
 #define SHIM_FD_STATUS  4
+#define SHIM_FD_GROUP   5
 
 enum shim_message_type {
   SHIM_STARTED = 1, /* value: the program's pid, the number of its session and group too */

@@ -17,7 +17,9 @@
 #include "shim/protocol.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/auxv.h>
@@ -25,6 +27,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,7 +38,8 @@ struct shim {
   int sigchld_fd;
 };
 
-static volatile int exec_errno; /* the vfork child shares our memory */
+static volatile int own_errno; /* a vfork child shares our memory */
+static volatile int *exec_errno = &own_errno;
 
 /* Start-up code has touched most of the C library. What is only read comes back from the page cache
  * when it is used again, and in our loop that is little: without this a shim weighs 0.7 MB. */
@@ -74,13 +78,36 @@ __attribute__((noreturn)) static void become_program(char **argv, pid_t shim) {
   (void)sigemptyset(&none);
   (void)sigprocmask(SIG_SETMASK, &none, NULL); /* dispositions are default since our own start */
   (void)execvp(argv[0], argv);
-  exec_errno = errno;
+  *exec_errno = errno;
   _exit(127);
+}
+
+/* The child is born in the group: to move there later would wait for the whole kernel (RCU).
+ * Returns, as vfork does, when it has executed or ended; but its memory is a copy. -1: there is no
+ * group, or the kernel is too old. */
+static pid_t fork_into_group(void) {
+  struct clone_args args = {
+      .flags = CLONE_INTO_CGROUP | CLONE_VFORK, .exit_signal = SIGCHLD, .cgroup = SHIM_FD_GROUP};
+  if (fcntl(SHIM_FD_GROUP, F_SETFD, FD_CLOEXEC) != 0)
+    return -1;
+  void *page =
+      mmap(NULL, sizeof *exec_errno, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED)
+    return -1;
+  exec_errno = page;
+  pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof args);
+  if (pid < 0)
+    exec_errno = &own_errno;
+  if (pid != 0)
+    (void)close(SHIM_FD_GROUP);
+  return pid;
 }
 
 static pid_t start_program(char **argv) {
   pid_t shim = getpid();
-  pid_t pid = vfork(); /* returns here when the child has executed the program, or failed to */
+  pid_t pid = fork_into_group();
+  if (pid < 0)
+    pid = vfork(); /* returns here when the child has executed the program, or failed to */
   if (pid == 0)
     become_program(argv, shim);
   return pid;
@@ -192,11 +219,11 @@ int main(int argc, char **argv) {
   int fork_errno = errno;
   for (int fd = 0; fd <= 2; fd++) /* ours would keep the pipes open */
     (void)close(fd);
-  if (s.program < 0 || exec_errno != 0) {
+  if (s.program < 0 || *exec_errno != 0) {
     if (s.program > 0)
       (void)waitpid(s.program, NULL, 0);
     tell(s.program < 0 ? SHIM_FORK_FAILED : SHIM_EXEC_FAILED,
-         s.program < 0 ? fork_errno : exec_errno);
+         s.program < 0 ? fork_errno : *exec_errno);
     tell(SHIM_DONE, 0);
     return 0;
   }

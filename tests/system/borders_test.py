@@ -410,6 +410,59 @@ def children_of_a_killed_daemon():
             box.end()
 
 
+# A child that nothing leads to: a session and an environment of its own, its parents gone.
+HIDDEN = """
+import os, sys, time
+pids = sys.argv[1]
+if not os.path.exists(pids):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            with open(pids + ".new", "w") as f:
+                f.write(f"{os.getpid()}\\n" * 4)
+            os.rename(pids + ".new", pids)
+            os.execve("/bin/sleep", ["sleep", "300"], {})
+        os._exit(0)
+    time.sleep(300)
+"""
+
+
+def groups_here(box):
+    """Has segue a control group of its own for a call?"""
+    workflow = box.file("group.yaml", json.dumps({"name": "group", "movements": [
+        {"name": "one", "command": ["cat", "/proc/self/cgroup"],
+         "rules": [{"condition": "when(exit == 0)", "next": "COMPLETE"}]}]}))
+    done = box.segue("run", workflow, "-t", "x", "-l", box.dir + "/probe")
+    expect(done.returncode == 0, done.stderr)
+    log = next(n for n in os.listdir(box.dir + "/probe") if n.endswith(".ndjson"))
+    text = next(r["text"] for r in records(f"{box.dir}/probe/{log}") if r["type"] == "call_end")
+    line = next((x for x in text.splitlines() if x.startswith("0::") and "/segue-" in x), "")
+    return line[3:]
+
+
+def nothing_is_left_at_all():
+    """With control groups also what hides from its environment and its parents is ended."""
+    with DaemonBox() as box:
+        group = groups_here(box)
+        if not group:
+            return "skipped: no control group is handed over to this user"
+        workflow = box.file("hidden.yaml", json.dumps({"name": "hidden", "movements": [
+            {"name": "one", "command": ["python3", "-c", HIDDEN, box.pids],
+             "rules": [{"condition": "when(exit == 0)", "next": "COMPLETE"}]}]}))
+        process = box.start("run", workflow, "-t", "x", "-l", box.logs)
+        left = kill_both(box, process)
+        expect(is_alive(left[0]), "nothing lived on: the test proves nothing")
+        done = box.segue("resume", box.log_paths()[0], "--quiet")
+        expect(done.returncode == 0, done.stderr)
+        expect(b"of its last run" in done.stderr, done.stderr)
+        expect(not is_alive(left[0]), "it lives on")
+        with open("/proc/self/mountinfo", encoding="utf-8") as f:
+            mount = next(line.split()[4] for line in f if " - cgroup2 " in line)
+        below = os.path.dirname(mount + group)
+        sid = os.path.basename(box.log_paths()[0])[:36]
+        expect(not [n for n in os.listdir(below) if sid in n], "a group is left in", below)
+
+
 STOPPER = """
 import os, signal, sys, time
 with open(sys.argv[1], "a") as f:
@@ -558,7 +611,7 @@ PEAK = ("import resource, subprocess, sys\nsubprocess.run(sys.argv[1:])\n"
 
 CASES = [a_changed_last_record, an_end_that_is_gone, cut_by_a_person, the_daemon_refuses_too, an_empty_log,
          another_users_socket, facets_of_others, children_of_a_killed_pair,
-         children_of_a_killed_daemon, a_stopped_shim, half_open_requests, a_full_queue,
+         children_of_a_killed_daemon, nothing_is_left_at_all, a_stopped_shim, half_open_requests, a_full_queue,
          a_host_that_is_another, small_things]
 
 if __name__ == "__main__":

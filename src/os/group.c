@@ -1,0 +1,235 @@
+/* Makes, ends and finds control groups of calls. */
+#include "os/group.h"
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "os/clock.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+enum { FILE_BYTES = 64 * 1024, NAME_BYTES = 128, LOOK_MS = 2, DEPTH = 16, ABOVE_SHIM = 10 };
+
+struct group {
+  char path[PATH_MAX];
+  int fd;
+};
+
+/* --- where --- */
+
+static bool group_read(const char *path, struct buf *out) {
+  struct err err;
+  return file_read(path, FILE_BYTES, out, &err);
+}
+
+/* Where the one hierarchy is mounted: the fields of its line before " - cgroup2 ". */
+static bool find_mount(char root[PATH_MAX], char mount[PATH_MAX]) {
+  struct buf text = {0};
+  bool found = group_read("/proc/self/mountinfo", &text);
+  struct str rest = found ? buf_view(&text) : STR("");
+  found = false;
+  while (!found && rest.n > 0) {
+    struct str line = str_next_line(&rest);
+    char copy[3 * PATH_MAX];
+    if (line.n >= sizeof copy)
+      continue;
+    memcpy(copy, line.p, line.n);
+    copy[line.n] = '\0';
+    found = strstr(copy, " - cgroup2 ") != NULL &&
+            sscanf(copy, "%*d %*d %*s %4095s %4095s", root, mount) == 2;
+  }
+  buf_deinit(&text);
+  return found;
+}
+
+/* The folder of the group that we are in. */
+static bool find_own(char out[PATH_MAX], char mount[PATH_MAX]) {
+  char root[PATH_MAX];
+  struct buf text = {0};
+  bool found = false;
+  struct str rest = {0};
+  if (find_mount(root, mount) && group_read("/proc/self/cgroup", &text))
+    rest = buf_view(&text);
+  while (!found && rest.n > 0) {
+    struct str line = str_next_line(&rest);
+    if (!str_starts(line, "0::/"))
+      continue;
+    struct str path = {line.p + 3, line.n - 3};
+    size_t n = strcmp(root, "/") == 0 ? 0 : strlen(root);
+    found = path.n >= n && memcmp(path.p, root, n) == 0 &&
+            snprintf(out, PATH_MAX, "%s" STR_FMT, mount, (int)(path.n - n), path.p + n) < PATH_MAX;
+  }
+  buf_deinit(&text);
+  return found;
+}
+
+/* A group of the root user is handed over where systemd says so, or where it is all that there is
+ * (a container); any other user's is when its folder is his. */
+static bool is_handed_over(const char *own, const char *mount) {
+  struct stat st;
+  char value[8];
+  if (stat(own, &st) != 0 || st.st_uid != geteuid() || access(own, W_OK | X_OK) != 0)
+    return false;
+  size_t n = strlen(mount);
+  bool is_top = strncmp(own, mount, n) == 0 && strspn(own + n, "/") == strlen(own + n);
+  return geteuid() != 0 || is_top || getxattr(own, "trusted.delegate", value, sizeof value) > 0 ||
+         getxattr(own, "user.delegate", value, sizeof value) > 0;
+}
+
+/* --- one --- */
+
+static bool group_write(int dir, const char *name, const char *word) {
+  int fd = openat(dir, name, O_WRONLY | O_CLOEXEC);
+  bool ok = fd >= 0 && write(fd, word, strlen(word)) == (ssize_t)strlen(word);
+  if (fd >= 0)
+    close(fd);
+  return ok;
+}
+
+static size_t group_count(int dir, const char *name) {
+  char text[FILE_BYTES];
+  int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+  ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text);
+  size_t lines = 0;
+  for (ssize_t i = 0; i < n; i++)
+    lines += text[i] == '\n';
+  if (fd >= 0)
+    close(fd);
+  return lines;
+}
+
+static bool is_populated(int dir) {
+  char text[256] = "";
+  int fd = openat(dir, "cgroup.events", O_RDONLY | O_CLOEXEC);
+  ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+  if (fd >= 0)
+    close(fd);
+  return n > 0 && strstr(text, "populated 1") != NULL;
+}
+
+static void remove_groups(const char *path, int depth) {
+  DIR *d = depth < DEPTH ? opendir(path) : NULL;
+  for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+    char below[PATH_MAX];
+    if (e->d_type == DT_DIR && e->d_name[0] != '.' &&
+        snprintf(below, sizeof below, "%s/%s", path, e->d_name) < (int)sizeof below)
+      remove_groups(below, depth + 1);
+  }
+  if (d != NULL)
+    closedir(d);
+  (void)rmdir(path);
+}
+
+/* Kills all in it and in groups that it has made, and removes them. */
+static size_t end_group(int dir, const char *path, uint64_t until_ms) {
+  size_t n = 0;
+  if (is_populated(dir)) {
+    n = group_count(dir, "cgroup.procs");
+    (void)group_write(dir, "cgroup.kill", "1");
+    while (is_populated(dir) && clock_mono_ms() < until_ms)
+      (void)poll(NULL, 0, LOOK_MS);
+    n = n > 0 ? n : 1;
+  }
+  remove_groups(path, 0);
+  return n;
+}
+
+/* With a number that the shim's own do not overwrite. */
+static int open_above(const char *path) {
+  int low = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int fd = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, ABOVE_SHIM);
+  if (low >= 0)
+    close(low);
+  return fd;
+}
+
+struct group *group_new(const char *session) {
+  static unsigned number;
+  char own[PATH_MAX], mount[PATH_MAX];
+  if (!find_own(own, mount) || !is_handed_over(own, mount))
+    return NULL;
+  struct group *g = xcalloc(1, sizeof *g);
+  g->fd = -1;
+  if (snprintf(g->path, sizeof g->path, "%s/segue-%s-%ld-%u", own, session, (long)getpid(),
+               ++number) < (int)sizeof g->path &&
+      mkdir(g->path, 0755) == 0)
+    g->fd = open_above(g->path);
+  if (g->fd >= 0 && faccessat(g->fd, "cgroup.kill", W_OK, AT_EACCESS) == 0) /* from Linux 5.14 on */
+    return g;
+  if (g->fd >= 0)
+    close(g->fd);
+  (void)rmdir(g->path);
+  free(g);
+  return NULL;
+}
+
+int group_fd(const struct group *g) {
+  return g->fd;
+}
+
+void group_free(struct group *g) {
+  if (g == NULL)
+    return;
+  (void)end_group(g->fd, g->path, clock_mono_ms());
+  close(g->fd);
+  free(g);
+}
+
+/* --- all of a session --- */
+
+struct group_search {
+  char prefix[NAME_BYTES];
+  char own[PATH_MAX];
+  uint64_t until_ms;
+  size_t ended, looked;
+};
+
+static void try_group(struct group_search *s, const char *path, const char *name) {
+  struct stat st;
+  size_t n = strlen(path);
+  if (strncmp(name, s->prefix, strlen(s->prefix)) != 0 ||
+      (strncmp(s->own, path, n) == 0 && (s->own[n] == '/' || s->own[n] == '\0')))
+    return;
+  int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (dir < 0)
+    return;
+  if (fstat(dir, &st) == 0 && st.st_uid == geteuid())
+    s->ended += end_group(dir, path, s->until_ms);
+  close(dir);
+}
+
+static void search_groups(struct group_search *s, const char *path, int depth) {
+  DIR *d = depth < DEPTH && s->looked < LIMIT_GROUP_LOOK_COUNT ? opendir(path) : NULL;
+  s->looked++;
+  for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+    char below[PATH_MAX];
+    if (e->d_type != DT_DIR || e->d_name[0] == '.' ||
+        snprintf(below, sizeof below, "%s/%s", path, e->d_name) >= (int)sizeof below)
+      continue;
+    try_group(s, below, e->d_name);
+    search_groups(s, below, depth + 1);
+  }
+  if (d != NULL)
+    closedir(d);
+}
+
+size_t group_end_all(const char *session) {
+  struct group_search s = {.until_ms = clock_mono_ms() + LIMIT_LEFTOVER_WAIT_MS};
+  char mount[PATH_MAX];
+  if (!find_own(s.own, mount) ||
+      snprintf(s.prefix, sizeof s.prefix, "segue-%s-", session) >= (int)sizeof s.prefix)
+    return 0;
+  search_groups(&s, mount, 0);
+  return s.ended;
+}

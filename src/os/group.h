@@ -1,0 +1,27 @@
+/* group.h - control groups (cgroup v2) that hold all that a call has started, where this user has a
+ * place for them: below the group that we are in, when that was handed over to us (systemd's
+ * Delegate, a container).
+ *
+ *   g = group_new(session)      NULL: there is no such place here
+ *   group_fd(g)                 the program is born in it: see the shim
+ *   group_free(g)               with what is left in it; NULL is fine
+ *   group_end_all(session)      of a session whose owner was killed
+ *
+ * No process leaves its group by setsid, by a fork, or by another environment. Without groups
+ * leftover.h finds what it can. */
+#ifndef SEGUE_OS_GROUP_H
+#define SEGUE_OS_GROUP_H
+
+#include <stddef.h>
+
+struct group;
+
+struct group *group_new(const char *session);
+int group_fd(const struct group *g); /* of its folder */
+void group_free(struct group *g);
+
+/* Kills what is in any group of that session but our own, waits LIMIT_LEFTOVER_WAIT_MS at most, and
+ * removes them. Returns how many processes there were. */
+size_t group_end_all(const char *session);
+
+#endif
