@@ -4,6 +4,7 @@
 #include "base/fault.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_write.h"
 #include "os/clock.h"
 #include "os/fs.h"
 #include "store/line.h"
@@ -59,10 +60,12 @@ static void ledger_compose(const struct ledger_entry *e, uint64_t number, struct
   char now[32];
   size_t start = out->n;
   record_time(clock_real_ms(), now);
-  buf_printf(out, "{\"v\":1,\"n\":%llu,\"ts\":\"%s\",\"type\":\"%s\",\"session\":\"%s\",",
-             (unsigned long long)number, now, ledger_kind_name(e->kind), e->session);
-  buf_printf(out, "\"seq\":%llu,\"head\":\"%s\"%s}", (unsigned long long)e->seq, e->hash,
-             e->late ? ",\"late\":true" : "");
+  json_t *entry =
+      json_pack("{si sI ss ss ss sI ss so*}", "v", 1, "n", (json_int_t)number, "ts", now, "type",
+                ledger_kind_name(e->kind), "session", e->session, "seq", (json_int_t)e->seq, "head",
+                e->hash, "late", e->late ? json_true() : NULL);
+  json_write(entry, out);
+  json_decref(entry);
   line_close(out, start, hash);
 }
 

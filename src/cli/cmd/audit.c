@@ -86,22 +86,13 @@ static bool audit_logs(struct census *c, const char *logs, struct err *err) {
   return (logs == NULL && !store_exists(&store)) || audit_folder(c, where, err);
 }
 
-/* A piece of a line of JSON. */
-static void print_piece(const char *before, json_t *value) {
-  struct buf text = {0};
-  json_io_write(value, JSON_IO_COMPACT, &text);
-  printf("%s%s", before, buf_c(&text));
-  buf_deinit(&text);
-  json_decref(value);
-}
-
 static void audit_print_json(const struct census *c) {
-  json_t *group;
-  fputs("{\"groups\":[", stdout);
+  json_t *groups = json_array(), *group;
   for (size_t i = 0; (group = census_group_json(c, i)) != NULL; i++)
-    print_piece(i > 0 ? "," : "", group);
-  print_piece("],\"totals\":", census_totals_json(c));
-  puts("}");
+    json_array_append_new(groups, group);
+  json_t *object = json_pack("{so so}", "groups", groups, "totals", census_totals_json(c));
+  json_io_print(object, JSON_IO_COMPACT);
+  json_decref(object);
 }
 
 static void audit_print(struct census *c, const struct cli_args *args) {

@@ -1,6 +1,7 @@
 /* segue heads: the last record of each session that stopped or ended, to be kept elsewhere. */
 #include "store/heads.h"
 #include "cli/cli.h"
+#include "cli/json_io.h"
 #include "host/paths.h"
 
 #include <stdio.h>
@@ -10,6 +11,12 @@ static const struct cli_option options[] = {
     {"logs", 'l', "DIR", "where session logs are", false},
     {0},
 };
+
+/* Takes the object. */
+static void print_head(json_t *object) {
+  json_io_print(object, JSON_IO_COMPACT);
+  json_decref(object);
+}
 
 static int heads_run(int argc, char **argv) {
   struct cli_args args;
@@ -35,11 +42,10 @@ static int heads_run(int argc, char **argv) {
     const struct ledger_entry *entry = &heads.items[i];
     bool last = i + 1 == heads.count || strcmp(entry[1].session, entry->session) != 0;
     if (last && entry->kind != LEDGER_REMOVED)
-      printf("{\"session\":\"%s\",\"seq\":%llu,\"hash\":\"%s\"}\n", entry->session,
-             (unsigned long long)entry->seq, entry->hash);
+      print_head(json_pack("{ss sI ss}", "session", entry->session, "seq", (json_int_t)entry->seq,
+                           "hash", entry->hash));
   }
-  printf("{\"ledger\":%llu,\"hash\":\"%s\"}\n", (unsigned long long)heads.end.entries,
-         heads.end.hash);
+  print_head(json_pack("{sI ss}", "ledger", (json_int_t)heads.end.entries, "hash", heads.end.hash));
   heads_deinit(&heads);
   return STATUS_COMPLETE;
 }

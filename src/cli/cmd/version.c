@@ -1,5 +1,6 @@
 /* segue version: prints versions. */
 #include "cli/cli.h"
+#include "cli/json_io.h"
 
 #include <stdio.h>
 
@@ -13,7 +14,13 @@ static int version_run(int argc, char **argv) {
   int status;
   if (!cli_parse(&cmd_version, argc, argv, 0, 0, &args, &status))
     return status;
-  printf(cli_flag(&args, "json") ? "{\"segue\":\"%s\"}\n" : "segue %s\n", SEGUE_VERSION);
+  if (cli_flag(&args, "json")) {
+    json_t *object = json_pack("{ss}", "segue", SEGUE_VERSION);
+    json_io_print(object, JSON_IO_COMPACT);
+    json_decref(object);
+  } else {
+    printf("segue %s\n", SEGUE_VERSION);
+  }
   return STATUS_COMPLETE;
 }
 
