@@ -130,7 +130,7 @@ static int64_t stages_tried(const struct row *row) {
   return n;
 }
 
-static bool row_is_wanted(const struct census *c, const struct row *row) {
+bool census_wants_row(const struct census *c, const struct row *row) {
   if (row->time_ms < c->since_ms || !is_wanted(c, CENSUS_WORKFLOW, row->workflow) ||
       !is_wanted(c, CENSUS_MOVEMENT, row->movement) || !is_wanted(c, CENSUS_WORKER, row->worker) ||
       !is_wanted(c, CENSUS_OUTCOME, row->outcome))
@@ -146,7 +146,7 @@ static bool row_is_wanted(const struct census *c, const struct row *row) {
 
 static void census_row(void *ctx, const struct row *row) {
   struct census *c = ctx;
-  if (!row_is_wanted(c, row))
+  if (!census_wants_row(c, row))
     return;
   if (row->kind == ROW_JUDGMENT)
     c->no_match += row->failure == c->no_match_word;

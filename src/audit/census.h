@@ -81,6 +81,8 @@ struct census *census_new(void);
 void census_filter(struct census *c, enum census_word what, const char *words);
 /* Does a filter leave a word? NULL is a word that is not known. */
 bool census_wants(const struct census *c, enum census_word what, const char *word);
+/* Does the row pass all filters? Its words are numbers of c->names. */
+bool census_wants_row(const struct census *c, const struct row *row);
 /* False: a key that there is not; err says which there are. */
 bool census_by(struct census *c, const char *keys, struct err *err) MUST_CHECK;
 void census_read(struct census *c, const struct store_ref *ref);

@@ -45,7 +45,8 @@ struct row_stage {
   uint32_t provider, model;
   uint8_t outcome;    /* enum stage_outcome; OUTCOME_COUNT: none that is known */
   uint8_t call_count; /* its calls: the first question, and corrections */
-  bool vote;          /* of a panel: the stage without a vote is what they decide */
+  uint32_t rule;      /* that it named; 0: none */
+  uint8_t vote;       /* of a panel: the stage without a vote is what they decide */
   bool asked;         /* it made a call */
   bool readable;      /* it said a rule, or that none holds */
   bool machine;       /* it looks at the rules alone, at nothing that a model said */

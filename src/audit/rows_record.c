@@ -410,8 +410,15 @@ static bool take_stage(struct rows *rows, struct pull *at, long turn, struct row
       said.model = rows_name(rows, at);
     else if (IS(key, "none"))
       said.none = pull_true(at);
-    else {
-      stage->vote |= IS(key, "vote");
+    else if (IS(key, "rule") || IS(key, "vote")) {
+      int64_t n = 0;
+      bool is_rule = IS(key, "rule");
+      take_count(at, &n);
+      if (is_rule)
+        stage->rule = (uint32_t)(n > UINT32_MAX ? UINT32_MAX : n);
+      else
+        stage->vote = (uint8_t)(n > 0 && n < UINT8_MAX ? n : UINT8_MAX);
+    } else {
       pull_skip(at);
     }
   }

@@ -53,10 +53,12 @@
 #define LIMIT_AUDIT_OPEN_COUNT  8192u                 /* calls of turns that are not judged yet */
 #define LIMIT_AUDIT_STAGE_COUNT 64u                   /* of one judgment, and calls of one stage */
 #define LIMIT_AUDIT_GROUP_BYTES (24u * 1024u * 1024u) /* what groups and their numbers may take */
-#define LIMIT_AUDIT_FLAW_COUNT  4096u /* failing answers of one log; groups of them */
-#define LIMIT_AUDIT_LIST_COUNT  200   /* groups of each list in an audit's totals */
-#define LIMIT_AUDIT_CAUSE_COUNT 64    /* causes of failures told apart */
-#define LIMIT_AUDIT_APART_COUNT 100   /* logs that are named because they are not counted */
+#define LIMIT_AUDIT_FLAW_COUNT  4096u   /* failing answers of one log; groups of them */
+#define LIMIT_AUDIT_LIST_COUNT  200     /* groups of each list in an audit's totals */
+#define LIMIT_AUDIT_PAIR_COUNT  1000u   /* pairs of raters, 9 KB each */
+#define LIMIT_AUDIT_LABEL_COUNT 100000u /* labels of people that are compared */
+#define LIMIT_AUDIT_CAUSE_COUNT 64      /* causes of failures told apart */
+#define LIMIT_AUDIT_APART_COUNT 100     /* logs that are named because they are not counted */
 
 /* --- the ledger --- */
 #define LIMIT_LEDGER_SYNC_MS 50u                   /* between the beginnings of two syncs of it */

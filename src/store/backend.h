@@ -6,6 +6,7 @@
 #ifndef SEGUE_STORE_BACKEND_H
 #define SEGUE_STORE_BACKEND_H
 
+#include "store/label.h"
 #include "store/ledger.h"
 #include "store/store.h"
 
@@ -74,6 +75,9 @@ struct store_ops {
   bool (*ledger_read)(const struct store *store,
                       void (*each)(void *ctx, const struct ledger_entry *entry), void *ctx,
                       struct ledger_end *end, struct err *err);
+  bool (*labels_append)(const struct store *store, const struct label *labels, size_t n,
+                        struct err *err);
+  bool (*labels_read)(const struct store *store, label_fn each, void *ctx, struct err *err);
   void (*blob_name)(const struct store *store, const char *sha256, char out[STORE_NAME_BYTES]);
 };
 

@@ -46,6 +46,16 @@ bool files_raw_again(struct store_raw *raw, bool *replaced);
 bool files_raw_is_owned(const struct store_raw *raw);
 void files_raw_close(struct store_raw *raw);
 
+/* A chain of lines beside the logs, such as "ledger/heads.log". Opened, it is made with its folder
+ * where it is missing, and locked; -1: err says why. Then where its next line goes, and what the
+ * last one says of number and hash. */
+int files_chain_open(const struct store *store, const char *name, struct err *err);
+bool files_chain_end(int fd, uint64_t *at, uint64_t *number, char hash[SHA256_HEX]);
+
+bool files_labels_append(const struct store *store, const struct label *labels, size_t n,
+                         struct err *err);
+bool files_labels_read(const struct store *store, label_fn each, void *ctx, struct err *err);
+
 bool files_ledger_append(const struct store *store, const struct ledger_entry *entries, size_t n,
                          struct err *err);
 bool files_ledger_read(const struct store *store,

@@ -20,13 +20,15 @@
 
 enum { PATH_BYTES = STORE_PATH_BYTES + 32, TAIL_BYTES = 4096 };
 
-static void heads_path(const struct store *store, char path[PATH_BYTES]) {
-  (void)snprintf(path, PATH_BYTES, "%s/ledger/heads.log", store->where);
+static const char heads_name[] = "ledger/heads.log";
+
+static void chain_path(const struct store *store, const char *name, char path[PATH_BYTES]) {
+  (void)snprintf(path, PATH_BYTES, "%s/%s", store->where, name);
 }
 
 /* Where the next entry goes, behind the last whole line, and what that says of number and hash. A
  * piece of a line is what a crash left: it is written over. */
-static bool ledger_find_end(int fd, uint64_t *at, uint64_t *number, char hash[SHA256_HEX]) {
+bool files_chain_end(int fd, uint64_t *at, uint64_t *number, char hash[SHA256_HEX]) {
   char tail[TAIL_BYTES];
   struct stat st;
   memcpy(hash, line_first_hash, SHA256_HEX);
@@ -70,9 +72,9 @@ static void ledger_compose(const struct ledger_entry *e, uint64_t number, struct
 }
 
 /* The file, made with its folder where it is missing, and locked. -1: err says why. */
-static int open_heads(const struct store *store, struct err *err) {
+int files_chain_open(const struct store *store, const char *name, struct err *err) {
   char path[PATH_BYTES];
-  heads_path(store, path);
+  chain_path(store, name, path);
   int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0 && errno == ENOENT) {
     char *slash = strrchr(path, '/');
@@ -102,11 +104,11 @@ bool files_ledger_append(const struct store *store, const struct ledger_entry *e
   struct buf lines = {0};
   uint64_t at = 0, number = 0;
   char hash[SHA256_HEX];
-  int fd = open_heads(store, err);
+  int fd = files_chain_open(store, heads_name, err);
   if (fd < 0)
     return false;
   FAULT_POINT("ledger_before");
-  bool ok = ledger_find_end(fd, &at, &number, hash);
+  bool ok = files_chain_end(fd, &at, &number, hash);
   for (size_t i = 0; ok && i < n; i++)
     ledger_compose(&entries[i], ++number, &lines, hash);
   ok = ok && ftruncate(fd, (off_t)at) == 0 && !fault_fails("ledger") &&
@@ -149,7 +151,7 @@ bool files_ledger_read(const struct store *store,
   struct str text;
   *end = (struct ledger_end){0};
   memcpy(end->hash, line_first_hash, SHA256_HEX);
-  heads_path(store, path);
+  chain_path(store, heads_name, path);
   if (access(path, F_OK) != 0 && errno == ENOENT)
     return true;
   if (!store_ref_named(path, &ref) || !reader_open(&r, &ref, err))

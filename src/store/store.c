@@ -245,6 +245,18 @@ bool ledger_read(const struct store *store,
   return store->ops->ledger_read(store, each, ctx, end, err);
 }
 
+/* --- labels --- */
+
+bool labels_append(const struct store *store, const struct label *labels, size_t n,
+                   struct err *err) {
+  assert(n > 0);
+  return store->ops->labels_append(store, labels, n, err);
+}
+
+bool labels_read(const struct store *store, label_fn each, void *ctx, struct err *err) {
+  return store->ops->labels_read(store, each, ctx, err);
+}
+
 /* --- blobs --- */
 
 bool store_blob_put(const struct store *store, struct str bytes, char sha256[SHA256_HEX],

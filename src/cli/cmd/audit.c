@@ -1,6 +1,7 @@
 /* segue audit: counts the judgments of many sessions. */
 #include "audit/census.h"
 #include "audit/flaws.h"
+#include "cli/audit_filters.h"
 #include "cli/audit_show.h"
 #include "cli/cli.h"
 #include "cli/find.h"
@@ -17,17 +18,7 @@ static const struct cli_option options[] = {
      "count by: method, match_method, movement, workflow, provider, model, worker, worker_model, "
      "schema, outcome, rule, day, stage, reason, to",
      false},
-    {"since", 0, "WHEN", "judged since: 90m, 12h, 7d ago, or a date", false},
-    {"workflow", 0, "NAME,...", "of these workflows", false},
-    {"movement", 0, "NAME,...", "of these movements", false},
-    {"method", 0, "METHOD,...", "decided so: ai_judge, phase3_tag, tag_fallback, when, ...", false},
-    {"provider", 0, "P,...", "judged by these providers", false},
-    {"model", 0, "MODEL,...", "judged by these models", false},
-    {"worker", 0, "P,...", "of work done by these providers", false},
-    {"outcome", 0, "OUTCOME,...",
-     "of sessions that ended or stand so: complete, stopped, open, ...", false},
-    {"min-stages", 0, "N", "that needed at least so many stages", false},
-    {"ambiguous", 0, NULL, "with a stage whose evidence named two rules", false},
+    AUDIT_FILTER_OPTIONS,
     {"errors", 'e', NULL,
      "group the answers that were not what was asked for: by path, keyword, form", false},
     {"export", 'x', "FILE", "of those answers each as a case: for extract --batch, check --batch",
@@ -38,26 +29,6 @@ static const struct cli_option options[] = {
      false},
     {0},
 };
-
-static bool audit_filters(struct census *c, const struct cli_args *args, struct err *err) {
-  static const struct {
-    const char *option;
-    enum census_word what;
-  } words[] = {{"workflow", CENSUS_WORKFLOW}, {"movement", CENSUS_MOVEMENT},
-               {"method", CENSUS_METHOD},     {"provider", CENSUS_PROVIDER},
-               {"model", CENSUS_MODEL},       {"worker", CENSUS_WORKER},
-               {"outcome", CENSUS_OUTCOME}};
-  const char *since = cli_value(args, "since"), *by = cli_value(args, "by");
-  const char *least = cli_value(args, "min-stages");
-  long n = 0;
-  for (size_t i = 0; i < ARRAY_LEN(words); i++)
-    census_filter(c, words[i].what, cli_value(args, words[i].option));
-  if (least != NULL && (!str_to_long(str_from(least), &n) || n < 1))
-    return err_set(err, ERR_USAGE, "--min-stages %.40s: write a number from 1", least);
-  c->min_stages = n;
-  c->ambiguous = cli_flag(args, "ambiguous");
-  return find_since(since, &c->since_ms, err) && (by == NULL || census_by(c, by, err));
-}
 
 static bool audit_folder(struct census *c, const char *where, struct err *err) {
   struct store store;
@@ -205,13 +176,15 @@ static int audit(int argc, char **argv) {
   struct census *c = census_new();
   status = STATUS_COMPLETE;
   bool errors = cli_flag(&args, "errors");
+  const char *by = cli_value(&args, "by");
   if (cli_flag(&args, "json") && cli_flag(&args, "csv"))
     (void)err_set(&err, ERR_USAGE, "--json and --csv do not go together");
-  if (errors && (cli_flag(&args, "csv") || cli_value(&args, "by") != NULL))
+  if (errors && (cli_flag(&args, "csv") || by != NULL))
     (void)err_set(&err, ERR_USAGE, "--errors does not go with --by and --csv");
   if (!errors && cli_value(&args, "export") != NULL)
     (void)err_set(&err, ERR_USAGE, "--export goes with --errors");
   if (err.code != ERR_NONE || !audit_filters(c, &args, &err) ||
+      (by != NULL && !census_by(c, by, &err)) ||
       (args.word_count == 0 && !errors && !audit_logs(c, logs, &err))) {
     status = cli_fail("audit", &err);
     census_free(c);

@@ -1,0 +1,279 @@
+/* Pairs the verdicts on each turn and counts how they agree. */
+#include "audit/agree.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "format/json_write.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FEW = 30, RATERS_MAX = 128 }; /* with fewer turns an interval says next to nothing */
+
+struct rating {
+  char rater[160];
+  long rule;
+  double weight; /* 0: not a label's */
+};
+
+/* --- labels --- */
+
+static int label_compare(const void *a, const void *b) {
+  const struct label *x = a, *y = b;
+  int c = strcmp(x->session, y->session);
+  if (c == 0)
+    c = (x->turn > y->turn) - (x->turn < y->turn);
+  return c != 0 ? c : strcmp(x->by, y->by);
+}
+
+static int label_order(const void *a, const void *b) {
+  const struct label *x = a, *y = b;
+  int c = label_compare(a, b);
+  return c != 0 ? c : (x->number > y->number) - (x->number < y->number);
+}
+
+static void label_add(void *ctx, const struct label *label) {
+  struct agree *a = ctx;
+  if (a->label_count == LIMIT_AUDIT_LABEL_COUNT) {
+    a->left_out++;
+    return;
+  }
+  if (a->label_count == a->label_room) {
+    a->label_room = a->label_room ? a->label_room * 2 : 64;
+    a->labels = xrealloc(a->labels, a->label_room * sizeof *a->labels);
+  }
+  a->labels[a->label_count++] = *label;
+}
+
+/* Keeps the last that a person gave to a turn. */
+bool agree_labels(struct agree *a, const struct store *store, struct err *err) {
+  size_t kept = 0;
+  if (!labels_read(store, label_add, a, err))
+    return false;
+  if (a->label_count > 1)
+    qsort(a->labels, a->label_count, sizeof *a->labels, label_order);
+  for (size_t i = 0; i < a->label_count; i++) {
+    if (kept > 0 && label_compare(&a->labels[kept - 1], &a->labels[i]) == 0)
+      kept--;
+    a->labels[kept++] = a->labels[i];
+  }
+  a->label_count = kept;
+  return true;
+}
+
+/* The first label of a turn, or of what follows it. */
+static size_t label_find(const struct agree *a, const char *session, long turn) {
+  size_t low = 0, high = a->label_count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    const struct label *l = &a->labels[middle];
+    int c = strcmp(l->session, session);
+    if (c < 0 || (c == 0 && l->turn < turn))
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* --- ratings of one turn --- */
+
+static struct str agree_name(const struct agree *a, uint32_t number) {
+  struct str s = names_text(&a->census->names, number);
+  return s.p != NULL ? s : STR("-");
+}
+
+static void rate_stage(const struct agree *a, const struct row *row, const struct row_stage *stage,
+                       struct rating *out, size_t *n) {
+  struct rating *r = &out[*n];
+  bool decides = !stage->vote && stage->stage == row->method;
+  if (stage->machine || !stage->readable || decides || *n == RATERS_MAX)
+    return;
+  struct str name = agree_name(a, stage->stage), provider = agree_name(a, stage->provider);
+  struct str model = names_text(&a->census->names, stage->model);
+  *r = (struct rating){.rule = (long)stage->rule};
+  if (stage->vote)
+    (void)snprintf(r->rater, sizeof r->rater, "vote %d " STR_FMT "%s" STR_FMT, stage->vote,
+                   STR_ARG(provider), model.n > 0 ? "/" : "", STR_ARG(model));
+  else
+    (void)snprintf(r->rater, sizeof r->rater, "stage " STR_FMT, STR_ARG(name));
+  (*n)++;
+}
+
+static size_t rate_turn(const struct agree *a, const struct row *row, struct rating *out) {
+  const char *session = a->rows.session.id;
+  size_t n = 0;
+  bool human = str_eq_c(agree_name(a, row->method), "human");
+  out[n] = (struct rating){.rule = (long)row->rule};
+  (void)snprintf(out[n++].rater, sizeof out->rater, "%s", human ? "human" : "verdict");
+  for (size_t i = 0; i < row->stage_count; i++)
+    rate_stage(a, row, &row->stages[i], out, &n);
+  for (size_t i = label_find(a, session, row->turn); i < a->label_count && n < RATERS_MAX; i++) {
+    const struct label *l = &a->labels[i];
+    if (l->turn != row->turn || strcmp(l->session, session) != 0)
+      break;
+    out[n] = (struct rating){.rule = l->rule, .weight = l->weight};
+    (void)snprintf(out[n++].rater, sizeof out->rater, "label %s", l->by);
+  }
+  return n;
+}
+
+/* --- pairs --- */
+
+static struct agree_pair *agree_pair_of(struct agree *a, const struct row *row, const char *first,
+                                        const char *second) {
+  struct str workflow = agree_name(a, row->workflow), movement = agree_name(a, row->movement);
+  struct buf key = {0};
+  uint32_t at = (uint32_t)a->pair_count;
+  buf_printf(&key, STR_FMT "\n" STR_FMT "\n%s\n%s", STR_ARG(workflow), STR_ARG(movement), first,
+             second);
+  bool known = map_get(&a->map, buf_view(&key), &at);
+  if (!known && a->pair_count < LIMIT_AUDIT_PAIR_COUNT) {
+    map_put(&a->map, &a->arena, buf_view(&key), at);
+    a->pairs = xrealloc(a->pairs, (a->pair_count + 1) * sizeof(struct agree_pair *));
+    struct agree_pair *pair = xcalloc(1, sizeof *pair);
+    pair->workflow = xstrndup(workflow.p, workflow.n);
+    pair->movement = xstrndup(movement.p, movement.n);
+    pair->first = xstrndup(first, strlen(first));
+    pair->second = xstrndup(second, strlen(second));
+    a->pairs[a->pair_count++] = pair;
+    known = true;
+  }
+  buf_deinit(&key);
+  return known ? a->pairs[at] : NULL;
+}
+
+static void pair_ratings(struct agree *a, const struct row *row, const struct rating *x,
+                         const struct rating *y) {
+  if (strcmp(x->rater, y->rater) > 0) {
+    const struct rating *swap = x;
+    x = y;
+    y = swap;
+  }
+  struct agree_pair *pair = agree_pair_of(a, row, x->rater, y->rater);
+  double weight = x->weight > y->weight ? x->weight : y->weight;
+  if (pair == NULL) {
+    a->left_out++;
+    return;
+  }
+  kappa_add(&pair->table, x->rule, y->rule, weight > 0 ? weight : 1);
+  if (x->rule != y->rule && a->on_differ != NULL) {
+    const struct agree_turn told = {a->rows.session.id, row->turn, pair, x->rule, y->rule};
+    a->on_differ(a->ctx, &told);
+  }
+}
+
+static void agree_judged(void *ctx, const struct row *row) {
+  struct agree *a = ctx;
+  struct rating ratings[RATERS_MAX + 1];
+  if (row->kind != ROW_JUDGMENT || !census_wants_row(a->census, row))
+    return;
+  size_t n = rate_turn(a, row, ratings);
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = i + 1; k < n; k++)
+      if (strcmp(ratings[i].rater, ratings[k].rater) != 0)
+        pair_ratings(a, row, &ratings[i], &ratings[k]);
+}
+
+struct agree *agree_new(struct census *census) {
+  struct agree *a = xcalloc(1, sizeof *a);
+  a->census = census;
+  a->rows = (struct rows){.names = &census->names, .sink = {agree_judged, NULL}, .ctx = a};
+  return a;
+}
+
+void agree_read(struct agree *a, const struct store_ref *ref) {
+  (void)rows_read(&a->rows, ref);
+}
+
+bool agree_read_store(struct agree *a, const struct store *store, struct err *err) {
+  struct store_id *ids = NULL;
+  size_t count = 0;
+  if (!store_list(store, &ids, &count, err))
+    return false;
+  for (size_t i = 0; i < count; i++) {
+    struct store_ref ref;
+    store_ref(store, ids[i].id, &ref);
+    agree_read(a, &ref);
+  }
+  free(ids);
+  return true;
+}
+
+static int pair_order(const void *a, const void *b) {
+  const struct agree_pair *x = *(struct agree_pair *const *)a, *y = *(struct agree_pair *const *)b;
+  int c = strcmp(x->workflow, y->workflow);
+  c = c != 0 ? c : strcmp(x->movement, y->movement);
+  c = c != 0 ? c : strcmp(x->first, y->first);
+  return c != 0 ? c : strcmp(x->second, y->second);
+}
+
+void agree_sort(struct agree *a) {
+  if (a->pair_count > 1)
+    qsort(a->pairs, a->pair_count, sizeof(struct agree_pair *), pair_order);
+}
+
+void agree_free(struct agree *a) {
+  if (a == NULL)
+    return;
+  for (size_t i = 0; i < a->pair_count; i++) {
+    free(a->pairs[i]->workflow);
+    free(a->pairs[i]->movement);
+    free(a->pairs[i]->first);
+    free(a->pairs[i]->second);
+    free(a->pairs[i]);
+  }
+  free(a->pairs);
+  free(a->labels);
+  map_deinit(&a->map);
+  arena_deinit(&a->arena);
+  rows_deinit(&a->rows);
+  free(a);
+}
+
+/* --- telling --- */
+
+void agree_advice(const struct agree_pair *pair, struct buf *out) {
+  struct kappa k = kappa_of(&pair->table);
+  const char *x = pair->first, *y = pair->second, *m = pair->movement;
+  if (k.n < FEW)
+    buf_printf(out, "too few to say: %lu turn%s of %d", k.n, k.n == 1 ? "" : "s", FEW);
+  else if (!k.known)
+    buf_printf(out, "both always say the same: label turns that go elsewhere");
+  else if (k.low >= 0.8)
+    buf_printf(out, "%s is as good as %s for %s: %.1f %% of %lu the same, kappa %.2f", x, y, m,
+               100 * k.agreement, k.n, k.kappa);
+  else if (k.high < 0.6)
+    buf_printf(out, "%s cannot stand for %s in %s: kappa %.2f at most", x, y, m, k.high);
+  else
+    buf_printf(out, "undecided: kappa between %.2f and %.2f", k.low, k.high);
+}
+
+static json_t *matrix_json(const struct kappa_table *t) {
+  json_t *cells = json_array();
+  for (int i = 0; i < KAPPA_CATEGORIES; i++)
+    for (int k = 0; k < KAPPA_CATEGORIES; k++)
+      if (t->cell[i][k] > 0)
+        json_array_append_new(
+            cells, json_pack("{si si sf}", "first", i, "second", k, "weight", t->cell[i][k]));
+  return cells;
+}
+
+json_t *agree_pair_json(const struct agree_pair *pair) {
+  struct kappa k = kappa_of(&pair->table);
+  struct buf advice = {0};
+  agree_advice(pair, &advice);
+  json_t *out = json_pack(
+      "{so so so so sI s[fff]}", "workflow", json_text(str_from(pair->workflow)), "movement",
+      json_text(str_from(pair->movement)), "first", json_text(str_from(pair->first)), "second",
+      json_text(str_from(pair->second)), "turns", (json_int_t)k.n, "agreement", k.agreement,
+      k.agreement_low, k.agreement_high);
+  json_object_set_new(out, "kappa",
+                      k.known ? json_pack("[fff]", k.kappa, k.low, k.high) : json_null());
+  json_object_set_new(out, "matrix", matrix_json(&pair->table));
+  json_object_set_new(out, "advice", json_text(buf_view(&advice)));
+  buf_deinit(&advice);
+  return out;
+}

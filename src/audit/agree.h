@@ -1,0 +1,57 @@
+/* agree.h - who says the same of the same turns: recorded verdicts, stages that read something and
+ * did not decide, votes of panels, and people's labels, in pairs and by movement.
+ *
+ *   agree = agree_new(census);                 whose filters and names count; borrowed
+ *   agree_labels(agree, &store, &err)          before the logs of that store are read
+ *   agree_read(agree, &ref) or agree_read_store(agree, &store, &err)     any number of times
+ *   agree->pairs[i] ..., kappa_of(&pair->table), agree_advice(...)
+ *   agree_free(agree)
+ *
+ * Raters: "verdict" (what the session went on with), "human" (a person's verdict in its place),
+ * "stage NAME", "vote N PROVIDER/MODEL", "label BY". Of two labels of one person the later counts.
+ * A pair with a label counts with the label's weight. Memory: LIMIT_AUDIT_PAIR_COUNT pairs. */
+#ifndef SEGUE_AUDIT_AGREE_H
+#define SEGUE_AUDIT_AGREE_H
+
+#include "audit/census.h"
+#include "audit/kappa.h"
+#include "store/label.h"
+
+struct agree_pair {
+  char *workflow, *movement, *first, *second;
+  struct kappa_table table;
+};
+
+struct agree_turn { /* in which two differ; words are valid during the call */
+  const char *session;
+  long turn;
+  const struct agree_pair *pair;
+  long first, second; /* verdicts; 0: none */
+};
+
+struct agree {
+  const struct census *census;
+  void (*on_differ)(void *ctx, const struct agree_turn *turn); /* may be NULL */
+  void *ctx;
+  struct rows rows;
+  struct label *labels; /* sorted by session, turn, by once agree_labels is over */
+  size_t label_count, label_room;
+  struct agree_pair **pairs;
+  size_t pair_count;
+  struct map map;
+  struct arena arena;
+  uint64_t left_out;
+};
+
+struct agree *agree_new(struct census *census);
+bool agree_labels(struct agree *a, const struct store *store, struct err *err) MUST_CHECK;
+void agree_read(struct agree *a, const struct store_ref *ref);
+bool agree_read_store(struct agree *a, const struct store *store, struct err *err) MUST_CHECK;
+void agree_sort(struct agree *a); /* by workflow, movement, raters */
+void agree_free(struct agree *a);
+
+/* One sentence that the numbers allow; "too few" when they do not. Appends. */
+void agree_advice(const struct agree_pair *pair, struct buf *out);
+json_t *agree_pair_json(const struct agree_pair *pair);
+
+#endif

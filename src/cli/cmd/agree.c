@@ -1,0 +1,165 @@
+/* segue agree: how far judges, stages and people say the same. */
+#include "audit/agree.h"
+#include "cli/audit_filters.h"
+#include "cli/cli.h"
+#include "cli/find.h"
+#include "cli/json_io.h"
+#include "host/paths.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const struct cli_option options[] = {
+    AUDIT_FILTER_OPTIONS,
+    {"list", 0, NULL, "name the turns in which two differ", false},
+    {"json", 'j', NULL, "print one JSON object a pair; with --list one a turn before", false},
+    {"logs", 'l', "DIR", "log folder in which IDs are looked up, and that is read without words",
+     false},
+    {0},
+};
+
+struct agreeing {
+  struct agree *agree;
+  bool json;
+};
+
+static void on_differ(void *ctx, const struct agree_turn *t) {
+  const struct agreeing *a = ctx;
+  const struct agree_pair *p = t->pair;
+  if (a->json) {
+    json_t *told =
+        json_pack("{so sI so so so sI sI}", "session", json_io_string(t->session), "turn",
+                  (json_int_t)t->turn, "movement", json_io_string(p->movement), "first",
+                  json_io_string(p->first), "second", json_io_string(p->second), "first_rule",
+                  (json_int_t)t->first, "second_rule", (json_int_t)t->second);
+    json_io_print(told, JSON_IO_COMPACT);
+    json_decref(told);
+    return;
+  }
+  cli_put_safe(stdout, t->session);
+  printf("  turn %ld, ", t->turn);
+  cli_put_safe(stdout, p->movement);
+  printf(": ");
+  cli_put_safe(stdout, p->first);
+  printf(" says %ld, ", t->first);
+  cli_put_safe(stdout, p->second);
+  printf(" %ld\n", t->second);
+}
+
+static void show_pair(const struct agree_pair *p) {
+  struct kappa k = kappa_of(&p->table);
+  struct buf line = {0}, raters = {0}, advice = {0};
+  buf_printf(&raters, "%s/%s", p->workflow, p->movement);
+  (void)cli_fit(&line, buf_view(&raters), 40);
+  buf_puts(&line, ": ");
+  (void)cli_fit(&line, str_from(p->first), 60);
+  buf_puts(&line, " and ");
+  (void)cli_fit(&line, str_from(p->second), 60);
+  buf_printf(&line, "\n    %lu turn%s, the same in %.1f %% (%.1f to %.1f)", k.n,
+             k.n == 1 ? "" : "s", 100 * k.agreement, 100 * k.agreement_low, 100 * k.agreement_high);
+  if (k.known)
+    buf_printf(&line, ", kappa %.2f (%.2f to %.2f)", k.kappa, k.low, k.high);
+  agree_advice(p, &advice);
+  buf_puts(&line, "\n    ");
+  (void)cli_fit(&line, buf_view(&advice), 160);
+  puts(buf_c(&line));
+  for (int i = 0; i < KAPPA_CATEGORIES; i++)
+    for (int j = 0; j < KAPPA_CATEGORIES; j++)
+      if (i != j && p->table.cell[i][j] > 0)
+        printf("      %d against %d: %.6g\n", i, j, p->table.cell[i][j]);
+  buf_deinit(&line);
+  buf_deinit(&raters);
+  buf_deinit(&advice);
+}
+
+static bool agree_folder(struct agree *a, const char *where, struct err *err) {
+  struct store store;
+  store_at(&store, where);
+  return agree_labels(a, &store, err) && agree_read_store(a, &store, err);
+}
+
+static bool agree_word(struct agree *a, const char *word, const char *logs, struct err *err) {
+  struct store_ref ref;
+  struct store store;
+  struct stat st;
+  if (stat(word, &st) == 0 && S_ISDIR(st.st_mode))
+    return agree_folder(a, word, err);
+  if (!find_session(word, logs, NULL, &ref, err))
+    return false;
+  store_of(&ref, &store);
+  if (!agree_labels(a, &store, err))
+    return false;
+  agree_read(a, &ref);
+  return true;
+}
+
+static bool agree_logs(struct agree *a, const struct cli_args *args, struct err *err) {
+  const char *logs = cli_value(args, "logs");
+  char where[PATHS_BYTES];
+  struct store store;
+  for (size_t i = 0; i < args->word_count; i++)
+    if (!agree_word(a, args->words[i], logs, err))
+      return false;
+  if (args->word_count > 0)
+    return true;
+  if (!paths_logs(logs, where, err))
+    return false;
+  store_at(&store, where);
+  return (logs == NULL && !store_exists(&store)) || agree_folder(a, where, err);
+}
+
+static void agree_print(const struct agreeing *a) {
+  agree_sort(a->agree);
+  for (size_t i = 0; i < a->agree->pair_count; i++) {
+    if (!a->json) {
+      show_pair(a->agree->pairs[i]);
+      continue;
+    }
+    json_t *told = agree_pair_json(a->agree->pairs[i]);
+    json_io_print(told, JSON_IO_COMPACT);
+    json_decref(told);
+  }
+  if (a->agree->pair_count == 0 && !a->json)
+    puts("nobody but the verdict said anything: segue label ID MOVEMENT RULE");
+  if (a->agree->left_out > 0)
+    fprintf(stderr, "segue agree: %llu were left out: filter\n",
+            (unsigned long long)a->agree->left_out);
+}
+
+static int agree_run(int argc, char **argv) {
+  struct cli_args args;
+  struct agreeing a = {0};
+  struct err err = {0};
+  int status;
+  if (!cli_parse(&cmd_agree, argc, argv, 0, CLI_WORDS, &args, &status))
+    return status;
+  struct census *c = census_new();
+  a.json = cli_flag(&args, "json");
+  cli_errors_as_json(a.json);
+  a.agree = agree_new(c);
+  if (cli_flag(&args, "list")) {
+    a.agree->on_differ = on_differ;
+    a.agree->ctx = &a;
+  }
+  bool ok = audit_filters(c, &args, &err) && agree_logs(a.agree, &args, &err);
+  if (ok)
+    agree_print(&a);
+  agree_free(a.agree);
+  census_free(c);
+  return ok ? STATUS_COMPLETE : cli_fail("agree", &err);
+}
+
+const struct cli_command cmd_agree = {
+    .name = "agree",
+    .arguments = "[FOLDER|ID|FILE...] [options]",
+    .summary = "who says the same: verdicts, stages, votes of panels, people's labels",
+    .help = "Of each movement and pair of raters: turns, share of the same with its 95 % interval "
+            "(Wilson),\n"
+            "Cohen's kappa with its 95 % interval (Fleiss, Cohen, Everitt), what differs, and one "
+            "sentence\n"
+            "of advice, or that there are too few. 0 is: none of the rules.",
+    .options = options,
+    .run = agree_run,
+    .minor = true,
+};

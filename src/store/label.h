@@ -1,0 +1,31 @@
+/* label.h - what people say should have been chosen, kept beside the logs and never in them.
+ *
+ *   labels_append(&store, labels, n, &err)      durable
+ *   labels_read(&store, each, ctx, &err)        all in order; a later one of the same person counts
+ *
+ * The labels of a store are one chain, as a log is. With files it is labels/labels.log. */
+#ifndef SEGUE_STORE_LABEL_H
+#define SEGUE_STORE_LABEL_H
+
+#include "store/store.h"
+
+enum { LABEL_BY_BYTES = 64 };
+
+struct label {
+  char session[STORE_ID_BYTES];
+  long turn;
+  long rule; /* 0: none of them holds */
+  char by[LABEL_BY_BYTES];
+  double weight;   /* judgments that it stands for: of a sample by strata; else 1 */
+  uint64_t number; /* when read: of the label, from 1 */
+  bool blind;      /* the verdict was not shown before */
+};
+
+typedef void (*label_fn)(void *ctx, const struct label *label);
+
+bool labels_append(const struct store *store, const struct label *labels, size_t n,
+                   struct err *err) MUST_CHECK;
+/* False: they cannot be read, or somebody changed them; those before were given. */
+bool labels_read(const struct store *store, label_fn each, void *ctx, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""segue label and segue agree: labels stand beside the logs, and every matrix, share and kappa is
+worked out a second time from the records."""
+import json
+import math
+import os
+import sys
+
+from audit_logs import session_id, write
+from support import Box, expect, main, need_build
+
+need_build()
+Z = 1.959963984540054
+
+
+def kappa(cells):
+    """cells: {(first, second): count}. Cohen 1960; Fleiss, Cohen, Everitt 1969."""
+    n = sum(cells.values())
+    names = sorted({x for pair in cells for x in pair})
+    p = {c: v / n for c, v in cells.items()}
+    row = {i: sum(p.get((i, k), 0) for k in names) for i in names}
+    col = {k: sum(p.get((i, k), 0) for i in names) for k in names}
+    same, chance = sum(p.get((i, i), 0) for i in names), sum(row[i] * col[i] for i in names)
+    if chance >= 1 - 1e-12:
+        return same, None
+    k = (same - chance) / (1 - chance)
+    a = sum(p.get((i, i), 0) * (1 - (row[i] + col[i]) * (1 - k)) ** 2 for i in names)
+    b = (1 - k) ** 2 * sum(v * (col[i] + row[j]) ** 2 for (i, j), v in p.items() if i != j)
+    error = math.sqrt(max(0, a + b - (k - chance * (1 - k)) ** 2) / n) / (1 - chance)
+    return same, (k, max(-1, k - Z * error), min(1, k + Z * error))
+
+
+def agree(box, *words):
+    done = box.segue("agree", *words, "--json")
+    expect(done.returncode == 0, done.stderr)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def label(box, *words, status=0):
+    done = box.segue("label", *words)
+    expect(done.returncode == status, words, done.stdout, done.stderr)
+    return (done.stdout + done.stderr).decode()
+
+
+def truth(folder, labels):
+    """Pairs of ratings of each turn, from the records: {(workflow, movement, a, b): {(x, y): n}}."""
+    pairs = {}
+    for name in os.listdir(folder):
+        if not name.endswith(".ndjson"):
+            continue
+        log = [json.loads(line) for line in open(f"{folder}/{name}")]
+        for j in (r for r in log if r["type"] == "judgment"):
+            ratings = {"verdict": j["rule"] or 0}
+            for s in j["stages"]:
+                machine = s["stage"] in ("when", "auto_select")
+                read = s["outcome"] == "matched" or s.get("none")
+                if read and not machine and s["stage"] != j["method"]:
+                    ratings["stage " + s["stage"]] = s.get("rule", 0)
+            for (session, turn, by), rule in labels.items():
+                if (session, turn) == (name[:-7], j["turn"]):
+                    ratings["label " + by] = rule
+            raters = sorted(ratings)
+            for i, a in enumerate(raters):
+                for b in raters[i + 1:]:
+                    cells = pairs.setdefault((log[0]["workflow"]["name"], j["movement"], a, b), {})
+                    key = (ratings[a], ratings[b])
+                    cells[key] = cells.get(key, 0) + 1
+    return pairs
+
+
+def compare(got, true):
+    expect({(p["workflow"], p["movement"], p["first"], p["second"]) for p in got} == set(true),
+           len(got), len(true))
+    for p in got:
+        cells = true[(p["workflow"], p["movement"], p["first"], p["second"])]
+        expect({(m["first"], m["second"]): m["weight"] for m in p["matrix"]} == cells, p, cells)
+        same, k = kappa(cells)
+        n = sum(cells.values())
+        expect(p["turns"] == n and abs(p["agreement"][0] - same) < 1e-12, p, same)
+        middle, half = same + Z * Z / n / 2, Z * math.sqrt(same * (1 - same) / n + Z * Z / n / n / 4)
+        expect(abs(p["agreement"][1] - max(0, (middle - half) / (1 + Z * Z / n))) < 1e-9, p)
+        expect((p["kappa"] is None) == (k is None), p, k)
+        for g, t in zip(p["kappa"] or (), k or ()):
+            expect(abs(g - t) < 1e-9, p, k)
+        expect(("too few" in p["advice"]) == (n < 30), p)
+
+
+def stages_and_verdicts():
+    with Box() as box:
+        folder = box.dir + "/many"
+        write(folder, 150, 15, seed=11)
+        compare(agree(box, folder), truth(folder, {}))
+        only = agree(box, folder, "--workflow", "flow", "--movement", "plan")
+        expect(only and all((p["workflow"], p["movement"]) == ("flow", "plan") for p in only))
+
+
+def no_such_movement():
+    with Box() as box:
+        folder = box.dir + "/some"
+        write(folder, 40, 8, seed=5)
+        judged = []
+        for name in sorted(os.listdir(folder)):
+            log = [json.loads(line) for line in open(f"{folder}/{name}")]
+            judged += [(name[:-7], j) for j in log if j["type"] == "judgment"]
+        before = {name: open(f"{folder}/{name}", "rb").read() for name in os.listdir(folder)}
+        # the workflows of these logs have no movements, so nobody can say which rules there are
+        text = label(box, judged[0][0], judged[0][1]["movement"], "1", "--by", "ann", "--logs", folder, status=2)
+        expect("has no movement" in text, text)
+        expect(not os.path.exists(folder + "/labels"))
+        expect(before == {name: open(f"{folder}/{name}", "rb").read() for name in os.listdir(folder)})
+
+
+RULES = """
+name: two
+initial_movement: look
+provider: script
+judge: {stages: [structured_output]}
+movements:
+  - name: look
+    instruction: look at it
+    rules:
+      - {condition: good, next: COMPLETE}
+      - {condition: bad, next: ABORT}
+"""
+
+
+def labelled():
+    """Labels on real sessions: two people, a correction, differences, and a log that is not touched."""
+    with Box() as box:
+        flow = box.file("two.yaml", RULES)
+        given, ids = {}, []
+        for n in range(34):
+            rule = 1 if n % 3 else 2
+            scenario = box.file("s.json", json.dumps({"replies": [
+                {"purpose": "execute", "text": "looked"},
+                {"purpose": "judge", "text": json.dumps({"reason": "r", "step": rule})}]}))
+            done = box.segue("run", flow, "--scenario", scenario, "--logs", box.logs, "--cwd", box.cwd)
+            expect(done.returncode == (0 if rule == 1 else 3), done.stderr)
+        names = sorted(n for n in os.listdir(box.logs) if n.endswith(".ndjson"))
+        data = {n: open(f"{box.logs}/{n}", "rb").read() for n in names}
+        for i, name in enumerate(names):
+            ids.append(name[:-7])
+            said = (1 if i % 3 else 2) if i != 5 else 2
+            label(box, ids[i], "look", str(said), "--by", "ann", "--logs", box.logs)
+            given[(ids[i], 1, "ann")] = said
+        text = label(box, ids[7], "look", "0", "--by", "ann", "--turn", "1", "--logs", box.logs)
+        expect("rule 0 says ann; the verdict was rule 1" in text, text)
+        given[(ids[7], 1, "ann")] = 0  # the later one counts
+        for i in (1, 2, 5):
+            label(box, ids[i], "look", "1", "--by", "bob", "--logs", box.logs)
+            given[(ids[i], 1, "bob")] = 1
+        pairs = agree(box, box.logs)
+        compare(pairs, truth(box.logs, given))
+        ann = [p for p in pairs if p["second"] == "verdict" and p["first"] == "label ann"][0]
+        expect(ann["turns"] == 34 and "for look" in ann["advice"] or "undecided" in ann["advice"], ann)
+        listed = box.segue("agree", box.logs, "--list").stdout.decode()
+        expect(f"{ids[5]}  turn 1, look: label ann says 2, verdict 1" in listed, listed)
+        expect(f"{ids[5]}  turn 1, look: label ann says 2, label bob 1" in listed, listed)
+        expect(data == {n: open(f"{box.logs}/{n}", "rb").read() for n in names}, "a log was changed")
+        expect(box.segue("verify", box.logs).returncode == 0)
+        for wrong, said in [((ids[0], "look", "3"), "from 1 to 2"), ((ids[0], "look", "x"), "from 1 to 2"),
+                            ((ids[0], "peer", "1"), "has no movement"), (("ffff", "look", "1"), "ffff"),
+                            ((ids[0], "look", "1", "--turn", "9"), "no judged turn")]:
+            expect(said in label(box, *wrong, "--by", "x", "--logs", box.logs, status=2), wrong)
+        with open(box.logs + "/labels/labels.log", "r+b") as f:  # somebody changes one
+            text = f.read()
+            f.seek(0)
+            f.write(text.replace(b'"rule":2', b'"rule":1', 1))
+        done = box.segue("agree", box.logs)
+        expect(done.returncode != 0 and b"labels.log" in done.stderr, done.returncode, done.stderr)
+
+
+def nobody():
+    with Box() as box:
+        expect(b"nobody" in box.segue("agree").stdout)
+        expect(box.segue("agree", box.dir + "/none.ndjson").returncode == 2)
+
+
+if __name__ == "__main__":
+    sys.exit(main([stages_and_verdicts, no_such_movement, labelled, nobody]))
