@@ -297,7 +297,7 @@ bool setup_keys(const struct setup *setup, const struct cli_args *args, struct s
                 struct err *err) {
   assert(setup->workflow != NULL);
   return cli_flag(args, "allow-secret") ||
-         keys_check(setup->workflow->doc, task, setup->user.env, "--allow-secret", err);
+         keys_check(setup->workflow->doc, task, setup->user.hidden, "--allow-secret", err);
 }
 
 void setup_deinit(struct setup *setup) {

@@ -388,7 +388,7 @@ static bool allows_keys(const struct launch_body *p) {
   if (allowed != NULL && !json_is_boolean(allowed))
     return err_set(p->err, ERR_INVALID, "allow_secret must be true or false");
   return json_is_true(allowed) || keys_check(p->l->workflow->doc, buf_view(&p->l->task),
-                                             p->l->generation->user.env, "allow_secret", p->err);
+                                             p->l->generation->user.hidden, "allow_secret", p->err);
 }
 
 struct preflight launch_flight(const struct launch_body *p) {

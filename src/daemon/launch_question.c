@@ -100,7 +100,7 @@ bool launch_parse_judge(struct launch *l, const json_t *body, struct err *err,
   if (rules == NULL)
     return false;
   if (!json_is_true(json_object_get(body, "allow_secret")) &&
-      !keys_check(NULL, buf_view(&l->given), l->generation->user.env, "allow_secret", err)) {
+      !keys_check(NULL, buf_view(&l->given), l->generation->user.hidden, "allow_secret", err)) {
     json_decref(rules);
     return false;
   }

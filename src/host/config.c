@@ -204,6 +204,20 @@ static bool read_templates(struct config *config, const char *dir, struct err *e
   return true;
 }
 
+/* Values of all these are secrets. */
+static void gather_hidden(struct config *config) {
+  size_t n = 0, i;
+  json_t *name;
+  while (config->env != NULL && config->env[n] != NULL)
+    n++;
+  config->hidden = xcalloc(n + json_array_size(config->secrets) + 1, sizeof *config->hidden);
+  for (i = 0; i < n; i++)
+    config->hidden[i] = config->env[i];
+  json_array_foreach(config->secrets, i, name) {
+    config->hidden[n++] = json_string_value(name);
+  }
+}
+
 bool config_load(struct config *config, struct err *err) {
   char dir[PATHS_BYTES], path[PATHS_BYTES + 16];
   struct buf text = {0};
@@ -218,7 +232,9 @@ bool config_load(struct config *config, struct err *err) {
     ok = true;
   buf_deinit(&text);
   ok = ok && read_templates(config, dir, err);
-  if (!ok)
+  if (ok)
+    gather_hidden(config);
+  else
     config_deinit(config);
   return ok;
 }
@@ -277,6 +293,7 @@ void config_deinit(struct config *config) {
   json_decref(config->fallback);
   json_decref(config->prices);
   json_decref(config->secrets);
+  free(config->hidden);
   json_decref(config->templates);
   *config = (struct config){0};
 }

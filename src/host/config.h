@@ -24,6 +24,7 @@ struct config {
   json_t *options;        /* or NULL */
   const char **env;       /* NULL-ended, or NULL */
   json_t *secrets;        /* list of names, or NULL */
+  const char **hidden;    /* the names of both, borrowed: NULL-ended, or NULL */
   json_t *fallback;       /* name -> list of names, or NULL */
   json_t *prices;         /* model -> dollars, or NULL */
   bool no_reset_wait;     /* wait_for_reset: off */

@@ -163,7 +163,7 @@ bool fork_set_instruction(struct fork *f, struct str text, const struct config *
   json_t *movement = json_array_get(json_object_get(doc, "movements"), (size_t)f->core.next);
   json_object_set_new(movement, "instruction", json_stringn(text.p, text.n));
   struct workflow *workflow = NULL;
-  if (keys_check(doc, STR(""), user->env, "another instruction", err) &&
+  if (keys_check(doc, STR(""), user->hidden, "another instruction", err) &&
       fork_lint(doc, registry, err))
     workflow = workflow_build(doc, err);
   json_decref(doc);

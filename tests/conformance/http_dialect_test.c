@@ -34,6 +34,7 @@ static unsigned quirks_of(const json_t *names) {
       {"structured_outputs", QUIRK_STRUCTURED_OUTPUTS},
       {"template_kwargs", QUIRK_TEMPLATE_KWARGS},
       {"no_usage_option", QUIRK_NO_USAGE_OPTION},
+      {"random_seed", QUIRK_RANDOM_SEED},
       {"generate", QUIRK_GENERATE},
   };
   unsigned bits = 0;

@@ -675,7 +675,8 @@ movements:
     judge: {provider: ollama, model: "qwen3:4b"}
     rules: [{condition: done, next: COMPLETE}, {condition: not done, next: ABORT}]
 """
-        for name in ("anthropic", "openai", "openai-chat", "gemini", "ollama", "llamacpp", "vllm", "openrouter", "lmstudio"):
+        for name in ("anthropic", "openai", "openai-chat", "gemini", "ollama", "llamacpp", "vllm", "openrouter", "lmstudio",
+                     "deepseek", "mistral", "groq"):
             done = box.segue("lint", box.file("w.yaml", flow % (name, "temperature: 0.5")))
             expect(done.returncode == 0, name, done.stdout, done.stderr)
         done = box.segue("lint", box.file("w.yaml", flow % ("anthropic", "seed: 5")))

@@ -91,7 +91,9 @@ def case_refused():
         done = run(box)
         expect(done.returncode == 2 and b"secrets names OTHER_TOKEN: write secrets: [OTHER_TOKEN] in your config.yaml" in done.stderr, done.stderr)
         expect(b"w.yaml:12:" in done.stderr and not box.log_paths(), done.stderr)
-        config(box, secrets=["DEPLOY_TOKEN", "OTHER_TOKEN"], providers={"text": {"program": agent(box)}})
+        config(box, secrets=["DEPLOY_TOKEN", "OTHER_TOKEN", "OWN_WORD"], providers={"text": {"program": agent(box)}})
+        done = run(box, FLOW.replace("Say what you see.", "Say " + VALUE), OWN_WORD=VALUE, DEPLOY_TOKEN="a-short-other-one")
+        expect(done.returncode == 2 and b"holds the value of OWN_WORD" in done.stderr and VALUE.encode() not in done.stderr, done.stderr)
         done = run(box, OTHER_TOKEN="")
         expect(done.returncode == 2 and b"secrets names OTHER_TOKEN, which is not set" in done.stderr, done.stderr)
         for wrong, words in (("secrets: DEPLOY_TOKEN", b"must be a list of 1 to 32 names"), ("secrets: [a b]", b"names only"), ("secrets: [DEPLOY_TOKEN=1]", b"names only"),

@@ -42,6 +42,7 @@ enum dialect_quirk {
   QUIRK_TEMPLATE_KWARGS = 1u << 4,       /* llama.cpp, vLLM: chat_template_kwargs.enable_thinking */
   QUIRK_NO_USAGE_OPTION = 1u << 5,       /* stream_options is not understood */
   QUIRK_CACHE_KEY = 1u << 7,             /* OpenAI's own: prompt_cache_key */
+  QUIRK_RANDOM_SEED = 1u << 8,           /* Mistral: random_seed, not seed */
   QUIRK_GENERATE = 1u << 6,              /* Ollama: /api/generate; llama.cpp: /completion */
 };
 

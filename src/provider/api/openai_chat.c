@@ -55,7 +55,7 @@ bool chat_build(const struct ask *ask, struct wire *wire) {
     json_object_set_new(body, "model", json_stringn(ask->model.p, ask->model.n));
   json_object_set_new(body, "messages", ask_messages(ask));
   ask_option(ask, "temperature", body, "temperature");
-  ask_option(ask, "seed", body, "seed");
+  ask_option(ask, "seed", body, ask->quirks & QUIRK_RANDOM_SEED ? "random_seed" : "seed");
   /* Where the old name is refused, the new one says the same. */
   bool newer = (ask->quirks & QUIRK_MAX_COMPLETION_TOKENS) || ask_lacks(ask, "max_tokens");
   ask_option(ask, "max_tokens", body, newer ? "max_completion_tokens" : "max_tokens");
