@@ -310,5 +310,19 @@ def case_a_loop_of_requests():
         expect(done.returncode == 1 and "max_requests" in error["message"] and time.monotonic() - started < 60, done.stdout, error)
 
 
+def case_a_client_that_only_lives():
+    """Output without text, reasoning or tools ends at idle_ms; output with some goes on for longer than that."""
+    alive = json.dumps({"type": "ping"})
+    says = json.dumps({"type": "stream_event", "parent_tool_use_id": None, "event": {"delta": {"type": "text_delta", "text": "."}}})
+    end = json.dumps({**CLAUDE, "is_error": False, "result": "Done.\n\n[WORK:1]"})
+    for line, times, wanted in ((alive, 600, "timeout"), (says, 30, None)):
+        with Box() as box:
+            run = program(box, "claude", f"cat >/dev/null\ni=0\nwhile [ $i -lt {times} ]; do echo '{line}'; sleep 0.05; i=$((i+1)); done\n"
+                          f"cat '{box.file('end', end)}'\n")
+            done, log = session(box, "claude", {"providers": {"claude": {"program": run, "transport": "exec", "idle_ms": 600}}})
+            ends = of_type(log, "call_end")
+            expect(ends[0].get("error", {}).get("class") == wanted and (done.returncode == 0) == (wanted is None), line, done.stdout, ends[0])
+
+
 need_build()
 sys.exit(main([case for name, case in list(globals().items()) if name.startswith("case_")]))
