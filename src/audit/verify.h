@@ -20,6 +20,7 @@
 struct store_ref;
 struct heads;
 
+enum { VERIFY_STATE_COUNT = 5 };
 enum verify_state {
   VERIFY_COMPLETE, /* ends with session_end */
   VERIFY_OPEN,     /* sound, without session_end: running, stopped or crashed */

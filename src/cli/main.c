@@ -1,5 +1,6 @@
 /* Chooses the command and runs it. */
 #include "base/limits.h"
+#include "base/log.h"
 #include "cli/cli.h"
 #include "os/random.h"
 #include "store/store.h"
@@ -45,6 +46,7 @@ int main(int argc, char **argv) {
   char threads[8];
   (void)snprintf(threads, sizeof threads, "%u", store_pool_threads());
   setenv("UV_THREADPOOL_SIZE", threads, 0); /* before the pool's first use */
+  json_set_alloc_funcs(xmalloc, free);      /* no tree is without its memory: see log.h */
   cli_begin();
   seed_tables();
   signal(SIGPIPE, SIG_IGN);

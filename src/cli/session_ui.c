@@ -145,11 +145,15 @@ static const char *resume_flags(enum session_outcome stop) {
   return stop == END_RULE_NO_MATCH || stop == END_FAILED ? " (or with --rule N: your verdict)" : "";
 }
 
-static void print_resume(FILE *out, const char *before, const char *path,
-                         enum session_outcome stop) {
+/* The replies of its scenario were used up: the same one would stop it again. */
+static bool lacks_replies(const struct summary *s) {
+  return strstr(buf_c(&s->message), "(--scenario) has no reply left") != NULL;
+}
+
+static void print_resume(FILE *out, const char *before, const char *path, const char *flags) {
   fprintf(out, "%s: segue resume ", before);
   cli_put_safe(out, find_shown(path));
-  fprintf(out, "%s\n", resume_flags(stop));
+  fprintf(out, "%s\n", flags);
 }
 
 static int finish(struct ui *ui, int signals) {
@@ -163,13 +167,14 @@ static int finish(struct ui *ui, int signals) {
     fprintf(stderr, "segue %s: %s\n", ui->command, text.p);
     buf_deinit(&text);
     if (ui->summary.session[0])
-      print_resume(stderr, "the log ends at its last durable record; go on with", path, END_NONE);
+      print_resume(stderr, "the log ends at its last durable record; go on with", path, "");
     return signals > 0 ? STATUS_INTERRUPTED : STATUS_FAILED;
   }
   if (ui->mode == UI_LINES) {
     turns_print_end(stdout, &ui->summary, find_shown(path), &ui->look);
     if (core->status == SESSION_STOPPED)
-      print_resume(stdout, "  go on with", path, core->outcome);
+      print_resume(stdout, "  go on with", path,
+                   lacks_replies(&ui->summary) ? " --scenario FILE" : resume_flags(core->outcome));
   } else if (ui->mode == UI_QUIET && core->status == SESSION_STOPPED) {
     struct buf text = {0};
     buf_safe(&text, buf_view(&ui->summary.message), false);

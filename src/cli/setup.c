@@ -114,7 +114,8 @@ static bool read_cwd(struct setup *setup, const char *given, struct err *err) {
   if (ok)
     ok = keep_path("--cwd", real, setup->cwd, sizeof setup->cwd, err);
   else
-    ok = err_set(err, ERR_USAGE, "--cwd %.200s is not a folder", given);
+    ok = err_set(err, ERR_USAGE, "--cwd %.200s is not a folder: make it, or name another one",
+                 given);
   free(real);
   return ok;
 }
@@ -175,6 +176,18 @@ static void print_list(const char *command, const struct err_list *list, const c
     fprintf(stderr, "segue %s: and %zu more\n", command, list->dropped);
 }
 
+static bool is_workflow_file(const char *path, struct err *err) {
+  struct stat st;
+  if (stat(path, &st) != 0)
+    return errno != ENOENT ||
+           err_set(err, ERR_NOT_FOUND,
+                   "there is no file %.300s, and no workflow of that name: segue help run says "
+                   "where they are looked for",
+                   path);
+  return !S_ISDIR(st.st_mode) ||
+         err_set(err, ERR_INVALID, "%.300s is a folder: write the path of a workflow's file", path);
+}
+
 bool setup_load(struct setup *setup, const char *word, struct err_list *errors,
                 struct err_list *warnings) {
   assert(setup->registry != NULL);
@@ -183,6 +196,10 @@ bool setup_load(struct setup *setup, const char *word, struct err_list *errors,
   const char *path = paths_workflow(word, setup->cwd, found) ? found : word;
   json_decref(setup->facets);
   setup->facets = json_array();
+  if (!is_workflow_file(path, &err)) {
+    err_list_add(errors, &err);
+    return false;
+  }
   const struct workflow_source source = {.path = path, .facet_files = setup->facets};
   workflow_unref(setup->workflow);
   workflow_marks_free(setup->marks);

@@ -184,7 +184,7 @@ void turns_print_end(FILE *out, const struct summary *s, const char *path,
   summary_methods(s, &methods);
   struct buf used_up = {0};
   spend_print(spent, &used_up);
-  if (s->duration_ms > 0) {
+  if (s->turns > 0) {
     buf_puts(&methods, methods.n > 0 ? "  " : "");
     turns_put_time(&methods, s->duration_ms);
   }

@@ -305,7 +305,7 @@ static void check_part(void *ctx, const struct reach_part *part) {
     flight_look_at(f, part->movement, key);
   bool ok = part->role != REACH_WORK || preflight_check_worker(f, part);
   if (part->role != REACH_WORK && part->who[0].provider.n == 0) {
-    if (m->argv != NULL)
+    if (m->argv != NULL && f->p->marks == NULL) /* lint has said it at its place */
       flight_say(f, f->errors,
                  "nothing can judge " STR_FMT
                  ": give --provider, or only the stage phase1_tag, which needs none",

@@ -181,6 +181,8 @@ static bool find_log(const struct store *store, const char *word, struct store_r
   DIR *d = fault_fails("list") ? NULL : opendir(dir);
   if (d == NULL && is_file(word, ref))
     return true;
+  if (d == NULL && errno == ENOENT)
+    return err_set(err, ERR_NOT_FOUND, "there is no session yet: there is no log folder %s", dir);
   if (d == NULL)
     return err_set_errno(err, errno, "no sessions: cannot read the log folder %s", dir);
   for (struct dirent *e; (e = readdir(d)) != NULL;) {
@@ -196,8 +198,9 @@ static bool find_log(const struct store *store, const char *word, struct store_r
   if (matches == 0 && is_file(word, ref))
     return true;
   if (matches == 0)
-    return err_set(err, ERR_NOT_FOUND, "there is no session in %s whose id begins with \"%s\"", dir,
-                   word);
+    return err_set(err, ERR_NOT_FOUND,
+                   "there is no session in %s whose id begins with \"%s\": segue ls lists them",
+                   dir, word);
   if (!last && matches > 1)
     return err_set(err, ERR_INVALID, "%d sessions in %s begin with \"%s\": write more of the id",
                    matches, dir, word);

@@ -36,6 +36,8 @@ bool line_ends_well(struct str line) {
 
 bool line_check(struct str line, const char before[SHA256_HEX], char hash[SHA256_HEX],
                 struct err *err) {
+  if (!line_ends_well(line) && !str_starts(line, "{\"v\":"))
+    return err_set(err, ERR_CORRUPT, "it is no record of a session");
   if (!line_ends_well(line))
     return err_set(err, ERR_CORRUPT, "it does not end with its hash");
   sha256_hex(before, 64, line.p, line.n - SUFFIX_BYTES, hash);

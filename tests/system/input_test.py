@@ -77,7 +77,7 @@ def workflow_files():
         os.mkfifo(box.dir + "/fifo.yaml")
         os.mkdir(box.dir + "/folder.yaml")
         files = {
-            box.dir + "/missing.yaml": ["missing.yaml", "No such file"],
+            box.dir + "/missing.yaml": ["missing.yaml", "there is no file"],
             box.file("empty.yaml", ""): ["empty.yaml"],
             box.file("blank.yaml", " \n# nothing\n"): ["blank.yaml"],
             box.file("binary.yaml", os.urandom(4096) + b"\0\xff"): ["binary.yaml"],

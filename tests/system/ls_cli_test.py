@@ -79,6 +79,32 @@ def a_changed_log_is_named():
         expect(len(listed(box)) == 2, "an empty log is no session")
 
 
+def a_log_changed_in_its_middle_is_named():
+    with Box() as box:
+        tidy, ask = made(box)
+        path = f"{box.logs}/{tidy}.ndjson"
+        with open(path, "rb") as f:
+            log = f.read().splitlines(keepends=True)
+        log[2] = log[2].replace(b'"ts":"2', b'"ts":"3')
+        with open(path, "wb") as f:
+            f.write(b"".join(log))
+        rows = {r["id"]: r for r in map(json.loads, box.segue("ls", "--json", "-l", box.logs).stdout.splitlines())}
+        expect(rows[tidy]["status"] == "bad" and "segue verify" in rows[tidy]["message"], rows[tidy])
+        expect(rows[ask]["status"] != "bad", rows[ask])
+
+
+def where_it_looked_is_said():
+    with Box() as box:
+        done = box.segue("ls")
+        expect(done.stderr.decode() == f"no sessions in {box.dir}/home/state/segue/logs\n", done)
+        flow = box.file("w.yaml", "name: w\nmovements:\n  - name: a\n    command: [echo, x]\n"
+                        "    rules: [{condition: when(exit == 0), next: COMPLETE}]\n")
+        expect(box.segue("run", flow, "-q", "-l", "logs").returncode == 0, "it runs")
+        done = box.segue("ls")
+        expect(f"in another folder: segue ls --logs {box.cwd}/logs" in done.stderr.decode(), done)
+        expect(b"another folder" not in box.segue("ls", "-l", "logs").stderr, "it was looked there")
+
+
 def doctor_tells_first_what_is_there():
     with Box() as box:
         done = box.segue("doctor", "--json", "--quick")
@@ -93,5 +119,6 @@ def doctor_tells_first_what_is_there():
 
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([from_the_folder, from_a_daemon, a_changed_log_is_named,
+    sys.exit(main([from_the_folder, from_a_daemon, a_changed_log_is_named, a_log_changed_in_its_middle_is_named,
+                   where_it_looked_is_said,
                    doctor_tells_first_what_is_there]))

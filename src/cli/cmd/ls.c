@@ -1,4 +1,5 @@
 /* segue ls: lists sessions, as a daemon tells them or from the log folder. */
+#include "audit/book.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "cli/cli.h"
@@ -42,9 +43,11 @@ static const struct cli_option options[] = {
 };
 
 struct ls {
+  char where[PATHS_BYTES + 8]; /* " in FOLDER"; "": the daemon told */
   bool json, colours, any;
   int columns;
   size_t rows_left;
+  uint64_t proof_left; /* bytes of logs that are still checked */
   int64_t now_ms;
   struct select wanted;
 };
@@ -133,7 +136,30 @@ static void ls_print_row(struct ls *ls, const json_t *s) {
   buf_deinit(&age);
 }
 
-static void print_session(struct ls *ls, const json_t *s) {
+/* The chain of a log that is shown, as far as all of them are short: a record that is not what was
+ * written is said here, not only by segue verify. */
+static bool is_tampered(struct ls *ls, const char *log) {
+  struct store_ref ref;
+  struct book book;
+  struct err err;
+  uint64_t bytes;
+  json_t *record;
+  if (!store_ref_named(log, &ref) || !store_bytes(&ref, &bytes) || bytes > ls->proof_left ||
+      !book_open(&book, &ref, false, &err))
+    return false;
+  ls->proof_left -= bytes;
+  while ((record = book_next(&book)) != NULL)
+    json_decref(record);
+  bool tampered = book.state == BOOK_DAMAGED;
+  book_close(&book);
+  return tampered;
+}
+
+static void print_session(struct ls *ls, json_t *s) {
+  if (is_tampered(ls, ls_word(s, "log"))) {
+    json_object_set_new(s, "status", json_string("bad"));
+    json_object_set_new(s, "message", json_string("its log was changed: segue verify"));
+  }
   if (ls->json)
     json_io_print(s, JSON_IO_COMPACT);
   else
@@ -253,6 +279,7 @@ static int list_folder(struct ls *ls, const char *logs) {
   if (!paths_logs(logs, where, &err))
     return cli_fail("ls", &err);
   store_at(&store, where);
+  (void)snprintf(ls->where, sizeof ls->where, " in %s", where);
   if (!store_exists(&store) && logs == NULL)
     return STATUS_COMPLETE; /* nothing ran yet */
   if (!store_list(&store, &ids, &count, &err))
@@ -278,6 +305,21 @@ static int list_folder(struct ls *ls, const char *logs) {
   index_close(x);
   free(ids);
   return STATUS_COMPLETE;
+}
+
+/* `last` is the session that was started last, wherever its log lies: here it is missing. */
+static void say_other_folder(const char *where) {
+  char name[PATHS_BYTES];
+  struct store_ref ref;
+  struct store store;
+  if (!paths_read_last(name) || !store_ref_named(name, &ref) || !store_is_there(&ref))
+    return;
+  store_of(&ref, &store);
+  if (strcmp(store.where, where) == 0)
+    return;
+  fputs("the session started last is in another folder: segue ls --logs ", stderr);
+  cli_put_safe(stderr, store.where);
+  fputc('\n', stderr);
 }
 
 static bool read_filter(struct select *wanted, const struct cli_args *args, struct err *err) {
@@ -308,6 +350,7 @@ static int ls_run(int argc, char **argv) {
                   .colours = cli_colours(STDOUT_FILENO),
                   .columns = cli_columns(STDOUT_FILENO),
                   .rows_left = (size_t)rows,
+                  .proof_left = LIMIT_LS_PROOF_BYTES,
                   .now_ms = clock_real_ms()};
   if (!read_filter(&ls.wanted, &args, &err))
     return cli_fail("ls", &err);
@@ -318,8 +361,13 @@ static int ls_run(int argc, char **argv) {
     return cli_fail("ls", &err);
   if (status < 0) /* without a daemon the logs say the same */
     status = list_folder(&ls, logs);
-  if (status == STATUS_COMPLETE && !ls.any && !ls.json)
-    fprintf(stderr, "no sessions\n");
+  if (status == STATUS_COMPLETE && !ls.any && !ls.json) {
+    fputs("no sessions", stderr);
+    cli_put_safe(stderr, ls.where);
+    fputc('\n', stderr);
+  }
+  if (status == STATUS_COMPLETE && !ls.json && logs == NULL && ls.where[0] != '\0')
+    say_other_folder(ls.where + strlen(" in "));
   return status;
 }
 

@@ -67,6 +67,8 @@ const struct cli_command cmd_run = {
     .arguments = "WORKFLOW [--task TEXT] [options]",
     .summary = "run a workflow to its end, one line a turn",
     .help =
+        "WORKFLOW is a file, or the name of one: NAME.yaml in .segue/workflows of the project, in\n"
+        "workflows/ beside your config.yaml, or among those that come with segue.\n"
         "Before it starts, all that keeps it from running is said at once, with its place.\n"
         "Each line says what ran, where it led, which method decided, and why the stages before\n"
         "it did not. Ctrl-C stops cleanly, `segue resume` goes on; Ctrl-\\ cancels for good.\n"

@@ -384,6 +384,12 @@ static int closing(struct show *s, const char *path) {
     turns_print_end(stdout, &s->summary, path, &s->look);
   }
   fflush(stdout);
+  if (s->book.state == BOOK_DAMAGED && s->start == NULL) {
+    fputs("segue show: ", stderr);
+    cli_put_safe(stderr, path);
+    fputs(" is no log of a session: segue ls lists those that there are\n", stderr);
+    return STATUS_USAGE;
+  }
   if (s->book.state == BOOK_DAMAGED) {
     struct buf why = {0};
     buf_safe(&why, str_from(s->book.damage.text), false);

@@ -27,6 +27,8 @@ static const struct cli_option options[] = {
 struct verifying {
   struct verifier *verifier;
   bool json, bad, missing;
+  bool folders; /* one was given: a sum is told */
+  size_t counts[VERIFY_STATE_COUNT], gone;
   char where[STORE_PATH_BYTES]; /* of the store that `ledger` is of; "": none yet */
   struct heads ledger;
   struct heads kept; /* --heads */
@@ -111,6 +113,7 @@ static void verify_print_line(const char *path, const struct verify_result *r) {
 static void print_trouble(struct verifying *v, const char *word, const char *what,
                           const char *why) {
   v->bad = true;
+  v->gone += strcmp(word, "missing") == 0;
   if (v->json) {
     verify_print_json(json_pack("{ss sb ss ss}", strcmp(word, "missing") == 0 ? "session" : "of",
                                 what, "ok", 0, "state", word, "error", why));
@@ -158,6 +161,7 @@ static void verify_one(struct verifying *v, const struct store_ref *ref) {
   else
     verify_print_line(ref->name, &result);
   v->bad |= !is_ok(&result);
+  v->counts[result.state]++;
 }
 
 static int id_order(const void *key, const void *id) {
@@ -203,6 +207,22 @@ static void verify_store(struct verifying *v, const char *where) {
   free(ids);
 }
 
+/* "7 logs: 5 complete, 1 open, 1 bad; 1 missing": behind what was told of each. */
+static void print_sum(const struct verifying *v) {
+  size_t logs = 0;
+  struct buf text = {0};
+  for (size_t i = 0; i < VERIFY_STATE_COUNT; i++) {
+    if (v->counts[i] > 0)
+      buf_printf(&text, "%s%zu %s", text.n > 0 ? ", " : ": ", v->counts[i],
+                 verify_state_name((enum verify_state)i));
+    logs += v->counts[i];
+  }
+  if (v->gone > 0)
+    buf_printf(&text, "; %zu missing", v->gone);
+  printf("%zu log%s%s\n", logs, logs == 1 ? "" : "s", buf_c(&text));
+  buf_deinit(&text);
+}
+
 static bool load_kept(struct verifying *v, const struct cli_args *args, struct err *err) {
   const char *signers = cli_value(args, "signed");
   struct buf text = {0};
@@ -232,6 +252,7 @@ static int verify(int argc, char **argv) {
   for (size_t i = 0; i < args.word_count; i++) {
     struct store_ref ref;
     if (stat(args.words[i], &st) == 0 && S_ISDIR(st.st_mode)) {
+      v.folders = true;
       verify_store(&v, args.words[i]);
     } else if (find_session(args.words[i], cli_value(&args, "logs"), NULL, &ref, &err)) {
       verify_one(&v, &ref);
@@ -240,6 +261,8 @@ static int verify(int argc, char **argv) {
       v.missing = true;
     }
   }
+  if (v.folders && !v.json)
+    print_sum(&v);
   heads_deinit(&v.ledger);
   heads_deinit(&v.kept);
   verifier_free(v.verifier);
@@ -261,7 +284,8 @@ const struct cli_command cmd_verify = {
         "of a\n"
         "line at its end, as a crash can leave, is torn: segue resume cuts it off.\n"
         "sealed: the ledger beside the logs says the same of the last record. A FOLDER is held\n"
-        "against its ledger: logs that are gone, cut short or written anew are found.\n"
+        "against its ledger: logs that are gone, cut short or written anew are found; a last line\n"
+        "counts them all.\n"
         "Exit: 0 all are ok, 1 one is bad, torn or gone, 2 one cannot be found.",
     .options = options,
     .run = verify,
