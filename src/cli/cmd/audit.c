@@ -57,13 +57,22 @@ static bool audit_logs(struct census *c, const char *logs, struct err *err) {
   return (logs == NULL && !store_exists(&store)) || audit_folder(c, where, err);
 }
 
+/* A piece of a line of JSON: a large folder has more groups than fit into one tree. */
+static void print_piece(const char *before, json_t *value) {
+  struct buf text = {0};
+  json_io_write(value, JSON_IO_COMPACT, &text);
+  printf("%s%s", before, buf_c(&text));
+  buf_deinit(&text);
+  json_decref(value);
+}
+
 static void audit_print_json(const struct census *c) {
-  json_t *groups = json_array(), *group;
+  json_t *group;
+  fputs("{\"groups\":[", stdout);
   for (size_t i = 0; (group = census_group_json(c, i)) != NULL; i++)
-    json_array_append_new(groups, group);
-  json_t *object = json_pack("{so so}", "groups", groups, "totals", census_totals_json(c));
-  json_io_print(object, JSON_IO_COMPACT);
-  json_decref(object);
+    print_piece(i > 0 ? "," : "", group);
+  print_piece("],\"totals\":", census_totals_json(c));
+  puts("}");
 }
 
 static void audit_print(struct census *c, const struct cli_args *args) {
