@@ -1,0 +1,64 @@
+/* compare.h - two sessions side by side: their turns aligned by movement, and where they part.
+ *
+ *   compare_log(&a, &ref, &err) and compare_log(&b, ...)     a log each
+ *   rows = compare_align(&a, &b, &count)                        free() it
+ *   compare_side_deinit(&a) ...
+ *
+ * Turns are aligned by the longest common sequence of their movements (up to COMPARE_ALIGN_COUNT
+ * turns each; beyond, one by one). Texts are raw. */
+#ifndef SEGUE_AUDIT_COMPARE_H
+#define SEGUE_AUDIT_COMPARE_H
+
+#include "base/err.h"
+#include "base/sha256.h"
+#include "store/store.h"
+
+#include <jansson.h>
+
+enum { COMPARE_ALIGN_COUNT = 1000 };
+
+struct compare_turn {
+  long turn;
+  long rule;                                         /* 0: none, or not judged */
+  json_t *movement, *next, *method, *judge, *worker; /* texts, or NULL; owned */
+  bool judged;
+  char text_sha256[SHA256_HEX]; /* of the agent's answer; "" before there is one */
+  int64_t ms, tokens, cost_nano;
+  json_t *files; /* {path: [added, removed]}; owned */
+};
+
+struct compare_side {
+  char session[40];
+  json_t *workflow; /* its name; owned, as outcome */
+  json_t *outcome;  /* NULL: open */
+  char workflow_sha256[SHA256_HEX];
+  struct compare_turn *turns;
+  size_t count, room;
+  int64_t ms, tokens, cost_nano;
+};
+
+enum compare_difference {                       /* bits */
+                          COMPARE_ONLY_ONE = 1, /* the other session has no such turn */
+                          COMPARE_VERDICT = 2,  /* another rule, or another way on */
+                          COMPARE_METHOD = 4,
+                          COMPARE_TEXT = 8, /* the agent said something else */
+                          COMPARE_FILES = 16
+};
+
+struct compare_row {
+  const struct compare_turn *a, *b; /* one may be NULL */
+  unsigned differs;
+};
+
+bool compare_log(struct compare_side *side, const struct store_ref *ref,
+                 struct err *err) MUST_CHECK;
+void compare_side_deinit(struct compare_side *side);
+struct compare_row *compare_align(const struct compare_side *a, const struct compare_side *b,
+                                  size_t *count);
+/* The first row in which the sessions part: a turn of one only, or another verdict. NULL: none. */
+const struct compare_row *compare_parting(const struct compare_row *rows, size_t count);
+/* {"a", "b", "same_workflow", "parting", "turns"}: a new reference. */
+json_t *compare_json(const struct compare_side *a, const struct compare_side *b,
+                     const struct compare_row *rows, size_t count);
+
+#endif

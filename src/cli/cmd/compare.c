@@ -1,0 +1,145 @@
+/* segue compare: two sessions side by side. */
+#include "audit/compare.h"
+#include "cli/cli.h"
+#include "cli/find.h"
+#include "cli/json_io.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct cli_option options[] = {
+    {"json", 'j', NULL, "print one JSON object", false},
+    {"logs", 'l', "DIR", "log folder in which IDs are looked up", false},
+    {0},
+};
+
+enum { MOVEMENT_COLUMNS = 16, VERDICT_COLUMNS = 34 };
+
+static void compare_cell(struct buf *out, struct str text, int columns) {
+  int used = cli_fit(out, text, columns);
+  for (; used < columns; used++)
+    buf_putc(out, ' ');
+}
+
+static const char *compare_word(const json_t *text, const char *otherwise) {
+  return text ? json_string_value(text) : otherwise;
+}
+
+/* "rule 2 > fix, ai_judge". */
+static void verdict_text(const struct compare_turn *t, struct buf *out) {
+  if (t == NULL)
+    buf_puts(out, "-");
+  else if (!t->judged)
+    buf_puts(out, "not judged");
+  else if (t->rule == 0)
+    buf_puts(out, "no rule");
+  else
+    buf_printf(out, "rule %ld > %s, %s", t->rule, compare_word(t->next, "?"),
+               compare_word(t->method, "?"));
+}
+
+static void show_side(const char *name, const struct compare_side *side) {
+  struct buf line = {0};
+  buf_printf(&line, "%s  ", name);
+  buf_safe(&line, str_from(side->session), false);
+  buf_puts(&line, "  ");
+  (void)cli_fit(&line, str_from(compare_word(side->workflow, "?")), 30);
+  buf_printf(&line, ", %s, %zu turn%s, %.1f s, %lld tokens, $%.4f",
+             compare_word(side->outcome, "open"), side->count, side->count == 1 ? "" : "s",
+             (double)side->ms / 1000, (long long)side->tokens, (double)side->cost_nano / 1e9);
+  puts(buf_c(&line));
+  buf_deinit(&line);
+}
+
+static void show_row(const struct compare_row *row, bool colours) {
+  static const char *const names[] = {"", "", "method", "text", "files"};
+  const struct compare_turn *any = row->a ? row->a : row->b;
+  bool parts = (row->differs & (COMPARE_ONLY_ONE | COMPARE_VERDICT)) != 0;
+  struct buf line = {0}, cell = {0};
+  buf_printf(&line, "%s%c %4ld %4ld  ", cli_paint(colours, parts ? COLOUR_YELLOW : COLOUR_NONE),
+             parts ? '*' : ' ', row->a ? row->a->turn : 0, row->b ? row->b->turn : 0);
+  compare_cell(&line, str_from(compare_word(any->movement, "?")), MOVEMENT_COLUMNS);
+  buf_puts(&line, "  ");
+  verdict_text(row->a, &cell);
+  compare_cell(&line, buf_view(&cell), VERDICT_COLUMNS);
+  buf_clear(&cell);
+  verdict_text(row->b, &cell);
+  buf_puts(&line, "  ");
+  compare_cell(&line, buf_view(&cell), VERDICT_COLUMNS);
+  for (size_t i = 2; i < ARRAY_LEN(names); i++)
+    if (row->differs & (1u << i))
+      buf_printf(&line, " %s", names[i]);
+  buf_puts(&line, cli_paint(colours, COLOUR_NONE));
+  puts(buf_c(&line));
+  buf_deinit(&line);
+  buf_deinit(&cell);
+}
+
+static void compare_show(const struct compare_side *a, const struct compare_side *b,
+                         const struct compare_row *rows, size_t count) {
+  const struct compare_row *parting = compare_parting(rows, count);
+  bool colours = cli_colours(STDOUT_FILENO);
+  show_side("A", a);
+  show_side("B", b);
+  if (strcmp(a->workflow_sha256, b->workflow_sha256) != 0)
+    puts("the workflows differ");
+  if (parting == NULL)
+    puts("the same way: every turn has the same verdict");
+  else {
+    puts("they part here:");
+    show_row(parting, colours);
+  }
+  printf("\n     A    B  %-*s  %-*s  %-*s  differs\n", MOVEMENT_COLUMNS, "movement",
+         VERDICT_COLUMNS, "A", VERDICT_COLUMNS, "B");
+  for (size_t i = 0; i < count; i++)
+    show_row(&rows[i], colours);
+}
+
+static bool compare_open(struct compare_side *side, const char *word, const char *logs,
+                         struct err *err) {
+  struct store_ref ref;
+  return find_session(word, logs, NULL, &ref, err) && compare_log(side, &ref, err);
+}
+
+static int compare_run(int argc, char **argv) {
+  struct cli_args args;
+  struct compare_side a = {0}, b = {0};
+  struct err err = {0};
+  size_t count;
+  int status;
+  if (!cli_parse(&cmd_compare, argc, argv, 2, 2, &args, &status))
+    return status;
+  const char *logs = cli_value(&args, "logs");
+  cli_errors_as_json(cli_flag(&args, "json"));
+  bool ok =
+      compare_open(&a, args.words[0], logs, &err) && compare_open(&b, args.words[1], logs, &err);
+  if (ok) {
+    struct compare_row *rows = compare_align(&a, &b, &count);
+    if (cli_flag(&args, "json")) {
+      json_t *told = compare_json(&a, &b, rows, count);
+      json_io_print(told, JSON_IO_COMPACT);
+      json_decref(told);
+    } else {
+      compare_show(&a, &b, rows, count);
+    }
+    free(rows);
+  }
+  compare_side_deinit(&a);
+  compare_side_deinit(&b);
+  return ok ? STATUS_COMPLETE : cli_fail("compare", &err);
+}
+
+const struct cli_command cmd_compare = {
+    .name = "compare",
+    .arguments = "A B [options]",
+    .summary = "two sessions side by side, and the turn in which they part",
+    .help = "A and B are ids, last or files; a fork and its parent, for one. Turns are aligned by "
+            "movement; a star\n"
+            "marks another verdict, or a turn of one only. differs: the deciding stage, the "
+            "agent's text, files.",
+    .options = options,
+    .run = compare_run,
+    .minor = true,
+};

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""segue compare: two sessions turn by turn, against what their records say."""
+import json
+import os
+import sys
+
+from audit_logs import write
+from support import Box, expect, main, need_build, of_type, records
+
+need_build()
+
+FLOW = """
+name: walk
+initial_movement: plan
+max_movements: 12
+provider: script
+judge: {stages: [structured_output, phase3_tag]}
+movements:
+  - name: plan
+    instruction: plan it
+    rules: [{condition: planned, next: work}, {condition: not planned, next: ABORT}]
+  - name: work
+    edit: true
+    instruction: work on it
+    rules: [{condition: done, next: review}, {condition: not done, next: ABORT}]
+  - name: review
+    instruction: review it
+    rules: [{condition: good, next: COMPLETE}, {condition: bad, next: work}]
+"""
+
+
+def session(box, *turns):
+    """turns: (the agent's text, the judge's reply, or two of them); the path of the log."""
+    replies = []
+    for text, *judged in turns:
+        replies.append({"purpose": "execute", "text": text, "write": {"f.txt": text + "\n"}}
+                       if text.startswith("w") else {"purpose": "execute", "text": text})
+        replies += [{"purpose": "judge", "text": j} for j in judged]
+    scenario = box.file("s.json", json.dumps({"replies": replies}))
+    before = set(box.log_paths()) if os.path.isdir(box.logs) else set()
+    cwd = f"{box.dir}/cwd{len(before)}"
+    os.mkdir(cwd)
+    done = box.segue("run", box.file("walk.yaml", FLOW), "--scenario", scenario, "--logs", box.logs, "--cwd", cwd)
+    expect(done.returncode == 0, done.stdout, done.stderr)
+    return (set(box.log_paths()) - before).pop()
+
+
+def step(n):
+    return json.dumps({"reason": "r", "step": n})
+
+
+def compare(box, a, b):
+    done = box.segue("compare", a, b, "--json")
+    expect(done.returncode == 0, done.stderr)
+    return json.loads(done.stdout)
+
+
+def text(box, a, b):
+    return box.segue("compare", a, b).stdout.decode()
+
+
+def same_way():
+    with Box() as box:
+        a = session(box, ("p", step(1)), ("w1", step(1)), ("r", step(1)))
+        b = session(box, ("p", step(1)), ("w1", "?", "[WORK:1]"), ("r!", step(1)))
+        got = compare(box, a, b)
+        expect(got["parting"] is None and got["same_workflow"], got)
+        expect([t["differs"] for t in got["turns"]] == [[], ["method"], ["text"]], got["turns"])
+        expect("the same way" in text(box, a, b))
+        expect(all(t["differs"] == [] for t in compare(box, a, a)["turns"]))
+
+
+def they_part():
+    """A goes straight on; B is sent back once: two turns of B have nobody beside them."""
+    with Box() as box:
+        a = session(box, ("p", step(1)), ("w1", step(1)), ("r", step(1)))
+        b = session(box, ("p", step(1)), ("w2\nmore", step(1)), ("r", step(2)), ("w3", step(1)), ("r", step(1)))
+        got = compare(box, a, b)
+        pairs = [(t["a"] and t["a"]["turn"], t["b"] and t["b"]["turn"]) for t in got["turns"]]
+        expect(len(pairs) == 5 and [p for p in pairs if p[0]] and sorted(p[1] for p in pairs) == [1, 2, 3, 4, 5], pairs)
+        expect(sum(p[0] is None for p in pairs) == 2, pairs)
+        parting = got["turns"][got["parting"]]
+        expect(parting["a"]["turn"] == parting["b"]["turn"] == 3 and "verdict" in parting["differs"], parting)
+        expect({"text", "files"} <= set(got["turns"][1]["differs"]), got["turns"][1])
+        for side, path in (("a", a), ("b", b)):
+            log = records(path)
+            ends = of_type(log, "call_end")
+            expect(got[side]["turns"] == len(of_type(log, "turn_start")))
+            expect(got[side]["duration_ms"] == sum(e["duration_ms"] for e in ends), got[side])
+            expect(got[side]["session"] == log[0]["session"] and got[side]["outcome"] == "complete")
+            for j in of_type(log, "judgment"):
+                turn = [t[side] for t in got["turns"] if t[side] and t[side]["turn"] == j["turn"]][0]
+                expect((turn["rule"], turn["next"], turn["method"]) == (j["rule"], j["next"], j["method"]), turn, j)
+        out = text(box, a, b)
+        expect("they part here:" in out and "rule 2 > work, structured_output" in out, out)
+
+
+def many_turns():
+    """Sums of tokens and cost against the records; every turn of both stands once, in order."""
+    with Box() as box:
+        a, b = write(box.dir + "/two", 2, 60, seed=4)
+        got = compare(box, a, b)
+        for side, path in (("a", a), ("b", b)):
+            log = [json.loads(line) for line in open(path)]
+            usage = [r.get("usage", {}) for r in log if r["type"] == "call_end"]
+            expect(got[side]["tokens"] == sum(u.get("input", 0) + u.get("output", 0) for u in usage))
+            expect(abs(got[side]["cost_usd"] - sum(u.get("cost_usd", 0) for u in usage)) < 1e-9)
+            turns = [t[side]["turn"] for t in got["turns"] if t[side]]
+            expect(turns == [r["turn"] for r in log if r["type"] == "turn_start"], turns)
+        for t in got["turns"]:
+            expect((t["a"] is None or t["b"] is None) == (t["differs"] == ["only_one"]), t)
+
+
+def not_there():
+    with Box() as box:
+        a = session(box, ("p", step(1)), ("w1", step(1)), ("r", step(1)))
+        expect(box.segue("compare", a, box.dir + "/none.ndjson").returncode == 2)
+        expect(box.segue("compare", a).returncode == 2)
+        bad = box.file("bad.ndjson", open(a, "rb").read().replace(b"planned", b"Planned", 1))
+        done = box.segue("compare", a, bad)
+        expect(done.returncode != 0 and b"record 1" in done.stderr, done.returncode, done.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main([same_way, they_part, many_turns, not_there]))
