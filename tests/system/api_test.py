@@ -537,23 +537,23 @@ def case_key_command():
             commands = {"counted": counted, "old": again, "fails": program("fails", "echo 'no such entry' >&2\nexit 3\n"),
                         "gone": ["segue-no-such-program"], "silent": ["true"], "slow": ["sleep", "60"], "hangs": ["sleep", "61"],
                         "where": program("where", "echo key-$PWD-$TEST_OWN\n"),
-                        "killed": program("killed", "kill -9 $$\n")}
+                        "killed": program("killed", "kill -9 $$\n"), "worded": ["sh", "-c", "exit 4", "a-secret-word"]}
             settings = {n: provider(server, n, "openai-chat", key_command=c, **({"key_ms": 300} if n == "slow" else {})) for n, c in commands.items()}
             calls = [{"id": f"counted.{i}", "provider": "counted"} for i in range(5)]
             calls += [{"id": "counted.left", "provider": "counted", "cancel_ms": 0}, {"id": "counted.probe", "provider": "counted", "probe": True}]
-            calls += [{"id": n, "provider": n} for n in ("fails", "gone", "silent", "slow", "where", "killed")]
+            calls += [{"id": n, "provider": n} for n in ("fails", "gone", "silent", "slow", "where", "killed", "worded")]
             calls += [{"id": "hangs", "provider": "hangs", "cancel_ms": 100}, {"id": "hangs.2", "provider": "hangs", "cancel_ms": 150}]
             calls += [{"id": "old.1", "provider": "old"}, {"id": "old.2", "provider": "old", "after": True}, {"id": "later", "provider": "counted", "after": True}]
             got = drive(settings, calls, {"HOME": box.dir, "TEST_OWN": "mine"})
             for name in [f"counted.{i}" for i in range(5)] + ["later"]:
                 expect(got[name]["class"] == "ok" and "secret:counted" in got[name]["text"], name, got[name])
-            expect(KEY not in json.dumps(got), "no result shows a key")
+            expect(KEY not in json.dumps(got) and "a-secret-word" not in json.dumps(got), "no result shows a key, or words that may be one")
             expect({r["headers"]["authorization"] for r in server.requests if r["scenario"] == "counted"} == {"Bearer " + KEY}, "the first line")
             with open(box.dir + "/asked") as f:
                 expect(f.read() == "x\n", "one program for all who wait, and for later calls")
             expect(got["counted.left"]["class"] == "cancelled" and got["counted.probe"]["class"] == "ok", got)
             for name, words in (("fails", 'ended with status 3: no such entry'), ("gone", "cannot run it"), ("silent", "printed no key"),
-                                ("slow", "no key within 300 ms"), ("killed", "it was ended")):
+                                ("slow", "no key within 300 ms"), ("killed", "it was ended"), ("worded", '"sh": it ended with status 4')):
                 expect(got[name]["class"] == "auth" and words in got[name]["message"], name, got[name])
                 expect(f'provider {name} has no key: key_command "' in got[name]["message"], name, got[name])
             sent = [r["headers"]["authorization"] for r in server.requests if r["scenario"] == "where"]

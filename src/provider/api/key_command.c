@@ -69,16 +69,11 @@ static void keep_first_line(struct key_entry *entry, struct buf *printed) {
   buf_str(&entry->key, text);
 }
 
-static void name_program(const struct key_entry *entry, struct buf *out) {
-  for (size_t i = 0; i + 1 < entry->words.n && out->n < 120; i++)
-    buf_putc(out, entry->words.p[i] ? entry->words.p[i] : ' ');
-}
-
+/* Names the program alone: its arguments may be as secret as what it prints. */
 static void say_why(struct key_entry *entry, const struct process_result *p) {
-  struct buf name = {0}, said = {0};
+  struct buf said = {0};
   char why[160];
   struct str line = str_trim(buf_view(&p->err));
-  name_program(entry, &name);
   line.n = line.n < 200 ? line.n : 200;
   buf_safe(&said, line, false);
   if (p->why == PROCESS_END_EXEC_FAILED) {
@@ -95,8 +90,7 @@ static void say_why(struct key_entry *entry, const struct process_result *p) {
   } else {
     (void)err_set(&entry->err, ERR_IO, "it was ended (%s)", process_end_name(p->why));
   }
-  (void)err_wrap(&entry->err, "key_command \"%s\"", buf_c(&name));
-  buf_deinit(&name);
+  (void)err_wrap(&entry->err, "key_command \"%.120s\"", entry->words.p);
   buf_deinit(&said);
 }
 
