@@ -144,6 +144,7 @@
 #define LIMIT_CIRCUIT_OPEN_MS  30000 /* the first time; doubled each time */
 #define LIMIT_CIRCUIT_MAX_MS   (5 * 60 * 1000)
 #define LIMIT_FALLBACK_COUNT   8u    /* providers in one list */
+#define LIMIT_ACP_GO_ONS       20u   /* how often an agent that stops at a no is told to go on */
 #define LIMIT_RUN_COUNT        32u   /* programs that a movement may run */
 #define LIMIT_PROVIDER_COUNT   64u   /* backends of one run */
 #define LIMIT_CALL_EVENT_COUNT 1000u /* call_event records of one call; later news are dropped */

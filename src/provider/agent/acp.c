@@ -216,6 +216,40 @@ static void on_opened(struct acp *acp, const json_t *result) {
     acp_go_on(acp);
 }
 
+/* Some agents end their turn when they are told no. The model shall know, and go on without it:
+ * it is told in the next prompt. False: that is not what happened. */
+static bool goes_on(struct acp *acp, json_t *usage) {
+  struct driver *d = acp->d;
+  if (!acp->denied || acp->interrupted || rpc_replays(&acp->rpc) || d->structured != NULL ||
+      acp->gone_on == LIMIT_ACP_GO_ONS)
+    return false;
+  struct buf text = {0};
+  buf_printf(&text, "That was not allowed, and was not done: " STR_FMT ". Go on without it.",
+             STR_ARG(buf_view(&d->denied)));
+  json_t *note = json_pack("{s:o}", "text", json_text(buf_view(&text))), *used = acp->used;
+  acp->used = stream_usage_added(used, usage, 1);
+  json_decref(used);
+  stream_end_message(d, (struct str){0});
+  stream_tell(d, NEWS_NOTE, (struct str){0}, note);
+  acp->gone_on++;
+  acp->denied = acp->failed = d->trouble.there = false;
+  acp_request(acp, ACP_PROMPT,
+              json_pack("{s:s, s:[{s:s, s:o}]}", "sessionId", acp->session, "prompt", "type",
+                        "text", "text", json_text(buf_view(&text))));
+  buf_deinit(&text);
+  return true;
+}
+
+/* The tokens of one prompt; NULL: it tells none. */
+static json_t *prompt_usage(const struct acp *acp, const json_t *result) {
+  const json_t *counts =
+      json_object_get(json_object_get(json_object_get(result, "_meta"), "quota"), "token_count");
+  json_t *usage = acp_usage(json_object_get(result, "usage"));
+  if (usage == NULL)
+    usage = acp_usage(counts);
+  return usage ? usage : json_incref(acp->own_usage);
+}
+
 static void on_stopped(struct acp *acp, const json_t *result) {
   static const struct {
     const char *reason, *message;
@@ -225,13 +259,16 @@ static void on_stopped(struct acp *acp, const json_t *result) {
                  {"refusal", "the model refused", CLASS_REFUSED},
                  {"cancelled", "cancelled", CLASS_CANCELLED}};
   const char *reason = json_string_value(json_object_get(result, "stopReason"));
-  const json_t *counts =
-      json_object_get(json_object_get(json_object_get(result, "_meta"), "quota"), "token_count");
-  json_t *usage = acp_usage(json_object_get(result, "usage"));
-  if (usage == NULL)
-    usage = acp_usage(counts);
-  if (usage == NULL)
-    usage = json_incref(acp->own_usage);
+  json_t *usage = prompt_usage(acp, result);
+  if (goes_on(acp, usage)) {
+    json_decref(usage);
+    return;
+  }
+  if (acp->used != NULL && usage != NULL) {
+    json_t *sum = stream_usage_added(acp->used, usage, 1);
+    json_decref(usage);
+    usage = sum;
+  }
   /* Some agents tell those of the last request only. */
   const char *told = json_string_value(json_object_get(acp->d->profile->acp, "usage"));
   if (usage != NULL && told != NULL)
@@ -413,6 +450,7 @@ static void acp_sent(struct driver *d, struct str line) {
 
 static bool acp_interrupt(struct driver *d) {
   struct acp *acp = acp_of(d);
+  acp->interrupted = true;
   return acp->prompting &&
          rpc_notify(&acp->rpc, "session/cancel", json_pack("{s:s}", "sessionId", acp->session));
 }
@@ -429,6 +467,7 @@ static void acp_close(struct driver *d) {
   json_decref(acp->initialized);
   json_decref(acp->opened);
   json_decref(acp->own_usage);
+  json_decref(acp->used);
   json_decref(acp->allowing);
   questions_deinit(&acp->questions);
   stream_close(d);

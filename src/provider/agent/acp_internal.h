@@ -29,6 +29,10 @@ struct acp {
   json_t *initialized; /* the agent's answer to initialize */
   json_t *opened;      /* to session/new, load or resume */
   bool authenticated, prompting;
+  bool denied;       /* it was told no, and has neither said nor begun anything since */
+  bool interrupted;  /* by us */
+  unsigned gone_on;  /* how often it was told to go on after that */
+  json_t *used;      /* tokens of the prompts before; or NULL */
   bool failed;       /* the last thing said was the client's own word for an error */
   bool replayed;     /* the history of a conversation is being told: it is not new */
   bool ids;          /* messages carry ids: those without one are asides */

@@ -96,7 +96,7 @@ static void acp_say_piece(struct acp *acp, const json_t *update) {
   }
   if (text.n == 0 || (id.n == 0 && take_notice(acp, text)))
     return;
-  acp->failed = false;
+  acp->failed = acp->denied = false;
   if (id.n == 0 && acp->ids && !d->text_of_all) {
     stream_tell(d, NEWS_TEXT, text, NULL);
     return;
@@ -137,6 +137,7 @@ static void acp_say_tool(struct acp *acp, const json_t *update, bool begins) {
   bool failed = str_eq_c(status, "failed");
   take_structured(d, update);
   if (begins) {
+    acp->denied = false;
     if (!acp->ids) /* what was said before it is a message of its own */
       stream_end_message(d, (struct str){0});
     stream_tool(d, tool_name(update), id, "start", -1);
@@ -259,6 +260,7 @@ void acp_ask_permission(struct acp *acp, const json_t *id, const json_t *params)
     question.allowed = false;
     question.reason = "it cannot be allowed once";
   }
+  acp->denied = !question.allowed;
   if (acp->questions.recorded)
     note_allowing(acp, params);
   question_ask(&acp->questions, id, &question);

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "support/driver_bed.h"
 
@@ -295,6 +296,50 @@ static void acp_questions_are_answered_by_policy(void **state) {
   say(p, "{'jsonrpc':'2.0','id':3,'method':'session/request_permission','params':{}}");
   wrote(p, "{'jsonrpc':'2.0','id':3,'result':{'outcome':{'outcome':'cancelled'}}}\n");
   finish(p, 0);
+}
+
+/* Some agents end their turn at a no: the model is told, and the work goes on. */
+static void acp_a_no_does_not_end_the_work(void **state) {
+  struct peer *p = *state;
+  acp_open_session(p);
+  say(p, "{'jsonrpc':'2.0','id':'q1','method':'session/request_permission','params':{'sessionId':"
+         "'s-1','toolCall':{'toolCallId':'c','kind':'execute','title':'rm x'}," OPTIONS "}}");
+  buf_clear(&p->sent);
+  say(p, "{'jsonrpc':'2.0','id':4,'result':{'stopReason':'cancelled','usage':{'inputTokens':10,"
+         "'outputTokens':2}}}");
+  wrote(p, "{'jsonrpc':'2.0','id':5,'method':'session/prompt','params':{'sessionId':'s-1',"
+           "'prompt':[{'type':'text','text':'That was not allowed, and was not done: rm x: this "
+           "step may change files, not run programs. Go on without it.'}]}}\n");
+  assert_true(told(p, "'text':'That was not allowed"));
+  assert_false(p->closed);
+  say(p, "{'jsonrpc':'2.0','method':'session/update','params':{'sessionId':'s-1','update':"
+         "{'sessionUpdate':'agent_message_chunk','content':{'type':'text','text':'Done.'}}}}");
+  say(p, "{'jsonrpc':'2.0','id':5,'result':{'stopReason':'end_turn','usage':{'inputTokens':20,"
+         "'outputTokens':3}}}");
+  assert_true(p->closed);
+  finish(p, 0);
+  assert_int_equal(p->bed.result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
+  assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "input")), 30);
+  assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "output")), 5);
+}
+
+/* An agent that asks for the same for ever is not told for ever. */
+static void acp_a_no_is_told_so_often_only(void **state) {
+  struct peer *p = *state;
+  acp_open_session(p);
+  for (int i = 0; i <= (int)LIMIT_ACP_GO_ONS; i++) {
+    char line[128];
+    assert_false(p->closed);
+    say(p, "{'jsonrpc':'2.0','id':'q','method':'session/request_permission','params':{'sessionId':"
+           "'s-1','toolCall':{'toolCallId':'c','kind':'execute','title':'rm x'}," OPTIONS "}}");
+    (void)snprintf(line, sizeof line,
+                   "{'jsonrpc':'2.0','id':%d,'result':{'stopReason':'end_turn'}}", 4 + i);
+    say(p, line);
+  }
+  assert_true(p->closed);
+  finish(p, 0);
+  assert_int_equal(p->bed.result.class, CLASS_REFUSED);
 }
 
 static void acp_is_cancelled(void **state) {
@@ -667,6 +712,8 @@ int main(void) {
       T(acp_models),
       T(acp_a_model_that_is_not_offered),
       T(acp_questions_are_answered_by_policy),
+      T(acp_a_no_does_not_end_the_work),
+      T(acp_a_no_is_told_so_often_only),
       T(acp_is_cancelled),
       T(acp_reasons_to_stop),
       T(acp_errors_have_classes),

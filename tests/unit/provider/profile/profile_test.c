@@ -365,6 +365,34 @@ static void programs_that_may_run_are_named(void **state) {
   words_deinit(&w);
 }
 
+/* A judge needs nothing but its prompt: no tools, and few words of the client's own. */
+static void judges_are_no_coding_agents(void **state) {
+  struct call_request request = execute();
+  struct agent_call call = call_of(&request);
+  struct words w;
+  (void)state;
+  request.purpose = PURPOSE_JUDGE;
+  call.permission = PERMISSION_READONLY;
+  assert_true(command(&w, "codex", &call));
+  assert_non_null(strstr(buf_c(&w.text), "|--ephemeral|"));
+  assert_non_null(strstr(buf_c(&w.text), "|model_instructions_file=/tmp/x/judge.md|"));
+  assert_non_null(strstr(buf_c(&w.text), "|sandbox_mode=read-only|"));
+  size_t last = w.command.file_count - 1;
+  assert_string_equal(w.command.files[last].path, "/tmp/x/judge.md");
+  assert_true(str_starts(w.command.files[last].content, "You judge the report"));
+  words_deinit(&w);
+  assert_true(command(&w, "copilot", &call));
+  assert_non_null(strstr(buf_c(&w.text), "|--available-tools|none"));
+  words_deinit(&w);
+  assert_true(command(&w, "gemini", &call));
+  assert_string_equal(assignment(&w, "GEMINI_SYSTEM_MD="), "/tmp/x/judge.md");
+  words_deinit(&w);
+  request.purpose = PURPOSE_EXECUTE;
+  assert_true(command(&w, "gemini", &call));
+  assert_string_equal(assignment(&w, "GEMINI_SYSTEM_MD="), "");
+  words_deinit(&w);
+}
+
 static struct str gap(const char *name, enum permission permission, bool runs, struct buf *out) {
   buf_clear(out);
   (void)capability_gap(&profiles_find(shipped, str_from(name))->capability, permission, runs, out);
@@ -455,7 +483,7 @@ static void files_and_variables_are_filled_in(void **state) {
   call.schema = schema;
   assert_true(command(&w, "codex", &call));
   assert_non_null(strstr(buf_c(&w.text), "--output-schema|/tmp/x/segue-schema.json|"));
-  assert_int_equal(w.command.file_count, 1);
+  assert_int_equal(w.command.file_count, 2); /* it, and what judges are told */
   assert_true(str_eq_c(w.command.files[0].content, "{\"type\":\"object\"}"));
   words_deinit(&w);
   call.schema = NULL;
@@ -604,6 +632,7 @@ int main(void) {
       cmocka_unit_test(names_that_cannot_be),
       cmocka_unit_test(groups_fall_out_when_they_are_empty),
       cmocka_unit_test(programs_that_may_run_are_named),
+      cmocka_unit_test(judges_are_no_coding_agents),
       cmocka_unit_test(what_a_client_cannot_hold_is_said),
       cmocka_unit_test(everything_that_is_there_comes_in),
       cmocka_unit_test(a_conversation_goes_on_by_its_id),
