@@ -90,6 +90,14 @@ static double answer_cost(struct planning *plan, const struct reach_part *part) 
 
 /* --- who --- */
 
+/* Tells what a backend does else than the permission says; null: it holds the word. */
+static void put_gap(json_t *out, const struct capability *capability, const struct movement *m) {
+  struct buf gap = {0};
+  bool differs = capability_gap(capability, m->permission, m->run != NULL, &gap);
+  json_object_set_new(out, "permission_gap", differs ? json_text(buf_view(&gap)) : json_null());
+  buf_deinit(&gap);
+}
+
 static json_t *who_json(const struct planning *plan, const struct reach_part *part,
                         const struct reach_who *who) {
   const struct provider *provider = registry_find(plan->p->registry, who->provider);
@@ -104,7 +112,8 @@ static json_t *who_json(const struct planning *plan, const struct reach_part *pa
   json_object_set_new(out, "transport",
                       probe.transport[0] ? json_string(probe.transport) : json_null());
   json_object_set_new(out, "schema", json_string(probe.schema));
-  (void)part;
+  if (part->role == REACH_WORK)
+    put_gap(out, &provider->capability, &plan->p->workflow->movements[part->movement]);
   return out;
 }
 
@@ -170,6 +179,10 @@ static json_t *movement_json(const struct workflow *wf, const struct movement *m
   json_object_set_new(out, "command", argv ? argv : json_null());
   if (m->argv == NULL)
     json_object_set_new(out, "permission", json_string(permission_name(m->permission)));
+  if (m->run != NULL)
+    json_object_set(out, "run", (json_t *)m->run);
+  if (m->secrets != NULL)
+    json_object_set(out, "secrets", (json_t *)m->secrets);
   for (size_t i = 0; i < m->judge.stage_count; i++)
     json_array_append_new(stages, json_string(judge_stage_name(m->judge.stages[i])));
   json_object_set_new(out, "stages", stages);

@@ -34,7 +34,8 @@ REPLIES = json.dumps({"replies": [{"text": "done", "usage": {"input": 10, "outpu
 def plan(box, workflow, *words, status=0):
     done = box.segue("plan", workflow, "--json", "--quick", "--logs", box.logs, "--cwd", box.cwd, *words)
     expect(done.returncode == status, done)
-    return json.loads(done.stdout)
+    lines = done.stdout.decode().splitlines(keepends=True)  # errors stand before it, one a line
+    return json.loads("".join(line for line in lines if not line.startswith('{"error"')))
 
 
 def prices(box, price):
@@ -103,6 +104,16 @@ def what_the_last_ones_used():
         expect(plan(box, other, "-s", s)["history"] is None, "another workflow's sessions")
 
 
+def permissions_as_they_can_be_held():
+    with Box() as box:
+        text = FLOW.replace("edit: true", "provider: codex\n    permission: edit\n    run: [pytest]")
+        told = plan(box, box.file("w.yaml", text), status=2)
+        [who] = told["movements"][0]["work"]
+        expect(who["provider"] == "codex" and "any program" in who["permission_gap"], who)
+        done = box.segue("plan", box.dir + "/w.yaml", "--quick", "--cwd", box.cwd)
+        expect("edit, runs pytest" in done.stdout.decode() and "codex, edit: " in done.stdout.decode(), done)
+
+
 def what_keeps_it_from_running():
     with Box() as box:
         done = box.segue("plan", box.file("w.yaml", FLOW), "--json", "--quick", "--cwd", box.cwd)
@@ -112,4 +123,5 @@ def what_keeps_it_from_running():
 
 if __name__ == "__main__":
     sys.exit(main([what_would_run, an_endless_one_has_no_bound, the_cost_is_bounded_where_it_can_be,
-                   what_the_last_ones_used, what_keeps_it_from_running]))
+                   what_the_last_ones_used, permissions_as_they_can_be_held,
+                   what_keeps_it_from_running]))

@@ -164,6 +164,28 @@ static void plan_print_judge(const struct plan_page *page, const json_t *m) {
   buf_deinit(&text);
 }
 
+/* Where an agent's permission is not what the word says; the variables that the movement gets. */
+static void plan_print_more(const struct plan_page *page, const json_t *m) {
+  const json_t *work = json_object_get(m, "work"), *secrets = json_object_get(m, "secrets");
+  size_t i;
+  json_t *who;
+  json_array_foreach((json_t *)work, i, who) {
+    struct buf text = {0};
+    buf_printf(&text, "%s, %s: %s", plan_word(who, "provider"), plan_word(m, "permission"),
+               plan_word(who, "permission_gap"));
+    if (plan_word(who, "permission_gap")[0])
+      plan_row(page, "", COLOUR_NONE, &text);
+    buf_deinit(&text);
+  }
+  if (json_array_size(secrets) > 0) {
+    struct buf text = {0};
+    buf_puts(&text, "gets ");
+    plan_put_words(&text, secrets, ", ");
+    plan_row(page, "", COLOUR_NONE, &text);
+    buf_deinit(&text);
+  }
+}
+
 static void plan_print_movement(const struct plan_page *page, const json_t *m) {
   const json_t *command = json_object_get(m, "command");
   struct buf text = {0};
@@ -174,11 +196,16 @@ static void plan_print_movement(const struct plan_page *page, const json_t *m) {
   } else {
     plan_put_list(&text, json_object_get(m, "work"), ", else ");
     buf_printf(&text, "  %s", plan_word(m, "permission"));
+    if (json_array_size(json_object_get(m, "run")) > 0) {
+      buf_puts(&text, ", runs ");
+      plan_put_words(&text, json_object_get(m, "run"), ", ");
+    }
   }
   buf_puts(&text, "  > ");
   plan_put_words(&text, json_object_get(m, "next"), ", ");
   plan_row(page, plan_word(m, "name"), COLOUR_BOLD, &text);
   buf_deinit(&text);
+  plan_print_more(page, m);
   plan_print_judge(page, m);
 }
 
