@@ -7,6 +7,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from daemon import DaemonBox  # noqa: E402
 from support import Box, expect, main, need_build, of_type, records, verified  # noqa: E402
 
 VALUE = "deploy-0123456789-value"
@@ -104,6 +105,23 @@ def case_refused():
             config(box, secrets=wrong)
             done = run(box)
             expect(done.returncode == 2 and words in done.stderr and b"config.yaml:1:" in done.stderr, wrong, done.stderr)
+
+
+def case_daemon():
+    """A daemon gives them as a run does, from its own environment; a crash in between changes nothing."""
+    with DaemonBox() as box:
+        config(box, secrets=["DEPLOY_TOKEN", "OTHER_TOKEN"], providers={"text": {"program": agent(box)}})
+        box.serve(env={"DEPLOY_TOKEN": VALUE, "OTHER_TOKEN": OTHER})
+        body = {"workflow": box.file("w.yaml", FLOW), "cwd": box.cwd, "task": "t"}
+        sid = box.submit(body["workflow"], task="t")
+        box.wait_status(sid, "complete")
+        with open(box.log(sid)) as f:
+            text = f.read()
+        expect("token=«secret:DEPLOY_TOKEN» other=none" in text and VALUE not in text and OTHER not in text, text[-2000:])
+        box.file("w.yaml", FLOW.replace("[OTHER_TOKEN]", "[HOME]"))
+        status, reply = box.ask("POST", "/v1/sessions", body)
+        expect(status == 422 and "secrets names HOME" in json.dumps(reply), status, reply)
+        box.end()
 
 
 need_build()
