@@ -124,8 +124,8 @@ def case_hostile():
                 for dialect in DIALECTS:
                     key = f"{dialect}.{name}"
                     settings[key] = {"type": dialect, "base_url": server.url(key) + ("/v1" if dialect.startswith("openai") else ""),
-                                     "key_env": "SEGUE_TEST_KEY", "idle_ms": 400 if name.startswith("white") else 9000, "stall_ms": 500 if "trickle" in name else 3000}
-                    calls.append({"id": key, "provider": key, "timeout_ms": 20000})
+                                     "key_env": "SEGUE_TEST_KEY", "idle_ms": 400 if name.startswith("white") else 90000, "stall_ms": 500 if "trickle" in name else 90000}
+                    calls.append({"id": key, "provider": key, "timeout_ms": 100000})
             got = drive(settings, calls, {"SEGUE_TEST_KEY": KEY})
             for name in names[i:i + 7]:
                 _, wanted, word = ROWS[name]
@@ -136,7 +136,7 @@ def case_hostile():
                     fine = r["class"] == classes if classes else r["class"] != "ok" or r["text"] in (TEXT, "")
                     fine = fine and (r["class"] == "ok" or dialect == "ollama" or word in message)
                     fine = fine and (r["class"] == "ok") == (message == "") and len(message) < 512 and (message.isprintable() or not message) and KEY not in json.dumps(r)
-                    fine = fine and r["duration_ms"] < 15000 and 0 <= r["retry_after_ms"] < 10 ** 12
+                    fine = fine and r["duration_ms"] < 60000 and 0 <= r["retry_after_ms"] < 10 ** 12
                     if not fine:
                         wrong.append((dialect, name, wanted, {k: r[k] for k in ("class", "message", "retry_after_ms", "duration_ms", "bytes")}))
                 if sum(r["scenario"].partition(".")[2] == name for r in server.requests) != len(DIALECTS):
