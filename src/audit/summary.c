@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/utf8.h"
+#include "core/gates.h"
 #include "core/state.h"
 
 #include <stdio.h>
@@ -65,6 +66,16 @@ static void put_files(struct buf *out, const struct record *record) {
     buf_printf(out, " and %zu more", more);
 }
 
+/* ", no pass: 12 passed, 1 failed": an exit of 0 that is no pass is said to be none. */
+static void put_tests(struct buf *out, const json_t *tests, int status) {
+  const char *problem = summary_word(tests, "problem");
+  buf_puts(out, status == 0 && gate_is_no_pass(tests) ? ", no pass: " : ", ");
+  if (problem[0] != '\0')
+    buf_puts(out, problem);
+  else
+    gate_tests(tests, out);
+}
+
 /* Tells in a few words what a call did: a command's status and last line, the files that it
  * changed. One that printed nothing and failed says why on stderr. */
 static void describe_call(struct turn_line *line, const struct record *record) {
@@ -72,10 +83,13 @@ static void describe_call(struct turn_line *line, const struct record *record) {
   if (record_is_number(record, MEMBER_EXIT)) {
     int status = (int)record_number(record, MEMBER_EXIT);
     struct str last = last_line(record_text(record, MEMBER_TEXT));
+    const json_t *tests = record_tree(record, MEMBER_TESTS);
     if (last.n == 0 && status != 0)
       last = last_line(record_text(record, MEMBER_STDERR));
     summary_exit(status, (int)record_number(record, MEMBER_SIGNAL), &line->what);
-    if (last.n > 0) {
+    if (tests != NULL) {
+      put_tests(&line->what, tests, status);
+    } else if (last.n > 0) {
       buf_puts(&line->what, ", ");
       buf_str(&line->what, last);
     }

@@ -100,6 +100,7 @@
 #define LIMIT_LEFTOVER_WAIT_MS 1000  /* for the end of a crashed session's processes */
 #define LIMIT_ENVIRON_BYTES    (4u * 1024u * 1024u) /* of one of them, looked at */
 #define LIMIT_CALL_WALL_MS     (60 * 60 * 1000)     /* one execute call */
+#define LIMIT_DURATION_MS      (24l * 60 * 60 * 1000) /* what timeout and stall can say */
 #define LIMIT_CALL_STALL_MS    (15 * 60 * 1000)     /* without a byte from the provider */
 #define LIMIT_JUDGE_WALL_MS    (10 * 60 * 1000)
 #define LIMIT_JUDGE_STALL_MS   (5 * 60 * 1000) /* without a byte from a judge */
@@ -134,6 +135,8 @@
 #define LIMIT_TREE_COUNT_MS    1000u /* counting lines; then files come without numbers */
 #define LIMIT_TREE_LIST_BYTES  (16u * 1024u * 1024u) /* of git's listing, and of blobs */
 #define LIMIT_TREE_TOLD        1000u                 /* files in one record; the rest is counted */
+#define LIMIT_REPORT_BYTES     (32u * 1024u * 1024u) /* one report of tests */
+#define LIMIT_REPORT_COUNT     1000u                 /* in one folder */
 #define LIMIT_REPO_FILE_BYTES  (64u * 1024u)         /* .git, commondir, config, info/exclude */
 #define LIMIT_REPO_INDEX_BYTES (256u * 1024u * 1024u)
 

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "core/decide.h"
 #include "core/fold.h"
+#include "core/gates.h"
 #include "format/json_object.h"
 
 #include <stdio.h>
@@ -130,7 +131,8 @@ static bool apply_turn_end(const struct fold *f) {
   if (m->argv != NULL && turn->has_exit) {
     core->check.turn = turn->id;
     core->check.movement = turn->movement;
-    core->check.exit = turn->exit;
+    core->check.exit = gate_exit(turn);
+    gates_put(core, turn);
   }
   core->has_next = true;
   core->next = m->rule_next[turn->rule - 1];

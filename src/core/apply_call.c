@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "core/decide.h"
 #include "core/fold.h"
+#include "core/gates.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "judge/usage.h"
@@ -187,6 +188,9 @@ bool apply_call_start(const struct fold *f) {
   free(call->model);
   call->provider = xstrndup(provider.p, provider.n);
   call->model = model.n ? xstrndup(model.p, model.n) : NULL;
+  struct str cwd = fold_text(f, MEMBER_CWD);
+  free(call->cwd);
+  call->cwd = cwd.n > 0 ? xstrndup(cwd.p, cwd.n) : NULL;
   fold_set_json(&call->options, fold_tree(f, MEMBER_OPTIONS));
   if (attempt == 1)
     fold_set_json(&call->wanted, call->options);
@@ -337,6 +341,8 @@ bool apply_call_end(const struct fold *f) {
   keep_usage(f, turn, call);
   if (call->purpose == PURPOSE_EXECUTE)
     add_changed(f, turn);
+  if (call->purpose == PURPOSE_EXECUTE)
+    gates_changed(f->core, turn);
   if (fold_text(f, MEMBER_PROVIDER_SESSION).n > 0)
     set_provider_session(call, fold_text(f, MEMBER_PROVIDER_SESSION));
   if (error != NULL)
@@ -355,6 +361,7 @@ bool apply_call_end(const struct fold *f) {
   }
   if (call->purpose == PURPOSE_EXECUTE) {
     keep_session(f, turn, call);
+    fold_set_json(&turn->tests, fold_tree(f, MEMBER_TESTS));
     turn->has_exit = has_exit;
     turn->exit = (int)fold_number(f, MEMBER_EXIT);
   }

@@ -86,6 +86,9 @@ struct call_request {
   const json_t *run;           /* programs that it may run with edit: see run.h; or NULL */
   struct str provider_session; /* the backend's conversation to go on with; empty: a new one */
   uint64_t timeout_ms;
+  uint64_t stall_ms; /* 0: as the backend has it */
+  struct str tests;  /* how a command tells its tests; or empty */
+  const char *cwd;   /* below the session's folder; NULL: that itself */
   /* Tokens of the conversation that it goes on with, so far ({"input", ...}); NULL: not known. */
   const json_t *conversation;
   const json_t *secrets; /* names of variables that its program gets; or NULL */
@@ -115,6 +118,8 @@ struct call_result {
   struct text error_text; /* stderr, bounded; may be empty */
   json_t *structured;     /* or NULL */
   const char *enforced;   /* native, grammar, tool, json, prompt; NULL: not asked for */
+  json_t
+      *tests; /* that a command ran, or NULL: {"format","passed","failed","skipped","problem"?} */
   bool has_exit;
   int exit;          /* of a command: status, 128 + signal when killed */
   int signal;        /* that killed it; 0: none did, whatever its status */

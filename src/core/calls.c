@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/utf8.h"
+#include "core/limits.h"
 #include "core/record.h"
 #include "extract/silence.h"
 #include "format/json_object.h"
@@ -55,6 +56,9 @@ void core_request(const struct core *core, const struct turn *turn, const struct
       .run = call->purpose == PURPOSE_EXECUTE ? m->run : NULL,
       .provider_session = call->resumed ? str_from(call->provider_session) : STR(""),
       .timeout_ms = call->timeout_ms,
+      .stall_ms = call->purpose == PURPOSE_EXECUTE ? (uint64_t)m->stall_ms : 0,
+      .tests = call->purpose == PURPOSE_EXECUTE ? m->tests : STR(""),
+      .cwd = call->cwd,
       .conversation = total_of(core, call),
       .secrets = call->purpose == PURPOSE_EXECUTE ? m->secrets : NULL,
       .refused = core_refused(core, str_from(call->provider), str_from(call->model)),
@@ -327,6 +331,8 @@ static void call_start_record(const struct step *s, struct record_draft *d, cons
     record_put_tree(d, MEMBER_OPTIONS, json_incref((json_t *)r->options));
   if (r->schema)
     calls_put_schema(d, s->core, r->schema);
+  if (r->cwd != NULL)
+    record_put_bytes(d, MEMBER_CWD, str_from(r->cwd));
   record_put_number(d, MEMBER_TIMEOUT_MS, (int64_t)r->timeout_ms);
 }
 
@@ -354,6 +360,9 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
       .run = n->purpose == PURPOSE_EXECUTE ? m->run : NULL,
       .timeout_ms = n->timeout_ms,
   };
+  struct buf cwd = {0};
+  limits_cwd(s->core->workflow, m, s->core->structured, &cwd);
+  request.cwd = cwd.n > 0 ? buf_c(&cwd) : NULL;
   const char *known = known_session(s, m, n->purpose, n->provider);
   const char *why_not = known && m->fresh_session ? "the movement has session: refresh" : NULL;
   if (why_not != NULL)
@@ -381,6 +390,7 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   buf_deinit(&call->prompt);
   call->prompt = n->prompt.bytes; /* not state: what the effect sends; recovery reads it back */
   n->prompt.bytes = (struct buf){0};
+  buf_deinit(&cwd);
   prompt_deinit(&n->prompt);
   json_decref(n->options);
   json_decref(n->schema);
@@ -496,6 +506,8 @@ static void put_rest(const struct core *core, const struct call *call, struct re
     record_put_text(d, MEMBER_ENFORCED, str_from(r->enforced));
   if (r->has_exit)
     record_put_number(d, MEMBER_EXIT, r->exit);
+  if (r->tests)
+    record_put_tree(d, MEMBER_TESTS, json_incref(r->tests));
   if (r->signal > 0)
     record_put_number(d, MEMBER_SIGNAL, r->signal);
   if (r->error_text.bytes.n > 0)

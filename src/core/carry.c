@@ -1,6 +1,7 @@
 /* Takes over the state of a session that another is forked from: as a record, and from it. */
 #include "base/log.h"
 #include "core/fold.h"
+#include "core/gates.h"
 #include "core/step.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
@@ -31,10 +32,11 @@ static json_t *carry_check(const struct core *core) {
 }
 
 static json_t *carry_state(const struct core *core) {
-  return json_pack("{sI so sO sO sO sO* sO* so*}", "turns", (json_int_t)core->turn_count, "runs",
-                   carry_runs(core), "values", core->structured, "conversations", core->sessions,
-                   "tokens", core->token_counts, "totals", core->totals, "refused", core->refused,
-                   "check", carry_check(core));
+  return json_pack("{sI so sO sO sO sO* sO* so* so*}", "turns", (json_int_t)core->turn_count,
+                   "runs", carry_runs(core), "values", core->structured, "conversations",
+                   core->sessions, "tokens", core->token_counts, "totals", core->totals, "refused",
+                   core->refused, "check", carry_check(core), "checks",
+                   json_deep_copy(core->gates));
 }
 
 void step_carry(struct step *s, const struct core_parent *parent) {
@@ -136,6 +138,7 @@ bool apply_carried(const struct fold *f) {
   take_object(&core->sessions, json_at(state, "conversations"));
   take_object(&core->totals, json_at(state, "totals"));
   take_object(&core->refused, json_at(state, "refused"));
+  gates_take(core, json_at(state, "checks"));
   if (fold_has(f, MEMBER_TEXT)) {
     if (!fold_take_text(f, MEMBER_TEXT, &core->last_text))
       return false;

@@ -1,6 +1,7 @@
 /* Takes an event to the records and effects that follow from it. */
 #include "core/decide.h"
 
+#include "core/gates.h"
 #include "core/judging.h"
 #include "core/record.h"
 #include "core/step.h"
@@ -59,6 +60,12 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
   char nonce[17];
   step_turn_nonce(core, turn, nonce);
   step_view(s, turn, nonce, &view);
+  struct buf checks = {0}, tests = {0};
+  gates_tell(core, turn, &checks);
+  gate_tests(turn->tests, &tests);
+  view.checks = buf_view(&checks);
+  view.tests = buf_view(&tests);
+  view.no_pass = gate_is_no_pass(turn->tests);
   if (step->vote > 0)
     core_panel_backend(core->workflow, core->config, turn->movement, step->vote, &n.provider,
                        &n.model);
@@ -84,6 +91,8 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
   } else {
     prompt_judge(&view, &asked, step->stage, &n.prompt);
   }
+  buf_deinit(&checks);
+  buf_deinit(&tests);
   step_start_call(s, turn, &n);
 }
 

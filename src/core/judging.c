@@ -1,6 +1,7 @@
 /* Gathers what the judging of a turn rests on. */
 #include "core/judging.h"
 
+#include "core/gates.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 
@@ -35,14 +36,19 @@ static json_t *when_env(const struct core *core, const struct turn *turn) {
   json_put(env, "iteration", json_integer(turn->iteration));
   json_put(env, "movement_iteration", json_integer(turn->movement_iteration));
   if (turn->has_exit)
-    json_put(env, "exit", json_integer(turn->exit));
+    json_put(env, "exit", json_integer(gate_exit(turn)));
   if (turn->has_exit || core->check.turn > 0)
-    json_put(env, "last_exit", json_integer(turn->has_exit ? turn->exit : core->check.exit));
+    json_put(env, "last_exit", json_integer(turn->has_exit ? gate_exit(turn) : core->check.exit));
   int64_t changed = (int64_t)json_array_size(turn->files) + turn->files_more;
   if (turn->files != NULL && (changed > 0 || !turn->files_lost)) {
     json_put(env, "changed", json_integer(changed));
     json_put(env, "files", json_incref(turn->files));
   }
+  if (turn->tests != NULL)
+    json_put(env, "tests", json_incref(turn->tests));
+  json_t *gates = gates_json(core, turn);
+  if (gates != NULL)
+    json_put(env, "checks", gates);
   /* A rule may look at its own movement's value: the one of this run, not of an earlier one. */
   json_object_setn_new(values, m->name.p, m->name.n,
                        turn->structured ? json_incref(turn->structured) : json_null());

@@ -1,6 +1,8 @@
 /* Holds the one table of keys of a workflow. */
 #include "core/keys.h"
 
+#include "core/limits.h"
+
 #include "base/limits.h"
 #include "render/describe.h"
 
@@ -105,7 +107,7 @@ static const struct key rule_list[] = {
      .type = KEY_CONDITION,
      .required = true,
      .description = "When the rule holds: a label that a judge reads, when(EXPR) on exit, "
-                    "last_exit, iteration, movement_iteration, changed, files and "
+                    "last_exit, iteration, movement_iteration, changed, files, tests, checks and "
                     "structured.MOVEMENT.FIELD, or label && when(EXPR)."},
     {.name = "next",
      .type = KEY_NAME,
@@ -201,6 +203,28 @@ static const struct key movement_list[] = {
      .type = KEY_ARGV,
      .description = "Runs this program with these arguments (no shell) instead of an agent; the "
                     "instruction is its standard input, exit its exit status."},
+    {.name = "tests",
+     .type = KEY_LINE,
+     .check = limits_check_tests,
+     .description = "How the command tells its tests: ctest, pytest, go, cargo, jest, tap or "
+                    "junit:PATH (a report, or a folder of them). when() knows tests.passed, "
+                    "tests.failed and tests.skipped; an exit of 0 without a test that passed, or "
+                    "with one that failed, counts as 1."},
+    {.name = "timeout",
+     .type = KEY_LINE,
+     .check = limits_check_duration,
+     .description = "Longest time of one call of this movement, such as 90s, 15m or 2h "
+                    "(default 1h)."},
+    {.name = "stall",
+     .type = KEY_LINE,
+     .check = limits_check_duration,
+     .description = "Longest time without a sign of life in a call of its command or agent "
+                    "(default: of a command 15m, of an agent as its profile says)."},
+    {.name = "cwd",
+     .type = KEY_LINE,
+     .check = limits_check_cwd,
+     .description = "The folder, below the session's, in which its command or agent works; "
+                    "{structured:MOVEMENT.FIELD} is a value of an earlier movement."},
     {.name = "persona",
      .type = KEY_FACET,
      .facet = FACET_PERSONA,

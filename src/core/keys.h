@@ -60,7 +60,8 @@ struct key {
   const char *const *words; /* NULL-ended */
   const struct key_set *set;
   enum facet_kind facet;
-  const char *description; /* one or two sentences, for editors */
+  bool (*check)(struct str text, struct err *err); /* of a line: what it must be; or NULL */
+  const char *description;                         /* one or two sentences, for editors */
 };
 
 struct key_set {

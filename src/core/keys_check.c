@@ -34,6 +34,9 @@ static bool keys_check_text(struct key_check *c, const struct key *k, const json
   bool line = text.n > 0 && !str_has_control(text);
   if (k->type == KEY_NAME && (!line || text.n > LIMIT_NAME_BYTES))
     return keys_refuse(c, "must be a name of 1 to 128 bytes without control characters");
+  struct err why;
+  if (line && k->check != NULL && !k->check(text, &why))
+    return keys_refuse(c, why.text);
   return (k->type != KEY_LINE && k->type != KEY_PROVIDERS) || line ||
          keys_refuse(c, "must be a text of one line, not empty");
 }

@@ -521,7 +521,8 @@ static void render_question(const struct nested *nested, struct prompt *out) {
   char exit_status[STR_NUMBER_BYTES], check_turn[STR_NUMBER_BYTES], check_exit[STR_NUMBER_BYTES];
   struct buf files = {0};
   bool unchanged = v->files != NULL && json_array_size(v->files) == 0 && !v->files_lost;
-  bool measured = v->has_exit || v->check.n > 0 || v->files != NULL || v->files_lost;
+  bool measured =
+      v->has_exit || v->check.n > 0 || v->checks.n > 0 || v->files != NULL || v->files_lost;
   append_files(&files, v->files, v->files_more);
   bool ai = nested->stage == STAGE_AI_JUDGE;
   append_criteria(&criteria, nested->spec, v->movement->name, false);
@@ -550,6 +551,9 @@ static void render_question(const struct nested *nested, struct prompt *out) {
       {STR("check"), v->check},
       {STR("check_turn"), prompt_number_text(check_turn, v->check_turn)},
       {STR("check_exit"), prompt_number_text(check_exit, v->check_exit)},
+      {STR("checks"), v->checks},
+      {STR("tests"), v->tests},
+      {STR("no_pass"), v->no_pass ? STR("yes") : STR("")},
       {STR("files"), buf_view(&files)},
       {STR("unchanged"), unchanged ? STR("yes") : STR("")},
       {STR("lost"), v->files_lost ? STR("yes") : STR("")},

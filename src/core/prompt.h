@@ -49,6 +49,9 @@ struct prompt_view {
   struct str check;  /* the last command movement before this turn; empty: there was none */
   long check_turn;
   int check_exit;
+  struct str checks;   /* other checks so far, one a line; or empty */
+  struct str tests;    /* of this turn's command: "3 passed, 0 failed"; or empty */
+  bool no_pass;        /* and it is none */
   const json_t *files; /* changed in this turn, as call_end has them; NULL: not known */
   int64_t files_more;  /* and so many that it does not name */
   bool files_lost;     /* what an attempt that was cut off changed is not among them */

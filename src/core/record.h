@@ -69,6 +69,7 @@ enum record_type {
   PLAIN(MODEL, "model")                                                                            \
   TREE(OPTIONS, "options")                                                                         \
   TREE(SCHEMA, "schema")                                                                           \
+  PLAIN(CWD, "cwd")                                                                                \
   PLAIN(TIMEOUT_MS, "timeout_ms")                                                                  \
   TREE(TOKEN, "token")                                                                             \
   TREE(PROMPT, "prompt")                                                                           \
@@ -88,6 +89,7 @@ enum record_type {
   TREE(ERROR, "error")                                                                             \
   PLAIN(RETRY_IN_MS, "retry_in_ms")                                                                \
   PLAIN(EXIT, "exit")                                                                              \
+  TREE(TESTS, "tests")                                                                             \
   PLAIN(SIGNAL, "signal")                                                                          \
   PLAIN(STDERR, "stderr")                                                                          \
   PLAIN(STDERR_BLOB, "stderr_blob")                                                                \

@@ -90,7 +90,7 @@ void step_execute(struct step *s, struct turn *turn, bool raise) {
   struct prompt_view view;
   struct step_call n = {.purpose = PURPOSE_EXECUTE,
                         .stage = STAGE_COUNT,
-                        .timeout_ms = (uint64_t)step_time_left(s, turn, LIMIT_CALL_WALL_MS)};
+                        .timeout_ms = (uint64_t)step_time_left(s, turn, m->timeout_ms)};
   step_view(s, turn, NULL, &view);
   core_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
   if (m->argv == NULL) {
@@ -141,7 +141,7 @@ static void correct(struct step *s, struct turn *turn, const struct reask_step *
   const struct call *wrong = generation(turn, step->reply);
   struct step_call n = {.purpose = PURPOSE_REASK,
                         .stage = STAGE_COUNT,
-                        .timeout_ms = (uint64_t)step_time_left(s, turn, LIMIT_CALL_WALL_MS)};
+                        .timeout_ms = (uint64_t)step_time_left(s, turn, m->timeout_ms)};
   struct prompt_view view;
   struct buf value = {0};
   char nonce[17];

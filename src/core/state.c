@@ -59,6 +59,7 @@ static void call_free(struct call *call) {
   free(call->provider);
   free(call->model);
   free(call->provider_session);
+  free(call->cwd);
   free(call->fallback);
   json_decref(call->wanted);
   json_decref(call->options);
@@ -83,6 +84,7 @@ static void turn_free(struct turn *turn) {
   json_decref(turn->verdict);
   json_decref(turn->structured);
   json_decref(turn->files);
+  json_decref(turn->tests);
   buf_deinit(&turn->text);
   free(turn->reason);
   free(turn);
@@ -135,6 +137,7 @@ void core_deinit(struct core *core) {
   json_decref(core->schemas);
   json_decref(core->refused);
   json_decref(core->totals);
+  json_decref(core->gates);
   json_decref(core->behind);
   spends_deinit(&core->spends);
   buf_deinit(&core->stop_reason);

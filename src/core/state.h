@@ -42,6 +42,7 @@ struct call {
   unsigned event_count;             /* call_event records */
   bool resumed;                     /* this attempt goes on with provider_session */
   bool session_lost;                /* it was not there any more */
+  char *cwd;                        /* below the session's folder; or NULL */
   char *fallback;                   /* provider of the next attempt; NULL: the same one */
   json_t *wanted;                   /* options of the first attempt, whoever takes over; or NULL */
   json_t *options, *token, *schema; /* each may be NULL */
@@ -103,6 +104,7 @@ struct turn {
   uint64_t text_seq; /* record that holds it */
   bool has_exit;
   int exit;
+  json_t *tests; /* of a command whose tests are counted, as call_end has them; or NULL */
   json_t *structured;
   json_t *files;                /* that its work changed, by path; NULL: not known */
   int64_t files_more;           /* that are not among them, of very many */
@@ -135,6 +137,7 @@ struct core {
     size_t movement;
     int exit;
   } check;
+  json_t *gates;          /* command movement -> its last turn, see core/gates.h; or NULL */
   bool has_next;          /* a movement (or end) waits to be entered */
   int next;               /* index, NEXT_COMPLETE, NEXT_ABORT */
   struct buf last_text;   /* answer of the last turn that ended: {previous_response} */

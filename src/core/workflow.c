@@ -1,6 +1,8 @@
 /* Builds the immutable workflow from its resolved document. */
 #include "core/workflow.h"
 
+#include "core/limits.h"
+
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -264,6 +266,10 @@ static bool build_movement(struct build *b, const json_t *object, const json_t *
     options = workflow_options;
   m->options = options;
   m->description = get_text(object, "description");
+  m->tests = get_text(object, "tests");
+  m->timeout_ms = limits_duration_ms(get_text(object, "timeout"), LIMIT_CALL_WALL_MS);
+  m->stall_ms = limits_duration_ms(get_text(object, "stall"), 0);
+  m->cwd = get_text(object, "cwd");
   m->provider = get_text(object, "provider");
   m->fallback = json_at(object, "fallback");
   m->model = get_text(object, "model");

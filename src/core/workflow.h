@@ -10,9 +10,9 @@
  *    "max_movements": n | "infinite",
  *    "provider", "fallback": [..], "model", "options", "judge",
  *    "movements": [{"name", "description", "provider", "fallback", "model", "options",
- *      "command": [..], "persona", "policy", "knowledge", "instruction", "bare_prompt", "edit",
- *      "permission", "run", "secrets", "required_permission_mode",
- *      "session", "session_key", "pass_previous_response",
+ *      "command": [..], "tests", "timeout", "stall", "cwd", "persona", "policy", "knowledge",
+ *      "instruction", "bare_prompt", "edit", "permission", "run", "secrets",
+ *      "required_permission_mode", "session", "session_key", "pass_previous_response",
  *      "structured_output", "judge",
  *      "rules": [{"condition", "next", "appendix", "interactive_only"}]}]}
  *   judge: {"stages": [..], "provider", "fallback", "model", "options", "effort", "timeout_ms",
@@ -77,6 +77,9 @@ struct movement {
   const json_t *fallback;     /* of `provider` here: whom to ask when it fails; or NULL */
   const json_t *options;      /* own, else the workflow's; may be NULL */
   const char *const *argv;    /* NULL-ended; NULL unless a command movement */
+  struct str tests;           /* how the command tells its tests, see limits.h; or empty */
+  long timeout_ms, stall_ms;  /* of one call; the second 0: as its backend has it */
+  struct str cwd;             /* below the session's, a template; or empty */
   struct str persona, policy, knowledge, instruction;
   bool bare_prompt;            /* the prompt is the instruction alone, as a command gets it */
   bool edit;                   /* may change files: its permission is edit or full */

@@ -63,32 +63,49 @@ static bool parse_index(struct expr_parser *p, struct expr *e) {
   return true;
 }
 
+/* The roots with parts: how many there must be, and what to write. */
+static const struct {
+  const char *name;
+  size_t least, most;
+  const char *how;
+} part_roots[] = {
+    {"structured", 3, SIZE_MAX, "structured.MOVEMENT.FIELD"},
+    {"files", 1, SIZE_MAX, "files.length or files.path"},
+    {"tests", 2, 2, "tests.passed, tests.failed or tests.skipped"},
+    {"checks", 3, 3, "checks.MOVEMENT.exit, .passed, .failed, .skipped, .turn or .stale"},
+};
+
+static bool check_when_parts(struct expr_parser *p, const struct expr *e, const char *root) {
+  for (size_t i = 0; i < ARRAY_LEN(part_roots); i++) {
+    if (strcmp(root, part_roots[i].name) != 0)
+      continue;
+    if (e->ref_count >= part_roots[i].least && e->ref_count <= part_roots[i].most &&
+        (part_roots[i].least < 2 || e->ref[1].kind != PART_INDEX))
+      return true;
+    return expr_fail(p, EXPR_SYNTAX, e->at, "%s names no field: write %s",
+                     expr_excerpt(e->source.p, e->source.n).text, part_roots[i].how) != NULL;
+  }
+  return e->ref_count == 1 ||
+         expr_fail(p, EXPR_SYNTAX, e->at, "%s is a number and has no parts: write %s", root,
+                   root) != NULL;
+}
+
 static bool check_when_root(struct expr_parser *p, const struct expr *e) {
-  static const char *const roots[] = {"exit",    "last_exit", "iteration",  "movement_iteration",
-                                      "changed", "files",     "structured", NULL};
+  static const char *const roots[] = {"exit",       "last_exit", "iteration", "movement_iteration",
+                                      "changed",    "files",     "tests",     "checks",
+                                      "structured", NULL};
   struct str root = e->ref[0].name;
   struct excerpt shown = expr_excerpt(root.p, root.n);
-  for (size_t i = 0; roots[i]; i++) {
-    if (!str_eq_c(root, roots[i]))
-      continue;
-    if (str_eq_c(root, "structured")) {
-      if (e->ref_count < 3 || e->ref[1].kind == PART_INDEX)
-        return expr_fail(p, EXPR_SYNTAX, e->at,
-                         "%s names no field: write structured.MOVEMENT.FIELD",
-                         expr_excerpt(e->source.p, e->source.n).text) != NULL;
-    } else if (e->ref_count > 1 && !str_eq_c(root, "files")) {
-      return expr_fail(p, EXPR_SYNTAX, e->at, "%s is a number and has no parts: write %s", roots[i],
-                       roots[i]) != NULL;
-    }
-    return true;
-  }
+  for (size_t i = 0; roots[i]; i++)
+    if (str_eq_c(root, roots[i]))
+      return check_when_parts(p, e, roots[i]);
   const char *near = expr_nearest(root, roots);
   if (near)
     return expr_fail(p, EXPR_SYNTAX, e->at, "no value is named %s: did you mean %s?", shown.text,
                      near) != NULL;
   return expr_fail(p, EXPR_SYNTAX, e->at,
                    "no value is named %s: write exit, last_exit, iteration, movement_iteration, "
-                   "changed, files or "
+                   "changed, files, tests, checks or "
                    "structured.MOVEMENT.FIELD (texts in double quotes)",
                    shown.text) != NULL;
 }

@@ -3,15 +3,20 @@
 
 #include "base/log.h"
 #include "base/utf8.h"
+#include "core/limits.h"
 #include "format/json_write.h"
+#include "host/tests.h"
 #include "os/clock.h"
+#include "os/fs.h"
 #include "os/loop.h"
 #include "store/store.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void unlink_call(struct open_call *call) {
   struct open_call **at = &call->session->calls;
@@ -186,6 +191,30 @@ static void on_changes(void *ctx) {
   keep_result(call);
 }
 
+/* Its folder as it was left: before anything else looks there. */
+static void see_changes(struct open_call *call) {
+  const struct session *s = call->session;
+  if (call->changes != NULL && !session_is_leaving(s)) {
+    changes_end(call->changes, on_changes);
+    return;
+  }
+  if (call->looks && s->unseen != NULL)
+    changes_unknown(&call->result, s->unseen);
+  else if (call->tells && call->result.files == NULL)
+    call->result.files = json_array();
+  keep_result(call);
+}
+
+static void count_tests(uv_work_t *work) {
+  struct open_call *call = work->data;
+  tests_count(call->request.tests, call->env->cwd, call->started_ms, &call->result);
+}
+
+static void after_tests(uv_work_t *work, int status) {
+  (void)status;
+  see_changes(work->data);
+}
+
 void session_call_done(void *ctx, struct call_result *result) {
   struct open_call *call = ctx;
   struct session *s = call->session;
@@ -196,15 +225,12 @@ void session_call_done(void *ctx, struct call_result *result) {
   call->result = *result;
   *result = (struct call_result){0};
   bound_structured(&call->result);
-  if (call->changes != NULL && !session_is_leaving(s)) {
-    changes_end(call->changes, on_changes);
-    return;
+  if (call->request.tests.n > 0 && call->result.has_exit && call->result.class == CLASS_NONE) {
+    call->tests_work.data = call;
+    loop_work(s->host->loop, &call->tests_work, count_tests, after_tests);
+  } else {
+    see_changes(call);
   }
-  if (call->looks && s->unseen != NULL)
-    changes_unknown(&call->result, s->unseen);
-  else if (call->tells && call->result.files == NULL)
-    call->result.files = json_array();
-  keep_result(call);
 }
 
 /* --- effects --- */
@@ -304,10 +330,10 @@ void session_leave_gate(struct session *s, long call) {
 }
 
 static void start_provider(struct open_call *open) {
-  struct session *s = open->session;
   const struct provider_sink sink = {on_news, session_call_done, open};
-  s->env.secrets = json_object_get(s->core.config, "secrets");
-  open->run = open->provider->ops->start(open->provider, &s->env, &open->request, &sink);
+  open->env->secrets = json_object_get(open->session->core.config, "secrets");
+  open->started_ms = clock_real_ms();
+  open->run = open->provider->ops->start(open->provider, open->env, &open->request, &sink);
 }
 
 /* The tree was looked at. Meanwhile nobody may want the call any more. */
@@ -351,7 +377,44 @@ static void look_first(struct open_call *open) {
   open->changes = changes_begin(&spec, on_looked, open);
 }
 
+/* The environment of the folder that its movement works in. False: it cannot be used. */
+static bool use_folder(struct open_call *open, struct call_result *cannot) {
+  struct session *s = open->session;
+  const char *name = open->request.cwd;
+  struct err err;
+  open->env = &s->env;
+  if (name == NULL)
+    return true;
+  bool ok = limits_check_cwd(str_from(name), &err);
+  int top = ok ? fs_open_folder(s->env.cwd) : -1,
+      fd = top >= 0 ? fs_open_folder_beneath(top, name) : -1;
+  if (ok && fd < 0)
+    (void)err_set_errno(&err, errno, "names a folder that cannot be used");
+  if (fd >= 0)
+    (void)close(fd);
+  if (top >= 0)
+    (void)close(top);
+  if (fd < 0) {
+    call_result_fail(cannot, CLASS_BAD_REQUEST, "cwd: \"%s\" %s", name, err.text);
+    return false;
+  }
+  struct work_place *place = s->places;
+  while (place != NULL && strcmp(place->name, name) != 0)
+    place = place->next;
+  if (place == NULL) {
+    struct buf path = {0};
+    place = xcalloc(1, sizeof *place);
+    buf_printf(&path, "%s/%s", s->env.cwd, name);
+    *place = (struct work_place){s->places, xstrdup(name), buf_take(&path), s->env};
+    place->env.cwd = place->cwd;
+    s->places = place;
+  }
+  open->env = &place->env;
+  return true;
+}
+
 static void start_call(struct session *s, long id) {
+  struct call_result cannot = {0};
   struct turn *turn = NULL;
   struct call *call = core_call(&s->core, id, &turn);
   if (call == NULL || call->state != CALL_RUNNING || s->core.status != SESSION_RUNNING ||
@@ -373,7 +436,9 @@ static void start_call(struct session *s, long id) {
     start_failed(open, &result);
     return;
   }
-  if (wants_changes(open))
+  if (!use_folder(open, &cannot))
+    start_failed(open, &cannot);
+  else if (wants_changes(open))
     look_first(open);
   else
     start_provider(open);

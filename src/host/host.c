@@ -231,6 +231,12 @@ void session_free(struct session *s) {
   json_decref(s->cut);
   free(s->paused);
   free(s->unseen);
+  for (struct work_place *place = s->places, *next; place; place = next) {
+    next = place->next;
+    free(place->name);
+    free(place->cwd);
+    free(place);
+  }
   core_deinit(&s->core);
   s->host->session_count--;
   uv_close((uv_handle_t *)&s->disk_timer, on_handle_closed);

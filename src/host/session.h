@@ -26,10 +26,13 @@ struct open_call { /* a call that was started */
   const struct provider *provider;
   bool admitted; /* holds a place at the gate */
   struct call_request request;
-  char *provider_session;  /* the request's: the state's may change while the call runs */
-  struct changes *changes; /* it makes in the working tree, or NULL: nobody looks */
-  bool cancelled;          /* before its provider was started */
-  bool looks, tells;       /* what it changes is to be found out, or its provider says it */
+  char *provider_session;   /* the request's: the state's may change while the call runs */
+  struct changes *changes;  /* it makes in the working tree, or NULL: nobody looks */
+  bool cancelled;           /* before its provider was started */
+  struct provider_env *env; /* its session's, or that of its movement's folder */
+  int64_t started_ms;       /* real time */
+  uv_work_t tests_work;     /* counts what a command tested */
+  bool looks, tells;        /* what it changes is to be found out, or its provider says it */
   uv_work_t blob_work;
   uv_timer_t late;
   struct call_result result; /* while its blobs are written */
@@ -41,6 +44,12 @@ struct grant { /* the gate let a queued call in; it starts when the record of th
   struct grant *next;
   long call;
   char *provider;
+};
+
+struct work_place { /* a folder below the session's that a movement works in */
+  struct work_place *next;
+  char *name, *cwd;
+  struct provider_env env;
 };
 
 struct wait { /* a timer for a call's next attempt */
@@ -89,7 +98,8 @@ struct session {
   bool in_flight;
   uint64_t full_since; /* uv_now when the disk was first found full; 0: it is not */
   char *paused;        /* what was said then */
-  char *unseen;        /* why its calls' changes are not looked at any more, or NULL */
+  struct work_place *places;
+  char *unseen; /* why its calls' changes are not looked at any more, or NULL */
   struct open_call *calls;
   struct wait *waits;
   struct grant *grants;

@@ -23,6 +23,7 @@ struct command_run {
   char *tmpdir;
   struct provider_sink sink;
   uint64_t wall_ms;
+  uint64_t stall_ms;
   const char *cwd;         /* of the environment */
   struct secrets *secrets; /* see call_env.h */
   struct kept out, err;
@@ -99,7 +100,7 @@ static void command_on_end(void *ctx, struct process_result *p) {
                      (unsigned long long)run->wall_ms);
     break;
   case PROCESS_END_STALL_LIMIT:
-    call_result_fail(r, CLASS_TIMEOUT, "no output for %d ms", LIMIT_CALL_STALL_MS);
+    call_result_fail(r, CLASS_TIMEOUT, "no output for %llu ms", (unsigned long long)run->stall_ms);
     break;
   case PROCESS_END_CANCELLED:
     call_result_fail(r, CLASS_CANCELLED, "cancelled");
@@ -135,6 +136,7 @@ static struct provider_run *command_start(const struct provider *self,
   run->soon.loop = env->loop;
   run->soon.data = run;
   run->wall_ms = request->timeout_ms;
+  run->stall_ms = request->stall_ms > 0 ? request->stall_ms : LIMIT_CALL_STALL_MS;
   run->cwd = env->cwd;
   run->secrets = secrets_new();
   call_env_hide(run->secrets, env);
@@ -160,7 +162,7 @@ static struct provider_run *command_start(const struct provider *self,
                                       .stdin_n = request->prompt.n,
                                       .keep_nothing = true,
                                       .wall_ms = request->timeout_ms,
-                                      .stall_ms = LIMIT_CALL_STALL_MS};
+                                      .stall_ms = run->stall_ms};
     run->process =
         process_start(env->processes, &spec, command_on_output, command_on_end, run, &err);
   }

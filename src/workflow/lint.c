@@ -256,6 +256,31 @@ struct refs {
   size_t movement, rule;
 };
 
+/* tests.passed is of this movement, checks.NAME.exit of any that has a command. */
+static void check_tests_ref(struct lint *l, size_t movement, const char *place,
+                            const struct str *path, size_t n) {
+  bool own = str_eq_c(path[0], "tests");
+  bool counts = own || (n > 2 && (str_eq_c(path[2], "passed") || str_eq_c(path[2], "failed") ||
+                                  str_eq_c(path[2], "skipped")));
+  size_t i = own ? movement : 0;
+  while (!own && i < l->count && !str_eq_c(path[1], l->names[i]))
+    i++;
+  bool runs = i < l->count && l->movements[i].is_command;
+  if (!runs && own)
+    lint_report(l, l->errors, place,
+                "tests are those of a command, and this movement runs none: give it command: and "
+                "tests:");
+  else if (!runs)
+    lint_report(l, l->errors, place,
+                "no movement %.*s runs a command, so checks has nothing of it: name one that has "
+                "command:",
+                (int)(path[1].n < LIMIT_NAME_BYTES ? path[1].n : LIMIT_NAME_BYTES), path[1].p);
+  else if (counts && json_object_get(l->movements[i].object, "tests") == NULL)
+    lint_report(l, l->errors, place,
+                "the tests of \"%s\" are not counted: give it tests:, such as tests: pytest",
+                l->names[i]);
+}
+
 static void check_ref(void *ctx, const struct str *names, size_t n) {
   struct refs *r = ctx;
   struct str path[REF_NAMES_MAX] = {{"", 0}, {"", 0}};
@@ -269,6 +294,8 @@ static void check_ref(void *ctx, const struct str *names, size_t n) {
         l, l->errors, place,
         "exit is a command's exit status, and this movement runs none: give it command:, or use "
         "a label");
+  if (str_eq_c(path[0], "tests") || str_eq_c(path[0], "checks"))
+    check_tests_ref(l, r->movement, place, path, n);
   if (!str_eq_c(path[0], "structured") || n < 2)
     return;
   for (size_t i = 0; i < l->count; i++)

@@ -88,6 +88,7 @@ static bool want_text(struct parse *p, const char *what, const struct yaml_node 
 }
 
 static json_t *parse_text(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  struct err why;
   if (!want_text(p, k->name, node))
     return NULL;
   if (k->type == KEY_TEXT)
@@ -98,6 +99,8 @@ static json_t *parse_text(struct parse *p, const struct key *k, const struct yam
     REPORT(p, node, "%s must be one line without control characters", k->name);
   else if (k->type == KEY_NAME && node->text.n > LIMIT_NAME_BYTES)
     REPORT(p, node, "%s is longer than %u bytes: shorten it", k->name, LIMIT_NAME_BYTES);
+  else if (k->check != NULL && !k->check(node->text, &why))
+    REPORT(p, node, "%s %s", k->name, why.text);
   else
     return text_json(node->text);
   return NULL;

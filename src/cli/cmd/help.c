@@ -54,8 +54,9 @@ static const char expressions_help[] =
     "\n"
     "A when(...) of a workflow takes == != < <= > >= && || ! ( ), contains(list, value),\n"
     "exists(list, condition on item) and is_date(x), on exit, last_exit, iteration,\n"
-    "movement_iteration, changed, files and structured.MOVEMENT.FIELD; there < and its like need\n"
-    "numbers, and a missing field is an error.\n";
+    "movement_iteration, changed, files, tests.passed, checks.MOVEMENT.exit and\n"
+    "structured.MOVEMENT.FIELD; there < and its like need numbers, and a missing field is an\n"
+    "error.\n";
 
 static const struct {
   const char *name, *text;

@@ -433,6 +433,8 @@ static struct provider_run *agent_start(const struct provider *self, const struc
     run->stall_ms = setting_ms(self->settings, "judge_stall_ms", profile->judge_stall_ms);
   else
     run->stall_ms = setting_ms(self->settings, "stall_ms", profile->stall_ms);
+  if (request->stall_ms > 0)
+    run->stall_ms = request->stall_ms;
   run->idle_ms = setting_ms(self->settings, "idle_ms", LIMIT_AGENT_IDLE_MS);
   run->content_ms = uv_now(env->loop);
   run->call = (struct agent_call){

@@ -1,0 +1,106 @@
+/* Reads what bounds a movement's calls. */
+#include "core/limits.h"
+
+#include "base/limits.h"
+#include "core/ref.h"
+#include "format/json_object.h"
+#include "format/json_write.h"
+#include "format/test_counts.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static const struct {
+  const char *name;
+  long ms;
+} units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
+
+/* -1: it is no duration. */
+static long limits_ms_of(struct str text) {
+  size_t digits = 0;
+  long number;
+  while (digits < text.n && isdigit((unsigned char)text.p[digits]))
+    digits++;
+  const struct str unit = {text.p + digits, text.n - digits};
+  if (digits > 9 || !str_to_long((struct str){text.p, digits}, &number))
+    return -1;
+  for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+    if (str_eq_c(unit, units[i].name) && number > 0 && number <= LIMIT_DURATION_MS / units[i].ms)
+      return number * units[i].ms;
+  return -1;
+}
+
+long limits_duration_ms(struct str text, long otherwise) {
+  long ms = text.n > 0 ? limits_ms_of(text) : -1;
+  return ms > 0 ? ms : otherwise;
+}
+
+bool limits_check_duration(struct str text, struct err *err) {
+  return limits_ms_of(text) > 0 ||
+         err_set(err, ERR_INVALID,
+                 "must be a duration of 1ms to 24h: write a number with ms, s, m or h, such as "
+                 "90s");
+}
+
+bool limits_check_tests(struct str text, struct err *err) {
+  enum test_format format;
+  struct str path, name = text;
+  if (test_format_parse(text, &format, &path))
+    return true;
+  if (format == TESTS_JUNIT)
+    return err_set(err, ERR_INVALID, "names no report: write junit:PATH");
+  if (format != TESTS_NONE)
+    return err_set(err, ERR_INVALID, "takes no path with %s: write %s", test_format_name(format),
+                   test_format_name(format));
+  for (size_t i = 0; i < name.n; i++)
+    if (name.p[i] == ':')
+      name.n = i;
+  const char *near = str_nearest(name, test_format_names);
+  if (near != NULL)
+    return err_set(err, ERR_INVALID, "knows no \"%.*s\": did you mean %s?", (int)name.n, name.p,
+                   near);
+  return err_set(err, ERR_INVALID,
+                 "knows no \"%.*s\": write ctest, pytest, go, cargo, jest, tap or junit:PATH",
+                 (int)name.n, name.p);
+}
+
+bool limits_check_cwd(struct str text, struct err *err) {
+  bool leaves = text.n > 0 && text.p[0] == '/';
+  for (size_t at = 0; at < text.n; at++) {
+    size_t n = 0;
+    while (at + n < text.n && text.p[at + n] != '/')
+      n++;
+    leaves = leaves || str_eq_c((struct str){text.p + at, n}, "..");
+    at += n;
+  }
+  return !leaves || err_set(err, ERR_INVALID,
+                            "leaves the session's working directory: name a folder below it");
+}
+
+/* A text as it is, a number or the like as JSON. */
+static void put_value(const json_t *value, struct buf *out) {
+  if (json_is_string(value))
+    buf_str(out, json_view(value));
+  else if (value != NULL && !json_is_null(value))
+    json_write(value, out);
+}
+
+void limits_cwd(const struct workflow *wf, const struct movement *m, const json_t *values,
+                struct buf *out) {
+  static const char before[] = "{" PROMPT_STRUCTURED;
+  struct str rest = m->cwd;
+  while (rest.n > 0) {
+    const char *end = memchr(rest.p, '}', rest.n);
+    struct prompt_ref ref;
+    if (!str_starts(rest, before) || end == NULL) {
+      buf_putc(out, rest.p[0]);
+      rest = (struct str){rest.p + 1, rest.n - 1};
+      continue;
+    }
+    const char *name = rest.p + strlen(before);
+    if (prompt_ref_parse((struct str){name, (size_t)(end - name)}, wf, &ref))
+      put_value(prompt_ref_value(&ref, json_object_getn(values, ref.movement.p, ref.movement.n)),
+                out);
+    rest = (struct str){end + 1, rest.n - (size_t)(end + 1 - rest.p)};
+  }
+}

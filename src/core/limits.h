@@ -1,0 +1,26 @@
+/* limits.h - what bounds one movement's calls, as its keys say it: tests, timeout, stall, cwd.
+ *
+ * Pure. A duration is a number with ms, s, m or h ("90s", "1.5h" is not one), from 1 ms to
+ * LIMIT_DURATION_MS. A cwd is a path below the session's folder: never absolute, never with "..",
+ * before its variables are put in and after. */
+#ifndef SEGUE_CORE_LIMITS_H
+#define SEGUE_CORE_LIMITS_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "core/workflow.h"
+
+/* The checks of keys.h: err says what the text must be, in words that follow the key's name. */
+bool limits_check_duration(struct str text, struct err *err);
+bool limits_check_tests(struct str text, struct err *err);
+bool limits_check_cwd(struct str text, struct err *err);
+
+/* otherwise: of a text that is empty or no duration. */
+long limits_duration_ms(struct str text, long otherwise);
+
+/* The movement's folder with the values of earlier movements put in; empty: the session's own. */
+void limits_cwd(const struct workflow *wf, const struct movement *m, const json_t *values,
+                struct buf *out);
+
+#endif

@@ -1,0 +1,239 @@
+/* Reads the summaries of test programs. */
+#include "format/test_counts.h"
+
+#include "base/buf.h"
+#include "base/log.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const test_format_names[] = {"ctest", "pytest", "go",    "cargo",
+                                         "jest",  "tap",    "junit", NULL};
+
+const char *test_format_name(enum test_format format) {
+  return format == TESTS_NONE ? "none" : test_format_names[format - 1];
+}
+
+bool test_format_parse(struct str text, enum test_format *format, struct str *path) {
+  const char *colon = text.n > 0 ? memchr(text.p, ':', text.n) : NULL;
+  struct str name = {text.p, colon ? (size_t)(colon - text.p) : text.n};
+  *format = TESTS_NONE;
+  *path = colon ? (struct str){colon + 1, text.n - name.n - 1} : STR("");
+  for (int i = 0; test_format_names[i] != NULL; i++)
+    if (str_eq_c(name, test_format_names[i]))
+      *format = (enum test_format)(i + 1);
+  return *format != TESTS_NONE && (*format == TESTS_JUNIT ? path->n > 0 : colon == NULL);
+}
+
+/* --- words --- */
+
+/* The number in front of a word: "3 passed" in "1 failed, 3 passed". -1: there is none. */
+static long number_before(struct str line, const char *word) {
+  size_t word_n = strlen(word);
+  for (size_t i = 0; i + word_n <= line.n; i++) {
+    size_t end = i, from;
+    if (memcmp(line.p + i, word, word_n) != 0 || i == 0 || line.p[i - 1] != ' ')
+      continue;
+    if (i + word_n < line.n && isalpha((unsigned char)line.p[i + word_n]) &&
+        line.p[i + word_n] != 's')
+      continue;
+    end--;
+    for (from = end; from > 0 && isdigit((unsigned char)line.p[from - 1]); from--)
+      ;
+    long value;
+    if (from < end && str_to_long((struct str){line.p + from, end - from}, &value))
+      return value;
+  }
+  return -1;
+}
+
+static long or_zero(long number) {
+  return number > 0 ? number : 0;
+}
+
+/* Behind what can stand before a summary: '=' and blanks. */
+static struct str bare_summary(struct str line) {
+  while (line.n > 0 && (line.p[0] == '=' || line.p[0] == ' ')) {
+    line.p++;
+    line.n--;
+  }
+  return line;
+}
+
+static bool has_prefix(struct str line, const char *prefix, struct str *rest) {
+  if (!str_starts(line, prefix))
+    return false;
+  *rest = (struct str){line.p + strlen(prefix), line.n - strlen(prefix)};
+  return true;
+}
+
+/* --- the formats: each is given the lines in order --- */
+
+struct test_reading {
+  struct test_counts counts;
+  bool found;
+  long planned;            /* of tap: -1 until it was told */
+  long tests, packages[2]; /* of go: failed, passed */
+  long failed_tests;
+};
+
+static void ctest_line(struct test_reading *r, struct str line) {
+  long failed = number_before(line, "tests failed"), all = -1;
+  struct str rest = line;
+  if (str_has(line, "No tests were found!!!")) {
+    r->found = true;
+    return;
+  }
+  if (str_has(line, "***Skipped") || str_has(line, "***Not Run (Disabled)")) {
+    r->counts.skipped++;
+    return;
+  }
+  if (failed < 0 || !str_has(line, "tests passed") || !str_has(line, "out of "))
+    return;
+  while (rest.n > 0 && !str_starts(rest, "out of "))
+    rest = (struct str){rest.p + 1, rest.n - 1};
+  if (!str_to_long(str_trim((struct str){rest.p + 7, rest.n - 7}), &all) || all < failed)
+    return;
+  r->found = true;
+  r->counts.failed = failed;
+  r->counts.passed = all - failed;
+}
+
+static void pytest_line(struct test_reading *r, struct str line) {
+  struct str text = bare_summary(str_trim(line));
+  bool none = str_starts(text, "no tests ran");
+  if (!none && (text.n == 0 || !isdigit((unsigned char)text.p[0]) || !str_has(text, " in ")))
+    return;
+  long passed = number_before(text, "passed"), failed = number_before(text, "failed");
+  long errors = number_before(text, "error"), skipped = number_before(text, "skipped");
+  if (!none && passed < 0 && failed < 0 && errors < 0 && skipped < 0 &&
+      number_before(text, "deselected") < 0 && number_before(text, "xfailed") < 0)
+    return;
+  r->found = true;
+  r->counts = (struct test_counts){or_zero(passed) + or_zero(number_before(text, "xpassed")),
+                                   or_zero(failed) + or_zero(errors),
+                                   or_zero(skipped) + or_zero(number_before(text, "xfailed"))};
+}
+
+static void go_json(struct test_reading *r, struct str line) {
+  if (!str_has(line, "\"Test\":") && str_has(line, "\"Action\":\"fail\""))
+    r->packages[0]++;
+  if (!str_has(line, "\"Test\":"))
+    return;
+  bool passed = str_has(line, "\"Action\":\"pass\""), failed = str_has(line, "\"Action\":\"fail\"");
+  r->counts.skipped += str_has(line, "\"Action\":\"skip\"");
+  r->counts.passed += passed;
+  r->failed_tests += failed;
+  r->tests += passed || failed;
+}
+
+static void go_line(struct test_reading *r, struct str line) {
+  struct str text = str_trim(line);
+  bool is_json = str_starts(text, "{") && str_has(text, "\"Action\":");
+  if (is_json)
+    go_json(r, text);
+  bool passed = str_starts(text, "--- PASS:"), failed = str_starts(text, "--- FAIL:");
+  r->tests += passed;
+  r->counts.passed += passed;
+  r->failed_tests += failed;
+  r->counts.skipped += str_starts(text, "--- SKIP:");
+  bool ok = str_starts(line, "ok  \t"), bad = str_starts(line, "FAIL\t");
+  bool empty = str_has(line, "[no tests to run]") || str_has(line, "[no test files]");
+  r->packages[1] += ok && !empty;
+  r->packages[0] += bad;
+  r->found |= is_json || passed || failed || ok || bad || empty;
+}
+
+static void go_end(struct test_reading *r) {
+  if (r->tests == 0)
+    r->counts.passed = r->packages[1];
+  r->counts.failed = r->failed_tests > 0 ? r->failed_tests : r->packages[0];
+}
+
+static void cargo_line(struct test_reading *r, struct str line) {
+  bool result = str_has(line, "test result: "), next = str_has(line, " tests run: ");
+  if (!result && !next && number_before(line, "test run:") < 0)
+    return;
+  r->found = true;
+  r->counts.passed += or_zero(number_before(line, "passed"));
+  r->counts.failed += or_zero(number_before(line, "failed"));
+  r->counts.skipped += or_zero(number_before(line, result ? "ignored" : "skipped"));
+}
+
+static void jest_line(struct test_reading *r, struct str line) {
+  struct str text = str_trim(line), rest;
+  if (!has_prefix(text, "Tests:", &rest) && !has_prefix(text, "Tests  ", &rest) &&
+      !has_prefix(text, "No tests found", &rest))
+    return;
+  r->found = true;
+  r->counts = (struct test_counts){
+      or_zero(number_before(rest, "passed")), or_zero(number_before(rest, "failed")),
+      or_zero(number_before(rest, "skipped")) + or_zero(number_before(rest, "todo"))};
+}
+
+static void tap_line(struct test_reading *r, struct str line) {
+  struct str rest;
+  if (has_prefix(line, "1..", &rest)) {
+    size_t n = 0;
+    while (n < rest.n && isdigit((unsigned char)rest.p[n]))
+      n++;
+    if (str_to_long((struct str){rest.p, n}, &r->planned))
+      r->found = true;
+    return;
+  }
+  bool bad = has_prefix(line, "not ok", &rest), ok = !bad && has_prefix(line, "ok", &rest);
+  if (has_prefix(line, "Bail out!", &rest)) {
+    r->counts.failed++;
+    r->found = true;
+  }
+  if ((!ok && !bad) || (rest.n > 0 && rest.p[0] != ' '))
+    return;
+  const char *mark = rest.n > 0 ? memchr(rest.p, '#', rest.n) : NULL;
+  struct str directive = STR("");
+  if (mark != NULL)
+    directive = str_trim((struct str){mark + 1, rest.n - (size_t)(mark + 1 - rest.p)});
+  r->found = true;
+  if (str_starts_fold(directive, "skip") || (bad && str_starts_fold(directive, "todo")))
+    r->counts.skipped++;
+  else if (bad)
+    r->counts.failed++;
+  else
+    r->counts.passed++;
+}
+
+static void tap_end(struct test_reading *r) {
+  long seen = r->counts.passed + r->counts.failed + r->counts.skipped;
+  if (r->planned > seen)
+    r->counts.failed += r->planned - seen;
+}
+
+static void ctest_end(struct test_reading *r) {
+  r->counts.passed -= r->counts.skipped < r->counts.passed ? r->counts.skipped : r->counts.passed;
+}
+
+static const struct {
+  void (*line)(struct test_reading *r, struct str line);
+  void (*end)(struct test_reading *r);
+} readers[TESTS_COUNT] = {
+    [TESTS_CTEST] = {ctest_line, ctest_end}, [TESTS_PYTEST] = {pytest_line, NULL},
+    [TESTS_GO] = {go_line, go_end},          [TESTS_CARGO] = {cargo_line, NULL},
+    [TESTS_JEST] = {jest_line, NULL},        [TESTS_TAP] = {tap_line, tap_end},
+};
+
+bool test_counts_read(enum test_format format, struct str text, struct test_counts *out) {
+  struct test_reading r = {.planned = -1};
+  char *copy = xstrndup(text.p, text.n);
+  struct str rest = {copy, escapes_drop(copy, text.n)};
+  while (rest.p != NULL && rest.n > 0 && readers[format].line != NULL) {
+    struct str line = str_next_line(&rest);
+    if (line.n > 0 && line.p[line.n - 1] == '\r')
+      line.n--;
+    readers[format].line(&r, line);
+  }
+  if (r.found && readers[format].end != NULL)
+    readers[format].end(&r);
+  free(copy);
+  *out = r.counts;
+  return r.found;
+}

@@ -1,0 +1,50 @@
+/* test_counts.h - how many tests passed and failed, read from what a test program printed.
+ *
+ * Pure: text in, numbers out. A program that ran no test has passed = failed = 0: that is found out
+ * here, and that it is no pass is for the caller to say. Skipped tests are neither.
+ *
+ *   ctest   the line "N% tests passed, F tests failed out of T"; tests told as skipped are neither
+ *   pytest  the last summary ("3 failed, 10 passed in 0.12s"); errors count as failed
+ *   go      with -v or -json its tests, else its packages: "ok", "FAIL", "[no tests to run]"
+ *   cargo   all lines "test result:", and the summary of nextest
+ *   jest    the line "Tests:", of vitest "Tests"
+ *   tap     "ok" and "not ok" that are not indented; what the plan promised and did not come failed
+ *   junit   an XML report: its <testcase> elements */
+#ifndef SEGUE_FORMAT_TEST_COUNTS_H
+#define SEGUE_FORMAT_TEST_COUNTS_H
+
+#include "base/err.h"
+#include "base/str.h"
+
+enum test_format {
+  TESTS_NONE,
+  TESTS_CTEST,
+  TESTS_PYTEST,
+  TESTS_GO,
+  TESTS_CARGO,
+  TESTS_JEST,
+  TESTS_TAP,
+  TESTS_JUNIT,
+  TESTS_COUNT
+};
+
+struct test_counts {
+  long passed, failed, skipped;
+};
+
+/* "pytest", "junit:build/report.xml": path is what stands behind the colon (of junit, required).
+ * False: it is none of them. */
+bool test_format_parse(struct str text, enum test_format *format, struct str *path);
+const char *test_format_name(enum test_format format);
+
+/* The names for "did you mean", NULL-ended. */
+extern const char *const test_format_names[];
+
+/* Reads every format but junit. False: the text holds no summary of that kind. */
+bool test_counts_read(enum test_format format, struct str text, struct test_counts *out);
+
+/* Adds the test cases of one report. False: err says why it cannot be read. It never follows an
+ * entity or a document type. */
+bool test_counts_junit(struct str xml, struct test_counts *add, struct err *err) MUST_CHECK;
+
+#endif
