@@ -98,10 +98,10 @@
 /* --- calls and processes --- */
 #define LIMIT_GROUP_LOOK_COUNT 8192u /* control groups looked at for those of a session */
 #define LIMIT_LEFTOVER_WAIT_MS 1000  /* for the end of a crashed session's processes */
-#define LIMIT_ENVIRON_BYTES    (4u * 1024u * 1024u) /* of one of them, looked at */
-#define LIMIT_CALL_WALL_MS     (60 * 60 * 1000)     /* one execute call */
+#define LIMIT_ENVIRON_BYTES    (4u * 1024u * 1024u)   /* of one of them, looked at */
+#define LIMIT_CALL_WALL_MS     (60 * 60 * 1000)       /* one execute call */
 #define LIMIT_DURATION_MS      (24l * 60 * 60 * 1000) /* what timeout and stall can say */
-#define LIMIT_CALL_STALL_MS    (15 * 60 * 1000)     /* without a byte from the provider */
+#define LIMIT_CALL_STALL_MS    (15 * 60 * 1000)       /* without a byte from the provider */
 #define LIMIT_JUDGE_WALL_MS    (10 * 60 * 1000)
 #define LIMIT_JUDGE_STALL_MS   (5 * 60 * 1000) /* without a byte from a judge */
 /* calls' number tokens below this are counted in an array */
