@@ -112,6 +112,7 @@ extern const struct cli_command cmd_run, cmd_judge, cmd_show, cmd_verify, cmd_he
     cmd_resume, cmd_lint, cmd_plan, cmd_graph, cmd_prompt, cmd_ask, cmd_extract, cmd_check,
     cmd_schema, cmd_providers, cmd_doctor, cmd_version, cmd_help, cmd_completion, cmd_serve,
     cmd_submit, cmd_ls, cmd_cancel;
-extern const struct cli_command cmd_audit, cmd_replay, cmd_compare, cmd_agree, cmd_label, cmd_fork;
+extern const struct cli_command cmd_audit, cmd_replay, cmd_test, cmd_compare, cmd_agree, cmd_label,
+    cmd_fork;
 
 #endif

@@ -12,12 +12,12 @@
 #include <string.h>
 
 const struct cli_command *const cli_commands[] = {
-    &cmd_run,    &cmd_resume,    &cmd_fork,   &cmd_judge,   &cmd_ask,        &cmd_show,
-    &cmd_verify, &cmd_audit,     &cmd_replay, &cmd_compare, &cmd_agree,      &cmd_label,
-    &cmd_heads,  &cmd_rm,        &cmd_lint,   &cmd_plan,    &cmd_serve,      &cmd_submit,
-    &cmd_ls,     &cmd_cancel,    &cmd_prompt, &cmd_graph,   &cmd_extract,    &cmd_check,
-    &cmd_schema, &cmd_providers, &cmd_doctor, &cmd_version, &cmd_completion, &cmd_help,
-    NULL,
+    &cmd_run,    &cmd_resume, &cmd_fork,      &cmd_judge,  &cmd_ask,     &cmd_show,
+    &cmd_verify, &cmd_audit,  &cmd_replay,    &cmd_test,   &cmd_compare, &cmd_agree,
+    &cmd_label,  &cmd_heads,  &cmd_rm,        &cmd_lint,   &cmd_plan,    &cmd_serve,
+    &cmd_submit, &cmd_ls,     &cmd_cancel,    &cmd_prompt, &cmd_graph,   &cmd_extract,
+    &cmd_check,  &cmd_schema, &cmd_providers, &cmd_doctor, &cmd_version, &cmd_completion,
+    &cmd_help,   NULL,
 };
 
 static int unknown(const char *word) {

@@ -1,0 +1,375 @@
+/* segue test: judgments as a regression suite, cases against providers. */
+#include "base/limits.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/json_io.h"
+#include "cli/ndjson_in.h"
+#include "cli/trial.h"
+#include "judge/stage.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct cli_option options[] = {
+    SETUP_OPTIONS,
+    {"stages", 0, "S,S", "structured_output, phase3_tag, phase1_tag, ai_judge", false},
+    {"repeat", 'n', "N", "judge each case so often (default 1)", false},
+    {"junit", 0, "FILE", "write the results as JUnit XML, too", false},
+    {"json", 'j', NULL, "print one JSON object a case and provider, and one for all", false},
+    {0},
+};
+
+enum { PROVIDERS_MAX = 16, REPEAT_MAX = 100, ID_COLUMNS = 32, CELL_COLUMNS = 14 };
+
+/* Results of one case with one provider. */
+enum result { RESULT_PASS, RESULT_WRONG, RESULT_UNREADABLE, RESULT_FLAKY, RESULT_COUNT };
+static const char *const result_names[RESULT_COUNT] = {"pass", "wrong", "unreadable", "flaky"};
+
+struct cell {
+  enum result result;
+  long got[REPEAT_MAX];  /* rules; -1: unreadable */
+  struct buf reply, why; /* of the first miss */
+  char method[32];
+};
+
+struct testing {
+  struct setup *setup;
+  const char *providers[PROVIDERS_MAX]; /* one may be NULL: the configured one */
+  size_t provider_count;
+  const char *model;
+  json_t *stages; /* or NULL */
+  long repeat;
+  bool json, stopped;
+  FILE *junit;
+  size_t cases;
+  size_t results[PROVIDERS_MAX][RESULT_COUNT];
+};
+
+static const char *provider_name(const struct testing *t, size_t i) {
+  return t->providers[i] ? t->providers[i] : "(configured)";
+}
+
+/* --- one cell --- */
+
+static bool is_right(const struct trial_case *c, long got) {
+  return c->expects ? got == c->expected : got >= 0;
+}
+
+static enum result result_of(const struct trial_case *c, const struct cell *cell, long n) {
+  long right = 0, unreadable = 0;
+  bool same = true;
+  for (long i = 0; i < n; i++) {
+    right += is_right(c, cell->got[i]);
+    unreadable += cell->got[i] < 0;
+    same &= cell->got[i] == cell->got[0];
+  }
+  if (!same)
+    return RESULT_FLAKY;
+  if (right == n)
+    return RESULT_PASS;
+  return unreadable > 0 ? RESULT_UNREADABLE : RESULT_WRONG;
+}
+
+static bool test_cell(struct testing *t, const struct trial_case *c, size_t provider,
+                      struct cell *cell, struct err *err) {
+  bool missed = false;
+  for (long i = 0; i < t->repeat; i++) {
+    struct trial_got got;
+    if (!trial_run(c, t->setup, t->providers[provider], t->model, t->stages, &got, err)) {
+      trial_got_deinit(&got);
+      return false;
+    }
+    t->stopped |= got.stopped;
+    cell->got[i] = got.readable ? got.rule : -1;
+    if (!missed && !is_right(c, cell->got[i])) {
+      missed = true;
+      buf_str(&cell->reply, buf_view(&got.reply));
+      buf_str(&cell->why, buf_view(&got.why));
+      (void)snprintf(cell->method, sizeof cell->method, "%s", got.method);
+    }
+    trial_got_deinit(&got);
+    if (t->stopped)
+      return err_set(err, ERR_USAGE, "interrupted");
+  }
+  cell->result = result_of(c, cell, t->repeat);
+  return true;
+}
+
+/* --- telling --- */
+
+static void got_text(const struct testing *t, const struct cell *cell, struct buf *out) {
+  for (long i = 0; i < t->repeat; i++) {
+    if (i > 0 && cell->result != RESULT_FLAKY)
+      break;
+    buf_puts(out, i > 0 ? "," : "");
+    if (cell->got[i] < 0)
+      buf_puts(out, "?");
+    else
+      buf_printf(out, "%ld", cell->got[i]);
+  }
+}
+
+static void test_cell_text(struct buf *out, struct str text, int columns) {
+  int used = cli_fit(out, text, columns);
+  for (; used < columns; used++)
+    buf_putc(out, ' ');
+}
+
+static void show_case(const struct testing *t, const struct trial_case *c, const char *id,
+                      const struct cell *cells) {
+  bool colours = cli_colours(STDOUT_FILENO);
+  struct buf line = {0};
+  test_cell_text(&line, str_from(id), ID_COLUMNS);
+  for (size_t i = 0; i < t->provider_count; i++) {
+    struct buf text = {0};
+    bool pass = cells[i].result == RESULT_PASS;
+    buf_printf(&text, "%s", result_names[cells[i].result]);
+    if (!pass) {
+      buf_putc(&text, ' ');
+      got_text(t, &cells[i], &text);
+    }
+    buf_printf(&line, " %s", cli_paint(colours, pass ? COLOUR_GREEN : COLOUR_RED));
+    test_cell_text(&line, buf_view(&text), CELL_COLUMNS);
+    buf_puts(&line, cli_paint(colours, COLOUR_NONE));
+    buf_deinit(&text);
+  }
+  puts(buf_c(&line));
+  buf_deinit(&line);
+  for (size_t i = 0; i < t->provider_count; i++) {
+    if (cells[i].result == RESULT_PASS)
+      continue;
+    struct buf miss = {0};
+    buf_puts(&miss, "    ");
+    (void)cli_fit(&miss, str_from(provider_name(t, i)), 20);
+    if (c->expects)
+      buf_printf(&miss, ", expected %ld", c->expected);
+    buf_puts(&miss, ": ");
+    (void)cli_fit(&miss, buf_view(cells[i].reply.n > 0 ? &cells[i].reply : &cells[i].why), 160);
+    puts(buf_c(&miss));
+    buf_deinit(&miss);
+  }
+}
+
+static void print_cell_json(const struct testing *t, const struct trial_case *c, const char *id,
+                            size_t provider, const struct cell *cell) {
+  json_t *got = json_array();
+  for (long i = 0; i < t->repeat; i++)
+    json_array_append_new(got, cell->got[i] < 0 ? json_null() : json_integer(cell->got[i]));
+  json_t *told =
+      json_pack("{so so ss so so}", "id", json_io_string(id), "provider",
+                json_io_string(provider_name(t, provider)), "result", result_names[cell->result],
+                "expected", c->expects ? json_integer(c->expected) : json_null(), "got", got);
+  if (cell->result != RESULT_PASS) {
+    json_object_set_new(told, "reply", json_io_string(buf_c(&cell->reply)));
+    json_object_set_new(told, "why", json_io_string(buf_c(&cell->why)));
+  }
+  json_io_print(told, JSON_IO_COMPACT);
+  json_decref(told);
+}
+
+/* Text in XML 1.0, where control characters cannot stand at all. */
+static void put_xml(FILE *out, const char *text) {
+  for (; *text; text++) {
+    unsigned char c = (unsigned char)*text;
+    if (c == '&')
+      fputs("&amp;", out);
+    else if (c == '<')
+      fputs("&lt;", out);
+    else if (c == '>')
+      fputs("&gt;", out);
+    else if (c == '"')
+      fputs("&quot;", out);
+    else
+      putc(c < ' ' && c != '\n' && c != '\t' ? '?' : c, out);
+  }
+}
+
+static void junit_case(struct testing *t, const struct trial_case *c, const char *id, size_t i,
+                       const struct cell *cell) {
+  struct buf got = {0};
+  fputs("  <testcase classname=\"", t->junit);
+  put_xml(t->junit, provider_name(t, i));
+  fputs("\" name=\"", t->junit);
+  put_xml(t->junit, id);
+  if (cell->result == RESULT_PASS) {
+    fputs("\"/>\n", t->junit);
+    return;
+  }
+  got_text(t, cell, &got);
+  fprintf(t->junit, "\">\n    <failure type=\"%s\" message=\"", result_names[cell->result]);
+  if (c->expects)
+    fprintf(t->junit, "expected %ld, ", c->expected);
+  fprintf(t->junit, "got %s\">", buf_c(&got));
+  put_xml(t->junit, buf_c(cell->reply.n > 0 ? &cell->reply : &cell->why));
+  fputs("</failure>\n  </testcase>\n", t->junit);
+  buf_deinit(&got);
+}
+
+/* --- cases --- */
+
+static bool test_case(struct testing *t, struct str line, unsigned long long number,
+                      struct err *err) {
+  struct trial_case c;
+  struct cell *cells = xcalloc(t->provider_count, sizeof *cells);
+  char id[64];
+  bool ok = trial_case_read(&c, line, err);
+  (void)snprintf(id, sizeof id, "line %llu", number);
+  const char *name = ok && c.id != NULL ? c.id : id;
+  for (size_t i = 0; ok && i < t->provider_count; i++)
+    ok = test_cell(t, &c, i, &cells[i], err);
+  for (size_t i = 0; ok && i < t->provider_count; i++) {
+    t->results[i][cells[i].result]++;
+    if (t->json)
+      print_cell_json(t, &c, name, i, &cells[i]);
+    if (t->junit != NULL)
+      junit_case(t, &c, name, i, &cells[i]);
+  }
+  if (ok && !t->json)
+    show_case(t, &c, name, cells);
+  t->cases += ok;
+  for (size_t i = 0; i < t->provider_count; i++) {
+    buf_deinit(&cells[i].reply);
+    buf_deinit(&cells[i].why);
+  }
+  free(cells);
+  trial_case_deinit(&c);
+  return ok || err_wrap(err, "case %llu", number);
+}
+
+static bool test_cases(struct testing *t, const char *path, struct err *err) {
+  struct ndjson_in in;
+  struct str line;
+  bool ok = ndjson_in_open(&in, path, err);
+  while (ok && ndjson_in_next(&in, &line))
+    if (in.too_long)
+      ok = err_set(err, ERR_LIMIT, "line %llu is too long", in.number);
+    else
+      ok = test_case(t, line, in.number, err);
+  if (ok && in.error != 0)
+    ok = err_set_errno(err, in.error, "cannot read %s", path);
+  ndjson_in_close(&in);
+  return ok;
+}
+
+static size_t test_sum(const struct testing *t) {
+  size_t missed = 0;
+  for (size_t i = 0; i < t->provider_count; i++) {
+    const size_t *n = t->results[i];
+    missed += n[RESULT_WRONG] + n[RESULT_UNREADABLE] + n[RESULT_FLAKY];
+    if (t->json) {
+      json_t *told =
+          json_pack("{so sI sI sI sI sI}", "provider", json_io_string(provider_name(t, i)), "cases",
+                    (json_int_t)t->cases, "pass", (json_int_t)n[RESULT_PASS], "wrong",
+                    (json_int_t)n[RESULT_WRONG], "unreadable", (json_int_t)n[RESULT_UNREADABLE],
+                    "flaky", (json_int_t)n[RESULT_FLAKY]);
+      json_io_print(told, JSON_IO_COMPACT);
+      json_decref(told);
+      continue;
+    }
+    printf("%s: ", i == 0 ? "\nsum" : "sum");
+    cli_put_safe(stdout, provider_name(t, i));
+    printf(": %zu of %zu pass, %zu wrong, %zu unreadable, %zu flaky\n", n[RESULT_PASS], t->cases,
+           n[RESULT_WRONG], n[RESULT_UNREADABLE], n[RESULT_FLAKY]);
+  }
+  return missed;
+}
+
+/* --- the command --- */
+
+static bool test_stages(const char *list, json_t **stages, struct err *err) {
+  struct str rest = str_from(list);
+  *stages = json_array();
+  for (;;) {
+    const char *comma = memchr(rest.p, ',', rest.n);
+    struct str name = str_trim((struct str){rest.p, comma ? (size_t)(comma - rest.p) : rest.n});
+    enum judge_stage stage;
+    if (!judge_stage_from_name(name, &stage) || !judge_stage_is_listable(stage))
+      return err_set(err, ERR_USAGE, "--stages: \"" STR_FMT "\" is no stage", STR_ARG(name));
+    json_array_append_new(*stages, json_stringn(name.p, name.n));
+    if (comma == NULL)
+      break;
+    rest = (struct str){comma + 1, rest.n - (size_t)(comma + 1 - rest.p)};
+  }
+  return true;
+}
+
+static bool test_options(struct testing *t, const struct cli_args *args, struct err *err) {
+  const char *repeat = cli_value(args, "repeat"), *junit = cli_value(args, "junit");
+  const char *stages = cli_value(args, "stages"), *provider;
+  t->json = cli_flag(args, "json");
+  t->model = cli_value(args, "model") ? cli_value(args, "model") : t->setup->user.model;
+  for (; (provider = cli_values(args, "provider", t->provider_count)) != NULL;
+       t->provider_count++) {
+    if (t->provider_count == PROVIDERS_MAX || strchr(provider, '=') != NULL)
+      return err_set(err, ERR_USAGE, "--provider: write up to %d names", PROVIDERS_MAX);
+    t->providers[t->provider_count] = provider;
+  }
+  if (t->provider_count == 0)
+    t->providers[t->provider_count++] = t->setup->user.provider;
+  t->repeat = 1;
+  if (repeat != NULL &&
+      (!str_to_long(str_from(repeat), &t->repeat) || t->repeat < 1 || t->repeat > REPEAT_MAX))
+    return err_set(err, ERR_USAGE, "--repeat must be 1 to %d", REPEAT_MAX);
+  if (stages != NULL && !test_stages(stages, &t->stages, err))
+    return false;
+  if (junit == NULL)
+    return true;
+  t->junit = fopen(junit, "we");
+  return t->junit != NULL || err_set_errno(err, errno, "cannot write %s", junit);
+}
+
+static bool test_all(struct testing *t, const struct cli_args *args, struct err *err) {
+  if (t->junit != NULL)
+    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"segue test\">\n",
+          t->junit);
+  bool ok = test_cases(t, args->words[0], err);
+  if (t->junit == NULL)
+    return ok;
+  fputs("</testsuite>\n", t->junit);
+  bool written = !ferror(t->junit);
+  written = fclose(t->junit) == 0 && written;
+  return ok && (written || err_set_errno(err, errno, "cannot write the JUnit file"));
+}
+
+static int test_run(int argc, char **argv) {
+  struct cli_args args;
+  struct setup setup;
+  struct testing t = {.setup = &setup};
+  struct err err = {0};
+  int status;
+  if (!cli_parse(&cmd_test, argc, argv, 1, 1, &args, &status))
+    return status;
+  cli_errors_as_json(cli_flag(&args, "json"));
+  if (!setup_flags(&setup, &args, &status)) {
+    setup_deinit(&setup);
+    return status;
+  }
+  bool ok = test_options(&t, &args, &err) && test_all(&t, &args, &err);
+  status = ok && test_sum(&t) == 0 ? STATUS_COMPLETE : STATUS_FAILED;
+  if (!ok)
+    status = cli_fail("test", &err);
+  if (t.stopped)
+    status = STATUS_INTERRUPTED;
+  json_decref(t.stages);
+  setup_deinit(&setup);
+  return status;
+}
+
+const struct cli_command cmd_test = {
+    .name = "test",
+    .arguments = "CASES [options]",
+    .summary = "judge cases with one or several providers: right, wrong, unreadable, flaky",
+    .help = "CASES is NDJSON (- is standard input): {\"id\", \"text\" or \"report\", \"rules\": "
+            "[\"approved\", ...],\n"
+            "\"expected\": 2} a line; expected is 0 when no rule holds, and without it any "
+            "readable verdict passes.\n"
+            "unreadable: no judge could be read; flaky: --repeat gave different verdicts. Nothing "
+            "is logged.\n"
+            "Exit: 0 all pass, 1 one does not, 2 bad usage or case.",
+    .options = options,
+    .run = test_run,
+    .minor = true,
+};

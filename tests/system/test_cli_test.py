@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""segue test: cases against providers: right, wrong, unreadable and flaky apart, with raw replies."""
+import json
+import os
+import sys
+import xml.etree.ElementTree
+
+from support import Box, expect, main, need_build
+
+need_build()
+
+
+def step(n):
+    return json.dumps({"reason": "r", "step": n})
+
+
+def bed(box):
+    """Four cases; the scripted judge answers by what the text is."""
+    cases = [{"id": "right", "text": "all is WELL", "rules": ["good", "bad"], "expected": 1},
+             {"id": "wrong", "text": "it is WORSE", "rules": ["good", "bad"], "expected": 1},
+             {"id": "none", "text": "NOTHING fits", "rules": [{"condition": "good"}, {"condition": "bad"}],
+              "expected": None},
+             {"id": "odd <&\"\x01>", "text": "MUMBLE", "rules": ["good", "bad"], "expected": 2}]
+    path = box.file("cases.ndjson", "".join(json.dumps(c) + "\n" for c in cases))
+    scenario = box.file("s.json", json.dumps({"replies": [
+        {"contains": "WELL", "text": step(1), "times": 9}, {"contains": "WORSE", "text": step(2), "times": 9},
+        {"contains": "NOTHING", "text": step(0), "times": 9},
+        {"contains": "MUMBLE", "text": "hm <hm> & \x07 so", "times": 9}]}))
+    return path, ["--scenario", scenario, "--stages", "structured_output"]
+
+
+def test(box, *words, status):
+    done = box.segue("test", *words)
+    expect(done.returncode == status, done.returncode, done.stdout[-600:], done.stderr[-600:])
+    return done.stdout.decode()
+
+
+def matrix():
+    with Box() as box:
+        path, words = bed(box)
+        junit = box.dir + "/out.xml"
+        out = test(box, path, *words, "--provider", "script", "--provider", "script", "--json", "--junit", junit,
+                   status=1)
+        lines = [json.loads(line) for line in out.splitlines()]
+        cells, sums = lines[:-2], lines[-2:]
+        expect(len(cells) == 8 and all(a | {"id": 0} == b | {"id": 0} for a, b in zip(cells[::2], cells[1::2])), cells)
+        by = {c["id"][:3]: c for c in cells}
+        expect({k: (c["result"], c["expected"], c["got"]) for k, c in by.items()} == {
+            "rig": ("pass", 1, [1]), "wro": ("wrong", 1, [2]), "non": ("pass", 0, [0]),
+            "odd": ("unreadable", 2, [None])}, by)
+        expect(by["wro"]["reply"] == step(2) and "hm <hm>" in by["odd"]["reply"], by)
+        expect(by["odd"]["why"], by["odd"])
+        for s in sums:
+            expect((s["cases"], s["pass"], s["wrong"], s["unreadable"], s["flaky"]) == (4, 2, 1, 1, 0), s)
+        tree = xml.etree.ElementTree.parse(junit).getroot()
+        failures = [f.get("type") for f in tree.iter("failure")]
+        expect(len(list(tree.iter("testcase"))) == 8 and sorted(failures) == ["unreadable"] * 2 + ["wrong"] * 2, failures)
+        text = test(box, path, *words, "--provider", "script", status=1)
+        expect("sum: script: 2 of 4 pass, 1 wrong, 1 unreadable, 0 flaky" in text, text)
+        expect("\x07" not in text and "\x01" not in text, repr(text))
+
+
+def all_pass():
+    with Box() as box:
+        _, words = bed(box)
+        path = box.file("one.ndjson", json.dumps({"text": "WELL", "rules": ["good", "bad"], "expected": 1}) + "\n\n" +
+                        json.dumps({"report": "WORSE", "text": "not this", "rules": ["good", "bad"]}) + "\n")
+        out = test(box, path, *words, "--provider", "script", status=0)
+        expect("2 of 2 pass" in out and "line 1" in out and "line 3" in out, out)
+
+
+def flaky():
+    """The same case judged three times, the second time otherwise."""
+    with Box() as box:
+        path = box.file("c.ndjson", json.dumps({"id": "x", "text": "T", "rules": ["good", "bad"], "expected": 1}))
+        count = box.dir + "/count"
+        judge = box.file("judge.sh", f"#!/bin/sh\ncat >/dev/null\necho x >> {count}\n"
+                         f"[ $(wc -l < {count}) = 2 ] && echo '{step(2)}' || echo '{step(1)}'\n")
+        os.makedirs(box.dir + "/home/config/segue/providers")
+        os.chmod(judge, 0o755)
+        with open(box.dir + "/home/config/segue/providers/dice.yaml", "w") as f:
+            f.write(f"summary: a judge that wavers\nprogram: {judge}\nargv: []\noutput: text\n")
+        out = test(box, path, "--provider", "dice", "--repeat", "3", "--stages", "structured_output", "--json", status=1)
+        cell = json.loads(out.splitlines()[0])
+        expect(cell["result"] == "flaky" and cell["got"] == [1, 2, 1] and cell["reply"].strip() == step(2), cell)
+
+
+def wrong_cases():
+    with Box() as box:
+        _, words = bed(box)
+        for case, said in [("{}", "text"), ('{"text": "x"}', "rules"), ('{"text": "x", "rules": [3]}', "conditions"),
+                           ('{"text": "x", "rules": ["a"], "expected": 2}', "expected"), ("nonsense", "case 1"),
+                           ('{"text": "x", "rules": ["when(("]}', "case 1")]:
+            done = box.segue("test", box.file("bad.ndjson", case), *words, "--provider", "script")
+            expect(done.returncode == 2 and said.encode() in done.stderr, case, done.returncode, done.stderr)
+        for more in (["--provider", "scrip"], ["--provider", "script", "--repeat", "0"], ["--stages", "x"]):
+            done = box.segue("test", box.file("c.ndjson", '{"text": "x", "rules": ["a", "b"]}'), *more)
+            expect(done.returncode == 2, more, done.returncode, done.stderr)
+        expect(box.segue("test", box.dir + "/none.ndjson", *words).returncode == 2)
+
+
+if __name__ == "__main__":
+    sys.exit(main([matrix, all_pass, flaky, wrong_cases]))
