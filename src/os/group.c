@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,6 +185,19 @@ void group_free(struct group *g) {
   (void)end_group(g->fd, g->path, clock_mono_ms());
   close(g->fd);
   free(g);
+}
+
+void group_tidy(void) {
+  char own[PATH_MAX], mount[PATH_MAX];
+  DIR *d = find_own(own, mount) && is_handed_over(own, mount) ? opendir(own) : NULL;
+  for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+    long pid = 0;
+    if (e->d_type == DT_DIR && sscanf(e->d_name, "segue-%*36[0-9a-f-]-%ld-", &pid) == 1 &&
+        pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH)
+      (void)unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR); /* refused where anything lives in it */
+  }
+  if (d != NULL)
+    closedir(d);
 }
 
 /* --- all of a session --- */

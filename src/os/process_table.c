@@ -135,6 +135,7 @@ struct process_table *process_table_new(uv_loop_t *loop, struct err *err) {
   (void)signal(SIGPIPE, SIG_IGN); /* a program that does not read its stdin must not end us */
   (void)signal(SIGCHLD, SIG_DFL); /* ignored, it would let the kernel reap behind our back */
   (void)each_child(note_inherited, t);
+  group_tidy();
   t->loop = loop;
   (void)uv_timer_init(loop, &t->sweep);
   (void)uv_signal_init(loop, &t->child);

@@ -432,6 +432,7 @@ def groups_here(box):
     workflow = box.file("group.yaml", json.dumps({"name": "group", "movements": [
         {"name": "one", "command": ["cat", "/proc/self/cgroup"],
          "rules": [{"condition": "when(exit == 0)", "next": "COMPLETE"}]}]}))
+    shutil.rmtree(box.dir + "/probe", ignore_errors=True)
     done = box.segue("run", workflow, "-t", "x", "-l", box.dir + "/probe")
     expect(done.returncode == 0, done.stderr)
     log = next(n for n in os.listdir(box.dir + "/probe") if n.endswith(".ndjson"))
@@ -461,6 +462,14 @@ def nothing_is_left_at_all():
         below = os.path.dirname(mount + group)
         sid = os.path.basename(box.log_paths()[0])[:36]
         expect(not [n for n in os.listdir(below) if sid in n], "a group is left in", below)
+        # one whose owner is dead, of a session that nobody goes on with; one of somebody alive
+        dead, alive = (f"{below}/segue-{sid[:-4]}0000-{pid}-1" for pid in (process.pid, os.getpid()))
+        os.mkdir(dead)
+        os.mkdir(alive)
+        groups_here(box)
+        expect(not os.path.exists(dead), "an old group stays")
+        expect(os.path.exists(alive), "another's group was removed")
+        os.rmdir(alive)
 
 
 STOPPER = """

@@ -15,7 +15,7 @@ import many_bench  # noqa: E402
 from daemon import DaemonBox  # noqa: E402
 from support import expect, main, need_build  # noqa: E402
 
-COUNT = 400
+COUNT = 300
 FILTERS = ((), ("-s", "stopped"), ("-s", "complete,abort"), ("-s", "running,queued"), ("-s", "bad"),
            ("--since", "12h"), ("--since", "1s"), ("--workflow", "flow2"), ("--workflow", "fl%w&=2"),
            ("--method", "when"), ("--method", "phase1_tag"), ("--provider", "command"),
@@ -40,8 +40,8 @@ def indexed(box, before=None):
     box.end()
 
 
-def same_with_and_without(box):
-    for words in FILTERS:
+def same_with_and_without(box, filters=FILTERS):
+    for words in filters:
         folder = ("-l", box.logs)
         with_it = listed(box, words, folder)
         os.rename(index_of(box), box.dir + "/away")
@@ -90,7 +90,7 @@ def a_damaged_one_is_made_anew():
                     f.write(data)
             before = os.stat(index_of(box)).st_mtime_ns if data is not None else None
             indexed(box, before)
-            expect(same_with_and_without(box) == COUNT, "not all logs")
+            expect(same_with_and_without(box, FILTERS[1:3]) == COUNT, "not all logs")
         left = [name for name in os.listdir(box.logs) if name.startswith("sessions.index.")]
         expect(not left, "pieces are left:", left)
 
