@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "os/leftover.h"
 #include "store/index.h"
 
 #include <assert.h>
@@ -399,6 +400,14 @@ static const struct heads *recovery_heads(struct recovery *r) {
   return &r->heads;
 }
 
+/* It may wait long for its turn: what outlived the last daemon and its shims must not. */
+static void recover_processes(const char *id) {
+  size_t n = leftover_end(id);
+  if (n > 0)
+    log_warn("session %s: %zu process%s of its last run %s ended", id, n, n == 1 ? "" : "es",
+             n == 1 ? "was" : "were");
+}
+
 static void recover_one(struct recovery *r, const char *id, const struct index_row *row) {
   struct store_ref ref;
   struct brief brief;
@@ -413,10 +422,13 @@ static void recover_one(struct recovery *r, const char *id, const struct index_r
     return;
   if (!sealed)
     sealer_add_late(&r->ss->host->sealer, recovery_heads(r), &brief, false);
-  if (brief_goes_on(&brief))
-    entry_new(r->ss, id, ENTRY_QUEUED)->brief = brief;
-  else
+  if (!brief_goes_on(&brief)) {
     brief_deinit(&brief);
+    return;
+  }
+  if (strcmp(brief.status, "running") == 0 && brief.seq > 1 && !store_is_owned(&ref))
+    recover_processes(id);
+  entry_new(r->ss, id, ENTRY_QUEUED)->brief = brief;
 }
 
 long sessions_recover(struct sessions *ss, struct err *err) {

@@ -402,6 +402,7 @@ def children_of_a_killed_daemon():
             box.serve("-n", "1")
             if cancel:
                 box.until(lambda: box.session(sid)["status"] == "open", box.session(sid))
+                expect(not any(is_alive(pid) for pid in left), "they wait for its turn:", left)
                 done = box.segue("cancel", sid)
                 expect(done.returncode == 0, done.stderr)
             else:
