@@ -286,6 +286,10 @@ def facets_as(user, others, prefix):
         done = segue("lint", "--json", workflow)
         value = json.loads(done.stdout)
         expect(value["facets"] == told and len(value["warnings"]) == 1, value)
+        done = segue("plan", "--json", "--quick", workflow, "-s", scenario)
+        expect(json.loads(done.stdout)["facets"] == told, done)
+        done = segue("plan", "--quick", workflow, "-s", scenario)
+        expect(project + b" (the project's)" in done.stdout, done)
         # the log says it too
         done = segue("run", workflow, "-s", scenario, "-t", "x", "-l", work + "/logs")
         expect(done.returncode == 0 and b"stands in for your own" in done.stderr, done.stderr)

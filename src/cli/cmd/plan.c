@@ -258,6 +258,21 @@ static void plan_print_worst(const struct plan_page *page, const json_t *plan) {
   buf_deinit(&text);
 }
 
+/* The files that facets came from. */
+static void plan_print_facets(const struct plan_page *page, const json_t *facets) {
+  size_t i;
+  const json_t *entry;
+  json_array_foreach((json_t *)facets, i, entry) {
+    struct buf text = {0};
+    const char *from = plan_word(entry, "from");
+    buf_puts(&text, plan_word(entry, "file"));
+    if (strcmp(from, "workflow") != 0)
+      buf_printf(&text, " (%s)", strcmp(from, "project") == 0 ? "the project's" : "yours");
+    plan_row(page, plan_word(entry, "kind"), COLOUR_DIM, &text);
+    buf_deinit(&text);
+  }
+}
+
 static void plan_print(const json_t *plan) {
   struct plan_page page = {cli_colours(STDOUT_FILENO), cli_columns(STDOUT_FILENO), 8};
   struct buf text = {0};
@@ -273,6 +288,7 @@ static void plan_print(const json_t *plan) {
   json_array_foreach(json_object_get(plan, "movements"), i, m) {
     plan_print_movement(&page, m);
   }
+  plan_print_facets(&page, json_object_get(plan, "facets"));
   plan_print_worst(&page, plan);
   buf_clear(&text);
   plan_put_words(&text, json_object_get(plan, "env"), ", ");
@@ -306,6 +322,7 @@ static int plan_run(int argc, char **argv) {
   const struct preflight p = setup_preflight_of(&setup);
   json_t *plan = plan_json(&p, has_logs ? &store : NULL);
   plan_ask(plan, setup.registry, !cli_flag(&args, "quick"));
+  (void)json_object_set(plan, "facets", setup.facets);
   if (cli_flag(&args, "json"))
     json_io_print(plan, JSON_IO_TERMINAL);
   else
