@@ -20,7 +20,7 @@ struct group *group_new(const char *session);
 int group_fd(const struct group *g); /* of its folder */
 void group_free(struct group *g);
 
-/* Removes empty groups beside ours that a killed segue has left, where its session never went on. */
+/* Removes empty groups that a killed segue has left, where its session never went on. */
 void group_tidy(void);
 
 /* Kills what is in any group of that session but our own, waits LIMIT_LEFTOVER_WAIT_MS at most, and
