@@ -287,7 +287,7 @@ json_t *plan_json(const struct preflight *p, const struct store *store) {
   bool *reachable = workflow_reachable(wf->doc);
   for (size_t i = 0; i < wf->movement_count; i++)
     json_array_append_new(plan.movements, movement_json(wf, &wf->movements[i], reachable[i]));
-  reach_each(wf, p->config, plan_part, &plan);
+  reach_each(wf, p->config, reachable, plan_part, &plan);
   for (size_t i = 0; i < wf->movement_count; i++)
     json_object_set_new(json_array_get(plan.movements, i), "calls",
                         json_integer((json_int_t)plan.calls[i]));

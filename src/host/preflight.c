@@ -90,13 +90,38 @@ struct workflow *preflight_load(struct workflow_source source, const char *cwd,
 struct flight {
   const struct preflight *p;
   struct err_list *errors, *warnings;
-  char path[DOC_PATH_BYTES]; /* what is looked at */
+  bool placed; /* what is looked at stands in the file: */
+  size_t movement;
+  char key[48]; /* of that movement, else of the workflow */
 };
 
 /* --- telling --- */
 
-/* Says it at the place of f->path; without one, what it is about must stand in the text. Each
- * thing once, and nothing where something worse is said already. */
+/* Looked for only where something is said: most workflows have no mistake. */
+static void flight_place(const struct flight *f, int *line, int *column) {
+  char own[DOC_PATH_BYTES], path[DOC_PATH_BYTES];
+  doc_path_item(own, "movements", f->movement);
+  doc_path_member(path, own, f->key);
+  marks_place(f->p->marks, path, line, column);
+  if (*line == 0)
+    marks_place(f->p->marks, f->key, line, column);
+  doc_path_member(path, own, "name");
+  if (*line == 0)
+    marks_place(f->p->marks, path, line, column);
+}
+
+static void flight_look_at(struct flight *f, size_t movement, const char *key) {
+  f->placed = true;
+  f->movement = movement;
+  (void)snprintf(f->key, sizeof f->key, "%s", key);
+}
+
+static const struct movement *flight_movement(const struct flight *f, size_t i) {
+  return &f->p->workflow->movements[i];
+}
+
+/* Says it at the place that is looked at; without one, what it is about must stand in the text.
+ * Each thing once, and nothing where something worse is said already. */
 static void flight_say(struct flight *f, struct err_list *list, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 static void flight_say(struct flight *f, struct err_list *list, const char *fmt, ...) {
@@ -107,8 +132,8 @@ static void flight_say(struct flight *f, struct err_list *list, const char *fmt,
   va_start(ap, fmt);
   (void)vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
-  if (f->path[0] != '\0')
-    marks_place(f->p->marks, f->path, &line, &column);
+  if (f->placed)
+    flight_place(f, &line, &column);
   if (line > 0)
     (void)err_set_at(&err, ERR_FILE, f->p->marks->file, line, column, "%s", text);
   else
@@ -122,26 +147,6 @@ static void flight_say(struct flight *f, struct err_list *list, const char *fmt,
   err_list_add(list, &err);
 }
 
-static const struct movement *flight_movement(const struct flight *f, size_t i) {
-  return &f->p->workflow->movements[i];
-}
-
-/* The first of these keys of the movement, or of the workflow, that the file has. */
-static void flight_look_at(struct flight *f, size_t movement, const char *key) {
-  char own[DOC_PATH_BYTES], path[DOC_PATH_BYTES];
-  int line = 0, column = 0;
-  doc_path_item(own, "movements", movement);
-  doc_path_member(path, own, key);
-  marks_place(f->p->marks, path, &line, &column);
-  if (line == 0) {
-    (void)snprintf(path, sizeof path, "%s", key);
-    marks_place(f->p->marks, path, &line, &column);
-  }
-  if (line == 0)
-    doc_path_member(path, own, "name");
-  (void)snprintf(f->path, sizeof f->path, "%s", path);
-}
-
 /* --- flags --- */
 
 /* The names in --provider MOVEMENT=P must be movements. */
@@ -149,7 +154,7 @@ static void check_names(struct flight *f) {
   const struct workflow *wf = f->p->workflow;
   const char *name, **names = xcalloc(wf->movement_count + 1, sizeof *names);
   json_t *value;
-  f->path[0] = '\0';
+  f->placed = false;
   json_object_foreach(json_object_get(f->p->config, "providers"), name, value) {
     const char *provider = json_string_value(value);
     long index = workflow_find(wf, str_from(name));
@@ -278,19 +283,18 @@ static void preflight_check_options(struct flight *f, const struct reach_part *p
   const json_t *sets[] = {works ? json_object_get(f->p->config, "default_options") : NULL,
                           part->options, works ? json_object_get(f->p->config, "options") : NULL};
   struct err err;
-  char path[DOC_PATH_BYTES];
-  (void)snprintf(path, sizeof path, "%s", f->path);
+  const bool placed = f->placed;
   for (size_t i = 0; cap != NULL && i < ARRAY_LEN(sets); i++) {
     if (provider_check_options(cap, sets[i], &err))
       continue;
     if (sets[i] != part->options &&
         sets[i] != effort) { /* of a flag or the configuration: said once */
-      f->path[0] = '\0';
+      f->placed = false;
       flight_say(f, f->errors, "%s", err.text);
     } else
       flight_say(f, f->errors, "movement " STR_FMT "%s: %s", STR_ARG(m->name),
                  works ? "" : ", judge", err.text);
-    (void)snprintf(f->path, sizeof f->path, "%s", path);
+    f->placed = placed;
   }
 }
 
@@ -300,7 +304,7 @@ static void check_part(void *ctx, const struct reach_part *part) {
   char key[48];
   (void)snprintf(key, sizeof key, "%s%s", part->section,
                  part->role == REACH_VOTE ? "panel" : "provider");
-  f->path[0] = '\0';
+  f->placed = false;
   if (!part->chosen)
     flight_look_at(f, part->movement, key);
   bool ok = part->role != REACH_WORK || preflight_check_worker(f, part);
@@ -408,8 +412,8 @@ void preflight_check(const struct preflight *p, struct err_list *errors,
   assert(p->workflow != NULL);
   struct flight f = {.p = p, .errors = errors, .warnings = warnings};
   check_names(&f);
-  reach_each(p->workflow, p->config, check_part, &f);
   bool *reachable = workflow_reachable(p->workflow->doc);
+  reach_each(p->workflow, p->config, reachable, check_part, &f);
   for (size_t i = 0; p->looks && i < p->workflow->movement_count; i++)
     if (reachable[i])
       check_movement(&f, i);

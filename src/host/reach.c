@@ -4,9 +4,6 @@
 #include "core/decide.h"
 #include "format/json_object.h"
 #include "judge/chain.h"
-#include "workflow/load.h"
-
-#include <stdlib.h>
 
 const char *reach_role_name(enum reach_role role) {
   static const char *const names[] = {"work", "judge", "vote", "correct"};
@@ -101,12 +98,10 @@ static void reach_movement(const struct reaching *r, size_t i) {
   }
 }
 
-void reach_each(const struct workflow *workflow, const json_t *config,
+void reach_each(const struct workflow *workflow, const json_t *config, const bool *reachable,
                 void (*fn)(void *ctx, const struct reach_part *part), void *ctx) {
   const struct reaching r = {workflow, config, fn, ctx};
-  bool *reachable = workflow_reachable(workflow->doc);
   for (size_t i = 0; i < workflow->movement_count; i++)
     if (reachable[i])
       reach_movement(&r, i);
-  free(reachable);
 }

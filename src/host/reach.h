@@ -33,8 +33,9 @@ struct reach_part { /* everything is borrowed from the workflow and the configur
   bool chosen;           /* by a flag or the user's default, not by the file */
 };
 
-/* config: as session_start records it. Commands have no work part. */
-void reach_each(const struct workflow *workflow, const json_t *config,
+/* config: as session_start records it. reachable: see workflow_reachable. Commands have no work
+ * part. */
+void reach_each(const struct workflow *workflow, const json_t *config, const bool *reachable,
                 void (*fn)(void *ctx, const struct reach_part *part), void *ctx);
 
 #endif
