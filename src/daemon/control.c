@@ -158,7 +158,7 @@ static void list_sessions(void *ctx, struct server_request *r) {
 enum awaited { FIRST_RECORD, RESUME, CANCEL, JUDGMENT, VALUE };
 
 struct waiter {
-  struct waiter *next;
+  struct list_node in_control;
   struct control *api;
   struct server_request *request;
   char id[STORE_ID_BYTES];
@@ -166,10 +166,7 @@ struct waiter {
 };
 
 static void waiter_drop(struct waiter *w) {
-  struct waiter **at = &w->api->waiters;
-  while (*at != w)
-    at = &(*at)->next;
-  *at = w->next;
+  list_remove(&w->api->waiters, &w->in_control);
   free(w);
 }
 
@@ -180,9 +177,9 @@ static void control_on_gone(void *ctx) {
 static void control_wait_for(struct control *api, struct server_request *r, const char *id,
                              enum awaited what) {
   struct waiter *w = xcalloc(1, sizeof *w);
-  *w = (struct waiter){.next = api->waiters, .api = api, .request = r, .what = what};
+  *w = (struct waiter){.api = api, .request = r, .what = what};
   (void)snprintf(w->id, sizeof w->id, "%s", id);
-  api->waiters = w;
+  list_push_front(&api->waiters, &w->in_control);
   server_keep(r, control_on_gone, w);
 }
 
@@ -242,14 +239,12 @@ static void control_answer(const struct control *api, struct server_request *r,
 
 void control_changed(void *ctx, struct daemon_entry *e) {
   struct control *api = ctx;
-  struct waiter *next;
   bool paused = e->session != NULL && session_paused(e->session) != NULL;
   bool over = e->state == ENTRY_OVER || e->state == ENTRY_BROKEN || paused ||
               strcmp(e->brief.status, "running") != 0;
-  for (struct waiter *w = api->waiters; w; w = next) {
+  LIST_EACH(struct waiter, w, in_control, &api->waiters) {
     struct server_request *r = w->request;
     enum awaited what = w->what;
-    next = w->next;
     if (strcmp(w->id, e->id) != 0 || (what >= CANCEL && !over))
       continue;
     waiter_drop(w);
@@ -545,7 +540,7 @@ const struct server_route control_routes[] = {
 };
 
 bool control_idle(const struct control *api) {
-  return api->intake.first == NULL;
+  return api->intake.jobs.count == 0;
 }
 
 void control_init(struct control *api, struct sessions *sessions) {

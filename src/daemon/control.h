@@ -8,6 +8,7 @@
 #ifndef SEGUE_DAEMON_CONTROL_H
 #define SEGUE_DAEMON_CONTROL_H
 
+#include "base/list.h"
 #include "daemon/intake.h"
 #include "daemon/sessions.h"
 
@@ -16,8 +17,8 @@ struct control {
   struct sessions *sessions;
   struct server *http;
   struct intake intake;
-  struct waiter *waiters; /* requests that are answered when their session gets on */
-  bool draining;          /* nothing is submitted any more */
+  struct list waiters; /* struct waiter: requests that are answered when their session gets on */
+  bool draining;       /* nothing is submitted any more */
   char started[32];
 };
 

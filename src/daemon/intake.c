@@ -12,7 +12,7 @@
 
 struct intake_job {
   struct intake *in;
-  struct intake_job *next;
+  struct list_node in_intake;
   struct buf body;
   size_t bytes;
   struct store_ref *about; /* or NULL */
@@ -33,10 +33,7 @@ static void intake_job_free(struct intake_job *job) {
 }
 
 static void job_remove(struct intake_job *job) {
-  struct intake_job **at = &job->in->first;
-  while (*at != job)
-    at = &(*at)->next;
-  *at = job->next;
+  list_remove(&job->in->jobs, &job->in_intake);
   job->in->bytes -= job->bytes;
 }
 
@@ -106,7 +103,7 @@ static void after_work(uv_work_t *work, int status) {
 }
 
 static void intake_start(struct intake *in) {
-  struct intake_job *job = in->first;
+  struct intake_job *job = LIST_FIRST(struct intake_job, in_intake, &in->jobs);
   if (job == NULL)
     return;
   launch_init(&job->result.launch, in->env);
@@ -120,7 +117,7 @@ static void intake_start(struct intake *in) {
 static void intake_on_gone(void *ctx) {
   struct intake_job *job = ctx;
   job->result.request = NULL;
-  if (job == job->in->first) /* it is being read */
+  if (&job->in_intake == job->in->jobs.first) /* it is being read */
     return;
   job_remove(job);
   intake_job_free(job);
@@ -138,7 +135,7 @@ void intake_take_about(struct intake *in, struct server_request *r, const struct
     server_problem(r, 503, NULL, "too many requests are being read: try again");
     return;
   }
-  struct intake_job *job = xcalloc(1, sizeof *job), **last = &in->first;
+  struct intake_job *job = xcalloc(1, sizeof *job);
   job->in = in;
   if (about != NULL) {
     job->about = xmalloc(sizeof *job->about);
@@ -149,12 +146,10 @@ void intake_take_about(struct intake *in, struct server_request *r, const struct
   job->body = server_take_body(r);
   job->bytes = job->body.n;
   job->result.request = r;
-  while (*last != NULL)
-    last = &(*last)->next;
-  *last = job;
+  list_push_back(&in->jobs, &job->in_intake);
   in->bytes += job->bytes;
   server_keep(r, intake_on_gone, job);
-  if (job == in->first)
+  if (in->jobs.count == 1)
     intake_start(in);
 }
 

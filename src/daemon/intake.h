@@ -12,6 +12,7 @@
 #ifndef SEGUE_DAEMON_INTAKE_H
 #define SEGUE_DAEMON_INTAKE_H
 
+#include "base/list.h"
 #include "daemon/launch.h"
 #include "daemon/server.h"
 
@@ -34,8 +35,8 @@ struct intake {
   uv_loop_t *loop;
   struct launch_env *env;
   void *ctx;
-  struct intake_job *first; /* the one that is being read; behind it those that wait */
-  size_t bytes;             /* of all their bodies */
+  struct list jobs; /* the one that is being read; behind it those that wait */
+  size_t bytes;     /* of all their bodies */
 };
 
 void intake_init(struct intake *in, uv_loop_t *loop, struct launch_env *env, void *ctx);

@@ -18,13 +18,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static void unlink_call(struct open_call *call) {
-  struct open_call **at = &call->session->calls;
-  while (*at != call)
-    at = &(*at)->next;
-  *at = call->next;
-}
-
 static void free_call(struct open_call *call) {
   call_result_deinit(&call->result);
   changes_free(call->changes);
@@ -34,14 +27,15 @@ static void free_call(struct open_call *call) {
 }
 
 static void drop_call(struct open_call *call) {
-  unlink_call(call);
+  list_remove(&call->session->calls, &call->in_session);
   free_call(call);
 }
 
 static void deliver(struct open_call *call) {
   struct session *s = call->session;
   struct event ev = {.kind = EVENT_CALL_END, .call = call->call, .result = &call->result};
-  unlink_call(call); /* what it leads to may start the next one at once */
+  list_remove(&call->session->calls,
+              &call->in_session); /* what it leads to may start the next one at once */
   s->delivering++;
   session_event(s, &ev);
   s->delivering--;
@@ -110,8 +104,7 @@ struct open_call *session_open_call(struct session *s, long id) {
   struct open_call *open = xcalloc(1, sizeof *open);
   open->session = s;
   open->call = id;
-  open->next = s->calls;
-  s->calls = open;
+  list_push_front(&s->calls, &open->in_session);
   return open;
 }
 
@@ -254,10 +247,10 @@ static void start_failed(struct open_call *open, const struct call_result *resul
 }
 
 static bool is_open(const struct session *s, long id) {
-  const struct open_call *open = s->calls;
-  while (open != NULL && open->call != id)
-    open = open->next;
-  return open != NULL;
+  LIST_EACH(struct open_call, open, in_session, &s->calls)
+    if (open->call == id)
+      return true;
+  return false;
 }
 
 static void tell_admission(struct session *s, long call, enum admission_answer answer,
@@ -271,19 +264,16 @@ static void tell_admission(struct session *s, long call, enum admission_answer a
 }
 
 static void drop_grant(struct session *s, struct grant *grant) {
-  struct grant **at = &s->grants;
-  while (*at != grant)
-    at = &(*at)->next;
-  *at = grant->next;
+  list_remove(&s->grants, &grant->in_session);
   free(grant->provider);
   free(grant);
 }
 
 static struct grant *grant_of(const struct session *s, long call) {
-  struct grant *grant = s->grants;
-  while (grant != NULL && grant->call != call)
-    grant = grant->next;
-  return grant;
+  LIST_EACH(struct grant, grant, in_session, &s->grants)
+    if (grant->call == call)
+      return grant;
+  return NULL;
 }
 
 /* A call that waited at the gate was let in, or is to go elsewhere. */
@@ -295,8 +285,8 @@ void session_on_gate(void *owner, long id, enum admission_answer answer,
   assert(call != NULL); /* a session that is over has dropped its calls */
   if (answer == ADMISSION_ADMITTED) {
     struct grant *grant = xcalloc(1, sizeof *grant);
-    *grant = (struct grant){.next = s->grants, .call = id, .provider = xstrdup(call->provider)};
-    s->grants = grant;
+    *grant = (struct grant){.call = id, .provider = xstrdup(call->provider)};
+    list_push_front(&s->grants, &grant->in_session);
   }
   tell_admission(s, id, answer, why);
 }
@@ -320,8 +310,7 @@ static bool pass_gate(struct session *s, const struct turn *turn, const struct c
 /* Nothing of this session (or of one call of it) waits for a place, or holds one unused. */
 void session_leave_gate(struct session *s, long call) {
   gate_drop(&s->host->gate, s, call);
-  for (struct grant *grant = s->grants, *next; grant; grant = next) {
-    next = grant->next;
+  LIST_EACH(struct grant, grant, in_session, &s->grants) {
     if (call != 0 && grant->call != call)
       continue;
     gate_leave(&s->host->gate, s, str_from(grant->provider), CLASS_CANCELLED, 0);
@@ -446,7 +435,7 @@ static void start_call(struct session *s, long id) {
 
 static void cancel_call(struct session *s, long id) {
   session_leave_gate(s, id);
-  for (struct open_call *c = s->calls; c; c = c->next)
+  LIST_EACH(struct open_call, c, in_session, &s->calls)
     if ((id == 0 || c->call == id) && c->run != NULL)
       c->provider->ops->cancel(c->run);
     else if (id == 0 || c->call == id)
@@ -456,10 +445,7 @@ static void cancel_call(struct session *s, long id) {
 static void on_wait_closed(uv_handle_t *handle) {
   struct wait *wait = handle->data;
   struct session *s = wait->session;
-  struct wait **at = &s->waits;
-  while (*at != wait)
-    at = &(*at)->next;
-  *at = wait->next;
+  list_remove(&s->waits, &wait->in_session);
   free(wait);
   session_maybe_finish(s);
 }
@@ -476,8 +462,7 @@ static void start_wait(struct session *s, long call, int64_t delay_ms) {
   struct wait *wait = xcalloc(1, sizeof *wait);
   wait->session = s;
   wait->call = call;
-  wait->next = s->waits;
-  s->waits = wait;
+  list_push_front(&s->waits, &wait->in_session);
   uv_timer_init(s->host->loop, &wait->timer);
   wait->timer.data = wait;
   uv_timer_start(&wait->timer, on_wait, delay_ms > 0 ? (uint64_t)delay_ms : 0, 0);
@@ -487,7 +472,7 @@ void session_begin_finish(struct session *s) {
   if (!session_is_leaving(s))
     session_set_life(s, LIFE_FINISHING);
   cancel_call(s, 0);
-  for (struct wait *w = s->waits; w; w = w->next)
+  LIST_EACH(struct wait, w, in_session, &s->waits)
     if (!uv_is_closing((uv_handle_t *)&w->timer))
       uv_close((uv_handle_t *)&w->timer, on_wait_closed);
 }

@@ -116,7 +116,7 @@ static bool recall_prompts(struct session *s, struct err *err) {
 
 void session_maybe_finish(struct session *s) {
   if (!session_is_leaving(s) || s->life == LIFE_FINISHED || s->in_flight || s->delivering ||
-      s->calls || s->waits || s->filling.record_count > 0)
+      s->calls.count > 0 || s->waits.count > 0 || s->filling.record_count > 0)
     return;
   session_set_life(s, LIFE_FINISHED);
   if (s->watcher && s->watcher->finished)
@@ -221,7 +221,7 @@ void session_free(struct session *s) {
   if (s == NULL)
     return;
   session_leave_gate(s, 0);
-  assert(s->calls == NULL && s->waits == NULL && !s->in_flight);
+  assert(s->calls.count == 0 && s->waits.count == 0 && !s->in_flight);
   store_close(s->log);
   batch_clear(&s->filling);
   batch_clear(&s->flying);
@@ -404,7 +404,7 @@ void host_accept(struct session *s, const char *reason, const struct core_steer 
 void host_drain(struct session *s) {
   struct event ev = {.kind = EVENT_DRAIN};
   session_event(s, &ev);
-  if (s->calls == NULL) /* none has left, or it only waits for space on the disk */
+  if (s->calls.count == 0) /* none has left, or it only waits for space on the disk */
     host_stop(s, "shutdown", "the program that ran it was stopped");
 }
 

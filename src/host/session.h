@@ -7,6 +7,7 @@
 #ifndef SEGUE_HOST_SESSION_H
 #define SEGUE_HOST_SESSION_H
 
+#include "base/list.h"
 #include "host/changes.h"
 #include "host/host.h"
 
@@ -19,7 +20,7 @@ struct session_batch {
 };
 
 struct open_call { /* a call that was started */
-  struct open_call *next;
+  struct list_node in_session;
   struct session *session;
   long call;
   struct provider_run *run;
@@ -41,7 +42,7 @@ struct open_call { /* a call that was started */
 };
 
 struct grant { /* the gate let a queued call in; it starts when the record of that is durable */
-  struct grant *next;
+  struct list_node in_session;
   long call;
   char *provider;
 };
@@ -53,7 +54,7 @@ struct work_place { /* a folder below the session's that a movement works in */
 };
 
 struct wait { /* a timer for a call's next attempt */
-  struct wait *next;
+  struct list_node in_session;
   struct session *session;
   long call;
   uv_timer_t timer;
@@ -99,10 +100,10 @@ struct session {
   uint64_t full_since; /* uv_now when the disk was first found full; 0: it is not */
   char *paused;        /* what was said then */
   struct work_place *places;
-  char *unseen; /* why its calls' changes are not looked at any more, or NULL */
-  struct open_call *calls;
-  struct wait *waits;
-  struct grant *grants;
+  char *unseen;                 /* why its calls' changes are not looked at any more, or NULL */
+  struct list calls;            /* struct open_call */
+  struct list waits;            /* struct wait */
+  struct list grants;           /* struct grant */
   uv_timer_t disk_timer;        /* the next try on a full disk */
   uv_timer_t soon;              /* reports from the loop what was over while OPENING */
   enum store_result now_result; /* of an append on the loop's thread, until `soon` */
