@@ -29,6 +29,7 @@
 
 /* --- texts --- */
 #define LIMIT_TASK_BYTES        (8u * 1024u * 1024u)
+#define LIMIT_MEMO_COUNT        16u                   /* workflows, blobs of the last requests */
 #define LIMIT_WHY_BYTES         (4u * 1024u)          /* a person's reason for a verdict */
 #define LIMIT_INLINE_TEXT_BYTES (64u * 1024u)         /* longer texts go to blobs/ */
 #define LIMIT_RENDER_BYTES      (4u * 1024u)          /* readable part kept inline of a blob */

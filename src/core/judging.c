@@ -110,6 +110,7 @@ bool judging_of(struct judging_turn *j, const struct core *core, const struct tu
 }
 
 void judging_deinit(struct judging_turn *j) {
-  json_decref(j->env);
-  *j = (struct judging_turn){0};
+  json_decref(j->env); /* the replies are many and large, and nobody looks at them any more */
+  j->env = NULL;
+  j->count = 0;
 }

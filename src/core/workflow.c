@@ -366,11 +366,16 @@ enum describe_language workflow_language(const struct workflow *wf) {
   return str_eq_c(wf->language, "ja") ? DESCRIBE_JAPANESE : DESCRIBE_ENGLISH;
 }
 
-void workflow_hash(const struct workflow *wf, char out[SHA256_HEX]) {
+void workflow_hash(struct workflow *wf, char out[SHA256_HEX]) {
+  if (wf->sha256[0] != '\0') {
+    memcpy(out, wf->sha256, SHA256_HEX);
+    return;
+  }
   char *text = json_dump_text(wf->doc, JSON_COMPACT | JSON_SORT_KEYS);
   if (text == NULL)
     BUG("a workflow cannot be written as JSON");
   sha256_hex(text, strlen(text), "", 0, out);
+  memcpy(wf->sha256, out, SHA256_HEX);
   free(text);
 }
 

@@ -4,7 +4,7 @@
  * replaced, facets resolved to their texts (lists joined with a rule). The same document stands in
  * a session's first record, so a session goes on after the file changed. The workflow room makes
  * the document from files (and reports errors with places); workflow_build only has to be safe on
- * any document. One arena holds all; shared by sessions through a count of references (one thread).
+ * any document. One arena holds all; shared by sessions through a count of references.
  *
  *   {"name", "description", "language", "schema_as", "initial_movement",
  *    "max_movements": n | "infinite",
@@ -32,6 +32,7 @@
 #include "structured/invariant.h"
 
 #include <jansson.h>
+#include <stdatomic.h>
 
 enum { NEXT_COMPLETE = -1, NEXT_ABORT = -2 }; /* else an index into movements */
 enum { MOVEMENTS_INFINITE = -1 };
@@ -106,7 +107,8 @@ struct workflow {
   const json_t *fallback; /* of provider; or NULL */
   json_t *doc;            /* the resolved document, owned */
   struct arena arena;
-  unsigned references;
+  atomic_uint references;
+  char sha256[SHA256_HEX]; /* of doc, once it was asked for; or "" */
 };
 
 /* Takes a reference to doc. NULL with err set when the document cannot be a workflow. */
@@ -116,7 +118,7 @@ void workflow_unref(struct workflow *wf); /* NULL is fine */
 
 /* SHA-256 of the document's compact dump with sorted keys. Made when it is asked for: OpenSSL's
  * start costs more than all of lint. */
-void workflow_hash(const struct workflow *wf, char out[SHA256_HEX]);
+void workflow_hash(struct workflow *wf, char out[SHA256_HEX]);
 
 /* `language`, for the renderings. */
 enum describe_language workflow_language(const struct workflow *wf);

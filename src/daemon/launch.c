@@ -1,56 +1,23 @@
 /* Makes a launch from a request, or again from a log. */
 #include "daemon/launch_internal.h"
 
+#include "daemon/memo.h"
+
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/call.h"
 #include "format/json_write.h"
 #include "host/keys.h"
-#include "host/overrides.h"
 #include "host/preflight.h"
 #include "host/workflow_cache.h"
+#include "os/clock.h"
 #include "workflow/facets.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-/* --- generations --- */
-
-struct generation *generation_new(struct err *err) {
-  struct generation *g = xcalloc(1, sizeof *g);
-  g->references = 1;
-  if (!config_load(&g->user, err)) {
-    free(g);
-    return NULL;
-  }
-  g->registry = backends_new(&g->user, err);
-  if (g->registry == NULL) {
-    config_deinit(&g->user);
-    free(g);
-    return NULL;
-  }
-  g->looked = preflight_cache_new();
-  backends_warn(g->registry);
-  overrides_warn();
-  return g;
-}
-
-struct generation *generation_ref(struct generation *g) {
-  g->references++;
-  return g;
-}
-
-void generation_unref(struct generation *g) {
-  if (g == NULL || --g->references > 0)
-    return;
-  preflight_cache_free(g->looked);
-  registry_free(g->registry);
-  config_deinit(&g->user);
-  free(g);
-}
 
 /* --- scenarios --- */
 
@@ -269,8 +236,17 @@ static bool path_or_text(const struct launch_body *p, const char *key, const cha
 }
 
 static bool keep_blob(const struct launch_body *p, struct str bytes, char sha256[SHA256_HEX]) {
-  if (store_blob_put(p->l->env->store, bytes, sha256, p->err))
+  struct memo *memo = p->l->generation->memo;
+  char name[STORE_NAME_BYTES];
+  struct stat st;
+  sha256_hex(bytes.p, bytes.n, NULL, 0, sha256);
+  store_blob_name(p->l->env->store, sha256, name);
+  if (memo_has_blob(memo, sha256) && stat(name, &st) == 0 && (uint64_t)st.st_size == bytes.n)
+    return true; /* it was synced, and its name with it */
+  if (store_blob_put(p->l->env->store, bytes, sha256, p->err)) {
+    memo_put_blob(memo, sha256);
     return true;
+  }
   if (p->err->code == ERR_NOT_FOUND) /* our folder, not what the client named */
     p->err->code = ERR_IO;
   return false;
@@ -335,6 +311,20 @@ static bool facets_fit(const struct launch_body *p, const json_t *facets) {
   return true;
 }
 
+/* The bytes that all of it is made of; "" for one that is made of files too. */
+static void make_key(struct launch_body *p, const char *name, const json_t *text) {
+  static const char schema[] = "schema"; /* which may be a file's */
+  struct str bytes = {json_string_value(text), json_string_length(text)};
+  struct buf all = {0};
+  p->key[0] = '\0';
+  if (p->anew || p->warnings != NULL || memmem(bytes.p, bytes.n, schema, sizeof schema - 1) != NULL)
+    return;
+  const json_t *chosen = json_object_get(p->l->config, "provider");
+  buf_printf(&all, "%s\n%s\n", name, chosen ? json_string_value(chosen) : "");
+  sha256_hex(all.p, all.n, bytes.p, bytes.n, p->key);
+  buf_deinit(&all);
+}
+
 static bool take_workflow(struct launch_body *p) {
   static const char *const members[] = {"text", "name", "facets", NULL};
   const json_t *value = json_object_get(p->body, "workflow"), *text;
@@ -355,6 +345,13 @@ static bool take_workflow(struct launch_body *p) {
   if (facets == NULL)
     facets = none;
   l->facets = json_array();
+  if (path == NULL && json_object_size(facets) == 0)
+    make_key(p, name, text);
+  if (p->key[0] != '\0' && (l->workflow = memo_find(l->generation->memo, p->key)) != NULL) {
+    json_decref(none);
+    p->remembered = true;
+    return true;
+  }
   const struct workflow_source source = {
       .path = path ? path : name,
       .text = path ? NULL : json_string_value(text),
@@ -387,7 +384,8 @@ static bool allows_keys(const struct launch_body *p) {
   const json_t *allowed = json_object_get(p->body, "allow_secret");
   if (allowed != NULL && !json_is_boolean(allowed))
     return err_set(p->err, ERR_INVALID, "allow_secret must be true or false");
-  return json_is_true(allowed) || keys_check(p->l->workflow->doc, buf_view(&p->l->task),
+  const json_t *doc = p->remembered ? NULL : p->l->workflow->doc; /* it was searched then */
+  return json_is_true(allowed) || keys_check(doc, buf_view(&p->l->task),
                                              p->l->generation->user.hidden, "allow_secret", p->err);
 }
 
@@ -417,6 +415,45 @@ static bool can_run(const struct launch_body *p) {
   return false;
 }
 
+/* All that tells whether the workflow can run, beside itself. */
+static void make_setting(const struct launch_body *p, char setting[SHA256_HEX]) {
+  const struct launch *l = p->l;
+  struct buf all = {0};
+  buf_printf(&all, "%d %d ", l->scenario != NULL, l->task.n > 0);
+  json_write(l->config, &all);
+  sha256_hex(all.p, all.n, NULL, 0, setting);
+  buf_deinit(&all);
+}
+
+/* A workflow that was remembered has no places: what is wrong is looked for once more then. */
+static bool can_run_at_last(struct launch_body *p) {
+  struct launch *l = p->l;
+  char setting[SHA256_HEX];
+  int64_t now_ms = (int64_t)clock_mono_ms();
+  make_setting(p, setting);
+  if (p->remembered && memo_is_fit(l->generation->memo, p->key, setting, now_ms))
+    return true;
+  bool fit = can_run(p);
+  if (fit && p->remembered)
+    memo_set_fit(l->generation->memo, p->key, setting, now_ms);
+  if (fit || !p->remembered)
+    return fit;
+  err_list_deinit(p->errors);
+  workflow_unref(l->workflow);
+  json_decref(l->facets);
+  l->workflow = NULL;
+  l->facets = NULL;
+  p->remembered = false;
+  p->anew = true;
+  return take_workflow(p) && can_run(p);
+}
+
+static void remember(const struct launch_body *p) {
+  bool insists = json_is_true(json_object_get(p->body, "allow_secret"));
+  if (p->key[0] != '\0' && !p->remembered && !insists)
+    memo_put(p->l->generation->memo, p->key, p->l->workflow);
+}
+
 /* A long task is a blob in its log, which is written before its first record. */
 static bool keep_task(const struct launch_body *p) {
   struct str task = buf_view(&p->l->task);
@@ -443,8 +480,11 @@ bool launch_read(struct launch_body *p) {
     config_resolve(&l->generation->user, l->config);
     launch_use_config(l);
   }
-  return ok && take_workflow(p) && take_task(p) && (p->lints || launch_take_scenario(p)) &&
-         (p->lints || can_run(p)) && allows_keys(p);
+  ok = ok && take_workflow(p) && take_task(p) && (p->lints || launch_take_scenario(p)) &&
+       (p->lints || can_run_at_last(p)) && allows_keys(p);
+  if (ok)
+    remember(p);
+  return ok;
 }
 
 bool launch_parse(struct launch *l, const json_t *body, struct err *err, struct err_list *errors) {

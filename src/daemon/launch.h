@@ -28,6 +28,7 @@ struct generation {
   struct config user;
   struct provider_registry *registry;
   struct preflight_cache *looked; /* for launch_parse, one at a time */
+  struct memo *memo;              /* the same */
 };
 
 /* NULL: it is wrong, err says where. One reference. */

@@ -18,6 +18,8 @@ struct launch_body {
   struct err_list *errors;
   struct workflow_marks *marks; /* of the workflow's file */
   struct err_list *warnings;    /* or NULL: nobody wants them */
+  char key[SHA256_HEX];         /* of a workflow that can be remembered; or "" */
+  bool remembered, anew;        /* it was; it is not to be */
   bool lints;                   /* the workflow alone is looked at, not what would run it */
 };
 

@@ -45,7 +45,8 @@ void workflow_cache_free(struct workflow_cache *cache) {
 static struct workflow *cache_find(const struct workflow_cache *cache, const char *sha256,
                                    const json_t *doc) {
   for (const struct cached *e = cache->entries; e; e = e->next)
-    if (strcmp(e->sha256, sha256) == 0 && json_equal(e->workflow->doc, doc))
+    if (strcmp(e->sha256, sha256) == 0 &&
+        (e->workflow->doc == doc || json_equal(e->workflow->doc, doc)))
       return e->workflow;
   return NULL;
 }

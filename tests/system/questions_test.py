@@ -143,5 +143,49 @@ def they_wait_as_sessions_do():
         verified(box, *[box.log(v["session"]) for _, v in answers])
 
 
+def what_was_remembered_is_looked_at_again():
+    """A workflow that came before starts without being read anew; what is wrong now is told with places."""
+    with DaemonBox() as box:
+        box.serve()
+        text = FLOW.replace("do {task}", "do it").replace("    instruction: do it\n", "    command: [%s]\n" % "tool") \
+            .replace("condition: done", "condition: when(exit == 0)")
+        os.mkdir(box.dir + "/bin")
+        tool = box.dir + "/bin/tool"
+        box.end()
+        box.env["PATH"] = box.dir + "/bin:" + box.env["PATH"]
+        with open(tool, "w", encoding="ascii") as f:
+            f.write("#!/bin/sh\nexit 0\n")
+        os.chmod(tool, 0o755)
+        box.serve()
+        body = {"workflow": {"text": text, "name": "mine"}, "cwd": box.cwd, "scenario": scenario({"text": "x"})}
+        for _ in range(4):
+            status, value = box.ask("POST", "/v1/sessions", body)
+            expect(status == 201, status, value)
+            box.wait_status(value["id"], "complete")
+        blobs = os.listdir(box.logs + "/blobs")
+        expect(len(blobs) == 1, blobs)
+        os.unlink(f"{box.logs}/blobs/{blobs[0]}")  # it is known, but not there any more
+        status, value = box.ask("POST", "/v1/sessions", body)
+        expect(status == 201 and os.listdir(box.logs + "/blobs") == blobs, status, value)
+        os.unlink(tool)
+
+        def refused():
+            status, value = box.ask("POST", "/v1/sessions", body)
+            refused.value = value
+            return status == 422
+        box.until(refused, "a program that is gone is not missed")
+        error = refused.value["errors"][0]
+        expect("tool" in error["message"] and error["file"] == "mine" and error["line"] > 1, error)
+        # the same text with a key in the task, and with another provider
+        agent = {"workflow": {"text": FLOW, "name": "mine"}, "cwd": box.cwd, "task": "x",
+                 "scenario": scenario({"text": "x", "times": 0})}
+        for more, wanted in (({}, 201), ({}, 201), ({"task": "sk-ant-api03-" + "Ab1" * 31}, 422), ({"task": ""}, 422),
+                             ({"provider": "nobody"}, 422), ({}, 201)):
+            status, value = box.ask("POST", "/v1/sessions", {**agent, **more})
+            expect(status == wanted, more, status, value)
+        box.check_all()
+
+
 need_build()
-sys.exit(main([a_text_is_judged, a_value_is_asked_for, a_workflow_is_looked_at, they_wait_as_sessions_do]))
+sys.exit(main([a_text_is_judged, a_value_is_asked_for, a_workflow_is_looked_at, they_wait_as_sessions_do,
+               what_was_remembered_is_looked_at_again]))

@@ -24,7 +24,7 @@ static struct workflow *build(const char *name) {
   return wf;
 }
 
-static json_t *start_of(const struct workflow *wf) {
+static json_t *start_of(struct workflow *wf) {
   char sha256[SHA256_HEX];
   workflow_hash(wf, sha256);
   return json_pack("{ss sO}", "workflow_sha256", sha256, "workflow", wf->doc);

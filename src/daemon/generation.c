@@ -1,0 +1,43 @@
+/* Reads the user's configuration, with the backends made from it, one generation each time. */
+#include "base/log.h"
+#include "daemon/launch.h"
+#include "daemon/memo.h"
+#include "host/overrides.h"
+#include "host/preflight.h"
+
+#include <stdlib.h>
+
+struct generation *generation_new(struct err *err) {
+  struct generation *g = xcalloc(1, sizeof *g);
+  g->references = 1;
+  if (!config_load(&g->user, err)) {
+    free(g);
+    return NULL;
+  }
+  g->registry = backends_new(&g->user, err);
+  if (g->registry == NULL) {
+    config_deinit(&g->user);
+    free(g);
+    return NULL;
+  }
+  g->looked = preflight_cache_new();
+  g->memo = memo_new();
+  backends_warn(g->registry);
+  overrides_warn();
+  return g;
+}
+
+struct generation *generation_ref(struct generation *g) {
+  g->references++;
+  return g;
+}
+
+void generation_unref(struct generation *g) {
+  if (g == NULL || --g->references > 0)
+    return;
+  preflight_cache_free(g->looked);
+  memo_free(g->memo);
+  registry_free(g->registry);
+  config_deinit(&g->user);
+  free(g);
+}
