@@ -59,6 +59,9 @@ static json_t *meta(const struct acp *acp) {
   const char *name = acp_key(acp, "schema");
   const json_t *own = json_object_get(acp->d->profile->acp, "meta");
   json_t *out = own ? json_deep_copy(own) : json_object();
+  enum call_purpose purpose = acp->call->request->purpose;
+  if (purpose == PURPOSE_JUDGE || purpose == PURPOSE_REASK)
+    json_object_update_recursive(out, json_object_get(acp->d->profile->acp, "judge_meta"));
   if (name != NULL && acp->call->schema != NULL) {
     json_t *with = json_pack("{s:{s:{s:{s:s, s:O}}}}", name, "options", "outputFormat", "type",
                              "json_schema", "schema", acp->call->schema);
@@ -216,6 +219,10 @@ static void on_opened(struct acp *acp, const json_t *result) {
     acp_go_on(acp);
 }
 
+static json_int_t acp_input(const json_t *usage) {
+  return json_integer_value(json_object_get(usage, "input"));
+}
+
 /* Some agents end their turn when they are told no. The model shall know, and go on without it:
  * it is told in the next prompt. False: that is not what happened. */
 static bool goes_on(struct acp *acp, json_t *usage) {
@@ -227,7 +234,7 @@ static bool goes_on(struct acp *acp, json_t *usage) {
   buf_printf(&text, "That was not allowed, and was not done: " STR_FMT ". Go on without it.",
              STR_ARG(buf_view(&d->denied)));
   json_t *note = json_pack("{s:o}", "text", json_text(buf_view(&text))), *used = acp->used;
-  acp->used = stream_usage_added(used, usage, 1);
+  acp->used = usage ? json_incref(usage) : NULL;
   json_decref(used);
   stream_end_message(d, (struct str){0});
   stream_tell(d, NEWS_NOTE, (struct str){0}, note);
@@ -264,7 +271,8 @@ static void on_stopped(struct acp *acp, const json_t *result) {
     json_decref(usage);
     return;
   }
-  if (acp->used != NULL && usage != NULL) {
+  /* Agents that stop at a no count on from prompt to prompt; one that does not tells less. */
+  if (acp->used != NULL && usage != NULL && acp_input(usage) < acp_input(acp->used)) {
     json_t *sum = stream_usage_added(acp->used, usage, 1);
     json_decref(usage);
     usage = sum;

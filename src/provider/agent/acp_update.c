@@ -208,6 +208,13 @@ static json_t *acp_paths_of(const json_t *tool) {
   return paths;
 }
 
+/* The command line that it would run; empty: it does not say. */
+static struct str acp_command(const struct acp *acp, const json_t *tool) {
+  struct str command = acp_text_of(json_object_get(tool, "rawInput"), "command");
+  bool titled = json_object_get(acp->d->profile->acp, "command") != NULL;
+  return command.n == 0 && titled ? acp_text_of(tool, "title") : command;
+}
+
 static bool acp_decide(const struct acp *acp, const json_t *params, const char **reason) {
   const json_t *tool = json_object_get(params, "toolCall");
   json_t *paths = acp_paths_of(tool);
@@ -215,8 +222,7 @@ static bool acp_decide(const struct acp *acp, const json_t *params, const char *
   const struct policy_ask ask = {.kind = ask_kind_of(acp_text_of(tool, "kind")),
                                  .tool = acp_text_of(tool, "name"),
                                  .paths = paths,
-                                 .command =
-                                     acp_text_of(json_object_get(tool, "rawInput"), "command")};
+                                 .command = acp_command(acp, tool)};
   bool allowed = policy_allows(&ask, &policy, reason);
   json_decref(paths);
   return allowed;

@@ -268,6 +268,10 @@ static const struct profile_key acp_list[] = {
      .description = "The name below _meta of session/new where it takes options.outputFormat, a "
                     "JSON Schema; default: the schema stands in the prompt."},
     {"meta", PROFILE_OBJECT, .description = "What _meta of session/new is, beside a schema."},
+    {"command", PROFILE_CHOICE, .words = (const char *const[]){"title", NULL},
+     .description = "title: the title of a question to run a program is the command line itself, "
+                    "where rawInput has none."},
+    {"judge_meta", PROFILE_OBJECT, .description = "What is added to it for judges' calls."},
     {0},
 };
 static const struct profile_key_set acp_keys = {"acp", "acp", acp_list};

@@ -298,6 +298,35 @@ static void acp_questions_are_answered_by_policy(void **state) {
   finish(p, 0);
 }
 
+static void acp_programs_that_are_named_may_run(void **state) {
+  static const struct {
+    const char *call, *option;
+  } rows[] = {
+      {"'rawInput':{'command':'make test'},'title':'Run it'", "once"},
+      {"'rawInput':{'command':'make; rm x'},'title':'make'", "no"},
+      {"'title':'make test'", "once"}, /* gemini's title is the command line */
+      {"'title':'make && rm x'", "no"},
+      {"'title':'rm x'", "no"},
+  };
+  json_auto_t *run = json_pack("[s]", "make");
+  struct peer *p = *state;
+  p->bed.request.run = run;
+  acp_open_session(p);
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    char line[500];
+    (void)snprintf(line, sizeof line,
+                   "{'jsonrpc':'2.0','id':'q','method':'session/request_permission','params':{"
+                   "'toolCall':{'kind':'execute',%s}," OPTIONS "}}",
+                   rows[i].call);
+    buf_clear(&p->sent);
+    say(p, line);
+    if (strstr(buf_c(&p->sent), rows[i].option) == NULL)
+      fail_msg("%s: %s", rows[i].call, buf_c(&p->sent));
+  }
+  p->bed.request.run = NULL;
+  finish(p, 0);
+}
+
 /* Some agents end their turn at a no: the model is told, and the work goes on. */
 static void acp_a_no_does_not_end_the_work(void **state) {
   struct peer *p = *state;
@@ -320,8 +349,8 @@ static void acp_a_no_does_not_end_the_work(void **state) {
   finish(p, 0);
   assert_int_equal(p->bed.result.class, CLASS_NONE);
   assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
-  assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "input")), 30);
-  assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "output")), 5);
+  assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "input")), 20);
+  assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "output")), 3);
 }
 
 /* An agent that asks for the same for ever is not told for ever. */
@@ -712,6 +741,7 @@ int main(void) {
       T(acp_models),
       T(acp_a_model_that_is_not_offered),
       T(acp_questions_are_answered_by_policy),
+      T(acp_programs_that_are_named_may_run),
       T(acp_a_no_does_not_end_the_work),
       T(acp_a_no_is_told_so_often_only),
       T(acp_is_cancelled),
