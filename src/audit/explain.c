@@ -91,8 +91,8 @@ static void put_rules(struct story *s) {
   pen_title(&s->pen, "rules");
   for (size_t i = 0; i < m->rule_count; i++) {
     const struct rule *rule = &m->rules[i];
-    pen_line(&s->pen, 1, "%d  " STR_FMT "  > " STR_FMT "%s", rule->number, STR_ARG(rule->condition),
-             STR_ARG(rule->next), rule_remark(rule));
+    pen_line(&s->pen, 1, "%d  " STR_FMT "%s" STR_FMT "%s", rule->number, STR_ARG(rule->condition),
+             rule->next.n > 0 ? "  > " : "", STR_ARG(rule->next), rule_remark(rule));
   }
   for (size_t i = 0; i < m->judge.stage_count && has_label(m); i++)
     buf_printf(&stages, "%s%s", i ? ", " : "", judge_stage_name(m->judge.stages[i]));

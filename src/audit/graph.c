@@ -106,7 +106,9 @@ static struct str name_of(const struct graph *g, int next) {
 static void put_who(const struct graph *g, size_t at, struct buf *out) {
   const struct movement *m = &g->workflow->movements[at];
   struct str provider = m->provider.n > 0 ? m->provider : g->workflow->provider;
-  if (m->argv != NULL)
+  if (m->child_count > 0)
+    buf_printf(out, "%zu at once", m->child_count);
+  else if (m->argv != NULL)
     buf_printf(out, "command %s", m->argv[0]);
   else if (provider.n > 0)
     buf_printf(out, STR_FMT ", %s", STR_ARG(provider), permission_name(m->permission));
@@ -158,24 +160,38 @@ static size_t node_number(const struct graph *g, int next) {
   return next == NEXT_ABORT ? g->workflow->movement_count + 1 : (size_t)next;
 }
 
+static void add_movement_rows(struct drawing *d, size_t at) {
+  const struct movement *m = &d->graph->workflow->movements[at];
+  d->rows[d->row_count++] = (struct graph_row){.movement = at};
+  for (size_t i = 0; i < m->child_count; i++)
+    add_movement_rows(d, m->first_child + i);
+  for (size_t k = 0; k < m->rule_count; k++)
+    d->rows[d->row_count++] =
+        (struct graph_row){.is_rule = true, .movement = at, .rule = k, .next = m->rule_next[k]};
+}
+
+/* Children stand below their group, before its rules. */
 static void add_rows(struct drawing *d) {
   const struct workflow *wf = d->graph->workflow;
   size_t most = 2;
   for (size_t i = 0; i < wf->movement_count; i++)
     most += 1 + wf->movements[i].rule_count;
   d->rows = xcalloc(most, sizeof *d->rows);
-  for (size_t i = 0; i < wf->movement_count; i++) {
-    d->rows[d->row_count++] = (struct graph_row){.movement = i};
-    for (size_t k = 0; k < wf->movements[i].rule_count; k++)
-      d->rows[d->row_count++] = (struct graph_row){
-          .is_rule = true, .movement = i, .rule = k, .next = wf->movements[i].rule_next[k]};
-  }
+  for (size_t i = 0; i < wf->top_count; i++)
+    add_movement_rows(d, i);
   d->rows[d->row_count++] = (struct graph_row){.movement = wf->movement_count};
   d->rows[d->row_count++] = (struct graph_row){.movement = wf->movement_count + 1};
 }
 
+static bool is_child(const struct drawing *d, size_t row) {
+  const struct workflow *wf = d->graph->workflow;
+  size_t at = d->rows[row].movement;
+  return at < wf->movement_count && wf->movements[at].group != NO_GROUP;
+}
+
 static bool leads_to(const struct drawing *d, size_t row, size_t node) {
-  return d->rows[row].is_rule && node_number(d->graph, d->rows[row].next) == node;
+  return d->rows[row].is_rule && !is_child(d, row) &&
+         node_number(d->graph, d->rows[row].next) == node;
 }
 
 static int by_span(const void *a, const void *b) {
@@ -231,7 +247,8 @@ static void draw_rails(const struct drawing *d, size_t row, struct buf *out) {
 
 static void put_movement(const struct graph *g, size_t at, struct buf *out) {
   const struct graph_node *node = &g->nodes[at];
-  buf_printf(out, STR_FMT "  (", STR_ARG(g->workflow->movements[at].name));
+  const struct movement *m = &g->workflow->movements[at];
+  buf_printf(out, "%s" STR_FMT "  (", m->group != NO_GROUP ? "  " : "", STR_ARG(m->name));
   put_who(g, at, out);
   buf_puts(out, at == g->workflow->initial ? "; starts here)" : ")");
   if (node->open)
@@ -243,8 +260,10 @@ static void put_movement(const struct graph *g, size_t at, struct buf *out) {
 static void put_rule(const struct graph *g, const struct graph_row *row, struct buf *out) {
   const struct movement *m = &g->workflow->movements[row->movement];
   const struct graph_edge *edge = &g->nodes[row->movement].edges[row->rule];
-  buf_printf(out, "  %zu " STR_FMT " -> " STR_FMT, row->rule + 1,
-             STR_ARG(m->rules[row->rule].condition), STR_ARG(name_of(g, row->next)));
+  buf_printf(out, "%s  %zu " STR_FMT, m->group != NO_GROUP ? "  " : "", row->rule + 1,
+             STR_ARG(m->rules[row->rule].condition));
+  if (m->group == NO_GROUP)
+    buf_printf(out, " -> " STR_FMT, STR_ARG(name_of(g, row->next)));
   if (m->rules[row->rule].interactive_only)
     buf_puts(out, "  (interactive only)");
   if (edge->taken > 0) {
@@ -316,24 +335,32 @@ static void put_edge(const struct graph *g, const struct graph_edge *edge, struc
   buf_putc(out, '\n');
 }
 
+static void put_node(const struct graph *g, size_t at, struct buf *out) {
+  struct buf who = {0};
+  put_who(g, at, &who);
+  buf_printf(out, "  m%zu[\"", at);
+  put_quoted(g->workflow->movements[at].name, out);
+  buf_puts(out, "<br/>");
+  put_quoted(buf_view(&who), out);
+  if (g->nodes[at].runs > 0)
+    buf_printf(out, "<br/>%ld run%s", g->nodes[at].runs, g->nodes[at].runs == 1 ? "" : "s");
+  buf_puts(out, "\"]\n");
+  buf_deinit(&who);
+}
+
 void graph_mermaid(const struct graph *g, struct buf *out) {
-  buf_printf(out, "flowchart TD\n  start((\" \")) --> m%zu\n", g->workflow->initial);
-  for (size_t i = 0; i < g->workflow->movement_count; i++) {
-    struct buf who = {0};
-    put_who(g, i, &who);
-    buf_printf(out, "  m%zu[\"", i);
-    put_quoted(g->workflow->movements[i].name, out);
-    buf_puts(out, "<br/>");
-    put_quoted(buf_view(&who), out);
-    if (g->nodes[i].runs > 0)
-      buf_printf(out, "<br/>%ld run%s", g->nodes[i].runs, g->nodes[i].runs == 1 ? "" : "s");
-    buf_puts(out, "\"]\n");
-    buf_deinit(&who);
-  }
+  const struct workflow *wf = g->workflow;
+  buf_printf(out, "flowchart TD\n  start((\" \")) --> m%zu\n", wf->initial);
+  for (size_t i = 0; i < wf->movement_count; i++)
+    put_node(g, i, out);
   buf_puts(out, "  complete([COMPLETE])\n  abort([ABORT])\n");
-  for (size_t i = 0; i < g->workflow->movement_count; i++)
-    for (size_t k = 0; k < g->workflow->movements[i].rule_count; k++)
+  for (size_t i = 0; i < wf->movement_count; i++) {
+    const struct movement *m = &wf->movements[i];
+    if (m->group != NO_GROUP)
+      buf_printf(out, "  m%ld -.- m%zu\n", m->group, i);
+    for (size_t k = 0; m->group == NO_GROUP && k < m->rule_count; k++)
       put_edge(g, &g->nodes[i].edges[k], out);
+  }
 }
 
 /* --- JSON --- */
@@ -344,6 +371,10 @@ static json_t *json_must(json_t *value) {
   return value;
 }
 
+static json_t *graph_next_json(const struct graph *g, const struct movement *m, size_t rule) {
+  return m->group == NO_GROUP ? json_text(name_of(g, m->rule_next[rule])) : json_null();
+}
+
 static json_t *graph_rules_json(const struct graph *g, size_t at) {
   const struct movement *m = &g->workflow->movements[at];
   json_t *list = json_array();
@@ -351,7 +382,7 @@ static json_t *graph_rules_json(const struct graph *g, size_t at) {
     const struct graph_edge *edge = &g->nodes[at].edges[k];
     (void)json_array_append_new(
         list, json_must(json_pack("{so so sI sO}", "condition", json_text(m->rules[k].condition),
-                                  "next", json_text(name_of(g, m->rule_next[k])), "taken",
+                                  "next", graph_next_json(g, m, k), "taken",
                                   (json_int_t)edge->taken, "methods", edge->methods)));
   }
   return list;

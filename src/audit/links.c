@@ -136,8 +136,11 @@ static bool links_is_text(const struct look *l, const char *key, struct str expe
 static bool check_turn_start(const struct look *l) {
   const struct core *core = l->core;
   long index = core->workflow ? workflow_find(core->workflow, view(l->record, "movement")) : -1;
-  return index < 0 || (is_number(l, "iteration", core->turn_count + 1) &&
-                       is_number(l, "movement_iteration", core->movement_counts[index] + 1));
+  if (index < 0)
+    return true;
+  const struct turn *group = core_turn(core, (long)links_number(l->record, "parent_turn"));
+  return is_number(l, "iteration", group ? group->iteration : core->iteration_count + 1) &&
+         is_number(l, "movement_iteration", core->movement_counts[index] + 1);
 }
 
 static bool check_own_movement(const struct look *l) {
@@ -163,9 +166,9 @@ static bool check_judgment(const struct look *l) {
     return true; /* the fold knows */
   const struct rule *chosen = &m->rules[rule - 1];
   struct buf tag = {0};
-  rule_tag(m->name, chosen->number, &tag);
+  rule_tag(m->own_name, chosen->number, &tag);
   bool ok = links_is_text(l, "condition", chosen->condition, "that rule's is") &&
-            links_is_text(l, "next", chosen->next, "that rule's is") &&
+            (m->group != NO_GROUP || links_is_text(l, "next", chosen->next, "that rule's is")) &&
             links_is_text(l, "tag", buf_view(&tag), "that rule's is");
   buf_deinit(&tag);
   return ok && (!judge_stage_from_name(view(l->record, "method"), &method) ||
@@ -176,7 +179,7 @@ static bool check_judgment(const struct look *l) {
 static bool check_turn_end(const struct look *l) {
   const struct turn *turn = turn_of(l);
   const struct movement *m = turn ? movement_of(l, turn) : NULL;
-  return m == NULL || turn->rule < 1 ||
+  return m == NULL || turn->rule < 1 || m->group != NO_GROUP ||
          links_is_text(l, "next", m->rules[turn->rule - 1].next, "that rule's is");
 }
 

@@ -163,19 +163,12 @@ static void count_method(struct summary *s, const char *method) {
   json_object_set_new(s->methods, method, json_integer(n + 1));
 }
 
-static const struct turn_line *on_judgment(struct summary *s, struct turn_line *line,
-                                           const struct record *record) {
+/* The line is over; frees its place among the open ones. */
+static const struct turn_line *finish_line(struct summary *s, struct turn_line *line) {
   struct turn_line **at = &s->open;
   while (*at != line)
     at = &(*at)->next;
   *at = line->next;
-  bool decided = record_is_number(record, MEMBER_RULE);
-  buf_puts(&line->leads_to, decided ? record_text_c(record, MEMBER_NEXT) : "-");
-  buf_puts(&line->method, record_text_c(record, decided ? MEMBER_MATCH_METHOD : MEMBER_FAILURE));
-  summary_explain(&line->why, record);
-  line->judged = decided;
-  if (decided)
-    count_method(s, line->method.p);
   line->duration_ms = line->heard_ms > line->started_ms ? line->heard_ms - line->started_ms : 0;
   s->duration_ms += line->duration_ms;
   line_clear(&s->done);
@@ -183,6 +176,35 @@ static const struct turn_line *on_judgment(struct summary *s, struct turn_line *
   s->done.next = NULL;
   free(line);
   return &s->done;
+}
+
+/* A child of a group that failed: there is nothing to judge. */
+static const struct turn_line *on_turn_end(struct summary *s, struct turn_line *line,
+                                           const struct record *record) {
+  buf_puts(&line->leads_to, "-");
+  buf_str(&line->method, record_text(record, MEMBER_OUTCOME));
+  add_reason(&line->why, record_text_c(record, MEMBER_MESSAGE));
+  return finish_line(s, line);
+}
+
+/* Where it leads; a child leads nowhere: what it found. */
+static struct str summary_next(const struct record *record) {
+  struct str next = record_text(record, MEMBER_NEXT);
+  if (!record_is_number(record, MEMBER_RULE))
+    return STR("-");
+  return next.n > 0 ? next : record_text(record, MEMBER_CONDITION);
+}
+
+static const struct turn_line *on_judgment(struct summary *s, struct turn_line *line,
+                                           const struct record *record) {
+  bool decided = record_is_number(record, MEMBER_RULE);
+  buf_str(&line->leads_to, summary_next(record));
+  buf_puts(&line->method, record_text_c(record, decided ? MEMBER_MATCH_METHOD : MEMBER_FAILURE));
+  summary_explain(&line->why, record);
+  line->judged = decided;
+  if (decided)
+    count_method(s, line->method.p);
+  return finish_line(s, line);
 }
 
 static void summary_on_call_start(struct turn_line *line, const struct record *record) {
@@ -252,6 +274,7 @@ static void on_turn_start(struct summary *s, const struct record *record) {
   struct turn_line *line = xcalloc(1, sizeof *line);
   line->turn = (long)record_number(record, MEMBER_TURN);
   line->run = (int)record_number(record, MEMBER_MOVEMENT_ITERATION);
+  line->is_child = record_is_number(record, MEMBER_PARENT_TURN);
   buf_str(&line->movement, record_text(record, MEMBER_MOVEMENT));
   (void)record_time_parse(record->ts.p, &line->started_ms);
   line->heard_ms = line->started_ms;
@@ -399,6 +422,8 @@ const struct turn_line *summary_feed(struct summary *s, const struct record *rec
     break;
   case RECORD_JUDGMENT:
     return line != NULL ? on_judgment(s, line, record) : NULL;
+  case RECORD_TURN_END:
+    return line != NULL ? on_turn_end(s, line, record) : NULL;
   case RECORD_SESSION_RESUME:
     (void)snprintf(s->status, sizeof s->status, "running");
     s->resumable = false;
@@ -424,7 +449,6 @@ const struct turn_line *summary_feed(struct summary *s, const struct record *rec
     break;
   case RECORD_CHECK:
   case RECORD_STAGE:
-  case RECORD_TURN_END:
   case RECORD_TYPE_COUNT:
     break;
   }

@@ -21,6 +21,7 @@ struct turn_line { /* texts are raw: make them safe before a terminal sees them 
   struct spends spends; /* of its calls that are over */
   long calls;
   bool judged;
+  bool is_child;  /* of the turn of a group */
   bool has_value; /* `what` tells how its value was made */
 };
 

@@ -11,6 +11,7 @@
 #define LIMIT_SCENARIO_BYTES    (16u * 1024u * 1024u)
 #define LIMIT_CONFIG_BYTES      (64u * 1024u)
 #define LIMIT_MOVEMENT_COUNT    1000u
+#define LIMIT_GROUP_COUNT       64u  /* children of one movement */
 #define LIMIT_RULE_COUNT        100u /* rules of one movement */
 #define LIMIT_YAML_DEPTH        64u
 #define LIMIT_YAML_NODE_COUNT   200000u     /* after aliases: what stops an alias bomb */

@@ -12,6 +12,7 @@
  * goes to a line of its own. */
 enum {
   WIDTH_TURN = 3,
+  WIDTH_INDENT = 2, /* of a group's children */
   WIDTH_MOVEMENT = 10,
   WIDTH_PROVIDER = 8,
   WIDTH_WHAT = 22,
@@ -124,7 +125,9 @@ void turns_print(FILE *out, const struct turn_line *line, const struct turns_loo
   int used = WIDTH_TURN + 1;
   buf_printf(&b, "%s%*ld%s ", cli_paint(look->colours, COLOUR_DIM), WIDTH_TURN, line->turn, plain);
   buf_puts(&b, cli_paint(look->colours, COLOUR_BOLD));
-  used += 1 + turns_cell(&b, buf_view(&line->movement), name, name_max);
+  int indent = line->is_child ? WIDTH_INDENT : 0;
+  buf_printf(&b, "%*s", indent, "");
+  used += 1 + indent + turns_cell(&b, buf_view(&line->movement), name - indent, name_max - indent);
   buf_printf(&b, "%s ", plain);
   if (what >= 0) { /* else a very narrow terminal: where it led matters more */
     used += turns_cell(&b, buf_view(&line->provider), WIDTH_PROVIDER, wide ? 16 : WIDTH_PROVIDER);

@@ -5,6 +5,7 @@
 #include "core/decide.h"
 #include "core/fold.h"
 #include "core/gates.h"
+#include "core/group.h"
 #include "format/json_object.h"
 
 #include <stdio.h>
@@ -97,20 +98,26 @@ static bool apply_turn_start(const struct fold *f) {
   long index = workflow_find(core->workflow, fold_text(f, MEMBER_MOVEMENT));
   if (index < 0)
     return fold_bad(f, "its movement is not in the workflow");
-  if (!core->has_next || core->next != index)
+  bool is_child = core->workflow->movements[index].group != NO_GROUP;
+  if (!is_child && (!core->has_next || core->next != index))
     return fold_bad(f, "no movement was to be entered, or another");
-  struct turn *turn = xcalloc(1, sizeof *turn);
-  turn->id = ++core->turn_count;
-  if (fold_number(f, MEMBER_TURN) != turn->id) {
-    free(turn);
+  if (fold_number(f, MEMBER_TURN) != core->turn_count + 1)
     return fold_bad(f, "its turn number is not the next one");
-  }
+  struct turn *turn = xcalloc(1, sizeof *turn);
+  turn->id = core->turn_count + 1;
   turn->movement = (size_t)index;
-  turn->iteration = turn->id;
+  if (!group_enter(f, turn)) {
+    core_group_free(core, turn);
+    free(turn);
+    return false;
+  }
+  core->turn_count++;
+  core->iteration_count += !is_child;
+  turn->iteration = core->iteration_count;
   turn->movement_iteration = ++core->movement_counts[index];
   turn->stages = json_array();
   turn->checks = json_array();
-  core->has_next = false;
+  core->has_next = is_child ? core->has_next : false;
   struct turn **at = &core->turns;
   while (*at)
     at = &(*at)->next;
@@ -123,22 +130,25 @@ static bool apply_turn_end(const struct fold *f) {
   struct turn *turn = fold_turn(f);
   if (turn == NULL)
     return false;
+  if (turn->group > 0)
+    return group_take(f, turn);
   if (turn->phase != TURN_JUDGED || turn->rule == 0)
     return fold_bad(f, "its turn has no verdict");
   if (fold_number(f, MEMBER_RULE) != turn->rule)
     return fold_bad(f, "its rule is not the one that was judged");
   const struct movement *m = &core->workflow->movements[turn->movement];
-  if (m->argv != NULL && turn->has_exit) {
-    core->check.turn = turn->id;
-    core->check.movement = turn->movement;
-    core->check.exit = gate_exit(turn);
+  if (m->argv != NULL && turn->has_exit)
     gates_put(core, turn);
-  }
   core->has_next = true;
   core->next = m->rule_next[turn->rule - 1];
   buf_deinit(&core->last_text);
   core->last_text = turn->text;
   core->last_text_seq = turn->text_seq;
+  free(core->last_joined.joints);
+  core->last_joined = turn->joined;
+  turn->joined = (struct joined){0};
+  if (turn->parts != NULL)
+    group_publish(core, turn);
   core->has_last_text = true;
   turn->text = (struct buf){0};
   json_object_setn_new(core->structured, m->name.p, m->name.n,
@@ -249,10 +259,10 @@ static void take_config(const struct fold *f, json_t *config) {
 }
 
 /* A turn that was judged without a rule is judged anew, or makes its value anew. */
-static void reopen(struct turn *turn) {
+static bool reopen(struct turn *turn) {
   bool lacks_value = turn->error != NULL;
   if (turn->phase != TURN_JUDGED || turn->rule != 0)
-    return;
+    return false;
   turn->phase = lacks_value ? TURN_EXECUTING : TURN_JUDGING;
   turn->failure = END_NONE;
   free(turn->reason);
@@ -263,6 +273,7 @@ static void reopen(struct turn *turn) {
   core_drop_judging(turn);
   if (lacks_value)
     begin_round(turn);
+  return true;
 }
 
 /* A person's verdict ends all other judging of that turn; its answer is the last that there was. */
@@ -276,7 +287,7 @@ static bool take_verdict(const struct fold *f) {
     return fold_bad(f, "its verdict is on a turn that waits for none");
   if (rule < 1 || (size_t)rule > f->core->workflow->movements[turn->movement].rule_count)
     return fold_bad(f, "its verdict names a rule that is not there");
-  reopen(turn);
+  (void)reopen(turn);
   struct call *answer = last_answer(turn);
   if (answer != NULL && turn->text.n == 0)
     fold_take_answer(turn, answer);
@@ -289,6 +300,14 @@ static bool take_verdict(const struct fold *f) {
   if (fold_has(f, MEMBER_BY))
     json_put(turn->verdict, "by", json_incref(fold_tree(f, MEMBER_BY)));
   return true;
+}
+
+/* A judge of it may still answer: nothing was in its way. */
+static bool waits(const struct turn *turn) {
+  for (const struct call *call = turn->calls; call; call = call->next)
+    if (call->state == CALL_WAITING || call->state == CALL_RUNNING)
+      return true;
+  return false;
 }
 
 /* A resume asks for another chance of what failed for good. */
@@ -305,9 +324,9 @@ static bool apply_session_resume(const struct fold *f) {
   bool unavailable = str_eq_c(reason, "judge_unavailable") || str_eq_c(reason, "judge_split");
   bool escalated = str_eq_c(reason, "escalated"), no_check = str_eq_c(reason, "check_unavailable");
   for (struct turn *turn = f->core->turns; turn; turn = turn->next) {
-    if (f->core->outcome != END_NONE) /* no crash: that was why it stopped */
-      reopen(turn);
-    if (turn->phase == TURN_JUDGING && unavailable) {
+    if (f->core->outcome != END_NONE && reopen(turn)) /* no crash: that was why it stopped */
+      group_reopen(f->core, turn);
+    if (turn->phase == TURN_JUDGING && unavailable && !waits(turn)) {
       json_array_clear(turn->stages);
       core_drop_judging(turn);
     }

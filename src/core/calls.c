@@ -108,7 +108,10 @@ void core_refuse(struct core *core, const struct call *call, const json_t *name)
 
 void core_session_key(const struct movement *m, struct str provider, struct buf *out) {
   char persona[SHA256_HEX];
-  if (m->session_key.n > 0) {
+  if (m->shares_conversation) {
+    buf_puts(out, "movement:");
+    buf_str(out, m->name);
+  } else if (m->session_key.n > 0) {
     buf_puts(out, "key:");
     buf_str(out, m->session_key);
   } else if (m->persona.n > 0) {
@@ -365,6 +368,8 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   request.cwd = cwd.n > 0 ? buf_c(&cwd) : NULL;
   const char *known = known_session(s, m, n->purpose, n->provider);
   const char *why_not = known && m->fresh_session ? "the movement has session: refresh" : NULL;
+  if (known == NULL && m->shares_conversation && n->purpose == PURPOSE_EXECUTE)
+    why_not = "a sibling has the same conversation: this one begins its own";
   if (why_not != NULL)
     known = NULL;
   else if (known != NULL)

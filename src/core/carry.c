@@ -32,11 +32,11 @@ static json_t *carry_check(const struct core *core) {
 }
 
 static json_t *carry_state(const struct core *core) {
-  return json_pack("{sI so sO sO sO sO* sO* so* so*}", "turns", (json_int_t)core->turn_count,
-                   "runs", carry_runs(core), "values", core->structured, "conversations",
-                   core->sessions, "tokens", core->token_counts, "totals", core->totals, "refused",
-                   core->refused, "check", carry_check(core), "checks",
-                   json_deep_copy(core->gates));
+  return json_pack("{sI sI so sO sO sO sO* sO* so* so*}", "turns", (json_int_t)core->turn_count,
+                   "iterations", (json_int_t)core->iteration_count, "runs", carry_runs(core),
+                   "values", core->structured, "conversations", core->sessions, "tokens",
+                   core->token_counts, "totals", core->totals, "refused", core->refused, "check",
+                   carry_check(core), "checks", json_deep_copy(core->gates));
 }
 
 void step_carry(struct step *s, const struct core_parent *parent) {
@@ -129,7 +129,8 @@ bool apply_carried(const struct fold *f) {
     return fold_bad(f, "its session takes nothing over");
   if (next < 0)
     return fold_bad(f, "its movement is not in the workflow");
-  if (!is_count(json_at(state, "turns")))
+  const json_t *iterations = json_at(state, "iterations");
+  if (!is_count(json_at(state, "turns")) || !is_count(iterations))
     return fold_bad(f, "its turns are no count");
   if (!take_runs(f, json_at(state, "runs")) || !take_tokens(f, json_at(state, "tokens")) ||
       !carry_take_check(f, json_at(state, "check")))
@@ -146,6 +147,7 @@ bool apply_carried(const struct fold *f) {
     core->last_text_seq = core->seq + 1; /* the record's */
   }
   core->turn_count = (long)json_integer_value(json_at(state, "turns"));
+  core->iteration_count = (long)json_integer_value(iterations);
   core->next = (int)next;
   core->awaits_carried = false;
   core->carried = true;

@@ -2,6 +2,7 @@
 #include "core/decide.h"
 
 #include "core/gates.h"
+#include "core/group.h"
 #include "core/judging.h"
 #include "core/record.h"
 #include "core/step.h"
@@ -119,12 +120,15 @@ static void verdict(struct step *s, struct turn *turn, const struct chain_step *
   const struct rule *rule = step->rule;
   struct record_draft d;
   struct buf tag = {0};
-  rule_tag(m->name, rule->number, &tag);
+  rule_tag(m->own_name, rule->number, &tag);
   step_turn_record(s, &d, RECORD_JUDGMENT, turn);
   record_put_text(&d, MEMBER_MOVEMENT, m->name);
   record_put_number(&d, MEMBER_RULE, rule->number);
   record_put_text(&d, MEMBER_CONDITION, rule->condition);
-  record_put_text(&d, MEMBER_NEXT, rule->next);
+  if (m->group == NO_GROUP)
+    record_put_text(&d, MEMBER_NEXT, rule->next);
+  else
+    record_put_null(&d, MEMBER_NEXT);
   record_put_text(&d, MEMBER_TAG, buf_view(&tag));
   record_put_word(&d, MEMBER_METHOD, judge_stage_name(step->stage));
   record_put_word(&d, MEMBER_MATCH_METHOD, judge_stage_match_method(step->stage));
@@ -200,12 +204,10 @@ static bool judge_turn(struct step *s, struct turn *turn) {
     no_verdict(s, turn, END_FAILED, step.reason);
     break;
   case CHAIN_SPLIT: /* until somebody can be asked, a stop that a resume judges anew */
-    step_stop(s, "judge_split", turn, CLASS_NONE, str_from(step.reason), NULL);
-    more = false;
+    more = step_halt(s, "judge_split", turn, CLASS_NONE, str_from(step.reason), NULL);
     break;
   case CHAIN_UNAVAILABLE:
-    step_stop(s, "judge_unavailable", turn, CLASS_NONE, str_from(step.reason), NULL);
-    more = false;
+    more = step_halt(s, "judge_unavailable", turn, CLASS_NONE, str_from(step.reason), NULL);
     break;
   }
   chain_step_deinit(&step);
@@ -218,6 +220,8 @@ static bool advance_turn(struct step *s, struct turn *turn) {
   struct call *call;
   switch (turn->phase) {
   case TURN_EXECUTING:
+    if (turn->parts != NULL)
+      return group_advance(s, turn);
     if (s->core->workflow->movements[turn->movement].structured != NULL)
       return step_shape(s, turn);
     call = turn_execute_call(turn);
@@ -228,14 +232,17 @@ static bool advance_turn(struct step *s, struct turn *turn) {
       return true;
     }
     if (call->state == CALL_FAILED) {
-      step_stop(s, "provider_error", turn, call->class, buf_view(&call->text), NULL);
-      return true;
+      return step_halt(s, "provider_error", turn, call->class, buf_view(&call->text), NULL);
     }
     return false;
   case TURN_JUDGING:
     return judge_turn(s, turn);
   case TURN_JUDGED: {
     const struct movement *m = &s->core->workflow->movements[turn->movement];
+    if (turn->group > 0) {
+      group_end_child(s, turn);
+      return true;
+    }
     if (turn->rule == 0) {
       step_fail(s, turn);
       return true;
@@ -272,7 +279,7 @@ static void enter_next(struct step *s) {
     step_record(s, &d, RECORD_TURN_START);
     record_put_number(&d, MEMBER_TURN, core->turn_count + 1);
     record_put_text(&d, MEMBER_MOVEMENT, m->name);
-    record_put_number(&d, MEMBER_ITERATION, core->turn_count + 1);
+    record_put_number(&d, MEMBER_ITERATION, core->iteration_count + 1);
     record_put_number(&d, MEMBER_MOVEMENT_ITERATION, core->movement_counts[core->next] + 1);
     step_emit(s, &d);
   }
@@ -304,6 +311,9 @@ static void advance(struct step *s) {
         moved = true;
         break;
       }
+    if (!moved && s->halt.reason != NULL && is_idle(s->core))
+      step_stop_halted(s);
+    step_forget_halt(s);
   }
   if (s->env->draining && s->core->status == SESSION_RUNNING && is_idle(s->core))
     step_stop(s, "shutdown", NULL, CLASS_NONE, STR("the program that ran it was stopped"), NULL);
@@ -320,13 +330,13 @@ bool core_steer_check(const struct core *core, const struct core_steer *steer, s
   long number = steer ? steer->rule : 0;
   const json_t *max = steer ? json_at(steer->config, "max_movements") : NULL;
   bool raised =
-      max != NULL && (!json_is_integer(max) || json_integer_value(max) > core->turn_count);
+      max != NULL && (!json_is_integer(max) || json_integer_value(max) > core->iteration_count);
   if (number == 0) {
     bool wants = core->outcome == END_MAX_MOVEMENTS && !raised;
     return !wants || err_set(err, ERR_USAGE,
                              "the session has had its %ld turns: give --max-movements with a "
                              "higher number, or infinite",
-                             core->turn_count);
+                             core->iteration_count);
   }
   const struct turn *turn = core_unjudged_turn(core);
   if (turn == NULL)

@@ -40,6 +40,9 @@ static json_t *gate_json(const struct turn *turn) {
 
 void gates_put(struct core *core, const struct turn *turn) {
   struct str name = core->workflow->movements[turn->movement].name;
+  core->check.turn = turn->id;
+  core->check.movement = turn->movement;
+  core->check.exit = gate_exit(turn);
   if (core->gates == NULL)
     core->gates = json_object();
   json_object_setn_new(core->gates, name.p, name.n, gate_json(turn));

@@ -2,6 +2,7 @@
 #include "core/judging.h"
 
 #include "core/gates.h"
+#include "core/group.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 
@@ -54,6 +55,8 @@ static json_t *when_env(const struct core *core, const struct turn *turn) {
                        turn->structured ? json_incref(turn->structured) : json_null());
   tell_sentinels(core->workflow, values);
   json_put(env, "structured", values);
+  if (turn->parts != NULL)
+    group_env(core, turn, env);
   return env;
 }
 
@@ -96,7 +99,7 @@ bool judging_of(struct judging_turn *j, const struct core *core, const struct tu
       .rules = m->rules,
       .rule_count = m->rule_count,
       .interactive = json_is_true(json_at(core->config, "interactive")),
-      .movement = m->name,
+      .movement = m->own_name,
       .stages = m->judge.stages,
       .stage_count = m->judge.stage_count,
       .max_reasks = m->judge.max_reasks,
@@ -105,6 +108,7 @@ bool judging_of(struct judging_turn *j, const struct core *core, const struct tu
       .split_asks = m->judge.split_asks,
       .agent_text = buf_view(&turn->text),
       .env = j->env,
+      .deterministic = turn->parts != NULL && group_all_failed(core, turn),
   };
   return true;
 }

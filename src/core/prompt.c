@@ -176,9 +176,32 @@ static enum piece_kind prompt_kind_of(const struct prompt_view *v, struct str pi
   return PIECE_CHANGES;
 }
 
+/* Where the variable's text is one of several, each of which the log holds; else NULL. */
+static const struct joined *joined_of(const struct prompt_view *v, struct str piece,
+                                      struct str name) {
+  const struct joined *joined = NULL;
+  if (is_whole(piece, v->answer) && str_eq(name, STR("report")))
+    joined = v->answer_joined;
+  else if (is_whole(piece, v->previous) && str_eq(name, STR("previous_response")))
+    joined = v->previous_joined;
+  return joined != NULL && joined->count > 0 ? joined : NULL;
+}
+
+static void add_joined(struct prompt *out, struct str text, const struct joined *joined) {
+  size_t at = 0;
+  for (size_t i = 0; i < joined->count; at = joined->joints[i++].end)
+    add_piece(out, (struct str){text.p + at, joined->joints[i].end - at}, joined->joints[i].seq,
+              "text", PIECE_CHANGES);
+}
+
 static void on_piece(void *ctx, struct str piece, const struct template_var *var) {
   const struct sink *sink = ctx;
   const char *key = NULL;
+  const struct joined *joined = var != NULL ? joined_of(sink->view, piece, var->name) : NULL;
+  if (joined != NULL) {
+    add_joined(sink->out, piece, joined);
+    return;
+  }
   if (var != NULL && sink->nested != NULL && str_eq(var->name, sink->nested->name)) {
     sink->nested->render(sink->nested, sink->out);
     return;
@@ -326,7 +349,7 @@ static void append_criteria(struct buf *b, const struct chain_spec *spec, struct
 static struct chain_spec own_spec(const struct movement *m) {
   return (struct chain_spec){.rules = m->rules,
                              .rule_count = m->rule_count,
-                             .movement = m->name,
+                             .movement = m->own_name,
                              .stages = m->judge.stages,
                              .stage_count = m->judge.stage_count};
 }
@@ -526,7 +549,7 @@ static void render_question(const struct nested *nested, struct prompt *out) {
   append_files(&files, v->files, v->files_more);
   bool ai = nested->stage == STAGE_AI_JUDGE;
   append_criteria(&criteria, nested->spec, v->movement->name, false);
-  rule_tag(ai ? STR("judge") : v->movement->name, 0, &none);
+  rule_tag(ai ? STR("judge") : v->movement->own_name, 0, &none);
   if (nested->stage == STAGE_PHASE3_TAG || !v->by_tool)
     append_criteria(&tags, nested->spec, ai ? STR("judge") : v->movement->name, true);
   struct buf readable = {0};

@@ -42,6 +42,7 @@ struct prompt_view {
   struct str task, previous;
   /* Records that hold these texts, and the output that a reask corrects; 0: none does. */
   uint64_t task_seq, previous_seq, answer_seq, bad_seq;
+  const struct joined *previous_joined, *answer_joined; /* where those are of several; or NULL */
   bool has_previous;
   long max_movements;
   long iteration, movement_iteration;

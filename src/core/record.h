@@ -49,6 +49,7 @@ enum record_type {
   PLAIN(CALL, "call")                                                                              \
   PLAIN(ATTEMPT, "attempt")                                                                        \
   PLAIN(MOVEMENT, "movement")                                                                      \
+  PLAIN(PARENT_TURN, "parent_turn")                                                                \
   PLAIN(ITERATION, "iteration")                                                                    \
   PLAIN(MOVEMENT_ITERATION, "movement_iteration")                                                  \
   TREE(SESSION, "session")                                                                         \

@@ -2,6 +2,7 @@
  * there: the checks of what came back, corrections, invariants that must be run, and what follows
  * when there will be no value. The rules are structured/reask.h's; here are its records and its
  * calls. */
+#include "core/group.h"
 #include "core/step.h"
 
 #include "base/log.h"
@@ -69,15 +70,18 @@ int64_t step_time_left(const struct step *s, const struct turn *turn, int64_t mo
 
 /* --- calls --- */
 
-/* Never a shorter prompt than was meant. False: the session stopped. */
+/* Never a shorter prompt than was meant. False: the session stopped, or a child's turn ended. */
 static bool shape_start(struct step *s, struct turn *turn, struct step_call *n) {
   if (!n->prompt.bytes.cut) {
     step_start_call(s, turn, n);
     return true;
   }
-  step_stop(s, "prompt_too_long", turn, CLASS_BAD_REQUEST,
-            STR("the prompt is over the limit of 24 MiB: shorten the task or the response before"),
-            NULL);
+  struct str why =
+      STR("the prompt is over the limit of 24 MiB: shorten the task or the response before");
+  if (turn->group > 0)
+    group_fail_child(s, turn, CLASS_BAD_REQUEST, why);
+  else
+    step_stop(s, "prompt_too_long", turn, CLASS_BAD_REQUEST, why, NULL);
   prompt_deinit(&n->prompt);
   json_decref(n->options);
   json_decref(n->schema);
@@ -395,7 +399,7 @@ static void close_value(struct step *s, struct turn *turn, const struct reask_st
 }
 
 /* The question that a person is to answer. */
-static void escalate(struct step *s, struct turn *turn) {
+static bool escalate(struct step *s, struct turn *turn) {
   const struct movement *m = shape_movement_of(s, turn);
   const struct call *call = last_answered(turn);
   const json_t *check = json_array_get(turn->checks, json_array_size(turn->checks) - 1);
@@ -408,7 +412,7 @@ static void escalate(struct step *s, struct turn *turn) {
     json_put(question, "call", json_integer(call->id));
   json_object_set_nocheck(question, "errors", json_at(check, "errors"));
   buf_deinit(&text);
-  step_stop(s, "escalated", turn, CLASS_NONE, str_from(turn->reason), question);
+  return step_halt(s, "escalated", turn, CLASS_NONE, str_from(turn->reason), question);
 }
 
 /* --- the machine --- */
@@ -473,16 +477,12 @@ bool step_shape(struct step *s, struct turn *turn) {
   for (const struct call *call = turn->calls; call; call = call->next)
     if (call->state == CALL_RUNNING || call->state == CALL_WAITING)
       return false;
-  if (turn->escalated) {
-    escalate(s, turn);
-    return true;
-  }
+  if (turn->escalated)
+    return escalate(s, turn);
   const struct call *trouble = trouble_of(turn);
   bool out_of_time = trouble != NULL && ended_by_budget(s, turn, trouble);
-  if (trouble != NULL && !out_of_time) {
-    step_stop(s, "provider_error", turn, trouble->class, buf_view(&trouble->text), NULL);
-    return true;
-  }
+  if (trouble != NULL && !out_of_time)
+    return step_halt(s, "provider_error", turn, trouble->class, buf_view(&trouble->text), NULL);
   struct past past;
   const struct call *unreadable = shape_gather(s, turn, trouble, &past);
   if (unreadable != NULL) {
@@ -496,9 +496,9 @@ bool step_shape(struct step *s, struct turn *turn) {
     else
       buf_puts(&message, "the model that was asked about an invariant gave no readable answer");
     past_deinit(&past);
-    step_stop(s, "check_unavailable", turn, CLASS_NONE, buf_view(&message), NULL);
+    bool moved = step_halt(s, "check_unavailable", turn, CLASS_NONE, buf_view(&message), NULL);
     buf_deinit(&message);
-    return true;
+    return moved;
   }
   const struct reask_spec spec = {.answer = {.schema = so->schema,
                                              .document = so->document,

@@ -1,6 +1,8 @@
 /* Keeps turns, calls and prompts of a session, and frees them. */
 #include "core/state.h"
 
+#include "core/group.h"
+
 #include "base/log.h"
 
 #include <assert.h>
@@ -97,6 +99,7 @@ void core_drop_turn(struct core *core, struct turn *turn) {
     at = &(*at)->next;
   }
   *at = turn->next;
+  core_group_free(core, turn);
   turn_free(turn);
 }
 
@@ -144,6 +147,7 @@ void core_deinit(struct core *core) {
   buf_deinit(&core->stop_message);
   buf_deinit(&core->task);
   buf_deinit(&core->last_text);
+  free(core->last_joined.joints);
   free(core->movement_counts);
   texts_deinit(&core->texts);
   *core = (struct core){0};
@@ -188,7 +192,8 @@ long core_max_movements(const struct core *core) {
 
 bool core_is_at_max(const struct core *core) {
   long max = core_max_movements(core);
-  return core->has_next && core->next >= 0 && max != MOVEMENTS_INFINITE && core->turn_count >= max;
+  return core->has_next && core->next >= 0 && max != MOVEMENTS_INFINITE &&
+         core->iteration_count >= max;
 }
 
 struct call *core_call(const struct core *core, long id, struct turn **turn) {

@@ -90,9 +90,26 @@ enum {
 /* Generations of one value: the first, its corrections, one with a raised limit. */
 enum { TURN_GENERATIONS = LIMIT_REASK_COUNT + 2 };
 
+enum part_state { PART_PENDING, PART_OPEN, PART_DONE };
+
+struct group_part { /* what a child brought to its group */
+  enum part_state state;
+  bool failed;      /* its label is `error`: what came is the error's text */
+  struct str label; /* borrowed from the workflow, or static */
+  struct buf text;
+  uint64_t text_seq;          /* record that holds it; 0: none */
+  json_t *structured, *tests; /* as its turn's */
+  bool has_exit;
+  int exit;
+  long turn;
+};
+
 struct turn {
   struct turn *next;
   long id;
+  long group;               /* of a child: the turn of its group; else 0 */
+  struct group_part *parts; /* of a group: a child each, in the workflow's order; else NULL */
+  struct joined joined;     /* of its text */
   size_t movement;
   long iteration, movement_iteration;
   enum turn_phase phase;
@@ -131,17 +148,19 @@ struct core {
   enum error_class stop_class;
   struct turn *turns; /* open, oldest first */
   long turn_count, call_count;
+  long iteration_count; /* turns that are no children: what max_movements bounds */
   long *movement_counts;
   struct {     /* the last command movement whose turn is over */
     long turn; /* 0: there was none */
     size_t movement;
     int exit;
   } check;
-  json_t *gates;          /* command movement -> its last turn, see core/gates.h; or NULL */
-  bool has_next;          /* a movement (or end) waits to be entered */
-  int next;               /* index, NEXT_COMPLETE, NEXT_ABORT */
-  struct buf last_text;   /* answer of the last turn that ended: {previous_response} */
-  uint64_t last_text_seq; /* record that holds it */
+  json_t *gates;             /* command movement -> its last turn, see core/gates.h; or NULL */
+  bool has_next;             /* a movement (or end) waits to be entered */
+  int next;                  /* index, NEXT_COMPLETE, NEXT_ABORT */
+  struct buf last_text;      /* answer of the last turn that ended: {previous_response} */
+  uint64_t last_text_seq;    /* record that holds it */
+  struct joined last_joined; /* of last_text */
   bool has_last_text;
   json_t *structured;   /* movement -> value */
   json_t *sessions;     /* key of a conversation -> its provider's id, see core/calls.c */

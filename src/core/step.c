@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/sha256.h"
 #include "core/apply.h"
+#include "core/group.h"
 #include "core/record.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
@@ -132,6 +133,35 @@ void step_stop(struct step *s, const char *reason, const struct turn *turn, enum
   finish_stop(s, &d);
 }
 
+bool step_halt(struct step *s, const char *reason, struct turn *turn, enum error_class class,
+               struct str message, json_t *question) {
+  if (turn->group > 0 && class != CLASS_NONE) {
+    json_decref(question);
+    group_fail_child(s, turn, class, message);
+    return true;
+  }
+  if (s->halt.reason != NULL) {
+    json_decref(question);
+    return false;
+  }
+  s->halt =
+      (struct step_halt){.reason = reason, .turn = turn, .class = class, .question = question};
+  buf_str(&s->halt.message, message);
+  return false;
+}
+
+void step_stop_halted(struct step *s) {
+  json_t *question = s->halt.question;
+  s->halt.question = NULL;
+  step_stop(s, s->halt.reason, s->halt.turn, s->halt.class, buf_view(&s->halt.message), question);
+}
+
+void step_forget_halt(struct step *s) {
+  json_decref(s->halt.question);
+  buf_deinit(&s->halt.message);
+  s->halt = (struct step_halt){0};
+}
+
 void step_fail(struct step *s, const struct turn *turn) {
   struct record_draft d;
   assert(turn->phase == TURN_JUDGED && turn->rule == 0);
@@ -172,6 +202,8 @@ void step_view(const struct step *s, const struct turn *turn, const char *nonce,
       .previous = buf_view(&core->last_text),
       .task_seq = 1,
       .previous_seq = core->last_text_seq,
+      .previous_joined = &core->last_joined,
+      .answer_joined = &turn->joined,
       .answer_seq = turn->text_seq,
       .has_previous = core->has_last_text,
       .max_movements = core_max_movements(core),

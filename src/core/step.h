@@ -20,6 +20,13 @@ struct step {
   const struct text *task;      /* the same */
   const struct text *carried;   /* the same, of one that is forked: its parent's last answer */
   char time[RECORD_TIME_BYTES]; /* of all records of this decision */
+  struct step_halt {            /* a turn that can go no further; reason NULL: there is none */
+    const char *reason;
+    const struct turn *turn;
+    enum error_class class;
+    struct buf message;
+    json_t *question;
+  } halt;
 };
 
 void step_begin(struct step *s);
@@ -38,6 +45,14 @@ void step_effect(struct step *s, enum effect_kind kind, long call, int64_t delay
  * question is for a person, taken, or NULL. step_fail: stops because the turn has no rule. */
 void step_end(struct step *s, enum session_outcome outcome, const char *message);
 void step_fail(struct step *s, const struct turn *turn);
+/* This turn goes no further until somebody resumes. What its siblings have begun is settled first:
+ * the session stops once nothing runs any more, for the first turn that halted. A child whose
+ * provider failed is no reason to stop: its turn ends. Returns whether a record was made; takes the
+ * question. */
+bool step_halt(struct step *s, const char *reason, struct turn *turn, enum error_class class,
+               struct str message, json_t *question);
+void step_stop_halted(struct step *s);
+void step_forget_halt(struct step *s);
 void step_stop(struct step *s, const char *reason, const struct turn *turn, enum error_class class,
                struct str message, json_t *question);
 

@@ -25,6 +25,16 @@ struct texts {
 
 enum { TEXTS_PLACE_BYTES = 80 };
 
+/* Answers of several texts, each of which the log holds: which bytes are whose. */
+struct joint {
+  size_t end;   /* offset in bytes */
+  uint64_t seq; /* record that holds the bytes up to there; 0: these stand in between */
+};
+struct joined {
+  struct joint *joints;
+  size_t count; /* 0: the text is one */
+};
+
 void texts_add(struct texts *t, struct str text, uint64_t seq, enum text_field field,
                uint32_t index); /* the first place wins */
 /* False when the text is new (or too short). */

@@ -226,15 +226,22 @@ static bool find_next(struct build *b, struct str name, const char *path, int *o
   return index || workflow_fail(b, path, "next", "names no movement, COMPLETE or ABORT");
 }
 
-static bool build_rule(struct build *b, const json_t *object, const char *path, struct rule *rule,
-                       int *next) {
+static bool build_rule(struct build *b, const json_t *object, const char *path,
+                       const struct movement *m, struct rule *rule, int *next) {
   struct err why;
   if (!rule_parse(&b->wf->arena, get_text(object, "condition"), rule, NULL, &why))
     return workflow_fail(b, path, "condition", why.text);
   rule->next = get_text(object, "next");
   rule->appendix = get_text(object, "appendix");
   rule->interactive_only = get_bool(object, "interactive_only", false);
-  return find_next(b, rule->next, path, next);
+  if (rule->aggregate != NULL && m->child_count == 0)
+    return workflow_fail(b, path, "condition", "all() and any() are for movements with parallel");
+  if (m->group == NO_GROUP && json_at(object, "next") == NULL)
+    return workflow_fail(b, path, "next", "is missing");
+  if (m->group == NO_GROUP)
+    return find_next(b, rule->next, path, next);
+  *next = NEXT_COMPLETE; /* what a child found is for its group to judge */
+  return rule->next.n == 0 || workflow_fail(b, path, "next", "a child's rule leads nowhere");
 }
 
 static bool build_rules(struct build *b, const json_t *list, const char *path, struct movement *m) {
@@ -245,7 +252,7 @@ static bool build_rules(struct build *b, const json_t *list, const char *path, s
   json_array_foreach((json_t *)list, i, v) {
     char rule_path[PATH_BYTES + 32];
     (void)snprintf(rule_path, sizeof rule_path, "%s.rules[%zu]", path, i);
-    if (!build_rule(b, v, rule_path, &m->rules[i], &m->rule_next[i]))
+    if (!build_rule(b, v, rule_path, m, &m->rules[i], &m->rule_next[i]))
       return false;
     m->rules[i].number = (int)i + 1;
     m->rule_count++;
@@ -254,11 +261,8 @@ static bool build_rules(struct build *b, const json_t *list, const char *path, s
 }
 
 static bool build_movement(struct build *b, const json_t *object, const json_t *workflow_options,
-                           const struct judge_config *judge, size_t index) {
-  struct movement *m = &b->wf->movements[index];
+                           const struct judge_config *judge, const char *path, struct movement *m) {
   const json_t *options = json_at(object, "options");
-  char path[PATH_BYTES];
-  (void)snprintf(path, sizeof path, "movements[%zu]", index);
   m->judge = *judge;
   if (json_at(object, "command") != NULL)
     build_argv(b, json_at(object, "command"), m);
@@ -301,7 +305,8 @@ static bool build_names(struct build *b, const json_t *list) {
     struct movement *m = &b->wf->movements[i];
     char path[PATH_BYTES], upper[LIMIT_NAME_BYTES];
     (void)snprintf(path, sizeof path, "movements[%zu]", i);
-    m->name = get_text(v, "name");
+    m->name = m->own_name = get_text(v, "name");
+    m->group = NO_GROUP;
     workflow_fold(m->name, upper);
     struct str key = {upper, m->name.n};
     if (str_eq_c(key, "COMPLETE") || str_eq_c(key, "ABORT"))
@@ -312,6 +317,79 @@ static bool build_names(struct build *b, const json_t *list) {
         json_object_setn_new(b->by_name, m->name.p, m->name.n, json_integer((json_int_t)i)) != 0)
       return workflow_fail(b, path, "name", "is not UTF-8");
   }
+  return true;
+}
+
+/* --- groups --- */
+
+static size_t count_children(const json_t *movements) {
+  size_t n = 0, i;
+  const json_t *v;
+  json_array_foreach((json_t *)movements, i, v) {
+    n += json_array_size(json_at(v, "parallel"));
+  }
+  return n;
+}
+
+/* GROUP.NAME, so that logs and messages need no other word for it. */
+static bool name_child(struct build *b, const char *path, size_t group, struct str own,
+                       struct movement *m) {
+  const struct movement *parent = &b->wf->movements[group];
+  struct buf full = {0};
+  buf_printf(&full, STR_FMT "." STR_FMT, STR_ARG(parent->name), STR_ARG(own));
+  m->own_name = own;
+  m->name = arena_str(&b->wf->arena, buf_view(&full));
+  m->group = (long)group;
+  buf_deinit(&full);
+  if (m->name.n > LIMIT_NAME_BYTES)
+    return workflow_fail(b, path, "name", "is over 128 bytes together with its group's");
+  return workflow_find(b->wf, m->name) < 0 ||
+         workflow_fail(b, path, "name", "two movements have this name");
+}
+
+static bool same_conversation(const struct movement *a, const struct movement *b) {
+  if (a->argv != NULL || b->argv != NULL)
+    return false;
+  if (a->session_key.n > 0 || b->session_key.n > 0)
+    return str_eq(a->session_key, b->session_key);
+  return a->persona.n > 0 && str_eq(a->persona, b->persona);
+}
+
+/* Two siblings never continue one conversation at once. */
+static void mark_shared(struct workflow *wf, const struct movement *group) {
+  struct movement *children = &wf->movements[group->first_child];
+  for (size_t i = 0; i < group->child_count; i++)
+    for (size_t k = 0; k < i; k++)
+      if (same_conversation(&children[i], &children[k]))
+        children[i].shares_conversation = children[k].shares_conversation = true;
+}
+
+static bool build_group(struct build *b, const json_t *object, const json_t *options,
+                        const struct judge_config *judge, size_t index) {
+  struct movement *group = &b->wf->movements[index];
+  const json_t *list = json_at(object, "parallel"), *v;
+  size_t i;
+  char path[PATH_BYTES];
+  if (list == NULL)
+    return true;
+  (void)snprintf(path, sizeof path, "movements[%zu]", index);
+  if (json_at(object, "command") != NULL || json_at(object, "structured_output") != NULL)
+    return workflow_fail(b, path, "parallel", "a movement with children does no work of its own");
+  group->first_child = b->wf->movement_count;
+  group->concurrency = (long)get_count(object, "concurrency", (json_int_t)json_array_size(list));
+  json_array_foreach((json_t *)list, i, v) {
+    struct movement *m = &b->wf->movements[group->first_child + i];
+    (void)snprintf(path, sizeof path, "movements[%zu].parallel[%zu]", index, i);
+    if (!name_child(b, path, index, get_text(v, "name"), m))
+      return false;
+    b->wf->movement_count++; /* from here on workflow_unref frees what it holds */
+    if (json_at(v, "parallel") != NULL)
+      return workflow_fail(b, path, "parallel", "a child has no children");
+    if (!build_movement(b, v, options, judge, path, m))
+      return false;
+  }
+  group->child_count = json_array_size(list);
+  mark_shared(b->wf, group);
   return true;
 }
 
@@ -351,12 +429,17 @@ static bool build_all(struct build *b, const json_t *doc) {
   if (json_at(doc, "schema_as") != NULL &&
       !describe_form_find(get_text(doc, "schema_as").p, &wf->schema_as))
     BUG("the table of keys has a schema_as that is none");
-  wf->movement_count = json_array_size(list);
-  wf->movements = arena_array(&wf->arena, wf->movement_count, sizeof *wf->movements);
+  wf->movement_count = wf->top_count = json_array_size(list);
+  wf->movements =
+      arena_array(&wf->arena, wf->top_count + count_children(list), sizeof *wf->movements);
   if (!apply_judge(b, doc, "", &judge) || !build_names(b, list) || !build_limits(b, doc))
     return false;
   json_array_foreach((json_t *)list, i, v) {
-    if (!build_movement(b, v, json_at(doc, "options"), &judge, i))
+    const json_t *options = json_at(doc, "options");
+    char path[PATH_BYTES];
+    (void)snprintf(path, sizeof path, "movements[%zu]", i);
+    if (!build_group(b, v, options, &judge, i) ||
+        !build_movement(b, v, options, &judge, path, &wf->movements[i]))
       return false;
   }
   return true;

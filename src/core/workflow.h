@@ -15,6 +15,8 @@
  *      "required_permission_mode", "session", "session_key", "pass_previous_response",
  *      "structured_output", "judge",
  *      "rules": [{"condition", "next", "appendix", "interactive_only"}]}]}
+ * A group has "name", "description", "parallel": [movements, whose rules have no next],
+ * "concurrency", "judge" and "rules". Children stand behind all others in `movements` here.
  *   judge: {"stages": [..], "provider", "fallback", "model", "options", "effort", "timeout_ms",
  *      "panel", "agree", "order", "else", "max_reasks"}
  *   structured_output: {"schema": {..}, "invariants": [..], "on_failure", "max_reasks", "repair",
@@ -36,6 +38,7 @@
 
 enum { NEXT_COMPLETE = -1, NEXT_ABORT = -2 }; /* else an index into movements */
 enum { MOVEMENTS_INFINITE = -1 };
+enum { NO_GROUP = -1 };
 
 struct judge_config {
   enum judge_stage stages[STAGE_COUNT];
@@ -73,14 +76,19 @@ struct structured_config { /* what a movement's answer must be, and what is done
 };
 
 struct movement {
-  struct str name, description;
-  struct str provider, model; /* empty: the workflow's, then the user's default */
-  const json_t *fallback;     /* of `provider` here: whom to ask when it fails; or NULL */
-  const json_t *options;      /* own, else the workflow's; may be NULL */
-  const char *const *argv;    /* NULL-ended; NULL unless a command movement */
-  struct str tests;           /* how the command tells its tests, see limits.h; or empty */
-  long timeout_ms, stall_ms;  /* of one call; the second 0: as its backend has it */
-  struct str cwd;             /* below the session's, a template; or empty */
+  struct str name, description;    /* of a child: GROUP.NAME */
+  struct str own_name;             /* without its group's: what its tag says */
+  long group;                      /* of a child: the movement it belongs to; else NO_GROUP */
+  size_t first_child, child_count; /* of a group: its children stand together in the list */
+  long concurrency;                /* of a group: how many of them run at once */
+  bool shares_conversation;        /* a sibling has the same session key: it gets one of its own */
+  struct str provider, model;      /* empty: the workflow's, then the user's default */
+  const json_t *fallback;          /* of `provider` here: whom to ask when it fails; or NULL */
+  const json_t *options;           /* own, else the workflow's; may be NULL */
+  const char *const *argv;         /* NULL-ended; NULL unless a command movement */
+  struct str tests;                /* how the command tells its tests, see limits.h; or empty */
+  long timeout_ms, stall_ms;       /* of one call; the second 0: as its backend has it */
+  struct str cwd;                  /* below the session's, a template; or empty */
   struct str persona, policy, knowledge, instruction;
   bool bare_prompt;            /* the prompt is the instruction alone, as a command gets it */
   bool edit;                   /* may change files: its permission is edit or full */
@@ -101,8 +109,9 @@ struct workflow {
   struct str name, description, language; /* language: "en" or "ja" */
   enum describe_form schema_as; /* how schemas are told where a backend has no option for them */
   struct movement *movements;
-  size_t movement_count, initial;
-  long max_movements; /* MOVEMENTS_INFINITE or > 0 */
+  size_t movement_count, initial; /* with the children; */
+  size_t top_count;               /* without them */
+  long max_movements;             /* MOVEMENTS_INFINITE or > 0 */
   struct str provider, model;
   const json_t *fallback; /* of provider; or NULL */
   json_t *doc;            /* the resolved document, owned */

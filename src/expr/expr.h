@@ -21,9 +21,10 @@
  * EXPR_WHEN
  * A name may contain '-'. The root names are exit, last_exit, iteration, movement_iteration,
  * changed (a number), files (a list of {path, added, removed}), tests.passed and its like,
- * checks.MOVEMENT.exit and its like, and structured.MOVEMENT.FIELD. The operands are literals and
- * references; numbers have 15 digits at most. < <= > >= need numbers, nothing else. A missing
- * reference is an error, never false.
+ * checks.MOVEMENT.exit and its like, and structured.MOVEMENT.FIELD. A movement with children has
+ * votes.LABEL too (how many got it), and parts, a list of {name, label} in their order. The
+ * operands are literals and references; numbers have 15 digits at most. < <= > >= need numbers,
+ * nothing else. A missing reference is an error, never false.
  *
  * EXPR_INVARIANT: all of that, and
  *   names      members of the checked value; $ (or root, unless there is a member root) is the

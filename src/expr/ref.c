@@ -73,6 +73,8 @@ static const struct {
     {"files", 1, SIZE_MAX, "files.length or files.path"},
     {"tests", 2, 2, "tests.passed, tests.failed or tests.skipped"},
     {"checks", 3, 3, "checks.MOVEMENT.exit, .passed, .failed, .skipped, .turn or .stale"},
+    {"votes", 2, 2, "votes.LABEL or votes[\"the label\"]"},
+    {"parts", 1, SIZE_MAX, "parts.length or parts[0].label"},
 };
 
 static bool check_when_parts(struct expr_parser *p, const struct expr *e, const char *root) {
@@ -93,7 +95,7 @@ static bool check_when_parts(struct expr_parser *p, const struct expr *e, const 
 static bool check_when_root(struct expr_parser *p, const struct expr *e) {
   static const char *const roots[] = {"exit",       "last_exit", "iteration", "movement_iteration",
                                       "changed",    "files",     "tests",     "checks",
-                                      "structured", NULL};
+                                      "structured", "votes",     "parts",     NULL};
   struct str root = e->ref[0].name;
   struct excerpt shown = expr_excerpt(root.p, root.n);
   for (size_t i = 0; roots[i]; i++)

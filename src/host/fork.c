@@ -180,14 +180,14 @@ bool fork_set_instruction(struct fork *f, struct str text, const struct config *
 static bool fork_has_turn(const struct fork *f, struct err *err) {
   const struct core as = {.workflow = f->workflow,
                           .config = f->config,
-                          .turn_count = f->core.turn_count,
+                          .iteration_count = f->core.iteration_count,
                           .has_next = true,
                           .next = f->core.next};
   return !core_is_at_max(&as) ||
          err_set(err, ERR_USAGE,
                  "the session has had its %ld turns there: give --max-movements with a higher "
                  "number, or infinite",
-                 as.turn_count);
+                 as.iteration_count);
 }
 
 /* The first of what is wrong with it: the rest was checked when the parent began. */

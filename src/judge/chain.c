@@ -26,7 +26,7 @@ static bool label_seen(const struct rule *const *seen, size_t n, struct str labe
 
 size_t chain_offered(const struct chain_spec *spec, const struct rule **out) {
   size_t n = 0;
-  for (size_t i = 0; i < spec->rule_count; i++) {
+  for (size_t i = 0; i < spec->rule_count && !spec->deterministic; i++) {
     const struct rule *rule = &spec->rules[i];
     if (chain_shows(spec, rule) && rule->kind != RULE_WHEN && !label_seen(out, n, rule->label))
       out[n++] = rule;
@@ -339,7 +339,8 @@ static void after_match(const struct chain_spec *spec, const json_t *last,
     step->rule = winner;
     return;
   }
-  json_t *object = stage_object_new(STAGE_WHEN, OUTCOME_MATCHED);
+  json_t *object =
+      stage_object_new(winner->aggregate ? STAGE_AGGREGATE : STAGE_WHEN, OUTCOME_MATCHED);
   struct buf note = {0};
   bool before = winner->number < chosen->number;
   buf_printf(&note, STR_FMT " is true and %s \"" STR_FMT "\"%s", STR_ARG(winner->when_text),
@@ -357,6 +358,11 @@ static void after_broken_when(const json_t *last, struct chain_step *step) {
   step->action = CHAIN_FAILED;
   (void)snprintf(step->reason, sizeof step->reason, "%s",
                  why ? why : "a when() expression cannot be evaluated");
+}
+
+static bool is_deterministic(const json_t *object) {
+  enum judge_stage stage = stage_object_stage(object);
+  return stage == STAGE_WHEN || stage == STAGE_AGGREGATE;
 }
 
 static void select_only_label(const struct rule *rule, struct chain_step *step) {
@@ -390,6 +396,12 @@ static void next_in_list(const struct chain_spec *spec, const json_t *stages,
     chain_call_stage(spec, spec->stages[i], stages, replies, n, step);
 }
 
+static const char *no_label_reason(const struct chain_spec *spec, bool has_when) {
+  if (spec->deterministic)
+    return "every child failed, and no rule takes that";
+  return has_when ? "no when() rule is true" : "no rule can be selected";
+}
+
 void chain_next(const struct chain_spec *spec, const json_t *stages,
                 const struct chain_reply *replies, size_t n, struct chain_step *step) {
   const struct rule *offered[LIMIT_RULE_COUNT];
@@ -402,19 +414,18 @@ void chain_next(const struct chain_spec *spec, const json_t *stages,
   bool over = last != NULL && !stage_object_is_vote(last);
   enum stage_outcome outcome = over ? stage_object_outcome(last) : OUTCOME_COUNT;
   bool has_when = false;
-  for (size_t i = 0; i < first; i++)
-    has_when |= chain_shows(spec, &spec->rules[i]);
+  for (size_t i = 0; i < spec->rule_count; i++)
+    has_when |= chain_shows(spec, &spec->rules[i]) && (i < first || spec->rules[i].aggregate);
 
   if (outcome == OUTCOME_MATCHED) {
     after_match(spec, last, step);
-  } else if (outcome == OUTCOME_ERROR && stage_object_stage(last) == STAGE_WHEN) {
+  } else if (outcome == OUTCOME_ERROR && is_deterministic(last)) {
     after_broken_when(last, step);
   } else if (has_when && done == 0) {
     chain_yield(step, chain_when(spec, first));
   } else if (labels == 0) {
     step->action = CHAIN_NO_MATCH;
-    (void)snprintf(step->reason, sizeof step->reason, "%s",
-                   has_when ? "no when() rule is true" : "no rule can be selected");
+    (void)snprintf(step->reason, sizeof step->reason, "%s", no_label_reason(spec, has_when));
   } else if (labels == 1) {
     select_only_label(offered[0], step);
   } else {

@@ -53,15 +53,21 @@ void stage_object_error(json_t *object, const char *text, size_t n) {
 
 /* --- expressions --- */
 
-/* Evaluates the when() rules [0, end) in file order. The notes of those that were false are added
- * as errors: they say why the next stage was tried. */
+static void name_stage(json_t *object, enum judge_stage stage) {
+  json_put(object, "stage", json_string_nocheck(judge_stage_name(stage)));
+}
+
+/* Evaluates the when() rules [0, end) and all aggregates in file order. The notes of those that
+ * were false are added as errors: they say why the next stage was tried. */
 json_t *chain_when(const struct chain_spec *spec, size_t end) {
   json_t *object = stage_object_new(STAGE_WHEN, OUTCOME_NO_MATCH);
-  for (size_t i = 0; i < end; i++) {
+  for (size_t i = 0; i < spec->rule_count; i++) {
     const struct rule *rule = &spec->rules[i];
     struct expr_error err;
-    if (!chain_shows(spec, rule) || rule->kind != RULE_WHEN)
+    if (!chain_shows(spec, rule) || rule->kind != RULE_WHEN ||
+        (i >= end && rule->aggregate == NULL))
       continue;
+    name_stage(object, rule->aggregate ? STAGE_AGGREGATE : STAGE_WHEN);
     struct buf note = {0};
     switch (expr_eval(rule->when, spec->env, &err)) {
     case EXPR_TRUE:

@@ -92,16 +92,10 @@ static bool rule_check_label(struct str label, size_t at, size_t *error_offset, 
   return true;
 }
 
-/* all(...), any(...) and ai(...): known from other dialects, refused with the way out. */
-static bool refuse_function(int function, size_t at, size_t *error_offset, struct err *err) {
-  const char *name = functions[function];
-  if (strcmp(name, "ai") == 0)
-    (void)err_set(err, ERR_INVALID,
-                  "ai(\"...\") is no form of a condition: write its text as the condition itself");
-  else
-    (void)err_set(err, ERR_INVALID,
-                  "%s(...) needs sub-steps; this version has none: write a label or when(...)",
-                  name);
+/* ai(...): known from other dialects, refused with the way out. */
+static bool refuse_ai(size_t at, size_t *error_offset, struct err *err) {
+  (void)err_set(err, ERR_INVALID,
+                "ai(...) is no form of a condition: write its text as the condition itself");
   return rule_fail(error_offset, at);
 }
 
@@ -129,6 +123,59 @@ static bool parse_when(struct arena *arena, struct str clause, size_t at, struct
   return rule_fail(error_offset, at + open + why.offset);
 }
 
+static bool is_aggregate(int function) {
+  return function > 0 && strcmp(functions[function], "ai") != 0;
+}
+
+/* all(...) or any(...), alone or before && when(EXPR): a when() rule over the children. */
+static bool parse_aggregate(struct arena *arena, const struct rule_outline *o, size_t lead,
+                            struct rule *out, size_t *error_offset, struct err *err) {
+  struct str text = out->condition, left = part(text, 0, o->ands > 0 ? o->first_and : text.n);
+  struct str guard = STR("");
+  struct aggregate *aggregate = arena_array(arena, 1, sizeof *aggregate);
+  size_t at = 0;
+  struct expr_error why;
+  struct buf expression = {0};
+  if (o->unbalanced || o->end_paren + 1 != left.n) {
+    (void)err_set(err, ERR_INVALID,
+                  "%.3s( has no closing ), or text follows it: write %.3s(\"X\"), "
+                  "or %.3s(\"X\") && when(...)",
+                  text.p, text.p, text.p);
+    return rule_fail(error_offset, lead);
+  }
+  if (o->ands > 0) {
+    struct str right = part(text, o->first_and + 2, text.n);
+    size_t right_at = lead + (right.n > 0 ? (size_t)(right.p - text.p) : o->first_and + 2);
+    if (o->ands > 1 || function_of(right) != 0) {
+      (void)err_set(err, ERR_INVALID,
+                    "after && stands one when(...): write %.3s(...) && "
+                    "when(A && B)",
+                    text.p);
+      return rule_fail(error_offset, right_at);
+    }
+    if (!parse_when(arena, right, right_at, out, error_offset, err))
+      return false;
+    guard = out->when_text;
+  }
+  if (!aggregate_parse(arena, left, aggregate, &at, err))
+    return rule_fail(error_offset, lead + at);
+  buf_putc(&expression, '(');
+  aggregate_expression(aggregate, &expression);
+  buf_putc(&expression, ')');
+  if (guard.n > 0)
+    buf_printf(&expression, " && (" STR_FMT ")", STR_ARG(guard));
+  struct str whole = arena_str(arena, buf_view(&expression));
+  buf_deinit(&expression);
+  out->kind = RULE_WHEN;
+  out->aggregate = aggregate;
+  out->when_text = text;
+  out->when = expr_parse(arena, whole.p, whole.n, EXPR_WHEN, &why);
+  if (out->when != NULL)
+    return true;
+  (void)err_set(err, ERR_INVALID, "%s", why.text);
+  return rule_fail(error_offset, lead);
+}
+
 bool rule_parse(struct arena *arena, struct str condition, struct rule *out, size_t *error_offset,
                 struct err *err) {
   struct str text = str_trim(condition);
@@ -145,13 +192,16 @@ bool rule_parse(struct arena *arena, struct str condition, struct rule *out, siz
   out->condition = text;
   out->label = out->when_text = STR("");
   out->when = NULL;
+  out->aggregate = NULL;
+  if (is_aggregate(function))
+    return parse_aggregate(arena, &o, lead, out, error_offset, err);
   if (o.ands == 0) {
     if (o.unbalanced && function < 0 && memmem(text.p, text.n, "&&", 2) != NULL) {
       (void)err_set(err, ERR_INVALID, "a quote or parenthesis stays open before &&: close it");
       return rule_fail(error_offset, lead);
     }
     if (function > 0)
-      return refuse_function(function, lead, error_offset, err);
+      return refuse_ai(lead, error_offset, err);
     if (function == 0) {
       out->kind = RULE_WHEN;
       return parse_when(arena, text, lead, out, error_offset, err);
@@ -163,7 +213,7 @@ bool rule_parse(struct arena *arena, struct str condition, struct rule *out, siz
   struct str left = part(text, 0, o.first_and), right = part(text, o.first_and + 2, text.n);
   size_t right_at = lead + (right.n > 0 ? (size_t)(right.p - text.p) : o.first_and + 2);
   if (function > 0)
-    return refuse_function(function, lead, error_offset, err);
+    return refuse_ai(lead, error_offset, err);
   if (function == 0) {
     (void)err_set(err, ERR_INVALID,
                   "the label goes first and && joins it with one when(...): write "
@@ -181,6 +231,10 @@ bool rule_parse(struct arena *arena, struct str condition, struct rule *out, siz
   out->kind = RULE_LABEL_WHEN;
   out->label = arena_str(arena, left);
   return parse_when(arena, right, right_at, out, error_offset, err);
+}
+
+struct str rule_vote(const struct rule *rule) {
+  return rule->label.n > 0 ? rule->label : rule->condition;
 }
 
 void rule_tag(struct str movement, int number, struct buf *out) {

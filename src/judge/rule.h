@@ -1,7 +1,8 @@
 /* rule.h - one rule of a movement: a condition and where it leads.
  *
- * Condition forms: a plain label; when(EXPR); label && when(EXPR). The text is trimmed. A text
- * that begins with when(, all(, any( or ai( but is not well formed is an error, never a label.
+ * Condition forms: a plain label; when(EXPR); label && when(EXPR); of a movement with children
+ * also all(...), any(...), alone or before && when(EXPR). The text is trimmed. A text that begins
+ * with when(, all(, any( or ai( but is not well formed is an error, never a label.
  * Clauses are split on && outside quotes and parentheses. Numbers are 1-based, in file order. */
 #ifndef SEGUE_JUDGE_RULE_H
 #define SEGUE_JUDGE_RULE_H
@@ -11,6 +12,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "expr/expr.h"
+#include "judge/aggregate.h"
 
 enum rule_kind { RULE_LABEL, RULE_WHEN, RULE_LABEL_WHEN };
 
@@ -21,15 +23,19 @@ struct rule {
   struct str label;     /* what a model is shown; empty for RULE_WHEN */
   struct str when_text; /* EXPR as written; empty for RULE_LABEL */
   const struct expr *when;
-  struct str next;       /* movement name, COMPLETE or ABORT */
-  struct str appendix;   /* shown with the rule; may be empty */
-  bool interactive_only; /* hidden while the session is not interactive */
+  const struct aggregate *aggregate; /* of all(...) and any(...), which are RULE_WHEN; or NULL */
+  struct str next;                   /* movement name, COMPLETE or ABORT */
+  struct str appendix;               /* shown with the rule; may be empty */
+  bool interactive_only;             /* hidden while the session is not interactive */
 };
 
 /* Fills kind, condition, label, when_text, when from the condition text; the caller sets the rest.
  * *error_offset: the byte in `condition` where it went wrong. Memory from the arena. */
 bool rule_parse(struct arena *arena, struct str condition, struct rule *out, size_t *error_offset,
                 struct err *err) MUST_CHECK;
+
+/* all(), any() and votes know a child's rule by its label, or by a when() as it is written. */
+struct str rule_vote(const struct rule *rule);
 
 /* Appends the tag that stands for a rule: [NAME:N], ASCII letters of the movement's name in upper
  * case. The one form for prompts, logs and messages; extract/tag.h reads it. */

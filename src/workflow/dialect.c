@@ -31,8 +31,6 @@ static const struct foreign_key foreign_keys[] = {
     {&movement_keys, "mode", "a movement with command runs a program, every other one an agent"},
     {&movement_keys, "output_contracts",
      "say in the instruction what the report must hold; the answer is the report"},
-    {&movement_keys, "parallel", "let the movements follow one another"},
-    {&movement_keys, "concurrency", "movements follow one another"},
     {&movement_keys, "promotion", "list providers to fall back to, or branch on when(iteration)"},
     {&movement_keys, "prompt", "write instruction"},
     {&movement_keys, "quality_gates", "let a command movement check the work"},

@@ -40,15 +40,21 @@ void lint_report(struct lint *l, struct err_list *list, const char *path, const 
   err_list_add(list, &err);
 }
 
-const char *lint_path(char path[DOC_PATH_BYTES], size_t movement, const char *key) {
-  doc_path_item(path, "movements", movement);
+const char *lint_path(const struct lint *l, char path[DOC_PATH_BYTES], size_t movement,
+                      const char *key) {
+  const struct lint_movement *m = &l->movements[movement];
+  doc_path_item(path, "movements", m->group == LINT_NO_GROUP ? movement : m->group);
+  if (m->group != LINT_NO_GROUP) {
+    doc_path_member(path, path, "parallel");
+    doc_path_item(path, path, m->child);
+  }
   doc_path_member(path, path, key);
   return path;
 }
 
-static const char *rule_path(char path[DOC_PATH_BYTES], size_t movement, size_t rule,
-                             const char *key) {
-  doc_path_item(path, lint_path(path, movement, "rules"), rule);
+static const char *rule_path(const struct lint *l, char path[DOC_PATH_BYTES], size_t movement,
+                             size_t rule, const char *key) {
+  doc_path_item(path, lint_path(l, path, movement, "rules"), rule);
   doc_path_member(path, path, key);
   return path;
 }
@@ -130,22 +136,55 @@ static void read_rules(struct lint *l, struct lint_movement *m, const json_t *by
   }
 }
 
+static size_t lint_count_children(const json_t *movements) {
+  size_t n = 0, i;
+  const json_t *v;
+  json_array_foreach((json_t *)movements, i, v) {
+    n += json_array_size(json_object_get(v, "parallel"));
+  }
+  return n;
+}
+
+static struct lint_movement read_movement(const json_t *object) {
+  return (struct lint_movement){.object = object,
+                                .name = lint_text(object, "name", ""),
+                                .group = LINT_NO_GROUP,
+                                .is_command = json_object_get(object, "command") != NULL};
+}
+
+/* The children of one group, by their full names. */
+static void read_children(struct lint *l, size_t group) {
+  struct lint_movement *parent = &l->movements[group];
+  const json_t *list = json_object_get(parent->object, "parallel"), *v;
+  size_t i;
+  parent->first_child = l->count;
+  parent->child_count = json_array_size(list);
+  json_array_foreach((json_t *)list, i, v) {
+    struct lint_movement *m = &l->movements[l->count];
+    struct buf full = {0};
+    *m = read_movement(v);
+    m->group = group;
+    m->child = i;
+    buf_printf(&full, "%s.%s", parent->name, m->name);
+    m->name = l->names[l->count++] = arena_strdup(&l->arena, buf_c(&full));
+    buf_deinit(&full);
+  }
+}
+
 static void read_movements(struct lint *l) {
   const json_t *list = json_object_get(l->doc, "movements"), *v;
   json_auto_t *by_name = json_object();
-  size_t i;
-  l->count = json_array_size(list);
-  l->movements = arena_array(&l->arena, l->count, sizeof *l->movements);
-  l->names = arena_array(&l->arena, l->count + 3, sizeof *l->names);
+  size_t i, most = json_array_size(list) + lint_count_children(list);
+  l->movements = arena_array(&l->arena, most, sizeof *l->movements);
+  l->names = arena_array(&l->arena, most + 3, sizeof *l->names);
+  l->count = l->top_count = json_array_size(list);
   json_array_foreach(list, i, v) {
-    l->movements[i] = (struct lint_movement){
-        .object = v,
-        .name = lint_text(v, "name", ""),
-        .is_command = json_object_get(v, "command") != NULL,
-    };
+    l->movements[i] = read_movement(v);
     l->names[i] = l->movements[i].name;
     json_object_set_new(by_name, l->names[i], json_integer((json_int_t)i));
   }
+  for (i = 0; i < l->top_count; i++)
+    read_children(l, i);
   l->names[l->count] = "COMPLETE";
   l->names[l->count + 1] = "ABORT";
   for (i = 0; i < l->count; i++)
@@ -156,7 +195,7 @@ static void read_movements(struct lint *l) {
 
 static void check_next(struct lint *l) {
   char path[DOC_PATH_BYTES];
-  for (size_t i = 0; i < l->count; i++)
+  for (size_t i = 0; i < l->top_count; i++)
     for (size_t k = 0; k < l->movements[i].rule_count; k++) {
       if (l->movements[i].rules[k].next != TO_NOWHERE)
         continue;
@@ -164,14 +203,15 @@ static void check_next(struct lint *l) {
       const char *next = lint_text(rule, "next", "");
       if (*next == '\0')
         continue; /* said while the file was read */
-      lint_report(l, l->errors, rule_path(path, i, k, "next"), "there is no movement %s: %s", next,
+      lint_report(l, l->errors, rule_path(l, path, i, k, "next"), "there is no movement %s: %s",
+                  next,
                   lint_suggestion(l, next, l->names, "write a movement's name, COMPLETE or ABORT"));
     }
 }
 
 static size_t initial_of(const struct lint *l) {
   const char *initial = lint_text(l->doc, "initial_movement", NULL);
-  for (size_t i = 0; initial && i < l->count; i++)
+  for (size_t i = 0; initial && i < l->top_count; i++)
     if (strcmp(l->names[i], initial) == 0)
       return i;
   return 0;
@@ -209,9 +249,9 @@ static void check_reachable(struct lint *l) {
   char path[DOC_PATH_BYTES];
   check_initial(l);
   lint_reach(l);
-  for (size_t i = 0; i < l->count; i++)
+  for (size_t i = 0; i < l->top_count; i++)
     if (!l->movements[i].reachable)
-      lint_report(l, l->warnings, lint_path(path, i, "name"),
+      lint_report(l, l->warnings, lint_path(l, path, i, "name"),
                   "no rule leads to the movement %s: let a rule's next name it, or remove it",
                   l->names[i]);
 }
@@ -234,14 +274,14 @@ static void check_ends(struct lint *l) {
   bool endless = strcmp(max, "infinite") == 0;
   for (bool changed = true; changed;) {
     changed = false;
-    for (size_t i = l->count; i-- > 0;)
+    for (size_t i = l->top_count; i-- > 0;)
       if (!l->movements[i].ends && has_way_out(l, &l->movements[i]))
         l->movements[i].ends = changed = true;
   }
-  for (size_t i = 0; i < l->count; i++)
+  for (size_t i = 0; i < l->top_count; i++)
     if (l->movements[i].reachable && !l->movements[i].ends)
       lint_report(
-          l, endless ? l->errors : l->warnings, lint_path(path, i, "name"),
+          l, endless ? l->errors : l->warnings, lint_path(l, path, i, "name"),
           "from the movement %s no rules lead to COMPLETE or ABORT, so only %s ends it: add a "
           "rule that leads out",
           l->names[i], endless ? "a person" : "max_movements");
@@ -288,7 +328,7 @@ static void check_ref(void *ctx, const struct str *names, size_t n) {
   char place[DOC_PATH_BYTES];
   for (size_t i = 0; i < n && i < ARRAY_LEN(path); i++)
     path[i] = (struct str){names[i].p, names[i].n};
-  rule_path(place, r->movement, r->rule, "condition");
+  rule_path(l, place, r->movement, r->rule, "condition");
   if (str_eq_c(path[0], "exit") && !l->movements[r->movement].is_command)
     lint_report(
         l, l->errors, place,
@@ -296,6 +336,9 @@ static void check_ref(void *ctx, const struct str *names, size_t n) {
         "a label");
   if (str_eq_c(path[0], "tests") || str_eq_c(path[0], "checks"))
     check_tests_ref(l, r->movement, place, path, n);
+  if (l->movements[r->movement].rules[r->rule].rule.aggregate == NULL &&
+      (str_eq_c(path[0], "votes") || str_eq_c(path[0], "parts")))
+    lint_votes(l, place, r->movement, path[0], n > 1 ? path[1] : STR(""));
   if (!str_eq_c(path[0], "structured") || n < 2)
     return;
   for (size_t i = 0; i < l->count; i++)
@@ -317,7 +360,7 @@ static void check_shadowed(struct lint *l, size_t movement) {
   for (size_t i = 0; i < m->rule_count; i++) {
     size_t behind = m->rules[i].behind;
     if (behind > 0)
-      lint_report(l, l->warnings, rule_path(path, movement, i, "condition"),
+      lint_report(l, l->warnings, rule_path(l, path, movement, i, "condition"),
                   "rule %zu can never win: rule %zu always holds and stands before it; put that "
                   "one last or remove one",
                   i + 1, behind);
@@ -327,7 +370,7 @@ static void check_shadowed(struct lint *l, size_t movement) {
           !str_eq(first->label, second->label) ||
           (first->interactive_only && !second->interactive_only))
         continue;
-      lint_report(l, l->warnings, rule_path(path, movement, i, "condition"),
+      lint_report(l, l->warnings, rule_path(l, path, movement, i, "condition"),
                   "rule %zu can never win: rule %zu takes the same label without a when(); put the "
                   "guarded rule first or remove one",
                   i + 1, k + 1);
@@ -342,7 +385,7 @@ static void check_value(struct lint *l, size_t movement, size_t rule) {
   bool constant;
   char path[DOC_PATH_BYTES];
   if (try_out(when, &constant, &why) == EXPR_ERROR)
-    lint_report(l, l->errors, rule_path(path, movement, rule, "condition"), "%s", why.text);
+    lint_report(l, l->errors, rule_path(l, path, movement, rule, "condition"), "%s", why.text);
 }
 
 static void check_rules(struct lint *l, size_t movement) {
@@ -357,8 +400,9 @@ static void check_rules(struct lint *l, size_t movement) {
       check_value(l, movement, k);
     }
   }
+  lint_group(l, movement);
   if (selectable == 0 && m->rule_count > 0)
-    lint_report(l, l->errors, lint_path(path, movement, "rules"),
+    lint_report(l, l->errors, lint_path(l, path, movement, "rules"),
                 "every rule is interactive_only, so none can be selected: add a rule without it");
   check_shadowed(l, movement);
 }
@@ -412,7 +456,7 @@ static struct setting setting_of(struct lint *l, size_t movement, const char *se
     const json_t *holder = *section ? json_object_get(holders[i], section) : holders[i];
     if ((s.text = lint_text(holder, key, NULL)) == NULL)
       continue;
-    doc_path_member(s.path, i == 0 ? lint_path(s.path, movement, "") : "", section);
+    doc_path_member(s.path, i == 0 ? lint_path(l, s.path, movement, "") : "", section);
     doc_path_member(s.path, s.path, key);
     return s;
   }
@@ -425,7 +469,7 @@ static const json_t *lint_options_of(struct lint *l, size_t movement, const char
   const json_t *own = *section ? json_object_get(m->object, section) : m->object;
   const json_t *all = *section ? json_object_get(l->doc, section) : l->doc;
   const json_t *options = json_object_get(own, "options");
-  doc_path_member(path, options ? lint_path(path, movement, "") : "", section);
+  doc_path_member(path, options ? lint_path(l, path, movement, "") : "", section);
   doc_path_member(path, path, "options");
   return options ? options : json_object_get(all, "options");
 }
@@ -532,7 +576,7 @@ static void check_judge(struct lint *l, size_t movement, const char *worker) {
   if (judge.text == NULL && m->is_command) {
     if (needed)
       lint_report(
-          l, l->errors, lint_path(path, movement, "rules"),
+          l, l->errors, lint_path(l, path, movement, "rules"),
           "movement %s runs a command, which cannot judge its labels: write when(exit == 0) "
           "rules, or set judge.provider",
           m->name);
@@ -544,7 +588,7 @@ static void check_judge(struct lint *l, size_t movement, const char *worker) {
   else
     c = capability_find(l->env->providers, str_from(name));
   if (c != NULL && !c->can_judge && (judge.text || needed))
-    lint_report(l, l->errors, judge.text ? judge.path : lint_path(path, movement, "rules"),
+    lint_report(l, l->errors, judge.text ? judge.path : lint_path(l, path, movement, "rules"),
                 "provider %s cannot judge: name another in judge.provider", c->name);
   const json_t *options = lint_options_of(l, movement, "judge", path);
   check_options(l, options, path, name);
@@ -574,12 +618,12 @@ static void check_permission(struct lint *l, size_t movement) {
   char path[DOC_PATH_BYTES];
   bool reads = said != NULL ? strcmp(said, "readonly") == 0 : !json_is_true(edit);
   if (said != NULL && edit != NULL && json_is_true(edit) == reads)
-    lint_report(l, l->errors, lint_path(path, movement, "edit"),
+    lint_report(l, l->errors, lint_path(l, path, movement, "edit"),
                 "edit: %s says something else than permission: %s: remove it",
                 json_is_true(edit) ? "true" : "false", said);
   reads = reads && (floor == NULL || strcmp(floor, "readonly") == 0);
   if (json_object_get(own, "run") != NULL && reads)
-    lint_report(l, l->errors, lint_path(path, movement, "run"),
+    lint_report(l, l->errors, lint_path(l, path, movement, "run"),
                 "readonly runs nothing that may write: write permission: edit, or remove run");
 }
 
@@ -599,9 +643,10 @@ void workflow_lint(const json_t *doc, const struct workflow_marks *marks,
   for (size_t i = 0; i < l.count; i++) {
     char path[DOC_PATH_BYTES];
     const json_t *own = l.movements[i].object;
-    check_fallback(&l, own, lint_path(path, i, "provider"), false);
-    check_fallback(&l, json_object_get(own, "judge"), lint_path(path, i, "judge.provider"), true);
-    check_panel(&l, json_object_get(own, "judge"), lint_path(path, i, "judge.panel"));
+    check_fallback(&l, own, lint_path(&l, path, i, "provider"), false);
+    check_fallback(&l, json_object_get(own, "judge"), lint_path(&l, path, i, "judge.provider"),
+                   true);
+    check_panel(&l, json_object_get(own, "judge"), lint_path(&l, path, i, "judge.panel"));
     check_permission(&l, i);
     check_rules(&l, i);
     check_judge(&l, i, check_worker(&l, i));

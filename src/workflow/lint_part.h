@@ -1,5 +1,6 @@
 /* lint_part.h - inside lint: what its files share. lint.c is the graph, the rules and the backends;
- * lint_structured.c what values are made and who names them, and the variables of instructions. */
+ * lint_group.c movements with children, lint_structured.c what values are made and who names them,
+ * and the variables of instructions. */
 #ifndef SEGUE_WORKFLOW_LINT_PART_H
 #define SEGUE_WORKFLOW_LINT_PART_H
 
@@ -20,6 +21,8 @@ struct lint_rule {
 struct lint_movement {
   const json_t *object;
   const char *name;
+  size_t group, child; /* of a child: its group's place and its own there; else LINT_NO_GROUP */
+  size_t first_child, child_count; /* of a group: its children stand together */
   bool is_command, reachable, ends;
   struct lint_rule *rules;
   size_t rule_count;
@@ -31,10 +34,12 @@ struct lint {
   const struct lint_env *env;
   struct err_list *errors, *warnings;
   struct arena arena;
-  const char **names; /* of the movements, then the ends, then NULL */
-  struct lint_movement *movements;
-  size_t count;
+  const char **names;              /* of the movements, then the ends, then NULL */
+  struct lint_movement *movements; /* the children behind all others */
+  size_t count, top_count;
 };
+
+#define LINT_NO_GROUP ((size_t)-1)
 
 /* The text of a member, or `otherwise`. */
 const char *lint_text(const json_t *object, const char *key, const char *otherwise);
@@ -42,7 +47,8 @@ const char *lint_text(const json_t *object, const char *key, const char *otherwi
 /* Each finding once: an inherited key would be found again for every movement. */
 void lint_report(struct lint *l, struct err_list *list, const char *path, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
-const char *lint_path(char path[DOC_PATH_BYTES], size_t movement, const char *key);
+const char *lint_path(const struct lint *l, char path[DOC_PATH_BYTES], size_t movement,
+                      const char *key);
 
 /* "did you mean NAME?" or the alternative, for the end of a message. */
 const char *lint_suggestion(struct lint *l, const char *word, const char *const *names,
@@ -50,6 +56,12 @@ const char *lint_suggestion(struct lint *l, const char *word, const char *const 
 
 /* The backend of that name; NULL and an error when there is none. */
 const struct capability *lint_provider(struct lint *l, const char *path, const char *name);
+
+/* The children of a movement and the aggregates over them: lint_group.c. */
+void lint_group(struct lint *l, size_t movement);
+/* votes.LABEL or parts in a condition of a movement, as it stands at `place`. */
+void lint_votes(struct lint *l, const char *place, size_t movement, struct str root,
+                struct str label);
 
 /* structured_output of a movement, and the variables in its instruction. */
 void lint_structured(struct lint *l, size_t movement);

@@ -113,7 +113,7 @@ static void lint_structured_check_name(void *ctx, struct str name) {
   struct prompt_ref ref;
   bool is_index, found;
   size_t count = 0, target = 0;
-  lint_path(place, names->movement, "instruction");
+  lint_path(names->l, place, names->movement, "instruction");
   l->names[l->count] = NULL; /* the ends make no values */
   found = prompt_ref_split(path, l->names, &ref);
   if (!found) {
@@ -161,18 +161,18 @@ static void check_reask(struct lint *l, size_t movement, const json_t *so) {
   const char *provider = lint_text(json_object_get(so, "reask"), "provider", NULL);
   char path[DOC_PATH_BYTES];
   if (json_integer_value(reasks) > REASK_WARN_COUNT)
-    lint_report(l, l->warnings, lint_path(path, movement, "structured_output.max_reasks"),
+    lint_report(l, l->warnings, lint_path(l, path, movement, "structured_output.max_reasks"),
                 "each correction is a call of its own, and what %d of them did not mend more of "
                 "them rarely do: mend the prompt or the schema",
                 REASK_WARN_COUNT);
   if (m->is_command && provider == NULL && json_integer_value(reasks) > 0)
-    lint_report(l, l->errors, lint_path(path, movement, "structured_output.max_reasks"),
+    lint_report(l, l->errors, lint_path(l, path, movement, "structured_output.max_reasks"),
                 "movement %s runs a command, which cannot correct its output: set reask.provider, "
                 "or max_reasks: 0",
                 m->name);
   if (provider == NULL)
     return;
-  lint_path(path, movement, "structured_output.reask.provider");
+  lint_path(l, path, movement, "structured_output.reask.provider");
   const struct capability *cap = lint_provider(l, path, provider);
   if (cap != NULL && !cap->can_judge)
     lint_report(l, l->errors, path, "provider %s cannot correct an answer: name another", provider);
@@ -185,7 +185,7 @@ static void check_questions(struct lint *l, size_t movement, const json_t *so) {
                                 lint_text(json_object_get(l->doc, "judge"), "provider", NULL));
   char path[DOC_PATH_BYTES];
   if (asks_a_model(json_object_get(so, "invariants")) && m->is_command && judge == NULL)
-    lint_report(l, l->errors, lint_path(path, movement, "structured_output.invariants"),
+    lint_report(l, l->errors, lint_path(l, path, movement, "structured_output.invariants"),
                 "movement %s runs a command, which cannot answer a question: set judge.provider",
                 m->name);
 }
@@ -198,7 +198,7 @@ static void check_tag_stage(struct lint *l, size_t movement) {
   json_array_foreach(stages, i, stage) {
     const char *name = json_string_value(stage);
     if (name != NULL && strcmp(name, "phase1_tag") == 0)
-      lint_report(l, l->warnings, lint_path(path, movement, "judge.stages"),
+      lint_report(l, l->warnings, lint_path(l, path, movement, "judge.stages"),
                   "phase1_tag looks for a tag in the agent's answer, which is JSON alone here: use "
                   "when(structured.%s...) rules, or another stage",
                   m->name);
@@ -209,7 +209,7 @@ static void check_tag_stage(struct lint *l, size_t movement) {
 static void lint_structured_check_schema(struct lint *l, size_t movement, const json_t *so) {
   struct schema_errors found = {0};
   char path[DOC_PATH_BYTES];
-  lint_path(path, movement, "structured_output.schema");
+  lint_path(l, path, movement, "structured_output.schema");
   schema_lint(json_object_get(so, "schema"), json_object_get(so, "invariants") != NULL, &found);
   for (size_t i = 0; i < found.count; i++)
     lint_report(l, l->warnings, path, "%s: %s", found.items[i].path, found.items[i].message);
@@ -222,7 +222,8 @@ static void check_variable(void *ctx, struct str name) {
   char place[DOC_PATH_BYTES];
   const char *foreign = dialect_variable(name);
   if (foreign != NULL)
-    lint_report(names->l, names->l->warnings, lint_path(place, names->movement, "instruction"),
+    lint_report(names->l, names->l->warnings,
+                lint_path(names->l, place, names->movement, "instruction"),
                 "{%s} is not filled in and stays as it is: %s", shown(names->l, name), foreign);
   for (size_t i = 0; prompt_variable_names[i]; i++)
     if (str_eq_c(name, prompt_variable_names[i]))
@@ -230,9 +231,9 @@ static void check_variable(void *ctx, struct str name) {
   const char *near = str_nearest(name, prompt_variable_names);
   if (near == NULL)
     return;
-  lint_report(names->l, names->l->warnings, lint_path(place, names->movement, "instruction"),
-              "{%s} is no variable and stays as it is: did you mean {%s}?", shown(names->l, name),
-              near);
+  lint_report(
+      names->l, names->l->warnings, lint_path(names->l, place, names->movement, "instruction"),
+      "{%s} is no variable and stays as it is: did you mean {%s}?", shown(names->l, name), near);
 }
 
 void lint_structured(struct lint *l, size_t movement) {

@@ -146,7 +146,7 @@ static json_t *parse_condition(struct parse *p, const struct key *k, const struc
   if (!want_text(p, k->name, node))
     return NULL;
   if (dialect_plain_condition(p->arena, node->text, &label) &&
-      rule_parse(p->arena, label, &rule, NULL, &err)) {
+      rule_parse(p->arena, label, &rule, NULL, &err) && rule.label.n > 0) {
     parse_note_once(p, k, node,
                     "ai(\"...\") is read as the label in it: every label is judged, so write the "
                     "label alone");

@@ -22,6 +22,7 @@ struct parse {
   size_t noted_count;
   const struct key_set *listed[16]; /* whose keys a message has listed already */
   size_t listed_count;
+  bool in_group;      /* a child of parallel is read */
   size_t facet_bytes; /* of all facets' texts so far */
 };
 

@@ -80,6 +80,55 @@ static void check_command(struct parse *p, const struct yaml_node *node) {
         REPORT(p, node->pairs[i].key, "a command movement takes no %s: remove it", agents[k]);
 }
 
+static void parse_map_check_names(struct parse *p, const struct yaml_node *movements);
+
+/* A group does no work of its own, and its children have none of their own children. */
+static void check_group(struct parse *p, const struct yaml_node *node) {
+  static const char *const own[] = {"command",
+                                    "provider",
+                                    "model",
+                                    "options",
+                                    "persona",
+                                    "policy",
+                                    "knowledge",
+                                    "instruction",
+                                    "instruction_template",
+                                    "bare_prompt",
+                                    "edit",
+                                    "session",
+                                    "session_key",
+                                    "structured_output",
+                                    NULL};
+  const struct yaml_node *children = yaml_get(node, "parallel");
+  if (children == NULL && yaml_get(node, "concurrency") != NULL)
+    REPORT(p, yaml_get(node, "concurrency"),
+           "concurrency is for a movement with parallel: remove "
+           "it");
+  if (children == NULL)
+    return;
+  if (p->in_group)
+    REPORT(p, children, "a child of parallel has no children: put them into one list");
+  for (size_t i = 0; i < node->count; i++)
+    for (size_t k = 0; own[k]; k++)
+      if (str_eq_c(node->pairs[i].key->text, own[k]))
+        REPORT(p, node->pairs[i].key,
+               "a movement with parallel does no work of its own: write %s into its children",
+               own[k]);
+  parse_map_check_names(p, children);
+}
+
+static void parse_check_next(struct parse *p, const struct yaml_node *rules) {
+  for (size_t i = 0; rules && rules->kind == YAML_LIST && i < rules->count; i++) {
+    const struct yaml_node *rule = rules->items[i], *next = yaml_get(rule, "next");
+    if (rule->kind != YAML_MAP)
+      continue;
+    if (next != NULL && p->in_group)
+      REPORT(p, next, "a child's rule leads nowhere: the group's rules say where to go on");
+    else if (next == NULL && !p->in_group)
+      REPORT(p, rule, "a rule has no next: add next:");
+  }
+}
+
 static bool have_appendix(const struct yaml_node *rules) {
   bool found = false;
   for (size_t i = 0; i < rules->count; i++)
@@ -127,6 +176,7 @@ json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_
     return NULL;
   }
   json_t *object = json_object();
+  const struct str outer = p->facets.movement;
   if (set == &movement_keys)
     enter_movement(p, node);
   for (size_t i = 0; i < node->count; i++)
@@ -141,15 +191,20 @@ json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_
     }
     if (k->type == KEY_NOTED)
       parse_note_once(p, k, pair->key, "%s is left out: %s", k->name, k->description);
+    bool was_in_group = p->in_group;
+    p->in_group = was_in_group || (set == &movement_keys && k->set == set);
     json_t *value = parse_value(p, k, pair->value);
+    p->in_group = was_in_group;
     if (k->type == KEY_PROVIDERS)
       parse_put_providers(object, k->name, value);
     else
       parse_put(object, k->name, value);
   }
   if (set == &movement_keys) {
-    p->facets.movement = STR("");
+    p->facets.movement = outer;
     check_command(p, node);
+    check_group(p, node);
+    parse_check_next(p, yaml_get(node, "rules"));
     check_appendices(p, yaml_get(node, "rules"));
   }
   return object;

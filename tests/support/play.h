@@ -129,7 +129,25 @@ static inline json_t *play_dump_call(const struct call *c) {
   return o;
 }
 
-static inline json_t *play_dump_turn(const struct turn *t) {
+static inline json_t *play_dump_joined(const struct joined *joined) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < joined->count; i++) {
+    json_array_append_new(list, json_integer((json_int_t)joined->joints[i].end));
+    json_array_append_new(list, json_integer((json_int_t)joined->joints[i].seq));
+  }
+  return list;
+}
+
+static inline json_t *play_dump_part(const struct group_part *part) {
+  json_t *o = json_pack("{si sb ss% so sI sb si sI}", "state", (int)part->state, "failed",
+                        part->failed, "label", part->label.p, part->label.n, "text",
+                        play_text(&part->text), "text_seq", (json_int_t)part->text_seq, "has_exit",
+                        part->has_exit, "exit", part->exit, "turn", (json_int_t)part->turn);
+  play_put(o, "structured", part->structured);
+  return o;
+}
+
+static inline json_t *play_dump_turn(const struct core *core, const struct turn *t) {
   json_t *calls = json_array();
   for (const struct call *c = t->calls; c; c = c->next)
     json_array_append_new(calls, play_dump_call(c));
@@ -146,6 +164,12 @@ static inline json_t *play_dump_turn(const struct turn *t) {
   play_put(o, "checks", t->checks);
   play_put(o, "stages", t->stages);
   play_put(o, "structured", t->structured);
+  json_object_set_new(o, "group", json_integer(t->group));
+  json_object_set_new(o, "joined", play_dump_joined(&t->joined));
+  json_t *parts = json_array();
+  for (size_t i = 0; t->parts && i < core->workflow->movements[t->movement].child_count; i++)
+    json_array_append_new(parts, play_dump_part(&t->parts[i]));
+  json_object_set_new(o, "parts", parts);
   return o;
 }
 
@@ -153,7 +177,7 @@ static inline json_t *play_dump_turn(const struct turn *t) {
 static inline json_t *play_dump(const struct core *core) {
   json_t *turns = json_array(), *methods = json_array(), *movements = json_array();
   for (const struct turn *t = core->turns; t; t = t->next)
-    json_array_append_new(turns, play_dump_turn(t));
+    json_array_append_new(turns, play_dump_turn(core, t));
   for (int i = 0; i < STAGE_COUNT; i++)
     json_array_append_new(methods, json_integer(core->method_counts[i]));
   for (size_t i = 0; core->workflow && i < core->workflow->movement_count; i++)
@@ -168,6 +192,8 @@ static inline json_t *play_dump(const struct core *core) {
                         core->next, "last_text", play_text(&core->last_text), "has_last_text",
                         core->has_last_text, "texts", (json_int_t)core->texts.count);
   play_put(o, "structured", core->structured);
+  json_object_set_new(o, "iteration_count", json_integer(core->iteration_count));
+  json_object_set_new(o, "last_joined", play_dump_joined(&core->last_joined));
   json_object_set_new(o, "last_text_seq", json_integer((json_int_t)core->last_text_seq));
   play_put(o, "token_counts", core->token_counts);
   play_put(o, "sessions", core->sessions);

@@ -139,14 +139,21 @@ static void a_carried_state_is_outside_data(void **state) {
       {"{}", NULL},
       {"{'movement':'nowhere'}", "its movement is not in the workflow"},
       {"{'state':null}", "its turns are no count"},
-      {"{'state':{'turns':-1}}", "its turns are no count"},
-      {"{'state':{'turns':9223372036854775807}}", "its turns are no count"},
-      {"{'state':{'turns':1,'runs':{'nowhere':1}}}", "its runs are not of its workflow"},
-      {"{'state':{'turns':1,'runs':{'a':'x'}}}", "its runs are not of its workflow"},
-      {"{'state':{'turns':1,'tokens':{'sim':[9223372036854775807]}}}", "its tokens are no counts"},
-      {"{'state':{'turns':1,'tokens':{'sim':{'x':null}}}}", "its tokens are no counts"},
-      {"{'state':{'turns':1,'check':{'turn':1,'movement':'b','exit':1}}}", "its check is not of"},
-      {"{'state':{'turns':1,'values':7,'conversations':[],'refused':'x','totals':1}}", NULL},
+      {"{'state':{'turns':-1,'iterations':0}}", "its turns are no count"},
+      {"{'state':{'turns':1}}", "its turns are no count"},
+      {"{'state':{'turns':9223372036854775807,'iterations':1}}", "its turns are no count"},
+      {"{'state':{'turns':1,'iterations':1,'runs':{'nowhere':1}}}",
+       "its runs are not of its workflow"},
+      {"{'state':{'turns':1,'iterations':1,'runs':{'a':'x'}}}", "its runs are not of its workflow"},
+      {"{'state':{'turns':1,'iterations':1,'tokens':{'sim':[9223372036854775807]}}}",
+       "its tokens are no counts"},
+      {"{'state':{'turns':1,'iterations':1,'tokens':{'sim':{'x':null}}}}",
+       "its tokens are no counts"},
+      {"{'state':{'turns':1,'iterations':1,'check':{'turn':1,'movement':'b','exit':1}}}",
+       "its check is not of"},
+      {"{'state':{'turns':1,'iterations':1,'values':7,'conversations':[],'refused':'x','totals':1}"
+       "}",
+       NULL},
       {"{'text_blob':'0000'}", "not at hand"},
   };
   (void)state;
@@ -157,8 +164,9 @@ static void a_carried_state_is_outside_data(void **state) {
         data_json("{'v':1,'seq':1,'ts':'2026-01-01T00:00:00.000Z','type':'session_start',"
                   "'session':'s','task':'t','carries':true,'config':{},'workflow':{'name':'w',"
                   "'movements':[{'name':'a','rules':[{'condition':'x','next':'COMPLETE'}]}]}}");
-    json_t *carried = data_json("{'v':1,'seq':2,'type':'carried','movement':'a','text':'t',"
-                                "'state':{'turns':3,'runs':{'a':2},'tokens':{'sim':[1,2]}}}");
+    json_t *carried =
+        data_json("{'v':1,'seq':2,'type':'carried','movement':'a','text':'t',"
+                  "'state':{'turns':3,'iterations':3,'runs':{'a':2},'tokens':{'sim':[1,2]}}}");
     json_t *changes = data_json(cases[i].changes);
     json_object_update(carried, changes);
     core_init(&core);

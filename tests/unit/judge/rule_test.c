@@ -86,13 +86,37 @@ static const struct bad bads[] = {
     {"&& when(true)", 0, "no label stands before &&"},
     {"an (open one && when(true)", 0, "stays open before &&"},
     {"two\nlines", 0, "one line"},
-    {"all(\"approved\")", 0, "needs sub-steps; this version has none"},
-    {"any(\"a\", \"b\")", 0, "needs sub-steps; this version has none"},
-    {"all(approved", 0, "needs sub-steps"},
-    {"all(\"a\") && when(true)", 0, "needs sub-steps"},
+    {"all(approved", 0, "all( has no closing )"},
+    {"all()", 4, "all(...) has an empty place"},
+    {"any(\"a\", )", 9, "any(...) has an empty place"},
+    {"any(\"a\" b)", 9, "write a comma between two labels"},
+    {"all(\"a\") or so", 0, "or text follows it"},
+    {"all(\"a\") && b", 12, "after && stands one when(...)"},
+    {"all(\"a\") && when(exti == 1)", 17, "did you mean exit?"},
     {"ai(\"looks good\")", 0, "write its text as the condition itself"}, /* row 89 */
     {"ai(\"looks good", 0, "write its text as the condition itself"},
 };
+
+/* all() and any() are when() rules over the children, and keep what they were written as. */
+static void aggregates_are_read(void **state) {
+  struct arena arena = {0};
+  struct rule rule = {0};
+  struct err err = {0};
+  (void)state;
+  assert_true(rule_parse(&arena, STR(" all(\"a, \\\"b\\\"\", c d ) && when(exit == 0)"), &rule,
+                         NULL, &err));
+  assert_int_equal(rule.kind, RULE_WHEN);
+  assert_int_equal(rule.label.n, 0);
+  assert_true(rule.aggregate->all && rule.aggregate->count == 2);
+  assert_true(str_eq_c(rule.aggregate->labels[0], "a, \"b\""));
+  assert_true(str_eq_c(rule.aggregate->labels[1], "c d"));
+  assert_true(str_eq(rule.when_text, rule.condition));
+  assert_true(rule_parse(&arena, STR("any(x)"), &rule, NULL, &err));
+  assert_true(!rule.aggregate->all && rule.aggregate->count == 1);
+  assert_true(rule_parse(&arena, STR("any"), &rule, NULL, &err));
+  assert_true(rule.kind == RULE_LABEL && rule.aggregate == NULL);
+  arena_deinit(&arena);
+}
 
 static void refusals_name_the_place(void **state) {
   (void)state;
@@ -112,6 +136,7 @@ static void refusals_name_the_place(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(forms_are_told_apart),
+      cmocka_unit_test(aggregates_are_read),
       cmocka_unit_test(refusals_name_the_place),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,447 @@
+/* Movements with children: what they bring, how it is judged, and that no timing changes it. */
+#include "support/play.h"
+
+#define CHILD(name, more)                                                                          \
+  "{'name':'" name "'," more "'rules':[{'condition':'approved'},{'condition':'needs fix'}]}"
+
+/* Three children under the rules that are given; phase1_tag alone, so no judge is called. */
+static char *group_of(const char *rules, const char *more) {
+  char *text = NULL;
+  assert_true(
+      asprintf(&text,
+               "{'name':'w','provider':'sim','judge':{'stages':['phase1_tag']},'movements':["
+               "{'name':'review',%s'parallel':[" CHILD("a", "") "," CHILD("b", "") "," CHILD(
+                   "c", "") "],'rules':[%s]},"
+                            "{'name':'fix','rules':[{'condition':'done','next':'COMPLETE'}]}]}",
+               more, rules) > 0);
+  return text;
+}
+
+static int64_t listed_delay(struct play *p) { /* ctx: delays of the calls in the order they start */
+  const int64_t *delays = p->ctx;
+  long n = p->started - 1;
+  return n < 8 ? delays[n] : 1;
+}
+
+static void play_group(struct play *p, const char *title, const char *rules, const char *more,
+                       const char *script) {
+  char *workflow = group_of(rules, more);
+  play_init(p, title, workflow, NULL, script);
+  free(workflow);
+}
+
+static void run_group(struct play *p) {
+  play_start(p);
+  play_run(p);
+}
+
+static const json_t *group_judgment(const struct play *p) {
+  const json_t *judgment = NULL;
+  for (size_t i = 0; i < play_lines(p); i++)
+    if (str_eq_c(data_get(play_record(p, i), "type"), "judgment") &&
+        str_eq_c(data_get(play_record(p, i), "movement"), "review"))
+      judgment = play_record(p, i);
+  return judgment;
+}
+
+/* Rule 0 is none. The conditions stand in JSON, so their labels are bare. */
+static void aggregates_choose_the_first_that_holds(void **state) {
+  static const struct {
+    const char *title, *rules, *a, *b, *c;
+    int rule;
+  } cases[] = {
+      {"all",
+       "{'condition':'all(approved)','next':'COMPLETE'},{'condition':'any(needs fix)','next':"
+       "'fix'}",
+       "[A:1]", "[B:1]", "[C:1]", 1},
+      {"one of them",
+       "{'condition':'all(approved)','next':'COMPLETE'},{'condition':'any(needs fix)',"
+       "'next':'fix'}",
+       "[A:1]", "[B:2]", "[C:1]", 2},
+      {"by place",
+       "{'condition':'all(approved, needs fix, approved)','next':'fix'},"
+       "{'condition':'any(approved)','next':'COMPLETE'}",
+       "[A:1]", "[B:2]", "[C:1]", 1},
+      {"by place, other",
+       "{'condition':'all(approved, approved, needs fix)','next':'fix'},"
+       "{'condition':'any(approved)','next':'COMPLETE'}",
+       "[A:1]", "[B:2]", "[C:1]", 2},
+      {"other length",
+       "{'condition':'all(approved, approved)','next':'fix'},"
+       "{'condition':'any(approved)','next':'COMPLETE'}",
+       "[A:1]", "[B:1]", "[C:1]", 2},
+      {"any before all",
+       "{'condition':'any(approved)','next':'fix'},{'condition':'all(approved)',"
+       "'next':'COMPLETE'}",
+       "[A:1]", "[B:1]", "[C:1]", 1},
+      {"one of two labels",
+       "{'condition':'any(none, needs fix)','next':'fix'},{'condition':"
+       "'all(approved)','next':'COMPLETE'}",
+       "[A:1]", "[B:1]", "[C:2]", 1},
+      {"without verdict",
+       "{'condition':'all(approved)','next':'COMPLETE'},{'condition':'any(none)',"
+       "'next':'fix'}",
+       "[A:1]", "hm", "[C:1]", 2},
+      {"counted",
+       "{'condition':'when(votes[\\\"needs fix\\\"] >= 2)','next':'fix'},"
+       "{'condition':'when(votes.approved >= 2)','next':'COMPLETE'}",
+       "[A:1]", "[B:2]", "[C:1]", 2},
+      {"guarded",
+       "{'condition':'any(needs fix) && when(iteration > 5)','next':'fix'},"
+       "{'condition':'any(needs fix) && when(iteration < 5)','next':'COMPLETE'}",
+       "[A:1]", "[B:2]", "[C:1]", 2},
+      {"behind a label",
+       "{'condition':'so so','next':'fix'},{'condition':'all(approved)','next':"
+       "'COMPLETE'},{'condition':'bad','next':'fix'}",
+       "[A:1]", "[B:1]", "[C:1]", 2},
+      {"none holds", "{'condition':'all(needs fix)','next':'COMPLETE'}", "[A:1]", "[B:2]", "[C:1]",
+       0},
+      {"left over",
+       "{'condition':'all(needs fix)','next':'COMPLETE'},{'condition':'else','next':'fix'}",
+       "[A:1]", "[B:2]", "[C:1]", 2},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct play p;
+    char script[300];
+    (void)snprintf(script, sizeof script,
+                   "{'review.a':'%s','review.b':'%s','review.c':'%s','fix':'[FIX:1]'}", cases[i].a,
+                   cases[i].b, cases[i].c);
+    play_group(&p, cases[i].title, cases[i].rules, "", script);
+    run_group(&p);
+    const json_t *judgment = group_judgment(&p);
+    assert_non_null(judgment);
+    json_int_t rule = json_integer_value(json_object_get(judgment, "rule"));
+    if (rule != cases[i].rule)
+      fail_msg("%s: rule %d, wanted %d", cases[i].title, (int)rule, cases[i].rule);
+    if (rule == 0)
+      assert_string_equal(buf_c(&p.core.stop_reason), "rule_no_match");
+    else
+      assert_true(p.core.status == SESSION_ENDED && p.core.outcome == END_COMPLETE);
+    play_deinit(&p);
+  }
+}
+
+#define ALL_OR_ERROR                                                                               \
+  "{'condition':'all(approved)','next':'COMPLETE'},{'condition':'any(error)','next':'fix'}"
+#define ALL_ONLY "{'condition':'all(approved)','next':'COMPLETE'}"
+
+static void a_child_that_failed_is_data(void **state) {
+  struct play p;
+  (void)state;
+  play_group(&p, "error", ALL_OR_ERROR, "",
+             "{'review.a':'[A:1]','review.b':{'error':'auth','message':'no key'},"
+             "'review.c':'[C:1]','fix':'[FIX:1]'}");
+  run_group(&p);
+  assert_true(p.core.status == SESSION_ENDED && p.core.outcome == END_COMPLETE);
+  assert_int_equal(json_integer_value(json_object_get(group_judgment(&p), "rule")), 2);
+  const json_t *end = NULL;
+  for (size_t i = 0; i < play_lines(&p); i++)
+    if (json_object_get(play_record(&p, i), "outcome") &&
+        str_eq_c(data_get(play_record(&p, i), "type"), "turn_end"))
+      end = play_record(&p, i);
+  assert_true(str_eq_c(data_get(end, "outcome"), "error"));
+  assert_true(str_eq_c(data_get(end, "class"), "auth"));
+  assert_true(str_eq_c(data_get(end, "message"), "no key"));
+  play_deinit(&p);
+}
+
+/* Nothing takes the failure: the session stops behind what its siblings brought, and a resume asks
+ * the one that failed alone. */
+static void what_runs_is_settled_before_a_stop(void **state) {
+  static int64_t delays[8] = {1, 5, 9};
+  struct play p;
+  (void)state;
+  play_group(&p, "settled", ALL_ONLY, "",
+             "{'review.a':[{'error':'auth','message':'no key'},'[A:1]'],'review.b':'[B:1]',"
+             "'review.c':'[C:1]'}");
+  p.delay_ms = listed_delay;
+  p.ctx = delays;
+  run_group(&p);
+  assert_true(p.core.status == SESSION_STOPPED);
+  assert_string_equal(buf_c(&p.core.stop_reason), "rule_no_match");
+  assert_int_equal(play_count(&p, "call_end"), 3);
+  assert_int_equal(p.cancelled, 0);
+  play_send(&p, EVENT_RESUME, "user", NULL);
+  play_run(&p);
+  assert_true(p.core.status == SESSION_ENDED && p.core.outcome == END_COMPLETE);
+  assert_int_equal(play_count(&p, "call_start"), 4);
+  play_deinit(&p);
+}
+
+static void all_failed_is_no_answer_to_judge(void **state) {
+  struct play p;
+  (void)state;
+  play_group(
+      &p, "all failed", ALL_ONLY ",{'condition':'else','next':'fix'}", "",
+      "{'review.a':{'error':'auth'},'review.b':{'error':'auth'},'review.c':{'error':'auth'}}");
+  run_group(&p);
+  assert_true(p.core.status == SESSION_STOPPED);
+  assert_string_equal(buf_c(&p.core.stop_reason), "rule_no_match");
+  assert_non_null(strstr(buf_c(&p.core.stop_message), "every child failed"));
+  play_deinit(&p);
+}
+
+static void only_so_many_run_at_once(void **state) {
+  struct play p;
+  (void)state;
+  play_group(&p, "concurrency", ALL_ONLY, "'concurrency':2,",
+             "{'review.a':'[A:1]','review.b':'[B:1]','review.c':'[C:1]'}");
+  play_start(&p);
+  assert_int_equal(p.pending_count, 2);
+  play_decide_next(&p);
+  play_commit(&p);
+  assert_int_equal(p.pending_count, 2);
+  play_run(&p);
+  assert_true(p.core.outcome == END_COMPLETE);
+  play_deinit(&p);
+}
+
+/* Children count for no limit: the group is one turn, what follows the next. */
+static void children_are_no_iterations(void **state) {
+  struct play p;
+  (void)state;
+  play_group(&p, "iterations", "{'condition':'any(approved)','next':'fix'}", "",
+             "{'review.a':'[A:1]','review.b':'[B:1]','review.c':'[C:1]','fix':'[FIX:1]'}");
+  json_object_set_new(p.config, "max_movements", json_integer(2));
+  run_group(&p);
+  assert_true(p.core.outcome == END_COMPLETE);
+  const json_t *last = play_find(&p, "turn_start", -1);
+  assert_int_equal(json_integer_value(json_object_get(last, "turn")), 5);
+  assert_int_equal(json_integer_value(json_object_get(last, "iteration")), 2);
+  play_deinit(&p);
+}
+
+#define LONG_WORDS                                                                                 \
+  "These are the words of one child, and there are so many of them that the log would rather "     \
+  "name the place where it holds them already than write them down once more. "
+
+/* The next prompt holds the answers in the workflow's order, and the log each of them once. */
+static void answers_join_in_order_and_are_logged_once(void **state) {
+  static int64_t delays[8] = {9, 5, 1};
+  struct play p;
+  (void)state;
+  play_group(&p, "joined", "{'condition':'any(approved)','next':'fix'}", "",
+             "{'review.a':'A " LONG_WORDS "\\n[A:1]','review.b':'B " LONG_WORDS "\\n[B:1]',"
+             "'review.c':'C " LONG_WORDS "\\n[C:1]','fix':'[FIX:1]'}");
+  p.delay_ms = listed_delay;
+  p.ctx = delays;
+  run_group(&p);
+  assert_true(p.core.outcome == END_COMPLETE);
+  const char *prompt = buf_c(&p.last_prompt);
+  const char *a = strstr(prompt, "## a\n\nA These"), *b = strstr(prompt, "## b\n\nB These");
+  const char *c = strstr(prompt, "## c\n\nC These");
+  assert_true(a != NULL && b > a && c > b);
+  size_t times = 0;
+  for (size_t i = 0; i < play_lines(&p); i++)
+    for (const char *at = json_string_value(json_array_get(p.log, i));
+         (at = strstr(at, "B These")) != NULL; at++)
+      times++;
+  assert_int_equal(times, 1);
+  play_deinit(&p);
+}
+
+/* Siblings with one persona get a conversation each, and the log says why. */
+static void siblings_share_no_conversation(void **state) {
+  static const char workflow[] =
+      "{'name':'w','provider':'sim','judge':{'stages':['phase1_tag']},'movements':["
+      "{'name':'review','parallel':[" CHILD("a", "'persona':'You are strict.',") "," CHILD(
+          "b", "'persona':'You are strict.',") "],'rules':["
+                                               "{'condition':'all(approved)','next':'COMPLETE'},{'"
+                                               "condition':'any(needs fix)','next':"
+                                               "'review'}]}]}";
+  struct play p;
+  (void)state;
+  play_init(&p, "conversations", workflow, NULL,
+            "{'review.a':[{'text':'[A:2]','session':'sa'},{'text':'[A:1]','session':'sa'}],"
+            "'review.b':[{'text':'[B:2]','session':'sb'},{'text':'[B:1]','session':'sb'}]}");
+  run_group(&p);
+  assert_true(p.core.outcome == END_COMPLETE);
+  static const char *const ids[] = {NULL, NULL, "sa", "sb"};
+  for (int i = 0; i < 4; i++) {
+    const json_t *session = json_object_get(play_find(&p, "call_start", i), "session");
+    if (ids[i] == NULL)
+      assert_non_null(strstr(data_get(session, "reason").p, "sibling"));
+    else
+      assert_true(str_eq_c(data_get(session, "id"), ids[i]));
+  }
+  play_deinit(&p);
+}
+
+/* A judge that is down for one child stops the session once the others are settled, and the resume
+ * judges that child alone. */
+static void a_judge_that_is_down_stops_its_own_turn(void **state) {
+  static const char workflow[] =
+      "{'name':'w','provider':'sim','judge':{'stages':['structured_output']},'movements':["
+      "{'name':'review','parallel':[" CHILD("a", "") "," CHILD(
+          "b", "") "],'rules':["
+                   "{'condition':'all(approved)','next':'COMPLETE'}]}]}";
+  struct play p;
+  (void)state;
+  play_init(
+      &p, "judge down", workflow, NULL,
+      "{'review.a':'x','review.b':'y',"
+      "'review.a/structured_output':[{'error':'quota'},{'structured':{'step':1,'reason':'r'}}],"
+      "'review.b/structured_output':{'structured':{'step':1,'reason':'r'}}}");
+  run_group(&p);
+  assert_true(p.core.status == SESSION_STOPPED);
+  assert_string_equal(buf_c(&p.core.stop_reason), "judge_unavailable");
+  assert_int_equal(play_count(&p, "judgment"), 1);
+  assert_int_equal(play_count(&p, "call_end"), 4);
+  play_send(&p, EVENT_RESUME, "user", NULL);
+  play_run(&p);
+  assert_true(p.core.outcome == END_COMPLETE);
+  assert_int_equal(play_count(&p, "call_start"), 5);
+  play_deinit(&p);
+}
+
+/* --- timing --- */
+
+/* The verdicts of a log: movement, run and rule of each judgment, in the order of movements. */
+static char *verdicts_of(const struct play *p) {
+  json_t *found = json_object();
+  for (size_t i = 0; i < play_lines(p); i++) {
+    const json_t *r = play_record(p, i);
+    if (str_eq_c(data_get(r, "type"), "judgment")) {
+      json_t *list = json_object_get(found, data_get(r, "movement").p);
+      if (list == NULL) {
+        list = json_array();
+        json_object_set_new(found, data_get(r, "movement").p, list);
+      }
+      json_array_append(list, json_object_get(r, "rule"));
+    }
+  }
+  char *text = json_dumps(found, JSON_SORT_KEYS | JSON_COMPACT);
+  json_decref(found);
+  return text;
+}
+
+static void no_order_of_ends_changes_a_verdict(void **state) {
+  static const int orders[6][3] = {{1, 2, 3}, {1, 3, 2}, {2, 1, 3},
+                                   {2, 3, 1}, {3, 1, 2}, {3, 2, 1}};
+  char *first = NULL;
+  (void)state;
+  for (int i = 0; i < 36; i++) {
+    int64_t delays[8];
+    struct play p;
+    for (int k = 0; k < 3; k++) {
+      delays[k] = orders[i / 6][k];
+      delays[3 + k] = orders[i % 6][k];
+    }
+    play_group(
+        &p, "order",
+        "{'condition':'all(approved)','next':'COMPLETE'},"
+        "{'condition':'any(needs fix) && when(last_exit == 0)','next':'fix'},"
+        "{'condition':'any(needs fix)','next':'review'}",
+        "",
+        "{'review.a':['[A:1]','[A:1]'],'review.b':['[B:2]','[B:1]'],'review.c':['no','[C:1]']}");
+    p.delay_ms = listed_delay;
+    p.ctx = delays;
+    run_group(&p);
+    char *verdicts = verdicts_of(&p);
+    if (first != NULL && strcmp(first, verdicts) != 0)
+      fail_msg("order %d: %s, but %s", i, verdicts, first);
+    free(first);
+    first = verdicts;
+    play_deinit(&p);
+  }
+  assert_non_null(first);
+  free(first);
+}
+
+static unsigned dice(unsigned *seed, unsigned n) {
+  *seed = *seed * 1103515245u + 12345u;
+  return (*seed >> 16) % n;
+}
+
+static int64_t random_delay(struct play *p) {
+  return 1 + dice(p->ctx, 20);
+}
+
+static void put_random_reply(struct buf *script, const char *name, char letter, unsigned *seed) {
+  static const char *const replies[] = {"'[%c:1]'",
+                                        "'[%c:2]'",
+                                        "'no tag of %c'",
+                                        "{'error':'auth','message':'%c'}",
+                                        "{'error':'network','message':'%c'}",
+                                        "''"};
+  buf_printf(script, "%s'review.%s':[", script->n > 1 ? "," : "", name);
+  for (int i = 0; i < 6; i++) {
+    char reply[64];
+    const char *form = replies[dice(seed, ARRAY_LEN(replies))];
+    char *at = strstr(strcpy(reply, form), "%c");
+    if (at != NULL) {
+      at[0] = letter;
+      memmove(at + 1, at + 2, strlen(at + 2) + 1);
+    }
+    buf_printf(script, "%s%s", i > 0 ? "," : "", reply);
+  }
+  buf_putc(script, ']');
+}
+
+/* Random answers, failures, crashes and cancels: the session always ends or stops for a reason that
+ * has a name, and no label is chosen for what a deterministic rule decides. The harness folds each
+ * log into the same state. */
+static void random_groups_come_to_an_end(void **state) {
+  (void)state;
+  for (unsigned round = 1; round <= 400; round++) {
+    unsigned seed = round;
+    struct buf script = {0};
+    struct play p;
+    char title[32], concurrency[40];
+    (void)snprintf(title, sizeof title, "round %u", round);
+    (void)snprintf(concurrency, sizeof concurrency, "'concurrency':%u,", 1 + dice(&seed, 3));
+    buf_putc(&script, '{');
+    put_random_reply(&script, "a", 'A', &seed);
+    put_random_reply(&script, "b", 'B', &seed);
+    put_random_reply(&script, "c", 'C', &seed);
+    buf_puts(&script, ",'fix':'[FIX:1]'}");
+    play_group(&p, title,
+               "{'condition':'all(approved)','next':'COMPLETE'},"
+               "{'condition':'any(needs fix)','next':'review'},"
+               "{'condition':'any(none)','next':'fix'}",
+               concurrency, buf_c(&script));
+    buf_deinit(&script);
+    p.delay_ms = random_delay;
+    p.ctx = &seed;
+    play_start(&p);
+    for (int step = 0; step < 500 && p.pending_count > 0; step++) {
+      play_decide_next(&p);
+      play_commit(&p);
+      unsigned event = dice(&seed, 40);
+      if (event == 0 && p.core.status == SESSION_RUNNING) {
+        play_crash(&p, 0);
+        play_send(&p, EVENT_RESUME, "crash", NULL);
+      } else if (event == 1 && p.core.status == SESSION_STOPPED) {
+        play_send(&p, EVENT_RESUME, "user", NULL);
+      } else if (event == 2 && p.core.status == SESSION_RUNNING) {
+        play_send(&p, EVENT_CANCEL, NULL, "enough");
+      }
+    }
+    bool stopped = p.core.status == SESSION_STOPPED && p.core.stop_reason.n > 0;
+    bool ended = p.core.status == SESSION_ENDED && p.core.outcome != END_NONE;
+    if (!stopped && !ended)
+      fail_msg("%s: status %d", p.title, (int)p.core.status);
+    const json_t *judgment = group_judgment(&p);
+    if (judgment != NULL && json_is_integer(json_object_get(judgment, "rule")))
+      assert_true(str_eq_c(data_get(judgment, "method"), "aggregate"));
+    play_deinit(&p);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(aggregates_choose_the_first_that_holds),
+      cmocka_unit_test(a_child_that_failed_is_data),
+      cmocka_unit_test(what_runs_is_settled_before_a_stop),
+      cmocka_unit_test(all_failed_is_no_answer_to_judge),
+      cmocka_unit_test(only_so_many_run_at_once),
+      cmocka_unit_test(children_are_no_iterations),
+      cmocka_unit_test(answers_join_in_order_and_are_logged_once),
+      cmocka_unit_test(siblings_share_no_conversation),
+      cmocka_unit_test(a_judge_that_is_down_stops_its_own_turn),
+      cmocka_unit_test(no_order_of_ends_changes_a_verdict),
+      cmocka_unit_test(random_groups_come_to_an_end),
+  };
+  return cmocka_run_group_tests(tests, NULL, play_over);
+}
