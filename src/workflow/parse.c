@@ -16,6 +16,7 @@
 
 /* --- errors --- */
 
+PRINTF_LIKE(5, 0)
 static void add_at(struct parse *p, struct err_list *list, int line, int column, const char *fmt,
                    va_list ap) {
   struct err err = {0};

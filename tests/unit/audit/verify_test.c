@@ -459,7 +459,7 @@ static void wrong_order(void **state) {
   folder_write(d.path, (struct str){"", 0});
   assert_int_equal(check(d.path).state, VERIFY_EMPTY);
   folder_write(d.path, (struct str){"\n", 1});
-  expect_bad(d.path, 1, "hash");
+  expect_bad(d.path, 1, "no record of a session");
   buf_clear(&log); /* bytes behind the end */
   buf_str(&log, buf_view(&d.log));
   buf_puts(&log, "x");

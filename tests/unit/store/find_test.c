@@ -124,7 +124,7 @@ static void a_folder_that_is_not_there(void **state) {
   (void)state;
   assert_false(find("/nowhere/logs", "last", &ref, &err));
   assert_int_equal(err.code, ERR_NOT_FOUND);
-  assert_non_null(strstr(err.text, "no sessions"));
+  assert_non_null(strstr(err.text, "no session yet"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
