@@ -27,13 +27,13 @@ struct planning {
 /* Calls of one turn that fall to this part, at worst. */
 static double part_calls(const struct movement *m, enum reach_role role, size_t votes) {
   double reasks = 1.0 + m->judge.max_reasks, sum = 0;
-  double checks = m->structured ? 1.0 + m->structured->max_reasks : 1;
+  double corrections = m->structured ? m->structured->max_reasks : 0, checks = 1 + corrections;
   const struct invariants *invariants = m->structured ? m->structured->invariants : NULL;
   switch (role) {
   case REACH_WORK:
     return 1;
   case REACH_CORRECT:
-    return m->structured->max_reasks;
+    return corrections;
   case REACH_JUDGE:
   case REACH_VOTE:
     break;

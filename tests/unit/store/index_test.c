@@ -140,7 +140,7 @@ static void a_log_that_is_another_has_no_row(void **state) {
 }
 
 static void put_byte(const char *path, off_t at, unsigned char flip) {
-  unsigned char c;
+  unsigned char c = 0;
   int fd = open(path, O_RDWR);
   assert_true(fd >= 0 && pread(fd, &c, 1, at) == 1);
   c = (unsigned char)(c ^ flip);
