@@ -285,7 +285,7 @@ static void hints_are_bounded(void **state) {
   double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
   assert_int_equal(errors.count, SCHEMA_ERRORS_MAX);
   assert_int_equal(errors.dropped, MEMBERS - SCHEMA_ERRORS_MAX);
-  if (seconds > 2)
+  if (seconds > 10) /* sanitizers keep it, too */
     fail_msg("%g s", seconds);
   schema_errors_deinit(&errors);
   schema_free(schema);
