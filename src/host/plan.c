@@ -136,7 +136,7 @@ static void plan_part(void *ctx, const struct reach_part *part) {
 
 static json_t *rules_json(const struct workflow *wf, const struct movement *m) {
   json_t *rules = json_array();
-  for (size_t i = 0; i < m->rule_count; i++) {
+  for (size_t i = 0; i < m->rule_count && m->group == NO_GROUP; i++) {
     int next = m->rule_next[i];
     json_t *to = NULL;
     if (next >= 0)
@@ -276,6 +276,15 @@ static json_t *cost_json(const struct planning *plan, bool calls_none) {
   return out;
 }
 
+/* A turn of a group is a turn of each of its children, too. */
+static void add_children(struct planning *plan) {
+  const struct workflow *wf = plan->p->workflow;
+  for (size_t i = wf->top_count; i < wf->movement_count; i++) {
+    plan->calls[wf->movements[i].group] += plan->calls[i];
+    plan->output[wf->movements[i].group] += plan->output[i];
+  }
+}
+
 json_t *plan_json(const struct preflight *p, const struct store *store) {
   const struct workflow *wf = p->workflow;
   assert(wf != NULL);
@@ -288,6 +297,7 @@ json_t *plan_json(const struct preflight *p, const struct store *store) {
   for (size_t i = 0; i < wf->movement_count; i++)
     json_array_append_new(plan.movements, movement_json(wf, &wf->movements[i], reachable[i]));
   reach_each(wf, p->config, reachable, plan_part, &plan);
+  add_children(&plan);
   for (size_t i = 0; i < wf->movement_count; i++)
     json_object_set_new(json_array_get(plan.movements, i), "calls",
                         json_integer((json_int_t)plan.calls[i]));

@@ -100,7 +100,12 @@ struct flight {
 /* Looked for only where something is said: most workflows have no mistake. */
 static void flight_place(const struct flight *f, int *line, int *column) {
   char own[DOC_PATH_BYTES], path[DOC_PATH_BYTES];
-  doc_path_item(own, "movements", f->movement);
+  const struct movement *m = &f->p->workflow->movements[f->movement];
+  doc_path_item(own, "movements", m->group == NO_GROUP ? f->movement : (size_t)m->group);
+  if (m->group != NO_GROUP) {
+    doc_path_member(own, own, "parallel");
+    doc_path_item(own, own, f->movement - f->p->workflow->movements[m->group].first_child);
+  }
   doc_path_member(path, own, f->key);
   marks_place(f->p->marks, path, line, column);
   if (*line == 0)

@@ -75,7 +75,7 @@ static void reach_movement(const struct reaching *r, size_t i) {
   bool written = str_eq(own, m->provider.n ? m->provider : r->workflow->provider);
   const struct reach_part work = {
       .movement = i, .role = REACH_WORK, .options = m->options, .section = "", .chosen = !written};
-  if (m->argv == NULL)
+  if (m->argv == NULL && m->child_count == 0)
     reach_one(r, work, own, model);
   if (reach_needs_judge(m)) {
     struct reach_part part = {

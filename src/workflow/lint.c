@@ -243,6 +243,8 @@ static void lint_reach(struct lint *l) {
       queue[tail++] = (size_t)next;
     }
   }
+  for (size_t i = l->top_count; i < l->count; i++) /* children go with their group */
+    l->movements[i].reachable = l->movements[l->movements[i].group].reachable;
 }
 
 static void check_reachable(struct lint *l) {

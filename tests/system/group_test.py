@@ -104,6 +104,23 @@ def what_runs_is_settled_first():
         verified(box, path)
 
 
+def children_are_checked_before_a_start():
+    """A provider of a child that cannot run is said at its place; plan counts its calls."""
+    with Box() as box:
+        path = box.file("child.yaml", GROUP.replace(
+            "name: b, ", "name: b, provider: [claude, codex], "))
+        done = box.segue("run", path, "-t", "x", "-l", box.logs, env={"PATH": "/nowhere"})
+        line = 1 + open(path).read().split("\n").index(
+            next(x for x in open(path).read().split("\n") if "name: b" in x))
+        expect(done.returncode == 2, done.returncode, done.stderr)
+        expect(f"child.yaml:{line}:".encode() in done.stderr, done.stderr)
+        expect(not box.begun(), "it began")
+        words = files(box, TWO_ROUNDS)
+        plan = json.loads(box.segue("plan", *words[:3], "--task", "x", "--json").stdout)
+        found = {m["name"]: (m["reachable"], m["calls"]) for m in plan["movements"]}
+        expect(found["review"] == (True, 3) and found["review.b"] == (True, 1), found)
+
+
 def disturbed(spec, allowed):
     with Box() as box:
         words = files(box, TWO_ROUNDS)
@@ -143,4 +160,5 @@ def failed_writes():
 
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([from_start_to_end, what_runs_is_settled_first, exits_at_every_point, failed_writes]))
+    sys.exit(main([from_start_to_end, what_runs_is_settled_first,
+                   children_are_checked_before_a_start, exits_at_every_point, failed_writes]))
