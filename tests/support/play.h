@@ -340,12 +340,14 @@ static inline void play_set_text(struct play *p, struct text *text, struct str s
 }
 
 /* A reply as scripts have it: a text, or {"text", "structured", "error", "message",
- * "retry_after_ms", "exit", "session", "tokens", "ms", "stderr"}. */
+ * "retry_after_ms", "exit", "session", "tokens", "ms", "stderr", "files", "more"}. */
 static inline void play_fill(struct play *p, const json_t *reply, struct call_result *out) {
   const char *class = json_string_value(json_object_get(reply, "error"));
   const json_t *exit_status = json_object_get(reply, "exit");
   play_set_text(p, &out->text, json_is_string(reply) ? data_str(reply) : data_get(reply, "text"));
   out->structured = json_incref(json_object_get(reply, "structured"));
+  out->files = json_incref(json_object_get(reply, "files"));
+  out->files_more = (size_t)json_integer_value(json_object_get(reply, "more"));
   struct str session = data_get(reply, "session");
   (void)snprintf(out->provider_session, sizeof out->provider_session, STR_FMT, STR_ARG(session));
   out->has_exit = exit_status != NULL;

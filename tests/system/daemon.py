@@ -52,8 +52,12 @@ class DaemonBox(Box):
 
     def __exit__(self, *exc):
         if self.process is not None and self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
+            self.process.terminate()  # killed, it could not say what it ran, nor what it leaked
+            try:
+                self.process.wait(5)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
         super().__exit__(*exc)
 
     # ---- the process ----

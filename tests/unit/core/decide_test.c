@@ -673,6 +673,46 @@ static void a_provider_error_stops_and_resume_tries_again(void **state) {
   play_deinit(&p);
 }
 
+/* A file that several attempts changed counts once; an attempt of which nothing is known makes the
+ * number one that is only known not to be 0. */
+static void files_of_attempts_add_up(void **state) {
+#define ATTEMPT(files) "{'error':'network','message':'no','files':[" files "],'more':2}"
+#define TWO            "{'path':'x','added':1,'removed':0},{'path':'y','added':2,'removed':2}"
+  static const struct {
+    const char *title, *replies, *rule;
+    bool holds;
+  } cases[] = {
+      {"once a file", "[" ATTEMPT("{'path':'x'}") ",{'text':'ok','files':[" TWO "]}]",
+       "changed == 4 && contains(files.path, \\\"y\\\")", true},
+      {"first nothing",
+       "[{'error':'network','message':'no','files':[]},{'text':'ok','files':[" TWO "]}]",
+       "changed == 2", true},
+      {"lost, but something",
+       "[{'text':'','error':'network','message':'no','files':[" TWO "]},"
+       "{'text':'ok'}]",
+       "changed == 2", true},
+      {"known to be none", "[{'text':'ok','files':[]}]", "changed == 0", true},
+      {"not known", "[{'text':'ok'}]", "changed == 0", false},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    char workflow[400], script[500];
+    struct play p;
+    (void)snprintf(workflow, sizeof workflow,
+                   "{'name':'w','provider':'sim','movements':[{'name':'a','rules':["
+                   "{'condition':'when(%s)','next':'COMPLETE'}]}]}",
+                   cases[i].rule);
+    (void)snprintf(script, sizeof script, "{'a':%s}", cases[i].replies);
+    play_init(&p, cases[i].title, workflow, NULL, script);
+    play_start(&p);
+    play_run(&p);
+    if (cases[i].holds != (p.core.outcome == END_COMPLETE))
+      fail_msg("%s: outcome %s, %s", cases[i].title, session_outcome_name(p.core.outcome),
+               buf_c(&p.core.stop_message));
+    play_deinit(&p);
+  }
+}
+
 /* Accepted first, resumed when its turn comes, with or without a crash in between: one record of
  * it. */
 static void an_accepted_resume_is_recorded_once(void **state) {
@@ -1314,6 +1354,7 @@ int main(void) {
       cmocka_unit_test(a_judge_that_fails_is_retried_within_its_stage),
       cmocka_unit_test(a_judge_without_money_stops_and_resume_judges_anew),
       cmocka_unit_test(a_provider_error_stops_and_resume_tries_again),
+      cmocka_unit_test(files_of_attempts_add_up),
       cmocka_unit_test(an_accepted_resume_is_recorded_once),
       cmocka_unit_test(cancelling_is_final),
       cmocka_unit_test(a_stop_in_the_middle_of_a_call),

@@ -295,6 +295,125 @@ static void a_judge_that_is_down_stops_its_own_turn(void **state) {
   play_deinit(&p);
 }
 
+/* Commands of children set the last exit together, in the workflow's order, when the group is over;
+ * siblings with one key share no conversation either, and commands have none. */
+static void commands_of_children_are_checks(void **state) {
+  static const char workflow[] =
+      "{'name':'w','provider':'sim','movements':["
+      "{'name':'check','parallel':["
+      "{'name':'a','command':['x'],'rules':[{'condition':'when(exit == 0)'},"
+      "{'condition':'when(exit != 0)'}]},"
+      "{'name':'b','command':['y'],'rules':[{'condition':'when(exit == 0)'},"
+      "{'condition':'when(exit != 0)'}]}],'rules':["
+      "{'condition':'any(when(exit != 0)) && when(last_exit == 0)','next':'ABORT'},"
+      "{'condition':'any(when(exit != 0))','next':'after'}]},"
+      "{'name':'after','rules':[{'condition':'when(last_exit == 3)','next':'COMPLETE'}]}]}";
+  struct play p;
+  (void)state;
+  play_init(&p, "commands", workflow, NULL,
+            "{'check.a':{'text':'','exit':0},'check.b':{'text':'','exit':3},'after':'x'}");
+  run_group(&p);
+  assert_true(p.core.status == SESSION_STOPPED); /* in the group itself none was known yet */
+  assert_string_equal(buf_c(&p.core.stop_reason), "failed");
+  play_deinit(&p);
+}
+
+/* An expression of a child that cannot be evaluated is that child's failure. */
+static void a_child_whose_rule_fails_is_an_error(void **state) {
+  static const char workflow[] =
+      "{'name':'w','provider':'sim','movements':[{'name':'g','parallel':["
+      "{'name':'a','rules':[{'condition':'when(last_exit == 0)'}]},"
+      "{'name':'b','rules':[{'condition':'fine'}]}],'rules':["
+      "{'condition':'all(error, fine)','next':'COMPLETE'}]}]}";
+  struct play p;
+  (void)state;
+  play_init(&p, "rule fails", workflow, NULL, "{'g.a':'x','g.b':'y'}");
+  run_group(&p);
+  assert_true(p.core.status == SESSION_ENDED && p.core.outcome == END_COMPLETE);
+  play_deinit(&p);
+}
+
+/* A drain lets the child that runs end, and begins no other; a resume begins those. */
+static void a_drain_begins_no_child(void **state) {
+  struct play p;
+  (void)state;
+  play_group(&p, "drain", ALL_ONLY, "'concurrency':1,",
+             "{'review.a':'[A:1]','review.b':'[B:1]','review.c':'[C:1]'}");
+  play_start(&p);
+  p.env.draining = true;
+  play_send(&p, EVENT_DRAIN, NULL, NULL);
+  play_run(&p);
+  assert_true(p.core.status == SESSION_STOPPED);
+  assert_string_equal(buf_c(&p.core.stop_reason), "shutdown");
+  assert_int_equal(play_count(&p, "call_end"), 1);
+  p.env.draining = false;
+  play_send(&p, EVENT_RESUME, "user", NULL);
+  play_run(&p);
+  assert_true(p.core.outcome == END_COMPLETE);
+  assert_int_equal(play_count(&p, "call_start"), 3);
+  play_deinit(&p);
+}
+
+static void refuse(const struct play *p, size_t records, const char *record, const char *why) {
+  struct core core;
+  struct err err = {0};
+  struct core_source source = {(void *)p, play_blob};
+  core_init(&core);
+  for (size_t i = 0; i < records; i++)
+    if (!core_apply_json(&core, play_record(p, i), NULL, &source, &err))
+      fail_msg("record %zu: %s", i, err.text);
+  json_t *json = data_json(record);
+  json_object_set_new(json, "v", json_integer(1));
+  json_object_set_new(json, "seq", json_integer((json_int_t)records + 1));
+  json_object_set_new(json, "ts", json_string("2026-01-01T00:00:00.000Z"));
+  bool ok = core_apply_json(&core, json, NULL, &source, &err);
+  if (ok || strstr(err.text, why) == NULL)
+    fail_msg("%s: %s", record, ok ? "taken" : err.text);
+  json_decref(json);
+  core_deinit(&core);
+}
+
+/* A log that somebody edited: each record is held against what is open. */
+static void records_of_groups_are_outside_data(void **state) {
+  struct play p;
+  (void)state;
+  play_group(&p, "hostile", ALL_ONLY, "",
+             "{'review.a':'[A:1]','review.b':'hm','review.c':'[C:1]'}");
+  run_group(&p);
+#define START(movement, turn, parent)                                                              \
+  "{'type':'turn_start','movement':'" movement "','turn':" turn parent ",'iteration':1,"           \
+  "'movement_iteration':1}"
+  refuse(&p, 1, START("review", "1", ",'parent_turn':1"), "its movement is no child");
+  refuse(&p, 1, START("review.a", "1", ""), "its group is not open");
+  refuse(&p, 2, START("review.a", "2", ",'parent_turn':7"), "its group is not open");
+  refuse(&p, 3, START("review.a", "3", ",'parent_turn':1"), "runs already, or has ended");
+  refuse(&p, 3, START("review.b", "9", ",'parent_turn':1"), "not the next one");
+  refuse(&p, 3, "{'type':'turn_end','turn':2,'parent_turn':1,'rule':1}",
+         "not the one that was judged");
+  refuse(&p, 3, "{'type':'turn_end','turn':2,'parent_turn':1,'outcome':'none'}",
+         "not the one that was judged");
+  size_t called = 0;
+  while (!str_eq_c(data_get(play_record(&p, called), "type"), "call_start"))
+    called++;
+  refuse(&p, called + 1, "{'type':'admission','turn':2,'call':99,'answer':'wait'}",
+         "is not running");
+  refuse(&p, called + 1, "{'type':'admission','turn':2,'call':1,'answer':'odd'}", "is unknown");
+  refuse(&p, called + 1, "{'type':'call_event','turn':2,'call':99,'event':'note'}",
+         "is not running");
+  refuse(&p, called + 1, "{'type':'call_end','turn':9,'call':1,'attempt':1}", "is not open");
+  refuse(&p, called + 1, "{'type':'call_end','turn':2,'call':1,'attempt':7}", "not running");
+  size_t judged = 0;
+  while (!str_eq_c(data_get(play_record(&p, judged), "movement"), "review.b") ||
+         !str_eq_c(data_get(play_record(&p, judged), "type"), "judgment"))
+    judged++;
+  refuse(&p, judged + 1, "{'type':'turn_end','turn':3,'parent_turn':1,'outcome':'odd'}",
+         "its outcome is unknown");
+  refuse(&p, judged + 1, "{'type':'turn_end','turn':3,'parent_turn':1,'rule':2}",
+         "not the one that was judged");
+#undef START
+  play_deinit(&p);
+}
+
 /* --- timing --- */
 
 /* The verdicts of a log: movement, run and rule of each judgment, in the order of movements. */
@@ -440,6 +559,10 @@ int main(void) {
       cmocka_unit_test(answers_join_in_order_and_are_logged_once),
       cmocka_unit_test(siblings_share_no_conversation),
       cmocka_unit_test(a_judge_that_is_down_stops_its_own_turn),
+      cmocka_unit_test(commands_of_children_are_checks),
+      cmocka_unit_test(a_child_whose_rule_fails_is_an_error),
+      cmocka_unit_test(a_drain_begins_no_child),
+      cmocka_unit_test(records_of_groups_are_outside_data),
       cmocka_unit_test(no_order_of_ends_changes_a_verdict),
       cmocka_unit_test(random_groups_come_to_an_end),
   };

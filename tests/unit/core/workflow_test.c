@@ -13,7 +13,10 @@
 
 #include <cmocka.h>
 
-#define RULES "\"rules\":[{\"condition\":\"done\",\"next\":\"COMPLETE\"}]"
+#define CHILD(name) "{\"name\":\"" name "\",\"rules\":[{\"condition\":\"x\"}]}"
+#define TEN         "xxxxxxxxxx"
+#define LONG_NAME   TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN "xxxxxxxx"
+#define RULES       "\"rules\":[{\"condition\":\"done\",\"next\":\"COMPLETE\"}]"
 
 static struct workflow *build(const char *text, struct err *err) {
   json_auto_t *doc = json_loads(text, JSON_DECODE_ANY, NULL);
@@ -178,6 +181,38 @@ static const struct refusal refusals[] = {
     {M("\"judge\":{\"agree\":1}," RULES), "movements[0].judge.agree: needs a panel"},
     {M("\"judge\":{\"timeout_ms\":0}," RULES), "movements[0].judge.timeout_ms: must be"},
     {M("\"judge\":{\"timeout_ms\":1e300}," RULES), "movements[0].judge.timeout_ms: must be"},
+    {M("\"edit\":3," RULES), "movements[0].edit: must be true or false"},
+    {M("\"persona\":3," RULES), "movements[0].persona: must be"},
+    {M("\"run\":[]," RULES), "movements[0].run: must be a list"},
+    {M("\"edit\":true,\"run\":[\"a;b\"]," RULES), "movements[0].run"},
+    {M("\"secrets\":[3]," RULES), "movements[0].secrets: must be a list"},
+    {M("\"secrets\":[\"a b\"]," RULES), "movements[0].secrets"},
+    {M("\"command\":3," RULES), "movements[0].command: must be"},
+    {M("\"command\":[\"\"]," RULES), "movements[0].command"},
+    {M("\"judge\":{\"stages\":3}," RULES), "movements[0].judge.stages: must be a list"},
+    {M("\"structured_output\":{\"schema\":3,\"on_failure\":\"error\"}," RULES), "schema: must be"},
+    {M("\"structured_output\":{\"schema\":{\"type\":\"object\"},\"on_failure\":\"error\","
+       "\"invariants\":3}," RULES),
+     "invariants: must be a list"},
+    {M("\"parallel\":3," RULES), "movements[0].parallel: must be a list"},
+    {M("\"parallel\":[]," RULES), "movements[0].parallel: must be a list"},
+    {M("\"parallel\":[3]," RULES), "movements[0].parallel[0]: must be an object"},
+    {M("\"parallel\":[{\"name\":\"x\"}]," RULES), "movements[0].parallel[0].rules: is missing"},
+    {M("\"concurrency\":0,\"parallel\":[" CHILD("x") "]," RULES), "movements[0].concurrency: must"},
+    {M("\"command\":[\"a\"],\"parallel\":[" CHILD("x") "]," RULES), "does no work of its own"},
+    {M("\"structured_output\":{\"schema\":{\"type\":\"object\"},\"on_failure\":\"error\"},"
+       "\"parallel\":[" CHILD("x") "]," RULES),
+     "does no work of its own"},
+    {M("\"parallel\":[" CHILD("x") "," CHILD("x") "]," RULES),
+     "movements[0].parallel[1].name: two movements have this name"},
+    {M("\"parallel\":[{\"name\":\"x\"," RULES "}]," RULES), "a child's rule leads nowhere"},
+    {M("\"parallel\":[{\"name\":\"x\",\"parallel\":[" CHILD(
+         "y") "],"
+              "\"rules\":[{\"condition\":\"y\"}]}]," RULES),
+     "a child has no children"},
+    {M("\"rules\":[{\"condition\":\"all(x)\",\"next\":\"COMPLETE\"}]"),
+     "all() and any() are for movements with parallel"},
+    {M("\"parallel\":[" CHILD(LONG_NAME) "]," RULES), "is over 128 bytes together"},
 };
 
 static void a_movement_drops_the_panel(void **state) {
