@@ -182,6 +182,20 @@ static void all_failed_is_no_answer_to_judge(void **state) {
   play_deinit(&p);
 }
 
+/* A group has no agent of its own: the last line of its last child is no tag of the group's. */
+static void a_child_does_not_decide_for_its_group(void **state) {
+  struct play p;
+  (void)state;
+  play_group(
+      &p, "a child's word",
+      "{'condition':'good','next':'COMPLETE'},{'condition':'bad','next':'fix'}", "",
+      "{'review.a':'[A:1]','review.b':'[B:2]','review.c':'[C:1]\\n\\n[REVIEW:1]','fix':'x'}");
+  run_group(&p);
+  assert_true(p.core.status == SESSION_STOPPED);
+  assert_string_equal(buf_c(&p.core.stop_reason), "rule_no_match");
+  play_deinit(&p);
+}
+
 static void only_so_many_run_at_once(void **state) {
   struct play p;
   (void)state;
@@ -554,6 +568,7 @@ int main(void) {
       cmocka_unit_test(a_child_that_failed_is_data),
       cmocka_unit_test(what_runs_is_settled_before_a_stop),
       cmocka_unit_test(all_failed_is_no_answer_to_judge),
+      cmocka_unit_test(a_child_does_not_decide_for_its_group),
       cmocka_unit_test(only_so_many_run_at_once),
       cmocka_unit_test(children_are_no_iterations),
       cmocka_unit_test(answers_join_in_order_and_are_logged_once),
