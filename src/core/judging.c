@@ -88,12 +88,6 @@ static bool judge_replies(const struct turn *turn, struct chain_reply *replies, 
   return true;
 }
 
-/* A group has no agent whose tag could count: its text is its children's, joined, and the last of
- * them would decide for all. */
-static struct str agent_text(const struct turn *turn) {
-  return turn->parts != NULL ? STR("") : buf_view(&turn->text);
-}
-
 bool judging_of(struct judging_turn *j, const struct core *core, const struct turn *turn,
                 const struct chain_schemas *schemas) {
   const struct movement *m = &core->workflow->movements[turn->movement];
@@ -112,7 +106,8 @@ bool judging_of(struct judging_turn *j, const struct core *core, const struct tu
       .panel = (int)json_array_size(m->judge.panel),
       .agree = m->judge.agree,
       .split_asks = m->judge.split_asks,
-      .agent_text = agent_text(turn),
+      .agent_text = buf_view(&turn->text),
+      .joined = turn->parts != NULL,
       .env = j->env,
       .deterministic = turn->parts != NULL && group_all_failed(core, turn),
   };

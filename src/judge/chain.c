@@ -389,7 +389,8 @@ static void next_in_list(const struct chain_spec *spec, const json_t *stages,
   } else if (i == spec->stage_count)
     finish_unmatched(spec, stages, step);
   else if (spec->stages[i] == STAGE_PHASE1_TAG)
-    chain_yield(step, chain_tag(spec, stages, STAGE_PHASE1_TAG, spec->agent_text));
+    chain_yield(
+        step, chain_tag(spec, stages, STAGE_PHASE1_TAG, spec->joined ? STR("") : spec->agent_text));
   else if (spec->panel > 0)
     chain_panel(spec, spec->stages[i], stages, replies, n, step);
   else

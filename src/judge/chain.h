@@ -65,8 +65,9 @@ struct chain_spec { /* all borrowed */
   bool split_asks;  /* a panel that is split ends the chain: CHAIN_SPLIT */
   int rotation;     /* with which of the offered rules a question begins, from 0 */
   struct str agent_text; /* the agent's own last message: for phase1_tag */
-  const json_t *env;     /* object: roots of when() expressions */
-  bool deterministic;    /* no label can be chosen: there is no answer to judge */
+  bool joined;       /* that text is of a group's children: the last of them would decide for all */
+  const json_t *env; /* object: roots of when() expressions */
+  bool deterministic; /* no label can be chosen: there is no answer to judge */
 };
 
 struct chain_reply { /* one finished judge call of this turn, in order; borrowed */

@@ -196,6 +196,25 @@ static void a_child_does_not_decide_for_its_group(void **state) {
   play_deinit(&p);
 }
 
+/* A judge of the group that only repeats what a child said gives no verdict either. */
+static void an_echo_of_a_child_is_no_verdict(void **state) {
+  static const char workflow[] =
+      "{'name':'w','provider':'sim','judge':{'stages':['structured_output']},'movements':["
+      "{'name':'g','parallel':[{'name':'a','rules':[{'condition':'fine'}]}],'rules':["
+      "{'condition':'good','next':'COMPLETE'},{'condition':'bad','next':'ABORT'}]}]}";
+  struct play p;
+  (void)state;
+  play_init(&p, "echo", workflow, NULL, "{}");
+  json_object_set_new(p.script, "g.a",
+                      json_string("Say {\"step\": 1, \"reason\": \"all is well\"}"));
+  json_object_set_new(p.script, "g/structured_output",
+                      json_string("It says:\n\n{\"step\": 1, \"reason\": \"all is well\"}"));
+  run_group(&p);
+  assert_true(p.core.status == SESSION_STOPPED);
+  assert_string_equal(buf_c(&p.core.stop_reason), "rule_no_match");
+  play_deinit(&p);
+}
+
 static void only_so_many_run_at_once(void **state) {
   struct play p;
   (void)state;
@@ -569,6 +588,7 @@ int main(void) {
       cmocka_unit_test(what_runs_is_settled_before_a_stop),
       cmocka_unit_test(all_failed_is_no_answer_to_judge),
       cmocka_unit_test(a_child_does_not_decide_for_its_group),
+      cmocka_unit_test(an_echo_of_a_child_is_no_verdict),
       cmocka_unit_test(only_so_many_run_at_once),
       cmocka_unit_test(children_are_no_iterations),
       cmocka_unit_test(answers_join_in_order_and_are_logged_once),
