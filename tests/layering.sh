@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 awk '
 BEGIN {
   n = split("base format json schema expr extract render adapt gbnf structured judge core os tree http workflow" \
-            " provider store audit host daemon cli", order, " ")
+            " provider store audit view web host daemon cli", order, " ")
   for (i = 1; i <= n; i++) rank[order[i]] = i
   split("os http provider store host daemon", loop_rooms, " ")
   for (i in loop_rooms) may_loop[loop_rooms[i]] = 1

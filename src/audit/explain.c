@@ -208,6 +208,7 @@ static void put_turn(struct story *s) {
   }
   put_head(s, judgment, start);
   put_rules(s);
+  explain_children(s);
   json_array_foreach(s->records, i, record) {
     if (explain_is_type(record, "call_start") && explain_word(record, "stage")[0] == '\0' &&
         explain_number(record, "call") > last_own) {
@@ -243,7 +244,8 @@ static void put_turn(struct story *s) {
       put_verdict(s, record);
     }
   }
-  if (last_own == 0)
+  bool is_group = s->movement != NULL && s->movement->child_count > 0;
+  if (last_own == 0 && !is_group)
     pen_line(&s->pen, 1, "nothing ran yet");
 }
 
@@ -289,7 +291,8 @@ bool explain_turn(const struct book *book, long turn, const struct explain_opts 
                   struct buf *out, struct err *err) {
   struct story s = {.book = book, .turn = turn, .records = json_array(), .shown = json_object()};
   assert(book->keeps_places);
-  pen_init(&s.pen, out, opts->full, opts->columns);
+  pen_init(&s.pen, out, opts->full || opts->sink != NULL, opts->columns);
+  s.pen.sink = opts->sink;
   bool ok = chain_schemas_init(&s.schemas, err);
   if (ok) {
     ok = explain_gather(&s, err);

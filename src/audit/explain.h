@@ -13,6 +13,7 @@
 #define SEGUE_AUDIT_EXPLAIN_H
 
 #include "audit/book.h"
+#include "audit/pen.h"
 
 struct explain_found {
   long turn;
@@ -24,8 +25,9 @@ bool explain_find(const struct book *book, const char *word, struct explain_foun
                   struct err *err) MUST_CHECK;
 
 struct explain_opts {
-  bool full;      /* no text is cut */
-  size_t columns; /* longer lines of texts are cut, unless full; 0: never */
+  bool full;                   /* no text is cut */
+  size_t columns;              /* longer lines of texts are cut, unless full; 0: never */
+  const struct pen_sink *sink; /* takes all of it, uncut and raw, instead of `out`; or NULL */
 };
 
 bool explain_turn(const struct book *book, long turn, const struct explain_opts *opts,

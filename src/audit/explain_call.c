@@ -216,8 +216,10 @@ static void put_options(struct buf *out, const json_t *options) {
 static void put_session(struct story *s, const json_t *start) {
   const json_t *session = json_object_get(start, "session");
   if (json_is_true(json_object_get(session, "resumed")))
-    pen_line(&s->pen, 2, "attempt %" JSON_INTEGER_FORMAT " goes on with conversation %s",
-             explain_number(start, "attempt"), explain_word(session, "id"));
+    pen_line(&s->pen, 2, "attempt %" JSON_INTEGER_FORMAT " goes on with %sconversation %s",
+             explain_number(start, "attempt"),
+             json_is_true(json_object_get(session, "forked")) ? "a copy of " : "",
+             explain_word(session, "id"));
   else if (session != NULL)
     pen_line(&s->pen, 2, "attempt %" JSON_INTEGER_FORMAT " begins a new conversation: %s",
              explain_number(start, "attempt"), explain_word(session, "reason"));
@@ -228,6 +230,8 @@ static void put_admission(struct story *s, const json_t *record) {
   buf_printf(&line, "%s: %s", explain_word(record, "provider"), explain_word(record, "answer"));
   if (explain_word(record, "reason")[0])
     buf_printf(&line, " (%s)", explain_word(record, "reason"));
+  if (explain_word(record, "message")[0])
+    buf_printf(&line, ": %s", explain_word(record, "message"));
   if (explain_word(record, "until")[0])
     buf_printf(&line, " until %s", explain_word(record, "until"));
   if (explain_word(record, "fallback")[0])
@@ -236,7 +240,42 @@ static void put_admission(struct story *s, const json_t *record) {
   buf_deinit(&line);
 }
 
+/* The end of a tool's use often names it by its id alone. */
+static const char *tool_name_of(const struct story *s, const json_t *data) {
+  const char *id = explain_word(data, "id"), *name = explain_word(data, "name");
+  size_t i;
+  json_t *record;
+  json_array_foreach(s->records, i, record) {
+    const json_t *other = json_object_get(record, "data");
+    if (name[0] == '\0' && id[0] != '\0' && strcmp(explain_word(other, "id"), id) == 0)
+      name = explain_word(other, "name");
+  }
+  return name;
+}
+
+/* "tool Bash: make test", "tool Bash ended, exit 2" with the first and last lines below. */
+static void put_tool(struct story *s, const json_t *data) {
+  struct buf line = {0};
+  const char *argument = explain_word(data, "argument");
+  bool ends = strcmp(explain_word(data, "state"), "end") == 0;
+  buf_printf(&line, "tool %s%s", tool_name_of(s, data), ends ? " ended" : "");
+  if (json_is_true(json_object_get(data, "failed")))
+    buf_puts(&line, ", failed");
+  if (json_object_get(data, "exit") != NULL)
+    buf_printf(&line, ", exit %" JSON_INTEGER_FORMAT, explain_number(data, "exit"));
+  if (argument[0] != '\0')
+    buf_printf(&line, ": %s", argument);
+  pen_line(&s->pen, 2, "%s", buf_c(&line));
+  if (explain_word(data, "output")[0] != '\0')
+    pen_text(&s->pen, str_from(explain_word(data, "output")));
+  buf_deinit(&line);
+}
+
 static void put_event(struct story *s, const json_t *record) {
+  if (strcmp(explain_word(record, "event"), "tool") == 0) {
+    put_tool(s, json_object_get(record, "data"));
+    return;
+  }
   char *data = json_dump_text(json_object_get(record, "data"), JSON_COMPACT | JSON_ENCODE_ANY);
   pen_line(&s->pen, 2, "%s %s", explain_word(record, "event"), data ? data : "");
   free(data);
@@ -383,6 +422,8 @@ static void put_own_head(struct story *s, const json_t *start, json_int_t call,
 static void put_changed(struct story *s, const json_t *end) {
   size_t i;
   json_t *file;
+  if (json_object_get(end, "files_shared") != NULL)
+    pen_line(&s->pen, 2, "others were at work in the tree meanwhile; some of this may be theirs:");
   json_array_foreach(json_object_get(end, "files"), i, file) {
     if (json_object_get(file, "added") == NULL)
       pen_line(&s->pen, 2, "changed %s", explain_word(file, "path"));

@@ -1,7 +1,7 @@
 /* explain_internal.h - what the parts of explain.h share: the story of one turn while it is told,
  * and who tells what. explain_call.c: calls with their prompts and answers; explain_stage.c: the
- * stages of a judgment; explain_value.c: the checks of a value; explain.c: the rest, in the order
- * of the log. */
+ * stages of a judgment; explain_value.c: the checks of a value; explain_group.c: the children of a
+ * group; explain.c: the rest, in the order of the log. */
 #ifndef SEGUE_AUDIT_EXPLAIN_INTERNAL_H
 #define SEGUE_AUDIT_EXPLAIN_INTERNAL_H
 
@@ -55,6 +55,8 @@ struct chain_spec explain_spec(struct story *s);
 /* Who a person is, as {uid, name}; NULL: nobody. */
 void explain_person(struct story *s, const json_t *by);
 void explain_stage(struct story *s, int index, const json_t *stage, const json_t *next);
+/* The children of a group's turn and what each found; nothing for other turns. */
+void explain_children(struct story *s);
 void explain_check(struct story *s, const json_t *check);
 void explain_value(struct story *s, const json_t *record);
 

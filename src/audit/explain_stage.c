@@ -58,7 +58,7 @@ struct chain_spec explain_spec(struct story *s) {
     spec.rules = s->movement->rules;
     spec.rule_count = s->movement->rule_count;
     spec.interactive = json_is_true(json_at(json_at(s->start, "config"), "interactive"));
-    spec.movement = s->movement->name;
+    spec.movement = s->movement->own_name;
   }
   return spec;
 }

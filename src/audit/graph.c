@@ -103,10 +103,20 @@ static struct str name_of(const struct graph *g, int next) {
   return next == NEXT_ABORT ? STR("ABORT") : g->workflow->movements[next].name;
 }
 
+static void put_each(const struct movement *m, struct buf *out) {
+  if (json_is_string(m->for_each))
+    buf_printf(out, "for each of %s", json_string_value(m->for_each));
+  else
+    buf_printf(out, "for each of %zu items", json_array_size(m->for_each));
+  buf_printf(out, ", %ld at once", m->concurrency);
+}
+
 static void put_who(const struct graph *g, size_t at, struct buf *out) {
   const struct movement *m = &g->workflow->movements[at];
   struct str provider = m->provider.n > 0 ? m->provider : g->workflow->provider;
-  if (m->child_count > 0)
+  if (m->for_each != NULL)
+    put_each(m, out);
+  else if (m->child_count > 0)
     buf_printf(out, "%zu at once", m->child_count);
   else if (m->argv != NULL)
     buf_printf(out, "command %s", m->argv[0]);
@@ -179,6 +189,9 @@ static void add_rows(struct drawing *d) {
   d->rows = xcalloc(most, sizeof *d->rows);
   for (size_t i = 0; i < wf->top_count; i++)
     add_movement_rows(d, i);
+  for (size_t i = wf->top_count; i < wf->movement_count; i++)
+    if (wf->movements[i].monitor != NULL)
+      add_movement_rows(d, i);
   d->rows[d->row_count++] = (struct graph_row){.movement = wf->movement_count};
   d->rows[d->row_count++] = (struct graph_row){.movement = wf->movement_count + 1};
 }

@@ -234,9 +234,9 @@ static const struct {
 } checks[] = {
     {"turn_start", check_turn_start}, {"call_start", check_call_start},
     {"check", check_check},           {"structured", check_structured},
-    {"stage", check_stage},           {"judgment", check_judgment},
-    {"turn_end", check_turn_end},     {"session_stop", check_stop},
-    {"session_end", check_end},
+    {"report", check_structured},     {"stage", check_stage},
+    {"judgment", check_judgment},     {"turn_end", check_turn_end},
+    {"session_stop", check_stop},     {"session_end", check_end},
 };
 
 bool links_check(struct links *links, const struct book *book, const struct core *core,

@@ -24,24 +24,33 @@ void pen_init(struct pen *pen, struct buf *out, bool full, size_t columns) {
   *pen = (struct pen){.out = out, .full = full, .columns = columns};
 }
 
-static void put_formatted(struct pen *pen, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
-static void put_formatted(struct pen *pen, const char *fmt, va_list ap) {
+/* depth 0: a title. */
+static void put_formatted(struct pen *pen, int depth, const char *fmt, va_list ap)
+    PRINTF_LIKE(3, 0);
+static void put_formatted(struct pen *pen, int depth, const char *fmt, va_list ap) {
   char *text = NULL;
   int n = vasprintf(&text, fmt, ap);
   if (n < 0)
     die("out of memory");
-  buf_safe(pen->out, (struct str){text, (size_t)n}, false);
-  buf_putc(pen->out, '\n');
+  struct str line = {text, (size_t)n};
+  if (pen->sink == NULL) {
+    buf_safe(pen->out, line, false);
+    buf_putc(pen->out, '\n');
+  } else if (depth == 0) {
+    pen->sink->title(pen->sink->ctx, line);
+  } else {
+    pen->sink->line(pen->sink->ctx, depth, line);
+  }
   free(text);
 }
 
 void pen_title(struct pen *pen, const char *fmt, ...) {
   va_list ap;
-  if (pen->started)
+  if (pen->started && pen->sink == NULL)
     buf_putc(pen->out, '\n');
   pen->started = true;
   va_start(ap, fmt);
-  put_formatted(pen, fmt, ap);
+  put_formatted(pen, 0, fmt, ap);
   va_end(ap);
 }
 
@@ -52,9 +61,10 @@ static void indent(struct pen *pen, int depth) {
 
 void pen_line(struct pen *pen, int depth, const char *fmt, ...) {
   va_list ap;
-  indent(pen, depth);
+  if (pen->sink == NULL)
+    indent(pen, depth);
   va_start(ap, fmt);
-  put_formatted(pen, fmt, ap);
+  put_formatted(pen, depth, fmt, ap);
   va_end(ap);
 }
 
@@ -102,8 +112,7 @@ void pen_text_begin(struct pen *pen) {
 }
 
 static void flush(struct pen *pen) {
-  if (pen->text.n > 0)
-    put_gutter(pen, '|', buf_view(&pen->text));
+  pen_text(pen, buf_view(&pen->text));
   buf_clear(&pen->text);
 }
 
@@ -113,6 +122,10 @@ void pen_text_more(struct pen *pen, struct str text) {
 
 void pen_text_from(struct pen *pen, struct str origin, struct str text) {
   flush(pen);
+  if (pen->sink != NULL) {
+    pen->sink->text(pen->sink->ctx, origin, text);
+    return;
+  }
   indent(pen, 3);
   buf_puts(pen->out, "@ ");
   buf_safe(pen->out, origin, false);
@@ -127,6 +140,8 @@ void pen_text_end(struct pen *pen) {
 }
 
 void pen_text(struct pen *pen, struct str text) {
-  if (text.n > 0)
+  if (text.n > 0 && pen->sink != NULL)
+    pen->sink->text(pen->sink->ctx, STR(""), text);
+  else if (text.n > 0)
     put_gutter(pen, '|', text);
 }

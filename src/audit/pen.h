@@ -8,8 +8,18 @@
 
 #include "base/buf.h"
 
+/* Takes what is written instead of `out`: raw texts, uncut. */
+struct pen_sink {
+  void (*title)(void *ctx, struct str text);
+  void (*line)(void *ctx, int depth, struct str text);
+  /* origin: where it stands, when the record only refers to it; else empty. */
+  void (*text)(void *ctx, struct str origin, struct str text);
+  void *ctx;
+};
+
 struct pen {
   struct buf *out;
+  const struct pen_sink *sink; /* or NULL */
   bool full;
   size_t columns;
   bool started;    /* titles after the first have an empty line before them */

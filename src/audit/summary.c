@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "core/gates.h"
 #include "core/state.h"
+#include "format/json_object.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,17 @@ static struct turn_line *find_turn(struct summary *s, const struct record *recor
   return line;
 }
 
+/* A group tells how far its children are. */
+static void count_child(struct summary *s, long group, int over, int begun) {
+  for (struct turn_line *line = s->open; line != NULL && group > 0; line = line->next)
+    if (line->turn == group) {
+      line->ran += over;
+      line->runs += begun - over;
+      buf_clear(&line->now);
+      buf_printf(&line->now, "%ld judged, %ld at work", line->ran, line->runs);
+    }
+}
+
 static struct str last_line(struct str text) {
   struct str rest = str_trim(text), line = {"", 0};
   while (rest.p != NULL)
@@ -55,7 +67,7 @@ void summary_exit(int status, int signal, struct buf *out) {
 /* "src/a.c +1 -1 and 2 more" */
 static void put_files(struct buf *out, const struct record *record) {
   const json_t *files = record_tree(record, MEMBER_FILES), *file = json_array_get(files, 0);
-  if (file == NULL)
+  if (file == NULL || record_is_true(record, MEMBER_FILES_SHARED))
     return;
   size_t more = json_array_size(files) - 1 + (size_t)record_number(record, MEMBER_FILES_MORE);
   buf_puts(out, summary_word(file, "path"));
@@ -181,7 +193,9 @@ static const struct turn_line *finish_line(struct summary *s, struct turn_line *
 /* A child of a group that failed: there is nothing to judge. */
 static const struct turn_line *on_turn_end(struct summary *s, struct turn_line *line,
                                            const struct record *record) {
-  buf_puts(&line->leads_to, "-");
+  struct str next = record_text(record, MEMBER_NEXT);
+  count_child(s, line->group, 0, -1);
+  buf_str(&line->leads_to, next.n > 0 ? next : STR("-"));
   buf_str(&line->method, record_text(record, MEMBER_OUTCOME));
   add_reason(&line->why, record_text_c(record, MEMBER_MESSAGE));
   return finish_line(s, line);
@@ -198,6 +212,7 @@ static struct str summary_next(const struct record *record) {
 static const struct turn_line *on_judgment(struct summary *s, struct turn_line *line,
                                            const struct record *record) {
   bool decided = record_is_number(record, MEMBER_RULE);
+  count_child(s, line->group, 1, 0);
   buf_str(&line->leads_to, summary_next(record));
   buf_puts(&line->method, record_text_c(record, decided ? MEMBER_MATCH_METHOD : MEMBER_FAILURE));
   summary_explain(&line->why, record);
@@ -255,6 +270,22 @@ static void took_over(struct turn_line *line, const struct record *record, const
   buf_deinit(&text);
 }
 
+/* Columns of the names of a movement and of its children, which are indented. */
+static int name_columns(const json_t *movement) {
+  const char *name = summary_word(movement, "name");
+  const json_t *child;
+  size_t i;
+  int own = (int)utf8_count(name, strlen(name)), most = own;
+  json_array_foreach(json_object_get(movement, "parallel"), i, child) {
+    const char *of_child = summary_word(child, "name");
+    int columns = own + 3 + (int)utf8_count(of_child, strlen(of_child));
+    if (json_object_get(movement, "for_each") != NULL)
+      columns += 4; /* a space and the item's number */
+    most = columns > most ? columns : most;
+  }
+  return most;
+}
+
 static void on_session_start(struct summary *s, const struct record *record) {
   (void)snprintf(s->session, sizeof s->session, "%.39s", record_text_c(record, MEMBER_SESSION));
   (void)snprintf(s->started, sizeof s->started, "%.31s", record->ts.p);
@@ -264,8 +295,7 @@ static void on_session_start(struct summary *s, const struct record *record) {
   const json_t *movement;
   json_array_foreach(json_object_get(record_tree(record, MEMBER_WORKFLOW), "movements"), i,
                      movement) {
-    const char *name = summary_word(movement, "name");
-    int columns = (int)utf8_count(name, strlen(name));
+    int columns = name_columns(movement);
     s->names = columns > s->names ? columns : s->names;
   }
 }
@@ -275,7 +305,11 @@ static void on_turn_start(struct summary *s, const struct record *record) {
   line->turn = (long)record_number(record, MEMBER_TURN);
   line->run = (int)record_number(record, MEMBER_MOVEMENT_ITERATION);
   line->is_child = record_is_number(record, MEMBER_PARENT_TURN);
+  line->group = (long)record_number(record, MEMBER_PARENT_TURN);
   buf_str(&line->movement, record_text(record, MEMBER_MOVEMENT));
+  if (record_is_number(record, MEMBER_ITEM))
+    buf_printf(&line->movement, " %lld", (long long)record_number(record, MEMBER_ITEM));
+  count_child(s, line->group, 0, 1);
   (void)record_time_parse(record->ts.p, &line->started_ms);
   line->heard_ms = line->started_ms;
   line->next = s->open;
@@ -343,11 +377,34 @@ static void summary_on_call_end(struct summary *s, struct turn_line *line,
 
 static void on_admission(struct turn_line *line, const struct record *record) {
   const char *reason = record_text_c(record, MEMBER_REASON),
+             *message = record_text_c(record, MEMBER_MESSAGE),
              *until = record_text_c(record, MEMBER_UNTIL);
   if (line)
     took_over(line, record, reason);
   if (line && str_eq_c(record_text(record, MEMBER_ANSWER), "wait"))
-    buf_printf(&line->now, "  waits: %s%s%s", reason, until[0] ? " until " : "", until);
+    buf_printf(&line->now, "  waits: %s%s%s", message[0] ? message : reason,
+               until[0] ? " until " : "", until);
+}
+
+static void summary_on_question(struct turn_line *line, const struct record *record) {
+  struct str text = json_view(json_object_get(record_tree(record, MEMBER_QUESTION), "text"));
+  buf_clear(&line->now);
+  buf_puts(&line->now, "asks: ");
+  buf_str(&line->now, str_next_line(&text));
+}
+
+/* Who said what, in the place of what a call did. */
+static void summary_on_answer(struct turn_line *line, const struct record *record) {
+  const char *name = json_string_value(json_object_get(record_tree(record, MEMBER_BY), "name"));
+  struct str text = record_text(record, MEMBER_TEXT), word = record_text(record, MEMBER_ANSWER);
+  bool decides = str_eq_c(word, "approve") || str_eq_c(word, "reject");
+  buf_clear(&line->now);
+  if (line->what.n > 0)
+    buf_puts(&line->what, "; ");
+  buf_printf(&line->what, "%s: ", name ? name : "by the deadline");
+  if (decides)
+    buf_printf(&line->what, STR_FMT "%s", STR_ARG(word), text.n > 0 ? ": " : "");
+  buf_str(&line->what, str_next_line(&text));
 }
 
 static void summary_keep_spent(struct summary *s, const struct record *record) {
@@ -420,6 +477,14 @@ const struct turn_line *summary_feed(struct summary *s, const struct record *rec
     if (line != NULL)
       describe_value(line, record);
     break;
+  case RECORD_QUESTION:
+    if (line != NULL)
+      summary_on_question(line, record);
+    break;
+  case RECORD_ANSWER:
+    if (line != NULL)
+      summary_on_answer(line, record);
+    break;
   case RECORD_JUDGMENT:
     return line != NULL ? on_judgment(s, line, record) : NULL;
   case RECORD_TURN_END:
@@ -447,6 +512,12 @@ const struct turn_line *summary_feed(struct summary *s, const struct record *rec
     if (line != NULL)
       summary_on_event(line, record);
     break;
+  case RECORD_REPORT:
+    if (line != NULL)
+      buf_printf(&line->what, "%s%.128s", line->what.n > 0 ? ", " : "",
+                 record_text_c(record, MEMBER_FILE));
+    break;
+  case RECORD_WORKSPACE:
   case RECORD_CHECK:
   case RECORD_STAGE:
   case RECORD_TYPE_COUNT:

@@ -20,6 +20,8 @@ struct turn_line { /* texts are raw: make them safe before a terminal sees them 
   int64_t told_tokens;  /* by the call that runs, so far */
   struct spends spends; /* of its calls that are over */
   long calls;
+  long group;     /* of a child: the turn of its group; else 0 */
+  long ran, runs; /* of a group: its children that are over, and that run */
   bool judged;
   bool is_child;  /* of the turn of a group */
   bool has_value; /* `what` tells how its value was made */

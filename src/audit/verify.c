@@ -3,6 +3,7 @@
 
 #include "audit/book.h"
 #include "audit/links.h"
+#include "audit/report_files.h"
 #include "base/log.h"
 #include "base/resource.h"
 #include "core/apply.h"
@@ -136,6 +137,8 @@ static bool check_order(enum phase *phase, const char *type, struct err *err) {
     return err_set(err, ERR_CORRUPT, "a log begins with session_start");
   if (*phase != NEW && starts)
     return err_set(err, ERR_CORRUPT, "a second session_start");
+  if (*phase == STOPPED && strcmp(type, "answer") == 0)
+    return true;
   if (*phase == STOPPED && !resumes)
     return err_set(err, ERR_CORRUPT, "a stopped session goes on with session_resume");
   *phase = strcmp(type, "session_stop") == 0 ? STOPPED : RUNNING;
@@ -167,6 +170,7 @@ struct verify_pass {
   struct core core;
   struct links links;
   enum phase phase;
+  struct report_files reports;
 };
 
 static bool check_record(const struct verifier *v, struct verify_pass *r, const json_t *record,
@@ -219,6 +223,16 @@ static bool check_last_heads(const struct heads *const *heads, size_t n,
   return true;
 }
 
+static void look_at_reports(struct verify_pass *r, struct verify_result *out) {
+  struct buf told = {.max = sizeof out->reports - 1};
+  report_files_look(&r->reports, &r->book.store, out->session);
+  out->reports_changed = r->reports.changed;
+  out->reports_missing = r->reports.missing;
+  report_files_told(&r->reports, false, &told);
+  (void)snprintf(out->reports, sizeof out->reports, "%s", buf_c(&told));
+  buf_deinit(&told);
+}
+
 static void wait_ms(long ms) {
   const struct timespec time = {0, ms * 1000000};
   (void)nanosleep(&time, NULL);
@@ -245,6 +259,7 @@ bool verify_log(const struct verifier *v, const struct store_ref *ref,
     if (record == NULL)
       break;
     sound = check_record(v, &r, record, out) && check_heads(heads, heads_count, b, out);
+    report_files_note(&r.reports, record);
     json_decref(record);
     if (!sound)
       break;
@@ -268,6 +283,9 @@ bool verify_log(const struct verifier *v, const struct store_ref *ref,
     if (r.phase == NEW)
       out->state = VERIFY_EMPTY;
   }
+  if (out->state != VERIFY_BAD)
+    look_at_reports(&r, out);
+  report_files_deinit(&r.reports);
   core_deinit(&r.core);
   book_close(b);
   return true;

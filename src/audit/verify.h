@@ -43,6 +43,9 @@ struct verify_result {
   uint64_t bad_record; /* number of the first bad one (records + 1), 0 when none is bad */
   uint64_t torn_bytes;
   struct err why; /* of the bad record */
+  /* Files of its reports that are not what the log has. It is as sound as without them. */
+  size_t reports_changed, reports_missing;
+  char reports[400]; /* "plan.md (changed), work.md (missing)", perhaps cut; or "" */
 };
 
 struct verifier; /* the compiled schema */

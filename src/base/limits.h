@@ -11,8 +11,22 @@
 #define LIMIT_SCENARIO_BYTES    (16u * 1024u * 1024u)
 #define LIMIT_CONFIG_BYTES      (64u * 1024u)
 #define LIMIT_MOVEMENT_COUNT    1000u
-#define LIMIT_GROUP_COUNT       64u  /* children of one movement */
-#define LIMIT_RULE_COUNT        100u /* rules of one movement */
+#define LIMIT_GROUP_COUNT       64u    /* children of one movement */
+#define LIMIT_ITEM_COUNT        10000u /* of one for_each */
+#define LIMIT_ITEMS_AT_ONCE     4u     /* of a for_each that does not say it */
+#define LIMIT_RULE_COUNT        100u   /* rules of one movement */
+#define LIMIT_CALL_DEPTH        16u    /* workflows and fragments that call each other */
+#define LIMIT_CALL_COUNT        1000u /* calls in one workflow, those of what it calls among them */
+#define LIMIT_PARAM_COUNT       64u   /* params of one file */
+#define LIMIT_INPUT_BYTES       (64u * 1024u) /* of one value of a param */
+#define LIMIT_RETURN_BYTES      (32u * 1024u) /* of one output of a session */
+#define LIMIT_RETURNS_BYTES     (64u * 1024u) /* of all: they are kept with each session's row */
+#define LIMIT_FACET_LIST_COUNT  10000u        /* listed in one go */
+#define LIMIT_INCLUDE_DEPTH     8u            /* {{include:...}} within each other */
+#define LIMIT_REPORT_FILE_BYTES (64u * 1024u * 1024u) /* of one that is read back */
+#define LIMIT_MONITOR_COUNT     100u                  /* loops that a workflow watches */
+#define LIMIT_CYCLE_COUNT       100u                  /* movements of one */
+#define LIMIT_CONTRACT_COUNT    16u                   /* reports of one movement */
 #define LIMIT_YAML_DEPTH        64u
 #define LIMIT_YAML_NODE_COUNT   200000u     /* after aliases: what stops an alias bomb */
 #define LIMIT_FILE_ERROR_COUNT  50u         /* errors reported for one file, the rest is counted */
@@ -30,10 +44,18 @@
 
 /* --- texts --- */
 #define LIMIT_TASK_BYTES        (8u * 1024u * 1024u)
-#define LIMIT_MEMO_COUNT        16u                   /* workflows, blobs of the last requests */
-#define LIMIT_WHY_BYTES         (4u * 1024u)          /* a person's reason for a verdict */
-#define LIMIT_INLINE_TEXT_BYTES (64u * 1024u)         /* longer texts go to blobs/ */
-#define LIMIT_RENDER_BYTES      (4u * 1024u)          /* readable part kept inline of a blob */
+#define LIMIT_MEMO_COUNT        16u            /* workflows, blobs of the last requests */
+#define LIMIT_CHOICE_COUNT      20u            /* answers that a question offers */
+#define LIMIT_CHOICE_BYTES      200u           /* of one of them */
+#define LIMIT_QUESTION_BYTES    (8u * 1024u)   /* of what a person is asked */
+#define LIMIT_INPUTS_BYTES      (256u * 1024u) /* answers that a movement's prompt shows */
+#define LIMIT_TOUCHED_COUNT     100u           /* files that an approval lists */
+#define LIMIT_ANSWER_BYTES      (64u * 1024u)  /* of what a person answers: inline in the log */
+#define LIMIT_INBOX_COUNT       10000u         /* questions of one inbox */
+#define LIMIT_INBOX_TEXT_BYTES  2000u          /* of a question in a list of them */
+#define LIMIT_WHY_BYTES         (4u * 1024u)   /* a person's reason for a verdict */
+#define LIMIT_INLINE_TEXT_BYTES (64u * 1024u)  /* longer texts go to blobs/ */
+#define LIMIT_RENDER_BYTES      (4u * 1024u)   /* readable part kept inline of a blob */
 #define LIMIT_PROMPT_BYTES      (24u * 1024u * 1024u) /* one prompt, all parts */
 #define LIMIT_JUDGE_TEXT_BYTES  (60u * 1024u) /* of an agent's text shown to a judge: its end */
 #define LIMIT_PROMPT_FILE_COUNT 20u           /* changed files that a judge is told by name */
@@ -47,6 +69,36 @@
 #define LIMIT_STRUCTURED_DEPTH 64u
 #define LIMIT_TEXTS_COUNT      20000u /* pieces of prompts known for references, of one session */
 #define LIMIT_ERROR_TEXT_BYTES 512u   /* one message in a record */
+
+/* --- the window --- */
+#define LIMIT_WINDOW_CODE_COUNT       8        /* codes that nobody has used yet */
+#define LIMIT_WINDOW_CODE_MS          60000    /* how long one is good for */
+#define LIMIT_WINDOW_BROWSER_COUNT    16       /* that may look at a time */
+#define LIMIT_WINDOW_IDLE_MS          43200000 /* 12 h: a browser that is away for so long is out */
+#define LIMIT_WINDOW_CONNECTION_COUNT 64u
+#define LIMIT_WINDOW_CONNECTION_BYTES                                                              \
+  49152u /* headers of 16 KiB, for cookies of other programs come too; touched as far as needed */
+#define LIMIT_WINDOW_BODY_BYTES   (1024u * 1024u)
+#define LIMIT_WINDOW_STREAM_COUNT 4u   /* event streams of a browser; six stop it */
+#define LIMIT_WINDOW_LOOK_MS      250  /* how often logs are looked at that others write */
+#define LIMIT_WINDOW_ROW_COUNT    200u /* sessions, or turns, of a page */
+#define LIMIT_WINDOW_TEXT_BYTES   4096u
+
+/* --- views and reports --- */
+#define LIMIT_LOOKUP_TEXT_BYTES      (1024u * 1024u) /* of each text of a judgment for a program */
+#define LIMIT_API_READING_COUNT      2u              /* requests that read logs at a time */
+#define LIMIT_API_READING_WAIT_COUNT 64u             /* and those that wait behind them */
+#define LIMIT_METRIC_SERIES_COUNT    200u    /* of one metric; beyond they are counted as "other" */
+#define LIMIT_METRIC_CALL_COUNT      4096u   /* calls under way whose provider is known */
+#define LIMIT_VIEW_TURN_COUNT        100000u /* turns of one session that are shown */
+#define LIMIT_VIEW_SPAN_COUNT        64u     /* pieces of time of one turn */
+#define LIMIT_VIEW_TEXT_BYTES        65536u  /* of a task or a message, in a view */
+#define LIMIT_VIEW_LINE_BYTES        1024u   /* of each text of a session in a list */
+#define LIMIT_REPORT_ROW_COUNT       1000u   /* sessions of a folder */
+#define LIMIT_REPORT_TOLD_BYTES      (4u * 1024u * 1024u) /* of judgments in full */
+#define LIMIT_REPORT_TEXT_BYTES      4096u                /* of each text in them, with few turns */
+#define LIMIT_REPORT_TEXT_LEAST      256u                 /* with many */
+#define LIMIT_REPORT_TEXT_SHARE      (64u * 1024u) /* in between: this by the number of turns */
 
 /* --- audits: whatever is in the logs, their memory stays --- */
 #define LIMIT_AUDIT_NAME_COUNT  30000u /* words: of movements, workflows, models ... */
@@ -100,10 +152,12 @@
 /* --- calls and processes --- */
 #define LIMIT_GROUP_LOOK_COUNT 8192u /* control groups looked at for those of a session */
 #define LIMIT_LEFTOVER_WAIT_MS 1000  /* for the end of a crashed session's processes */
-#define LIMIT_ENVIRON_BYTES    (4u * 1024u * 1024u)   /* of one of them, looked at */
-#define LIMIT_CALL_WALL_MS     (60 * 60 * 1000)       /* one execute call */
-#define LIMIT_DURATION_MS      (24l * 60 * 60 * 1000) /* what timeout and stall can say */
-#define LIMIT_CALL_STALL_MS    (15 * 60 * 1000)       /* without a byte from the provider */
+#define LIMIT_ENVIRON_BYTES    (4u * 1024u * 1024u)        /* of one of them, looked at */
+#define LIMIT_CALL_WALL_MS     (60 * 60 * 1000)            /* one execute call */
+#define LIMIT_DEADLINE_MS      (90l * 24 * 60 * 60 * 1000) /* for a person to answer */
+#define LIMIT_DEADLINE_LOOK_MS (60l * 1000)                /* a clock may jump, a machine sleep */
+#define LIMIT_DURATION_MS      (24l * 60 * 60 * 1000)      /* what timeout and stall can say */
+#define LIMIT_CALL_STALL_MS    (15 * 60 * 1000)            /* without a byte from the provider */
 #define LIMIT_JUDGE_WALL_MS    (10 * 60 * 1000)
 #define LIMIT_JUDGE_STALL_MS   (5 * 60 * 1000) /* without a byte from a judge */
 /* calls' number tokens below this are counted in an array */
@@ -145,15 +199,19 @@
 #define LIMIT_CONCURRENCY       1000u
 #define LIMIT_QUOTA_COOLDOWN_MS (15 * 60 * 1000) /* a provider that is out of money is left alone */
 /* in a row, of all sessions: two calls with all their attempts */
-#define LIMIT_CIRCUIT_FAILURES 8u
-#define LIMIT_CIRCUIT_OPEN_MS  30000 /* the first time; doubled each time */
-#define LIMIT_CIRCUIT_MAX_MS   (5 * 60 * 1000)
-#define LIMIT_FALLBACK_COUNT   8u    /* providers in one list */
-#define LIMIT_ACP_GO_ONS       20u   /* how often an agent that stops at a no is told to go on */
-#define LIMIT_RUN_COUNT        32u   /* programs that a movement may run */
-#define LIMIT_PROVIDER_COUNT   64u   /* backends of one run */
-#define LIMIT_CALL_EVENT_COUNT 1000u /* call_event records of one call; later news are dropped */
-#define LIMIT_CALL_EVENT_BYTES 4096u /* of one, as JSON; larger is dropped and said */
+#define LIMIT_CIRCUIT_FAILURES    8u
+#define LIMIT_CIRCUIT_OPEN_MS     30000 /* the first time; doubled each time */
+#define LIMIT_CIRCUIT_MAX_MS      (5 * 60 * 1000)
+#define LIMIT_FALLBACK_COUNT      8u    /* providers in one list */
+#define LIMIT_ACP_GO_ONS          20u   /* how often an agent that stops at a no is told to go on */
+#define LIMIT_RUN_COUNT           32u   /* programs that a movement may run */
+#define LIMIT_PROVIDER_COUNT      64u   /* backends of one run */
+#define LIMIT_CALL_EVENT_COUNT    1000u /* call_event records of one call; later news are dropped */
+#define LIMIT_TOOL_ARGUMENT_BYTES 2048u /* of a tool's argument in a call_event, as JSON */
+#define LIMIT_TOOL_OUTPUT_BYTES   1200u /* of its output: the first and the last lines */
+#define LIMIT_TOOL_NAME_BYTES     128u  /* of its name, and of the id of its use */
+#define LIMIT_TOOL_SEEN_BYTES     (1u << 20) /* of an output that is looked at */
+#define LIMIT_CALL_EVENT_BYTES    4096u      /* of one, as JSON; larger is dropped and said */
 
 /* --- agents: clients run through a profile --- */
 #define LIMIT_PROFILE_BYTES      (256u * 1024u) /* one profile */
@@ -184,6 +242,7 @@
 
 #define LIMIT_SECRET_BYTES      8u    /* shorter values of declared variables are not redacted */
 #define LIMIT_SECRET_COUNT      32u   /* names in `secrets` */
+#define LIMIT_SANDBOX_PATHS     200u  /* in a list of `sandbox` */
 #define LIMIT_SECRET_WORD_BYTES 4096u /* words of a command line that are searched for secrets */
 
 /* --- HTTP --- */
@@ -211,6 +270,12 @@
 #define LIMIT_OLLAMA_WINDOW     4096u /* tokens: what the server takes where nobody says more */
 #define LIMIT_CACHED_HEAD_BYTES 4096u /* a shorter head is not worth a mark */
 #define LIMIT_HTTP_IDLE_MS      (10 * 60 * 1000) /* signs of life without any content */
+#define LIMIT_BUDGET_TOKENS     1000000000000.0  /* of a budget, more is none */
+#define LIMIT_ADD_BUDGET_COUNT  64u              /* amounts that one resume adds */
+#define LIMIT_GATE_COUNT        16u              /* gates of one movement */
+#define LIMIT_PROTECT_COUNT     64u              /* patterns of protected paths */
+#define LIMIT_GUARD_TIMES       1000u            /* what a guard counts up to */
+#define LIMIT_BUDGET_CALLS      1000000000u      /* the same */
 #define LIMIT_COST_USD          1e6              /* of one call, in dollars: more is no price */
 #define LIMIT_REFUSED_COUNT     8u               /* parameters that one model would not take */
 /* rungs and versions remembered, of all providers and models */
@@ -243,13 +308,18 @@
 #define LIMIT_START_COUNT   8u /* sessions read back and started in one go of the loop */
 /* sessions that are over and still known without their log */
 #define LIMIT_OVER_COUNT           1000u
-#define LIMIT_LOCK_WAIT_MS         2000  /* for locks of a daemon that was killed */
-#define LIMIT_LOCK_RETRY_MS        1000  /* for a log that another program owns */
-#define LIMIT_MEND_MS              1000  /* before a log that failed is opened again; doubles */
-#define LIMIT_MEND_MAX_MS          60000 /* ... up to this */
-#define LIMIT_MEND_COUNT           10u   /* ... so often without a new turn: some five minutes */
-#define LIMIT_DRAIN_MS             30000 /* for calls that run when the daemon is told to stop */
-#define LIMIT_API_BACKLOG_COUNT    128   /* connections that wait to be accepted */
+#define LIMIT_LOCK_WAIT_MS         2000     /* for locks of a daemon that was killed */
+#define LIMIT_GIT_MS               1800000u /* one run of git for a worktree: large repositories */
+#define LIMIT_GIT_DRIVER_COUNT     100u     /* filters and drivers of one configuration */
+#define LIMIT_WORKTREE_FILE_COUNT  32u      /* to be copied or linked into a worktree */
+#define LIMIT_FOLDER_POLL_MS       300      /* for a folder that another session edits */
+#define LIMIT_FOLDER_SOON_MS       20       /* somebody asks for a folder at the same moment */
+#define LIMIT_LOCK_RETRY_MS        1000     /* for a log that another program owns */
+#define LIMIT_MEND_MS              1000     /* before a log that failed is opened again; doubles */
+#define LIMIT_MEND_MAX_MS          60000    /* ... up to this */
+#define LIMIT_MEND_COUNT           10u      /* ... so often without a new turn: some five minutes */
+#define LIMIT_DRAIN_MS             30000    /* for calls that run when the daemon is told to stop */
+#define LIMIT_API_BACKLOG_COUNT    128      /* connections that wait to be accepted */
 #define LIMIT_API_CONNECTION_COUNT 4096u
 #define LIMIT_API_PEER_MIN_COUNT                                                                   \
   64u /* connections of one process that may wait; else a quarter of all */

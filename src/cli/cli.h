@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum exit_status { /* documented in `segue help exit` and README */
+enum exit_status { /* documented in `segue help exit` and docs/configuration.md */
                    STATUS_COMPLETE = 0,
                    STATUS_FAILED = 1, /* failed, or stopped resumably */
                    STATUS_USAGE = 2,  /* bad usage or file */
@@ -111,8 +111,11 @@ int cli_fit(struct buf *out, struct str text, int columns);
 extern const struct cli_command cmd_run, cmd_judge, cmd_show, cmd_verify, cmd_heads, cmd_rm,
     cmd_resume, cmd_lint, cmd_plan, cmd_graph, cmd_prompt, cmd_ask, cmd_extract, cmd_check,
     cmd_schema, cmd_providers, cmd_doctor, cmd_version, cmd_help, cmd_completion, cmd_serve,
-    cmd_submit, cmd_ls, cmd_cancel;
-extern const struct cli_command cmd_audit, cmd_replay, cmd_test, cmd_compare, cmd_agree, cmd_label,
-    cmd_fork;
+    cmd_submit, cmd_ls, cmd_cancel, cmd_inbox, cmd_answer, cmd_approve, cmd_reject;
+extern const struct cli_command cmd_diff, cmd_merge, cmd_discard, cmd_worktrees;
+extern const struct cli_command cmd_web;
+extern const struct cli_command cmd_init, cmd_facets;
+extern const struct cli_command cmd_audit, cmd_report, cmd_replay, cmd_test, cmd_compare, cmd_agree,
+    cmd_label, cmd_fork, cmd_manual, cmd_mcp, cmd_hook, cmd_config;
 
 #endif

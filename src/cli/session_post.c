@@ -5,6 +5,7 @@
 #include "base/str.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,6 +81,36 @@ bool body_number(const struct cli_args *args, json_t *body, const char *flag, co
   if (!str_to_long(str_from(value), &n))
     return err_set(err, ERR_USAGE, "--%s must be a whole number", flag);
   json_object_set_new(body, key, json_integer(n));
+  return true;
+}
+
+/* A number where it is one: which units take texts is for who knows the workflow. */
+static json_t *amount_of(const char *text) {
+  char *end;
+  long n;
+  if (str_to_long(str_from(text), &n))
+    return json_integer(n);
+  double real = strtod(text, &end);
+  bool number = end != text && *end == '\0' && isfinite(real);
+  return number ? json_real(real) : json_string(text);
+}
+
+bool body_budget(const struct cli_args *args, json_t *body, struct err *err) {
+  const char *word;
+  for (size_t i = 0; (word = cli_values(args, "add-budget", i)) != NULL; i++) {
+    const char *equals = strrchr(word, '=');
+    if (!cli_is_utf8("--add-budget", word, err))
+      return false;
+    if (equals == NULL || equals == word)
+      return err_set(err, ERR_USAGE, "--add-budget %.80s: write UNIT=N, such as tokens=100000",
+                     word);
+    json_t *added = json_object_get(body, "add_budget");
+    if (added == NULL) {
+      added = json_object();
+      json_object_set_new(body, "add_budget", added);
+    }
+    json_object_setn_new(added, word, (size_t)(equals - word), amount_of(equals + 1));
+  }
   return true;
 }
 

@@ -33,6 +33,8 @@ bool body_providers(const struct cli_args *args, json_t *body, struct err *err) 
       {"judge-provider", 0, "P", "backend for all judges", false}, {                               \
     "max-movements", 0, "N|infinite", "at most so many turns, those before included", false        \
   }
+/* --add-budget UNIT=N, MOVEMENT.UNIT=N. */
+bool body_budget(const struct cli_args *args, json_t *body, struct err *err) MUST_CHECK;
 bool body_steer(const struct cli_args *args, json_t *body, struct err *err) MUST_CHECK;
 
 #endif

@@ -5,6 +5,8 @@
 #include "cli/cli.h"
 #include "cli/find.h"
 #include "cli/turns.h"
+#include "core/answer.h"
+#include "core/budget.h"
 #include "host/paths.h"
 #include "os/clock.h"
 
@@ -30,7 +32,12 @@ static void say_long_wait(const struct record *record) {
   const json_t *error = record_tree(record, MEMBER_ERROR);
   int64_t ms = record_number(record, MEMBER_RETRY_IN_MS);
   const char *until = record_text_c(record, MEMBER_UNTIL);
-  if (ms >= LIMIT_LONG_WAIT_MS)
+  const char *message = record_text_c(record, MEMBER_MESSAGE);
+  if (record->type == RECORD_ADMISSION && message[0]) {
+    fputs("  waiting: ", stdout);
+    cli_put_safe(stdout, message);
+    fputs(" (Ctrl-C stops)\n", stdout);
+  } else if (ms >= LIMIT_LONG_WAIT_MS)
     session_ui_say_wait(ms, json_string_value(json_object_get(error, "class")));
   else if (until[0])
     printf("  waiting until %s: %s\n", until, record_text_c(record, MEMBER_REASON));
@@ -56,6 +63,50 @@ static bool is_needed(const struct ui *ui, enum record_type type) {
          type == RECORD_JUDGMENT;
 }
 
+/* A guard tells of what goes round. */
+static void say_note(struct ui *ui, const struct record *record) {
+  struct buf text = {0};
+  buf_safe(&text, record_text(record, MEMBER_NOTE), false);
+  live_clear(&ui->live);
+  if (text.n > 0)
+    printf("  guard: %s\n", buf_c(&text));
+  buf_deinit(&text);
+}
+
+/* Four fifths of a budget are used, or it does not see what a provider uses. */
+static void say_budget(struct ui *ui, const struct record *record) {
+  const json_t *notes = record_tree(record, MEMBER_BUDGET), *note;
+  size_t i;
+  json_array_foreach(notes, i, note) {
+    struct buf text = {0};
+    budget_note_tell(note, &text);
+    live_clear(&ui->live);
+    printf("  %s\n", buf_c(&text));
+    buf_deinit(&text);
+  }
+}
+
+/* Where its work is, and what became of it. */
+static void say_worktree(const struct record *record) {
+  const char *event = record_text_c(record, MEMBER_EVENT);
+  const json_t *data = record_tree(record, MEMBER_DATA);
+  const char *path = json_string_value(json_object_get(data, "path"));
+  const char *branch = json_string_value(json_object_get(data, "branch"));
+  const char *commit = json_string_value(json_object_get(data, "commit"));
+  if (strcmp(event, "made") == 0 && path != NULL && branch != NULL) {
+    fputs("  works in ", stdout);
+    cli_put_safe(stdout, find_shown(path));
+    fputs(" on branch ", stdout);
+    cli_put_safe(stdout, branch);
+  } else if (strcmp(event, "committed") == 0 && commit != NULL) {
+    printf("  committed %.10s", commit);
+  } else {
+    return;
+  }
+  putchar('\n');
+  fflush(stdout);
+}
+
 static void session_ui_on_record(void *ctx, const struct record *record, struct str line) {
   struct ui *ui = ctx;
   enum record_type type = record->type;
@@ -65,8 +116,16 @@ static void session_ui_on_record(void *ctx, const struct record *record, struct 
     fflush(stdout);
   }
   ui->look.names = ui->summary.names;
+  if (ui->mode == UI_LINES && type != RECORD_SESSION_STOP)
+    say_budget(ui, record);
+  if (ui->mode == UI_LINES && type == RECORD_TURN_START)
+    say_note(ui, record);
   if (type == RECORD_CALL_END)
     live_text_over(&ui->live);
+  if (type == RECORD_WORKSPACE && ui->mode == UI_LINES) {
+    live_clear(&ui->live);
+    say_worktree(record);
+  }
   if (ui->mode == UI_LINES && !ui->live.on && type == RECORD_SESSION_RESUME)
     say_old_waits(session_core(ui->solo.session));
   else if (ui->mode == UI_LINES && !ui->live.on)
@@ -75,6 +134,7 @@ static void session_ui_on_record(void *ctx, const struct record *record, struct 
     live_clear(&ui->live);
     turns_print(stdout, turn, &ui->look);
   }
+  terminal_ask_look(&ui->asks, record->seq);
 }
 
 static void session_ui_on_trouble(void *ctx, const char *message) {
@@ -88,12 +148,14 @@ static void session_ui_on_trouble(void *ctx, const char *message) {
 
 void ui_close(struct ui *ui) {
   assert(ui->solo.session != NULL);
+  terminal_ask_close(&ui->asks);
   solo_finished(&ui->solo);
 }
 
 static void session_ui_on_finished(void *ctx, struct session *s) {
   struct ui *ui = ctx;
   (void)s;
+  terminal_ask_close(&ui->asks);
   solo_finished(&ui->solo);
 }
 
@@ -107,7 +169,8 @@ static void session_ui_on_delta(void *ctx, long turn, long call, bool thinking, 
 static void session_ui_on_tick(void *ctx, uint64_t now_ms) {
   struct ui *ui = ctx;
   (void)now_ms;
-  live_draw(&ui->live, &ui->summary);
+  if (!terminal_ask_shows(&ui->asks))
+    live_draw(&ui->live, &ui->summary);
 }
 
 bool ui_init(struct ui *ui, const char *command, enum ui_mode mode, const char *logs,
@@ -125,7 +188,11 @@ bool ui_init(struct ui *ui, const char *command, enum ui_mode mode, const char *
   live_init(&ui->live, &ui->look, false);
   if (mode != UI_LINES)
     ui->live.on = false;
-  return paths_logs(logs, dir, err) && solo_init(&ui->solo, dir, registry, err);
+  if (!paths_logs(logs, dir, err) || !solo_init(&ui->solo, dir, registry, err))
+    return false;
+  if (mode == UI_LINES)
+    terminal_ask_init(&ui->asks, &ui->solo, &ui->live);
+  return true;
 }
 
 void ui_verbose(struct ui *ui, const struct cli_args *args) {
@@ -133,13 +200,15 @@ void ui_verbose(struct ui *ui, const struct cli_args *args) {
 }
 
 void ui_drop(struct ui *ui) {
+  terminal_ask_close(&ui->asks);
   solo_deinit(&ui->solo);
   summary_deinit(&ui->summary);
   live_deinit(&ui->live);
 }
 
 /* Says what a resume must or can be given beside the session. */
-static const char *resume_flags(enum session_outcome stop) {
+static const char *resume_flags(const struct core *core) {
+  const enum session_outcome stop = core->outcome;
   if (stop == END_MAX_MOVEMENTS)
     return " --max-movements N";
   return stop == END_RULE_NO_MATCH || stop == END_FAILED ? " (or with --rule N: your verdict)" : "";
@@ -148,6 +217,18 @@ static const char *resume_flags(enum session_outcome stop) {
 /* The replies of its scenario were used up: the same one would stop it again. */
 static bool lacks_replies(const struct summary *s) {
   return strstr(buf_c(&s->message), "(--scenario) has no reply left") != NULL;
+}
+
+/* The same of a budget that is used up: which, too. */
+static void budget_flags(const struct core *core, struct buf *out) {
+  struct err ignored;
+  if (!budget_still_used_up(core, NULL, &ignored))
+    return;
+  const json_t *movement = json_object_get(core->stop_budget, "movement");
+  buf_puts(out, " --add-budget ");
+  if (movement != NULL)
+    buf_printf(out, "%s.", json_string_value(movement));
+  buf_printf(out, "%s=N", json_string_value(json_object_get(core->stop_budget, "unit")));
 }
 
 static void print_resume(FILE *out, const char *before, const char *path, const char *flags) {
@@ -172,9 +253,16 @@ static int finish(struct ui *ui, int signals) {
   }
   if (ui->mode == UI_LINES) {
     turns_print_end(stdout, &ui->summary, find_shown(path), &ui->look);
-    if (core->status == SESSION_STOPPED)
-      print_resume(stdout, "  go on with", path,
-                   lacks_replies(&ui->summary) ? " --scenario FILE" : resume_flags(core->outcome));
+    struct buf flags = {0};
+    if (core->stop_budget != NULL)
+      budget_flags(core, &flags);
+    else
+      buf_puts(&flags, lacks_replies(&ui->summary) ? " --scenario FILE" : resume_flags(core));
+    if (core->status == SESSION_STOPPED && core_question_count(core) > 0)
+      printf("  answer with: segue inbox, then segue answer %s\n", core->session);
+    else if (core->status == SESSION_STOPPED)
+      print_resume(stdout, "  go on with", path, buf_c(&flags));
+    buf_deinit(&flags);
   } else if (ui->mode == UI_QUIET && core->status == SESSION_STOPPED) {
     struct buf text = {0};
     buf_safe(&text, buf_view(&ui->summary.message), false);
@@ -188,6 +276,7 @@ static int finish(struct ui *ui, int signals) {
 
 int ui_wait(struct ui *ui) {
   assert(ui->solo.session != NULL);
+  terminal_ask_look(&ui->asks, ui->asks.seen_seq); /* what was asked before it was known here */
   int signals = solo_run(&ui->solo, ui->live.on ? session_ui_on_tick : NULL, ui);
   int status = finish(ui, signals);
   ui_drop(ui);

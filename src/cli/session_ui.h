@@ -9,6 +9,7 @@
 
 #include "audit/summary.h"
 #include "cli/live.h"
+#include "cli/terminal_ask.h"
 #include "host/solo.h"
 
 struct cli_args;
@@ -26,6 +27,7 @@ struct ui {
   struct solo solo;
   struct watcher watcher;
   struct summary summary;
+  struct terminal_ask asks; /* of a person at the terminal */
 };
 
 bool ui_init(struct ui *ui, const char *command, enum ui_mode mode, const char *logs,

@@ -3,10 +3,12 @@
 
 #include "base/file.h"
 #include "base/limits.h"
+#include "cli/inputs.h"
 #include "host/keys.h"
 #include "host/overrides.h"
 #include "host/paths.h"
 #include "host/preflight.h"
+#include "host/workspace_set.h"
 #include "provider/agent/agent.h"
 
 #include <assert.h>
@@ -51,6 +53,30 @@ bool setup_options(const struct cli_args *args, json_t *config, struct err *err)
     json_object_setn_new(options, pair, (size_t)(equals - pair), value);
   }
   return true;
+}
+
+bool setup_place(const struct cli_args *args, json_t *config, struct err *err) {
+  static const char *const names[] = {"commit", "branch", "base"};
+  const char *mode = cli_value(args, "workspace");
+  json_t *set = json_object();
+  bool ok = mode == NULL || cli_is_utf8("--workspace", mode, err);
+  if (ok && mode != NULL)
+    json_object_set_new(set, "mode", json_string(mode));
+  for (size_t i = 0; ok && i < ARRAY_LEN(names); i++) {
+    const char *value = cli_value(args, names[i]);
+    ok = value == NULL || cli_is_utf8(names[i], value, err);
+    if (ok && value != NULL)
+      json_object_set_new(set, names[i], json_string(value));
+  }
+  ok = ok && workspace_set_check(set, false, err);
+  if (!ok)
+    err->code = ERR_USAGE;
+  if (ok && json_object_size(set) > 0)
+    json_object_set(config, "workspace", set);
+  json_decref(set);
+  if (cli_flag(args, "no-lock"))
+    json_object_set_new(config, "lock", json_false());
+  return ok;
 }
 
 static bool read_providers(const struct cli_args *args, const struct provider_registry *registry,
@@ -153,7 +179,8 @@ bool setup_flags(struct setup *setup, const struct cli_args *args, int *status) 
   backends_warn(setup->registry);
   if (!cli_flag(args, "quiet"))
     overrides_warn();
-  if (!setup_options(args, config, &err) || (model != NULL && !cli_is_utf8("--model", model, &err)))
+  if (!setup_options(args, config, &err) || !setup_place(args, config, &err) ||
+      (model != NULL && !cli_is_utf8("--model", model, &err)))
     return fail(args, &err, status);
   setup_set_string(config, "model", model);
   json_object_set_new(config, "interactive", json_false());
@@ -200,7 +227,8 @@ bool setup_load(struct setup *setup, const char *word, struct err_list *errors,
     err_list_add(errors, &err);
     return false;
   }
-  const struct workflow_source source = {.path = path, .facet_files = setup->facets};
+  const struct workflow_source source = {
+      .path = path, .facet_files = setup->facets, .inputs = setup->inputs, .starts = setup->starts};
   workflow_unref(setup->workflow);
   workflow_marks_free(setup->marks);
   setup->workflow = preflight_load(source, setup->cwd, setup->config, setup->registry, errors,
@@ -284,7 +312,15 @@ bool setup_start(struct setup *setup, const struct cli_args *args, const char *w
   const char *name = args->command->name;
   struct err_list errors = {0}, warnings = {0}, doubts = {0};
   struct err err = {0};
-  bool quiet = cli_flag(args, "quiet");
+  bool quiet = cli_flag(args, "quiet"), given;
+  char found[PATHS_BYTES];
+  setup->starts = true;
+  setup->inputs = json_object();
+  given = inputs_read(args, setup->inputs, &err);
+  if (!given)
+    err_list_add(&errors, &err);
+  else
+    inputs_ask(args, paths_workflow(word, setup->cwd, found) ? found : word, setup->inputs);
   (void)setup_load(setup, word, &errors, &warnings);
   preflight_warn(setup->facets, setup->cwd, &doubts);
   bool ok = setup_task(args, task, &err);
@@ -322,6 +358,7 @@ void setup_deinit(struct setup *setup) {
   workflow_marks_free(setup->marks);
   json_decref(setup->config);
   json_decref(setup->facets);
+  json_decref(setup->inputs);
   if (setup->has_scenario)
     scenario_deinit(&setup->scenario);
   registry_free(setup->registry);

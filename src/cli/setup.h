@@ -15,6 +15,8 @@ struct setup {
   struct workflow *workflow;
   struct workflow_marks *marks; /* of its file */
   json_t *config;               /* of session_start */
+  json_t *inputs;               /* for the workflow's params: name -> text */
+  bool starts;                  /* a session is to begin: no param may lack its value */
   json_t *facets; /* the files that the workflow's facets came from; see workflow/facets.h */
   struct scenario scenario;
   bool has_scenario;
@@ -29,6 +31,15 @@ struct setup {
       {"option", 'O', "KEY=VALUE", "temperature, seed, max_tokens or effort", true},               \
       {"scenario", 's', "FILE", "replies of the script provider", false}, {                        \
     "cwd", 'C', "DIR", "where agents work (default: here)", false                                  \
+  }
+
+/* And run and submit: where a session works. */
+#define SETUP_PLACE_OPTIONS                                                                        \
+  {"workspace", 'W', "WORD", "here, or worktree: a git worktree on a branch of its own", false},   \
+      {"commit", 0, "WHEN", "commit the work: off, movement or end", false},                       \
+      {"branch", 0, "NAME", "name of the worktree's branch (default segue/{id})", false},          \
+      {"base", 0, "REV", "what it begins at (default HEAD)", false}, {                             \
+    "no-lock", 0, NULL, "edit though another session edits the same folder", false                 \
   }
 
 /* Everything from the flags but the workflow. False: printed, *status is the exit status. */
@@ -60,6 +71,9 @@ void setup_deinit(struct setup *setup);
 
 /* -O KEY=VALUE into `options` of the config. */
 bool setup_options(const struct cli_args *args, json_t *config, struct err *err) MUST_CHECK;
+
+/* SETUP_PLACE_OPTIONS into the config, or the body of a request. */
+bool setup_place(const struct cli_args *args, json_t *config, struct err *err) MUST_CHECK;
 
 /* A task from --task or --task-file (- is stdin); empty when neither is given. */
 bool setup_task(const struct cli_args *args, struct buf *task, struct err *err) MUST_CHECK;

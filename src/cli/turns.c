@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "cli/cli.h"
+#include "view/words.h"
 
 #include <assert.h>
 #include <string.h>
@@ -24,16 +25,6 @@ enum {
   WIDTH_WHAT_MAX = 60,
   WIDTH_WHY_MIN = 24,
 };
-
-void turns_put_time(struct buf *out, int64_t ms) {
-  long long s = ms / 1000;
-  if (ms < 100000)
-    buf_printf(out, "%.1f s", (double)ms / 1000);
-  else if (s < 3600)
-    buf_printf(out, "%lld min %lld s", s / 60, s % 60);
-  else
-    buf_printf(out, "%lld h %lld min", s / 3600, s / 60 % 60);
-}
 
 static int pad(struct buf *out, int used, int width) {
   for (; used < width; used++)
@@ -74,7 +65,7 @@ static int names_width(const struct turns_look *look) {
 /* "8.0 s  1234 tokens  $0.0123": what the turn took. */
 static void put_used(struct buf *out, const struct turn_line *line) {
   const struct spend *s = &line->spends.all;
-  turns_put_time(out, line->duration_ms > 0 ? line->duration_ms : 0);
+  view_put_time(out, line->duration_ms > 0 ? line->duration_ms : 0);
   if (s->input + s->output > 0)
     buf_printf(out, "  %lld tokens", (long long)(s->input + s->output));
   if (s->priced > 0)
@@ -189,7 +180,7 @@ void turns_print_end(FILE *out, const struct summary *s, const char *path,
   spend_print(spent, &used_up);
   if (s->turns > 0) {
     buf_puts(&methods, methods.n > 0 ? "  " : "");
-    turns_put_time(&methods, s->duration_ms);
+    view_put_time(&methods, s->duration_ms);
   }
   if (methods.n > 0 && used_up.n > 0)
     buf_puts(&methods, "  ");
@@ -225,12 +216,12 @@ void turns_live(struct buf *out, const struct turn_line *line, unsigned tick, in
   int64_t silent_ms = now_ms - line->heard_ms;
   struct buf tail = {0}, text = {0};
   buf_puts(&tail, "  ");
-  turns_put_time(&tail, now_ms > line->started_ms ? now_ms - line->started_ms : 0);
+  view_put_time(&tail, now_ms > line->started_ms ? now_ms - line->started_ms : 0);
   if (tokens > 0)
     buf_printf(&tail, "  %lld tokens", (long long)tokens);
   if (silent_ms >= LIMIT_LIVE_SILENT_MS) {
     buf_puts(&tail, "  silent for ");
-    turns_put_time(&tail, silent_ms);
+    view_put_time(&tail, silent_ms);
   }
   buf_str(&text, buf_view(&line->now));
   if (line->tool.n > 0)

@@ -27,8 +27,6 @@ void turns_print_end(FILE *out, const struct summary *s, const char *path,
  * how long ago it was heard. No newline. now_ms: real time. */
 void turns_live(struct buf *out, const struct turn_line *line, unsigned tick, int64_t now_ms,
                 const struct turns_look *look);
-/* "8.0 s", "12 min 3 s", "2 h 5 min". Appends. */
-void turns_put_time(struct buf *out, int64_t ms);
 /* The exit status for how the session stands. */
 int turns_status(const struct summary *s);
 

@@ -2,14 +2,22 @@
 #include "core/apply.h"
 
 #include "base/log.h"
+#include "core/budget.h"
 #include "core/decide.h"
 #include "core/fold.h"
 #include "core/gates.h"
 #include "core/group.h"
+#include "core/guard.h"
+#include "core/kept.h"
+#include "core/monitor.h"
+#include "core/people.h"
+#include "core/report.h"
+#include "core/worktree.h"
 #include "format/json_object.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* --- what all records need --- */
 
@@ -45,6 +53,11 @@ const struct structured_config *fold_structured(const struct fold *f, const stru
   return f->core->workflow->movements[turn->movement].structured;
 }
 
+void fold_worked(const struct fold *f, struct turn *turn) {
+  bool reports = f->core->workflow->movements[turn->movement].contract_count > 0;
+  turn->phase = reports ? TURN_REPORTING : TURN_JUDGING;
+}
+
 void fold_take_answer(struct turn *turn, struct call *call) {
   buf_deinit(&turn->text);
   turn->text = call->text;
@@ -77,16 +90,20 @@ static bool apply_session_start(const struct fold *f) {
   if (!fold_take_text(f, MEMBER_TASK, &core->task))
     return false;
   core->movement_counts = xcalloc(wf->movement_count, sizeof *core->movement_counts);
+  core->loops = xcalloc(wf->monitor_count + 1, sizeof *core->loops);
   core->status = SESSION_RUNNING;
   core->awaits_carried = record_is_true(f->record, MEMBER_CARRIES);
   core->has_next = true;
   core->next = (int)wf->initial;
   for (uint32_t i = 0; i < wf->movement_count; i++) {
     const struct movement *m = &wf->movements[i];
-    texts_add(&core->texts, m->persona, 1, TEXT_PERSONA, i);
-    texts_add(&core->texts, m->policy, 1, TEXT_POLICY, i);
-    texts_add(&core->texts, m->knowledge, 1, TEXT_KNOWLEDGE, i);
-    texts_add(&core->texts, m->instruction, 1, TEXT_INSTRUCTION, i);
+    uint32_t at = i;
+    if (m->group != NO_GROUP)
+      at = texts_child_index((size_t)m->group, i - wf->movements[m->group].first_child);
+    texts_add(&core->texts, m->persona, 1, TEXT_PERSONA, at);
+    texts_add(&core->texts, m->policy, 1, TEXT_POLICY, at);
+    texts_add(&core->texts, m->knowledge, 1, TEXT_KNOWLEDGE, at);
+    texts_add(&core->texts, m->instruction, 1, TEXT_INSTRUCTION, at);
   }
   return true;
 }
@@ -99,7 +116,8 @@ static bool apply_turn_start(const struct fold *f) {
   if (index < 0)
     return fold_bad(f, "its movement is not in the workflow");
   bool is_child = core->workflow->movements[index].group != NO_GROUP;
-  if (!is_child && (!core->has_next || core->next != index))
+  bool waits = core->has_next && core->next >= 0;
+  if (!is_child && (!waits || monitor_next(core) != (size_t)index))
     return fold_bad(f, "no movement was to be entered, or another");
   if (fold_number(f, MEMBER_TURN) != core->turn_count + 1)
     return fold_bad(f, "its turn number is not the next one");
@@ -107,7 +125,7 @@ static bool apply_turn_start(const struct fold *f) {
   turn->id = core->turn_count + 1;
   turn->movement = (size_t)index;
   if (!group_enter(f, turn)) {
-    core_group_free(core, turn);
+    core_group_free(turn);
     free(turn);
     return false;
   }
@@ -115,6 +133,10 @@ static bool apply_turn_start(const struct fold *f) {
   core->iteration_count += !is_child;
   turn->iteration = core->iteration_count;
   turn->movement_iteration = ++core->movement_counts[index];
+  const struct movement *m = &core->workflow->movements[index];
+  core->edits |= m->edit && !m->own_worktree;
+  if (!is_child)
+    guards_see_turn(core, (size_t)index);
   turn->stages = json_array();
   turn->checks = json_array();
   core->has_next = is_child ? core->has_next : false;
@@ -125,32 +147,51 @@ static bool apply_turn_start(const struct fold *f) {
   return true;
 }
 
-static bool apply_turn_end(const struct fold *f) {
-  struct core *core = f->core;
-  struct turn *turn = fold_turn(f);
-  if (turn == NULL)
-    return false;
-  if (turn->group > 0)
-    return group_take(f, turn);
-  if (turn->phase != TURN_JUDGED || turn->rule == 0)
-    return fold_bad(f, "its turn has no verdict");
-  if (fold_number(f, MEMBER_RULE) != turn->rule)
-    return fold_bad(f, "its rule is not the one that was judged");
-  const struct movement *m = &core->workflow->movements[turn->movement];
-  if (m->argv != NULL && turn->has_exit)
-    gates_put(core, turn);
-  core->has_next = true;
-  core->next = m->rule_next[turn->rule - 1];
+/* The answer is what the next movement's {previous_response} is. */
+static void apply_last_answer(struct core *core, struct turn *turn) {
   buf_deinit(&core->last_text);
   core->last_text = turn->text;
   core->last_text_seq = turn->text_seq;
   free(core->last_joined.joints);
   core->last_joined = turn->joined;
   turn->joined = (struct joined){0};
-  if (turn->parts != NULL)
-    group_publish(core, turn);
   core->has_last_text = true;
   turn->text = (struct buf){0};
+}
+
+static bool apply_turn_end(const struct fold *f) {
+  struct core *core = f->core;
+  struct turn *turn = fold_turn(f);
+  if (turn == NULL)
+    return false;
+  if (turn->group > 0) {
+    worktree_child_over(core, turn);
+    return group_take(f, turn);
+  }
+  const struct movement *m = &core->workflow->movements[turn->movement];
+  bool rejected = turn->rejected && m->approve != NULL;
+  if (!rejected && (turn->phase != TURN_JUDGED || turn->rule == 0))
+    return fold_bad(f, "its turn has no verdict");
+  if (!rejected && fold_number(f, MEMBER_RULE) != turn->rule)
+    return fold_bad(f, "its rule is not the one that was judged");
+  if (!rejected && m->rules[turn->rule - 1].asks && !turn->answered)
+    return fold_bad(f, "its question was not answered");
+  if (m->argv != NULL && turn->has_exit) {
+    guards_see_end(core, turn);
+    gates_put(core, turn);
+  }
+  core->ended.turn = turn->id;
+  core->ended.movement = turn->movement;
+  core->has_next = true;
+  core->next = rejected ? m->approve->on_reject : m->rule_next[turn->rule - 1];
+  monitor_note(core, turn->movement);
+  kept_answer(core, m, buf_view(&turn->text), turn->text_seq, &turn->joined);
+  bool passed = m->gate && gate_exit(turn) == 0; /* which says nothing of the work */
+  if (m->monitor == NULL && !passed)             /* the loop goes on with what it had */
+    apply_last_answer(core, turn);
+  if (turn->parts != NULL)
+    group_publish(core, turn);
+  kept_move(&core->reports, &turn->reports);
   json_object_setn_new(core->structured, m->name.p, m->name.n,
                        turn->structured ? json_incref(turn->structured) : json_null());
   core_drop_turn(core, turn);
@@ -160,6 +201,7 @@ static bool apply_turn_end(const struct fold *f) {
 static bool apply_session_stop(const struct fold *f) {
   struct core *core = f->core;
   core->status = SESSION_STOPPED;
+  core->answered = false;
   (void)session_outcome_from_name(fold_text(f, MEMBER_REASON), &core->outcome);
   core->stop_class = CLASS_NONE;
   (void)error_class_from_name(fold_text(f, MEMBER_CLASS), &core->stop_class);
@@ -167,6 +209,7 @@ static bool apply_session_stop(const struct fold *f) {
   buf_clear(&core->stop_message);
   buf_str(&core->stop_reason, fold_text(f, MEMBER_REASON));
   buf_str(&core->stop_message, fold_text(f, MEMBER_MESSAGE));
+  fold_set_json(&core->stop_budget, fold_tree(f, MEMBER_BUDGET));
   return true;
 }
 
@@ -194,6 +237,7 @@ static void begin_round(struct turn *turn) {
   }
   json_array_clear(turn->checks);
   turn->escalated = false;
+  people_forget(turn);
 }
 
 /* The last of a turn's own calls, NULL when there is none. */
@@ -293,6 +337,7 @@ static bool take_verdict(const struct fold *f) {
     fold_take_answer(turn, answer);
   turn->phase = TURN_JUDGING;
   turn->escalated = false;
+  people_forget(turn);
   json_array_clear(turn->stages);
   core_drop_judging(turn);
   json_decref(turn->verdict);
@@ -310,27 +355,43 @@ static bool waits(const struct turn *turn) {
   return false;
 }
 
+/* A person looked at its budget: what each call may use counts from here on. */
+static void take_budget(const struct fold *f) {
+  budget_added_take(f->core, json_at(fold_tree(f, MEMBER_CHANGED), "add_budget"));
+  if (!str_eq_c(buf_view(&f->core->stop_reason), "budget"))
+    return;
+  for (struct turn *turn = f->core->turns; turn; turn = turn->next)
+    for (struct call *call = turn->calls; call; call = call->next)
+      memset(&call->spent, 0, sizeof call->spent);
+}
+
 /* A resume asks for another chance of what failed for good. */
 static bool apply_session_resume(const struct fold *f) {
   if (fold_tree(f, MEMBER_CONFIG) != NULL)
     take_config(f, fold_tree(f, MEMBER_CONFIG));
   if (!take_verdict(f))
     return false;
+  take_budget(f);
+  for (struct turn *t = f->core->turns; t; t = t->next)
+    t->let_be |= str_eq_c(buf_view(&f->core->stop_reason), "protected");
+  if (str_eq_c(buf_view(&f->core->stop_reason), "looping"))
+    guards_forget(f->core);
   struct str reason = buf_view(&f->core->stop_reason);
   if (reason.n > 0) { /* no crash: something may be better now, and the first is asked again */
     json_decref(f->core->behind);
     f->core->behind = NULL;
   }
   bool unavailable = str_eq_c(reason, "judge_unavailable") || str_eq_c(reason, "judge_split");
-  bool escalated = str_eq_c(reason, "escalated"), no_check = str_eq_c(reason, "check_unavailable");
+  bool escalated = str_eq_c(reason, "escalated") && !f->core->answered;
+  bool no_check = str_eq_c(reason, "check_unavailable");
   for (struct turn *turn = f->core->turns; turn; turn = turn->next) {
     if (f->core->outcome != END_NONE && reopen(turn)) /* no crash: that was why it stopped */
-      group_reopen(f->core, turn);
+      group_reopen(turn);
     if (turn->phase == TURN_JUDGING && unavailable && !waits(turn)) {
       json_array_clear(turn->stages);
       core_drop_judging(turn);
     }
-    if (turn->phase != TURN_EXECUTING)
+    if (turn->phase != TURN_EXECUTING && turn->phase != TURN_REPORTING)
       continue;
     if (turn->escalated && escalated)
       begin_round(turn);
@@ -342,9 +403,11 @@ static bool apply_session_resume(const struct fold *f) {
     }
   }
   f->core->status = SESSION_RUNNING;
+  f->core->answered = false;
   f->core->outcome = END_NONE;
   buf_clear(&f->core->stop_reason);
   buf_clear(&f->core->stop_message);
+  fold_set_json(&f->core->stop_budget, NULL);
   return true;
 }
 
@@ -358,14 +421,25 @@ static bool apply_session_end(const struct fold *f) {
 }
 
 static bool (*const apply_type[RECORD_TYPE_COUNT])(const struct fold *f) = {
-    [RECORD_SESSION_START] = apply_session_start, [RECORD_CARRIED] = apply_carried,
-    [RECORD_TURN_START] = apply_turn_start,       [RECORD_CALL_START] = apply_call_start,
-    [RECORD_ADMISSION] = apply_admission,         [RECORD_CALL_EVENT] = apply_call_event,
-    [RECORD_CALL_END] = apply_call_end,           [RECORD_CHECK] = apply_check,
-    [RECORD_STRUCTURED] = apply_structured,       [RECORD_STAGE] = apply_stage,
-    [RECORD_JUDGMENT] = apply_judgment,           [RECORD_TURN_END] = apply_turn_end,
-    [RECORD_SESSION_STOP] = apply_session_stop,   [RECORD_SESSION_RESUME] = apply_session_resume,
+    [RECORD_SESSION_START] = apply_session_start,
+    [RECORD_CARRIED] = apply_carried,
+    [RECORD_TURN_START] = apply_turn_start,
+    [RECORD_CALL_START] = apply_call_start,
+    [RECORD_ADMISSION] = apply_admission,
+    [RECORD_CALL_EVENT] = apply_call_event,
+    [RECORD_CALL_END] = apply_call_end,
+    [RECORD_CHECK] = apply_check,
+    [RECORD_STRUCTURED] = apply_structured,
+    [RECORD_REPORT] = apply_report,
+    [RECORD_STAGE] = apply_stage,
+    [RECORD_JUDGMENT] = apply_judgment,
+    [RECORD_TURN_END] = apply_turn_end,
+    [RECORD_SESSION_STOP] = apply_session_stop,
+    [RECORD_SESSION_RESUME] = apply_session_resume,
     [RECORD_SESSION_END] = apply_session_end,
+    [RECORD_QUESTION] = apply_question,
+    [RECORD_ANSWER] = apply_answer,
+    [RECORD_WORKSPACE] = apply_workspace,
 };
 
 bool core_apply(struct core *core, const struct record *record, struct workflow *workflow,
@@ -378,7 +452,7 @@ bool core_apply(struct core *core, const struct record *record, struct workflow 
     return fold_bad(&f, "nothing follows session_end");
   if (core->status == SESSION_NEW && record->type != RECORD_SESSION_START)
     return fold_bad(&f, "a log begins with session_start");
-  if (core->status == SESSION_STOPPED && !resumes)
+  if (core->status == SESSION_STOPPED && !resumes && record->type != RECORD_ANSWER)
     return fold_bad(&f, "a stopped session goes on with session_resume");
   if (record->type == RECORD_TYPE_COUNT)
     return fold_bad(&f, "its type is unknown");

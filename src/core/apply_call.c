@@ -3,6 +3,8 @@
 #include "core/decide.h"
 #include "core/fold.h"
 #include "core/gates.h"
+#include "core/guard.h"
+#include "core/report.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "judge/usage.h"
@@ -81,15 +83,31 @@ static bool may_call(const struct fold *f, const struct turn *turn, enum call_pu
          fold_bad(f, "its turn asked often enough");
 }
 
+/* Notes what the session changed so far, for persons: each file as it was told last. */
+static void note_touched(struct core *core, const json_t *files) {
+  const json_t *file;
+  size_t i;
+  if (core->touched == NULL && json_array_size(files) > 0)
+    core->touched = json_object();
+  json_array_foreach((json_t *)files, i, file) {
+    struct str path = json_view(json_at(file, "path"));
+    bool known = json_object_getn(core->touched, path.p, path.n) != NULL;
+    if (path.n > 0 && (known || json_object_size(core->touched) < LIMIT_TOUCHED_COUNT))
+      json_object_setn_new(core->touched, path.p, path.n, json_incref((json_t *)file));
+  }
+}
+
 /* Adds up what its attempts changed, a file once. */
 static void add_changed(const struct fold *f, struct turn *turn) {
   const json_t *files = fold_tree(f, MEMBER_FILES), *file;
   int64_t more = fold_number(f, MEMBER_FILES_MORE);
   size_t i;
-  if (files == NULL)
+  bool shared = record_is_true(f->record, MEMBER_FILES_SHARED); /* no call's own */
+  if (files == NULL || shared)
     turn->files_lost |= turn->files != NULL;
-  if (files == NULL || !json_is_array(files))
+  if (files == NULL || shared || !json_is_array(files))
     return;
+  note_touched(f->core, files);
   turn->files_more += more > 0 && more < LIMIT_TREE_FILES ? more : 0;
   if (turn->files == NULL || json_array_size(turn->files) == 0) {
     fold_set_json(&turn->files, files);
@@ -118,13 +136,15 @@ static struct call *new_call(const struct fold *f, struct turn *turn, long id) {
   if (!call_purpose_from_name(fold_text(f, MEMBER_PURPOSE), &purpose))
     return (void)fold_bad(f, "its purpose is unknown"), NULL;
   bool judges = purpose == PURPOSE_JUDGE || fold_has(f, MEMBER_STAGE);
-  if (turn->phase != (judges ? TURN_JUDGING : TURN_EXECUTING))
+  bool reports = purpose == PURPOSE_REPORT;
+  enum turn_phase phase = judges ? TURN_JUDGING : TURN_EXECUTING;
+  if (turn->phase != (reports ? TURN_REPORTING : phase))
     return (void)fold_bad(f, "its turn is not at that point"), NULL;
   if (judges && purpose != PURPOSE_JUDGE && purpose != PURPOSE_REASK)
     return (void)fold_bad(f, "its purpose is not of this point"), NULL;
   if (judges && !judge_stage_from_name(fold_text(f, MEMBER_STAGE), &stage))
     return (void)fold_bad(f, "it is for no stage"), NULL;
-  if (!judges && !may_call(f, turn, purpose))
+  if (reports ? !report_may_call(f, turn) : !judges && !may_call(f, turn, purpose))
     return NULL;
   json_int_t vote = judges ? fold_number(f, MEMBER_VOTE) : 0;
   if (vote < 0 || vote > LIMIT_PANEL_COUNT)
@@ -135,17 +155,21 @@ static struct call *new_call(const struct fold *f, struct turn *turn, long id) {
     return (void)fold_bad(f, "its stage asked often enough"), NULL;
   struct call *call = xcalloc(1, sizeof *call);
   f->core->call_count = id;
+  spends_begin(&f->core->spends, f->core->workflow->movements[turn->movement].name,
+               fold_text(f, MEMBER_PROVIDER));
   call->id = id;
   call->purpose = purpose;
   call->stage = stage;
   call->vote = (int)vote;
   call->invariant = purpose == PURPOSE_CHECK ? (int)fold_number(f, MEMBER_INVARIANT) : 0;
+  call->report = reports ? report_number(f, turn) : 0;
   call->prompt_seq = (uint64_t)f->record->seq;
   *at = call;
   return call;
 }
 
 static void set_provider_session(struct call *call, struct str id) {
+  call->forks = call->forks && str_eq_c(id, call->provider_session);
   free(call->provider_session);
   call->provider_session = id.n > 0 ? xstrndup(id.p, id.n) : NULL;
 }
@@ -156,6 +180,26 @@ static void use_session(const struct fold *f, struct call *call) {
   const json_t *id = json_at(session, "id");
   call->resumed = json_is_true(json_at(session, "resumed")) && json_is_string(id);
   set_provider_session(call, call->resumed ? str_from(json_string_value(id)) : STR(""));
+  call->forks = call->resumed && json_is_true(json_at(session, "forked"));
+}
+
+static void forget_told(struct call *call) {
+  json_decref(call->told.usage);
+  memset(&call->told, 0, sizeof call->told);
+}
+
+/* An attempt was cut off: what it told of its use is all that is known. */
+static void count_lost(const struct fold *f, const struct turn *turn, struct call *call) {
+  struct core *core = f->core;
+  if (call->told.usage == NULL)
+    return;
+  json_t *usage = json_copy(call->told.usage);
+  json_object_set_new(usage, "told", json_string("partial"));
+  spends_add(&core->spends, call->purpose, core->workflow->movements[turn->movement].name,
+             str_from(call->provider), usage, 0);
+  json_decref(usage);
+  call->spent.tokens += call->told.tokens;
+  call->spent.cost_nano += call->told.cost_nano;
 }
 
 bool apply_call_start(const struct fold *f) {
@@ -191,6 +235,7 @@ bool apply_call_start(const struct fold *f) {
   struct str cwd = fold_text(f, MEMBER_CWD);
   free(call->cwd);
   call->cwd = cwd.n > 0 ? xstrndup(cwd.p, cwd.n) : NULL;
+  fold_set_json(&call->sandbox, fold_tree(f, MEMBER_SANDBOX));
   fold_set_json(&call->options, fold_tree(f, MEMBER_OPTIONS));
   if (attempt == 1)
     fold_set_json(&call->wanted, call->options);
@@ -203,6 +248,10 @@ bool apply_call_start(const struct fold *f) {
   call->timeout_ms = (uint64_t)fold_number(f, MEMBER_TIMEOUT_MS);
   call->attempt = (int)attempt;
   call->state = CALL_RUNNING;
+  if (repeats)
+    count_lost(f, turn, call);
+  forget_told(call);
+  call->tool_count = 0;
   if (!repeats)
     count_token(f->core, call);
   else
@@ -265,9 +314,11 @@ bool apply_admission(const struct fold *f) {
 /* Remembers the conversation that the next call goes on with. */
 static void keep_session(const struct fold *f, const struct turn *turn, const struct call *call) {
   struct buf key = {0};
-  if (call->provider_session == NULL)
+  if (call->provider_session == NULL || call->forks ||
+      turn->item > 0) /* another's stays another's, and nobody goes on with an item's */
     return;
-  core_session_key(&f->core->workflow->movements[turn->movement], str_from(call->provider), &key);
+  core_session_key(&f->core->workflow->movements[turn->movement], str_from(call->provider), false,
+                   &key);
   json_object_set_new(f->core->sessions, buf_c(&key), json_string(call->provider_session));
   buf_deinit(&key);
 }
@@ -308,14 +359,34 @@ static bool call_failed(const struct fold *f, struct call *call, const json_t *e
   return true;
 }
 
+/* The attempt has used so much so far. */
+static void keep_told(const struct fold *f, struct call *call) {
+  json_t *usage = fold_tree(f, MEMBER_DATA);
+  if (!str_eq_c(fold_text(f, MEMBER_EVENT), "usage") || !json_is_object(usage))
+    return;
+  json_t *priced = spend_priced(usage, json_at(f->core->config, "prices"), str_from(call->model));
+  struct spend one = spend_of(priced, 0);
+  forget_told(call);
+  call->told.tokens = one.input + one.output;
+  call->told.cost_nano = one.cost_nano;
+  call->told.usage = priced;
+}
+
 /* Sums up what was used, and keeps where a conversation has come to, for the call that goes on with
  * it. */
-static void keep_usage(const struct fold *f, const struct turn *turn, const struct call *call) {
+static void keep_usage(const struct fold *f, const struct turn *turn, struct call *call) {
   struct core *core = f->core;
   const json_t *usage = fold_tree(f, MEMBER_USAGE), *total = json_at(usage, "total");
   struct str id = fold_text(f, MEMBER_PROVIDER_SESSION);
   spends_add(&core->spends, call->purpose, core->workflow->movements[turn->movement].name,
              str_from(call->provider), usage, fold_number(f, MEMBER_DURATION_MS));
+  if (usage == NULL && fold_tree(f, MEMBER_ERROR) == NULL)
+    spends_silent(&core->spends, str_from(call->provider));
+  struct spend one = spend_of(usage, fold_number(f, MEMBER_DURATION_MS));
+  call->spent.tokens += one.input + one.output;
+  call->spent.cost_nano += one.cost_nano;
+  call->spent.ms += one.duration_ms;
+  forget_told(call);
   if (total == NULL || id.n == 0)
     return;
   if (core->totals == NULL)
@@ -359,6 +430,8 @@ bool apply_call_end(const struct fold *f) {
     call->exit = (int)fold_number(f, MEMBER_EXIT);
     return fold_take_text(f, MEMBER_STDERR, &call->error_text);
   }
+  if (call->purpose == PURPOSE_REPORT && call->resumed)
+    keep_session(f, turn, call);
   if (call->purpose == PURPOSE_EXECUTE) {
     keep_session(f, turn, call);
     fold_set_json(&turn->tests, fold_tree(f, MEMBER_TESTS));
@@ -368,7 +441,7 @@ bool apply_call_end(const struct fold *f) {
   if (call->purpose == PURPOSE_EXECUTE && fold_structured(f, turn) == NULL) {
     fold_take_answer(turn, call);
     fold_set_json(&turn->structured, call->structured);
-    turn->phase = TURN_JUDGING;
+    fold_worked(f, turn);
   }
   return true;
 }
@@ -379,6 +452,9 @@ bool apply_call_event(const struct fold *f) {
   if (call == NULL)
     return false;
   call->event_count++;
+  keep_told(f, call);
+  if (str_eq_c(fold_text(f, MEMBER_EVENT), "tool"))
+    guards_see_tool(call, fold_tree(f, MEMBER_DATA));
   if (str_eq_c(fold_text(f, MEMBER_EVENT), "session")) {
     const json_t *id = json_at(fold_tree(f, MEMBER_DATA), "provider_session");
     if (json_string_length(id) > 0)

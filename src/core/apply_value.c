@@ -60,7 +60,7 @@ bool apply_structured(const struct fold *f) {
     turn->text_seq = 0;
   }
   fold_set_json(&turn->structured, value);
-  turn->phase = TURN_JUDGING;
+  fold_worked(f, turn);
   return true;
 }
 

@@ -1,7 +1,9 @@
 /* Chooses the provider and model of a movement and of its judge. Order: the flag for the movement,
  * the flag for all, the movement's own, the workflow's, the user's default. A model goes with the
- * provider it was written for: another provider chosen by a flag does not get it. */
+ * provider it was written for: another provider chosen by a flag does not get it. Chooses what
+ * holds their programs, too (core/sandbox.h). */
 #include "core/decide.h"
+#include "core/sandbox.h"
 #include "format/json_object.h"
 
 #include <assert.h>
@@ -121,4 +123,84 @@ bool core_prompt_schema(const struct workflow *wf, const json_t *config, size_t 
     }
   }
   return !enforced;
+}
+
+/* --- what holds its program --- */
+
+static const char *const sandbox_levels[] = {"off", "guard", "strict"};
+static const char *const networks[] = {"open", "none"};
+
+const char *sandbox_level_name(enum sandbox_level level) {
+  return sandbox_levels[level];
+}
+
+bool sandbox_level_from_name(struct str name, enum sandbox_level *out) {
+  for (size_t i = 0; i < SANDBOX_LEVEL_COUNT; i++)
+    if (str_eq_c(name, sandbox_levels[i])) {
+      *out = (enum sandbox_level)i;
+      return true;
+    }
+  return false;
+}
+
+const char *sandbox_network_name(enum sandbox_network network) {
+  return networks[network];
+}
+
+bool sandbox_network_from_name(struct str name, enum sandbox_network *out) {
+  for (size_t i = 0; i < SANDBOX_NETWORK_COUNT; i++)
+    if (str_eq_c(name, networks[i])) {
+      *out = (enum sandbox_network)i;
+      return true;
+    }
+  return false;
+}
+
+static bool sandbox_level_at(const json_t *object, const char *key, enum sandbox_level *out) {
+  const json_t *word = json_object_get(object, key);
+  return json_is_string(word) && sandbox_level_from_name(json_view(word), out);
+}
+
+static bool sandbox_network_at(const json_t *object, enum sandbox_network *out) {
+  const json_t *word = json_object_get(object, "network");
+  return json_is_string(word) && sandbox_network_from_name(json_view(word), out);
+}
+
+bool sandbox_choose(const json_t *config, const struct movement *m, const struct capability *c,
+                    bool command, struct sandbox_choice *out) {
+  const json_t *sandbox = json_object_get(config, "sandbox");
+  const json_t *own = c ? json_object_get(json_object_get(sandbox, "providers"), c->name) : NULL;
+  *out = (struct sandbox_choice){.asked = true};
+  if (!json_is_object(sandbox) || (!command && (c == NULL || c->held == NULL)))
+    return false;
+  if (m != NULL && m->has_sandbox)
+    out->level = m->sandbox;
+  else if (!command && sandbox_level_at(own, "level", &out->level))
+    ;
+  else if (sandbox_level_at(sandbox, command ? "commands" : "level", &out->level))
+    out->asked = json_object_get(sandbox, command ? "commands_asked" : "asked") != NULL;
+  else
+    out->asked = false;
+  if (m != NULL && m->has_network)
+    out->network = m->network;
+  else if (command ||
+           (!sandbox_network_at(own, &out->network) && !sandbox_network_at(sandbox, &out->network)))
+    out->network = NETWORK_OPEN;
+  const json_t *mechanisms = json_object_get(sandbox, "mechanisms");
+  out->mechanism = json_string_value(json_object_get(mechanisms, sandbox_levels[out->level]));
+  return true;
+}
+
+json_t *sandbox_of_call(const json_t *config, const struct movement *m, const struct capability *c,
+                        bool command) {
+  struct sandbox_choice choice;
+  if (!sandbox_choose(config, m, c, command, &choice) || (command && choice.level == SANDBOX_OFF))
+    return NULL;
+  json_t *out = json_object();
+  json_object_set_new(out, "level", json_string(sandbox_levels[choice.level]));
+  if (choice.mechanism != NULL)
+    json_object_set_new(out, "mechanism", json_string(choice.mechanism));
+  if (choice.network != NETWORK_OPEN)
+    json_object_set_new(out, "network", json_string(networks[choice.network]));
+  return out;
 }

@@ -30,6 +30,8 @@ static const char *const classes[CLASS_COUNT] = {
     [CLASS_CRASHED] = "crashed",
     [CLASS_PROTOCOL] = "protocol",
     [CLASS_CANCELLED] = "cancelled",
+    [CLASS_LOOPING] = "looping",
+    [CLASS_BUDGET] = "budget",
 };
 
 const char *call_purpose_name(enum call_purpose purpose) {
@@ -107,6 +109,8 @@ bool error_class_falls_back(enum error_class class) {
   case CLASS_LENGTH:
   case CLASS_BAD_REQUEST:
   case CLASS_CANCELLED:
+  case CLASS_LOOPING:
+  case CLASS_BUDGET:
   case CLASS_COUNT:
     return false;
   }

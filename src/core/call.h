@@ -40,6 +40,8 @@ enum error_class {
   CLASS_CRASHED,
   CLASS_PROTOCOL,
   CLASS_CANCELLED,
+  CLASS_LOOPING, /* ended because it did the same again and again, see guard.h */
+  CLASS_BUDGET,  /* ended because a budget was used up, see budget.h */
   CLASS_COUNT
 };
 
@@ -58,6 +60,11 @@ bool error_class_is_transient(enum error_class class);
 /* Another provider may do better: all but what the request itself brought about (refused, length,
  * bad_request) and a cancel. */
 bool error_class_falls_back(enum error_class class);
+
+/* off: nothing is held. guard: it reads all but secrets and writes its workspace, its own state and
+ * caches. strict: of the home folder only its workspace and its own state exist. */
+enum sandbox_level { SANDBOX_OFF, SANDBOX_GUARD, SANDBOX_STRICT, SANDBOX_LEVEL_COUNT };
+enum sandbox_network { NETWORK_OPEN, NETWORK_NONE, SANDBOX_NETWORK_COUNT };
 
 /* The host answers a call that wants to go to its provider. */
 enum admission_answer { ADMISSION_WAIT, ADMISSION_ADMITTED, ADMISSION_FALLBACK, ADMISSION_COUNT };
@@ -85,13 +92,16 @@ struct call_request {
   enum permission permission;  /* what its agent may do */
   const json_t *run;           /* programs that it may run with edit: see run.h; or NULL */
   struct str provider_session; /* the backend's conversation to go on with; empty: a new one */
+  bool forks;                  /* a copy of it: it stays as it is for others */
   uint64_t timeout_ms;
   uint64_t stall_ms; /* 0: as the backend has it */
   struct str tests;  /* how a command tells its tests; or empty */
+  bool merges;       /* of a command: what it writes to stderr is part of its text */
   const char *cwd;   /* below the session's folder; NULL: that itself */
   /* Tokens of the conversation that it goes on with, so far ({"input", ...}); NULL: not known. */
   const json_t *conversation;
   const json_t *secrets; /* names of variables that its program gets; or NULL */
+  const json_t *sandbox; /* what its program is held by, see core/sandbox.h; NULL: by nothing */
   const json_t *refused; /* names of parameters that this model would not take; or NULL */
 };
 
@@ -125,6 +135,7 @@ struct call_result {
   int signal;        /* that killed it; 0: none did, whatever its status */
   json_t *files;     /* changed: [{"path","added"?,"removed"?}], or NULL: not known */
   size_t files_more; /* that are not among them, of very many */
+  bool files_shared; /* another call worked there meanwhile: some may be its */
   json_t *usage;     /* tokens and money, as in a log's call_end; or NULL */
   /* A call that needed several requests tells what it asked and got, in order, or NULL:
    * {"asked": "think" or "answer", "appended"? (behind the call's prompt), "text", "reasoning"?,

@@ -3,8 +3,10 @@
 
 #include "base/log.h"
 #include "base/utf8.h"
+#include "core/group.h"
 #include "core/limits.h"
 #include "core/record.h"
+#include "core/sandbox.h"
 #include "extract/silence.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
@@ -55,60 +57,24 @@ void core_request(const struct core *core, const struct turn *turn, const struct
       .permission = call->purpose == PURPOSE_EXECUTE ? m->permission : PERMISSION_READONLY,
       .run = call->purpose == PURPOSE_EXECUTE ? m->run : NULL,
       .provider_session = call->resumed ? str_from(call->provider_session) : STR(""),
+      .forks = call->forks,
       .timeout_ms = call->timeout_ms,
       .stall_ms = call->purpose == PURPOSE_EXECUTE ? (uint64_t)m->stall_ms : 0,
       .tests = call->purpose == PURPOSE_EXECUTE ? m->tests : STR(""),
+      .merges = call->purpose == PURPOSE_EXECUTE && m->gate,
       .cwd = call->cwd,
+      .sandbox = call->sandbox,
       .conversation = total_of(core, call),
       .secrets = call->purpose == PURPOSE_EXECUTE ? m->secrets : NULL,
       .refused = core_refused(core, str_from(call->provider), str_from(call->model)),
   };
 }
 
-/* --- what providers would not take --- */
-
-static void refused_key(struct str provider, struct str model, struct buf *out) {
-  buf_str(out, provider);
-  buf_putc(out, '\n');
-  buf_str(out, model);
-}
-
-const json_t *core_refused(const struct core *core, struct str provider, struct str model) {
-  struct buf key = {0};
-  if (json_object_size(core->refused) == 0)
-    return NULL;
-  refused_key(provider, model, &key);
-  const json_t *names = json_object_get(core->refused, buf_c(&key));
-  buf_deinit(&key);
-  return names;
-}
-
-void core_refuse(struct core *core, const struct call *call, const json_t *name) {
-  struct buf key = {0};
-  const json_t *known;
-  size_t i;
-  refused_key(str_from(call->provider), str_from(call->model), &key);
-  if (core->refused == NULL)
-    core->refused = json_object();
-  json_t *names = json_object_get(core->refused, buf_c(&key));
-  if (names == NULL) {
-    names = json_array();
-    json_object_set_new(core->refused, buf_c(&key), names);
-  }
-  buf_deinit(&key);
-  json_array_foreach(names, i, known) {
-    if (json_equal(known, name))
-      return;
-  }
-  if (json_array_size(names) < LIMIT_REFUSED_COUNT)
-    json_array_append(names, (json_t *)name);
-}
-
 /* --- provider sessions --- */
 
-void core_session_key(const struct movement *m, struct str provider, struct buf *out) {
+void core_session_key(const struct movement *m, struct str provider, bool common, struct buf *out) {
   char persona[SHA256_HEX];
-  if (m->shares_conversation) {
+  if (m->shares_conversation && !common) {
     buf_puts(out, "movement:");
     buf_str(out, m->name);
   } else if (m->session_key.n > 0) {
@@ -127,22 +93,53 @@ void core_session_key(const struct movement *m, struct str provider, struct buf 
 
 /* The conversation that an execute call could go on with; NULL when there is none. */
 static const char *known_session(const struct step *s, const struct movement *m,
-                                 enum call_purpose purpose, struct str provider) {
+                                 enum call_purpose purpose, struct str provider, bool common) {
   const struct capability *c = capability_find(s->env->providers, provider);
   struct buf key = {0};
   if (purpose != PURPOSE_EXECUTE || c == NULL || !c->sessions ||
       json_object_size(s->core->sessions) == 0)
     return NULL;
-  core_session_key(m, provider, &key);
+  core_session_key(m, provider, common, &key);
   const json_t *id = json_object_get(s->core->sessions, buf_c(&key));
   buf_deinit(&key);
   return json_string_value(id);
 }
 
+/* Chooses the conversation that a movement's call begins with; `why_not`: there is one, but not for
+ * this call, or a sibling may have it. Siblings and items go on with copies of what they share. */
+static void choose_session(const struct step *s, const struct turn *turn, const struct step_call *n,
+                           struct call_request *request, const char **why_not) {
+  const struct movement *m = &s->core->workflow->movements[turn->movement];
+  const struct capability *c = capability_find(s->env->providers, n->provider);
+  bool copies = turn->item > 0;
+  if (n->purpose == PURPOSE_REPORT) { /* report.c knows it */
+    request->provider_session = str_from(n->provider_session);
+    return;
+  }
+  const char *known = known_session(s, m, n->purpose, n->provider, copies);
+  if (known == NULL && m->shares_conversation && n->purpose == PURPOSE_EXECUTE) {
+    known = known_session(s, m, n->purpose, n->provider, true);
+    copies = true;
+    *why_not = known ? NULL : "a sibling has the same conversation: this one begins its own";
+  }
+  if (known != NULL && m->fresh_session)
+    *why_not = "the movement has session: refresh";
+  else if (known != NULL && copies && !c->forks)
+    *why_not = "others have it, and the backend cannot fork it: this one begins its own";
+  else if (known != NULL) {
+    request->provider_session = str_from(known);
+    request->forks = copies;
+  }
+}
+
 /* Tells in call_start whether a conversation is resumed, and why not. */
-static void calls_put_session(struct record_draft *d, const char *id, const char *reason) {
-  if (id != NULL)
-    record_put_tree(d, MEMBER_SESSION, json_pack("{sb ss}", "resumed", 1, "id", id));
+static void calls_put_session(struct record_draft *d, const struct call_request *r,
+                              const char *reason) {
+  json_t *forked = r->forks ? json_true() : NULL;
+  if (r->provider_session.n > 0)
+    record_put_tree(d, MEMBER_SESSION,
+                    json_pack("{sb so so*}", "resumed", 1, "id", json_text(r->provider_session),
+                              "forked", forked));
   else if (reason != NULL)
     record_put_tree(d, MEMBER_SESSION, json_pack("{sb ss}", "resumed", 0, "reason", reason));
 }
@@ -164,7 +161,10 @@ void core_first_backend(const struct core *core, const struct turn *turn, const 
   if (is_command(core, turn, call)) {
     *provider = STR("command");
     *model = STR("");
-  } else if (call->purpose == PURPOSE_EXECUTE) {
+  } else if (call->purpose == PURPOSE_REPORT && call->resumed) { /* who worked goes on */
+    *provider = str_from(call->provider);
+    *model = str_from(call->model);
+  } else if (call->purpose == PURPOSE_EXECUTE || call->purpose == PURPOSE_REPORT) {
     core_backend(wf, core->config, turn->movement, provider, model);
   } else if (call->vote > 0) {
     core_panel_backend(wf, core->config, turn->movement, call->vote, provider, model);
@@ -237,12 +237,14 @@ struct str core_next_backend(const struct core *core, const struct turn *turn,
   struct str first, model, current = str_from(call->provider);
   const json_t *name;
   size_t i;
-  if (is_command(core, turn, call) || call->vote > 0 || /* nobody votes twice */
+  bool works = call->purpose == PURPOSE_EXECUTE || call->purpose == PURPOSE_REPORT;
+  if (is_command(core, turn, call) || call->vote > 0 ||     /* nobody votes twice */
+      (call->purpose == PURPOSE_REPORT && call->resumed) || /* nobody else knows the work */
       !has_lists(core->workflow, core->config, &core->workflow->movements[turn->movement]))
     return STR("");
   core_first_backend(core, turn, call, &first, &model);
-  const json_t *list = core_takers(core->workflow, core->config, turn->movement,
-                                   call->purpose != PURPOSE_EXECUTE && !is_reask(call), first);
+  const json_t *list =
+      core_takers(core->workflow, core->config, turn->movement, !works && !is_reask(call), first);
   bool found = str_eq(current, first);
   json_array_foreach(list, i, name) {
     struct str word = {json_string_value(name), json_string_length(name)};
@@ -316,18 +318,41 @@ static void calls_put_schema(struct record_draft *d, const struct core *core,
   record_put_tree(d, MEMBER_SCHEMA, json_incref((json_t *)schema));
 }
 
+/* The call of its turn that the record is about: its place among others. */
+struct call_place {
+  int vote, invariant, report; /* each from 1; 0: it is none */
+};
+
+static void put_place(const struct step *s, struct record_draft *d, const struct turn *turn,
+                      const struct call_place *place) {
+  const struct movement *m = &s->core->workflow->movements[turn->movement];
+  if (place->vote > 0)
+    record_put_number(d, MEMBER_VOTE, place->vote);
+  if (place->invariant > 0)
+    record_put_number(d, MEMBER_INVARIANT, place->invariant);
+  if (place->report > 0)
+    record_put_text(d, MEMBER_FILE, m->contracts[place->report - 1].name);
+}
+
+/* Says what its program will be held by. */
+static void calls_put_sandbox(const struct step *s, struct record_draft *d, const struct turn *turn,
+                              const struct call_request *r) {
+  json_t *sandbox =
+      sandbox_of_call(s->core->config, &s->core->workflow->movements[turn->movement],
+                      capability_find(s->env->providers, r->provider), r->argv != NULL);
+  if (sandbox != NULL)
+    record_put_tree(d, MEMBER_SANDBOX, sandbox);
+}
+
 static void call_start_record(const struct step *s, struct record_draft *d, const struct turn *turn,
-                              const struct call_request *r, int vote, int invariant) {
+                              const struct call_request *r, const struct call_place *place) {
   step_turn_record(s, d, RECORD_CALL_START, turn);
   record_put_number(d, MEMBER_CALL, r->call);
   record_put_number(d, MEMBER_ATTEMPT, r->attempt);
   record_put_word(d, MEMBER_PURPOSE, call_purpose_name(r->purpose));
   if (r->stage != STAGE_COUNT)
     record_put_word(d, MEMBER_STAGE, judge_stage_name(r->stage));
-  if (vote > 0)
-    record_put_number(d, MEMBER_VOTE, vote);
-  if (invariant > 0)
-    record_put_number(d, MEMBER_INVARIANT, invariant);
+  put_place(s, d, turn, place);
   record_put_bytes(d, MEMBER_PROVIDER, r->provider);
   record_put_bytes(d, MEMBER_MODEL, r->model);
   if (r->options)
@@ -336,11 +361,23 @@ static void call_start_record(const struct step *s, struct record_draft *d, cons
     calls_put_schema(d, s->core, r->schema);
   if (r->cwd != NULL)
     record_put_bytes(d, MEMBER_CWD, str_from(r->cwd));
+  calls_put_sandbox(s, d, turn, r);
   record_put_number(d, MEMBER_TIMEOUT_MS, (int64_t)r->timeout_ms);
+}
+
+static void drop_step_call(struct step_call *n) {
+  prompt_deinit(&n->prompt);
+  json_decref(n->options);
+  json_decref(n->schema);
 }
 
 void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   const struct movement *m = &s->core->workflow->movements[turn->movement];
+  if (step_over_budget(s, turn, NULL)) {
+    s->refused = true;
+    drop_step_call(n);
+    return;
+  }
   n->options = step_without_nulls(n->options);
   if (s->core->behind != NULL)
     pass_over(s, turn, n);
@@ -361,23 +398,18 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
       .edit = n->purpose == PURPOSE_EXECUTE && (m->edit || m->argv != NULL),
       .permission = n->purpose == PURPOSE_EXECUTE ? m->permission : PERMISSION_READONLY,
       .run = n->purpose == PURPOSE_EXECUTE ? m->run : NULL,
-      .timeout_ms = n->timeout_ms,
+      .timeout_ms = budget_time_left(s->core, turn, n->timeout_ms),
   };
   struct buf cwd = {0};
   limits_cwd(s->core->workflow, m, s->core->structured, &cwd);
   request.cwd = cwd.n > 0 ? buf_c(&cwd) : NULL;
-  const char *known = known_session(s, m, n->purpose, n->provider);
-  const char *why_not = known && m->fresh_session ? "the movement has session: refresh" : NULL;
-  if (known == NULL && m->shares_conversation && n->purpose == PURPOSE_EXECUTE)
-    why_not = "a sibling has the same conversation: this one begins its own";
-  if (why_not != NULL)
-    known = NULL;
-  else if (known != NULL)
-    request.provider_session = str_from(known);
+  const char *why_not = NULL;
+  choose_session(s, turn, n, &request, &why_not);
   struct record_draft d;
   struct prompt_log log;
-  call_start_record(s, &d, turn, &request, n->vote, n->invariant);
-  calls_put_session(&d, known, why_not);
+  const struct call_place place = {n->vote, n->invariant, n->report};
+  call_start_record(s, &d, turn, &request, &place);
+  calls_put_session(&d, &request, why_not);
   json_t *token = prepare_token(s, &request);
   if (token)
     record_put_tree(&d, MEMBER_TOKEN, token);
@@ -388,6 +420,7 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   }
   prompt_log_init(&log, &n->prompt, &s->core->texts);
   record_put_parts(&d, MEMBER_PROMPT, log.parts, log.count);
+  step_put_budget(&d, budget_count_notes(s->core, turn->movement, BUDGET_CALLS));
   step_emit(s, &d);
   prompt_log_deinit(&log);
   struct call *call = turn_call(turn, request.call);
@@ -396,9 +429,7 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   call->prompt = n->prompt.bytes; /* not state: what the effect sends; recovery reads it back */
   n->prompt.bytes = (struct buf){0};
   buf_deinit(&cwd);
-  prompt_deinit(&n->prompt);
-  json_decref(n->options);
-  json_decref(n->schema);
+  drop_step_call(n);
   step_effect(s, EFFECT_START_CALL, call->id, 0);
 }
 
@@ -406,11 +437,14 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
 static const char *next_session(const struct step *s, const struct call *call,
                                 const char **reason) {
   const struct capability *c = capability_find(s->env->providers, str_from(call->provider));
-  bool can = call->purpose == PURPOSE_EXECUTE && c && c->sessions && call->provider_session;
+  bool works = call->purpose == PURPOSE_EXECUTE || call->resumed;
+  bool can = works && c && c->sessions && call->provider_session;
   if (can && call->session_lost)
     *reason = "the backend has lost that conversation";
   else if (can && call->fallback && strcmp(call->fallback, call->provider) != 0)
     *reason = "it was another provider's";
+  else if (can && call->forks && !c->forks)
+    *reason = "the backend cannot fork it";
   else if (can) /* its work so far is not done twice */
     return call->provider_session;
   return NULL;
@@ -424,8 +458,10 @@ void step_restart_call(struct step *s, struct turn *turn, struct call *call, boo
   core_request(s->core, turn, call, &request);
   request.attempt = call->attempt + 1;
   request.provider_session = id ? str_from(id) : STR("");
-  if (call_is_own(call))
+  request.forks = call->forks;
+  if (call_is_own(call) && call->purpose != PURPOSE_REPORT)
     request.timeout_ms = (uint64_t)step_time_left(s, turn, (int64_t)call->timeout_ms);
+  request.timeout_ms = budget_time_left(s->core, turn, request.timeout_ms);
   if (call->fallback != NULL) {
     request.provider = str_from(call->fallback);
     core_first_backend(s->core, turn, call, &first, &model);
@@ -433,8 +469,9 @@ void step_restart_call(struct step *s, struct turn *turn, struct call *call, boo
     request.options = options = taken_options(s, call->wanted, request.provider);
   }
   struct record_draft d;
-  call_start_record(s, &d, turn, &request, call->vote, call->invariant);
-  calls_put_session(&d, id, reason);
+  const struct call_place place = {call->vote, call->invariant, call->report};
+  call_start_record(s, &d, turn, &request, &place);
+  calls_put_session(&d, &request, reason);
   json_t *token = repeats ? json_incref(call->token) : prepare_token(s, &request);
   if (token)
     record_put_tree(&d, MEMBER_TOKEN, token);
@@ -446,9 +483,9 @@ void step_restart_call(struct step *s, struct turn *turn, struct call *call, boo
   step_effect(s, EFFECT_START_CALL, call->id, 0);
 }
 
-/* To whoever takes over; in a drain that is for the resume to do. */
+/* To whoever takes over, unless nobody is wanted; in a drain that is for the resume to do. */
 static void go_elsewhere(struct step *s, struct turn *turn, struct call *call) {
-  if (!s->env->draining)
+  if (!s->env->draining && !group_stops(s->core, turn) && !step_over_budget(s, turn, call))
     step_restart_call(s, turn, call, false);
 }
 
@@ -456,7 +493,10 @@ static void go_elsewhere(struct step *s, struct turn *turn, struct call *call) {
 static int64_t retry_delay(const struct step *s, const struct call *call,
                            const struct call_result *r, bool once_more, bool may_fall_back) {
   int attempts = once_more ? LIMIT_SILENT_ATTEMPT_COUNT : LIMIT_CALL_ATTEMPT_COUNT;
-  if (r->class == CLASS_NOT_FOUND && call->resumed && !call->session_lost)
+  if (r->class == CLASS_BUDGET && call->failures + 1 < LIMIT_CALL_ATTEMPT_COUNT)
+    return 0;                                    /* it waits for a person, who adds to the budget */
+  bool report = call->purpose == PURPOSE_REPORT; /* another call tells it all */
+  if (r->class == CLASS_NOT_FOUND && call->resumed && !call->session_lost && !report)
     return 0; /* its conversation may be gone: once more without it */
   if ((!once_more && !error_class_is_transient(r->class)) || call->failures + 1 >= attempts)
     return -1;
@@ -485,7 +525,8 @@ static bool is_silent(const struct core *core, const struct turn *turn, const st
  * asked for again. */
 static bool is_garbled(const struct core *core, const struct turn *turn, const struct call *call,
                        const struct call_result *r) {
-  bool work = call->purpose == PURPOSE_EXECUTE || call->purpose == PURPOSE_REASK;
+  bool work = call->purpose == PURPOSE_EXECUTE || call->purpose == PURPOSE_REASK ||
+              call->purpose == PURPOSE_REPORT;
   return r->class == CLASS_PROTOCOL && work && !core->workflow->movements[turn->movement].edit &&
          !is_command(core, turn, call);
 }
@@ -503,8 +544,9 @@ static void put_error(struct record_draft *d, const struct call_result *r) {
 }
 
 /* Puts what a result holds beside its text. */
-static void put_rest(const struct core *core, const struct call *call, struct record_draft *d,
-                     const struct call_result *r) {
+static void put_rest(const struct core *core, const struct turn *turn, const struct call *call,
+                     struct record_draft *d, const struct call_result *r) {
+  json_t *usage = step_call_usage(core, call, r);
   if (r->structured)
     record_put_tree(d, MEMBER_STRUCTURED, json_incref(r->structured));
   if (r->enforced)
@@ -525,14 +567,16 @@ static void put_rest(const struct core *core, const struct call *call, struct re
     record_put_tree(d, MEMBER_FILES, json_incref(r->files));
   if (r->files_more > 0)
     record_put_number(d, MEMBER_FILES_MORE, (int64_t)r->files_more);
+  if (r->files_shared)
+    record_put_bool(d, MEMBER_FILES_SHARED, true);
   if (r->requests)
     record_put_tree(d, MEMBER_REQUESTS, json_incref(r->requests));
-  if (r->usage)
-    record_put_tree(d, MEMBER_USAGE,
-                    spend_priced(r->usage, json_at(core->config, "prices"), str_from(call->model)));
+  if (usage != NULL)
+    record_put_tree(d, MEMBER_USAGE, usage);
   record_put_bytes(d, MEMBER_PROVIDER_SESSION, str_from(r->provider_session));
   record_put_bytes(d, MEMBER_NOTE, str_from(r->note));
   record_put_number(d, MEMBER_DURATION_MS, r->duration_ms);
+  step_put_budget(d, budget_notes(core, turn, call, usage, r->duration_ms, r->class == CLASS_NONE));
 }
 
 void step_call_end(struct step *s) {
@@ -548,6 +592,8 @@ void step_call_end(struct step *s) {
   record_put_number(&d, MEMBER_CALL, call->id);
   record_put_number(&d, MEMBER_ATTEMPT, call->attempt);
   bool silent = is_silent(s->core, turn, call, &r);
+  if (r.class == CLASS_BUDGET || r.class == CLASS_LOOPING)
+    step_explain_end(s->core, turn, call, &r);
   if (silent)
     call_result_fail(&r, CLASS_PROTOCOL, "the answer is empty%s",
                      str_trim(buf_view(&r.text.bytes)).n > 0 ? ": it holds reasoning alone" : "");
@@ -565,7 +611,7 @@ void step_call_end(struct step *s) {
   } else {
     step_put_text(&d, MEMBER_TEXT, &r.text);
   }
-  put_rest(s->core, call, &d, &r);
+  put_rest(s->core, turn, call, &d, &r);
   step_emit(s, &d);
   if (wait >= 0)
     step_effect(s, EFFECT_TIMER, call->id, wait);
@@ -586,6 +632,7 @@ void step_admission(struct step *s) {
   record_put_bytes(&d, MEMBER_PROVIDER, str_from(call->provider));
   record_put_word(&d, MEMBER_ANSWER, admission_name(s->ev->admission));
   record_put_bytes(&d, MEMBER_REASON, str_from(s->ev->reason));
+  record_put_bytes(&d, MEMBER_MESSAGE, str_from(s->ev->message));
   if (s->ev->until_ms > 0) {
     record_time(s->ev->until_ms, until);
     record_put_text(&d, MEMBER_UNTIL, str_from(until));
@@ -614,4 +661,8 @@ void step_call_news(struct step *s) {
   if (news)
     record_put_tree(&d, MEMBER_DATA, json_incref((json_t *)news));
   step_emit(s, &d);
+  if (strcmp(s->ev->news_kind, "usage") == 0)
+    step_end_over_budget(s);
+  else if (strcmp(s->ev->news_kind, "tool") == 0 && json_at(news, "argument") != NULL)
+    step_guard_call(s, turn, call);
 }

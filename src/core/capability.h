@@ -42,10 +42,12 @@ struct capability {
   bool can_judge;           /* can answer a judge's question at all */
   bool takes_model;         /* `model:` means something to it */
   bool sessions;            /* can go on with a conversation of its own by its id */
+  bool forks;               /* and with a copy of it, under an id of its own */
   const char *structured;   /* how it enforces a schema: native, grammar, tool, prompt, none */
   const char *judge_effort; /* what its judges are asked with where nobody says; NULL: nothing */
   /* Beginnings of the names of models that take that, NULL-ended; NULL: it sees to that itself. */
   const char *const *effort_models;
+  bool tells_no_tokens;    /* nor a cost: its calls count for nothing in budgets */
   bool touches_files;      /* runs programs that may change the working tree */
   const struct held *held; /* NULL: nobody is let do anything (script, command) */
 };

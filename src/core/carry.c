@@ -2,6 +2,8 @@
 #include "base/log.h"
 #include "core/fold.h"
 #include "core/gates.h"
+#include "core/kept.h"
+#include "core/monitor.h"
 #include "core/step.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
@@ -31,12 +33,25 @@ static json_t *carry_check(const struct core *core) {
                    "exit", core->check.exit);
 }
 
+/* Texts by name; one that a record cannot hold as it is goes on in its readable form. */
+static json_t *carry_kept(const struct kept_text *list) {
+  json_t *texts = list != NULL ? json_object() : NULL;
+  for (; list != NULL; list = list->next) {
+    struct str text = buf_view(&list->text);
+    json_object_set_new(texts, list->name,
+                        text_needs_blob(text) ? text_render(text) : json_text(text));
+  }
+  return texts;
+}
+
 static json_t *carry_state(const struct core *core) {
-  return json_pack("{sI sI so sO sO sO sO* sO* so* so*}", "turns", (json_int_t)core->turn_count,
-                   "iterations", (json_int_t)core->iteration_count, "runs", carry_runs(core),
-                   "values", core->structured, "conversations", core->sessions, "tokens",
-                   core->token_counts, "totals", core->totals, "refused", core->refused, "check",
-                   carry_check(core), "checks", json_deep_copy(core->gates));
+  return json_pack("{sI sI so sO sO sO sO* sO* so* so* so* so* so*}", "turns",
+                   (json_int_t)core->turn_count, "iterations", (json_int_t)core->iteration_count,
+                   "runs", carry_runs(core), "values", core->structured, "conversations",
+                   core->sessions, "tokens", core->token_counts, "totals", core->totals, "refused",
+                   core->refused, "check", carry_check(core), "checks", json_deep_copy(core->gates),
+                   "reports", carry_kept(core->reports), "responses", carry_kept(core->responses),
+                   "loops", monitor_json(core));
 }
 
 void step_carry(struct step *s, const struct core_parent *parent) {
@@ -121,6 +136,27 @@ static void take_object(json_t **slot, const json_t *value) {
   *slot = json_deep_copy(value);
 }
 
+static void take_kept(struct kept_text **list, json_t *texts) {
+  const char *name;
+  json_t *text;
+  json_object_foreach(texts, name, text) {
+    struct kept_text *kept = kept_put(list, str_from(name));
+    buf_str(&kept->text, json_view(text));
+    contract_sha256(json_view(text), kept->sha256);
+  }
+}
+
+static bool are_reports(const json_t *texts) {
+  const char *name;
+  json_t *text;
+  struct err err;
+  json_object_foreach((json_t *)texts, name, text) {
+    if (!json_is_string(text) || !contract_check_name(str_from(name), &err))
+      return false;
+  }
+  return true;
+}
+
 bool apply_carried(const struct fold *f) {
   struct core *core = f->core;
   const json_t *state = fold_tree(f, MEMBER_STATE);
@@ -140,6 +176,12 @@ bool apply_carried(const struct fold *f) {
   take_object(&core->totals, json_at(state, "totals"));
   take_object(&core->refused, json_at(state, "refused"));
   gates_take(core, json_at(state, "checks"));
+  if (!are_reports(json_at(state, "reports")))
+    return fold_bad(f, "its reports are no files");
+  take_kept(&core->reports, json_at(state, "reports"));
+  take_kept(&core->responses, json_at(state, "responses"));
+  if (!monitor_take(core, json_at(state, "loops")))
+    return fold_bad(f, "its loops are not of its workflow");
   if (fold_has(f, MEMBER_TEXT)) {
     if (!fold_take_text(f, MEMBER_TEXT, &core->last_text))
       return false;

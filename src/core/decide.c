@@ -3,7 +3,12 @@
 
 #include "core/gates.h"
 #include "core/group.h"
+#include "core/guard.h"
 #include "core/judging.h"
+#include "core/kept.h"
+#include "core/monitor.h"
+#include "core/people.h"
+#include "core/protect.h"
 #include "core/record.h"
 #include "core/step.h"
 #include "format/json_object.h"
@@ -58,9 +63,16 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
   if (m->judge.rotates && step->vote > 0)
     asked.rotation = step->vote - 1;
   struct prompt_view view;
-  char nonce[17];
-  step_turn_nonce(core, turn, nonce);
+  char nonce[17] = "";
+  struct buf judged = {0};
+  struct joined joined;
   step_view(s, turn, nonce, &view);
+  if (kept_judged(turn, &judged, &joined)) {
+    view.answer = buf_view(&judged);
+    view.answer_joined = &joined;
+    view.answer_seq = 0;
+  }
+  step_turn_nonce(core, turn, view.answer, nonce);
   struct buf checks = {0}, tests = {0};
   gates_tell(core, turn, &checks);
   gate_tests(turn->tests, &tests);
@@ -94,6 +106,8 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
   }
   buf_deinit(&checks);
   buf_deinit(&tests);
+  buf_deinit(&judged);
+  free(joined.joints);
   step_start_call(s, turn, &n);
 }
 
@@ -171,8 +185,14 @@ static void put_human_stage(struct step *s, const struct turn *turn) {
 
 /* One step of judging. Returns false when it waits for a call. */
 static bool judge_turn(struct step *s, struct turn *turn) {
+  struct buf why = {0};
   if (turn->verdict != NULL && json_array_size(turn->stages) == 0) {
     put_human_stage(s, turn);
+    return true;
+  }
+  if (turn->verdict == NULL && group_lacks_items(s->core, turn, &why)) {
+    no_verdict(s, turn, END_FAILED, buf_c(&why));
+    buf_deinit(&why);
     return true;
   }
   struct judging_turn judging;
@@ -218,10 +238,16 @@ static bool judge_turn(struct step *s, struct turn *turn) {
 /* Moves one turn on as far as one record goes. Returns false when it waits. */
 static bool advance_turn(struct step *s, struct turn *turn) {
   struct call *call;
+  struct buf why = {0};
+  bool more;
   switch (turn->phase) {
   case TURN_EXECUTING:
+    if (turn->group > 0 && worktree_child_waits(s, turn))
+      return false;
     if (turn->parts != NULL)
       return group_advance(s, turn);
+    if (people_hold(turn, s->core))
+      return people_wait(s, turn);
     if (s->core->workflow->movements[turn->movement].structured != NULL)
       return step_shape(s, turn);
     call = turn_execute_call(turn);
@@ -235,10 +261,21 @@ static bool advance_turn(struct step *s, struct turn *turn) {
       return step_halt(s, "provider_error", turn, call->class, buf_view(&call->text), NULL);
     }
     return false;
+  case TURN_REPORTING:
+    return step_report(s, turn);
   case TURN_JUDGING:
-    return judge_turn(s, turn);
+    if (protect_refuses(s->core, turn, &why))
+      more = step_halt(s, "protected", turn, CLASS_NONE, buf_view(&why), NULL);
+    else
+      more = judge_turn(s, turn);
+    buf_deinit(&why);
+    return more;
   case TURN_JUDGED: {
     const struct movement *m = &s->core->workflow->movements[turn->movement];
+    if (people_hold(turn, s->core))
+      return people_wait(s, turn);
+    if (turn->group > 0 && worktree_child_commits(s, turn))
+      return false;
     if (turn->group > 0) {
       group_end_child(s, turn);
       return true;
@@ -262,6 +299,8 @@ static bool advance_turn(struct step *s, struct turn *turn) {
 static void enter_next(struct step *s) {
   struct core *core = s->core;
   const struct workflow *wf = core->workflow;
+  struct budget_hit hit;
+  struct buf why = {0};
   if (core->next == NEXT_COMPLETE) {
     step_end(s, END_COMPLETE, NULL);
   } else if (core->next == NEXT_ABORT) {
@@ -273,16 +312,25 @@ static void enter_next(struct step *s) {
                    core_max_movements(core), (int)m->name.n, m->name.p);
     step_stop(s, session_outcome_name(END_MAX_MOVEMENTS), NULL, CLASS_NONE, str_from(message),
               NULL);
+  } else if (budget_refuses_turn(core, monitor_next(core), &hit)) {
+    step_stop_budget(s, NULL, &hit);
+  } else if (guard_of_next(core, &why) == GUARD_STOP) {
+    step_stop(s, "looping", NULL, CLASS_NONE, buf_view(&why), NULL);
   } else {
-    const struct movement *m = &wf->movements[core->next];
+    size_t index = monitor_next(core);
+    const struct movement *m = &wf->movements[index];
     struct record_draft d;
+    json_t *notes = budget_count_notes(core, index, BUDGET_MOVEMENTS);
     step_record(s, &d, RECORD_TURN_START);
     record_put_number(&d, MEMBER_TURN, core->turn_count + 1);
     record_put_text(&d, MEMBER_MOVEMENT, m->name);
     record_put_number(&d, MEMBER_ITERATION, core->iteration_count + 1);
-    record_put_number(&d, MEMBER_MOVEMENT_ITERATION, core->movement_counts[core->next] + 1);
+    record_put_number(&d, MEMBER_MOVEMENT_ITERATION, core->movement_counts[index] + 1);
+    record_put_bytes(&d, MEMBER_NOTE, buf_view(&why));
+    step_put_budget(&d, notes);
     step_emit(s, &d);
   }
+  buf_deinit(&why);
 }
 
 /* Nobody's answer is waited for: then a drain is over. */
@@ -291,7 +339,17 @@ static bool is_idle(const struct core *core) {
     for (const struct call *call = turn->calls; call; call = call->next)
       if (call->state == CALL_RUNNING)
         return false;
-  return true;
+  return !core_worktree_busy(core);
+}
+
+/* A call that is to be tried again, or that had no time left, and that no budget lets start. */
+static bool decide_holds(struct step *s, struct turn *turn) {
+  for (const struct call *call = turn->calls; call; call = call->next) {
+    bool late = call->state == CALL_FAILED && call->class == CLASS_TIMEOUT && call_is_own(call);
+    if ((call->state == CALL_WAITING || late) && step_over_budget(s, turn, call))
+      return true;
+  }
+  return false;
 }
 
 /* Goes on until every open turn waits for something outside. */
@@ -301,18 +359,21 @@ static void advance(struct step *s) {
     step_end(s, END_CANCELLED, "it was cut off before it had taken over its parent's state");
   while (moved && s->core->status == SESSION_RUNNING) {
     moved = false;
-    if (s->core->has_next && (!s->env->draining || s->core->next < 0)) {
+    if (s->core->has_next && (!s->env->draining || s->core->next < 0) && !worktree_waits(s)) {
       enter_next(s);
       moved = true;
       continue;
     }
-    for (struct turn *turn = s->core->turns; turn; turn = turn->next)
-      if (advance_turn(s, turn)) { /* the turn may be gone now */
-        moved = true;
-        break;
-      }
+    for (struct turn *turn = s->core->turns; turn && !moved; turn = turn->next) {
+      s->refused = false;
+      moved = !decide_holds(s, turn) && advance_turn(s, turn) && !s->refused;
+      if (moved)
+        break; /* the turn may be gone now */
+    }
     if (!moved && s->halt.reason != NULL && is_idle(s->core))
       step_stop_halted(s);
+    else if (!moved && s->asks && !s->env->attended && people_alone(s->core))
+      people_stop(s);
     step_forget_halt(s);
   }
   if (s->env->draining && s->core->status == SESSION_RUNNING && is_idle(s->core))
@@ -331,6 +392,9 @@ bool core_steer_check(const struct core *core, const struct core_steer *steer, s
   const json_t *max = steer ? json_at(steer->config, "max_movements") : NULL;
   bool raised =
       max != NULL && (!json_is_integer(max) || json_integer_value(max) > core->iteration_count);
+  const json_t *added = steer ? json_at(steer->changed, "add_budget") : NULL;
+  if (!budget_added_check(core->workflow, added, err) || budget_still_used_up(core, added, err))
+    return false;
   if (number == 0) {
     bool wants = core->outcome == END_MAX_MOVEMENTS && !raised;
     return !wants || err_set(err, ERR_USAGE,
@@ -382,9 +446,26 @@ static bool is_news(const struct step *s) {
          (steer != NULL && (steer->rule > 0 || json_object_size(steer->changed) > 0));
 }
 
+/* A call would begin anew that no budget lets start. */
+static bool resume_exceeds(struct step *s) {
+  struct budget_hit hit;
+  for (struct turn *turn = s->core->turns; turn; turn = turn->next)
+    for (struct call *call = turn->calls; call; call = call->next)
+      if ((call->state == CALL_RUNNING || call->state == CALL_WAITING) &&
+          budget_refuses_call(s->core, turn, call, &hit)) {
+        step_stop_budget(s, turn, &hit);
+        return true;
+      }
+  return false;
+}
+
 static void on_resume(struct step *s) {
+  people_arm(s);
   if (!s->core->resumed || is_news(s)) /* else that was recorded and nothing came of it yet */
     emit_resume(s, s->ev->reason);
+  group_settle(s);
+  if (resume_exceeds(s))
+    return;
   for (struct turn *turn = s->core->turns; turn; turn = turn->next)
     for (struct call *call = turn->calls; call; call = call->next) {
       if (call->state == CALL_RUNNING)
@@ -394,6 +475,7 @@ static void on_resume(struct step *s) {
       else if (call->state == CALL_WAITING)
         step_restart_call(s, turn, call, false);
     }
+  worktree_resume(s);
 }
 
 void core_start(struct core *core, const struct core_params *params, const struct event *ev,
@@ -444,9 +526,15 @@ static void take_event(struct step *s) {
     step_call_news(s);
     break;
   case EVENT_TIMER:
+    if (ev->call == 0)
+      people_arm(s);
     call = core_call(s->core, ev->call, &turn);
-    if (call != NULL && call->state == CALL_WAITING && !s->env->draining)
+    if (call != NULL && call->state == CALL_WAITING && !s->env->draining &&
+        !step_over_budget(s, turn, call))
       step_restart_call(s, turn, call, false);
+    break;
+  case EVENT_WORKTREE:
+    worktree_event(s);
     break;
   case EVENT_CANCEL:
     step_end(s, END_CANCELLED, ev->message);
@@ -456,6 +544,9 @@ static void take_event(struct step *s) {
     break;
   case EVENT_RESUME:
     on_resume(s);
+    break;
+  case EVENT_ANSWER:
+    people_take(s);
     break;
   case EVENT_ACCEPT:
   case EVENT_BEGIN:
@@ -474,6 +565,8 @@ void core_decide(struct core *core, const struct event *ev, const struct core_en
   bool resumes = ev->kind == EVENT_RESUME, accepts = ev->kind == EVENT_ACCEPT;
   if (core->status == SESSION_STOPPED && accepts)
     emit_resume(&s, ev->reason);
+  else if (core->status != SESSION_ENDED && ev->kind == EVENT_ANSWER && ev->hold)
+    people_take(&s); /* a resume goes on */
   else if (core->status != SESSION_ENDED && !accepts &&
            (core->status != SESSION_STOPPED || resumes))
     take_event(&s);

@@ -22,12 +22,14 @@ enum event_kind {
   EVENT_CALL_END,  /* call, result */
   EVENT_CALL_NEWS, /* call, news_kind, news: what it tells before its end */
   EVENT_ADMISSION, /* call, admission, reason, until_ms: may it go to its provider now? */
-  EVENT_TIMER,     /* call: its wait is over */
+  EVENT_TIMER,     /* call: its wait is over; 0: perhaps a person's deadline */
+  EVENT_ANSWER,    /* answer: a person's, settled; of a stopped session too, which stays so */
   EVENT_CANCEL,    /* somebody wants the session gone: final */
   EVENT_STOP,      /* reason: a resumable stop (signal, disk) */
   EVENT_RESUME,    /* reason, steer: first event after recovery or a stop */
   EVENT_ACCEPT,    /* reason, steer: it will be resumed. That is recorded, EVENT_RESUME goes on */
   EVENT_BEGIN,     /* a session that was held behind its first record begins */
+  EVENT_WORKTREE,  /* call: the child's turn, or 0; news: what came of it, or message: why not */
   EVENT_DRAIN,     /* env.draining was set: stops the session when no call is running */
 };
 
@@ -39,6 +41,8 @@ struct core_steer {
   int rule;              /* the verdict on the turn that has none; 0: none is given */
   const char *why;
 };
+
+struct core_answer;
 
 struct event {
   enum event_kind kind;
@@ -52,6 +56,8 @@ struct event {
   const json_t *news;    /* object or NULL; borrowed */
   const char *reason;
   const char *message;
+  const struct core_answer *answer;
+  bool hold;                      /* of EVENT_ANSWER: nothing but its record is made */
   const struct core_steer *steer; /* of EVENT_RESUME and EVENT_ACCEPT; or NULL */
   json_t *cut; /* of EVENT_RESUME: what a person had cut off the log, or NULL; borrowed */
 };
@@ -59,7 +65,10 @@ struct event {
 enum effect_kind {
   EFFECT_START_CALL,  /* call: state has what to send */
   EFFECT_CANCEL_CALL, /* call */
+  EFFECT_END_CALL,    /* call, class: it is cancelled, and its EVENT_CALL_END says this class */
   EFFECT_TIMER,       /* call, delay_ms: EVENT_TIMER then */
+  EFFECT_WORKTREE,    /* call: the child's turn, or 0: what its struct worktree asks for */
+  EFFECT_REPORTS,     /* reports are to be files: core/kept.h has them */
   EFFECT_FINISHED,    /* the session stopped or ended: see the state */
 };
 
@@ -67,6 +76,7 @@ struct effect {
   enum effect_kind kind;
   long call;
   int64_t delay_ms;
+  enum error_class class;
 };
 
 struct core_out {
@@ -87,6 +97,7 @@ struct core_env { /* constant, shared by all sessions; all borrowed */
   json_t *(*prepare)(void *ctx, const struct call_request *request, const json_t *token_counts,
                      const unsigned char entropy[16]);
   void *ctx;
+  bool attended; /* a person is here and is asked: no stop for a question */
   bool draining; /* no new calls: when none is running any more, the session stops resumably */
 };
 
@@ -119,7 +130,7 @@ bool core_steer_check(const struct core *core, const struct core_steer *steer,
                       struct err *err) MUST_CHECK;
 
 /* The key of the conversation of a movement with a provider, in core.sessions. */
-void core_session_key(const struct movement *m, struct str provider, struct buf *out);
+void core_session_key(const struct movement *m, struct str provider, bool common, struct buf *out);
 /* Whom this call is for, before anybody took over; model may be empty. */
 void core_first_backend(const struct core *core, const struct turn *turn, const struct call *call,
                         struct str *provider, struct str *model);

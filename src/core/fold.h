@@ -41,6 +41,8 @@ void fold_set_json(json_t **slot, const json_t *value); /* null and NULL: none *
 /* The record's turn, NULL when it is not open (err is set). */
 struct turn *fold_turn(const struct fold *f);
 const struct structured_config *fold_structured(const struct fold *f, const struct turn *turn);
+/* The movement's own work is done: its reports follow, or its judgment. */
+void fold_worked(const struct fold *f, struct turn *turn);
 /* The answer becomes the turn's; the call keeps none. */
 void fold_take_answer(struct turn *turn, struct call *call);
 
@@ -50,6 +52,9 @@ bool apply_call_start(const struct fold *f);
 bool apply_admission(const struct fold *f);
 bool apply_call_event(const struct fold *f);
 bool apply_call_end(const struct fold *f);
+
+bool apply_question(const struct fold *f);
+bool apply_answer(const struct fold *f);
 
 bool apply_check(const struct fold *f);
 bool apply_structured(const struct fold *f);

@@ -1,8 +1,11 @@
 /* Folds and decides what a movement with children does. */
 #include "core/group.h"
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "core/gates.h"
+#include "core/kept.h"
+#include "core/ref.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "judge/aggregate.h"
@@ -14,11 +17,17 @@ static const struct movement *group_movement(const struct core *core, const stru
   return &core->workflow->movements[turn->movement];
 }
 
-static struct group_part *group_part_of(const struct core *core, struct turn *group,
-                                        size_t movement) {
+/* A child's place among its group's parts; part_count: it has none. */
+static size_t part_index(const struct core *core, const struct turn *group,
+                         const struct turn *child) {
   const struct movement *m = group_movement(core, group);
-  assert(movement >= m->first_child && movement - m->first_child < m->child_count);
-  return &group->parts[movement - m->first_child];
+  bool named = m->for_each == NULL ? child->item == 0 : child->item > 0;
+  size_t at = m->for_each == NULL ? child->movement - m->first_child : (size_t)child->item - 1;
+  return named && at < group->part_count ? at : group->part_count;
+}
+
+static size_t part_movement(const struct movement *group, size_t part) {
+  return group->for_each != NULL ? group->first_child : group->first_child + part;
 }
 
 /* --- the fold --- */
@@ -27,37 +36,76 @@ static void part_clear(struct group_part *part) {
   buf_deinit(&part->text);
   json_decref(part->structured);
   json_decref(part->tests);
+  kept_free(&part->reports);
   *part = (struct group_part){.state = PART_PENDING, .label = STR("")};
 }
 
-void core_group_free(struct core *core, struct turn *turn) {
-  size_t n = turn->parts ? group_movement(core, turn)->child_count : 0;
-  for (size_t i = 0; i < n; i++)
+void core_group_free(struct turn *turn) {
+  for (size_t i = 0; i < turn->part_count; i++)
     part_clear(&turn->parts[i]);
   free(turn->parts);
+  json_decref(turn->items);
+  turn->items = NULL;
   free(turn->joined.joints);
   turn->parts = NULL;
+  turn->part_count = 0;
   turn->joined = (struct joined){0};
+}
+
+/* The list that for_each goes through, as things are; NULL: there is none, or it is too long. */
+static const json_t *find_items(const struct core *core, const struct movement *m) {
+  const json_t *items = m->for_each;
+  struct prompt_ref ref;
+  if (json_is_string(items)) {
+    items = NULL;
+    if (prompt_ref_parse(json_view(m->for_each), core->workflow, &ref))
+      items = prompt_ref_value(&ref,
+                               json_object_getn(core->structured, ref.movement.p, ref.movement.n));
+  }
+  return json_array_size(items) <= LIMIT_ITEM_COUNT && json_is_array(items) ? items : NULL;
+}
+
+static void begin_parts(struct core *core, struct turn *turn) {
+  const struct movement *m = group_movement(core, turn);
+  turn->part_count = m->child_count;
+  if (m->for_each != NULL) {
+    turn->items = json_incref((json_t *)find_items(core, m));
+    turn->part_count = json_array_size(turn->items);
+  }
+  turn->parts = xcalloc(turn->part_count + 1, sizeof *turn->parts);
+  for (size_t i = 0; i < turn->part_count; i++)
+    turn->parts[i].label = STR("");
+  if (turn->part_count == 0)
+    turn->phase = TURN_JUDGING;
+}
+
+static void find_pending(struct turn *group) {
+  while (group->part_next < group->part_count &&
+         group->parts[group->part_next].state != PART_PENDING)
+    group->part_next++;
 }
 
 bool group_enter(const struct fold *f, struct turn *turn) {
   const struct movement *m = group_movement(f->core, turn);
-  if (m->child_count > 0) {
-    turn->parts = xcalloc(m->child_count, sizeof *turn->parts);
-    for (size_t i = 0; i < m->child_count; i++)
-      turn->parts[i].label = STR("");
-  }
+  if (m->child_count > 0)
+    begin_parts(f->core, turn);
   if (m->group == NO_GROUP)
     return !fold_has(f, MEMBER_PARENT_TURN) || fold_bad(f, "its movement is no child");
   turn->group = (long)fold_number(f, MEMBER_PARENT_TURN);
+  turn->item = (long)fold_number(f, MEMBER_ITEM);
   struct turn *group = core_turn(f->core, turn->group);
   if (group == NULL || (long)group->movement != m->group || group->phase != TURN_EXECUTING)
     return fold_bad(f, "its group is not open");
-  struct group_part *part = group_part_of(f->core, group, turn->movement);
+  size_t place = part_index(f->core, group, turn);
+  if (place >= group->part_count)
+    return fold_bad(f, "its group has no such item");
+  struct group_part *part = &group->parts[place];
   if (part->state != PART_PENDING)
     return fold_bad(f, "that child runs already, or has ended");
   part->state = PART_OPEN;
   part->turn = turn->id;
+  group->part_open++;
+  find_pending(group);
   return true;
 }
 
@@ -71,46 +119,80 @@ static void add_joint(struct joined *joined, size_t end, uint64_t seq) {
 static void join_answers(const struct core *core, struct turn *group) {
   const struct movement *m = group_movement(core, group);
   buf_clear(&group->text);
-  for (size_t i = 0; i < m->child_count; i++) {
+  for (size_t i = 0; i < group->part_count; i++) {
     const struct group_part *part = &group->parts[i];
-    buf_printf(&group->text, "%s## " STR_FMT "\n\n", i > 0 ? "\n\n---\n\n" : "",
-               STR_ARG(core->workflow->movements[m->first_child + i].own_name));
+    buf_printf(&group->text, "%s## " STR_FMT, i > 0 ? "\n\n---\n\n" : "",
+               STR_ARG(core->workflow->movements[part_movement(m, i)].own_name));
+    if (m->for_each != NULL)
+      buf_printf(&group->text, " %zu", i + 1);
+    buf_puts(&group->text, "\n\n");
     add_joint(&group->joined, group->text.n, 0);
     buf_str(&group->text, buf_view(&part->text));
-    add_joint(&group->joined, group->text.n, part->failed ? 0 : part->text_seq);
+    add_joint(&group->joined, group->text.n, part->text_seq);
   }
 }
 
-static bool all_done(const struct core *core, const struct turn *group) {
-  for (size_t i = 0; i < group_movement(core, group)->child_count; i++)
-    if (group->parts[i].state != PART_DONE)
-      return false;
-  return true;
+/* Says in its place why a child brought nothing. */
+static void part_tell(struct group_part *part, const char *what, struct str why) {
+  buf_clear(&part->text);
+  buf_printf(&part->text, "(%s: " STR_FMT ")", what, STR_ARG(why));
+  part->text_seq = 0;
 }
 
-static bool take_label(const struct fold *f, const struct turn *turn, struct group_part *part) {
+static bool take_label(const struct fold *f, const struct turn *turn, const struct turn *group,
+                       struct group_part *part) {
   struct str outcome = fold_text(f, MEMBER_OUTCOME);
   int64_t rule = fold_number(f, MEMBER_RULE);
-  if (str_eq_c(outcome, AGGREGATE_ERROR)) {
-    part->failed = true;
+  part->label = STR(AGGREGATE_NONE);
+  part->failed = str_eq_c(outcome, AGGREGATE_ERROR);
+  part->skipped = str_eq_c(outcome, "cancelled");
+  if (part->failed)
     part->label = STR(AGGREGATE_ERROR);
+  if (part->skipped && (!group_movement(f->core, group)->stops_on_error || group->part_failed == 0))
+    return fold_bad(f, "none of its siblings failed");
+  if (part->failed || part->skipped)
     return true;
-  }
   if (turn->phase != TURN_JUDGED || rule != turn->rule)
     return fold_bad(f, "its rule is not the one that was judged");
-  part->label = STR(AGGREGATE_NONE);
   if (rule > 0)
     part->label = rule_vote(&group_movement(f->core, turn)->rules[rule - 1]);
   return rule > 0 || str_eq_c(outcome, AGGREGATE_NONE) || fold_bad(f, "its outcome is unknown");
+}
+
+/* With stop_on: error no child is begun once one has failed. */
+static void skip_pending(const struct core *core, struct turn *group) {
+  if (!group_movement(core, group)->stops_on_error)
+    return;
+  for (; group->part_next < group->part_count; group->part_next++) {
+    struct group_part *part = &group->parts[group->part_next];
+    if (part->state != PART_PENDING)
+      continue;
+    part->state = PART_DONE;
+    part->skipped = true;
+    part->label = STR(AGGREGATE_NONE);
+    part_tell(part, "not begun", STR("another one failed"));
+    group->part_done++;
+  }
 }
 
 bool group_take(const struct fold *f, struct turn *turn) {
   struct core *core = f->core;
   struct turn *group = core_turn(core, turn->group);
   assert(group != NULL);
-  struct group_part *part = group_part_of(core, group, turn->movement);
-  if (!take_label(f, turn, part))
+  struct group_part *part = &group->parts[part_index(core, group, turn)];
+  if (!take_label(f, turn, group, part))
     return false;
+  if (!part->failed && turn->rule > 0 &&
+      core->workflow->movements[turn->movement].rules[turn->rule - 1].asks) {
+    if (!turn->answered)
+      return fold_bad(f, "its question was not answered");
+    size_t at = (size_t)(part - group->parts);
+    part_clear(part); /* it runs again, with what was answered */
+    group->part_open--;
+    group->part_next = at < group->part_next ? at : group->part_next;
+    core_drop_turn(core, turn);
+    return true;
+  }
   part->state = PART_DONE;
   part->text = turn->text;
   part->text_seq = turn->text_seq;
@@ -118,25 +200,48 @@ bool group_take(const struct fold *f, struct turn *turn) {
   part->exit = turn->exit;
   part->structured = turn->structured;
   part->tests = turn->tests;
+  part->reports = turn->reports;
+  turn->reports = NULL;
   turn->text = (struct buf){0};
   turn->structured = turn->tests = NULL;
+  group->part_open--;
+  group->part_done++;
+  if (part->failed || part->skipped)
+    part_tell(part, part->failed ? "it failed" : "cancelled", fold_text(f, MEMBER_MESSAGE));
   if (part->failed) {
-    buf_clear(&part->text);
-    buf_printf(&part->text, "(it failed: " STR_FMT ")", STR_ARG(fold_text(f, MEMBER_MESSAGE)));
+    group->part_failed++;
+    skip_pending(core, group);
   }
   core_drop_turn(core, turn);
-  if (all_done(core, group)) {
+  if (group->part_done == group->part_count) {
     join_answers(core, group);
     group->phase = TURN_JUDGING;
   }
   return true;
 }
 
+/* The values of a for_each are one list, in the items' order. */
+static void publish_items(struct core *core, const struct turn *turn) {
+  const struct movement *m = &core->workflow->movements[group_movement(core, turn)->first_child];
+  json_t *values = json_array();
+  for (size_t i = 0; i < turn->part_count; i++) {
+    json_t *value = turn->parts[i].structured;
+    json_array_append_new(values, value ? json_incref(value) : json_null());
+  }
+  json_object_setn_new(core->structured, m->name.p, m->name.n, values);
+}
+
 void group_publish(struct core *core, const struct turn *turn) {
   const struct movement *group = group_movement(core, turn);
+  if (group->for_each != NULL) {
+    publish_items(core, turn);
+    return;
+  }
   for (size_t i = 0; i < group->child_count; i++) {
-    const struct group_part *part = &turn->parts[i];
+    struct group_part *part = &turn->parts[i];
     const struct movement *m = &core->workflow->movements[group->first_child + i];
+    kept_move(&core->reports, &part->reports);
+    kept_answer(core, m, buf_view(&part->text), part->failed ? 0 : part->text_seq, NULL);
     json_object_setn_new(core->structured, m->name.p, m->name.n,
                          part->structured ? json_incref(part->structured) : json_null());
     const struct turn as = {.id = part->turn,
@@ -149,40 +254,91 @@ void group_publish(struct core *core, const struct turn *turn) {
   }
 }
 
-void group_reopen(struct core *core, struct turn *turn) {
-  bool any = false;
-  for (size_t i = 0; turn->parts && i < group_movement(core, turn)->child_count; i++)
-    if (turn->parts[i].failed) {
+void group_reopen(struct turn *turn) {
+  size_t before = turn->part_done;
+  for (size_t i = 0; i < turn->part_count; i++) {
+    const struct group_part *part = &turn->parts[i];
+    if (part->failed || part->skipped || str_eq_c(part->label, AGGREGATE_NONE)) {
       part_clear(&turn->parts[i]);
-      any = true;
+      turn->part_done--;
     }
-  if (!any)
+  }
+  if (turn->part_done == before)
     return;
   free(turn->joined.joints);
   turn->joined = (struct joined){0};
   buf_clear(&turn->text);
+  turn->part_next = turn->part_failed = 0;
+  find_pending(turn);
   turn->phase = TURN_EXECUTING;
 }
 
 /* --- the decision --- */
 
+static bool is_running(const struct turn *turn) {
+  for (const struct call *call = turn->calls; call; call = call->next)
+    if (call->state == CALL_RUNNING)
+      return true;
+  return false;
+}
+
+bool group_stops(const struct core *core, const struct turn *child) {
+  const struct turn *group = child->group > 0 ? core_turn(core, child->group) : NULL;
+  return group != NULL && group->part_failed > 0 && group_movement(core, group)->stops_on_error;
+}
+
+static void begin_end(struct step *s, struct record_draft *d, const struct turn *turn) {
+  assert(turn->group > 0);
+  step_turn_record(s, d, RECORD_TURN_END, turn);
+  record_put_number(d, MEMBER_PARENT_TURN, turn->group);
+}
+
+static void end_cancelled(struct step *s, struct turn *turn) {
+  struct record_draft d;
+  begin_end(s, &d, turn);
+  record_put_word(&d, MEMBER_OUTCOME, "cancelled");
+  record_put_text(&d, MEMBER_MESSAGE, STR("another one failed, and stop_on is error"));
+  step_emit(s, &d);
+}
+
+/* Ends a child of a group that stops, if there is one that waits for no call. */
+static bool group_end_one(struct step *s, bool running_too) {
+  for (struct turn *turn = s->core->turns; turn; turn = turn->next)
+    if (group_stops(s->core, turn) && (running_too || !is_running(turn))) {
+      end_cancelled(s, turn);
+      return true;
+    }
+  return false;
+}
+
+void group_settle(struct step *s) {
+  while (group_end_one(s, true))
+    ;
+}
+
+/* Siblings of a child that failed are wanted no more; each ends when its call has. */
+static void cancel_siblings(struct step *s, long group) {
+  for (struct turn *turn = s->core->turns; turn; turn = turn->next)
+    for (struct call *call = turn->calls; call; call = call->next)
+      if (turn->group == group && call->state == CALL_RUNNING && group_stops(s->core, turn))
+        step_effect(s, EFFECT_CANCEL_CALL, call->id, 0);
+}
+
 bool group_advance(struct step *s, struct turn *turn) {
   const struct movement *group = group_movement(s->core, turn);
-  const struct group_part *next = NULL;
-  long open = 0;
-  for (size_t i = group->child_count; i-- > 0;) {
-    open += turn->parts[i].state == PART_OPEN;
-    if (turn->parts[i].state == PART_PENDING)
-      next = &turn->parts[i];
-  }
-  if (next == NULL || open >= group->concurrency || s->env->draining)
+  if (turn->part_failed > 0 && group->stops_on_error)
+    return group_end_one(s, false);
+  if (turn->part_next == turn->part_count || (long)turn->part_open >= group->concurrency ||
+      s->env->draining)
     return false;
-  size_t index = group->first_child + (size_t)(next - turn->parts);
+  size_t index = part_movement(group, turn->part_next);
   struct record_draft d;
   step_record(s, &d, RECORD_TURN_START);
   record_put_number(&d, MEMBER_TURN, s->core->turn_count + 1);
   record_put_text(&d, MEMBER_MOVEMENT, s->core->workflow->movements[index].name);
   record_put_number(&d, MEMBER_PARENT_TURN, turn->id);
+  if (group->for_each != NULL)
+    record_put_number(&d, MEMBER_ITEM, (int64_t)turn->part_next + 1);
   record_put_number(&d, MEMBER_ITERATION, turn->iteration);
   record_put_number(&d, MEMBER_MOVEMENT_ITERATION, s->core->movement_counts[index] + 1);
   step_emit(s, &d);
@@ -191,9 +347,9 @@ bool group_advance(struct step *s, struct turn *turn) {
 
 void group_end_child(struct step *s, struct turn *turn) {
   struct record_draft d;
-  assert(turn->group > 0 && turn->phase == TURN_JUDGED);
-  step_turn_record(s, &d, RECORD_TURN_END, turn);
-  record_put_number(&d, MEMBER_PARENT_TURN, turn->group);
+  long group = turn->group;
+  assert(turn->phase == TURN_JUDGED);
+  begin_end(s, &d, turn);
   if (turn->rule > 0) {
     record_put_number(&d, MEMBER_RULE, turn->rule);
   } else {
@@ -202,25 +358,40 @@ void group_end_child(struct step *s, struct turn *turn) {
     record_put_bytes(&d, MEMBER_MESSAGE, str_from(turn->reason));
   }
   step_emit(s, &d);
+  cancel_siblings(s, group);
 }
 
 void group_fail_child(struct step *s, struct turn *turn, enum error_class class,
                       struct str message) {
   struct record_draft d;
-  assert(turn->group > 0);
-  step_turn_record(s, &d, RECORD_TURN_END, turn);
-  record_put_number(&d, MEMBER_PARENT_TURN, turn->group);
+  long group = turn->group;
+  begin_end(s, &d, turn);
   record_put_word(&d, MEMBER_OUTCOME, AGGREGATE_ERROR);
   record_put_bytes(&d, MEMBER_MESSAGE, message);
   record_put_word(&d, MEMBER_CLASS, error_class_name(class));
   step_emit(s, &d);
+  cancel_siblings(s, group);
 }
 
-bool group_all_failed(const struct core *core, const struct turn *turn) {
-  for (size_t i = 0; i < group_movement(core, turn)->child_count; i++)
-    if (!turn->parts[i].failed)
+bool group_lacks_items(const struct core *core, const struct turn *turn, struct buf *why) {
+  const struct movement *m = group_movement(core, turn);
+  if (m->for_each == NULL || turn->items != NULL)
+    return false;
+  buf_printf(why, "for_each: %s is no list of at most %u items as things are",
+             json_string_value(m->for_each), LIMIT_ITEM_COUNT);
+  return true;
+}
+
+const json_t *group_item(const struct core *core, const struct turn *child) {
+  const struct turn *group = child->item > 0 ? core_turn(core, child->group) : NULL;
+  return group ? json_array_get(group->items, (size_t)child->item - 1) : NULL;
+}
+
+bool group_all_failed(const struct turn *turn) {
+  for (size_t i = 0; i < turn->part_count; i++)
+    if (!turn->parts[i].failed && !turn->parts[i].skipped)
       return false;
-  return turn->parts != NULL;
+  return turn->part_count > 0;
 }
 
 static void vote(json_t *votes, struct str label, json_int_t n) {
@@ -237,6 +408,9 @@ void group_env(const struct core *core, const struct turn *turn, json_t *env) {
     const struct movement *m = &core->workflow->movements[group->first_child + i];
     for (size_t k = 0; k < m->rule_count; k++)
       vote(votes, rule_vote(&m->rules[k]), 0);
+  }
+  for (size_t i = 0; i < turn->part_count; i++) {
+    const struct movement *m = &core->workflow->movements[part_movement(group, i)];
     vote(votes, turn->parts[i].label, 1);
     json_array_append_new(parts, json_pack("{so so}", "name", json_text(m->own_name), "label",
                                            json_text(turn->parts[i].label)));

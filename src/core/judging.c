@@ -109,7 +109,7 @@ bool judging_of(struct judging_turn *j, const struct core *core, const struct tu
       .agent_text = buf_view(&turn->text),
       .joined = turn->parts != NULL,
       .env = j->env,
-      .deterministic = turn->parts != NULL && group_all_failed(core, turn),
+      .deterministic = turn->parts != NULL && group_all_failed(turn),
   };
   return true;
 }

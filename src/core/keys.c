@@ -1,7 +1,10 @@
 /* Holds the one table of keys of a workflow. */
 #include "core/keys.h"
 
+#include "core/contract.h"
 #include "core/limits.h"
+#include "core/workflow.h"
+#include "core/worktree.h"
 
 #include "base/limits.h"
 #include "render/describe.h"
@@ -14,6 +17,11 @@ const char *const stage_words[] = {"structured_output", "phase3_tag", "phase1_ta
                                    NULL};
 
 static const char *const permission_words[] = {"readonly", "edit", "full", NULL};
+static const char *const stop_words[] = {"error", NULL};
+const char *const workspace_words[] = {"here", "worktree", NULL};
+const char *const commit_words[] = {"off", "movement", "end", NULL};
+static const char *const sandbox_words[] = {"off", "guard", "strict", NULL};
+static const char *const network_words[] = {"open", "none", NULL};
 static const char *const session_words[] = {"continue", "refresh", NULL};
 
 static const struct key option_list[] = {
@@ -113,10 +121,19 @@ static const struct key rule_list[] = {
      .type = KEY_NAME,
      .description = "Where it leads: a movement's name, COMPLETE or ABORT. A rule of a child in "
                     "parallel has none, every other one must."},
+    {.name = "return",
+     .type = KEY_LINE,
+     .description = "Instead of next, in a workflow that others call: the label of `returns` with "
+                    "which it ends; run by itself the session is complete."},
     {.name = "appendix", .type = KEY_TEXT, .description = "A text shown together with the rule."},
     {.name = "interactive_only",
      .type = KEY_BOOL,
      .description = "The rule exists only while a person takes part in the session "
+                    "(default false)."},
+    {.name = "requires_user_input",
+     .type = KEY_BOOL,
+     .description = "When the rule holds, a person is asked what the answer asks, and the same "
+                    "movement runs again with what was answered; next is not followed "
                     "(default false)."},
     {0},
 };
@@ -183,12 +200,107 @@ static const struct key structured_list[] = {
 };
 const struct key_set structured_keys = {"structured_output", "structured_output", structured_list};
 
+static const struct key contract_list[] = {
+    {.name = "name",
+     .type = KEY_NAME,
+     .required = true,
+     .check = contract_check_name,
+     .description = "The file's name, such as plan.md; no folder."},
+    {.name = "label", .type = KEY_LINE, .description = "What the report is called."},
+    {.name = "format",
+     .type = KEY_FACET,
+     .facet = FACET_OUTPUT_CONTRACT,
+     .description = "What the report must look like: the name of an output contract, a path, or "
+                    "the text itself. The variables of an instruction are filled in."},
+    {.name = "order",
+     .type = KEY_FACET,
+     .facet = FACET_OUTPUT_CONTRACT,
+     .description = "What to do to write it, in front of the format: a name, a path or a text."},
+    {.name = "use_judge",
+     .type = KEY_BOOL,
+     .description = "Whether the judge reads it beside the agent's answer (default true)."},
+    {0},
+};
+const struct key_set contract_keys = {"a report", "contract", contract_list};
+
+static const struct key contracts_list[] = {
+    {.name = "report",
+     .type = KEY_REPORTS,
+     .required = true,
+     .set = &contract_keys,
+     .max = LIMIT_CONTRACT_COUNT,
+     .description = "The reports, in this order: {name, format, ...}, or LABEL: FILE."},
+    {0},
+};
+const struct key_set contracts_keys = {"output_contracts", "contracts", contracts_list};
+
+static const char *const verdict_words[] = {"approve", "reject", NULL};
+
+static const struct key ask_list[] = {
+    {.name = "question",
+     .type = KEY_TEXT,
+     .required = true,
+     .description = "What a person is asked; the variables of an instruction stand for texts."},
+    {.name = "choices",
+     .type = KEY_CHOICES,
+     .max = LIMIT_CHOICE_COUNT,
+     .description = "The answers of which a person takes one (default: any text will do). A rule "
+                    "with the same words as its condition holds without a judge."},
+    {.name = "schema",
+     .type = KEY_SCHEMA,
+     .description = "JSON Schema of the answer: the name of a ready one, a path relative to this "
+                    "file, or the schema itself."},
+    {.name = "default", .type = KEY_TEXT, .description = "The answer when the deadline passes."},
+    {.name = "deadline",
+     .type = KEY_LINE,
+     .check = limits_check_deadline,
+     .description = "How long a person has, such as 30m, 8h or 3d; then the default is taken."},
+    {0},
+};
+const struct key_set ask_keys = {"ask", "ask", ask_list};
+
+static const struct key approve_list[] = {
+    {.name = "question",
+     .type = KEY_TEXT,
+     .description = "What a person is asked beside what would be run."},
+    {.name = "deadline",
+     .type = KEY_LINE,
+     .check = limits_check_deadline,
+     .description = "How long a person has, such as 30m, 8h or 3d; then the default is taken."},
+    {.name = "default",
+     .type = KEY_CHOICE,
+     .words = verdict_words,
+     .description = "What holds when the deadline passes (default reject)."},
+    {.name = "on_reject",
+     .type = KEY_NAME,
+     .description = "Where a rejection leads: a movement's name, COMPLETE or ABORT (default "
+                    "ABORT). The reason is then the answer of this movement."},
+    {0},
+};
+const struct key_set approve_keys = {"approve", "approve", approve_list};
+
 static const struct key movement_list[] = {
     {.name = "name",
      .type = KEY_NAME,
      .required = true,
      .description = "The movement's name, unique in the file; its tag is [NAME:N] in capitals."},
     {.name = "description", .type = KEY_TEXT, .description = "What the movement is for."},
+    {.name = "call",
+     .type = KEY_LINE,
+     .description = "Another workflow instead of work of its own: a path below this file's folder, "
+                    "or the name of one beside it, of the user's or of segue's. Its movements "
+                    "become NAME/THEIRS; the conditions of the rules are its returns, COMPLETE "
+                    "and ABORT."},
+    {.name = "args",
+     .type = KEY_ARGS,
+     .description = "Texts for the params of the workflow that is called."},
+    {.name = "uses",
+     .type = KEY_LINE,
+     .description = "A file with keys of a movement, on which this movement's keys are laid: a "
+                    "path, or NAME for fragments/NAME.yaml where facets are looked for."},
+    {.name = "with",
+     .type = KEY_ARGS,
+     .description = "Texts for the params of the fragment that is used."},
     {.name = "provider",
      .type = KEY_PROVIDERS,
      .description =
@@ -225,6 +337,32 @@ static const struct key movement_list[] = {
      .check = limits_check_cwd,
      .description = "The folder, below the session's, in which its command or agent works; "
                     "{structured:MOVEMENT.FIELD} is a value of an earlier movement."},
+    {.name = "budget",
+     .type = KEY_SET,
+     .set = &budget_keys,
+     .description = "What all turns of this movement may use together; a group's with its "
+                    "children's."},
+    {.name = "gates",
+     .type = KEY_SET_LIST,
+     .set = &gate_keys,
+     .max = LIMIT_GATE_COUNT,
+     .description = "Commands that must pass, in this order, before the rules lead on (but not to "
+                    "ABORT): a failure goes back to this movement, with the command's output as "
+                    "the previous response."},
+    {.name = "gate_runs",
+     .type = KEY_INTEGER,
+     .min = 1,
+     .max = LIMIT_GUARD_TIMES,
+     .description = "How often each gate may run in a session (default 10); with its last failure "
+                    "the session waits for a person."},
+    {.name = "gate",
+     .type = KEY_BOOL,
+     .description = "Of a command: it is a gate. Its output holds what it writes to stderr, too, "
+                    "and after exit 0 the previous response stays what it was (default false)."},
+    {.name = "guards",
+     .type = KEY_SET,
+     .set = &guards_keys,
+     .description = "Guards of this movement, on top of the workflow's."},
     {.name = "persona",
      .type = KEY_FACET,
      .facet = FACET_PERSONA,
@@ -243,7 +381,8 @@ static const struct key movement_list[] = {
      .facet = FACET_INSTRUCTION,
      .description = "What to do: a name, a path, a text, or a list of them. Variables: {task}, "
                     "{iteration}, {max_movements}, {movement_iteration}, {previous_response}, "
-                    "{structured:MOVEMENT.FIELD}."},
+                    "{user_inputs}, {response:MOVEMENT}, "
+                    "{structured:MOVEMENT.FIELD}, {report:FILE}, {report_dir}."},
     {.name = "bare_prompt",
      .type = KEY_BOOL,
      .description = "Whether the prompt is the instruction alone, without the task, the previous "
@@ -260,6 +399,17 @@ static const struct key movement_list[] = {
      .description = "The programs that the agent may run with permission edit, each a program and "
                     "perhaps its first arguments: [make, ./dev, npm test] (default none)."},
     {.name = "edit", .type = KEY_BOOL, .description = "true: another word for permission: edit."},
+    {.name = "sandbox",
+     .type = KEY_CHOICE,
+     .words = sandbox_words,
+     .description = "What the kernel holds the programs of this movement to. guard (default of "
+                    "agents): read all but secrets, write the working directory, their own state "
+                    "and caches. strict: of the home folder only the working directory and their "
+                    "own state. off (default of commands): nothing is held."},
+    {.name = "network",
+     .type = KEY_CHOICE,
+     .words = network_words,
+     .description = "Whether its sandboxed programs reach the network: open (default) or none."},
     {.name = "secrets",
      .type = KEY_VARIABLES,
      .description = "Variables of `secrets` in the user's configuration that this movement's agent "
@@ -289,6 +439,28 @@ static const struct key movement_list[] = {
      .description = "The answer must be a JSON value that fits a schema; it is checked, and "
                     "corrections are asked for. Later movements see it as "
                     "{structured:MOVEMENT.FIELD} and structured.MOVEMENT.FIELD in when()."},
+    {.name = "report",
+     .type = KEY_NAME,
+     .check = contract_check_name,
+     .description = "The answer itself is kept as this file, such as plan.md, in the session's "
+                    "folder of reports; {report:plan.md} is its text later."},
+    {.name = "output_contracts",
+     .type = KEY_SET,
+     .set = &contracts_keys,
+     .description = "Reports that the agent writes when its work is done: a call each that goes "
+                    "on with its conversation. segue writes the files; {report:FILE} is the text "
+                    "of one later."},
+    {.name = "ask",
+     .type = KEY_SET,
+     .set = &ask_keys,
+     .description = "A person answers instead of an agent. The session waits without holding a "
+                    "place; segue inbox lists what waits, segue answer says it."},
+    {.name = "approve",
+     .type = KEY_SET,
+     .set = &approve_keys,
+     .or_true = true,
+     .description = "A person sees what would be run and approves or rejects it before the "
+                    "movement begins."},
     {.name = "judge",
      .type = KEY_SET,
      .set = &judge_keys,
@@ -305,7 +477,8 @@ static const struct key movement_list[] = {
     {.name = "tags", .type = KEY_NOTED, .description = "each movement names its provider itself"},
     {.name = "allowed_tools",
      .type = KEY_NOTED,
-     .description = "edit and required_permission_mode say what the agent may do"},
+     .description = "Edit and Write in it mean permission: edit where the movement says nothing "
+                    "else, Bash(make *) means run: [make]"},
     {.name = "parallel",
      .type = KEY_SET_LIST,
      .set = &movement_keys,
@@ -317,7 +490,24 @@ static const struct key movement_list[] = {
      .type = KEY_INTEGER,
      .min = 1,
      .max = LIMIT_GROUP_COUNT,
-     .description = "How many children of parallel run at once (default: all)."},
+     .description = "How many children of parallel run at once (default: all; of for_each: 4)."},
+    {.name = "for_each",
+     .type = KEY_ITEMS,
+     .max = LIMIT_ITEM_COUNT,
+     .description =
+         "The one child of parallel runs once for each item of this list, or of the list "
+         "MOVEMENT.FIELD that a structured_output made. Its instruction knows {item}, "
+         "{item.FIELD} and {index} (from 1)."},
+    {.name = "stop_on",
+     .type = KEY_CHOICE,
+     .words = stop_words,
+     .description = "error: a child that failed ends its siblings, which get no verdict (default: "
+                    "they go on, and their work is kept)."},
+    {.name = "workspace",
+     .type = KEY_CHOICE,
+     .words = workspace_words,
+     .description = "Of a child: worktree gives it a git worktree and a branch of its own, from "
+                    "where the session stands; here (default): it works where the session does."},
     {.name = "rules",
      .type = KEY_SET_LIST,
      .required = true,
@@ -328,9 +518,92 @@ static const struct key movement_list[] = {
 };
 const struct key_set movement_keys = {"a movement", "movement", movement_list};
 
+static const struct key loop_judge_list[] = {
+    {.name = "provider",
+     .type = KEY_PROVIDERS,
+     .description = "Who judges the loop; the workflow's provider when it is not set. A list names "
+                    "those to fall back to."},
+    {.name = "model", .type = KEY_LINE, .description = "Its model."},
+    {.name = "options",
+     .type = KEY_SET,
+     .set = &options_keys,
+     .description = "Its sampling options; they replace the workflow's as a whole."},
+    {.name = "persona",
+     .type = KEY_FACET,
+     .facet = FACET_PERSONA,
+     .description = "Who judges: the name of a persona, a path, or the text itself."},
+    {.name = "policy",
+     .type = KEY_FACET,
+     .facet = FACET_POLICY,
+     .description = "What the judge must heed: a name, a path, a text, or a list of them."},
+    {.name = "knowledge",
+     .type = KEY_FACET,
+     .facet = FACET_KNOWLEDGE,
+     .description = "What the judge should know: a name, a path, a text, or a list of them."},
+    {.name = "instruction",
+     .alias = "instruction_template",
+     .type = KEY_FACET,
+     .facet = FACET_INSTRUCTION,
+     .description = "What to judge (default: whether the rounds bring progress). Variables: those "
+                    "of a movement, {cycle} and {cycle_count}."},
+    {.name = "judge",
+     .type = KEY_SET,
+     .set = &judge_keys,
+     .description = "How its answer is judged; its keys go on top of the workflow's judge."},
+    {.name = "rules",
+     .type = KEY_SET_LIST,
+     .required = true,
+     .set = &rule_keys,
+     .max = LIMIT_RULE_COUNT,
+     .description = "Where to go next, in place of the cycle's next round."},
+    {0},
+};
+const struct key_set loop_judge_keys = {"a loop's judge", "loop_judge", loop_judge_list};
+
+static const struct key monitor_list[] = {
+    {.name = "cycle",
+     .type = KEY_NAMES,
+     .required = true,
+     .min = 2,
+     .max = LIMIT_CYCLE_COUNT,
+     .description = "The movements of the loop, in their order, each once."},
+    {.name = "ignore",
+     .alias = "ignore_steps",
+     .type = KEY_NAMES,
+     .min = 1,
+     .max = LIMIT_CYCLE_COUNT,
+     .description = "Movements between them that do not break the loop."},
+    {.name = "threshold",
+     .type = KEY_INTEGER,
+     .min = 1,
+     .max = LIMIT_MOVEMENTS,
+     .description = "How many times in a row the cycle is gone through before the judge is asked "
+                    "(default 3)."},
+    {.name = "judge",
+     .type = KEY_SET,
+     .required = true,
+     .set = &loop_judge_keys,
+     .description = "Who is asked when the cycle would be entered once more."},
+    {0},
+};
+const struct key_set monitor_keys = {"a loop monitor", "monitor", monitor_list};
+
 static const struct key workflow_list[] = {
     {.name = "name", .type = KEY_NAME, .required = true, .description = "The workflow's name."},
     {.name = "description", .type = KEY_TEXT, .description = "What the workflow is for."},
+    {.name = "params",
+     .type = KEY_PARAMS,
+     .description = "What the workflow takes: NAME: default, or NAME: {description: .., default: "
+                    "..}; without a default it must be given. {input:NAME} is its value: of args "
+                    "where the workflow is called, of --input NAME=VALUE where it is run."},
+    {.name = "returns",
+     .type = KEY_LABELS,
+     .description = "Labels with which the workflow can end when it is called, besides COMPLETE "
+                    "and ABORT; a rule with return: LABEL ends it so."},
+    {.name = "outputs",
+     .type = KEY_OUTPUTS,
+     .description = "What a complete session returns, NAME: text with the variables of an "
+                    "instruction; a text that is one {structured:MOVEMENT.FIELD} is that value."},
     {.name = "language",
      .type = KEY_CHOICE,
      .words = languages,
@@ -351,6 +624,21 @@ static const struct key workflow_list[] = {
      .max = LIMIT_MOVEMENTS,
      .words = infinite,
      .description = "Most movements of one session, or infinite (default 10)."},
+    {.name = "budget",
+     .type = KEY_SET,
+     .set = &budget_keys,
+     .description = "What a session may use: no call starts and no movement is entered once a sum "
+                    "has reached its limit. The session stops, and segue resume --add-budget goes "
+                    "on."},
+    {.name = "protect",
+     .type = KEY_TEXTS,
+     .max = LIMIT_PROTECT_COUNT,
+     .description = "Paths that no movement may change, such as tests/** or *.lock: one that does "
+                    "stops the session, and a resume is a person's word that it may be."},
+    {.name = "guards",
+     .type = KEY_SET,
+     .set = &guards_keys,
+     .description = "What goes round and round is stopped, or told: see its keys."},
     {.name = "provider",
      .type = KEY_PROVIDERS,
      .description = "Who works on the movements that name no provider. A list names those to fall "
@@ -364,6 +652,21 @@ static const struct key workflow_list[] = {
      .type = KEY_SET,
      .set = &judge_keys,
      .description = "How movements are judged."},
+    {.name = "workspace",
+     .type = KEY_CHOICE,
+     .words = workspace_words,
+     .description = "here (default): in the working directory, where one session at a time edits. "
+                    "worktree: in a git worktree on a branch of its own."},
+    {.name = "commit",
+     .type = KEY_CHOICE,
+     .words = commit_words,
+     .description = "When the work is committed: off (default with here), after each movement, or "
+                    "at the session's end (default with worktree)."},
+    {.name = "branch",
+     .type = KEY_LINE,
+     .check = worktree_check_branch,
+     .description = "The name of a worktree's branch; {id} is the session's, {workflow} its "
+                    "workflow's (default segue/{id})."},
     {.name = "personas",
      .type = KEY_SECTION,
      .facet = FACET_PERSONA,
@@ -407,6 +710,18 @@ static const struct key workflow_list[] = {
     {.name = "answer_agent",
      .type = KEY_NOTED,
      .description = "segue answers no questions of agents"},
+    {.name = "global_rules",
+     .type = KEY_SET_LIST,
+     .set = &rule_keys,
+     .max = LIMIT_RULE_COUNT,
+     .description = "Rules of every movement, in front of its own and numbered before them. A "
+                    "when() that looks at what a movement does not have is false there; a label is "
+                    "asked for where the movement has labels of its own."},
+    {.name = "loop_monitors",
+     .type = KEY_SET_LIST,
+     .set = &monitor_keys,
+     .max = LIMIT_MONITOR_COUNT,
+     .description = "Loops that are watched: a judge says whether another round is worth it."},
     {.name = "movements",
      .alias = "steps",
      .type = KEY_SET_LIST,

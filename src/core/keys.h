@@ -37,13 +37,22 @@ enum key_type {
   KEY_PROVIDERS,  /* a backend, or a list: the first, then those to fall back to; in the resolved
                     document the rest is `fallback` beside it */
   KEY_ARGV,       /* list of texts: a program and its arguments */
+  KEY_CHOICES,    /* list of 2 to max lines, each once: what a person can choose */
+  KEY_NAMES,      /* list of min to max names */
+  KEY_TEXTS,      /* list of 1 to max texts */
   KEY_VARIABLES,  /* list of names of environment variables */
   KEY_PANEL,      /* list of 2 to max backends, or one of words */
   KEY_RUN,        /* list of programs that an agent may run: see core/run.h */
   KEY_STAGES,     /* list of judge stages from words, each at most once */
   KEY_SCHEMA,     /* a JSON Schema: a preset's name, a path, or a map; see schemas.h */
+  KEY_ITEMS,      /* a list of 1 to max values of any kind, or a text MOVEMENT.FIELD: core/ref.h */
   KEY_INVARIANTS, /* list of invariants, see structured/invariant.h */
+  KEY_PARAMS,     /* map name -> default or {description, default}; gone when it is loaded */
+  KEY_ARGS,       /* map name -> text; gone when it is loaded */
+  KEY_LABELS,     /* list of labels; gone when it is loaded */
+  KEY_OUTPUTS,    /* map name -> template of what it is: see outputs.h */
   KEY_NOTED,      /* anything: read, warned of once with what to do instead, and left out */
+  KEY_REPORTS,    /* list of 1 to max maps of `set`; also of `LABEL: FILE` and of names alone */
   KEY_SET,        /* a map with the keys of `set` */
   KEY_SET_LIST,   /* a list of 1 to max such maps */
 };
@@ -56,6 +65,7 @@ struct key {
   enum key_type type;
   bool required;
   bool or_null; /* null takes a value away that was written elsewhere */
+  bool or_true; /* of a set: true stands for one with nothing in it */
   double min, max;
   const char *const *words; /* NULL-ended */
   const struct key_set *set;
@@ -71,7 +81,8 @@ struct key_set {
 };
 
 extern const struct key_set workflow_keys, movement_keys, rule_keys, judge_keys, options_keys,
-    structured_keys, reask_keys;
+    structured_keys, reask_keys, ask_keys, approve_keys, budget_keys, budget_call_keys, guards_keys,
+    gate_keys, contracts_keys, contract_keys, monitor_keys, loop_judge_keys;
 extern const char *const stage_words[]; /* what judge.stages may list */
 
 /* By name or alias, NULL when there is none. */

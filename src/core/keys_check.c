@@ -115,6 +115,22 @@ static bool keys_check_run(struct key_check *c, const struct key *k, const json_
   return true;
 }
 
+static bool keys_check_choices(struct key_check *c, const struct key *k, const json_t *list) {
+  static const char what[] = "must be a list of 2 to 20 different answers, each of one line";
+  size_t i;
+  const json_t *v;
+  if (!keys_check_texts(c, list, 2, (size_t)k->max, what))
+    return false;
+  json_array_foreach((json_t *)list, i, v) {
+    if (json_string_length(v) > LIMIT_CHOICE_BYTES || str_has_control(json_view(v)))
+      return keys_refuse(c, what);
+    for (size_t j = 0; j < i; j++)
+      if (json_equal(v, json_array_get(list, j)))
+        return keys_refuse(c, what);
+  }
+  return true;
+}
+
 static bool keys_check_variables(struct key_check *c, const json_t *list) {
   if (!keys_check_texts(c, list, 1, LIMIT_SECRET_COUNT, "must be a list of names of variables"))
     return false;
@@ -123,6 +139,18 @@ static bool keys_check_variables(struct key_check *c, const json_t *list) {
   json_array_foreach((json_t *)list, i, v) {
     if (!str_is_variable((struct str){json_string_value(v), json_string_length(v)}))
       return keys_refuse(c, "must be a list of names of variables");
+  }
+  return true;
+}
+
+static bool keys_check_outputs(struct key_check *c, const json_t *map) {
+  const char *name;
+  const json_t *v;
+  if (!json_is_object(map) || json_object_size(map) > LIMIT_PARAM_COUNT)
+    return keys_refuse(c, "must be an object of at most 64 names");
+  json_object_foreach((json_t *)map, name, v) {
+    if (!json_is_string(v) || name[0] == '\0')
+      return keys_refuse(c, "must hold texts");
   }
   return true;
 }
@@ -161,6 +189,13 @@ static bool keys_check_list(struct key_check *c, const struct key *k, const json
   return true;
 }
 
+static bool keys_check_items(struct key_check *c, const struct key *k, const json_t *v) {
+  if (json_is_string(v))
+    return keys_check_text(c, k, v);
+  return (json_is_array(v) && json_array_size(v) > 0 && (double)json_array_size(v) <= k->max) ||
+         keys_refuse(c, "must be a list with at least one item, or MOVEMENT.FIELD");
+}
+
 static bool keys_check_value(struct key_check *c, const struct key *k, const json_t *v) {
   if (k->or_null && json_is_null(v))
     return true;
@@ -181,12 +216,22 @@ static bool keys_check_value(struct key_check *c, const struct key *k, const jso
   case KEY_CHOICE:
     return keys_check_choice(c, k, v);
   case KEY_NOTED:
+  case KEY_PARAMS:
+  case KEY_ARGS:
+  case KEY_LABELS:
   case KEY_SECTION:
     return true; /* nothing reads them */
   case KEY_ARGV:
     return keys_check_argv(c, v);
   case KEY_RUN:
     return keys_check_run(c, k, v);
+  case KEY_CHOICES:
+    return keys_check_choices(c, k, v);
+  case KEY_NAMES:
+    return keys_check_texts(c, v, (size_t)k->min, (size_t)k->max,
+                            "must be a list of movements' names");
+  case KEY_TEXTS:
+    return keys_check_texts(c, v, 1, (size_t)k->max, "must be a list of texts, not too many");
   case KEY_VARIABLES:
     return keys_check_variables(c, v);
   case KEY_PANEL:
@@ -196,8 +241,14 @@ static bool keys_check_value(struct key_check *c, const struct key *k, const jso
     return keys_check_stages(c, k, v);
   case KEY_SCHEMA:
     return json_is_object(v) || keys_refuse(c, "must be a JSON Schema");
+  case KEY_ITEMS:
+    return keys_check_items(c, k, v);
   case KEY_INVARIANTS:
     return json_is_array(v) || keys_refuse(c, "must be a list");
+  case KEY_OUTPUTS:
+    return keys_check_outputs(c, v);
+  case KEY_REPORTS:
+    return keys_check_list(c, k, v);
   case KEY_SET:
     return keys_check_set(c, k->set, v);
   case KEY_SET_LIST:
@@ -209,7 +260,10 @@ static bool keys_check_value(struct key_check *c, const struct key *k, const jso
 static bool keys_check_key(struct key_check *c, const struct key *k, const json_t *object) {
   const json_t *v = json_object_get(object, k->name);
   size_t length = c->path.n;
-  buf_printf(&c->path, "%s%s", length > 0 ? "." : "", k->name);
+  if (v == NULL && !k->required && k->type != KEY_PROVIDERS)
+    return true; /* most keys of most movements */
+  buf_puts(&c->path, length > 0 ? "." : "");
+  buf_puts(&c->path, k->name);
   if (v == NULL && k->required)
     return keys_refuse(c, "is missing");
   if (v != NULL && !keys_check_value(c, k, v))

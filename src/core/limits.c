@@ -13,10 +13,10 @@
 static const struct {
   const char *name;
   long ms;
-} units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
+} units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
 
-/* -1: it is no duration. */
-static long limits_ms_of(struct str text) {
+/* -1: it is no duration, or over `most` milliseconds. */
+static long limits_ms_of(struct str text, long most) {
   size_t digits = 0;
   long number;
   while (digits < text.n && isdigit((unsigned char)text.p[digits]))
@@ -25,18 +25,29 @@ static long limits_ms_of(struct str text) {
   if (digits > 9 || !str_to_long((struct str){text.p, digits}, &number))
     return -1;
   for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-    if (str_eq_c(unit, units[i].name) && number > 0 && number <= LIMIT_DURATION_MS / units[i].ms)
+    if (str_eq_c(unit, units[i].name) && number > 0 && number <= most / units[i].ms)
       return number * units[i].ms;
   return -1;
 }
 
 long limits_duration_ms(struct str text, long otherwise) {
-  long ms = text.n > 0 ? limits_ms_of(text) : -1;
+  long ms = text.n > 0 ? limits_ms_of(text, LIMIT_DURATION_MS) : -1;
   return ms > 0 ? ms : otherwise;
 }
 
+long limits_deadline_ms(struct str text) {
+  long ms = text.n > 0 ? limits_ms_of(text, LIMIT_DEADLINE_MS) : -1;
+  return ms > 0 ? ms : 0;
+}
+
+bool limits_check_deadline(struct str text, struct err *err) {
+  return limits_deadline_ms(text) > 0 ||
+         err_set(err, ERR_INVALID,
+                 "must be a duration of at most 90d: write a number with s, m, h or d, such as 8h");
+}
+
 bool limits_check_duration(struct str text, struct err *err) {
-  return limits_ms_of(text) > 0 ||
+  return limits_ms_of(text, LIMIT_DURATION_MS) > 0 ||
          err_set(err, ERR_INVALID,
                  "must be a duration of 1ms to 24h: write a number with ms, s, m or h, such as "
                  "90s");

@@ -13,11 +13,14 @@
 
 /* The checks of keys.h: err says what the text must be, in words that follow the key's name. */
 bool limits_check_duration(struct str text, struct err *err);
+bool limits_check_deadline(struct str text, struct err *err);
 bool limits_check_tests(struct str text, struct err *err);
 bool limits_check_cwd(struct str text, struct err *err);
 
 /* otherwise: of a text that is empty or no duration. */
 long limits_duration_ms(struct str text, long otherwise);
+/* How long a person may take; 0: the text is empty, so there is no end. */
+long limits_deadline_ms(struct str text);
 
 /* The movement's folder with the values of earlier movements put in; empty: the session's own. */
 void limits_cwd(const struct workflow *wf, const struct movement *m, const json_t *values,

@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "core/call.h"
 #include "core/capability.h"
+#include "core/kept.h"
 #include "core/ref.h"
 #include "extract/schema_check.h"
 #include "format/json_object.h"
@@ -22,8 +23,8 @@
 #include <string.h>
 
 const char *const prompt_template_names[] = {
-    "execute.md", "judge_structured.md", "judge_tag.md", "judge_ai.md",
-    "reask.md",   "schema.md",           "invariant.md", NULL};
+    "execute.md", "judge_structured.md", "judge_tag.md", "judge_ai.md", "reask.md",
+    "schema.md",  "invariant.md",        "report.md",    "loop.md",     NULL};
 
 const char *const prompt_variable_names[] = {"task",
                                              "iteration",
@@ -32,6 +33,12 @@ const char *const prompt_variable_names[] = {"task",
                                              "movement_iteration",
                                              "step_iteration",
                                              "previous_response",
+                                             "user_inputs",
+                                             "item",
+                                             "index",
+                                             "report_dir",
+                                             "cycle",
+                                             "cycle_count",
                                              NULL};
 
 void prompt_deinit(struct prompt *p) {
@@ -145,12 +152,27 @@ static bool is_whole(struct str piece, struct str text) {
   return piece.p == text.p && piece.n == text.n;
 }
 
+/* The report or the answer that a variable names: {report:FILE}, {response:MOVEMENT}. */
+static const struct kept_text *kept_of(const struct prompt_view *v, struct str name) {
+  static const size_t report = sizeof PROMPT_REPORT - 1, response = sizeof PROMPT_RESPONSE - 1;
+  if (str_starts(name, PROMPT_RESPONSE))
+    return kept_find(v->responses, (struct str){name.p + response, name.n - response});
+  if (!str_starts(name, PROMPT_REPORT))
+    return NULL;
+  struct str file = {name.p + report, name.n - report};
+  const struct kept_text *own = kept_find(v->own_reports, file);
+  return own ? own : kept_find(v->reports, file);
+}
+
 /* Where the log holds this variable's whole text, if it does. */
 static uint64_t prompt_place_of(const struct prompt_view *v, struct str piece, struct str name,
                                 const char **key) {
   *key = "text";
   if (is_whole(piece, v->answer) && str_eq(name, STR("report")))
     return v->answer_seq;
+  const struct kept_text *kept = kept_of(v, name);
+  if (kept != NULL)
+    return kept->joined.count == 0 ? kept->seq : 0;
   if (is_whole(piece, v->previous) && str_eq(name, STR("previous_response")))
     return v->previous_seq;
   if (v->bad_seq != 0 && str_eq(name, STR("bad_output")))
@@ -163,7 +185,7 @@ static enum piece_kind prompt_kind_of(const struct prompt_view *v, struct str pi
                                       const struct template_var *var) {
   static const char *const stable[] = {"workflow",  "movement", "description", "criteria",
                                        "tags",      "task",     "none",        "max_movements",
-                                       "max_steps", "request"};
+                                       "max_steps", "request",  "order",       "format"};
   const struct movement *m = v->movement;
   if (is_whole(piece, m->instruction) || is_whole(piece, m->persona) ||
       is_whole(piece, m->policy) || is_whole(piece, m->knowledge))
@@ -184,6 +206,8 @@ static const struct joined *joined_of(const struct prompt_view *v, struct str pi
     joined = v->answer_joined;
   else if (is_whole(piece, v->previous) && str_eq(name, STR("previous_response")))
     joined = v->previous_joined;
+  else if (kept_of(v, name) != NULL)
+    joined = &kept_of(v, name)->joined;
   return joined != NULL && joined->count > 0 ? joined : NULL;
 }
 
@@ -245,7 +269,22 @@ static struct str prompt_number_text(char buffer[STR_NUMBER_BYTES], long value) 
 /* ---- the movement's own prompt ------------------------------------------------------------------
  */
 
-static struct str effective_instruction(const struct movement *m) {
+/* The project's or the user's text of a template, else the shipped one. */
+static struct str template_text(const struct prompt_view *view, const char *name) {
+  struct buf key = {0};
+  buf_printf(&key, "prompts/%s/%s", view->workflow->language.p, name);
+  const json_t *override = json_object_get(view->overrides, key.p + strlen("prompts/"));
+  const struct resource *r = resource_find(key.p);
+  if (r == NULL)
+    BUG("no template %s", key.p);
+  buf_deinit(&key);
+  return str_trim(json_is_string(override) ? json_view(override) : (struct str){r->p, r->n});
+}
+
+static struct str effective_instruction(const struct prompt_view *view) {
+  const struct movement *m = view->movement;
+  if (m->monitor != NULL && m->instruction.n == 0)
+    return template_text(view, "loop.md");
   return m->instruction.n > 0 || m->argv != NULL ? m->instruction : STR("{task}");
 }
 
@@ -291,14 +330,64 @@ static void on_name(void *ctx, struct str name) {
   add_variable(v, name, value_text(&v->arena, value));
 }
 
-static void render_instruction(const struct nested *nested, struct prompt *out) {
-  const struct prompt_view *v = nested->view;
-  char iteration[STR_NUMBER_BYTES], maximum[STR_NUMBER_BYTES], own[STR_NUMBER_BYTES];
+/* {item.FIELD}, {item[0].FIELD}: a part of the item. */
+static void on_item_name(void *ctx, struct str name) {
+  struct variables *v = ctx;
+  const struct prompt_ref ref = {STR("item"), {name.p + 4, name.n - 4}};
+  for (size_t i = 0; i < v->count; i++)
+    if (str_eq(name, v->items[i].name))
+      return;
+  add_variable(v, name, value_text(&v->arena, prompt_ref_value(&ref, v->view->item)));
+}
+
+/* A report or an answer that is not there yet is said to be none: an empty line would mislead. */
+static void on_kept_name(void *ctx, struct str name) {
+  struct variables *v = ctx;
+  const struct kept_text *kept = kept_of(v->view, name);
+  bool ja = workflow_language(v->view->workflow) == DESCRIBE_JAPANESE;
+  for (size_t i = 0; i < v->count; i++)
+    if (str_eq(name, v->items[i].name))
+      return;
+  struct str none = ja ? STR("（まだありません）") : STR("(there is none yet)");
+  add_variable(v, name, kept ? buf_view(&kept->text) : none);
+}
+
+/* An input came from outside and is data: it is never read as a template. */
+static void add_inputs(struct variables *v) {
+  const char *name;
+  const json_t *value;
+  json_object_foreach((json_t *)v->view->workflow->inputs, name, value) {
+    struct str own = str_from(name);
+    char *var = arena_alloc(&v->arena, strlen(PROMPT_INPUT) + own.n);
+    memcpy(var, PROMPT_INPUT, strlen(PROMPT_INPUT));
+    memcpy(var + strlen(PROMPT_INPUT), own.p, own.n);
+    add_variable(v, (struct str){var, strlen(PROMPT_INPUT) + own.n}, json_view(value));
+  }
+}
+
+/* A loop's judge is told the loop: "review -> fix", 3. */
+static void add_cycle(struct variables *v) {
+  const struct workflow *wf = v->view->workflow;
+  const struct monitor *m = v->view->movement->monitor;
+  char count[STR_NUMBER_BYTES];
+  struct buf text = {0};
+  for (size_t i = 0; i < m->cycle_count; i++) {
+    struct str name = wf->movements[m->cycle[i]].name;
+    buf_printf(&text, "%s" STR_FMT, i > 0 ? " -> " : "", STR_ARG(name));
+  }
+  add_variable(v, STR("cycle"), arena_str(&v->arena, buf_view(&text)));
+  add_variable(v, STR("cycle_count"),
+               arena_str(&v->arena, prompt_number_text(count, v->view->cycle_count)));
+  buf_deinit(&text);
+}
+
+void prompt_fill(const struct prompt_view *v, struct str text, struct prompt *out) {
+  char iteration[STR_NUMBER_BYTES], maximum[STR_NUMBER_BYTES], own[STR_NUMBER_BYTES],
+      index[STR_NUMBER_BYTES];
   struct str max_text = STR("infinite");
   if (v->max_movements != MOVEMENTS_INFINITE)
     max_text = prompt_number_text(maximum, v->max_movements);
   struct str own_text = prompt_number_text(own, v->movement_iteration);
-  struct str instruction = effective_instruction(v->movement);
   struct variables vars = {.view = v};
   add_variable(&vars, STR("task"), v->task);
   add_variable(&vars, STR("iteration"), prompt_number_text(iteration, v->iteration));
@@ -307,11 +396,28 @@ static void render_instruction(const struct nested *nested, struct prompt *out) 
   add_variable(&vars, STR("movement_iteration"), own_text);
   add_variable(&vars, STR("step_iteration"), own_text);
   add_variable(&vars, STR("previous_response"), v->has_previous ? v->previous : STR(""));
-  template_names(instruction, PROMPT_STRUCTURED, on_name, &vars);
+  add_inputs(&vars);
+  add_variable(&vars, STR("report_dir"), v->report_dir);
+  add_variable(&vars, STR("user_inputs"), v->user_inputs);
+  if (v->movement->monitor != NULL)
+    add_cycle(&vars);
+  template_names(text, PROMPT_STRUCTURED, on_name, &vars);
+  if (v->item != NULL) {
+    add_variable(&vars, STR("item"), value_text(&vars.arena, v->item));
+    add_variable(&vars, STR("index"), prompt_number_text(index, v->index));
+    template_names(text, "item.", on_item_name, &vars);
+    template_names(text, "item[", on_item_name, &vars);
+  }
+  template_names(text, PROMPT_REPORT, on_kept_name, &vars);
+  template_names(text, PROMPT_RESPONSE, on_kept_name, &vars);
   struct sink sink = {out, NULL, v};
-  template_render(instruction, vars.items, on_piece, &sink);
+  template_render(text, vars.items, on_piece, &sink);
   free(vars.items);
   arena_deinit(&vars.arena);
+}
+
+static void render_instruction(const struct nested *nested, struct prompt *out) {
+  prompt_fill(nested->view, effective_instruction(nested->view), out);
 }
 
 static void append_condition(struct buf *b, const struct rule *rule) {
@@ -454,13 +560,13 @@ static void render_execute(const struct nested *nested, struct prompt *out) {
     render_instruction(&inner, out);
     return;
   }
-  struct str instruction = effective_instruction(m);
+  struct str instruction = effective_instruction(v);
   char iteration[STR_NUMBER_BYTES], maximum[STR_NUMBER_BYTES], own[STR_NUMBER_BYTES];
   struct buf tags = {0};
   struct told_permission told = permission_told(v);
   if (asks_for_tag(m)) {
     struct chain_spec spec = own_spec(m);
-    append_criteria(&tags, &spec, m->name, true);
+    append_criteria(&tags, &spec, m->own_name, true);
   }
   bool show_task = v->task.n > 0 && !template_uses(instruction, "task");
   bool show_previous = m->pass_previous_response && v->has_previous && v->previous.n > 0 &&
@@ -483,6 +589,7 @@ static void render_execute(const struct nested *nested, struct prompt *out) {
       {STR("run"), buf_view(&told.run)},
       {STR("task"), show_task ? v->task : STR("")},
       {STR("previous_response"), show_previous ? v->previous : STR("")},
+      {STR("user_inputs"), template_uses(instruction, "user_inputs") ? STR("") : v->user_inputs},
       {STR("instruction"), instruction},
       {STR("tags"), buf_view(&tags)},
       {{NULL, 0}, {NULL, 0}},
@@ -548,10 +655,10 @@ static void render_question(const struct nested *nested, struct prompt *out) {
       v->has_exit || v->check.n > 0 || v->checks.n > 0 || v->files != NULL || v->files_lost;
   append_files(&files, v->files, v->files_more);
   bool ai = nested->stage == STAGE_AI_JUDGE;
-  append_criteria(&criteria, nested->spec, v->movement->name, false);
+  append_criteria(&criteria, nested->spec, v->movement->own_name, false);
   rule_tag(ai ? STR("judge") : v->movement->own_name, 0, &none);
   if (nested->stage == STAGE_PHASE3_TAG || !v->by_tool)
-    append_criteria(&tags, nested->spec, ai ? STR("judge") : v->movement->name, true);
+    append_criteria(&tags, nested->spec, ai ? STR("judge") : v->movement->own_name, true);
   struct buf readable = {0};
   bool cut; /* the end of a report is where its outcome stands */
   struct str answer = end_of_text(v->answer, LIMIT_JUDGE_TEXT_BYTES, &cut);
@@ -642,6 +749,40 @@ void prompt_reask(const struct prompt_view *view, const struct prompt_correction
   schema_free(judged);
   buf_deinit(&list);
   buf_deinit(&readable);
+}
+
+/* --- reports --- */
+
+/* Fills in a contract's text; NULL: it has none. Its parts are the log's by themselves. */
+static void contract_text(const struct prompt_view *view, struct str text, struct buf *out) {
+  struct prompt own = {.bytes = {.max = LIMIT_PROMPT_BYTES}};
+  prompt_fill(view, text, &own);
+  buf_str(out, str_trim(buf_view(&own.bytes)));
+  prompt_deinit(&own);
+}
+
+void prompt_report(const struct prompt_view *view, const struct contract *contract, bool alone,
+                   struct prompt *out) {
+  struct buf order = {0}, format = {0};
+  contract_text(view, contract->order, &order);
+  contract_text(view, contract->format, &format);
+  *out = (struct prompt){.bytes = {.max = LIMIT_PROMPT_BYTES}};
+  const struct template_var vars[] = {
+      {STR("file"), contract->name},
+      {STR("label"), contract->label},
+      {STR("workflow"), view->workflow->name},
+      {STR("movement"), view->movement->name},
+      {STR("order"), buf_view(&order)},
+      {STR("format"), buf_view(&format)},
+      {STR("task"), alone ? view->task : STR("")},
+      {STR("report"), alone ? view->answer : STR("")},
+      {STR("fence"), str_from(view->nonce)},
+      {{NULL, 0}, {NULL, 0}},
+  };
+  struct sink sink = {out, NULL, view};
+  render_template("report.md", vars, &sink);
+  buf_deinit(&order);
+  buf_deinit(&format);
 }
 
 /* --- invariants --- */

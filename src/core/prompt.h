@@ -34,6 +34,7 @@ struct prompt_templates *prompt_templates_new(void);
 void prompt_templates_free(struct prompt_templates *templates); /* accepts NULL */
 
 /* Everything a prompt can show; all borrowed. */
+struct kept_text;
 struct prompt_view {
   const struct workflow *workflow;
   struct prompt_templates *templates; /* or NULL */
@@ -46,8 +47,10 @@ struct prompt_view {
   bool has_previous;
   long max_movements;
   long iteration, movement_iteration;
-  struct str answer; /* judge prompts: the agent's text */
-  struct str check;  /* the last command movement before this turn; empty: there was none */
+  const json_t *item; /* of a for_each, for {item} and {item.FIELD}; or NULL */
+  long index;         /* and which it is, from 1 */
+  struct str answer;  /* judge prompts: the agent's text */
+  struct str check;   /* the last command movement before this turn; empty: there was none */
   long check_turn;
   int check_exit;
   struct str checks;   /* other checks so far, one a line; or empty */
@@ -58,15 +61,23 @@ struct prompt_view {
   bool files_lost;     /* what an attempt that was cut off changed is not among them */
   bool has_exit;
   int exit;
-  const char *nonce;       /* judge prompts: the random fence around it */
-  const json_t *values;    /* movement -> value, for {structured:MOVEMENT.FIELD}; or NULL */
-  bool shows_schema;       /* the backend does not enforce the schema that the answer must fit */
+  const char *nonce;      /* judge prompts: the random fence around it */
+  struct str user_inputs; /* what persons answered this movement; or empty */
+  const json_t *values;   /* movement -> value, for {structured:MOVEMENT.FIELD}; or NULL */
+  bool shows_schema;      /* the backend does not enforce the schema that the answer must fit */
+  const struct kept_text *own_reports, *reports; /* of the turn so far, of those before it */
+  const struct kept_text *responses; /* last answers of the movements that prompts name */
+  long cycle_count;                  /* of the judge of a loop; else 0 */
+  struct str report_dir;             /* where reports are files; empty: nowhere */
   const struct held *held; /* what its backend can hold of its permission; NULL: all of it */
   bool by_tool; /* the judge has a tool for its value: a word of tags makes models skip it */
 };
 
 /* The movement's own prompt. A command movement's is its instruction alone (its stdin). */
 void prompt_execute(const struct prompt_view *view, struct prompt *out);
+
+/* A template with the variables of an instruction. */
+void prompt_fill(const struct prompt_view *view, struct str text, struct prompt *out);
 
 /* The question of a judge stage (structured_output, phase3_tag, ai_judge). */
 void prompt_judge(const struct prompt_view *view, const struct chain_spec *spec,
@@ -83,6 +94,11 @@ struct prompt_correction { /* all borrowed */
 };
 void prompt_reask(const struct prompt_view *view, const struct prompt_correction *correction,
                   struct prompt *out);
+
+/* Asks for the report of a movement whose work is done. alone: in a conversation that does not hold
+ * the work, so that it is told what came of it. */
+void prompt_report(const struct prompt_view *view, const struct contract *contract, bool alone,
+                   struct prompt *out);
 
 /* The question whether an invariant holds of a value. */
 void prompt_invariant(const struct prompt_view *view, struct str question, const json_t *value,
@@ -101,7 +117,8 @@ struct prompt_log {
 void prompt_log_init(struct prompt_log *log, const struct prompt *p, struct texts *texts);
 void prompt_log_deinit(struct prompt_log *log);
 
-/* The variables of an instruction, NULL-ended; {structured:...} besides. */
+/* The variables of an instruction, NULL-ended; {structured:...} besides, and where there is a
+ * for_each {item}, {index} and {item.FIELD}. */
 extern const char *const prompt_variable_names[];
 
 /* Names of the templates ("execute.md", ...), NULL-ended: what a user can override. */

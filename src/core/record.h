@@ -33,9 +33,13 @@ enum record_type {
   RECORD_CALL_END,
   RECORD_CHECK,
   RECORD_STRUCTURED,
+  RECORD_REPORT,
   RECORD_STAGE,
   RECORD_JUDGMENT,
+  RECORD_QUESTION,
+  RECORD_ANSWER,
   RECORD_TURN_END,
+  RECORD_WORKSPACE,
   RECORD_SESSION_STOP,
   RECORD_SESSION_RESUME,
   RECORD_SESSION_END,
@@ -50,6 +54,7 @@ enum record_type {
   PLAIN(ATTEMPT, "attempt")                                                                        \
   PLAIN(MOVEMENT, "movement")                                                                      \
   PLAIN(PARENT_TURN, "parent_turn")                                                                \
+  PLAIN(ITEM, "item")                                                                              \
   PLAIN(ITERATION, "iteration")                                                                    \
   PLAIN(MOVEMENT_ITERATION, "movement_iteration")                                                  \
   TREE(SESSION, "session")                                                                         \
@@ -70,7 +75,10 @@ enum record_type {
   PLAIN(MODEL, "model")                                                                            \
   TREE(OPTIONS, "options")                                                                         \
   TREE(SCHEMA, "schema")                                                                           \
+  PLAIN(FILE, "file")                                                                              \
+  PLAIN(SHA256, "sha256")                                                                          \
   PLAIN(CWD, "cwd")                                                                                \
+  TREE(SANDBOX, "sandbox")                                                                         \
   PLAIN(TIMEOUT_MS, "timeout_ms")                                                                  \
   TREE(TOKEN, "token")                                                                             \
   TREE(PROMPT, "prompt")                                                                           \
@@ -99,6 +107,7 @@ enum record_type {
   PLAIN(STDERR_DROPPED_BYTES, "stderr_dropped_bytes")                                              \
   TREE(FILES, "files")                                                                             \
   PLAIN(FILES_MORE, "files_more")                                                                  \
+  PLAIN(FILES_SHARED, "files_shared")                                                              \
   TREE(REQUESTS, "requests")                                                                       \
   TREE(USAGE, "usage")                                                                             \
   PLAIN(PROVIDER_SESSION, "provider_session")                                                      \
@@ -123,6 +132,8 @@ enum record_type {
   TREE(STAGES, "stages")                                                                           \
   PLAIN(CLASS, "class")                                                                            \
   TREE(QUESTION, "question")                                                                       \
+  TREE(QUESTIONS, "questions")                                                                     \
+  PLAIN(CHOICE, "choice")                                                                          \
   PLAIN(RESUMABLE, "resumable")                                                                    \
   PLAIN(TURNS, "turns")                                                                            \
   TREE(METHODS, "methods")                                                                         \
@@ -133,7 +144,9 @@ enum record_type {
   TREE(STATE, "state")                                                                             \
   TREE(VERDICT, "verdict")                                                                         \
   TREE(CHANGED, "changed")                                                                         \
-  TREE(SPENT, "spent")
+  TREE(SPENT, "spent")                                                                             \
+  TREE(BUDGET, "budget")                                                                           \
+  TREE(OUTPUTS, "outputs")
 
 enum member {
 #define RECORD_MEMBER(id, name) MEMBER_##id,

@@ -10,6 +10,12 @@
 
 /* A variable with a reference begins so. */
 #define PROMPT_STRUCTURED "structured:"
+/* Those of a report, by its file, and of a movement's last answer. */
+#define PROMPT_REPORT   "report:"
+#define PROMPT_RESPONSE "response:"
+
+/* And one with an input of the workflow so: {input:NAME}. */
+#define PROMPT_INPUT "input:"
 
 struct prompt_ref {
   struct str movement; /* borrowed from the path */

@@ -3,6 +3,7 @@
  * when there will be no value. The rules are structured/reask.h's; here are its records and its
  * calls. */
 #include "core/group.h"
+#include "core/people.h"
 #include "core/step.h"
 
 #include "base/log.h"
@@ -36,7 +37,7 @@ static json_t *accepted(json_t *options, const struct capability *cap) {
 }
 
 /* The user's defaults, the file's, the flags' on top. */
-static json_t *shape_options_of(const struct core *core, const struct movement *m) {
+json_t *step_work_options(const struct core *core, const struct movement *m) {
   json_t *base = step_merged(json_at(core->config, "default_options"), m->options);
   json_t *all = step_merged(base, json_at(core->config, "options"));
   json_decref(base);
@@ -71,7 +72,7 @@ int64_t step_time_left(const struct step *s, const struct turn *turn, int64_t mo
 /* --- calls --- */
 
 /* Never a shorter prompt than was meant. False: the session stopped, or a child's turn ended. */
-static bool shape_start(struct step *s, struct turn *turn, struct step_call *n) {
+bool step_start_work(struct step *s, struct turn *turn, struct step_call *n) {
   if (!n->prompt.bytes.cut) {
     step_start_call(s, turn, n);
     return true;
@@ -98,7 +99,7 @@ void step_execute(struct step *s, struct turn *turn, bool raise) {
   step_view(s, turn, NULL, &view);
   core_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
   if (m->argv == NULL) {
-    n.options = shape_options_of(core, m);
+    n.options = step_work_options(core, m);
     if (raise)
       n.options = raised(n.options);
     if (m->structured != NULL)
@@ -109,7 +110,7 @@ void step_execute(struct step *s, struct turn *turn, bool raise) {
         core_prompt_schema(core->workflow, core->config, turn->movement, s->env->providers);
   }
   prompt_execute(&view, &n.prompt);
-  (void)shape_start(s, turn, &n);
+  (void)step_start_work(s, turn, &n);
 }
 
 /* Makes a line "$.a: message" of each, as a person or a model reads them; a place in the text is in
@@ -153,7 +154,7 @@ static void correct(struct step *s, struct turn *turn, const struct reask_step *
   step_nonce(s->ev->entropy, nonce);
   step_view(s, turn, nonce, &view);
   core_reask_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
-  n.options = accepted(shape_options_of(core, m), capability_find(s->env->providers, n.provider));
+  n.options = accepted(step_work_options(core, m), capability_find(s->env->providers, n.provider));
   if (step->raise)
     n.options = raised(n.options);
   n.schema = json_incref((json_t *)m->structured->document);
@@ -170,7 +171,7 @@ static void correct(struct step *s, struct turn *turn, const struct reask_step *
   prompt_reask(&view, &correction, &n.prompt);
   json_decref((json_t *)correction.errors);
   buf_deinit(&value);
-  (void)shape_start(s, turn, &n);
+  (void)step_start_work(s, turn, &n);
 }
 
 /* Runs one invariant on a value that passed so far. */
@@ -197,7 +198,7 @@ static void run_invariant(struct step *s, struct turn *turn, const struct reask_
     n.schema = json_incref(s->env->schemas->invariant_doc);
     prompt_invariant(&view, str_from(invariant->text), step->value, &n.prompt);
   }
-  (void)shape_start(s, turn, &n);
+  (void)step_start_work(s, turn, &n);
 }
 
 /* --- what has happened so far, as the machine wants it --- */
@@ -399,7 +400,7 @@ static void close_value(struct step *s, struct turn *turn, const struct reask_st
 }
 
 /* The question that a person is to answer. */
-static bool escalate(struct step *s, struct turn *turn) {
+static json_t *escalated_question(const struct step *s, const struct turn *turn) {
   const struct movement *m = shape_movement_of(s, turn);
   const struct call *call = last_answered(turn);
   const json_t *check = json_array_get(turn->checks, json_array_size(turn->checks) - 1);
@@ -411,8 +412,9 @@ static bool escalate(struct step *s, struct turn *turn) {
   if (call != NULL)
     json_put(question, "call", json_integer(call->id));
   json_object_set_nocheck(question, "errors", json_at(check, "errors"));
+  json_object_set_nocheck(question, "schema", (json_t *)m->structured->document);
   buf_deinit(&text);
-  return step_halt(s, "escalated", turn, CLASS_NONE, str_from(turn->reason), question);
+  return question;
 }
 
 /* --- the machine --- */
@@ -477,8 +479,12 @@ bool step_shape(struct step *s, struct turn *turn) {
   for (const struct call *call = turn->calls; call; call = call->next)
     if (call->state == CALL_RUNNING || call->state == CALL_WAITING)
       return false;
+  if (turn->escalated && turn->question == NULL) {
+    people_ask(s, turn, "value", escalated_question(s, turn));
+    return true;
+  }
   if (turn->escalated)
-    return escalate(s, turn);
+    return people_wait_more(s, turn);
   const struct call *trouble = trouble_of(turn);
   bool out_of_time = trouble != NULL && ended_by_budget(s, turn, trouble);
   if (trouble != NULL && !out_of_time)

@@ -28,7 +28,7 @@ static int64_t bounded(const json_t *n) {
   return value < 0 || value > most ? 0 : value;
 }
 
-static struct spend spend_of(const json_t *usage, int64_t duration_ms) {
+struct spend spend_of(const json_t *usage, int64_t duration_ms) {
   const json_t *cost = json_at(usage, "cost_usd");
   double usd = json_number_value(cost);
   struct spend one = {.calls = 1,
@@ -97,6 +97,31 @@ void spends_add(struct spends *spends, enum call_purpose purpose, struct str mov
   spend_add(&spends->kinds[kind_of(purpose)], &one);
   spend_add(spend_of_name(&spends->movements, movement), &one);
   spend_add(spend_of_name(&spends->providers, provider), &one);
+}
+
+void spends_begin(struct spends *spends, struct str movement, struct str provider) {
+  spends->all.begun++;
+  spend_of_name(&spends->movements, movement)->begun++;
+  spend_of_name(&spends->providers, provider)->begun++;
+}
+
+void spends_silent(struct spends *spends, struct str provider) {
+  spend_of_name(&spends->providers, provider)->silent++;
+}
+
+static struct spend find_spend(const struct spend_list *list, struct str name) {
+  for (size_t i = 0; i < list->count; i++)
+    if (str_eq_c(name, list->entries[i].name))
+      return list->entries[i].spend;
+  return (struct spend){0};
+}
+
+struct spend spends_of_movement(const struct spends *spends, struct str movement) {
+  return find_spend(&spends->movements, movement);
+}
+
+struct spend spends_of_provider(const struct spends *spends, struct str provider) {
+  return find_spend(&spends->providers, provider);
 }
 
 static json_t *spend_json(const struct spend *s) {

@@ -14,6 +14,8 @@ struct spend {
   int64_t priced;                           /* calls whose cost is known */
   int64_t uncounted;                        /* calls that told no tokens, or only a part of them */
   int64_t unpriced;                         /* calls with tokens whose cost is not known */
+  int64_t silent;                           /* calls that answered and told nothing at all */
+  int64_t begun;                            /* calls, each once; `calls` counts attempts */
 };
 
 enum spend_kind { SPEND_WORK, SPEND_JUDGING, SPEND_CORRECTIONS, SPEND_KINDS };
@@ -34,9 +36,18 @@ struct spends {
 };
 
 void spends_deinit(struct spends *spends);
+/* A call begins, with its first attempt. */
+void spends_begin(struct spends *spends, struct str movement, struct str provider);
+/* An answer came with nothing told of what it used. */
+void spends_silent(struct spends *spends, struct str provider);
+/* The sum of one movement, or of one provider; all zero when nothing was begun there. */
+struct spend spends_of_movement(const struct spends *spends, struct str movement);
+struct spend spends_of_provider(const struct spends *spends, struct str provider);
 /* An attempt of a call is over. usage: as in its call_end, or NULL. */
 void spends_add(struct spends *spends, enum call_purpose purpose, struct str movement,
                 struct str provider, const json_t *usage, int64_t duration_ms);
+/* One attempt used this: the same, alone. */
+struct spend spend_of(const json_t *usage, int64_t duration_ms);
 /* As session_end tells it. A new reference. */
 json_t *spends_json(const struct spends *spends);
 

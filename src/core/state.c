@@ -1,7 +1,10 @@
 /* Keeps turns, calls and prompts of a session, and frees them. */
 #include "core/state.h"
 
+#include "core/kept.h"
+
 #include "core/group.h"
+#include "core/guard.h"
 
 #include "base/log.h"
 
@@ -46,7 +49,15 @@ const char *session_stop_status(struct str reason) {
 bool session_stop_is_for_person(struct str reason) {
   enum session_outcome outcome;
   return str_eq_c(reason, "interrupted") || str_eq_c(reason, "terminated") ||
+         str_eq_c(reason, "budget") || str_eq_c(reason, "looping") ||
+         str_eq_c(reason, "protected") || str_eq_c(reason, "question") ||
+         str_eq_c(reason, "escalated") ||
          (session_outcome_from_name(reason, &outcome) && state_is_stop(outcome));
+}
+
+bool session_stop_asks(struct str reason) {
+  return str_eq_c(reason, "escalated") || str_eq_c(reason, "judge_split") ||
+         str_eq_c(reason, session_outcome_name(END_RULE_NO_MATCH));
 }
 
 void core_init(struct core *core) {
@@ -58,6 +69,8 @@ void core_init(struct core *core) {
 
 static void call_free(struct call *call) {
   json_decref(call->usage);
+  json_decref(call->told.usage);
+  buf_deinit(&call->tool);
   free(call->provider);
   free(call->model);
   free(call->provider_session);
@@ -66,6 +79,7 @@ static void call_free(struct call *call) {
   json_decref(call->wanted);
   json_decref(call->options);
   json_decref(call->token);
+  json_decref(call->sandbox);
   json_decref(call->schema);
   json_decref(call->structured);
   buf_deinit(&call->prompt);
@@ -84,9 +98,11 @@ static void turn_free(struct turn *turn) {
   json_decref(turn->checks);
   json_decref(turn->error);
   json_decref(turn->verdict);
+  json_decref(turn->question);
   json_decref(turn->structured);
   json_decref(turn->files);
   json_decref(turn->tests);
+  kept_free(&turn->reports);
   buf_deinit(&turn->text);
   free(turn->reason);
   free(turn);
@@ -99,7 +115,7 @@ void core_drop_turn(struct core *core, struct turn *turn) {
     at = &(*at)->next;
   }
   *at = turn->next;
-  core_group_free(core, turn);
+  core_group_free(turn);
   turn_free(turn);
 }
 
@@ -108,7 +124,7 @@ bool call_is_own(const struct call *call) {
 }
 
 bool call_generates(const struct call *call) {
-  return call_is_own(call) && call->purpose != PURPOSE_CHECK;
+  return call_is_own(call) && call->purpose != PURPOSE_CHECK && call->purpose != PURPOSE_REPORT;
 }
 
 void core_drop_call(struct turn *turn, struct call *call) {
@@ -133,6 +149,9 @@ void core_deinit(struct core *core) {
   while (core->turns)
     core_drop_turn(core, core->turns);
   workflow_unref(core->workflow);
+  free(core->added);
+  guards_deinit(core);
+  json_decref(core->stop_budget);
   json_decref(core->config);
   json_decref(core->structured);
   json_decref(core->sessions);
@@ -142,6 +161,13 @@ void core_deinit(struct core *core) {
   json_decref(core->totals);
   json_decref(core->gates);
   json_decref(core->behind);
+  worktrees_deinit(core);
+  kept_free(&core->reports);
+  kept_free(&core->responses);
+  json_decref(core->inputs);
+  json_decref(core->answers);
+  json_decref(core->touched);
+  free(core->loops);
   spends_deinit(&core->spends);
   buf_deinit(&core->stop_reason);
   buf_deinit(&core->stop_message);

@@ -11,6 +11,7 @@
 #include "core/spend.h"
 #include "core/texts.h"
 #include "core/workflow.h"
+#include "core/worktree.h"
 #include "judge/stage.h"
 
 #include <jansson.h>
@@ -23,29 +24,44 @@ enum call_state {               /* RUNNING -> WAITING -> RUNNING ...; RUNNING ->
                   CALL_FAILED   /* failed for good */
 };
 
+enum { GUARD_SIGN = 17 }; /* of what guards compare */
+
 struct call {
   struct call *next; /* of the same turn, oldest first */
   long id;
   int attempt, failures;
   enum call_state state;
   enum call_purpose purpose;
-  enum judge_stage stage;           /* STAGE_COUNT unless it judges */
-  int vote;                         /* of a panel, from 1; else 0 */
-  int invariant;                    /* of a check: number in the movement's list, from 1; else 0 */
-  enum error_class class;           /* of the last failure */
-  int64_t wait_until_ms;            /* wall clock */
-  int64_t duration_ms, tokens;      /* of all attempts */
+  enum judge_stage stage;      /* STAGE_COUNT unless it judges */
+  int vote;                    /* of a panel, from 1; else 0 */
+  int report;                  /* of a report: number in the movement's list, from 1; else 0 */
+  int invariant;               /* of a check: number in the movement's list, from 1; else 0 */
+  enum error_class class;      /* of the last failure */
+  int64_t wait_until_ms;       /* wall clock */
+  int64_t duration_ms, tokens; /* of all attempts */
+  struct {                     /* the same, since a person looked at its budget */
+    int64_t tokens, cost_nano, ms;
+  } spent;
+  struct { /* of the attempt that runs, as it tells so far */
+    int64_t tokens, cost_nano;
+    json_t *usage; /* or NULL */
+  } told;
   json_t *usage;                    /* of a judge's: the same, with its cost; or NULL */
   char prompt_sha256[SHA256_HEX];   /* of a judge's; "" in logs that do not say it */
   char *provider, *model;           /* model may be NULL */
   char *provider_session;           /* the provider's own conversation, once known; or NULL */
   unsigned event_count;             /* call_event records */
+  struct buf tool;                  /* the last tool with an argument; see guard.h */
+  char tool_sign[GUARD_SIGN];       /* the same, as a hash; "" */
+  long tool_count;                  /* uses of it in a row */
   bool resumed;                     /* this attempt goes on with provider_session */
+  bool forks;                       /* another's: with a copy of it, whose id is not known yet */
   bool session_lost;                /* it was not there any more */
   char *cwd;                        /* below the session's folder; or NULL */
   char *fallback;                   /* provider of the next attempt; NULL: the same one */
   json_t *wanted;                   /* options of the first attempt, whoever takes over; or NULL */
   json_t *options, *token, *schema; /* each may be NULL */
+  json_t *sandbox;                  /* what its program is held by; or NULL */
   uint64_t timeout_ms;
   struct buf prompt;   /* kept live until the call is done; empty after recovery */
   uint64_t prompt_seq; /* record that holds its prompt */
@@ -55,6 +71,11 @@ struct call {
   bool has_exit; /* of a check */
   int exit;
   struct buf error_text; /* of a check: what the command wrote to stderr */
+};
+
+struct guard_failure {
+  char sign[GUARD_SIGN]; /* of its last failing output */
+  long count;            /* in a row, with no file changed; 0: it did not fail */
 };
 
 enum session_status { SESSION_NEW, SESSION_RUNNING, SESSION_STOPPED, SESSION_ENDED };
@@ -77,9 +98,24 @@ bool session_outcome_from_name(struct str name, enum session_outcome *out);
 const char *session_stop_status(struct str reason);
 /* Nothing but a person's resume takes it further: no daemon that starts. */
 bool session_stop_is_for_person(struct str reason);
+/* A person is asked something: a rule, a value, which of the judges is right. */
+bool session_stop_asks(struct str reason);
 
 /* With structured_output, EXECUTING lasts until the value is there, or that there will be none. */
-enum turn_phase { TURN_EXECUTING, TURN_JUDGING, TURN_JUDGED };
+enum turn_phase { TURN_EXECUTING, TURN_REPORTING, TURN_JUDGING, TURN_JUDGED };
+
+/* A report, or an answer, that later prompts can show. */
+struct kept_text {
+  struct kept_text *next; /* of a list, oldest first; each name once */
+  char *name;             /* of the report's file, or of the movement */
+  struct buf text;
+  struct joined joined; /* of the text */
+  uint64_t seq;         /* record that holds exactly this text; 0: none */
+  bool judged;          /* of a report: beside the answer */
+  uint64_t since;       /* of a report: the record that keeps it; 0: it was taken over */
+  /* A report has these of its file's bytes, and of those before; "": there were none. */
+  char sha256[SHA256_HEX], before[SHA256_HEX];
+};
 
 /* Judge calls of one vote in a stage and of one turn, reasks included: no chain asks more often. */
 enum {
@@ -94,13 +130,15 @@ enum part_state { PART_PENDING, PART_OPEN, PART_DONE };
 
 struct group_part { /* what a child brought to its group */
   enum part_state state;
-  bool failed;      /* its label is `error`: what came is the error's text */
+  bool failed;      /* its label is `error` */
+  bool skipped;     /* a sibling failed: it was cancelled, or never begun */
   struct str label; /* borrowed from the workflow, or static */
   struct buf text;
-  uint64_t text_seq;          /* record that holds it; 0: none */
+  uint64_t text_seq;          /* record that holds it; 0: none does */
   json_t *structured, *tests; /* as its turn's */
   bool has_exit;
   int exit;
+  struct kept_text *reports;
   long turn;
 };
 
@@ -109,23 +147,33 @@ struct turn {
   long id;
   long group;               /* of a child: the turn of its group; else 0 */
   struct group_part *parts; /* of a group: a child each, in the workflow's order; else NULL */
-  struct joined joined;     /* of its text */
+  size_t part_count, part_open, part_done, part_failed;
+  size_t part_next;     /* all before it are begun */
+  json_t *items;        /* of a group with for_each: what its children are for; or NULL */
+  long item;            /* of such a child: whose it is, from 1; else 0 */
+  struct joined joined; /* of its text */
   size_t movement;
   long iteration, movement_iteration;
   enum turn_phase phase;
   struct call *calls;
-  json_t *stages;    /* array: bodies of the stage records */
-  json_t *checks;    /* array: bodies of the check records, of this round */
-  bool escalated;    /* the value is a person's question now */
-  struct buf text;   /* the agent's answer */
-  uint64_t text_seq; /* record that holds it */
+  struct kept_text *reports; /* so far, of this turn */
+  json_t *stages;            /* array: bodies of the stage records */
+  json_t *checks;            /* array: bodies of the check records, of this round */
+  bool escalated;            /* the value is a person's question now */
+  struct buf text;           /* the agent's answer */
+  uint64_t text_seq;         /* record that holds it */
   bool has_exit;
   int exit;
   json_t *tests; /* of a command whose tests are counted, as call_end has them; or NULL */
   json_t *structured;
   json_t *files;                /* that its work changed, by path; NULL: not known */
   int64_t files_more;           /* that are not among them, of very many */
+  bool let_be;                  /* a person said that it may have changed what is protected */
   bool files_lost;              /* an attempt was cut off: what it changed is not among them */
+  json_t *question;             /* that a person is to answer, as its record has it; or NULL */
+  uint64_t question_seq;        /* that record */
+  int64_t asked_ms, until_ms;   /* when it was asked; its deadline, 0: there is none */
+  bool answered, rejected;      /* what had to be asked was: approved, what the movement wanted */
   json_t *verdict;              /* a person's, {rule, why, by}, until its judgment; or NULL */
   int rule;                     /* number, once judged; 0 before, and when none was found */
   enum session_outcome failure; /* judged without a rule: why the session stops */
@@ -155,21 +203,46 @@ struct core {
     size_t movement;
     int exit;
   } check;
-  json_t *gates;             /* command movement -> its last turn, see core/gates.h; or NULL */
-  bool has_next;             /* a movement (or end) waits to be entered */
-  int next;                  /* index, NEXT_COMPLETE, NEXT_ABORT */
-  struct buf last_text;      /* answer of the last turn that ended: {previous_response} */
-  uint64_t last_text_seq;    /* record that holds it */
-  struct joined last_joined; /* of last_text */
+  struct guard_failure *failures; /* of each movement; or NULL */
+  size_t failed;                  /* the movement whose command was over last */
+  struct {
+    size_t movement;
+    long count;  /* 0: none */
+  } streak;      /* turns of one movement in a row */
+  json_t *gates; /* command movement -> its last turn, see core/gates.h; or NULL */
+  struct {       /* the last turn that is over and no child's; turn 0: there is none */
+    long turn;
+    size_t movement;
+  } ended;
+  struct worktree worktree;   /* the session's, and what is committed without one */
+  struct worktree *worktrees; /* of children, newest first */
+  bool edits;                 /* a movement that may change files was entered */
+  bool has_next;              /* a movement (or end) waits to be entered */
+  int next;                   /* index, NEXT_COMPLETE, NEXT_ABORT */
+  struct buf last_text;       /* answer of the last turn that ended: {previous_response} */
+  uint64_t last_text_seq;     /* record that holds it */
+  struct joined last_joined;  /* of last_text */
   bool has_last_text;
-  json_t *structured;   /* movement -> value */
-  json_t *sessions;     /* key of a conversation -> its provider's id, see core/calls.c */
-  json_t *token_counts; /* provider -> times used, by number (array) or by text (object) */
+  struct loop_count { /* of each of the workflow's monitors: see monitor.h */
+    long times;       /* that the cycle was gone through */
+    size_t at;        /* which place of it comes next */
+  } * loops;
+  struct kept_text *reports;   /* of turns that are over */
+  struct kept_text *responses; /* last answers of movements that prompts name */
+  json_t *structured;          /* movement -> value */
+  json_t *sessions;            /* key of a conversation -> its provider's id, see core/calls.c */
+  json_t *token_counts;        /* provider -> times used, by number (array) or by text (object) */
   json_t *behind; /* provider that was taken over -> until when it is passed over (ms); or NULL */
   json_t *totals; /* provider's conversation -> its tokens so far, where they are told; or NULL */
   struct spends spends;
+  int64_t (*added)[BUDGET_UNITS]; /* to budgets: of the session, then a movement each; or NULL */
+  json_t *stop_budget;            /* of the last session_stop: which was used up; or NULL */
   json_t *refused; /* "PROVIDER\nMODEL" -> names of parameters that it would not take; or NULL */
   long method_counts[STAGE_COUNT];
+  json_t *inputs;  /* movement -> what persons answered it, as its prompt shows it; or NULL */
+  json_t *answers; /* all of them, in order: {turn, movement, answer, text, by, at}; or NULL */
+  json_t *touched; /* path -> file that calls changed so far, as call_end has it; or NULL */
+  bool answered;   /* stopped, and an answer came since */
   json_t *schemas; /* place of a call_start's schema -> the schema: each is logged once */
   struct texts texts;
 };
@@ -192,7 +265,7 @@ struct call *core_call(const struct core *core, long id, struct turn **turn);
 
 /* Not a judge's: the movement's own call, a correction of its value, the check of an invariant. */
 bool call_is_own(const struct call *call);
-/* True for one of those that is to bring the value. */
+/* True for one of those that is to bring the answer, or its value. */
 bool call_generates(const struct call *call);
 
 /* For core_apply only: a turn that ended; a call that must be made anew; the judge calls of a turn

@@ -5,6 +5,9 @@
 #include "base/sha256.h"
 #include "core/apply.h"
 #include "core/group.h"
+#include "core/monitor.h"
+#include "core/outputs.h"
+#include "core/people.h"
 #include "core/record.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
@@ -48,7 +51,7 @@ void step_effect(struct step *s, enum effect_kind kind, long call, int64_t delay
   struct core_out *out = s->out;
   if (out->effect_count % 8 == 0)
     out->effects = xrealloc(out->effects, (out->effect_count + 8) * sizeof *out->effects);
-  out->effects[out->effect_count++] = (struct effect){kind, call, delay_ms};
+  out->effects[out->effect_count++] = (struct effect){kind, call, delay_ms, CLASS_NONE};
 }
 
 void step_record(const struct step *s, struct record_draft *d, enum record_type type) {
@@ -92,6 +95,20 @@ static json_t *method_counts(const struct core *core) {
   return counts;
 }
 
+/* The view where no movement runs. */
+static struct prompt_view view_at_end(const struct core *core) {
+  return (struct prompt_view){
+      .workflow = core->workflow,
+      .movement = core->workflow->movements, /* any: none is named by it */
+      .task = buf_view(&core->task),
+      .previous = buf_view(&core->last_text),
+      .has_previous = core->has_last_text,
+      .max_movements = core_max_movements(core),
+      .iteration = core->iteration_count,
+      .values = core->structured,
+  };
+}
+
 void step_end(struct step *s, enum session_outcome outcome, const char *message) {
   cancel_running(s);
   struct record_draft d;
@@ -101,6 +118,10 @@ void step_end(struct step *s, enum session_outcome outcome, const char *message)
   record_put_number(&d, MEMBER_TURNS, s->core->turn_count);
   record_put_tree(&d, MEMBER_METHODS, method_counts(s->core));
   record_put_tree(&d, MEMBER_SPENT, spends_json(&s->core->spends));
+  if (outcome == END_COMPLETE && s->core->workflow->outputs != NULL) {
+    const struct prompt_view view = view_at_end(s->core);
+    record_put_tree(&d, MEMBER_OUTPUTS, outputs_make(&view));
+  }
   step_emit(s, &d);
   step_effect(s, EFFECT_FINISHED, 0, 0);
 }
@@ -115,8 +136,13 @@ static void begin_stop(struct step *s, struct record_draft *d, const char *reaso
 }
 
 static void finish_stop(struct step *s, struct record_draft *d) {
+  json_t *questions = core_questions(s->core);
+  if (questions != NULL)
+    record_put_tree(d, MEMBER_QUESTIONS, questions);
   record_put_bool(d, MEMBER_RESUMABLE, true);
   record_put_tree(d, MEMBER_SPENT, spends_json(&s->core->spends));
+  if (s->halt.budget != NULL)
+    record_put_tree(d, MEMBER_BUDGET, json_incref(s->halt.budget));
   step_emit(s, d);
   step_effect(s, EFFECT_FINISHED, 0, 0);
 }
@@ -158,8 +184,10 @@ void step_stop_halted(struct step *s) {
 
 void step_forget_halt(struct step *s) {
   json_decref(s->halt.question);
+  json_decref(s->halt.budget);
   buf_deinit(&s->halt.message);
   s->halt = (struct step_halt){0};
+  s->asks = false;
 }
 
 void step_fail(struct step *s, const struct turn *turn) {
@@ -181,11 +209,12 @@ void step_nonce(const unsigned char entropy[16], char out[17]) {
   out[16] = '\0';
 }
 
-void step_turn_nonce(const struct core *core, const struct turn *turn, char out[17]) {
+void step_turn_nonce(const struct core *core, const struct turn *turn, struct str report,
+                     char out[17]) {
   char head[96], hex[SHA256_HEX];
   int n = snprintf(head, sizeof head, "%s %ld\n", core->session, turn->id);
   assert(n > 0 && (size_t)n < sizeof head);
-  sha256_hex(head, (size_t)n, buf_c(&turn->text), turn->text.n, hex);
+  sha256_hex(head, (size_t)n, report.p, report.n, hex);
   memcpy(out, hex, 16);
   out[16] = '\0';
 }
@@ -209,6 +238,8 @@ void step_view(const struct step *s, const struct turn *turn, const char *nonce,
       .max_movements = core_max_movements(core),
       .iteration = turn->iteration,
       .movement_iteration = turn->movement_iteration,
+      .item = group_item(core, turn),
+      .index = turn->item,
       .answer = buf_view(&turn->text),
       .files = turn->files,
       .files_more = turn->files_more,
@@ -221,6 +252,12 @@ void step_view(const struct step *s, const struct turn *turn, const char *nonce,
       .exit = turn->exit,
       .nonce = nonce,
       .values = core->structured,
+      .own_reports = turn->reports,
+      .reports = core->reports,
+      .responses = core->responses,
+      .cycle_count = monitor_count(core, &core->workflow->movements[turn->movement]),
+      .report_dir = json_view(json_at(core->config, "report_dir")),
+      .user_inputs = people_told(core, turn),
   };
 }
 

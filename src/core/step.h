@@ -6,6 +6,7 @@
 #ifndef SEGUE_CORE_STEP_H
 #define SEGUE_CORE_STEP_H
 
+#include "core/budget.h"
 #include "core/decide.h"
 #include "core/prompt.h"
 #include "core/record.h"
@@ -26,7 +27,10 @@ struct step {
     enum error_class class;
     struct buf message;
     json_t *question;
+    json_t *budget; /* that is used up; or NULL */
   } halt;
+  bool refused; /* a call was to be started, and a budget is in its way */
+  bool asks;    /* a turn waits for a person, and for nothing else */
 };
 
 void step_begin(struct step *s);
@@ -56,13 +60,31 @@ void step_forget_halt(struct step *s);
 void step_stop(struct step *s, const char *reason, const struct turn *turn, enum error_class class,
                struct str message, json_t *question);
 
+/* Its budget lets no call of this turn start (call: not this one again): the turn halts. */
+bool step_over_budget(struct step *s, struct turn *turn, const struct call *call);
+/* The session stops for a budget that is used up. */
+void step_stop_budget(struct step *s, const struct turn *turn, const struct budget_hit *hit);
+
+/* Ends a call that goes round, or notes it. */
+void step_guard_call(struct step *s, const struct turn *turn, const struct call *call);
+/* Ends all calls whose usage so far passes a limit that stops them; explains such an end. */
+void step_end_over_budget(struct step *s);
+void step_explain_end(const struct core *core, const struct turn *turn, const struct call *call,
+                      struct call_result *r);
+/* An attempt used what its end says, else what it told before. New or NULL. */
+json_t *step_call_usage(const struct core *core, const struct call *call,
+                        const struct call_result *r);
+/* Puts what watchers are to know of budgets; takes it, NULL is nothing. */
+void step_put_budget(struct record_draft *d, json_t *notes);
+
 /* Gathers what a prompt of this turn can show. nonce: of judge prompts, or NULL. */
 void step_view(const struct step *s, const struct turn *turn, const char *nonce,
                struct prompt_view *view);
 void step_nonce(const unsigned char entropy[16], char out[17]);
 /* Is the same for all judgments of a turn's answer, after a resume too, so that a backend can keep
  * what it has read of the report. It is made of the report itself: none can hold its own. */
-void step_turn_nonce(const struct core *core, const struct turn *turn, char out[17]);
+void step_turn_nonce(const struct core *core, const struct turn *turn, struct str report,
+                     char out[17]);
 /* A new object with the members of both, top's winning; NULL when both are. */
 json_t *step_merged(const json_t *base, const json_t *top);
 /* A value of null has taken an option away. Takes `options`; NULL when none is left. */
@@ -79,6 +101,13 @@ bool step_shape(struct step *s, struct turn *turn);
  * least 1 and at most `most`. */
 int64_t step_time_left(const struct step *s, const struct turn *turn, int64_t most);
 
+/* The options of the movement's work: the user's, the file's, the flags'. NULL: none; owned. */
+json_t *step_work_options(const struct core *core, const struct movement *m);
+/* --- reports: report.c --- */
+
+/* Goes on with the reports as far as one record goes. False: it waits for a call. */
+bool step_report(struct step *s, struct turn *turn);
+
 /* The record of what a forked session takes over: carry.c. */
 void step_carry(struct step *s, const struct core_parent *parent);
 
@@ -88,14 +117,19 @@ void step_carry(struct step *s, const struct core_parent *parent);
 struct step_call {
   enum call_purpose purpose;
   enum judge_stage stage;
-  int vote;      /* of a panel, from 1; else 0 */
-  int invariant; /* of a check, from 1 */
+  int vote;                     /* of a panel, from 1; else 0 */
+  int invariant;                /* of a check, from 1 */
+  int report;                   /* of a report, from 1 */
+  const char *provider_session; /* of a report: the conversation that it goes on with; or NULL */
   struct str provider, model;
   json_t *options, *schema; /* taken; may be NULL */
   uint64_t timeout_ms;
   struct prompt prompt; /* taken */
 };
 void step_start_call(struct step *s, struct turn *turn, struct step_call *n);
+/* Starts a call of the movement's own; consumes it. False: its prompt is too long, and the session
+ * stopped, or a child's turn ended. */
+bool step_start_work(struct step *s, struct turn *turn, struct step_call *n);
 /* The same call once more. `repeats`: the attempt before may have been sent (a crash), so it keeps
  * its token; else the wait after a failure is over and the provider prepares anew. */
 void step_restart_call(struct step *s, struct turn *turn, struct call *call, bool repeats);

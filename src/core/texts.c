@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/sha256.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,14 @@ static const char *const movement_fields[] = {
     [TEXT_KNOWLEDGE] = "/knowledge",
     [TEXT_INSTRUCTION] = "/instruction",
 };
+
+/* A movement's place in the list, and behind it, from 1, that of a child in its group. */
+enum { CHILD_SHIFT = 16 };
+
+uint32_t texts_child_index(size_t group, size_t child) {
+  assert(group >> CHILD_SHIFT == 0 && (child + 1) >> CHILD_SHIFT == 0);
+  return (uint32_t)(group | (child + 1) << CHILD_SHIFT);
+}
 
 static void texts_key_of(struct str text, uint64_t key[2]) {
   unsigned char raw[32];
@@ -119,10 +128,15 @@ bool texts_find(struct texts *t, struct str text, char place[TEXTS_PLACE_BYTES])
   const struct texts_entry *e = texts_seen(t, text);
   if (e->seq == 0)
     return false;
-  const char *list = e->field == TEXT_PART ? "#/prompt/" : "#/workflow/movements/";
+  bool in_prompt = e->field == TEXT_PART;
+  uint32_t child = in_prompt ? 0 : e->index >> CHILD_SHIFT;
   char *at = place + str_from_number(place, (int64_t)e->seq);
-  at = texts_put_text(at, list);
-  at += str_from_number(at, e->index);
+  at = texts_put_text(at, in_prompt ? "#/prompt/" : "#/workflow/movements/");
+  at += str_from_number(at, in_prompt ? e->index : e->index & ((1u << CHILD_SHIFT) - 1));
+  if (child > 0) {
+    at = texts_put_text(at, "/parallel/");
+    at += str_from_number(at, child - 1);
+  }
   (void)texts_put_text(at, movement_fields[e->field]);
   return true;
 }

@@ -12,8 +12,10 @@
 #include <stdint.h>
 
 /* Which member of the record: /prompt/<index> of a call_start, or persona and so on of
- * /workflow/movements/<index> in session_start. */
+ * /workflow/movements/<index> in session_start. A group's child stands in its group's list there:
+ * texts_child_index says which. */
 enum text_field { TEXT_PART, TEXT_PERSONA, TEXT_POLICY, TEXT_KNOWLEDGE, TEXT_INSTRUCTION };
+uint32_t texts_child_index(size_t group, size_t child);
 
 struct texts_entry;
 struct texts_recent;

@@ -1,11 +1,17 @@
 /* Builds the immutable workflow from its resolved document. */
 #include "core/workflow.h"
 
+#include "core/ask.h"
+#include "core/build.h"
 #include "core/limits.h"
+#include "core/ref.h"
+#include "core/sandbox.h"
 
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "core/budget.h"
+#include "core/guard.h"
 #include "core/keys.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
@@ -21,15 +27,9 @@
  * keys checks every value first (keys.h); what follows it are the checks of what values mean
  * together. An error names its place as a path, like movements[2].rules[0].next. */
 
-enum { PATH_BYTES = 64 };
+enum { PATH_BYTES = BUILD_PATH_BYTES };
 
-struct build {
-  struct workflow *wf;
-  json_t *by_name; /* movement name -> index */
-  struct err *err;
-};
-
-static bool workflow_fail(struct build *b, const char *path, const char *key, const char *what) {
+bool build_fail(struct build *b, const char *path, const char *key, const char *what) {
   return err_set(b->err, ERR_INVALID, "%s%s%s: %s", path, *path && *key ? "." : "", key, what);
 }
 
@@ -59,13 +59,13 @@ static bool get_permission(struct build *b, const json_t *object, const char *pa
   if (json_at(object, "permission") != NULL)
     (void)permission_from_name(get_text(object, "permission"), &m->permission);
   if (json_at(object, "edit") != NULL && edit != (m->permission != PERMISSION_READONLY))
-    return workflow_fail(b, path, "edit", "says something else than permission");
+    return build_fail(b, path, "edit", "says something else than permission");
   (void)permission_from_name(get_text(object, "required_permission_mode"), &floor);
   if (floor > m->permission)
     m->permission = floor;
   m->edit = m->permission != PERMISSION_READONLY;
   m->run = json_at(object, "run");
-  return m->run == NULL || m->edit || workflow_fail(b, path, "run", "needs permission: edit");
+  return m->run == NULL || m->edit || build_fail(b, path, "run", "needs permission: edit");
 }
 
 static void get_stages(const json_t *list, struct judge_config *out) {
@@ -95,14 +95,14 @@ static bool get_panel(struct build *b, const json_t *judge, const char *path,
   }
   for (const char *const *key = (const char *const[]){"agree", "order", "else", NULL}; *key; key++)
     if (out->panel == NULL && json_object_get(judge, *key) != NULL)
-      return workflow_fail(b, path, *key, "needs a panel");
+      return build_fail(b, path, *key, "needs a panel");
   if (order != NULL)
     out->rotates = str_eq_c(json_view(order), "rotate");
   if (json_at(judge, "else") != NULL)
     out->split_asks = str_eq_c(json_view(json_at(judge, "else")), "ask");
   out->agree = (int)get_count(judge, "agree", out->agree);
   return (size_t)out->agree <= json_array_size(out->panel) ||
-         workflow_fail(b, path, "agree", "must be at most the number of judges on the panel");
+         build_fail(b, path, "agree", "must be at most the number of judges on the panel");
 }
 
 /* Puts the keys of one judge: on top of what `out` holds. */
@@ -153,14 +153,13 @@ static bool fail_within(struct build *b, const char *path, const char *key,
   (void)snprintf(what, sizeof what, "%.100s: %.280s", errors->count ? errors->items[0].path : "$",
                  errors->count ? errors->items[0].message : "cannot be used");
   schema_errors_deinit(errors);
-  return workflow_fail(b, path, key, what);
+  return build_fail(b, path, key, what);
 }
 
 static bool compile_schema(struct build *b, const char *path, struct structured_config *out) {
   struct schema_errors errors = {0};
   if (!schema_has_known_keyword(out->document))
-    return workflow_fail(b, path, "schema",
-                         "must be a JSON Schema that says something about a value");
+    return build_fail(b, path, "schema", "must be a JSON Schema that says something about a value");
   const struct schema_opts opts = {.assert_formats = out->assert_format};
   out->schema = schema_compile(out->document, &opts, &errors, NULL);
   return out->schema != NULL || fail_within(b, path, "schema", &errors);
@@ -196,8 +195,8 @@ static bool build_structured(struct build *b, const json_t *object, const char *
   out->token_budget = (long)get_count(so, "token_budget", 0);
   out->time_budget_ms = (long)get_count(so, "time_budget_ms", 0);
   if (!asks && out->max_reasks > 0)
-    return workflow_fail(b, path, "max_reasks",
-                         "a command cannot be asked to correct its output: name a reask.provider");
+    return build_fail(b, path, "max_reasks",
+                      "a command cannot be asked to correct its output: name a reask.provider");
   return compile_schema(b, path, out) &&
          compile_invariants(b, json_at(so, "invariants"), path, out);
 }
@@ -223,45 +222,136 @@ static bool find_next(struct build *b, struct str name, const char *path, int *o
   }
   const json_t *index = json_object_getn(b->by_name, name.p, name.n);
   *out = (int)json_integer_value(index);
-  return index || workflow_fail(b, path, "next", "names no movement, COMPLETE or ABORT");
+  return index || build_fail(b, path, "next", "names no movement, COMPLETE or ABORT");
 }
 
 static bool build_rule(struct build *b, const json_t *object, const char *path,
                        const struct movement *m, struct rule *rule, int *next) {
   struct err why;
   if (!rule_parse(&b->wf->arena, get_text(object, "condition"), rule, NULL, &why))
-    return workflow_fail(b, path, "condition", why.text);
+    return build_fail(b, path, "condition", why.text);
   rule->next = get_text(object, "next");
   rule->appendix = get_text(object, "appendix");
   rule->interactive_only = get_bool(object, "interactive_only", false);
+  rule->asks = get_bool(object, "requires_user_input", false);
   if (rule->aggregate != NULL && m->child_count == 0)
-    return workflow_fail(b, path, "condition", "all() and any() are for movements with parallel");
-  if (m->group == NO_GROUP && json_at(object, "next") == NULL)
-    return workflow_fail(b, path, "next", "is missing");
+    return build_fail(b, path, "condition", "all() and any() are for movements with parallel");
+  if (rule->asks && (m->ask != NULL || m->child_count > 0))
+    return build_fail(b, path, "requires_user_input", "needs a movement that does the work");
+  if (m->group == NO_GROUP && json_at(object, "next") == NULL && !rule->asks)
+    return build_fail(b, path, "next", "is missing");
+  if (m->group == NO_GROUP && rule->asks && rule->next.n > 0 &&
+      !find_next(b, rule->next, path, next))
+    return false;
+  if (m->group == NO_GROUP && rule->asks) /* it runs again with what was answered */
+    rule->next = m->name;
   if (m->group == NO_GROUP)
     return find_next(b, rule->next, path, next);
   *next = NEXT_COMPLETE; /* what a child found is for its group to judge */
-  return rule->next.n == 0 || workflow_fail(b, path, "next", "a child's rule leads nowhere");
+  return rule->next.n == 0 || build_fail(b, path, "next", "a child's rule leads nowhere");
 }
 
-static bool build_rules(struct build *b, const json_t *list, const char *path, struct movement *m) {
+/* Reads rules into the places from `at` on. */
+static bool build_rule_list(struct build *b, const json_t *list, const char *path,
+                            struct movement *m, size_t at) {
   const json_t *v;
-  size_t i, n = json_array_size(list);
-  m->rules = arena_array(&b->wf->arena, n, sizeof *m->rules);
-  m->rule_next = arena_array(&b->wf->arena, n, sizeof *m->rule_next);
+  size_t i;
   json_array_foreach((json_t *)list, i, v) {
     char rule_path[PATH_BYTES + 32];
-    (void)snprintf(rule_path, sizeof rule_path, "%s.rules[%zu]", path, i);
-    if (!build_rule(b, v, rule_path, m, &m->rules[i], &m->rule_next[i]))
+    (void)snprintf(rule_path, sizeof rule_path, "%s[%zu]", path, i);
+    if (!build_rule(b, v, rule_path, m, &m->rules[at + i], &m->rule_next[at + i]))
       return false;
-    m->rules[i].number = (int)i + 1;
-    m->rule_count++;
   }
   return true;
 }
 
-static bool build_movement(struct build *b, const json_t *object, const json_t *workflow_options,
-                           const struct judge_config *judge, const char *path, struct movement *m) {
+static bool has_labels(const struct rule *rules, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (rules[i].kind != RULE_WHEN)
+      return true;
+  return false;
+}
+
+/* A rule of the workflow is one of this movement, too: but not of that to which it leads, not about
+ * children where there are none, and a label only where labels are judged. */
+static bool takes_global(const struct build *b, const struct movement *m, const json_t *object,
+                         bool judged) {
+  struct rule rule = {0};
+  struct err why;
+  if (!rule_parse(&b->wf->arena, get_text(object, "condition"), &rule, NULL, &why))
+    return true; /* build_rule says what is wrong */
+  bool own_end = str_eq(get_text(object, "next"), m->name);
+  return !own_end && (rule.aggregate == NULL || m->child_count > 0) &&
+         (rule.kind == RULE_WHEN || judged);
+}
+
+/* The workflow's rules stand in front. */
+static bool build_rules(struct build *b, const json_t *list, const char *path, struct movement *m) {
+  const json_t *globals = json_at(b->wf->doc, "global_rules"), *v;
+  size_t n = json_array_size(list), first = 0, i;
+  char rule_path[PATH_BYTES + 32];
+  json_auto_t *taken = json_array();
+  m->rules = arena_array(&b->wf->arena, n + json_array_size(globals), sizeof *m->rules);
+  m->rule_next = arena_array(&b->wf->arena, n + json_array_size(globals), sizeof *m->rule_next);
+  (void)snprintf(rule_path, sizeof rule_path, "%s.rules", path);
+  if (!build_rule_list(b, list, rule_path, m, 0))
+    return false;
+  bool judged = has_labels(m->rules, n) && m->ask == NULL; /* a person's choice needs no judge */
+  json_array_foreach((json_t *)globals, i, v) {
+    if (m->group == NO_GROUP && m->monitor == NULL && takes_global(b, m, v, judged))
+      json_array_append(taken, (json_t *)v);
+  }
+  first = json_array_size(taken);
+  if (n + first > LIMIT_RULE_COUNT)
+    return build_fail(b, path, "rules", "are more than 100 with those of the workflow");
+  if (first > 0 && (!build_rule_list(b, taken, "global_rules", m, 0) ||
+                    !build_rule_list(b, list, rule_path, m, first)))
+    return false;
+  m->rule_count = n + first;
+  for (i = 0; i < m->rule_count; i++) {
+    m->rules[i].number = (int)i + 1;
+    m->rules[i].is_global = i < first;
+  }
+  return true;
+}
+
+static const struct budget *build_budget(struct build *b, const json_t *holder) {
+  const json_t *object = json_at(holder, "budget");
+  if (object == NULL)
+    return NULL;
+  struct budget *budget = arena_array(&b->wf->arena, 1, sizeof *budget);
+  budget_read(object, budget);
+  return budget;
+}
+
+static void build_guards(const struct build *b, const json_t *object, struct movement *m) {
+  for (int g = 0; g < GUARD_COUNT; g++)
+    m->guards.on[g] = GUARD_STOP;
+  guards_read(json_at(b->wf->doc, "guards"), &m->guards);
+  guards_read(json_at(object, "guards"), &m->guards);
+}
+
+/* Builds what a person is asked. */
+static bool build_people(struct build *b, const json_t *object, const char *path,
+                         struct movement *m) {
+  const json_t *on_reject = json_at(json_at(object, "approve"), "on_reject");
+  const char *key = "";
+  struct err why = {0};
+  char place[PATH_BYTES + 16];
+  if (!ask_build(&b->wf->arena, object, m, &key, &why))
+    return build_fail(b, path, key, why.text);
+  if (m->child_count > 0 && m->approve != NULL)
+    return build_fail(b, path, "approve", "stands at the children, each of which does the work");
+  (void)snprintf(place, sizeof place, "%s.approve", path);
+  if (on_reject == NULL)
+    return true;
+  if (m->group != NO_GROUP)
+    return build_fail(b, place, "on_reject", "leads nowhere: a rejected child has failed");
+  return find_next(b, json_view(on_reject), place, &m->approve->on_reject);
+}
+
+bool build_movement(struct build *b, const json_t *object, const json_t *workflow_options,
+                    const struct judge_config *judge, const char *path, struct movement *m) {
   const json_t *options = json_at(object, "options");
   m->judge = *judge;
   if (json_at(object, "command") != NULL)
@@ -270,10 +360,13 @@ static bool build_movement(struct build *b, const json_t *object, const json_t *
     options = workflow_options;
   m->options = options;
   m->description = get_text(object, "description");
+  m->gate = get_bool(object, "gate", false);
   m->tests = get_text(object, "tests");
   m->timeout_ms = limits_duration_ms(get_text(object, "timeout"), LIMIT_CALL_WALL_MS);
   m->stall_ms = limits_duration_ms(get_text(object, "stall"), 0);
   m->cwd = get_text(object, "cwd");
+  m->budget = build_budget(b, object);
+  build_guards(b, object, m);
   m->provider = get_text(object, "provider");
   m->fallback = json_at(object, "fallback");
   m->model = get_text(object, "model");
@@ -282,13 +375,24 @@ static bool build_movement(struct build *b, const json_t *object, const json_t *
   m->knowledge = get_text(object, "knowledge");
   m->instruction = get_text(object, "instruction");
   m->bare_prompt = get_bool(object, "bare_prompt", false);
+  m->own_worktree = str_eq_c(get_text(object, "workspace"), "worktree");
+  if (m->own_worktree && m->group == NO_GROUP)
+    return build_fail(b, path, "workspace", "is for the workflow or for a child of parallel");
   m->secrets = json_at(object, "secrets");
+  m->has_sandbox = sandbox_level_from_name(get_text(object, "sandbox"), &m->sandbox);
+  m->has_network = sandbox_network_from_name(get_text(object, "network"), &m->network);
   m->fresh_session = str_eq_c(get_text(object, "session"), "refresh");
   m->session_key = get_text(object, "session_key");
   m->pass_previous_response = get_bool(object, "pass_previous_response", true);
+  if (m->gate && m->argv == NULL)
+    return build_fail(b, path, "gate", "is for a movement with command");
+  if (json_at(object, "gates") != NULL)
+    return build_fail(b, path, "gates",
+                      "are for a movement with rules that lead on: not for a "
+                      "child of parallel");
   return get_permission(b, object, path, m) && build_structured(b, object, path, m) &&
-         apply_judge(b, object, path, &m->judge) &&
-         build_rules(b, json_at(object, "rules"), path, m);
+         build_reports(b, object, path, m) && apply_judge(b, object, path, &m->judge) &&
+         build_people(b, object, path, m) && build_rules(b, json_at(object, "rules"), path, m);
 }
 
 /* Tags fold ASCII case, so two names that differ only by it would share their tags. */
@@ -310,12 +414,12 @@ static bool build_names(struct build *b, const json_t *list) {
     workflow_fold(m->name, upper);
     struct str key = {upper, m->name.n};
     if (str_eq_c(key, "COMPLETE") || str_eq_c(key, "ABORT"))
-      return workflow_fail(b, path, "name", "COMPLETE and ABORT are ends, not movements");
+      return build_fail(b, path, "name", "COMPLETE and ABORT are ends, not movements");
     if (json_object_getn(folded, key.p, key.n) != NULL)
-      return workflow_fail(b, path, "name", "two movements have this name");
+      return build_fail(b, path, "name", "two movements have this name");
     if (json_object_setn_new(folded, key.p, key.n, json_true()) != 0 ||
         json_object_setn_new(b->by_name, m->name.p, m->name.n, json_integer((json_int_t)i)) != 0)
-      return workflow_fail(b, path, "name", "is not UTF-8");
+      return build_fail(b, path, "name", "is not UTF-8");
   }
   return true;
 }
@@ -342,9 +446,9 @@ static bool name_child(struct build *b, const char *path, size_t group, struct s
   m->group = (long)group;
   buf_deinit(&full);
   if (m->name.n > LIMIT_NAME_BYTES)
-    return workflow_fail(b, path, "name", "is over 128 bytes together with its group's");
+    return build_fail(b, path, "name", "is over 128 bytes together with its group's");
   return workflow_find(b->wf, m->name) < 0 ||
-         workflow_fail(b, path, "name", "two movements have this name");
+         build_fail(b, path, "name", "two movements have this name");
 }
 
 static bool same_conversation(const struct movement *a, const struct movement *b) {
@@ -364,6 +468,19 @@ static void mark_shared(struct workflow *wf, const struct movement *group) {
         children[i].shares_conversation = children[k].shares_conversation = true;
 }
 
+/* Who makes the items may stand behind the group: only its name is looked for. */
+static bool check_each(struct build *b, const char *path, const struct movement *group,
+                       size_t children) {
+  struct prompt_ref ref;
+  if (group->for_each == NULL)
+    return true;
+  if (children != 1)
+    return build_fail(b, path, "for_each", "is for a movement with one child in parallel");
+  return json_is_array(group->for_each) ||
+         prompt_ref_parse(json_view(group->for_each), b->wf, &ref) ||
+         build_fail(b, path, "for_each", "names no movement");
+}
+
 static bool build_group(struct build *b, const json_t *object, const json_t *options,
                         const struct judge_config *judge, size_t index) {
   struct movement *group = &b->wf->movements[index];
@@ -373,10 +490,17 @@ static bool build_group(struct build *b, const json_t *object, const json_t *opt
   if (list == NULL)
     return true;
   (void)snprintf(path, sizeof path, "movements[%zu]", index);
-  if (json_at(object, "command") != NULL || json_at(object, "structured_output") != NULL)
-    return workflow_fail(b, path, "parallel", "a movement with children does no work of its own");
+  if (json_at(object, "command") != NULL || json_at(object, "structured_output") != NULL ||
+      json_at(object, "ask") != NULL || json_at(object, "report") != NULL ||
+      json_at(object, "output_contracts") != NULL)
+    return build_fail(b, path, "parallel", "a movement with children does no work of its own");
   group->first_child = b->wf->movement_count;
-  group->concurrency = (long)get_count(object, "concurrency", (json_int_t)json_array_size(list));
+  group->for_each = json_at(object, "for_each");
+  group->stops_on_error = json_at(object, "stop_on") != NULL;
+  json_int_t at_once = group->for_each ? LIMIT_ITEMS_AT_ONCE : (json_int_t)json_array_size(list);
+  group->concurrency = (long)get_count(object, "concurrency", at_once);
+  if (!check_each(b, path, group, json_array_size(list)))
+    return false;
   json_array_foreach((json_t *)list, i, v) {
     struct movement *m = &b->wf->movements[group->first_child + i];
     (void)snprintf(path, sizeof path, "movements[%zu].parallel[%zu]", index, i);
@@ -384,13 +508,13 @@ static bool build_group(struct build *b, const json_t *object, const json_t *opt
       return false;
     b->wf->movement_count++; /* from here on workflow_unref frees what it holds */
     if (json_at(v, "parallel") != NULL)
-      return workflow_fail(b, path, "parallel", "a child has no children");
+      return build_fail(b, path, "parallel", "a child has no children");
     if (!build_movement(b, v, options, judge, path, m))
       return false;
   }
   group->child_count = json_array_size(list);
   mark_shared(b->wf, group);
-  return true;
+  return build_siblings(b, path, group);
 }
 
 static bool build_limits(struct build *b, const json_t *doc) {
@@ -402,7 +526,7 @@ static bool build_limits(struct build *b, const json_t *doc) {
   if (initial.n > 0) {
     const json_t *index = json_object_getn(b->by_name, initial.p, initial.n);
     if (index == NULL)
-      return workflow_fail(b, "", "initial_movement", "names no movement");
+      return build_fail(b, "", "initial_movement", "names no movement");
     wf->initial = (size_t)json_integer_value(index);
   }
   return true;
@@ -426,12 +550,21 @@ static bool build_all(struct build *b, const json_t *doc) {
   wf->provider = get_text(doc, "provider");
   wf->fallback = json_at(doc, "fallback");
   wf->model = get_text(doc, "model");
+  wf->budget = build_budget(b, doc);
+  wf->protect = json_at(doc, "protect");
+  wf->inputs = json_at(doc, "inputs");
+  wf->outputs = json_at(doc, "outputs");
   if (json_at(doc, "schema_as") != NULL &&
       !describe_form_find(get_text(doc, "schema_as").p, &wf->schema_as))
     BUG("the table of keys has a schema_as that is none");
+  (void)workspace_mode_from_name(get_text(doc, "workspace"), &wf->workspace);
+  (void)commit_when_from_name(get_text(doc, "commit"), &wf->commit);
+  wf->branch = get_text(doc, "branch");
   wf->movement_count = wf->top_count = json_array_size(list);
-  wf->movements =
-      arena_array(&wf->arena, wf->top_count + count_children(list), sizeof *wf->movements);
+  wf->movements = arena_array(&wf->arena,
+                              wf->top_count + count_children(list) +
+                                  json_array_size(json_at(doc, "loop_monitors")),
+                              sizeof *wf->movements);
   if (!apply_judge(b, doc, "", &judge) || !build_names(b, list) || !build_limits(b, doc))
     return false;
   json_array_foreach((json_t *)list, i, v) {
@@ -442,7 +575,35 @@ static bool build_all(struct build *b, const json_t *doc) {
         !build_movement(b, v, options, &judge, path, &wf->movements[i]))
       return false;
   }
+  if (!build_monitors(b, json_at(doc, "loop_monitors"), json_at(doc, "options"), &judge))
+    return false;
+  build_answers(wf);
   return true;
+}
+
+static bool word_number(const char *const *words, struct str name, int *out) {
+  for (int i = 0; words[i]; i++)
+    if (str_eq_c(name, words[i])) {
+      *out = i + 1; /* behind UNSET */
+      return true;
+    }
+  return false;
+}
+
+bool workspace_mode_from_name(struct str name, enum workspace_mode *out) {
+  int number = 0;
+  bool found = word_number(workspace_words, name, &number);
+  if (found)
+    *out = (enum workspace_mode)number;
+  return found;
+}
+
+bool commit_when_from_name(struct str name, enum commit_when *out) {
+  int number = 0;
+  bool found = word_number(commit_words, name, &number);
+  if (found)
+    *out = (enum commit_when)number;
+  return found;
 }
 
 enum describe_language workflow_language(const struct workflow *wf) {
@@ -489,11 +650,13 @@ void workflow_unref(struct workflow *wf) {
   assert(wf->references > 0);
   if (--wf->references > 0)
     return;
-  for (size_t i = 0; i < wf->movement_count; i++)
+  for (size_t i = 0; i < wf->movement_count; i++) {
+    ask_deinit(&wf->movements[i]);
     if (wf->movements[i].structured != NULL) {
       schema_free(wf->movements[i].structured->schema);
       invariants_free(wf->movements[i].structured->invariants);
     }
+  }
   arena_deinit(&wf->arena);
   json_decref(wf->doc);
   free(wf);

@@ -7,18 +7,24 @@
  * any document. One arena holds all; shared by sessions through a count of references.
  *
  *   {"name", "description", "language", "schema_as", "initial_movement",
- *    "max_movements": n | "infinite",
+ *    "max_movements": n | "infinite", "budget", "guards",
  *    "provider", "fallback": [..], "model", "options", "judge",
+ *    "inputs": {NAME: text}, "outputs": {NAME: text},
  *    "movements": [{"name", "description", "provider", "fallback", "model", "options",
- *      "command": [..], "tests", "timeout", "stall", "cwd", "persona", "policy", "knowledge",
- *      "instruction", "bare_prompt", "edit", "permission", "run", "secrets",
+ *      "command": [..], "gate", "tests", "timeout", "stall", "cwd", "budget", "guards", "persona",
+ *      "policy", "knowledge", "instruction", "bare_prompt", "edit", "permission", "run", "secrets",
+ *      "sandbox", "network",
  *      "required_permission_mode", "session", "session_key", "pass_previous_response",
- *      "structured_output", "judge",
+ *      "structured_output", "report", "output_contracts", "judge",
  *      "rules": [{"condition", "next", "appendix", "interactive_only"}]}]}
  * A group has "name", "description", "parallel": [movements, whose rules have no next],
- * "concurrency", "judge" and "rules". Children stand behind all others in `movements` here.
+ * "concurrency", "for_each", "stop_on", "judge" and "rules". Children stand behind all others in
+ * `movements` here.
+ *   budget: {"tokens", "cost", "time", "calls", "movements", "call": {"tokens", "cost", "time"},
+ *      "on_exceed"}
  *   judge: {"stages": [..], "provider", "fallback", "model", "options", "effort", "timeout_ms",
  *      "panel", "agree", "order", "else", "max_reasks"}
+ *   output_contracts: {"report": [{"name", "label", "format", "order", "use_judge"}]}
  *   structured_output: {"schema": {..}, "invariants": [..], "on_failure", "max_reasks", "repair",
  *      "assert_format", "reask": {"provider", "model"}, "token_budget", "time_budget_ms"} */
 #ifndef SEGUE_CORE_WORKFLOW_H
@@ -28,6 +34,7 @@
 #include "base/err.h"
 #include "base/sha256.h"
 #include "core/call.h"
+#include "core/contract.h"
 #include "judge/rule.h"
 #include "judge/stage.h"
 #include "schema/schema.h"
@@ -39,6 +46,9 @@
 enum { NEXT_COMPLETE = -1, NEXT_ABORT = -2 }; /* else an index into movements */
 enum { MOVEMENTS_INFINITE = -1 };
 enum { NO_GROUP = -1 };
+
+enum workspace_mode { WORKSPACE_UNSET, WORKSPACE_HERE, WORKSPACE_WORKTREE };
+enum commit_when { COMMIT_UNSET, COMMIT_OFF, COMMIT_MOVEMENT, COMMIT_END };
 
 struct judge_config {
   enum judge_stage stages[STAGE_COUNT];
@@ -75,31 +85,87 @@ struct structured_config { /* what a movement's answer must be, and what is done
   long token_budget, time_budget_ms; /* of all calls for one value together; 0: none */
 };
 
+enum budget_unit {
+  BUDGET_TOKENS,
+  BUDGET_COST, /* US dollars / 1e9 */
+  BUDGET_TIME, /* ms */
+  BUDGET_CALLS,
+  BUDGET_MOVEMENTS,
+  BUDGET_UNITS
+};
+
+struct budget {                /* see budget.h */
+  int64_t limit[BUDGET_UNITS]; /* -1: none */
+  int64_t call[BUDGET_UNITS];  /* of one call with its attempts; the same */
+  bool stops;                  /* a call that runs is ended, too */
+};
+
+enum guard { GUARD_TOOL, GUARD_FAILURE, GUARD_MOVEMENT, GUARD_COUNT };
+enum guard_action { GUARD_IGNORE, GUARD_WARN, GUARD_STOP };
+
+struct guards {            /* see guard.h */
+  long times[GUARD_COUNT]; /* 0: without it */
+  enum guard_action on[GUARD_COUNT];
+};
+
+struct ask_config {      /* what a person is asked, instead of an agent or before it */
+  struct str question;   /* a template; of `approve` perhaps empty */
+  const json_t *choices; /* borrowed from the document, as all here; NULL: any answer */
+  const json_t *document;
+  struct schema *schema; /* owned; of document; NULL: any answer */
+  struct str otherwise;  /* the answer when the deadline passes */
+  long deadline_ms;      /* 0: none */
+  bool approves;         /* of `approve`: what holds then */
+  int on_reject;         /* of `approve`: index, NEXT_COMPLETE or NEXT_ABORT */
+};
+
+struct monitor {        /* a cycle that is watched: see monitor.h */
+  const size_t *cycle;  /* movements, each once */
+  const size_t *ignore; /* those that do not break it */
+  size_t cycle_count, ignore_count;
+  long threshold;  /* so many times in a row */
+  size_t movement; /* judges then */
+};
+
 struct movement {
   struct str name, description;    /* of a child: GROUP.NAME */
   struct str own_name;             /* without its group's: what its tag says */
   long group;                      /* of a child: the movement it belongs to; else NO_GROUP */
   size_t first_child, child_count; /* of a group: its children stand together in the list */
   long concurrency;                /* of a group: how many of them run at once */
-  bool shares_conversation;        /* a sibling has the same session key: it gets one of its own */
-  struct str provider, model;      /* empty: the workflow's, then the user's default */
-  const json_t *fallback;          /* of `provider` here: whom to ask when it fails; or NULL */
-  const json_t *options;           /* own, else the workflow's; may be NULL */
-  const char *const *argv;         /* NULL-ended; NULL unless a command movement */
-  struct str tests;                /* how the command tells its tests, see limits.h; or empty */
-  long timeout_ms, stall_ms;       /* of one call; the second 0: as its backend has it */
-  struct str cwd;                  /* below the session's, a template; or empty */
+  const json_t *for_each;     /* of a group: items, or MOVEMENT.FIELD where they are; or NULL */
+  bool stops_on_error;        /* of a group: a child that failed ends its siblings */
+  bool shares_conversation;   /* a sibling has the same session key: it gets one of its own */
+  struct str provider, model; /* empty: the workflow's, then the user's default */
+  const json_t *fallback;     /* of `provider` here: whom to ask when it fails; or NULL */
+  const json_t *options;      /* own, else the workflow's; may be NULL */
+  const char *const *argv;    /* NULL-ended; NULL unless a command movement */
+  struct str tests;           /* how the command tells its tests, see limits.h; or empty */
+  long timeout_ms, stall_ms;  /* of one call; the second 0: as its backend has it */
+  struct str cwd;             /* below the session's, a template; or empty */
   struct str persona, policy, knowledge, instruction;
-  bool bare_prompt;            /* the prompt is the instruction alone, as a command gets it */
-  bool edit;                   /* may change files: its permission is edit or full */
-  enum permission permission;  /* from permission, edit and required_permission_mode */
-  const json_t *run;           /* programs that edit may run: see run.h; borrowed; or NULL */
+  const struct budget *budget;   /* of its turns; or NULL */
+  struct guards guards;          /* the workflow's with its own on top */
+  bool own_worktree;             /* of a child: it works in a worktree of its own */
+  bool gate;                     /* a command that proves something: see keys.c */
+  bool bare_prompt;              /* the prompt is the instruction alone, as a command gets it */
+  bool edit;                     /* may change files: its permission is edit or full */
+  enum permission permission;    /* from permission, edit and required_permission_mode */
+  const json_t *run;             /* programs that edit may run: see run.h; borrowed; or NULL */
+  bool has_sandbox, has_network; /* it says so itself */
+  enum sandbox_level sandbox;    /* what holds the programs of its calls */
+  enum sandbox_network network;
   const json_t *secrets;       /* names of variables that its work gets; or NULL; borrowed */
   bool fresh_session;          /* session: refresh */
   struct str session_key;      /* empty: the persona's, else the movement's own */
   bool pass_previous_response; /* default true */
   struct judge_config judge;   /* the workflow's with the movement's keys on top */
   struct structured_config *structured; /* NULL: any answer will do */
+  const struct monitor *monitor;        /* whose judge it is; or NULL */
+  struct contract *contracts;           /* its reports, in the order in which they are made */
+  size_t contract_count;
+  bool answers_later;               /* an instruction names its answer: {response:MOVEMENT} */
+  struct ask_config *ask, *approve; /* NULL: nobody is asked */
   struct rule *rules;
   int *rule_next; /* per rule: index, NEXT_COMPLETE or NEXT_ABORT */
   size_t rule_count;
@@ -111,10 +177,20 @@ struct workflow {
   struct movement *movements;
   size_t movement_count, initial; /* with the children; */
   size_t top_count;               /* without them */
-  long max_movements;             /* MOVEMENTS_INFINITE or > 0 */
+  struct monitor *monitors;       /* their judges stand behind all other movements */
+  size_t monitor_count;
+  long max_movements;          /* MOVEMENTS_INFINITE or > 0 */
+  const struct budget *budget; /* of the session; or NULL */
+  const json_t *protect;       /* patterns of paths that nobody changes; or NULL; borrowed */
   struct str provider, model;
   const json_t *fallback; /* of provider; or NULL */
-  json_t *doc;            /* the resolved document, owned */
+  const json_t *inputs;   /* name -> text: {input:NAME} in instructions; or NULL */
+  const json_t *outputs;  /* name -> template: what a complete session returns; or NULL */
+  enum workspace_mode workspace;
+  enum commit_when commit;
+  struct str branch; /* a template; or empty */
+  bool has_reports;  /* some movement brings one */
+  json_t *doc;       /* the resolved document, owned */
   struct arena arena;
   atomic_uint references;
   char sha256[SHA256_HEX]; /* of doc, once it was asked for; or "" */
@@ -128,6 +204,11 @@ void workflow_unref(struct workflow *wf); /* NULL is fine */
 /* SHA-256 of the document's compact dump with sorted keys. Made when it is asked for: OpenSSL's
  * start costs more than all of lint. */
 void workflow_hash(struct workflow *wf, char out[SHA256_HEX]);
+
+/* False: it is no word for one (empty, say), `out` stays. */
+bool workspace_mode_from_name(struct str name, enum workspace_mode *out);
+bool commit_when_from_name(struct str name, enum commit_when *out);
+extern const char *const workspace_words[], *const commit_words[]; /* NULL-ended */
 
 /* `language`, for the renderings. */
 enum describe_language workflow_language(const struct workflow *wf);

@@ -1,8 +1,10 @@
 /* Answers the routes of the control API. */
 #include "daemon/control.h"
 
+#include "daemon/counts.h"
 #include "daemon/question.h"
 #include "daemon/view.h"
+#include "daemon/window/window.h"
 
 #include "base/limits.h"
 #include "base/log.h"
@@ -32,7 +34,7 @@ static void reply_session(const struct control *api, struct server_request *r, u
 }
 
 /* The whole id for an id, a unique beginning of one, or "last". False: answered. */
-static bool find_id(const struct control *api, struct server_request *r, char id[STORE_ID_BYTES]) {
+bool control_find(const struct control *api, struct server_request *r, char id[STORE_ID_BYTES]) {
   const char *word = server_part(r);
   struct store_ref ref;
   struct err err = {0};
@@ -52,7 +54,7 @@ static bool find_id(const struct control *api, struct server_request *r, char id
 
 static void get_session(void *ctx, struct server_request *r) {
   char id[STORE_ID_BYTES];
-  if (find_id(ctx, r, id))
+  if (control_find(ctx, r, id))
     reply_session(ctx, r, 200, id);
 }
 
@@ -155,7 +157,7 @@ static void list_sessions(void *ctx, struct server_request *r) {
 
 /* --- waiting --- */
 
-enum awaited { FIRST_RECORD, RESUME, CANCEL, JUDGMENT, VALUE };
+enum awaited { FIRST_RECORD, RESUME, ANSWER, CANCEL, JUDGMENT, VALUE };
 
 struct waiter {
   struct list_node in_control;
@@ -163,6 +165,7 @@ struct waiter {
   struct server_request *request;
   char id[STORE_ID_BYTES];
   enum awaited what;
+  uint64_t question; /* ANSWER: to which */
 };
 
 static void waiter_drop(struct waiter *w) {
@@ -175,9 +178,9 @@ static void control_on_gone(void *ctx) {
 }
 
 static void control_wait_for(struct control *api, struct server_request *r, const char *id,
-                             enum awaited what) {
+                             enum awaited what, uint64_t question) {
   struct waiter *w = xcalloc(1, sizeof *w);
-  *w = (struct waiter){.api = api, .request = r, .what = what};
+  *w = (struct waiter){.api = api, .request = r, .what = what, .question = question};
   (void)snprintf(w->id, sizeof w->id, "%s", id);
   list_push_front(&api->waiters, &w->in_control);
   server_keep(r, control_on_gone, w);
@@ -197,16 +200,23 @@ static void reply_broken(struct server_request *r, const struct daemon_entry *e,
                    "but forgotten with it: ask again to be sure",
                    why);
   } else {
-    server_problem(r, full ? 507 : 500, NULL, "%s%s", what == RESUME ? "it is not resumed: " : "",
-                   why);
+    const char *what_not = what == RESUME ? "it is not resumed: " : "";
+    if (what == ANSWER)
+      what_not = "it is not answered: ";
+    server_problem(r, full ? 507 : 500, NULL, "%s%s", what_not, why);
   }
 }
 
 /* Answers a waiter whose time has come. */
 static void control_answer(const struct control *api, struct server_request *r,
-                           const struct daemon_entry *e, enum awaited what) {
+                           const struct daemon_entry *e, enum awaited what, uint64_t question) {
   char place[64];
   switch (what) {
+  case ANSWER:
+    if (brief_asks(&e->brief, question))
+      break;
+    reply_session(api, r, 202, e->id);
+    return;
   case FIRST_RECORD:
     if (e->brief.seq == 0)
       break;
@@ -239,16 +249,21 @@ static void control_answer(const struct control *api, struct server_request *r,
 
 void control_changed(void *ctx, struct daemon_entry *e) {
   struct control *api = ctx;
+  if (api->window != NULL)
+    window_changed(api->window);
   bool paused = e->session != NULL && session_paused(e->session) != NULL;
   bool over = e->state == ENTRY_OVER || e->state == ENTRY_BROKEN || paused ||
               strcmp(e->brief.status, "running") != 0;
   LIST_EACH(struct waiter, w, in_control, &api->waiters) {
     struct server_request *r = w->request;
     enum awaited what = w->what;
-    if (strcmp(w->id, e->id) != 0 || (what >= CANCEL && !over))
+    uint64_t question = w->question;
+    bool open = what == ANSWER && brief_asks(&e->brief, question) && e->state != ENTRY_BROKEN &&
+                e->state != ENTRY_OVER;
+    if (strcmp(w->id, e->id) != 0 || (what >= CANCEL && !over) || open)
       continue;
     waiter_drop(w);
-    control_answer(api, r, e, what);
+    control_answer(api, r, e, what, question);
   }
 }
 
@@ -290,7 +305,7 @@ static void control_on_session(void *ctx, struct intake_result *result) {
   enum launch_asks asks = result->launch.asks;
   const struct daemon_entry *e = sessions_submit(api->sessions, &result->launch, &err);
   if (e != NULL) {
-    control_wait_for(api, r, e->id, awaited_by[asks]);
+    control_wait_for(api, r, e->id, awaited_by[asks], 0);
   } else {
     server_set_header(r, "Retry-After", "1");
     server_problem(r, err.code == ERR_FULL ? 507 : 503, NULL, "%s", err.text);
@@ -311,7 +326,7 @@ static void fork_session(void *ctx, struct server_request *r) {
   struct store_ref log;
   struct view v;
   struct err err = {0};
-  if (refuse_draining(api, r) || !find_id(api, r, id))
+  if (refuse_draining(api, r) || !control_find(api, r, id))
     return;
   if (!view_of(&v, api->sessions, id, &err)) {
     server_problem(r, 404, NULL, "there is no session %s", id);
@@ -378,7 +393,7 @@ static void cancel_session(void *ctx, struct server_request *r) {
   struct control *api = ctx;
   char id[STORE_ID_BYTES];
   struct err err = {0};
-  struct daemon_entry *e = find_id(api, r, id) ? entry_for(api, r, id) : NULL;
+  struct daemon_entry *e = control_find(api, r, id) ? entry_for(api, r, id) : NULL;
   struct view v;
   if (e == NULL)
     return;
@@ -401,7 +416,7 @@ static void cancel_session(void *ctx, struct server_request *r) {
   } else if (e->session != NULL && session_paused(e->session)) {
     reply_broken(r, e, CANCEL);
   } else {
-    control_wait_for(api, r, id, CANCEL);
+    control_wait_for(api, r, id, CANCEL, 0);
   }
 }
 
@@ -419,7 +434,7 @@ static void refuse_resume(struct server_request *r, const struct err *err) {
 static void resume_with(struct control *api, struct server_request *r, struct steer *st) {
   char id[STORE_ID_BYTES];
   struct err err = {0};
-  struct daemon_entry *e = find_id(api, r, id) ? entry_for(api, r, id) : NULL;
+  struct daemon_entry *e = control_find(api, r, id) ? entry_for(api, r, id) : NULL;
   if (e == NULL)
     return;
   if (e->state != ENTRY_OVER && !entry_is_elsewhere(e))
@@ -427,7 +442,7 @@ static void resume_with(struct control *api, struct server_request *r, struct st
   else if (!sessions_resume(api->sessions, e, st, &err))
     refuse_resume(r, &err);
   else if (e->state == ENTRY_WRITING)
-    control_wait_for(api, r, id, RESUME);
+    control_wait_for(api, r, id, RESUME, 0);
   else
     reply_session(api, r, 202, id);
 }
@@ -454,6 +469,84 @@ static void resume_session(void *ctx, struct server_request *r) {
   steer_deinit(&nothing);
 }
 
+/* --- people --- */
+
+/* Takes the answer over. */
+static void answer_with(struct control *api, struct server_request *r, struct core_answer *answer) {
+  char id[STORE_ID_BYTES];
+  struct err err = {0};
+  uint64_t question;
+  struct daemon_entry *e = control_find(api, r, id) ? entry_for(api, r, id) : NULL;
+  if (e == NULL)
+    return;
+  if (!sessions_answer(api->sessions, e, answer, &question, &err))
+    refuse_resume(r, &err);
+  else
+    control_wait_for(api, r, id, ANSWER, question);
+}
+
+static void control_on_answer(void *ctx, struct intake_result *result) {
+  struct control *api = ctx;
+  if (!result->ok)
+    control_refuse(result);
+  else if (!refuse_draining(api, result->request))
+    answer_with(api, result->request, &result->launch.said.core);
+}
+
+static void take_answer_body(struct control *api, struct server_request *r, intake_parse parse,
+                             enum answer_says says) {
+  struct said said = {0};
+  struct err err = {0};
+  if (refuse_draining(api, r))
+    return;
+  if (server_body(r).n > 0) {
+    intake_take(&api->intake, r, parse, control_on_answer);
+    return;
+  }
+  if (said_parse(&said, NULL, says, &err))
+    answer_with(api, r, &said.core);
+  else
+    server_problem(r, 400, NULL, "%s", err.text);
+  said_deinit(&said);
+}
+
+static void answer_session(void *ctx, struct server_request *r) {
+  take_answer_body(ctx, r, launch_parse_answer, SAYS_TEXT);
+}
+
+static void approve_session(void *ctx, struct server_request *r) {
+  take_answer_body(ctx, r, launch_parse_approve, SAYS_APPROVE);
+}
+
+static void reject_session(void *ctx, struct server_request *r) {
+  take_answer_body(ctx, r, launch_parse_reject, SAYS_REJECT);
+}
+
+void control_act(void *ctx, struct server_request *r, const char *id, const char *what) {
+  static const struct {
+    const char *what;
+    void (*handle)(void *ctx, struct server_request *r);
+  } acts[] = {{"cancel", cancel_session},
+              {"resume", resume_session},
+              {"answer", answer_session},
+              {"approve", approve_session},
+              {"reject", reject_session}};
+  (void)id; /* it is the request's own part, as on the socket */
+  for (size_t i = 0; i < ARRAY_LEN(acts); i++)
+    if (strcmp(acts[i].what, what) == 0)
+      acts[i].handle(ctx, r);
+}
+
+static void get_inbox(void *ctx, struct server_request *r) {
+  const struct control *api = ctx;
+  struct err err = {0};
+  json_t *list = sessions_inbox(api->sessions, &err);
+  if (list == NULL)
+    server_problem(r, 500, NULL, "%s", err.text);
+  else
+    server_reply_json(r, 200, json_pack("{so}", "inbox", list));
+}
+
 /* --- events --- */
 
 /* The record that the client has seen last. False: answered. */
@@ -475,7 +568,8 @@ static void watch_session(void *ctx, struct server_request *r) {
   char id[STORE_ID_BYTES];
   uint64_t seq;
   struct err err = {0};
-  struct daemon_entry *e = last_seen(r, &seq) && find_id(api, r, id) ? entry_for(api, r, id) : NULL;
+  struct daemon_entry *e =
+      last_seen(r, &seq) && control_find(api, r, id) ? entry_for(api, r, id) : NULL;
   struct view v;
   if (e == NULL)
     return;
@@ -524,15 +618,34 @@ const struct server_route control_routes[] = {
     {"GET", "/v1/sessions/{id}", "one session", TAKES_NOTHING, NULL, get_session},
     {"GET", "/v1/sessions/{id}/events", "its records as server-sent events (Last-Event-ID, after)",
      TAKES_NOTHING, watch_query, watch_session},
+    {"GET", "/v1/sessions/{id}/view", "what is shown of it, as segue show --as view", TAKES_NOTHING,
+     NULL, control_get_view},
+    {"GET", "/v1/sessions/{id}/turns/{turn}", "a judgment in full", TAKES_NOTHING, NULL,
+     control_get_turn},
+    {"GET", "/v1/sessions/{id}/integrity", "is its log what was written", TAKES_NOTHING, NULL,
+     control_get_integrity},
     {"POST", "/v1/sessions/{id}/cancel", "end it for good", TAKES_NOTHING, NULL, cancel_session},
     {"POST", "/v1/sessions/{id}/resume", "go on with one that stopped", TAKES_JSON_OR_NOTHING, NULL,
      resume_session},
+    {"POST", "/v1/sessions/{id}/answer", "answer what it asks", TAKES_JSON, NULL, answer_session},
+    {"POST", "/v1/sessions/{id}/approve", "approve what it would run", TAKES_JSON_OR_NOTHING, NULL,
+     approve_session},
+    {"POST", "/v1/sessions/{id}/reject", "reject what it would run", TAKES_JSON_OR_NOTHING, NULL,
+     reject_session},
+    {"GET", "/v1/inbox", "what waits for persons", TAKES_NOTHING, NULL, get_inbox},
     {"POST", "/v1/sessions/{id}/fork", "begin another session where one was", TAKES_JSON, NULL,
      fork_session},
     {"POST", "/v1/judge", "judge a text: which rule holds", TAKES_JSON, NULL, control_judge},
     {"POST", "/v1/ask", "ask for a value that fits a schema", TAKES_JSON, NULL, ask_value},
     {"POST", "/v1/lint", "check a workflow", TAKES_JSON, NULL, lint_workflow},
     {"POST", "/v1/plan", "what a session would be", TAKES_JSON, NULL, plan_workflow},
+    {"GET", "/v1/audit",
+     "judgments counted (by, since, workflow, movement, method, provider, model, worker, outcome, "
+     "min_stages, ambiguous)",
+     TAKES_NOTHING, counts_query, control_get_audit},
+    {"POST", "/v1/web/codes", "a code for the web page, whose port is opened",
+     TAKES_JSON_OR_NOTHING, NULL, control_post_code},
+    {"GET", "/metrics", "counters for Prometheus", TAKES_NOTHING, NULL, control_get_metrics},
     {"GET", "/v1/health", "how the daemon is", TAKES_NOTHING, NULL, get_health},
     {"GET", "/v1/openapi.json", "this interface as OpenAPI 3.1", TAKES_NOTHING, NULL,
      get_description},
@@ -540,11 +653,24 @@ const struct server_route control_routes[] = {
 };
 
 bool control_idle(const struct control *api) {
-  return api->intake.jobs.count == 0;
+  return api->intake.jobs.count == 0 && readings_busy(&api->readings) == 0 &&
+         (api->window == NULL || window_busy(api->window) == 0);
+}
+
+void control_close(struct control *api) {
+  window_free(api->window);
+  api->window = NULL;
+}
+
+void control_deinit(struct control *api) {
+  metrics_deinit(&api->metrics);
 }
 
 void control_init(struct control *api, struct sessions *sessions) {
   *api = (struct control){.sessions = sessions};
+  sessions->recorded = control_on_record;
+  sessions->observer = api;
+  readings_init(&api->readings, sessions->host->loop);
   intake_init(&api->intake, sessions->host->loop, sessions->env, api);
   record_time(clock_real_ms(), api->started);
 }

@@ -10,15 +10,21 @@
 
 #include "base/list.h"
 #include "daemon/intake.h"
+#include "daemon/metrics.h"
+#include "daemon/reading.h"
 #include "daemon/sessions.h"
 
 struct waiter;
+struct window;
 struct control {
   struct sessions *sessions;
   struct server *http;
   struct intake intake;
-  struct list waiters; /* struct waiter: requests that are answered when their session gets on */
-  bool draining;       /* nothing is submitted any more */
+  struct readings readings;
+  struct metrics metrics;
+  struct window *window; /* or NULL: no port is open */
+  struct list waiters;   /* struct waiter: requests that are answered when their session gets on */
+  bool draining;         /* nothing is submitted any more */
   char started[32];
 };
 
@@ -26,7 +32,23 @@ extern const struct server_route control_routes[];
 
 void control_init(struct control *api, struct sessions *sessions);
 void control_changed(void *api, struct daemon_entry *e);
+/* control_web.c: the window. address: "127.0.0.1:PORT"; NULL: any port, closed when nobody looks
+ * for long. */
+bool control_open_window(struct control *api, const char *address, struct err *err) MUST_CHECK;
+void control_post_code(void *api, struct server_request *r);
+/* Does what a page asks for: cancel, resume. */
+void control_act(void *api, struct server_request *r, const char *id, const char *what);
+/* control_counts.c: what is counted. record NULL: the session goes from memory. */
+void control_get_view(void *api, struct server_request *r);
+void control_get_turn(void *api, struct server_request *r);
+void control_get_integrity(void *api, struct server_request *r);
+bool control_find(const struct control *api, struct server_request *r, char id[STORE_ID_BYTES]);
+void control_get_audit(void *api, struct server_request *r);
+void control_get_metrics(void *api, struct server_request *r);
+void control_on_record(void *api, const struct daemon_entry *e, const struct record *record);
+void control_close(struct control *api); /* before the loop ends */
 /* No request is being read that would still be answered. */
 bool control_idle(const struct control *api);
+void control_deinit(struct control *api); /* it is idle */
 
 #endif

@@ -11,6 +11,7 @@
 #include "host/keys.h"
 #include "host/preflight.h"
 #include "host/workflow_cache.h"
+#include "host/workspace_set.h"
 #include "os/clock.h"
 #include "workflow/facets.h"
 
@@ -115,6 +116,7 @@ void launch_deinit(struct launch *l) {
   json_decref(l->answer);
   buf_deinit(&l->given);
   steer_deinit(&l->steer);
+  said_deinit(&l->said);
   free(l->pass_env);
   *l = (struct launch){0};
 }
@@ -200,6 +202,21 @@ static bool take_options(const struct launch_body *p) {
     return err_set(p->err, ERR_INVALID, "options must be an object, such as {\"seed\": 1}");
   if (options != NULL)
     json_object_set(p->l->config, "options", (json_t *)options);
+  return true;
+}
+
+/* Where it works, and what others may do there meanwhile. */
+static bool take_place(const struct launch_body *p) {
+  const json_t *lock = json_object_get(p->body, "lock");
+  if (lock != NULL && !json_is_boolean(lock))
+    return err_set(p->err, ERR_INVALID, "lock must be true or false");
+  if (json_is_false(lock))
+    json_object_set_new(p->l->config, "lock", json_false());
+  json_t *set = json_object_get(p->body, "workspace");
+  if (set != NULL && !workspace_set_check(set, false, p->err))
+    return false;
+  if (set != NULL)
+    json_object_set(p->l->config, "workspace", set);
   return true;
 }
 
@@ -313,16 +330,32 @@ static bool facets_fit(const struct launch_body *p, const json_t *facets) {
 
 /* The bytes that all of it is made of; "" for one that is made of files too. */
 static void make_key(struct launch_body *p, const char *name, const json_t *text) {
-  static const char schema[] = "schema"; /* which may be a file's */
+  /* Words of what may be a file's, or comes with the request. */
+  static const char *const words[] = {"schema", "call", "uses", "{{include:"};
   struct str bytes = {json_string_value(text), json_string_length(text)};
   struct buf all = {0};
   p->key[0] = '\0';
-  if (p->anew || p->warnings != NULL || memmem(bytes.p, bytes.n, schema, sizeof schema - 1) != NULL)
+  if (p->anew || p->warnings != NULL || json_object_get(p->body, "inputs") != NULL)
     return;
+  for (size_t i = 0; i < ARRAY_LEN(words); i++)
+    if (str_has(bytes, words[i]))
+      return;
   const json_t *chosen = json_object_get(p->l->config, "provider");
   buf_printf(&all, "%s\n%s\n", name, chosen ? json_string_value(chosen) : "");
   sha256_hex(all.p, all.n, bytes.p, bytes.n, p->key);
   buf_deinit(&all);
+}
+
+static bool inputs_fit(const struct launch_body *p) {
+  const json_t *inputs = json_object_get(p->body, "inputs"), *value;
+  const char *name;
+  if (inputs != NULL && !json_is_object(inputs))
+    return err_set(p->err, ERR_INVALID, "inputs must be an object of name: text");
+  json_object_foreach((json_t *)inputs, name, value) {
+    if (!json_is_string(value))
+      return err_set(p->err, ERR_INVALID, "inputs.%.80s must be a text", name);
+  }
+  return true;
 }
 
 static bool take_workflow(struct launch_body *p) {
@@ -333,7 +366,7 @@ static bool take_workflow(struct launch_body *p) {
   const char *path, *name = json_string_value(named);
   struct launch *l = p->l;
   struct err_list unwanted = {0}, *warnings = p->warnings ? p->warnings : &unwanted;
-  if (!path_or_text(p, "workflow", &path, &text))
+  if (!path_or_text(p, "workflow", &path, &text) || !inputs_fit(p))
     return false;
   if (named != NULL && name == NULL)
     return err_set(p->err, ERR_INVALID, "workflow.name must be a text");
@@ -358,6 +391,8 @@ static bool take_workflow(struct launch_body *p) {
       .n = path ? 0 : json_string_length(text),
       .facets = path ? NULL : facets,
       .facet_files = l->facets,
+      .inputs = json_object_get(p->body, "inputs"),
+      .starts = !p->lints,
   };
   l->workflow = preflight_load(source, l->setup.cwd, l->config, l->generation->registry, p->errors,
                                warnings, &p->marks);
@@ -465,17 +500,21 @@ void launch_init(struct launch *l, struct launch_env *env) {
 }
 
 bool launch_read(struct launch_body *p) {
-  static const char *const members[] = {"workflow",     "task",  "cwd",     "provider",
-                                        "providers",    "model", "options", "scenario",
-                                        "allow_secret", NULL};
+  static const char *const members[] = {
+      "workflow", "task",         "cwd",  "provider", "providers", "model",       "options",
+      "scenario", "allow_secret", "lock", "inputs",   "workspace", "interactive", NULL};
   struct launch *l = p->l;
+  const json_t *attended = json_object_get(p->body, "interactive");
   l->config = json_object();
   bool ok = json_is_object(p->body) ||
             err_set(p->err, ERR_INVALID, "the body must be an object with workflow, task and cwd");
+  if (ok && attended != NULL && !json_is_boolean(attended))
+    ok = err_set(p->err, ERR_INVALID, "interactive must be true or false");
   ok = ok && launch_members_known(p, p->body, "", members) && launch_take_cwd(p) &&
-       take_provider(p) && take_providers(p) && take_text(p, "model") && take_options(p);
+       take_provider(p) && take_providers(p) && take_text(p, "model") && take_options(p) &&
+       take_place(p);
   if (ok) {
-    json_object_set_new(l->config, "interactive", json_false());
+    json_object_set_new(l->config, "interactive", json_boolean(json_is_true(attended)));
     json_object_set_new(l->config, "submitted", json_true());
     config_resolve(&l->generation->user, l->config);
     launch_use_config(l);

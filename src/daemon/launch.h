@@ -20,6 +20,7 @@
 #include "host/backends.h"
 #include "host/fork.h"
 #include "host/host.h"
+#include "host/said.h"
 #include "host/steer.h"
 
 /* The user's configuration and the backends made from it: one generation each time it is read. */
@@ -72,6 +73,7 @@ struct launch {
   json_t *answer;   /* ASKS_NOTHING: nothing is started, this is it */
   /* of a session that is taken further, or from which another is forked, only: */
   struct steer steer;
+  struct said said;           /* of an answer to a question */
   struct launch_about *about; /* or NULL */
 };
 
@@ -84,6 +86,13 @@ bool launch_parse_steer(struct launch *l, const json_t *body, struct err *err,
                         struct err_list *errors) MUST_CHECK;
 bool launch_parse_fork(struct launch *l, const json_t *body, struct err *err,
                        struct err_list *errors) MUST_CHECK;
+/* Bodies of POST .../answer, .../approve and .../reject: l.said. */
+bool launch_parse_answer(struct launch *l, const json_t *body, struct err *err,
+                         struct err_list *errors) MUST_CHECK;
+bool launch_parse_approve(struct launch *l, const json_t *body, struct err *err,
+                          struct err_list *errors) MUST_CHECK;
+bool launch_parse_reject(struct launch *l, const json_t *body, struct err *err,
+                         struct err_list *errors) MUST_CHECK;
 /* Bodies of POST /v1/judge, /v1/ask, /v1/lint and /v1/plan. */
 bool launch_parse_judge(struct launch *l, const json_t *body, struct err *err,
                         struct err_list *errors) MUST_CHECK;

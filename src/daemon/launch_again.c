@@ -16,6 +16,24 @@ bool launch_parse_steer(struct launch *l, const json_t *body, struct err *err,
   return true;
 }
 
+bool launch_parse_answer(struct launch *l, const json_t *body, struct err *err,
+                         struct err_list *errors) {
+  (void)errors;
+  return said_parse(&l->said, body, SAYS_TEXT, err);
+}
+
+bool launch_parse_approve(struct launch *l, const json_t *body, struct err *err,
+                          struct err_list *errors) {
+  (void)errors;
+  return said_parse(&l->said, body, SAYS_APPROVE, err);
+}
+
+bool launch_parse_reject(struct launch *l, const json_t *body, struct err *err,
+                         struct err_list *errors) {
+  (void)errors;
+  return said_parse(&l->said, body, SAYS_REJECT, err);
+}
+
 /* Another folder to work in, where one is named. */
 static const char *fork_cwd(const struct launch_body *p, bool *ok) {
   if (json_object_get(p->body, "cwd") == NULL)

@@ -50,6 +50,7 @@ static const int signal_numbers[SIGNAL_COUNT] = {SIGTERM, SIGINT, SIGHUP};
 static void serve_close_all(struct daemon *d) {
   d->closed = true;
   server_free(d->http);
+  control_close(&d->api);
   sessions_close(&d->sessions);
   indexer_close(&d->indexer);
   events_close(&d->events);
@@ -237,6 +238,11 @@ static void daemon_run(struct daemon *d, size_t max_sessions, unsigned max_conne
   if (waiting >= 0)
     d->http = server_new(&d->loop, &d->socket, control_routes, &d->api, max_connections, err);
   d->api.http = d->http;
+  if (d->http != NULL && d->options->http != NULL &&
+      !control_open_window(&d->api, d->options->http, err)) {
+    server_free(d->http);
+    d->http = NULL;
+  }
   if (d->http == NULL) {
     serve_close_all(d);
   } else {
@@ -265,6 +271,7 @@ bool serve(const struct serve_options *options, struct err *err) {
     ok = d.http != NULL;
     host_deinit(&d.host);
     uv_run(&d.loop, UV_RUN_DEFAULT);
+    control_deinit(&d.api);
   }
   undo(&d);
   if (uv_loop_close(&d.loop) != 0)

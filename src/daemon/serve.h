@@ -17,6 +17,7 @@ struct serve_options {
   const char *socket; /* --socket or NULL */
   size_t max_sessions;
   uint64_t drain_ms;
+  const char *http; /* address of a port for the window; NULL: none until it is asked for */
   void (*ready)(const char *socket, const char *logs, size_t waiting); /* or NULL */
 };
 

@@ -5,6 +5,7 @@
 #include "os/peer.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -36,7 +37,8 @@ static void on_accept_again(uv_timer_t *timer) {
 
 static void on_listener(uv_poll_t *poll, int status, int events) {
   struct server *h = poll->data;
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  struct sockaddr_storage address = {.ss_family = h->door ? AF_INET : AF_UNIX};
+  socklen_t bytes = h->door ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_un);
   (void)status;
   (void)events;
   for (;;) {
@@ -44,9 +46,14 @@ static void on_listener(uv_poll_t *poll, int status, int events) {
       listen_off(h);
       break;
     }
-    int fd = socket_accept(h->socket);
+    int fd = h->door ? h->door->accept(h->listens) : socket_accept(h->socket);
     if (fd < 0 && errno == EPERM) {
-      log_warn("another user called on the control socket and was refused");
+      log_warn("another user called on the %s and was refused",
+               h->door ? "window's port" : "control socket");
+      continue;
+    }
+    if (fd < 0 && errno == EACCES) {
+      log_warn("a program in a sandbox called on the control socket and was refused");
       continue;
     }
     if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
@@ -58,7 +65,7 @@ static void on_listener(uv_poll_t *poll, int status, int events) {
     if (fd < 0)
       break;
     /* It closes fd when it fails. */
-    (void)microhttpd.add_connection(h->mhd, fd, (const struct sockaddr *)&address, sizeof address);
+    (void)microhttpd.add_connection(h->mhd, fd, (const struct sockaddr *)&address, bytes);
   }
   server_run(h);
 }
@@ -172,22 +179,17 @@ static void server_on_tick(uv_timer_t *timer) {
 
 /* --- the server --- */
 
-struct server *server_new(uv_loop_t *loop, const struct control_socket *socket,
-                          const struct server_route *routes, void *ctx, unsigned max_connections,
-                          struct err *err) {
-  if (!mhd_load(err))
+/* Takes h over. */
+static struct server *server_begin(struct server *h, size_t connection_bytes, struct err *err) {
+  if (!mhd_load(err)) {
+    free(h);
     return NULL;
-  struct server *h = xcalloc(1, sizeof *h);
-  *h = (struct server){.loop = loop,
-                       .socket = socket,
-                       .routes = routes,
-                       .ctx = ctx,
-                       .max_connections = max_connections};
+  }
   h->mhd = microhttpd.start_daemon(
       MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
       server_on_request, h, MHD_OPTION_NOTIFY_COMPLETED, server_on_completed, h,
       MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_CONNECTION_LIMIT,
-      max_connections + 1, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)LIMIT_API_CONNECTION_BYTES,
+      h->max_connections + 1, MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_bytes,
       MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)LIMIT_API_IDLE_S, MHD_OPTION_SIGPIPE_HANDLED_BY_APP,
       1, MHD_OPTION_END);
   const union MHD_DaemonInfo *info =
@@ -199,18 +201,46 @@ struct server *server_new(uv_loop_t *loop, const struct control_socket *socket,
     (void)err_set(err, ERR_IO, "the HTTP server cannot start");
     return NULL;
   }
-  if (uv_poll_init(loop, &h->events, info->epoll_fd) != 0 ||
-      uv_poll_init(loop, &h->listener, socket->fd) != 0)
+  if (uv_poll_init(h->loop, &h->events, info->epoll_fd) != 0 ||
+      uv_poll_init(h->loop, &h->listener, h->listens) != 0)
     BUG("the loop takes no descriptor");
-  uv_timer_init(loop, &h->timer);
-  uv_timer_init(loop, &h->ticker);
-  uv_timer_init(loop, &h->accept_again);
+  uv_timer_init(h->loop, &h->timer);
+  uv_timer_init(h->loop, &h->ticker);
+  uv_timer_init(h->loop, &h->accept_again);
   h->events.data = h->listener.data = h->timer.data = h->ticker.data = h->accept_again.data = h;
   h->open_handles = 5;
   uv_poll_start(&h->events, UV_READABLE, on_events);
   uv_timer_start(&h->ticker, server_on_tick, TICK_MS, TICK_MS);
   listen_on(h);
   return h;
+}
+
+struct server *server_new(uv_loop_t *loop, const struct control_socket *socket,
+                          const struct server_route *routes, void *ctx, unsigned max_connections,
+                          struct err *err) {
+  struct server *h = xcalloc(1, sizeof *h);
+  *h = (struct server){.loop = loop,
+                       .socket = socket,
+                       .listens = socket->fd,
+                       .body_max = LIMIT_API_BODY_BYTES,
+                       .routes = routes,
+                       .ctx = ctx,
+                       .max_connections = max_connections};
+  return server_begin(h, LIMIT_API_CONNECTION_BYTES, err);
+}
+
+struct server *server_new_door(uv_loop_t *loop, const struct server_door *door,
+                               const struct server_route *routes, void *ctx,
+                               unsigned max_connections, struct err *err) {
+  struct server *h = xcalloc(1, sizeof *h);
+  *h = (struct server){.loop = loop,
+                       .door = door,
+                       .listens = door->fd,
+                       .body_max = door->body_bytes,
+                       .routes = routes,
+                       .ctx = ctx,
+                       .max_connections = max_connections};
+  return server_begin(h, door->connection_bytes, err);
 }
 
 unsigned server_connections(const struct server *h) {
@@ -232,11 +262,10 @@ void server_free(struct server *h) {
       c->request->suspended = false;
       microhttpd.resume_connection(c->mhd);
     }
-  uv_poll_stop(&h->events);
-  uv_poll_stop(&h->listener);
-  microhttpd.stop_daemon(h->mhd); /* completes every request */
+  /* Before the daemon closes its descriptor, whose number another thread may be given at once. */
   uv_close((uv_handle_t *)&h->events, server_on_closed);
   uv_close((uv_handle_t *)&h->listener, server_on_closed);
+  microhttpd.stop_daemon(h->mhd); /* completes every request */
   uv_close((uv_handle_t *)&h->timer, server_on_closed);
   uv_close((uv_handle_t *)&h->ticker, server_on_closed);
   uv_close((uv_handle_t *)&h->accept_again, server_on_closed);

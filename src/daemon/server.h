@@ -33,6 +33,24 @@ struct server_route {
   void (*handle)(void *ctx, struct server_request *r);
 };
 
+/* Another way in than the control socket, with rules of its own. */
+struct server_door {
+  int fd;                     /* listens; its owner closes it, after the server has ended */
+  int (*accept)(int fd);      /* as socket_accept */
+  size_t connection_bytes;    /* memory of one: its request line and headers must fit */
+  size_t body_bytes;          /* of a request */
+  const char *const *headers; /* name, value, ..., NULL: of every answer */
+  /* Asked when a request's headers are there. False: it may not come in. Else *path, which is
+   * the request's, becomes what the routes know it by. */
+  bool (*enter)(void *ctx, struct server_request *r, const char *method, const char **path);
+  /* Answers what may not come in, and what there is not: both look the same. */
+  void (*refuse)(void *ctx, struct server_request *r);
+};
+/* The door, routes and ctx are borrowed for the server's life. */
+struct server *server_new_door(uv_loop_t *loop, const struct server_door *door,
+                               const struct server_route *routes, void *ctx,
+                               unsigned max_connections, struct err *err) MUST_CHECK;
+
 /* NULL: err says why. Routes, socket and ctx are borrowed for the server's life. max_connections:
  * more wait to be accepted. */
 struct server *server_new(uv_loop_t *loop, const struct control_socket *socket,
@@ -41,7 +59,8 @@ struct server *server_new(uv_loop_t *loop, const struct control_socket *socket,
 void server_free(struct server *h); /* NULL is fine */
 unsigned server_connections(const struct server *h);
 
-const char *server_part(const struct server_request *r); /* what stood for {name} */
+const char *server_part(const struct server_request *r);  /* what stood for {name} */
+const char *server_part2(const struct server_request *r); /* and for the second one, or "" */
 const char *server_query(const struct server_request *r, const char *name);  /* or NULL */
 const char *server_header(const struct server_request *r, const char *name); /* or NULL */
 struct str server_body(const struct server_request *r);
@@ -56,7 +75,8 @@ void server_reply_json(struct server_request *r, unsigned status, json_t *taken)
 /* application/problem+json (RFC 9457). `members` (taken, may be NULL) stand beside its own. */
 void server_problem(struct server_request *r, unsigned status, json_t *members, const char *fmt,
                     ...) PRINTF_LIKE(4, 5);
-/* Before the reply. */
+/* Before the reply; at most two. value: up to SERVER_VALUE_BYTES. */
+enum { SERVER_VALUE_BYTES = 256 };
 void server_set_header(struct server_request *r, const char *name, const char *value);
 
 /* An answer that goes on: `read` is asked for bytes while the client takes them. */

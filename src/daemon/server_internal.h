@@ -11,7 +11,7 @@
 
 #include "daemon/mhd_load.h"
 
-enum { SERVER_PART_BYTES = 128, SERVER_HEADER_BYTES = 64 };
+enum { SERVER_PART_BYTES = 128, SERVER_PARTS = 2, SERVER_HEADER_BYTES = 64 };
 
 struct connection { /* one that was accepted */
   struct connection *prev, *next;
@@ -32,7 +32,7 @@ struct server_request {
   bool suspended;
   bool head; /* the method is HEAD: no body is wanted */
   const struct server_route *route;
-  char part[SERVER_PART_BYTES];
+  char parts[SERVER_PARTS][SERVER_PART_BYTES];
   struct buf body;
   size_t body_counted; /* of http.body_bytes */
   unsigned refusal;    /* status for a body that is not taken, 0 */
@@ -40,7 +40,7 @@ struct server_request {
   unsigned status;
   struct {
     const char *name;
-    char value[SERVER_HEADER_BYTES];
+    char value[SERVER_VALUE_BYTES];
   } headers[2];
   void (*gone)(void *ctx);
   void *gone_ctx;
@@ -56,7 +56,10 @@ struct streaming {
 
 struct server {
   uv_loop_t *loop;
-  const struct control_socket *socket;
+  const struct control_socket *socket; /* NULL: there is a door */
+  const struct server_door *door;      /* or NULL */
+  int listens;                         /* the descriptor */
+  size_t body_max;
   const struct server_route *routes;
   void *ctx;
   struct MHD_Daemon *mhd;

@@ -21,27 +21,34 @@ static struct connection *connection_of(struct MHD_Connection *mhd) {
   return info->socket_context;
 }
 
-/* The rest of `path` behind the literal part, up to its slash, where the route has {name}. */
-static bool path_fits(const char *route, const char *path, char part[SERVER_PART_BYTES]) {
-  part[0] = '\0';
-  while (*route && *route != '{' && *route == *path) {
-    route++;
-    path++;
+/* Where the route has {name}, a part of the path stands, up to its slash. */
+static bool path_fits(const char *route, const char *path,
+                      char parts[SERVER_PARTS][SERVER_PART_BYTES]) {
+  size_t found = 0;
+  parts[0][0] = parts[1][0] = '\0';
+  while (*route) {
+    if (*route != '{') {
+      if (*route++ != *path++)
+        return false;
+      continue;
+    }
+    size_t n = strcspn(path, "/");
+    if (n == 0 || n >= SERVER_PART_BYTES)
+      return false;
+    assert(found < SERVER_PARTS);
+    memcpy(parts[found], path, n);
+    parts[found++][n] = '\0';
+    path += n;
+    route = strchr(route, '}') + 1;
   }
-  if (*route != '{')
-    return *route == '\0' && *path == '\0';
-  size_t n = strcspn(path, "/");
-  if (n == 0 || n >= SERVER_PART_BYTES)
-    return false;
-  memcpy(part, path, n);
-  part[n] = '\0';
-  return strcmp(strchr(route, '}') + 1, path + n) == 0;
+  return *path == '\0';
 }
 
 /* NULL: `allowed` has the methods that the path takes, as the header Allow lists them, "" for none.
  * */
 static const struct server_route *find_route(const struct server *h, const char *method,
-                                             const char *path, char part[SERVER_PART_BYTES],
+                                             const char *path,
+                                             char part[SERVER_PARTS][SERVER_PART_BYTES],
                                              char allowed[SERVER_HEADER_BYTES]) {
   size_t n = 0;
   allowed[0] = '\0';
@@ -91,6 +98,43 @@ static bool arguments_known(struct server_request *r) {
   return r->state == HANDLED;
 }
 
+/* False: it was answered with what is wrong with its framing. */
+static bool is_received(struct server_request *r) {
+  if (r->refusal == 400 || r->refusal == 501) {
+    const char *why = "the request says in two ways where its body ends, or whom it is for";
+    if (r->refusal == 501)
+      why = "a body comes plain or chunked: no other transfer coding";
+    server_problem(r, r->refusal, NULL, "%s", why);
+    return false;
+  }
+  if (r->refusal == 421) {
+    server_problem(r, 421, NULL, "this is no such host: write http://segue/ or http://localhost/");
+    return false;
+  }
+  if (r->refusal == 413) {
+    server_problem(r, 413, NULL, "the body is over the limit of %zu bytes", r->http->body_max);
+    return false;
+  }
+  if (r->refusal == 503) {
+    server_set_header(r, "Retry-After", "1");
+    server_problem(r, 503, NULL, "too many requests are being received: try again");
+    return false;
+  }
+  return true;
+}
+
+/* Answers what came in by the door. */
+static void handle_guest(struct server_request *r, const char *method, const char *path) {
+  char allowed[SERVER_HEADER_BYTES];
+  struct server *h = r->http;
+  bool enters = r->refusal == 0 && h->door->enter(h->ctx, r, method, &path);
+  r->route = enters ? find_route(h, method, path, r->parts, allowed) : NULL;
+  if (r->route == NULL || (wants_json(r) && !is_json(r)))
+    h->door->refuse(h->ctx, r);
+  else if (arguments_known(r))
+    r->route->handle(h->ctx, r);
+}
+
 static void handle(struct server_request *r, const char *method, const char *path) {
   char allowed[SERVER_HEADER_BYTES];
   struct server *h = r->http;
@@ -98,27 +142,13 @@ static void handle(struct server_request *r, const char *method, const char *pat
   r->head = strcmp(method, "HEAD") == 0;
   h->body_bytes -= r->body_counted;
   r->body_counted = 0;
-  if (r->refusal == 400 || r->refusal == 501) {
-    const char *why = "the request says in two ways where its body ends, or whom it is for";
-    if (r->refusal == 501)
-      why = "a body comes plain or chunked: no other transfer coding";
-    server_problem(r, r->refusal, NULL, "%s", why);
+  if (h->door != NULL) {
+    handle_guest(r, method, path);
     return;
   }
-  if (r->refusal == 421) {
-    server_problem(r, 421, NULL, "this is no such host: write http://segue/ or http://localhost/");
+  if (!is_received(r))
     return;
-  }
-  if (r->refusal == 413) {
-    server_problem(r, 413, NULL, "the body is over the limit of %u bytes", LIMIT_API_BODY_BYTES);
-    return;
-  }
-  if (r->refusal == 503) {
-    server_set_header(r, "Retry-After", "1");
-    server_problem(r, 503, NULL, "too many requests are being received: try again");
-    return;
-  }
-  r->route = find_route(h, method, path, r->part, allowed);
+  r->route = find_route(h, method, path, r->parts, allowed);
   if (r->route == NULL && allowed[0] != '\0') {
     server_set_header(r, "Allow", allowed);
     server_problem(r, 405, NULL, "%s takes %s only", path, allowed);
@@ -135,7 +165,7 @@ static void handle(struct server_request *r, const char *method, const char *pat
 
 static void take_body(struct server_request *r, const char *bytes, size_t n) {
   struct server *h = r->http;
-  if (r->refusal == 0 && r->body.n + n > LIMIT_API_BODY_BYTES)
+  if (r->refusal == 0 && r->body.n + n > h->body_max)
     r->refusal = 413;
   if (r->refusal == 0 && h->body_bytes + n > LIMIT_API_BODIES_BYTES)
     r->refusal = 503;
@@ -202,12 +232,12 @@ static unsigned refuse_early(const struct server_request *r) {
   (void)microhttpd.get_connection_values(r->mhd, MHD_HEADER_KIND, on_field, &f);
   if (f.twice || (f.length != NULL && f.coding != NULL))
     return 400;
-  if (f.host != NULL && !is_our_host(f.host))
+  if (f.host != NULL && r->http->door == NULL && !is_our_host(f.host))
     return 421;
   if (f.coding != NULL && strcasecmp(f.coding, "chunked") != 0)
     return 501;
   bool too_long =
-      f.length != NULL && (!str_to_long(str_from(f.length), &n) || n > (long)LIMIT_API_BODY_BYTES);
+      f.length != NULL && (!str_to_long(str_from(f.length), &n) || n > (long)r->http->body_max);
   return too_long ? 413 : 0;
 }
 
@@ -274,7 +304,11 @@ void server_on_completed(void *ctx, struct MHD_Connection *mhd, void **slot,
 }
 
 const char *server_part(const struct server_request *r) {
-  return r->part;
+  return r->parts[0];
+}
+
+const char *server_part2(const struct server_request *r) {
+  return r->parts[1];
 }
 
 const char *server_query(const struct server_request *r, const char *name) {
@@ -330,6 +364,9 @@ static void request_answer(struct server_request *r, unsigned status, const char
     (void)microhttpd.add_response_header(response, "Content-Type", type);
   for (size_t i = 0; i < ARRAY_LEN(r->headers) && r->headers[i].name; i++)
     (void)microhttpd.add_response_header(response, r->headers[i].name, r->headers[i].value);
+  const char *const *more = r->http->door ? r->http->door->headers : NULL;
+  for (; more != NULL && more[0] != NULL; more += 2)
+    (void)microhttpd.add_response_header(response, more[0], more[1]);
   request_resume(r);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "core/answer.h"
 #include "os/leftover.h"
 #include "store/index.h"
 
@@ -123,10 +124,19 @@ static void sessions_on_record(void *ctx, const struct record *record, struct st
   bool running = strcmp(e->brief.status, "running") == 0;
   (void)line;
   brief_feed(&e->brief, record);
+  if (e->sessions->recorded != NULL)
+    e->sessions->recorded(e->sessions->observer, e, record);
   e->brief.bytes = session_log_bytes(e->session);
   if (e->feed != NULL)
     feed_grow(e->feed, e->brief.bytes);
-  if (e->state == ENTRY_WRITING) {
+  if (e->state == ENTRY_WRITING && e->answering) {
+    e->answering = false;
+    e->resumed = false;
+    entry_set_state(e, brief_goes_on(&e->brief) ? ENTRY_QUEUED : ENTRY_OVER);
+    let_go(e);
+    sessions_soon(e->sessions);
+    e->sessions->changed(e->sessions->ctx, e);
+  } else if (e->state == ENTRY_WRITING) {
     entry_set_state(e, ENTRY_QUEUED);
     if (e->resumed)
       let_go(e);
@@ -134,7 +144,8 @@ static void sessions_on_record(void *ctx, const struct record *record, struct st
       e->held = true;
     sessions_soon(e->sessions);
     e->sessions->changed(e->sessions->ctx, e);
-  } else if (running && strcmp(e->brief.status, "running") != 0) {
+  } else if ((running && strcmp(e->brief.status, "running") != 0) ||
+             record->type == RECORD_ANSWER) {
     e->sessions->changed(e->sessions->ctx, e);
   }
 }
@@ -155,6 +166,8 @@ static void sessions_on_delta(void *ctx, long turn, long call, bool thinking, st
 void entry_retire(struct daemon_entry *e) {
   struct sessions *ss = e->sessions;
   entry_set_state(e, ENTRY_OVER);
+  e->answering = e->due = false;
+  deadlines_note(&ss->deadlines, e->id, &e->brief);
   let_go(e);
   if (e->feed != NULL)
     feed_over(e->feed);
@@ -211,7 +224,7 @@ bool entry_reopen(struct daemon_entry *e, struct err *err) {
 }
 
 static bool waits_for_person(const struct core *core) {
-  return core->status == SESSION_STOPPED &&
+  return core->status == SESSION_STOPPED && !core->answered &&
          session_stop_is_for_person(buf_view(&core->stop_reason));
 }
 
@@ -225,11 +238,13 @@ static bool go_on(struct daemon_entry *e, struct err *err) {
     steer_deinit(&st);
     return false;
   }
+  const char *reason = e->resumed ? "user" : "restart";
+  if (core->answered || e->due)
+    reason = core->answered ? "answer" : "deadline";
   json_t *config = json_incref(by_user ? st.config : core->config);
   launch_deinit(&e->launch);
   bool ok = launch_again(&e->launch, e->sessions->env, config, err) &&
-            host_go(e->session, sessions_choose, e, e->resumed ? "user" : "restart",
-                    by_user ? &st.core : NULL, err);
+            host_go(e->session, sessions_choose, e, reason, by_user ? &st.core : NULL, err);
   json_decref(config);
   steer_deinit(&st);
   return ok;
@@ -243,19 +258,23 @@ static bool start_again(struct daemon_entry *e) {
     return false;
   }
   const struct core *core = e->session ? session_core(e->session) : NULL;
-  bool runs =
-      core != NULL && core->status != SESSION_ENDED && (e->resumed || !waits_for_person(core));
+  bool runs = core != NULL && core->status != SESSION_ENDED &&
+              (e->resumed || e->due || !waits_for_person(core));
   entry_set_trouble(e, core ? NULL : err.text);
   if (core == NULL && entry_mend_later(e, &err))
     return true;
   e->foreign = false;
   if (core != NULL && core->seq != e->brief.seq) /* another program took it further */
     entry_look(e);
+  if (core != NULL) { /* they may stand anywhere in its log */
+    json_decref(e->brief.questions);
+    e->brief.questions = core_questions(core);
+  }
   if (runs && !go_on(e, &err)) {
     runs = false;
     entry_set_trouble(e, err.text);
   }
-  e->resumed = false;
+  e->resumed = e->due = false;
   if (runs) {
     entry_set_state(e, ENTRY_RUNNING);
     return true;
@@ -279,6 +298,8 @@ static bool sessions_start(struct daemon_entry *e) {
 }
 
 void entry_drop_session(struct daemon_entry *e) {
+  if (e->sessions->recorded != NULL)
+    e->sessions->recorded(e->sessions->observer, e, NULL);
   session_free(e->session);
   e->session = NULL;
   launch_deinit(&e->launch);
@@ -301,14 +322,16 @@ void sessions_free_dead(struct sessions *ss) {
   }
 }
 
-/* Those that are over longest are forgotten; their logs stay. */
+/* Those that are over longest are forgotten, and those that wait for a person, perhaps for days;
+ * their logs stay. */
 static void forget(struct sessions *ss) {
   struct daemon_entry *e = sessions_list_of(ss, ENTRY_OVER)->first;
-  while (e && sessions_list_of(ss, ENTRY_OVER)->count > LIMIT_OVER_COUNT) {
-    struct daemon_entry *next = e->next;
-    if (e->session == NULL && e->feed == NULL)
+  for (struct daemon_entry *next; e; e = next) {
+    bool over_many = sessions_list_of(ss, ENTRY_OVER)->count > LIMIT_OVER_COUNT;
+    bool asks = brief_is_stopped(&e->brief) && e->brief.questions != NULL;
+    next = e->next;
+    if ((over_many || asks) && e->session == NULL && e->feed == NULL)
       sessions_entry_free(e);
-    e = next;
   }
 }
 
@@ -413,7 +436,8 @@ static void recover_one(struct recovery *r, const char *id, const struct index_r
   struct brief brief;
   struct err ignored;
   bool sealed = row != NULL && (row->flags & (INDEX_SEALED | INDEX_OVER)) != INDEX_OVER;
-  if (sealed && (row->flags & INDEX_OVER) && !(row->flags & INDEX_GOES_ON))
+  bool asks = row != NULL && (row->flags & INDEX_ASKS);
+  if (sealed && (row->flags & INDEX_OVER) && !(row->flags & INDEX_GOES_ON) && !asks)
     return;
   if (!sealed && heads_ended(recovery_heads(r), id))
     return;
@@ -422,6 +446,7 @@ static void recover_one(struct recovery *r, const char *id, const struct index_r
     return;
   if (!sealed)
     sealer_add_late(&r->ss->host->sealer, recovery_heads(r), &brief, false);
+  deadlines_note(&r->ss->deadlines, id, &brief);
   if (!brief_goes_on(&brief)) {
     brief_deinit(&brief);
     return;
@@ -514,6 +539,7 @@ void sessions_init(struct sessions *ss, struct host *host, struct launch_env *en
   uv_timer_init(host->loop, &ss->later);
   uv_timer_init(host->loop, &ss->looks);
   uv_timer_init(host->loop, &ss->mends);
+  deadlines_init(&ss->deadlines, host->loop, sessions_on_deadline, ss);
   ss->soon.data = ss->later.data = ss->looks.data = ss->mends.data = ss;
 }
 
@@ -526,4 +552,5 @@ void sessions_close(struct sessions *ss) {
   uv_close((uv_handle_t *)&ss->later, NULL);
   uv_close((uv_handle_t *)&ss->looks, NULL);
   uv_close((uv_handle_t *)&ss->mends, NULL);
+  deadlines_deinit(&ss->deadlines);
 }

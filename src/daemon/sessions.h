@@ -17,15 +17,16 @@
 #ifndef SEGUE_DAEMON_SESSIONS_H
 #define SEGUE_DAEMON_SESSIONS_H
 
+#include "daemon/deadlines.h"
 #include "daemon/events.h"
 #include "daemon/launch.h"
 #include "store/brief.h"
 
 #define ENTRY_STATES(X)                                                                            \
-  /* its first record, or that of an accepted resume, is on the way to the disk */                 \
+  /* its first record, or that of an accepted resume or answer, is on the way to the disk */       \
   X(WRITING, ES(QUEUED) | ES(RUNNING) | ES(BROKEN) | ES(OVER))                                     \
   /* it waits for its turn; its session may still be in memory */                                  \
-  X(QUEUED, ES(RUNNING) | ES(BROKEN) | ES(OVER))                                                   \
+  X(QUEUED, ES(WRITING) | ES(RUNNING) | ES(BROKEN) | ES(OVER))                                     \
   X(RUNNING, ES(BROKEN) | ES(OVER))                                                                \
   /* its log failed and will be opened again; its session may still be in memory */                \
   X(BROKEN, ES(QUEUED) | ES(RUNNING) | ES(OVER))                                                   \
@@ -56,6 +57,8 @@ struct daemon_entry {
   bool cancelled;         /* is to end, also when its log failed meanwhile */
   unsigned breaks;        /* of its log, in a row */
   long broken_turns;      /* how far it had come at the last one */
+  bool answering;         /* WRITING an answer: where it goes then, its log says */
+  bool due;               /* queued because a deadline of its questions has passed */
   bool foreign;           /* watched while another program runs it */
 };
 
@@ -66,6 +69,9 @@ struct entry_list {
 
 struct sessions {
   struct host *host;
+  /* Told of each durable record, and with NULL when the session goes from memory; or NULL. */
+  void (*recorded)(void *observer, const struct daemon_entry *e, const struct record *record);
+  void *observer;
   struct launch_env *env;
   struct events *events;
   size_t max_running;
@@ -73,9 +79,10 @@ struct sessions {
   size_t count, cap;
   struct entry_list lists[ENTRY_OVER + 1]; /* by state */
   struct daemon_entry *dead;
-  uv_timer_t soon, later; /* starts and frees; tries again after a lack of descriptors */
-  uv_timer_t looks;       /* at those that another program may run */
-  uv_timer_t mends;       /* opens broken ones again */
+  uv_timer_t soon, later;     /* starts and frees; tries again after a lack of descriptors */
+  uv_timer_t looks;           /* at those that another program may run */
+  uv_timer_t mends;           /* opens broken ones again */
+  struct deadlines deadlines; /* of stopped ones */
   bool draining;
   void (*changed)(void *ctx, struct daemon_entry *e); /* its state or status is another one */
   void *ctx;
@@ -112,6 +119,15 @@ bool sessions_cancel(struct sessions *ss, struct daemon_entry *e, struct err *er
  * used. */
 bool sessions_resume(struct sessions *ss, struct daemon_entry *e, struct steer *st,
                      struct err *err) MUST_CHECK;
+
+/* A person's answer to what it asks. *question: that question's record; the answer is on the disk
+ * once its brief asks it no more, and `changed` came; broken or over with the question open: it is
+ * not. False: ERR_INVALID, ERR_USAGE: it is none, see core_answer_settle; ERR_LOCKED: another
+ * program owns it, or it is just being written; or its log cannot be used. */
+bool sessions_answer(struct sessions *ss, struct daemon_entry *e, struct core_answer *answer,
+                     uint64_t *question, struct err *err) MUST_CHECK;
+/* Lists what waits for persons: see store/inbox.h. A new array, or NULL. */
+json_t *sessions_inbox(const struct sessions *ss, struct err *err);
 
 /* It waits or runs, so that what is in memory counts; else its log does. */
 bool entry_is_live(const struct daemon_entry *e);

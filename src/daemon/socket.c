@@ -161,10 +161,11 @@ int socket_accept(const struct control_socket *s) {
   int fd = peer_accept(s->fd);
   if (fd < 0)
     return -1;
-  if (peer_is_own_user(fd))
+  bool own = peer_is_own_user(fd);
+  if (own && !peer_is_held(fd))
     return fd;
   close(fd);
-  errno = EPERM;
+  errno = own ? EACCES : EPERM;
   return -1;
 }
 

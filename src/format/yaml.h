@@ -34,6 +34,11 @@ enum yaml_kind {
 
 struct yaml_pair;
 
+/* Where a node of a tree that was put together from several files came from. */
+struct yaml_origin {
+  const char *file; /* for messages */
+};
+
 struct yaml_node {
   enum yaml_kind kind;
   int line, column;
@@ -44,7 +49,8 @@ struct yaml_node {
   double real;
   size_t count; /* of items or pairs */
   const struct yaml_node **items;
-  struct yaml_pair *pairs; /* in file order; keys are scalars, told apart by their text */
+  struct yaml_pair *pairs;          /* in file order; keys are scalars, told apart by their text */
+  const struct yaml_origin *origin; /* NULL: the one file that was parsed */
   size_t all_nodes, all_bytes, height; /* of the whole subtree, aliases expanded */
 };
 

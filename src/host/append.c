@@ -60,6 +60,20 @@ static void seal_end(struct session *s) {
   seal(s, &head);
 }
 
+const double host_append_bounds_ms[HOST_APPEND_BUCKETS] = {0.5, 1,  2.5, 5,   10,
+                                                           25,  50, 100, 250, 1000};
+
+static void count_append(struct session *s) {
+  struct host_appends *a = &s->host->appends;
+  uint64_t us = clock_mono_us() - s->append_us;
+  size_t i = 0;
+  while (i < HOST_APPEND_BUCKETS && (double)us > host_append_bounds_ms[i] * 1000)
+    i++;
+  a->buckets[i]++;
+  a->count++;
+  a->sum_us += us;
+}
+
 static void durable(struct session *s, struct str lines) {
   struct session_batch done = s->flying;
   s->flying =
@@ -155,6 +169,8 @@ static void on_appended(void *ctx, enum store_result result, struct str lines,
   if (s->full_since != 0)
     session_space_again(s);
   s->full_since = 0;
+  if (s->flying.record_count > 0 && s->log != NULL)
+    count_append(s);
   durable(s, lines);
 }
 
@@ -171,6 +187,17 @@ static void report_now(struct session *s) {
 
 static void append_on_soon(uv_timer_t *timer) {
   report_now(timer->data);
+}
+
+static void on_gathered(uv_timer_t *timer) {
+  session_flush(timer->data);
+}
+
+void session_flush_soon(struct session *s) {
+  if (s->life == LIFE_RUNNING)
+    uv_timer_start(&s->soon, on_gathered, 0, 0);
+  else
+    session_flush(s);
 }
 
 static uint64_t first_seq(const struct session_batch *b) {
@@ -194,6 +221,7 @@ void session_flush(struct session *s) {
   s->filling = (struct session_batch){0};
   s->in_flight = true;
   s->now_result = STORE_OK;
+  s->append_us = clock_mono_us();
   bool append = s->log != NULL && s->flying.record_count > 0;
   bool over = !append || (s->host->sync_now && s->pool_appends == 0);
   if (append && over) {

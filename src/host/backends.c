@@ -5,6 +5,7 @@
 #include "host/admission.h"
 #include "host/paths.h"
 #include "provider/agent/agent.h"
+#include "provider/agent/schema_place.h"
 #include "provider/api/api.h"
 #include "provider/probe.h"
 #include "provider/profile/profiles.h"
@@ -36,14 +37,17 @@ static bool is_api_instead(const struct profile *profile, const json_t *settings
          (profile->program == NULL || !probe_find_program(profile->program, path, sizeof path));
 }
 
-/* How much of a permission is held depends on how the agent is spoken to. */
+/* How much of a permission is held, and how a schema is, depends on how the agent is spoken to. */
 static void hold_by_transport(struct provider *provider, const json_t *settings) {
   const struct profile *profile = settings ? provider_profile(provider) : NULL;
   enum transport transport;
   struct err err;
   if (profile != NULL && profile->broken == NULL &&
-      agent_transport(profile, settings, &transport, &err))
+      agent_transport(profile, settings, &transport, &err)) {
     provider->capability.held = &profile->holds[transport];
+    provider->capability.forks = profile_forks(profile, transport);
+    provider->capability.structured = schema_place_enforced(profile, transport);
+  }
 }
 
 static bool add_profiles(struct provider_registry *reg, const json_t *settings, struct err *err) {

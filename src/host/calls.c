@@ -5,7 +5,9 @@
 #include "base/utf8.h"
 #include "core/limits.h"
 #include "format/json_write.h"
+#include "host/reports.h"
 #include "host/tests.h"
+#include "host/worktree.h"
 #include "os/clock.h"
 #include "os/fs.h"
 #include "os/loop.h"
@@ -179,6 +181,7 @@ static void note_unseen(struct open_call *call) {
 static void on_changes(void *ctx) {
   struct open_call *call = ctx;
   changes_take(call->changes, &call->result);
+  call->result.files_shared = call->shares && json_array_size(call->result.files) > 0;
   if (changes_problem(call->changes) != NULL)
     note_unseen(call);
   keep_result(call);
@@ -215,6 +218,8 @@ void session_call_done(void *ctx, struct call_result *result) {
   if (call->admitted)
     gate_leave(&s->host->gate, s, call->request.provider, result->class, result->retry_after_ms);
   call->admitted = false;
+  if (call->ends_as != CLASS_NONE && result->class == CLASS_CANCELLED)
+    result->class = call->ends_as;
   call->result = *result;
   *result = (struct call_result){0};
   bound_structured(&call->result);
@@ -237,13 +242,17 @@ static void on_late(uv_timer_t *timer) {
   uv_close((uv_handle_t *)timer, on_late_closed);
 }
 
-static void start_failed(struct open_call *open, const struct call_result *result) {
-  gate_leave(&open->session->host->gate, open->session, open->request.provider, CLASS_NONE, 0);
-  open->admitted = false;
+static void report_late(struct open_call *open, const struct call_result *result) {
   open->result = *result;
   open->late.data = open;
   uv_timer_init(open->session->host->loop, &open->late);
   uv_timer_start(&open->late, on_late, 0, 0);
+}
+
+static void start_failed(struct open_call *open, const struct call_result *result) {
+  gate_leave(&open->session->host->gate, open->session, open->request.provider, CLASS_NONE, 0);
+  open->admitted = false;
+  report_late(open, result);
 }
 
 static bool is_open(const struct session *s, long id) {
@@ -310,6 +319,7 @@ static bool pass_gate(struct session *s, const struct turn *turn, const struct c
 /* Nothing of this session (or of one call of it) waits for a place, or holds one unused. */
 void session_leave_gate(struct session *s, long call) {
   gate_drop(&s->host->gate, s, call);
+  session_leave_folder(s, call);
   LIST_EACH(struct grant, grant, in_session, &s->grants) {
     if (call != 0 && grant->call != call)
       continue;
@@ -321,6 +331,8 @@ void session_leave_gate(struct session *s, long call) {
 static void start_provider(struct open_call *open) {
   const struct provider_sink sink = {on_news, session_call_done, open};
   open->env->secrets = json_object_get(open->session->core.config, "secrets");
+  open->env->sandbox = json_object_get(open->session->core.config, "sandbox");
+  open->env->own_folders = open->session->own_folders;
   open->started_ms = clock_real_ms();
   open->run = open->provider->ops->start(open->provider, open->env, &open->request, &sink);
 }
@@ -353,51 +365,73 @@ static bool wants_changes(struct open_call *open) {
   return open->looks && s->unseen == NULL;
 }
 
+/* Nobody can tell whose changes are whose. */
+static void note_shared(struct open_call *open) {
+  LIST_EACH(struct open_call, other, in_session, &open->session->calls)
+    if (other != open && other->changes != NULL)
+      open->shares = other->shares = true;
+}
+
 static void look_first(struct open_call *open) {
   const struct session *s = open->session;
+  note_shared(open);
   char name[80];
   (void)snprintf(name, sizeof name, "segue-%s-%ld-tree", open->request.session, open->call);
   const char *const own[] = {s->host->store->where, NULL};
   const struct changes_spec spec = {.loop = s->host->loop,
                                     .processes = s->host->processes,
-                                    .cwd = s->env.cwd,
+                                    .cwd = open->top,
                                     .name = name,
                                     .own_folders = own};
   open->changes = changes_begin(&spec, on_looked, open);
 }
 
-/* The environment of the folder that its movement works in. False: it cannot be used. */
-static bool use_folder(struct open_call *open, struct call_result *cannot) {
-  struct session *s = open->session;
-  const char *name = open->request.cwd;
+/* A path below that folder. False: it cannot be used. */
+static bool can_use_folder(const char *top_path, const char *name, struct call_result *cannot) {
   struct err err;
-  open->env = &s->env;
-  if (name == NULL)
-    return true;
-  bool ok = limits_check_cwd(str_from(name), &err);
-  int top = ok ? fs_open_folder(s->env.cwd) : -1,
-      fd = top >= 0 ? fs_open_folder_beneath(top, name) : -1;
+  bool ok = name == NULL || limits_check_cwd(str_from(name), &err);
+  int top = ok ? fs_open_folder(top_path) : -1, fd = top;
+  if (ok && top >= 0 && name != NULL)
+    fd = fs_open_folder_beneath(top, name);
   if (ok && fd < 0)
     (void)err_set_errno(&err, errno, "names a folder that cannot be used");
-  if (fd >= 0)
+  if (fd >= 0 && fd != top)
     (void)close(fd);
   if (top >= 0)
     (void)close(top);
-  if (fd < 0) {
+  if (fd < 0 && name != NULL)
     call_result_fail(cannot, CLASS_BAD_REQUEST, "cwd: \"%s\" %s", name, err.text);
+  else if (fd < 0)
+    call_result_fail(cannot, CLASS_NOT_FOUND, "the worktree %s cannot be used: it is gone",
+                     top_path);
+  return fd >= 0;
+}
+
+/* The environment of the folder that its movement works in. False: it cannot be used. */
+static bool use_folder(struct open_call *open, const struct turn *turn,
+                       struct call_result *cannot) {
+  struct session *s = open->session;
+  const char *name = open->request.cwd, *own = core_turn_folder(&s->core, turn);
+  open->env = &s->env;
+  open->top = own ? own : s->env.cwd;
+  if (name == NULL && own == NULL)
+    return true;
+  if (!can_use_folder(open->top, name, cannot))
     return false;
-  }
+  struct buf path = {0};
+  buf_puts(&path, open->top);
+  if (name != NULL)
+    buf_printf(&path, "/%s", name);
   struct work_place *place = s->places;
-  while (place != NULL && strcmp(place->name, name) != 0)
+  while (place != NULL && strcmp(place->cwd, buf_c(&path)) != 0)
     place = place->next;
   if (place == NULL) {
-    struct buf path = {0};
     place = xcalloc(1, sizeof *place);
-    buf_printf(&path, "%s/%s", s->env.cwd, name);
-    *place = (struct work_place){s->places, xstrdup(name), buf_take(&path), s->env};
+    *place = (struct work_place){s->places, buf_take(&path), s->env};
     place->env.cwd = place->cwd;
     s->places = place;
   }
+  buf_deinit(&path);
   open->env = &place->env;
   return true;
 }
@@ -409,7 +443,7 @@ static void start_call(struct session *s, long id) {
   if (call == NULL || call->state != CALL_RUNNING || s->core.status != SESSION_RUNNING ||
       session_is_leaving(s) || s->host->draining || is_open(s, id))
     return; /* the session stopped or stops meanwhile, or its answer was given */
-  if (!pass_gate(s, turn, call))
+  if (!session_takes_folder(s, id) || !pass_gate(s, turn, call))
     return;
   struct open_call *open = session_open_call(s, id);
   open->admitted = true;
@@ -425,7 +459,7 @@ static void start_call(struct session *s, long id) {
     start_failed(open, &result);
     return;
   }
-  if (!use_folder(open, &cannot))
+  if (!use_folder(open, turn, &cannot))
     start_failed(open, &cannot);
   else if (wants_changes(open))
     look_first(open);
@@ -434,12 +468,25 @@ static void start_call(struct session *s, long id) {
 }
 
 static void cancel_call(struct session *s, long id) {
+  struct call_result cancelled = {0};
   session_leave_gate(s, id);
+  if (id != 0 && s->core.status == SESSION_RUNNING && !is_open(s, id)) { /* it waited there */
+    call_result_fail(&cancelled, CLASS_CANCELLED, "cancelled");
+    report_late(session_open_call(s, id), &cancelled);
+    return;
+  }
   LIST_EACH(struct open_call, c, in_session, &s->calls)
     if ((id == 0 || c->call == id) && c->run != NULL)
       c->provider->ops->cancel(c->run);
     else if (id == 0 || c->call == id)
       c->cancelled = true;
+}
+
+static void end_call(struct session *s, long id, enum error_class class) {
+  LIST_EACH(struct open_call, c, in_session, &s->calls)
+    if (c->call == id)
+      c->ends_as = class;
+  cancel_call(s, id);
 }
 
 static void on_wait_closed(uv_handle_t *handle) {
@@ -472,6 +519,7 @@ void session_begin_finish(struct session *s) {
   if (!session_is_leaving(s))
     session_set_life(s, LIFE_FINISHING);
   cancel_call(s, 0);
+  session_cancel_worktrees(s);
   LIST_EACH(struct wait, w, in_session, &s->waits)
     if (!uv_is_closing((uv_handle_t *)&w->timer))
       uv_close((uv_handle_t *)&w->timer, on_wait_closed);
@@ -487,8 +535,17 @@ void session_run_effects(struct session *s, const struct session_batch *b) {
     case EFFECT_CANCEL_CALL:
       cancel_call(s, e->call);
       break;
+    case EFFECT_END_CALL:
+      end_call(s, e->call, e->class);
+      break;
     case EFFECT_TIMER:
       start_wait(s, e->call, e->delay_ms);
+      break;
+    case EFFECT_WORKTREE:
+      session_start_worktree(s, e->call);
+      break;
+    case EFFECT_REPORTS:
+      reports_write(s);
       break;
     case EFFECT_FINISHED:
       session_begin_finish(s);

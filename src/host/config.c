@@ -8,6 +8,8 @@
 #include "core/prompt.h"
 #include "format/yaml.h"
 #include "host/paths.h"
+#include "host/sandbox.h"
+#include "host/workspace_set.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,8 +17,25 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const keys[] = {"provider", "model",  "options",        "env",     "providers",
-                                   "fallback", "prices", "wait_for_reset", "secrets", NULL};
+const struct config_key config_keys[] = {
+    {"provider", NULL, "--provider", "backend of movements that name none"},
+    {"model", NULL, "--model", "its model"},
+    {"options", NULL, "--option", "sampling: temperature, seed, max_tokens, effort"},
+    {"fallback", NULL, NULL, "for a backend, whom to ask when it cannot go on"},
+    {"prices", NULL, NULL, "US dollars a million tokens, by model: input, output, cached"},
+    {"workspace", "here", "--workspace", "where sessions work, and what a worktree gets"},
+    {"wait_for_reset", "on", NULL, "off: a limit of hours stops a session instead"},
+    {"env", NULL, NULL, "variables that backends' processes get beside the standard ones"},
+    {"secrets", NULL, NULL, "variables that single movements may name, and only then get"},
+    {"sandbox", "guard", NULL, "what holds agents and commands: a level, or a map"},
+    {"providers", NULL, NULL, "settings of single backends; segue providers show NAME names them"},
+    {0},
+};
+
+static void config_names(const char *names[ARRAY_LEN(config_keys)]) {
+  for (size_t i = 0; i < ARRAY_LEN(config_keys); i++)
+    names[i] = config_keys[i].name;
+}
 
 /* An error of config.yaml, at its node. */
 static bool wrong(struct err *err, const char *path, const struct yaml_node *at, const char *what) {
@@ -102,6 +121,16 @@ static bool read_prices(struct config *config, const char *path, const struct ya
   return true;
 }
 
+static bool read_workspace(struct config *config, const char *path, const struct yaml_node *node,
+                           struct err *err) {
+  struct err why;
+  json_decref(config->workspace);
+  config->workspace = yaml_to_json(node);
+  if (node->kind == YAML_TEXT)
+    config->workspace = json_pack("{so}", "mode", config->workspace);
+  return workspace_set_check(config->workspace, true, &why) || wrong(err, path, node, why.text);
+}
+
 static const char *not_one_word(struct str key, const struct yaml_node *value) {
   if (value->kind == YAML_LIST && str_eq_c(key, "provider"))
     return "it must be one word: those that take over from it stand in fallback: {NAME: [OTHER]}";
@@ -112,11 +141,13 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
                       struct err *err) {
   struct str key = pair->key->text;
   const struct yaml_node *value = pair->value;
-  char text[160];
+  char text[240];
   if (str_eq_c(key, "env"))
     return read_env(config, path, value, err);
   if (str_eq_c(key, "secrets"))
     return read_secrets(config, path, value, err);
+  if (str_eq_c(key, "sandbox"))
+    return (config->sandbox = sandbox_read(path, value, err)) != NULL;
   if (str_eq_c(key, "options")) {
     if (value->kind != YAML_MAP)
       return wrong(err, path, value, "options must be a map, such as {temperature: 0}");
@@ -130,6 +161,8 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
     config->no_reset_wait = off;
     return true;
   }
+  if (str_eq_c(key, "workspace"))
+    return read_workspace(config, path, value, err);
   if (str_eq_c(key, "prices"))
     return read_prices(config, path, value, err);
   if (str_eq_c(key, "fallback"))
@@ -150,9 +183,12 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
         xstrndup(value->text.p, value->text.n);
     return true;
   }
-  const char *near = str_nearest(key, keys);
+  const char *names[ARRAY_LEN(config_keys)];
+  config_names(names);
+  const char *near = str_nearest(key, names);
   const char *all =
-      "use provider, model, options, fallback, prices, wait_for_reset, env, secrets or providers";
+      "use provider, model, options, fallback, prices, wait_for_reset, workspace, env, secrets, "
+      "sandbox or providers";
   (void)snprintf(text, sizeof text, "unknown key \"%.40s\": %s%s%s", key.p,
                  near ? "did you mean \"" : all, near ? near : "", near ? "\"?" : "");
   return wrong(err, path, pair->key, text);
@@ -239,6 +275,32 @@ bool config_load(struct config *config, struct err *err) {
   return ok;
 }
 
+json_t *config_values(char path[CONFIG_PATH_BYTES], struct err *err) {
+  char dir[PATHS_BYTES];
+  struct buf text = {0};
+  struct arena arena = {0};
+  struct err_list errors = {0};
+  json_t *values = NULL;
+  path[0] = '\0';
+  if (!paths_config(dir, err))
+    return err->code == ERR_NOT_FOUND ? json_object() : NULL;
+  (void)snprintf(path, CONFIG_PATH_BYTES, "%s/config.yaml", dir);
+  if (!file_read(path, LIMIT_CONFIG_BYTES, &text, err)) {
+    path[0] = '\0';
+    return err->code == ERR_NOT_FOUND ? json_object() : NULL;
+  }
+  const struct yaml_node *root =
+      yaml_parse(&arena, path, buf_view(&text), LIMIT_CONFIG_BYTES, &errors);
+  if (root != NULL && errors.count == 0)
+    values = root->kind == YAML_MAP ? yaml_to_json(root) : json_object();
+  else
+    *err = errors.items[0];
+  err_list_deinit(&errors);
+  arena_deinit(&arena);
+  buf_deinit(&text);
+  return values;
+}
+
 static void config_set_string(json_t *object, const char *key, const char *value) {
   if (value != NULL)
     json_object_set_new(object, key, json_string(value));
@@ -270,10 +332,14 @@ void config_resolve(const struct config *config, json_t *session_config) {
     json_object_set_new(session_config, "wait_for_reset", json_false());
   if (config->prices)
     json_object_set(session_config, "prices", config->prices);
+  if (config->workspace)
+    json_object_set(session_config, "default_workspace", config->workspace);
   if (config->templates)
     json_object_set(session_config, "templates", config->templates);
   if (config->secrets)
     json_object_set(session_config, "secrets", config->secrets);
+  json_object_set_new(session_config, "sandbox",
+                      sandbox_resolve(config->sandbox, config->providers));
   if (config->env == NULL)
     return;
   json_t *names = json_array();
@@ -291,8 +357,10 @@ void config_deinit(struct config *config) {
   free(config->env);
   json_decref(config->providers);
   json_decref(config->fallback);
+  json_decref(config->workspace);
   json_decref(config->prices);
   json_decref(config->secrets);
+  json_decref(config->sandbox);
   free(config->hidden);
   json_decref(config->templates);
   *config = (struct config){0};

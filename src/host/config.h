@@ -5,9 +5,11 @@
  *   options: {temperature: 0.2}
  *   fallback: {claude: [codex, gemini]}   whom to ask when a provider cannot go on
  *   prices: {MODEL: {input: 3, output: 15, cached: 0.3}}   US dollars a million tokens
+ *   workspace: worktree     where sessions work, see workspace_set.h
  *   wait_for_reset: off     a limit of hours stops the session instead
  *   env: [NAME, ...]        variables that providers' processes get beside the standard ones
  *   secrets: [NAME, ...]    variables that single movements may name, and only then get
+ *   sandbox: guard          what holds agents and commands, see sandbox.h
  *   providers: {NAME: {...}}  settings of single backends; each backend says what it takes
  *
  * Only the user's file may say these: a project's .segue/ holds facets, nothing else. Missing file:
@@ -23,14 +25,30 @@ struct config {
   char *provider, *model; /* NULL: not set */
   json_t *options;        /* or NULL */
   const char **env;       /* NULL-ended, or NULL */
+  json_t *sandbox;        /* as sandbox_read gives it, or NULL */
   json_t *secrets;        /* list of names, or NULL */
   const char **hidden;    /* the names of both, borrowed: NULL-ended, or NULL */
   json_t *fallback;       /* name -> list of names, or NULL */
+  json_t *workspace;      /* settings for worktrees, or NULL */
   json_t *prices;         /* model -> dollars, or NULL */
   bool no_reset_wait;     /* wait_for_reset: off */
   json_t *providers;      /* name -> settings, or NULL */
   json_t *templates;      /* "<language>/<name>.md" -> text, or NULL */
 };
+
+/* Every key of the file: the one list that the reader's checks and `segue config` come from. */
+struct config_key {
+  const char *name;  /* NULL ends the list */
+  const char *value; /* without one; NULL: none */
+  const char *flag;  /* of a command, which goes before it; or NULL */
+  const char *what;
+};
+extern const struct config_key config_keys[];
+
+/* Gives what the file says, as it is written: a new reference, empty without a file. path: its own;
+ * "" without one. */
+enum { CONFIG_PATH_BYTES = 1024 + 16 };
+json_t *config_values(char path[CONFIG_PATH_BYTES], struct err *err);
 
 bool config_load(struct config *config, struct err *err) MUST_CHECK;
 /* Writes what it says into the config of a session_start: default_provider, default_model,

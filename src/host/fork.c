@@ -207,6 +207,7 @@ bool fork_settle(struct fork *f, const json_t *changed, const char *cwd, const s
   json_decref(f->config);
   f->config = steer_config(f->core.config, user, changed);
   json_object_del(f->config, "submitted");
+  json_object_del(f->config, "report_dir");
   if (cwd != NULL)
     json_object_set_new(f->config, "cwd", json_string(cwd));
   const struct preflight p = {.workflow = f->workflow,

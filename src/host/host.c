@@ -2,7 +2,9 @@
 #include "host/host.h"
 
 #include "base/log.h"
+#include "core/answer.h"
 #include "core/apply.h"
+#include "host/reports.h"
 #include "host/session.h"
 #include "host/workflow_cache.h"
 #include "os/clock.h"
@@ -42,6 +44,7 @@ static void core_env_of(struct session *s, struct core_env *env) {
                            .templates = s->host->templates,
                            .prepare = host_prepare,
                            .ctx = s,
+                           .attended = s->host->attended,
                            .draining = s->host->draining};
 }
 
@@ -88,7 +91,10 @@ void session_event(struct session *s, struct event *ev) {
   core_env_of(s, &env);
   core_decide(&s->core, ev, &env, &out);
   host_gather(s, &out);
-  session_flush(s);
+  if (ev->kind == EVENT_CALL_END && s->calls.count > 0)
+    session_flush_soon(s);
+  else
+    session_flush(s);
 }
 
 /* --- prompts of recovered calls, read back from the log --- */
@@ -116,8 +122,9 @@ static bool recall_prompts(struct session *s, struct err *err) {
 
 void session_maybe_finish(struct session *s) {
   if (!session_is_leaving(s) || s->life == LIFE_FINISHED || s->in_flight || s->delivering ||
-      s->calls.count > 0 || s->waits.count > 0 || s->filling.record_count > 0)
+      s->calls.count > 0 || s->waits.count > 0 || s->jobs.count > 0 || s->filling.record_count > 0)
     return;
+  session_give_folder(s);
   session_set_life(s, LIFE_FINISHED);
   if (s->watcher && s->watcher->finished)
     s->watcher->finished(s->watcher_ctx, s);
@@ -139,6 +146,7 @@ bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
       host->templates = prompt_templates_new();
       sealer_init(&host->sealer, loop, store);
       gate_init(&host->gate, loop, registry, session_on_gate);
+      folder_queue_init(&host->folders, loop);
       return true;
     }
     chain_schemas_deinit(&host->schemas);
@@ -151,6 +159,7 @@ void host_deinit(struct host *host) {
   assert(host->session_count == 0);
   sealer_deinit(&host->sealer);
   gate_deinit(&host->gate);
+  folder_queue_deinit(&host->folders);
   api_free(host->api);
   process_table_free(host->processes);
   prompt_templates_free(host->templates);
@@ -221,7 +230,8 @@ void session_free(struct session *s) {
   if (s == NULL)
     return;
   session_leave_gate(s, 0);
-  assert(s->calls.count == 0 && s->waits.count == 0 && !s->in_flight);
+  session_give_folder(s);
+  assert(s->calls.count == 0 && s->waits.count == 0 && s->jobs.count == 0 && !s->in_flight);
   store_close(s->log);
   batch_clear(&s->filling);
   batch_clear(&s->flying);
@@ -231,9 +241,9 @@ void session_free(struct session *s) {
   json_decref(s->cut);
   free(s->paused);
   free(s->unseen);
+  json_decref(s->reports_written);
   for (struct work_place *place = s->places, *next; place; place = next) {
     next = place->next;
-    free(place->name);
     free(place->cwd);
     free(place);
   }
@@ -245,6 +255,7 @@ void session_free(struct session *s) {
 
 static void use_setup(struct session *s, const struct session_setup *setup) {
   s->scenario_used = 0;
+  s->own_folders[0] = s->host->store ? s->host->store->where : NULL;
   s->env = (struct provider_env){.loop = s->host->loop,
                                  .processes = s->host->processes,
                                  .cwd = setup->cwd,
@@ -279,11 +290,12 @@ struct session *host_start(struct host *host, const struct session_params *param
     session_free(s);
     return NULL;
   }
+  json_t *config = reports_config(host, params->workflow, id, params->config);
   const struct core_params core_params = {.session = id,
                                           .workflow = params->workflow,
                                           .workflow_path = params->workflow_path,
                                           .task = &task,
-                                          .config = params->config,
+                                          .config = config,
                                           .hold = params->hold,
                                           .facets = params->facets,
                                           .parent = params->parent};
@@ -291,8 +303,10 @@ struct session *host_start(struct host *host, const struct session_params *param
   core_env_of(s, &env);
   core_start(&s->core, &core_params, &ev, &env, &out);
   text_deinit(&task);
+  json_decref(config);
   host_gather(s, &out);
   session_flush(s);
+  reports_write(s); /* of a session that is forked: those that it takes over */
   session_set_life(s, LIFE_RUNNING);
   return s;
 }
@@ -366,6 +380,7 @@ bool host_go(struct session *s, setup_fn choose, void *choose_ctx, const char *r
   use_setup(s, &s->setup);
   end_leftovers(s);
   session_set_life(s, LIFE_OPENING);
+  reports_recover(s);
   struct event ev = {.kind = EVENT_RESUME,
                      .reason = s->core.status == SESSION_RUNNING ? "crash" : reason,
                      .steer = steer,
@@ -401,10 +416,28 @@ void host_accept(struct session *s, const char *reason, const struct core_steer 
   session_event(s, &ev);
 }
 
+bool host_reply(struct session *s, struct core_answer *answer, uint64_t *question,
+                struct err *err) {
+  bool goes = s->env.loop != NULL;
+  struct event ev = {.kind = EVENT_ANSWER, .answer = answer, .hold = !goes};
+  bool leaves = session_is_leaving(s) && s->core.status != SESSION_ENDED;
+  bool ok = !leaves || err_set(err, ERR_LOCKED, "it is just stopping: try again");
+  ok = ok && core_answer_settle(&s->core, answer, clock_real_ms(), err);
+  if (ok)
+    *question = core_turn(&s->core, answer->turn)->question_seq;
+  if (ok && !goes) /* somebody waits for it */
+    session_set_life(s, LIFE_STOPPING);
+  if (ok)
+    session_event(s, &ev);
+  core_answer_deinit(answer);
+  return ok;
+}
+
 void host_drain(struct session *s) {
   struct event ev = {.kind = EVENT_DRAIN};
   session_event(s, &ev);
-  if (s->calls.count == 0) /* none has left, or it only waits for space on the disk */
+  if (s->calls.count == 0 &&
+      s->jobs.count == 0) /* none has left, or it only waits for space on the disk */
     host_stop(s, "shutdown", "the program that ran it was stopped");
 }
 

@@ -20,6 +20,7 @@
 #define SEGUE_HOST_HOST_H
 
 #include "core/decide.h"
+#include "host/folder_queue.h"
 #include "host/gate.h"
 #include "host/seal.h"
 #include "os/process.h"
@@ -29,8 +30,17 @@
 #include <uv.h>
 
 struct session;
+struct core_answer;
 
 struct workflow_cache;
+
+/* How long batches took from the decision to their durability. */
+enum { HOST_APPEND_BUCKETS = 10 };
+struct host_appends {
+  uint64_t count, sum_us;
+  uint64_t buckets[HOST_APPEND_BUCKETS + 1]; /* up to host_append_bounds_ms[i]; the last: above */
+};
+extern const double host_append_bounds_ms[HOST_APPEND_BUCKETS];
 
 struct host {
   uv_loop_t *loop;
@@ -39,18 +49,21 @@ struct host {
   struct api *api;
   const struct provider_registry *registry; /* of sessions that begin now; borrowed by them */
   struct gate gate;                         /* what all its sessions share of the providers */
+  struct folder_queue folders;              /* of sessions that edit */
   struct sealer sealer;                     /* of sessions that stop and end */
   struct chain_schemas schemas;
   struct prompt_templates *templates;
   uint64_t disk_full_wait_ms;
   bool sync_now; /* a single session: sync on the loop's thread while that takes few milliseconds */
   bool draining; /* no new calls; then host_drain each session */
+  bool attended; /* a person sees what it asks and can answer: it does not stop for that */
   const char *cut_by; /* who says that damaged ends of logs are to be cut off; NULL: nobody */
   struct workflow_cache *workflows; /* sessions of one workflow share it */
   uint64_t id_ms;                   /* of the id given out last: ids only grow */
   unsigned id_count;
   size_t session_count;
-  size_t logged_since_trim;   /* bytes */
+  size_t logged_since_trim; /* bytes */
+  struct host_appends appends;
   unsigned char entropy[256]; /* random, for events to come: at most one getrandom for all */
   size_t entropy_left;
 };
@@ -117,6 +130,13 @@ void host_begin(struct session *s);
  * it goes on and does nothing else; host_go, after it was opened again, adds no second record. A
  * full disk is not waited for. */
 void host_accept(struct session *s, const char *reason, const struct core_steer *steer);
+
+/* A person's answer to what it asks, see core_answer_settle. Between host_open and host_go it is
+ * recorded and nothing else is done, whether the session had stopped or crashed. *question: the
+ * record of the question, which may be on its way, as the answer is. False: it is none,
+ * or ERR_LOCKED: the session stops just now. */
+bool host_reply(struct session *s, struct core_answer *answer, uint64_t *question,
+                struct err *err) MUST_CHECK;
 
 void host_stop(struct session *s, const char *reason, const char *message);
 void host_cancel(struct session *s, const char *message); /* of one that is stopped, too */

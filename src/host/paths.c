@@ -123,39 +123,58 @@ void paths_project_facets(const char *dir, char out[PATHS_BYTES], char foreign[P
   out[0] = '\0';
 }
 
-/* Beside the program, where it was installed (bin/../share/segue) or is built (the folder of its
+/* Beside the program: where it was installed (bin/../share/segue), or is built (the folder of its
  * sources has workflows/). */
-static bool paths_shipped(const char *name, char out[PATHS_BYTES]) {
-  static const char *const places[] = {"../share/segue/workflows", "../../workflows"};
+static bool paths_shipped(const char *place, char out[PATHS_BYTES]) {
   char program[PATHS_BYTES / 2];
   if (!fs_own_program(program, sizeof program))
     return false;
   *strrchr(program, '/') = '\0';
-  for (size_t i = 0; i < ARRAY_LEN(places); i++)
-    if (snprintf(out, PATHS_BYTES, "%s/%s/%s.yaml", program, places[i], name) < PATHS_BYTES &&
-        access(out, R_OK) == 0)
-      return true;
-  return false;
+  return snprintf(out, PATHS_BYTES, "%s/%s", program, place) < PATHS_BYTES;
+}
+
+static bool paths_project_workflows(const char *cwd, char out[PATHS_BYTES]) {
+  char foreign[PATHS_BYTES];
+  paths_project_facets(cwd, out, foreign);
+  char *facets = strrchr(out, '/');
+  if (facets == NULL)
+    return false;
+  (void)snprintf(facets, PATHS_BYTES - (size_t)(facets - out), "/workflows");
+  return true;
+}
+
+bool paths_workflow_folder(size_t i, const char *cwd, char out[PATHS_BYTES]) {
+  struct err err;
+  char config[PATHS_BYTES];
+  bool ok = false;
+  if (i == 0)
+    ok = paths_project_workflows(cwd, out);
+  else if (i == 1)
+    ok = paths_config(config, &err) &&
+         snprintf(out, PATHS_BYTES, "%s/workflows", config) < PATHS_BYTES;
+  else if (i <= 3)
+    ok = paths_shipped(i == 2 ? "../share/segue/workflows" : "../../workflows", out);
+  if (!ok)
+    out[0] = '\0';
+  return i <= 3;
+}
+
+void paths_called(char user[PATHS_BYTES], char shipped[PATHS_BYTES]) {
+  (void)paths_workflow_folder(1, "", user);
+  (void)paths_workflow_folder(2, "", shipped);
+  if (access(shipped, R_OK) != 0)
+    (void)paths_workflow_folder(3, "", shipped);
 }
 
 bool paths_workflow(const char *word, const char *cwd, char out[PATHS_BYTES]) {
-  char folder[PATHS_BYTES], foreign[PATHS_BYTES];
-  struct err err;
+  char folder[PATHS_BYTES];
   if (word[0] == '\0' || strpbrk(word, "/.") != NULL || access(word, F_OK) == 0)
     return false;
-  paths_project_facets(cwd, folder, foreign);
-  char *facets = strrchr(folder, '/');
-  if (facets != NULL) {
-    *facets = '\0';
-    if (snprintf(out, PATHS_BYTES, "%s/workflows/%s.yaml", folder, word) < PATHS_BYTES &&
+  for (size_t i = 0; paths_workflow_folder(i, cwd, folder); i++)
+    if (folder[0] != '\0' && snprintf(out, PATHS_BYTES, "%s/%s.yaml", folder, word) < PATHS_BYTES &&
         access(out, R_OK) == 0)
       return true;
-  }
-  if (paths_config(folder, &err) &&
-      snprintf(out, PATHS_BYTES, "%s/workflows/%s.yaml", folder, word) < PATHS_BYTES &&
-      access(out, R_OK) == 0)
-    return true;
-  return paths_shipped(word, out);
+  return false;
 }
 
 void paths_home_facets(char out[PATHS_BYTES]) {
@@ -176,13 +195,8 @@ static bool replace(const char *temp, const char *path) {
   return false;
 }
 
-void paths_note_last(const char *log_name) {
-  char path[PATHS_BYTES], temp[PATHS_BYTES + 16];
-  struct err err;
-  if (!xdg("XDG_STATE_HOME", ".local/state", "/last", path, &err))
-    return;
-  char *slash = strrchr(path, '/');
-  *slash = '\0';
+/* Makes the folder and those above it; whoever writes there finds out what could not be made. */
+static void make_folders(char *path) {
   for (char *p = path + 1; *p; p++)
     if (*p == '/') {
       *p = '\0';
@@ -190,6 +204,25 @@ void paths_note_last(const char *log_name) {
       *p = '/';
     }
   (void)mkdir(path, 0700);
+}
+
+bool paths_state(const char *name, char out[PATHS_BYTES], struct err *err) {
+  char below[64];
+  (void)snprintf(below, sizeof below, "/%s", name);
+  if (!xdg("XDG_STATE_HOME", ".local/state", below, out, err))
+    return false;
+  make_folders(out);
+  return true;
+}
+
+void paths_note_last(const char *log_name) {
+  char path[PATHS_BYTES], temp[PATHS_BYTES + 16];
+  struct err err;
+  if (!xdg("XDG_STATE_HOME", ".local/state", "/last", path, &err))
+    return;
+  char *slash = strrchr(path, '/');
+  *slash = '\0';
+  make_folders(path);
   *slash = '/';
   (void)snprintf(temp, sizeof temp, "%s.%ld", path, (long)getpid());
   int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

@@ -21,6 +21,16 @@ void paths_project_facets(const char *dir, char out[PATHS_BYTES], char foreign[P
  * project around cwd, in workflows/ of the user's configuration, or among those that come with
  * segue, in this order. False: it is a path, or there is none. */
 bool paths_workflow(const char *word, const char *cwd, char out[PATHS_BYTES]);
+/* The i-th of those folders, which need not be there: "" where there can be none. False: no
+ * more. */
+bool paths_workflow_folder(size_t i, const char *cwd, char out[PATHS_BYTES]);
+
+/* A folder of this name in the user's state folder, made when it is missing. */
+bool paths_state(const char *name, char out[PATHS_BYTES], struct err *err) MUST_CHECK;
+/* The folders of the user's workflows and of those that come with segue, in which a workflow that
+ * another one calls by its name is looked for; "" for one that is not there. The project's is none
+ * of them: a workflow of the user's runs no programs of a project's choice. */
+void paths_called(char user[PATHS_BYTES], char shipped[PATHS_BYTES]);
 
 /* HOME/.segue/facets; "" without a home. */
 void paths_home_facets(char out[PATHS_BYTES]);

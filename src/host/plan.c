@@ -4,8 +4,10 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/decide.h"
+#include "core/sandbox.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
+#include "host/plan_budget.h"
 #include "host/plan_cost.h"
 #include "host/reach.h"
 #include "provider/probe.h"
@@ -19,6 +21,7 @@ struct planning {
   const struct preflight *p;
   json_t *movements;      /* one for each of the workflow */
   double *calls, *output; /* at worst, of one turn of each: calls, dollars of answers */
+  json_t *budget;         /* see plan_budget.h */
   json_t *unknown;        /* why the cost has no bound: names of models and movements */
 };
 
@@ -98,6 +101,16 @@ static void put_gap(json_t *out, const struct capability *capability, const stru
   buf_deinit(&gap);
 }
 
+/* Puts what would hold its program; nothing where there is none, or no word on it. */
+static void put_sandbox(json_t *out, const struct planning *plan, const struct movement *m,
+                        const struct capability *c, bool command) {
+  json_t *sandbox = sandbox_of_call(plan->p->config, m, c, command);
+  if (sandbox == NULL && command)
+    sandbox = json_pack("{ss}", "level", sandbox_level_name(SANDBOX_OFF));
+  if (sandbox != NULL)
+    json_object_set_new(out, "sandbox", sandbox);
+}
+
 static json_t *who_json(const struct planning *plan, const struct reach_part *part,
                         const struct reach_who *who) {
   const struct provider *provider = registry_find(plan->p->registry, who->provider);
@@ -112,6 +125,8 @@ static json_t *who_json(const struct planning *plan, const struct reach_part *pa
   json_object_set_new(out, "transport",
                       probe.transport[0] ? json_string(probe.transport) : json_null());
   json_object_set_new(out, "schema", json_string(probe.schema));
+  put_sandbox(out, plan, &plan->p->workflow->movements[part->movement], &provider->capability,
+              false);
   if (part->role == REACH_WORK)
     put_gap(out, &provider->capability, &plan->p->workflow->movements[part->movement]);
   return out;
@@ -128,6 +143,7 @@ static void plan_part(void *ctx, const struct reach_part *part) {
   if (part->role == REACH_VOTE)
     json_object_set_new(object, "agree", json_integer((json_int_t)part->needed));
   json_object_set_new(object, reach_role_name(part->role), who);
+  plan_budget_see(plan->budget, plan->p->workflow, plan->p->config, part, plan->p->registry);
   plan->calls[part->movement] += calls;
   plan->output[part->movement] += calls * answer_cost(plan, part);
 }
@@ -168,7 +184,9 @@ static json_t *limits_json(const struct movement *m) {
   return limits;
 }
 
-static json_t *movement_json(const struct workflow *wf, const struct movement *m, bool reachable) {
+static json_t *movement_json(const struct planning *plan, const struct movement *m,
+                             bool reachable) {
+  const struct workflow *wf = plan->p->workflow;
   json_t *out = json_object(), *argv = NULL, *stages = json_array();
   json_object_set_new(out, "name", json_text(m->name));
   json_object_set_new(out, "reachable", json_boolean(reachable));
@@ -177,6 +195,8 @@ static json_t *movement_json(const struct workflow *wf, const struct movement *m
     json_array_append_new(argv, json_text(str_from(m->argv[i])));
   }
   json_object_set_new(out, "command", argv ? argv : json_null());
+  if (m->argv != NULL)
+    put_sandbox(out, plan, m, NULL, true);
   if (m->argv == NULL)
     json_object_set_new(out, "permission", json_string(permission_name(m->permission)));
   if (m->run != NULL)
@@ -276,12 +296,24 @@ static json_t *cost_json(const struct planning *plan, bool calls_none) {
   return out;
 }
 
+/* How often a child runs in a turn of its group: at most so often, where a value tells. */
+static double times_of(const struct movement *group) {
+  if (group->for_each == NULL)
+    return 1;
+  if (json_is_string(group->for_each))
+    return LIMIT_ITEM_COUNT;
+  return (double)json_array_size(group->for_each);
+}
+
 /* A turn of a group is a turn of each of its children, too. */
 static void add_children(struct planning *plan) {
   const struct workflow *wf = plan->p->workflow;
   for (size_t i = wf->top_count; i < wf->movement_count; i++) {
-    plan->calls[wf->movements[i].group] += plan->calls[i];
-    plan->output[wf->movements[i].group] += plan->output[i];
+    if (wf->movements[i].group == NO_GROUP) /* the judge of a loop */
+      continue;
+    const struct movement *group = &wf->movements[wf->movements[i].group];
+    plan->calls[wf->movements[i].group] += plan->calls[i] * times_of(group);
+    plan->output[wf->movements[i].group] += plan->output[i] * times_of(group);
   }
 }
 
@@ -292,10 +324,11 @@ json_t *plan_json(const struct preflight *p, const struct store *store) {
                           .movements = json_array(),
                           .calls = xcalloc(wf->movement_count + 1, sizeof(double)),
                           .output = xcalloc(wf->movement_count + 1, sizeof(double)),
+                          .budget = plan_budget(wf),
                           .unknown = json_array()};
   bool *reachable = workflow_reachable(wf->doc);
   for (size_t i = 0; i < wf->movement_count; i++)
-    json_array_append_new(plan.movements, movement_json(wf, &wf->movements[i], reachable[i]));
+    json_array_append_new(plan.movements, movement_json(&plan, &wf->movements[i], reachable[i]));
   reach_each(wf, p->config, reachable, plan_part, &plan);
   add_children(&plan);
   for (size_t i = 0; i < wf->movement_count; i++)
@@ -309,6 +342,7 @@ json_t *plan_json(const struct preflight *p, const struct store *store) {
   json_object_set_new(out, "movements", plan.movements);
   json_object_set_new(out, "env", env ? json_incref(env) : json_array());
   json_object_set_new(out, "calls", calls_json(&plan));
+  json_object_set_new(out, "budget", plan.budget);
   json_object_set_new(out, "cost", cost_json(&plan, plan_worst(wf, plan.calls) == 0));
   struct buf name = {0};
   buf_str(&name, wf->name);

@@ -1,7 +1,7 @@
 /* plan.h - what a session of a workflow would be: who works and judges with which permission, how
  * many calls it can come to, and what its last sessions used. Nothing is started for it.
  *
- *   plan = plan_json(&preflight, store)        a new object: schemas in README, "segue plan"
+ *   plan = plan_json(&preflight, store)        a new object: docs/tour.md, "segue plan"
  *
  * Calls are counted at their worst: every turn that max_movements allows, along the way that costs
  * most, every correction used. Repeats after errors of a network are not among them. The cost of

@@ -8,6 +8,8 @@
 #include "host/paths.h"
 #include "host/preflight_cache.h"
 #include "host/reach.h"
+#include "host/sandbox.h"
+#include "host/worktree.h"
 #include "provider/agent/agent.h"
 #include "provider/probe.h"
 #include "provider/ready.h"
@@ -53,7 +55,7 @@ struct workflow *preflight_load(struct workflow_source source, const char *cwd,
   struct workflow_marks *marks = NULL;
   struct workflow *workflow = NULL;
   char project[PATHS_BYTES], foreign[PATHS_BYTES], home[PATHS_BYTES],
-      user[PATHS_BYTES + 16] = "", dir[PATHS_BYTES];
+      user[PATHS_BYTES + 16] = "", dir[PATHS_BYTES], called[2][PATHS_BYTES];
   struct err err = {0};
   paths_project_facets(cwd, project, foreign);
   paths_home_facets(home);
@@ -63,6 +65,9 @@ struct workflow *preflight_load(struct workflow_source source, const char *cwd,
   source.home_facets = home[0] ? home : NULL;
   source.user_facets = user[0] ? user : NULL;
   source.named_by_user = true;
+  paths_called(called[0], called[1]);
+  const char *const workflows[] = {called[0], called[1], NULL};
+  source.workflows = workflows;
   json_t *doc = workflow_load_marked(&source, errors, &marks);
   bool whole = errors->count == 0;
   if (doc != NULL) {
@@ -97,8 +102,8 @@ struct flight {
 
 /* --- telling --- */
 
-/* Looked for only where something is said: most workflows have no mistake. */
-static void flight_place(const struct flight *f, int *line, int *column) {
+/* Looked for only where something is said: most workflows have no mistake. Returns the file. */
+static const char *flight_place(const struct flight *f, int *line, int *column) {
   char own[DOC_PATH_BYTES], path[DOC_PATH_BYTES];
   const struct movement *m = &f->p->workflow->movements[f->movement];
   doc_path_item(own, "movements", m->group == NO_GROUP ? f->movement : (size_t)m->group);
@@ -108,11 +113,14 @@ static void flight_place(const struct flight *f, int *line, int *column) {
   }
   doc_path_member(path, own, f->key);
   marks_place(f->p->marks, path, line, column);
-  if (*line == 0)
-    marks_place(f->p->marks, f->key, line, column);
+  if (*line > 0)
+    return marks_file(f->p->marks, path);
+  marks_place(f->p->marks, f->key, line, column);
+  if (*line > 0)
+    return marks_file(f->p->marks, f->key);
   doc_path_member(path, own, "name");
-  if (*line == 0)
-    marks_place(f->p->marks, path, line, column);
+  marks_place(f->p->marks, path, line, column);
+  return marks_file(f->p->marks, path);
 }
 
 static void flight_look_at(struct flight *f, size_t movement, const char *key) {
@@ -133,14 +141,15 @@ static void flight_say(struct flight *f, struct err_list *list, const char *fmt,
   struct err err = {0};
   char text[sizeof err.text];
   int line = 0, column = 0;
+  const char *file = "";
   va_list ap;
   va_start(ap, fmt);
   (void)vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
   if (f->placed)
-    flight_place(f, &line, &column);
+    file = flight_place(f, &line, &column);
   if (line > 0)
-    (void)err_set_at(&err, ERR_FILE, f->p->marks->file, line, column, "%s", text);
+    (void)err_set_at(&err, ERR_FILE, file, line, column, "%s", text);
   else
     (void)err_set(&err, ERR_USAGE, "%s", text);
   for (size_t i = 0; i < f->errors->count; i++)
@@ -303,6 +312,21 @@ static void preflight_check_options(struct flight *f, const struct reach_part *p
   }
 }
 
+/* Checks what would hold its programs. */
+static void preflight_check_sandbox(struct flight *f, const struct movement *m,
+                                    const struct capability *c, bool command) {
+  const bool placed = f->placed;
+  const char *note;
+  struct err err;
+  if (!sandbox_check(f->p->config, m, c, command, &note, &err))
+    flight_say(f, f->errors, "movement " STR_FMT ": %s", STR_ARG(m->name), err.text);
+  else if (note[0] != '\0') {
+    f->placed = false; /* said once */
+    flight_say(f, f->warnings, "%s", note);
+  }
+  f->placed = placed;
+}
+
 static void check_part(void *ctx, const struct reach_part *part) {
   struct flight *f = ctx;
   const struct movement *m = flight_movement(f, part->movement);
@@ -324,6 +348,8 @@ static void check_part(void *ctx, const struct reach_part *part) {
   for (size_t i = 0; i < part->count; i++) {
     if (part->role != REACH_WORK)
       ok = check_judges(f, part, &part->who[i]) && ok;
+    preflight_check_sandbox(
+        f, m, capability_find(registry_capabilities(f->p->registry), part->who[i].provider), false);
     if (i == 0 || part->role == REACH_VOTE)
       preflight_check_options(f, part, part->who[i].provider);
   }
@@ -399,6 +425,7 @@ static void check_movement(struct flight *f, size_t i) {
   if (m->argv != NULL) {
     flight_look_at(f, i, "command");
     check_program(f, m->argv[0]);
+    preflight_check_sandbox(f, m, NULL, true);
   }
   flight_look_at(f, i, "secrets");
   check_secrets(f, m);
@@ -416,7 +443,10 @@ void preflight_check(const struct preflight *p, struct err_list *errors,
                      struct err_list *warnings) {
   assert(p->workflow != NULL);
   struct flight f = {.p = p, .errors = errors, .warnings = warnings};
+  struct err err;
   check_names(&f);
+  if (p->looks && !worktree_check(p->config, p->workflow, &err))
+    flight_say(&f, errors, "%s", err.text);
   bool *reachable = workflow_reachable(p->workflow->doc);
   reach_each(p->workflow, p->config, reachable, check_part, &f);
   for (size_t i = 0; p->looks && i < p->workflow->movement_count; i++)

@@ -1,6 +1,7 @@
 /* Lists whom the movements of a workflow call. */
 #include "host/reach.h"
 
+#include "core/ask.h"
 #include "core/decide.h"
 #include "format/json_object.h"
 #include "judge/chain.h"
@@ -39,6 +40,8 @@ static void reach_add_takers(const struct reaching *r, struct reach_part *part) 
 }
 
 static bool reach_needs_judge(const struct movement *m) {
+  if (ask_needs_no_judge(m))
+    return false;
   const struct chain_spec spec = {.rules = m->rules,
                                   .rule_count = m->rule_count,
                                   .movement = m->name,
@@ -75,7 +78,7 @@ static void reach_movement(const struct reaching *r, size_t i) {
   bool written = str_eq(own, m->provider.n ? m->provider : r->workflow->provider);
   const struct reach_part work = {
       .movement = i, .role = REACH_WORK, .options = m->options, .section = "", .chosen = !written};
-  if (m->argv == NULL && m->child_count == 0)
+  if (m->argv == NULL && m->ask == NULL && m->child_count == 0)
     reach_one(r, work, own, model);
   if (reach_needs_judge(m)) {
     struct reach_part part = {

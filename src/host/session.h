@@ -30,10 +30,13 @@ struct open_call { /* a call that was started */
   char *provider_session;   /* the request's: the state's may change while the call runs */
   struct changes *changes;  /* it makes in the working tree, or NULL: nobody looks */
   bool cancelled;           /* before its provider was started */
+  enum error_class ends_as; /* a cancel that the core asked for says this; or CLASS_NONE */
   struct provider_env *env; /* its session's, or that of its movement's folder */
+  const char *top;          /* of what it may change: the session's folder, or its worktree's */
   int64_t started_ms;       /* real time */
   uv_work_t tests_work;     /* counts what a command tested */
   bool looks, tells;        /* what it changes is to be found out, or its provider says it */
+  bool shares;              /* another call that is looked at was at work in the tree meanwhile */
   uv_work_t blob_work;
   uv_timer_t late;
   struct call_result result; /* while its blobs are written */
@@ -47,9 +50,9 @@ struct grant { /* the gate let a queued call in; it starts when the record of th
   char *provider;
 };
 
-struct work_place { /* a folder below the session's that a movement works in */
+struct work_place { /* another folder than the session's that a movement works in */
   struct work_place *next;
-  char *name, *cwd;
+  char *cwd;
   struct provider_env env;
 };
 
@@ -91,6 +94,7 @@ struct session {
   json_t *cut;                  /* off its end, by a person, or NULL: session_resume tells it */
   struct session_setup setup;
   const struct provider_registry *registry;
+  const char *own_folders[2]; /* the logs; NULL-ended */
   struct provider_env env;
   size_t scenario_used;
   const struct watcher *watcher;
@@ -100,15 +104,20 @@ struct session {
   uint64_t full_since; /* uv_now when the disk was first found full; 0: it is not */
   char *paused;        /* what was said then */
   struct work_place *places;
+  struct folder_right *folder;  /* that it edits; NULL: it has none, or needs none */
+  bool folder_free;             /* nobody can have a right there: it edits all the same */
+  json_t *reports_written;      /* file -> SHA-256 of what was written last; or NULL */
   char *unseen;                 /* why its calls' changes are not looked at any more, or NULL */
   struct list calls;            /* struct open_call */
   struct list waits;            /* struct wait */
   struct list grants;           /* struct grant */
+  struct list jobs;             /* struct git_job */
   uv_timer_t disk_timer;        /* the next try on a full disk */
-  uv_timer_t soon;              /* reports from the loop what was over while OPENING */
+  uv_timer_t soon;              /* reports from the loop what was over while OPENING; gathers */
   enum store_result now_result; /* of an append on the loop's thread, until `soon` */
   struct buf now_lines;
   struct err *now_err;
+  uint64_t append_us;    /* when the one in flight began */
   unsigned pool_appends; /* so many more go to the pool: the disk was slow */
   int open_handles;
   unsigned delivering;    /* calls that ended and are being told */
@@ -129,6 +138,8 @@ void session_maybe_finish(struct session *s);
 
 /* Sends the batch that is being filled, unless one is in flight. */
 void session_flush(struct session *s);
+/* The same once the loop has told what else ended at this moment: siblings share a sync. */
+void session_flush_soon(struct session *s);
 /* The durable record that its log ends with. */
 void session_head(const struct session *s, enum ledger_kind kind, struct ledger_entry *head);
 void batch_clear(struct session_batch *b);

@@ -16,9 +16,9 @@
 /* --- reading --- */
 
 /* Those of a resume, those of a fork, and those of both. */
-static const char *const resume_members[] = {"rule",      "why",      "max_movements",
-                                             "provider",  "model",    "judge_provider",
-                                             "providers", "scenario", NULL};
+static const char *const resume_members[] = {
+    "rule",           "why",       "max_movements", "provider",   "model",
+    "judge_provider", "providers", "scenario",      "add_budget", NULL};
 static const char *const fork_members[] = {
     "from",  "instruction",    "cwd",       "max_movements", "provider",
     "model", "judge_provider", "providers", "scenario",      NULL};
@@ -137,9 +137,21 @@ static bool parse_members(struct steer *st, const json_t *body, const char *cons
          steer_take_providers(st, body, registry, err) && steer_take_model(st, body, err);
 }
 
+/* Which amounts it can hold is known with the session, see steer_settle. */
+static bool steer_take_budget(const struct steer *st, const json_t *body, struct err *err) {
+  json_t *added = json_object_get(body, "add_budget");
+  if (added == NULL)
+    return true;
+  if (!json_is_object(added) || json_object_size(added) == 0 ||
+      json_object_size(added) > LIMIT_ADD_BUDGET_COUNT)
+    return err_set(err, ERR_INVALID, "add_budget must be an object, such as {\"tokens\": 100000}");
+  json_object_set(st->changed, "add_budget", added);
+  return true;
+}
+
 bool steer_parse(struct steer *st, const json_t *body, const struct provider_registry *registry,
                  struct err *err) {
-  return parse_members(st, body, resume_members, registry, err);
+  return parse_members(st, body, resume_members, registry, err) && steer_take_budget(st, body, err);
 }
 
 bool steer_parse_fork(struct steer *st, const json_t *body,
@@ -170,7 +182,7 @@ json_t *steer_person(void) {
 json_t *steer_config(const json_t *config, const struct config *user, const json_t *changed) {
   static const char *const own[] = {"cwd",           "provider",    "providers", "model",
                                     "options",       "interactive", "submitted", "judge_provider",
-                                    "max_movements", "scenario"};
+                                    "max_movements", "scenario",    "workspace", "lock"};
   json_t *now = json_object();
   for (size_t i = 0; i < ARRAY_LEN(own); i++)
     if (json_object_get(config, own[i]) != NULL)
@@ -181,6 +193,7 @@ json_t *steer_config(const json_t *config, const struct config *user, const json
   }
   config_resolve(user, now);
   json_object_update(now, (json_t *)changed);
+  json_object_del(now, "add_budget"); /* no setting: it is added once */
   return now;
 }
 

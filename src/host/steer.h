@@ -20,8 +20,8 @@ struct steer {
   char *why;
 };
 
-/* Members: rule, why, max_movements, provider, providers, model, judge_provider; scenario is left
- * to the caller. body NULL: nothing is said. ERR_INVALID otherwise. */
+/* Members: rule, why, max_movements, add_budget, provider, providers, model, judge_provider;
+ * scenario is left to the caller. body NULL: nothing is said. ERR_INVALID otherwise. */
 bool steer_parse(struct steer *st, const json_t *body, const struct provider_registry *registry,
                  struct err *err) MUST_CHECK;
 /* The same for a fork, without a verdict; from, instruction and cwd are left to the caller. */

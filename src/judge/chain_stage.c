@@ -82,6 +82,11 @@ json_t *chain_when(const struct chain_spec *spec, size_t end) {
       stage_object_error(object, note.p, note.n);
       break;
     case EXPR_ERROR:
+      if (rule->is_global) {
+        buf_printf(&note, STR_FMT " cannot be told here: %s", STR_ARG(rule->when_text), err.text);
+        stage_object_error(object, note.p, note.n);
+        break;
+      }
       json_put(object, "outcome", json_string_nocheck(stage_outcome_name(OUTCOME_ERROR)));
       buf_printf(&note, "rule %d, " STR_FMT ": %s", rule->number, STR_ARG(rule->when_text),
                  err.text);
@@ -118,6 +123,8 @@ const struct rule *chain_walk(const struct chain_spec *spec, const struct rule *
                        rule->when_text.p);
       break;
     case EXPR_ERROR:
+      if (rule->is_global)
+        break;
       *failed = true;
       (void)snprintf(reason, reason_bytes, "rule %d, %.*s: %.300s", rule->number,
                      (int)(rule->when_text.n < 150 ? rule->when_text.n : 150), rule->when_text.p,

@@ -26,7 +26,9 @@ struct rule {
   const struct aggregate *aggregate; /* of all(...) and any(...), which are RULE_WHEN; or NULL */
   struct str next;                   /* movement name, COMPLETE or ABORT */
   struct str appendix;               /* shown with the rule; may be empty */
+  bool is_global;                    /* of the workflow: what it cannot look at here is false */
   bool interactive_only;             /* hidden while the session is not interactive */
+  bool asks;                         /* a person answers, then the movement runs again */
 };
 
 /* Fills kind, condition, label, when_text, when from the condition text; the caller sets the rest.

@@ -108,3 +108,7 @@ void loop_work(uv_loop_t *loop, uv_work_t *work, uv_work_cb run, uv_after_work_c
   else if (uv_queue_work(loop, work, run, done) != 0)
     BUG("the pool takes no work");
 }
+
+const char *loop_library(void) {
+  return uv_version_string();
+}

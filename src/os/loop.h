@@ -19,5 +19,7 @@
 bool loop_init(uv_loop_t *loop, struct err *err) MUST_CHECK;
 
 void loop_work(uv_loop_t *loop, uv_work_t *work, uv_work_cb run, uv_after_work_cb done);
+/* The version of the library behind it. */
+const char *loop_library(void);
 
 #endif

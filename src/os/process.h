@@ -39,14 +39,18 @@ void process_table_free(struct process_table *t); /* NULL is fine; no process ma
 bool process_find_shim(char *path, size_t size, struct err *err) MUST_CHECK;
 size_t process_table_count(const struct process_table *t); /* started and not yet ended */
 
-/* The program to run. Everything is borrowed: argv, cwd and envp until process_start returns,
+struct sandbox;
+
+/* The program to run. Everything is borrowed: argv, cwd, envp and sandbox until process_start
+ * returns,
  * stdin_bytes until on_end. */
 struct process_spec {
   const char *const *argv; /* NULL-ended; argv[0] without a slash is looked up in envp's PATH */
   const char *cwd;         /* the working directory; NULL = ours */
   const char *const *envp; /* the complete environment, see process_env_build */
-  const char *stdin_bytes; /* prompts go here, never into argv (other users see argv) */
-  size_t stdin_n;          /* 0: stdin is /dev/null, unless stdin_open */
+  const struct sandbox *sandbox; /* what holds it, see sandbox.h; NULL: nothing */
+  const char *stdin_bytes;       /* prompts go here, never into argv (other users see argv) */
+  size_t stdin_n;                /* 0: stdin is /dev/null, unless stdin_open */
   bool stdin_open;    /* stdin stays open behind stdin_bytes: process_write, process_close_stdin */
   size_t stdout_max;  /* bytes kept, 0 = LIMIT_OUTPUT_BYTES; of more both ends, see head_tail.h */
   size_t stderr_max;  /* bytes kept, 0 = LIMIT_STDERR_BYTES */
@@ -72,6 +76,7 @@ const char *process_end_name(enum process_end why); /* "exited", "wall_limit", .
 struct process_result {
   enum process_end why;
   bool started;         /* the program was executed */
+  bool unheld;          /* of EXEC_FAILED: the kernel did not take its sandbox */
   int exec_errno;       /* 0 unless the end is EXEC_FAILED or SPAWN_FAILED */
   int exit_code;        /* -1: killed by a signal, or no status was seen */
   int signal;           /* 0: not killed by one */

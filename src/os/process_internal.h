@@ -15,6 +15,8 @@
 #include <limits.h>
 #include <unistd.h>
 
+enum { FD_ABOVE_SHIM = 10 }; /* no descriptor of ours that the shim gets has a smaller number */
+
 /* The loop watches these for one process: our ends of four pipes and the shim's pidfd (the pipes
  * alone could be held open by somebody else). */
 enum channel_id {

@@ -167,6 +167,11 @@ static void read_status(struct channel *c) {
       r->exec_errno = value;
       process_event(p, EVENT_EXEC_FAILED);
       break;
+    case SHIM_UNHELD:
+      r->exec_errno = value;
+      r->unheld = true;
+      process_event(p, EVENT_EXEC_FAILED);
+      break;
     case SHIM_FORK_FAILED:
       r->exec_errno = value;
       process_event(p, EVENT_FORK_FAILED);

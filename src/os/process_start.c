@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/leftover.h"
+#include "os/sandbox.h"
 #include "shim/protocol.h"
 
 #include <assert.h>
@@ -18,8 +19,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-enum { FD_ABOVE_SHIM = 10 };
 
 /* A pipe of which the child gets one end, with a number that no dup2 below can overwrite. */
 static bool make_pipe(bool child_reads, int *ours, int *childs) {
@@ -52,6 +51,26 @@ static bool make_pipes(struct pipes *pipes, bool with_stdin, struct err *err) {
   return true;
 }
 
+/* Says to the shim what is to hold the program; the descriptors go where it looks for them. */
+static int give_holds(posix_spawn_file_actions_t *actions, const struct process_spec *spec,
+                      const struct group *group, char held[16]) {
+  unsigned bits = spec->sandbox ? sandbox_held(spec->sandbox) : 0;
+  int rc = 0, last = PIPE_COUNT - 1;
+  if (group != NULL) {
+    bits |= SHIM_IN_GROUP;
+    rc = posix_spawn_file_actions_adddup2(actions, group_fd(group), last = SHIM_FD_GROUP);
+  }
+  if (rc == 0 && (bits & SHIM_RULES) != 0 && group == NULL) /* no hole in the numbers */
+    rc = posix_spawn_file_actions_addopen(actions, SHIM_FD_GROUP, "/dev/null", O_RDONLY, 0);
+  if (rc == 0 && (bits & SHIM_RULES) != 0)
+    rc = posix_spawn_file_actions_adddup2(actions, sandbox_reads_fd(spec->sandbox), SHIM_FD_READS);
+  if (rc == 0 && (bits & SHIM_RULES) != 0)
+    rc = posix_spawn_file_actions_adddup2(actions, sandbox_writes_fd(spec->sandbox),
+                                          last = SHIM_FD_WRITES);
+  (void)snprintf(held, 16, "%u", bits);
+  return rc != 0 ? rc : posix_spawn_file_actions_addclosefrom_np(actions, last + 1);
+}
+
 static int spawn_shim(const struct process_table *t, const struct process_spec *spec, int cwd,
                       const struct pipes *pipes, const struct group *group, pid_t *pid) {
   posix_spawn_file_actions_t actions;
@@ -60,9 +79,11 @@ static int spawn_shim(const struct process_table *t, const struct process_spec *
   size_t argc = 0;
   while (spec->argv[argc] != NULL)
     argc++;
-  const char **argv = xcalloc(argc + 2, sizeof *argv);
+  const char **argv = xcalloc(argc + 3, sizeof *argv);
+  char held[16];
   argv[0] = SHIM_PROTOCOL;
-  memcpy(argv + 1, spec->argv, argc * sizeof *argv);
+  argv[1] = held;
+  memcpy(argv + 2, spec->argv, argc * sizeof *argv);
 
   (void)sigemptyset(&none);
   (void)sigfillset(&all);
@@ -77,10 +98,8 @@ static int spawn_shim(const struct process_table *t, const struct process_spec *
     else
       rc = posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDONLY, 0);
   }
-  if (rc == 0 && group != NULL)
-    rc = posix_spawn_file_actions_adddup2(&actions, group_fd(group), SHIM_FD_GROUP);
   if (rc == 0)
-    rc = posix_spawn_file_actions_addclosefrom_np(&actions, PIPE_COUNT + (group != NULL));
+    rc = give_holds(&actions, spec, group, held);
   if (rc != 0) /* ENOMEM only */
     die("out of memory");
   (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF |
@@ -114,6 +133,10 @@ bool process_why_not(const struct process_result *result, const char *program, c
                      char *out, size_t size) {
   struct stat st;
   bool has_slash = strchr(program, '/') != NULL;
+  if (result->unheld) {
+    (void)snprintf(out, size, "its sandbox could not be set: %s", strerror(result->exec_errno));
+    return true;
+  }
   int dir = cwd != NULL ? open(cwd, O_PATH | O_DIRECTORY | O_CLOEXEC) : AT_FDCWD;
   bool is_there = has_slash && fstatat(dir, program, &st, 0) == 0;
   const char *words = strerror(result->exec_errno);

@@ -7,6 +7,7 @@
 #include "os/loop.h"
 #include "os/tmpdir.h"
 #include "provider/call_env.h"
+#include "provider/confine.h"
 #include "provider/kept.h"
 
 #include <assert.h>
@@ -22,6 +23,7 @@ struct command_run {
   struct call_result result;
   char *tmpdir;
   struct provider_sink sink;
+  bool merges; /* what it writes to stderr is part of its text */
   uint64_t wall_ms;
   uint64_t stall_ms;
   const char *cwd;         /* of the environment */
@@ -67,7 +69,7 @@ static json_t *whole_object(struct str text) {
 
 static void command_on_output(void *ctx, int fd, struct str bytes) {
   struct command_run *run = ctx;
-  kept_push(fd == 1 ? &run->out : &run->err, bytes);
+  kept_push(fd == 1 || run->merges ? &run->out : &run->err, bytes);
 }
 
 static void command_on_end(void *ctx, struct process_result *p) {
@@ -133,6 +135,7 @@ static struct provider_run *command_start(const struct provider *self,
   char tmpdir[80];
   char session[96], call[64], attempt[32];
   run->sink = *sink;
+  run->merges = request->merges;
   run->soon.loop = env->loop;
   run->soon.data = run;
   run->wall_ms = request->timeout_ms;
@@ -154,10 +157,18 @@ static struct provider_run *command_start(const struct provider *self,
   if (run->tmpdir != NULL)
     envp = process_env_build(&arena, run->tmpdir, call_env_names(&arena, env, request), assignments,
                              &err);
-  if (envp != NULL) {
+  struct sandbox *sandbox = NULL;
+  const struct confine_spec held = {.env = env,
+                                    .request = request,
+                                    .cwd = env->cwd,
+                                    .tmpdir = run->tmpdir,
+                                    .argv = request->argv,
+                                    .envp = envp};
+  if (envp != NULL && confine_call(&held, &sandbox, &err)) {
     const struct process_spec spec = {.argv = request->argv,
                                       .cwd = env->cwd,
                                       .envp = envp,
+                                      .sandbox = sandbox,
                                       .stdin_bytes = request->prompt.p,
                                       .stdin_n = request->prompt.n,
                                       .keep_nothing = true,
@@ -166,6 +177,7 @@ static struct provider_run *command_start(const struct provider *self,
     run->process =
         process_start(env->processes, &spec, command_on_output, command_on_end, run, &err);
   }
+  sandbox_free(sandbox);
   arena_deinit(&arena);
   if (run->process == NULL) {
     call_result_fail(&run->result, CLASS_NOT_FOUND, "%s", err.text);

@@ -14,8 +14,9 @@
 #include <string.h>
 
 static const char *const reply_keys[] = {
-    "movement", "purpose", "stage",  "contains",         "times", "text", "structured", "error",
-    "delay_ms", "write",   "chunks", "provider_session", "usage", "cost", "tools",      NULL};
+    "movement",   "purpose", "stage",    "contains",     "times",  "text",
+    "structured", "error",   "delay_ms", "write",        "chunks", "provider_session",
+    "usage",      "cost",    "tools",    "usage_so_far", NULL};
 
 static const char *const usage_keys[] = {"input", "output", "cached", "reasoning", NULL};
 
@@ -178,13 +179,51 @@ static bool check_usage(const json_t *reply, struct spot *spot, struct err *err)
   return true;
 }
 
+/* Told before the answer comes, as backends do that count while they work. */
+static bool check_so_far(const json_t *reply, struct spot *spot, struct err *err) {
+  const json_t *usage = json_object_get(reply, "usage_so_far");
+  spot->key = "usage_so_far";
+  if (usage == NULL)
+    return true;
+  if (!json_is_object(usage))
+    return scenario_wrong(spot, err,
+                          "usage_so_far must be a map, such as {input: 900, output: 30}");
+  spot->in = "usage_so_far";
+  if (!check_keys(usage, usage_keys, spot, err))
+    return false;
+  for (size_t i = 0; usage_keys[i] != NULL; i++)
+    if (!scenario_is_count(usage, usage_keys[i]))
+      return scenario_wrong(spot, err, "usage_so_far.%s must be a whole number, 0 or more",
+                            usage_keys[i]);
+  spot->in = NULL;
+  return true;
+}
+
+/* A name, or what was run and what came of it. */
+static bool scenario_is_tool(const json_t *tool) {
+  static const char *const keys[] = {"name", "argument", "exit", "output", NULL};
+  const char *key;
+  json_t *value;
+  bool fine = json_is_string(tool) || json_is_string(json_object_get(tool, "name"));
+  json_object_foreach((json_t *)tool, key, value) {
+    bool number = strcmp(key, "exit") == 0;
+    size_t i = 0;
+    while (keys[i] != NULL && strcmp(keys[i], key) != 0)
+      i++;
+    fine = fine && keys[i] != NULL && (number ? json_is_integer(value) : json_is_string(value));
+  }
+  return fine;
+}
+
 static bool check_tools(const json_t *tools, struct spot *spot, struct err *err) {
   const json_t *tool;
   size_t i;
-  bool texts = tools == NULL || json_is_array(tools);
-  json_array_foreach((json_t *)tools, i, tool) texts = texts && json_is_string(tool);
+  bool fine = tools == NULL || json_is_array(tools);
+  json_array_foreach((json_t *)tools, i, tool) fine = fine && scenario_is_tool(tool);
   spot->key = "tools";
-  return texts || scenario_wrong(spot, err, "tools must be a list of names, such as [Read, Bash]");
+  return fine || scenario_wrong(spot, err,
+                                "tools must be a list of names, such as [Read, Bash], or of maps "
+                                "such as {name: Bash, argument: make, exit: 2, output: \"...\"}");
 }
 
 static bool check_reply(const json_t *reply, struct spot *spot, struct err *err) {
@@ -194,7 +233,8 @@ static bool check_reply(const json_t *reply, struct spot *spot, struct err *err)
       !check_matchers(reply, spot, err) ||
       !check_error(json_object_get(reply, "error"), spot, err) ||
       !check_write(json_object_get(reply, "write"), spot, err) || !check_chunks(reply, spot, err) ||
-      !check_usage(reply, spot, err) || !check_tools(json_object_get(reply, "tools"), spot, err))
+      !check_usage(reply, spot, err) || !check_tools(json_object_get(reply, "tools"), spot, err) ||
+      !check_so_far(reply, spot, err))
     return false;
   spot->key = NULL;
   if (!json_object_get(reply, "error") && !json_object_get(reply, "chunks") &&

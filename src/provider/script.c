@@ -9,6 +9,7 @@
 #include "format/json_write.h"
 #include "os/clock.h"
 #include "os/fs.h"
+#include "provider/agent/tool_told.h"
 #include "tree/linediff.h"
 
 #include <assert.h>
@@ -230,13 +231,28 @@ static void tell_tools(const struct script_run *run) {
   size_t i;
   json_t *name;
   json_array_foreach(json_at(run->reply, "tools"), i, name) {
-    for (size_t k = 0; k < ARRAY_LEN(states) && run->sink.news; k++) {
-      json_t *data = json_pack("{sO ss}", "name", name, "state", states[k]);
+    for (int k = 0; k < 2 && run->sink.news; k++) {
+      const json_t *exit = json_at(name, "exit");
+      const struct tool_told tool = {
+          .name = json_view(json_is_object(name) ? json_at(name, "name") : name),
+          .state = states[k],
+          .failed = k == 1 && json_integer_value(exit) != 0 ? 1 : -1,
+          .input = k == 0 ? json_at(name, "argument") : NULL,
+          .output = k == 1 ? json_at(name, "output") : NULL,
+          .exit = k == 1 ? exit : NULL};
+      json_t *data = tool_told_data(&tool);
       const struct provider_news news = {.kind = NEWS_TOOL, .data = data};
       run->sink.news(run->sink.ctx, &news);
       json_decref(data);
     }
   }
+}
+
+static void tell_usage(const struct script_run *run) {
+  const json_t *usage = json_at(run->reply, "usage_so_far");
+  const struct provider_news news = {.kind = NEWS_USAGE, .data = usage};
+  if (usage != NULL && run->sink.news)
+    run->sink.news(run->sink.ctx, &news);
 }
 
 /* The pieces of its text, as a backend that streams would send them. */
@@ -263,12 +279,14 @@ static void on_begin(uv_timer_t *timer) {
   struct script_run *run = timer->data;
   tell_tools(run);
   tell_chunks(run);
+  tell_usage(run);
   if (run->result.class != CLASS_CANCELLED) /* by whoever was told */
     uv_timer_start(&run->timer, script_on_timer, run->wait_ms, 0);
 }
 
 static void script_begin(struct script_run *run) {
-  bool tells = json_at(run->reply, "chunks") != NULL || json_at(run->reply, "tools") != NULL;
+  bool tells = json_at(run->reply, "chunks") != NULL || json_at(run->reply, "tools") != NULL ||
+               json_at(run->reply, "usage_so_far") != NULL;
   uv_timer_start(&run->timer, tells ? on_begin : script_on_timer, tells ? 0 : run->wait_ms, 0);
 }
 
@@ -347,5 +365,6 @@ const struct provider provider_script = {
                    .can_judge = true,
                    .takes_model = true,
                    .sessions = true,
+                   .forks = true,
                    .structured = "native"},
     .ops = &ops};

@@ -1,13 +1,15 @@
 /* protocol.h - what segue and its shim agree on: descriptors, messages, and how children are
  * listed.
  *
- * The shim is started as `segue-shim/2 PROGRAM [ARG...]` with the program's stdin, stdout and
+ * The shim is started as `segue-shim/3 HELD PROGRAM [ARG...]` with the program's stdin, stdout and
  * stderr as 0, 1, 2; the read end of the control pipe as 3, on which nothing is ever sent (its end
  * of file means "end the tree", whether we closed it or died); and the write end of the status pipe
- * as 4; and, where there is one, the folder of the control group in which the program is to be born
- * as 5. Status messages have a fixed size below PIPE_BUF, so each is written and read whole:
+ * as 4. HELD is a sum of enum shim_held, in decimal: with SHIM_IN_GROUP the folder of the control
+ * group in which the program is to be born is 5; with SHIM_RULES its two Landlock rulesets are 6
+ * and 7. What HELD asks for holds the program before it is executed, or it is not executed.
+ * Status messages have a fixed size below PIPE_BUF, so each is written and read whole:
  *   STARTED pid, then EXITED status, then (after end of file on 3) DONE 0; or
- *   EXEC_FAILED errno or FORK_FAILED errno, then DONE 0.
+ *   EXEC_FAILED errno, UNHELD errno or FORK_FAILED errno, then DONE 0.
  * After DONE the shim exits and has no descendant left. */
 #ifndef SEGUE_SHIM_PROTOCOL_H
 #define SEGUE_SHIM_PROTOCOL_H
@@ -22,15 +24,28 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#define SHIM_PROTOCOL   "segue-shim/2" /* argv[0]: both sides must be of one version */
+#define SHIM_PROTOCOL   "segue-shim/3" /* argv[0]: both sides must be of one version */
+#define SHIM_HOLDS      "segue-holds"  /* what a shim calls itself whose program is held */
 #define SHIM_FD_CONTROL 3
 #define SHIM_FD_STATUS  4
 #define SHIM_FD_GROUP   5
+#define SHIM_FD_READS   6
+#define SHIM_FD_WRITES  7
+
+enum shim_held {
+  SHIM_IN_GROUP = 1,
+  SHIM_RULES = 2,       /* Landlock: what may be read, and what may be written */
+  SHIM_FILTER = 4,      /* seccomp: no new namespaces, no keys, nothing of a kernel's owner */
+  SHIM_NO_INTERNET = 8, /* with it: no sockets but those within the machine */
+  SHIM_NO_SOCKETS = 16, /* with it: none to named sockets of the machine either */
+  SHIM_NAMESPACES = 32, /* with it: new namespaces are allowed */
+};
 
 enum shim_message_type {
   SHIM_STARTED = 1, /* value: the program's pid, the number of its session and group too */
   SHIM_EXEC_FAILED, /* value: errno */
   SHIM_FORK_FAILED, /* value: errno */
+  SHIM_UNHELD,      /* value: errno of what should have held the program */
   SHIM_EXITED,      /* value: wait status of the program, for WIFEXITED and the like */
   SHIM_DONE,        /* value: 0 */
 };

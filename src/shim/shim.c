@@ -14,6 +14,7 @@
  * One runs for each call in flight, so it is static, allocates nothing and uses no stdio streams.
  */
 #include "base/limits.h"
+#include "shim/confine.h"
 #include "shim/protocol.h"
 
 #include <errno.h>
@@ -38,8 +39,10 @@ struct shim {
   int sigchld_fd;
 };
 
-static volatile int own_errno; /* a vfork child shares our memory */
-static volatile int *exec_errno = &own_errno;
+struct failure { /* of the child before it was the program; a vfork child shares our memory */
+  volatile int exec_errno, held_errno;
+};
+static struct failure own_failure, *failure = &own_failure;
 
 /* Start-up code has touched most of the C library. What is only read comes back from the page cache
  * when it is used again, and in our loop that is little: without this a shim weighs 0.7 MB. */
@@ -66,7 +69,7 @@ static int64_t now_ms(void) {
   return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-__attribute__((noreturn)) static void become_program(char **argv, pid_t shim) {
+__attribute__((noreturn)) static void become_program(char **argv, pid_t shim, unsigned held) {
   static const struct rlimit no_core = {0, 0};
   sigset_t none;
   (void)setsid();
@@ -77,8 +80,12 @@ __attribute__((noreturn)) static void become_program(char **argv, pid_t shim) {
   (void)setrlimit(RLIMIT_CORE, &no_core);
   (void)sigemptyset(&none);
   (void)sigprocmask(SIG_SETMASK, &none, NULL); /* dispositions are default since our own start */
+  if (!confine(held)) {
+    failure->held_errno = errno;
+    _exit(127);
+  }
   (void)execvp(argv[0], argv);
-  *exec_errno = errno;
+  failure->exec_errno = errno;
   _exit(127);
 }
 
@@ -91,25 +98,25 @@ static pid_t fork_into_group(void) {
   if (fcntl(SHIM_FD_GROUP, F_SETFD, FD_CLOEXEC) != 0)
     return -1;
   void *page =
-      mmap(NULL, sizeof *exec_errno, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+      mmap(NULL, sizeof *failure, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED)
     return -1;
-  exec_errno = page;
+  failure = page;
   pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof args);
   if (pid < 0)
-    exec_errno = &own_errno;
+    failure = &own_failure;
   if (pid != 0)
     (void)close(SHIM_FD_GROUP);
   return pid;
 }
 
-static pid_t start_program(char **argv) {
+static pid_t start_program(char **argv, unsigned held) {
   pid_t shim = getpid();
-  pid_t pid = fork_into_group();
+  pid_t pid = held & SHIM_IN_GROUP ? fork_into_group() : -1;
   if (pid < 0)
     pid = vfork(); /* returns here when the child has executed the program, or failed to */
   if (pid == 0)
-    become_program(argv, shim);
+    become_program(argv, shim, held);
   return pid;
 }
 
@@ -205,7 +212,7 @@ int main(int argc, char **argv) {
   struct shim s = {0};
   sigset_t all, chld;
 
-  if (argc < 2 || strcmp(argv[0], SHIM_PROTOCOL) != 0) {
+  if (argc < 3 || strcmp(argv[0], SHIM_PROTOCOL) != 0) {
     (void)!write(2, usage, sizeof usage - 1);
     return 2;
   }
@@ -215,18 +222,33 @@ int main(int argc, char **argv) {
   (void)fcntl(SHIM_FD_CONTROL, F_SETFD, FD_CLOEXEC);
   (void)fcntl(SHIM_FD_STATUS, F_SETFD, FD_CLOEXEC);
 
-  s.program = start_program(argv + 1);
+  unsigned held = (unsigned)strtoul(argv[1], NULL, 10);
+  if (held & SHIM_RULES) {
+    (void)fcntl(SHIM_FD_READS, F_SETFD, FD_CLOEXEC);
+    (void)fcntl(SHIM_FD_WRITES, F_SETFD, FD_CLOEXEC);
+  }
+  s.program = start_program(argv + 2, held);
   int fork_errno = errno;
+  if (held & SHIM_RULES) {
+    (void)close(SHIM_FD_READS);
+    (void)close(SHIM_FD_WRITES);
+  }
   for (int fd = 0; fd <= 2; fd++) /* ours would keep the pipes open */
     (void)close(fd);
-  if (s.program < 0 || *exec_errno != 0) {
+  if (s.program < 0 || failure->exec_errno != 0 || failure->held_errno != 0) {
     if (s.program > 0)
       (void)waitpid(s.program, NULL, 0);
-    tell(s.program < 0 ? SHIM_FORK_FAILED : SHIM_EXEC_FAILED,
-         s.program < 0 ? fork_errno : *exec_errno);
+    if (s.program < 0)
+      tell(SHIM_FORK_FAILED, fork_errno);
+    else if (failure->held_errno != 0)
+      tell(SHIM_UNHELD, failure->held_errno);
+    else
+      tell(SHIM_EXEC_FAILED, failure->exec_errno);
     tell(SHIM_DONE, 0);
     return 0;
   }
+  if (held & SHIM_FILTER)
+    (void)prctl(PR_SET_NAME, SHIM_HOLDS); /* the daemon knows by it whom it may not obey */
   tell(SHIM_STARTED, s.program);
   if (chdir("/") != 0) /* hold no directory; where / may not be entered, one stays busy */
     errno = 0;

@@ -67,6 +67,12 @@ struct store_ops {
   bool (*raw_is_owned)(const struct store_raw *raw);
   void (*raw_close)(struct store_raw *raw);
 
+  bool (*report_put)(const struct store *store, const char *session, const char *file,
+                     struct str bytes, struct err *err);
+  bool (*report_sha256)(const struct store *store, const char *session, const char *file,
+                        char sha256[SHA256_HEX]);
+  void (*report_folder)(const struct store *store, const char *session, char out[STORE_NAME_BYTES]);
+
   bool (*blob_put)(const struct store *store, struct str bytes, const char *sha256,
                    struct err *err);
   bool (*blob_get)(const struct store *store, const char *sha256, struct buf *out, struct err *err);

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "core/answer.h"
 #include "core/state.h"
 #include "format/json_write.h"
 #include "store/reader.h"
@@ -36,7 +37,8 @@ static void copy_word(char *out, size_t room, const char *text) {
 /* Nothing but these is wanted of most records, and a daemon sees all records of all sessions. */
 static bool matters(enum record_type type) {
   return type == RECORD_SESSION_START || type == RECORD_SESSION_STOP ||
-         type == RECORD_SESSION_RESUME || type == RECORD_SESSION_END || type == RECORD_TURN_START;
+         type == RECORD_SESSION_RESUME || type == RECORD_SESSION_END || type == RECORD_TURN_START ||
+         type == RECORD_QUESTION || type == RECORD_ANSWER;
 }
 
 static bool is_time(const char *text) {
@@ -49,6 +51,7 @@ static void brief_wait_for(struct brief *b, const char *what, const struct recor
   const char *until = record_text_c(record, MEMBER_UNTIL);
   b->wait = xcalloc(1, sizeof *b->wait);
   copy_word(b->wait->what, sizeof b->wait->what, what);
+  copy_word(b->wait->message, sizeof b->wait->message, record_text_c(record, MEMBER_MESSAGE));
   copy_word(b->wait->provider, sizeof b->wait->provider, record_text_c(record, MEMBER_PROVIDER));
   copy_word(b->wait->since, sizeof b->wait->since, since);
   copy_word(b->wait->until, sizeof b->wait->until, is_time(until) ? until : "");
@@ -77,6 +80,56 @@ static void brief_keep_spent(struct brief *b, const struct record *record) {
   b->spent = json_incref((json_t *)record_tree(record, MEMBER_SPENT));
 }
 
+/* --- questions --- */
+
+static void brief_drop_question(struct brief *b, json_int_t turn) {
+  for (size_t i = json_array_size(b->questions); i-- > 0;) {
+    const json_t *item = json_array_get(b->questions, i);
+    if (json_integer_value(json_object_get(item, "turn")) == turn)
+      json_array_remove(b->questions, i);
+  }
+}
+
+static void brief_on_question(struct brief *b, const struct record *record) {
+  long turn = (long)record_number(record, MEMBER_TURN);
+  if (b->questions == NULL)
+    b->questions = json_array();
+  brief_drop_question(b, turn);
+  json_array_append_new(b->questions,
+                        core_question_item(record_tree(record, MEMBER_QUESTION), record->seq, turn,
+                                           record_text(record, MEMBER_MOVEMENT), record->ts,
+                                           record_text(record, MEMBER_UNTIL)));
+}
+
+/* A stop lists all that there is. */
+static void brief_on_stop_questions(struct brief *b, const struct record *record) {
+  const json_t *list = record_tree(record, MEMBER_QUESTIONS);
+  json_decref(b->questions);
+  b->questions = json_is_array(list) ? json_copy((json_t *)list) : NULL;
+  b->answered = false;
+}
+
+int64_t brief_due_ms(const struct brief *b) {
+  int64_t due = 0, ms;
+  size_t i;
+  const json_t *item;
+  json_array_foreach((json_t *)b->questions, i, item) {
+    if (record_time_parse(brief_word(item, "until"), &ms) && (due == 0 || ms < due))
+      due = ms;
+  }
+  return due;
+}
+
+bool brief_asks(const struct brief *b, uint64_t question) {
+  size_t i;
+  const json_t *item;
+  json_array_foreach((json_t *)b->questions, i, item) {
+    if (json_integer_value(json_object_get(item, "question")) == (json_int_t)question)
+      return true;
+  }
+  return false;
+}
+
 void brief_feed(struct brief *b, const struct record *record) {
   b->seq = record->seq;
   copy_word(b->updated, sizeof b->updated, record->ts.p);
@@ -94,7 +147,13 @@ void brief_feed(struct brief *b, const struct record *record) {
     b->submitted = json_is_true(json_object_get(record_tree(record, MEMBER_CONFIG), "submitted"));
   } else if (record->type == RECORD_TURN_START) {
     brief_keep(&b->movement, record_text_c(record, MEMBER_MOVEMENT));
+  } else if (record->type == RECORD_QUESTION) {
+    brief_on_question(b, record);
+  } else if (record->type == RECORD_ANSWER) {
+    brief_drop_question(b, turn);
+    b->answered |= brief_is_stopped(b);
   } else if (record->type == RECORD_SESSION_STOP) {
+    brief_on_stop_questions(b, record);
     copy_word(b->status, sizeof b->status, session_stop_status(record_text(record, MEMBER_REASON)));
     copy_word(b->stop_reason, sizeof b->stop_reason, record_text_c(record, MEMBER_REASON));
     brief_keep(&b->message, record_text_c(record, MEMBER_MESSAGE));
@@ -102,10 +161,15 @@ void brief_feed(struct brief *b, const struct record *record) {
   } else if (record->type == RECORD_SESSION_RESUME) {
     copy_word(b->status, sizeof b->status, "running");
     b->stop_reason[0] = '\0';
+    b->answered = false;
     brief_keep(&b->message, "");
   } else if (record->type == RECORD_SESSION_END) {
+    json_decref(b->outputs);
+    b->outputs = json_incref((json_t *)record_tree(record, MEMBER_OUTPUTS));
     copy_word(b->status, sizeof b->status, record_text_c(record, MEMBER_OUTCOME));
     b->stop_reason[0] = '\0';
+    json_decref(b->questions);
+    b->questions = NULL;
     brief_keep(&b->message, record_text_c(record, MEMBER_MESSAGE));
     brief_keep_spent(b, record);
   }
@@ -117,6 +181,8 @@ void brief_deinit(struct brief *b) {
   free(b->message);
   free(b->wait);
   json_decref(b->spent);
+  json_decref(b->outputs);
+  json_decref(b->questions);
   *b = (struct brief){0};
 }
 
@@ -136,6 +202,8 @@ static void brief_say_wait(const struct brief_wait *w, struct buf *out) {
   else if (strcmp(w->what, "circuit_open") == 0)
     buf_printf(out, "%s does not answer: asked again %s%s", w->provider,
                w->until[0] ? "at " : "soon", w->until);
+  else if (w->message[0])
+    buf_puts(out, w->message);
   else
     buf_printf(out, "%s: asked again at %s", w->what, w->until);
 }
@@ -171,6 +239,8 @@ json_t *brief_json(const struct brief *b, const char *id, const char *log, const
     json_object_set_new(object, "waiting", wait_json(b->wait));
   if (b->spent != NULL)
     json_object_set(object, "spent", b->spent);
+  if (b->outputs != NULL)
+    json_object_set(object, "outputs", b->outputs);
   brief_set_text(object, "log", log);
   return object;
 }
@@ -208,7 +278,8 @@ bool brief_filter_check(const char *filter, struct err *err) {
 }
 
 bool brief_goes_on(const struct brief *b) {
-  return b->submitted && !brief_is_over(b) && !session_stop_is_for_person(str_from(b->stop_reason));
+  return b->submitted && !brief_is_over(b) &&
+         (b->answered || !session_stop_is_for_person(str_from(b->stop_reason)));
 }
 
 bool brief_is_over(const struct brief *b) {

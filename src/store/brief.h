@@ -18,8 +18,9 @@
 
 /* The reason that keeps it from making its next call. */
 struct brief_wait {
-  char what[24];             /* concurrency, cooldown, circuit_open, or the class of an error */
-  char provider[48];         /* "": not in the record that says so */
+  char what[24];     /* concurrency, cooldown, circuit_open, folder, or the class of an error */
+  char message[512]; /* more of it, or "" */
+  char provider[48]; /* "": not in the record that says so */
   char since[32], until[32]; /* until "": when a place comes free */
 };
 
@@ -30,7 +31,9 @@ struct brief {
   char *message;           /* why it stopped or ended, or NULL */
   char status[24];         /* running, stopped, or the outcome of its end or stop */
   json_t *spent;           /* what it has used, as its last stop or end says; or NULL */
+  json_t *outputs;         /* what it returns, once it is complete; or NULL */
   struct brief_wait *wait; /* while it runs, NULL: nothing keeps it */
+  json_t *questions;       /* that wait for a person, see core_question_item; or NULL */
   char stop_reason[32];    /* of session_stop; "" otherwise */
   char started[32], updated[32];
   long turns;
@@ -38,6 +41,7 @@ struct brief {
   uint64_t bytes;        /* of the log, up to its last whole line; brief_read only */
   char hash[SHA256_HEX]; /* of that record, as it says; brief_read only */
   bool partial;          /* while a log's last records are read: the first of them is any */
+  bool answered;         /* a person's answer came since it stopped */
   bool submitted;        /* to a daemon, which goes on with it */
 };
 
@@ -45,6 +49,11 @@ void brief_feed(struct brief *b, const struct record *record);
 /* ERR_NOT_FOUND: the log is gone or holds no whole record yet. */
 bool brief_read(struct brief *b, const struct store_ref *ref, struct err *err) MUST_CHECK;
 void brief_deinit(struct brief *b);
+
+/* The earliest deadline of its questions (wall clock, ms); 0: none has one. */
+int64_t brief_due_ms(const struct brief *b);
+/* Does it ask the question of that record? */
+bool brief_asks(const struct brief *b, uint64_t question);
 
 /* "waiting" for one that runs but for what its `wait` says, else its status. */
 const char *brief_status(const struct brief *b);

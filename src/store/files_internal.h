@@ -1,7 +1,7 @@
 /* files_internal.h - what the parts of the back end `files` share: files.c makes, locks and
  * appends, files_ledger.c keeps the ledger, attach.c reads a log back and mends its end,
  * files_name.c knows names and folders, files_raw.c reads, blob.c keeps what is too long for a
- * line. */
+ * line, files_report.c reports. */
 #ifndef SEGUE_STORE_FILES_INTERNAL_H
 #define SEGUE_STORE_FILES_INTERNAL_H
 
@@ -61,6 +61,15 @@ bool files_ledger_append(const struct store *store, const struct ledger_entry *e
 bool files_ledger_read(const struct store *store,
                        void (*each)(void *ctx, const struct ledger_entry *entry), void *ctx,
                        struct ledger_end *end, struct err *err);
+
+bool files_report_put(const struct store *store, const char *session, const char *file,
+                      struct str bytes, struct err *err);
+bool files_report_sha256(const struct store *store, const char *session, const char *file,
+                         char sha256[SHA256_HEX]);
+void files_report_folder(const struct store *store, const char *session,
+                         char out[STORE_NAME_BYTES]);
+/* Removes the reports of a log that goes. */
+void files_reports_remove(const struct store_ref *ref);
 
 bool files_blob_put(const struct store *store, struct str bytes, const char *sha256,
                     struct err *err);

@@ -70,6 +70,7 @@ static bool bytes_of(const struct store_ref *ref, uint64_t *bytes) {
 }
 
 static void remove_log(const struct store_ref *ref) {
+  files_reports_remove(ref);
   (void)unlink(ref->name);
 }
 
@@ -240,6 +241,9 @@ const struct store_ops files_ops = {
     .ledger_read = files_ledger_read,
     .labels_append = files_labels_append,
     .labels_read = files_labels_read,
+    .report_put = files_report_put,
+    .report_sha256 = files_report_sha256,
+    .report_folder = files_report_folder,
     .blob_put = files_blob_put,
     .blob_get = files_blob_get,
     .blob_name = files_blob_name,

@@ -24,6 +24,7 @@ enum index_flag {
   INDEX_OVER = 1,    /* stopped or ended: its status is what the row says */
   INDEX_GOES_ON = 2, /* a daemon goes on with it */
   INDEX_SEALED = 4,  /* the ledger has its head */
+  INDEX_ASKS = 8,    /* questions in it wait for persons */
 };
 
 struct index_row {

@@ -94,6 +94,8 @@ static bool read_row(struct making *m, const char *id, struct index_row *row) {
     row->flags |= INDEX_OVER;
   if (brief_goes_on(&b))
     row->flags |= INDEX_GOES_ON;
+  if (json_array_size(b.questions) > 0)
+    row->flags |= INDEX_ASKS;
   row->seq = b.seq;
   row->status = making_text(m, str_from(b.status));
   row->workflow = making_text(m, str_from(b.workflow));

@@ -257,6 +257,23 @@ bool labels_read(const struct store *store, label_fn each, void *ctx, struct err
   return store->ops->labels_read(store, each, ctx, err);
 }
 
+/* --- reports --- */
+
+bool store_report_put(const struct store *store, const char *session, const char *file,
+                      struct str bytes, struct err *err) {
+  return store->ops->report_put(store, session, file, bytes, err);
+}
+
+bool store_report_sha256(const struct store *store, const char *session, const char *file,
+                         char sha256[SHA256_HEX]) {
+  return store->ops->report_sha256(store, session, file, sha256);
+}
+
+void store_report_folder(const struct store *store, const char *session,
+                         char out[STORE_NAME_BYTES]) {
+  store->ops->report_folder(store, session, out);
+}
+
 /* --- blobs --- */
 
 bool store_blob_put(const struct store *store, struct str bytes, char sha256[SHA256_HEX],

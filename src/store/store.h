@@ -149,6 +149,21 @@ void store_close(struct store_log *log);
 /* One record of an attached log by its seq: recovery reads prompts back. New reference. */
 json_t *store_read(struct store_log *log, uint64_t seq, struct err *err);
 
+/* --- reports --- */
+
+/* Files of a session beside its log, for agents and persons. The log holds their bytes: they are
+ * written after it, whole or not at all, and not synced. They go with the log. file: a name without
+ * a folder, as core/contract.h has it. */
+bool store_report_put(const struct store *store, const char *session, const char *file,
+                      struct str bytes, struct err *err) MUST_CHECK;
+/* Hashes the file as it is now; false: it is not there, is empty (a crash may leave it so) or
+ * cannot be read. */
+bool store_report_sha256(const struct store *store, const char *session, const char *file,
+                         char sha256[SHA256_HEX]) MUST_CHECK;
+/* Where they are, as agents are told. */
+void store_report_folder(const struct store *store, const char *session,
+                         char out[STORE_NAME_BYTES]);
+
 /* --- blobs --- */
 
 /* By their SHA-256, durable before the record that names them. Blocking: call them from the pool

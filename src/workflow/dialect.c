@@ -2,6 +2,9 @@
 #include "workflow/dialect.h"
 
 #include "base/buf.h"
+#include "base/limits.h"
+#include "core/run.h"
+#include "format/json_object.h"
 
 #include <string.h>
 
@@ -13,15 +16,11 @@ struct foreign_key {
 static const struct foreign_key foreign_keys[] = {
     {&workflow_keys, "all_steps", "write the rules into a policy that each movement names"},
     {&workflow_keys, "facet_pools", "name each movement's facets in it"},
-    {&workflow_keys, "loop_monitors",
-     "bound the loop by max_movements and by rules on when(movement_iteration >= N)"},
     {&workflow_keys, "max_iterations", "write max_movements"},
     {&workflow_keys, "schemas", "write the schema's path into structured_output.schema"},
-    {&workflow_keys, "subworkflow", "write its movements into this file"},
+    {&workflow_keys, "subworkflow", "write params and returns here; any workflow can be called"},
     {&movement_keys, "agent", "write persona"},
-    {&movement_keys, "args", "write the movements of the called workflow into this file"},
     {&movement_keys, "arpeggio", "run segue ask --batch over the rows"},
-    {&movement_keys, "call", "write the movements of the called workflow into this file"},
     {&movement_keys, "companion", "let a movement of its own review the work"},
     {&movement_keys, "completion_retry", "let a rule lead back to the movement"},
     {&movement_keys, "delay_before_ms", "run sleep in a command movement before it"},
@@ -29,19 +28,12 @@ static const struct foreign_key foreign_keys[] = {
     {&movement_keys, "effects", "let a command movement do it"},
     {&movement_keys, "kind", "a movement with command runs a program, every other one an agent"},
     {&movement_keys, "mode", "a movement with command runs a program, every other one an agent"},
-    {&movement_keys, "output_contracts",
-     "say in the instruction what the report must hold; the answer is the report"},
     {&movement_keys, "promotion", "list providers to fall back to, or branch on when(iteration)"},
     {&movement_keys, "prompt", "write instruction"},
     {&movement_keys, "quality_gates", "let a command movement check the work"},
     {&movement_keys, "system_inputs", "let a command movement print it"},
     {&movement_keys, "team_leader", "let one movement plan and others work"},
-    {&movement_keys, "uses", "write the fragment's keys into the movement"},
     {&movement_keys, "vars", "write the values into the instruction"},
-    {&movement_keys, "with", "write the values into the instruction"},
-    {&rule_keys, "requires_user_input",
-     "on_failure: escalate of a structured_output asks a person"},
-    {&rule_keys, "return", "write next"},
     {&rule_keys, "when", "write condition: when(...)"},
 };
 
@@ -87,17 +79,69 @@ bool dialect_plain_condition(struct arena *arena, struct str condition, struct s
   return ok;
 }
 
+static bool writes(struct str tool) {
+  static const char *const names[] = {"Edit", "MultiEdit", "Write", "NotebookEdit"};
+  for (size_t i = 0; i < ARRAY_LEN(names); i++)
+    if (str_eq_c(tool, names[i]))
+      return true;
+  return false;
+}
+
+/* PROGRAM of Bash(PROGRAM), Bash(PROGRAM *) and Bash(PROGRAM:*); empty: the tool is none of these,
+ * or more than `run` can say. */
+static struct str program_of(struct str tool) {
+  if (!str_starts(tool, "Bash(") || tool.p[tool.n - 1] != ')')
+    return STR("");
+  struct str inner = {tool.p + strlen("Bash("), tool.n - strlen("Bash()")};
+  if (inner.n > 2 && inner.p[inner.n - 1] == '*' && strchr(" :", inner.p[inner.n - 2]) != NULL)
+    inner.n -= 2;
+  return run_fault(inner) == NULL ? inner : STR("");
+}
+
+static bool says_one_of(const json_t *movement, const char *const *keys) {
+  for (; *keys != NULL; keys++)
+    if (json_object_get(movement, *keys) != NULL)
+      return true;
+  return false;
+}
+
+static bool dialect_may_edit(const json_t *movement) {
+  const json_t *floor = json_object_get(movement, "required_permission_mode");
+  const json_t *said = json_object_get(movement, "permission");
+  return json_is_true(json_object_get(movement, "edit")) ||
+         (said != NULL && !str_eq_c(json_view(said), "readonly")) ||
+         (floor != NULL && !str_eq_c(json_view(floor), "readonly"));
+}
+
+void dialect_take_tools(const json_t *tools, json_t *movement) {
+  static const char *const work[] = {"command", "parallel", NULL};
+  static const char *const permissions[] = {"edit", "permission", "required_permission_mode", NULL};
+  json_t *run = json_array();
+  const json_t *tool;
+  size_t i;
+  bool edits = false;
+  json_array_foreach((json_t *)tools, i, tool) {
+    struct str program = program_of(json_view(tool));
+    edits = edits || writes(json_view(tool));
+    if (program.n > 0 && json_array_size(run) < LIMIT_RUN_COUNT)
+      json_array_append_new(run, json_stringn(program.p, program.n));
+  }
+  if (edits && !says_one_of(movement, work) && !says_one_of(movement, permissions))
+    json_object_set_new(movement, "permission", json_string("edit"));
+  if (json_array_size(run) > 0 && json_object_get(movement, "run") == NULL &&
+      !says_one_of(movement, work) && dialect_may_edit(movement))
+    json_object_set(movement, "run", run);
+  json_decref(run);
+}
+
 static const struct {
   const char *name, *why;
 } foreign_variables[] = {
-    {"report_dir", "segue has no folder of reports"},
-    {"user_inputs", "segue collects no answers of persons"},
-    {"cycle_count", "segue has no loop monitors"},
     {"review_scope", "write the scope into the task"},
 };
 
 const char *dialect_variable(struct str name) {
-  static const char *const spaces[] = {"report:", "var:", "context:", "effect:"};
+  static const char *const spaces[] = {"var:", "context:", "effect:"};
   for (size_t i = 0; i < ARRAY_LEN(foreign_variables); i++)
     if (str_eq_c(name, foreign_variables[i].name))
       return foreign_variables[i].why;

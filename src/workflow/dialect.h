@@ -20,6 +20,10 @@ const char *dialect_advice(const struct key_set *set, struct str key);
  * False: the condition is none of these, and `out` is untouched. */
 bool dialect_plain_condition(struct arena *arena, struct str condition, struct str *out);
 
+/* Puts what allowed_tools lets an agent do as permission and run of a movement that does not say it
+ * itself: a tool that writes is permission: edit, Bash(PROGRAM *) is a program of run. */
+void dialect_take_tools(const json_t *tools, json_t *movement);
+
 /* Why {name} in a text will stay as it stands, though another runner fills it; NULL: no such. */
 const char *dialect_variable(struct str name);
 

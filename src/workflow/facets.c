@@ -168,9 +168,9 @@ static const char *const name_ends[] = {".md", ".txt", ""};
 
 enum { NAMED_BYTES = LIMIT_NAME_BYTES + 32 };
 
-static void path_of_name(enum facet_kind kind, struct str name, size_t end, char out[NAMED_BYTES]) {
-  (void)snprintf(out, NAMED_BYTES, "%s/" STR_FMT "%s", facet_folder(kind), STR_ARG(name),
-                 name_ends[end]);
+static void path_of_name(const char *kind_folder, struct str name, size_t end,
+                         char out[NAMED_BYTES]) {
+  (void)snprintf(out, NAMED_BYTES, "%s/" STR_FMT "%s", kind_folder, STR_ARG(name), name_ends[end]);
 }
 
 /* --- where it came from --- */
@@ -201,7 +201,7 @@ static json_t *shadowed(const struct facets *f, enum facet_kind kind, struct str
       int root = folder ? fs_open_folder(folder) : -1;
       if (root < 0)
         break;
-      path_of_name(kind, name, k, path);
+      path_of_name(facet_folder(kind), name, k, path);
       int fd = fs_open_beneath(root, path, O_RDONLY);
       bool is_file = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
       close(root);
@@ -228,6 +228,13 @@ static json_t *entry_of(json_t *files, enum facet_kind kind, const char *from, j
   return entry;
 }
 
+static void note_user(const struct facets *f, json_t *entry) {
+  json_t *users = json_object_get(entry, "movements");
+  const json_t *last = json_array_get(users, json_array_size(users) - 1);
+  if (last == NULL || !str_eq(json_view(last), f->movement))
+    (void)json_array_append_new(users, json_text(f->movement));
+}
+
 /* `name` is empty where the file was named by its path. */
 static void note_file(const struct facets *f, enum facet_kind kind, enum facet_from from,
                       struct str name, const char *path) {
@@ -237,10 +244,9 @@ static void note_file(const struct facets *f, enum facet_kind kind, enum facet_f
     return;
   json_auto_t *file = absolute_path(facets_from(f, from), path);
   json_t *entry = entry_of(f->files, kind, names[from], file);
-  json_t *users = json_object_get(entry, "movements");
-  const json_t *last = json_array_get(users, json_array_size(users) - 1);
-  if (last == NULL || !str_eq(json_view(last), f->movement))
-    (void)json_array_append_new(users, json_text(f->movement));
+  note_user(f, entry);
+  if (f->memo != NULL)
+    f->memo->entry = entry;
   json_t *other = NULL;
   if (from == FROM_PROJECT && json_object_get(entry, "shadows") == NULL)
     other = shadowed(f, kind, name);
@@ -248,8 +254,9 @@ static void note_file(const struct facets *f, enum facet_kind kind, enum facet_f
     (void)json_object_set_new(entry, "shadows", other);
 }
 
-static enum found find_by_name(const struct facets *f, enum facet_kind kind, struct str name,
-                               struct buf *out, struct err *err) {
+static enum found facets_find_in(const struct facets *f, enum facet_kind kind,
+                                 const char *kind_folder, struct str name, struct buf *out,
+                                 struct err *err) {
   if (has_space(name) || name.n == 0 || name.n > LIMIT_NAME_BYTES || name.p[0] == '.' ||
       memchr(name.p, '/', name.n) != NULL)
     return NOT_FOUND;
@@ -257,7 +264,7 @@ static enum found find_by_name(const struct facets *f, enum facet_kind kind, str
     const char *folder = facets_from(f, from);
     for (size_t k = 0; folder && k < ARRAY_LEN(name_ends); k++) {
       char path[NAMED_BYTES];
-      path_of_name(kind, name, k, path);
+      path_of_name(kind_folder, name, k, path);
       enum found found = read_beneath(folder, path, true, out, err);
       if (found == FOUND)
         note_file(f, kind, from, name, path);
@@ -266,6 +273,11 @@ static enum found find_by_name(const struct facets *f, enum facet_kind kind, str
     }
   }
   return NOT_FOUND;
+}
+
+static enum found find_by_name(const struct facets *f, enum facet_kind kind, struct str name,
+                               struct buf *out, struct err *err) {
+  return facets_find_in(f, kind, facet_folder(kind), name, out, err);
 }
 
 enum { NAMES_MAX = 200 }; /* looked at for a suggestion */
@@ -344,15 +356,15 @@ static enum found find_by_path(const struct facets *f, enum facet_kind kind, str
   return found;
 }
 
-bool facet_resolve(const struct facets *f, enum facet_kind kind, struct str value, struct buf *out,
-                   struct err *err) {
+static bool resolve_anew(const struct facets *f, enum facet_kind kind, struct str value,
+                         struct buf *out, struct err *err) {
   const struct yaml_node *section = f->sections[kind];
   for (size_t i = 0; section && i < section->count; i++) {
     if (!str_eq(section->pairs[i].key->text, value))
       continue;
     struct facets without = *f;
     without.sections[kind] = NULL;
-    return facet_resolve(&without, kind, section->pairs[i].value->text, out, err);
+    return resolve_anew(&without, kind, section->pairs[i].value->text, out, err);
   }
   if (find_given(f, kind, value, out))
     return true;
@@ -382,6 +394,42 @@ bool facet_resolve(const struct facets *f, enum facet_kind kind, struct str valu
   return found != FAILED;
 }
 
+bool facet_resolve(const struct facets *f, enum facet_kind kind, struct str value, struct buf *out,
+                   struct err *err) {
+  struct facet_memo *memo = f->memo;
+  if (memo == NULL)
+    return resolve_anew(f, kind, value, out, err);
+  struct buf key = {0};
+  buf_append(&key, (const char *)&kind, sizeof kind);
+  buf_append(&key, (const char *)&f->sections[kind], sizeof f->sections[kind]);
+  buf_append(&key, (const char *)&f->folder, sizeof f->folder);
+  buf_str(&key, value);
+  const json_t *known = json_object_getn(memo->known, buf_c(&key), key.n);
+  bool ok = true;
+  if (known != NULL && f->movement.n > 0) {
+    buf_str(out, json_view(json_object_get(known, "text")));
+    note_user(f, json_object_get(known, "entry"));
+  } else {
+    size_t before = out->n;
+    memo->entry = NULL;
+    ok = resolve_anew(f, kind, value, out, err);
+    if (memo->known == NULL)
+      memo->known = json_object();
+    if (ok && memo->entry != NULL)
+      json_object_setn_new_nocheck(
+          memo->known, buf_c(&key), key.n,
+          json_pack("{so sO}", "text", json_stringn_nocheck(buf_c(out) + before, out->n - before),
+                    "entry", memo->entry));
+  }
+  buf_deinit(&key);
+  return ok;
+}
+
+void facet_memo_deinit(struct facet_memo *memo) {
+  json_decref(memo->known);
+  *memo = (struct facet_memo){0};
+}
+
 static const struct {
   const char *name, *folder;
 } facets[FACET_KIND_COUNT] = {
@@ -398,4 +446,24 @@ const char *facet_folder(enum facet_kind kind) {
 
 const char *facet_name(enum facet_kind kind) {
   return facets[kind].name;
+}
+
+bool facet_include(const struct facets *f, enum facet_kind user, struct str kind, struct str name,
+                   struct buf *out, struct err *err) {
+  const char *folder = str_eq_c(kind, "partials") ? "partials" : NULL;
+  for (size_t i = 0; i < FACET_KIND_COUNT && folder == NULL; i++)
+    if (str_eq_c(kind, facets[i].folder) || str_eq_c(kind, facets[i].name))
+      folder = facets[i].folder;
+  if (folder == NULL)
+    return err_set(err, ERR_INVALID,
+                   "{{include:" STR_FMT "/" STR_FMT "}}: the kinds are personas, policies, "
+                   "knowledge, instructions, output-contracts and partials",
+                   STR_ARG(kind), STR_ARG(name));
+  enum found found = facets_find_in(f, user, folder, name, out, err);
+  if (found == NOT_FOUND)
+    return err_set(err, ERR_NOT_FOUND,
+                   "there is no file for {{include:" STR_FMT "/" STR_FMT
+                   "}} in %s/ beside the workflow, or in the project's and the user's facets",
+                   STR_ARG(kind), STR_ARG(name), folder);
+  return found == FOUND;
 }

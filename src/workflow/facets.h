@@ -24,6 +24,13 @@
 
 #include <jansson.h>
 
+/* Facets that files gave already: what many movements name is read once. Begins zeroed. */
+struct facet_memo {
+  json_t *known; /* kind and value -> {"text", "entry"}: its place in `files` */
+  json_t *entry; /* of the file that was noted last; borrowed, or NULL */
+};
+void facet_memo_deinit(struct facet_memo *memo);
+
 struct facets {
   const char *folder;               /* of the workflow file, NULL = none */
   const char *above, *above_facets; /* as facets_above and below it; NULL = none */
@@ -31,7 +38,8 @@ struct facets {
   const char *project, *home, *user; /* folders of facets, in this order; NULL = none */
   const struct yaml_node *sections[FACET_KIND_COUNT]; /* maps, NULL = none */
   json_t *files;                                      /* an array, borrowed; NULL: nobody asks */
-  struct str movement; /* whose facet is looked up; empty: nothing is noted */
+  struct str movement;     /* whose facet is looked up; empty: nothing is noted */
+  struct facet_memo *memo; /* or NULL; of one loading: files do not change meanwhile */
 };
 
 /* The folder whose facets belong to the workflows in `folder`, when that is called workflows or
@@ -45,6 +53,11 @@ bool facet_resolve(const struct facets *facets, enum facet_kind kind, struct str
 
 /* Appends the text of the file at `path` beneath `folder`. */
 bool facet_read(const char *folder, const char *path, struct buf *out, struct err *err) MUST_CHECK;
+
+/* Appends the text of the file NAME of a kind, for {{include:KIND/NAME}}. A kind is its folder or
+ * its name, or `partials`, which are for nothing else. It is noted as a file of `user`. */
+bool facet_include(const struct facets *facets, enum facet_kind user, struct str kind,
+                   struct str name, struct buf *out, struct err *err) MUST_CHECK;
 
 /* Folder that facets of this kind live in: personas, ... */
 const char *facet_folder(enum facet_kind kind);

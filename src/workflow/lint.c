@@ -32,7 +32,7 @@ void lint_report(struct lint *l, struct err_list *list, const char *path, const 
   (void)vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
   marks_place(l->marks, path, &line, &column);
-  (void)err_set_at(&err, ERR_FILE, l->marks ? l->marks->file : "", line, column, "%s", text);
+  (void)err_set_at(&err, ERR_FILE, marks_file(l->marks, path), line, column, "%s", text);
   for (size_t i = 0; i < list->count; i++)
     if (list->items[i].line == line && list->items[i].column == column &&
         strcmp(list->items[i].text, err.text) == 0)
@@ -43,6 +43,12 @@ void lint_report(struct lint *l, struct err_list *list, const char *path, const 
 const char *lint_path(const struct lint *l, char path[DOC_PATH_BYTES], size_t movement,
                       const char *key) {
   const struct lint_movement *m = &l->movements[movement];
+  if (movement >= l->first_loop) {
+    doc_path_item(path, "loop_monitors", movement - l->first_loop);
+    doc_path_member(path, path, "judge");
+    doc_path_member(path, path, key);
+    return path;
+  }
   doc_path_item(path, "movements", m->group == LINT_NO_GROUP ? movement : m->group);
   if (m->group != LINT_NO_GROUP) {
     doc_path_member(path, path, "parallel");
@@ -117,8 +123,9 @@ static bool always_holds(const struct lint_rule *r) {
          try_out(r->rule.when, &constant, &why) == EXPR_TRUE && constant;
 }
 
-static void read_rules(struct lint *l, struct lint_movement *m, const json_t *by_name) {
-  const json_t *list = json_object_get(m->object, "rules"), *v;
+static void read_rule_list(struct lint *l, struct lint_movement *m, const json_t *list,
+                           const json_t *by_name) {
+  const json_t *v;
   size_t i, holds = 0;
   m->rules = arena_array(&l->arena, json_array_size(list), sizeof *m->rules);
   m->rule_count = json_array_size(list);
@@ -134,6 +141,10 @@ static void read_rules(struct lint *l, struct lint_movement *m, const json_t *by
     if (holds == 0 && always_holds(r))
       holds = i + 1;
   }
+}
+
+static void read_rules(struct lint *l, struct lint_movement *m, const json_t *by_name) {
+  read_rule_list(l, m, json_object_get(m->object, "rules"), by_name);
 }
 
 static size_t lint_count_children(const json_t *movements) {
@@ -174,7 +185,7 @@ static void read_children(struct lint *l, size_t group) {
 static void read_movements(struct lint *l) {
   const json_t *list = json_object_get(l->doc, "movements"), *v;
   json_auto_t *by_name = json_object();
-  size_t i, most = json_array_size(list) + lint_count_children(list);
+  size_t i, most = json_array_size(list) + lint_count_children(list) + lint_count_loops(l);
   l->movements = arena_array(&l->arena, most, sizeof *l->movements);
   l->names = arena_array(&l->arena, most + 3, sizeof *l->names);
   l->count = l->top_count = json_array_size(list);
@@ -185,19 +196,21 @@ static void read_movements(struct lint *l) {
   }
   for (i = 0; i < l->top_count; i++)
     read_children(l, i);
+  lint_read_loops(l);
   l->names[l->count] = "COMPLETE";
   l->names[l->count + 1] = "ABORT";
   for (i = 0; i < l->count; i++)
     read_rules(l, &l->movements[i], by_name);
+  read_rule_list(l, &l->globals, json_object_get(l->doc, "global_rules"), by_name);
 }
 
 /* --- where rules lead --- */
 
 static void check_next(struct lint *l) {
   char path[DOC_PATH_BYTES];
-  for (size_t i = 0; i < l->top_count; i++)
+  for (size_t i = 0; i < l->count; i++)
     for (size_t k = 0; k < l->movements[i].rule_count; k++) {
-      if (l->movements[i].rules[k].next != TO_NOWHERE)
+      if (l->movements[i].rules[k].next != TO_NOWHERE || l->movements[i].group != LINT_NO_GROUP)
         continue;
       const json_t *rule = json_array_get(json_object_get(l->movements[i].object, "rules"), k);
       const char *next = lint_text(rule, "next", "");
@@ -207,6 +220,20 @@ static void check_next(struct lint *l) {
                   next,
                   lint_suggestion(l, next, l->names, "write a movement's name, COMPLETE or ABORT"));
     }
+}
+
+static void check_global_next(struct lint *l) {
+  char path[DOC_PATH_BYTES];
+  for (size_t k = 0; k < l->globals.rule_count; k++) {
+    const json_t *rule = json_array_get(json_object_get(l->doc, "global_rules"), k);
+    const char *next = lint_text(rule, "next", "");
+    if (l->globals.rules[k].next != TO_NOWHERE || *next == '\0')
+      continue;
+    doc_path_item(path, "global_rules", k);
+    doc_path_member(path, path, "next");
+    lint_report(l, l->errors, path, "there is no movement %s: %s", next,
+                lint_suggestion(l, next, l->names, "write a movement's name, COMPLETE or ABORT"));
+  }
 }
 
 static size_t initial_of(const struct lint *l) {
@@ -227,23 +254,42 @@ static void check_initial(struct lint *l) {
   l->names[l->count] = "COMPLETE";
 }
 
+static void add_reached(struct lint *l, const struct lint_movement *m, size_t *queue,
+                        size_t *tail) {
+  for (size_t k = 0; k < m->rule_count; k++) {
+    long next = m->rules[k].next;
+    if (next < 0 || l->movements[next].reachable || m->rules[k].behind > 0)
+      continue;
+    l->movements[next].reachable = true;
+    queue[(*tail)++] = (size_t)next;
+  }
+}
+
+/* The judge of a loop that can be entered is reached, too. */
+static bool next_loop(struct lint *l, size_t *queue, size_t *tail) {
+  for (size_t i = l->first_loop; i < l->count; i++) {
+    size_t first = lint_cycle(l, i, 0);
+    if (l->movements[i].reachable || first == l->count || !l->movements[first].reachable)
+      continue;
+    l->movements[i].reachable = true;
+    queue[(*tail)++] = i;
+    return true;
+  }
+  return false;
+}
+
 static void lint_reach(struct lint *l) {
   size_t *queue = arena_array(&l->arena, l->count, sizeof *queue), head = 0, tail = 0;
   if (l->count == 0)
     return;
   queue[tail] = initial_of(l);
   l->movements[queue[tail++]].reachable = true;
-  while (head < tail) {
+  while (head < tail || next_loop(l, queue, &tail)) {
     const struct lint_movement *m = &l->movements[queue[head++]];
-    for (size_t k = 0; k < m->rule_count; k++) {
-      long next = m->rules[k].next;
-      if (next < 0 || l->movements[next].reachable || m->rules[k].behind > 0)
-        continue;
-      l->movements[next].reachable = true;
-      queue[tail++] = (size_t)next;
-    }
+    add_reached(l, m, queue, &tail);
+    add_reached(l, &l->globals, queue, &tail);
   }
-  for (size_t i = l->top_count; i < l->count; i++) /* children go with their group */
+  for (size_t i = l->top_count; i < l->first_loop; i++) /* children go with their group */
     l->movements[i].reachable = l->movements[l->movements[i].group].reachable;
 }
 
@@ -270,6 +316,14 @@ static bool has_way_out(const struct lint *l, const struct lint_movement *m) {
   return false;
 }
 
+/* The judge of a loop that begins with it leads out. */
+static bool is_let_out(const struct lint *l, size_t movement) {
+  for (size_t i = l->first_loop; i < l->count; i++)
+    if (lint_cycle(l, i, 0) == movement && has_way_out(l, &l->movements[i]))
+      return true;
+  return false;
+}
+
 static void check_ends(struct lint *l) {
   char path[DOC_PATH_BYTES];
   const char *max = lint_text(l->doc, "max_movements", "");
@@ -277,7 +331,8 @@ static void check_ends(struct lint *l) {
   for (bool changed = true; changed;) {
     changed = false;
     for (size_t i = l->top_count; i-- > 0;)
-      if (!l->movements[i].ends && has_way_out(l, &l->movements[i]))
+      if (!l->movements[i].ends &&
+          (has_way_out(l, &l->movements[i]) || is_let_out(l, i) || has_way_out(l, &l->globals)))
         l->movements[i].ends = changed = true;
   }
   for (size_t i = 0; i < l->top_count; i++)
@@ -635,6 +690,8 @@ void workflow_lint(const json_t *doc, const struct workflow_marks *marks,
   const char *provider = lint_text(doc, "provider", NULL);
   read_movements(&l);
   check_next(&l);
+  check_global_next(&l);
+  lint_loops(&l);
   check_reachable(&l);
   check_ends(&l);
   if (provider != NULL && env->chosen.n == 0)

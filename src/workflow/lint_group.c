@@ -1,5 +1,6 @@
 /* Warns of what a movement with children can get wrong. */
 #include "base/limits.h"
+#include "format/json_object.h"
 #include "workflow/lint_part.h"
 
 #include <string.h>
@@ -67,7 +68,9 @@ static void check_aggregates(struct lint *l, size_t movement) {
     }
     for (size_t k = 0; k < aggregate->count; k++)
       check_label(l, place, group, aggregate->labels[k]);
-    if (aggregate->all && aggregate->count > 1 && aggregate->count != group->child_count)
+    bool has_items = json_object_get(group->object, "for_each") != NULL;
+    if (aggregate->all && aggregate->count > 1 && !has_items &&
+        aggregate->count != group->child_count)
       lint_report(l, l->warnings, place,
                   "all(...) names %zu labels for %zu children, so it is never true: write one "
                   "label for all, or one for each",
@@ -88,19 +91,45 @@ static void check_reserved(struct lint *l, size_t movement) {
   }
 }
 
+/* The key by which a movement may change files; NULL: it may not. */
+static const char *editing_key(const json_t *object) {
+  static const char *const keys[] = {"permission", "required_permission_mode"};
+  if (json_is_true(json_object_get(object, "edit")))
+    return "edit";
+  for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+    if (strcmp(lint_text(object, keys[i], "readonly"), "readonly") != 0)
+      return keys[i];
+  return NULL;
+}
+
+static void check_item_editor(struct lint *l, size_t movement) {
+  const size_t child = l->movements[movement].first_child;
+  const char *key = editing_key(l->movements[child].object);
+  char place[DOC_PATH_BYTES];
+  if (key != NULL)
+    lint_report(l, l->errors, lint_path(l, place, child, key),
+                "%s may change the same files for several items at once: write concurrency: 1",
+                l->movements[child].name);
+}
+
 /* Two at once in one tree overwrite each other. */
 static void check_editors(struct lint *l, size_t movement) {
   const struct lint_movement *group = &l->movements[movement], *first = NULL;
   const json_t *concurrency = json_object_get(group->object, "concurrency");
   if (json_integer_value(concurrency) == 1)
     return;
+  if (json_object_get(group->object, "for_each") != NULL && group->child_count == 1) {
+    check_item_editor(l, movement);
+    return;
+  }
   for (size_t i = 0; i < group->child_count; i++) {
     const struct lint_movement *m = &l->movements[group->first_child + i];
     char place[DOC_PATH_BYTES];
-    if (!json_is_true(json_object_get(m->object, "edit")))
+    const char *key = editing_key(m->object);
+    if (key == NULL)
       continue;
     if (first != NULL) {
-      lint_report(l, l->errors, lint_path(l, place, group->first_child + i, "edit"),
+      lint_report(l, l->errors, lint_path(l, place, group->first_child + i, key),
                   "%s and %s may change the same files at once: let one of them edit, or write "
                   "concurrency: 1",
                   first->name, m->name);
@@ -110,7 +139,17 @@ static void check_editors(struct lint *l, size_t movement) {
   }
 }
 
+static void check_for_each(struct lint *l, size_t movement) {
+  const struct lint_movement *group = &l->movements[movement];
+  const json_t *items = json_object_get(group->object, "for_each");
+  char place[DOC_PATH_BYTES];
+  if (json_is_string(items))
+    lint_reference(l, lint_path(l, place, movement, "for_each"), json_view(items),
+                   "for_each: ", "");
+}
+
 void lint_group(struct lint *l, size_t movement) {
+  check_for_each(l, movement);
   check_aggregates(l, movement);
   check_editors(l, movement);
   if (l->movements[movement].group != LINT_NO_GROUP)

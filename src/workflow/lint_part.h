@@ -1,6 +1,6 @@
 /* lint_part.h - inside lint: what its files share. lint.c is the graph, the rules and the backends;
  * lint_group.c movements with children, lint_structured.c what values are made and who names them,
- * and the variables of instructions. */
+ * and the variables of instructions, lint_reports.c who names reports and answers. */
 #ifndef SEGUE_WORKFLOW_LINT_PART_H
 #define SEGUE_WORKFLOW_LINT_PART_H
 
@@ -34,9 +34,10 @@ struct lint {
   const struct lint_env *env;
   struct err_list *errors, *warnings;
   struct arena arena;
-  const char **names;              /* of the movements, then the ends, then NULL */
-  struct lint_movement *movements; /* the children behind all others */
-  size_t count, top_count;
+  const char **names;                  /* of the movements, then the ends, then NULL */
+  struct lint_movement *movements;     /* the children behind all others */
+  struct lint_movement globals;        /* global_rules, as the rules of no movement */
+  size_t count, top_count, first_loop; /* the judges of loops are the last of all */
 };
 
 #define LINT_NO_GROUP ((size_t)-1)
@@ -57,11 +58,27 @@ const char *lint_suggestion(struct lint *l, const char *word, const char *const 
 /* The backend of that name; NULL and an error when there is none. */
 const struct capability *lint_provider(struct lint *l, const char *path, const char *name);
 
+/* Reports what is wrong with a reference MOVEMENT.FIELD to a value; it stands between two words:
+ * lint_structured.c. */
+void lint_reference(struct lint *l, const char *place, struct str path, const char *before,
+                    const char *after);
+
+/* loop_monitors: the judge of each is a movement, behind all others. lint_loops.c. */
+size_t lint_count_loops(const struct lint *l);
+void lint_read_loops(struct lint *l);
+/* The movement of that place in the cycle of a loop; l->count when there is none. */
+size_t lint_cycle(const struct lint *l, size_t loop, size_t place);
+void lint_loops(struct lint *l);
+
 /* The children of a movement and the aggregates over them: lint_group.c. */
 void lint_group(struct lint *l, size_t movement);
 /* votes.LABEL or parts in a condition of a movement, as it stands at `place`. */
 void lint_votes(struct lint *l, const char *place, size_t movement, struct str root,
                 struct str label);
+
+/* The reports of a movement, and {report:FILE} and {response:MOVEMENT} in what its prompts are made
+ * of: lint_reports.c. */
+void lint_reports(struct lint *l, size_t movement);
 
 /* structured_output of a movement, and the variables in its instruction. */
 void lint_structured(struct lint *l, size_t movement);

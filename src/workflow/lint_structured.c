@@ -1,6 +1,7 @@
 /* Warns of values, schemas and references of a workflow that cannot work. */
 #include "workflow/dialect.h"
 #include "workflow/lint_part.h"
+#include "workflow/scope.h"
 
 #include "base/buf.h"
 #include "base/limits.h"
@@ -103,24 +104,23 @@ struct names {
   size_t movement;
 };
 
-static void lint_structured_check_name(void *ctx, struct str name) {
+void lint_reference(struct lint *l, const char *place, struct str path, const char *before,
+                    const char *after) {
   enum { PARTS_MAX = 16 };
-  const struct names *names = ctx;
-  struct lint *l = names->l;
-  char place[DOC_PATH_BYTES];
-  struct str path = {name.p + strlen(PROMPT_STRUCTURED), name.n - strlen(PROMPT_STRUCTURED)};
   struct str parts[PARTS_MAX], rest;
   struct prompt_ref ref;
   bool is_index, found;
   size_t count = 0, target = 0;
-  lint_path(names->l, place, names->movement, "instruction");
   l->names[l->count] = NULL; /* the ends make no values */
   found = prompt_ref_split(path, l->names, &ref);
   if (!found) {
     size_t n = strcspn(shown(l, path), ".[");
     const char *word = shown(l, (struct str){path.p, n});
-    lint_report(l, l->errors, place, "{structured:%s}: there is no movement %s: %s", shown(l, path),
-                word, lint_suggestion(l, word, l->names, "write {structured:MOVEMENT.FIELD}"));
+    struct buf form = {0};
+    buf_printf(&form, "write %sMOVEMENT.FIELD%s", before, after);
+    lint_report(l, l->errors, place, "%s%s%s: there is no movement %s: %s", before, shown(l, path),
+                after, word, lint_suggestion(l, word, l->names, buf_c(&form)));
+    buf_deinit(&form);
   }
   l->names[l->count] = "COMPLETE";
   if (!found)
@@ -130,17 +130,26 @@ static void lint_structured_check_name(void *ctx, struct str name) {
   rest = ref.rest;
   while (rest.n > 0 && count < PARTS_MAX) {
     if (!prompt_ref_next(&rest, &parts[count++], &is_index)) {
-      lint_report(l, l->errors, place, "{structured:%s}: write members as .name and items as [0]",
-                  shown(l, path));
+      lint_report(l, l->errors, place, "%s%s%s: write members as .name and items as [0]", before,
+                  shown(l, path), after);
       return;
     }
   }
   if (structured_of(l, target) != NULL)
     lint_member(l, place, target, parts, count);
-  else if (!l->movements[target].is_command)
+  else if (!l->movements[target].is_command &&
+           json_object_get(l->movements[target].object, "ask") == NULL)
     lint_report(l, l->warnings, place,
-                "{structured:%s}: movement %s has no structured_output, so there may be no value",
-                shown(l, path), l->names[target]);
+                "%s%s%s: movement %s has no structured_output, so there may be no value", before,
+                shown(l, path), after, l->names[target]);
+}
+
+static void lint_structured_check_name(void *ctx, struct str name) {
+  const struct names *names = ctx;
+  char place[DOC_PATH_BYTES];
+  const size_t n = strlen(PROMPT_STRUCTURED);
+  lint_path(names->l, place, names->movement, "instruction");
+  lint_reference(names->l, place, (struct str){name.p + n, name.n - n}, "{" PROMPT_STRUCTURED, "}");
 }
 
 /* --- structured_output --- */
@@ -216,15 +225,43 @@ static void lint_structured_check_schema(struct lint *l, size_t movement, const 
   schema_errors_deinit(&found);
 }
 
+static bool is_of_item(struct str name) {
+  return str_eq_c(name, "item") || str_eq_c(name, "index") || str_starts(name, "item.") ||
+         str_starts(name, "item[");
+}
+
+static bool runs_for_items(const struct lint *l, size_t movement) {
+  size_t group = l->movements[movement].group;
+  return group != LINT_NO_GROUP && json_object_get(l->movements[group].object, "for_each") != NULL;
+}
+
+/* {input:NAME} of a workflow that declares no such param. */
+static void check_input(void *ctx, struct str name) {
+  const struct names *names = ctx;
+  char place[DOC_PATH_BYTES];
+  struct str own = {name.p + strlen(PROMPT_INPUT), name.n - strlen(PROMPT_INPUT)};
+  if (scope_is_param(own) &&
+      json_object_getn(json_object_get(names->l->doc, "inputs"), own.p, own.n) == NULL)
+    lint_report(
+        names->l, names->l->warnings, lint_path(names->l, place, names->movement, "instruction"),
+        "{%s} names no param and stays as it is: declare it below params:", shown(names->l, name));
+}
+
 /* {previous_respons}: a slip of the pen, which would stand in the prompt as it is. */
 static void check_variable(void *ctx, struct str name) {
   const struct names *names = ctx;
   char place[DOC_PATH_BYTES];
   const char *foreign = dialect_variable(name);
+  if (is_of_item(name) && !runs_for_items(names->l, names->movement))
+    lint_report(
+        names->l, names->l->warnings, lint_path(names->l, place, names->movement, "instruction"),
+        "{%s} stays as it is: only the child of a for_each has items", shown(names->l, name));
   if (foreign != NULL)
     lint_report(names->l, names->l->warnings,
                 lint_path(names->l, place, names->movement, "instruction"),
                 "{%s} is not filled in and stays as it is: %s", shown(names->l, name), foreign);
+  if (is_of_item(name))
+    return;
   for (size_t i = 0; prompt_variable_names[i]; i++)
     if (str_eq_c(name, prompt_variable_names[i]))
       return;
@@ -242,7 +279,9 @@ void lint_structured(struct lint *l, size_t movement) {
   const char *instruction = lint_text(m->object, "instruction", "");
   struct names names = {l, movement};
   template_names(str_from(instruction), PROMPT_STRUCTURED, lint_structured_check_name, &names);
+  template_names(str_from(instruction), PROMPT_INPUT, check_input, &names);
   template_names(str_from(instruction), "", check_variable, &names);
+  lint_reports(l, movement);
   if (so == NULL)
     return;
   lint_structured_check_schema(l, movement, so);

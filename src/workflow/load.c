@@ -4,8 +4,10 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "workflow/expand.h"
+#include "workflow/gates.h"
 #include "workflow/marks.h"
-#include "workflow/parse.h"
+#include "workflow/parse_part.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +15,9 @@
 
 static int by_place(const void *a, const void *b) {
   const struct err *x = a, *y = b;
+  int file = strcmp(x->file, y->file);
+  if (file != 0)
+    return file;
   if (x->line != y->line)
     return x->line < y->line ? -1 : 1;
   if (x->column != y->column)
@@ -67,8 +72,9 @@ static json_t *load_text(const struct workflow_source *source, struct str text,
     above_facets = arena_alloc(arena, n);
     (void)snprintf(above_facets, n, "%s/facets", above);
   }
+  struct facet_memo memo = {0};
   struct parse parse = {.arena = arena,
-                        .file = source->path,
+                        .file = marks->file, /* as long as the tree */
                         .named_by_user = source->named_by_user,
                         .facets = {.folder = folder,
                                    .above = above,
@@ -77,10 +83,20 @@ static json_t *load_text(const struct workflow_source *source, struct str text,
                                    .project = source->project_facets,
                                    .home = source->home_facets,
                                    .user = source->user_facets,
-                                   .files = source->facet_files},
+                                   .files = source->facet_files,
+                                   .memo = &memo},
+                        .called = source->workflows,
+                        .inputs = source->inputs,
+                        .starts = source->starts,
                         .errors = errors,
                         .notes = &marks->notes};
-  return parse_workflow(&parse, marks->root);
+  json_t *inputs;
+  marks->root = expand_workflow(&parse, marks->root, &inputs);
+  json_t *doc = parse_workflow(&parse, marks->root);
+  gates_expand(doc);
+  facet_memo_deinit(&memo);
+  parse_put(doc, "inputs", inputs);
+  return doc;
 }
 
 /* A document with errors is shown to lint only when its movements can be told apart: else what lint
@@ -128,4 +144,22 @@ json_t *workflow_load(const struct workflow_source *source, struct err_list *err
     return doc;
   json_decref(doc);
   return NULL;
+}
+
+json_t *workflow_params(const char *path) {
+  struct buf file = {0};
+  struct err err;
+  struct arena arena = {0};
+  struct err_list unwanted = {0};
+  json_t *params = NULL;
+  if (file_read(path, LIMIT_WORKFLOW_BYTES, &file, &err)) {
+    struct parse parse = {.arena = &arena, .file = path, .errors = &unwanted};
+    const struct yaml_node *root =
+        yaml_parse(&arena, path, buf_view(&file), LIMIT_WORKFLOW_BYTES, &unwanted);
+    params = root != NULL && root->kind == YAML_MAP ? expand_params(&parse, root) : NULL;
+  }
+  err_list_deinit(&unwanted);
+  arena_deinit(&arena);
+  buf_deinit(&file);
+  return params ? params : json_array();
 }

@@ -24,13 +24,22 @@ struct workflow_source {
   const char *project_facets; /* PROJECT/.segue/facets or NULL */
   const char *home_facets;    /* HOME/.segue/facets or NULL */
   const char *user_facets;    /* CONFIG/segue/facets or NULL */
-  json_t *facet_files;        /* an array: where facets came from (facets.h); or NULL; borrowed */
-  bool named_by_user;         /* false: merely found, so command: movements are refused */
+  /* Two folders in which workflows are looked for that are called by name ("" is none); or
+   * NULL. */
+  const char *const *workflows;
+  const json_t *inputs; /* values for the file's params: name -> text; or NULL; borrowed */
+  bool starts;          /* a session is to be made of it: each param must have its value */
+  json_t *facet_files;  /* an array: where facets came from (facets.h); or NULL; borrowed */
+  bool named_by_user;   /* false: merely found, so command: movements are refused */
 };
 
 /* The resolved document (core/workflow.h) or NULL; errors has at least one entry then. Messages of
  * errors hold the line shown: err_print in cli does the drawing from file, line, column. */
 json_t *workflow_load(const struct workflow_source *source, struct err_list *errors);
+
+/* The params of a file: [{"name", "description", "default"}], in its order; a new
+ * reference. Nothing of a file that cannot be read: loading says why. */
+json_t *workflow_params(const char *path);
 
 /* Places of parts of a document, kept from loading, so that lint can point at them. */
 struct workflow_marks;

@@ -41,6 +41,13 @@ void marks_place(const struct workflow_marks *marks, const char *path, int *line
   *column = node ? node->column : 0;
 }
 
+const char *marks_file(const struct workflow_marks *marks, const char *path) {
+  const struct yaml_node *node = marks ? marks_node_at(marks->root, path) : NULL;
+  if (marks == NULL)
+    return "";
+  return node != NULL && node->origin != NULL ? node->origin->file : marks->file;
+}
+
 /* Behind the n bytes of out; their number then. */
 static size_t marks_add(char out[DOC_PATH_BYTES], size_t n, const char *text) {
   size_t room = DOC_PATH_BYTES - 1 - n, wanted = strlen(text);

@@ -20,6 +20,9 @@ struct workflow_marks {
 /* 0:0 when the path has no place; marks may be NULL. */
 void marks_place(const struct workflow_marks *marks, const char *path, int *line, int *column);
 
+/* The file in which it stands: the workflow's own, or one that it calls. "" without marks. */
+const char *marks_file(const struct workflow_marks *marks, const char *path);
+
 enum { DOC_PATH_BYTES = 128 }; /* the longest is half of it; what does not fit is cut */
 
 /* PATH.KEY; `path` may be `out`, an empty key adds nothing. By hand: lint names every value that it

@@ -9,6 +9,7 @@
 #include "structured/invariant.h"
 #include "workflow/dialect.h"
 #include "workflow/schemas.h"
+#include "workflow/scope.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,19 +18,23 @@
 /* --- errors --- */
 
 PRINTF_LIKE(5, 0)
-static void add_at(struct parse *p, struct err_list *list, int line, int column, const char *fmt,
+static void add_at(struct err_list *list, const char *file, int line, int column, const char *fmt,
                    va_list ap) {
   struct err err = {0};
   char text[sizeof err.text];
   (void)vsnprintf(text, sizeof text, fmt, ap);
-  (void)err_set_at(&err, ERR_FILE, p->file, line, column, "%s", text);
+  (void)err_set_at(&err, ERR_FILE, file, line, column, "%s", text);
   err_list_add(list, &err);
 }
 
-void parse_report(struct parse *p, int line, int column, const char *fmt, ...) {
+const char *parse_file_of(const struct parse *p, const struct yaml_node *node) {
+  return node->origin ? node->origin->file : p->file;
+}
+
+void parse_report(struct parse *p, const struct yaml_node *node, const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
-  add_at(p, p->errors, line, column, fmt, ap);
+  add_at(p->errors, parse_file_of(p, node), node->line, node->column, fmt, ap);
   va_end(ap);
 }
 
@@ -43,7 +48,7 @@ void parse_note_once(struct parse *p, const struct key *k, const struct yaml_nod
   p->noted[p->noted_count++] = k;
   va_list ap;
   va_start(ap, fmt);
-  add_at(p, p->notes, node->line, node->column, fmt, ap);
+  add_at(p->notes, parse_file_of(p, node), node->line, node->column, fmt, ap);
   va_end(ap);
 }
 
@@ -68,9 +73,11 @@ static const char *words_shown(struct parse *p, const struct key *k) {
 /* --- values --- */
 
 static json_t *text_json(struct str s) {
-  json_t *v = json_stringn(s.p, s.n);
-  if (v == NULL)
+  if (!utf8_valid(s.p, s.n)) /* in a tenth of the time of json_stringn */
     BUG("the tree holds a text that is not UTF-8");
+  json_t *v = json_stringn_nocheck(s.p, s.n);
+  if (v == NULL)
+    BUG("out of memory");
   return v;
 }
 
@@ -155,16 +162,25 @@ static json_t *parse_condition(struct parse *p, const struct key *k, const struc
   }
   if (rule_parse(p->arena, node->text, &rule, &offset, &err))
     return text_json(str_trim(node->text));
-  int line, column;
-  yaml_place(node, offset, &line, &column);
-  parse_report(p, line, column, "%s", err.text);
+  struct yaml_node place = *node;
+  yaml_place(node, offset, &place.line, &place.column);
+  REPORT(p, &place, "%s", err.text);
   return NULL;
+}
+
+/* The facets of the node's own file. */
+static struct facets parse_facets_of(const struct parse *p, const struct yaml_node *node) {
+  const struct origin *origin = origin_of(node);
+  struct facets facets = origin ? origin->facets : p->facets;
+  facets.movement = p->facets.movement;
+  facets.files = p->facets.files;
+  return facets;
 }
 
 /* Its own section was read before: what is wrong with its text was said there. */
 static bool is_in_section(const struct parse *p, const struct key *k,
                           const struct yaml_node *node) {
-  const struct yaml_node *section = p->facets.sections[k->facet];
+  const struct yaml_node *section = parse_facets_of(p, node).sections[k->facet];
   for (size_t i = 0; section && i < section->count; i++)
     if (str_eq(section->pairs[i].key->text, node->text))
       return true;
@@ -181,7 +197,9 @@ static bool resolve_one(struct parse *p, const struct key *k, const struct yaml_
     REPORT(p, node, "%s is empty: write a name, a path or a text, or remove the key", k->name);
     return false;
   }
-  if (!facet_resolve(&p->facets, k->facet, node->text, out, &err)) {
+  const struct facets facets = parse_facets_of(p, node);
+  const struct origin *origin = origin_of(node);
+  if (!scope_facet(origin ? &origin->scope : NULL, &facets, k->facet, node->text, out, &err)) {
     if (!is_in_section(p, k, node))
       REPORT(p, node, "%s", err.text);
     return false;
@@ -271,6 +289,41 @@ static json_t *parse_argv(struct parse *p, const struct key *k, const struct yam
   return list;
 }
 
+static json_t *parse_choices(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  if (node->kind != YAML_LIST || node->count < 2 || node->count > (size_t)k->max) {
+    REPORT(p, node, "%s must be a list of 2 to %.0f answers: write [yes, no], or leave it out",
+           k->name, k->max);
+    return NULL;
+  }
+  json_t *list = json_array();
+  for (size_t i = 0; i < node->count; i++) {
+    const struct yaml_node *item = node->items[i];
+    if (!want_text(p, k->name, item))
+      continue;
+    json_t *text = text_json(item->text);
+    if (str_trim(item->text).n == 0 || str_has_control(item->text) ||
+        item->text.n > LIMIT_CHOICE_BYTES)
+      REPORT(p, item, "a choice must be one line of 1 to %u bytes", LIMIT_CHOICE_BYTES);
+    for (size_t j = 0; j < json_array_size(list); j++)
+      if (json_equal(text, json_array_get(list, j)))
+        REPORT(p, item, "%s names %s twice: keep one", k->name, parse_shown(p, item->text));
+    parse_append(list, text);
+  }
+  return list;
+}
+
+static json_t *parse_texts(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  if (node->kind != YAML_LIST || node->count == 0 || (double)node->count > k->max) {
+    REPORT(p, node, "%s must be a list of 1 to %.0f texts", k->name, k->max);
+    return NULL;
+  }
+  json_t *list = json_array();
+  for (size_t i = 0; i < node->count; i++)
+    if (want_text(p, k->name, node->items[i]))
+      parse_append(list, text_json(node->items[i]->text));
+  return list;
+}
+
 static json_t *parse_variables(struct parse *p, const struct key *k, const struct yaml_node *node) {
   if (node->kind != YAML_LIST || node->count == 0 || node->count > LIMIT_SECRET_COUNT) {
     REPORT(p, node, "%s must be a list of 1 to %u names of variables, such as [DEPLOY_TOKEN]",
@@ -286,6 +339,17 @@ static json_t *parse_variables(struct parse *p, const struct key *k, const struc
              k->name);
     parse_append(list, text_json(node->items[i]->text));
   }
+  return list;
+}
+
+static json_t *parse_names(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  if (node->kind != YAML_LIST || (double)node->count < k->min || (double)node->count > k->max) {
+    REPORT(p, node, "%s must be a list of %.0f to %.0f movements' names", k->name, k->min, k->max);
+    return NULL;
+  }
+  json_t *list = json_array();
+  for (size_t i = 0; i < node->count; i++)
+    parse_append(list, parse_text(p, k, node->items[i]));
   return list;
 }
 
@@ -413,7 +477,7 @@ static json_t *parse_schema(struct parse *p, const struct key *k, const struct y
              "or the schema itself",
              parse_shown(p, node->text), preset_names(), parse_shown(p, node->text));
   } else {
-    doc = schema_load_beneath(p->facets.folder, node->text.p, &err);
+    doc = schema_load_beneath(parse_facets_of(p, node).folder, node->text.p, &err);
     if (doc == NULL && err.line > 0)
       err_list_add(p->errors, &err);
     else if (doc == NULL)
@@ -451,7 +515,38 @@ static json_t *parse_invariants(struct parse *p, const struct key *k,
   return NULL;
 }
 
-void parse_section(struct parse *p, const struct key *k, const struct yaml_node *node) {
+static json_t *parse_items(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  if (node->kind == YAML_TEXT)
+    return parse_text(p, k, node);
+  if (node->kind == YAML_LIST && node->count > 0 && node->count <= (size_t)k->max)
+    return yaml_to_json(node);
+  REPORT(p, node,
+         "%s must be a list of 1 to %.0f items, or the name of one that a movement makes: write "
+         "MOVEMENT.FIELD",
+         k->name, k->max);
+  return NULL;
+}
+
+static json_t *parse_outputs(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  if (node->kind != YAML_MAP || node->count == 0 || node->count > LIMIT_PARAM_COUNT) {
+    REPORT(p, node,
+           "%s must be a map of 1 to %u names: write NAME: \"{structured:MOVEMENT.FIELD}\"",
+           k->name, LIMIT_PARAM_COUNT);
+    return NULL;
+  }
+  json_t *map = json_object();
+  for (size_t i = 0; i < node->count; i++) {
+    const struct yaml_node *name = node->pairs[i].key, *value = node->pairs[i].value;
+    if (name->text.n == 0 || name->text.n > LIMIT_NAME_BYTES || str_has_control(name->text))
+      REPORT(p, name, "the name of an output is one line of at most %u bytes", LIMIT_NAME_BYTES);
+    else if (want_text(p, k->name, value))
+      parse_put(map, name->text.p, text_json(value->text));
+  }
+  return map;
+}
+
+void parse_section(struct parse *p, struct facets *facets, const struct key *k,
+                   const struct yaml_node *node) {
   if (node->kind != YAML_MAP) {
     REPORT(p, node, "%s must be a map: write name: path or text below it", k->name);
     return;
@@ -462,13 +557,13 @@ void parse_section(struct parse *p, const struct key *k, const struct yaml_node 
     struct buf text = {0};
     struct err err;
     bool is_text = want_text(p, k->name, value);
-    if (is_text && !facet_resolve(&p->facets, k->facet, value->text, &text, &err))
+    if (is_text && !facet_resolve(facets, k->facet, value->text, &text, &err))
       REPORT(p, value, "%s", err.text); /* also when no movement names it */
     buf_deinit(&text);
     ok = ok && is_text;
   }
   if (ok)
-    p->facets.sections[k->facet] = node;
+    facets->sections[k->facet] = node;
 }
 
 /* --- any value --- */
@@ -499,8 +594,20 @@ json_t *parse_value(struct parse *p, const struct key *k, const struct yaml_node
     return NULL; /* see parse_set */
   case KEY_SECTION:
     return NULL; /* read before the rest, see parse_workflow */
+  case KEY_PARAMS:
+  case KEY_ARGS:
+  case KEY_LABELS:
+    return NULL; /* read before the rest, see expand.h */
+  case KEY_OUTPUTS:
+    return parse_outputs(p, k, node);
   case KEY_ARGV:
     return parse_argv(p, k, node);
+  case KEY_CHOICES:
+    return parse_choices(p, k, node);
+  case KEY_NAMES:
+    return parse_names(p, k, node);
+  case KEY_TEXTS:
+    return parse_texts(p, k, node);
   case KEY_VARIABLES:
     return parse_variables(p, k, node);
   case KEY_PANEL:
@@ -511,9 +618,15 @@ json_t *parse_value(struct parse *p, const struct key *k, const struct yaml_node
     return parse_stages(p, k, node);
   case KEY_SCHEMA:
     return parse_schema(p, k, node);
+  case KEY_ITEMS:
+    return parse_items(p, k, node);
   case KEY_INVARIANTS:
     return parse_invariants(p, k, node);
+  case KEY_REPORTS:
+    return parse_reports(p, k, node);
   case KEY_SET:
+    if (k->or_true && node->kind == YAML_BOOL && node->boolean)
+      return json_object();
     return parse_set(p, k->set, node);
   case KEY_SET_LIST:
     return parse_set_list(p, k, node);

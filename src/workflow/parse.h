@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "format/yaml.h"
 #include "workflow/facets.h"
+#include "workflow/scope.h"
 
 #include <jansson.h>
 
@@ -22,8 +23,11 @@ struct parse {
   size_t noted_count;
   const struct key_set *listed[16]; /* whose keys a message has listed already */
   size_t listed_count;
-  bool in_group;      /* a child of parallel is read */
-  size_t facet_bytes; /* of all facets' texts so far */
+  bool in_group;             /* a child of parallel is read */
+  size_t facet_bytes;        /* of all facets' texts so far */
+  const char *const *called; /* two folders of workflows that are called by name; or NULL */
+  const json_t *inputs;      /* values for the file's params: name -> text; or NULL */
+  bool starts;               /* a session is to be made of it: each param must have its value */
 };
 
 /* A new reference; NULL when the root is no map. */

@@ -24,6 +24,38 @@ json_t *parse_set_list(struct parse *p, const struct key *k, const struct yaml_n
   return list;
 }
 
+/* A report that is written as its file's name, or as LABEL: FILE. NULL: as a map of its keys. */
+static json_t *short_report(struct parse *p, const struct key *k, const struct yaml_node *item) {
+  const struct key *name = key_find(k->set, STR("name")), *label = key_find(k->set, STR("label"));
+  json_t *report = json_object();
+  if (item->kind == YAML_TEXT) {
+    parse_put(report, "name", parse_value(p, name, item));
+    return report;
+  }
+  if (item->kind == YAML_MAP && item->count == 1 &&
+      key_find(k->set, item->pairs[0].key->text) == NULL) {
+    parse_put(report, "name", parse_value(p, name, item->pairs[0].value));
+    parse_put(report, "label", parse_value(p, label, item->pairs[0].key));
+    return report;
+  }
+  json_decref(report);
+  return NULL;
+}
+
+json_t *parse_reports(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  if (node->kind != YAML_LIST || node->count == 0 || node->count > (size_t)k->max) {
+    REPORT(p, node, "%s must be a list of 1 to %.0f reports: write - name: plan.md below it",
+           k->name, k->max);
+    return NULL;
+  }
+  json_t *list = json_array();
+  for (size_t i = 0; i < node->count; i++) {
+    json_t *report = short_report(p, k, node->items[i]);
+    parse_append(list, report ? report : parse_set(p, k->set, node->items[i]));
+  }
+  return list;
+}
+
 /* The keys of a set are listed once a file. */
 static bool list_keys(struct parse *p, const struct key_set *set, struct buf *all) {
   for (size_t i = 0; i < p->listed_count; i++)
@@ -71,13 +103,29 @@ static const struct yaml_pair *pair_of(struct parse *p, const struct key *k,
 }
 
 static void check_command(struct parse *p, const struct yaml_node *node) {
-  static const char *const agents[] = {"provider", "model", "persona", "policy", "knowledge"};
+  static const char *const agents[] = {"provider", "model",     "persona",
+                                       "policy",   "knowledge", "output_contracts"};
   if (yaml_get(node, "command") == NULL)
     return;
   for (size_t i = 0; i < node->count; i++)
     for (size_t k = 0; k < ARRAY_LEN(agents); k++)
       if (str_eq_c(node->pairs[i].key->text, agents[k]))
         REPORT(p, node->pairs[i].key, "a command movement takes no %s: remove it", agents[k]);
+}
+
+/* A person does the work of a movement with ask. */
+static void parse_map_check_ask(struct parse *p, const struct yaml_node *node) {
+  static const char *const own[] = {
+      "command", "tests",     "provider",    "model",   "options",           "persona",
+      "policy",  "knowledge", "instruction", "edit",    "permission",        "run",
+      "session", "secrets",   "session_key", "approve", "structured_output", NULL};
+  if (yaml_get(node, "ask") == NULL)
+    return;
+  for (size_t i = 0; i < node->count; i++)
+    for (size_t k = 0; own[k]; k++)
+      if (str_eq_c(node->pairs[i].key->text, own[k]))
+        REPORT(p, node->pairs[i].key, "a movement with ask does no work of its own: remove %s",
+               own[k]);
 }
 
 static void parse_map_check_names(struct parse *p, const struct yaml_node *movements);
@@ -98,14 +146,22 @@ static void check_group(struct parse *p, const struct yaml_node *node) {
                                     "session",
                                     "session_key",
                                     "structured_output",
+                                    "report",
+                                    "output_contracts",
+                                    "ask",
                                     NULL};
+  static const char *const of_groups[] = {"for_each", "concurrency", "stop_on"};
   const struct yaml_node *children = yaml_get(node, "parallel");
-  if (children == NULL && yaml_get(node, "concurrency") != NULL)
-    REPORT(p, yaml_get(node, "concurrency"),
-           "concurrency is for a movement with parallel: remove "
-           "it");
+  for (size_t i = 0; children == NULL && i < ARRAY_LEN(of_groups); i++)
+    if (yaml_get(node, of_groups[i]) != NULL)
+      REPORT(p, yaml_get(node, of_groups[i]), "%s is for a movement with parallel: %s",
+             of_groups[i],
+             i == 0 ? "write the movement that runs for each item into parallel" : "remove it");
   if (children == NULL)
     return;
+  if (yaml_get(node, "for_each") != NULL && children->count != 1)
+    REPORT(p, children, "for_each runs one child for each item: write one into parallel, not %zu",
+           children->count);
   if (p->in_group)
     REPORT(p, children, "a child of parallel has no children: put them into one list");
   for (size_t i = 0; i < node->count; i++)
@@ -120,11 +176,12 @@ static void check_group(struct parse *p, const struct yaml_node *node) {
 static void parse_check_next(struct parse *p, const struct yaml_node *rules) {
   for (size_t i = 0; rules && rules->kind == YAML_LIST && i < rules->count; i++) {
     const struct yaml_node *rule = rules->items[i], *next = yaml_get(rule, "next");
+    const struct yaml_node *asks = yaml_get(rule, "requires_user_input");
     if (rule->kind != YAML_MAP)
       continue;
     if (next != NULL && p->in_group)
       REPORT(p, next, "a child's rule leads nowhere: the group's rules say where to go on");
-    else if (next == NULL && !p->in_group)
+    else if (next == NULL && !p->in_group && !(asks != NULL && asks->boolean))
       REPORT(p, rule, "a rule has no next: add next:");
   }
 }
@@ -169,6 +226,14 @@ static void enter_movement(struct parse *p, const struct yaml_node *node) {
   p->facets.movement = name && name->kind == YAML_TEXT ? name->text : STR("");
 }
 
+static void take_tools(const struct yaml_node *node, json_t *object) {
+  const struct yaml_node *tools = yaml_get(node, "allowed_tools");
+  if (tools == NULL || tools->kind != YAML_LIST)
+    return;
+  json_auto_t *list = yaml_to_json(tools);
+  dialect_take_tools(list, object);
+}
+
 json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_node *node) {
   if (node->kind != YAML_MAP) {
     REPORT(p, node, "%s must be a map of keys and values, not %s", set->what,
@@ -200,9 +265,17 @@ json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_
     else
       parse_put(object, k->name, value);
   }
+  if (set == &workflow_keys)
+    parse_check_next(p, yaml_get(node, "global_rules"));
+  if (set == &loop_judge_keys) {
+    parse_check_next(p, yaml_get(node, "rules"));
+    check_appendices(p, yaml_get(node, "rules"));
+  }
   if (set == &movement_keys) {
     p->facets.movement = outer;
+    take_tools(node, object);
     check_command(p, node);
+    parse_map_check_ask(p, node);
     check_group(p, node);
     parse_check_next(p, yaml_get(node, "rules"));
     check_appendices(p, yaml_get(node, "rules"));
@@ -239,9 +312,28 @@ json_t *parse_workflow(struct parse *p, const struct yaml_node *root) {
     for (const struct key *k = workflow_keys.keys; k->name; k++) {
       const struct yaml_pair *pair = pair_of(NULL, k, root);
       if (pair && k->type == KEY_SECTION)
-        parse_section(p, k, pair->value);
+        parse_section(p, &p->facets, k, pair->value);
       else if (pair && k->type == KEY_SET_LIST)
         parse_map_check_names(p, pair->value);
     }
   return parse_set(p, &workflow_keys, root);
+}
+
+void parse_called(struct parse *p, const struct yaml_node *root) {
+  for (size_t i = 0; i < root->count; i++)
+    if (key_find(&workflow_keys, root->pairs[i].key->text) == NULL)
+      report_unknown(p, &workflow_keys, root->pairs[i].key);
+  for (const struct key *k = workflow_keys.keys; k->name; k++) {
+    const struct yaml_pair *pair = pair_of(p, k, root);
+    if (pair == NULL && k->required)
+      REPORT(p, root, "%s has no %s: add %s:", workflow_keys.what, k->name, k->name);
+    if (pair == NULL)
+      continue;
+    if (k->type != KEY_SET_LIST)
+      json_decref(parse_value(p, k, pair->value));
+    else if (pair->value->kind != YAML_LIST || pair->value->count == 0)
+      REPORT(p, pair->value, "%s must be a list of at least one", k->name);
+    else
+      parse_map_check_names(p, pair->value);
+  }
 }

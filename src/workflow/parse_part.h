@@ -8,9 +8,12 @@
 #include "core/keys.h"
 #include "workflow/parse.h"
 
-/* An error at a place of the file. */
-void parse_report(struct parse *p, int line, int column, const char *fmt, ...) PRINTF_LIKE(4, 5);
-#define REPORT(p, node, ...) parse_report((p), (node)->line, (node)->column, __VA_ARGS__)
+/* An error at a node's place. */
+void parse_report(struct parse *p, const struct yaml_node *node, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
+#define REPORT(p, node, ...) parse_report((p), (node), __VA_ARGS__)
+/* The file that a node stands in. */
+const char *parse_file_of(const struct parse *p, const struct yaml_node *node);
 
 /* A note at a place of the file, once a key: what loads and does not mean what it says. */
 void parse_note_once(struct parse *p, const struct key *k, const struct yaml_node *node,
@@ -23,9 +26,13 @@ const char *parse_shown(struct parse *p, struct str s);
 json_t *parse_value(struct parse *p, const struct key *k, const struct yaml_node *node);
 /* The first of a list stands where a single name would; the rest is `fallback`. Takes the value. */
 void parse_put_providers(json_t *object, const char *key, json_t *value);
-/* A section of facets, kept for the look-ups. */
-void parse_section(struct parse *p, const struct key *k, const struct yaml_node *node);
+/* A section of facets, kept for the look-ups in `facets`. */
+void parse_section(struct parse *p, struct facets *facets, const struct key *k,
+                   const struct yaml_node *node);
+/* The keys of a workflow's own, of a file that is called: its movements are read where it is. */
+void parse_called(struct parse *p, const struct yaml_node *root);
 json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_node *node);
+json_t *parse_reports(struct parse *p, const struct key *k, const struct yaml_node *node);
 json_t *parse_set_list(struct parse *p, const struct key *k, const struct yaml_node *node);
 
 /* Nothing happens with a value that is NULL: what is wrong with it was reported. */

@@ -4,7 +4,9 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/keys.h"
+#include "format/yaml.h"
 #include "structured/invariant.h"
+#include "workflow/key_examples.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -50,6 +52,70 @@ static json_t *schema_text_of(size_t min, size_t max) {
   return v;
 }
 
+/* A default, nothing, or a map of both. */
+static json_t *schema_params(void) {
+  json_t *scalar = json_pack("[s, s, s]", "string", "number", "boolean");
+  json_t *map =
+      json_pack("{s:s, s:{s:{s:s}, s:{s:o}}, s:b}", "type", "object", "properties", "description",
+                "type", "string", "default", "type", json_copy(scalar), "additionalProperties", 0);
+  schema_append(scalar, json_string("null"));
+  return json_pack("{s:s, s:{s:s, s:i}, s:{s:[{s:o}, o]}, s:i, s:i}", "type", "object",
+                   "propertyNames", "pattern", "^[A-Za-z0-9_-]+$", "maxLength", 64,
+                   "additionalProperties", "anyOf", "type", scalar, map, "minProperties", 1,
+                   "maxProperties", (int)LIMIT_PARAM_COUNT);
+}
+
+static json_t *schema_names(const struct key *k) {
+  return json_pack("{s:s, s:o, s:i, s:i, s:b}", "type", "array", "items",
+                   schema_text_of(1, LIMIT_NAME_BYTES), "minItems", (int)k->min, "maxItems",
+                   (int)k->max, "uniqueItems", 1);
+}
+
+/* Several judges, or a word that says none. */
+static json_t *schema_panel(const struct key *k) {
+  return json_pack("{s:[{s:s, s:o, s:i, s:i}, {s:o}]}", "anyOf", "type", "array", "items",
+                   schema_text_of(1, 0), "minItems", 2, "maxItems", (int)k->max, "enum",
+                   words_of(k->words));
+}
+
+/* A report as a map of its keys, as LABEL: FILE, or as the file's name alone. */
+static json_t *schema_reports(const struct key *k) {
+  json_t *file = schema_text_of(1, LIMIT_NAME_BYTES), *labelled, *item;
+  labelled = json_pack("{s:s, s:o, s:i, s:i}", "type", "object", "additionalProperties",
+                       json_incref(file), "minProperties", 1, "maxProperties", 1);
+  item = json_pack("{s:[{s:o}, o, o]}", "anyOf", "$ref", schema_reference(k->set), labelled, file);
+  return json_pack("{s:s, s:o, s:i, s:o}", "type", "array", "items", schema_must(item), "minItems",
+                   1, "maxItems", schema_bound(k->max));
+}
+
+static json_t *invariants_schema(void) {
+  return json_pack("{s:s, s:{s:[o, {s:s, s:i}]}, s:i, s:i}", "type", "array", "items", "anyOf",
+                   schema_text_of(1, INVARIANT_TEXT_MAX), "type", "object", "minProperties", 1,
+                   "minItems", 1, "maxItems", (int)INVARIANTS_MAX);
+}
+
+static json_t *choices_schema(const struct key *k) {
+  return json_pack("{s:s, s:o, s:i, s:i, s:b}", "type", "array", "items", schema_text_of(1, 0),
+                   "minItems", 2, "maxItems", (int)k->max, "uniqueItems", 1);
+}
+
+static json_t *set_schema(const struct key *k) {
+  if (k->or_true)
+    return json_pack("{s:[{s:b}, {s:o}]}", "anyOf", "const", 1, "$ref", schema_reference(k->set));
+  return json_pack("{s:o}", "$ref", schema_reference(k->set));
+}
+
+static json_t *schema_texts_of(const struct key *k) {
+  if (k->type == KEY_NAMES)
+    return schema_names(k);
+  if (k->type == KEY_TEXTS)
+    return json_pack("{s:s, s:{s:s, s:i}, s:i, s:i}", "type", "array", "items", "type", "string",
+                     "minLength", 1, "minItems", 1, "maxItems", (int)k->max);
+  return json_pack("{s:s, s:{s:s, s:s}, s:i, s:i}", "type", "array", "items", "type", "string",
+                   "pattern", "^[A-Za-z_][A-Za-z0-9_]*$", "minItems", 1, "maxItems",
+                   (int)LIMIT_SECRET_COUNT);
+}
+
 static json_t *schema_type_of(const struct key *k) {
   switch (k->type) {
   case KEY_NAME:
@@ -83,14 +149,14 @@ static json_t *schema_type_of(const struct key *k) {
   case KEY_ARGV:
     return json_pack("{s:s, s:o, s:i, s:i}", "type", "array", "items", schema_text_of(0, 0),
                      "minItems", 1, "maxItems", (int)LIMIT_ARGV_COUNT);
+  case KEY_CHOICES:
+    return choices_schema(k);
+  case KEY_NAMES:
+  case KEY_TEXTS:
   case KEY_VARIABLES:
-    return json_pack("{s:s, s:{s:s, s:s}, s:i, s:i}", "type", "array", "items", "type", "string",
-                     "pattern", "^[A-Za-z_][A-Za-z0-9_]*$", "minItems", 1, "maxItems",
-                     (int)LIMIT_SECRET_COUNT);
+    return schema_texts_of(k);
   case KEY_PANEL:
-    return json_pack("{s:[{s:s, s:o, s:i, s:i}, {s:o}]}", "anyOf", "type", "array", "items",
-                     schema_text_of(1, 0), "minItems", 2, "maxItems", (int)k->max, "enum",
-                     words_of(k->words));
+    return schema_panel(k);
   case KEY_RUN:
     return json_pack("{s:s, s:o, s:i, s:i}", "type", "array", "items", schema_text_of(1, 0),
                      "minItems", 1, "maxItems", (int)k->max);
@@ -99,14 +165,31 @@ static json_t *schema_type_of(const struct key *k) {
                      words_of(k->words), "minItems", 1, "uniqueItems", 1);
   case KEY_SCHEMA:
     return json_pack("{s:[o, {s:s}]}", "anyOf", schema_text_of(1, 0), "type", "object");
+  case KEY_ITEMS:
+    return json_pack("{s:[o, {s:s, s:i, s:i}]}", "anyOf", schema_text_of(1, 0), "type", "array",
+                     "minItems", 1, "maxItems", (int)k->max);
   case KEY_INVARIANTS:
-    return json_pack("{s:s, s:{s:[o, {s:s, s:i}]}, s:i, s:i}", "type", "array", "items", "anyOf",
-                     schema_text_of(1, INVARIANT_TEXT_MAX), "type", "object", "minProperties", 1,
-                     "minItems", 1, "maxItems", (int)INVARIANTS_MAX);
+    return invariants_schema();
+  case KEY_PARAMS:
+    return schema_params();
+  case KEY_OUTPUTS:
+    return json_pack("{s:s, s:o, s:i, s:i}", "type", "object", "additionalProperties",
+                     schema_text_of(0, 0), "minProperties", 1, "maxProperties",
+                     (int)LIMIT_PARAM_COUNT);
+  case KEY_ARGS:
+    return json_pack("{s:s, s:{s:[s, s, s]}, s:i}", "type", "object", "additionalProperties",
+                     "type", "string", "number", "boolean", "maxProperties",
+                     (int)LIMIT_PARAM_COUNT);
+  case KEY_LABELS:
+    return json_pack("{s:s, s:o, s:i, s:i}", "type", "array", "items",
+                     schema_text_of(1, LIMIT_NAME_BYTES), "minItems", 1, "maxItems",
+                     (int)LIMIT_RULE_COUNT);
   case KEY_NOTED:
     return json_pack("{s:b}", "deprecated", 1);
+  case KEY_REPORTS:
+    return schema_reports(k);
   case KEY_SET:
-    return json_pack("{s:o}", "$ref", schema_reference(k->set));
+    return set_schema(k);
   case KEY_SET_LIST:
     return json_pack("{s:s, s:{s:o}, s:i, s:o}", "type", "array", "items", "$ref",
                      schema_reference(k->set), "minItems", 1, "maxItems", schema_bound(k->max));
@@ -130,6 +213,17 @@ static void add_presence(json_t *schema, const struct key *k) {
     schema_append(list, json_pack("{s:{s:[s, s]}}", "not", "required", k->name, k->alias));
 }
 
+static void put_example(json_t *type, const struct key_set *set, const struct key *k) {
+  const char *example = key_example(set, k);
+  struct err err;
+  if (example == NULL)
+    return;
+  json_t *value = yaml_load("example", str_from(example), LIMIT_WORKFLOW_BYTES, &err);
+  if (value == NULL)
+    BUG("the example of %s: %s", k->name, err.text);
+  schema_put(type, "examples", json_pack("[o]", value));
+}
+
 static void describe(json_t *schema, const struct key_set *set) {
   json_t *properties = json_object(), *required = json_array();
   schema_put(schema, "type", json_string("object"));
@@ -139,6 +233,7 @@ static void describe(json_t *schema, const struct key_set *set) {
     if (k->or_null)
       type = schema_must(json_pack("{s:[o, {s:s}]}", "anyOf", type, "type", "null"));
     schema_put(type, "description", json_string(k->description));
+    put_example(type, set, k);
     schema_put(properties, k->name, type);
     if (k->alias) {
       type = schema_must(schema_type_of(k));
@@ -149,7 +244,10 @@ static void describe(json_t *schema, const struct key_set *set) {
       schema_append(required, json_string(k->name));
     }
   }
-  if (json_array_size(required) > 0)
+  if (set == &movement_keys) /* a fragment may hold all that is required */
+    schema_put(schema, "anyOf",
+               json_pack("[{s:[s]}, {s:O}]", "required", "uses", "required", required));
+  else if (json_array_size(required) > 0)
     schema_put(schema, "required", json_incref(required));
   json_decref(required);
   for (const struct key *k = set->keys; k->name; k++)
@@ -158,8 +256,11 @@ static void describe(json_t *schema, const struct key_set *set) {
 }
 
 json_t *workflow_schema(void) {
-  static const struct key_set *const sets[] = {&movement_keys,   &rule_keys,  &judge_keys,
-                                               &structured_keys, &reask_keys, &options_keys};
+  static const struct key_set *const sets[] = {
+      &movement_keys,   &rule_keys,      &judge_keys,    &structured_keys,
+      &reask_keys,      &options_keys,   &budget_keys,   &budget_call_keys,
+      &guards_keys,     &contracts_keys, &contract_keys, &monitor_keys,
+      &loop_judge_keys, &gate_keys,      &ask_keys,      &approve_keys};
   json_t *schema = schema_must(json_object()), *defs = schema_must(json_object());
   schema_put(schema, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
   schema_put(schema, "title", json_string("segue workflow"));

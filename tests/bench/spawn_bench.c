@@ -77,7 +77,7 @@ struct bare {
 
 static void bare_start(const struct bench *b, struct bare *job) {
   static const int shim_fd[] = {1, 2, SHIM_FD_STATUS, SHIM_FD_CONTROL};
-  const char *argv[] = {SHIM_PROTOCOL, true_argv[0], NULL};
+  const char *argv[] = {SHIM_PROTOCOL, "0", true_argv[0], NULL};
   int ends[4][2];
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attr;

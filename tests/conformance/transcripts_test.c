@@ -13,7 +13,7 @@
 
 struct heard {
   struct buf pieces; /* joined by \x1f */
-  json_t *tools, *asked;
+  json_t *tools, *asked, *ran, *exits;
   size_t retries, permissions;
   char session[128];
 };
@@ -33,6 +33,10 @@ static void on_news(void *ctx, const struct provider_news *news) {
     if (name != NULL &&
         (state == NULL || strcmp(state, "start") == 0 || json_array_size(h->tools) == 0))
       json_array_append_new(h->tools, json_string(name));
+    if (json_object_get(news->data, "argument") != NULL)
+      json_array_append(h->ran, json_object_get(news->data, "argument"));
+    if (json_object_get(news->data, "exit") != NULL)
+      json_array_append(h->exits, json_object_get(news->data, "exit"));
     break;
   case NEWS_RETRY:
     h->retries++;
@@ -98,6 +102,12 @@ static void check(const json_t *expected, const struct call_result *r, const str
   check_number(expected, "retry_after_ms", r->retry_after_ms);
   if (structured != NULL && !json_equal(structured, r->structured ? r->structured : json_null()))
     fail_case(expected, "structured", r->structured ? "another value" : "none");
+  if (json_object_get(expected, "ran") != NULL &&
+      !json_equal(json_object_get(expected, "ran"), h->ran))
+    fail_case(expected, "ran", json_dump_text(h->ran, JSON_COMPACT));
+  if (json_object_get(expected, "exits") != NULL &&
+      !json_equal(json_object_get(expected, "exits"), h->exits))
+    fail_case(expected, "exits", json_dump_text(h->exits, JSON_COMPACT));
   if (json_object_get(expected, "tools") != NULL &&
       !json_equal(json_object_get(expected, "tools"), h->tools))
     fail_case(expected, "tools", json_dump_text(h->tools, JSON_COMPACT));
@@ -128,7 +138,8 @@ static bool is_the_one(const json_t *expected, const struct transcript *t) {
 static void run_case(const struct profile *profile, const json_t *expected, size_t *skipped) {
   struct transcript t = {0};
   struct call_result r;
-  struct heard h = {.tools = json_array(), .asked = json_array()};
+  struct heard h = {
+      .tools = json_array(), .asked = json_array(), .ran = json_array(), .exits = json_array()};
   struct err err;
   char path[2048];
   enum transport transport = TRANSPORT_EXEC;
@@ -147,6 +158,8 @@ static void run_case(const struct profile *profile, const json_t *expected, size
   transcript_deinit(&t);
   json_decref(h.tools);
   json_decref(h.asked);
+  json_decref(h.ran);
+  json_decref(h.exits);
   buf_deinit(&h.pieces);
 }
 

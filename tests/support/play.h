@@ -24,8 +24,8 @@
 enum { PLAY_PENDING = 64, PLAY_KEY_BYTES = 200, PLAY_RUN_STEPS = 20000 };
 
 /* Things that can be due: a call wants to start, one that waited for its place gets it, a call
- * tells something or ends, a wait is over. */
-enum play_kind { PLAY_ASK, PLAY_ADMIT, PLAY_CALL, PLAY_TIMER };
+ * tells something or ends, was cancelled, a wait is over, git has done what was asked of it. */
+enum play_kind { PLAY_ASK, PLAY_ADMIT, PLAY_CALL, PLAY_CANCELLED, PLAY_TIMER, PLAY_WORKTREE };
 
 struct play_pending {
   enum play_kind kind;
@@ -49,6 +49,8 @@ struct play {
   struct buf blob; /* one text that is too long for a line, and its hash */
   char blob_sha256[SHA256_HEX];
   long started, cancelled, finished; /* effects met */
+  long worktree_asks;                /* of git */
+  bool git_fails;                    /* now and then */
   long prompts_missing;   /* prepare was asked about a call whose prompt is not at hand */
   struct buf last_prompt; /* of the last call that was started and has one */
   /* Fills an empty result; gets the token that prepare gave. */
@@ -69,7 +71,12 @@ static const char *const play_models[] = {"think-", NULL}; /* that take an effor
 
 #define PLAY_ANSWERS .summary = "test", .can_judge = true, .takes_model = true
 static const struct capability play_providers[] = {
-    {.name = "sim", .options = OPTION_ALL, .sessions = true, .structured = "prompt", PLAY_ANSWERS},
+    {.name = "sim",
+     .options = OPTION_ALL,
+     .sessions = true,
+     .forks = true,
+     .structured = "prompt",
+     PLAY_ANSWERS},
     {.name = "other", .sessions = true, .structured = "none", PLAY_ANSWERS},
     {.name = "third", .options = OPTION_SEED, .structured = "none", PLAY_ANSWERS},
     {.name = "tooled",
@@ -122,10 +129,10 @@ static inline json_t *play_dump_call(const struct call *c) {
   play_put(o, "token", c->token);
   play_put(o, "schema", c->schema);
   play_put(o, "structured", c->structured);
-  json_object_update_new(o,
-                         json_pack("{ss? ss? sb sb si}", "provider_session", c->provider_session,
-                                   "fallback", c->fallback, "resumed", c->resumed, "session_lost",
-                                   c->session_lost, "events", (int)c->event_count));
+  json_object_update_new(o, json_pack("{ss? ss? sb sb sb si}", "provider_session",
+                                      c->provider_session, "fallback", c->fallback, "forks",
+                                      c->forks, "resumed", c->resumed, "session_lost",
+                                      c->session_lost, "events", (int)c->event_count));
   return o;
 }
 
@@ -173,6 +180,13 @@ static inline json_t *play_dump_turn(const struct core *core, const struct turn 
   return o;
 }
 
+static inline json_t *play_dump_worktree(const struct worktree *w) {
+  return json_pack("{sI si sb ss? ss? ss? ss? ss? sI sI}", "turn", (json_int_t)w->turn, "asked",
+                   (int)w->asked, "made", w->made, "branch", w->branch, "base", w->base, "path",
+                   w->path, "folder", w->folder, "message", w->message, "committing",
+                   (json_int_t)w->committing, "committed", (json_int_t)w->committed);
+}
+
 /* Everything that must come out of the log alike; prompts are not state. */
 static inline json_t *play_dump(const struct core *core) {
   json_t *turns = json_array(), *methods = json_array(), *movements = json_array();
@@ -191,6 +205,13 @@ static inline json_t *play_dump(const struct core *core) {
                         (json_int_t)core->call_count, "has_next", core->has_next, "next",
                         core->next, "last_text", play_text(&core->last_text), "has_last_text",
                         core->has_last_text, "texts", (json_int_t)core->texts.count);
+  json_t *trees = json_array();
+  json_array_append_new(trees, play_dump_worktree(&core->worktree));
+  for (const struct worktree *w = core->worktrees; w; w = w->next)
+    json_array_append_new(trees, play_dump_worktree(w));
+  json_object_set_new(o, "worktrees", trees);
+  json_object_set_new(o, "edits", json_boolean(core->edits));
+  json_object_set_new(o, "ended", json_integer(core->ended.turn));
   play_put(o, "structured", core->structured);
   json_object_set_new(o, "iteration_count", json_integer(core->iteration_count));
   json_object_set_new(o, "last_joined", play_dump_joined(&core->last_joined));
@@ -522,11 +543,20 @@ static inline void play_effects(struct play *p) {
     case EFFECT_TIMER:
       (void)play_pend(p, PLAY_TIMER, e->call, e->delay_ms);
       break;
+    case EFFECT_END_CALL: /* its answer comes first, as it may */
+      break;
     case EFFECT_CANCEL_CALL:
       p->cancelled++;
       for (size_t k = p->pending_count; k-- > 0;)
         if (p->pending[k].call == e->call)
           play_drop(p, k);
+      (void)play_pend(p, PLAY_CANCELLED, e->call, 1);
+      break;
+    case EFFECT_WORKTREE: /* numbers below 0 are no call's */
+      assert_true(core_worktree(&p->core, e->call)->asked != WORKTREE_IDLE);
+      (void)play_pend(p, PLAY_WORKTREE, -1 - e->call, 1);
+      break;
+    case EFFECT_REPORTS: /* files are the host's */
       break;
     case EFFECT_FINISHED:
       p->finished++;
@@ -579,6 +609,25 @@ static inline void play_send(struct play *p, enum event_kind kind, const char *r
   play_commit(p);
 }
 
+/* git answers: each third time it fails, where the test wants that. */
+static inline void play_decide_worktree(struct play *p, long turn) {
+  const struct worktree *w = core_worktree(&p->core, turn);
+  struct event ev = play_event(p, EVENT_WORKTREE);
+  json_t *data = json_pack("{ss ss}", "commit", "c0ffee", "head", "c0ffee");
+  if (w->asked == WORKTREE_MAKING) {
+    json_decref(data);
+    data = json_pack("{ss ss ss ss}", "branch", w->branch, "base", "c0ffee", "path", "/trees/own",
+                     "folder", "/trees/own/sub");
+  }
+  ev.call = turn;
+  ev.news = data;
+  p->worktree_asks++;
+  if (p->git_fails && p->worktree_asks % 3 == 1)
+    ev.message = "git would not";
+  play_decide(p, &ev);
+  json_decref(data);
+}
+
 /* Decides on the pending thing that is due first; play_commit is the caller's. */
 static inline void play_decide_next(struct play *p) {
   size_t first = 0;
@@ -590,6 +639,10 @@ static inline void play_decide_next(struct play *p) {
   play_drop(p, first);
   if (due.due_ms > p->now_ms)
     p->now_ms = due.due_ms;
+  if (due.kind == PLAY_WORKTREE) {
+    play_decide_worktree(p, -1 - due.call);
+    return;
+  }
   struct event ev = play_event(p, EVENT_TIMER);
   struct call_result result = {0};
   json_t *news = NULL;
@@ -597,7 +650,11 @@ static inline void play_decide_next(struct play *p) {
   struct call *call = core_call(&p->core, due.call, &turn);
   struct call_request request;
   ev.call = due.call;
-  assert_non_null(call);
+  if (call == NULL) { /* its turn ended while it waited: the host tells it nevertheless */
+    ev.kind = EVENT_TIMER;
+    play_decide(p, &ev);
+    return;
+  }
   core_request(&p->core, turn, call, &request);
   if (due.kind == PLAY_ASK) {
     ev.kind = EVENT_ADMISSION;
@@ -615,6 +672,11 @@ static inline void play_decide_next(struct play *p) {
     ev.news = news;
     if (news != NULL)
       play_pend(p, PLAY_CALL, due.call, 1)->told = due.told + 1;
+  }
+  if (due.kind == PLAY_CANCELLED) {
+    ev.kind = EVENT_CALL_END;
+    call_result_fail(&result, CLASS_CANCELLED, "cancelled");
+    ev.result = &result;
   }
   if (due.kind == PLAY_CALL && news == NULL) {
     ev.kind = EVENT_CALL_END;

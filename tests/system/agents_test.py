@@ -89,7 +89,7 @@ def config(box, **keys):
     folder = box.dir + "/home/config/segue"
     os.makedirs(folder + "/providers", exist_ok=True)
     with open(folder + "/config.yaml", "w") as f:
-        json.dump(keys, f)
+        json.dump({"sandbox": {"write": [box.dir]}, **keys}, f)  # where the players leave their notes
     return folder
 
 
@@ -305,6 +305,17 @@ def a_missing_program_has_its_package_named():
                 os.unlink(path)
 
 
+def a_judge_is_not_told_of_a_tool_that_its_protocol_lacks():
+    with Box() as box:
+        flow = box.file("w.yaml", "name: w\nmovements:\n  - name: work\n    instruction: do it\n    rules:\n"
+                        "      - {condition: done, next: COMPLETE}\n      - {condition: not done, next: ABORT}\n"
+                        "provider: qwen\n")
+        for transport, told in (("exec", True), ("acp", False)):
+            config(box, providers={"qwen": {"transport": transport}})
+            prompt = box.segue("prompt", flow, "work", "--stage", "structured_output").stdout
+            expect((b"the tool for structured output" in prompt) == told, transport, prompt)
+
+
 def keys_stay_out_of_the_log():
     with Box() as box:
         agent = program(box, "agent", "cat >/dev/null\n"
@@ -342,7 +353,7 @@ def keys_of_the_configuration_stay_out_too():
 
 
 def readme_profile():
-    with open(ROOT + "/README.md") as f:
+    with open(ROOT + "/docs/backends.md") as f:
         text = f.read()
     begin = text.index("# ~/.config/segue/providers/scout.yaml")
     return text[begin:text.index("```", begin)]
@@ -566,6 +577,7 @@ def recordings_are_read():
 if __name__ == "__main__":
     need_build()
     sys.exit(main([a_clouds_variables_go_with_their_switch, profiles_for_more_agents_read_their_lines, a_missing_program_has_its_package_named,
+                   a_judge_is_not_told_of_a_tool_that_its_protocol_lacks,
                    one_word_swaps_them, errors_keep_their_class, long_answers_are_blobs,
                    a_limit_of_a_subscription_is_no_answer, tokens_are_those_of_the_call,
                    keys_stay_out_of_the_log,

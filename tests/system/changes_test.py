@@ -104,6 +104,35 @@ movements:
             expect(said in prompt, prompt, shown.stderr)
 
 
+SIBLINGS = """
+name: w
+provider: script
+movements:
+  - name: both
+    parallel:
+      - {name: a, command: [sh, -c, "%s"], rules: [{condition: when(changed > 0)}]}
+      - {name: b, command: [sh, -c, "%s"], rules: [{condition: when(true)}]}
+    rules: [{condition: when(true), next: COMPLETE}]
+"""
+
+
+def case_siblings():
+    """What changed while two were at work is no one's own: it is told, and counts for neither."""
+    meet = "echo > %s; while [ ! -e %s ]; do sleep 0.01; done"
+    with Box() as box:
+        text = SIBLINGS % (meet % ("a", "b"), meet % ("b", "a"))
+        log, _ = run(box, text)
+        ends = of_type(log, "call_end")
+        expect(all(r["files_shared"] for r in ends), ends)
+        expect({f["path"] for r in ends for f in r["files"]} == {"a", "b"}, ends)
+        told = [r for r in of_type(log, "turn_end") if r.get("outcome") == "error"]
+        expect(len(told) == 1 and "changed" in told[0]["message"], told)
+        alone = SIBLINGS % ("echo > x", "echo > y")
+        log, _ = run(box, alone.replace("- name: both", "- name: both\n    concurrency: 1"))
+        expect([[f["path"] for f in names] for names in files(log)] == [["x"], ["y"]], files(log))
+        expect(not any("files_shared" in r for r in log), "shared")
+
+
 def case_lost_base():
     """After a crash the repeat has a new base: nothing is called unchanged that is not known to be."""
     with Box() as box:

@@ -453,8 +453,8 @@ def usage_and_help():
         text = box.segue("help", "expressions").stdout.decode()
         for word in ("sum(items[].price) == total", "instants", "null", "startsWith", "when("):
             expect(word in text, word, "is not in the help of expressions")
-        done = box.segue("completion", "zsh").stdout.decode()
-        expect("check)" in done and "--assert-format" in done, "completion")
+        done = box.segue("completion", "--for", "--", "check", "--").stdout.decode()
+        expect("--assert-format" in done, "completion")
 
 
 if __name__ == "__main__":

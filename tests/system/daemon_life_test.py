@@ -605,7 +605,7 @@ def the_unit_is_sound():
     if shutil.which("systemd-analyze") is None:
         return "skipped: no systemd-analyze"
     with DaemonBox() as box:
-        with open(ROOT + "/contrib/segue.service", encoding="utf-8") as f:
+        with open(ROOT + "/contrib/systemd/segue.service.in", encoding="utf-8") as f:
             unit = box.file("segue.service", f.read().replace("@SEGUE@", os.path.abspath(SEGUE)))
         done = subprocess.run(["systemd-analyze", "verify", "--user", "--man=no", unit], env=box.env,
                               capture_output=True, check=False)

@@ -5,16 +5,23 @@ only who failed, and no fault point of a group loses or repeats what was paid.
 usage: group_test.py BUILD_DIR [CASE...]
 """
 import json
+import os
+import random
+import subprocess
 import sys
 
 sys.dont_write_bytecode = True
 
 from concurrent.futures import ThreadPoolExecutor  # noqa: E402
 
-from support import Box, Failed, expect, main, need_build, of_type, records, verified  # noqa: E402
+from daemon import SANITIZED  # noqa: E402
+from support import (BUILD, Box, Failed, expect, main, need_build, of_type, records,  # noqa: E402
+                     verified)
 
 AT_ONCE = 4
 MOST = 1000
+KILLED = 8  # sessions
+SYNCS = BUILD + "/helpers/sync_order.so"
 
 GROUP = """
 name: group
@@ -23,9 +30,12 @@ judge: {stages: [phase1_tag]}
 movements:
   - name: review
     parallel:
-      - {name: a, instruction: Look at a., rules: [{condition: approved}, {condition: needs fix}]}
-      - {name: b, instruction: Look at b., rules: [{condition: approved}, {condition: needs fix}]}
-      - {name: c, instruction: Look at c., rules: [{condition: approved}, {condition: needs fix}]}
+      - {name: a, instruction: Look at a and say what is wrong with it.,
+         rules: [{condition: approved}, {condition: needs fix}]}
+      - {name: b, instruction: Look at b and say what is wrong with it.,
+         rules: [{condition: approved}, {condition: needs fix}]}
+      - {name: c, instruction: Look at c and say what is wrong with it.,
+         rules: [{condition: approved}, {condition: needs fix}]}
     rules:
       - {condition: all("approved"), next: COMPLETE}
       - {condition: any("needs fix"), next: fix}
@@ -75,9 +85,15 @@ def from_start_to_end():
         expect("  2   review.a" in out and "aggregate" in out, out)
         shown = box.segue("show", box.begun()[0], "review.b#2").stdout.decode()
         expect("run 2" in shown and "[B:1]" in shown, shown)
+        shown = box.segue("show", box.begun()[0], "review#1").stdout.decode()
+        expect("turn 3  review.b  needs fix  (tag_fallback)" in shown and "turn 6" not in shown,
+               shown)
         drawn = box.segue("graph", "--session", box.begun()[0]).stdout.decode()
         expect("review  (3 at once; starts here)  2 runs" in drawn, drawn)
         expect('any("needs fix") -> fix  once: aggregate' in drawn, drawn)
+        first = next(r for r in of_type(log, "call_start") if r["turn"] == 2)["prompt"]
+        expect({"ref": "1#/workflow/movements/0/parallel/0/instruction"} in first, first)
+        expect("[A:1]" in json.dumps(first) and "[REVIEW" not in json.dumps(first), first)
         fix = next(r for r in of_type(log, "call_start") if r["turn"] == 5)
         prompt = json.dumps(fix["prompt"])
         expect(prompt.index("## a") < prompt.index("## b") < prompt.index("## c"), prompt)
@@ -98,6 +114,8 @@ def what_runs_is_settled_first():
         expect(log[-1]["reason"] == "rule_no_match", log[-1])
         ends = [r for r in of_type(log, "turn_end") if r.get("outcome") == "error"]
         expect(len(ends) == 1 and ends[0]["class"] == "auth", ends)
+        shown = box.segue("show", path, "review").stdout.decode()
+        expect("turn 2  review.a  error: error of the scenario" in shown, shown)
         done = box.segue("resume", path)
         expect(done.returncode == 0, done.stdout, done.stderr)
         expect(len(of_type(records(path), "call_start")) == 4, "calls")
@@ -121,9 +139,75 @@ def children_are_checked_before_a_start():
         expect(found["review"] == (True, 3) and found["review.b"] == (True, 1), found)
 
 
-def disturbed(spec, allowed):
+STOPS = """
+name: stops
+provider: script
+judge: {stages: [phase1_tag]}
+movements:
+  - name: g
+    stop_on: error
+    parallel:
+      - {name: a, instruction: Look at it., rules: [{condition: done}]}
+      - {name: b, command: [sh, -c, "echo $$ > pid; exec sleep 600"],
+         rules: [{condition: when(exit == 0)}]}
+      - {name: c, instruction: Look at it., rules: [{condition: done}]}
+    rules: [{condition: any("error"), next: COMPLETE}]
+"""
+
+
+def a_failure_ends_its_siblings():
+    """A program that runs is killed, a call that waits for its place gives it up, and both before
+    the group is judged."""
+    replies = [{"movement": "g.a", "error": {"class": "auth"}, "delay_ms": 300},
+               {"movement": "g.c", "text": "[C:1]", "delay_ms": 600000}]
     with Box() as box:
-        words = files(box, TWO_ROUNDS)
+        os.makedirs(box.dir + "/home/config/segue")
+        box.file("home/config/segue/config.yaml", "providers: {script: {concurrency: 1}}")
+        done = box.segue("run", box.file("stops.yaml", STOPS), "--scenario",
+                         box.file("stops.json", json.dumps({"replies": replies})), "--cwd", box.cwd,
+                         "--logs", box.logs, "-t", "x")
+        expect(done.returncode == 0, done.stdout, done.stderr)
+        log = records(box.begun()[0])
+        verified(box, box.begun()[0])
+        first = of_type(log, "admission")[0]  # a failed: its place is c's for a moment
+        expect((first["call"], first["answer"]) == (3, "wait"), first)
+        outcomes = {r["turn"]: r.get("outcome") for r in of_type(log, "turn_end")}
+        expect(outcomes == {2: "error", 3: "cancelled", 4: "cancelled", 1: None}, outcomes)
+        classes = {r["call"]: r["error"]["class"] for r in of_type(log, "call_end")}
+        expect(classes == {1: "auth", 2: "cancelled", 3: "cancelled"}, classes)
+        with open(box.cwd + "/pid", encoding="ascii") as pid:
+            expect(not os.path.exists(f"/proc/{int(pid.read())}"), "the program lives")
+
+
+def syncs_of(children):
+    """Syncs of the log of a group whose children all answer at one moment."""
+    group = {"name": "wide", "provider": "script", "judge": {"stages": ["phase1_tag"]},
+             "movements": [{"name": "w", "rules": [{"condition": 'all("done")', "next": "COMPLETE"}],
+                            "parallel": [{"name": f"c{i}", "instruction": "Look at it.",
+                                          "rules": [{"condition": "done"}, {"condition": "stuck"}]}
+                                         for i in range(children)]}]}
+    answers = [{"movement": f"w.c{i}", "text": f"[C{i}:1]", "delay_ms": 400}
+               for i in range(children)]
+    with Box() as box:
+        words = ["run", box.file("w.yaml", json.dumps(group)), "--scenario",
+                 box.file("w.json", json.dumps({"replies": answers})), "--logs", box.logs, "-t", "x"]
+        done = box.segue(*words, env={"LD_PRELOAD": SYNCS, "SYNC_ORDER": box.dir + "/trace"})
+        expect(done.returncode == 0, done.stdout, done.stderr)
+        with open(box.dir + "/trace", encoding="utf-8", errors="replace") as trace:
+            return sum(line.startswith("sync-\t") and ".ndjson" in line for line in trace)
+
+
+def results_that_end_together_share_a_sync():
+    if SANITIZED:
+        return "skipped: a sanitizer must be loaded first"
+    one, many = syncs_of(1), syncs_of(64)
+    expect(one <= many <= one + 4, one, "syncs alone", many, "of 64")  # a busy machine parts some
+    return f"{many} syncs, {one} of one child"
+
+
+def disturbed(spec, allowed):
+    with Box() as box:  # answers that come apart have a batch, and so fault points, of their own
+        words = files(box, [{**r, "delay_ms": 30 * (i % 4)} for i, r in enumerate(TWO_ROUNDS)])
         done = box.segue("run", *words, env={"SEGUE_FAULT": spec})
         expect(done.returncode in (0, *allowed), spec, "status", done.returncode, done.stderr)
         if done.returncode != 0:
@@ -154,6 +238,31 @@ def exits_at_every_point():
     return f"{met} points"
 
 
+def killed_at_any_moment():
+    """SIGKILL while its children run, as often as it comes; each open call is repeated, no other."""
+    seed = int(os.environ.get("SEGUE_SEED", random.randrange(1 << 30)))
+    rng, kills = random.Random(seed), 0
+    slow = [{**reply, "delay_ms": 20} for reply in TWO_ROUNDS]
+    for _ in range(KILLED):
+        with Box() as box:
+            words = ["run", *files(box, slow)]
+            while True:
+                process = box.start(*words)
+                try:
+                    process.wait(timeout=rng.random() * 0.12)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+                if process.returncode == 0:
+                    break
+                kills += 1
+                words = ["resume", box.begun()[0]] if box.begun() else words
+            log = records(box.begun()[0])
+            expect(verdicts_of(log) == WANTED, "seed", seed, verdicts_of(log))
+            verified(box, box.begun()[0])
+    return f"{kills} kills, seed {seed}"
+
+
 def failed_writes():
     return f"{sweep('fail:write', (1,))} writes"
 
@@ -161,4 +270,6 @@ def failed_writes():
 if __name__ == "__main__":
     need_build()
     sys.exit(main([from_start_to_end, what_runs_is_settled_first,
-                   children_are_checked_before_a_start, exits_at_every_point, failed_writes]))
+                   children_are_checked_before_a_start, a_failure_ends_its_siblings,
+                   results_that_end_together_share_a_sync, killed_at_any_moment,
+                   exits_at_every_point, failed_writes]))

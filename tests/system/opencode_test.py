@@ -30,7 +30,8 @@ def setup(box, fake, **settings):
     opencode = {"program": [sys.executable, FAKE], "transport": "native", "model": "a/b",
                 "set": {"FAKE": fake, "FAKE_STATE": box.dir + "/state"}, **settings}
     with open(folder + "/config.yaml", "w") as f:
-        json.dump({"providers": {"opencode": opencode}}, f)
+        json.dump({"providers": {"opencode": opencode},
+                   "sandbox": {"write": [box.dir + "/state"]}}, f)
 
 
 def words(box, stage="phase1_tag", workflow=WORKFLOW):

@@ -32,6 +32,8 @@ PACKAGES = {
     "copilot": "@github/copilot@1.0.102",
     "pi": "@earendil-works/pi-coding-agent@0.74.2",
 }
+# What holds them: SEGUE_REAL_SANDBOX=strict tries the others. Their packages may be anywhere.
+SANDBOX = {"level": os.environ.get("SEGUE_REAL_SANDBOX", "guard"), "read": []}
 # Clients that speak a protocol, too: a column each. Two of them do so by a program of their own.
 DRIVEN = {
     "claude native": None,
@@ -69,6 +71,7 @@ def run(argv, log):
 
 def install(folder):
     """npm packages and a node that is new enough for all of them."""
+    SANDBOX["read"] = [folder]
     node = folder + "/node22/node_modules/.bin"
     packages = {"node22": "node@22", **PACKAGES, **{n: p for n, p in DRIVEN.items() if p}}
     for name, package in packages.items():
@@ -186,7 +189,7 @@ def setup_client(column, box, api, scenario, folder):
         settings["model"] = "mock"
     os.makedirs(home + "/config/segue", exist_ok=True)
     with open(home + "/config/segue/config.yaml", "w") as f:
-        json.dump({"providers": {name: settings}}, f)  # JSON is YAML
+        json.dump({"providers": {name: settings}, "sandbox": SANDBOX}, f)  # JSON is YAML
     env["PATH"] = f"{folder}/node22/node_modules/.bin:/usr/bin:/bin"
     return env
 

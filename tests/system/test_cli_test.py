@@ -73,13 +73,13 @@ def flaky():
     """The same case judged three times, the second time otherwise."""
     with Box() as box:
         path = box.file("c.ndjson", json.dumps({"id": "x", "text": "T", "rules": ["good", "bad"], "expected": 1}))
-        count = box.dir + "/count"
+        count = box.dir + "/kept/count"
         judge = box.file("judge.sh", f"#!/bin/sh\ncat >/dev/null\necho x >> {count}\n"
                          f"[ $(wc -l < {count}) = 2 ] && echo '{step(2)}' || echo '{step(1)}'\n")
         os.makedirs(box.dir + "/home/config/segue/providers")
         os.chmod(judge, 0o755)
         with open(box.dir + "/home/config/segue/providers/dice.yaml", "w") as f:
-            f.write(f"summary: a judge that wavers\nprogram: {judge}\nargv: []\noutput: text\n")
+            f.write(f"summary: a judge that wavers\nprogram: {judge}\nargv: []\noutput: text\nstate: [{box.dir}/kept/]\n")
         out = test(box, path, "--provider", "dice", "--repeat", "3", "--stages", "structured_output", "--json", status=1)
         cell = json.loads(out.splitlines()[0])
         expect(cell["result"] == "flaky" and cell["got"] == [1, 2, 1] and cell["reply"].strip() == step(2), cell)

@@ -1,92 +1,86 @@
-/* segue completion: prints what a shell needs to complete segue's words. */
+/* segue completion: prints what a shell needs to complete words, and answers its questions. */
 #include "cli/cli.h"
+#include "cli/complete.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Words come from the tables that the parser uses. */
-static void print_options(const struct cli_command *command, const char *prefix) {
-  for (const struct cli_option *o = command->options; o && o->name; o++)
-    printf("%s--%s", prefix, o->name);
-}
+static const struct cli_option options[] = {
+    {"for", 0, NULL, "what the scripts ask: the words behind \"segue\", the last one unfinished",
+     false},
+    {0},
+};
 
-static bool takes_provider(const struct cli_command *command) {
-  for (const struct cli_option *o = command->options; o && o->name; o++)
-    if (strcmp(o->name, "provider") == 0)
-      return true;
-  return false;
-}
+/* Each script asks `segue completion --for -- WORD...` and shows the answer (complete.h). */
+static const char bash_script[] =
+    "_segue() {\n"
+    "  local line cur=${COMP_WORDS[COMP_CWORD]} words=(\"${COMP_WORDS[@]:1:COMP_CWORD}\")\n"
+    "  COMPREPLY=()\n"
+    "  while IFS= read -r line; do\n"
+    "    if [ \"$line\" = :files ]; then compopt -o default 2>/dev/null\n"
+    "      mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- \"$cur\")\n"
+    "    else COMPREPLY+=(\"${line%%$'\\t'*}\"); fi\n"
+    "  done < <(segue completion --for -- \"${words[@]}\" 2>/dev/null)\n"
+    "}\n"
+    "complete -F _segue segue\n";
 
-static void bash(void) {
-  printf("_segue() {\n"
-         "  local cur=${COMP_WORDS[COMP_CWORD]} words\n"
-         "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n    words=\"");
-  for (size_t i = 0; cli_commands[i]; i++)
-    printf("%s%s", i ? " " : "", cli_commands[i]->name);
-  printf("\"\n  else\n    case ${COMP_WORDS[1]} in\n");
-  for (size_t i = 0; cli_commands[i]; i++) {
-    printf("      %s) words=\"--help", cli_commands[i]->name);
-    print_options(cli_commands[i], " ");
-    printf("\" ;;\n");
-  }
-  printf("    esac\n  fi\n"
-         "  case ${COMP_WORDS[COMP_CWORD-1]} in --provider|-p) "
-         "words=$(segue providers --names 2>/dev/null); "
-         "mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\"); return ;; esac\n"
-         "  case $cur in -*) ;; *) [ \"$COMP_CWORD\" -gt 1 ] && { compopt -o default; "
-         "COMPREPLY=(); return; } ;; esac\n"
-         "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n}\n"
-         "complete -F _segue segue\n");
-}
+static const char zsh_script[] =
+    "#compdef segue\n"
+    "_segue() {\n"
+    "  local line files=0\n"
+    "  local -a found\n"
+    "  while IFS= read -r line; do\n"
+    "    if [[ $line == :files ]]; then files=1\n"
+    "    else found+=(\"${${line%%$'\\t'*}//:/\\\\:}:${line#*$'\\t'}\"); fi\n"
+    "  done < <(segue completion --for -- \"${(@)words[2,CURRENT]}\" 2>/dev/null)\n"
+    "  (( ${#found} )) && _describe segue found\n"
+    "  (( files )) && _files\n"
+    "}\n"
+    "if [ \"$funcstack[1]\" = _segue ]; then _segue \"$@\"; else compdef _segue segue; fi\n";
 
-static void zsh(void) {
-  printf("#compdef segue\n_segue() {\n  if (( CURRENT == 2 )); then\n    _values command");
-  for (size_t i = 0; cli_commands[i]; i++)
-    printf(" '%s[%s]'", cli_commands[i]->name, cli_commands[i]->summary);
-  printf("\n    return\n  fi\n  case $words[2] in\n");
-  for (size_t i = 0; cli_commands[i]; i++) {
-    printf("    %s) _arguments '*:file:_files' --help", cli_commands[i]->name);
-    print_options(cli_commands[i], " ");
-    if (takes_provider(cli_commands[i]))
-      printf("':provider:($(segue providers --names 2>/dev/null))'");
-    printf(" ;;\n");
-  }
-  printf("  esac\n}\ncompdef _segue segue\n");
-}
-
-static void fish(void) {
-  for (size_t i = 0; cli_commands[i]; i++) {
-    const struct cli_command *c = cli_commands[i];
-    printf("complete -c segue -n __fish_use_subcommand -a %s -d '%s'\n", c->name, c->summary);
-    for (const struct cli_option *o = c->options; o && o->name; o++)
-      printf("complete -c segue -n '__fish_seen_subcommand_from %s' -l %s%s%s -d '%s'\n", c->name,
-             o->name, o->argument ? " -r" : "",
-             strcmp(o->name, "provider") == 0 ? " -f -a '(segue providers --names)'" : "", o->help);
-  }
-}
+static const char fish_script[] =
+    "function __segue_complete\n"
+    "  set -l words (commandline -opc) (commandline -ct)\n"
+    "  for line in (segue completion --for -- $words[2..-1] 2>/dev/null)\n"
+    "    if test \"$line\" = :files\n"
+    "      __fish_complete_path (commandline -ct)\n"
+    "    else\n"
+    "      echo $line\n"
+    "    end\n"
+    "  end\n"
+    "end\n"
+    "complete -c segue -f -a '(__segue_complete)'\n";
 
 static int completion_run(int argc, char **argv) {
+  static const struct {
+    const char *shell, *script;
+  } scripts[] = {{"bash", bash_script}, {"zsh", zsh_script}, {"fish", fish_script}};
   struct cli_args args;
   int status;
-  if (!cli_parse(&cmd_completion, argc, argv, 1, 1, &args, &status))
+  if (!cli_parse(&cmd_completion, argc, argv, 0, CLI_WORDS, &args, &status))
     return status;
-  if (strcmp(args.words[0], "bash") == 0)
-    bash();
-  else if (strcmp(args.words[0], "zsh") == 0)
-    zsh();
-  else if (strcmp(args.words[0], "fish") == 0)
-    fish();
-  else {
-    fprintf(stderr, "segue completion: write bash, zsh or fish\n");
-    return STATUS_USAGE;
+  if (cli_flag(&args, "for")) {
+    complete_words(args.words, args.word_count, stdout);
+    return STATUS_COMPLETE;
   }
-  return STATUS_COMPLETE;
+  for (size_t i = 0; args.word_count == 1 && i < ARRAY_LEN(scripts); i++)
+    if (strcmp(args.words[0], scripts[i].shell) == 0) {
+      fputs(scripts[i].script, stdout);
+      return STATUS_COMPLETE;
+    }
+  fprintf(stderr, "segue completion: write bash, zsh or fish\n");
+  return STATUS_USAGE;
 }
 
 const struct cli_command cmd_completion = {
     .name = "completion",
     .arguments = "bash|zsh|fish",
     .summary = "print a completion script: eval \"$(segue completion bash)\"",
+    .help =
+        "Sessions, workflows, movements and providers are completed as they are at the moment.\n"
+        "bash: eval \"$(segue completion bash)\" in ~/.bashrc. zsh: the same in ~/.zshrc, behind\n"
+        "compinit. fish: segue completion fish > ~/.config/fish/completions/segue.fish",
+    .options = options,
     .run = completion_run,
     .minor = true,
 };

@@ -5,6 +5,7 @@
 #include "host/backends.h"
 #include "host/overrides.h"
 #include "host/paths.h"
+#include "host/sandbox.h"
 #include "provider/agent/agent.h"
 #include "provider/agent/project_files.h"
 #include "provider/probe.h"
@@ -82,6 +83,29 @@ static void look_at_shim(struct report *r) {
     doctor_find(r, FINDING_OK, "shim", path, NULL);
   else
     doctor_find(r, FINDING_PROBLEM, "shim", err.text, "install segue again");
+}
+
+/* Tells what holds agents here. */
+static void look_at_sandbox(struct report *r, const struct config *user) {
+  json_auto_t *sandbox = sandbox_resolve(user->sandbox, user->providers);
+  const char *level = json_string_value(json_object_get(sandbox, "level"));
+  const char *why = sandbox_why_not();
+  const json_t *mechanisms = json_object_get(sandbox, "mechanisms");
+  const char *by = json_string_value(json_object_get(mechanisms, level));
+  const bool off = strcmp(level, "off") == 0;
+  char text[300];
+  int version = sandbox_held_version();
+  (void)snprintf(text, sizeof text, "agents run with %s%s%s (Landlock %d: files%s%s%s)", level,
+                 by ? " by " : "", by ? by : "", version, version >= 4 ? ", TCP" : "",
+                 version >= 6 ? ", signals, abstract sockets" : "",
+                 version < 3 ? "; a file that may not be written can be emptied" : "");
+  if (why == NULL)
+    doctor_find(r, off ? FINDING_NOTE : FINDING_OK, "sandbox", text, NULL);
+  else if (off)
+    doctor_find(r, FINDING_NOTE, "sandbox", why, "agents run without one");
+  else
+    doctor_find(r, FINDING_PROBLEM, "sandbox", why,
+                "write sandbox: off in config.yaml, or use a kernel that has it");
 }
 
 /* `agent`: how to install the agent of which a model API has the name here, or NULL. */
@@ -216,6 +240,7 @@ static int doctor_run(int argc, char **argv) {
     file_problem(&r, "configuration", &err, "correct the file, or remove it");
   } else {
     look_at_configuration(&r);
+    look_at_sandbox(&r, &user);
     struct provider_registry *registry = backends_new(&user, &err);
     if (registry == NULL)
       file_problem(&r, "profiles and settings", &err, "correct the file, or remove it");

@@ -229,5 +229,6 @@ const struct cli_command cmd_fork = {
         "The working tree is not taken back, nor is what agents were told in their conversations.\n"
         "--max-movements counts the turns before, too. Exit statuses are those of segue run.",
     .options = options,
+    .minor = true,
     .run = fork_run,
 };

@@ -1,5 +1,7 @@
 /* segue help: lists the commands, or shows the help of one. */
 #include "cli/cli.h"
+#include "cli/help_key.h"
+#include "cli/manual.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -62,13 +64,78 @@ static const struct {
   const char *name, *text;
 } topics[] = {{"exit", exit_help}, {"expressions", expressions_help}};
 
+const char *help_topic(const char *name) {
+  for (size_t i = 0; i < ARRAY_LEN(topics); i++)
+    if (strcmp(name, topics[i].name) == 0)
+      return topics[i].text;
+  return NULL;
+}
+
+/* Commands by what one wants. One that stands nowhere here is listed last. */
+static const struct {
+  const char *title, *names[12];
+} help_groups[] = {
+    {"Start and steer", {"run", "submit", "resume", "fork", "cancel", "serve"}},
+    {"Look", {"ls", "show", "web", "report", "verify", "heads", "rm"}},
+    {"Answer", {"inbox", "answer", "approve", "reject"}},
+    {"Branches of sessions", {"diff", "merge", "discard", "pr", "worktrees"}},
+    {"Write workflows", {"init", "lint", "plan", "prompt", "graph", "facets"}},
+    {"Count and test judgments",
+     {"audit", "judge", "test", "rejudge", "replay", "compare", "agree", "label"}},
+    {"Read JSON out of models", {"extract", "check", "schema", "ask"}},
+    {"Set up", {"doctor", "providers", "config", "hook", "mcp", "completion", "version"}},
+};
+
+static bool is_grouped(const char *name) {
+  for (size_t g = 0; g < ARRAY_LEN(help_groups); g++)
+    for (size_t i = 0; help_groups[g].names[i]; i++)
+      if (strcmp(name, help_groups[g].names[i]) == 0)
+        return true;
+  return false;
+}
+
+static void print_summary(const struct cli_command *command) {
+  printf("  %-11s %s\n", command->name, command->summary);
+}
+
+static void print_group(size_t g) {
+  bool is_first = true;
+  for (size_t i = 0; help_groups[g].names[i]; i++) {
+    const struct cli_command *command = cli_find(help_groups[g].names[i]);
+    if (command == NULL)
+      continue;
+    if (is_first)
+      printf("\n%s\n", help_groups[g].title);
+    is_first = false;
+    print_summary(command);
+  }
+}
+
 static void first_page(void) {
   printf("usage: segue COMMAND [arguments]\n"
-         "Runs coding agents through workflows, judges where to go next, keeps the proof.\n\n");
+         "Runs coding agents through workflows, judges where to go next, keeps the proof.\n");
+  for (size_t g = 0; g < ARRAY_LEN(help_groups); g++)
+    print_group(g);
+  printf("\nMore\n");
   for (size_t i = 0; cli_commands[i]; i++)
-    if (!cli_commands[i]->hidden && !cli_commands[i]->minor)
-      printf("  %-11s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
-  printf("\nsegue help COMMAND explains one; also help exit, help expressions.\n");
+    if (!cli_commands[i]->hidden && !is_grouped(cli_commands[i]->name))
+      print_summary(cli_commands[i]);
+  printf("\nsegue help COMMAND, or KEY of a workflow, explains it; also exit, expressions.\n");
+}
+
+static int say_key(const char *name) {
+  struct buf text = {0}, safe = {0};
+  const char *near;
+  bool found = help_key(&text, name, &near);
+  (void)cli_fit(&safe, str_from(name), 100);
+  if (found)
+    fputs(buf_c(&text), stdout);
+  else
+    fprintf(stderr, "segue help: there is no command and no key \"%s\"%s%s%s\n", buf_c(&safe),
+            near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
+  buf_deinit(&text);
+  buf_deinit(&safe);
+  return found ? STATUS_COMPLETE : STATUS_USAGE;
 }
 
 static int help_run(int argc, char **argv) {
@@ -78,33 +145,34 @@ static int help_run(int argc, char **argv) {
     first_page();
     return STATUS_COMPLETE;
   }
-  if (!cli_parse(&cmd_help, argc, argv, 0, 1, &args, &status))
+  if (!cli_parse(&cmd_help, argc, argv, 0, 2, &args, &status))
     return status;
+  if (args.word_count == 2 && strcmp(args.words[0], "key") == 0)
+    return say_key(args.words[1]);
   if (args.word_count == 0) {
     first_page();
     return STATUS_COMPLETE;
   }
-  for (size_t i = 0; i < ARRAY_LEN(topics); i++)
-    if (strcmp(args.words[0], topics[i].name) == 0) {
-      fputs(topics[i].text, stdout);
-      return STATUS_COMPLETE;
-    }
-  const struct cli_command *command = cli_find(args.words[0]);
-  if (command == NULL) {
-    struct buf safe = {0};
-    (void)cli_fit(&safe, str_from(args.words[0]), 100);
-    fprintf(stderr, "segue help: there is no command \"%s\"\n", buf_c(&safe));
-    buf_deinit(&safe);
-    return STATUS_USAGE;
+  const char *topic = help_topic(args.words[0]);
+  if (topic != NULL) {
+    fputs(topic, stdout);
+    return STATUS_COMPLETE;
   }
+  const struct cli_command *command = cli_find(args.words[0]);
+  if (command == NULL)
+    return say_key(args.words[0]);
   cli_print_help(command);
+  struct buf ignored = {0};
+  if (help_key(&ignored, command->name, NULL))
+    printf("\nIt is a key of a workflow, too: segue help key %s\n", command->name);
+  buf_deinit(&ignored);
   return STATUS_COMPLETE;
 }
 
 const struct cli_command cmd_help = {
     .name = "help",
-    .arguments = "[COMMAND|exit|expressions]",
-    .summary = "explain a command, the exit statuses, or expressions",
+    .arguments = "[COMMAND|[key] KEY|exit|expressions]",
+    .summary = "explain a command, a key of a workflow, the exit statuses, or expressions",
     .run = help_run,
     .minor = true,
 };

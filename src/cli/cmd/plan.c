@@ -2,11 +2,12 @@
 #include "host/plan.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/inputs.h"
 #include "cli/json_io.h"
 #include "cli/setup.h"
-#include "cli/turns.h"
 #include "host/paths.h"
 #include "provider/probe.h"
+#include "view/words.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ static const struct cli_option options[] = {
     {"task", 't', "TEXT", "what is to be done", false},
     {"task-file", 'f', "FILE|-", "the task from a file or standard input", false},
     SETUP_OPTIONS,
+    INPUT_OPTION,
     {"logs", 'l', "DIR", "where the sessions before are", false},
     {"quick", 'q', NULL, "start no program and ask no API, so without versions", false},
     {"json", 'j', NULL, "print one JSON object", false},
@@ -107,6 +109,15 @@ static void plan_row(const struct plan_page *page, const char *title, enum colou
   buf_deinit(&line);
 }
 
+/* "strict by landlock, network none", or off. */
+static void plan_put_sandbox(struct buf *out, const json_t *sandbox) {
+  buf_puts(out, plan_word(sandbox, "level"));
+  if (plan_word(sandbox, "mechanism")[0])
+    buf_printf(out, " by %s", plan_word(sandbox, "mechanism"));
+  if (plan_word(sandbox, "network")[0])
+    buf_printf(out, ", network %s", plan_word(sandbox, "network"));
+}
+
 static void plan_put_who(struct buf *out, const json_t *who) {
   const char *model = plan_word(who, "model"), *version = plan_word(who, "version");
   const char *transport = plan_word(who, "transport");
@@ -119,6 +130,11 @@ static void plan_put_who(struct buf *out, const json_t *who) {
     buf_printf(out, ", %s", transport);
   if (plan_word(who, "problem")[0])
     buf_puts(out, " (not usable)");
+  const json_t *sandbox = json_object_get(who, "sandbox");
+  if (sandbox != NULL) {
+    buf_puts(out, ", sandbox ");
+    plan_put_sandbox(out, sandbox);
+  }
 }
 
 /* "claude 2.1, exec; else codex": of a panel all with a comma between. */
@@ -193,6 +209,10 @@ static void plan_print_movement(const struct plan_page *page, const json_t *m) {
     buf_puts(&text, "no rule leads here");
   } else if (json_is_array(command)) {
     plan_put_words(&text, command, " ");
+    if (strcmp(plan_word(json_object_get(m, "sandbox"), "level"), "off") != 0) {
+      buf_puts(&text, ", sandbox ");
+      plan_put_sandbox(&text, json_object_get(m, "sandbox"));
+    }
   } else {
     plan_put_list(&text, json_object_get(m, "work"), ", else ");
     buf_printf(&text, "  %s", plan_word(m, "permission"));
@@ -218,7 +238,7 @@ static void plan_print_history(const struct plan_page *page, const json_t *histo
     const json_t *time = json_object_get(json_object_get(history, "duration_ms"), ranks[i]);
     buf_printf(&text, "%s of the last %d: ", ranks[i],
                (int)json_integer_value(json_object_get(history, "runs")));
-    turns_put_time(&text, (int64_t)json_number_value(time));
+    view_put_time(&text, (int64_t)json_number_value(time));
     buf_printf(&text, ", %.0f tokens", json_number_value(tokens));
     if (cost != NULL)
       buf_printf(&text, ", $%.4f", json_number_value(cost));
@@ -258,6 +278,42 @@ static void plan_print_worst(const struct plan_page *page, const json_t *plan) {
   buf_deinit(&text);
 }
 
+/* A map of amounts, as it was written: "tokens 1000, time 90m". */
+static void put_amounts(struct buf *text, const json_t *limits) {
+  const char *key, *before = "";
+  json_t *value;
+  json_object_foreach((json_t *)limits, key, value) {
+    buf_printf(text, "%s%s ", before, key);
+    before = ", ";
+    if (json_is_object(value))
+      put_amounts(text, value);
+    else if (json_is_string(value))
+      buf_puts(text, json_string_value(value));
+    else
+      buf_printf(text, "%.15g", json_number_value(value));
+  }
+}
+
+static void plan_print_budget(const struct plan_page *page, const json_t *budget) {
+  size_t i;
+  const json_t *one, *limits = json_object_get(budget, "limits");
+  const json_t *unseen = json_object_get(budget, "unseen");
+  struct buf text = {0};
+  json_array_foreach((json_t *)limits, i, one) {
+    const char *movement = json_string_value(json_object_get(one, "movement"));
+    buf_clear(&text);
+    buf_printf(&text, "%s: ", movement ? movement : "session");
+    put_amounts(&text, json_object_get(one, "limits"));
+    plan_row(page, i == 0 ? "budget" : "", COLOUR_DIM, &text);
+  }
+  buf_clear(&text);
+  buf_puts(&text, "not seen: ");
+  plan_put_words(&text, unseen, "; ");
+  if (json_array_size(unseen) > 0)
+    plan_row(page, "", COLOUR_DIM, &text);
+  buf_deinit(&text);
+}
+
 /* The files that facets came from. */
 static void plan_print_facets(const struct plan_page *page, const json_t *facets) {
   size_t i;
@@ -290,6 +346,7 @@ static void plan_print(const json_t *plan) {
   }
   plan_print_facets(&page, json_object_get(plan, "facets"));
   plan_print_worst(&page, plan);
+  plan_print_budget(&page, json_object_get(plan, "budget"));
   buf_clear(&text);
   plan_put_words(&text, json_object_get(plan, "env"), ", ");
   if (text.n > 0)
@@ -337,7 +394,7 @@ out:
 const struct cli_command cmd_plan = {
     .name = "plan",
     .arguments = "WORKFLOW [--task TEXT] [options]",
-    .summary = "tell what would run: who, how often at most, and what it used before",
+    .summary = "tell what would run: who, how often at most, what it used before",
     .help =
         "Each movement with its program or provider (and who takes over), permission and judge,\n"
         "and where its rules lead; the limits; how many calls it can come to; the cost of the\n"

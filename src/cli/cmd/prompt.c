@@ -96,7 +96,8 @@ static bool render_judge(const struct cli_args *args, const struct setup *setup,
   long vote;
   struct chain_spec spec = {.rules = m->rules,
                             .rule_count = m->rule_count,
-                            .movement = m->name,
+                            .movement = m->own_name,
+                            .joined = m->child_count > 0,
                             .stages = m->judge.stages,
                             .stage_count = m->judge.stage_count};
   if (!prompt_number(args, "vote", &vote, err))
@@ -119,6 +120,33 @@ static bool render_judge(const struct cli_args *args, const struct setup *setup,
   prompt_judge(view, &spec, stage, out);
   note_unasked(&spec, stage);
   return true;
+}
+
+/* A movement with children asks nobody. */
+static bool refuse_group(const struct workflow *wf, const struct movement *m, struct err *err) {
+  struct buf names = {.max = 200};
+  for (size_t i = 0; i < m->child_count; i++)
+    buf_printf(&names, "%s" STR_FMT, i > 0 ? ", " : "",
+               STR_ARG(wf->movements[m->first_child + i].name));
+  (void)err_set(err, ERR_USAGE,
+                STR_FMT " does no work of its own: name a child (%s), or --stage for its judge",
+                STR_ARG(m->name), buf_c(&names));
+  buf_deinit(&names);
+  return false;
+}
+
+/* The child of a for_each is shown with the first item, where the file has the list. */
+static json_t *show_item(const struct workflow *wf, const struct movement *m,
+                         struct prompt_view *view) {
+  const struct movement *group = m->group != NO_GROUP ? &wf->movements[m->group] : NULL;
+  if (group == NULL || group->for_each == NULL)
+    return NULL;
+  json_t *item = json_incref(json_array_get(group->for_each, 0));
+  if (item == NULL)
+    item = json_string("(an item)");
+  view->item = item;
+  view->index = 1;
+  return item;
 }
 
 static bool render(const struct cli_args *args, const struct setup *setup, struct prompt *out,
@@ -162,7 +190,10 @@ static bool render(const struct cli_args *args, const struct setup *setup, struc
   const struct capability *cap = capability_find(registry_capabilities(setup->registry), provider);
   view.held = cap ? cap->held : NULL;
   bool ok = true;
-  if (stage_name == NULL) {
+  json_t *item = show_item(setup->workflow, m, &view);
+  if (stage_name == NULL && m->child_count > 0) {
+    ok = refuse_group(setup->workflow, m, err);
+  } else if (stage_name == NULL) {
     prompt_execute(&view, out);
   } else if (!judge_stage_from_name(str_from(stage_name), &stage) ||
              (stage != STAGE_STRUCTURED_OUTPUT && stage != STAGE_PHASE3_TAG &&
@@ -172,6 +203,7 @@ static bool render(const struct cli_args *args, const struct setup *setup, struc
   } else {
     ok = render_judge(args, setup, &view, stage, out, votes, err);
   }
+  json_decref(item);
   buf_deinit(&task);
   return ok;
 }

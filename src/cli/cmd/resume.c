@@ -9,6 +9,7 @@
 #include "cli/session_post.h"
 #include "cli/session_ui.h"
 #include "host/backends.h"
+#include "host/folder.h"
 #include "host/steer.h"
 #include "store/heads.h"
 #include "store/reader.h"
@@ -24,12 +25,16 @@ static const struct cli_option options[] = {
     {"rule", 'r', "N", "your verdict on the turn that has none: the number of the rule", false},
     {"why", 0, "TEXT", "and your reason, with --rule", false},
     BODY_STEER_OPTIONS,
+    {"add-budget", 0, "[MOVEMENT.]UNIT=N",
+     "more of a budget: tokens, cost (dollars), time (30m), calls or movements", true},
     {"scenario", 's', "FILE", "replies of the script provider (default: the session's own)", false},
     {"logs", 'l', "DIR", "where session logs are", false},
     {"cut", 0, NULL, "cut off the end of the log from its first damaged record on", false},
     {"json", 0, NULL, "print the log records as they become durable", false},
     {"verbose", 'v', NULL, "show the agents' words as they come (on a terminal)", false},
     {"quiet", 'q', NULL, "print nothing but errors", false},
+    {"release", 0, NULL, "do not go on: give up the folder that it keeps while it waits for you",
+     false},
     {"daemon", 'd', NULL, "let the daemon go on with it; prints its id at once", false},
     {"socket", 'S', "PATH", "the daemon's control socket, with --daemon", false},
     {0},
@@ -181,7 +186,7 @@ static void seal_late(struct host *host, const struct brief *b) {
 static json_t *resume_body(const struct cli_args *args, struct err *err) {
   json_t *body = json_object();
   bool ok = body_number(args, body, "rule", "rule", err) && body_text(args, body, "why", err) &&
-            body_steer(args, body, err);
+            body_steer(args, body, err) && body_budget(args, body, err);
   if (ok)
     return body;
   json_decref(body);
@@ -351,12 +356,25 @@ static int resume_local(const struct cli_args *args, json_t *body) {
   return status;
 }
 
+/* The session stays as it is; others may edit its folder. */
+static int resume_release(const struct cli_args *args) {
+  struct store_ref ref;
+  struct err err = {0};
+  char id[STORE_ID_BYTES];
+  if (!find_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err))
+    return cli_fail("resume", &err);
+  store_ref_id(&ref, id);
+  return folder_release(id, &err) ? STATUS_COMPLETE : cli_fail("resume", &err);
+}
+
 static int resume_resume(int argc, char **argv) {
   struct cli_args args;
   struct err err = {0};
   int status;
   if (!cli_parse(&cmd_resume, argc, argv, 1, 1, &args, &status))
     return status;
+  if (cli_flag(&args, "release"))
+    return resume_release(&args);
   json_t *body = resume_body(&args, &err);
   if (body == NULL)
     return cli_fail("resume", &err);
@@ -382,7 +400,8 @@ const struct cli_command cmd_resume = {
         "plain\n"
         "resume judges the turn anew, --rule N is your own verdict (method human, with your name "
         "and\n"
-        "--why), --max-movements gives it more turns. With --provider and the like it goes on "
+        "--why), --max-movements gives it more turns, --add-budget more of what it may use. With "
+        "--provider and the like it goes on "
         "with\n"
         "others; config.yaml counts as it is now. COMPLETE, ABORT and cancel are final: see segue "
         "fork.\n"

@@ -1,56 +1,144 @@
 /* segue rm: removes logs of sessions, and says so in the ledger. */
 #include "cli/cli.h"
 #include "cli/find.h"
+#include "cli/trees/trees.h"
+#include "host/paths.h"
 #include "store/brief.h"
 #include "store/ledger.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct cli_option options[] = {
     {"logs", 'l', "DIR", "where session logs are", false},
-    {"force", 'f', NULL, "also sessions that could go on", false},
+    {"older-than", 0, "AGE", "all that ended longer ago than this: 30d, 12h", false},
+    {"stopped", 0, NULL, "also sessions that stopped and could go on", false},
+    {"force", 'f', NULL, "also sessions that could go on, and work that is not committed", false},
     {0},
 };
 
+struct session_removal {
+  bool force, stopped;
+  bool old_only;    /* what may not be removed is passed over */
+  int64_t since_ms; /* what changed later stays */
+  long removed;
+};
+
+/* May it go? Its head goes to the ledger then. False with err->code ERR_NONE: it is passed over. */
+static bool may_remove(const struct session_removal *r, const struct store_ref *ref,
+                       struct ledger_entry *entry, struct err *err) {
+  struct brief brief;
+  int64_t updated;
+  *err = (struct err){0};
+  if (store_is_owned(ref))
+    return !r->old_only && err_set(err, ERR_LOCKED, "a process runs it: %s", ref->name);
+  if (!brief_read(&brief, ref, err))
+    return false;
+  bool running = strcmp(brief.status, "running") == 0;
+  bool goes_on = running || brief_is_stopped(&brief);
+  bool allowed = !goes_on || r->force || (r->stopped && !running);
+  bool young =
+      r->old_only && (!record_time_parse(brief.updated, &updated) || updated > r->since_ms);
+  entry->seq = brief.seq;
+  memcpy(entry->hash, brief.hash, sizeof entry->hash);
+  brief_deinit(&brief);
+  if (!allowed && !r->old_only)
+    return err_set(err, ERR_USAGE, "%s can go on: give %s--force to remove it", entry->session,
+                   running ? "" : "--stopped or ");
+  return allowed && !young;
+}
+
+/* Its worktrees go too, unless there is work that would be lost; a branch whose commits are in no
+ * other one stays. */
+static bool remove_trees(const struct session_removal *r, const struct store_ref *ref,
+                         struct err *err) {
+  struct trees t;
+  struct err ignored;
+  if (!trees_read(&t, ref, &ignored))
+    return true;
+  bool ok = true;
+  for (size_t i = 0; i < t.count && !r->force; i++)
+    if (trees_is_dirty(t.items[i].path))
+      ok = err_set(err, ERR_USAGE,
+                   "%.300s has work that is not committed: commit it, or give "
+                   "--force",
+                   t.items[i].path);
+  ok = ok && trees_discard(&t, false, err);
+  for (size_t i = 0; i < t.count && ok; i++)
+    if (!trees_drop_branch(&t, &t.items[i])) {
+      fputs("segue rm: its branch stays, no other one has its commits: ", stderr);
+      cli_put_safe(stderr, t.items[i].branch);
+      fputc('\n', stderr);
+    }
+  trees_deinit(&t);
+  return ok;
+}
+
 /* First the entry, then the log: a crash between leaves a log too many, never one that is
  * missing. */
-static bool remove_session(const struct store_ref *ref, bool force, struct err *err) {
-  struct brief brief;
+static bool remove_session(struct session_removal *r, const struct store_ref *ref,
+                           struct err *err) {
   struct store store;
   struct ledger_entry entry = {.kind = LEDGER_REMOVED};
   store_of(ref, &store);
   store_ref_id(ref, entry.session);
   if (entry.session[0] == '\0')
     return err_set(err, ERR_USAGE, "%s is not a log in a folder of logs", ref->name);
-  if (store_is_owned(ref))
-    return err_set(err, ERR_LOCKED, "a process runs it: %s", ref->name);
-  if (!brief_read(&brief, ref, err))
-    return false;
-  bool over = strcmp(brief.status, "running") != 0 && strcmp(brief.status, "stopped") != 0;
-  entry.seq = brief.seq;
-  memcpy(entry.hash, brief.hash, sizeof entry.hash);
-  brief_deinit(&brief);
-  if (!over && !force)
-    return err_set(err, ERR_USAGE, "%s can go on: give --force to remove it", entry.session);
+  if (!may_remove(r, ref, &entry, err) || !remove_trees(r, ref, err))
+    return err->code == ERR_NONE;
   if (strlen(entry.hash) != SHA256_HEX - 1)
     memset(entry.hash, '0', SHA256_HEX - 1);
   if (!ledger_append(&store, &entry, 1, err))
     return false;
   store_remove(ref);
+  r->removed++;
   return true;
+}
+
+static int remove_old(struct session_removal *r, const struct cli_args *args) {
+  char where[PATHS_BYTES];
+  struct store store;
+  struct store_id *ids = NULL;
+  size_t count = 0;
+  struct err err = {0};
+  int worst = STATUS_COMPLETE;
+  if (!find_since(cli_value(args, "older-than"), &r->since_ms, &err) ||
+      !paths_logs(cli_value(args, "logs"), where, &err))
+    return cli_fail("rm", &err);
+  store_at(&store, where);
+  if (store_exists(&store) && !store_list(&store, &ids, &count, &err))
+    return cli_fail("rm", &err);
+  for (size_t i = 0; i < count; i++) {
+    struct store_ref ref;
+    store_ref(&store, ids[i].id, &ref);
+    if (!remove_session(r, &ref, &err))
+      worst = cli_fail("rm", &err);
+  }
+  free(ids);
+  printf("%ld removed\n", r->removed);
+  return worst;
 }
 
 static int rm_run(int argc, char **argv) {
   struct cli_args args;
+  struct err err = {0};
   int status, worst = STATUS_COMPLETE;
-  if (!cli_parse(&cmd_rm, argc, argv, 1, CLI_WORDS, &args, &status))
+  if (!cli_parse(&cmd_rm, argc, argv, 0, CLI_WORDS, &args, &status))
     return status;
+  bool old = cli_value(&args, "older-than") != NULL;
+  struct session_removal r = {
+      .force = cli_flag(&args, "force"), .stopped = cli_flag(&args, "stopped"), .old_only = old};
+  if (old == (args.word_count > 0)) {
+    (void)err_set(&err, ERR_USAGE, "name sessions, or say --older-than AGE");
+    return cli_fail("rm", &err);
+  }
+  if (old)
+    return remove_old(&r, &args);
   for (size_t i = 0; i < args.word_count; i++) {
     struct store_ref ref;
-    struct err err = {0};
     if (find_session(args.words[i], cli_value(&args, "logs"), NULL, &ref, &err) &&
-        remove_session(&ref, cli_flag(&args, "force"), &err))
+        remove_session(&r, &ref, &err))
       continue;
     worst = cli_fail("rm", &err);
   }
@@ -59,10 +147,13 @@ static int rm_run(int argc, char **argv) {
 
 const struct cli_command cmd_rm = {
     .name = "rm",
-    .arguments = "ID... [options]",
-    .summary = "remove logs of sessions, and say so in the ledger",
-    .help = "Blobs stay: other sessions may name them. A log that was removed in another way is\n"
-            "missing when segue verify looks at its folder.",
+    .arguments = "ID... | --older-than AGE [options]",
+    .summary = "remove sessions: log, worktrees, branches, with a word in the ledger",
+    .help =
+        "Never one that runs. A branch whose commits are in no other one stays, and is named;\n"
+        "--older-than passes over what could go on, --stopped takes what stopped too. Blobs stay:\n"
+        "other sessions may name them. A log that was removed in another way is missing when\n"
+        "segue verify looks at its folder.",
     .options = options,
     .run = rm_run,
     .minor = true,

@@ -1,4 +1,5 @@
 /* segue run: runs one workflow to its end. */
+#include "cli/inputs.h"
 #include "cli/session_ui.h"
 #include "cli/setup.h"
 #include "host/paths.h"
@@ -9,6 +10,9 @@ static const struct cli_option options[] = {
     {"task", 't', "TEXT", "what is to be done", false},
     {"task-file", 'f', "FILE|-", "the task from a file or standard input", false},
     SETUP_OPTIONS,
+    SETUP_PLACE_OPTIONS,
+    INPUT_OPTION,
+    {"interactive", 0, NULL, "a person takes part, also without a terminal: by segue inbox", false},
     {"allow-secret", 0, NULL, "run though the task or the workflow holds a key", false},
     {"logs", 'l', "DIR", "where the session log goes", false},
     {"json", 0, NULL, "print the log records as they become durable", false},
@@ -31,6 +35,8 @@ static int run_run(int argc, char **argv) {
   if (!setup_flags(&setup, &args, &status) ||
       !setup_start(&setup, &args, args.words[0], &task, &status))
     goto out;
+  if (cli_flag(&args, "interactive") || (mode == UI_LINES && terminal_ask_can()))
+    json_object_set_new(setup.config, "interactive", json_true());
   if (!ui_init(&ui, "run", mode, cli_value(&args, "logs"), setup.registry, &err)) {
     (void)cli_fail("run", &err);
     status = STATUS_FAILED;

@@ -10,6 +10,8 @@ static const struct cli_option options[] = {
     {"max-sessions", 'n', "N", "how many run at once; the others wait (default 16)", false},
     {"logs", 'l', "DIR", "where session logs are", false},
     {"socket", 'S', "PATH", "the control socket", false},
+    {"http", 0, "ADDRESS:PORT", "keep a port of this machine open for the web page (segue web)",
+     false},
     {"drain", 0, "SECONDS", "for calls that run when it is told to stop (default 30)", false},
     {0},
 };
@@ -45,6 +47,7 @@ static int serve_run(int argc, char **argv) {
   const struct serve_options serve_options = {.logs = cli_value(&args, "logs"),
                                               .socket = cli_value(&args, "socket"),
                                               .max_sessions = (size_t)max_sessions,
+                                              .http = cli_value(&args, "http"),
                                               .drain_ms = (uint64_t)drain_s * 1000,
                                               .ready = on_ready};
   return serve(&serve_options, &err) ? STATUS_COMPLETE : cli_fail("serve", &err);

@@ -1,15 +1,19 @@
 /* segue show: shows a session turn by turn, or one judgment in full. */
 #include "audit/book.h"
 #include "audit/explain.h"
+#include "audit/report_files.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/find.h"
+#include "cli/json_io.h"
 #include "cli/live.h"
 #include "cli/turns.h"
 #include "core/record.h"
 #include "daemon/client.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
+#include "view/session.h"
+#include "view/told.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -20,12 +24,14 @@
 /* How often a log that is followed is looked at, and how often a session without an owner must be
  * seen before it counts as crashed. */
 enum { FOLLOW_POLL_MS = 100, FOLLOW_ORPHAN_LOOKS = 20 };
+enum { SHOW_TEXT_BYTES = 4096 }; /* of each text of a judgment's view, unless --full */
 
 static const struct cli_option options[] = {
     {"follow", 'f', NULL, "go on until the session ends or stops; exit with its status", false},
     {"quiet", 'q', NULL, "print nothing but errors (with --follow)", false},
     {"full", 0, NULL, "cut no texts", false},
     {"json", 0, NULL, "print the records (of that turn)", false},
+    {"as", 0, "view", "print what is shown as one JSON object", false},
     {"logs", 'l', "DIR", "where session logs are", false},
     {"socket", 'S', "PATH", "ask the daemon there where the log is", false},
     {0},
@@ -43,7 +49,8 @@ struct show {
   FILE *out;        /* of turns: stdout, or `turns` until the header is known */
   char *turns;
   size_t turns_bytes;
-  json_t *start;  /* session_start */
+  json_t *start; /* session_start */
+  struct report_files reports;
   json_t *parent; /* of carried: what it was forked from; or NULL */
   bool headed;    /* the header was printed */
   long explained; /* the turn that was explained last */
@@ -194,6 +201,20 @@ static void print_spent(const struct show *s) {
   json_decref(spent);
 }
 
+/* Where its reports are files, and which are not what the log has. */
+static void print_reports(struct show *s) {
+  char folder[STORE_NAME_BYTES];
+  struct buf text = {0};
+  if (s->reports.newest == NULL)
+    return;
+  report_files_look(&s->reports, &s->book.store, s->summary.session);
+  store_report_folder(&s->book.store, s->summary.session, folder);
+  report_files_told(&s->reports, true, &text);
+  show_print_row(s, "reports", buf_view(&text));
+  show_print_row(s, "", str_from(folder));
+  buf_deinit(&text);
+}
+
 /* --- turns --- */
 
 /* The turns that have no judgment (yet), oldest first. */
@@ -221,7 +242,7 @@ static void print_explanation(const struct show *s, struct str text) {
 }
 
 static bool show_explain(struct show *s, const struct explain_found *found, struct err *err) {
-  const struct explain_opts opts = {s->full, (size_t)s->columns};
+  const struct explain_opts opts = {.full = s->full, .columns = (size_t)s->columns};
   struct buf text = {0};
   if (s->explained != 0)
     putchar('\n');
@@ -253,6 +274,7 @@ static void show_print_record(const struct show *s, const json_t *record, struct
 
 static void take_record(struct show *s, const json_t *record, struct str line) {
   const struct turn_line *turn = summary_feed_json(&s->summary, record);
+  report_files_note(&s->reports, record);
   if (show_is_type(record, "session_start")) {
     json_decref(s->start);
     s->start = json_incref((json_t *)record);
@@ -376,6 +398,8 @@ static int closing(struct show *s, const char *path) {
       print_status(s);
     if (!s->follow)
       print_spent(s);
+    if (!s->follow)
+      print_reports(s);
     if (s->turns != NULL) {
       fflush(s->out);
       fputs(s->turns, stdout);
@@ -410,6 +434,60 @@ static int closing(struct show *s, const char *path) {
   return s->follow ? turns_status(&s->summary) : STATUS_COMPLETE;
 }
 
+/* --- as a view --- */
+
+static bool show_turn_view(const struct store_ref *ref, const char *word, bool full,
+                           struct err *err) {
+  struct book book;
+  struct explain_found found;
+  struct view_told told;
+  json_t *record;
+  if (!book_open(&book, ref, true, err))
+    return false;
+  while ((record = book_next(&book)) != NULL)
+    json_decref(record);
+  size_t max = full ? SIZE_MAX : SHOW_TEXT_BYTES;
+  bool ok = explain_find(&book, word, &found, err) &&
+            view_told_read(&told, &book, found.turn, max, max, err);
+  if (ok) {
+    json_t *view = view_told_json(&told);
+    json_io_print(view, JSON_IO_COMPACT);
+    json_decref(view);
+    view_told_deinit(&told);
+  }
+  book_close(&book);
+  return ok;
+}
+
+/* Prints the session, or one judgment of it, as pages and reports have them. */
+static int show_view(const struct cli_args *args) {
+  const char *as = cli_value(args, "as");
+  struct store_ref ref;
+  struct view_session v;
+  struct err err = {0};
+  if (strcmp(as, "view") != 0)
+    (void)err_set(&err, ERR_USAGE, "--as %.40s: there is --as view", as);
+  else if (cli_flag(args, "follow") || cli_flag(args, "json"))
+    (void)err_set(&err, ERR_USAGE, "--as view does not go with --follow and --json");
+  if (err.code != ERR_NONE ||
+      !find_session(args->words[0], cli_value(args, "logs"), cli_value(args, "socket"), &ref, &err))
+    return cli_fail("show", &err);
+  if (args->word_count > 1) {
+    bool ok = show_turn_view(&ref, args->words[1], cli_flag(args, "full"), &err);
+    return ok ? STATUS_COMPLETE : cli_fail("show", &err);
+  }
+  if (!view_session_read(&v, &ref, &err)) {
+    (void)cli_fail("show", &err);
+    return STATUS_USAGE;
+  }
+  json_t *view = view_session_json(&v);
+  int status = v.chain == VIEW_BAD ? STATUS_FAILED : STATUS_COMPLETE;
+  json_io_print(view, JSON_IO_COMPACT);
+  json_decref(view);
+  view_session_deinit(&v);
+  return status;
+}
+
 static int show_show(int argc, char **argv) {
   struct cli_args args;
   struct err err = {0};
@@ -417,6 +495,8 @@ static int show_show(int argc, char **argv) {
   int status;
   if (!cli_parse(&cmd_show, argc, argv, 1, 2, &args, &status))
     return status;
+  if (cli_value(&args, "as") != NULL)
+    return show_view(&args);
   struct show s = {.movement = args.word_count > 1 ? args.words[1] : NULL,
                    .socket = cli_value(&args, "socket"),
                    .follow = cli_flag(&args, "follow"),
@@ -456,6 +536,7 @@ static int show_show(int argc, char **argv) {
   free(s.turns);
   json_decref(s.start);
   json_decref(s.parent);
+  report_files_deinit(&s.reports);
   summary_deinit(&s.summary);
   live_deinit(&s.live);
   book_close(&s.book);

@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
+#include "cli/inputs.h"
 #include "cli/json_io.h"
 #include "cli/session_post.h"
 #include "cli/setup.h"
@@ -21,7 +22,10 @@ static const struct cli_option options[] = {
     {"task", 't', "TEXT", "what is to be done", false},
     {"task-file", 'f', "FILE|-", "the task from a file or standard input", false},
     SETUP_OPTIONS,
+    SETUP_PLACE_OPTIONS,
+    INPUT_OPTION,
     {"allow-secret", 0, NULL, "run though the task or the workflow holds a key", false},
+    {"interactive", 0, NULL, "a person takes part: rules with interactive_only count", false},
     {"follow", 0, NULL, "show it turn by turn; exit with its status", false},
     {"wait", 'w', NULL, "wait for its end without a word; exit with its status", false},
     {"json", 0, NULL, "print the session as JSON instead of its id; with --follow, its records too",
@@ -39,9 +43,23 @@ static bool set_task(const struct cli_args *args, json_t *body, struct err *err)
     json_object_set_new(body, "allow_secret", json_true());
   else if (ok) /* the daemon knows its own environment, not this one */
     ok = keys_check(NULL, buf_view(&task), NULL, "--allow-secret", err);
+  if (ok && cli_flag(args, "interactive"))
+    json_object_set_new(body, "interactive", json_true());
   if (ok && task.n > 0)
     json_object_set_new(body, "task", json_stringn(task.p, task.n));
   buf_deinit(&task);
+  return ok;
+}
+
+static bool set_inputs(const struct cli_args *args, const char *path, json_t *body,
+                       struct err *err) {
+  json_t *inputs = json_object();
+  bool ok = inputs_read(args, inputs, err);
+  if (ok)
+    inputs_ask(args, path, inputs);
+  if (ok && json_object_size(inputs) > 0)
+    json_object_set(body, "inputs", inputs);
+  json_decref(inputs);
   return ok;
 }
 
@@ -53,7 +71,8 @@ static bool make_body(const struct cli_args *args, json_t *body, struct err *err
          body_path(body, "cwd", "--cwd", cwd ? cwd : ".", err) &&
          (scenario == NULL || body_path(body, "scenario", "--scenario", scenario, err)) &&
          body_text(args, body, "model", err) && body_providers(args, body, err) &&
-         setup_options(args, body, err) && set_task(args, body, err);
+         setup_options(args, body, err) && setup_place(args, body, err) &&
+         set_task(args, body, err) && set_inputs(args, named ? found : args->words[0], body, err);
 }
 
 /* The errors of the workflow, drawn as `segue run` does it. */

@@ -67,6 +67,10 @@ static void print_json(const char *path, const struct verify_result *r) {
     json_object_set_new(object, "seal", json_string(seal_name(r->seal)));
   if (file != NULL)
     json_object_set_new(object, "file", file);
+  if (r->reports[0] != '\0')
+    json_object_set_new(object, "reports",
+                        json_pack("{sI sI ss}", "changed", (json_int_t)r->reports_changed,
+                                  "missing", (json_int_t)r->reports_missing, "files", r->reports));
   if (r->state == VERIFY_TORN)
     json_object_set_new(object, "torn_bytes", json_integer((json_int_t)r->torn_bytes));
   if (r->state == VERIFY_BAD) {
@@ -107,6 +111,8 @@ static void verify_print_line(const char *path, const struct verify_result *r) {
     putchar('\n');
     break;
   }
+  if (r->reports[0] != '\0')
+    printf("    reports that are not what the log has: %s\n", r->reports);
 }
 
 /* Prints what is wrong with a whole store rather than with a log. */

@@ -107,14 +107,15 @@ static bool offers(const json_t *list, const char *member, const char *id) {
 static bool set_mode(struct acp *acp) {
   const json_t *modes = json_object_get(acp->opened, "modes");
   const char *current = json_string_value(json_object_get(modes, "currentModeId"));
-  const char *mode = json_string_value(json_object_get(
-      json_object_get(acp->d->profile->acp, "modes"), permission_name(acp->call->permission)));
+  const char *word = permission_name(profile_told(acp->d->profile, acp->call));
+  const char *mode =
+      json_string_value(json_object_get(json_object_get(acp->d->profile->acp, "modes"), word));
   char text[300];
   if (mode == NULL || (current != NULL && strcmp(current, mode) == 0))
     return true;
   if (!offers(json_object_get(modes, "availableModes"), "id", mode)) {
     (void)snprintf(text, sizeof text, "the agent has no mode %.100s, which %s work needs", mode,
-                   permission_name(acp->call->permission));
+                   word);
     acp_fail(acp, CLASS_BAD_REQUEST, text);
     return false;
   }
@@ -475,6 +476,7 @@ static void acp_close(struct driver *d) {
   json_decref(acp->initialized);
   json_decref(acp->opened);
   json_decref(acp->own_usage);
+  json_decref(acp->inputs);
   json_decref(acp->used);
   json_decref(acp->allowing);
   questions_deinit(&acp->questions);

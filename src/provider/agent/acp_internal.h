@@ -36,6 +36,7 @@ struct acp {
   bool failed;       /* the last thing said was the client's own word for an error */
   bool replayed;     /* the history of a conversation is being told: it is not new */
   bool ids;          /* messages carry ids: those without one are asides */
+  json_t *inputs;    /* of tools, by id: what they are used for; true: that is told; or NULL */
   json_t *own_usage; /* {"input", "output", "cached"}: told before the end */
   struct questions questions;
   json_t *allowing; /* of a replay: ids of options that allow something, as the agent named them */

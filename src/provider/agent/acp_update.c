@@ -131,19 +131,57 @@ static void take_structured(struct driver *d, const json_t *update) {
   d->structured = json_incref((json_t *)input);
 }
 
+/* An agent says with the beginning or later what it is used for: then it is told with its end. */
+static void acp_keep_input(struct acp *acp, struct str id, const json_t *input, bool begins) {
+  if (id.n == 0 || !tool_has_argument(input))
+    return;
+  if (acp->inputs == NULL)
+    acp->inputs = json_object();
+  const json_t *known = json_object_getn(acp->inputs, id.p, id.n);
+  if (!json_is_true(known) && json_object_size(acp->inputs) < LIMIT_CALL_EVENT_COUNT)
+    json_object_setn_new(acp->inputs, id.p, id.n,
+                         begins ? json_true() : json_incref((json_t *)input));
+}
+
+static void acp_end_tool(struct acp *acp, const json_t *update, struct str id, bool begins,
+                         bool failed) {
+  static const char *const names[] = {"rawOutput", "content", NULL};
+  const json_t *input = json_object_getn(acp->inputs, id.n > 0 ? id.p : "", id.n);
+  struct tool_told tool = {.name = begins ? (struct str){0} : tool_name(update),
+                           .id = id,
+                           .state = "end",
+                           .failed = failed,
+                           .input = json_is_true(input) ? NULL : input};
+  for (size_t i = 0; names[i] != NULL && tool.output == NULL; i++)
+    tool.output = json_object_get(update, names[i]);
+  const json_t *raw = json_object_get(update, "rawOutput");
+  tool.exit = json_object_get(raw, "exit_code");
+  if (tool.exit == NULL)
+    tool.exit = json_object_get(raw, "exitCode");
+  if (tool.exit == NULL) /* codex-acp's terminals */
+    tool.exit = json_object_get(json_object_get(json_object_get(update, "_meta"), "terminal_exit"),
+                                "exit_code");
+  stream_tool(acp->d, &tool);
+}
+
 static void acp_say_tool(struct acp *acp, const json_t *update, bool begins) {
   struct driver *d = acp->d;
   struct str id = acp_text_of(update, "toolCallId"), status = acp_text_of(update, "status");
   bool failed = str_eq_c(status, "failed");
+  const json_t *input = json_object_get(update, "rawInput");
   take_structured(d, update);
   if (begins) {
     acp->denied = false;
     if (!acp->ids) /* what was said before it is a message of its own */
       stream_end_message(d, (struct str){0});
-    stream_tool(d, tool_name(update), id, "start", -1);
+    stream_tool(
+        d,
+        &(struct tool_told){
+            .name = tool_name(update), .id = id, .state = "start", .failed = -1, .input = input});
   }
+  acp_keep_input(acp, id, input, begins);
   if (failed || str_eq_c(status, "completed"))
-    stream_tool(d, begins ? (struct str){0} : tool_name(update), id, "end", failed);
+    acp_end_tool(acp, update, id, begins, failed);
 }
 
 /* codex-acp alone says that it tries again: _meta.codex.error. */

@@ -12,6 +12,7 @@
 #include "provider/agent/subscription.h"
 #include "provider/agent/version.h"
 #include "provider/call_env.h"
+#include "provider/confine.h"
 #include "provider/secret_find.h"
 
 #include <assert.h>
@@ -261,10 +262,21 @@ static void agent_on_end(void *ctx, struct process_result *p) {
 }
 
 static bool start_process(struct agent_run *run, struct err *err) {
+  const struct confine_spec held = {.env = run->env,
+                                    .request = run->call.request,
+                                    .cwd = run->env->cwd,
+                                    .tmpdir = run->tmpdir,
+                                    .argv = run->command.argv,
+                                    .envp = run->envp,
+                                    .state = json_object_get(run->profile->keys, "state")};
+  struct sandbox *sandbox = NULL;
+  if (!confine_call(&held, &sandbox, err))
+    return false;
   struct str in = run->ops->keeps_stdin ? buf_view(&run->first) : run->command.stdin_bytes;
   const struct process_spec spec = {.argv = run->command.argv,
                                     .cwd = run->env->cwd,
                                     .envp = run->envp,
+                                    .sandbox = sandbox,
                                     .stdin_bytes = in.p,
                                     .stdin_n = in.n,
                                     .stdin_open = run->ops->keeps_stdin,
@@ -274,6 +286,7 @@ static bool start_process(struct agent_run *run, struct err *err) {
                                     /* a server does not answer there */
                                     .closed_ms = run->server ? 0 : LIMIT_AGENT_FINAL_GRACE_MS};
   run->process = process_start(run->env->processes, &spec, agent_on_output, agent_on_end, run, err);
+  sandbox_free(sandbox);
   return run->process != NULL;
 }
 
@@ -444,6 +457,7 @@ static struct provider_run *agent_start(const struct provider *self, const struc
       .new_session = json_is_string(request->token) ? json_string_value(request->token) : "",
       .prompt = request->prompt,
       .permission = request->permission,
+      .held = confine_holds(request),
       .tools = json_object_get(self->settings, "tools"),
       .max_turns = (long)setting_ms(self->settings, "max_turns", (uint64_t)profile->max_turns),
       .settings = self->settings};

@@ -68,7 +68,7 @@ static void open_thread(struct codex *c) {
   static const char *const sandboxes[] = {"read-only", "workspace-write", "danger-full-access"};
   const struct agent_call *call = c->call;
   json_t *params = json_pack("{s:s, s:s, s:s}", "cwd", call->cwd, "approvalPolicy", "never",
-                             "sandbox", sandboxes[call->permission]);
+                             "sandbox", sandboxes[profile_told(c->d->profile, call)]);
   if (call->request->model.n > 0)
     json_object_set_new(params, "model", json_text(call->request->model));
   if (call->session[0] != '\0')
@@ -153,6 +153,16 @@ static bool is_tool(struct str type) {
   return type.n > 0;
 }
 
+static const json_t *codex_first(const json_t *item, const char *a, const char *b, const char *c) {
+  const char *const names[] = {a, b, c};
+  for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+    const json_t *value = json_object_get(item, names[i]);
+    if (value != NULL && !json_is_null(value))
+      return value;
+  }
+  return NULL;
+}
+
 static void codex_on_item(struct codex *c, const json_t *item, bool completed) {
   struct str type = codex_text_of(item, "type"), status = codex_text_of(item, "status");
   struct str name = codex_text_of(item, "tool");
@@ -160,9 +170,18 @@ static void codex_on_item(struct codex *c, const json_t *item, bool completed) {
     stream_tell_rest(c->d, codex_text_of(item, "text"));
     stream_end_message(c->d, codex_text_of(item, "id"));
   } else if (is_tool(type)) {
-    stream_tool(c->d, name.n > 0 ? name : type, codex_text_of(item, "id"),
-                completed ? "end" : "start",
-                completed ? str_eq_c(status, "failed") || str_eq_c(status, "declined") : -1);
+    struct tool_told tool = {.name = name.n > 0 ? name : type,
+                             .id = codex_text_of(item, "id"),
+                             .state = completed ? "end" : "start",
+                             .failed = -1};
+    if (completed) {
+      tool.failed = str_eq_c(status, "failed") || str_eq_c(status, "declined");
+      tool.output = codex_first(item, "aggregatedOutput", "error", "result");
+      tool.exit = json_object_get(item, "exitCode");
+    } else {
+      tool.input = codex_first(item, "command", "changes", "arguments");
+    }
+    stream_tool(c->d, &tool);
   }
 }
 

@@ -88,11 +88,25 @@ static void opencode_say_tool(struct driver *d, const json_t *part) {
   const json_t *known = key ? json_object_get(o->parts, key) : NULL;
   if (key == NULL || json_is_true(known))
     return;
+  const json_t *now = json_object_get(part, "state");
+  const json_t *input = json_object_get(now, "input");
+  bool told = json_is_false(known) || (known == NULL && tool_has_argument(input));
   if (known == NULL)
-    stream_tool(d, name, id, "start", -1);
+    stream_tool(d, &(struct tool_told){
+                       .name = name, .id = id, .state = "start", .failed = -1, .input = input});
+  const struct tool_told end = {.name = name,
+                                .id = id,
+                                .state = "end",
+                                .failed = failed,
+                                .input = told ? NULL : input,
+                                .output = json_object_get(now, failed ? "error" : "output"),
+                                .exit = json_object_get(json_object_get(now, "metadata"), "exit")};
   if (ended)
-    stream_tool(d, name, id, "end", failed);
-  json_object_set_new(o->parts, key, json_boolean(ended));
+    stream_tool(d, &end);
+  if (ended)
+    json_object_set_new(o->parts, key, json_true());
+  else
+    json_object_set_new(o->parts, key, told ? json_false() : json_null());
 }
 
 /* A piece of this message comes: the one before it is complete. */

@@ -10,6 +10,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -261,14 +262,8 @@ static bool is_failure(const json_t *value, struct str literal) {
   return json_is_true(value) || json_is_object(value) || json_is_string(value) || literal.n > 0;
 }
 
-void stream_tool(struct driver *d, struct str name, struct str id, const char *state, int failed) {
-  json_t *data = json_object();
-  stream_put_text(data, "name", name);
-  stream_put_text(data, "id", id);
-  stream_put_text(data, "state", str_from(state));
-  if (failed >= 0)
-    json_object_set_new(data, "failed", json_boolean(failed));
-  stream_tell(d, NEWS_TOOL, (struct str){0}, data);
+void stream_tool(struct driver *d, const struct tool_told *tool) {
+  stream_tell(d, NEWS_TOOL, (struct str){0}, tool_told_data(tool));
 }
 
 /* Later lines may know the tool by its id only. */
@@ -283,21 +278,34 @@ static void keep_tool(struct driver *d, const json_t *data) {
   buf_str(&d->tool_name, str_from(name));
 }
 
+static const json_t *tool_value(const struct profile_rule *r, enum tool_field field,
+                                const json_t *at) {
+  struct str literal;
+  return stream_event_find(&r->tool[field], at, &literal);
+}
+
 static void stream_event_say_tool(struct driver *d, const struct profile_rule *r,
                                   const json_t *at) {
-  struct buf scratch = {0};
-  struct str literal;
-  json_t *data = json_object();
-  stream_put_text(data, "name", find_text(&r->tool[TOOL_NAME], at, &scratch));
-  stream_put_text(data, "id", find_text(&r->tool[TOOL_ID], at, &scratch));
-  stream_put_text(data, "state", find_text(&r->tool[TOOL_STATE], at, &scratch));
+  struct buf names[3] = {{0}, {0}, {0}};
+  struct str literal, state = find_text(&r->tool[TOOL_STATE], at, &names[2]);
+  char word[16];
+  struct tool_told tool = {.name = find_text(&r->tool[TOOL_NAME], at, &names[0]),
+                           .id = find_text(&r->tool[TOOL_ID], at, &names[1]),
+                           .failed = -1,
+                           .input = tool_value(r, TOOL_INPUT, at),
+                           .output = tool_value(r, TOOL_OUTPUT, at),
+                           .exit = tool_value(r, TOOL_EXIT, at)};
+  (void)snprintf(word, sizeof word, STR_FMT, STR_ARG(state));
+  tool.state = state.n > 0 ? word : NULL;
   if (r->tool[TOOL_FAILED].count > 0) {
     const json_t *failed = stream_event_find(&r->tool[TOOL_FAILED], at, &literal);
-    json_object_set_new(data, "failed", json_boolean(is_failure(failed, literal)));
+    tool.failed = is_failure(failed, literal);
   }
+  json_t *data = tool_told_data(&tool);
   keep_tool(d, data);
   stream_tell(d, NEWS_TOOL, (struct str){0}, data);
-  buf_deinit(&scratch);
+  for (size_t i = 0; i < ARRAY_LEN(names); i++)
+    buf_deinit(&names[i]);
 }
 
 static bool add_number(void *ctx, const json_t *value) {

@@ -5,6 +5,7 @@
 
 #include "base/head_tail.h"
 #include "provider/agent/driver.h"
+#include "provider/agent/tool_told.h"
 #include "provider/redact.h"
 
 struct trouble { /* the last thing that an event called an error */
@@ -90,8 +91,7 @@ enum error_class stream_retry_class(struct driver *d);
 /* Keeps the last notice and counts; gives up where its client_retries are used up, and it is
  * known what for. */
 void stream_retry_noted(struct driver *d, int status, struct str reason);
-/* A tool begins ("start") or is over ("end"); failed: 0, 1, or -1 = not said. */
-void stream_tool(struct driver *d, struct str name, struct str id, const char *state, int failed);
+void stream_tool(struct driver *d, const struct tool_told *tool);
 /* It asked whether it may, and that was the answer. */
 void stream_permission(struct driver *d, struct str tool, bool allowed, struct str message);
 /* Notes what went wrong: a status (0: unknown), words for people, words that `classes` may know.

@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "core/sandbox.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 
@@ -55,6 +56,11 @@ static bool is_judging(const struct agent_call *call) {
          (call->request->purpose == PURPOSE_JUDGE || call->request->purpose == PURPOSE_REASK);
 }
 
+/* A report of the agent's own work: its instructions stay, its tools do not. */
+static bool is_reporting(const struct agent_call *call) {
+  return call->request != NULL && call->request->purpose == PURPOSE_REPORT;
+}
+
 static const char *profile_command_value_of(const struct filling *f, struct str name) {
   const struct {
     const char *name, *value;
@@ -62,6 +68,7 @@ static const char *profile_command_value_of(const struct filling *f, struct str 
       {"model", f->model},
       {"session", f->call->session},
       {"new_session", f->call->session[0] ? "" : f->call->new_session},
+      {"fork", f->call->request != NULL && f->call->request->forks ? "fork" : ""},
       {"schema", f->schema},
       {"schema_file", f->schema_file},
       {"prompt_file", f->prompt_file},
@@ -71,6 +78,7 @@ static const char *profile_command_value_of(const struct filling *f, struct str 
       {"cwd", f->call->cwd},
       {"tmpdir", f->call->tmpdir},
       {"judge", is_judging(f->call) ? "judge" : ""},
+      {"report", is_reporting(f->call) ? "report" : ""},
       {"run", f->run},
       {"runs", f->runs},
   };
@@ -298,6 +306,11 @@ static const char *runs_of(const struct filling *f) {
   return text;
 }
 
+enum permission profile_told(const struct profile *p, const struct agent_call *call) {
+  bool own = json_is_true(json_object_get(p->keys, "own_sandbox"));
+  return call->held && own ? PERMISSION_FULL : call->permission;
+}
+
 /* {permission} becomes the words of the call's mode; judges may have their own. */
 static const json_t *mode_of(const struct profile *p, enum transport transport,
                              const struct agent_call *call) {
@@ -307,7 +320,7 @@ static const json_t *mode_of(const struct profile *p, enum transport transport,
   if (own == NULL)
     own = json_object_get(p->keys, "permission");
   const json_t *judge = is_judging(call) ? json_object_get(own, "judge") : NULL;
-  return judge ? judge : json_object_get(own, permission_name(call->permission));
+  return judge ? judge : json_object_get(own, permission_name(profile_told(p, call)));
 }
 
 static void set_variables(const struct filling *f, const json_t *set, struct words *out) {
@@ -396,6 +409,10 @@ static bool add_files(struct filling *f, enum transport transport, struct agent_
   return ok;
 }
 
+bool profile_forks(const struct profile *p, enum transport transport) {
+  return profile_mentions(profile_command_argv_of(p, transport), "{?fork}");
+}
+
 bool profile_command(const struct profile *p, enum transport transport,
                      const struct agent_call *call, struct arena *a, struct agent_command *out,
                      enum error_class *class, struct err *err) {
@@ -469,7 +486,7 @@ bool profile_check_settings(const struct profile *p, const json_t *settings, str
   static const char *const known[] = {"program",       "tools",     "args",           "env",
                                       "set",           "stall_ms",  "judge_stall_ms", "idle_ms",
                                       "model",         "max_turns", "concurrency",    "transport",
-                                      "trust_project", NULL};
+                                      "trust_project", "sandbox",   "network",        NULL};
   const char *name = p->capability.name, *key;
   json_t *value;
   enum transport transport;
@@ -506,6 +523,17 @@ bool profile_check_settings(const struct profile *p, const json_t *settings, str
       for (size_t i = 0; ok && i < json_array_size(value); i++)
         ok = strchr("/~", json_string_value(json_array_get(value, i))[0]) != NULL &&
              json_string_length(json_array_get(value, i)) > 0;
+    } else if (str_eq_c(k, "sandbox")) { /* YAML reads off as false */
+      enum sandbox_level level;
+      wanted = "off, guard or strict";
+      ok = json_is_false(value) ||
+           (json_is_string(value) &&
+            sandbox_level_from_name(str_from(json_string_value(value)), &level));
+    } else if (str_eq_c(k, "network")) {
+      enum sandbox_network network;
+      wanted = "open or none";
+      ok = json_is_string(value) &&
+           sandbox_network_from_name(str_from(json_string_value(value)), &network);
     } else if (str_eq_c(k, "model")) {
       ok = json_is_string(value);
     } else if (str_eq_c(k, "concurrency")) { /* the host's, which checks it */

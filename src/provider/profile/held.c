@@ -32,6 +32,7 @@ void profile_read_held(struct profile *p) {
   for (int i = 0; i < TRANSPORT_COUNT; i++)
     p->holds[i] = held_said(json_object_get(holder_of(p, (enum transport)i), "holds"));
   p->capability.held = &p->holds[p->preferred];
+  p->capability.forks = profile_forks(p, p->preferred);
 }
 
 void profile_read_told(struct profile *p, const json_t *about) {

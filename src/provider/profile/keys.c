@@ -26,6 +26,9 @@ static const struct profile_key tool_list[] = {
     {"id", PROFILE_VALUE, .description = "Of this use of it."},
     {"state", PROFILE_VALUE, .description = "start or end."},
     {"failed", PROFILE_VALUE, .description = "Where true, or an error, stands after a failure."},
+    {"input", PROFILE_VALUE, .description = "Its argument, such as the command; said once."},
+    {"output", PROFILE_VALUE, .description = "Its output, in any shape."},
+    {"exit", PROFILE_VALUE, .description = "Its exit status, a whole number."},
     {0},
 };
 static const struct profile_key_set tool_keys = {"a tool", "tool", tool_list};
@@ -311,7 +314,9 @@ static const struct profile_key profile_list[] = {
                     "are filled in; {permission} and {args} become any number of words. A list "
                     "within is a group: it is left out when one of its placeholders is empty, and "
                     "with {run} stands there for each program that the movement may run; "
-                    "{?NAME} in it only asks whether NAME is there ({?judge}: a judge's call)."},
+                    "{?NAME} in it only asks whether NAME is there ({?judge}: a judge's call; "
+                    "{?report}: a report's; "
+                    "{?fork}: {session} is another's, go on with a copy)."},
     {"stdin", PROFILE_CHOICE, .words = stdins,
      .description = "prompt (default): the prompt is its standard input."},
     {"prompt_max_chars", PROFILE_INTEGER, .min = 1, .max = LIMIT_PROMPT_BYTES,
@@ -353,6 +358,13 @@ static const struct profile_key profile_list[] = {
      .description = "Milliseconds without output after which it is ended: class timeout."},
     {"judge_stall_ms", PROFILE_INTEGER, .min = 100, .max = LIMIT_CALL_WALL_MS,
      .description = "The same for judges' calls, which are short."},
+    {"state", PROFILE_NAMES,
+     .description = "What it keeps of its own between calls and so may write in a sandbox: ~/PATH, "
+                    "$VARIABLE/PATH or /PATH; a folder that ends with / is made where it is not "
+                    "there."},
+    {"own_sandbox", PROFILE_BOOL,
+     .description = "It has a sandbox of its own, which cannot be set within segue's: where segue "
+                    "holds it, it is told full and does not set its own."},
     {"version", PROFILE_SET, .set = &version_keys, .description = "How to ask for the version."},
     {"login", PROFILE_SET, .set = &login_keys, .description = "Signs of a key or a login."},
     {"install", PROFILE_LINE, .description = "How to install it."},

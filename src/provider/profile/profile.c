@@ -132,7 +132,7 @@ static unsigned choice_of(const json_t *keys, const char *key, const struct choi
 }
 
 static void read_rule(struct arena *a, const json_t *keys, struct profile_rule *r) {
-  static const char *const tool[] = {"name", "id", "state", "failed"};
+  static const char *const tool[] = {"name", "id", "state", "failed", "input", "output", "exit"};
   static const char *const usage[] = {"input", "output", "cached", "reasoning", "cost"};
   static const char *const retry[] = {"attempt", "of", "delay_ms", "status", "reason"};
   static const char *const asked[] = {"tool", "answer", "message"};
@@ -233,14 +233,14 @@ static void read_project_files(struct profile *p) {
 }
 
 /* Does this template ask for the placeholder? */
-static bool mentions(const json_t *words, const char *placeholder) {
+bool profile_mentions(const json_t *words, const char *placeholder) {
   const char *key;
   json_t *item;
   size_t i;
   bool found = json_is_string(words) && strstr(json_string_value(words), placeholder) != NULL;
-  json_array_foreach(words, i, item) found = found || mentions(item, placeholder);
+  json_array_foreach(words, i, item) found = found || profile_mentions(item, placeholder);
   json_object_foreach((json_t *)words, key, item) {
-    found = found || strstr(key, placeholder) != NULL || mentions(item, placeholder);
+    found = found || strstr(key, placeholder) != NULL || profile_mentions(item, placeholder);
   }
   return found;
 }
@@ -262,15 +262,23 @@ static void read_capability(struct profile *p) {
   p->structured_is_text = profile_is_word(schema, "value", "text");
   p->capability.can_judge = true;
   p->capability.touches_files = true;
-  p->capability.sessions = mentions(p->argv, "{session}") || p->dialect == DIALECT_ACP;
+  p->capability.sessions = profile_mentions(p->argv, "{session}") || p->dialect == DIALECT_ACP;
   p->capability.structured = enforced ? json_string_value(enforced) : "native";
   if (p->schema_by == SCHEMA_BY_NONE)
     p->capability.structured = "prompt";
-  p->capability.takes_model = p->dialect == DIALECT_ACP || mentions(p->argv, "{model}") ||
-                              mentions(p->native, "{model}") ||
-                              mentions(json_object_get(p->keys, "env"), "{model}");
+  p->capability.takes_model = p->dialect == DIALECT_ACP || profile_mentions(p->argv, "{model}") ||
+                              profile_mentions(p->native, "{model}") ||
+                              profile_mentions(json_object_get(p->keys, "env"), "{model}");
   p->capability.options = profile_options_of(json_object_get(p->keys, "options"));
   p->capability.judge_effort = json_string_value(json_object_get(p->keys, "judge_effort"));
+}
+
+/* The driver of a transport of its own reads them itself. */
+static bool tells_tokens(const struct profile *p) {
+  bool tells = p->preferred != TRANSPORT_EXEC;
+  for (size_t i = 0; i < p->rule_count; i++)
+    tells |= p->rules[i].has_usage;
+  return tells;
 }
 
 static bool has_final_event(const struct profile *p) {
@@ -317,6 +325,7 @@ static void profile_build(struct profile *p) {
   read_capability(p);
   profile_read_held(p);
   read_lists(p);
+  p->capability.tells_no_tokens = !tells_tokens(p);
   read_project_files(p);
   p->ends_by_exit = !has_final_event(p);
   if (p->dialect == DIALECT_TEXT)
@@ -376,11 +385,11 @@ static bool check_whole(const struct profile *p, const struct yaml_node *root,
     asked = "{schema_file}";
     missing = "schema by file: argv must have {schema_file} somewhere";
   }
-  if (asked != NULL && !mentions(json_object_get(keys, "argv"), asked))
+  if (asked != NULL && !profile_mentions(json_object_get(keys, "argv"), asked))
     return fail_at(errors, p->file, yaml_get(root, "schema") ? yaml_get(root, "schema") : root,
                    missing);
   if (profile_is_word(keys, "stdin", "none") &&
-      !mentions(json_object_get(keys, "argv"), "{prompt_file}"))
+      !profile_mentions(json_object_get(keys, "argv"), "{prompt_file}"))
     return fail_at(errors, p->file, yaml_get(root, "stdin") ? yaml_get(root, "stdin") : root,
                    "without stdin the prompt must come by {prompt_file}: arguments can be read by "
                    "every user of the machine");
@@ -461,6 +470,7 @@ static const struct {
     {"can_judge", offsetof(struct capability, can_judge)},
     {"takes_model", offsetof(struct capability, takes_model)},
     {"sessions", offsetof(struct capability, sessions)},
+    {"forks", offsetof(struct capability, forks)},
 };
 
 json_t *profile_about(const struct profile *p) {

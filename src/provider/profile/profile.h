@@ -54,7 +54,16 @@ struct profile_matches {
   size_t count;
 };
 
-enum tool_field { TOOL_NAME, TOOL_ID, TOOL_STATE, TOOL_FAILED, TOOL_FIELDS };
+enum tool_field {
+  TOOL_NAME,
+  TOOL_ID,
+  TOOL_STATE,
+  TOOL_FAILED,
+  TOOL_INPUT,
+  TOOL_OUTPUT,
+  TOOL_EXIT,
+  TOOL_FIELDS
+};
 enum usage_field {
   USAGE_INPUT,
   USAGE_OUTPUT,
@@ -229,6 +238,7 @@ struct agent_call {
   const json_t *schema;    /* as this backend takes it; NULL: none, or it stands in the prompt */
   struct str prompt;       /* with the schema's words, where it stands there */
   enum permission permission;
+  bool held;           /* by a sandbox of ours: see profile_told */
   const json_t *tools; /* array of names that may be used, or NULL: as the mode says */
   long max_turns;
   const json_t *settings; /* of the user for this provider, or NULL */
@@ -251,6 +261,14 @@ struct agent_command {
 bool profile_command(const struct profile *profile, enum transport transport,
                      const struct agent_call *call, struct arena *a, struct agent_command *out,
                      enum error_class *class, struct err *err) MUST_CHECK;
+
+/* Does the placeholder stand anywhere in these words? */
+bool profile_mentions(const json_t *words, const char *placeholder);
+/* A client can go on with a copy of a conversation over this transport. */
+bool profile_forks(const struct profile *profile, enum transport transport);
+/* The permission that the client is told. One that has a sandbox of its own, which cannot be set
+ * within ours, is told full there: ours holds it to less. */
+enum permission profile_told(const struct profile *profile, const struct agent_call *call);
 
 /* The program that would be run, with the user's settings: a name or a path, or NULL. */
 /* How to install the program of a transport; NULL: not said. */

@@ -37,7 +37,7 @@ static int teardown(void **state) {
 }
 
 static void explain_word(const struct book *b, const char *word, bool full, struct buf *out) {
-  const struct explain_opts opts = {full, 100};
+  const struct explain_opts opts = {.full = full, .columns = 100};
   struct explain_found found;
   struct err err = {0};
   if (!explain_find(b, word, &found, &err) || !explain_turn(b, found.turn, &opts, out, &err))
@@ -100,7 +100,7 @@ static void every_prefix(void **state) {
     read_all(&b, path);
     for (size_t k = 0; k < b.place_count; k++)
       if (b.places[k].kind == BOOK_TURN_START) {
-        const struct explain_opts opts = {true, 0};
+        const struct explain_opts opts = {.full = true};
         struct err err;
         buf_clear(&text);
         assert_true(explain_turn(&b, b.places[k].turn, &opts, &text, &err));
@@ -113,7 +113,7 @@ static void every_prefix(void **state) {
 
 /* All turns of a log that may hold anything. */
 static void explain_all(const struct book *b, bool full, struct buf *text) {
-  const struct explain_opts opts = {full, 80};
+  const struct explain_opts opts = {.full = full, .columns = 80};
   for (long turn = 1; turn <= 4; turn++) {
     struct err err;
     buf_clear(text);

@@ -301,6 +301,62 @@ static void siblings_share_no_conversation(void **state) {
   play_deinit(&p);
 }
 
+#define AFTER_A_PLAN(provider)                                                                     \
+  "{'name':'w','provider':'" provider "','judge':{'stages':['phase1_tag']},'movements':["          \
+  "{'name':'plan','persona':'You are strict.','rules':[{'condition':'planned','next':'review'}]}," \
+  "{'name':'review','concurrency':1,'parallel':[" CHILD(                                           \
+      "a",                                                                                         \
+      "'persona':'You are strict.',") "," CHILD("b",                                               \
+                                                "'persona':'You are strict.',") "],'rules':["      \
+                                                                                "{'condition':'"   \
+                                                                                "all(approved)','" \
+                                                                                "next':'COMPLETE'" \
+                                                                                "},{'condition':'" \
+                                                                                "any(needs "       \
+                                                                                "fix)','next':'"   \
+                                                                                "review'}"         \
+                                                                                "]}]}"
+#define FORK_SCRIPT                                                                                \
+  "{'plan':{'text':'x','session':'base'},"                                                         \
+  "'review.a':[{'text':'[A:2]','session':'sa'},{'text':'[A:1]','session':'sa'}],"                  \
+  "'review.b':[{'text':'[B:2]','session':'sb'},{'text':'[B:1]','session':'sb'}]}"
+
+static void expect_session(const struct play *p, int call, const char *id, bool forked) {
+  const json_t *session = json_object_get(play_find(p, "call_start", call), "session");
+  if (!str_eq_c(data_get(session, "id"), id) ||
+      json_is_true(json_object_get(session, "forked")) != forked)
+    fail_msg("%s: call %d: %s", p->title, call, json_dumps(session, JSON_ENCODE_ANY));
+}
+
+/* Where the backend can, each goes on with a copy of what was said before the group, and later with
+ * its own; a call that was cut off before its copy had an id copies anew. */
+static void siblings_fork_a_conversation(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "fork", AFTER_A_PLAN("sim"), NULL, FORK_SCRIPT);
+  play_start(&p);
+  while (play_count(&p, "call_start") < 2) {
+    play_decide_next(&p);
+    play_commit(&p);
+  }
+  play_crash(&p, 0);
+  play_send(&p, EVENT_RESUME, "crash", NULL);
+  play_run(&p);
+  assert_true(p.core.outcome == END_COMPLETE);
+  expect_session(&p, 1, "base", true);
+  expect_session(&p, 2, "base", true);
+  expect_session(&p, 3, "base", true);
+  expect_session(&p, 4, "sa", false);
+  expect_session(&p, 5, "sb", false);
+  play_deinit(&p);
+  play_init(&p, "no fork", AFTER_A_PLAN("other"), NULL, FORK_SCRIPT);
+  run_group(&p);
+  assert_true(p.core.outcome == END_COMPLETE);
+  const json_t *session = json_object_get(play_find(&p, "call_start", 1), "session");
+  assert_non_null(strstr(data_get(session, "reason").p, "cannot fork"));
+  play_deinit(&p);
+}
+
 /* A judge that is down for one child stops the session once the others are settled, and the resume
  * judges that child alone. */
 static void a_judge_that_is_down_stops_its_own_turn(void **state) {
@@ -542,7 +598,8 @@ static void random_groups_come_to_an_end(void **state) {
     struct play p;
     char title[32], concurrency[40];
     (void)snprintf(title, sizeof title, "round %u", round);
-    (void)snprintf(concurrency, sizeof concurrency, "'concurrency':%u,", 1 + dice(&seed, 3));
+    (void)snprintf(concurrency, sizeof concurrency, "'concurrency':%u,%s", 1 + dice(&seed, 3),
+                   round % 3 == 0 ? "'stop_on':'error'," : "");
     buf_putc(&script, '{');
     put_random_reply(&script, "a", 'A', &seed);
     put_random_reply(&script, "b", 'B', &seed);
@@ -593,6 +650,7 @@ int main(void) {
       cmocka_unit_test(children_are_no_iterations),
       cmocka_unit_test(answers_join_in_order_and_are_logged_once),
       cmocka_unit_test(siblings_share_no_conversation),
+      cmocka_unit_test(siblings_fork_a_conversation),
       cmocka_unit_test(a_judge_that_is_down_stops_its_own_turn),
       cmocka_unit_test(commands_of_children_are_checks),
       cmocka_unit_test(a_child_whose_rule_fails_is_an_error),

@@ -234,7 +234,7 @@ static void an_escalation_survives_a_crash(void **state) {
   init(&p, "crashed", WORKFLOW("'on_failure':'escalate','max_reasks':0"), "{'mood':'" BAD "'}");
   play_start(&p);
   play_decide_next(&p);
-  assert_int_equal(p.out.record_count, 4); /* call_end check structured session_stop */
+  assert_int_equal(p.out.record_count, 5); /* call_end check structured question session_stop */
   play_crash(&p, 3);
   struct event ev = play_event(&p, EVENT_RESUME);
   ev.reason = "crash";

@@ -465,6 +465,14 @@ static void a_conversation_goes_on_by_its_id(void **state) {
   assert_null(strstr(buf_c(&w.text), "--session-id"));
   assert_non_null(strstr(buf_c(&w.text), "--resume|01a1fb71"));
   words_deinit(&w);
+  assert_true(command(&w, "claude", &call));
+  assert_null(strstr(buf_c(&w.text), "--fork-session"));
+  words_deinit(&w);
+  request.forks = true; /* a sibling's: it goes on there, too */
+  assert_true(command(&w, "claude", &call));
+  assert_non_null(strstr(buf_c(&w.text), "--resume|01a1fb71-9a99-7bb3-9c52-1ba211b4c192|"
+                                         "--fork-session"));
+  words_deinit(&w);
 }
 
 static bool sets(const struct agent_command *c, const char *assignment) {

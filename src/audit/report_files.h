@@ -1,0 +1,29 @@
+/* report_files.h - the reports of a session as its log has them, held against their files.
+ *
+ *   struct report_files files = {0};
+ *   report_files_note(&files, record)     each record, in order
+ *   report_files_look(&files, &store, session)
+ *   report_files_told(&files, &out)       "plan.md, scope.md (changed), work.md (missing)"
+ *   report_files_deinit(&files)
+ *
+ * The log is the truth: a file that somebody changed or removed makes no log unsound. */
+#ifndef SEGUE_AUDIT_REPORT_FILES_H
+#define SEGUE_AUDIT_REPORT_FILES_H
+
+#include "base/buf.h"
+#include "store/store.h"
+
+#include <jansson.h>
+
+struct report_files {
+  json_t *newest; /* file -> SHA-256 of its last report; then how the file is */
+  size_t count, changed, missing;
+};
+
+void report_files_note(struct report_files *files, const json_t *record);
+void report_files_look(struct report_files *files, const struct store *store, const char *session);
+/* all: those that are as they were too. Appends. */
+void report_files_told(const struct report_files *files, bool all, struct buf *out);
+void report_files_deinit(struct report_files *files);
+
+#endif

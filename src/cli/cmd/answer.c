@@ -1,0 +1,145 @@
+/* segue answer, approve, reject: says what a session waits for. */
+#include "base/file.h"
+#include "base/limits.h"
+#include "cli/cli.h"
+#include "cli/replying.h"
+#include "cli/session_post.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static const struct cli_option answer_options[] = {
+    {"choice", 'c', "N", "the N-th of its choices, instead of TEXT", false},
+    {"file", 'f', "FILE", "the text in this file (- is standard input), instead of TEXT", false},
+    REPLYING_OPTIONS,
+    {0},
+};
+
+static const struct cli_option verdict_options[] = {
+    {"reason", 0, "TEXT", "why; a rejected movement's reason is its answer", false},
+    REPLYING_OPTIONS,
+    {0},
+};
+
+/* The members that all three have. */
+static bool answer_common(const struct cli_args *args, const char *movement, json_t *body,
+                          struct err *err) {
+  if (movement != NULL && !cli_is_utf8("MOVEMENT", movement, err))
+    return false;
+  if (movement != NULL)
+    json_object_set_new(body, "movement", json_string(movement));
+  return body_text(args, body, "name", err) && body_number(args, body, "question", "question", err);
+}
+
+static bool answer_file(const char *path, json_t *body, struct err *err) {
+  struct buf text = {0};
+  bool ok;
+  if (strcmp(path, "-") == 0)
+    ok = file_read_fd(STDIN_FILENO, "standard input", LIMIT_ANSWER_BYTES, &text, err);
+  else
+    ok = file_read(path, LIMIT_ANSWER_BYTES, &text, err);
+  if (ok && text.n > 0 && text.p[text.n - 1] == '\n')
+    text.n--;
+  json_t *value = ok ? json_stringn(buf_c(&text), text.n) : NULL;
+  if (ok && value == NULL)
+    ok = err_set(err, ERR_USAGE, "--file %.200s is not UTF-8", path);
+  if (ok)
+    json_object_set_new(body, "text", value);
+  buf_deinit(&text);
+  return ok;
+}
+
+/* ID [MOVEMENT] TEXT, or without TEXT where a flag brings it. */
+static bool answer_body(const struct cli_args *args, json_t *body, struct err *err) {
+  const char *file = cli_value(args, "file"), *choice = cli_value(args, "choice");
+  bool flagged = file != NULL || choice != NULL;
+  size_t texts = flagged ? 0 : 1;
+  const char *movement = args->word_count > 1 + texts ? args->words[1] : NULL;
+  if (file != NULL && choice != NULL)
+    return err_set(err, ERR_USAGE, "give one of TEXT, --choice and --file");
+  if (args->word_count < 1 + texts)
+    return err_set(err, ERR_USAGE, "what is the answer? give TEXT, --choice N or --file FILE");
+  if (args->word_count > 2 + texts)
+    return err_set(err, ERR_USAGE, "too many words: put a text of several words in quotes");
+  if (!answer_common(args, movement, body, err) ||
+      !body_number(args, body, "choice", "choice", err))
+    return false;
+  if (file != NULL)
+    return answer_file(file, body, err);
+  const char *text = flagged ? NULL : args->words[args->word_count - 1];
+  if (text != NULL && !cli_is_utf8("TEXT", text, err))
+    return false;
+  if (text != NULL)
+    json_object_set_new(body, "text", json_string(text));
+  return true;
+}
+
+static int answer_run(int argc, char **argv) {
+  struct cli_args args;
+  struct err err = {0};
+  int status;
+  if (!cli_parse(&cmd_answer, argc, argv, 1, 3, &args, &status))
+    return status;
+  json_t *body = json_object();
+  bool ok = answer_body(&args, body, &err);
+  status = ok ? replying_run(&args, "answer", body) : cli_fail("answer", &err);
+  json_decref(body);
+  return status;
+}
+
+static int verdict_run(const struct cli_command *command, int argc, char **argv) {
+  struct cli_args args;
+  struct err err = {0};
+  int status;
+  if (!cli_parse(command, argc, argv, 1, 2, &args, &status))
+    return status;
+  json_t *body = json_object();
+  const char *movement = args.word_count > 1 ? args.words[1] : NULL;
+  bool ok = answer_common(&args, movement, body, &err) && body_text(&args, body, "reason", &err);
+  status = ok ? replying_run(&args, command->name, body) : cli_fail(command->name, &err);
+  json_decref(body);
+  return status;
+}
+
+static int approve_run(int argc, char **argv) {
+  return verdict_run(&cmd_approve, argc, argv);
+}
+
+static int reject_run(int argc, char **argv) {
+  return verdict_run(&cmd_reject, argc, argv);
+}
+
+const struct cli_command cmd_answer = {
+    .name = "answer",
+    .arguments = "ID [MOVEMENT] TEXT|--choice N|--file FILE",
+    .summary = "answer what a session asks",
+    .help =
+        "ID is an id, a unique beginning of one, or last; MOVEMENT says which one is answered\n"
+        "where several ask. segue inbox lists what is asked. The answer is in the session's log,\n"
+        "with who gave it and when, before this command ends. A daemon goes on with the session;\n"
+        "where none runs, segue resume does, or --resume here. Who comes second is told who was\n"
+        "first.\n"
+        "Exit: 0 answered, 1 it was answered already, asks nothing or cannot be, 2 the answer is\n"
+        "none to that question, or there is no such session.",
+    .options = answer_options,
+    .run = answer_run,
+};
+
+const struct cli_command cmd_approve = {
+    .name = "approve",
+    .arguments = "ID [MOVEMENT] [--reason TEXT]",
+    .summary = "let a session run what waits for approval",
+    .help = "As segue answer, for a movement with approve: what would be run is in segue inbox.",
+    .options = verdict_options,
+    .run = approve_run,
+};
+
+const struct cli_command cmd_reject = {
+    .name = "reject",
+    .arguments = "ID [MOVEMENT] [--reason TEXT]",
+    .summary = "do not let a session run what waits for approval",
+    .help = "As segue approve, but the movement does not run: the session goes on where its\n"
+            "on_reject leads, by default to ABORT.",
+    .options = verdict_options,
+    .run = reject_run,
+};

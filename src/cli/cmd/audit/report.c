@@ -1,0 +1,221 @@
+/* segue report: one file that tells sessions, for people who have no segue. */
+#include "web/report.h"
+#include "audit/book.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/find.h"
+#include "host/paths.h"
+#include "os/clock.h"
+#include "view/proof.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct cli_option options[] = {
+    {"output", 'o', "FILE", "write there instead of standard output", false},
+    {"format", 0, "FORM", "html (default) or md: Markdown", false},
+    {"since", 0, "WHEN", "of a folder: begun since: 90m, 12h, 3d ago, or a date", false},
+    {"workflow", 0, "NAME", "of a folder: sessions of this workflow", false},
+    {"status", 's', "STATUS,...", "of a folder: sessions that stand so", false},
+    {"logs", 'l', "DIR", "log folder in which IDs are looked up, and that is read without words",
+     false},
+    {0},
+};
+
+struct reporting {
+  struct report_file report;
+  struct buf out;
+  struct proof *proof;
+  struct select wanted;
+  const char *logs;
+  bool bad; /* a log is not what was written */
+};
+
+static size_t text_max(const struct view_session *v) {
+  size_t max = LIMIT_REPORT_TEXT_SHARE / (v->turn_count + 1);
+  if (max > LIMIT_REPORT_TEXT_BYTES)
+    return LIMIT_REPORT_TEXT_BYTES;
+  return max < LIMIT_REPORT_TEXT_LEAST ? LIMIT_REPORT_TEXT_LEAST : max;
+}
+
+static bool report_all_turns(struct reporting *r, const struct view_session *v,
+                             const struct store_ref *ref, struct err *err) {
+  struct book book;
+  json_t *record;
+  bool ok = true;
+  if (!book_open(&book, ref, true, err))
+    return false;
+  while ((record = book_next(&book)) != NULL)
+    json_decref(record);
+  for (size_t i = 0; i < v->turn_count && ok; i++) {
+    struct view_told told;
+    if (v->turns[i].unproven || !report_wants(&r->report))
+      continue;
+    ok = view_told_read(&told, &book, v->turns[i].turn, text_max(v), text_max(v) / 8, err);
+    if (ok) {
+      report_turn(&r->report, &v->turns[i], &told);
+      view_told_deinit(&told);
+    }
+  }
+  book_close(&book);
+  return ok;
+}
+
+static bool report_one(struct reporting *r, const struct store_ref *ref, struct err *err) {
+  struct view_session v;
+  struct verify_result proof;
+  if (!view_session_read(&v, ref, err))
+    return false;
+  bool ok = proof_read(r->proof, ref, &proof, err);
+  if (ok) {
+    r->bad |= proof.state == VERIFY_BAD;
+    report_session(&r->report, &v, &proof);
+    ok = report_all_turns(r, &v, ref, err);
+    report_session_end(&r->report);
+  }
+  view_session_deinit(&v);
+  return ok;
+}
+
+static bool report_store(struct reporting *r, const char *where, struct err *err) {
+  struct store store;
+  struct view_folder f;
+  store_at(&store, where);
+  view_folder_init(&f);
+  bool ok = view_folder_read(&f, &store, &r->wanted, LIMIT_REPORT_ROW_COUNT, err);
+  if (ok) {
+    view_folder_finish(&f);
+    report_folder(&r->report, &f, str_from(where));
+  }
+  view_folder_deinit(&f);
+  return ok;
+}
+
+static bool is_folder(const char *word) {
+  struct stat st;
+  return stat(word, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static bool report_word(struct reporting *r, const char *word, struct err *err) {
+  struct store_ref ref;
+  if (is_folder(word))
+    return report_store(r, word, err);
+  return find_session(word, r->logs, NULL, &ref, err) && report_one(r, &ref, err);
+}
+
+/* Reports hold what logs hold: others on this machine need not read them. A file that was there
+ * stays as it is until the new one is whole. */
+static bool report_write(const struct reporting *r, const char *path, struct err *err) {
+  struct buf draft = {0};
+  if (path == NULL) {
+    fwrite(buf_c(&r->out), 1, r->out.n, stdout);
+    return true; /* cli_end says when it could not be written */
+  }
+  buf_printf(&draft, "%s.XXXXXX", path);
+  int fd = mkstemp(draft.p);
+  FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+  bool ok = file != NULL && fwrite(buf_c(&r->out), 1, r->out.n, file) == r->out.n;
+  ok = (file != NULL && fclose(file) == 0) && ok;
+  ok = ok && rename(draft.p, path) == 0;
+  int error = errno;
+  if (!ok && fd >= 0)
+    (void)unlink(draft.p);
+  buf_deinit(&draft);
+  return ok || err_set_errno(err, error, "cannot write %s", path);
+}
+
+/* False: the one session that is named is not there. */
+static bool report_title(const struct reporting *r, const struct cli_args *args, struct buf *out,
+                         struct err *err) {
+  char id[STORE_ID_BYTES];
+  struct store_ref ref;
+  if (args->word_count != 1 || is_folder(args->words[0])) {
+    buf_puts(out, "segue: sessions");
+    return true;
+  }
+  if (!find_session(args->words[0], r->logs, NULL, &ref, err))
+    return false;
+  store_ref_id(&ref, id);
+  buf_printf(out, "segue: session %s", id);
+  return true;
+}
+
+static bool report_options(struct reporting *r, const struct cli_args *args, struct err *err) {
+  const char *format = cli_value(args, "format");
+  struct err why;
+  if (format != NULL && strcmp(format, "md") == 0)
+    r->report.form = REPORT_MARKDOWN;
+  else if (format != NULL && strcmp(format, "html") != 0)
+    return err_set(err, ERR_USAGE, "--format %.40s: write html or md", format);
+  r->logs = cli_value(args, "logs");
+  r->wanted.workflow = cli_value(args, "workflow");
+  r->wanted.statuses = cli_value(args, "status");
+  return find_since(cli_value(args, "since"), &r->wanted.since_ms, err) &&
+         (select_check(&r->wanted, &why) || err_set(err, why.code, "--%s", why.text));
+}
+
+static bool report_words(struct reporting *r, const struct cli_args *args, struct err *err) {
+  char where[PATHS_BYTES];
+  for (size_t i = 0; i < args->word_count; i++)
+    if (!report_word(r, args->words[i], err))
+      return false;
+  return args->word_count > 0 || (paths_logs(r->logs, where, err) && report_store(r, where, err));
+}
+
+static int report_run(int argc, char **argv) {
+  struct cli_args args;
+  struct err err = {0};
+  struct buf title = {0};
+  int status;
+  if (!cli_parse(&cmd_report, argc, argv, 0, CLI_WORDS, &args, &status))
+    return status;
+  struct reporting r = {.report = {.now_ms = clock_real_ms()}};
+  const char *path = cli_value(&args, "output");
+  r.report.out = &r.out;
+  bool ok = report_options(&r, &args, &err);
+  if (ok && path == NULL && isatty(STDOUT_FILENO) == 1 && r.report.form == REPORT_HTML)
+    ok = err_set(&err, ERR_USAGE, "name a file with -o FILE: HTML is for a browser");
+  ok = ok && (r.proof = proof_new(&err)) != NULL;
+  ok = ok && report_title(&r, &args, &title, &err);
+  if (ok) {
+    report_begin(&r.report, buf_view(&title));
+    ok = report_words(&r, &args, &err);
+    report_end(&r.report);
+  }
+  ok = ok && report_write(&r, path, &err);
+  proof_free(r.proof);
+  buf_deinit(&title);
+  buf_deinit(&r.out);
+  if (!ok) {
+    (void)cli_fail("report", &err);
+    return STATUS_USAGE;
+  }
+  return r.bad ? STATUS_FAILED : STATUS_COMPLETE;
+}
+
+const struct cli_command cmd_report = {
+    .name = "report",
+    .arguments = "[ID|FOLDER|FILE...] -o FILE [options]",
+    .summary = "write sessions as one HTML file or as Markdown",
+    .help =
+        "Of a session: its turns on a time axis, the graph with the edges that it took, what it "
+        "used,\n"
+        "each judgment stage by stage, and whether its log is what was written. Of a folder (the "
+        "log\n"
+        "folder without words): what failed and why, what waits, runs, and finished, what it "
+        "cost, and\n"
+        "the tables of segue audit. The HTML needs no script and no network, and takes its looks "
+        "from\n"
+        "the system (light, dark) and the printer. It holds what the logs hold: look before you "
+        "share.\n"
+        "Exit: 0 written, 1 written, but a log is not what was written, 2 errors.",
+    .options = options,
+    .run = report_run,
+    .minor = true,
+};

@@ -1,0 +1,147 @@
+/* segue config: prints every setting with its value and where that comes from. */
+#include "host/config.h"
+#include "cli/cli.h"
+#include "cli/json_io.h"
+#include "format/json_write.h"
+#include "host/paths.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct cli_option options[] = {
+    {"json", 0, NULL, "as one JSON object", false},
+    {0},
+};
+
+struct config_row {
+  const char *name, *flag, *what;
+  json_t *value;      /* owned; NULL: none */
+  const char *origin; /* default, a file, a variable, or NULL: nobody said one */
+};
+
+/* Headers and queries of a backend may hold keys: their names are enough. */
+static json_t *without_secrets(const json_t *value) {
+  json_t *copy = json_deep_copy(value), *settings, *hidden;
+  const char *name, *key;
+  json_object_foreach(copy, name, settings) {
+    static const char *const secret[] = {"headers", "query"};
+    for (size_t i = 0; i < ARRAY_LEN(secret); i++) {
+      json_object_foreach(json_object_get(settings, secret[i]), key, hidden) {
+        json_object_set_new(json_object_get(settings, secret[i]), key, json_string("(hidden)"));
+      }
+    }
+  }
+  return copy;
+}
+
+static void put_config_row(json_t *list, const struct config_row *s) {
+  json_array_append_new(list, json_pack("{ssss*ssss*so?}", "key", s->name, "flag", s->flag, "what",
+                                        s->what, "origin", s->origin, "value", s->value));
+}
+
+static void put_file_keys(json_t *list, const json_t *values, const char *path) {
+  for (const struct config_key *k = config_keys; k->name; k++) {
+    const json_t *value = json_object_get(values, k->name);
+    struct config_row s = {.name = k->name, .flag = k->flag, .what = k->what};
+    if (value != NULL) {
+      s.value = without_secrets(value);
+      s.origin = path;
+    } else if (k->value != NULL) {
+      s.value = json_string(k->value);
+      s.origin = "default";
+    }
+    put_config_row(list, &s);
+  }
+}
+
+/* Places, which no file can say. */
+static void put_places(json_t *list) {
+  char logs[PATHS_BYTES], dir[PATHS_BYTES];
+  struct err err;
+  const char *from = getenv("SEGUE_LOGS") ? "SEGUE_LOGS" : "XDG_STATE_HOME";
+  struct config_row s = {.name = "logs", .flag = "--logs", .what = "where session logs are"};
+  if (paths_logs(NULL, logs, &err)) {
+    s.value = json_io_string(logs);
+    s.origin = getenv(from) ? from : "default";
+  }
+  put_config_row(list, &s);
+  s = (struct config_row){.name = "config",
+                          .what = "the folder of config.yaml, profiles and facets"};
+  if (paths_config(dir, &err)) {
+    s.value = json_io_string(dir);
+    s.origin = getenv("XDG_CONFIG_HOME") ? "XDG_CONFIG_HOME" : "default";
+  }
+  put_config_row(list, &s);
+  s = (struct config_row){
+      .name = "colours", .what = "on terminals only", .value = json_string("auto")};
+  s.origin = "default";
+  if (getenv("NO_COLOR") != NULL) {
+    json_decref(s.value);
+    s.value = json_string("off");
+    s.origin = "NO_COLOR";
+  }
+  put_config_row(list, &s);
+}
+
+static void print_config_row(const json_t *s) {
+  const json_t *value = json_object_get(s, "value");
+  const char *origin = json_string_value(json_object_get(s, "origin"));
+  bool is_plain = json_is_string(value) || json_is_null(value);
+  char *text = is_plain ? NULL : json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
+  const char *shown = text ? text : json_string_value(value);
+  struct buf safe = {0};
+  buf_safe(&safe, str_from(shown ? shown : "-"), false);
+  printf("%-15s %-40s %s\n", json_string_value(json_object_get(s, "key")), buf_c(&safe),
+         origin ? origin : "not set");
+  buf_deinit(&safe);
+  free(text);
+}
+
+static int config_run(int argc, char **argv) {
+  struct cli_args args;
+  struct config config;
+  struct err err = {0};
+  char path[CONFIG_PATH_BYTES];
+  int status;
+  if (!cli_parse(&cmd_config, argc, argv, 0, 1, &args, &status))
+    return status;
+  if (args.word_count == 1 && strcmp(args.words[0], "show") != 0) {
+    fprintf(stderr, "segue config: there is only segue config show\n");
+    return STATUS_USAGE;
+  }
+  if (!config_load(&config, &err)) /* what is wrong in it is said as everywhere else */
+    return cli_fail("config", &err);
+  config_deinit(&config);
+  json_t *values = config_values(path, &err), *list = json_array();
+  if (values == NULL) {
+    json_decref(list);
+    return cli_fail("config", &err);
+  }
+  put_file_keys(list, values, path);
+  put_places(list);
+  size_t i;
+  const json_t *s;
+  if (cli_flag(&args, "json")) {
+    json_t *object = json_pack("{ss*sO}", "file", path[0] ? path : NULL, "settings", list);
+    json_io_print(object, JSON_IO_COMPACT);
+    json_decref(object);
+  } else {
+    json_array_foreach(list, i, s) print_config_row(s);
+  }
+  json_decref(values);
+  json_decref(list);
+  return STATUS_COMPLETE;
+}
+
+const struct cli_command cmd_config = {
+    .name = "config",
+    .arguments = "[show] [--json]",
+    .summary = "print every setting, its value and where that comes from",
+    .help =
+        "Flags go before the workflow, which goes before config.yaml. Values of headers and "
+        "queries are\nhidden. What each key means: the manual, docs/configuration.md, and --json.",
+    .options = options,
+    .run = config_run,
+    .minor = true,
+};

@@ -1,0 +1,112 @@
+/* segue facets: lists the facets that workflows can name, and what shadows what. */
+#include "base/arena.h"
+#include "cli/cli.h"
+#include "cli/json_io.h"
+#include "host/paths.h"
+#include "workflow/facets_list.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct cli_option options[] = {
+    {"cwd", 'C', "DIR", "the project (default: here)", false},
+    {"json", 0, NULL, "print them as JSON", false},
+    {0},
+};
+
+/* The facets beside the workflow's file and above it. */
+static bool beside_workflow(struct facets *f, struct arena *arena, const char *word,
+                            const char *cwd, struct err *err) {
+  char found[PATHS_BYTES];
+  const char *path = paths_workflow(word, cwd, found) ? found : word;
+  const char *slash = strrchr(path, '/');
+  FILE *file = fopen(path, "r");
+  if (file == NULL)
+    return err_set(err, ERR_USAGE, "there is no file %.300s, and no workflow of that name", word);
+  fclose(file);
+  f->folder = slash ? arena_strndup(arena, path, (size_t)(slash - path)) : ".";
+  f->above = facets_above(arena, f->folder);
+  if (f->above != NULL) {
+    char facets[PATHS_BYTES];
+    (void)snprintf(facets, sizeof facets, "%s/facets", f->above);
+    f->above_facets = arena_strdup(arena, facets);
+  }
+  return true;
+}
+
+static void print_facets(const json_t *list) {
+  size_t i;
+  const json_t *entry;
+  const char *last = "";
+  json_array_foreach((json_t *)list, i, entry) {
+    const char *kind = json_string_value(json_object_get(entry, "kind"));
+    const char *by = json_string_value(json_object_get(entry, "shadowed_by"));
+    if (strcmp(kind, last) != 0)
+      printf("%s%s\n", i > 0 ? "\n" : "", kind);
+    last = kind;
+    struct buf name = {0};
+    buf_safe(&name, str_from(json_string_value(json_object_get(entry, "name"))), false);
+    printf("  %-24s %-9s ", buf_c(&name), json_string_value(json_object_get(entry, "from")));
+    cli_put_safe(stdout, json_string_value(json_object_get(entry, "file")));
+    buf_deinit(&name);
+    if (by != NULL) {
+      printf("\n  %-24s           shadowed by ", "");
+      cli_put_safe(stdout, by);
+    }
+    putchar('\n');
+  }
+}
+
+static int facets_run(int argc, char **argv) {
+  struct cli_args args;
+  struct err err = {0};
+  struct arena arena = {0};
+  char project[PATHS_BYTES], foreign[PATHS_BYTES], home[PATHS_BYTES], config[PATHS_BYTES],
+      user[PATHS_BYTES + 16] = "";
+  int status;
+  if (!cli_parse(&cmd_facets, argc, argv, 0, 1, &args, &status))
+    return status;
+  const char *cwd = cli_value(&args, "cwd") ? cli_value(&args, "cwd") : ".";
+  cli_errors_as_json(cli_flag(&args, "json"));
+  paths_project_facets(cwd, project, foreign);
+  paths_home_facets(home);
+  if (paths_config(config, &err))
+    (void)snprintf(user, sizeof user, "%s/facets", config);
+  struct facets facets = {.project = project[0] ? project : NULL,
+                          .home = home[0] ? home : NULL,
+                          .user = user[0] ? user : NULL};
+  if (args.word_count > 0 && !beside_workflow(&facets, &arena, args.words[0], cwd, &err)) {
+    arena_deinit(&arena);
+    return cli_fail("facets", &err);
+  }
+  json_t *list = facets_list(&facets);
+  if (cli_flag(&args, "json"))
+    json_io_print(list, JSON_IO_COMPACT);
+  else
+    print_facets(list);
+  if (json_array_size(list) == 0 && !cli_flag(&args, "json"))
+    fprintf(stderr, "segue facets: none; segue init writes some, segue facets WORKFLOW lists those "
+                    "beside a workflow\n");
+  if (foreign[0])
+    fprintf(stderr,
+            "segue facets: %s is not looked into: it is another user's, or others may write "
+            "to it\n",
+            foreign);
+  json_decref(list);
+  arena_deinit(&arena);
+  return STATUS_COMPLETE;
+}
+
+const struct cli_command cmd_facets = {
+    .name = "facets",
+    .arguments = "[WORKFLOW]",
+    .summary = "list personas, policies, instructions: where they are, what shadows what",
+    .help =
+        "In the order in which a name is looked for: beside WORKFLOW, in .segue/facets of the\n"
+        "project, in ~/.segue/facets, in facets/ beside your config.yaml. Fragments (uses:) and\n"
+        "partials ({{include:partials/NAME}}) are found likewise.\n"
+        "Exit: 0 listed, 2 there is no such workflow.",
+    .options = options,
+    .run = facets_run,
+    .minor = true,
+};

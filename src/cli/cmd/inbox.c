@@ -1,0 +1,170 @@
+/* segue inbox: lists what waits for persons. */
+#include "store/inbox.h"
+#include "base/limits.h"
+#include "cli/cli.h"
+#include "cli/json_io.h"
+#include "daemon/client.h"
+#include "host/paths.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct cli_option options[] = {
+    {"json", 0, NULL, "print one JSON object a line, texts up to 2,000 bytes", false},
+    {"logs", 'l', "DIR", "read this log folder instead of asking the daemon", false},
+    {"socket", 'S', "PATH", "the daemon's control socket", false},
+    {0},
+};
+
+static const char *inbox_word(const json_t *item, const char *key) {
+  const char *value = json_string_value(json_object_get(item, key));
+  return value ? value : "";
+}
+
+/* A text of several lines, each indented. */
+static void inbox_put_text(struct str text) {
+  while (text.n > 0) {
+    struct str line = str_next_line(&text);
+    struct buf safe = {0};
+    buf_safe(&safe, line, false);
+    printf("    %s\n", buf_c(&safe));
+    buf_deinit(&safe);
+  }
+}
+
+static void inbox_put_list(const char *before, const json_t *list, bool numbered) {
+  size_t i;
+  const json_t *v;
+  if (json_array_size(list) == 0)
+    return;
+  printf("    %s", before);
+  json_array_foreach((json_t *)list, i, v) {
+    if (numbered)
+      printf("%s%zu ", i > 0 ? "   " : "", i + 1);
+    else
+      printf("%s", i > 0 ? " " : "");
+    cli_put_safe(stdout, json_string_value(v) ? json_string_value(v) : "");
+  }
+  putchar('\n');
+}
+
+/* Shows what an approval would run. */
+static void put_runs(const json_t *item) {
+  const json_t *runs = json_object_get(item, "runs");
+  if (runs == NULL)
+    return;
+  inbox_put_list("would run: ", json_object_get(runs, "command"), false);
+  if (json_object_get(runs, "provider") != NULL) {
+    printf("    would run: ");
+    cli_put_safe(stdout, inbox_word(runs, "provider"));
+    printf(" (");
+    cli_put_safe(stdout, inbox_word(runs, "permission"));
+    printf(")\n");
+  }
+  const char *instruction = inbox_word(runs, "instruction");
+  if (instruction[0]) {
+    printf("    with:\n");
+    inbox_put_text(str_from(instruction));
+  }
+}
+
+/* Shows what the session used so far, where its log says so. */
+static void put_spent(const json_t *item) {
+  const json_t *spent = json_object_get(item, "spent");
+  const json_t *cost = json_object_get(spent, "cost");
+  json_int_t calls = json_integer_value(json_object_get(spent, "calls"));
+  if (spent == NULL || calls == 0)
+    return;
+  printf("    so far: %" JSON_INTEGER_FORMAT " call%s", calls, calls == 1 ? "" : "s");
+  if (json_is_number(cost))
+    printf(", $%.4f", json_number_value(cost));
+  putchar('\n');
+}
+
+static void inbox_put_item(const json_t *item) {
+  const char *until = inbox_word(item, "until"), *kind = inbox_word(item, "kind");
+  bool approves = strcmp(kind, "approve") == 0;
+  cli_put_safe(stdout, inbox_word(item, "id"));
+  printf("  ");
+  cli_put_safe(stdout, inbox_word(item, "workflow"));
+  printf("  ");
+  cli_put_safe(stdout, inbox_word(item, "movement"));
+  printf("  since ");
+  cli_put_safe(stdout, inbox_word(item, "since"));
+  if (until[0]) {
+    printf(", until ");
+    cli_put_safe(stdout, until);
+    printf(" (then ");
+    cli_put_safe(stdout, inbox_word(item, "default"));
+    printf(")");
+  }
+  putchar('\n');
+  inbox_put_text(str_from(inbox_word(item, "text")));
+  put_runs(item);
+  inbox_put_list("choices: ", json_object_get(item, "choices"), true);
+  inbox_put_list("then: ", json_object_get(item, "blocks"), false);
+  put_spent(item);
+  printf("    segue %s ", approves ? "approve|reject" : "answer");
+  cli_put_safe(stdout, inbox_word(item, "id"));
+  putchar(' ');
+  cli_put_safe(stdout, inbox_word(item, "movement"));
+  printf("%s\n", approves ? "" : " ...");
+}
+
+/* NULL: err says why. */
+static json_t *inbox_items(const struct cli_args *args, struct err *err) {
+  const char *logs = cli_value(args, "logs"), *socket = cli_value(args, "socket");
+  struct client_reply reply = {0};
+  struct store store;
+  char where[PATHS_BYTES];
+  json_t *list = NULL;
+  if (logs == NULL && client_ask(socket, "GET", "/v1/inbox", NULL, &reply, err)) {
+    if (!client_problem(&reply, err))
+      list = json_incref(json_object_get(reply.value, "inbox"));
+    client_reply_deinit(&reply);
+    return list;
+  }
+  if (logs == NULL && (socket != NULL || err->code != ERR_NOT_FOUND))
+    return NULL;
+  if (!paths_logs(logs, where, err))
+    return NULL;
+  store_at(&store, where);
+  return inbox_list(&store, NULL, NULL, err);
+}
+
+static int inbox_run(int argc, char **argv) {
+  struct cli_args args;
+  struct err err = {0};
+  int status;
+  size_t i;
+  const json_t *item;
+  if (!cli_parse(&cmd_inbox, argc, argv, 0, 0, &args, &status))
+    return status;
+  cli_errors_as_json(cli_flag(&args, "json"));
+  json_t *list = inbox_items(&args, &err);
+  if (list == NULL)
+    return cli_fail("inbox", &err);
+  json_array_foreach(list, i, item) {
+    if (cli_flag(&args, "json"))
+      json_io_print(item, JSON_IO_COMPACT);
+    else
+      inbox_put_item(item);
+  }
+  if (json_array_size(list) == 0 && !cli_flag(&args, "json"))
+    fprintf(stderr, "nothing waits for you\n");
+  json_decref(list);
+  return STATUS_COMPLETE;
+}
+
+const struct cli_command cmd_inbox = {
+    .name = "inbox",
+    .arguments = "[options]",
+    .summary = "list what waits for a person",
+    .help = "Of each question: the session, since when it waits, what would be run, the choices,\n"
+            "where the session may go then, and what it used so far; the longest wait first. A\n"
+            "session that waits holds no place and no process. segue answer, approve and reject\n"
+            "say what it waits for. Without a daemon the log folder is read.",
+    .options = options,
+    .run = inbox_run,
+};

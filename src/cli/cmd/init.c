@@ -1,0 +1,186 @@
+/* segue init: writes a starter workflow with its facets into the project. */
+#include "base/log.h"
+#include "base/resource.h"
+#include "cli/cli.h"
+#include "cli/json_io.h"
+#include "os/fs.h"
+#include "workflow/scope.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define STARTER "workflows/starter/"
+
+static const struct cli_option options[] = {
+    {"cwd", 'C', "DIR", "the project (default: here)", false},
+    {"json", 0, NULL, "print what was written and what was kept as JSON", false},
+    {0},
+};
+
+struct init {
+  const char *name;
+  int folder; /* .segue */
+  json_t *written, *kept;
+};
+
+static bool init_make_folder(const char *parent, const char *name, struct err *err) {
+  char path[1024];
+  if (snprintf(path, sizeof path, "%s/%s", parent, name) >= (int)sizeof path)
+    return err_set(err, ERR_USAGE, "--cwd: the path is too long");
+  return mkdir(path, 0755) == 0 || errno == EEXIST ||
+         err_set_errno(err, errno, "cannot make %s", path);
+}
+
+/* The starter's text with the workflow's name in it. */
+static void init_fill_in(struct str text, const char *name, struct buf *out) {
+  static const char mark[] = "@NAME@";
+  const char *at = memmem(text.p, text.n, mark, strlen(mark));
+  size_t n = at ? (size_t)(at - text.p) : text.n;
+  buf_append(out, text.p, n);
+  if (at == NULL)
+    return;
+  buf_puts(out, name);
+  buf_append(out, at + strlen(mark), text.n - n - strlen(mark));
+}
+
+static bool init_write_all(int fd, struct str text) {
+  while (text.n > 0) {
+    ssize_t n = write(fd, text.p, text.n);
+    if (n < 0)
+      return false;
+    text = (struct str){text.p + n, text.n - (size_t)n};
+  }
+  return true;
+}
+
+/* A file that is there stays as it is, but for the workflow itself, which is refused then. */
+static bool init_put_file(struct init *init, const char *path, struct str text, bool must_be_new,
+                          struct err *err) {
+  int fd = fs_open_beneath(init->folder, path, O_WRONLY | O_CREAT | O_EXCL);
+  if (fd < 0 && errno == EEXIST && !must_be_new) {
+    json_array_append_new(init->kept, json_sprintf(".segue/%s", path));
+    return true;
+  }
+  if (fd < 0 && errno == EEXIST)
+    return err_set(err, ERR_USAGE, ".segue/%s is there already: segue init NAME writes another one",
+                   path);
+  if (fd < 0)
+    return err_set_errno(err, errno, "cannot write .segue/%s", path);
+  bool ok = init_write_all(fd, text) || err_set_errno(err, errno, "cannot write .segue/%s", path);
+  close(fd);
+  json_array_append_new(init->written, json_sprintf(".segue/%s", path));
+  return ok;
+}
+
+static bool put_starter(struct init *init, const struct resource *r, struct err *err) {
+  const char *rest = r->name + strlen(STARTER), *slash = strchr(rest, '/');
+  struct buf text = {0};
+  char path[256];
+  if (slash == NULL)
+    (void)snprintf(path, sizeof path, "workflows/%s.yaml", init->name);
+  else
+    (void)snprintf(path, sizeof path, "facets/%s", rest);
+  init_fill_in((struct str){r->p, r->n}, init->name, &text);
+  bool ok = init_put_file(init, path, buf_view(&text), slash == NULL, err);
+  buf_deinit(&text);
+  return ok;
+}
+
+static bool init_make_folders(const char *cwd, struct err *err) {
+  static const char *const folders[] = {".segue",
+                                        ".segue/workflows",
+                                        ".segue/facets",
+                                        ".segue/facets/personas",
+                                        ".segue/facets/policies",
+                                        ".segue/facets/instructions"};
+  for (size_t i = 0; i < ARRAY_LEN(folders); i++)
+    if (!init_make_folder(cwd, folders[i], err))
+      return false;
+  return true;
+}
+
+/* The workflow first: when that is refused, nothing else is written. */
+static bool init_write(struct init *init, const char *cwd, struct err *err) {
+  char path[1024];
+  const struct resource *workflow = resource_find(STARTER "workflow.yaml"),
+                        *schema = resource_find("schemas/workflow.json");
+  if (workflow == NULL || schema == NULL)
+    BUG("the starter is not compiled in");
+  if (!init_make_folders(cwd, err))
+    return false;
+  (void)snprintf(path, sizeof path, "%s/.segue", cwd);
+  init->folder = fs_open_folder(path);
+  if (init->folder < 0)
+    return err_set_errno(err, errno, "cannot open %s", path);
+  bool ok =
+      put_starter(init, workflow, err) &&
+      init_put_file(init, "workflow.schema.json", (struct str){schema->p, schema->n}, false, err);
+  for (const struct resource *r = resource_table; ok && r->name; r++)
+    if (strncmp(r->name, STARTER, strlen(STARTER)) == 0 && r != workflow)
+      ok = put_starter(init, r, err);
+  close(init->folder);
+  return ok;
+}
+
+static void init_print(const struct init *init) {
+  size_t i;
+  const json_t *path;
+  json_array_foreach(init->written, i, path) {
+    printf("wrote  %s\n", json_string_value(path));
+  }
+  json_array_foreach(init->kept, i, path) {
+    printf("kept   %s\n", json_string_value(path));
+  }
+  printf("\nnext:\n"
+         "  segue lint %s\n"
+         "  segue plan %s --input 'check=make test' --task 'Mend the first failing test'\n"
+         "  segue run %s --input 'check=make test' --task 'Mend the first failing test'\n",
+         init->name, init->name, init->name);
+}
+
+static int init_run(int argc, char **argv) {
+  struct cli_args args;
+  struct err err = {0};
+  int status;
+  if (!cli_parse(&cmd_init, argc, argv, 0, 1, &args, &status))
+    return status;
+  const char *cwd = cli_value(&args, "cwd");
+  bool json = cli_flag(&args, "json");
+  cli_errors_as_json(json);
+  struct init init = {.name = args.word_count > 0 ? args.words[0] : "work",
+                      .written = json_array(),
+                      .kept = json_array()};
+  bool ok =
+      (scope_is_param(str_from(init.name)) && init.name[0] != '-') ||
+      err_set(&err, ERR_USAGE,
+              "\"%.80s\" is no name for a workflow: write letters, digits, _ and -", init.name);
+  ok = ok && init_write(&init, cwd ? cwd : ".", &err);
+  if (ok && json) {
+    json_t *all =
+        json_pack("{ss sO sO}", "workflow", init.name, "written", init.written, "kept", init.kept);
+    json_io_print(all, JSON_IO_COMPACT);
+    json_decref(all);
+  } else if (ok) {
+    init_print(&init);
+  }
+  json_decref(init.written);
+  json_decref(init.kept);
+  return ok ? STATUS_COMPLETE : cli_fail("init", &err);
+}
+
+const struct cli_command cmd_init = {
+    .name = "init",
+    .arguments = "[NAME]",
+    .summary = "write a starter workflow with its facets into .segue/",
+    .help =
+        "The workflow NAME (default: work) works on a task, runs a check and has the change\n"
+        "reviewed; its personas, policies and instructions are files beside it to be rewritten,\n"
+        "and editors that know yaml-language-server complete its keys. Nothing that is there is\n"
+        "written over. Exit: 0 written, 1 it could not be, 2 there is such a workflow.",
+    .options = options,
+    .run = init_run,
+};

@@ -1,0 +1,180 @@
+/* segue web: opens the window in a browser. */
+#include "base/limits.h"
+#include "cli/cli.h"
+#include "daemon/client.h"
+#include "daemon/window/alone.h"
+#include "format/json_object.h"
+#include "host/paths.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CODE_LIFE_MS = LIMIT_WINDOW_CODE_MS };
+
+static const struct cli_option options[] = {
+    {"read-only", 'r', NULL, "the browser may look, and change nothing", false},
+    {"no-open", 'n', NULL, "open no browser: print the address, with the code", false},
+    {"http", 0, "ADDRESS:PORT", "without a daemon: where to listen (default 127.0.0.1, any port)",
+     false},
+    {"revoke", 0, NULL, "put out all browsers that the daemon let in", false},
+    {"logs", 'l', "DIR", "read this log folder instead of asking the daemon", false},
+    {"socket", 'S', "PATH", "the daemon's control socket", false},
+    {0},
+};
+
+struct web {
+  const struct cli_args *args;
+  struct buf path; /* of the file that leads to the page; or empty */
+  char where[PATHS_BYTES];
+};
+
+/* --- the browser --- */
+
+/* The code must not stand where other users look: arguments of programs are public. So a file of
+ * this user's alone leads to it. */
+static bool web_file(const char *url, const char *code, struct buf *path, struct err *err) {
+  const char *folder = getenv("XDG_RUNTIME_DIR");
+  if (folder == NULL || folder[0] != '/')
+    folder = getenv("TMPDIR");
+  buf_printf(path, "%s/segue-web-XXXXXX.html", folder && folder[0] == '/' ? folder : "/tmp");
+  int fd = mkostemps(path->p, 5, O_CLOEXEC); /* made with mode 0600 */
+  FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+  if (file == NULL)
+    return err_set_errno(err, errno, "cannot make %s", path->p);
+  fprintf(file,
+          "<!DOCTYPE html><meta charset=utf-8><title>segue</title>"
+          "<meta name=referrer content=no-referrer>"
+          "<meta http-equiv=refresh content=\"0;url=%s#%s\">"
+          "<p><a href=\"%s#%s\">segue</a></p>\n",
+          url, code, url, code);
+  bool ok = !ferror(file);
+  ok = fclose(file) == 0 && ok;
+  return ok || err_set_errno(err, errno, "cannot write %s", path->p);
+}
+
+static bool has_display(void) {
+  return getenv("DISPLAY") != NULL || getenv("WAYLAND_DISPLAY") != NULL ||
+         getenv("BROWSER") != NULL;
+}
+
+static bool start_browser(const char *path) {
+  const char *browser = getenv("BROWSER");
+  char program[256];
+  pid_t pid;
+  (void)snprintf(program, sizeof program, "%s", browser && browser[0] ? browser : "xdg-open");
+  char *argv[] = {program, (char *)(uintptr_t)path, NULL};
+  return posix_spawnp(&pid, program, NULL, NULL, argv, environ) == 0;
+}
+
+/* Prints the way in, or opens it. `path` then is the file that is to be removed later. */
+static bool web_show(const struct cli_args *args, const char *url, const char *code,
+                     struct buf *path, struct err *err) {
+  if (cli_flag(args, "no-open") || !has_display()) {
+    printf("%s#%s\n", url, code);
+    fflush(stdout);
+    fputs("segue web: open this address within a minute; its code is good once\n", stderr);
+    return true;
+  }
+  if (!web_file(url, code, path, err))
+    return false;
+  if (start_browser(path->p)) {
+    fprintf(stderr, "segue web: %s (if no browser opens: segue web --no-open)\n", url);
+    return true;
+  }
+  return err_set(err, ERR_NOT_FOUND,
+                 "no browser could be started: run segue web --no-open and open what it prints");
+}
+
+/* --- with a daemon --- */
+
+/* -1: no daemon is there. */
+static int web_daemon(const struct cli_args *args, struct err *err) {
+  bool revoke = cli_flag(args, "revoke");
+  struct client_reply reply = {0};
+  struct buf path = {0};
+  json_t *body = json_pack("{sb sb}", "read_only", cli_flag(args, "read-only"), "revoke", revoke);
+  bool asked = client_ask(cli_value(args, "socket"), "POST", "/v1/web/codes", body, &reply, err);
+  json_decref(body);
+  if (!asked)
+    return -1;
+  if (client_problem(&reply, err)) {
+    client_reply_deinit(&reply);
+    return cli_fail("web", err);
+  }
+  int status = STATUS_COMPLETE;
+  const char *url = json_string_value(json_at(reply.value, "url"));
+  const char *code = json_string_value(json_at(reply.value, "code"));
+  if (revoke)
+    fputs("segue web: all browsers are out\n", stderr);
+  else if (url == NULL || code == NULL || !web_show(args, url, code, &path, err))
+    status = cli_fail("web", err);
+  if (path.n > 0) { /* a browser has read it by then */
+    (void)sleep(CODE_LIFE_MS / 1000 / 6);
+    (void)unlink(path.p);
+  }
+  buf_deinit(&path);
+  client_reply_deinit(&reply);
+  return status;
+}
+
+/* --- without one --- */
+
+static bool web_show_alone(void *ctx, const char *url, const char *code, struct err *err) {
+  struct web *web = ctx;
+  if (!web_show(web->args, url, code, &web->path, err))
+    return false;
+  fprintf(stderr, "segue web: shows ");
+  cli_put_safe(stderr, web->where);
+  fputs(" until Ctrl-C, and changes nothing\n", stderr);
+  return true;
+}
+
+static int web_alone(const struct cli_args *args, struct err *err) {
+  struct web web = {.args = args};
+  bool ok = paths_logs(cli_value(args, "logs"), web.where, err) &&
+            window_alone(web.where, cli_value(args, "http"), cli_flag(args, "read-only"),
+                         web_show_alone, &web, err);
+  if (web.path.n > 0)
+    (void)unlink(web.path.p);
+  buf_deinit(&web.path);
+  return ok ? STATUS_COMPLETE : cli_fail("web", err);
+}
+
+static int web_run(int argc, char **argv) {
+  struct cli_args args;
+  struct err err = {0};
+  int status;
+  if (!cli_parse(&cmd_web, argc, argv, 0, 0, &args, &status))
+    return status;
+  if (cli_value(&args, "logs") != NULL || cli_value(&args, "http") != NULL)
+    return web_alone(&args, &err);
+  status = web_daemon(&args, &err);
+  if (status >= 0)
+    return status;
+  if (err.code != ERR_NOT_FOUND || cli_value(&args, "socket") != NULL || cli_flag(&args, "revoke"))
+    return cli_fail("web", &err);
+  return web_alone(&args, &err);
+}
+
+const struct cli_command cmd_web = {
+    .name = "web",
+    .arguments = "[options]",
+    .summary = "look at all sessions in a browser",
+    .help =
+        "Opens a page with everything in the log folder: what runs and what it does, each judgment "
+        "stage\n"
+        "by stage, what it cost. With a daemon the page is live and can cancel and resume; without "
+        "one\n"
+        "this command serves it until Ctrl-C. The page is for this user on this machine: its "
+        "address is\n"
+        "random, its code is good once and for a minute. From another machine: ssh -L.\n"
+        "Exit: 0, 2 errors.",
+    .options = options,
+    .run = web_run,
+    .minor = true,
+};

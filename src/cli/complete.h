@@ -1,0 +1,16 @@
+/* complete.h - what may stand where a shell's user pressed Tab.
+ *
+ * `segue completion SHELL` prints a script for a shell, and each such script asks
+ * `segue completion --for WORD...`, so that three shells cannot offer three things. An answer is a
+ * line a word, "WORD<tab>what it is", or the one line ":files" where a path belongs. */
+#ifndef SEGUE_CLI_COMPLETE_H
+#define SEGUE_CLI_COMPLETE_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* words: what stands behind "segue" up to the cursor; the last one, perhaps empty, is being
+ * written. Prints what begins like it. */
+void complete_words(char *const *words, size_t count, FILE *out);
+
+#endif

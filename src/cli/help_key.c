@@ -1,0 +1,141 @@
+/* Explains a key of a workflow, from the table of keys. */
+#include "cli/help_key.h"
+
+#include "base/log.h"
+#include "workflow/key_examples.h"
+
+#include <string.h>
+
+enum { SETS_MAX = 32, NAMES_MAX = 512, WIDTH = 78 };
+
+/* All sets that a workflow's keys lead to, each once. */
+static size_t sets_of(const struct key_set *sets[SETS_MAX]) {
+  size_t n = 0;
+  sets[n++] = &workflow_keys;
+  for (size_t i = 0; i < n; i++)
+    for (const struct key *k = sets[i]->keys; k->name; k++) {
+      bool known = k->set == NULL || n == SETS_MAX;
+      for (size_t at = 0; at < n && !known; at++)
+        known = sets[at] == k->set;
+      if (!known)
+        sets[n++] = k->set;
+    }
+  return n;
+}
+
+/* In lines that fit, each with two spaces before it. */
+static void put_wrapped(struct buf *out, const char *text) {
+  size_t column = 0;
+  for (struct str rest = str_from(text); rest.n > 0;) {
+    const char *space = memchr(rest.p, ' ', rest.n);
+    size_t n = space ? (size_t)(space - rest.p) : rest.n;
+    if (column > 0 && column + 1 + n > WIDTH) {
+      buf_putc(out, '\n');
+      column = 0;
+    }
+    buf_puts(out, column == 0 ? "  " : " ");
+    buf_append(out, rest.p, n);
+    column += n + (column == 0 ? 2 : 1);
+    rest = (struct str){rest.p + n + (space != NULL), rest.n - n - (space != NULL)};
+  }
+  buf_putc(out, '\n');
+}
+
+static const char *const type_words[] = {
+    [KEY_NAME] = "a name of at most 128 bytes",
+    [KEY_LINE] = "a text of one line",
+    [KEY_TEXT] = "a text",
+    [KEY_BOOL] = "true or false",
+    [KEY_CONDITION] = "a label, when(EXPRESSION), or both: segue help expressions",
+    [KEY_FACET] = "a name, a path, the text itself, or a list of them",
+    [KEY_SECTION] = "a map of names to paths or texts",
+    [KEY_PROVIDERS] = "a provider, or a list: the first, then those to fall back to",
+    [KEY_ARGV] = "a list: a program and its arguments",
+    [KEY_VARIABLES] = "a list of names of environment variables",
+    [KEY_RUN] = "a list of programs, each perhaps with its first arguments",
+    [KEY_SCHEMA] = "the name of a ready schema, a path, or a JSON Schema",
+    [KEY_ITEMS] = "a list, or MOVEMENT.FIELD",
+    [KEY_INVARIANTS] = "a list of expressions, {command: [..]} or {ai: question}",
+    [KEY_PARAMS] = "a map of names to defaults, or to {description, default}",
+    [KEY_ARGS] = "a map of names to texts",
+    [KEY_LABELS] = "a list of labels",
+    [KEY_OUTPUTS] = "a map of names to texts",
+};
+
+static void help_put_type(const struct key *k, struct buf *out) {
+  bool counts = k->type == KEY_INTEGER || k->type == KEY_COUNT || k->type == KEY_NUMBER;
+  if (k->type == KEY_CHOICE || k->type == KEY_STAGES) {
+    buf_puts(out, k->type == KEY_STAGES ? "a list of " : "");
+    key_words(k, out);
+    return;
+  }
+  if (counts)
+    buf_printf(out, "a %s from %.0f to %.0f", k->type == KEY_NUMBER ? "number" : "whole number",
+               k->min, k->max);
+  else if (k->type == KEY_PANEL)
+    buf_printf(out, "a list of 2 to %.0f providers", k->max);
+  else if ((size_t)k->type < ARRAY_LEN(type_words) && type_words[k->type] != NULL)
+    buf_puts(out, type_words[k->type]);
+  else
+    buf_puts(out, k->max > 0 ? "a list of maps" : "a map");
+  if (k->words != NULL) {
+    buf_puts(out, ", or ");
+    key_words(k, out);
+  }
+}
+
+static void help_put_keys(const struct key_set *set, struct buf *out) {
+  bool first = true;
+  buf_puts(out, "keys: ");
+  for (const struct key *k = set->keys; k->name; k++) {
+    if (k->type == KEY_NOTED)
+      continue;
+    buf_printf(out, "%s%s", first ? "" : ", ", k->name);
+    first = false;
+  }
+}
+
+static void explain(const struct key_set *set, const struct key *k, struct buf *out) {
+  const char *example = key_example(set, k);
+  struct buf line = {0};
+  buf_printf(out, "%s%s of %s%s\n", out->n > 0 ? "\n" : "", k->name, set->what,
+             k->required ? ", which must have it" : "");
+  if (k->alias != NULL)
+    buf_printf(out, "  also written %s\n", k->alias);
+  if (k->type == KEY_NOTED) {
+    buf_printf(&line, "It is read and left out: %s.", k->description);
+    put_wrapped(out, buf_c(&line));
+    buf_deinit(&line);
+    return;
+  }
+  put_wrapped(out, k->description);
+  help_put_type(k, &line);
+  put_wrapped(out, buf_c(&line));
+  if (k->set != NULL) {
+    buf_clear(&line);
+    help_put_keys(k->set, &line);
+    put_wrapped(out, buf_c(&line));
+  }
+  if (example != NULL)
+    buf_printf(out, "\n    %s: %s\n", k->name, example);
+  buf_deinit(&line);
+}
+
+bool help_key(struct buf *out, const char *name, const char **near) {
+  const struct key_set *sets[SETS_MAX];
+  const char *names[NAMES_MAX + 1];
+  size_t count = sets_of(sets), n = 0;
+  bool found = false;
+  for (size_t i = 0; i < count; i++) {
+    const struct key *k = key_find(sets[i], str_from(name));
+    found = found || k != NULL;
+    if (k != NULL)
+      explain(sets[i], k, out);
+    for (k = sets[i]->keys; k->name && n < NAMES_MAX; k++)
+      names[n++] = k->name;
+  }
+  names[n] = NULL;
+  if (near != NULL)
+    *near = found ? NULL : str_nearest(str_from(name), names);
+  return found;
+}

@@ -1,0 +1,20 @@
+/* inputs.h - the values for a workflow's params: --input NAME=VALUE, and what a person is asked. */
+#ifndef SEGUE_CLI_INPUTS_H
+#define SEGUE_CLI_INPUTS_H
+
+#include "cli/cli.h"
+
+#define INPUT_OPTION                                                                               \
+  {                                                                                                \
+    "input", 'i', "NAME=VALUE", "value of one of the workflow's params; NAME=@FILE of a file",     \
+        true                                                                                       \
+  }
+
+/* Puts the values that were given into `inputs`. */
+bool inputs_read(const struct cli_args *args, json_t *inputs, struct err *err) MUST_CHECK;
+
+/* Asks for each param of the file without value and default, where standard input and standard
+ * error are a terminal and neither --quiet nor --json was given; else does nothing. */
+void inputs_ask(const struct cli_args *args, const char *path, json_t *inputs);
+
+#endif

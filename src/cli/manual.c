@@ -1,0 +1,263 @@
+/* Writes the manual pages from the tables of commands, options and keys. */
+#include "cli/manual.h"
+
+#include "base/resource.h"
+#include "cli/cli.h"
+
+#include <assert.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- man(7) ---- */
+
+/* A character means itself, whatever roff thinks of it (groff_char(7)). */
+static void manual_escaped(struct buf *out, struct str text) {
+  if (text.n > 0 && (text.p[0] == '.' || text.p[0] == '\''))
+    buf_puts(out, "\\&");
+  for (size_t i = 0; i < text.n; i++)
+    switch (text.p[i]) {
+    case '\\':
+      buf_puts(out, "\\e");
+      break;
+    case '-':
+      buf_puts(out, "\\-");
+      break;
+    case '\'':
+      buf_puts(out, "\\(aq");
+      break;
+    case '`':
+      buf_puts(out, "\\(ga");
+      break;
+    case '^':
+      buf_puts(out, "\\(ha");
+      break;
+    case '~':
+      buf_puts(out, "\\(ti");
+      break;
+    case '\n':
+      buf_putc(out, ' ');
+      break;
+    default:
+      buf_putc(out, text.p[i]);
+    }
+}
+
+static void manual_line(struct buf *out, const char *text) {
+  manual_escaped(out, str_from(text));
+  buf_putc(out, '\n');
+}
+
+static void section(struct buf *out, const char *title) {
+  buf_printf(out, ".SH %s\n", title);
+}
+
+/* The paragraphs of a help text. A line that is indented stands as it is. */
+static void put_paragraphs(struct buf *out, const char *text) {
+  bool as_is = false;
+  while (*text != '\0') {
+    size_t n = strcspn(text, "\n");
+    bool indented = n > 0 && text[0] == ' ';
+    if (indented != as_is) {
+      buf_puts(out, indented ? ".RS 4\n.nf\n" : ".fi\n.RE\n");
+      as_is = indented;
+    }
+    if (n == 0)
+      buf_puts(out, ".PP\n");
+    manual_escaped(out, (struct str){text + (indented ? strspn(text, " ") : 0),
+                                     n - (indented ? strspn(text, " ") : 0)});
+    if (n > 0)
+      buf_putc(out, '\n');
+    text += n + (text[n] == '\n');
+  }
+  if (as_is)
+    buf_puts(out, ".fi\n.RE\n");
+}
+
+static void head(struct buf *out, const char *page, const char *number, const char *summary) {
+  buf_printf(out, ".TH \"%s\" \"%s\" \"\" \"segue\" \"segue\"\n", page, number);
+  section(out, "NAME");
+  manual_escaped(out, str_from(page));
+  buf_puts(out, " \\- ");
+  manual_line(out, summary);
+}
+
+/* ---- commands ---- */
+
+static void manual_options(struct buf *out, const struct cli_option *options) {
+  if (options == NULL || options->name == NULL)
+    return;
+  section(out, "OPTIONS");
+  for (const struct cli_option *o = options; o->name; o++) {
+    buf_puts(out, ".TP\n");
+    if (o->letter)
+      buf_printf(out, "\\fB\\-%c\\fR, ", o->letter);
+    buf_puts(out, "\\fB\\-\\-");
+    manual_escaped(out, str_from(o->name));
+    buf_puts(out, "\\fR");
+    if (o->argument) {
+      buf_puts(out, " \\fI");
+      manual_escaped(out, str_from(o->argument));
+      buf_puts(out, "\\fR");
+    }
+    buf_putc(out, '\n');
+    manual_line(out, o->help);
+  }
+}
+
+static void put_exits(struct buf *out) {
+  section(out, "EXIT STATUS");
+  buf_puts(out, ".nf\n");
+  for (const char *at = help_topic("exit"); *at != '\0';) {
+    size_t n = strcspn(at, "\n");
+    manual_escaped(out, (struct str){at, n});
+    buf_putc(out, '\n');
+    at += n + (at[n] == '\n');
+  }
+  buf_puts(out, ".fi\n");
+}
+
+static void command_page(struct buf *out, const struct cli_command *command) {
+  char page[64];
+  (void)snprintf(page, sizeof page, "segue-%s", command->name);
+  head(out, page, "1", command->summary);
+  section(out, "SYNOPSIS");
+  buf_printf(out, "\\fBsegue %s\\fR ", command->name);
+  manual_line(out, command->arguments ? command->arguments : "");
+  if (command->help) {
+    section(out, "DESCRIPTION");
+    put_paragraphs(out, command->help);
+  }
+  manual_options(out, command->options);
+  put_exits(out);
+  section(out, "SEE ALSO");
+  buf_puts(out, "\\fBsegue\\fR(1), \\fBsegue\\-workflow\\fR(5), \\fBsegue\\-log\\fR(5)\n");
+}
+
+static void main_page(struct buf *out) {
+  head(out, "segue", "1",
+       "run coding agents through workflows, judge where to go next, keep the proof");
+  section(out, "SYNOPSIS");
+  buf_puts(out, "\\fBsegue\\fR \\fICOMMAND\\fR [arguments]\n");
+  section(out, "DESCRIPTION");
+  buf_puts(out, "Runs coding agents through the movements of a workflow. After each one it judges "
+                "which rule holds: by structured output first, then by a tag, then by an AI that "
+                "weighs the conditions. Every judgment is in a session log with the method that "
+                "decided it.\n");
+  section(out, "COMMANDS");
+  for (size_t i = 0; cli_commands[i]; i++) {
+    if (cli_commands[i]->hidden)
+      continue;
+    buf_puts(out, ".TP\n\\fBsegue\\-");
+    manual_escaped(out, str_from(cli_commands[i]->name));
+    buf_puts(out, "\\fR(1)\n");
+    manual_line(out, cli_commands[i]->summary);
+  }
+  put_exits(out);
+  section(out, "FILES");
+  buf_puts(out, ".TP\n\\fI~/.config/segue/config.yaml\\fR\nthe user\\(aqs configuration\n"
+                ".TP\n\\fI~/.local/state/segue/sessions\\fR\nthe session logs\n"
+                ".TP\n\\fI.segue/\\fR\na project\\(aqs own workflows and facets\n");
+  section(out, "SEE ALSO");
+  buf_puts(out, "\\fBsegue\\-workflow\\fR(5), \\fBsegue\\-log\\fR(5), \\fBsegue help\\fR\n");
+}
+
+/* ---- formats ---- */
+
+static const char *manual_text(const json_t *object, const char *key) {
+  return json_string_value(json_object_get(object, key));
+}
+
+/* "a choice of en, ja", "integer", ...: what a value may be, in few words. */
+static void put_kind(struct buf *out, const json_t *schema) {
+  const json_t *type = json_object_get(schema, "type"), *words = json_object_get(schema, "enum");
+  if (json_is_string(type))
+    manual_escaped(out, str_from(json_string_value(type)));
+  for (size_t i = 0; i < json_array_size(words) && json_is_string(json_array_get(words, i)); i++) {
+    buf_puts(out, i ? ", " : "one of: ");
+    manual_escaped(out, str_from(json_string_value(json_array_get(words, i))));
+  }
+}
+
+static void manual_keys(struct buf *out, const json_t *schema) {
+  const char *key;
+  const json_t *value;
+  json_object_foreach(json_object_get(schema, "properties"), key, value) {
+    buf_puts(out, ".TP\n\\fB");
+    manual_escaped(out, str_from(key));
+    buf_puts(out, "\\fR  \\fI");
+    put_kind(out, value);
+    buf_puts(out, "\\fR\n");
+    manual_line(out, manual_text(value, "description") ? manual_text(value, "description") : "");
+  }
+}
+
+static bool format_page(struct buf *out, const char *page, const char *resource) {
+  const struct resource *r = resource_find(resource);
+  json_t *schema = r ? json_loadb(r->p, r->n, 0, NULL) : NULL;
+  if (schema == NULL)
+    return false;
+  head(out, page, "5", manual_text(schema, "title"));
+  section(out, "DESCRIPTION");
+  manual_line(out, manual_text(schema, "description") ? manual_text(schema, "description") : "");
+  buf_puts(out, ".PP\n");
+  manual_keys(out, schema);
+  const char *name;
+  const json_t *definition;
+  json_object_foreach(json_object_get(schema, "$defs"), name, definition) {
+    if (json_object_size(json_object_get(definition, "properties")) == 0)
+      continue;
+    buf_printf(out, ".SH \"");
+    manual_escaped(out, str_from(name));
+    buf_puts(out, "\"\n");
+    if (manual_text(definition, "description"))
+      manual_line(out, manual_text(definition, "description"));
+    manual_keys(out, definition);
+  }
+  section(out, "SEE ALSO");
+  buf_puts(out, "\\fBsegue\\fR(1), \\fBsegue schema\\fR prints the whole JSON Schema\n");
+  json_decref(schema);
+  return true;
+}
+
+/* ---- the pages ---- */
+
+static const struct {
+  const char *file, *page, *resource;
+} formats[] = {{"segue-workflow.5", "segue-workflow", "schemas/workflow.json"},
+               {"segue-log.5", "segue-log", "schemas/session-log.json"}};
+
+const char *manual_name(size_t i) {
+  static char name[64];
+  if (i == 0)
+    return "segue.1";
+  if (i <= ARRAY_LEN(formats))
+    return formats[i - 1].file;
+  i -= 1 + ARRAY_LEN(formats);
+  for (size_t c = 0; cli_commands[c]; c++)
+    if (!cli_commands[c]->hidden && i-- == 0) {
+      (void)snprintf(name, sizeof name, "segue-%s.1", cli_commands[c]->name);
+      return name;
+    }
+  return NULL;
+}
+
+bool manual_page(struct buf *out, const char *name) {
+  assert(name != NULL);
+  if (strcmp(name, "segue.1") == 0) {
+    main_page(out);
+    return true;
+  }
+  for (size_t i = 0; i < ARRAY_LEN(formats); i++)
+    if (strcmp(name, formats[i].file) == 0)
+      return format_page(out, formats[i].page, formats[i].resource);
+  for (size_t c = 0; cli_commands[c]; c++) {
+    char file[64];
+    (void)snprintf(file, sizeof file, "segue-%s.1", cli_commands[c]->name);
+    if (!cli_commands[c]->hidden && strcmp(name, file) == 0) {
+      command_page(out, cli_commands[c]);
+      return true;
+    }
+  }
+  return false;
+}

@@ -1,0 +1,39 @@
+/* mcp.h - segue as a server of the Model Context Protocol on standard input and output, in both of
+ * its eras: the handshake of 2025-11-25 and before, and 2026-07-28, which has none
+ * (modelcontextprotocol.io, specification).
+ *
+ * A tool is a command of segue with its words (mcp_tools.c): the same program runs it, so that a
+ * client is told exactly what a person would be. */
+#ifndef SEGUE_CLI_MCP_H
+#define SEGUE_CLI_MCP_H
+
+#include "base/err.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+enum mcp_place { MCP_WORD, MCP_OPTION, MCP_REPEATED, MCP_FLAG, MCP_INPUT, MCP_FILE };
+
+struct mcp_param {
+  const char *name; /* NULL ends the list */
+  enum mcp_place place;
+  const char *type;   /* string, integer, boolean, object */
+  const char *option; /* of MCP_OPTION, MCP_REPEATED, MCP_FLAG, MCP_FILE: without dashes */
+  bool required;
+  const char *description;
+};
+
+struct mcp_tool {
+  const char *name; /* NULL ends the table */
+  const char *title, *description;
+  const char *command[6]; /* its first words */
+  bool reads;             /* changes nothing */
+  const struct mcp_param *params;
+};
+
+extern const struct mcp_tool mcp_tools[];
+
+/* The answer to one message: a new reference; NULL where there is none (a notification). */
+json_t *mcp_answer(const json_t *message);
+
+#endif

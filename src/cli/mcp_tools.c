@@ -1,0 +1,121 @@
+/* The tools that segue offers to a client of the Model Context Protocol. */
+#include "cli/mcp.h"
+
+static const struct mcp_param submit_params[] = {
+    {"workflow", MCP_WORD, "string", NULL, true, "a file, or the name of a workflow"},
+    {"task", MCP_INPUT, "string", NULL, false, "what is to be done"},
+    {"cwd", MCP_OPTION, "string", "--cwd", false, "where agents work"},
+    {"provider", MCP_OPTION, "string", "--provider", false, "the backend of all agent movements"},
+    {"model", MCP_OPTION, "string", "--model", false, "the model of all agent movements"},
+    {0},
+};
+static const struct mcp_param list_params[] = {
+    {"status", MCP_OPTION, "string", "--status", false,
+     "running, waiting, stopped, complete, ...; several with commas"},
+    {"workflow", MCP_OPTION, "string", "--workflow", false, "sessions of this workflow"},
+    {"since", MCP_OPTION, "string", "--since", false, "90m, 12h, 3d ago, or a date"},
+    {"number", MCP_OPTION, "integer", "--number", false, "at most so many (default 50)"},
+    {0},
+};
+static const struct mcp_param show_params[] = {
+    {"id", MCP_WORD, "string", NULL, true, "the session's id, a prefix of it, or last"},
+    {"movement", MCP_WORD, "string", NULL, false,
+     "one judgment in full: the movement's name, or NAME#N for its run N"},
+    {"full", MCP_FLAG, "boolean", "--full", false, "cut no texts"},
+    {0},
+};
+static const struct mcp_param id_params[] = {
+    {"id", MCP_WORD, "string", NULL, true, "the session's id, a prefix of it, or last"},
+    {0},
+};
+static const struct mcp_param cancel_params[] = {
+    {"id", MCP_WORD, "string", NULL, true, "the session's id"},
+    {0},
+};
+static const struct mcp_param watch_params[] = {
+    {"id", MCP_WORD, "string", NULL, true, "the session's id, a prefix of it, or last"},
+    {"seconds", MCP_INPUT, "integer", NULL, false, "how long to wait at most (default 30)"},
+    {0},
+};
+static const struct mcp_param answer_params[] = {
+    {"id", MCP_WORD, "string", NULL, true, "the session that asks"},
+    {"movement", MCP_WORD, "string", NULL, false, "which one, where several ask"},
+    {"text", MCP_FILE, "string", "--file", false, "the answer in words"},
+    {"choice", MCP_OPTION, "integer", "--choice", false, "the number of one of its choices"},
+    {0},
+};
+static const struct mcp_param judge_params[] = {
+    {"text", MCP_INPUT, "string", NULL, true, "the report to be judged"},
+    {"rules", MCP_REPEATED, "string", "--rule", true,
+     "the conditions, in order; the first is rule 1"},
+    {"provider", MCP_OPTION, "string", "--provider", false, "who judges"},
+    {"model", MCP_OPTION, "string", "--model", false, "the judge's model"},
+    {"stages", MCP_OPTION, "string", "--stages", false,
+     "the ways to judge: structured_output, phase3_tag, phase1_tag, ai_judge; with commas"},
+    {0},
+};
+static const struct mcp_param extract_params[] = {
+    {"text", MCP_INPUT, "string", NULL, true, "what a model said"},
+    {"schema", MCP_FILE, "object", "--schema", false, "the JSON Schema that the value must pass"},
+    {0},
+};
+
+const struct mcp_tool mcp_tools[] = {
+    {"submit",
+     "Start a session",
+     "Gives a workflow to segue's daemon, which runs it in the background, also when this client "
+     "ends. Returns the session.",
+     {"submit", "--json"},
+     false,
+     submit_params},
+    {"list",
+     "List sessions",
+     "Sessions with their status, newest first, a JSON object a line.",
+     {"ls", "--json"},
+     true,
+     list_params},
+    {"show",
+     "Read a session",
+     "What ran, turn by turn, and why it went where; with a movement one judgment in full.",
+     {"show"},
+     true,
+     show_params},
+    {"watch",
+     "Wait for a session",
+     "Waits until a session ends, stops or the seconds are over, and tells its turns.",
+     {"show", "--follow"},
+     true,
+     watch_params},
+    {"answer",
+     "Answer a question",
+     "Answers a question of a session that waits for a person. Only pass on what the person said.",
+     {"answer", "--name", "a client of MCP"}, /* the log must not say that a person wrote it */
+     false,
+     answer_params},
+    {"cancel",
+     "Cancel a session",
+     "Ends a session for good.",
+     {"cancel", "--json"},
+     false,
+     cancel_params},
+    {"judge",
+     "Judge a text",
+     "Which of the rules holds for a report: by structured output, then a tag, then an AI. Returns "
+     "the judgment with its method.",
+     {"judge", "--json"},
+     true,
+     judge_params},
+    {"extract",
+     "Read JSON out of a text",
+     "Finds the JSON value in what a model said, mends it where that is safe, checks it.",
+     {"extract", "--json"},
+     true,
+     extract_params},
+    {"verify",
+     "Check a log",
+     "Whether a session's log is what was written.",
+     {"verify", "--json"},
+     true,
+     id_params},
+    {0},
+};

@@ -1,0 +1,24 @@
+/* replying.h - an answer from the command line: told to the daemon that keeps the session, or,
+ * where there is none, written to its log. */
+#ifndef SEGUE_CLI_REPLYING_H
+#define SEGUE_CLI_REPLYING_H
+
+#include "cli/cli.h"
+
+#include <jansson.h>
+
+/* action: answer, approve or reject; body: as its request has it. Prints what came of it. Returns
+ * the exit status. */
+int replying_run(const struct cli_args *args, const char *action, const json_t *body);
+
+/* The options of all three. */
+#define REPLYING_OPTIONS                                                                           \
+  {"name", 0, "NAME", "who says it (default: your user name)", false},                             \
+      {"question", 0, "N", "only if it is this question (inbox --json): its record", false},       \
+      {"resume", 'r', NULL, "go on with it here, where no daemon does", false},                    \
+      {"json", 0, NULL, "print the session, or the error, as a JSON object a line", false},        \
+      {"logs", 'l', "DIR", "the session's log folder", false}, {                                   \
+    "socket", 'S', "PATH", "the daemon's control socket", false                                    \
+  }
+
+#endif

@@ -1,0 +1,64 @@
+/* segue discard: removes a session's worktrees and branches. */
+#include "cli/cli.h"
+#include "cli/find.h"
+#include "cli/trees/trees.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct cli_option options[] = {
+    {"yes", 'y', NULL, "do not ask", false},
+    {"force", 'f', NULL, "also with work that is not committed, or of a session that could go on",
+     false},
+    {"logs", 'l', "DIR", "where session logs are", false},
+    {0},
+};
+
+static bool may_discard(const struct trees *t, bool force, struct err *err) {
+  bool over = strcmp(t->status, "running") != 0 && strcmp(t->status, "stopped") != 0;
+  if (t->count == 0)
+    return trees_own(t, err) != NULL;
+  if (t->owned)
+    return err_set(err, ERR_LOCKED, "session %s runs: segue cancel it first", t->session);
+  for (size_t i = 0; !force && i < t->count; i++)
+    if (trees_is_dirty(t->items[i].path))
+      return err_set(err, ERR_USAGE,
+                     "%.300s has work that is not committed: commit it, or give --force",
+                     t->items[i].path);
+  return over || force ||
+         err_set(err, ERR_USAGE, "session %s can go on: give --force to discard its work",
+                 t->session);
+}
+
+static int discard_run(int argc, char **argv) {
+  struct cli_args args;
+  struct store_ref ref;
+  struct trees t = {0};
+  struct err err = {0};
+  char question[512];
+  int status;
+  if (!cli_parse(&cmd_discard, argc, argv, 1, 1, &args, &status))
+    return status;
+  bool ok = find_session(args.words[0], cli_value(&args, "logs"), NULL, &ref, &err) &&
+            trees_read(&t, &ref, &err) && may_discard(&t, cli_flag(&args, "force"), &err);
+  if (ok) {
+    (void)snprintf(question, sizeof question,
+                   "remove %zu worktree%s of session %s and %s branch%s, with all commits there?",
+                   t.count, t.count == 1 ? "" : "s", t.session, t.count == 1 ? "its" : "their",
+                   t.count == 1 ? "" : "es");
+    ok = trees_sure(question, cli_flag(&args, "yes"), &err) && trees_discard(&t, true, &err);
+  }
+  trees_deinit(&t);
+  return ok ? STATUS_COMPLETE : cli_fail("discard", &err);
+}
+
+const struct cli_command cmd_discard = {
+    .name = "discard",
+    .arguments = "ID|last [--yes] [--force]",
+    .summary = "remove a session's worktrees and branches",
+    .help = "Asks first; with work that is not committed, or of a session that could go on, it is\n"
+            "refused without --force. The log stays: segue rm ID.",
+    .options = options,
+    .run = discard_run,
+    .minor = true,
+};

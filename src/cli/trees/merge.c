@@ -1,0 +1,267 @@
+/* segue merge: brings a session's branch into another one, or leaves everything as it was. */
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/find.h"
+#include "cli/json_io.h"
+#include "cli/trees/trees.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct cli_option options[] = {
+    {"squash", 0, NULL, "as one commit, without the branch's own history", false},
+    {"into", 0, "BRANCH", "what it is merged into (default: what is checked out there)", false},
+    {"message", 'm', "TEXT", "of the commit", false},
+    {"json", 0, NULL, "print the commit, or the files in conflict, as a JSON object", false},
+    {"logs", 'l', "DIR", "where session logs are", false},
+    {0},
+};
+
+struct merging {
+  const struct trees *t;
+  const char *branch;
+  char *into, *target; /* the branch, and the commit that it is at */
+  char *place;         /* where it is checked out; or NULL */
+  char *tip, *tree, *commit;
+  json_t *conflicts; /* files */
+};
+
+static void merging_deinit(struct merging *m) {
+  char *const texts[] = {m->into, m->target, m->place, m->tip, m->tree, m->commit};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+    free(texts[i]);
+  json_decref(m->conflicts);
+}
+
+/* Where this branch is checked out: a list of worktrees, each with its branch behind its path. */
+static char *checkout_of(const struct merging *m, const char *branch) {
+  struct git_answer list;
+  struct err err;
+  char wanted[512];
+  const char *path = NULL;
+  char *found = NULL;
+  if (!trees_git(m->t->cwd, &list, &err, "worktree", "list", "--porcelain", "-z", NULL))
+    return NULL;
+  (void)snprintf(wanted, sizeof wanted, "branch refs/heads/%.450s", branch);
+  for (size_t at = 0; at < list.out.n && found == NULL;) {
+    const char *entry = list.out.p + at;
+    if (strncmp(entry, "worktree ", 9) == 0)
+      path = entry + 9;
+    if (strcmp(entry, wanted) == 0 && path != NULL)
+      found = xstrdup(path);
+    at += strnlen(entry, list.out.n - at) + 1;
+  }
+  git_answer_deinit(&list);
+  return found;
+}
+
+static bool find_target(struct merging *m, const char *into, struct err *err) {
+  char ref[512];
+  m->into = into ? xstrdup(into) : NULL;
+  if (into == NULL)
+    m->into = trees_line(m->t->cwd, err, "symbolic-ref", "--short", "--quiet", "HEAD", NULL);
+  if (m->into == NULL)
+    return err_set(err, ERR_USAGE, "no branch is checked out in %.300s: say --into BRANCH",
+                   m->t->cwd);
+  (void)snprintf(ref, sizeof ref, "refs/heads/%.450s", m->into);
+  m->target =
+      trees_line(m->t->cwd, err, "rev-parse", "--verify", "--quiet", "--end-of-options", ref, NULL);
+  if (m->target == NULL)
+    return err_set(err, ERR_NOT_FOUND, "there is no branch %.200s", m->into);
+  (void)snprintf(ref, sizeof ref, "refs/heads/%.450s", m->branch);
+  m->tip =
+      trees_line(m->t->cwd, err, "rev-parse", "--verify", "--quiet", "--end-of-options", ref, NULL);
+  if (m->tip == NULL)
+    return err_set(err, ERR_NOT_FOUND, "its branch %.200s is gone", m->branch);
+  m->place = checkout_of(m, m->into);
+  return true;
+}
+
+static bool is_ready(const struct merging *m, const struct tree_item *own, struct err *err) {
+  struct git_answer answer;
+  if (m->t->owned)
+    return err_set(err, ERR_LOCKED, "session %s runs: wait for its end, or segue cancel it",
+                   m->t->session);
+  if (trees_is_dirty(own->path))
+    return err_set(err, ERR_USAGE,
+                   "its worktree has work that is not committed: git -C %.300s add "
+                   "and commit it first",
+                   own->path);
+  if (m->place == NULL)
+    return true;
+  if (!trees_git(m->place, &answer, err, "status", "--porcelain", "--untracked-files=no", NULL))
+    return false;
+  bool clean = answer.exit == 0 && answer.out.n == 0;
+  git_answer_deinit(&answer);
+  return clean ||
+         err_set(err, ERR_USAGE,
+                 "%.300s has changes that are not committed: commit or stash them first", m->place);
+}
+
+/* The merged tree, written without a look at any folder; else the files in conflict. */
+static bool merge_trees(struct merging *m, struct err *err) {
+  struct git_answer answer;
+  if (!trees_git(m->t->cwd, &answer, err, "merge-tree", "--write-tree", "--name-only", "-z",
+                 "--no-messages", m->target, m->tip, NULL))
+    return false;
+  bool ok = answer.exit <= 1;
+  size_t at = strnlen(buf_c(&answer.out), answer.out.n);
+  if (ok)
+    m->tree = xstrndup(buf_c(&answer.out), at);
+  if (answer.exit == 1) {
+    m->conflicts = json_array();
+    for (at++; at < answer.out.n && answer.out.p[at] != '\0';) {
+      json_array_append_new(m->conflicts, json_io_string(answer.out.p + at));
+      at += strnlen(answer.out.p + at, answer.out.n - at) + 1;
+    }
+  } else if (!ok) {
+    struct buf why = {0};
+    git_complaint(&answer, &why);
+    (void)err_set(err, ERR_INVALID, "git merge-tree: %.400s", buf_c(&why));
+    buf_deinit(&why);
+  }
+  git_answer_deinit(&answer);
+  return ok;
+}
+
+static bool make_commit(struct merging *m, bool squash, const char *message, struct err *err) {
+  char made[640];
+  char *mail = trees_line(m->t->cwd, err, "config", "user.email", NULL);
+  struct git_ask ask = {.folder = m->t->cwd,
+                        .words = {"commit-tree", m->tree, "-p", m->target, "-p", m->tip, NULL}};
+  static const char *const nobody[] = {"GIT_AUTHOR_NAME=segue", "GIT_AUTHOR_EMAIL=segue@localhost",
+                                       "GIT_COMMITTER_NAME=segue",
+                                       "GIT_COMMITTER_EMAIL=segue@localhost"};
+  if (squash)
+    ask.words[4] = NULL;
+  for (size_t i = 0; mail == NULL && i < sizeof nobody / sizeof *nobody; i++)
+    ask.extra[i] = nobody[i];
+  free(mail);
+  (void)snprintf(made, sizeof made, "%s%.200s\n\nSegue-Session: %s\n",
+                 squash ? "" : "Merge of a session: ", m->t->task[0] ? m->t->task : m->branch,
+                 m->t->session);
+  ask.input = str_from(message ? message : made);
+  struct git_answer answer;
+  if (!git_now(&ask, &answer, err))
+    return false;
+  struct str line = str_trim(buf_view(&answer.out));
+  if (answer.exit == 0)
+    m->commit = xstrndup(line.p, line.n);
+  else
+    (void)err_set(err, ERR_INVALID, "git commit-tree: %.400s", buf_c(&answer.err));
+  git_answer_deinit(&answer);
+  return m->commit != NULL;
+}
+
+/* One step of git: the branch is where it was, or at the merge. */
+static bool move_branch(const struct merging *m, struct err *err) {
+  char ref[512];
+  (void)snprintf(ref, sizeof ref, "refs/heads/%.450s", m->into);
+  char *said;
+  if (m->place != NULL)
+    said =
+        trees_line(m->place, err, "merge", "--ff-only", "--quiet", "--no-verify", m->commit, NULL);
+  else
+    said = trees_line(m->t->cwd, err, "update-ref", "-m", "segue merge", ref, m->commit, m->target,
+                      NULL);
+  bool ok = said != NULL;
+  free(said);
+  return ok;
+}
+
+static bool is_merged(const struct merging *m) {
+  struct err err;
+  char *said = trees_line(m->t->cwd, &err, "merge-base", "--is-ancestor", m->tip, m->target, NULL);
+  bool merged = said != NULL;
+  free(said);
+  return merged;
+}
+
+static int tell_conflicts(const struct merging *m, bool json) {
+  const json_t *file;
+  size_t i;
+  if (json) {
+    json_t *value = json_pack("{ss ss sO}", "session", m->t->session, "into", m->into, "conflicts",
+                              m->conflicts);
+    json_io_print(value, JSON_IO_COMPACT);
+    json_decref(value);
+    return STATUS_FAILED;
+  }
+  fprintf(stderr, "segue merge: nothing was changed: these files are in conflict with ");
+  cli_put_safe(stderr, m->into);
+  fputs(":\n", stderr);
+  json_array_foreach(m->conflicts, i, file) {
+    fputs("  ", stderr);
+    cli_put_safe(stderr, json_string_value(file));
+    fputc('\n', stderr);
+  }
+  return STATUS_FAILED;
+}
+
+static void tell_merged(const struct merging *m, bool json) {
+  if (json) {
+    json_t *value = json_pack("{ss ss ss ss}", "session", m->t->session, "branch", m->branch,
+                              "into", m->into, "commit", m->commit ? m->commit : m->target);
+    json_io_print(value, JSON_IO_COMPACT);
+    json_decref(value);
+    return;
+  }
+  cli_put_safe(stdout, m->branch);
+  printf(m->commit ? " is in " : " is in already: ");
+  cli_put_safe(stdout, m->into);
+  if (m->commit != NULL)
+    printf(": %.10s", m->commit);
+  putchar('\n');
+}
+
+static int merge_session(const struct cli_args *args, const struct trees *t, struct err *err) {
+  struct merging m = {.t = t};
+  bool json = cli_flag(args, "json");
+  const struct tree_item *own = trees_own(t, err);
+  int status = STATUS_COMPLETE;
+  bool ok = own != NULL;
+  m.branch = own ? own->branch : NULL;
+  ok = ok && find_target(&m, cli_value(args, "into"), err) && is_ready(&m, own, err);
+  bool merged = ok && is_merged(&m);
+  ok = ok && (merged || merge_trees(&m, err));
+  if (ok && m.conflicts != NULL)
+    status = tell_conflicts(&m, json);
+  else if (ok && !merged)
+    ok = make_commit(&m, cli_flag(args, "squash"), cli_value(args, "message"), err) &&
+         move_branch(&m, err);
+  if (ok && m.conflicts == NULL)
+    tell_merged(&m, json);
+  merging_deinit(&m);
+  return ok ? status : cli_fail("merge", err);
+}
+
+static int merge_run(int argc, char **argv) {
+  struct cli_args args;
+  struct store_ref ref;
+  struct trees t = {0};
+  struct err err = {0};
+  int status;
+  if (!cli_parse(&cmd_merge, argc, argv, 1, 1, &args, &status))
+    return status;
+  cli_errors_as_json(cli_flag(&args, "json"));
+  if (!find_session(args.words[0], cli_value(&args, "logs"), NULL, &ref, &err) ||
+      !trees_read(&t, &ref, &err))
+    return cli_fail("merge", &err);
+  status = merge_session(&args, &t, &err);
+  trees_deinit(&t);
+  return status;
+}
+
+const struct cli_command cmd_merge = {
+    .name = "merge",
+    .arguments = "ID|last [--squash] [--into BRANCH]",
+    .summary = "bring a session's branch into another one",
+    .help =
+        "What is merged is worked out beside all folders first: in a conflict nothing is changed,\n"
+        "and the files are told (exit 1). Where BRANCH is checked out, that folder is brought up\n"
+        "to it; with changes there that are not committed it is refused. The session's branch\n"
+        "stays: segue discard ID removes it with its worktree.",
+    .options = options,
+    .run = merge_run,
+};

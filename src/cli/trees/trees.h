@@ -1,0 +1,50 @@
+/* trees.h - the worktrees of a session, as its log tells them, and git asked about them.
+ *
+ *   trees_read(&t, &ref, &err)       from its log: nothing is asked of git
+ *   trees_git(folder, &answer, &err, "status", "--porcelain", NULL)
+ *   trees_deinit(&t)                 accepts a zeroed one
+ *
+ * Sessions that work in their folder have no item; their commits are there all the same. */
+#ifndef SEGUE_CLI_TREES_H
+#define SEGUE_CLI_TREES_H
+
+#include "host/git.h"
+#include "store/store.h"
+
+struct tree_item {
+  long turn;      /* of a child; 0: the session's own */
+  char *movement; /* the child's; or NULL */
+  char *branch, *base, *path, *folder;
+};
+
+struct trees {
+  char session[STORE_ID_BYTES];
+  char *cwd;  /* where it was started: a folder of the repository */
+  char *task; /* its first line */
+  struct tree_item *items;
+  size_t count;
+  json_t *commits; /* array of {turn, movement, commit, of?}: of: a child's turn */
+  char status[24];
+  bool owned; /* a process runs it */
+};
+
+bool trees_read(struct trees *t, const struct store_ref *ref, struct err *err) MUST_CHECK;
+void trees_deinit(struct trees *t);
+/* The session's own. NULL: err says that it has none. */
+const struct tree_item *trees_own(const struct trees *t, struct err *err);
+
+/* Runs git there and waits. False: it could not be run. The words end with NULL. */
+bool trees_git(const char *folder, struct git_answer *answer, struct err *err, ...) MUST_CHECK;
+/* The same, whose answer is one line; NULL: git said no, err has its words. New. */
+char *trees_line(const char *folder, struct err *err, ...);
+/* Is something there that is not committed? False also where the folder is gone. */
+bool trees_is_dirty(const char *folder);
+bool trees_is_there(const char *folder);
+/* Removes what there is, with work that is not committed; branches only if wanted. */
+bool trees_discard(const struct trees *t, bool branches, struct err *err) MUST_CHECK;
+/* Removes a branch whose commits another one has. False: it stays. */
+bool trees_drop_branch(const struct trees *t, const struct tree_item *item);
+/* Asks on the terminal; without one --yes must have been given. */
+bool trees_sure(const char *question, bool yes, struct err *err);
+
+#endif

@@ -1,0 +1,150 @@
+/* segue worktrees: lists the worktrees of sessions, with size and age. */
+#include "cli/cli.h"
+#include "cli/find.h"
+#include "cli/json_io.h"
+#include "cli/trees/trees.h"
+#include "core/worktree.h"
+#include "host/config.h"
+#include "host/paths.h"
+#include "os/clock.h"
+
+#include <dirent.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const struct cli_option options[] = {
+    {"json", 0, NULL, "print one JSON object a line", false},
+    {"logs", 'l', "DIR", "where session logs are", false},
+    {0},
+};
+
+static uint64_t walked_bytes; /* of the folder that nftw walks through: it takes no argument */
+
+static int add_size(const char *path, const struct stat *st, int type, struct FTW *at) {
+  (void)path;
+  (void)type;
+  (void)at;
+  walked_bytes += (uint64_t)st->st_blocks * 512;
+  return 0;
+}
+
+static uint64_t folder_bytes(const char *path) {
+  enum { DESCRIPTORS = 16 };
+  walked_bytes = 0;
+  (void)nftw(path, add_size, DESCRIPTORS, FTW_PHYS | FTW_MOUNT);
+  return walked_bytes;
+}
+
+static void put_size(uint64_t bytes, char *out, size_t size) {
+  static const char units[] = "KMGT";
+  double n = (double)bytes / 1024;
+  size_t unit = 0;
+  while (n >= 1000 && unit + 2 < sizeof units) {
+    n /= 1024;
+    unit++;
+  }
+  (void)snprintf(out, size, n < 10 ? "%.1f%c" : "%.0f%c", n, units[unit]);
+}
+
+static void put_days(time_t since, char *out, size_t size) {
+  long s = (long)(clock_real_ms() / 1000) - (long)since;
+  if (s < 7200)
+    (void)snprintf(out, size, "%ldm", s / 60);
+  else if (s < 48L * 3600)
+    (void)snprintf(out, size, "%ldh", s / 3600);
+  else
+    (void)snprintf(out, size, "%ldd", s / 86400);
+}
+
+/* ID, or ID-TURN of a child. */
+static bool names_worktree(const char *name, char id[STORE_ID_BYTES]) {
+  size_t n = strspn(name, "0123456789abcdef-");
+  if (n < STORE_ID_BYTES - 1 || name[n] != '\0')
+    return false;
+  (void)snprintf(id, STORE_ID_BYTES, "%.36s", name);
+  return name[STORE_ID_BYTES - 1] == '\0' || name[STORE_ID_BYTES - 1] == '-';
+}
+
+static void print_tree(const char *path, const char *id, const char *logs, bool json) {
+  struct store_ref ref;
+  struct trees t = {0};
+  struct err err;
+  struct stat st;
+  char size[16], age[24];
+  if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
+    return;
+  bool known = find_session(id, logs, NULL, &ref, &err) && trees_read(&t, &ref, &err);
+  const char *status = known ? t.status : "unknown";
+  if (known && strcmp(t.status, "running") == 0 && !t.owned)
+    status = "open";
+  char *branch = trees_line(path, &err, "rev-parse", "--abbrev-ref", "HEAD", NULL);
+  bool dirty = trees_is_dirty(path);
+  uint64_t bytes = folder_bytes(path);
+  if (json) {
+    json_t *value = json_pack("{ss so ss? sI sI sb ss}", "session", id, "path",
+                              json_io_string(path), "branch", branch, "bytes", (json_int_t)bytes,
+                              "changed", (json_int_t)st.st_mtime, "dirty", dirty, "status", status);
+    json_io_print(value, JSON_IO_COMPACT);
+    json_decref(value);
+  } else {
+    put_size(bytes, size, sizeof size);
+    put_days(st.st_mtime, age, sizeof age);
+    printf("%-36s  %-13s  %6s  %4s  %-13s  ", id, status, size, age, dirty ? "not committed" : "");
+    cli_put_safe(stdout, find_shown(path));
+    putchar('\n');
+  }
+  free(branch);
+  trees_deinit(&t);
+}
+
+static int worktrees_run(int argc, char **argv) {
+  struct cli_args args;
+  struct config user;
+  struct err err = {0};
+  struct dirent **names = NULL;
+  char folder[PATHS_BYTES], id[STORE_ID_BYTES];
+  int status;
+  bool any = false;
+  if (!cli_parse(&cmd_worktrees, argc, argv, 0, 0, &args, &status))
+    return status;
+  if (!config_load(&user, &err))
+    return cli_fail("worktrees", &err);
+  const char *set = json_string_value(json_object_get(user.workspace, "folder"));
+  bool ok = set != NULL || paths_state("worktrees", folder, &err);
+  if (set != NULL)
+    (void)snprintf(folder, sizeof folder, "%s", set);
+  config_deinit(&user);
+  if (!ok)
+    return cli_fail("worktrees", &err);
+  int n = scandir(folder, &names, NULL, alphasort);
+  for (int i = 0; i < n; i++) {
+    char path[PATHS_BYTES + 256];
+    (void)snprintf(path, sizeof path, "%s/%.255s", folder, names[i]->d_name);
+    if (names_worktree(names[i]->d_name, id)) {
+      if (!any && !cli_flag(&args, "json"))
+        printf("%-36s  %-13s  %6s  %4s  %-13s  PATH\n", "SESSION", "STATUS", "SIZE", "AGE", "");
+      any = true;
+      print_tree(path, id, cli_value(&args, "logs"), cli_flag(&args, "json"));
+    }
+    free(names[i]);
+  }
+  free(names);
+  if (!any && !cli_flag(&args, "json"))
+    fprintf(stderr, "no worktrees in %s\n", find_shown(folder));
+  return STATUS_COMPLETE;
+}
+
+const struct cli_command cmd_worktrees = {
+    .name = "worktrees",
+    .arguments = "[options]",
+    .summary = "list the worktrees of sessions, with size and age",
+    .help = "STATUS is the session's; unknown: its log is not in the folder of logs. segue discard "
+            "ID\n"
+            "removes one, segue rm ID the session with it.",
+    .options = options,
+    .run = worktrees_run,
+    .minor = true,
+};

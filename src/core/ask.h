@@ -1,0 +1,28 @@
+/* ask.h - `ask` and `approve` of a movement: what a person is asked, built from the document.
+ *
+ *   ask_build(arena, object, m, &why)      m->ask and m->approve; on_reject is the caller's to find
+ *   ask_deinit(m)                          what the arena does not free
+ *
+ * Source: issue of people who answer; keys in core/keys.c. */
+#ifndef SEGUE_CORE_ASK_H
+#define SEGUE_CORE_ASK_H
+
+#include "core/workflow.h"
+
+/* False: `why` says what is wrong, `key` where below the movement ("ask.default"). */
+bool ask_build(struct arena *arena, const json_t *object, struct movement *m, const char **key,
+               struct err *why) MUST_CHECK;
+void ask_deinit(struct movement *m);
+
+/* The number of the choice that a text is, from 1; 0: none. */
+long ask_choice(const json_t *choices, struct str text);
+/* The rule that a choice means: the first whose condition is a label of the same words. 0: none. */
+int ask_rule(const struct movement *m, struct str text);
+/* Every answer that can be chosen means a rule, so that nothing is left to judge. */
+bool ask_needs_no_judge(const struct movement *m);
+/* The value of an answer that fits the schema: the text as JSON, else the text itself. A new
+ * reference, or NULL with the first error. */
+json_t *ask_read(const struct schema *schema, const json_t *document, struct str text,
+                 struct err *err);
+
+#endif

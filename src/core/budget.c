@@ -1,0 +1,549 @@
+/* Holds what a session has used against what it may use. */
+#include "core/budget.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "core/limits.h"
+#include "format/json_object.h"
+#include "format/json_write.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUDGET_NANO = 1000000000, SOFT_PERCENT = 80, TOLD_MOVEMENTS = 4, SCOPE_COUNT = 3 };
+static const int64_t budget_most = (int64_t)1 << 40;
+
+static const char *const unit_names[BUDGET_UNITS + 1] = {"tokens", "cost",      "time",
+                                                         "calls",  "movements", NULL};
+
+const char *budget_unit_name(enum budget_unit unit) {
+  assert(unit < BUDGET_UNITS);
+  return unit_names[unit];
+}
+
+/* --- limits --- */
+
+static enum budget_unit unit_of_name(struct str name) {
+  enum budget_unit unit = BUDGET_TOKENS;
+  while (unit < BUDGET_UNITS && !str_eq_c(name, unit_names[unit]))
+    unit++;
+  return unit;
+}
+
+/* An amount as people write it; -1: there is none. */
+static int64_t budget_amount(const json_t *value, enum budget_unit unit) {
+  double usd = json_number_value(value);
+  bool dollars;
+  switch (unit) {
+  case BUDGET_TOKENS:
+  case BUDGET_CALLS:
+  case BUDGET_MOVEMENTS:
+    return json_is_integer(value) ? json_integer_value(value) : -1;
+  case BUDGET_COST:
+    dollars = json_is_number(value) && usd >= 0 && usd <= LIMIT_COST_USD;
+    return dollars ? (int64_t)llround(usd * BUDGET_NANO) : -1;
+  case BUDGET_TIME:
+    return json_is_string(value) ? limits_duration_ms(json_view(value), -1) : -1;
+  case BUDGET_UNITS:
+    break;
+  }
+  BUG("no unit of a budget: %d", (int)unit);
+}
+
+void budget_read(const json_t *object, struct budget *out) {
+  for (int u = 0; u < BUDGET_UNITS; u++) {
+    out->limit[u] = budget_amount(json_object_get(object, unit_names[u]), (enum budget_unit)u);
+    out->call[u] = budget_amount(json_object_get(json_object_get(object, "call"), unit_names[u]),
+                                 (enum budget_unit)u);
+  }
+  out->stops = str_eq_c(json_view(json_object_get(object, "on_exceed")), "stop");
+}
+
+struct budget_scope {
+  const struct budget *budget; /* NULL: without one */
+  enum budget_of of;
+  size_t index; /* of a movement */
+};
+
+/* All whose limits hold in a movement: the session's, its own, its group's. */
+static size_t budget_scopes(const struct core *core, size_t movement,
+                            struct budget_scope scopes[SCOPE_COUNT]) {
+  const struct workflow *wf = core->workflow;
+  const struct movement *m = &wf->movements[movement];
+  size_t n = 0;
+  if (wf->budget != NULL)
+    scopes[n++] = (struct budget_scope){wf->budget, BUDGET_OF_SESSION, movement};
+  if (m->budget != NULL)
+    scopes[n++] = (struct budget_scope){m->budget, BUDGET_OF_MOVEMENT, movement};
+  if (m->group != NO_GROUP && wf->movements[m->group].budget != NULL)
+    scopes[n++] =
+        (struct budget_scope){wf->movements[m->group].budget, BUDGET_OF_MOVEMENT, (size_t)m->group};
+  return n;
+}
+
+static int64_t budget_limit(const struct core *core, const struct budget_scope *scope,
+                            enum budget_unit unit) {
+  size_t place = scope->of == BUDGET_OF_SESSION ? 0 : scope->index + 1;
+  int64_t limit = scope->budget->limit[unit];
+  return limit < 0 || core->added == NULL ? limit : limit + core->added[place][unit];
+}
+
+/* --- sums --- */
+
+static int64_t spend_amount(const struct spend *s, enum budget_unit unit) {
+  switch (unit) {
+  case BUDGET_TOKENS:
+    return s->input + s->output;
+  case BUDGET_COST:
+    return s->cost_nano;
+  case BUDGET_TIME:
+    return s->duration_ms;
+  case BUDGET_CALLS:
+    return s->begun;
+  case BUDGET_MOVEMENTS:
+  case BUDGET_UNITS:
+    break;
+  }
+  BUG("no unit of a call: %d", (int)unit);
+}
+
+static int64_t movement_amount(const struct core *core, size_t index, enum budget_unit unit) {
+  const struct movement *m = &core->workflow->movements[index];
+  if (unit == BUDGET_MOVEMENTS)
+    return core->movement_counts[index];
+  struct spend own = spends_of_movement(&core->spends, m->name);
+  int64_t sum = spend_amount(&own, unit);
+  for (size_t i = 0; i < m->child_count; i++)
+    sum += movement_amount(core, m->first_child + i, unit);
+  return sum;
+}
+
+static int64_t scope_amount(const struct core *core, const struct budget_scope *scope,
+                            enum budget_unit unit) {
+  if (scope->of == BUDGET_OF_MOVEMENT)
+    return movement_amount(core, scope->index, unit);
+  return unit == BUDGET_MOVEMENTS ? core->iteration_count : spend_amount(&core->spends.all, unit);
+}
+
+static int64_t call_amount(const struct call *call, enum budget_unit unit) {
+  const int64_t amounts[] = {call->spent.tokens, call->spent.cost_nano, call->spent.ms};
+  assert(unit <= BUDGET_TIME);
+  return amounts[unit];
+}
+
+static int64_t told_amount(const struct call *call, enum budget_unit unit) {
+  return unit == BUDGET_TOKENS ? call->told.tokens : call->told.cost_nano;
+}
+
+/* The calls that run have told so much so far. */
+static int64_t told_in(const struct core *core, const struct budget_scope *scope,
+                       enum budget_unit unit) {
+  int64_t sum = 0;
+  if (unit > BUDGET_COST)
+    return 0;
+  for (const struct turn *t = core->turns; t; t = t->next) {
+    const struct movement *m = &core->workflow->movements[t->movement];
+    if (scope->of == BUDGET_OF_MOVEMENT && t->movement != scope->index &&
+        m->group != (long)scope->index)
+      continue;
+    for (const struct call *c = t->calls; c; c = c->next)
+      sum += c->state == CALL_RUNNING ? told_amount(c, unit) : 0;
+  }
+  return sum;
+}
+
+/* --- questions --- */
+
+static bool is_hit(const struct core *core, const struct budget_scope *scope, enum budget_unit unit,
+                   struct budget_hit *hit) {
+  int64_t limit = budget_limit(core, scope, unit);
+  int64_t used = limit < 0 ? 0 : scope_amount(core, scope, unit) + told_in(core, scope, unit);
+  if (limit < 0 || used < limit)
+    return false;
+  *hit = (struct budget_hit){.of = scope->of,
+                             .movement = core->workflow->movements[scope->index].name,
+                             .index = scope->index,
+                             .unit = unit,
+                             .used = used,
+                             .limit = limit,
+                             .stops = scope->budget->stops};
+  return true;
+}
+
+static bool is_hit_by_call(const struct core *core, const struct budget_scope *scope,
+                           const struct call *call, enum budget_unit unit, int64_t used,
+                           struct budget_hit *hit) {
+  int64_t limit = scope->budget->call[unit];
+  if (limit < 0 || used < limit)
+    return false;
+  *hit = (struct budget_hit){.of = BUDGET_OF_CALL,
+                             .movement = core->workflow->movements[scope->index].name,
+                             .index = scope->index,
+                             .unit = unit,
+                             .used = used,
+                             .limit = limit,
+                             .stops = scope->budget->stops};
+  assert(call != NULL);
+  return true;
+}
+
+bool budget_refuses_call(const struct core *core, const struct turn *turn, const struct call *call,
+                         struct budget_hit *hit) {
+  struct budget_scope scopes[SCOPE_COUNT];
+  size_t n = budget_scopes(core, turn->movement, scopes);
+  for (size_t i = 0; i < n; i++) {
+    for (int u = 0; u <= (call == NULL ? BUDGET_CALLS : BUDGET_TIME); u++)
+      if (is_hit(core, &scopes[i], (enum budget_unit)u, hit))
+        return true;
+    for (int u = 0; u <= BUDGET_TIME && call != NULL; u++)
+      if (is_hit_by_call(core, &scopes[i], call, (enum budget_unit)u,
+                         call_amount(call, (enum budget_unit)u), hit))
+        return true;
+  }
+  return false;
+}
+
+bool budget_refuses_turn(const struct core *core, size_t movement, struct budget_hit *hit) {
+  struct budget_scope scopes[SCOPE_COUNT];
+  size_t n = budget_scopes(core, movement, scopes);
+  for (size_t i = 0; i < n; i++)
+    if (is_hit(core, &scopes[i], BUDGET_MOVEMENTS, hit))
+      return true;
+  return false;
+}
+
+bool budget_ends_call(const struct core *core, const struct turn *turn, const struct call *call,
+                      struct budget_hit *hit) {
+  struct budget_scope scopes[SCOPE_COUNT];
+  size_t n = budget_scopes(core, turn->movement, scopes);
+  for (size_t i = 0; i < n; i++)
+    for (int k = BUDGET_TOKENS; k <= BUDGET_COST && scopes[i].budget->stops; k++) {
+      enum budget_unit u = (enum budget_unit)k;
+      int64_t limit = budget_limit(core, &scopes[i], u);
+      int64_t used = scope_amount(core, &scopes[i], u) + told_in(core, &scopes[i], u);
+      int64_t own = call_amount(call, u) + told_amount(call, u);
+      *hit = (struct budget_hit){.of = scopes[i].of,
+                                 .movement = core->workflow->movements[scopes[i].index].name,
+                                 .index = scopes[i].index,
+                                 .unit = u,
+                                 .used = used,
+                                 .limit = limit,
+                                 .stops = true};
+      if (limit >= 0 && used > limit)
+        return true;
+      if (scopes[i].budget->call[u] < own && /* the limit itself is not passed */
+          is_hit_by_call(core, &scopes[i], call, u, own, hit))
+        return true;
+    }
+  return false;
+}
+
+uint64_t budget_time_left(const struct core *core, const struct turn *turn, uint64_t most) {
+  struct budget_scope scopes[SCOPE_COUNT];
+  size_t n = budget_scopes(core, turn->movement, scopes);
+  for (size_t i = 0; i < n; i++) {
+    int64_t limit = budget_limit(core, &scopes[i], BUDGET_TIME);
+    int64_t left = limit < 0 ? -1 : limit - scope_amount(core, &scopes[i], BUDGET_TIME);
+    int64_t call = scopes[i].budget->call[BUDGET_TIME];
+    if (!scopes[i].budget->stops)
+      continue;
+    if (limit >= 0 && left < (int64_t)most)
+      most = left < 1 ? 1 : (uint64_t)left;
+    if (call >= 0 && call < (int64_t)most)
+      most = call < 1 ? 1 : (uint64_t)call;
+  }
+  return most;
+}
+
+/* --- telling --- */
+
+static void put_amount(struct buf *out, enum budget_unit unit, int64_t amount) {
+  if (unit == BUDGET_COST)
+    buf_printf(out, "$%.4f", (double)amount / BUDGET_NANO);
+  else if (unit == BUDGET_TIME)
+    buf_printf(out, "%.1fs", (double)amount / 1000);
+  else
+    buf_printf(out, "%lld", (long long)amount);
+}
+
+/* The movements that used most, the most first. */
+static void tell_movements(const struct core *core, enum budget_unit unit, struct buf *out) {
+  const struct workflow *wf = core->workflow;
+  int64_t before = INT64_MAX;
+  size_t last = wf->movement_count;
+  for (int told = 0; told < TOLD_MOVEMENTS; told++) {
+    int64_t most = 0;
+    size_t best = wf->movement_count;
+    for (size_t i = 0; i < wf->movement_count; i++) {
+      struct spend s = spends_of_movement(&core->spends, wf->movements[i].name);
+      int64_t amount = spend_amount(&s, unit);
+      bool later = amount < before || (amount == before && i > last);
+      if (later && amount > most) {
+        most = amount;
+        best = i;
+      }
+    }
+    if (best == wf->movement_count)
+      return;
+    buf_printf(out, "%s" STR_FMT " ", told == 0 ? "; " : ", ", STR_ARG(wf->movements[best].name));
+    put_amount(out, unit, most);
+    before = most;
+    last = best;
+  }
+}
+
+static void tell_judging(const struct core *core, enum budget_unit unit, struct buf *out) {
+  static const struct {
+    enum spend_kind kind;
+    const char *words;
+  } kinds[] = {{SPEND_JUDGING, "judging"}, {SPEND_CORRECTIONS, "corrections"}};
+  for (size_t i = 0; i < ARRAY_LEN(kinds) && unit != BUDGET_CALLS; i++) {
+    int64_t amount = spend_amount(&core->spends.kinds[kinds[i].kind], unit);
+    if (amount == 0)
+      continue;
+    buf_printf(out, "; %s ", kinds[i].words);
+    put_amount(out, unit, amount);
+    buf_puts(out, " of it");
+  }
+}
+
+void budget_tell(const struct core *core, const struct budget_hit *hit, struct buf *out) {
+  bool named = hit->unit != BUDGET_COST && hit->unit != BUDGET_TIME;
+  if (hit->of == BUDGET_OF_SESSION)
+    buf_puts(out, "the session's budget");
+  else
+    buf_printf(out, "the budget of %s\"" STR_FMT "\"",
+               hit->of == BUDGET_OF_CALL ? "a call of " : "", STR_ARG(hit->movement));
+  buf_puts(out, " is used up: ");
+  put_amount(out, hit->unit, hit->used);
+  buf_puts(out, " of ");
+  put_amount(out, hit->unit, hit->limit);
+  buf_printf(out, "%s%s", named ? " " : "", named ? unit_names[hit->unit] : "");
+  if (hit->used > hit->limit) {
+    buf_puts(out, " (");
+    put_amount(out, hit->unit, hit->used - hit->limit);
+    buf_puts(out, " over)");
+  }
+  if (hit->of != BUDGET_OF_SESSION || hit->unit == BUDGET_MOVEMENTS)
+    return;
+  tell_movements(core, hit->unit, out);
+  tell_judging(core, hit->unit, out);
+}
+
+static json_t *amount_json(enum budget_unit unit, int64_t amount) {
+  return unit == BUDGET_COST ? json_real((double)amount / BUDGET_NANO) : json_integer(amount);
+}
+
+static json_t *scope_json(enum budget_of of, struct str movement, enum budget_unit unit) {
+  static const char *const words[] = {"session", "movement", "call"};
+  json_t *out = json_object();
+  json_put(out, "of", json_string(words[of]));
+  if (of != BUDGET_OF_SESSION)
+    json_put(out, "movement", json_text(movement));
+  json_put(out, "unit", json_string(unit_names[unit]));
+  return out;
+}
+
+json_t *budget_json(const struct budget_hit *hit) {
+  json_t *out = scope_json(hit->of, hit->movement, hit->unit);
+  json_put(out, "used", amount_json(hit->unit, hit->used));
+  json_put(out, "limit", amount_json(hit->unit, hit->limit));
+  return out;
+}
+
+/* --- notes --- */
+
+static void add_note(json_t **notes, json_t *note) {
+  if (*notes == NULL)
+    *notes = json_array();
+  json_array_append_new(*notes, note);
+}
+
+static void note_soft(const struct core *core, const struct budget_scope *scope,
+                      enum budget_unit unit, int64_t more, json_t **notes) {
+  int64_t limit = budget_limit(core, scope, unit);
+  if (limit <= 0 || more <= 0)
+    return;
+  int64_t before = scope_amount(core, scope, unit), after = before + more;
+  double edge = (double)limit * SOFT_PERCENT / 100;
+  if ((double)before >= edge || (double)after < edge)
+    return;
+  json_t *note = scope_json(scope->of, core->workflow->movements[scope->index].name, unit);
+  json_put(note, "used", amount_json(unit, after));
+  json_put(note, "limit", amount_json(unit, limit));
+  json_put(note, "level", json_string("soft"));
+  add_note(notes, note);
+}
+
+/* Said once of a provider: what it does not tell, or nobody knows the price of, counts as none. */
+static void note_unknown(const struct core *core, const struct budget_scope *scopes, size_t n,
+                         const struct call *call, const json_t *usage, const struct spend *one,
+                         json_t **notes) {
+  struct spend before = spends_of_provider(&core->spends, str_from(call->provider));
+  bool limits[BUDGET_UNITS] = {false};
+  bool no_tokens = usage == NULL || one->uncounted > 0;
+  bool no_cost = no_tokens || one->unpriced > 0;
+  bool known = before.uncounted + before.silent == 0;
+  for (size_t i = 0; i < n; i++)
+    for (int u = 0; u < BUDGET_UNITS; u++)
+      limits[u] |= scopes[i].budget->limit[u] >= 0 || scopes[i].budget->call[u] >= 0;
+  if (str_eq_c(str_from(call->provider), "command"))
+    return;
+  if (limits[BUDGET_TOKENS] && no_tokens && known)
+    add_note(notes, json_pack("{ss ss ss}", "provider", call->provider, "unit", "tokens", "level",
+                              "unknown"));
+  if (limits[BUDGET_COST] && no_cost && known && before.unpriced == 0)
+    add_note(notes, json_pack("{ss ss ss}", "provider", call->provider, "unit", "cost", "level",
+                              "unknown"));
+}
+
+json_t *budget_notes(const struct core *core, const struct turn *turn, const struct call *call,
+                     const json_t *usage, int64_t duration_ms, bool answered) {
+  struct budget_scope scopes[SCOPE_COUNT];
+  size_t n = budget_scopes(core, turn->movement, scopes);
+  json_t *notes = NULL;
+  if (n == 0)
+    return NULL;
+  struct spend one = spend_of(usage, duration_ms);
+  for (size_t i = 0; i < n; i++)
+    for (int u = 0; u <= BUDGET_TIME; u++)
+      note_soft(core, &scopes[i], (enum budget_unit)u, spend_amount(&one, (enum budget_unit)u),
+                &notes);
+  if (answered)
+    note_unknown(core, scopes, n, call, usage, &one, &notes);
+  return notes;
+}
+
+json_t *budget_count_notes(const struct core *core, size_t movement, enum budget_unit unit) {
+  struct budget_scope scopes[SCOPE_COUNT];
+  size_t n = budget_scopes(core, movement, scopes);
+  json_t *notes = NULL;
+  for (size_t i = 0; i < n; i++)
+    note_soft(core, &scopes[i], unit, 1, &notes);
+  return notes;
+}
+
+static int64_t told_amount_of(const json_t *value, enum budget_unit unit) {
+  double n = json_number_value(value);
+  n = unit == BUDGET_COST ? n * BUDGET_NANO : n;
+  return n >= 0 && n < (double)budget_most ? (int64_t)n : 0;
+}
+
+void budget_note_tell(const json_t *note, struct buf *out) {
+  struct str name = json_view(json_at(note, "unit")), of = json_view(json_at(note, "movement"));
+  enum budget_unit unit = unit_of_name(name);
+  if (unit == BUDGET_UNITS)
+    return;
+  buf_puts(out, "budget");
+  if (json_at(note, "provider") != NULL) {
+    buf_puts(out, ": the ");
+    buf_puts(out, unit == BUDGET_COST ? "cost of " : "tokens of ");
+    buf_safe(out, json_view(json_at(note, "provider")), false);
+    buf_puts(out, " are not known, its calls count for nothing");
+    return;
+  }
+  if (of.n > 0) {
+    buf_puts(out, " of ");
+    buf_safe(out, of, false);
+  }
+  buf_puts(out, ": ");
+  put_amount(out, unit, told_amount_of(json_at(note, "used"), unit));
+  buf_puts(out, " of ");
+  put_amount(out, unit, told_amount_of(json_at(note, "limit"), unit));
+  if (unit != BUDGET_COST && unit != BUDGET_TIME)
+    buf_printf(out, " %s", unit_names[unit]);
+  buf_puts(out, " are used");
+}
+
+/* --- what a person adds --- */
+
+/* "tokens", or "MOVEMENT.tokens": its unit and the place in core.added. */
+static bool added_place(const struct workflow *wf, struct str key, enum budget_unit *unit,
+                        size_t *place) {
+  struct str name = key, movement = {key.p, 0};
+  for (size_t i = 0; i < key.n; i++)
+    if (key.p[i] == '.') {
+      movement.n = i;
+      name = (struct str){key.p + i + 1, key.n - i - 1};
+    }
+  long index = movement.n > 0 ? workflow_find(wf, movement) : -1;
+  *unit = unit_of_name(name);
+  *place = (size_t)(index + 1);
+  return *unit != BUDGET_UNITS && (index >= 0 || name.n == key.n);
+}
+
+static int64_t added_limit(const struct workflow *wf, size_t place, enum budget_unit unit) {
+  const struct budget *budget = place == 0 ? wf->budget : wf->movements[place - 1].budget;
+  return budget != NULL ? budget->limit[unit] : -1;
+}
+
+bool budget_added_check(const struct workflow *wf, const json_t *added, struct err *err) {
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)added, key, value) {
+    enum budget_unit unit;
+    size_t place;
+    if (!added_place(wf, str_from(key), &unit, &place))
+      return err_set(err, ERR_USAGE,
+                     "--add-budget knows no \"%.80s\": write tokens, cost, time, calls or "
+                     "movements, or MOVEMENT.tokens and so on",
+                     key);
+    int64_t amount = budget_amount(value, unit);
+    if (amount < 1 || amount > budget_most)
+      return err_set(err, ERR_USAGE, "--add-budget %.80s must be %s", key,
+                     unit == BUDGET_TIME ? "a duration, such as 30m" : "a number above 0");
+    if (added_limit(wf, place, unit) < 0)
+      return err_set(err, ERR_USAGE, "the workflow has no budget of %.80s to add to", key);
+  }
+  return true;
+}
+
+void budget_added_take(struct core *core, const json_t *added) {
+  const char *key;
+  json_t *value;
+  if (json_object_size(added) == 0)
+    return;
+  if (core->added == NULL)
+    core->added = xcalloc(core->workflow->movement_count + 1, sizeof *core->added);
+  json_object_foreach((json_t *)added, key, value) {
+    enum budget_unit unit;
+    size_t place;
+    if (!added_place(core->workflow, str_from(key), &unit, &place))
+      continue;
+    int64_t amount = budget_amount(value, unit);
+    if (amount > 0 && amount <= budget_most && core->added[place][unit] <= budget_most)
+      core->added[place][unit] += amount;
+  }
+}
+
+bool budget_still_used_up(const struct core *core, const json_t *added, struct err *err) {
+  const json_t *stop = core->stop_budget;
+  struct str of = json_view(json_at(stop, "of")), name = json_view(json_at(stop, "unit"));
+  long index = workflow_find(core->workflow, json_view(json_at(stop, "movement")));
+  struct buf key = {0};
+  if (!str_eq_c(of, "session") && (!str_eq_c(of, "movement") || index < 0))
+    return false; /* a call's begins anew, a day ends */
+  enum budget_unit unit = unit_of_name(name);
+  struct budget_scope scope = {.of = index < 0 ? BUDGET_OF_SESSION : BUDGET_OF_MOVEMENT,
+                               .index = index < 0 ? 0 : (size_t)index};
+  scope.budget = index < 0 ? core->workflow->budget : core->workflow->movements[index].budget;
+  if (unit == BUDGET_UNITS || scope.budget == NULL)
+    return false;
+  if (index >= 0)
+    buf_printf(&key, STR_FMT ".", STR_ARG(core->workflow->movements[index].name));
+  buf_puts(&key, unit_names[unit]);
+  int64_t more = budget_amount(json_object_get(added, buf_c(&key)), unit);
+  int64_t limit = budget_limit(core, &scope, unit) + (more > 0 ? more : 0);
+  int64_t used = scope_amount(core, &scope, unit);
+  if (used >= limit) {
+    struct buf least = {0};
+    put_amount(&least, unit, used - budget_limit(core, &scope, unit));
+    (void)err_set(err, ERR_USAGE, "the budget is used up: give --add-budget %s=N with more than %s",
+                  buf_c(&key), buf_c(&least));
+    buf_deinit(&least);
+  }
+  buf_deinit(&key);
+  return used >= limit;
+}

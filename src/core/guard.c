@@ -1,0 +1,145 @@
+/* Notices what goes round and round. */
+#include "core/guard.h"
+
+#include "base/log.h"
+#include "core/gates.h"
+#include "format/json_object.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const guard_names[GUARD_COUNT] = {"same_tool", "same_failure", "same_movement"};
+
+void guards_read(const json_t *object, struct guards *out) {
+  static const char *const words[] = {"ignore", "warn", "stop"};
+  for (int g = 0; g < GUARD_COUNT; g++) {
+    char key[32];
+    (void)snprintf(key, sizeof key, "on_%s", guard_names[g]);
+    struct str word = json_view(json_object_get(object, key));
+    if (json_object_get(object, guard_names[g]) != NULL)
+      out->times[g] = (long)json_integer_value(json_object_get(object, guard_names[g]));
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+      if (str_eq_c(word, words[i]))
+        out->on[g] = (enum guard_action)i;
+  }
+}
+
+static void guard_sign(struct str head, struct str text, char out[GUARD_SIGN]) {
+  char hex[SHA256_HEX];
+  sha256_hex(head.p, head.n, text.p, text.n, hex);
+  memcpy(out, hex, GUARD_SIGN - 1);
+  out[GUARD_SIGN - 1] = '\0';
+}
+
+/* --- counting --- */
+
+void guards_see_tool(struct call *call, const json_t *data) {
+  const json_t *argument = json_at(data, "argument");
+  struct buf head = {0};
+  char sign[GUARD_SIGN];
+  if (!json_is_string(argument))
+    return;
+  buf_str(&head, json_view(json_at(data, "name")));
+  buf_putc(&head, '\n');
+  guard_sign(buf_view(&head), json_view(argument), sign);
+  call->tool_count = strcmp(sign, call->tool_sign) == 0 ? call->tool_count + 1 : 1;
+  memcpy(call->tool_sign, sign, sizeof sign);
+  buf_clear(&call->tool);
+  buf_printf(&call->tool, STR_FMT " %.200s", STR_ARG(json_view(json_at(data, "name"))),
+             json_string_value(argument));
+  buf_deinit(&head);
+}
+
+void guards_see_turn(struct core *core, size_t movement) {
+  bool again = core->streak.count > 0 && core->streak.movement == movement;
+  core->streak.count = again ? core->streak.count + 1 : 1;
+  core->streak.movement = movement;
+}
+
+/* Without what changes from run to run: each run of digits is one sign. */
+static void put_without_digits(struct str text, struct buf *out) {
+  for (size_t i = 0; i < text.n; i++) {
+    bool digit = isdigit((unsigned char)text.p[i]) != 0;
+    if (!digit)
+      buf_putc(out, text.p[i]);
+    else if (i == 0 || !isdigit((unsigned char)text.p[i - 1]))
+      buf_putc(out, '#');
+  }
+}
+
+void guards_see_end(struct core *core, const struct turn *turn) {
+  const struct movement *m = &core->workflow->movements[turn->movement];
+  char sign[GUARD_SIGN], status[16];
+  struct buf text = {0};
+  if (m->guards.times[GUARD_FAILURE] == 0)
+    return;
+  if (core->failures == NULL)
+    core->failures = xcalloc(core->workflow->movement_count, sizeof *core->failures);
+  struct guard_failure *f = &core->failures[turn->movement];
+  const json_t *before = json_object_getn(core->gates, m->name.p, m->name.n);
+  core->failed = turn->movement;
+  if (gate_exit(turn) == 0) {
+    f->count = 0;
+    return;
+  }
+  (void)snprintf(status, sizeof status, "%d\n", gate_exit(turn));
+  put_without_digits(buf_view(&turn->text), &text);
+  guard_sign(str_from(status), buf_view(&text), sign);
+  bool same = f->count > 0 && strcmp(sign, f->sign) == 0 && json_is_false(json_at(before, "stale"));
+  f->count = same ? f->count + 1 : 1;
+  memcpy(f->sign, sign, sizeof sign);
+  buf_deinit(&text);
+}
+
+void guards_forget(struct core *core) {
+  core->streak.count = 0;
+  for (size_t i = 0; core->failures != NULL && i < core->workflow->movement_count; i++)
+    core->failures[i].count = 0;
+}
+
+void guards_deinit(struct core *core) {
+  free(core->failures);
+  core->failures = NULL;
+}
+
+/* --- questions --- */
+
+enum guard_action guard_of_call(const struct core *core, const struct turn *turn,
+                                const struct call *call, struct buf *why) {
+  const struct guards *g = &core->workflow->movements[turn->movement].guards;
+  long times = g->times[GUARD_TOOL];
+  if (times == 0 || call->tool_count < times || g->on[GUARD_TOOL] == GUARD_IGNORE)
+    return GUARD_IGNORE;
+  if (g->on[GUARD_TOOL] == GUARD_WARN && call->tool_count > times)
+    return GUARD_IGNORE; /* it was told */
+  buf_printf(why, "the same tool call %ld times in a row: ", call->tool_count);
+  buf_safe(why, buf_view(&call->tool), false);
+  return g->on[GUARD_TOOL];
+}
+
+enum guard_action guard_of_next(const struct core *core, struct buf *why) {
+  const struct movement *next = &core->workflow->movements[core->next];
+  const struct movement *last = &core->workflow->movements[core->failed];
+  long failures = core->failures != NULL ? core->failures[core->failed].count : 0;
+  bool again = core->streak.movement == (size_t)core->next;
+  long most = last->guards.times[GUARD_FAILURE], row = next->guards.times[GUARD_MOVEMENT];
+  enum guard_action on = last->guards.on[GUARD_FAILURE];
+  bool told = on == GUARD_WARN && failures > most;
+  if (most > 0 && failures >= most && core->streak.movement == core->failed && on != GUARD_IGNORE &&
+      !told) {
+    buf_printf(why,
+               "\"" STR_FMT "\" ended %ld times with exit %d and the same output, and no file was "
+               "changed meanwhile",
+               STR_ARG(last->name), failures, core->check.exit);
+    return on;
+  }
+  on = next->guards.on[GUARD_MOVEMENT];
+  told = on == GUARD_WARN && core->streak.count > row;
+  if (row == 0 || !again || core->streak.count < row || on == GUARD_IGNORE || told)
+    return GUARD_IGNORE;
+  buf_printf(why, "\"" STR_FMT "\" was entered %ld times in a row", STR_ARG(next->name),
+             core->streak.count);
+  return on;
+}

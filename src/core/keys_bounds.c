@@ -1,0 +1,114 @@
+/* The keys of what bounds a session and proves its work: budgets, guards, gates. */
+#include "core/keys.h"
+
+#include "base/limits.h"
+#include "core/limits.h"
+
+static const char *const on_exceed[] = {"finish", "stop", NULL};
+
+#define BUDGET_AMOUNTS                                                                             \
+  {.name = "tokens",                                                                               \
+   .type = KEY_INTEGER,                                                                            \
+   .min = 1,                                                                                       \
+   .max = LIMIT_BUDGET_TOKENS,                                                                     \
+   .description = "Most tokens, input and output together."},                                      \
+      {.name = "cost",                                                                             \
+       .type = KEY_NUMBER,                                                                         \
+       .max = LIMIT_COST_USD,                                                                      \
+       .description = "Most US dollars."},                                                         \
+  {                                                                                                \
+    .name = "time", .type = KEY_LINE, .check = limits_check_duration,                              \
+    .description = "Longest time that calls may take, all together, such as 90m; waiting for "     \
+                   "limits or people does not count."                                              \
+  }
+
+static const struct key call_list[] = {BUDGET_AMOUNTS, {0}};
+const struct key_set budget_call_keys = {"a budget's call", "budget_call", call_list};
+
+static const struct key budget_list[] = {
+    BUDGET_AMOUNTS,
+    {.name = "calls",
+     .type = KEY_INTEGER,
+     .min = 1,
+     .max = LIMIT_BUDGET_CALLS,
+     .description = "Most calls, of judges and for corrections too; one that is repeated counts "
+                    "once."},
+    {.name = "movements",
+     .type = KEY_INTEGER,
+     .min = 1,
+     .max = LIMIT_MOVEMENTS,
+     .description = "Most turns; of a movement, how often it may be entered."},
+    {.name = "call",
+     .type = KEY_SET,
+     .set = &budget_call_keys,
+     .description = "Most that one call may use with all its attempts."},
+    {.name = "on_exceed",
+     .type = KEY_CHOICE,
+     .words = on_exceed,
+     .description = "finish (default): a call that runs when the limit is reached is finished. "
+                    "stop: it is ended once its usage passes the limit."},
+    {0},
+};
+const struct key_set budget_keys = {"a budget", "budget", budget_list};
+
+/* --- guards --- */
+
+static const char *const actions[] = {"stop", "warn", "ignore", NULL};
+
+static const struct key guards_list[] = {
+    {.name = "same_tool",
+     .type = KEY_INTEGER,
+     .min = 2,
+     .max = LIMIT_GUARD_TIMES,
+     .description = "A tool that is used so many times in a row with the same argument ends its "
+                    "call (class looping)."},
+    {.name = "on_same_tool",
+     .type = KEY_CHOICE,
+     .words = actions,
+     .description = "Then: stop (default), warn (a note in the log) or ignore."},
+    {.name = "same_failure",
+     .type = KEY_INTEGER,
+     .min = 2,
+     .max = LIMIT_GUARD_TIMES,
+     .description = "A command's movement that comes back so many times with the same failing "
+                    "output (digits aside) and no file changed meanwhile stops the session."},
+    {.name = "on_same_failure",
+     .type = KEY_CHOICE,
+     .words = actions,
+     .description = "Then: stop (default), warn or ignore."},
+    {.name = "same_movement",
+     .type = KEY_INTEGER,
+     .min = 2,
+     .max = LIMIT_GUARD_TIMES,
+     .description = "A movement that was entered so many times in a row stops the session before "
+                    "it is entered again."},
+    {.name = "on_same_movement",
+     .type = KEY_CHOICE,
+     .words = actions,
+     .description = "Then: stop (default), warn or ignore."},
+    {0},
+};
+const struct key_set guards_keys = {"guards", "guards", guards_list};
+
+static const struct key gate_list[] = {
+    {.name = "name", .type = KEY_NAME, .description = "Its name: gate1, gate2, ... without one."},
+    {.name = "command",
+     .type = KEY_ARGV,
+     .required = true,
+     .description = "The program and its arguments (no shell); exit 0 is a pass."},
+    {.name = "tests",
+     .type = KEY_LINE,
+     .check = limits_check_tests,
+     .description = "How it tells its tests, as in a movement: a 0 without a test that passed is "
+                    "no pass."},
+    {.name = "timeout",
+     .type = KEY_LINE,
+     .check = limits_check_duration,
+     .description = "Longest time of one run, such as 10m (default 1h)."},
+    {.name = "cwd",
+     .type = KEY_LINE,
+     .check = limits_check_cwd,
+     .description = "The folder, below the session's, in which it runs."},
+    {0},
+};
+const struct key_set gate_keys = {"a gate", "gate", gate_list};

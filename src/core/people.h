@@ -1,0 +1,39 @@
+/* people.h - inside the core: what a person is asked, how long that is waited for, and the answer.
+ *
+ *   if (people_hold(turn, core))                 the turn has something to ask, or waits for it
+ *     return people_wait(s, turn);
+ *   ...
+ *   people_arm(s)          after a resume, and when a deadline may be over
+ *   people_take(s)         EVENT_ANSWER
+ *   people_stop(s)         everything that is left waits for persons: nothing is held for them
+ *
+ * DESIGN. A question and its answer are records of their turn, each in the log before anybody is
+ * told of it. A deadline is a time in the question's record: whoever runs or resumes the session
+ * after it takes the default, however long nothing ran. An answer may come while the session is
+ * stopped; that alone starts nothing, a resume goes on. Four kinds of question: `ask` (a movement),
+ * `approve` (before one), `input` (a rule that requires it; the movement runs again), `value` (a
+ * structured output that no model could make). */
+#ifndef SEGUE_CORE_PEOPLE_H
+#define SEGUE_CORE_PEOPLE_H
+
+#include "core/answer.h"
+#include "core/fold.h"
+#include "core/step.h"
+
+bool people_hold(const struct turn *turn, const struct core *core);
+bool people_wait(struct step *s, struct turn *turn);
+/* Asks; takes the question, to which its kind is added. */
+void people_ask(struct step *s, struct turn *turn, const char *kind, json_t *question);
+/* Nobody but a person takes this turn further. */
+bool people_wait_more(struct step *s, struct turn *turn);
+void people_arm(struct step *s);
+void people_take(struct step *s);
+/* No call runs, or waits to run again. */
+bool people_alone(const struct core *core);
+void people_stop(struct step *s);
+/* The fold: nothing is asked any more. */
+void people_forget(struct turn *turn);
+/* Tells what persons answered the turn's movement, for its prompt; empty: nothing. Borrowed. */
+struct str people_told(const struct core *core, const struct turn *turn);
+
+#endif

@@ -1,0 +1,67 @@
+/* worktree.h - where a session works, and what is committed there.
+ *
+ * With `workspace: worktree` a session (and a child of a group that says so) has a git worktree on
+ * a branch of its own. The core asks for it and for commits: first the record `workspace` with
+ * `make` or `commit`, then EFFECT_WORKTREE; what came of it is EVENT_WORKTREE, and the record with
+ * `made` or `committed`. A session goes no further while something is asked for; after a crash it
+ * is asked for again. Pure: what git does is the host's (host/worktree.h). */
+#ifndef SEGUE_CORE_WORKTREE_H
+#define SEGUE_CORE_WORKTREE_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "core/workflow.h"
+
+#include <jansson.h>
+
+struct core;
+struct turn;
+struct step;
+struct fold;
+
+enum worktree_asked { WORKTREE_IDLE, WORKTREE_MAKING, WORKTREE_COMMITTING };
+
+struct worktree {        /* of a session, or of a child of one of its groups */
+  struct worktree *next; /* of children */
+  long turn;             /* the child's; 0: it is the session's */
+  enum worktree_asked asked;
+  bool made;
+  char *branch, *base; /* base: what was asked for, once it is made its commit */
+  char *path, *folder; /* once it is made: its top, and where calls work */
+  char *message;       /* of the commit that is asked for */
+  long committing;     /* turn whose work that has */
+  long committed;      /* the last one of them; also where there was nothing to commit */
+};
+
+/* The flags of a start, else the workflow, else the user's configuration. */
+enum workspace_mode core_workspace_mode(const struct workflow *wf, const json_t *config);
+enum commit_when core_commit_when(const struct workflow *wf, const json_t *config);
+/* A value of the user's settings for worktrees, or of the flags; NULL: there is none. */
+const json_t *core_worktree_setting(const json_t *config, const char *name);
+
+/* The worktree of a child's turn, or with 0 the session's. NULL: that turn has none. */
+struct worktree *core_worktree(const struct core *core, long turn);
+/* Where the calls of a turn work: NULL: in the session's own folder. */
+const char *core_turn_folder(const struct core *core, const struct turn *turn);
+/* Is git at work for the session? */
+bool core_worktree_busy(const struct core *core);
+
+/* A check of keys.h for `branch`: {id} and {workflow} are put in. */
+bool worktree_check_branch(struct str text, struct err *err);
+
+/* --- the decision: true: the session (or that turn) waits for git --- */
+
+bool worktree_waits(struct step *s);
+bool worktree_child_waits(struct step *s, struct turn *turn);
+bool worktree_child_commits(struct step *s, struct turn *turn);
+void worktree_event(struct step *s);
+void worktree_resume(struct step *s);
+
+/* --- the fold --- */
+
+bool apply_workspace(const struct fold *f);
+/* A child's turn is over: nothing is asked for it any more. */
+void worktree_child_over(struct core *core, const struct turn *turn);
+void worktrees_deinit(struct core *core);
+
+#endif

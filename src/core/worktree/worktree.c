@@ -1,0 +1,395 @@
+/* Decides when a worktree is made and when its work is committed, and folds what came of it. */
+#include "core/worktree.h"
+
+#include "base/log.h"
+#include "core/fold.h"
+#include "core/group.h"
+#include "core/step.h"
+#include "format/json_object.h"
+#include "format/json_write.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SUBJECT_BYTES = 72 };
+
+/* --- settings --- */
+
+const json_t *core_worktree_setting(const json_t *config, const char *name) {
+  const json_t *own = json_object_get(json_at(config, "workspace"), name);
+  return own ? own : json_object_get(json_at(config, "default_workspace"), name);
+}
+
+static struct str setting_text(const json_t *config, const char *from, const char *name) {
+  return json_view(json_object_get(json_object_get(config, from), name));
+}
+
+enum workspace_mode core_workspace_mode(const struct workflow *wf, const json_t *config) {
+  enum workspace_mode mode = WORKSPACE_UNSET;
+  if (workspace_mode_from_name(setting_text(config, "workspace", "mode"), &mode))
+    return mode;
+  if (wf->workspace != WORKSPACE_UNSET)
+    return wf->workspace;
+  (void)workspace_mode_from_name(setting_text(config, "default_workspace", "mode"), &mode);
+  return mode == WORKSPACE_UNSET ? WORKSPACE_HERE : mode;
+}
+
+enum commit_when core_commit_when(const struct workflow *wf, const json_t *config) {
+  enum commit_when when = COMMIT_UNSET;
+  if (commit_when_from_name(setting_text(config, "workspace", "commit"), &when))
+    return when;
+  if (wf->commit != COMMIT_UNSET)
+    return wf->commit;
+  if (commit_when_from_name(setting_text(config, "default_workspace", "commit"), &when))
+    return when;
+  return core_workspace_mode(wf, config) == WORKSPACE_WORKTREE ? COMMIT_END : COMMIT_OFF;
+}
+
+/* --- names and messages --- */
+
+/* A name as a part of a branch's: what git refuses there becomes a dash. */
+static void put_plain(struct buf *out, struct str name) {
+  for (size_t i = 0; i < name.n; i++) {
+    unsigned char c = (unsigned char)name.p[i];
+    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    bool inner = (c == '-' || c == '_' || c == '.') && out->n > 0 && out->p[out->n - 1] != '.';
+    bool first = out->n == 0 || out->p[out->n - 1] == '/';
+    if (letter || c >= 0x80 || (inner && !first && i + 1 < name.n))
+      buf_putc(out, (char)c);
+    else
+      buf_putc(out, first ? '_' : '-');
+  }
+}
+
+bool worktree_check_branch(struct str text, struct err *err) {
+  static const char *const refused[] = {"..", "//", "@{", "/.", "~",  "^",
+                                        ":",  "?",  "*",  "[",  "\\", " "};
+  bool ok = text.n > 0 && text.p[0] != '-' && text.p[0] != '/' && text.p[0] != '.' &&
+            text.p[text.n - 1] != '/' && text.p[text.n - 1] != '.';
+  for (size_t i = 0; ok && i < ARRAY_LEN(refused); i++)
+    ok = memmem(text.p, text.n, refused[i], strlen(refused[i])) == NULL;
+  return ok || err_set(err, ERR_INVALID,
+                       "must be the name of a branch, in which {id} is the session's and "
+                       "{workflow} its workflow's, such as segue/{id}");
+}
+
+struct template_value {
+  const char *name;
+  struct str text;
+};
+
+static void put_template(struct buf *out, struct str text, const struct template_value *values,
+                         bool plain) {
+  while (text.n > 0) {
+    const struct template_value *found = NULL;
+    for (const struct template_value *v = values; v->name && found == NULL; v++)
+      if (str_starts(text, v->name))
+        found = v;
+    if (found == NULL) {
+      buf_putc(out, text.p[0]);
+      text = (struct str){text.p + 1, text.n - 1};
+      continue;
+    }
+    if (plain)
+      put_plain(out, found->text);
+    else
+      buf_str(out, found->text);
+    text = (struct str){text.p + strlen(found->name), text.n - strlen(found->name)};
+  }
+}
+
+static void put_branch(const struct core *core, const struct turn *turn, struct buf *out) {
+  const json_t *set = core_worktree_setting(core->config, "branch");
+  struct str text = core->workflow->branch;
+  const struct template_value values[] = {
+      {"{id}", str_from(core->session)}, {"{workflow}", core->workflow->name}, {NULL, STR("")}};
+  if (json_at(json_at(core->config, "workspace"), "branch") != NULL || text.n == 0)
+    text = set ? json_view(set) : STR("segue/{id}");
+  put_template(out, text, values, true);
+  if (turn == NULL)
+    return;
+  buf_putc(out, '-');
+  put_plain(out, core->workflow->movements[turn->movement].name);
+  buf_printf(out, "-%ld", turn->id);
+}
+
+/* The first line, without what would be more than one in a message. */
+static struct str first_line(struct str text) {
+  struct str rest = text, line = str_trim(str_next_line(&rest));
+  if (line.n > SUBJECT_BYTES) {
+    line.n = SUBJECT_BYTES;
+    while (line.n > 0 && ((unsigned char)line.p[line.n] & 0xC0) == 0x80)
+      line.n--;
+  }
+  return line;
+}
+
+static void put_commit_message(const struct core *core, size_t movement, bool at_end, long turn,
+                               struct buf *out) {
+  const json_t *set = core_worktree_setting(core->config, "message");
+  struct str task = first_line(buf_view(&core->task));
+  struct str name = core->workflow->movements[movement].name;
+  struct str text = set ? json_view(set) : STR("{movement}: {task}");
+  char number[24];
+  (void)snprintf(number, sizeof number, "%ld", turn);
+  if (set == NULL && task.n == 0)
+    text = STR("{workflow}: {movement}");
+  else if (set == NULL && at_end)
+    text = STR("{task}");
+  const struct template_value values[] = {{"{id}", str_from(core->session)},
+                                          {"{workflow}", core->workflow->name},
+                                          {"{movement}", name},
+                                          {"{task}", task},
+                                          {"{turn}", str_from(number)},
+                                          {NULL, STR("")}};
+  put_template(out, text, values, false);
+  buf_printf(out, "\n\nSegue-Session: %s\nSegue-Turn: %ld\n", core->session, turn);
+}
+
+/* --- the state --- */
+
+struct worktree *core_worktree(const struct core *core, long turn) {
+  struct worktree *w = core->worktrees;
+  if (turn == 0)
+    return (struct worktree *)&core->worktree;
+  while (w != NULL && w->turn != turn)
+    w = w->next;
+  return w;
+}
+
+const char *core_turn_folder(const struct core *core, const struct turn *turn) {
+  const struct worktree *own = core_worktree(core, turn->id);
+  if (own != NULL && own->made)
+    return own->folder;
+  return core->worktree.made ? core->worktree.folder : NULL;
+}
+
+bool core_worktree_busy(const struct core *core) {
+  bool busy = core->worktree.asked != WORKTREE_IDLE;
+  for (const struct worktree *w = core->worktrees; w && !busy; w = w->next)
+    busy = w->asked != WORKTREE_IDLE;
+  return busy;
+}
+
+static void worktree_clear(struct worktree *w) {
+  free(w->branch);
+  free(w->base);
+  free(w->path);
+  free(w->folder);
+  free(w->message);
+}
+
+void worktrees_deinit(struct core *core) {
+  worktree_clear(&core->worktree);
+  core->worktree = (struct worktree){0};
+  for (struct worktree *w = core->worktrees, *next; w; w = next) {
+    next = w->next;
+    worktree_clear(w);
+    free(w);
+  }
+  core->worktrees = NULL;
+}
+
+/* --- the decision --- */
+
+static void worktree_ask(struct step *s, struct record_draft *d, const char *what, json_t *data,
+                         long of) {
+  record_put_word(d, MEMBER_EVENT, what);
+  record_put_tree(d, MEMBER_DATA, data);
+  step_emit(s, d);
+  step_effect(s, EFFECT_WORKTREE, of, 0);
+}
+
+static void ask_make(struct step *s, const struct turn *turn) {
+  const struct core *core = s->core;
+  const json_t *base = core_worktree_setting(core->config, "base");
+  struct buf branch = {0};
+  struct record_draft d;
+  struct str from = base ? json_view(base) : STR("HEAD");
+  if (turn != NULL && core->worktree.branch != NULL)
+    from = str_from(core->worktree.branch);
+  put_branch(core, turn, &branch);
+  step_record(s, &d, RECORD_WORKSPACE);
+  if (turn != NULL)
+    record_put_number(&d, MEMBER_TURN, turn->id);
+  worktree_ask(
+      s, &d, "make",
+      json_pack("{so so}", "branch", json_text(buf_view(&branch)), "base", json_text(from)),
+      turn ? turn->id : 0);
+  buf_deinit(&branch);
+}
+
+static void ask_commit(struct step *s, long turn, size_t movement, bool at_end, long of) {
+  struct buf message = {0};
+  struct record_draft d;
+  put_commit_message(s->core, movement, at_end, turn, &message);
+  step_record(s, &d, RECORD_WORKSPACE);
+  record_put_number(&d, MEMBER_TURN, turn);
+  worktree_ask(s, &d, "commit", json_pack("{so}", "message", json_text(buf_view(&message))), of);
+  buf_deinit(&message);
+}
+
+/* Can its turn have changed a file? */
+static bool may_change(const struct workflow *wf, size_t movement) {
+  const struct movement *m = &wf->movements[movement];
+  return m->edit || m->argv != NULL || m->child_count > 0;
+}
+
+static bool commit_is_due(const struct core *core) {
+  enum commit_when when = core_commit_when(core->workflow, core->config);
+  if (core->ended.turn == 0 || core->worktree.committed >= core->ended.turn)
+    return false;
+  if (core->next < 0)
+    return when != COMMIT_OFF;
+  return when == COMMIT_MOVEMENT && may_change(core->workflow, core->ended.movement);
+}
+
+bool worktree_waits(struct step *s) {
+  const struct core *core = s->core;
+  bool own = core_workspace_mode(core->workflow, core->config) == WORKSPACE_WORKTREE;
+  if (core->worktree.asked != WORKTREE_IDLE)
+    return true;
+  if (own && !core->worktree.made && core->next >= 0) {
+    ask_make(s, NULL);
+    return true;
+  }
+  if (!commit_is_due(core))
+    return false;
+  bool at_end = core_commit_when(core->workflow, core->config) == COMMIT_END;
+  ask_commit(s, core->ended.turn, core->ended.movement, at_end, 0);
+  return true;
+}
+
+bool worktree_child_waits(struct step *s, struct turn *turn) {
+  const struct worktree *own = core_worktree(s->core, turn->id);
+  assert(turn->group > 0);
+  if (!s->core->workflow->movements[turn->movement].own_worktree || (own != NULL && own->made))
+    return false;
+  if (own == NULL && !s->env->draining)
+    ask_make(s, turn);
+  return true;
+}
+
+bool worktree_child_commits(struct step *s, struct turn *turn) {
+  const struct worktree *own = core_worktree(s->core, turn->id);
+  if (own == NULL || !own->made || own->committed == turn->id)
+    return false;
+  if (own->asked == WORKTREE_IDLE)
+    ask_commit(s, turn->id, turn->movement, false, turn->id);
+  return true;
+}
+
+void worktree_event(struct step *s) {
+  const struct worktree *w = core_worktree(s->core, s->ev->call);
+  struct turn *turn = s->ev->call > 0 ? core_turn(s->core, s->ev->call) : NULL;
+  if (w == NULL || w->asked == WORKTREE_IDLE || (turn == NULL && s->ev->call > 0))
+    return;
+  if (s->ev->message != NULL && turn != NULL) {
+    group_fail_child(s, turn, CLASS_CRASHED, str_from(s->ev->message));
+  } else if (s->ev->message != NULL) {
+    step_stop(s, "workspace", NULL, CLASS_NONE, str_from(s->ev->message), NULL);
+  } else {
+    struct record_draft d;
+    bool made = w->asked == WORKTREE_MAKING;
+    long number = made ? w->turn : w->committing;
+    step_record(s, &d, RECORD_WORKSPACE);
+    if (number > 0)
+      record_put_number(&d, MEMBER_TURN, number);
+    record_put_word(&d, MEMBER_EVENT, made ? "made" : "committed");
+    record_put_tree(&d, MEMBER_DATA, json_incref((json_t *)s->ev->news));
+    step_emit(s, &d);
+  }
+}
+
+void worktree_resume(struct step *s) {
+  if (s->core->worktree.asked != WORKTREE_IDLE)
+    step_effect(s, EFFECT_WORKTREE, 0, 0);
+  for (const struct worktree *w = s->core->worktrees; w; w = w->next)
+    if (w->asked != WORKTREE_IDLE)
+      step_effect(s, EFFECT_WORKTREE, w->turn, 0);
+}
+
+/* --- the fold: outside data --- */
+
+static void worktree_keep(char **slot, const json_t *data, const char *name) {
+  const char *text = json_string_value(json_object_get(data, name));
+  free(*slot);
+  *slot = text ? xstrdup(text) : NULL;
+}
+
+static struct worktree *worktree_new(struct core *core, long turn) {
+  struct worktree *w = xcalloc(1, sizeof *w);
+  w->turn = turn;
+  w->next = core->worktrees;
+  core->worktrees = w;
+  return w;
+}
+
+static bool take_make(const struct fold *f, long number) {
+  struct core *core = f->core;
+  const struct turn *turn = number > 0 ? core_turn(core, number) : NULL;
+  struct worktree *w = &core->worktree;
+  if (number > 0 && (turn == NULL || turn->group == 0 || core_worktree(core, number) != NULL))
+    return fold_bad(f, "that turn takes no worktree");
+  if (number == 0 && w->made)
+    return fold_bad(f, "the session has its worktree");
+  if (number > 0)
+    w = worktree_new(core, number);
+  worktree_keep(&w->branch, fold_tree(f, MEMBER_DATA), "branch");
+  worktree_keep(&w->base, fold_tree(f, MEMBER_DATA), "base");
+  w->asked = WORKTREE_MAKING;
+  return w->branch != NULL || fold_bad(f, "it names no branch");
+}
+
+static bool take_made(const struct fold *f, struct worktree *w) {
+  const json_t *data = fold_tree(f, MEMBER_DATA);
+  if (w->asked != WORKTREE_MAKING)
+    return fold_bad(f, "nobody asked for it");
+  worktree_keep(&w->branch, data, "branch");
+  worktree_keep(&w->base, data, "base");
+  worktree_keep(&w->path, data, "path");
+  worktree_keep(&w->folder, data, "folder");
+  w->asked = WORKTREE_IDLE;
+  w->made =
+      w->branch && w->base && w->path && w->folder && w->path[0] == '/' && w->folder[0] == '/';
+  return w->made || fold_bad(f, "it does not say where the worktree is");
+}
+
+static bool take_committed(const struct fold *f, struct worktree *w) {
+  if (w->asked != WORKTREE_COMMITTING)
+    return fold_bad(f, "nobody asked for it");
+  w->asked = WORKTREE_IDLE;
+  w->committed = w->committing;
+  worktree_keep(&w->message, NULL, "");
+  return true;
+}
+
+bool apply_workspace(const struct fold *f) {
+  struct str event = fold_text(f, MEMBER_EVENT);
+  long number = (long)fold_number(f, MEMBER_TURN);
+  struct worktree *w = core_worktree(f->core, number);
+  if (str_eq_c(event, "make"))
+    return take_make(f, number);
+  if (w == NULL)
+    w = &f->core->worktree;
+  if (str_eq_c(event, "made"))
+    return take_made(f, w);
+  if (str_eq_c(event, "committed"))
+    return take_committed(f, w);
+  if (!str_eq_c(event, "commit"))
+    return fold_bad(f, "its event is unknown");
+  if (w->asked != WORKTREE_IDLE || number <= w->committed)
+    return fold_bad(f, "there is nothing to commit");
+  worktree_keep(&w->message, fold_tree(f, MEMBER_DATA), "message");
+  w->committing = number;
+  w->asked = WORKTREE_COMMITTING;
+  return w->message != NULL || fold_bad(f, "it has no message");
+}
+
+void worktree_child_over(struct core *core, const struct turn *turn) {
+  struct worktree *w = turn->id > 0 ? core_worktree(core, turn->id) : NULL;
+  if (w != NULL)
+    w->asked = WORKTREE_IDLE;
+}

@@ -1,0 +1,99 @@
+/* Answers requests from logs, in the pool. */
+#include "daemon/reading.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "os/loop.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+struct reading_job {
+  struct list_node in_readings;
+  struct readings *all;
+  struct server_request *request; /* NULL: its client has left */
+  reading_work work;
+  void (*drop)(void *what);
+  void *what;
+  struct reading_answer answer;
+  bool runs;
+  uv_work_t in_pool;
+};
+
+static void readings_start(struct readings *rs);
+
+static void reading_free(struct reading_job *job) {
+  list_remove(&job->all->jobs, &job->in_readings);
+  buf_deinit(&job->answer.body);
+  job->drop(job->what);
+  free(job);
+}
+
+static void reading_run(uv_work_t *work) {
+  struct reading_job *job = work->data;
+  job->work(job->what, &job->answer);
+}
+
+static void reading_over(uv_work_t *work, int status) {
+  struct reading_job *job = work->data;
+  struct readings *rs = job->all;
+  struct reading_answer *a = &job->answer;
+  assert(status == 0); /* works are never cancelled */
+  rs->running--;
+  if (job->request != NULL && a->err.code != ERR_NONE)
+    server_problem(job->request, a->status, NULL, "%s", a->err.text);
+  else if (job->request != NULL)
+    server_reply(job->request, a->status, a->type, buf_view(&a->body));
+  reading_free(job);
+  readings_start(rs);
+}
+
+static void readings_start(struct readings *rs) {
+  LIST_EACH(struct reading_job, job, in_readings, &rs->jobs) {
+    if (rs->running == LIMIT_API_READING_COUNT)
+      return;
+    if (job->runs)
+      continue;
+    job->runs = true;
+    rs->running++;
+    job->in_pool.data = job;
+    loop_work(rs->loop, &job->in_pool, reading_run, reading_over);
+  }
+}
+
+/* The client has left, or the daemon ends. */
+static void reading_on_gone(void *ctx) {
+  struct reading_job *job = ctx;
+  job->request = NULL;
+  if (!job->runs)
+    reading_free(job);
+}
+
+void reading_take(struct readings *rs, struct server_request *r, reading_work work,
+                  void (*drop)(void *what), void *what) {
+  if (rs->jobs.count >= LIMIT_API_READING_WAIT_COUNT) {
+    drop(what);
+    server_set_header(r, "Retry-After", "1");
+    server_problem(r, 503, NULL, "too many requests that read logs: try again");
+    return;
+  }
+  struct reading_job *job = xcalloc(1, sizeof *job);
+  job->all = rs;
+  job->request = r;
+  job->work = work;
+  job->drop = drop;
+  job->what = what;
+  job->answer.status = 200;
+  job->answer.type = "application/json";
+  list_push_back(&rs->jobs, &job->in_readings);
+  server_keep(r, reading_on_gone, job);
+  readings_start(rs);
+}
+
+size_t readings_busy(const struct readings *rs) {
+  return rs->jobs.count;
+}
+
+void readings_init(struct readings *rs, uv_loop_t *loop) {
+  *rs = (struct readings){.loop = loop};
+}

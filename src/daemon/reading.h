@@ -1,0 +1,38 @@
+/* reading.h - requests whose answer takes reading logs: in the pool, never on the loop.
+ *
+ *   readings_init(&rs, loop)
+ *   reading_take(&rs, request, work, drop, what)    the request is kept
+ *     work(what, &answer)                     in a thread of the pool: fills the answer
+ *     drop(what)                              from the loop, always, at the end
+ *   readings_busy(&rs)                        so many are not over
+ *
+ * At most LIMIT_API_READING_COUNT at a time, in their order, so that the pool's other threads are
+ * left to appends; when too many wait the answer is 503. A client that has left costs no reading
+ * that has not begun. */
+#ifndef SEGUE_DAEMON_READING_H
+#define SEGUE_DAEMON_READING_H
+
+#include "base/list.h"
+#include "daemon/server.h"
+
+struct reading_answer {
+  unsigned status;  /* 200 unless set; 400 and above with `err` become a problem */
+  const char *type; /* of the body: a literal; application/json unless set */
+  struct buf body;
+  struct err err;
+};
+
+typedef void (*reading_work)(void *what, struct reading_answer *answer);
+
+struct readings {
+  uv_loop_t *loop;
+  struct list jobs; /* those that run, then those that wait */
+  size_t running;
+};
+
+void readings_init(struct readings *rs, uv_loop_t *loop);
+void reading_take(struct readings *rs, struct server_request *r, reading_work work,
+                  void (*drop)(void *what), void *what);
+size_t readings_busy(const struct readings *rs);
+
+#endif

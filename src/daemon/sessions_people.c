@@ -1,0 +1,63 @@
+/* Takes what persons say to sessions, and lists what sessions ask them. */
+#include "base/limits.h"
+#include "core/answer.h"
+#include "daemon/sessions_internal.h"
+#include "store/inbox.h"
+
+#include <assert.h>
+
+/* It waits, or crashed: its log is opened for the answer alone. */
+static bool answer_stopped(struct daemon_entry *e, struct core_answer *answer, uint64_t *question,
+                           struct err *err) {
+  struct store_ref ref;
+  entry_ref(e, &ref);
+  if (store_is_owned(&ref))
+    return err_set(err, ERR_LOCKED, "another program runs it: it is answered there");
+  if (!entry_reopen(e, err) || e->session == NULL)
+    return false;
+  enum entry_state was = e->state;
+  entry_set_state(e, ENTRY_WRITING);
+  e->answering = true;
+  if (host_reply(e->session, answer, question, err))
+    return true;
+  e->answering = false;
+  entry_set_state(e, was);
+  entry_drop_session(e);
+  return false;
+}
+
+bool sessions_answer(struct sessions *ss, struct daemon_entry *e, struct core_answer *answer,
+                     uint64_t *question, struct err *err) {
+  sessions_free_dead(ss);
+  *question = 0;
+  if (e->state == ENTRY_WRITING || e->state == ENTRY_BROKEN)
+    return err_set(err, ERR_LOCKED, "it is just being written: try again");
+  if (e->state == ENTRY_RUNNING || e->session != NULL)
+    return host_reply(e->session, answer, question, err);
+  return answer_stopped(e, answer, question, err);
+}
+
+void sessions_on_deadline(void *ctx, const char *id) {
+  struct sessions *ss = ctx;
+  struct err err;
+  struct daemon_entry *e = sessions_find(ss, id);
+  if (e == NULL)
+    e = sessions_adopt(ss, id, &err);
+  if (e == NULL || e->state != ENTRY_OVER || e->session != NULL || !brief_is_stopped(&e->brief) ||
+      ss->draining)
+    return;
+  e->due = true;
+  entry_set_state(e, ENTRY_QUEUED);
+  sessions_soon(ss);
+}
+
+/* The state in memory is newer than the log, but for those that another program may have taken. */
+static const struct brief *inbox_live(void *ctx, const char *id) {
+  const struct daemon_entry *e = sessions_find(ctx, id);
+  bool here = e != NULL && e->session != NULL && e->state == ENTRY_RUNNING;
+  return here ? &e->brief : NULL;
+}
+
+json_t *sessions_inbox(const struct sessions *ss, struct err *err) {
+  return inbox_list(ss->env->store, inbox_live, (void *)ss, err);
+}

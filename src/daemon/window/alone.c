@@ -1,0 +1,57 @@
+/* Runs a loop for nothing but the window. */
+#include "daemon/window/alone.h"
+
+#include "base/log.h"
+#include "daemon/window/window.h"
+#include "os/loop.h"
+
+#include <signal.h>
+
+static const int alone_signals[] = {SIGINT, SIGTERM};
+
+struct alone {
+  uv_loop_t loop;
+  uv_signal_t signals[ARRAY_LEN(alone_signals)];
+  struct window *window;
+  struct store store;
+};
+
+static void alone_end(struct alone *a) {
+  for (size_t i = 0; i < ARRAY_LEN(a->signals); i++)
+    uv_close((uv_handle_t *)&a->signals[i], NULL);
+  window_free(a->window);
+}
+
+static void alone_on_signal(uv_signal_t *handle, int number) {
+  (void)number;
+  alone_end(handle->data);
+}
+
+bool window_alone(const char *where, const char *address, bool read_only, window_show show,
+                  void *ctx, struct err *err) {
+  struct alone a = {0};
+  char url[WINDOW_URL_BYTES], code[WINDOW_CODE_BYTES];
+  if (!loop_init(&a.loop, err))
+    return false;
+  store_at(&a.store, where);
+  const struct window_options options = {.loop = &a.loop, .store = &a.store, .address = address};
+  a.window = window_new(&options, err);
+  bool ok = a.window != NULL;
+  if (ok) {
+    for (size_t i = 0; i < ARRAY_LEN(a.signals); i++) {
+      uv_signal_init(&a.loop, &a.signals[i]);
+      a.signals[i].data = &a;
+      uv_signal_start(&a.signals[i], alone_on_signal, alone_signals[i]);
+    }
+    (void)signal(SIGPIPE, SIG_IGN);
+    window_url(a.window, url);
+    window_code(a.window, read_only, code);
+    ok = show(ctx, url, code, err);
+    if (!ok)
+      alone_end(&a);
+    uv_run(&a.loop, UV_RUN_DEFAULT);
+  }
+  if (uv_loop_close(&a.loop) != 0)
+    BUG("a handle was left open");
+  return ok;
+}

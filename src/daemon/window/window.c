@@ -1,0 +1,386 @@
+/* Serves the window's pages. */
+#include "daemon/window/window.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/resource.h"
+#include "daemon/window/door.h"
+#include "daemon/window/watch.h"
+#include "os/clock.h"
+#include "web/gate.h"
+#include "web/pages.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+enum { END_LOOK_MS = 20, IDLE_LOOK_MS = 60000 };
+
+struct window {
+  struct window_options options;
+  struct store store;
+  char host[DOOR_HOST_BYTES];
+  struct gate_pass pass;
+  struct server_door door;
+  struct server *http;
+  struct readings readings;
+  struct watches watches;
+  uv_timer_t end;   /* while what is read has not come to its end */
+  int64_t asked_ms; /* when a browser with a cookie asked last */
+};
+
+static int64_t window_now(void) {
+  return (int64_t)(clock_mono_us() / 1000);
+}
+
+/* --- who comes in --- */
+
+static struct gate_browser *who(struct window *w, const struct server_request *r) {
+  return gate_pass_know(&w->pass, server_header(r, "Cookie"), window_now());
+}
+
+/* Without a cookie there is the page that posts a code, and what that page loads. */
+static bool is_outside(const char *method, const char *rest) {
+  static const char *const names[] = {"enter.mjs", "style.css"};
+  if (strcmp(method, "POST") == 0)
+    return strcmp(rest, "enter") == 0;
+  for (size_t i = 0; i < ARRAY_LEN(names); i++)
+    if (strcmp(rest, names[i]) == 0)
+      return true;
+  return false;
+}
+
+/* Another page may lead here (a file that was opened, a mail): it gets the page that has nothing in
+ * it, and that asks again from here. */
+static bool is_led_here(const struct window *w, const struct server_request *r, const char *method,
+                        const char *rest) {
+  const char *host = server_header(r, "Host"), *mode = server_header(r, "Sec-Fetch-Mode");
+  return strcmp(method, "GET") == 0 && rest[0] == '\0' && host != NULL &&
+         strcasecmp(host, w->host) == 0 && mode != NULL && strcmp(mode, "navigate") == 0 &&
+         server_header(r, "Origin") == NULL;
+}
+
+static const char enter_path[] = "enter-page";
+
+static bool on_enter(void *ctx, struct server_request *r, const char *method, const char **path) {
+  struct window *w = ctx;
+  size_t n = strlen(w->pass.path);
+  bool changes = strcmp(method, "POST") == 0;
+  if (strncmp(*path, w->pass.path, n) != 0)
+    return false;
+  const char *rest = *path + n;
+  bool allowed = (changes || strcmp(method, "GET") == 0) && door_allows(r, w->host, changes);
+  struct gate_browser *browser = allowed ? who(w, r) : NULL;
+  if (browser != NULL)
+    w->asked_ms = window_now();
+  if (browser != NULL || (allowed && is_outside(method, rest)))
+    *path = rest;
+  else if (is_led_here(w, r, method, rest))
+    *path = enter_path;
+  else
+    return false;
+  return !(changes && browser != NULL && browser->read_only);
+}
+
+static void on_refuse(void *ctx, struct server_request *r) {
+  (void)ctx;
+  server_reply(r, 404, "text/plain; charset=utf-8", STR("There is nothing here.\n"));
+}
+
+/* --- pages --- */
+
+static void page_drop(void *what) {
+  struct page_ask *ask = what;
+  free(ask->live);
+  free(ask);
+}
+
+static void page_work(void *what, struct reading_answer *answer) {
+  answer->type = "text/html; charset=utf-8";
+  answer->status = page_write(what, &answer->body);
+}
+
+static void take_query(const struct server_request *r, const char *name, char *out, size_t n) {
+  const char *given = server_query(r, name);
+  (void)snprintf(out, n, "%s", given ? given : "");
+}
+
+/* False: answered. An id is one before it becomes part of a log's name. */
+static bool take_id(struct window *w, struct server_request *r, char id[STORE_ID_BYTES]) {
+  const char *word = server_part(r);
+  if (strlen(word) == STORE_ID_BYTES - 1 &&
+      strspn(word, "0123456789abcdef-") == STORE_ID_BYTES - 1) {
+    memcpy(id, word, STORE_ID_BYTES);
+    return true;
+  }
+  on_refuse(w, r);
+  return false;
+}
+
+static void take_page(struct window *w, struct server_request *r, enum page_kind kind) {
+  const struct gate_browser *browser = who(w, r);
+  struct page_ask *ask = xcalloc(1, sizeof *ask);
+  ask->kind = kind;
+  ask->store = w->store;
+  ask->now_ms = clock_real_ms();
+  ask->acts = w->options.act != NULL && browser != NULL && !browser->read_only;
+  if (w->options.live != NULL)
+    ask->live_count = w->options.live(w->options.ctx, &ask->live);
+  (void)snprintf(ask->root, sizeof ask->root, "%s", w->pass.path);
+  take_query(r, "q", ask->q, sizeof ask->q);
+  take_query(r, "before", ask->before, sizeof ask->before);
+  take_query(r, "from", ask->from, sizeof ask->from);
+  if (kind == PAGE_COMPARE)
+    (void)sscanf(server_part(r), "%36[0-9a-f-]_%36[0-9a-f-]", ask->a, ask->b);
+  ask->all = server_query(r, "all") != NULL;
+  (void)snprintf(ask->turn, sizeof ask->turn, "%s", server_part2(r));
+  if ((kind == PAGE_SESSION || kind == PAGE_JUDGMENT || kind == PAGE_INTEGRITY) &&
+      !take_id(w, r, ask->id))
+    page_drop(ask);
+  else
+    reading_take(&w->readings, r, page_work, page_drop, ask);
+}
+
+static void get_sessions(void *ctx, struct server_request *r) {
+  take_page(ctx, r, PAGE_SESSIONS);
+}
+
+/* compare/A_B */
+static void get_compare(void *ctx, struct server_request *r) {
+  take_page(ctx, r, PAGE_COMPARE);
+}
+
+static void window_get_inbox(void *ctx, struct server_request *r) {
+  take_page(ctx, r, PAGE_INBOX);
+}
+
+static void get_session_page(void *ctx, struct server_request *r) {
+  take_page(ctx, r, PAGE_SESSION);
+}
+
+static void get_judgment(void *ctx, struct server_request *r) {
+  take_page(ctx, r, PAGE_JUDGMENT);
+}
+
+static void get_integrity(void *ctx, struct server_request *r) {
+  take_page(ctx, r, PAGE_INTEGRITY);
+}
+
+static void get_audit_page(void *ctx, struct server_request *r) {
+  take_page(ctx, r, PAGE_AUDIT);
+}
+
+static void get_enter(void *ctx, struct server_request *r) {
+  struct window *w = ctx;
+  struct page_ask ask = {.kind = PAGE_ENTER};
+  struct buf page = {0};
+  (void)snprintf(ask.root, sizeof ask.root, "%s", w->pass.path);
+  (void)page_write(&ask, &page);
+  server_reply(r, 200, "text/html; charset=utf-8", buf_view(&page));
+  buf_deinit(&page);
+}
+
+static void reply_file(struct server_request *r, const char *name, const char *type) {
+  const struct resource *file = resource_find(name);
+  assert(file != NULL);
+  server_reply(r, 200, type, (struct str){file->p, file->n});
+}
+
+static void get_style(void *ctx, struct server_request *r) {
+  (void)ctx;
+  reply_file(r, "web/style.css", "text/css; charset=utf-8");
+}
+
+static void get_enter_script(void *ctx, struct server_request *r) {
+  (void)ctx;
+  reply_file(r, "web/enter.mjs", "text/javascript; charset=utf-8");
+}
+
+static void get_page_script(void *ctx, struct server_request *r) {
+  (void)ctx;
+  reply_file(r, "web/page.mjs", "text/javascript; charset=utf-8");
+}
+
+static void get_idiomorph(void *ctx, struct server_request *r) {
+  (void)ctx;
+  reply_file(r, "web/vendor/idiomorph.min.js", "text/javascript; charset=utf-8");
+}
+
+/* --- changes --- */
+
+static void post_enter(void *ctx, struct server_request *r) {
+  struct window *w = ctx;
+  char cookie[GATE_COOKIE_BYTES], header[SERVER_VALUE_BYTES];
+  json_t *body = json_loadb(server_body(r).p, server_body(r).n, JSON_REJECT_DUPLICATES, NULL);
+  const char *code = json_string_value(json_object_get(body, "code"));
+  unsigned number = code != NULL ? gate_pass_enter(&w->pass, code, window_now(), cookie) : 0;
+  json_decref(body);
+  if (number == 0) {
+    server_problem(r, 404, NULL, "there is no such code any more: run segue web again");
+    return;
+  }
+  (void)snprintf(header, sizeof header, "segue=%s; Path=%s; Max-Age=%d; HttpOnly; SameSite=Strict",
+                 cookie, w->pass.path, LIMIT_WINDOW_IDLE_MS / 1000);
+  w->asked_ms = window_now();
+  server_set_header(r, "Set-Cookie", header);
+  server_reply(r, 204, NULL, STR(""));
+}
+
+static void post_act(struct window *w, struct server_request *r, const char *what) {
+  char id[STORE_ID_BYTES];
+  if (w->options.act == NULL)
+    server_problem(r, 409, NULL, "no daemon runs here: nothing can be done from this page");
+  else if (take_id(w, r, id))
+    w->options.act(w->options.ctx, r, id, what);
+}
+
+static void post_cancel(void *ctx, struct server_request *r) {
+  post_act(ctx, r, "cancel");
+}
+
+static void post_resume(void *ctx, struct server_request *r) {
+  post_act(ctx, r, "resume");
+}
+
+static void post_answer(void *ctx, struct server_request *r) {
+  post_act(ctx, r, "answer");
+}
+
+static void post_approve(void *ctx, struct server_request *r) {
+  post_act(ctx, r, "approve");
+}
+
+static void post_reject(void *ctx, struct server_request *r) {
+  post_act(ctx, r, "reject");
+}
+
+static void take_watch(struct window *w, struct server_request *r, const char *id) {
+  const struct gate_browser *browser = who(w, r);
+  watch_take(&w->watches, r, browser != NULL ? browser->number : 0, id);
+}
+
+static void get_events(void *ctx, struct server_request *r) {
+  take_watch(ctx, r, "");
+}
+
+static void get_session_events(void *ctx, struct server_request *r) {
+  char id[STORE_ID_BYTES];
+  if (take_id(ctx, r, id))
+    take_watch(ctx, r, id);
+}
+
+static const char *const sessions_query[] = {"q", "before", NULL};
+static const char *const session_query[] = {"from", NULL};
+static const char *const judgment_query[] = {"all", NULL};
+
+static const struct server_route window_routes[] = {
+    {"GET", "", "sessions", TAKES_NOTHING, sessions_query, get_sessions},
+    {"GET", "compare/{pair}", "two sessions", TAKES_NOTHING, NULL, get_compare},
+    {"GET", "inbox", "what waits for a person", TAKES_NOTHING, NULL, window_get_inbox},
+    {"GET", "s/{id}/", "a session", TAKES_NOTHING, session_query, get_session_page},
+    {"GET", "s/{id}/integrity", "is its log what was written", TAKES_NOTHING, NULL, get_integrity},
+    {"GET", "s/{id}/events", "its changes", TAKES_NOTHING, NULL, get_session_events},
+    {"GET", "s/{id}/{turn}", "a judgment", TAKES_NOTHING, judgment_query, get_judgment},
+    {"POST", "s/{id}/answer", "answer a question", TAKES_JSON, NULL, post_answer},
+    {"POST", "s/{id}/approve", "let it go on", TAKES_JSON, NULL, post_approve},
+    {"POST", "s/{id}/reject", "do not let it", TAKES_JSON, NULL, post_reject},
+    {"POST", "s/{id}/cancel", "end it", TAKES_JSON, NULL, post_cancel},
+    {"POST", "s/{id}/resume", "go on with it", TAKES_JSON, NULL, post_resume},
+    {"GET", "audit", "judgments counted", TAKES_NOTHING, NULL, get_audit_page},
+    {"GET", "events", "changes of all", TAKES_NOTHING, NULL, get_events},
+    {"GET", "style.css", "style", TAKES_NOTHING, NULL, get_style},
+    {"GET", "page.mjs", "script", TAKES_NOTHING, NULL, get_page_script},
+    {"GET", "idiomorph.js", "script", TAKES_NOTHING, NULL, get_idiomorph},
+    {"GET", "enter.mjs", "script", TAKES_NOTHING, NULL, get_enter_script},
+    {"GET", "enter-page", "for who has no cookie", TAKES_NOTHING, NULL, get_enter},
+    {"POST", "enter", "a code becomes a cookie", TAKES_JSON, NULL, post_enter},
+    {0},
+};
+
+/* --- the window --- */
+
+static void on_idle_look(uv_timer_t *timer) {
+  struct window *w = timer->data;
+  if (window_now() - w->asked_ms >= LIMIT_WINDOW_IDLE_MS)
+    w->options.idle(w->options.ctx);
+}
+
+struct window *window_new(const struct window_options *options, struct err *err) {
+  struct window *w = xcalloc(1, sizeof *w);
+  const char *address = options->address != NULL ? options->address : "127.0.0.1:0";
+  w->options = *options;
+  w->store = *options->store;
+  w->asked_ms = window_now();
+  w->door = (struct server_door){.fd = -1,
+                                 .accept = door_accept,
+                                 .connection_bytes = LIMIT_WINDOW_CONNECTION_BYTES,
+                                 .body_bytes = LIMIT_WINDOW_BODY_BYTES,
+                                 .headers = door_headers,
+                                 .enter = on_enter,
+                                 .refuse = on_refuse};
+  gate_pass_init(&w->pass);
+  readings_init(&w->readings, options->loop);
+  if (door_listen(address, &w->door.fd, w->host, err))
+    w->http = server_new_door(options->loop, &w->door, window_routes, w,
+                              LIMIT_WINDOW_CONNECTION_COUNT, err);
+  if (w->http == NULL) {
+    if (w->door.fd >= 0)
+      close(w->door.fd);
+    free(w);
+    return NULL;
+  }
+  watches_init(&w->watches, options->loop, &w->store);
+  uv_timer_init(options->loop, &w->end);
+  w->end.data = w;
+  if (options->idle != NULL)
+    uv_timer_start(&w->end, on_idle_look, IDLE_LOOK_MS, IDLE_LOOK_MS);
+  return w;
+}
+
+void window_url(const struct window *w, char url[WINDOW_URL_BYTES]) {
+  (void)snprintf(url, WINDOW_URL_BYTES, "http://%s%s", w->host, w->pass.path);
+}
+
+void window_code(struct window *w, bool read_only, char code[WINDOW_CODE_BYTES]) {
+  static_assert((int)WINDOW_CODE_BYTES >= (int)GATE_CODE_BYTES, "a code fits");
+  gate_pass_code(&w->pass, read_only, window_now(), code);
+}
+
+void window_revoke(struct window *w) {
+  gate_pass_revoke(&w->pass);
+}
+
+void window_changed(struct window *w) {
+  watches_changed(&w->watches);
+}
+
+size_t window_busy(const struct window *w) {
+  return readings_busy(&w->readings);
+}
+
+static void window_on_gone(void *ctx) {
+  free(ctx);
+}
+
+static void on_end_closed(uv_handle_t *handle) {
+  struct window *w = handle->data;
+  watches_close(&w->watches, window_on_gone, w);
+}
+
+/* Pages that are being read write into it until they are over. */
+static void window_on_end(uv_timer_t *timer) {
+  struct window *w = timer->data;
+  if (readings_busy(&w->readings) == 0)
+    uv_close((uv_handle_t *)&w->end, on_end_closed);
+}
+
+void window_free(struct window *w) {
+  if (w == NULL)
+    return;
+  server_free(w->http);
+  close(w->door.fd);
+  uv_timer_start(&w->end, window_on_end, 0, END_LOOK_MS);
+}

@@ -1,0 +1,50 @@
+/* window.h - the web page for sessions: a TCP port of this machine with a door of its own.
+ *
+ *   w = window_new(&options, &err)       listens
+ *   window_code(w, read_only, &code)     what a person opens it with, once, within a minute
+ *   window_changed(w)                    some session got further: pages that look are told
+ *   window_busy(w)                       so many requests are read
+ *   window_free(w)                       then the loop runs once more
+ *
+ * Off by default: nobody but `segue web` and `segue serve --http` makes one. Who may come in, and
+ * as whom: the other end's user is ours (os/peer.h), the Host is ours, a browser says that it is
+ * our page that asks (Sec-Fetch-Site, for changes Origin), and it brings the cookie of this start
+ * (web/gate.h). Everybody else gets one and the same 404, but for a page that posts the code, below
+ * the random path. GET changes nothing.
+ *
+ * Facts: ../shared/facts/web.md 3 and 4, ../shared/facts/reliability.md C.3 and C.4. */
+#ifndef SEGUE_DAEMON_WINDOW_WINDOW_H
+#define SEGUE_DAEMON_WINDOW_WINDOW_H
+
+#include "daemon/reading.h"
+#include "store/store.h"
+#include "web/pages.h"
+
+#include <uv.h>
+
+struct window_options {
+  uv_loop_t *loop;
+  const struct store *store;
+  const char *address; /* "127.0.0.1:PORT", "[::1]:PORT"; PORT 0: any; NULL: 127.0.0.1:0 */
+  /* Answers, or keeps, a request of a browser that changes something; NULL: there is no daemon. */
+  void (*act)(void *ctx, struct server_request *r, const char *id, const char *what);
+  /* How sessions stand that it has, for a page: *list is malloc'd; or NULL, there is no daemon. */
+  size_t (*live)(void *ctx, struct page_live **list);
+  void (*idle)(void *ctx); /* nobody asked for LIMIT_WINDOW_IDLE_MS; or NULL */
+  void *ctx;
+};
+
+enum { WINDOW_URL_BYTES = 128, WINDOW_CODE_BYTES = 40 };
+
+struct window;
+/* ERR_USAGE: it is no address of this machine's own. ERR_LOCKED: the port is taken. */
+struct window *window_new(const struct window_options *options, struct err *err) MUST_CHECK;
+/* The address without and with the code behind its #. */
+void window_url(const struct window *w, char url[WINDOW_URL_BYTES]);
+void window_code(struct window *w, bool read_only, char code[WINDOW_CODE_BYTES]);
+void window_revoke(struct window *w);
+void window_changed(struct window *w);
+size_t window_busy(const struct window *w);
+void window_free(struct window *w); /* NULL is fine */
+
+#endif

@@ -1,0 +1,229 @@
+/* Takes, keeps and gives up the right to edit a folder. */
+#include "host/folder.h"
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "core/state.h"
+#include "format/json_write.h"
+#include "host/paths.h"
+#include "os/fs.h"
+#include "store/brief.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct folder_right {
+  int fd;
+  char *file;
+  json_t *said; /* what stands in it */
+};
+
+static const char suffix[] = ".lock";
+static const char mutex_name[] = "all";
+
+/* Is one of them the other, or does it lie in it? */
+static bool folders_meet(const char *a, const char *b) {
+  size_t n = strlen(a), m = strlen(b);
+  const char *longer = n > m ? a : b;
+  size_t shorter = n > m ? m : n;
+  if (strncmp(a, b, shorter) != 0)
+    return false;
+  return longer[shorter] == '\0' || longer[shorter] == '/' || shorter == 1;
+}
+
+static json_t *folder_read(const char *file) {
+  struct buf text = {0};
+  struct err err;
+  json_t *said = NULL;
+  if (file_read(file, LIMIT_REPO_FILE_BYTES, &text, &err))
+    said = json_loadb(text.p, text.n, 0, NULL);
+  buf_deinit(&text);
+  return said;
+}
+
+static const char *folder_word(const json_t *said, const char *key) {
+  const char *word = json_string_value(json_object_get(said, key));
+  return word ? word : "";
+}
+
+/* Its session stands where a person is asked, and nobody has taken it further. */
+static bool still_waits(const json_t *said) {
+  struct store store;
+  struct store_ref ref;
+  struct brief brief;
+  struct err err;
+  if (!json_is_true(json_object_get(said, "kept")))
+    return false;
+  store_at(&store, folder_word(said, "logs"));
+  store_ref(&store, folder_word(said, "session"), &ref);
+  if (!brief_read(&brief, &ref, &err))
+    return false;
+  bool waits = session_stop_asks(str_from(brief.stop_reason));
+  brief_deinit(&brief);
+  return waits;
+}
+
+static bool is_held(const char *file) {
+  int fd = open(file, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  bool held = fd >= 0 && fs_is_locked(fd);
+  if (fd >= 0)
+    (void)close(fd);
+  return held;
+}
+
+/* Looks at one right; what nobody has any more is removed. True: it is in the way. */
+static bool is_in_the_way(const char *file, const struct folder_ask *ask,
+                          struct folder_holder *holder) {
+  json_t *said = folder_read(file);
+  const char *session = folder_word(said, "session"), *path = folder_word(said, "folder");
+  bool own = strcmp(session, ask->session) == 0, held = is_held(file);
+  bool waits = !held && !own && still_waits(said);
+  bool in_way = !own && (held || waits) && folders_meet(path, ask->path);
+  if (in_way) {
+    (void)snprintf(holder->session, sizeof holder->session, "%s", session);
+    (void)snprintf(holder->path, sizeof holder->path, "%s", path);
+    holder->kept = waits;
+  } else if (!held && !waits && !own) {
+    (void)unlink(file);
+  }
+  json_decref(said);
+  return in_way;
+}
+
+static bool names_right(const char *name) {
+  size_t n = strlen(name);
+  return n > sizeof suffix - 1 && strcmp(name + n - (sizeof suffix - 1), suffix) == 0;
+}
+
+/* True: it is somebody's, holder says whose. */
+static bool is_taken(const char *locks, const struct folder_ask *ask,
+                     struct folder_holder *holder) {
+  DIR *dir = opendir(locks);
+  const struct dirent *entry;
+  bool taken = false;
+  while (dir != NULL && !taken && (entry = readdir(dir)) != NULL) {
+    struct buf file = {0};
+    buf_printf(&file, "%s/%s", locks, entry->d_name);
+    taken = names_right(entry->d_name) && is_in_the_way(buf_c(&file), ask, holder);
+    buf_deinit(&file);
+  }
+  if (dir != NULL)
+    closedir(dir);
+  return taken;
+}
+
+static bool folder_write(int fd, json_t *said) {
+  char *text = json_dump_text(said, JSON_COMPACT);
+  size_t n = strlen(text);
+  bool ok = ftruncate(fd, 0) == 0 && pwrite(fd, text, n, 0) == (ssize_t)n;
+  free(text);
+  return ok;
+}
+
+static struct folder_right *right_make(const char *locks, const struct folder_ask *ask,
+                                       struct err *err) {
+  struct buf file = {0};
+  buf_printf(&file, "%s/%s%s", locks, ask->session, suffix);
+  int fd = open(buf_c(&file), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  json_t *said =
+      json_pack("{ss ss* ss*}", "session", ask->session, "folder", ask->path, "logs", ask->logs);
+  if (fd >= 0 && said != NULL && fs_lock(fd) && folder_write(fd, said)) {
+    struct folder_right *right = xcalloc(1, sizeof *right);
+    *right = (struct folder_right){.fd = fd, .file = buf_take(&file), .said = said};
+    return right;
+  }
+  (void)err_set_errno(err, errno, "cannot lock %s", buf_c(&file));
+  if (fd >= 0)
+    (void)close(fd);
+  json_decref(said);
+  buf_deinit(&file);
+  return NULL;
+}
+
+/* Whoever has it may look at all rights, and make one. -1: err is set. */
+static int lock_all(const char *locks, struct err *err) {
+  struct buf file = {0};
+  buf_printf(&file, "%s/%s", locks, mutex_name);
+  int fd = open(buf_c(&file), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd >= 0 && !fs_lock(fd)) {
+    int number = errno;
+    (void)close(fd);
+    fd = -1;
+    errno = number;
+    if (fs_lock_is_taken(number))
+      (void)err_set(err, ERR_LOCKED, "%s is being looked at", locks);
+    else
+      (void)err_set_errno(err, number, "cannot lock %s", buf_c(&file));
+  } else if (fd < 0) {
+    (void)err_set_errno(err, errno, "cannot make %s", buf_c(&file));
+  }
+  buf_deinit(&file);
+  return fd;
+}
+
+struct folder_right *folder_take(const struct folder_ask *ask, struct folder_holder *holder,
+                                 struct err *err) {
+  char locks[PATHS_BYTES];
+  struct folder_right *right = NULL;
+  assert(ask->path[0] == '/');
+  *holder = (struct folder_holder){0};
+  if (!paths_state("locks", locks, err))
+    return NULL;
+  int all = lock_all(locks, err);
+  if (all < 0)
+    return NULL;
+  if (!is_taken(locks, ask, holder))
+    right = right_make(locks, ask, err);
+  (void)close(all);
+  return right;
+}
+
+static void right_free(struct folder_right *right) {
+  (void)close(right->fd);
+  json_decref(right->said);
+  free(right->file);
+  free(right);
+}
+
+void folder_keep(struct folder_right *right) {
+  json_object_set_new(right->said, "kept", json_true());
+  if (!folder_write(right->fd, right->said))
+    (void)unlink(right->file);
+  right_free(right);
+}
+
+void folder_give(struct folder_right *right) {
+  if (right == NULL)
+    return;
+  (void)unlink(right->file);
+  right_free(right);
+}
+
+bool folder_release(const char *session, struct err *err) {
+  char locks[PATHS_BYTES];
+  struct buf file = {0};
+  if (!paths_state("locks", locks, err))
+    return false;
+  buf_printf(&file, "%s/%s%s", locks, session, suffix);
+  json_t *said = folder_read(buf_c(&file));
+  bool ok = true;
+  if (is_held(buf_c(&file)))
+    ok = err_set(err, ERR_LOCKED, "a process runs it: %s", session);
+  else if (!still_waits(said))
+    ok = err_set(err, ERR_NOT_FOUND, "%s keeps no folder", session);
+  else if (unlink(buf_c(&file)) != 0 && errno != ENOENT)
+    ok = err_set_errno(err, errno, "cannot remove %s", buf_c(&file));
+  json_decref(said);
+  buf_deinit(&file);
+  return ok;
+}

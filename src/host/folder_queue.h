@@ -1,0 +1,36 @@
+/* folder_queue.h - sessions that edit, before the folder that they edit: one at a time (folder.h).
+ *
+ *   folder_queue_init(&q, loop)
+ *   session_takes_folder(s, call)     true: the call may go on. Else its session was told whom it
+ *                                     waits for, and the call is started again once it is free
+ *   session_leave_folder(s, call)     that call (0: each) waits no more
+ *   session_give_folder(s)            at the session's end or stop; one that waits for a person
+ *                                     keeps it, and says so
+ *   folder_queue_deinit(&q)           nobody waits; then the loop once more
+ *
+ * A session has the folder from the first movement that may edit on, whatever it runs in between. A
+ * right that another process gives up is seen by asking again, each LIMIT_FOLDER_POLL_MS. */
+#ifndef SEGUE_HOST_FOLDER_QUEUE_H
+#define SEGUE_HOST_FOLDER_QUEUE_H
+
+#include "base/list.h"
+
+#include <stdbool.h>
+#include <uv.h>
+
+struct session;
+
+struct folder_queue {
+  struct list waiters;
+  uv_timer_t *timer; /* its own memory: it closes after the queue is gone */
+  unsigned round;
+};
+
+void folder_queue_init(struct folder_queue *q, uv_loop_t *loop);
+void folder_queue_deinit(struct folder_queue *q);
+
+bool session_takes_folder(struct session *s, long call);
+void session_leave_folder(struct session *s, long call);
+void session_give_folder(struct session *s);
+
+#endif

@@ -1,0 +1,39 @@
+/* Reads what a person types. */
+#include "host/input.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+static void input_on_ready(uv_poll_t *poll, int status, int events) {
+  const struct input *in = poll->data;
+  char bytes[4096];
+  (void)events;
+  ssize_t n = status < 0 ? 0 : read(STDIN_FILENO, bytes, sizeof bytes);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    return;
+  in->typed(in->ctx, bytes, n > 0 ? (size_t)n : 0);
+}
+
+bool input_init(struct input *in, struct solo *solo,
+                void (*typed)(void *ctx, const char *bytes, size_t n), void *ctx) {
+  *in = (struct input){.typed = typed, .ctx = ctx};
+  in->is_open = uv_poll_init(&solo->loop, &in->poll, STDIN_FILENO) == 0;
+  in->poll.data = in;
+  return in->is_open;
+}
+
+void input_listen(struct input *in) {
+  if (in->is_open)
+    uv_poll_start(&in->poll, UV_READABLE, input_on_ready);
+}
+
+void input_rest(struct input *in) {
+  if (in->is_open)
+    uv_poll_stop(&in->poll);
+}
+
+void input_close(struct input *in) {
+  if (in->is_open)
+    uv_close((uv_handle_t *)&in->poll, NULL);
+  in->is_open = false;
+}

@@ -1,0 +1,23 @@
+/* reports.h - inside the host: writes a session's reports as files, from its state, once the
+ * records that hold them are durable.
+ *
+ *   reports_note(host, workflow, id, &config)   new session: its prompts can name the folder
+ *   reports_recover(s)                          read back: what the log has and no file shows
+ *   reports_write(s)                            EFFECT_REPORTS
+ *
+ * A file that was not written when the session was killed is written again. One that somebody
+ * changed since is left as it is, and said; {report:...} shows what the log has. A report that
+ * cannot be written is said and stops nothing. Without a store there are no files. */
+#ifndef SEGUE_HOST_REPORTS_H
+#define SEGUE_HOST_REPORTS_H
+
+#include "host/session.h"
+
+/* The configuration of a session with that id: a new reference, with `report_dir` where its
+ * workflow makes reports. */
+json_t *reports_config(const struct host *host, const struct workflow *workflow, const char *id,
+                       json_t *config);
+void reports_recover(struct session *s);
+void reports_write(struct session *s);
+
+#endif

@@ -1,0 +1,209 @@
+/* Reads the user's words on sandboxes and finds out what the kernel can hold. */
+#include "host/sandbox.h"
+
+#include "base/limits.h"
+#include "base/str.h"
+#include "core/sandbox.h"
+#include "os/sandbox.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const level_words[] = {"off", "guard", "strict", NULL};
+static const char *const network_words[] = {"open", "none", NULL};
+static const char *const mechanism_words[] = {SANDBOX_LANDLOCK, NULL};
+
+static const struct sandbox_key {
+  const char *name;
+  enum { WORD, FLAG, PATHS } type;
+  const char *const *words;
+} sandbox_keys[] = {
+    {"level", WORD, level_words},
+    {"commands", WORD, level_words},
+    {"least", WORD, level_words},
+    {"mechanism", WORD, mechanism_words},
+    {"network", WORD, network_words},
+    {"namespaces", FLAG, NULL},
+    {"read", PATHS, NULL},
+    {"write", PATHS, NULL},
+    {"secret", PATHS, NULL},
+};
+
+static bool sandbox_wrong(struct err *err, const char *path, const struct yaml_node *at,
+                          const char *what) {
+  return err_set_at(err, ERR_FILE, path, at->line, at->column, "%s", what);
+}
+
+/* YAML reads off as false. */
+static struct str word_of(const struct yaml_node *node) {
+  return node->kind == YAML_BOOL && !node->boolean ? STR("off") : node->text;
+}
+
+static bool sandbox_one_of(const char *path, const struct yaml_node *node, const char *name,
+                           const char *const *words, struct err *err) {
+  char text[200];
+  size_t n = 0;
+  bool scalar = node->kind != YAML_LIST && node->kind != YAML_MAP;
+  for (size_t i = 0; words[i] != NULL; i++) {
+    if (scalar && str_eq_c(word_of(node), words[i]))
+      return true;
+    n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", i > 0 ? ", " : "", words[i]);
+  }
+  char what[300];
+  const char *near = scalar ? str_nearest(word_of(node), words) : NULL;
+  (void)snprintf(what, sizeof what, "sandbox: %s must be one of %s%s%s%s", name, text,
+                 near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
+  return sandbox_wrong(err, path, node, what);
+}
+
+static bool are_paths(const char *path, const struct yaml_node *node, struct err *err) {
+  if (node->kind != YAML_LIST || node->count > LIMIT_SANDBOX_PATHS)
+    return sandbox_wrong(err, path, node, "it must be a list of at most 200 paths");
+  for (size_t i = 0; i < node->count; i++) {
+    struct str text = node->items[i]->text;
+    if (node->items[i]->kind != YAML_TEXT ||
+        !(str_starts(text, "/") || str_starts(text, "~/") || str_eq_c(text, "~")))
+      return sandbox_wrong(err, path, node->items[i],
+                           "it must be an absolute path, or one that begins with ~/");
+  }
+  return true;
+}
+
+static bool read_key(json_t *out, const char *path, const struct yaml_pair *pair, struct err *err) {
+  char text[200];
+  const char *names[ARRAY_LEN(sandbox_keys) + 1] = {NULL};
+  for (size_t i = 0; i < ARRAY_LEN(sandbox_keys); i++) {
+    const struct sandbox_key *key = &sandbox_keys[i];
+    names[i] = key->name;
+    if (!str_eq_c(pair->key->text, key->name))
+      continue;
+    if (key->type == WORD && sandbox_one_of(path, pair->value, key->name, key->words, err)) {
+      struct str word = word_of(pair->value);
+      json_object_set_new(out, key->name, json_stringn(word.p, word.n));
+      return true;
+    }
+    if (key->type == FLAG && pair->value->kind == YAML_BOOL)
+      json_object_set_new(out, key->name, json_boolean(pair->value->boolean));
+    else if (key->type == FLAG)
+      return sandbox_wrong(err, path, pair->value, "it must be true or false");
+    else if (key->type == PATHS && are_paths(path, pair->value, err))
+      json_object_set_new(out, key->name, yaml_to_json(pair->value));
+    else
+      return false;
+    return true;
+  }
+  const char *near = str_nearest(pair->key->text, names);
+  if (near != NULL)
+    (void)snprintf(text, sizeof text, "sandbox has no key \"%.40s\": did you mean \"%s\"?",
+                   pair->key->text.p, near);
+  else
+    (void)snprintf(text, sizeof text,
+                   "sandbox has no key \"%.40s\": use level, commands, least, mechanism, network, "
+                   "namespaces, read, write or secret",
+                   pair->key->text.p);
+  return sandbox_wrong(err, path, pair->key, text);
+}
+
+json_t *sandbox_read(const char *path, const struct yaml_node *node, struct err *err) {
+  json_t *out = json_object();
+  bool ok = true;
+  if (node->kind == YAML_MAP) {
+    for (size_t i = 0; ok && i < node->count; i++)
+      ok = read_key(out, path, &node->pairs[i], err);
+  } else {
+    ok = sandbox_one_of(path, node, "level", level_words, err);
+    if (ok)
+      json_object_set_new(out, "level", json_stringn(word_of(node).p, word_of(node).n));
+  }
+  if (ok)
+    return out;
+  json_decref(out);
+  return NULL;
+}
+
+const char *sandbox_why_not(void) {
+  if (sandbox_version() == 0)
+    return "this kernel has no Landlock, or it is not switched on (lsm=... on its command line)";
+  if (!sandbox_filters())
+    return "this kernel, or this kind of machine, has no filter of system calls";
+  return NULL;
+}
+
+int sandbox_held_version(void) {
+  return sandbox_version();
+}
+
+/* Gathers what the settings of backends say on sandboxes. */
+static json_t *of_providers(const json_t *providers) {
+  const char *name;
+  json_t *settings, *out = json_object();
+  json_object_foreach((json_t *)providers, name, settings) {
+    json_t *level = json_object_get(settings, "sandbox");
+    json_t *network = json_object_get(settings, "network"), *own = json_object();
+    if (json_is_false(level))
+      json_object_set_new(own, "level", json_string("off"));
+    else if (level != NULL)
+      json_object_set(own, "level", level);
+    if (network != NULL)
+      json_object_set(own, "network", network);
+    if (json_object_size(own) > 0)
+      json_object_set(out, name, own);
+    json_decref(own);
+  }
+  return out;
+}
+
+json_t *sandbox_resolve(const json_t *words, const json_t *providers) {
+  const bool can = sandbox_why_not() == NULL;
+  const bool asked = json_object_get(words, "level") != NULL;
+  json_t *out = words ? json_copy((json_t *)words) : json_object();
+  json_t *mechanisms = json_object(), *own = of_providers(providers);
+  for (int level = SANDBOX_GUARD; can && level < SANDBOX_LEVEL_COUNT; level++)
+    json_object_set_new(mechanisms, sandbox_level_name((enum sandbox_level)level),
+                        json_string(SANDBOX_LANDLOCK));
+  if (!asked)
+    json_object_set_new(out, "level", json_string(can ? "guard" : "off"));
+  if (asked)
+    json_object_set_new(out, "asked", json_true());
+  else if (!can)
+    json_object_set_new(out, "fell_back", json_true());
+  if (json_object_get(words, "commands") != NULL)
+    json_object_set_new(out, "commands_asked", json_true());
+  if (can)
+    json_object_set_new(out, SANDBOX_LANDLOCK, json_integer(sandbox_version()));
+  json_object_set_new(out, "mechanisms", mechanisms);
+  if (json_object_size(own) > 0)
+    json_object_set(out, "providers", own);
+  json_decref(own);
+  return out;
+}
+
+bool sandbox_check(const json_t *config, const struct movement *m, const struct capability *c,
+                   bool command, const char **note, struct err *err) {
+  const json_t *sandbox = json_object_get(config, "sandbox");
+  const json_t *least = json_object_get(sandbox, "least");
+  struct sandbox_choice choice;
+  enum sandbox_level floor = SANDBOX_OFF;
+  *note = "";
+  if (!sandbox_choose(config, m, c, command, &choice))
+    return true;
+  if (json_is_string(least))
+    (void)sandbox_level_from_name(str_from(json_string_value(least)), &floor);
+  const char *level = sandbox_level_name(choice.level);
+  if (!command && choice.level < floor)
+    return err_set(err, ERR_INVALID,
+                   "sandbox: %s is less than your config.yaml allows (sandbox: {least: %s}): write "
+                   "sandbox: %s",
+                   level, sandbox_level_name(floor), sandbox_level_name(floor));
+  if (choice.level != SANDBOX_OFF && choice.mechanism == NULL)
+    return err_set(err, ERR_INVALID, "sandbox: %s cannot be held here: %s", level,
+                   sandbox_why_not() ? sandbox_why_not() : "no mechanism is chosen for it");
+  if (choice.level == SANDBOX_OFF && choice.network != NETWORK_OPEN)
+    return err_set(err, ERR_INVALID,
+                   "network: %s needs a sandbox that holds it: write sandbox: guard, or strict",
+                   sandbox_network_name(choice.network));
+  if (!command && !choice.asked && json_object_get(sandbox, "fell_back") != NULL)
+    *note = "agents run without a sandbox here (segue doctor says why): write sandbox: off in "
+            "config.yaml if that is meant";
+  return true;
+}

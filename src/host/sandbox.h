@@ -1,0 +1,43 @@
+/* sandbox.h - the user's words on sandboxes, and what this machine can hold of them.
+ *
+ *   sandbox: strict            the level of agents; or a map:
+ *   sandbox:
+ *     level: guard             of agents (default: guard where the kernel can hold it, else off)
+ *     commands: off            of a workflow's own programs (default off)
+ *     least: guard             no agent is started with less, whatever a workflow says
+ *     mechanism: landlock      what holds it (default: the first that can)
+ *     network: open            of agents: open or none
+ *     namespaces: false        whether programs may make namespaces, for sandboxes of their own
+ *     read, write, secret: [~/PATH, ...]   added to the lists of provider/confine_lists.c
+ *
+ * providers: {NAME: {sandbox: LEVEL, network: WORD}} says it of one backend. */
+#ifndef SEGUE_HOST_SANDBOX_H
+#define SEGUE_HOST_SANDBOX_H
+
+#include "base/err.h"
+#include "core/capability.h"
+#include "core/workflow.h"
+#include "format/yaml.h"
+
+#include <jansson.h>
+
+/* Reads `sandbox` of config.yaml; NULL: err says where it is wrong. */
+json_t *sandbox_read(const char *path, const struct yaml_node *node, struct err *err) MUST_CHECK;
+
+/* Makes what a session_start tells: the user's words (NULL: none) with `mechanisms` (level -> what
+ * holds it here), the version of Landlock, `providers`, and `fell_back` where the default is not to
+ * be had. `providers` is the user's settings of backends, or NULL. A new reference. */
+json_t *sandbox_resolve(const json_t *words, const json_t *providers);
+
+/* Why no level can be held here; NULL: they can. */
+const char *sandbox_why_not(void);
+
+/* The version of the kernel's Landlock; 0: it has none. */
+int sandbox_held_version(void);
+
+/* Checks what calls of this movement by this backend would be held by (command: its own program).
+ * False: err says what cannot be, or may not. Else `note` is what a person should know, or "". */
+bool sandbox_check(const json_t *config, const struct movement *m, const struct capability *c,
+                   bool command, const char **note, struct err *err) MUST_CHECK;
+
+#endif

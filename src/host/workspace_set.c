@@ -1,0 +1,108 @@
+/* Checks settings for worktrees. */
+#include "host/workspace_set.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "core/limits.h"
+#include "core/workflow.h"
+#include "core/worktree.h"
+#include "format/json_object.h"
+
+#include <string.h>
+
+static bool fits_mode(const json_t *value, struct err *err) {
+  enum workspace_mode mode;
+  return workspace_mode_from_name(json_view(value), &mode) ||
+         err_set(err, ERR_INVALID, "must be here or worktree");
+}
+
+static bool fits_commit(const json_t *value, struct err *err) {
+  enum commit_when when;
+  return commit_when_from_name(json_view(value), &when) ||
+         err_set(err, ERR_INVALID, "must be off, movement or end");
+}
+
+static bool fits_branch(const json_t *value, struct err *err) {
+  struct str text = json_view(value);
+  return (text.n <= LIMIT_NAME_BYTES && worktree_check_branch(text, err)) ||
+         err_set(err, ERR_INVALID, "must be the name of a branch, such as segue/{id}");
+}
+
+static bool fits_line(const json_t *value, struct err *err) {
+  struct str text = json_view(value);
+  bool ok = text.n > 0 && text.n <= LIMIT_ERROR_TEXT_BYTES;
+  for (size_t i = 0; ok && i < text.n; i++)
+    ok = (unsigned char)text.p[i] >= 0x20;
+  return ok || err_set(err, ERR_INVALID, "must be a text of one line");
+}
+
+static bool fits_base(const json_t *value, struct err *err) {
+  return fits_line(value, err) && (json_view(value).p[0] != '-' ||
+                                   err_set(err, ERR_INVALID, "must be a commit, such as main"));
+}
+
+static bool fits_folder(const json_t *value, struct err *err) {
+  return fits_line(value, err) &&
+         (json_view(value).p[0] == '/' || err_set(err, ERR_INVALID, "must be an absolute path"));
+}
+
+static bool fits_author(const json_t *value, struct err *err) {
+  struct str text = json_view(value);
+  const char *mail = text.n > 0 ? memchr(text.p, '<', text.n) : NULL;
+  return fits_line(value, err) && ((mail != NULL && mail > text.p && text.p[text.n - 1] == '>') ||
+                                   err_set(err, ERR_INVALID, "must be NAME <EMAIL>"));
+}
+
+static bool fits_bool(const json_t *value, struct err *err) {
+  return json_is_boolean(value) || err_set(err, ERR_INVALID, "must be true or false");
+}
+
+static bool fits_files(const json_t *value, struct err *err) {
+  size_t i;
+  const json_t *name;
+  bool ok = json_is_array(value) && json_array_size(value) <= LIMIT_WORKTREE_FILE_COUNT;
+  json_array_foreach((json_t *)value, i, name) {
+    struct err ignored;
+    ok = ok && json_is_string(name) && limits_check_cwd(json_view(name), &ignored) &&
+         memchr(json_view(name).p, '{', json_view(name).n) == NULL;
+  }
+  return ok || err_set(err, ERR_INVALID,
+                       "must be a list of paths below the repository's top, such as [.env]");
+}
+
+static const struct {
+  const char *name;
+  bool (*check)(const json_t *value, struct err *err);
+  bool users; /* a flag cannot say it */
+} settings[] = {
+    {"mode", fits_mode, false},    {"commit", fits_commit, false},  {"branch", fits_branch, false},
+    {"base", fits_base, false},    {"folder", fits_folder, true},   {"copy", fits_files, true},
+    {"link", fits_files, true},    {"submodules", fits_bool, true}, {"hooks", fits_bool, true},
+    {"author", fits_author, true}, {"message", fits_line, true},
+};
+
+bool workspace_set_check(const json_t *set, bool all, struct err *err) {
+  const char *names[ARRAY_LEN(settings) + 1], *key;
+  size_t n = 0;
+  json_t *value;
+  struct err why;
+  if (!json_is_object(set))
+    return err_set(err, ERR_INVALID, "workspace must be here, worktree or a map of settings");
+  for (size_t i = 0; i < ARRAY_LEN(settings); i++)
+    if (all || !settings[i].users)
+      names[n++] = settings[i].name;
+  names[n] = NULL;
+  json_object_foreach((json_t *)set, key, value) {
+    size_t i = 0;
+    while (i < ARRAY_LEN(settings) &&
+           (strcmp(settings[i].name, key) != 0 || (settings[i].users && !all)))
+      i++;
+    const char *near = i < ARRAY_LEN(settings) ? NULL : str_nearest(str_from(key), names);
+    if (i == ARRAY_LEN(settings))
+      return err_set(err, ERR_INVALID, "workspace has no setting \"%.40s\"%s%s%s", key,
+                     near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    if (!settings[i].check(value, &why))
+      return err_set(err, ERR_INVALID, "workspace: %s %s", key, why.text);
+  }
+  return true;
+}

@@ -1,0 +1,28 @@
+/* workspace_set.h - what a user, a flag or a request says of worktrees, checked.
+ *
+ *   workspace:                 # config.yaml; a word is {mode: WORD}
+ *     mode: worktree           # what workflows that say nothing get
+ *     commit: off | movement | end
+ *     branch: segue/{id}
+ *     base: HEAD
+ *     folder: /somewhere       # worktrees lie there
+ *     copy: [.env]             # files that git does not have, from the main tree
+ *     link: [node_modules]     # the same, as symbolic links
+ *     submodules: true         # are there in a worktree, too
+ *     hooks: true              # hooks, filters and drivers of the repository run
+ *     author: NAME <EMAIL>
+ *     message: "{movement}: {task}"
+ *
+ * Flags and requests know the first four only: what is copied, and what may run, is the user's. */
+#ifndef SEGUE_HOST_WORKSPACE_SET_H
+#define SEGUE_HOST_WORKSPACE_SET_H
+
+#include "base/err.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+/* all: also what only the user's configuration may say. err begins with the name of the setting. */
+bool workspace_set_check(const json_t *set, bool all, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,53 @@
+/* sandbox.h - what a program and all that it starts may touch, held by the kernel: Landlock for
+ * files, TCP, signals and abstract sockets, and the shim's filter of system calls.
+ *
+ *   abi = sandbox_version()       0: this kernel has no Landlock, or it is not switched on
+ *   s = sandbox_new(&plan, &err)       NULL: the kernel cannot hold what the plan asks for
+ *   process_start with spec.sandbox = s; sandbox_free(s) when it has returned
+ *
+ * Landlock only allows, and what it allows of a folder it allows of all below. So a folder of which
+ * a part is not to be read is opened up: its children are listed, now, and each that is not hidden
+ * is allowed (what is made in that folder later is not readable, but for what the plan names). What
+ * may be read and what may be written are two rulesets, both of which must agree.
+ *
+ * Blocks for as long as a few folders are listed (a home folder of 1,000 entries: some ms). */
+#ifndef SEGUE_OS_SANDBOX_H
+#define SEGUE_OS_SANDBOX_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+
+struct sandbox_plan {
+  const char *const *reads;  /* folders and files, absolute; NULL-ended; one that is missing is not
+                                allowed, and no error */
+  const char *const *hides;  /* not read although below one of `reads`; a path of `reads` that is
+                                itself below one is allowed all the same */
+  const char *const *wholes; /* read, hides or not: the workspace, the call's own folder */
+  const char *const *writes; /* read and written, hides or not */
+  bool lists;                /* names in any folder may be listed, hidden ones' too */
+  bool no_internet;          /* no socket that leads out of the machine, or to its ports */
+  bool no_sockets;           /* none to a named socket within the machine either */
+  bool namespaces;           /* the program may make namespaces, for a sandbox of its own */
+};
+
+#define SANDBOX_LANDLOCK "landlock" /* the mechanism's name in configurations and logs */
+
+/* The version of what Landlock holds here; 0: nothing. */
+int sandbox_version(void);
+/* True when the shim has a filter for this kind of machine and the kernel takes filters. */
+bool sandbox_filters(void);
+
+/* sandbox_system.c: what a program reads of a machine, and the devices that any may use. */
+extern const char *const sandbox_folders[], *const sandbox_devices[];
+
+struct sandbox;
+struct sandbox *sandbox_new(const struct sandbox_plan *plan, struct err *err) MUST_CHECK;
+void sandbox_free(struct sandbox *s); /* NULL is fine */
+
+/* For process_start: what the shim is told. */
+unsigned sandbox_held(const struct sandbox *s);
+int sandbox_reads_fd(const struct sandbox *s);
+int sandbox_writes_fd(const struct sandbox *s);
+
+#endif

@@ -1,0 +1,29 @@
+/* tool_told.h - what an agent tells of a tool that it uses, made short enough for a log.
+ *
+ * As the data of the news NEWS_TOOL: {"name", "id", "state", "failed"?, "argument"?, "exit"?,
+ * "output"?}. The argument is the command of a shell tool, else the input as JSON, cut at
+ * LIMIT_TOOL_ARGUMENT_BYTES; one that was cut ends with its length and its hash, so that two can be
+ * told apart. Of the output the first and the last lines stay. What stands here was read from lines
+ * in which secrets are hidden already. */
+#ifndef SEGUE_PROVIDER_AGENT_TOOL_TOLD_H
+#define SEGUE_PROVIDER_AGENT_TOOL_TOLD_H
+
+#include "base/str.h"
+
+#include <jansson.h>
+
+struct tool_told { /* all borrowed */
+  struct str name, id;
+  const char *state;   /* "start" or "end"; NULL: not said */
+  int failed;          /* 0, 1, or -1: not said */
+  const json_t *input; /* its argument, in any shape; an empty object or NULL: not said */
+  const json_t *output;
+  const json_t *exit; /* a whole number; else it is looked for in the output of a failure */
+};
+
+/* New. */
+json_t *tool_told_data(const struct tool_told *tool);
+/* Is there something of an argument? */
+bool tool_has_argument(const json_t *input);
+
+#endif

@@ -1,0 +1,287 @@
+/* Finds the paths that a call's program may read and write. */
+#include "provider/confine.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "core/sandbox.h"
+#include "provider/confine_git.h"
+#include "provider/probe.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct paths {
+  const char **items; /* in the arena, NULL-ended */
+  size_t n, room;
+};
+
+struct confining {
+  const struct confine_spec *spec;
+  struct arena arena;
+  const char *home; /* NULL: there is none */
+  struct paths reads, hides, wholes, writes;
+};
+
+static void paths_add(struct confining *c, struct paths *list, const char *path) {
+  if (list->n + 1 >= list->room) {
+    size_t room = list->room ? list->room * 2 : 64;
+    const char **items = arena_array(&c->arena, room, sizeof *items);
+    if (list->n > 0)
+      memcpy(items, list->items, list->n * sizeof *items);
+    list->items = items;
+    list->room = room;
+  }
+  list->items[list->n++] = arena_strdup(&c->arena, path);
+  list->items[list->n] = NULL;
+}
+
+/* A variable of the program's own environment. */
+static const char *variable(const struct confining *c, const char *name, size_t n) {
+  for (size_t i = 0; c->spec->envp[i] != NULL; i++)
+    if (strncmp(c->spec->envp[i], name, n) == 0 && c->spec->envp[i][n] == '=')
+      return c->spec->envp[i] + n + 1;
+  return NULL;
+}
+
+/* ~/PATH, $NAME/PATH or /PATH, absolute and without a slash at its end; false: it is nowhere. */
+static bool confine_expand(const struct confining *c, const char *path, char out[PATH_MAX]) {
+  const char *base = "", *rest = path;
+  if (path[0] == '~' && (path[1] == '/' || path[1] == '\0')) {
+    base = c->home;
+    rest = path + 1;
+  } else if (path[0] == '$') {
+    size_t n = strcspn(path + 1, "/");
+    base = variable(c, path + 1, n);
+    rest = path + 1 + n;
+  }
+  if (base == NULL || snprintf(out, PATH_MAX, "%s%s", base, rest) >= PATH_MAX || out[0] != '/')
+    return false;
+  size_t n = strlen(out);
+  while (n > 1 && out[n - 1] == '/')
+    out[--n] = '\0';
+  return true;
+}
+
+/* Adds a path as it is written, and as it really is: either may be asked for. */
+static void add(struct confining *c, struct paths *list, const char *path) {
+  char full[PATH_MAX], real[PATH_MAX];
+  if (!confine_expand(c, path, full))
+    return;
+  paths_add(c, list, full);
+  if (realpath(full, real) != NULL && strcmp(real, full) != 0)
+    paths_add(c, list, real);
+}
+
+static void add_all(struct confining *c, struct paths *list, const char *const *paths) {
+  for (size_t i = 0; paths[i] != NULL; i++)
+    add(c, list, paths[i]);
+}
+
+static void add_json(struct confining *c, struct paths *list, const json_t *paths) {
+  const json_t *path;
+  size_t i;
+  json_array_foreach((json_t *)paths, i, path) {
+    if (json_is_string(path))
+      add(c, list, json_string_value(path));
+  }
+}
+
+/* Makes a folder and those above it, for this user alone. */
+static void confine_make_folder(const char *path) {
+  char part[PATH_MAX];
+  for (const char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+    (void)snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
+    (void)mkdir(part, 0700);
+  }
+  (void)mkdir(path, 0700);
+}
+
+/* --- what a program is --- */
+
+static bool holds_home(const struct confining *c, const char *path) {
+  size_t n = strlen(path);
+  return c->home != NULL && strncmp(c->home, path, n) == 0 &&
+         (c->home[n] == '/' || c->home[n] == '\0');
+}
+
+/* The folder that a program's file was installed in: of .../lib/node_modules/x/cli.js the modules,
+ * of .../node/v20/bin/node the version, of ~/.local/bin/x that folder. */
+static void add_installed(struct confining *c, const char *real) {
+  char folder[PATH_MAX];
+  (void)snprintf(folder, sizeof folder, "%s", real);
+  char *modules = strstr(folder, "/node_modules/");
+  char *slash = strrchr(folder, '/');
+  if (modules != NULL)
+    modules[sizeof "/node_modules" - 1] = '\0';
+  else if (slash != NULL && slash != folder)
+    *slash = '\0';
+  char *bin = modules == NULL ? strrchr(folder, '/') : NULL;
+  if (bin != NULL && bin != folder && strcmp(bin, "/bin") == 0) {
+    *bin = '\0';
+    if (strstr(folder, "/.local") != NULL || holds_home(c, folder))
+      *bin = '/';
+  }
+  paths_add(c, &c->wholes, holds_home(c, folder) ? real : folder);
+}
+
+/* A program, and who runs it where it is a script. */
+static void add_program(struct confining *c, const char *word, int depth) {
+  char path[PATH_MAX], real[PATH_MAX], line[256];
+  if (depth == 0 || !probe_find_program(word, path, sizeof path) || realpath(path, real) == NULL)
+    return;
+  add_installed(c, real);
+  int fd = open(real, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  ssize_t n = fd >= 0 ? read(fd, line, sizeof line - 1) : -1;
+  if (fd >= 0)
+    (void)close(fd);
+  if (n < 3 || line[0] != '#' || line[1] != '!')
+    return;
+  line[n] = '\0';
+  line[strcspn(line, "\n")] = '\0';
+  char *rest = NULL, *first = strtok_r(line + 2, " \t", &rest);
+  char *second = first ? strtok_r(NULL, " \t", &rest) : NULL;
+  if (second != NULL && strcmp(second, "-S") == 0)
+    second = strtok_r(NULL, " \t", &rest);
+  const char *base = first ? strrchr(first, '/') : NULL;
+  if (base != NULL && strcmp(base, "/env") == 0 && second != NULL)
+    add_program(c, second, depth - 1);
+  else if (first != NULL)
+    add_program(c, first, depth - 1);
+}
+
+/* The first words may be an interpreter and its script. */
+static void add_programs(struct confining *c) {
+  enum { WORDS = 3, SCRIPTS = 4 };
+  for (size_t i = 0; i < WORDS && c->spec->argv[i] != NULL; i++)
+    if (i == 0 || c->spec->argv[i][0] == '/')
+      add_program(c, c->spec->argv[i], SCRIPTS);
+}
+
+/* --- the lists --- */
+
+static void add_state(struct confining *c) {
+  const json_t *path;
+  char full[PATH_MAX];
+  size_t i;
+  json_array_foreach((json_t *)c->spec->state, i, path) {
+    const char *text = json_string_value(path);
+    size_t n = text ? strlen(text) : 0;
+    if (n > 0 && text[n - 1] == '/' && confine_expand(c, text, full) && access(full, F_OK) != 0)
+      confine_make_folder(full);
+    if (n > 0)
+      add(c, &c->writes, text);
+  }
+}
+
+static void add_caches(struct confining *c) {
+  char full[PATH_MAX], program[PATH_MAX];
+  for (const struct confine_cache *cache = confine_caches; cache->folder != NULL; cache++) {
+    if (!confine_expand(c, cache->folder, full))
+      continue;
+    if (access(full, F_OK) != 0 && cache->program != NULL &&
+        (cache->program[0] == '\0' || probe_find_program(cache->program, program, sizeof program)))
+      confine_make_folder(full);
+    add(c, &c->writes, cache->folder);
+  }
+}
+
+static void add_guard(struct confining *c, const json_t *user) {
+  char folder[PATH_MAX];
+  const char *variables[][2] = {
+      {"XDG_CONFIG_HOME", "segue"}, {"XDG_STATE_HOME", "segue"}, {"XDG_RUNTIME_DIR", "segue"}};
+  paths_add(c, &c->reads, "/");
+  if (c->home != NULL)
+    add(c, &c->reads, "~");
+  add_all(c, &c->hides, confine_secrets);
+  paths_add(c, &c->hides, "/dev"); /* a disk's own device, for those whom its mode does not stop */
+  for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
+    const char *value = getenv(variables[i][0]);
+    if (value != NULL && snprintf(folder, sizeof folder, "%s/%s", value, variables[i][1]) > 0)
+      add(c, &c->hides, folder);
+  }
+  for (size_t i = 0; c->spec->env->own_folders != NULL && c->spec->env->own_folders[i]; i++)
+    add(c, &c->hides, c->spec->env->own_folders[i]);
+  add_json(c, &c->hides, json_object_get(user, "secret"));
+  add_caches(c);
+}
+
+static void confine_gather(struct confining *c, enum sandbox_level level) {
+  const struct confine_spec *spec = c->spec;
+  const json_t *user = spec->env->sandbox;
+  if (level == SANDBOX_GUARD)
+    add_guard(c, user);
+  else
+    add_all(c, &c->reads, sandbox_folders);
+  if (geteuid() == 0)
+    add_all(c, &c->hides, confine_root_secrets);
+  add_programs(c);
+  add(c, &c->wholes, spec->cwd);
+  add(c, &c->writes, spec->tmpdir);
+  if (spec->request->edit) {
+    const char *git[CONFINE_GIT_FOLDERS];
+    size_t n = confine_git(spec->cwd, &c->arena, git);
+    add(c, &c->writes, spec->cwd);
+    for (size_t i = 0; i < n; i++)
+      add(c, &c->writes, git[i]);
+  }
+  add_state(c);
+  add_all(c, &c->writes, sandbox_devices);
+  add_json(c, &c->wholes, json_object_get(user, "read"));
+  add_json(c, &c->writes, json_object_get(user, "write"));
+}
+
+/* True: nothing holds it, as was said. */
+static bool is_off(const json_t *words, enum sandbox_level *level) {
+  const json_t *word = json_object_get(words, "level");
+  *level = SANDBOX_OFF;
+  if (json_is_string(word) && !sandbox_level_from_name(str_from(json_string_value(word)), level))
+    return false; /* a later program's word: the mechanism is unknown, too */
+  return *level == SANDBOX_OFF;
+}
+
+bool confine_holds(const struct call_request *request) {
+  enum sandbox_level level;
+  return request->sandbox != NULL && !is_off(request->sandbox, &level);
+}
+
+bool confine_call(const struct confine_spec *spec, struct sandbox **out, struct err *err) {
+  const json_t *words = spec->request->sandbox;
+  const char *mechanism = json_string_value(json_object_get(words, "mechanism"));
+  const json_t *network = json_object_get(words, "network");
+  enum sandbox_level level;
+  enum sandbox_network reach = NETWORK_OPEN;
+  *out = NULL;
+  assert(spec->cwd != NULL && spec->tmpdir != NULL);
+  if (words == NULL || is_off(words, &level))
+    return true;
+  if (mechanism == NULL || strcmp(mechanism, SANDBOX_LANDLOCK) != 0 || level == SANDBOX_OFF)
+    return err_set(
+        err, ERR_INVALID,
+        "nothing here can hold sandbox: %.20s (segue doctor says why): it was not started",
+        json_string_value(json_object_get(words, "level")));
+  if (json_is_string(network))
+    (void)sandbox_network_from_name(str_from(json_string_value(network)), &reach);
+  struct confining c = {.spec = spec, .home = getenv("HOME")};
+  if (c.home != NULL && (c.home[0] != '/' || c.home[1] == '\0'))
+    c.home = NULL;
+  confine_gather(&c, level);
+  const struct sandbox_plan plan = {
+      .reads = c.reads.items,
+      .hides = c.hides.items,
+      .wholes = c.wholes.items,
+      .writes = c.writes.items,
+      .lists = level == SANDBOX_GUARD,
+      .no_internet = reach == NETWORK_NONE,
+      .no_sockets = level == SANDBOX_STRICT,
+      .namespaces = json_is_true(json_object_get(spec->env->sandbox, "namespaces"))};
+  *out = sandbox_new(&plan, err);
+  arena_deinit(&c.arena);
+  return *out != NULL;
+}

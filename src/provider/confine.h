@@ -1,0 +1,41 @@
+/* confine.h - turns the words of a call's sandbox (core/sandbox.h) into what its program may touch.
+ *
+ * The lists of what is secret and what builds keep are in confine_lists.c. The user's own (`read`,
+ * `write` and `secret` of `sandbox` in config.yaml) are added to them, and what is said to be read
+ * or written there is so although it is secret else.
+ *
+ *   ok = confine_call(&(struct confine_spec){...}, &sandbox, &err)   sandbox NULL: nothing holds it
+ *   process_start(... .sandbox = sandbox ...); sandbox_free(sandbox)
+ *
+ * Makes the folders of `state`, and those that a build's program keeps, where they are not there
+ * yet: in a sandbox nobody else could. */
+#ifndef SEGUE_PROVIDER_CONFINE_H
+#define SEGUE_PROVIDER_CONFINE_H
+
+#include "os/sandbox.h"
+#include "provider/provider.h"
+
+struct confine_spec {
+  const struct provider_env *env;
+  const struct call_request *request;
+  const char *cwd, *tmpdir;
+  const char *const *argv, *const *envp;
+  const json_t *state; /* a profile's: what the client keeps of its own; or NULL */
+};
+
+/* False: the call must not start, err says what cannot be held. */
+bool confine_call(const struct confine_spec *spec, struct sandbox **out,
+                  struct err *err) MUST_CHECK;
+
+/* True when something will hold its program. */
+bool confine_holds(const struct call_request *request);
+
+/* confine_lists.c: paths, ~/ being the home folder; NULL-ended. */
+extern const char *const confine_secrets[];      /* not read, and written by nobody */
+extern const char *const confine_root_secrets[]; /* which only root could read */
+struct confine_cache {
+  const char *folder, *program; /* made, where it is not there, for who has the program; or NULL */
+};
+extern const struct confine_cache confine_caches[]; /* written with guard; ends with NULL */
+
+#endif

@@ -1,0 +1,153 @@
+/* Gathers what waits for persons from the logs of a store. */
+#include "store/inbox.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "store/index.h"
+#include "store/reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LAST_BYTES = 16 * 1024 };
+
+static void add_questions(json_t *list, const json_t *questions, const json_t *spent,
+                          const char *workflow, const char *id) {
+  size_t i;
+  json_t *question;
+  json_array_foreach((json_t *)questions, i, question) {
+    json_t *item = json_pack("{ss}", "id", id);
+    if (workflow != NULL)
+      json_object_set_new(item, "workflow", json_string(workflow));
+    json_object_update(item, question);
+    if (spent != NULL)
+      json_object_set(item, "spent", (json_t *)spent);
+    if (json_array_size(list) < LIMIT_INBOX_COUNT)
+      json_array_append(list, item);
+    json_decref(item);
+  }
+}
+
+void inbox_add(json_t *list, const struct brief *b, const char *id) {
+  add_questions(list, b->questions, b->spent, b->workflow, id);
+}
+
+void inbox_look(struct brief *b, const struct store_ref *ref) {
+  struct brief whole = {0};
+  struct log_reader r;
+  struct str line;
+  struct err err;
+  if (!reader_open(&r, ref, &err))
+    return;
+  while (reader_next(&r, &line)) {
+    struct record_draft d;
+    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    record_read(&d, record);
+    if (record != NULL)
+      brief_feed(&whole, &d.record);
+    record_drop(&d);
+    json_decref(record);
+  }
+  reader_close(&r);
+  json_decref(b->questions);
+  b->questions = whole.questions;
+  whole.questions = NULL;
+  brief_deinit(&whole);
+}
+
+/* Can a log with this row wait for somebody? */
+static bool row_may_ask(const struct index_row *row) {
+  return row == NULL || !(row->flags & INDEX_OVER) || (row->flags & INDEX_ASKS);
+}
+
+/* The last line, where it is whole and not very long; it stands in `text`. */
+static bool inbox_last_line(const struct store_ref *ref, struct buf *text, struct str *line) {
+  struct log_reader r;
+  struct err ignored;
+  if (!reader_open(&r, ref, &ignored))
+    return false;
+  uint64_t size = reader_bytes(&r);
+  size_t n = size < LAST_BYTES ? (size_t)size : LAST_BYTES;
+  buf_clear(text);
+  buf_reserve(text, n + 1);
+  bool ok = n > 1 && reader_read_all(&r, size - n, text->p, n) && text->p[n - 1] == '\n';
+  reader_close(&r);
+  const char *before = ok ? memrchr(text->p, '\n', n - 1) : NULL;
+  if (before != NULL)
+    *line = (struct str){before + 1, (size_t)(text->p + n - 1 - (before + 1))};
+  return before != NULL;
+}
+
+/* The last record of a session that ended or stopped tells all. False: more must be read. */
+static bool add_by_last(json_t *list, const char *id, struct str line) {
+  static const char stop[] = "\"type\":\"session_stop\"", end[] = "\"type\":\"session_end\"";
+  size_t n = line.n < 128 ? line.n : 128; /* v, seq and ts stand before it */
+  if (memmem(line.p, n, end, sizeof end - 1) != NULL)
+    return true;
+  if (memmem(line.p, n, stop, sizeof stop - 1) == NULL)
+    return false;
+  json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+  add_questions(list, json_object_get(record, "questions"), json_object_get(record, "spent"), NULL,
+                id);
+  json_decref(record);
+  return record != NULL;
+}
+
+static void add_log(json_t *list, const struct store *store, const char *id, struct buf *text) {
+  struct store_ref ref;
+  struct brief b;
+  struct str line;
+  struct err ignored;
+  store_ref(store, id, &ref);
+  if (inbox_last_line(&ref, text, &line) && add_by_last(list, id, line))
+    return;
+  if (!brief_read(&b, &ref, &ignored))
+    return;
+  if (!brief_is_over(&b) && !brief_is_stopped(&b))
+    inbox_look(&b, &ref);
+  inbox_add(list, &b, id);
+  brief_deinit(&b);
+}
+
+static int by_since(const void *a, const void *b) {
+  const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
+  const char *at = json_string_value(json_object_get(x, "since"));
+  const char *bt = json_string_value(json_object_get(y, "since"));
+  return strcmp(at ? at : "", bt ? bt : "");
+}
+
+static json_t *inbox_sort(json_t *list) {
+  size_t n = json_array_size(list);
+  json_t **items = xcalloc(n + 1, sizeof *items), *sorted = json_array();
+  for (size_t i = 0; i < n; i++)
+    items[i] = json_array_get(list, i);
+  qsort(items, n, sizeof *items, by_since);
+  for (size_t i = 0; i < n; i++)
+    json_array_append(sorted, items[i]);
+  free(items);
+  json_decref(list);
+  return sorted;
+}
+
+json_t *inbox_list(const struct store *store,
+                   const struct brief *(*live)(void *ctx, const char *id), void *ctx,
+                   struct err *err) {
+  struct store_id *ids;
+  size_t count;
+  if (!store_list(store, &ids, &count, err))
+    return NULL;
+  struct index *x = index_open(store);
+  json_t *list = json_array();
+  struct buf text = {0};
+  for (size_t i = count; i-- > 0;) {
+    const struct brief *known = live ? live(ctx, ids[i].id) : NULL;
+    if (known != NULL)
+      inbox_add(list, known, ids[i].id);
+    else if (row_may_ask(index_row(x, ids[i].id)))
+      add_log(list, store, ids[i].id, &text);
+  }
+  index_close(x);
+  buf_deinit(&text);
+  free(ids);
+  return inbox_sort(list);
+}

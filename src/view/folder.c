@@ -1,0 +1,321 @@
+/* Reads many sessions at a glance, and counts their judgments. */
+#include "view/folder.h"
+
+#include "base/log.h"
+#include "core/record.h"
+#include "format/json_object.h"
+#include "format/json_write.h"
+#include "store/reader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void view_folder_init(struct view_folder *f) {
+  *f = (struct view_folder){.census = census_new()};
+}
+
+static struct str row_keep(struct view_folder *f, const char *text) {
+  struct str kept = str_from(text);
+  if (kept.n > LIMIT_VIEW_LINE_BYTES)
+    kept.n = LIMIT_VIEW_LINE_BYTES;
+  return arena_str(&f->arena, kept);
+}
+
+static enum view_class class_of(const char *status) {
+  static const struct {
+    const char *status;
+    enum view_class class;
+  } table[] = {{"complete", VIEW_DONE}, {"running", VIEW_RUNS}, {"cancelled", VIEW_CANCELLED},
+               {"waiting", VIEW_WAITS}, {"queued", VIEW_WAITS}, {"paused", VIEW_WAITS},
+               {"stopped", VIEW_WAITS}, {"open", VIEW_WAITS}};
+  for (size_t i = 0; i < ARRAY_LEN(table); i++)
+    if (strcmp(table[i].status, status) == 0)
+      return table[i].class;
+  return VIEW_FAILED;
+}
+
+static int64_t folder_time(const char *text) {
+  int64_t ms;
+  return record_time_parse(text, &ms) ? ms : 0;
+}
+
+/* Reads what only the first record says. */
+static void read_task(struct view_folder *f, struct view_row *row, const struct store_ref *ref) {
+  struct log_reader r;
+  struct str line;
+  struct err err;
+  if (!reader_open(&r, ref, &err))
+    return;
+  json_t *start = reader_next(&r, &line) ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
+  struct str task = str_trim(json_view(json_at(start, "task")));
+  if (task.n > 0)
+    task = str_next_line(&task);
+  if (task.n > LIMIT_VIEW_LINE_BYTES)
+    task.n = LIMIT_VIEW_LINE_BYTES;
+  row->task = arena_str(&f->arena, task);
+  json_decref(start);
+  reader_close(&r);
+}
+
+static void keep_spent(struct view_row *row, const json_t *spent) {
+  const json_t *cost = json_at(spent, "cost_usd");
+  row->tokens =
+      json_integer_value(json_at(spent, "input")) + json_integer_value(json_at(spent, "output"));
+  row->priced = json_is_number(cost);
+  row->cost_usd = row->priced ? json_number_value(cost) : 0;
+  row->unpriced = json_at(spent, "unpriced") != NULL;
+}
+
+static void keep_wait(struct view_folder *f, struct view_row *row, const struct brief *b) {
+  struct buf text = {0};
+  if (b->wait == NULL || strcmp(b->status, "running") != 0)
+    return;
+  buf_printf(&text, "%s of %s", b->wait->what, b->wait->provider);
+  if (b->wait->until[0] != '\0')
+    buf_printf(&text, ", until %s", b->wait->until);
+  row->wait = row_keep(f, buf_c(&text));
+  buf_deinit(&text);
+}
+
+static void keep_brief(struct view_folder *f, struct view_row *row, const struct brief *b,
+                       const struct store_ref *ref) {
+  bool unfinished = strcmp(b->status, "running") == 0;
+  const char *status = unfinished && !store_is_owned(ref) ? "open" : brief_status(b);
+  if (row->id[0] == '\0') /* its log has a name that says no id */
+    (void)snprintf(row->id, sizeof row->id, "%s", b->session);
+  row->workflow = row_keep(f, b->workflow);
+  row->movement = row_keep(f, b->movement);
+  row->status = row_keep(f, status);
+  row->message = row_keep(f, b->message);
+  row->class = class_of(status);
+  row->started_ms = folder_time(b->started);
+  row->updated_ms = folder_time(b->updated);
+  row->turns = b->turns;
+  keep_spent(row, b->spent);
+  keep_wait(f, row, b);
+  read_task(f, row, ref);
+}
+
+/* Counts its judgments; what the census calls it is how its chain stands. */
+static const char *count_log(struct view_folder *f, const struct store_ref *ref) {
+  uint64_t before[ROWS_LOG_COUNT];
+  memcpy(before, f->census->logs, sizeof before);
+  census_read(f->census, ref);
+  for (int i = 0; i < ROWS_LOG_COUNT; i++)
+    if (f->census->logs[i] != before[i])
+      return rows_log_name((enum rows_log)i);
+  return "";
+}
+
+static void add_row(struct view_folder *f, const struct store_ref *ref, const struct brief *b) {
+  struct view_row row = {0};
+  const char *proof = f->census != NULL ? count_log(f, ref) : "sound";
+  bool bad = strcmp(proof, rows_log_name(ROWS_SOUND)) != 0 &&
+             strcmp(proof, rows_log_name(ROWS_TORN)) != 0 &&
+             strcmp(proof, rows_log_name(ROWS_EMPTY)) != 0;
+  store_ref_id(ref, row.id);
+  if (b != NULL)
+    keep_brief(f, &row, b, ref);
+  row.log = row_keep(f, ref->name);
+  row.proof = row_keep(f, proof);
+  if (bad || b == NULL) {
+    row.class = VIEW_FAILED;
+    row.status = STR("bad");
+    row.message = STR("its log is not what was written: segue verify says where");
+  }
+  if (f->count == f->room) {
+    f->room = f->room > 0 ? 2 * f->room : 64;
+    f->rows = xrealloc(f->rows, f->room * sizeof *f->rows);
+  }
+  f->classes[row.class]++;
+  f->rows[f->count++] = row;
+}
+
+void view_folder_add(struct view_folder *f, const struct store_ref *ref) {
+  struct brief b;
+  struct err err;
+  bool readable = brief_read(&b, ref, &err);
+  add_row(f, ref, readable ? &b : NULL);
+  if (readable)
+    brief_deinit(&b);
+}
+
+/* A log without a whole record is no session yet; one that cannot be read is listed as bad. */
+static void add_wanted(struct view_folder *f, const struct store_ref *ref,
+                       const struct select *wanted, const struct index_row *row) {
+  struct brief b;
+  struct err err;
+  uint64_t bytes;
+  if (!brief_read(&b, ref, &err)) {
+    if (!select_is_set(wanted) && store_bytes(ref, &bytes) && bytes > 0)
+      add_row(f, ref, NULL);
+    return;
+  }
+  bool unfinished = strcmp(b.status, "running") == 0;
+  const char *status = unfinished && !store_is_owned(ref) ? "open" : brief_status(&b);
+  if (brief_wanted(wanted->statuses, status) && select_wants_brief(wanted, &b) &&
+      select_wants_log(wanted, ref, row))
+    add_row(f, ref, &b);
+  brief_deinit(&b);
+}
+
+bool view_folder_read(struct view_folder *f, const struct store *store, const struct select *wanted,
+                      size_t max, struct err *err) {
+  struct store_id *ids;
+  size_t count, i = 0;
+  if (!store_list(store, &ids, &count, err))
+    return false;
+  struct index *x = index_open(store);
+  for (; i < count && f->count < max; i++) {
+    const struct index_row *row = index_row(x, ids[i].id);
+    struct store_ref ref;
+    if (row != NULL && select_passes_over(wanted, x, row))
+      continue;
+    store_ref(store, ids[i].id, &ref);
+    add_wanted(f, &ref, wanted, row);
+  }
+  f->left_out += count - i;
+  index_close(x);
+  free(ids);
+  return true;
+}
+
+void view_folder_stand(struct view_folder *f, size_t i, const char *status) {
+  struct view_row *row = &f->rows[i];
+  f->classes[row->class]--;
+  row->class = class_of(status);
+  row->status = row_keep(f, status);
+  f->classes[row->class]++;
+}
+
+/* --- at a glance --- */
+
+bool view_filter_read(struct view_filter *f, const char *text, int64_t now_ms, struct err *err) {
+  static const char *const keys[] = {"status", "since", "workflow", "method", "provider", NULL};
+  const char *since = NULL;
+  size_t words = 0;
+  char *at = f->text;
+  *f = (struct view_filter){0};
+  (void)snprintf(f->text, sizeof f->text, "%s", text);
+  while (*(at += strspn(at, " ")) != '\0') {
+    char *word = at, *colon = strchr(at, ':');
+    at += strcspn(at, " ");
+    if (*at != '\0')
+      *at++ = '\0';
+    const char **slots[] = {&f->select.statuses, &since, &f->select.workflow, &f->select.method,
+                            &f->select.provider};
+    size_t key = ARRAY_LEN(slots);
+    for (size_t i = 0; colon != NULL && colon < at && i < ARRAY_LEN(slots); i++)
+      if (strncmp(word, keys[i], (size_t)(colon - word)) == 0 && keys[i][colon - word] == '\0')
+        key = i;
+    if (key < ARRAY_LEN(slots))
+      *slots[key] = colon + 1;
+    else if (words + 1 < ARRAY_LEN(f->words))
+      f->words[words++] = word;
+  }
+  return (since == NULL || select_since(since, now_ms, &f->select.since_ms, err)) &&
+         select_check(&f->select, err);
+}
+
+static bool row_says(const struct view_row *row, const char *word) {
+  const struct str texts[] = {row->task, row->workflow, row->movement, row->message,
+                              str_from(row->id)};
+  for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+    if (strcasestr(texts[i].n > 0 ? texts[i].p : "", word) != NULL)
+      return true;
+  return false;
+}
+
+static void drop_unsaid(struct view_folder *f, const struct view_filter *filter) {
+  const struct view_row *row = &f->rows[f->count - 1];
+  for (size_t i = 0; filter->words[i] != NULL; i++)
+    if (!row_says(row, filter->words[i])) {
+      f->classes[row->class]--;
+      f->count--;
+      return;
+    }
+}
+
+bool view_folder_page(struct view_folder *f, const struct store *store,
+                      const struct view_filter *filter, struct err *err) {
+  struct store_id *ids;
+  size_t count, i = 0, looked = 0;
+  if (!store_list(store, &ids, &count, err))
+    return false;
+  struct index *x = select_is_set(&filter->select) ? index_open(store) : NULL;
+  for (; i < count && f->count < filter->max && looked < LIMIT_API_READ_COUNT; i++) {
+    const struct index_row *row = x != NULL ? index_row(x, ids[i].id) : NULL;
+    struct store_ref ref;
+    size_t before = f->count;
+    if (filter->before != NULL && strcmp(ids[i].id, filter->before) >= 0)
+      continue;
+    if (row != NULL && select_passes_over(&filter->select, x, row))
+      continue;
+    looked++;
+    store_ref(store, ids[i].id, &ref);
+    add_wanted(f, &ref, &filter->select, row);
+    if (f->count > before)
+      drop_unsaid(f, filter);
+  }
+  if (i < count && i > 0)
+    (void)snprintf(f->next, sizeof f->next, "%s", ids[i - 1].id);
+  index_close(x);
+  free(ids);
+  return true;
+}
+
+void view_folder_finish(struct view_folder *f) {
+  census_sort(f->census);
+}
+
+static json_t *folder_time_json(int64_t ms) {
+  char text[RECORD_TIME_BYTES];
+  record_time(ms, text);
+  return ms > 0 ? json_string(text) : json_null();
+}
+
+json_t *view_row_json(const struct view_row *row) {
+  json_t *out = json_object();
+  json_put(out, "session", json_text(str_from(row->id)));
+  json_put(out, "class", json_string(view_class_name(row->class)));
+  json_put(out, "status", json_text(row->status));
+  json_put(out, "workflow", json_text(row->workflow));
+  json_put(out, "task", json_text(row->task));
+  json_put(out, "movement", json_text(row->movement));
+  json_put(out, "message", json_text(row->message));
+  json_put(out, "wait", json_text(row->wait));
+  json_put(out, "chain", json_text(row->proof));
+  json_put(out, "log", json_text(row->log));
+  json_put(out, "turns", json_integer(row->turns));
+  json_put(out, "tokens", json_integer(row->tokens));
+  json_put(out, "cost_usd", row->priced ? json_real(row->cost_usd) : json_null());
+  json_put(out, "unpriced", json_boolean(row->unpriced));
+  json_put(out, "started", folder_time_json(row->started_ms));
+  json_put(out, "updated", folder_time_json(row->updated_ms));
+  return out;
+}
+
+json_t *view_folder_json(const struct view_folder *f) {
+  json_t *out = json_object(), *rows = json_array(), *classes = json_object();
+  for (size_t i = 0; i < f->count; i++)
+    json_array_append_new(rows, view_row_json(&f->rows[i]));
+  for (int i = 0; i < VIEW_CLASS_COUNT; i++)
+    json_object_set_new(classes, view_class_name((enum view_class)i),
+                        json_integer((json_int_t)f->classes[i]));
+  json_put(out, "classes", classes);
+  json_put(out, "sessions", rows);
+  if (f->census != NULL)
+    json_put(out, "audit", census_totals_json(f->census));
+  if (f->left_out > 0)
+    json_put(out, "left_out", json_integer((json_int_t)f->left_out));
+  return out;
+}
+
+void view_folder_deinit(struct view_folder *f) {
+  free(f->rows);
+  if (f->census != NULL)
+    census_free(f->census);
+  arena_deinit(&f->arena);
+  *f = (struct view_folder){0};
+}

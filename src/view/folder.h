@@ -1,0 +1,78 @@
+/* folder.h - many sessions as they are shown: how each stands, in classes that a person cares for,
+ * with all of their judgments counted.
+ *
+ *   view_folder_init(&f)
+ *   view_folder_add(&f, &ref)                 one session, or
+ *   view_folder_read(&f, &store, &select, n, &err)    those that are wanted, newest first
+ *   view_folder_finish(&f)                    sorts the census
+ * or, at a glance, without reading logs whole and without a census
+ *   view_folder_page(&f, &store, &filter, &err)         a page of those that are wanted
+ *   view_folder_json(&f); view_folder_deinit(&f)
+ * Each log is read whole and held against the chain. Texts are raw and live in the arena. */
+#ifndef SEGUE_VIEW_FOLDER_H
+#define SEGUE_VIEW_FOLDER_H
+
+#include "audit/census.h"
+#include "base/arena.h"
+#include "store/select.h"
+
+enum view_class {
+  VIEW_FAILED, /* ended, or stopped, without what was wanted; or its log is bad */
+  VIEW_WAITS,  /* for a person, a place, or somebody to run it */
+  VIEW_RUNS,
+  VIEW_DONE,
+  VIEW_CANCELLED,
+  VIEW_CLASS_COUNT
+};
+const char *view_class_name(enum view_class class); /* failed, waits, ... */
+
+struct view_row {
+  enum view_class class;
+  char id[40];
+  struct str log, workflow, task; /* task: its first line */
+  struct str movement;            /* entered last */
+  struct str status, message;
+  struct str wait;                /* what keeps it from its next call; or empty */
+  struct str proof;               /* sound, torn, tampered, ... as segue audit calls it */
+  int64_t started_ms, updated_ms; /* real time */
+  long turns;
+  int64_t tokens;
+  double cost_usd;       /* of what is known */
+  bool priced, unpriced; /* a cost is known; there are calls of which it is not */
+};
+
+struct view_folder {
+  struct arena arena;
+  struct view_row *rows;
+  size_t count, room;
+  size_t left_out; /* older ones */
+  size_t classes[VIEW_CLASS_COUNT];
+  struct census *census; /* NULL at a glance */
+  char next[40];         /* where the next page begins: the id before it; "": there is none */
+};
+
+/* Says which sessions a person wants: "status:running since:7d workflow:demo words in the task". */
+struct view_filter {
+  struct select select;
+  const char *words[8]; /* in the task, the workflow, the movement or the id; up to NULL */
+  char text[512];       /* that all of these point into */
+  const char *before;   /* an id: only older ones; or NULL */
+  size_t max;
+};
+bool view_filter_read(struct view_filter *f, const char *text, int64_t now_ms,
+                      struct err *err) MUST_CHECK;
+bool view_folder_page(struct view_folder *f, const struct store *store,
+                      const struct view_filter *filter, struct err *err) MUST_CHECK;
+
+void view_folder_init(struct view_folder *f);
+void view_folder_add(struct view_folder *f, const struct store_ref *ref);
+bool view_folder_read(struct view_folder *f, const struct store *store, const struct select *wanted,
+                      size_t max, struct err *err) MUST_CHECK;
+/* The i-th stands otherwise than its log says. status: kept. */
+void view_folder_stand(struct view_folder *f, size_t i, const char *status);
+void view_folder_finish(struct view_folder *f);
+json_t *view_row_json(const struct view_row *row);
+json_t *view_folder_json(const struct view_folder *f);
+void view_folder_deinit(struct view_folder *f);
+
+#endif

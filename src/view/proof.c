@@ -1,0 +1,46 @@
+/* Holds logs against their chain and their store's ledger. */
+#include "view/proof.h"
+
+#include "base/log.h"
+#include "store/heads.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct proof {
+  struct verifier *verifier;
+  struct store store; /* whose ledger `heads` is; where "": none yet */
+  struct heads heads;
+};
+
+struct proof *proof_new(struct err *err) {
+  struct verifier *verifier = verifier_new(err);
+  struct proof *p = verifier ? xcalloc(1, sizeof *p) : NULL;
+  if (p != NULL)
+    p->verifier = verifier;
+  return p;
+}
+
+bool proof_read(struct proof *p, const struct store_ref *ref, struct verify_result *result,
+                struct err *err) {
+  const struct heads *heads = &p->heads;
+  struct store store;
+  store_of(ref, &store);
+  if (strcmp(p->store.where, store.where) != 0) {
+    heads_deinit(&p->heads);
+    p->store = store;
+    if (!heads_load(&p->heads, &store, NULL, err)) {
+      p->store.where[0] = '\0';
+      return false;
+    }
+  }
+  return verify_log(p->verifier, ref, &heads, 1, result, err);
+}
+
+void proof_free(struct proof *p) {
+  if (p == NULL)
+    return;
+  verifier_free(p->verifier);
+  heads_deinit(&p->heads);
+  free(p);
+}

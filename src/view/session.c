@@ -1,0 +1,317 @@
+/* Reads a session's log into what is shown of it. */
+#include "view/session.h"
+
+#include "audit/book.h"
+#include "audit/summary.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "core/workflow.h"
+#include "format/json_object.h"
+#include "store/brief.h"
+#include "view/spans.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct view_reading {
+  struct view_session *v;
+  struct summary summary;
+  struct spans spans;
+  size_t room; /* of v->turns */
+  bool begun, unproven;
+};
+
+static struct str view_word(const json_t *object, const char *key) {
+  return json_view(json_object_get(object, key));
+}
+
+static bool view_is_type(const json_t *record, const char *type) {
+  return str_eq_c(view_word(record, "type"), type);
+}
+
+static struct str view_keep(struct view_reading *r, struct str text) {
+  if (text.n > LIMIT_VIEW_TEXT_BYTES)
+    text.n = LIMIT_VIEW_TEXT_BYTES;
+  return arena_str(&r->v->arena, text);
+}
+
+static int64_t view_time(const json_t *record) {
+  int64_t ms;
+  const char *text = json_string_value(json_at(record, "ts"));
+  return text != NULL && record_time_parse(text, &ms) ? ms : 0;
+}
+
+/* --- the workflow --- */
+
+static struct str next_name(const struct workflow *wf, int next) {
+  if (next == NEXT_COMPLETE)
+    return STR("COMPLETE");
+  return next == NEXT_ABORT ? STR("ABORT") : wf->movements[next].name;
+}
+
+static void keep_who(struct view_reading *r, const struct workflow *wf, const struct movement *m,
+                     struct view_movement *out) {
+  struct buf text = {0};
+  if (m->child_count > 0)
+    buf_printf(&text, "%zu at once", m->child_count);
+  else if (m->argv != NULL)
+    buf_printf(&text, "command %s", m->argv[0]);
+  else
+    buf_str(&text, m->provider.n > 0 ? m->provider : wf->provider);
+  out->who = view_keep(r, buf_view(&text));
+  buf_deinit(&text);
+}
+
+static void keep_workflow(struct view_reading *r, const json_t *start) {
+  struct err err;
+  json_t *doc = json_at(start, "workflow");
+  struct workflow *wf = json_is_object(doc) ? workflow_build(doc, &err) : NULL;
+  r->v->workflow = view_keep(r, view_word(doc, "name"));
+  if (wf == NULL)
+    return;
+  struct arena *arena = &r->v->arena;
+  r->v->movements = arena_array(arena, wf->movement_count, sizeof *r->v->movements);
+  r->v->movement_count = wf->movement_count;
+  for (size_t i = 0; i < wf->movement_count; i++) {
+    const struct movement *m = &wf->movements[i];
+    struct view_movement *out = &r->v->movements[i];
+    out->name = view_keep(r, m->name);
+    keep_who(r, wf, m, out);
+    out->rules = arena_array(arena, m->rule_count, sizeof *out->rules);
+    out->rule_count = m->rule_count;
+    for (size_t k = 0; k < m->rule_count; k++)
+      out->rules[k] = (struct view_rule){
+          .condition = view_keep(r, m->rules[k].condition),
+          .next = m->group == NO_GROUP ? view_keep(r, next_name(wf, m->rule_next[k])) : STR("")};
+  }
+  workflow_unref(wf);
+}
+
+static struct view_movement *view_movement_of(struct view_session *v, struct str name) {
+  for (size_t i = 0; i < v->movement_count; i++)
+    if (str_eq(v->movements[i].name, name))
+      return &v->movements[i];
+  return NULL;
+}
+
+/* --- turns --- */
+
+/* Turns are numbered in a row, so that this looks at one or two of them. Of a log that somebody
+ * changed a turn may not be found. */
+static struct view_turn *view_turn_of(struct view_session *v, long number) {
+  long first = v->turn_count > 0 ? v->turns[0].turn : 0;
+  if (number < first || (unsigned long)(number - first) >= v->turn_count)
+    return NULL;
+  struct view_turn *turn = &v->turns[number - first];
+  return turn->turn == number ? turn : NULL;
+}
+
+static void view_on_turn_start(struct view_reading *r, const json_t *record) {
+  struct view_session *v = r->v;
+  if (v->turn_count == LIMIT_VIEW_TURN_COUNT) {
+    v->turns_left_out++;
+    return;
+  }
+  if (v->turn_count == r->room) {
+    r->room = r->room > 0 ? 2 * r->room : 16;
+    v->turns = xrealloc(v->turns, r->room * sizeof *v->turns);
+  }
+  v->turns[v->turn_count++] =
+      (struct view_turn){.turn = (long)json_integer_value(json_at(record, "turn")),
+                         .run = (long)json_integer_value(json_at(record, "movement_iteration")),
+                         .parent = (long)json_integer_value(json_at(record, "parent_turn")),
+                         .movement = view_keep(r, view_word(record, "movement")),
+                         .started_ms = view_time(record),
+                         .unproven = r->unproven};
+  struct view_movement *m = view_movement_of(v, view_word(record, "movement"));
+  if (m != NULL)
+    m->runs++;
+}
+
+static void keep_stages(struct view_reading *r, const json_t *judgment, struct view_turn *turn) {
+  const json_t *stages = json_at(judgment, "stages"), *stage;
+  size_t i;
+  turn->stage_count = 0;
+  turn->stages = arena_array(&r->v->arena, json_array_size(stages), sizeof *turn->stages);
+  json_array_foreach(stages, i, stage) {
+    struct str error = json_view(json_array_get(json_at(stage, "errors"), 0));
+    turn->stages[turn->stage_count++] =
+        (struct view_stage){.stage = view_keep(r, view_word(stage, "stage")),
+                            .outcome = view_keep(r, view_word(stage, "outcome")),
+                            .why = view_keep(r, error.n > 0 ? error : view_word(stage, "class")),
+                            .provider = view_keep(r, view_word(stage, "provider")),
+                            .vote = (long)json_integer_value(json_at(stage, "vote")),
+                            .calls = (long)json_array_size(json_at(stage, "calls")),
+                            .duration_ms = json_integer_value(json_at(stage, "duration_ms"))};
+  }
+}
+
+/* Takes over what its line says, when it is over, or at the end of the log. */
+static void keep_line(struct view_reading *r, const struct turn_line *line,
+                      struct view_turn *turn) {
+  turn->provider = view_keep(r, buf_view(&line->provider));
+  turn->what = view_keep(r, buf_view(&line->what));
+  turn->leads_to = view_keep(r, buf_view(&line->leads_to));
+  turn->method = view_keep(r, buf_view(&line->method));
+  turn->why = view_keep(r, buf_view(&line->why));
+  turn->spend = line->spends.all;
+  turn->duration_ms = line->duration_ms;
+  turn->judged = line->judged;
+}
+
+static void add_to_movement(struct view_session *v, const struct view_turn *turn) {
+  struct view_movement *m = view_movement_of(v, turn->movement);
+  if (m == NULL)
+    return;
+  m->duration_ms += turn->duration_ms;
+  m->spend.input += turn->spend.input;
+  m->spend.output += turn->spend.output;
+  m->spend.cost_nano += turn->spend.cost_nano;
+  m->spend.priced += turn->spend.priced;
+  m->spend.unpriced += turn->spend.unpriced;
+  m->spend.calls += turn->spend.calls;
+}
+
+static void on_turn_over(struct view_reading *r, const json_t *record,
+                         const struct turn_line *line) {
+  struct view_turn *turn = view_turn_of(r->v, line->turn);
+  if (turn == NULL)
+    return;
+  keep_line(r, line, turn);
+  turn->over = true;
+  spans_close(&r->spans, view_time(record), turn);
+  if (view_is_type(record, "judgment")) {
+    turn->rule = (long)json_integer_value(json_at(record, "rule"));
+    turn->condition = view_keep(r, view_word(record, "condition"));
+    turn->ambiguous = json_is_true(json_at(record, "ambiguous"));
+    keep_stages(r, record, turn);
+  }
+  struct view_movement *m = view_movement_of(r->v, turn->movement);
+  if (m != NULL && turn->rule >= 1 && (size_t)turn->rule <= m->rule_count)
+    m->rules[turn->rule - 1].taken++;
+  add_to_movement(r->v, turn);
+}
+
+/* --- records --- */
+
+static void view_take(struct view_reading *r, const json_t *record) {
+  struct view_session *v = r->v;
+  const struct turn_line *line = summary_feed_json(&r->summary, record);
+  int64_t at_ms = view_time(record);
+  if (at_ms > 0)
+    v->last_ms = at_ms;
+  if (view_is_type(record, "session_start") && !r->begun) {
+    r->begun = true;
+    v->started_ms = at_ms;
+    v->task = view_keep(r, view_word(record, "task"));
+    v->workflow_path = view_keep(r, view_word(record, "workflow_path"));
+    v->submitted = json_is_true(json_at(json_at(record, "config"), "submitted"));
+    keep_workflow(r, record);
+  } else if (view_is_type(record, "carried")) {
+    v->forked_from = view_keep(r, view_word(json_at(record, "parent"), "session"));
+  } else if (view_is_type(record, "turn_start")) {
+    view_on_turn_start(r, record);
+  } else if (line != NULL) {
+    on_turn_over(r, record, line);
+  } else if (view_is_type(record, "session_stop")) {
+    for (size_t i = v->turn_count; i-- > 0 && r->spans.count > 0;)
+      spans_close(&r->spans, at_ms, &v->turns[i]);
+  } else if (json_at(record, "call") != NULL) {
+    struct view_turn *turn = view_turn_of(v, (long)json_integer_value(json_at(record, "turn")));
+    if (turn != NULL)
+      spans_feed(&r->spans, record, at_ms, turn);
+    if (turn != NULL && view_is_type(record, "call_end"))
+      turn->files += (long)json_array_size(json_at(record, "files"));
+  }
+}
+
+/* Says how it stands as segue ls does: a log alone does not say whether somebody runs it. */
+static struct str view_status(struct view_reading *r, const struct store_ref *ref) {
+  struct brief b;
+  struct err err;
+  if (strcmp(r->summary.status, "running") != 0)
+    return view_keep(r, str_from(r->summary.status));
+  if (!store_is_owned(ref))
+    return STR("open");
+  if (!brief_read(&b, ref, &err))
+    return STR("running");
+  struct str status = view_keep(r, str_from(brief_status(&b)));
+  brief_deinit(&b);
+  return status;
+}
+
+static void keep_open(struct view_reading *r) {
+  for (const struct turn_line *line = r->summary.open; line != NULL; line = line->next) {
+    struct view_turn *turn = view_turn_of(r->v, line->turn);
+    if (turn == NULL)
+      continue;
+    keep_line(r, line, turn);
+    turn->leads_to = view_keep(r, buf_view(&line->now));
+    turn->duration_ms = r->v->last_ms > turn->started_ms ? r->v->last_ms - turn->started_ms : 0;
+    spans_close(&r->spans, r->v->last_ms, turn);
+    struct view_movement *m = view_movement_of(r->v, turn->movement);
+    if (m != NULL)
+      m->open = true;
+    add_to_movement(r->v, turn);
+  }
+}
+
+static void view_finish(struct view_reading *r, const struct store_ref *ref,
+                        const struct book *book) {
+  struct view_session *v = r->v;
+  (void)snprintf(v->id, sizeof v->id, "%s", r->summary.session);
+  v->log = view_keep(r, str_from(ref->name));
+  v->status = view_status(r, ref);
+  v->message = view_keep(r, buf_view(&r->summary.message));
+  v->resumable = r->summary.resumable;
+  v->turns_ms = r->summary.duration_ms;
+  v->spent = summary_spent(&r->summary);
+  v->methods = json_incref(r->summary.methods);
+  keep_open(r);
+  v->records = book->records;
+  if (book->state == BOOK_DAMAGED) {
+    v->chain = VIEW_BAD;
+    v->damage = view_keep(r, str_from(book->damage.text));
+  } else if (book->state == BOOK_TORN && !store_is_owned(ref)) {
+    v->chain = VIEW_TORN;
+    v->torn_bytes = book->torn_bytes;
+  }
+}
+
+bool view_session_read(struct view_session *v, const struct store_ref *ref, struct err *err) {
+  struct view_reading r = {.v = v};
+  struct book book;
+  json_t *record;
+  *v = (struct view_session){0};
+  if (!book_open(&book, ref, false, err))
+    return false;
+  while ((record = book_next(&book)) != NULL) {
+    view_take(&r, record);
+    json_decref(record);
+  }
+  r.unproven = true;
+  while ((record = book_next_unproven(&book)) != NULL) {
+    view_take(&r, record);
+    json_decref(record);
+  }
+  bool ok = r.begun || err_set(err, ERR_NOT_FOUND, "%.200s is no log of a session", ref->name);
+  if (ok)
+    view_finish(&r, ref, &book);
+  spans_deinit(&r.spans);
+  summary_deinit(&r.summary);
+  book_close(&book);
+  if (!ok)
+    view_session_deinit(v);
+  return ok;
+}
+
+void view_session_deinit(struct view_session *v) {
+  for (size_t i = 0; i < v->turn_count; i++)
+    free(v->turns[i].spans);
+  free(v->turns);
+  json_decref(v->spent);
+  json_decref(v->methods);
+  arena_deinit(&v->arena);
+  *v = (struct view_session){0};
+}

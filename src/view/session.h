@@ -1,0 +1,114 @@
+/* session.h - one session as it is shown: what a page, a report, and `show --as view` tell of it,
+ * read from its log in one pass, each record held against the chain.
+ *
+ *   view_session_read(&v, &ref, &err)     reads; takes as long as the log is big: never on a loop
+ *   view_session_json(&v)                 as schemas/view.json says
+ *   view_session_deinit(&v)               accepts a zeroed one
+ *
+ * All texts are raw, as the log has them, and live in the view's arena; a writer makes them safe
+ * for where it writes. Times are real ones in ms since 1970. What stands behind a damaged record is
+ * in the view too, marked `unproven`: nothing vouches for it. */
+#ifndef SEGUE_VIEW_SESSION_H
+#define SEGUE_VIEW_SESSION_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "core/spend.h"
+#include "store/store.h"
+
+#include <jansson.h>
+
+/* A turn's time is spent so. */
+enum view_span_kind {
+  VIEW_WORK,
+  VIEW_JUDGING,
+  VIEW_WAITING, /* for a place at its provider */
+  VIEW_RETRY,   /* an attempt failed, the next one is not due yet */
+  VIEW_SPAN_KINDS
+};
+const char *view_span_name(enum view_span_kind kind); /* work, judging, waiting, retry */
+
+struct view_span {
+  enum view_span_kind kind;
+  int64_t from_ms, to_ms;
+};
+
+struct view_stage {
+  struct str stage, outcome;
+  struct str why;      /* its first error, else the class of its error; or empty */
+  struct str provider; /* that was asked; or empty */
+  long vote;           /* of a panel, from 1; 0: none */
+  long calls;
+  int64_t duration_ms;
+};
+
+struct view_turn {
+  long turn, run; /* run: of its movement, from 1 */
+  long parent;    /* the turn of its group; 0: none */
+  struct str movement, provider;
+  struct str what;      /* what its call did, in a few words */
+  struct str leads_to;  /* the next movement, "-"; while it is open: what it does now, or empty */
+  struct str method;    /* the match method; of one without a rule why it has none */
+  struct str why;       /* why the stages before did not decide */
+  struct str condition; /* of its rule */
+  long rule;            /* 0: none */
+  bool over;            /* it was judged, or ended without */
+  bool judged;          /* by a rule */
+  bool ambiguous, unproven;
+  int64_t started_ms, duration_ms;
+  struct spend spend;
+  long files; /* that its calls changed, counted for each call */
+  struct view_span *spans;
+  size_t span_count;
+  struct view_stage *stages;
+  size_t stage_count;
+};
+
+struct view_rule {
+  struct str condition, next;
+  long taken;
+};
+
+struct view_movement {
+  struct str name, who; /* who: the command, or the provider that it names; or empty */
+  long runs;
+  bool open; /* a turn of it is open now */
+  int64_t duration_ms;
+  struct spend spend;
+  struct view_rule *rules;
+  size_t rule_count;
+};
+
+enum view_chain { VIEW_SOUND, VIEW_TORN, VIEW_BAD };
+const char *view_chain_name(enum view_chain chain); /* sound, torn, bad */
+
+struct view_session {
+  struct arena arena;
+  char id[40];
+  struct str log; /* its log, as a person names it */
+  struct str workflow, workflow_path, task, message;
+  struct str forked_from; /* the id of the session that it was forked from; or empty */
+  struct str status;      /* running, waiting, stopped, open, or how it ended */
+  bool resumable, submitted;
+  int64_t started_ms, last_ms;
+  int64_t turns_ms; /* of its turns that are over, together */
+  struct view_turn *turns;
+  size_t turn_count;
+  long turns_left_out;             /* beyond LIMIT_VIEW_TURN_COUNT */
+  struct view_movement *movements; /* none: its workflow cannot be built by this program */
+  size_t movement_count;
+  json_t *spent;   /* as session_end tells it */
+  json_t *methods; /* match method -> count; or NULL */
+  enum view_chain chain;
+  uint64_t records; /* sound ones */
+  uint64_t torn_bytes;
+  struct str damage; /* what is wrong with record `records` + 1; or empty */
+};
+
+/* False: it cannot be opened, or holds no record that begins a session. */
+bool view_session_read(struct view_session *v, const struct store_ref *ref,
+                       struct err *err) MUST_CHECK;
+json_t *view_session_json(const struct view_session *v);
+void view_session_deinit(struct view_session *v);
+
+#endif

@@ -1,0 +1,24 @@
+/* spans.h - what a turn's time went to, gathered while its records are read.
+ *
+ *   spans_feed(&s, record, &turn)    each record that names a call of that turn, in order
+ *   spans_close(&s, turn, at_ms)     the turn is over (0: all turns are)
+ *   spans_deinit(&s)
+ * A turn has at most LIMIT_VIEW_SPAN_COUNT of them; the last one goes on then. */
+#ifndef SEGUE_VIEW_SPANS_H
+#define SEGUE_VIEW_SPANS_H
+
+#include "view/session.h"
+
+struct spans_call;
+struct spans {
+  struct spans_call *calls; /* that are not over */
+  size_t count, room;
+};
+
+/* at_ms: the record's time. `turn` gives and keeps a pointer to a turn's spans (malloc). */
+void spans_feed(struct spans *s, const json_t *record, int64_t at_ms, struct view_turn *turn);
+/* Ends the spans of what `turn` has open. */
+void spans_close(struct spans *s, int64_t at_ms, struct view_turn *turn);
+void spans_deinit(struct spans *s);
+
+#endif

@@ -1,0 +1,100 @@
+/* Gathers what an explanation tells. */
+#include "view/told.h"
+
+#include "audit/explain.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "format/json_object.h"
+#include "format/json_write.h"
+
+#include <stdlib.h>
+
+static void told_keep(struct view_told *told, enum view_piece_kind kind, int depth,
+                      struct str origin, struct str text) {
+  struct view_piece piece = {.kind = kind, .depth = depth};
+  if (told->count == told->room) {
+    told->room = told->room > 0 ? 2 * told->room : 32;
+    told->pieces = xrealloc(told->pieces, told->room * sizeof *told->pieces);
+  }
+  size_t max = origin.n > 0 ? told->referred_max : told->text_max;
+  if (text.n > max) {
+    size_t kept = utf8_floor(text.p, max);
+    piece.more_bytes = text.n - kept;
+    text.n = kept;
+  }
+  piece.origin = arena_str(&told->arena, origin);
+  piece.text = arena_str(&told->arena, text);
+  told->pieces[told->count++] = piece;
+}
+
+static void told_title(void *ctx, struct str text) {
+  told_keep(ctx, VIEW_TITLE, 0, STR(""), text);
+}
+
+static void told_line(void *ctx, int depth, struct str text) {
+  told_keep(ctx, VIEW_LINE, depth, STR(""), text);
+}
+
+static void told_text(void *ctx, struct str origin, struct str text) {
+  told_keep(ctx, VIEW_TEXT, 0, origin, text);
+}
+
+bool view_told_read(struct view_told *told, const struct book *book, long turn, size_t text_max,
+                    size_t referred_max, struct err *err) {
+  *told = (struct view_told){.text_max = text_max, .referred_max = referred_max};
+  const struct pen_sink sink = {told_title, told_line, told_text, told};
+  const struct explain_opts opts = {.full = true, .sink = &sink};
+  struct buf unused = {0};
+  bool ok = explain_turn(book, turn, &opts, &unused, err);
+  buf_deinit(&unused);
+  for (size_t i = 0; ok && i < book->place_count; i++) {
+    if (book->places[i].kind != BOOK_JUDGMENT || book->places[i].turn != turn)
+      continue;
+    json_decref(told->judgment);
+    told->judgment = book_get(book, book->places[i].seq, err);
+  }
+  if (!ok)
+    view_told_deinit(told);
+  return ok;
+}
+
+static json_t *piece_json(const struct view_piece *p) {
+  json_t *out = json_object();
+  if (p->kind == VIEW_LINE) {
+    json_put(out, "depth", json_integer(p->depth));
+    json_put(out, "line", json_text(p->text));
+    return out;
+  }
+  json_put(out, "text", json_text(p->text));
+  if (p->origin.n > 0)
+    json_put(out, "origin", json_text(p->origin));
+  if (p->more_bytes > 0)
+    json_put(out, "more_bytes", json_integer((json_int_t)p->more_bytes));
+  return out;
+}
+
+json_t *view_told_json(const struct view_told *told) {
+  json_t *out = json_object(), *sections = json_array(), *pieces = NULL;
+  json_put(out, "judgment", told->judgment ? json_incref(told->judgment) : json_null());
+  for (size_t i = 0; i < told->count; i++) {
+    const struct view_piece *p = &told->pieces[i];
+    if (p->kind == VIEW_TITLE || pieces == NULL) {
+      json_t *section = json_object();
+      pieces = json_array();
+      json_put(section, "title", json_text(p->kind == VIEW_TITLE ? p->text : STR("")));
+      json_put(section, "pieces", pieces);
+      json_array_append_new(sections, section);
+    }
+    if (p->kind != VIEW_TITLE)
+      json_array_append_new(pieces, piece_json(p));
+  }
+  json_put(out, "told", sections);
+  return out;
+}
+
+void view_told_deinit(struct view_told *told) {
+  free(told->pieces);
+  json_decref(told->judgment);
+  arena_deinit(&told->arena);
+  *told = (struct view_told){0};
+}

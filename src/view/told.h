@@ -1,0 +1,39 @@
+/* told.h - one judgment in full, as a list of titles, lines and texts in the order in which they
+ * are read: what explain.h tells, for writers that are no terminal.
+ *
+ *   open a book with `places`, read it to its end, find the turn (explain_find), then
+ *   view_told_read(&told, &book, turn, text_max, referred_max, &err); view_told_deinit(&told)
+ * Texts are raw and live in the arena. */
+#ifndef SEGUE_VIEW_TOLD_H
+#define SEGUE_VIEW_TOLD_H
+
+#include "audit/book.h"
+#include "base/arena.h"
+
+enum view_piece_kind { VIEW_TITLE, VIEW_LINE, VIEW_TEXT };
+
+struct view_piece {
+  enum view_piece_kind kind;
+  int depth;         /* of a line: 1, 2, ... */
+  struct str origin; /* of a text: where it stands first, such as 33#/text; or empty */
+  struct str text;
+  size_t more_bytes; /* of it that were cut off behind */
+};
+
+struct view_told {
+  struct arena arena;
+  struct view_piece *pieces;
+  size_t count, room;
+  size_t text_max, referred_max;
+  json_t *judgment; /* the record; NULL: not judged yet */
+};
+
+/* text_max: bytes of one text that are kept; referred_max: of one that stands elsewhere first. */
+bool view_told_read(struct view_told *told, const struct book *book, long turn, size_t text_max,
+                    size_t referred_max, struct err *err) MUST_CHECK;
+/* {"judgment": the record or null, "told": [{"title", "pieces": [{"depth", "line"} or {"text",
+ * "origin", "more_bytes"}]}]}: a new reference. */
+json_t *view_told_json(const struct view_told *told);
+void view_told_deinit(struct view_told *told);
+
+#endif

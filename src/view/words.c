@@ -1,0 +1,69 @@
+/* Names what the views tell by numbers. */
+#include "view/words.h"
+
+#include "core/record.h"
+#include "view/folder.h"
+#include "view/session.h"
+
+const char *view_span_name(enum view_span_kind kind) {
+  static const char *const names[VIEW_SPAN_KINDS] = {"work", "judging", "waiting", "retry"};
+  return kind < VIEW_SPAN_KINDS ? names[kind] : "";
+}
+
+const char *view_chain_name(enum view_chain chain) {
+  static const char *const names[] = {"sound", "torn", "bad"};
+  return names[chain];
+}
+
+const char *view_class_name(enum view_class class) {
+  static const char *const names[VIEW_CLASS_COUNT] = {"failed", "waits", "running", "finished",
+                                                      "cancelled"};
+  return class < VIEW_CLASS_COUNT ? names[class] : "";
+}
+
+void view_put_time(struct buf *out, int64_t ms) {
+  long long s = ms / 1000;
+  if (ms < 100000)
+    buf_printf(out, "%.1f s", (double)ms / 1000);
+  else if (s < 3600)
+    buf_printf(out, "%lld min %lld s", s / 60, s % 60);
+  else
+    buf_printf(out, "%lld h %lld min", s / 3600, s / 60 % 60);
+}
+
+void view_put_when(struct buf *out, int64_t real_ms) {
+  char text[RECORD_TIME_BYTES];
+  if (real_ms <= 0) {
+    buf_puts(out, "-");
+    return;
+  }
+  record_time(real_ms, text);
+  buf_printf(out, "%.10s %.8s UTC", text, text + 11);
+}
+
+void view_put_dollars(struct buf *out, double cost, bool priced, bool unpriced) {
+  if (priced)
+    buf_printf(out, "$%.4f%s", cost, unpriced ? "+" : "");
+  else if (unpriced)
+    buf_puts(out, "?");
+}
+
+void view_put_cost(struct buf *out, const struct spend *s) {
+  view_put_dollars(out, (double)s->cost_nano / 1e9, s->priced > 0, s->unpriced > 0);
+}
+
+void view_put_proof(struct buf *out, const struct verify_result *r) {
+  static const char *const seals[] = {"not sealed", "sealed", "sealed late"};
+  unsigned long long records = r->records;
+  if (r->state == VERIFY_BAD)
+    buf_printf(out,
+               "bad: record %llu is not what was written (%s); nothing vouches for it and for "
+               "what stands behind it",
+               (unsigned long long)r->bad_record, r->why.text);
+  else if (r->state == VERIFY_TORN)
+    buf_printf(out, "verified up to record %llu; a torn tail of %llu bytes stands behind it",
+               records, (unsigned long long)r->torn_bytes);
+  else
+    buf_printf(out, "verified: %llu record%s, %s, %s", records, records == 1 ? "" : "s",
+               verify_state_name(r->state), seals[r->seal]);
+}

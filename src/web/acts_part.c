@@ -1,0 +1,62 @@
+/* Writes what a person may do with a session: resume it, with a verdict where it waits for one, and
+ * cancel it. Scripts send it (page.mjs); without them it can be read. */
+#include "web/parts.h"
+
+/* The movement whose turn was judged and has no rule. */
+static const struct view_movement *unjudged(const struct view_session *v) {
+  for (size_t i = v->turn_count; i-- > 0;) {
+    const struct view_turn *t = &v->turns[i];
+    if (t->parent > 0)
+      continue;
+    if (t->judged || !t->over)
+      return NULL;
+    for (size_t k = 0; k < v->movement_count; k++)
+      if (str_eq(v->movements[k].name, t->movement))
+        return &v->movements[k];
+    return NULL;
+  }
+  return NULL;
+}
+
+static void put_verdicts(struct html *h, const struct view_session *v) {
+  const struct view_movement *m = unjudged(v);
+  if (m == NULL)
+    return;
+  HTML(h, "<p><label>Verdict on ");
+  html_said(h, m->name);
+  HTML(h, " <select name=rule data-number><option value=\"\">judge it anew</option>");
+  for (size_t i = 0; i < m->rule_count; i++) {
+    HTML(h, "<option");
+    html_attr_printf(h, "value", "%zu", i + 1);
+    HTML(h, ">");
+    html_printf(h, "%zu: ", i + 1);
+    html_text(h, m->rules[i].condition);
+    html_puts(h, " > ");
+    html_text(h, m->rules[i].next);
+    HTML(h, "</option>");
+  }
+  HTML(h, "</select></label> <label>because <input name=why size=40 maxlength=4000></label></p>");
+}
+
+static void put_resume_form(struct html *h, const struct view_session *v) {
+  HTML(h, "<form data-act=resume>");
+  if (!str_eq_c(v->status, "max_movements"))
+    put_verdicts(h, v);
+  else
+    HTML(h, "<p><label>At most so many turns, those before included <input name=max_movements "
+            "type=number min=1 data-number></label></p>");
+  HTML(h, "<p><button>Resume</button></p></form>");
+}
+
+void part_acts(struct html *h, const struct view_session *v) {
+  bool over = str_eq_c(v->status, "complete") || str_eq_c(v->status, "abort") ||
+              str_eq_c(v->status, "cancelled");
+  if (!v->submitted || over)
+    return;
+  HTML(h, "<section class=noprint id=acts aria-label=\"What can be done\">");
+  if (v->resumable)
+    put_resume_form(h, v);
+  HTML(h, "<details><summary>Cancel this session</summary><p>It ends for good. "
+          "<button data-act=cancel>Cancel it</button></p></details>"
+          "<p id=acted role=status></p></section>");
+}

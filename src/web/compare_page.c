@@ -1,0 +1,118 @@
+/* Writes the page of two sessions side by side. */
+#include "web/compare_page.h"
+
+#include "view/words.h"
+#include "web/parts.h"
+
+#include <stdlib.h>
+
+static struct str compare_said(const json_t *text, const char *otherwise) {
+  return str_from(text != NULL ? json_string_value(text) : otherwise);
+}
+
+static void put_side_cell(struct html *h, const struct compare_turn *t,
+                          const struct compare_side *side) {
+  struct buf text = {0};
+  HTML(h, "<td>");
+  if (t == NULL) {
+    HTML(h, "-</td>");
+    return;
+  }
+  buf_printf(&text, "%ld", t->turn);
+  HTML(h, "<a");
+  html_link2(h, str_from(side->session), buf_view(&text));
+  HTML(h, ">");
+  html_text(h, buf_view(&text));
+  HTML(h, "</a> ");
+  if (!t->judged)
+    html_puts(h, "not judged");
+  else if (t->rule == 0)
+    html_puts(h, "no rule");
+  else {
+    html_printf(h, "rule %ld > ", t->rule);
+    html_said(h, compare_said(t->next, "?"));
+    html_puts(h, ", ");
+    html_said(h, compare_said(t->method, "?"));
+  }
+  buf_clear(&text);
+  view_put_time(&text, t->ms);
+  html_printf(h, "; %s, %lld tokens, $%.4f", buf_c(&text), (long long)t->tokens,
+              (double)t->cost_nano / 1e9);
+  HTML(h, "</td>");
+  buf_deinit(&text);
+}
+
+static void put_compare_row(struct html *h, const struct compare_row *row,
+                            const struct compare_side *a, const struct compare_side *b) {
+  static const char *const names[] = {"of one only", "verdict", "method", "text", "files"};
+  const struct compare_turn *any = row->a != NULL ? row->a : row->b;
+  bool first = true;
+  HTML(h, "<tr><th scope=row>");
+  html_said(h, compare_said(any->movement, "?"));
+  HTML(h, "</th>");
+  put_side_cell(h, row->a, a);
+  put_side_cell(h, row->b, b);
+  HTML(h, "<td>");
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    if ((row->differs & (1u << i)) == 0)
+      continue;
+    html_printf(h, "%s%s", first ? "" : ", ", names[i]);
+    first = false;
+  }
+  HTML(h, "</td></tr>");
+}
+
+static void put_compare_table(struct html *h, const struct compare_row *rows, size_t count,
+                              const char *label, const struct compare_side *a,
+                              const struct compare_side *b) {
+  HTML(h, "<div class=wide tabindex=0 role=region");
+  HTML_ATTR(h, "aria-label", str_from(label));
+  HTML(h, "><table><thead><tr><th scope=col>movement</th><th scope=col>A</th><th scope=col>B</th>"
+          "<th scope=col>differs</th></tr></thead><tbody>");
+  for (size_t i = 0; i < count; i++)
+    put_compare_row(h, &rows[i], a, b);
+  HTML(h, "</tbody></table></div>");
+}
+
+static void put_side(struct html *h, const char *name, const struct compare_side *side) {
+  struct buf text = {0};
+  HTML(h, "<dt>");
+  html_puts(h, name);
+  HTML(h, "</dt><dd><a");
+  HTML_LINK(h, "/s/", str_from(side->session), "/");
+  HTML(h, ">");
+  html_text(h, str_from(side->session));
+  HTML(h, "</a> ");
+  html_said(h, compare_said(side->workflow, "?"));
+  html_puts(h, ", ");
+  html_said(h, compare_said(side->outcome, "open"));
+  view_put_time(&text, side->ms);
+  html_printf(h, ", %zu turns, %s, %lld tokens, $%.4f", side->count, buf_c(&text),
+              (long long)side->tokens, (double)side->cost_nano / 1e9);
+  HTML(h, "</dd>");
+  buf_deinit(&text);
+}
+
+void compare_page(struct html *h, const struct compare_side *a, const struct compare_side *b) {
+  size_t count;
+  struct compare_row *rows = compare_align(a, b, &count);
+  const struct compare_row *parting = compare_parting(rows, count);
+  HTML(h, "<dl>");
+  put_side(h, "A", a);
+  put_side(h, "B", b);
+  HTML(h, "</dl>");
+  if (!str_eq_c(str_from(a->workflow_sha256), b->workflow_sha256))
+    HTML(h, "<p>The workflows differ.</p>");
+  if (parting == NULL) {
+    HTML(h, "<p>The same way: every turn has the same verdict.</p>");
+  } else {
+    HTML(h, "<h2>They part here</h2>");
+    put_compare_table(h, parting, 1, "Parting", a, b);
+  }
+  HTML(h, "<h2>All turns</h2>");
+  put_compare_table(h, rows, count < LIMIT_COMPARE_ROWS ? count : LIMIT_COMPARE_ROWS, "All turns",
+                    a, b);
+  if (count > LIMIT_COMPARE_ROWS)
+    html_printf(h, "%zu more: segue compare lists them.", count - LIMIT_COMPARE_ROWS);
+  free(rows);
+}

@@ -1,0 +1,38 @@
+// Turns the code in the address into a cookie, and takes it out of the address.
+const say = document.getElementById('say');
+const code = location.hash.slice(1);
+
+async function enter() {
+  history.replaceState(null, '', location.pathname);
+  let answer;
+  try {
+    answer = await fetch('enter', {
+      method: 'POST',
+      headers: {'Content-Type': 'application/json', 'X-Segue': '1'},
+      body: JSON.stringify({code}),
+    });
+  } catch {
+    say.textContent = 'segue does not answer any more. Run segue web again.';
+    return;
+  }
+  if (!answer.ok) {
+    say.textContent = 'This code was used already, or is older than a minute. Run segue web again.';
+    return;
+  }
+  go();
+}
+
+// A page that another program opened comes without the cookie; one that this page opens has it.
+function go() {
+  if (sessionStorage.getItem('tried')) {
+    sessionStorage.removeItem('tried');
+    say.textContent = code ? 'The browser does not keep cookies of this page: allow them, then run segue web again.'
+      : say.textContent;
+    return;
+  }
+  sessionStorage.setItem('tried', '1');
+  location.replace(location.pathname);
+}
+
+if (/^[0-9a-f]{32}$/.test(code)) enter();
+else go();

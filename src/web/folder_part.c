@@ -1,0 +1,85 @@
+/* Writes many sessions: how each stands. */
+#include "view/words.h"
+#include "web/parts.h"
+
+static void put_row_id(struct html *h, const struct view_row *row) {
+  HTML(h, "<th scope=row>");
+  if (h->root != NULL) {
+    HTML(h, "<a");
+    HTML_LINK(h, "/s/", str_from(row->id), "/");
+    HTML(h, "><code>");
+    html_text(h, str_from(row->id));
+    HTML(h, "</code></a></th>");
+    return;
+  }
+  HTML(h, "<code");
+  HTML_ATTR(h, "title", row->log);
+  HTML(h, ">");
+  html_text(h, str_from(row->id));
+  HTML(h, "</code></th>");
+}
+
+static void put_about(struct html *h, const struct view_row *row) {
+  HTML(h, "<td>");
+  html_said(h, row->workflow);
+  HTML(h, "<br><span class=dim>");
+  html_said(h, row->task);
+  HTML(h, "</span></td><td>");
+  html_said(h, row->movement);
+  HTML(h, "</td><td>");
+  html_said(h, row->message);
+  if (row->wait.n > 0) {
+    html_puts(h, row->message.n > 0 ? "; waits: " : "waits: ");
+    html_said(h, row->wait);
+  }
+  if (!str_eq_c(row->proof, "sound")) {
+    HTML(h, " <span class=mark>log ");
+    html_said(h, row->proof);
+    HTML(h, "</span>");
+  }
+  HTML(h, "</td>");
+}
+
+static void put_session_row(struct html *h, const struct view_row *row) {
+  struct buf text = {0};
+  HTML(h, "<tr");
+  html_attr_printf(h, "id", "r-%s", row->id);
+  HTML(h, "><td>");
+  part_status(h, row->status, row->class);
+  HTML(h, "</td>");
+  put_row_id(h, row);
+  put_about(h, row);
+  HTML(h, "<td class=n>");
+  html_printf(h, "%ld", row->turns);
+  HTML(h, "</td><td class=n>");
+  view_put_when(&text, row->started_ms);
+  html_text(h, buf_view(&text));
+  HTML(h, "</td><td class=n>");
+  buf_clear(&text);
+  if (row->updated_ms >= row->started_ms)
+    view_put_time(&text, row->updated_ms - row->started_ms);
+  html_text(h, buf_view(&text));
+  HTML(h, "</td><td class=n>");
+  html_printf(h, "%lld", (long long)row->tokens);
+  HTML(h, "</td><td class=n>");
+  buf_clear(&text);
+  view_put_dollars(&text, row->cost_usd, row->priced, row->unpriced);
+  html_text(h, buf_view(&text));
+  HTML(h, "</td></tr>");
+  buf_deinit(&text);
+}
+
+void part_rows(struct html *h, const struct view_folder *f, enum view_class class) {
+  HTML(h, "<div class=wide tabindex=0 role=region");
+  HTML_ATTR(h, "aria-label",
+            str_from(class == VIEW_CLASS_COUNT ? "sessions" : view_class_name(class)));
+  HTML(h, "><table><thead><tr><th scope=col>status</th><th scope=col>session</th>"
+          "<th scope=col>workflow, task</th><th scope=col>movement</th><th scope=col>why</th>"
+          "<th scope=col class=n>turns</th><th scope=col class=n>started</th>"
+          "<th scope=col class=n>took</th><th scope=col class=n>tokens</th>"
+          "<th scope=col class=n>cost</th></tr></thead><tbody>");
+  for (size_t i = 0; i < f->count; i++)
+    if (class == VIEW_CLASS_COUNT || f->rows[i].class == class)
+      put_session_row(h, &f->rows[i]);
+  HTML(h, "</tbody></table></div>");
+}

@@ -1,0 +1,139 @@
+/* Writes markup, in which all but tags is escaped. */
+#include "web/html.h"
+
+#include "base/log.h"
+#include "base/resource.h"
+#include "web/clean.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void html_literal(struct html *h, const char *markup, size_t n) {
+  buf_append(h->out, markup, n);
+  for (size_t i = n; i-- > 0;)
+    if (markup[i] == '<' || markup[i] == '>') {
+      h->in_tag = markup[i] == '<';
+      return;
+    }
+}
+
+static void put_escaped(struct html *h, struct str text) {
+  struct buf cleaned = {0};
+  clean_text(&cleaned, text);
+  const char *p = buf_c(&cleaned), *end = p + cleaned.n;
+  while (p < end) {
+    size_t run = strcspn(p, "&<>\"'`");
+    buf_append(h->out, p, run);
+    p += run;
+    if (p < end)
+      buf_printf(h->out, "&#%d;", *p++);
+  }
+  buf_deinit(&cleaned);
+}
+
+static bool may_be_written(const char *name) {
+  static const char *const never[] = {"style",  "src",  "srcdoc",     "srcset",     "href",
+                                      "action", "data", "formaction", "http-equiv", "content"};
+  for (size_t i = 0; i < ARRAY_LEN(never); i++)
+    if (strcmp(never[i], name) == 0)
+      return false;
+  return strncmp(name, "on", 2) != 0;
+}
+
+void html_attr(struct html *h, const char *name, struct str text) {
+  assert(h->in_tag);
+  assert(may_be_written(name));
+  buf_printf(h->out, " %s=\"", name);
+  put_escaped(h, text);
+  buf_putc(h->out, '"');
+}
+
+void html_attr_printf(struct html *h, const char *name, const char *fmt, ...) {
+  struct buf text = {0};
+  char *made = NULL;
+  va_list ap;
+  va_start(ap, fmt);
+  if (vasprintf(&made, fmt, ap) < 0)
+    die("out of memory");
+  va_end(ap);
+  html_attr(h, name, str_from(made));
+  free(made);
+  buf_deinit(&text);
+}
+
+static void put_percent(struct html *h, struct str part) {
+  for (size_t i = 0; i < part.n; i++) {
+    unsigned char c = (unsigned char)part.p[i];
+    bool plain =
+        (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '-' || c == '_';
+    if (plain)
+      buf_putc(h->out, (char)c);
+    else
+      buf_printf(h->out, "%%%02X", c);
+  }
+}
+
+void html_link(struct html *h, const char *before, struct str part, const char *behind) {
+  assert(h->in_tag);
+  assert(before[0] == '#' || strchr(before, ':') == NULL);
+  buf_puts(h->out, " href=\"");
+  if (before[0] == '/') {
+    assert(h->root != NULL);
+    buf_puts(h->out, h->root);
+    before++;
+  }
+  buf_puts(h->out, before);
+  put_percent(h, part);
+  buf_printf(h->out, "%s\"", behind);
+}
+
+void html_link2(struct html *h, struct str id, struct str turn) {
+  assert(h->in_tag);
+  assert(h->root != NULL);
+  buf_printf(h->out, " href=\"%ss/", h->root);
+  put_percent(h, id);
+  buf_putc(h->out, '/');
+  put_percent(h, turn);
+  buf_putc(h->out, '"');
+}
+
+void html_src(struct html *h, const char *name) {
+  assert(h->in_tag);
+  assert(h->root != NULL);
+  buf_printf(h->out, " src=\"%s%s\"", h->root, name);
+}
+
+void html_text(struct html *h, struct str text) {
+  assert(!h->in_tag);
+  put_escaped(h, text);
+}
+
+void html_puts(struct html *h, const char *text) {
+  html_text(h, str_from(text));
+}
+
+void html_printf(struct html *h, const char *fmt, ...) {
+  char *made = NULL;
+  va_list ap;
+  va_start(ap, fmt);
+  if (vasprintf(&made, fmt, ap) < 0)
+    die("out of memory");
+  va_end(ap);
+  html_puts(h, made);
+  free(made);
+}
+
+void html_said(struct html *h, struct str text) {
+  HTML(h, "<bdi>");
+  html_text(h, text);
+  HTML(h, "</bdi>");
+}
+
+void html_resource(struct html *h, const char *name) {
+  const struct resource *r = resource_find(name);
+  assert(r != NULL);
+  buf_append(h->out, r->p, r->n);
+}

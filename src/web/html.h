@@ -1,0 +1,50 @@
+/* html.h - the only way to markup. Tags are literals, which a macro takes that takes nothing else;
+ * texts and attributes come from anywhere and are always cleaned (clean.h) and escaped.
+ *
+ *   struct html h = {.out = &buf};
+ *   HTML(&h, "<td"); HTML_ATTR(&h, "title", text); HTML(&h, ">");
+ *   html_text(&h, text); HTML(&h, "</td>");
+ *
+ * A text between `<` and `>`, or an attribute outside, is a fault of the writer and aborts. There
+ * is no attribute that does something: href only leads to a place that the writer names, with one
+ * part of a path from outside in it, percent-encoded; style, src and on... cannot be written. */
+#ifndef SEGUE_WEB_HTML_H
+#define SEGUE_WEB_HTML_H
+
+#include "base/buf.h"
+
+struct html {
+  struct buf *out;
+  const char *root; /* of the window's addresses: "/w/RANDOM/"; NULL in a file */
+  bool in_tag;
+};
+
+/* clang-format off */
+#define HTML(h, literal) html_literal((h), "" literal "", sizeof(literal) - 1)
+/* name="text" */
+#define HTML_ATTR(h, name, text) html_attr((h), "" name "", (text))
+/* href="BEFORE" PART "BEHIND": BEFORE begins with #, with / (the root's place is put for it), or
+ * names a place beside this page. */
+#define HTML_LINK(h, before, part, behind) html_link((h), "" before "", (part), "" behind "")
+/* src="ROOT NAME" */
+#define HTML_SRC(h, name) html_src((h), "" name "")
+/* clang-format on */
+
+void html_literal(struct html *h, const char *markup, size_t n);
+void html_attr(struct html *h, const char *name, struct str text);
+void html_attr_printf(struct html *h, const char *name, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void html_src(struct html *h, const char *name);
+void html_link(struct html *h, const char *before, struct str part, const char *behind);
+
+/* href of a session's turn, in the window. */
+void html_link2(struct html *h, struct str id, struct str turn);
+
+void html_text(struct html *h, struct str text);
+void html_puts(struct html *h, const char *text);
+void html_printf(struct html *h, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* A text of somebody's, of its own direction: <bdi>text</bdi>. */
+void html_said(struct html *h, struct str text);
+/* The bytes of a file that is compiled in (base/resource.h), as they are: style and scripts. */
+void html_resource(struct html *h, const char *name);
+
+#endif

@@ -1,0 +1,107 @@
+/* Writes what stands around a page. */
+#include "base/resource.h"
+#include "base/sha256.h"
+#include "web/parts.h"
+
+#include <assert.h>
+#include <string.h>
+
+static const char style_name[] = "web/style.css";
+
+/* Base64 of 32 bytes (RFC 4648). */
+static void put_base64(struct buf *out, const unsigned char hash[32]) {
+  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  for (size_t i = 0; i < 32; i += 3) {
+    unsigned a = hash[i], b = i + 1 < 32 ? hash[i + 1] : 0, c = i + 2 < 32 ? hash[i + 2] : 0;
+    buf_putc(out, digits[a >> 2]);
+    buf_putc(out, digits[(a << 4 | b >> 4) & 63]);
+    buf_putc(out, i + 1 < 32 ? digits[(b << 2 | c >> 6) & 63] : '=');
+    buf_putc(out, i + 2 < 32 ? digits[c & 63] : '=');
+  }
+}
+
+void part_begin_file(struct html *h, struct str title) {
+  const struct resource *style = resource_find(style_name);
+  unsigned char hash[32];
+  assert(style != NULL);
+  sha256_raw(style->p, style->n, "", 0, hash);
+  HTML(h, "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8>"
+          "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; base-uri 'none'; "
+          "form-action 'none'; style-src 'sha256-");
+  put_base64(h->out, hash);
+  HTML(h, "'\"><meta name=viewport content=\"width=device-width,initial-scale=1\">"
+          "<meta name=referrer content=no-referrer><title>");
+  html_text(h, title);
+  HTML(h, "</title>\n<style>");
+  html_resource(h, style_name);
+  HTML(h, "</style></head>\n<body><main>");
+}
+
+void part_end_file(struct html *h) {
+  HTML(h, "</main></body></html>\n");
+}
+
+void part_begin_page(struct html *h, struct str title, const char *watch) {
+  HTML(h, "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8><title>");
+  html_text(h, title);
+  HTML(h, "</title><meta name=viewport content=\"width=device-width,initial-scale=1\">"
+          "<link rel=stylesheet");
+  HTML_LINK(h, "/style.css", STR(""), "");
+  HTML(h, "><script defer");
+  HTML_SRC(h, "idiomorph.js");
+  HTML(h, "></script><script type=module");
+  HTML_SRC(h, "page.mjs");
+  HTML(h, "></script></head>\n<body");
+  HTML_ATTR(h, "data-root", str_from(h->root));
+  if (watch != NULL)
+    HTML_ATTR(h, "data-watch", str_from(watch));
+  HTML(h, "><header class=noprint><nav aria-label=Pages><a");
+  HTML_LINK(h, "/", STR(""), "");
+  HTML(h, ">Sessions</a> <a");
+  HTML_LINK(h, "/inbox", STR(""), "");
+  HTML(h, ">Inbox</a> <a");
+  HTML_LINK(h, "/audit", STR(""), "");
+  HTML(h, ">Audit</a></nav><p id=line role=status></p></header><main id=main tabindex=-1>");
+}
+
+void part_end_page(struct html *h) {
+  HTML(h, "</main><footer class=noprint><details id=keys><summary>Keys</summary><p>"
+          "j k move, Enter opens, u back, / filters, n p next and previous turn, e unfolds, "
+          "g s sessions, g i inbox, g a audit, Esc leaves, ? this list. No key changes anything. "
+          "<label><input type=checkbox id=keys-off> no single keys</label></p></details></footer>"
+          "</body></html>\n");
+}
+
+void part_fact(struct html *h, const char *name, struct str value) {
+  if (value.n == 0)
+    return;
+  HTML(h, "<dt>");
+  html_puts(h, name);
+  HTML(h, "</dt><dd>");
+  html_said(h, value);
+  HTML(h, "</dd>");
+}
+
+/* Words and shapes, for colour alone says nothing to many. */
+void part_status(struct html *h, struct str status, enum view_class class) {
+  switch (class) {
+  case VIEW_FAILED:
+    HTML(h, "<span class=\"status bad\">\xE2\x9C\x97 ");
+    break;
+  case VIEW_WAITS:
+    HTML(h, "<span class=\"status warn\">\xE2\x97\x86 ");
+    break;
+  case VIEW_RUNS:
+    HTML(h, "<span class=\"status\">\xE2\x96\xB6 ");
+    break;
+  case VIEW_DONE:
+    HTML(h, "<span class=\"status good\">\xE2\x9C\x93 ");
+    break;
+  case VIEW_CANCELLED:
+  case VIEW_CLASS_COUNT:
+    HTML(h, "<span class=\"status\">\xE2\x97\x8B ");
+    break;
+  }
+  html_text(h, status);
+  HTML(h, "</span>");
+}

@@ -1,0 +1,147 @@
+// What a page of the window does by itself: it merges what changed, takes keys, and asks for actions.
+const root = document.body.dataset.root;
+const watch = document.body.dataset.watch;
+const line = document.getElementById('line');
+const main = () => document.getElementById('main');
+
+// --- changes ---
+
+// What a person opened stays open, what is typed stays typed.
+const keep = {
+  ignoreActiveValue: true,
+  callbacks: {
+    beforeAttributeUpdated: (name, node) =>
+      !(name === 'open' && node.tagName === 'DETAILS') && !(name === 'value' && /^(INPUT|TEXTAREA)$/.test(node.tagName)),
+  },
+};
+
+let asking = false, again = false;
+
+// XMLHttpRequest parses the page without running anything in it.
+function refresh() {
+  if (asking) {
+    again = true;
+    return;
+  }
+  asking = true;
+  const ask = new XMLHttpRequest();
+  ask.open('GET', location.pathname + location.search);
+  ask.responseType = 'document';
+  ask.onloadend = () => {
+    asking = false;
+    const fresh = ask.status === 200 && ask.response && ask.response.getElementById('main');
+    if (fresh) Idiomorph.morph(main(), document.adoptNode(fresh), keep);
+    else if (ask.status === 404) line.textContent = 'This window is closed: run segue web again.';
+    if (again) {
+      again = false;
+      setTimeout(refresh, 40);
+    }
+  };
+  ask.send();
+}
+
+let stream = null;
+function listen() {
+  if (!watch || document.hidden || stream) return;
+  stream = new EventSource(root + watch);
+  stream.addEventListener('change', refresh);
+  stream.onopen = () => { line.textContent = ''; };
+  stream.onerror = () => { line.textContent = 'Not connected: what is shown may be old.'; };
+}
+function leave() {
+  if (stream) stream.close();
+  stream = null;
+}
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden) return leave();
+  listen();
+  refresh();
+});
+addEventListener('pagehide', leave);
+if (watch) listen();
+
+// --- actions: only by a button, never by a key or an address ---
+
+async function act(button, what, body) {
+  const said = document.getElementById('acted');
+  button.disabled = true;
+  try {
+    const answer = await fetch((what.startsWith('s/') ? root : location.pathname) + what, {
+      method: 'POST',
+      headers: {'Content-Type': 'application/json', 'X-Segue': '1'},
+      body: JSON.stringify(body),
+    });
+    const told = await answer.json();
+    said.textContent = answer.ok ? `Done: it is ${told.status}.` : told.detail;
+  } catch {
+    said.textContent = 'segue did not answer.';
+  }
+  button.disabled = false;
+  refresh();
+}
+
+document.addEventListener('click', (event) => {
+  const button = event.target.closest('button[data-act]');
+  if (button) act(button, button.dataset.act, {});
+});
+
+document.addEventListener('submit', (event) => {
+  event.preventDefault();
+  const form = event.target;
+  if (form.dataset.act) {
+    const body = {};
+    for (const field of form.elements)
+      if (field.name && field.value) body[field.name] = 'number' in field.dataset ? Number(field.value) : field.value;
+    act(form.querySelector('button'), form.dataset.act, body);
+    return;
+  }
+  const q = new FormData(event.target).get('q') || '';
+  location.search = q ? '?q=' + encodeURIComponent(q) : '';
+});
+
+for (const link of document.querySelectorAll('a[data-keep]'))
+  if (link.dataset.keep) link.search += '&q=' + encodeURIComponent(link.dataset.keep);
+
+// --- keys ---
+
+const rows = () => [...document.querySelectorAll('#main tbody tr')].filter((row) => row.querySelector('a'));
+let going = false;
+
+function move(step) {
+  const all = rows();
+  const at = all.findIndex((row) => row.contains(document.activeElement));
+  const next = all[Math.min(Math.max(at + step, 0), all.length - 1)];
+  if (next) next.querySelector('a').focus();
+}
+
+const keys = {
+  j: () => move(1),
+  k: () => move(-1),
+  u: () => history.back(),
+  n: () => document.querySelector('a[data-key=n]')?.click(),
+  p: () => document.querySelector('a[data-key=p]')?.click(),
+  e: () => { for (const d of document.querySelectorAll('#main details')) d.open = true; },
+  '/': () => document.querySelector('input[name=q]')?.focus(),
+  '?': () => { const help = document.getElementById('keys'); help.open = !help.open; help.querySelector('summary').focus(); },
+  g: () => { going = true; },
+};
+
+document.addEventListener('keydown', (event) => {
+  if (event.key === 'Escape') document.activeElement?.blur();
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest('input, textarea, select')) return;
+  if (localStorage.getItem('keys') === 'off') return;
+  if (going) {
+    going = false;
+    if (event.key === 's') location.href = root;
+    if (event.key === 'i') location.href = root + 'inbox';
+    if (event.key === 'a') location.href = root + 'audit';
+    return;
+  }
+  if (!keys[event.key]) return;
+  event.preventDefault();
+  keys[event.key]();
+});
+
+const off = document.getElementById('keys-off');
+off.checked = localStorage.getItem('keys') === 'off';
+off.addEventListener('change', () => localStorage.setItem('keys', off.checked ? 'off' : 'on'));

@@ -1,0 +1,46 @@
+/* pages.h - the pages of the window, from logs: whole documents, each its own address.
+ *
+ *   status = page_write(&ask, &out)     appends the page; 200, or 404 with a page that says why
+ * Reads logs, so never on a loop. Nothing is kept between two pages. What a person may do from a
+ * page is offered only where `acts` is set; it is asked for by script (page.mjs). */
+#ifndef SEGUE_WEB_PAGES_H
+#define SEGUE_WEB_PAGES_H
+
+#include "base/buf.h"
+#include "store/store.h"
+
+enum page_kind {
+  PAGE_SESSIONS,
+  PAGE_INBOX,
+  PAGE_SESSION,
+  PAGE_JUDGMENT,
+  PAGE_INTEGRITY,
+  PAGE_AUDIT,
+  PAGE_COMPARE,
+  PAGE_ENTER /* who has no cookie: posts the code */
+};
+
+struct page_live { /* how a session stands, which its log does not say: queued, paused */
+  char id[STORE_ID_BYTES];
+  char status[24];
+};
+
+struct page_ask {
+  enum page_kind kind;
+  struct store store;
+  char root[48];                             /* of all addresses: "/w/RANDOM/" */
+  char id[STORE_ID_BYTES];                   /* of the session */
+  char turn[24];                             /* its number, as it was given */
+  char a[STORE_ID_BYTES], b[STORE_ID_BYTES]; /* that are compared */
+  char q[512];                               /* what is filtered by, as a person wrote it */
+  char before[40], from[24];                 /* where a page of a list begins */
+  bool all;                                  /* texts are not cut */
+  bool acts;              /* the browser may change something, and there is a daemon to do it */
+  int64_t now_ms;         /* real time */
+  struct page_live *live; /* of the daemon's sessions; or NULL */
+  size_t live_count;
+};
+
+unsigned page_write(const struct page_ask *ask, struct buf *out);
+
+#endif

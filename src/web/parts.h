@@ -1,0 +1,51 @@
+/* parts.h - the pieces of pages, which the report and the window are put together from.
+ *
+ * A piece writes whole elements below a heading that its caller wrote. `at` leads to a turn's
+ * judgment: "#...t" in a report, "turns/" in the window; the turn's number is put behind it. */
+#ifndef SEGUE_WEB_PARTS_H
+#define SEGUE_WEB_PARTS_H
+
+#include "audit/verify.h"
+#include "view/folder.h"
+#include "view/session.h"
+#include "view/told.h"
+#include "web/html.h"
+
+/* The frame of a page that is one file: its style stands in it, allowed by its hash. */
+void part_begin_file(struct html *h, struct str title);
+void part_end_file(struct html *h);
+/* The frame of a page of the window; watch: the address of what tells its changes, below the root,
+ * or NULL. */
+void part_begin_page(struct html *h, struct str title, const char *watch);
+void part_end_page(struct html *h);
+
+/* One row of words and values. */
+void part_fact(struct html *h, const char *name, struct str value);
+void part_status(struct html *h, struct str status, enum view_class class);
+
+/* A session: facts, turns on a time axis, sums. links: to the judgments in this file. */
+void part_session_facts(struct html *h, const struct view_session *v,
+                        const struct verify_result *proof);
+/* From the first-th on at most `max`. In a file each leads to its judgment there, in the window to
+ * a page. id: put before the ids of elements. */
+void part_turns(struct html *h, const struct view_session *v, const char *id, size_t first,
+                size_t max);
+void part_totals(struct html *h, const struct view_session *v);
+/* Says what follows when its log is not what was written; nothing when it is. */
+void part_banner(struct html *h, const struct view_session *v);
+
+/* The forms of what may be done with it; nothing where nothing may. */
+void part_acts(struct html *h, const struct view_session *v);
+
+/* Lists the questions that wait for persons (store/inbox.h); acts: with the forms of an answer. */
+void part_questions(struct html *h, const json_t *list, bool acts);
+
+/* One judgment; command: what prints all of it, for texts that were cut. */
+void part_told(struct html *h, const struct view_told *told, struct str command);
+
+/* Many sessions: the rows of one class, and the tables of their audit. */
+/* class: VIEW_CLASS_COUNT takes all; in the window each leads to its session. */
+void part_rows(struct html *h, const struct view_folder *f, enum view_class class);
+void part_audit(struct html *h, const struct census *c);
+
+#endif

@@ -1,0 +1,41 @@
+/* report.h - one file that tells sessions: HTML without scripts and network, or Markdown.
+ *
+ *   struct report_file r = {.out = &buf, .form = REPORT_HTML};
+ *   report_begin(&r, title)
+ *   report_folder(&r, &folder)              a morning's summary and the audit's tables, or
+ *   report_session(&r, &view, &proof)       then for each of its turns
+ *   report_turn(&r, turn, &told)            its judgment, and
+ *   report_session_end(&r)
+ *   report_end(&r)
+ * Judgments stand in it up to LIMIT_REPORT_TOLD_BYTES together; which are missing is said. */
+#ifndef SEGUE_WEB_REPORT_H
+#define SEGUE_WEB_REPORT_H
+
+#include "audit/verify.h"
+#include "view/folder.h"
+#include "view/session.h"
+#include "view/told.h"
+
+enum report_form { REPORT_HTML, REPORT_MARKDOWN };
+
+struct report_file {
+  struct buf *out;
+  enum report_form form;
+  int64_t now_ms;  /* real time; 0: the report does not say when it was made */
+  size_t sessions; /* begun so far */
+  size_t told_bytes;
+  long left_out; /* judgments of this session */
+  const struct view_session *session;
+};
+
+void report_begin(struct report_file *r, struct str title);
+void report_folder(struct report_file *r, const struct view_folder *f, struct str where);
+void report_session(struct report_file *r, const struct view_session *v,
+                    const struct verify_result *proof);
+/* Is there room for one more? Else it is left out. */
+bool report_wants(struct report_file *r);
+void report_turn(struct report_file *r, const struct view_turn *turn, const struct view_told *told);
+void report_session_end(struct report_file *r);
+void report_end(struct report_file *r);
+
+#endif

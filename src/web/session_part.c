@@ -1,0 +1,260 @@
+/* Writes a session: what it is, its turns on a time axis, what it used. */
+#include "format/json_object.h"
+#include "view/words.h"
+#include "web/parts.h"
+
+static void fact_when(struct html *h, const char *name, int64_t ms) {
+  struct buf text = {0};
+  view_put_when(&text, ms);
+  part_fact(h, name, buf_view(&text));
+  buf_deinit(&text);
+}
+
+static void fact_spent(struct html *h, const struct view_session *v) {
+  struct buf text = {0};
+  spend_print(v->spent, &text);
+  part_fact(h, "used", buf_view(&text));
+  buf_deinit(&text);
+}
+
+static void put_methods(struct html *h, const struct view_session *v) {
+  struct buf text = {0};
+  const char *method;
+  json_t *n;
+  json_object_foreach(v->methods, method, n) {
+    buf_printf(&text, "%s%s %lld", text.n > 0 ? ", " : "", method,
+               (long long)json_integer_value(n));
+  }
+  part_fact(h, "decided by", buf_view(&text));
+  buf_deinit(&text);
+}
+
+void part_session_facts(struct html *h, const struct view_session *v,
+                        const struct verify_result *proof) {
+  struct buf text = {0};
+  HTML(h, "<dl>");
+  part_fact(h, "session", str_from(v->id));
+  part_fact(h, "forked from", v->forked_from);
+  buf_str(&text, v->workflow);
+  if (v->workflow_path.n > 0)
+    buf_printf(&text, "  " STR_FMT, STR_ARG(v->workflow_path));
+  part_fact(h, "workflow", buf_view(&text));
+  buf_clear(&text);
+  buf_str(&text, v->status);
+  if (v->resumable && v->submitted)
+    buf_puts(&text, ": segue resume --daemon goes on");
+  else if (v->resumable || str_eq_c(v->status, "open"))
+    buf_puts(&text, ": segue resume goes on");
+  part_fact(h, "status", buf_view(&text));
+  part_fact(h, "because", v->message);
+  fact_when(h, "started", v->started_ms);
+  fact_when(h, "last record", v->last_ms);
+  buf_clear(&text);
+  if (v->last_ms > v->started_ms)
+    view_put_time(&text, v->last_ms - v->started_ms);
+  part_fact(h, "took", buf_view(&text));
+  buf_clear(&text);
+  buf_printf(&text, "%zu", v->turn_count);
+  part_fact(h, "turns", buf_view(&text));
+  put_methods(h, v);
+  fact_spent(h, v);
+  buf_clear(&text);
+  if (proof != NULL)
+    view_put_proof(&text, proof);
+  part_fact(h, "integrity", buf_view(&text));
+  part_fact(h, "log", v->log);
+  HTML(h, "</dl>");
+  buf_deinit(&text);
+}
+
+void part_banner(struct html *h, const struct view_session *v) {
+  if (v->chain != VIEW_BAD)
+    return;
+  HTML(h, "<p class=banner role=note><strong>This log is not what was written.</strong> ");
+  html_printf(h, "Record %llu: ", (unsigned long long)v->records + 1);
+  html_said(h, v->damage);
+  html_puts(h, ". What stands from there on is shown, but nothing vouches for it.");
+  HTML(h, "</p>");
+}
+
+/* --- turns --- */
+
+/* Thousandths of the session's time. */
+static long long on_axis(const struct view_session *v, int64_t ms) {
+  int64_t all = v->last_ms - v->started_ms;
+  if (all <= 0 || ms < v->started_ms)
+    return 0;
+  return ms >= v->last_ms ? 1000 : (ms - v->started_ms) * 1000 / all;
+}
+
+static void put_time_bar(struct html *h, const struct view_session *v, const struct view_turn *t) {
+  HTML(h, "<svg class=bar viewBox=\"0 0 1000 10\" preserveAspectRatio=none aria-hidden=true>");
+  for (size_t i = 0; i < t->span_count; i++) {
+    const struct view_span *s = &t->spans[i];
+    long long from = on_axis(v, s->from_ms), to = on_axis(v, s->to_ms);
+    HTML(h, "<rect");
+    HTML_ATTR(h, "class", str_from(view_span_name(s->kind)));
+    html_attr_printf(h, "x", "%lld", from);
+    html_attr_printf(h, "width", "%lld", to - from > 2 ? to - from : 2);
+    HTML(h, " height=10 />");
+  }
+  HTML(h, "</svg>");
+}
+
+static void put_span_key(struct html *h) {
+  HTML(h, "<p class=\"key dim\">");
+  for (int i = 0; i < VIEW_SPAN_KINDS; i++) {
+    HTML(h, "<span><svg viewBox=\"0 0 1 1\" aria-hidden=true><rect width=1 height=1");
+    HTML_ATTR(h, "class", str_from(view_span_name((enum view_span_kind)i)));
+    HTML(h, " /></svg>");
+    html_puts(h, view_span_name((enum view_span_kind)i));
+    HTML(h, "</span>");
+  }
+  HTML(h, "</p>");
+}
+
+static void put_number_cell(struct html *h, long long n) {
+  HTML(h, "<td class=n>");
+  if (n > 0)
+    html_printf(h, "%lld", n);
+  HTML(h, "</td>");
+}
+
+static void put_method_cell(struct html *h, const struct view_turn *t) {
+  HTML(h, "<td>");
+  if (!t->over)
+    html_puts(h, "open");
+  html_said(h, t->method);
+  if (t->ambiguous)
+    HTML(h, " <span class=mark>ambiguous</span>");
+  if (t->unproven)
+    HTML(h, " <span class=mark>not proven</span>");
+  if (t->why.n > 0) {
+    HTML(h, "<br><span class=dim>");
+    html_said(h, t->why);
+    HTML(h, "</span>");
+  }
+  HTML(h, "</td>");
+}
+
+static void put_turn_row(struct html *h, const struct view_session *v, const struct view_turn *t,
+                         const char *id) {
+  struct buf text = {0};
+  if (t->parent > 0)
+    HTML(h, "<tr class=child");
+  else
+    HTML(h, "<tr");
+  html_attr_printf(h, "id", "%sr%ld", id, t->turn);
+  HTML(h, "><td class=n>");
+  if (h->root == NULL) {
+    buf_printf(&text, "%st%ld", id, t->turn);
+    HTML(h, "<a");
+    HTML_LINK(h, "#", buf_view(&text), "");
+    HTML(h, ">");
+    html_printf(h, "%ld", t->turn);
+    HTML(h, "</a>");
+  } else {
+    buf_printf(&text, "%ld", t->turn);
+    HTML(h, "<a");
+    HTML_LINK(h, "", buf_view(&text), "");
+    HTML(h, ">");
+    html_printf(h, "%ld", t->turn);
+    HTML(h, "</a>");
+  }
+  HTML(h, "</td><th scope=row>");
+  html_said(h, t->movement);
+  if (t->run > 1)
+    html_printf(h, " #%ld", t->run);
+  if (t->provider.n > 0) {
+    HTML(h, "<br><span class=dim>");
+    html_said(h, t->provider);
+    HTML(h, "</span>");
+  }
+  HTML(h, "</th><td>");
+  put_time_bar(h, v, t);
+  html_said(h, t->what);
+  HTML(h, "</td><td class=n>");
+  buf_clear(&text);
+  view_put_time(&text, t->duration_ms);
+  html_text(h, buf_view(&text));
+  HTML(h, "</td>");
+  put_number_cell(h, t->files);
+  put_number_cell(h, t->spend.input + t->spend.output);
+  HTML(h, "<td class=n>");
+  buf_clear(&text);
+  view_put_cost(&text, &t->spend);
+  html_text(h, buf_view(&text));
+  HTML(h, "</td><td>");
+  html_said(h, t->leads_to);
+  HTML(h, "</td>");
+  put_method_cell(h, t);
+  HTML(h, "</tr>");
+  buf_deinit(&text);
+}
+
+void part_turns(struct html *h, const struct view_session *v, const char *id, size_t first,
+                size_t max) {
+  if (v->turn_count == 0) {
+    HTML(h, "<p>No turn has begun.</p>");
+    return;
+  }
+  put_span_key(h);
+  HTML(h, "<div class=wide tabindex=0 role=region aria-label=Turns><table><thead><tr>"
+          "<th scope=col class=n>turn</th><th scope=col>movement</th>"
+          "<th scope=col>when, and what it did</th><th scope=col class=n>took</th>"
+          "<th scope=col class=n>files</th><th scope=col class=n>tokens</th>"
+          "<th scope=col class=n>cost</th><th scope=col>led to</th><th scope=col>by, and why</th>"
+          "</tr></thead><tbody>");
+  for (size_t i = first; i < v->turn_count && i - first < max; i++)
+    put_turn_row(h, v, &v->turns[i], id);
+  HTML(h, "</tbody></table></div>");
+  if (v->turns_left_out > 0) {
+    HTML(h, "<p>");
+    html_printf(h, "%ld turns more are not shown here.", v->turns_left_out);
+    HTML(h, "</p>");
+  }
+}
+
+/* --- totals --- */
+
+static void put_total(struct html *h, const char *group, const char *name, const json_t *part) {
+  const json_t *cost = json_at(part, "cost_usd");
+  struct buf text = {0};
+  HTML(h, "<tr><td>");
+  html_puts(h, group);
+  HTML(h, "</td><th scope=row>");
+  html_said(h, str_from(name));
+  HTML(h, "</th>");
+  put_number_cell(h, json_integer_value(json_at(part, "calls")));
+  HTML(h, "<td class=n>");
+  view_put_time(&text, json_integer_value(json_at(part, "duration_ms")));
+  html_text(h, buf_view(&text));
+  HTML(h, "</td>");
+  put_number_cell(h, json_integer_value(json_at(part, "input")));
+  put_number_cell(h, json_integer_value(json_at(part, "output")));
+  HTML(h, "<td class=n>");
+  buf_clear(&text);
+  view_put_dollars(&text, json_number_value(cost), json_is_number(cost),
+                   json_at(part, "unpriced") != NULL);
+  html_text(h, buf_view(&text));
+  HTML(h, "</td></tr>");
+  buf_deinit(&text);
+}
+
+void part_totals(struct html *h, const struct view_session *v) {
+  static const char *const groups[] = {"purposes", "movements", "providers"};
+  static const char *const words[] = {"purpose", "movement", "provider"};
+  const char *name;
+  json_t *part;
+  HTML(h, "<div class=wide tabindex=0 role=region aria-label=Totals><table><thead><tr>"
+          "<th scope=col>by</th><th scope=col>name</th><th scope=col class=n>calls</th>"
+          "<th scope=col class=n>time</th><th scope=col class=n>tokens in</th>"
+          "<th scope=col class=n>tokens out</th><th scope=col class=n>cost</th></tr></thead>"
+          "<tbody>");
+  put_total(h, "all", "all calls", v->spent);
+  for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+    json_object_foreach(json_object_get(v->spent, groups[i]), name, part) {
+      put_total(h, words[i], name, part);
+    }
+  HTML(h, "</tbody></table></div>");
+}

@@ -1,0 +1,12 @@
+/* key_examples.h - an example of each key of a workflow, for help and for editors.
+ *
+ * One table beside core/keys.h; the tests hold that every key has one and that it is valid. */
+#ifndef SEGUE_WORKFLOW_KEY_EXAMPLES_H
+#define SEGUE_WORKFLOW_KEY_EXAMPLES_H
+
+#include "core/keys.h"
+
+/* The value of that key as YAML, on one line; NULL: it has none, as keys that are only noted. */
+const char *key_example(const struct key_set *set, const struct key *key);
+
+#endif

@@ -1,0 +1,55 @@
+#!/bin/sh
+# The package as somebody meets it: made, looked at by lintian, put into a bare Debian, used as a user,
+# taken away again. Needs root, debootstrap and a mirror; says what it skips.
+set -eu
+cd "$(dirname "$0")/.."
+if [ "$(id -u)" -eq 0 ]; then
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends lintian debootstrap >/dev/null ||
+    true
+fi
+./dev package deb >/dev/null
+deb=$(ls build/package/segue_*.deb)
+if command -v lintian >/dev/null; then
+  lintian --allow-root --fail-on error,warning "$deb"
+else
+  echo "skipped: there is no lintian"
+fi
+if [ "$(id -u)" -ne 0 ] || ! command -v debootstrap >/dev/null; then
+  echo "skipped: the chroot needs root and debootstrap"
+  exit 0
+fi
+root=$(mktemp -d)
+chmod 755 "$root"
+trap 'umount "$root/proc" 2>/dev/null || true; rm -rf "$root"' EXIT
+mirror=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(CODENAME)' 'Created-By: Packages' |
+  awk '$2 == "Debian" && $3 == "bookworm" { print $1; exit }')
+debootstrap --variant=minbase bookworm "$root" "$mirror" >"$root.log" 2>&1 || {
+  tail -3 "$root.log"
+  echo "skipped: no bare Debian could be made"
+  exit 0
+}
+rm -f "$root.log"
+cp /etc/apt/apt.conf.d/* "$root/etc/apt/apt.conf.d/" 2>/dev/null || true
+cp /etc/resolv.conf "$root/etc/resolv.conf" 2>/dev/null || true
+mount -t proc proc "$root/proc" || {
+  echo "skipped: nothing can be mounted here"
+  exit 0
+}
+cp "$deb" "$root/tmp/segue.deb"
+chroot "$root" sh -euc '
+  find /usr /etc -xdev -type f | sort >/tmp/before
+  apt-get update -qq || exit 75
+  apt-get install -y -qq -d --no-install-recommends /tmp/segue.deb >/dev/null || exit 75
+  apt-get install -y -qq --no-install-recommends /tmp/segue.deb >/dev/null
+  useradd -m someone
+  su someone -c "cd ~ && cp -R /usr/share/segue/workflows/demo/project . &&
+    segue lint demo && segue version && segue providers --json >providers.json"
+  apt-get purge -y -qq segue >/dev/null
+  left=$(find /usr /etc -xdev -path "*segue*" -not -path "*/someone/*")
+  [ -z "$left" ] || { echo "package: it left: $left" >&2; exit 1; }
+' || {
+  [ $? -eq 75 ] || exit 1
+  echo "skipped: its libraries could not be fetched"
+  exit 0
+}
+echo "package: installed, used and removed"

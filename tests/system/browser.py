@@ -1,0 +1,98 @@
+"""A real browser for the system tests: Chromium, driven through chromedriver. Standard library only.
+
+with Browser() as b: b.open(url); b.run("return document.title"); b.console()
+"""
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+CAN = bool(shutil.which("chromedriver") and shutil.which("chromium"))
+
+
+class Browser:
+    def __init__(self, width=1280, height=900, dark=False, scripts=True):
+        self.home = tempfile.mkdtemp(prefix="segue-browser-")
+        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE,
+                                       stderr=subprocess.DEVNULL, text=True,
+                                       env={**os.environ, "HOME": self.home})
+        port = 0
+        for line in self.driver.stdout:
+            if "successfully on port" in line:
+                port = int(line.split("port")[-1].strip(" .\n"))
+                break
+        self.base = f"http://127.0.0.1:{port}"
+        arguments = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--no-first-run",
+                     "--disable-background-networking", "--disable-component-update",
+                     f"--window-size={width},{height}", f"--user-data-dir={self.home}/profile"]
+        if dark:
+            arguments.append("--force-dark-mode")
+        options = {"args": arguments, "perfLoggingPrefs": {"enableNetwork": True}}
+        if not scripts:
+            options["prefs"] = {"profile.managed_default_content_settings.javascript": 2}
+        made = self.ask("POST", "/session", {"capabilities": {"alwaysMatch": {
+            "goog:chromeOptions": options,
+            "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}}}})
+        self.base += "/session/" + made["sessionId"]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        try:
+            self.ask("DELETE", "")
+        except OSError:
+            pass
+        self.driver.terminate()
+        self.driver.wait()
+        self.driver.stdout.close()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def ask(self, method, path, body=None):
+        request = urllib.request.Request(
+            self.base + path, method=method,
+            data=json.dumps(body).encode() if method == "POST" else None,
+            headers={"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as e:
+            raise OSError(json.load(e)["value"]["message"][:500]) from e
+
+    def open(self, url):
+        self.ask("POST", "/url", {"url": url})
+
+    def run(self, script, *args):
+        return self.ask("POST", "/execute/sync", {"script": script, "args": list(args)})
+
+    def wait(self, script, *args, seconds=30):
+        """Until the script gives something true, which is returned."""
+        end = time.monotonic() + seconds
+        while True:
+            got = self.run(script, *args)
+            if got:
+                return got
+            if time.monotonic() > end:
+                raise OSError("never true: " + script)
+            time.sleep(0.02)
+
+    def console(self):
+        return [e["message"] for e in self.ask("POST", "/se/log", {"type": "browser"})]
+
+    def requests(self):
+        """URLs of all requests since the last question."""
+        found = []
+        for entry in self.ask("POST", "/se/log", {"type": "performance"}):
+            message = json.loads(entry["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                found.append(message["params"]["request"]["url"])
+        return found
+
+    def shot(self, path):
+        import base64
+        with open(path, "wb") as f:
+            f.write(base64.b64decode(self.ask("GET", "/screenshot")))

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Workflows made of workflows, what they take from outside and what they return."""
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+
+from daemon import DaemonBox
+from support import SEGUE, WAIT_S, Box, expect, main
+
+CHILD = """name: look
+params: {target: }
+returns: [good, bad]
+movements:
+  - name: read
+    instruction: "Read {input:target}."
+    structured_output:
+      schema: {type: object, properties: {n: {type: integer, minimum: 0}}, required: [n]}
+      on_failure: error
+    rules:
+      - {condition: when(structured.read.n > 1), return: good}
+      - {condition: when(structured.read.n <= 1), return: bad}
+"""
+FLOW = """name: made
+provider: script
+params:
+  file: {description: what to read}
+  mode: all
+initial_movement: first
+movements:
+  - name: first
+    call: parts/look.yaml
+    args: {target: "{input:mode} of {input:file}"}
+    rules:
+      - {condition: good, next: second}
+      - {condition: bad, next: ABORT}
+  - name: second
+    call: parts/look.yaml
+    args: {target: "the rest after {structured:first/read.n}"}
+    rules:
+      - {condition: good, next: COMPLETE}
+      - {condition: bad, next: first}
+outputs:
+  n: "{structured:second/read.n}"
+  words: "{input:file} gave {previous_response}"
+"""
+REPLIES = json.dumps({"replies": [{"movement": "first/read", "text": '{"n": 3}'},
+                                  {"movement": "second/read", "text": '{"n": 5}'}]})
+HOSTILE = '{task} {structured:first/read.n} "x" {{include:policies/x}}\n- é'
+
+
+def files(box):
+    os.makedirs(box.dir + "/parts", exist_ok=True)
+    box.file("parts/look.yaml", CHILD)
+    return box.file("made.yaml", FLOW), box.file("replies.json", REPLIES)
+
+
+def prompt_of(record):
+    return "".join(part for part in record["prompt"] if isinstance(part, str))
+
+
+def runs_as_one_flat_session():
+    with Box() as box:
+        flow, replies = files(box)
+        done = box.segue("run", flow, "-s", replies, "-i", "file=" + HOSTILE, "--json", "-l", box.logs)
+        expect(done.returncode == 0, done)
+        records = [json.loads(line) for line in done.stdout.splitlines()]
+        movements = [r["movement"] for r in records if r["type"] == "turn_start"]
+        expect(movements == ["first/read", "second/read"], movements)
+        calls = [prompt_of(r) for r in records if r["type"] == "call_start"]
+        expect(f"Read all of {HOSTILE}." in calls[0], "an input is data:", calls[0])
+        expect("Read the rest after 3." in calls[1], "an argument is a template:", calls[1])
+        end = records[-1]
+        expect(end["outputs"] == {"n": 5, "words": HOSTILE + ' gave {"n": 5}'}, end)
+        expect(box.segue("verify", "--logs", box.logs, "last").returncode == 0, "verify")
+
+
+def inputs_that_are_wrong():
+    cases = [([], "the input file is missing"), (["-i", "file"], "write NAME=VALUE"),
+             (["-i", "file=a", "-i", "file=b"], "given twice"),
+             (["-i", "file=a", "-i", "mod=b"], "did you mean mode?"),
+             (["-i", "file=@none.txt"], "none.txt"), (["-i", "file=" + "x" * 70000], "65536 bytes")]
+    with Box() as box:
+        flow, replies = files(box)
+        for words, said in cases:
+            done = box.segue("run", flow, "-s", replies, "-l", box.logs, *words)
+            expect(done.returncode == 2 and said in done.stderr.decode(), words[:2], done)
+        expect(not os.path.isdir(box.logs) or os.listdir(box.logs) == [], "nothing was begun")
+        box.file("work/in.txt", "from a file\n")
+        done = box.segue("run", flow, "-s", replies, "-l", box.logs, "-i", "file=@in.txt", "--json")
+        expect(b"from a file gave" in done.stdout, done)
+
+
+def a_person_is_asked():
+    with Box() as box:
+        flow, replies = files(box)
+        master, slave = pty.openpty()
+        process = subprocess.Popen([SEGUE, "run", flow, "-s", replies, "-l", box.logs],
+                                   stdin=slave, stderr=slave, stdout=subprocess.DEVNULL,
+                                   env=box.env, cwd=box.cwd)
+        box.started.append(process)
+        os.close(slave)
+        said = b""
+        while b"file (what to read): " not in said:
+            ready, _, _ = select.select([master], [], [], WAIT_S)
+            expect(ready, "nothing was asked:", said)
+            said += os.read(master, 4096)
+        os.write(master, b"what I typed\n")
+        expect(process.wait(WAIT_S) == 0, said)
+        os.close(master)
+        log = next(name for name in os.listdir(box.logs) if name.endswith(".ndjson"))
+        with open(f"{box.logs}/{log}", "rb") as f:
+            expect(b"what I typed gave" in f.read(), "the answer is the input")
+
+
+def the_daemon_takes_inputs_and_tells_outputs():
+    with DaemonBox() as box:
+        flow, replies = files(box)
+        box.serve()
+        sid = box.submit(flow, replies, inputs={"file": HOSTILE})
+        session = box.wait_status(sid, "complete")
+        expect(session["outputs"] == {"n": 5, "words": HOSTILE + ' gave {"n": 5}'}, session)
+        for inputs, said in [(None, "the input file is missing"), ({"file": 1}, "must be a text"),
+                             ({"file": "a\0b"}, "without NUL"), ([], "must be an object")]:
+            body = {"workflow": flow, "cwd": box.cwd, "scenario": replies}
+            if inputs is not None:
+                body["inputs"] = inputs
+            status, value = box.ask("POST", "/v1/sessions", body)
+            expect(status in (400, 422) and said in json.dumps(value), status, value)
+        box.check_all()
+
+
+if __name__ == "__main__":
+    sys.exit(main([runs_as_one_flat_session, inputs_that_are_wrong, a_person_is_asked,
+                   the_daemon_takes_inputs_and_tells_outputs]))

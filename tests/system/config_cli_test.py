@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""segue config show: each setting with its value and where that comes from."""
+import json
+import os
+import sys
+
+from support import Box, expect, main, need_build
+
+
+def write(box, text):
+    folder = box.dir + "/home/config/segue"
+    os.makedirs(folder, exist_ok=True)
+    with open(folder + "/config.yaml", "w", encoding="utf-8") as f:
+        f.write(text)
+    return folder + "/config.yaml"
+
+
+def rows(box, **env):
+    done = box.segue("config", "show", "--json", env=env)
+    expect(done.returncode == 0, done)
+    told = json.loads(done.stdout)
+    return told, {s["key"]: s for s in told["settings"]}
+
+
+def values_have_an_origin():
+    with Box() as box:
+        told, found = rows(box)
+        expect("file" not in told and found["provider"]["value"] is None and "origin" not in found["provider"], told)
+        path = write(box, "provider: claude\nproviders:\n  azure:\n    type: openai\n    base_url: https://example.com/v1\n"
+                          "    headers: {api-key: $SECRET, x: plain}\n")
+        told, found = rows(box, SEGUE_LOGS="/somewhere", NO_COLOR="1", SECRET="s3cr3t-value")
+        expect(told["file"] == path and found["provider"]["value"] == "claude" and found["provider"]["origin"] == path, told)
+        expect(found["logs"] == {**found["logs"], "value": "/somewhere", "origin": "SEGUE_LOGS"}, found["logs"])
+        expect(found["colours"]["origin"] == "NO_COLOR", found["colours"])
+        headers = found["providers"]["value"]["azure"]["headers"]
+        expect(set(headers.values()) == {"(hidden)"}, "a header may be a key:", headers)
+        text = box.segue("config").stdout.decode()
+        expect("claude" in text and path in text and "plain" not in text, text)
+
+
+def a_bad_file_is_named():
+    with Box() as box:
+        write(box, "providr: claude\n")
+        done = box.segue("config", "show")
+        expect(done.returncode == 2 and b'did you mean "provider"' in done.stderr, done)
+        expect(box.segue("config", "set").returncode == 2, "another word")
+
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main([values_have_an_origin, a_bad_file_is_named]))

@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""Two sessions that edit one folder: the second one waits, says for whom, and goes on once the first
+has ended, stopped or been killed; who only reads waits for nobody; who waits for a person keeps it.
+
+usage: folder_test.py BUILD_DIR [CASE...]
+"""
+import json
+import os
+import sys
+
+sys.dont_write_bytecode = True
+
+from daemon import DaemonBox  # noqa: E402
+from support import (Box, end_of, expect, main, need_build, of_type, read_until, records,  # noqa: E402
+                     verified)
+
+EDITS = """
+name: edits
+provider: script
+judge: {stages: [phase1_tag]}
+movements:
+  - {name: look, instruction: Look at it., rules: [{condition: done, next: fix}]}
+  - {name: fix, permission: PERMISSION, instruction: Mend this., rules: [{condition: done, next: test}]}
+  - name: test
+    command: [sh, -c, "while [ ! -e GO ]; do sleep 0.05; done"]
+    rules: [{condition: when(exit == 0), next: COMPLETE}, {condition: no, next: ABORT}]
+"""
+REPLIES = {"replies": [{"movement": "look", "text": "[LOOK:1]"},
+                       {"movement": "fix", "text": "[FIX:1]"}]}
+
+
+def words(box, go, permission="edit", **more):
+    name = f"w-{os.path.basename(go)}-{permission}"
+    text = EDITS.replace("PERMISSION", permission).replace("GO", go)
+    words = [box.file(name + ".yaml", text), "--scenario",
+             box.file("replies.json", json.dumps(REPLIES)), "--cwd", more.get("cwd", box.cwd)]
+    return words + list(more.get("flags", ()))
+
+
+def run(box, go, **more):
+    return box.start("run", *words(box, box.dir + "/" + go, **more), "--logs", box.logs, "--json")
+
+
+def tests_now(record):
+    return record["type"] == "turn_start" and record["movement"] == "test"
+
+
+def waits(record):
+    return record["type"] == "admission" and record["answer"] == "wait"
+
+
+def go(box, name):
+    box.file(name, "")
+
+
+def ends_complete(process):
+    status, out, err = end_of(process)
+    expect(status == 0, status, out, err)
+
+
+def a_second_one_waits():
+    with Box() as box:
+        first, seen = run(box, "a"), []
+        expect(read_until(first, tests_now, seen), "the first one never tests")
+        second = run(box, "b")
+        told = read_until(second, waits)
+        expect(told and told["reason"] == "folder", told)
+        expect(told["message"] == f"session {seen[0]['session']} edits {box.cwd}", told)
+        listed = box.segue("ls", "--logs", box.logs, "--json").stdout.splitlines()
+        rows = {row["id"]: row for row in map(json.loads, listed)}
+        row = rows[next(i for i in rows if i != seen[0]["session"])]
+        expect(row["status"] == "waiting" and row["message"] == told["message"], row)
+        go(box, "b")
+        go(box, "a")
+        ends_complete(first)
+        ends_complete(second)
+        log = [r for r in map(records, box.begun()) if of_type(r, "admission")]
+        expect(len(log) == 1, "one of them waits")
+        expect([r["answer"] for r in of_type(log[0], "admission")] == ["wait", "admitted"], log[0])
+        verified(box, *box.begun())
+
+
+def a_folder_in_it_too():
+    with Box() as box:
+        os.mkdir(box.cwd + "/in it")
+        os.mkdir(box.cwd + "2")
+        first = run(box, "a")
+        expect(read_until(first, tests_now), "the first one never tests")
+        second = run(box, "a", cwd=box.cwd + "/in it")
+        expect(read_until(second, waits), "a folder in it is free")
+        other = run(box, "other", cwd=box.cwd + "2")
+        expect(read_until(other, tests_now), "a folder beside it is not")
+        go(box, "a")
+        go(box, "other")
+        for process in (first, second, other):
+            ends_complete(process)
+
+
+def readers_and_who_knows_do_not_wait():
+    with Box() as box:
+        first = run(box, "a")
+        expect(read_until(first, tests_now), "the first one never tests")
+        go(box, "b")
+        for more in ({"permission": "readonly"}, {"flags": ["--no-lock"]}):
+            seen = []
+            process = run(box, "b", **more)
+            read_until(process, lambda r: r["type"] == "session_end", seen)
+            expect(not of_type(seen, "admission"), seen)
+            ends_complete(process)
+        go(box, "a")
+        ends_complete(first)
+
+
+def one_that_was_killed_holds_nothing():
+    with Box() as box:
+        first = run(box, "a")
+        expect(read_until(first, tests_now), "the first one never tests")
+        second = run(box, "b")
+        expect(read_until(second, waits), "the second one does not wait")
+        first.kill()
+        go(box, "b")
+        ends_complete(second)
+        go(box, "a")
+        done = box.segue("resume", box.begun()[0])
+        expect(done.returncode == 0, done.stdout, done.stderr)
+        expect(os.listdir(box.env["XDG_STATE_HOME"] + "/segue/locks") == ["all"], "rights are left")
+
+
+def a_resume_waits_too():
+    with Box() as box:
+        first = run(box, "a")
+        expect(read_until(first, tests_now), "the first one never tests")
+        first.kill()
+        first.wait()
+        second, seen = run(box, "b"), []
+        expect(read_until(second, tests_now), "the second one waits for the dead")
+        again = box.start("resume", "--json", box.begun()[0])
+        expect(read_until(again, waits, seen), "it tests what another one edits", seen)
+        go(box, "a")
+        go(box, "b")
+        ends_complete(second)
+        ends_complete(again)
+
+
+ASKS = """
+name: asks
+provider: script
+judge: {stages: [phase1_tag]}
+movements:
+  - name: fix
+    edit: true
+    instruction: Mend this.
+    rules: [{condition: done, next: COMPLETE}, {condition: not done, next: ABORT}]
+"""
+
+
+def who_waits_for_a_person_keeps_it():
+    with Box() as box:
+        silent = box.file("silent.json", json.dumps({"replies": [{"text": "I cannot say"}] * 2}))
+        asks = box.segue("run", box.file("asks.yaml", ASKS), "--scenario", silent, "--cwd", box.cwd,
+                         "--logs", box.logs)
+        expect(asks.returncode == 4 and b"--release gives it up" in asks.stderr, asks)
+        path = box.begun()[0]
+        second = run(box, "b")
+        told = read_until(second, waits)
+        expect(told and "waits for a person and keeps " + box.cwd in told["message"], told)
+        go(box, "b")
+        done = box.segue("resume", path, "--release")
+        expect(done.returncode == 0, done.stderr)
+        ends_complete(second)
+        done = box.segue("resume", path, "--release")
+        expect(done.returncode == 2 and b"keeps no folder" in done.stderr, done)
+
+
+def its_verdict_frees_it():
+    with Box() as box:
+        silent = box.file("silent.json", json.dumps({"replies": [{"text": "I cannot say"}] * 2}))
+        asks = box.segue("run", box.file("asks.yaml", ASKS), "--scenario", silent, "--cwd", box.cwd,
+                         "--logs", box.logs)
+        expect(asks.returncode == 4, asks)
+        path = box.begun()[0]
+        done = box.segue("resume", path, "--rule", "1")
+        expect(done.returncode == 0, done.stderr)
+        go(box, "b")
+        ends_complete(run(box, "b"))
+
+
+def a_daemon_runs_them_one_after_the_other():
+    with DaemonBox() as box:
+        box.serve()
+        ids = []
+        for name in ("a", "b"):
+            done = box.segue("submit", *words(box, box.dir + "/" + name))
+            expect(done.returncode == 0, done.stderr)
+            ids.append(done.stdout.decode().strip())
+        go(box, "a")
+        go(box, "b")
+        for name in ids:
+            done = box.segue("show", name, "--follow", "--quiet")
+            expect(done.returncode == 0, done.stdout, done.stderr)
+
+
+def without_a_state_folder_it_says_so():
+    with Box() as box:
+        env = {"XDG_STATE_HOME": "/proc/none"}
+        go(box, "a")
+        done = box.segue("run", *words(box, box.dir + "/a"), "--logs", box.logs, env=env)
+        expect(done.returncode == 0, done.stderr)
+        expect(b"nobody is kept from editing here" in done.stderr, done.stderr)
+
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main([a_second_one_waits, a_folder_in_it_too, readers_and_who_knows_do_not_wait,
+          one_that_was_killed_holds_nothing, a_resume_waits_too, who_waits_for_a_person_keeps_it,
+          its_verdict_frees_it, a_daemon_runs_them_one_after_the_other,
+          without_a_state_folder_it_says_so]))

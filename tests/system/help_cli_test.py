@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""segue help: a first page, commands, and keys of a workflow."""
+import json
+import os
+import sys
+
+from support import Box, expect, main
+
+SCHEMA = os.path.dirname(os.path.abspath(__file__)) + "/../../schemas/workflow.json"
+
+
+def the_first_page_leads_on():
+    with Box() as box:
+        done = box.segue("help")
+        lines = done.stdout.decode().splitlines()
+        expect(done.returncode == 0, done)
+        expect(any("KEY of a workflow" in line for line in lines), "it says how to go on", done)
+
+
+def every_key_is_explained():
+    with open(SCHEMA) as f:
+        schema = json.load(f)
+    sets = [schema, *(s for s in schema["$defs"].values() if "properties" in s)]
+    with Box() as box:
+        for name in sorted({key for s in sets for key in s["properties"]}):
+            done = box.segue("help", "key", name)
+            expect(done.returncode == 0 and done.stderr == b"", name, done)
+            text = " ".join(done.stdout.decode().split())
+            for described in (s["properties"][name] for s in sets if name in s["properties"]):
+                if not described.get("deprecated") and "Another name" not in described["description"]:
+                    expect(" ".join(described["description"].split()) in text, name, text)
+
+
+def commands_and_slips():
+    with Box() as box:
+        expect(b"segue run" in box.segue("help", "run").stdout, "a command goes first")
+        expect(b"segue help key judge" in box.segue("help", "judge").stdout, "and names the key")
+        for words, said in ((["rulez"], "did you mean rules?"), (["key", "\x1b[31m"], "no key"),
+                            (["key", ""], "no key"), (["nothing-like-it"], "no command and no key")):
+            done = box.segue("help", *words)
+            expect(done.returncode == 2 and said in done.stderr.decode(), words, done)
+            expect(b"\x1b" not in done.stderr, "nothing steers the terminal")
+
+
+if __name__ == "__main__":
+    sys.exit(main([the_first_page_leads_on, every_key_is_explained, commands_and_slips]))

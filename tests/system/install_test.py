@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""What `./dev install` puts into a folder works from there, and `./dev uninstall` leaves nothing; the
+manual pages are sound; the completions answer in the shells that are here."""
+import os
+import shutil
+import subprocess
+import sys
+
+from support import BUILD, Box, expect, main, need_build
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+WORKFLOW = """name: tiny
+movements:
+  - name: gather
+    description: looks around
+    provider: script
+    instruction: look around
+    rules: [{condition: done, next: give}, {condition: not done, next: ABORT}]
+  - name: give
+    provider: script
+    instruction: give it
+    rules: [{condition: done, next: COMPLETE}, {condition: not done, next: ABORT}]
+"""
+
+
+def install(box):
+    prefix = box.dir + "/usr"
+    done = subprocess.run(["cmake", "--install", BUILD, "--prefix", prefix], capture_output=True, check=False)
+    expect(done.returncode == 0, done.stderr.decode())
+    return prefix
+
+
+def below(folder):
+    return sorted(os.path.join(at, name) for at, _, names in os.walk(folder) for name in names)
+
+
+def it_works_from_where_it_was_put_and_goes_without_a_trace():
+    with Box() as box:
+        prefix = install(box)
+        own = box.file("usr/share/segue/mine.txt", "kept\n")
+        env = {k: v for k, v in box.env.items() if k != "SEGUE_SHIM"}
+        done = subprocess.run([prefix + "/bin/segue", "lint", "demo"], env=env, cwd=box.cwd, capture_output=True,
+                              check=False)
+        expect(done.returncode == 0, "the shipped workflow is not found:", done.stderr.decode())
+        flow = box.file("c.yaml", "name: c\nmovements:\n  - name: go\n    command: [echo, '[GO:1]']\n"
+                        "    rules: [{condition: when(exit == 0), next: COMPLETE}]\n")
+        done = subprocess.run([prefix + "/bin/segue", "run", flow], env=env, cwd=box.cwd, capture_output=True,
+                              check=False)
+        expect(done.returncode == 0, "the shim is not found:", done.stderr.decode())
+        with open(prefix + "/lib/systemd/user/segue.service", encoding="utf-8") as f:
+            unit = f.read()
+        expect(f"ExecStart={prefix}/bin/segue serve\n" in unit, unit)
+        done = subprocess.run([ROOT + "/dev", "uninstall", prefix], capture_output=True, check=False)
+        expect(done.returncode == 0, done.stderr.decode())
+        expect(below(prefix) == [own], "it left:", below(prefix))
+        done = subprocess.run([ROOT + "/dev", "uninstall", prefix], capture_output=True, check=False)
+        expect(done.returncode == 1 and b"nothing was installed" in done.stderr, done.stderr)
+
+
+def each_command_has_a_page_without_a_warning():
+    with Box() as box:
+        pages = box.segue("manual", "--list").stdout.decode().split()
+        for name in ("segue.1", "segue-run.1", "segue-workflow.5", "segue-log.5"):
+            expect(name in pages, name, "is missing:", pages)
+        told = box.segue("manual", "segue-workflow.5").stdout.decode()
+        expect("max_movements" in told and "structured_output" in told, told)
+        expect(box.segue("manual", "nothing").returncode == 2, "a page that is not there")
+        if shutil.which("man") is None or shutil.which("groff") is None:
+            print("      skipped: there is no man, whose warnings would count")
+            return
+        done = box.segue("manual", "--all", box.dir + "/pages")
+        expect(done.returncode == 0, done.stderr)
+        for path in below(box.dir + "/pages"):
+            done = subprocess.run(["man", "--warnings", "-l", "-Tutf8", path], capture_output=True, check=False,
+                                  env={**os.environ, "LC_ALL": "C.UTF-8"})
+            expect(done.returncode == 0 and done.stderr == b"", path, done.stderr.decode())
+
+
+def asked(box, *words):
+    return [line.split("\t")[0] for line in box.segue("completion", "--for", "--", *words).stdout.decode().splitlines()]
+
+
+def tab_offers_what_there_is():
+    with Box() as box:
+        os.makedirs(box.cwd + "/.segue/workflows")
+        with open(box.cwd + "/.segue/workflows/tiny.yaml", "w", encoding="utf-8") as f:
+            f.write(WORKFLOW)
+        script = box.file("s.json", '{"replies": [{"text": "[GATHER:1]"}, {"text": "[GIVE:1]"}]}')
+        flow = box.cwd + "/.segue/workflows/tiny.yaml"
+        box.env["SEGUE_LOGS"] = box.logs
+        done = box.segue("run", flow, "-t", "x", "-s", script)
+        expect(done.returncode in (0, 1), done.stderr)
+        session = os.path.basename(box.log_paths()[0])[:-len(".ndjson")]
+        expect("tiny" in asked(box, "run", "ti"), asked(box, "run", "ti"))
+        expect(":files" in asked(box, "run", ""), "a path may stand there, too")
+        expect(asked(box, "ru") == ["run"], asked(box, "ru"))
+        expect("--provider" in asked(box, "run", "tiny", "--pr"), "options")
+        expect(asked(box, "run", "tiny", "--provider", "clau") == ["claude"], "providers")
+        expect(asked(box, "prompt", "tiny", "g") == ["gather", "give"], asked(box, "prompt", "tiny", "g"))
+        expect(session in asked(box, "show", session[:6]), asked(box, "show", session[:6]))
+        expect("gather" in asked(box, "show", session, ""), asked(box, "show", session, ""))
+        expect(asked(box, "completion", "z") == ["zsh"], "words of a list")
+        expect(asked(box, "nonsense", "") == [], "an unknown command")
+        # A name out of a file is no word that a shell would run.
+        evil = WORKFLOW.replace("name: gather", "name: 'g;touch x'")
+        with open(flow, "w", encoding="utf-8") as f:
+            f.write(evil)
+        expect(asked(box, "prompt", "tiny", "g") == ["give"], asked(box, "prompt", "tiny", "g"))
+
+
+SHELLS = {
+    "bash": 'eval "$(segue completion bash)"; COMP_WORDS=(segue completion z); COMP_CWORD=2; _segue; '
+            'printf "%s\\n" "${COMPREPLY[@]}"',
+    "zsh": 'compdef() { :; }; _describe() { print -l -- "${(@P)2}"; }; _files() { :; }; '
+           'eval "$(segue completion zsh)"; words=(segue completion z); CURRENT=3; _segue',
+    "fish": 'segue completion fish | source; complete -C "segue completion z"',
+}
+
+
+def real_shells_complete():
+    with Box() as box:
+        os.mkdir(box.dir + "/bin")
+        os.symlink(BUILD + "/segue", box.dir + "/bin/segue")
+        for shell, script in SHELLS.items():
+            if shutil.which(shell) is None:
+                print(f"      skipped: there is no {shell}")
+                continue
+            done = subprocess.run([shell, "-c", script], capture_output=True, cwd=box.cwd, check=False,
+                                  env={**box.env, "PATH": box.dir + "/bin:" + box.env["PATH"]})
+            found = [line.split(":")[0].split("\t")[0] for line in done.stdout.decode().splitlines()]
+            expect(found == ["zsh"], shell, found, done.stderr.decode())
+
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main([it_works_from_where_it_was_put_and_goes_without_a_trace, each_command_has_a_page_without_a_warning,
+                   tab_offers_what_there_is, real_shells_complete]))

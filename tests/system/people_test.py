@@ -1,0 +1,589 @@
+#!/usr/bin/env python3
+"""Sessions that ask persons: questions, approvals and answers, with a daemon and without one.
+
+usage: people_test.py BUILD_DIR [CASE...]
+"""
+import json
+import os
+import pty
+import pwd
+import select
+import signal
+import sys
+import time
+
+sys.dont_write_bytecode = True
+
+from daemon import SANITIZED, DaemonBox  # noqa: E402
+from support import Box as PlainBox  # noqa: E402
+from support import (SEGUE, WAIT_S, expect, main, need_build, of_type, records,  # noqa: E402
+                     verdicts, verified)
+
+ME = {"uid": os.getuid(), "name": pwd.getpwuid(os.getuid()).pw_name}
+
+WHICH = """
+name: which
+movements:
+  - name: which
+    ask:
+      question: "Which database for {task}?"
+      choices: [postgres, sqlite]
+    rules:
+      - {condition: postgres, next: show}
+      - {condition: sqlite, next: COMPLETE}
+  - name: show
+    command: [cat]
+    instruction: "got {structured:which.text} and {previous_response}"
+    rules: [{condition: when(exit == 0), next: COMPLETE}]
+"""
+FREE = """
+name: free
+movements:
+  - name: name
+    ask:
+      question: What is it called?
+      %s
+    rules: [{condition: when(structured.name.timed_out), next: ABORT}, {condition: when(true), next: COMPLETE}]
+"""
+SCHEMA = """
+name: schema
+movements:
+  - name: size
+    ask:
+      question: How large?
+      schema: {type: object, properties: {width: {type: integer}}, required: [width]}
+    rules:
+      - {condition: when(structured.size.width > 10), next: COMPLETE}
+      - {condition: when(true), next: ABORT}
+"""
+TWO = """
+name: two
+movements:
+  - name: both
+    parallel:
+      - name: left
+        ask: {question: left?}
+        rules: [{condition: when(true)}]
+      - name: right
+        ask: {question: right?}
+        rules: [{condition: when(true)}]
+      - name: work
+        command: [sh, -c, 'echo ran >> ran']
+        rules: [{condition: when(exit == 0)}]
+    rules: [{condition: when(true), next: tell}]
+  - name: tell
+    command: [cat]
+    instruction: "{structured:both.left.text}+{structured:both.right.text}"
+    rules: [{condition: when(true), next: COMPLETE}]
+"""
+
+
+APPROVE = """
+name: approve
+provider: script
+movements:
+  - name: build
+    command: [sh, -c, 'echo built > built']
+    approve: %s
+    rules: [{condition: when(exit == 0), next: agent}]
+  - name: agent
+    instruction: "Say {previous_response}"
+    permission: edit
+    approve: {question: "Is {task} fine?", on_reject: build}
+    rules: [{condition: when(true), next: COMPLETE}]
+"""
+INPUT = """
+name: input
+provider: script
+movements:
+  - name: plan
+    instruction: plan it
+    judge: {stages: [phase1_tag]}
+    rules:
+      - {condition: the plan is there, next: COMPLETE}
+      - {condition: something is unclear, requires_user_input: true}
+"""
+CHILDREN = """
+name: children
+provider: script
+movements:
+  - name: both
+    parallel:
+      - name: a
+        instruction: do a
+        judge: {stages: [phase1_tag]}
+        rules: [{condition: done}, {condition: unclear, requires_user_input: true}]
+      - name: b
+        instruction: do b
+        judge: {stages: [phase1_tag]}
+        rules: [{condition: done}, {condition: unclear, requires_user_input: true}]
+      - {name: c, command: [echo, c], approve: true, rules: [{condition: when(true)}]}
+    rules: [{condition: 'any("error")', next: ABORT}, {condition: when(true), next: COMPLETE}]
+"""
+ESCALATED = """
+name: escalated
+provider: script
+movements:
+  - name: mood
+    instruction: tell the mood
+    structured_output:
+      schema: {type: object, properties: {mood: {enum: [good, bad]}}, required: [mood]}
+      on_failure: escalate
+      max_reasks: 0
+    rules:
+      - {condition: when(structured.mood.mood == "good"), next: COMPLETE}
+      - {condition: when(true), next: ABORT}
+"""
+
+
+class Box(PlainBox):
+    def __init__(self):
+        super().__init__()
+        self.env["SEGUE_LOGS"] = self.logs
+
+
+def start(box, text, *words, status=1, name="w.yaml", task="x"):
+    done = box.segue("run", box.file(name, text), "--task", task, "-q", *words)
+    expect(done.returncode == status, done.returncode, done.stderr)
+    return box.log_paths()[-1]
+
+
+def told(box, *words, status=0):
+    done = box.segue(*words)
+    expect(done.returncode == status, words, "gave", done.returncode, done.stdout, done.stderr)
+    return (done.stdout + done.stderr).decode()
+
+
+def inbox(box, *words):
+    done = box.segue("inbox", "--json", *words)
+    expect(done.returncode == 0, done.stderr)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def a_choice_without_a_daemon():
+    with Box() as box:
+        log = start(box, WHICH, task="shop")
+        stop = records(log)[-1]
+        expect(stop["reason"] == "question" and len(stop["questions"]) == 1, stop)
+        waiting = inbox(box)
+        expect(len(waiting) == 1, waiting)
+        asked = waiting[0]
+        expect(asked["movement"] == "which" and asked["text"] == "Which database for shop?" and
+               asked["choices"] == ["postgres", "sqlite"] and asked["kind"] == "ask" and
+               asked["blocks"] == ["show", "COMPLETE"] and asked["id"] in log, asked)
+        expect("one of its choices" in told(box, "answer", log, "mysql", status=2), "a wrong choice")
+        expect("1 to 2" in told(box, "answer", log, "--choice", "3", status=2), "a third choice")
+        expect("segue answer" in told(box, "approve", log, status=2), "no approval")
+        told(box, "answer", log, "--choice", "1", "--name", "Alice")
+        again = told(box, "answer", log, "sqlite", status=1)
+        expect(f"answered already, by Alice (uid {ME['uid']})" in again and "postgres" in again, again)
+        expect(inbox(box) == [], "it still waits")
+        told(box, "resume", log)
+        done = records(log)
+        answer = of_type(done, "answer")
+        expect(len(answer) == 1 and answer[0]["by"] == {**ME, "name": "Alice"} and
+               answer[0]["text"] == "postgres" and answer[0]["choice"] == 1, answer)
+        expect([v[1:] for v in verdicts(done)] == [("which", 1, "human"), ("show", 1, "when")],
+               verdicts(done))
+        shown = [r for r in of_type(done, "call_end")][-1]["text"]
+        expect(shown == "got postgres and postgres", shown)
+        expect(done[-1]["outcome"] == "complete", done[-1])
+        expect("answered already" in told(box, "answer", log, "sqlite", status=1), "after the end")
+        verified(box, log)
+
+
+def a_text_from_a_file_and_going_on_at_once():
+    with Box() as box:
+        log = start(box, FREE % "")
+        text = box.file("a.txt", "a name\nof two lines\n")
+        expect("empty" in told(box, "answer", log, "  ", status=2), "an empty answer")
+        told(box, "answer", log, "name", "--file", text, "--resume")
+        answer = of_type(records(log), "answer")[0]
+        expect(answer["text"] == "a name\nof two lines" and answer["answer"] == "text", answer)
+        expect(records(log)[-1]["outcome"] == "complete", records(log)[-1])
+        verified(box, log)
+
+
+def a_value_fits_its_schema():
+    with Box() as box:
+        log = start(box, SCHEMA)
+        expect("width" in told(box, "answer", log, '{"width": "wide"}', status=2), "a wrong value")
+        told(box, "answer", log, '{"width": 12}', "--resume")
+        answer = of_type(records(log), "answer")[0]
+        expect(answer["value"] == {"width": 12} and answer["answer"] == "value", answer)
+        expect(records(log)[-1]["outcome"] == "complete", records(log)[-1])
+        verified(box, log)
+
+
+def what_would_be_run_is_approved_or_not():
+    with Box() as box:
+        scenario = box.file("s.yaml", "replies: [{text: said}]")
+        log = start(box, APPROVE % "true", "--scenario", scenario)
+        asked = inbox(box)[0]
+        expect(asked["kind"] == "approve" and asked["runs"] ==
+               {"command": ["sh", "-c", "echo built > built"]}, asked)
+        expect("approve or reject" in told(box, "answer", log, "yes", status=2), "not by answer")
+        expect(not os.path.exists(box.cwd + "/built"), "it ran")
+        told(box, "approve", log, "--reason", "go")
+        told(box, "resume", log, "-q", status=1)
+        expect(os.path.exists(box.cwd + "/built"), "it did not run")
+        asked = inbox(box)[0]
+        expect(asked["text"] == "Is x fine?" and asked["runs"]["permission"] == "edit" and
+               asked["runs"]["provider"] == "script", asked)
+        told(box, "reject", log, "--reason", "not yet")
+        told(box, "resume", log, "-q", status=1)
+        end = of_type(records(log), "turn_end")[-1]
+        expect(end["outcome"] == "rejected" and end["next"] == "build" and
+               end["message"] == "rejected: not yet", end)
+        told(box, "approve", log)
+        told(box, "resume", log, "-q", status=1)
+        told(box, "approve", log, "--resume", "--json")
+        expect(records(log)[-1]["outcome"] == "complete", records(log)[-1])
+        expect(len(of_type(records(log), "call_end")) == 3, "calls")
+        verified(box, log)
+    with Box() as box:
+        scenario = box.file("s.yaml", "replies: [{text: said}]")
+        log = start(box, APPROVE % "{deadline: 100ms}", "--scenario", scenario)
+        while not of_type(records(log), "answer"):
+            box.segue("resume", log, "-q")
+        expect(records(log)[-1]["outcome"] == "abort", records(log)[-1])
+        verified(box, log)
+
+
+def a_rule_that_requires_an_answer():
+    with Box() as box:
+        scenario = box.file("s.yaml", """replies:
+  - {text: "Which colour?\\n\\n[PLAN:2]"}
+  - {contains: "> Which colour?", text: "blue it is\\n\\n[PLAN:1]"}
+""")
+        log = start(box, INPUT, "--scenario", scenario)
+        asked = inbox(box)[0]
+        expect(asked["kind"] == "input" and "Which colour?" in asked["text"], asked)
+        told(box, "answer", log, "--resume", "blue")
+        prompt = json.dumps(of_type(records(log), "call_start")[-1]["prompt"])
+        expect("> Which colour?" in prompt and "blue" in prompt and "What a person" in prompt, prompt)
+        expect(records(log)[-1]["outcome"] == "complete", records(log)[-1])
+        verified(box, log)
+
+
+def children_are_asked_apart():
+    with Box() as box:
+        scenario = box.file("s.yaml", """replies:
+  - {movement: both.a, text: "a?\\n\\n[A:2]"}
+  - {movement: both.b, text: "b?\\n\\n[B:2]"}
+  - {movement: both.b, contains: "for b", text: "b\\n\\n[B:1]"}
+  - {movement: both.a, contains: "for a", text: "a\\n\\n[A:1]"}
+""")
+        log = start(box, CHILDREN, "--scenario", scenario)
+        expect(sorted(q["movement"] for q in inbox(box)) == ["both.a", "both.b", "both.c"], inbox(box))
+        told(box, "answer", log, "b", "for b", "--resume", status=1)
+        expect(sorted(q["movement"] for q in inbox(box)) == ["both.a", "both.c"], inbox(box))
+        told(box, "answer", log, "a", "for a")
+        told(box, "reject", log, "c", "--reason", "no c", "--resume", status=3)
+        log = records(log)
+        prompts = {r["movement"] if "movement" in r else r["turn"]: json.dumps(r["prompt"])
+                   for r in of_type(log, "call_start")}
+        expect(not any("for a" in p and "for b" in p for p in prompts.values()), prompts)
+        expect(len(of_type(log, "call_start")) == 4, "calls")
+        verified(box, box.log_paths()[0])
+
+
+def an_escalated_value_is_answered():
+    with Box() as box:
+        scenario = box.file("s.yaml", "replies: [{text: dunno}]")
+        log = start(box, ESCALATED, "--scenario", scenario)
+        asked = inbox(box)[0]
+        expect(asked["kind"] == "value" and "mood" in asked["text"], asked)
+        expect(records(log)[-1]["reason"] == "escalated", records(log)[-1])
+        told(box, "answer", log, '{"mood": "grey"}', status=2)
+        told(box, "answer", log, '{"mood": "good"}', "--resume")
+        expect(records(log)[-1]["outcome"] == "complete", records(log)[-1])
+        expect(len(of_type(records(log), "call_start")) == 1, "another call")
+        verified(box, log)
+
+
+class Terminal:
+    """A person at a terminal: what is shown, and what is typed."""
+
+    def __init__(self, box, *words):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.chdir(box.cwd)
+            os.execve(SEGUE, [SEGUE, *words], {**box.env, "TERM": "dumb"})
+        self.shown = b""
+
+    def until(self, text):
+        end = time.monotonic() + WAIT_S
+        while text.encode() not in self.shown:
+            ready = select.select([self.fd], [], [], max(0, end - time.monotonic()))[0]
+            expect(ready, text, "is not shown, but", self.shown)
+            try:
+                more = os.read(self.fd, 65536)
+            except OSError:
+                more = b""
+            expect(more, text, "is not shown, but", self.shown)
+            self.shown += more
+
+    def type(self, text):
+        self.shown = b""
+        os.write(self.fd, text.encode())
+
+    def end(self):
+        try:
+            while os.read(self.fd, 65536):
+                pass
+        except OSError:
+            pass
+        status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        os.close(self.fd)
+        return status
+
+
+def a_person_at_the_terminal_is_asked():
+    with Box() as box:
+        workflow = box.file("w.yaml", WHICH)
+        at = Terminal(box, "run", workflow, "--task", "shop")
+        at.until("answer [1-2]")
+        at.type("mysql\n")
+        at.until("one of its choices")
+        at.type("1\n")
+        expect(at.end() == 0, "how it ended")
+        log = records(box.log_paths()[0])
+        expect(of_type(log, "answer")[0]["by"] == ME and not of_type(log, "session_stop") and
+               log[0]["config"]["interactive"] is True, log)
+        verified(box, box.log_paths()[0])
+    with Box() as box:
+        workflow = box.file("w.yaml", WHICH)
+        at = Terminal(box, "run", workflow, "--task", "shop")
+        at.until("answer [1-2]")
+        at.type("\x04")
+        expect(at.end() == 1, "how it ended")
+        log = box.log_paths()[0]
+        expect(records(log)[-1]["reason"] == "question" and len(inbox(box)) == 1, records(log)[-1])
+        at = Terminal(box, "resume", log)
+        at.until("answer [1-2]")
+        at.type("sqlite\n")
+        expect(at.end() == 0, "how it ended")
+        verified(box, log)
+    with Box() as box:
+        scenario = box.file("s.yaml", "replies: [{text: said}]")
+        at = Terminal(box, "run", box.file("w.yaml", APPROVE % "true"), "--task", "x", "--scenario",
+                      scenario)
+        at.until("approve?")
+        at.type("perhaps\n")
+        at.until("approve?")
+        at.type("yes do it\n")
+        at.until("Is x fine?")
+        at.until("approve?")
+        at.type("n no\n")
+        at.until("approve?")  # build again
+        os.kill(at.pid, signal.SIGINT)
+        expect(at.end() == 130, "how it ended")
+        answers = [(a["answer"], a["text"]) for a in of_type(records(box.log_paths()[0]), "answer")]
+        expect(answers == [("approve", "do it"), ("reject", "no")], answers)
+        expect(len(inbox(box)) == 1, "the question is lost")
+        verified(box, box.log_paths()[0])
+
+
+def a_hidden_rule_shows_where_a_person_is():
+    text = INPUT.replace("requires_user_input: true", "requires_user_input: true, interactive_only: true")
+    with Box() as box:
+        scenario = box.file("s.yaml", 'replies: [{text: "Which?\\n\\n[PLAN:2]"}]')
+        log = start(box, text, "--scenario", scenario, status=0)
+        expect(verdicts(records(log))[0][3] == "auto_select", verdicts(records(log)))
+        at = Terminal(box, "run", box.file("w.yaml", text), "--task", "x",
+                      "--scenario", scenario)
+        at.until("answer:")
+        os.kill(at.pid, signal.SIGINT)
+        expect(at.end() == 130, "how it ended")
+
+
+def a_person_takes_part_by_the_inbox():
+    text = INPUT.replace("requires_user_input: true", "requires_user_input: true, interactive_only: true")
+    replies = """replies:
+  - {text: "Which?\\n\\n[PLAN:2]"}
+  - {text: "so it is\\n\\n[PLAN:1]"}
+"""
+    with DaemonBox() as box:
+        box.serve()
+        scenario, workflow = box.file("s.yaml", replies), box.file("w.yaml", text)
+        sid = told(box, "submit", workflow, "--task", "x", "--scenario", scenario,
+                   "--interactive").strip()
+        box.wait_status(sid, "stopped")
+        told(box, "answer", sid, "that one")
+        box.wait_status(sid, "complete")
+        status, said = box.ask("POST", "/v1/sessions", {"workflow": workflow, "cwd": box.cwd,
+                                                       "task": "x", "interactive": 1})
+        expect(status == 422 and "true or false" in said["detail"], status, said)
+        verified(box, box.log(sid))
+        box.check_all()
+
+
+def hostile_texts_do_not_steer_the_terminal():
+    with Box() as box:
+        log = start(box, WHICH, task="\x1b[31mred\x07\x1b]0;t\x07")
+        shown = box.segue("inbox").stdout
+        expect(b"\x1b" not in shown and b"\x07" not in shown and b"red" in shown, shown)
+        told(box, "answer", log, "--file", box.file("big", b"x" * 70000), status=2)
+        expect("UTF-8" in told(box, "answer", log, "--file", box.file("bad", b"\xff\xfe"), status=2),
+               "bytes that are no text")
+
+
+def a_deadline_that_passes_while_nothing_runs():
+    with Box() as box:
+        log = start(box, FREE % "default: nameless\n      deadline: 300ms")
+        question = of_type(records(log), "question")[0]
+        expect(inbox(box)[0]["until"] == question["until"], inbox(box), question)
+        while not late(box, log):
+            time.sleep(0.02)
+        told(box, "resume", log, status=3)
+        answer = of_type(records(log), "answer")[0]
+        expect(answer["reason"] == "deadline" and answer["text"] == "nameless" and
+               "by" not in answer, answer)
+        expect("by its deadline" in told(box, "answer", log, "late", status=1), "late")
+        verified(box, log)
+
+
+def late(box, log):
+    """An answer is refused once the time is over; until then this one is none."""
+    return b"deadline passed" in box.segue("answer", log, "name", " ").stderr
+
+
+def two_questions_of_a_killed_daemon():
+    with DaemonBox() as box:
+        box.serve()
+        workflow = box.file("two.yaml", TWO)
+        sid = box.submit(workflow, task="x")
+        box.wait_status(sid, "stopped")
+        box.process.kill()
+        box.process.wait()
+        open_now = inbox(box, "--logs", box.logs)
+        expect([q["movement"] for q in open_now] == ["both.left", "both.right"], open_now)
+        calls = len(of_type(records(box.log(sid)), "call_start"))
+        box.serve()
+        expect([q["movement"] for q in box.get("/v1/inbox")["inbox"]] == ["both.left", "both.right"],
+               box.get("/v1/inbox"))
+        status, said = box.ask("POST", f"/v1/sessions/{sid}/answer", {"text": "x"})
+        expect(status == 422 and "both.left, both.right" in said["detail"], status, said)
+        status, said = box.ask("POST", f"/v1/sessions/{sid}/answer",
+                               {"text": "R", "movement": "right", "name": "bob"})
+        expect(status == 202, status, said)
+        box.until(lambda: [q["movement"] for q in box.get("/v1/inbox")["inbox"]] == ["both.left"] and
+                  box.session(sid)["status"] == "stopped", "the other one does not wait alone")
+        expect(len(of_type(records(box.log(sid)), "call_start")) == calls, "a call between")
+        status, said = box.ask("POST", f"/v1/sessions/{sid}/answer",
+                               {"text": "R2", "movement": "right"})
+        expect(status == 409 and "by bob" in said["detail"], status, said)
+        status, said = box.ask("POST", f"/v1/sessions/{sid}/answer", {"text": "L"})
+        expect(status == 202, status, said)
+        box.wait_status(sid, "complete")
+        log = records(box.log(sid))
+        expect([(a["movement"], a["text"]) for a in of_type(log, "answer")] ==
+               [("both.right", "R"), ("both.left", "L")], of_type(log, "answer"))
+        expect(of_type(log, "call_end")[-1]["text"] == "L+R", of_type(log, "call_end")[-1])
+        with open(box.cwd + "/ran", encoding="ascii") as f:
+            expect(f.read() == "ran\n", "the sibling ran again")
+        box.check_all()
+        verified(box, box.log(sid))
+
+
+def killed_before_the_stop_is_written():
+    """One asks, its sibling still works: the daemon is killed, the question stands."""
+    text = TWO.replace("echo ran >> ran", "echo ran >> ran; sleep 30")
+    with DaemonBox() as box:
+        box.serve()
+        sid = box.submit(box.file("two.yaml", text), task="x")
+        box.until(lambda: os.path.exists(box.log(sid)) and
+                  len(of_type(records(box.log(sid)), "question")) == 2 and
+                  os.path.exists(box.cwd + "/ran"), "nothing is asked")
+        expect(len(box.get("/v1/inbox")["inbox"]) == 2, box.get("/v1/inbox"))
+        box.process.kill()
+        box.process.wait()
+        expect(len(inbox(box, "--logs", box.logs)) == 2, "a question is lost")
+        told(box, "answer", box.log(sid), "left", "L", "--logs", box.logs)
+        box.serve()
+        box.until(lambda: len(box.get("/v1/inbox")["inbox"]) == 1, "the answer is lost")
+        status, said = box.ask("POST", f"/v1/sessions/{sid}/answer",
+                               {"text": "R", "movement": "both.right"})
+        expect(status == 202, status, said)  # while the sibling works
+        expect(box.get("/v1/inbox")["inbox"] == [], "it is still asked")
+        status, said = box.ask("POST", f"/v1/sessions/{sid}/cancel")
+        expect(status == 200, status, said)
+        box.check_all()
+        verified(box, box.log(sid))
+
+
+def the_daemon_takes_the_default():
+    with DaemonBox() as box:
+        box.serve()
+        sid = box.submit(box.file("w.yaml", FREE % "default: nameless\n      deadline: 1s"), task="x")
+        box.wait_status(sid, "stopped")
+        box.wait_status(sid, "abort")  # nobody asks it to
+        sid = box.submit(box.file("w.yaml", FREE % "default: nameless\n      deadline: 400ms"), task="x")
+        box.wait_status(sid, "stopped", "abort")
+        box.end()
+        box.serve()  # and over a restart
+        box.wait_status(sid, "abort")
+        expect(of_type(records(box.log(sid)), "answer")[0]["reason"] == "deadline", "not by it")
+        verified(box, box.log(sid))
+
+
+def commands_find_the_daemon():
+    with DaemonBox() as box:
+        box.serve()
+        sid = box.submit(box.file("w.yaml", WHICH), task="x")
+        box.wait_status(sid, "stopped")
+        expect([q["id"] for q in inbox(box)] == [sid], inbox(box))
+        told(box, "answer", sid, "sqlite")
+        box.wait_status(sid, "complete")
+        expect("answered already" in told(box, "answer", sid, "sqlite", status=1), "a second one")
+        status, said = box.ask("POST", f"/v1/sessions/{sid}/answer", {"txt": "x"})
+        expect(status == 422 and "did you mean" in said["detail"], status, said)
+        status, said = box.ask("POST", f"/v1/sessions/{sid}/answer", {"text": "x", "choice": 1})
+        expect(status == 422, status, said)
+        status, said = box.ask("POST", "/v1/sessions/0000/answer", {"text": "x"})
+        expect(status == 404, status, said)
+        box.check_all()
+
+
+def a_thousand_that_wait():
+    with DaemonBox() as box:
+        box.serve("--max-sessions", "8")
+        workflow = box.file("w.yaml", WHICH)
+        for _ in range(20):  # what is loaded once
+            box.submit(workflow, task="x")
+        box.until(lambda: len(box.get("/v1/inbox")["inbox"]) == 20, "they do not wait")
+        box.until(lambda: box.get("/v1/health")["sessions"]["running"] == 0, "they still run")
+        fds, rss = box.fds(), box.rss_kib()
+        count = 1000
+        for _ in range(count):
+            box.submit(workflow, task="x")
+        box.until(lambda: box.get("/v1/health")["sessions"] ==
+                  {**box.get("/v1/health")["sessions"], "running": 0, "queued": 0}, "they still run")
+        grown = box.rss_kib() - rss
+        box.until(lambda: box.fds() <= fds, "descriptors:", fds, box.fds())
+        best = min(timed(box) for _ in range(5))
+        expect(len(box.get("/v1/inbox")["inbox"]) == count + 20, "some are missing")
+        if not SANITIZED:
+            expect(grown <= count, "KiB for", count, ":", grown)
+            expect(best <= 0.2, "inbox takes", best)
+        return f"{grown} KiB, inbox {best * 1000:.0f} ms"
+
+
+def timed(box):
+    begin = time.monotonic()
+    box.get("/v1/inbox")
+    return time.monotonic() - begin
+
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main([a_choice_without_a_daemon, a_text_from_a_file_and_going_on_at_once,
+                   a_value_fits_its_schema, what_would_be_run_is_approved_or_not,
+                   a_rule_that_requires_an_answer, children_are_asked_apart,
+                   an_escalated_value_is_answered, a_person_at_the_terminal_is_asked,
+                   a_hidden_rule_shows_where_a_person_is, a_person_takes_part_by_the_inbox,
+                   hostile_texts_do_not_steer_the_terminal,
+                   a_deadline_that_passes_while_nothing_runs, two_questions_of_a_killed_daemon,
+                   killed_before_the_stop_is_written, the_daemon_takes_the_default,
+                   commands_find_the_daemon, a_thousand_that_wait]))

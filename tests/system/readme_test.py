@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""README's blocks run as they are printed, in a fresh repository, with an agent that stands for claude;
+its workflow loads; and no page links to what is not there."""
+import os
+import re
+import subprocess
+import sys
+
+from support import BUILD, Box, expect, main, need_build
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+AGENT = r"""#!/usr/bin/env python3
+import json, sys
+if "--version" in sys.argv:
+    sys.exit(print("2.1.329 (Claude Code)"))
+prompt = sys.stdin.read()
+answer = {"type": "result", "subtype": "success", "is_error": False, "session_id": "s-1", "total_cost_usd": 0.01,
+          "usage": {"input_tokens": 100, "output_tokens": 10}}
+if "--json-schema" in sys.argv:
+    answer.update(result="", structured_output={"reason": "The report says what was changed.", "step": 1})
+else:
+    with open("greet.sh", "w") as f:
+        f.write('echo "Hello ${1:-world}"\n')
+    answer.update(result="greet.sh has a default for an empty name now.")
+print(json.dumps(answer))
+"""
+
+
+def blocks(path, language):
+    with open(path, encoding="utf-8") as f:
+        return re.findall(r"^```" + language + r"\n(.*?)^```$", f.read(), re.M | re.S)
+
+
+def pages():
+    found = [ROOT + "/" + name for name in os.listdir(ROOT) if name.endswith(".md")]
+    return found + [f"{ROOT}/docs/{name}" for name in os.listdir(ROOT + "/docs") if name.endswith(".md")]
+
+
+def repository(box):
+    with open(box.cwd + "/greet.sh", "w", encoding="utf-8") as f:
+        f.write('echo "Hello ${1:?no name}"\n')
+    with open(box.cwd + "/Makefile", "w", encoding="utf-8") as f:
+        f.write('test:\n\t@test "$$(sh greet.sh "")" = "Hello world"\n')
+    for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
+        subprocess.run(["git", *words], cwd=box.cwd, env=box.env, check=True, capture_output=True)
+
+
+def claude(box):
+    os.makedirs(box.dir + "/bin")
+    for name, text in (("claude", AGENT),):
+        with open(f"{box.dir}/bin/{name}", "w", encoding="utf-8") as f:
+            f.write(text)
+        os.chmod(f"{box.dir}/bin/{name}", 0o755)
+    os.symlink(BUILD + "/segue", box.dir + "/bin/segue")
+    os.makedirs(box.dir + "/home/config/segue")
+    with open(box.dir + "/home/config/segue/config.yaml", "w", encoding="utf-8") as f:
+        f.write("sandbox: off\n" if os.environ.get("SEGUE_README_SANDBOX") else "")
+    box.env.update(PATH=box.dir + "/bin:" + box.env["PATH"], ANTHROPIC_API_KEY="sk-test-0123456789abcdef")
+
+
+def its_five_commands_work():
+    with Box() as box:
+        repository(box)
+        claude(box)
+        shown = blocks(ROOT + "/README.md", "sh")
+        expect(len(shown) == 1 and "segue run" in shown[0], shown)
+        for line in shown[0].splitlines():
+            done = subprocess.run(["bash", "-c", line], cwd=box.cwd, env=box.env, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+            # The doctor's status says whether everything is here, which depends on the machine.
+            expect(done.returncode == 0 or line.startswith("segue doctor"), line, done.stdout.decode(), done.stderr.decode())
+        expect("COMPLETE" in done.stdout.decode(), "the last one shows the session:", done.stdout.decode())
+        with open(box.cwd + "/greet.sh", encoding="utf-8") as f:
+            expect("world" in f.read(), "the agent worked")
+
+
+def its_workflow_loads():
+    with Box() as box:
+        for text in blocks(ROOT + "/README.md", "yaml"):
+            done = box.segue("lint", box.file("w.yaml", text))
+            expect(done.returncode == 0 and b"warning" not in done.stderr, done.stderr.decode())
+
+
+def links_lead_somewhere():
+    for path in pages():
+        with open(path, encoding="utf-8") as f:
+            text = re.sub(r"^```.*?^```$", "", f.read(), flags=re.M | re.S)
+        text = re.sub(r"^    .*$", "", text, flags=re.M)
+        for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`]*`", "", text)):
+            target, _, _ = link.partition("#")
+            if not target or re.match(r"[a-z]+:", link):
+                continue
+            expect(os.path.exists(os.path.join(os.path.dirname(path), target)), path, "links to", link)
+
+
+def readme_stays_short():
+    with open(ROOT + "/README.md", encoding="utf-8") as f:
+        lines = len(f.readlines())
+    expect(lines <= 200, "README has", lines, "lines; what is longer stands in docs/")
+
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main([its_five_commands_work, its_workflow_loads, links_lead_somewhere, readme_stays_short]))

@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+"""Reports: their figures are those of the logs, nothing in them does anything, they need nobody."""
+import html.parser
+import json
+import os
+import sys
+
+import browser
+from audit_logs import write
+from support import Box, expect, main, of_type, records
+
+WORKFLOW = """
+name: two <i>steps</i>
+initial_movement: work
+movements:
+  - name: work
+    instruction: do it
+    rules: [{condition: "done & <b>dusted</b>", next: check}, {condition: stuck, next: ABORT}]
+  - name: check
+    instruction: look at it
+    rules: [{condition: good, next: COMPLETE}, {condition: bad, next: work}]
+"""
+HOSTILE = ["<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "</pre></details>",
+           "javascript:alert(1)", "<svg/onload=alert(1)>", "<math><mtext></mtext></math>",
+           "&lt;b&gt; &#x3c; {{7*7}} ${x}", "\x1b]8;;http://evil.example/\x1b\\x\x1b]8;;\x1b\\",
+           "\x1b[2J\x1b]52;c;aGk=\x07", "\u202egnp.exe", "a\u200bb\ufeff", "\u2028", "]]>",
+           "<style>*{display:none}</style>", "<a href=//evil.example>x</a>", "--><!--",
+           "<base href=//evil.example>", "<meta http-equiv=refresh content=0>", "w" * 20000,
+           "\u8a66\u9a13", "\u05d0\u05d1\u05d2"]
+TAGS = {"html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "h3", "h4", "p", "dl",
+        "dt", "dd", "bdi", "span", "details", "summary", "pre", "code", "section", "div", "table",
+        "caption", "thead", "tbody", "tr", "td", "th", "a", "svg", "g", "path", "rect", "circle",
+        "text", "br", "strong"}
+ATTRIBUTES = {"lang", "charset", "http-equiv", "content", "name", "class", "id", "href", "title",
+              "scope", "aria-label", "aria-hidden", "role", "tabindex", "colspan", "rowspan",
+              "viewbox", "preserveaspectratio", "x", "y", "width", "height", "d", "cx", "cy", "r"}
+
+
+class Page(html.parser.HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.text, self.rows, self.links, self.ids, self.cell = [], [], [], [], None
+        self.open = []
+        self.feed(text)
+        self.close()
+        expect(self.open == [], "not closed:", self.open)
+
+    def handle_starttag(self, tag, attrs):
+        expect(tag in TAGS, "an element that the writer does not make:", tag)
+        expect({n for n, _ in attrs} <= ATTRIBUTES, tag, attrs)
+        self.links += [v for n, v in attrs if n == "href"]
+        self.ids += [v for n, v in attrs if n == "id"]
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th") and self.rows:
+            self.rows[-1].append("")
+            self.cell = self.rows[-1]
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        self.open.pop()
+
+    def handle_endtag(self, tag):
+        expect(self.open and self.open[-1] == tag, tag, "ends in", self.open[-3:])
+        self.open.pop()
+        if tag in ("td", "th"):
+            self.cell = None
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "style":
+            return
+        self.text.append(data)
+        if self.cell is not None:
+            self.cell[-1] += data
+
+    def all(self):
+        return "".join(self.text)
+
+
+def session(box, task="do it", said=("done [WORK:1]", "[CHECK:1]")):
+    flow = box.file("flow.yaml", WORKFLOW)
+    replies = []
+    for name, text in zip(("work", "check"), said):
+        replies.append({"movement": name, "purpose": "execute", "text": text, "times": 0})
+        replies.append({"movement": name, "purpose": "judge", "text": '{"step": 1, "reason": %s}'
+                        % json.dumps("because " + text[:200]), "times": 0})
+    scenario = box.file("scenario.json", json.dumps({"replies": replies}))
+    known = set(box.log_paths())
+    done = box.segue("run", flow, "--provider", "script", "--scenario", scenario, "--logs", box.logs,
+                     "--task", task)
+    expect(done.returncode == 0, done.stderr)
+    return (set(box.log_paths()) - known).pop()
+
+
+def report(box, *words, status=0):
+    path = f"{box.dir}/out.html"
+    done = box.segue("report", *words, "-o", path)
+    expect(done.returncode == status, done.returncode, done.stderr)
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+def one_session():
+    """Each turn, verdict and sum of the records stands in the page, and in the view's JSON."""
+    with Box() as box:
+        path = session(box)
+        log = records(path)
+        text = report(box, path)
+        page = Page(text)
+        view = json.loads(box.segue("show", path, "--as", "view").stdout)
+        expect(len(of_type(log, "turn_start")) == len(view["turns"]) == 2, view)
+        for turn, judged in zip(view["turns"], of_type(log, "judgment")):
+            for key, other in (("turn", "turn"), ("movement", "movement"), ("rule", "rule"),
+                               ("condition", "condition"), ("method", "match_method"),
+                               ("leads_to", "next")):
+                expect(turn[key] == judged[other], key, turn)
+            expect([s["outcome"] for s in turn["stages"]]
+                   == [s["outcome"] for s in judged["stages"]])
+            expect(f's1t{turn["turn"]}' in page.ids and f'#s1t{turn["turn"]}' in page.links)
+        rows = [r for r in page.rows if len(r) == 9 and r[0].isdigit()]
+        expect([(r[0], r[7]) for r in rows] == [("1", "check"), ("2", "COMPLETE")], rows)
+        expect(len(set(page.ids)) == len(page.ids), "an id stands twice")
+        calls = len(of_type(log, "call_end"))
+        expect(["all", "all calls", str(calls)] == next(r for r in page.rows if r[:1] == ["all"])[:3])
+        movements = {m["name"]: m for m in view["movements"]}
+        expect(movements["work"]["rules"][0]["taken"] == 1 and movements["work"]["runs"] == 1)
+        expect("verified: %d records, complete, sealed" % len(log) in page.all(), page.all()[:800])
+        said = json.loads(box.segue("show", path, "work", "--as", "view").stdout)
+        expect(said["judgment"] == of_type(log, "judgment")[0])
+        shown = box.segue("show", path, "work", "--full").stdout.decode()
+        for section in said["told"]:
+            expect(section["title"] in shown, section["title"])
+
+
+def hostile():
+    """Whatever is said stays text: no element, no attribute and no link comes of it."""
+    with Box() as box:
+        for text in HOSTILE:
+            path = session(box, task=text, said=(text + " [WORK:1]", text + "\n[CHECK:1]"))
+            page = Page(report(box, path))
+            expect(all(link.startswith("#") for link in page.links), page.links)
+            got = page.all()
+            expect("\x1b" not in got and "\u202e" not in got and "\u200b" not in got, repr(text))
+            if text.isascii() and "\x1b" not in text:
+                expect(text[:900] in got, "it does not read back:", text[:80])
+        Page(report(box, box.logs))
+        md = box.segue("report", path, "--format", "md").stdout.decode()
+        expect("## Session" in md and "\x1b" not in md)
+
+
+def folder():
+    """The figures of a folder are those of segue audit; 200 sessions fit into 2 MB."""
+    with Box() as box:
+        os.mkdir(box.logs)
+        write(box.logs, 200, 8, seed=3)
+        text = report(box, box.logs)
+        expect(len(text) < 2_000_000, len(text))
+        page = Page(text)
+        told = json.loads(box.segue("audit", box.logs, "--json").stdout)
+        totals = told["totals"]
+        for group in told["groups"]:
+            row = next(r for r in page.rows if r[:1] == [group["match_method"] or "-"])
+            expect(row[1] == str(group["judgments"]), row, group)
+        expect("%d judgments: %d by a rule" % (totals["judgments"], totals["decided"]) in page.all())
+        listed = [r[1] for r in page.rows if len(r) == 10 and r[1].count("-") == 4]
+        expect(len(listed) == 200, len(listed))
+        few = Page(report(box, box.logs, "--status", "complete"))
+        done = [r for r in page.rows if len(r) == 10 and r[0].endswith("complete")]
+        expect(len([r for r in few.rows if len(r) == 10 and r[1].count("-") == 4]) == len(done))
+
+
+def long_session(box, turns):
+    """One that goes round, with judges that are not understood at once."""
+    flow = box.file("flow.yaml", WORKFLOW + f"max_movements: {turns}\n")
+    said = "Nothing of note happened in this line of a report.\n" * 60
+    replies = [{"purpose": "execute", "text": said, "times": 0},
+               {"stage": "structured_output", "text": "no idea", "times": 0},
+               {"stage": "phase3_tag", "movement": "work", "text": "[WORK:1]", "times": 0},
+               {"stage": "phase3_tag", "text": "[CHECK:2]", "times": 0}]
+    scenario = box.file("scenario.json", json.dumps({"replies": replies}))
+    known = set(box.log_paths())
+    box.segue("run", flow, "--provider", "script", "--scenario", scenario, "--logs", box.logs,
+              "--task", "go round")
+    return (set(box.log_paths()) - known).pop()
+
+
+def large():
+    """A session of 200 turns is at most 1 MB."""
+    with Box() as box:
+        path = long_session(box, 200)
+        expect(len(of_type(records(path), "judgment")) == 200)
+        text = report(box, path)
+        expect(len(text) < 1_000_000, len(text))
+        page = Page(text)
+        expect("s1t200" in page.ids and "max_movements" in page.all())
+
+
+def changed():
+    """A log that was changed is shown with a banner; what stands behind the change is marked."""
+    with Box() as box:
+        path = session(box)
+        with open(path, "rb") as f:
+            lines = f.read().split(b"\n")
+        at = next(i for i, line in enumerate(lines) if b'"type":"judgment"' in line)
+        lines[at] = lines[at].replace(b'"rule":1', b'"rule":2')
+        bad = box.file("bad.ndjson", b"\n".join(lines))
+        page = Page(report(box, bad, status=1))
+        expect("not what was written" in page.all() and "not proven" in page.all())
+        view = json.loads(box.segue("show", bad, "--as", "view").stdout)
+        expect(view["chain"]["state"] == "bad" and view["chain"]["records"] == at, view["chain"])
+        expect(box.segue("report", box.dir + "/none.ndjson", "-o", box.dir + "/x").returncode == 2)
+        expect(not os.path.exists(box.dir + "/x"))
+
+
+def in_a_browser():
+    """From file://: no request but its own, nothing on the console, readable without its style."""
+    if not browser.CAN:
+        print("  no chromium and chromedriver: skipped")
+        return
+    with Box() as box, browser.Browser() as b:
+        for text in HOSTILE[:6]:
+            session(box, task=text, said=(text + " [WORK:1]", text + " [CHECK:1]"))
+        for word in (box.log_paths()[0], box.logs):
+            report(box, word)
+            url = f"file://{box.dir}/out.html"
+            b.open(url)
+            expect([r for r in b.requests() if r.startswith(("http", "file"))] == [url])
+            expect(b.console() == [], b.console())
+            expect(b.run("return getComputedStyle(document.body).margin") == "0px", "no style")
+            wide = b.run("return document.documentElement.scrollWidth - innerWidth")
+            expect(wide <= 0, "the page scrolls sideways by", wide)
+
+
+if __name__ == "__main__":
+    sys.exit(main([one_session, hostile, folder, large, changed, in_a_browser]))

@@ -1,0 +1,319 @@
+#!/usr/bin/env python3
+"""What agents may touch: a hostile program tries it all at each level, as root and as an ordinary
+user, and what it could do is held against the table below, which docs/sandbox.md shows.
+
+usage: sandbox_test.py BUILD_DIR [CASE...]
+
+Skipped where the kernel has no Landlock: then what stands in the place of a level is tested."""
+import contextlib
+import ctypes
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from daemon import DaemonBox  # noqa: E402
+from support import SEGUE, Box, expect, main, need_build, of_type, records, verified  # noqa: E402
+
+DEEDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sandbox_deeds.py")
+LANDLOCK = ctypes.CDLL(None, use_errno=True).syscall(444, None, 0, 1)
+NOBODY = 65534
+PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable  # in no home
+
+# The levels at which each can be done; with a mark what else it takes. Whatever does not stand here
+# is done at no level but off.
+DONE = {
+    "read the home folder": "off guard",
+    "list the home folder": "off guard",
+    "call a named socket": "off guard",
+    "read segue's configuration": "off",
+    "plant a hook": "off guard strict",
+    "change git's settings": "off guard strict",
+    "write to a cache": "off guard",
+    "open IPv4": "network", "open IPv6": "network", "send UDP": "network", "listen": "network",
+    "write in the workspace": "all", "write to its own folder": "all", "keep its own state": "all",
+    "read the system": "all", "run a program": "all", "trace its own child": "all",
+    "stay behind": "all",  # and is ended: see below
+    "read an inherited descriptor": "never", "type into the terminal": "never",
+}
+WORKFLOW = """name: deeds
+movements:
+  - name: work
+    instruction: Do it.
+    permission: %s
+    %s
+    rules: [{condition: done, next: COMPLETE}]
+    judge: {stages: [phase1_tag]}
+"""
+
+
+def serve_socket(s):
+    """Accepts for ever and answers a byte, where anybody asks."""
+    def answer():
+        with contextlib.suppress(OSError):
+            while True:
+                c, _ = s.accept()
+                with contextlib.suppress(OSError):
+                    c.recv(100)
+                    c.sendall(b"x")
+                c.close()
+    threading.Thread(target=answer, daemon=True).start()
+
+
+class Stage(DaemonBox):
+    """A box with everything in it that a hostile program would like."""
+
+    def __init__(self, user):
+        super().__init__()
+        self.user, self.sockets = user, []
+        self.home = self.dir + "/home"
+        for name in (".ssh", "mine", "config/segue/providers", "bin", ".cache", "state-of-it"):
+            os.makedirs(f"{self.home}/{name}")
+        for name in (".ssh/id", ".ssh/id2", "mine/token", "config/segue/SECRET.yaml", "notes"):
+            self.file("home/" + name, "SECRET\n")
+        self.file("home/bin/tool", "#!/bin/sh\n")
+        os.makedirs(self.dir + "/out")
+        self.file("out/target", "kept\n")
+        os.mkfifo(self.dir + "/out/fifo")
+        subprocess.run(["git", "init", "-q", self.cwd], check=True, env={"HOME": self.home, "PATH": self.env["PATH"]})
+        for name, family in (("port", socket.AF_INET), ("port6", socket.AF_INET6)):
+            s = socket.socket(family)
+            s.bind(("127.0.0.1" if family == socket.AF_INET else "::1", 0))
+            s.listen(5)
+            serve_socket(s)
+            setattr(self, name, s.getsockname()[1])
+            self.sockets.append(s)
+        udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        udp.bind(("127.0.0.1", 0))
+        self.udp = udp.getsockname()[1]
+        self.sockets.append(udp)
+        self.abstract = "segue-test-" + os.path.basename(self.dir)
+        for address in (self.dir + "/bus", "\0" + self.abstract):
+            s = socket.socket(socket.AF_UNIX)
+            s.bind(address)
+            s.listen(5)
+            serve_socket(s)
+            self.sockets.append(s)
+        os.chmod(self.dir + "/bus", 0o777)
+        self.provider()
+
+    def provider(self):
+        program = self.file("home/bin/hostile", f"#!/bin/sh\ncat >/dev/null\n{PYTHON} {self.home}/bin/deeds.py {self.cwd}/orders.json\n"
+                            "echo '[WORK:1]'\n")
+        os.chmod(program, 0o755)
+        shutil.copyfile(DEEDS, self.home + "/bin/deeds.py")
+        self.file("home/config/segue/providers/hostile.yaml",
+                  f"summary: hostile\nprogram: {program}\nargv: []\noutput: text\ntext: all\n"
+                  "state: [~/state-of-it/]\n")
+
+    def configure(self, **sandbox):
+        self.file("home/config/segue/config.yaml", json.dumps({"provider": "hostile", "sandbox": {"secret": ["~/mine"], **sandbox}}))
+
+    def own(self):
+        if self.user:
+            for top, folders, files in os.walk(self.dir):
+                for name in [top, *(os.path.join(top, n) for n in folders + files)]:
+                    os.chown(name, self.user, self.user, follow_symlinks=False)
+
+    def as_user(self):
+        return ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups"] if self.user else []
+
+    def __exit__(self, *exc):
+        for s in self.sockets:
+            s.close()
+        super().__exit__(*exc)
+
+
+def run_deeds(user, keys="", permission="edit", **sandbox):
+    """What the hostile program could do, by name, and its log."""
+    with Stage(user) as box:
+        box.configure(**sandbox)
+        other = "/root/segue-test-other" if os.geteuid() == 0 and user == 0 else box.dir + "/nothing"
+        neighbour = subprocess.Popen([*box.as_user(), "sleep", "1000"], env={"SECRET": "SECRET", "PATH": box.env["PATH"]})
+        box.started.append(neighbour)
+        at = {"home": box.home, "out": box.dir + "/out", "logs": box.logs, "other": other,
+              "bound": box.dir + "/bound", "neighbour": neighbour.pid, "daemon": box.socket,
+              "bus": box.dir + "/bus", "abstract": box.abstract, "segue": os.getpid() if user == 0 else neighbour.pid,
+              "port": box.port, "port6": box.port6, "udp": box.udp}
+        box.file("work/orders.json", json.dumps(at))
+        os.mkdir(box.dir + "/bound")
+        box.own()
+        box.serve(prefix=box.as_user())
+        secret = os.open(box.home + "/notes", os.O_RDONLY)
+        mount = []
+        if os.geteuid() == 0:  # a folder that is to be seen at another place, too, for this one run
+            mount = ["unshare", "-m", "sh", "-c", f"mount --bind {box.home} {box.dir}/bound && exec \"$@\"", "sh"]
+        done = subprocess.run([*mount, *box.as_user(), SEGUE, "run", box.file("w.yaml", WORKFLOW % (permission, keys)),
+                               "--task", "t", "--logs", box.logs, "--cwd", box.cwd], cwd=box.cwd, env=box.env,
+                              capture_output=True, timeout=120, stdin=subprocess.DEVNULL, pass_fds=[secret])
+        os.close(secret)
+        expect(done.returncode == 0, done.stdout, done.stderr)
+        log = records(box.log_paths()[-1])
+        verified(box, box.log_paths()[-1])
+        text = of_type(log, "call_end")[-1]["text"]
+        deeds = {d["deed"]: d for d in map(json.loads, (line for line in text.splitlines() if line.startswith("{")))}
+        expect(len(deeds) > 40, text, of_type(log, "call_end")[-1].get("stderr"))
+        with open(box.cwd + "/stays", "ab") as f:  # the one that stays behind would hold it
+            import fcntl
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return deeds, log
+
+
+def wanted(deed, level, network, user):
+    at = DONE.get(deed, "off")
+    if at in ("all", "never"):
+        return at == "all"
+    if at == "network":
+        return network == "open"
+    return level in at.split()
+
+
+def check_level(level, network, user):
+    keys = f"sandbox: {level}" + ("" if network == "open" else f"\n    network: {network}")
+    deeds, log = run_deeds(user, keys)
+    wrong = {}
+    for deed, d in deeds.items():
+        if level == "off" and deed not in CONTROLS:  # what a machine holds by itself is another matter
+            continue
+        if d["done"] != wanted(deed, level, network, user):
+            wrong[deed] = d
+    expect(not wrong, level, network, user, json.dumps(wrong, indent=1))
+    told = {r.get("sandbox", {}).get("level") for r in of_type(log, "call_start")}
+    expect(told == {level}, told)
+
+
+# These can be done where nothing holds the program: so the deeds themselves are right.
+CONTROLS = {"read a key", "read a listed secret", "write beside the workspace", "read through a link", "write through a link",
+            "write in the home folder", "write over a program", "read through a hard link", "link out",
+            "empty a file", "read by its own descriptors", "call a named socket", "call an abstract socket",
+            "plant a hook", "signal a neighbour", "open IPv4", "open IPv6", "send UDP",
+            "read another's environment", "read by another's root", "read a log", "call segue's daemon",
+            "write in the workspace", "keep its own state"}
+
+
+def users():
+    return (0, NOBODY) if os.geteuid() == 0 else (0,)
+
+
+def nothing_is_held_with_off():
+    for user in users():
+        check_level("off", "open", user)
+
+
+def guard_holds_what_it_says():
+    for user in users():
+        check_level("guard", "open", user)
+
+
+def strict_holds_what_it_says():
+    for user in users():
+        check_level("strict", "open", user)
+
+
+def no_network_is_none():
+    for user in users():
+        check_level("guard", "none", user)
+        check_level("strict", "none", user)
+
+
+def readonly_writes_no_workspace():
+    deeds, _ = run_deeds(0, "sandbox: guard", "readonly")
+    for deed in ("write in the workspace", "plant a hook", "change git's settings"):
+        expect(not deeds[deed]["done"], deed)
+    for deed in ("write to its own folder", "keep its own state"):
+        expect(deeds[deed]["done"], deed, deeds[deed])
+
+
+def guard_is_the_default():
+    with Stage(0) as box:
+        box.configure()
+        box.file("work/orders.json", "{}")
+        plan = json.loads(box.segue("plan", box.file("w.yaml", WORKFLOW % ("edit", "")), "--task", "t", "--json").stdout)
+        expect(plan["movements"][0]["work"][0]["sandbox"] == {"level": "guard", "mechanism": "landlock"}, plan)
+        doctor = box.segue("doctor", "--quick", "--json").stdout.decode()
+        found = [f for f in json.loads(doctor)["findings"] if f["what"] == "sandbox"]
+        expect(len(found) == 1 and "guard by landlock" in found[0]["text"], found)
+
+
+def the_user_may_forbid_less():
+    with Stage(0) as box:
+        box.configure(least="guard")
+        done = box.segue("run", box.file("w.yaml", WORKFLOW % ("edit", "sandbox: off")), "--task", "t", "--logs", box.logs)
+        expect(done.returncode == 3 or done.returncode == 2 or done.returncode == 1, done.returncode)
+        expect(b"sandbox: off is less than your config.yaml allows" in done.stderr, done.stderr)
+        expect(not box.log_paths(), "it began")
+
+
+def wrong_words_are_said():
+    with Stage(0) as box:
+        for words, says in (({"level": "gard"}, "did you mean guard?"), ({"lesat": "off"}, 'did you mean "least"?'),
+                            ({"read": "x"}, "a list of at most"), ({"read": ["x"]}, "an absolute path")):
+            box.file("home/config/segue/config.yaml", json.dumps({"sandbox": words}))
+            done = box.segue("doctor", "--quick")
+            expect(says.encode() in done.stdout, words, done.stdout)
+        box.configure()
+        done = box.segue("check", box.file("w.yaml", WORKFLOW % ("edit", "sandbox: tight")))
+        done = box.segue("run", box.file("w.yaml", WORKFLOW % ("edit", "sandbox: tight")), "--task", "t")
+        expect(b"off, guard or strict" in done.stderr, done.stderr)
+
+
+def commands_are_off_and_on_request_held():
+    with Box() as box:
+        os.mkdir(box.dir + "/home/.ssh")
+        box.file("home/.ssh/id", "SECRET\n")
+        flow = ("name: c\nmovements:\n  - name: a\n    command: [sh, -c, 'cat ~/.ssh/id']\n    %s\n"
+                "    rules: [{condition: when(exit == 0), next: COMPLETE}, {condition: when(true), next: ABORT}]\n")
+        for key, level, end in (("description: x", None, "complete"), ("sandbox: guard", "guard", "abort")):
+            box.segue("run", box.file("w.yaml", flow % key), "--task", "t", "--logs", box.logs)
+            log = records(box.log_paths()[-1])
+            expect(of_type(log, "session_end")[-1]["outcome"] == end, level, log[-1])
+            expect(of_type(log, "call_start")[0].get("sandbox", {}).get("level") == level, log)
+
+
+def builds_run_under_guard():
+    with Box() as box:
+        done, rustup = [], os.environ.get("RUSTUP_HOME", os.path.expanduser("~/.rustup"))
+        os.makedirs(box.dir + "/home/config/segue")
+        flow = ("name: c\nmovements:\n  - name: a\n    command: [sh, -c, '%s']\n    sandbox: guard\n"
+                "    rules: [{condition: when(exit == 0), next: COMPLETE}, {condition: when(true), next: ABORT}]\n")
+        box.file("work/Makefile", "all:\n\tcc -o x x.c && ./x\n")
+        box.file("work/x.c", "int main(void) { return 0; }\n")
+        os.makedirs(box.cwd + "/pack")
+        box.file("work/pack/package.json", '{"name": "x", "version": "1.0.0", "scripts": {"build": "node -e 0"}}')
+        os.makedirs(box.cwd + "/crate/src")
+        box.file("work/crate/Cargo.toml", '[package]\nname = "x"\nversion = "0.1.0"\nedition = "2021"\n')
+        box.file("work/crate/src/main.rs", "fn main() {}\n")
+        path = os.environ.get("PATH", "/usr/bin:/bin")
+        for program, line in (("make", "make && rm x"), ("npm", "cd pack && npm install --offline && npm run build"),
+                              ("cargo", "cd crate && cargo build --offline")):
+            if shutil.which(program, path=path) is None:
+                continue
+            env = {"PATH": path}
+            box.file("home/config/segue/config.yaml", json.dumps({"env": ["RUSTUP_HOME"], "sandbox": {"read": [os.path.dirname(os.path.realpath(
+                shutil.which(program, path=path))), *([rustup] if program == "cargo" else [])]}}))
+            if program == "cargo":
+                env["RUSTUP_HOME"] = rustup
+            out = box.segue("run", box.file("w.yaml", flow % line), "--task", "t", "--logs", box.logs, env=env)
+            log = records(box.log_paths()[-1])
+            expect(of_type(log, "session_end")[-1]["outcome"] == "complete", program, out.stdout, of_type(log, "call_end"))
+            done.append(program)
+        expect("make" in done, done)
+
+
+if __name__ == "__main__":
+    need_build()
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    if LANDLOCK < 1:
+        print("skipped: this kernel has no Landlock")
+        sys.exit(77)
+    if LANDLOCK < 6:
+        print(f"skipped: its Landlock (version {LANDLOCK}) holds neither signals nor abstract sockets")
+        sys.exit(77)
+    sys.exit(main([nothing_is_held_with_off, guard_holds_what_it_says, strict_holds_what_it_says, no_network_is_none,
+                   readonly_writes_no_workspace, guard_is_the_default, the_user_may_forbid_less, wrong_words_are_said,
+                   commands_are_off_and_on_request_held, builds_run_under_guard]))

@@ -1,0 +1,351 @@
+#!/usr/bin/env python3
+"""Who may see the window: each rule of its door, one by one, and with a real browser from elsewhere."""
+import http.client
+import http.server
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import urllib.parse
+
+import browser
+from daemon import DaemonBox, simple
+from support import expect, main, of_type, records
+
+FETCH = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}
+NAVIGATE = {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}
+POLICY = {"Content-Security-Policy", "X-Content-Type-Options", "Referrer-Policy",
+          "Cross-Origin-Opener-Policy", "Cross-Origin-Resource-Policy", "Cache-Control"}
+
+
+class Window:
+    """What a browser would send, header by header."""
+
+    def __init__(self, url):
+        at = urllib.parse.urlsplit(url)
+        self.host, self.path, self.code = at.netloc, at.path, at.fragment
+        self.cookie = None
+
+    def ask(self, method, path, headers=None, body=None, drop=(), absolute=False):
+        all_headers = {"Host": self.host, **FETCH}
+        if self.cookie:
+            all_headers["Cookie"] = self.cookie
+        if method == "POST":
+            all_headers |= {"Origin": "http://" + self.host, "X-Segue": "1",
+                            "Content-Type": "application/json"}
+        all_headers |= headers or {}
+        for name in drop:
+            all_headers.pop(name, None)
+        connection = http.client.HTTPConnection(self.host, timeout=20)
+        connection.putrequest(method, path if absolute else self.path + path, skip_host=True,
+                              skip_accept_encoding=True)
+        data = b"" if body is None else json.dumps(body).encode()
+        if method == "POST":
+            all_headers["Content-Length"] = str(len(data))
+        for name, value in all_headers.items():
+            connection.putheader(name, value)
+        connection.endheaders(data or None)
+        answer = connection.getresponse()
+        got = answer.status, dict(answer.getheaders()), answer.read()
+        connection.close()
+        expect(POLICY <= set(got[1]), "a header is missing:", got[1])
+        return got
+
+    def enter(self):
+        status, headers, _ = self.ask("POST", "enter", body={"code": self.code})
+        expect(status == 204, "the code is not taken:", status)
+        self.cookie = headers["Set-Cookie"].split(";")[0]
+        return headers["Set-Cookie"]
+
+
+class WebBox(DaemonBox):
+    def code(self, *words):
+        done = self.segue("web", "--no-open", *words)
+        expect(done.returncode == 0, done.stderr)
+        return done.stdout.decode().strip()
+
+    def window(self, *words):
+        window = Window(self.code(*words))
+        window.enter()
+        return window
+
+
+def is_closed(got):
+    status, _, body = got
+    return status == 404 and body == b"There is nothing here.\n"
+
+
+def ports(pid):
+    """TCP ports on which a process listens."""
+    inodes = set()
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found = re.match(r"socket:\[(\d+)\]", os.readlink(f"/proc/{pid}/fd/{fd}"))
+        except OSError:
+            continue
+        if found:
+            inodes.add(found.group(1))
+    rows = []
+    for name in ("tcp", "tcp6"):
+        with open(f"/proc/net/{name}", encoding="ascii") as f:
+            rows += [line.split() for line in f.readlines()[1:]]
+    return [r[1] for r in rows if r[3] == "0A" and r[9] in inodes]
+
+
+def off_by_default():
+    """No port is open until one is asked for; addresses of others are refused."""
+    with WebBox() as box:
+        box.serve()
+        expect(ports(box.process.pid) == [], ports(box.process.pid))
+        window = box.window()
+        listening = ports(box.process.pid)
+        expect(len(listening) == 1 and listening[0].startswith("0100007F:"), listening)
+        expect(window.ask("GET", "", NAVIGATE)[0] == 200)
+        box.end()
+    with WebBox() as box:
+        for address in ("0.0.0.0:0", "192.168.0.1:80", "localhost:0", "[::]:0", "127.0.0.1", "1:x",
+                        "127.0.0.1:70000", "[2001:db8::1]:80"):
+            done = box.segue("serve", "--http", address, timeout=20)
+            expect(done.returncode == 2 and b"127.0.0.1:PORT" in done.stderr, address, done.stderr)
+        for address in ("127.0.0.1:0", "[::1]:0", "127.0.0.2:0"):
+            box.serve("--http", address)
+            expect(len(ports(box.process.pid)) == 1, address)
+            expect(box.window().ask("GET", "", NAVIGATE)[0] == 200, address)
+            box.end()
+        taken = socket.create_server(("127.0.0.1", 0))
+        done = box.segue("serve", "--http", "127.0.0.1:%d" % taken.getsockname()[1], timeout=20)
+        expect(done.returncode != 0 and b"another program has the port" in done.stderr, done.stderr)
+        taken.close()
+
+
+def codes():
+    """A code is good once; no other one is; the cookie is bound to the random path."""
+    with WebBox() as box:
+        box.serve()
+        window = Window(box.code())
+        expect(re.fullmatch("/w/[0-9a-f]{32}/", window.path) and len(window.code) == 32, window.path)
+        for wrong in ("0" * 32, "", window.code[:-1], window.code + "0", window.code.upper(), None, 1):
+            if wrong != window.code:
+                expect(window.ask("POST", "enter", body={"code": wrong})[0] == 404, wrong)
+        cookie = window.enter()
+        expect(f"; Path={window.path};" in cookie and "HttpOnly" in cookie
+               and "SameSite=Strict" in cookie and "Domain" not in cookie, cookie)
+        expect(len(cookie.split(";")[0]) == len("segue=") + 64, cookie)
+        expect(window.ask("POST", "enter", body={"code": window.code})[0] == 404, "used twice")
+        other = Window(box.code())
+        expect(other.path == window.path and other.code != window.code)
+        # cookies of other programs come along, up to 16 KiB of them
+        many = "; ".join(f"c{i}={'x' * 100}" for i in range(140))
+        expect(window.ask("GET", "", NAVIGATE | {"Cookie": f"{many}; {window.cookie}; a=b"})[0] == 200)
+        for wrong in ("segue=" + "0" * 64, window.cookie[:-1], "x" + window.cookie, ""):
+            expect(is_closed(window.ask("GET", "audit", {"Cookie": wrong})), wrong)
+        box.segue("web", "--revoke")
+        expect(is_closed(window.ask("GET", "audit")), "it was put out")
+        expect(other.ask("POST", "enter", body={"code": other.code})[0] == 404, "so was its code")
+        box.end()
+
+
+def browsers_are_bounded():
+    """Of more browsers than there is room for, the one that was idle longest goes."""
+    with WebBox() as box:
+        box.serve()
+        all_of_them = [box.window() for _ in range(17)]
+        expect(is_closed(all_of_them[0].ask("GET", "audit")), "it should have gone")
+        expect(all(w.ask("GET", "audit")[0] == 200 for w in all_of_them[1:]))
+        box.end()
+
+
+def door():
+    """Host, Origin, Sec-Fetch-Site, method, content type, one by one: all that is wrong looks alike."""
+    with WebBox() as box:
+        box.serve()
+        workflow, scenario = simple(box, 20000)
+        sid = box.submit(workflow, scenario)
+        window = box.window()
+        port = window.host.split(":")[1]
+        expect(window.ask("GET", "audit")[0] == 200)
+        refused = [
+            ({"Host": "localhost:" + port}, ()), ({"Host": "127.0.0.1"}, ()), ({}, ("Host",)),
+            ({"Host": "evil.example:" + port}, ()), ({"Host": window.host + "."}, ()),
+            ({"Sec-Fetch-Site": "same-site"}, ()), ({"Sec-Fetch-Site": "cross-site"}, ()),
+            ({}, ("Sec-Fetch-Site",)), ({"Origin": "http://evil.example"}, ()),
+            ({"Origin": "null"}, ()), ({"Origin": "https://" + window.host}, ()),
+            ({"Origin": "http://localhost:" + port}, ()), ({}, ("Cookie",))]
+        for headers, drop in refused:
+            expect(window.ask("GET", "audit", headers, drop=drop)[0] in (400, 404), headers, drop)
+            got = window.ask("POST", f"s/{sid}/cancel", headers, {}, drop=drop)
+            expect(got[0] in (400, 404), headers, drop, got)
+        for headers, drop in (({}, ("Origin",)), ({"Sec-Fetch-Site": "none"}, ()),
+                              ({}, ("X-Segue",)), ({"Content-Type": "text/plain"}, ()),
+                              ({"Content-Type": "application/x-www-form-urlencoded"}, ())):
+            expect(is_closed(window.ask("POST", f"s/{sid}/cancel", headers, {}, drop=drop)), headers)
+        for method in ("PUT", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"):
+            expect(window.ask(method, "audit")[0] in (404, 405), method)
+        for path in ("/", "/w/", "/w/x/", "/v1/health", "/v1/sessions", "/metrics", "/favicon.ico",
+                     "/etc/passwd", window.path[:-1], window.path + "../v1/health"):
+            expect(is_closed(window.ask("GET", path, absolute=True)), path)
+        for path in ("v1/health", "s/../x/", "s/%2e%2e/", "s/" + "a" * 36 + "/x/y", "metrics",
+                     f"s/{sid}/cancel", f"s/{sid}/resume", "enter"):
+            got = window.ask("GET", path)
+            expect(got[0] == 404, path, got)
+        # without a cookie: one fixed page, whatever leads to it, and what it loads
+        window.cookie, cookie = None, window.cookie
+        for site in ("none", "cross-site", "same-site", "same-origin"):
+            status, _, body = window.ask("GET", "", NAVIGATE | {"Sec-Fetch-Site": site})
+            expect(status == 200 and b"enter.mjs" in body and sid.encode() not in body, site)
+        expect(window.ask("GET", "style.css")[0] == window.ask("GET", "enter.mjs")[0] == 200)
+        for path in ("page.mjs", "idiomorph.js", "audit", "events", f"s/{sid}/", "enter-page"):
+            expect(is_closed(window.ask("GET", path)), path)
+        # led here from elsewhere, with the cookie: still the fixed page only
+        window.cookie = cookie
+        body = window.ask("GET", "", NAVIGATE | {"Sec-Fetch-Site": "cross-site"})[2]
+        expect(b"enter.mjs" in body and sid.encode() not in body)
+        expect(box.get("/v1/sessions/" + sid)["status"] == "running", "somebody cancelled it")
+        box.ask("POST", f"/v1/sessions/{sid}/cancel")
+        box.end()
+
+
+def read_only():
+    """Such a browser sees all and changes nothing."""
+    with WebBox() as box:
+        box.serve()
+        workflow, scenario = simple(box, 20000)
+        sid = box.submit(workflow, scenario)
+        looks, acts = box.window("--read-only"), box.window()
+        page = looks.ask("GET", f"s/{sid}/")[2]
+        expect(b"data-act" not in page and b"data-act" in acts.ask("GET", f"s/{sid}/")[2])
+        expect(is_closed(looks.ask("POST", f"s/{sid}/cancel", body={})))
+        expect(box.get("/v1/sessions/" + sid)["status"] == "running")
+        status, _, body = acts.ask("POST", f"s/{sid}/cancel", body={})
+        expect(status == 200 and json.loads(body)["status"] == "cancelled", status, body)
+        status, _, body = acts.ask("POST", f"s/{sid}/resume", body={})
+        expect(status == 409 and json.loads(body)["detail"], status, body)
+        expect(of_type(records(box.log(sid)), "session_end")[0]["outcome"] == "cancelled")
+        box.end()
+
+
+def other_users():
+    """A program of another user does not get a word, whatever it knows."""
+    if os.geteuid() != 0:
+        print("  only root can be another user: skipped")
+        return
+    with WebBox() as box:
+        box.serve()
+        window = box.window()
+        host, port = window.host.split(":")
+        script = ("import socket,sys; s=socket.create_connection((%r,%s)); s.sendall(%r);"
+                  "sys.exit(0 if s.recv(100)==b'' else 9)"
+                  % (host, port, f"GET {window.path} HTTP/1.1\r\nHost: {window.host}\r\n\r\n".encode()))
+        done = subprocess.run(["/usr/bin/python3", "-c", script], user=65534, group=65534,
+                              capture_output=True, timeout=20)
+        expect(done.returncode == 0 or b"ConnectionReset" in done.stderr, done.returncode, done.stderr)
+        box.wait_said("another user called on the window's port")
+        expect(window.ask("GET", "audit")[0] == 200)
+        box.end()
+
+
+def bounds():
+    """Large headers and bodies, and many connections, cost only themselves."""
+    with WebBox() as box:
+        box.serve()
+        window = box.window()
+        try:
+            status = window.ask("POST", "enter", body={"code": "x" * (1 << 20)})[0]
+        except OSError:  # hung up on before all of it was sent
+            status = 413
+        expect(status in (404, 413), status)
+        idle = []
+        for _ in range(64):
+            idle.append(socket.create_connection(tuple(window.host.split(":"))))
+        expect(box.get("/v1/health")["status"] == "ready")
+        for one in idle:
+            one.close()
+        expect(window.ask("GET", "audit")[0] == 200)
+        box.end()
+
+
+class Evil(http.server.BaseHTTPRequestHandler):
+    page = b""
+
+    def do_GET(self):
+        self.server.seen.append((self.path, self.headers.get("Cookie")))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(self.page if self.path == "/" else b"")
+
+    def log_message(self, *words):
+        pass
+
+
+def other_origin():
+    """A page of another port on this machine: it reads nothing, changes nothing, gets no cookie."""
+    if not browser.CAN:
+        print("  no chromium and chromedriver: skipped")
+        return
+    with WebBox() as box, browser.Browser() as b:
+        box.serve()
+        workflow, scenario = simple(box, 20000)
+        sid = box.submit(workflow, scenario)
+        b.open(box.code())
+        b.wait("return document.querySelector('h1') && document.querySelector('h1').textContent == 'Sessions'")
+        url = b.run("return location.href")
+        expect("#" not in url, "the code stayed in the address", url)
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Evil)
+        server.seen = []
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        Evil.page = f"""<title>evil</title><form id=f method=post enctype=text/plain target=t
+          action="{url}s/{sid}/cancel"><input name='{{"a":"' value='"}}'></form><iframe name=t></iframe>
+          <iframe src="{url}"></iframe><img src="{url}"><script src="{url}page.mjs"></script>""".encode()
+        b.open(f"http://127.0.0.1:{server.server_port}/")
+        b.run("document.getElementById('f').submit()")
+        tried = b.ask("POST", "/execute/async", {"script": """
+          const done = arguments[arguments.length - 1], url = arguments[0], id = arguments[1], out = [];
+          const tries = [
+            () => fetch(url), () => fetch(url, {credentials: 'include'}),
+            () => fetch(url + 'audit', {credentials: 'include', mode: 'no-cors'}).then((r) => { if (r.type != 'opaque' || r.status) throw 'opaque'; throw r.type; }),
+            () => fetch(url + 's/' + id + '/cancel', {method: 'POST', credentials: 'include', headers: {'Content-Type': 'application/json', 'X-Segue': '1'}, body: '{}'}),
+            () => fetch(url + 's/' + id + '/cancel', {method: 'POST', mode: 'no-cors', credentials: 'include', body: '{}'}).then(() => { throw 'opaque'; }),
+            () => new Promise((ok, no) => { const e = new EventSource(url + 'events', {withCredentials: true}); e.onopen = ok; e.onerror = no; }),
+          ];
+          (async () => { for (const t of tries) { try { await t(); out.push('yes'); } catch { out.push('no'); } }
+            for (const f of document.querySelectorAll('iframe')) { let s; try { s = f.contentDocument ? f.contentDocument.body.innerText : ''; } catch { s = ''; } out.push(s.includes('Sessions') ? 'yes' : 'no'); }
+            done(out); })();""", "args": [url, sid]})
+        expect(set(tried) == {"no"}, tried)
+        expect(all("segue" not in (cookie or "") for _, cookie in server.seen), server.seen)
+        expect(box.get("/v1/sessions/" + sid)["status"] == "running", "it was cancelled from elsewhere")
+        b.open(url)
+        b.wait("return document.querySelector('h1').textContent == 'Sessions'")
+        server.shutdown()
+        box.ask("POST", f"/v1/sessions/{sid}/cancel")
+        box.end()
+
+
+def the_file():
+    """The browser is given a file of mode 0600: the code is in no argument."""
+    with WebBox() as box:
+        box.serve()
+        seen = box.dir + "/seen"
+        opener = box.file("browser", f'#!/bin/sh\nprintf "%s\\n" "$@" >{seen}.arguments\n'
+                          f'stat -c %a "$1" >{seen}.mode\ncp "$1" {seen}\n')
+        os.chmod(opener, 0o700)
+        process = box.start("web", env={"BROWSER": opener})
+        box.until(lambda: os.path.exists(seen) and os.path.getsize(seen) > 0, "no browser")
+        with open(seen + ".arguments", encoding="ascii") as f:
+            path = f.read().strip()
+        with open(seen + ".mode", encoding="ascii") as f:
+            expect(f.read().strip() == "600")
+        with open(seen, encoding="ascii") as f:
+            code = re.search("#([0-9a-f]{32})", f.read()).group(1)
+        expect(code not in path, path)
+        process.terminate()
+        process.wait()
+        box.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main([off_by_default, codes, browsers_are_bounded, door, read_only, other_users, bounds,
+                   other_origin, the_file]))

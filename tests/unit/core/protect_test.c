@@ -1,0 +1,60 @@
+/* Patterns of protected paths. */
+#include "core/protect.h"
+
+#include "support/data.h"
+
+static void patterns_say_which_paths(void **state) {
+  static const struct {
+    const char *pattern, *path;
+    bool matches;
+  } cases[] = {
+      {"tests/**", "tests/a", true},
+      {"tests/**", "tests/a/b/c.sh", true},
+      {"tests/**", "tests", false},
+      {"tests/**", "src/tests/a", false},
+      {"tests/", "tests/a/b", true},
+      {"tests/", "testsa/b", false},
+      {"**/tests/**", "src/tests/a", true},
+      {"**/tests/**", "tests/a", true},
+      {"*.lock", "a/b/x.lock", true},
+      {"*.lock", "x.lock", true},
+      {"*.lock", "x.lock.c", false},
+      {"x.lock", "a/x.lock", true},
+      {"*.lock", "a.lock/x", true}, /* below a folder of that name, too */
+      {"src/*.c", "src/a.c", true},
+      {"src/*.c", "src/a/b.c", false},
+      {"src/?.c", "src/a.c", true},
+      {"src/?.c", "src/ab.c", false},
+      {"./Makefile", "Makefile", true},
+      {"/Makefile", "Makefile", true},
+      {"/a/Makefile", "b/a/Makefile", false},
+      {"**", "anything/at/all", true},
+      {"", "a", false},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+    if (protect_matches(str_from(cases[i].pattern), str_from(cases[i].path)) != cases[i].matches)
+      fail_msg("%s, %s", cases[i].pattern, cases[i].path);
+}
+
+/* A pattern that would take for ever protects. */
+static void many_stars_cost_no_time(void **state) {
+  struct buf pattern = {0}, path = {0};
+  (void)state;
+  for (int i = 0; i < 60; i++) {
+    buf_puts(&pattern, "**a");
+    buf_puts(&path, "aa");
+  }
+  buf_puts(&pattern, "b");
+  assert_true(protect_matches(buf_view(&pattern), buf_view(&path)));
+  buf_deinit(&pattern);
+  buf_deinit(&path);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(patterns_say_which_paths),
+      cmocka_unit_test(many_stars_cost_no_time),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,169 @@
+/* Holds children of this test (through the real shim) to plans: what can they still do?
+ * Skipped where the kernel has no Landlock. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "os/loop.h"
+#include "os/process.h"
+#include "os/sandbox.h"
+#include "support/folder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct fixture {
+  uv_loop_t loop;
+  struct process_table *table;
+  char *dir;
+  struct process_result result;
+};
+
+static int setup(void **state) {
+  struct fixture *f = calloc(1, sizeof *f);
+  struct err err;
+  (void)setenv("SEGUE_SHIM", SEGUE_BUILD_DIR "/segue-shim", 1);
+  if (!loop_init(&f->loop, &err) || (f->table = process_table_new(&f->loop, &err)) == NULL)
+    return -1;
+  f->dir = folder_make();
+  *state = f;
+  return 0;
+}
+
+static int teardown(void **state) {
+  struct fixture *f = *state;
+  process_table_free(f->table);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  int left = uv_loop_close(&f->loop);
+  folder_remove(f->dir);
+  free(f);
+  return left;
+}
+
+static void on_end(void *ctx, struct process_result *result) {
+  struct fixture *f = ctx;
+  f->result = *result;
+  result->out = result->err = (struct buf){0};
+}
+
+/* The exit status of a shell's line under a plan; D is the folder. */
+static int run(struct fixture *f, const struct sandbox_plan *plan, const char *line) {
+  char variable[300];
+  struct err err;
+  (void)snprintf(variable, sizeof variable, "D=%s", f->dir);
+  const char *const argv[] = {"/bin/sh", "-c", line, NULL};
+  const char *const envp[] = {"PATH=/usr/bin:/bin", variable, NULL};
+  struct sandbox *sandbox = plan ? sandbox_new(plan, &err) : NULL;
+  if (plan != NULL && sandbox == NULL)
+    fail_msg("%s", err.text);
+  const struct process_spec spec = {.argv = argv, .envp = envp, .sandbox = sandbox};
+  assert_non_null(process_start(f->table, &spec, NULL, on_end, f, &err));
+  sandbox_free(sandbox);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  int status = f->result.exit_code;
+  assert_int_equal(f->result.why, PROCESS_END_EXITED);
+  buf_deinit(&f->result.out);
+  buf_deinit(&f->result.err);
+  return status;
+}
+
+static const char *const devices[] = {"/dev/null", NULL};
+
+static void what_is_not_allowed_is_denied(void **state) {
+  struct fixture *f = *state;
+  char secret[300], kept[300], own[300];
+  (void)snprintf(secret, sizeof secret, "%s/secret", f->dir);
+  (void)snprintf(kept, sizeof kept, "%s/secret/but/this", f->dir);
+  (void)snprintf(own, sizeof own, "%s/own", f->dir);
+  assert_int_equal(run(f, NULL,
+                       "mkdir -p $D/secret/but/this $D/open $D/own && echo x > $D/secret/a &&"
+                       " echo x > $D/secret/but/this/b && echo x > $D/open/c"),
+                   0);
+  const char *const reads[] = {"/", kept, "/nowhere/at/all", NULL};
+  const char *const hides[] = {secret, "/nowhere", NULL};
+  const char *const writes[] = {own, devices[0], NULL};
+  const struct sandbox_plan plan = {
+      .reads = reads, .hides = hides, .writes = writes, .lists = true};
+  static const struct {
+    const char *line;
+    bool can;
+  } rows[] = {
+      {"cat $D/open/c", true},
+      {"cat $D/secret/a", false},
+      {"cat $D/secret/but/this/b", true},
+      {"ls $D/secret", true},
+      {"echo y > $D/own/n && cat $D/own/n && mkdir $D/own/m && mv $D/own/n $D/own/m/", true},
+      {"echo y > $D/open/c", false},
+      {"echo y > $D/new", false},
+      {"rm -f $D/open/c", false},
+      {"mv $D/own/m/n $D/open/", false},
+      {"ln $D/secret/a $D/own/a && cat $D/own/a", false},
+      {"ln -s $D/secret/a $D/own/s && cat $D/own/s", false},
+      {"mv $D/open/c $D/own/", false},
+      {": > /dev/null", true},
+      {"kill -0 $PPID", false},
+      {"mknod $D/own/node c 1 3", false},
+      {"unshare -U true", false},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    char line[300];
+    (void)snprintf(line, sizeof line, "(%s) 2>/dev/null", rows[i].line);
+    if ((run(f, &plan, line) == 0) != rows[i].can)
+      fail_msg("%s: %s", rows[i].line, rows[i].can ? "it could not" : "it could");
+  }
+}
+
+static void without_lists_nothing_is_named(void **state) {
+  struct fixture *f = *state;
+  const char *const reads[] = {"/usr", "/bin", "/lib", "/lib64", "/etc", NULL};
+  const struct sandbox_plan plan = {.reads = reads, .writes = devices};
+  assert_int_equal(run(f, &plan, "ls /usr >/dev/null"), 0);
+  assert_int_not_equal(run(f, &plan, "ls / >/dev/null 2>&1"), 0);
+  assert_int_not_equal(run(f, &plan, "ls $D >/dev/null 2>&1"), 0);
+}
+
+/* A folder that holds a hidden one is opened up at the start: what comes later is not readable. */
+static void a_mixed_folder_is_listed_once(void **state) {
+  struct fixture *f = *state;
+  char hidden[300];
+  (void)snprintf(hidden, sizeof hidden, "%s/hidden", f->dir);
+  assert_int_equal(run(f, NULL, "mkdir $D/hidden; echo x > $D/before"), 0);
+  const char *const reads[] = {"/", NULL}, *const hides[] = {hidden, NULL};
+  const struct sandbox_plan plan = {.reads = reads, .hides = hides, .writes = devices};
+  struct err err;
+  struct sandbox *sandbox = sandbox_new(&plan, &err);
+  assert_non_null(sandbox);
+  assert_int_equal(run(f, NULL, "echo x > $D/after"), 0);
+  const char *const argv[] = {"/bin/sh", "-c", "cat \"$0/before\" && ! cat \"$0/after\"", f->dir,
+                              NULL};
+  const char *const envp[] = {"PATH=/usr/bin:/bin", NULL};
+  const struct process_spec spec = {.argv = argv, .envp = envp, .sandbox = sandbox};
+  assert_non_null(process_start(f->table, &spec, NULL, on_end, f, &err));
+  sandbox_free(sandbox);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_int_equal(f->result.exit_code, 0);
+  buf_deinit(&f->result.out);
+  buf_deinit(&f->result.err);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(what_is_not_allowed_is_denied, setup, teardown),
+      cmocka_unit_test_setup_teardown(without_lists_nothing_is_named, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_mixed_folder_is_listed_once, setup, teardown),
+  };
+  if (sandbox_version() < 6 || !sandbox_filters()) {
+    (void)printf("skipped: this kernel's Landlock (version %d) does not hold it all\n",
+                 sandbox_version());
+    return 0;
+  }
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,118 @@
+/* Markup and the cleaner: what comes from outside is text, whatever it says. */
+#include "web/html.h"
+
+#include "web/clean.h"
+#include "web/markdown.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void texts_are_escaped(void **state) {
+  struct buf out = {0};
+  struct html h = {.out = &out};
+  (void)state;
+  HTML(&h, "<p");
+  HTML_ATTR(&h, "title", STR("\"><script>'`&"));
+  HTML(&h, ">");
+  html_text(&h, STR("<img src=x onerror=\"alert(1)\">&amp;"));
+  html_said(&h, STR("a'b`c"));
+  HTML(&h, "</p>");
+  assert_string_equal(buf_c(&out),
+                      "<p title=\"&#34;&#62;&#60;script&#62;&#39;&#96;&#38;\">&#60;img src=x "
+                      "onerror=&#34;alert(1)&#34;&#62;&#38;amp;<bdi>a&#39;b&#96;c</bdi></p>");
+  buf_deinit(&out);
+}
+
+static void links_lead_nowhere_else(void **state) {
+  struct buf out = {0};
+  struct html h = {.out = &out};
+  (void)state;
+  HTML(&h, "<a");
+  HTML_LINK(&h, "sessions/", STR("../x?\"y#z:\xFF"), "/turns");
+  HTML(&h, ">");
+  assert_string_equal(buf_c(&out), "<a href=\"sessions/%2E%2E%2Fx%3F%22y%23z%3A%FF/turns\">");
+  buf_deinit(&out);
+}
+
+struct clean_case {
+  const char *name;
+  struct str in;
+  const char *out;
+};
+
+static void cleaned(void **state) {
+  static const struct clean_case cases[] = {
+      {"plain", STR_INIT("a\tb\nc"), "a\tb\nc"},
+      {"colours", STR_INIT("\x1B[31mred\x1B[0m"), "red"},
+      {"link", STR_INIT("\x1B]8;;http://x\x1B\\go\x1B]8;;\x1B\\"), "go"},
+      {"clipboard",
+       STR_INIT("a\x1B]52;c;aGk=\x07"
+                "b"),
+       "ab"},
+      {"device", STR_INIT("a\x1BP1$r\x1B\\b"), "ab"},
+      {"carriage returns", STR_INIT("a\r\nb\rc"),
+       "a\nb\xE2\x90\x8D"
+       "c"},
+      {"NUL", STR_INIT("a\0b"),
+       "a\xE2\x90\x80"
+       "b"},
+      {"DEL", STR_INIT("\x7F"), "\xE2\x90\xA1"},
+      {"C1", STR_INIT("\xC2\x9B"), "\xE2\x9F\xA8U+009B\xE2\x9F\xA9"},
+      {"bidi", STR_INIT("\xE2\x80\xAE"), "\xE2\x9F\xA8U+202E\xE2\x9F\xA9"},
+      {"tag characters", STR_INIT("\xF3\xA0\x81\x81"), "\xE2\x9F\xA8U+E0041\xE2\x9F\xA9"},
+      {"zero width",
+       STR_INIT("a\xE2\x80\x8D"
+                "b"),
+       "a\xE2\x9F\xA8U+200D\xE2\x9F\xA9"
+       "b"},
+      {"joined sign", STR_INIT("\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x9A\x80"),
+       "\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x9A\x80"},
+      {"surrogate", STR_INIT("\xED\xA0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"},
+      {"cut", STR_INIT("a\xE3\x81"), "a\xEF\xBF\xBD\xEF\xBF\xBD"},
+      {"Japanese", STR_INIT("\xE8\xA9\xA6"), "\xE8\xA9\xA6"},
+      {"noncharacter", STR_INIT("\xEF\xBF\xBE"), "\xEF\xBF\xBD"},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct buf out = {0};
+    clean_text(&out, cases[i].in);
+    if (strcmp(buf_c(&out), cases[i].out) != 0)
+      fail_msg("%s: %s", cases[i].name, buf_c(&out));
+    buf_deinit(&out);
+  }
+}
+
+static void markdown_is_text(void **state) {
+  static const struct clean_case cases[] = {
+      {"plain", STR_INIT("exit 0, 5 of 5 pass (ok)."), "exit 0, 5 of 5 pass (ok)."},
+      {"link", STR_INIT("[x](y) ![i](j)"), "\\[x\\](y) !\\[i\\](j)"},
+      {"address", STR_INIT("see https://x www.y"), "see https\\://x www\\.y"},
+      {"table", STR_INIT("a|b\nc"), "a\\|b c"},
+      {"markup", STR_INIT("<b>*_`#"), "\\<b\\>\\*\\_\\`\\#"},
+      {"list", STR_INIT("- a"), "\\- a"},
+      {"numbers", STR_INIT("1. a"), "1\\. a"},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct buf out = {0};
+    markdown_text(&out, cases[i].in);
+    if (strcmp(buf_c(&out), cases[i].out) != 0)
+      fail_msg("%s: %s", cases[i].name, buf_c(&out));
+    buf_deinit(&out);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(texts_are_escaped),
+      cmocka_unit_test(links_lead_nowhere_else),
+      cmocka_unit_test(cleaned),
+      cmocka_unit_test(markdown_is_text),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

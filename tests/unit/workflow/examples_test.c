@@ -1,0 +1,66 @@
+/* The examples of keys, which help and editors show: there, and valid. */
+#include "workflow/key_examples.h"
+
+#include "base/limits.h"
+#include "format/yaml.h"
+#include "schema/schema.h"
+#include "workflow/schemas.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static size_t count, missing, wrong;
+
+/* The example fits what the schema of workflows says of this key. */
+static void check_example(const json_t *defs, const char *id, const char *key,
+                          const json_t *property) {
+  const json_t *example = json_array_get(json_object_get(property, "examples"), 0);
+  if (json_is_true(json_object_get(property, "deprecated")) ||
+      strncmp(json_string_value(json_object_get(property, "description")), "Another name for",
+              16) == 0)
+    return;
+  count++;
+  if (example == NULL) {
+    print_message("%s.%s has no example\n", id, key);
+    missing++;
+    return;
+  }
+  json_auto_t *doc = json_copy((json_t *)property);
+  json_object_set(doc, "$defs", (json_t *)defs);
+  struct schema_errors errors = {0};
+  struct schema *schema = schema_compile(doc, NULL, &errors, NULL);
+  assert_non_null(schema);
+  if (schema_check(schema, example, &errors) != SCHEMA_OK) {
+    print_message("%s.%s: %s\n", id, key, errors.count ? errors.items[0].message : "?");
+    wrong++;
+  }
+  schema_errors_deinit(&errors);
+  schema_free(schema);
+}
+
+static void every_example_is_valid(void **state) {
+  (void)state;
+  json_auto_t *schema = workflow_schema();
+  json_t *defs = json_object_get(schema, "$defs"), *set, *property;
+  const char *id, *key;
+  json_object_foreach(json_object_get(schema, "properties"), key, property) {
+    check_example(defs, "workflow", key, property);
+  }
+  json_object_foreach(defs, id, set) {
+    json_object_foreach(json_object_get(set, "properties"), key, property) {
+      check_example(defs, id, key, property);
+    }
+  }
+  assert_true(count > 80);
+  assert_int_equal(wrong, 0);
+  assert_true(missing * 10 < count); /* a new key may wait for its own */
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_example_is_valid)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
