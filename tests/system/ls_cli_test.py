@@ -75,7 +75,8 @@ def a_changed_log_is_named():
         row = next(line for line in done.stdout.decode().splitlines() if line.startswith(tidy[:18]))
         expect(" bad " in row, done.stdout)
         expect(listed(box, "-s", "bad") == [tidy], "by status")
-        open(f"{box.logs}/{tidy[:-1]}0.ndjson", "wb").close()  # a start that was killed
+        other = tidy[:-1] + ("0" if tidy[-1] != "0" else "1")
+        open(f"{box.logs}/{other}.ndjson", "xb").close()  # a start that was killed
         expect(len(listed(box)) == 2, "an empty log is no session")
 
 
