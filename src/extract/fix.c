@@ -111,7 +111,8 @@ static const struct fix_way {
 } fix_ways[] = {{fix_copy_unescaped, "escaped_text", false},
                 {fix_copy_unquoted, "quoted_lines", false},
                 {fix_copy_entities, "html_entities", false},
-                {fix_copy_punctuation, "punctuation", true}};
+                {fix_copy_punctuation, "punctuation", true}},
+  *const fix_punctuation = &fix_ways[3];
 
 static bool fix_by_copy(struct extract_pass *p, const struct repair_job *job,
                         const struct fix_way *way, bool fenced, struct fix *f) {
@@ -171,8 +172,14 @@ static bool quoted_key_at(const struct extract_pass *p, size_t i, size_t limit) 
   return k < end && p->text[k] == ':';
 }
 
+static bool wide_bracket_at(const struct extract_pass *p, size_t i, size_t limit) {
+  static const char *const brackets[] = {"\xEF\xBD\x9B", "\xEF\xBC\xBB"}; /* full-width { and [ */
+  return limit - i > 3 &&
+         (memcmp(p->text + i, brackets[0], 3) == 0 || memcmp(p->text + i, brackets[1], 3) == 0);
+}
+
 /* places that no bracket marks: members whose opening brace is lost, a tuple, several values in a
- * row */
+ * row, brackets of full width */
 static bool fix_text(struct extract_pass *p, size_t from, size_t limit, bool fenced,
                      struct fix *f) {
   from = skip_blank(p, from, limit);
@@ -185,6 +192,8 @@ static bool fix_text(struct extract_pass *p, size_t from, size_t limit, bool fen
   }
   if (p->text[from] == '(' && (fenced || from == p->trim_start))
     return fix_attempt(p, &job, fenced, f);
+  if (wide_bracket_at(p, from, limit) && (fenced || from == p->trim_start))
+    return fix_by_copy(p, &job, fix_punctuation, fenced, f);
   return false;
 }
 

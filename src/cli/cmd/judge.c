@@ -280,8 +280,10 @@ const struct cli_command cmd_judge = {
     .name = "judge",
     .arguments = "--rule COND --rule COND ... < TEXT",
     .summary = "judge one text without a workflow: rule, method, stages",
-    .help = "  echo 'I think [REVIEW:2] fits' |\n"
+    .help = "  printf 'Two tests fail.\\n\\nVerdict: [REVIEW:2]\\n' |\n"
             "    segue judge --name review --rule approved --rule 'needs fix' --stages phase1_tag\n"
+            "A tag counts on the last line, alone but for a word such as Verdict: what a sentence\n"
+            "mentions (I think [REVIEW:2] fits) decides nothing.\n"
             "Exit: 0 a rule holds, 4 none does, 1 the judge is unavailable, 2 bad usage.",
     .options = options,
     .run = judge_run,

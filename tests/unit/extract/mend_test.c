@@ -65,6 +65,26 @@ static bool is_label(const json_t *c, const json_t *value) {
   return right;
 }
 
+/* Brackets of full width open a value where the text or a fence begins, never within prose. */
+static void full_width_brackets(void **state) {
+  static const struct {
+    const char *text, *value; /* NULL: nothing may come out */
+  } cases[] = {{"｛\"a\"：1，\"b\"：［1，2］｝", "{\"a\":1,\"b\":[1,2]}"},
+               {"［1，2］", "[1,2]"},
+               {"Here:\n```json\n｛\"a\"：1｝\n```", "{\"a\":1}"},
+               {"｛注意｝", NULL},
+               {"［注］これは", NULL},
+               {"それは｛\"a\"：1｝です", NULL}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    json_t *value = mended(cases[i].text, strlen(cases[i].text), EXTRACT_WANT_ANY);
+    json_t *wanted = cases[i].value ? mend_parse(cases[i].value, strlen(cases[i].value)) : NULL;
+    assert_true(wanted == NULL ? value == NULL : value != NULL && mend_same(wanted, value));
+    json_decref(value);
+    json_decref(wanted);
+  }
+}
+
 static void labelled_texts(void **state) {
   FILE *in = fopen(SEGUE_SOURCE_DIR "/tests/data/extract/mend.ndjson", "r");
   char *line = NULL;
@@ -258,6 +278,7 @@ static void plain_damage_is_mended(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(full_width_brackets),
       cmocka_unit_test(labelled_texts),
       cmocka_unit_test(plain_damage_is_mended),
   };
