@@ -56,7 +56,8 @@ bool session_stop_is_for_person(struct str reason) {
 }
 
 bool session_stop_asks(struct str reason) {
-  return str_eq_c(reason, "escalated") || str_eq_c(reason, "judge_split") ||
+  return str_eq_c(reason, "question") || str_eq_c(reason, "escalated") ||
+         str_eq_c(reason, "protected") || str_eq_c(reason, "judge_split") ||
          str_eq_c(reason, session_outcome_name(END_RULE_NO_MATCH));
 }
 

@@ -98,7 +98,8 @@ bool session_outcome_from_name(struct str name, enum session_outcome *out);
 const char *session_stop_status(struct str reason);
 /* Nothing but a person's resume takes it further: no daemon that starts. */
 bool session_stop_is_for_person(struct str reason);
-/* A person is asked something: a rule, a value, which of the judges is right. */
+/* A person is asked something: what a movement asks, a rule, a value, which of the judges is right,
+ * whether something protected may be changed. */
 bool session_stop_asks(struct str reason);
 
 /* With structured_output, EXECUTING lasts until the value is there, or that there will be none. */

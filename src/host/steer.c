@@ -18,7 +18,7 @@
 /* Those of a resume, those of a fork, and those of both. */
 static const char *const resume_members[] = {
     "rule",           "why",       "max_movements", "provider",   "model",
-    "judge_provider", "providers", "scenario",      "add_budget", NULL};
+    "judge_provider", "providers", "scenario",      "add_budget", "lock",     NULL};
 static const char *const fork_members[] = {
     "from",  "instruction",    "cwd",       "max_movements", "provider",
     "model", "judge_provider", "providers", "scenario",      NULL};
@@ -149,9 +149,19 @@ static bool steer_take_budget(const struct steer *st, const json_t *body, struct
   return true;
 }
 
+static bool steer_take_lock(const struct steer *st, const json_t *body, struct err *err) {
+  json_t *lock = json_object_get(body, "lock");
+  if (lock == NULL)
+    return true;
+  json_object_set(st->changed, "lock", lock);
+  return json_is_false(lock) ||
+         err_set(err, ERR_INVALID, "lock must be false: leave it out for the folder's lock");
+}
+
 bool steer_parse(struct steer *st, const json_t *body, const struct provider_registry *registry,
                  struct err *err) {
-  return parse_members(st, body, resume_members, registry, err) && steer_take_budget(st, body, err);
+  return parse_members(st, body, resume_members, registry, err) &&
+         steer_take_budget(st, body, err) && steer_take_lock(st, body, err);
 }
 
 bool steer_parse_fork(struct steer *st, const json_t *body,

@@ -172,6 +172,56 @@ def who_waits_for_a_person_keeps_it():
         expect(done.returncode == 2 and b"keeps no folder" in done.stderr, done)
 
 
+def a_resume_that_knows_does_not_wait():
+    with Box() as box:
+        first = run(box, "a")
+        expect(read_until(first, tests_now), "the first one never tests")
+        first.kill()
+        first.wait()
+        second = run(box, "b")
+        expect(read_until(second, tests_now), "the second one waits for the dead")
+        go(box, "a")
+        done = box.segue("resume", "--no-lock", "--json", box.begun()[0])
+        expect(done.returncode == 0, done.stdout, done.stderr)
+        log = records(box.begun()[0])
+        expect(of_type(log, "session_resume")[0]["changed"] == {"lock": False}, log)
+        expect(not of_type(log, "admission"), log)
+        go(box, "b")
+        ends_complete(second)
+        verified(box, *box.begun())
+
+
+QUESTION = """
+name: question
+provider: script
+movements:
+  - name: fix
+    command: [sh, -c, "true"]
+    edit: true
+    rules: [{condition: when(true), next: which}]
+  - name: which
+    ask: {question: Which one?, choices: [a, b]}
+    rules: [{condition: a, next: COMPLETE}, {condition: b, next: COMPLETE}]
+"""
+
+
+def a_question_keeps_it_until_it_is_answered():
+    with Box() as box:
+        asks = box.segue("run", box.file("question.yaml", QUESTION), "--cwd", box.cwd, "--logs", box.logs)
+        expect(asks.returncode != 0 and b"--release gives it up" in asks.stderr, asks)
+        second = run(box, "b")
+        told = read_until(second, waits)
+        expect(told and "waits for a person and keeps " + box.cwd in told["message"], told)
+        path = box.begun()[0]
+        done = box.segue("answer", path, "a")
+        expect(done.returncode == 0, done.stdout, done.stderr)
+        if records(path)[-1]["type"] != "session_end":
+            done = box.segue("resume", path)
+            expect(done.returncode == 0, done.stdout, done.stderr)
+        go(box, "b")
+        ends_complete(second)
+
+
 def its_verdict_frees_it():
     with Box() as box:
         silent = box.file("silent.json", json.dumps({"replies": [{"text": "I cannot say"}] * 2}))
@@ -213,5 +263,6 @@ if __name__ == "__main__":
     need_build()
     sys.exit(main([a_second_one_waits, a_folder_in_it_too, readers_and_who_knows_do_not_wait,
           one_that_was_killed_holds_nothing, a_resume_waits_too, who_waits_for_a_person_keeps_it,
+          a_resume_that_knows_does_not_wait, a_question_keeps_it_until_it_is_answered,
           its_verdict_frees_it, a_daemon_runs_them_one_after_the_other,
           without_a_state_folder_it_says_so]))

@@ -33,6 +33,7 @@ static const struct cli_option options[] = {
     {"json", 0, NULL, "print the log records as they become durable", false},
     {"verbose", 'v', NULL, "show the agents' words as they come (on a terminal)", false},
     {"quiet", 'q', NULL, "print nothing but errors", false},
+    {"no-lock", 0, NULL, "edit though another session edits the same folder", false},
     {"release", 0, NULL, "do not go on: give up the folder that it keeps while it waits for you",
      false},
     {"daemon", 'd', NULL, "let the daemon go on with it; prints its id at once", false},
@@ -187,6 +188,8 @@ static json_t *resume_body(const struct cli_args *args, struct err *err) {
   json_t *body = json_object();
   bool ok = body_number(args, body, "rule", "rule", err) && body_text(args, body, "why", err) &&
             body_steer(args, body, err) && body_budget(args, body, err);
+  if (cli_flag(args, "no-lock"))
+    json_object_set_new(body, "lock", json_false());
   if (ok)
     return body;
   json_decref(body);
