@@ -17,8 +17,8 @@
 
 /* Those of a resume, those of a fork, and those of both. */
 static const char *const resume_members[] = {
-    "rule",           "why",       "max_movements", "provider",   "model",
-    "judge_provider", "providers", "scenario",      "add_budget", "lock",     NULL};
+    "rule",      "why",      "max_movements", "provider", "model", "judge_provider",
+    "providers", "scenario", "add_budget",    "lock",     NULL};
 static const char *const fork_members[] = {
     "from",  "instruction",    "cwd",       "max_movements", "provider",
     "model", "judge_provider", "providers", "scenario",      NULL};
