@@ -36,6 +36,33 @@ def lint():
         expect(not third["ok"] and "none.yaml" in third["errors"][0]["message"], third)
 
 
+def lint_for_others():
+    with Box() as box:
+        good, bad = box.file("good.yaml", GOOD), box.file("a,b 100%.yaml", BAD)
+        done = box.segue("lint", "--format", "github", "-q", good, bad, box.dir + "/none.yaml")
+        told = done.stdout.decode().splitlines()
+        expect(done.returncode == 2 and len(told) == 2, told)
+        place = bad.replace("%", "%25").replace(",", "%2C")
+        expect(told[0].startswith(f"::error file={place},line=6,col=") and
+               ",title=segue lint::" in told[0] and "there is no movement revew" in told[0], told[0])
+        expect(told[1].startswith(f"::error file={box.dir}/none.yaml,line=1,col=1,"), told[1])
+        done = box.segue("lint", "--format", "sarif", good, bad)
+        document = json.loads(done.stdout)
+        results = document["runs"][0]["results"]
+        errors = [r for r in results if r["level"] == "error"]
+        expect(done.returncode == 2 and document["version"] == "2.1.0" and len(errors) == 1, results)
+        where = errors[0]["locations"][0]["physicalLocation"]
+        expect(where["artifactLocation"]["uri"] == "file://" + bad.replace("%", "%25").replace(
+            ",", "%2C").replace(" ", "%20") and where["region"]["startLine"] == 6, where)
+        rules = [r["id"] for r in document["runs"][0]["tool"]["driver"]["rules"]]
+        expect(all(r["ruleId"] in rules for r in results), rules)
+        expect(len(json.loads(box.segue("lint", "--format", "sarif", "-q", good).stdout)["runs"][0]["results"]) == 0,
+               "nothing is found")
+        for words in (["--format", "xml"], ["--format", "sarif", "--json"]):
+            done = box.segue("lint", *words, good)
+            expect(done.returncode == 2 and b"--format is one of" in done.stderr, done)
+
+
 def prompt():
     with Box() as box:
         flow = box.file("w.yaml", GOOD.replace("command: [echo, done]", "instruction: Do {task}.")
@@ -113,4 +140,4 @@ def by_name():
 
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([lint, prompt, schemas, errors_of_run, cancel, by_name]))
+    sys.exit(main([lint, lint_for_others, prompt, schemas, errors_of_run, cancel, by_name]))
