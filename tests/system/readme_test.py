@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """README's blocks run as they are printed, in a fresh repository, with an agent that stands for claude;
 its workflow loads; and no page links to what is not there."""
+import json
 import os
 import re
 import subprocess
@@ -80,16 +81,40 @@ def its_workflow_loads():
             expect(done.returncode == 0 and b"warning" not in done.stderr, done.stderr.decode())
 
 
+def anchors(path):
+    """The anchors of a page's headings, as its readers' sites make them."""
+    with open(path, encoding="utf-8") as f:
+        text = re.sub(r"^```.*?^```$", "", f.read(), flags=re.M | re.S)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-")
+            for title in re.findall(r"^#+ (.+)$", text, re.M)}
+
+
+def every_setting_is_told():
+    """The table of docs/configuration.md says what segue config show says."""
+    with Box() as box, open(ROOT + "/docs/configuration.md", encoding="utf-8") as f:
+        page = f.read()
+        for row in json.loads(box.segue("config", "show", "--json").stdout)["settings"]:
+            own = row["key"] not in ("logs", "config", "colours")
+            default = row["value"] if own and row.get("origin") == "default" else None
+            cells = [f"`{row['key']}`", f"`{default}`" if default else "", "`config.yaml`" if own else "",
+                     f"`{row['flag']}`" if "flag" in row else "",
+                     f"`{row['variable']}`" if "variable" in row else "", row["what"]]
+            line = "| " + " | ".join(cells) + " |"
+            expect(line in page, "docs/configuration.md lacks the row:", line)
+
+
 def links_lead_somewhere():
     for path in pages():
         with open(path, encoding="utf-8") as f:
             text = re.sub(r"^```.*?^```$", "", f.read(), flags=re.M | re.S)
         text = re.sub(r"^    .*$", "", text, flags=re.M)
         for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`]*`", "", text)):
-            target, _, _ = link.partition("#")
-            if not target or re.match(r"[a-z]+:", link):
+            target, _, anchor = link.partition("#")
+            if re.match(r"[a-z]+:", link):
                 continue
-            expect(os.path.exists(os.path.join(os.path.dirname(path), target)), path, "links to", link)
+            target = os.path.join(os.path.dirname(path), target) if target else path
+            expect(os.path.exists(target), path, "links to", link)
+            expect(not anchor or anchor in anchors(target), path, "links to the anchor", link)
 
 
 def readme_stays_short():
@@ -100,4 +125,5 @@ def readme_stays_short():
 
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([its_five_commands_work, its_workflow_loads, links_lead_somewhere, readme_stays_short]))
+    sys.exit(main([its_five_commands_work, its_workflow_loads, every_setting_is_told,
+                   links_lead_somewhere, readme_stays_short]))

@@ -15,7 +15,7 @@ static const struct cli_option options[] = {
 };
 
 struct config_row {
-  const char *name, *flag, *what;
+  const char *name, *flag, *variable, *what;
   json_t *value;      /* owned; NULL: none */
   const char *origin; /* default, a file, a variable, or NULL: nobody said one */
 };
@@ -36,8 +36,9 @@ static json_t *without_secrets(const json_t *value) {
 }
 
 static void put_config_row(json_t *list, const struct config_row *s) {
-  json_array_append_new(list, json_pack("{ssss*ssss*so?}", "key", s->name, "flag", s->flag, "what",
-                                        s->what, "origin", s->origin, "value", s->value));
+  json_array_append_new(list, json_pack("{ssss*ss*ssss*so?}", "key", s->name, "flag", s->flag,
+                                        "variable", s->variable, "what", s->what, "origin",
+                                        s->origin, "value", s->value));
 }
 
 static void put_file_keys(json_t *list, const json_t *values, const char *path) {
@@ -60,21 +61,25 @@ static void put_places(json_t *list) {
   char logs[PATHS_BYTES], dir[PATHS_BYTES];
   struct err err;
   const char *from = getenv("SEGUE_LOGS") ? "SEGUE_LOGS" : "XDG_STATE_HOME";
-  struct config_row s = {.name = "logs", .flag = "--logs", .what = "where session logs are"};
+  struct config_row s = {
+      .name = "logs", .flag = "--logs", .variable = "SEGUE_LOGS", .what = "where session logs are"};
   if (paths_logs(NULL, logs, &err)) {
     s.value = json_io_string(logs);
     s.origin = getenv(from) ? from : "default";
   }
   put_config_row(list, &s);
   s = (struct config_row){.name = "config",
+                          .variable = "XDG_CONFIG_HOME",
                           .what = "the folder of config.yaml, profiles and facets"};
   if (paths_config(dir, &err)) {
     s.value = json_io_string(dir);
     s.origin = getenv("XDG_CONFIG_HOME") ? "XDG_CONFIG_HOME" : "default";
   }
   put_config_row(list, &s);
-  s = (struct config_row){
-      .name = "colours", .what = "on terminals only", .value = json_string("auto")};
+  s = (struct config_row){.name = "colours",
+                          .variable = "NO_COLOR",
+                          .what = "on terminals only",
+                          .value = json_string("auto")};
   s.origin = "default";
   if (getenv("NO_COLOR") != NULL) {
     json_decref(s.value);
