@@ -1,5 +1,5 @@
 /* Answers the routes of the control API. */
-#include "daemon/control.h"
+#include "daemon/control_internal.h"
 
 #include "daemon/counts.h"
 #include "daemon/question.h"
@@ -21,8 +21,8 @@
 
 /* --- a session as JSON --- */
 
-static void reply_session(const struct control *api, struct server_request *r, unsigned status,
-                          const char *id) {
+void control_reply_session(const struct control *api, struct server_request *r, unsigned status,
+                           const char *id) {
   struct view v;
   struct err err = {0};
   if (!view_of(&v, api->sessions, id, &err)) {
@@ -52,10 +52,22 @@ bool control_find(const struct control *api, struct server_request *r, char id[S
   return true;
 }
 
+struct daemon_entry *control_entry(struct control *api, struct server_request *r, const char *id) {
+  struct err err = {0};
+  struct daemon_entry *e = sessions_find(api->sessions, id);
+  if (e == NULL)
+    e = sessions_adopt(api->sessions, id, &err);
+  if (e == NULL || e->brief.seq == 0) {
+    server_problem(r, 404, NULL, "there is no session %s", id);
+    return NULL;
+  }
+  return e;
+}
+
 static void get_session(void *ctx, struct server_request *r) {
   char id[STORE_ID_BYTES];
   if (control_find(ctx, r, id))
-    reply_session(ctx, r, 200, id);
+    control_reply_session(ctx, r, 200, id);
 }
 
 /* --- lists --- */
@@ -155,388 +167,6 @@ static void list_sessions(void *ctx, struct server_request *r) {
   server_reply_json(r, 200, page);
 }
 
-/* --- waiting --- */
-
-enum awaited { FIRST_RECORD, RESUME, ANSWER, CANCEL, JUDGMENT, VALUE };
-
-struct waiter {
-  struct list_node in_control;
-  struct control *api;
-  struct server_request *request;
-  char id[STORE_ID_BYTES];
-  enum awaited what;
-  uint64_t question; /* ANSWER: to which */
-};
-
-static void waiter_drop(struct waiter *w) {
-  list_remove(&w->api->waiters, &w->in_control);
-  free(w);
-}
-
-static void control_on_gone(void *ctx) {
-  waiter_drop(ctx);
-}
-
-static void control_wait_for(struct control *api, struct server_request *r, const char *id,
-                             enum awaited what, uint64_t question) {
-  struct waiter *w = xcalloc(1, sizeof *w);
-  *w = (struct waiter){.api = api, .request = r, .what = what, .question = question};
-  (void)snprintf(w->id, sizeof w->id, "%s", id);
-  list_push_front(&api->waiters, &w->in_control);
-  server_keep(r, control_on_gone, w);
-}
-
-/* Says that what was asked for is not on disk. */
-static void reply_broken(struct server_request *r, const struct daemon_entry *e,
-                         enum awaited what) {
-  const struct err *broken = e->session ? session_broken(e->session) : NULL;
-  bool paused = e->session != NULL && session_paused(e->session) != NULL;
-  bool full = paused || (broken != NULL && broken->code == ERR_FULL);
-  const char *why = entry_message(e) ? entry_message(e) : "its log broke";
-  if (what == CANCEL && (paused || e->state == ENTRY_BROKEN)) {
-    server_set_header(r, "Retry-After", "1");
-    server_problem(r, full ? 507 : 503, NULL,
-                   "the cancel is not accepted yet: %s. It is tried again while this daemon runs, "
-                   "but forgotten with it: ask again to be sure",
-                   why);
-  } else {
-    const char *what_not = what == RESUME ? "it is not resumed: " : "";
-    if (what == ANSWER)
-      what_not = "it is not answered: ";
-    server_problem(r, full ? 507 : 500, NULL, "%s%s", what_not, why);
-  }
-}
-
-/* Answers a waiter whose time has come. */
-static void control_answer(const struct control *api, struct server_request *r,
-                           const struct daemon_entry *e, enum awaited what, uint64_t question) {
-  char place[64];
-  switch (what) {
-  case ANSWER:
-    if (brief_asks(&e->brief, question))
-      break;
-    reply_session(api, r, 202, e->id);
-    return;
-  case FIRST_RECORD:
-    if (e->brief.seq == 0)
-      break;
-    (void)snprintf(place, sizeof place, "/v1/sessions/%s", e->id);
-    server_set_header(r, "Location", place);
-    reply_session(api, r, 201, e->id);
-    return;
-  case RESUME:
-    if (brief_is_stopped(&e->brief))
-      break;
-    reply_session(api, r, 202, e->id);
-    return;
-  case JUDGMENT:
-  case VALUE:
-    if (view_is_unfinished(&e->brief))
-      break;
-    question_reply(r, e, what == JUDGMENT);
-    return;
-  case CANCEL:
-    if (!brief_is_over(&e->brief))
-      break;
-    if (strcmp(e->brief.status, "cancelled") == 0)
-      reply_session(api, r, 200, e->id);
-    else
-      server_problem(r, 409, NULL, "it has ended already: %s", e->brief.status);
-    return;
-  }
-  reply_broken(r, e, what);
-}
-
-void control_changed(void *ctx, struct daemon_entry *e) {
-  struct control *api = ctx;
-  if (api->window != NULL)
-    window_changed(api->window);
-  bool paused = e->session != NULL && session_paused(e->session) != NULL;
-  bool over = e->state == ENTRY_OVER || e->state == ENTRY_BROKEN || paused ||
-              strcmp(e->brief.status, "running") != 0;
-  LIST_EACH(struct waiter, w, in_control, &api->waiters) {
-    struct server_request *r = w->request;
-    enum awaited what = w->what;
-    uint64_t question = w->question;
-    bool open = what == ANSWER && brief_asks(&e->brief, question) && e->state != ENTRY_BROKEN &&
-                e->state != ENTRY_OVER;
-    if (strcmp(w->id, e->id) != 0 || (what >= CANCEL && !over) || open)
-      continue;
-    waiter_drop(w);
-    control_answer(api, r, e, what, question);
-  }
-}
-
-/* --- submitting --- */
-
-static bool refuse_draining(const struct control *api, struct server_request *r) {
-  if (!api->draining)
-    return false;
-  server_set_header(r, "Retry-After", "5");
-  server_problem(r, 503, NULL, "the daemon is being stopped: it takes no more sessions");
-  return true;
-}
-
-static void control_refuse(const struct intake_result *result) {
-  const struct err *err = &result->err;
-  json_t *list = result->errors.count > 0 ? launch_errors_json(&result->errors) : NULL;
-  json_t *members = list ? json_pack("{so}", "errors", list) : NULL;
-  if (err->line > 0)
-    server_problem(result->request, result->status, members, "%s:%d:%d: %s", err->file, err->line,
-                   err->column, err->text);
-  else
-    server_problem(result->request, result->status, members, "%s", err->text);
-}
-
-/* The first record says that a session is kept; a question's client waits for its end. */
-static const enum awaited awaited_by[] = {
-    [ASKS_SESSION] = FIRST_RECORD, [ASKS_JUDGMENT] = JUDGMENT, [ASKS_VALUE] = VALUE};
-
-static void control_on_session(void *ctx, struct intake_result *result) {
-  struct control *api = ctx;
-  struct server_request *r = result->request;
-  struct err err = {0};
-  if (!result->ok) {
-    control_refuse(result);
-    return;
-  }
-  if (refuse_draining(api, r)) /* it began meanwhile */
-    return;
-  enum launch_asks asks = result->launch.asks;
-  const struct daemon_entry *e = sessions_submit(api->sessions, &result->launch, &err);
-  if (e != NULL) {
-    control_wait_for(api, r, e->id, awaited_by[asks], 0);
-  } else {
-    server_set_header(r, "Retry-After", "1");
-    server_problem(r, err.code == ERR_FULL ? 507 : 503, NULL, "%s", err.text);
-  }
-}
-
-static void control_on_fork(void *ctx, struct intake_result *result) {
-  struct err err = {0};
-  if (result->ok && !launch_find_scenario(&result->launch, &err))
-    server_problem(result->request, 422, NULL, "%s", err.text);
-  else
-    control_on_session(ctx, result);
-}
-
-static void fork_session(void *ctx, struct server_request *r) {
-  struct control *api = ctx;
-  char id[STORE_ID_BYTES];
-  struct store_ref log;
-  struct view v;
-  struct err err = {0};
-  if (refuse_draining(api, r) || !control_find(api, r, id))
-    return;
-  if (!view_of(&v, api->sessions, id, &err)) {
-    server_problem(r, 404, NULL, "there is no session %s", id);
-    return;
-  }
-  view_deinit(&v);
-  store_ref(api->sessions->env->store, id, &log);
-  intake_take_about(&api->intake, r, &log, launch_parse_fork, control_on_fork);
-}
-
-static void control_on_looked(void *ctx, struct intake_result *result) {
-  (void)ctx;
-  if (result->ok)
-    server_reply_json(result->request, 200, json_incref(result->launch.answer));
-  else
-    control_refuse(result);
-}
-
-static void control_judge(void *ctx, struct server_request *r) {
-  struct control *api = ctx;
-  if (!refuse_draining(api, r))
-    intake_take(&api->intake, r, launch_parse_judge, control_on_session);
-}
-
-static void ask_value(void *ctx, struct server_request *r) {
-  struct control *api = ctx;
-  if (!refuse_draining(api, r))
-    intake_take(&api->intake, r, launch_parse_ask, control_on_session);
-}
-
-static void lint_workflow(void *ctx, struct server_request *r) {
-  struct control *api = ctx;
-  intake_take(&api->intake, r, launch_parse_lint, control_on_looked);
-}
-
-static void plan_workflow(void *ctx, struct server_request *r) {
-  struct control *api = ctx;
-  intake_take(&api->intake, r, launch_parse_plan, control_on_looked);
-}
-
-static void submit_session(void *ctx, struct server_request *r) {
-  struct control *api = ctx;
-  if (!refuse_draining(api, r))
-    intake_take(&api->intake, r, launch_parse, control_on_session);
-}
-
-/* --- cancelling, resuming --- */
-
-/* The entry of a session that may be unknown here. NULL: answered. */
-static struct daemon_entry *entry_for(struct control *api, struct server_request *r,
-                                      const char *id) {
-  struct err err = {0};
-  struct daemon_entry *e = sessions_find(api->sessions, id);
-  if (e == NULL)
-    e = sessions_adopt(api->sessions, id, &err);
-  if (e == NULL || e->brief.seq == 0) {
-    server_problem(r, 404, NULL, "there is no session %s", id);
-    return NULL;
-  }
-  return e;
-}
-
-static void cancel_session(void *ctx, struct server_request *r) {
-  struct control *api = ctx;
-  char id[STORE_ID_BYTES];
-  struct err err = {0};
-  struct daemon_entry *e = control_find(api, r, id) ? entry_for(api, r, id) : NULL;
-  struct view v;
-  if (e == NULL)
-    return;
-  if (view_of(&v, api->sessions, id, &err)) {
-    bool done = strcmp(v.status, "cancelled") == 0;
-    bool ended = brief_is_over(v.brief);
-    if (ended && !done)
-      server_problem(r, 409, NULL, "it has ended already: %s", v.status);
-    view_deinit(&v);
-    if (done)
-      reply_session(api, r, 200, id);
-    if (ended)
-      return;
-  }
-  if (!sessions_cancel(api->sessions, e, &err)) {
-    if (err.code == ERR_LOCKED)
-      server_problem(r, 409, NULL, "another program runs it, and only that one can cancel it");
-    else
-      server_problem(r, err.code == ERR_INVALID ? 409 : 500, NULL, "%s", err.text);
-  } else if (e->session != NULL && session_paused(e->session)) {
-    reply_broken(r, e, CANCEL);
-  } else {
-    control_wait_for(api, r, id, CANCEL, 0);
-  }
-}
-
-static void refuse_resume(struct server_request *r, const struct err *err) {
-  bool conflict = err->code == ERR_LOCKED || err->code == ERR_INVALID;
-  unsigned status = conflict ? 409 : 500;
-  if (err->code == ERR_LIMIT)
-    status = 503;
-  if (err->code == ERR_USAGE)
-    status = 422;
-  server_problem(r, status, NULL, "%s", err->text);
-}
-
-/* Takes the steer over. */
-static void resume_with(struct control *api, struct server_request *r, struct steer *st) {
-  char id[STORE_ID_BYTES];
-  struct err err = {0};
-  struct daemon_entry *e = control_find(api, r, id) ? entry_for(api, r, id) : NULL;
-  if (e == NULL)
-    return;
-  if (e->state != ENTRY_OVER && !entry_is_elsewhere(e))
-    server_problem(r, 409, NULL, "it is %s: there is nothing to resume", entry_status(e));
-  else if (!sessions_resume(api->sessions, e, st, &err))
-    refuse_resume(r, &err);
-  else if (e->state == ENTRY_WRITING)
-    control_wait_for(api, r, id, RESUME, 0);
-  else
-    reply_session(api, r, 202, id);
-}
-
-static void control_on_steer(void *ctx, struct intake_result *result) {
-  struct control *api = ctx;
-  struct steer *st = &result->launch.steer;
-  if (!result->ok)
-    control_refuse(result);
-  else if (!refuse_draining(api, result->request))
-    resume_with(api, result->request, st);
-}
-
-static void resume_session(void *ctx, struct server_request *r) {
-  struct control *api = ctx;
-  struct steer nothing = {0};
-  if (refuse_draining(api, r))
-    return;
-  if (server_body(r).n > 0) {
-    intake_take(&api->intake, r, launch_parse_steer, control_on_steer);
-    return;
-  }
-  resume_with(api, r, &nothing);
-  steer_deinit(&nothing);
-}
-
-/* --- people --- */
-
-/* Takes the answer over. */
-static void answer_with(struct control *api, struct server_request *r, struct core_answer *answer) {
-  char id[STORE_ID_BYTES];
-  struct err err = {0};
-  uint64_t question;
-  struct daemon_entry *e = control_find(api, r, id) ? entry_for(api, r, id) : NULL;
-  if (e == NULL)
-    return;
-  if (!sessions_answer(api->sessions, e, answer, &question, &err))
-    refuse_resume(r, &err);
-  else
-    control_wait_for(api, r, id, ANSWER, question);
-}
-
-static void control_on_answer(void *ctx, struct intake_result *result) {
-  struct control *api = ctx;
-  if (!result->ok)
-    control_refuse(result);
-  else if (!refuse_draining(api, result->request))
-    answer_with(api, result->request, &result->launch.said.core);
-}
-
-static void take_answer_body(struct control *api, struct server_request *r, intake_parse parse,
-                             enum answer_says says) {
-  struct said said = {0};
-  struct err err = {0};
-  if (refuse_draining(api, r))
-    return;
-  if (server_body(r).n > 0) {
-    intake_take(&api->intake, r, parse, control_on_answer);
-    return;
-  }
-  if (said_parse(&said, NULL, says, &err))
-    answer_with(api, r, &said.core);
-  else
-    server_problem(r, 400, NULL, "%s", err.text);
-  said_deinit(&said);
-}
-
-static void answer_session(void *ctx, struct server_request *r) {
-  take_answer_body(ctx, r, launch_parse_answer, SAYS_TEXT);
-}
-
-static void approve_session(void *ctx, struct server_request *r) {
-  take_answer_body(ctx, r, launch_parse_approve, SAYS_APPROVE);
-}
-
-static void reject_session(void *ctx, struct server_request *r) {
-  take_answer_body(ctx, r, launch_parse_reject, SAYS_REJECT);
-}
-
-void control_act(void *ctx, struct server_request *r, const char *id, const char *what) {
-  static const struct {
-    const char *what;
-    void (*handle)(void *ctx, struct server_request *r);
-  } acts[] = {{"cancel", cancel_session},
-              {"resume", resume_session},
-              {"answer", answer_session},
-              {"approve", approve_session},
-              {"reject", reject_session}};
-  (void)id; /* it is the request's own part, as on the socket */
-  for (size_t i = 0; i < ARRAY_LEN(acts); i++)
-    if (strcmp(acts[i].what, what) == 0)
-      acts[i].handle(ctx, r);
-}
-
 static void get_inbox(void *ctx, struct server_request *r) {
   const struct control *api = ctx;
   struct err err = {0};
@@ -569,7 +199,7 @@ static void watch_session(void *ctx, struct server_request *r) {
   uint64_t seq;
   struct err err = {0};
   struct daemon_entry *e =
-      last_seen(r, &seq) && control_find(api, r, id) ? entry_for(api, r, id) : NULL;
+      last_seen(r, &seq) && control_find(api, r, id) ? control_entry(api, r, id) : NULL;
   struct view v;
   if (e == NULL)
     return;
@@ -611,7 +241,7 @@ static const char *const list_query[] = {"status",   "since",  "workflow", "meth
 static const char *const watch_query[] = {"after", NULL};
 
 const struct server_route control_routes[] = {
-    {"POST", "/v1/sessions", "submit a session", TAKES_JSON, NULL, submit_session},
+    {"POST", "/v1/sessions", "submit a session", TAKES_JSON, NULL, control_submit},
     {"GET", "/v1/sessions",
      "list sessions, newest first (status, since, workflow, method, provider, before, limit)",
      TAKES_NOTHING, list_query, list_sessions},
@@ -624,21 +254,22 @@ const struct server_route control_routes[] = {
      control_get_turn},
     {"GET", "/v1/sessions/{id}/integrity", "is its log what was written", TAKES_NOTHING, NULL,
      control_get_integrity},
-    {"POST", "/v1/sessions/{id}/cancel", "end it for good", TAKES_NOTHING, NULL, cancel_session},
+    {"POST", "/v1/sessions/{id}/cancel", "end it for good", TAKES_NOTHING, NULL, control_cancel},
     {"POST", "/v1/sessions/{id}/resume", "go on with one that stopped", TAKES_JSON_OR_NOTHING, NULL,
-     resume_session},
-    {"POST", "/v1/sessions/{id}/answer", "answer what it asks", TAKES_JSON, NULL, answer_session},
+     control_resume},
+    {"POST", "/v1/sessions/{id}/answer", "answer what it asks", TAKES_JSON, NULL,
+     control_take_answer},
     {"POST", "/v1/sessions/{id}/approve", "approve what it would run", TAKES_JSON_OR_NOTHING, NULL,
-     approve_session},
+     control_approve},
     {"POST", "/v1/sessions/{id}/reject", "reject what it would run", TAKES_JSON_OR_NOTHING, NULL,
-     reject_session},
+     control_reject},
     {"GET", "/v1/inbox", "what waits for persons", TAKES_NOTHING, NULL, get_inbox},
     {"POST", "/v1/sessions/{id}/fork", "begin another session where one was", TAKES_JSON, NULL,
-     fork_session},
+     control_fork},
     {"POST", "/v1/judge", "judge a text: which rule holds", TAKES_JSON, NULL, control_judge},
-    {"POST", "/v1/ask", "ask for a value that fits a schema", TAKES_JSON, NULL, ask_value},
-    {"POST", "/v1/lint", "check a workflow", TAKES_JSON, NULL, lint_workflow},
-    {"POST", "/v1/plan", "what a session would be", TAKES_JSON, NULL, plan_workflow},
+    {"POST", "/v1/ask", "ask for a value that fits a schema", TAKES_JSON, NULL, control_ask},
+    {"POST", "/v1/lint", "check a workflow", TAKES_JSON, NULL, control_lint},
+    {"POST", "/v1/plan", "what a session would be", TAKES_JSON, NULL, control_plan},
     {"GET", "/v1/audit",
      "judgments counted (by, since, workflow, movement, method, provider, model, worker, outcome, "
      "min_stages, ambiguous)",

@@ -115,7 +115,7 @@ static void add_cycle(struct variables *v) {
   }
   add_variable(v, STR("cycle"), arena_str(&v->arena, buf_view(&text)));
   add_variable(v, STR("cycle_count"),
-               arena_str(&v->arena, prompt_number(count, v->view->cycle_count)));
+               arena_str(&v->arena, prompt_digits(count, v->view->cycle_count)));
   buf_deinit(&text);
 }
 
@@ -124,11 +124,11 @@ void prompt_fill(const struct prompt_view *v, struct str text, struct prompt *ou
       index[STR_NUMBER_BYTES];
   struct str max_text = STR("infinite");
   if (v->max_movements != MOVEMENTS_INFINITE)
-    max_text = prompt_number(maximum, v->max_movements);
-  struct str own_text = prompt_number(own, v->movement_iteration);
+    max_text = prompt_digits(maximum, v->max_movements);
+  struct str own_text = prompt_digits(own, v->movement_iteration);
   struct variables vars = {.view = v};
   add_variable(&vars, STR("task"), v->task);
-  add_variable(&vars, STR("iteration"), prompt_number(iteration, v->iteration));
+  add_variable(&vars, STR("iteration"), prompt_digits(iteration, v->iteration));
   add_variable(&vars, STR("max_movements"), max_text);
   add_variable(&vars, STR("max_steps"), max_text);
   add_variable(&vars, STR("movement_iteration"), own_text);
@@ -142,7 +142,7 @@ void prompt_fill(const struct prompt_view *v, struct str text, struct prompt *ou
   template_names(text, PROMPT_STRUCTURED, on_name, &vars);
   if (v->item != NULL) {
     add_variable(&vars, STR("item"), value_text(&vars.arena, v->item));
-    add_variable(&vars, STR("index"), prompt_number(index, v->index));
+    add_variable(&vars, STR("index"), prompt_digits(index, v->index));
     template_names(text, "item.", on_item_name, &vars);
     template_names(text, "item[", on_item_name, &vars);
   }

@@ -44,7 +44,7 @@ void prompt_on_piece(void *sink, struct str piece, const struct template_var *va
 struct str prompt_template_text(const struct prompt_view *view, const char *name);
 /* The report or the answer that a variable names: {report:FILE}, {response:MOVEMENT}; or NULL. */
 const struct kept_text *prompt_kept(const struct prompt_view *v, struct str name);
-struct str prompt_number(char buffer[STR_NUMBER_BYTES], long value);
+struct str prompt_digits(char buffer[STR_NUMBER_BYTES], long value);
 
 /* prompt.c */
 

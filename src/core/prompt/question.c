@@ -30,7 +30,7 @@ void prompt_criteria(struct buf *b, const struct chain_spec *spec, struct str ta
       buf_putc(b, ' ');
     } else {
       char number[STR_NUMBER_BYTES];
-      buf_str(b, prompt_number(number, offered[i]->number));
+      buf_str(b, prompt_digits(number, offered[i]->number));
       buf_puts(b, ". ");
     }
     append_condition(b, offered[i]);
@@ -102,10 +102,10 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
       {STR("report"), answer},
       {STR("cut"), prompt_yes_if(cut)},
       {STR("measured"), prompt_yes_if(measured)},
-      {STR("exit"), v->has_exit ? prompt_number(exit_status, v->exit) : STR("")},
+      {STR("exit"), v->has_exit ? prompt_digits(exit_status, v->exit) : STR("")},
       {STR("check"), v->check},
-      {STR("check_turn"), prompt_number(check_turn, v->check_turn)},
-      {STR("check_exit"), prompt_number(check_exit, v->check_exit)},
+      {STR("check_turn"), prompt_digits(check_turn, v->check_turn)},
+      {STR("check_exit"), prompt_digits(check_exit, v->check_exit)},
       {STR("checks"), v->checks},
       {STR("tests"), v->tests},
       {STR("no_pass"), prompt_yes_if(v->no_pass)},
@@ -163,7 +163,7 @@ void prompt_reask(const struct prompt_view *view, const struct prompt_correction
       {STR("bad_output"), output},
       {STR("cut"), prompt_yes_if(cut)},
       {STR("errors"), buf_view(&list)},
-      {STR("more"), c->more > 0 ? prompt_number(more, (long)c->more) : STR("")},
+      {STR("more"), c->more > 0 ? prompt_digits(more, (long)c->more) : STR("")},
       {STR("fence"), str_from(view->nonce)},
   };
   prompt_tell_schema(view, c->spec ? judged : so->schema, c->schema, &told, vars + 6);

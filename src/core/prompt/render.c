@@ -177,6 +177,6 @@ struct str prompt_template_text(const struct prompt_view *view, const char *name
   return str_trim(find_template(view, name, &shipped));
 }
 
-struct str prompt_number(char buffer[STR_NUMBER_BYTES], long value) {
+struct str prompt_digits(char buffer[STR_NUMBER_BYTES], long value) {
   return (struct str){buffer, str_from_number(buffer, value)};
 }

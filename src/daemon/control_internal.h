@@ -1,0 +1,46 @@
+/* control_internal.h - what the files of the control API share. */
+#ifndef SEGUE_DAEMON_CONTROL_INTERNAL_H
+#define SEGUE_DAEMON_CONTROL_INTERNAL_H
+
+#include "daemon/control.h"
+
+/* control.c */
+
+void control_reply_session(const struct control *api, struct server_request *r, unsigned status,
+                           const char *id);
+/* The entry of a session that may be unknown here. NULL: answered. */
+struct daemon_entry *control_entry(struct control *api, struct server_request *r, const char *id);
+
+/* control_wait.c */
+
+/* A request waits for one of these of its session. */
+enum awaited { FIRST_RECORD, RESUME, ANSWER, CANCEL, JUDGMENT, VALUE };
+/* question: to which an ANSWER is. */
+void control_wait_for(struct control *api, struct server_request *r, const char *id,
+                      enum awaited what, uint64_t question);
+/* Says that what was asked for is not on disk. */
+void control_reply_broken(struct server_request *r, const struct daemon_entry *e,
+                          enum awaited what);
+
+/* control_begin.c */
+
+/* True: answered, since no session begins or goes on any more. */
+bool control_refuse_draining(const struct control *api, struct server_request *r);
+/* Answers a body that could not be taken. */
+void control_refuse(const struct intake_result *result);
+void control_submit(void *api, struct server_request *r);
+void control_fork(void *api, struct server_request *r);
+void control_judge(void *api, struct server_request *r);
+void control_ask(void *api, struct server_request *r);
+void control_lint(void *api, struct server_request *r);
+void control_plan(void *api, struct server_request *r);
+
+/* control_act.c */
+
+void control_cancel(void *api, struct server_request *r);
+void control_resume(void *api, struct server_request *r);
+void control_take_answer(void *api, struct server_request *r);
+void control_approve(void *api, struct server_request *r);
+void control_reject(void *api, struct server_request *r);
+
+#endif
