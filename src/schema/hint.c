@@ -13,7 +13,8 @@ static size_t plain_of(struct str name, char out[ALIKE_BYTES_MAX]) {
   for (size_t i = 0; i < name.n; i++) {
     char c = name.p[i];
     bool capital = c >= 'A' && c <= 'Z';
-    bool kept = capital || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c < 0;
+    bool kept =
+        capital || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (unsigned char)c >= 0x80;
     if (kept && n == ALIKE_BYTES_MAX)
       return 0;
     if (kept)
