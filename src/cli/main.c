@@ -19,6 +19,7 @@ const struct cli_command *const cli_commands[] = {
     &cmd_fork,
     &cmd_diff,
     &cmd_merge,
+    &cmd_integrate,
     &cmd_discard,
     &cmd_worktrees,
     &cmd_submit,

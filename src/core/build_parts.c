@@ -136,6 +136,11 @@ static void mark_answer(void *ctx, struct str name) {
 }
 
 void build_answers(struct workflow *wf) {
+  const char *name;
+  const json_t *output;
+  json_object_foreach((json_t *)wf->outputs, name, output) {
+    template_names(json_view(output), PROMPT_RESPONSE, mark_answer, wf);
+  }
   for (size_t i = 0; i < wf->movement_count; i++) {
     const struct movement *m = &wf->movements[i];
     template_names(m->instruction, PROMPT_RESPONSE, mark_answer, wf);

@@ -314,7 +314,14 @@ static const struct key movement_list[] = {
     {.name = "command",
      .type = KEY_ARGV,
      .description = "Runs this program with these arguments (no shell) instead of an agent; the "
-                    "instruction is its standard input, exit its exit status."},
+                    "instruction is its standard input, exit its exit status. The program segue is "
+                    "the one that runs the session."},
+    {.name = "integrate",
+     .type = KEY_NAME,
+     .description = "Merges the branches of this group, whose child says workspace: worktree, one "
+                    "behind the other into what the session stands on. Exit 0: all are in. Exit "
+                    "1: the files in conflict stand in the tree with git's marks; once they are "
+                    "resolved, run it again."},
     {.name = "tests",
      .type = KEY_LINE,
      .check = limits_check_tests,
@@ -382,7 +389,8 @@ static const struct key movement_list[] = {
      .description = "What to do: a name, a path, a text, or a list of them. Variables: {task}, "
                     "{iteration}, {max_movements}, {movement_iteration}, {previous_response}, "
                     "{user_inputs}, {response:MOVEMENT}, "
-                    "{structured:MOVEMENT.FIELD}, {report:FILE}, {report_dir}."},
+                    "{structured:MOVEMENT.FIELD}, {report:FILE}, {report_dir}, "
+                    "{branches:GROUP}."},
     {.name = "bare_prompt",
      .type = KEY_BOOL,
      .description = "Whether the prompt is the instruction alone, without the task, the previous "

@@ -35,6 +35,7 @@ void prompt_templates_free(struct prompt_templates *templates); /* accepts NULL 
 
 /* Everything a prompt can show; all borrowed. */
 struct kept_text;
+struct worktree;
 struct prompt_view {
   const struct workflow *workflow;
   struct prompt_templates *templates; /* or NULL */
@@ -67,6 +68,7 @@ struct prompt_view {
   bool shows_schema;      /* the backend does not enforce the schema that the answer must fit */
   const struct kept_text *own_reports, *reports; /* of the turn so far, of those before it */
   const struct kept_text *responses; /* last answers of the movements that prompts name */
+  const struct worktree *worktrees;  /* of children, newest first; or NULL */
   long cycle_count;                  /* of the judge of a loop; else 0 */
   struct str report_dir;             /* where reports are files; empty: nowhere */
   const struct held *held; /* what its backend can hold of its permission; NULL: all of it */

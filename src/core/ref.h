@@ -13,6 +13,8 @@
 /* Those of a report, by its file, and of a movement's last answer. */
 #define PROMPT_REPORT   "report:"
 #define PROMPT_RESPONSE "response:"
+/* And of the branches that a group's children worked on: a line each, in the order of the items. */
+#define PROMPT_BRANCHES "branches:"
 
 /* And one with an input of the workflow so: {input:NAME}. */
 #define PROMPT_INPUT "input:"

@@ -106,6 +106,10 @@ static struct prompt_view view_at_end(const struct core *core) {
       .max_movements = core_max_movements(core),
       .iteration = core->iteration_count,
       .values = core->structured,
+      .reports = core->reports,
+      .responses = core->responses,
+      .worktrees = core->worktrees,
+      .report_dir = json_view(json_at(core->config, "report_dir")),
   };
 }
 
@@ -255,6 +259,7 @@ void step_view(const struct step *s, const struct turn *turn, const char *nonce,
       .own_reports = turn->reports,
       .reports = core->reports,
       .responses = core->responses,
+      .worktrees = core->worktrees,
       .cycle_count = monitor_count(core, &core->workflow->movements[turn->movement]),
       .report_dir = json_view(json_at(core->config, "report_dir")),
       .user_inputs = people_told(core, turn),

@@ -24,6 +24,8 @@ enum worktree_asked { WORKTREE_IDLE, WORKTREE_MAKING, WORKTREE_COMMITTING };
 struct worktree {        /* of a session, or of a child of one of its groups */
   struct worktree *next; /* of children */
   long turn;             /* the child's; 0: it is the session's */
+  long group;            /* turn of the child's group */
+  size_t movement;       /* the child */
   enum worktree_asked asked;
   bool made;
   char *branch, *base; /* base: what was asked for, once it is made its commit */
@@ -45,6 +47,11 @@ struct worktree *core_worktree(const struct core *core, long turn);
 const char *core_turn_folder(const struct core *core, const struct turn *turn);
 /* Is git at work for the session? */
 bool core_worktree_busy(const struct core *core);
+
+/* The branches of the last run of that group's children whose work is committed, a line each, in
+ * the order in which they began. `list`: newest first. */
+void worktree_put_branches(const struct worktree *list, const struct workflow *wf, struct str group,
+                           struct buf *out);
 
 /* A check of keys.h for `branch`: {id} and {workflow} are put in. */
 bool worktree_check_branch(struct str text, struct err *err);

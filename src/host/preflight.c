@@ -424,7 +424,8 @@ static void check_movement(struct flight *f, size_t i) {
   const struct invariants *invariants = m->structured ? m->structured->invariants : NULL;
   if (m->argv != NULL) {
     flight_look_at(f, i, "command");
-    check_program(f, m->argv[0]);
+    if (strcmp(m->argv[0], "segue") != 0) /* is this one, see command.c */
+      check_program(f, m->argv[0]);
     preflight_check_sandbox(f, m, NULL, true);
   }
   flight_look_at(f, i, "secrets");

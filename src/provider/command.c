@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "os/fs.h"
 #include "os/loop.h"
 #include "os/tmpdir.h"
 #include "provider/call_env.h"
@@ -11,6 +12,7 @@
 #include "provider/kept.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,6 +125,21 @@ static void command_on_soon(uv_timer_t *timer) {
   uv_close((uv_handle_t *)timer, command_on_soon_closed);
 }
 
+/* A program that is named segue is this one, wherever PATH leads: else a session would do its own
+ * work with another version. */
+static const char *const *own_argv(struct arena *arena, const char *const *argv) {
+  char program[PATH_MAX];
+  size_t n = 0;
+  if (strcmp(argv[0], "segue") != 0 || !fs_own_program(program, sizeof program))
+    return argv;
+  while (argv[n] != NULL)
+    n++;
+  const char **own = arena_array(arena, n + 1, sizeof *own);
+  memcpy(own, argv, (n + 1) * sizeof *own);
+  own[0] = arena_str(arena, str_from(program)).p;
+  return own;
+}
+
 static struct provider_run *command_start(const struct provider *self,
                                           const struct provider_env *env,
                                           const struct call_request *request,
@@ -153,7 +170,7 @@ static struct provider_run *command_start(const struct provider *self,
   (void)snprintf(call, sizeof call, "SEGUE_CALL=%ld.%ld", request->turn, request->call);
   (void)snprintf(attempt, sizeof attempt, "SEGUE_ATTEMPT=%d", request->attempt);
   const char *const assignments[] = {session, call, attempt, NULL};
-  const char *const *envp = NULL;
+  const char *const *argv = own_argv(&arena, request->argv), *const *envp = NULL;
   if (run->tmpdir != NULL)
     envp = process_env_build(&arena, run->tmpdir, call_env_names(&arena, env, request), assignments,
                              &err);
@@ -162,10 +179,10 @@ static struct provider_run *command_start(const struct provider *self,
                                     .request = request,
                                     .cwd = env->cwd,
                                     .tmpdir = run->tmpdir,
-                                    .argv = request->argv,
+                                    .argv = argv,
                                     .envp = envp};
   if (envp != NULL && confine_call(&held, &sandbox, &err)) {
-    const struct process_spec spec = {.argv = request->argv,
+    const struct process_spec spec = {.argv = argv,
                                       .cwd = env->cwd,
                                       .envp = envp,
                                       .sandbox = sandbox,

@@ -168,7 +168,8 @@ static const struct yaml_node *copy_value(struct expand *e, const struct instanc
     return copy_list(e, x, k->set, node);
   if (k->type == KEY_CONDITION)
     return copy_condition(e, x, node);
-  if (k->type == KEY_ITEMS && node->kind == YAML_TEXT) { /* of a movement of this file */
+  bool names = k->type == KEY_ITEMS || strcmp(k->name, "integrate") == 0;
+  if (names && node->kind == YAML_TEXT) { /* of a movement of this file */
     struct yaml_node *copy = expand_node(e, node, &x->origin.base);
     expand_set_text(e, copy, put_prefix(e, x, expand_text(e, x, node)));
     return copy;

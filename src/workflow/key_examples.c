@@ -41,6 +41,7 @@ static const struct {
     {NULL, "uses", "check"},
     {NULL, "with", "{command: make test}"},
     {NULL, "command", "[make, test]"},
+    {NULL, "integrate", "parts"},
     {NULL, "tests", "pytest"},
     {NULL, "timeout", "15m"},
     {NULL, "stall", "5m"},

@@ -91,9 +91,11 @@ static void check_reserved(struct lint *l, size_t movement) {
   }
 }
 
-/* The key by which a movement may change files; NULL: it may not. */
+/* The key by which a movement may change files of its siblings' tree; NULL: it may not. */
 static const char *editing_key(const json_t *object) {
   static const char *const keys[] = {"permission", "required_permission_mode"};
+  if (strcmp(lint_text(object, "workspace", ""), "worktree") == 0)
+    return NULL;
   if (json_is_true(json_object_get(object, "edit")))
     return "edit";
   for (size_t i = 0; i < ARRAY_LEN(keys); i++)
@@ -108,7 +110,8 @@ static void check_item_editor(struct lint *l, size_t movement) {
   char place[DOC_PATH_BYTES];
   if (key != NULL)
     lint_report(l, l->errors, lint_path(l, place, child, key),
-                "%s may change the same files for several items at once: write concurrency: 1",
+                "%s may change the same files for several items at once: write workspace: "
+                "worktree into it, or concurrency: 1",
                 l->movements[child].name);
 }
 
@@ -130,8 +133,8 @@ static void check_editors(struct lint *l, size_t movement) {
       continue;
     if (first != NULL) {
       lint_report(l, l->errors, lint_path(l, place, group->first_child + i, key),
-                  "%s and %s may change the same files at once: let one of them edit, or write "
-                  "concurrency: 1",
+                  "%s and %s may change the same files at once: let one of them edit, give them "
+                  "workspace: worktree, or write concurrency: 1",
                   first->name, m->name);
       return;
     }

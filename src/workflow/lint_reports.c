@@ -107,10 +107,42 @@ static void check_response(void *ctx, struct str name) {
   l->names[l->count] = "COMPLETE";
 }
 
+static bool has_worktrees(const struct lint *l, const struct lint_movement *group) {
+  for (size_t i = 0; i < group->child_count; i++)
+    if (strcmp(lint_text(l->movements[group->first_child + i].object, "workspace", ""),
+               "worktree") == 0)
+      return true;
+  return false;
+}
+
+static void check_branches(void *ctx, struct str name) {
+  const struct report_names *names = ctx;
+  struct lint *l = names->l;
+  size_t skip = strlen(PROMPT_BRANCHES), i = 0;
+  const char *word = arena_strndup(&l->arena, name.p + skip, name.n - skip);
+  char place[DOC_PATH_BYTES];
+  const json_t *argv = json_object_get(l->movements[names->movement].object, "command");
+  const char *verb = json_string_value(json_array_get(argv, 1));
+  bool made = verb != NULL && strcmp(verb, "integrate") == 0; /* see integrate.h */
+  (void)lint_path(l, place, names->movement, made ? "integrate" : names->key);
+  while (i < l->count && strcmp(l->names[i], word) != 0)
+    i++;
+  l->names[l->count] = NULL;
+  if (i == l->count)
+    lint_report(l, l->errors, place, "there is no movement %.80s whose branches these could be: %s",
+                word, lint_suggestion(l, word, l->names, "name a movement with parallel"));
+  else if (!has_worktrees(l, &l->movements[i]))
+    lint_report(l, l->errors, place,
+                "%.80s has no branches: write workspace: worktree into its child of parallel",
+                word);
+  l->names[l->count] = "COMPLETE";
+}
+
 static void lint_check_names(struct lint *l, size_t movement, const char *key, const char *text) {
   struct report_names names = {l, movement, key};
   template_names(str_from(text), PROMPT_REPORT, check_report, &names);
   template_names(str_from(text), PROMPT_RESPONSE, check_response, &names);
+  template_names(str_from(text), PROMPT_BRANCHES, check_branches, &names);
 }
 
 void lint_reports(struct lint *l, size_t movement) {

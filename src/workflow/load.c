@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "workflow/expand.h"
 #include "workflow/gates.h"
+#include "workflow/integrate.h"
 #include "workflow/marks.h"
 #include "workflow/parse_part.h"
 
@@ -94,6 +95,7 @@ static json_t *load_text(const struct workflow_source *source, struct str text,
   marks->root = expand_workflow(&parse, marks->root, &inputs);
   json_t *doc = parse_workflow(&parse, marks->root);
   gates_expand(doc);
+  integrate_expand(doc);
   facet_memo_deinit(&memo);
   parse_put(doc, "inputs", inputs);
   return doc;

@@ -113,6 +113,24 @@ static void check_command(struct parse *p, const struct yaml_node *node) {
         REPORT(p, node->pairs[i].key, "a command movement takes no %s: remove it", agents[k]);
 }
 
+/* Both its program and what that reads are segue's. */
+static void check_integrate(struct parse *p, const struct yaml_node *node) {
+  static const char *const own[] = {
+      "command", "provider", "model",       "options", "persona",    "policy", "knowledge",
+      "ask",     "tests",    "instruction", "edit",    "permission", "cwd",    "structured_output",
+      "gate",    "parallel"};
+  const struct yaml_node *integrates = yaml_get(node, "integrate");
+  if (integrates == NULL)
+    return;
+  if (p->in_group)
+    REPORT(p, integrates, "a child of parallel integrates nothing: write it behind its group");
+  for (size_t i = 0; i < node->count; i++)
+    for (size_t k = 0; k < ARRAY_LEN(own); k++)
+      if (str_eq_c(node->pairs[i].key->text, own[k]))
+        REPORT(p, node->pairs[i].key, "a movement with integrate merges branches: remove %s",
+               own[k]);
+}
+
 /* A person does the work of a movement with ask. */
 static void parse_map_check_ask(struct parse *p, const struct yaml_node *node) {
   static const char *const own[] = {
@@ -275,6 +293,7 @@ json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_
     p->facets.movement = outer;
     take_tools(node, object);
     check_command(p, node);
+    check_integrate(p, node);
     parse_map_check_ask(p, node);
     check_group(p, node);
     parse_check_next(p, yaml_get(node, "rules"));

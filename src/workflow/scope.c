@@ -54,7 +54,7 @@ struct scope_sink {
 
 /* The file's own words; a value is put out as it is. */
 static void put_piece(void *ctx, struct str piece, const struct template_var *var) {
-  static const char *const named[] = {PROMPT_STRUCTURED, PROMPT_RESPONSE};
+  static const char *const named[] = {PROMPT_STRUCTURED, PROMPT_RESPONSE, PROMPT_BRANCHES};
   const struct scope_sink *sink = ctx;
   while (var == NULL && sink->prefix.n > 0 && piece.n > 0) {
     const char *brace = memchr(piece.p, '{', piece.n);

@@ -77,6 +77,75 @@ def runs_as_one_flat_session():
         expect(box.segue("verify", "--logs", box.logs, "last").returncode == 0, "verify")
 
 
+REPORTING = """name: reporting
+provider: script
+judge: {stages: [phase1_tag]}
+movements:
+  - name: write
+    report: plan.md
+    instruction: Write it.
+    rules: [{condition: done, next: say}]
+  - name: say
+    instruction: Say it.
+    rules: [{condition: done, next: COMPLETE}]
+outputs:
+  plan: "{report:plan.md}"
+  both: "{response:write} then {response:say}"
+"""
+
+
+def outputs_name_reports_and_answers():
+    with Box() as box:
+        replies = box.file("replies.json", json.dumps({"replies": [
+            {"movement": "write", "text": "The plan: {task}"}, {"movement": "say", "text": "It is said"}]}))
+        flow = box.file("reporting.yaml", REPORTING)
+        expect(box.segue("lint", flow).stderr == b"", "lint")
+        done = box.segue("run", flow, "-s", replies, "--json", "-l", box.logs, "-t", "x")
+        expect(done.returncode == 0, done)
+        end = json.loads(done.stdout.splitlines()[-1])
+        expect(end["outputs"] == {"plan": "The plan: {task}",
+                                  "both": "The plan: {task} then It is said"}, end)
+        expect(box.segue("verify", "--logs", box.logs, "last").returncode == 0, "verify")
+        shown = box.segue("replay", "--logs", box.logs, "last")
+        expect(shown.returncode == 0, shown)
+
+
+def a_group_of_a_called_workflow_integrates():
+    child = """name: child
+movements:
+  - name: both
+    for_each: [a, b]
+    parallel:
+      - name: one
+        workspace: worktree
+        command: [sh, -c, "echo $SEGUE_CALL > f$SEGUE_CALL"]
+        rules: [{condition: when(true)}]
+    rules: [{condition: when(true), next: join}]
+  - name: join
+    integrate: both
+    rules: [{condition: when(exit == 0), next: COMPLETE}, {condition: when(true), next: ABORT}]
+"""
+    flow = """name: made
+workspace: worktree
+movements:
+  - name: part
+    call: child.yaml
+    rules: [{condition: COMPLETE, next: COMPLETE}, {condition: ABORT, next: ABORT}]
+"""
+    with Box() as box:
+        box.file("child.yaml", child)
+        for words in (["init", "-q", "-b", "main", "."], ["config", "user.name", "a"],
+                      ["config", "user.email", "a@b"], ["commit", "-q", "--allow-empty", "-m", "x"]):
+            subprocess.run(["git", *words], cwd=box.cwd, env=box.env, check=True)
+        done = box.segue("run", box.file("made.yaml", flow), "--json", "-l", box.logs)
+        expect(done.returncode == 0, done)
+        log = [json.loads(line) for line in done.stdout.splitlines()]
+        made = next(r["data"] for r in log if r["type"] == "workspace" and r["event"] == "made")
+        names = subprocess.run(["git", "ls-tree", "--name-only", made["branch"]], cwd=box.cwd,
+                               env=box.env, capture_output=True).stdout.split()
+        expect(len(names) == 2, names)
+
+
 def inputs_that_are_wrong():
     cases = [([], "the input file is missing"), (["-i", "file"], "write NAME=VALUE"),
              (["-i", "file=a", "-i", "file=b"], "given twice"),
@@ -133,5 +202,6 @@ def the_daemon_takes_inputs_and_tells_outputs():
 
 
 if __name__ == "__main__":
-    sys.exit(main([runs_as_one_flat_session, inputs_that_are_wrong, a_person_is_asked,
+    sys.exit(main([runs_as_one_flat_session, outputs_name_reports_and_answers,
+                   a_group_of_a_called_workflow_integrates, inputs_that_are_wrong, a_person_is_asked,
                    the_daemon_takes_inputs_and_tells_outputs]))

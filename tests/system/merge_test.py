@@ -121,6 +121,86 @@ def conflict_of_two_new_files():
     conflicts("echo ours > 'n w'; echo ours > été", theirs, ["n w", "été"])
 
 
+def branch(box, name, deed):
+    """A branch beside main with one commit."""
+    git(box, "checkout", "-qb", name)
+    deed()
+    commit(box, message=name)
+    git(box, "checkout", "-q", "main")
+
+
+def integrated(box, *branches, stdin=None, status=0):
+    done = box.segue("integrate", *branches, stdin=stdin)
+    expect(done.returncode == status, branches, done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def integrates():
+    """All that merge, then the one in conflict, whose files are told until they are resolved."""
+    with Box() as box:
+        repository(box)
+        branch(box, "b 1".replace(" ", "-"), lambda: write(box, "b", "b\n"))
+        branch(box, "other", lambda: write(box, "a", "one\nother\n"))
+        branch(box, "third", lambda: write(box, "a", "one\nthird\n"))
+        branch(box, "last", lambda: write(box, "c", "c\n"))
+        done = integrated(box, stdin=b"b-1\nother\nthird\nlast\n", status=1)
+        expect(b"merged: other\nnot merged: third\nthese files are in conflict:\n  a\n" in done.stdout,
+               done.stdout)
+        expect(b"<<<<<<<" in open(box.cwd + "/a", "rb").read(), "no marks")
+        done = integrated(box, "third", "last", status=1)
+        expect(b"these files are in conflict:\n  a\n" in done.stdout, "told once more", done)
+        write(box, "a", "one\nother\nthird\n")
+        done = integrated(box, stdin=b"b-1\nother\nthird\nlast\n")
+        expect(b"resolved" in done.stdout and b"merged: last" in done.stdout, done.stdout)
+        expect(git(box, "rev-list", "--merges", "--count", "main") == "4", "a merge each")
+        expect(git(box, "status", "--porcelain") == "", "all is committed")
+        before = git(box, "rev-parse", "HEAD")
+        integrated(box, "b-1", "other", "third", "last")
+        expect(git(box, "rev-parse", "HEAD") == before, "twice is once")
+        expect(b"there is nothing to merge" in integrated(box, stdin=b"").stdout, "none")
+
+
+def integrates_conflicts_of_other_kinds():
+    def removal(box):
+        git(box, "rm", "-q", "a")
+
+    def two_new(box):
+        write(box, "n w", "theirs\n")
+    for theirs, ours, name in ((removal, lambda box: write(box, "a", "ours\n"), "a"),
+                               (two_new, lambda box: write(box, "n w", "ours\n"), "n w")):
+        with Box() as box:
+            repository(box)
+            branch(box, "x", lambda: theirs(box))
+            ours(box)
+            commit(box)
+            done = integrated(box, "x", status=1)
+            expect(f"  {name}\n".encode() in done.stdout, done.stdout)
+            write(box, name, "both\n")
+            integrated(box, "x")
+            expect(git(box, "show", "HEAD:" + name) == "both", name)
+
+
+def integrates_nothing_of_this():
+    with Box() as box:
+        repository(box)
+        branch(box, "x", lambda: write(box, "b", "b\n"))
+        for hostile in ("none", "--output=x", "-x", "../x", "x..x", "a b"):
+            expect(b"there is no branch" in integrated(box, "--", hostile, status=2).stderr, hostile)
+        write(box, "a", "mine\n")
+        expect(b"not committed" in integrated(box, "x", status=2).stderr, "dirty")
+        git(box, "checkout", "-q", "a")
+        # Killed in a merge, before it told anybody: the merge begins anew.
+        branch(box, "y", lambda: write(box, "a", "y\n"))
+        write(box, "a", "z\n")
+        commit(box)
+        git(box, "merge", "y", ok=False)
+        expect(b"not merged: y" in integrated(box, "y", status=1).stdout, "not told")
+        done = box.segue("integrate", "x", "--cwd", box.dir)
+        expect(done.returncode == 2 and b"not a git repository" in done.stderr, done)
+        done = box.segue("integrate", "x", "--cwd", box.dir + "/nowhere")
+        expect(done.returncode == 2, done)
+
+
 def discards():
     with Box() as box:
         branch = begun(box)
@@ -185,4 +265,5 @@ def removes():
 if __name__ == "__main__":
     need_build()
     sys.exit(main([diffs, merges, conflict_of_contents, conflict_with_a_removal,
-                   conflict_of_two_new_files, discards, lists, removes]))
+                   conflict_of_two_new_files, integrates, integrates_conflicts_of_other_kinds,
+                   integrates_nothing_of_this, discards, lists, removes]))

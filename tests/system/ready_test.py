@@ -206,6 +206,53 @@ def batch_takes_each_line():
         run(box, "batch", [], "-i", "items=empty.txt", "-t", "x", status=3)
 
 
+PARTS = {"parts": [{"name": "larger", "work": "Mend max.sh.", "files": ["max.sh"]},
+                   {"name": "smaller", "work": "Write min.sh.", "files": ["min.sh"]}]}
+
+
+def split_does_parts_at_once():
+    with Box() as box:
+        repository(box)
+        records = run(box, "split", [
+            says("plan", json.dumps(PARTS)),
+            says("parts.part", "Mended.", 1, contains="Mend max.sh", write={"max.sh": RIGHT}),
+            says("parts.part", "Written.", 1, contains="Write min.sh", write={"min.sh": WRONG}),
+            says("supervise", "All is there.", 1),
+        ], "-i", "check=sh check.sh && sh min.sh 1 2", "-t", "both ends")
+        expect(turns(records)[-3:] == ["integrate", "check", "supervise"], turns(records))
+        expect(records[-1]["outputs"] == {"summary": "All is there.", "parts": PARTS["parts"]}, records[-1])
+        git(box, "diff", "--quiet", "HEAD")
+        made = [r["data"] for r in records if r["type"] == "workspace" and r["event"] == "made"]
+        expect(len(made) == 3 and len({m["branch"] for m in made}) == 3, made)
+        show = subprocess.run(["git", "log", "--oneline", "--merges", "main.." + made[0]["branch"]],
+                              cwd=box.cwd, env=box.env, capture_output=True)
+        expect(len(show.stdout.splitlines()) == 2, "a merge for each part:", show)
+        expect(not os.path.exists(box.cwd + "/min.sh"), "the main tree was edited")
+
+
+def split_resolves_a_conflict():
+    both = RIGHT.replace("larger", "largest")
+    with Box() as box:
+        repository(box)
+        records = run(box, "split", [
+            says("plan", json.dumps(PARTS)),
+            says("parts.part", "Mended.", 1, contains="Mend max.sh", write={"max.sh": RIGHT}),
+            says("parts.part", "Written.", 1, contains="Write min.sh",
+                 write={"max.sh": WRONG.replace("-lt", "-le").replace("larger", "largest")}),
+            says("resolve", "I looked away.", 1),
+            says("resolve", "Both sides.", 1, contains="max.sh", write={"max.sh": both}),
+            says("supervise", "All is there.", 1),
+        ], "-i", "check=sh check.sh", "-t", "both ends")
+        expect([t for t in turns(records) if "." not in t] ==
+               ["plan", "parts", "integrate", "resolve", "integrate", "resolve", "integrate", "check",
+                "supervise"], turns(records))
+        branch = next(r["data"]["branch"] for r in records
+                      if r["type"] == "workspace" and r["event"] == "made")
+        show = subprocess.run(["git", "show", branch + ":max.sh"], cwd=box.cwd, env=box.env,
+                              capture_output=True)
+        expect(show.stdout.decode() == both, show)
+
+
 def each_has_no_error_and_no_warning():
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../workflows")
     with Box() as box:
@@ -220,4 +267,5 @@ if __name__ == "__main__":
                    quick_ends_when_the_check_passes, review_changes_nothing,
                    review_is_called_by_its_name, tdd_wants_a_red_test_first,
                    fix_ci_starts_with_the_command, magi_counts_votes, batch_takes_each_line,
+                   split_does_parts_at_once, split_resolves_a_conflict,
                    each_has_no_error_and_no_warning]))

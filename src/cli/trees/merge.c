@@ -127,17 +127,11 @@ static bool merge_trees(struct merging *m, struct err *err) {
 
 static bool make_commit(struct merging *m, bool squash, const char *message, struct err *err) {
   char made[640];
-  char *mail = trees_line(m->t->cwd, err, "config", "user.email", NULL);
   struct git_ask ask = {.folder = m->t->cwd,
                         .words = {"commit-tree", m->tree, "-p", m->target, "-p", m->tip, NULL}};
-  static const char *const nobody[] = {"GIT_AUTHOR_NAME=segue", "GIT_AUTHOR_EMAIL=segue@localhost",
-                                       "GIT_COMMITTER_NAME=segue",
-                                       "GIT_COMMITTER_EMAIL=segue@localhost"};
   if (squash)
     ask.words[4] = NULL;
-  for (size_t i = 0; mail == NULL && i < sizeof nobody / sizeof *nobody; i++)
-    ask.extra[i] = nobody[i];
-  free(mail);
+  trees_sign_as_nobody(&ask);
   (void)snprintf(made, sizeof made, "%s%.200s\n\nSegue-Session: %s\n",
                  squash ? "" : "Merge of a session: ", m->t->task[0] ? m->t->task : m->branch,
                  m->t->session);

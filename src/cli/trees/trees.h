@@ -40,6 +40,14 @@ char *trees_line(const char *folder, struct err *err, ...);
 /* Is something there that is not committed? False also where the folder is gone. */
 bool trees_is_dirty(const char *folder);
 bool trees_is_there(const char *folder);
+/* Where git knows nobody's name, the commit is segue's: better than one that git refuses. */
+void trees_sign_as_nobody(struct git_ask *ask);
+/* Merges a commit into what is checked out there: as a merge, with `branch` in its message; answer
+ * is the caller's. -1: git could not be run. */
+int trees_merge(const char *folder, const char *commit, const char *branch,
+                struct git_answer *answer, struct err *err);
+/* Commits what is staged there: git commit with these words, which end with NULL. */
+bool trees_commit(const char *folder, struct err *err, ...) MUST_CHECK;
 /* Removes what there is, with work that is not committed; branches only if wanted. */
 bool trees_discard(const struct trees *t, bool branches, struct err *err) MUST_CHECK;
 /* Removes a branch whose commits another one has. False: it stays. */

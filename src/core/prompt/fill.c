@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "core/kept.h"
 #include "core/ref.h"
+#include "core/worktree.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 
@@ -90,6 +91,16 @@ static void on_kept_name(void *ctx, struct str name) {
   add_variable(v, name, kept ? buf_view(&kept->text) : none);
 }
 
+static void on_branches_name(void *ctx, struct str name) {
+  static const size_t skip = sizeof PROMPT_BRANCHES - 1;
+  struct variables *v = ctx;
+  struct buf text = {0};
+  worktree_put_branches(v->view->worktrees, v->view->workflow,
+                        (struct str){name.p + skip, name.n - skip}, &text);
+  add_variable(v, name, arena_str(&v->arena, buf_view(&text)));
+  buf_deinit(&text);
+}
+
 /* An input came from outside and is data: it is never read as a template. */
 static void add_inputs(struct variables *v) {
   const char *name;
@@ -148,6 +159,7 @@ void prompt_fill(const struct prompt_view *v, struct str text, struct prompt *ou
   }
   template_names(text, PROMPT_REPORT, on_kept_name, &vars);
   template_names(text, PROMPT_RESPONSE, on_kept_name, &vars);
+  template_names(text, PROMPT_BRANCHES, on_branches_name, &vars);
   struct prompt_sink sink = {out, NULL, v};
   template_render(text, vars.items, prompt_on_piece, &sink);
   free(vars.items);

@@ -173,6 +173,29 @@ bool core_worktree_busy(const struct core *core) {
   return busy;
 }
 
+static bool is_of_group(const struct worktree *w, const struct workflow *wf, long group) {
+  return w->committed == w->turn && wf->movements[w->movement].group == group;
+}
+
+void worktree_put_branches(const struct worktree *list, const struct workflow *wf, struct str group,
+                           struct buf *out) {
+  long index = workflow_find(wf, group), run = 0;
+  for (const struct worktree *w = list; w; w = w->next)
+    if (is_of_group(w, wf, index) && w->group > run)
+      run = w->group;
+  for (long after = 0;;) { /* the list is not sorted by turns: the next one each time */
+    const struct worktree *next = NULL;
+    for (const struct worktree *w = list; w; w = w->next)
+      if (is_of_group(w, wf, index) && w->group == run && w->turn > after &&
+          (next == NULL || w->turn < next->turn))
+        next = w;
+    if (next == NULL)
+      return;
+    buf_printf(out, "%s\n", next->branch);
+    after = next->turn;
+  }
+}
+
 static void worktree_clear(struct worktree *w) {
   free(w->branch);
   free(w->base);
@@ -319,9 +342,11 @@ static void worktree_keep(char **slot, const json_t *data, const char *name) {
   *slot = text ? xstrdup(text) : NULL;
 }
 
-static struct worktree *worktree_new(struct core *core, long turn) {
+static struct worktree *worktree_new(struct core *core, const struct turn *turn) {
   struct worktree *w = xcalloc(1, sizeof *w);
-  w->turn = turn;
+  w->turn = turn->id;
+  w->group = turn->group;
+  w->movement = turn->movement;
   w->next = core->worktrees;
   core->worktrees = w;
   return w;
@@ -335,8 +360,8 @@ static bool take_make(const struct fold *f, long number) {
     return fold_bad(f, "that turn takes no worktree");
   if (number == 0 && w->made)
     return fold_bad(f, "the session has its worktree");
-  if (number > 0)
-    w = worktree_new(core, number);
+  if (turn != NULL)
+    w = worktree_new(core, turn);
   worktree_keep(&w->branch, fold_tree(f, MEMBER_DATA), "branch");
   worktree_keep(&w->base, fold_tree(f, MEMBER_DATA), "base");
   w->asked = WORKTREE_MAKING;
