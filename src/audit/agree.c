@@ -102,6 +102,21 @@ static void rate_stage(const struct agree *a, const struct row *row, const struc
   (*n)++;
 }
 
+static void rate_again(const struct agree *a, const struct row *row, struct rating *out,
+                       size_t *n) {
+  const char *session = a->rows.session.id;
+  for (size_t i = rejudged_find(&a->again, session, row->turn);
+       rejudged_is_of(&a->again, i, session, row->turn) && *n < RATERS_MAX; i++) {
+    const struct rejudged_verdict *v = &a->again.list[i];
+    struct rating *r = &out[(*n)++];
+    int used;
+    *r = (struct rating){.rule = v->rule};
+    used = snprintf(r->rater, sizeof r->rater, "rejudge " STR_FMT, STR_ARG(agree_name(a, v->name)));
+    if (v->repeat > 1 && used > 0 && (size_t)used < sizeof r->rater)
+      (void)snprintf(r->rater + used, sizeof r->rater - (size_t)used, " #%ld", v->repeat);
+  }
+}
+
 static size_t rate_turn(const struct agree *a, const struct row *row, struct rating *out) {
   const char *session = a->rows.session.id;
   size_t n = 0;
@@ -110,6 +125,7 @@ static size_t rate_turn(const struct agree *a, const struct row *row, struct rat
   (void)snprintf(out[n++].rater, sizeof out->rater, "%s", human ? "human" : "verdict");
   for (size_t i = 0; i < row->stage_count; i++)
     rate_stage(a, row, &row->stages[i], out, &n);
+  rate_again(a, row, out, &n);
   for (size_t i = label_find(a, session, row->turn); i < a->label_count && n < RATERS_MAX; i++) {
     const struct label *l = &a->labels[i];
     if (l->turn != row->turn || strcmp(l->session, session) != 0)
@@ -180,8 +196,17 @@ static void agree_judged(void *ctx, const struct row *row) {
 struct agree *agree_new(struct census *census) {
   struct agree *a = xcalloc(1, sizeof *a);
   a->census = census;
+  a->again.names = &census->names;
   a->rows = (struct rows){.names = &census->names, .sink = {agree_judged, NULL}, .ctx = a};
   return a;
+}
+
+bool agree_rejudged(struct agree *a, const struct store *store, struct err *err) {
+  struct store beside;
+  if (!rejudged_store(store, &beside, err) || !rejudged_read(&a->again, &beside, err))
+    return false;
+  a->left_out += a->again.left_out;
+  return true;
 }
 
 void agree_read(struct agree *a, const struct store_ref *ref) {
@@ -227,6 +252,7 @@ void agree_free(struct agree *a) {
   }
   free(a->pairs);
   free(a->labels);
+  rejudged_deinit(&a->again);
   map_deinit(&a->map);
   arena_deinit(&a->arena);
   rows_deinit(&a->rows);

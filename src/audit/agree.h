@@ -1,20 +1,23 @@
 /* agree.h - who says the same of the same turns: recorded verdicts, stages that read something and
- * did not decide, votes of panels, and people's labels, in pairs and by movement.
+ * did not decide, votes of panels, later judgings, and people's labels, in pairs and by movement.
  *
  *   agree = agree_new(census);                 whose filters and names count; borrowed
  *   agree_labels(agree, &store, &err)          before the logs of that store are read
+ *   agree_rejudged(agree, &store, &err)        the same, of what segue rejudge found
  *   agree_read(agree, &ref) or agree_read_store(agree, &store, &err)     any number of times
  *   agree->pairs[i] ..., kappa_of(&pair->table), agree_advice(...)
  *   agree_free(agree)
  *
  * Raters: "verdict" (what the session went on with), "human" (a person's verdict in its place),
- * "stage NAME", "vote N PROVIDER/MODEL", "label BY". Of two labels of one person the later counts.
+ * "stage NAME", "vote N PROVIDER/MODEL", "rejudge NAME" (of repeats with " #2" behind it),
+ * "label BY". Of two labels of one person the later counts.
  * A pair with a label counts with the label's weight. Memory: LIMIT_AUDIT_PAIR_COUNT pairs. */
 #ifndef SEGUE_AUDIT_AGREE_H
 #define SEGUE_AUDIT_AGREE_H
 
 #include "audit/census.h"
 #include "audit/kappa.h"
+#include "audit/rejudged.h"
 #include "store/label.h"
 
 struct agree_pair {
@@ -36,6 +39,7 @@ struct agree {
   struct rows rows;
   struct label *labels; /* sorted by session, turn, by once agree_labels is over */
   size_t label_count, label_room;
+  struct rejudged again;
   struct agree_pair **pairs;
   size_t pair_count;
   struct map map;
@@ -45,6 +49,7 @@ struct agree {
 
 struct agree *agree_new(struct census *census);
 bool agree_labels(struct agree *a, const struct store *store, struct err *err) MUST_CHECK;
+bool agree_rejudged(struct agree *a, const struct store *store, struct err *err) MUST_CHECK;
 void agree_read(struct agree *a, const struct store_ref *ref);
 bool agree_read_store(struct agree *a, const struct store *store, struct err *err) MUST_CHECK;
 void agree_sort(struct agree *a); /* by workflow, movement, raters */

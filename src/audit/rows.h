@@ -74,8 +74,16 @@ struct row {
   size_t stage_first, stage_count;
 };
 
+/* A recorded turn that this session judges once more (segue rejudge). */
+struct row_again {
+  char session[40]; /* "": it does not */
+  long turn, repeat;
+  uint32_t name, settings;
+};
+
 /* The session as a whole, after its judgments. */
 struct row_session {
+  struct row_again again;
   uint32_t workflow, outcome;
   uint32_t cause; /* why it is not complete: its outcome, its stop's reason, with a class */
   char id[40];

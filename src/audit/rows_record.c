@@ -524,6 +524,41 @@ static uint32_t workflow_name(struct rows *rows, struct pull *at) {
   return name;
 }
 
+static void take_again(struct rows *rows, struct pull *at) {
+  struct row_again *again = &rows->session.again;
+  struct str key, id = {"", 0};
+  if (!pull_open(at, '{'))
+    return;
+  while (pull_key(at, &key)) {
+    if (IS(key, "session"))
+      (void)pull_text(at, &id);
+    else if (IS(key, "turn"))
+      rows_long(at, &again->turn);
+    else if (IS(key, "repeat"))
+      rows_long(at, &again->repeat);
+    else if (IS(key, "name"))
+      again->name = rows_name(rows, at);
+    else if (IS(key, "settings"))
+      again->settings = rows_name(rows, at);
+    else
+      pull_skip(at);
+  }
+  if (id.n < sizeof again->session)
+    (void)snprintf(again->session, sizeof again->session, STR_FMT, STR_ARG(id));
+}
+
+static void rows_config(struct rows *rows, struct pull *at) {
+  struct str key;
+  if (!pull_open(at, '{'))
+    return;
+  while (pull_key(at, &key)) {
+    if (IS(key, "rejudges"))
+      take_again(rows, at);
+    else
+      pull_skip(at);
+  }
+}
+
 static enum rows_taken take_session_start(struct rows *rows, struct pull *at,
                                           const struct rows_head *head) {
   struct str key, id = {"", 0};
@@ -533,6 +568,8 @@ static enum rows_taken take_session_start(struct rows *rows, struct pull *at,
       (void)pull_text(at, &id);
     else if (IS(key, "workflow"))
       rows->session.workflow = workflow_name(rows, at);
+    else if (IS(key, "config"))
+      rows_config(rows, at);
     else
       pull_skip(at);
   }

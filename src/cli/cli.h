@@ -116,6 +116,6 @@ extern const struct cli_command cmd_diff, cmd_merge, cmd_integrate, cmd_discard,
 extern const struct cli_command cmd_web;
 extern const struct cli_command cmd_init, cmd_facets;
 extern const struct cli_command cmd_audit, cmd_report, cmd_replay, cmd_test, cmd_compare, cmd_agree,
-    cmd_label, cmd_fork, cmd_manual, cmd_mcp, cmd_hook, cmd_config;
+    cmd_label, cmd_rejudge, cmd_fork, cmd_manual, cmd_mcp, cmd_hook, cmd_config;
 
 #endif

@@ -38,6 +38,7 @@ const struct cli_command *const cli_commands[] = {
     &cmd_report,
     &cmd_web,
     &cmd_replay,
+    &cmd_rejudge,
     &cmd_test,
     &cmd_compare,
     &cmd_agree,

@@ -18,7 +18,8 @@ bool gate_is_no_pass(const json_t *tests);
 void gates_changed(struct core *core, const struct turn *turn);
 void gates_put(struct core *core, const struct turn *turn);
 
-/* Those that a fork takes over: the tree may have changed since, so all are stale. */
+/* Those that a fork takes over: the tree may have changed since, so all are stale. Where a turn is
+ * judged again (config: rejudges) they stay as that turn had them. */
 void gates_take(struct core *core, const json_t *gates);
 
 /* All gates as rules see them, this turn's own among them. New; NULL: there is none. */

@@ -210,18 +210,14 @@ static bool read_config(struct config *config, const char *path, struct str text
   return ok;
 }
 
-static bool read_templates(struct config *config, const char *dir, struct err *err) {
+bool config_templates(struct config *config, const char *dir, struct err *err) {
   static const char *const languages[] = {"en", "ja"};
-  char folder[PATHS_BYTES + 16];
-  (void)snprintf(folder, sizeof folder, "%s/prompts", dir);
-  if (access(folder, F_OK) != 0 && errno == ENOENT)
-    return true;
   for (size_t l = 0; l < ARRAY_LEN(languages); l++)
     for (size_t i = 0; prompt_template_names[i]; i++) {
       char path[PATHS_BYTES + 128], key[64];
       struct buf text = {0};
       (void)snprintf(key, sizeof key, "%s/%s", languages[l], prompt_template_names[i]);
-      (void)snprintf(path, sizeof path, "%s/prompts/%s", dir, key);
+      (void)snprintf(path, sizeof path, "%s/%s", dir, key);
       if (!file_read(path, LIMIT_INLINE_TEXT_BYTES, &text, err)) {
         buf_deinit(&text);
         if (err->code == ERR_NOT_FOUND)
@@ -238,6 +234,14 @@ static bool read_templates(struct config *config, const char *dir, struct err *e
       buf_deinit(&text);
     }
   return true;
+}
+
+static bool read_templates(struct config *config, const char *dir, struct err *err) {
+  char folder[PATHS_BYTES + 16];
+  (void)snprintf(folder, sizeof folder, "%s/prompts", dir);
+  if (access(folder, F_OK) != 0 && errno == ENOENT)
+    return true;
+  return config_templates(config, folder, err);
 }
 
 /* Values of all these are secrets. */

@@ -54,6 +54,8 @@ bool config_load(struct config *config, struct err *err) MUST_CHECK;
 /* Writes what it says into the config of a session_start: default_provider, default_model,
  * default_options, templates, env, secrets. */
 void config_resolve(const struct config *config, json_t *session_config);
+/* Takes the templates of another folder, DIR/<language>/<name>.md, on top of those that it has. */
+bool config_templates(struct config *config, const char *dir, struct err *err) MUST_CHECK;
 void config_deinit(struct config *config);
 
 #endif

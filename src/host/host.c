@@ -460,16 +460,21 @@ void host_cancel(struct session *s, const char *message) {
   session_event(s, &ev);
 }
 
-void host_answer(struct session *s, struct str text) {
-  struct call_result result = {0};
+void host_answer_with(struct session *s, struct call_result *result) {
   for (struct turn *turn = s->core.turns; turn; turn = turn->next) {
     const struct call *call = turn_execute_call(turn);
     if (call == NULL || call->state != CALL_RUNNING)
       continue;
-    buf_str(&result.text.bytes, text);
-    session_call_done(session_open_call(s, call->id), &result);
+    session_call_done(session_open_call(s, call->id), result);
     return;
   }
+}
+
+void host_answer(struct session *s, struct str text) {
+  struct call_result result = {0};
+  buf_str(&result.text.bytes, text);
+  host_answer_with(s, &result);
+  call_result_deinit(&result);
 }
 
 const struct core *session_core(const struct session *s) {

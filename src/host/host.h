@@ -146,6 +146,8 @@ void host_drain(
 /* A turn whose answer is given, to judge one text: feeds `text` as the answer of the open execute
  * call instead of starting a provider. Only before the loop ran. */
 void host_answer(struct session *s, struct str text);
+/* The same with all that the work brought: its exit, tests and files. The result is taken. */
+void host_answer_with(struct session *s, struct call_result *result);
 
 const struct core *session_core(const struct session *s);
 const char *session_log_name(const struct session *s);     /* "" without a store */

@@ -76,7 +76,8 @@ static void show_pair(const struct agree_pair *p) {
 static bool agree_folder(struct agree *a, const char *where, struct err *err) {
   struct store store;
   store_at(&store, where);
-  return agree_labels(a, &store, err) && agree_read_store(a, &store, err);
+  return agree_labels(a, &store, err) && agree_rejudged(a, &store, err) &&
+         agree_read_store(a, &store, err);
 }
 
 static bool agree_word(struct agree *a, const char *word, const char *logs, struct err *err) {
@@ -88,7 +89,7 @@ static bool agree_word(struct agree *a, const char *word, const char *logs, stru
   if (!find_session(word, logs, NULL, &ref, err))
     return false;
   store_of(&ref, &store);
-  if (!agree_labels(a, &store, err))
+  if (!agree_labels(a, &store, err) || !agree_rejudged(a, &store, err))
     return false;
   agree_read(a, &ref);
   return true;

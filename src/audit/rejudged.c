@@ -1,0 +1,115 @@
+/* Reads the verdicts of rejudged turns. */
+#include "audit/rejudged.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool rejudged_store(const struct store *of, struct store *out, struct err *err) {
+  char where[STORE_PATH_BYTES];
+  int n = snprintf(where, sizeof where, "%s/" REJUDGED_FOLDER, of->where);
+  if (n < 0 || (size_t)n >= sizeof where)
+    return err_set(err, ERR_USAGE, "the log folder's path is too long");
+  store_at(out, where);
+  return true;
+}
+
+struct rejudged_log {
+  struct rejudged *all;
+  struct rows *rows;
+};
+
+static void on_rejudged(void *ctx, const struct row *row) {
+  const struct rejudged_log *log = ctx;
+  const struct row_again *again = &log->rows->session.again;
+  struct rejudged *r = log->all;
+  if (row->kind != ROW_JUDGMENT || strlen(again->session) >= sizeof r->list->session ||
+      again->session[0] == '\0')
+    return;
+  if (r->count == LIMIT_AUDIT_LABEL_COUNT) {
+    r->left_out++;
+    return;
+  }
+  if (r->count == r->room) {
+    r->room = r->room ? r->room * 2 : 64;
+    r->list = xrealloc(r->list, r->room * sizeof *r->list);
+  }
+  struct rejudged_verdict *v = &r->list[r->count++];
+  *v = (struct rejudged_verdict){.name = again->name,
+                                 .settings = again->settings,
+                                 .turn = again->turn,
+                                 .repeat = again->repeat,
+                                 .rule = (long)row->rule};
+  memcpy(v->session, again->session, strlen(again->session) + 1);
+}
+
+static int compare_numbers(long x, long y) {
+  return (x > y) - (x < y);
+}
+
+static int rejudged_order(const void *a, const void *b) {
+  const struct rejudged_verdict *x = a, *y = b;
+  int c = strcmp(x->session, y->session);
+  c = c != 0 ? c : compare_numbers(x->turn, y->turn);
+  c = c != 0 ? c : compare_numbers((long)x->name, (long)y->name);
+  return c != 0 ? c : compare_numbers(x->repeat, y->repeat);
+}
+
+/* One verdict for each time that a turn was to be judged. */
+static void keep_first_each(struct rejudged *r) {
+  size_t kept = 0;
+  for (size_t i = 0; i < r->count; i++)
+    if (kept == 0 || rejudged_order(&r->list[kept - 1], &r->list[i]) != 0)
+      r->list[kept++] = r->list[i];
+  r->count = kept;
+}
+
+bool rejudged_read(struct rejudged *r, const struct store *store, struct err *err) {
+  struct store_id *ids = NULL;
+  struct rows rows = {.names = r->names, .sink = {on_rejudged, NULL}};
+  struct rejudged_log log = {r, &rows};
+  size_t count = 0;
+  rows.ctx = &log;
+  if (!store_exists(store))
+    return true;
+  if (!store_list(store, &ids, &count, err))
+    return false;
+  for (size_t i = 0; i < count; i++) {
+    struct store_ref ref;
+    store_ref(store, ids[i].id, &ref);
+    enum rows_log state = rows_read(&rows, &ref);
+    r->unsound += state != ROWS_SOUND && state != ROWS_TORN && state != ROWS_EMPTY;
+  }
+  free(ids);
+  rows_deinit(&rows);
+  if (r->count > 1)
+    qsort(r->list, r->count, sizeof *r->list, rejudged_order);
+  keep_first_each(r);
+  return true;
+}
+
+size_t rejudged_find(const struct rejudged *r, const char *session, long turn) {
+  size_t low = 0, high = r->count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    const struct rejudged_verdict *v = &r->list[middle];
+    int c = strcmp(v->session, session);
+    if (c < 0 || (c == 0 && v->turn < turn))
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+bool rejudged_is_of(const struct rejudged *r, size_t i, const char *session, long turn) {
+  return i < r->count && r->list[i].turn == turn && strcmp(r->list[i].session, session) == 0;
+}
+
+void rejudged_deinit(struct rejudged *r) {
+  free(r->list);
+  *r = (struct rejudged){0};
+}

@@ -1,0 +1,539 @@
+/* segue rejudge: recorded turns judged once more, by another judge or with another prompt. */
+#include "audit/kappa.h"
+#include "audit/rejudged.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "cli/audit_filters.h"
+#include "cli/cli.h"
+#include "cli/find.h"
+#include "cli/json_io.h"
+#include "cli/rejudge_turns.h"
+#include "cli/rejudging.h"
+#include "format/json_write.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { REJUDGE_TIMES_MAX = 20, REJUDGE_JOBS = 4, REJUDGE_JOBS_MAX = 64, REJUDGE_NAME_BYTES = 100 };
+
+static const struct cli_option options[] = {
+    AUDIT_FILTER_AGAIN_OPTIONS,
+    SETUP_OPTIONS,
+    {"panel", 0, "P,P,...", "judges that vote, instead of one", false},
+    {"agree", 0, "N", "so many of them must say the same (default: more than half)", false},
+    {"stages", 0, "S,S", "structured_output, phase3_tag, phase1_tag, ai_judge", false},
+    {"max-reasks", 0, "N", "corrections asked for per stage", false},
+    {"language", 0, "en|ja", "language of the prompts", false},
+    {"prompts", 0, "DIR", "templates: DIR/en/judge_ai.md and its like instead of the shipped ones",
+     false},
+    {"as", 0, "NAME", "what this judging is called (default: its judge and stages)", false},
+    {"repeat", 'n', "N", "judge each turn so often (default 1)", false},
+    {"permute", 0, NULL, "each time with the rules in another order, their numbers kept", false},
+    {"concurrency", 'c', "N", "so many at once (default 4)", false},
+    {"max-calls", 0, "N", "begin nothing new after so many calls", false},
+    {"max-cost", 0, "USD", "begin nothing new once this was spent", false},
+    {"yes", 'y', NULL, "begin without asking", false},
+    {"dry-run", 0, NULL, "say what would be judged, and end", false},
+    {"json", 'j', NULL, "print one JSON object a judgment, and one for all", false},
+    {"logs", 'l', "DIR", "log folder in which IDs are looked up, and that is read without words",
+     false},
+    {0},
+};
+
+struct again {
+  struct census *census; /* whose filters and names count */
+  struct rejudge_turns of;
+  struct rejudging run;
+  struct setup setup;
+  json_t *stages, *panel;
+  char name[REJUDGE_NAME_BYTES + 1], settings[SHA256_HEX];
+  bool json;
+  size_t done;
+};
+
+/* --- how --- */
+
+static bool again_number(const struct cli_args *args, const char *option, long least, long most,
+                         long *out, struct err *err) {
+  const char *text = cli_value(args, option);
+  if (text == NULL)
+    return true;
+  return (str_to_long(str_from(text), out) && *out >= least && *out <= most) ||
+         err_set(err, ERR_USAGE, "--%s %.40s: write a number from %ld to %ld", option, text, least,
+                 most);
+}
+
+static json_t *again_words(const char *list) {
+  json_t *out = json_array();
+  struct str rest = str_from(list);
+  for (;;) {
+    const char *comma = memchr(rest.p, ',', rest.n);
+    struct str word = str_trim((struct str){rest.p, comma ? (size_t)(comma - rest.p) : rest.n});
+    json_array_append_new(out, json_stringn(word.p, word.n));
+    if (comma == NULL)
+      return out;
+    rest = (struct str){comma + 1, rest.n - (size_t)(comma + 1 - rest.p)};
+  }
+}
+
+static bool again_stages(struct again *a, const char *list, struct err *err) {
+  size_t i;
+  const json_t *word;
+  if (list == NULL)
+    return true;
+  a->stages = again_words(list);
+  json_array_foreach(a->stages, i, word) {
+    enum judge_stage stage;
+    struct str name = {json_string_value(word), json_string_length(word)};
+    if (!judge_stage_from_name(name, &stage) || !judge_stage_is_listable(stage))
+      return err_set(err, ERR_USAGE,
+                     "--stages: \"%.40s\" is no stage: write structured_output, phase3_tag, "
+                     "phase1_tag, ai_judge",
+                     name.p);
+    for (size_t k = 0; k < i; k++)
+      if (json_equal(json_array_get(a->stages, k), word))
+        return err_set(err, ERR_USAGE, "--stages: %s stands twice", name.p);
+  }
+  return true;
+}
+
+static bool again_panel(struct again *a, const struct cli_args *args, struct err *err) {
+  const char *list = cli_value(args, "panel");
+  long agree = 0;
+  size_t i;
+  const json_t *word;
+  if (list == NULL)
+    return cli_value(args, "agree") == NULL || err_set(err, ERR_USAGE, "--agree needs --panel");
+  a->panel = again_words(list);
+  json_array_foreach(a->panel, i, word) {
+    struct str name = {json_string_value(word), json_string_length(word)};
+    if (registry_find(a->setup.registry, name) == NULL) {
+      (void)registry_unknown(a->setup.registry, name, err);
+      return err_wrap(err, "--panel");
+    }
+  }
+  if (i < 2 || i > LIMIT_PANEL_COUNT)
+    return err_set(err, ERR_USAGE, "--panel: write two to %d judges, with commas",
+                   (int)LIMIT_PANEL_COUNT);
+  if (a->run.as.provider != NULL)
+    return err_set(err, ERR_USAGE, "--panel and --provider do not go together");
+  if (!again_number(args, "agree", 1, (long)i, &agree, err))
+    return false;
+  a->run.as.agree = (int)agree;
+  return true;
+}
+
+static bool again_bounds(struct again *a, const struct cli_args *args, struct err *err) {
+  const char *cost = cli_value(args, "max-cost");
+  long calls = 0, jobs = REJUDGE_JOBS, repeat = 1;
+  char *end = NULL;
+  double usd = cost ? strtod(cost, &end) : 0;
+  if (!again_number(args, "max-calls", 1, 100000000, &calls, err) ||
+      !again_number(args, "concurrency", 1, REJUDGE_JOBS_MAX, &jobs, err) ||
+      !again_number(args, "repeat", 1, REJUDGE_TIMES_MAX, &repeat, err))
+    return false;
+  if (cost != NULL && (*end != '\0' || end == cost || !(usd > 0 && usd <= LIMIT_COST_USD)))
+    return err_set(err, ERR_USAGE, "--max-cost %.40s: write US dollars, such as 2.50", cost);
+  if (cli_flag(args, "permute") && repeat < 2)
+    return err_set(err, ERR_USAGE, "--permute needs --repeat 2 or more");
+  a->run.max_calls = calls;
+  a->run.max_cost_nano = (int64_t)(usd * 1e9);
+  a->run.concurrency = (size_t)jobs;
+  a->run.repeat = repeat;
+  a->run.permute = cli_flag(args, "permute");
+  return true;
+}
+
+/* The judge, and not an agent: what --provider, --model and -O say. */
+static bool again_judge(struct again *a, const struct cli_args *args, struct err *err) {
+  const char *language = cli_value(args, "language"), *prompts = cli_value(args, "prompts");
+  const char *provider = cli_value(args, "provider");
+  long reasks = -1;
+  struct stat st;
+  if (provider != NULL && (cli_values(args, "provider", 1) != NULL || strchr(provider, '=')))
+    return err_set(err, ERR_USAGE, "--provider: name one judge; several vote with --panel");
+  if (language && strcmp(language, "en") != 0 && strcmp(language, "ja") != 0)
+    return err_set(err, ERR_USAGE, "--language must be en or ja");
+  if (prompts != NULL && (stat(prompts, &st) != 0 || !S_ISDIR(st.st_mode)))
+    return err_set(err, ERR_USAGE, "--prompts %.200s is no folder", prompts);
+  if (prompts != NULL && !config_templates(&a->setup.user, prompts, err))
+    return false;
+  if (prompts != NULL && a->setup.user.templates == NULL)
+    return err_set(err, ERR_USAGE, "--prompts %.200s has no template such as en/judge_ai.md",
+                   prompts);
+  if (!again_number(args, "max-reasks", 0, LIMIT_REASK_COUNT, &reasks, err))
+    return false;
+  if (a->setup.user.templates != NULL)
+    json_object_set(a->setup.config, "templates", a->setup.user.templates);
+  a->run.as = (struct rejudge_as){.provider = provider,
+                                  .model = cli_value(args, "model"),
+                                  .language = language,
+                                  .options = json_object_get(a->setup.config, "options"),
+                                  .max_reasks = (int)reasks};
+  if (provider != NULL && a->run.as.model == NULL && a->setup.user.provider != NULL &&
+      strcmp(provider, a->setup.user.provider) == 0)
+    a->run.as.model = a->setup.user.model;
+  json_object_del(a->setup.config, "provider");
+  json_object_del(a->setup.config, "model");
+  if (!again_panel(a, args, err) || !again_stages(a, cli_value(args, "stages"), err))
+    return false;
+  a->run.as.panel = a->panel;
+  a->run.as.stages = a->stages;
+  return true;
+}
+
+/* "ollama/tiny, ai_judge"; "as recorded" when nothing is other. */
+static void again_default_name(const struct again *a, struct buf *out) {
+  const struct rejudge_as *as = &a->run.as;
+  size_t i;
+  const json_t *word;
+  if (as->provider != NULL)
+    buf_puts(out, as->provider);
+  json_array_foreach(as->panel, i, word) {
+    buf_printf(out, "%s%s", i > 0 ? "+" : "", json_string_value(word));
+  }
+  if (out->n == 0)
+    buf_puts(out, "as recorded");
+  if (as->model != NULL)
+    buf_printf(out, "/%s", as->model);
+  json_array_foreach(as->stages, i, word) {
+    buf_printf(out, "%s%s", i > 0 ? "+" : ", ", json_string_value(word));
+  }
+  if (as->language != NULL)
+    buf_printf(out, ", %s", as->language);
+}
+
+static bool again_name(struct again *a, const char *given, struct err *err) {
+  const struct rejudge_as *as = &a->run.as;
+  struct buf name = {.max = REJUDGE_NAME_BYTES}, text = {0};
+  if (given != NULL)
+    buf_puts(&name, given);
+  else
+    again_default_name(a, &name);
+  bool ok = name.n > 0 && !name.cut && utf8_valid(name.p, name.n);
+  if (ok)
+    memcpy(a->name, name.p, name.n + 1);
+  buf_deinit(&name);
+  if (!ok)
+    return err_set(err, ERR_USAGE, "--as: write a name of 1 to %d bytes in UTF-8",
+                   REJUDGE_NAME_BYTES);
+  json_t *all =
+      json_pack("{ss? ss? ss? sO? sO? sO? sO? sO? si si sb}", "provider", as->provider, "model",
+                as->model, "language", as->language, "stages", as->stages, "panel", as->panel,
+                "options", as->options, "templates", json_object_get(a->setup.config, "templates"),
+                "scenario", json_object_get(json_object_get(a->setup.config, "scenario"), "sha256"),
+                "agree", as->agree, "max_reasks", as->max_reasks, "permute", a->run.permute);
+  json_write(all, &text);
+  json_decref(all);
+  sha256_hex(text.p, text.n, NULL, 0, a->settings);
+  buf_deinit(&text);
+  a->run.name = a->name;
+  a->run.settings = a->settings;
+  return true;
+}
+
+/* --- what is there already --- */
+
+static bool again_resume(struct again *a, struct err *err) {
+  struct rejudged known = {.names = &a->census->names};
+  struct store into;
+  uint32_t name = names_add(&a->census->names, str_from(a->name));
+  uint32_t settings = names_add(&a->census->names, str_from(a->settings));
+  bool ok = rejudged_store(&a->of.source, &into, err) && rejudged_read(&known, &into, err);
+  if (ok)
+    memcpy(a->run.into, into.where, sizeof a->run.into);
+  for (size_t i = 0; ok && i < known.count; i++)
+    if (known.list[i].name == name && known.list[i].settings != settings)
+      ok = err_set(err, ERR_USAGE,
+                   "\"%s\" was judged otherwise before (judge, prompt or order): take another name "
+                   "with --as",
+                   a->name);
+  for (size_t i = 0; ok && i < a->of.count; i++) {
+    const struct rejudge_turn *t = &a->of.list[i];
+    for (size_t k = rejudged_find(&known, t->session, t->turn);
+         rejudged_is_of(&known, k, t->session, t->turn); k++)
+      if (known.list[k].name == name && known.list[k].repeat >= 1 &&
+          known.list[k].repeat <= a->run.repeat) {
+        a->run.verdicts[i * (size_t)a->run.repeat + (size_t)known.list[k].repeat - 1] =
+            known.list[k].rule;
+        a->done++;
+      }
+  }
+  if (known.unsound > 0)
+    fprintf(stderr, "segue rejudge: %llu logs in %s are not sound and do not count\n",
+            (unsigned long long)known.unsound, into.where);
+  rejudged_deinit(&known);
+  return ok;
+}
+
+/* --- asking --- */
+
+static size_t again_open(const struct again *a) {
+  return a->of.count * (size_t)a->run.repeat - a->done;
+}
+
+static void again_plan(const struct again *a, FILE *out) {
+  size_t judges = a->panel != NULL ? json_array_size(a->panel) : 1;
+  fprintf(out, "%zu judgment%s", a->of.count, a->of.count == 1 ? "" : "s");
+  if (a->run.repeat > 1)
+    fprintf(out, ", each %ld times", a->run.repeat);
+  if (a->done > 0)
+    fprintf(out, ", %zu done before", a->done);
+  fprintf(out, ": %zu or more calls as \"", again_open(a) * judges);
+  cli_put_safe(out, a->name);
+  fprintf(out, "\"; their judging took %lld calls, $%.4f then", (long long)a->of.calls,
+          (double)a->of.cost_nano / 1e9);
+  if (a->of.passed_over > 0)
+    fprintf(out, " (%llu more needed no judge)", (unsigned long long)a->of.passed_over);
+  if (a->of.unsound > 0)
+    fprintf(out, " (%llu logs are not sound and left out)", (unsigned long long)a->of.unsound);
+  fputc('\n', out);
+}
+
+/* Nobody's money is spent unasked. */
+static bool again_agreed(const struct again *a, const struct cli_args *args, struct err *err) {
+  char word[16] = "";
+  bool bound = a->run.max_calls > 0 || a->run.max_cost_nano > 0;
+  if (!a->json || !isatty(STDOUT_FILENO))
+    again_plan(a, stderr);
+  if (cli_flag(args, "yes") || bound)
+    return true;
+  if (!isatty(STDIN_FILENO))
+    return err_set(err, ERR_USAGE,
+                   "nothing was asked: bound it with --max-cost USD or --max-calls "
+                   "N, or say --yes");
+  fputs("Begin? [y/N] ", stderr);
+  bool yes = fgets(word, sizeof word, stdin) != NULL && (word[0] == 'y' || word[0] == 'Y');
+  return yes || err_set(err, ERR_USAGE, "nothing was asked");
+}
+
+/* --- telling --- */
+
+static void again_put_rule(struct buf *out, long rule) {
+  if (rule > 0)
+    buf_printf(out, "rule %ld", rule);
+  else
+    buf_puts(out, rule == 0 ? "no rule" : "no verdict");
+}
+
+static json_t *again_rule_json(long rule) {
+  return rule > 0 ? json_integer(rule) : json_null();
+}
+
+static void again_told(void *ctx, size_t i, long repeat, const char *method, const char *why) {
+  const struct again *a = ctx;
+  const struct rejudge_turn *t = &a->of.list[i];
+  long rule = a->run.verdicts[i * (size_t)a->run.repeat + (size_t)(repeat - 1)];
+  struct str movement = names_text(&a->census->names, t->movement);
+  if (a->json) {
+    json_t *told =
+        json_pack("{ss sI so sI so so sb ss?}", "session", t->session, "turn", (json_int_t)t->turn,
+                  "movement", json_text(movement), "repeat", (json_int_t)repeat, "recorded",
+                  again_rule_json(t->rule), "rule", again_rule_json(rule), "readable", rule >= 0,
+                  "method", method && method[0] ? method : NULL);
+    if (why[0] != '\0')
+      json_object_set_new(told, "why", json_io_string(why));
+    json_io_print(told, JSON_IO_COMPACT);
+    json_decref(told);
+    return;
+  }
+  if (rule == t->rule)
+    return;
+  struct buf line = {0};
+  buf_printf(&line, "%s  turn %ld, ", t->session, t->turn);
+  (void)cli_fit(&line, movement, 30);
+  buf_puts(&line, ": recorded ");
+  again_put_rule(&line, t->rule);
+  buf_puts(&line, "; now ");
+  again_put_rule(&line, rule);
+  if (method != NULL && method[0] != '\0')
+    buf_printf(&line, " by %s", method);
+  if (why[0] != '\0') {
+    buf_puts(&line, ": ");
+    (void)cli_fit(&line, str_from(why), 100);
+  }
+  puts(buf_c(&line));
+  buf_deinit(&line);
+}
+
+struct again_sum {
+  size_t same, other, unreadable, open, flipped, repeated;
+  struct {
+    size_t turns, first_rule;
+  } family[2]; /* 1: the judge's own worked */
+};
+
+static void sum_turn(const struct again *a, size_t i, struct again_sum *sum) {
+  const struct rejudge_turn *t = &a->of.list[i];
+  const long *verdicts = &a->run.verdicts[i * (size_t)a->run.repeat];
+  long first = REJUDGE_OPEN;
+  size_t readable = 0;
+  bool flips = false;
+  struct str worker = names_text(&a->census->names, t->worker);
+  for (long k = 0; k < a->run.repeat; k++) {
+    sum->same += verdicts[k] == t->rule;
+    sum->other += verdicts[k] >= 0 && verdicts[k] != t->rule;
+    sum->unreadable += verdicts[k] == REJUDGE_UNREADABLE;
+    sum->open += verdicts[k] == REJUDGE_OPEN;
+    if (verdicts[k] < 0)
+      continue;
+    flips |= readable++ > 0 && verdicts[k] != first;
+    first = verdicts[k];
+    bool own = a->run.as.provider != NULL && str_eq_c(worker, a->run.as.provider);
+    sum->family[own].turns++;
+    sum->family[own].first_rule += verdicts[k] == 1;
+  }
+  sum->repeated += readable > 1;
+  sum->flipped += flips;
+}
+
+static json_t *family_json(const struct again_sum *sum, int own) {
+  return json_pack("{sI sI}", "verdicts", (json_int_t)sum->family[own].turns, "first_rule",
+                   (json_int_t)sum->family[own].first_rule);
+}
+
+static void again_put_sum_json(const struct again *a, const struct again_sum *s) {
+  json_t *told =
+      json_pack("{sI sI sI sI sI sI sI so sI sf sb ss ss}", "judgments", (json_int_t)a->of.count,
+                "same", (json_int_t)s->same, "other", (json_int_t)s->other, "unreadable",
+                (json_int_t)s->unreadable, "open", (json_int_t)s->open, "repeated",
+                (json_int_t)s->repeated, "flipped", (json_int_t)s->flipped, "family",
+                json_pack("{so so}", "own", family_json(s, 1), "other", family_json(s, 0)), "calls",
+                (json_int_t)a->run.calls, "cost_usd", (double)a->run.cost_nano / 1e9, "bounded",
+                a->run.bounded, "name", a->name, "store", a->run.into);
+  json_io_print(told, JSON_IO_COMPACT);
+  json_decref(told);
+}
+
+static void print_family(const struct again_sum *s) {
+  static const char *const whose[] = {"of others' work", "of its own family's work"};
+  if (s->family[0].turns == 0 || s->family[1].turns == 0)
+    return;
+  for (int i = 1; i >= 0; i--)
+    printf("%s it chose the first rule in %.1f %% of %zu\n", whose[i],
+           100.0 * (double)s->family[i].first_rule / (double)s->family[i].turns,
+           s->family[i].turns);
+}
+
+static void again_put_sum(const struct again *a, const struct again_sum *s) {
+  double low, high;
+  size_t read = s->same + s->other;
+  if (a->of.count == 0) {
+    puts("no judgment that a judge was needed for fits");
+    return;
+  }
+  printf("%zu verdict%s: %zu as recorded", read, read == 1 ? "" : "s", s->same);
+  if (read > 0) {
+    double share = (double)s->same / (double)read;
+    kappa_wilson(share, (double)read, &low, &high);
+    printf(" (%.1f %%, %.1f to %.1f)", 100 * share, 100 * low, 100 * high);
+  }
+  printf(", %zu other, %zu could not be judged, %zu open; %lld calls, $%.4f\n", s->other,
+         s->unreadable, s->open, (long long)a->run.calls, (double)a->run.cost_nano / 1e9);
+  if (s->repeated > 0)
+    printf("%zu of %zu turns flipped between %s\n", s->flipped, s->repeated,
+           a->run.permute ? "orders of the rules" : "repeats");
+  print_family(s);
+  if (a->run.bounded)
+    puts("a bound was met: the same command with a higher one goes on");
+  printf("segue agree compares them with verdicts and labels; segue verify %s proves them\n",
+         find_shown(a->run.into));
+}
+
+static int again_tell(const struct again *a) {
+  struct again_sum sum = {0};
+  for (size_t i = 0; i < a->of.count; i++)
+    sum_turn(a, i, &sum);
+  if (a->json)
+    again_put_sum_json(a, &sum);
+  else
+    again_put_sum(a, &sum);
+  if (a->run.stopped)
+    return STATUS_INTERRUPTED;
+  return sum.unreadable + sum.open > 0 ? STATUS_FAILED : STATUS_COMPLETE;
+}
+
+/* --- the command --- */
+
+static int again_run(struct again *a, const struct cli_args *args, struct err *err) {
+  if (cli_flag(args, "dry-run")) {
+    again_plan(a, stdout);
+    return STATUS_COMPLETE;
+  }
+  if (again_open(a) == 0)
+    return again_tell(a);
+  if (!again_agreed(a, args, err))
+    return cli_fail("rejudge", err);
+  a->run.setup = &a->setup;
+  a->run.source = a->of.source;
+  a->run.turns = a->of.list;
+  a->run.count = a->of.count;
+  a->run.told = again_told;
+  a->run.ctx = a;
+  if (!rejudging_run(&a->run, err))
+    return cli_fail("rejudge", err);
+  return again_tell(a);
+}
+
+static void again_deinit(struct again *a) {
+  rejudge_turns_deinit(&a->of);
+  census_free(a->census);
+  setup_deinit(&a->setup);
+  json_decref(a->stages);
+  json_decref(a->panel);
+  free(a->run.verdicts);
+}
+
+static int rejudge_run(int argc, char **argv) {
+  struct cli_args args;
+  struct again a = {0};
+  struct err err = {0};
+  int status;
+  if (!cli_parse(&cmd_rejudge, argc, argv, 0, CLI_WORDS, &args, &status))
+    return status;
+  a.json = cli_flag(&args, "json");
+  cli_errors_as_json(a.json);
+  if (!setup_flags(&a.setup, &args, &status)) {
+    setup_deinit(&a.setup);
+    return status;
+  }
+  a.of.census = a.census = census_new();
+  bool ok = audit_filters_again(a.census, &args, &err) && again_bounds(&a, &args, &err) &&
+            again_judge(&a, &args, &err) && again_name(&a, cli_value(&args, "as"), &err) &&
+            rejudge_choose(&a.of, &args, &err);
+  size_t room = a.of.count * (size_t)(a.run.repeat > 0 ? a.run.repeat : 1);
+  if (ok) {
+    a.run.verdicts = xmalloc((room + 1) * sizeof *a.run.verdicts);
+    for (size_t i = 0; i < room; i++)
+      a.run.verdicts[i] = REJUDGE_OPEN;
+    ok = again_resume(&a, &err);
+  }
+  status = ok ? again_run(&a, &args, &err) : cli_fail("rejudge", &err);
+  again_deinit(&a);
+  return status;
+}
+
+const struct cli_command cmd_rejudge = {
+    .name = "rejudge",
+    .arguments = "[FOLDER|ID|FILE...] [filters] [--provider P] [options]",
+    .summary = "judge recorded turns again: another judge, panel, prompt, or the same once more",
+    .help =
+        "Each turn that a judge was needed for is judged once more, from the text, exit, tests, "
+        "files\n"
+        "and checks that stand in its log; the work is not done again. What is not named stays as "
+        "it\n"
+        "was recorded. Filters are those of segue audit; --was-provider and --was-model are the "
+        "judge\n"
+        "of then. Results are sessions of their own in LOGS/rejudged, which show and verify read; "
+        "the\n"
+        "logs stay as they are. A command that was ended goes on where it was: give it again. "
+        "Without\n"
+        "--max-cost, --max-calls or --yes it asks first. segue agree compares the verdicts.\n"
+        "Exit: 0 all judged, 1 some could not be or are open, 2 bad usage.",
+    .options = options,
+    .run = rejudge_run,
+    .minor = true,
+};

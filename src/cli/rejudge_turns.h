@@ -1,0 +1,37 @@
+/* rejudge_turns.h - which recorded turns are to be judged once more: those of some logs that pass a
+ * census' filters and that a judge was needed for.
+ *
+ *   struct rejudge_turns t = {.census = census};
+ *   rejudge_choose(&t, &args, &err) ... t.list[i]
+ *   rejudge_turns_deinit(&t)
+ *
+ * They are of one store, and sorted by session and turn, each once. */
+#ifndef SEGUE_CLI_REJUDGE_TURNS_H
+#define SEGUE_CLI_REJUDGE_TURNS_H
+
+#include "audit/census.h"
+#include "cli/cli.h"
+
+struct rejudge_turn {
+  char session[STORE_ID_BYTES];
+  long turn, rule;                     /* as recorded; rule 0: none */
+  uint32_t workflow, movement, worker; /* names */
+  int64_t calls, cost_nano;            /* of its judging, as recorded */
+};
+
+struct rejudge_turns {
+  struct census *census; /* whose filters and names count; borrowed */
+  struct store source;
+  bool has_source;
+  struct rejudge_turn *list;
+  size_t count, room;
+  uint64_t passed_over, unsound; /* judgments that needed no judge; logs */
+  int64_t calls, cost_nano;      /* of the judging of all */
+  struct rows rows;
+};
+
+bool rejudge_choose(struct rejudge_turns *t, const struct cli_args *args,
+                    struct err *err) MUST_CHECK;
+void rejudge_turns_deinit(struct rejudge_turns *t);
+
+#endif

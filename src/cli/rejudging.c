@@ -1,0 +1,278 @@
+/* Runs the rejudging of turns as sessions on one loop. */
+#include "cli/rejudging.h"
+
+#include "base/log.h"
+#include "cli/cli.h"
+#include "format/json_object.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct pending { /* a case that is not judged as often as wanted */
+  struct list_node in_cases;
+  struct rejudge_case *made;
+  size_t turn;
+  size_t users; /* jobs that run with it */
+  long next;    /* repeat, from 1 */
+};
+
+struct rejudge_job {
+  struct list_node in_jobs;
+  struct rejudging *owner;
+  struct pending *pending;
+  struct session *session;
+  long repeat;
+  bool finished, judged;
+  long rule;
+  char method[32], why[256];
+};
+
+static long *rejudging_verdict(const struct rejudging *r, size_t turn, long repeat) {
+  return &r->verdicts[turn * (size_t)r->repeat + (size_t)(repeat - 1)];
+}
+
+/* --- what its records tell --- */
+
+static void rejudge_count_call(struct rejudging *r, const struct record *record) {
+  json_t *json = record_json(record);
+  const json_t *cost = json_at(json_at(json, "usage"), "cost_usd");
+  if (record_number(record, MEMBER_CALL) > 1) /* the first is the work, as it was */
+    r->calls++;
+  if (json_number_value(cost) > 0)
+    r->cost_nano += (int64_t)(json_number_value(cost) * 1e9 + 0.5);
+  json_decref(json);
+}
+
+static void rejudge_on_record(void *ctx, const struct record *record, struct str line) {
+  struct rejudge_job *job = ctx;
+  (void)line;
+  if (record->type == RECORD_CALL_END) {
+    rejudge_count_call(job->owner, record);
+  } else if (record->type == RECORD_JUDGMENT) {
+    const char *method = record_text_c(record, MEMBER_METHOD);
+    job->judged = true;
+    job->rule = (long)record_number(record, MEMBER_RULE);
+    (void)snprintf(job->method, sizeof job->method, "%s", method ? method : "");
+  } else if (record->type == RECORD_SESSION_STOP && !job->judged) {
+    struct str why = record_text(record, MEMBER_MESSAGE);
+    (void)snprintf(job->why, sizeof job->why, "%.*s", (int)(why.n < 250 ? why.n : 250), why.p);
+  }
+}
+
+static void rejudge_on_trouble(void *ctx, const char *message) {
+  (void)ctx;
+  fputs("segue rejudge: ", stderr);
+  cli_put_safe(stderr, message);
+  fputc('\n', stderr);
+}
+
+static void rejudge_on_finished(void *ctx, struct session *s) {
+  struct rejudge_job *job = ctx;
+  (void)s;
+  job->finished = true;
+  several_wake(&job->owner->several);
+}
+
+/* --- cases --- */
+
+static void pending_drop(struct rejudging *r, struct pending *p) {
+  if (p->in_cases.list != NULL)
+    list_remove(&r->cases, &p->in_cases);
+  if (p->users > 0)
+    return;
+  rejudge_case_free(p->made);
+  free(p);
+}
+
+/* The next time that this turn is to be judged; 0: no more. */
+static long pending_next(const struct rejudging *r, struct pending *p) {
+  while (p->next <= r->repeat && *rejudging_verdict(r, p->turn, p->next) >= 0)
+    p->next++;
+  return p->next <= r->repeat ? p->next++ : 0;
+}
+
+static void on_case(void *ctx, struct rejudge_case *c) {
+  struct rejudging *r = ctx;
+  struct pending *p = xcalloc(1, sizeof *p);
+  *p = (struct pending){.made = c, .next = 1};
+  p->turn = r->next + c->index;
+  list_push_back(&r->cases, &p->in_cases);
+}
+
+static bool has_open(const struct rejudging *r, size_t from, size_t to) {
+  for (size_t i = from * (size_t)r->repeat; i < to * (size_t)r->repeat; i++)
+    if (r->verdicts[i] < 0)
+      return true;
+  return false;
+}
+
+/* Reads the turns of the next log. False: there is none. */
+static bool read_next_log(struct rejudging *r) {
+  struct store_ref ref;
+  struct err err = {0};
+  size_t end = r->next;
+  long *numbers;
+  if (r->next == r->count)
+    return false;
+  const char *session = r->turns[r->next].session;
+  while (end < r->count && strcmp(r->turns[end].session, session) == 0)
+    end++;
+  numbers = xcalloc(end - r->next, sizeof *numbers);
+  for (size_t i = r->next; i < end; i++)
+    numbers[i - r->next] = r->turns[i].turn;
+  store_ref(&r->source, session, &ref);
+  if (has_open(r, r->next, end) &&
+      !rejudge_read(&ref, numbers, end - r->next, &r->as, on_case, r, &err)) {
+    r->unsound++;
+    (void)err_wrap(&err, "%.40s", session);
+    (void)cli_fail("rejudge", &err);
+  }
+  free(numbers);
+  r->next = end;
+  return true;
+}
+
+/* --- jobs --- */
+
+static json_t *job_config(const struct rejudging *r, const struct pending *p, long repeat) {
+  const struct rejudge_turn *turn = &r->turns[p->turn];
+  json_t *config = json_deep_copy(r->setup->config);
+  json_t *again =
+      json_pack("{ss sI ss sI ss}", "session", turn->session, "turn", (json_int_t)turn->turn,
+                "name", r->name, "repeat", (json_int_t)repeat, "settings", r->settings);
+  if (r->permute && repeat > 1)
+    json_object_set_new(again, "rotation", json_integer(repeat - 1));
+  json_object_set_new(config, "rejudges", again);
+  return config;
+}
+
+/* Its judges are there and can do what is asked of them. */
+static bool can_judge(struct rejudging *r, const struct pending *p) {
+  struct preflight preflight = setup_preflight_of(r->setup);
+  preflight.workflow = p->made->core.workflow;
+  return preflight_capable(&preflight, &r->failed);
+}
+
+static bool rejudge_start(struct rejudging *r, struct pending *p, long repeat) {
+  const struct setup *setup = r->setup;
+  if (!can_judge(r, p))
+    return false;
+  struct rejudge_job *job = xcalloc(1, sizeof *job);
+  json_t *config = job_config(r, p, repeat);
+  struct call_result answer;
+  const struct session_params params = {
+      .setup = {.cwd = setup->cwd,
+                .pass_env = setup->user.env,
+                .scenario = setup->has_scenario ? &setup->scenario : NULL},
+      .workflow = p->made->core.workflow,
+      .task = STR(""),
+      .config = config,
+      .parent = rejudge_parent(p->made)};
+  *job = (struct rejudge_job){.owner = r, .pending = p, .repeat = repeat};
+  job->session = host_start(&r->several.solo.host, &params, &r->watcher, job, &r->failed);
+  json_decref(config);
+  if (job->session == NULL) {
+    free(job);
+    return false;
+  }
+  p->users++;
+  list_push_back(&r->jobs, &job->in_jobs);
+  rejudge_answer(p->made, &answer);
+  host_answer_with(job->session, &answer);
+  call_result_deinit(&answer);
+  return true;
+}
+
+/* A bound that is met: what runs is let end. */
+static bool within_bounds(struct rejudging *r) {
+  bool met = (r->max_calls > 0 && r->calls >= r->max_calls) ||
+             (r->max_cost_nano > 0 && r->cost_nano >= r->max_cost_nano);
+  r->bounded |= met;
+  return !met;
+}
+
+static void rejudge_start_more(struct rejudging *r) {
+  while (r->jobs.count < r->concurrency && !r->closing) {
+    struct pending *p = NULL;
+    if (r->cases.first != NULL)
+      LIST_EACH(struct pending, first, in_cases, &r->cases) {
+        p = first;
+        break;
+      }
+    if (p == NULL) {
+      r->closing = !read_next_log(r);
+      continue;
+    }
+    long repeat = pending_next(r, p);
+    if (repeat == 0) {
+      pending_drop(r, p);
+      continue;
+    }
+    if (!within_bounds(r) || !rejudge_start(r, p, repeat))
+      r->closing = true;
+  }
+}
+
+static void rejudge_take(struct rejudging *r, struct rejudge_job *job) {
+  const struct err *broken = session_broken(job->session);
+  struct pending *p = job->pending;
+  if (broken != NULL && r->failed.code == ERR_NONE) {
+    r->failed = *broken;
+    r->closing = true;
+  }
+  list_remove(&r->jobs, &job->in_jobs);
+  if (broken == NULL && !(r->stopped && !job->judged)) {
+    *rejudging_verdict(r, p->turn, job->repeat) = job->judged ? job->rule : REJUDGE_UNREADABLE;
+    r->told(r->ctx, p->turn, job->repeat, job->judged ? job->method : NULL, job->why);
+  }
+  session_free(job->session);
+  free(job);
+  p->users--;
+  if (p->users == 0 && p->in_cases.list == NULL)
+    pending_drop(r, p);
+}
+
+static void rejudge_on_turn(void *ctx) {
+  struct rejudging *r = ctx;
+  LIST_EACH(struct rejudge_job, job, in_jobs, &r->jobs) {
+    if (job->finished)
+      rejudge_take(r, job);
+  }
+  rejudge_start_more(r);
+  if (r->jobs.count == 0 && r->closing)
+    several_close(&r->several);
+}
+
+static void rejudge_on_stop(void *ctx, const char *reason, const char *message, bool cancel) {
+  struct rejudging *r = ctx;
+  r->stopped = r->closing = true;
+  LIST_EACH(struct rejudge_job, job, in_jobs, &r->jobs) {
+    if (job->finished)
+      continue;
+    if (cancel)
+      host_cancel(job->session, message);
+    else
+      host_stop(job->session, reason, message);
+  }
+}
+
+bool rejudging_run(struct rejudging *r, struct err *err) {
+  assert(r->repeat > 0);
+  assert(r->concurrency > 0);
+  r->watcher = (struct watcher){
+      .record = rejudge_on_record, .trouble = rejudge_on_trouble, .finished = rejudge_on_finished};
+  if (!several_init(&r->several, r->into, r->setup->registry, r->concurrency == 1, err))
+    return false;
+  r->several.ctx = r;
+  r->several.turn = rejudge_on_turn;
+  r->several.stop = rejudge_on_stop;
+  (void)several_run(&r->several);
+  LIST_EACH(struct pending, p, in_cases, &r->cases)
+    pending_drop(r, p);
+  several_deinit(&r->several);
+  if (r->failed.code != ERR_NONE)
+    *err = r->failed;
+  return r->failed.code == ERR_NONE;
+}

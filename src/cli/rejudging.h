@@ -1,0 +1,49 @@
+/* rejudging.h - judges recorded turns once more, several at once: what `segue rejudge` does when it
+ * is sure what to do. Each is a session of its own in the store `into`.
+ *
+ *   struct rejudging r = {...}; rejudging_run(&r, &err)
+ *
+ * Turns that have a verdict in `verdicts` already are passed over. No new one begins once a bound
+ * is met or a signal came; those that run are stopped by a signal and else ended. */
+#ifndef SEGUE_CLI_REJUDGING_H
+#define SEGUE_CLI_REJUDGING_H
+
+#include "audit/rejudge.h"
+#include "base/list.h"
+#include "cli/rejudge_turns.h"
+#include "cli/setup.h"
+#include "host/several.h"
+
+enum { REJUDGE_OPEN = -2, REJUDGE_UNREADABLE = -1 }; /* instead of a rule's number */
+
+struct rejudging {
+  const struct setup *setup;
+  struct store source;
+  char into[STORE_PATH_BYTES];
+  struct rejudge_as as;
+  const char *name, *settings;
+  long repeat;
+  bool permute;
+  size_t concurrency;
+  int64_t max_calls, max_cost_nano; /* 0: without */
+  const struct rejudge_turn *turns; /* by session */
+  size_t count;
+  long *verdicts; /* `repeat` for each turn */
+  /* One more is there. method: NULL when it could not be judged; why: then, why not. */
+  void (*told)(void *ctx, size_t turn, long repeat, const char *method, const char *why);
+  void *ctx;
+  /* from here on its own */
+  struct several several;
+  struct watcher watcher;
+  struct list jobs, cases;
+  size_t next; /* turn whose log was not read yet */
+  int64_t calls, cost_nano;
+  uint64_t unsound; /* turns of logs that could not be read */
+  bool bounded, stopped, closing;
+  struct err failed;
+};
+
+/* False: it could not go on; what was judged by then stays. */
+bool rejudging_run(struct rejudging *r, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""segue rejudge: recorded turns judged once more, offline with scripted judges: the same prompts, other
+judges, panels, orders; bounds, resuming after an end at every step, and what agree says of them."""
+import json
+import os
+import re
+import sys
+
+from support import Box, expect, main, need_build, of_type, records
+
+need_build()
+SCHEMA = os.path.dirname(os.path.abspath(__file__)) + "/../../schemas/session-log.json"
+
+FLOW = """
+name: two
+initial_movement: check
+provider: script
+judge: {stages: [structured_output, phase3_tag, ai_judge]}
+movements:
+  - name: check
+    command: [sh, -c, "exit 3"]
+    rules:
+      - {condition: when(exit == 0), next: COMPLETE}
+      - {condition: when(true), next: look}
+  - name: look
+    instruction: look at it
+    rules:
+      - {condition: when(last_exit == 0), next: COMPLETE}
+      - {condition: good, next: COMPLETE}
+      - {condition: bad && when(last_exit == 3), next: ABORT}
+      - {condition: when(iteration > 0), next: ABORT}
+"""
+
+
+def judged(rule, **more):
+    return {"purpose": "judge", "text": json.dumps({"reason": "r", "step": rule}), **more}
+
+
+def scenario(box, name, *replies):
+    return box.file(name, json.dumps({"replies": list(replies)}))
+
+
+def made(box, n=3, text="I looked; all is fine"):
+    """n sessions: their ids, and the bytes of their logs."""
+    flow = box.file("two.yaml", FLOW)
+    work = {"purpose": "execute", "text": text}
+    for i in range(n):
+        s = scenario(box, "work.json", work, judged(2 if i % 3 else 3, usage={"input": 90, "output": 9}, cost=0.01))
+        done = box.segue("run", flow, "--scenario", s, "--logs", box.logs, "--cwd", box.cwd)
+        expect(done.returncode == (0 if i % 3 else 3), done.stderr)
+    paths = box.log_paths()
+    return [os.path.basename(p)[:-7] for p in paths], {p: open(p, "rb").read() for p in paths}
+
+
+def rejudge(box, *words, status=0, env=None):
+    done = box.segue("rejudge", box.logs, *words, "--json", env=env)
+    expect(done.returncode == status, words, done.returncode, done.stdout, done.stderr)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return lines[:-1], lines[-1] if lines else None
+
+
+def results(box):
+    folder = box.logs + "/rejudged"
+    names = sorted(n for n in os.listdir(folder) if n.endswith(".ndjson"))
+    return {f"{folder}/{n}": records(f"{folder}/{n}") for n in names}
+
+
+def prompts(log):
+    """The judges' questions, without the random fence."""
+    held = {r["seq"]: r for r in log}
+
+    def text(part):
+        if isinstance(part, str):
+            return part
+        if "text" in part:
+            return part["text"]
+        seq, pointer = part["ref"].split("#")
+        value = held[int(seq)]
+        for key in pointer.strip("/").split("/"):
+            value = value[int(key)] if isinstance(value, list) else value[key]
+        return text(value)
+
+    asked = [r for r in of_type(log, "call_start") if r["purpose"] == "judge"]
+    return [re.sub(r"\b[0-9a-f]{16}\b", "FENCE", "".join(text(p) for p in r["prompt"])) for r in asked]
+
+
+def fits_the_schema(box, paths):
+    for path in paths:
+        for line in open(path, "rb"):
+            done = box.segue("check", SCHEMA, "-", stdin=line)
+            expect(done.returncode == 0, path, done.stdout, done.stderr)
+
+
+def same_question():
+    """Without other words the judge of then is asked the very question of then."""
+    with Box() as box:
+        ids, before = made(box, 2)
+        script = scenario(box, "again.json", judged(3))
+        told, total = rejudge(box, "--scenario", script, "--yes")
+        expect([t["recorded"] for t in told] == [3, 2] and [t["rule"] for t in told] == [3, 3], told)
+        expect(total["judgments"] == 2 and total["same"] == 1 and total["other"] == 1, total)
+        logs = results(box)
+        for path, log in logs.items():
+            again = log[0]["config"]["rejudges"]
+            parent = records(f"{box.logs}/{again['session']}.ndjson")
+            expect(prompts(log) == prompts(parent), prompts(log), prompts(parent))
+            expect("ended with exit status 3" in prompts(log)[0], prompts(log)[0])
+            last = [r for r in parent if r["type"] == "judgment" and r["turn"] == again["turn"]][0]
+            expect(log[1]["parent"]["hash"] == parent[last["seq"] - 2]["hash"], "it names what it was made of")
+            expect(of_type(log, "judgment")[0]["turn"] == again["turn"] == 2)
+        fits_the_schema(box, logs)
+        expect(before == {p: open(p, "rb").read() for p in box.log_paths()}, "a log was changed")
+        expect(box.segue("verify", box.logs + "/rejudged").returncode == 0)
+        told, total = rejudge(box, "--scenario", script)  # nothing is left: nobody has to agree
+        expect(told == [] and total["same"] + total["other"] == 2 and total["calls"] == 0, told, total)
+
+
+def other_ways():
+    with Box() as box:
+        made(box, 3)
+        tag = scenario(box, "tag.json", {"stage": "phase3_tag", "text": "[LOOK:3]", "cost": 0.5})
+        told, total = rejudge(box, "--scenario", tag, "--stages", "phase3_tag", "--yes", "--as", "tags")
+        expect(all(t["method"] == "phase3_tag" and t["rule"] == 3 for t in told) and len(told) == 3, told)
+        expect(abs(total["cost_usd"] - 1.5) < 1e-9 and total["calls"] == 3, total)
+        panel = scenario(box, "panel.json", judged(2), judged(3), judged(2))
+        told, _ = rejudge(box, "--scenario", panel, "--stages", "structured_output", "--panel",
+                          "script,script,script", "--yes")
+        expect([t["rule"] for t in told] == [2, 2, 2], told)
+        box_prompts = box.dir + "/prompts/en"
+        os.makedirs(box_prompts)
+        with open(box_prompts + "/judge_ai.md", "w") as f:
+            f.write("Shortly: {report}\n{criteria}")
+        ai = scenario(box, "ai.json", {"stage": "ai_judge", "contains": "Shortly: I looked",
+                                       "text": '{"reason": "r", "matched_index": 2}'})
+        told, _ = rejudge(box, "--scenario", ai, "--stages", "ai_judge", "--prompts", box.dir + "/prompts", "--yes",
+                          "--as", "short")
+        expect([t["rule"] for t in told] == [2, 2, 2], told)
+        down = scenario(box, "down.json", {"error": {"class": "auth", "message": "no key"}, "times": 0})
+        told, total = rejudge(box, "--scenario", down, "--as", "down", "--yes", status=1)
+        expect(total["unreadable"] == 3 and not any(t["readable"] for t in told) and told[0]["why"], told, total)
+
+
+def orders():
+    """A judge that takes what stands first flips with the order; one that reads does not."""
+    with Box() as box:
+        made(box, 2)
+        first = scenario(box, "first.json", {"contains": "2. good\n3. bad", "text": '{"reason": "r", "step": 2}'},
+                         {"contains": "3. bad\n2. good", "text": '{"reason": "r", "step": 3}'})
+        told, total = rejudge(box, "--scenario", first, "--repeat", "2", "--permute", "--yes", "--as", "lazy")
+        expect(len(told) == 4 and total["repeated"] == 2 and total["flipped"] == 2, told, total)
+        fits_the_schema(box, list(results(box))[:2])
+        steady = scenario(box, "steady.json", judged(2))
+        _, total = rejudge(box, "--scenario", steady, "--repeat", "3", "--permute", "--yes", "--as", "steady",
+                           "--provider", "script")
+        expect(total["repeated"] == 2 and total["flipped"] == 0, total)
+        expect(total["family"]["own"] == {"verdicts": 6, "first_rule": 0}, total)
+
+
+def bounds():
+    with Box() as box:
+        made(box, 6)
+        script = scenario(box, "again.json", judged(2, cost=0.5))
+        done = box.segue("rejudge", box.logs, "--scenario", script)
+        expect(done.returncode == 2 and b"--max-cost" in done.stderr and b"6 or more calls" in done.stderr, done.stderr)
+        done = box.segue("rejudge", box.logs, "--scenario", script, "--dry-run")
+        expect(done.returncode == 0 and b"$0.0600 then (6 more needed no judge)" in done.stdout, done.stdout)
+        expect(not os.path.exists(box.logs + "/rejudged"), "nothing was asked for yet")
+        told, total = rejudge(box, "--scenario", script, "--max-calls", "2", "-c", "1", status=1)
+        expect(len(told) == 2 and total["open"] == 4 and total["bounded"], told, total)
+        told, total = rejudge(box, "--scenario", script, "--max-cost", "0.9", "-c", "1", status=1)
+        expect(len(told) == 2 and total["open"] == 2 and abs(total["cost_usd"] - 1) < 1e-9, told, total)
+        told, total = rejudge(box, "--scenario", script, "--yes")
+        expect(len(told) == 2 and total["open"] == 0 and not total["bounded"] and len(results(box)) == 6, total)
+        other = scenario(box, "other.json", judged(3))
+        done = box.segue("rejudge", box.logs, "--scenario", other, "--yes")
+        expect(done.returncode == 2 and b"--as" in done.stderr, "other answers under the same name", done.stderr)
+
+
+def mistakes():
+    with Box() as box:
+        made(box, 1)
+        for words, said in [(("--repeat", "0"), "from 1 to"), (("--panel", "script"), "two to"),
+                            (("--panel", "script,nobody"), "nobody"), (("--agree", "2"), "needs --panel"),
+                            (("--stages", "look"), "no stage"), (("--stages", "ai_judge,ai_judge"), "twice"),
+                            (("--provider", "nobody"), "nobody"), (("--provider", "look=script"), "one judge"),
+                            (("--max-cost", "-1"), "dollars"), (("--max-cost", "1x"), "dollars"),
+                            (("--max-calls", "0"), "from 1"), (("--as", ""), "1 to 100"),
+                            (("--prompts", "/nowhere"), "no folder"), (("--permute",), "--repeat"),
+                            (("--prompts", box.cwd), "no template"), (("--language", "xx"), "en or ja"),
+                            (("--since", "soon"), "how long ago"), (("--min-stages", "x"), "from 1"),
+                            (("--concurrency", "1000"), "from 1 to 64"), ((box.dir + "/none.ndjson",), "none")]:
+            done = box.segue("rejudge", box.logs, *words, "--yes")
+            expect(done.returncode == 2 and said in done.stderr.decode(), words, done.returncode, done.stderr)
+        done = box.segue("rejudge", box.logs, "--movement", "nix", "--yes")
+        expect(done.returncode == 0 and b"no judgment" in done.stdout, done)
+        with open(box.log_paths()[0], "r+b") as f:  # somebody changes the log
+            text = f.read().replace(b"all is fine", b"all is fone")
+            f.seek(0)
+            f.write(text)
+        done = box.segue("rejudge", box.logs, "--yes", "--dry-run")
+        expect(done.returncode == 0 and b"1 logs are not sound" in done.stdout, done.stdout)
+
+
+def ended_everywhere():
+    """Ended at each step, then given again until it is done: each turn has its verdict once."""
+    with Box() as box:
+        _, before = made(box, 2)
+        script = scenario(box, "again.json", judged(2))
+        step = 1
+        while True:
+            env = {"SEGUE_FAULT": f"exit:{step}"}
+            name = f"at {step}"
+            done = box.segue("rejudge", box.logs, "--scenario", script, "--as", name, "--yes", env=env)
+            if done.returncode == 0:
+                break
+            expect(done.returncode == 99, step, done.returncode, done.stderr)
+            _, total = rejudge(box, "--scenario", script, "--as", name, "--yes")
+            expect(total["same"] + total["other"] == 2 and total["open"] == 0, step, total)
+            step += 1
+        expect(step > 10, "only", step, "fault points: is SEGUE_FAULTS compiled in?")
+        done = [log for log in results(box).values() if of_type(log, "judgment")]
+        expect(len({(log[0]["config"]["rejudges"]["name"], log[0]["config"]["rejudges"]["session"]) for log in done})
+               == 2 * step, len(done), step)
+        expect(before == {p: open(p, "rb").read() for p in box.log_paths()}, "a log was changed")
+        text = box.segue("verify", box.logs + "/rejudged").stdout.decode()
+        expect("DAMAGED" not in text and "tampered" not in text, text[-300:])
+
+
+def agreed():
+    with Box() as box:
+        made(box, 33)
+        script = scenario(box, "again.json", judged(2))
+        rejudge(box, "--scenario", script, "--yes", "--as", "small")
+        pairs = [json.loads(line) for line in box.segue("agree", box.logs, "--json").stdout.splitlines()]
+        expect(len(pairs) == 1, pairs)
+        pair = pairs[0]
+        expect((pair["first"], pair["second"], pair["turns"]) == ("rejudge small", "verdict", 33), pair)
+        cells = {(m["first"], m["second"]): m["weight"] for m in pair["matrix"]}
+        expect(cells == {(2, 2): 22, (2, 3): 11} and abs(pair["agreement"][0] - 22 / 33) < 1e-12, pair)
+
+
+if __name__ == "__main__":
+    sys.exit(main([same_question, other_ways, orders, bounds, mistakes, agreed, ended_everywhere]))
