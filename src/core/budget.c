@@ -18,11 +18,6 @@ static const int64_t budget_most = (int64_t)1 << 40;
 static const char *const unit_names[BUDGET_UNITS + 1] = {"tokens", "cost",      "time",
                                                          "calls",  "movements", NULL};
 
-const char *budget_unit_name(enum budget_unit unit) {
-  assert(unit < BUDGET_UNITS);
-  return unit_names[unit];
-}
-
 /* --- limits --- */
 
 static enum budget_unit unit_of_name(struct str name) {
@@ -156,36 +151,35 @@ static int64_t told_in(const struct core *core, const struct budget_scope *scope
 
 /* --- questions --- */
 
+static struct budget_hit hit_of(const struct core *core, const struct budget_scope *scope,
+                                enum budget_unit unit, int64_t used, int64_t limit) {
+  return (struct budget_hit){.of = scope->of,
+                             .movement = core->workflow->movements[scope->index].name,
+                             .index = scope->index,
+                             .unit = unit,
+                             .used = used,
+                             .limit = limit,
+                             .stops = scope->budget->stops};
+}
+
 static bool is_hit(const struct core *core, const struct budget_scope *scope, enum budget_unit unit,
                    struct budget_hit *hit) {
   int64_t limit = budget_limit(core, scope, unit);
   int64_t used = limit < 0 ? 0 : scope_amount(core, scope, unit) + told_in(core, scope, unit);
   if (limit < 0 || used < limit)
     return false;
-  *hit = (struct budget_hit){.of = scope->of,
-                             .movement = core->workflow->movements[scope->index].name,
-                             .index = scope->index,
-                             .unit = unit,
-                             .used = used,
-                             .limit = limit,
-                             .stops = scope->budget->stops};
+  *hit = hit_of(core, scope, unit, used, limit);
   return true;
 }
 
+/* used: by one call, in all its attempts. */
 static bool is_hit_by_call(const struct core *core, const struct budget_scope *scope,
-                           const struct call *call, enum budget_unit unit, int64_t used,
-                           struct budget_hit *hit) {
+                           enum budget_unit unit, int64_t used, struct budget_hit *hit) {
   int64_t limit = scope->budget->call[unit];
   if (limit < 0 || used < limit)
     return false;
-  *hit = (struct budget_hit){.of = BUDGET_OF_CALL,
-                             .movement = core->workflow->movements[scope->index].name,
-                             .index = scope->index,
-                             .unit = unit,
-                             .used = used,
-                             .limit = limit,
-                             .stops = scope->budget->stops};
-  assert(call != NULL);
+  *hit = hit_of(core, scope, unit, used, limit);
+  hit->of = BUDGET_OF_CALL;
   return true;
 }
 
@@ -198,7 +192,7 @@ bool budget_refuses_call(const struct core *core, const struct turn *turn, const
       if (is_hit(core, &scopes[i], (enum budget_unit)u, hit))
         return true;
     for (int u = 0; u <= BUDGET_TIME && call != NULL; u++)
-      if (is_hit_by_call(core, &scopes[i], call, (enum budget_unit)u,
+      if (is_hit_by_call(core, &scopes[i], (enum budget_unit)u,
                          call_amount(call, (enum budget_unit)u), hit))
         return true;
   }
@@ -224,17 +218,11 @@ bool budget_ends_call(const struct core *core, const struct turn *turn, const st
       int64_t limit = budget_limit(core, &scopes[i], u);
       int64_t used = scope_amount(core, &scopes[i], u) + told_in(core, &scopes[i], u);
       int64_t own = call_amount(call, u) + told_amount(call, u);
-      *hit = (struct budget_hit){.of = scopes[i].of,
-                                 .movement = core->workflow->movements[scopes[i].index].name,
-                                 .index = scopes[i].index,
-                                 .unit = u,
-                                 .used = used,
-                                 .limit = limit,
-                                 .stops = true};
+      *hit = hit_of(core, &scopes[i], u, used, limit);
       if (limit >= 0 && used > limit)
         return true;
       if (scopes[i].budget->call[u] < own && /* the limit itself is not passed */
-          is_hit_by_call(core, &scopes[i], call, u, own, hit))
+          is_hit_by_call(core, &scopes[i], u, own, hit))
         return true;
     }
   return false;

@@ -26,8 +26,6 @@ struct budget_hit { /* a limit that was reached */
   bool stops; /* a call that runs is ended */
 };
 
-const char *budget_unit_name(enum budget_unit unit); /* "tokens", ... */
-
 /* Reads the key `budget` of a checked document; NULL: no limit. */
 void budget_read(const json_t *object, struct budget *out);
 

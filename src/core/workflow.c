@@ -211,7 +211,8 @@ static void build_argv(struct build *b, const json_t *list, struct movement *m) 
   m->argv = argv;
 }
 
-static bool find_next(struct build *b, struct str name, const char *path, int *out) {
+static bool find_next(struct build *b, struct str name, const char *path, const char *key,
+                      int *out) {
   if (str_eq_c(name, "COMPLETE")) {
     *out = NEXT_COMPLETE;
     return true;
@@ -222,7 +223,7 @@ static bool find_next(struct build *b, struct str name, const char *path, int *o
   }
   const json_t *index = json_object_getn(b->by_name, name.p, name.n);
   *out = (int)json_integer_value(index);
-  return index || build_fail(b, path, "next", "names no movement, COMPLETE or ABORT");
+  return index || build_fail(b, path, key, "names no movement, COMPLETE or ABORT");
 }
 
 static bool build_rule(struct build *b, const json_t *object, const char *path,
@@ -241,12 +242,12 @@ static bool build_rule(struct build *b, const json_t *object, const char *path,
   if (m->group == NO_GROUP && json_at(object, "next") == NULL && !rule->asks)
     return build_fail(b, path, "next", "is missing");
   if (m->group == NO_GROUP && rule->asks && rule->next.n > 0 &&
-      !find_next(b, rule->next, path, next))
+      !find_next(b, rule->next, path, "next", next))
     return false;
   if (m->group == NO_GROUP && rule->asks) /* it runs again with what was answered */
     rule->next = m->name;
   if (m->group == NO_GROUP)
-    return find_next(b, rule->next, path, next);
+    return find_next(b, rule->next, path, "next", next);
   *next = NEXT_COMPLETE; /* what a child found is for its group to judge */
   return rule->next.n == 0 || build_fail(b, path, "next", "a child's rule leads nowhere");
 }
@@ -347,7 +348,7 @@ static bool build_people(struct build *b, const json_t *object, const char *path
     return true;
   if (m->group != NO_GROUP)
     return build_fail(b, place, "on_reject", "leads nowhere: a rejected child has failed");
-  return find_next(b, json_view(on_reject), place, &m->approve->on_reject);
+  return find_next(b, json_view(on_reject), place, "on_reject", &m->approve->on_reject);
 }
 
 bool build_movement(struct build *b, const json_t *object, const json_t *workflow_options,

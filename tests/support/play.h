@@ -294,11 +294,51 @@ static inline const json_t *play_find(const struct play *p, const char *type, in
   return NULL;
 }
 
+/* Where that record is, from 0 on. */
+static inline size_t play_index(const struct play *p, const char *type, int k) {
+  const json_t *record = play_find(p, type, k);
+  if (record == NULL)
+    fail_msg("%s: no such record: %s", p->title, type);
+  return (size_t)json_integer_value(json_object_get(record, "seq")) - 1;
+}
+
 static inline int play_count(const struct play *p, const char *type) {
   int n = 0;
   for (size_t i = 0; i < play_lines(p); i++)
     n += str_eq_c(data_get(play_record(p, i), "type"), type);
   return n;
+}
+
+static inline void play_fold_to(const struct play *p, struct core *core, size_t n) {
+  struct err err = {0};
+  core_init(core);
+  for (size_t i = 0; i < n; i++)
+    if (!core_apply_json(core, play_record(p, i), NULL, NULL, &err))
+      fail_msg("%s: record %zu: %s", p->title, i + 1, err.text);
+}
+
+/* Behind those before it, the record `at` with these members changed (null: taken away) is refused
+ * for that reason. */
+static inline void play_refuses(const struct play *p, size_t at, const char *changes,
+                                const char *error) {
+  json_t *record = json_deep_copy(play_record(p, at)), *other = data_json(changes), *v;
+  struct core core;
+  struct err err = {0};
+  const char *key;
+  json_object_foreach(other, key, v) {
+    if (json_is_null(v))
+      json_object_del(record, key);
+    else
+      json_object_set(record, key, v);
+  }
+  play_fold_to(p, &core, at);
+  bool ok = core_apply_json(&core, record, NULL, NULL, &err);
+  if (ok || strstr(err.text, error) == NULL)
+    fail_msg("%s: record %zu %s: %s", p->title, at + 1, changes, ok ? "taken" : err.text);
+  assert_true(err.code == ERR_CORRUPT || at == 0);
+  core_deinit(&core);
+  json_decref(record);
+  json_decref(other);
 }
 
 /* "turn_start call_start ..." from record `from` on (0-based). Owned by the caller. */

@@ -17,23 +17,6 @@ static void play_all(struct play *p) {
   assert_int_equal(p->core.status, SESSION_ENDED);
 }
 
-/* Index of the k-th record (0-based) of a type. */
-static size_t index_of(const struct play *p, const char *type, int k) {
-  for (size_t i = 0; i < play_lines(p); i++)
-    if (str_eq_c(data_get(play_record(p, i), "type"), type) && k-- == 0)
-      return i;
-  fail_msg("no such record: %s", type);
-  return 0;
-}
-
-static void fold_to(const struct play *p, struct core *core, size_t n) {
-  struct err err = {0};
-  core_init(core);
-  for (size_t i = 0; i < n; i++)
-    if (!core_apply_json(core, play_record(p, i), NULL, NULL, &err))
-      fail_msg("record %zu: %s", i + 1, err.text);
-}
-
 struct bad_case {
   const char *type; /* the k-th record of this type ... */
   int k;
@@ -106,29 +89,9 @@ static void what_is_out_of_order_is_refused(void **state) {
   struct play p;
   (void)state;
   play_all(&p);
-  for (size_t i = 0; i < ARRAY_LEN(bad_cases); i++) {
-    const struct bad_case *c = &bad_cases[i];
-    size_t at = index_of(&p, c->type, c->k);
-    json_t *record = json_deep_copy(play_record(&p, at)), *changes = data_json(c->changes), *v;
-    struct core core;
-    struct err err = {0};
-    const char *key;
-    json_object_foreach(changes, key, v) {
-      if (json_is_null(v))
-        json_object_del(record, key);
-      else
-        json_object_set(record, key, v);
-    }
-    fold_to(&p, &core, at);
-    if (core_apply_json(&core, record, NULL, NULL, &err))
-      fail_msg("%s %s was taken", c->type, c->changes);
-    if (strstr(err.text, c->error) == NULL)
-      fail_msg("%s %s: %s", c->type, c->changes, err.text);
-    assert_true(err.code == ERR_CORRUPT || at == 0);
-    core_deinit(&core);
-    json_decref(record);
-    json_decref(changes);
-  }
+  for (size_t i = 0; i < ARRAY_LEN(bad_cases); i++)
+    play_refuses(&p, play_index(&p, bad_cases[i].type, bad_cases[i].k), bad_cases[i].changes,
+                 bad_cases[i].error);
   play_deinit(&p);
 }
 
@@ -193,13 +156,13 @@ static void nothing_follows_the_end_and_a_stop_is_resumed(void **state) {
   (void)state;
   play_all(&p);
   size_t n = play_lines(&p);
-  fold_to(&p, &core, n);
+  play_fold_to(&p, &core, n);
   json_t *more = json_pack("{sI ss}", "seq", (json_int_t)n + 1, "type", "session_resume");
   assert_false(core_apply_json(&core, more, NULL, NULL, &err));
   assert_non_null(strstr(err.text, "nothing follows session_end"));
   json_decref(more);
   core_deinit(&core);
-  fold_to(&p, &core, 2);
+  play_fold_to(&p, &core, 2);
   more = data_json("{'seq':3,'type':'session_stop','reason':'signal'}");
   assert_true(core_apply_json(&core, more, NULL, NULL, &err));
   json_object_set_new(more, "seq", json_integer(4));
@@ -229,12 +192,12 @@ static void tokens_that_cannot_be_count_as_the_most(void **state) {
   struct play p;
   (void)state;
   play_all(&p);
-  size_t at = index_of(&p, "call_end", 0);
+  size_t at = play_index(&p, "call_end", 0);
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct core core;
     struct err err = {0};
     json_t *record = json_deep_copy(play_record(&p, at));
-    fold_to(&p, &core, at);
+    play_fold_to(&p, &core, at);
     json_object_set_new(record, "usage", data_json(cases[i].usage));
     assert_true(core_apply_json(&core, record, NULL, NULL, &err));
     assert_int_equal(core.turns->calls->tokens, cases[i].tokens);
@@ -265,7 +228,7 @@ static void every_other_order_is_refused_or_survived(void **state) {
       struct err err = {0};
       json_t *record = json_deep_copy(play_record(&p, other));
       json_object_set_new(record, "seq", json_integer((json_int_t)at + 1));
-      fold_to(&p, &core, at);
+      play_fold_to(&p, &core, at);
       bool taken = core_apply_json(&core, record, NULL, NULL, &err);
       assert_true(taken || err.text[0] != '\0');
       assert_true(taken || other != at);
@@ -299,7 +262,7 @@ static void every_member_may_be_anything(void **state) {
           json_object_del(record, key);
         else
           json_object_set_new(record, key, data_json(values[v]));
-        fold_to(&p, &core, at);
+        play_fold_to(&p, &core, at);
         if (core_apply_json(&core, record, NULL, NULL, &err))
           go_on(&p, &core);
         core_deinit(&core);
@@ -317,8 +280,8 @@ static void no_turn_asks_its_judge_for_ever(void **state) {
   long call = 2, seq;
   (void)state;
   play_all(&p);
-  size_t at = index_of(&p, "call_start", 1);
-  fold_to(&p, &core, at);
+  size_t at = play_index(&p, "call_start", 1);
+  play_fold_to(&p, &core, at);
   seq = (long)at;
   for (;; call++) {
     json_t *start =

@@ -1,0 +1,134 @@
+/* The table of keys as it meets outside data: a value of each type that no file could have. */
+#include "core/keys.h"
+
+#include "core/workflow.h"
+#include "support/data.h"
+
+#include <string.h>
+
+#define RULES    "'rules':[{'condition':'done','next':'COMPLETE'}]"
+#define M(more)  "{'name':'w','movements':[{'name':'a'," more "," RULES "}]}"
+#define W(more)  "{'name':'w'," more ",'movements':[{'name':'a'," RULES "}]}"
+#define SO(more) M("'structured_output':{'schema':{'type':'object'},'on_failure':'error'," more "}")
+
+/* Each is refused with the path and with what must stand there. */
+static void every_type_of_key_is_checked(void **state) {
+  static const struct {
+    const char *doc, *error;
+  } cases[] = {
+      {W("'outputs':7"), "outputs: must be an object of at most 64 names"},
+      {W("'outputs':{'x':7}"), "outputs: must hold texts"},
+      {W("'outputs':{'':'x'}"), "outputs: must hold texts"},
+      {W("'workspace':'worktree','branch':'a b'"), "branch: must be the name of a branch"},
+      {W("'budget':{'tokens':0}"), "budget.tokens: must be a whole number from 1"},
+      {W("'budget':{'cost':'1'}"), "budget.cost: must be a number from 0"},
+      {W("'budget':{'call':[]}"), "budget.call: must be an object"},
+      {W("'budget':{'on_exceed':'wait'}"), "budget.on_exceed: must be finish or stop"},
+      {W("'loop_monitors':7"), "loop_monitors"},
+      {M("'for_each':7,'parallel':[{'name':'x','rules':[{'condition':'r'}]}]"),
+       "for_each: must be a list with at least one item"},
+      {M("'for_each':[],'parallel':[{'name':'x','rules':[{'condition':'r'}]}]"),
+       "for_each: must be a list with at least one item"},
+      {M("'cwd':'../x'"), "cwd: leaves the session's working directory"},
+      {M("'timeout':'soon'"), "timeout: must be a duration"},
+      {M("'run':['a','']"), "run: must be a list of 1 to 32 programs"},
+      {M("'command':['a',7]"), "command: must be texts without NUL"},
+      {M("'command':['a','b\\u0000c']"), "command: must be texts without NUL"},
+      {M("'secrets':['1X']"), "secrets: must be a list of names of variables"},
+      {M("'judge':{'panel':['a','b',7]}"), "judge.panel: must be a list of 2 to 7"},
+      {M("'output_contracts':{'report':[]}"), "output_contracts.report: must be a list of 1"},
+      {M("'output_contracts':{'report':[{'name':'../x'}]}"), "output_contracts.report[0].name"},
+      {SO("'max_reasks':1.5"), "structured_output.max_reasks: must be a whole number"},
+      {SO("'example':'yes'"), "structured_output.example: must be true or false"},
+      {SO("'on_failure':'hope'"), "structured_output.on_failure: must be "},
+      {M("'provider':7"), "provider: must be a text"},
+      {M("'provider':''"), "provider: must be a text of one line, not empty"},
+      {M("'fallback':'x'"), "fallback: must be a list of providers"},
+      {W("'protect':['']"), "protect: must be a list of texts, not too many"},
+      {W("'protect':{}"), "protect: must be a list of texts, not too many"},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct err err = {0};
+    json_auto_t *doc = data_json(cases[i].doc);
+    struct workflow *wf = workflow_build(doc, &err);
+    if (wf != NULL || strstr(err.text, cases[i].error) == NULL)
+      fail_msg("%s: %s", cases[i].doc, wf ? "taken" : err.text);
+  }
+}
+
+/* What the table cannot say: keys that contradict each other. */
+static void keys_that_contradict_each_other_are_refused(void **state) {
+  static const struct {
+    const char *doc, *error;
+  } cases[] = {
+      {M("'gate':true"), "gate: is for a movement with command"},
+      {M("'workspace':'worktree'"), "workspace: is for the workflow or for a child"},
+      {M("'for_each':'nowhere.list','parallel':[{'name':'x','rules':[{'condition':'r'}]}]"),
+       "for_each: names no movement"},
+      {M("'structured_output':{'schema':{'type':'nothing'},'on_failure':'error'}"),
+       "structured_output.schema"},
+      {SO("'invariants':['1 +']"), "structured_output.invariants"},
+      {"{'name':'w','movements':[{'name':'g','parallel':[{'name':'x','rules':[{'condition':'r',"
+       "'requires_user_input':true}]}],'rules':[{'condition':'d','next':'COMPLETE',"
+       "'requires_user_input':true}]}]}",
+       "needs a movement that does the work"},
+      {"{'name':'w','movements':[{'name':'a','rules':[{'condition':'d','next':'nowhere',"
+       "'requires_user_input':true}]}]}",
+       "next: names no movement"},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct err err = {0};
+    json_auto_t *doc = data_json(cases[i].doc);
+    struct workflow *wf = workflow_build(doc, &err);
+    if (wf != NULL || strstr(err.text, cases[i].error) == NULL)
+      fail_msg("%s: %s", cases[i].doc, wf ? "taken" : err.text);
+  }
+}
+
+/* With those of the workflow: each rule has a number, and a log holds no more. */
+static void rules_are_counted_with_those_of_the_workflow(void **state) {
+  (void)state;
+  for (int own = 99; own <= 100; own++) {
+    struct buf text = {0};
+    struct err err = {0};
+    buf_puts(&text, "{'name':'w','global_rules':[{'condition':'stop','next':'ABORT'}],"
+                    "'movements':[{'name':'a','rules':[");
+    for (int i = 0; i < own; i++)
+      buf_printf(&text, "%s{'condition':'r%d','next':'COMPLETE'}", i > 0 ? "," : "", i);
+    buf_puts(&text, "]}]}");
+    json_auto_t *doc = data_json(buf_c(&text));
+    struct workflow *wf = workflow_build(doc, &err);
+    if ((wf != NULL) != (own == 99))
+      fail_msg("%d: %s", own, err.text);
+    assert_true(wf || strstr(err.text, "rules: are more than 100 with those of the workflow"));
+    workflow_unref(wf);
+    buf_deinit(&text);
+  }
+}
+
+/* One more than the bound. */
+static void a_bound_holds_for_lists(void **state) {
+  struct buf text = {0};
+  struct err err = {0};
+  (void)state;
+  buf_puts(&text, "{'name':'w','outputs':{");
+  for (int i = 0; i < 65; i++)
+    buf_printf(&text, "%s'n%d':'x'", i > 0 ? "," : "", i);
+  buf_puts(&text, "},'movements':[{'name':'a'," RULES "}]}");
+  json_auto_t *doc = data_json(buf_c(&text));
+  assert_null(workflow_build(doc, &err));
+  assert_non_null(strstr(err.text, "outputs: must be an object of at most 64 names"));
+  buf_deinit(&text);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_type_of_key_is_checked),
+      cmocka_unit_test(keys_that_contradict_each_other_are_refused),
+      cmocka_unit_test(rules_are_counted_with_those_of_the_workflow),
+      cmocka_unit_test(a_bound_holds_for_lists),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

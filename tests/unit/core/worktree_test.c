@@ -1,0 +1,335 @@
+/* Worktrees: names of branches, messages of commits, when git is asked, and what a log may say. */
+#include "core/worktree.h"
+
+#include "support/play.h"
+
+#define DONE "'rules':[{'condition':'when(true)','next':'COMPLETE'}]"
+
+static void branches_are_names_that_git_takes(void **state) {
+  static const struct {
+    const char *name;
+    bool ok;
+  } cases[] = {
+      {"segue/{id}", true}, {"a", true},     {"計画/{workflow}", true},
+      {"a-b_c.d", true},    {"", false},     {"-a", false},
+      {"/a", false},        {".a", false},   {"a/", false},
+      {"a.", false},        {"a..b", false}, {"a//b", false},
+      {"a@{b", false},      {"a/.b", false}, {"a~b", false},
+      {"a^b", false},       {"a:b", false},  {"a?b", false},
+      {"a*b", false},       {"a[b", false},  {"a\\b", false},
+      {"a b", false},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct err err = {0};
+    if (worktree_check_branch(str_from(cases[i].name), &err) != cases[i].ok)
+      fail_msg("%s", cases[i].name);
+    assert_true(cases[i].ok || strstr(err.text, "must be the name of a branch"));
+  }
+}
+
+/* The flags of a start, then the workflow, then what the user is used to. */
+static void the_nearest_setting_holds(void **state) {
+  static const struct {
+    const char *config, *workflow;
+    enum workspace_mode mode;
+    enum commit_when when;
+  } cases[] = {
+      {"{}", "", WORKSPACE_HERE, COMMIT_OFF},
+      {"{}", "'workspace':'worktree',", WORKSPACE_WORKTREE, COMMIT_END},
+      {"{}", "'workspace':'worktree','commit':'off',", WORKSPACE_WORKTREE, COMMIT_OFF},
+      {"{'default_workspace':{'mode':'worktree','commit':'movement'}}", "", WORKSPACE_WORKTREE,
+       COMMIT_MOVEMENT},
+      {"{'default_workspace':{'mode':'worktree','commit':'movement'}}",
+       "'workspace':'here','commit':'end',", WORKSPACE_HERE, COMMIT_END},
+      {"{'workspace':{'mode':'here','commit':'off'},'default_workspace':{'mode':'worktree'}}",
+       "'workspace':'worktree','commit':'end',", WORKSPACE_HERE, COMMIT_OFF},
+      {"{'workspace':{'mode':'elsewhere'}}", "", WORKSPACE_HERE, COMMIT_OFF},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct buf text = {0};
+    struct err err = {0};
+    buf_printf(&text, "{'name':'w',%s'movements':[{'name':'a'," DONE "}]}", cases[i].workflow);
+    json_auto_t *doc = data_json(buf_c(&text)), *config = data_json(cases[i].config);
+    struct workflow *wf = workflow_build(doc, &err);
+    assert_non_null(wf);
+    assert_int_equal(core_workspace_mode(wf, config), cases[i].mode);
+    assert_int_equal(core_commit_when(wf, config), cases[i].when);
+    workflow_unref(wf);
+    buf_deinit(&text);
+  }
+}
+
+/* The k-th record of git that has this event (0-based), or NULL. */
+static const json_t *asked(const struct play *p, const char *event, int k) {
+  for (size_t i = 0; i < play_lines(p); i++)
+    if (str_eq_c(data_get(play_record(p, i), "type"), "workspace") &&
+        str_eq_c(data_get(play_record(p, i), "event"), event) && k-- == 0)
+      return play_record(p, i);
+  return NULL;
+}
+
+static struct str asked_for(const struct play *p, const char *event, int k, const char *name) {
+  return data_get(json_object_get(asked(p, event, k), "data"), name);
+}
+
+static void same_text(const char *what, struct str got, const char *want) {
+  if (!str_eq_c(got, want))
+    fail_msg("%s: \"" STR_FMT "\", not \"%s\"", what, STR_ARG(got), want);
+}
+
+static const char one[] = "{'name':'Fix: it?','workspace':'worktree','movements':["
+                          "{'name':'a','command':['x']," DONE "}]}";
+static const char one_script[] = "{'a':{'text':'ok','exit':0}}";
+
+static void branch_and_base_come_from_the_settings(void **state) {
+  static const struct {
+    const char *config, *branch, *base;
+  } cases[] = {
+      {"{}", "segue/01990000-0000-7000-8000-000000000001", "HEAD"},
+      {"{'workspace':{'branch':'work/{workflow}/{id}','base':'v1'}}",
+       "work/Fix--it-/01990000-0000-7000-8000-000000000001", "v1"},
+      {"{'default_workspace':{'branch':'u/{workflow}.x','base':'main'}}", "u/Fix--it-.x", "main"},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct play p;
+    play_init(&p, "branch", one, cases[i].config, one_script);
+    play_start(&p);
+    play_run(&p);
+    assert_int_equal(p.core.outcome, END_COMPLETE);
+    same_text("branch", asked_for(&p, "make", 0, "branch"), cases[i].branch);
+    same_text("base", asked_for(&p, "make", 0, "base"), cases[i].base);
+    assert_int_equal(play_count(&p, "workspace"), 4); /* make, made, commit, committed */
+    assert_string_equal(core_turn_folder(&p.core, &(struct turn){.id = 7}), "/trees/own/sub");
+    assert_false(core_worktree_busy(&p.core));
+    play_deinit(&p);
+  }
+}
+
+/* A workflow's name may hold what git takes in no branch. */
+static void names_become_parts_of_branches(void **state) {
+  static const struct {
+    const char *name, *branch;
+  } cases[] = {{"fix.", "b/fix-"}, {"-fix", "b/_fix"}, {"a..b", "b/a.-b"},
+               {".x", "b/_x"},     {"計画", "b/計画"}, {"a/b", "b/a-b"}};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct buf text = {0};
+    struct play p;
+    buf_printf(&text,
+               "{'name':'%s','workspace':'worktree','branch':'b/{workflow}','movements':["
+               "{'name':'a','command':['x']," DONE "}]}",
+               cases[i].name);
+    play_init(&p, cases[i].name, buf_c(&text), NULL, one_script);
+    play_start(&p);
+    same_text(cases[i].name, asked_for(&p, "make", 0, "branch"), cases[i].branch);
+    play_deinit(&p);
+    buf_deinit(&text);
+  }
+}
+
+static void a_commit_says_what_was_done(void **state) {
+  static const struct {
+    const char *task, *config, *message;
+  } cases[] = {
+      {"Mend it\nand more", "{}", "Mend it"},
+      {"", "{}", "Fix: it?: a"},
+      {"Mend it", "{'workspace':{'message':'{movement} of {workflow}, turn {turn}: {task}'}}",
+       "a of Fix: it?, turn 1: Mend it"},
+      {"Mend it", "{'workspace':{'commit':'movement'}}", "a: Mend it"},
+      /* cut at a whole character: 71 bytes, then one of three */
+      {"12345678901234567890123456789012345678901234567890123456789012345678901\u8a08x", "{}",
+       "12345678901234567890123456789012345678901234567890123456789012345678901"},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct play p;
+    struct text task = {0};
+    struct buf want = {0};
+    play_init(&p, "message", one, cases[i].config, one_script);
+    struct event ev = play_event(&p, EVENT_RESUME);
+    struct core_params params = {
+        .session = "s", .workflow = p.workflow, .task = &task, .config = p.config};
+    buf_puts(&task.bytes, cases[i].task);
+    core_start(&p.core, &params, &ev, &p.env, &p.out);
+    play_commit(&p);
+    play_run(&p);
+    buf_printf(&want, "%s\n\nSegue-Session: s\nSegue-Turn: 1\n", cases[i].message);
+    same_text("message", asked_for(&p, "commit", 0, "message"), buf_c(&want));
+    buf_deinit(&want);
+    text_deinit(&task);
+    play_deinit(&p);
+  }
+}
+
+static const char children[] =
+    "{'name':'w','workspace':'worktree','movements':[{'name':'g','parallel':["
+    "{'name':'x','command':['x'],'workspace':'worktree','rules':[{'condition':'when(true)'}]},"
+    "{'name':'y','command':['y'],'rules':[{'condition':'when(true)'}]}]," DONE "}]}";
+static const char children_script[] = "{'g.x':{'text':'ok','exit':0},'g.y':{'text':'ok','exit':0}}";
+
+/* A child's begins where the session's stands, and is committed before its turn is over. */
+static void a_child_has_one_of_its_own(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "child", children, NULL, children_script);
+  play_start(&p);
+  play_run(&p);
+  assert_int_equal(p.core.outcome, END_COMPLETE);
+  same_text("branch", asked_for(&p, "make", 1, "branch"),
+            "segue/01990000-0000-7000-8000-000000000001-g.x-2");
+  same_text("base", asked_for(&p, "make", 1, "base"), "segue/01990000-0000-7000-8000-000000000001");
+  assert_int_equal(json_integer_value(json_object_get(asked(&p, "make", 1), "turn")), 2);
+  assert_int_equal(json_integer_value(json_object_get(asked(&p, "commit", 0), "turn")), 2);
+  same_text("message", asked_for(&p, "commit", 0, "message"),
+            "g.x: Mend the queue so that every test passes, and say what was wrong with it\n\n"
+            "Segue-Session: 01990000-0000-7000-8000-000000000001\nSegue-Turn: 2\n");
+  assert_null(asked(&p, "make", 2));
+  play_deinit(&p);
+}
+
+/* The session stops where its own cannot be made; a child fails in its group alone. */
+static void git_may_fail(void **state) {
+  static const struct {
+    const char *workflow;
+    enum session_status status;
+    const char *reason;
+  } cases[] = {{one, SESSION_STOPPED, "workspace"}, {children, SESSION_STOPPED, "workspace"}};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct play p;
+    play_init(&p, "git", cases[i].workflow, NULL, children_script);
+    p.git_fails = true;
+    play_start(&p);
+    play_run(&p);
+    assert_int_equal(p.core.status, cases[i].status);
+    assert_string_equal(buf_c(&p.core.stop_reason), cases[i].reason);
+    assert_string_equal(buf_c(&p.core.stop_message), "git would not");
+    assert_int_equal(play_count(&p, "call_start"), 0);
+    play_deinit(&p);
+  }
+}
+
+static void a_child_fails_without_its_worktree(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "child", children, NULL, children_script);
+  p.git_fails = true;
+  p.worktree_asks = 2; /* the session's is the third, its child's the fourth: that one fails */
+  play_start(&p);
+  play_run(&p);
+  size_t failed = 0;
+  for (size_t i = 0; i < play_lines(&p); i++)
+    failed += str_eq_c(data_get(play_record(&p, i), "message"), "git would not") &&
+              json_integer_value(json_object_get(play_record(&p, i), "turn")) == 2;
+  assert_true(failed > 0);
+  assert_int_not_equal(p.core.status, SESSION_RUNNING);
+  play_deinit(&p);
+}
+
+/* Killed while git works: the log says what was asked for, and it is asked for again. */
+static void what_git_was_asked_is_asked_again(void **state) {
+  struct play p;
+  (void)state;
+  for (size_t cut = 2;; cut++) {
+    play_init(&p, "crash", children, NULL, children_script);
+    play_start(&p);
+    while (play_lines(&p) < cut && p.pending_count > 0) {
+      play_decide_next(&p);
+      play_commit(&p);
+    }
+    bool over = p.pending_count == 0;
+    if (!over) {
+      play_crash(&p, 0);
+      play_send(&p, EVENT_RESUME, NULL, NULL);
+      play_run(&p);
+    }
+    assert_int_equal(p.core.outcome, END_COMPLETE);
+    assert_int_equal(core_worktree(&p.core, 0)->asked, WORKTREE_IDLE);
+    assert_null(asked(&p, "make", 2));
+    play_deinit(&p);
+    if (over)
+      break;
+  }
+}
+
+/* A late answer of git, to nobody's question, changes nothing. */
+static void an_answer_to_nothing_is_passed_over(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "late", one, NULL, one_script);
+  play_start(&p);
+  play_run(&p);
+  size_t n = play_lines(&p);
+  for (long turn = 0; turn < 3; turn++) {
+    struct event ev = play_event(&p, EVENT_WORKTREE);
+    ev.call = turn;
+    ev.message = "late";
+    play_decide(&p, &ev);
+    play_commit(&p);
+  }
+  assert_int_equal(play_lines(&p), n);
+  play_deinit(&p);
+}
+
+/* --- a log that somebody changed --- */
+
+static const struct {
+  const char *event;
+  int k;
+  const char *changes, *error;
+} bad_cases[] = {
+    {"make", 0, "{'event':'unmake'}", "its event is unknown"},
+    {"make", 0, "{'event':'made'}", "nobody asked for it"},
+    {"make", 0, "{'event':'committed'}", "nobody asked for it"},
+    {"make", 0, "{'turn':1}", "that turn takes no worktree"},
+    {"make", 0, "{'data':{}}", "it names no branch"},
+    {"make", 0, "{'event':'commit','turn':0}", "there is nothing to commit"},
+    {"made", 0, "{'data':{'branch':'b','base':'c'}}", "where the worktree is"},
+    {"made", 0, "{'data':{'branch':'b','base':'c','path':'own','folder':'/own'}}",
+     "where the worktree is"},
+    {"made", 0, "{'data':{'branch':'b','base':'c','path':'/own','folder':'own'}}",
+     "where the worktree is"},
+    {"made", 0, "{'event':'committed'}", "nobody asked for it"},
+    {"make", 1, "{'turn':1}", "that turn takes no worktree"},
+    {"make", 1, "{'turn':9}", "that turn takes no worktree"},
+    {"make", 1, "{'turn':0}", "the session has its worktree"},
+    {"make", 1, "{'data':{'branch':7}}", "it names no branch"},
+    {"commit", 0, "{'data':null}", "it has no message"},
+    {"commit", 0, "{'event':'make'}", "that turn takes no worktree"},
+    {"committed", 0, "{'event':'made'}", "nobody asked for it"},
+    {"committed", 0, "{'event':'commit'}", "there is nothing to commit"},
+};
+
+static void what_cannot_follow_is_refused(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "log", children, NULL, children_script);
+  play_start(&p);
+  play_run(&p);
+  for (size_t i = 0; i < ARRAY_LEN(bad_cases); i++) {
+    const json_t *good = asked(&p, bad_cases[i].event, bad_cases[i].k);
+    play_refuses(&p, (size_t)json_integer_value(json_object_get(good, "seq")) - 1,
+                 bad_cases[i].changes, bad_cases[i].error);
+  }
+  play_deinit(&p);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(branches_are_names_that_git_takes),
+      cmocka_unit_test(the_nearest_setting_holds),
+      cmocka_unit_test(branch_and_base_come_from_the_settings),
+      cmocka_unit_test(names_become_parts_of_branches),
+      cmocka_unit_test(a_commit_says_what_was_done),
+      cmocka_unit_test(a_child_has_one_of_its_own),
+      cmocka_unit_test(git_may_fail),
+      cmocka_unit_test(a_child_fails_without_its_worktree),
+      cmocka_unit_test(what_git_was_asked_is_asked_again),
+      cmocka_unit_test(an_answer_to_nothing_is_passed_over),
+      cmocka_unit_test(what_cannot_follow_is_refused),
+  };
+  return cmocka_run_group_tests(tests, NULL, play_over);
+}
