@@ -69,6 +69,15 @@ static void keys_that_contradict_each_other_are_refused(void **state) {
       {M("'structured_output':{'schema':{'type':'nothing'},'on_failure':'error'}"),
        "structured_output.schema"},
       {SO("'invariants':['1 +']"), "structured_output.invariants"},
+      {M("'report':'a.md','output_contracts':{'report':[{'name':'A.md'}]}"),
+       "two reports are called A.md"},
+      {M("'command':['x'],'output_contracts':{'report':[{'name':'a.md'}]}"),
+       "output_contracts: a command writes no reports"},
+      {M("'parallel':[{'name':'x','report':'r.md','rules':[{'condition':'r'}]},"
+         "{'name':'y','report':'r.md','rules':[{'condition':'r'}]}]"),
+       "parallel: two children write the same report"},
+      {M("'for_each':[1,2],'parallel':[{'name':'x','report':'r.md','rules':[{'condition':'r'}]}]"),
+       "parallel: the runs of for_each would write the same report"},
       {"{'name':'w','movements':[{'name':'g','parallel':[{'name':'x','rules':[{'condition':'r',"
        "'requires_user_input':true}]}],'rules':[{'condition':'d','next':'COMPLETE',"
        "'requires_user_input':true}]}]}",

@@ -1,4 +1,4 @@
-/* What bounds a movement's calls: durations, folders, counted tests, and where its program works. */
+/* Tests durations, folders, ways to count tests, and where a program works. */
 #include "core/limits.h"
 
 #include "base/limits.h"
