@@ -1,4 +1,4 @@
-/* Questions to people: what may be asked, which answer means which question, and the record of it. */
+/* Tests questions to people: what may be asked, and which answer means which question. */
 #include "core/ask.h"
 
 #include "core/answer.h"

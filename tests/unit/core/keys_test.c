@@ -57,7 +57,7 @@ static void every_type_of_key_is_checked(void **state) {
   }
 }
 
-/* What the table cannot say: keys that contradict each other. */
+/* Keys that contradict each other are beyond the table. */
 static void keys_that_contradict_each_other_are_refused(void **state) {
   static const struct {
     const char *doc, *error;
