@@ -1,6 +1,7 @@
 /* Sums records up, one line a turn. */
 #include "audit/summary.h"
 
+#include "base/list.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "core/gates.h"
@@ -177,10 +178,7 @@ static void count_method(struct summary *s, const char *method) {
 
 /* The line is over; frees its place among the open ones. */
 static const struct turn_line *finish_line(struct summary *s, struct turn_line *line) {
-  struct turn_line **at = &s->open;
-  while (*at != line)
-    at = &(*at)->next;
-  *at = line->next;
+  CHAIN_REMOVE(s->open, line);
   line->duration_ms = line->heard_ms > line->started_ms ? line->heard_ms - line->started_ms : 0;
   s->duration_ms += line->duration_ms;
   line_clear(&s->done);

@@ -10,7 +10,7 @@
  * A zeroed list is empty and a zeroed node is in none. Nothing is allocated or freed here. An item
  * can be in several lists, with a node for each. Neither a list that holds something nor an item in
  * one may move in memory. Adding what is in a list already, or taking out what is not in this one,
- * is a bug and aborts. */
+ * is a bug and aborts. Below are two helpers for chains: items with a `next` and nothing else. */
 #ifndef SEGUE_BASE_LIST_H
 #define SEGUE_BASE_LIST_H
 
@@ -76,5 +76,26 @@ static inline void *list_item(const struct list_node *node, size_t offset) {
   for (type *item = LIST_FIRST(type, member, list), *item##_next = NULL;                           \
        item != NULL && (item##_next = LIST_ITEM(item->member.next, type, member), true);           \
        item = item##_next)
+
+/* Takes an item out of a chain whose items are linked by `next` alone: short ones, whose items
+ * nobody takes out often. It must be there. */
+#define CHAIN_REMOVE(first, item)                                                                  \
+  do {                                                                                             \
+    __typeof__(&(first)) chain_at = &(first);                                                      \
+    while (*chain_at != (item)) {                                                                  \
+      assert(*chain_at != NULL);                                                                   \
+      chain_at = &(*chain_at)->next;                                                               \
+    }                                                                                              \
+    *chain_at = (item)->next;                                                                      \
+  } while (0)
+
+/* Puts an item, whose `next` is NULL, behind the last one. */
+#define CHAIN_APPEND(first, item)                                                                  \
+  do {                                                                                             \
+    __typeof__(&(first)) chain_at = &(first);                                                      \
+    while (*chain_at != NULL)                                                                      \
+      chain_at = &(*chain_at)->next;                                                               \
+    *chain_at = (item);                                                                            \
+  } while (0)
 
 #endif

@@ -1,6 +1,7 @@
 /* Folds records into the state: sessions, turns, and the table of all types. */
 #include "core/apply.h"
 
+#include "base/list.h"
 #include "base/log.h"
 #include "core/budget.h"
 #include "core/decide.h"
@@ -140,10 +141,7 @@ static bool apply_turn_start(const struct fold *f) {
   turn->stages = json_array();
   turn->checks = json_array();
   core->has_next = is_child ? core->has_next : false;
-  struct turn **at = &core->turns;
-  while (*at)
-    at = &(*at)->next;
-  *at = turn;
+  CHAIN_APPEND(core->turns, turn);
   return true;
 }
 

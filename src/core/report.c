@@ -3,6 +3,7 @@
 #include "core/report.h"
 
 #include "base/limits.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "core/kept.h"
 #include "core/record.h"
@@ -260,9 +261,7 @@ struct kept_text *kept_put(struct kept_text **list, struct str name) {
   }
   kept = xcalloc(1, sizeof *kept);
   kept->name = xstrndup(name.p, name.n);
-  while (*list != NULL)
-    list = &(*list)->next;
-  *list = kept;
+  CHAIN_APPEND(*list, kept);
   return kept;
 }
 

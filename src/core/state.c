@@ -1,6 +1,7 @@
 /* Keeps turns, calls and prompts of a session, and frees them. */
 #include "core/state.h"
 
+#include "base/list.h"
 #include "core/kept.h"
 
 #include "core/group.h"
@@ -110,12 +111,7 @@ static void turn_free(struct turn *turn) {
 }
 
 void core_drop_turn(struct core *core, struct turn *turn) {
-  struct turn **at = &core->turns;
-  while (*at != turn) {
-    assert(*at != NULL);
-    at = &(*at)->next;
-  }
-  *at = turn->next;
+  CHAIN_REMOVE(core->turns, turn);
   core_group_free(turn);
   turn_free(turn);
 }
@@ -129,12 +125,7 @@ bool call_generates(const struct call *call) {
 }
 
 void core_drop_call(struct turn *turn, struct call *call) {
-  struct call **at = &turn->calls;
-  while (*at != call) {
-    assert(*at != NULL);
-    at = &(*at)->next;
-  }
-  *at = call->next;
+  CHAIN_REMOVE(turn->calls, call);
   call_free(call);
 }
 

@@ -26,7 +26,7 @@ static size_t control_live(void *ctx, struct page_live **list) {
     count += api->sessions->lists[states[k]].count;
   *list = xcalloc(count + 1, sizeof **list);
   for (size_t k = 0; k < ARRAY_LEN(states); k++)
-    for (const struct daemon_entry *e = api->sessions->lists[states[k]].first; e; e = e->next) {
+    LIST_EACH(struct daemon_entry, e, in_state, &api->sessions->lists[states[k]]) {
       struct page_live *live = &(*list)[n++];
       memcpy(live->id, e->id, sizeof live->id);
       (void)snprintf(live->status, sizeof live->status, "%s", entry_status(e));

@@ -51,7 +51,7 @@ size_t entry_position(const struct daemon_entry *e) {
   size_t n = 1;
   if (e->state != ENTRY_QUEUED)
     return 0;
-  for (const struct daemon_entry *before = e->prev; before; before = before->prev)
+  for (const struct list_node *before = e->in_state.prev; before; before = before->prev)
     n++;
   return n;
 }
@@ -92,11 +92,9 @@ static void look_for_others(struct daemon_entry *e) {
     feed_over(e->feed);
 }
 
-static bool entry_look_at_all(struct entry_list *list) {
+static bool entry_look_at_all(struct list *list) {
   bool any = false;
-  struct daemon_entry *next;
-  for (struct daemon_entry *e = list->first; e; e = next) {
-    next = e->next;
+  LIST_EACH(struct daemon_entry, e, in_state, list) {
     bool waits = e->state == ENTRY_QUEUED;
     if (e->feed == NULL || (!e->foreign && !waits))
       continue;

@@ -2,6 +2,7 @@
 #include "daemon/events.h"
 
 #include "base/limits.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "format/json_write.h"
@@ -155,11 +156,9 @@ static ssize_t events_on_read(void *ctx, char *out, size_t max) {
 }
 
 static void events_on_closed(void *ctx) {
-  struct stream *s = ctx, **at = &s->feed->streams;
+  struct stream *s = ctx;
   struct feed *feed = s->feed;
-  while (*at != s)
-    at = &(*at)->next;
-  *at = s->next;
+  CHAIN_REMOVE(feed->streams, s);
   buf_deinit(&s->deltas);
   free(s);
   if (feed->streams == NULL)
@@ -183,10 +182,7 @@ void feed_free(struct feed *feed) {
   if (feed == NULL)
     return;
   assert(feed->streams == NULL);
-  struct feed **at = &feed->events->feeds;
-  while (*at != feed)
-    at = &(*at)->next;
-  *at = feed->next;
+  CHAIN_REMOVE(feed->events->feeds, feed);
   close_log(feed);
   free(feed);
 }

@@ -181,7 +181,8 @@ static void put_counters(const struct metrics *m, struct buf *out) {
 
 /* How long the one that waits longest to begin has waited. */
 static double queue_age(const struct sessions *ss) {
-  const struct daemon_entry *e = ss->lists[ENTRY_QUEUED].first;
+  const struct daemon_entry *e =
+      LIST_FIRST(struct daemon_entry, in_state, &ss->lists[ENTRY_QUEUED]);
   int64_t begun;
   if (e == NULL || !record_time_parse(e->brief.started, &begun))
     return 0;
@@ -191,7 +192,7 @@ static double queue_age(const struct sessions *ss) {
 
 static void put_sessions(const struct sessions *ss, struct buf *out) {
   size_t waiting = 0, paused = ss->lists[ENTRY_BROKEN].count;
-  for (const struct daemon_entry *e = ss->lists[ENTRY_RUNNING].first; e; e = e->next) {
+  LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[ENTRY_RUNNING]) {
     waiting += strcmp(entry_status(e), "waiting") == 0;
     paused += strcmp(entry_status(e), "paused") == 0;
   }

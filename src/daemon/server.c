@@ -20,7 +20,7 @@ static void server_run(struct server *h);
 static void on_listener(uv_poll_t *poll, int status, int events);
 
 static void listen_on(struct server *h) {
-  if (h->listening || h->closing || h->connection_count >= h->max_connections)
+  if (h->listening || h->closing || h->connections.count >= h->max_connections)
     return;
   h->listening = true;
   uv_poll_start(&h->listener, UV_READABLE, on_listener);
@@ -42,7 +42,7 @@ static void on_listener(uv_poll_t *poll, int status, int events) {
   (void)status;
   (void)events;
   for (;;) {
-    if (h->connection_count >= h->max_connections) { /* until one goes */
+    if (h->connections.count >= h->max_connections) { /* until one goes */
       listen_off(h);
       break;
     }
@@ -86,17 +86,18 @@ static bool waits_for_client(const struct connection *c) {
  * first of the list. */
 static void server_make_room(const struct server *h) {
   struct connection *oldest = NULL;
+  const struct connection *newest = LIST_FIRST(struct connection, in_server, &h->connections);
   unsigned waiting = 0, most = h->max_connections / 4;
   if (most < LIMIT_API_PEER_MIN_COUNT)
     most = LIMIT_API_PEER_MIN_COUNT;
-  for (struct connection *c = h->connections; c; c = c->next) {
-    if (c->process == 0 || c->process != h->connections->process || !waits_for_client(c))
+  LIST_EACH(struct connection, c, in_server, &h->connections) {
+    if (c->process == 0 || c->process != newest->process || !waits_for_client(c))
       continue;
     waiting++;
     if (oldest == NULL || c->since <= oldest->since)
       oldest = c;
   }
-  if (waiting > most && oldest != NULL && oldest != h->connections)
+  if (waiting > most && oldest != NULL && oldest != newest)
     hang_up(oldest);
 }
 
@@ -108,11 +109,7 @@ static void on_connection(void *ctx, struct MHD_Connection *mhd, void **slot,
     c = xcalloc(1, sizeof *c);
     c->mhd = mhd;
     c->since = uv_now(h->loop);
-    c->next = h->connections;
-    if (c->next)
-      c->next->prev = c;
-    h->connections = c;
-    h->connection_count++;
+    list_push_front(&h->connections, &c->in_server);
     *slot = c;
     const union MHD_ConnectionInfo *info =
         microhttpd.get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -120,15 +117,9 @@ static void on_connection(void *ctx, struct MHD_Connection *mhd, void **slot,
     server_make_room(h);
     return;
   }
-  if (c->prev)
-    c->prev->next = c->next;
-  else
-    h->connections = c->next;
-  if (c->next)
-    c->next->prev = c->prev;
+  list_remove(&h->connections, &c->in_server);
   free(c);
   *slot = NULL;
-  h->connection_count--;
   listen_on(h);
 }
 
@@ -171,7 +162,7 @@ static void server_run(struct server *h) {
 static void server_on_tick(uv_timer_t *timer) {
   struct server *h = timer->data;
   uint64_t now = uv_now(h->loop);
-  for (struct connection *c = h->connections; c; c = c->next) {
+  LIST_EACH(struct connection, c, in_server, &h->connections) {
     if (waits_for_client(c) && now - c->since >= LIMIT_API_REQUEST_MS)
       hang_up(c);
   }
@@ -244,7 +235,7 @@ struct server *server_new_door(uv_loop_t *loop, const struct server_door *door,
 }
 
 unsigned server_connections(const struct server *h) {
-  return h->connection_count;
+  return (unsigned)h->connections.count;
 }
 
 static void server_on_closed(uv_handle_t *handle) {
@@ -257,7 +248,7 @@ void server_free(struct server *h) {
   if (h == NULL)
     return;
   h->closing = true;
-  for (struct connection *c = h->connections; c; c = c->next)
+  LIST_EACH(struct connection, c, in_server, &h->connections)
     if (c->request != NULL && c->request->suspended) {
       c->request->suspended = false;
       microhttpd.resume_connection(c->mhd);

@@ -7,6 +7,7 @@
 #ifndef SEGUE_DAEMON_SERVER_INTERNAL_H
 #define SEGUE_DAEMON_SERVER_INTERNAL_H
 
+#include "base/list.h"
 #include "daemon/server.h"
 
 #include "daemon/mhd_load.h"
@@ -14,7 +15,7 @@
 enum { SERVER_PART_BYTES = 128, SERVER_PARTS = 2, SERVER_HEADER_BYTES = 64 };
 
 struct connection { /* one that was accepted */
-  struct connection *prev, *next;
+  struct list_node in_server;
   struct MHD_Connection *mhd;
   struct server_request *request; /* being answered; NULL: we wait for the client */
   uint64_t since;                 /* uv_now, of the last answer */
@@ -68,8 +69,8 @@ struct server {
   uv_timer_t ticker; /* requests that take too long */
   uv_timer_t accept_again;
   int open_handles;
-  unsigned connection_count, max_connections;
-  struct connection *connections;
+  unsigned max_connections;
+  struct list connections; /* struct connection, the newest first */
   size_t body_bytes;
   bool running, wanted, closing, listening;
 };

@@ -23,26 +23,15 @@ static const unsigned next_states[] = {
 
 /* --- lists --- */
 
-static void sessions_list_remove(struct entry_list *list, struct daemon_entry *e) {
-  *(e->prev ? &e->prev->next : &list->first) = e->next;
-  *(e->next ? &e->next->prev : &list->last) = e->prev;
-  e->prev = e->next = NULL;
-  list->count--;
-}
-
 /* By id; the new one is nearly always the last. */
-static void sessions_list_insert(struct entry_list *list, struct daemon_entry *e) {
-  struct daemon_entry *after = list->last;
-  while (after && strcmp(after->id, e->id) > 0)
+static void sessions_list_insert(struct list *list, struct daemon_entry *e) {
+  struct list_node *after = list->last;
+  while (after && strcmp(LIST_ITEM(after, struct daemon_entry, in_state)->id, e->id) > 0)
     after = after->prev;
-  e->prev = after;
-  e->next = after ? after->next : list->first;
-  *(e->prev ? &e->prev->next : &list->first) = e;
-  *(e->next ? &e->next->prev : &list->last) = e;
-  list->count++;
+  list_insert(list, after, &e->in_state);
 }
 
-static struct entry_list *sessions_list_of(struct sessions *ss, enum entry_state state) {
+static struct list *sessions_list_of(struct sessions *ss, enum entry_state state) {
   return &ss->lists[state];
 }
 
@@ -90,7 +79,7 @@ static void sessions_entry_free(struct daemon_entry *e) {
   size_t i = place_of(ss, e->id);
   assert(ss->entries[i] == e);
   memmove(ss->entries + i, ss->entries + i + 1, (--ss->count - i) * sizeof *ss->entries);
-  sessions_list_remove(sessions_list_of(ss, e->state), e);
+  list_remove(sessions_list_of(ss, e->state), &e->in_state);
   feed_free(e->feed);
   launch_deinit(&e->launch);
   brief_deinit(&e->brief);
@@ -100,7 +89,7 @@ static void sessions_entry_free(struct daemon_entry *e) {
 
 void entry_set_state(struct daemon_entry *e, enum entry_state state) {
   assert(next_states[e->state] & (1u << state));
-  sessions_list_remove(sessions_list_of(e->sessions, e->state), e);
+  list_remove(sessions_list_of(e->sessions, e->state), &e->in_state);
   e->state = state;
   sessions_list_insert(sessions_list_of(e->sessions, state), e);
 }
@@ -325,11 +314,9 @@ void sessions_free_dead(struct sessions *ss) {
 /* Those that are over longest are forgotten, and those that wait for a person, perhaps for days;
  * their logs stay. */
 static void forget(struct sessions *ss) {
-  struct daemon_entry *e = sessions_list_of(ss, ENTRY_OVER)->first;
-  for (struct daemon_entry *next; e; e = next) {
+  LIST_EACH(struct daemon_entry, e, in_state, sessions_list_of(ss, ENTRY_OVER)) {
     bool over_many = sessions_list_of(ss, ENTRY_OVER)->count > LIMIT_OVER_COUNT;
     bool asks = brief_is_stopped(&e->brief) && e->brief.questions != NULL;
-    next = e->next;
     if ((over_many || asks) && e->session == NULL && e->feed == NULL)
       sessions_entry_free(e);
   }
@@ -337,9 +324,12 @@ static void forget(struct sessions *ss) {
 
 /* Nothing is held in memory for those that have to wait, but for a text that is to be judged. */
 static void release_held(struct sessions *ss) {
-  for (struct daemon_entry *e = sessions_list_of(ss, ENTRY_QUEUED)->last; e && e->held; e = e->prev)
+  struct list_node *last = sessions_list_of(ss, ENTRY_QUEUED)->last;
+  for (; last && LIST_ITEM(last, struct daemon_entry, in_state)->held; last = last->prev) {
+    struct daemon_entry *e = LIST_ITEM(last, struct daemon_entry, in_state);
     if (e->launch.asks != ASKS_JUDGMENT) /* its text is not in its log yet */
       entry_drop_session(e);
+  }
 }
 
 static void on_later(uv_timer_t *timer) {
@@ -352,9 +342,9 @@ static void sessions_on_soon(uv_timer_t *timer) {
   sessions_free_dead(ss);
   forget(ss);
   uint64_t now = uv_now(ss->host->loop);
-  struct daemon_entry *next, *e = ss->draining ? NULL : sessions_list_of(ss, ENTRY_QUEUED)->first;
-  for (; e && sessions_list_of(ss, ENTRY_RUNNING)->count < ss->max_running; e = next) {
-    next = e->next;
+  LIST_EACH(struct daemon_entry, e, in_state, sessions_list_of(ss, ENTRY_QUEUED)) {
+    if (ss->draining || sessions_list_of(ss, ENTRY_RUNNING)->count >= ss->max_running)
+      break;
     bool now_due = e->not_before_ms <= now;
     if (now_due && started++ == LIMIT_START_COUNT) {
       sessions_soon(ss);
@@ -400,7 +390,7 @@ struct daemon_entry *sessions_submit(struct sessions *ss, struct launch *launch,
     sessions_entry_free(e);
     return NULL;
   }
-  sessions_list_remove(sessions_list_of(ss, ENTRY_WRITING), e);
+  list_remove(sessions_list_of(ss, ENTRY_WRITING), &e->in_state);
   (void)snprintf(e->id, sizeof e->id, "%.36s", session_core(e->session)->session);
   sessions_list_insert(sessions_list_of(ss, ENTRY_WRITING), e);
   /* It stands first, where one without an id belongs. */
@@ -503,14 +493,10 @@ size_t sessions_busy(const struct sessions *ss) {
 
 void sessions_drain(struct sessions *ss) {
   ss->draining = ss->host->draining = true;
-  struct daemon_entry *next;
-  for (struct daemon_entry *e = sessions_list_of(ss, ENTRY_RUNNING)->first; e; e = next) {
-    next = e->next;
+  LIST_EACH(struct daemon_entry, e, in_state, sessions_list_of(ss, ENTRY_RUNNING))
     host_drain(e->session);
-  }
-  for (struct daemon_entry *e = sessions_list_of(ss, ENTRY_BROKEN)->first; e; e = next) {
+  LIST_EACH(struct daemon_entry, e, in_state, sessions_list_of(ss, ENTRY_BROKEN)) {
     struct err err;
-    next = e->next;
     if (!entry_mend_now(e, &err)) /* the next start finds it as it is */
       log_warn("session %s: %s", e->id, err.text);
     entry_retire(e);
@@ -519,11 +505,8 @@ void sessions_drain(struct sessions *ss) {
 }
 
 void sessions_stop(struct sessions *ss, const char *message) {
-  struct daemon_entry *next;
-  for (struct daemon_entry *e = sessions_list_of(ss, ENTRY_RUNNING)->first; e; e = next) {
-    next = e->next;
+  LIST_EACH(struct daemon_entry, e, in_state, sessions_list_of(ss, ENTRY_RUNNING))
     host_stop(e->session, "shutdown", message);
-  }
 }
 
 void sessions_init(struct sessions *ss, struct host *host, struct launch_env *env,

@@ -17,6 +17,7 @@
 #ifndef SEGUE_DAEMON_SESSIONS_H
 #define SEGUE_DAEMON_SESSIONS_H
 
+#include "base/list.h"
 #include "daemon/deadlines.h"
 #include "daemon/events.h"
 #include "daemon/launch.h"
@@ -47,11 +48,11 @@ struct daemon_entry {
   struct sessions *sessions;
   struct session *session; /* or NULL */
   struct launch launch;
-  struct feed *feed;                /* of those who watch, or NULL */
-  char *trouble;                    /* why it cannot go on, or NULL */
-  struct daemon_entry *prev, *next; /* in the list of its state */
-  struct daemon_entry *next_dead;   /* its session is to be freed */
-  bool held;                        /* queued, with its session in memory */
+  struct feed *feed;              /* of those who watch, or NULL */
+  char *trouble;                  /* why it cannot go on, or NULL */
+  struct list_node in_state;      /* in the list of its state */
+  struct daemon_entry *next_dead; /* its session is to be freed */
+  bool held;                      /* queued, with its session in memory */
   bool resumed;           /* queued because a user said so, even where a user had stopped it */
   uint64_t not_before_ms; /* of the loop's clock: its log was in other hands, or failed */
   bool cancelled;         /* is to end, also when its log failed meanwhile */
@@ -60,11 +61,6 @@ struct daemon_entry {
   bool answering;         /* WRITING an answer: where it goes then, its log says */
   bool due;               /* queued because a deadline of its questions has passed */
   bool foreign;           /* watched while another program runs it */
-};
-
-struct entry_list {
-  struct daemon_entry *first, *last;
-  size_t count;
 };
 
 struct sessions {
@@ -77,7 +73,7 @@ struct sessions {
   size_t max_running;
   struct daemon_entry **entries; /* by id */
   size_t count, cap;
-  struct entry_list lists[ENTRY_OVER + 1]; /* by state */
+  struct list lists[ENTRY_OVER + 1]; /* struct daemon_entry, by state */
   struct daemon_entry *dead;
   uv_timer_t soon, later;     /* starts and frees; tries again after a lack of descriptors */
   uv_timer_t looks;           /* at those that another program may run */

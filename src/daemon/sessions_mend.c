@@ -15,7 +15,7 @@
 /* The timer goes off when the first of them is due. */
 static void mend_arm(struct sessions *ss) {
   uint64_t first = UINT64_MAX, now = uv_now(ss->host->loop);
-  for (const struct daemon_entry *e = ss->lists[ENTRY_BROKEN].first; e; e = e->next)
+  LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[ENTRY_BROKEN])
     first = e->not_before_ms < first ? e->not_before_ms : first;
   if (first != UINT64_MAX)
     uv_timer_start(&ss->mends, sessions_mend_on, first > now ? first - now : 0, 0);
@@ -63,10 +63,8 @@ bool entry_mend_now(struct daemon_entry *e, struct err *err) {
 void sessions_mend_on(uv_timer_t *timer) {
   struct sessions *ss = timer->data;
   uint64_t now = uv_now(ss->host->loop);
-  struct daemon_entry *next;
-  for (struct daemon_entry *e = ss->lists[ENTRY_BROKEN].first; e; e = next) {
+  LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[ENTRY_BROKEN]) {
     struct err err;
-    next = e->next;
     if (e->not_before_ms > now)
       continue;
     if (entry_mend_now(e, &err) && (!e->cancelled || entry_cancel_now(e, &err))) {

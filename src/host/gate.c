@@ -1,6 +1,7 @@
 /* Queues calls before their providers. */
 #include "host/gate.h"
 
+#include "base/list.h"
 #include "base/log.h"
 
 #include <assert.h>
@@ -110,16 +111,14 @@ enum admission_answer gate_ask(struct gate *g, void *owner, long call, struct st
   }
   if (answer != ADMISSION_WAIT)
     return answer;
-  struct gate_entry **end = &g->first, *e = xcalloc(1, sizeof *e);
-  while (*end)
-    end = &(*end)->next;
+  struct gate_entry *e = xcalloc(1, sizeof *e);
   *e = (struct gate_entry){.owner = owner,
                            .call = call,
                            .provider = xstrndup(provider.p, provider.n),
                            .has_fallback = has_fallback,
                            .reason = why->reason,
                            .until_ms = why->until_ms};
-  *end = e;
+  CHAIN_APPEND(g->first, e);
   gate_arm(g);
   return answer;
 }

@@ -15,7 +15,7 @@ enum { EXPECT_BYTES = 500000 };
 
 /* --- states and lists --- */
 
-static struct exchange_list *exchange_list_of(struct http_exchange *x) {
+static struct list *exchange_list_of(struct http_exchange *x) {
   switch (x->state) {
   case EXCHANGE_STATE_WAITING:
     return &x->lane->waiting;
@@ -29,20 +29,6 @@ static struct exchange_list *exchange_list_of(struct http_exchange *x) {
   BUG("an exchange is in no state");
 }
 
-static void exchange_list_add(struct exchange_list *list, struct http_exchange *x) {
-  x->prev = list->last;
-  x->next = NULL;
-  *(list->last ? &list->last->next : &list->first) = x;
-  list->last = x;
-}
-
-static void exchange_list_remove(struct exchange_list *list, struct http_exchange *x) {
-  assert(x->prev ? x->prev->next == x : list->first == x);
-  assert(x->next ? x->next->prev == x : list->last == x);
-  *(x->prev ? &x->prev->next : &list->first) = x->next;
-  *(x->next ? &x->next->prev : &list->last) = x->prev;
-}
-
 static void set_state(struct http_exchange *x, enum exchange_state state) {
 #define XS(name)            (1u << EXCHANGE_STATE_##name)
 #define XS_NEXT(name, next) [EXCHANGE_STATE_##name] = (next),
@@ -52,12 +38,12 @@ static void set_state(struct http_exchange *x, enum exchange_state state) {
   assert(next[x->state] & (1u << state));
   if (x->state == EXCHANGE_STATE_ACTIVE)
     x->lane->active--;
-  exchange_list_remove(exchange_list_of(x), x);
+  list_remove(exchange_list_of(x), &x->in_state);
   x->state = state;
   if (state == EXCHANGE_STATE_ACTIVE)
     x->lane->active++;
   if (exchange_list_of(x))
-    exchange_list_add(exchange_list_of(x), x);
+    list_push_back(exchange_list_of(x), &x->in_state);
 }
 
 void exchange_set_end(struct http_exchange *x, enum http_end_kind kind, const char *fmt, ...) {
@@ -166,7 +152,7 @@ static void release_easy(struct http_exchange *x) {
 
 static void next_of_lane(struct http *http, struct http_lane *lane) {
   while (lane->waiting.first && lane->active < lane->max && !http->in_callback)
-    activate(lane->waiting.first);
+    activate(LIST_FIRST(struct http_exchange, in_state, &lane->waiting));
   if (http->in_callback && lane->waiting.first)
     uv_timer_start(&http->soon, exchange_on_soon, 0, 0);
 }
@@ -227,16 +213,15 @@ static void abandon(struct http_exchange *x) {
 /* Does what could not be done from within a callback of libcurl, then tells the ends that wait. */
 static void exchange_on_soon(uv_timer_t *timer) {
   struct http *http = timer->data;
-  for (struct http_exchange *x = http->active.first, *next; x; x = next) {
-    next = x->next;
+  LIST_EACH(struct http_exchange, x, in_state, &http->active) {
     if (x->ended_by_us)
       abandon(x);
   }
   for (struct http_lane *lane = http->lanes; lane; lane = lane->next)
     next_of_lane(http, lane);
-  struct http_exchange *last = http->ending.last;
+  const struct http_exchange *last = LIST_LAST(struct http_exchange, in_state, &http->ending);
   for (bool more = last != NULL; more;) { /* what is added meanwhile waits for the next turn */
-    struct http_exchange *x = http->ending.first;
+    struct http_exchange *x = LIST_FIRST(struct http_exchange, in_state, &http->ending);
     more = x != last;
     exchange_finish(x);
   }
@@ -261,9 +246,8 @@ static void check_limits(struct http_exchange *x, uint64_t now) {
   abandon(x);
 }
 
-static uint64_t check_list(struct exchange_list *list, uint64_t now, uint64_t next_at) {
-  for (struct http_exchange *x = list->first, *next; x; x = next) {
-    next = x->next;
+static uint64_t check_list(struct list *list, uint64_t now, uint64_t next_at) {
+  LIST_EACH(struct http_exchange, x, in_state, list) {
     check_limits(x, now);
     uint64_t at = x->state == EXCHANGE_STATE_ENDING ? 0 : deadline(x);
     if (at != 0 && (next_at == 0 || at < next_at))
@@ -303,7 +287,7 @@ struct http_exchange *http_start(struct http *http, const struct http_request *r
   x->total_at = request->total_ms ? now + request->total_ms : 0;
   x->max_bytes = request->max_bytes;
   x->state = EXCHANGE_STATE_WAITING;
-  exchange_list_add(&x->lane->waiting, x);
+  list_push_back(&x->lane->waiting, &x->in_state);
   http->open_count++;
   if (!http_curl_load(http, &err)) {
     exchange_set_end(x, HTTP_END_REFUSED, "%.200s", err.text);

@@ -3,6 +3,7 @@
 #define SEGUE_HTTP_INTERNAL_H
 
 #include "base/limits.h"
+#include "base/list.h"
 #include "http/curl_load.h"
 #include "http/http.h"
 
@@ -31,7 +32,7 @@ struct http_easy {
 };
 
 struct http_exchange {
-  struct http_exchange *prev, *next; /* in the list of its state */
+  struct list_node in_state; /* in the list of its state */
   struct http *http;
   struct http_lane *lane;
   struct http_sink sink;
@@ -50,15 +51,11 @@ struct http_exchange {
   bool ended_by_us; /* `end` was set before libcurl was told to stop */
 };
 
-struct exchange_list {
-  struct http_exchange *first, *last;
-};
-
 struct http_lane {
   struct http_lane *next;
   char *name;
   unsigned max, active;
-  struct exchange_list waiting;
+  struct list waiting; /* struct http_exchange */
 };
 
 struct http {
@@ -66,7 +63,7 @@ struct http {
   const struct curl_api *curl; /* NULL until the first request */
   CURLM *multi;
   struct http_lane *lanes;
-  struct exchange_list active, ending;
+  struct list active, ending;
   struct http_easy *idle[LIMIT_HTTP_IDLE_HANDLES];
   size_t idle_count, open_count;
   uv_timer_t curl_timer; /* libcurl's own */

@@ -2,6 +2,7 @@
 #include "provider/agent/server.h"
 
 #include "base/limits.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "format/sse.h"
 #include "os/random.h"
@@ -113,11 +114,7 @@ static void agent_server_read_stream(struct server_asked *x) {
 }
 
 static void asked_free(struct server_asked *x) {
-  for (struct server_asked **at = &x->server->asked; *at != NULL; at = &(*at)->next)
-    if (*at == x) {
-      *at = x->next;
-      break;
-    }
+  CHAIN_REMOVE(x->server->asked, x);
   if (x->events)
     sse_deinit(&x->sse);
   buf_deinit(&x->body);

@@ -299,6 +299,7 @@ static const struct {
     {"make", 1, "{'data':{'branch':7}}", "it names no branch"},
     {"commit", 0, "{'data':null}", "it has no message"},
     {"commit", 0, "{'event':'make'}", "that turn takes no worktree"},
+    {"commit", 1, "{'turn':2}", "there is nothing to commit"},
     {"committed", 0, "{'event':'made'}", "nobody asked for it"},
     {"committed", 0, "{'event':'commit'}", "there is nothing to commit"},
 };

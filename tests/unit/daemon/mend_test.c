@@ -116,7 +116,7 @@ static void the_queue_has_an_end(void **state) {
   struct fixture *f = *state;
   struct launch launch = {0};
   struct err err = {0};
-  struct entry_list *queue = &f->sessions.lists[ENTRY_QUEUED];
+  struct list *queue = &f->sessions.lists[ENTRY_QUEUED];
   size_t count = queue->count;
   queue->count = LIMIT_QUEUE_COUNT;
   assert_null(sessions_submit(&f->sessions, &launch, &err));

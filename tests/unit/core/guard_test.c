@@ -1,0 +1,164 @@
+/* Tests guards: what counts as the same again, and from which time on it is told. */
+#include "core/guard.h"
+
+#include "core/state.h"
+#include "support/data.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DONE "'rules':[{'condition':'done','next':'COMPLETE'}]"
+
+static struct workflow *guarded(const char *guards) {
+  struct buf text = {0};
+  struct err err = {0};
+  buf_printf(&text,
+             "{'name':'w','guards':{%s},'movements':[{'name':'a'," DONE "},"
+             "{'name':'t','command':['make']," DONE "}]}",
+             guards);
+  json_auto_t *doc = data_json(buf_c(&text));
+  struct workflow *wf = workflow_build(doc, &err);
+  if (wf == NULL)
+    fail_msg("%s", err.text);
+  buf_deinit(&text);
+  return wf;
+}
+
+static void use_tool(struct call *call, const char *data) {
+  json_auto_t *value = data_json(data);
+  guards_see_tool(call, value);
+}
+
+/* The name and the argument make it the same; what else is told of it does not. */
+static void the_same_tool_call_is_told_at_its_time(void **state) {
+  static const struct {
+    const char *guards;
+    enum guard_action at[4]; /* after so many uses, from 1 on */
+  } cases[] = {
+      {"'same_tool':3", {GUARD_IGNORE, GUARD_IGNORE, GUARD_STOP, GUARD_STOP}},
+      {"'same_tool':2,'on_same_tool':'warn'",
+       {GUARD_IGNORE, GUARD_WARN, GUARD_IGNORE, GUARD_IGNORE}}, /* told once */
+      {"'same_tool':2,'on_same_tool':'ignore'",
+       {GUARD_IGNORE, GUARD_IGNORE, GUARD_IGNORE, GUARD_IGNORE}},
+      {"", {GUARD_IGNORE, GUARD_IGNORE, GUARD_IGNORE, GUARD_IGNORE}},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct core core = {.workflow = guarded(cases[i].guards)};
+    struct turn turn = {.movement = 0};
+    struct call call = {.id = 1};
+    for (size_t k = 0; k < ARRAY_LEN(cases[i].at); k++) {
+      struct buf why = {0};
+      use_tool(&call, "{'name':'Bash','argument':'ls'}");
+      if (guard_of_call(&core, &turn, &call, &why) != cases[i].at[k])
+        fail_msg("%s, use %zu", cases[i].guards, k + 1);
+      if (cases[i].at[k] == GUARD_STOP && k == 2)
+        assert_string_equal(buf_c(&why), "the same tool call 3 times in a row: Bash ls");
+      buf_deinit(&why);
+    }
+    buf_deinit(&call.tool);
+    workflow_unref(core.workflow);
+  }
+}
+
+static void another_argument_is_another_call(void **state) {
+  static const struct {
+    const char *data;
+    long count;
+  } uses[] = {
+      {"{'name':'Bash','argument':'ls'}", 1},
+      {"{'name':'Bash','argument':'ls'}", 2},
+      {"{'name':'Bash'}", 2}, /* it does not say what it was called with */
+      {"{'name':'Bash','argument':'ls -l'}", 1},
+      {"{'name':'Read','argument':'ls -l'}", 1},
+      {"{'name':'Read','argument':'ls -l'}", 2},
+      {"{'argument':'ls -l'}", 1},
+  };
+  struct call call = {.id = 1};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(uses); i++) {
+    use_tool(&call, uses[i].data);
+    if (call.tool_count != uses[i].count)
+      fail_msg("%s: %ld", uses[i].data, call.tool_count);
+  }
+  buf_deinit(&call.tool);
+}
+
+static void a_movement_in_a_row_is_told_at_its_time(void **state) {
+  static const struct {
+    const char *guards;
+    long row;
+    enum guard_action action;
+  } cases[] = {
+      {"'same_movement':3", 2, GUARD_IGNORE},
+      {"'same_movement':3", 3, GUARD_STOP},
+      {"'same_movement':3", 4, GUARD_STOP},
+      {"'same_movement':3,'on_same_movement':'warn'", 3, GUARD_WARN},
+      {"'same_movement':3,'on_same_movement':'warn'", 4, GUARD_IGNORE},
+      {"'same_movement':3,'on_same_movement':'ignore'", 3, GUARD_IGNORE},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct core core = {.workflow = guarded(cases[i].guards)};
+    struct buf why = {0};
+    for (long n = 0; n < cases[i].row; n++)
+      guards_see_turn(&core, 0);
+    if (guard_of_next(&core, &why) != cases[i].action)
+      fail_msg("%s after %ld: %s", cases[i].guards, cases[i].row, buf_c(&why));
+    core.next = 1; /* another breaks the row */
+    buf_clear(&why);
+    assert_int_equal(guard_of_next(&core, &why), GUARD_IGNORE);
+    core.next = 0;
+    guards_see_turn(&core, 1);
+    assert_int_equal(guard_of_next(&core, &why), GUARD_IGNORE);
+    buf_deinit(&why);
+    workflow_unref(core.workflow);
+  }
+}
+
+/* Numbers in an output, such as times, do not make it another. */
+static void the_same_failure_is_counted(void **state) {
+  static const struct {
+    const char *text;
+    int exit;
+    bool changed; /* a file, since the one before */
+    long count;
+  } turns[] = {
+      {"2 of 5 failed after 31 ms", 1, false, 1},
+      {"2 of 5 failed after 44 ms", 1, false, 2},
+      {"2 of 5 failed after 9 ms", 2, false, 1}, /* another status */
+      {"2 of 5 failed after 9 ms", 2, false, 2},
+      {"all is broken", 2, false, 1},
+      {"all is broken", 2, true, 1},
+      {"all is broken", 2, false, 2},
+      {"all is well", 0, false, 0},
+      {"all is broken", 2, false, 1},
+  };
+  struct core core = {.workflow = guarded("'same_failure':2")};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(turns); i++) {
+    json_auto_t *gates = json_pack("{s{sb}}", "t", "stale", turns[i].changed);
+    core.gates = gates; /* with its last turn, which a change makes stale */
+    struct turn turn = {.movement = 1, .has_exit = true, .exit = turns[i].exit};
+    buf_puts(&turn.text, turns[i].text);
+    guards_see_end(&core, &turn);
+    if (core.failures[1].count != turns[i].count)
+      fail_msg("turn %zu: %ld", i + 1, core.failures[1].count);
+    buf_deinit(&turn.text);
+  }
+  core.gates = NULL;
+  guards_forget(&core);
+  assert_int_equal(core.failures[1].count, 0);
+  guards_deinit(&core);
+  workflow_unref(core.workflow);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_same_tool_call_is_told_at_its_time),
+      cmocka_unit_test(another_argument_is_another_call),
+      cmocka_unit_test(a_movement_in_a_row_is_told_at_its_time),
+      cmocka_unit_test(the_same_failure_is_counted),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
