@@ -310,6 +310,10 @@
 #define LIMIT_OVER_COUNT           1000u
 #define LIMIT_LOCK_WAIT_MS         2000     /* for locks of a daemon that was killed */
 #define LIMIT_GIT_MS               1800000u /* one run of git for a worktree: large repositories */
+#define LIMIT_FORGE_TEXT_BYTES     20000u   /* of one text of an issue or a pull request */
+#define LIMIT_FORGE_COMMENT_COUNT  100u     /* of its comments */
+#define LIMIT_FORGE_TITLE_BYTES    200u     /* of a pull request's title */
+#define LIMIT_FORGE_BODY_BYTES     60000u   /* of a pull request's text; forges take some 65,000 */
 #define LIMIT_GIT_DRIVER_COUNT     100u     /* filters and drivers of one configuration */
 #define LIMIT_WORKTREE_FILE_COUNT  32u      /* to be copied or linked into a worktree */
 #define LIMIT_FOLDER_POLL_MS       300      /* for a folder that another session edits */

@@ -112,7 +112,8 @@ extern const struct cli_command cmd_run, cmd_judge, cmd_show, cmd_verify, cmd_he
     cmd_resume, cmd_lint, cmd_plan, cmd_graph, cmd_prompt, cmd_ask, cmd_extract, cmd_check,
     cmd_schema, cmd_providers, cmd_doctor, cmd_version, cmd_help, cmd_completion, cmd_serve,
     cmd_submit, cmd_ls, cmd_cancel, cmd_inbox, cmd_answer, cmd_approve, cmd_reject;
-extern const struct cli_command cmd_diff, cmd_merge, cmd_integrate, cmd_discard, cmd_worktrees;
+extern const struct cli_command cmd_diff, cmd_merge, cmd_integrate, cmd_pr, cmd_discard,
+    cmd_worktrees;
 extern const struct cli_command cmd_web;
 extern const struct cli_command cmd_init, cmd_facets;
 extern const struct cli_command cmd_audit, cmd_report, cmd_replay, cmd_test, cmd_compare, cmd_agree,

@@ -20,6 +20,7 @@ const struct cli_command *const cli_commands[] = {
     &cmd_diff,
     &cmd_merge,
     &cmd_integrate,
+    &cmd_pr,
     &cmd_discard,
     &cmd_worktrees,
     &cmd_submit,

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/limits.h"
+#include "cli/forge/task.h"
 #include "cli/inputs.h"
 #include "host/keys.h"
 #include "host/overrides.h"
@@ -323,7 +324,7 @@ bool setup_start(struct setup *setup, const struct cli_args *args, const char *w
     inputs_ask(args, paths_workflow(word, setup->cwd, found) ? found : word, setup->inputs);
   (void)setup_load(setup, word, &errors, &warnings);
   preflight_warn(setup->facets, setup->cwd, &doubts);
-  bool ok = setup_task(args, task, &err);
+  bool ok = setup_task(args, task, &err) && forge_task_take(args, task, setup->config, &err);
   if (!ok)
     err_list_add(&errors, &err);
   if (setup->workflow != NULL) {

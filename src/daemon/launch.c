@@ -212,6 +212,11 @@ static bool take_place(const struct launch_body *p) {
     return err_set(p->err, ERR_INVALID, "lock must be true or false");
   if (json_is_false(lock))
     json_object_set_new(p->l->config, "lock", json_false());
+  json_t *source = json_object_get(p->body, "source");
+  if (source != NULL && !workspace_source_check(source, p->err))
+    return false;
+  if (source != NULL)
+    json_object_set(p->l->config, "source", source);
   json_t *set = json_object_get(p->body, "workspace");
   if (set != NULL && !workspace_set_check(set, false, p->err))
     return false;
@@ -501,8 +506,8 @@ void launch_init(struct launch *l, struct launch_env *env) {
 
 bool launch_read(struct launch_body *p) {
   static const char *const members[] = {
-      "workflow", "task",         "cwd",  "provider", "providers", "model",       "options",
-      "scenario", "allow_secret", "lock", "inputs",   "workspace", "interactive", NULL};
+      "workflow",     "task", "cwd",    "provider",  "providers",   "model",  "options", "scenario",
+      "allow_secret", "lock", "inputs", "workspace", "interactive", "source", NULL};
   struct launch *l = p->l;
   const json_t *attended = json_object_get(p->body, "interactive");
   l->config = json_object();

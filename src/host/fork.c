@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/apply.h"
+#include "core/worktree.h"
 #include "format/json_object.h"
 #include "host/keys.h"
 #include "host/preflight.h"
@@ -128,6 +129,7 @@ bool fork_read(struct fork *f, const struct store_ref *ref, const char *from, st
   *f = (struct fork){0};
   core_init(&f->core);
   store_of(ref, &store);
+  f->store = store;
   bool ok = fork_parse_from(from, &place, err) && fork_find(&place, ref, err) &&
             fold_until(f, ref, place.seq, err) && fork_stands_at(f, &place, err) &&
             keep_text(&f->task, buf_view(&f->core.task), &store, err) &&
@@ -202,12 +204,58 @@ static bool fork_can_start(const struct preflight *p, struct err *err) {
   return ok;
 }
 
+void fork_wish_place(struct fork *f, const struct fork_place_wish *wish) {
+  f->place =
+      json_pack("{sO* ss* ss*}", "source", wish->source, "base", wish->base, "merge", wish->merge);
+  buf_str(&f->more, wish->more);
+}
+
+/* The worktree begins where the parent's branch is: there is its work. */
+static void settle_place(struct fork *f) {
+  const struct worktree *own = &f->core.worktree;
+  json_t *set = json_deep_copy(json_object_get(f->config, "workspace"));
+  set = set ? set : json_object();
+  json_object_del(set, "merge");
+  if (own->made)
+    json_object_set_new(set, "base", json_string(own->branch));
+  if (own->made && strstr(own->branch, f->core.session) == NULL) /* it has that name already */
+    json_object_set_new(set, "branch", json_string("segue/{id}"));
+  static const char *const members[] = {"base", "merge"};
+  for (size_t i = 0; i < ARRAY_LEN(members); i++)
+    if (json_object_get(f->place, members[i]) != NULL)
+      json_object_set(set, members[i], json_object_get(f->place, members[i]));
+  if (json_object_size(set) > 0)
+    json_object_set(f->config, "workspace", set);
+  json_decref(set);
+  if (json_object_get(f->place, "source") != NULL)
+    json_object_set(f->config, "source", json_object_get(f->place, "source"));
+}
+
+static bool settle_task(struct fork *f, struct err *err) {
+  if (f->more.n == 0)
+    return true;
+  struct buf task = {0};
+  buf_printf(&task, STR_FMT "\n\n" STR_FMT, STR_ARG(buf_view(&f->task.bytes)),
+             STR_ARG(buf_view(&f->more)));
+  buf_clear(&f->more);
+  text_deinit(&f->task);
+  f->task = (struct text){0};
+  bool ok = task.n <= LIMIT_TASK_BYTES ||
+            err_set(err, ERR_LIMIT, "the task is larger than %u bytes", LIMIT_TASK_BYTES);
+  ok = ok && keep_text(&f->task, buf_view(&task), &f->store, err);
+  buf_deinit(&task);
+  return ok;
+}
+
 bool fork_settle(struct fork *f, const json_t *changed, const char *cwd, const struct config *user,
                  const struct provider_registry *registry, bool has_scenario, struct err *err) {
   json_decref(f->config);
   f->config = steer_config(f->core.config, user, changed);
   json_object_del(f->config, "submitted");
   json_object_del(f->config, "report_dir");
+  settle_place(f);
+  if (!settle_task(f, err))
+    return false;
   if (cwd != NULL)
     json_object_set_new(f->config, "cwd", json_string(cwd));
   const struct preflight p = {.workflow = f->workflow,
@@ -244,5 +292,7 @@ void fork_deinit(struct fork *f) {
   free(f->workflow_path);
   json_decref(f->facets);
   json_decref(f->config);
+  json_decref(f->place);
+  buf_deinit(&f->more);
   *f = (struct fork){0};
 }

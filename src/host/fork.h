@@ -25,6 +25,9 @@ struct fork {
   char *workflow_path;       /* or NULL */
   json_t *facets;            /* or NULL */
   json_t *config;
+  json_t *place;   /* for config: source, base, merge; or NULL */
+  struct buf more; /* for the task */
+  struct store store;
   struct core_parent parent;
 };
 
@@ -33,6 +36,14 @@ bool fork_read(struct fork *f, const struct store_ref *ref, const char *from,
                struct err *err) MUST_CHECK;
 bool fork_set_instruction(struct fork *f, struct str text, const struct config *user,
                           const struct provider_registry *registry, struct err *err) MUST_CHECK;
+/* Optionally: what is other about its task and its worktree. Before fork_settle; copied. */
+struct fork_place_wish {
+  struct str more;   /* put behind the task; may be empty */
+  json_t *source;    /* config.source; or NULL: the parent's */
+  const char *base;  /* of its worktree; or NULL: where the parent's branch is */
+  const char *merge; /* a commit that is merged into it before its first call; or NULL */
+};
+void fork_wish_place(struct fork *f, const struct fork_place_wish *wish);
 /* changed: members as of struct steer; cwd: another working directory, or NULL. */
 bool fork_settle(struct fork *f, const json_t *changed, const char *cwd, const struct config *user,
                  const struct provider_registry *registry, bool has_scenario,

@@ -24,7 +24,7 @@ void git_deinit(struct git *git) {
 
 struct git_env {
   struct arena arena;
-  const char *entries[3 * LIMIT_GIT_DRIVER_COUNT];
+  const char *entries[5 * LIMIT_GIT_DRIVER_COUNT];
   size_t count, settings;
 };
 
@@ -56,7 +56,7 @@ static const char *instead_of(const char *key) {
   return git_ends_with(key, ".required") ? "false" : "";
 }
 
-static void put_settings(struct git_env *env, const struct git *git) {
+static void put_settings(struct git_env *env, const struct git *git, const struct git_ask *ask) {
   static const char *const always[][2] = {{"gc.auto", "0"},
                                           {"maintenance.auto", "false"},
                                           {"core.quotePath", "false"},
@@ -72,6 +72,10 @@ static void put_settings(struct git_env *env, const struct git *git) {
   json_array_foreach(git->drivers, i, key) {
     put_setting(env, json_string_value(key), instead_of(json_string_value(key)));
   }
+  json_array_foreach((json_t *)ask->settings, i, key) {
+    put_setting(env, json_string_value(json_array_get(key, 0)),
+                json_string_value(json_array_get(key, 1)));
+  }
 }
 
 static const char *const *git_environment(struct git_env *env, const struct git *git,
@@ -85,11 +89,11 @@ static const char *const *git_environment(struct git_env *env, const struct git 
     env->entries[env->count++] = fixed[i];
   for (size_t i = 0; ask->extra[i] != NULL; i++)
     env->entries[env->count++] = ask->extra[i];
-  put_settings(env, git);
+  put_settings(env, git, ask);
   buf_printf(&count, "GIT_CONFIG_COUNT=%zu", env->settings);
   git_put(env, &count);
   env->entries[env->count] = NULL;
-  return process_env_build(&env->arena, NULL, copied, env->entries, err);
+  return process_env_build(&env->arena, NULL, ask->pass ? ask->pass : copied, env->entries, err);
 }
 
 /* --- asking --- */

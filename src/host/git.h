@@ -26,6 +26,8 @@ struct git_ask {
   struct str input;             /* borrowed until `done` */
   const char *extra[6];         /* NULL-ended: more of the environment */
   bool other;                   /* words[0] is a program by itself */
+  const char *const *pass;      /* NULL-ended: names of variables that it gets besides; or NULL */
+  const json_t *settings;       /* array of [key, value], in front of all files' ones; or NULL */
 };
 
 struct git_answer {

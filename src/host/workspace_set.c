@@ -106,3 +106,26 @@ bool workspace_set_check(const json_t *set, bool all, struct err *err) {
   }
   return true;
 }
+
+bool workspace_source_check(const json_t *source, struct err *err) {
+  static const char *const texts[] = {"kind", "title", "url", "branch", NULL};
+  struct str kind = json_view(json_object_get(source, "kind"));
+  const char *key;
+  json_t *value;
+  if (!json_is_object(source) || !(str_eq_c(kind, "issue") || str_eq_c(kind, "pr")) ||
+      json_integer_value(json_object_get(source, "number")) < 1)
+    return err_set(err, ERR_INVALID,
+                   "source must be an object, such as {\"kind\": \"issue\", \"number\": 12}");
+  json_object_foreach((json_t *)source, key, value) {
+    size_t i = 0;
+    while (texts[i] != NULL && strcmp(texts[i], key) != 0)
+      i++;
+    if (texts[i] == NULL && strcmp(key, "number") != 0)
+      return err_set(err, ERR_INVALID, "source has no member \"%.40s\"", key);
+    if (texts[i] != NULL && !fits_line(value, err))
+      return err_wrap(err, "source: %s", key);
+  }
+  return json_string_length(json_object_get(source, "title")) <= LIMIT_FORGE_TITLE_BYTES ||
+         err_set(err, ERR_INVALID, "source: title is longer than %u bytes",
+                 LIMIT_FORGE_TITLE_BYTES);
+}

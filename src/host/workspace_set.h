@@ -25,4 +25,7 @@
 /* all: also what only the user's configuration may say. err begins with the name of the setting. */
 bool workspace_set_check(const json_t *set, bool all, struct err *err) MUST_CHECK;
 
+/* {kind: issue | pr, number, title, url, branch}: where a task came from. */
+bool workspace_source_check(const json_t *source, struct err *err) MUST_CHECK;
+
 #endif

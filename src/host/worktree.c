@@ -252,6 +252,22 @@ static bool take_add(struct git_job *job, const struct git_answer *answer) {
   return answer->exit == 0 || complain(job, "git worktree add", answer);
 }
 
+/* Both sides stand in the tree then, with git's marks where they meet: the session's first call
+ * finds them there, and its commit is the merge. */
+static bool ask_merge(struct git_job *job, struct git_ask *ask) {
+  const json_t *merge = setting(job, "merge");
+  if (merge == NULL || job->turn > 0)
+    return false;
+  WORDS(ask, job->path, "merge", "--no-commit", "--no-ff", "--quiet", "--no-verify", "--no-stat",
+        json_string_value(merge));
+  return true;
+}
+
+static bool take_merge(struct git_job *job, const struct git_answer *answer) {
+  bool conflict = answer->exit == 1 && answer->err.n == 0;
+  return answer->exit == 0 || conflict || complain(job, "git merge", answer);
+}
+
 static bool ask_submodules(struct git_job *job, struct git_ask *ask) {
   WORDS(ask, job->path, "submodule", "update", "--init", "--recursive", "--quiet");
   return json_is_true(setting(job, "submodules"));
@@ -321,6 +337,7 @@ static const struct git_step make_steps[] = {
     {ask_remove, nothing_to_take},
     {ask_branch, take_branch},
     {ask_add, take_add},
+    {ask_merge, take_merge},
     {ask_submodules, take_submodules},
     {ask_copy, take_copy},
     {link_files, NULL},
@@ -416,8 +433,21 @@ static bool ask_staged(struct git_job *job, struct git_ask *ask) {
   return !job->found;
 }
 
+/* A merge is a commit though it may change nothing. */
+static bool is_merging(const struct git_job *job) {
+  struct repo repo;
+  struct buf head = {0};
+  if (job->path == NULL || !repo_find(job->path, &repo))
+    return false;
+  buf_printf(&head, "%s/MERGE_HEAD", buf_c(&repo.git_dir));
+  bool merging = access(buf_c(&head), F_OK) == 0;
+  buf_deinit(&head);
+  repo_deinit(&repo);
+  return merging;
+}
+
 static bool take_staged(struct git_job *job, const struct git_answer *answer) {
-  job->staged = answer->exit != 0;
+  job->staged = answer->exit != 0 || is_merging(job);
   return answer->exit < 2 || complain(job, "git diff", answer);
 }
 

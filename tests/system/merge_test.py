@@ -10,7 +10,7 @@ import sys
 
 sys.dont_write_bytecode = True
 
-from support import Box, expect, main, need_build, records  # noqa: E402
+from support import Box, expect, main, need_build, records, verified  # noqa: E402
 from worktree_test import configure, git, repository, run, worktrees  # noqa: E402
 
 
@@ -119,6 +119,59 @@ def conflict_of_two_new_files():
         write(box, "été", "theirs\n")
         commit(box)
     conflicts("echo ours > 'n w'; echo ours > été", theirs, ["n w", "été"])
+
+
+def resolves():
+    """The workflow goes on where both sides are merged, and what it makes of that is merged."""
+    with Box() as box:
+        branch_of = begun(box, "echo ours >> a; touch made")
+        write(box, "a", "one\ntheirs\n")
+        commit(box)
+        before = git(box, "rev-parse", "main")
+
+        def replies(tag):
+            return box.file("resolve.json", json.dumps({"replies": [
+                {"movement": "fix", "contains": "- a\n", "text": f"[FIX:{tag}]",
+                 "write": {"a": "one\ntheirs\nours\n"}}]}))
+        done = asked(box, "merge", "last", "--resolve", "tset", "-s", replies(1), status=2)
+        expect(b"did you mean" in done.stderr or b"has no movement" in done.stderr, done.stderr)
+        expect(git(box, "rev-parse", "main") == before, "nothing was changed")
+        done = asked(box, "merge", "last", "--resolve", "fix", "-s", replies(1))
+        expect(b"is in main" in done.stdout, done.stdout, done.stderr)
+        log = records(box.begun()[-1])
+        expect(log[0]["config"]["workspace"] == {"base": git(box, "rev-parse", branch_of), "merge": before},
+               log[0]["config"])
+        expect(git(box, "show", "main:a") == "one\ntheirs\nours\nours", "a")
+        own = "segue/" + log[0]["session"]
+        expect(git(box, "log", "-1", "--format=%P", own).split() == [git(box, "rev-parse", branch_of), before],
+               "its commit is the merge")
+        expect(git(box, "status", "--porcelain", "--untracked-files=no") == "", "main tree")
+        expect(b"is in already" in asked(box, "merge", branch_of[6:]).stdout, "the first one too")
+        verified(box, *box.begun())
+
+
+def a_resolution_that_changes_nothing_is_a_merge_too():
+    with Box() as box:
+        begun(box, "true > a; echo ours > a")
+        write(box, "a", "theirs\n")
+        commit(box)
+        replies = box.file("resolve.json", json.dumps({"replies": [
+            {"movement": "fix", "text": "[FIX:1]", "write": {"a": "ours\n"}}]}))
+        asked(box, "merge", "last", "--resolve", "fix", "-s", replies, "-q")
+        expect(git(box, "show", "main:a") == "ours", "ours")
+        expect(b"is in already" in asked(box, "merge", "last").stdout, "twice")
+
+
+def a_fork_goes_on_from_the_branch():
+    with Box() as box:
+        parent = begun(box, "echo more >> a")
+        done = asked(box, "fork", "last", "--from", "test")
+        made = next(r["data"] for r in records(box.begun()[-1]) if r.get("event") == "made")
+        expect(made["base"] == git(box, "rev-parse", parent) and made["branch"] != parent, made, done)
+        expect(git(box, "show", made["branch"] + ":a") == "one\nmore\nmore", "both sessions' work")
+        expect(git(box, "status", "--porcelain") == "", "main tree")
+        run(box, name="named.yaml", flags=["--branch", "mine"])
+        asked(box, "fork", "last", "--from", "test")
 
 
 def branch(box, name, deed):
@@ -265,5 +318,6 @@ def removes():
 if __name__ == "__main__":
     need_build()
     sys.exit(main([diffs, merges, conflict_of_contents, conflict_with_a_removal,
-                   conflict_of_two_new_files, integrates, integrates_conflicts_of_other_kinds,
+                   conflict_of_two_new_files, resolves,
+                   a_resolution_that_changes_nothing_is_a_merge_too, a_fork_goes_on_from_the_branch, integrates, integrates_conflicts_of_other_kinds,
                    integrates_nothing_of_this, discards, lists, removes]))

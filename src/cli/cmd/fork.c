@@ -1,16 +1,13 @@
 /* segue fork: another session that begins where one was, here or in the daemon. */
-#include "host/fork.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/find.h"
+#include "cli/forge/task.h"
+#include "cli/forking.h"
 #include "cli/json_io.h"
-#include "cli/replies.h"
 #include "cli/session_post.h"
-#include "cli/session_ui.h"
-#include "host/backends.h"
-#include "host/paths.h"
-#include "host/steer.h"
+#include "cli/trees/trees.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +24,8 @@ static const struct cli_option options[] = {
     {"logs", 'l', "DIR", "where session logs are", false},
     {"json", 0, NULL, "print the log records as they become durable", false},
     {"quiet", 'q', NULL, "print nothing but errors", false},
+    {"pr", 0, "N", "with what was said of this pull request of the session's, and its red checks",
+     false},
     {"daemon", 'd', NULL, "let the daemon run it; prints its id at once", false},
     {"socket", 'S', "PATH", "the daemon's control socket, with --daemon", false},
     {0},
@@ -92,106 +91,70 @@ static int fork_there(const struct cli_args *args, json_t *body) {
 
 /* --- here --- */
 
-/* All that is gathered before the session begins. */
-struct forking {
-  struct fork fork;
-  struct steer steer;
-  struct replies replies;
-  const char **env;
-  json_t *body;
-};
-
-static bool is_dir(const char *path) {
-  struct stat st;
-  return path != NULL && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-static bool fork_prepare(struct forking *k, const struct cli_args *args,
-                         const struct store_ref *ref, const struct config *user,
-                         const struct provider_registry *registry, struct err *err) {
-  const char *scenario = cli_value(args, "scenario");
-  const json_t *instruction = json_object_get(k->body, "instruction");
-  const char *cwd = json_string_value(json_object_get(k->body, "cwd"));
-  if (!fork_read(&k->fork, ref, cli_value(args, "from"), err) ||
-      !steer_parse_fork(&k->steer, k->body, registry, err))
-    return false;
-  if (scenario != NULL && !replies_take(&k->replies, scenario, k->steer.changed, err))
-    return false;
-  if (instruction != NULL &&
-      !fork_set_instruction(
-          &k->fork, (struct str){json_string_value(instruction), json_string_length(instruction)},
-          user, registry, err))
-    return false;
-  if (!fork_settle(&k->fork, k->steer.changed, cwd, user, registry, k->replies.has, err) ||
-      !replies_find(&k->replies, k->fork.config, err))
-    return false;
-  cwd = json_string_value(json_object_get(k->fork.config, "cwd"));
-  return is_dir(cwd) ||
-         err_set(err, ERR_NOT_FOUND, "the working directory %.300s is gone", cwd ? cwd : "");
-}
-
-static void say_where(const struct forking *k) {
-  const struct core *core = &k->fork.core;
-  struct str name = core->workflow->movements[core->next].name;
-  struct buf text = {0};
-  buf_safe(&text, name, false);
-  fprintf(stderr,
-          "segue fork: begins with %s, behind record %llu of %s; files and agents' conversations "
-          "are as they are now, not as they were then\n",
-          buf_c(&text), (unsigned long long)core->seq, core->session);
-  buf_deinit(&text);
-}
-
-static int fork_begin(struct forking *k, const struct cli_args *args, const char *where,
-                      const struct provider_registry *registry) {
-  enum ui_mode mode = ui_mode_of(args);
-  struct ui ui;
-  struct err err = {0};
-  if (!ui_init(&ui, "fork", mode, where, registry, &err)) {
-    (void)cli_fail("fork", &err);
-    return STATUS_FAILED;
+/* The session whose branch that is: the one in its name, else any that worked on it. */
+static bool find_by_branch(const struct cli_args *args, const char *branch, struct store_ref *ref,
+                           struct err *err) {
+  const char *word = args->word_count > 0 ? args->words[0] : NULL;
+  struct trees t = {0};
+  struct err why;
+  if (word != NULL) {
+    if (!find_session(word, cli_value(args, "logs"), NULL, ref, err) || !trees_read(&t, ref, err))
+      return false;
+    const struct tree_item *own = trees_own(&t, err);
+    bool is = own != NULL && strcmp(own->branch, branch) == 0;
+    if (own != NULL && !is)
+      (void)err_set(err, ERR_USAGE, "the pull request is of branch %.200s, the session's is %.200s",
+                    branch, own->branch);
+    trees_deinit(&t);
+    return is;
   }
-  struct session_params params = {
-      .setup = {.cwd = json_string_value(json_object_get(k->fork.config, "cwd")),
-                .pass_env = k->env,
-                .scenario = replies_scenario(&k->replies)}};
-  fork_params(&k->fork, &params);
-  ui.solo.session = host_start(&ui.solo.host, &params, &ui.watcher, &ui, &err);
-  if (ui.solo.session == NULL) {
-    (void)cli_fail("fork", &err);
-    ui_drop(&ui);
-    return STATUS_FAILED;
-  }
-  if (mode == UI_LINES)
-    say_where(k);
-  paths_note_last(session_log_name(ui.solo.session));
-  return ui_wait(&ui);
+  return trees_find_branch(branch, cli_value(args, "logs"), ref, &why) ||
+         err_set(err, ERR_NOT_FOUND,
+                 "no session here worked on the pull request's branch %.200s: begin one with segue "
+                 "run WORKFLOW --pr N",
+                 branch);
+}
+
+/* Reads what is new at the forge, and finds where the session's work stands now. */
+static bool take_pull_request(const struct cli_args *args, struct fork_wish *w,
+                              struct store_ref *ref, struct forge_task *got, struct err *err) {
+  const char *cwd = cli_value(args, "cwd");
+  if (!forge_task_read(got, cwd ? cwd : ".", NULL, cli_value(args, "pr"), err))
+    return false;
+  const char *branch = json_string_value(got->item.head);
+  if (branch == NULL)
+    return err_set(err, ERR_INVALID, "the pull request names no branch");
+  if (json_array_size(got->item.said) + json_array_size(got->item.red) == 0)
+    return err_set(err, ERR_NOT_FOUND,
+                   "pull request %ld has no comment and no red check: there is nothing to do",
+                   got->item.number);
+  if (!find_by_branch(args, branch, ref, err))
+    return false;
+  forge_quote(&got->item, &got->text);
+  w->more = buf_view(&got->text);
+  json_object_set_new(got->source, "ours", json_true());
+  w->source = got->source;
+  w->base = forge_task_base(got, branch);
+  return true;
 }
 
 static int fork_here(const struct cli_args *args, json_t *body) {
-  struct forking k = {.body = body};
-  struct config user = {0};
-  struct provider_registry *registry = NULL;
-  struct err err = {0};
   struct store_ref ref;
-  struct store store;
-  int status;
-  if (!find_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err))
-    return cli_fail("fork", &err);
-  store_of(&ref, &store);
-  if (config_load(&user, &err) && (registry = backends_new(&user, &err)) != NULL &&
-      fork_prepare(&k, args, &ref, &user, registry, &err)) {
-    backends_warn(registry);
-    k.env = user.env;
-    status = fork_begin(&k, args, store.where, registry);
-  } else {
-    status = cli_fail("fork", &err);
-  }
-  replies_deinit(&k.replies);
-  steer_deinit(&k.steer);
-  fork_deinit(&k.fork);
-  registry_free(registry);
-  config_deinit(&user);
+  struct forge_task got = {0};
+  struct err err = {0};
+  struct fork_wish w = {.command = "fork",
+                        .ref = &ref,
+                        .from = cli_value(args, "from"),
+                        .body = body,
+                        .scenario = cli_value(args, "scenario"),
+                        .mode = ui_mode_of(args)};
+  bool ok;
+  if (cli_value(args, "pr") != NULL)
+    ok = take_pull_request(args, &w, &ref, &got, &err);
+  else
+    ok = find_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err);
+  int status = ok ? forking_run(&w) : cli_fail("fork", &err);
+  forge_task_deinit(&got);
   return status;
 }
 
@@ -199,9 +162,15 @@ static int fork_run(int argc, char **argv) {
   struct cli_args args;
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_fork, argc, argv, 1, 1, &args, &status))
+  if (!cli_parse(&cmd_fork, argc, argv, 0, 1, &args, &status))
     return status;
-  bool there = cli_flag(&args, "daemon");
+  bool there = cli_flag(&args, "daemon"), pr = cli_value(&args, "pr") != NULL;
+  if (pr && there)
+    (void)err_set(&err, ERR_USAGE, "--pr is for a fork in this terminal: leave out --daemon");
+  else if (!pr && args.word_count == 0)
+    (void)err_set(&err, ERR_USAGE, "name the session, or give --pr N");
+  if (err.code != ERR_NONE)
+    return cli_fail("fork", &err);
   if (!there && cli_value(&args, "socket")) {
     (void)err_set(&err, ERR_USAGE, "--socket goes with --daemon");
     return cli_fail("fork", &err);
@@ -216,7 +185,7 @@ static int fork_run(int argc, char **argv) {
 
 const struct cli_command cmd_fork = {
     .name = "fork",
-    .arguments = "ID|last|FILE --from MOVEMENT[#N] [options]",
+    .arguments = "ID|last|FILE|--pr N --from MOVEMENT[#N] [options]",
     .summary = "begin another session where one was",
     .help =
         "A new session that begins with that movement as it stood when the old one entered it: its "
@@ -226,7 +195,12 @@ const struct cli_command cmd_fork = {
         "its own log (record carried, with the parent's id, record and hash), so it needs the old "
         "one no\n"
         "more. Nothing before is called again, and the old session is not touched, ended or not.\n"
-        "The working tree is not taken back, nor is what agents were told in their conversations.\n"
+        "The working tree is not taken back, nor is what agents were told in their conversations;\n"
+        "a session that worked on a branch of its own is gone on with on a new one, from there.\n"
+        "--pr N finds the session by the pull request's branch (gh or glab, see segue pr): "
+        "comments\n"
+        "and the names of red checks are put behind its task as quoted data, and segue pr of the\n"
+        "new session brings its work to the same pull request.\n"
         "--max-movements counts the turns before, too. Exit statuses are those of segue run.",
     .options = options,
     .minor = true,

@@ -1,4 +1,5 @@
 /* segue run: runs one workflow to its end. */
+#include "cli/forge/task.h"
 #include "cli/inputs.h"
 #include "cli/session_ui.h"
 #include "cli/setup.h"
@@ -9,6 +10,7 @@
 static const struct cli_option options[] = {
     {"task", 't', "TEXT", "what is to be done", false},
     {"task-file", 'f', "FILE|-", "the task from a file or standard input", false},
+    FORGE_TASK_OPTIONS,
     SETUP_OPTIONS,
     SETUP_PLACE_OPTIONS,
     INPUT_OPTION,

@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
+#include "cli/forge/task.h"
 #include "cli/inputs.h"
 #include "cli/json_io.h"
 #include "cli/session_post.h"
@@ -21,6 +22,7 @@
 static const struct cli_option options[] = {
     {"task", 't', "TEXT", "what is to be done", false},
     {"task-file", 'f', "FILE|-", "the task from a file or standard input", false},
+    FORGE_TASK_OPTIONS,
     SETUP_OPTIONS,
     SETUP_PLACE_OPTIONS,
     INPUT_OPTION,
@@ -36,7 +38,7 @@ static const struct cli_option options[] = {
 
 static bool set_task(const struct cli_args *args, json_t *body, struct err *err) {
   struct buf task = {0};
-  bool ok = setup_task(args, &task, err);
+  bool ok = setup_task(args, &task, err) && forge_task_take(args, &task, body, err);
   if (ok && !utf8_valid(buf_c(&task), task.n))
     ok = err_set(err, ERR_USAGE, "the task is not UTF-8");
   if (ok && cli_flag(args, "allow-secret"))

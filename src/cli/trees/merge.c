@@ -2,8 +2,10 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/find.h"
+#include "cli/forking.h"
 #include "cli/json_io.h"
 #include "cli/trees/trees.h"
+#include "format/json_object.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +14,10 @@
 static const struct cli_option options[] = {
     {"squash", 0, NULL, "as one commit, without the branch's own history", false},
     {"into", 0, "BRANCH", "what it is merged into (default: what is checked out there)", false},
+    {"resolve", 0, "MOVEMENT",
+     "in a conflict: the workflow goes on with this movement, to resolve it", false},
+    {"scenario", 's', "FILE", "with --resolve: replies of the script provider", false},
+    {"quiet", 'q', NULL, "with --resolve: print nothing but errors", false},
     {"message", 'm', "TEXT", "of the commit", false},
     {"json", 0, NULL, "print the commit, or the files in conflict, as a JSON object", false},
     {"logs", 'l', "DIR", "where session logs are", false},
@@ -209,7 +215,61 @@ static void tell_merged(const struct merging *m, bool json) {
   putchar('\n');
 }
 
-static int merge_session(const struct cli_args *args, const struct trees *t, struct err *err) {
+static int merge_session(const struct cli_args *args, const struct trees *t,
+                         const struct store_ref *ref, struct err *err);
+
+static void put_conflict_task(const struct merging *m, struct buf *out) {
+  const json_t *file;
+  size_t i;
+  buf_puts(out, "The work on this task, on branch ");
+  buf_safe(out, str_from(m->branch), false);
+  buf_puts(out, ", is being merged with ");
+  buf_safe(out, str_from(m->into), false);
+  buf_puts(out, " in the working directory, and these files are in conflict:\n\n");
+  json_array_foreach(m->conflicts, i, file) {
+    buf_puts(out, "- ");
+    buf_safe(out, json_view(file), false);
+    buf_putc(out, '\n');
+  }
+  buf_puts(out,
+           "\nBoth sides stand in them behind git's marks (<<<<<<<, =======, >>>>>>>); of a file "
+           "that one side removed there are none. Resolve them so that what each side is for "
+           "is kept, leave no marks, and do not commit.\n");
+}
+
+/* The workflow resolves it in a worktree of a new session, where both sides are merged already;
+ * what comes of that is merged. */
+static int resolve_merge(const struct cli_args *args, const struct merging *m,
+                         const struct store_ref *ref) {
+  struct buf more = {0};
+  struct trees made = {0};
+  struct err err = {0};
+  json_t *body = json_object();
+  put_conflict_task(m, &more);
+  struct fork_wish w = {.command = "merge",
+                        .ref = ref,
+                        .from = cli_value(args, "resolve"),
+                        .body = body,
+                        .scenario = cli_value(args, "scenario"),
+                        .mode =
+                            cli_flag(args, "quiet") || cli_flag(args, "json") ? UI_QUIET : UI_LINES,
+                        .more = buf_view(&more),
+                        .base = m->tip,
+                        .merge = m->target};
+  int status = forking_run(&w);
+  if (status == STATUS_COMPLETE && trees_read(&made, &w.made, &err))
+    status = merge_session(args, &made, NULL, &err);
+  else if (status == STATUS_COMPLETE)
+    status = cli_fail("merge", &err);
+  trees_deinit(&made);
+  json_decref(body);
+  buf_deinit(&more);
+  return status;
+}
+
+/* ref: its log, for --resolve; NULL: no more of that. */
+static int merge_session(const struct cli_args *args, const struct trees *t,
+                         const struct store_ref *ref, struct err *err) {
   struct merging m = {.t = t};
   bool json = cli_flag(args, "json");
   const struct tree_item *own = trees_own(t, err);
@@ -219,7 +279,9 @@ static int merge_session(const struct cli_args *args, const struct trees *t, str
   ok = ok && find_target(&m, cli_value(args, "into"), err) && is_ready(&m, own, err);
   bool merged = ok && is_merged(&m);
   ok = ok && (merged || merge_trees(&m, err));
-  if (ok && m.conflicts != NULL)
+  if (ok && m.conflicts != NULL && ref != NULL && cli_value(args, "resolve") != NULL)
+    status = resolve_merge(args, &m, ref);
+  else if (ok && m.conflicts != NULL)
     status = tell_conflicts(&m, json);
   else if (ok && !merged)
     ok = make_commit(&m, cli_flag(args, "squash"), cli_value(args, "message"), err) &&
@@ -242,7 +304,7 @@ static int merge_run(int argc, char **argv) {
   if (!find_session(args.words[0], cli_value(&args, "logs"), NULL, &ref, &err) ||
       !trees_read(&t, &ref, &err))
     return cli_fail("merge", &err);
-  status = merge_session(&args, &t, &err);
+  status = merge_session(&args, &t, &ref, &err);
   trees_deinit(&t);
   return status;
 }
@@ -253,7 +315,9 @@ const struct cli_command cmd_merge = {
     .summary = "bring a session's branch into another one",
     .help =
         "What is merged is worked out beside all folders first: in a conflict nothing is changed,\n"
-        "and the files are told (exit 1). Where BRANCH is checked out, that folder is brought up\n"
+        "and the files are told (exit 1), or with --resolve a new session goes on with MOVEMENT\n"
+        "in a worktree where both sides are merged; once it is complete, its branch is. Where "
+        "BRANCH is checked out, that folder is brought up\n"
         "to it; with changes there that are not committed it is refused. The session's branch\n"
         "stays: segue discard ID removes it with its worktree.",
     .options = options,

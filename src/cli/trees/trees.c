@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "format/json_object.h"
+#include "host/paths.h"
 #include "store/brief.h"
 #include "store/reader.h"
 
@@ -84,6 +85,7 @@ static void take_start(struct trees *t, const json_t *record) {
   (void)snprintf(t->session, sizeof t->session, "%s", id ? id : "");
   t->cwd = tree_text(json_object_get(record, "config"), "cwd");
   t->task = xstrndup(task ? task : "", task ? strcspn(task, "\r\n") : 0);
+  t->source = json_incref(json_object_get(json_object_get(record, "config"), "source"));
 }
 
 static void take_tree_record(struct tree_reading *r, const json_t *record) {
@@ -142,8 +144,42 @@ void trees_deinit(struct trees *t) {
   free(t->items);
   free(t->cwd);
   free(t->task);
+  json_decref(t->source);
   json_decref(t->commits);
   *t = (struct trees){0};
+}
+
+static bool worked_on(const struct store_ref *ref, const char *branch) {
+  struct trees t;
+  struct err err;
+  if (!trees_read(&t, ref, &err))
+    return false;
+  const struct tree_item *own = tree_of(&t, 0);
+  bool is = own != NULL && strcmp(own->branch, branch) == 0;
+  trees_deinit(&t);
+  return is;
+}
+
+bool trees_find_branch(const char *branch, const char *logs, struct store_ref *ref,
+                       struct err *err) {
+  char where[PATHS_BYTES];
+  struct store store;
+  struct store_id *ids = NULL;
+  size_t count = 0;
+  bool found = false;
+  if (!paths_logs(logs, where, err))
+    return false;
+  store_at(&store, where);
+  if (store_exists(&store) && !store_list(&store, &ids, &count, err))
+    return false;
+  for (int named = 1; named >= 0 && !found; named--) /* first those whose id it has */
+    for (size_t i = 0; i < count && !found; i++)
+      if ((strstr(branch, ids[i].id) != NULL) == (named == 1)) {
+        store_ref(&store, ids[i].id, ref);
+        found = worked_on(ref, branch);
+      }
+  free(ids);
+  return found || err_set(err, ERR_NOT_FOUND, "no session worked on branch %.200s", branch);
 }
 
 const struct tree_item *trees_own(const struct trees *t, struct err *err) {

@@ -19,8 +19,9 @@ struct tree_item {
 
 struct trees {
   char session[STORE_ID_BYTES];
-  char *cwd;  /* where it was started: a folder of the repository */
-  char *task; /* its first line */
+  char *cwd;      /* where it was started: a folder of the repository */
+  char *task;     /* its first line */
+  json_t *source; /* where it came from: config.source; or NULL */
   struct tree_item *items;
   size_t count;
   json_t *commits; /* array of {turn, movement, commit, of?}: of: a child's turn */
@@ -30,6 +31,9 @@ struct trees {
 
 bool trees_read(struct trees *t, const struct store_ref *ref, struct err *err) MUST_CHECK;
 void trees_deinit(struct trees *t);
+/* The newest session that worked on that branch. False: none did. */
+bool trees_find_branch(const char *branch, const char *logs, struct store_ref *ref,
+                       struct err *err) MUST_CHECK;
 /* The session's own. NULL: err says that it has none. */
 const struct tree_item *trees_own(const struct trees *t, struct err *err);
 

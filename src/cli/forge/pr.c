@@ -1,0 +1,234 @@
+/* segue pr: brings a session's branch to the forge, as a pull request. */
+#include "audit/report_files.h"
+#include "base/file.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "cli/cli.h"
+#include "cli/find.h"
+#include "cli/forge/forge.h"
+#include "cli/json_io.h"
+#include "cli/trees/trees.h"
+#include "format/json_object.h"
+#include "store/brief.h"
+#include "store/reader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct cli_option options[] = {
+    {"draft", 0, NULL, "as a draft", false},
+    {"title", 0, "TEXT", "its title (default: the output title, else the issue's or the task's)",
+     false},
+    {"body", 0, "FILE|-", "its text (default: the output body, else reports, else summary)", false},
+    {"into", 0, "BRANCH", "what it is to be merged into (default: the forge's default branch)",
+     false},
+    {"remote", 0, "NAME", "where it is pushed to (default: origin, or the only one)", false},
+    {"json", 0, NULL, "print its branch and address as a JSON object", false},
+    {"logs", 'l', "DIR", "where session logs are", false},
+    {0},
+};
+
+struct pr {
+  struct trees trees;
+  const struct tree_item *own;
+  struct forge forge;
+  json_t *outputs;
+  const char *to; /* the remote's branch */
+  struct buf title, body;
+  char *url;
+};
+
+static bool pr_is_ready(const struct pr *p, struct err *err) {
+  const struct trees *t = &p->trees;
+  char range[192];
+  if (t->owned)
+    return err_set(err, ERR_LOCKED, "session %s runs: wait for its end, or segue cancel it",
+                   t->session);
+  if (trees_is_dirty(p->own->path))
+    return err_set(err, ERR_USAGE,
+                   "its worktree has work that is not committed: git -C %.300s add and commit it "
+                   "first",
+                   p->own->path);
+  (void)snprintf(range, sizeof range, "%.64s..refs/heads/%.110s", p->own->base, p->own->branch);
+  char *count = trees_line(t->cwd, err, "rev-list", "--count", "--end-of-options", range, NULL);
+  bool some = count != NULL && strcmp(count, "0") != 0;
+  if (count != NULL && !some)
+    (void)err_set(err, ERR_NOT_FOUND, "session %s has committed nothing", t->session);
+  free(count);
+  return some;
+}
+
+/* --- its words --- */
+
+static struct str output_of(const struct pr *p, const char *name) {
+  return json_view(json_object_get(p->outputs, name));
+}
+
+static void pr_take_title(struct pr *p, const char *given) {
+  struct str title = given ? str_from(given) : output_of(p, "title");
+  if (title.n == 0)
+    title = json_view(json_object_get(p->trees.source, "title"));
+  if (title.n == 0)
+    title = str_from(p->trees.task);
+  if (title.n == 0)
+    title = str_from(p->own->branch);
+  struct str line = str_trim(str_next_line(&title));
+  buf_safe(&p->title, line, false);
+  if (p->title.n > LIMIT_FORGE_TITLE_BYTES)
+    p->title.n = utf8_floor(p->title.p, LIMIT_FORGE_TITLE_BYTES);
+}
+
+/* The newest of each report that is as the log has it. */
+static bool add_reports(struct pr *p, const struct store_ref *ref, struct err *err) {
+  struct report_files files = {0};
+  struct log_reader r;
+  struct store store;
+  struct str line;
+  const char *file;
+  json_t *state;
+  char folder[STORE_NAME_BYTES];
+  if (!reader_open(&r, ref, err))
+    return false;
+  while (reader_next(&r, &line) && r.whole) {
+    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    report_files_note(&files, record);
+    json_decref(record);
+  }
+  reader_close(&r);
+  store_of(ref, &store);
+  report_files_look(&files, &store, p->trees.session);
+  store_report_folder(&store, p->trees.session, folder);
+  json_object_foreach(files.newest, file, state) {
+    struct buf path = {0}, text = {0};
+    struct err why;
+    buf_printf(&path, "%s/%s", folder, file);
+    if (str_eq_c(json_view(state), "same") &&
+        file_read(buf_c(&path), LIMIT_TASK_BYTES, &text, &why))
+      buf_printf(&p->body, "%s" STR_FMT "\n", p->body.n > 0 ? "\n" : "",
+                 STR_ARG(str_trim(buf_view(&text))));
+    buf_deinit(&path);
+    buf_deinit(&text);
+  }
+  report_files_deinit(&files);
+  return true;
+}
+
+static void add_trailer(struct pr *p) {
+  const json_t *source = p->trees.source;
+  if (p->body.n > 0)
+    buf_puts(&p->body, "\n\n");
+  if (str_eq_c(json_view(json_object_get(source, "kind")), "issue"))
+    buf_printf(&p->body, "Closes #%" JSON_INTEGER_FORMAT "\n\n",
+               json_integer_value(json_object_get(source, "number")));
+  buf_printf(&p->body, "Segue-Session: %s\n", p->trees.session);
+}
+
+static bool pr_take_body(struct pr *p, const struct store_ref *ref, const char *given,
+                         struct err *err) {
+  struct str body = output_of(p, "body");
+  bool ok = true;
+  if (given != NULL && strcmp(given, "-") == 0)
+    ok = file_read_fd(STDIN_FILENO, "standard input", LIMIT_FORGE_BODY_BYTES, &p->body, err);
+  else if (given != NULL)
+    ok = file_read(given, LIMIT_FORGE_BODY_BYTES, &p->body, err);
+  else if (body.n > 0)
+    buf_str(&p->body, body);
+  else
+    ok = add_reports(p, ref, err);
+  if (ok && p->body.n == 0 && given == NULL)
+    buf_str(&p->body, output_of(p, "summary"));
+  if (p->body.n > LIMIT_FORGE_BODY_BYTES)
+    p->body.n = utf8_floor(p->body.p, LIMIT_FORGE_BODY_BYTES);
+  if (ok)
+    add_trailer(p);
+  return ok;
+}
+
+/* --- the deed --- */
+
+/* A fork with --pr goes on with the branch of the pull request, which its parent made. */
+static bool pr_send(struct pr *p, const struct cli_args *args, bool *made, struct err *err) {
+  const json_t *source = p->trees.source;
+  const char *head = json_string_value(json_object_get(source, "branch"));
+  bool again = json_is_true(json_object_get(source, "ours")) && head != NULL;
+  p->to = again ? head : p->own->branch;
+  if (!forge_push(&p->forge, p->own->branch, p->to, err))
+    return false;
+  p->url = forge_opened(&p->forge, p->to, err);
+  if (p->url != NULL || err->code != ERR_NONE)
+    return p->url != NULL;
+  const struct forge_request request = {.branch = p->to,
+                                        .base = cli_value(args, "into"),
+                                        .title = buf_view(&p->title),
+                                        .body = buf_view(&p->body),
+                                        .draft = cli_flag(args, "draft")};
+  p->url = forge_open(&p->forge, &request, err);
+  *made = p->url != NULL;
+  return *made || err_wrap(err, "its branch is pushed, but the pull request was not opened");
+}
+
+static void pr_tell(const struct pr *p, bool made, bool json) {
+  if (json) {
+    json_t *value = json_pack("{ss ss so sb}", "session", p->trees.session, "branch", p->to, "url",
+                              json_io_string(p->url), "opened", made);
+    json_io_print(value, JSON_IO_COMPACT);
+    json_decref(value);
+    return;
+  }
+  cli_put_safe(stdout, p->url);
+  puts(made ? "" : " (it was open: its branch is pushed)");
+}
+
+static bool pr_read(struct pr *p, const struct store_ref *ref, struct err *err) {
+  struct brief brief;
+  if (!trees_read(&p->trees, ref, err) || (p->own = trees_own(&p->trees, err)) == NULL ||
+      !brief_read(&brief, ref, err))
+    return false;
+  p->outputs = json_incref(brief.outputs);
+  brief_deinit(&brief);
+  return true;
+}
+
+static int pr_run(int argc, char **argv) {
+  struct cli_args args;
+  struct store_ref ref;
+  struct pr p = {0};
+  struct err err = {0};
+  bool made = false;
+  int status;
+  if (!cli_parse(&cmd_pr, argc, argv, 1, 1, &args, &status))
+    return status;
+  cli_errors_as_json(cli_flag(&args, "json"));
+  bool ok = find_session(args.words[0], cli_value(&args, "logs"), NULL, &ref, &err) &&
+            pr_read(&p, &ref, &err) && pr_is_ready(&p, &err) &&
+            pr_take_body(&p, &ref, cli_value(&args, "body"), &err) &&
+            forge_find(&p.forge, p.trees.cwd, cli_value(&args, "remote"), &err);
+  if (ok)
+    pr_take_title(&p, cli_value(&args, "title"));
+  ok = ok && pr_send(&p, &args, &made, &err);
+  if (ok)
+    pr_tell(&p, made, cli_flag(&args, "json"));
+  trees_deinit(&p.trees);
+  forge_deinit(&p.forge);
+  json_decref(p.outputs);
+  buf_deinit(&p.title);
+  buf_deinit(&p.body);
+  free(p.url);
+  return ok ? STATUS_COMPLETE : cli_fail("pr", &err);
+}
+
+const struct cli_command cmd_pr = {
+    .name = "pr",
+    .arguments = "ID|last [--draft] [options]",
+    .summary = "push a session's branch and open a pull request for it",
+    .help = "gh or glab does it, with its own login: segue sees no token, and no agent does. Only\n"
+            "the session's own branch is pushed, never by force; hooks and settings of the\n"
+            "repository are not run or read for it. A pull request that is open already is left\n"
+            "as it is but for its commits. Of a session that began with --issue N the text says\n"
+            "Closes #N. What reviewers say then: segue fork --pr N --from MOVEMENT.",
+    .options = options,
+    .run = pr_run,
+    .minor = true,
+};

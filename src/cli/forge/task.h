@@ -1,0 +1,38 @@
+/* task.h - a task from an issue or a pull request: --issue N, --pr N.
+ *
+ *   forge_task_read(&got, folder, issue, pr, &err)    one of both is NULL; asks the forge
+ *   forge_task_put(&got, &task)                       what is to be done, and its text as data
+ *   forge_task_deinit(&got)                           accepts a zeroed one */
+#ifndef SEGUE_CLI_FORGE_TASK_H
+#define SEGUE_CLI_FORGE_TASK_H
+
+#include "cli/cli.h"
+#include "cli/forge/forge.h"
+
+#define FORGE_TASK_OPTIONS                                                                         \
+  {"issue", 0, "N", "the task is this issue, asked of gh or glab; its text is quoted", false}, {   \
+    "pr", 0, "N", "the task is this pull request, on its commits; the same", false                 \
+  }
+
+struct forge_task {
+  struct forge forge;
+  struct forge_item item;
+  json_t *source;
+  struct buf text;
+  char *fetched; /* the commit of a pull request; or NULL */
+};
+
+bool forge_task_read(struct forge_task *got, const char *folder, const char *issue, const char *pr,
+                     struct err *err) MUST_CHECK;
+void forge_task_put(const struct forge_task *got, struct buf *task);
+void forge_task_deinit(struct forge_task *got);
+/* Where work on the pull request begins: its commit, or our own branch, which has that one. NULL:
+ * neither is known. */
+const char *forge_task_base(struct forge_task *got, const char *branch);
+
+/* Those options, where they are given: into the task, behind what it holds, and into `config` (or
+ * the body of a request): source, and where a worktree begins. */
+bool forge_task_take(const struct cli_args *args, struct buf *task, json_t *config,
+                     struct err *err) MUST_CHECK;
+
+#endif
