@@ -15,7 +15,8 @@ enum { FEW = 30, RATERS_MAX = 128 }; /* with fewer turns an interval says next t
 struct rating {
   char rater[160];
   long rule;
-  double weight; /* 0: not a label's */
+  double weight;    /* 0: not a label's */
+  uint32_t stratum; /* of agree->strata, from 1; 0: it was not drawn */
 };
 
 /* --- labels --- */
@@ -47,6 +48,46 @@ static void label_add(void *ctx, const struct label *label) {
   a->labels[a->label_count++] = *label;
 }
 
+/* The stratum of a label, from 1; 0: nobody drew it. stratum NULL: does its person have any? */
+static uint32_t stratum_of(const struct agree *a, const struct label *l, const char *stratum) {
+  char key[LABEL_BY_BYTES + LABEL_STRATUM_BYTES + 2];
+  uint32_t at = 0;
+  int n = snprintf(key, sizeof key, "%s%s%s", l->by, stratum ? "\n" : "", stratum ? stratum : "");
+  return map_get(&a->stratum_map, (struct str){key, (size_t)n}, &at) ? at : 0;
+}
+
+static void count_stratum(struct agree *a, const struct label *l) {
+  uint32_t at = stratum_of(a, l, l->stratum);
+  char key[LABEL_BY_BYTES + LABEL_STRATUM_BYTES + 2];
+  if (l->population == 0)
+    return;
+  if (at == 0) {
+    a->strata = xrealloc(a->strata, (a->stratum_count + 1) * sizeof *a->strata);
+    a->strata[a->stratum_count++] = (struct agree_stratum){0};
+    at = (uint32_t)a->stratum_count;
+    int n = snprintf(key, sizeof key, "%s\n%s", l->by, l->stratum);
+    map_put(&a->stratum_map, &a->arena, (struct str){key, (size_t)n}, at);
+    map_put(&a->stratum_map, &a->arena, str_from(l->by), at);
+  }
+  struct agree_stratum *s = &a->strata[at - 1];
+  s->labels++;
+  s->population = s->population > l->population ? s->population : l->population;
+}
+
+/* False: this person has a sample, and the label is not of it. */
+static bool rate_label(const struct agree *a, const struct label *l, struct rating *out) {
+  uint32_t at = l->population > 0 ? stratum_of(a, l, l->stratum) : 0;
+  if (at == 0 && stratum_of(a, l, NULL) > 0)
+    return false;
+  *out = (struct rating){.rule = l->rule, .weight = 1, .stratum = at};
+  if (at > 0)
+    out->weight = (double)a->strata[at - 1].population / (double)a->strata[at - 1].labels;
+  if (out->weight < 1) /* the store shrank, or a person labelled more than there was */
+    out->weight = 1;
+  (void)snprintf(out->rater, sizeof out->rater, "label %s", l->by);
+  return true;
+}
+
 /* Keeps the last that a person gave to a turn. */
 bool agree_labels(struct agree *a, const struct store *store, struct err *err) {
   size_t kept = 0;
@@ -60,6 +101,13 @@ bool agree_labels(struct agree *a, const struct store *store, struct err *err) {
     a->labels[kept++] = a->labels[i];
   }
   a->label_count = kept;
+  map_deinit(&a->stratum_map);
+  a->stratum_count = 0;
+  a->undrawn = 0;
+  for (size_t i = 0; i < kept; i++)
+    count_stratum(a, &a->labels[i]);
+  for (size_t i = 0; i < kept; i++)
+    a->undrawn += a->labels[i].population == 0 && stratum_of(a, &a->labels[i], NULL) > 0;
   return true;
 }
 
@@ -130,8 +178,7 @@ static size_t rate_turn(const struct agree *a, const struct row *row, struct rat
     const struct label *l = &a->labels[i];
     if (l->turn != row->turn || strcmp(l->session, session) != 0)
       break;
-    out[n] = (struct rating){.rule = l->rule, .weight = l->weight};
-    (void)snprintf(out[n++].rater, sizeof out->rater, "label %s", l->by);
+    n += rate_label(a, l, &out[n]);
   }
   return n;
 }
@@ -161,6 +208,30 @@ static struct agree_pair *agree_pair_of(struct agree *a, const struct row *row, 
   return known ? a->pairs[at] : NULL;
 }
 
+/* Where there are too many strata, the table alone says how wide its interval is. */
+static void pair_stratum(struct agree_pair *pair, const struct rating *drawn, long first,
+                         long second) {
+  size_t i = 0;
+  while (i < pair->stratum_count && pair->stratum_of[i] != drawn->stratum)
+    i++;
+  if (i == AGREE_STRATA_MAX) {
+    pair->stratum_of[0] = 0;
+    return;
+  }
+  if (i == pair->stratum_count) {
+    pair->strata = xrealloc(pair->strata, ++pair->stratum_count * sizeof *pair->strata);
+    pair->strata[i] = (struct kappa_stratum){.weight = drawn->weight};
+    pair->stratum_of[i] = drawn->stratum;
+  }
+  kappa_stratum_add(&pair->strata[i], first, second);
+}
+
+struct kappa agree_kappa(const struct agree_pair *pair) {
+  if (pair->stratum_count == 0 || pair->stratum_of[0] == 0)
+    return kappa_of(&pair->table);
+  return kappa_of_strata(&pair->table, pair->strata, pair->stratum_count);
+}
+
 static void pair_ratings(struct agree *a, const struct row *row, const struct rating *x,
                          const struct rating *y) {
   if (strcmp(x->rater, y->rater) > 0) {
@@ -169,12 +240,14 @@ static void pair_ratings(struct agree *a, const struct row *row, const struct ra
     y = swap;
   }
   struct agree_pair *pair = agree_pair_of(a, row, x->rater, y->rater);
-  double weight = x->weight > y->weight ? x->weight : y->weight;
+  const struct rating *drawn = x->weight > y->weight ? x : y;
   if (pair == NULL) {
     a->left_out++;
     return;
   }
-  kappa_add(&pair->table, x->rule, y->rule, weight > 0 ? weight : 1);
+  kappa_add(&pair->table, x->rule, y->rule, drawn->weight > 0 ? drawn->weight : 1);
+  if (drawn->stratum > 0)
+    pair_stratum(pair, drawn, x->rule, y->rule);
   if (x->rule != y->rule && a->on_differ != NULL) {
     const struct agree_turn told = {a->rows.session.id, row->turn, pair, x->rule, y->rule};
     a->on_differ(a->ctx, &told);
@@ -248,10 +321,13 @@ void agree_free(struct agree *a) {
     free(a->pairs[i]->movement);
     free(a->pairs[i]->first);
     free(a->pairs[i]->second);
+    free(a->pairs[i]->strata);
     free(a->pairs[i]);
   }
   free(a->pairs);
   free(a->labels);
+  free(a->strata);
+  map_deinit(&a->stratum_map);
   rejudged_deinit(&a->again);
   map_deinit(&a->map);
   arena_deinit(&a->arena);
@@ -262,7 +338,7 @@ void agree_free(struct agree *a) {
 /* --- telling --- */
 
 void agree_advice(const struct agree_pair *pair, struct buf *out) {
-  struct kappa k = kappa_of(&pair->table);
+  struct kappa k = agree_kappa(pair);
   const char *x = pair->first, *y = pair->second, *m = pair->movement;
   if (k.n < FEW)
     buf_printf(out, "too few to say: %lu turn%s of %d", k.n, k.n == 1 ? "" : "s", FEW);
@@ -288,7 +364,7 @@ static json_t *matrix_json(const struct kappa_table *t) {
 }
 
 json_t *agree_pair_json(const struct agree_pair *pair) {
-  struct kappa k = kappa_of(&pair->table);
+  struct kappa k = agree_kappa(pair);
   struct buf advice = {0};
   agree_advice(pair, &advice);
   json_t *out = json_pack(
@@ -299,6 +375,8 @@ json_t *agree_pair_json(const struct agree_pair *pair) {
   json_object_set_new(out, "kappa",
                       k.known ? json_pack("[fff]", k.kappa, k.low, k.high) : json_null());
   json_object_set_new(out, "matrix", matrix_json(&pair->table));
+  if (pair->stratum_count > 0)
+    json_object_set_new(out, "strata", json_integer((json_int_t)pair->stratum_count));
   json_object_set_new(out, "advice", json_text(buf_view(&advice)));
   buf_deinit(&advice);
   return out;

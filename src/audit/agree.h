@@ -11,7 +11,11 @@
  * Raters: "verdict" (what the session went on with), "human" (a person's verdict in its place),
  * "stage NAME", "vote N PROVIDER/MODEL", "rejudge NAME" (of repeats with " #2" behind it),
  * "label BY". Of two labels of one person the later counts.
- * A pair with a label counts with the label's weight. Memory: LIMIT_AUDIT_PAIR_COUNT pairs. */
+ *
+ * Of a sample by strata (segue label --sample) each label stands for the judgments of its stratum
+ * divided by those that this person labelled there, so that shares are those of all of them; the
+ * intervals are those of such a sample. Other labels of who has drawn ones would bend that and are
+ * left out (`undrawn`). Memory: LIMIT_AUDIT_PAIR_COUNT pairs. */
 #ifndef SEGUE_AUDIT_AGREE_H
 #define SEGUE_AUDIT_AGREE_H
 
@@ -20,9 +24,19 @@
 #include "audit/rejudged.h"
 #include "store/label.h"
 
+enum { AGREE_STRATA_MAX = 32 }; /* of one pair: with more, its interval takes them as one */
+
 struct agree_pair {
   char *workflow, *movement, *first, *second;
   struct kappa_table table;
+  struct kappa_stratum *strata; /* of a pair with a label that was drawn */
+  uint32_t stratum_of[AGREE_STRATA_MAX];
+  size_t stratum_count;
+};
+struct kappa agree_kappa(const struct agree_pair *pair);
+
+struct agree_stratum { /* what one person was to label */
+  uint64_t population, labels;
 };
 
 struct agree_turn { /* in which two differ; words are valid during the call */
@@ -43,8 +57,11 @@ struct agree {
   struct agree_pair **pairs;
   size_t pair_count;
   struct map map;
+  struct agree_stratum *strata;
+  size_t stratum_count;
+  struct map stratum_map;
   struct arena arena;
-  uint64_t left_out;
+  uint64_t left_out, undrawn;
 };
 
 struct agree *agree_new(struct census *census);

@@ -83,3 +83,70 @@ struct kappa kappa_of(const struct kappa_table *t) {
   k.high = fmin(1, k.kappa + half);
   return k;
 }
+
+/* --- samples by strata --- */
+
+void kappa_stratum_add(struct kappa_stratum *s, long first, long second) {
+  s->cell[category(first)][category(second)]++;
+  s->n++;
+}
+
+enum { ADDED_OF_ALL = 6 };
+
+/* The part of a stratum's mean in the variance of the whole; spread: of one of its turns. */
+static double stratum_part(const struct kappa_stratum *s, double sum, double spread) {
+  double n = (double)s->n, share = s->weight * n / sum;
+  return s->weight > 1 ? share * share * (1 - 1 / s->weight) * fmax(0, spread) / n : 0;
+}
+
+static double share_variance(const struct margins *m, const struct kappa_stratum *strata,
+                             size_t count) {
+  double variance = 0;
+  for (size_t h = 0; h < count; h++) {
+    double same = 1, n = (double)strata[h].n + 2;
+    for (size_t i = 0; i < KAPPA_CATEGORIES; i++)
+      same += strata[h].cell[i][i];
+    variance += stratum_part(&strata[h], m->sum, same / n * (1 - same / n));
+  }
+  return variance;
+}
+
+/* How a turn of that cell moves kappa. */
+static double kappa_move(const struct margins *m, double kappa, size_t i, size_t k) {
+  double chance = m->second[i] + m->first[k] - 2 * m->chance;
+  return ((double)(i == k) - m->agree - (1 - kappa) * chance) / (1 - m->chance);
+}
+
+static double kappa_spread(const struct kappa_table *t, const struct margins *m, double kappa,
+                           const struct kappa_stratum *s) {
+  double sum = 0, squares = 0, n = (double)s->n + ADDED_OF_ALL;
+  for (size_t i = 0; i < KAPPA_CATEGORIES; i++)
+    for (size_t k = 0; k < KAPPA_CATEGORIES; k++) {
+      double turns = s->cell[i][k] + ADDED_OF_ALL * t->cell[i][k] / m->sum;
+      double move = turns > 0 ? kappa_move(m, kappa, i, k) : 0;
+      sum += turns * move;
+      squares += turns * move * move;
+    }
+  return (squares - sum * sum / n) / (n - 1);
+}
+
+struct kappa kappa_of_strata(const struct kappa_table *t, const struct kappa_stratum *strata,
+                             size_t count) {
+  struct margins m = margins_of(t);
+  struct kappa k = kappa_of(t);
+  if (k.n == 0 || count == 0)
+    return k;
+  double share = fmin(1, m.agree), variance = share_variance(&m, strata, count);
+  if (variance > 0 && share < 1)
+    kappa_wilson(share, share * (1 - share) / variance, &k.agreement_low, &k.agreement_high);
+  if (!k.known)
+    return k;
+  variance = 0;
+  for (size_t h = 0; h < count; h++)
+    variance += stratum_part(&strata[h], m.sum, kappa_spread(t, &m, k.kappa, &strata[h]));
+  if (variance > 0) {
+    k.low = fmax(-1, k.kappa - z95 * sqrt(variance));
+    k.high = fmin(1, k.kappa + z95 * sqrt(variance));
+  }
+  return k;
+}

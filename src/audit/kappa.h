@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { KAPPA_CATEGORIES = 33 }; /* no rule, rules 1 to 31, any rule beyond */
 
@@ -27,6 +28,22 @@ struct kappa {
 /* Verdicts: number of a rule, 0 for none. */
 void kappa_add(struct kappa_table *t, long first, long second, double weight);
 struct kappa kappa_of(const struct kappa_table *t);
+
+/* Those turns by the stratum that they were drawn from: n of `population`, each for
+ * population / drawn of them. */
+struct kappa_stratum {
+  double weight; /* of one turn */
+  unsigned long n;
+  uint32_t cell[KAPPA_CATEGORIES][KAPPA_CATEGORIES];
+};
+void kappa_stratum_add(struct kappa_stratum *s, long first, long second);
+/* The table of a stratified sample, with the intervals of its design: the sum of the strata's own
+ * variances (Cochran 1977, 5.9), of kappa by its linear part (Woodruff 1971). A stratum of few in
+ * which all agree has not no variance: to each are added, for its variance alone, one turn that
+ * agrees and one that does not (for the share), or six that are as all are (for kappa). Simulated
+ * in tests/unit/audit/kappa_test.c. Strata drawn whole add none. */
+struct kappa kappa_of_strata(const struct kappa_table *t, const struct kappa_stratum *strata,
+                             size_t count);
 /* Wilson's 95 % interval of a share of n. */
 void kappa_wilson(double share, double n, double *low, double *high);
 

@@ -266,6 +266,16 @@ void tally_add(struct tally_table *t, const struct row *row) {
     add_judgment(t, row);
 }
 
+size_t tally_group_of(const struct tally_table *t, const struct row *row) {
+  const struct tally_unit u = {.row = row};
+  uint32_t keys[TALLY_KEYS_MAX] = {0}, at;
+  struct str bytes = {(const char *)keys, sizeof keys};
+  assert(!tally_by_stage(t));
+  for (size_t i = 0; i < t->key_count; i++)
+    keys[i] = key_of(t->keys[i], &u);
+  return map_get(&t->map, bytes, &at) ? at : SIZE_MAX;
+}
+
 /* --- telling --- */
 
 void tally_key_text(const struct tally_table *t, const struct tally_group *g, size_t key,

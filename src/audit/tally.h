@@ -70,6 +70,9 @@ struct tally_table {
 
 bool tally_by_stage(const struct tally_table *t);
 void tally_add(struct tally_table *t, const struct row *row);
+/* The number of a judgment's group once it was added; keys of stages have none. SIZE_MAX: it has
+ * none, for there are too many. */
+size_t tally_group_of(const struct tally_table *t, const struct row *row);
 /* The groups with most units first; equal ones by their keys' texts. */
 void tally_sort(struct tally_table *t, const struct name_list *names);
 /* A key of a group as text: "" of none. */

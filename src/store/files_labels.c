@@ -21,10 +21,13 @@ static void label_compose(const struct label *l, uint64_t number, struct buf *ou
   char now[RECORD_TIME_BYTES];
   size_t start = out->n;
   record_time(clock_real_ms(), now);
-  json_t *line =
-      json_pack("{si sI ss ss ss sI sI ss sf sb}", "v", 1, "n", (json_int_t)number, "ts", now,
-                "type", "label", "session", l->session, "turn", (json_int_t)l->turn, "rule",
-                (json_int_t)l->rule, "by", l->by, "weight", l->weight, "blind", l->blind);
+  json_t *line = json_pack("{si sI ss ss ss sI sI ss sb}", "v", 1, "n", (json_int_t)number, "ts",
+                           now, "type", "label", "session", l->session, "turn", (json_int_t)l->turn,
+                           "rule", (json_int_t)l->rule, "by", l->by, "blind", l->blind);
+  if (l->population > 0) {
+    json_object_set_new(line, "stratum", json_text(str_from(l->stratum)));
+    json_object_set_new(line, "population", json_integer((json_int_t)l->population));
+  }
   char *text = json_dump_text(line, JSON_COMPACT);
   buf_puts(out, text ? text : "{}");
   free(text);
@@ -55,16 +58,21 @@ bool files_labels_append(const struct store *store, const struct label *labels, 
 static bool label_take(const json_t *line, struct label *l) {
   const char *session = json_string_value(json_object_get(line, "session"));
   const char *by = json_string_value(json_object_get(line, "by"));
-  double weight = json_number_value(json_object_get(line, "weight"));
+  const char *stratum = json_string_value(json_object_get(line, "stratum"));
+  json_int_t population = json_integer_value(json_object_get(line, "population"));
   if (session == NULL || by == NULL || strlen(session) >= sizeof l->session ||
       strlen(by) >= sizeof l->by)
     return false;
   *l = (struct label){.turn = (long)json_integer_value(json_object_get(line, "turn")),
                       .rule = (long)json_integer_value(json_object_get(line, "rule")),
-                      .weight = weight > 0 && weight < 1e12 ? weight : 1,
                       .blind = json_is_true(json_object_get(line, "blind"))};
   memcpy(l->session, session, strlen(session) + 1);
   memcpy(l->by, by, strlen(by) + 1);
+  if (stratum != NULL && strlen(stratum) < sizeof l->stratum && population > 0 &&
+      population < (json_int_t)1 << 40) {
+    memcpy(l->stratum, stratum, strlen(stratum) + 1);
+    l->population = (uint64_t)population;
+  }
   return true;
 }
 

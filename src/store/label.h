@@ -9,14 +9,17 @@
 
 #include "store/store.h"
 
-enum { LABEL_BY_BYTES = 64 };
+enum { LABEL_BY_BYTES = 64, LABEL_STRATUM_BYTES = 160 };
 
 struct label {
   char session[STORE_ID_BYTES];
   long turn;
   long rule; /* 0: none of them holds */
   char by[LABEL_BY_BYTES];
-  double weight;   /* judgments that it stands for: of a sample by strata; else 1 */
+  /* The stratum that it was drawn from, and how many judgments that has; "" and 0: nobody drew it.
+   */
+  char stratum[LABEL_STRATUM_BYTES];
+  uint64_t population;
   uint64_t number; /* when read: of the label, from 1 */
   bool blind;      /* the verdict was not shown before */
 };

@@ -107,10 +107,103 @@ static void weights(void **state) {
   assert_true(k.high - k.low > p.high - p.low);
 }
 
+/* Cochran, Sampling Techniques (1977), 5.9: the variance of a stratified mean is the sum of
+ * W^2 (1 - f) s^2 / n. Worked out by hand for two strata, with a turn more of each kind in s^2. */
+static void strata_by_hand(void **state) {
+  (void)state;
+  struct kappa_table t = {0};
+  struct kappa_stratum strata[2] = {{.weight = 10}, {.weight = 2}};
+  for (int i = 0; i < 20; i++) { /* 200, of which 20 were drawn and 15 agree */
+    kappa_add(&t, 1, i < 15 ? 1 : 2, 10);
+    kappa_stratum_add(&strata[0], 1, i < 15 ? 1 : 2);
+  }
+  for (int i = 0; i < 40; i++) { /* 80, of which 40 were drawn and 10 agree */
+    kappa_add(&t, 2, i < 10 ? 2 : 1, 2);
+    kappa_stratum_add(&strata[1], 2, i < 10 ? 2 : 1);
+  }
+  struct kappa k = kappa_of_strata(&t, strata, 2);
+  double w1 = 200.0 / 280, w2 = 80.0 / 280, share = w1 * .75 + w2 * .25, low, high;
+  double variance =
+      w1 * w1 * .9 * (16. / 22 * 6 / 22 / 20) + w2 * w2 * .5 * (11. / 42 * 31 / 42 / 40);
+  kappa_wilson(share, share * (1 - share) / variance, &low, &high);
+  near_to(k.agreement, share, 1e-12);
+  near_to(k.agreement_low, low, 1e-12);
+  near_to(k.agreement_high, high, 1e-12);
+}
+
+/* One stratum of which little was drawn is no other thing than a plain sample. */
+static void one_stratum_is_a_plain_sample(void **state) {
+  (void)state;
+  struct kappa_table t = {0}, plain = {0};
+  struct kappa_stratum stratum = {.weight = 1e9};
+  static const int cells[] = {75, 1, 4, 5, 4, 1, 0, 0, 10};
+  for (int i = 0; i < 9; i++)
+    for (int n = 0; n < cells[i]; n++) {
+      kappa_add(&t, i / 3, i % 3, 1e9);
+      kappa_add(&plain, i / 3, i % 3, 1);
+      kappa_stratum_add(&stratum, i / 3, i % 3);
+    }
+  struct kappa a = kappa_of_strata(&t, &stratum, 1), b = kappa_of(&plain);
+  near_to(a.kappa, b.kappa, 1e-12);
+  near_to(a.low, b.low, 0.002); /* n - 1 instead of n */
+  near_to(a.high, b.high, 0.002);
+  near_to(a.agreement_low, b.agreement_low, 0.01);
+}
+
+static uint32_t chance_of(uint64_t *seed) {
+  *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+  return (uint32_t)(*seed >> 33);
+}
+
+/* 3,000 samples of a population whose truth is known, as many of each of three unlike strata: the
+ * mean of the estimates is the truth, and 95 % intervals hold it about so often. */
+static void samples_of_a_known_truth(void **state) {
+  (void)state;
+  enum { STRATA = 3, DRAWN = 40, TIMES = 3000 };
+  static const double size[STRATA] = {8000, 1500, 500};
+  /* of each stratum, in thousands: both say 1, 1 against 2, 2 against 1, both say 2 */
+  static const int shares[STRATA][4] = {
+      {620, 20, 30, 330}, {300, 250, 150, 300}, {100, 50, 600, 250}};
+  struct kappa_table all = {0};
+  uint64_t seed = 23;
+  double agreement = 0, kappa = 0;
+  int holds = 0, holds_kappa = 0;
+  for (int h = 0; h < STRATA; h++)
+    for (int c = 0; c < 4; c++)
+      kappa_add(&all, 1 + c / 2, 1 + c % 2, size[h] * shares[h][c] / 1000);
+  struct kappa truth = kappa_of(&all);
+  for (int i = 0; i < TIMES; i++) {
+    struct kappa_table t = {0};
+    struct kappa_stratum strata[STRATA] = {{0}};
+    for (int h = 0; h < STRATA; h++) {
+      strata[h].weight = size[h] / DRAWN;
+      for (int n = 0; n < DRAWN; n++) {
+        int at = (int)(chance_of(&seed) % 1000), c = 0;
+        for (; at >= shares[h][c]; c++)
+          at -= shares[h][c];
+        kappa_add(&t, 1 + c / 2, 1 + c % 2, strata[h].weight);
+        kappa_stratum_add(&strata[h], 1 + c / 2, 1 + c % 2);
+      }
+    }
+    struct kappa k = kappa_of_strata(&t, strata, STRATA);
+    agreement += k.agreement / TIMES;
+    kappa += k.kappa / TIMES;
+    holds += k.agreement_low <= truth.agreement && truth.agreement <= k.agreement_high;
+    holds_kappa += k.low <= truth.kappa && truth.kappa <= k.high;
+  }
+  near_to(agreement, truth.agreement, 0.003);
+  near_to(kappa, truth.kappa, 0.01);
+  assert_in_range(holds, TIMES * 94 / 100, TIMES * 99 / 100);
+  assert_in_range(holds_kappa, TIMES * 92 / 100, TIMES * 98 / 100);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(sas_skin_condition),
                                      cmocka_unit_test(fleiss_diagnoses),
                                      cmocka_unit_test(statpsych_two_by_two),
+                                     cmocka_unit_test(strata_by_hand),
+                                     cmocka_unit_test(one_stratum_is_a_plain_sample),
+                                     cmocka_unit_test(samples_of_a_known_truth),
                                      cmocka_unit_test(newcombe_shares),
                                      cmocka_unit_test(corners),
                                      cmocka_unit_test(weights)};

@@ -48,7 +48,7 @@ static void on_differ(void *ctx, const struct agree_turn *t) {
 }
 
 static void show_pair(const struct agree_pair *p) {
-  struct kappa k = kappa_of(&p->table);
+  struct kappa k = agree_kappa(p);
   struct buf line = {0}, raters = {0}, advice = {0};
   buf_printf(&raters, "%s/%s", p->workflow, p->movement);
   (void)cli_fit(&line, buf_view(&raters), 40);
@@ -60,6 +60,9 @@ static void show_pair(const struct agree_pair *p) {
              k.n == 1 ? "" : "s", 100 * k.agreement, 100 * k.agreement_low, 100 * k.agreement_high);
   if (k.known)
     buf_printf(&line, ", kappa %.2f (%.2f to %.2f)", k.kappa, k.low, k.high);
+  if (p->stratum_count > 0)
+    buf_printf(&line, ", from a sample of %zu strat%s", p->stratum_count,
+               p->stratum_count == 1 ? "um" : "a");
   agree_advice(p, &advice);
   buf_puts(&line, "\n    ");
   (void)cli_fit(&line, buf_view(&advice), 160);
@@ -123,6 +126,9 @@ static void agree_print(const struct agreeing *a) {
   }
   if (a->agree->pair_count == 0 && !a->json)
     puts("nobody but the verdict said anything: segue label ID MOVEMENT RULE");
+  if (a->agree->undrawn > 0)
+    fprintf(stderr, "segue agree: %llu labels that nobody drew are left out beside samples\n",
+            (unsigned long long)a->agree->undrawn);
   if (a->agree->left_out > 0)
     fprintf(stderr, "segue agree: %llu were left out: filter\n",
             (unsigned long long)a->agree->left_out);

@@ -1,9 +1,12 @@
 /* segue label: what a person says should have been chosen. */
 #include "store/label.h"
-#include "audit/rows.h"
+#include "audit/draw.h"
+#include "cli/audit_filters.h"
 #include "cli/cli.h"
 #include "cli/find.h"
+#include "cli/label_sample.h"
 #include "format/json_object.h"
+#include "host/paths.h"
 #include "store/reader.h"
 
 #include <stdio.h>
@@ -12,7 +15,13 @@
 
 static const struct cli_option options[] = {
     {"turn", 't', "N", "this turn; else the last one of the movement that was judged", false},
-    {"by", 0, "NAME", "who says so (default: $USER)", false},
+    {"as", 0, "NAME", "who says so (default: $USER); without --sample also --by NAME", false},
+    {"sample", 0, "N", "ask for the rules of N judgments drawn by chance, one screen each", false},
+    {"by", 'b', "KEY,...",
+     "of --sample: as many of each of these (method,movement ...); see segue audit --by", false},
+    {"blind", 0, NULL, "of --sample: the verdict is shown after the answer only", false},
+    {"seed", 0, "TEXT", "of --sample: another text draws others", false},
+    AUDIT_FILTER_OPTIONS,
     {"logs", 'l', "DIR", "log folder in which the ID is looked up", false},
     {0},
 };
@@ -83,15 +92,20 @@ static bool label_find_turn(struct labelling *l, const struct store_ref *ref, co
 static bool label_by(const char *by, struct label *out, struct err *err) {
   by = by != NULL ? by : getenv("USER");
   if (by == NULL || by[0] == '\0')
-    return err_set(err, ERR_USAGE, "who says so? write --by NAME");
+    return err_set(err, ERR_USAGE, "who says so? write --as NAME");
   if (strlen(by) >= sizeof out->by)
-    return err_set(err, ERR_USAGE, "--by: at most %zu bytes", sizeof out->by - 1);
+    return err_set(err, ERR_USAGE, "--as: at most %zu bytes", sizeof out->by - 1);
   (void)snprintf(out->by, sizeof out->by, "%s", by);
-  return cli_is_utf8("--by", by, err);
+  return cli_is_utf8("--as", by, err);
+}
+
+static const char *label_who(const struct cli_args *args) {
+  const char *as = cli_value(args, "as");
+  return as != NULL || cli_value(args, "sample") != NULL ? as : cli_value(args, "by");
 }
 
 static bool label_one(const struct cli_args *args, struct labelling *l, struct err *err) {
-  struct label label = {.weight = 1};
+  struct label label = {0};
   struct store_ref ref;
   struct store store;
   const char *turn = cli_value(args, "turn"), *movement = args->words[1];
@@ -99,7 +113,7 @@ static bool label_one(const struct cli_args *args, struct labelling *l, struct e
     return err_set(err, ERR_USAGE, "--turn %.40s: write a number from 1", turn);
   if (!find_session(args->words[0], cli_value(args, "logs"), NULL, &ref, err) ||
       !label_rule(&ref, movement, args->words[2], &label.rule, err) ||
-      !label_by(cli_value(args, "by"), &label, err) || !label_find_turn(l, &ref, movement, err))
+      !label_by(label_who(args), &label, err) || !label_find_turn(l, &ref, movement, err))
     return false;
   store_ref_id(&ref, label.session);
   if (label.session[0] == '\0')
@@ -116,26 +130,82 @@ static bool label_one(const struct cli_args *args, struct labelling *l, struct e
   return true;
 }
 
+static bool sample_draw(struct draw *d, const struct store *store, const struct cli_args *args,
+                        struct err *err) {
+  const char *by = cli_value(args, "by"), *seed = cli_value(args, "seed");
+  struct label who;
+  long n = 0;
+  if (!str_to_long(str_from(cli_value(args, "sample")), &n) || n < 1 || n > DRAW_MOST)
+    return err_set(err, ERR_USAGE, "--sample: write how many, 1 to %d", DRAW_MOST);
+  if (!label_by(label_who(args), &who, err) ||
+      !draw_init(d, (struct census *)d->census, by ? by : "", (size_t)n, seed ? seed : "", err) ||
+      !draw_read_store(d, store, err) || !draw_end(d, err))
+    return false;
+  if (d->unsound > 0)
+    fprintf(stderr, "segue label: %llu logs are not sound and left out\n",
+            (unsigned long long)d->unsound);
+  const struct label_sample sample = {
+      .draw = d, .store = store, .by = who.by, .blind = cli_flag(args, "blind")};
+  return label_sample_run(&sample, err);
+}
+
+static bool label_sample(const struct cli_args *args, struct err *err) {
+  const char *folder = args->word_count > 0 ? args->words[0] : cli_value(args, "logs");
+  char where[PATHS_BYTES];
+  struct store store;
+  if (args->word_count > 1 || cli_value(args, "turn") != NULL)
+    return err_set(err, ERR_USAGE, "--sample takes a folder of logs at most, and no --turn");
+  if (!paths_logs(folder, where, err))
+    return false;
+  store_at(&store, where);
+  struct census *c = census_new();
+  struct draw d = {.census = c};
+  bool ok = audit_filters(c, args, err) && sample_draw(&d, &store, args, err);
+  draw_deinit(&d);
+  census_free(c);
+  return ok;
+}
+
+/* Options that mean something with --sample only. */
+static bool label_usage(const struct cli_args *args, struct err *err) {
+  static const char *const of_samples[] = {"blind", "seed"};
+  for (size_t i = 0; i < ARRAY_LEN(of_samples); i++)
+    if (cli_value(args, of_samples[i]) != NULL || cli_flag(args, of_samples[i]))
+      return err_set(err, ERR_USAGE, "--%s goes with --sample", of_samples[i]);
+  return args->word_count == 3 ||
+         err_set(err, ERR_USAGE, "write a session, a movement and a rule's number, or --sample N");
+}
+
 static int label_run(int argc, char **argv) {
   struct cli_args args;
   struct labelling l = {0};
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_label, argc, argv, 3, 3, &args, &status))
+  if (!cli_parse(&cmd_label, argc, argv, 0, 3, &args, &status))
     return status;
-  bool ok = label_one(&args, &l, &err);
+  bool ok;
+  if (cli_value(&args, "sample") != NULL)
+    ok = label_sample(&args, &err);
+  else
+    ok = label_usage(&args, &err) && label_one(&args, &l, &err);
   names_deinit(&l.names);
   return ok ? STATUS_COMPLETE : cli_fail("label", &err);
 }
 
 const struct cli_command cmd_label = {
     .name = "label",
-    .arguments = "ID|last|FILE MOVEMENT RULE [options]",
+    .arguments = "ID|last|FILE MOVEMENT RULE | [FOLDER] --sample N [options]",
     .summary = "say which rule should have been chosen: for segue agree",
-    .help = "RULE is a number, or 0 when none holds. Labels stand beside the logs "
-            "(labels/labels.log, chained),\n"
-            "never in them; nothing goes on differently for them. A later one of the same person "
-            "counts.",
+    .help =
+        "RULE is a number, or 0 when none holds. Labels stand beside the logs "
+        "(labels/labels.log, chained),\n"
+        "never in them; nothing goes on differently for them. A later one of the same person "
+        "counts.\n"
+        "--sample asks for N judgments drawn by chance, one screen each: a rule's number, 0 for "
+        "none, s\n"
+        "leaves one out for now, q ends; the same command goes on. Filters choose among which, "
+        "--by the\n"
+        "strata that get as many each; segue agree weighs the labels by what was drawn.",
     .options = options,
     .run = label_run,
     .minor = true,

@@ -1,0 +1,180 @@
+/* Draws judgments by strata. */
+#include "audit/draw.h"
+
+#include "base/log.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEPT_MOST = 400000 }; /* turns, 72 bytes each */
+
+static int draw_order(const void *a, const void *b) {
+  const struct draw_turn *x = a, *y = b;
+  if (x->order != y->order)
+    return x->order < y->order ? -1 : 1;
+  int c = strcmp(x->session, y->session);
+  return c != 0 ? c : (x->turn > y->turn) - (x->turn < y->turn);
+}
+
+/* A hash makes it random which turns are drawn, and the same each time. */
+static uint64_t draw_order_of(const struct draw *d, const char *session, long turn) {
+  struct buf text = {0};
+  char hash[SHA256_HEX];
+  uint64_t order = 0;
+  buf_printf(&text, "%s\n%s\n%ld", d->seed, session, turn);
+  sha256_hex(text.p, text.n, NULL, 0, hash);
+  (void)sscanf(hash, "%16" SCNx64, &order);
+  buf_deinit(&text);
+  return order;
+}
+
+static bool draw_needs_judge(const struct row *row) {
+  for (size_t i = 0; i < row->stage_count; i++)
+    if (!row->stages[i].machine)
+      return true;
+  return false;
+}
+
+/* Only the first `want` of a stratum can be drawn. */
+static void list_prune(struct draw *d, struct draw_list *list) {
+  if (list->count > 1)
+    qsort(list->items, list->count, sizeof *list->items, draw_order);
+  if (list->count > d->want) {
+    d->kept -= list->count - d->want;
+    list->count = d->want;
+  }
+}
+
+static void list_add(struct draw *d, struct draw_list *list, const struct draw_turn *turn) {
+  if (list->count >= 2 * d->want)
+    list_prune(d, list);
+  if (list->count == list->room) {
+    list->room = list->room ? list->room * 2 : 8;
+    list->items = xrealloc(list->items, list->room * sizeof *list->items);
+  }
+  list->items[list->count++] = *turn;
+  d->kept++;
+}
+
+static void draw_on_row(void *ctx, const struct row *row) {
+  struct draw *d = ctx;
+  const char *session = d->rows.session.id;
+  if (row->kind != ROW_JUDGMENT || !census_wants_row(d->census, row) || !draw_needs_judge(row) ||
+      strlen(session) != STORE_ID_BYTES - 1)
+    return;
+  tally_add(&d->strata, row);
+  size_t at = tally_group_of(&d->strata, row);
+  if (at == SIZE_MAX || d->kept >= KEPT_MOST)
+    return;
+  if (at >= d->list_count) {
+    d->lists = xrealloc(d->lists, (at + 1) * sizeof *d->lists);
+    for (; d->list_count <= at; d->list_count++)
+      d->lists[d->list_count] = (struct draw_list){0};
+  }
+  struct draw_turn turn = {.turn = row->turn,
+                           .rule = (long)row->rule,
+                           .movement = row->movement,
+                           .method = row->method,
+                           .stratum = (uint32_t)at,
+                           .order = draw_order_of(d, session, row->turn)};
+  memcpy(turn.session, session, sizeof turn.session);
+  list_add(d, &d->lists[at], &turn);
+}
+
+/* The keys of strata, from a census that reads them as --by is read. */
+static bool draw_keys(struct draw *d, const char *by, struct err *err) {
+  struct census *c = census_new();
+  bool ok = census_by(c, by, err);
+  memcpy(d->strata.keys, c->tables[CENSUS_BY].keys, sizeof d->strata.keys);
+  d->strata.key_count = c->tables[CENSUS_BY].key_count;
+  if (ok && tally_by_stage(&d->strata))
+    ok = err_set(err, ERR_USAGE,
+                 "--by: a sample is of judgments, and stage, reason and to are of "
+                 "their stages");
+  census_free(c);
+  return ok;
+}
+
+bool draw_init(struct draw *d, struct census *census, const char *by, size_t want, const char *seed,
+               struct err *err) {
+  assert(want > 0);
+  assert(want <= DRAW_MOST);
+  *d = (struct draw){.census = census, .seed = seed, .want = want};
+  d->strata.memory = &d->memory;
+  d->rows = (struct rows){.names = &census->names, .sink = {draw_on_row, NULL}, .ctx = d};
+  bool ok = by[0] == '\0' || draw_keys(d, by, err);
+  for (size_t i = 0; i < d->strata.key_count; i++)
+    d->rows.wants_schema |= d->strata.keys[i] == TALLY_SCHEMA;
+  return ok;
+}
+
+void draw_read(struct draw *d, const struct store_ref *ref) {
+  enum rows_log state = rows_read(&d->rows, ref);
+  d->unsound += state != ROWS_SOUND && state != ROWS_TORN && state != ROWS_EMPTY;
+}
+
+bool draw_read_store(struct draw *d, const struct store *store, struct err *err) {
+  struct store_id *ids = NULL;
+  size_t count = 0;
+  if (!store_list(store, &ids, &count, err))
+    return false;
+  for (size_t i = 0; i < count; i++) {
+    struct store_ref ref;
+    store_ref(store, ids[i].id, &ref);
+    draw_read(d, &ref);
+  }
+  free(ids);
+  return true;
+}
+
+/* One of each stratum in turn, until there are enough. */
+static void draw_allot(struct draw *d) {
+  for (size_t round = 0; d->count < d->want; round++) {
+    size_t before = d->count;
+    for (size_t i = 0; i < d->list_count && d->count < d->want; i++)
+      if (round < d->lists[i].count)
+        d->turns[d->count++] = d->lists[i].items[round];
+    if (d->count == before)
+      return;
+  }
+}
+
+bool draw_end(struct draw *d, struct err *err) {
+  if (d->strata.left_out > 0 || d->kept >= KEPT_MOST)
+    return err_set(err, ERR_USAGE, "there are too many strata: take fewer keys, or filter");
+  if (d->list_count > d->want)
+    return err_set(err, ERR_USAGE,
+                   "%zu strata need at least %zu turns: --sample %zu, or fewer keys", d->list_count,
+                   d->list_count, d->list_count);
+  for (size_t i = 0; i < d->list_count; i++)
+    list_prune(d, &d->lists[i]);
+  d->turns = xcalloc(d->want, sizeof *d->turns);
+  draw_allot(d);
+  if (d->count > 1)
+    qsort(d->turns, d->count, sizeof *d->turns, draw_order);
+  return true;
+}
+
+uint64_t draw_stratum(const struct draw *d, const struct draw_turn *turn, struct buf *out) {
+  const struct tally_group *g = &d->strata.groups[turn->stratum];
+  if (d->strata.key_count == 0)
+    buf_puts(out, "all");
+  for (size_t i = 0; i < d->strata.key_count; i++) {
+    buf_printf(out, "%s%s=", i > 0 ? "," : "", tally_key_name(d->strata.keys[i]));
+    tally_key_text(&d->strata, g, i, &d->census->names, out);
+  }
+  return g->judgments;
+}
+
+void draw_deinit(struct draw *d) {
+  for (size_t i = 0; i < d->list_count; i++)
+    free(d->lists[i].items);
+  free(d->lists);
+  free(d->turns);
+  tally_deinit(&d->strata);
+  rows_deinit(&d->rows);
+  *d = (struct draw){0};
+}

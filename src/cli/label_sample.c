@@ -1,0 +1,244 @@
+/* Asks for labels of a sample. */
+#include "cli/label_sample.h"
+
+#include "audit/rejudge.h"
+#include "base/log.h"
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+
+enum { SHOWN_LINES = 30, KEY_QUIT = -1, KEY_SKIP = -2, KEY_AGAIN = -3, CONTROL_C = 3 };
+
+struct label_asked {
+  const struct label_sample *sample;
+  const struct draw_turn *turn;
+  size_t number, count; /* which, of how many */
+  struct rejudge_case *made;
+  struct map done; /* session, turn and stratum */
+  struct arena arena;
+};
+
+/* --- what is labelled already --- */
+
+static void label_key(struct buf *key, const char *session, long turn, const char *stratum) {
+  buf_printf(key, "%s %ld %s", session, turn, stratum);
+}
+
+static void on_known(void *ctx, const struct label *label) {
+  struct label_asked *a = ctx;
+  struct buf key = {0};
+  if (strcmp(label->by, a->sample->by) != 0 || label->population == 0)
+    return;
+  label_key(&key, label->session, label->turn, label->stratum);
+  map_put(&a->done, &a->arena, buf_view(&key), 1);
+  buf_deinit(&key);
+}
+
+static uint64_t label_stratum(const struct label_asked *a, const struct draw_turn *turn,
+                              char out[LABEL_STRATUM_BYTES]) {
+  struct buf stratum = {.max = LABEL_STRATUM_BYTES - 1};
+  uint64_t population = draw_stratum(a->sample->draw, turn, &stratum);
+  (void)snprintf(out, LABEL_STRATUM_BYTES, "%s", buf_c(&stratum));
+  buf_deinit(&stratum);
+  return population;
+}
+
+/* As one of this stratum: labels of another sample have other weights. */
+static bool is_labelled(const struct label_asked *a, const struct draw_turn *turn) {
+  char stratum[LABEL_STRATUM_BYTES];
+  struct buf key = {0};
+  uint32_t value;
+  (void)label_stratum(a, turn, stratum);
+  label_key(&key, turn->session, turn->turn, stratum);
+  bool known = map_get(&a->done, buf_view(&key), &value);
+  buf_deinit(&key);
+  return known;
+}
+
+/* --- the screen --- */
+
+static void on_asked(void *ctx, struct rejudge_case *c) {
+  struct label_asked *a = ctx;
+  a->made = c;
+}
+
+static size_t label_line_count(struct str text) {
+  size_t n = 0;
+  for (; text.n > 0; n++)
+    (void)str_next_line(&text);
+  return n;
+}
+
+/* The end of a text, where its outcome stands. */
+static void show_text(struct str text) {
+  size_t lines = label_line_count(text), from = lines > SHOWN_LINES ? lines - SHOWN_LINES : 0;
+  if (from > 0)
+    printf("  (%zu lines before)\n", from);
+  for (size_t i = 0; text.n > 0; i++) {
+    struct str line = str_next_line(&text);
+    struct buf safe = {0};
+    if (i < from)
+      continue;
+    (void)cli_fit(&safe, line, cli_columns(STDOUT_FILENO) - 2);
+    printf("  %s\n", buf_c(&safe));
+    buf_deinit(&safe);
+  }
+}
+
+static void show_rules(const struct workflow *wf) {
+  const struct movement *m = &wf->movements[0];
+  for (size_t i = 0; i < m->rule_count; i++) {
+    struct buf line = {0};
+    buf_printf(&line, "%3d  ", m->rules[i].number);
+    if (m->rules[i].kind == RULE_WHEN)
+      buf_printf(&line, "(an expression: " STR_FMT ")", STR_ARG(m->rules[i].when_text));
+    else
+      (void)cli_fit(&line, m->rules[i].label, cli_columns(STDOUT_FILENO) - 6);
+    puts(buf_c(&line));
+    buf_deinit(&line);
+  }
+  puts("  0  none of them");
+}
+
+static void label_put_verdict(const struct label_asked *a) {
+  struct str method = names_text(&a->sample->draw->census->names, a->turn->method);
+  if (a->turn->rule > 0)
+    printf("rule %ld", a->turn->rule);
+  else
+    printf("no rule");
+  if (method.p != NULL) {
+    struct buf word = {0};
+    buf_safe(&word, method, false);
+    printf(", %s", buf_c(&word));
+    buf_deinit(&word);
+  }
+}
+
+static void show_screen(const struct label_asked *a) {
+  const struct call_result *work = &a->made->answer;
+  bool colours = cli_colours(STDOUT_FILENO);
+  if (isatty(STDOUT_FILENO))
+    fputs("\033[H\033[2J", stdout);
+  printf("%s%zu of %zu%s  %s turn %ld  ", cli_paint(colours, COLOUR_BOLD), a->number, a->count,
+         cli_paint(colours, COLOUR_NONE), a->turn->session, a->turn->turn);
+  cli_put_safe(stdout, a->made->core.workflow->movements[0].name.p);
+  printf("\n\n");
+  show_text(buf_view(&work->text.bytes));
+  if (work->has_exit)
+    printf("  exit %d\n", work->exit);
+  if (json_array_size(work->files) > 0)
+    printf("  %zu files changed\n", json_array_size(work->files) + work->files_more);
+  printf("\n");
+  show_rules(a->made->core.workflow);
+  if (!a->sample->blind) {
+    printf("the verdict was ");
+    label_put_verdict(a);
+    printf("\n");
+  }
+}
+
+/* --- keys --- */
+
+static long key_of_word(const char *word, size_t rules) {
+  long rule;
+  if (strcmp(word, "q") == 0)
+    return KEY_QUIT;
+  if (strcmp(word, "s") == 0)
+    return KEY_SKIP;
+  return str_to_long(str_from(word), &rule) && rule >= 0 && rule <= (long)rules ? rule : KEY_AGAIN;
+}
+
+/* One key, without a line's end. */
+static long label_read_key(const struct termios *before, size_t rules) {
+  struct termios raw = *before;
+  char word[2] = "";
+  raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | ISIG);
+  raw.c_cc[VMIN] = 1;
+  raw.c_cc[VTIME] = 0;
+  if (tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) != 0)
+    return KEY_QUIT;
+  ssize_t n = read(STDIN_FILENO, word, 1);
+  (void)tcsetattr(STDIN_FILENO, TCSADRAIN, before);
+  if (n != 1 || word[0] == CONTROL_C)
+    return KEY_QUIT;
+  printf("%c\n", word[0] >= ' ' && word[0] < 127 ? word[0] : ' ');
+  return key_of_word(word, rules);
+}
+
+static long label_read_word(size_t rules) {
+  char word[64];
+  if (fgets(word, sizeof word, stdin) == NULL)
+    return KEY_QUIT;
+  word[strcspn(word, "\r\n")] = '\0';
+  return key_of_word(word, rules);
+}
+
+static long ask_key(size_t rules) {
+  struct termios before;
+  bool keys = rules <= 9 && isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &before) == 0;
+  for (;;) {
+    printf("rule (0 to %zu; s leaves it out for now, q ends)? ", rules);
+    fflush(stdout);
+    long key = keys ? label_read_key(&before, rules) : label_read_word(rules);
+    if (key != KEY_AGAIN)
+      return key;
+    puts("that is no rule's number");
+  }
+}
+
+/* --- one after the other --- */
+
+static bool label_answer(const struct label_asked *a, long rule, struct err *err) {
+  struct label label = {.turn = a->turn->turn, .rule = rule, .blind = a->sample->blind};
+  memcpy(label.session, a->turn->session, sizeof label.session);
+  (void)snprintf(label.by, sizeof label.by, "%s", a->sample->by);
+  label.population = label_stratum(a, a->turn, label.stratum);
+  if (!labels_append(a->sample->store, &label, 1, err))
+    return false;
+  printf("%s; the verdict was ", rule == a->turn->rule ? "the same" : "another one");
+  label_put_verdict(a);
+  printf("\n\n");
+  return true;
+}
+
+/* *key: as ask_key gives it. */
+static bool label_ask(struct label_asked *a, long *key, struct err *err) {
+  const struct rejudge_as as = {.max_reasks = -1};
+  struct store_ref ref;
+  store_ref(a->sample->store, a->turn->session, &ref);
+  if (!rejudge_read(&ref, &a->turn->turn, 1, &as, on_asked, a, err))
+    return err_wrap(err, "%s", a->turn->session);
+  show_screen(a);
+  *key = ask_key(a->made->core.workflow->movements[0].rule_count);
+  bool ok = *key < 0 || label_answer(a, *key, err);
+  rejudge_case_free(a->made);
+  a->made = NULL;
+  return ok;
+}
+
+bool label_sample_run(const struct label_sample *s, struct err *err) {
+  const struct draw *d = s->draw;
+  struct label_asked a = {.sample = s, .count = d->count};
+  size_t labelled = 0;
+  long key = 0;
+  bool ok = labels_read(s->store, on_known, &a, err);
+  for (size_t i = 0; ok && key != KEY_QUIT && i < d->count; i++) {
+    a.turn = &d->turns[i];
+    a.number = i + 1;
+    if (!is_labelled(&a, a.turn))
+      ok = label_ask(&a, &key, err);
+    else
+      key = 0;
+    labelled += ok && key >= 0;
+  }
+  if (ok)
+    printf("%zu of %zu labelled%s\n", labelled, d->count,
+           labelled < d->count ? ": the same command goes on" : ": segue agree compares them");
+  map_deinit(&a.done);
+  arena_deinit(&a.arena);
+  return ok;
+}

@@ -1,0 +1,21 @@
+/* label_sample.h - asks a person for the rules of a sample of judgments, one screen each: what
+ * `segue label --sample` is.
+ *
+ * Keys: a rule's number, 0 for none of them, s to leave one out for now, q to end. Each answer is
+ * durable before the next question; what has a drawn label of this person is not asked again. */
+#ifndef SEGUE_CLI_LABEL_SAMPLE_H
+#define SEGUE_CLI_LABEL_SAMPLE_H
+
+#include "audit/draw.h"
+#include "store/label.h"
+
+struct label_sample {
+  const struct draw *draw;
+  const struct store *store;
+  const char *by; /* who answers */
+  bool blind;     /* the verdict is shown afterwards only */
+};
+
+bool label_sample_run(const struct label_sample *s, struct err *err) MUST_CHECK;
+
+#endif
