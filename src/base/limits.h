@@ -83,11 +83,23 @@
 #define LIMIT_WINDOW_LOOK_MS      250  /* how often logs are looked at that others write */
 #define LIMIT_WINDOW_ROW_COUNT    200u /* sessions, or turns, of a page */
 #define LIMIT_WINDOW_TEXT_BYTES   4096u
+#define LIMIT_WINDOW_RECORD_COUNT 50u           /* raw records of a page */
+#define LIMIT_WINDOW_FOUND_COUNT  200u          /* places where a text was found */
+#define LIMIT_TAIL_TEXT_BYTES     (12u * 1024u) /* of what a running call has said: its end */
+#define LIMIT_TAIL_THINKING_BYTES (4u * 1024u)
+#define LIMIT_TAIL_ALL_BYTES      (8u * 1024u * 1024u)  /* of all running calls */
+#define LIMIT_SHELF_COUNT         16u                   /* sessions whose places are kept */
+#define LIMIT_SHELF_BYTES         (16u * 1024u * 1024u) /* of them together, beside one */
+#define LIMIT_SHELF_IDLE_MS       60000u                /* nobody asked for it: it goes */
+#define LIMIT_TROUBLE_COUNT       256u                  /* failed calls of the last hour */
+#define LIMIT_TROUBLE_MS          3600000
+#define LIMIT_CHANGE_COUNT        4096u /* changes of sessions, to be resumed at */
 
 /* --- views and reports --- */
 #define LIMIT_LOOKUP_TEXT_BYTES      (1024u * 1024u) /* of each text of a judgment for a program */
-#define LIMIT_API_READING_COUNT      2u              /* requests that read logs at a time */
-#define LIMIT_API_READING_WAIT_COUNT 64u             /* and those that wait behind them */
+#define LIMIT_LOOKUP_PAGE_BYTES      (4u * 1024u * 1024u) /* of records of a page, beside one */
+#define LIMIT_API_READING_COUNT      2u                   /* requests that read logs at a time */
+#define LIMIT_API_READING_WAIT_COUNT 64u                  /* and those that wait behind them */
 #define LIMIT_METRIC_SERIES_COUNT    200u    /* of one metric; beyond they are counted as "other" */
 #define LIMIT_METRIC_CALL_COUNT      4096u   /* calls under way whose provider is known */
 #define LIMIT_VIEW_TURN_COUNT        100000u /* turns of one session that are shown */

@@ -2,6 +2,7 @@
 #include "daemon/control_internal.h"
 
 #include "daemon/counts.h"
+#include "daemon/lookup.h"
 #include "daemon/question.h"
 #include "daemon/view.h"
 #include "daemon/window/window.h"
@@ -239,6 +240,7 @@ static void get_description(void *ctx, struct server_request *r) {
 static const char *const list_query[] = {"status",   "since",  "workflow", "method",
                                          "provider", "before", "limit",    NULL};
 static const char *const watch_query[] = {"after", NULL};
+static const char *const compare_query[] = {"a", "b", NULL};
 
 const struct server_route control_routes[] = {
     {"POST", "/v1/sessions", "submit a session", TAKES_JSON, NULL, control_submit},
@@ -250,8 +252,18 @@ const struct server_route control_routes[] = {
      TAKES_NOTHING, watch_query, watch_session},
     {"GET", "/v1/sessions/{id}/view", "what is shown of it, as segue show --as view", TAKES_NOTHING,
      NULL, control_get_view},
+    {"GET", "/v1/sessions/{id}/turns", "its turns (after, limit)", TAKES_NOTHING, lookup_page_query,
+     control_get_turns},
     {"GET", "/v1/sessions/{id}/turns/{turn}", "a judgment in full", TAKES_NOTHING, NULL,
      control_get_turn},
+    {"GET", "/v1/sessions/{id}/calls/{call}", "all records of a call", TAKES_NOTHING, NULL,
+     control_get_call},
+    {"GET", "/v1/sessions/{id}/text", "a text of a record (ref, offset, limit)", TAKES_NOTHING,
+     lookup_text_query, control_get_text},
+    {"GET", "/v1/sessions/{id}/records", "its records (after, limit)", TAKES_NOTHING,
+     lookup_page_query, control_get_records},
+    {"GET", "/v1/sessions/{id}/find", "where a text stands (text)", TAKES_NOTHING,
+     lookup_find_query, control_get_found},
     {"GET", "/v1/sessions/{id}/integrity", "is its log what was written", TAKES_NOTHING, NULL,
      control_get_integrity},
     {"POST", "/v1/sessions/{id}/cancel", "end it for good", TAKES_NOTHING, NULL, control_cancel},
@@ -274,6 +286,8 @@ const struct server_route control_routes[] = {
      "judgments counted (by, since, workflow, movement, method, provider, model, worker, outcome, "
      "min_stages, ambiguous)",
      TAKES_NOTHING, counts_query, control_get_audit},
+    {"GET", "/v1/compare", "two sessions side by side (a, b)", TAKES_NOTHING, compare_query,
+     control_get_compare},
     {"POST", "/v1/web/codes", "a code for the web page, whose port is opened",
      TAKES_JSON_OR_NOTHING, NULL, control_post_code},
     {"GET", "/metrics", "counters for Prometheus", TAKES_NOTHING, NULL, control_get_metrics},
@@ -291,6 +305,8 @@ bool control_idle(const struct control *api) {
 void control_close(struct control *api) {
   window_free(api->window);
   api->window = NULL;
+  shelf_free(api->shelf);
+  api->shelf = NULL;
 }
 
 void control_deinit(struct control *api) {
@@ -302,6 +318,7 @@ void control_init(struct control *api, struct sessions *sessions) {
   sessions->recorded = control_on_record;
   sessions->observer = api;
   readings_init(&api->readings, sessions->host->loop);
+  api->shelf = shelf_new(sessions->host->loop);
   intake_init(&api->intake, sessions->host->loop, sessions->env, api);
   record_time(clock_real_ms(), api->started);
 }

@@ -21,6 +21,7 @@ struct control {
   struct server *http;
   struct intake intake;
   struct readings readings;
+  struct shelf *shelf; /* tracks of the sessions that are looked at */
   struct metrics metrics;
   struct window *window; /* or NULL: no port is open */
   struct list waiters;   /* struct waiter: requests that are answered when their session gets on */
@@ -40,7 +41,13 @@ void control_post_code(void *api, struct server_request *r);
 void control_act(void *api, struct server_request *r, const char *id, const char *what);
 /* control_counts.c: what is counted. record NULL: the session goes from memory. */
 void control_get_view(void *api, struct server_request *r);
+void control_get_turns(void *api, struct server_request *r);
 void control_get_turn(void *api, struct server_request *r);
+void control_get_call(void *api, struct server_request *r);
+void control_get_text(void *api, struct server_request *r);
+void control_get_records(void *api, struct server_request *r);
+void control_get_found(void *api, struct server_request *r);
+void control_get_compare(void *api, struct server_request *r);
 void control_get_integrity(void *api, struct server_request *r);
 bool control_find(const struct control *api, struct server_request *r, char id[STORE_ID_BYTES]);
 void control_get_audit(void *api, struct server_request *r);

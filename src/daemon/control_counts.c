@@ -5,6 +5,8 @@
 #include "daemon/lookup.h"
 #include "daemon/window/window.h"
 
+#include <string.h>
+
 void control_get_audit(void *ctx, struct server_request *r) {
   struct control *api = ctx;
   counts_take(&api->readings, r, api->sessions->env->store);
@@ -35,7 +37,7 @@ static void control_look(struct control *api, struct server_request *r, enum loo
     return;
   store_ref(api->sessions->env->store, id, &ref);
   if (store_is_there(&ref))
-    lookup_take(&api->readings, r, &ref, what, server_part2(r));
+    lookup_take(&api->readings, r, api->shelf, &ref, what);
   else
     server_problem(r, 404, NULL, "there is no session %s", id);
 }
@@ -44,10 +46,53 @@ void control_get_view(void *api, struct server_request *r) {
   control_look(api, r, LOOKUP_VIEW);
 }
 
+void control_get_turns(void *api, struct server_request *r) {
+  control_look(api, r, LOOKUP_TURNS);
+}
+
 void control_get_turn(void *api, struct server_request *r) {
   control_look(api, r, LOOKUP_TURN);
 }
 
+void control_get_call(void *api, struct server_request *r) {
+  control_look(api, r, LOOKUP_CALL);
+}
+
+void control_get_text(void *api, struct server_request *r) {
+  control_look(api, r, LOOKUP_TEXT);
+}
+
+void control_get_records(void *api, struct server_request *r) {
+  control_look(api, r, LOOKUP_RECORDS);
+}
+
+void control_get_found(void *api, struct server_request *r) {
+  control_look(api, r, LOOKUP_FIND);
+}
+
 void control_get_integrity(void *api, struct server_request *r) {
   control_look(api, r, LOOKUP_INTEGRITY);
+}
+
+/* A session by its id, a unique beginning of one, or `last`. False: answered. */
+static bool compared_side(const struct control *api, struct server_request *r, const char *name,
+                          struct store_ref *ref) {
+  const char *word = server_query(r, name);
+  struct err err = {0};
+  if (word == NULL || word[0] == '\0') {
+    server_problem(r, 400, NULL, "give two sessions: a and b");
+    return false;
+  }
+  bool named = strspn(word, "0123456789abcdef-") == strlen(word) || strcmp(word, "last") == 0;
+  if (named && store_find(api->sessions->env->store, word, ref, &err) && store_is_there(ref))
+    return true;
+  server_problem(r, 404, NULL, "there is no session %.80s", word);
+  return false;
+}
+
+void control_get_compare(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  struct store_ref a, b;
+  if (compared_side(api, r, "a", &a) && compared_side(api, r, "b", &b))
+    lookup_compare(&api->readings, r, &a, &b);
 }

@@ -37,6 +37,7 @@ static size_t control_live(void *ctx, struct page_live **list) {
 bool control_open_window(struct control *api, const char *address, struct err *err) {
   const struct window_options options = {.loop = api->sessions->host->loop,
                                          .store = api->sessions->env->store,
+                                         .shelf = api->shelf,
                                          .address = address,
                                          .act = control_act,
                                          .live = control_live,

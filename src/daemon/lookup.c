@@ -1,52 +1,75 @@
 /* Reads one session for a program. */
 #include "daemon/lookup.h"
 
-#include "audit/book.h"
+#include "audit/compare.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
+#include "view/found.h"
 #include "view/proof.h"
-#include "view/session.h"
+#include "view/raw.h"
 #include "view/told.h"
 
-#include <stdio.h>
+#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
+
+enum { FIND_BYTES = 401, REF_BYTES = 256 };
+
+const char *const lookup_page_query[] = {"after", "limit", NULL};
+const char *const lookup_text_query[] = {"ref", "offset", "limit", NULL};
+const char *const lookup_find_query[] = {"text", NULL};
 
 struct looking {
-  struct store_ref ref;
+  struct store_ref ref, other; /* other: the second of two that are compared */
+  struct track *track;         /* borrowed while it is read; NULL: the log itself */
   enum lookup what;
-  char turn[24];
+  long number, after, limit;
+  char text[FIND_BYTES];
+  char place[REF_BYTES];
 };
 
-static json_t *look_view(const struct looking *l, struct err *err) {
-  struct view_session v;
-  if (!view_session_read(&v, &l->ref, err))
-    return NULL;
-  json_t *view = view_session_json(&v);
-  view_session_deinit(&v);
-  return view;
+static json_t *look_turns(const struct looking *l) {
+  const struct view_session *v = &l->track->view;
+  json_auto_t *all = view_session_json(v);
+  json_t *turns = json_object_get(all, "turns"), *list = json_array(), *turn;
+  long last = 0;
+  size_t i;
+  bool more = false;
+  json_array_foreach(turns, i, turn) {
+    long number = (long)json_integer_value(json_at(turn, "turn"));
+    if (number <= l->after)
+      continue;
+    more = (long)json_array_size(list) == l->limit;
+    if (more)
+      break;
+    json_array_append(list, turn);
+    last = number;
+  }
+  json_t *out = json_object();
+  json_put(out, "turns", list);
+  json_put(out, "next", more ? json_integer(last) : json_null());
+  return out;
 }
 
 static json_t *look_turn(const struct looking *l, struct err *err) {
-  struct book book;
   struct view_told told;
-  json_t *record, *view = NULL;
-  long turn;
-  if (!str_to_long(str_from(l->turn), &turn) || turn < 1) {
-    (void)err_set(err, ERR_NOT_FOUND, "a turn has a number: \"%s\" is none", l->turn);
+  if (!view_told_read(&told, &l->track->book, l->number, LIMIT_LOOKUP_TEXT_BYTES,
+                      LIMIT_LOOKUP_TEXT_BYTES, err))
     return NULL;
-  }
-  if (!book_open(&book, &l->ref, true, err))
-    return NULL;
-  while ((record = book_next(&book)) != NULL)
-    json_decref(record);
-  if (view_told_read(&told, &book, turn, LIMIT_LOOKUP_TEXT_BYTES, LIMIT_LOOKUP_TEXT_BYTES, err)) {
-    view = view_told_json(&told);
-    view_told_deinit(&told);
-  }
-  book_close(&book);
+  json_t *view = view_told_json(&told);
+  view_told_deinit(&told);
   return view;
+}
+
+static json_t *lookup_find(const struct looking *l, struct err *err) {
+  struct view_found found;
+  if (!view_found_read(&found, &l->track->book, str_from(l->text), LIMIT_WINDOW_FOUND_COUNT, err))
+    return NULL;
+  json_t *out = view_found_json(&found);
+  view_found_deinit(&found);
+  return out;
 }
 
 static json_t *look_integrity(const struct looking *l, struct err *err) {
@@ -69,33 +92,142 @@ static json_t *look_integrity(const struct looking *l, struct err *err) {
   return out;
 }
 
-static void lookup_work(void *what, struct reading_answer *answer) {
-  const struct looking *l = what;
-  json_t *value = NULL;
+static json_t *lookup_value(const struct looking *l, struct err *err) {
+  if (l->track != NULL && !track_read(l->track, err))
+    return NULL;
   switch (l->what) {
   case LOOKUP_VIEW:
-    value = look_view(l, &answer->err);
-    break;
+    return view_session_json(&l->track->view);
+  case LOOKUP_TURNS:
+    return look_turns(l);
   case LOOKUP_TURN:
-    value = look_turn(l, &answer->err);
-    break;
+    return look_turn(l, err);
+  case LOOKUP_CALL:
+    return view_call_json(&l->track->book, l->number, LIMIT_LOOKUP_PAGE_BYTES, err);
+  case LOOKUP_TEXT:
+    return view_text_json(&l->track->book, l->place, (size_t)l->after, (size_t)l->limit, err);
+  case LOOKUP_RECORDS:
+    return view_raws_json(&l->track->book, (uint64_t)l->after, (size_t)l->limit,
+                          LIMIT_LOOKUP_PAGE_BYTES, err);
+  case LOOKUP_FIND:
+    return lookup_find(l, err);
   case LOOKUP_INTEGRITY:
-    value = look_integrity(l, &answer->err);
     break;
   }
+  return look_integrity(l, err);
+}
+
+static void lookup_answer(struct reading_answer *answer, json_t *value) {
   if (value == NULL) {
-    answer->status = answer->err.code == ERR_NOT_FOUND ? 404 : 500;
+    answer->status = 500;
+    if (answer->err.code == ERR_NOT_FOUND)
+      answer->status = 404;
+    else if (answer->err.code == ERR_USAGE)
+      answer->status = 400;
     return;
   }
   json_write(value, &answer->body);
   json_decref(value);
 }
 
-void lookup_take(struct readings *rs, struct server_request *r, const struct store_ref *ref,
-                 enum lookup what, const char *turn) {
+static void lookup_work(void *what, struct reading_answer *answer) {
+  lookup_answer(answer, lookup_value(what, &answer->err));
+}
+
+static void compare_work(void *what, struct reading_answer *answer) {
+  const struct looking *l = what;
+  struct compare_side a = {0}, b = {0};
+  json_t *told = NULL;
+  size_t count;
+  if (compare_log(&a, &l->ref, &answer->err) && compare_log(&b, &l->other, &answer->err)) {
+    struct compare_row *rows = compare_align(&a, &b, &count);
+    told = compare_json(&a, &b, rows, count);
+    free(rows);
+  }
+  compare_side_deinit(&a);
+  compare_side_deinit(&b);
+  lookup_answer(answer, told);
+}
+
+/* --- what is asked for --- */
+
+/* False: answered. */
+static bool lookup_number(struct server_request *r, const char *name, long least, long most,
+                          long *number) {
+  const char *given = server_query(r, name);
+  if (given == NULL)
+    return true;
+  if (str_to_long(str_from(given), number) && *number >= least && *number <= most)
+    return true;
+  server_problem(r, 400, NULL, "%s must be a number from %ld to %ld", name, least, most);
+  return false;
+}
+
+static bool look_page(struct server_request *r, struct looking *l, long most) {
+  l->limit = most < 100 ? most : 100;
+  return lookup_number(r, "after", 0, LONG_MAX, &l->after) &&
+         lookup_number(r, "limit", 1, most, &l->limit);
+}
+
+static bool look_numbered(struct server_request *r, struct looking *l, const char *what) {
+  const char *word = server_part2(r);
+  if (str_to_long(str_from(word), &l->number) && l->number > 0)
+    return true;
+  server_problem(r, 404, NULL, "a %s has a number: \"%s\" is none", what, word);
+  return false;
+}
+
+static bool look_word(struct server_request *r, const char *name, char *out, size_t size) {
+  const char *given = server_query(r, name);
+  if (given != NULL && given[0] != '\0' && strlen(given) < size) {
+    memcpy(out, given, strlen(given) + 1);
+    return true;
+  }
+  server_problem(r, 400, NULL, "give %s, of up to %zu bytes", name, size - 1);
+  return false;
+}
+
+static bool look_asked(struct server_request *r, struct looking *l) {
+  switch (l->what) {
+  case LOOKUP_TURN:
+    return look_numbered(r, l, "turn");
+  case LOOKUP_CALL:
+    return look_numbered(r, l, "call");
+  case LOOKUP_TURNS:
+  case LOOKUP_RECORDS:
+    return look_page(r, l, LIMIT_API_PAGE_COUNT);
+  case LOOKUP_TEXT:
+    l->limit = 64L * 1024;
+    return look_word(r, "ref", l->place, sizeof l->place) &&
+           lookup_number(r, "offset", 0, LONG_MAX, &l->after) &&
+           lookup_number(r, "limit", 1, LIMIT_LOOKUP_TEXT_BYTES, &l->limit);
+  case LOOKUP_FIND:
+    return look_word(r, "text", l->text, sizeof l->text);
+  case LOOKUP_VIEW:
+  case LOOKUP_INTEGRITY:
+    break;
+  }
+  return true;
+}
+
+void lookup_take(struct readings *rs, struct server_request *r, struct shelf *shelf,
+                 const struct store_ref *ref, enum lookup what) {
   struct looking *l = xcalloc(1, sizeof *l);
   l->ref = *ref;
   l->what = what;
-  (void)snprintf(l->turn, sizeof l->turn, "%s", turn);
-  reading_take(rs, r, lookup_work, free, l);
+  if (!look_asked(r, l)) {
+    free(l);
+    return;
+  }
+  struct shelf_item *item = what != LOOKUP_INTEGRITY ? shelf_find(shelf, ref) : NULL;
+  l->track = item != NULL ? item->track : NULL;
+  reading_take_of(rs, r, item, lookup_work, free, l);
+}
+
+void lookup_compare(struct readings *rs, struct server_request *r, const struct store_ref *a,
+                    const struct store_ref *b) {
+  struct looking *l = xcalloc(1, sizeof *l);
+  l->ref = *a;
+  l->other = *b;
+  reading_take(rs, r, compare_work, free, l);
 }

@@ -1,17 +1,34 @@
-/* lookup.h - one session as a program wants it: GET .../view, .../turns/N, .../integrity.
+/* lookup.h - one session as a program wants it: GET .../view, .../turns, .../records and the like.
  *
- * The answers are those of `segue show ID --as view`, `segue show ID MOVEMENT#N --as view` and
- * `segue verify --json`, read in the pool. */
+ * The answers are those of `segue show ID --as view`, `segue show ID MOVEMENT#N --as view`, `segue
+ * verify --json` and `segue compare --json`, or pieces of the log, read in the pool. What reads a
+ * session does so with its track (shelf.h), so that a second question costs what it shows. */
 #ifndef SEGUE_DAEMON_LOOKUP_H
 #define SEGUE_DAEMON_LOOKUP_H
 
 #include "daemon/reading.h"
 #include "store/store.h"
 
-enum lookup { LOOKUP_VIEW, LOOKUP_TURN, LOOKUP_INTEGRITY };
+enum lookup {
+  LOOKUP_VIEW,
+  LOOKUP_TURNS,
+  LOOKUP_TURN,
+  LOOKUP_CALL,
+  LOOKUP_TEXT,
+  LOOKUP_RECORDS,
+  LOOKUP_FIND,
+  LOOKUP_INTEGRITY
+};
 
-/* turn: as it was given; "" but for LOOKUP_TURN. */
-void lookup_take(struct readings *rs, struct server_request *r, const struct store_ref *ref,
-                 enum lookup what, const char *turn);
+/* The request's own parts and query say which piece; one that is wrong is answered. */
+void lookup_take(struct readings *rs, struct server_request *r, struct shelf *shelf,
+                 const struct store_ref *ref, enum lookup what);
+/* Both sides in full. */
+void lookup_compare(struct readings *rs, struct server_request *r, const struct store_ref *a,
+                    const struct store_ref *b);
+
+extern const char *const lookup_page_query[]; /* after, limit */
+extern const char *const lookup_text_query[]; /* ref, offset, limit */
+extern const char *const lookup_find_query[]; /* text */
 
 #endif

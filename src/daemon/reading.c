@@ -15,6 +15,7 @@ struct reading_job {
   reading_work work;
   void (*drop)(void *what);
   void *what;
+  struct shelf_item *item; /* or NULL */
   struct reading_answer answer;
   bool runs;
   uv_work_t in_pool;
@@ -26,6 +27,8 @@ static void reading_free(struct reading_job *job) {
   list_remove(&job->all->jobs, &job->in_readings);
   buf_deinit(&job->answer.body);
   job->drop(job->what);
+  if (job->item != NULL)
+    shelf_let_go(job->item);
   free(job);
 }
 
@@ -40,6 +43,8 @@ static void reading_over(uv_work_t *work, int status) {
   struct reading_answer *a = &job->answer;
   assert(status == 0); /* works are never cancelled */
   rs->running--;
+  if (job->item != NULL)
+    job->item->busy = false;
   if (job->request != NULL && a->err.code != ERR_NONE)
     server_problem(job->request, a->status, NULL, "%s", a->err.text);
   else if (job->request != NULL)
@@ -52,9 +57,11 @@ static void readings_start(struct readings *rs) {
   LIST_EACH(struct reading_job, job, in_readings, &rs->jobs) {
     if (rs->running == LIMIT_API_READING_COUNT)
       return;
-    if (job->runs)
+    if (job->runs || (job->item != NULL && job->item->busy))
       continue;
     job->runs = true;
+    if (job->item != NULL)
+      job->item->busy = true;
     rs->running++;
     job->in_pool.data = job;
     loop_work(rs->loop, &job->in_pool, reading_run, reading_over);
@@ -71,8 +78,15 @@ static void reading_on_gone(void *ctx) {
 
 void reading_take(struct readings *rs, struct server_request *r, reading_work work,
                   void (*drop)(void *what), void *what) {
+  reading_take_of(rs, r, NULL, work, drop, what);
+}
+
+void reading_take_of(struct readings *rs, struct server_request *r, struct shelf_item *item,
+                     reading_work work, void (*drop)(void *what), void *what) {
   if (rs->jobs.count >= LIMIT_API_READING_WAIT_COUNT) {
     drop(what);
+    if (item != NULL)
+      shelf_let_go(item);
     server_set_header(r, "Retry-After", "1");
     server_problem(r, 503, NULL, "too many requests that read logs: try again");
     return;
@@ -83,6 +97,7 @@ void reading_take(struct readings *rs, struct server_request *r, reading_work wo
   job->work = work;
   job->drop = drop;
   job->what = what;
+  job->item = item;
   job->answer.status = 200;
   job->answer.type = "application/json";
   list_push_back(&rs->jobs, &job->in_readings);

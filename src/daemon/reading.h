@@ -4,6 +4,8 @@
  *   reading_take(&rs, request, work, drop, what)    the request is kept
  *     work(what, &answer)                     in a thread of the pool: fills the answer
  *     drop(what)                              from the loop, always, at the end
+ *   reading_take_of(&rs, request, item, work, drop, what)    the same with a track of shelf.h; of
+ *                                           those with the same one a single one runs at a time
  *   readings_busy(&rs)                        so many are not over
  *
  * At most LIMIT_API_READING_COUNT at a time, in their order, so that the pool's other threads are
@@ -14,6 +16,7 @@
 
 #include "base/list.h"
 #include "daemon/server.h"
+#include "daemon/shelf.h"
 
 struct reading_answer {
   unsigned status;  /* 200 unless set; 400 and above with `err` become a problem */
@@ -33,6 +36,9 @@ struct readings {
 void readings_init(struct readings *rs, uv_loop_t *loop);
 void reading_take(struct readings *rs, struct server_request *r, reading_work work,
                   void (*drop)(void *what), void *what);
+/* item: shelf_find; the request lets go of it. */
+void reading_take_of(struct readings *rs, struct server_request *r, struct shelf_item *item,
+                     reading_work work, void (*drop)(void *what), void *what);
 size_t readings_busy(const struct readings *rs);
 
 #endif

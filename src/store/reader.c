@@ -82,6 +82,11 @@ bool reader_again(struct log_reader *r) {
   return true;
 }
 
+void reader_rest(struct log_reader *r) {
+  reader_from(r, r->offset + (r->whole ? r->start : 0));
+  buf_deinit(&r->buffer);
+}
+
 bool reader_is_owned(const struct log_reader *r) {
   return r->ops->raw_is_owned(r->raw);
 }

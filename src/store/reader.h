@@ -28,6 +28,8 @@ bool reader_next(struct log_reader *r, struct str *line);
 bool reader_again(struct log_reader *r);
 /* Goes on from a byte where a line begins. */
 void reader_from(struct log_reader *r, uint64_t at);
+/* Gives its memory back; it goes on where it is. No line of it is valid any more. */
+void reader_rest(struct log_reader *r);
 bool reader_is_owned(const struct log_reader *r);
 void reader_close(struct log_reader *r);
 

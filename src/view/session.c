@@ -14,12 +14,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How an open turn was before its last span was ended for who looks now. */
+struct open_turn {
+  size_t index;
+  size_t span_count;
+  struct view_span last;
+};
+
 struct view_reading {
   struct view_session *v;
   struct summary summary;
   struct spans spans;
   size_t room; /* of v->turns */
   bool begun, unproven;
+  /* It tells something of open turns, which is forgotten when there is more. */
+  bool finished;
+  struct arena of_open;
+  struct open_turn *open;
+  size_t open_count;
+  struct spans before;
+  struct view_movement *movements_before;
 };
 
 static struct str view_word(const json_t *object, const char *key) {
@@ -33,7 +47,7 @@ static bool view_is_type(const json_t *record, const char *type) {
 static struct str view_keep(struct view_reading *r, struct str text) {
   if (text.n > LIMIT_VIEW_TEXT_BYTES)
     text.n = LIMIT_VIEW_TEXT_BYTES;
-  return arena_str(&r->v->arena, text);
+  return arena_str(r->finished ? &r->of_open : &r->v->arena, text);
 }
 
 static int64_t view_time(const json_t *record) {
@@ -241,12 +255,60 @@ static struct str view_status(struct view_reading *r, const struct store_ref *re
   return status;
 }
 
+static void keep_before(struct view_reading *r) {
+  size_t bytes = r->v->movement_count * sizeof *r->v->movements;
+  spans_copy(&r->before, &r->spans);
+  r->movements_before = xmalloc(bytes + 1);
+  if (bytes > 0)
+    memcpy(r->movements_before, r->v->movements, bytes);
+}
+
+static void keep_open_turn(struct view_reading *r, const struct view_turn *turn) {
+  if (r->open_count % 16 == 0)
+    r->open = xrealloc(r->open, (r->open_count + 16) * sizeof *r->open);
+  r->open[r->open_count++] = (struct open_turn){
+      .index = (size_t)(turn - r->v->turns),
+      .span_count = turn->span_count,
+      .last = turn->span_count > 0 ? turn->spans[turn->span_count - 1] : (struct view_span){0}};
+}
+
+/* Takes back what was told of open turns. */
+static void view_unfinish(struct view_reading *r) {
+  struct view_session *v = r->v;
+  size_t bytes = v->movement_count * sizeof *v->movements;
+  for (size_t i = 0; i < r->open_count; i++) {
+    struct view_turn *turn = &v->turns[r->open[i].index];
+    turn->span_count = r->open[i].span_count;
+    if (turn->span_count > 0)
+      turn->spans[turn->span_count - 1] = r->open[i].last;
+    turn->provider = turn->what = turn->leads_to = turn->method = turn->why = STR("");
+    turn->tool = STR("");
+  }
+  r->open_count = 0;
+  if (bytes > 0)
+    memcpy(v->movements, r->movements_before, bytes);
+  free(r->movements_before);
+  r->movements_before = NULL;
+  spans_deinit(&r->spans);
+  r->spans = r->before;
+  r->before = (struct spans){0};
+  json_decref(v->spent);
+  json_decref(v->methods);
+  v->spent = v->methods = NULL;
+  arena_deinit(&r->of_open);
+  r->finished = false;
+}
+
 static void keep_open(struct view_reading *r) {
   for (const struct turn_line *line = r->summary.open; line != NULL; line = line->next) {
     struct view_turn *turn = view_turn_of(r->v, line->turn);
     if (turn == NULL)
       continue;
+    keep_open_turn(r, turn);
     keep_line(r, line, turn);
+    turn->tool = view_keep(r, buf_view(&line->tool));
+    turn->heard_ms = line->heard_ms;
+    turn->told_tokens = line->told_tokens;
     turn->leads_to = view_keep(r, buf_view(&line->now));
     turn->duration_ms = r->v->last_ms > turn->started_ms ? r->v->last_ms - turn->started_ms : 0;
     spans_close(&r->spans, r->v->last_ms, turn);
@@ -260,6 +322,8 @@ static void keep_open(struct view_reading *r) {
 static void view_finish(struct view_reading *r, const struct store_ref *ref,
                         const struct book *book) {
   struct view_session *v = r->v;
+  keep_before(r);
+  r->finished = true;
   (void)snprintf(v->id, sizeof v->id, "%s", r->summary.session);
   v->log = view_keep(r, str_from(ref->name));
   v->status = view_status(r, ref);
@@ -270,6 +334,7 @@ static void view_finish(struct view_reading *r, const struct store_ref *ref,
   v->methods = json_incref(r->summary.methods);
   keep_open(r);
   v->records = book->records;
+  v->chain = VIEW_SOUND;
   if (book->state == BOOK_DAMAGED) {
     v->chain = VIEW_BAD;
     v->damage = view_keep(r, str_from(book->damage.text));
@@ -279,27 +344,52 @@ static void view_finish(struct view_reading *r, const struct store_ref *ref,
   }
 }
 
-bool view_session_read(struct view_session *v, const struct store_ref *ref, struct err *err) {
-  struct view_reading r = {.v = v};
-  struct book book;
+/* --- the whole, or more of it --- */
+
+struct view_reading *view_reading_new(struct view_session *v) {
+  struct view_reading *r = xcalloc(1, sizeof *r);
+  r->v = v;
+  return r;
+}
+
+bool view_reading_go_on(struct view_reading *r, struct book *book, struct err *err) {
   json_t *record;
+  if (r->finished)
+    view_unfinish(r);
+  while ((record = book_next(book)) != NULL) {
+    view_take(r, record);
+    json_decref(record);
+  }
+  r->unproven = book->state == BOOK_DAMAGED;
+  while ((record = book_next_unproven(book)) != NULL) {
+    view_take(r, record);
+    json_decref(record);
+  }
+  if (!r->begun)
+    return err_set(err, ERR_NOT_FOUND, "%.200s is no log of a session", book->ref.name);
+  view_finish(r, &book->ref, book);
+  return true;
+}
+
+void view_reading_free(struct view_reading *r) {
+  if (r == NULL)
+    return;
+  spans_deinit(&r->spans);
+  spans_deinit(&r->before);
+  summary_deinit(&r->summary);
+  arena_deinit(&r->of_open);
+  free(r->movements_before);
+  free(r->open);
+  free(r);
+}
+
+bool view_session_read(struct view_session *v, const struct store_ref *ref, struct err *err) {
+  struct book book;
   *v = (struct view_session){0};
   if (!book_open(&book, ref, false, err))
     return false;
-  while ((record = book_next(&book)) != NULL) {
-    view_take(&r, record);
-    json_decref(record);
-  }
-  r.unproven = true;
-  while ((record = book_next_unproven(&book)) != NULL) {
-    view_take(&r, record);
-    json_decref(record);
-  }
-  bool ok = r.begun || err_set(err, ERR_NOT_FOUND, "%.200s is no log of a session", ref->name);
-  if (ok)
-    view_finish(&r, ref, &book);
-  spans_deinit(&r.spans);
-  summary_deinit(&r.summary);
+  v->reading = view_reading_new(v);
+  bool ok = view_reading_go_on(v->reading, &book, err);
   book_close(&book);
   if (!ok)
     view_session_deinit(v);
@@ -313,5 +403,6 @@ void view_session_deinit(struct view_session *v) {
   json_decref(v->spent);
   json_decref(v->methods);
   arena_deinit(&v->arena);
+  view_reading_free(v->reading);
   *v = (struct view_session){0};
 }

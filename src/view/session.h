@@ -11,6 +11,7 @@
 #ifndef SEGUE_VIEW_SESSION_H
 #define SEGUE_VIEW_SESSION_H
 
+#include "audit/book.h"
 #include "base/arena.h"
 #include "base/err.h"
 #include "core/spend.h"
@@ -56,6 +57,9 @@ struct view_turn {
   bool judged;          /* by a rule */
   bool ambiguous, unproven;
   int64_t started_ms, duration_ms;
+  struct str tool;     /* of an open one: what its call used last, with its argument; or empty */
+  int64_t heard_ms;    /* of an open one: its last sign of life by its records; 0: none */
+  int64_t told_tokens; /* of an open one: by the call that runs, so far */
   struct spend spend;
   long files; /* that its calls changed, counted for each call */
   struct view_span *spans;
@@ -82,8 +86,10 @@ struct view_movement {
 enum view_chain { VIEW_SOUND, VIEW_TORN, VIEW_BAD };
 const char *view_chain_name(enum view_chain chain); /* sound, torn, bad */
 
+struct view_reading;
 struct view_session {
   struct arena arena;
+  struct view_reading *reading; /* has what is told of open turns; owned */
   char id[40];
   struct str log; /* its log, as a person names it */
   struct str workflow, workflow_path, task, message;
@@ -108,6 +114,13 @@ struct view_session {
 /* False: it cannot be opened, or holds no record that begins a session. */
 bool view_session_read(struct view_session *v, const struct store_ref *ref,
                        struct err *err) MUST_CHECK;
+
+/* The same from a book that is open at its begin, and again each time that book_again found more:
+ *   v->reading = view_reading_new(v); view_reading_go_on(v->reading, &book, &err); ...
+ * What it tells of open turns is new each time. Beside a book that is damaged it is read once. */
+struct view_reading *view_reading_new(struct view_session *v);
+bool view_reading_go_on(struct view_reading *r, struct book *book, struct err *err) MUST_CHECK;
+void view_reading_free(struct view_reading *r); /* by view_session_deinit */
 json_t *view_session_json(const struct view_session *v);
 void view_session_deinit(struct view_session *v);
 

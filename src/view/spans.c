@@ -6,6 +6,7 @@
 #include "format/json_object.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum spans_state { SPANS_NOTHING = VIEW_SPAN_KINDS };
 
@@ -84,6 +85,14 @@ void spans_close(struct spans *s, int64_t at_ms, struct view_turn *turn) {
     spans_move(&s->calls[i], SPANS_NOTHING, at_ms, turn);
     s->calls[i] = s->calls[--s->count];
   }
+}
+
+void spans_copy(struct spans *out, const struct spans *s) {
+  *out = (struct spans){.count = s->count, .room = s->count};
+  if (s->count == 0)
+    return;
+  out->calls = xmalloc(s->count * sizeof *s->calls);
+  memcpy(out->calls, s->calls, s->count * sizeof *s->calls);
 }
 
 void spans_deinit(struct spans *s) {

@@ -19,6 +19,8 @@ struct spans {
 void spans_feed(struct spans *s, const json_t *record, int64_t at_ms, struct view_turn *turn);
 /* Ends the spans of what `turn` has open. */
 void spans_close(struct spans *s, int64_t at_ms, struct view_turn *turn);
+/* A copy of what is under way; out: a zeroed one. */
+void spans_copy(struct spans *out, const struct spans *s);
 void spans_deinit(struct spans *s);
 
 #endif

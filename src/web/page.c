@@ -72,6 +72,13 @@ void part_end_page(struct html *h) {
           "</body></html>\n");
 }
 
+void part_find_form(struct html *h, struct str text) {
+  HTML(h, "<form role=search data-go=find><label>Find in all texts <input name=q size=40 "
+          "autocomplete=off spellcheck=false maxlength=400");
+  HTML_ATTR(h, "value", text);
+  HTML(h, "></label> <button>Find</button></form>");
+}
+
 void part_fact(struct html *h, const char *name, struct str value) {
   if (value.n == 0)
     return;

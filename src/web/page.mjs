@@ -95,8 +95,10 @@ document.addEventListener('submit', (event) => {
     act(form.querySelector('button'), form.dataset.act, body);
     return;
   }
-  const q = new FormData(event.target).get('q') || '';
-  location.search = q ? '?q=' + encodeURIComponent(q) : '';
+  const asked = new URLSearchParams();
+  for (const [name, value] of new FormData(form)) if (value) asked.set(name, value);
+  const query = asked.toString();
+  location.href = (form.dataset.go || location.pathname) + (query ? '?' + query : '');
 });
 
 for (const link of document.querySelectorAll('a[data-keep]'))

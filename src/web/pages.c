@@ -1,26 +1,24 @@
 /* Writes the window's pages. */
 #include "web/pages.h"
 
-#include "audit/explain.h"
 #include "base/limits.h"
 #include "core/record.h"
 #include "store/inbox.h"
 #include "view/proof.h"
 #include "view/words.h"
 #include "web/compare_page.h"
+#include "web/page_session.h"
 #include "web/parts.h"
 #include "web/rails.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { ALL_BYTES = 1024 * 1024 }; /* of a text that is shown whole */
-
-static struct html page_html(const struct page_ask *ask, struct buf *out) {
+struct html page_html(const struct page_ask *ask, struct buf *out) {
   return (struct html){.out = out, .root = ask->root};
 }
 
-static void page_begin(struct html *h, const char *title, const char *watch) {
+void page_begin(struct html *h, const char *title, const char *watch) {
   struct buf text = {0};
   buf_printf(&text, "%s - segue", title);
   part_begin_page(h, buf_view(&text), watch);
@@ -31,7 +29,7 @@ static void page_begin(struct html *h, const char *title, const char *watch) {
 }
 
 /* A page that says why there is no other one. */
-static unsigned page_problem(const struct page_ask *ask, struct buf *out, const struct err *err) {
+unsigned page_problem(const struct page_ask *ask, struct buf *out, const struct err *err) {
   struct html h = page_html(ask, out);
   page_begin(&h, "Not found", NULL);
   HTML(&h, "<p class=banner role=alert>");
@@ -42,7 +40,7 @@ static unsigned page_problem(const struct page_ask *ask, struct buf *out, const 
 }
 
 /* How the daemon says that a session stands; NULL: its log says all. */
-static const struct page_live *live_of(const struct page_ask *ask, const char *id) {
+const struct page_live *page_live_of(const struct page_ask *ask, const char *id) {
   for (size_t i = 0; i < ask->live_count; i++)
     if (strcmp(ask->live[i].id, id) == 0)
       return &ask->live[i];
@@ -53,7 +51,7 @@ static const struct page_live *live_of(const struct page_ask *ask, const char *i
 
 static void put_live(const struct page_ask *ask, struct view_folder *f) {
   for (size_t i = 0; i < f->count; i++) {
-    const struct page_live *live = live_of(ask, f->rows[i].id);
+    const struct page_live *live = page_live_of(ask, f->rows[i].id);
     if (live != NULL)
       view_folder_stand(f, i, live->status);
   }
@@ -201,249 +199,7 @@ static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
   return 200;
 }
 
-/* --- a session --- */
-
-/* Four answers in a line: since when, what now, why, and what stands in its way. */
-static void put_now(struct html *h, const struct view_session *v) {
-  struct buf when = {0};
-  view_put_when(&when, v->last_ms);
-  HTML(h, "<p id=now>Last record ");
-  html_text(h, buf_view(&when));
-  html_puts(h, ". ");
-  for (size_t i = 0; i < v->turn_count; i++) {
-    const struct view_turn *t = &v->turns[i];
-    if (t->over)
-      continue;
-    html_printf(h, "Turn %ld, ", t->turn);
-    html_said(h, t->movement);
-    html_puts(h, ": ");
-    html_said(h, t->leads_to.n > 0 ? t->leads_to : STR("between two calls"));
-    html_puts(h, ". ");
-  }
-  HTML(h, "</p>");
-  buf_deinit(&when);
-}
-
-/* The page of turns that is shown: the last one unless one was asked for. */
-static size_t first_turn(const struct page_ask *ask, const struct view_session *v) {
-  long from = 0;
-  if (ask->from[0] != '\0' && str_to_long(str_from(ask->from), &from) && from >= 1)
-    return (size_t)from - 1 < v->turn_count ? (size_t)from - 1 : v->turn_count;
-  if (v->turn_count <= LIMIT_WINDOW_ROW_COUNT)
-    return 0;
-  return v->turn_count - LIMIT_WINDOW_ROW_COUNT;
-}
-
-static void put_turn_pages(struct html *h, const struct view_session *v, size_t first) {
-  size_t max = LIMIT_WINDOW_ROW_COUNT;
-  struct buf from = {0};
-  if (v->turn_count <= max)
-    return;
-  HTML(h, "<p>");
-  html_printf(h, "Turns %zu to %zu of %zu. ", first + 1,
-              first + max < v->turn_count ? first + max : v->turn_count, v->turn_count);
-  if (first > 0) {
-    HTML(h, "<a href=\"?from=1\">First</a> <a");
-    buf_printf(&from, "%zu", first > max ? first - max + 1 : 1);
-    HTML_LINK(h, "?from=", buf_view(&from), "");
-    HTML(h, ">Before</a> ");
-  }
-  if (first + max < v->turn_count) {
-    HTML(h, "<a");
-    buf_clear(&from);
-    buf_printf(&from, "%zu", first + max + 1);
-    HTML_LINK(h, "?from=", buf_view(&from), "");
-    HTML(h, ">Behind</a> <a href=\"./\">Last</a>");
-  }
-  HTML(h, "</p>");
-  buf_deinit(&from);
-}
-
-static void put_session_body(struct html *h, const struct page_ask *ask,
-                             const struct view_session *v) {
-  size_t first = first_turn(ask, v);
-  part_banner(h, v);
-  put_now(h, v);
-  if (ask->acts)
-    part_acts(h, v);
-  part_session_facts(h, v, NULL);
-  HTML(h, "<p><a href=\"integrity\">Is this log what was written?</a> Read now: ");
-  html_printf(h, "%s up to record %llu", v->chain == VIEW_BAD ? "sound only" : "sound",
-              (unsigned long long)v->records);
-  if (v->chain == VIEW_TORN)
-    html_printf(h, ", with a torn tail of %llu bytes", (unsigned long long)v->torn_bytes);
-  HTML(h, "</p><details id=task><summary>Task</summary><pre>");
-  html_text(h, v->task);
-  HTML(h, "</pre></details>");
-  if (v->forked_from.n == STORE_ID_BYTES - 1) {
-    struct buf pair = {0};
-    buf_printf(&pair, STR_FMT "_%s", STR_ARG(v->forked_from), ask->id);
-    HTML(h, "<p><a");
-    HTML_LINK(h, "/compare/", buf_view(&pair), "");
-    buf_deinit(&pair);
-    HTML(h, ">Compare with the session that it was forked from</a></p>");
-  }
-  HTML(h, "<h2>Turns</h2>");
-  put_turn_pages(h, v, first);
-  part_turns(h, v, "", first, LIMIT_WINDOW_ROW_COUNT);
-  if (v->movement_count > 0) {
-    HTML(h, "<h2>Graph</h2>");
-    rails_table(h, v);
-  }
-  HTML(h, "<h2>Totals</h2>");
-  part_totals(h, v);
-}
-
-static bool page_ref(const struct page_ask *ask, struct store_ref *ref, struct err *err) {
-  store_ref(&ask->store, ask->id, ref);
-  return store_is_there(ref) || err_set(err, ERR_NOT_FOUND, "there is no session %s", ask->id);
-}
-
-static unsigned page_session(const struct page_ask *ask, struct buf *out) {
-  struct store_ref ref;
-  struct view_session v;
-  struct err err = {0};
-  char title[80], watch[80];
-  if (!page_ref(ask, &ref, &err) || !view_session_read(&v, &ref, &err))
-    return page_problem(ask, out, &err);
-  const struct page_live *live = live_of(ask, ask->id);
-  if (live != NULL)
-    v.status = str_from(live->status);
-  struct html h = page_html(ask, out);
-  (void)snprintf(title, sizeof title, "Session %s", ask->id);
-  (void)snprintf(watch, sizeof watch, "s/%s/events", ask->id);
-  page_begin(&h, title, watch);
-  put_session_body(&h, ask, &v);
-  part_end_page(&h);
-  view_session_deinit(&v);
-  return 200;
-}
-
-/* --- a judgment --- */
-
-static void put_neighbours(struct html *h, const struct book *book, long turn) {
-  long before = 0, behind = 0;
-  char number[24];
-  for (size_t i = 0; i < book->place_count; i++) {
-    long one = book->places[i].kind == BOOK_TURN_START ? book->places[i].turn : 0;
-    if (one > 0 && one < turn && one > before)
-      before = one;
-    if (one > turn && (behind == 0 || one < behind))
-      behind = one;
-  }
-  HTML(h, "<p><a href=\"./\">The session</a>");
-  for (int side = 0; side < 2; side++) {
-    long one = side == 0 ? before : behind;
-    if (one == 0)
-      continue;
-    (void)snprintf(number, sizeof number, "%ld", one);
-    HTML(h, " <a");
-    HTML_LINK(h, "", str_from(number), "");
-    HTML_ATTR(h, "data-key", side == 0 ? STR("p") : STR("n"));
-    HTML(h, ">");
-    html_puts(h, side == 0 ? "Turn before" : "Next turn");
-    HTML(h, "</a>");
-  }
-  HTML(h, "</p>");
-}
-
-/* The words MOVEMENT#N that name a turn to a command. */
-static bool turn_words(const struct book *book, long turn, struct buf *out, struct err *err) {
-  for (size_t i = 0; i < book->place_count; i++) {
-    if (book->places[i].turn != turn || book->places[i].kind != BOOK_TURN_START)
-      continue;
-    json_t *record = book_get(book, book->places[i].seq, err);
-    if (record == NULL)
-      return false;
-    const char *name = json_string_value(json_object_get(record, "movement"));
-    buf_printf(out, "%s#%lld", name ? name : "",
-               (long long)json_integer_value(json_object_get(record, "movement_iteration")));
-    json_decref(record);
-    return true;
-  }
-  return err_set(err, ERR_NOT_FOUND, "there is no turn %ld in this session", turn);
-}
-
-static void put_judgment(struct html *h, const struct page_ask *ask, const struct book *book,
-                         long turn, const struct view_told *told, const char *words) {
-  struct buf title = {0}, command = {0};
-  buf_printf(&title, "Turn %ld: %s", turn, words);
-  buf_printf(&command, "segue show %s %s --full", ask->id, words);
-  page_begin(h, buf_c(&title), NULL);
-  put_neighbours(h, book, turn);
-  HTML(h, "<p>The same on a terminal: <code>");
-  html_text(h, buf_view(&command));
-  HTML(h, "</code></p>");
-  if (book->state == BOOK_DAMAGED) {
-    HTML(h, "<p class=banner role=note>");
-    html_printf(h, "The log is damaged at record %llu; what stands before it is sound.",
-                (unsigned long long)book->records + 1);
-    HTML(h, "</p>");
-  }
-  part_told(h, told, buf_view(&command));
-  if (!ask->all)
-    HTML(h, "<p><a href=\"?all=1\">Show the texts whole, up to 1 MiB each</a></p>");
-  part_end_page(h);
-  buf_deinit(&title);
-  buf_deinit(&command);
-}
-
-static unsigned page_judgment(const struct page_ask *ask, struct buf *out) {
-  struct store_ref ref;
-  struct book book;
-  struct view_told told;
-  struct buf words = {0};
-  struct err err = {0};
-  json_t *record;
-  long turn = 0;
-  if (!page_ref(ask, &ref, &err) || !book_open(&book, &ref, true, &err))
-    return page_problem(ask, out, &err);
-  while ((record = book_next(&book)) != NULL)
-    json_decref(record);
-  size_t max = ask->all ? ALL_BYTES : LIMIT_WINDOW_TEXT_BYTES;
-  bool ok = (str_to_long(str_from(ask->turn), &turn) && turn > 0) ||
-            err_set(&err, ERR_NOT_FOUND, "a turn has a number: \"%s\" is none", ask->turn);
-  ok = ok && turn_words(&book, turn, &words, &err) &&
-       view_told_read(&told, &book, turn, max, max, &err);
-  if (ok) {
-    struct html h = page_html(ask, out);
-    put_judgment(&h, ask, &book, turn, &told, buf_c(&words));
-    view_told_deinit(&told);
-  }
-  book_close(&book);
-  buf_deinit(&words);
-  return ok ? 200 : page_problem(ask, out, &err);
-}
-
 /* --- the rest --- */
-
-static unsigned page_integrity(const struct page_ask *ask, struct buf *out) {
-  struct store_ref ref;
-  struct verify_result result;
-  struct buf words = {0};
-  struct err err = {0};
-  if (!page_ref(ask, &ref, &err))
-    return page_problem(ask, out, &err);
-  struct proof *proof = proof_new(&err);
-  bool ok = proof != NULL && proof_read(proof, &ref, &result, &err);
-  proof_free(proof);
-  if (!ok)
-    return page_problem(ask, out, &err);
-  struct html h = page_html(ask, out);
-  page_begin(&h, "Integrity", NULL);
-  view_put_proof(&words, &result);
-  if (result.state == VERIFY_BAD)
-    HTML(&h, "<p class=banner role=alert>");
-  else
-    HTML(&h, "<p>");
-  html_said(&h, buf_view(&words));
-  HTML(&h, "</p><p>Read now and whole: the chain of its hashes, the order of its records, what "
-           "they refer to, and the last record against the ledger. <a href=\"./\">The session"
-           "</a></p>");
-  part_end_page(&h);
-  buf_deinit(&words);
-  return 200;
-}
 
 static unsigned page_audit(const struct page_ask *ask, struct buf *out) {
   struct html h = page_html(ask, out);
@@ -513,6 +269,12 @@ unsigned page_write(const struct page_ask *ask, struct buf *out) {
     return page_judgment(ask, out);
   case PAGE_INTEGRITY:
     return page_integrity(ask, out);
+  case PAGE_RECORDS:
+    return page_records(ask, out);
+  case PAGE_FIND:
+    return page_find(ask, out);
+  case PAGE_WORKFLOW:
+    return page_workflow(ask, out);
   case PAGE_AUDIT:
     return page_audit(ask, out);
   case PAGE_COMPARE:

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "store/store.h"
+#include "view/track.h"
 
 enum page_kind {
   PAGE_SESSIONS,
@@ -15,6 +16,9 @@ enum page_kind {
   PAGE_SESSION,
   PAGE_JUDGMENT,
   PAGE_INTEGRITY,
+  PAGE_RECORDS,
+  PAGE_FIND,
+  PAGE_WORKFLOW,
   PAGE_AUDIT,
   PAGE_COMPARE,
   PAGE_ENTER /* who has no cookie: posts the code */
@@ -28,13 +32,16 @@ struct page_live { /* how a session stands, which its log does not say: queued, 
 struct page_ask {
   enum page_kind kind;
   struct store store;
-  char root[48];                             /* of all addresses: "/w/RANDOM/" */
-  char id[STORE_ID_BYTES];                   /* of the session */
-  char turn[24];                             /* its number, as it was given */
+  struct track *track;     /* of the session, for this page alone; NULL: its log is read anew */
+  char root[48];           /* of all addresses: "/w/RANDOM/" */
+  char id[STORE_ID_BYTES]; /* of the session */
+  char turn[24];           /* its number, as it was given */
   char a[STORE_ID_BYTES], b[STORE_ID_BYTES]; /* that are compared */
   char q[512];                               /* what is filtered by, as a person wrote it */
   char before[40], from[24];                 /* where a page of a list begins */
-  bool all;                                  /* texts are not cut */
+  char sort[24];          /* of sessions: started, took, tokens, cost, turns; "-": ascending */
+  bool only_failed;       /* of turns */
+  bool all;               /* texts are not cut */
   bool acts;              /* the browser may change something, and there is a daemon to do it */
   int64_t now_ms;         /* real time */
   struct page_live *live; /* of the daemon's sessions; or NULL */

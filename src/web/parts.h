@@ -34,6 +34,9 @@ void part_totals(struct html *h, const struct view_session *v);
 /* Says what follows when its log is not what was written; nothing when it is. */
 void part_banner(struct html *h, const struct view_session *v);
 
+/* The field that a text is looked for with in a session; text: what was looked for. */
+void part_find_form(struct html *h, struct str text);
+
 /* The forms of what may be done with it; nothing where nothing may. */
 void part_acts(struct html *h, const struct view_session *v);
 

@@ -92,6 +92,27 @@ class Browser:
                 found.append(message["params"]["request"]["url"])
         return found
 
+    def cdp(self, command, **params):
+        return self.ask("POST", "/goog/cdp/execute", {"cmd": command, "params": params})
+
+    def emulate(self, width=1280, dark=False, media="", still=False):
+        """How wide the page is, and what it is told of the person's wishes."""
+        self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1,
+                 mobile=width < 500)
+        self.cdp("Emulation.setEmulatedMedia", media=media, features=[
+            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
+            {"name": "prefers-reduced-motion", "value": "reduce" if still else "no-preference"}])
+
+    def shot_whole(self, path):
+        """The page in its whole length, up to 6,000 pixels."""
+        import base64
+        high = self.run("return Math.min(document.documentElement.scrollHeight, 6000)")
+        wide = self.run("return document.documentElement.clientWidth")
+        taken = self.cdp("Page.captureScreenshot", captureBeyondViewport=True,
+                         clip={"x": 0, "y": 0, "width": wide, "height": high, "scale": 1})
+        with open(path, "wb") as f:
+            f.write(base64.b64decode(taken["data"]))
+
     def shot(self, path):
         import base64
         with open(path, "wb") as f:

@@ -28,6 +28,8 @@ struct window {
   struct server *http;
   struct readings readings;
   struct watches watches;
+  struct shelf *own_shelf; /* or NULL */
+  struct shelf *shelf;
   uv_timer_t end;   /* while what is read has not come to its end */
   int64_t asked_ms; /* when a browser with a cookie asked last */
 };
@@ -120,6 +122,22 @@ static bool take_id(struct window *w, struct server_request *r, char id[STORE_ID
   return false;
 }
 
+static bool is_of_session(enum page_kind kind) {
+  return kind == PAGE_SESSION || kind == PAGE_JUDGMENT || kind == PAGE_INTEGRITY ||
+         kind == PAGE_RECORDS || kind == PAGE_FIND || kind == PAGE_WORKFLOW;
+}
+
+/* NULL: the page needs none, or there is no such log. */
+static struct shelf_item *shelf_item_of(struct window *w, struct page_ask *ask) {
+  struct store_ref ref;
+  store_ref(&w->store, ask->id, &ref);
+  if (ask->kind == PAGE_INTEGRITY || !store_is_there(&ref))
+    return NULL;
+  struct shelf_item *item = shelf_find(w->shelf, &ref);
+  ask->track = item->track;
+  return item;
+}
+
 static void take_page(struct window *w, struct server_request *r, enum page_kind kind) {
   const struct gate_browser *browser = who(w, r);
   struct page_ask *ask = xcalloc(1, sizeof *ask);
@@ -137,11 +155,12 @@ static void take_page(struct window *w, struct server_request *r, enum page_kind
     (void)sscanf(server_part(r), "%36[0-9a-f-]_%36[0-9a-f-]", ask->a, ask->b);
   ask->all = server_query(r, "all") != NULL;
   (void)snprintf(ask->turn, sizeof ask->turn, "%s", server_part2(r));
-  if ((kind == PAGE_SESSION || kind == PAGE_JUDGMENT || kind == PAGE_INTEGRITY) &&
-      !take_id(w, r, ask->id))
+  if (is_of_session(kind) && !take_id(w, r, ask->id)) {
     page_drop(ask);
-  else
-    reading_take(&w->readings, r, page_work, page_drop, ask);
+    return;
+  }
+  struct shelf_item *item = is_of_session(kind) ? shelf_item_of(w, ask) : NULL;
+  reading_take_of(&w->readings, r, item, page_work, page_drop, ask);
 }
 
 static void get_sessions(void *ctx, struct server_request *r) {
@@ -167,6 +186,18 @@ static void get_judgment(void *ctx, struct server_request *r) {
 
 static void get_integrity(void *ctx, struct server_request *r) {
   take_page(ctx, r, PAGE_INTEGRITY);
+}
+
+static void get_records(void *ctx, struct server_request *r) {
+  take_page(ctx, r, PAGE_RECORDS);
+}
+
+static void get_find(void *ctx, struct server_request *r) {
+  take_page(ctx, r, PAGE_FIND);
+}
+
+static void get_workflow(void *ctx, struct server_request *r) {
+  take_page(ctx, r, PAGE_WORKFLOW);
 }
 
 static void get_audit_page(void *ctx, struct server_request *r) {
@@ -275,6 +306,8 @@ static void get_session_events(void *ctx, struct server_request *r) {
 static const char *const sessions_query[] = {"q", "before", NULL};
 static const char *const session_query[] = {"from", NULL};
 static const char *const judgment_query[] = {"all", NULL};
+static const char *const records_query[] = {"from", "all", "limit", NULL};
+static const char *const find_query[] = {"q", NULL};
 
 static const struct server_route window_routes[] = {
     {"GET", "", "sessions", TAKES_NOTHING, sessions_query, get_sessions},
@@ -282,6 +315,10 @@ static const struct server_route window_routes[] = {
     {"GET", "inbox", "what waits for a person", TAKES_NOTHING, NULL, window_get_inbox},
     {"GET", "s/{id}/", "a session", TAKES_NOTHING, session_query, get_session_page},
     {"GET", "s/{id}/integrity", "is its log what was written", TAKES_NOTHING, NULL, get_integrity},
+    {"GET", "s/{id}/records", "its records", TAKES_NOTHING, records_query, get_records},
+    {"GET", "s/{id}/find", "where a text stands", TAKES_NOTHING, find_query, get_find},
+    {"GET", "s/{id}/workflow", "its workflow and configuration", TAKES_NOTHING, judgment_query,
+     get_workflow},
     {"GET", "s/{id}/events", "its changes", TAKES_NOTHING, NULL, get_session_events},
     {"GET", "s/{id}/{turn}", "a judgment", TAKES_NOTHING, judgment_query, get_judgment},
     {"POST", "s/{id}/answer", "answer a question", TAKES_JSON, NULL, post_answer},
@@ -333,6 +370,9 @@ struct window *window_new(const struct window_options *options, struct err *err)
     return NULL;
   }
   watches_init(&w->watches, options->loop, &w->store);
+  if (options->shelf == NULL)
+    w->own_shelf = shelf_new(options->loop);
+  w->shelf = options->shelf != NULL ? options->shelf : w->own_shelf;
   uv_timer_init(options->loop, &w->end);
   w->end.data = w;
   if (options->idle != NULL)
@@ -367,6 +407,7 @@ static void window_on_gone(void *ctx) {
 
 static void on_end_closed(uv_handle_t *handle) {
   struct window *w = handle->data;
+  shelf_free(w->own_shelf);
   watches_close(&w->watches, window_on_gone, w);
 }
 

@@ -25,6 +25,7 @@
 struct window_options {
   uv_loop_t *loop;
   const struct store *store;
+  struct shelf *shelf; /* tracks that others look at too; NULL: the window has its own */
   const char *address; /* "127.0.0.1:PORT", "[::1]:PORT"; PORT 0: any; NULL: 127.0.0.1:0 */
   /* Answers, or keeps, a request of a browser that changes something; NULL: there is no daemon. */
   void (*act)(void *ctx, struct server_request *r, const char *id, const char *what);

@@ -1,0 +1,34 @@
+/* found.h - where a text stands in a session: in every text of every record, and of its blobs.
+ *
+ *   view_found_read(&found, &book, needle, max, &err); view_found_json(&found);
+ *   view_found_deinit(&found)
+ * Letters of ASCII are found in either case. The book was read to its end, with places; this reads
+ * the whole log once more. Texts are raw and live in the arena. */
+#ifndef SEGUE_VIEW_FOUND_H
+#define SEGUE_VIEW_FOUND_H
+
+#include "audit/book.h"
+#include "base/arena.h"
+
+struct view_hit {
+  uint64_t seq;
+  long turn;
+  struct str type;                /* of the record */
+  struct str place;               /* JSON Pointer of the text: "/text" */
+  size_t offset;                  /* in it, in bytes */
+  struct str before, that, after; /* the line around it, cut */
+};
+
+struct view_found {
+  struct arena arena;
+  struct view_hit *hits;
+  size_t count, max;
+  bool more; /* than max: the first ones are here */
+};
+
+bool view_found_read(struct view_found *found, const struct book *book, struct str needle,
+                     size_t max, struct err *err) MUST_CHECK;
+json_t *view_found_json(const struct view_found *found);
+void view_found_deinit(struct view_found *found);
+
+#endif

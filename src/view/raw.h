@@ -1,0 +1,42 @@
+/* raw.h - the records of a log as they stand there, a page at a time, and single texts of them.
+ *
+ *   view_raws_read(&raws, &book, after, max, text_max, &err)     from the first one behind `after`
+ *   view_raws_deinit(&raws)
+ * The book was read to its end, with places. Texts are raw and live in the arena; of each line the
+ * first text_max bytes are there. Only what is shown is read. */
+#ifndef SEGUE_VIEW_RAW_H
+#define SEGUE_VIEW_RAW_H
+
+#include "audit/book.h"
+#include "base/arena.h"
+
+struct view_raw {
+  uint64_t seq;
+  long turn; /* 0: of the session */
+  struct str type, ts, hash;
+  struct str line;
+  size_t more_bytes; /* of the line, behind it */
+  bool unproven;
+};
+
+struct view_raws {
+  struct arena arena;
+  struct view_raw *items;
+  size_t count;
+  uint64_t next; /* `after` of the next page; 0: there is none */
+};
+
+bool view_raws_read(struct view_raws *raws, const struct book *book, uint64_t after, size_t max,
+                    size_t text_max, struct err *err) MUST_CHECK;
+void view_raws_deinit(struct view_raws *raws);
+
+/* {"records": [...], "next": N or null}: whole records, at most max_bytes of them beside one. */
+json_t *view_raws_json(const struct book *book, uint64_t after, size_t max, size_t max_bytes,
+                       struct err *err);
+/* {"call": N, "records": [...]}: all records of one call. */
+json_t *view_call_json(const struct book *book, long call, size_t max_bytes, struct err *err);
+/* {"ref", "offset", "bytes", "text", "next"}: a piece of the text at a place such as "12#/text". */
+json_t *view_text_json(const struct book *book, const char *ref, size_t offset, size_t max,
+                       struct err *err);
+
+#endif

@@ -1,0 +1,30 @@
+/* track.h - a session that is kept for those who look at it: its view, and where each of its
+ * records stands, made by one read and extended while its log grows.
+ *
+ *   t = track_new(&ref)
+ *   track_read(t, &err)      all, or what was appended since; then t->view and t->book count
+ *   track_bytes(t)           of memory, roughly
+ *   track_free(t)
+ *
+ * One thread at a time, and never on a loop. A log that is damaged, replaced or shorter than before
+ * is read anew. After a read that failed there is no view; the next one begins anew. */
+#ifndef SEGUE_VIEW_TRACK_H
+#define SEGUE_VIEW_TRACK_H
+
+#include "view/session.h"
+
+struct track {
+  struct store_ref ref;
+  struct book book; /* with places */
+  struct view_session view;
+  bool read;
+  uint64_t bytes; /* of the log when it was read */
+  bool owned;
+};
+
+struct track *track_new(const struct store_ref *ref);
+bool track_read(struct track *t, struct err *err) MUST_CHECK;
+size_t track_bytes(const struct track *t);
+void track_free(struct track *t); /* NULL is fine */
+
+#endif

@@ -1,0 +1,237 @@
+/* Writes what a session's log has: its records, places where a text was found, its workflow. */
+#include "base/limits.h"
+#include "format/json_object.h"
+#include "format/json_write.h"
+#include "view/found.h"
+#include "view/raw.h"
+#include "web/page_session.h"
+#include "web/parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WHOLE_BYTES = 1024 * 1024 }; /* of a text that is shown whole */
+
+/* --- records --- */
+
+static void put_record(struct html *h, const struct view_raw *raw) {
+  struct buf number = {0};
+  HTML(h, "<article class=record");
+  html_attr_printf(h, "id", "rec%llu", (unsigned long long)raw->seq);
+  HTML(h, "><h2>");
+  html_printf(h, "%llu ", (unsigned long long)raw->seq);
+  html_said(h, raw->type);
+  if (raw->turn > 0) {
+    HTML(h, " <a class=dim");
+    buf_printf(&number, "%ld", raw->turn);
+    HTML_LINK(h, "", buf_view(&number), "");
+    HTML(h, ">");
+    html_printf(h, "turn %ld", raw->turn);
+    HTML(h, "</a>");
+  }
+  HTML(h, "</h2><p class=dim>");
+  html_said(h, raw->ts);
+  HTML(h, " hash <code>");
+  html_text(h, raw->hash);
+  HTML(h, "</code>");
+  if (raw->unproven)
+    HTML(h, " <span class=mark>not proven</span>");
+  HTML(h, "</p><pre>");
+  html_text(h, raw->line);
+  HTML(h, "</pre>");
+  if (raw->more_bytes > 0) {
+    buf_clear(&number);
+    buf_printf(&number, "%llu", (unsigned long long)raw->seq - 1);
+    HTML(h, "<p class=origin><a");
+    HTML_LINK(h, "records?all=1&amp;limit=1&amp;from=", buf_view(&number), "");
+    HTML(h, ">");
+    html_printf(h, "Show all, %zu bytes more", raw->more_bytes);
+    HTML(h, "</a></p>");
+  }
+  HTML(h, "</article>");
+  buf_deinit(&number);
+}
+
+static void put_record_link(struct html *h, char key, uint64_t from, const char *name) {
+  struct buf number = {0};
+  buf_printf(&number, "%llu", (unsigned long long)from);
+  HTML(h, " <a");
+  if (key != '\0')
+    html_attr_printf(h, "data-key", "%c", key);
+  HTML_LINK(h, "records?from=", buf_view(&number), "");
+  HTML(h, ">");
+  html_puts(h, name);
+  HTML(h, "</a>");
+  buf_deinit(&number);
+}
+
+static uint64_t records_before(uint64_t seq) {
+  return seq > LIMIT_WINDOW_RECORD_COUNT ? seq - LIMIT_WINDOW_RECORD_COUNT : 0;
+}
+
+static void put_records_nav(struct html *h, const struct book *book, const struct view_raws *raws) {
+  uint64_t first = raws->count > 0 ? raws->items[0].seq : 1;
+  uint64_t last = book->place_count > 0 ? book->places[book->place_count - 1].seq : 0;
+  HTML(h, "<p><a href=\"./\">The session</a>");
+  if (first > 1) {
+    put_record_link(h, '\0', 0, "First");
+    put_record_link(h, 'p', records_before(first - 1), "Before");
+  }
+  if (raws->next > 0) {
+    put_record_link(h, 'n', raws->next, "Behind");
+    put_record_link(h, '\0', records_before(last), "Last");
+  }
+  HTML(h, "</p>");
+}
+
+unsigned page_records(const struct page_ask *ask, struct buf *out) {
+  struct track *own, *track;
+  struct view_raws raws;
+  struct err err = {0};
+  long from = 0;
+  if ((track = page_track(ask, &own, &err)) == NULL)
+    return page_problem(ask, out, &err);
+  size_t max = ask->all ? 1 : LIMIT_WINDOW_RECORD_COUNT;
+  size_t text_max = ask->all ? WHOLE_BYTES : LIMIT_WINDOW_TEXT_BYTES;
+  bool ok = ask->from[0] == '\0' || (str_to_long(str_from(ask->from), &from) && from >= 0) ||
+            err_set(&err, ERR_NOT_FOUND, "a record has a number: \"%s\" is none", ask->from);
+  ok = ok && view_raws_read(&raws, &track->book, (uint64_t)from, max, text_max, &err);
+  if (ok) {
+    struct html h = page_html(ask, out);
+    page_begin(&h, "Records", NULL);
+    put_records_nav(&h, &track->book, &raws);
+    if (raws.count == 0)
+      HTML(&h, "<p>There is no record behind this one.</p>");
+    for (size_t i = 0; i < raws.count; i++)
+      put_record(&h, &raws.items[i]);
+    if (raws.count > 10)
+      put_records_nav(&h, &track->book, &raws);
+    part_end_page(&h);
+    view_raws_deinit(&raws);
+  }
+  track_free(own);
+  return ok ? 200 : page_problem(ask, out, &err);
+}
+
+/* --- find --- */
+
+static void put_hit(struct html *h, const struct view_hit *hit) {
+  struct buf number = {0};
+  HTML(h, "<tr><td class=n><a");
+  if (hit->turn > 0) {
+    buf_printf(&number, "%ld", hit->turn);
+    HTML_LINK(h, "", buf_view(&number), "");
+    HTML(h, ">");
+    html_printf(h, "%ld", hit->turn);
+  } else {
+    buf_printf(&number, "%llu", (unsigned long long)hit->seq - 1);
+    HTML_LINK(h, "records?from=", buf_view(&number), "");
+    HTML(h, ">session");
+  }
+  HTML(h, "</a></td><td><a");
+  buf_clear(&number);
+  buf_printf(&number, "%llu", (unsigned long long)hit->seq - 1);
+  HTML_LINK(h, "records?from=", buf_view(&number), "");
+  HTML(h, "><code>");
+  html_printf(h, "%llu#", (unsigned long long)hit->seq);
+  html_text(h, hit->place);
+  HTML(h, "</code></a><br><span class=dim>");
+  html_said(h, hit->type);
+  html_printf(h, ", byte %zu", hit->offset);
+  HTML(h, "</span></td><td class=said><bdi>");
+  html_text(h, hit->before);
+  HTML(h, "<mark>");
+  html_text(h, hit->that);
+  HTML(h, "</mark>");
+  html_text(h, hit->after);
+  HTML(h, "</bdi></td></tr>");
+  buf_deinit(&number);
+}
+
+static void put_hits(struct html *h, const struct page_ask *ask, const struct view_found *found) {
+  if (found->count == 0) {
+    HTML(h, "<p>No text of this session has ");
+    html_said(h, str_from(ask->q));
+    HTML(h, " in it. Letters A to Z are found in either case; nothing else is.</p>");
+    return;
+  }
+  HTML(h, "<p role=status>");
+  html_printf(h, found->more ? "The first %zu places" : "%zu place%s", found->count,
+              found->count == 1 ? "" : "s");
+  HTML(h, "</p><div class=wide tabindex=0 role=region aria-label=Places><table><thead><tr>"
+          "<th scope=col class=n>turn</th><th scope=col>place</th><th scope=col>text</th></tr>"
+          "</thead><tbody>");
+  for (size_t i = 0; i < found->count; i++)
+    put_hit(h, &found->hits[i]);
+  HTML(h, "</tbody></table></div>");
+}
+
+unsigned page_find(const struct page_ask *ask, struct buf *out) {
+  struct track *own, *track;
+  struct view_found found = {0};
+  struct err err = {0};
+  if ((track = page_track(ask, &own, &err)) == NULL)
+    return page_problem(ask, out, &err);
+  bool asked = ask->q[0] != '\0';
+  bool ok = !asked ||
+            view_found_read(&found, &track->book, str_from(ask->q), LIMIT_WINDOW_FOUND_COUNT, &err);
+  struct html h = page_html(ask, out);
+  page_begin(&h, "Find", NULL);
+  HTML(&h, "<p><a href=\"./\">The session</a></p>");
+  part_find_form(&h, str_from(ask->q));
+  if (!ok) {
+    HTML(&h, "<p class=banner role=alert>");
+    html_said(&h, str_from(err.text));
+    HTML(&h, "</p>");
+  } else if (asked) {
+    put_hits(&h, ask, &found);
+  }
+  part_end_page(&h);
+  view_found_deinit(&found);
+  track_free(own);
+  return 200;
+}
+
+/* --- the workflow --- */
+
+static void put_dumped(struct html *h, const char *name, const json_t *value, bool all) {
+  char *text = json_dump_text(value, JSON_INDENT(2) | JSON_ENCODE_ANY);
+  struct str whole = str_from(text != NULL ? text : "");
+  size_t max = all ? WHOLE_BYTES : 16u * LIMIT_WINDOW_TEXT_BYTES;
+  HTML(h, "<h2>");
+  html_puts(h, name);
+  HTML(h, "</h2><pre>");
+  html_text(h, (struct str){whole.p, whole.n < max ? whole.n : max});
+  HTML(h, "</pre>");
+  if (whole.n > max) {
+    HTML(h, "<p class=origin><a href=\"?all=1\">");
+    html_printf(h, "Show all, %zu bytes", whole.n);
+    HTML(h, "</a></p>");
+  }
+  free(text);
+}
+
+unsigned page_workflow(const struct page_ask *ask, struct buf *out) {
+  struct track *own, *track;
+  struct err err = {0};
+  json_t *start = NULL;
+  if ((track = page_track(ask, &own, &err)) == NULL)
+    return page_problem(ask, out, &err);
+  start = book_get(&track->book, 1, &err);
+  if (start != NULL) {
+    struct html h = page_html(ask, out);
+    page_begin(&h, "Workflow and configuration", NULL);
+    HTML(&h, "<p><a href=\"./\">The session</a></p><p>As this session has it, with all facets and "
+             "calls put in: it does not need the file any more.</p><dl>");
+    part_fact(&h, "file", json_view(json_at(start, "workflow_path")));
+    part_fact(&h, "SHA-256", json_view(json_at(start, "workflow_sha256")));
+    HTML(&h, "</dl>");
+    put_dumped(&h, "Configuration", json_at(start, "config"), ask->all);
+    put_dumped(&h, "Workflow", json_at(start, "workflow"), ask->all);
+    part_end_page(&h);
+    json_decref(start);
+  }
+  track_free(own);
+  return start != NULL ? 200 : page_problem(ask, out, &err);
+}

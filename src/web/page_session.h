@@ -1,0 +1,27 @@
+/* page_session.h - inside the pages (pages.h): those of one session, and what all pages share. */
+#ifndef SEGUE_WEB_PAGE_SESSION_H
+#define SEGUE_WEB_PAGE_SESSION_H
+
+#include "web/html.h"
+#include "web/pages.h"
+
+struct html page_html(const struct page_ask *ask, struct buf *out);
+/* watch: the address of what tells its changes, below the root; or NULL. */
+void page_begin(struct html *h, const char *title, const char *watch);
+/* A page that says why there is no other one: 404. */
+unsigned page_problem(const struct page_ask *ask, struct buf *out, const struct err *err);
+/* How the daemon says that a session stands; NULL: its log says all. */
+const struct page_live *page_live_of(const struct page_ask *ask, const char *id);
+
+/* The session's track, read: the asked one's, else *own, which is the caller's to free. */
+struct track *page_track(const struct page_ask *ask, struct track **own, struct err *err);
+
+unsigned page_session(const struct page_ask *ask, struct buf *out);
+unsigned page_judgment(const struct page_ask *ask, struct buf *out);
+unsigned page_integrity(const struct page_ask *ask, struct buf *out);
+/* page_raw.c */
+unsigned page_records(const struct page_ask *ask, struct buf *out);
+unsigned page_find(const struct page_ask *ask, struct buf *out);
+unsigned page_workflow(const struct page_ask *ask, struct buf *out);
+
+#endif

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""What programs read of sessions over the socket: the same as the commands tell, in pages, and in bounds."""
+import json
+import sys
+import urllib.parse
+
+from daemon import DaemonBox
+from report_cli_test import long_session, session
+from support import expect, main, of_type, records
+
+
+def quote(text):
+    return urllib.parse.quote(text, safe="")
+
+
+def pages(box, path, key, limit):
+    """All items of a list that comes in pages, and how many pages those were."""
+    items, after, count = [], 0, 0
+    while after is not None:
+        value = box.get(f"{path}?after={after}&limit={limit}")
+        expect(len(value[key]) <= limit, path, len(value[key]))
+        items += value[key]
+        after = value["next"]
+        count += 1
+    return items, count
+
+
+def pieces():
+    """Turns, records, calls and texts of a session are those of its log and of the commands."""
+    with DaemonBox() as box:
+        big = "\u8a66 needle \U0001f600 " + "x" * 200_000
+        path = session(box, task="the Task", said=(big + "\n[WORK:1]", "fine\n[CHECK:1]"))
+        log = records(path)
+        sid = log[0]["session"]
+        many = records(long_session(box, 30))[0]["session"]
+        box.serve()
+        of = f"/v1/sessions/{sid}"
+        expect(pages(box, of + "/records", "records", 4)[0] == log)
+        view = json.loads(box.segue("show", box.log(many), "--as", "view").stdout)
+        turns, count = pages(box, f"/v1/sessions/{many}/turns", "turns", 7)
+        expect(turns == view["turns"] and count == 5, count)
+        call = of_type(log, "call_start")[0]["call"]
+        got = box.get(f"{of}/calls/{call}")
+        expect(got["records"] == [r for r in log if r.get("call") == call], got)
+        end = of_type(log, "call_end")[0]
+        expect("text_blob" in end, "the answer is not in a blob")
+        text, offset = "", 0
+        while offset is not None:
+            piece = box.get(f"{of}/text?ref={quote('%d#/text' % end['seq'])}&offset={offset}&limit=50001")
+            expect(piece["offset"] == len(text.encode()), piece["offset"])
+            text, offset = text + piece["text"], piece["next"]
+        expect(text == big + "\n[WORK:1]")
+        for wrong in ("/calls/99", "/calls/x", "/turns/0", "/text?ref=99%23/text", "/text?ref=1%23/nothing"):
+            expect(box.ask("GET", of + wrong)[0] == 404, wrong)
+        for wrong in ("/text", "/find", "/find?text=", "/records?after=x", "/records?limit=0",
+                      "/turns?limit=1001", "/records?before=1", "/find?text=" + "x" * 401):
+            expect(box.ask("GET", of + wrong)[0] == 400, wrong)
+        expect(box.ask("GET", "/v1/sessions/" + "0" * 36 + "/records")[0] == 404)
+        box.check_all()
+        box.end()
+
+
+def found():
+    """A text is found in every text of the log, in blobs too, with its place; case does not matter."""
+    with DaemonBox() as box:
+        big = "y" * 100_000 + " \u30ad\u30e5\u30fc Needle/\"q\" end"
+        path = session(box, task="a NEEDLE/\"q\" here a\u202eb \u2028 \u00e9\u0085", said=(big + "\n[WORK:1]", "fine\n[CHECK:1]"))
+        log = records(path)
+        box.serve()
+        of = f"/v1/sessions/{log[0]['session']}"
+        got = box.get(f"{of}/find?text={quote('needle/' + chr(34) + 'q')}")
+        expect(got["more"] is False, got)
+        places = {hit["ref"] for hit in got["found"]}
+        end = of_type(log, "call_end")[0]["seq"]
+        expect({"1#/task", f"{end}#/text"} <= places, places)
+        for hit in got["found"]:
+            text = box.get(f"{of}/text?ref={quote(hit['ref'])}&offset={hit['offset']}&limit=9")["text"]
+            expect(text.lower().startswith("needle/\"q"[:9]), hit, text)
+            expect(hit["found"].lower() == "needle/\"q", hit)
+        for odd in ("\u30ad\u30e5", "a\u202eb", "\u2028", "\u00e9\u0085"):
+            expect(box.get(f"{of}/find?text={quote(odd)}")["found"], odd)
+        expect(box.get(f"{of}/find?text=nowhere")["found"] == [])
+        expect(box.get(f"{of}/find?text=e")["more"] is True)
+        box.check_all()
+        box.end()
+
+
+def compared():
+    """Two sessions side by side as the command tells them."""
+    with DaemonBox() as box:
+        ids = [records(session(box, task=t))[0]["session"] for t in ("ant", "bee")]
+        box.serve()
+        told = json.loads(box.segue("compare", "--logs", box.logs, *ids, "--json").stdout)
+        expect(box.get(f"/v1/compare?a={ids[0]}&b={ids[1]}") == told)
+        expect(box.ask("GET", f"/v1/compare?a={ids[0]}")[0] == 400)
+        expect(box.ask("GET", f"/v1/compare?a={ids[0]}&b={'0' * 36}")[0] == 404)
+        expect(box.ask("GET", f"/v1/compare?a={ids[0]}&b=..%2Fx")[0] == 404)
+        box.check_all()
+        box.end()
+
+
+def grows():
+    """What is kept of a session that is looked at follows its log, and a log that was changed."""
+    with DaemonBox() as box:
+        path = long_session(box, 40)
+        log = records(path)
+        with open(path, "rb") as f:
+            lines = f.read().splitlines(True)
+        box.serve()
+        of = f"/v1/sessions/{log[0]['session']}"
+        for n in (3, 20, 21, 100, len(lines)):
+            with open(path, "wb") as f:
+                f.write(b"".join(lines[:n]))
+            got = box.get(of + "/view")
+            told = json.loads(box.segue("show", path, "--as", "view").stdout)
+            expect(got == told, n, got["turns"][-1], told["turns"][-1])
+        with open(path, "wb") as f:
+            f.write(b"".join(lines)[:-20])
+        expect(box.get(of + "/view")["chain"]["state"] == "torn")
+        with open(path, "wb") as f:
+            f.write(b"".join(lines[:9]) + lines[9].replace(b'"seq":10', b'"seq":10 ') + b"".join(lines[10:]))
+        expect(box.get(of + "/view")["chain"]["state"] == "bad")
+        with open(path, "wb") as f:
+            f.write(b"".join(lines))
+        expect(box.get(of + "/view")["chain"]["state"] == "sound")
+        box.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main([pieces, found, compared, grows]))
