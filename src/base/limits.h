@@ -85,6 +85,7 @@
 #define LIMIT_WINDOW_TEXT_BYTES   4096u
 #define LIMIT_WINDOW_RECORD_COUNT 50u           /* raw records of a page */
 #define LIMIT_WINDOW_FOUND_COUNT  200u          /* places where a text was found */
+#define LIMIT_NOW_RECORD_COUNT    400u          /* records of an open turn that are looked at */
 #define LIMIT_TAIL_TEXT_BYTES     (12u * 1024u) /* of what a running call has said: its end */
 #define LIMIT_TAIL_THINKING_BYTES (4u * 1024u)
 #define LIMIT_TAIL_ALL_BYTES      (8u * 1024u * 1024u)  /* of all running calls */

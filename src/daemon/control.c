@@ -1,6 +1,7 @@
 /* Answers the routes of the control API. */
 #include "daemon/control_internal.h"
 
+#include "daemon/abilities.h"
 #include "daemon/counts.h"
 #include "daemon/lookup.h"
 #include "daemon/question.h"
@@ -219,16 +220,18 @@ static void watch_session(void *ctx, struct server_request *r) {
 
 /* --- the rest --- */
 
-static void get_health(void *ctx, struct server_request *r) {
-  const struct control *api = ctx;
+json_t *control_health(const struct control *api) {
   const struct sessions *ss = api->sessions;
-  server_reply_json(r, 200,
-                    json_pack("{ss ss si ss ss s{sI sI sI} si}", "status",
-                              api->draining ? "stopping" : "ready", "version", SEGUE_VERSION, "pid",
-                              (int)getpid(), "started", api->started, "logs", ss->env->store->where,
-                              "sessions", "running", (json_int_t)sessions_running(ss), "queued",
-                              (json_int_t)sessions_queued(ss), "max", (json_int_t)ss->max_running,
-                              "connections", (int)server_connections(api->http)));
+  return json_pack("{ss ss si ss ss s{sI sI sI} si}", "status",
+                   api->draining ? "stopping" : "ready", "version", SEGUE_VERSION, "pid",
+                   (int)getpid(), "started", api->started, "logs", ss->env->store->where,
+                   "sessions", "running", (json_int_t)sessions_running(ss), "queued",
+                   (json_int_t)sessions_queued(ss), "max", (json_int_t)ss->max_running,
+                   "connections", (int)server_connections(api->http));
+}
+
+static void get_health(void *ctx, struct server_request *r) {
+  server_reply_json(r, 200, control_health(ctx));
 }
 
 static void get_description(void *ctx, struct server_request *r) {
@@ -288,6 +291,8 @@ const struct server_route control_routes[] = {
      TAKES_NOTHING, counts_query, control_get_audit},
     {"GET", "/v1/compare", "two sessions side by side (a, b)", TAKES_NOTHING, compare_query,
      control_get_compare},
+    {"GET", "/v1/providers", "providers: calls, places, cooldowns, circuits, errors", TAKES_NOTHING,
+     NULL, control_get_providers},
     {"POST", "/v1/web/codes", "a code for the web page, whose port is opened",
      TAKES_JSON_OR_NOTHING, NULL, control_post_code},
     {"GET", "/metrics", "counters for Prometheus", TAKES_NOTHING, NULL, control_get_metrics},
@@ -311,11 +316,13 @@ void control_close(struct control *api) {
 
 void control_deinit(struct control *api) {
   metrics_deinit(&api->metrics);
+  tails_deinit(&api->tails);
 }
 
 void control_init(struct control *api, struct sessions *sessions) {
   *api = (struct control){.sessions = sessions};
   sessions->recorded = control_on_record;
+  sessions->said = control_on_said;
   sessions->observer = api;
   readings_init(&api->readings, sessions->host->loop);
   api->shelf = shelf_new(sessions->host->loop);

@@ -13,6 +13,7 @@
 #include "daemon/metrics.h"
 #include "daemon/reading.h"
 #include "daemon/sessions.h"
+#include "daemon/tails.h"
 
 struct waiter;
 struct window;
@@ -21,6 +22,7 @@ struct control {
   struct server *http;
   struct intake intake;
   struct readings readings;
+  struct tails tails;  /* what running calls said last */
   struct shelf *shelf; /* tracks of the sessions that are looked at */
   struct metrics metrics;
   struct window *window; /* or NULL: no port is open */
@@ -52,6 +54,8 @@ void control_get_integrity(void *api, struct server_request *r);
 bool control_find(const struct control *api, struct server_request *r, char id[STORE_ID_BYTES]);
 void control_get_audit(void *api, struct server_request *r);
 void control_get_metrics(void *api, struct server_request *r);
+void control_on_said(void *api, const struct daemon_entry *e, long turn, long call, bool thinking,
+                     struct str text);
 void control_on_record(void *api, const struct daemon_entry *e, const struct record *record);
 void control_close(struct control *api); /* before the loop ends */
 /* No request is being read that would still be answered. */

@@ -23,11 +23,24 @@ void control_get_metrics(void *ctx, struct server_request *r) {
 void control_on_record(void *observer, const struct daemon_entry *e, const struct record *record) {
   struct control *api = observer;
   if (record == NULL)
+    tails_end(&api->tails, e->id, 0);
+  else if (record->type == RECORD_CALL_START || record->type == RECORD_CALL_END)
+    tails_end(&api->tails, e->id, (long)record_number(record, MEMBER_CALL));
+  if (record == NULL)
     metrics_forget(&api->metrics, e);
   else
     metrics_record(&api->metrics, e, record);
   if (record != NULL && api->window != NULL)
     window_changed(api->window);
+}
+
+void control_on_said(void *observer, const struct daemon_entry *e, long turn, long call,
+                     bool thinking, struct str text) {
+  struct control *api = observer;
+  const struct tail *tail = tails_add(&api->tails, e->id, turn, call, thinking, text);
+  if (api->window != NULL)
+    window_said(api->window, e->id, call, thinking, thinking ? tail->thinking.end : tail->text.end,
+                text);
 }
 
 static void control_look(struct control *api, struct server_request *r, enum lookup what) {

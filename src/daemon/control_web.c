@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "daemon/abilities.h"
 #include "daemon/window/window.h"
 #include "format/json_object.h"
 
@@ -34,6 +35,15 @@ static size_t control_live(void *ctx, struct page_live **list) {
   return n;
 }
 
+static size_t control_said(void *ctx, const char *id, struct page_said **list) {
+  const struct control *api = ctx;
+  return tails_of(&api->tails, id, list);
+}
+
+static void *control_about(void *ctx) {
+  return abilities_new(ctx);
+}
+
 bool control_open_window(struct control *api, const char *address, struct err *err) {
   const struct window_options options = {.loop = api->sessions->host->loop,
                                          .store = api->sessions->env->store,
@@ -41,6 +51,10 @@ bool control_open_window(struct control *api, const char *address, struct err *e
                                          .address = address,
                                          .act = control_act,
                                          .live = control_live,
+                                         .said = control_said,
+                                         .about = control_about,
+                                         .about_read = abilities_read,
+                                         .about_drop = abilities_free,
                                          .idle = address == NULL ? on_idle : NULL,
                                          .ctx = api};
   if (api->window == NULL)

@@ -115,6 +115,9 @@ static void call_ends(struct metrics *m, const void *owner, const struct record 
   if (i < m->call_count)
     who = str_from(m->calls[i].provider);
   metrics_add(m, METRIC_CALLS, "provider", who, "class", class.n > 0 ? class : STR("none"), 1);
+  if (class.n > 0)
+    troubles_add(&m->troubles, who, class,
+                 json_view(json_at(record_tree(record, MEMBER_ERROR), "message")), clock_real_ms());
   int64_t ms = record_number(record, MEMBER_DURATION_MS);
   metrics_add(m, METRIC_CALL_SECONDS, "provider", who, NULL, who, (double)ms / 1000);
   if (usage != NULL) {
@@ -244,5 +247,6 @@ void metrics_deinit(struct metrics *m) {
     free(m->counters[k].items);
   }
   free(m->calls);
+  troubles_deinit(&m->troubles);
   *m = (struct metrics){0};
 }

@@ -14,6 +14,7 @@
 
 #include "core/record.h"
 #include "daemon/sessions.h"
+#include "daemon/troubles.h"
 
 enum metric {
   METRIC_JUDGMENTS,
@@ -40,6 +41,7 @@ struct metrics {
   } counters[METRIC_COUNT];
   struct metrics_call *calls; /* under way */
   size_t call_count;
+  struct troubles troubles;
 };
 
 void metrics_record(struct metrics *m, const void *owner, const struct record *record);

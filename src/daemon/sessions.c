@@ -150,6 +150,8 @@ static void sessions_on_delta(void *ctx, long turn, long call, bool thinking, st
   const struct daemon_entry *e = ctx;
   if (e->feed != NULL)
     feed_delta(e->feed, turn, call, thinking, text);
+  if (e->sessions->said != NULL)
+    e->sessions->said(e->sessions->observer, e, turn, call, thinking, text);
 }
 
 void entry_retire(struct daemon_entry *e) {

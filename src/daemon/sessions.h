@@ -67,6 +67,9 @@ struct sessions {
   struct host *host;
   /* Told of each durable record, and with NULL when the session goes from memory; or NULL. */
   void (*recorded)(void *observer, const struct daemon_entry *e, const struct record *record);
+  /* A piece of an answer came; or NULL. */
+  void (*said)(void *observer, const struct daemon_entry *e, long turn, long call, bool thinking,
+               struct str text);
   void *observer;
   struct launch_env *env;
   struct events *events;

@@ -69,6 +69,19 @@ static struct admission_slot *admission_slot_of(struct admission *a, struct str 
   return NULL;
 }
 
+void admission_look_at(const struct admission *a, struct str provider, struct admission_look *out) {
+  *out = (struct admission_look){0};
+  for (size_t i = 0; i < a->count; i++) {
+    const struct admission_slot *s = &a->slots[i];
+    if (str_eq(s->name, provider))
+      *out = (struct admission_look){.limit = s->limit,
+                                     .open = s->open,
+                                     .failures = s->failures,
+                                     .cool_until_ms = s->cool_until_ms,
+                                     .open_until_ms = s->open_until_ms};
+  }
+}
+
 enum admission_answer admission_ask(struct admission *a, struct str provider, bool has_fallback,
                                     uint64_t now_ms, struct admission_why *why) {
   struct admission_slot *s = admission_slot_of(a, provider);

@@ -47,6 +47,14 @@ enum admission_answer admission_ask(struct admission *a, struct str provider, bo
 void admission_done(struct admission *a, struct str provider, const void *owner,
                     enum error_class class, int64_t retry_after_ms, uint64_t now_ms);
 
+/* How one provider stands: for who looks. All zero: nothing is known of it. */
+struct admission_look {
+  unsigned limit, open;                  /* calls at once at most (0: no limit), and now */
+  unsigned failures;                     /* in a row, that say that it is down */
+  uint64_t cool_until_ms, open_until_ms; /* 0: not; the circuit stays open until a call went well */
+};
+void admission_look_at(const struct admission *a, struct str provider, struct admission_look *out);
+
 /* The concurrency setting is a whole number within its limits; err names the key. */
 bool admission_check(const struct provider *provider, struct err *err) MUST_CHECK;
 

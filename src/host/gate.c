@@ -143,3 +143,10 @@ void gate_drop(struct gate *g, const void *owner, long call) {
   }
   gate_arm(g);
 }
+
+size_t gate_waiting(const struct gate *g, struct str provider) {
+  size_t n = 0;
+  for (const struct gate_entry *e = g->first; e; e = e->next)
+    n += str_eq_c(provider, e->provider);
+  return n;
+}

@@ -37,6 +37,8 @@ enum admission_answer gate_ask(struct gate *g, void *owner, long call, struct st
                                bool has_fallback, struct admission_why *why);
 void gate_leave(struct gate *g, const void *owner, struct str provider, enum error_class class,
                 int64_t retry_after_ms);
+/* So many calls wait for this provider. */
+size_t gate_waiting(const struct gate *g, struct str provider);
 void gate_drop(struct gate *g, const void *owner, long call);
 
 #endif

@@ -16,6 +16,7 @@
 struct html {
   struct buf *out;
   const char *root; /* of the window's addresses: "/w/RANDOM/"; NULL in a file */
+  bool daemon;      /* there is one, so that its pages are linked */
   bool in_tag;
 };
 

@@ -61,13 +61,20 @@ void part_begin_page(struct html *h, struct str title, const char *watch) {
   HTML_LINK(h, "/inbox", STR(""), "");
   HTML(h, ">Inbox</a> <a");
   HTML_LINK(h, "/audit", STR(""), "");
-  HTML(h, ">Audit</a></nav><p id=line role=status></p></header><main id=main tabindex=-1>");
+  HTML(h, ">Audit</a>");
+  if (h->daemon) {
+    HTML(h, " <a");
+    HTML_LINK(h, "/providers", STR(""), "");
+    HTML(h, ">Providers</a>");
+  }
+  HTML(h, "</nav><p id=line role=status></p></header><main id=main tabindex=-1>");
 }
 
 void part_end_page(struct html *h) {
   HTML(h, "</main><footer class=noprint><details id=keys><summary>Keys</summary><p>"
           "j k move, Enter opens, u back, / filters, n p next and previous turn, e unfolds, "
-          "g s sessions, g i inbox, g a audit, Esc leaves, ? this list. No key changes anything. "
+          "f follows what a call says, g s sessions, g i inbox, g a audit, g p providers, Esc "
+          "leaves, ? this list. No key changes anything. "
           "<label><input type=checkbox id=keys-off> no single keys</label></p></details></footer>"
           "</body></html>\n");
 }

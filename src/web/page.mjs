@@ -10,12 +10,15 @@ const main = () => document.getElementById('main');
 const keep = {
   ignoreActiveValue: true,
   callbacks: {
+    // What a call says comes as text; what is there is not sent again, but where pieces were missed.
+    beforeNodeMorphed: (old, fresh) =>
+      !(old.dataset?.end && fresh.dataset?.end && Number(old.dataset.end) >= Number(fresh.dataset.end)),
     beforeAttributeUpdated: (name, node) =>
       !(name === 'open' && node.tagName === 'DETAILS') && !(name === 'value' && /^(INPUT|TEXTAREA)$/.test(node.tagName)),
   },
 };
 
-let asking = false, again = false;
+let asking = false, again = false, closed = false;
 
 // XMLHttpRequest parses the page without running anything in it.
 function refresh() {
@@ -31,7 +34,10 @@ function refresh() {
     asking = false;
     const fresh = ask.status === 200 && ask.response && ask.response.getElementById('main');
     if (fresh) Idiomorph.morph(main(), document.adoptNode(fresh), keep);
-    else if (ask.status === 404) line.textContent = 'This window is closed: run segue web again.';
+    else if (ask.status === 404 && !ask.response?.getElementById('main')) {
+      line.textContent = 'This window is closed: run segue web again.';
+      closed = true;
+    }
     if (again) {
       again = false;
       setTimeout(refresh, 40);
@@ -40,15 +46,39 @@ function refresh() {
   ask.send();
 }
 
-let stream = null;
+let following = true;
+function said(event) {
+  const piece = JSON.parse(event.data);
+  const pre = document.getElementById(`said-${piece.call}-${piece.thinking ? 'thinking' : 'text'}`);
+  if (!pre || Number(pre.dataset.end) > piece.at) return;
+  const atEnd = pre.scrollTop + pre.clientHeight >= pre.scrollHeight - 4;
+  pre.append(document.createTextNode(piece.text));
+  pre.dataset.end = piece.end;
+  if (atEnd && following) pre.scrollTop = pre.scrollHeight;
+}
+
+let stream = null, resting = 0;
 function listen() {
-  if (!watch || document.hidden || stream) return;
+  if (!watch || document.hidden || stream || closed) return;
   stream = new EventSource(root + watch);
   stream.addEventListener('change', refresh);
+  stream.addEventListener('said', said);
+  stream.addEventListener('rest', () => { // too many pages of this browser are open: ask now and then
+    leave();
+    resting = setInterval(() => { if (!document.hidden) refresh(); }, 5000);
+    line.textContent = 'Many pages are open: this one looks every 5 seconds.';
+  });
   stream.onopen = () => { line.textContent = ''; };
-  stream.onerror = () => { line.textContent = 'Not connected: what is shown may be old.'; };
+  stream.onerror = () => {
+    line.textContent = 'Not connected: what is shown may be old.';
+    if (!stream || stream.readyState !== EventSource.CLOSED) return; // it tries again by itself
+    leave();
+    refresh(); // says so when this page has no window any more
+    setTimeout(listen, 3000);
+  };
 }
 function leave() {
+  clearInterval(resting);
   if (stream) stream.close();
   stream = null;
 }
@@ -125,6 +155,10 @@ const keys = {
   e: () => { for (const d of document.querySelectorAll('#main details')) d.open = true; },
   '/': () => document.querySelector('input[name=q]')?.focus(),
   '?': () => { const help = document.getElementById('keys'); help.open = !help.open; help.querySelector('summary').focus(); },
+  f: () => {
+    following = true;
+    for (const pre of document.querySelectorAll('pre.live')) pre.scrollTop = pre.scrollHeight;
+  },
   g: () => { going = true; },
 };
 
@@ -137,6 +171,7 @@ document.addEventListener('keydown', (event) => {
     if (event.key === 's') location.href = root;
     if (event.key === 'i') location.href = root + 'inbox';
     if (event.key === 'a') location.href = root + 'audit';
+    if (event.key === 'p') location.href = root + 'providers';
     return;
   }
   if (!keys[event.key]) return;

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "core/record.h"
+#include "view/now.h"
 #include "view/proof.h"
 #include "view/told.h"
 #include "view/words.h"
@@ -72,13 +73,116 @@ static void put_turn_pages(struct html *h, const struct view_session *v, size_t 
   buf_deinit(&from);
 }
 
+/* --- the calls that run --- */
+
+static const struct page_said *said_by(const struct page_ask *ask, long call) {
+  for (size_t i = 0; i < ask->said_count; i++)
+    if (ask->said[i].call == call)
+      return &ask->said[i];
+  return NULL;
+}
+
+/* page.mjs adds what comes, as text, behind data-end. */
+static void put_said(struct html *h, long call, const char *kind, const char *text, uint64_t end) {
+  HTML(h, "<pre class=live tabindex=0");
+  html_attr_printf(h, "id", "said-%ld-%s", call, kind);
+  html_attr_printf(h, "aria-label", "%s of call %ld", kind, call);
+  html_attr_printf(h, "data-end", "%llu", (unsigned long long)end);
+  HTML(h, ">");
+  html_puts(h, text);
+  HTML(h, "</pre>");
+}
+
+static void put_call_tool(struct html *h, const struct view_tool *tool) {
+  HTML(h, "<li>");
+  html_said(h, tool->name);
+  HTML(h, " <code>");
+  html_text(h, tool->argument);
+  HTML(h, "</code> ");
+  html_said(h, tool->state);
+  if (tool->has_exit)
+    html_printf(h, " exit %ld", tool->exit);
+  if (tool->failed)
+    HTML(h, " <span class=\"status bad\">\xE2\x9C\x97 failed</span>");
+  HTML(h, "</li>");
+}
+
+static void put_call_line(struct html *h, const struct page_ask *ask, const struct view_call *c) {
+  struct buf text = {0};
+  HTML(h, "<p class=dim>");
+  if (c->stage.n > 0) {
+    html_puts(h, "judges: ");
+    html_said(h, c->stage);
+    html_puts(h, ", ");
+  }
+  html_printf(h, "call %ld, attempt %ld, for ", c->call, c->attempt);
+  view_put_time(&text, ask->now_ms > c->started_ms ? ask->now_ms - c->started_ms : 0);
+  html_text(h, buf_view(&text));
+  if (c->heard_ms > 0) {
+    buf_clear(&text);
+    view_put_time(&text, ask->now_ms > c->heard_ms ? ask->now_ms - c->heard_ms : 0);
+    html_printf(h, ", last event %s ago", buf_c(&text));
+  }
+  if (c->tokens > 0)
+    html_printf(h, ", %lld tokens so far", (long long)c->tokens);
+  HTML(h, "</p>");
+  buf_deinit(&text);
+}
+
+static void put_call(struct html *h, const struct page_ask *ask, const struct view_call *c) {
+  const struct page_said *said = said_by(ask, c->call);
+  HTML(h, "<section class=call");
+  html_attr_printf(h, "id", "call-%ld-%ld", c->call, c->attempt);
+  html_attr_printf(h, "aria-label", "Call %ld", c->call);
+  HTML(h, "><h3>");
+  html_said(h, c->movement);
+  HTML(h, ": ");
+  html_said(h, c->provider);
+  HTML(h, " ");
+  html_said(h, c->model);
+  HTML(h, "</h3>");
+  put_call_line(h, ask, c);
+  if (c->tool_count > 0)
+    HTML(h, "<ul class=tools>");
+  if (c->tools_before > 0) {
+    HTML(h, "<li class=dim>");
+    html_printf(h, "%zu before", c->tools_before);
+    HTML(h, "</li>");
+  }
+  for (size_t i = 0; i < c->tool_count; i++)
+    put_call_tool(h, &c->tools[i]);
+  if (c->tool_count > 0)
+    HTML(h, "</ul>");
+  HTML(h, "<details");
+  html_attr_printf(h, "id", "think-%ld", c->call);
+  HTML(h, "><summary>Thinking</summary>");
+  put_said(h, c->call, "thinking", said ? said->thinking : "", said ? said->thinking_end : 0);
+  HTML(h, "</details>");
+  put_said(h, c->call, "text", said ? said->text : "", said ? said->text_end : 0);
+  HTML(h, "</section>");
+}
+
+static void put_calls(struct html *h, const struct page_ask *ask, const struct track *track) {
+  struct view_now now;
+  struct err ignored;
+  if (!view_now_read(&now, track, &ignored))
+    return;
+  if (now.count > 0)
+    HTML(h, "<h2>Now</h2>");
+  for (size_t i = 0; i < now.count; i++)
+    put_call(h, ask, &now.calls[i]);
+  view_now_deinit(&now);
+}
+
 static void put_session_body(struct html *h, const struct page_ask *ask,
-                             const struct view_session *v) {
+                             const struct view_session *v, const struct track *track) {
   size_t first = first_turn(ask, v);
   part_banner(h, v);
   put_now(h, v);
   if (ask->acts)
     part_acts(h, v);
+  if (page_live_of(ask, ask->id) != NULL || str_eq_c(v->status, "running"))
+    put_calls(h, ask, track);
   part_session_facts(h, v, NULL);
   part_find_form(h, STR(""));
   HTML(h, "<p><a href=workflow>Workflow and configuration</a> <a href=records>Raw records</a></p>"
@@ -141,7 +245,7 @@ unsigned page_session(const struct page_ask *ask, struct buf *out) {
   (void)snprintf(title, sizeof title, "Session %s", ask->id);
   (void)snprintf(watch, sizeof watch, "s/%s/events", ask->id);
   page_begin(&h, title, watch);
-  put_session_body(&h, ask, &v);
+  put_session_body(&h, ask, &v, track);
   part_end_page(&h);
   track_free(own);
   return 200;

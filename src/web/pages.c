@@ -15,7 +15,7 @@
 #include <string.h>
 
 struct html page_html(const struct page_ask *ask, struct buf *out) {
-  return (struct html){.out = out, .root = ask->root};
+  return (struct html){.out = out, .root = ask->root, .daemon = ask->daemon};
 }
 
 void page_begin(struct html *h, const char *title, const char *watch) {
@@ -277,6 +277,8 @@ unsigned page_write(const struct page_ask *ask, struct buf *out) {
     return page_workflow(ask, out);
   case PAGE_AUDIT:
     return page_audit(ask, out);
+  case PAGE_PROVIDERS:
+    return page_providers(ask, out);
   case PAGE_COMPARE:
     return page_compare(ask, out);
   case PAGE_ENTER:

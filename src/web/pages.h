@@ -20,6 +20,7 @@ enum page_kind {
   PAGE_FIND,
   PAGE_WORKFLOW,
   PAGE_AUDIT,
+  PAGE_PROVIDERS, /* with a daemon only */
   PAGE_COMPARE,
   PAGE_ENTER /* who has no cookie: posts the code */
 };
@@ -27,6 +28,12 @@ enum page_kind {
 struct page_live { /* how a session stands, which its log does not say: queued, paused */
   char id[STORE_ID_BYTES];
   char status[24];
+};
+
+struct page_said { /* the end of what a running call has said; texts are malloc'd */
+  long turn, call;
+  char *text, *thinking;
+  uint64_t text_end, thinking_end; /* bytes since it began */
 };
 
 struct page_ask {
@@ -46,6 +53,10 @@ struct page_ask {
   int64_t now_ms;         /* real time */
   struct page_live *live; /* of the daemon's sessions; or NULL */
   size_t live_count;
+  json_t *about;          /* of PAGE_PROVIDERS: what GET /v1/providers answers */
+  bool daemon;            /* there is one: its pages are linked */
+  struct page_said *said; /* by the running calls of this session; or NULL */
+  size_t said_count;
 };
 
 unsigned page_write(const struct page_ask *ask, struct buf *out);

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """What programs read of sessions over the socket: the same as the commands tell, in pages, and in bounds."""
 import json
+import os
 import sys
 import urllib.parse
 
-from daemon import DaemonBox
+from daemon import DaemonBox, simple
 from report_cli_test import long_session, session
 from support import expect, main, of_type, records
 
@@ -99,6 +100,38 @@ def compared():
         box.end()
 
 
+def providers():
+    """How the providers stand: places, calls that run and wait, errors of the last hour."""
+    with DaemonBox() as box:
+        os.makedirs(box.dir + "/config/segue")
+        box.env["XDG_CONFIG_HOME"] = box.dir + "/config"
+        with open(box.dir + "/config/segue/config.yaml", "w", encoding="utf-8") as f:
+            f.write("providers: {script: {concurrency: 1}}\n")
+        box.serve()
+        script = next(p for p in box.get("/v1/providers")["providers"] if p["name"] == "script")
+        expect((script["calls"], script["waiting"], script["places"]) == (0, 0, 1), script)
+        expect(script["circuit"] == "closed" and script["errors"] == {}, script)
+        slow, scenario = simple(box, 60000)
+        ids = [box.submit(slow, scenario) for _ in range(2)]
+        for sid, status in zip(ids, ("running", "waiting")):
+            box.wait_status(sid, status)
+        told = box.get("/v1/providers")
+        script = next(p for p in told["providers"] if p["name"] == "script")
+        expect((script["calls"], script["waiting"]) == (1, 1), script)
+        expect(told["daemon"]["sessions"]["running"] == 2, told["daemon"])
+        for sid in ids:
+            box.ask("POST", f"/v1/sessions/{sid}/cancel")
+        bad = box.file("bad.json", json.dumps({"replies": [
+            {"error": {"class": "refused", "message": "no <b>"}, "times": 0}]}))
+        sid = box.submit(slow, bad)
+        box.until(lambda: box.session(sid)["status"] not in ("queued", "running", "waiting"), "it goes on")
+        script = next(p for p in box.get("/v1/providers")["providers"] if p["name"] == "script")
+        expect(script["errors"].get("refused", 0) >= 1, script)
+        expect(script["last_error"]["message"] == "no <b>", script)
+        box.check_all()
+        box.end()
+
+
 def grows():
     """What is kept of a session that is looked at follows its log, and a log that was changed."""
     with DaemonBox() as box:
@@ -127,4 +160,4 @@ def grows():
 
 
 if __name__ == "__main__":
-    sys.exit(main([pieces, found, compared, grows]))
+    sys.exit(main([pieces, found, compared, providers, grows]))

@@ -3,6 +3,8 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_write.h"
+#include "web/clean.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +25,10 @@ struct watch {
   uint64_t mark;    /* of what was told last */
   uint64_t sent_ms; /* uv_now */
   bool beat;        /* a heartbeat is due: else nobody notices that a browser has gone */
-  bool due, wants;  /* an event is to be sent; one is to come when the gap is over */
+  bool rests;       /* it is told so, and ends */
+  struct buf words; /* events with what calls say, whole ones, that wait */
+  size_t words_at;
+  bool due, wants; /* an event is to be sent; one is to come when the gap is over */
 };
 
 /* --- what there is --- */
@@ -51,6 +56,14 @@ static uint64_t mark_of_all(const struct watches *ws) {
 }
 
 /* --- telling --- */
+
+static json_t *clean_json(struct str text) {
+  struct buf cleaned = {0};
+  clean_text(&cleaned, text);
+  json_t *value = json_text(buf_view(&cleaned));
+  buf_deinit(&cleaned);
+  return value;
+}
 
 static void watch_tell(struct watch *w) {
   uint64_t now = uv_now(w->all->loop);
@@ -113,11 +126,57 @@ void watches_changed(struct watches *ws) {
   uv_timer_start(&ws->soon, on_soon, SOON_MS, 0);
 }
 
+/* A page that is too slow for the words asks for itself anew, which has the last of them. */
+void watches_said(struct watches *ws, const char *id, long call, bool thinking, uint64_t end,
+                  struct str text) {
+  struct buf event = {0};
+  LIST_EACH(struct watch, w, in_watches, &ws->all) {
+    if (w->id[0] == '\0' || strcmp(w->id, id) != 0)
+      continue;
+    if (event.n == 0) {
+      json_t *data =
+          json_pack("{sI sb sI sI so}", "call", (json_int_t)call, "thinking", thinking, "at",
+                    (json_int_t)(end - text.n), "end", (json_int_t)end, "text", clean_json(text));
+      buf_puts(&event, "event: said\ndata: ");
+      json_write(data, &event);
+      buf_puts(&event, "\n\n");
+      json_decref(data);
+    }
+    if (w->words.n + event.n > LIMIT_API_DELTA_BYTES)
+      w->due = true;
+    else
+      buf_str(&w->words, buf_view(&event));
+    server_wake(w->request);
+  }
+  buf_deinit(&event);
+}
+
 /* --- streams --- */
 
+static size_t watch_words(struct watch *w, char *out, size_t max) {
+  size_t n = w->words.n - w->words_at;
+  n = n < max ? n : max;
+  memcpy(out, w->words.p + w->words_at, n);
+  w->words_at += n;
+  if (w->words_at == w->words.n) {
+    buf_deinit(&w->words);
+    w->words_at = 0;
+  }
+  return n;
+}
+
 static ssize_t watch_on_read(void *ctx, char *out, size_t max) {
-  static const char event[] = "event: change\ndata:\n\n";
+  static const char event[] = "event: change\ndata:\n\n", rest[] = "event: rest\ndata:\n\n";
   struct watch *w = ctx;
+  if (w->words.n > 0)
+    return (ssize_t)watch_words(w, out, max);
+  if (w->rests && w->browser == 0)
+    return -1;
+  if (w->rests && max >= sizeof rest) {
+    w->browser = 0; /* it counts no more */
+    memcpy(out, rest, sizeof rest - 1);
+    return sizeof rest - 1;
+  }
   if (!w->due && w->beat && max >= 3) {
     w->beat = false;
     memcpy(out, ":\n\n", 3);
@@ -134,6 +193,7 @@ static void watch_on_closed(void *ctx) {
   struct watch *w = ctx;
   struct watches *ws = w->all;
   list_remove(&ws->all, &w->in_watches);
+  buf_deinit(&w->words);
   free(w);
   if (ws->all.count == 0)
     uv_timer_stop(&ws->look);
@@ -141,14 +201,23 @@ static void watch_on_closed(void *ctx) {
 
 static const struct server_stream_ops watch_ops = {watch_on_read, watch_on_closed};
 
-void watch_take(struct watches *ws, struct server_request *r, unsigned browser, const char *id) {
+static void rest_oldest(struct watches *ws, unsigned browser) {
+  struct watch *oldest = NULL;
   unsigned open = 0;
-  LIST_EACH(struct watch, other, in_watches, &ws->all)
-    open += other->browser == browser;
-  if (open >= LIMIT_WINDOW_STREAM_COUNT) {
-    server_reply(r, 204, NULL, STR(""));
-    return;
+  LIST_EACH(struct watch, other, in_watches, &ws->all) {
+    if (other->browser != browser || other->rests)
+      continue;
+    oldest = oldest != NULL ? oldest : other;
+    open++;
   }
+  if (open < LIMIT_WINDOW_STREAM_COUNT)
+    return;
+  oldest->rests = true;
+  server_wake(oldest->request);
+}
+
+void watch_take(struct watches *ws, struct server_request *r, unsigned browser, const char *id) {
+  rest_oldest(ws, browser);
   struct watch *w = xcalloc(1, sizeof *w);
   w->all = ws;
   w->request = r;

@@ -94,15 +94,33 @@ static void on_refuse(void *ctx, struct server_request *r) {
 
 /* --- pages --- */
 
+struct page_job { /* the ask first: both are the same address */
+  struct page_ask ask;
+  const struct window_options *options;
+  void *about;
+};
+
 static void page_drop(void *what) {
-  struct page_ask *ask = what;
+  struct page_job *job = what;
+  struct page_ask *ask = &job->ask;
+  if (job->about != NULL)
+    job->options->about_drop(job->about);
+  json_decref(ask->about);
+  for (size_t i = 0; i < ask->said_count; i++) {
+    free(ask->said[i].text);
+    free(ask->said[i].thinking);
+  }
+  free(ask->said);
   free(ask->live);
-  free(ask);
+  free(job);
 }
 
 static void page_work(void *what, struct reading_answer *answer) {
   answer->type = "text/html; charset=utf-8";
-  answer->status = page_write(what, &answer->body);
+  struct page_job *job = what;
+  if (job->about != NULL)
+    job->ask.about = job->options->about_read(job->about);
+  answer->status = page_write(&job->ask, &answer->body);
 }
 
 static void take_query(const struct server_request *r, const char *name, char *out, size_t n) {
@@ -140,7 +158,12 @@ static struct shelf_item *shelf_item_of(struct window *w, struct page_ask *ask) 
 
 static void take_page(struct window *w, struct server_request *r, enum page_kind kind) {
   const struct gate_browser *browser = who(w, r);
-  struct page_ask *ask = xcalloc(1, sizeof *ask);
+  struct page_job *job = xcalloc(1, sizeof *job);
+  struct page_ask *ask = &job->ask;
+  job->options = &w->options;
+  if (kind == PAGE_PROVIDERS && w->options.about != NULL)
+    job->about = w->options.about(w->options.ctx);
+  ask->daemon = w->options.act != NULL;
   ask->kind = kind;
   ask->store = w->store;
   ask->now_ms = clock_real_ms();
@@ -156,11 +179,13 @@ static void take_page(struct window *w, struct server_request *r, enum page_kind
   ask->all = server_query(r, "all") != NULL;
   (void)snprintf(ask->turn, sizeof ask->turn, "%s", server_part2(r));
   if (is_of_session(kind) && !take_id(w, r, ask->id)) {
-    page_drop(ask);
+    page_drop(job);
     return;
   }
+  if (kind == PAGE_SESSION && w->options.said != NULL)
+    ask->said_count = w->options.said(w->options.ctx, ask->id, &ask->said);
   struct shelf_item *item = is_of_session(kind) ? shelf_item_of(w, ask) : NULL;
-  reading_take_of(&w->readings, r, item, page_work, page_drop, ask);
+  reading_take_of(&w->readings, r, item, page_work, page_drop, job);
 }
 
 static void get_sessions(void *ctx, struct server_request *r) {
@@ -186,6 +211,10 @@ static void get_judgment(void *ctx, struct server_request *r) {
 
 static void get_integrity(void *ctx, struct server_request *r) {
   take_page(ctx, r, PAGE_INTEGRITY);
+}
+
+static void get_providers(void *ctx, struct server_request *r) {
+  take_page(ctx, r, PAGE_PROVIDERS);
 }
 
 static void get_records(void *ctx, struct server_request *r) {
@@ -327,6 +356,7 @@ static const struct server_route window_routes[] = {
     {"POST", "s/{id}/cancel", "end it", TAKES_JSON, NULL, post_cancel},
     {"POST", "s/{id}/resume", "go on with it", TAKES_JSON, NULL, post_resume},
     {"GET", "audit", "judgments counted", TAKES_NOTHING, NULL, get_audit_page},
+    {"GET", "providers", "providers and the daemon", TAKES_NOTHING, NULL, get_providers},
     {"GET", "events", "changes of all", TAKES_NOTHING, NULL, get_events},
     {"GET", "style.css", "style", TAKES_NOTHING, NULL, get_style},
     {"GET", "page.mjs", "script", TAKES_NOTHING, NULL, get_page_script},
@@ -395,6 +425,11 @@ void window_revoke(struct window *w) {
 
 void window_changed(struct window *w) {
   watches_changed(&w->watches);
+}
+
+void window_said(struct window *w, const char *id, long call, bool thinking, uint64_t end,
+                 struct str text) {
+  watches_said(&w->watches, id, call, thinking, end, text);
 }
 
 size_t window_busy(const struct window *w) {

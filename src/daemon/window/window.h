@@ -31,6 +31,13 @@ struct window_options {
   void (*act)(void *ctx, struct server_request *r, const char *id, const char *what);
   /* How sessions stand that it has, for a page: *list is malloc'd; or NULL, there is no daemon. */
   size_t (*live)(void *ctx, struct page_live **list);
+  /* Copies of what running calls of a session said last: *list is malloc'd; or NULL. */
+  size_t (*said)(void *ctx, const char *id, struct page_said **list);
+  /* The answer of GET /v1/providers: begun on the loop, read in the pool, dropped on the loop; or
+   * NULL. */
+  void *(*about)(void *ctx);
+  json_t *(*about_read)(void *about);
+  void (*about_drop)(void *about);
   void (*idle)(void *ctx); /* nobody asked for LIMIT_WINDOW_IDLE_MS; or NULL */
   void *ctx;
 };
@@ -45,6 +52,9 @@ void window_url(const struct window *w, char url[WINDOW_URL_BYTES]);
 void window_code(struct window *w, bool read_only, char code[WINDOW_CODE_BYTES]);
 void window_revoke(struct window *w);
 void window_changed(struct window *w);
+/* A running call said something; end: bytes of that kind that it has said so far. */
+void window_said(struct window *w, const char *id, long call, bool thinking, uint64_t end,
+                 struct str text);
 size_t window_busy(const struct window *w);
 void window_free(struct window *w); /* NULL is fine */
 

@@ -1,0 +1,108 @@
+/* Tells how the providers and the daemon are. */
+#include "daemon/abilities.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "format/json_object.h"
+#include "format/json_write.h"
+#include "os/clock.h"
+#include "provider/probe.h"
+
+#include <stdlib.h>
+#include <sys/statvfs.h>
+
+struct abilities {
+  struct generation *generation; /* whose registry is read */
+  json_t *providers;             /* one object for each of the registry, in its order */
+  json_t *daemon;
+};
+
+static void put_until(json_t *out, const char *key, uint64_t until_ms, uint64_t now_ms) {
+  char at[RECORD_TIME_BYTES];
+  if (until_ms <= now_ms) {
+    json_object_set_new(out, key, json_null());
+    return;
+  }
+  record_time(clock_real_ms() + (int64_t)(until_ms - now_ms), at);
+  json_object_set_new(out, key, json_string(at));
+}
+
+static const char *circuit_word(const struct admission_look *look, uint64_t now_ms) {
+  if (look->open_until_ms == 0)
+    return "closed";
+  return look->open_until_ms > now_ms ? "open" : "trying";
+}
+
+static json_t *ability_of(const struct control *api, struct str name) {
+  const struct gate *gate = &api->sessions->host->gate;
+  struct admission_look look = {0};
+  uint64_t now_ms = uv_now(api->sessions->host->loop);
+  json_t *out = json_object();
+  admission_look_at(&gate->admission, name, &look);
+  json_put(out, "calls", json_integer(look.open));
+  json_put(out, "waiting", json_integer((json_int_t)gate_waiting(gate, name)));
+  json_put(out, "places", look.limit > 0 ? json_integer(look.limit) : json_null());
+  put_until(out, "cooldown_until", look.cool_until_ms, now_ms);
+  json_put(out, "circuit", json_string(circuit_word(&look, now_ms)));
+  put_until(out, "circuit_until", look.open_until_ms, now_ms);
+  json_put(out, "failures", json_integer(look.failures));
+  troubles_tell(&api->metrics.troubles, name, clock_real_ms(), out);
+  return out;
+}
+
+struct abilities *abilities_new(const struct control *api) {
+  struct abilities *a = xcalloc(1, sizeof *a);
+  const struct provider *p;
+  a->generation = generation_ref(api->sessions->env->generation);
+  a->providers = json_array();
+  for (size_t i = 0; (p = registry_at(a->generation->registry, i)) != NULL; i++)
+    json_array_append_new(a->providers, ability_of(api, str_from(p->capability.name)));
+  a->daemon = control_health(api);
+  return a;
+}
+
+static void put_disk(json_t *daemon) {
+  struct statvfs st;
+  const char *where = json_string_value(json_at(daemon, "logs"));
+  bool known = where != NULL && statvfs(where, &st) == 0;
+  json_put(daemon, "disk_free_bytes",
+           known ? json_integer((json_int_t)st.f_bavail * (json_int_t)st.f_frsize) : json_null());
+}
+
+json_t *abilities_read(void *ctx) {
+  struct abilities *a = ctx;
+  json_t *list = json_array(), *live;
+  size_t i;
+  put_disk(a->daemon);
+  json_array_foreach(a->providers, i, live) {
+    const struct provider *p = registry_at(a->generation->registry, i);
+    struct backend_probe probe;
+    probe_look(p, &probe);
+    json_t *one = probe_json(&probe, p);
+    json_object_update(one, live);
+    json_array_append_new(list, one);
+  }
+  json_t *out = json_object();
+  json_put(out, "providers", list);
+  json_put(out, "daemon", json_incref(a->daemon));
+  return out;
+}
+
+void abilities_free(void *ctx) {
+  struct abilities *a = ctx;
+  generation_unref(a->generation);
+  json_decref(a->providers);
+  json_decref(a->daemon);
+  free(a);
+}
+
+static void abilities_work(void *what, struct reading_answer *answer) {
+  json_t *value = abilities_read(what);
+  json_write(value, &answer->body);
+  json_decref(value);
+}
+
+void control_get_providers(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  reading_take(&api->readings, r, abilities_work, abilities_free, abilities_new(api));
+}

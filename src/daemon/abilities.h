@@ -1,0 +1,22 @@
+/* abilities.h - the providers as the daemon knows them: what is installed, calls now, places,
+ * cooldowns, circuits, errors of the last hour; and the daemon itself.
+ *
+ *   a = abilities_new(api)        from the loop: what only it may look at
+ *   abilities_read(a)             in the pool: looks for programs and logins; a new reference
+ *   abilities_free(a)             from the loop
+ * No program is started and nobody is asked: versions are told by `segue providers`. */
+#ifndef SEGUE_DAEMON_ABILITIES_H
+#define SEGUE_DAEMON_ABILITIES_H
+
+#include "daemon/control.h"
+
+struct abilities;
+struct abilities *abilities_new(const struct control *api);
+json_t *abilities_read(void *abilities);
+void abilities_free(void *abilities);
+
+void control_get_providers(void *api, struct server_request *r);
+/* As GET /v1/health: a new object. */
+json_t *control_health(const struct control *api);
+
+#endif

@@ -1,0 +1,93 @@
+/* Keeps the end of what running calls have said. */
+#include "daemon/tails.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void tail_drop(struct tails *ts, struct tail *t) {
+  list_remove(&ts->all, &t->in_tails);
+  ts->bytes -= t->text.text.cap + t->thinking.text.cap;
+  buf_deinit(&t->text.text);
+  buf_deinit(&t->thinking.text);
+  free(t);
+}
+
+static struct tail *tail_find(const struct tails *ts, const char *id, long call) {
+  LIST_EACH(struct tail, t, in_tails, (struct list *)&ts->all)
+    if (t->call == call && strcmp(t->id, id) == 0)
+      return t;
+  return NULL;
+}
+
+/* Twice the bound is gathered before the first half goes, so that little is moved. */
+static void said_add(struct tail_said *said, struct str text, size_t max) {
+  said->end += text.n;
+  if (text.n > max) {
+    size_t from = text.n - max;
+    while (from < text.n && ((unsigned char)text.p[from] & 0xC0) == 0x80)
+      from++;
+    buf_clear(&said->text);
+    text = (struct str){text.p + from, text.n - from};
+  }
+  buf_str(&said->text, text);
+  if (said->text.n <= 2 * max)
+    return;
+  size_t from = said->text.n - max;
+  while (from < said->text.n && ((unsigned char)said->text.p[from] & 0xC0) == 0x80)
+    from++;
+  memmove(said->text.p, said->text.p + from, said->text.n - from);
+  said->text.n -= from;
+  said->text.p[said->text.n] = '\0';
+}
+
+struct tail *tails_add(struct tails *ts, const char *id, long turn, long call, bool thinking,
+                       struct str text) {
+  struct tail *t = tail_find(ts, id, call);
+  if (t == NULL) {
+    t = xcalloc(1, sizeof *t);
+    memcpy(t->id, id, sizeof t->id);
+    t->turn = turn;
+    t->call = call;
+  } else {
+    list_remove(&ts->all, &t->in_tails);
+  }
+  list_push_front(&ts->all, &t->in_tails);
+  struct tail_said *said = thinking ? &t->thinking : &t->text;
+  size_t before = said->text.cap;
+  said_add(said, text, thinking ? LIMIT_TAIL_THINKING_BYTES / 2 : LIMIT_TAIL_TEXT_BYTES / 2);
+  ts->bytes += said->text.cap - before;
+  while (ts->bytes > LIMIT_TAIL_ALL_BYTES && ts->all.count > 1)
+    tail_drop(ts, LIST_ITEM(ts->all.last, struct tail, in_tails));
+  return t;
+}
+
+void tails_end(struct tails *ts, const char *id, long call) {
+  LIST_EACH(struct tail, t, in_tails, &ts->all)
+    if ((call == 0 || t->call == call) && strcmp(t->id, id) == 0)
+      tail_drop(ts, t);
+}
+
+size_t tails_of(const struct tails *ts, const char *id, struct page_said **list) {
+  size_t n = 0;
+  *list = NULL;
+  LIST_EACH(struct tail, t, in_tails, (struct list *)&ts->all) {
+    if (strcmp(t->id, id) != 0)
+      continue;
+    *list = xrealloc(*list, (n + 1) * sizeof **list);
+    (*list)[n++] = (struct page_said){.turn = t->turn,
+                                      .call = t->call,
+                                      .text = xstrdup(buf_c(&t->text.text)),
+                                      .thinking = xstrdup(buf_c(&t->thinking.text)),
+                                      .text_end = t->text.end,
+                                      .thinking_end = t->thinking.end};
+  }
+  return n;
+}
+
+void tails_deinit(struct tails *ts) {
+  LIST_EACH(struct tail, t, in_tails, &ts->all)
+    tail_drop(ts, t);
+}

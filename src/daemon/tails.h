@@ -1,0 +1,41 @@
+/* tails.h - the end of what each running call has said: for who opens a page in its middle.
+ *
+ *   tail = tails_add(&tails, id, turn, call, thinking, text)   a piece of an answer came
+ *   tails_end(&tails, id, call)          it is over, or begins anew; 0: all of the session
+ *   tails_of(&tails, id, &list)          copies for a page: free() each text and the list
+ *   tails_deinit(&tails)
+ *
+ * Of a call LIMIT_TAIL_TEXT_BYTES and LIMIT_TAIL_THINKING_BYTES, of all LIMIT_TAIL_ALL_BYTES: the
+ * call that was quiet longest goes then. Places are bytes since the call began. */
+#ifndef SEGUE_DAEMON_TAILS_H
+#define SEGUE_DAEMON_TAILS_H
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "store/store.h"
+#include "web/pages.h"
+
+struct tail_said {
+  struct buf text;
+  uint64_t end; /* bytes so far */
+};
+
+struct tail {
+  struct list_node in_tails;
+  char id[STORE_ID_BYTES];
+  long turn, call;
+  struct tail_said text, thinking;
+};
+
+struct tails {
+  struct list all; /* spoke last at the front */
+  size_t bytes;
+};
+
+struct tail *tails_add(struct tails *ts, const char *id, long turn, long call, bool thinking,
+                       struct str text);
+void tails_end(struct tails *ts, const char *id, long call);
+size_t tails_of(const struct tails *ts, const char *id, struct page_said **list);
+void tails_deinit(struct tails *ts);
+
+#endif

@@ -1,0 +1,134 @@
+/* Finds the calls that run, and what they do. */
+#include "view/now.h"
+
+#include "base/limits.h"
+#include "core/record.h"
+#include "format/json_object.h"
+
+#include <string.h>
+
+static struct str now_word(struct view_now *now, const json_t *object, const char *key) {
+  struct str text = json_view(json_object_get(object, key));
+  if (text.n > LIMIT_VIEW_LINE_BYTES)
+    text.n = LIMIT_VIEW_LINE_BYTES;
+  return arena_str(&now->arena, text);
+}
+
+static int64_t now_time(const json_t *record) {
+  int64_t ms;
+  const char *text = json_string_value(json_at(record, "ts"));
+  return text != NULL && record_time_parse(text, &ms) ? ms : 0;
+}
+
+static struct view_call *now_call(struct view_now *now, const json_t *record) {
+  long number = (long)json_integer_value(json_at(record, "call"));
+  for (size_t i = 0; i < now->count; i++)
+    if (now->calls[i].call == number)
+      return &now->calls[i];
+  return NULL;
+}
+
+static void now_on_start(struct view_now *now, const struct view_turn *turn, const json_t *record) {
+  struct view_call *c = now_call(now, record);
+  if (c == NULL && now->count == VIEW_NOW_CALLS)
+    return;
+  if (c == NULL)
+    c = &now->calls[now->count++];
+  *c = (struct view_call){.turn = turn->turn,
+                          .call = (long)json_integer_value(json_at(record, "call")),
+                          .attempt = (long)json_integer_value(json_at(record, "attempt")),
+                          .movement = turn->movement,
+                          .provider = now_word(now, record, "provider"),
+                          .model = now_word(now, record, "model"),
+                          .stage = now_word(now, record, "stage"),
+                          .started_ms = now_time(record)};
+}
+
+/* A tool's end replaces its begin, by its id. */
+static struct view_tool *tool_place(struct view_call *c, struct str id) {
+  for (size_t i = c->tool_count; i-- > 0;)
+    if (id.n > 0 && str_eq(c->tools[i].id, id))
+      return &c->tools[i];
+  if (c->tool_count == VIEW_NOW_TOOLS) {
+    memmove(c->tools, c->tools + 1, (VIEW_NOW_TOOLS - 1) * sizeof *c->tools);
+    c->tool_count--;
+    c->tools_before++;
+  }
+  c->tools[c->tool_count] = (struct view_tool){0};
+  return &c->tools[c->tool_count++];
+}
+
+static void now_on_tool(struct view_now *now, struct view_call *c, const json_t *data) {
+  struct str id = now_word(now, data, "id"), name = now_word(now, data, "name");
+  struct str argument = now_word(now, data, "argument");
+  struct view_tool *tool = tool_place(c, id);
+  tool->id = id;
+  tool->name = name.n > 0 ? name : tool->name;
+  tool->argument = argument.n > 0 ? argument : tool->argument;
+  tool->state = now_word(now, data, "state");
+  tool->failed = json_is_true(json_at(data, "failed"));
+  tool->has_exit = json_is_integer(json_at(data, "exit"));
+  tool->exit = (long)json_integer_value(json_at(data, "exit"));
+}
+
+static void now_on_event(struct view_now *now, struct view_call *c, const json_t *record) {
+  const json_t *data = json_at(record, "data");
+  struct str event = json_view(json_at(record, "event"));
+  c->heard_ms = now_time(record);
+  if (str_eq_c(event, "tool"))
+    now_on_tool(now, c, data);
+  else if (str_eq_c(event, "usage"))
+    c->tokens =
+        json_integer_value(json_at(data, "input")) + json_integer_value(json_at(data, "output"));
+}
+
+static void now_feed(struct view_now *now, const struct view_turn *turn, const json_t *record) {
+  struct str type = json_view(json_at(record, "type"));
+  struct view_call *c = now_call(now, record);
+  if (str_eq_c(type, "call_start"))
+    now_on_start(now, turn, record);
+  else if (str_eq_c(type, "call_event") && c != NULL)
+    now_on_event(now, c, record);
+  else if (str_eq_c(type, "call_end") && c != NULL)
+    *c = now->calls[--now->count];
+}
+
+static bool now_of_turn(struct view_now *now, const struct track *track,
+                        const struct view_turn *turn, struct err *err) {
+  const struct book *book = &track->book;
+  size_t first = book->place_count, left = LIMIT_NOW_RECORD_COUNT;
+  while (first > 0 && left > 0) {
+    const struct book_place *place = &book->places[--first];
+    left -= place->turn == turn->turn;
+    if (place->turn == turn->turn && place->kind == BOOK_TURN_START)
+      break;
+  }
+  for (size_t i = first; i < book->place_count; i++) {
+    if (book->places[i].turn != turn->turn)
+      continue;
+    json_t *record = book_get(book, book->places[i].seq, err);
+    if (record == NULL)
+      return false;
+    now_feed(now, turn, record);
+    json_decref(record);
+  }
+  return true;
+}
+
+bool view_now_read(struct view_now *now, const struct track *track, struct err *err) {
+  const struct view_session *v = &track->view;
+  bool ok = true;
+  *now = (struct view_now){0};
+  now->calls = arena_array(&now->arena, VIEW_NOW_CALLS, sizeof *now->calls);
+  for (size_t i = v->turn_count; ok && i-- > 0;)
+    if (!v->turns[i].over)
+      ok = now_of_turn(now, track, &v->turns[i], err);
+  if (!ok)
+    view_now_deinit(now);
+  return ok;
+}
+
+void view_now_deinit(struct view_now *now) {
+  arena_deinit(&now->arena);
+  *now = (struct view_now){0};
+}

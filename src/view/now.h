@@ -1,0 +1,38 @@
+/* now.h - the calls of a session that run: who is asked, what it used, when it was heard of last.
+ *
+ *   view_now_read(&now, &track, &err); view_now_deinit(&now)
+ * From the records of open turns, of each the last LIMIT_NOW_RECORD_COUNT. Texts are raw and live
+ * in the arena. What a call says while it runs is in no record (daemon/tails.h). */
+#ifndef SEGUE_VIEW_NOW_H
+#define SEGUE_VIEW_NOW_H
+
+#include "view/track.h"
+
+enum { VIEW_NOW_CALLS = 64, VIEW_NOW_TOOLS = 20 };
+
+struct view_tool {
+  struct str name, argument, state; /* state: started, ended ... as the provider's driver says */
+  struct str id;
+  long exit;
+  bool has_exit, failed;
+};
+
+struct view_call {
+  long turn, call, attempt;
+  struct str movement, provider, model, stage; /* stage: that it judges in; or empty */
+  int64_t started_ms, heard_ms;                /* real time */
+  int64_t tokens;                              /* so far, where it tells */
+  struct view_tool tools[VIEW_NOW_TOOLS];      /* the last ones */
+  size_t tool_count, tools_before;
+};
+
+struct view_now {
+  struct arena arena;
+  struct view_call *calls;
+  size_t count;
+};
+
+bool view_now_read(struct view_now *now, const struct track *track, struct err *err) MUST_CHECK;
+void view_now_deinit(struct view_now *now);
+
+#endif

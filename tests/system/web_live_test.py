@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""A page beside a session that runs: words and tools as they come, many tabs, a daemon that is killed."""
+import json
+import signal
+import sys
+
+import browser
+from daemon import simple
+from support import expect, main, of_type, records
+from web_gate_test import WebBox
+from web_pages_test import READY, clean, enter, text
+
+FLOW = """name: live
+provider: script
+movements:
+  - name: investigate
+    instruction: Look at it
+    judge: {stages: [phase1_tag]}
+    rules: [{condition: good, next: COMPLETE}, {condition: bad, next: ABORT}]
+"""
+SAID = "return document.querySelector('pre.live[id$=text]')?.textContent"
+
+
+def words():
+    """What a running call says and uses stands on the page as it comes, also what came before it."""
+    pieces = ["I <b>look", "ed\u202e. \x1b[31mAll\u8a66", "<script>alert(1)</script>", " is fine.\n", "[INVESTIGATE:1]"]
+    with WebBox() as box:
+        box.serve()
+        scenario = box.file("s.json", json.dumps({"replies": [
+            {"chunks": pieces, "tools": ["Bash <i>"], "delay_ms": 12000,
+             "usage": {"input": 1200, "output": 34}}]}))
+        sid = box.submit(box.file("live.yaml", FLOW), scenario, task="to be heard")
+        box.wait_status(sid, "running")
+        with browser.Browser() as b:
+            root = enter(b, box.code())
+            b.open(root + f"s/{sid}/")
+            b.wait(READY)
+            b.run("window.marked = true; window.seen = []; const t = () => {"
+                  "const p = document.querySelector('pre.live[id$=text]')?.textContent || '';"
+                  "if (window.seen.at(-1) !== p) window.seen.push(p); }; setInterval(t, 5)")
+            first = b.wait(SAID)
+            expect(first.startswith("I <b>look"), first)
+            expect("Bash <i>" in text(b), text(b))
+            b.open(root + f"s/{sid}/")  # opened in its middle
+            again = b.wait(SAID)
+            expect(again.startswith(first), first, again)
+            whole = "I <b>looked\u27e8U+202E\u27e9. All\u8a66<script>alert(1)</script> is fine."
+            b.wait("return document.querySelector('pre.live[id$=text]')?.textContent.includes(arguments[0])"
+                   " || document.getElementById('main').innerText.includes('complete')", "is fine.")
+            shown = b.run(SAID) or whole
+            expect(shown.startswith(whole) or whole.startswith(shown), shown)
+            expect(b.run("return document.querySelectorAll('pre b, pre i, main script').length") == 0)
+            b.wait("return document.getElementById('main').innerText.includes('complete')")
+            expect(b.run("return !document.querySelector('pre.live')"), "the call is still there")
+            clean(b)
+        box.end()
+
+
+def tabs():
+    """Ten pages of one browser: the oldest rest, and each gets the end of the session."""
+    with WebBox() as box:
+        box.serve()
+        workflow, scenario = simple(box, 8000)
+        sid = box.submit(workflow, scenario, task="for many")
+        with browser.Browser() as b:
+            root = enter(b, box.code())
+            for _ in range(9):
+                b.run("window.open(arguments[0])", f"{root}s/{sid}/")
+            handles = b.ask("GET", "/window/handles")
+            expect(len(handles) == 10, handles)
+            for handle in handles[1:]:
+                b.ask("POST", "/window", {"handle": handle})
+                b.wait(READY)
+            box.wait_status(sid, "complete")
+            for handle in handles[1:]:
+                b.ask("POST", "/window", {"handle": handle})
+                b.wait("return document.getElementById('main').innerText.includes('complete')")
+        box.end()
+
+
+def killed():
+    """A daemon that is killed and started again: the page says so, and that it is to be opened anew."""
+    with WebBox() as box:
+        box.serve()
+        workflow, scenario = simple(box, 60000)
+        sid = box.submit(workflow, scenario)
+        box.wait_status(sid, "running")
+        with browser.Browser() as b:
+            root = enter(b, box.code())
+            b.open(f"{root}s/{sid}/")
+            b.wait(READY)
+            port = root.split("/w/")[0].rsplit(":", 1)[1]
+            box.end(signal.SIGKILL)
+            b.wait("return document.getElementById('line').textContent.includes('Not connected')")
+            box.serve("--http", "127.0.0.1:" + port)
+            b.wait("return document.getElementById('line').textContent.includes('segue web')")
+            box.ask("POST", f"/v1/sessions/{sid}/cancel")
+        box.end()
+
+
+if __name__ == "__main__":
+    if not browser.CAN:
+        print("no chromium and chromedriver: skipped")
+        sys.exit(77)
+    sys.exit(main([words, tabs, killed]))
