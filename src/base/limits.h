@@ -308,6 +308,26 @@
 #define LIMIT_SYNC_NOW_MS     10 /* a sync on the loop's thread that is slower ... */
 #define LIMIT_SYNC_POOL_COUNT 100u /* ... sends so many appends to the pool */
 
+/* --- shared store --- */
+#define LIMIT_STORE_ASK_MS         10000u  /* one request to its server */
+#define LIMIT_STORE_SCRIPT_MS      600000u /* making or migrating the tables */
+#define LIMIT_STORE_BYTES_MS       8192u   /* what a request moves in each further one */
+#define LIMIT_STORE_TRY_MS         10000u  /* so long a request is tried again */
+#define LIMIT_STORE_BACKOFF_MS     50u     /* before the first of these tries; doubles ... */
+#define LIMIT_STORE_BACKOFF_MAX_MS 5000u   /* ... up to this */
+#define LIMIT_STORE_LEASE_MS       30000u  /* a worker's lease, unless --lease says it */
+#define LIMIT_STORE_LEASE_MIN_MS   1000u
+#define LIMIT_STORE_LEASE_MAX_MS   3600000u
+#define LIMIT_STORE_POLL_MS        2000u          /* between two looks at the queue */
+#define LIMIT_STORE_PIPELINE_BYTES (256u * 1024u) /* of appends that share one sync */
+#define LIMIT_STORE_PIPELINE_COUNT 256u
+#define LIMIT_STORE_IDLE_COUNT     4u              /* connections that are kept */
+#define LIMIT_STORE_WINDOW_BYTES   (256 * 1024)    /* of a log, read at once */
+#define LIMIT_STORE_PART_BYTES     (1024u * 1024u) /* of a blob, a row */
+#define LIMIT_STORE_LABEL_BYTES    128u
+#define LIMIT_STORE_LABEL_COUNT    64u
+#define LIMIT_STORE_DEATHS         3 /* of workers at one session, without a turn between */
+
 /* --- daemon --- */
 #define LIMIT_SESSIONS_DEFAULT 16     /* sessions that run at once, unless --max-sessions says so */
 #define LIMIT_SESSIONS_MAX     10000  /* what --max-sessions may say */

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "cli/json_io.h"
+#include "store/store.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -124,6 +125,21 @@ static bool take_letters(struct parsing *p, const char *arg) {
   return true;
 }
 
+static const char *given_value(const struct cli_args *args, const char *name) {
+  const char *value = NULL;
+  for (size_t i = 0; i < args->given_count; i++)
+    if (strcmp(args->given[i].option->name, name) == 0)
+      value = args->given[i].value;
+  return value;
+}
+
+const char *cli_store(const struct cli_args *args) {
+  const char *store = given_value(args, "store");
+  if (store == NULL && find_long(args->command, STR("store")) != NULL)
+    store = getenv("SEGUE_STORE");
+  return store && store[0] ? store : NULL;
+}
+
 bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t min, size_t max,
                struct cli_args *out, int *status) {
   assert(argc > 0);
@@ -146,6 +162,10 @@ bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t 
   if (out->word_count < min)
     return usage(command, status, "missing argument: segue %s %s", command->name,
                  command->arguments);
+  const char *store = cli_store(out);
+  if (store != NULL && given_value(out, "logs") == NULL && !store_is_address(store))
+    return usage(command, status,
+                 "\"%.80s\" is no address of a store: write postgres://HOST/DATABASE", store);
   return true;
 }
 
@@ -167,11 +187,8 @@ const char *cli_values(const struct cli_args *args, const char *name, size_t ind
 
 const char *cli_value(const struct cli_args *args, const char *name) {
   assert(name != NULL);
-  const char *value = NULL;
-  for (size_t i = 0; i < args->given_count; i++)
-    if (strcmp(args->given[i].option->name, name) == 0)
-      value = args->given[i].value;
-  return value;
+  const char *value = given_value(args, name);
+  return value == NULL && strcmp(name, "logs") == 0 ? cli_store(args) : value;
 }
 
 const struct cli_command *cli_find(const char *name) {

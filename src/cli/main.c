@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "os/random.h"
 #include "store/store.h"
+#include "store/worker.h"
 
 #include <jansson.h>
 #include <signal.h>
@@ -46,6 +47,7 @@ const struct cli_command *const cli_commands[] = {
     &cmd_label,
     &cmd_heads,
     &cmd_rm,
+    &cmd_store,
     &cmd_init,
     &cmd_facets,
     &cmd_lint,
@@ -108,5 +110,9 @@ int main(int argc, char **argv) {
   if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
     word = "help";
   const struct cli_command *command = cli_find(word);
-  return command ? cli_end(command->name, command->run(argc - 1, argv + 1)) : unknown(word);
+  if (command == NULL)
+    return unknown(word);
+  int status = command->run(argc - 1, argv + 1);
+  worker_leave_all();
+  return cli_end(command->name, status);
 }

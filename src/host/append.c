@@ -128,9 +128,10 @@ void session_trouble(const struct session *s, const char *message) {
 }
 
 void session_space_again(struct session *s) {
+  bool full = s->paused == NULL || strstr(s->paused, "waiting for space") != NULL;
   free(s->paused);
   s->paused = NULL;
-  session_trouble(s, "there is space again: going on");
+  session_trouble(s, full ? "there is space again: going on" : "the store answers again: going on");
 }
 
 /* Says once that the disk is full; false when it was so for long enough. */
@@ -138,8 +139,9 @@ bool session_may_wait(struct session *s, const struct err *err, uint64_t *full_s
   uint64_t now = uv_now(s->host->loop);
   if (*full_since == 0) {
     char text[sizeof err->text + 64];
+    bool full = err->code == ERR_FULL; /* else a shared store does not answer */
     *full_since = now ? now : 1;
-    (void)snprintf(text, sizeof text, "%s: waiting for space", err->text);
+    (void)snprintf(text, sizeof text, "%s: waiting for %s", err->text, full ? "space" : "it");
     free(s->paused);
     s->paused = xstrdup(text);
     session_trouble(s, text);

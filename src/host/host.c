@@ -454,6 +454,17 @@ void host_stop(struct session *s, const char *reason, const char *message) {
   }
 }
 
+void host_lost(struct session *s, const char *why) {
+  struct err err;
+  bool waits = s->full_since != 0 && uv_is_active((uv_handle_t *)&s->disk_timer);
+  if (s->life == LIFE_FINISHED || s->life == LIFE_BROKEN || s->log == NULL)
+    return;
+  if (waits)
+    uv_timer_stop(&s->disk_timer);
+  (void)err_set(&err, ERR_LOCKED, "%s", why);
+  session_break(s, &err, waits);
+}
+
 void host_cancel(struct session *s, const char *message) {
   struct event ev = {.kind = EVENT_CANCEL, .message = message};
   end_leftovers(s);

@@ -138,6 +138,8 @@ void host_accept(struct session *s, const char *reason, const struct core_steer 
 bool host_reply(struct session *s, struct core_answer *answer, uint64_t *question,
                 struct err *err) MUST_CHECK;
 
+/* Another owner may go on with it: what is under way is ended, and nothing of it is recorded. */
+void host_lost(struct session *s, const char *why);
 void host_stop(struct session *s, const char *reason, const char *message);
 void host_cancel(struct session *s, const char *message); /* of one that is stopped, too */
 void host_drain(

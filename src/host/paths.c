@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "os/fs.h"
+#include "store/store.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -30,6 +31,11 @@ bool paths_logs(const char *option, char out[PATHS_BYTES], struct err *err) {
   const char *chosen = option ? option : getenv("SEGUE_LOGS");
   if (chosen != NULL && chosen[0] != '\0') {
     char cwd[PATHS_BYTES / 2];
+    if (store_is_address(chosen)) {
+      if (snprintf(out, PATHS_BYTES, "%s", chosen) >= PATHS_BYTES)
+        return err_set(err, ERR_LIMIT, "the address of the store is too long");
+      return true;
+    }
     if (strlen(chosen) >= PATHS_BYTES / 2)
       return err_set(err, ERR_LIMIT, "the path of the log folder is too long");
     if (chosen[0] == '/')

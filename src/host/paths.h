@@ -1,6 +1,7 @@
 /* paths.h - where the user's things are, by the XDG base directory specification.
  *
- * logs: --logs, else $SEGUE_LOGS, else $XDG_STATE_HOME/segue/logs (~/.local/state/segue/logs).
+ * logs: --logs (or the address of a shared store, as it is), else $SEGUE_LOGS, else
+ *   $XDG_STATE_HOME/segue/logs (~/.local/state/segue/logs).
  * config: $XDG_CONFIG_HOME/segue (~/.config/segue): config.yaml, facets/, prompts/. */
 #ifndef SEGUE_HOST_PATHS_H
 #define SEGUE_HOST_PATHS_H

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { EXIT_INTERRUPTED = 130 };
@@ -63,6 +64,19 @@ static bool is_ignored(int number) {
   return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
+/* A shared store tells what is asked of the session elsewhere, and when it is another's. */
+static void solo_on_news(void *ctx, enum worker_news news, const char *id, const char *what) {
+  struct solo *solo = ctx;
+  struct session *s = solo->session;
+  if (s == NULL)
+    return;
+  if (news == WORKER_LOST)
+    host_lost(s, "the lease of this worker ran out: another one may go on with the session");
+  else if (news == WORKER_ASKED && strcmp(what, "cancel") == 0 &&
+           strcmp(session_core(s)->session, id) == 0 && session_core(s)->status != SESSION_ENDED)
+    host_cancel(s, "cancelled by request");
+}
+
 /* Before the first record is written: from then on a signal is a stop that the log tells. */
 static void listen_to_signals(struct solo *solo) {
   static const int all[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
@@ -96,13 +110,17 @@ bool solo_init(struct solo *solo, const char *logs, const struct provider_regist
   solo->sigint.data = solo->sigterm.data = solo->sighup.data = solo->sigquit.data =
       solo->ticker.data = solo;
   listen_to_signals(solo);
-  return true;
+  if (logs == NULL || worker_watch(&solo->store, &solo->loop, solo_on_news, solo, err))
+    return true;
+  solo_deinit(solo);
+  return false;
 }
 
 void solo_finished(struct solo *solo) {
   if (solo->closed)
     return;
   solo->closed = true;
+  worker_unwatch(&solo->store);
   uv_close((uv_handle_t *)&solo->sigint, NULL);
   uv_close((uv_handle_t *)&solo->sigterm, NULL);
   uv_close((uv_handle_t *)&solo->sighup, NULL);

@@ -14,6 +14,7 @@
 #define SEGUE_HOST_SOLO_H
 
 #include "host/host.h"
+#include "store/worker.h"
 
 struct solo {
   uv_loop_t loop;

@@ -24,3 +24,8 @@ uint64_t clock_mono_us(void) {
 uint64_t clock_mono_ms(void) {
   return clock_mono_us() / 1000;
 }
+
+uint64_t clock_boot_ms(void) {
+  struct timespec t = clock_read(CLOCK_BOOTTIME);
+  return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}

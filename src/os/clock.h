@@ -10,5 +10,6 @@
 int64_t clock_real_ms(void); /* since 1970, UTC */
 uint64_t clock_mono_ms(void);
 uint64_t clock_mono_us(void);
+uint64_t clock_boot_ms(void); /* monotonic, and goes on while the machine is suspended */
 
 #endif

@@ -87,7 +87,15 @@ struct store_ops {
   void (*blob_name)(const struct store *store, const char *sha256, char out[STORE_NAME_BYTES]);
 };
 
-extern const struct store_ops files_ops;
+extern const struct store_ops files_ops, postgres_ops;
+
+/* The lines of the chains beside the logs, alike for every back end: one composed behind the line
+ * with that hash, and one read. */
+void ledger_compose(const struct ledger_entry *e, uint64_t number, struct buf *out,
+                    char hash[SHA256_HEX]);
+bool ledger_take(const json_t *line, struct ledger_entry *e);
+void label_compose(const struct label *l, uint64_t number, struct buf *out, char hash[SHA256_HEX]);
+bool label_take(const json_t *line, struct label *l);
 
 /* For the start of a back end's log. */
 void store_log_init(struct store_log *log, struct store *store, const char *name);

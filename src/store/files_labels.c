@@ -16,8 +16,7 @@
 
 static const char labels_name[] = "labels/labels.log";
 
-static void label_compose(const struct label *l, uint64_t number, struct buf *out,
-                          char hash[SHA256_HEX]) {
+void label_compose(const struct label *l, uint64_t number, struct buf *out, char hash[SHA256_HEX]) {
   char now[RECORD_TIME_BYTES];
   size_t start = out->n;
   record_time(clock_real_ms(), now);
@@ -55,7 +54,7 @@ bool files_labels_append(const struct store *store, const struct label *labels, 
   return ok;
 }
 
-static bool label_take(const json_t *line, struct label *l) {
+bool label_take(const json_t *line, struct label *l) {
   const char *session = json_string_value(json_object_get(line, "session"));
   const char *by = json_string_value(json_object_get(line, "by"));
   const char *stratum = json_string_value(json_object_get(line, "stratum"));

@@ -57,8 +57,8 @@ bool files_chain_end(int fd, uint64_t *at, uint64_t *number, char hash[SHA256_HE
   return true;
 }
 
-static void ledger_compose(const struct ledger_entry *e, uint64_t number, struct buf *out,
-                           char hash[SHA256_HEX]) {
+void ledger_compose(const struct ledger_entry *e, uint64_t number, struct buf *out,
+                    char hash[SHA256_HEX]) {
   char now[32];
   size_t start = out->n;
   record_time(clock_real_ms(), now);
@@ -123,7 +123,7 @@ bool files_ledger_append(const struct store *store, const struct ledger_entry *e
   return ok;
 }
 
-static bool read_entry(const json_t *line, struct ledger_entry *e) {
+bool ledger_take(const json_t *line, struct ledger_entry *e) {
   const char *session = json_string_value(json_object_get(line, "session"));
   const char *head = json_string_value(json_object_get(line, "head"));
   const char *type = json_string_value(json_object_get(line, "type"));
@@ -159,7 +159,7 @@ bool files_ledger_read(const struct store *store,
   while (!end->damaged && reader_next(&r, &text) && r.whole) {
     struct ledger_entry entry;
     json_t *line = line_parse(text, end->hash, &end->why);
-    if (line != NULL && read_entry(line, &entry) &&
+    if (line != NULL && ledger_take(line, &entry) &&
         json_integer_value(json_object_get(line, "n")) == (json_int_t)end->entries + 1) {
       entry.number = ++end->entries;
       memcpy(entry.self, end->hash, SHA256_HEX);

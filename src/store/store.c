@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "store/backend.h"
 #include "store/line.h"
+#include "store/postgres/url.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -22,8 +23,16 @@ unsigned store_pool_threads(void) {
 
 /* --- stores --- */
 
+static const struct store_ops *ops_for(const char *where) {
+  return url_is_shared(where) ? &postgres_ops : &files_ops;
+}
+
+bool store_is_address(const char *where) {
+  return url_is_shared(where);
+}
+
 void store_at(struct store *store, const char *where) {
-  *store = (struct store){.ops = &files_ops};
+  *store = (struct store){.ops = ops_for(where)};
   (void)snprintf(store->where, sizeof store->where, "%s", where);
 }
 
@@ -64,7 +73,7 @@ void store_ref(const struct store *store, const char *id, struct store_ref *ref)
 }
 
 bool store_ref_named(const char *name, struct store_ref *ref) {
-  ref->ops = &files_ops;
+  ref->ops = ops_for(name);
   return snprintf(ref->name, sizeof ref->name, "%s", name) < (int)sizeof ref->name;
 }
 

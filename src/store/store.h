@@ -1,7 +1,8 @@
 /* store.h - where sessions live: one append-only log a session, blobs beside them. Only this room
  * knows what a log is made of; everybody else has a reference, a log of his own, or a reader.
  *
- *   store_open(&store, where, &err)                      to write; where: a folder
+ *   store_open(&store, where, &err)                      to write; where: a folder, or the address
+ *                                                        of a shared store (postgres://HOST/DB)
  *   store_at(&store, where)                              to read only: nothing is made or checked
  *   log = store_create(&store, id, &err)                 a new session
  *   log = store_attach(&store, &ref, fold, ctx, &mend, &err)   an old one: every sound record is
@@ -49,6 +50,8 @@ struct store_ref {
  * must never have two owners. */
 bool store_open(struct store *store, const char *where, struct err *err) MUST_CHECK;
 void store_at(struct store *store, const char *where);
+/* Is it the address of a shared store, and no folder? */
+bool store_is_address(const char *where);
 bool store_exists(const struct store *store);
 
 /* The ids of the sessions, newest first; free() the array. False: they cannot be read. */

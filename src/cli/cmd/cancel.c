@@ -1,15 +1,102 @@
-/* segue cancel: ends sessions of the daemon for good. */
+/* segue cancel: ends sessions of the daemon, or of a shared store, for good. */
+#include "base/limits.h"
 #include "cli/cli.h"
+#include "cli/find.h"
 #include "cli/json_io.h"
 #include "cli/session_post.h"
+#include "cli/session_ui.h"
+#include "host/backends.h"
+#include "os/clock.h"
+#include "store/brief.h"
+#include "store/worker.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LOOK_MS = 50, ANSWER_MS = 30000 };
 
 static const struct cli_option options[] = {
     {"json", 0, NULL, "print the session, or the error, as a JSON object a line", false},
     {"socket", 'S', "PATH", "the daemon's control socket", false},
+    {"store", 0, "URL", "of this shared store: postgres://HOST/DATABASE", false},
     {0},
 };
+
+/* --- of a shared store --- */
+
+/* Nobody has it: this program takes it, writes the end and lets go. */
+static int cancel_here(const struct store_ref *ref, struct err *err) {
+  struct config user = {0};
+  struct store store;
+  struct ui ui;
+  int status = STATUS_FAILED;
+  store_of(ref, &store);
+  struct provider_registry *registry = config_load(&user, err) ? backends_new(&user, err) : NULL;
+  if (registry != NULL && ui_init(&ui, "cancel", UI_QUIET, store.where, registry, err)) {
+    ui.solo.session = host_open(&ui.solo.host, ref, &ui.watcher, &ui, err);
+    if (ui.solo.session == NULL) {
+      ui_drop(&ui);
+    } else {
+      host_cancel(ui.solo.session, "cancelled by request");
+      status = ui_wait(&ui);
+    }
+  }
+  registry_free(registry);
+  config_deinit(&user);
+  return status;
+}
+
+static bool is_cancelled(const struct store_ref *ref) {
+  struct brief b;
+  struct err ignored;
+  if (!brief_read(&b, ref, &ignored))
+    return false;
+  bool over = brief_is_over(&b);
+  brief_deinit(&b);
+  return over;
+}
+
+/* Its owner writes the end; an owner that dies leaves it to us. False: no word of it in time. */
+static bool cancel_wait(const struct store_ref *ref, struct err *err) {
+  uint64_t until = clock_mono_ms() + ANSWER_MS;
+  while (!is_cancelled(ref)) {
+    if (!store_is_owned(ref) && !is_cancelled(ref))
+      return cancel_here(ref, err) == STATUS_CANCELLED;
+    if (clock_mono_ms() >= until)
+      return err_set(err, ERR_LOCKED, "asked; its worker has not answered yet");
+    (void)usleep(LOOK_MS * 1000);
+  }
+  return true;
+}
+
+static bool cancel_shared(const char *store, const char *word, char id[STORE_ID_BYTES],
+                          struct err *err) {
+  struct store_ref ref;
+  char state[16];
+  if (!find_session(word, store, NULL, &ref, err) || !worker_ask(&ref, "cancel", state, err))
+    return false;
+  store_ref_id(&ref, id);
+  if (strcmp(state, "ended") == 0 || strcmp(state, "gone") == 0)
+    return err_set(err, ERR_INVALID, "it has ended");
+  return cancel_wait(&ref, err);
+}
+
+static int cancel_in_store(const struct cli_args *args, const char *word) {
+  char id[STORE_ID_BYTES] = "";
+  struct err err = {0};
+  if (!cancel_shared(cli_store(args), word, id, &err)) {
+    int status = cli_fail("cancel", &err);
+    return err.code == ERR_INVALID ? STATUS_FAILED : status;
+  }
+  if (cli_flag(args, "json"))
+    printf("{\"id\":\"%s\",\"status\":\"cancelled\"}\n", id);
+  else
+    printf("cancelled  %s\n", id);
+  return STATUS_COMPLETE;
+}
+
+/* --- of the daemon --- */
 
 static int cancel(const struct cli_args *args, const char *word) {
   struct client_reply reply = {0};
@@ -35,7 +122,10 @@ static int cancel_run(int argc, char **argv) {
     return status;
   cli_errors_as_json(cli_flag(&args, "json"));
   for (size_t i = 0; i < args.word_count; i++) {
-    status = cancel(&args, args.words[i]);
+    if (cli_store(&args) != NULL && cli_value(&args, "socket") == NULL)
+      status = cancel_in_store(&args, args.words[i]);
+    else
+      status = cancel(&args, args.words[i]);
     worst = status != STATUS_COMPLETE ? status : worst;
   }
   return worst;
@@ -48,6 +138,8 @@ const struct cli_command cmd_cancel = {
     .help =
         "ID is an id, a unique beginning of one, or last. What runs is ended with all that it\n"
         "started. A session of `segue run` is cancelled in its terminal, with Ctrl-\\.\n"
+        "With --store it is asked of the worker that has the session, wherever that is, and done\n"
+        "here where nobody has it.\n"
         "Exit: 0 cancelled, 1 it has ended already or cannot be, 2 there is none, or no daemon.",
     .options = options,
     .run = cancel_run,

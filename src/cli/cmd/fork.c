@@ -22,6 +22,7 @@ static const struct cli_option options[] = {
     {"scenario", 's', "FILE", "replies of the script provider (default: the session's own)", false},
     {"cwd", 'C', "DIR", "where agents work (default: where the session's did)", false},
     {"logs", 'l', "DIR", "where session logs are", false},
+    {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
     {"json", 0, NULL, "print the log records as they become durable", false},
     {"quiet", 'q', NULL, "print nothing but errors", false},
     {"pr", 0, "N", "with what was said of this pull request of the session's, and its red checks",

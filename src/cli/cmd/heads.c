@@ -9,6 +9,7 @@
 
 static const struct cli_option options[] = {
     {"logs", 'l', "DIR", "where session logs are", false},
+    {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
     {0},
 };
 

@@ -13,6 +13,7 @@
 static const struct cli_option options[] = {
     {"json", 0, NULL, "print one JSON object a line, texts up to 2,000 bytes", false},
     {"logs", 'l', "DIR", "read this log folder instead of asking the daemon", false},
+    {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
     {"socket", 'S', "PATH", "the daemon's control socket", false},
     {0},
 };

@@ -38,6 +38,7 @@ static const struct cli_option options[] = {
     {"number", 'n', "N", "at most so many (default 50)", false},
     {"json", 0, NULL, "print one JSON object a line", false},
     {"logs", 'l', "DIR", "read this log folder instead of asking the daemon", false},
+    {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
     {"socket", 'S', "PATH", "the daemon's control socket", false},
     {0},
 };

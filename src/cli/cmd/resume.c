@@ -29,6 +29,7 @@ static const struct cli_option options[] = {
      "more of a budget: tokens, cost (dollars), time (30m), calls or movements", true},
     {"scenario", 's', "FILE", "replies of the script provider (default: the session's own)", false},
     {"logs", 'l', "DIR", "where session logs are", false},
+    {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
     {"cut", 0, NULL, "cut off the end of the log from its first damaged record on", false},
     {"json", 0, NULL, "print the log records as they become durable", false},
     {"verbose", 'v', NULL, "show the agents' words as they come (on a terminal)", false},

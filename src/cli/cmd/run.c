@@ -17,6 +17,7 @@ static const struct cli_option options[] = {
     {"interactive", 0, NULL, "a person takes part, also without a terminal: by segue inbox", false},
     {"allow-secret", 0, NULL, "run though the task or the workflow holds a key", false},
     {"logs", 'l', "DIR", "where the session log goes", false},
+    {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
     {"json", 0, NULL, "print the log records as they become durable", false},
     {"verbose", 'v', NULL, "show the agents' words as they come (on a terminal)", false},
     {"quiet", 'q', NULL, "print nothing but errors", false},

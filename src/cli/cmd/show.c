@@ -33,6 +33,7 @@ static const struct cli_option options[] = {
     {"json", 0, NULL, "print the records (of that turn)", false},
     {"as", 0, "view", "print what is shown as one JSON object", false},
     {"logs", 'l', "DIR", "where session logs are", false},
+    {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
     {"socket", 'S', "PATH", "ask the daemon there where the log is", false},
     {0},
 };

@@ -18,6 +18,7 @@
 
 static const struct cli_option options[] = {
     {"logs", 'l', "DIR", "where session logs are", false},
+    {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
     {"heads", 0, "FILE", "check against heads that were kept elsewhere (segue heads)", false},
     {"signed", 0, "SIGNERS", "FILE.sig must be a signature over FILE by one of these", false},
     {"json", 0, NULL, "print one JSON object a log", false},

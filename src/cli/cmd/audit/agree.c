@@ -16,6 +16,7 @@ static const struct cli_option options[] = {
     {"json", 'j', NULL, "print one JSON object a pair; with --list one a turn before", false},
     {"logs", 'l', "DIR", "log folder in which IDs are looked up, and that is read without words",
      false},
+    {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
     {0},
 };
 

@@ -27,6 +27,7 @@ static const struct cli_option options[] = {
     {"csv", 0, NULL, "print the groups as CSV", false},
     {"logs", 'l', "DIR", "log folder in which IDs are looked up, and that is read without words",
      false},
+    {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
     {0},
 };
 

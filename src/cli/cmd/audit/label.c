@@ -23,6 +23,7 @@ static const struct cli_option options[] = {
     {"seed", 0, "TEXT", "of --sample: another text draws others", false},
     AUDIT_FILTER_OPTIONS,
     {"logs", 'l', "DIR", "log folder in which the ID is looked up", false},
+    {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
     {0},
 };
 

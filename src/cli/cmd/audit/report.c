@@ -25,6 +25,7 @@ static const struct cli_option options[] = {
     {"status", 's', "STATUS,...", "of a folder: sessions that stand so", false},
     {"logs", 'l', "DIR", "log folder in which IDs are looked up, and that is read without words",
      false},
+    {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
     {0},
 };
 

@@ -1,0 +1,148 @@
+/* Makes the tables of a shared store and tells how it stands. */
+#include "store/shared.h"
+
+#include "base/log.h"
+#include "base/resource.h"
+#include "store/postgres/base.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* One init at a time, in all of the database. */
+#define INIT_LOCK "SELECT pg_advisory_xact_lock(7303014)"
+
+static const char *const init_files[] = {
+    "store/postgres/schema.sql", "store/postgres/functions.sql", "store/postgres/roles.sql"};
+
+static const char *sql_file(const char *name) {
+  const struct resource *r = resource_find(name);
+  if (r == NULL)
+    BUG("%s is not compiled in", name);
+  return r->p;
+}
+
+/* Without a look at the tables, which need not be there. */
+static struct conn *admin_open(const char *url, char shown[URL_SHOWN_BYTES], struct err *err) {
+  struct url_options options;
+  enum conn_failure failure;
+  struct conn *conn = NULL;
+  if (url_read(url, &options, shown, err))
+    conn = conn_open(&options, shown, "segue store", &failure, err);
+  url_deinit(&options);
+  return conn;
+}
+
+/* -1: err; 0: there are none yet. */
+static int tables_version(struct conn *conn, struct err *err) {
+  enum conn_failure failure;
+  int version = -1;
+  PGresult *answer = conn_ask(conn, "SELECT to_regclass('segue.meta') IS NOT NULL",
+                              LIMIT_STORE_ASK_MS, NULL, 0, false, &failure, err);
+  if (answer == NULL)
+    return -1;
+  bool there = conn_text(answer, 0, 0)[0] == 't';
+  conn_free(answer);
+  if (!there)
+    return 0;
+  answer = conn_ask(conn, "SELECT version FROM segue.meta", LIMIT_STORE_ASK_MS, NULL, 0, false,
+                    &failure, err);
+  if (answer != NULL)
+    version = conn_rows(answer) > 0 ? (int)conn_number(answer, 0, 0) : 0;
+  conn_free(answer);
+  return version;
+}
+
+static bool check_version(int version, const char *shown, struct err *err) {
+  if (version < 0)
+    return false;
+  return version <= BASE_VERSION ||
+         err_set(err, ERR_INVALID,
+                 "the tables of the store %s have version %d, this program knows %d: use the newer "
+                 "segue that made them",
+                 shown, version, BASE_VERSION);
+}
+
+static void tell_init(int version, const char *shown, struct buf *out) {
+  if (version == 0)
+    buf_printf(out, "made the tables of version %d in %s\n", BASE_VERSION, shown);
+  else
+    buf_printf(out,
+               "the tables in %s are of version %d already; functions and rights are as they "
+               "should be\n",
+               shown, version);
+}
+
+static bool init_tables(struct conn *conn, const char *shown, struct buf *out, struct err *err) {
+  enum conn_failure failure;
+  if (!conn_script(conn, "BEGIN; " INIT_LOCK, &failure, err))
+    return false;
+  int version = tables_version(conn, err);
+  bool ok = check_version(version, shown, err);
+  for (size_t i = version == 0 ? 0 : 1; ok && i < ARRAY_LEN(init_files); i++)
+    ok = conn_script(conn, sql_file(init_files[i]), &failure, err);
+  ok = ok && conn_script(conn, "COMMIT", &failure, err);
+  if (ok)
+    tell_init(version, shown, out);
+  else if (strstr(err->text, "create role") != NULL)
+    (void)err_set(err, ERR_INVALID,
+                  "this login may not make roles: let an administrator run CREATE ROLE "
+                  "segue_reader NOLOGIN; CREATE ROLE segue_worker NOLOGIN; then again segue store "
+                  "init");
+  return ok;
+}
+
+bool shared_init(const char *url, bool dry_run, struct buf *out, struct err *err) {
+  char shown[URL_SHOWN_BYTES];
+  struct conn *conn = admin_open(url, shown, err);
+  if (conn == NULL)
+    return false;
+  bool ok;
+  if (dry_run) {
+    int version = tables_version(conn, err);
+    ok = check_version(version, shown, err);
+    if (ok)
+      buf_puts(out, "BEGIN;\n" INIT_LOCK ";\n");
+    for (size_t i = version == 0 ? 0 : 1; ok && i < ARRAY_LEN(init_files); i++)
+      buf_puts(out, sql_file(init_files[i]));
+    if (ok)
+      buf_puts(out, "COMMIT;\n");
+  } else {
+    ok = init_tables(conn, shown, out, err);
+  }
+  conn_close(conn);
+  return ok;
+}
+
+/* --- how it stands --- */
+
+static const char status_sql[] =
+    "SELECT json_build_object("
+    "'version', (SELECT version FROM segue.meta),"
+    "'server', current_setting('server_version'),"
+    "'sessions', (SELECT coalesce(json_object_agg(state, n), '{}'::json) FROM"
+    "  (SELECT state, count(*) AS n FROM segue.session WHERE seq > 0 GROUP BY state) c),"
+    "'workers', (SELECT coalesce(json_agg(json_build_object("
+    "   'id', w.id, 'name', w.name, 'labels', w.labels, 'program', w.program,"
+    "   'lease_s', round(extract(epoch FROM w.lease_until - clock_timestamp())::numeric, 1),"
+    "   'holds', (SELECT count(*) FROM segue.session s WHERE s.state = 'held' AND s.owner = w.id))"
+    "   ORDER BY w.begun), '[]'::json) FROM segue.worker w),"
+    "'records', (SELECT coalesce(sum(seq), 0) FROM segue.session),"
+    "'bytes', json_build_object("
+    "   'logs', pg_total_relation_size('segue.line'),"
+    "   'sessions', pg_total_relation_size('segue.session'),"
+    "   'blobs', pg_total_relation_size('segue.blob_part')))";
+
+json_t *shared_status(const char *url, struct err *err) {
+  enum conn_failure failure;
+  struct pg_base *pg = base_of(url, err);
+  PGresult *answer = pg ? base_ask(pg, status_sql, NULL, 0, false, &failure, err) : NULL;
+  if (answer == NULL)
+    return NULL;
+  json_t *status = json_loads(conn_text(answer, 0, 0), 0, NULL);
+  conn_free(answer);
+  if (status == NULL)
+    (void)err_set(err, ERR_CORRUPT, "the store %s tells its status in another form", pg->shown);
+  else
+    json_object_set_new(status, "store", json_string(pg->shown));
+  return status;
+}

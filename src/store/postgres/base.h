@@ -1,0 +1,103 @@
+/* base.h - one shared store, as this program knows it: its connections and its worker.
+ *
+ *   pg = base_of(url, &err)           one for each address, for the life of the program
+ *   base_enter(pg, &err)              it becomes a worker: base.c; keeper.c keeps its lease
+ *   answer = base_ask(pg, ...)        on a free connection, again while nothing answers
+ *   conn = base_take(pg, ...); base_give(pg, conn)
+ *
+ * A reference and a store are plain values, so what stands behind them is found by the address.
+ * From any thread; its lock is held for looks at lists only, never while the server is asked. */
+#ifndef SEGUE_STORE_POSTGRES_BASE_H
+#define SEGUE_STORE_POSTGRES_BASE_H
+
+#include "base/limits.h"
+#include "base/list.h"
+#include "store/backend.h"
+#include "store/postgres/conn.h"
+#include "store/worker.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { BASE_VERSION = 1, BASE_WHO_BYTES = 48 };
+
+struct news_item {
+  struct news_item *next;
+  enum worker_news news;
+  char id[STORE_ID_BYTES], what[16];
+};
+
+struct keeper {
+  pthread_t thread;
+  bool runs;
+  int wake[2];                  /* a pipe: something changed */
+  _Atomic uint64_t trust_until; /* clock_boot_ms; 0: not a worker */
+  _Atomic unsigned term;        /* another one each time that the lease was lost */
+  char worker[STORE_ID_BYTES];
+  uint64_t ttl_ms;
+  atomic_bool ends;
+};
+
+struct pg_base {
+  struct pg_base *next;
+  char *url;
+  char shown[URL_SHOWN_BYTES];
+  struct url_options options;
+  pthread_mutex_t lock;
+  struct conn *idle[LIMIT_STORE_IDLE_COUNT];
+  bool checked; /* its tables are ours */
+  char who[BASE_WHO_BYTES];
+  struct keeper keeper;
+  /* who watches: loop, thread of the loop */
+  uv_async_t async;
+  worker_told_fn told;
+  void *told_ctx;
+  struct news_item *news, **news_end;
+  struct list claimed; /* struct base_claim */
+  struct list waiting; /* struct shared_log, to be appended; the loop's thread only */
+  struct list flying;
+  uv_work_t commit;
+  bool commits;
+};
+
+struct base_claim { /* held for store_attach */
+  struct list_node in_base;
+  char id[STORE_ID_BYTES];
+  uint64_t fence;
+  unsigned term;
+};
+
+struct pg_base *base_of(const char *url, struct err *err);
+
+struct conn *base_take(struct pg_base *pg, enum conn_failure *failure, struct err *err);
+void base_give(struct pg_base *pg, struct conn *conn);
+/* A new one, for who keeps it. */
+struct conn *base_connect(struct pg_base *pg, enum conn_failure *failure, struct err *err);
+/* Only for what may be asked twice. */
+PGresult *base_ask(struct pg_base *pg, const char *sql, const struct conn_arg *args, int n,
+                   bool binary, enum conn_failure *failure, struct err *err);
+/* Pauses before the tries-th further try; false: `until` (clock_mono_ms) is over. */
+bool base_pause(unsigned tries, uint64_t until);
+uint64_t base_limit_ms(size_t bytes); /* for a request that moves so much */
+
+bool base_enter(struct pg_base *pg, struct err *err) MUST_CHECK;
+/* Can this term's sessions be written? */
+bool base_trusts(const struct pg_base *pg, unsigned term, struct err *err);
+unsigned base_term(const struct pg_base *pg);
+/* Where files of this machine are. */
+bool base_local(const struct pg_base *pg, struct store *local, struct err *err);
+const struct worker_options *base_options(void);
+
+/* keeper.c: begins the lease, then the thread. */
+bool keeper_start(struct pg_base *pg, struct err *err) MUST_CHECK;
+void keeper_stop(struct pg_base *pg);
+void base_tell(struct pg_base *pg, enum worker_news news, const char *id, const char *what);
+
+static inline struct conn_arg arg_text(const char *text) {
+  return (struct conn_arg){.kind = ARG_TEXT, .text = text};
+}
+static inline struct conn_arg arg_bytes(struct str bytes) {
+  return (struct conn_arg){.kind = ARG_BYTES, .bytes = bytes};
+}
+
+#endif

@@ -1,0 +1,136 @@
+/* Keeps blobs in a shared store: parts of 1 MiB, all in one transaction. */
+#include "store/postgres/shared.h"
+
+#include "base/fault.h"
+#include "base/log.h"
+#include "os/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+void shared_blob_name(const struct store *store, const char *sha256, char out[STORE_NAME_BYTES]) {
+  (void)snprintf(out, STORE_NAME_BYTES, "%s#blob=%s", store->where, sha256);
+}
+
+static bool blob_step(struct conn *conn, const char *sql, const struct conn_arg *args, int n,
+                      size_t bytes, bool *yes, enum conn_failure *failure, struct err *err) {
+  PGresult *answer = conn_ask(conn, sql, base_limit_ms(bytes), args, n, false, failure, err);
+  if (answer != NULL && yes != NULL)
+    *yes = conn_text(answer, 0, 0)[0] == 't';
+  conn_free(answer);
+  return answer != NULL;
+}
+
+static bool put_parts(struct conn *conn, struct str bytes, const char *sha256,
+                      enum conn_failure *failure, struct err *err) {
+  bool ok = true;
+  int part = 0;
+  for (size_t at = 0; ok && at < bytes.n; at += LIMIT_STORE_PART_BYTES) {
+    char number[16];
+    size_t n = bytes.n - at < LIMIT_STORE_PART_BYTES ? bytes.n - at : LIMIT_STORE_PART_BYTES;
+    (void)snprintf(number, sizeof number, "%d", part++);
+    const struct conn_arg args[] = {arg_text(sha256), arg_text(number),
+                                    arg_bytes((struct str){bytes.p + at, n})};
+    ok = blob_step(conn, "SELECT segue.blob_part_put($1, $2, $3)", args, 3, n, NULL, failure, err);
+  }
+  return ok;
+}
+
+static bool put_once(struct pg_base *pg, struct str bytes, const char *sha256,
+                     enum conn_failure *failure, struct err *err) {
+  char size[24];
+  bool is_new = false;
+  (void)snprintf(size, sizeof size, "%zu", bytes.n);
+  const struct conn_arg args[] = {arg_text(sha256), arg_text(size)};
+  struct conn *conn = base_take(pg, failure, err);
+  if (conn == NULL)
+    return false;
+  bool ok = blob_step(conn, "BEGIN", NULL, 0, 0, NULL, failure, err) &&
+            blob_step(conn, "SELECT segue.blob_begin($1, $2)", args, 2, 0, &is_new, failure, err) &&
+            (!is_new || put_parts(conn, bytes, sha256, failure, err));
+  FAULT_POINT("sync_before");
+  if (ok && fault_fails("sync")) {
+    *failure = CONN_REFUSED;
+    ok = err_set_errno(err, errno, "cannot keep a blob at the store %s", pg->shown);
+  }
+  ok = ok && blob_step(conn, "COMMIT", NULL, 0, 0, NULL, failure, err);
+  FAULT_POINT("sync_after");
+  if (ok)
+    base_give(pg, conn);
+  else
+    conn_close(conn); /* which undoes what it began */
+  return ok;
+}
+
+bool shared_blob_put(const struct store *store, struct str bytes, const char *sha256,
+                     struct err *err) {
+  struct pg_base *pg = shared_base(store, err);
+  uint64_t until = clock_mono_ms() + LIMIT_STORE_TRY_MS;
+  if (pg == NULL)
+    return false;
+  if (fault_fails("write"))
+    return err_set_errno(err, errno, "cannot keep a blob at the store %s", pg->shown);
+  for (unsigned tries = 0;; tries++) {
+    enum conn_failure failure = CONN_FINE;
+    if (put_once(pg, bytes, sha256, &failure, err))
+      return true;
+    if (failure != CONN_LOST || !base_pause(tries, until))
+      return false;
+  }
+}
+
+/* One part more; false: there is none, or err. */
+static bool get_part(struct pg_base *pg, const char *sha256, int part, struct buf *out,
+                     bool *failed, struct err *err) {
+  char number[16];
+  enum conn_failure failure;
+  (void)snprintf(number, sizeof number, "%d", part);
+  const struct conn_arg args[] = {arg_text(sha256), arg_text(number)};
+  PGresult *answer = base_ask(pg,
+                              "SELECT data FROM segue.blob_part WHERE sha256 = decode($1, 'hex') "
+                              "AND part = $2::int",
+                              args, 2, true, &failure, err);
+  bool more = answer != NULL && conn_rows(answer) == 1;
+  *failed = answer == NULL;
+  if (more)
+    buf_str(out, conn_bytes(answer, 0, 0));
+  conn_free(answer);
+  return more;
+}
+
+static bool has_blob(struct pg_base *pg, const char *sha256, struct err *err) {
+  enum conn_failure failure;
+  const struct conn_arg args[] = {arg_text(sha256)};
+  PGresult *answer = base_ask(pg, "SELECT 1 FROM segue.blob WHERE sha256 = decode($1, 'hex')", args,
+                              1, false, &failure, err);
+  bool there = answer != NULL && conn_rows(answer) == 1;
+  if (answer != NULL && !there)
+    (void)err_set(err, ERR_NOT_FOUND, "there is no blob %s at the store %s", sha256, pg->shown);
+  conn_free(answer);
+  return there;
+}
+
+bool shared_blob_get(const struct store *store, const char *sha256, struct buf *out,
+                     struct err *err) {
+  char found[SHA256_HEX];
+  bool failed = false;
+  struct pg_base *pg = shared_base(store, err);
+  if (pg == NULL)
+    return false;
+  if (fault_fails("blob"))
+    return err_set_errno(err, errno, "cannot read the blob %s", sha256);
+  if (!has_blob(pg, sha256, err))
+    return false;
+  buf_clear(out);
+  buf_reserve(out, 1);
+  for (int part = 0; get_part(pg, sha256, part, out, &failed, err); part++) {
+  }
+  if (failed)
+    return false;
+  out->p[out->n] = '\0';
+  sha256_hex(out->p, out->n, NULL, 0, found);
+  return strcmp(found, sha256) == 0 ||
+         err_set(err, ERR_CORRUPT, "the blob %s at the store %s is not what was written", sha256,
+                 pg->shown);
+}

@@ -1,0 +1,466 @@
+/* Asks the server of a shared store, one thing at a time or many in a pipeline. */
+#include "store/postgres/conn.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "os/clock.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  OID_BYTES = 17,
+  OID_NUMBER = 20,
+  OID_NUMBER_LIST = 1016,
+  OID_BYTES_LIST = 1001,
+  ARGS_MAX = 12
+};
+
+struct conn {
+  const struct pq_api *pq;
+  PGconn *pg;
+  char shown[URL_SHOWN_BYTES];
+  bool pipelined;
+};
+
+static void ignore_notice(void *ctx, const PGresult *notice) {
+  (void)ctx;
+  (void)notice;
+}
+
+static bool is_state(const char *state, const char *wanted) {
+  return state != NULL && strncmp(state, wanted, strlen(wanted)) == 0;
+}
+
+/* --- why it failed --- */
+
+static size_t one_line(const char *text) {
+  return strcspn(text, "\r\n");
+}
+
+static bool conn_lose(struct conn *conn, const char *why, enum conn_failure *failure,
+                      struct err *err) {
+  *failure = CONN_LOST;
+  (void)err_set(err, ERR_IO, "the store %s does not answer: %.*s", conn->shown, (int)one_line(why),
+                why);
+  if (conn->pg != NULL)
+    conn->pq->finish(conn->pg);
+  conn->pg = NULL;
+  return false;
+}
+
+static bool say_missing(const struct conn *conn, struct err *err) {
+  return err_set(err, ERR_NOT_FOUND,
+                 "there are no tables of segue in the store %s: make them with segue store init",
+                 conn->shown);
+}
+
+/* By the class of SQLSTATE. */
+static bool conn_refuse(struct conn *conn, const PGresult *answer, enum conn_failure *failure,
+                        struct err *err) {
+  const char *state = conn->pq->resultErrorField(answer, PG_DIAG_SQLSTATE);
+  const char *text = conn->pq->resultErrorField(answer, PG_DIAG_MESSAGE_PRIMARY);
+  text = text ? text : "it does not say why";
+  *failure = CONN_REFUSED;
+  if (is_state(state, "57P") || is_state(state, "08") || is_state(state, "25006") ||
+      is_state(state, "53300"))
+    return conn_lose(conn, text, failure, err); /* ended, starting, read only, or too many */
+  if (is_state(state, "53100")) {
+    *failure = CONN_FULL;
+    return err_set(err, ERR_FULL, "the disk of the store %s is full: %.*s", conn->shown,
+                   (int)one_line(text), text);
+  }
+  if (is_state(state, "3F000") || is_state(state, "42P01") || is_state(state, "42883"))
+    return say_missing(conn, err);
+  if (is_state(state, "42501"))
+    return err_set(err, ERR_INVALID,
+                   "the store %s does not allow that: %.*s; its owner can GRANT segue_worker (or "
+                   "segue_reader, to read only) TO this login",
+                   conn->shown, (int)one_line(text), text);
+  return err_set(err, ERR_IO, "the store %s: %.*s (%s)", conn->shown, (int)one_line(text), text,
+                 state ? state : "?");
+}
+
+/* --- opening --- */
+
+static bool check_server(struct conn *conn, enum conn_failure *failure, struct err *err) {
+  static const char sql[] = "SELECT current_setting('fsync'), current_setting('full_page_writes'), "
+                            "current_setting('synchronous_commit')";
+  static const char *const names[] = {"fsync", "full_page_writes", "synchronous_commit"};
+  int version = conn->pq->serverVersion(conn->pg);
+  *failure = CONN_REFUSED;
+  if (version < 140000)
+    return err_set(err, ERR_INVALID, "the store %s is PostgreSQL %d: segue needs 14 or newer",
+                   conn->shown, version / 10000);
+  PGresult *answer = conn_ask(conn, sql, LIMIT_STORE_ASK_MS, NULL, 0, false, failure, err);
+  if (answer == NULL)
+    return false;
+  *failure = CONN_REFUSED;
+  bool ok = true;
+  for (int i = 0; ok && i < 3; i++)
+    if (strcmp(conn_text(answer, 0, i), "off") == 0)
+      ok = err_set(err, ERR_INVALID,
+                   "the store %s has %s = off: it can lose records that it said were safe. Set it "
+                   "on",
+                   conn->shown, names[i]);
+  conn_free(answer);
+  if (ok)
+    *failure = CONN_FINE;
+  return ok;
+}
+
+/* Wrong words and rights stay wrong; all else may pass. */
+static bool may_pass(const char *why) {
+  static const char *const lasting[] = {"password",
+                                        "authentication",
+                                        "does not exist",
+                                        "pg_hba.conf",
+                                        "certificate",
+                                        "no password",
+                                        "SSL",
+                                        "could not translate",
+                                        "invalid",
+                                        "root.crt",
+                                        "permission denied for database"};
+  for (size_t i = 0; i < ARRAY_LEN(lasting); i++)
+    if (strstr(why, lasting[i]) != NULL)
+      return false;
+  return true;
+}
+
+static bool open_failed(struct conn *conn, enum conn_failure *failure, struct err *err) {
+  const char *why = conn->pq->errorMessage(conn->pg);
+  bool transient = may_pass(why);
+  char text[512];
+  (void)snprintf(text, sizeof text, "%.*s", (int)one_line(why), why);
+  (void)conn_lose(conn, text, failure, err);
+  if (!transient) {
+    *failure = CONN_REFUSED;
+    (void)err_set(err, ERR_INVALID, "the store %s: %s", conn->shown, text);
+  }
+  return false;
+}
+
+struct conn *conn_open(const struct url_options *options, const char *shown, const char *who,
+                       enum conn_failure *failure, struct err *err) {
+  const char *keywords[URL_OPTIONS_MAX + 8], *values[URL_OPTIONS_MAX + 8];
+  static const char *const own[][2] = {{"connect_timeout", "5"},  {"client_encoding", "UTF8"},
+                                       {"keepalives_idle", "5"},  {"keepalives_interval", "2"},
+                                       {"keepalives_count", "3"}, {"tcp_user_timeout", "10000"}};
+  int n = 0;
+  *failure = CONN_REFUSED;
+  const struct pq_api *pq = pq_load(err);
+  if (pq == NULL)
+    return NULL;
+  for (size_t i = 0; i < ARRAY_LEN(own); i++, n++) {
+    keywords[n] = own[i][0];
+    values[n] = own[i][1];
+  }
+  for (int i = 0; i < options->count; i++, n++) { /* the later one counts */
+    keywords[n] = options->keywords[i];
+    values[n] = options->values[i];
+  }
+  keywords[n] = "application_name";
+  values[n++] = who;
+  keywords[n] = values[n] = NULL;
+  struct conn *conn = xcalloc(1, sizeof *conn);
+  conn->pq = pq;
+  (void)snprintf(conn->shown, sizeof conn->shown, "%s", shown);
+  conn->pg = pq->connectdbParams(keywords, values, 0);
+  bool ok = conn->pg != NULL && pq->status(conn->pg) == CONNECTION_OK;
+  if (ok) {
+    pq->setNoticeReceiver(conn->pg, ignore_notice, NULL);
+    ok = pq->setnonblocking(conn->pg, 1) == 0 && check_server(conn, failure, err);
+  } else {
+    ok = open_failed(conn, failure, err);
+  }
+  if (ok)
+    return conn;
+  conn_close(conn);
+  return NULL;
+}
+
+void conn_close(struct conn *conn) {
+  if (conn == NULL)
+    return;
+  if (conn->pg != NULL)
+    conn->pq->finish(conn->pg);
+  free(conn);
+}
+
+bool conn_is_open(const struct conn *conn) {
+  return conn != NULL && conn->pg != NULL;
+}
+
+const char *conn_shown(const struct conn *conn) {
+  return conn->shown;
+}
+
+/* --- waiting --- */
+
+/* Until the socket can be read (or written, where that is wanted). False: the time is over. */
+static bool conn_poll(struct conn *conn, bool write, uint64_t until_ms) {
+  uint64_t now = clock_mono_ms();
+  struct pollfd p = {.fd = conn->pq->socket(conn->pg),
+                     .events = (short)(write ? POLLIN | POLLOUT : POLLIN)};
+  if (now >= until_ms || p.fd < 0)
+    return false;
+  uint64_t left = until_ms - now;
+  int n = poll(&p, 1, left > 60000 ? 60000 : (int)left);
+  return n > 0 || (n < 0 && errno == EINTR) || (n == 0 && left > 60000);
+}
+
+static bool conn_flush(struct conn *conn, uint64_t until_ms) {
+  int left;
+  while ((left = conn->pq->flush(conn->pg)) > 0)
+    if (!conn_poll(conn, true, until_ms) || !conn->pq->consumeInput(conn->pg))
+      return false;
+  return left == 0;
+}
+
+/* The next answer; false: no connection, or no time is left. */
+static bool conn_next(struct conn *conn, uint64_t until_ms, PGresult **answer) {
+  while (conn->pq->isBusy(conn->pg))
+    if (!conn_poll(conn, false, until_ms) || !conn->pq->consumeInput(conn->pg))
+      return false;
+  *answer = conn->pq->getResult(conn->pg);
+  return true;
+}
+
+static bool conn_lost_now(struct conn *conn, uint64_t until_ms, enum conn_failure *failure,
+                          struct err *err) {
+  char text[300];
+  const char *why = conn->pq->errorMessage(conn->pg);
+  bool late = clock_mono_ms() >= until_ms;
+  (void)snprintf(text, sizeof text, "%s", late || why[0] == '\0' ? "no answer in time" : why);
+  return conn_lose(conn, text, failure, err);
+}
+
+/* --- asking --- */
+
+static unsigned oid_of(enum conn_kind kind) {
+  static const unsigned oids[] = {0, OID_BYTES, OID_BYTES_LIST, OID_NUMBER_LIST};
+  return oids[kind];
+}
+
+static bool send_params(struct conn *conn, const char *sql, const struct conn_arg *args, int n,
+                        bool binary) {
+  const char *values[ARGS_MAX];
+  int lengths[ARGS_MAX], formats[ARGS_MAX];
+  Oid types[ARGS_MAX];
+  for (int i = 0; i < n && i < ARGS_MAX; i++) {
+    bool text = args[i].kind == ARG_TEXT;
+    const char *bytes = args[i].bytes.p ? args[i].bytes.p : "";
+    values[i] = text ? args[i].text : bytes;
+    lengths[i] = text ? 0 : (int)args[i].bytes.n;
+    formats[i] = !text;
+    types[i] = oid_of(args[i].kind);
+  }
+  return conn->pq->sendQueryParams(conn->pg, sql, n, types, values, lengths, formats, binary) == 1;
+}
+
+static bool is_good(const struct conn *conn, const PGresult *answer) {
+  ExecStatusType status = conn->pq->resultStatus(answer);
+  return status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK || status == PGRES_EMPTY_QUERY;
+}
+
+/* Takes all answers to what was sent; keeps the last good one. */
+static bool conn_collect(struct conn *conn, uint64_t until_ms, PGresult **kept,
+                         enum conn_failure *failure, struct err *err) {
+  PGresult *answer;
+  bool ok = true;
+  for (;;) {
+    if (!conn_next(conn, until_ms, &answer))
+      return conn_lost_now(conn, until_ms, failure, err);
+    if (answer == NULL)
+      return ok;
+    if (ok && !is_good(conn, answer))
+      ok = conn_refuse(conn, answer, failure, err);
+    if (ok) {
+      conn->pq->clear(*kept);
+      *kept = answer;
+    } else {
+      conn->pq->clear(answer);
+    }
+    if (conn->pg == NULL)
+      return false;
+  }
+}
+
+static bool not_there(const struct conn *conn, enum conn_failure *failure, struct err *err) {
+  *failure = CONN_LOST;
+  return err_set(err, ERR_IO, "the store %s does not answer", conn->shown);
+}
+
+PGresult *conn_ask(struct conn *conn, const char *sql, uint64_t limit_ms,
+                   const struct conn_arg *args, int n, bool binary, enum conn_failure *failure,
+                   struct err *err) {
+  PGresult *kept = NULL;
+  uint64_t until = clock_mono_ms() + limit_ms;
+  *failure = CONN_FINE;
+  if (!conn_is_open(conn)) {
+    (void)not_there(conn, failure, err);
+    return NULL;
+  }
+  if (!send_params(conn, sql, args, n, binary) || !conn_flush(conn, until))
+    (void)conn_lost_now(conn, until, failure, err);
+  else if (conn_collect(conn, until, &kept, failure, err))
+    return kept;
+  conn->pq->clear(kept);
+  return NULL;
+}
+
+bool conn_script(struct conn *conn, const char *sql, enum conn_failure *failure, struct err *err) {
+  PGresult *kept = NULL;
+  uint64_t until = clock_mono_ms() + LIMIT_STORE_SCRIPT_MS;
+  *failure = CONN_FINE;
+  if (!conn_is_open(conn))
+    return not_there(conn, failure, err);
+  bool ok = conn->pq->sendQuery(conn->pg, sql) == 1 && conn_flush(conn, until);
+  if (!ok)
+    return conn_lost_now(conn, until, failure, err);
+  ok = conn_collect(conn, until, &kept, failure, err);
+  conn->pq->clear(kept);
+  return ok;
+}
+
+/* --- pipelines --- */
+
+bool conn_begin_pipeline(struct conn *conn) {
+  conn->pipelined = conn_is_open(conn) && conn->pq->enterPipelineMode(conn->pg) == 1;
+  return conn->pipelined;
+}
+
+bool conn_send(struct conn *conn, const char *sql, const struct conn_arg *args, int n) {
+  return conn->pipelined && send_params(conn, sql, args, n, false);
+}
+
+bool conn_sync(struct conn *conn, uint64_t limit_ms,
+               void (*each)(void *ctx, int index, PGresult *answer), void *ctx,
+               enum conn_failure *failure, struct err *err) {
+  uint64_t until = clock_mono_ms() + limit_ms;
+  bool ok = true;
+  int index = 0;
+  PGresult *answer;
+  *failure = CONN_FINE;
+  if (!conn->pipelined)
+    return not_there(conn, failure, err);
+  conn->pipelined = false;
+  if (conn->pq->pipelineSync(conn->pg) != 1 || !conn_flush(conn, until))
+    return conn_lost_now(conn, until, failure, err);
+  for (;;) {
+    if (!conn_next(conn, until, &answer))
+      return conn_lost_now(conn, until, failure, err);
+    if (answer == NULL) {
+      index++; /* each statement's answers end so */
+      continue;
+    }
+    ExecStatusType status = conn->pq->resultStatus(answer);
+    if (ok && status == PGRES_FATAL_ERROR)
+      ok = conn_refuse(conn, answer, failure, err);
+    else if (status == PGRES_TUPLES_OK)
+      each(ctx, index, answer);
+    else if (status == PGRES_PIPELINE_ABORTED)
+      ok = false;
+    conn->pq->clear(answer);
+    if (conn->pg == NULL)
+      return false;
+    if (status == PGRES_PIPELINE_SYNC)
+      break;
+  }
+  return conn->pq->exitPipelineMode(conn->pg) == 1 ? ok : conn_lost_now(conn, until, failure, err);
+}
+
+/* --- answers --- */
+
+int conn_rows(const PGresult *answer) {
+  struct err ignored;
+  return pq_load(&ignored)->ntuples(answer);
+}
+
+bool conn_is_null(const PGresult *answer, int row, int column) {
+  struct err ignored;
+  return pq_load(&ignored)->getisnull(answer, row, column) == 1;
+}
+
+const char *conn_text(const PGresult *answer, int row, int column) {
+  struct err ignored;
+  return pq_load(&ignored)->getvalue(answer, row, column);
+}
+
+struct str conn_bytes(const PGresult *answer, int row, int column) {
+  struct err ignored;
+  const struct pq_api *pq = pq_load(&ignored);
+  return (struct str){pq->getvalue(answer, row, column),
+                      (size_t)pq->getlength(answer, row, column)};
+}
+
+uint64_t conn_number(const PGresult *answer, int row, int column) {
+  return strtoull(conn_text(answer, row, column), NULL, 10);
+}
+
+void conn_free(PGresult *answer) {
+  struct err ignored;
+  if (answer != NULL)
+    pq_load(&ignored)->clear(answer);
+}
+
+/* --- notifications --- */
+
+static bool take_notification(struct conn *conn, char payload[64]) {
+  PGnotify *n = conn->pq->notifies(conn->pg);
+  if (n == NULL)
+    return false;
+  (void)snprintf(payload, 64, "%.60s", n->extra);
+  conn->pq->freemem(n);
+  return true;
+}
+
+bool conn_wait(struct conn *conn, uint64_t wait_ms, int wake_fd, char payload[64],
+               enum conn_failure *failure) {
+  struct err err;
+  *failure = CONN_FINE;
+  payload[0] = '\0';
+  struct pollfd p[2] = {{.fd = wake_fd, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
+  if (conn_is_open(conn)) {
+    if (take_notification(conn, payload))
+      return true;
+    p[1].fd = conn->pq->socket(conn->pg);
+  }
+  (void)poll(p, 2, (int)wait_ms);
+  if (!conn_is_open(conn) || p[1].revents == 0)
+    return false;
+  if (conn->pq->consumeInput(conn->pg) != 1)
+    return conn_lose(conn, conn->pq->errorMessage(conn->pg), failure, &err);
+  return take_notification(conn, payload);
+}
+
+/* --- lists --- */
+
+static void put_int(struct buf *out, uint32_t n) {
+  unsigned char bytes[4] = {(unsigned char)(n >> 24), (unsigned char)(n >> 16),
+                            (unsigned char)(n >> 8), (unsigned char)n};
+  buf_append(out, bytes, sizeof bytes);
+}
+
+void conn_list_begin(struct buf *out, enum conn_kind kind, size_t n) {
+  put_int(out, 1); /* dimensions, flags, type of the items, how many, from where counted */
+  put_int(out, 0);
+  put_int(out, kind == ARG_BYTES_LIST ? OID_BYTES : OID_NUMBER);
+  put_int(out, (uint32_t)n);
+  put_int(out, 1);
+}
+
+void conn_list_bytes(struct buf *out, struct str item) {
+  put_int(out, (uint32_t)item.n);
+  buf_str(out, item);
+}
+
+void conn_list_number(struct buf *out, uint64_t item) {
+  put_int(out, 8);
+  put_int(out, (uint32_t)(item >> 32));
+  put_int(out, (uint32_t)item);
+}

@@ -1,0 +1,80 @@
+/* conn.h - one connection to the server of a shared store.
+ *
+ *   conn = conn_open(&options, shown, who, &err)
+ *   answer = conn_ask(conn, "SELECT f($1, $2)", limit_ms, args, n, binary, &failure, &err)
+ *   conn_text(answer, row, column) ...; answer_free(answer)
+ *   conn_close(conn)
+ *
+ * Everything blocks, within a limit: it belongs into the loop's pool, or into a command that has
+ * nothing else to do. One thread at a time. After a failure of CONN_LOST the connection is closed
+ * and what was asked may have been done or not; conn_is_open says so.
+ *
+ * Statements have no name, so that poolers of transactions may stand between. */
+#ifndef SEGUE_STORE_POSTGRES_CONN_H
+#define SEGUE_STORE_POSTGRES_CONN_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "store/postgres/pq.h"
+#include "store/postgres/url.h"
+
+#include <stdint.h>
+
+enum conn_failure {
+  CONN_FINE,
+  CONN_LOST,   /* nothing came back, or no connection is to be had: try again */
+  CONN_FULL,   /* no space at the server (53100) */
+  CONN_REFUSED /* the server said no: err tells */
+};
+
+enum conn_kind { ARG_TEXT, ARG_BYTES, ARG_BYTES_LIST, ARG_NUMBER_LIST };
+
+struct conn_arg {
+  enum conn_kind kind;
+  const char *text; /* ARG_TEXT; NULL: null */
+  struct str bytes; /* ARG_BYTES, or what conn_list made for the lists */
+};
+
+struct conn;
+struct pg_result;
+
+/* who: the application's name, by which the server's list of connections tells workers apart. */
+struct conn *conn_open(const struct url_options *options, const char *shown, const char *who,
+                       enum conn_failure *failure, struct err *err);
+void conn_close(struct conn *conn); /* NULL is fine */
+bool conn_is_open(const struct conn *conn);
+const char *conn_shown(const struct conn *conn);
+
+/* binary: the answer's bytes as they are, for one column of bytea. NULL: failure and err tell. */
+PGresult *conn_ask(struct conn *conn, const char *sql, uint64_t limit_ms,
+                   const struct conn_arg *args, int n, bool binary, enum conn_failure *failure,
+                   struct err *err);
+/* Many statements without parameters, as one transaction unless they say otherwise. */
+bool conn_script(struct conn *conn, const char *sql, enum conn_failure *failure,
+                 struct err *err) MUST_CHECK;
+
+/* A pipeline: conn_send each, then conn_sync. Nothing of it counts unless that is true: one that
+ * fails undoes all. `each` sees the answers in their order before. */
+bool conn_begin_pipeline(struct conn *conn);
+bool conn_send(struct conn *conn, const char *sql, const struct conn_arg *args, int n);
+bool conn_sync(struct conn *conn, uint64_t limit_ms,
+               void (*each)(void *ctx, int index, PGresult *answer), void *ctx,
+               enum conn_failure *failure, struct err *err) MUST_CHECK;
+
+int conn_rows(const PGresult *answer);
+const char *conn_text(const PGresult *answer, int row, int column); /* "" for null */
+bool conn_is_null(const PGresult *answer, int row, int column);
+struct str conn_bytes(const PGresult *answer, int row, int column); /* of a binary answer */
+uint64_t conn_number(const PGresult *answer, int row, int column);
+void conn_free(PGresult *answer);
+
+/* Waits for a notification: true with its payload. False: none came, or (failure) no connection. */
+bool conn_wait(struct conn *conn, uint64_t wait_ms, int wake_fd, char payload[64],
+               enum conn_failure *failure);
+
+/* The form of arrays on the wire, for ARG_BYTES_LIST and ARG_NUMBER_LIST. */
+void conn_list_begin(struct buf *out, enum conn_kind kind, size_t n);
+void conn_list_bytes(struct buf *out, struct str item);
+void conn_list_number(struct buf *out, uint64_t item);
+
+#endif

@@ -1,0 +1,267 @@
+-- All that workers change, they change through these. They run with the owner's rights and a search
+-- path of their own.
+
+CREATE OR REPLACE FUNCTION segue.has_lease(p_worker uuid) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT EXISTS (SELECT FROM segue.worker w WHERE w.id = p_worker AND w.lease_until > clock_timestamp())
+$$;
+
+-- A worker begins: a fresh id each time.
+CREATE OR REPLACE FUNCTION segue.enter(p_worker uuid, p_name text, p_labels text[], p_program text,
+                                       p_ttl_ms bigint) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  INSERT INTO segue.worker (id, name, labels, program, lease_until)
+  VALUES (p_worker, p_name, p_labels, p_program,
+          clock_timestamp() + p_ttl_ms * interval '1 millisecond')
+$$;
+
+-- False: its lease ended, and its sessions may be another's. With it comes what is asked of them.
+CREATE OR REPLACE FUNCTION segue.renew(p_worker uuid, p_ttl_ms bigint)
+RETURNS TABLE (o_ok boolean, o_asked text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  UPDATE segue.worker w SET lease_until = clock_timestamp() + p_ttl_ms * interval '1 millisecond'
+   WHERE w.id = p_worker AND w.lease_until > clock_timestamp();
+  o_ok := FOUND;
+  SELECT string_agg(s.id::text || ' ' || s.asked, E'\n') INTO o_asked FROM segue.session s
+   WHERE s.state = 'held' AND s.owner = p_worker AND s.asked IS NOT NULL;
+  RETURN NEXT;
+END $$;
+
+-- A worker goes: all that it holds is let go of, and that is no death.
+CREATE OR REPLACE FUNCTION segue.leave(p_worker uuid) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  DELETE FROM segue.session s WHERE s.state = 'held' AND s.owner = p_worker AND s.seq = 0;
+  UPDATE segue.session s SET state = s.rest, owner = NULL
+   WHERE s.state = 'held' AND s.owner = p_worker;
+  DELETE FROM segue.worker w WHERE w.id = p_worker;
+END $$;
+
+CREATE OR REPLACE FUNCTION segue.make(p_worker uuid, p_id uuid, p_needs text[]) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT segue.has_lease(p_worker) THEN
+    RETURN 'lease';
+  END IF;
+  INSERT INTO segue.session (id, state, owner, fence, needs) VALUES (p_id, 'held', p_worker, 1, p_needs)
+  ON CONFLICT DO NOTHING;
+  RETURN CASE WHEN FOUND THEN 'ok' ELSE 'there' END;
+END $$;
+
+-- Takes one session, whatever its place: a resume, a cancel, a look at its end. Its state then.
+CREATE OR REPLACE FUNCTION segue.hold(p_worker uuid, p_id uuid)
+RETURNS TABLE (o_result text, o_fence bigint, o_seq bigint, o_bytes bigint, o_hash text, o_owner text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE s segue.session;
+BEGIN
+  IF NOT segue.has_lease(p_worker) THEN
+    o_result := 'lease'; RETURN NEXT; RETURN;
+  END IF;
+  UPDATE segue.session t SET state = 'held', owner = p_worker, fence = t.fence + 1
+   WHERE t.id = p_id AND (t.state <> 'held' OR NOT segue.has_lease(t.owner)) RETURNING t.* INTO s;
+  IF FOUND THEN
+    o_result := 'ok';
+  ELSE
+    SELECT * INTO s FROM segue.session t WHERE t.id = p_id;
+    o_result := CASE WHEN FOUND THEN 'held' ELSE 'gone' END;
+    SELECT w.name INTO o_owner FROM segue.worker w WHERE w.id = s.owner;
+  END IF;
+  o_fence := s.fence; o_seq := s.seq; o_bytes := s.bytes; o_hash := encode(s.hash, 'hex');
+  RETURN NEXT;
+END $$;
+
+-- The next ones of the queue that fit the worker's labels.
+CREATE OR REPLACE FUNCTION segue.claim(p_worker uuid, p_max int)
+RETURNS TABLE (o_id uuid, o_fence bigint)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  WITH w AS (SELECT labels FROM segue.worker WHERE id = p_worker AND lease_until > clock_timestamp()),
+       c AS (SELECT s.id FROM segue.session s, w
+              WHERE s.state = 'ready' AND s.ready_at <= clock_timestamp() AND s.needs <@ w.labels
+              ORDER BY s.place LIMIT p_max FOR UPDATE OF s SKIP LOCKED)
+  UPDATE segue.session s SET state = 'held', owner = p_worker, fence = s.fence + 1
+    FROM c WHERE s.id = c.id RETURNING s.id, s.fence
+$$;
+
+-- All of the lines and the row, or nothing. The same once more is ok.
+CREATE OR REPLACE FUNCTION segue.append(p_id uuid, p_fence bigint, p_seq bigint, p_new bigint,
+                                        p_bytes bigint, p_hash text, p_rest text, p_turn boolean,
+                                        p_ats bigint[], p_lines bytea[])
+RETURNS TABLE (o_result text, o_seq bigint, o_hash text, o_asked text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE s segue.session;
+BEGIN
+  UPDATE segue.session t
+     SET seq = p_new, bytes = p_bytes, hash = decode(p_hash, 'hex'), rest = p_rest,
+         deaths = CASE WHEN p_turn THEN 0 ELSE t.deaths END
+   WHERE t.id = p_id AND t.fence = p_fence AND t.seq = p_seq AND t.state = 'held' RETURNING t.* INTO s;
+  IF FOUND THEN
+    INSERT INTO segue.line (session, seq, at, line)
+    SELECT p_id, p_seq + l.n, l.a, l.l FROM unnest(p_ats, p_lines) WITH ORDINALITY AS l (a, l, n);
+    o_result := 'ok';
+  ELSE
+    SELECT * INTO s FROM segue.session t WHERE t.id = p_id;
+    o_result := CASE WHEN NOT FOUND THEN 'gone'
+                     WHEN s.fence <> p_fence OR s.state <> 'held' THEN 'fenced'
+                     WHEN s.seq = p_new AND s.hash = decode(p_hash, 'hex') THEN 'ok'
+                     ELSE 'conflict' END;
+  END IF;
+  o_seq := s.seq; o_hash := encode(s.hash, 'hex'); o_asked := s.asked;
+  RETURN NEXT;
+END $$;
+
+-- Lets go of a session. One that has no record never began. p_wait_ms: nobody takes it before.
+CREATE OR REPLACE FUNCTION segue.release(p_id uuid, p_fence bigint, p_wait_ms bigint) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE v_rest text;
+BEGIN
+  UPDATE segue.session t
+     SET state = t.rest, owner = NULL,
+         asked = CASE WHEN t.rest = 'ended' THEN NULL ELSE t.asked END,
+         ready_at = clock_timestamp() + p_wait_ms * interval '1 millisecond'
+   WHERE t.id = p_id AND t.fence = p_fence AND t.state = 'held' RETURNING t.rest INTO v_rest;
+  IF v_rest = 'ready' THEN
+    PERFORM pg_notify('segue', 'ready');
+  END IF;
+  RETURN coalesce(v_rest, 'fenced');
+END $$;
+
+-- A session that never began is as if it had not been made.
+CREATE OR REPLACE FUNCTION segue.forget(p_id uuid) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  DELETE FROM segue.session s WHERE s.id = p_id AND s.seq = 0;
+  RETURN FOUND;
+END $$;
+
+-- What is asked of a session from elsewhere (cancel, resume); its owner sees it.
+CREATE OR REPLACE FUNCTION segue.ask(p_id uuid, p_what text, p_by text) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE v_state text;
+BEGIN
+  UPDATE segue.session t SET asked = p_what, asked_by = p_by
+   WHERE t.id = p_id AND t.state <> 'ended' AND p_what IN ('cancel', 'resume')
+  RETURNING t.state INTO v_state;
+  IF FOUND THEN
+    PERFORM pg_notify('segue', 'ask');
+    RETURN v_state;
+  END IF;
+  SELECT t.state INTO v_state FROM segue.session t WHERE t.id = p_id;
+  RETURN coalesce(v_state, 'gone');
+END $$;
+
+-- It was done, or cannot be.
+CREATE OR REPLACE FUNCTION segue.asked_done(p_id uuid, p_fence bigint) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  UPDATE segue.session t SET asked = NULL, asked_by = NULL WHERE t.id = p_id AND t.fence = p_fence
+$$;
+
+-- Held sessions of workers without a lease are nobody's again, and the connections of such workers
+-- end: one that was cut off in the middle of a pipeline keeps its rows locked.
+CREATE OR REPLACE FUNCTION segue.sweep() RETURNS int
+LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE n int;
+BEGIN
+  PERFORM pg_terminate_backend(a.pid) FROM pg_stat_activity a
+    JOIN segue.worker w ON a.application_name = 'segue ' || w.id
+   WHERE a.datname = current_database() AND a.usename = current_user
+     AND a.pid <> pg_backend_pid() AND w.lease_until < clock_timestamp();
+  n := segue.sweep_sessions();
+  RETURN n;
+END $$;
+
+CREATE OR REPLACE FUNCTION segue.sweep_sessions() RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE n int;
+BEGIN
+  DELETE FROM segue.session s WHERE s.state = 'held' AND s.seq = 0 AND NOT segue.has_lease(s.owner);
+  WITH c AS (SELECT s.id, w.name FROM segue.session s LEFT JOIN segue.worker w ON w.id = s.owner
+              WHERE s.state = 'held' AND (w.id IS NULL OR w.lease_until <= clock_timestamp())
+              ORDER BY s.place LIMIT 1000 FOR UPDATE OF s SKIP LOCKED)
+  UPDATE segue.session s
+     SET state = s.rest, owner = NULL, fence = s.fence + 1, deaths = s.deaths + 1, died = c.name
+    FROM c WHERE s.id = c.id AND s.state = 'held';
+  GET DIAGNOSTICS n = ROW_COUNT;
+  DELETE FROM segue.worker w WHERE w.lease_until < clock_timestamp() - interval '1 day'
+     AND NOT EXISTS (SELECT FROM segue.session s WHERE s.state = 'held' AND s.owner = w.id);
+  IF n > 0 THEN
+    PERFORM pg_notify('segue', 'ready');
+  END IF;
+  RETURN n;
+END $$;
+
+-- Bytes of a log from p_at on, p_max at most; nothing at its end.
+CREATE OR REPLACE FUNCTION segue.read(p_id uuid, p_at bigint, p_max int) RETURNS bytea
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE low bigint := 1; high bigint; middle bigint; v_at bigint; piece bytea; left_over int := p_max;
+        out_bytes bytea := ''; r record; skip bigint;
+BEGIN
+  SELECT s.seq INTO high FROM segue.session s WHERE s.id = p_id AND p_at < s.bytes;
+  IF NOT FOUND OR p_at < 0 THEN
+    RETURN ''::bytea;
+  END IF;
+  WHILE low < high LOOP -- the last record that begins at p_at or before
+    middle := (low + high + 1) / 2;
+    SELECT l.at INTO v_at FROM segue.line l WHERE l.session = p_id AND l.seq = middle;
+    IF v_at <= p_at THEN low := middle; ELSE high := middle - 1; END IF;
+  END LOOP;
+  skip := NULL;
+  FOR r IN SELECT l.seq, l.at, octet_length(l.line) AS n FROM segue.line l
+            WHERE l.session = p_id AND l.seq >= low ORDER BY l.seq LOOP
+    skip := greatest(p_at - r.at, 0);
+    IF skip < r.n THEN
+      SELECT substring(l.line FROM skip::int + 1 FOR left_over) INTO piece
+        FROM segue.line l WHERE l.session = p_id AND l.seq = r.seq;
+    ELSE
+      piece := ''::bytea;
+    END IF;
+    IF skip <= r.n AND octet_length(piece) < left_over THEN
+      piece := piece || '\x0a'::bytea;
+    END IF;
+    out_bytes := out_bytes || piece;
+    left_over := left_over - octet_length(piece);
+    EXIT WHEN left_over <= 0;
+  END LOOP;
+  RETURN out_bytes;
+END $$;
+
+-- A blob's parts come in one transaction with this.
+CREATE OR REPLACE FUNCTION segue.blob_begin(p_sha text, p_bytes bigint) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  INSERT INTO segue.blob (sha256, bytes) VALUES (decode(p_sha, 'hex'), p_bytes)
+  ON CONFLICT (sha256) DO UPDATE SET put_at = clock_timestamp() WHERE blob.bytes = EXCLUDED.bytes;
+  RETURN NOT EXISTS (SELECT FROM segue.blob_part p WHERE p.sha256 = decode(p_sha, 'hex'));
+END $$;
+
+CREATE OR REPLACE FUNCTION segue.blob_part_put(p_sha text, p_part int, p_data bytea) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  INSERT INTO segue.blob_part (sha256, part, data) VALUES (decode(p_sha, 'hex'), p_part, p_data)
+$$;
+
+-- The n-th line of a chain, where nobody was quicker.
+CREATE OR REPLACE FUNCTION segue.chain_put(p_name text, p_n bigint, p_lines bytea[]) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE v_last bigint;
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtext('segue.chain.' || p_name));
+  SELECT coalesce(max(c.n), 0) INTO v_last FROM segue.chain c WHERE c.name = p_name;
+  IF v_last <> p_n - 1 THEN
+    RETURN false;
+  END IF;
+  INSERT INTO segue.chain (name, n, line)
+  SELECT p_name, p_n - 1 + l.n, l.l FROM unnest(p_lines) WITH ORDINALITY AS l (l, n);
+  RETURN true;
+END $$;
+
+-- For the owner only: a session and its lines are gone.
+CREATE OR REPLACE FUNCTION segue.remove(p_id uuid) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  DELETE FROM segue.session s WHERE s.id = p_id AND (s.state <> 'held' OR NOT segue.has_lease(s.owner));
+  IF FOUND THEN
+    DELETE FROM segue.line l WHERE l.session = p_id;
+    RETURN true;
+  END IF;
+  RETURN false;
+END $$;

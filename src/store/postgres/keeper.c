@@ -1,0 +1,315 @@
+/* Keeps a worker's lease, sweeps up after others, and brings word from the store.
+ *
+ * DESIGN. A thread of its own with a connection of its own: neither a slow append nor a busy loop
+ * costs the lease, and a process that is stopped renews nothing. It shares with the other
+ * threads what is atomic, and the list of news under the lock. */
+#include "store/postgres/base.h"
+
+#include "base/log.h"
+#include "os/clock.h"
+#include "os/random.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { HOST_BYTES = 256, PIPE_BYTES = 64 };
+
+/* Where a keeper is in its work; its thread only. Times are clock_boot_ms. */
+struct keeping {
+  struct pg_base *pg;
+  struct conn *conn;
+  uint64_t renew_at, sweep_at, poll_at, told_at;
+  unsigned failures;
+  bool listens, hears, tested;
+};
+
+/* --- news --- */
+
+void base_tell(struct pg_base *pg, enum worker_news news, const char *id, const char *what) {
+  (void)pthread_mutex_lock(&pg->lock);
+  if (pg->told != NULL) {
+    struct news_item *item = xcalloc(1, sizeof *item);
+    item->news = news;
+    (void)snprintf(item->id, sizeof item->id, "%s", id);
+    (void)snprintf(item->what, sizeof item->what, "%s", what);
+    *pg->news_end = item;
+    pg->news_end = &item->next;
+    (void)uv_async_send(&pg->async);
+  }
+  (void)pthread_mutex_unlock(&pg->lock);
+}
+
+/* --- the lease --- */
+
+static void uuid_new(char id[STORE_ID_BYTES]) {
+  unsigned char b[16];
+  random_fill(b, sizeof b);
+  b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
+  b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
+  (void)snprintf(id, STORE_ID_BYTES,
+                 "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
+                 b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
+                 b[15]);
+}
+
+static void put_worker_label(struct buf *out, const char *prefix, const char *label) {
+  buf_puts(out, out->n > 1 ? ",\"" : "\"");
+  buf_puts(out, prefix);
+  for (const char *p = label; *p; p++) {
+    if (*p == '"' || *p == '\\')
+      buf_putc(out, '\\');
+    buf_putc(out, *p);
+  }
+  buf_putc(out, '"');
+}
+
+static void name_worker(char host[HOST_BYTES], char name[HOST_BYTES + 24], struct buf *labels) {
+  if (gethostname(host, HOST_BYTES - 1) != 0)
+    (void)snprintf(host, HOST_BYTES, "unknown");
+  host[HOST_BYTES - 1] = '\0';
+  (void)snprintf(name, HOST_BYTES + 24, "%s:%ld", host, (long)getpid());
+  buf_putc(labels, '{');
+  put_worker_label(labels, "host=", host);
+  for (const char *const *label = base_options()->labels; label && *label; label++)
+    put_worker_label(labels, "", *label);
+  buf_putc(labels, '}');
+}
+
+static void keeper_trust(struct pg_base *pg, uint64_t sent_ms) {
+  uint64_t ttl = pg->keeper.ttl_ms;
+  atomic_store(&pg->keeper.trust_until, sent_ms + ttl - ttl / 6);
+}
+
+/* Begins under a fresh id. */
+static bool keeper_enter(struct pg_base *pg, struct conn *conn, enum conn_failure *failure,
+                         struct err *err) {
+  char host[HOST_BYTES] = "", name[HOST_BYTES + 24], ttl[24];
+  struct buf labels = {0};
+  name_worker(host, name, &labels);
+  (void)snprintf(ttl, sizeof ttl, "%llu", (unsigned long long)pg->keeper.ttl_ms);
+  const struct conn_arg args[] = {arg_text(pg->keeper.worker), arg_text(name),
+                                  arg_text(buf_c(&labels)), arg_text(SEGUE_VERSION), arg_text(ttl)};
+  uint64_t sent = clock_boot_ms();
+  PGresult *answer = conn_ask(conn, "SELECT segue.enter($1, $2, $3, $4, $5)", LIMIT_STORE_ASK_MS,
+                              args, ARRAY_LEN(args), false, failure, err);
+  buf_deinit(&labels);
+  if (answer == NULL)
+    return false;
+  conn_free(answer);
+  keeper_trust(pg, sent);
+  return true;
+}
+
+static void keeper_rename(struct pg_base *pg) {
+  uuid_new(pg->keeper.worker);
+  (void)pthread_mutex_lock(&pg->lock);
+  (void)snprintf(pg->who, sizeof pg->who, "segue %s", pg->keeper.worker);
+  (void)pthread_mutex_unlock(&pg->lock);
+}
+
+/* All that is held is another's from now on; a new worker begins in this program. */
+static void keeper_lose(struct keeping *k) {
+  struct pg_base *pg = k->pg;
+  if (atomic_load(&pg->keeper.trust_until) == 0)
+    return;
+  atomic_store(&pg->keeper.trust_until, 0);
+  atomic_fetch_add(&pg->keeper.term, 1);
+  base_tell(pg, WORKER_LOST, "", "");
+  keeper_rename(pg);
+  conn_close(k->conn); /* the next one has its name */
+  k->conn = NULL;
+}
+
+static void tell_asked(struct pg_base *pg, const char *lines) {
+  struct str rest = str_from(lines);
+  while (rest.n > 0) {
+    char id[STORE_ID_BYTES] = "", what[16] = "";
+    struct str line = str_next_line(&rest);
+    if (line.n < STORE_ID_BYTES || line.n >= STORE_ID_BYTES + sizeof what)
+      continue;
+    memcpy(id, line.p, STORE_ID_BYTES - 1);
+    memcpy(what, line.p + STORE_ID_BYTES, line.n - STORE_ID_BYTES);
+    base_tell(pg, WORKER_ASKED, id, what);
+  }
+}
+
+static bool keeper_renew(struct keeping *k, enum conn_failure *failure, struct err *err) {
+  struct pg_base *pg = k->pg;
+  char ttl[24];
+  uint64_t sent = clock_boot_ms();
+  if (atomic_load(&pg->keeper.trust_until) == 0)
+    return keeper_enter(pg, k->conn, failure, err);
+  (void)snprintf(ttl, sizeof ttl, "%llu", (unsigned long long)pg->keeper.ttl_ms);
+  const struct conn_arg args[] = {arg_text(pg->keeper.worker), arg_text(ttl)};
+  PGresult *answer =
+      conn_ask(k->conn, "SELECT * FROM segue.renew($1, $2)", pg->keeper.ttl_ms / 3 + 100, args,
+               ARRAY_LEN(args), false, failure, err);
+  if (answer == NULL)
+    return false;
+  bool held = strcmp(conn_text(answer, 0, 0), "t") == 0;
+  if (held)
+    keeper_trust(pg, sent);
+  tell_asked(pg, conn_text(answer, 0, 1));
+  conn_free(answer);
+  if (!held)
+    keeper_lose(k);
+  return held;
+}
+
+/* --- the rest of its work --- */
+
+static uint64_t keeper_jitter(uint64_t ms) {
+  unsigned char r = 128;
+  (void)random_try(&r, sizeof r);
+  return ms - ms / 8 + ms * r / 1024;
+}
+
+static bool keeper_plain(struct keeping *k, const char *sql) {
+  struct err err;
+  enum conn_failure failure;
+  PGresult *answer =
+      conn_ask(k->conn, sql, k->pg->keeper.ttl_ms / 6 + 200, NULL, 0, false, &failure, &err);
+  bool ok = answer != NULL;
+  conn_free(answer);
+  return ok;
+}
+
+static bool keeper_connect(struct keeping *k) {
+  struct err err;
+  enum conn_failure failure;
+  if (conn_is_open(k->conn))
+    return true;
+  conn_close(k->conn);
+  k->conn = base_connect(k->pg, &failure, &err);
+  k->listens = k->conn != NULL && keeper_plain(k, "LISTEN segue");
+  return k->conn != NULL;
+}
+
+static void keeper_work(struct keeping *k) {
+  struct pg_base *pg = k->pg;
+  uint64_t now = clock_boot_ms(), ttl = pg->keeper.ttl_ms;
+  struct err err;
+  enum conn_failure failure;
+  uint64_t trust = atomic_load(&pg->keeper.trust_until);
+  if (trust != 0 && now >= trust)
+    keeper_lose(k);
+  if (now >= k->renew_at) {
+    bool ok = keeper_connect(k) && keeper_renew(k, &failure, &err);
+    uint64_t again = LIMIT_STORE_BACKOFF_MS << (k->failures > 7 ? 7 : k->failures);
+    k->failures = ok ? 0 : k->failures + 1;
+    if (again > ttl / 6)
+      again = ttl / 6;
+    k->renew_at = clock_boot_ms() + (ok ? ttl / 3 : keeper_jitter(again));
+  }
+  if (now >= k->sweep_at && conn_is_open(k->conn)) {
+    (void)keeper_plain(k, "SELECT segue.sweep()");
+    k->sweep_at = clock_boot_ms() + keeper_jitter(ttl / 6);
+  }
+  if (now >= k->poll_at) {
+    base_tell(pg, WORKER_READY, "", "");
+    k->poll_at = clock_boot_ms() + keeper_jitter(LIMIT_STORE_POLL_MS);
+  }
+}
+
+static uint64_t keeper_next(const struct keeping *k) {
+  uint64_t now = clock_boot_ms(), next = k->renew_at,
+           trust = atomic_load(&k->pg->keeper.trust_until);
+  next = k->sweep_at < next ? k->sweep_at : next;
+  next = k->poll_at < next ? k->poll_at : next;
+  next = trust != 0 && trust < next ? trust : next;
+  return next > now ? next - now : 0;
+}
+
+static void keeper_drain(int fd) {
+  char bytes[PIPE_BYTES];
+  (void)!read(fd, bytes, sizeof bytes);
+}
+
+static void *keeper_main(void *ctx) {
+  struct pg_base *pg = ctx;
+  uint64_t now = clock_boot_ms();
+  struct keeping k = {.pg = pg,
+                      .renew_at = now + pg->keeper.ttl_ms / 3,
+                      .sweep_at = now + keeper_jitter(pg->keeper.ttl_ms / 6),
+                      .poll_at = now + LIMIT_STORE_POLL_MS};
+  (void)keeper_connect(&k);
+  while (!atomic_load(&pg->keeper.ends)) {
+    char payload[64];
+    enum conn_failure failure;
+    if (conn_wait(k.conn, keeper_next(&k), pg->keeper.wake[0], payload, &failure)) {
+      if (strcmp(payload, "ask") == 0)
+        k.renew_at = 0;
+      else
+        k.poll_at = 0;
+    }
+    keeper_drain(pg->keeper.wake[0]);
+    keeper_work(&k);
+  }
+  conn_close(k.conn);
+  return NULL;
+}
+
+/* --- starting and ending --- */
+
+static bool open_wake(struct pg_base *pg, struct err *err) {
+  if (pg->keeper.wake[0] >= 0)
+    return true;
+  if (pipe(pg->keeper.wake) != 0)
+    return err_set(err, ERR_IO, "no descriptor is left");
+  for (int i = 0; i < 2; i++) {
+    (void)fcntl(pg->keeper.wake[i], F_SETFD, FD_CLOEXEC);
+    (void)fcntl(pg->keeper.wake[i], F_SETFL, O_NONBLOCK);
+  }
+  return true;
+}
+
+bool keeper_start(struct pg_base *pg, struct err *err) {
+  sigset_t all, before;
+  enum conn_failure failure = CONN_FINE;
+  uint64_t until = clock_mono_ms() + LIMIT_STORE_TRY_MS;
+  if (!open_wake(pg, err))
+    return false;
+  pg->keeper.ttl_ms = base_options()->lease_ms;
+  keeper_rename(pg);
+  bool entered = false;
+  for (unsigned tries = 0; !entered; tries++) {
+    struct conn *conn = base_connect(pg, &failure, err);
+    entered = conn != NULL && keeper_enter(pg, conn, &failure, err);
+    if (entered) /* what a worker that died holds is free at once, if its lease is over */
+      conn_free(conn_ask(conn, "SELECT segue.sweep()", LIMIT_STORE_ASK_MS, NULL, 0, false, &failure,
+                         err));
+    base_give(pg, conn);
+    if (!entered && (failure != CONN_LOST || !base_pause(tries, until)))
+      return false;
+    if (!entered && tries == 3)
+      log_warn("%s: trying again", err->text);
+  }
+  (void)sigfillset(&all);
+  (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+  pg->keeper.runs = pthread_create(&pg->keeper.thread, NULL, keeper_main, pg) == 0;
+  (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return pg->keeper.runs || err_set(err, ERR_IO, "no thread can be started for the lease");
+}
+
+void keeper_stop(struct pg_base *pg) {
+  struct err err;
+  enum conn_failure failure;
+  if (!pg->keeper.runs)
+    return;
+  atomic_store(&pg->keeper.ends, true);
+  (void)!write(pg->keeper.wake[1], "", 1);
+  (void)pthread_join(pg->keeper.thread, NULL);
+  pg->keeper.runs = false;
+  atomic_store(&pg->keeper.ends, false);
+  struct conn *conn = base_take(pg, &failure, &err);
+  const struct conn_arg args[] = {arg_text(pg->keeper.worker)};
+  if (conn != NULL)
+    conn_free(conn_ask(conn, "SELECT segue.leave($1)", LIMIT_STORE_ASK_MS, args, 1, false, &failure,
+                       &err));
+  base_give(pg, conn);
+  atomic_store(&pg->keeper.trust_until, 0);
+}

@@ -1,0 +1,432 @@
+/* Makes, takes and appends to the logs of a shared store.
+ *
+ * DESIGN, durability. A batch is one call of segue.append, which writes all of it or nothing, and
+ * checks fence and seq. A reply that did not come says nothing: the same call once more answers ok
+ * where the batch is there already, and writes it where it is not; a statement that still works for
+ * a lost connection makes it wait. Nothing is appended, and no answer counts, once the worker's
+ * lease cannot be trusted. */
+#include "store/postgres/shared.h"
+
+#include "base/fault.h"
+#include "base/log.h"
+#include "core/record.h"
+#include "os/clock.h"
+#include "store/line.h"
+#include "store/reader.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TYPE_BYTES = 160, NOW_TRY_MS = 1000, DAMAGED_PAUSE_MS = 300000, HELD_LOOK_MS = 50 };
+
+const char shared_append_sql[] =
+    "SELECT * FROM segue.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+
+static struct shared_log *shared_log_new(struct store *store, struct pg_base *pg, const char *id) {
+  struct shared_log *log = xcalloc(1, sizeof *log);
+  struct store_ref ref;
+  shared_ref(store, id, &ref);
+  store_log_init(&log->base, store, ref.name);
+  log->pg = pg;
+  log->term = base_term(pg);
+  memcpy(log->id, id, STORE_ID_BYTES);
+  return log;
+}
+
+/* --- where it belongs --- */
+
+/* v, seq and ts stand before the type. */
+static bool line_is(struct str line, const char *type) {
+  struct str head = {line.p, line.n < TYPE_BYTES ? line.n : TYPE_BYTES};
+  return str_has(head, type);
+}
+
+static bool tells_where(struct str line) {
+  return line_is(line, "\"type\":\"session_") || line_is(line, "\"type\":\"answer\"");
+}
+
+static void shared_feed(struct shared_log *log, const json_t *record) {
+  struct record_draft d;
+  record_read(&d, record);
+  brief_feed(&log->brief, &d.record);
+  record_drop(&d);
+}
+
+static const char *shared_rest(const struct shared_log *log) {
+  if (brief_is_over(&log->brief))
+    return "ended";
+  return brief_goes_on(&log->brief) ? "ready" : "idle";
+}
+
+/* --- the batch --- */
+
+static void scan_batch(struct shared_log *log, size_t *count) {
+  struct str rest = buf_view(&log->base.batch);
+  *count = 0;
+  log->turn_over = false;
+  while (rest.n > 0) {
+    struct str line = str_next_line(&rest);
+    ++*count;
+    log->turn_over = log->turn_over || line_is(line, "\"type\":\"turn_end\"");
+    json_t *record = tells_where(line) ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
+    if (record != NULL)
+      shared_feed(log, record);
+    json_decref(record);
+  }
+}
+
+static const char *count_text(char out[24], uint64_t n) {
+  (void)snprintf(out, 24, "%llu", (unsigned long long)n);
+  return out;
+}
+
+void append_call_init(struct append_call *call, struct shared_log *log) {
+  const struct store_log *base = &log->base;
+  size_t count;
+  uint64_t at = base->bytes;
+  *call = (struct append_call){0};
+  scan_batch(log, &count);
+  conn_list_begin(&call->ats, ARG_NUMBER_LIST, count);
+  conn_list_begin(&call->lines, ARG_BYTES_LIST, count);
+  for (struct str rest = buf_view(&base->batch); rest.n > 0;) {
+    struct str line = str_next_line(&rest);
+    conn_list_number(&call->ats, at);
+    conn_list_bytes(&call->lines, line);
+    at += line.n + 1;
+  }
+  call->args[0] = arg_text(log->id);
+  call->args[1] = arg_text(count_text(call->fence, log->fence));
+  call->args[2] = arg_text(count_text(call->seq, base->seq));
+  call->args[3] = arg_text(count_text(call->next, base->batch_seq));
+  call->args[4] = arg_text(count_text(call->bytes, base->bytes + base->batch.n));
+  call->args[5] = arg_text(base->batch_hash);
+  call->args[6] = arg_text(shared_rest(log));
+  call->args[7] = arg_text(log->turn_over ? "t" : "f");
+  call->args[8] = (struct conn_arg){.kind = ARG_NUMBER_LIST, .bytes = buf_view(&call->ats)};
+  call->args[9] = (struct conn_arg){.kind = ARG_BYTES_LIST, .bytes = buf_view(&call->lines)};
+}
+
+void append_call_deinit(struct append_call *call) {
+  buf_deinit(&call->ats);
+  buf_deinit(&call->lines);
+}
+
+static enum store_result say_conflict(const struct shared_log *log, const PGresult *answer,
+                                      struct err *err) {
+  uint64_t seq = conn_number(answer, 0, 1);
+  if (seq < log->base.seq)
+    (void)err_set(err, ERR_CORRUPT,
+                  "the store %s has lost records of session %s that it had confirmed: it ends with "
+                  "record %llu, and %llu were safe. Nothing is written over it",
+                  log->pg->shown, log->id, (unsigned long long)seq,
+                  (unsigned long long)log->base.seq);
+  else
+    (void)err_set(err, ERR_CORRUPT,
+                  "record %llu of session %s at the store %s is not what this program wrote",
+                  (unsigned long long)seq, log->id, log->pg->shown);
+  return STORE_CONFLICT;
+}
+
+enum store_result append_call_over(struct shared_log *log, const PGresult *answer,
+                                   struct err *err) {
+  const char *result = conn_text(answer, 0, 0);
+  bool ok = strcmp(result, "ok") == 0;
+  if (ok && !base_trusts(log->pg, log->term, err)) /* it is there; what follows is another's */
+    return STORE_FENCED;
+  if (ok && strcmp(conn_text(answer, 0, 3), "") != 0)
+    base_tell(log->pg, WORKER_ASKED, log->id, conn_text(answer, 0, 3));
+  if (ok)
+    return STORE_OK;
+  if (strcmp(result, "conflict") == 0)
+    return say_conflict(log, answer, err);
+  if (strcmp(result, "gone") == 0)
+    (void)err_set(err, ERR_LOCKED, "session %s was removed from the store %s", log->id,
+                  log->pg->shown);
+  else
+    (void)err_set(err, ERR_LOCKED, "another worker goes on with session %s of the store %s",
+                  log->id, log->pg->shown);
+  return STORE_FENCED;
+}
+
+/* A fault that a test asks for: STORE_OK, none. */
+static enum store_result append_fault(const struct shared_log *log, struct err *err) {
+  if (!fault_fails("write"))
+    return STORE_OK;
+  bool full = errno == ENOSPC;
+  (void)err_set_errno(err, errno, "cannot write to the store %s", log->pg->shown);
+  return full ? STORE_FULL : STORE_IO;
+}
+
+/* One try; *lost: nothing came back. */
+static enum store_result append_once(struct shared_log *log, const struct append_call *call,
+                                     bool *lost, struct err *err) {
+  enum conn_failure failure = CONN_FINE;
+  *lost = false;
+  if (!base_trusts(log->pg, log->term, err))
+    return STORE_FENCED;
+  enum store_result fault = append_fault(log, err);
+  if (fault != STORE_OK)
+    return fault;
+  struct conn *conn = base_take(log->pg, &failure, err);
+  PGresult *answer = NULL;
+  FAULT_POINT("append_before");
+  if (conn != NULL)
+    answer = conn_ask(conn, shared_append_sql, base_limit_ms(call->lines.n), call->args,
+                      SHARED_ARGS, false, &failure, err);
+  FAULT_POINT("append_after");
+  if (answer != NULL && fault_fails("sync")) { /* the reply was lost, or there was no space */
+    *lost = errno != ENOSPC;
+    conn_free(answer);
+    conn_close(conn);
+    (void)err_set(err, ERR_IO, "the store %s does not answer", log->pg->shown);
+    return *lost ? STORE_IO : STORE_FULL;
+  }
+  base_give(log->pg, conn);
+  enum store_result result = failure == CONN_FULL ? STORE_FULL : STORE_IO;
+  *lost = failure == CONN_LOST;
+  if (answer != NULL)
+    result = append_call_over(log, answer, err);
+  conn_free(answer);
+  return result;
+}
+
+enum store_result shared_append_alone(struct shared_log *log, uint64_t try_ms, struct err *err) {
+  struct append_call call;
+  enum store_result result;
+  uint64_t until = clock_mono_ms() + try_ms;
+  bool lost;
+  append_call_init(&call, log);
+  for (unsigned tries = 0;; tries++) {
+    result = append_once(log, &call, &lost, err);
+    if (!lost)
+      break;
+    if (!base_pause(tries, until)) { /* the caller keeps the batch, and comes again */
+      result = STORE_FULL;
+      break;
+    }
+  }
+  append_call_deinit(&call);
+  log->base.syncs++;
+  return result;
+}
+
+enum store_result shared_append_now(struct store_log *base, struct err *err) {
+  return shared_append_alone((struct shared_log *)base, NOW_TRY_MS, err);
+}
+
+/* The rest of a failed append is found by whoever takes the session next, and told by its hash. */
+bool shared_settle(struct store_log *base, struct err *err) {
+  (void)base;
+  (void)err;
+  return true;
+}
+
+/* --- making and taking --- */
+
+struct store_log *shared_create(struct store *store, const char *id, struct err *err) {
+  enum conn_failure failure;
+  struct pg_base *pg = shared_base(store, err);
+  if (fault_fails("create")) {
+    (void)err_set_errno(err, errno, "cannot make session %s", id);
+    return NULL;
+  }
+  if (pg == NULL || !base_enter(pg, err))
+    return NULL;
+  struct shared_log *log = shared_log_new(store, pg, id);
+  const struct conn_arg args[] = {arg_text(pg->keeper.worker), arg_text(id), arg_text("{}")};
+  PGresult *answer =
+      base_ask(pg, "SELECT segue.make($1, $2, $3)", args, ARRAY_LEN(args), false, &failure, err);
+  const char *result = answer ? conn_text(answer, 0, 0) : "";
+  bool ok = strcmp(result, "ok") == 0;
+  if (strcmp(result, "there") == 0)
+    (void)err_set(err, ERR_IO, "there is a session %s already at the store %s", id, pg->shown);
+  else if (answer != NULL && !ok)
+    (void)base_trusts(pg, log->term + 1, err);
+  conn_free(answer);
+  log->fence = 1;
+  if (ok)
+    return &log->base;
+  store_close(&log->base);
+  return NULL;
+}
+
+/* Who has it, of what segue.hold said. */
+static bool say_held(const struct pg_base *pg, const char *id, const PGresult *answer,
+                     struct err *err) {
+  const char *result = conn_text(answer, 0, 0);
+  if (strcmp(result, "held") == 0)
+    return err_set(err, ERR_LOCKED,
+                   "worker %.80s of the store %s has session %s: wait for it, or stop it first",
+                   conn_text(answer, 0, 5), pg->shown, id);
+  if (strcmp(result, "gone") == 0)
+    return err_set(err, ERR_NOT_FOUND, "there is no session %s at the store %s", id, pg->shown);
+  return base_trusts(pg, base_term(pg) + 1, err);
+}
+
+/* Until it is free, or the store's lock_wait_ms is over. The answer, or NULL. */
+static PGresult *hold_within(struct pg_base *pg, const char *id, unsigned wait_ms,
+                             struct err *err) {
+  enum conn_failure failure;
+  uint64_t until = clock_mono_ms() + wait_ms;
+  const struct conn_arg args[] = {arg_text(pg->keeper.worker), arg_text(id)};
+  for (;;) {
+    PGresult *answer = base_ask(pg, "SELECT * FROM segue.hold($1, $2)", args, ARRAY_LEN(args),
+                                false, &failure, err);
+    if (answer == NULL || strcmp(conn_text(answer, 0, 0), "ok") == 0)
+      return answer;
+    (void)say_held(pg, id, answer, err);
+    conn_free(answer);
+    if (err->code != ERR_LOCKED || clock_mono_ms() >= until)
+      return NULL;
+    (void)usleep(HELD_LOOK_MS * 1000);
+  }
+}
+
+/* It was claimed from the queue: its row says the rest. */
+static PGresult *hold_claimed(struct pg_base *pg, const char *id, uint64_t fence, struct err *err) {
+  enum conn_failure failure;
+  const struct conn_arg args[] = {arg_text(id)};
+  PGresult *answer = base_ask(pg,
+                              "SELECT 'ok', fence, seq, bytes, encode(hash, 'hex'), NULL FROM "
+                              "segue.session WHERE id = $1 AND state = 'held'",
+                              args, 1, false, &failure, err);
+  if (answer != NULL && (conn_rows(answer) == 0 || conn_number(answer, 0, 1) != fence)) {
+    conn_free(answer);
+    (void)err_set(err, ERR_LOCKED, "another worker of the store %s has session %s", pg->shown, id);
+    return NULL;
+  }
+  return answer;
+}
+
+static bool fold_damaged(struct shared_log *log, const struct err *why, struct err *err) {
+  log->pause_ms = DAMAGED_PAUSE_MS;
+  return err_set(err, ERR_CORRUPT, "record %llu of %s is damaged: %s",
+                 (unsigned long long)log->base.seq + 1, log->base.name, why->text);
+}
+
+static bool fold_one(struct shared_log *log, const struct log_reader *r, struct str line,
+                     store_fold_fn fold, void *ctx, struct err *err) {
+  struct err why = {.text = "it has no end"};
+  char hash[SHA256_HEX];
+  memcpy(hash, log->base.hash, SHA256_HEX);
+  json_t *record = r->whole ? line_parse(line, hash, &why) : NULL;
+  if (record == NULL)
+    return fold_damaged(log, &why, err);
+  bool ok = fold(ctx, record, err);
+  if (ok && tells_where(line))
+    shared_feed(log, record);
+  json_decref(record);
+  memcpy(log->base.hash, hash, SHA256_HEX);
+  log->base.seq++;
+  log->base.bytes = r->offset + line.n + 1;
+  return ok;
+}
+
+/* The row and the lines must say the same. */
+static bool fold_agrees(struct shared_log *log, const PGresult *held, struct err *err) {
+  if (log->base.seq == 0 && conn_number(held, 0, 2) == 0)
+    return err_set(err, ERR_CORRUPT, "%s holds no record: the session had not begun; run it again",
+                   log->base.name);
+  if (log->base.seq == conn_number(held, 0, 2) && log->base.bytes == conn_number(held, 0, 3) &&
+      strcmp(log->base.hash, conn_text(held, 0, 4)) == 0)
+    return true;
+  log->pause_ms = DAMAGED_PAUSE_MS;
+  return err_set(err, ERR_CORRUPT,
+                 "the store %s says that session %s has %llu records, and its log has %llu: segue "
+                 "store check tells more",
+                 log->pg->shown, log->id, (unsigned long long)conn_number(held, 0, 2),
+                 (unsigned long long)log->base.seq);
+}
+
+static bool shared_fold(struct shared_log *log, const struct store_ref *ref, const PGresult *held,
+                        store_fold_fn fold, void *ctx, struct err *err) {
+  struct log_reader reader;
+  struct str line;
+  if (!reader_open(&reader, ref, err))
+    return false;
+  bool ok = true;
+  while (ok && reader_next(&reader, &line))
+    ok = fold_one(log, &reader, line, fold, ctx, err);
+  if (ok && reader.error != 0)
+    ok = err_set_errno(err, reader.error, "cannot read %s", ref->name);
+  ok = ok && fold_agrees(log, held, err);
+  reader_close(&reader);
+  return ok;
+}
+
+struct store_log *shared_attach(struct store *store, const struct store_ref *ref,
+                                store_fold_fn fold, void *ctx, struct store_mend *mend,
+                                struct err *err) {
+  char id[STORE_ID_BYTES];
+  uint64_t fence = 0;
+  unsigned term;
+  struct pg_base *pg = shared_of(ref, id, err);
+  if (pg == NULL)
+    return NULL;
+  if (fault_fails("attach")) {
+    (void)err_set_errno(err, errno, "cannot take %s", ref->name);
+    return NULL;
+  }
+  if (mend->cut) {
+    (void)err_set(err, ERR_USAGE, "--cut is for logs in files: a store keeps all records");
+    return NULL;
+  }
+  if (!base_enter(pg, err))
+    return NULL;
+  bool claimed = shared_take_claim(pg, id, &fence, &term);
+  struct shared_log *log = shared_log_new(store, pg, id);
+  PGresult *held =
+      claimed ? hold_claimed(pg, id, fence, err) : hold_within(pg, id, store->lock_wait_ms, err);
+  bool ok = held != NULL;
+  if (ok)
+    log->fence = conn_number(held, 0, 1);
+  ok = ok && shared_fold(log, ref, held, fold, ctx, err);
+  conn_free(held);
+  if (ok)
+    return &log->base;
+  store_close(&log->base);
+  return NULL;
+}
+
+void shared_close(struct store_log *base) {
+  struct shared_log *log = (struct shared_log *)base;
+  enum conn_failure failure;
+  struct err err;
+  char fence[24], pause[24];
+  const struct conn_arg args[] = {arg_text(log->id), arg_text(count_text(fence, log->fence)),
+                                  arg_text(count_text(pause, log->pause_ms))};
+  assert(log->in_base.list == NULL);
+  if (log->fence > 0 && base_trusts(log->pg, log->term, &err)) {
+    struct conn *conn = base_take(log->pg, &failure, &err); /* else the lease ends by itself */
+    if (conn != NULL)
+      conn_free(conn_ask(conn, "SELECT segue.release($1, $2, $3)", NOW_TRY_MS, args,
+                         ARRAY_LEN(args), false, &failure, &err));
+    base_give(log->pg, conn);
+  }
+  brief_deinit(&log->brief);
+  free(log);
+}
+
+json_t *shared_read(struct store_log *base, uint64_t seq, struct err *err) {
+  const struct shared_log *log = (const struct shared_log *)base;
+  enum conn_failure failure = CONN_FINE;
+  char number[24];
+  json_t *record = NULL;
+  const struct conn_arg args[] = {arg_text(log->id), arg_text(count_text(number, seq))};
+  PGresult *answer =
+      base_ask(log->pg, "SELECT line FROM segue.line WHERE session = $1 AND seq = $2", args,
+               ARRAY_LEN(args), true, &failure, err);
+  if (answer != NULL && conn_rows(answer) == 1) {
+    struct str line = conn_bytes(answer, 0, 0);
+    record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+  }
+  if (answer != NULL && record == NULL)
+    (void)err_set(err, ERR_CORRUPT, "record %llu of %s cannot be read back",
+                  (unsigned long long)seq, base->name);
+  conn_free(answer);
+  return record;
+}

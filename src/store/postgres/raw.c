@@ -1,0 +1,129 @@
+/* Reads the bytes of a log of a shared store, a window of them at a time. */
+#include "store/postgres/shared.h"
+
+#include "base/fault.h"
+#include "base/log.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct shared_raw {
+  struct pg_base *pg;
+  char id[STORE_ID_BYTES];
+  uint64_t at; /* of the window */
+  struct buf window;
+};
+
+bool shared_look(struct pg_base *pg, const char *id, uint64_t *bytes, bool *owned, bool *begun) {
+  enum conn_failure failure;
+  struct err err;
+  const struct conn_arg args[] = {arg_text(id)};
+  PGresult *answer = base_ask(pg,
+                              "SELECT bytes, state = 'held' AND segue.has_lease(owner), seq > 0 "
+                              "FROM segue.session WHERE id = $1",
+                              args, 1, false, &failure, &err);
+  bool there = answer != NULL && conn_rows(answer) == 1;
+  if (there) {
+    *bytes = conn_number(answer, 0, 0);
+    *owned = conn_text(answer, 0, 1)[0] == 't';
+    *begun = conn_text(answer, 0, 2)[0] == 't';
+  } else if (answer == NULL) {
+    log_warn("%s", err.text);
+  }
+  conn_free(answer);
+  return there;
+}
+
+struct store_raw *shared_raw_open(const struct store_ref *ref, struct err *err) {
+  char id[STORE_ID_BYTES];
+  enum conn_failure failure;
+  struct pg_base *pg = shared_of(ref, id, err);
+  const struct conn_arg args[] = {arg_text(id)};
+  if (pg == NULL)
+    return NULL;
+  if (fault_fails("open")) {
+    (void)err_set_errno(err, errno, "cannot open %s", ref->name);
+    return NULL;
+  }
+  PGresult *answer =
+      base_ask(pg, "SELECT 1 FROM segue.session WHERE id = $1", args, 1, false, &failure, err);
+  bool there = answer != NULL && conn_rows(answer) == 1;
+  if (answer != NULL && !there)
+    (void)err_set(err, ERR_NOT_FOUND, "there is no session %s at the store %s", id, pg->shown);
+  conn_free(answer);
+  if (!there)
+    return NULL;
+  struct shared_raw *raw = xcalloc(1, sizeof *raw);
+  raw->pg = pg;
+  memcpy(raw->id, id, sizeof raw->id);
+  return (struct store_raw *)raw;
+}
+
+/* False: errno. */
+static bool raw_fetch(struct shared_raw *raw, uint64_t at) {
+  char from[24], most[24];
+  enum conn_failure failure;
+  struct err err;
+  (void)snprintf(from, sizeof from, "%llu", (unsigned long long)at);
+  (void)snprintf(most, sizeof most, "%d", LIMIT_STORE_WINDOW_BYTES);
+  const struct conn_arg args[] = {arg_text(raw->id), arg_text(from), arg_text(most)};
+  PGresult *answer = base_ask(raw->pg, "SELECT segue.read($1, $2, $3)", args, ARRAY_LEN(args), true,
+                              &failure, &err);
+  buf_clear(&raw->window);
+  raw->at = at;
+  if (answer == NULL) {
+    log_warn("%s", err.text);
+    errno = EIO;
+    return false;
+  }
+  buf_str(&raw->window, conn_bytes(answer, 0, 0));
+  conn_free(answer);
+  return true;
+}
+
+ssize_t shared_raw_read(struct store_raw *base, uint64_t at, char *out, size_t max) {
+  struct shared_raw *raw = (struct shared_raw *)base;
+  assert(max > 0);
+  if (fault_fails("read"))
+    return -1;
+  bool inside = at >= raw->at && at < raw->at + raw->window.n;
+  if (!inside && !raw_fetch(raw, at))
+    return -1;
+  size_t skip = (size_t)(at - raw->at), n = raw->window.n - skip;
+  n = n < max ? n : max;
+  if (n > 0)
+    memcpy(out, raw->window.p + skip, n);
+  return (ssize_t)n;
+}
+
+uint64_t shared_raw_bytes(const struct store_raw *base) {
+  const struct shared_raw *raw = (const struct shared_raw *)base;
+  uint64_t bytes = 0;
+  bool owned, begun;
+  (void)shared_look(raw->pg, raw->id, &bytes, &owned, &begun);
+  return bytes;
+}
+
+bool shared_raw_again(struct store_raw *base, bool *replaced) {
+  const struct shared_raw *raw = (const struct shared_raw *)base;
+  uint64_t bytes;
+  bool owned, begun;
+  *replaced = false;
+  return shared_look(raw->pg, raw->id, &bytes, &owned, &begun);
+}
+
+bool shared_raw_is_owned(const struct store_raw *base) {
+  const struct shared_raw *raw = (const struct shared_raw *)base;
+  uint64_t bytes;
+  bool owned = false, begun;
+  return shared_look(raw->pg, raw->id, &bytes, &owned, &begun) && owned;
+}
+
+void shared_raw_close(struct store_raw *base) {
+  struct shared_raw *raw = (struct shared_raw *)base;
+  buf_deinit(&raw->window);
+  free(raw);
+}

@@ -1,0 +1,21 @@
+-- Who may do what: segue_worker runs the functions and reads, segue_reader reads. Give a login one of
+-- them: GRANT segue_worker TO someone. All daemons of a store log in with the same role.
+DO $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'segue_reader') THEN
+    CREATE ROLE segue_reader NOLOGIN;
+  END IF;
+  IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'segue_worker') THEN
+    CREATE ROLE segue_worker NOLOGIN;
+  END IF;
+EXCEPTION WHEN duplicate_object OR unique_violation THEN
+  NULL; -- another one made them at this moment
+END $$;
+REVOKE ALL ON SCHEMA segue FROM PUBLIC;
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA segue FROM PUBLIC;
+GRANT USAGE ON SCHEMA segue TO segue_reader, segue_worker;
+GRANT SELECT ON ALL TABLES IN SCHEMA segue TO segue_reader, segue_worker;
+GRANT EXECUTE ON FUNCTION segue.has_lease(uuid), segue.read(uuid, bigint, int)
+   TO segue_reader, segue_worker;
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA segue TO segue_worker;
+REVOKE EXECUTE ON FUNCTION segue.remove(uuid) FROM segue_worker;

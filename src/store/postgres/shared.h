@@ -1,0 +1,80 @@
+/* shared.h - what the parts of the back end `postgres` share: log.c makes, takes and appends to
+ * logs, commit.c appends many in one go, raw.c reads, names.c finds them and puts the back end
+ * together, rest.c has blobs, the ledger and labels, watch.c tells the loop. */
+#ifndef SEGUE_STORE_POSTGRES_SHARED_H
+#define SEGUE_STORE_POSTGRES_SHARED_H
+
+#include "store/brief.h"
+#include "store/postgres/base.h"
+
+struct shared_log {
+  struct store_log base; /* its name is ADDRESS#ID */
+  struct pg_base *pg;
+  char id[STORE_ID_BYTES];
+  uint64_t fence;
+  unsigned term;      /* of the worker that took it */
+  uint64_t pause_ms;  /* nobody takes it for so long after it is let go of */
+  struct brief brief; /* of its first record and of stops: where it belongs once it is let go of */
+  bool turn_over;     /* a turn ended in the batch */
+  struct list_node in_base;
+  uv_work_t work; /* of a batch that is too large for a pipeline */
+  enum store_result result;
+  struct err err;
+};
+
+/* A batch as the arguments of segue.append; the texts are the struct's. */
+struct append_call {
+  char fence[24], seq[24], next[24], bytes[24];
+  struct buf ats, lines;
+  struct conn_arg args[10];
+};
+
+enum { SHARED_ARGS = 10 };
+extern const char shared_append_sql[];
+void append_call_init(struct append_call *call, struct shared_log *log);
+void append_call_deinit(struct append_call *call);
+/* Takes the server's answer to it. */
+enum store_result append_call_over(struct shared_log *log, const PGresult *answer, struct err *err);
+/* One batch, tried until it is settled, or until nothing answers for `try_ms`: STORE_FULL. */
+enum store_result shared_append_alone(struct shared_log *log, uint64_t try_ms, struct err *err);
+
+struct pg_base *shared_base(const struct store *store, struct err *err);
+/* The two parts of a reference's name. */
+struct pg_base *shared_of(const struct store_ref *ref, char id[STORE_ID_BYTES], struct err *err);
+void shared_ref(const struct store *store, const char *id, struct store_ref *ref);
+bool shared_take_claim(struct pg_base *pg, const char *id, uint64_t *fence, unsigned *term);
+
+/* The functions of postgres_ops, by file. */
+struct store_log *shared_create(struct store *store, const char *id, struct err *err);
+struct store_log *shared_attach(struct store *store, const struct store_ref *ref,
+                                store_fold_fn fold, void *ctx, struct store_mend *mend,
+                                struct err *err);
+void shared_append(struct store_log *log, uv_loop_t *loop);
+enum store_result shared_append_now(struct store_log *log, struct err *err);
+bool shared_settle(struct store_log *log, struct err *err);
+json_t *shared_read(struct store_log *log, uint64_t seq, struct err *err);
+void shared_close(struct store_log *log);
+
+struct store_raw *shared_raw_open(const struct store_ref *ref, struct err *err);
+ssize_t shared_raw_read(struct store_raw *raw, uint64_t at, char *out, size_t max);
+uint64_t shared_raw_bytes(const struct store_raw *raw);
+bool shared_raw_again(struct store_raw *raw, bool *replaced);
+bool shared_raw_is_owned(const struct store_raw *raw);
+void shared_raw_close(struct store_raw *raw);
+bool shared_look(struct pg_base *pg, const char *id, uint64_t *bytes, bool *owned, bool *begun);
+
+bool shared_blob_put(const struct store *store, struct str bytes, const char *sha256,
+                     struct err *err);
+bool shared_blob_get(const struct store *store, const char *sha256, struct buf *out,
+                     struct err *err);
+void shared_blob_name(const struct store *store, const char *sha256, char out[STORE_NAME_BYTES]);
+bool shared_ledger_append(const struct store *store, const struct ledger_entry *entries, size_t n,
+                          struct err *err);
+bool shared_ledger_read(const struct store *store,
+                        void (*each)(void *ctx, const struct ledger_entry *entry), void *ctx,
+                        struct ledger_end *end, struct err *err);
+bool shared_labels_append(const struct store *store, const struct label *labels, size_t n,
+                          struct err *err);
+bool shared_labels_read(const struct store *store, label_fn each, void *ctx, struct err *err);
+
+#endif

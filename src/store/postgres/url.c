@@ -1,0 +1,146 @@
+/* Reads the address of a shared store. */
+#include "store/postgres/url.h"
+
+#include "base/log.h"
+#include "store/postgres/pq.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool url_is_shared(const char *where) {
+  return strncmp(where, "postgres://", 11) == 0 || strncmp(where, "postgresql://", 13) == 0;
+}
+
+/* Before libpq sees it: its messages may repeat what stands there. */
+static bool has_password(const char *where) {
+  const char *from = strstr(where, "://") + 3;
+  size_t authority = strcspn(from, "/?#");
+  const char *at = memrchr(from, '@', authority);
+  const char *query = strchr(from, '?');
+  if (at != NULL && memchr(from, ':', (size_t)(at - from)) != NULL)
+    return true;
+  return query != NULL &&
+         (strstr(query, "?password=") != NULL || strstr(query, "&password=") != NULL ||
+          strstr(query, "?sslpassword=") != NULL || strstr(query, "&sslpassword=") != NULL);
+}
+
+static void url_put(struct url_options *o, const char *keyword, const char *value) {
+  for (int i = 0; i < o->count; i++)
+    if (strcmp(o->keywords[i], keyword) == 0) {
+      free(o->values[i]);
+      o->values[i] = xstrdup(value);
+      return;
+    }
+  if (o->count == URL_OPTIONS_MAX)
+    return;
+  o->keywords[o->count] = xstrdup(keyword);
+  o->values[o->count++] = xstrdup(value);
+}
+
+static const char *url_get(const struct url_options *o, const char *keyword) {
+  for (int i = 0; i < o->count; i++)
+    if (strcmp(o->keywords[i], keyword) == 0)
+      return o->values[i];
+  return NULL;
+}
+
+static bool is_here(const char *host, size_t n) {
+  return n == 0 || host[0] == '/' || host[0] == '@' || (n == 9 && !memcmp(host, "localhost", 9)) ||
+         (n > 4 && memcmp(host, "127.", 4) == 0) || (n == 3 && memcmp(host, "::1", 3) == 0);
+}
+
+/* Every host of a list is this machine. */
+static bool all_here(const char *hosts) {
+  for (const char *p = hosts ? hosts : "";;) {
+    size_t n = strcspn(p, ",");
+    if (!is_here(p, n))
+      return false;
+    if (p[n] == '\0')
+      return true;
+    p += n + 1;
+  }
+}
+
+static bool url_secure(struct url_options *o, struct err *err) {
+  const char *mode = url_get(o, "sslmode"), *host = url_get(o, "host");
+  const char *address = url_get(o, "hostaddr");
+  bool elsewhere = !all_here(host) || !all_here(address) || url_get(o, "service") != NULL;
+  if (!elsewhere)
+    return true;
+  if (mode == NULL) {
+    url_put(o, "sslmode", "verify-full");
+    if (url_get(o, "sslrootcert") == NULL &&
+        access("/etc/ssl/certs/ca-certificates.crt", R_OK) == 0)
+      url_put(o, "sslrootcert", "/etc/ssl/certs/ca-certificates.crt");
+    return true;
+  }
+  if (strcmp(mode, "prefer") == 0 || strcmp(mode, "allow") == 0)
+    return err_set(err, ERR_USAGE,
+                   "sslmode=%s lets anybody on the way read and change what is sent: write "
+                   "sslmode=verify-full (with sslrootcert=FILE for a certificate of your own)",
+                   mode);
+  return true;
+}
+
+static void url_show(const struct url_options *o, char shown[URL_SHOWN_BYTES]) {
+  const char *host = url_get(o, "host"), *port = url_get(o, "port"), *db = url_get(o, "dbname");
+  (void)snprintf(shown, URL_SHOWN_BYTES, "%.150s%s%.20s/%.100s", host && host[0] ? host : "(local)",
+                 port ? ":" : "", port ? port : "", db ? db : "");
+}
+
+static bool url_refuse(const char *why, struct err *err) {
+  size_t n = strcspn(why, "\n");
+  return err_set(err, ERR_USAGE,
+                 "this is no address of a store: %.*s; write "
+                 "postgres://HOST/DATABASE",
+                 (int)n, why);
+}
+
+bool url_read(const char *where, struct url_options *options, char shown[URL_SHOWN_BYTES],
+              struct err *err) {
+  char *why = NULL;
+  *options = (struct url_options){0};
+  shown[0] = '\0';
+  if (!url_is_shared(where))
+    return err_set(err, ERR_USAGE,
+                   "\"%.80s\" is no address of a store: write "
+                   "postgres://HOST/DATABASE",
+                   where);
+  if (strlen(where) > URL_BYTES_MAX)
+    return err_set(err, ERR_LIMIT, "the address of the store is over %d bytes", URL_BYTES_MAX);
+  if (has_password(where))
+    return err_set(
+        err, ERR_USAGE,
+        "a password in the address of a store is seen by everybody (ps, logs): leave it "
+        "out, and write it into ~/.pgpass (mode 0600) as HOST:PORT:DATABASE:USER:PASSWORD,"
+        " or set PGPASSWORD, PGSERVICE or a client certificate");
+  const struct pq_api *pq = pq_load(err);
+  if (pq == NULL)
+    return false;
+  PQconninfoOption *parsed = pq->conninfoParse(where, &why);
+  if (parsed == NULL) {
+    (void)url_refuse(why ? why : "it cannot be read", err);
+    pq->freemem(why);
+    return false;
+  }
+  for (const PQconninfoOption *p = parsed; p->keyword; p++)
+    if (p->val != NULL)
+      url_put(options, p->keyword, p->val);
+  pq->conninfoFree(parsed);
+  url_show(options, shown);
+  if (url_get(options, "dbname") == NULL)
+    return err_set(err, ERR_USAGE,
+                   "the address of the store names no database: write "
+                   "postgres://HOST/DATABASE");
+  return url_secure(options, err);
+}
+
+void url_deinit(struct url_options *options) {
+  for (int i = 0; i < options->count; i++) {
+    free(options->keywords[i]);
+    free(options->values[i]);
+  }
+  *options = (struct url_options){0};
+}

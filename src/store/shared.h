@@ -1,0 +1,36 @@
+/* shared.h - looks after a shared store: its tables, its state, what its rows say beside its logs.
+ *
+ *   shared_init(url, dry_run, &out, &err)    makes the tables, or brings them up to date; out: what
+ *                                            was done, or with dry_run the SQL that would be run
+ *   status = shared_status(url, &err)        a JSON object: version, workers, sessions, bytes
+ *   shared_check(url, mend, each, ctx, &err) each row against its log
+ *
+ * url: see postgres/url.h for what may stand in it. Blocking. */
+#ifndef SEGUE_STORE_SHARED_H
+#define SEGUE_STORE_SHARED_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <jansson.h>
+#include <stdint.h>
+
+/* Two at once are fine: one waits for the other. */
+bool shared_init(const char *url, bool dry_run, struct buf *out, struct err *err) MUST_CHECK;
+
+/* A new reference, or NULL. */
+json_t *shared_status(const char *url, struct err *err);
+
+struct shared_finding {
+  const char *session;
+  uint64_t records;    /* of the log that are sound */
+  const char *problem; /* NULL: there is none */
+  bool mended;         /* the row says now what the log says */
+};
+/* mend: a row that says something else than a sound log is written anew; never a log. False: the
+ * store cannot be read. */
+bool shared_check(const char *url, bool mend,
+                  void (*each)(void *ctx, const struct shared_finding *finding), void *ctx,
+                  struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,50 @@
+/* worker.h - this program as a worker of a shared store: its lease, its labels, what it is told.
+ *
+ *   worker_be(&options)                  before a store is opened; else as LIMIT_STORE_* says
+ *   worker_watch(&store, loop, told, ctx)  what happens to its sessions is told from this loop
+ *   worker_unwatch(&store)               before the loop is closed
+ *   worker_leave_all()                   at the end of the program: what it holds is let go of
+ *
+ * A worker begins with the first session that it takes: it has a lease, which a thread renews, and
+ * trusts it until the last renewal that was answered was sent, plus five sixths of the lease, by a
+ * clock that counts while the machine sleeps. When the trust ends its sessions are another's.
+ *
+ * With files there are no workers: nothing here does anything. */
+#ifndef SEGUE_STORE_WORKER_H
+#define SEGUE_STORE_WORKER_H
+
+#include "store/store.h"
+
+struct worker_options {
+  uint64_t lease_ms;
+  const char *const *labels; /* NULL-ended, borrowed for good; besides host=NAME */
+  const char *local;         /* folder for what stays on this machine; NULL: in the state folder */
+};
+
+/* False: a label is too long, or there are too many, or the lease is out of its bounds. */
+bool worker_be(const struct worker_options *options, struct err *err) MUST_CHECK;
+
+enum worker_news {
+  WORKER_ASKED, /* somebody elsewhere asks something of a session that is held here: what */
+  WORKER_READY, /* the queue of the store may have something */
+  WORKER_LOST   /* the trust in the lease ended: nothing is held any more */
+};
+typedef void (*worker_told_fn)(void *ctx, enum worker_news news, const char *id, const char *what);
+
+/* False: it is no shared store, or the worker cannot begin (err). */
+bool worker_watch(struct store *store, uv_loop_t *loop, worker_told_fn told, void *ctx,
+                  struct err *err) MUST_CHECK;
+void worker_unwatch(struct store *store);
+/* The next sessions of the queue, `max` at most, which are held from now on: store_attach them. */
+bool worker_claim(struct store *store, size_t max, struct store_id *ids, size_t *count,
+                  struct err *err) MUST_CHECK;
+/* That which was asked of a session from elsewhere is done, or cannot be. */
+void worker_asked_done(struct store_log *log);
+void worker_leave_all(void);
+
+/* Asks the owner of a session, wherever it is. The state that the session is in: ready, held, idle,
+ * ended; or "gone". */
+bool worker_ask(const struct store_ref *ref, const char *what, char state[16],
+                struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,113 @@
+"""A private PostgreSQL server for tests: its own folder, a Unix socket of mode 0700, no port.
+
+  with Server() as server:          # None and .missing say why where there is no server to be had
+      url = server.database("name") # a fresh one
+
+As root it runs as another user, since PostgreSQL refuses uid 0.
+"""
+import glob
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import urllib.parse
+
+
+def programs():
+    """The folder of initdb and its like, of the newest version; or None."""
+    found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))
+    return os.path.dirname(found[-1]) if found else None
+
+
+def library():
+    return glob.glob("/usr/lib/*/libpq.so.5") + glob.glob("/usr/lib/libpq.so.5")
+
+
+def missing():
+    """Why a server cannot be had here, or None."""
+    if programs() is None:
+        return "there is no PostgreSQL server (Debian: postgresql-15)"
+    if not library():
+        return "there is no libpq (Debian: libpq5)"
+    if os.getuid() == 0 and unprivileged() is None:
+        return "as root, PostgreSQL needs a user postgres or nobody"
+    return None
+
+
+def unprivileged():
+    for name in ("postgres", "nobody"):
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            continue
+    return None
+
+
+class Server:
+    def __init__(self, fsync=True, options=()):
+        self.bin = programs()
+        self.dir = tempfile.mkdtemp(prefix="pgt.", dir="/tmp")  # a socket's path is short
+        self.data = self.dir + "/d"
+        self.process = None
+        self.count = 0
+        self.drop = {}
+        if os.getuid() == 0:
+            user = unprivileged()
+            os.chown(self.dir, user.pw_uid, user.pw_gid)
+            self.drop = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+        os.chmod(self.dir, 0o700)
+        self.settings = ["listen_addresses=", f"unix_socket_directories={self.dir}",
+                         "unix_socket_permissions=0700", "max_connections=60",
+                         "shared_buffers=32MB", f"fsync={'on' if fsync else 'off'}", *options]
+        self.run("initdb", "-D", self.data, "-A", "trust", "-U", "postgres", "-E", "UTF8",
+                 "--locale=C.UTF-8", "--no-sync", "--no-instructions")
+        self.start()
+
+    def run(self, program, *words, **kw):
+        done = subprocess.run([f"{self.bin}/{program}", *words], capture_output=True,
+                              cwd=self.dir, **self.drop, **kw)
+        if done.returncode != 0:
+            raise RuntimeError(f"{program}: {done.stderr.decode(errors='replace')}"
+                               f"{done.stdout.decode(errors='replace')}")
+        return done.stdout
+
+    def start(self):
+        options = " ".join(f"-c {s.split('=')[0]}='{s.split('=', 1)[1]}'" for s in self.settings)
+        self.run("pg_ctl", "-D", self.data, "-l", self.dir + "/log", "-w", "-t", "60", "-o",
+                 options, "start")
+
+    def stop(self, mode="fast"):
+        self.run("pg_ctl", "-D", self.data, "-m", mode, "-w", "-t", "60", "stop")
+
+    def pid(self):
+        with open(self.data + "/postmaster.pid", encoding="utf-8") as f:
+            return int(f.readline())
+
+    def sql(self, text, database="postgres", user="postgres"):
+        """Rows of text, a line each, columns apart by a bar."""
+        return self.run("psql", "-h", self.dir, "-U", user, "-d", database, "-AtqX", "-v",
+                        "ON_ERROR_STOP=1", "-c", text).decode().strip()
+
+    def url(self, database, user="postgres"):
+        return f"postgres://{user}@{urllib.parse.quote(self.dir, safe='')}/{database}"
+
+    def database(self, template=None, name=None):
+        """A fresh one: its URL."""
+        self.count += 1
+        name = name or f"t{os.getpid()}_{self.count}"
+        self.sql(f"CREATE DATABASE {name}" + (f" TEMPLATE {template}" if template else ""))
+        return self.url(name)
+
+    def close(self):
+        try:
+            self.stop("immediate")
+        except (RuntimeError, OSError):
+            pass
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()

@@ -1,0 +1,360 @@
+#!/usr/bin/env python3
+"""One session at a time in a store on PostgreSQL: made, run, looked at, resumed, cancelled; and what
+is said where the store, its tables or the rights are not as they should be."""
+import json
+import os
+import signal
+import sys
+
+from support import (WANTED, Box, end_of, every_way, expect, main, need_build, of_type, read_until,
+                     records, sound, verdicts)
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + "/support")
+import postgres  # noqa: E402
+
+SERVER = None
+
+
+class SharedBox(Box):
+    """A box with a database that has the tables."""
+
+    def __init__(self, init=True):
+        super().__init__()
+        self.store = SERVER.database()
+        self.env["SEGUE_STORE"] = self.store
+        if init:
+            expect(self.segue("store", "init").returncode == 0, "init")
+
+    def words(self, delay_ms=0):
+        words = every_way(self, delay_ms)
+        at = words.index("--logs")
+        return words[:at] + words[at + 2:]
+
+    def json(self, *words):
+        done = self.segue(*words, "--json")
+        return done, [json.loads(line) for line in done.stdout.splitlines()]
+
+    def sql(self, text):
+        return SERVER.sql(text, self.store.rsplit("/", 1)[1])
+
+
+def made_and_made_again():
+    with SharedBox(init=False) as box:
+        plan = box.segue("store", "init", "--dry-run")
+        expect(plan.returncode == 0 and b"CREATE TABLE segue.session" in plan.stdout, plan)
+        expect(box.segue("store", "status").returncode == 2, "the plan made something")
+        first = box.segue("store", "init")
+        again = box.segue("store", "init")
+        expect(first.returncode == 0 and b"made the tables of version 1" in first.stdout, first)
+        expect(again.returncode == 0 and b"already" in again.stdout, again)
+        done, (status,) = box.json("store", "status")
+        expect(status["version"] == 1 and status["sessions"] == {}, status)
+
+
+def two_make_it_at_once():
+    with SharedBox(init=False) as box:
+        both = [box.start("store", "init") for _ in range(2)]
+        told = [end_of(p) for p in both]
+        expect([t[0] for t in told] == [0, 0], told)
+        expect(sorted(b"made" in t[1] for t in told) == [False, True], told)
+
+
+def a_session_from_its_start_to_its_end():
+    with SharedBox() as box:
+        done = box.segue("run", *box.words())
+        expect(done.returncode == 0 and b"COMPLETE" in done.stdout, done)
+        expect(not os.path.exists(box.logs), "a log folder was made")
+        done, rows = box.json("ls")
+        expect(len(rows) == 1 and rows[0]["status"] == "complete", rows)
+        sid = rows[0]["id"]
+        for word in ("last", sid, sid[:13]):
+            shown = box.segue("show", word)
+            expect(shown.returncode == 0 and sid.encode() in shown.stdout, word, shown)
+        seen = box.segue("verify", "last")
+        expect(seen.returncode == 0 and b"complete, sealed" in seen.stdout, seen)
+        audit = box.segue("audit")
+        expect(b"11 judgments in 1 session" in audit.stdout, audit)
+        found = box.segue("store", "check")
+        expect(found.returncode == 0 and b"1 session, 0 with a problem" in found.stdout, found)
+        blobs = box.sql("SELECT count(*) FROM segue.blob")
+        expect(int(blobs) > 0, "no blob")
+        again = box.segue("resume", "last")
+        expect(again.returncode == 0, "the end of a finished one", again)
+
+
+def the_same_records_as_in_files():
+    with SharedBox() as box:
+        words = box.words()
+        lines = box.segue("run", *words, "--json").stdout.splitlines()
+        expect(box.sql("SELECT string_agg(encode(line, 'escape'), '' ORDER BY seq) FROM segue.line")
+               is not None, "lines")
+        log = [json.loads(line) for line in lines]
+        sound(log, WANTED)
+        kept = box.sql("SELECT convert_from(line, 'UTF8') FROM segue.line ORDER BY seq").split("\n")
+        expect([json.loads(k) for k in kept] == log, "other records than were printed")
+
+
+def stopped_and_gone_on_with():
+    with SharedBox() as box:
+        run = box.start("run", *box.words(delay_ms=30), "--json")
+        seen = []
+        read_until(run, lambda r: r["type"] == "turn_end" and r["turn"] == 4, seen)
+        run.send_signal(signal.SIGINT)
+        status, rest, _ = end_of(run)
+        expect(status == 130, "status", status)
+        seen += [json.loads(line) for line in rest.splitlines()]
+        expect(box.json("store", "status")[1][0]["workers"] == [], "a worker is left")
+        done = box.segue("resume", "last", "--json")
+        log = [json.loads(line) for line in done.stdout.splitlines()]
+        expect(done.returncode == 0, done)
+        kept = box.sql("SELECT convert_from(line, 'UTF8') FROM segue.line ORDER BY seq").split("\n")
+        sound([json.loads(k) for k in kept], WANTED)
+        expect(json.loads(kept[-1]) == log[-1], "its end")
+        expect(box.segue("verify", "last").returncode == 0, "verify")
+
+
+def one_owner_at_a_time():
+    with SharedBox() as box:
+        run = box.start("run", *box.words(delay_ms=100), "--json")
+        read_until(run, lambda r: r["type"] == "turn_start")
+        _, rows = box.json("ls")
+        expect(rows[0]["status"] == "running", rows)
+        other = box.segue("resume", "last", "-q")
+        expect(other.returncode == 1 and b"has session" in other.stderr, other)
+        expect(box.segue("rm", "last").returncode != 0, "removed under its owner")
+        run.send_signal(signal.SIGTERM)
+        end_of(run)
+
+
+def killed_and_gone_on_with_once_its_lease_is_over():
+    with SharedBox() as box:
+        run = box.start("run", *box.words(delay_ms=50), "--json")
+        read_until(run, lambda r: r["type"] == "turn_end" and r["turn"] == 2)
+        run.kill()
+        end_of(run)
+        held = box.segue("resume", "last", "-q")
+        expect(held.returncode == 1 and b"has session" in held.stderr, "the lease runs still", held)
+        box.sql("UPDATE segue.worker SET lease_until = clock_timestamp() - interval '1 second'")
+        done = box.segue("resume", "last", "-q")
+        expect(done.returncode == 0, done)
+        kept = box.sql("SELECT convert_from(line, 'UTF8') FROM segue.line ORDER BY seq").split("\n")
+        log = [json.loads(k) for k in kept]
+        sound(log, WANTED)
+        expect(len(of_type(log, "session_resume")) == 1, "resumes")
+
+
+def cancelled_from_elsewhere():
+    with SharedBox() as box:
+        run = box.start("run", *box.words(delay_ms=200), "--json")
+        read_until(run, lambda r: r["type"] == "turn_start")
+        done = box.segue("cancel", "last")
+        expect(done.returncode == 0 and done.stdout.startswith(b"cancelled"), done)
+        status, _, _ = end_of(run)
+        expect(status == 6, "status", status)
+        again = box.segue("cancel", "last")
+        expect(again.returncode == 1 and b"has ended" in again.stderr, again)
+
+
+def a_stopped_one_is_cancelled_here():
+    with SharedBox() as box:
+        run = box.start("run", *box.words(delay_ms=50), "--json")
+        read_until(run, lambda r: r["type"] == "turn_start")
+        run.send_signal(signal.SIGINT)
+        end_of(run)
+        done = box.segue("cancel", "last", "--json")
+        expect(done.returncode == 0 and json.loads(done.stdout)["status"] == "cancelled", done)
+        expect(box.json("ls")[1][0]["status"] == "cancelled", "ls")
+
+
+def the_lease_ends_under_it():
+    """A worker that is told that its lease is over ends what it runs, and appends nothing more."""
+    with SharedBox() as box:
+        run = box.start("run", *box.words(delay_ms=500), "--json")
+        read_until(run, lambda r: r["type"] == "call_start")
+        box.sql("UPDATE segue.worker SET lease_until = clock_timestamp() - interval '1 second'; "
+                "SELECT segue.sweep_sessions(); UPDATE segue.session SET fence = fence + 1")
+        status, _, err = end_of(run)
+        expect(status == 1 and b"another worker goes on" in err, status, err)
+        done = box.segue("resume", "last", "-q")
+        expect(done.returncode == 0, done)
+        expect(box.segue("verify", "last").returncode == 0, "verify")
+
+
+def the_server_is_gone_for_a_while():
+    with SharedBox() as box:
+        run = box.start("run", *box.words(delay_ms=30), "--json")
+        read_until(run, lambda r: r["type"] == "turn_end" and r["turn"] == 2)
+        SERVER.stop("immediate")
+        SERVER.start()
+        status, _, err = end_of(run)
+        slow = status == 1 and b"lease of this worker ran out" in err  # on a loaded machine
+        expect(status == 0 or slow, status, err)
+        if slow:
+            expect(box.segue("resume", "last", "-q").returncode == 0, "resume")
+        kept = box.sql("SELECT convert_from(line, 'UTF8') FROM segue.line ORDER BY seq").split("\n")
+        sound([json.loads(k) for k in kept], WANTED, repeats=1 if slow else 0)
+        expect(box.segue("verify", "last").returncode == 0, "verify")
+
+
+def a_changed_line_is_named():
+    with SharedBox() as box:
+        box.segue("run", *box.words(), "-q")
+        box.sql("UPDATE segue.line SET line = overlay(line placing 'X'::bytea from 40) WHERE seq = 7")
+        done = box.segue("verify", "last")
+        expect(done.returncode == 1 and b"record 7" in done.stdout + done.stderr, done)
+        found = box.segue("store", "check")
+        expect(found.returncode == 1 and b"record 7 is damaged" in found.stdout, found)
+        again = box.segue("resume", "last", "-q")
+        expect(again.returncode == 1 and b"record 7" in again.stderr, again)
+
+
+def a_row_that_says_more_than_its_log():
+    with SharedBox() as box:
+        box.segue("run", *box.words(), "-q")
+        box.sql("DELETE FROM segue.line WHERE seq = (SELECT max(seq) FROM segue.line)")
+        found = box.segue("store", "check")
+        expect(found.returncode == 1 and b"its row says" in found.stdout, found)
+        done = box.segue("resume", "last", "-q")
+        expect(done.returncode == 1, "it went on", done)
+        mended = box.segue("store", "check", "--mend")
+        expect(mended.returncode == 0 and b"mended" in mended.stdout, mended)
+        expect(box.segue("store", "check").returncode == 0, "after mending")
+
+
+def wrong_addresses():
+    with Box() as box:
+        for url, says in (
+                ("postgres://me:secret@localhost/db", b"a password in the address"),
+                ("postgres://localhost/db?password=secret", b"a password in the address"),
+                ("postgres://localhost", b"names no database"),
+                ("postgres://db.example.org/db?sslmode=prefer", b"sslmode=verify-full"),
+                ("postgres://db.example.org/db?sslmode=allow", b"sslmode=verify-full"),
+                ("postgres://localhost/db?nonsense=1", b"no address of a store"),
+                ("mysql://localhost/db", b"no address of a store"),
+                ("/some/folder", b"no address of a store")):
+            for words in (("ls",), ("store", "status")):
+                done = box.segue(*words, "--store", url)
+                expect(done.returncode == 2 and says in done.stderr, url, words, done)
+                expect(b"secret" not in done.stdout + done.stderr, url, "the password is told")
+        done = box.segue("store", "status")
+        expect(done.returncode == 2 and b"--store" in done.stderr, done)
+
+
+def wrong_places():
+    with SharedBox(init=False) as box:
+        no_tables = box.segue("ls")
+        expect(no_tables.returncode == 2 and b"segue store init" in no_tables.stderr, no_tables)
+        box.segue("store", "init")
+        box.sql("UPDATE segue.meta SET version = 99")
+        newer = box.segue("ls")
+        expect(newer.returncode == 2 and b"newer segue" in newer.stderr, newer)
+        expect(b"newer segue" in box.segue("store", "init").stderr, "init")
+        box.sql("UPDATE segue.meta SET version = 0")
+        older = box.segue("ls")
+        expect(older.returncode == 2 and b"segue store init" in older.stderr, older)
+        none = box.segue("ls", "--store", SERVER.url("there_is_none"))
+        expect(none.returncode == 2 and b"does not exist" in none.stderr, none)
+        user = box.segue("ls", "--store", SERVER.url("postgres", user="nobody_such"))
+        expect(user.returncode == 2 and b"does not exist" in user.stderr, user)
+
+
+def roles():
+    """Each statement that a role forbids is tried and refused."""
+    with SharedBox() as box:
+        database = box.store.rsplit("/", 1)[1]
+        box.sql("DO $$ BEGIN CREATE ROLE wil LOGIN; CREATE ROLE rea LOGIN; CREATE ROLE non LOGIN; "
+                "EXCEPTION WHEN duplicate_object THEN NULL; END $$; "
+                "GRANT segue_worker TO wil; GRANT segue_reader TO rea")
+        url = {u: SERVER.url(database, user=u) for u in ("wil", "rea", "non")}
+        done = box.segue("run", *box.words(), "-q", env={"SEGUE_STORE": url["wil"]})
+        expect(done.returncode == 0, "a worker can run", done)
+        seen = box.segue("verify", "last", env={"SEGUE_STORE": url["rea"]})
+        expect(seen.returncode == 0, "a reader can read", seen)
+        done = box.segue("run", *box.words(), "-q", env={"SEGUE_STORE": url["rea"]})
+        expect(done.returncode != 0 and b"GRANT segue_worker" in done.stderr, done)
+        done = box.segue("ls", env={"SEGUE_STORE": url["non"]})
+        expect(done.returncode != 0 and b"GRANT segue_worker" in done.stderr, done)
+        refused = ["UPDATE segue.line SET line = ''", "DELETE FROM segue.line",
+                   "INSERT INTO segue.line VALUES (gen_random_uuid(), 1, 0, '')",
+                   "UPDATE segue.session SET fence = 0", "DELETE FROM segue.session",
+                   "DELETE FROM segue.chain", "UPDATE segue.worker SET lease_until = now()",
+                   "DELETE FROM segue.blob", "TRUNCATE segue.line", "DROP TABLE segue.line",
+                   "SELECT segue.remove(gen_random_uuid())",
+                   "CREATE FUNCTION segue.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'"]
+        for statement in refused:
+            for user in ("wil", "rea"):
+                try:
+                    SERVER.sql(statement, database, user=user)
+                except RuntimeError as error:
+                    expect("permission denied" in str(error) or "must be owner" in str(error), error)
+                else:
+                    expect(False, user, "may", statement)
+        for statement in ("SELECT segue.sweep()", "SELECT segue.ask(gen_random_uuid(), 'cancel', '')",
+                          "SELECT segue.enter(gen_random_uuid(), 'x', '{}', '', 1000)"):
+            try:
+                SERVER.sql(statement, database, user="rea")
+            except RuntimeError as error:
+                expect("permission denied" in str(error), error)
+            else:
+                expect(False, "a reader may", statement)
+
+
+def a_server_that_forgets():
+    with postgres.Server(fsync=False) as other:
+        with Box() as box:
+            done = box.segue("store", "init", "--store", other.url("postgres"))
+            expect(done.returncode == 2 and b"fsync = off" in done.stderr, done)
+
+
+def without_the_library():
+    with Box() as box:
+        fake = box.dir + "/lib"
+        os.mkdir(fake)
+        with open(fake + "/libpq.so.5", "wb") as f:
+            f.write(b"no library")
+        done = box.segue("ls", "--store", "postgres:///db", env={"LD_LIBRARY_PATH": fake})
+        expect(done.returncode == 2 and b"libpq" in done.stderr, done)
+
+
+def another_encoding():
+    with SharedBox(init=False) as box:
+        SERVER.sql("CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' "
+                   "TEMPLATE template0")
+        env = {"SEGUE_STORE": SERVER.url("latin")}
+        expect(box.segue("store", "init", env=env).returncode == 0, "init")
+        words = box.words()
+        words[-1] = "tu es für 日本 \u0001"
+        done = box.segue("run", *words, "-q", env=env)
+        expect(done.returncode == 0, done)
+        expect(box.segue("verify", "last", env=env).returncode == 0, "verify")
+        shown = box.segue("show", "last", env=env)
+        expect("日本".encode() in shown.stdout, shown)
+
+
+def a_file_beside_the_store():
+    with SharedBox() as box:
+        words = every_way(box)
+        done = box.segue("run", *words, "-q", env={"SEGUE_STORE": ""})
+        expect(done.returncode == 0, done)
+        (path,) = box.log_paths()
+        seen = box.segue("verify", path)
+        expect(seen.returncode == 0 and b"complete" in seen.stdout, seen)
+        expect(verdicts(records(path)) == WANTED, "verdicts")
+
+
+if __name__ == "__main__":
+    need_build()
+    why = postgres.missing()
+    if why:
+        print("skipped:", why)
+        sys.exit(77)
+    with postgres.Server() as SERVER:
+        status = main([made_and_made_again, two_make_it_at_once, a_session_from_its_start_to_its_end,
+                       the_same_records_as_in_files, stopped_and_gone_on_with, one_owner_at_a_time,
+                       killed_and_gone_on_with_once_its_lease_is_over, cancelled_from_elsewhere,
+                       a_stopped_one_is_cancelled_here, the_lease_ends_under_it,
+                       the_server_is_gone_for_a_while, a_changed_line_is_named,
+                       a_row_that_says_more_than_its_log, wrong_addresses, wrong_places, roles,
+                       a_server_that_forgets, without_the_library, another_encoding,
+                       a_file_beside_the_store])
+    sys.exit(status)
