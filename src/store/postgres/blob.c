@@ -99,7 +99,7 @@ static bool get_part(struct pg_base *pg, const char *sha256, int part, struct bu
   return more;
 }
 
-static bool has_blob(struct pg_base *pg, const char *sha256, struct err *err) {
+static bool blob_is_there(struct pg_base *pg, const char *sha256, struct err *err) {
   enum conn_failure failure;
   const struct conn_arg args[] = {arg_text(sha256)};
   PGresult *answer = base_ask(pg, "SELECT 1 FROM segue.blob WHERE sha256 = decode($1, 'hex')", args,
@@ -120,7 +120,7 @@ bool shared_blob_get(const struct store *store, const char *sha256, struct buf *
     return false;
   if (fault_fails("blob"))
     return err_set_errno(err, errno, "cannot read the blob %s", sha256);
-  if (!has_blob(pg, sha256, err))
+  if (!blob_is_there(pg, sha256, err))
     return false;
   buf_clear(out);
   buf_reserve(out, 1);
