@@ -256,6 +256,8 @@
 #define LIMIT_SECRET_BYTES      8u    /* shorter values of declared variables are not redacted */
 #define LIMIT_SECRET_COUNT      32u   /* names in `secrets` */
 #define LIMIT_SANDBOX_PATHS     200u  /* in a list of `sandbox` */
+#define LIMIT_SANDBOX_KEPT      8u    /* kinds of calls whose rules are kept */
+#define LIMIT_SANDBOX_KEPT_MS   10000 /* after their last use: they pin what they name */
 #define LIMIT_SECRET_WORD_BYTES 4096u /* words of a command line that are searched for secrets */
 
 /* --- HTTP --- */

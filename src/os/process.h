@@ -39,8 +39,10 @@ void process_table_free(struct process_table *t); /* NULL is fine; no process ma
 bool process_find_shim(char *path, size_t size, struct err *err) MUST_CHECK;
 size_t process_table_count(const struct process_table *t); /* started and not yet ended */
 
-struct sandbox;
+/* The rules of sandboxes that may serve again (sandbox_kept.h); t NULL: NULL. */
+struct sandbox_kept *process_table_sandboxes(const struct process_table *t);
 
+struct sandbox;
 /* The program to run. Everything is borrowed: argv, cwd, envp and sandbox until process_start
  * returns,
  * stdin_bytes until on_end. */

@@ -67,6 +67,7 @@ struct process_table {
   struct list processes;
   uv_signal_t child; /* a shim may have been stopped */
   int open_handles;
+  struct sandbox_kept *sandboxes;
   uv_timer_t sweep; /* runs while a lost shim's orphans are being killed */
   pid_t *inherited; /* children that were there before us */
   size_t inherited_count;

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "os/fs.h"
+#include "os/sandbox_kept.h"
 #include "shim/protocol.h"
 
 #include <assert.h>
@@ -143,6 +144,7 @@ struct process_table *process_table_new(uv_loop_t *loop, struct err *err) {
   t->open_handles = 2;
   (void)uv_signal_start(&t->child, on_child, SIGCHLD);
   uv_unref((uv_handle_t *)&t->child); /* it keeps no loop going */
+  t->sandboxes = sandbox_kept_new(loop);
   table_exists = true;
   return t;
 out:
@@ -163,9 +165,14 @@ void process_table_free(struct process_table *t) {
     return;
   assert(t->processes.count == 0);
   table_exists = false;
+  sandbox_kept_free(t->sandboxes);
   (void)prctl(PR_SET_CHILD_SUBREAPER, 0);
   uv_close((uv_handle_t *)&t->sweep, on_table_closed);
   uv_close((uv_handle_t *)&t->child, on_table_closed);
+}
+
+struct sandbox_kept *process_table_sandboxes(const struct process_table *t) {
+  return t ? t->sandboxes : NULL;
 }
 
 size_t process_table_count(const struct process_table *t) {

@@ -2,7 +2,8 @@
  * files, TCP, signals and abstract sockets, and the shim's filter of system calls.
  *
  *   abi = sandbox_version()       0: this kernel has no Landlock, or it is not switched on
- *   s = sandbox_new(&plan, &err)       NULL: the kernel cannot hold what the plan asks for
+ *   s = sandbox_again(kept, key, own)         NULL: nothing that was kept of `key` holds
+ *   s = sandbox_new(kept, key, &plan, &err)   NULL: the kernel cannot hold what it asks for
  *   process_start with spec.sandbox = s; sandbox_free(s) when it has returned
  *
  * Landlock only allows, and what it allows of a folder it allows of all below. So a folder of which
@@ -10,11 +11,14 @@
  * is allowed (what is made in that folder later is not readable, but for what the plan names). What
  * may be read and what may be written are two rulesets, both of which must agree.
  *
- * Blocks for as long as a few folders are listed (a home folder of 1,000 entries: some ms). */
+ * Blocks for as long as a few folders are listed (a home folder of 1,000 entries: some ms), unless
+ * the rules of an earlier call serve again (sandbox_kept.h). `key` names all that a plan was made
+ * of but for `own`; kept is process_table_sandboxes, or NULL. */
 #ifndef SEGUE_OS_SANDBOX_H
 #define SEGUE_OS_SANDBOX_H
 
 #include "base/err.h"
+#include "base/str.h"
 
 #include <stdbool.h>
 
@@ -25,6 +29,7 @@ struct sandbox_plan {
                                 itself below one is allowed all the same */
   const char *const *wholes; /* read, hides or not: the workspace, the call's own folder */
   const char *const *writes; /* read and written, hides or not */
+  const char *own;           /* the call's own folder: read and written; or NULL */
   bool lists;                /* names in any folder may be listed, hidden ones' too */
   bool no_internet;          /* no socket that leads out of the machine, or to its ports */
   bool no_sockets;           /* none to a named socket within the machine either */
@@ -42,7 +47,11 @@ bool sandbox_filters(void);
 extern const char *const sandbox_folders[], *const sandbox_devices[];
 
 struct sandbox;
-struct sandbox *sandbox_new(const struct sandbox_plan *plan, struct err *err) MUST_CHECK;
+struct sandbox_kept;
+struct sandbox *sandbox_new(struct sandbox_kept *kept, struct str key,
+                            const struct sandbox_plan *plan, struct err *err) MUST_CHECK;
+struct sandbox *sandbox_again(struct sandbox_kept *kept, struct str key,
+                              const char *own) MUST_CHECK;
 void sandbox_free(struct sandbox *s); /* NULL is fine */
 
 /* For process_start: what the shim is told. */

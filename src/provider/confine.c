@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/sandbox.h"
+#include "format/json_write.h"
 #include "provider/confine_git.h"
 #include "provider/probe.h"
 
@@ -16,6 +17,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { PROGRAM_WORDS = 3 }; /* of a command line that may name a program */
 
 struct paths {
   const char **items; /* in the arena, NULL-ended */
@@ -158,8 +161,8 @@ static void add_program(struct confining *c, const char *word, int depth) {
 
 /* The first words may be an interpreter and its script. */
 static void add_programs(struct confining *c) {
-  enum { WORDS = 3, SCRIPTS = 4 };
-  for (size_t i = 0; i < WORDS && c->spec->argv[i] != NULL; i++)
+  enum { SCRIPTS = 4 };
+  for (size_t i = 0; i < PROGRAM_WORDS && c->spec->argv[i] != NULL; i++)
     if (i == 0 || c->spec->argv[i][0] == '/')
       add_program(c, c->spec->argv[i], SCRIPTS);
 }
@@ -223,7 +226,6 @@ static void confine_gather(struct confining *c, enum sandbox_level level) {
     add_all(c, &c->hides, confine_root_secrets);
   add_programs(c);
   add(c, &c->wholes, spec->cwd);
-  add(c, &c->writes, spec->tmpdir);
   if (spec->request->edit) {
     const char *git[CONFINE_GIT_FOLDERS];
     size_t n = confine_git(spec->cwd, &c->arena, git);
@@ -235,6 +237,47 @@ static void confine_gather(struct confining *c, enum sandbox_level level) {
   add_all(c, &c->writes, sandbox_devices);
   add_json(c, &c->wholes, json_object_get(user, "read"));
   add_json(c, &c->writes, json_object_get(user, "write"));
+}
+
+static const char *confine_home(void) {
+  const char *home = getenv("HOME");
+  return home == NULL || home[0] != '/' || home[1] == '\0' ? NULL : home;
+}
+
+/* With its end: no text runs into the next. */
+static void key_put(struct buf *key, const char *text) {
+  buf_append(key, text ? text : "", text ? strlen(text) + 1 : 1);
+}
+
+static void key_put_json(struct buf *key, const json_t *value) {
+  char *text = value ? json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+  key_put(key, text);
+  free(text);
+}
+
+/* All that the lists of a call are made of, but for its own folder and what is in the folders: two
+ * calls of one key may share their rules. */
+static void confine_key(const struct confining *c, struct buf *key, enum sandbox_level level) {
+  const struct confine_spec *spec = c->spec;
+  const json_t *path;
+  size_t i;
+  buf_printf(key, "%d %d", level, spec->request->edit);
+  key_put(key, "");
+  key_put(key, spec->cwd);
+  key_put(key, c->home);
+  for (i = 0; i < PROGRAM_WORDS; i++) {
+    key_put(key, spec->argv[i]);
+    if (spec->argv[i] == NULL)
+      break;
+  }
+  key_put_json(key, spec->request->sandbox);
+  key_put_json(key, spec->env->sandbox);
+  key_put_json(key, spec->state);
+  json_array_foreach((json_t *)spec->state, i, path) {
+    const char *text = json_string_value(path);
+    if (text != NULL && text[0] == '$')
+      key_put(key, variable(c, text + 1, strcspn(text + 1, "/")));
+  }
 }
 
 /* True: nothing holds it, as was said. */
@@ -268,20 +311,26 @@ bool confine_call(const struct confine_spec *spec, struct sandbox **out, struct 
         json_string_value(json_object_get(words, "level")));
   if (json_is_string(network))
     (void)sandbox_network_from_name(str_from(json_string_value(network)), &reach);
-  struct confining c = {.spec = spec, .home = getenv("HOME")};
-  if (c.home != NULL && (c.home[0] != '/' || c.home[1] == '\0'))
-    c.home = NULL;
-  confine_gather(&c, level);
-  const struct sandbox_plan plan = {
-      .reads = c.reads.items,
-      .hides = c.hides.items,
-      .wholes = c.wholes.items,
-      .writes = c.writes.items,
-      .lists = level == SANDBOX_GUARD,
-      .no_internet = reach == NETWORK_NONE,
-      .no_sockets = level == SANDBOX_STRICT,
-      .namespaces = json_is_true(json_object_get(spec->env->sandbox, "namespaces"))};
-  *out = sandbox_new(&plan, err);
+  struct confining c = {.spec = spec, .home = confine_home()};
+  struct sandbox_kept *kept = process_table_sandboxes(spec->env->processes);
+  struct buf key = {0};
+  confine_key(&c, &key, level);
+  *out = sandbox_again(kept, buf_view(&key), spec->tmpdir);
+  if (*out == NULL) {
+    confine_gather(&c, level);
+    const struct sandbox_plan plan = {
+        .reads = c.reads.items,
+        .hides = c.hides.items,
+        .wholes = c.wholes.items,
+        .writes = c.writes.items,
+        .own = spec->tmpdir,
+        .lists = level == SANDBOX_GUARD,
+        .no_internet = reach == NETWORK_NONE,
+        .no_sockets = level == SANDBOX_STRICT,
+        .namespaces = json_is_true(json_object_get(spec->env->sandbox, "namespaces"))};
+    *out = sandbox_new(kept, buf_view(&key), &plan, err);
+  }
+  buf_deinit(&key);
   arena_deinit(&c.arena);
   return *out != NULL;
 }

@@ -188,8 +188,9 @@ static void drop_capabilities(void) {
 bool confine(unsigned held) {
   if (held & SHIM_FILTER)
     drop_capabilities();
-  if ((held & SHIM_RULES) != 0 && (syscall(SYS_landlock_restrict_self, SHIM_FD_READS, 0) != 0 ||
-                                   syscall(SYS_landlock_restrict_self, SHIM_FD_WRITES, 0) != 0))
+  /* The few first: the second copies what the first left. */
+  if ((held & SHIM_RULES) != 0 && (syscall(SYS_landlock_restrict_self, SHIM_FD_WRITES, 0) != 0 ||
+                                   syscall(SYS_landlock_restrict_self, SHIM_FD_READS, 0) != 0))
     return false;
   return (held & SHIM_FILTER) == 0 || set_filter(held);
 }

@@ -54,16 +54,13 @@ static void on_end(void *ctx, struct process_result *result) {
   result->out = result->err = (struct buf){0};
 }
 
-/* The exit status of a shell's line under a plan; D is the folder. */
-static int run(struct fixture *f, const struct sandbox_plan *plan, const char *line) {
+/* The exit status of a shell's line in a sandbox, which it takes; D is the folder. */
+static int run_in(struct fixture *f, struct sandbox *sandbox, const char *line) {
   char variable[300];
   struct err err;
   (void)snprintf(variable, sizeof variable, "D=%s", f->dir);
   const char *const argv[] = {"/bin/sh", "-c", line, NULL};
   const char *const envp[] = {"PATH=/usr/bin:/bin", variable, NULL};
-  struct sandbox *sandbox = plan ? sandbox_new(plan, &err) : NULL;
-  if (plan != NULL && sandbox == NULL)
-    fail_msg("%s", err.text);
   const struct process_spec spec = {.argv = argv, .envp = envp, .sandbox = sandbox};
   assert_non_null(process_start(f->table, &spec, NULL, on_end, f, &err));
   sandbox_free(sandbox);
@@ -73,6 +70,14 @@ static int run(struct fixture *f, const struct sandbox_plan *plan, const char *l
   buf_deinit(&f->result.out);
   buf_deinit(&f->result.err);
   return status;
+}
+
+static int run(struct fixture *f, const struct sandbox_plan *plan, const char *line) {
+  struct err err;
+  struct sandbox *sandbox = plan ? sandbox_new(NULL, STR(""), plan, &err) : NULL;
+  if (plan != NULL && sandbox == NULL)
+    fail_msg("%s", err.text);
+  return run_in(f, sandbox, line);
 }
 
 static const char *const devices[] = {"/dev/null", NULL};
@@ -139,7 +144,7 @@ static void a_mixed_folder_is_listed_once(void **state) {
   const char *const reads[] = {"/", NULL}, *const hides[] = {hidden, NULL};
   const struct sandbox_plan plan = {.reads = reads, .hides = hides, .writes = devices};
   struct err err;
-  struct sandbox *sandbox = sandbox_new(&plan, &err);
+  struct sandbox *sandbox = sandbox_new(NULL, STR(""), &plan, &err);
   assert_non_null(sandbox);
   assert_int_equal(run(f, NULL, "echo x > $D/after"), 0);
   const char *const argv[] = {"/bin/sh", "-c", "cat \"$0/before\" && ! cat \"$0/after\"", f->dir,
@@ -154,11 +159,76 @@ static void a_mixed_folder_is_listed_once(void **state) {
   buf_deinit(&f->result.err);
 }
 
+struct keeping {
+  struct fixture *f;
+  struct sandbox_plan plan;
+  char secret[300], own[300], next[300];
+};
+
+/* Makes rules until they are kept: folders must have had their times for a moment. */
+static struct sandbox *keep(const struct keeping *k, struct str key) {
+  struct sandbox_kept *kept = process_table_sandboxes(k->f->table);
+  struct sandbox *again = NULL;
+  struct err err;
+  while (again == NULL) {
+    sandbox_free(sandbox_new(kept, key, &k->plan, &err));
+    again = sandbox_again(kept, key, k->next);
+  }
+  return again;
+}
+
+static void rules_serve_again_while_all_is_as_it_was(void **state) {
+  struct keeping k = {.f = *state};
+  (void)snprintf(k.secret, sizeof k.secret, "%s/home/secret", k.f->dir);
+  (void)snprintf(k.own, sizeof k.own, "%s/tmp/1", k.f->dir);
+  (void)snprintf(k.next, sizeof k.next, "%s/tmp/2", k.f->dir);
+  const char *const reads[] = {"/usr", "/bin", "/lib", "/lib64", k.f->dir, NULL};
+  const char *const hides[] = {k.secret, NULL};
+  k.plan = (struct sandbox_plan){
+      .reads = reads, .hides = hides, .writes = devices, .own = k.own, .lists = true};
+  assert_int_equal(run(k.f, NULL, "mkdir -p $D/home/x $D/tmp/1 $D/tmp/2; echo x > $D/home/a"), 0);
+  struct sandbox_kept *kept = process_table_sandboxes(k.f->table);
+
+  struct sandbox *s = keep(&k, STR("key"));
+  assert_null(sandbox_again(kept, STR("other key"), k.next));
+  assert_int_equal(run_in(k.f, s,
+                          "cat $D/home/a && echo y > $D/tmp/2/own && cat $D/tmp/2/own &&"
+                          " ! (echo y > $D/tmp/1/own) 2>/dev/null"),
+                   0);
+  /* A name that comes, a secret that comes, one that is another's now: made anew each time. */
+  static const char *const changes[] = {"echo x > $D/home/b", "echo x > $D/home/secret",
+                                        "mv $D/home/b $D/home/a", "rm $D/home/a"};
+  for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+    sandbox_free(keep(&k, STR("key")));
+    assert_int_equal(run(k.f, NULL, changes[i]), 0);
+    assert_null(sandbox_again(kept, STR("key"), k.next));
+  }
+  s = keep(&k, STR("key"));
+  assert_int_equal(run_in(k.f, s, "! cat $D/home/secret 2>/dev/null"), 0);
+}
+
+/* Rules that name the call's own folder are no other call's. */
+static void rules_of_a_hidden_own_folder_are_not_kept(void **state) {
+  struct fixture *f = *state;
+  char own[300];
+  struct err err;
+  (void)snprintf(own, sizeof own, "%s/tmp/1", f->dir);
+  assert_int_equal(run(f, NULL, "mkdir -p $D/tmp/1"), 0);
+  const char *const reads[] = {"/usr", "/bin", "/lib", "/lib64", NULL};
+  const struct sandbox_plan plan = {.reads = reads, .writes = devices, .own = own};
+  struct sandbox_kept *kept = process_table_sandboxes(f->table);
+  struct sandbox *s = sandbox_new(kept, STR("key"), &plan, &err);
+  assert_int_equal(run_in(f, s, "echo y > $D/tmp/1/own && cat $D/tmp/1/own"), 0);
+  assert_null(sandbox_again(kept, STR("key"), own));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(what_is_not_allowed_is_denied, setup, teardown),
       cmocka_unit_test_setup_teardown(without_lists_nothing_is_named, setup, teardown),
       cmocka_unit_test_setup_teardown(a_mixed_folder_is_listed_once, setup, teardown),
+      cmocka_unit_test_setup_teardown(rules_serve_again_while_all_is_as_it_was, setup, teardown),
+      cmocka_unit_test_setup_teardown(rules_of_a_hidden_own_folder_are_not_kept, setup, teardown),
   };
   if (sandbox_version() < 6 || !sandbox_filters()) {
     (void)printf("skipped: this kernel's Landlock (version %d) does not hold it all\n",

@@ -1,0 +1,151 @@
+/* Keeps the rulesets of the last few kinds of calls. */
+#include "os/sandbox_kept.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "os/process_internal.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct kept_rules {
+  struct buf key;
+  struct sandbox_plan plan; /* of its lists only the writes are here */
+  char **writes;            /* owned, NULL-ended */
+  struct sandbox_stamps stamps;
+  int reads; /* -1: this place is free */
+  uint64_t used_ms;
+};
+
+struct sandbox_kept {
+  uv_loop_t *loop;
+  uv_timer_t timer; /* runs while something is kept; keeps no loop going */
+  int mounts;       /* of the list of mounts: poll says when it changes; -1: nothing is kept */
+  struct kept_rules rules[LIMIT_SANDBOX_KEPT];
+};
+
+static void kept_drop(struct kept_rules *r) {
+  if (r->reads < 0)
+    return;
+  (void)close(r->reads);
+  buf_deinit(&r->key);
+  for (size_t i = 0; r->writes[i] != NULL; i++)
+    free(r->writes[i]);
+  free(r->writes);
+  sandbox_stamps_deinit(&r->stamps);
+  *r = (struct kept_rules){.reads = -1};
+}
+
+static void kept_drop_all(struct sandbox_kept *k) {
+  for (size_t i = 0; i < LIMIT_SANDBOX_KEPT; i++)
+    kept_drop(&k->rules[i]);
+}
+
+struct sandbox_kept *sandbox_kept_new(uv_loop_t *loop) {
+  struct sandbox_kept *k = xcalloc(1, sizeof *k);
+  int low = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+  k->loop = loop;
+  k->mounts = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, FD_ABOVE_SHIM);
+  if (low >= 0)
+    (void)close(low);
+  for (size_t i = 0; i < LIMIT_SANDBOX_KEPT; i++)
+    k->rules[i].reads = -1;
+  (void)uv_timer_init(loop, &k->timer);
+  uv_unref((uv_handle_t *)&k->timer);
+  k->timer.data = k;
+  return k;
+}
+
+static void on_kept_closed(uv_handle_t *handle) {
+  free(handle->data);
+}
+
+void sandbox_kept_free(struct sandbox_kept *k) {
+  if (k == NULL)
+    return;
+  kept_drop_all(k);
+  if (k->mounts >= 0)
+    (void)close(k->mounts);
+  uv_close((uv_handle_t *)&k->timer, on_kept_closed);
+}
+
+/* The kernel says it once for each change. */
+static bool mounts_changed(struct sandbox_kept *k) {
+  struct pollfd fd = {.fd = k->mounts, .events = POLLPRI};
+  return k->mounts < 0 || (poll(&fd, 1, 0) > 0 && (fd.revents & (POLLPRI | POLLERR)) != 0);
+}
+
+void sandbox_kept_begin(struct sandbox_kept *k) {
+  if (mounts_changed(k))
+    kept_drop_all(k);
+}
+
+static void on_kept_old(uv_timer_t *timer) {
+  struct sandbox_kept *k = timer->data;
+  uint64_t now_ms = uv_now(k->loop), left = 0;
+  for (size_t i = 0; i < LIMIT_SANDBOX_KEPT; i++) {
+    if (k->rules[i].reads >= 0 && now_ms - k->rules[i].used_ms >= LIMIT_SANDBOX_KEPT_MS)
+      kept_drop(&k->rules[i]);
+    left += k->rules[i].reads >= 0;
+  }
+  if (left > 0)
+    (void)uv_timer_start(&k->timer, on_kept_old, LIMIT_SANDBOX_KEPT_MS, 0);
+}
+
+int sandbox_kept_find(struct sandbox_kept *k, struct str key, struct sandbox_plan *plan) {
+  sandbox_kept_begin(k);
+  for (size_t i = 0; i < LIMIT_SANDBOX_KEPT; i++) {
+    struct kept_rules *r = &k->rules[i];
+    if (r->reads < 0 || !str_eq(buf_view(&r->key), key))
+      continue;
+    if (!sandbox_stamps_hold(&r->stamps)) {
+      kept_drop(r);
+      return -1;
+    }
+    r->used_ms = uv_now(k->loop);
+    *plan = r->plan;
+    return r->reads;
+  }
+  return -1;
+}
+
+/* A place that is free, or the one that was used least lately. */
+static struct kept_rules *kept_place(struct sandbox_kept *k) {
+  struct kept_rules *best = &k->rules[0];
+  for (size_t i = 0; i < LIMIT_SANDBOX_KEPT && best->reads >= 0; i++)
+    if (k->rules[i].reads < 0 || k->rules[i].used_ms < best->used_ms)
+      best = &k->rules[i];
+  return best;
+}
+
+static char **kept_copy(const char *const *paths) {
+  size_t n = 0;
+  while (paths != NULL && paths[n] != NULL)
+    n++;
+  char **copy = xcalloc(n + 1, sizeof *copy);
+  for (size_t i = 0; i < n; i++)
+    copy[i] = xstrdup(paths[i]);
+  return copy;
+}
+
+void sandbox_kept_put(struct sandbox_kept *k, struct str key, const struct sandbox_plan *plan,
+                      int reads, struct sandbox_stamps *taken) {
+  int fd = taken->unsure || mounts_changed(k) ? -1 : fcntl(reads, F_DUPFD_CLOEXEC, FD_ABOVE_SHIM);
+  if (fd < 0)
+    return;
+  struct kept_rules *r = kept_place(k);
+  kept_drop(r);
+  *r = (struct kept_rules){.reads = fd,
+                           .plan = *plan,
+                           .writes = kept_copy(plan->writes),
+                           .stamps = *taken,
+                           .used_ms = uv_now(k->loop)};
+  buf_append(&r->key, key.p, key.n);
+  r->plan.reads = r->plan.hides = r->plan.wholes = NULL;
+  r->plan.writes = (const char *const *)r->writes;
+  *taken = (struct sandbox_stamps){0};
+  if (!uv_is_active((uv_handle_t *)&k->timer))
+    (void)uv_timer_start(&k->timer, on_kept_old, LIMIT_SANDBOX_KEPT_MS, 0);
+}

@@ -1,0 +1,35 @@
+/* sandbox_kept.h - rulesets of what may be read, kept for calls that ask for the same.
+ *
+ *   kept = sandbox_kept_new(loop)         one for a process table, which owns it
+ *   s = sandbox_again(kept, key, own)     sandbox.h: NULL: nothing kept holds, so make a new one
+ *   sandbox_kept_free(kept)               its memory goes with the next turn of the loop
+ *
+ * A ruleset allows what was there when it was made. So it serves again only while each folder that
+ * was listed has the times, and each path that was named the inode, of that moment, and nothing was
+ * mounted since: then a new one would be the same. What was changed less than 50 ms before is not
+ * kept, as times of files are no finer than a clock's tick.
+ *
+ * A ruleset pins the files that it names, also removed ones: the kept go LIMIT_SANDBOX_KEPT_MS
+ * after their last use. */
+#ifndef SEGUE_OS_SANDBOX_KEPT_H
+#define SEGUE_OS_SANDBOX_KEPT_H
+
+#include "base/str.h"
+#include "os/sandbox.h"
+#include "os/sandbox_rules.h"
+
+#include <uv.h>
+
+struct sandbox_kept;
+
+struct sandbox_kept *sandbox_kept_new(uv_loop_t *loop);
+void sandbox_kept_free(struct sandbox_kept *k); /* NULL is fine */
+
+/* For sandbox.c. begin: before rules are made, so that a mount meanwhile is seen. find: the
+ * ruleset, borrowed, and `plan` with what may be written, or -1. put: copies what it is given. */
+void sandbox_kept_begin(struct sandbox_kept *k);
+int sandbox_kept_find(struct sandbox_kept *k, struct str key, struct sandbox_plan *plan);
+void sandbox_kept_put(struct sandbox_kept *k, struct str key, const struct sandbox_plan *plan,
+                      int reads, struct sandbox_stamps *taken);
+
+#endif

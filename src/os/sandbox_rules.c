@@ -1,0 +1,401 @@
+/* Fills Landlock's rulesets from lists of paths. */
+#include "os/sandbox_rules.h"
+
+#include "base/log.h"
+#include "os/landlock.h"
+#include "os/process_internal.h"
+#include "os/sandbox_mounts.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+  LIST_DEPTH = 16, /* folders opened up one below the other: a hidden path is no deeper */
+  UNSURE_NS = 50 * 1000 * 1000 /* a clock of files is no finer than some tick of 10 ms */
+};
+
+struct rules {
+  int fd;                        /* of the ruleset */
+  uint64_t folder;               /* rights on a folder and all below */
+  uint64_t file;                 /* rights on a file */
+  struct sandbox_stamps *stamps; /* or NULL */
+};
+
+/* Rights of a newer Landlock than the kernel's are left out. */
+static uint64_t known_rights(int abi, uint64_t rights) {
+  if (abi < 2)
+    rights &= ~(uint64_t)LL_REFER;
+  if (abi < 3)
+    rights &= ~(uint64_t)LL_TRUNCATE;
+  if (abi < 5)
+    rights &= ~(uint64_t)LL_IOCTL_DEV;
+  return rights;
+}
+
+/* --- stamps --- */
+
+static bool is_younger(struct timespec time, const struct timespec *now) {
+  int64_t age_ns = (int64_t)(now->tv_sec - time.tv_sec) * 1000000000 + now->tv_nsec - time.tv_nsec;
+  return age_ns < UNSURE_NS;
+}
+
+static void stamp_put(struct sandbox_stamps *stamps, const char *path, bool listed,
+                      const struct stat *st) {
+  struct timespec now;
+  if (stamps == NULL)
+    return;
+  if (stamps->n == stamps->room) {
+    stamps->room = stamps->room ? stamps->room * 2 : 64;
+    stamps->items = xrealloc(stamps->items, stamps->room * sizeof *stamps->items);
+  }
+  struct sandbox_stamp *stamp = &stamps->items[stamps->n++];
+  *stamp = (struct sandbox_stamp){.path = xstrdup(path), .listed = listed, .missing = st == NULL};
+  if (st == NULL)
+    return;
+  stamp->device = st->st_dev;
+  stamp->inode = st->st_ino;
+  stamp->modified = st->st_mtim;
+  stamp->changed = st->st_ctim;
+  (void)clock_gettime(CLOCK_REALTIME, &now);
+  if (listed && (is_younger(st->st_mtim, &now) || is_younger(st->st_ctim, &now)))
+    stamps->unsure = true;
+}
+
+static bool is_same_time(struct timespec a, struct timespec b) {
+  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+static bool stamp_holds(const struct sandbox_stamp *stamp) {
+  struct stat st;
+  if (stat(stamp->path, &st) != 0)
+    return stamp->missing;
+  return !stamp->missing && st.st_dev == stamp->device && st.st_ino == stamp->inode &&
+         (!stamp->listed ||
+          (is_same_time(st.st_mtim, stamp->modified) && is_same_time(st.st_ctim, stamp->changed)));
+}
+
+bool sandbox_stamps_hold(const struct sandbox_stamps *stamps) {
+  for (size_t i = 0; i < stamps->n; i++)
+    if (!stamp_holds(&stamps->items[i]))
+      return false;
+  return true;
+}
+
+void sandbox_stamps_deinit(struct sandbox_stamps *stamps) {
+  for (size_t i = 0; i < stamps->n; i++)
+    free(stamps->items[i].path);
+  free(stamps->items);
+  *stamps = (struct sandbox_stamps){0};
+}
+
+/* --- one path --- */
+
+static bool is_short_of(int number) {
+  return number == EMFILE || number == ENFILE || number == ENOMEM;
+}
+
+static bool allow_fd(const struct rules *rules, int fd, bool is_folder) {
+  uint64_t rights = is_folder ? rules->folder : rules->file;
+  return rights == 0 || ll_allow(rules->fd, fd, rights) == 0;
+}
+
+/* A path that is gone, or that we may not see either, needs no rule. */
+static bool sandbox_allow(const struct rules *rules, const char *path) {
+  struct stat st;
+  int fd = open(path, O_PATH | O_CLOEXEC);
+  if (fd < 0) {
+    stamp_put(rules->stamps, path, false, NULL);
+    return !is_short_of(errno);
+  }
+  bool ok = fstat(fd, &st) == 0 && allow_fd(rules, fd, S_ISDIR(st.st_mode));
+  int number = errno;
+  if (ok)
+    stamp_put(rules->stamps, path, false, &st);
+  (void)close(fd);
+  errno = number;
+  return ok;
+}
+
+/* A child of a listed folder: the folder's stamp is its own, too. */
+static bool allow_child(const struct rules *rules, int folder, const struct dirent *entry) {
+  struct stat st = {.st_mode = S_IFREG};
+  int fd = openat(folder, entry->d_name, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0)
+    return !is_short_of(errno);
+  if (entry->d_type == DT_UNKNOWN)
+    (void)fstat(fd, &st);
+  bool ok =
+      S_ISLNK(st.st_mode) || allow_fd(rules, fd, entry->d_type == DT_DIR || S_ISDIR(st.st_mode));
+  int number = errno;
+  (void)close(fd);
+  errno = number;
+  return ok;
+}
+
+static bool allow_each(const struct rules *rules, const char *const *paths) {
+  bool ok = true;
+  for (size_t i = 0; ok && paths != NULL && paths[i] != NULL; i++)
+    ok = sandbox_allow(rules, paths[i]);
+  return ok;
+}
+
+/* --- what is hidden --- */
+
+/* True when `path` is `above` or below it. */
+static bool is_beneath(const char *path, const char *above) {
+  size_t n = strlen(above);
+  while (n > 0 && above[n - 1] == '/') /* "/" itself is above all */
+    n--;
+  return strncmp(path, above, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+/* A copy of the plan whose hides have their other names with them. */
+struct widened {
+  struct sandbox_plan plan;
+  char **names; /* owned */
+  const char **hides;
+  size_t name_count, hide_count;
+};
+
+static void widen(void *ctx, const char *path) {
+  struct widened *w = ctx;
+  w->names = xrealloc(w->names, (w->name_count + 1) * sizeof *w->names);
+  w->names[w->name_count++] = xstrdup(path);
+}
+
+static void widened_init(struct widened *w, const struct sandbox_plan *plan) {
+  *w = (struct widened){.plan = *plan};
+  if (plan->hides == NULL)
+    return;
+  sandbox_other_names(plan->hides, widen, w);
+  while (plan->hides[w->hide_count] != NULL)
+    w->hide_count++;
+  w->hides = xcalloc(w->hide_count + w->name_count + 1, sizeof *w->hides);
+  memcpy(w->hides, plan->hides, w->hide_count * sizeof *w->hides);
+  for (size_t i = 0; i < w->name_count; i++)
+    w->hides[w->hide_count + i] = w->names[i];
+  w->plan.hides = w->hides;
+}
+
+static void widened_deinit(struct widened *w) {
+  for (size_t i = 0; i < w->name_count; i++)
+    free(w->names[i]);
+  free(w->names);
+  free(w->hides);
+}
+
+enum part { PART_SEEN, PART_HIDDEN, PART_MIXED };
+
+/* A path that is named may have hides above it: whoever names a path means it. */
+static enum part part_of_path(const struct sandbox_plan *plan, const char *path, bool named) {
+  enum part part = PART_SEEN;
+  for (size_t i = 0; plan->hides != NULL && plan->hides[i] != NULL; i++) {
+    if (is_beneath(path, plan->hides[i]) && !named)
+      return PART_HIDDEN;
+    if (is_beneath(plan->hides[i], path) && strcmp(plan->hides[i], path) != 0)
+      part = PART_MIXED;
+  }
+  return part;
+}
+
+static bool plan_sees(const struct sandbox_plan *plan, const char *folder) {
+  bool below = false;
+  for (size_t i = 0; plan->reads != NULL && plan->reads[i] != NULL; i++)
+    below = below || is_beneath(folder, plan->reads[i]);
+  return below && part_of_path(plan, folder, false) == PART_SEEN;
+}
+
+/* The rests of the hides below one folder: a child is compared with these alone. */
+struct rests {
+  const char **items;
+  size_t n;
+};
+
+static struct rests rests_below(const char *const *hides, const char *folder) {
+  struct rests rests = {0};
+  size_t count = 0, n = strlen(folder);
+  while (hides != NULL && hides[count] != NULL)
+    count++;
+  rests.items = xcalloc(count + 1, sizeof *rests.items);
+  while (n > 0 && folder[n - 1] == '/')
+    n--;
+  for (size_t i = 0; i < count; i++)
+    if (strncmp(hides[i], folder, n) == 0 && hides[i][n] == '/')
+      rests.items[rests.n++] = hides[i] + n + 1;
+  return rests;
+}
+
+static enum part part_of_child(const struct rests *rests, const char *name, size_t n) {
+  enum part part = PART_SEEN;
+  for (size_t i = 0; i < rests->n; i++) {
+    if (strncmp(rests->items[i], name, n) != 0)
+      continue;
+    if (rests->items[i][n] == '\0')
+      return PART_HIDDEN;
+    if (rests->items[i][n] == '/')
+      part = PART_MIXED;
+  }
+  return part;
+}
+
+/* --- folders that are opened up --- */
+
+struct opened_up {
+  const struct sandbox_plan *plan;
+  const struct rules *rules;
+  char *path; /* of PATH_MAX */
+};
+
+static bool allow_children(const struct opened_up *l, int depth);
+
+/* Symbolic links need no rule: what they lead to is asked for. */
+static bool allow_entry(const struct opened_up *l, const struct rests *rests, int folder,
+                        const struct dirent *entry, int depth) {
+  size_t n = strlen(l->path), end = n > 1 ? n : 0, more = strlen(entry->d_name);
+  if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+      entry->d_type == DT_LNK || end + 1 + more >= PATH_MAX)
+    return true;
+  switch (part_of_child(rests, entry->d_name, more)) {
+  case PART_HIDDEN:
+    return true;
+  case PART_SEEN:
+    return allow_child(l->rules, folder, entry);
+  case PART_MIXED:
+    break;
+  }
+  l->path[end] = '/';
+  memcpy(l->path + end + 1, entry->d_name, more + 1);
+  bool ok = depth == 0 || allow_children(l, depth - 1);
+  l->path[n] = '\0';
+  return ok;
+}
+
+/* Each child by itself, those excepted that are hidden. */
+static bool allow_children(const struct opened_up *l, int depth) {
+  struct stat st;
+  bool ok = true;
+  DIR *dir = opendir(l->path);
+  if (dir == NULL) {
+    ok = !is_short_of(errno);
+    stamp_put(l->rules->stamps, l->path, true, stat(l->path, &st) == 0 ? &st : NULL);
+    return ok;
+  }
+  if (fstat(dirfd(dir), &st) == 0) /* before it is read: what comes later changes its times */
+    stamp_put(l->rules->stamps, l->path, true, &st);
+  struct rests rests = rests_below(l->plan->hides, l->path);
+  for (struct dirent *entry; ok && (entry = readdir(dir)) != NULL;)
+    ok = allow_entry(l, &rests, dirfd(dir), entry, depth);
+  int number = errno;
+  free(rests.items);
+  (void)closedir(dir);
+  errno = number;
+  return ok;
+}
+
+static bool allow_read(const struct sandbox_plan *plan, const struct rules *rules,
+                       const char *path) {
+  char copy[PATH_MAX];
+  const struct opened_up l = {plan, rules, copy};
+  (void)snprintf(copy, sizeof copy, "%s", path);
+  switch (part_of_path(plan, path, true)) {
+  case PART_HIDDEN:
+    return true;
+  case PART_SEEN:
+    return sandbox_allow(rules, path);
+  case PART_MIXED:
+    return allow_children(&l, LIST_DEPTH);
+  }
+  return false;
+}
+
+/* --- rulesets --- */
+
+static bool fill_reads(const struct sandbox_plan *plan, int abi, int fd,
+                       struct sandbox_stamps *stamps) {
+  const struct rules rules = {fd, known_rights(abi, LL_EXECUTE | LL_READ_FILE | LL_READ_DIR),
+                              LL_EXECUTE | LL_READ_FILE, stamps};
+  const struct rules top = {fd, known_rights(abi, LL_REFER) | (plan->lists ? LL_READ_DIR : 0), 0,
+                            NULL};
+  bool ok = sandbox_allow(&top, "/") && allow_each(&rules, plan->wholes) &&
+            allow_each(&rules, plan->writes);
+  for (size_t i = 0; ok && plan->reads != NULL && plan->reads[i] != NULL; i++)
+    ok = allow_read(plan, &rules, plan->reads[i]);
+  return ok && (plan->own == NULL || stamps != NULL || sandbox_allow(&rules, plan->own));
+}
+
+enum {
+  LL_WRITES = LL_WRITE_FILE | LL_REMOVE_DIR | LL_REMOVE_FILE | LL_MAKE_CHAR | LL_MAKE_DIR |
+              LL_MAKE_REG | LL_MAKE_SOCK | LL_MAKE_FIFO | LL_MAKE_BLOCK | LL_MAKE_SYM | LL_REFER |
+              LL_TRUNCATE | LL_IOCTL_DEV
+};
+
+static bool fill_writes(const struct sandbox_plan *plan, int abi, int fd) {
+  const uint64_t devices = LL_MAKE_CHAR | LL_MAKE_BLOCK; /* nobody makes any */
+  const struct rules rules = {fd, known_rights(abi, LL_WRITES & ~devices),
+                              known_rights(abi, LL_WRITE_FILE | LL_TRUNCATE | LL_IOCTL_DEV), NULL};
+  return allow_each(&rules, plan->writes) &&
+         (plan->own == NULL || sandbox_allow(&rules, plan->own));
+}
+
+/* The number is above those that the shim's descriptors have. */
+static int sandbox_ruleset(const struct ll_ruleset *handled) {
+  int fd = ll_create(handled);
+  if (fd < 0 || fd >= FD_ABOVE_SHIM)
+    return fd;
+  int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_ABOVE_SHIM);
+  int number = errno;
+  (void)close(fd);
+  errno = number;
+  return high;
+}
+
+static int ruleset_filled(int fd, bool ok) {
+  int number = errno;
+  if (ok || fd < 0)
+    return fd;
+  (void)close(fd);
+  errno = number;
+  return -1;
+}
+
+/* True when the rules show any call's own folder, without a word on it: what is made later in the
+ * folder above may be read. */
+static bool may_serve_again(const struct sandbox_plan *plan) {
+  char above[PATH_MAX];
+  if (plan->own == NULL || realpath(plan->own, above) == NULL)
+    return false;
+  char *slash = strrchr(above, '/');
+  slash[slash == above] = '\0';
+  return plan_sees(plan, above);
+}
+
+int sandbox_rules_reads(const struct sandbox_plan *plan, int abi, struct sandbox_stamps *stamps) {
+  const struct ll_ruleset handled = {
+      .fs = known_rights(abi, LL_EXECUTE | LL_READ_FILE | LL_READ_DIR | LL_REFER)};
+  struct widened widened;
+  widened_init(&widened, plan);
+  if (!may_serve_again(&widened.plan))
+    stamps = NULL;
+  int fd = sandbox_ruleset(&handled);
+  fd = ruleset_filled(fd, fd >= 0 && fill_reads(&widened.plan, abi, fd, stamps));
+  int number = errno;
+  widened_deinit(&widened);
+  errno = number;
+  return fd;
+}
+
+int sandbox_rules_writes(const struct sandbox_plan *plan, int abi) {
+  struct ll_ruleset handled = {.fs = known_rights(abi, LL_WRITES)};
+  if (abi >= 4 && plan->no_internet)
+    handled.net = LL_NET_BIND_TCP | LL_NET_CONNECT_TCP;
+  if (abi >= 6)
+    handled.scoped = LL_SCOPE_ABSTRACT_UNIX_SOCKET | LL_SCOPE_SIGNAL;
+  int fd = sandbox_ruleset(&handled);
+  return ruleset_filled(fd, fd >= 0 && fill_writes(plan, abi, fd));
+}

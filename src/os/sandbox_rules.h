@@ -1,0 +1,35 @@
+/* sandbox_rules.h - fills the two rulesets of a sandbox from a plan, and notes what they depend on,
+ * so that those of what may be read can serve later calls (sandbox_kept.h). */
+#ifndef SEGUE_OS_SANDBOX_RULES_H
+#define SEGUE_OS_SANDBOX_RULES_H
+
+#include "os/sandbox.h"
+
+#include <stdint.h>
+#include <sys/stat.h>
+
+/* A folder that was listed, or a path that was allowed by its name: as it was then. */
+struct sandbox_stamp {
+  char *path;
+  bool listed; /* its times count, too: a child came or went */
+  bool missing;
+  dev_t device;
+  ino_t inode;
+  struct timespec modified, changed;
+};
+
+struct sandbox_stamps {
+  struct sandbox_stamp *items;
+  size_t n, room;
+  bool unsure; /* a folder was changed so lately that its times cannot tell what came after */
+};
+
+/* New rulesets, close-on-exec, with numbers above the shim's; -1: errno. `stamps`: NULL, or what
+ * is filled. */
+int sandbox_rules_reads(const struct sandbox_plan *plan, int abi, struct sandbox_stamps *stamps);
+int sandbox_rules_writes(const struct sandbox_plan *plan, int abi);
+
+bool sandbox_stamps_hold(const struct sandbox_stamps *stamps); /* all is as it was */
+void sandbox_stamps_deinit(struct sandbox_stamps *stamps);
+
+#endif
