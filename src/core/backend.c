@@ -3,6 +3,7 @@
  * provider it was written for: another provider chosen by a flag does not get it. Chooses what
  * holds their programs, too (core/sandbox.h). */
 #include "core/decide.h"
+#include "core/limits.h"
 #include "core/sandbox.h"
 #include "format/json_object.h"
 
@@ -166,6 +167,35 @@ static bool sandbox_network_at(const json_t *object, enum sandbox_network *out) 
   return json_is_string(word) && sandbox_network_from_name(json_view(word), out);
 }
 
+/* The smaller counts of what the user and the movement say. */
+static void sandbox_add_limits(struct sandbox_choice *choice, const json_t *limits) {
+  int64_t memory = limits_memory_bytes(json_view(json_object_get(limits, "memory")));
+  int64_t pids = json_integer_value(json_object_get(limits, "pids"));
+  double cpus = json_number_value(json_object_get(limits, "cpus"));
+  if (memory > 0 && (choice->memory_bytes == 0 || memory < choice->memory_bytes))
+    choice->memory_bytes = memory;
+  if (pids > 0 && (choice->pids == 0 || pids < choice->pids))
+    choice->pids = pids;
+  if (cpus > 0 && (choice->cpus <= 0 || cpus < choice->cpus))
+    choice->cpus = cpus;
+}
+
+bool sandbox_has_limits(const struct sandbox_choice *choice) {
+  return choice->memory_bytes > 0 || choice->pids > 0 || choice->cpus > 0;
+}
+
+static json_t *limits_of_call(const struct sandbox_choice *choice) {
+  json_t *out = json_object();
+  if (choice->memory_bytes > 0)
+    json_object_set_new(out, "memory", json_integer(choice->memory_bytes));
+  if (choice->cpus > 0)
+    json_object_set_new(out, "cpus", json_real(choice->cpus));
+  if (choice->pids > 0)
+    json_object_set_new(out, "pids", json_integer(choice->pids));
+  json_object_set_new(out, "by", json_string(choice->limits_by ? choice->limits_by : "rlimits"));
+  return out;
+}
+
 bool sandbox_choose(const json_t *config, const struct movement *m, const struct capability *c,
                     bool command, struct sandbox_choice *out) {
   const json_t *sandbox = json_object_get(config, "sandbox");
@@ -188,13 +218,19 @@ bool sandbox_choose(const json_t *config, const struct movement *m, const struct
     out->network = NETWORK_OPEN;
   const json_t *mechanisms = json_object_get(sandbox, "mechanisms");
   out->mechanism = json_string_value(json_object_get(mechanisms, sandbox_levels[out->level]));
+  out->limits_by = json_string_value(json_object_get(sandbox, "limits_by"));
+  if (!command)
+    sandbox_add_limits(out, json_object_get(sandbox, "limits"));
+  if (m != NULL)
+    sandbox_add_limits(out, m->limits);
   return true;
 }
 
 json_t *sandbox_of_call(const json_t *config, const struct movement *m, const struct capability *c,
                         bool command) {
   struct sandbox_choice choice;
-  if (!sandbox_choose(config, m, c, command, &choice) || (command && choice.level == SANDBOX_OFF))
+  if (!sandbox_choose(config, m, c, command, &choice) ||
+      (command && choice.level == SANDBOX_OFF && !sandbox_has_limits(&choice)))
     return NULL;
   json_t *out = json_object();
   json_object_set_new(out, "level", json_string(sandbox_levels[choice.level]));
@@ -202,5 +238,7 @@ json_t *sandbox_of_call(const json_t *config, const struct movement *m, const st
     json_object_set_new(out, "mechanism", json_string(choice.mechanism));
   if (choice.network != NETWORK_OPEN)
     json_object_set_new(out, "network", json_string(networks[choice.network]));
+  if (sandbox_has_limits(&choice))
+    json_object_set_new(out, "limits", limits_of_call(&choice));
   return out;
 }

@@ -418,6 +418,11 @@ static const struct key movement_list[] = {
      .type = KEY_CHOICE,
      .words = network_words,
      .description = "Whether its sandboxed programs reach the network: open (default) or none."},
+    {.name = "limits",
+     .type = KEY_SET,
+     .set = &limits_keys,
+     .description = "What its programs may take of the machine, all of a call together. Where the "
+                    "user's configuration says less, that counts."},
     {.name = "secrets",
      .type = KEY_VARIABLES,
      .description = "Variables of `secrets` in the user's configuration that this movement's agent "

@@ -51,6 +51,27 @@ static const struct key budget_list[] = {
 };
 const struct key_set budget_keys = {"a budget", "budget", budget_list};
 
+/* --- what a program may take of the machine --- */
+
+static const struct key limits_list[] = {
+    {.name = "memory",
+     .type = KEY_LINE,
+     .check = limits_check_memory,
+     .description = "Most memory, such as 4G."},
+    {.name = "cpus",
+     .type = KEY_NUMBER,
+     .min = 0.1,
+     .max = LIMIT_CALL_CPUS,
+     .description = "Most processors at once, such as 2 or 0.5."},
+    {.name = "pids",
+     .type = KEY_INTEGER,
+     .min = 8,
+     .max = LIMIT_CALL_PIDS,
+     .description = "Most processes and threads at once."},
+    {0},
+};
+const struct key_set limits_keys = {"limits", "limits", limits_list};
+
 /* --- guards --- */
 
 static const char *const actions[] = {"stop", "warn", "ignore", NULL};

@@ -53,6 +53,31 @@ bool limits_check_duration(struct str text, struct err *err) {
                  "90s");
 }
 
+int64_t limits_memory_bytes(struct str text) {
+  enum { LEAST_M = 16, UNIT = 1024 };
+  static const char memory_units[] = "MGT";
+  const int64_t most_m = (int64_t)UNIT * UNIT * UNIT;
+  int64_t n = 0;
+  if (text.n < 2 || text.n > 12)
+    return 0;
+  for (size_t i = 0; i < text.n - 1; i++) {
+    if (text.p[i] < '0' || text.p[i] > '9')
+      return 0;
+    n = n * 10 + (text.p[i] - '0');
+  }
+  const char *unit = memchr(memory_units, text.p[text.n - 1], sizeof memory_units - 1);
+  for (const char *u = memory_units; unit != NULL && u < unit; u++)
+    n *= UNIT; /* eleven digits at most: far below an overflow */
+  return unit == NULL || n < LEAST_M || n > most_m ? 0 : n * UNIT * UNIT;
+}
+
+bool limits_check_memory(struct str text, struct err *err) {
+  return limits_memory_bytes(text) > 0 ||
+         err_set(err, ERR_INVALID,
+                 "must be an amount of 16M to 1024T: write a whole number with M, G or T, such as "
+                 "4G");
+}
+
 bool limits_check_tests(struct str text, struct err *err) {
   enum test_format format;
   struct str path, name = text;

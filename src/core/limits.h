@@ -1,8 +1,10 @@
-/* limits.h - what bounds one movement's calls, as its keys say it: tests, timeout, stall, cwd.
+/* limits.h - what bounds one movement's calls, as its keys say it: tests, timeout, stall, cwd,
+ * memory.
  *
  * Pure. A duration is a number with ms, s, m or h ("90s", "1.5h" is not one), from 1 ms to
  * LIMIT_DURATION_MS. A cwd is a path below the session's folder: never absolute, never with "..",
- * before its variables are put in and after. */
+ * before its variables are put in and after. An amount of memory is a whole number with M, G or T
+ * (of 1,024), from 16M to 1,024T. */
 #ifndef SEGUE_CORE_LIMITS_H
 #define SEGUE_CORE_LIMITS_H
 
@@ -17,6 +19,10 @@ bool limits_check_deadline(struct str text, struct err *err);
 bool limits_check_tests(struct str text, struct err *err);
 bool limits_check_cwd(struct str text, struct err *err);
 
+bool limits_check_memory(struct str text, struct err *err);
+
+/* In bytes; 0: it is no amount. */
+int64_t limits_memory_bytes(struct str text);
 /* otherwise: of a text that is empty or no duration. */
 long limits_duration_ms(struct str text, long otherwise);
 /* How long a person may take; 0: the text is empty, so there is no end. */

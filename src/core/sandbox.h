@@ -24,6 +24,10 @@ struct sandbox_choice {
   enum sandbox_level level;
   enum sandbox_network network;
   const char *mechanism; /* that holds this level here; NULL: none does. Borrowed from config */
+  int64_t memory_bytes;  /* 0: no limit; nor are those below */
+  int64_t pids;
+  double cpus;
+  const char *limits_by; /* cgroup or rlimits; of an older configuration NULL */
   bool asked;            /* somebody wrote it; else it is the default */
 };
 
@@ -33,8 +37,10 @@ struct sandbox_choice {
 bool sandbox_choose(const json_t *config, const struct movement *m, const struct capability *c,
                     bool command, struct sandbox_choice *out);
 
-/* As a call_start tells it: {"level", "mechanism"?, "network"?}; NULL for a command that nothing
- * holds, and where sandbox_choose says false. */
+bool sandbox_has_limits(const struct sandbox_choice *choice);
+
+/* As a call_start tells it: {"level", "mechanism"?, "network"?, "limits"?: {"memory"?, "cpus"?,
+ * "pids"?, "by"}}; NULL for a command that nothing holds, and where sandbox_choose says false. */
 json_t *sandbox_of_call(const json_t *config, const struct movement *m, const struct capability *c,
                         bool command);
 

@@ -382,6 +382,7 @@ bool build_movement(struct build *b, const json_t *object, const json_t *workflo
   m->secrets = json_at(object, "secrets");
   m->has_sandbox = sandbox_level_from_name(get_text(object, "sandbox"), &m->sandbox);
   m->has_network = sandbox_network_from_name(get_text(object, "network"), &m->network);
+  m->limits = json_at(object, "limits");
   m->fresh_session = str_eq_c(get_text(object, "session"), "refresh");
   m->session_key = get_text(object, "session_key");
   m->pass_previous_response = get_bool(object, "pass_previous_response", true);

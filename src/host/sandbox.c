@@ -3,11 +3,15 @@
 
 #include "base/limits.h"
 #include "base/str.h"
+#include "core/keys.h"
 #include "core/sandbox.h"
+#include "os/group.h"
+#include "os/process.h"
 #include "os/sandbox.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const level_words[] = {"off", "guard", "strict", NULL};
 static const char *const network_words[] = {"open", "none", NULL};
@@ -15,18 +19,14 @@ static const char *const mechanism_words[] = {SANDBOX_LANDLOCK, NULL};
 
 static const struct sandbox_key {
   const char *name;
-  enum { WORD, FLAG, PATHS } type;
+  enum { WORD, FLAG, PATHS, LIMITS } type;
   const char *const *words;
 } sandbox_keys[] = {
-    {"level", WORD, level_words},
-    {"commands", WORD, level_words},
-    {"least", WORD, level_words},
-    {"mechanism", WORD, mechanism_words},
-    {"network", WORD, network_words},
-    {"namespaces", FLAG, NULL},
-    {"read", PATHS, NULL},
-    {"write", PATHS, NULL},
-    {"secret", PATHS, NULL},
+    {"level", WORD, level_words},     {"commands", WORD, level_words},
+    {"least", WORD, level_words},     {"mechanism", WORD, mechanism_words},
+    {"network", WORD, network_words}, {"namespaces", FLAG, NULL},
+    {"limits", LIMITS, NULL},         {"read", PATHS, NULL},
+    {"write", PATHS, NULL},           {"secret", PATHS, NULL},
 };
 
 static bool sandbox_wrong(struct err *err, const char *path, const struct yaml_node *at,
@@ -69,6 +69,33 @@ static bool are_paths(const char *path, const struct yaml_node *node, struct err
   return true;
 }
 
+/* The keys of a movement's own `limits`. */
+static bool sandbox_read_limits(json_t *out, const char *path, const struct yaml_node *node,
+                                struct err *err) {
+  struct err why;
+  char text[300];
+  json_auto_t *limits = node->kind == YAML_MAP ? yaml_to_json(node) : NULL;
+  if (limits == NULL)
+    return sandbox_wrong(err, path, node,
+                         "sandbox: limits must be a map, such as {memory: 4G, cpus: 2, pids: 512}");
+  for (size_t i = 0; i < node->count; i++) {
+    const struct yaml_node *key = node->pairs[i].key;
+    if (key_find(&limits_keys, key->text) != NULL)
+      continue;
+    const char *near = key_nearest(&limits_keys, key->text);
+    (void)snprintf(text, sizeof text, "sandbox: limits has no key \"%.40s\": %s%s%s", key->text.p,
+                   near ? "did you mean \"" : "use memory, cpus or pids", near ? near : "",
+                   near ? "\"?" : "");
+    return sandbox_wrong(err, path, key, text);
+  }
+  if (!key_set_check(&limits_keys, limits, &why)) {
+    (void)snprintf(text, sizeof text, "sandbox: limits: %.200s", why.text);
+    return sandbox_wrong(err, path, node, text);
+  }
+  json_object_set(out, "limits", limits);
+  return true;
+}
+
 static bool read_key(json_t *out, const char *path, const struct yaml_pair *pair, struct err *err) {
   char text[200];
   const char *names[ARRAY_LEN(sandbox_keys) + 1] = {NULL};
@@ -89,7 +116,7 @@ static bool read_key(json_t *out, const char *path, const struct yaml_pair *pair
     else if (key->type == PATHS && are_paths(path, pair->value, err))
       json_object_set_new(out, key->name, yaml_to_json(pair->value));
     else
-      return false;
+      return key->type == LIMITS && sandbox_read_limits(out, path, pair->value, err);
     return true;
   }
   const char *near = str_nearest(pair->key->text, names);
@@ -99,7 +126,7 @@ static bool read_key(json_t *out, const char *path, const struct yaml_pair *pair
   else
     (void)snprintf(text, sizeof text,
                    "sandbox has no key \"%.40s\": use level, commands, least, mechanism, network, "
-                   "namespaces, read, write or secret",
+                   "namespaces, limits, read, write or secret",
                    pair->key->text.p);
   return sandbox_wrong(err, path, pair->key, text);
 }
@@ -172,10 +199,17 @@ json_t *sandbox_resolve(const json_t *words, const json_t *providers) {
   if (can)
     json_object_set_new(out, SANDBOX_LANDLOCK, json_integer(sandbox_version()));
   json_object_set_new(out, "mechanisms", mechanisms);
+  json_object_set_new(out, "limits_by",
+                      json_string(group_can_limit() ? LIMITS_BY_GROUP : LIMITS_BY_BIRTH));
   if (json_object_size(own) > 0)
     json_object_set(out, "providers", own);
   json_decref(own);
   return out;
+}
+
+static bool sandbox_in_groups(const json_t *sandbox) {
+  const char *by = json_string_value(json_object_get(sandbox, "limits_by"));
+  return by != NULL && strcmp(by, LIMITS_BY_GROUP) == 0;
 }
 
 bool sandbox_check(const json_t *config, const struct movement *m, const struct capability *c,
@@ -202,6 +236,11 @@ bool sandbox_check(const json_t *config, const struct movement *m, const struct 
     return err_set(err, ERR_INVALID,
                    "network: %s needs a sandbox that holds it: write sandbox: guard, or strict",
                    sandbox_network_name(choice.network));
+  if (choice.pids > 0 && !sandbox_in_groups(sandbox) && geteuid() == 0)
+    return err_set(err, ERR_INVALID,
+                   "limits: pids cannot be held here: root is held to a number of processes by "
+                   "control groups alone, and none is handed over (systemd: Delegate=yes): run it "
+                   "as an ordinary user, or leave pids out");
   if (!command && !choice.asked && json_object_get(sandbox, "fell_back") != NULL)
     *note = "agents run without a sandbox here (segue doctor says why): write sandbox: off in "
             "config.yaml if that is meant";

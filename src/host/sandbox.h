@@ -7,6 +7,7 @@
  *     least: guard             no agent is started with less, whatever a workflow says
  *     mechanism: landlock      what holds it (default: the first that can)
  *     network: open            of agents: open or none
+ *     limits: {memory: 4G, cpus: 2, pids: 512}     of agents: all of a call together
  *     namespaces: false        whether programs may make namespaces, for sandboxes of their own
  *     read, write, secret: [~/PATH, ...]   added to the lists of provider/confine_lists.c
  *

@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "os/clock.h"
+#include "os/process.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,6 +20,8 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+
+#define GROUP_SELF "/segue-self" /* the group of segue itself, beside those of its calls */
 
 enum { FILE_BYTES = 64 * 1024, NAME_BYTES = 128, LOOK_MS = 2, DEPTH = 16, ABOVE_SHIM = 10 };
 
@@ -54,6 +57,13 @@ static bool find_mount(char root[PATH_MAX], char mount[PATH_MAX]) {
   return found;
 }
 
+/* Takes the name off of the group that group_can_limit moves us to: the one above is ours. */
+static void above_self(char *path) {
+  size_t n = strlen(path), own = sizeof GROUP_SELF - 1;
+  if (n > own && strcmp(path + n - own, GROUP_SELF) == 0)
+    path[n - own] = '\0';
+}
+
 /* The folder of the group that we are in. */
 static bool find_own(char out[PATH_MAX], char mount[PATH_MAX]) {
   char root[PATH_MAX];
@@ -70,6 +80,8 @@ static bool find_own(char out[PATH_MAX], char mount[PATH_MAX]) {
     size_t n = strcmp(root, "/") == 0 ? 0 : strlen(root);
     found = path.n >= n && memcmp(path.p, root, n) == 0 &&
             snprintf(out, PATH_MAX, "%s" STR_FMT, mount, (int)(path.n - n), path.p + n) < PATH_MAX;
+    if (found)
+      above_self(out);
   }
   buf_deinit(&text);
   return found;
@@ -144,6 +156,88 @@ static size_t end_group(int dir, const char *path, uint64_t until_ms) {
   }
   remove_groups(path, 0);
   return n;
+}
+
+/* --- limits --- */
+
+bool group_limit_folder(int dir, const struct process_limits *limits) {
+  enum { PERIOD_US = 100000 };
+  char memory[32], cpus[48], pids[32];
+  (void)snprintf(memory, sizeof memory, "%llu", (unsigned long long)limits->memory_bytes);
+  (void)snprintf(pids, sizeof pids, "%u", limits->pids);
+  (void)snprintf(cpus, sizeof cpus, "%llu %d",
+                 (unsigned long long)limits->milli_cpus * PERIOD_US / 1000, PERIOD_US);
+  if (limits->memory_bytes > 0 && !group_write(dir, "memory.max", memory))
+    return false;
+  if (limits->memory_bytes > 0)
+    (void)group_write(dir, "memory.swap.max", "0"); /* not where there is no swap */
+  return (limits->pids == 0 || group_write(dir, "pids.max", pids)) &&
+         (limits->milli_cpus == 0 || group_write(dir, "cpu.max", cpus));
+}
+
+bool group_limit(const struct group *g, const struct process_limits *limits) {
+  return group_limit_folder(g->fd, limits);
+}
+
+bool group_memory_reached(const struct group *g) {
+  char text[512] = "";
+  int fd = openat(g->fd, "memory.events", O_RDONLY | O_CLOEXEC);
+  ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+  if (fd >= 0)
+    close(fd);
+  const char *kills = n > 0 ? strstr(text, "oom_kill ") : NULL;
+  return kills != NULL && strtol(kills + sizeof "oom_kill", NULL, 10) > 0;
+}
+
+/* All controllers that limits need are handed on to groups below. */
+static bool hands_on(int own) {
+  static const char *const names[] = {"cpu", "memory", "pids"};
+  char text[512] = " ";
+  int fd = openat(own, "cgroup.subtree_control", O_RDONLY | O_CLOEXEC);
+  ssize_t n = fd < 0 ? 0 : read(fd, text + 1, sizeof text - 3);
+  if (fd >= 0)
+    close(fd);
+  if (n <= 0)
+    return false;
+  text[strcspn(text, "\n")] = ' ';
+  for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+    char word[16];
+    (void)snprintf(word, sizeof word, " %s ", names[i]);
+    if (strstr(text, word) == NULL)
+      return false;
+  }
+  return true;
+}
+
+static void move_below(int own, const char *path) {
+  char self[PATH_MAX + sizeof GROUP_SELF], word[32];
+  if (group_count(own, "cgroup.procs") != 1) /* others are in it, too: it is not ours to change */
+    return;
+  (void)snprintf(self, sizeof self, "%s" GROUP_SELF, path);
+  (void)mkdir(self, 0755);
+  int below = open(self, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  (void)snprintf(word, sizeof word, "%ld", (long)getpid());
+  if (below >= 0) {
+    (void)group_write(below, "cgroup.procs", word);
+    close(below);
+  }
+}
+
+bool group_can_limit(void) {
+  static const char all[] = "+cpu +memory +pids";
+  char own[PATH_MAX], mount[PATH_MAX];
+  if (!find_own(own, mount) || !is_handed_over(own, mount))
+    return false;
+  int dir = open(own, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (dir < 0)
+    return false;
+  if (!hands_on(dir) && !group_write(dir, "cgroup.subtree_control", all)) {
+    move_below(dir, own);
+    (void)group_write(dir, "cgroup.subtree_control", all);
+  }
+  bool can = hands_on(dir);
+  close(dir);
+  return can;
 }
 
 /* With a number that the shim's own do not overwrite. */

@@ -12,9 +12,22 @@
 #ifndef SEGUE_OS_GROUP_H
 #define SEGUE_OS_GROUP_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct group;
+struct process_limits;
+
+/* True when groups that group_new makes can hold limits. Where this process is alone in its own
+ * group it moves into one below first: a group with processes in it hands nothing on. */
+bool group_can_limit(void);
+/* False: errno of what could not be set. */
+bool group_limit(const struct group *g, const struct process_limits *limits);
+/* Did the kernel kill something in it for its memory? */
+bool group_memory_reached(const struct group *g);
+/* For tests: of the folder of a group. */
+bool group_limit_folder(int dir, const struct process_limits *limits);
 
 struct group *group_new(const char *session);
 int group_fd(const struct group *g); /* of its folder */

@@ -111,6 +111,7 @@ static void process_finish(struct process *p) {
     p->result.duration_ms = clock_mono_ms() - p->start_ms;
   p->result.out = head_tail_finish(&p->out);
   p->result.err = head_tail_finish(&p->err);
+  p->result.memory_reached = p->group != NULL && group_memory_reached(p->group);
   p->on_end(p->ctx, &p->result);
   buf_deinit(&p->result.out);
   buf_deinit(&p->result.err);

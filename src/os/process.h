@@ -43,6 +43,18 @@ size_t process_table_count(const struct process_table *t); /* started and not ye
 struct sandbox_kept *process_table_sandboxes(const struct process_table *t);
 
 struct sandbox;
+/* Bounds on a program and all that it starts; 0: no limit. by_group: of all
+ * together, by its control group; it is not started where the group cannot hold it. Else by what a
+ * process is born with: memory (private and writable) of each process, pids of this user with what
+ * runs already (root is not held), processors by affinity, rounded up. */
+#define LIMITS_BY_GROUP "cgroup" /* their names in configurations and logs */
+#define LIMITS_BY_BIRTH "rlimits"
+struct process_limits {
+  uint64_t memory_bytes;
+  uint32_t pids, milli_cpus;
+  bool by_group;
+};
+
 /* The program to run. Everything is borrowed: argv, cwd, envp and sandbox until process_start
  * returns,
  * stdin_bytes until on_end. */
@@ -51,8 +63,9 @@ struct process_spec {
   const char *cwd;         /* the working directory; NULL = ours */
   const char *const *envp; /* the complete environment, see process_env_build */
   const struct sandbox *sandbox; /* what holds it, see sandbox.h; NULL: nothing */
-  const char *stdin_bytes;       /* prompts go here, never into argv (other users see argv) */
-  size_t stdin_n;                /* 0: stdin is /dev/null, unless stdin_open */
+  struct process_limits limits;
+  const char *stdin_bytes; /* prompts go here, never into argv (other users see argv) */
+  size_t stdin_n;          /* 0: stdin is /dev/null, unless stdin_open */
   bool stdin_open;    /* stdin stays open behind stdin_bytes: process_write, process_close_stdin */
   size_t stdout_max;  /* bytes kept, 0 = LIMIT_OUTPUT_BYTES; of more both ends, see head_tail.h */
   size_t stderr_max;  /* bytes kept, 0 = LIMIT_STDERR_BYTES */
@@ -83,6 +96,7 @@ struct process_result {
   int exit_code;        /* -1: killed by a signal, or no status was seen */
   int signal;           /* 0: not killed by one */
   struct buf out, err;  /* cut and dropped say what is missing; buf_take is allowed in on_end */
+  bool memory_reached;  /* the kernel killed one of its processes for its limit of memory */
   bool ended_early;     /* by process_finish_early or closed_ms; exit_code and signal tell only
                            what it made of that */
   bool pipes_held;      /* something held stdout or stderr open after the exit; it was killed */

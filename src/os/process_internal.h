@@ -62,6 +62,9 @@ struct process {
   struct process_result result;
 };
 
+/* Processes and threads that run as this user. */
+unsigned long process_threads_of_user(void);
+
 struct process_table {
   uv_loop_t *loop;
   struct list processes;

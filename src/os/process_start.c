@@ -51,13 +51,15 @@ static bool make_pipes(struct pipes *pipes, bool with_stdin, struct err *err) {
   return true;
 }
 
+enum { HELD_BYTES = 96 };
+
 /* Says to the shim what is to hold the program; the descriptors go where it looks for them. */
 static int give_holds(posix_spawn_file_actions_t *actions, const struct process_spec *spec,
-                      const struct group *group, char held[16]) {
+                      const struct group *group, char held[HELD_BYTES]) {
   unsigned bits = spec->sandbox ? sandbox_held(spec->sandbox) : 0;
   int rc = 0, last = PIPE_COUNT - 1;
   if (group != NULL) {
-    bits |= SHIM_IN_GROUP;
+    bits |= SHIM_IN_GROUP | (spec->limits.by_group ? SHIM_LIMITED : 0);
     rc = posix_spawn_file_actions_adddup2(actions, group_fd(group), last = SHIM_FD_GROUP);
   }
   if (rc == 0 && (bits & SHIM_RULES) != 0 && group == NULL) /* no hole in the numbers */
@@ -67,7 +69,14 @@ static int give_holds(posix_spawn_file_actions_t *actions, const struct process_
   if (rc == 0 && (bits & SHIM_RULES) != 0)
     rc = posix_spawn_file_actions_adddup2(actions, sandbox_writes_fd(spec->sandbox),
                                           last = SHIM_FD_WRITES);
-  (void)snprintf(held, 16, "%u", bits);
+  const struct process_limits *limits = &spec->limits;
+  if (limits->by_group)
+    (void)snprintf(held, HELD_BYTES, "%u", bits);
+  else
+    (void)snprintf(held, HELD_BYTES, "%u:%llu:%lu:%u", bits,
+                   (unsigned long long)limits->memory_bytes,
+                   limits->pids > 0 ? limits->pids + process_threads_of_user() : 0,
+                   (limits->milli_cpus + 999) / 1000);
   return rc != 0 ? rc : posix_spawn_file_actions_addclosefrom_np(actions, last + 1);
 }
 
@@ -80,7 +89,7 @@ static int spawn_shim(const struct process_table *t, const struct process_spec *
   while (spec->argv[argc] != NULL)
     argc++;
   const char **argv = xcalloc(argc + 3, sizeof *argv);
-  char held[16];
+  char held[HELD_BYTES];
   argv[0] = SHIM_PROTOCOL;
   argv[1] = held;
   memcpy(argv + 2, spec->argv, argc * sizeof *argv);
@@ -205,6 +214,11 @@ struct process *process_start(struct process_table *t, const struct process_spec
   p->on_output = on_output;
   p->on_end = on_end;
   p->ctx = ctx;
+  if (spec->limits.by_group && (p->group == NULL || !group_limit(p->group, &spec->limits))) {
+    (void)err_set_errno(err, p->group ? errno : ENOENT,
+                        "its limits could not be set by a control group");
+    goto out;
+  }
   if (pipes.ours[0] >= 0)
     (void)fcntl(pipes.ours[0], F_SETFL, O_NONBLOCK);
   if (spec->stdin_n > 0) { /* most prompts fit into the pipe and are done with here */

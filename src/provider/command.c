@@ -82,7 +82,10 @@ static void command_on_end(void *ctx, struct process_result *p) {
   kept_take(&run->out, &r->text, &r->dropped_bytes);
   kept_take(&run->err, &r->error_text, &r->error_dropped_bytes);
   r->duration_ms = (int64_t)p->duration_ms;
-  if (p->pipes_held)
+  if (p->memory_reached)
+    (void)snprintf(r->note, sizeof r->note,
+                   "its limit of memory was reached: the kernel killed a process of it");
+  else if (p->pipes_held)
     (void)snprintf(r->note, sizeof r->note,
                    "a descendant held the output open after the exit; it was killed");
   switch (p->why) {
@@ -186,6 +189,7 @@ static struct provider_run *command_start(const struct provider *self,
                                       .cwd = env->cwd,
                                       .envp = envp,
                                       .sandbox = sandbox,
+                                      .limits = confine_limits(request),
                                       .stdin_bytes = request->prompt.p,
                                       .stdin_n = request->prompt.n,
                                       .keep_nothing = true,

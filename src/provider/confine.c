@@ -294,6 +294,17 @@ bool confine_holds(const struct call_request *request) {
   return request->sandbox != NULL && !is_off(request->sandbox, &level);
 }
 
+struct process_limits confine_limits(const struct call_request *request) {
+  const json_t *limits = json_object_get(request->sandbox, "limits");
+  const char *by = json_string_value(json_object_get(limits, "by"));
+  double milli_cpus = json_number_value(json_object_get(limits, "cpus")) * 1000;
+  return (struct process_limits){
+      .memory_bytes = (uint64_t)json_integer_value(json_object_get(limits, "memory")),
+      .pids = (uint32_t)json_integer_value(json_object_get(limits, "pids")),
+      .milli_cpus = milli_cpus > 0 && milli_cpus < 1e9 ? (uint32_t)milli_cpus : 0,
+      .by_group = by != NULL && strcmp(by, LIMITS_BY_GROUP) == 0};
+}
+
 bool confine_call(const struct confine_spec *spec, struct sandbox **out, struct err *err) {
   const json_t *words = spec->request->sandbox;
   const char *mechanism = json_string_value(json_object_get(words, "mechanism"));

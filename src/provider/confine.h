@@ -27,6 +27,9 @@ struct confine_spec {
 bool confine_call(const struct confine_spec *spec, struct sandbox **out,
                   struct err *err) MUST_CHECK;
 
+/* The limits of its program, as its call_start tells them. */
+struct process_limits confine_limits(const struct call_request *request);
+
 /* True when something will hold its program. */
 bool confine_holds(const struct call_request *request);
 

@@ -1,12 +1,14 @@
 /* protocol.h - what segue and its shim agree on: descriptors, messages, and how children are
  * listed.
  *
- * The shim is started as `segue-shim/3 HELD PROGRAM [ARG...]` with the program's stdin, stdout and
+ * The shim is started as `segue-shim/4 HELD PROGRAM [ARG...]` with the program's stdin, stdout and
  * stderr as 0, 1, 2; the read end of the control pipe as 3, on which nothing is ever sent (its end
  * of file means "end the tree", whether we closed it or died); and the write end of the status pipe
  * as 4. HELD is a sum of enum shim_held, in decimal: with SHIM_IN_GROUP the folder of the control
  * group in which the program is to be born is 5; with SHIM_RULES its two Landlock rulesets are 6
- * and 7. What HELD asks for holds the program before it is executed, or it is not executed.
+ * and 7. It may go on with `:MEMORY:PIDS:CPUS`, the limits that the program is born with: bytes of
+ * data of a process, processes of the user, processors; 0: none. All that HELD asks for holds the
+ * program before it is executed, or it is not executed.
  * Status messages have a fixed size below PIPE_BUF, so each is written and read whole:
  *   STARTED pid, then EXITED status, then (after end of file on 3) DONE 0; or
  *   EXEC_FAILED errno, UNHELD errno or FORK_FAILED errno, then DONE 0.
@@ -24,7 +26,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#define SHIM_PROTOCOL   "segue-shim/3" /* argv[0]: both sides must be of one version */
+#define SHIM_PROTOCOL   "segue-shim/4" /* argv[0]: both sides must be of one version */
 #define SHIM_HOLDS      "segue-holds"  /* what a shim calls itself whose program is held */
 #define SHIM_FD_CONTROL 3
 #define SHIM_FD_STATUS  4
@@ -39,6 +41,7 @@ enum shim_held {
   SHIM_NO_INTERNET = 8, /* with it: no sockets but those within the machine */
   SHIM_NO_SOCKETS = 16, /* with it: none to named sockets of the machine either */
   SHIM_NAMESPACES = 32, /* with it: new namespaces are allowed */
+  SHIM_LIMITED = 64,    /* the group holds its limits: no program starts outside of it */
 };
 
 enum shim_message_type {

@@ -22,6 +22,7 @@
 #include <link.h>
 #include <linux/sched.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -69,7 +70,46 @@ static int64_t now_ms(void) {
   return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-__attribute__((noreturn)) static void become_program(char **argv, pid_t shim, unsigned held) {
+static bool limit_one(__rlimit_resource_t what, unsigned long long most) {
+  struct rlimit old;
+  if (most == 0 || getrlimit(what, &old) != 0)
+    return most == 0;
+  const struct rlimit new = {most < old.rlim_max ? most : old.rlim_max,
+                             most < old.rlim_max ? most : old.rlim_max};
+  return setrlimit(what, &new) == 0;
+}
+
+/* Leaves it the first `most` of its processors, counted from one that its number chooses, so that
+ * calls do not share the same. */
+static bool limit_processors(unsigned long long most) {
+  cpu_set_t all, some;
+  if (most == 0 || sched_getaffinity(0, sizeof all, &all) != 0)
+    return most == 0;
+  if (most >= (unsigned long long)CPU_COUNT(&all))
+    return true;
+  CPU_ZERO(&some);
+  for (size_t at = (size_t)getpid() % CPU_SETSIZE; most > 0; at = (at + 1) % CPU_SETSIZE)
+    if (CPU_ISSET(at, &all)) {
+      CPU_SET(at, &some);
+      most--;
+    }
+  return sched_setaffinity(0, sizeof some, &some) == 0;
+}
+
+/* ":MEMORY:PIDS:CPUS", or nothing. */
+static bool limit(const char *words) {
+  unsigned long long most[3] = {0};
+  for (int i = 0; i < 3 && *words == ':'; i++) {
+    char *end;
+    most[i] = strtoull(words + 1, &end, 10);
+    words = end;
+  }
+  return limit_one(RLIMIT_DATA, most[0]) && limit_one(RLIMIT_NPROC, most[1]) &&
+         limit_processors(most[2]);
+}
+
+__attribute__((noreturn)) static void become_program(char **argv, pid_t shim, unsigned held,
+                                                     const char *limits) {
   static const struct rlimit no_core = {0, 0};
   sigset_t none;
   (void)setsid();
@@ -78,6 +118,10 @@ __attribute__((noreturn)) static void become_program(char **argv, pid_t shim, un
     _exit(127);
   (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   (void)setrlimit(RLIMIT_CORE, &no_core);
+  if (!limit(limits)) {
+    failure->held_errno = errno;
+    _exit(127);
+  }
   (void)sigemptyset(&none);
   (void)sigprocmask(SIG_SETMASK, &none, NULL); /* dispositions are default since our own start */
   if (!confine(held)) {
@@ -110,13 +154,15 @@ static pid_t fork_into_group(void) {
   return pid;
 }
 
-static pid_t start_program(char **argv, unsigned held) {
+static pid_t start_program(char **argv, unsigned held, const char *limits) {
   pid_t shim = getpid();
   pid_t pid = held & SHIM_IN_GROUP ? fork_into_group() : -1;
+  if (pid < 0 && (held & SHIM_LIMITED) != 0)
+    return -1;
   if (pid < 0)
     pid = vfork(); /* returns here when the child has executed the program, or failed to */
   if (pid == 0)
-    become_program(argv, shim, held);
+    become_program(argv, shim, held, limits);
   return pid;
 }
 
@@ -222,12 +268,13 @@ int main(int argc, char **argv) {
   (void)fcntl(SHIM_FD_CONTROL, F_SETFD, FD_CLOEXEC);
   (void)fcntl(SHIM_FD_STATUS, F_SETFD, FD_CLOEXEC);
 
-  unsigned held = (unsigned)strtoul(argv[1], NULL, 10);
+  char *limits;
+  unsigned held = (unsigned)strtoul(argv[1], &limits, 10);
   if (held & SHIM_RULES) {
     (void)fcntl(SHIM_FD_READS, F_SETFD, FD_CLOEXEC);
     (void)fcntl(SHIM_FD_WRITES, F_SETFD, FD_CLOEXEC);
   }
-  s.program = start_program(argv + 2, held);
+  s.program = start_program(argv + 2, held, limits);
   int fork_errno = errno;
   if (held & SHIM_RULES) {
     (void)close(SHIM_FD_READS);

@@ -257,10 +257,10 @@ static void describe(json_t *schema, const struct key_set *set) {
 
 json_t *workflow_schema(void) {
   static const struct key_set *const sets[] = {
-      &movement_keys,   &rule_keys,      &judge_keys,    &structured_keys,
-      &reask_keys,      &options_keys,   &budget_keys,   &budget_call_keys,
-      &guards_keys,     &contracts_keys, &contract_keys, &monitor_keys,
-      &loop_judge_keys, &gate_keys,      &ask_keys,      &approve_keys};
+      &movement_keys,  &rule_keys,     &judge_keys,       &structured_keys, &reask_keys,
+      &options_keys,   &budget_keys,   &budget_call_keys, &limits_keys,     &guards_keys,
+      &contracts_keys, &contract_keys, &monitor_keys,     &loop_judge_keys, &gate_keys,
+      &ask_keys,       &approve_keys};
   json_t *schema = schema_must(json_object()), *defs = schema_must(json_object());
   schema_put(schema, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
   schema_put(schema, "title", json_string("segue workflow"));

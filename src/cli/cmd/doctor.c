@@ -93,12 +93,14 @@ static void look_at_sandbox(struct report *r, const struct config *user) {
   const json_t *mechanisms = json_object_get(sandbox, "mechanisms");
   const char *by = json_string_value(json_object_get(mechanisms, level));
   const bool off = strcmp(level, "off") == 0;
-  char text[300];
+  char text[400];
   int version = sandbox_held_version();
-  (void)snprintf(text, sizeof text, "agents run with %s%s%s (Landlock %d: files%s%s%s)", level,
+  (void)snprintf(text, sizeof text,
+                 "agents run with %s%s%s (Landlock %d: files%s%s%s); limits by %s", level,
                  by ? " by " : "", by ? by : "", version, version >= 4 ? ", TCP" : "",
                  version >= 6 ? ", signals, abstract sockets" : "",
-                 version < 3 ? "; a file that may not be written can be emptied" : "");
+                 version < 3 ? "; a file that may not be written can be emptied" : "",
+                 json_string_value(json_object_get(sandbox, "limits_by")));
   if (why == NULL)
     doctor_find(r, off ? FINDING_NOTE : FINDING_OK, "sandbox", text, NULL);
   else if (off)

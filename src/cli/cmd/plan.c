@@ -116,6 +116,18 @@ static void plan_put_sandbox(struct buf *out, const json_t *sandbox) {
     buf_printf(out, " by %s", plan_word(sandbox, "mechanism"));
   if (plan_word(sandbox, "network")[0])
     buf_printf(out, ", network %s", plan_word(sandbox, "network"));
+  const json_t *limits = json_object_get(sandbox, "limits");
+  const long long memory = json_integer_value(json_object_get(limits, "memory"));
+  const long long pids = json_integer_value(json_object_get(limits, "pids"));
+  const double cpus = json_number_value(json_object_get(limits, "cpus"));
+  if (memory > 0)
+    buf_printf(out, ", memory %lld MiB", memory >> 20);
+  if (cpus > 0)
+    buf_printf(out, ", cpus %.3g", cpus);
+  if (pids > 0)
+    buf_printf(out, ", pids %lld", pids);
+  if (limits != NULL)
+    buf_printf(out, " by %s", plan_word(limits, "by"));
 }
 
 static void plan_put_who(struct buf *out, const json_t *who) {
@@ -209,9 +221,11 @@ static void plan_print_movement(const struct plan_page *page, const json_t *m) {
     buf_puts(&text, "no rule leads here");
   } else if (json_is_array(command)) {
     plan_put_words(&text, command, " ");
-    if (strcmp(plan_word(json_object_get(m, "sandbox"), "level"), "off") != 0) {
+    const json_t *sandbox = json_object_get(m, "sandbox");
+    if (strcmp(plan_word(sandbox, "level"), "off") != 0 ||
+        json_object_get(sandbox, "limits") != NULL) {
       buf_puts(&text, ", sandbox ");
-      plan_put_sandbox(&text, json_object_get(m, "sandbox"));
+      plan_put_sandbox(&text, sandbox);
     }
   } else {
     plan_put_list(&text, json_object_get(m, "work"), ", else ");

@@ -227,6 +227,9 @@ static void judge(struct agent_run *run, const struct process_result *p) {
     call_result_fail(r, CLASS_CANCELLED, "cancelled");
   if (is_in_use(run) && restart(run))
     return;
+  if (p->memory_reached && r->note[0] == '\0')
+    (void)snprintf(r->note, sizeof r->note,
+                   "its limit of memory was reached: the kernel killed a process of it");
   if (p->pipes_held && r->note[0] == '\0')
     (void)snprintf(r->note, sizeof r->note,
                    "a descendant held the output open after the exit; it was killed");
@@ -277,6 +280,7 @@ static bool start_process(struct agent_run *run, struct err *err) {
                                     .cwd = run->env->cwd,
                                     .envp = run->envp,
                                     .sandbox = sandbox,
+                                    .limits = confine_limits(run->call.request),
                                     .stdin_bytes = in.p,
                                     .stdin_n = in.n,
                                     .stdin_open = run->ops->keeps_stdin,

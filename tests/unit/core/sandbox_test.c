@@ -44,6 +44,13 @@ static void each_word_has_its_place(void **state) {
        -1, NETWORK_NONE, true, true, "{'level': 'strict', 'network': 'none'}"},
       {"{'sandbox': {'level': 'guard', 'mechanisms': {}}}", SANDBOX_GUARD, -1, true, true,
        "{'level': 'guard'}"},
+      /* limits of the user's are the agents' */
+      {"{'sandbox': {'level': 'off', 'limits_by': 'rlimits', 'limits': {'memory': '4G', 'pids': 99,"
+       " 'cpus': 0.5}}}",
+       -1, -1, false, false,
+       "{'level': 'off', 'limits': {'memory': 4294967296, 'pids': 99, 'cpus': 0.5, 'by':"
+       " 'rlimits'}}"},
+      {"{'sandbox': {'level': 'off', 'limits': {'memory': '4G'}}}", -1, -1, true, false, NULL},
   };
   (void)state;
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -79,6 +86,37 @@ static void each_word_has_its_place(void **state) {
   }
 }
 
+static void the_smaller_limit_counts(void **state) {
+  static const struct {
+    const char *user, *own, *wanted;
+  } rows[] = {
+      {"{\"memory\": \"4G\"}", "{\"memory\": \"512M\"}",
+       "{\"memory\": 536870912, \"by\": \"cgroup\"}"},
+      {"{\"memory\": \"512M\"}", "{\"memory\": \"4G\"}",
+       "{\"memory\": 536870912, \"by\": \"cgroup\"}"},
+      {"{\"pids\": 10}", "{\"cpus\": 1.5}", "{\"pids\": 10, \"cpus\": 1.5, \"by\": \"cgroup\"}"},
+      {"{\"cpus\": 1.0, \"pids\": 10}", "{\"cpus\": 1.5, \"pids\": 9}",
+       "{\"pids\": 9, \"cpus\": 1.0, \"by\": \"cgroup\"}"},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    json_t *own = json_loads(rows[i].own, 0, NULL), *wanted = json_loads(rows[i].wanted, 0, NULL);
+    json_t *config = json_pack("{s{ssssso}}", "sandbox", "level", "off", "limits_by", "cgroup",
+                               "limits", json_loads(rows[i].user, 0, NULL));
+    const struct movement m = {.limits = own};
+    json_t *got = sandbox_of_call(config, &m, &agent, false);
+    if (!json_equal(json_object_get(got, "limits"), wanted))
+      fail_msg("row %zu: %s", i, json_dumps(got, JSON_ENCODE_ANY));
+    json_decref(got);
+    got = sandbox_of_call(config, &m, NULL, true); /* of a command the movement's alone */
+    assert_non_null(json_object_get(got, "limits"));
+    json_decref(got);
+    json_decref(config);
+    json_decref(wanted);
+    json_decref(own);
+  }
+}
+
 static void words_go_there_and_back(void **state) {
   enum sandbox_level level;
   enum sandbox_network network;
@@ -100,6 +138,7 @@ static void words_go_there_and_back(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_word_has_its_place),
+      cmocka_unit_test(the_smaller_limit_counts),
       cmocka_unit_test(words_go_there_and_back),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
