@@ -467,5 +467,6 @@ void explain_own_call(struct story *s, const json_t *start) {
     put_answer(s, json_object_get(c.end, "error") ? "said before it failed" : "answered", c.end,
                buf_view(&text));
   }
+  explain_denied(s, call, &c);
   buf_deinit(&text);
 }

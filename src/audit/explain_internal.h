@@ -45,6 +45,8 @@ struct call_view {
 void explain_call_of(const struct story *s, json_int_t call, struct call_view *out);
 /* The answer's exact bytes, from the record or from its blob, appended. */
 void explain_answer_of(struct story *s, const json_t *end, struct buf *out);
+/* The paths that a call was denied, by its own words, where a sandbox held it. */
+void explain_denied(struct story *s, json_int_t call, const struct call_view *c);
 /* A call of the movement's own: its work, a correction of its value, the check of an invariant. */
 void explain_own_call(struct story *s, const json_t *start);
 /* One judge call of a stage, with what its reply was read as. */

@@ -275,6 +275,24 @@ def commands_are_off_and_on_request_held():
             expect(of_type(log, "call_start")[0].get("sandbox", {}).get("level") == level, log)
 
 
+def what_was_denied_is_shown():
+    with Box() as box:
+        os.mkdir(box.dir + "/home/.ssh")
+        box.file("home/.ssh/id", "SECRET\n")
+        flow = ("name: c\nmovements:\n  - name: a\n    command: [sh, -c, 'cat ~/.ssh/id; touch /usr/planted; rm -f /usr/planted; exit 1']\n    %s\n"
+                "    rules: [{condition: when(true), next: COMPLETE}]\n")
+        box.segue("run", box.file("w.yaml", flow % "sandbox: guard"), "--task", "t", "--logs", box.logs)
+        told = box.segue("show", "last", "a", "--logs", box.logs).stdout.decode()
+        expect("perhaps by its sandbox (guard by landlock)" in told, told)
+        key = os.path.realpath(box.dir + "/home") + "/.ssh/id"
+        expect(f"{key}: sandbox: {{read: [{key}]}} in config.yaml allows it" in told or
+               f"{box.dir}/home/.ssh/id: sandbox: {{read: [" in told, told)
+        expect("/usr/planted: sandbox: {write: [/usr/planted]} in config.yaml allows it" in told, told)
+        box.segue("run", box.file("w.yaml", flow % "sandbox: off"), "--task", "t", "--logs", box.logs)
+        told = box.segue("show", "last", "a", "--logs", box.logs).stdout.decode()
+        expect("perhaps by its sandbox" not in told, told)
+
+
 def builds_run_under_guard():
     with Box() as box:
         done, rustup = [], os.environ.get("RUSTUP_HOME", os.path.expanduser("~/.rustup"))
@@ -316,4 +334,4 @@ if __name__ == "__main__":
         sys.exit(77)
     sys.exit(main([nothing_is_held_with_off, guard_holds_what_it_says, strict_holds_what_it_says, no_network_is_none,
                    readonly_writes_no_workspace, guard_is_the_default, the_user_may_forbid_less, wrong_words_are_said,
-                   commands_are_off_and_on_request_held, builds_run_under_guard]))
+                   commands_are_off_and_on_request_held, what_was_denied_is_shown, builds_run_under_guard]))

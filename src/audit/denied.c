@@ -1,0 +1,99 @@
+/* Reads refusals out of what programs print. */
+#include "audit/denied.h"
+
+#include "base/log.h"
+
+#include <string.h>
+
+static const char *const refusals[] = {
+    "permission denied",       "Permission denied",     "EACCES", "EPERM",
+    "Operation not permitted", "Read-only file system", "EROFS"};
+static const char *const writes[] = {"touch",
+                                     "creat",
+                                     "writ",
+                                     "mkdir",
+                                     "remov",
+                                     "unlink",
+                                     "rename",
+                                     "rm:",
+                                     "mv:",
+                                     "cp:",
+                                     "tee:",
+                                     "Read-only",
+                                     "EROFS",
+                                     "ln:",
+                                     "rmdir",
+                                     "chmod",
+                                     "truncat",
+                                     "copyfile",
+                                     "Directory nonexistent"};
+static const char *const nets[] = {"connect", "socket", "bind", "listen", "sendto", "getaddrinfo"};
+
+static bool denied_has_any(struct str line, const char *const *words, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (str_has(line, words[i]))
+      return true;
+  return false;
+}
+
+static bool begins_path(struct str text) {
+  return str_starts(text, "/") || str_starts(text, "~/") || str_starts(text, "../");
+}
+
+static struct str denied_after(struct str text, size_t n) {
+  return (struct str){text.p + n, text.n - n};
+}
+
+/* The last path in quotes: what comes before are often programs. */
+static bool quoted_path(struct str line, struct str *path) {
+  bool found = false;
+  for (size_t i = 0; i + 1 < line.n; i++) {
+    const char *end;
+    if (strchr("'\"`", line.p[i]) == NULL ||
+        (end = memchr(line.p + i + 1, line.p[i] == '`' ? '\'' : line.p[i], line.n - i - 1)) == NULL)
+      continue;
+    struct str inner = {line.p + i + 1, (size_t)(end - line.p) - i - 1};
+    if (begins_path(inner)) {
+      *path = inner;
+      found = true;
+      i = (size_t)(end - line.p);
+    }
+  }
+  return found;
+}
+
+/* The last bare path: up to a space, or a colon with a space or the line's end behind it. */
+static bool bare_path(struct str line, struct str *path) {
+  bool found = false;
+  for (size_t i = 0; i < line.n; i++) {
+    struct str rest = denied_after(line, i);
+    if ((i > 0 && strchr(" \t=([", line.p[i - 1]) == NULL) || !begins_path(rest))
+      continue;
+    size_t n = 0;
+    while (n < rest.n && strchr(" \t),]", rest.p[n]) == NULL &&
+           !(rest.p[n] == ':' && (n + 1 == rest.n || rest.p[n + 1] == ' ')))
+      n++;
+    *path = (struct str){rest.p, n};
+    found = true;
+    i += n;
+  }
+  return found;
+}
+
+bool denied_next(struct str *rest, struct str *path, enum denied_kind *kind) {
+  while (rest->n > 0) {
+    struct str line = str_next_line(rest);
+    if (line.n > 4096 || memchr(line.p, '\0', line.n) != NULL ||
+        !denied_has_any(line, refusals, ARRAY_LEN(refusals)))
+      continue;
+    *path = STR("");
+    if (quoted_path(line, path) || bare_path(line, path)) {
+      *kind = denied_has_any(line, writes, ARRAY_LEN(writes)) ? DENIED_WRITE : DENIED_ACCESS;
+      return true;
+    }
+    *kind = DENIED_NETWORK;
+    if (denied_has_any(line, nets, ARRAY_LEN(nets)))
+      return true;
+  }
+  return false;
+}
