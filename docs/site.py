@@ -29,6 +29,8 @@ def site_name(path):
     if path in BESIDE:
         return BESIDE[path]
     folder, name = os.path.split(path)
+    if folder == "docs/backends":
+        return "backends-" + name
     return name if folder == "docs" else None
 
 
@@ -52,7 +54,8 @@ def title_of(text, name):
 
 def stage_pages(out):
     pages = {}
-    for path in [*BESIDE, *(f"docs/{n}" for n in sorted(os.listdir(ROOT + "/docs")))]:
+    own = [f"{folder}/{n}" for folder in ("docs", "docs/backends") for n in sorted(os.listdir(f"{ROOT}/{folder}"))]
+    for path in [*BESIDE, *own]:
         name = site_name(path)
         if path.endswith((".svg", ".png")):
             shutil.copy(f"{ROOT}/{path}", f"{out}/{name}")
@@ -83,10 +86,12 @@ def stage_manual(segue, out):
 
 def configuration(pages, manual):
     first = [f"{t}.md" for t in TASKS if f"{t}.md" in pages]
-    rest = [n for n in pages if n not in first and n != "index.md"]
+    backends = [n for n in pages if n.startswith("backends-")]
+    rest = [n for n in pages if n not in first and n not in backends and n != "index.md"]
     lines = ["site_name: segue", "theme: {name: readthedocs, highlightjs: false}", "plugins: [search]",
              "use_directory_urls: false", "docs_dir: pages", "site_dir: site", "nav:", "  - segue: index.md"]
     lines += [f"  - {pages[n]!r}: {n}" for n in first]
+    lines += ["  - Backends, a page each:"] + [f"    - {pages[n]!r}: {n}" for n in backends]
     lines += ["  - Manual:"] + [f"    - {manual[n]!r}: {n}" for n in manual]
     lines += ["  - More:"] + [f"    - {pages[n]!r}: {n}" for n in rest]
     return "\n".join(lines) + "\n"

@@ -34,7 +34,9 @@ def blocks(path, language):
 
 def pages():
     found = [ROOT + "/" + name for name in os.listdir(ROOT) if name.endswith(".md")]
-    return found + [f"{ROOT}/docs/{name}" for name in os.listdir(ROOT + "/docs") if name.endswith(".md")]
+    for folder in ("docs", "docs/backends"):
+        found += [f"{ROOT}/{folder}/{name}" for name in os.listdir(f"{ROOT}/{folder}") if name.endswith(".md")]
+    return found
 
 
 def repository(box):
@@ -103,6 +105,28 @@ def every_setting_is_told():
             expect(line in page, "docs/configuration.md lacks the row:", line)
 
 
+def every_backend_has_its_page():
+    """The page says how to get the program, from which version on, and how to log in: as its profile does."""
+    shared = {"cline": "others", "goose": "others", "aider": "others", "text": "programs", "jsonl": "programs",
+              "script": "programs", "command": "programs", "openai-chat": "openai", "vllm": "llamacpp",
+              "lmstudio": "llamacpp", "deepseek": "more-apis", "mistral": "more-apis", "groq": "more-apis"}
+    with Box() as box:
+        for row in json.loads(box.segue("providers", "--json").stdout)["providers"]:
+            name = row["name"]
+            page = f"{ROOT}/docs/backends/{shared.get(name, name)}.md"
+            expect(os.path.exists(page), "no page of", name)
+            with open(page, encoding="utf-8") as f:
+                text = f.read()
+            expect(f"`{name}`" in text, page, "does not name", name)
+            if name in shared:
+                continue
+            profile = box.segue("providers", "show", name).stdout.decode()
+            install = re.search(r"^install: (.+)$", profile, re.M)
+            version = re.search(r"^version: \{minimum: ([\d.]+)\}", profile, re.M)
+            expect(install is None or install[1] in text, page, "lacks", install and install[1])
+            expect(version is None or version[1] + " or newer" in text, page, "lacks", version and version[1])
+
+
 def links_lead_somewhere():
     for path in pages():
         with open(path, encoding="utf-8") as f:
@@ -125,5 +149,5 @@ def readme_stays_short():
 
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([its_five_commands_work, its_workflow_loads, every_setting_is_told,
+    sys.exit(main([its_five_commands_work, its_workflow_loads, every_setting_is_told, every_backend_has_its_page,
                    links_lead_somewhere, readme_stays_short]))
