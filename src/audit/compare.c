@@ -8,6 +8,7 @@
 #include "format/json_write.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,11 +129,39 @@ static void compare_on_session(struct compare_side *side, const json_t *record, 
     side->outcome = json_string("stopped");
 }
 
+/* A head that cannot be read is 0, which no fork names. */
+static uint64_t compare_head_of(const char *hash) {
+  uint64_t head = 0;
+  return hash != NULL && sscanf(hash, "%16" SCNx64, &head) == 1 ? head : 0;
+}
+
+static void compare_keep_head(struct compare_side *side, const json_t *record) {
+  if ((side->head_count & (side->head_count - 1)) == 0) {
+    size_t room = side->head_count ? side->head_count * 2 : 1;
+    side->heads = xrealloc(side->heads, room * sizeof *side->heads);
+  }
+  side->heads[side->head_count++] = compare_head_of(json_string_value(json_at(record, "hash")));
+}
+
+static void compare_on_carried(struct compare_side *side, const json_t *record) {
+  const json_t *parent = json_at(record, "parent");
+  struct str id = json_view(json_at(parent, "session")), hash = json_view(json_at(parent, "hash"));
+  if (id.n >= sizeof side->fork.session || hash.n != SHA256_HEX - 1)
+    return;
+  (void)snprintf(side->fork.session, sizeof side->fork.session, STR_FMT, STR_ARG(id));
+  memcpy(side->fork.hash, hash.p, SHA256_HEX);
+  side->fork.seq = (uint64_t)compare_count(parent, "seq");
+  side->fork.turns = (long)compare_count(json_at(record, "state"), "turns");
+}
+
 static void compare_record(struct compare_side *side, const json_t *record, json_t *works) {
   const char *type = json_string_value(json_at(record, "type"));
+  compare_keep_head(side, record);
   if (type == NULL)
     return;
-  if (strcmp(type, "turn_start") == 0) {
+  if (strcmp(type, "carried") == 0) {
+    compare_on_carried(side, record);
+  } else if (strcmp(type, "turn_start") == 0) {
     compare_on_turn(side, record);
     json_object_clear(works);
   } else if (strcmp(type, "call_start") == 0) {
@@ -173,6 +202,7 @@ void compare_side_deinit(struct compare_side *side) {
     json_decref(side->turns[i].files);
   }
   free(side->turns);
+  free(side->heads);
   json_decref(side->workflow);
   json_decref(side->outcome);
   *side = (struct compare_side){0};
@@ -202,6 +232,37 @@ static struct compare_row compare_row_of(const struct compare_turn *a,
   return row;
 }
 
+static size_t turns_up_to(const struct compare_side *side, long last) {
+  size_t n = 0;
+  while (n < side->count && side->turns[n].turn <= last)
+    n++;
+  return n;
+}
+
+static bool forked_from(const struct compare_side *child, const struct compare_side *parent) {
+  return child->fork.session[0] != '\0' && strcmp(child->fork.session, parent->session) == 0;
+}
+
+const struct compare_side *compare_shared(const struct compare_side *a,
+                                          const struct compare_side *b, size_t *turns,
+                                          bool *proven) {
+  const struct compare_side *parent = NULL, *child = NULL;
+  if (forked_from(b, a))
+    parent = a, child = b;
+  else if (forked_from(a, b))
+    parent = b, child = a;
+  *turns = 0;
+  *proven = true;
+  if (parent == NULL)
+    return NULL;
+  const struct compare_fork *fork = &child->fork;
+  *proven = fork->seq > 0 && fork->seq <= parent->head_count &&
+            parent->heads[fork->seq - 1] == compare_head_of(fork->hash);
+  if (*proven)
+    *turns = turns_up_to(parent, fork->turns);
+  return parent;
+}
+
 /* table[i][k]: the longest common sequence of a's turns from i on and b's from k on. */
 static uint16_t *common_of(const struct compare_side *a, const struct compare_side *b) {
   size_t width = b->count + 1;
@@ -217,13 +278,30 @@ static uint16_t *common_of(const struct compare_side *a, const struct compare_si
   return table;
 }
 
+/* The turns that the fork took over. */
+static size_t put_shared(const struct compare_side *a, const struct compare_side *b,
+                         struct compare_row *rows) {
+  size_t turns;
+  bool proven;
+  const struct compare_side *parent = compare_shared(a, b, &turns, &proven);
+  for (size_t i = 0; i < turns; i++) {
+    const struct compare_turn *turn = &parent->turns[i];
+    rows[i] = (struct compare_row){
+        .a = parent == a ? turn : NULL, .b = parent == b ? turn : NULL, .differs = COMPARE_SHARED};
+  }
+  return turns;
+}
+
 struct compare_row *compare_align(const struct compare_side *a, const struct compare_side *b,
                                   size_t *count) {
   struct compare_row *rows = xcalloc(a->count + b->count + 1, sizeof *rows);
   bool small = a->count <= COMPARE_ALIGN_COUNT && b->count <= COMPARE_ALIGN_COUNT;
   uint16_t *table = small ? common_of(a, b) : NULL;
-  size_t i = 0, k = 0, width = b->count + 1;
-  for (*count = 0; i < a->count || k < b->count; (*count)++) {
+  size_t width = b->count + 1;
+  *count = put_shared(a, b, rows);
+  size_t i = *count > 0 && rows[0].a != NULL ? *count : 0;
+  size_t k = *count > 0 && rows[0].b != NULL ? *count : 0;
+  for (; i < a->count || k < b->count; (*count)++) {
     bool both = i < a->count && k < b->count;
     bool same = both && same_text(a->turns[i].movement, b->turns[k].movement);
     bool first = both && table != NULL && table[(i + 1) * width + k] >= table[i * width + k + 1];
@@ -259,13 +337,15 @@ static json_t *turn_json(const struct compare_turn *t) {
 
 static json_t *row_json(const struct compare_row *row) {
   static const char *const names[] = {"only_one", "verdict", "method", "text", "files"};
+  bool shared = (row->differs & COMPARE_SHARED) != 0;
   const struct compare_turn *any = row->a ? row->a : row->b;
   json_t *differs = json_array();
   for (size_t i = 0; i < ARRAY_LEN(names); i++)
     if (row->differs & (1u << i))
       json_array_append_new(differs, json_string(names[i]));
-  return json_pack("{sO* so so so}", "movement", any->movement, "differs", differs, "a",
-                   turn_json(row->a), "b", turn_json(row->b));
+  return json_pack("{sO* so so so so*}", "movement", any->movement, "differs", differs, "a",
+                   turn_json(row->a), "b", turn_json(row->b), "shared",
+                   shared ? json_true() : NULL);
 }
 
 static json_t *side_json(const struct compare_side *side) {
@@ -276,14 +356,24 @@ static json_t *side_json(const struct compare_side *side) {
                    (json_int_t)side->tokens, "cost_usd", (double)side->cost_nano / 1e9);
 }
 
+static json_t *shared_json(const struct compare_side *a, const struct compare_side *b) {
+  size_t turns;
+  bool proven;
+  const struct compare_side *parent = compare_shared(a, b, &turns, &proven);
+  if (parent == NULL)
+    return json_null();
+  return json_pack("{ss sI sb}", "parent", parent == a ? "a" : "b", "turns", (json_int_t)turns,
+                   "proven", proven);
+}
+
 json_t *compare_json(const struct compare_side *a, const struct compare_side *b,
                      const struct compare_row *rows, size_t count) {
   const struct compare_row *parting = compare_parting(rows, count);
   json_t *turns = json_array();
   for (size_t i = 0; i < count; i++)
     json_array_append_new(turns, row_json(&rows[i]));
-  return json_pack("{so so sb so so}", "a", side_json(a), "b", side_json(b), "same_workflow",
-                   strcmp(a->workflow_sha256, b->workflow_sha256) == 0, "parting",
-                   parting ? json_integer((json_int_t)(parting - rows)) : json_null(), "turns",
-                   turns);
+  return json_pack("{so so sb so so so}", "a", side_json(a), "b", side_json(b), "same_workflow",
+                   strcmp(a->workflow_sha256, b->workflow_sha256) == 0, "shared", shared_json(a, b),
+                   "parting", parting ? json_integer((json_int_t)(parting - rows)) : json_null(),
+                   "turns", turns);
 }

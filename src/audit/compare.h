@@ -4,8 +4,10 @@
  *   rows = compare_align(&a, &b, &count)                        free() it
  *   compare_side_deinit(&a) ...
  *
- * Turns are aligned by the longest common sequence of their movements (up to COMPARE_ALIGN_COUNT
- * turns each; beyond, one by one). Texts are raw. */
+ * Of a fork and its parent the turns that the fork took over come first: they are the parent's, and
+ * both have them (COMPARE_SHARED), as long as that log holds the very record behind which it
+ * was forked. The other turns are aligned by the longest common sequence of their movements (up to
+ * COMPARE_ALIGN_COUNT turns each; beyond, one by one). Texts are raw. */
 #ifndef SEGUE_AUDIT_COMPARE_H
 #define SEGUE_AUDIT_COMPARE_H
 
@@ -27,8 +29,17 @@ struct compare_turn {
   json_t *files; /* {path: [added, removed]}; owned */
 };
 
+struct compare_fork { /* of what a session was forked from; session "": it was not */
+  char session[40], hash[SHA256_HEX];
+  uint64_t seq; /* of the last record that it took over */
+  long turns;   /* it took over turns up to this one */
+};
+
 struct compare_side {
   char session[40];
+  struct compare_fork fork;
+  uint64_t *heads; /* the first 64 bits of each record's hash, by seq from 1 */
+  size_t head_count;
   json_t *workflow; /* its name; owned, as outcome */
   json_t *outcome;  /* NULL: open */
   char workflow_sha256[SHA256_HEX];
@@ -42,7 +53,8 @@ enum compare_difference {                       /* bits */
                           COMPARE_VERDICT = 2,  /* another rule, or another way on */
                           COMPARE_METHOD = 4,
                           COMPARE_TEXT = 8, /* the agent said something else */
-                          COMPARE_FILES = 16
+                          COMPARE_FILES = 16,
+                          COMPARE_SHARED = 32 /* no difference: a fork took it over */
 };
 
 struct compare_row {
@@ -55,9 +67,14 @@ bool compare_log(struct compare_side *side, const struct store_ref *ref,
 void compare_side_deinit(struct compare_side *side);
 struct compare_row *compare_align(const struct compare_side *a, const struct compare_side *b,
                                   size_t *count);
+/* The side that the other was forked from, or NULL; *turns: how many of its turns both have. False
+ * in *proven: its log does not hold the record that the fork names. */
+const struct compare_side *compare_shared(const struct compare_side *a,
+                                          const struct compare_side *b, size_t *turns,
+                                          bool *proven);
 /* The first row in which the sessions part: a turn of one only, or another verdict. NULL: none. */
 const struct compare_row *compare_parting(const struct compare_row *rows, size_t count);
-/* {"a", "b", "same_workflow", "parting", "turns"}: a new reference. */
+/* {"a", "b", "same_workflow", "shared", "parting", "turns"}: a new reference. */
 json_t *compare_json(const struct compare_side *a, const struct compare_side *b,
                      const struct compare_row *rows, size_t count);
 

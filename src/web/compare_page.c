@@ -44,7 +44,8 @@ static void put_side_cell(struct html *h, const struct compare_turn *t,
 
 static void put_compare_row(struct html *h, const struct compare_row *row,
                             const struct compare_side *a, const struct compare_side *b) {
-  static const char *const names[] = {"of one only", "verdict", "method", "text", "files"};
+  static const char *const names[] = {"of one only", "verdict", "method",
+                                      "text",        "files",   "nothing: taken over by the fork"};
   const struct compare_turn *any = row->a != NULL ? row->a : row->b;
   bool first = true;
   HTML(h, "<tr><th scope=row>");

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """segue compare: two sessions turn by turn, against what their records say."""
+import hashlib
 import json
 import os
 import sys
@@ -121,5 +122,62 @@ def not_there():
         expect(done.returncode != 0 and b"record 1" in done.stderr, done.returncode, done.stderr)
 
 
+def always(said):
+    """A fork goes on behind the replies that its parent took: these have no end."""
+    return json.dumps({"replies": [{"purpose": "execute", "text": said, "times": 0},
+                                   {"purpose": "judge", "text": step(1), "times": 0}]})
+
+
+def a_fork():
+    """A real fork: what it took over is its parent's and comes first, then they part."""
+    with Box() as box:
+        a = session(box, ("p", step(1)), ("w1", step(1)), ("r", step(2)), ("w2", step(1)), ("r", step(1)))
+        scenario = box.file("f.json", always("r anew"))
+        done = box.segue("fork", a, "--from", "review#1", "--scenario", scenario, "--logs", box.logs,
+                         "--cwd", f"{box.dir}/cwd0")
+        expect(done.returncode == 0, done.stdout, done.stderr)
+        b = [p for p in box.log_paths() if p != a][0]
+        got = compare(box, a, b)
+        expect(got["shared"] == {"parent": "a", "turns": 2, "proven": True}, got["shared"])
+        pairs = [(t.get("shared", False), t["a"] and t["a"]["turn"], t["b"] and t["b"]["turn"]) for t in got["turns"]]
+        expect(pairs == [(True, 1, None), (True, 2, None), (False, 3, 3), (False, 4, None), (False, 5, None)], pairs)
+        expect(got["parting"] == 2 and got["turns"][2]["differs"] == ["verdict", "text"], got["turns"][2])
+        shown = text(box, a, b)
+        expect("B was forked from A behind its record" in shown and "first 2 turns" in shown, shown)
+        expect("=    1    1  plan" in shown and "they part here:\n*    3    3  review" in shown, shown)
+        back = compare(box, b, a)
+        expect(back["shared"]["parent"] == "b" and back["turns"][0]["b"]["turn"] == 1 and not back["turns"][0]["a"], back)
+        done = box.segue("fork", a, "--from", "work#2", "--scenario", box.file("g.json", always("w3")), "--logs", box.logs,
+            "--cwd", f"{box.dir}/cwd0")
+        expect(done.returncode == 0, done.stdout, done.stderr)
+        c = [p for p in box.log_paths() if p not in (a, b)][0]
+        expect(compare(box, a, c)["shared"]["turns"] == 3 and compare(box, b, c)["shared"] is None)
+        expect("both were forked from" in text(box, b, c), text(box, b, c))
+
+
+def a_parent_that_is_another():
+    """A log under the parent's id that is not what was forked shares nothing."""
+    with Box() as box:
+        a = session(box, ("p", step(1)), ("w1", step(1)), ("r", step(1)))
+        done = box.segue("fork", a, "--from", "review", "--scenario", box.file("f.json", always("r")), "--logs", box.logs,
+            "--cwd", f"{box.dir}/cwd0")
+        expect(done.returncode == 0, done.stderr)
+        b = [p for p in box.log_paths() if p != a][0]
+        before, lines = "0" * 64, b""
+        for record in records(a):  # the same, a little later, with right hashes
+            record.pop("hash")
+            record["ts"] = record["ts"][:-2] + ("0Z" if record["ts"][-2] != "0" else "1Z")
+            body = json.dumps(record, ensure_ascii=False, separators=(",", ":"))[:-1].encode()
+            before = hashlib.sha256(before.encode() + body).hexdigest()
+            lines += body + b',"hash":"' + before.encode() + b'"}\n'
+        other = box.dir + "/other"
+        os.mkdir(other)
+        path = f"{other}/{os.path.basename(a)}"
+        open(path, "wb").write(lines)
+        got = compare(box, path, b)
+        expect(got["shared"] == {"parent": "a", "turns": 0, "proven": False}, got["shared"])
+        expect("that record is another one now" in text(box, path, b), text(box, path, b))
+
+
 if __name__ == "__main__":
-    sys.exit(main([same_way, they_part, many_turns, not_there]))
+    sys.exit(main([same_way, they_part, many_turns, not_there, a_fork, a_parent_that_is_another]))

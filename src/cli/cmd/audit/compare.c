@@ -54,13 +54,24 @@ static void show_side(const char *name, const struct compare_side *side) {
   buf_deinit(&line);
 }
 
+/* Both have a turn that is shared, under one number. */
+static long compare_number(const struct compare_turn *t, const struct compare_turn *any,
+                           bool shared) {
+  if (t == NULL)
+    t = shared ? any : NULL;
+  return t != NULL ? t->turn : 0;
+}
+
 static void show_row(const struct compare_row *row, bool colours) {
   static const char *const names[] = {"", "", "method", "text", "files"};
   const struct compare_turn *any = row->a ? row->a : row->b;
   bool parts = (row->differs & (COMPARE_ONLY_ONE | COMPARE_VERDICT)) != 0;
+  bool shared = (row->differs & COMPARE_SHARED) != 0;
+  char mark = parts ? '*' : ' ';
   struct buf line = {0}, cell = {0};
   buf_printf(&line, "%s%c %4ld %4ld  ", cli_paint(colours, parts ? COLOUR_YELLOW : COLOUR_NONE),
-             parts ? '*' : ' ', row->a ? row->a->turn : 0, row->b ? row->b->turn : 0);
+             shared ? '=' : mark, compare_number(row->a, any, shared),
+             compare_number(row->b, any, shared));
   compare_cell(&line, str_from(compare_word(any->movement, "?")), MOVEMENT_COLUMNS);
   buf_puts(&line, "  ");
   verdict_text(row->a, &cell);
@@ -78,6 +89,26 @@ static void show_row(const struct compare_row *row, bool colours) {
   buf_deinit(&cell);
 }
 
+/* "B was forked from A behind its record 14: both have its first 3 turns". */
+static void show_shared(const struct compare_side *a, const struct compare_side *b) {
+  size_t turns;
+  bool proven;
+  const struct compare_side *parent = compare_shared(a, b, &turns, &proven);
+  const struct compare_side *child = parent == a ? b : a;
+  const char *names = parent == a ? "BA" : "AB";
+  if (parent == NULL && a->fork.session[0] != '\0' && strcmp(a->fork.session, b->fork.session) == 0)
+    printf("both were forked from %s: A behind its record %llu, B behind %llu\n", a->fork.session,
+           (unsigned long long)a->fork.seq, (unsigned long long)b->fork.seq);
+  if (parent == NULL)
+    return;
+  printf("%c was forked from %c behind its record %llu", names[0], names[1],
+         (unsigned long long)child->fork.seq);
+  if (proven)
+    printf(": both have its first %zu turn%s (=)\n", turns, turns == 1 ? "" : "s");
+  else
+    printf(", but that record is another one now: segue verify says more\n");
+}
+
 static void compare_show(const struct compare_side *a, const struct compare_side *b,
                          const struct compare_row *rows, size_t count) {
   const struct compare_row *parting = compare_parting(rows, count);
@@ -86,6 +117,7 @@ static void compare_show(const struct compare_side *a, const struct compare_side
   show_side("B", b);
   if (strcmp(a->workflow_sha256, b->workflow_sha256) != 0)
     puts("the workflows differ");
+  show_shared(a, b);
   if (parting == NULL)
     puts("the same way: every turn has the same verdict");
   else {
@@ -138,8 +170,9 @@ const struct cli_command cmd_compare = {
     .summary = "two sessions side by side, and the turn in which they part",
     .help = "A and B are ids, last or files; a fork and its parent, for one. Turns are aligned by "
             "movement; a star\n"
-            "marks another verdict, or a turn of one only. differs: the deciding stage, the "
-            "agent's text, files.",
+            "marks another verdict, or a turn of one only, and = one that the fork took over from "
+            "its\n"
+            "parent. differs: the deciding stage, the agent's text, files.",
     .options = options,
     .run = compare_run,
     .minor = true,
