@@ -10,6 +10,8 @@
 #include "store/ledger.h"
 #include "store/store.h"
 
+#include <time.h>
+
 /* A log as store.c knows it; a back end's own begins with it. */
 struct store_log {
   const struct store_ops *ops;
@@ -75,6 +77,8 @@ struct store_ops {
 
   bool (*blob_put)(const struct store *store, struct str bytes, const char *sha256,
                    struct err *err);
+  /* Removes it, but for one that was put, or put again, since then. False: it stays. */
+  bool (*blob_drop)(const struct store *store, const char *sha256, time_t since);
   bool (*blob_get)(const struct store *store, const char *sha256, struct buf *out, struct err *err);
   bool (*ledger_append)(const struct store *store, const struct ledger_entry *entries, size_t n,
                         struct err *err);

@@ -21,7 +21,9 @@ bool files_blob_put(const struct store *store, struct str bytes, const char *sha
   struct stat st;
   (void)snprintf(dir, sizeof dir, "%s/blobs", store->where);
   (void)snprintf(path, sizeof path, "%s/%s", dir, sha256);
-  if (stat(path, &st) == 0 && (uint64_t)st.st_size == bytes.n)
+  /* Its time tells a sweep that it is in use; one that a sweep took meanwhile is written anew. */
+  if (stat(path, &st) == 0 && (uint64_t)st.st_size == bytes.n &&
+      utimensat(AT_FDCWD, path, NULL, 0) == 0)
     return (files_sync_dir(dir) && files_sync_dir(store->where)) || /* its name may not be synced */
            err_set_errno(err, errno, "cannot sync the folder %s", dir);
   if (mkdir(dir, 0700) != 0 && errno != EEXIST)
@@ -43,6 +45,24 @@ bool files_blob_put(const struct store *store, struct str bytes, const char *sha
     return err_set_errno(err, number, "cannot write the blob %s", path);
   }
   return true;
+}
+
+/* First away from its name, then a look at its time: who puts it meanwhile writes it anew, and who
+ * put it before is seen. */
+bool files_blob_drop(const struct store *store, const char *sha256, time_t since) {
+  char path[STORE_NAME_BYTES], aside[STORE_NAME_BYTES + 16];
+  struct stat st;
+  files_blob_name(store, sha256, path);
+  (void)snprintf(aside, sizeof aside, "%s.%ld", path, (long)getpid());
+  if (stat(path, &st) != 0)
+    return true;
+  if (st.st_mtime >= since || rename(path, aside) != 0)
+    return false;
+  bool young = stat(aside, &st) == 0 && st.st_mtime >= since;
+  if (young && link(aside, path) != 0 && errno != EEXIST)
+    return false; /* it is not lost: it stays aside */
+  (void)unlink(aside);
+  return !young;
 }
 
 bool files_blob_get(const struct store *store, const char *sha256, struct buf *out,

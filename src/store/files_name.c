@@ -245,6 +245,7 @@ const struct store_ops files_ops = {
     .report_sha256 = files_report_sha256,
     .report_folder = files_report_folder,
     .blob_put = files_blob_put,
+    .blob_drop = files_blob_drop,
     .blob_get = files_blob_get,
     .blob_name = files_blob_name,
 };

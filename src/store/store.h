@@ -175,6 +175,12 @@ bool store_blob_put(const struct store *store, struct str bytes, char sha256[SHA
                     struct err *err) MUST_CHECK;
 bool store_blob_get(const struct store *store, const char *sha256, struct buf *out,
                     struct err *err) MUST_CHECK;
+/* For logs that are removed: puts the blobs that a log names into a set (an object); then removes
+ * those of the set that no log of the store names any more. kept: so many stay, as somebody used
+ * them a moment ago, whose record may still come. */
+void store_blobs_named(const struct store_ref *ref, json_t *named);
+bool store_blobs_sweep(const struct store *store, json_t *named, size_t *kept,
+                       struct err *err) MUST_CHECK;
 /* Where it is, as a person is told. */
 void store_blob_name(const struct store *store, const char *sha256, char out[STORE_NAME_BYTES]);
 

@@ -315,9 +315,50 @@ def removes():
         expect(b"name sessions, or say" in asked(box, "rm", status=2).stderr, "nothing named")
 
 
+ECHO = """
+name: echo
+movements:
+  - {name: say, command: [sh, -c, "COMMAND"], rules: [{condition: when(true), next: COMPLETE}]}
+"""
+
+
+def blobs_go_with_the_last_log():
+    """Two sessions with the same long output and one with another: each blob goes with the last log
+    that names it, but for one that was used a moment ago."""
+    with Box() as box:
+        def said(letter, task=()):
+            flow = box.file("echo.yaml", ECHO.replace(
+                "COMMAND", f"head -c 100000 /dev/zero | tr '\\\\0' {letter}"))
+            done = box.segue("run", flow, "--logs", box.logs, *task)
+            expect(done.returncode == 0, done.stderr)
+            return box.begun()[-1]
+        long = box.file("long.txt", "t" * 100000)
+        first, second = said("a", ["--task-file", long]), said("a")
+        other = said("b")
+        blobs = box.logs + "/blobs"
+        names = os.listdir(blobs)
+        expect(len(names) == 3, names)
+        for name in names:
+            os.utime(f"{blobs}/{name}", (1, 1))
+        asked(box, "rm", first)
+        expect(len(os.listdir(blobs)) == 2, "its task goes, its output is another's too")
+        expect(asked(box, "verify", second).returncode == 0, "verify")
+        expect(b"" == asked(box, "rm", second, other).stderr and os.listdir(blobs) == [], "all gone")
+        young = said("c")
+        done = asked(box, "rm", young)
+        expect((b"1 blob stays" in done.stderr) == (len(os.listdir(blobs)) == 1), done.stderr)
+        left = os.listdir(blobs)
+        said("d")
+        said("e")
+        for name in os.listdir(blobs):
+            os.utime(f"{blobs}/{name}", (1, 1))
+        asked(box, "rm", "--older-than", "0s")
+        expect(os.listdir(blobs) == left, "those of many at once")
+
+
 if __name__ == "__main__":
     need_build()
     sys.exit(main([diffs, merges, conflict_of_contents, conflict_with_a_removal,
                    conflict_of_two_new_files, resolves,
                    a_resolution_that_changes_nothing_is_a_merge_too, a_fork_goes_on_from_the_branch, integrates, integrates_conflicts_of_other_kinds,
-                   integrates_nothing_of_this, discards, lists, removes]))
+                   integrates_nothing_of_this, discards, lists, removes, blobs_go_with_the_last_log]))

@@ -24,6 +24,7 @@ struct session_removal {
   bool old_only;    /* what may not be removed is passed over */
   int64_t since_ms; /* what changed later stays */
   long removed;
+  json_t *blobs; /* of removed logs: a set of names */
 };
 
 /* May it go? Its head goes to the ledger then. False with err->code ERR_NONE: it is passed over. */
@@ -92,9 +93,24 @@ static bool remove_session(struct session_removal *r, const struct store_ref *re
     memset(entry.hash, '0', SHA256_HEX - 1);
   if (!ledger_append(&store, &entry, 1, err))
     return false;
+  store_blobs_named(ref, r->blobs);
   store_remove(ref);
   r->removed++;
   return true;
+}
+
+/* Those of removed logs that no other one names. */
+static int sweep_blobs(struct session_removal *r, const struct store *store) {
+  struct err err = {0};
+  size_t kept;
+  if (r->removed == 0)
+    return STATUS_COMPLETE;
+  if (!store_blobs_sweep(store, r->blobs, &kept, &err))
+    return cli_fail("rm", &err);
+  if (kept > 0)
+    fprintf(stderr, "segue rm: %zu blob%s: used a moment ago\n", kept,
+            kept == 1 ? " stays" : "s stay");
+  return STATUS_COMPLETE;
 }
 
 static int remove_old(struct session_removal *r, const struct cli_args *args) {
@@ -117,8 +133,22 @@ static int remove_old(struct session_removal *r, const struct cli_args *args) {
       worst = cli_fail("rm", &err);
   }
   free(ids);
+  int swept = sweep_blobs(r, &store);
   printf("%ld removed\n", r->removed);
-  return worst;
+  return swept == STATUS_COMPLETE ? worst : swept;
+}
+
+static int remove_named(struct session_removal *r, const char *word, const char *logs) {
+  struct store_ref ref;
+  struct store store;
+  struct err err = {0};
+  bool ok = find_session(word, logs, NULL, &ref, &err) && remove_session(r, &ref, &err);
+  if (!ok)
+    return cli_fail("rm", &err);
+  store_of(&ref, &store);
+  int status = sweep_blobs(r, &store);
+  json_object_clear(r->blobs);
+  return status;
 }
 
 static int rm_run(int argc, char **argv) {
@@ -134,15 +164,14 @@ static int rm_run(int argc, char **argv) {
     (void)err_set(&err, ERR_USAGE, "name sessions, or say --older-than AGE");
     return cli_fail("rm", &err);
   }
+  r.blobs = json_object();
   if (old)
-    return remove_old(&r, &args);
+    worst = remove_old(&r, &args);
   for (size_t i = 0; i < args.word_count; i++) {
-    struct store_ref ref;
-    if (find_session(args.words[i], cli_value(&args, "logs"), NULL, &ref, &err) &&
-        remove_session(&r, &ref, &err))
-      continue;
-    worst = cli_fail("rm", &err);
+    int status_of = remove_named(&r, args.words[i], cli_value(&args, "logs"));
+    worst = status_of == STATUS_COMPLETE ? worst : status_of;
   }
+  json_decref(r.blobs);
   return worst;
 }
 
@@ -152,8 +181,8 @@ const struct cli_command cmd_rm = {
     .summary = "remove sessions: log, worktrees, branches, with a word in the ledger",
     .help =
         "Never one that runs. A branch whose commits are in no other one stays, and is named;\n"
-        "--older-than passes over what could go on, --stopped takes what stopped too. Blobs stay:\n"
-        "other sessions may name them. A log that was removed in another way is missing when\n"
+        "--older-than passes over what could go on, --stopped takes what stopped too. Blobs go\n"
+        "that no other session names. A log that was removed in another way is missing when\n"
         "segue verify looks at its folder.",
     .options = options,
     .run = rm_run,
