@@ -286,18 +286,12 @@ void agree_read(struct agree *a, const struct store_ref *ref) {
   (void)rows_read(&a->rows, ref);
 }
 
+static void agree_read_one(void *ctx, const struct store_ref *ref) {
+  agree_read(ctx, ref);
+}
+
 bool agree_read_store(struct agree *a, const struct store *store, struct err *err) {
-  struct store_id *ids = NULL;
-  size_t count = 0;
-  if (!store_list(store, &ids, &count, err))
-    return false;
-  for (size_t i = 0; i < count; i++) {
-    struct store_ref ref;
-    store_ref(store, ids[i].id, &ref);
-    agree_read(a, &ref);
-  }
-  free(ids);
-  return true;
+  return store_each(store, a, agree_read_one, err);
 }
 
 static int pair_order(const void *a, const void *b) {

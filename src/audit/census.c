@@ -206,18 +206,12 @@ void census_read(struct census *c, const struct store_ref *ref) {
                    c->rows.err.text);
 }
 
+static void census_read_one(void *ctx, const struct store_ref *ref) {
+  census_read(ctx, ref);
+}
+
 bool census_read_store(struct census *c, const struct store *store, struct err *err) {
-  struct store_id *ids = NULL;
-  size_t count = 0;
-  if (!store_list(store, &ids, &count, err))
-    return false;
-  for (size_t i = 0; i < count; i++) {
-    struct store_ref ref;
-    store_ref(store, ids[i].id, &ref);
-    census_read(c, &ref);
-  }
-  free(ids);
-  return true;
+  return store_each(store, c, census_read_one, err);
 }
 
 /* --- order --- */

@@ -128,18 +128,12 @@ void flaws_read(struct flaws *f, const struct store_ref *ref) {
   f->log = NULL;
 }
 
+static void flaws_read_one(void *ctx, const struct store_ref *ref) {
+  flaws_read(ctx, ref);
+}
+
 bool flaws_read_store(struct flaws *f, const struct store *store, struct err *err) {
-  struct store_id *ids = NULL;
-  size_t count = 0;
-  if (!store_list(store, &ids, &count, err))
-    return false;
-  for (size_t i = 0; i < count; i++) {
-    struct store_ref ref;
-    store_ref(store, ids[i].id, &ref);
-    flaws_read(f, &ref);
-  }
-  free(ids);
-  return true;
+  return store_each(store, f, flaws_read_one, err);
 }
 
 struct flaws *flaws_new(const struct census *census) {

@@ -447,6 +447,28 @@ static void on_session_stop(struct summary *s, const struct turn_line *line,
   buf_str(&s->message, record_text(record, MEMBER_MESSAGE));
 }
 
+static void on_session_resume(struct summary *s) {
+  (void)snprintf(s->status, sizeof s->status, "running");
+  s->resumable = false;
+  reopen_last(s);
+  buf_clear(&s->message);
+  buf_clear(&s->stop_class);
+  json_decref(s->spent); /* it goes on: added up here again */
+  s->spent = NULL;
+}
+
+static void on_session_end(struct summary *s, const struct record *record) {
+  summary_keep_spent(s, record);
+  (void)snprintf(s->status, sizeof s->status, "%.31s", record_text_c(record, MEMBER_OUTCOME));
+  buf_clear(&s->message);
+  buf_str(&s->message, record_text(record, MEMBER_MESSAGE));
+}
+
+static void summary_on_report(struct turn_line *line, const struct record *record) {
+  buf_printf(&line->what, "%s%.128s", line->what.n > 0 ? ", " : "",
+             record_text_c(record, MEMBER_FILE));
+}
+
 const struct turn_line *summary_feed(struct summary *s, const struct record *record) {
   struct turn_line *line = find_turn(s, record);
   size_t ts_n = strnlen(record->ts.p, sizeof s->last_ts - 1);
@@ -488,22 +510,13 @@ const struct turn_line *summary_feed(struct summary *s, const struct record *rec
   case RECORD_TURN_END:
     return line != NULL ? on_turn_end(s, line, record) : NULL;
   case RECORD_SESSION_RESUME:
-    (void)snprintf(s->status, sizeof s->status, "running");
-    s->resumable = false;
-    reopen_last(s);
-    buf_clear(&s->message);
-    buf_clear(&s->stop_class);
-    json_decref(s->spent); /* it goes on: added up here again */
-    s->spent = NULL;
+    on_session_resume(s);
     break;
   case RECORD_SESSION_STOP:
     on_session_stop(s, line, record);
     break;
   case RECORD_SESSION_END:
-    summary_keep_spent(s, record);
-    (void)snprintf(s->status, sizeof s->status, "%.31s", record_text_c(record, MEMBER_OUTCOME));
-    buf_clear(&s->message);
-    buf_str(&s->message, record_text(record, MEMBER_MESSAGE));
+    on_session_end(s, record);
     break;
   case RECORD_CARRIED:
   case RECORD_CALL_EVENT:
@@ -512,8 +525,7 @@ const struct turn_line *summary_feed(struct summary *s, const struct record *rec
     break;
   case RECORD_REPORT:
     if (line != NULL)
-      buf_printf(&line->what, "%s%.128s", line->what.n > 0 ? ", " : "",
-                 record_text_c(record, MEMBER_FILE));
+      summary_on_report(line, record);
     break;
   case RECORD_WORKSPACE:
   case RECORD_CHECK:

@@ -40,7 +40,6 @@ struct cli_command {
   int (*run)(int argc, char **argv); /* argv[0] is the command's name */
   void (*print_more)(void);          /* at the end of the help; may be NULL */
   bool hidden;
-  bool minor; /* not on the first help page, which fits 24 lines */
 };
 
 extern const struct cli_command *const cli_commands[]; /* NULL-ended, in the order of the help */

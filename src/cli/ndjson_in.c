@@ -1,9 +1,13 @@
 /* Reads lines of JSON as they come, none of them longer than its bound. */
 #include "cli/ndjson_in.h"
 
+#include "cli/cli.h"
+#include "cli/json_io.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -98,4 +102,32 @@ void ndjson_in_close(struct ndjson_in *in) {
     close(in->fd);
   buf_deinit(&in->buffer);
   *in = (struct ndjson_in){.fd = -1};
+}
+
+int ndjson_in_answer(const char *command, const char *path, void *ctx,
+                     void (*answer)(void *ctx, const struct ndjson_in *in, struct str line,
+                                    json_t *out)) {
+  struct ndjson_in in;
+  struct err err = {0};
+  struct str line;
+  if (!ndjson_in_open(&in, path, &err)) {
+    (void)cli_fail(command, &err);
+    return STATUS_USAGE;
+  }
+  while (!ferror(stdout) && ndjson_in_next(&in, &line)) {
+    json_t *out = json_object();
+    answer(ctx, &in, line, out);
+    json_io_print(out, JSON_IO_COMPACT);
+    if (ndjson_in_idle(&in))
+      (void)fflush(stdout);
+    json_decref(out);
+  }
+  int status = STATUS_COMPLETE;
+  if (in.error != 0) {
+    (void)err_set_errno(&err, in.error, "cannot read %s", path ? path : "standard input");
+    (void)cli_fail(command, &err);
+    status = STATUS_FAILED;
+  }
+  ndjson_in_close(&in);
+  return status;
 }

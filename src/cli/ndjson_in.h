@@ -13,6 +13,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+#include <jansson.h>
+
 /* One line. A text of LIMIT_OUTPUT_BYTES, what one call may say, fits with its JSON escapes. */
 #define NDJSON_LINE_BYTES (64u * 1024u * 1024u)
 
@@ -31,5 +33,11 @@ bool ndjson_in_open(struct ndjson_in *in, const char *path, struct err *err) MUS
 bool ndjson_in_next(struct ndjson_in *in, struct str *line);
 bool ndjson_in_idle(const struct ndjson_in *in);
 void ndjson_in_close(struct ndjson_in *in);
+
+/* Answers each line of a file with one line on standard output; `answer` fills the empty object
+ * `out`. The exit status; what failed is told as the command's. */
+int ndjson_in_answer(const char *command, const char *path, void *ctx,
+                     void (*answer)(void *ctx, const struct ndjson_in *in, struct str line,
+                                    json_t *out));
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/str.h"
+#include "cli/json_io.h"
 
 #include <assert.h>
 #include <math.h>
@@ -26,6 +27,28 @@ bool session_post(const char *socket, const char *word, const char *action, cons
 const char *session_post_id(const struct client_reply *reply) {
   const char *id = json_string_value(json_object_get(reply->value, "id"));
   return id ? id : "";
+}
+
+int session_post_told(const struct cli_args *args, const char *action, json_t *body) {
+  const char *scenario = cli_value(args, "scenario");
+  struct client_reply reply = {0};
+  struct err err = {0};
+  int status = STATUS_COMPLETE;
+  bool ok = cli_value(args, "logs") == NULL ||
+            err_set(&err, ERR_USAGE, "--daemon has its own folder of logs: leave out --logs");
+  ok = ok && (scenario == NULL || body_path(body, "scenario", "--scenario", scenario, &err)) &&
+       session_post(cli_value(args, "socket"), args->words[0], action,
+                    json_object_size(body) > 0 ? body : NULL, &reply, &err);
+  if (!ok) {
+    status = cli_fail(action, &err);
+  } else if (cli_flag(args, "json")) {
+    json_io_print(reply.value, JSON_IO_COMPACT);
+  } else if (!cli_flag(args, "quiet")) {
+    cli_put_safe(stdout, session_post_id(&reply));
+    putchar('\n');
+  }
+  client_reply_deinit(&reply);
+  return status;
 }
 
 bool body_path(json_t *body, const char *key, const char *flag, const char *path, struct err *err) {

@@ -7,11 +7,13 @@
 #include "cli/cli.h"
 #include "daemon/client.h"
 
-/* POST /v1/sessions/WORD/ACTION. socket: --socket or NULL. body: may be
- * NULL. False: err says why, also what the
- * daemon said against it. Deinit the reply in any case. */
+/* POST /v1/sessions/WORD/ACTION. socket: --socket or NULL. body: may be NULL. False: err says why,
+ * also what the daemon said against it. Deinit the reply in any case. */
 bool session_post(const char *socket, const char *word, const char *action, const json_t *body,
                   struct client_reply *reply, struct err *err) MUST_CHECK;
+/* The same of the word and the flags --socket, --scenario, --logs, --json and --quiet: the answer
+ * is told, and what failed. The exit status. */
+int session_post_told(const struct cli_args *args, const char *action, json_t *body);
 /* The id in its answer, "" for none. */
 const char *session_post_id(const struct client_reply *reply);
 

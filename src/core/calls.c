@@ -371,20 +371,13 @@ static void drop_step_call(struct step_call *n) {
   json_decref(n->schema);
 }
 
-void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
-  const struct movement *m = &s->core->workflow->movements[turn->movement];
-  if (step_over_budget(s, turn, NULL)) {
-    s->refused = true;
-    drop_step_call(n);
-    return;
-  }
-  n->options = step_without_nulls(n->options);
-  if (s->core->behind != NULL)
-    pass_over(s, turn, n);
-  struct call_request request = {
-      .session = s->core->session,
+static struct call_request first_request(const struct core *core, const struct turn *turn,
+                                         const struct step_call *n) {
+  const struct movement *m = &core->workflow->movements[turn->movement];
+  return (struct call_request){
+      .session = core->session,
       .turn = turn->id,
-      .call = s->core->call_count + 1,
+      .call = core->call_count + 1,
       .attempt = 1,
       .purpose = n->purpose,
       .stage = n->stage,
@@ -398,8 +391,21 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
       .edit = n->purpose == PURPOSE_EXECUTE && (m->edit || m->argv != NULL),
       .permission = n->purpose == PURPOSE_EXECUTE ? m->permission : PERMISSION_READONLY,
       .run = n->purpose == PURPOSE_EXECUTE ? m->run : NULL,
-      .timeout_ms = budget_time_left(s->core, turn, n->timeout_ms),
+      .timeout_ms = budget_time_left(core, turn, n->timeout_ms),
   };
+}
+
+void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
+  const struct movement *m = &s->core->workflow->movements[turn->movement];
+  if (step_over_budget(s, turn, NULL)) {
+    s->refused = true;
+    drop_step_call(n);
+    return;
+  }
+  n->options = step_without_nulls(n->options);
+  if (s->core->behind != NULL)
+    pass_over(s, turn, n);
+  struct call_request request = first_request(s->core, turn, n);
   struct buf cwd = {0};
   limits_cwd(s->core->workflow, m, s->core->structured, &cwd);
   request.cwd = cwd.n > 0 ? buf_c(&cwd) : NULL;

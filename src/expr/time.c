@@ -12,7 +12,7 @@ static int64_t days_of(int year, int month, int day) {
 }
 
 static bool read_clock(struct format_cursor *c, struct instant *out) {
-  int hour, minute, second, away_hour = 0, away_minute = 0, sign = 0;
+  int hour, minute, second, away;
   if (!schema_cursor_digits(c, 2, &hour) || !schema_cursor_char(c, ':') ||
       !schema_cursor_digits(c, 2, &minute) || !schema_cursor_char(c, ':') ||
       !schema_cursor_digits(c, 2, &second) || hour > 23 || minute > 59 || second > 60)
@@ -27,16 +27,9 @@ static bool read_clock(struct format_cursor *c, struct instant *out) {
     while (out->fraction.n && out->fraction.p[out->fraction.n - 1] == '0')
       out->fraction.n--;
   }
-  if (!schema_cursor_char(c, 'Z') && !schema_cursor_char(c, 'z')) {
-    if (schema_cursor_char(c, '+'))
-      sign = -1;
-    else if (schema_cursor_char(c, '-'))
-      sign = 1;
-    if (!sign || !schema_cursor_digits(c, 2, &away_hour) || !schema_cursor_char(c, ':') ||
-        !schema_cursor_digits(c, 2, &away_minute) || away_hour > 23 || away_minute > 59)
-      return false;
-  }
-  out->seconds += ((hour + sign * away_hour) * 60 + minute + sign * away_minute) * 60 + second;
+  if (!schema_cursor_zone(c, &away))
+    return false;
+  out->seconds += (hour * 60 + minute + away) * 60 + second;
   return c->p == c->end;
 }
 

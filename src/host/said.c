@@ -14,14 +14,9 @@ static const char *const verdict_members[] = {"movement", "question", "reason", 
 static bool said_members_known(const json_t *body, const char *const *members, struct err *err) {
   const char *key;
   json_t *value;
+  if (!steer_known_members(body, members, err))
+    return false;
   json_object_foreach((json_t *)body, key, value) {
-    size_t i = 0;
-    while (members[i] != NULL && strcmp(members[i], key) != 0)
-      i++;
-    const char *near = members[i] ? NULL : str_nearest(str_from(key), members);
-    if (members[i] == NULL)
-      return err_set(err, ERR_INVALID, "unknown member \"%.80s\"%s%s%s", key,
-                     near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
     bool number = strcmp(key, "question") == 0 || strcmp(key, "choice") == 0;
     if (number && (!json_is_integer(value) || json_integer_value(value) < 1))
       return err_set(err, ERR_INVALID, "%s must be a number from 1 on", key);

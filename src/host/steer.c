@@ -23,7 +23,7 @@ static const char *const fork_members[] = {
     "from",  "instruction",    "cwd",       "max_movements", "provider",
     "model", "judge_provider", "providers", "scenario",      NULL};
 
-static bool known_members(const json_t *body, const char *const *members, struct err *err) {
+bool steer_known_members(const json_t *body, const char *const *members, struct err *err) {
   const char *key;
   json_t *value;
   json_object_foreach((json_t *)body, key, value) {
@@ -131,7 +131,7 @@ static bool parse_members(struct steer *st, const json_t *body, const char *cons
     return true;
   if (!json_is_object(body))
     return err_set(err, ERR_INVALID, "the body must be an object, such as {\"provider\": \"x\"}");
-  return known_members(body, members, err) && steer_take_rule(st, body, err) &&
+  return steer_known_members(body, members, err) && steer_take_rule(st, body, err) &&
          take_max(st, body, err) && steer_take_provider(st, body, "provider", registry, err) &&
          steer_take_provider(st, body, "judge_provider", registry, err) &&
          steer_take_providers(st, body, registry, err) && steer_take_model(st, body, err);

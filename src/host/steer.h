@@ -20,6 +20,9 @@ struct steer {
   char *why;
 };
 
+/* No member but these, NULL-ended; else err says which was perhaps meant. */
+bool steer_known_members(const json_t *body, const char *const *members,
+                         struct err *err) MUST_CHECK;
 /* Members: rule, why, max_movements, add_budget, provider, providers, model, judge_provider;
  * scenario is left to the caller. body NULL: nothing is said. ERR_INVALID otherwise. */
 bool steer_parse(struct steer *st, const json_t *body, const struct provider_registry *registry,

@@ -35,8 +35,24 @@ static bool read_date(struct format_cursor *c) {
   return day <= days[month - 1] + (month == 2 && leap);
 }
 
+bool schema_cursor_zone(struct format_cursor *c, int *minutes) {
+  int hour, minute, sign = 0;
+  *minutes = 0;
+  if (schema_cursor_char(c, 'Z') || schema_cursor_char(c, 'z'))
+    return true;
+  if (schema_cursor_char(c, '+'))
+    sign = -1;
+  else if (schema_cursor_char(c, '-'))
+    sign = 1;
+  if (!sign || !schema_cursor_digits(c, 2, &hour) || !schema_cursor_char(c, ':') ||
+      !schema_cursor_digits(c, 2, &minute) || hour > 23 || minute > 59)
+    return false;
+  *minutes = sign * (hour * 60 + minute);
+  return true;
+}
+
 static bool read_time(struct format_cursor *c) {
-  int hour, minute, second, away_hour = 0, away_minute = 0, sign = 0, unused;
+  int hour, minute, second, away, unused;
   if (!schema_cursor_digits(c, 2, &hour) || !schema_cursor_char(c, ':') ||
       !schema_cursor_digits(c, 2, &minute) || !schema_cursor_char(c, ':') ||
       !schema_cursor_digits(c, 2, &second))
@@ -47,18 +63,11 @@ static bool read_time(struct format_cursor *c) {
     while (c->p < c->end && is_decimal(*c->p))
       c->p++;
   }
-  if (!schema_cursor_char(c, 'Z') && !schema_cursor_char(c, 'z')) {
-    if (schema_cursor_char(c, '+'))
-      sign = -1;
-    else if (schema_cursor_char(c, '-'))
-      sign = 1;
-    if (!sign || !schema_cursor_digits(c, 2, &away_hour) || !schema_cursor_char(c, ':') ||
-        !schema_cursor_digits(c, 2, &away_minute) || away_hour > 23 || away_minute > 59)
-      return false;
-  }
+  if (!schema_cursor_zone(c, &away))
+    return false;
   if (hour > 23 || minute > 59 || second > 60)
     return false;
-  int utc = (hour * 60 + minute + sign * (away_hour * 60 + away_minute) + 2 * 1440) % 1440;
+  int utc = (hour * 60 + minute + away + 2 * 1440) % 1440;
   return second < 60 || utc == 1439; /* a leap second is the last of a UTC day */
 }
 

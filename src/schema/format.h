@@ -9,6 +9,8 @@ struct format_cursor {
 };
 bool schema_cursor_digits(struct format_cursor *c, int count, int *value); /* exactly `count` */
 bool schema_cursor_char(struct format_cursor *c, char wanted);
+/* Z, or what a local time is away from UTC (RFC 3339): the minutes that lead from it to UTC. */
+bool schema_cursor_zone(struct format_cursor *c, int *minutes);
 
 static inline bool is_decimal(char c) {
   return c >= '0' && c <= '9';

@@ -53,6 +53,21 @@ bool store_list(const struct store *store, struct store_id **ids, size_t *count,
   return store->ops->list(store, ids, count, err);
 }
 
+bool store_each(const struct store *store, void *ctx,
+                void (*each)(void *ctx, const struct store_ref *ref), struct err *err) {
+  struct store_id *ids = NULL;
+  size_t count = 0;
+  if (!store_list(store, &ids, &count, err))
+    return false;
+  for (size_t i = 0; i < count; i++) {
+    struct store_ref ref;
+    store_ref(store, ids[i].id, &ref);
+    each(ctx, &ref);
+  }
+  free(ids);
+  return true;
+}
+
 int store_hold(const struct store *store, const char *right, struct err *err) {
   return store->ops->hold(store, right, err);
 }

@@ -60,6 +60,9 @@ struct store_id {
 };
 bool store_list(const struct store *store, struct store_id **ids, size_t *count,
                 struct err *err) MUST_CHECK;
+/* Calls with each session of the store, the newest first. */
+bool store_each(const struct store *store, void *ctx,
+                void (*each)(void *ctx, const struct store_ref *ref), struct err *err) MUST_CHECK;
 
 /* A right that one process has at a time in a store, such as "daemon". -1: ERR_LOCKED, another one
  * has it. It ends with store_yield or the process. */

@@ -82,5 +82,4 @@ const struct cli_command cmd_completion = {
         "compinit. fish: segue completion fish > ~/.config/fish/completions/segue.fish",
     .options = options,
     .run = completion_run,
-    .minor = true,
 };

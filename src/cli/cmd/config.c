@@ -148,5 +148,4 @@ const struct cli_command cmd_config = {
         "queries are\nhidden. What each key means: the manual, docs/configuration.md, and --json.",
     .options = options,
     .run = config_run,
-    .minor = true,
 };

@@ -108,5 +108,4 @@ const struct cli_command cmd_facets = {
         "Exit: 0 listed, 2 there is no such workflow.",
     .options = options,
     .run = facets_run,
-    .minor = true,
 };

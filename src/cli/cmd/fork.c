@@ -67,29 +67,6 @@ static json_t *fork_body(const struct cli_args *args, struct err *err) {
   return NULL;
 }
 
-/* --- in the daemon --- */
-
-static int fork_there(const struct cli_args *args, json_t *body) {
-  const char *scenario = cli_value(args, "scenario");
-  struct client_reply reply = {0};
-  struct err err = {0};
-  int status = STATUS_COMPLETE;
-  bool ok = cli_value(args, "logs") == NULL ||
-            err_set(&err, ERR_USAGE, "--daemon has its own folder of logs: leave out --logs");
-  ok = ok && (scenario == NULL || body_path(body, "scenario", "--scenario", scenario, &err)) &&
-       session_post(cli_value(args, "socket"), args->words[0], "fork", body, &reply, &err);
-  if (!ok) {
-    status = cli_fail("fork", &err);
-  } else if (cli_flag(args, "json")) {
-    json_io_print(reply.value, JSON_IO_COMPACT);
-  } else if (!cli_flag(args, "quiet")) {
-    cli_put_safe(stdout, session_post_id(&reply));
-    putchar('\n');
-  }
-  client_reply_deinit(&reply);
-  return status;
-}
-
 /* --- here --- */
 
 /* The session whose branch that is: the one in its name, else any that worked on it. */
@@ -179,7 +156,7 @@ static int fork_run(int argc, char **argv) {
   json_t *body = fork_body(&args, &err);
   if (body == NULL)
     return cli_fail("fork", &err);
-  status = there ? fork_there(&args, body) : fork_here(&args, body);
+  status = there ? session_post_told(&args, "fork", body) : fork_here(&args, body);
   json_decref(body);
   return status;
 }
@@ -204,6 +181,5 @@ const struct cli_command cmd_fork = {
         "new session brings its work to the same pull request.\n"
         "--max-movements counts the turns before, too. Exit statuses are those of segue run.",
     .options = options,
-    .minor = true,
     .run = fork_run,
 };

@@ -127,6 +127,5 @@ const struct cli_command cmd_graph = {
         "With --session, what it took is counted by method, and WORKFLOW may be left out.\n"
         "Exit: 0 drawn, 1 the log is damaged, 2 errors.",
     .options = options,
-    .minor = true,
     .run = graph_run,
 };

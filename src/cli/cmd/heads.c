@@ -61,5 +61,4 @@ const struct cli_command cmd_heads = {
         "them. To sign: ssh-keygen -Y sign -n segue-heads -f KEY FILE; then --signed SIGNERS.",
     .options = options,
     .run = heads_run,
-    .minor = true,
 };

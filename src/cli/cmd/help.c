@@ -174,5 +174,4 @@ const struct cli_command cmd_help = {
     .arguments = "[COMMAND|[key] KEY|exit|expressions]",
     .summary = "explain a command, a key of a workflow, the exit statuses, or expressions",
     .run = help_run,
-    .minor = true,
 };

@@ -259,5 +259,4 @@ const struct cli_command cmd_hook = {
         "Exit: 0 an answer was printed, 2 bad usage or file.",
     .options = options,
     .run = hook_run,
-    .minor = true,
 };

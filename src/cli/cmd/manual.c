@@ -77,5 +77,4 @@ const struct cli_command cmd_manual = {
     .summary = "print a manual page (man -l - shows it), or write them all",
     .options = options,
     .run = manual_run,
-    .minor = true,
 };

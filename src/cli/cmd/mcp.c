@@ -114,5 +114,4 @@ const struct cli_command cmd_mcp = {
             "Sessions are submitted to the daemon of this user (segue serve), and go on when the\n"
             "client ends.",
     .run = mcp_run,
-    .minor = true,
 };

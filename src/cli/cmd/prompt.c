@@ -269,7 +269,6 @@ const struct cli_command cmd_prompt = {
     .name = "prompt",
     .arguments = "WORKFLOW MOVEMENT [--stage S]",
     .summary = "show exactly what would be sent",
-    .minor = true,
     .help = "The fence around a report is random in a session; here it is zeros.",
     .options = options,
     .run = prompt_run,

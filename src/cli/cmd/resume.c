@@ -199,31 +199,11 @@ static json_t *resume_body(const struct cli_args *args, struct err *err) {
 
 /* Its turn comes as that of one that is submitted. */
 static int resume_there(const struct cli_args *args, json_t *body) {
-  struct client_reply reply = {0};
-  const char *scenario = cli_value(args, "scenario");
   struct err err = {0};
-  int status = STATUS_COMPLETE;
-  if (cli_flag(args, "cut")) {
-    (void)err_set(&err, ERR_USAGE, "--cut is for a resume in this terminal: leave out --daemon");
-    return cli_fail("resume", &err);
-  }
-  if (cli_value(args, "logs")) {
-    (void)err_set(&err, ERR_USAGE, "--daemon has its own folder of logs: leave out --logs");
-    return cli_fail("resume", &err);
-  }
-  if (scenario != NULL && !body_path(body, "scenario", "--scenario", scenario, &err))
-    return cli_fail("resume", &err);
-  if (!session_post(cli_value(args, "socket"), args->words[0], "resume",
-                    json_object_size(body) > 0 ? body : NULL, &reply, &err)) {
-    status = cli_fail("resume", &err);
-  } else if (cli_flag(args, "json")) {
-    json_io_print(reply.value, JSON_IO_COMPACT);
-  } else if (!cli_flag(args, "quiet")) {
-    cli_put_safe(stdout, session_post_id(&reply));
-    putchar('\n');
-  }
-  client_reply_deinit(&reply);
-  return status;
+  if (!cli_flag(args, "cut"))
+    return session_post_told(args, "resume", body);
+  (void)err_set(&err, ERR_USAGE, "--cut is for a resume in this terminal: leave out --daemon");
+  return cli_fail("resume", &err);
 }
 
 /* Refuses a log whose end is gone: the ledger holds a later record of the session than the log.

@@ -186,5 +186,4 @@ const struct cli_command cmd_rm = {
         "segue verify looks at its folder.",
     .options = options,
     .run = rm_run,
-    .minor = true,
 };

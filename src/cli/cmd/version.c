@@ -55,5 +55,4 @@ const struct cli_command cmd_version = {
     .summary = "print the version, its commit and the libraries",
     .options = options,
     .run = version_run,
-    .minor = true,
 };

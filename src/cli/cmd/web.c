@@ -176,5 +176,4 @@ const struct cli_command cmd_web = {
         "Exit: 0, 2 errors.",
     .options = options,
     .run = web_run,
-    .minor = true,
 };

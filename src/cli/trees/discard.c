@@ -60,5 +60,4 @@ const struct cli_command cmd_discard = {
             "refused without --force. The log stays: segue rm ID.",
     .options = options,
     .run = discard_run,
-    .minor = true,
 };

@@ -243,5 +243,4 @@ const struct cli_command cmd_integrate = {
         "with changes that are not committed is refused (exit 2).",
     .options = options,
     .run = integrate_run,
-    .minor = true,
 };

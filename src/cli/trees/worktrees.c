@@ -146,5 +146,4 @@ const struct cli_command cmd_worktrees = {
             "removes one, segue rm ID the session with it.",
     .options = options,
     .run = worktrees_run,
-    .minor = true,
 };

@@ -169,5 +169,4 @@ const struct cli_command cmd_agree = {
             "of advice, or that there are too few. 0 is: none of the rules.",
     .options = options,
     .run = agree_run,
-    .minor = true,
 };

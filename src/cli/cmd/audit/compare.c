@@ -175,5 +175,4 @@ const struct cli_command cmd_compare = {
             "parent. differs: the deciding stage, the agent's text, files.",
     .options = options,
     .run = compare_run,
-    .minor = true,
 };

@@ -209,5 +209,4 @@ const struct cli_command cmd_label = {
         "strata that get as many each; segue agree weighs the labels by what was drawn.",
     .options = options,
     .run = label_run,
-    .minor = true,
 };

@@ -535,5 +535,4 @@ const struct cli_command cmd_rejudge = {
         "Exit: 0 all judged, 1 some could not be or are open, 2 bad usage.",
     .options = options,
     .run = rejudge_run,
-    .minor = true,
 };

@@ -172,5 +172,4 @@ const struct cli_command cmd_replay = {
             "cannot be found.",
     .options = options,
     .run = replay_run,
-    .minor = true,
 };

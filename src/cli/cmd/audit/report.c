@@ -218,5 +218,4 @@ const struct cli_command cmd_report = {
         "Exit: 0 written, 1 written, but a log is not what was written, 2 errors.",
     .options = options,
     .run = report_run,
-    .minor = true,
 };

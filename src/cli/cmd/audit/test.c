@@ -371,5 +371,4 @@ const struct cli_command cmd_test = {
             "Exit: 0 all pass, 1 one does not, 2 bad usage or case.",
     .options = options,
     .run = test_run,
-    .minor = true,
 };

@@ -322,8 +322,8 @@ static void check_answer(struct check_batch *b, const json_t *in, json_t *out) {
   schema_errors_deinit(&errs);
 }
 
-static void check_one_line(struct check_batch *b, const struct ndjson_in *in, struct str line,
-                           json_t *out) {
+static void check_one_line(void *ctx, const struct ndjson_in *in, struct str line, json_t *out) {
+  struct check_batch *b = ctx;
   struct err err = {0};
   char message[sizeof err.text + 64];
   if (in->too_long) {
@@ -348,29 +348,7 @@ static void check_one_line(struct check_batch *b, const struct ndjson_in *in, st
 }
 
 static int batch_file(struct check_batch *b, const char *path) {
-  struct ndjson_in in;
-  struct err err = {0};
-  struct str line;
-  if (!ndjson_in_open(&in, path, &err)) {
-    (void)cli_fail("check", &err);
-    return STATUS_USAGE;
-  }
-  while (!ferror(stdout) && ndjson_in_next(&in, &line)) {
-    json_t *out = json_object();
-    check_one_line(b, &in, line, out);
-    json_io_print(out, JSON_IO_COMPACT);
-    if (ndjson_in_idle(&in))
-      (void)fflush(stdout);
-    json_decref(out);
-  }
-  int status = STATUS_COMPLETE;
-  if (in.error != 0) {
-    (void)err_set_errno(&err, in.error, "cannot read %s", path);
-    (void)cli_fail("check", &err);
-    status = STATUS_FAILED;
-  }
-  ndjson_in_close(&in);
-  return status;
+  return ndjson_in_answer("check", path, b, check_one_line);
 }
 
 /* The words: SCHEMA for lines without one, or - for none; then files of lines. */

@@ -320,8 +320,8 @@ static void extract_answer(struct extract_batch *b, json_t *in, unsigned long lo
   extract_result_deinit(&r);
 }
 
-static void extract_one_line(struct extract_batch *b, const struct ndjson_in *in, struct str line,
-                             json_t *out) {
+static void extract_one_line(void *ctx, const struct ndjson_in *in, struct str line, json_t *out) {
+  struct extract_batch *b = ctx;
   struct err err = {0};
   json_object_set_new(out, "id", json_null());
   if (in->too_long) {
@@ -345,28 +345,7 @@ static void extract_one_line(struct extract_batch *b, const struct ndjson_in *in
 }
 
 static int extract_batch(struct extract_batch *b, const char *path) {
-  struct ndjson_in in;
-  struct err err = {0};
-  struct str line;
-  if (!ndjson_in_open(&in, path, &err)) {
-    (void)cli_fail("extract", &err);
-    return STATUS_USAGE;
-  }
-  while (!ferror(stdout) && ndjson_in_next(&in, &line)) {
-    json_t *out = json_object();
-    extract_one_line(b, &in, line, out);
-    json_io_print(out, JSON_IO_COMPACT);
-    if (ndjson_in_idle(&in))
-      (void)fflush(stdout);
-    json_decref(out);
-  }
-  int status = STATUS_COMPLETE;
-  if (in.error != 0) {
-    (void)err_set_errno(&err, in.error, "cannot read %s", path ? path : "standard input");
-    (void)cli_fail("extract", &err);
-    status = STATUS_FAILED;
-  }
-  ndjson_in_close(&in);
+  int status = ndjson_in_answer("extract", path, b, extract_one_line);
   schema_cache_deinit(&b->cache);
   return status;
 }
