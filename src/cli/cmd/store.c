@@ -161,5 +161,4 @@ const struct cli_command cmd_store = {
         "Exit: 0 done, 1 check found a problem or the store does not answer, 2 bad usage.",
     .options = options,
     .run = store_run,
-    .minor = true,
 };

@@ -230,5 +230,4 @@ const struct cli_command cmd_pr = {
             "Closes #N. What reviewers say then: segue fork --pr N --from MOVEMENT.",
     .options = options,
     .run = pr_run,
-    .minor = true,
 };
