@@ -57,6 +57,8 @@ struct store_ops {
   void (*append)(struct store_log *log, uv_loop_t *loop);
   enum store_result (*append_now)(struct store_log *log, struct err *err);
   bool (*settle)(struct store_log *log, struct err *err);
+  /* The session goes on elsewhere: nobody can take the log here any more. */
+  bool (*set_aside)(struct store_log *log, struct err *err);
   json_t *(*read)(struct store_log *log, uint64_t seq, struct err *err);
   void (*close)(struct store_log *log); /* frees what is its own, and the log */
 

@@ -33,6 +33,7 @@ struct store_log *files_create(struct store *store, const char *id, struct err *
 void files_append(struct store_log *log, uv_loop_t *loop);
 enum store_result files_append_now(struct store_log *log, struct err *err);
 bool files_settle(struct store_log *log, struct err *err);
+bool files_set_aside(struct store_log *log, struct err *err);
 void files_close(struct store_log *log);
 
 struct store_log *files_attach(struct store *store, const struct store_ref *ref, store_fold_fn fold,

@@ -229,6 +229,7 @@ const struct store_ops files_ops = {
     .append = files_append,
     .append_now = files_append_now,
     .settle = files_settle,
+    .set_aside = files_set_aside,
     .read = files_read,
     .close = files_close,
     .raw_open = files_raw_open,

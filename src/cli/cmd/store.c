@@ -2,17 +2,20 @@
 #include "store/store.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
+#include "store/copy.h"
 #include "store/shared.h"
 #include "store/worker.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const struct cli_option options[] = {
     {"store", 0, "URL", "the store: postgres://HOST/DATABASE (or SEGUE_STORE)", false},
     {"dry-run", 0, NULL, "init: print the SQL instead of running it", false},
     {"mend", 0, NULL, "check: write rows anew that say something else than their sound log", false},
+    {"move", 0, NULL, "export, import: unfinished ones too; they go on there only", false},
     {"json", 0, NULL, "print JSON", false},
     {0},
 };
@@ -124,37 +127,158 @@ static int store_check(const struct cli_args *args, const char *url) {
   return c.problems == 0 ? STATUS_COMPLETE : STATUS_FAILED;
 }
 
+/* --- from store to store --- */
+
+struct store_copying {
+  const struct cli_args *args;
+  struct store *to;
+  size_t copied, there, left, failed;
+};
+
+/* named: the user said this one, so that it is a failure to leave it. */
+static void store_copy_one(struct store_copying *c, const struct store_ref *ref, bool named) {
+  struct err err = {0};
+  switch (copy_log(c->to, ref, cli_flag(c->args, "move"), &err)) {
+  case COPY_DONE:
+    c->copied++;
+    return;
+  case COPY_THERE:
+    c->there++;
+    return;
+  case COPY_LEFT:
+    c->left++;
+    if (!named)
+      return;
+    break;
+  case COPY_FAILED:
+    break;
+  }
+  c->failed++;
+  (void)cli_fail("store", &err);
+}
+
+static bool store_copy_all(struct store_copying *c, const struct store *from, struct err *err) {
+  struct store_id *ids;
+  size_t count;
+  if (!store_list(from, &ids, &count, err))
+    return false;
+  for (size_t i = count; i-- > 0;) {
+    struct store_ref ref;
+    store_ref(from, ids[i].id, &ref);
+    store_copy_one(c, &ref, false);
+  }
+  free(ids);
+  return true;
+}
+
+static bool store_copy_word(struct store_copying *c, const struct store *from, const char *word,
+                            struct err *err) {
+  struct store_ref ref;
+  if (!store_find(from, word, &ref, err))
+    return false;
+  store_copy_one(c, &ref, true);
+  return true;
+}
+
+static int store_copy_end(const struct store_copying *c, bool ok, const struct err *err) {
+  if (!ok)
+    (void)cli_fail("store", err);
+  if (cli_flag(c->args, "json"))
+    printf("{\"copied\":%zu,\"there\":%zu,\"left\":%zu,\"failed\":%zu}\n", c->copied, c->there,
+           c->left, c->failed);
+  else
+    printf("%zu copied, %zu there already%s\n", c->copied, c->there,
+           c->left > 0 ? "; unfinished ones stay (--move takes them)" : "");
+  return ok && c->failed == 0 ? STATUS_COMPLETE : STATUS_FAILED;
+}
+
+static int store_export(const struct cli_args *args, const char *url) {
+  struct err err = {0};
+  struct store from, to;
+  size_t n = args->word_count;
+  if (n < 2) {
+    (void)err_set(&err, ERR_USAGE, "say where to: segue store export [ID...] DIR");
+    return cli_fail("store", &err);
+  }
+  store_at(&from, url);
+  if (!store_open(&to, args->words[n - 1], &err))
+    return cli_fail("store", &err);
+  struct store_copying c = {.args = args, .to = &to};
+  bool ok = n > 2 || store_copy_all(&c, &from, &err);
+  for (size_t i = 1; ok && i < n - 1; i++)
+    ok = store_copy_word(&c, &from, args->words[i], &err);
+  return store_copy_end(&c, ok, &err);
+}
+
+static bool store_is_folder(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int store_import(const struct cli_args *args, const char *url) {
+  struct err err = {0};
+  struct store to;
+  bool ok = store_open(&to, url, &err);
+  struct store_copying c = {.args = args, .to = &to};
+  if (ok && args->word_count < 2)
+    ok = err_set(&err, ERR_USAGE, "say what: segue store import DIR|FILE...");
+  if (!ok)
+    return cli_fail("store", &err);
+  for (size_t i = 1; ok && i < args->word_count; i++) {
+    const char *word = args->words[i];
+    struct store from;
+    struct store_ref ref;
+    store_at(&from, word);
+    if (store_is_folder(word))
+      ok = store_copy_all(&c, &from, &err);
+    else if (store_ref_named(word, &ref))
+      store_copy_one(&c, &ref, true);
+    else
+      ok = err_set(&err, ERR_LIMIT, "the path is too long");
+  }
+  return store_copy_end(&c, ok, &err);
+}
+
 static const struct {
   const char *name;
   int (*run)(const struct cli_args *args, const char *url);
-} verbs[] = {{"init", store_init}, {"status", store_status}, {"check", store_check}};
+  bool words; /* more of them */
+} verbs[] = {{"init", store_init, false},
+             {"status", store_status, false},
+             {"check", store_check, false},
+             {"export", store_export, true},
+             {"import", store_import, true}};
 
 static int store_run(int argc, char **argv) {
   struct cli_args args;
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_store, argc, argv, 1, 1, &args, &status))
+  if (!cli_parse(&cmd_store, argc, argv, 1, CLI_WORDS, &args, &status))
     return status;
   cli_errors_as_json(cli_flag(&args, "json"));
   const char *url = url_of(&args, &err);
   if (url == NULL)
     return cli_fail("store", &err);
   for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
-    if (strcmp(args.words[0], verbs[i].name) == 0)
+    if (strcmp(args.words[0], verbs[i].name) == 0 && (verbs[i].words || args.word_count == 1))
       return verbs[i].run(&args, url);
-  (void)err_set(&err, ERR_USAGE, "\"%.40s\" is none of init, status, check", args.words[0]);
+  (void)err_set(&err, ERR_USAGE,
+                "\"%.40s\" is none of init, status, check (without more words), export, import",
+                args.words[0]);
   return cli_fail("store", &err);
 }
 
 const struct cli_command cmd_store = {
     .name = "store",
-    .arguments = "init|status|check [options]",
+    .arguments = "init|status|check|export [ID...] DIR|import DIR|FILE... [options]",
     .summary = "look after a store that several machines share",
     .help =
         "init makes the tables in a PostgreSQL database (14 or newer), or brings them up to date.\n"
         "status tells version, workers, sessions and sizes. check holds each session's row "
         "against\n"
-        "its log. A password never stands in the URL: use ~/.pgpass, PGPASSWORD, a service file "
+        "its log. export and import copy sessions byte for byte, with their blobs; what has not\n"
+        "ended goes with --move only, and can then not go on where it was. A password never stands "
+        "in the URL: use ~/.pgpass, PGPASSWORD, a service file "
         "or\n"
         "a client certificate. Servers elsewhere must prove who they are (sslmode=verify-full)\n"
         "unless the URL says otherwise.\n"

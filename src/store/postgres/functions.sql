@@ -59,12 +59,13 @@ BEGIN
     o_result := 'lease'; RETURN NEXT; RETURN;
   END IF;
   UPDATE segue.session t SET state = 'held', owner = p_worker, fence = t.fence + 1
-   WHERE t.id = p_id AND (t.state <> 'held' OR NOT segue.has_lease(t.owner)) RETURNING t.* INTO s;
+   WHERE t.id = p_id AND NOT t.moved AND (t.state <> 'held' OR NOT segue.has_lease(t.owner))
+  RETURNING t.* INTO s;
   IF FOUND THEN
     o_result := 'ok';
   ELSE
     SELECT * INTO s FROM segue.session t WHERE t.id = p_id;
-    o_result := CASE WHEN FOUND THEN 'held' ELSE 'gone' END;
+    o_result := CASE WHEN NOT FOUND THEN 'gone' WHEN s.moved THEN 'moved' ELSE 'held' END;
     SELECT w.name INTO o_owner FROM segue.worker w WHERE w.id = s.owner;
   END IF;
   o_fence := s.fence; o_seq := s.seq; o_bytes := s.bytes; o_hash := encode(s.hash, 'hex');
@@ -124,6 +125,15 @@ BEGIN
     PERFORM pg_notify('segue', 'ready');
   END IF;
   RETURN coalesce(v_rest, 'fenced');
+END $$;
+
+-- It goes on in another store: nobody takes it here any more.
+CREATE OR REPLACE FUNCTION segue.set_aside(p_id uuid, p_fence bigint) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  UPDATE segue.session t SET moved = true, state = 'ended', rest = 'ended', owner = NULL
+   WHERE t.id = p_id AND t.fence = p_fence AND t.state = 'held';
+  RETURN FOUND;
 END $$;
 
 -- A session that never began is as if it had not been made.

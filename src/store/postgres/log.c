@@ -262,6 +262,9 @@ static bool say_held(const struct pg_base *pg, const char *id, const PGresult *a
     return err_set(err, ERR_LOCKED,
                    "worker %.80s of the store %s has session %s: wait for it, or stop it first",
                    conn_text(answer, 0, 5), pg->shown, id);
+  if (strcmp(result, "moved") == 0)
+    return err_set(err, ERR_INVALID, "session %s was moved from the store %s to another one", id,
+                   pg->shown);
   if (strcmp(result, "gone") == 0)
     return err_set(err, ERR_NOT_FOUND, "there is no session %s at the store %s", id, pg->shown);
   return base_trusts(pg, base_term(pg) + 1, err);
@@ -390,6 +393,21 @@ struct store_log *shared_attach(struct store *store, const struct store_ref *ref
     return &log->base;
   store_close(&log->base);
   return NULL;
+}
+
+bool shared_set_aside(struct store_log *base, struct err *err) {
+  const struct shared_log *log = (const struct shared_log *)base;
+  enum conn_failure failure;
+  char fence[24];
+  const struct conn_arg args[] = {arg_text(log->id), arg_text(count_text(fence, log->fence))};
+  PGresult *answer =
+      base_ask(log->pg, "SELECT segue.set_aside($1, $2)", args, 2, false, &failure, err);
+  bool ok = answer != NULL && conn_text(answer, 0, 0)[0] == 't';
+  if (answer != NULL && !ok)
+    (void)err_set(err, ERR_LOCKED, "another worker has session %s of the store %s", log->id,
+                  log->pg->shown);
+  conn_free(answer);
+  return ok;
 }
 
 void shared_close(struct store_log *base) {

@@ -290,6 +290,7 @@ const struct store_ops postgres_ops = {
     .append = shared_append,
     .append_now = shared_append_now,
     .settle = shared_settle,
+    .set_aside = shared_set_aside,
     .read = shared_read,
     .close = shared_close,
     .raw_open = shared_raw_open,

@@ -30,6 +30,7 @@ CREATE TABLE segue.session (
   fence bigint NOT NULL DEFAULT 0,
   deaths int NOT NULL DEFAULT 0,
   died text, -- the worker that it was taken from last
+  moved boolean NOT NULL DEFAULT false, -- it goes on in another store
   asked text, -- cancel, resume, or none
   asked_by text,
   seq bigint NOT NULL DEFAULT 0,

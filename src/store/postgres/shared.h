@@ -53,6 +53,7 @@ void shared_append(struct store_log *log, uv_loop_t *loop);
 enum store_result shared_append_now(struct store_log *log, struct err *err);
 bool shared_settle(struct store_log *log, struct err *err);
 json_t *shared_read(struct store_log *log, uint64_t seq, struct err *err);
+bool shared_set_aside(struct store_log *log, struct err *err);
 void shared_close(struct store_log *log);
 
 struct store_raw *shared_raw_open(const struct store_ref *ref, struct err *err);

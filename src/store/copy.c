@@ -1,0 +1,235 @@
+/* Takes a session from one store to another: its blobs, then its lines, as they are. */
+#include "store/copy.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "store/backend.h"
+#include "store/brief.h"
+#include "store/line.h"
+#include "store/reader.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COPY_CHUNK_BYTES = 64 * 1024, SHA_CHARS = SHA256_HEX - 1 };
+
+/* --- blobs --- */
+
+static bool copy_blob(const struct store *from, const struct store *to, const char *sha256,
+                      struct err *err) {
+  struct buf bytes = {0};
+  char put[SHA256_HEX];
+  bool ok =
+      store_blob_get(from, sha256, &bytes, err) && store_blob_put(to, buf_view(&bytes), put, err);
+  buf_deinit(&bytes);
+  return ok;
+}
+
+/* Members "<key>_blob" name them. In a line a quote within a text has a backslash before it: no
+ * text can look like one. */
+static bool copy_blobs_of(struct str line, const struct store *from, const struct store *to,
+                          struct err *err) {
+  static const char mark[] = "_blob\":\"";
+  const char *end = line.p + line.n, *p = line.p;
+  while ((p = memmem(p, (size_t)(end - p), mark, sizeof mark - 1)) != NULL) {
+    char sha256[SHA256_HEX];
+    p += sizeof mark - 1;
+    if (end - p < SHA_CHARS)
+      break;
+    memcpy(sha256, p, SHA_CHARS);
+    sha256[SHA_CHARS] = '\0';
+    if (!copy_blob(from, to, sha256, err))
+      return false;
+  }
+  return true;
+}
+
+/* --- the source --- */
+
+struct source_end {
+  uint64_t records, bytes;
+  char hash[SHA256_HEX];
+};
+
+/* All of it, before anything is written. */
+static bool check_source(const struct store_ref *ref, struct source_end *end, struct err *err) {
+  struct log_reader r;
+  struct str line;
+  bool ok = true;
+  *end = (struct source_end){0};
+  memcpy(end->hash, line_first_hash, SHA256_HEX);
+  if (!reader_open(&r, ref, err))
+    return false;
+  while (ok && reader_next(&r, &line)) {
+    char hash[SHA256_HEX];
+    struct err why = {.text = "it has no end"};
+    ok = r.whole && line_check(line, end->hash, hash, &why);
+    if (!ok) {
+      (void)err_set(err, ERR_CORRUPT, "record %llu of %s is damaged: %s: it is not copied",
+                    (unsigned long long)end->records + 1, ref->name, why.text);
+      break;
+    }
+    memcpy(end->hash, hash, SHA256_HEX);
+    end->records++;
+    end->bytes = r.offset + line.n + 1;
+  }
+  if (ok && r.error != 0)
+    ok = err_set_errno(err, r.error, "cannot read %s", ref->name);
+  reader_close(&r);
+  return ok;
+}
+
+/* Do both begin with the same `bytes` bytes? */
+static bool begins_alike(const struct store_ref *a, const struct store_ref *b, uint64_t bytes,
+                         struct err *err) {
+  struct log_reader ra, rb;
+  if (!reader_open(&ra, a, err))
+    return false;
+  if (!reader_open(&rb, b, err)) {
+    reader_close(&ra);
+    return false;
+  }
+  char *one = xmalloc(2 * COPY_CHUNK_BYTES), *two = one + COPY_CHUNK_BYTES;
+  bool alike = true;
+  for (uint64_t at = 0; alike && at < bytes;) {
+    uint64_t left = bytes - at;
+    size_t n = left < COPY_CHUNK_BYTES ? (size_t)left : COPY_CHUNK_BYTES;
+    alike = reader_read_all(&ra, at, one, n) && reader_read_all(&rb, at, two, n) &&
+            memcmp(one, two, n) == 0;
+    at += n;
+  }
+  free(one);
+  reader_close(&ra);
+  reader_close(&rb);
+  return alike || err_set(err, ERR_INVALID, "%s is there already, with other records", b->name);
+}
+
+/* --- the target --- */
+
+/* With what lies in log->batch. */
+static bool copy_flush(struct store_log *log, uint64_t seq, const char *hash, struct err *err) {
+  if (log->batch.n == 0)
+    return true;
+  log->batch_seq = seq;
+  memcpy(log->batch_hash, hash, SHA256_HEX);
+  if (log->ops->append_now(log, err) != STORE_OK)
+    return false;
+  log->bytes += log->batch.n;
+  log->seq = seq;
+  memcpy(log->hash, hash, SHA256_HEX);
+  buf_clear(&log->batch);
+  return true;
+}
+
+/* Each line behind those that the target has. */
+static bool copy_lines(struct store *to, const struct store_ref *ref, struct store_log *log,
+                       struct err *err) {
+  struct log_reader r;
+  struct str line;
+  struct store from;
+  uint64_t seq = log->seq;
+  char hash[SHA256_HEX], next[SHA256_HEX];
+  store_of(ref, &from);
+  if (!reader_open(&r, ref, err))
+    return false;
+  reader_from(&r, log->bytes);
+  memcpy(hash, log->hash, SHA256_HEX);
+  bool ok = true;
+  while (ok && reader_next(&r, &line)) {
+    if (log->batch.n + line.n > LIMIT_STORE_PIPELINE_BYTES)
+      ok = copy_flush(log, seq, hash, err);
+    ok = ok && line_check(line, hash, next, err) && copy_blobs_of(line, &from, to, err);
+    buf_str(&log->batch, line);
+    buf_putc(&log->batch, '\n');
+    memcpy(hash, next, SHA256_HEX);
+    seq += ok;
+  }
+  ok = ok && copy_flush(log, seq, hash, err);
+  if (ok && r.error != 0)
+    ok = err_set_errno(err, r.error, "cannot read %s", ref->name);
+  reader_close(&r);
+  buf_clear(&log->batch);
+  return ok;
+}
+
+static bool fold_nothing(void *ctx, const json_t *record, struct err *err) {
+  (void)ctx;
+  (void)record;
+  (void)err;
+  return true;
+}
+
+/* A copy that was cut off goes on. */
+static struct store_log *copy_open_target(struct store *to, const struct store_ref *there,
+                                          const char *id, uint64_t bytes, struct err *err) {
+  struct store_mend mend = {0};
+  if (bytes == 0)
+    return store_create(to, id, err);
+  return store_attach(to, there, fold_nothing, NULL, &mend, err);
+}
+
+static enum copy_result copy_checked(struct store *to, const struct store_ref *ref, const char *id,
+                                     const struct source_end *end, struct err *err) {
+  struct store_ref there;
+  uint64_t bytes = 0;
+  store_ref(to, id, &there);
+  bool has = store_is_there(&there) && store_bytes(&there, &bytes) && bytes > 0;
+  if (has && bytes > end->bytes) {
+    (void)err_set(err, ERR_INVALID, "%s is there already, and has more records", there.name);
+    return COPY_FAILED;
+  }
+  if (has && !begins_alike(ref, &there, bytes, err))
+    return COPY_FAILED;
+  if (has && bytes == end->bytes)
+    return COPY_THERE;
+  struct store_log *log = copy_open_target(to, &there, id, bytes, err);
+  bool ok = log != NULL && copy_lines(to, ref, log, err);
+  store_close(log);
+  return ok ? COPY_DONE : COPY_FAILED;
+}
+
+/* It is owned from before it is copied until it is set aside. */
+static enum copy_result copy_moving(struct store *to, const struct store_ref *ref, const char *id,
+                                    struct err *err) {
+  struct store from;
+  struct store_mend mend = {0};
+  struct source_end end;
+  enum copy_result result = COPY_FAILED;
+  store_of(ref, &from);
+  struct store_log *log = store_attach(&from, ref, fold_nothing, NULL, &mend, err);
+  if (log == NULL)
+    return COPY_FAILED;
+  if (check_source(ref, &end, err))
+    result = copy_checked(to, ref, id, &end, err);
+  if (result != COPY_FAILED && !log->ops->set_aside(log, err))
+    result = COPY_FAILED;
+  store_close(log);
+  return result;
+}
+
+enum copy_result copy_log(struct store *to, const struct store_ref *ref, bool move,
+                          struct err *err) {
+  struct brief b;
+  struct source_end end;
+  char id[STORE_ID_BYTES];
+  if (!brief_read(&b, ref, err))
+    return COPY_FAILED;
+  (void)snprintf(id, sizeof id, "%.36s", b.session);
+  bool over = brief_is_over(&b);
+  brief_deinit(&b);
+  if (strlen(id) != STORE_ID_BYTES - 1 || strspn(id, "0123456789abcdef-") != strlen(id)) {
+    (void)err_set(err, ERR_CORRUPT, "%s is no log of a session: it names none", ref->name);
+    return COPY_FAILED;
+  }
+  if (!over && !move) {
+    (void)err_set(err, ERR_INVALID,
+                  "%s has not ended, and can go on in one place only: --move takes it there", id);
+    return COPY_LEFT;
+  }
+  if (!over)
+    return copy_moving(to, ref, id, err);
+  return check_source(ref, &end, err) ? copy_checked(to, ref, id, &end, err) : COPY_FAILED;
+}
