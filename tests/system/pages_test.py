@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The tour's commands run as they are printed, in its order, and print what it shows: line by line,
-without times, sizes and ids, which differ from one run to the next.
+"""Commands of the documentation run as they are printed, in a page's order, and print what it shows:
+line by line, without times, sizes and ids, which differ from one run to the next.
 
-usage: tour_test.py BUILD_DIR
+usage: pages_test.py BUILD_DIR
 """
 import os
 import re
@@ -31,7 +31,7 @@ def blocks(path):
 
 def plain(line):
     """What is the same in each run; None: the page leaves something out here."""
-    if "..." in line and "segue" not in line or line.strip().startswith("(the "):
+    if "..." in line and "segue" not in line and "Sure!" not in line or line.strip().startswith("(the "):
         return None
     line = re.sub(r"\S*[0-9a-f]{8}-?[0-9a-f-]*\S*(\.ndjson)?", "ID", line)
     line = re.sub(r"\d+ attempts?, \d+ ms|\d+ calls?, \d+ ms|\b[\d.]+ (ms|s)\b|[\d.]+ (bytes|KiB)|in \d+ parts", "N", line)
@@ -83,6 +83,9 @@ def commands_of(block):
     """(command, what it prints) of a block with prompts."""
     for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
         command, _, shown = part.partition("\n")
+        if command.endswith("<<'END'"):
+            text, _, shown = shown.partition("\nEND")
+            command += "\n" + text + "\nEND"
         yield command, shown.splitlines()
 
 
@@ -113,6 +116,20 @@ def the_tour():
     return it_prints_what_it_shows(ROOT + "/docs/tour.md")
 
 
+def json_tools():
+    with Box() as box:
+        os.makedirs(box.dir + "/bin")
+        os.symlink(BUILD + "/segue", box.dir + "/bin/segue")
+        box.env["PATH"] = f"{box.dir}/bin:{box.env['PATH']}"
+        shell, count = Shell(box), 0
+        for block in blocks(ROOT + "/docs/json-tools.md"):
+            for command, shown in commands_of(block):
+                holds(command, shown, shell.run(command))
+                count += 1
+        expect(count >= 10, "the page has", count, "commands")
+        return f"{count} commands"
+
+
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([the_tour]))
+    sys.exit(main([the_tour, json_tools]))
