@@ -2,6 +2,7 @@
 #include "audit/census.h"
 
 #include "base/log.h"
+#include "store/brief.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -58,17 +59,49 @@ static bool next_word(struct str *rest, struct str *word) {
   return true;
 }
 
-void census_filter(struct census *c, enum census_word what, const char *words) {
+/* Methods and outcomes are a few words: another one is a slip that would count nothing. */
+static bool word_is_known(enum census_word what, struct str word, struct err *err) {
+  const char *known[2 * STAGE_COUNT + 1] = {NULL};
+  struct buf text = {0};
+  bool ok = true;
+  for (int i = 0; i < STAGE_COUNT; i++) {
+    known[2 * i] = judge_stage_name((enum judge_stage)i);
+    known[2 * i + 1] = judge_stage_match_method((enum judge_stage)i);
+  }
+  if (what == CENSUS_METHOD) {
+    ok = false;
+    for (size_t i = 0; !ok && known[i] != NULL; i++)
+      ok = str_eq_c(word, known[i]);
+    const char *near = ok ? NULL : str_nearest(word, known);
+    if (!ok)
+      (void)err_set(err, ERR_USAGE,
+                    "there is no method \"" STR_FMT "\": %s%s%swrite structured_output, "
+                    "phase3_tag, phase1_tag, tag_fallback, ai_judge, auto_select, aggregate, when "
+                    "or human",
+                    STR_ARG(word), near ? "did you mean " : "", near ? near : "", near ? "? " : "");
+  } else if (what == CENSUS_OUTCOME) {
+    buf_str(&text, word);
+    ok = brief_filter_check(buf_c(&text), err) || err_wrap(err, "outcome");
+  }
+  buf_deinit(&text);
+  return ok;
+}
+
+bool census_filter(struct census *c, enum census_word what, const char *words, struct err *err) {
   assert(what < CENSUS_WORD_COUNT);
   struct str rest = str_from(words), word;
   size_t n = 0;
   if (words == NULL)
-    return;
+    return true;
   free(c->wanted[what]);
   c->wanted[what] = xcalloc(strlen(words) / 2 + 2, sizeof **c->wanted);
-  while (next_word(&rest, &word))
+  while (next_word(&rest, &word)) {
+    if (word.n > 0 && !word_is_known(what, word, err))
+      return false;
     if (word.n > 0)
       c->wanted[what][n++] = names_add(&c->names, word);
+  }
+  return true;
 }
 
 bool census_by(struct census *c, const char *keys, struct err *err) {

@@ -1,7 +1,7 @@
 /* census.h - the judgments of many logs counted: which, by what, and all that `segue audit` tells.
  *
  *   census = census_new();
- *   census_filter(census, CENSUS_WORKFLOW, "a,b") ...; census->min_stages = 2; ...
+ *   census_filter(census, CENSUS_WORKFLOW, "a,b", &err) ...; census->min_stages = 2; ...
  *   census_by(census, "movement,method", &err)
  *   census_read(census, &ref) or census_read_store(census, &store, &err)   any number of times
  *   census_sort(census)              then its tables, or census_group_json, census_totals_json
@@ -77,8 +77,9 @@ struct census {
 };
 
 struct census *census_new(void);
-/* words: with commas. NULL is fine. */
-void census_filter(struct census *c, enum census_word what, const char *words);
+/* words: with commas. NULL is fine. False: a method or an outcome that there is not. */
+bool census_filter(struct census *c, enum census_word what, const char *words,
+                   struct err *err) MUST_CHECK;
 /* Does a filter leave a word? NULL is a word that is not known. */
 bool census_wants(const struct census *c, enum census_word what, const char *word);
 /* Does the row pass all filters? Its words are numbers of c->names. */

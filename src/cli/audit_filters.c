@@ -17,7 +17,9 @@ static bool read_filters(struct census *c, const struct cli_args *args, bool aga
   const char *least = cli_value(args, "min-stages");
   long n = 0;
   for (size_t i = 0; i < ARRAY_LEN(words); i++)
-    census_filter(c, words[i].what, cli_value(args, again ? words[i].again : words[i].option));
+    if (!census_filter(c, words[i].what, cli_value(args, again ? words[i].again : words[i].option),
+                       err))
+      return false;
   if (least != NULL && (!str_to_long(str_from(least), &n) || n < 1))
     return err_set(err, ERR_USAGE, "--min-stages %.40s: write a number from 1", least);
   c->min_stages = n;

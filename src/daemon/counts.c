@@ -32,7 +32,8 @@ static bool counts_filters(const struct server_request *r, struct census *c, str
   const char *ambiguous = server_query(r, "ambiguous"), *by = server_query(r, "by");
   long n = 0;
   for (size_t i = 0; i < ARRAY_LEN(words); i++)
-    census_filter(c, words[i].what, server_query(r, words[i].name));
+    if (!census_filter(c, words[i].what, server_query(r, words[i].name), err))
+      return false;
   if (least != NULL && (!str_to_long(str_from(least), &n) || n < 1))
     return err_set(err, ERR_USAGE, "min_stages must be a number from 1");
   c->min_stages = n;

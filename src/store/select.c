@@ -9,6 +9,15 @@
 #include <stdio.h>
 #include <string.h>
 
+/* There is no 13th month: such a time is read as another one, which would be told otherwise. */
+static bool is_a_time(const char *text, int64_t *time_ms) {
+  char same[RECORD_TIME_BYTES];
+  if (!record_time_parse(text, time_ms))
+    return false;
+  record_time(*time_ms, same);
+  return strcmp(text, same) == 0;
+}
+
 bool select_since(const char *text, int64_t now_ms, int64_t *since_ms, struct err *err) {
   static const struct {
     char unit;
@@ -26,7 +35,7 @@ bool select_since(const char *text, int64_t now_ms, int64_t *since_ms, struct er
   if (word.n == strlen("2026-01-31") &&
       snprintf(date, sizeof date, "%sT00:00:00.000Z", text) < (int)sizeof date)
     text = date;
-  return record_time_parse(text, since_ms) ||
+  return is_a_time(text, since_ms) ||
          err_set(err, ERR_USAGE,
                  "since %.40s: write how long ago (90m, 12h, 3d, 2w), a date (2026-01-31), or a "
                  "time as in a log",

@@ -342,6 +342,9 @@ def words():
         some = box.dir + "/few"
         for wrong, said in [(("--by", "metod"), "did you mean method"), (("--by", "a,b,c,d,e"), "--by a"),
                             (("--min-stages", "x"), "write a number"), (("--since", "soon"), "--since soon"),
+                            (("--since", "2026-13-01"), "--since 2026-13-01"), (("--since", "2026-02-30"), "how long"),
+                            (("--method", "ai_jugde"), "did you mean ai_judge"), (("--method", "x,when"), "no method"),
+                            (("--outcome", "complet"), "no status"),
                             (("--json", "--csv"), "do not go together"), ((some + "/none.ndjson",), "cannot open")]:
             done = run(box, some, *wrong)
             expect(done.returncode == 2 and said in done.stderr, wrong, done.returncode, done.stderr)

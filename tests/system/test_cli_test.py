@@ -97,6 +97,8 @@ def wrong_cases():
             done = box.segue("test", box.file("c.ndjson", '{"text": "x", "rules": ["a", "b"]}'), *more)
             expect(done.returncode == 2, more, done.returncode, done.stderr)
         expect(box.segue("test", box.dir + "/none.ndjson", *words).returncode == 2)
+        done = box.segue("test", box.file("empty.ndjson", "\n"), *words, "--provider", "script")
+        expect(done.returncode == 2 and b"holds no case" in done.stderr, "nothing was tested", done.stderr)
 
 
 if __name__ == "__main__":

@@ -251,6 +251,8 @@ static bool test_cases(struct testing *t, const char *path, struct err *err) {
   if (ok && in.error != 0)
     ok = err_set_errno(err, in.error, "cannot read %s", path);
   ndjson_in_close(&in);
+  if (ok && t->cases == 0) /* a suite that tests nothing must not pass */
+    ok = err_set(err, ERR_USAGE, "%s holds no case", path);
   return ok;
 }
 
