@@ -59,7 +59,7 @@ const char *record_type_name(enum record_type type) {
   return type < RECORD_TYPE_COUNT ? type_names[type].p : "";
 }
 
-static enum record_type record_type_of(struct str name) {
+enum record_type record_type_named(struct str name) {
   size_t i = 0;
   while (i < RECORD_TYPE_COUNT && !str_eq(type_names[i], name))
     i++;
@@ -307,7 +307,7 @@ void record_read(struct record_draft *d, const json_t *json) {
                        .ts = json_view(json_at(json, "ts")),
                        .type_name = json_view(json_at(json, "type")),
                        .members = d->members};
-  r->type = record_type_of(r->type_name);
+  r->type = record_type_named(r->type_name);
   if (r->type < RECORD_TYPE_COUNT)
     r->type_name = type_names[r->type];
   if (r->type != RECORD_STAGE && r->type != RECORD_CHECK) {

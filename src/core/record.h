@@ -265,5 +265,7 @@ void record_time(int64_t time_ms, char out[RECORD_TIME_BYTES]);
 bool record_time_parse(const char *text, int64_t *time_ms);
 
 const char *record_type_name(enum record_type type);
+/* RECORD_TYPE_COUNT: none that this program knows. */
+enum record_type record_type_named(struct str name);
 
 #endif

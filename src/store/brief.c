@@ -8,6 +8,7 @@
 #include "core/state.h"
 #include "format/json_write.h"
 #include "store/reader.h"
+#include "json/pull.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -299,6 +300,104 @@ static bool read_at(const struct log_reader *r, uint64_t from, size_t n, struct 
   return reader_read_all(r, from, out->p, n);
 }
 
+/* All that is wanted of a session's first line and of most others: no tree is built of them. */
+struct glance {
+  struct str ts, type, movement, hash, session, name;
+  int64_t seq, turn;
+  bool submitted;
+  bool whole; /* more is wanted, or it is not plain */
+};
+
+static bool glance_plain(struct pull *at, struct glance *g, struct str *text) {
+  bool ok = pull_text(at, text);
+  g->whole = g->whole || !ok || memchr(text->p, '\\', text->n) != NULL;
+  return ok;
+}
+
+/* The name of a workflow; whether a configuration was submitted. */
+static void glance_into(struct pull *at, struct glance *g, struct str key) {
+  struct str inner;
+  bool workflow = str_eq_c(key, "workflow");
+  if (!pull_open(at, '{'))
+    return;
+  while (pull_key(at, &inner)) {
+    if (workflow && str_eq_c(inner, "name"))
+      (void)glance_plain(at, g, &g->name);
+    else if (!workflow && str_eq_c(inner, "submitted"))
+      g->submitted = pull_true(at);
+    else
+      pull_skip(at);
+  }
+}
+
+static void glance_take(struct pull *at, struct glance *g, struct str key) {
+  if (str_eq_c(key, "seq"))
+    g->whole = !pull_integer(at, &g->seq) || g->whole;
+  else if (str_eq_c(key, "turn"))
+    g->whole = !pull_integer(at, &g->turn) || g->whole;
+  else if (str_eq_c(key, "ts"))
+    (void)glance_plain(at, g, &g->ts);
+  else if (str_eq_c(key, "type"))
+    (void)glance_plain(at, g, &g->type);
+  else if (str_eq_c(key, "movement"))
+    (void)glance_plain(at, g, &g->movement);
+  else if (str_eq_c(key, "hash"))
+    (void)glance_plain(at, g, &g->hash);
+  else if (str_eq_c(key, "workflow") || str_eq_c(key, "config"))
+    glance_into(at, g, key);
+  else if (str_eq_c(key, "session"))
+    (void)glance_plain(at, g, &g->session);
+  else
+    pull_skip(at);
+  g->whole = g->whole || str_eq_c(key, "retry_in_ms");
+}
+
+/* False: it has to be read whole. */
+static bool glance_at(struct str line, struct glance *g) {
+  struct pull at = pull_of(line);
+  struct str key;
+  *g = (struct glance){0};
+  if (pull_open(&at, '{'))
+    while (pull_key(&at, &key))
+      glance_take(&at, g, key);
+  return !at.bad && !g->whole && g->type.n > 0 && g->ts.n > 0 && g->seq > 0 && at.p == at.end;
+}
+
+static void brief_copy_text(char *out, size_t room, struct str text) {
+  size_t n = text.n < room - 1 ? text.n : room - 1;
+  if (n > 0)
+    memcpy(out, text.p, n);
+  out[n] = '\0';
+}
+
+static bool feed_first_whole(struct brief *b, struct str line) {
+  json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+  struct record_draft d;
+  record_read(&d, record);
+  bool ok = d.record.type == RECORD_SESSION_START;
+  if (ok)
+    brief_feed(b, &d.record);
+  copy_word(b->hash, sizeof b->hash, brief_word(record, "hash"));
+  record_drop(&d);
+  json_decref(record);
+  return ok;
+}
+
+static bool feed_first(struct brief *b, struct str line) {
+  struct glance g;
+  if (!glance_at(line, &g) || record_type_named(g.type) != RECORD_SESSION_START || g.name.n == 0)
+    return feed_first_whole(b, line);
+  b->seq = (uint64_t)g.seq;
+  brief_copy_text(b->updated, sizeof b->updated, g.ts);
+  brief_copy_text(b->started, sizeof b->started, g.ts);
+  brief_copy_text(b->session, sizeof b->session, g.session);
+  brief_copy_text(b->hash, sizeof b->hash, g.hash);
+  copy_word(b->status, sizeof b->status, "running");
+  b->workflow = xstrndup(g.name.p, g.name.n);
+  b->submitted = g.submitted;
+  return true;
+}
+
 /* The first line; grows until it is whole. */
 static bool feed_head(struct brief *b, const struct log_reader *r, uint64_t size,
                       struct buf *text) {
@@ -313,18 +412,10 @@ static bool feed_head(struct brief *b, const struct log_reader *r, uint64_t size
     if (end == NULL && (have == size || n > LIMIT_LOG_LINE_BYTES))
       return false;
   }
-  json_t *record = json_loadb(text->p, (size_t)(end - text->p), JSON_ALLOW_NUL, NULL);
-  struct record_draft d;
-  record_read(&d, record);
-  bool ok = d.record.type == RECORD_SESSION_START;
-  if (ok)
-    brief_feed(b, &d.record);
-  record_drop(&d);
-  json_decref(record);
-  return ok;
+  return feed_first(b, (struct str){text->p, (size_t)(end - text->p)});
 }
 
-static bool feed_line(struct brief *b, struct str line) {
+static bool feed_line_whole(struct brief *b, struct str line) {
   json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
   struct record_draft d;
   record_read(&d, record);
@@ -339,6 +430,26 @@ static bool feed_line(struct brief *b, struct str line) {
   record_drop(&d);
   json_decref(record);
   return names;
+}
+
+static bool feed_line(struct brief *b, struct str line) {
+  struct glance g;
+  if (!glance_at(line, &g))
+    return feed_line_whole(b, line);
+  enum record_type type = record_type_named(g.type);
+  if ((matters(type) && type != RECORD_TURN_START) || type == RECORD_ADMISSION)
+    return feed_line_whole(b, line);
+  b->seq = (uint64_t)g.seq;
+  b->turns = (long)g.turn > b->turns ? (long)g.turn : b->turns;
+  brief_copy_text(b->updated, sizeof b->updated, g.ts);
+  brief_copy_text(b->hash, sizeof b->hash, g.hash);
+  free(b->wait); /* it tells something, so it waits no more */
+  b->wait = NULL;
+  if (g.movement.n > 0) {
+    free(b->movement);
+    b->movement = xstrndup(g.movement.p, g.movement.n);
+  }
+  return g.movement.n > 0;
 }
 
 /* The last whole lines; more of them until one names the movement, or all are read. */
@@ -360,6 +471,8 @@ static bool feed_tail(struct brief *b, const struct log_reader *r, uint64_t size
       begin++;
     struct str rest = {begin, begin ? (size_t)(text->p + end - begin) : 0};
     bool names = false;
+    if (from == 0)
+      (void)str_next_line(&rest); /* the first one was fed */
     while (rest.p != NULL && rest.n > 0)
       names = feed_line(b, str_next_line(&rest)) || names;
     if (from == 0 || names || want == LIMIT_LOG_LINE_BYTES)

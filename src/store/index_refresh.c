@@ -9,6 +9,7 @@
 #include "store/brief.h"
 #include "store/files_internal.h"
 #include "store/reader.h"
+#include "json/pull.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +50,21 @@ static bool has_line(const struct buf *names, struct str name) {
   return false;
 }
 
-/* Who was called, and what judged. Only the lines that can tell are parsed. False: a method that
+/* A name, which has no escapes; "": the record has no such member. */
+static struct str text_of(struct str line, const char *member) {
+  struct pull at = pull_of(line);
+  struct str key, text = {0}, found = STR("");
+  if (pull_open(&at, '{'))
+    while (pull_key(&at, &key)) {
+      if (!str_eq_c(key, member))
+        pull_skip(&at);
+      else if (pull_text(&at, &text))
+        found = text;
+    }
+  return at.bad ? STR("") : found;
+}
+
+/* Who was called, and what judged. Only the lines that can tell are looked at. False: a method that
  * this program does not know. */
 static bool read_details(const struct store_ref *ref, struct buf *providers, uint16_t *methods) {
   struct log_reader r;
@@ -62,9 +77,7 @@ static bool read_details(const struct store_ref *ref, struct buf *providers, uin
     bool judged = str_has(line, "\"type\":\"judgment\"");
     if (!judged && !str_has(line, "\"type\":\"call_start\""))
       continue;
-    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
-    struct str name =
-        str_from(json_string_value(json_object_get(record, judged ? "method" : "provider")));
+    struct str name = text_of(line, judged ? "method" : "provider");
     enum judge_stage stage;
     if (judged && name.n > 0 && judge_stage_from_name(name, &stage))
       *methods = (uint16_t)(*methods | 1u << stage);
@@ -72,7 +85,6 @@ static bool read_details(const struct store_ref *ref, struct buf *providers, uin
       known = false;
     else if (!judged && name.n > 0 && !has_line(providers, name))
       buf_printf(providers, STR_FMT "\n", STR_ARG(name));
-    json_decref(record);
   }
   known = known && !r.too_long && r.error == 0;
   reader_close(&r);

@@ -257,11 +257,65 @@ static void lists(void **state) {
   assert_false(store_list(&store, &ids, &count, &err));
 }
 
+/* Lines of which no tree is built say the same as those of which one is. */
+static void glances(void **state) {
+  static const struct {
+    const char *name, *movement, *last; /* the last: of a line that is taken at a glance, or not */
+  } rows[] = {
+      {"w", "m",
+       "{\"seq\":3,\"ts\":\"2026-01-01T00:00:07.000Z\",\"type\":\"stage\",\"turn\":4,"
+       "\"errors\":[{\"seq\":9,\"turn\":99}],\"hash\":\"abc\"}"},
+      {"a \\\"b\\\" \\u00fc", "x \\\\ y",
+       "{\"seq\":3,\"ts\":\"2026-01-01T00:00:07.000Z\",\"type\":\"turn_end\",\"turn\":4,\"hash\":"
+       "\"abc\"}"},
+      {"w", "m",
+       "{ \"seq\" : 3, \"ts\":\"2026-01-01T00:00:07.000Z\", \"type\":\"t\\u0065ll\","
+       "\"turn\":4,\"hash\":\"abc\"}"},
+  };
+  static const char *const told[] = {"w", "a \"b\" \u00fc", "w"}, *const moved[] = {"m", "x \\ y",
+                                                                                    "m"};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    struct buf text = {0};
+    struct brief b;
+    struct err err;
+    buf_printf(&text,
+               "{\"v\":1,\"seq\":1,\"ts\":\"2026-01-01T00:00:00.000Z\",\"type\":\"session_start\","
+               "\"session\":\"%s\",\"workflow\":{\"steps\":[{\"name\":\"no\"}],\"name\":\"%s\"},"
+               "\"config\":{\"deep\":{\"submitted\":false},\"submitted\":true},\"hash\":\"h\"}\n",
+               id, rows[i].name);
+    put(&text);
+    assert_true(brief_read(&b, log_ref(path), &err)); /* of one line only */
+    assert_string_equal(b.hash, "h");
+    assert_string_equal(b.session, id);
+    assert_string_equal(b.workflow, told[i]);
+    assert_true(b.submitted);
+    assert_int_equal(b.seq, 1);
+    brief_deinit(&b);
+    buf_printf(&text,
+               "{\"seq\":2,\"ts\":\"2026-01-01T00:00:06.000Z\",\"type\":\"turn_start\",\"turn\":3,"
+               "\"movement\":\"%s\",\"hash\":\"i\"}\n%s\n",
+               rows[i].movement, rows[i].last);
+    put(&text);
+    assert_true(brief_read(&b, log_ref(path), &err));
+    assert_string_equal(b.hash, "abc");
+    assert_string_equal(b.movement, moved[i]);
+    assert_string_equal(b.started, "2026-01-01T00:00:00.000Z");
+    assert_string_equal(b.updated, "2026-01-01T00:00:07.000Z");
+    assert_int_equal(b.seq, 3);
+    assert_int_equal(b.turns, 4);
+    assert_string_equal(b.status, "running");
+    brief_deinit(&b);
+    buf_deinit(&text);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(sizes, setup, teardown),
       cmocka_unit_test_setup_teardown(endings, setup, teardown),
       cmocka_unit_test_setup_teardown(waits, setup, teardown),
+      cmocka_unit_test_setup_teardown(glances, setup, teardown),
       cmocka_unit_test_setup_teardown(what_is_no_log, setup, teardown),
       cmocka_unit_test_setup_teardown(times, setup, teardown),
       cmocka_unit_test_setup_teardown(lists, setup, teardown),
