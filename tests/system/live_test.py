@@ -33,6 +33,14 @@ REPLIES = {"replies": [
     {"text": "[INVESTIGATE-THE-CAUSE:1]", "usage": {"input": 100, "output": 3}}]}
 
 
+BEFORE = """name: before
+movements:
+  - name: hold
+    command: [sh, -c, "while ! test -e free; do sleep 0.05; done"]
+    rules: [{condition: when(exit == 0), next: COMPLETE}]
+"""
+
+
 class Screen:
     """As much of a terminal as is used here: what it shows now, and every line that it ever did."""
 
@@ -166,6 +174,54 @@ def a_pipe_gets_finished_lines():
         expect(len(out.splitlines()) == 3 and "1337 tokens" in out.splitlines()[0], out)
 
 
+def the_words_from_anywhere():
+    """Of a session of the daemon as they come; of one that segue run runs, when each answer is whole."""
+    def listeners(box):
+        return box.get("/v1/health")["connections"]
+
+    with DaemonBox() as box:
+        box.serve("-n", "1")
+        before = box.segue("submit", box.file("before.yaml", BEFORE), "--socket", box.socket)
+        expect(before.returncode == 0, before.stderr)
+        alone = listeners(box)
+        t = Terminal(box, ["submit", box.file("w.yaml", FLOW), "-s",
+                           box.file("s.json", json.dumps(REPLIES)), "--socket", box.socket,
+                           "--follow", "-v"], columns=150)
+        t.until(lambda: t.shows("^workflow  live"), "it is not submitted")
+        box.until(lambda: listeners(box) > alone, "submit does not listen")
+        sid = box.get("/v1/sessions")["sessions"][0]["id"]
+        other = Terminal(box, ["show", sid, "--follow", "-v", "--socket", box.socket], columns=150)
+        box.until(lambda: listeners(box) > alone + 1, "show does not listen")
+        with open(box.cwd + "/free", "w"):
+            pass
+        t.until(lambda: t.shows(r"^    I looked\.$"), "submit -v: a line that is whole")
+        expect(not any("> fix" in row for row in t.screen.seen), "its answer is not over yet")
+        t.until(lambda: t.shows(r"^    All is fine\.$"), "submit -v")
+        other.until(lambda: other.shows(r"^    All is fine\.$"), "show -v")
+        go_on(box)
+        expect(t.status() == 0 and other.status() == 0, t.screen.rows, other.screen.rows)
+        for screen in (t.screen, other.screen):
+            rows = [r.strip() for r in screen.rows if r.strip()]
+            rows = rows[rows.index("I looked."):]
+            expect(rows[1] == "All is fine." and rows[2].startswith("1 invest"), rows)
+            expect(sum("passed" in r for r in rows) == 1, "a command's output is nobody's words", rows)
+        expect("\x1b[2m" in t.raw[:t.raw.index("I looked.")][-8:], "they are dimmed")
+        piped = box.segue("submit", box.file("w.yaml", FLOW), "-s", box.file("s.json", json.dumps(REPLIES)),
+                          "--socket", box.socket, "--follow", "-v")
+        expect(piped.returncode == 0 and b"I looked" not in piped.stdout, piped.stdout, piped.stderr)
+        box.end()
+    with Box() as box:
+        t = Terminal(box, words(box), columns=150)
+        t.until(lambda: t.shows(r"^  1 [|/\\-] "), "it runs")
+        other = Terminal(box, ["show", box.log_paths()[0], "--follow", "-v"], columns=150)
+        other.until(lambda: other.shows(r"^    All is fine\.$"), "show -v of segue run")
+        go_on(box)
+        expect(t.status() == 0 and other.status() == 0, t.screen.rows, other.screen.rows)
+        rows = [r.strip() for r in other.screen.rows if r.strip()]
+        expect(sum(r == "I looked." for r in rows) == 1 and not any("I looked." in r for r in t.screen.seen),
+               rows)
+
+
 def from_anywhere():
     """The same in another terminal, of a session of the daemon."""
     with DaemonBox() as box:
@@ -187,4 +243,5 @@ def from_anywhere():
 
 if __name__ == "__main__":
     sys.exit(main([a_line_while_it_runs, the_words_of_an_agent, narrow_ones_wrap_nothing,
-                   a_pipe_gets_finished_lines, from_anywhere]))
+                   a_pipe_gets_finished_lines, the_words_from_anywhere,
+                   from_anywhere]))

@@ -8,6 +8,7 @@
 #include "cli/json_io.h"
 #include "cli/live.h"
 #include "cli/turns.h"
+#include "cli/words.h"
 #include "core/record.h"
 #include "daemon/client.h"
 #include "format/json_object.h"
@@ -29,6 +30,8 @@ enum { SHOW_TEXT_BYTES = 4096 }; /* of each text of a judgment's view, unless --
 static const struct cli_option options[] = {
     {"follow", 'f', NULL, "go on until the session ends or stops; exit with its status", false},
     {"quiet", 'q', NULL, "print nothing but errors (with --follow)", false},
+    {"verbose", 'v', NULL, "with --follow: show the agents' words as they come (on a terminal)",
+     false},
     {"full", 0, NULL, "cut no texts", false},
     {"json", 0, NULL, "print the records (of that turn)", false},
     {"as", 0, "view", "print what is shown as one JSON object", false},
@@ -47,7 +50,9 @@ struct show {
   int columns;
   struct turns_look look;
   struct live live; /* the turns that are open, with --follow on a terminal */
-  FILE *out;        /* of turns: stdout, or `turns` until the header is known */
+  struct spoken words;
+  bool hears; /* -v: the agents' words are shown too */
+  FILE *out;  /* of turns: stdout, or `turns` until the header is known */
   char *turns;
   size_t turns_bytes;
   json_t *start; /* session_start */
@@ -288,6 +293,8 @@ static void take_record(struct show *s, const json_t *record, struct str line) {
   }
   if (s->movement != NULL || s->quiet)
     return;
+  if (s->hears)
+    words_note(&s->words, record, s->book.records);
   if (s->json)
     show_print_record(s, record, line);
   else if (s->follow)
@@ -361,6 +368,14 @@ static bool is_given_up(const struct show *s) {
   return up;
 }
 
+/* Until it is worth looking again. */
+static void show_rest(struct show *s) {
+  struct pollfd words = {.fd = s->hears ? s->words.from.fd : -1, .events = POLLIN};
+  (void)poll(&words, 1, FOLLOW_POLL_MS);
+  if (s->hears)
+    words_hear(&s->words, s->book.records);
+}
+
 /* Until the session ends, stops, or has nobody who runs it. */
 static bool show_follow(struct show *s, struct err *err) {
   int orphan_looks = 0;
@@ -377,7 +392,7 @@ static bool show_follow(struct show *s, struct err *err) {
       orphan_looks = 0;
     }
     live_draw(&s->live, &s->summary);
-    (void)poll(NULL, 0, FOLLOW_POLL_MS);
+    show_rest(s);
     if (!book_again(&s->book))
       return live_clear(&s->live), err_set(err, ERR_NOT_FOUND, "the log is gone");
     read_on(s);
@@ -388,19 +403,16 @@ static bool show_follow(struct show *s, struct err *err) {
   return ok;
 }
 
-/* ---- the command
- * ------------------------------------------------------------------------------------------------
- */
+/* --- the command --- */
 
 static int closing(struct show *s, const char *path) {
   if (s->movement == NULL && !s->json && !s->quiet && s->start != NULL) {
     print_header(s);
-    if (!s->follow)
+    if (!s->follow) {
       print_status(s);
-    if (!s->follow)
       print_spent(s);
-    if (!s->follow)
       print_reports(s);
+    }
     if (s->turns != NULL) {
       fflush(s->out);
       fputs(s->turns, stdout);
@@ -509,9 +521,11 @@ static int show_show(int argc, char **argv) {
                    .columns = cli_columns(STDOUT_FILENO),
                    .look = turns_look_of(STDOUT_FILENO),
                    .out = stdout};
-  live_init(&s.live, &s.look, false);
+  live_init(&s.live, &s.look, cli_flag(&args, "verbose"));
   if (!s.follow || s.json || s.quiet || s.movement != NULL)
     s.live.on = false;
+  s.hears = s.live.on && cli_flag(&args, "verbose");
+  words_init(&s.words, s.socket, &s.summary, &s.live);
   if (!find_session(args.words[0], cli_value(&args, "logs"), cli_value(&args, "socket"), &ref,
                     &err))
     return cli_fail("show", &err);
@@ -540,6 +554,7 @@ static int show_show(int argc, char **argv) {
   report_files_deinit(&s.reports);
   summary_deinit(&s.summary);
   live_deinit(&s.live);
+  words_deinit(&s.words);
   book_close(&s.book);
   return status;
 }

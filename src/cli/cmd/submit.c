@@ -29,6 +29,8 @@ static const struct cli_option options[] = {
     {"allow-secret", 0, NULL, "run though the task or the workflow holds a key", false},
     {"interactive", 0, NULL, "a person takes part: rules with interactive_only count", false},
     {"follow", 0, NULL, "show it turn by turn; exit with its status", false},
+    {"verbose", 'v', NULL, "with --follow: show the agents' words as they come (on a terminal)",
+     false},
     {"wait", 'w', NULL, "wait for its end without a word; exit with its status", false},
     {"json", 0, NULL, "print the session as JSON instead of its id; with --follow, its records too",
      false},
@@ -98,18 +100,26 @@ static bool print_errors(const struct client_reply *reply) {
 }
 
 /* Does what `segue show --follow` does with the session's log. */
-static int submit_follow(const json_t *session, bool quiet, bool json) {
-  const char *log = json_string_value(json_object_get(session, "log"));
-  char name[] = "show", flag[] = "--follow", silent[] = "--quiet", records[] = "--json";
-  char *path = log ? strdup(log) : NULL;
-  char *how = json ? records : NULL;
-  if (quiet)
-    how = silent;
-  char *argv[] = {name, flag, path, how, NULL};
-  int status = STATUS_FAILED;
-  if (path != NULL)
-    status = cmd_show.run(how ? 4 : 3, argv);
-  free(path);
+static int submit_follow(const struct cli_args *args, const json_t *session) {
+  const char *socket = cli_value(args, "socket");
+  const char *name = json_string_value(json_object_get(session, socket ? "id" : "log"));
+  char *argv[8] = {"show", "--follow", name ? strdup(name) : NULL};
+  int argc = 3, status = STATUS_FAILED;
+  if (!cli_flag(args, "follow"))
+    argv[argc++] = "--quiet";
+  else if (cli_flag(args, "json"))
+    argv[argc++] = "--json";
+  if (cli_flag(args, "verbose"))
+    argv[argc++] = "--verbose";
+  char *asked = socket ? strdup(socket) : NULL;
+  if (asked != NULL) {
+    argv[argc++] = "--socket";
+    argv[argc++] = asked;
+  }
+  if (argv[2] != NULL)
+    status = cmd_show.run(argc, argv);
+  free(argv[2]);
+  free(asked);
   return status;
 }
 
@@ -142,7 +152,7 @@ static int submit_run(int argc, char **argv) {
   }
   fflush(stdout);
   if (cli_flag(&args, "follow") || cli_flag(&args, "wait"))
-    status = submit_follow(reply.value, !cli_flag(&args, "follow"), cli_flag(&args, "json"));
+    status = submit_follow(&args, reply.value);
 out:
   client_reply_deinit(&reply);
   json_decref(body);

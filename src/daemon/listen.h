@@ -1,0 +1,37 @@
+/* listen.h - the words of a session's agents, piece by piece, from the daemon that runs it. For
+ * the command line; reading never blocks.
+ *
+ *   listen_init(&l, socket, session, on_words, ctx)  socket: --socket or NULL; both are borrowed
+ *   listen_hear(&l, seen_seq)      again and again: connects where there is no connection, tells
+ *                                what came since; seen_seq is the record that was read last
+ *   poll(l.fd, POLLIN)           -1: there is no daemon, or it has nothing more to say
+ *   listen_deinit(&l)
+ *
+ * Pieces are told at most once, and some may be lost: the record with the whole answer follows. */
+#ifndef SEGUE_DAEMON_LISTEN_H
+#define SEGUE_DAEMON_LISTEN_H
+
+#include "base/str.h"
+#include "format/sse.h"
+
+#include <stdint.h>
+
+typedef void (*listen_fn)(void *ctx, long turn, long call, bool thinking, struct str text);
+
+struct listening {
+  const char *socket, *session;
+  listen_fn on_words;
+  void *ctx;
+  int fd;
+  bool in_body;      /* the head of the answer was read */
+  struct buf head;   /* of the answer, while it comes */
+  struct sse sse;    /* its body */
+  uint64_t again_ms; /* when it is tried next (monotonic) */
+};
+
+void listen_init(struct listening *l, const char *socket, const char *session, listen_fn on_words,
+                 void *ctx);
+void listen_hear(struct listening *l, uint64_t seen_seq);
+void listen_deinit(struct listening *l);
+
+#endif
