@@ -37,9 +37,10 @@
 /* A daemon looks again for programs and keys after this long. */
 #define LIMIT_PREFLIGHT_FRESH_MS    2000u
 #define LIMIT_PREFLIGHT_KNOWN_COUNT 64u
-#define LIMIT_LS_PROOF_BYTES        (4u * 1024u * 1024u) /* of logs whose chain a list checks */
-#define LIMIT_PLAN_TURNS            10000                /* that segue plan walks one by one */
-#define LIMIT_PLAN_RUNS             20u                  /* sessions whose use it tells */
+#define LIMIT_LS_PROOF_BYTES        (4u * 1024u * 1024u)  /* of logs whose chain a list checks */
+#define LIMIT_LS_BAD_BYTES          (64u * 1024u * 1024u) /* the same for ls -s bad */
+#define LIMIT_PLAN_TURNS            10000                 /* that segue plan walks one by one */
+#define LIMIT_PLAN_RUNS             20u                   /* sessions whose use it tells */
 #define LIMIT_PLAN_LOGS             2000u /* that it looks at for them, newest first */
 
 /* --- texts --- */

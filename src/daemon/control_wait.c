@@ -24,8 +24,15 @@ static void waiter_drop(struct waiter *w) {
   free(w);
 }
 
+/* Nobody waits for the answer to a question any more, so nobody is asked it. */
 static void control_on_gone(void *ctx) {
-  waiter_drop(ctx);
+  struct waiter *w = ctx;
+  struct sessions *ss = w->api->sessions;
+  bool asks = w->what == JUDGMENT || w->what == VALUE;
+  struct daemon_entry *e = asks && !server_closes(w->request) ? sessions_find(ss, w->id) : NULL;
+  waiter_drop(w);
+  if (e != NULL)
+    sessions_leave(ss, e);
 }
 
 void control_wait_for(struct control *api, struct server_request *r, const char *id,
@@ -49,6 +56,9 @@ void control_reply_broken(struct server_request *r, const struct daemon_entry *e
                    "the cancel is not accepted yet: %s. It is tried again while this daemon runs, "
                    "but forgotten with it: ask again to be sure",
                    why);
+  } else if (what == FIRST_RECORD && broken != NULL && broken->code == ERR_LIMIT) {
+    server_set_header(r, "Retry-After", "1");
+    server_problem(r, 503, NULL, "%s", why);
   } else {
     const char *what_not = what == RESUME ? "it is not resumed: " : "";
     if (what == ANSWER)

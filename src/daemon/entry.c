@@ -74,6 +74,7 @@ bool entry_look(struct daemon_entry *e) {
     return false;
   brief_deinit(&e->brief);
   e->brief = brief;
+  e->sessions->asking |= brief.questions != NULL;
   if (e->feed != NULL)
     feed_grow(e->feed, e->brief.bytes);
   return true;

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -158,6 +159,17 @@ static void server_run(struct server *h) {
     uv_timer_stop(&h->timer);
 }
 
+/* The library does not look at a connection while its request is kept. */
+static bool has_left(const struct connection *c) {
+  const struct server_request *r = c->request;
+  if (r == NULL || r->state != KEPT || !r->suspended)
+    return false;
+  const union MHD_ConnectionInfo *info =
+      microhttpd.get_connection_info(c->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+  struct pollfd end = {.fd = info->connect_fd};
+  return poll(&end, 1, 0) == 1 && (end.revents & (POLLHUP | POLLERR)) != 0;
+}
+
 /* A request that trickles in holds its connection for LIMIT_API_REQUEST_MS at most. */
 static void server_on_tick(uv_timer_t *timer) {
   struct server *h = timer->data;
@@ -165,6 +177,8 @@ static void server_on_tick(uv_timer_t *timer) {
   LIST_EACH(struct connection, c, in_server, &h->connections) {
     if (waits_for_client(c) && now - c->since >= LIMIT_API_REQUEST_MS)
       hang_up(c);
+    else if (has_left(c))
+      server_request_left(c->request);
   }
 }
 

@@ -69,6 +69,8 @@ struct buf server_take_body(struct server_request *r); /* it has none after that
 /* The request is answered later, from the loop. gone(ctx) when that is pointless now. Who kept it
  * may hand it on to another who keeps it. */
 void server_keep(struct server_request *r, void (*gone)(void *ctx), void *ctx);
+/* Is `gone` told because the server ends? Else its client has left. */
+bool server_closes(const struct server_request *r);
 
 void server_reply(struct server_request *r, unsigned status, const char *type, struct str bytes);
 void server_reply_json(struct server_request *r, unsigned status, json_t *taken);

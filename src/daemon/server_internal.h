@@ -77,6 +77,8 @@ struct server {
 
 /* The server runs once more, soon. From anywhere on the loop, callbacks of libmicrohttpd too. */
 void server_want_run(struct server *h);
+/* A suspended request's client has hung up: whoever keeps it is told, and nothing is answered. */
+void server_request_left(struct server_request *r);
 
 /* Callbacks of libmicrohttpd. */
 enum MHD_Result server_on_request(void *ctx, struct MHD_Connection *mhd, const char *path,

@@ -346,6 +346,18 @@ static void request_resume(struct server_request *r) {
   server_want_run(r->http);
 }
 
+void server_request_left(struct server_request *r) {
+  assert(r->state == KEPT && r->suspended);
+  r->state = ANSWERED;
+  if (r->gone != NULL)
+    r->gone(r->gone_ctx);
+  request_resume(r);
+}
+
+bool server_closes(const struct server_request *r) {
+  return r->http->closing;
+}
+
 void server_set_header(struct server_request *r, const char *name, const char *value) {
   size_t i = r->headers[0].name ? 1 : 0;
   r->headers[i].name = name;

@@ -91,6 +91,7 @@ void entry_set_state(struct daemon_entry *e, enum entry_state state) {
   assert(next_states[e->state] & (1u << state));
   list_remove(sessions_list_of(e->sessions, e->state), &e->in_state);
   e->state = state;
+  e->sessions->asking |= state == ENTRY_OVER && e->brief.questions != NULL;
   sessions_list_insert(sessions_list_of(e->sessions, state), e);
 }
 
@@ -277,6 +278,9 @@ static bool start_again(struct daemon_entry *e) {
 }
 
 static bool sessions_start(struct daemon_entry *e) {
+  struct err err;
+  if (e->left)
+    return entry_cancel_now(e, &err);
   if (!e->held)
     return start_again(e);
   e->held = false;
@@ -316,11 +320,17 @@ void sessions_free_dead(struct sessions *ss) {
 /* Those that are over longest are forgotten, and those that wait for a person, perhaps for days;
  * their logs stay. */
 static void forget(struct sessions *ss) {
-  LIST_EACH(struct daemon_entry, e, in_state, sessions_list_of(ss, ENTRY_OVER)) {
-    bool over_many = sessions_list_of(ss, ENTRY_OVER)->count > LIMIT_OVER_COUNT;
+  const struct list *over = sessions_list_of(ss, ENTRY_OVER);
+  bool asking = ss->asking;
+  ss->asking = false;
+  LIST_EACH(struct daemon_entry, e, in_state, over) {
     bool asks = brief_is_stopped(&e->brief) && e->brief.questions != NULL;
-    if ((over_many || asks) && e->session == NULL && e->feed == NULL)
+    if (!asking && over->count <= LIMIT_OVER_COUNT)
+      break;
+    if ((over->count > LIMIT_OVER_COUNT || asks) && e->session == NULL && e->feed == NULL)
       sessions_entry_free(e);
+    else
+      ss->asking |= asks;
   }
 }
 
@@ -475,6 +485,7 @@ struct daemon_entry *sessions_adopt(struct sessions *ss, const char *id, struct 
     return NULL;
   struct daemon_entry *e = entry_new(ss, id, ENTRY_OVER);
   e->brief = brief;
+  ss->asking = ss->asking || brief.questions != NULL;
   sessions_soon(ss); /* there may be too many now */
   return e;
 }

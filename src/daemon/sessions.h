@@ -55,6 +55,7 @@ struct daemon_entry {
   bool held;                      /* queued, with its session in memory */
   bool resumed;           /* queued because a user said so, even where a user had stopped it */
   uint64_t not_before_ms; /* of the loop's clock: its log was in other hands, or failed */
+  bool left;              /* its client waits for its answer no more */
   bool cancelled;         /* is to end, also when its log failed meanwhile */
   unsigned breaks;        /* of its log, in a row */
   long broken_turns;      /* how far it had come at the last one */
@@ -83,6 +84,7 @@ struct sessions {
   uv_timer_t mends;           /* opens broken ones again */
   struct deadlines deadlines; /* of stopped ones */
   bool draining;
+  bool asking; /* there may be some that are over and wait for a person */
   void (*changed)(void *ctx, struct daemon_entry *e); /* its state or status is another one */
   void *ctx;
 };
@@ -108,6 +110,8 @@ struct daemon_entry *sessions_adopt(struct sessions *ss, const char *id, struct 
  * False: ERR_LOCKED, another program owns it; ERR_INVALID, it has ended; or its log cannot be used.
  * */
 bool sessions_cancel(struct sessions *ss, struct daemon_entry *e, struct err *err) MUST_CHECK;
+/* The client that waited for its answer has left: it is cancelled, once that can be written. */
+void sessions_leave(struct sessions *ss, struct daemon_entry *e);
 
 /* Puts one that is over and unfinished (or waits, but was taken further elsewhere) in the queue
  * again: at once where the next daemon would go on with it too and `st` says nothing beside that

@@ -1,5 +1,6 @@
 /* Does what clients ask of a session: cancel, resume. */
 #include "base/limits.h"
+#include "base/log.h"
 #include "daemon/sessions_internal.h"
 
 #include <assert.h>
@@ -18,7 +19,7 @@ bool entry_cancel_now(struct daemon_entry *e, struct err *err) {
   e->cancelled = true;
   if (e->state != ENTRY_RUNNING)
     entry_set_state(e, ENTRY_RUNNING);
-  host_cancel(e->session, "cancelled by request");
+  host_cancel(e->session, e->left ? "its client has left" : "cancelled by request");
   return true;
 }
 
@@ -30,6 +31,15 @@ bool sessions_cancel(struct sessions *ss, struct daemon_entry *e, struct err *er
   e->cancelled = true;
   entry_mend_soon(e);
   return true;
+}
+
+void sessions_leave(struct sessions *ss, struct daemon_entry *e) {
+  struct err err = {0};
+  e->left = true;
+  if (e->state == ENTRY_OVER || e->brief.seq == 0) /* over; or cancelled when its turn comes */
+    return;
+  if (!sessions_cancel(ss, e, &err))
+    log_warn("session %s, whose client has left, is not cancelled: %s", e->id, err.text);
 }
 
 static const char CRASHED[] = "its program was killed: resume it first, as it is";

@@ -43,6 +43,14 @@ def verify(box, *words, status=0, of=None):
     done = box.segue("verify", "--json", *(words or (box.logs,)))
     expect(done.returncode == status, words, "gave", done.returncode, done.stdout, done.stderr)
     said = [json.loads(line) for line in done.stdout.splitlines()]
+    if not words or os.path.isdir(words[0]):  # the sum comes last
+        total = said.pop()
+        logs = [s for s in said if s["state"] != "missing" and "of" not in s]
+        gone = [s for s in said if s["state"] == "missing"]
+        expect(total["of"] == "sum" and total["ok"] == (status == 0), total)
+        expect(total["logs"] == len(logs) and total["missing"] == len(gone), total, said)
+        for state, n in total["states"].items():
+            expect(n == sum(s["state"] == state for s in logs), state, total, said)
     return said if of is None else next(s for s in said if s.get("session") == of)
 
 

@@ -92,6 +92,8 @@ def a_log_changed_in_its_middle_is_named():
         rows = {r["id"]: r for r in map(json.loads, box.segue("ls", "--json", "-l", box.logs).stdout.splitlines())}
         expect(rows[tidy]["status"] == "bad" and "segue verify" in rows[tidy]["message"], rows[tidy])
         expect(rows[ask]["status"] != "bad", rows[ask])
+        expect(listed(box, "-s", "bad") == [tidy], "by status")
+        expect(set(listed(box, "-s", "bad,complete")) <= {tidy, ask}, "with another one")
 
 
 def where_it_looked_is_said():

@@ -5,13 +5,14 @@ usage: questions_test.py BUILD_DIR [CASE...]
 """
 import json
 import os
+import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
 sys.dont_write_bytecode = True
 
 from daemon import Connection, DaemonBox  # noqa: E402
-from support import expect, main, need_build, of_type, records, verified  # noqa: E402
+from support import WAIT_S, expect, main, need_build, of_type, records, verified  # noqa: E402
 
 GOOD = '{"sentiment": "positive", "confidence": 0.9, "keywords": ["love"]}'
 RULES = ["approved", "needs fix"]
@@ -186,6 +187,41 @@ def what_was_remembered_is_looked_at_again():
         box.check_all()
 
 
+def a_client_that_left_is_not_worked_for():
+    def call(box, path, body):
+        line = socket.socket(socket.AF_UNIX)
+        line.settimeout(WAIT_S)
+        line.connect(box.socket)
+        data = json.dumps(body).encode()
+        line.sendall(b"POST %s HTTP/1.1\r\nHost: segue\r\nContent-Type: application/json\r\nContent-Length: %d"
+                     b"\r\n\r\n" % (path.encode(), len(data)) + data)
+        return line
+
+    def session(box, status):
+        found = [s for s in box.get("/v1/sessions")["sessions"] if s["status"] == status]
+        return found[0] if found else None
+
+    slow = {"text": GOOD, "delay_ms": 600000, "purpose": "execute"}
+    ask = {"prompt": "I love it", "schema": "sentiment", "provider": "script"}
+    with DaemonBox() as box:
+        box.serve("-n", "1")
+        first = call(box, "/v1/ask", {**ask, "scenario": scenario(slow)})
+        box.until(lambda: session(box, "running"), "the question does not run")
+        running = session(box, "running")["id"]
+        second = call(box, "/v1/judge", {**NO_TAG, "scenario": scenario({**slow, "purpose": "judge"})})
+        box.until(lambda: session(box, "queued"), "the judgment does not wait")
+        waiting = session(box, "queued")["id"]
+        second.close()
+        box.until(lambda: session(box, "cancelled"), "it waits, and nobody for it")
+        expect(session(box, "cancelled")["id"] == waiting, "the other one")
+        expect(session(box, "running")["id"] == running, "its client is there")
+        first.close()
+        box.until(lambda: box.get("/v1/sessions/" + running)["status"] == "cancelled", "the call goes on")
+        end = records(box.log(running))[-1]
+        expect(end["type"] == "session_end" and end["message"] == "its client has left", end)
+        box.end()
+
+
 need_build()
 sys.exit(main([a_text_is_judged, a_value_is_asked_for, a_workflow_is_looked_at, they_wait_as_sessions_do,
-               what_was_remembered_is_looked_at_again]))
+               what_was_remembered_is_looked_at_again, a_client_that_left_is_not_worked_for]))

@@ -21,7 +21,7 @@ static const struct cli_option options[] = {
     {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
     {"heads", 0, "FILE", "check against heads that were kept elsewhere (segue heads)", false},
     {"signed", 0, "SIGNERS", "FILE.sig must be a signature over FILE by one of these", false},
-    {"json", 0, NULL, "print one JSON object a log", false},
+    {"json", 0, NULL, "print one JSON object a log, of a FOLDER a sum behind them", false},
     {0},
 };
 
@@ -218,15 +218,23 @@ static void verify_store(struct verifying *v, const char *where) {
 static void print_sum(const struct verifying *v) {
   size_t logs = 0;
   struct buf text = {0};
+  json_t *states = json_object();
   for (size_t i = 0; i < VERIFY_STATE_COUNT; i++) {
+    const char *name = verify_state_name((enum verify_state)i);
+    json_object_set_new(states, name, json_integer((json_int_t)v->counts[i]));
     if (v->counts[i] > 0)
-      buf_printf(&text, "%s%zu %s", text.n > 0 ? ", " : ": ", v->counts[i],
-                 verify_state_name((enum verify_state)i));
+      buf_printf(&text, "%s%zu %s", text.n > 0 ? ", " : ": ", v->counts[i], name);
     logs += v->counts[i];
   }
   if (v->gone > 0)
     buf_printf(&text, "; %zu missing", v->gone);
-  printf("%zu log%s%s\n", logs, logs == 1 ? "" : "s", buf_c(&text));
+  if (v->json)
+    verify_print_json(json_pack("{ss sb sI sO sI}", "of", "sum", "ok", !v->bad && !v->missing,
+                                "logs", (json_int_t)logs, "states", states, "missing",
+                                (json_int_t)v->gone));
+  else
+    printf("%zu log%s%s\n", logs, logs == 1 ? "" : "s", buf_c(&text));
+  json_decref(states);
   buf_deinit(&text);
 }
 
@@ -268,7 +276,7 @@ static int verify(int argc, char **argv) {
       v.missing = true;
     }
   }
-  if (v.folders && !v.json)
+  if (v.folders)
     print_sum(&v);
   heads_deinit(&v.ledger);
   heads_deinit(&v.kept);
