@@ -1,4 +1,4 @@
-/* Finds processes by their environment, in /proc, and ends them. */
+/* Finds processes by their environment or their mark, in /proc, and ends them. */
 #include "os/leftover.h"
 
 #include "base/buf.h"
@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/group.h"
+#include "shim/protocol.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -27,6 +28,9 @@ struct process_seen {
 };
 
 struct scan {
+  const char *variable; /* in the environment, of n bytes */
+  size_t n;
+  unsigned long long mark; /* see shim_mark_of; 0: none */
   struct process_seen *seen;
   size_t count;
   struct buf bytes;
@@ -84,7 +88,21 @@ static struct process_seen *find_seen(const struct scan *s, pid_t pid) {
   return NULL;
 }
 
-static bool look_at_all(struct scan *s, const char *wanted, size_t n) {
+/* By its environment, which it can have emptied, or by its mark. */
+static bool is_of_session(struct scan *s, pid_t pid) {
+  static const char title[] = "Max realtime timeout";
+  unsigned long long soft, hard;
+  if (read_proc(pid, "environ", &s->bytes) && has_variable(&s->bytes, s->variable, s->n))
+    return true;
+  if (s->mark == 0 || !read_proc(pid, "limits", &s->bytes) || s->bytes.n == 0)
+    return false;
+  s->bytes.p[s->bytes.n - 1] = '\0';
+  const char *at = strstr(s->bytes.p, title);
+  return at != NULL && sscanf(at + sizeof title - 1, " %llu %llu", &soft, &hard) == 2 &&
+         hard == s->mark;
+}
+
+static bool look_at_all(struct scan *s) {
   char path[PROC_PATH_BYTES];
   struct stat st;
   bool any = false;
@@ -102,8 +120,7 @@ static bool look_at_all(struct scan *s, const char *wanted, size_t n) {
     if (!read_stat((pid_t)pid, seen, &s->bytes))
       continue;
     s->count++;
-    seen->marked =
-        read_proc((pid_t)pid, "environ", &s->bytes) && has_variable(&s->bytes, wanted, n);
+    seen->marked = is_of_session(s, (pid_t)pid);
     any = any || seen->marked;
   }
   closedir(d);
@@ -156,9 +173,9 @@ size_t leftover_end(const char *session) {
   struct buf bytes = {0};
   int n = snprintf(wanted, sizeof wanted, LEFTOVER_VARIABLE "=%s", session);
   for (int pass = 0; pass < PASS_COUNT && clock_mono_ms() < until_ms; pass++) {
-    struct scan s = {0};
+    struct scan s = {.variable = wanted, .n = (size_t)n, .mark = shim_mark_of(session)};
     size_t ended = 0;
-    if (look_at_all(&s, wanted, (size_t)n)) {
+    if (look_at_all(&s)) {
       mark_trees(&s);
       ended = end_marked(&s, until_ms, &bytes);
     }

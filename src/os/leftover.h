@@ -2,7 +2,7 @@
  *
  * Nobody inherits their tree then. What they still have is their environment: each program that is
  * started for a session has SEGUE_SESSION in it, and so has what it starts, unless that is taken
- * out. */
+ * out; and the session's mark, a limit that limits nothing (shim_mark_of in shim/protocol.h). */
 #ifndef SEGUE_OS_LEFTOVER_H
 #define SEGUE_OS_LEFTOVER_H
 
@@ -10,7 +10,7 @@
 
 #define LEFTOVER_VARIABLE "SEGUE_SESSION"
 
-/* Ends every process of this user that has it with that value, and all that descend from them; not
+/* Ends every process of this user that has either, and all that descend from them; not
  * this process and those that it descends from. Only where nobody else runs the session (its log is
  * ours). Waits for their end, LIMIT_LEFTOVER_WAIT_MS at most. Returns how many there were. */
 size_t leftover_end(const char *session);

@@ -58,6 +58,24 @@ struct shim_message {
   int32_t value;
 };
 
+/* A session's mark on its programs, which all that they start inherit whatever becomes of their
+ * environment: their limit of real-time seconds, which is so high that it limits nothing. One that
+ * was lowered can be raised again by root only. 0: that is no session's id. */
+static inline uint64_t shim_mark_of(const char *session) {
+  uint64_t mark = 0;
+  size_t digits = 0;
+  for (; *session != '\0'; session++) {
+    const char *at = strchr("0123456789abcdef", *session);
+    if (at == NULL && *session != '-')
+      return 0;
+    if (at == NULL)
+      continue;
+    mark = mark << 4 | (uint64_t)(at - "0123456789abcdef");
+    digits++;
+  }
+  return digits == 32 ? (mark & (((uint64_t)1 << 60) - 1)) | (uint64_t)1 << 62 : 0;
+}
+
 /* The two ways to list the children of this process. Each calls `each` for every one; what comes or
  * goes meanwhile may be missed, so callers repeat until nothing is left. No heap, little stack. */
 typedef void (*shim_child_cb)(void *ctx, pid_t pid);

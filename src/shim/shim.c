@@ -108,6 +108,15 @@ static bool limit(const char *words) {
          limit_processors(most[2]);
 }
 
+/* So that what outlives us is found, whatever it does to its environment. */
+static void mark_program(void) {
+  const char *session = getenv("SEGUE_SESSION");
+  rlim_t mark = session != NULL ? shim_mark_of(session) : 0;
+  const struct rlimit own = {mark, mark};
+  if (mark != 0)
+    (void)setrlimit(RLIMIT_RTTIME, &own);
+}
+
 __attribute__((noreturn)) static void become_program(char **argv, pid_t shim, unsigned held,
                                                      const char *limits) {
   static const struct rlimit no_core = {0, 0};
@@ -122,6 +131,7 @@ __attribute__((noreturn)) static void become_program(char **argv, pid_t shim, un
     failure->held_errno = errno;
     _exit(127);
   }
+  mark_program();
   (void)sigemptyset(&none);
   (void)sigprocmask(SIG_SETMASK, &none, NULL); /* dispositions are default since our own start */
   if (!confine(held)) {

@@ -446,6 +446,28 @@ def groups_here(box):
     return line[3:]
 
 
+def what_hides_is_found():
+    """Without control groups what has neither its environment nor its parents any more has its mark."""
+    with DaemonBox() as box:
+        workflow = box.file("hidden.yaml", json.dumps({"name": "hidden", "movements": [
+            {"name": "one", "command": ["python3", "-c", HIDDEN, box.pids],
+             "rules": [{"condition": "when(exit == 0)", "next": "COMPLETE"}]}]}))
+        process = box.start("run", workflow, "-t", "x", "-l", box.logs)
+        left = kill_both(box, process)
+        expect(is_alive(left[0]), "nothing lived on: the test proves nothing")
+        with open(f"/proc/{left[0]}/environ", "rb") as f:
+            expect(b"SEGUE" not in f.read(), "it hides nothing")
+        other = subprocess.Popen(["sleep", "300"], stdin=subprocess.DEVNULL)
+        done = box.segue("resume", box.log_paths()[0], "--quiet")
+        spared = other.poll() is None
+        other.kill()
+        other.wait()
+        expect(done.returncode == 0, done.stderr)
+        expect(b"of its last run" in done.stderr, done.stderr)
+        expect(not is_alive(left[0]), "it lives on")
+        expect(spared, "a process of nobody's session was ended")
+
+
 def nothing_is_left_at_all():
     """With control groups also what hides from its environment and its parents is ended."""
     with DaemonBox() as box:
@@ -625,7 +647,7 @@ PEAK = ("import resource, subprocess, sys\nsubprocess.run(sys.argv[1:])\n"
 
 CASES = [a_changed_last_record, an_end_that_is_gone, cut_by_a_person, the_daemon_refuses_too, an_empty_log,
          another_users_socket, facets_of_others, children_of_a_killed_pair,
-         children_of_a_killed_daemon, nothing_is_left_at_all, a_stopped_shim, half_open_requests, a_full_queue,
+         children_of_a_killed_daemon, what_hides_is_found, nothing_is_left_at_all, a_stopped_shim, half_open_requests, a_full_queue,
          a_host_that_is_another, small_things]
 
 if __name__ == "__main__":
