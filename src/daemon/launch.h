@@ -58,6 +58,7 @@ struct launch {
   struct launch_env *env;
   struct generation *generation;
   struct shared_scenario *scenario; /* or NULL */
+  struct shared_scenario *known;    /* of others, perhaps the same; or NULL */
   json_t *config;                   /* of session_start */
   const char **pass_env;            /* names within config */
   struct session_setup setup;       /* all of it as the host wants it */

@@ -282,7 +282,10 @@ struct session *host_start(struct host *host, const struct session_params *param
   else if (host->store != NULL && text_needs_blob(params->task))
     ok = store_blob_put(host->store, params->task, task.blob, err);
   if (ok && host->store != NULL) {
-    s->log = store_create(host->store, id, err);
+    if (host->sync_now)
+      s->log = store_create(host->store, id, err);
+    else /* not on the loop, which many share */
+      s->log = store_create_later(host->store, id, err);
     ok = s->log != NULL;
   }
   if (!ok) {

@@ -51,6 +51,7 @@ struct store_ops {
   void (*remove)(const struct store_ref *ref);
 
   struct store_log *(*create)(struct store *store, const char *id, struct err *err);
+  struct store_log *(*create_later)(struct store *store, const char *id); /* or NULL */
   struct store_log *(*attach)(struct store *store, const struct store_ref *ref, store_fold_fn fold,
                               void *ctx, struct store_mend *mend, struct err *err);
   /* Makes log->batch durable behind log->bytes; ends in store_append_over, from the loop. */

@@ -131,22 +131,39 @@ struct files_log *files_log_new(struct store *store, const char *path, int fd) {
   return log;
 }
 
-struct store_log *files_create(struct store *store, const char *id, struct err *err) {
-  char path[STORE_PATH_BYTES + STORE_ID_BYTES + 16];
-  files_path(store, id, path, sizeof path);
+/* The file of a log that has none yet. */
+static bool make_file(struct files_log *log, struct err *err) {
+  const char *path = log->base.name;
   int fd = fault_fails("create") ? -1 : open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) {
-    (void)err_set_errno(err, errno, "cannot make the log %s", path);
-    return NULL;
+    int number = errno;
+    (void)err_set_errno(err, number, "cannot make the log %s", path);
+    if (number == EMFILE || number == ENFILE) /* it can be made later */
+      err->code = ERR_LIMIT;
+    return false;
   }
   if (!files_lock(fd, 0, path, err)) {
     close(fd);
     unlink(path);
-    return NULL;
+    return false;
   }
-  struct files_log *log = files_log_new(store, path, fd);
+  log->fd = fd;
   log->sync_dir = true;
-  return &log->base;
+  return true;
+}
+
+struct store_log *files_create_later(struct store *store, const char *id) {
+  char path[STORE_PATH_BYTES + STORE_ID_BYTES + 16];
+  files_path(store, id, path, sizeof path);
+  return &files_log_new(store, path, -1)->base;
+}
+
+struct store_log *files_create(struct store *store, const char *id, struct err *err) {
+  struct store_log *log = files_create_later(store, id);
+  if (make_file((struct files_log *)log, err))
+    return log;
+  store_close(log);
+  return NULL;
 }
 
 /* --- appending --- */
@@ -235,6 +252,8 @@ static bool bring_back(struct files_log *log, struct err *err) {
 }
 
 static enum store_result append_batch(struct files_log *log, struct err *err) {
+  if (log->fd < 0 && !make_file(log, err))
+    return err->code == ERR_FULL ? STORE_FULL : STORE_IO;
   FAULT_POINT("append_before");
   if (!files_write_all(log->fd, log->base.batch.p, log->base.batch.n, log->base.bytes)) {
     (void)err_set_errno(err, errno, "cannot write %s", log->base.name);
@@ -319,7 +338,8 @@ bool files_set_aside(struct store_log *log, struct err *err) {
 
 void files_close(struct store_log *base) {
   struct files_log *log = (struct files_log *)base;
-  close(log->fd);
+  if (log->fd >= 0)
+    close(log->fd);
   free(log->err);
   free(log->offsets);
   free(log);

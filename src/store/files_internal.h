@@ -9,9 +9,9 @@
 
 struct files_log {
   struct store_log base; /* its name is a path */
-  int fd;
-  bool sync_dir;     /* the file is new: its name is not durable yet */
-  uint64_t *offsets; /* by seq - 1, of an attached log: for files_read */
+  int fd;                /* -1: its first append makes the file */
+  bool sync_dir;         /* the file is new: its name is not durable yet */
+  uint64_t *offsets;     /* by seq - 1, of an attached log: for files_read */
   size_t offset_count;
   uint64_t folded_bytes; /* where the last of them ends */
   uv_work_t work;
@@ -30,6 +30,7 @@ bool files_sync_dir(const char *dir) MUST_CHECK;
 /* The functions of files_ops, by file. */
 bool files_open(struct store *store, struct err *err);
 struct store_log *files_create(struct store *store, const char *id, struct err *err);
+struct store_log *files_create_later(struct store *store, const char *id);
 void files_append(struct store_log *log, uv_loop_t *loop);
 enum store_result files_append_now(struct store_log *log, struct err *err);
 bool files_settle(struct store_log *log, struct err *err);

@@ -225,6 +225,7 @@ const struct store_ops files_ops = {
     .bytes = bytes_of,
     .remove = remove_log,
     .create = files_create,
+    .create_later = files_create_later,
     .attach = files_attach,
     .append = files_append,
     .append_now = files_append_now,

@@ -136,6 +136,13 @@ struct store_log *store_create(struct store *store, const char *id, struct err *
   return store->ops->create(store, id, err);
 }
 
+struct store_log *store_create_later(struct store *store, const char *id, struct err *err) {
+  assert(strlen(id) == STORE_ID_BYTES - 1);
+  if (store->ops->create_later == NULL)
+    return store->ops->create(store, id, err);
+  return store->ops->create_later(store, id);
+}
+
 struct store_log *store_attach(struct store *store, const struct store_ref *ref, store_fold_fn fold,
                                void *ctx, struct store_mend *mend, struct err *err) {
   *mend = (struct store_mend){.cut = mend->cut};

@@ -109,6 +109,8 @@ struct store_log;
 unsigned store_pool_threads(void);
 
 struct store_log *store_create(struct store *store, const char *id, struct err *err);
+/* The same, but where the back end can, the first append makes it, or fails. */
+struct store_log *store_create_later(struct store *store, const char *id, struct err *err);
 
 /* Sets aside what a crash leaves behind the last record, without a word from anybody. Whole records
  * that were changed are not: the log is refused, unless a person says `cut`. */

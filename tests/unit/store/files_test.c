@@ -264,6 +264,28 @@ static void an_id_is_taken_once(void **state) {
   store_close(log);
 }
 
+/* The daemon's: no file is made on its loop. */
+static void a_log_is_made_by_its_first_append(void **state) {
+  struct fixture *f = *state;
+  struct answer a = {0};
+  struct stat st;
+  struct err err;
+  struct store_log *log = store_create_later(&f->store, id, &err);
+  assert_int_not_equal(stat(f->path, &st), 0);
+  assert_string_equal(store_log_name(log), f->path);
+  assert_int_equal(append(f, log, 1, 2, &a), STORE_OK);
+  expect_file(f->path, buf_view(&a.lines));
+  assert_null(store_create(&f->store, id, &err)); /* its lock is held, its name taken */
+  struct store_log *second = store_create_later(&f->store, id, &err);
+  assert_int_equal(append(f, second, 1, 1, &a), STORE_IO);
+  assert_non_null(strstr(a.err.text, "cannot make the log"));
+  store_close(second);
+  assert_int_equal(append(f, log, 3, 1, NULL), STORE_OK);
+  store_close(log);
+  store_close(store_create_later(&f->store, id, &err)); /* one that was never written */
+  buf_deinit(&a.lines);
+}
+
 static bool refuse(void *ctx, const json_t *record, struct err *err) {
   (void)ctx;
   return json_integer_value(json_object_get(record, "seq")) < 3 ||
@@ -1040,6 +1062,7 @@ int main(void) {
       TEST(records_come_back),
       TEST(records_come_back_at_once),
       TEST(an_id_is_taken_once),
+      TEST(a_log_is_made_by_its_first_append),
       TEST(a_fold_can_refuse),
       TEST(what_is_no_log_is_refused),
       TEST(one_owner_at_a_time),
