@@ -89,7 +89,7 @@ static struct process_seen *find_seen(const struct scan *s, pid_t pid) {
 }
 
 /* By its environment, which it can have emptied, or by its mark. */
-static bool is_of_session(struct scan *s, pid_t pid) {
+static bool leftover_is_of_session(struct scan *s, pid_t pid) {
   static const char title[] = "Max realtime timeout";
   unsigned long long soft, hard;
   if (read_proc(pid, "environ", &s->bytes) && has_variable(&s->bytes, s->variable, s->n))
@@ -120,7 +120,7 @@ static bool look_at_all(struct scan *s) {
     if (!read_stat((pid_t)pid, seen, &s->bytes))
       continue;
     s->count++;
-    seen->marked = is_of_session(s, (pid_t)pid);
+    seen->marked = leftover_is_of_session(s, (pid_t)pid);
     any = any || seen->marked;
   }
   closedir(d);
