@@ -557,6 +557,21 @@ def mistakes_in_files_have_their_place():
             expect(b"providers.cluade" in done.stdout + done.stderr and done.returncode, words, done)
 
 
+def a_recorded_limit_is_no_answer():
+    """A recording is read as a call is: a subscription's limit is a class, not an answer."""
+    with Box() as box:
+        def end_of_words(words):
+            told = {"type": "result", "subtype": "success", "is_error": False, "result": words, "session_id": "s"}
+            text = '# {"exit": 0}\n--- stdout ---\n' + json.dumps(told) + "\n"
+            done = box.segue("providers", "test", "claude", "--transcript", box.file("t.txt", text))
+            return json.loads(done.stdout.splitlines()[-1])
+
+        end = end_of_words("You've hit your session limit \u00b7 resets 3pm (UTC)")
+        expect(end["class"] == "rate_limit" and 0 < end["retry_after_ms"] <= 24 * 3600 * 1000, end)
+        end = end_of_words("The page says: You've hit your session limit \u00b7 resets 3pm (UTC). I mended it.")
+        expect(end["class"] == "ok" and end["retry_after_ms"] is None, end)
+
+
 def recordings_are_read():
     with Box() as box:
         text = ('# {"argv": ["x"], "exit": 1, "timed_out": false}\n--- stdout ---\n'
@@ -586,4 +601,5 @@ if __name__ == "__main__":
                    what_a_project_ships_changes_nothing,
                    a_project_that_would_steer_its_agent_is_refused,
                    an_agent_that_shares_its_name_can_be_installed, an_old_program_is_named, commands_say_what_there_is,
-                   mistakes_in_files_have_their_place, recordings_are_read]))
+                   mistakes_in_files_have_their_place, recordings_are_read,
+                   a_recorded_limit_is_no_answer]))

@@ -3,8 +3,10 @@
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "host/backends.h"
+#include "os/clock.h"
 #include "provider/agent/agent.h"
 #include "provider/agent/replay.h"
+#include "provider/agent/subscription.h"
 #include "provider/probe.h"
 #include "provider/profile/profiles.h"
 
@@ -181,8 +183,10 @@ static int test(const struct cli_args *args, const struct provider_registry *reg
     return STATUS_USAGE;
   }
   bool ok = replay(&t, profile, transport, print_news, NULL, &result, &err);
-  if (ok)
+  if (ok) {
+    subscription_check(&result, clock_real_ms()); /* as a call's end is looked at */
     print_line(replay_end_json(&result));
+  }
   call_result_deinit(&result);
   transcript_deinit(&t);
   return ok ? STATUS_COMPLETE : cli_fail("providers", &err);
