@@ -242,12 +242,17 @@ def integrates_nothing_of_this():
         write(box, "a", "mine\n")
         expect(b"not committed" in integrated(box, "x", status=2).stderr, "dirty")
         git(box, "checkout", "-q", "a")
-        # Killed in a merge, before it told anybody: the merge begins anew.
+        # A merge of somebody else's is not touched; nor one of segue's that was cut off here.
         branch(box, "y", lambda: write(box, "a", "y\n"))
         write(box, "a", "z\n")
         commit(box)
         git(box, "merge", "y", ok=False)
-        expect(b"not merged: y" in integrated(box, "y", status=1).stdout, "not told")
+        expect(b"a merge is under way" in integrated(box, "y", status=2).stderr, "his own")
+        git(box, "merge", "--abort")
+        with open(box.cwd + "/.git/SEGUE_MERGE", "w") as f:
+            f.write("merging " + git(box, "rev-parse", "y") + "\n")
+        expect(b"was cut off" in integrated(box, "y", status=2).stderr, "in the main tree")
+        os.remove(box.cwd + "/.git/SEGUE_MERGE")
         done = box.segue("integrate", "x", "--cwd", box.dir)
         expect(done.returncode == 2 and b"not a git repository" in done.stderr, done)
         done = box.segue("integrate", "x", "--cwd", box.dir + "/nowhere")

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/trees/trees.h"
+#include "cli/trees/underway.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -19,16 +20,9 @@ static const struct cli_option options[] = {
 
 struct integration {
   char folder[PATH_MAX];
-  char *told; /* a file in git's folder: the merge that is under way was told of */
+  struct underway underway;
   struct git_answer files;
 };
-
-/* One of git's own files of this checkout. NULL: err is set. */
-static char *git_file(const struct integration *in, const char *name, struct err *err) {
-  char *path =
-      trees_line(in->folder, err, "rev-parse", "--path-format=absolute", "--git-path", name, NULL);
-  return path;
-}
 
 /* A line like git's <<<<<<< at its start, and one like >>>>>>>. */
 static bool has_marks(const char *path) {
@@ -71,48 +65,48 @@ static size_t put_conflicts(const struct integration *in, const char *top, bool 
   return n;
 }
 
-static void note_told(const struct integration *in) {
-  FILE *file = fopen(in->told, "we");
-  if (file != NULL)
-    (void)fclose(file);
-}
-
-static bool commit_merge(const struct integration *in, struct err *err) {
+static bool commit_merge(struct integration *in, struct err *err) {
   char *staged = trees_line(in->folder, err, "add", "--all", ":/", NULL);
   bool ok = staged != NULL && trees_commit(in->folder, err, "--no-edit", NULL);
   free(staged);
-  if (ok)
-    (void)unlink(in->told);
-  return ok;
+  return ok && underway_say(&in->underway, UNDERWAY_NONE, NULL, err);
 }
 
-/* Goes on with a merge that stopped at a conflict. STATUS_FAILED: it is still there. */
+/* Commits a merge that stopped at a conflict. STATUS_FAILED: it is still there. */
+static int commit_resolved(struct integration *in, struct err *err) {
+  char *top = trees_line(in->folder, err, "rev-parse", "--show-toplevel", NULL);
+  int status = STATUS_USAGE;
+  if (top != NULL && find_conflicts(in, err)) {
+    if (put_conflicts(in, top, true) > 0)
+      status = STATUS_FAILED;
+    else if (commit_merge(in, err))
+      status = STATUS_COMPLETE;
+  }
+  if (status == STATUS_COMPLETE)
+    puts("the conflicts are resolved and committed");
+  free(top);
+  return status;
+}
+
+/* Goes on with a merge of its own that is under way; one of somebody else's is left alone. */
 static int finish_merge(struct integration *in, struct err *err) {
+  struct underway *u = &in->underway;
   struct err none;
   char *head =
       trees_line(in->folder, &none, "rev-parse", "--verify", "--quiet", "MERGE_HEAD", NULL);
-  char *top = head ? trees_line(in->folder, err, "rev-parse", "--show-toplevel", NULL) : NULL;
-  int status = STATUS_COMPLETE;
-  if (head == NULL) {
-    (void)unlink(in->told); /* somebody has finished it otherwise */
-    return status;
-  }
-  if (top == NULL || !find_conflicts(in, err)) {
-    status = STATUS_USAGE;
-  } else if (access(in->told, F_OK) != 0) { /* nobody was told of it: it is begun anew */
-    char *said = trees_line(in->folder, err, "merge", "--abort", NULL);
-    status = said ? STATUS_COMPLETE : STATUS_USAGE;
-    free(said);
-  } else if (put_conflicts(in, top, true) > 0) {
-    status = STATUS_FAILED;
-  } else if (!commit_merge(in, err)) {
-    status = STATUS_USAGE;
-  } else {
-    puts("the conflicts are resolved and committed");
-  }
+  bool merges = head != NULL;
   free(head);
-  free(top);
-  return status;
+  if (u->state == UNDERWAY_MERGING)
+    return underway_undo(u, err) ? STATUS_COMPLETE : STATUS_USAGE;
+  if (merges && u->state == UNDERWAY_CONFLICT)
+    return commit_resolved(in, err);
+  if (merges)
+    (void)err_set(err, ERR_USAGE,
+                  "a merge is under way in %.300s: finish it with git commit, or git merge --abort",
+                  in->folder);
+  else if (underway_say(u, UNDERWAY_NONE, NULL, err)) /* somebody has finished it otherwise */
+    return STATUS_COMPLETE;
+  return STATUS_USAGE;
 }
 
 static int stop_at_conflict(struct integration *in, const char *branch, struct err *err) {
@@ -126,9 +120,8 @@ static int stop_at_conflict(struct integration *in, const char *branch, struct e
   putchar('\n');
   (void)put_conflicts(in, top, false);
   puts("resolve them in these files, without git's marks; the merge is finished afterwards");
-  note_told(in);
   free(top);
-  return STATUS_FAILED;
+  return underway_say(&in->underway, UNDERWAY_CONFLICT, NULL, err) ? STATUS_FAILED : STATUS_USAGE;
 }
 
 static int merge_branch(struct integration *in, const char *branch, struct err *err) {
@@ -141,9 +134,10 @@ static int merge_branch(struct integration *in, const char *branch, struct err *
     (void)err_set(err, ERR_NOT_FOUND, "there is no branch %.300s", branch);
     return STATUS_USAGE;
   }
-  int merged = trees_merge(in->folder, tip, branch, &answer, err);
+  bool merged = underway_say(&in->underway, UNDERWAY_MERGING, tip, err) &&
+                trees_merge(in->folder, tip, branch, &answer, err) == 0;
   free(tip);
-  if (merged < 0)
+  if (!merged)
     return STATUS_USAGE;
   bool stopped = answer.exit != 0;
   if (!stopped) {
@@ -160,7 +154,9 @@ static int merge_branch(struct integration *in, const char *branch, struct err *
   git_answer_deinit(&answer);
   if (conflict)
     return stop_at_conflict(in, branch, err);
-  return stopped ? STATUS_USAGE : STATUS_COMPLETE;
+  struct err ignored;
+  bool said = underway_say(&in->underway, UNDERWAY_NONE, NULL, stopped ? &ignored : err);
+  return stopped || !said ? STATUS_USAGE : STATUS_COMPLETE;
 }
 
 static bool is_clean(const struct integration *in, struct err *err) {
@@ -221,14 +217,14 @@ static int integrate_run(int argc, char **argv) {
     (void)err_set_errno(&err, errno, "%.300s", cwd ? cwd : ".");
     return cli_fail("integrate", &err);
   }
-  in.told = git_file(&in, "SEGUE_CONFLICT", &err);
-  status = in.told ? finish_merge(&in, &err) : STATUS_USAGE;
+  bool opened = underway_open(&in.underway, in.folder, &err);
+  status = opened ? finish_merge(&in, &err) : STATUS_USAGE;
   if (status == STATUS_COMPLETE && !is_clean(&in, &err))
     status = STATUS_USAGE;
   if (status == STATUS_COMPLETE)
     status = merge_all(&in, &args, &err);
   git_answer_deinit(&in.files);
-  free(in.told);
+  underway_close(&in.underway);
   return status == STATUS_USAGE ? cli_fail("integrate", &err) : status;
 }
 

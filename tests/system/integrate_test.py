@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Children in worktrees of their own and the movement that merges them: killed at many records, and
+in the middle of a merge, each child's work is there once afterwards.
+
+usage: integrate_test.py BUILD_DIR [CASE...]
+"""
+import json
+import os
+import sys
+
+sys.dont_write_bytecode = True
+
+from support import Box, expect, main, need_build, of_type, records, verified  # noqa: E402
+from worktree_test import git, repository, worktrees  # noqa: E402
+
+FLOW = """
+name: parts
+workspace: worktree
+movements:
+  - name: parts
+    for_each: [one, two, three]
+    concurrency: 3
+    parallel:
+      - name: part
+        workspace: worktree
+        command: [sh, -c, "cat > $SEGUE_CALL.txt"]
+        instruction: "{item}"
+        rules: [{condition: when(exit == 0)}, {condition: when(true)}]
+    rules: [{condition: when(true), next: join}]
+  - name: join
+    integrate: parts
+    rules: [{condition: when(exit == 0), next: COMPLETE}, {condition: when(true), next: ABORT}]
+"""
+
+
+def run_words(box):
+    return ["run", box.file("parts.yaml", FLOW), "--cwd", box.cwd, "--logs", box.logs, "--json"]
+
+
+def is_whole(box, *what):
+    log = records(box.begun()[0])
+    own = "segue/" + log[0]["session"]
+    names = git(box, "ls-tree", "--name-only", own).split()
+    texts = sorted(git(box, "show", f"{own}:{name}") for name in names if name.endswith(".txt"))
+    expect(texts == ["one", "three", "two"], *what, names, texts)
+    expect(git(box, "rev-list", "--merges", "--count", own) == "3", *what, "a merge for each part")
+    expect(git(box, "status", "--porcelain") == "", *what, "main tree")
+    trees = worktrees(box)
+    expect(len(trees) == 4 and len(set(trees.values())) == 4, *what, trees)
+    expect(sorted(git(box, "branch", "--format=%(refname:short)").split()) ==
+           sorted(["main", *trees.values()]), *what, "branches")
+    verified(box, box.begun()[0])
+
+
+def killed_after(number):
+    """kill -9 once it has told so many records; False: it ended before."""
+    with Box() as box:
+        repository(box)
+        process = box.start(*run_words(box))
+        killed = False
+        for n, _ in enumerate(process.stdout, 1):
+            if n == number:
+                process.kill()
+                killed = True
+        process.wait()
+        expect(killed or process.returncode == 0, number, process.stderr.read())
+        if killed:
+            done = box.segue("resume", box.begun()[0])
+            expect(done.returncode == 0, number, done.stdout, done.stderr)
+        is_whole(box, "record", number)
+        return killed
+
+
+def killed_at_many_records():
+    number = 2
+    while killed_after(number):
+        number += 4
+    expect(number > 20, "only", number, "records")
+    return f"{number // 4} points"
+
+
+def one_that_was_cut_off_in_a_merge():
+    """As a kill in git's own work leaves it: locks, a file half added, no merge on record."""
+    with Box() as box:
+        repository(box)
+        expect(box.segue(*run_words(box)).returncode == 0, "run")
+        log = records(box.begun()[0])
+        made = [r["data"] for r in of_type(log, "workspace") if r["event"] == "made"]
+        own = next(m for m in made if m["branch"] == "segue/" + log[0]["session"])
+        part = next(m for m in made if m is not own)
+        tip = git(box, "rev-parse", part["branch"])
+        git(box, "reset", "-q", "--hard", "main", at=own["path"])
+        folder = git(box, "rev-parse", "--absolute-git-dir", at=own["path"])
+        name = next(n for n in git(box, "ls-tree", "--name-only", tip).split() if n.endswith(".txt"))
+        for path, text in ((f"{own['path']}/{name}", "hal"), (own["path"] + "/a", "changed\n"),
+                           (folder + "/index.lock", ""), (folder + "/SEGUE_MERGE", f"merging {tip}\n")):
+            with open(path, "w") as f:
+                f.write(text)
+        with open(own["path"] + "/mine", "w") as f:
+            f.write("kept\n")
+        words = ["integrate", "--cwd", own["path"], *[m["branch"] for m in made if m is not own]]
+        done = box.segue(*words)
+        expect(done.returncode == 2 and b"was cut off" in done.stderr, "by hand", done)
+        done = box.segue(*words, env={"SEGUE_SESSION": log[0]["session"]})
+        expect(done.returncode == 0, done.stdout, done.stderr)
+        expect(git(box, "status", "--porcelain", at=own["path"]) == "?? mine", "its tree")
+        is_whole(box)
+        expect(not os.path.exists(folder + "/SEGUE_MERGE"), "it is over")
+
+
+def children_that_failed_are_not_merged():
+    flow = FLOW.replace("cat > $SEGUE_CALL.txt", "cat > $SEGUE_CALL.txt; grep -qv two *.txt")
+    with Box() as box:
+        repository(box)
+        box.file("parts.yaml", flow)
+        done = box.segue("run", box.dir + "/parts.yaml", "--cwd", box.cwd, "--logs", box.logs, "--json")
+        expect(done.returncode == 0, done)
+        log = [json.loads(line) for line in done.stdout.splitlines()]
+        texts = "".join(r.get("text", "") for r in of_type(log, "call_end"))
+        expect(texts.count("merged: segue/") == 3, "whatever its verdict, its work is committed", texts)
+
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main([killed_at_many_records, one_that_was_cut_off_in_a_merge,
+                   children_that_failed_are_not_merged]))
