@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "cli/forge/task.h"
 #include "cli/inputs.h"
+#include "cli/trees/trees.h"
 #include "host/keys.h"
 #include "host/overrides.h"
 #include "host/paths.h"
@@ -56,6 +57,27 @@ bool setup_options(const struct cli_args *args, json_t *config, struct err *err)
   return true;
 }
 
+/* Said before a session begins that could only stop. What is wrong with the repository is told by
+ * others. */
+static bool base_is_there(const struct cli_args *args, struct err *err) {
+  const char *base = cli_value(args, "base"), *cwd = cli_value(args, "cwd");
+  char folder[PATH_MAX];
+  struct git_answer answer;
+  struct err ignored;
+  struct buf commit = {0};
+  if (base == NULL || realpath(cwd ? cwd : ".", folder) == NULL)
+    return true;
+  buf_printf(&commit, "%s^{commit}", base);
+  bool asked = trees_git(folder, &answer, &ignored, "rev-parse", "--verify", "--quiet",
+                         "--end-of-options", buf_c(&commit), NULL);
+  bool gone = asked && answer.exit == 1 && answer.err.n == 0;
+  if (asked)
+    git_answer_deinit(&answer);
+  buf_deinit(&commit);
+  return !gone ||
+         err_set(err, ERR_USAGE, "--base %.200s is no commit of the repository here", base);
+}
+
 bool setup_place(const struct cli_args *args, json_t *config, struct err *err) {
   static const char *const names[] = {"commit", "branch", "base"};
   const char *mode = cli_value(args, "workspace");
@@ -69,7 +91,7 @@ bool setup_place(const struct cli_args *args, json_t *config, struct err *err) {
     if (ok && value != NULL)
       json_object_set_new(set, names[i], json_string(value));
   }
-  ok = ok && workspace_set_check(set, false, err);
+  ok = ok && workspace_set_check(set, false, err) && base_is_there(args, err);
   if (!ok)
     err->code = ERR_USAGE;
   if (ok && json_object_size(set) > 0)

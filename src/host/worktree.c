@@ -118,11 +118,10 @@ static bool take_base(struct git_job *job, const struct git_answer *answer) {
     return complain(job, "workspace: worktree needs a git repository", answer);
   job->base[strlen(job->base) - strlen("^{commit}")] = '\0';
   if (strcmp(job->base, "HEAD") != 0)
-    return err_set(&job->err, ERR_INVALID, "workspace: the base %.300s is no commit here",
-                   job->base);
+    return err_set(&job->err, ERR_INVALID, "the base %.300s is no commit here", job->base);
   return err_set(&job->err, ERR_INVALID,
-                 "workspace: worktree begins at a commit, and the repository of %.300s has none "
-                 "yet: commit something first",
+                 "a worktree begins at a commit, and the repository of %.300s has none yet: commit "
+                 "something first",
                  job->source);
 }
 
