@@ -104,7 +104,9 @@ def an_agent_s_program_is_ended():
             f.write(f"extends: jsonl\nprogram: {agent}\n")
         path, _ = run(box, ONE % ("mine", "same_tool: 8"), [])
         end = of_type(records(path), "call_end")[0]
-        expect(end["error"]["class"] == "looping" and "8 times" in end["error"]["message"], end)
+        # What came in one piece with the eighth is counted too.
+        times = int(end["error"]["message"].split(" times")[0].split()[-1])
+        expect(end["error"]["class"] == "looping" and times >= 8, end)
         verified(box, path)
 
 
