@@ -14,6 +14,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,7 +224,7 @@ static void move_below(int own, const char *path) {
   }
 }
 
-bool group_can_limit(void) {
+static bool look_for_limits(void) {
   static const char all[] = "+cpu +memory +pids";
   char own[PATH_MAX], mount[PATH_MAX];
   if (!find_own(own, mount) || !is_handed_over(own, mount))
@@ -238,6 +239,15 @@ bool group_can_limit(void) {
   bool can = hands_on(dir);
   close(dir);
   return can;
+}
+
+/* Each session asks, in threads of the pool too; a look writes to files of the kernel. */
+bool group_can_limit(void) {
+  enum { UNKNOWN, CAN, CANNOT };
+  static atomic_int known;
+  if (atomic_load(&known) == UNKNOWN)
+    atomic_store(&known, look_for_limits() ? CAN : CANNOT);
+  return atomic_load(&known) == CAN;
 }
 
 /* With a number that the shim's own do not overwrite. */

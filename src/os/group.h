@@ -19,8 +19,9 @@
 struct group;
 struct process_limits;
 
-/* True when groups that group_new makes can hold limits. Where this process is alone in its own
- * group it moves into one below first: a group with processes in it hands nothing on. */
+/* True when groups that group_new makes can hold limits, as it was when first asked. Where this
+ * process is alone in its own group it moves into one below first: a group with processes in it
+ * hands nothing on. */
 bool group_can_limit(void);
 /* False: errno of what could not be set. */
 bool group_limit(const struct group *g, const struct process_limits *limits);
