@@ -49,6 +49,8 @@ bool control_open_window(struct control *api, const char *address, struct err *e
                                          .store = api->sessions->env->store,
                                          .shelf = api->shelf,
                                          .address = address,
+                                         .origin = api->http_origin,
+                                         .any_peer = api->http_any_peer,
                                          .act = control_act,
                                          .live = control_live,
                                          .said = control_said,

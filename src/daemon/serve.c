@@ -238,6 +238,8 @@ static void daemon_run(struct daemon *d, size_t max_sessions, unsigned max_conne
   if (waiting >= 0)
     d->http = server_new(&d->loop, &d->socket, control_routes, &d->api, max_connections, err);
   d->api.http = d->http;
+  d->api.http_origin = d->options->http_origin;
+  d->api.http_any_peer = d->options->http_any_peer;
   if (d->http != NULL && d->options->http != NULL &&
       !control_open_window(&d->api, d->options->http, err)) {
     server_free(d->http);

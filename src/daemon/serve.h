@@ -17,7 +17,9 @@ struct serve_options {
   const char *socket; /* --socket or NULL */
   size_t max_sessions;
   uint64_t drain_ms;
-  const char *http; /* address of a port for the window; NULL: none until it is asked for */
+  const char *http_origin; /* "https://HOST" of a reverse proxy before it, or NULL */
+  bool http_any_peer;      /* the proxy is of another user */
+  const char *http;        /* address of a port for the window; NULL: none until it is asked for */
   void (*ready)(const char *socket, const char *logs, size_t waiting); /* or NULL */
 };
 

@@ -237,6 +237,63 @@ static void drop_unsaid(struct view_folder *f, const struct view_filter *filter)
     }
 }
 
+/* --- sorted --- */
+
+static const char *const sort_names[] = {"", "started", "took", "turns", "tokens", "cost"};
+
+const char *view_sort_name(enum view_sort sort) {
+  return sort_names[sort];
+}
+
+bool view_sort_read(const char *word, enum view_sort *sort, bool *least_first) {
+  *least_first = word[0] == '-';
+  for (size_t i = 0; i < ARRAY_LEN(sort_names); i++)
+    if (strcmp(word + *least_first, sort_names[i]) == 0) {
+      *sort = (enum view_sort)i;
+      return true;
+    }
+  return false;
+}
+
+static double sort_value(const struct view_row *row, enum view_sort sort) {
+  switch (sort) {
+  case VIEW_SORT_TOOK:
+    return (double)(row->updated_ms - row->started_ms);
+  case VIEW_SORT_TURNS:
+    return (double)row->turns;
+  case VIEW_SORT_TOKENS:
+    return (double)row->tokens;
+  case VIEW_SORT_COST:
+    return row->cost_usd;
+  case VIEW_SORT_NONE:
+  case VIEW_SORT_STARTED:
+  case VIEW_SORT_COUNT:
+    break;
+  }
+  return (double)row->started_ms;
+}
+
+/* Those that are equal stay newest first. */
+static int row_order(const void *a, const void *b, void *filter) {
+  const struct view_filter *f = filter;
+  const struct view_row *x = a, *y = b;
+  double left = sort_value(x, f->sort), right = sort_value(y, f->sort);
+  int order = (right > left) - (right < left);
+  if (order == 0)
+    return strcmp(y->id, x->id);
+  return f->least_first ? -order : order;
+}
+
+static void sort_rows(struct view_folder *f, const struct view_filter *filter) {
+  struct view_filter by = {.sort = filter->sort, .least_first = filter->least_first};
+  if (f->count > 1)
+    qsort_r(f->rows, f->count, sizeof *f->rows, row_order, &by);
+  if (f->count > filter->max) {
+    f->left_out = f->count - filter->max;
+    f->count = filter->max;
+  }
+}
+
 bool view_folder_page(struct view_folder *f, const struct store *store,
                       const struct view_filter *filter, struct err *err) {
   struct store_id *ids;
@@ -244,11 +301,12 @@ bool view_folder_page(struct view_folder *f, const struct store *store,
   if (!store_list(store, &ids, &count, err))
     return false;
   struct index *x = select_is_set(&filter->select) ? index_open(store) : NULL;
-  for (; i < count && f->count < filter->max && looked < LIMIT_API_READ_COUNT; i++) {
+  bool sorts = filter->sort != VIEW_SORT_NONE;
+  for (; i < count && (sorts || f->count < filter->max) && looked < LIMIT_API_READ_COUNT; i++) {
     const struct index_row *row = x != NULL ? index_row(x, ids[i].id) : NULL;
     struct store_ref ref;
     size_t before = f->count;
-    if (filter->before != NULL && strcmp(ids[i].id, filter->before) >= 0)
+    if (!sorts && filter->before != NULL && strcmp(ids[i].id, filter->before) >= 0)
       continue;
     if (row != NULL && select_passes_over(&filter->select, x, row))
       continue;
@@ -258,7 +316,9 @@ bool view_folder_page(struct view_folder *f, const struct store *store,
     if (f->count > before)
       drop_unsaid(f, filter);
   }
-  if (i < count && i > 0)
+  if (sorts)
+    sort_rows(f, filter);
+  else if (i < count && i > 0)
     (void)snprintf(f->next, sizeof f->next, "%s", ids[i - 1].id);
   index_close(x);
   free(ids);

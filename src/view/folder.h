@@ -52,8 +52,23 @@ struct view_folder {
 };
 
 /* Says which sessions a person wants: "status:running since:7d workflow:demo words in the task". */
+enum view_sort {
+  VIEW_SORT_NONE, /* newest first, in pages */
+  VIEW_SORT_STARTED,
+  VIEW_SORT_TOOK,
+  VIEW_SORT_TURNS,
+  VIEW_SORT_TOKENS,
+  VIEW_SORT_COST,
+  VIEW_SORT_COUNT
+};
+/* "tokens": the most first; "-tokens": the least. False: there is no such column. */
+bool view_sort_read(const char *word, enum view_sort *sort, bool *least_first);
+const char *view_sort_name(enum view_sort sort);
+
 struct view_filter {
   struct select select;
+  enum view_sort sort; /* of what was looked at: the newest LIMIT_API_READ_COUNT; then one page */
+  bool least_first;
   const char *words[8]; /* in the task, the workflow, the movement or the id; up to NULL */
   char text[512];       /* that all of these point into */
   const char *before;   /* an id: only older ones; or NULL */

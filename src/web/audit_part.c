@@ -1,8 +1,40 @@
 /* Writes the tables of an audit. */
+#include "judge/stage.h"
 #include "view/words.h"
 #include "web/parts.h"
 
+#include <string.h>
+
 enum { AUDIT_ROWS = 50 };
+
+/* Where a key leads in the window: sessions that have it. NULL: nowhere. */
+static const char *key_filter(enum tally_key key) {
+  const char *name = tally_key_name(key);
+  if (strcmp(name, "match_method") == 0 || strcmp(name, "stage") == 0)
+    return "method";
+  if (strcmp(name, "provider") == 0 || strcmp(name, "workflow") == 0)
+    return name;
+  return NULL;
+}
+
+static void put_audit_key(struct html *h, const char *filter, struct str text) {
+  struct buf q = {0};
+  enum judge_stage stage;
+  bool method = filter != NULL && strcmp(filter, "method") == 0;
+  bool plain = text.n > 0 && (!method || judge_stage_from_name(text, &stage)) &&
+               memchr(text.p, ' ', text.n) == NULL && !str_eq_c(text, "-");
+  if (h->root == NULL || filter == NULL || !plain) {
+    html_said(h, text.n > 0 ? text : STR("-"));
+    return;
+  }
+  buf_printf(&q, "%s:" STR_FMT, filter, STR_ARG(text));
+  HTML(h, "<a");
+  HTML_LINK(h, "/?q=", buf_view(&q), "");
+  HTML(h, ">");
+  html_said(h, text);
+  HTML(h, "</a>");
+  buf_deinit(&q);
+}
 
 static void put_keys_cell(struct html *h, const struct census *c, const struct tally_table *t,
                           const struct tally_group *g) {
@@ -13,7 +45,7 @@ static void put_keys_cell(struct html *h, const struct census *c, const struct t
       HTML(h, "<th scope=row>");
     else
       HTML(h, "<td>");
-    html_said(h, text.n > 0 ? buf_view(&text) : STR("-"));
+    put_audit_key(h, key_filter(t->keys[k]), buf_view(&text));
     if (k == 0)
       HTML(h, "</th>");
     else
@@ -150,6 +182,19 @@ static void put_part_table(struct html *h, const struct census *c, enum census_t
   audit_end(h, t);
 }
 
+static void put_cause_example(struct html *h, struct str id) {
+  if (h->root != NULL) {
+    HTML(h, "<a");
+    HTML_LINK(h, "/s/", id, "/");
+    HTML(h, ">");
+  }
+  HTML(h, "<code>");
+  html_text(h, id);
+  HTML(h, "</code>");
+  if (h->root != NULL)
+    HTML(h, "</a>");
+}
+
 static void put_causes(struct html *h, const struct census *c) {
   if (c->cause_count == 0)
     return;
@@ -160,9 +205,9 @@ static void put_causes(struct html *h, const struct census *c) {
     html_said(h, names_text(&c->names, c->causes[i].cause));
     HTML(h, "</th>");
     audit_count(h, c->causes[i].count);
-    HTML(h, "<td><code>");
-    html_text(h, str_from(c->causes[i].example));
-    HTML(h, "</code></td></tr>");
+    HTML(h, "<td>");
+    put_cause_example(h, str_from(c->causes[i].example));
+    HTML(h, "</td></tr>");
   }
   HTML(h, "</tbody></table>");
 }

@@ -40,7 +40,23 @@ static void put_about(struct html *h, const struct view_row *row) {
   HTML(h, "</td>");
 }
 
-static void put_session_row(struct html *h, const struct view_row *row) {
+/* How long ago, with the time in full at hand. */
+static void put_session_age(struct html *h, int64_t at_ms, int64_t now_ms) {
+  struct buf full = {0}, age = {0};
+  view_put_when(&full, at_ms);
+  HTML(h, "<time");
+  HTML_ATTR(h, "title", buf_view(&full));
+  HTML(h, ">");
+  if (now_ms >= at_ms)
+    view_put_time(&age, now_ms - at_ms);
+  html_printf(h, age.n > 0 ? "%s ago" : "%s", age.n > 0 ? buf_c(&age) : buf_c(&full));
+  HTML(h, "</time>");
+  buf_deinit(&full);
+  buf_deinit(&age);
+}
+
+static void put_session_row(struct html *h, const struct view_row *row,
+                            const struct part_order *order) {
   struct buf text = {0};
   HTML(h, "<tr");
   html_attr_printf(h, "id", "r-%s", row->id);
@@ -53,7 +69,10 @@ static void put_session_row(struct html *h, const struct view_row *row) {
   html_printf(h, "%ld", row->turns);
   HTML(h, "</td><td class=n>");
   view_put_when(&text, row->started_ms);
-  html_text(h, buf_view(&text));
+  if (order != NULL && row->started_ms > 0)
+    put_session_age(h, row->started_ms, order->now_ms);
+  else
+    html_text(h, buf_view(&text));
   HTML(h, "</td><td class=n>");
   buf_clear(&text);
   if (row->updated_ms >= row->started_ms)
@@ -69,17 +88,43 @@ static void put_session_row(struct html *h, const struct view_row *row) {
   buf_deinit(&text);
 }
 
-void part_rows(struct html *h, const struct view_folder *f, enum view_class class) {
+/* The head of a column that can be sorted by: it leads to that order, and back again. */
+static void put_column(struct html *h, const char *name, enum view_sort sort,
+                       const struct part_order *order) {
+  if (order == NULL) {
+    HTML(h, "<th scope=col class=n>");
+    html_puts(h, name);
+    HTML(h, "</th>");
+    return;
+  }
+  bool now = order->sort == sort;
+  HTML(h, "<th scope=col class=n");
+  if (now)
+    HTML_ATTR(h, "aria-sort", order->least_first ? STR("ascending") : STR("descending"));
+  HTML(h, "><a");
+  html_link_query(h, "sort", now && !order->least_first ? "-" : "", view_sort_name(sort), order->q);
+  HTML(h, ">");
+  html_puts(h, name);
+  if (now)
+    html_puts(h, order->least_first ? " \xE2\x96\xB2" : " \xE2\x96\xBC");
+  HTML(h, "</a></th>");
+}
+
+void part_rows(struct html *h, const struct view_folder *f, enum view_class class,
+               const struct part_order *order) {
   HTML(h, "<div class=wide tabindex=0 role=region");
   HTML_ATTR(h, "aria-label",
             str_from(class == VIEW_CLASS_COUNT ? "sessions" : view_class_name(class)));
   HTML(h, "><table><thead><tr><th scope=col>status</th><th scope=col>session</th>"
-          "<th scope=col>workflow, task</th><th scope=col>movement</th><th scope=col>why</th>"
-          "<th scope=col class=n>turns</th><th scope=col class=n>started</th>"
-          "<th scope=col class=n>took</th><th scope=col class=n>tokens</th>"
-          "<th scope=col class=n>cost</th></tr></thead><tbody>");
+          "<th scope=col>workflow, task</th><th scope=col>movement</th><th scope=col>why</th>");
+  put_column(h, "turns", VIEW_SORT_TURNS, order);
+  put_column(h, "started", VIEW_SORT_STARTED, order);
+  put_column(h, "took", VIEW_SORT_TOOK, order);
+  put_column(h, "tokens", VIEW_SORT_TOKENS, order);
+  put_column(h, "cost", VIEW_SORT_COST, order);
+  HTML(h, "</tr></thead><tbody>");
   for (size_t i = 0; i < f->count; i++)
     if (class == VIEW_CLASS_COUNT || f->rows[i].class == class)
-      put_session_row(h, &f->rows[i]);
+      put_session_row(h, &f->rows[i], order);
   HTML(h, "</tbody></table></div>");
 }

@@ -90,6 +90,18 @@ void html_link(struct html *h, const char *before, struct str part, const char *
   buf_printf(h->out, "%s\"", behind);
 }
 
+void html_link_query(struct html *h, const char *name, const char *sign, const char *value,
+                     struct str q) {
+  assert(h->in_tag);
+  buf_printf(h->out, " href=\"?%s=%s", name, sign);
+  put_percent(h, str_from(value));
+  if (q.n > 0) {
+    buf_puts(h->out, "&amp;q=");
+    put_percent(h, q);
+  }
+  buf_putc(h->out, '"');
+}
+
 void html_link2(struct html *h, struct str id, struct str turn) {
   assert(h->in_tag);
   assert(h->root != NULL);

@@ -37,6 +37,10 @@ void html_attr_printf(struct html *h, const char *name, const char *fmt, ...) PR
 void html_src(struct html *h, const char *name);
 void html_link(struct html *h, const char *before, struct str part, const char *behind);
 
+/* href of this page with other arguments: "?NAME=SIGN VALUE&q=QUERY"; q empty: without it. */
+void html_link_query(struct html *h, const char *name, const char *sign, const char *value,
+                     struct str q);
+
 /* href of a session's turn, in the window. */
 void html_link2(struct html *h, struct str id, struct str turn);
 

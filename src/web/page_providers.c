@@ -45,6 +45,8 @@ static void put_state(struct html *h, const struct page_ask *ask, const json_t *
       html_said(h, provider_word(p, "problem"));
       HTML(h, "</span>");
     }
+  } else if (json_is_null(json_at(p, "usable")) && provider_word(p, "cooldown_until").n == 0) {
+    HTML(h, "<span class=\"status dim\">\xE2\x97\x8B not known: a call tells</span>");
   } else if (str_eq_c(circuit, "closed") && provider_word(p, "cooldown_until").n == 0) {
     HTML(h, "<span class=\"status good\">\xE2\x9C\x93 ready</span>");
   }
@@ -134,9 +136,11 @@ unsigned page_providers(const struct page_ask *ask, struct buf *out) {
            "<th scope=col>provider</th><th scope=col>state</th><th scope=col class=n>calls now</th>"
            "<th scope=col class=n>waiting</th><th scope=col>errors of the last hour</th>"
            "<th scope=col>kind, program</th><th scope=col>login</th></tr></thead><tbody>");
-  json_array_foreach(json_object_get(ask->about, "providers"), i, p) {
-    put_provider(&h, ask, p);
-  }
+  for (int usable = 1; usable >= 0; usable--)
+    json_array_foreach(json_object_get(ask->about, "providers"), i, p) {
+      if (json_is_false(json_at(p, "usable")) == !usable)
+        put_provider(&h, ask, p);
+    }
   HTML(&h, "</tbody></table></div><p class=dim>Versions: <code>segue providers</code></p>");
   put_daemon(&h, json_at(ask->about, "daemon"));
   part_end_page(&h);

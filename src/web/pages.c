@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "core/record.h"
 #include "store/inbox.h"
+#include "store/select.h"
 #include "view/proof.h"
 #include "view/words.h"
 #include "web/compare_page.h"
@@ -97,6 +98,8 @@ static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
   bool ok = view_filter_read(&filter, ask->q, ask->now_ms, &err);
   filter.before = ask->before[0] ? ask->before : NULL;
   filter.max = LIMIT_WINDOW_ROW_COUNT;
+  ok = ok && (view_sort_read(ask->sort, &filter.sort, &filter.least_first) ||
+              err_set(&err, ERR_USAGE, "sessions are not sorted by %.30s", ask->sort));
   ok = ok && (!store_exists(&ask->store) || view_folder_page(&f, &ask->store, &filter, &err));
   put_live(ask, &f);
   page_begin(&h, "Sessions", "events");
@@ -113,7 +116,14 @@ static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
     put_more(&h, ask, f.next);
   } else {
     put_session_counts(&h, &f, ask);
-    part_rows(&h, &f, VIEW_CLASS_COUNT);
+    const struct part_order order = {str_from(ask->q), filter.sort, filter.least_first,
+                                     ask->now_ms};
+    part_rows(&h, &f, VIEW_CLASS_COUNT, &order);
+    if (f.left_out > 0) {
+      HTML(&h, "<p class=dim>");
+      html_printf(&h, "%zu more of the newest ones are not shown: filter them.", f.left_out);
+      HTML(&h, "</p>");
+    }
     put_more(&h, ask, f.next);
   }
   part_end_page(&h);
@@ -201,16 +211,67 @@ static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
 
 /* --- the rest --- */
 
+/* One word such as "since:7d". */
+static bool audit_filter_word(struct census *c, const char *name, const char *value, int64_t now_ms,
+                              struct err *err) {
+  static const struct {
+    const char *name;
+    enum census_word what;
+  } words[] = {{"workflow", CENSUS_WORKFLOW}, {"movement", CENSUS_MOVEMENT},
+               {"method", CENSUS_METHOD},     {"provider", CENSUS_PROVIDER},
+               {"model", CENSUS_MODEL},       {"worker", CENSUS_WORKER},
+               {"outcome", CENSUS_OUTCOME}};
+  if (value != NULL && strcmp(name, "since") == 0)
+    return select_since(value, now_ms, &c->since_ms, err);
+  for (size_t i = 0; value != NULL && i < sizeof words / sizeof *words; i++)
+    if (strcmp(name, words[i].name) == 0)
+      return census_filter(c, words[i].what, value, err);
+  return err_set(err, ERR_USAGE,
+                 "\"%.80s\" is no filter: since:7d, workflow:, movement:, method:, provider:, "
+                 "model:, worker: and outcome: are",
+                 name);
+}
+
+static bool audit_filter(struct census *c, const struct page_ask *ask, struct err *err) {
+  char text[sizeof ask->q], *rest = text;
+  memcpy(text, ask->q, sizeof text);
+  for (char *word; (word = strsep(&rest, " ")) != NULL;) {
+    char *value = strchr(word, ':');
+    if (value != NULL)
+      *value++ = '\0';
+    if (word[0] != '\0' && !audit_filter_word(c, word, value, ask->now_ms, err))
+      return false;
+  }
+  return true;
+}
+
+static void put_audit_filter(struct html *h, const struct page_ask *ask) {
+  HTML(h, "<form role=search data-filter><label>Filter <input name=q size=60 autocomplete=off "
+          "spellcheck=false");
+  HTML_ATTR(h, "value", str_from(ask->q));
+  HTML_ATTR(h, "placeholder",
+            STR("since:7d workflow:NAME movement:NAME method:ai_judge model:NAME"));
+  HTML(h, "></label> <button>Show</button></form><p class=dim>As data: <code>segue audit --json"
+          "</code></p>");
+}
+
 static unsigned page_audit(const struct page_ask *ask, struct buf *out) {
   struct html h = page_html(ask, out);
   struct census *c = census_new();
   struct err err = {0};
-  if (store_exists(&ask->store) && !census_read_store(c, &ask->store, &err)) {
+  bool filtered = audit_filter(c, ask, &err);
+  if (filtered && store_exists(&ask->store) && !census_read_store(c, &ask->store, &err)) {
     census_free(c);
     return page_problem(ask, out, &err);
   }
   census_sort(c);
   page_begin(&h, "Audit", NULL);
+  put_audit_filter(&h, ask);
+  if (!filtered) {
+    HTML(&h, "<p class=banner role=alert>");
+    html_said(&h, str_from(err.text));
+    HTML(&h, "</p>");
+  }
   HTML(&h, "<h2>Judgments</h2>");
   part_audit(&h, c);
   part_end_page(&h);

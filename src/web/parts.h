@@ -48,7 +48,15 @@ void part_told(struct html *h, const struct view_told *told, struct str command)
 
 /* Many sessions: the rows of one class, and the tables of their audit. */
 /* class: VIEW_CLASS_COUNT takes all; in the window each leads to its session. */
-void part_rows(struct html *h, const struct view_folder *f, enum view_class class);
+/* order: how they are sorted, with columns that lead to another order; NULL: they do not. */
+struct part_order {
+  struct str q; /* what is filtered by */
+  enum view_sort sort;
+  bool least_first;
+  int64_t now_ms;
+};
+void part_rows(struct html *h, const struct view_folder *f, enum view_class class,
+               const struct part_order *order);
 void part_audit(struct html *h, const struct census *c);
 
 #endif

@@ -53,7 +53,7 @@ static void put_class(struct html *h, const struct view_folder *f, enum view_cla
   html_puts(h, title);
   html_printf(h, " (%zu)", f->classes[class]);
   HTML(h, "</h2>");
-  part_rows(h, f, class);
+  part_rows(h, f, class, NULL);
 }
 
 static void put_sums(struct html *h, const struct view_folder *f) {

@@ -28,6 +28,7 @@ class Window:
         at = urllib.parse.urlsplit(url)
         self.host, self.path, self.code = at.netloc, at.path, at.fragment
         self.cookie = None
+        self.address = None  # where it is, if that is not its host
 
     def ask(self, method, path, headers=None, body=None, drop=(), absolute=False):
         all_headers = {"Host": self.host, **FETCH}
@@ -39,7 +40,7 @@ class Window:
         all_headers |= headers or {}
         for name in drop:
             all_headers.pop(name, None)
-        connection = http.client.HTTPConnection(self.host, timeout=20)
+        connection = http.client.HTTPConnection(*(self.address or (self.host,)), timeout=20)
         connection.putrequest(method, path if absolute else self.path + path, skip_host=True,
                               skip_accept_encoding=True)
         data = b"" if body is None else json.dumps(body).encode()
@@ -93,6 +94,34 @@ def ports(pid):
         with open(f"/proc/net/{name}", encoding="ascii") as f:
             rows += [line.split() for line in f.readlines()[1:]]
     return [r[1] for r in rows if r[3] == "0A" and r[9] in inodes]
+
+
+def proxy():
+    """Behind a reverse proxy with TLS: its name and Origin, a Secure cookie, another user's end; alone neither."""
+    with WebBox() as box:
+        for words, said in ((("--http-origin", "https://a.example"), b"--http ADDRESS"),
+                            (("--http", "127.0.0.1:0", "--http-peer", "any"), b"--http-origin"),
+                            (("--http", "127.0.0.1:0", "--http-peer", "all"), b"any"),
+                            (("--http", "127.0.0.1:0", "--http-origin", "http://a.example"), b"https://HOST"),
+                            (("--http", "127.0.0.1:0", "--http-origin", "https://a.example/x"), b"https://HOST"),
+                            (("--http", "127.0.0.1:0", "--http-origin", "https://"), b"https://HOST")):
+            done = box.segue("serve", *words, timeout=20)
+            expect(done.returncode == 2 and said in done.stderr, words, done.stderr)
+        box.serve("--http", "127.0.0.1:0", "--http-origin", "https://a.example:8443", "--http-peer", "any")
+        url = box.code()
+        expect(url.startswith("https://a.example:8443/w/"), url)
+        window = Window(url)
+        address = ports(box.process.pid)[0].split(":")
+        window.address = ("127.0.0.1", int(address[1], 16))
+        mine = {"Origin": "https://a.example:8443"}
+        expect(is_closed(window.ask("POST", "enter", body={"code": window.code})), "http for https")
+        status, headers, _ = window.ask("POST", "enter", mine, body={"code": window.code})
+        expect(status == 204 and "; Secure" in headers["Set-Cookie"], status, headers)
+        window.cookie = headers["Set-Cookie"].split(";")[0]
+        expect(window.ask("GET", "", NAVIGATE)[0] == 200)
+        for host in ("127.0.0.1:%d" % window.address[1], "a.example", "b.example:8443"):
+            expect(is_closed(window.ask("GET", "", {**FETCH, "Host": host})), host)
+        box.end()
 
 
 def off_by_default():
@@ -347,5 +376,5 @@ def the_file():
 
 
 if __name__ == "__main__":
-    sys.exit(main([off_by_default, codes, browsers_are_bounded, door, read_only, other_users, bounds,
+    sys.exit(main([off_by_default, proxy, codes, browsers_are_bounded, door, read_only, other_users, bounds,
                    other_origin, the_file]))

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 """The window's pages in a real browser: they say what the logs say, live, by keys, and whatever the logs
 hold they stay pages."""
+import hashlib
+import itertools
 import json
 import os
+import shutil
 import signal
+import subprocess
 import sys
 
 import browser
+import hostile_texts
 from audit_logs import write
 from daemon import simple
 from report_cli_test import HOSTILE, long_session, session
@@ -15,7 +20,22 @@ from web_gate_test import WebBox
 
 READY = "return document.readyState == 'complete' && !!document.querySelector('#main h1')"
 H1 = "const h = document.querySelector('#main h1'); return h && h.textContent"
-AXE = os.environ.get("SEGUE_AXE", "")  # the path of axe.min.js 4.14.1
+AXE = os.environ.get("SEGUE_AXE", "")  # the path of axe.min.js; without it npm is asked for it
+AXE_SHA256 = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c"  # 4.14.1
+
+
+def axe_script(folder):
+    """The text of axe.min.js 4.14.1, or None."""
+    path = AXE or folder + "/package/axe.min.js"
+    if not AXE and shutil.which("npm"):
+        subprocess.run("npm pack --silent axe-core@4.14.1 && tar xzf axe-core-4.14.1.tgz", shell=True, cwd=folder,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=60)
+    if not os.path.exists(path):
+        return None
+    with open(path, "rb") as f:
+        script = f.read()
+    expect(hashlib.sha256(script).hexdigest() == AXE_SHA256, "this is another axe than 4.14.1:", path)
+    return script.decode()
 
 
 def enter(b, url):
@@ -237,30 +257,120 @@ movements:
         box.end()
 
 
+ODD = """return [...document.querySelectorAll('body *')].filter((e) =>
+  /^(script|img|iframe|math|base|object|embed|link|meta|style|video|audio|template|dialog|font|b|i)$/i.test(e.tagName)
+  || [...e.attributes].some((a) => /^on|^style$|^src/.test(a.name))
+  || (e.href && e.href.baseVal === undefined && !e.href.startsWith(arguments[0]))
+).map((e) => e.outerHTML.slice(0, 100))"""
+
+
 def hostile():
-    """Whatever stands in a log: no dialog, no request elsewhere, no violation, no element of its own."""
-    with Box() as box:
+    """Whatever stands in every field of a log, on every screen: no dialog, no request elsewhere, no violation,
+    no element or attribute that the writer did not make; and the text reads back as it was cleaned."""
+    with WebBox() as box:
+        good = session(box, task="model")
+        sids = [f"01a20651-0000-7000-8000-{n:012x}" for n in range(12)]
+        texts = itertools.cycle(hostile_texts.TEXTS)
+        for n, sid in enumerate(sids):
+            hostile_texts.rewrite(good, f"{box.logs}/{sid}.ndjson", texts, sid, n % 2 == 1)
         for said in HOSTILE:
             session(box, task=said, said=(said + " [WORK:1]", said + "\n[CHECK:1]"))
-        process, url = alone(box)
+        box.serve()
         with browser.Browser() as b:
-            root = enter(b, url)
-            pages = b.run("return [...document.querySelectorAll('#main tbody a')].map(a => a.href)")
-            expect(len(pages) == len(HOSTILE), len(pages))
-            for page in [root] + pages + [p + "1" for p in pages] + [root + "audit"]:
+            root = enter(b, box.code())
+            pages = b.run("return [...document.querySelectorAll('#main tbody th a')].map(a => a.href)")
+            expect(len(pages) == len(HOSTILE) + len(sids) + 1, len(pages))
+            mine = [p for p in pages if any(s in p for s in sids)]
+            seen = [root, root + "inbox", root + "audit", root + "providers", root + "?sort=tokens&q=%3Cscript%3E",
+                    root + "audit?q=movement:%3Cimg%3E", root + f"compare/{sids[0]}_{sids[1]}"]
+            seen += [p + "1" for p in pages if p not in mine][:4] + pages
+            for of in mine:
+                seen += [of + name for name in ("1", "2", "2?all=1", "integrity", "records", "workflow",
+                                                "find?q=e", "find?q=%3Cscript%3E", "records?from=5")]
+            for page in seen:
                 b.open(page)
                 b.wait(READY)
-                odd = b.run("""return [...document.querySelectorAll('body *')].filter((e) =>
-                  /^(script|img|iframe|math|base|object|embed|link|meta|style)$/i.test(e.tagName)
-                  || [...e.attributes].some((a) => /^on|^style$|^src/.test(a.name))
-                  || (e.href && e.href.baseVal === undefined && !e.href.startsWith(arguments[0]))
-                ).map((e) => e.outerHTML.slice(0, 100))""", root)
+                odd = b.run(ODD, root)
                 expect(odd == [], page, odd)
                 shown = b.run("return document.body.innerText")
-                expect("\x1b" not in shown and "\u202e" not in shown, page)
+                expect("\x1b" not in shown and "\u202e" not in shown and "\x9b" not in shown, page)
+            b.open(root + f"s/{sids[0]}/records")
+            b.wait(READY)
+            first = b.run("return document.querySelector('.record pre').textContent")
+            for text_in in ("<svg/onload=alert(1)>", "<iframe srcdoc=x>"):
+                expect(text_in in first, text_in, first[:2000])
             requests = [r for r in b.requests() if not r.startswith(("chrome", "data:"))]
             expect(all(r.startswith(root.split("/w/")[0]) for r in requests), requests)
             clean(b)
+        box.end()
+
+
+def sorted_rows():
+    """Sessions by each of five columns, most first and least first; a filter stays; the audit is filtered."""
+    with Box() as box:
+        os.mkdir(box.logs)
+        write(box.logs, 40, 3, seed=4)
+        process, url = alone(box)
+        with browser.Browser() as b:
+            root = enter(b, url)
+            for column, at in (("turns", 5), ("tokens", 8)):
+                rows = "return [...document.querySelectorAll('#main tbody tr')].map(r => Number(r.cells[%d].innerText))" % at
+                b.open(root + "?sort=" + column)
+                b.wait(READY)
+                got = b.run(rows)
+                expect(len(got) == 40 and got == sorted(got, reverse=True), column, got)
+                head = b.run("return document.querySelector('th[aria-sort]').getAttribute('aria-sort')")
+                expect(head == "descending", head)
+                b.run("document.querySelector('th[aria-sort] a').click()")
+                b.wait("return document.querySelector('th[aria-sort=ascending]')")
+                got = b.run(rows)
+                expect(got == sorted(got), column, got)
+            b.open(root + "?sort=cost&q=status:complete")
+            b.wait(READY)
+            links = b.run("return [...document.querySelectorAll('thead a')].map(a => a.search)")
+            expect(len(links) == 5 and all(l.endswith("&q=status%3Acomplete") for l in links), links)
+            b.open(root + "?sort=nothing")
+            expect("not sorted by nothing" in text(b), text(b))
+            b.open(root + "audit?q=nothing")
+            expect("is no filter" in text(b), text(b))
+            b.open(root + "audit?q=method:structured_output")
+            b.wait(READY)
+            told = json.loads(box.segue("audit", box.logs, "--method", "structured_output", "--json").stdout)["totals"]
+            expect("%d judgments: %d by" % (told["judgments"], told["decided"]) in text(b), text(b)[:500])
+        process.terminate()
+        process.wait()
+
+
+def pieces():
+    """Records with their hashes, places of a text, the workflow: what the log says, each led to from the session."""
+    with Box() as box:
+        path = session(box, task="a Needle in it")
+        log = records(path)
+        sid = log[0]["session"]
+        process, url = alone(box)
+        with browser.Browser() as b:
+            root = enter(b, url)
+            b.open(f"{root}s/{sid}/")
+            b.wait(READY)
+            b.run("document.querySelector('form[data-go=find] input').value = 'needle';"
+                  "document.querySelector('form[data-go=find] button').click()")
+            b.wait("return document.title.startsWith('Find')")
+            b.wait(READY)
+            marks = b.run("return [...document.querySelectorAll('mark')].map(m => m.textContent)")
+            expect(marks and all(m.lower() == "needle" for m in marks), marks)
+            expect("1#/task" in text(b), text(b))
+            b.open(f"{root}s/{sid}/records")
+            b.wait(READY)
+            hashes = b.run("return [...document.querySelectorAll('.record p code')].map(c => c.textContent)")
+            expect(hashes == [r["hash"] for r in log], hashes[:2])
+            lines = b.run("return [...document.querySelectorAll('.record pre')].map(c => c.textContent)")
+            expect([json.loads(l)["seq"] for l in lines if l.endswith("}")], "no record is whole")
+            b.open(f"{root}s/{sid}/workflow")
+            b.wait(READY)
+            shown = b.run("return [...document.querySelectorAll('pre')].map(p => p.textContent)")
+            expect(json.loads(shown[1]) == log[0]["workflow"] and json.loads(shown[0]) == log[0]["config"])
+            b.open(root + "providers")
+            expect(b.run(H1) == "Not found" and "segue providers" in text(b), text(b))
         process.terminate()
         process.wait()
 
@@ -327,28 +437,21 @@ def large():
 
 
 def access():
-    """axe finds nothing, light and dark, wide and narrow (with SEGUE_AXE=axe.min.js)."""
-    if not AXE:
-        print("  SEGUE_AXE does not name axe.min.js: skipped")
-        return
-    with open(AXE, encoding="utf-8") as f:
-        axe = f.read()
+    """axe finds nothing, light and dark, wide and narrow; at 360 pixels no page scrolls sideways."""
     with Box() as box:
+        axe = axe_script(box.dir)
+        if axe is None:
+            return "skipped: no axe.min.js (SEGUE_AXE), and npm does not bring it"
         path = session(box)
         sid = records(path)[0]["session"]
         process, url = alone(box)
-        first = True
-        for width, dark in ((1280, False), (1280, True), (500, False)):
-            with browser.Browser(width=width, dark=dark) as b:
-                if first:
-                    root = enter(b, url)
-                    cookie = b.ask("GET", "/cookie")
-                else:
-                    b.open(root)
-                    b.ask("POST", "/cookie", {"cookie": {k: cookie[0][k] for k in
-                                                         ("name", "value", "path", "httpOnly")}})
-                first = False
-                for page in ("", "inbox", f"s/{sid}/", f"s/{sid}/2", f"s/{sid}/integrity", "audit"):
+        with browser.Browser() as b:
+            root = enter(b, url)
+            for width, dark in ((1280, False), (1280, True), (360, False), (360, True)):
+                b.emulate(width=width, dark=dark)
+                for page in ("", "inbox", f"s/{sid}/", f"s/{sid}/2", f"s/{sid}/integrity", "audit",
+                             f"s/{sid}/records", f"s/{sid}/find?q=e", f"s/{sid}/workflow", "?sort=turns",
+                             f"compare/{sid}_{sid}"):
                     b.open(root + page)
                     b.wait(READY)
                     b.run(axe)
@@ -356,6 +459,8 @@ def access():
                         "const done = arguments[0]; axe.run().then((r) => done(r.violations.map("
                         "(v) => [v.id, v.impact, v.nodes[0].html.slice(0, 150)])))"})
                     expect(found == [], width, dark, page, found)
+                    wide = b.run("return document.documentElement.scrollWidth - arguments[0]", width)
+                    expect(wide <= 0, "the page itself scrolls sideways:", width, page, wide)
         process.terminate()
         process.wait()
 
@@ -364,4 +469,5 @@ if __name__ == "__main__":
     if not browser.CAN:
         print("no chromium and chromedriver: skipped")
         sys.exit(77)
-    sys.exit(main([folder, live, compared, act, inbox, questions, hostile, keys, large, access]))
+    sys.exit(main([folder, live, compared, act, inbox, questions, hostile, sorted_rows, pieces, keys, large,
+                   access]))

@@ -5,6 +5,7 @@
 #include "daemon/control.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const struct cli_option options[] = {
     {"max-sessions", 'n', "N", "how many run at once; the others wait (default 16)", false},
@@ -12,6 +13,9 @@ static const struct cli_option options[] = {
     {"socket", 'S', "PATH", "the control socket", false},
     {"http", 0, "ADDRESS:PORT", "keep a port of this machine open for the web page (segue web)",
      false},
+    {"http-origin", 0, "https://HOST", "with --http: where a reverse proxy with TLS shows the page",
+     false},
+    {"http-peer", 0, "any", "with --http: the proxy may be another user's", false},
     {"drain", 0, "SECONDS", "for calls that run when it is told to stop (default 30)", false},
     {0},
 };
@@ -34,6 +38,20 @@ static bool read_number(const struct cli_args *args, const char *name, long min,
   return err_set(err, ERR_USAGE, "--%s must be a number from %ld to %ld", name, min, max);
 }
 
+/* A proxy stands before a port that is known. */
+static bool check_proxy(const struct cli_args *args, struct err *err) {
+  const char *peer = cli_value(args, "http-peer"), *origin = cli_value(args, "http-origin");
+  if ((peer != NULL || origin != NULL) && cli_value(args, "http") == NULL)
+    return err_set(err, ERR_USAGE, "--http-peer and --http-origin go with --http ADDRESS:PORT");
+  if (peer != NULL && strcmp(peer, "any") != 0)
+    return err_set(err, ERR_USAGE, "--http-peer takes the one word any");
+  if (peer != NULL && origin == NULL)
+    return err_set(err, ERR_USAGE,
+                   "--http-peer any goes with --http-origin https://HOST: without TLS and a name "
+                   "of its own the page would be open to other users of this machine");
+  return true;
+}
+
 static int serve_run(int argc, char **argv) {
   struct cli_args args;
   struct err err = {0};
@@ -42,12 +60,15 @@ static int serve_run(int argc, char **argv) {
   if (!cli_parse(&cmd_serve, argc, argv, 0, 0, &args, &status))
     return status;
   if (!read_number(&args, "max-sessions", 1, LIMIT_SESSIONS_MAX, &max_sessions, &err) ||
-      !read_number(&args, "drain", 0, 24L * 60 * 60, &drain_s, &err))
+      !read_number(&args, "drain", 0, 24L * 60 * 60, &drain_s, &err) || !check_proxy(&args, &err))
     return cli_fail("serve", &err);
   const struct serve_options serve_options = {.logs = cli_value(&args, "logs"),
                                               .socket = cli_value(&args, "socket"),
                                               .max_sessions = (size_t)max_sessions,
                                               .http = cli_value(&args, "http"),
+                                              .http_origin = cli_value(&args, "http-origin"),
+                                              .http_any_peer =
+                                                  cli_value(&args, "http-peer") != NULL,
                                               .drain_ms = (uint64_t)drain_s * 1000,
                                               .ready = on_ready};
   return serve(&serve_options, &err) ? STATUS_COMPLETE : cli_fail("serve", &err);

@@ -112,18 +112,39 @@ int door_accept(int fd) {
   return peer;
 }
 
-static bool is_origin(const char *origin, const char *host) {
-  return origin != NULL && strncmp(origin, "http://", 7) == 0 && strcmp(origin + 7, host) == 0;
+int door_accept_any(int fd) {
+  return peer_accept(fd);
 }
 
-bool door_allows(const struct server_request *r, const char *host, bool changes) {
+/* Letters, digits, dots, dashes, a port: what a browser sends in Host. */
+bool door_origin(const char *text, char host[DOOR_HOST_BYTES], struct err *err) {
+  static const char good[] = "abcdefghijklmnopqrstuvwxyz0123456789.-:[]";
+  static const char scheme[] = "https://";
+  size_t n = strlen(text), head = sizeof scheme - 1;
+  if (n <= head || strncmp(text, scheme, head) != 0 || n - head >= DOOR_HOST_BYTES ||
+      strspn(text + head, good) != n - head)
+    return err_set(err, ERR_USAGE,
+                   "--http-origin is what a browser shows before the path, in small letters: "
+                   "https://HOST or https://HOST:PORT, not %.80s",
+                   text);
+  memcpy(host, text + head, n - head + 1);
+  return true;
+}
+
+static bool is_origin(const char *origin, const char *host, bool secure) {
+  const char *scheme = secure ? "https://" : "http://";
+  size_t n = strlen(scheme);
+  return origin != NULL && strncmp(origin, scheme, n) == 0 && strcmp(origin + n, host) == 0;
+}
+
+bool door_allows(const struct server_request *r, const char *host, bool secure, bool changes) {
   const char *said = server_header(r, "Host"), *site = server_header(r, "Sec-Fetch-Site");
   const char *origin = server_header(r, "Origin");
   if (said == NULL || strcasecmp(said, host) != 0)
     return false;
   if (site == NULL || (strcmp(site, "none") != 0 && strcmp(site, "same-origin") != 0))
     return false;
-  if (origin != NULL && !is_origin(origin, host))
+  if (origin != NULL && !is_origin(origin, host, secure))
     return false;
   return !changes || (origin != NULL && strcmp(site, "same-origin") == 0 &&
                       server_header(r, "X-Segue") != NULL);

@@ -74,7 +74,8 @@ static bool on_enter(void *ctx, struct server_request *r, const char *method, co
   if (strncmp(*path, w->pass.path, n) != 0)
     return false;
   const char *rest = *path + n;
-  bool allowed = (changes || strcmp(method, "GET") == 0) && door_allows(r, w->host, changes);
+  bool allowed = (changes || strcmp(method, "GET") == 0) &&
+                 door_allows(r, w->host, w->options.origin != NULL, changes);
   struct gate_browser *browser = allowed ? who(w, r) : NULL;
   if (browser != NULL)
     w->asked_ms = window_now();
@@ -173,6 +174,7 @@ static void take_page(struct window *w, struct server_request *r, enum page_kind
   (void)snprintf(ask->root, sizeof ask->root, "%s", w->pass.path);
   take_query(r, "q", ask->q, sizeof ask->q);
   take_query(r, "before", ask->before, sizeof ask->before);
+  take_query(r, "sort", ask->sort, sizeof ask->sort);
   take_query(r, "from", ask->from, sizeof ask->from);
   if (kind == PAGE_COMPARE)
     (void)sscanf(server_part(r), "%36[0-9a-f-]_%36[0-9a-f-]", ask->a, ask->b);
@@ -282,8 +284,9 @@ static void post_enter(void *ctx, struct server_request *r) {
     server_problem(r, 404, NULL, "there is no such code any more: run segue web again");
     return;
   }
-  (void)snprintf(header, sizeof header, "segue=%s; Path=%s; Max-Age=%d; HttpOnly; SameSite=Strict",
-                 cookie, w->pass.path, LIMIT_WINDOW_IDLE_MS / 1000);
+  (void)snprintf(header, sizeof header,
+                 "segue=%s; Path=%s; Max-Age=%d; HttpOnly; SameSite=Strict%s", cookie, w->pass.path,
+                 LIMIT_WINDOW_IDLE_MS / 1000, w->options.origin != NULL ? "; Secure" : "");
   w->asked_ms = window_now();
   server_set_header(r, "Set-Cookie", header);
   server_reply(r, 204, NULL, STR(""));
@@ -332,7 +335,8 @@ static void get_session_events(void *ctx, struct server_request *r) {
     take_watch(ctx, r, id);
 }
 
-static const char *const sessions_query[] = {"q", "before", NULL};
+static const char *const sessions_query[] = {"q", "before", "sort", NULL};
+static const char *const audit_query[] = {"q", NULL};
 static const char *const session_query[] = {"from", NULL};
 static const char *const judgment_query[] = {"all", NULL};
 static const char *const records_query[] = {"from", "all", "limit", NULL};
@@ -355,7 +359,7 @@ static const struct server_route window_routes[] = {
     {"POST", "s/{id}/reject", "do not let it", TAKES_JSON, NULL, post_reject},
     {"POST", "s/{id}/cancel", "end it", TAKES_JSON, NULL, post_cancel},
     {"POST", "s/{id}/resume", "go on with it", TAKES_JSON, NULL, post_resume},
-    {"GET", "audit", "judgments counted", TAKES_NOTHING, NULL, get_audit_page},
+    {"GET", "audit", "judgments counted", TAKES_NOTHING, audit_query, get_audit_page},
     {"GET", "providers", "providers and the daemon", TAKES_NOTHING, NULL, get_providers},
     {"GET", "events", "changes of all", TAKES_NOTHING, NULL, get_events},
     {"GET", "style.css", "style", TAKES_NOTHING, NULL, get_style},
@@ -382,7 +386,7 @@ struct window *window_new(const struct window_options *options, struct err *err)
   w->store = *options->store;
   w->asked_ms = window_now();
   w->door = (struct server_door){.fd = -1,
-                                 .accept = door_accept,
+                                 .accept = options->any_peer ? door_accept_any : door_accept,
                                  .connection_bytes = LIMIT_WINDOW_CONNECTION_BYTES,
                                  .body_bytes = LIMIT_WINDOW_BODY_BYTES,
                                  .headers = door_headers,
@@ -390,7 +394,8 @@ struct window *window_new(const struct window_options *options, struct err *err)
                                  .refuse = on_refuse};
   gate_pass_init(&w->pass);
   readings_init(&w->readings, options->loop);
-  if (door_listen(address, &w->door.fd, w->host, err))
+  if (door_listen(address, &w->door.fd, w->host, err) &&
+      (options->origin == NULL || door_origin(options->origin, w->host, err)))
     w->http = server_new_door(options->loop, &w->door, window_routes, w,
                               LIMIT_WINDOW_CONNECTION_COUNT, err);
   if (w->http == NULL) {
@@ -411,7 +416,8 @@ struct window *window_new(const struct window_options *options, struct err *err)
 }
 
 void window_url(const struct window *w, char url[WINDOW_URL_BYTES]) {
-  (void)snprintf(url, WINDOW_URL_BYTES, "http://%s%s", w->host, w->pass.path);
+  (void)snprintf(url, WINDOW_URL_BYTES, "http%s://%s%s", w->options.origin != NULL ? "s" : "",
+                 w->host, w->pass.path);
 }
 
 void window_code(struct window *w, bool read_only, char code[WINDOW_CODE_BYTES]) {

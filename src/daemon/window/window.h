@@ -27,6 +27,8 @@ struct window_options {
   const struct store *store;
   struct shelf *shelf; /* tracks that others look at too; NULL: the window has its own */
   const char *address; /* "127.0.0.1:PORT", "[::1]:PORT"; PORT 0: any; NULL: 127.0.0.1:0 */
+  const char *origin;  /* "https://HOST": where a reverse proxy shows it; NULL: there is none */
+  bool any_peer;       /* the other end may be of another user: the proxy's */
   /* Answers, or keeps, a request of a browser that changes something; NULL: there is no daemon. */
   void (*act)(void *ctx, struct server_request *r, const char *id, const char *what);
   /* How sessions stand that it has, for a page: *list is malloc'd; or NULL, there is no daemon. */
@@ -42,7 +44,7 @@ struct window_options {
   void *ctx;
 };
 
-enum { WINDOW_URL_BYTES = 128, WINDOW_CODE_BYTES = 40 };
+enum { WINDOW_URL_BYTES = 160, WINDOW_CODE_BYTES = 40 };
 
 struct window;
 /* ERR_USAGE: it is no address of this machine's own. ERR_LOCKED: the port is taken. */
