@@ -145,6 +145,8 @@ static void read_rule_list(struct lint *l, struct lint_movement *m, const json_t
 
 static void read_rules(struct lint *l, struct lint_movement *m, const json_t *by_name) {
   read_rule_list(l, m, json_object_get(m->object, "rules"), by_name);
+  const char *reject = lint_text(json_object_get(m->object, "approve"), "on_reject", "ABORT");
+  m->reject = next_of(by_name, reject);
 }
 
 static size_t lint_count_children(const json_t *movements) {
@@ -222,6 +224,20 @@ static void check_next(struct lint *l) {
     }
 }
 
+static void check_rejects(struct lint *l) {
+  char path[DOC_PATH_BYTES];
+  for (size_t i = 0; i < l->count; i++) {
+    if (l->movements[i].reject != TO_NOWHERE || l->movements[i].group != LINT_NO_GROUP)
+      continue;
+    const char *next =
+        lint_text(json_object_get(l->movements[i].object, "approve"), "on_reject", "");
+    (void)lint_path(l, path, i, "approve");
+    doc_path_member(path, path, "on_reject");
+    lint_report(l, l->errors, path, "there is no movement %s: %s", next,
+                lint_suggestion(l, next, l->names, "write a movement's name, COMPLETE or ABORT"));
+  }
+}
+
 static void check_global_next(struct lint *l) {
   char path[DOC_PATH_BYTES];
   for (size_t k = 0; k < l->globals.rule_count; k++) {
@@ -254,15 +270,20 @@ static void check_initial(struct lint *l) {
   l->names[l->count] = "COMPLETE";
 }
 
+static void reach_next(struct lint *l, long next, size_t *queue, size_t *tail) {
+  if (next < 0 || l->movements[next].reachable)
+    return;
+  l->movements[next].reachable = true;
+  queue[(*tail)++] = (size_t)next;
+}
+
 static void add_reached(struct lint *l, const struct lint_movement *m, size_t *queue,
                         size_t *tail) {
-  for (size_t k = 0; k < m->rule_count; k++) {
-    long next = m->rules[k].next;
-    if (next < 0 || l->movements[next].reachable || m->rules[k].behind > 0)
-      continue;
-    l->movements[next].reachable = true;
-    queue[(*tail)++] = (size_t)next;
-  }
+  for (size_t k = 0; k < m->rule_count; k++)
+    if (m->rules[k].behind == 0)
+      reach_next(l, m->rules[k].next, queue, tail);
+  if (json_object_get(m->object, "approve") != NULL)
+    reach_next(l, m->reject, queue, tail);
 }
 
 /* The judge of a loop that can be entered is reached, too. */
@@ -690,6 +711,7 @@ void workflow_lint(const json_t *doc, const struct workflow_marks *marks,
   const char *provider = lint_text(doc, "provider", NULL);
   read_movements(&l);
   check_next(&l);
+  check_rejects(&l);
   check_global_next(&l);
   lint_loops(&l);
   check_reachable(&l);

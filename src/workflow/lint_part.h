@@ -23,6 +23,7 @@ struct lint_movement {
   const char *name;
   size_t group, child; /* of a child: its group's place and its own there; else LINT_NO_GROUP */
   size_t first_child, child_count; /* of a group: its children stand together */
+  long reject;                     /* where approve.on_reject leads, as the next of a rule */
   bool is_command, reachable, ends;
   struct lint_rule *rules;
   size_t rule_count;
