@@ -47,6 +47,7 @@ def verify(box, *words, status=0, of=None):
         total = said.pop()
         logs = [s for s in said if s["state"] != "missing" and "of" not in s]
         gone = [s for s in said if s["state"] == "missing"]
+        expect(len({s["session"] for s in gone}) == len(gone), "one is told twice", gone)
         expect(total["of"] == "sum" and total["ok"] == (status == 0), total)
         expect(total["logs"] == len(logs) and total["missing"] == len(gone), total, said)
         for state, n in total["states"].items():
@@ -188,6 +189,7 @@ def a_changed_ledger():
         wrong = {s.get("session") or s["of"] for s in said if not s["ok"]}
         expect(wrong == {"ledger", os.path.basename(paths[1])[:36]}, said)
         os.unlink(paths[0])
+        verify(box, box.logs, "--heads", kept, status=1)
         os.unlink(heads)
         said = verify(box, box.logs, "--heads", kept, status=1, of=os.path.basename(paths[0])[:36])
         expect(said["state"] == "missing", said)

@@ -185,8 +185,8 @@ static void find_missing(struct verifying *v, const struct heads *heads, const s
         bsearch(entry->session, ids, count, sizeof *ids, id_order) != NULL)
       continue;
     const struct ledger_entry *known = heads_last(&v->ledger, entry->session);
-    if (known != NULL && known->kind == LEDGER_REMOVED)
-      continue;
+    if (known != NULL && (known->kind == LEDGER_REMOVED || heads != &v->ledger))
+      continue; /* a person did it; or it was told by the ledger */
     (void)snprintf(text, sizeof text, "its record %llu is known, but its log is gone",
                    (unsigned long long)entry->seq);
     print_trouble(v, "missing", entry->session, text);
