@@ -18,6 +18,14 @@
 
 static const struct cli_option help_option = {"help", 'h', NULL, "show this help", false};
 
+static const char *given_value(const struct cli_args *args, const char *name) {
+  const char *value = NULL;
+  for (size_t i = 0; i < args->given_count; i++)
+    if (strcmp(args->given[i].option->name, name) == 0)
+      value = args->given[i].value;
+  return value;
+}
+
 static const struct cli_option *find_long(const struct cli_command *command, struct str name) {
   if (str_eq_c(name, "help"))
     return &help_option;
@@ -84,7 +92,7 @@ static bool take_option(struct parsing *p, const struct cli_option *option, cons
       return usage(p->command, p->status, "--%s needs %s", option->name, option->argument);
     value = p->argv[++p->at];
   }
-  if (!option->repeats && option->argument && cli_value(out, option->name) != NULL)
+  if (!option->repeats && option->argument && given_value(out, option->name) != NULL)
     return usage(p->command, p->status, "--%s is given twice", option->name);
   if (out->given_count == ARRAY_LEN(out->given))
     return usage(p->command, p->status, "too many options");
@@ -123,14 +131,6 @@ static bool take_letters(struct parsing *p, const char *arg) {
       break;
   }
   return true;
-}
-
-static const char *given_value(const struct cli_args *args, const char *name) {
-  const char *value = NULL;
-  for (size_t i = 0; i < args->given_count; i++)
-    if (strcmp(args->given[i].option->name, name) == 0)
-      value = args->given[i].value;
-  return value;
 }
 
 const char *cli_store(const struct cli_args *args) {

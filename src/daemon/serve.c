@@ -11,6 +11,7 @@
 #include "os/clock.h"
 #include "os/loop.h"
 #include "os/memory.h"
+#include "store/worker.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -51,6 +52,7 @@ static void serve_close_all(struct daemon *d) {
   d->closed = true;
   server_free(d->http);
   control_close(&d->api);
+  sessions_unshare(&d->sessions);
   sessions_close(&d->sessions);
   indexer_close(&d->indexer);
   events_close(&d->events);
@@ -198,13 +200,23 @@ static void init_handles(struct daemon *d) {
   }
 }
 
+/* Where sessions are: a folder, or a shared store, whose worker this daemon is. */
+static bool serve_place(const struct serve_options *options, char logs[PATHS_BYTES],
+                        struct err *err) {
+  const struct worker_options worker = {
+      .lease_ms = options->lease_ms, .labels = options->labels, .local = options->logs};
+  if (options->store == NULL)
+    return paths_logs(options->logs, logs, err);
+  return worker_be(&worker, err) && paths_logs(options->store, logs, err);
+}
+
 /* Does what may fail, in an order in which nothing has to be taken back but what is named in
  * `undo`. */
 static bool begin(struct daemon *d, struct err *err) {
   char logs[PATHS_BYTES], path[SOCKET_PATH_BYTES];
   d->held = d->socket.fd = d->socket.lock_fd = -1;
   d->launch_env.generation = generation_new(err);
-  return d->launch_env.generation != NULL && paths_logs(d->options->logs, logs, err) &&
+  return d->launch_env.generation != NULL && serve_place(d->options, logs, err) &&
          socket_path(d->options->socket, path, err) && store_open(&d->store, logs, err) &&
          take_places(d, path, err) &&
          host_init(&d->host, &d->loop, &d->store, d->launch_env.generation->registry, err);

@@ -13,8 +13,11 @@
 #include <stdint.h>
 
 struct serve_options {
-  const char *logs;   /* --logs or NULL */
-  const char *socket; /* --socket or NULL */
+  const char *logs;          /* --logs or NULL; with `store` it is for what stays on this machine */
+  const char *store;         /* address of a shared store, or NULL */
+  uint64_t lease_ms;         /* of this worker there */
+  const char *const *labels; /* of it, NULL-ended; borrowed for good */
+  const char *socket;        /* --socket or NULL */
   size_t max_sessions;
   uint64_t drain_ms;
   const char *http_origin; /* "https://HOST" of a reverse proxy before it, or NULL */

@@ -247,7 +247,10 @@ static bool start_again(struct daemon_entry *e) {
   struct err err = {0};
   if (!entry_reopen(e, &err)) {
     e->not_before_ms = uv_now(e->sessions->host->loop) + LIMIT_LOCK_RETRY_MS;
-    return false;
+    if (!e->sessions->shared || err.code != ERR_LOCKED)
+      return false;
+    entry_set_state(e, ENTRY_OVER); /* another worker has it; the queue will say when it is free */
+    return true;
   }
   const struct core *core = e->session ? session_core(e->session) : NULL;
   bool runs = core != NULL && core->status != SESSION_ENDED &&
@@ -353,6 +356,8 @@ static void sessions_on_soon(uv_timer_t *timer) {
   unsigned started = 0;
   sessions_free_dead(ss);
   forget(ss);
+  if (ss->shared)
+    sessions_claim(ss);
   uint64_t now = uv_now(ss->host->loop);
   LIST_EACH(struct daemon_entry, e, in_state, sessions_list_of(ss, ENTRY_QUEUED)) {
     if (ss->draining || sessions_list_of(ss, ENTRY_RUNNING)->count >= ss->max_running)
@@ -463,6 +468,8 @@ long sessions_recover(struct sessions *ss, struct err *err) {
   size_t count;
   const struct store *store = ss->env->store;
   struct recovery r = {.ss = ss};
+  if (store_is_address(store->where))
+    return sessions_share(ss, err) ? 0 : -1;
   if (!store_list(store, &ids, &count, err))
     return -1;
   if (count > 0)
@@ -475,6 +482,25 @@ long sessions_recover(struct sessions *ss, struct err *err) {
   heads_deinit(&r.heads);
   sessions_soon(ss);
   return (long)sessions_list_of(ss, ENTRY_QUEUED)->count;
+}
+
+void sessions_take(struct sessions *ss, const char *id) {
+  struct store_ref ref;
+  struct brief brief;
+  struct err err;
+  struct daemon_entry *e = sessions_find(ss, id);
+  store_ref(ss->env->store, id, &ref);
+  if (e != NULL && e->state == ENTRY_OVER && e->session == NULL) {
+    (void)entry_look(e);
+    e->cancelled = false;
+    entry_set_trouble(e, NULL);
+    entry_set_state(e, ENTRY_QUEUED);
+  } else if (e == NULL && brief_read(&brief, &ref, &err)) {
+    e = entry_new(ss, id, ENTRY_QUEUED);
+    e->brief = brief;
+  }
+  if (e != NULL)
+    e->not_before_ms = 0;
 }
 
 struct daemon_entry *sessions_adopt(struct sessions *ss, const char *id, struct err *err) {

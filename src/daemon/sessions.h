@@ -85,6 +85,7 @@ struct sessions {
   struct deadlines deadlines; /* of stopped ones */
   bool draining;
   bool asking; /* there may be some that are over and wait for a person */
+  bool shared; /* its store has the queue, for several daemons */
   void (*changed)(void *ctx, struct daemon_entry *e); /* its state or status is another one */
   void *ctx;
 };
@@ -94,6 +95,9 @@ void sessions_init(struct sessions *ss, struct host *host, struct launch_env *en
                    void (*changed)(void *ctx, struct daemon_entry *e), void *ctx);
 /* Returns how many wait; -1: the folder cannot be read. */
 long sessions_recover(struct sessions *ss, struct err *err);
+/* With a shared store: watches it (sessions_recover does it); ends that before sessions_close. */
+bool sessions_share(struct sessions *ss, struct err *err) MUST_CHECK;
+void sessions_unshare(struct sessions *ss);
 void sessions_close(struct sessions *ss); /* then run the loop once more */
 
 /* Takes the launch over, also when it fails. `changed` comes when it is durable or failed. */

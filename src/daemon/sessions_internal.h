@@ -10,6 +10,9 @@
 /* The queue is looked at, and what is over is freed, from the loop. */
 void sessions_soon(struct sessions *ss);
 void sessions_free_dead(struct sessions *ss);
+/* Takes from the queue of a shared store what there are places for; one of them. */
+void sessions_claim(struct sessions *ss);
+void sessions_take(struct sessions *ss, const char *id);
 
 void entry_set_state(struct daemon_entry *e, enum entry_state state);
 /* Reads what its log says now, for watchers too. False: it cannot be read. */

@@ -153,7 +153,7 @@ static struct provider_run *command_start(const struct provider *self,
   struct arena arena = {0};
   struct err err = {0};
   char tmpdir[80];
-  char session[96], call[64], attempt[32];
+  char session[96], call[64], attempt[32], key[128];
   run->sink = *sink;
   run->merges = request->merges;
   run->soon.loop = env->loop;
@@ -172,7 +172,9 @@ static struct provider_run *command_start(const struct provider *self,
   /* For idempotency of what the program does outside: a repeat of the call has the same. */
   (void)snprintf(call, sizeof call, "SEGUE_CALL=%ld.%ld", request->turn, request->call);
   (void)snprintf(attempt, sizeof attempt, "SEGUE_ATTEMPT=%d", request->attempt);
-  const char *const assignments[] = {session, call, attempt, NULL};
+  (void)snprintf(key, sizeof key, "SEGUE_IDEMPOTENCY_KEY=%s/%ld/%ld", request->session,
+                 request->turn, request->call);
+  const char *const assignments[] = {session, call, attempt, key, NULL};
   const char *const *argv = own_argv(&arena, request->argv), *const *envp = NULL;
   if (run->tmpdir != NULL)
     envp = process_env_build(&arena, run->tmpdir, call_env_names(&arena, env, request), assignments,

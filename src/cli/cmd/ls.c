@@ -260,7 +260,10 @@ static json_t *read_session(const struct ls *ls, const struct store *store, cons
     return may_be_bad ? unreadable_session(id, &ref) : NULL;
   }
   bool unfinished = strcmp(b.status, "running") == 0;
-  const char *status = unfinished && !store_is_owned(&ref) ? "open" : brief_status(&b);
+  bool waits = b.submitted && store_is_address(store->where); /* for a worker */
+  const char *status = brief_status(&b);
+  if (unfinished && !store_is_owned(&ref))
+    status = waits ? "queued" : "open";
   if (brief_wanted(ls->wanted.statuses, status) && select_wants_brief(&ls->wanted, &b) &&
       select_wants_log(&ls->wanted, &ref, row))
     s = brief_json(&b, id, ref.name, status, b.message, 0);

@@ -5,11 +5,15 @@
 #include "daemon/control.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct cli_option options[] = {
     {"max-sessions", 'n', "N", "how many run at once; the others wait (default 16)", false},
     {"logs", 'l', "DIR", "where session logs are", false},
+    {"store", 0, "URL", "take sessions from this shared store: postgres://HOST/DATABASE", false},
+    {"lease", 0, "TIME", "with --store: others take over after it (default 30s)", false},
+    {"label", 0, "WORD", "with --store: sessions that ask for it may come here", true},
     {"socket", 'S', "PATH", "the control socket", false},
     {"http", 0, "ADDRESS:PORT", "keep a port of this machine open for the web page (segue web)",
      false},
@@ -52,6 +56,26 @@ static bool check_proxy(const struct cli_args *args, struct err *err) {
   return true;
 }
 
+/* 500ms, 30s, 5m or 1h. */
+static bool read_lease(const struct cli_args *args, uint64_t *ms, struct err *err) {
+  static const struct {
+    const char *unit;
+    uint64_t ms;
+  } units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
+  const char *given = cli_value(args, "lease");
+  char *end = NULL;
+  *ms = LIMIT_STORE_LEASE_MS;
+  if (given == NULL)
+    return true;
+  unsigned long n = given[0] >= '0' && given[0] <= '9' ? strtoul(given, &end, 10) : 0;
+  for (size_t i = 0; end != NULL && n < 1000000000 && i < ARRAY_LEN(units); i++)
+    if (strcmp(end, units[i].unit) == 0) {
+      *ms = n * units[i].ms;
+      return true;
+    }
+  return err_set(err, ERR_USAGE, "--lease is a time such as 30s");
+}
+
 static int serve_run(int argc, char **argv) {
   struct cli_args args;
   struct err err = {0};
@@ -62,7 +86,16 @@ static int serve_run(int argc, char **argv) {
   if (!read_number(&args, "max-sessions", 1, LIMIT_SESSIONS_MAX, &max_sessions, &err) ||
       !read_number(&args, "drain", 0, 24L * 60 * 60, &drain_s, &err) || !check_proxy(&args, &err))
     return cli_fail("serve", &err);
-  const struct serve_options serve_options = {.logs = cli_value(&args, "logs"),
+  static const char *labels[LIMIT_STORE_LABEL_COUNT + 2];
+  uint64_t lease_ms;
+  for (size_t i = 0; i <= LIMIT_STORE_LABEL_COUNT; i++)
+    labels[i] = cli_values(&args, "label", i);
+  if (!read_lease(&args, &lease_ms, &err))
+    return cli_fail("serve", &err);
+  const struct serve_options serve_options = {.logs = cli_values(&args, "logs", 0),
+                                              .store = cli_store(&args),
+                                              .lease_ms = lease_ms,
+                                              .labels = labels,
                                               .socket = cli_value(&args, "socket"),
                                               .max_sessions = (size_t)max_sessions,
                                               .http = cli_value(&args, "http"),
@@ -84,13 +117,15 @@ const struct cli_command cmd_serve = {
     .name = "serve",
     .arguments = "[options]",
     .summary = "run submitted sessions, many at once, in the foreground",
-    .help = "Listens on $XDG_RUNTIME_DIR/segue/segue.sock, for programs of the same user only. "
-            "What was\n"
-            "submitted and is unfinished goes on by itself when it starts. SIGTERM: calls that run "
-            "may\n"
-            "end, the rest is stopped and goes on with the next start; once more: at once. SIGHUP "
-            "reads\n"
-            "the configuration again. Sessions of `segue run` are not touched.",
+    .help =
+        "Listens on $XDG_RUNTIME_DIR/segue/segue.sock, for programs of the same user only. "
+        "What was\n"
+        "submitted and is unfinished goes on by itself when it starts. SIGTERM: calls that run "
+        "may\n"
+        "end, the rest is stopped and goes on with the next start; once more: at once. SIGHUP "
+        "reads\n"
+        "the configuration again. Sessions of `segue run` are not touched. With --store several\n"
+        "daemons take from one queue; --logs is then for reports and locks of this machine.",
     .options = options,
     .run = serve_run,
     .print_more = print_routes,

@@ -8,6 +8,7 @@
 #include "cli/json_io.h"
 #include "cli/session_post.h"
 #include "cli/setup.h"
+#include "cli/submitting.h"
 #include "daemon/client.h"
 #include "format/json_write.h"
 #include "host/keys.h"
@@ -35,6 +36,7 @@ static const struct cli_option options[] = {
     {"json", 0, NULL, "print the session as JSON instead of its id; with --follow, its records too",
      false},
     {"socket", 'S', "PATH", "the daemon's control socket", false},
+    {"store", 0, "URL", "to this shared store: postgres://HOST/DATABASE", false},
     {0},
 };
 
@@ -123,6 +125,20 @@ static int submit_follow(const struct cli_args *args, const json_t *session) {
   return status;
 }
 
+/* The session is the store's; a worker that has a place takes it. The status, or -1: go on. */
+static int submit_shared(const struct cli_args *args, const json_t *body, json_t **session) {
+  struct err err = {0};
+  struct err_list errors = {0};
+  *session = submitting_send(cli_store(args), body, &err, &errors);
+  int status = -1;
+  for (size_t i = 0; i < errors.count; i++)
+    (void)cli_fail("submit", &errors.items[i]);
+  if (*session == NULL)
+    status = errors.count > 0 ? STATUS_USAGE : cli_fail("submit", &err);
+  err_list_deinit(&errors);
+  return status;
+}
+
 static int submit_run(int argc, char **argv) {
   struct cli_args args;
   struct client_reply reply = {0};
@@ -131,8 +147,12 @@ static int submit_run(int argc, char **argv) {
   if (!cli_parse(&cmd_submit, argc, argv, 1, 1, &args, &status))
     return status;
   json_t *body = json_object();
-  if (!make_body(&args, body, &err) ||
-      !client_ask(cli_value(&args, "socket"), "POST", "/v1/sessions", body, &reply, &err)) {
+  bool shared = cli_store(&args) != NULL && cli_value(&args, "socket") == NULL;
+  if (shared && make_body(&args, body, &err)) {
+    if ((status = submit_shared(&args, body, &reply.value)) >= 0)
+      goto out;
+  } else if (shared || !make_body(&args, body, &err) ||
+             !client_ask(cli_value(&args, "socket"), "POST", "/v1/sessions", body, &reply, &err)) {
     status = cli_fail("submit", &err);
     goto out;
   }

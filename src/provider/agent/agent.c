@@ -331,17 +331,19 @@ static const char *const *agent_join(struct arena *a, const char *const *x, cons
 
 static bool build_environment(struct agent_run *run, struct err *err) {
   const struct call_request *request = run->call.request;
-  char session[96], call[64], attempt[32], *password = NULL;
+  char session[96], call[64], attempt[32], key[128], *password = NULL;
   (void)snprintf(session, sizeof session, "SEGUE_SESSION=%s", request->session);
   /* For idempotency of what the program does outside: a repeat of the call has the same. */
   (void)snprintf(call, sizeof call, "SEGUE_CALL=%ld.%ld", request->turn, request->call);
   (void)snprintf(attempt, sizeof attempt, "SEGUE_ATTEMPT=%d", request->attempt);
+  (void)snprintf(key, sizeof key, "SEGUE_IDEMPOTENCY_KEY=%s/%ld/%ld", request->session,
+                 request->turn, request->call);
   if (run->password != NULL) { /* the last one of a name counts: ours */
     size_t n = strlen(run->ops->password_env) + strlen(run->password) + 2;
     password = arena_alloc(&run->arena, n);
     (void)snprintf(password, n, "%s=%s", run->ops->password_env, run->password);
   }
-  const char *const own[] = {session, call, attempt, password, NULL};
+  const char *const own[] = {session, call, attempt, key, password, NULL};
   run->envp =
       process_env_build(&run->arena, run->tmpdir,
                         agent_join(&run->arena, call_env_names(&run->arena, run->env, request),

@@ -34,6 +34,7 @@ struct keeper {
   _Atomic uint64_t trust_until; /* clock_boot_ms; 0: not a worker */
   _Atomic unsigned term;        /* another one each time that the lease was lost */
   char worker[STORE_ID_BYTES];
+  char needs[320]; /* of sessions that are made here: this machine, as an array of SQL */
   uint64_t ttl_ms;
   atomic_bool ends;
 };
@@ -64,6 +65,7 @@ struct base_claim { /* held for store_attach */
   struct list_node in_base;
   char id[STORE_ID_BYTES];
   uint64_t fence;
+  uint64_t at_ms; /* clock_boot_ms */
   unsigned term;
 };
 

@@ -189,7 +189,8 @@ BEGIN
               WHERE s.state = 'held' AND (w.id IS NULL OR w.lease_until <= clock_timestamp())
               ORDER BY s.place LIMIT 1000 FOR UPDATE OF s SKIP LOCKED)
   UPDATE segue.session s
-     SET state = s.rest, owner = NULL, fence = s.fence + 1, deaths = s.deaths + 1, died = c.name
+     SET state = CASE WHEN s.deaths >= 2 AND s.rest = 'ready' THEN 'idle' ELSE s.rest END, -- poison
+         owner = NULL, fence = s.fence + 1, deaths = s.deaths + 1, died = c.name
     FROM c WHERE s.id = c.id AND s.state = 'held';
   GET DIAGNOSTICS n = ROW_COUNT;
   DELETE FROM segue.worker w WHERE w.lease_until < clock_timestamp() - interval '1 day'

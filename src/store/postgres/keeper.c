@@ -79,6 +79,16 @@ static void name_worker(char host[HOST_BYTES], char name[HOST_BYTES + 24], struc
   buf_putc(labels, '}');
 }
 
+/* A session's folder is on the machine where it is made. */
+static void keeper_needs(struct pg_base *pg, const char *host) {
+  struct buf needs = {0};
+  buf_putc(&needs, '{');
+  put_worker_label(&needs, "host=", host);
+  buf_putc(&needs, '}');
+  (void)snprintf(pg->keeper.needs, sizeof pg->keeper.needs, "%s", buf_c(&needs));
+  buf_deinit(&needs);
+}
+
 static void keeper_trust(struct pg_base *pg, uint64_t sent_ms) {
   uint64_t ttl = pg->keeper.ttl_ms;
   atomic_store(&pg->keeper.trust_until, sent_ms + ttl - ttl / 6);
@@ -90,6 +100,8 @@ static bool keeper_enter(struct pg_base *pg, struct conn *conn, enum conn_failur
   char host[HOST_BYTES] = "", name[HOST_BYTES + 24], ttl[24];
   struct buf labels = {0};
   name_worker(host, name, &labels);
+  if (pg->keeper.needs[0] == '\0')
+    keeper_needs(pg, host);
   (void)snprintf(ttl, sizeof ttl, "%llu", (unsigned long long)pg->keeper.ttl_ms);
   const struct conn_arg args[] = {arg_text(pg->keeper.worker), arg_text(name),
                                   arg_text(buf_c(&labels)), arg_text(SEGUE_VERSION), arg_text(ttl)};

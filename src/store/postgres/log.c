@@ -237,7 +237,8 @@ struct store_log *shared_create(struct store *store, const char *id, struct err 
   if (pg == NULL || !base_enter(pg, err))
     return NULL;
   struct shared_log *log = shared_log_new(store, pg, id);
-  const struct conn_arg args[] = {arg_text(pg->keeper.worker), arg_text(id), arg_text("{}")};
+  const struct conn_arg args[] = {arg_text(pg->keeper.worker), arg_text(id),
+                                  arg_text(pg->keeper.needs)};
   PGresult *answer =
       base_ask(pg, "SELECT segue.make($1, $2, $3)", args, ARRAY_LEN(args), false, &failure, err);
   const char *result = answer ? conn_text(answer, 0, 0) : "";

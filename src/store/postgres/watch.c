@@ -2,6 +2,7 @@
 #include "store/postgres/shared.h"
 
 #include "base/log.h"
+#include "os/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,6 +62,30 @@ void worker_unwatch(struct store *store) {
   uv_close((uv_handle_t *)&pg->async, NULL);
 }
 
+enum { CLAIM_KEPT_MS = 30000 };
+
+/* The oldest goes back when nobody came for it. */
+static void claims_give_back(struct pg_base *pg) {
+  uint64_t now = clock_boot_ms();
+  struct base_claim *old = NULL;
+  (void)pthread_mutex_lock(&pg->lock);
+  struct list_node *first = pg->claimed.first; /* the oldest */
+  if (first != NULL && ((struct base_claim *)first)->at_ms + CLAIM_KEPT_MS < now) {
+    old = (struct base_claim *)first;
+    list_remove(&pg->claimed, first);
+  }
+  (void)pthread_mutex_unlock(&pg->lock);
+  if (old == NULL)
+    return;
+  char fence[24];
+  enum conn_failure failure;
+  struct err err;
+  (void)snprintf(fence, sizeof fence, "%llu", (unsigned long long)old->fence);
+  const struct conn_arg args[] = {arg_text(old->id), arg_text(fence), arg_text("0")};
+  conn_free(base_ask(pg, "SELECT segue.release($1, $2, $3)", args, 3, false, &failure, &err));
+  free(old);
+}
+
 bool worker_claim(struct store *store, size_t max, struct store_id *ids, size_t *count,
                   struct err *err) {
   char most[24];
@@ -69,6 +94,7 @@ bool worker_claim(struct store *store, size_t max, struct store_id *ids, size_t 
   *count = 0;
   if (pg == NULL)
     return false;
+  claims_give_back(pg);
   unsigned term = base_term(pg);
   (void)snprintf(most, sizeof most, "%zu", max);
   const struct conn_arg args[] = {arg_text(pg->keeper.worker), arg_text(most)};
@@ -84,6 +110,7 @@ bool worker_claim(struct store *store, size_t max, struct store_id *ids, size_t 
     (void)snprintf(claim->id, sizeof claim->id, "%.36s", conn_text(answer, i, 0));
     claim->fence = conn_number(answer, i, 1);
     claim->term = term;
+    claim->at_ms = clock_boot_ms();
     memcpy(ids[(*count)++].id, claim->id, STORE_ID_BYTES);
     (void)pthread_mutex_lock(&pg->lock);
     list_push_back(&pg->claimed, &claim->in_base);

@@ -67,6 +67,7 @@ static const struct row rows[] = {
     {"echo '{\"a\": 1, \"a\": 2}'", "", CLASS_NONE, 0, "{\"a\": 1, \"a\": 2}\n", "", NULL},
     {"echo $SEGUE_SESSION $SEGUE_CALL $SEGUE_ATTEMPT", "", CLASS_NONE, 0, "0199-test 3.7 2\n", "",
      NULL},
+    {"echo $SEGUE_IDEMPOTENCY_KEY", "", CLASS_NONE, 0, "0199-test/3/7\n", "", NULL},
     {"test -d \"$TMPDIR\" && : > \"$TMPDIR/x\" && echo ok", "", CLASS_NONE, 0, "ok\n", "", NULL},
     {"echo ${SECRET:-none}", "", CLASS_NONE, 0, "none\n", "", NULL},
     {"test \"$PWD\" = \"$(pwd -P)\"; cat; echo; echo x > made", "p", CLASS_NONE, 0, "p\n", "",

@@ -1,0 +1,277 @@
+#!/usr/bin/env python3
+"""Several daemons on one store: one queue, and what happens when one of them dies, hangs or goes."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.parse
+
+from support import SEGUE, WAIT_S, Box, expect, main, need_build
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + "/support")
+import postgres  # noqa: E402
+
+SERVER = None
+MOVEMENTS = 3
+WORKFLOW = """
+name: three
+initial_movement: a
+max_movements: 5
+provider: script
+movements:
+  - name: a
+    command: [sh, -c, 'echo "$SEGUE_SESSION $SEGUE_CALL" >> %(starts)s; sleep %(delay)s']
+    rules: [{condition: when(exit == 0), next: b}]
+  - name: b
+    command: [sh, -c, 'echo "$SEGUE_SESSION $SEGUE_CALL" >> %(starts)s; sleep %(delay)s']
+    rules: [{condition: when(exit == 0), next: c}]
+  - name: c
+    command: [sh, -c, 'echo "$SEGUE_SESSION $SEGUE_CALL" >> %(starts)s; sleep %(delay)s']
+    rules: [{condition: when(exit == 0), next: COMPLETE}]
+"""
+
+
+class Fleet(Box):
+    def __init__(self, lease="1s", store=None):
+        super().__init__()
+        os.chmod(self.dir, 0o700)
+        self.store = store or SERVER.database()
+        self.env["SEGUE_STORE"] = self.store
+        self.lease = lease
+        self.daemons = []
+        expect(self.segue("store", "init").returncode == 0, "init")
+
+    def __exit__(self, *exc):
+        for d in self.daemons:
+            if d.poll() is None:
+                d.send_signal(signal.SIGCONT)
+                d.terminate()
+        for d in self.daemons:
+            try:
+                d.wait(10)
+            except subprocess.TimeoutExpired:
+                d.kill()
+                d.wait()
+        super().__exit__(*exc)
+
+    def serve(self, *words):
+        n = len(self.daemons)
+        os.mkdir(f"{self.dir}/run{n}", 0o700)
+        with open(f"{self.dir}/said{n}", "wb") as said:
+            d = subprocess.Popen([SEGUE, "serve", "--lease", self.lease, "--socket",
+                                  f"{self.dir}/run{n}/s.sock", "--logs", f"{self.dir}/logs{n}",
+                                  *words], env=self.env, cwd=self.cwd, stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL, stderr=said)
+        self.daemons.append(d)
+        self.until(lambda: b"ready on" in self.said(n), "a daemon gets ready")
+        return d
+
+    def said(self, n):
+        with open(f"{self.dir}/said{n}", "rb") as f:
+            return f.read()
+
+    def workflow(self, delay=0.1):
+        return self.file("three.yaml", WORKFLOW % {"starts": self.dir + "/starts", "delay": delay})
+
+    def submit(self, workflow, n=1, env=None):
+        found = []
+        for i in range(n):
+            done = self.segue("submit", workflow, "--cwd", self.cwd, "--task", f"task {i}", env=env)
+            expect(done.returncode == 0, done)
+            found.append(done.stdout.decode().strip())
+        return found
+
+    def sql(self, text):
+        return SERVER.sql(text, self.store.rsplit("/", 1)[1].split("?")[0])
+
+    def count(self, where):
+        return int(self.sql(f"SELECT count(*) FROM segue.session WHERE {where}"))
+
+    def until(self, truth, what, seconds=WAIT_S):
+        end = time.monotonic() + seconds
+        while not truth():
+            expect(time.monotonic() < end, "waited in vain:", what)
+            time.sleep(0.02)  # a look at a time; the deadline is above
+
+    def all_complete(self, ids):
+        self.until(lambda: self.count("state = 'ended'") == len(ids), "all end")
+        rows = [json.loads(r) for r in self.segue("ls", "--json", "-n", "500").stdout.splitlines()]
+        expect(sorted(r["id"] for r in rows) == sorted(ids), "other sessions")
+        expect({r["status"] for r in rows} == {"complete"}, {r["status"] for r in rows})
+        for at in range(0, len(ids), 50):
+            done = self.segue("verify", *ids[at:at + 50])
+            expect(done.returncode == 0, done)
+
+    def starts(self):
+        with open(self.dir + "/starts", encoding="utf-8") as f:
+            return f.read().splitlines()
+
+
+def one_queue():
+    with Fleet("30s") as fleet:
+        for _ in range(2):
+            fleet.serve("-n", "3")
+        ids = fleet.submit(fleet.workflow(), 8)
+        fleet.all_complete(ids)
+        starts = fleet.starts()
+        expect(len(starts) == len(set(starts)) == 8 * MOVEMENTS, "starts", len(starts))
+        expect(fleet.count("fence <> 2") == 0, "a session was claimed more than once")
+
+
+def it_waits_until_somebody_has_a_place():
+    with Fleet("30s") as fleet:
+        ids = fleet.submit(fleet.workflow())
+        rows = [json.loads(r) for r in fleet.segue("ls", "--json").stdout.splitlines()]
+        expect(rows[0]["status"] == "queued", rows)
+        fleet.serve()
+        fleet.all_complete(ids)
+
+
+def it_goes_where_its_folder_is():
+    with Fleet("30s") as fleet:
+        ids = fleet.submit(fleet.workflow(), 2)
+        fleet.sql(f"UPDATE segue.session SET needs = '{{gpu}}' WHERE id = '{ids[0]}'")
+        fleet.serve()
+        fleet.until(lambda: fleet.count("state = 'ended'") == 1, "the other one ends")
+        expect(fleet.count("state = 'ready'") == 1, "it was taken without its label")
+        fleet.serve("--label", "gpu")
+        fleet.all_complete(ids)
+
+
+def killed_stopped_and_gone_on_with():
+    """The acceptance of the issue, in small."""
+    with Fleet() as fleet:
+        first, second = fleet.serve("-n", "4"), fleet.serve("-n", "4")
+        ids = fleet.submit(fleet.workflow(0.5), 16)
+        fleet.until(lambda: fleet.sql("SELECT count(DISTINCT owner) FROM segue.session WHERE "
+                                      "state = 'held' AND seq > 8") == "2", "both work")
+        first.kill()
+        first.wait()
+        second.send_signal(signal.SIGSTOP)
+        fleet.serve("-n", "8")
+        fleet.until(lambda: fleet.count("fence > 2") > 0, "it is taken over")
+        second.send_signal(signal.SIGCONT)
+        fleet.all_complete(ids)
+        n = len(fleet.starts())
+        expect(n <= 16 * MOVEMENTS + 8, "a call was repeated too often:", n)
+        expect(fleet.count("deaths > 1") == 0, "deaths")
+
+
+def it_goes_and_another_goes_on():
+    with Fleet("30s") as fleet:
+        first = fleet.serve("--drain", "0")
+        ids = fleet.submit(fleet.workflow(0.4), 4)
+        fleet.until(lambda: fleet.count("state = 'held'") == 4, "it works")
+        fleet.serve()
+        first.terminate()
+        first.wait(WAIT_S)
+        fleet.until(lambda: fleet.count("state = 'ready'") == 0, "the other one takes them", 10)
+        fleet.all_complete(ids)
+        expect(fleet.count("deaths > 0") == 0, "that was no death")
+
+
+def the_server_crashes_under_them():
+    with Fleet("30s") as fleet:
+        fleet.serve()
+        ids = fleet.submit(fleet.workflow(0.3), 10)
+        fleet.until(lambda: fleet.count("state = 'held'") >= 5, "it works")
+        for _ in range(2):
+            SERVER.stop("immediate")
+            SERVER.start()
+        fleet.all_complete(ids)
+        starts = fleet.starts()
+        expect(len(starts) == len(set(starts)), "a call was repeated")
+
+
+def connections_are_ended():
+    with Fleet("30s") as fleet:
+        fleet.serve()
+        ids = fleet.submit(fleet.workflow(0.2), 6)
+        for _ in range(4):
+            before = int(fleet.sql("SELECT sum(seq) FROM segue.session"))
+            fleet.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
+                      "application_name LIKE 'segue %'")
+            fleet.until(lambda b=before: fleet.count("state = 'ended'") == 6 or int(
+                fleet.sql("SELECT sum(seq) FROM segue.session")) > b + 6, "it comes further")
+        fleet.all_complete(ids)
+        expect(len(fleet.starts()) == 6 * MOVEMENTS, "a call was repeated")
+
+
+def cancelled_wherever_they_are():
+    with Fleet("30s") as fleet:
+        waiting = fleet.submit(fleet.workflow(30))[0]
+        done = fleet.segue("cancel", waiting)
+        expect(done.returncode == 0, done)
+        fleet.serve()
+        running = fleet.submit(fleet.workflow(30))[0]
+        fleet.until(lambda: fleet.count("state = 'held'") == 1 and
+                    os.path.exists(fleet.dir + "/starts"), "it runs")
+        done = fleet.segue("cancel", running)
+        expect(done.returncode == 0, done)
+        rows = [json.loads(r) for r in fleet.segue("ls", "--json").stdout.splitlines()]
+        expect([r["status"] for r in rows] == ["cancelled", "cancelled"], rows)
+
+
+def behind_a_pooler():
+    program = "/usr/sbin/pgbouncer"
+    if not os.path.exists(program):
+        print("skipped: there is no pgbouncer")
+        return
+    database = SERVER.database().rsplit("/", 1)[1]
+    ini = SERVER.dir + "/pgbouncer.ini"
+    with open(ini, "w", encoding="utf-8") as f:
+        f.write(f"[databases]\n* = user=postgres host={SERVER.dir}\n[pgbouncer]\nlisten_addr =\nlisten_port = 6432\n"
+                f"unix_socket_dir = {SERVER.dir}\nauth_type = any\npool_mode = transaction\n"
+                "default_pool_size = 5\n"
+                f"logfile = {SERVER.dir}/pgbouncer.log\nignore_startup_parameters = extra_float_digits\n")
+    os.chmod(ini, 0o644)
+    pooler = subprocess.Popen([program, "-q", ini], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, cwd=SERVER.dir, **SERVER.drop)
+    try:
+        end = time.monotonic() + WAIT_S
+        while not os.path.exists(SERVER.dir + "/.s.PGSQL.6432"):
+            expect(time.monotonic() < end and pooler.poll() is None, "pgbouncer does not start")
+            time.sleep(0.02)  # a look at a time
+        url = (f"postgres://postgres@{urllib.parse.quote(SERVER.dir, safe='')}/{database}"
+               "?port=6432")
+        with Fleet("2s", store=url) as fleet:
+            fleet.serve()
+            fleet.serve()
+            ids = fleet.submit(fleet.workflow(), 6)
+            fleet.all_complete(ids)
+            expect(len(fleet.starts()) == 6 * MOVEMENTS, "a call was repeated")
+    finally:
+        pooler.terminate()
+        pooler.wait(WAIT_S)
+
+
+def wrong_words():
+    with Fleet() as fleet:
+        for words, says in ((("--lease", "0s"), b"1s to 1h"), (("--lease", "2h"), b"1s to 1h"),
+                            (("--lease", "soon"), b"such as 30s"),
+                            (("--label", "x" * 1024), b"1 to 128 bytes"),
+                            (("--label", "two words"), b"no spaces"),
+                            (("--label", "a\nb"), b"no spaces")):
+            done = fleet.segue("serve", "--socket", fleet.dir + "/s.sock", *words)
+            expect(done.returncode == 2 and says in done.stderr, words, done)
+        none = fleet.segue("serve", "--socket", fleet.dir + "/s.sock", "--store",
+                           SERVER.url("there_is_none"))
+        expect(none.returncode == 2 and b"does not exist" in none.stderr, none)
+        bad = fleet.segue("submit", fleet.file("bad.yaml", "name: x\n"), "--cwd", fleet.cwd)
+        expect(bad.returncode == 2 and b"bad.yaml" in bad.stderr, bad)
+
+
+if __name__ == "__main__":
+    need_build()
+    why = postgres.missing()
+    if why:
+        print("skipped:", why)
+        sys.exit(77)
+    with postgres.Server() as SERVER:
+        status = main([one_queue, it_waits_until_somebody_has_a_place, it_goes_where_its_folder_is,
+                       killed_stopped_and_gone_on_with, it_goes_and_another_goes_on,
+                       the_server_crashes_under_them, connections_are_ended,
+                       cancelled_wherever_they_are, behind_a_pooler, wrong_words])
+    sys.exit(status)
