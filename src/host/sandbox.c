@@ -8,6 +8,7 @@
 #include "os/group.h"
 #include "os/process.h"
 #include "os/sandbox.h"
+#include "os/sandbox_bwrap.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 
 static const char *const level_words[] = {"off", "guard", "strict", NULL};
 static const char *const network_words[] = {"open", "none", NULL};
-static const char *const mechanism_words[] = {SANDBOX_LANDLOCK, NULL};
+static const char *const mechanism_words[] = {SANDBOX_LANDLOCK, SANDBOX_BWRAP, NULL};
 
 static const struct sandbox_key {
   const char *name;
@@ -148,6 +149,31 @@ json_t *sandbox_read(const char *path, const struct yaml_node *node, struct err 
   return NULL;
 }
 
+/* NULL: it can hold guard and strict. */
+static const char *why_not_by(const char *mechanism) {
+  char path[256];
+  if (strcmp(mechanism, SANDBOX_BWRAP) != 0)
+    return sandbox_why_not();
+  if (!sandbox_filters())
+    return "this kernel, or this kind of machine, has no filter of system calls";
+  return sandbox_bwrap_why_not(path, sizeof path);
+}
+
+const char *sandbox_mechanism(const json_t *words, const char **why) {
+  const char *asked = json_string_value(json_object_get(words, "mechanism"));
+  *why = NULL;
+  if (asked != NULL && (*why = why_not_by(asked)) != NULL)
+    return NULL;
+  if (asked != NULL)
+    return asked;
+  if ((*why = why_not_by(SANDBOX_LANDLOCK)) == NULL)
+    return SANDBOX_LANDLOCK;
+  if (why_not_by(SANDBOX_BWRAP) != NULL)
+    return NULL;
+  *why = NULL;
+  return SANDBOX_BWRAP;
+}
+
 const char *sandbox_why_not(void) {
   if (sandbox_version() == 0)
     return "this kernel has no Landlock, or it is not switched on (lsm=... on its command line)";
@@ -181,13 +207,15 @@ static json_t *of_providers(const json_t *providers) {
 }
 
 json_t *sandbox_resolve(const json_t *words, const json_t *providers) {
-  const bool can = sandbox_why_not() == NULL;
+  const char *why;
+  const char *mechanism = sandbox_mechanism(words, &why);
+  const bool can = mechanism != NULL;
   const bool asked = json_object_get(words, "level") != NULL;
   json_t *out = words ? json_copy((json_t *)words) : json_object();
   json_t *mechanisms = json_object(), *own = of_providers(providers);
   for (int level = SANDBOX_GUARD; can && level < SANDBOX_LEVEL_COUNT; level++)
     json_object_set_new(mechanisms, sandbox_level_name((enum sandbox_level)level),
-                        json_string(SANDBOX_LANDLOCK));
+                        json_string(mechanism));
   if (!asked)
     json_object_set_new(out, "level", json_string(can ? "guard" : "off"));
   if (asked)
@@ -196,7 +224,7 @@ json_t *sandbox_resolve(const json_t *words, const json_t *providers) {
     json_object_set_new(out, "fell_back", json_true());
   if (json_object_get(words, "commands") != NULL)
     json_object_set_new(out, "commands_asked", json_true());
-  if (can)
+  if (sandbox_version() > 0)
     json_object_set_new(out, SANDBOX_LANDLOCK, json_integer(sandbox_version()));
   json_object_set_new(out, "mechanisms", mechanisms);
   json_object_set_new(out, "limits_by",
@@ -229,9 +257,12 @@ bool sandbox_check(const json_t *config, const struct movement *m, const struct 
                    "sandbox: %s is less than your config.yaml allows (sandbox: {least: %s}): write "
                    "sandbox: %s",
                    level, sandbox_level_name(floor), sandbox_level_name(floor));
+  const char *why;
+  if (choice.mechanism == NULL)
+    (void)sandbox_mechanism(sandbox, &why);
   if (choice.level != SANDBOX_OFF && choice.mechanism == NULL)
     return err_set(err, ERR_INVALID, "sandbox: %s cannot be held here: %s", level,
-                   sandbox_why_not() ? sandbox_why_not() : "no mechanism is chosen for it");
+                   why ? why : "no mechanism is chosen for it");
   if (choice.level == SANDBOX_OFF && choice.network != NETWORK_OPEN)
     return err_set(err, ERR_INVALID,
                    "network: %s needs a sandbox that holds it: write sandbox: guard, or strict",

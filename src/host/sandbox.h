@@ -5,7 +5,7 @@
  *     level: guard             of agents (default: guard where the kernel can hold it, else off)
  *     commands: off            of a workflow's own programs (default off)
  *     least: guard             no agent is started with less, whatever a workflow says
- *     mechanism: landlock      what holds it (default: the first that can)
+ *     mechanism: landlock      or bwrap: what holds it (default: the first that can)
  *     network: open            of agents: open or none
  *     limits: {memory: 4G, cpus: 2, pids: 512}     of agents: all of a call together
  *     namespaces: false        whether programs may make namespaces, for sandboxes of their own
@@ -32,6 +32,10 @@ json_t *sandbox_resolve(const json_t *words, const json_t *providers);
 
 /* Why no level can be held here; NULL: they can. */
 const char *sandbox_why_not(void);
+
+/* The mechanism that holds guard and strict here by the user's words (NULL: none). NULL: nothing
+ * does, and `why` says it, a static text. */
+const char *sandbox_mechanism(const json_t *words, const char **why);
 
 /* The version of the kernel's Landlock; 0: it has none. */
 int sandbox_held_version(void);

@@ -85,14 +85,19 @@ static int spawn_shim(const struct process_table *t, const struct process_spec *
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attr;
   sigset_t none, all;
-  size_t argc = 0;
+  const char *const *before = spec->sandbox ? sandbox_words(spec->sandbox) : NULL;
+  size_t argc = 0, first = 0;
   while (spec->argv[argc] != NULL)
     argc++;
-  const char **argv = xcalloc(argc + 3, sizeof *argv);
+  while (before != NULL && before[first] != NULL)
+    first++;
+  const char **argv = xcalloc(first + argc + 3, sizeof *argv);
   char held[HELD_BYTES];
   argv[0] = SHIM_PROTOCOL;
   argv[1] = held;
-  memcpy(argv + 2, spec->argv, argc * sizeof *argv);
+  if (first > 0)
+    memcpy(argv + 2, before, first * sizeof *argv);
+  memcpy(argv + 2 + first, spec->argv, argc * sizeof *argv);
 
   (void)sigemptyset(&none);
   (void)sigfillset(&all);

@@ -1,9 +1,11 @@
 /* A sandbox: two rulesets and what the shim is told of them. */
 #include "os/sandbox.h"
 
+#include "base/arena.h"
 #include "base/log.h"
 #include "os/landlock.h"
 #include "os/process_internal.h"
+#include "os/sandbox_bwrap.h"
 #include "os/sandbox_kept.h"
 #include "os/sandbox_rules.h"
 #include "shim/protocol.h"
@@ -17,6 +19,8 @@
 struct sandbox {
   int reads, writes; /* rulesets; -1: none */
   unsigned held;
+  struct arena arena;
+  const char *const *words; /* before the program's; NULL: none */
 };
 
 int sandbox_version(void) {
@@ -83,7 +87,26 @@ void sandbox_free(struct sandbox *s) {
     (void)close(s->reads);
   if (s->writes >= 0)
     (void)close(s->writes);
+  arena_deinit(&s->arena);
   free(s);
+}
+
+/* The filter of system calls lets namespaces be made: bubblewrap itself lets nobody further. */
+struct sandbox *sandbox_bwrap_new(const char *bwrap, const struct sandbox_plan *plan,
+                                  const char *cwd, struct err *err) {
+  if (!sandbox_filters()) {
+    (void)err_set(err, ERR_INVALID, "this kernel has no filter of system calls");
+    return NULL;
+  }
+  struct sandbox *s = xcalloc(1, sizeof *s);
+  s->reads = s->writes = -1;
+  s->held = SHIM_FILTER | SHIM_NAMESPACES;
+  s->words = sandbox_bwrap_words(&s->arena, bwrap, plan, cwd);
+  return s;
+}
+
+const char *const *sandbox_words(const struct sandbox *s) {
+  return s->words;
 }
 
 unsigned sandbox_held(const struct sandbox *s) {

@@ -29,6 +29,8 @@ struct sandbox_plan {
                                 itself below one is allowed all the same */
   const char *const *wholes; /* read, hides or not: the workspace, the call's own folder */
   const char *const *writes; /* read and written, hides or not */
+  const char *const *caches; /* written; read but for the hides that are there */
+  const char *const *kept;   /* below `writes`, and not written where the mechanism can (bwrap) */
   const char *own;           /* the call's own folder: read and written; or NULL */
   bool lists;                /* names in any folder may be listed, hidden ones' too */
   bool no_internet;          /* no socket that leads out of the machine, or to its ports */
@@ -36,7 +38,8 @@ struct sandbox_plan {
   bool namespaces;           /* the program may make namespaces, for a sandbox of its own */
 };
 
-#define SANDBOX_LANDLOCK "landlock" /* the mechanism's name in configurations and logs */
+#define SANDBOX_LANDLOCK "landlock" /* the mechanisms' names in configurations and logs */
+#define SANDBOX_BWRAP    "bwrap"    /* sandbox_bwrap.h */
 
 /* The version of what Landlock holds here; 0: nothing. */
 int sandbox_version(void);
@@ -56,6 +59,7 @@ void sandbox_free(struct sandbox *s); /* NULL is fine */
 
 /* For process_start: what the shim is told. */
 unsigned sandbox_held(const struct sandbox *s);
+const char *const *sandbox_words(const struct sandbox *s); /* before the program's; may be NULL */
 int sandbox_reads_fd(const struct sandbox *s);
 int sandbox_writes_fd(const struct sandbox *s);
 

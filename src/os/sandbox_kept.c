@@ -12,8 +12,8 @@
 
 struct kept_rules {
   struct buf key;
-  struct sandbox_plan plan; /* of its lists only the writes are here */
-  char **writes;            /* owned, NULL-ended */
+  struct sandbox_plan plan; /* of its lists only writes and caches */
+  char **writes, **caches;  /* owned, NULL-ended */
   struct sandbox_stamps stamps;
   int reads; /* -1: this place is free */
   uint64_t used_ms;
@@ -26,14 +26,19 @@ struct sandbox_kept {
   struct kept_rules rules[LIMIT_SANDBOX_KEPT];
 };
 
+static void kept_drop_paths(char **paths) {
+  for (size_t i = 0; paths[i] != NULL; i++)
+    free(paths[i]);
+  free(paths);
+}
+
 static void kept_drop(struct kept_rules *r) {
   if (r->reads < 0)
     return;
   (void)close(r->reads);
   buf_deinit(&r->key);
-  for (size_t i = 0; r->writes[i] != NULL; i++)
-    free(r->writes[i]);
-  free(r->writes);
+  kept_drop_paths(r->writes);
+  kept_drop_paths(r->caches);
   sandbox_stamps_deinit(&r->stamps);
   *r = (struct kept_rules){.reads = -1};
 }
@@ -140,10 +145,12 @@ void sandbox_kept_put(struct sandbox_kept *k, struct str key, const struct sandb
   *r = (struct kept_rules){.reads = fd,
                            .plan = *plan,
                            .writes = kept_copy(plan->writes),
+                           .caches = kept_copy(plan->caches),
                            .stamps = *taken,
                            .used_ms = uv_now(k->loop)};
   buf_append(&r->key, key.p, key.n);
-  r->plan.reads = r->plan.hides = r->plan.wholes = NULL;
+  r->plan.reads = r->plan.hides = r->plan.wholes = r->plan.kept = NULL;
+  r->plan.caches = (const char *const *)r->caches;
   r->plan.writes = (const char *const *)r->writes;
   *taken = (struct sandbox_stamps){0};
   if (!uv_is_active((uv_handle_t *)&k->timer))

@@ -314,6 +314,21 @@ static bool allow_read(const struct sandbox_plan *plan, const struct rules *rule
   return false;
 }
 
+/* A cache that holds a secret now is opened up like any folder; one that holds none is a whole, so
+ * that what is new in it is read again. */
+static bool allow_cache(const struct sandbox_plan *plan, const struct rules *rules,
+                        const char *path) {
+  struct stat st;
+  for (size_t i = 0; plan->hides != NULL && plan->hides[i] != NULL; i++) {
+    if (!is_beneath(plan->hides[i], path))
+      continue;
+    if (stat(plan->hides[i], &st) == 0)
+      return true; /* its children are allowed with those of the folders above it */
+    stamp_put(rules->stamps, plan->hides[i], false, NULL);
+  }
+  return sandbox_allow(rules, path);
+}
+
 /* --- rulesets --- */
 
 static bool fill_reads(const struct sandbox_plan *plan, int abi, int fd,
@@ -324,6 +339,8 @@ static bool fill_reads(const struct sandbox_plan *plan, int abi, int fd,
                             NULL};
   bool ok = sandbox_allow(&top, "/") && allow_each(&rules, plan->wholes) &&
             allow_each(&rules, plan->writes);
+  for (size_t i = 0; ok && plan->caches != NULL && plan->caches[i] != NULL; i++)
+    ok = allow_cache(plan, &rules, plan->caches[i]);
   for (size_t i = 0; ok && plan->reads != NULL && plan->reads[i] != NULL; i++)
     ok = allow_read(plan, &rules, plan->reads[i]);
   return ok && (plan->own == NULL || stamps != NULL || sandbox_allow(&rules, plan->own));
@@ -339,7 +356,7 @@ static bool fill_writes(const struct sandbox_plan *plan, int abi, int fd) {
   const uint64_t devices = LL_MAKE_CHAR | LL_MAKE_BLOCK; /* nobody makes any */
   const struct rules rules = {fd, known_rights(abi, LL_WRITES & ~devices),
                               known_rights(abi, LL_WRITE_FILE | LL_TRUNCATE | LL_IOCTL_DEV), NULL};
-  return allow_each(&rules, plan->writes) &&
+  return allow_each(&rules, plan->writes) && allow_each(&rules, plan->caches) &&
          (plan->own == NULL || sandbox_allow(&rules, plan->own));
 }
 

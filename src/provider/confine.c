@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "core/sandbox.h"
 #include "format/json_write.h"
+#include "os/sandbox_bwrap.h"
 #include "provider/confine_git.h"
 #include "provider/probe.h"
 
@@ -29,7 +30,7 @@ struct confining {
   const struct confine_spec *spec;
   struct arena arena;
   const char *home; /* NULL: there is none */
-  struct paths reads, hides, wholes, writes;
+  struct paths reads, hides, wholes, writes, caches, kept;
 };
 
 static void paths_add(struct confining *c, struct paths *list, const char *path) {
@@ -191,7 +192,7 @@ static void add_caches(struct confining *c) {
     if (access(full, F_OK) != 0 && cache->program != NULL &&
         (cache->program[0] == '\0' || probe_find_program(cache->program, program, sizeof program)))
       confine_make_folder(full);
-    add(c, &c->writes, cache->folder);
+    add(c, &c->caches, cache->folder);
   }
 }
 
@@ -215,6 +216,25 @@ static void add_guard(struct confining *c, const json_t *user) {
   add_caches(c);
 }
 
+static bool wraps_call(const struct confining *c) {
+  const char *by = json_string_value(json_object_get(c->spec->request->sandbox, "mechanism"));
+  return by != NULL && strcmp(by, SANDBOX_BWRAP) == 0;
+}
+
+/* Hooks and settings of a repository run programs for whoever uses it next. The folder of hooks is
+ * made where it is missing, so that nobody else can. */
+static void keep_git(struct confining *c, const char *folder) {
+  static const char *const names[] = {"hooks", "config", "config.worktree"};
+  char path[PATH_MAX];
+  for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+    if (snprintf(path, sizeof path, "%s/%s", folder, names[i]) >= (int)sizeof path)
+      continue;
+    if (i == 0 && wraps_call(c))
+      (void)mkdir(path, 0755);
+    add(c, &c->kept, path);
+  }
+}
+
 static void confine_gather(struct confining *c, enum sandbox_level level) {
   const struct confine_spec *spec = c->spec;
   const json_t *user = spec->env->sandbox;
@@ -230,8 +250,10 @@ static void confine_gather(struct confining *c, enum sandbox_level level) {
     const char *git[CONFINE_GIT_FOLDERS];
     size_t n = confine_git(spec->cwd, &c->arena, git);
     add(c, &c->writes, spec->cwd);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
       add(c, &c->writes, git[i]);
+      keep_git(c, git[i]);
+    }
   }
   add_state(c);
   add_all(c, &c->writes, sandbox_devices);
@@ -305,28 +327,41 @@ struct process_limits confine_limits(const struct call_request *request) {
       .by_group = by != NULL && strcmp(by, LIMITS_BY_GROUP) == 0};
 }
 
+static struct sandbox *confine_wrap(const struct sandbox_plan *plan, const char *cwd,
+                                    struct err *err) {
+  char path[PATH_MAX];
+  const char *why = sandbox_bwrap_why_not(path, sizeof path);
+  if (why == NULL)
+    return sandbox_bwrap_new(path, plan, cwd, err);
+  (void)err_set(err, ERR_INVALID, "bwrap cannot hold it here: %s: it was not started", why);
+  return NULL;
+}
+
 bool confine_call(const struct confine_spec *spec, struct sandbox **out, struct err *err) {
   const json_t *words = spec->request->sandbox;
   const char *mechanism = json_string_value(json_object_get(words, "mechanism"));
   const json_t *network = json_object_get(words, "network");
   enum sandbox_level level;
   enum sandbox_network reach = NETWORK_OPEN;
+  struct confining c = {.spec = spec, .home = confine_home()};
+  const bool wraps = wraps_call(&c);
   *out = NULL;
   assert(spec->cwd != NULL && spec->tmpdir != NULL);
   if (words == NULL || is_off(words, &level))
     return true;
-  if (mechanism == NULL || strcmp(mechanism, SANDBOX_LANDLOCK) != 0 || level == SANDBOX_OFF)
+  if (level == SANDBOX_OFF ||
+      (!wraps && (mechanism == NULL || strcmp(mechanism, SANDBOX_LANDLOCK) != 0)))
     return err_set(
         err, ERR_INVALID,
         "nothing here can hold sandbox: %.20s (segue doctor says why): it was not started",
         json_string_value(json_object_get(words, "level")));
   if (json_is_string(network))
     (void)sandbox_network_from_name(str_from(json_string_value(network)), &reach);
-  struct confining c = {.spec = spec, .home = confine_home()};
   struct sandbox_kept *kept = process_table_sandboxes(spec->env->processes);
   struct buf key = {0};
   confine_key(&c, &key, level);
-  *out = sandbox_again(kept, buf_view(&key), spec->tmpdir);
+  if (!wraps)
+    *out = sandbox_again(kept, buf_view(&key), spec->tmpdir);
   if (*out == NULL) {
     confine_gather(&c, level);
     const struct sandbox_plan plan = {
@@ -334,12 +369,15 @@ bool confine_call(const struct confine_spec *spec, struct sandbox **out, struct 
         .hides = c.hides.items,
         .wholes = c.wholes.items,
         .writes = c.writes.items,
+        .caches = c.caches.items,
+        .kept = c.kept.items,
         .own = spec->tmpdir,
         .lists = level == SANDBOX_GUARD,
         .no_internet = reach == NETWORK_NONE,
         .no_sockets = level == SANDBOX_STRICT,
         .namespaces = json_is_true(json_object_get(spec->env->sandbox, "namespaces"))};
-    *out = sandbox_new(kept, buf_view(&key), &plan, err);
+    *out =
+        wraps ? confine_wrap(&plan, spec->cwd, err) : sandbox_new(kept, buf_view(&key), &plan, err);
   }
   buf_deinit(&key);
   arena_deinit(&c.arena);

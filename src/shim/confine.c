@@ -173,21 +173,22 @@ static bool set_filter(unsigned held) { /* no table of calls for this kind of ma
 #endif
 
 /* Root keeps what a user has on files of all: what belongs to a machine's owner goes, with the next
- * execution. For others there is nothing to drop, and no_new_privs lets them gain nothing. */
-static void drop_capabilities(void) {
+ * execution. To be root in a namespace of users takes the right on files' capabilities, too. For
+ * others there is nothing to drop, and no_new_privs lets them gain nothing. */
+static void drop_capabilities(bool namespaces) {
   static const bool kept[] = {[CAP_CHOWN] = true,  [CAP_DAC_OVERRIDE] = true,
                               [CAP_FOWNER] = true, [CAP_FSETID] = true,
                               [CAP_KILL] = true,   [CAP_SETGID] = true,
                               [CAP_SETUID] = true, [CAP_NET_BIND_SERVICE] = true};
   for (unsigned long i = 0; prctl(PR_CAPBSET_READ, i, 0, 0, 0) >= 0; i++)
-    if (i >= sizeof kept / sizeof kept[0] || !kept[i])
+    if ((i >= sizeof kept / sizeof kept[0] || !kept[i]) && !(namespaces && i == CAP_SETFCAP))
       (void)prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
   (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 }
 
 bool confine(unsigned held) {
   if (held & SHIM_FILTER)
-    drop_capabilities();
+    drop_capabilities((held & SHIM_NAMESPACES) != 0);
   /* The few first: the second copies what the first left. */
   if ((held & SHIM_RULES) != 0 && (syscall(SYS_landlock_restrict_self, SHIM_FD_WRITES, 0) != 0 ||
                                    syscall(SYS_landlock_restrict_self, SHIM_FD_READS, 0) != 0))

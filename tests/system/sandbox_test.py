@@ -41,6 +41,13 @@ DONE = {
     "stay behind": "all",  # and is ended: see below
     "read an inherited descriptor": "never", "type into the terminal": "never",
 }
+# Where bubblewrap holds it: a network of its own is empty, what is written in a home that is not
+# there goes nowhere, and abstract sockets belong to the network.
+BWRAP = {
+    "plant a hook": "off", "change git's settings": "off",
+    "call an abstract socket": "network", "send UDP": "all", "listen": "all",
+    "list the home folder": "off guard strict", "write in the home folder": "off strict",
+}
 WORKFLOW = """name: deeds
 movements:
   - name: work
@@ -164,8 +171,10 @@ def run_deeds(user, keys="", permission="edit", **sandbox):
         return deeds, log
 
 
-def wanted(deed, level, network, user):
+def wanted(deed, level, network, mechanism):
     at = DONE.get(deed, "off")
+    if mechanism == "bwrap":
+        at = BWRAP.get(deed, at)
     if at in ("all", "never"):
         return at == "all"
     if at == "network":
@@ -173,18 +182,19 @@ def wanted(deed, level, network, user):
     return level in at.split()
 
 
-def check_level(level, network, user):
+def check_level(level, network, user, mechanism="landlock"):
     keys = f"sandbox: {level}" + ("" if network == "open" else f"\n    network: {network}")
-    deeds, log = run_deeds(user, keys)
+    deeds, log = run_deeds(user, keys, mechanism=mechanism)
     wrong = {}
     for deed, d in deeds.items():
         if level == "off" and deed not in CONTROLS:  # what a machine holds by itself is another matter
             continue
-        if d["done"] != wanted(deed, level, network, user):
+        if d["done"] != wanted(deed, level, network, mechanism):
             wrong[deed] = d
     expect(not wrong, level, network, user, json.dumps(wrong, indent=1))
     told = {r.get("sandbox", {}).get("level") for r in of_type(log, "call_start")}
     expect(told == {level}, told)
+    expect(level == "off" or of_type(log, "call_start")[0]["sandbox"]["mechanism"] == mechanism, told)
 
 
 # These can be done where nothing holds the program: so the deeds themselves are right.
@@ -219,6 +229,36 @@ def no_network_is_none():
     for user in users():
         check_level("guard", "none", user)
         check_level("strict", "none", user)
+
+
+def bwrap_works():
+    """Containers often let nobody make namespaces."""
+    return shutil.which("bwrap") and subprocess.run(["bwrap", "--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "true"],
+                                                    capture_output=True).returncode == 0
+
+
+def bwrap_holds_it_too():
+    if not bwrap_works():
+        print("skipped: bubblewrap is not here, or may not make namespaces")
+        return
+    for user in users():
+        for level in ("guard", "strict"):
+            for network in ("open", "none"):
+                check_level(level, network, user, "bwrap")
+
+
+def bwrap_leaves_nothing_in_the_home_folder():
+    if not bwrap_works():
+        return
+    with Box() as box:
+        os.makedirs(box.dir + "/home/config/segue")
+        box.file("home/config/segue/config.yaml", json.dumps({"sandbox": {"mechanism": "bwrap"}}))
+        flow = ("name: c\nmovements:\n  - name: a\n    command: [sh, -c, 'cd; pwd; echo x > planted; (sleep 1000; echo x) & exit 3']\n"
+                "    sandbox: strict\n    rules: [{condition: when(exit == 3), next: COMPLETE}, {condition: when(true), next: ABORT}]\n")
+        box.segue("run", box.file("w.yaml", flow), "--task", "t", "--logs", box.logs)
+        log = records(box.log_paths()[-1])
+        expect(of_type(log, "session_end")[-1]["outcome"] == "complete", of_type(log, "call_end"))
+        expect(not os.path.exists(box.dir + "/home/planted"), "it was written")
 
 
 def readonly_writes_no_workspace():
@@ -273,6 +313,22 @@ def commands_are_off_and_on_request_held():
             log = records(box.log_paths()[-1])
             expect(of_type(log, "session_end")[-1]["outcome"] == end, level, log[-1])
             expect(of_type(log, "call_start")[0].get("sandbox", {}).get("level") == level, log)
+
+
+def a_secret_in_a_cache_is_one():
+    with Box() as box:
+        flow = ("name: c\nmovements:\n  - name: a\n    command: [sh, -c, 'cat ~/.cargo/credentials.toml; echo x > ~/.cargo/new%s && "
+                "cat ~/.cargo/registry/a; cat ~/.cargo/new%s']\n    sandbox: guard\n"
+                "    rules: [{condition: when(exit == 0), next: COMPLETE}, {condition: when(true), next: ABORT}]\n")
+        os.makedirs(box.dir + "/home/.cargo/registry")
+        box.file("home/.cargo/registry/a", "PLAIN\n")
+        for secret in (False, True):
+            if secret:
+                box.file("home/.cargo/credentials.toml", "SECRET\n")
+            box.segue("run", box.file("w.yaml", flow % (secret, secret)), "--task", "t", "--logs", box.logs)
+            end = of_type(records(box.log_paths()[-1]), "call_end")[0]
+            expect("PLAIN" in end["text"] and "SECRET" not in end["text"], end)
+            expect((end["exit"] == 0) == (not secret), end)  # what is new is read where nothing is secret
 
 
 def what_was_denied_is_shown():
@@ -332,6 +388,7 @@ if __name__ == "__main__":
     if LANDLOCK < 6:
         print(f"skipped: its Landlock (version {LANDLOCK}) holds neither signals nor abstract sockets")
         sys.exit(77)
-    sys.exit(main([nothing_is_held_with_off, guard_holds_what_it_says, strict_holds_what_it_says, no_network_is_none,
+    sys.exit(main([nothing_is_held_with_off, guard_holds_what_it_says, strict_holds_what_it_says, no_network_is_none, bwrap_holds_it_too,
+                   bwrap_leaves_nothing_in_the_home_folder,
                    readonly_writes_no_workspace, guard_is_the_default, the_user_may_forbid_less, wrong_words_are_said,
-                   commands_are_off_and_on_request_held, what_was_denied_is_shown, builds_run_under_guard]))
+                   commands_are_off_and_on_request_held, a_secret_in_a_cache_is_one, what_was_denied_is_shown, builds_run_under_guard]))

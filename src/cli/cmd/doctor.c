@@ -6,6 +6,7 @@
 #include "host/overrides.h"
 #include "host/paths.h"
 #include "host/sandbox.h"
+#include "os/sandbox_bwrap.h"
 #include "provider/agent/agent.h"
 #include "provider/agent/project_files.h"
 #include "provider/probe.h"
@@ -89,7 +90,8 @@ static void look_at_shim(struct report *r) {
 static void look_at_sandbox(struct report *r, const struct config *user) {
   json_auto_t *sandbox = sandbox_resolve(user->sandbox, user->providers);
   const char *level = json_string_value(json_object_get(sandbox, "level"));
-  const char *why = sandbox_why_not();
+  const char *why;
+  (void)sandbox_mechanism(user->sandbox, &why);
   const json_t *mechanisms = json_object_get(sandbox, "mechanisms");
   const char *by = json_string_value(json_object_get(mechanisms, level));
   const bool off = strcmp(level, "off") == 0;
@@ -101,6 +103,12 @@ static void look_at_sandbox(struct report *r, const struct config *user) {
                  version >= 6 ? ", signals, abstract sockets" : "",
                  version < 3 ? "; a file that may not be written can be emptied" : "",
                  json_string_value(json_object_get(sandbox, "limits_by")));
+  char place[256];
+  const char *no = sandbox_bwrap_why_not(place, sizeof place);
+  if (no == NULL)
+    doctor_find(r, FINDING_OK, "bubblewrap", place, NULL);
+  else
+    doctor_find(r, FINDING_NOTE, "bubblewrap", no, "without it there is no mechanism: bwrap");
   if (why == NULL)
     doctor_find(r, off ? FINDING_NOTE : FINDING_OK, "sandbox", text, NULL);
   else if (off)

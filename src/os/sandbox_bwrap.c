@@ -1,0 +1,239 @@
+/* Turns a plan into the command line of bubblewrap. */
+#include "os/sandbox_bwrap.h"
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "os/sandbox_mounts.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Sockets of the machine whose other end would start programs outside. */
+static const char *const calling[] = {"/run/dbus",
+                                      "/run/docker.sock",
+                                      "/run/podman",
+                                      "/run/containerd",
+                                      "/run/systemd/private",
+                                      "/run/snapd.socket",
+                                      "/var/run/docker.sock",
+                                      NULL};
+
+/* A later one of the same path counts. */
+enum mounted { MOUNT_HIDDEN, MOUNT_READ, MOUNT_WRITTEN, MOUNT_KEPT };
+
+struct mounting {
+  const char *path;
+  enum mounted how;
+};
+
+struct mountings {
+  struct arena *arena;
+  struct mounting *items;
+  size_t n, room;
+  const char **words;
+  size_t word_count, word_room;
+};
+
+static void word(struct mountings *m, const char *text) {
+  if (m->word_count + 1 >= m->word_room) {
+    size_t room = m->word_room ? m->word_room * 2 : 128;
+    const char **words = arena_array(m->arena, room, sizeof *words);
+    if (m->word_count > 0)
+      memcpy(words, m->words, m->word_count * sizeof *words);
+    m->words = words;
+    m->word_room = room;
+  }
+  m->words[m->word_count++] = arena_strdup(m->arena, text); /* the plan goes before they do */
+  m->words[m->word_count] = NULL;
+}
+
+static void mount_words(struct mountings *m, const char *option, const char *path) {
+  word(m, option);
+  word(m, path);
+  word(m, path);
+}
+
+/* Only what is there, by its real name: a link leads there inside, too. */
+static void mount_put(struct mountings *m, const char *path, enum mounted how) {
+  char real[PATH_MAX];
+  if (realpath(path, real) == NULL || strncmp(real, "/dev", 4) == 0 ||
+      strncmp(real, "/proc", 5) == 0 || strcmp(real, "/") == 0)
+    return;
+  if (m->n == m->room) {
+    m->room = m->room ? m->room * 2 : 64;
+    m->items = xrealloc(m->items, m->room * sizeof *m->items);
+  }
+  m->items[m->n++] = (struct mounting){arena_strdup(m->arena, real), how};
+}
+
+static void mount_hidden(void *ctx, const char *path) {
+  mount_put(ctx, path, MOUNT_HIDDEN);
+}
+
+static void mount_hides(struct mountings *m, const struct sandbox_plan *plan) {
+  for (size_t i = 0; plan->hides != NULL && plan->hides[i] != NULL; i++)
+    mount_put(m, plan->hides[i], MOUNT_HIDDEN);
+  if (plan->hides != NULL)
+    sandbox_other_names(plan->hides, mount_hidden, m);
+}
+
+static void mount_all(struct mountings *m, const char *const *paths, enum mounted how) {
+  for (size_t i = 0; paths != NULL && paths[i] != NULL; i++)
+    mount_put(m, paths[i], how);
+}
+
+/* Folders before what is in them; of one path the strongest word last. */
+static int mountings_by_path(const void *a, const void *b) {
+  const struct mounting *x = a, *y = b;
+  int order = strcmp(x->path, y->path);
+  return order != 0 ? order : (int)x->how - (int)y->how;
+}
+
+static bool is_last_of_path(const struct mountings *m, size_t i) {
+  return i + 1 == m->n || strcmp(m->items[i].path, m->items[i + 1].path) != 0;
+}
+
+static void put_hidden(struct mountings *m, const char *path) {
+  struct stat st;
+  if (stat(path, &st) != 0)
+    return;
+  if (S_ISDIR(st.st_mode)) {
+    word(m, "--tmpfs");
+    word(m, path);
+    return;
+  }
+  word(m, "--ro-bind");
+  word(m, "/dev/null");
+  word(m, path);
+}
+
+static void put_mounts(struct mountings *m) {
+  if (m->n > 0)
+    qsort(m->items, m->n, sizeof *m->items, mountings_by_path);
+  for (size_t i = 0; i < m->n; i++) {
+    if (!is_last_of_path(m, i))
+      continue;
+    switch (m->items[i].how) {
+    case MOUNT_HIDDEN:
+      put_hidden(m, m->items[i].path);
+      break;
+    case MOUNT_READ:
+    case MOUNT_KEPT:
+      mount_words(m, "--ro-bind-try", m->items[i].path);
+      break;
+    case MOUNT_WRITTEN:
+      mount_words(m, "--bind-try", m->items[i].path);
+      break;
+    }
+  }
+}
+
+/* A folder of the system's that is a link (/bin) is one inside, too. */
+static void put_system(struct mountings *m, const char *const *folders) {
+  for (size_t i = 0; folders != NULL && folders[i] != NULL; i++) {
+    char target[PATH_MAX];
+    struct stat st;
+    if (lstat(folders[i], &st) != 0 || strncmp(folders[i], "/proc", 5) == 0)
+      continue;
+    ssize_t n = S_ISLNK(st.st_mode) ? readlink(folders[i], target, sizeof target - 1) : -1;
+    if (n > 0) {
+      target[n] = '\0';
+      word(m, "--symlink");
+      word(m, target);
+      word(m, folders[i]);
+    } else {
+      mount_words(m, "--ro-bind-try", folders[i]);
+    }
+  }
+}
+
+static void put_devices(struct mountings *m) {
+  static const char *const standard[] = {"/dev/null",   "/dev/zero",    "/dev/full",
+                                         "/dev/random", "/dev/urandom", "/dev/tty",
+                                         "/dev/ptmx",   "/dev/pts",     "/dev/shm"};
+  word(m, "--dev");
+  word(m, "/dev");
+  word(m, "--proc");
+  word(m, "/proc");
+  for (size_t i = 0; sandbox_devices[i] != NULL; i++) {
+    bool own = false;
+    for (size_t k = 0; k < ARRAY_LEN(standard); k++)
+      own = own || strcmp(standard[k], sandbox_devices[i]) == 0;
+    if (!own)
+      mount_words(m, "--dev-bind-try", sandbox_devices[i]);
+  }
+}
+
+static void put_namespaces(struct mountings *m, const struct sandbox_plan *plan) {
+  static const char *const always[] = {"--unshare-user", "--unshare-pid", "--unshare-ipc",
+                                       "--die-with-parent"};
+  for (size_t i = 0; i < ARRAY_LEN(always); i++)
+    word(m, always[i]);
+  if (plan->no_internet)
+    word(m, "--unshare-net");
+  if (!plan->namespaces)
+    word(m, "--disable-userns");
+}
+
+const char *const *sandbox_bwrap_words(struct arena *a, const char *bwrap,
+                                       const struct sandbox_plan *plan, const char *cwd) {
+  struct mountings m = {.arena = a};
+  word(&m, bwrap);
+  put_namespaces(&m, plan);
+  if (plan->lists) {
+    mount_words(&m, "--ro-bind", "/");
+    mount_hides(&m, plan);
+    mount_all(&m, calling, MOUNT_HIDDEN);
+    mount_all(&m, plan->reads, MOUNT_READ);
+  } else {
+    put_system(&m, plan->reads);
+    mount_hides(&m, plan);
+  }
+  put_devices(&m);
+  mount_all(&m, plan->wholes, MOUNT_READ);
+  mount_all(&m, plan->caches, MOUNT_WRITTEN);
+  mount_all(&m, plan->writes, MOUNT_WRITTEN);
+  mount_all(&m, plan->kept, MOUNT_KEPT);
+  if (plan->own != NULL)
+    mount_put(&m, plan->own, MOUNT_WRITTEN);
+  put_mounts(&m);
+  word(&m, "--chdir");
+  word(&m, cwd);
+  word(&m, "--");
+  free(m.items);
+  return m.words;
+}
+
+static bool says_zero(const char *path) {
+  struct buf text = {0};
+  struct err err;
+  bool zero = access(path, R_OK) == 0 && file_read(path, 64, &text, &err) &&
+              strtol(buf_c(&text), NULL, 10) == 0;
+  buf_deinit(&text);
+  return zero;
+}
+
+const char *sandbox_bwrap_why_not(char *path, size_t size) {
+  static const char *const places[] = {"/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"};
+  size_t i = 0;
+  while (i < ARRAY_LEN(places) && access(places[i], X_OK) != 0)
+    i++;
+  if (i == ARRAY_LEN(places))
+    return "bubblewrap is not installed (Debian, Ubuntu, Fedora: install the package bubblewrap)";
+  (void)snprintf(path, size, "%s", places[i]);
+  if (says_zero("/proc/sys/user/max_user_namespaces") ||
+      says_zero("/proc/sys/kernel/unprivileged_userns_clone"))
+    return "this kernel lets nobody make namespaces of users (sysctl user.max_user_namespaces, "
+           "kernel.unprivileged_userns_clone)";
+  if (i > 0 && access("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", R_OK) == 0 &&
+      !says_zero("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"))
+    return "AppArmor lets /usr/bin/bwrap alone make namespaces of users, and bubblewrap is "
+           "elsewhere: install the system's package bubblewrap";
+  return NULL;
+}

@@ -1,0 +1,28 @@
+/* sandbox_bwrap.h - the same plan held by bubblewrap: namespaces of its own for mounts, processes
+ * and IPC. What is hidden does not exist there, and what is kept cannot be written although the
+ * folder around it can.
+ *
+ *   why = sandbox_bwrap_why_not(path, sizeof path)     NULL: it is at `path`, and may be used
+ *   s = sandbox_bwrap_new(path, &plan, cwd, &err)      sandbox.h: as of sandbox_new
+ *
+ * bwrap is a program of the system's (Debian: bubblewrap), looked for in the system's own folders
+ * alone: Ubuntu's AppArmor lets no other than /usr/bin/bwrap make namespaces of users. */
+#ifndef SEGUE_OS_SANDBOX_BWRAP_H
+#define SEGUE_OS_SANDBOX_BWRAP_H
+
+#include "base/arena.h"
+#include "os/sandbox.h"
+
+#include <stddef.h>
+
+/* Why it cannot hold anything here: a static text. Starts nothing. */
+const char *sandbox_bwrap_why_not(char *path, size_t size);
+
+struct sandbox *sandbox_bwrap_new(const char *bwrap, const struct sandbox_plan *plan,
+                                  const char *cwd, struct err *err) MUST_CHECK;
+
+/* The words to put before a plan's program, NULL-ended, in `a`. */
+const char *const *sandbox_bwrap_words(struct arena *a, const char *bwrap,
+                                       const struct sandbox_plan *plan, const char *cwd);
+
+#endif
