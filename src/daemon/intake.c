@@ -6,9 +6,11 @@
 #include "format/json_size.h"
 #include "os/loop.h"
 #include "os/memory.h"
+#include "json/scan.h"
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct intake_job {
   struct intake *in;
@@ -60,12 +62,44 @@ static bool size_fits(struct intake_result *result, struct str body) {
   return true;
 }
 
+/* Escapes of code points and very long numbers are where two readers of JSON differ: those bodies
+ * are for the strict one. */
+static bool is_plain_json(struct str body) {
+  enum { DIGITS = 18 };
+  size_t digits = 0;
+  for (size_t i = 0; i < body.n; i++) {
+    digits = body.p[i] >= '0' && body.p[i] <= '9' ? digits + 1 : 0;
+    if (digits == DIGITS)
+      return false;
+  }
+  return memmem(body.p, body.n, "\\u", 2) == NULL;
+}
+
+/* Most bodies are long texts in few members, which this reader takes in a fifth of the time. NULL:
+ * the other one has to look, and says why when it is wrong. */
+static json_t *read_plain(struct str body) {
+  struct jscan js;
+  struct jscan_result r;
+  if (body.n == 0 || body.p[0] != '{' || !is_plain_json(body))
+    return NULL;
+  jscan_init(&js, body.p, body.n);
+  bool ok = jscan_value(&js, 0, &r) == JSCAN_OK;
+  jscan_deinit(&js);
+  if (ok && !r.duplicate_key && r.end == body.n)
+    return r.value;
+  if (ok)
+    json_decref(r.value);
+  return NULL;
+}
+
 static void read_body(struct intake_result *result, intake_parse parse, struct str body) {
   json_error_t why;
   if (!size_fits(result, body))
     return;
-  json_t *parsed =
-      json_loadb(body.n ? body.p : "", body.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+  json_t *parsed = read_plain(body);
+  if (parsed == NULL)
+    parsed =
+        json_loadb(body.n ? body.p : "", body.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
   if (parsed == NULL) {
     result->status = 400;
     (void)err_set(&result->err, ERR_INVALID, "the body is no JSON: line %d, column %d: %s",

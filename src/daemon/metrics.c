@@ -41,7 +41,10 @@ static const struct {
 
 /* Appends name="value", escaped as the format says. */
 static void put_label(struct buf *out, const char *name, struct str value) {
-  buf_printf(out, "%s%s=\"", out->n > 0 ? "," : "", name);
+  if (out->n > 0)
+    buf_putc(out, ',');
+  buf_puts(out, name);
+  buf_puts(out, "=\"");
   for (size_t i = 0; i < value.n && i < PROVIDER_BYTES; i++) {
     unsigned char c = (unsigned char)value.p[i];
     if (c == '"' || c == '\\')
