@@ -32,8 +32,10 @@ static bool fork_prepare(struct forking *k, const struct fork_wish *w, const str
   const char *scenario = w->scenario;
   const json_t *instruction = json_object_get(k->body, "instruction");
   const char *cwd = json_string_value(json_object_get(k->body, "cwd"));
-  if (!fork_read(&k->fork, w->ref, w->from, err) ||
-      !steer_parse_fork(&k->steer, k->body, registry, err))
+  bool (*read)(struct fork *, const struct store_ref *, const char *, struct err *) = fork_read;
+  if (w->at_end)
+    read = fork_read_end;
+  if (!read(&k->fork, w->ref, w->from, err) || !steer_parse_fork(&k->steer, k->body, registry, err))
     return false;
   if (scenario != NULL && !replies_take(&k->replies, scenario, k->steer.changed, err))
     return false;

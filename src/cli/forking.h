@@ -16,6 +16,7 @@ struct fork_wish {     /* all borrowed */
   const char *command; /* for messages */
   const struct store_ref *ref;
   const char *from;     /* MOVEMENT[#N] */
+  bool at_end;          /* with the state at the session's end; from: any movement */
   json_t *body;         /* members of POST .../fork */
   const char *scenario; /* or NULL: the session's own */
   enum ui_mode mode;

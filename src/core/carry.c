@@ -5,6 +5,7 @@
 #include "core/kept.h"
 #include "core/monitor.h"
 #include "core/step.h"
+#include "core/worktree.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 
@@ -45,13 +46,13 @@ static json_t *carry_kept(const struct kept_text *list) {
 }
 
 static json_t *carry_state(const struct core *core) {
-  return json_pack("{sI sI so sO sO sO sO* sO* so* so* so* so* so*}", "turns",
+  return json_pack("{sI sI so sO sO sO sO* sO* so* so* so* so* so* so*}", "turns",
                    (json_int_t)core->turn_count, "iterations", (json_int_t)core->iteration_count,
                    "runs", carry_runs(core), "values", core->structured, "conversations",
                    core->sessions, "tokens", core->token_counts, "totals", core->totals, "refused",
                    core->refused, "check", carry_check(core), "checks", json_deep_copy(core->gates),
                    "reports", carry_kept(core->reports), "responses", carry_kept(core->responses),
-                   "loops", monitor_json(core));
+                   "loops", monitor_json(core), "branches", worktrees_carry(core));
 }
 
 void step_carry(struct step *s, const struct core_parent *parent) {
@@ -180,6 +181,8 @@ bool apply_carried(const struct fold *f) {
     return fold_bad(f, "its reports are no files");
   take_kept(&core->reports, json_at(state, "reports"));
   take_kept(&core->responses, json_at(state, "responses"));
+  if (!worktrees_take(core, json_at(state, "branches")))
+    return fold_bad(f, "its branches are not of its workflow");
   if (!monitor_take(core, json_at(state, "loops")))
     return fold_bad(f, "its loops are not of its workflow");
   if (fold_has(f, MEMBER_TEXT)) {

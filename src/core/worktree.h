@@ -53,6 +53,11 @@ bool core_worktree_busy(const struct core *core);
 void worktree_put_branches(const struct worktree *list, const struct workflow *wf, struct str group,
                            struct buf *out);
 
+/* The same of all groups, for a session that is forked from this one; NULL: there is none. The
+ * second takes it: outside data. False: it is not of this workflow. */
+json_t *worktrees_carry(const struct core *core);
+bool worktrees_take(struct core *core, const json_t *branches) MUST_CHECK;
+
 /* A check of keys.h for `branch`: {id} and {workflow} are put in. */
 bool worktree_check_branch(struct str text, struct err *err);
 

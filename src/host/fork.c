@@ -140,6 +140,36 @@ bool fork_read(struct fork *f, const struct store_ref *ref, const char *from, st
   return ok;
 }
 
+static bool fork_stand_at(struct fork *f, const char *movement, struct err *err) {
+  struct core *core = &f->core;
+  long index = core->workflow ? workflow_find(core->workflow, str_from(movement)) : -1;
+  if (core->awaits_carried || core->turns != NULL)
+    return err_set(err, ERR_USAGE,
+                   "session %s stands in the middle of a movement: segue resume it "
+                   "first",
+                   core->session);
+  if (index < 0 || (size_t)index >= core->workflow->top_count)
+    return err_set(err, ERR_USAGE, "the workflow has no movement \"%.80s\"", movement);
+  core->next = (int)index;
+  core->has_next = true;
+  return true;
+}
+
+bool fork_read_end(struct fork *f, const struct store_ref *ref, const char *movement,
+                   struct err *err) {
+  struct store store;
+  *f = (struct fork){0};
+  core_init(&f->core);
+  store_of(ref, &store);
+  f->store = store;
+  bool ok = fold_until(f, ref, 0, err) && fork_stand_at(f, movement, err) &&
+            keep_text(&f->task, buf_view(&f->core.task), &store, err) &&
+            keep_text(&f->text, buf_view(&f->core.last_text), &store, err);
+  if (ok)
+    f->workflow = workflow_ref(f->core.workflow);
+  return ok;
+}
+
 /* --- what is to be other --- */
 
 /* The rest of the document was linted when its session began. */

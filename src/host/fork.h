@@ -34,6 +34,9 @@ struct fork {
 /* from: MOVEMENT, its last run, or MOVEMENT#N. ERR_USAGE: there is none. */
 bool fork_read(struct fork *f, const struct store_ref *ref, const char *from,
                struct err *err) MUST_CHECK;
+/* The same with the state at the session's end, for any movement of its workflow. */
+bool fork_read_end(struct fork *f, const struct store_ref *ref, const char *movement,
+                   struct err *err) MUST_CHECK;
 bool fork_set_instruction(struct fork *f, struct str text, const struct config *user,
                           const struct provider_registry *registry, struct err *err) MUST_CHECK;
 /* Optionally: what is other about its task and its worktree. Before fork_settle; copied. */

@@ -20,6 +20,10 @@
 
 enum { GIT_WORDS = 24 };
 
+/* A file in git's folder: segue's own merge is under way there, see cli/trees/underway.h. */
+#define GIT_SEGUE_MERGE          "SEGUE_MERGE"
+#define GIT_SEGUE_MERGE_CONFLICT "conflict\n"
+
 struct git_ask {
   const char *folder;           /* absolute; borrowed for git_ask */
   const char *words[GIT_WORDS]; /* NULL-ended, without "git"; borrowed for git_ask */

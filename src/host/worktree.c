@@ -262,9 +262,28 @@ static bool ask_merge(struct git_job *job, struct git_ask *ask) {
   return true;
 }
 
+/* A movement that integrates may finish it, too. */
+static void note_merge(const struct git_job *job) {
+  struct repo repo;
+  struct buf path = {0};
+  if (!repo_find(job->path, &repo))
+    return;
+  buf_printf(&path, "%s/" GIT_SEGUE_MERGE, buf_c(&repo.git_dir));
+  FILE *file = fopen(buf_c(&path), "we");
+  if (file != NULL) {
+    (void)fputs(GIT_SEGUE_MERGE_CONFLICT, file);
+    (void)fclose(file);
+  }
+  buf_deinit(&path);
+  repo_deinit(&repo);
+}
+
 static bool take_merge(struct git_job *job, const struct git_answer *answer) {
   bool conflict = answer->exit == 1 && answer->err.n == 0;
-  return answer->exit == 0 || conflict || complain(job, "git merge", answer);
+  if (answer->exit != 0 && !conflict)
+    return complain(job, "git merge", answer);
+  note_merge(job);
+  return true;
 }
 
 static bool ask_submodules(struct git_job *job, struct git_ask *ask) {

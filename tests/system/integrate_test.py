@@ -108,7 +108,7 @@ def one_that_was_cut_off_in_a_merge():
         expect(not os.path.exists(folder + "/SEGUE_MERGE"), "it is over")
 
 
-def children_that_failed_are_not_merged():
+def a_verdict_does_not_keep_a_branch_out():
     flow = FLOW.replace("cat > $SEGUE_CALL.txt", "cat > $SEGUE_CALL.txt; grep -qv two *.txt")
     with Box() as box:
         repository(box)
@@ -120,7 +120,40 @@ def children_that_failed_are_not_merged():
         expect(texts.count("merged: segue/") == 3, "whatever its verdict, its work is committed", texts)
 
 
+def a_fork_knows_the_branches():
+    """Begun anew at the movement that merges, and by merge --resolve before it."""
+    flow = FLOW.replace("when(true), next: ABORT}]\n", """when(true), next: resolve}]
+  - name: resolve
+    command: [sh, -c, "for f in *.txt; do sed -i '/^[<=>]/d' $f; done"]
+    rules: [{condition: when(true), next: join}]
+""", 1)
+    with Box() as box:
+        repository(box)
+        box.file("parts.yaml", flow)
+        done = box.segue("run", box.dir + "/parts.yaml", "--cwd", box.cwd, "--logs", box.logs)
+        expect(done.returncode == 0, done.stdout, done.stderr)
+        is_whole(box)
+        first = records(box.begun()[0])
+        own = "segue/" + first[0]["session"]
+        done = box.segue("fork", "last", "--from", "join", "--logs", box.logs)
+        expect(done.returncode == 0, done.stdout, done.stderr)
+        log = records(box.begun()[-1])
+        carried = of_type(log, "carried")[0]["state"]["branches"]
+        expect(len(carried) == 3, carried)
+        text = next(r["text"] for r in of_type(log, "call_end"))
+        expect(text.count("merged: segue/") == 3, text)
+        name = next(n for n in git(box, "ls-tree", "--name-only", own).split() if n.endswith(".txt"))
+        with open(f"{box.cwd}/{name}", "w") as f:
+            f.write("main's\n")
+        git(box, "add", "-A")
+        git(box, "commit", "-qm", "mine")
+        done = box.segue("merge", first[0]["session"], "--resolve", "resolve", "--logs", box.logs)
+        expect(done.returncode == 0 and b"is in main" in done.stdout, done.stdout, done.stderr)
+        expect("main's" in git(box, "show", "main:" + name).splitlines(), git(box, "show", "main:" + name))
+        verified(box, *box.begun())
+
+
 if __name__ == "__main__":
     need_build()
     sys.exit(main([killed_at_many_records, one_that_was_cut_off_in_a_merge,
-                   children_that_failed_are_not_merged]))
+                   a_verdict_does_not_keep_a_branch_out, a_fork_knows_the_branches]))

@@ -131,6 +131,7 @@ def resolves():
 
         def replies(tag):
             return box.file("resolve.json", json.dumps({"replies": [
+                {"movement": "fix", "text": "the first session's"},
                 {"movement": "fix", "contains": "- a\n", "text": f"[FIX:{tag}]",
                  "write": {"a": "one\ntheirs\nours\n"}}]}))
         done = asked(box, "merge", "last", "--resolve", "tset", "-s", replies(1), status=2)
@@ -156,6 +157,7 @@ def a_resolution_that_changes_nothing_is_a_merge_too():
         write(box, "a", "theirs\n")
         commit(box)
         replies = box.file("resolve.json", json.dumps({"replies": [
+            {"movement": "fix", "text": "the first session's"},
             {"movement": "fix", "text": "[FIX:1]", "write": {"a": "ours\n"}}]}))
         asked(box, "merge", "last", "--resolve", "fix", "-s", replies, "-q")
         expect(git(box, "show", "main:a") == "ours", "ours")

@@ -249,6 +249,7 @@ static int resolve_merge(const struct cli_args *args, const struct merging *m,
   struct fork_wish w = {.command = "merge",
                         .ref = ref,
                         .from = cli_value(args, "resolve"),
+                        .at_end = true,
                         .body = body,
                         .scenario = cli_value(args, "scenario"),
                         .mode =

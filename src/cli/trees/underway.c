@@ -29,7 +29,7 @@ bool underway_open(struct underway *u, const char *folder, struct err *err) {
   if (u->git_dir == NULL)
     return false;
   struct buf path = {0};
-  buf_printf(&path, "%s/SEGUE_MERGE", u->git_dir);
+  buf_printf(&path, "%s/" GIT_SEGUE_MERGE, u->git_dir);
   u->path = buf_take(&path);
   u->file = fopen(u->path, "a+e");
   if (u->file == NULL)
@@ -49,7 +49,7 @@ bool underway_say(struct underway *u, enum underway_state state, const char *tip
   if (state == UNDERWAY_MERGING)
     ok = ok && fprintf(u->file, "merging %s\n", tip) > 0;
   else if (state == UNDERWAY_CONFLICT)
-    ok = ok && fputs("conflict\n", u->file) >= 0;
+    ok = ok && fputs(GIT_SEGUE_MERGE_CONFLICT, u->file) >= 0;
   ok = ok && fflush(u->file) == 0 && fsync(fileno(u->file)) == 0;
   return ok || err_set_errno(err, errno, "cannot write %.300s", u->path);
 }

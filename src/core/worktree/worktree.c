@@ -196,6 +196,51 @@ void worktree_put_branches(const struct worktree *list, const struct workflow *w
   }
 }
 
+json_t *worktrees_carry(const struct core *core) {
+  json_t *branches = NULL;
+  for (const struct worktree *w = core->worktrees; w; w = w->next) {
+    if (w->committed != w->turn)
+      continue;
+    branches = branches ? branches : json_array();
+    json_array_append_new(branches,
+                          json_pack("{sI sI so so}", "turn", (json_int_t)w->turn, "group",
+                                    (json_int_t)w->group, "movement",
+                                    json_text(core->workflow->movements[w->movement].name),
+                                    "branch", json_text(str_from(w->branch))));
+  }
+  return branches;
+}
+
+static bool take_branch_of(struct core *core, const json_t *entry) {
+  long movement = workflow_find(core->workflow, json_view(json_at(entry, "movement")));
+  json_int_t turn = json_integer_value(json_at(entry, "turn"));
+  json_int_t group = json_integer_value(json_at(entry, "group"));
+  const char *branch = json_string_value(json_at(entry, "branch"));
+  if (movement < 0 || turn < 1 || turn > LIMIT_MOVEMENTS || group < 1 || group >= turn ||
+      branch == NULL)
+    return false;
+  struct worktree **end = &core->worktrees, *w = xcalloc(1, sizeof *w);
+  while (*end != NULL)
+    end = &(*end)->next;
+  *w = (struct worktree){.turn = (long)turn,
+                         .group = (long)group,
+                         .movement = (size_t)movement,
+                         .committed = (long)turn,
+                         .branch = xstrdup(branch)};
+  *end = w;
+  return true;
+}
+
+bool worktrees_take(struct core *core, const json_t *branches) {
+  const json_t *entry;
+  size_t i;
+  json_array_foreach((json_t *)branches, i, entry) {
+    if (!take_branch_of(core, entry))
+      return false;
+  }
+  return true;
+}
+
 static void worktree_clear(struct worktree *w) {
   free(w->branch);
   free(w->base);
