@@ -186,6 +186,8 @@ static void census_row(void *ctx, const struct row *row) {
   for (size_t i = 0; i < CENSUS_TABLE_COUNT; i++)
     if (i != CENSUS_BY || c->tables[i].key_count > 0)
       tally_add(&c->tables[i], row);
+  for (size_t i = 0; i < c->more_count; i++)
+    tally_add(&c->more[i], row);
 }
 
 static void count_cause(struct census *c, const struct row_session *session) {
@@ -303,6 +305,9 @@ void census_free(struct census *c) {
     return;
   for (size_t i = 0; i < CENSUS_TABLE_COUNT; i++)
     tally_deinit(&c->tables[i]);
+  for (size_t i = 0; i < c->more_count; i++)
+    tally_deinit(&c->more[i]);
+  free(c->more);
   for (size_t i = 0; i < CENSUS_WORD_COUNT; i++)
     free(c->wanted[i]);
   for (size_t i = 0; i < c->apart_count; i++)

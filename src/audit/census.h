@@ -61,6 +61,8 @@ struct census {
   struct name_list names;
   struct rows rows;
   struct tally_table tables[CENSUS_TABLE_COUNT];
+  struct tally_table *more; /* of a census that is kept: one by each key (census_kept.h); or NULL */
+  size_t more_count;
   size_t memory;
   uint64_t logs[ROWS_LOG_COUNT];
   uint64_t sessions, unavailable, no_match;

@@ -1,5 +1,6 @@
 /* segue audit: counts the judgments of many sessions. */
 #include "audit/census.h"
+#include "audit/census_kept.h"
 #include "audit/flaws.h"
 #include "cli/audit_filters.h"
 #include "cli/audit_show.h"
@@ -23,6 +24,7 @@ static const struct cli_option options[] = {
      "group the answers that were not what was asked for: by path, keyword, form", false},
     {"export", 'x', "FILE", "of those answers each as a case: for extract --batch, check --batch",
      false},
+    {"kept", 'k', NULL, "of logs that ended take what was counted before; read what is new", false},
     {"json", 'j', NULL, "print one JSON object: groups and totals", false},
     {"csv", 0, NULL, "print the groups as CSV", false},
     {"logs", 'l', "DIR", "log folder in which IDs are looked up, and that is read without words",
@@ -175,6 +177,40 @@ static int audit_errors(const struct census *c, const struct cli_args *args, con
   return ok ? STATUS_COMPLETE : cli_fail("audit", &err);
 }
 
+/* Takes one folder as it was counted before, and what is new. */
+static bool audit_kept(struct census **c, const struct cli_args *args, struct err *err) {
+  const char *by = cli_value(args, "by"), *logs = cli_value(args, "logs");
+  struct census_kept_told told = {0};
+  char where[PATHS_BYTES];
+  struct store store;
+  if (args->word_count > 1 || !census_kept_can(by))
+    return err_set(err, ERR_USAGE,
+                   "--kept takes one folder, and one key of --by that is no schema");
+  if (!paths_logs(args->word_count > 0 ? args->words[0] : logs, where, err))
+    return false;
+  store_at(&store, where);
+  if (!store_exists(&store))
+    return (args->word_count == 0 && logs == NULL) || audit_folder(*c, where, err);
+  struct census *kept = census_kept_read(&store, by, &told, err);
+  if (kept == NULL)
+    return audit_folder(*c, where, err);
+  census_free(*c);
+  *c = kept;
+  fprintf(stderr,
+          "%llu logs as they were counted before, %llu read: without --kept all are proven\n",
+          (unsigned long long)told.known, (unsigned long long)told.read);
+  return true;
+}
+
+static bool audit_filtered(const struct cli_args *args) {
+  static const char *const filters[] = {"since", "workflow", "movement", "method",    "provider",
+                                        "model", "worker",   "outcome",  "min-stages"};
+  bool any = cli_flag(args, "ambiguous") || cli_flag(args, "errors");
+  for (size_t i = 0; i < ARRAY_LEN(filters); i++)
+    any = any || cli_value(args, filters[i]) != NULL;
+  return any;
+}
+
 static int audit(int argc, char **argv) {
   struct cli_args args;
   struct err err = {0};
@@ -193,9 +229,12 @@ static int audit(int argc, char **argv) {
     (void)err_set(&err, ERR_USAGE, "--errors does not go with --by and --csv");
   if (!errors && cli_value(&args, "export") != NULL)
     (void)err_set(&err, ERR_USAGE, "--export goes with --errors");
+  bool kept = cli_flag(&args, "kept");
+  if (kept && audit_filtered(&args))
+    (void)err_set(&err, ERR_USAGE, "--kept does not go with filters and --errors");
   if (err.code != ERR_NONE || !audit_filters(c, &args, &err) ||
-      (by != NULL && !census_by(c, by, &err)) ||
-      (args.word_count == 0 && !errors && !audit_logs(c, logs, &err))) {
+      (by != NULL && !census_by(c, by, &err)) || (kept && !audit_kept(&c, &args, &err)) ||
+      (args.word_count == 0 && !errors && !kept && !audit_logs(c, logs, &err))) {
     status = cli_fail("audit", &err);
     census_free(c);
     return status;
@@ -205,7 +244,7 @@ static int audit(int argc, char **argv) {
     census_free(c);
     return status;
   }
-  for (size_t i = 0; i < args.word_count; i++)
+  for (size_t i = 0; !kept && i < args.word_count; i++)
     if (!audit_word(c, args.words[i], logs, &err)) {
       (void)cli_fail("audit", &err);
       status = STATUS_USAGE;
@@ -230,6 +269,7 @@ const struct cli_command cmd_audit = {
         "writes\n"
         "each as a line of JSON: text, schema, errors, who said it, of a judge's also rules and "
         "report.\n"
+        "--kept takes what it counted before of logs that ended, and does not look at them again.\n"
         "unsure: a stage that reads a model's words did not decide. Percentiles are exact up to "
         "64\n"
         "numbers, beyond within 1 %.",

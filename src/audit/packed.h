@@ -1,0 +1,31 @@
+/* packed.h - counts as bytes, for this machine and this program: what census_kept.h writes and
+ * reads back. Readers check every bound; what they read was summed by the writer. */
+#ifndef SEGUE_AUDIT_PACKED_H
+#define SEGUE_AUDIT_PACKED_H
+
+#include "audit/tally.h"
+#include "base/buf.h"
+
+struct packed { /* to read from; bad once it was too short or not what was to be there */
+  struct str rest;
+  bool bad;
+};
+
+void packed_put(struct buf *out, const void *bytes, size_t n);
+void packed_put_number(struct buf *out, uint64_t n);
+void packed_put_text(struct buf *out, struct str text);
+void packed_take(struct packed *in, void *bytes, size_t n); /* zeros when there is no more */
+uint64_t packed_take_number(struct packed *in);
+struct str packed_take_text(struct packed *in);
+
+/* All words, and the numbers that they have in another list. */
+void packed_put_names(struct buf *out, const struct name_list *names);
+/* map[n]: what word n is now; free() it. *count: how many there are. */
+uint32_t *packed_take_names(struct packed *in, struct name_list *names, uint32_t *count);
+
+void packed_put_table(struct buf *out, const struct tally_table *t);
+/* Into an empty table with its keys. */
+void packed_take_table(struct packed *in, struct tally_table *t, const uint32_t *map,
+                       uint32_t count);
+
+#endif
