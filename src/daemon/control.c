@@ -220,6 +220,12 @@ static void watch_session(void *ctx, struct server_request *r) {
 
 /* --- the rest --- */
 
+static void watch_all(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  const char *last = server_header(r, "Last-Event-ID");
+  news_watch(&api->news, r, last != NULL ? last : server_query(r, "after"));
+}
+
 json_t *control_health(const struct control *api) {
   const struct sessions *ss = api->sessions;
   return json_pack("{ss ss si ss ss s{sI sI sI} si}", "status",
@@ -253,6 +259,8 @@ const struct server_route control_routes[] = {
     {"GET", "/v1/sessions/{id}", "one session", TAKES_NOTHING, NULL, get_session},
     {"GET", "/v1/sessions/{id}/events", "its records as server-sent events (Last-Event-ID, after)",
      TAKES_NOTHING, watch_query, watch_session},
+    {"GET", "/v1/events", "changes of all sessions as server-sent events (Last-Event-ID, after)",
+     TAKES_NOTHING, watch_query, watch_all},
     {"GET", "/v1/sessions/{id}/view", "what is shown of it, as segue show --as view", TAKES_NOTHING,
      NULL, control_get_view},
     {"GET", "/v1/sessions/{id}/turns", "its turns (after, limit)", TAKES_NOTHING, lookup_page_query,
@@ -310,6 +318,7 @@ bool control_idle(const struct control *api) {
 void control_close(struct control *api) {
   window_free(api->window);
   api->window = NULL;
+  news_close(&api->news);
   shelf_free(api->shelf);
   api->shelf = NULL;
 }
@@ -317,6 +326,7 @@ void control_close(struct control *api) {
 void control_deinit(struct control *api) {
   metrics_deinit(&api->metrics);
   tails_deinit(&api->tails);
+  news_deinit(&api->news);
 }
 
 void control_init(struct control *api, struct sessions *sessions) {
@@ -325,6 +335,7 @@ void control_init(struct control *api, struct sessions *sessions) {
   sessions->said = control_on_said;
   sessions->observer = api;
   readings_init(&api->readings, sessions->host->loop);
+  news_init(&api->news, sessions->host->loop);
   api->shelf = shelf_new(sessions->host->loop);
   intake_init(&api->intake, sessions->host->loop, sessions->env, api);
   record_time(clock_real_ms(), api->started);

@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "daemon/intake.h"
 #include "daemon/metrics.h"
+#include "daemon/news.h"
 #include "daemon/reading.h"
 #include "daemon/sessions.h"
 #include "daemon/tails.h"
@@ -22,6 +23,7 @@ struct control {
   struct server *http;
   struct intake intake;
   struct readings readings;
+  struct news news;    /* changes of all sessions */
   struct tails tails;  /* what running calls said last */
   struct shelf *shelf; /* tracks of the sessions that are looked at */
   struct metrics metrics;

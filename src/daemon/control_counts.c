@@ -30,6 +30,8 @@ void control_on_record(void *observer, const struct daemon_entry *e, const struc
     metrics_forget(&api->metrics, e);
   else
     metrics_record(&api->metrics, e, record);
+  if (record != NULL && (record->type == RECORD_TURN_START || record->type == RECORD_JUDGMENT))
+    news_add(&api->news, e->id, entry_status(e), e->brief.seq);
   if (record != NULL && api->window != NULL)
     window_changed(api->window);
 }

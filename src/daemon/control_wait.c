@@ -109,6 +109,7 @@ static void control_answer(const struct control *api, struct server_request *r,
 
 void control_changed(void *ctx, struct daemon_entry *e) {
   struct control *api = ctx;
+  news_add(&api->news, e->id, entry_status(e), e->brief.seq);
   if (api->window != NULL)
     window_changed(api->window);
   bool paused = e->session != NULL && session_paused(e->session) != NULL;

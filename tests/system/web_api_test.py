@@ -5,7 +5,7 @@ import os
 import sys
 import urllib.parse
 
-from daemon import DaemonBox, simple
+from daemon import Connection, DaemonBox, simple
 from report_cli_test import long_session, session
 from support import expect, main, of_type, records
 
@@ -132,6 +132,54 @@ def providers():
         box.end()
 
 
+def changes():
+    """The changes of all sessions in one stream, gone on with by Last-Event-ID: none missed, none twice."""
+    def open_stream(box, last=None):
+        connection = Connection(box.socket)
+        connection.request("GET", "/v1/events", headers={"Last-Event-ID": last} if last else {})
+        answer = connection.getresponse()
+        expect(answer.getheader("Content-Type") == "text/event-stream", answer.headers)
+        return connection, answer
+
+    def take(answer):
+        event = {}
+        while True:
+            line = answer.readline().decode().rstrip("\n")
+            if line == "" and event:
+                return event
+            name, _, value = line.partition(": ")
+            if name and name != ":":
+                event[name] = value
+
+    with DaemonBox() as box:
+        box.serve()
+        workflow, scenario = simple(box, 10)
+        first, stream = open_stream(box)
+        expect(stream.readline() == b":\n")
+        sid = box.submit(workflow, scenario)
+        box.wait_status(sid, "complete")
+        seen = []
+        while not seen or json.loads(seen[-1]["data"])["status"] != "complete":
+            seen.append(take(stream))
+        told = [json.loads(e["data"]) for e in seen]
+        expect(all(t["id"] == sid for t in told) and told[-1]["seq"] == len(records(box.log(sid))), told)
+        numbers = [int(e["id"].split("-")[1]) for e in seen]
+        expect(numbers == list(range(1, len(seen) + 1)), numbers)
+        first.close()
+        other = box.submit(workflow, scenario)
+        box.wait_status(other, "complete")
+        second, stream = open_stream(box, seen[2]["id"])
+        again = [take(stream) for _ in seen[3:]]
+        expect(again == seen[3:], again)
+        expect(json.loads(take(stream)["data"])["id"] == other)
+        second.close()
+        for odd in ("0-1", "x", seen[0]["id"].split("-")[0] + "-999999"):
+            third, stream = open_stream(box, odd)
+            expect(take(stream)["event"] == "reset", odd)
+            third.close()
+        box.end()
+
+
 def grows():
     """What is kept of a session that is looked at follows its log, and a log that was changed."""
     with DaemonBox() as box:
@@ -160,4 +208,4 @@ def grows():
 
 
 if __name__ == "__main__":
-    sys.exit(main([pieces, found, compared, providers, grows]))
+    sys.exit(main([pieces, found, compared, providers, changes, grows]))

@@ -1,0 +1,155 @@
+/* Tells the changes of all sessions. */
+#include "daemon/news.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "os/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EVENT_BYTES = 256 };
+
+struct news_change {
+  char id[STORE_ID_BYTES];
+  char status[24];
+  uint64_t seq;
+};
+
+struct news_stream {
+  struct list_node in_news;
+  struct news *news;
+  struct server_request *request;
+  uint64_t next; /* of the items */
+  bool reset;    /* it is to be told that something is missing */
+  bool beat;
+};
+
+/* --- a stream --- */
+
+static size_t news_event(struct news_stream *s, char out[EVENT_BYTES]) {
+  struct news *n = s->news;
+  int length;
+  if (s->next + LIMIT_CHANGE_COUNT < n->count)
+    s->reset = true;
+  if (s->reset) {
+    s->reset = false;
+    s->next = n->count;
+    length = snprintf(out, EVENT_BYTES, "id: %s-%llu\nevent: reset\ndata: {}\n\n", n->start,
+                      (unsigned long long)s->next);
+    return (size_t)length;
+  }
+  if (s->next == n->count)
+    return 0;
+  const struct news_change *item = &n->ring[s->next++ % LIMIT_CHANGE_COUNT];
+  length = snprintf(out, EVENT_BYTES,
+                    "id: %s-%llu\nevent: session\n"
+                    "data: {\"id\":\"%s\",\"status\":\"%s\",\"seq\":%llu}\n\n",
+                    n->start, (unsigned long long)s->next, item->id, item->status,
+                    (unsigned long long)item->seq);
+  return (size_t)length;
+}
+
+static ssize_t news_on_read(void *ctx, char *out, size_t max) {
+  struct news_stream *s = ctx;
+  char event[EVENT_BYTES];
+  size_t n = 0;
+  while (max - n >= EVENT_BYTES) {
+    size_t more = news_event(s, event);
+    if (more == 0)
+      break;
+    memcpy(out + n, event, more);
+    n += more;
+  }
+  if (n == 0 && s->beat && max >= 3) {
+    memcpy(out, ":\n\n", 3);
+    n = 3;
+  }
+  s->beat = false;
+  return (ssize_t)n;
+}
+
+static void news_on_closed(void *ctx) {
+  struct news_stream *s = ctx;
+  struct news *n = s->news;
+  list_remove(&n->streams, &s->in_news);
+  free(s);
+  if (n->streams.count == 0 && !uv_is_closing((uv_handle_t *)&n->beat))
+    uv_timer_stop(&n->beat);
+}
+
+static const struct server_stream_ops news_ops = {news_on_read, news_on_closed};
+
+static void news_wake(struct news *n, bool beat) {
+  LIST_EACH(struct news_stream, s, in_news, &n->streams) {
+    s->beat = s->beat || beat;
+    server_wake(s->request);
+  }
+}
+
+static void news_on_beat(uv_timer_t *timer) {
+  news_wake(timer->data, true);
+}
+
+/* Where a client goes on that has seen `last`. False: that is not known any more. */
+static bool news_place(const struct news *n, const char *last, uint64_t *next) {
+  size_t start = strlen(n->start);
+  long seen;
+  if (strncmp(last, n->start, start) != 0 || last[start] != '-' ||
+      !str_to_long(str_from(last + start + 1), &seen) || seen < 0 || (uint64_t)seen > n->count ||
+      (uint64_t)seen + LIMIT_CHANGE_COUNT < n->count)
+    return false;
+  *next = (uint64_t)seen;
+  return true;
+}
+
+void news_watch(struct news *n, struct server_request *r, const char *last) {
+  struct news_stream *s = xcalloc(1, sizeof *s);
+  *s = (struct news_stream){.news = n, .request = r, .next = n->count, .beat = true};
+  s->reset = last != NULL && !news_place(n, last, &s->next);
+  if (n->ring == NULL)
+    n->ring = xcalloc(LIMIT_CHANGE_COUNT, sizeof *n->ring);
+  list_push_back(&n->streams, &s->in_news);
+  if (n->streams.count == 1)
+    uv_timer_start(&n->beat, news_on_beat, LIMIT_API_HEARTBEAT_MS, LIMIT_API_HEARTBEAT_MS);
+  server_stream(r, "text/event-stream", &news_ops, s);
+}
+
+/* --- all of them --- */
+
+/* A session that ends is told by its record, and by its state: that is one change. */
+static bool is_told(const struct news *n, const char *id, const char *status, uint64_t seq) {
+  for (uint64_t i = n->count; i > 0 && n->count - i < 16; i--) {
+    const struct news_change *c = &n->ring[(i - 1) % LIMIT_CHANGE_COUNT];
+    if (strcmp(c->id, id) == 0)
+      return c->seq == seq && strcmp(c->status, status) == 0;
+  }
+  return false;
+}
+
+void news_add(struct news *n, const char *id, const char *status, uint64_t seq) {
+  if (n->ring == NULL || is_told(n, id, status, seq))
+    return;
+  struct news_change *item = &n->ring[n->count++ % LIMIT_CHANGE_COUNT];
+  memcpy(item->id, id, sizeof item->id);
+  (void)snprintf(item->status, sizeof item->status, "%s", status);
+  item->seq = seq;
+  news_wake(n, false);
+}
+
+void news_init(struct news *n, uv_loop_t *loop) {
+  *n = (struct news){0};
+  (void)snprintf(n->start, sizeof n->start, "%llx", (unsigned long long)clock_real_ms());
+  uv_timer_init(loop, &n->beat);
+  n->beat.data = n;
+}
+
+void news_close(struct news *n) {
+  uv_close((uv_handle_t *)&n->beat, NULL);
+}
+
+void news_deinit(struct news *n) {
+  free(n->ring);
+  *n = (struct news){0};
+}
