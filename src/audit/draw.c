@@ -116,18 +116,12 @@ void draw_read(struct draw *d, const struct store_ref *ref) {
   d->unsound += state != ROWS_SOUND && state != ROWS_TORN && state != ROWS_EMPTY;
 }
 
+static void draw_read_one(void *ctx, const struct store_ref *ref) {
+  draw_read(ctx, ref);
+}
+
 bool draw_read_store(struct draw *d, const struct store *store, struct err *err) {
-  struct store_id *ids = NULL;
-  size_t count = 0;
-  if (!store_list(store, &ids, &count, err))
-    return false;
-  for (size_t i = 0; i < count; i++) {
-    struct store_ref ref;
-    store_ref(store, ids[i].id, &ref);
-    draw_read(d, &ref);
-  }
-  free(ids);
-  return true;
+  return store_each(store, d, draw_read_one, err);
 }
 
 /* One of each stratum in turn, until there are enough. */
