@@ -32,8 +32,11 @@ PACKAGES = {
     "copilot": "@github/copilot@1.0.102",
     "pi": "@earendil-works/pi-coding-agent@0.74.2",
 }
-# What holds them: SEGUE_REAL_SANDBOX=strict tries the others. Their packages may be anywhere.
+# What holds them: SEGUE_REAL_SANDBOX=strict and SEGUE_REAL_MECHANISM=bwrap try the others. Their
+# packages may be anywhere.
 SANDBOX = {"level": os.environ.get("SEGUE_REAL_SANDBOX", "guard"), "read": []}
+if os.environ.get("SEGUE_REAL_MECHANISM"):
+    SANDBOX["mechanism"] = os.environ["SEGUE_REAL_MECHANISM"]
 # Clients that speak a protocol, too: a column each. Two of them do so by a program of their own.
 DRIVEN = {
     "claude native": None,
