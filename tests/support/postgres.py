@@ -9,7 +9,9 @@ import glob
 import os
 import pwd
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 import urllib.parse
 
@@ -46,6 +48,8 @@ def unprivileged():
 
 class Server:
     def __init__(self, fsync=True, options=()):
+        for number in (signal.SIGTERM, signal.SIGHUP):  # a test that is ended ends its server
+            signal.signal(number, lambda n, _: sys.exit(128 + n))
         self.bin = programs()
         self.dir = tempfile.mkdtemp(prefix="pgt.", dir="/tmp")  # a socket's path is short
         self.data = self.dir + "/d"
