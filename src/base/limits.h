@@ -44,23 +44,35 @@
 #define LIMIT_PLAN_LOGS             2000u /* that it looks at for them, newest first */
 
 /* --- texts --- */
-#define LIMIT_TASK_BYTES        (8u * 1024u * 1024u)
-#define LIMIT_MEMO_COUNT        16u            /* workflows, blobs of the last requests */
-#define LIMIT_CHOICE_COUNT      20u            /* answers that a question offers */
-#define LIMIT_CHOICE_BYTES      200u           /* of one of them */
-#define LIMIT_QUESTION_BYTES    (8u * 1024u)   /* of what a person is asked */
-#define LIMIT_INPUTS_BYTES      (256u * 1024u) /* answers that a movement's prompt shows */
-#define LIMIT_TOUCHED_COUNT     100u           /* files that an approval lists */
-#define LIMIT_ANSWER_BYTES      (64u * 1024u)  /* of what a person answers: inline in the log */
-#define LIMIT_INBOX_COUNT       10000u         /* questions of one inbox */
-#define LIMIT_INBOX_TEXT_BYTES  2000u          /* of a question in a list of them */
-#define LIMIT_WHY_BYTES         (4u * 1024u)   /* a person's reason for a verdict */
-#define LIMIT_INLINE_TEXT_BYTES (64u * 1024u)  /* longer texts go to blobs/ */
-#define LIMIT_RENDER_BYTES      (4u * 1024u)   /* readable part kept inline of a blob */
-#define LIMIT_PROMPT_BYTES      (24u * 1024u * 1024u) /* one prompt, all parts */
-#define LIMIT_JUDGE_TEXT_BYTES  (60u * 1024u) /* of an agent's text shown to a judge: its end */
-#define LIMIT_PROMPT_FILE_COUNT 20u           /* changed files that a judge is told by name */
-#define LIMIT_REF_TEXT_BYTES    32u /* shorter texts are written again instead of referenced */
+#define LIMIT_TASK_BYTES         (8u * 1024u * 1024u)
+#define LIMIT_MEMO_COUNT         16u            /* workflows, blobs of the last requests */
+#define LIMIT_CHOICE_COUNT       20u            /* answers that a question offers */
+#define LIMIT_CHOICE_BYTES       200u           /* of one of them */
+#define LIMIT_QUESTION_BYTES     (8u * 1024u)   /* of what a person is asked */
+#define LIMIT_INPUTS_BYTES       (256u * 1024u) /* answers that a movement's prompt shows */
+#define LIMIT_TOUCHED_COUNT      100u           /* files that an approval lists */
+#define LIMIT_ANSWER_BYTES       (64u * 1024u)  /* of what a person answers: inline in the log */
+#define LIMIT_NOTICE_COUNT       1000u          /* that wait to be told */
+#define LIMIT_NOTICE_TRY_COUNT   12u            /* half an hour of them: the next two bounds */
+#define LIMIT_NOTICE_BASE_MS     1000
+#define LIMIT_NOTICE_AGAIN_MS    600000u
+#define LIMIT_NOTICE_RUN_MS      30000  /* a program that tells; of its setting `timeout` */
+#define LIMIT_NOTICE_LONG_MS     60000  /* a wait that is worth telling */
+#define LIMIT_NOTICE_STALL_MS    600000 /* of silence, of its setting `stall` */
+#define LIMIT_NOTICE_LOOK_MS     5000   /* how often silence is looked for, at most */
+#define LIMIT_NOTICE_WORDS       64u    /* of its command */
+#define LIMIT_NOTICE_TITLE_BYTES 200u
+#define LIMIT_NOTICE_TEXT_BYTES  4000u
+#define LIMIT_NOTIFIED_BYTES     (4u * 1024u * 1024u)
+#define LIMIT_INBOX_COUNT        10000u                /* questions of one inbox */
+#define LIMIT_INBOX_TEXT_BYTES   2000u                 /* of a question in a list of them */
+#define LIMIT_WHY_BYTES          (4u * 1024u)          /* a person's reason for a verdict */
+#define LIMIT_INLINE_TEXT_BYTES  (64u * 1024u)         /* longer texts go to blobs/ */
+#define LIMIT_RENDER_BYTES       (4u * 1024u)          /* readable part kept inline of a blob */
+#define LIMIT_PROMPT_BYTES       (24u * 1024u * 1024u) /* one prompt, all parts */
+#define LIMIT_JUDGE_TEXT_BYTES   (60u * 1024u) /* of an agent's text shown to a judge: its end */
+#define LIMIT_PROMPT_FILE_COUNT  20u           /* changed files that a judge is told by name */
+#define LIMIT_REF_TEXT_BYTES     32u /* shorter texts are written again instead of referenced */
 /* longer criteria and the like: a part of the prompt by itself */
 #define LIMIT_OWN_PART_BYTES 256u
 #define LIMIT_LOG_LINE_BYTES (64u * 1024u * 1024u)

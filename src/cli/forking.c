@@ -68,13 +68,14 @@ static void say_where(const struct forking *k, const char *command) {
 }
 
 static int fork_begin(struct forking *k, struct fork_wish *w, const char *where,
-                      const struct provider_registry *registry) {
+                      const struct config *user, const struct provider_registry *registry) {
   struct ui ui;
   struct err err = {0};
   if (!ui_init(&ui, w->command, w->mode, where, registry, &err)) {
     (void)cli_fail(w->command, &err);
     return STATUS_FAILED;
   }
+  ui_notify(&ui, user->notify, NULL);
   struct session_params params = {
       .setup = {.cwd = json_string_value(json_object_get(k->fork.config, "cwd")),
                 .pass_env = k->env,
@@ -106,7 +107,7 @@ int forking_run(struct fork_wish *w) {
       fork_prepare(&k, w, &user, registry, &err)) {
     backends_warn(registry);
     k.env = user.env;
-    status = fork_begin(&k, w, store.where, registry);
+    status = fork_begin(&k, w, store.where, &user, registry);
   } else {
     status = cli_fail(w->command, &err);
   }

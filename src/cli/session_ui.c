@@ -115,6 +115,8 @@ static void session_ui_on_record(void *ctx, const struct record *record, struct 
     fwrite(line.p, 1, line.n, stdout);
     fflush(stdout);
   }
+  brief_feed(&ui->brief, record);
+  notices_on_record(&ui->notices, &ui->brief, record);
   ui->look.names = ui->summary.names;
   if (ui->mode == UI_LINES && type != RECORD_SESSION_STOP)
     say_budget(ui, record);
@@ -190,6 +192,7 @@ bool ui_init(struct ui *ui, const char *command, enum ui_mode mode, const char *
     ui->live.on = false;
   if (!paths_logs(logs, dir, err) || !solo_init(&ui->solo, dir, registry, err))
     return false;
+  notices_init(&ui->notices, &ui->solo.loop, ui->solo.host.processes, NULL);
   if (mode == UI_LINES)
     terminal_ask_init(&ui->asks, &ui->solo, &ui->live);
   return true;
@@ -199,9 +202,19 @@ void ui_verbose(struct ui *ui, const struct cli_args *args) {
   ui->live.verbose = cli_flag(args, "verbose");
 }
 
+void ui_notify(struct ui *ui, json_t *set, const struct store_ref *past) {
+  struct err ignored;
+  bool known = set != NULL && past != NULL && brief_read(&ui->brief, past, &ignored);
+  (void)known; /* without it a notice lacks names */
+  notices_use(&ui->notices, set);
+}
+
 void ui_drop(struct ui *ui) {
   terminal_ask_close(&ui->asks);
+  notices_close(&ui->notices);
   solo_deinit(&ui->solo);
+  notices_deinit(&ui->notices);
+  brief_deinit(&ui->brief);
   summary_deinit(&ui->summary);
   live_deinit(&ui->live);
 }

@@ -10,6 +10,7 @@
 #include "audit/summary.h"
 #include "cli/live.h"
 #include "cli/terminal_ask.h"
+#include "host/notices.h"
 #include "host/solo.h"
 
 struct cli_args;
@@ -28,12 +29,17 @@ struct ui {
   struct watcher watcher;
   struct summary summary;
   struct terminal_ask asks; /* of a person at the terminal */
+  struct notices notices;   /* for a program of theirs */
+  struct brief brief;       /* what these are made from */
 };
 
 bool ui_init(struct ui *ui, const char *command, enum ui_mode mode, const char *logs,
              const struct provider_registry *registry, struct err *err) MUST_CHECK;
 /* On a terminal the agents' words are shown too: -v. After ui_init. */
 void ui_verbose(struct ui *ui, const struct cli_args *args);
+/* `notify` of the user's configuration: see host/notices.h. After ui_init. past: the log that is
+ * taken further, or NULL. */
+void ui_notify(struct ui *ui, json_t *set, const struct store_ref *past);
 int ui_wait(struct ui *ui);
 void ui_close(struct ui *ui); /* nothing more will come: ui_wait returns at once */
 /* Instead of ui_wait when there is no session. */

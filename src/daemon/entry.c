@@ -58,6 +58,22 @@ size_t entry_position(const struct daemon_entry *e) {
 
 /* --- watching --- */
 
+void entry_heard(struct daemon_entry *e) {
+  e->heard_ms = uv_now(e->sessions->host->loop);
+  e->silent = false;
+}
+
+bool entry_is_silent(struct daemon_entry *e, uint64_t after_ms) {
+  uint64_t now = uv_now(e->sessions->host->loop);
+  bool works = e->state == ENTRY_RUNNING && e->brief.wait == NULL && !brief_is_over(&e->brief) &&
+               !brief_is_stopped(&e->brief) && session_paused(e->session) == NULL &&
+               json_array_size(e->brief.questions) == 0;
+  if (!works || e->silent || now - e->heard_ms < after_ms)
+    return false;
+  e->silent = true;
+  return true;
+}
+
 static void on_emptied(void *ctx) {
   struct daemon_entry *e = ctx;
   feed_free(e->feed);

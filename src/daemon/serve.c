@@ -7,10 +7,12 @@
 #include "daemon/indexer.h"
 #include "daemon/mhd_load.h"
 #include "daemon/notify.h"
+#include "host/notices.h"
 #include "host/paths.h"
 #include "os/clock.h"
 #include "os/loop.h"
 #include "os/memory.h"
+#include "store/notice.h"
 #include "store/worker.h"
 
 #include <poll.h>
@@ -38,10 +40,11 @@ struct daemon {
   struct server *http;
   struct notify notify;
   uv_signal_t signals[SIGNAL_COUNT];
-  uv_timer_t watchdog, deadline;
+  struct notices notices;
+  uv_timer_t watchdog, deadline, silence;
   uv_prepare_t check; /* has all ended? */
   int stops;          /* TERM and INT so far */
-  bool closed;
+  bool closed, late;  /* late: what runs has had its time */
 };
 
 static const int signal_numbers[SIGNAL_COUNT] = {SIGTERM, SIGINT, SIGHUP};
@@ -62,17 +65,21 @@ static void serve_close_all(struct daemon *d) {
   }
   uv_close((uv_handle_t *)&d->watchdog, NULL);
   uv_close((uv_handle_t *)&d->deadline, NULL);
+  uv_close((uv_handle_t *)&d->silence, NULL);
+  notices_close(&d->notices);
   uv_close((uv_handle_t *)&d->check, NULL);
 }
 
 static void on_check(uv_prepare_t *check) {
   struct daemon *d = check->data;
-  if (d->stops > 0 && !d->closed && sessions_busy(&d->sessions) == 0 && control_idle(&d->api))
+  if (d->stops > 0 && !d->closed && sessions_busy(&d->sessions) == 0 && control_idle(&d->api) &&
+      (!notices_telling(&d->notices) || d->late))
     serve_close_all(d);
 }
 
 static void on_deadline(uv_timer_t *timer) {
   struct daemon *d = timer->data;
+  d->late = true;
   sessions_stop(&d->sessions, "the daemon was stopped while a call was running");
 }
 
@@ -97,6 +104,40 @@ static void stop(struct daemon *d) {
   uv_timer_start(&d->deadline, on_deadline, d->options->drain_ms, 0);
 }
 
+/* --- telling a person --- */
+
+static void on_recorded(void *ctx, const struct daemon_entry *e, const struct record *record) {
+  struct daemon *d = ctx;
+  control_on_record(&d->api, e, record);
+  if (record != NULL && e->brief.submitted && e->launch.asks == ASKS_SESSION)
+    notices_on_record(&d->notices, &e->brief, record);
+}
+
+static uint64_t silence_ms(const struct daemon *d) {
+  return (uint64_t)json_integer_value(json_object_get(d->notices.set, "stall_ms"));
+}
+
+static void on_silence(uv_timer_t *timer) {
+  struct daemon *d = timer->data;
+  uint64_t after = silence_ms(d);
+  struct daemon_entry *e = d->sessions.lists[ENTRY_RUNNING].first;
+  for (; e != NULL; e = e->next)
+    if (entry_is_silent(e, after))
+      notices_put(&d->notices,
+                  notice_stall(&e->brief, uv_now(&d->loop) - e->heard_ms, clock_real_ms()));
+}
+
+/* As the configuration says now. */
+static void use_notify(struct daemon *d) {
+  notices_use(&d->notices, d->launch_env.generation->user.notify);
+  uint64_t look = silence_ms(d) / 4;
+  look = look < LIMIT_NOTICE_LOOK_MS ? look : LIMIT_NOTICE_LOOK_MS;
+  if (notices_wants(&d->notices, "stall"))
+    uv_timer_start(&d->silence, on_silence, look + 1, look + 1);
+  else
+    uv_timer_stop(&d->silence);
+}
+
 /* --- signals --- */
 
 static void reload(struct daemon *d) {
@@ -108,6 +149,7 @@ static void reload(struct daemon *d) {
     d->launch_env.generation = fresh;
     d->host.registry = fresh->registry;
     admission_use(&d->host.gate.admission, fresh->registry);
+    use_notify(d);
     fprintf(stderr, "segue serve: the configuration was read again\n");
   } else if (err.line > 0) {
     log_warn("the configuration is wrong, the old one stays: %s:%d:%d: %s", err.file, err.line,
@@ -192,7 +234,8 @@ static void init_handles(struct daemon *d) {
   uv_timer_init(&d->loop, &d->watchdog);
   uv_timer_init(&d->loop, &d->deadline);
   uv_prepare_init(&d->loop, &d->check);
-  d->watchdog.data = d->deadline.data = d->check.data = d;
+  uv_timer_init(&d->loop, &d->silence);
+  d->watchdog.data = d->deadline.data = d->silence.data = d->check.data = d;
   uv_prepare_start(&d->check, on_check);
   if (d->notify.watchdog_ms > 0) {
     uint64_t half = d->notify.watchdog_ms / 2;
@@ -244,7 +287,11 @@ static void daemon_run(struct daemon *d, size_t max_sessions, unsigned max_conne
   events_init(&d->events, &d->loop);
   sessions_init(&d->sessions, &d->host, &d->launch_env, &d->events, max_sessions, on_changed, d);
   control_init(&d->api, &d->sessions);
+  d->sessions.recorded = on_recorded;
+  d->sessions.observer = d;
   init_handles(d);
+  notices_init(&d->notices, &d->loop, d->host.processes, &d->store);
+  use_notify(d);
   indexer_start(&d->indexer, &d->loop, &d->store);
   long waiting = sessions_recover(&d->sessions, err);
   if (waiting >= 0)
@@ -261,6 +308,8 @@ static void daemon_run(struct daemon *d, size_t max_sessions, unsigned max_conne
     serve_close_all(d);
   } else {
     notify_send(&d->notify, "READY=1\nSTATUS=%ld sessions wait", waiting);
+    notices_recover(&d->notices);
+    notices_put(&d->notices, notice_ready(waiting, (int)getpid(), clock_real_ms()));
     if (d->options->ready)
       d->options->ready(d->socket.path, d->store.where, (size_t)waiting);
   }
@@ -283,6 +332,7 @@ bool serve(const struct serve_options *options, struct err *err) {
   if (ok) {
     daemon_run(&d, max_sessions, max_connections, err);
     ok = d.http != NULL;
+    notices_deinit(&d.notices);
     host_deinit(&d.host);
     uv_run(&d.loop, UV_RUN_DEFAULT);
     control_deinit(&d.api);

@@ -114,6 +114,7 @@ static void sessions_on_record(void *ctx, const struct record *record, struct st
   bool running = strcmp(e->brief.status, "running") == 0;
   (void)line;
   brief_feed(&e->brief, record);
+  entry_heard(e);
   if (e->sessions->recorded != NULL)
     e->sessions->recorded(e->sessions->observer, e, record);
   e->brief.bytes = session_log_bytes(e->session);
@@ -148,7 +149,8 @@ static void sessions_on_trouble(void *ctx, const char *message) {
 }
 
 static void sessions_on_delta(void *ctx, long turn, long call, bool thinking, struct str text) {
-  const struct daemon_entry *e = ctx;
+  struct daemon_entry *e = ctx;
+  entry_heard(e);
   if (e->feed != NULL)
     feed_delta(e->feed, turn, call, thinking, text);
   if (e->sessions->said != NULL)

@@ -62,6 +62,8 @@ struct daemon_entry {
   bool answering;         /* WRITING an answer: where it goes then, its log says */
   bool due;               /* queued because a deadline of its questions has passed */
   bool foreign;           /* watched while another program runs it */
+  uint64_t heard_ms;      /* of the loop's clock: it told something last, or began */
+  bool silent;            /* somebody was told that nothing is heard of it */
 };
 
 struct sessions {
@@ -143,6 +145,8 @@ const char *entry_status(const struct daemon_entry *e);
 const char *entry_message(const struct daemon_entry *e); /* why, or NULL */
 /* It waits, but another program runs it or has taken it further: its log counts. */
 bool entry_is_elsewhere(const struct daemon_entry *e);
+/* It works, and nothing was heard of it for so long; true once, until something is. */
+bool entry_is_silent(struct daemon_entry *e, uint64_t after_ms);
 void entry_ref(const struct daemon_entry *e, struct store_ref *ref);
 size_t entry_position(const struct daemon_entry *e); /* in the queue, from 1; 0: it does not wait */
 void entry_watch(struct daemon_entry *e, struct server_request *r, uint64_t last_seq);

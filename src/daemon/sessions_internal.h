@@ -23,6 +23,8 @@ void entry_set_trouble(struct daemon_entry *e, const char *text); /* NULL: there
 bool entry_reopen(struct daemon_entry *e, struct err *err);
 /* Settles what is said for a session that was reopened, with the configuration of now. */
 bool entry_settle(const struct daemon_entry *e, struct steer *st, struct err *err) MUST_CHECK;
+/* It told something just now. */
+void entry_heard(struct daemon_entry *e);
 void entry_drop_session(struct daemon_entry *e);
 /* It is over here; its session goes from the loop. */
 void entry_retire(struct daemon_entry *e);

@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "core/prompt.h"
 #include "format/yaml.h"
+#include "host/notice_set.h"
 #include "host/paths.h"
 #include "host/sandbox.h"
 #include "host/workspace_set.h"
@@ -23,6 +24,8 @@ const struct config_key config_keys[] = {
     {"options", NULL, "--option", "sampling: temperature, seed, max_tokens, effort"},
     {"fallback", NULL, NULL, "for a backend, whom to ask when it cannot go on"},
     {"prices", NULL, NULL, "US dollars a million tokens, by model: input, output, cached"},
+    {"notify", NULL, NULL,
+     "a program that is told of questions, stops and ends, as a list of words"},
     {"workspace", "here", "--workspace", "where sessions work, and what a worktree gets"},
     {"wait_for_reset", "on", NULL, "off: a limit of hours stops a session instead"},
     {"env", NULL, NULL, "variables that backends' processes get beside the standard ones"},
@@ -146,6 +149,8 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
     return read_env(config, path, value, err);
   if (str_eq_c(key, "secrets"))
     return read_secrets(config, path, value, err);
+  if (str_eq_c(key, "notify"))
+    return (config->notify = notice_set_read(path, value, err)) != NULL;
   if (str_eq_c(key, "sandbox"))
     return (config->sandbox = sandbox_read(path, value, err)) != NULL;
   if (str_eq_c(key, "options")) {
@@ -187,8 +192,8 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
   config_names(names);
   const char *near = str_nearest(key, names);
   const char *all =
-      "use provider, model, options, fallback, prices, wait_for_reset, workspace, env, secrets, "
-      "sandbox or providers";
+      "use provider, model, options, fallback, prices, notify, workspace, wait_for_reset, env, "
+      "secrets, sandbox or providers";
   (void)snprintf(text, sizeof text, "unknown key \"%.40s\": %s%s%s", key.p,
                  near ? "did you mean \"" : all, near ? near : "", near ? "\"?" : "");
   return wrong(err, path, pair->key, text);
@@ -365,6 +370,7 @@ void config_deinit(struct config *config) {
   json_decref(config->prices);
   json_decref(config->secrets);
   json_decref(config->sandbox);
+  json_decref(config->notify);
   free(config->hidden);
   json_decref(config->templates);
   *config = (struct config){0};

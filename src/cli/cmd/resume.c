@@ -309,6 +309,7 @@ static int resume_found(const struct cli_args *args, const struct store_ref *ref
     status = STATUS_FAILED;
   } else {
     ui_verbose(&ui, args);
+    ui_notify(&ui, user->notify, ref);
     status = resume_here(&ui, &found, ref, user, args, asks);
   }
   replies_deinit(&found.replies);

@@ -46,6 +46,7 @@ static int run_run(int argc, char **argv) {
     goto out;
   }
   ui_verbose(&ui, &args);
+  ui_notify(&ui, setup.user.notify, NULL);
   const struct session_params params = {
       .setup = {.cwd = setup.cwd,
                 .pass_env = setup.user.env,

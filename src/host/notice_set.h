@@ -1,0 +1,17 @@
+/* notice_set.h - `notify` of the user's configuration: the program that is told what happens.
+ *
+ *   notify: [PROGRAM, ARGUMENT ...]
+ *   notify: {command: [...], on: [question, end], env: [NAME], stall: 10m, timeout: 30s}
+ *
+ *   set = notice_set_read(path, node, &err)      a new object with every member, or NULL
+ *   notice_set_wants(set, event) */
+#ifndef SEGUE_HOST_NOTICE_SET_H
+#define SEGUE_HOST_NOTICE_SET_H
+
+#include "format/yaml.h"
+
+/* {"command": [...], "on": [...], "env": [...], "stall_ms": N, "timeout_ms": N} */
+json_t *notice_set_read(const char *path, const struct yaml_node *node, struct err *err);
+bool notice_set_wants(const json_t *set, const char *event);
+
+#endif
