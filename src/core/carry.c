@@ -46,13 +46,14 @@ static json_t *carry_kept(const struct kept_text *list) {
 }
 
 static json_t *carry_state(const struct core *core) {
-  return json_pack("{sI sI so sO sO sO sO* sO* so* so* so* so* so* so*}", "turns",
+  return json_pack("{sI sI so sO sO sO sO* sO* so* so* so* so* so* so* so*}", "turns",
                    (json_int_t)core->turn_count, "iterations", (json_int_t)core->iteration_count,
                    "runs", carry_runs(core), "values", core->structured, "conversations",
                    core->sessions, "tokens", core->token_counts, "totals", core->totals, "refused",
                    core->refused, "check", carry_check(core), "checks", json_deep_copy(core->gates),
                    "reports", carry_kept(core->reports), "responses", carry_kept(core->responses),
-                   "loops", monitor_json(core), "branches", worktrees_carry(core));
+                   "loops", monitor_json(core), "branches", worktrees_carry(core), "inputs",
+                   json_deep_copy(core->inputs));
 }
 
 void step_carry(struct step *s, const struct core_parent *parent) {
@@ -158,6 +159,19 @@ static bool are_reports(const json_t *texts) {
   return true;
 }
 
+/* The answers of persons that prompts show, by movement. */
+static bool take_inputs(const struct fold *f, const json_t *inputs) {
+  const char *name;
+  json_t *text;
+  json_object_foreach((json_t *)inputs, name, text) {
+    if (workflow_find(f->core->workflow, str_from(name)) < 0 || !json_is_string(text) ||
+        json_string_length(text) > LIMIT_INPUTS_BYTES)
+      return fold_bad(f, "its answers are not of its workflow");
+  }
+  take_object(&f->core->inputs, inputs);
+  return true;
+}
+
 bool apply_carried(const struct fold *f) {
   struct core *core = f->core;
   const json_t *state = fold_tree(f, MEMBER_STATE);
@@ -170,7 +184,7 @@ bool apply_carried(const struct fold *f) {
   if (!is_count(json_at(state, "turns")) || !is_count(iterations))
     return fold_bad(f, "its turns are no count");
   if (!take_runs(f, json_at(state, "runs")) || !take_tokens(f, json_at(state, "tokens")) ||
-      !carry_take_check(f, json_at(state, "check")))
+      !carry_take_check(f, json_at(state, "check")) || !take_inputs(f, json_at(state, "inputs")))
     return false;
   take_object(&core->structured, json_at(state, "values"));
   take_object(&core->sessions, json_at(state, "conversations"));

@@ -184,10 +184,17 @@ static void put_human_stage(struct step *s, const struct turn *turn) {
   step_emit(s, &d);
 }
 
+/* A person's verdict has its stage. */
+static bool is_said(const struct turn *turn) {
+  size_t n = json_array_size(turn->stages);
+  struct str stage = json_view(json_at(json_array_get(turn->stages, n - 1), "stage"));
+  return n > 0 && str_eq_c(stage, judge_stage_name(STAGE_HUMAN));
+}
+
 /* One step of judging. Returns false when it waits for a call. */
 static bool judge_turn(struct step *s, struct turn *turn) {
   struct buf why = {0};
-  if (turn->verdict != NULL && json_array_size(turn->stages) == 0) {
+  if (turn->verdict != NULL && !is_said(turn)) {
     put_human_stage(s, turn);
     return true;
   }
@@ -224,8 +231,8 @@ static bool judge_turn(struct step *s, struct turn *turn) {
   case CHAIN_FAILED:
     no_verdict(s, turn, END_FAILED, step.reason);
     break;
-  case CHAIN_SPLIT: /* until somebody can be asked, a stop that a resume judges anew */
-    more = step_halt(s, "judge_split", turn, CLASS_NONE, str_from(step.reason), NULL);
+  case CHAIN_SPLIT:
+    people_ask_rule(s, turn, &judging.spec, step.reason);
     break;
   case CHAIN_UNAVAILABLE:
     more = step_halt(s, "judge_unavailable", turn, CLASS_NONE, str_from(step.reason), NULL);
@@ -265,6 +272,8 @@ static bool advance_turn(struct step *s, struct turn *turn) {
   case TURN_REPORTING:
     return step_report(s, turn);
   case TURN_JUDGING:
+    if (turn->question != NULL)
+      return people_wait(s, turn);
     if (protect_refuses(s->core, turn, &why))
       more = step_halt(s, "protected", turn, CLASS_NONE, buf_view(&why), NULL);
     else

@@ -104,8 +104,9 @@ static const struct key judge_list[] = {
     {.name = "else",
      .type = KEY_CHOICE,
      .words = split_words,
-     .description = "Not enough agree: next (default) tries the next stage, ask stops the session, "
-                    "resumably, for a person."},
+     .description =
+         "Not enough agree: next (default) tries the next stage, ask asks a person which "
+         "rule holds: see segue inbox."},
     {0},
 };
 const struct key_set judge_keys = {"judge", "judge", judge_list};

@@ -41,6 +41,9 @@ static bool people_may_ask(const struct core *core, const struct turn *turn, str
   if (str_eq_c(kind, "input"))
     return turn->phase == TURN_JUDGED && turn->rule > 0 && m->rules[turn->rule - 1].asks &&
            !turn->answered;
+  if (str_eq_c(kind, "judge"))
+    return turn->phase == TURN_JUDGING && m->judge.split_asks && turn->verdict == NULL &&
+           json_array_size(turn->stages) > 0;
   return str_eq_c(kind, "value") && turn->phase == TURN_EXECUTING && turn->escalated;
 }
 
@@ -122,6 +125,21 @@ static json_t *value_of_answer(const struct fold *f) {
   return value;
 }
 
+/* The rule that a choice stands for; 0: none, as in a log that somebody changed. */
+static int chosen_rule(const struct fold *f, const struct turn *turn) {
+  size_t choice = (size_t)fold_number(f, MEMBER_CHOICE) - 1;
+  json_int_t rule = json_integer_value(json_array_get(json_at(turn->question, "rules"), choice));
+  size_t count = people_movement(f->core, turn)->rule_count;
+  return rule >= 1 && (size_t)rule <= count ? (int)rule : 0;
+}
+
+static void take_rule(const struct fold *f, struct turn *turn, int rule) {
+  json_decref(turn->verdict);
+  turn->verdict = json_pack("{si}", "rule", rule);
+  if (fold_has(f, MEMBER_BY))
+    json_put(turn->verdict, "by", json_incref(fold_tree(f, MEMBER_BY)));
+}
+
 /* The answer is the turn's work. */
 static void answer_turn(const struct fold *f, struct turn *turn) {
   const struct movement *m = people_movement(f->core, turn);
@@ -133,12 +151,8 @@ static void answer_turn(const struct fold *f, struct turn *turn) {
   turn->structured = value_of_answer(f);
   turn->escalated = false;
   turn->phase = TURN_JUDGING;
-  if (rule == 0)
-    return;
-  json_decref(turn->verdict);
-  turn->verdict = json_pack("{si}", "rule", rule);
-  if (fold_has(f, MEMBER_BY))
-    json_put(turn->verdict, "by", json_incref(fold_tree(f, MEMBER_BY)));
+  if (rule > 0)
+    take_rule(f, turn, rule);
 }
 
 /* An answer in a log that somebody changed is no way around a schema. */
@@ -171,12 +185,16 @@ bool apply_answer(const struct fold *f) {
     return fold_bad(f, "its answer is none to that question");
   if (!approves && !answer_fits(f, turn))
     return fold_bad(f, "its value does not fit the schema");
+  if (is_kind(turn, "judge") && chosen_rule(f, turn) == 0)
+    return fold_bad(f, "it is no rule of its movement");
   note_answer(f, turn);
   if (rejects) {
     turn->rejected = true;
     buf_clear(&turn->text);
     buf_str(&turn->text, text);
     turn->text_seq = f->core->seq + 1;
+  } else if (is_kind(turn, "judge")) {
+    take_rule(f, turn, chosen_rule(f, turn));
   } else if (is_kind(turn, "input")) {
     keep_input(f->core, turn, text);
     turn->answered = true;
@@ -326,6 +344,34 @@ static json_t *input_question(const struct step *s, const struct turn *turn) {
   json_put(question, "rule", json_integer(rule->number));
   json_put(question, "condition", json_text(rule->condition));
   return question;
+}
+
+/* Beside why it is asked: the end of what is judged. */
+static void put_judged(struct str judged, struct buf *text) {
+  judged = str_trim(judged);
+  size_t from = 0;
+  if (judged.n > LIMIT_QUESTION_BYTES / 2)
+    from = utf8_ceil(judged.p, judged.n, judged.n - LIMIT_QUESTION_BYTES / 2);
+  buf_printf(text, "\n\n" STR_FMT, (int)(judged.n - from), judged.p + from);
+}
+
+void people_ask_rule(struct step *s, struct turn *turn, const struct chain_spec *spec,
+                     const char *why) {
+  const struct rule *offered[LIMIT_RULE_COUNT];
+  size_t n = chain_offered(spec, offered);
+  json_t *question = json_object(), *choices = json_array(), *rules = json_array();
+  struct buf text = {0};
+  buf_printf(&text, "Which rule holds? %s", why);
+  put_judged(buf_view(&turn->text), &text);
+  people_put_text(question, "text", buf_view(&text), LIMIT_QUESTION_BYTES);
+  buf_deinit(&text);
+  for (size_t i = 0; i < n; i++) {
+    json_array_append_new(choices, json_text(offered[i]->label));
+    json_array_append_new(rules, json_integer(offered[i]->number));
+  }
+  json_put(question, "choices", choices);
+  json_put(question, "rules", rules);
+  people_ask(s, turn, "judge", question);
 }
 
 static void ask_what_is_open(struct step *s, struct turn *turn) {

@@ -10,20 +10,25 @@
  * DESIGN. A question and its answer are records of their turn, each in the log before anybody is
  * told of it. A deadline is a time in the question's record: whoever runs or resumes the session
  * after it takes the default, however long nothing ran. An answer may come while the session is
- * stopped; that alone starts nothing, a resume goes on. Four kinds of question: `ask` (a movement),
+ * stopped; that alone starts nothing, a resume goes on. Five kinds of question: `ask` (a movement),
  * `approve` (before one), `input` (a rule that requires it; the movement runs again), `value` (a
- * structured output that no model could make). */
+ * structured output that no model could make), `judge` (judges who do not agree; a choice is a
+ * verdict). */
 #ifndef SEGUE_CORE_PEOPLE_H
 #define SEGUE_CORE_PEOPLE_H
 
 #include "core/answer.h"
 #include "core/fold.h"
 #include "core/step.h"
+#include "judge/chain.h"
 
 bool people_hold(const struct turn *turn, const struct core *core);
 bool people_wait(struct step *s, struct turn *turn);
 /* Asks; takes the question, to which its kind is added. */
 void people_ask(struct step *s, struct turn *turn, const char *kind, json_t *question);
+/* Asks which of the offered rules holds; why: the judges do not say. */
+void people_ask_rule(struct step *s, struct turn *turn, const struct chain_spec *spec,
+                     const char *why);
 /* Nobody but a person takes this turn further. */
 bool people_wait_more(struct step *s, struct turn *turn);
 void people_arm(struct step *s);

@@ -15,8 +15,8 @@ static bool notice_wrong(struct err *err, const char *path, const struct yaml_no
   return err_set_at(err, ERR_FILE, path, at->line, at->column, "%s", what);
 }
 
-static bool read_words(json_t *set, const char *path, const struct yaml_node *node,
-                       struct err *err) {
+static bool notice_words(json_t *set, const char *path, const struct yaml_node *node,
+                         struct err *err) {
   static const char *const wanted = "notify must be a command as a list of words, such as "
                                     "[notify-send, segue], or a map with it: {command: [...]}";
   if (node->kind != YAML_LIST || node->count == 0 || node->count > LIMIT_NOTICE_WORDS)
@@ -39,7 +39,8 @@ static bool is_event(struct str word) {
   return false;
 }
 
-static bool read_on(json_t *set, const char *path, const struct yaml_node *node, struct err *err) {
+static bool notice_on(json_t *set, const char *path, const struct yaml_node *node,
+                      struct err *err) {
   char text[240];
   if (node->kind != YAML_LIST || node->count == 0)
     return notice_wrong(err, path, node,
@@ -89,9 +90,9 @@ static bool read_notice_key(json_t *set, const char *path, const struct yaml_pai
   struct str key = pair->key->text;
   char text[200];
   if (str_eq_c(key, "command"))
-    return read_words(set, path, pair->value, err);
+    return notice_words(set, path, pair->value, err);
   if (str_eq_c(key, "on"))
-    return read_on(set, path, pair->value, err);
+    return notice_on(set, path, pair->value, err);
   if (str_eq_c(key, "env"))
     return notice_names(set, path, pair->value, err);
   if (str_eq_c(key, "stall"))
@@ -125,7 +126,7 @@ json_t *notice_set_read(const char *path, const struct yaml_node *node, struct e
     if (ok && json_object_get(set, "command") == NULL)
       ok = notice_wrong(err, path, node, "notify needs its command, a list of words");
   } else {
-    ok = read_words(set, path, node, err);
+    ok = notice_words(set, path, node, err);
   }
   if (ok) {
     set_defaults(set);

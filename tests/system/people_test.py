@@ -288,6 +288,74 @@ def children_are_asked_apart():
         verified(box, box.log_paths()[0])
 
 
+SPLIT = """
+name: split
+provider: script
+movements:
+  - name: look
+    instruction: look at it
+    judge: {stages: [structured_output], panel: [script, script], agree: 2, else: ask}
+    rules:
+      - {condition: when(false), next: ABORT}
+      - {condition: it is good, next: COMPLETE}
+      - {condition: it is bad, next: ABORT}
+"""
+
+
+def judges_who_do_not_agree_ask():
+    with Box() as box:
+        scenario = box.file("s.yaml", """replies:
+  - {text: "I looked."}
+  - {stage: structured_output, structured: {step: 2, reason: fine}}
+  - {stage: structured_output, structured: {step: 3, reason: poor}}
+""")
+        log = start(box, SPLIT, "--scenario", scenario)
+        asked = inbox(box)[0]
+        expect(asked["kind"] == "judge" and asked["choices"] == ["it is good", "it is bad"] and
+               "do not agree" in asked["text"] and "I looked." in asked["text"], asked)
+        expect("one of its choices" in told(box, "answer", log, "it is fine", status=2), "no rule")
+        told(box, "answer", log, "--choice", "2", "--name", "Eve", "--resume", status=3)
+        done = records(log)
+        judgment = of_type(done, "judgment")[0]
+        expect(judgment["rule"] == 3 and judgment["method"] == "human", judgment)
+        expect([(s["stage"], s["outcome"]) for s in judgment["stages"][1:]] == [
+            ("structured_output", "matched"), ("structured_output", "matched"),
+            ("structured_output", "ambiguous"), ("human", "matched")], judgment["stages"])
+        expect(judgment["stages"][-1]["by"] == {**ME, "name": "Eve"}, judgment["stages"][-1])
+        expect(len(of_type(done, "call_start")) == 3, "another call")
+        verified(box, log)
+        box.segue("show", log, "--judgment", "1")
+    with Box() as box:  # a person may also say so with the resume
+        scenario = box.file("s.yaml", """replies:
+  - {text: "I looked."}
+  - {stage: structured_output, structured: {step: 2, reason: fine}}
+  - {stage: structured_output, structured: {step: 3, reason: poor}}
+""")
+        log = start(box, SPLIT, "--scenario", scenario)
+        told(box, "resume", log, "--rule", "2")
+        expect(records(log)[-1]["outcome"] == "complete" and inbox(box) == [], records(log)[-1])
+        verified(box, log)
+
+
+def a_fork_knows_what_was_answered():
+    with Box() as box:
+        scenario = box.file("s.yaml", """replies:
+  - {text: "Which colour?\\n\\n[PLAN:2]"}
+  - {contains: "> Which colour?", times: 0, text: "blue it is\\n\\n[PLAN:2]"}
+""")
+        log = start(box, INPUT, "--scenario", scenario)
+        told(box, "answer", log, "--resume", "blue", status=1)
+        told(box, "answer", log, "--resume", "dark blue", status=1)
+        told(box, "fork", log, "--from", "plan#2", "-q", status=1)
+        forked = records([p for p in box.log_paths() if p != log][0])
+        carried = of_type(forked, "carried")[0]["state"]["inputs"]
+        expect("> Which colour?" in carried["plan"] and "blue" in carried["plan"] and
+               "dark" not in carried["plan"], carried)
+        prompt = json.dumps(of_type(forked, "call_start")[0]["prompt"])
+        expect("> Which colour?" in prompt and "dark" not in prompt, prompt)
+        verified(box, *box.log_paths())
+
+
 def an_escalated_value_is_answered():
     with Box() as box:
         scenario = box.file("s.yaml", "replies: [{text: dunno}]")
@@ -581,7 +649,8 @@ if __name__ == "__main__":
     sys.exit(main([a_choice_without_a_daemon, a_text_from_a_file_and_going_on_at_once,
                    a_value_fits_its_schema, what_would_be_run_is_approved_or_not,
                    a_rule_that_requires_an_answer, children_are_asked_apart,
-                   an_escalated_value_is_answered, a_person_at_the_terminal_is_asked,
+                   an_escalated_value_is_answered, judges_who_do_not_agree_ask,
+                   a_fork_knows_what_was_answered, a_person_at_the_terminal_is_asked,
                    a_hidden_rule_shows_where_a_person_is, a_person_takes_part_by_the_inbox,
                    hostile_texts_do_not_steer_the_terminal,
                    a_deadline_that_passes_while_nothing_runs, two_questions_of_a_killed_daemon,

@@ -1248,7 +1248,7 @@ static const struct {
     {"a split, then the next stage", "", SAYS(1) "," SAYS(2) "," SAYS(3), AI(2), 2,
      "1 matched 2 matched 3 matched 0 ambiguous 1 matched 2 matched 0 matched", NULL},
     {"a split asks a person", ",'else':'ask'", SAYS(1) "," SAYS(2) "," SAYS(3), "'?'", 0,
-     "1 matched 2 matched 3 matched 0 ambiguous", "judge_split"},
+     "1 matched 2 matched 3 matched 0 ambiguous", "question"},
     {"none holds", "", SAYS(0) "," SAYS(1) "," SAYS(0), AI(1), 1,
      "1 no_match 2 matched 3 no_match 0 no_match 1 matched 2 matched 0 matched", NULL},
     {"one that is down does not vote", "", FAIL("auth") "," SAYS(1) "," SAYS(1), "'?'", 1,
