@@ -26,6 +26,17 @@ void control_refuse(const struct intake_result *result) {
 static const enum awaited awaited_by[] = {
     [ASKS_SESSION] = FIRST_RECORD, [ASKS_JUDGMENT] = JUDGMENT, [ASKS_VALUE] = VALUE};
 
+/* Another one with its key runs: the answer is that one. */
+static bool skip_session(struct control *api, struct server_request *r, const struct launch *l) {
+  const char *key = json_string_value(json_object_get(l->config, "unique"));
+  const struct daemon_entry *other = l->skips ? sessions_with_key(api->sessions, key) : NULL;
+  if (other != NULL && other->brief.seq > 0)
+    control_reply_session(api, r, 200, other->id);
+  else if (other != NULL)
+    control_wait_for(api, r, other->id, SKIPPED, 0);
+  return other != NULL;
+}
+
 static void control_on_session(void *ctx, struct intake_result *result) {
   struct control *api = ctx;
   struct server_request *r = result->request;
@@ -34,7 +45,8 @@ static void control_on_session(void *ctx, struct intake_result *result) {
     control_refuse(result);
     return;
   }
-  if (control_refuse_draining(api, r)) /* it began meanwhile */
+  if (control_refuse_draining(api, r) || /* it began meanwhile */
+      skip_session(api, r, &result->launch))
     return;
   enum launch_asks asks = result->launch.asks;
   const struct daemon_entry *e = sessions_submit(api->sessions, &result->launch, &err);

@@ -14,7 +14,7 @@ struct daemon_entry *control_entry(struct control *api, struct server_request *r
 /* control_wait.c */
 
 /* A request waits for one of these of its session. */
-enum awaited { FIRST_RECORD, RESUME, ANSWER, CANCEL, JUDGMENT, VALUE };
+enum awaited { FIRST_RECORD, SKIPPED, RESUME, ANSWER, CANCEL, JUDGMENT, VALUE };
 /* question: to which an ANSWER is. */
 void control_wait_for(struct control *api, struct server_request *r, const char *id,
                       enum awaited what, uint64_t question);

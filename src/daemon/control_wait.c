@@ -77,6 +77,11 @@ static void control_answer(const struct control *api, struct server_request *r,
       break;
     control_reply_session(api, r, 202, e->id);
     return;
+  case SKIPPED:
+    if (e->brief.seq == 0)
+      break;
+    control_reply_session(api, r, 200, e->id);
+    return;
   case FIRST_RECORD:
     if (e->brief.seq == 0)
       break;

@@ -205,6 +205,30 @@ static bool take_provider(const struct launch_body *p) {
   return ok;
 }
 
+/* Which others keep it from running, and until when it may begin. */
+static bool take_turn(const struct launch_body *p) {
+  bool ok = true;
+  int64_t last_ms;
+  const char *key = launch_text_of(p, "unique", &ok);
+  const char *how = launch_text_of(p, "if_running", &ok);
+  const char *last = launch_text_of(p, "not_after", &ok);
+  if (!ok)
+    return false;
+  if (key != NULL && (key[0] == '\0' || strlen(key) > LIMIT_NAME_BYTES))
+    return err_set(p->err, ERR_INVALID, "unique must have 1 to %u bytes", LIMIT_NAME_BYTES);
+  if (how != NULL && key == NULL)
+    return err_set(p->err, ERR_INVALID, "if_running goes with unique: a key of your own");
+  if (how != NULL && strcmp(how, "skip") != 0 && strcmp(how, "queue") != 0)
+    return err_set(p->err, ERR_INVALID, "if_running must be skip or queue");
+  if (last != NULL && !record_time_parse(last, &last_ms))
+    return err_set(p->err, ERR_INVALID,
+                   "not_after must be a time in UTC, such as 2026-11-21T06:00:00.000Z");
+  if (last != NULL && last_ms <= clock_real_ms())
+    return err_set(p->err, ERR_INVALID, "not_after has passed: it would never begin");
+  p->l->skips = key != NULL && (how == NULL || strcmp(how, "skip") == 0);
+  return take_text(p, "unique") && take_text(p, "not_after");
+}
+
 static bool take_options(const struct launch_body *p) {
   const json_t *options = json_object_get(p->body, "options");
   if (options != NULL && !json_is_object(options))
@@ -522,8 +546,9 @@ void launch_init(struct launch *l, struct launch_env *env) {
 
 bool launch_read(struct launch_body *p) {
   static const char *const members[] = {
-      "workflow",     "task", "cwd",    "provider",  "providers",   "model",  "options", "scenario",
-      "allow_secret", "lock", "inputs", "workspace", "interactive", "source", NULL};
+      "workflow",    "task",     "cwd",          "provider",  "providers", "model",
+      "options",     "scenario", "allow_secret", "lock",      "inputs",    "workspace",
+      "interactive", "unique",   "if_running",   "not_after", "source",    NULL};
   struct launch *l = p->l;
   const json_t *attended = json_object_get(p->body, "interactive");
   l->config = json_object();
@@ -533,7 +558,7 @@ bool launch_read(struct launch_body *p) {
     ok = err_set(p->err, ERR_INVALID, "interactive must be true or false");
   ok = ok && launch_members_known(p, p->body, "", members) && launch_take_cwd(p) &&
        take_provider(p) && take_providers(p) && take_text(p, "model") && take_options(p) &&
-       take_place(p);
+       take_place(p) && take_turn(p);
   if (ok) {
     json_object_set_new(l->config, "interactive", json_boolean(json_is_true(attended)));
     json_object_set_new(l->config, "submitted", json_true());

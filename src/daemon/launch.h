@@ -60,6 +60,7 @@ struct launch {
   struct shared_scenario *scenario; /* or NULL */
   struct shared_scenario *known;    /* of others, perhaps the same; or NULL */
   json_t *config;                   /* of session_start */
+  bool skips;                       /* where another one with its key runs */
   const char **pass_env;            /* names within config */
   struct session_setup setup;       /* all of it as the host wants it */
   /* of a new session only: */

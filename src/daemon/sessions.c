@@ -282,10 +282,23 @@ static bool start_again(struct daemon_entry *e) {
   return true;
 }
 
+/* False: in other hands, or no descriptor is left. */
+static bool end_late(struct daemon_entry *e) {
+  struct err err;
+  char why[80];
+  (void)snprintf(why, sizeof why, "it did not begin before %s", e->brief.not_after);
+  if (entry_cancel_now(e, why, &err))
+    return true;
+  e->not_before_ms = uv_now(e->sessions->host->loop) + LIMIT_LOCK_RETRY_MS;
+  return false;
+}
+
 static bool sessions_start(struct daemon_entry *e) {
   struct err err;
   if (e->left)
-    return entry_cancel_now(e, &err);
+    return entry_cancel_now(e, "its client has left", &err);
+  if (entry_is_too_late(e))
+    return end_late(e);
   if (!e->held)
     return start_again(e);
   e->held = false;
@@ -365,6 +378,8 @@ static void sessions_on_soon(uv_timer_t *timer) {
     if (ss->draining || sessions_list_of(ss, ENTRY_RUNNING)->count >= ss->max_running)
       break;
     bool now_due = e->not_before_ms <= now;
+    if (entry_waits_for_same(e)) /* its end comes back here */
+      continue;
     if (now_due && started++ == LIMIT_START_COUNT) {
       sessions_soon(ss);
       return;

@@ -111,6 +111,10 @@ struct daemon_entry *sessions_find(const struct sessions *ss,
  * cancel. It is over. */
 struct daemon_entry *sessions_adopt(struct sessions *ss, const char *id, struct err *err);
 
+/* One that waits for its turn or runs, with this key (unique); or NULL. One that stopped does not
+ * run, whatever it waits for. */
+struct daemon_entry *sessions_with_key(const struct sessions *ss, const char *key);
+
 /* Ends it for good; `changed` comes when that is durable, or when it cannot be written: then it is
  * `cancelled`, unfinished, and broken or paused, and ends when it can be written while we live.
  * False: ERR_LOCKED, another program owns it; ERR_INVALID, it has ended; or its log cannot be used.

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-bool entry_cancel_now(struct daemon_entry *e, struct err *err) {
+bool entry_cancel_now(struct daemon_entry *e, const char *why, struct err *err) {
   if (e->session == NULL) {
     if (!entry_reopen(e, err) || e->session == NULL)
       return false;
@@ -19,7 +19,9 @@ bool entry_cancel_now(struct daemon_entry *e, struct err *err) {
   e->cancelled = true;
   if (e->state != ENTRY_RUNNING)
     entry_set_state(e, ENTRY_RUNNING);
-  host_cancel(e->session, e->left ? "its client has left" : "cancelled by request");
+  if (why == NULL)
+    why = e->left ? "its client has left" : "cancelled by request";
+  host_cancel(e->session, why);
   return true;
 }
 
@@ -27,7 +29,7 @@ bool sessions_cancel(struct sessions *ss, struct daemon_entry *e, struct err *er
   sessions_free_dead(ss);
   assert(e->brief.seq > 0);
   if (e->state != ENTRY_BROKEN)
-    return entry_cancel_now(e, err);
+    return entry_cancel_now(e, NULL, err);
   e->cancelled = true;
   entry_mend_soon(e);
   return true;

@@ -25,6 +25,10 @@ bool entry_reopen(struct daemon_entry *e, struct err *err);
 bool entry_settle(const struct daemon_entry *e, struct steer *st, struct err *err) MUST_CHECK;
 /* It told something just now. */
 void entry_heard(struct daemon_entry *e);
+/* Another one with its key runs. */
+bool entry_waits_for_same(const struct daemon_entry *e);
+/* It has not begun, and was to begin before now. */
+bool entry_is_too_late(const struct daemon_entry *e);
 void entry_drop_session(struct daemon_entry *e);
 /* It is over here; its session goes from the loop. */
 void entry_retire(struct daemon_entry *e);
@@ -35,8 +39,8 @@ bool entry_mend_later(struct daemon_entry *e, const struct err *why);
 void entry_mend_soon(struct daemon_entry *e);
 /* Cuts off what is not sure and lets go of the log. False: not even that works. */
 bool entry_mend_now(struct daemon_entry *e, struct err *err) MUST_CHECK;
-/* Its log is not broken. */
-bool entry_cancel_now(struct daemon_entry *e, struct err *err) MUST_CHECK;
+/* Its log is not broken. why NULL: by request. */
+bool entry_cancel_now(struct daemon_entry *e, const char *why, struct err *err) MUST_CHECK;
 /* A stopped one goes on, with the default of a question. */
 void sessions_on_deadline(void *ctx, const char *id);
 void sessions_mend_on(uv_timer_t *timer); /* of `mends` */

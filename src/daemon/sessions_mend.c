@@ -67,7 +67,7 @@ void sessions_mend_on(uv_timer_t *timer) {
     struct err err;
     if (e->not_before_ms > now)
       continue;
-    if (entry_mend_now(e, &err) && (!e->cancelled || entry_cancel_now(e, &err))) {
+    if (entry_mend_now(e, &err) && (!e->cancelled || entry_cancel_now(e, NULL, &err))) {
       if (!e->cancelled)
         entry_set_state(e, ENTRY_QUEUED);
       sessions_soon(ss);

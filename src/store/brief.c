@@ -145,7 +145,10 @@ void brief_feed(struct brief *b, const struct record *record) {
     copy_word(b->started, sizeof b->started, record->ts.p);
     copy_word(b->status, sizeof b->status, "running");
     brief_keep(&b->workflow, brief_word(record_tree(record, MEMBER_WORKFLOW), "name"));
-    b->submitted = json_is_true(json_object_get(record_tree(record, MEMBER_CONFIG), "submitted"));
+    const json_t *config = record_tree(record, MEMBER_CONFIG);
+    b->submitted = json_is_true(json_object_get(config, "submitted"));
+    brief_keep(&b->unique, brief_word(config, "unique"));
+    copy_word(b->not_after, sizeof b->not_after, brief_word(config, "not_after"));
   } else if (record->type == RECORD_TURN_START) {
     brief_keep(&b->movement, record_text_c(record, MEMBER_MOVEMENT));
   } else if (record->type == RECORD_QUESTION) {
@@ -180,6 +183,7 @@ void brief_deinit(struct brief *b) {
   free(b->workflow);
   free(b->movement);
   free(b->message);
+  free(b->unique);
   free(b->wait);
   json_decref(b->spent);
   json_decref(b->outputs);

@@ -40,6 +40,8 @@ struct brief {
   uint64_t seq;          /* of the last record */
   uint64_t bytes;        /* of the log, up to its last whole line; brief_read only */
   char hash[SHA256_HEX]; /* of that record, as it says; brief_read only */
+  char *unique;          /* the key of those of which one runs at a time, or NULL */
+  char not_after[32];    /* it does not begin later; "" for none */
   bool partial;          /* while a log's last records are read: the first of them is any */
   bool answered;         /* a person's answer came since it stopped */
   bool submitted;        /* to a daemon, which goes on with it */

@@ -9,15 +9,18 @@
 #include "cli/session_post.h"
 #include "cli/setup.h"
 #include "cli/submitting.h"
+#include "core/record.h"
 #include "daemon/client.h"
 #include "format/json_write.h"
 #include "host/keys.h"
 #include "host/paths.h"
+#include "os/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static const struct cli_option options[] = {
@@ -29,6 +32,9 @@ static const struct cli_option options[] = {
     INPUT_OPTION,
     {"allow-secret", 0, NULL, "run though the task or the workflow holds a key", false},
     {"interactive", 0, NULL, "a person takes part: rules with interactive_only count", false},
+    {"unique", 0, "KEY", "only one with this key runs at a time", false},
+    {"if-running", 0, "skip|queue", "with --unique, when another one runs (default: skip)", false},
+    {"not-after", 0, "HH:MM|TIME", "cancel it if it has not begun by then", false},
     {"follow", 0, NULL, "show it turn by turn; exit with its status", false},
     {"verbose", 'v', NULL, "with --follow: show the agents' words as they come (on a terminal)",
      false},
@@ -69,7 +75,53 @@ static bool set_inputs(const struct cli_args *args, const char *path, json_t *bo
   return ok;
 }
 
-static bool make_body(const struct cli_args *args, json_t *body, struct err *err) {
+/* HH:MM of the local day that is nearest to now: of a timer that comes late the time has passed. */
+static bool clock_time(const char *text, int64_t now_ms, int64_t *out_ms) {
+  enum { HALF_DAY_MS = 12 * 3600 * 1000 };
+  unsigned hour, minute;
+  char rest;
+  time_t now = (time_t)(now_ms / 1000);
+  struct tm day;
+  if (sscanf(text, "%2u:%2u%c", &hour, &minute, &rest) != 2 || hour > 23 || minute > 59 ||
+      localtime_r(&now, &day) == NULL)
+    return false;
+  day.tm_hour = (int)hour;
+  day.tm_min = (int)minute;
+  day.tm_sec = 0;
+  day.tm_isdst = -1;
+  *out_ms = (int64_t)mktime(&day) * 1000;
+  if (*out_ms - now_ms > HALF_DAY_MS)
+    day.tm_mday--;
+  else if (now_ms - *out_ms > HALF_DAY_MS)
+    day.tm_mday++;
+  day.tm_isdst = -1;
+  *out_ms = (int64_t)mktime(&day) * 1000;
+  return true;
+}
+
+/* *late: that time has passed, and nothing is to be submitted. */
+static bool set_turn(const struct cli_args *args, json_t *body, bool *late, struct err *err) {
+  const char *last = cli_value(args, "not-after");
+  int64_t last_ms, now_ms = clock_real_ms();
+  char text[RECORD_TIME_BYTES];
+  if (cli_value(args, "if-running") != NULL && cli_value(args, "unique") == NULL)
+    return err_set(err, ERR_USAGE, "--if-running goes with --unique KEY");
+  if (!body_text(args, body, "unique", err) || !body_text(args, body, "if-running", err))
+    return false;
+  if (last == NULL)
+    return true;
+  if (!clock_time(last, now_ms, &last_ms) && !record_time_parse(last, &last_ms))
+    return err_set(err, ERR_USAGE,
+                   "--not-after %.40s must be a time of the day, such as 06:00, or one in UTC, "
+                   "such as 2026-11-21T06:00:00.000Z",
+                   last);
+  record_time(last_ms, text);
+  json_object_set_new(body, "not_after", json_string(text));
+  *late = last_ms <= now_ms;
+  return true;
+}
+
+static bool make_body(const struct cli_args *args, json_t *body, bool *late, struct err *err) {
   const char *cwd = cli_value(args, "cwd"), *scenario = cli_value(args, "scenario");
   char found[PATHS_BYTES];
   bool named = paths_workflow(args->words[0], cwd ? cwd : ".", found);
@@ -78,7 +130,8 @@ static bool make_body(const struct cli_args *args, json_t *body, struct err *err
          (scenario == NULL || body_path(body, "scenario", "--scenario", scenario, err)) &&
          body_text(args, body, "model", err) && body_providers(args, body, err) &&
          setup_options(args, body, err) && setup_place(args, body, err) &&
-         set_task(args, body, err) && set_inputs(args, named ? found : args->words[0], body, err);
+         set_turn(args, body, late, err) && set_task(args, body, err) &&
+         set_inputs(args, named ? found : args->words[0], body, err);
 }
 
 /* The errors of the workflow, drawn as `segue run` does it. */
@@ -147,11 +200,20 @@ static int submit_run(int argc, char **argv) {
   if (!cli_parse(&cmd_submit, argc, argv, 1, 1, &args, &status))
     return status;
   json_t *body = json_object();
+  bool late = false, made = make_body(&args, body, &late, &err);
   bool shared = cli_store(&args) != NULL && cli_value(&args, "socket") == NULL;
-  if (shared && make_body(&args, body, &err)) {
+  if (made && shared && cli_value(&args, "unique") != NULL)
+    made = err_set(&err, ERR_USAGE, "--unique needs a daemon that is asked: give its --socket");
+  if (made && late) {
+    fprintf(stderr, "segue submit: it is after %s: nothing was submitted\n",
+            cli_value(&args, "not-after"));
+    status = STATUS_COMPLETE;
+    goto out;
+  }
+  if (made && shared) {
     if ((status = submit_shared(&args, body, &reply.value)) >= 0)
       goto out;
-  } else if (shared || !make_body(&args, body, &err) ||
+  } else if (!made ||
              !client_ask(cli_value(&args, "socket"), "POST", "/v1/sessions", body, &reply, &err)) {
     status = cli_fail("submit", &err);
     goto out;
@@ -162,6 +224,9 @@ static int submit_run(int argc, char **argv) {
     goto out;
   }
   status = STATUS_COMPLETE;
+  if (reply.status == 200)
+    fprintf(stderr, "segue submit: %s runs already: nothing was submitted\n",
+            cli_value(&args, "unique"));
   if (json_is_string(json_object_get(reply.value, "log")))
     paths_note_last(json_string_value(json_object_get(reply.value, "log")));
   if (cli_flag(&args, "json"))
@@ -186,8 +251,10 @@ const struct cli_command cmd_submit = {
     .help =
         "It runs when its turn comes, also when this terminal is gone. segue ls, segue show ID\n"
         "--follow and segue cancel ID look after it. Ctrl-C ends --follow and --wait, not the\n"
-        "session. Exit: 0 submitted, 2 bad usage or file, or no daemon; with --follow or --wait\n"
-        "the session's status.",
+        "session. For timers: --unique KEY with --if-running, and --not-after; where nothing is\n"
+        "submitted because of them a line says so, and the id is that of the one that runs.\n"
+        "Exit: 0 submitted, or not because of these, 2 bad usage or file, or no daemon; with\n"
+        "--follow or --wait the session's status.",
     .options = options,
     .run = submit_run,
 };
