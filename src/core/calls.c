@@ -61,7 +61,7 @@ void core_request(const struct core *core, const struct turn *turn, const struct
       .timeout_ms = call->timeout_ms,
       .stall_ms = call->purpose == PURPOSE_EXECUTE ? (uint64_t)m->stall_ms : 0,
       .tests = call->purpose == PURPOSE_EXECUTE ? m->tests : STR(""),
-      .merges = call->purpose == PURPOSE_EXECUTE && m->gate,
+      .gates = call->purpose == PURPOSE_EXECUTE && m->gate,
       .cwd = call->cwd,
       .sandbox = call->sandbox,
       .conversation = total_of(core, call),

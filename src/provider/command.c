@@ -25,7 +25,7 @@ struct command_run {
   struct call_result result;
   char *tmpdir;
   struct provider_sink sink;
-  bool merges; /* what it writes to stderr is part of its text */
+  bool gates; /* see call_request */
   uint64_t wall_ms;
   uint64_t stall_ms;
   const char *cwd;         /* of the environment */
@@ -71,7 +71,22 @@ static json_t *whole_object(struct str text) {
 
 static void command_on_output(void *ctx, int fd, struct str bytes) {
   struct command_run *run = ctx;
-  kept_push(fd == 1 || run->merges ? &run->out : &run->err, bytes);
+  kept_push(fd == 1 || run->gates ? &run->out : &run->err, bytes);
+}
+
+/* Says why it was ended. Of a gate that is a failure like others, which who works is told. */
+static void command_too_long(struct command_run *run, const char *what, uint64_t ms) {
+  enum { STATUS_TIMED_OUT = 124 }; /* as timeout(1) has it */
+  struct call_result *r = &run->result;
+  if (!run->gates) {
+    call_result_fail(r, CLASS_TIMEOUT, "%s %llu ms", what, (unsigned long long)ms);
+    return;
+  }
+  r->has_exit = true;
+  r->exit = STATUS_TIMED_OUT;
+  buf_printf(&r->text.bytes, "%s%s: %s %llu ms, so it was ended\n",
+             r->text.bytes.n > 0 && r->text.bytes.p[r->text.bytes.n - 1] != '\n' ? "\n" : "",
+             run->program, what, (unsigned long long)ms);
 }
 
 static void command_on_end(void *ctx, struct process_result *p) {
@@ -103,11 +118,10 @@ static void command_on_end(void *ctx, struct process_result *p) {
     call_result_fail(r, CLASS_OVERLOADED, "no process could be made: %s", strerror(p->exec_errno));
     break;
   case PROCESS_END_WALL_LIMIT:
-    call_result_fail(r, CLASS_TIMEOUT, "still running after %llu ms",
-                     (unsigned long long)run->wall_ms);
+    command_too_long(run, "still running after", run->wall_ms);
     break;
   case PROCESS_END_STALL_LIMIT:
-    call_result_fail(r, CLASS_TIMEOUT, "no output for %llu ms", (unsigned long long)run->stall_ms);
+    command_too_long(run, "no output for", run->stall_ms);
     break;
   case PROCESS_END_CANCELLED:
     call_result_fail(r, CLASS_CANCELLED, "cancelled");
@@ -155,7 +169,7 @@ static struct provider_run *command_start(const struct provider *self,
   char tmpdir[80];
   char session[96], call[64], attempt[32], key[128];
   run->sink = *sink;
-  run->merges = request->merges;
+  run->gates = request->gates;
   run->soon.loop = env->loop;
   run->soon.data = run;
   run->wall_ms = request->timeout_ms;

@@ -72,6 +72,18 @@ def a_failure_goes_back_with_its_output():
         verified(box, path)
 
 
+def one_that_takes_too_long_goes_back_too():
+    with Box() as box:
+        text = FLOW.replace("echo no rule to make >&2; test -e made'], timeout: 5m", "echo working; test -e made || sleep 60'], timeout: 300ms")
+        path, _ = run(box, text, [
+            {"movement": "build", "text": "built 1"},
+            {"movement": "build", "contains": "working\nsh: still running after 300 ms, so it was ended", "text": "built 2", "write": {"made": "yes\n"}},
+            {"movement": "review", "text": "fine"}])
+        ends = [r for r in of_type(records(path), "call_end") if "exit" in r]
+        expect([r["exit"] for r in ends] == [124, 0, 0] and "error" not in ends[0], ends)
+        verified(box, path)
+
+
 def its_runs_are_bounded():
     with Box() as box:
         path, _ = run(box, FLOW, [{"text": "built", "times": 0}], status=4)
@@ -130,6 +142,6 @@ def a_command_is_seen_too():
 
 
 need_build()
-sys.exit(main([a_failure_goes_back_with_its_output, its_runs_are_bounded,
+sys.exit(main([a_failure_goes_back_with_its_output, one_that_takes_too_long_goes_back_too, its_runs_are_bounded,
                a_gate_without_its_program_stops_before_money_is_spent, mistakes_are_told,
                what_is_protected_stops_the_session, a_command_is_seen_too]))
