@@ -118,12 +118,16 @@ static void put_who(const struct graph *g, size_t at, struct buf *out) {
     put_each(m, out);
   else if (m->child_count > 0)
     buf_printf(out, "%zu at once", m->child_count);
+  else if (m->ask != NULL)
+    buf_puts(out, "asks a person");
   else if (m->argv != NULL)
     buf_printf(out, "command %s", m->argv[0]);
   else if (provider.n > 0)
     buf_printf(out, STR_FMT ", %s", STR_ARG(provider), permission_name(m->permission));
   else
     buf_puts(out, permission_name(m->permission));
+  if (m->approve != NULL)
+    buf_puts(out, ", approved first");
 }
 
 /* "3 times: phase1_tag 2, ai_judge" */

@@ -65,6 +65,7 @@
 #define LIMIT_NOTICE_TEXT_BYTES  4000u
 #define LIMIT_NOTIFIED_BYTES     (4u * 1024u * 1024u)
 #define LIMIT_INBOX_COUNT        10000u                /* questions of one inbox */
+#define LIMIT_INBOX_FILE_COUNT   50u                   /* of an approval in a list of them */
 #define LIMIT_INBOX_TEXT_BYTES   2000u                 /* of a question in a list of them */
 #define LIMIT_WHY_BYTES          (4u * 1024u)          /* a person's reason for a verdict */
 #define LIMIT_INLINE_TEXT_BYTES  (64u * 1024u)         /* longer texts go to blobs/ */

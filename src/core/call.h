@@ -96,7 +96,7 @@ struct call_request {
   uint64_t timeout_ms;
   uint64_t stall_ms; /* 0: as the backend has it */
   struct str tests;  /* how a command tells its tests; or empty */
-  /* Of a command that is a gate: what it writes to stderr is part of its text, and an end at its
+  /* A command that is a gate: what it writes to stderr is part of its text, and an end at its
    * time limit is a failure like others (exit 124). */
   bool gates;
   const char *cwd; /* below the session's folder; NULL: that itself */

@@ -513,9 +513,22 @@ bool people_alone(const struct core *core) {
   return !core_worktree_busy(core);
 }
 
+/* As many as fit into a list of questions; the last says how many more there are. */
+static json_t *first_files(const json_t *files) {
+  json_t *first = json_array();
+  size_t n = json_array_size(files);
+  for (size_t i = 0; i < n && i < LIMIT_INBOX_FILE_COUNT; i++)
+    json_array_append(first, json_array_get(files, i));
+  if (n > LIMIT_INBOX_FILE_COUNT)
+    json_array_append_new(first,
+                          json_pack("{sI}", "more", (json_int_t)(n - LIMIT_INBOX_FILE_COUNT)));
+  return first;
+}
+
 json_t *core_question_item(const json_t *question, uint64_t seq, long turn, struct str movement,
                            struct str since, struct str until) {
   static const char *const kept[] = {"kind", "choices", "default", "runs", "blocks"};
+  const json_t *files = json_at(question, "files");
   json_t *item = json_object();
   json_put(item, "question", json_integer((json_int_t)seq));
   json_put(item, "turn", json_integer(turn));
@@ -524,6 +537,8 @@ json_t *core_question_item(const json_t *question, uint64_t seq, long turn, stru
   for (size_t i = 0; i < ARRAY_LEN(kept); i++)
     if (json_object_get(question, kept[i]) != NULL)
       json_object_set_nocheck(item, kept[i], json_object_get(question, kept[i]));
+  if (json_array_size(files) > 0)
+    json_put(item, "files", first_files(files));
   json_put(item, "since", json_text(since));
   if (until.n > 0)
     json_put(item, "until", json_text(until));

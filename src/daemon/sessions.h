@@ -111,8 +111,8 @@ struct daemon_entry *sessions_find(const struct sessions *ss,
  * cancel. It is over. */
 struct daemon_entry *sessions_adopt(struct sessions *ss, const char *id, struct err *err);
 
-/* Finds who waits for its turn or runs, with this key (unique); NULL: nobody. A session that stopped
- * does not run, whatever it waits for. */
+/* Finds who waits for its turn or runs, with this key (unique); NULL: nobody. A session that
+ * stopped does not run, whatever it waits for. */
 struct daemon_entry *sessions_with_key(const struct sessions *ss, const char *key);
 
 /* Ends it for good; `changed` comes when that is durable, or when it cannot be written: then it is

@@ -195,6 +195,10 @@ static json_t *movement_json(const struct planning *plan, const struct movement 
     json_array_append_new(argv, json_text(str_from(m->argv[i])));
   }
   json_object_set_new(out, "command", argv ? argv : json_null());
+  if (m->ask != NULL)
+    json_object_set_new(out, "asks", json_text(m->ask->question));
+  if (m->approve != NULL)
+    json_object_set_new(out, "approve", json_true());
   if (m->argv != NULL)
     put_sandbox(out, plan, m, NULL, true);
   if (m->argv == NULL)

@@ -9,6 +9,7 @@ import pty
 import pwd
 import select
 import signal
+import subprocess
 import sys
 import time
 
@@ -247,6 +248,48 @@ def what_would_be_run_is_approved_or_not():
         while not of_type(records(log), "answer"):
             box.segue("resume", log, "-q")
         expect(records(log)[-1]["outcome"] == "abort", records(log)[-1])
+        verified(box, log)
+
+
+def plan_and_graph_tell_of_persons():
+    text = WHICH.replace("instruction: \"got", "approve: true\n    instruction: \"got")
+    with Box() as box:
+        workflow = box.file("w.yaml", text)
+        plan = told(box, "plan", "-q", workflow)
+        expect("asks a person: Which database for {task}?  > show, COMPLETE" in plan and
+               "cat, after a person's approval  > COMPLETE" in plan, plan)
+        movements = json.loads(told(box, "plan", "-q", "--json", workflow))["movements"]
+        expect(movements[0]["asks"] == "Which database for {task}?" and "approve" not in movements[0] and
+               movements[1]["approve"] is True, movements)
+        graph = told(box, "graph", workflow)
+        expect("which  (asks a person; starts here)" in graph and
+               "show  (command cat, approved first)" in graph, graph)
+
+
+CHANGES = """
+name: changes
+movements:
+  - name: work
+    command: [sh, -c, 'seq 3 > three; for i in $(seq 60); do echo > many-$i; done']
+    rules: [{condition: when(exit == 0), next: ship}]
+  - name: ship
+    command: [echo, shipped]
+    approve: true
+    rules: [{condition: when(true), next: COMPLETE}]
+"""
+
+
+def an_approval_shows_what_was_changed():
+    with Box() as box:
+        subprocess.run(["git", "init", "-q"], cwd=box.cwd, env=box.env, check=True)
+        log = start(box, CHANGES)
+        asked = inbox(box)[0]
+        expect(len(asked["files"]) == 51 and asked["files"][-1] == {"more": 11}, asked["files"])
+        expect(len(of_type(records(log), "question")[0]["question"]["files"]) == 61, "the log has all")
+        shown = told(box, "inbox")
+        expect("would run: echo shipped\n    changed so far:\n      many-1  +1 -0\n" in shown and
+               "      and 11 more\n" in shown, shown)
+        told(box, "approve", log, "--resume")
         verified(box, log)
 
 
@@ -649,7 +692,8 @@ if __name__ == "__main__":
     sys.exit(main([a_choice_without_a_daemon, a_text_from_a_file_and_going_on_at_once,
                    a_value_fits_its_schema, what_would_be_run_is_approved_or_not,
                    a_rule_that_requires_an_answer, children_are_asked_apart,
-                   an_escalated_value_is_answered, judges_who_do_not_agree_ask,
+                   an_escalated_value_is_answered, judges_who_do_not_agree_ask, plan_and_graph_tell_of_persons,
+                   an_approval_shows_what_was_changed,
                    a_fork_knows_what_was_answered, a_person_at_the_terminal_is_asked,
                    a_hidden_rule_shows_where_a_person_is, a_person_takes_part_by_the_inbox,
                    hostile_texts_do_not_steer_the_terminal,

@@ -70,6 +70,29 @@ static void put_runs(const json_t *item) {
   }
 }
 
+/* Shows what the session changed so far, as git diff --stat does. */
+static void inbox_put_files(const json_t *files) {
+  size_t i;
+  const json_t *file;
+  if (json_array_size(files) > 0)
+    printf("    changed so far:\n");
+  json_array_foreach((json_t *)files, i, file) {
+    const json_t *added = json_object_get(file, "added"),
+                 *removed = json_object_get(file, "removed");
+    const json_t *more = json_object_get(file, "more");
+    if (more != NULL) {
+      printf("      and %" JSON_INTEGER_FORMAT " more\n", json_integer_value(more));
+      continue;
+    }
+    printf("      ");
+    cli_put_safe(stdout, inbox_word(file, "path"));
+    if (added != NULL || removed != NULL)
+      printf("  +%" JSON_INTEGER_FORMAT " -%" JSON_INTEGER_FORMAT, json_integer_value(added),
+             json_integer_value(removed));
+    putchar('\n');
+  }
+}
+
 /* Shows what the session used so far, where its log says so. */
 static void put_spent(const json_t *item) {
   const json_t *spent = json_object_get(item, "spent");
@@ -103,6 +126,7 @@ static void inbox_put_item(const json_t *item) {
   putchar('\n');
   inbox_put_text(str_from(inbox_word(item, "text")));
   put_runs(item);
+  inbox_put_files(json_object_get(item, "files"));
   inbox_put_list("choices: ", json_object_get(item, "choices"), true);
   inbox_put_list("then: ", json_object_get(item, "blocks"), false);
   put_spent(item);

@@ -216,9 +216,12 @@ static void plan_print_more(const struct plan_page *page, const json_t *m) {
 
 static void plan_print_movement(const struct plan_page *page, const json_t *m) {
   const json_t *command = json_object_get(m, "command");
+  const char *asks = plan_word(m, "asks");
   struct buf text = {0};
   if (!json_is_true(json_object_get(m, "reachable"))) {
     buf_puts(&text, "no rule leads here");
+  } else if (asks[0]) {
+    buf_printf(&text, "asks a person: %s", asks);
   } else if (json_is_array(command)) {
     plan_put_words(&text, command, " ");
     const json_t *sandbox = json_object_get(m, "sandbox");
@@ -235,6 +238,8 @@ static void plan_print_movement(const struct plan_page *page, const json_t *m) {
       plan_put_words(&text, json_object_get(m, "run"), ", ");
     }
   }
+  if (json_is_true(json_object_get(m, "approve")))
+    buf_puts(&text, ", after a person's approval");
   buf_puts(&text, "  > ");
   plan_put_words(&text, json_object_get(m, "next"), ", ");
   plan_row(page, plan_word(m, "name"), COLOUR_BOLD, &text);
