@@ -106,10 +106,9 @@ static void stop(struct daemon *d) {
 
 /* --- telling a person --- */
 
-static void on_recorded(void *ctx, const struct daemon_entry *e, const struct record *record) {
+static void serve_on_news(void *ctx, const struct daemon_entry *e, const struct record *record) {
   struct daemon *d = ctx;
-  control_on_record(&d->api, e, record);
-  if (record != NULL && e->brief.submitted && e->launch.asks == ASKS_SESSION)
+  if (e->brief.submitted && e->launch.asks == ASKS_SESSION)
     notices_on_record(&d->notices, &e->brief, record);
 }
 
@@ -120,8 +119,7 @@ static uint64_t silence_ms(const struct daemon *d) {
 static void on_silence(uv_timer_t *timer) {
   struct daemon *d = timer->data;
   uint64_t after = silence_ms(d);
-  struct daemon_entry *e = d->sessions.lists[ENTRY_RUNNING].first;
-  for (; e != NULL; e = e->next)
+  LIST_EACH(struct daemon_entry, e, in_state, &d->sessions.lists[ENTRY_RUNNING])
     if (entry_is_silent(e, after))
       notices_put(&d->notices,
                   notice_stall(&e->brief, uv_now(&d->loop) - e->heard_ms, clock_real_ms()));
@@ -287,8 +285,7 @@ static void daemon_run(struct daemon *d, size_t max_sessions, unsigned max_conne
   events_init(&d->events, &d->loop);
   sessions_init(&d->sessions, &d->host, &d->launch_env, &d->events, max_sessions, on_changed, d);
   control_init(&d->api, &d->sessions);
-  d->sessions.recorded = on_recorded;
-  d->sessions.observer = d;
+  d->sessions.news = serve_on_news;
   init_handles(d);
   notices_init(&d->notices, &d->loop, d->host.processes, &d->store);
   use_notify(d);

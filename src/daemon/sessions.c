@@ -115,6 +115,8 @@ static void sessions_on_record(void *ctx, const struct record *record, struct st
   (void)line;
   brief_feed(&e->brief, record);
   entry_heard(e);
+  if (e->sessions->news != NULL)
+    e->sessions->news(e->sessions->ctx, e, record);
   if (e->sessions->recorded != NULL)
     e->sessions->recorded(e->sessions->observer, e, record);
   e->brief.bytes = session_log_bytes(e->session);

@@ -88,6 +88,8 @@ struct sessions {
   bool draining;
   bool asking; /* there may be some that are over and wait for a person */
   bool shared; /* its store has the queue, for several daemons */
+  /* A durable record, for who tells persons; or NULL. */
+  void (*news)(void *ctx, const struct daemon_entry *e, const struct record *record);
   void (*changed)(void *ctx, struct daemon_entry *e); /* its state or status is another one */
   void *ctx;
 };

@@ -14,7 +14,7 @@ static const char *entry_key(const struct daemon_entry *e) {
 
 static struct daemon_entry *find_with_key(const struct sessions *ss, enum entry_state state,
                                           const char *key, const struct daemon_entry *other) {
-  for (struct daemon_entry *e = ss->lists[state].first; e != NULL; e = e->next) {
+  LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[state]) {
     const char *own = e != other ? entry_key(e) : NULL;
     if (own != NULL && strcmp(own, key) == 0 && !brief_is_over(&e->brief))
       return e;
