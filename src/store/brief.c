@@ -306,7 +306,7 @@ static bool read_at(const struct log_reader *r, uint64_t from, size_t n, struct 
 
 /* All that is wanted of a session's first line and of most others: no tree is built of them. */
 struct glance {
-  struct str ts, type, movement, hash, session, name;
+  struct str ts, type, movement, hash, session, name, unique, not_after;
   int64_t seq, turn;
   bool submitted;
   bool whole; /* more is wanted, or it is not plain */
@@ -318,7 +318,7 @@ static bool glance_plain(struct pull *at, struct glance *g, struct str *text) {
   return ok;
 }
 
-/* The name of a workflow; whether a configuration was submitted. */
+/* The name of a workflow; of a configuration, whether it was submitted and when it may run. */
 static void glance_into(struct pull *at, struct glance *g, struct str key) {
   struct str inner;
   bool workflow = str_eq_c(key, "workflow");
@@ -329,6 +329,10 @@ static void glance_into(struct pull *at, struct glance *g, struct str key) {
       (void)glance_plain(at, g, &g->name);
     else if (!workflow && str_eq_c(inner, "submitted"))
       g->submitted = pull_true(at);
+    else if (!workflow && str_eq_c(inner, "unique"))
+      (void)glance_plain(at, g, &g->unique);
+    else if (!workflow && str_eq_c(inner, "not_after"))
+      (void)glance_plain(at, g, &g->not_after);
     else
       pull_skip(at);
   }
@@ -399,6 +403,8 @@ static bool feed_first(struct brief *b, struct str line) {
   copy_word(b->status, sizeof b->status, "running");
   b->workflow = xstrndup(g.name.p, g.name.n);
   b->submitted = g.submitted;
+  b->unique = g.unique.n > 0 ? xstrndup(g.unique.p, g.unique.n) : NULL;
+  brief_copy_text(b->not_after, sizeof b->not_after, g.not_after);
   return true;
 }
 
