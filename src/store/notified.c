@@ -74,6 +74,8 @@ static bool put_whole(const char *path, const char *temp, struct str text) {
 
 bool notified_save(struct notified *n, const struct store *store, int64_t now_ms, struct err *err) {
   char path[STORE_NAME_BYTES], temp[STORE_NAME_BYTES];
+  if (store->ops != &files_ops) /* of a shared one nothing is kept: a notice may be lost there */
+    return true;
   drop_old(n, now_ms);
   json_t *all = json_pack("{si sO}", "v", 1, "sessions", n->sessions);
   struct buf text = {0};
