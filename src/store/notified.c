@@ -134,7 +134,7 @@ struct missed {
 };
 
 /* Was it told? Of a session that nothing is known of: is it old? */
-static bool is_told(const struct missed *m, const struct record *record) {
+static bool notified_is_told(const struct missed *m, const struct record *record) {
   const json_t *entry = json_object_get(m->n->sessions, m->id);
   int64_t at_ms;
   if (entry != NULL)
@@ -150,7 +150,7 @@ static void notified_feed(const struct missed *m, struct brief *b, struct str li
   record_read(&d, object);
   if (object != NULL) {
     brief_feed(b, &d.record);
-    if (b->submitted && !is_told(m, &d.record))
+    if (b->submitted && !notified_is_told(m, &d.record))
       notice_of(b, &d.record, notices);
   }
   json_array_foreach(notices, i, notice) {
