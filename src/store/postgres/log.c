@@ -411,21 +411,46 @@ bool shared_set_aside(struct store_log *base, struct err *err) {
   return ok;
 }
 
-void shared_close(struct store_log *base) {
-  struct shared_log *log = (struct shared_log *)base;
-  enum conn_failure failure;
+/* Asked again on another connection: a lost release would leave the session held for as long as
+ * this worker lives. One that was done already is told as fenced, and is no harm. */
+static bool release_now(const struct shared_log *log) {
+  uint64_t until = clock_mono_ms() + NOW_TRY_MS;
+  enum conn_failure failure = CONN_FINE;
   struct err err;
   char fence[24], pause[24];
   const struct conn_arg args[] = {arg_text(log->id), arg_text(count_text(fence, log->fence)),
                                   arg_text(count_text(pause, log->pause_ms))};
-  assert(log->in_base.list == NULL);
-  if (log->fence > 0 && base_trusts(log->pg, log->term, &err)) {
-    struct conn *conn = base_take(log->pg, &failure, &err); /* else the lease ends by itself */
+  for (unsigned tries = 0;; tries++) {
+    PGresult *answer = NULL;
+    struct conn *conn = base_take(log->pg, &failure, &err);
     if (conn != NULL)
-      conn_free(conn_ask(conn, "SELECT segue.release($1, $2, $3)", NOW_TRY_MS, args,
-                         ARRAY_LEN(args), false, &failure, &err));
+      answer = conn_ask(conn, "SELECT segue.release($1, $2, $3)", NOW_TRY_MS, args, ARRAY_LEN(args),
+                        false, &failure, &err);
     base_give(log->pg, conn);
+    bool answered = answer != NULL;
+    conn_free(answer);
+    if (answered || failure != CONN_LOST || !base_pause(tries, until))
+      return answered;
   }
+}
+
+/* The next look for work gives it back: who polls has time to wait for the server. */
+static void release_later(const struct shared_log *log) {
+  struct base_claim *claim = xcalloc(1, sizeof *claim);
+  memcpy(claim->id, log->id, sizeof claim->id);
+  claim->fence = log->fence;
+  claim->term = log->term;
+  (void)pthread_mutex_lock(&log->pg->lock);
+  list_push_front(&log->pg->claimed, &claim->in_base); /* at_ms 0: the oldest */
+  (void)pthread_mutex_unlock(&log->pg->lock);
+}
+
+void shared_close(struct store_log *base) {
+  struct shared_log *log = (struct shared_log *)base;
+  struct err err;
+  assert(log->in_base.list == NULL);
+  if (log->fence > 0 && base_trusts(log->pg, log->term, &err) && !release_now(log))
+    release_later(log);
   brief_deinit(&log->brief);
   free(log);
 }
