@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <string.h>
-
 const char *const prompt_template_names[] = {
     "execute.md", "judge_structured.md", "judge_tag.md", "judge_ai.md", "reask.md",
     "schema.md",  "invariant.md",        "report.md",    "loop.md",     NULL};
