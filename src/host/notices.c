@@ -48,6 +48,7 @@ static void notices_keep(struct notices *n) {
 /* It was told, or is given up. */
 static void drop_queued(struct notices *n, struct queued_notice *q) {
   uint64_t next = 0;
+  assert(q != NULL);
   list_remove(&n->queue, &q->in_queue);
   LIST_EACH(struct queued_notice, other, in_queue, &n->queue)
     if (next == 0 && strcmp(other->session, q->session) == 0)
