@@ -97,7 +97,7 @@ def same_question():
         ids, before = made(box, 2)
         script = scenario(box, "again.json", judged(3))
         told, total = rejudge(box, "--scenario", script, "--yes")
-        expect([t["recorded"] for t in told] == [3, 2] and [t["rule"] for t in told] == [3, 3], told)
+        expect(sorted(t["recorded"] for t in told) == [2, 3] and [t["rule"] for t in told] == [3, 3], told)
         expect(total["judgments"] == 2 and total["same"] == 1 and total["other"] == 1, total)
         logs = results(box)
         for path, log in logs.items():
