@@ -7,7 +7,7 @@ import stat
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from support import Box, expect, main, need_build, of_type, records, verified  # noqa: E402
+from support import Box, expect, hour_to_come, main, need_build, of_type, records, verified  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ANSWER = "All of it is done.\n\n[WORK:1]"
@@ -160,7 +160,7 @@ def errors_keep_their_class():
 
 def a_limit_of_a_subscription_is_no_answer():
     """With is_error true or false: rate_limit, with the time of its reset; then whoever takes over."""
-    words = "You've hit your session limit \u00b7 resets 3pm (UTC)"
+    words = f"You've hit your session limit \u00b7 resets {hour_to_come()} (UTC)"
     for wrong in (True, False):
         lines = [{"type": "result", "subtype": "success", "is_error": wrong, "result": words, "session_id": "s-1"}]
         with Box() as box:

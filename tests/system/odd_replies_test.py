@@ -14,7 +14,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from api_calls import SCHEMA, drive  # noqa: E402
 from fake_api import TEXT, FakeApi, error_frame, sse, stream  # noqa: E402
-from support import Box, expect, main, need_build, of_type, records  # noqa: E402
+from support import Box, expect, hour_to_come, main, need_build, of_type, records  # noqa: E402
 
 DIALECTS = ["anthropic", "openai", "openai-chat", "gemini", "ollama", "llamacpp"]
 LINES = "a\u2028b\u2029c\u0085d\x0be\x00f\n[WORK:1]"
@@ -228,24 +228,26 @@ def program(box, name, body):
 
 
 LIMITS = [  # what the client says of a subscription's limit, and what stands beside it
-    ("You've hit your session limit \u00b7 resets 3pm (UTC)", {"is_error": True}),
-    ("You've hit your session limit \u00b7 resets 3pm (UTC)", {"is_error": False}),
-    ("You've hit your session limit \u00b7 resets 3pm (UTC)", {"is_error": True, "api_error_status": 429}),
-    ("You've hit your weekly limit \u00b7 resets 9am (UTC)", {"is_error": True}),
-    ("You're out of extra usage \u00b7 resets 2:30pm (Asia/Tokyo)", {"is_error": False}),
-    ("5-hour limit reached \u2219 resets 8pm", {"is_error": False}),
+    (lambda: f"You've hit your session limit \u00b7 resets {hour_to_come()} (UTC)", {"is_error": True}),
+    (lambda: f"You've hit your session limit \u00b7 resets {hour_to_come()} (UTC)", {"is_error": False}),
+    (lambda: f"You've hit your session limit \u00b7 resets {hour_to_come()} (UTC)", {"is_error": True, "api_error_status": 429}),
+    (lambda: f"You've hit your weekly limit \u00b7 resets {hour_to_come()} (UTC)", {"is_error": True}),
+    (lambda: f"You're out of extra usage \u00b7 resets {hour_to_come(shift=9, minutes=':30')} (Asia/Tokyo)", {"is_error": False}),
+    (lambda: f"5-hour limit reached \u2219 resets {hour_to_come(time.localtime)}", {"is_error": False}),
 ]
 
 
 def case_limits():
     """A subscription's limit is no answer: the session stops and can go on, and knows when."""
-    for words, beside in LIMITS:
+    for say, beside in LIMITS:
         with Box() as box:
+            box.env.update({k: v for k, v in os.environ.items() if k == "TZ"})
+            words = say()
             run = program(box, "claude", f"cat >/dev/null\ncat '{box.file('out', json.dumps({**CLAUDE, **beside, 'result': words}))}'\n")
             done, log = session(box, "claude", {"wait_for_reset": False, "providers": {"claude": {"program": run, "transport": "exec"}}})
             ends = of_type(log, "call_end")
             expect(done.returncode == 1 and len(ends) == 1 and log[-1]["type"] == "session_stop" and log[-1]["resumable"], words, done.stdout)
-            expect(ends[0]["error"]["class"] == "rate_limit" and 0 < ends[0]["error"]["retry_after_ms"] <= 86400000, words, ends[0])
+            expect(ends[0]["error"]["class"] == "rate_limit" and 3600000 < ends[0]["error"]["retry_after_ms"] <= 4 * 3600000, words, ends[0])
     return f"{len(LIMITS)} rows"
 
 

@@ -346,3 +346,9 @@ def need_build():
     if not os.access(SEGUE, os.X_OK):
         print(f"usage: {sys.argv[0]} BUILD_DIR [CASE...]   (no segue in {BUILD or '.'})")
         sys.exit(2)
+
+
+def hour_to_come(of=time.gmtime, shift=0, minutes=""):
+    """The hour that begins in two to three hours, as a client writes it: never one that strikes while the test runs."""
+    hour = of(time.time() + (3 + shift) * 3600).tm_hour
+    return f"{hour % 12 or 12}{minutes}{'am' if hour < 12 else 'pm'}"
