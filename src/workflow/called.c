@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "format/json_object.h"
 #include "os/fs.h"
-#include "workflow/parse_part.h"
+#include "workflow/parse/part.h"
 
 #include <errno.h>
 #include <fcntl.h>

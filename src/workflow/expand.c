@@ -2,7 +2,7 @@
 #include "workflow/expand.h"
 
 #include "workflow/expand_part.h"
-#include "workflow/parse_part.h"
+#include "workflow/parse/part.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * fragments and the file itself give them. */
 #include "workflow/expand_part.h"
 
-#include "workflow/parse_part.h"
+#include "workflow/parse/part.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #include "workflow/gates.h"
 #include "workflow/integrate.h"
 #include "workflow/marks.h"
-#include "workflow/parse_part.h"
+#include "workflow/parse/part.h"
 
 #include <stdio.h>
 #include <stdlib.h>

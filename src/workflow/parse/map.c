@@ -1,5 +1,5 @@
 /* Reads maps of keys, and lists of such maps, into the resolved document. */
-#include "workflow/parse_part.h"
+#include "workflow/parse/part.h"
 
 #include "base/limits.h"
 #include "judge/rule.h"

@@ -1,7 +1,7 @@
 /* Warns of reports and answers that prompts name and no movement brings. */
 #include "core/ref.h"
 #include "format/template.h"
-#include "workflow/lint_part.h"
+#include "workflow/lint/part.h"
 
 #include <string.h>
 #include <strings.h>

@@ -1,7 +1,7 @@
 /* Warns of what a movement with children can get wrong. */
 #include "base/limits.h"
 #include "format/json_object.h"
-#include "workflow/lint_part.h"
+#include "workflow/lint/part.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Warns of values, schemas and references of a workflow that cannot work. */
 #include "workflow/dialect.h"
-#include "workflow/lint_part.h"
+#include "workflow/lint/part.h"
 #include "workflow/scope.h"
 
 #include "base/buf.h"

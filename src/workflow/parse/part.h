@@ -1,5 +1,5 @@
-/* parse_part.h - what the parts of parse.h share: parse.c reads single values, parse_map.c maps of
- * keys and lists of such maps. */
+/* part.h - what the parts of parse.h share: parse.c reads single values, list.c lists of texts,
+ * schema.c schemas and invariants, map.c maps of keys and lists of such maps. */
 #ifndef SEGUE_WORKFLOW_PARSE_PART_H
 #define SEGUE_WORKFLOW_PARSE_PART_H
 
@@ -21,9 +21,31 @@ void parse_note_once(struct parse *p, const struct key *k, const struct yaml_nod
 
 /* A piece of the file's text for a message; in the arena. */
 const char *parse_shown(struct parse *p, struct str s);
+/* The words that a key takes, the same way. */
+const char *parse_words_shown(struct parse *p, const struct key *k);
+
+/* A text of the file. */
+json_t *parse_text_json(struct str s);
+/* Whether the node is a text; says how to make it one. */
+bool parse_want_text(struct parse *p, const char *what, const struct yaml_node *node);
+/* The facets of the node's own file. */
+struct facets parse_facets_of(const struct parse *p, const struct yaml_node *node);
 
 /* The value of a key: a new reference, NULL when it is wrong (that was reported). */
 json_t *parse_value(struct parse *p, const struct key *k, const struct yaml_node *node);
+/* The same, of keys of one type. */
+json_t *parse_text(struct parse *p, const struct key *k, const struct yaml_node *node);
+json_t *parse_argv(struct parse *p, const struct key *k, const struct yaml_node *node);
+json_t *parse_choices(struct parse *p, const struct key *k, const struct yaml_node *node);
+json_t *parse_texts(struct parse *p, const struct key *k, const struct yaml_node *node);
+json_t *parse_variables(struct parse *p, const struct key *k, const struct yaml_node *node);
+json_t *parse_names(struct parse *p, const struct key *k, const struct yaml_node *node);
+json_t *parse_panel(struct parse *p, const struct key *k, const struct yaml_node *node);
+json_t *parse_run(struct parse *p, const struct key *k, const struct yaml_node *node);
+json_t *parse_stages(struct parse *p, const struct key *k, const struct yaml_node *node);
+json_t *parse_schema(struct parse *p, const struct key *k, const struct yaml_node *node);
+json_t *parse_invariants(struct parse *p, const struct key *k, const struct yaml_node *node);
+
 /* The first of a list stands where a single name would; the rest is `fallback`. Takes the value. */
 void parse_put_providers(json_t *object, const char *key, json_t *value);
 /* A section of facets, kept for the look-ups in `facets`. */

@@ -1,14 +1,10 @@
 /* Reads single values of the YAML tree into the resolved document. */
-#include "workflow/parse_part.h"
+#include "workflow/parse/part.h"
 
 #include "base/limits.h"
 #include "base/utf8.h"
-#include "core/run.h"
 #include "judge/rule.h"
-#include "schema/schema.h"
-#include "structured/invariant.h"
 #include "workflow/dialect.h"
-#include "workflow/schemas.h"
 #include "workflow/scope.h"
 
 #include <stdarg.h>
@@ -62,7 +58,7 @@ const char *parse_shown(struct parse *p, struct str s) {
   return copy;
 }
 
-static const char *words_shown(struct parse *p, const struct key *k) {
+const char *parse_words_shown(struct parse *p, const struct key *k) {
   struct buf b = {0};
   key_words(k, &b);
   const char *copy = arena_strndup(p->arena, buf_c(&b), b.n);
@@ -72,7 +68,7 @@ static const char *words_shown(struct parse *p, const struct key *k) {
 
 /* --- values --- */
 
-static json_t *text_json(struct str s) {
+json_t *parse_text_json(struct str s) {
   if (!utf8_valid(s.p, s.n)) /* in a tenth of the time of json_stringn */
     BUG("the tree holds a text that is not UTF-8");
   json_t *v = json_stringn_nocheck(s.p, s.n);
@@ -81,8 +77,7 @@ static json_t *text_json(struct str s) {
   return v;
 }
 
-/* Whether the node is a text; says how to make it one. */
-static bool want_text(struct parse *p, const char *what, const struct yaml_node *node) {
+bool parse_want_text(struct parse *p, const char *what, const struct yaml_node *node) {
   if (node->kind == YAML_TEXT)
     return true;
   if (node->kind == YAML_NULL)
@@ -95,12 +90,12 @@ static bool want_text(struct parse *p, const char *what, const struct yaml_node 
   return false;
 }
 
-static json_t *parse_text(struct parse *p, const struct key *k, const struct yaml_node *node) {
+json_t *parse_text(struct parse *p, const struct key *k, const struct yaml_node *node) {
   struct err why;
-  if (!want_text(p, k->name, node))
+  if (!parse_want_text(p, k->name, node))
     return NULL;
   if (k->type == KEY_TEXT)
-    return text_json(node->text);
+    return parse_text_json(node->text);
   if (str_trim(node->text).n == 0)
     REPORT(p, node, "%s is empty: write a value", k->name);
   else if (str_has_control(node->text))
@@ -110,7 +105,7 @@ static json_t *parse_text(struct parse *p, const struct key *k, const struct yam
   else if (k->check != NULL && !k->check(node->text, &why))
     REPORT(p, node, "%s %s", k->name, why.text);
   else
-    return text_json(node->text);
+    return parse_text_json(node->text);
   return NULL;
 }
 
@@ -119,13 +114,13 @@ static json_t *parse_number(struct parse *p, const struct key *k, const struct y
   const char *kind = whole ? "a whole number" : "a number";
   for (size_t i = 0; k->words && k->words[i]; i++)
     if (node->kind == YAML_TEXT && str_eq_c(node->text, k->words[i]))
-      return text_json(node->text);
+      return parse_text_json(node->text);
   if ((node->kind == YAML_INTEGER || (!whole && node->kind == YAML_REAL)) && node->real >= k->min &&
       node->real <= k->max)
     return node->kind == YAML_INTEGER ? json_integer(node->integer) : json_real(node->real);
   if (k->words)
     REPORT(p, node, "%s must be %s from %.0f to %.0f, or %s", k->name, kind, k->min, k->max,
-           words_shown(p, k));
+           parse_words_shown(p, k));
   else
     REPORT(p, node, "%s must be %s from %.0f to %.0f", k->name, kind, k->min, k->max);
   return NULL;
@@ -141,8 +136,8 @@ static json_t *parse_bool(struct parse *p, const struct key *k, const struct yam
 static json_t *parse_choice(struct parse *p, const struct key *k, const struct yaml_node *node) {
   for (size_t i = 0; k->words[i]; i++)
     if (node->kind == YAML_TEXT && str_eq_c(node->text, k->words[i]))
-      return text_json(node->text);
-  REPORT(p, node, "%s must be %s", k->name, words_shown(p, k));
+      return parse_text_json(node->text);
+  REPORT(p, node, "%s must be %s", k->name, parse_words_shown(p, k));
   return NULL;
 }
 
@@ -151,25 +146,24 @@ static json_t *parse_condition(struct parse *p, const struct key *k, const struc
   struct str label;
   struct err err;
   size_t offset = 0;
-  if (!want_text(p, k->name, node))
+  if (!parse_want_text(p, k->name, node))
     return NULL;
   if (dialect_plain_condition(p->arena, node->text, &label) &&
       rule_parse(p->arena, label, &rule, NULL, &err) && rule.label.n > 0) {
     parse_note_once(p, k, node,
                     "ai(\"...\") is read as the label in it: every label is judged, so write the "
                     "label alone");
-    return text_json(label);
+    return parse_text_json(label);
   }
   if (rule_parse(p->arena, node->text, &rule, &offset, &err))
-    return text_json(str_trim(node->text));
+    return parse_text_json(str_trim(node->text));
   struct yaml_node place = *node;
   yaml_place(node, offset, &place.line, &place.column);
   REPORT(p, &place, "%s", err.text);
   return NULL;
 }
 
-/* The facets of the node's own file. */
-static struct facets parse_facets_of(const struct parse *p, const struct yaml_node *node) {
+struct facets parse_facets_of(const struct parse *p, const struct yaml_node *node) {
   const struct origin *origin = origin_of(node);
   struct facets facets = origin ? origin->facets : p->facets;
   facets.movement = p->facets.movement;
@@ -191,7 +185,7 @@ static bool resolve_one(struct parse *p, const struct key *k, const struct yaml_
                         struct buf *out) {
   struct err err;
   size_t before = out->n;
-  if (!want_text(p, k->name, node))
+  if (!parse_want_text(p, k->name, node))
     return false;
   if (str_trim(node->text).n == 0) {
     REPORT(p, node, "%s is empty: write a name, a path or a text, or remove the key", k->name);
@@ -229,7 +223,7 @@ static json_t *parse_facet(struct parse *p, const struct key *k, const struct ya
     }
   }
   if (ok)
-    v = text_json(buf_view(&text));
+    v = parse_text_json(buf_view(&text));
   buf_deinit(&text);
   return v;
 }
@@ -269,252 +263,6 @@ void parse_put_providers(json_t *object, const char *key, json_t *value) {
     json_decref(value);
 }
 
-static json_t *parse_argv(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (!p->named_by_user)
-    REPORT(p, node,
-           "command runs a program, which only a file that you name may do: give this file's path");
-  if (node->kind != YAML_LIST || node->count == 0 || node->count > LIMIT_ARGV_COUNT) {
-    REPORT(p, node, "%s must be a list of 1 to %u texts: write [program, argument, ...]", k->name,
-           LIMIT_ARGV_COUNT);
-    return NULL;
-  }
-  json_t *list = json_array();
-  for (size_t i = 0; i < node->count; i++) {
-    if (!want_text(p, k->name, node->items[i]))
-      continue;
-    if (i == 0 && node->items[i]->text.n == 0)
-      REPORT(p, node->items[i], "%s begins with an empty text: write the program", k->name);
-    parse_append(list, text_json(node->items[i]->text));
-  }
-  return list;
-}
-
-static json_t *parse_choices(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (node->kind != YAML_LIST || node->count < 2 || node->count > (size_t)k->max) {
-    REPORT(p, node, "%s must be a list of 2 to %.0f answers: write [yes, no], or leave it out",
-           k->name, k->max);
-    return NULL;
-  }
-  json_t *list = json_array();
-  for (size_t i = 0; i < node->count; i++) {
-    const struct yaml_node *item = node->items[i];
-    if (!want_text(p, k->name, item))
-      continue;
-    json_t *text = text_json(item->text);
-    if (str_trim(item->text).n == 0 || str_has_control(item->text) ||
-        item->text.n > LIMIT_CHOICE_BYTES)
-      REPORT(p, item, "a choice must be one line of 1 to %u bytes", LIMIT_CHOICE_BYTES);
-    for (size_t j = 0; j < json_array_size(list); j++)
-      if (json_equal(text, json_array_get(list, j)))
-        REPORT(p, item, "%s names %s twice: keep one", k->name, parse_shown(p, item->text));
-    parse_append(list, text);
-  }
-  return list;
-}
-
-static json_t *parse_texts(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (node->kind != YAML_LIST || node->count == 0 || (double)node->count > k->max) {
-    REPORT(p, node, "%s must be a list of 1 to %.0f texts", k->name, k->max);
-    return NULL;
-  }
-  json_t *list = json_array();
-  for (size_t i = 0; i < node->count; i++)
-    if (want_text(p, k->name, node->items[i]))
-      parse_append(list, text_json(node->items[i]->text));
-  return list;
-}
-
-static json_t *parse_variables(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (node->kind != YAML_LIST || node->count == 0 || node->count > LIMIT_SECRET_COUNT) {
-    REPORT(p, node, "%s must be a list of 1 to %u names of variables, such as [DEPLOY_TOKEN]",
-           k->name, LIMIT_SECRET_COUNT);
-    return NULL;
-  }
-  json_t *list = json_array();
-  for (size_t i = 0; i < node->count; i++) {
-    if (!want_text(p, k->name, node->items[i]))
-      continue;
-    if (!str_is_variable(node->items[i]->text))
-      REPORT(p, node->items[i], "%s holds names only: the value comes from the environment",
-             k->name);
-    parse_append(list, text_json(node->items[i]->text));
-  }
-  return list;
-}
-
-static json_t *parse_names(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (node->kind != YAML_LIST || (double)node->count < k->min || (double)node->count > k->max) {
-    REPORT(p, node, "%s must be a list of %.0f to %.0f movements' names", k->name, k->min, k->max);
-    return NULL;
-  }
-  json_t *list = json_array();
-  for (size_t i = 0; i < node->count; i++)
-    parse_append(list, parse_text(p, k, node->items[i]));
-  return list;
-}
-
-static json_t *parse_panel(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (node->kind == YAML_TEXT && str_eq_c(node->text, k->words[0]))
-    return text_json(node->text);
-  if (node->kind != YAML_LIST || node->count < 2 || node->count > (size_t)k->max) {
-    REPORT(p, node, "%s must be a list of 2 to %.0f providers, or %s: a panel of one is no panel",
-           k->name, k->max, k->words[0]);
-    return NULL;
-  }
-  json_t *list = json_array();
-  for (size_t i = 0; i < node->count; i++)
-    parse_append(list, parse_text(p, k, node->items[i]));
-  return list;
-}
-
-static json_t *parse_run(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (node->kind != YAML_LIST || node->count == 0 || node->count > (size_t)k->max) {
-    REPORT(p, node, "%s must be a list of 1 to %d programs: write [make, npm test]", k->name,
-           (int)k->max);
-    return NULL;
-  }
-  json_t *list = json_array();
-  for (size_t i = 0; i < node->count; i++) {
-    if (!want_text(p, k->name, node->items[i]))
-      continue;
-    const char *fault = run_fault(node->items[i]->text);
-    if (fault != NULL)
-      REPORT(p, node->items[i], "\"%.100s\" of %s %s", node->items[i]->text.p, k->name, fault);
-    parse_append(list, text_json(node->items[i]->text));
-  }
-  return list;
-}
-
-static json_t *parse_stage(struct parse *p, const struct key *k, const struct yaml_node *list,
-                           size_t i) {
-  const struct yaml_node *item = list->items[i];
-  bool known = false;
-  for (size_t w = 0; k->words[w]; w++)
-    known = known || str_eq_c(item->text, k->words[w]);
-  for (size_t j = 0; known && j < i; j++)
-    if (str_eq(list->items[j]->text, item->text)) {
-      REPORT(p, item, "the stage %s stands twice: keep one", item->text.p);
-      return NULL;
-    }
-  if (known)
-    return text_json(item->text);
-  const char *near = str_nearest(item->text, k->words);
-  REPORT(p, item, "there is no stage %s to list: %s%s%s", parse_shown(p, item->text),
-         near ? "did you mean " : "use ", near ? near : words_shown(p, k), near ? "?" : "");
-  return NULL;
-}
-
-static json_t *parse_stages(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (node->kind != YAML_LIST || node->count == 0) {
-    REPORT(p, node, "%s must be a list of at least one of %s", k->name, words_shown(p, k));
-    return NULL;
-  }
-  json_t *list = json_array();
-  for (size_t i = 0; i < node->count; i++)
-    parse_append(list, parse_stage(p, k, node, i));
-  return list;
-}
-
-/* The node at a path like $.properties.a[0]; the nearest above it when it leads nowhere. */
-static const struct yaml_node *parse_node_at(const struct yaml_node *node, const char *pointer) {
-  while (*pointer == '/') {
-    size_t n = strcspn(++pointer, "/");
-    const struct yaml_node *next = NULL;
-    struct str part = {pointer, n};
-    long index;
-    for (size_t i = 0; node->kind == YAML_MAP && i < node->count; i++)
-      if (str_eq(node->pairs[i].key->text, part))
-        next = node->pairs[i].value;
-    if (node->kind == YAML_LIST && str_to_long(part, &index) && index >= 0 &&
-        (size_t)index < node->count)
-      next = node->items[index];
-    if (next == NULL)
-      return node;
-    node = next;
-    pointer += n;
-  }
-  return node;
-}
-
-/* Checks that it is a schema that says something; else reports every error at its place in the
- * file, or with the name of the schema's own file. */
-static bool parse_check_schema(struct parse *p, const struct yaml_node *node, const json_t *doc) {
-  struct schema_errors errors = {0};
-  bool inlined = node->kind == YAML_MAP;
-  if (!json_is_object(doc) || !schema_has_known_keyword(doc)) {
-    REPORT(p, node, "%s%sno keyword of JSON Schema is in it: write type, properties, required, ...",
-           inlined ? "" : parse_shown(p, node->text), inlined ? "" : ": ");
-    return false;
-  }
-  struct schema *schema = schema_compile(doc, NULL, &errors, NULL);
-  for (size_t i = 0; schema == NULL && i < errors.count; i++) {
-    const struct yaml_node *at = inlined ? parse_node_at(node, errors.items[i].pointer) : node;
-    REPORT(p, at, "%s%s%s: %s", inlined ? "" : parse_shown(p, node->text), inlined ? "" : ": ",
-           errors.items[i].path, errors.items[i].message);
-  }
-  bool ok = schema != NULL;
-  schema_free(schema);
-  schema_errors_deinit(&errors);
-  return ok;
-}
-
-static json_t *parse_schema(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  json_t *doc = NULL;
-  struct err err;
-  if (node->kind == YAML_MAP) {
-    doc = yaml_to_json(node);
-  } else if (node->kind == YAML_LIST) {
-    REPORT(p, node,
-           "%s must be the name of a ready schema, a path or the schema itself, not a list",
-           k->name);
-  } else if (!want_text(p, k->name, node)) {
-    return NULL;
-  } else if (preset_is_name(node->text)) {
-    doc = preset_schema(node->text);
-    if (doc == NULL)
-      REPORT(p, node,
-             "there is no ready schema %s: use %s, write a path such as schemas/%s.json, "
-             "or the schema itself",
-             parse_shown(p, node->text), preset_names(), parse_shown(p, node->text));
-  } else {
-    doc = schema_load_beneath(parse_facets_of(p, node).folder, node->text.p, &err);
-    if (doc == NULL && err.line > 0)
-      err_list_add(p->errors, &err);
-    else if (doc == NULL)
-      REPORT(p, node, "%s", err.text);
-  }
-  if (doc != NULL && parse_check_schema(p, node, doc))
-    return doc;
-  json_decref(doc);
-  return NULL;
-}
-
-static json_t *parse_invariants(struct parse *p, const struct key *k,
-                                const struct yaml_node *node) {
-  struct schema_errors errors = {0};
-  if (node->kind != YAML_LIST || node->count == 0) {
-    REPORT(p, node,
-           "%s must be a list of at least one expression, {command: [..]} or {ai: question}",
-           k->name);
-    return NULL;
-  }
-  json_t *list = yaml_to_json(node);
-  struct invariants *invariants = invariants_compile(list, &errors, NULL);
-  for (size_t i = 0; invariants == NULL && i < errors.count; i++)
-    REPORT(p, parse_node_at(node, errors.items[i].pointer), "invariant %s: %s",
-           errors.items[i].path, errors.items[i].message);
-  if (!p->named_by_user && invariants_need(invariants, INVARIANT_COMMAND))
-    REPORT(p, node,
-           "command runs a program, which only a file that you name may do: give this file's path");
-  bool ok = invariants != NULL;
-  invariants_free(invariants);
-  schema_errors_deinit(&errors);
-  if (ok)
-    return list;
-  json_decref(list);
-  return NULL;
-}
-
 static json_t *parse_items(struct parse *p, const struct key *k, const struct yaml_node *node) {
   if (node->kind == YAML_TEXT)
     return parse_text(p, k, node);
@@ -539,8 +287,8 @@ static json_t *parse_outputs(struct parse *p, const struct key *k, const struct 
     const struct yaml_node *name = node->pairs[i].key, *value = node->pairs[i].value;
     if (name->text.n == 0 || name->text.n > LIMIT_NAME_BYTES || str_has_control(name->text))
       REPORT(p, name, "the name of an output is one line of at most %u bytes", LIMIT_NAME_BYTES);
-    else if (want_text(p, k->name, value))
-      parse_put(map, name->text.p, text_json(value->text));
+    else if (parse_want_text(p, k->name, value))
+      parse_put(map, name->text.p, parse_text_json(value->text));
   }
   return map;
 }
@@ -556,7 +304,7 @@ void parse_section(struct parse *p, struct facets *facets, const struct key *k,
     const struct yaml_node *value = node->pairs[i].value;
     struct buf text = {0};
     struct err err;
-    bool is_text = want_text(p, k->name, value);
+    bool is_text = parse_want_text(p, k->name, value);
     if (is_text && !facet_resolve(facets, k->facet, value->text, &text, &err))
       REPORT(p, value, "%s", err.text); /* also when no movement names it */
     buf_deinit(&text);

@@ -1,5 +1,5 @@
 /* Checks loop_monitors: their cycles, and their judges as movements. */
-#include "workflow/lint_part.h"
+#include "workflow/lint/part.h"
 
 #include <stdio.h>
 #include <string.h>

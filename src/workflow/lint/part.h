@@ -1,6 +1,7 @@
-/* lint_part.h - inside lint: what its files share. lint.c is the graph, the rules and the backends;
- * lint_group.c movements with children, lint_structured.c what values are made and who names them,
- * and the variables of instructions, lint_reports.c who names reports and answers. */
+/* part.h - inside lint: what its files share. lint.c reads the document and says what it finds, in
+ * this order: flow.c follows where rules lead, loops.c the judges of loops; backends.c checks who
+ * works and judges, rules.c the rules of one movement, group.c its children, structured.c what
+ * values are made and who names them, reports.c who names reports and answers. */
 #ifndef SEGUE_WORKFLOW_LINT_PART_H
 #define SEGUE_WORKFLOW_LINT_PART_H
 
@@ -52,33 +53,49 @@ void lint_report(struct lint *l, struct err_list *list, const char *path, const 
 const char *lint_path(const struct lint *l, char path[DOC_PATH_BYTES], size_t movement,
                       const char *key);
 
+/* The place of a rule's key. */
+const char *lint_rule_path(const struct lint *l, char path[DOC_PATH_BYTES], size_t movement,
+                           size_t rule, const char *key);
+
 /* "did you mean NAME?" or the alternative, for the end of a message. */
 const char *lint_suggestion(struct lint *l, const char *word, const char *const *names,
                             const char *otherwise);
 
+/* Where rules lead: flow.c. lint_reach marks what can be reached, and says nothing. */
+void lint_flow(struct lint *l);
+void lint_reach(struct lint *l);
+
+/* The rules of one movement: rules.c. */
+void lint_rules(struct lint *l, size_t movement);
+/* Evaluates an expression in which nothing but a run's own numbers stands; else EXPR_FALSE. */
+enum expr_value lint_try_out(const struct expr *when, bool *constant, struct expr_error *why);
+
+/* Who works and who judges, of the workflow and of one movement: backends.c. */
+void lint_backends(struct lint *l);
+void lint_backends_of(struct lint *l, size_t movement);
 /* The backend of that name; NULL and an error when there is none. */
 const struct capability *lint_provider(struct lint *l, const char *path, const char *name);
 
 /* Reports what is wrong with a reference MOVEMENT.FIELD to a value; it stands between two words:
- * lint_structured.c. */
+ * structured.c. */
 void lint_reference(struct lint *l, const char *place, struct str path, const char *before,
                     const char *after);
 
-/* loop_monitors: the judge of each is a movement, behind all others. lint_loops.c. */
+/* loop_monitors: the judge of each is a movement, behind all others. loops.c. */
 size_t lint_count_loops(const struct lint *l);
 void lint_read_loops(struct lint *l);
 /* The movement of that place in the cycle of a loop; l->count when there is none. */
 size_t lint_cycle(const struct lint *l, size_t loop, size_t place);
 void lint_loops(struct lint *l);
 
-/* The children of a movement and the aggregates over them: lint_group.c. */
+/* The children of a movement and the aggregates over them: group.c. */
 void lint_group(struct lint *l, size_t movement);
 /* votes.LABEL or parts in a condition of a movement, as it stands at `place`. */
 void lint_votes(struct lint *l, const char *place, size_t movement, struct str root,
                 struct str label);
 
 /* The reports of a movement, and {report:FILE} and {response:MOVEMENT} in what its prompts are made
- * of: lint_reports.c. */
+ * of: reports.c. */
 void lint_reports(struct lint *l, size_t movement);
 
 /* structured_output of a movement, and the variables in its instruction. */
