@@ -3,7 +3,7 @@
  *   ask_build(arena, object, m, &why)      m->ask and m->approve; on_reject is the caller's to find
  *   ask_deinit(m)                          what the arena does not free
  *
- * Source: issue of people who answer; keys in core/keys.c. */
+ * Source: issue of people who answer; keys in core/keys/people.c. */
 #ifndef SEGUE_CORE_ASK_H
 #define SEGUE_CORE_ASK_H
 

@@ -1,9 +1,12 @@
-/* build.h - inside workflow_build: what its files share. workflow.c builds movements and rules,
- * build_parts.c their reports, the judges of loops, and who is named in prompts. */
+/* build.h - inside workflow_build: what its files share. workflow.c builds movements,
+ * build/rules.c their rules, build/group.c those with children, build/parts.c reports, the judges
+ * of loops, and who is named in prompts. */
 #ifndef SEGUE_CORE_BUILD_H
 #define SEGUE_CORE_BUILD_H
 
 #include "core/workflow.h"
+
+#include "format/json_object.h"
 
 enum { BUILD_PATH_BYTES = 64 };
 
@@ -19,7 +22,36 @@ bool build_movement(struct build *b, const json_t *object, const json_t *workflo
 /* False, with the place and what is wrong there. */
 bool build_fail(struct build *b, const char *path, const char *key, const char *what);
 
-/* --- build_parts.c --- */
+/* A text or, when the key is not there, the empty view. Borrowed from the document. */
+static inline struct str build_text(const json_t *object, const char *key) {
+  const json_t *v = json_object_get(object, key);
+  return v ? json_view(v) : STR("");
+}
+
+static inline bool build_bool(const json_t *object, const char *key, bool otherwise) {
+  const json_t *v = json_object_get(object, key);
+  return v ? json_is_true(v) : otherwise;
+}
+
+static inline json_int_t build_count(const json_t *object, const char *key, json_int_t otherwise) {
+  const json_t *v = json_object_get(object, key);
+  return v ? json_integer_value(v) : otherwise;
+}
+
+/* --- build/rules.c --- */
+
+/* Reads the rules into m; those of the workflow stand in front. */
+bool build_rules(struct build *b, const json_t *list, const char *path, struct movement *m);
+/* Where `name` leads, as in m->rule_next. */
+bool build_next(struct build *b, struct str name, const char *path, const char *key, int *out);
+
+/* --- build/group.c --- */
+
+/* The children of the movement at `index`, where it has some. */
+bool build_group(struct build *b, const json_t *object, const json_t *options,
+                 const struct judge_config *judge, size_t index);
+
+/* --- build/parts.c --- */
 
 bool build_monitors(struct build *b, const json_t *list, const json_t *options,
                     const struct judge_config *judge);

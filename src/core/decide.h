@@ -134,11 +134,10 @@ void core_session_key(const struct movement *m, struct str provider, bool common
 /* Whom this call is for, before anybody took over; model may be empty. */
 void core_first_backend(const struct core *core, const struct turn *turn, const struct call *call,
                         struct str *provider, struct str *model);
-/* Who takes over when this call's provider cannot go on; empty: nobody. Each is asked once. */
 /* Parameters that this model refused in the session so far: names, or NULL. One more. */
 const json_t *core_refused(const struct core *core, struct str provider, struct str model);
 void core_refuse(struct core *core, const struct call *call, const json_t *name);
-
+/* Who takes over when this call's provider cannot go on; empty: nobody. Each is asked once. */
 struct str core_next_backend(const struct core *core, const struct turn *turn,
                              const struct call *call);
 

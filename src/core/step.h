@@ -1,8 +1,8 @@
 /* step.h - inside the core: one decision in the making, and what its parts share.
  *
- * decide.c takes an event to what follows from it, shape.c makes a movement's value, calls.c makes
- * the records of calls. Everything goes out through step_emit: made, applied, appended, in this
- * order. */
+ * decide.c takes an event to what follows from it, shape.c makes a movement's value, calls.c and
+ * call_end.c make the records of calls. Everything goes out through step_emit: made, applied,
+ * appended, in this order. */
 #ifndef SEGUE_CORE_STEP_H
 #define SEGUE_CORE_STEP_H
 
@@ -133,6 +133,10 @@ bool step_start_work(struct step *s, struct turn *turn, struct step_call *n);
 /* The same call once more. `repeats`: the attempt before may have been sent (a crash), so it keeps
  * its token; else the wait after a failure is over and the provider prepares anew. */
 void step_restart_call(struct step *s, struct turn *turn, struct call *call, bool repeats);
+/* The program of a command movement, or of an invariant that is a command; else NULL. */
+const char *const *step_argv(const struct movement *m, enum call_purpose purpose, int invariant);
+bool step_is_command(const struct core *core, const struct turn *turn, const struct call *call);
+
 /* EVENT_CALL_END: what came back, or the wait for another attempt. */
 void step_call_end(struct step *s);
 /* EVENT_ADMISSION: the host lets the call wait, or start, or sends it elsewhere. */

@@ -27,26 +27,8 @@
  * keys checks every value first (keys.h); what follows it are the checks of what values mean
  * together. An error names its place as a path, like movements[2].rules[0].next. */
 
-enum { PATH_BYTES = BUILD_PATH_BYTES };
-
 bool build_fail(struct build *b, const char *path, const char *key, const char *what) {
   return err_set(b->err, ERR_INVALID, "%s%s%s: %s", path, *path && *key ? "." : "", key, what);
-}
-
-/* A text or, when the key is not there, the empty view. Borrowed from the document. */
-static struct str get_text(const json_t *object, const char *key) {
-  const json_t *v = json_object_get(object, key);
-  return v ? json_view(v) : STR("");
-}
-
-static bool get_bool(const json_t *object, const char *key, bool otherwise) {
-  const json_t *v = json_object_get(object, key);
-  return v ? json_is_true(v) : otherwise;
-}
-
-static json_int_t get_count(const json_t *object, const char *key, json_int_t otherwise) {
-  const json_t *v = json_object_get(object, key);
-  return v ? json_integer_value(v) : otherwise;
 }
 
 /* `permission` says what the agent may do; `edit: true` is another word for edit, and
@@ -54,13 +36,13 @@ static json_int_t get_count(const json_t *object, const char *key, json_int_t ot
 static bool get_permission(struct build *b, const json_t *object, const char *path,
                            struct movement *m) {
   enum permission floor = PERMISSION_READONLY;
-  bool edit = get_bool(object, "edit", false);
+  bool edit = build_bool(object, "edit", false);
   m->permission = edit ? PERMISSION_EDIT : PERMISSION_READONLY;
   if (json_at(object, "permission") != NULL)
-    (void)permission_from_name(get_text(object, "permission"), &m->permission);
+    (void)permission_from_name(build_text(object, "permission"), &m->permission);
   if (json_at(object, "edit") != NULL && edit != (m->permission != PERMISSION_READONLY))
     return build_fail(b, path, "edit", "says something else than permission");
-  (void)permission_from_name(get_text(object, "required_permission_mode"), &floor);
+  (void)permission_from_name(build_text(object, "required_permission_mode"), &floor);
   if (floor > m->permission)
     m->permission = floor;
   m->edit = m->permission != PERMISSION_READONLY;
@@ -100,7 +82,7 @@ static bool get_panel(struct build *b, const json_t *judge, const char *path,
     out->rotates = str_eq_c(json_view(order), "rotate");
   if (json_at(judge, "else") != NULL)
     out->split_asks = str_eq_c(json_view(json_at(judge, "else")), "ask");
-  out->agree = (int)get_count(judge, "agree", out->agree);
+  out->agree = (int)build_count(judge, "agree", out->agree);
   return (size_t)out->agree <= json_array_size(out->panel) ||
          build_fail(b, path, "agree", "must be at most the number of judges on the panel");
 }
@@ -109,11 +91,11 @@ static bool get_panel(struct build *b, const json_t *judge, const char *path,
 static bool apply_judge(struct build *b, const json_t *holder, const char *holder_path,
                         struct judge_config *out) {
   const json_t *judge = json_at(holder, "judge"), *v;
-  char path[PATH_BYTES];
+  char path[BUILD_PATH_BYTES];
   if (judge == NULL)
     return true;
   (void)snprintf(path, sizeof path, "%s%sjudge", holder_path, *holder_path ? "." : "");
-  struct str provider = get_text(judge, "provider");
+  struct str provider = build_text(judge, "provider");
   if ((v = json_at(judge, "stages")) != NULL)
     get_stages(v, out);
   if (provider.n > 0 && !str_eq(provider, out->provider)) {
@@ -124,13 +106,13 @@ static bool apply_judge(struct build *b, const json_t *holder, const char *holde
   if (provider.n > 0 && (v = json_at(judge, "fallback")) != NULL)
     out->fallback = v;
   if (json_at(judge, "model") != NULL)
-    out->model = get_text(judge, "model");
+    out->model = build_text(judge, "model");
   if ((v = json_at(judge, "options")) != NULL)
     out->options = v;
   if ((v = json_at(judge, "effort")) != NULL)
     out->effort = v;
-  out->timeout_ms = (long)get_count(judge, "timeout_ms", out->timeout_ms);
-  out->max_reasks = (int)get_count(judge, "max_reasks", out->max_reasks);
+  out->timeout_ms = (long)build_count(judge, "timeout_ms", out->timeout_ms);
+  out->max_reasks = (int)build_count(judge, "max_reasks", out->max_reasks);
   return get_panel(b, judge, path, out);
 }
 
@@ -139,7 +121,7 @@ static bool apply_judge(struct build *b, const json_t *holder, const char *holde
 static const char *const on_failures[ON_FAILURE_COUNT] = {"error", "escalate", "sentinel"};
 
 static enum on_failure get_on_failure(const json_t *object) {
-  struct str name = get_text(object, "on_failure");
+  struct str name = build_text(object, "on_failure");
   for (int i = 0; i < ON_FAILURE_COUNT; i++)
     if (str_eq_c(name, on_failures[i]))
       return (enum on_failure)i;
@@ -177,23 +159,23 @@ static bool compile_invariants(struct build *b, const json_t *list, const char *
 static bool build_structured(struct build *b, const json_t *object, const char *movement_path,
                              struct movement *m) {
   const json_t *so = json_at(object, "structured_output"), *reask = json_at(so, "reask");
-  char path[PATH_BYTES + 32];
+  char path[BUILD_PATH_BYTES + 32];
   if (so == NULL)
     return true;
   (void)snprintf(path, sizeof path, "%s.structured_output", movement_path);
   struct structured_config *out = arena_array(&b->wf->arena, 1, sizeof *out);
   m->structured = out; /* from here on workflow_unref frees what it holds */
   out->document = json_at(so, "schema");
-  out->assert_format = get_bool(so, "assert_format", false);
+  out->assert_format = build_bool(so, "assert_format", false);
   out->on_failure = get_on_failure(so);
-  out->provider = get_text(reask, "provider");
-  out->model = get_text(reask, "model");
-  out->repair = get_bool(so, "repair", false);
-  out->example = get_bool(so, "example", false);
+  out->provider = build_text(reask, "provider");
+  out->model = build_text(reask, "model");
+  out->repair = build_bool(so, "repair", false);
+  out->example = build_bool(so, "example", false);
   bool asks = m->argv == NULL || out->provider.n > 0;
-  out->max_reasks = (int)get_count(so, "max_reasks", asks ? REASK_DEFAULT_COUNT : 0);
-  out->token_budget = (long)get_count(so, "token_budget", 0);
-  out->time_budget_ms = (long)get_count(so, "time_budget_ms", 0);
+  out->max_reasks = (int)build_count(so, "max_reasks", asks ? REASK_DEFAULT_COUNT : 0);
+  out->token_budget = (long)build_count(so, "token_budget", 0);
+  out->time_budget_ms = (long)build_count(so, "time_budget_ms", 0);
   if (!asks && out->max_reasks > 0)
     return build_fail(b, path, "max_reasks",
                       "a command cannot be asked to correct its output: name a reask.provider");
@@ -209,111 +191,6 @@ static void build_argv(struct build *b, const json_t *list, struct movement *m) 
     argv[i] = json_string_value(v);
   }
   m->argv = argv;
-}
-
-static bool find_next(struct build *b, struct str name, const char *path, const char *key,
-                      int *out) {
-  if (str_eq_c(name, "COMPLETE")) {
-    *out = NEXT_COMPLETE;
-    return true;
-  }
-  if (str_eq_c(name, "ABORT")) {
-    *out = NEXT_ABORT;
-    return true;
-  }
-  const json_t *index = json_object_getn(b->by_name, name.p, name.n);
-  *out = (int)json_integer_value(index);
-  return index || build_fail(b, path, key, "names no movement, COMPLETE or ABORT");
-}
-
-static bool build_rule(struct build *b, const json_t *object, const char *path,
-                       const struct movement *m, struct rule *rule, int *next) {
-  struct err why;
-  if (!rule_parse(&b->wf->arena, get_text(object, "condition"), rule, NULL, &why))
-    return build_fail(b, path, "condition", why.text);
-  rule->next = get_text(object, "next");
-  rule->appendix = get_text(object, "appendix");
-  rule->interactive_only = get_bool(object, "interactive_only", false);
-  rule->asks = get_bool(object, "requires_user_input", false);
-  if (rule->aggregate != NULL && m->child_count == 0)
-    return build_fail(b, path, "condition", "all() and any() are for movements with parallel");
-  if (rule->asks && (m->ask != NULL || m->child_count > 0))
-    return build_fail(b, path, "requires_user_input", "needs a movement that does the work");
-  if (m->group == NO_GROUP && json_at(object, "next") == NULL && !rule->asks)
-    return build_fail(b, path, "next", "is missing");
-  if (m->group == NO_GROUP && rule->asks && rule->next.n > 0 &&
-      !find_next(b, rule->next, path, "next", next))
-    return false;
-  if (m->group == NO_GROUP && rule->asks) /* it runs again with what was answered */
-    rule->next = m->name;
-  if (m->group == NO_GROUP)
-    return find_next(b, rule->next, path, "next", next);
-  *next = NEXT_COMPLETE; /* what a child found is for its group to judge */
-  return rule->next.n == 0 || build_fail(b, path, "next", "a child's rule leads nowhere");
-}
-
-/* Reads rules into the places from `at` on. */
-static bool build_rule_list(struct build *b, const json_t *list, const char *path,
-                            struct movement *m, size_t at) {
-  const json_t *v;
-  size_t i;
-  json_array_foreach((json_t *)list, i, v) {
-    char rule_path[PATH_BYTES + 32];
-    (void)snprintf(rule_path, sizeof rule_path, "%s[%zu]", path, i);
-    if (!build_rule(b, v, rule_path, m, &m->rules[at + i], &m->rule_next[at + i]))
-      return false;
-  }
-  return true;
-}
-
-static bool has_labels(const struct rule *rules, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    if (rules[i].kind != RULE_WHEN)
-      return true;
-  return false;
-}
-
-/* A rule of the workflow is one of this movement, too: but not of that to which it leads, not about
- * children where there are none, and a label only where labels are judged. */
-static bool takes_global(const struct build *b, const struct movement *m, const json_t *object,
-                         bool judged) {
-  struct rule rule = {0};
-  struct err why;
-  if (!rule_parse(&b->wf->arena, get_text(object, "condition"), &rule, NULL, &why))
-    return true; /* build_rule says what is wrong */
-  bool own_end = str_eq(get_text(object, "next"), m->name);
-  return !own_end && (rule.aggregate == NULL || m->child_count > 0) &&
-         (rule.kind == RULE_WHEN || judged);
-}
-
-/* The workflow's rules stand in front. */
-static bool build_rules(struct build *b, const json_t *list, const char *path, struct movement *m) {
-  const json_t *globals = json_at(b->wf->doc, "global_rules"), *v;
-  size_t n = json_array_size(list), first = 0, i;
-  char rule_path[PATH_BYTES + 32];
-  json_auto_t *taken = json_array();
-  m->rules = arena_array(&b->wf->arena, n + json_array_size(globals), sizeof *m->rules);
-  m->rule_next = arena_array(&b->wf->arena, n + json_array_size(globals), sizeof *m->rule_next);
-  (void)snprintf(rule_path, sizeof rule_path, "%s.rules", path);
-  if (!build_rule_list(b, list, rule_path, m, 0))
-    return false;
-  bool judged = has_labels(m->rules, n) && m->ask == NULL; /* a person's choice needs no judge */
-  json_array_foreach((json_t *)globals, i, v) {
-    if (m->group == NO_GROUP && m->monitor == NULL && takes_global(b, m, v, judged))
-      json_array_append(taken, (json_t *)v);
-  }
-  first = json_array_size(taken);
-  if (n + first > LIMIT_RULE_COUNT)
-    return build_fail(b, path, "rules", "are more than 100 with those of the workflow");
-  if (first > 0 && (!build_rule_list(b, taken, "global_rules", m, 0) ||
-                    !build_rule_list(b, list, rule_path, m, first)))
-    return false;
-  m->rule_count = n + first;
-  for (i = 0; i < m->rule_count; i++) {
-    m->rules[i].number = (int)i + 1;
-    m->rules[i].is_global = i < first;
-  }
-  return true;
 }
 
 static const struct budget *build_budget(struct build *b, const json_t *holder) {
@@ -338,7 +215,7 @@ static bool build_people(struct build *b, const json_t *object, const char *path
   const json_t *on_reject = json_at(json_at(object, "approve"), "on_reject");
   const char *key = "";
   struct err why = {0};
-  char place[PATH_BYTES + 16];
+  char place[BUILD_PATH_BYTES + 16];
   if (!ask_build(&b->wf->arena, object, m, &key, &why))
     return build_fail(b, path, key, why.text);
   if (m->child_count > 0 && m->approve != NULL)
@@ -348,7 +225,7 @@ static bool build_people(struct build *b, const json_t *object, const char *path
     return true;
   if (m->group != NO_GROUP)
     return build_fail(b, place, "on_reject", "leads nowhere: a rejected child has failed");
-  return find_next(b, json_view(on_reject), place, "on_reject", &m->approve->on_reject);
+  return build_next(b, json_view(on_reject), place, "on_reject", &m->approve->on_reject);
 }
 
 bool build_movement(struct build *b, const json_t *object, const json_t *workflow_options,
@@ -360,32 +237,32 @@ bool build_movement(struct build *b, const json_t *object, const json_t *workflo
   if (options == NULL && m->argv == NULL)
     options = workflow_options;
   m->options = options;
-  m->description = get_text(object, "description");
-  m->gate = get_bool(object, "gate", false);
-  m->tests = get_text(object, "tests");
-  m->timeout_ms = limits_duration_ms(get_text(object, "timeout"), LIMIT_CALL_WALL_MS);
-  m->stall_ms = limits_duration_ms(get_text(object, "stall"), 0);
-  m->cwd = get_text(object, "cwd");
+  m->description = build_text(object, "description");
+  m->gate = build_bool(object, "gate", false);
+  m->tests = build_text(object, "tests");
+  m->timeout_ms = limits_duration_ms(build_text(object, "timeout"), LIMIT_CALL_WALL_MS);
+  m->stall_ms = limits_duration_ms(build_text(object, "stall"), 0);
+  m->cwd = build_text(object, "cwd");
   m->budget = build_budget(b, object);
   build_guards(b, object, m);
-  m->provider = get_text(object, "provider");
+  m->provider = build_text(object, "provider");
   m->fallback = json_at(object, "fallback");
-  m->model = get_text(object, "model");
-  m->persona = get_text(object, "persona");
-  m->policy = get_text(object, "policy");
-  m->knowledge = get_text(object, "knowledge");
-  m->instruction = get_text(object, "instruction");
-  m->bare_prompt = get_bool(object, "bare_prompt", false);
-  m->own_worktree = str_eq_c(get_text(object, "workspace"), "worktree");
+  m->model = build_text(object, "model");
+  m->persona = build_text(object, "persona");
+  m->policy = build_text(object, "policy");
+  m->knowledge = build_text(object, "knowledge");
+  m->instruction = build_text(object, "instruction");
+  m->bare_prompt = build_bool(object, "bare_prompt", false);
+  m->own_worktree = str_eq_c(build_text(object, "workspace"), "worktree");
   if (m->own_worktree && m->group == NO_GROUP)
     return build_fail(b, path, "workspace", "is for the workflow or for a child of parallel");
   m->secrets = json_at(object, "secrets");
-  m->has_sandbox = sandbox_level_from_name(get_text(object, "sandbox"), &m->sandbox);
-  m->has_network = sandbox_network_from_name(get_text(object, "network"), &m->network);
+  m->has_sandbox = sandbox_level_from_name(build_text(object, "sandbox"), &m->sandbox);
+  m->has_network = sandbox_network_from_name(build_text(object, "network"), &m->network);
   m->limits = json_at(object, "limits");
-  m->fresh_session = str_eq_c(get_text(object, "session"), "refresh");
-  m->session_key = get_text(object, "session_key");
-  m->pass_previous_response = get_bool(object, "pass_previous_response", true);
+  m->fresh_session = str_eq_c(build_text(object, "session"), "refresh");
+  m->session_key = build_text(object, "session_key");
+  m->pass_previous_response = build_bool(object, "pass_previous_response", true);
   if (m->gate && m->argv == NULL)
     return build_fail(b, path, "gate", "is for a movement with command");
   if (json_at(object, "gates") != NULL)
@@ -409,9 +286,9 @@ static bool build_names(struct build *b, const json_t *list) {
   const json_t *v;
   json_array_foreach(list, i, v) {
     struct movement *m = &b->wf->movements[i];
-    char path[PATH_BYTES], upper[LIMIT_NAME_BYTES];
+    char path[BUILD_PATH_BYTES], upper[LIMIT_NAME_BYTES];
     (void)snprintf(path, sizeof path, "movements[%zu]", i);
-    m->name = m->own_name = get_text(v, "name");
+    m->name = m->own_name = build_text(v, "name");
     m->group = NO_GROUP;
     workflow_fold(m->name, upper);
     struct str key = {upper, m->name.n};
@@ -426,8 +303,6 @@ static bool build_names(struct build *b, const json_t *list) {
   return true;
 }
 
-/* --- groups --- */
-
 static size_t count_children(const json_t *movements) {
   size_t n = 0, i;
   const json_t *v;
@@ -437,92 +312,10 @@ static size_t count_children(const json_t *movements) {
   return n;
 }
 
-/* GROUP.NAME, so that logs and messages need no other word for it. */
-static bool name_child(struct build *b, const char *path, size_t group, struct str own,
-                       struct movement *m) {
-  const struct movement *parent = &b->wf->movements[group];
-  struct buf full = {0};
-  buf_printf(&full, STR_FMT "." STR_FMT, STR_ARG(parent->name), STR_ARG(own));
-  m->own_name = own;
-  m->name = arena_str(&b->wf->arena, buf_view(&full));
-  m->group = (long)group;
-  buf_deinit(&full);
-  if (m->name.n > LIMIT_NAME_BYTES)
-    return build_fail(b, path, "name", "is over 128 bytes together with its group's");
-  return workflow_find(b->wf, m->name) < 0 ||
-         build_fail(b, path, "name", "two movements have this name");
-}
-
-static bool same_conversation(const struct movement *a, const struct movement *b) {
-  if (a->argv != NULL || b->argv != NULL)
-    return false;
-  if (a->session_key.n > 0 || b->session_key.n > 0)
-    return str_eq(a->session_key, b->session_key);
-  return a->persona.n > 0 && str_eq(a->persona, b->persona);
-}
-
-/* Two siblings never continue one conversation at once. */
-static void mark_shared(struct workflow *wf, const struct movement *group) {
-  struct movement *children = &wf->movements[group->first_child];
-  for (size_t i = 0; i < group->child_count; i++)
-    for (size_t k = 0; k < i; k++)
-      if (same_conversation(&children[i], &children[k]))
-        children[i].shares_conversation = children[k].shares_conversation = true;
-}
-
-/* Who makes the items may stand behind the group: only its name is looked for. */
-static bool check_each(struct build *b, const char *path, const struct movement *group,
-                       size_t children) {
-  struct prompt_ref ref;
-  if (group->for_each == NULL)
-    return true;
-  if (children != 1)
-    return build_fail(b, path, "for_each", "is for a movement with one child in parallel");
-  return json_is_array(group->for_each) ||
-         prompt_ref_parse(json_view(group->for_each), b->wf, &ref) ||
-         build_fail(b, path, "for_each", "names no movement");
-}
-
-static bool build_group(struct build *b, const json_t *object, const json_t *options,
-                        const struct judge_config *judge, size_t index) {
-  struct movement *group = &b->wf->movements[index];
-  const json_t *list = json_at(object, "parallel"), *v;
-  size_t i;
-  char path[PATH_BYTES];
-  if (list == NULL)
-    return true;
-  (void)snprintf(path, sizeof path, "movements[%zu]", index);
-  if (json_at(object, "command") != NULL || json_at(object, "structured_output") != NULL ||
-      json_at(object, "ask") != NULL || json_at(object, "report") != NULL ||
-      json_at(object, "output_contracts") != NULL)
-    return build_fail(b, path, "parallel", "a movement with children does no work of its own");
-  group->first_child = b->wf->movement_count;
-  group->for_each = json_at(object, "for_each");
-  group->stops_on_error = json_at(object, "stop_on") != NULL;
-  json_int_t at_once = group->for_each ? LIMIT_ITEMS_AT_ONCE : (json_int_t)json_array_size(list);
-  group->concurrency = (long)get_count(object, "concurrency", at_once);
-  if (!check_each(b, path, group, json_array_size(list)))
-    return false;
-  json_array_foreach((json_t *)list, i, v) {
-    struct movement *m = &b->wf->movements[group->first_child + i];
-    (void)snprintf(path, sizeof path, "movements[%zu].parallel[%zu]", index, i);
-    if (!name_child(b, path, index, get_text(v, "name"), m))
-      return false;
-    b->wf->movement_count++; /* from here on workflow_unref frees what it holds */
-    if (json_at(v, "parallel") != NULL)
-      return build_fail(b, path, "parallel", "a child has no children");
-    if (!build_movement(b, v, options, judge, path, m))
-      return false;
-  }
-  group->child_count = json_array_size(list);
-  mark_shared(b->wf, group);
-  return build_siblings(b, path, group);
-}
-
 static bool build_limits(struct build *b, const json_t *doc) {
   struct workflow *wf = b->wf;
-  struct str initial = get_text(doc, "initial_movement");
-  wf->max_movements = (long)get_count(doc, "max_movements", LIMIT_DEFAULT_MOVEMENTS);
+  struct str initial = build_text(doc, "initial_movement");
+  wf->max_movements = (long)build_count(doc, "max_movements", LIMIT_DEFAULT_MOVEMENTS);
   if (json_is_string(json_at(doc, "max_movements")))
     wf->max_movements = MOVEMENTS_INFINITE;
   if (initial.n > 0) {
@@ -546,22 +339,22 @@ static bool build_all(struct build *b, const json_t *doc) {
   size_t i;
   if (!key_set_check(&workflow_keys, doc, b->err))
     return false;
-  wf->name = get_text(doc, "name");
-  wf->description = get_text(doc, "description");
-  wf->language = json_at(doc, "language") ? get_text(doc, "language") : STR("en");
-  wf->provider = get_text(doc, "provider");
+  wf->name = build_text(doc, "name");
+  wf->description = build_text(doc, "description");
+  wf->language = json_at(doc, "language") ? build_text(doc, "language") : STR("en");
+  wf->provider = build_text(doc, "provider");
   wf->fallback = json_at(doc, "fallback");
-  wf->model = get_text(doc, "model");
+  wf->model = build_text(doc, "model");
   wf->budget = build_budget(b, doc);
   wf->protect = json_at(doc, "protect");
   wf->inputs = json_at(doc, "inputs");
   wf->outputs = json_at(doc, "outputs");
   if (json_at(doc, "schema_as") != NULL &&
-      !describe_form_find(get_text(doc, "schema_as").p, &wf->schema_as))
+      !describe_form_find(build_text(doc, "schema_as").p, &wf->schema_as))
     BUG("the table of keys has a schema_as that is none");
-  (void)workspace_mode_from_name(get_text(doc, "workspace"), &wf->workspace);
-  (void)commit_when_from_name(get_text(doc, "commit"), &wf->commit);
-  wf->branch = get_text(doc, "branch");
+  (void)workspace_mode_from_name(build_text(doc, "workspace"), &wf->workspace);
+  (void)commit_when_from_name(build_text(doc, "commit"), &wf->commit);
+  wf->branch = build_text(doc, "branch");
   wf->movement_count = wf->top_count = json_array_size(list);
   wf->movements = arena_array(&wf->arena,
                               wf->top_count + count_children(list) +
@@ -571,7 +364,7 @@ static bool build_all(struct build *b, const json_t *doc) {
     return false;
   json_array_foreach((json_t *)list, i, v) {
     const json_t *options = json_at(doc, "options");
-    char path[PATH_BYTES];
+    char path[BUILD_PATH_BYTES];
     (void)snprintf(path, sizeof path, "movements[%zu]", i);
     if (!build_group(b, v, options, &judge, i) ||
         !build_movement(b, v, options, &judge, path, &wf->movements[i]))
