@@ -1,8 +1,12 @@
-/* rows_internal.h - what rows.c and rows_record.c share. */
+/* rows_internal.h - what the parts of rows.h share: rows.c reads a log, rows_record.c takes from a
+ * record what its row needs, rows_judgment.c from that of a judgment. */
 #ifndef SEGUE_AUDIT_ROWS_INTERNAL_H
 #define SEGUE_AUDIT_ROWS_INTERNAL_H
 
 #include "audit/rows.h"
+#include "json/pull.h"
+
+#include <string.h>
 
 enum rows_taken {
   ROWS_TAKEN,
@@ -16,7 +20,24 @@ struct rows_head { /* what all records have; texts raw */
 };
 bool rows_head(struct str line, struct rows_head *head);
 
-/* Takes what a sound record says. */
+#define IS(key, literal)                                                                           \
+  ((key).n == sizeof(literal) - 1 && memcmp((key).p, literal, sizeof(literal) - 1) == 0)
+
+/* The value at hand: a text as its number, a count that no bound is passed by, a time as ms. */
+uint32_t rows_name(struct rows *rows, struct pull *at);
+void rows_count(struct pull *at, int64_t *out);
+void rows_long(struct pull *at, long *out);
+int64_t rows_time_of(struct str raw);
+
+/* A call of a turn that is open; NULL: there is none. */
+struct rows_call *rows_call_find(struct rows *rows, long turn, long call);
+/* A judged turn has no more calls. */
+void rows_turn_forget(struct rows *rows, long turn);
+/* The movement's own calls: who worked, with which schema, what it cost. */
+void rows_add_work(struct rows *rows, struct row *row);
+
+/* Takes what a sound record says; of a judgment: rows_judgment.c. */
+enum rows_taken rows_judgment(struct rows *rows, struct pull *at, const struct rows_head *head);
 enum rows_taken rows_take(struct rows *rows, struct str line, const struct rows_head *head);
 /* Puts a row behind the others, or out. Its stages are the last ones, from row->stage_first on. */
 void rows_emit(struct rows *rows, struct row *row);

@@ -1,5 +1,5 @@
 /* Makes launches of questions: a text to judge, a value to ask for, a workflow to look at. */
-#include "daemon/launch_internal.h"
+#include "daemon/launch/internal.h"
 
 #include "base/limits.h"
 #include "base/log.h"

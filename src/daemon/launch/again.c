@@ -1,5 +1,5 @@
 /* Makes launches from what is said about another session: a resume, a fork. */
-#include "daemon/launch_internal.h"
+#include "daemon/launch/internal.h"
 
 #include "base/log.h"
 

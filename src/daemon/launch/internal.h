@@ -1,0 +1,72 @@
+/* internal.h - what the parts of daemon/launch.h share: a request's body while a launch is made.
+ *
+ * launch.c makes one from a submitted session's body or again from a log, by members.c, workflow.c
+ * and scenario.c, a part of the body each; again.c makes it from what is said about another
+ * session: a resume, a fork; question.c from questions that are answered at once. */
+#ifndef SEGUE_DAEMON_LAUNCH_INTERNAL_H
+#define SEGUE_DAEMON_LAUNCH_INTERNAL_H
+
+#include "daemon/launch.h"
+#include "host/preflight.h"
+
+struct workflow_marks;
+
+struct shared_scenario {
+  struct shared_scenario *next;
+  unsigned references;
+  struct scenario scenario;
+};
+
+struct launch_body {
+  struct launch *l;
+  const json_t *body;
+  struct err *err;
+  struct err_list *errors;
+  struct workflow_marks *marks; /* of the workflow's file */
+  struct err_list *warnings;    /* or NULL: nobody wants them */
+  char key[SHA256_HEX];         /* of a workflow that can be remembered; or "" */
+  bool remembered, anew;        /* it was; it is not to be */
+  bool lints;                   /* the workflow alone is looked at, not what would run it */
+};
+
+/* A member as text; NULL when it is missing. *ok turns false when it is something else. */
+const char *launch_text_of(const struct launch_body *p, const char *key, bool *ok);
+/* A misspelt member must not look like none. `where` with a dot stands before the name in the
+ * message; "" for the body itself. */
+bool launch_members_known(const struct launch_body *p, const json_t *object, const char *where,
+                          const char *const members[]);
+/* The member is a path that is absolute, or {"text": ...}: then *path is NULL. */
+bool launch_path_or_text(const struct launch_body *p, const char *key, const char **path,
+                         const json_t **text);
+bool launch_is_folder(const char *path);
+
+/* The body of a session: fills the launch. Frees nothing: marks are the caller's. */
+bool launch_read(struct launch_body *p) MUST_CHECK;
+struct preflight launch_flight(const struct launch_body *p);
+/* Members into the config of the launch. A turn: which others keep it from running, and until when
+ * it may begin. A place: where it works, and what others may do there meanwhile. */
+bool launch_take_text(const struct launch_body *p, const char *key);
+bool launch_take_cwd(const struct launch_body *p);
+bool launch_take_providers(const struct launch_body *p);
+bool launch_take_provider(const struct launch_body *p);
+bool launch_take_turn(const struct launch_body *p);
+bool launch_take_options(const struct launch_body *p);
+bool launch_take_place(const struct launch_body *p);
+/* The workflow of the body, into the launch: workflow.c. */
+bool launch_take_workflow(struct launch_body *p);
+/* The bytes as a blob of the store; sha256 is its name. */
+bool launch_keep_blob(const struct launch_body *p, struct str bytes, char sha256[SHA256_HEX]);
+
+/* Scenarios: scenario.c. Of the body, into the config and the launch; of a log's config, from the
+ * file when it is as it was, else from the bytes that were kept. */
+bool launch_take_scenario(const struct launch_body *p);
+bool launch_scenario_again(struct launch *l, struct err *err);
+/* One reference to that which was taken up last: requests in a row mostly bring the same. */
+struct shared_scenario *launch_newest_scenario(const struct launch_env *env);
+void launch_share_scenario(struct launch *l);
+void launch_drop_scenario(struct launch_env *env, struct shared_scenario *s); /* NULL is fine */
+
+/* Borrows from l->config, which lives as long as the launch. */
+void launch_use_config(struct launch *l);
+
+#endif

@@ -1,0 +1,253 @@
+/* Makes a launch from a request, or again from a log. */
+#include "daemon/launch/internal.h"
+
+#include "daemon/memo.h"
+
+#include "base/file.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "core/call.h"
+#include "format/json_write.h"
+#include "host/keys.h"
+#include "host/preflight.h"
+#include "host/workflow_cache.h"
+#include "host/workspace_set.h"
+#include "os/clock.h"
+#include "workflow/facets.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+void launch_use_config(struct launch *l) {
+  const json_t *env = json_object_get(l->config, "env");
+  size_t i;
+  json_t *name;
+  if (json_array_size(env) > 0) {
+    l->pass_env = xcalloc(json_array_size(env) + 1, sizeof *l->pass_env);
+    json_array_foreach(env, i, name) {
+      l->pass_env[i] = json_string_value(name);
+    }
+  }
+  l->setup = (struct session_setup){
+      .cwd = json_string_value(json_object_get(l->config, "cwd")),
+      .pass_env = l->pass_env,
+      .scenario = l->scenario ? &l->scenario->scenario : NULL,
+  };
+}
+
+static void launch_free_about(struct launch *l) {
+  if (l->about != NULL)
+    fork_deinit(&l->about->fork);
+  free(l->about);
+  l->about = NULL;
+}
+
+void launch_set_about(struct launch *l, const struct store_ref *log) {
+  l->about = xcalloc(1, sizeof *l->about);
+  l->about->log = *log;
+}
+
+void launch_started(struct launch *l) {
+  launch_free_about(l);
+  workflow_unref(l->workflow);
+  l->workflow = NULL;
+  free(l->workflow_path);
+  l->workflow_path = NULL;
+  json_decref(l->facets);
+  l->facets = NULL;
+  buf_deinit(&l->task);
+}
+
+void launch_deinit(struct launch *l) {
+  launch_started(l);
+  if (l->env != NULL) {
+    launch_drop_scenario(l->env, l->scenario);
+    launch_drop_scenario(l->env, l->known);
+  }
+  generation_unref(l->generation);
+  json_decref(l->config);
+  json_decref(l->answer);
+  buf_deinit(&l->given);
+  steer_deinit(&l->steer);
+  said_deinit(&l->said);
+  free(l->pass_env);
+  *l = (struct launch){0};
+}
+
+/* --- from a request --- */
+
+bool launch_keep_blob(const struct launch_body *p, struct str bytes, char sha256[SHA256_HEX]) {
+  struct memo *memo = p->l->generation->memo;
+  char name[STORE_NAME_BYTES];
+  struct stat st;
+  sha256_hex(bytes.p, bytes.n, NULL, 0, sha256);
+  store_blob_name(p->l->env->store, sha256, name);
+  if (memo_has_blob(memo, sha256) && stat(name, &st) == 0 && (uint64_t)st.st_size == bytes.n)
+    return true; /* it was synced, and its name with it */
+  if (store_blob_put(p->l->env->store, bytes, sha256, p->err)) {
+    memo_put_blob(memo, sha256);
+    return true;
+  }
+  if (p->err->code == ERR_NOT_FOUND) /* our folder, not what the client named */
+    p->err->code = ERR_IO;
+  return false;
+}
+
+static bool take_task(const struct launch_body *p) {
+  const json_t *task = json_object_get(p->body, "task");
+  if (task != NULL && !json_is_string(task))
+    return err_set(p->err, ERR_INVALID, "task must be a text");
+  if (json_string_length(task) > LIMIT_TASK_BYTES)
+    return err_set(p->err, ERR_LIMIT, "the task is over the limit of %u bytes", LIMIT_TASK_BYTES);
+  buf_append(&p->l->task, json_string_value(task), json_string_length(task));
+  return true;
+}
+
+/* "allow_secret": true is a person's word that a key in them is meant. */
+static bool allows_keys(const struct launch_body *p) {
+  const json_t *allowed = json_object_get(p->body, "allow_secret");
+  if (allowed != NULL && !json_is_boolean(allowed))
+    return err_set(p->err, ERR_INVALID, "allow_secret must be true or false");
+  const json_t *doc = p->remembered ? NULL : p->l->workflow->doc; /* it was searched then */
+  return json_is_true(allowed) || keys_check(doc, buf_view(&p->l->task),
+                                             p->l->generation->user.hidden, "allow_secret", p->err);
+}
+
+struct preflight launch_flight(const struct launch_body *p) {
+  const struct launch *l = p->l;
+  return (struct preflight){.workflow = l->workflow,
+                            .config = l->config,
+                            .registry = l->generation->registry,
+                            .marks = p->marks,
+                            .has_scenario = l->scenario != NULL,
+                            .has_task = l->task.n > 0,
+                            .looks = true,
+                            .cache = l->generation->looked};
+}
+
+/* Whoever it would call is there, as `segue run` sees to it. */
+static bool can_run(const struct launch_body *p) {
+  struct err_list unwanted = {0};
+  const struct preflight flight = launch_flight(p);
+  preflight_check(&flight, p->errors, p->warnings ? p->warnings : &unwanted);
+  err_list_deinit(&unwanted);
+  if (p->errors->count == 0)
+    return true;
+  *p->err = p->errors->items[0];
+  if (p->errors->count > 1)
+    (void)err_set(p->err, ERR_FILE, "the workflow cannot run here");
+  return false;
+}
+
+/* All that tells whether the workflow can run, beside itself. */
+static void make_setting(const struct launch_body *p, char setting[SHA256_HEX]) {
+  const struct launch *l = p->l;
+  struct buf all = {0};
+  buf_printf(&all, "%d %d ", l->scenario != NULL, l->task.n > 0);
+  json_write(l->config, &all);
+  sha256_hex(all.p, all.n, NULL, 0, setting);
+  buf_deinit(&all);
+}
+
+/* A workflow that was remembered has no places: what is wrong is looked for once more then. */
+static bool can_run_at_last(struct launch_body *p) {
+  struct launch *l = p->l;
+  char setting[SHA256_HEX];
+  int64_t now_ms = (int64_t)clock_mono_ms();
+  make_setting(p, setting);
+  if (p->remembered && memo_is_fit(l->generation->memo, p->key, setting, now_ms))
+    return true;
+  bool fit = can_run(p);
+  if (fit && p->remembered)
+    memo_set_fit(l->generation->memo, p->key, setting, now_ms);
+  if (fit || !p->remembered)
+    return fit;
+  err_list_deinit(p->errors);
+  workflow_unref(l->workflow);
+  json_decref(l->facets);
+  l->workflow = NULL;
+  l->facets = NULL;
+  p->remembered = false;
+  p->anew = true;
+  return launch_take_workflow(p) && can_run(p);
+}
+
+static void remember(const struct launch_body *p) {
+  bool insists = json_is_true(json_object_get(p->body, "allow_secret"));
+  if (p->key[0] != '\0' && !p->remembered && !insists)
+    memo_put(p->l->generation->memo, p->key, p->l->workflow);
+}
+
+/* A long task is a blob in its log, which is written before its first record. */
+static bool keep_task(const struct launch_body *p) {
+  struct str task = buf_view(&p->l->task);
+  return !text_needs_blob(task) || launch_keep_blob(p, task, p->l->task_blob);
+}
+
+void launch_init(struct launch *l, struct launch_env *env) {
+  *l = (struct launch){.env = env,
+                       .generation = generation_ref(env->generation),
+                       .known = launch_newest_scenario(env)};
+}
+
+bool launch_read(struct launch_body *p) {
+  static const char *const members[] = {
+      "workflow",    "task",     "cwd",          "provider",  "providers", "model",
+      "options",     "scenario", "allow_secret", "lock",      "inputs",    "workspace",
+      "interactive", "unique",   "if_running",   "not_after", "source",    NULL};
+  struct launch *l = p->l;
+  const json_t *attended = json_object_get(p->body, "interactive");
+  l->config = json_object();
+  bool ok = json_is_object(p->body) ||
+            err_set(p->err, ERR_INVALID, "the body must be an object with workflow, task and cwd");
+  if (ok && attended != NULL && !json_is_boolean(attended))
+    ok = err_set(p->err, ERR_INVALID, "interactive must be true or false");
+  ok = ok && launch_members_known(p, p->body, "", members) && launch_take_cwd(p) &&
+       launch_take_provider(p) && launch_take_providers(p) && launch_take_text(p, "model") &&
+       launch_take_options(p) && launch_take_place(p) && launch_take_turn(p);
+  if (ok) {
+    json_object_set_new(l->config, "interactive", json_boolean(json_is_true(attended)));
+    json_object_set_new(l->config, "submitted", json_true());
+    config_resolve(&l->generation->user, l->config);
+    launch_use_config(l);
+  }
+  ok = ok && launch_take_workflow(p) && take_task(p) && (p->lints || launch_take_scenario(p)) &&
+       (p->lints || can_run_at_last(p)) && allows_keys(p);
+  if (ok)
+    remember(p);
+  return ok;
+}
+
+bool launch_parse(struct launch *l, const json_t *body, struct err *err, struct err_list *errors) {
+  struct launch_body p = {.l = l, .body = body, .err = err, .errors = errors};
+  bool ok = launch_read(&p) && keep_task(&p);
+  workflow_marks_free(p.marks);
+  if (ok)
+    l->setup.scenario = l->scenario ? &l->scenario->scenario : NULL;
+  return ok;
+}
+
+void launch_share(struct launch *l) {
+  if (l->workflow != NULL)
+    l->workflow = workflow_cache_share(l->env->workflows, l->workflow);
+  launch_share_scenario(l);
+}
+
+/* --- from a log --- */
+
+bool launch_again(struct launch *l, struct launch_env *env, json_t *config, struct err *err) {
+  *l = (struct launch){
+      .env = env, .generation = generation_ref(env->generation), .config = json_incref(config)};
+  const char *cwd = json_string_value(json_object_get(config, "cwd"));
+  bool ok = cwd != NULL && launch_is_folder(cwd);
+  if (!ok)
+    (void)err_set(err, ERR_NOT_FOUND, "the working directory %.300s is gone", cwd ? cwd : "");
+  ok = ok && launch_scenario_again(l, err);
+  if (ok)
+    launch_use_config(l);
+  else
+    launch_deinit(l);
+  return ok;
+}
