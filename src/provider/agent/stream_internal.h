@@ -1,5 +1,6 @@
 /* stream_internal.h - the parts of the exec driver: stream.c (bytes to values),
- * stream_event.c (values to news), stream_end.c (what came of the run). */
+ * stream_event.c (values to news), stream_tell.c (pieces of messages), stream_end.c (what came of
+ * the run). */
 #ifndef SEGUE_PROVIDER_AGENT_STREAM_INTERNAL_H
 #define SEGUE_PROVIDER_AGENT_STREAM_INTERNAL_H
 
