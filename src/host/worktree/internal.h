@@ -31,8 +31,8 @@ struct git_job {
   bool cancelled;
 };
 
-/* `ask` fills what to run; false: nothing, go on. `take` reads the answer; false: err is set. A list
- * of steps ends with one whose `ask` is NULL. */
+/* `ask` fills what to run; false: nothing, go on. `take` reads the answer; false: err is set. A
+ * list of steps ends with one whose `ask` is NULL. */
 struct git_step {
   bool (*ask)(struct git_job *job, struct git_ask *ask);
   bool (*take)(struct git_job *job, const struct git_answer *answer);

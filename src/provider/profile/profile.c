@@ -245,7 +245,7 @@ bool profile_mentions(const json_t *words, const char *placeholder) {
   return found;
 }
 
-static unsigned profile_options_of(const json_t *names) {
+unsigned profile_options_of(const json_t *names) {
   unsigned bits = 0;
   for (size_t i = 0; i < json_array_size(names); i++)
     for (unsigned bit = 0; option_names[bit] != NULL; bit++)

@@ -206,6 +206,8 @@ struct profile *profile_shipped(const char *name, const json_t *about);
 const struct profile *profile_ready(const struct profile *profile);
 /* profiles/NAME.json, which is compiled in: a new reference. */
 json_t *profile_document(const char *name);
+/* The bits of the options that a list names. */
+unsigned profile_options_of(const json_t *names);
 /* profiles/NAME.FORM as it is compiled in; form: json or yaml. */
 struct str profile_shipped_text(const char *name, const char *form);
 /* Tells what index.json says of a profile: a new reference. */
