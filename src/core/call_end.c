@@ -2,7 +2,6 @@
  * the host answers, what it tells before its end. */
 #include "core/step.h"
 
-#include "base/log.h"
 #include "base/utf8.h"
 #include "core/group.h"
 #include "extract/silence.h"

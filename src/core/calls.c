@@ -2,12 +2,9 @@
 #include "core/step.h"
 
 #include "base/log.h"
-#include "base/utf8.h"
-#include "core/group.h"
 #include "core/limits.h"
 #include "core/record.h"
 #include "core/sandbox.h"
-#include "extract/silence.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 

@@ -4,10 +4,8 @@
 #include "core/ask.h"
 #include "core/build.h"
 #include "core/limits.h"
-#include "core/ref.h"
 #include "core/sandbox.h"
 
-#include "base/buf.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/budget.h"
@@ -18,7 +16,6 @@
 #include "structured/reask.h"
 
 #include <assert.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 #include "core/build.h"
 
 #include "base/limits.h"
-#include "core/ask.h"
 #include "format/json_object.h"
 
 #include <stdio.h>

@@ -3,21 +3,17 @@
 
 #include "daemon/memo.h"
 
-#include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "core/call.h"
 #include "format/json_write.h"
 #include "host/keys.h"
 #include "host/preflight.h"
 #include "host/workflow_cache.h"
-#include "host/workspace_set.h"
 #include "os/clock.h"
 #include "workflow/facets.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 void launch_use_config(struct launch *l) {

@@ -6,8 +6,6 @@
 #include "host/preflight.h"
 #include "workflow/facets.h"
 
-#include <string.h>
-
 /* {kind: {name: text}} */
 static bool facets_fit(const struct launch_body *p, const json_t *facets) {
   const char *kind, *name;

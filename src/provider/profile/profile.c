@@ -3,10 +3,8 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "base/resource.h"
 #include "format/json_write.h"
 #include "provider/profile/keys.h"
-#include "json/scan.h"
 
 #include <pthread.h>
 #include <stddef.h>

@@ -3,13 +3,10 @@
 
 #include "base/log.h"
 #include "base/resource.h"
-#include "format/json_write.h"
 #include "json/scan.h"
 
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct {
   const char *key;

@@ -3,9 +3,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/limits.h"
 #include "base/log.h"
-#include "base/utf8.h"
 #include "judge/rule.h"
 #include "workflow/lint/part.h"
 #include "workflow/parse.h"
