@@ -57,7 +57,7 @@ def stage_pages(out):
     own = [f"{folder}/{n}" for folder in ("docs", "docs/backends") for n in sorted(os.listdir(f"{ROOT}/{folder}"))]
     for path in [*BESIDE, *own]:
         name = site_name(path)
-        if path.endswith((".svg", ".png")):
+        if path.endswith((".svg", ".png", ".webp")):
             shutil.copy(f"{ROOT}/{path}", f"{out}/{name}")
         elif path.endswith(".md") or path == "LICENSE":
             with open(f"{ROOT}/{path}", encoding="utf-8") as f:

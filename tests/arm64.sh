@@ -2,6 +2,9 @@
 # Builds for arm64 with Debian's cross compiler and the arm64 libraries in a folder of their own, then
 # runs the program and its unit tests under qemu-user. Nothing of the system is changed but what
 # apt-get installs: the cross compiler and qemu-user. Needs root and a mirror; says what it skips.
+#
+# Not run: tests that start agents' programs (qemu-user 7.2 refuses PR_SET_CHILD_SUBREAPER) and those
+# that open files through links (it has no openat2). Times mean nothing under it (SLOW_BUILD).
 set -eu
 cd "$(dirname "$0")/.."
 [ "$(id -u)" -eq 0 ] || {
@@ -24,7 +27,7 @@ if [ ! -f "$arm/ready" ]; then
   apt-get "$@" update >/dev/null &&
     apt-get "$@" install -y -d --no-install-recommends libc6-dev libuv1-dev libcurl4-openssl-dev \
       libmicrohttpd-dev libexpat1-dev libjansson-dev libyaml-dev libpcre2-dev libssl-dev \
-      libcmocka-dev >/dev/null || {
+      libcmocka-dev libpq-dev >/dev/null || {
     echo "skipped: its libraries could not be fetched"
     exit 0
   }
@@ -44,7 +47,7 @@ set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 set(CMAKE_SYSROOT $arm)
-set(CMAKE_C_FLAGS_INIT "-Wno-psabi")
+set(CMAKE_C_FLAGS_INIT "-Wno-psabi -DSLOW_BUILD=1")
 set(CMAKE_FIND_ROOT_PATH $arm)
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
@@ -57,4 +60,6 @@ cmake -G Ninja -B build/arm64 -DCMAKE_TOOLCHAIN_FILE="$arm/toolchain.cmake" \
   -DCMAKE_BUILD_TYPE=RelWithDebInfo >/dev/null
 cmake --build build/arm64 -- --quiet
 qemu-aarch64 -L "$arm" build/arm64/segue version
-ctest --test-dir build/arm64 -L unit --output-on-failure -j "$(nproc)" "$@"
+ctest --test-dir build/arm64 -L unit --output-on-failure \
+  -E 'unit/(daemon_mend|host|os_process|provider_agent|provider_command|provider_script|workflow_load)_test' \
+  -j "$(nproc)" "$@"

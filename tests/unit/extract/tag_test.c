@@ -354,6 +354,9 @@ static void hostile_text_takes_linear_time(void **state) {
                                          "# ",
                                          "[FIX:1] ("};
   (void)state;
+#ifdef SLOW_BUILD
+  skip(); /* emulated: the times of two runs say nothing about the text */
+#endif
   for (size_t i = 0; i < ARRAY_LEN(patterns); i++)
     for (int k = 0; k < 2; k++) {
       enum tag_scope scope = k ? TAG_AGENT : TAG_REPLY;
