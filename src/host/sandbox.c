@@ -228,11 +228,16 @@ json_t *sandbox_resolve(const json_t *words, const json_t *providers) {
     json_object_set_new(out, SANDBOX_LANDLOCK, json_integer(sandbox_version()));
   json_object_set_new(out, "mechanisms", mechanisms);
   json_object_set_new(out, "limits_by",
-                      json_string(group_can_limit() ? LIMITS_BY_GROUP : LIMITS_BY_BIRTH));
+                      json_string(group_may_limit() ? LIMITS_BY_GROUP : LIMITS_BY_BIRTH));
   if (json_object_size(own) > 0)
     json_object_set(out, "providers", own);
   json_decref(own);
   return out;
+}
+
+void sandbox_make_ready(json_t *config) {
+  json_object_set_new(json_object_get(config, "sandbox"), "limits_by",
+                      json_string(group_can_limit() ? LIMITS_BY_GROUP : LIMITS_BY_BIRTH));
 }
 
 static bool sandbox_in_groups(const json_t *sandbox) {

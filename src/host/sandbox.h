@@ -27,8 +27,13 @@ json_t *sandbox_read(const char *path, const struct yaml_node *node, struct err 
 
 /* Makes what a session_start tells: the user's words (NULL: none) with `mechanisms` (level -> what
  * holds it here), the version of Landlock, `providers`, and `fell_back` where the default is not to
- * be had. `providers` is the user's settings of backends, or NULL. A new reference. */
+ * be had. `providers` is the user's settings of backends, or NULL. Only looks: what holds limits is
+ * what could. A new reference. */
 json_t *sandbox_resolve(const json_t *words, const json_t *providers);
+
+/* For the config of a session that is to run: hands controllers on to control groups where that is
+ * possible, and writes down what holds limits then. */
+void sandbox_make_ready(json_t *config);
 
 /* Why no level can be held here; NULL: they can. */
 const char *sandbox_why_not(void);

@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "format/json_object.h"
 #include "host/preflight.h"
+#include "host/sandbox.h"
 
 #include <pwd.h>
 #include <stdio.h>
@@ -203,6 +204,7 @@ json_t *steer_config(const json_t *config, const struct config *user, const json
     json_object_del(now, "model");
   }
   config_resolve(user, now);
+  sandbox_make_ready(now);
   json_object_update(now, (json_t *)changed);
   json_object_del(now, "add_budget"); /* no setting: it is added once */
   return now;

@@ -190,11 +190,11 @@ bool group_memory_reached(const struct group *g) {
   return kills != NULL && strtol(kills + sizeof "oom_kill", NULL, 10) > 0;
 }
 
-/* All controllers that limits need are handed on to groups below. */
-static bool hands_on(int own) {
+/* A file of a group's folder that lists controllers has all that limits need. */
+static bool has_controllers(int dir, const char *file) {
   static const char *const names[] = {"cpu", "memory", "pids"};
   char text[512] = " ";
-  int fd = openat(own, "cgroup.subtree_control", O_RDONLY | O_CLOEXEC);
+  int fd = openat(dir, file, O_RDONLY | O_CLOEXEC);
   ssize_t n = fd < 0 ? 0 : read(fd, text + 1, sizeof text - 3);
   if (fd >= 0)
     close(fd);
@@ -208,6 +208,10 @@ static bool hands_on(int own) {
       return false;
   }
   return true;
+}
+
+static bool hands_on(int own) {
+  return has_controllers(own, "cgroup.subtree_control");
 }
 
 static void move_below(int own, const char *path) {
@@ -224,30 +228,58 @@ static void move_below(int own, const char *path) {
   }
 }
 
-static bool look_for_limits(void) {
-  static const char all[] = "+cpu +memory +pids";
-  char own[PATH_MAX], mount[PATH_MAX];
-  if (!find_own(own, mount) || !is_handed_over(own, mount))
-    return false;
-  int dir = open(own, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (dir < 0)
-    return false;
-  if (!hands_on(dir) && !group_write(dir, "cgroup.subtree_control", all)) {
-    move_below(dir, own);
-    (void)group_write(dir, "cgroup.subtree_control", all);
-  }
-  bool can = hands_on(dir);
-  close(dir);
-  return can;
+/* The group at the top of all, which has no type, may have processes in it and hand on. */
+bool group_may_limit_folder(int dir) {
+  if (hands_on(dir))
+    return true;
+  return has_controllers(dir, "cgroup.controllers") &&
+         faccessat(dir, "cgroup.subtree_control", W_OK, AT_EACCESS) == 0 &&
+         (faccessat(dir, "cgroup.type", F_OK, 0) != 0 || group_count(dir, "cgroup.procs") <= 1);
 }
 
-/* Each session asks, in threads of the pool too; a look writes to files of the kernel. */
+static bool make_limits(int own, const char *path) {
+  static const char all[] = "+cpu +memory +pids";
+  if (!hands_on(own) && !group_write(own, "cgroup.subtree_control", all)) {
+    move_below(own, path);
+    (void)group_write(own, "cgroup.subtree_control", all);
+  }
+  return hands_on(own);
+}
+
+/* The folder of our own group, where it was handed over; else -1. */
+static int open_own(char own[PATH_MAX]) {
+  char mount[PATH_MAX];
+  if (!find_own(own, mount) || !is_handed_over(own, mount))
+    return -1;
+  return open(own, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* As it was found by the first who asked to have it made; threads of the pool ask, too. */
+static atomic_int limits_made;
+enum { LIMITS_UNKNOWN, LIMITS_CAN, LIMITS_CANNOT };
+
+bool group_may_limit(void) {
+  char own[PATH_MAX];
+  int made = atomic_load(&limits_made);
+  if (made != LIMITS_UNKNOWN)
+    return made == LIMITS_CAN;
+  int dir = open_own(own);
+  bool may = dir >= 0 && group_may_limit_folder(dir);
+  if (dir >= 0)
+    close(dir);
+  return may;
+}
+
 bool group_can_limit(void) {
-  enum { UNKNOWN, CAN, CANNOT };
-  static atomic_int known;
-  if (atomic_load(&known) == UNKNOWN)
-    atomic_store(&known, look_for_limits() ? CAN : CANNOT);
-  return atomic_load(&known) == CAN;
+  char own[PATH_MAX];
+  if (atomic_load(&limits_made) == LIMITS_UNKNOWN) {
+    int dir = open_own(own);
+    bool can = dir >= 0 && make_limits(dir, own);
+    if (dir >= 0)
+      close(dir);
+    atomic_store(&limits_made, can ? LIMITS_CAN : LIMITS_CANNOT);
+  }
+  return atomic_load(&limits_made) == LIMITS_CAN;
 }
 
 /* With a number that the shim's own do not overwrite. */

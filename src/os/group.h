@@ -19,10 +19,15 @@
 struct group;
 struct process_limits;
 
-/* True when groups that group_new makes can hold limits, as it was when first asked. Where this
- * process is alone in its own group it moves into one below first: a group with processes in it
- * hands nothing on. */
+/* True when groups that group_new makes can hold limits. Only looks: for those who tell of it. Once
+ * group_can_limit was asked, its answer. */
+bool group_may_limit(void);
+/* The same, made so, and as it was when first asked: for those who run calls. Hands the controllers
+ * on to groups below; where this process is alone in its own group it moves into one below first: a
+ * group with processes in it hands nothing on. */
 bool group_can_limit(void);
+/* For tests: the look at the folder of our own group. */
+bool group_may_limit_folder(int dir);
 /* False: errno of what could not be set. */
 bool group_limit(const struct group *g, const struct process_limits *limits);
 /* Did the kernel kill something in it for its memory? */

@@ -215,6 +215,8 @@ struct process *process_start(struct process_table *t, const struct process_spec
     goto out;
   }
   p = process_new(t, spec);
+  if (spec->limits.by_group)
+    (void)group_can_limit(); /* of a session that goes on another process made it ready */
   p->group = process_group_of(spec);
   p->on_output = on_output;
   p->on_end = on_end;

@@ -4,6 +4,7 @@
 #include "cli/session_ui.h"
 #include "cli/setup.h"
 #include "host/paths.h"
+#include "host/sandbox.h"
 
 #include <stdio.h>
 
@@ -35,8 +36,10 @@ static int run_run(int argc, char **argv) {
     return status;
   cli_errors_as_json(cli_flag(&args, "json"));
   enum ui_mode mode = ui_mode_of(&args);
-  if (!setup_flags(&setup, &args, &status) ||
-      !setup_start(&setup, &args, args.words[0], &task, &status))
+  if (!setup_flags(&setup, &args, &status))
+    goto out;
+  sandbox_make_ready(setup.config); /* before the checks, which ask what holds limits */
+  if (!setup_start(&setup, &args, args.words[0], &task, &status))
     goto out;
   if (cli_flag(&args, "interactive") || (mode == UI_LINES && terminal_ask_can()))
     json_object_set_new(setup.config, "interactive", json_true());

@@ -27,6 +27,7 @@ struct launch_body {
   char key[SHA256_HEX];         /* of a workflow that can be remembered; or "" */
   bool remembered, anew;        /* it was; it is not to be */
   bool lints;                   /* the workflow alone is looked at, not what would run it */
+  bool runs;                    /* a session is to begin, not only told of */
 };
 
 /* A member as text; NULL when it is missing. *ok turns false when it is something else. */

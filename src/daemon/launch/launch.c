@@ -8,6 +8,7 @@
 #include "format/json_write.h"
 #include "host/keys.h"
 #include "host/preflight.h"
+#include "host/sandbox.h"
 #include "host/workflow_cache.h"
 #include "os/clock.h"
 #include "workflow/facets.h"
@@ -207,6 +208,8 @@ bool launch_read(struct launch_body *p) {
     json_object_set_new(l->config, "interactive", json_boolean(json_is_true(attended)));
     json_object_set_new(l->config, "submitted", json_true());
     config_resolve(&l->generation->user, l->config);
+    if (p->runs)
+      sandbox_make_ready(l->config);
     launch_use_config(l);
   }
   ok = ok && launch_take_workflow(p) && take_task(p) && (p->lints || launch_take_scenario(p)) &&
@@ -217,7 +220,7 @@ bool launch_read(struct launch_body *p) {
 }
 
 bool launch_parse(struct launch *l, const json_t *body, struct err *err, struct err_list *errors) {
-  struct launch_body p = {.l = l, .body = body, .err = err, .errors = errors};
+  struct launch_body p = {.l = l, .body = body, .err = err, .errors = errors, .runs = true};
   bool ok = launch_read(&p) && keep_task(&p);
   workflow_marks_free(p.marks);
   if (ok)
