@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 bool find_since(const char *text, int64_t *since_ms, struct err *err) {
@@ -56,6 +57,31 @@ bool find_session(const char *word, const char *logs, const char *socket, struct
   store_at(&store, where);
   return store_find(&store, word, ref, err) ||
          (logs == NULL && err->code == ERR_NOT_FOUND && find_ask_daemon(NULL, word, ref, &ignored));
+}
+
+bool find_take(const char *word, const char *logs, const struct find_each *each, struct err *err) {
+  struct store_ref ref;
+  struct store store;
+  struct stat st;
+  if (stat(word, &st) != 0 || !S_ISDIR(st.st_mode))
+    return find_session(word, logs, NULL, &ref, err) && each->log(each->ctx, &ref, err);
+  store_at(&store, word);
+  return each->store(each->ctx, &store, err);
+}
+
+bool find_take_all(char *const *words, size_t count, const char *logs, const struct find_each *each,
+                   struct err *err) {
+  char where[PATHS_BYTES];
+  struct store store;
+  for (size_t i = 0; i < count; i++)
+    if (!find_take(words[i], logs, each, err))
+      return false;
+  if (count > 0)
+    return true;
+  if (!paths_logs(logs, where, err))
+    return false;
+  store_at(&store, where);
+  return (logs == NULL && !store_exists(&store)) || each->store(each->ctx, &store, err);
 }
 
 const char *find_shown(const char *path) {

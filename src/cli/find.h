@@ -11,6 +11,20 @@
 bool find_session(const char *word, const char *logs, const char *socket, struct store_ref *ref,
                   struct err *err) MUST_CHECK;
 
+/* What is done with what a word means: a folder of logs (or a whole store), or one log. False: err
+ * is set, and the words behind it are not looked at. */
+struct find_each {
+  bool (*store)(void *ctx, const struct store *store, struct err *err);
+  bool (*log)(void *ctx, const struct store_ref *ref, struct err *err);
+  void *ctx;
+};
+bool find_take(const char *word, const char *logs, const struct find_each *each,
+               struct err *err) MUST_CHECK;
+/* Each word, in order; without words the log folder, which must be there only when `logs` names
+ * it. */
+bool find_take_all(char *const *words, size_t count, const char *logs, const struct find_each *each,
+                   struct err *err) MUST_CHECK;
+
 /* --since, as select_since reads it; NULL leaves it as it is. */
 bool find_since(const char *text, int64_t *since_ms, struct err *err) MUST_CHECK;
 

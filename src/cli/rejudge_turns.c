@@ -4,11 +4,9 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "cli/find.h"
-#include "host/paths.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static bool a_judge_was_needed(const struct row *row) {
   for (size_t i = 0; i < row->stage_count; i++)
@@ -55,40 +53,33 @@ static bool choose_store(struct rejudge_turns *t, const struct store *store, str
   return true;
 }
 
-static bool choose_folder(struct rejudge_turns *t, const char *where, struct err *err) {
-  struct store store;
+static bool choose_folder(void *ctx, const struct store *store, struct err *err) {
+  struct rejudge_turns *t = ctx;
   struct store_id *ids = NULL;
   size_t count = 0;
-  store_at(&store, where);
-  if (!choose_store(t, &store, err) || !store_list(&store, &ids, &count, err))
+  if (!choose_store(t, store, err) || !store_list(store, &ids, &count, err))
     return false;
   for (size_t i = 0; i < count; i++) {
     struct store_ref ref;
-    store_ref(&store, ids[i].id, &ref);
+    store_ref(store, ids[i].id, &ref);
     choose_read(t, &ref);
   }
   free(ids);
   return true;
 }
 
-static bool choose_word(struct rejudge_turns *t, const char *word, const char *logs,
-                        struct err *err) {
+static bool choose_log(void *ctx, const struct store_ref *ref, struct err *err) {
+  struct rejudge_turns *t = ctx;
   char id[STORE_ID_BYTES];
-  struct store_ref ref;
   struct store store;
-  struct stat st;
-  if (stat(word, &st) == 0 && S_ISDIR(st.st_mode))
-    return choose_folder(t, word, err);
-  if (!find_session(word, logs, NULL, &ref, err))
-    return false;
-  store_of(&ref, &store);
-  store_ref_id(&ref, id);
+  store_of(ref, &store);
+  store_ref_id(ref, id);
   if (id[0] == '\0')
     return err_set(err, ERR_USAGE, "%.200s: a log that is judged again bears its session's name",
-                   word);
+                   ref->name);
   if (!choose_store(t, &store, err))
     return false;
-  choose_read(t, &ref);
+  choose_read(t, ref);
   return true;
 }
 
@@ -114,12 +105,9 @@ static void choose_sort(struct rejudge_turns *t) {
 
 bool rejudge_choose(struct rejudge_turns *t, const struct cli_args *args, struct err *err) {
   const char *logs = cli_value(args, "logs");
-  char where[PATHS_BYTES];
+  const struct find_each each = {choose_folder, choose_log, t};
   t->rows = (struct rows){.names = &t->census->names, .sink = {choose_on_row, NULL}, .ctx = t};
-  for (size_t i = 0; i < args->word_count; i++)
-    if (!choose_word(t, args->words[i], logs, err))
-      return false;
-  if (args->word_count == 0 && (!paths_logs(logs, where, err) || !choose_folder(t, where, err)))
+  if (!find_take_all(args->words, args->word_count, logs, &each, err))
     return false;
   choose_sort(t);
   return t->count <= LIMIT_AUDIT_LABEL_COUNT ||

@@ -4,11 +4,8 @@
 #include "cli/cli.h"
 #include "cli/find.h"
 #include "cli/json_io.h"
-#include "host/paths.h"
 
 #include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 
 static const struct cli_option options[] = {
     AUDIT_FILTER_OPTIONS,
@@ -77,41 +74,20 @@ static void show_pair(const struct agree_pair *p) {
   buf_deinit(&advice);
 }
 
-static bool agree_folder(struct agree *a, const char *where, struct err *err) {
-  struct store store;
-  store_at(&store, where);
-  return agree_labels(a, &store, err) && agree_rejudged(a, &store, err) &&
-         agree_read_store(a, &store, err);
+static bool agree_store(void *ctx, const struct store *store, struct err *err) {
+  struct agree *a = ctx;
+  return agree_labels(a, store, err) && agree_rejudged(a, store, err) &&
+         agree_read_store(a, store, err);
 }
 
-static bool agree_word(struct agree *a, const char *word, const char *logs, struct err *err) {
-  struct store_ref ref;
+static bool agree_log(void *ctx, const struct store_ref *ref, struct err *err) {
+  struct agree *a = ctx;
   struct store store;
-  struct stat st;
-  if (stat(word, &st) == 0 && S_ISDIR(st.st_mode))
-    return agree_folder(a, word, err);
-  if (!find_session(word, logs, NULL, &ref, err))
-    return false;
-  store_of(&ref, &store);
+  store_of(ref, &store);
   if (!agree_labels(a, &store, err) || !agree_rejudged(a, &store, err))
     return false;
-  agree_read(a, &ref);
+  agree_read(a, ref);
   return true;
-}
-
-static bool agree_logs(struct agree *a, const struct cli_args *args, struct err *err) {
-  const char *logs = cli_value(args, "logs");
-  char where[PATHS_BYTES];
-  struct store store;
-  for (size_t i = 0; i < args->word_count; i++)
-    if (!agree_word(a, args->words[i], logs, err))
-      return false;
-  if (args->word_count > 0)
-    return true;
-  if (!paths_logs(logs, where, err))
-    return false;
-  store_at(&store, where);
-  return (logs == NULL && !store_exists(&store)) || agree_folder(a, where, err);
 }
 
 static void agree_print(const struct agreeing *a) {
@@ -150,7 +126,9 @@ static int agree_run(int argc, char **argv) {
     a.agree->on_differ = on_differ;
     a.agree->ctx = &a;
   }
-  bool ok = audit_filters(c, &args, &err) && agree_logs(a.agree, &args, &err);
+  const struct find_each each = {agree_store, agree_log, a.agree};
+  bool ok = audit_filters(c, &args, &err) &&
+            find_take_all(args.words, args.word_count, cli_value(&args, "logs"), &each, &err);
   if (ok)
     agree_print(&a);
   agree_free(a.agree);

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 static const struct cli_option options[] = {
     {"by", 'b', "KEY,...",
@@ -39,25 +38,14 @@ static bool audit_folder(struct census *c, const char *where, struct err *err) {
   return census_read_store(c, &store, err);
 }
 
-/* A folder, an id or a log. */
-static bool audit_word(struct census *c, const char *word, const char *logs, struct err *err) {
-  struct store_ref ref;
-  struct stat st;
-  if (stat(word, &st) == 0 && S_ISDIR(st.st_mode))
-    return audit_folder(c, word, err);
-  if (!find_session(word, logs, NULL, &ref, err))
-    return false;
-  census_read(c, &ref);
-  return true;
+static bool census_take_store(void *ctx, const struct store *store, struct err *err) {
+  return census_read_store(ctx, store, err);
 }
 
-static bool audit_logs(struct census *c, const char *logs, struct err *err) {
-  char where[PATHS_BYTES];
-  struct store store;
-  if (!paths_logs(logs, where, err))
-    return false;
-  store_at(&store, where);
-  return (logs == NULL && !store_exists(&store)) || audit_folder(c, where, err);
+static bool census_take_log(void *ctx, const struct store_ref *ref, struct err *err) {
+  (void)err;
+  census_read(ctx, ref);
+  return true;
 }
 
 /* A piece of a line of JSON: a large folder has more groups than fit into one tree. */
@@ -123,33 +111,14 @@ static bool export_close(struct exporting *e, const char *path, struct err *err)
   return true;
 }
 
-static bool flaws_word(struct flaws *f, const char *word, const char *logs, struct err *err) {
-  struct store_ref ref;
-  struct store store;
-  struct stat st;
-  if (stat(word, &st) == 0 && S_ISDIR(st.st_mode)) {
-    store_at(&store, word);
-    return flaws_read_store(f, &store, err);
-  }
-  if (!find_session(word, logs, NULL, &ref, err))
-    return false;
-  flaws_read(f, &ref);
-  return true;
+static bool flaws_take_store(void *ctx, const struct store *store, struct err *err) {
+  return flaws_read_store(ctx, store, err);
 }
 
-static bool flaws_logs(struct flaws *f, const struct cli_args *args, const char *logs,
-                       struct err *err) {
-  char where[PATHS_BYTES];
-  struct store store;
-  for (size_t i = 0; i < args->word_count; i++)
-    if (!flaws_word(f, args->words[i], logs, err))
-      return false;
-  if (args->word_count > 0)
-    return true;
-  if (!paths_logs(logs, where, err))
-    return false;
-  store_at(&store, where);
-  return (logs == NULL && !store_exists(&store)) || flaws_read_store(f, &store, err);
+static bool flaws_take_log(void *ctx, const struct store_ref *ref, struct err *err) {
+  (void)err;
+  flaws_read(ctx, ref);
+  return true;
 }
 
 static int audit_errors(const struct census *c, const struct cli_args *args, const char *logs) {
@@ -162,7 +131,8 @@ static int audit_errors(const struct census *c, const struct cli_args *args, con
     f->on_case = export_case;
     f->ctx = &e;
   }
-  ok = ok && flaws_logs(f, args, logs, &err);
+  const struct find_each each = {flaws_take_store, flaws_take_log, f};
+  ok = ok && find_take_all(args->words, args->word_count, logs, &each, &err);
   if (e.file != NULL)
     ok = export_close(&e, path, &err) && ok;
   flaws_sort(f);
@@ -220,6 +190,7 @@ static int audit(int argc, char **argv) {
   const char *logs = cli_value(&args, "logs");
   cli_errors_as_json(cli_flag(&args, "json"));
   struct census *c = census_new();
+  const struct find_each each = {census_take_store, census_take_log, c};
   status = STATUS_COMPLETE;
   bool errors = cli_flag(&args, "errors");
   const char *by = cli_value(&args, "by");
@@ -234,7 +205,7 @@ static int audit(int argc, char **argv) {
     (void)err_set(&err, ERR_USAGE, "--kept does not go with filters and --errors");
   if (err.code != ERR_NONE || !audit_filters(c, &args, &err) ||
       (by != NULL && !census_by(c, by, &err)) || (kept && !audit_kept(&c, &args, &err)) ||
-      (args.word_count == 0 && !errors && !kept && !audit_logs(c, logs, &err))) {
+      (args.word_count == 0 && !errors && !kept && !find_take_all(NULL, 0, logs, &each, &err))) {
     status = cli_fail("audit", &err);
     census_free(c);
     return status;
@@ -245,7 +216,7 @@ static int audit(int argc, char **argv) {
     return status;
   }
   for (size_t i = 0; !kept && i < args.word_count; i++)
-    if (!audit_word(c, args.words[i], logs, &err)) {
+    if (!find_take(args.words[i], logs, &each, &err)) {
       (void)cli_fail("audit", &err);
       status = STATUS_USAGE;
     }

@@ -6,8 +6,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 static const struct cli_option options[] = {
     {"check", 'c', NULL, "exit 1 when a verdict would differ, or a question would be asked", false},
@@ -77,34 +75,28 @@ static void replay_on_turn(void *ctx, const struct replay_turn *t) {
   }
 }
 
-static void replay_one(struct replaying *r, const struct store_ref *ref) {
+static bool replay_take_log(void *ctx, const struct store_ref *ref, struct err *ignored) {
+  struct replaying *r = ctx;
   struct err err = {0};
+  (void)ignored;
   r->sessions++;
   if (replay_log(r->replay, ref, replay_on_turn, r, &err))
-    return;
+    return true;
   r->unsound++;
   (void)err_wrap(&err, "%.300s", ref->name);
   (void)cli_fail("replay", &err);
+  return true;
 }
 
-static bool replay_word(struct replaying *r, const char *word, const char *logs, struct err *err) {
-  struct store_ref ref;
-  struct store store;
+static bool replay_take_store(void *ctx, const struct store *store, struct err *err) {
   struct store_id *ids = NULL;
-  struct stat st;
   size_t count = 0;
-  if (stat(word, &st) != 0 || !S_ISDIR(st.st_mode)) {
-    if (!find_session(word, logs, NULL, &ref, err))
-      return false;
-    replay_one(r, &ref);
-    return true;
-  }
-  store_at(&store, word);
-  if (!store_list(&store, &ids, &count, err))
+  if (!store_list(store, &ids, &count, err))
     return false;
   for (size_t i = 0; i < count; i++) {
-    store_ref(&store, ids[i].id, &ref);
-    replay_one(r, &ref);
+    struct store_ref ref;
+    store_ref(store, ids[i].id, &ref);
+    (void)replay_take_log(ctx, &ref, err);
   }
   free(ids);
   return true;
@@ -142,13 +134,14 @@ static int replay_run(int argc, char **argv) {
   int status;
   if (!cli_parse(&cmd_replay, argc, argv, 1, CLI_WORDS, &args, &status))
     return status;
+  const struct find_each each = {replay_take_store, replay_take_log, &r};
   r.json = cli_flag(&args, "json");
   cli_errors_as_json(r.json);
   r.replay = replay_new(&err);
   if (r.replay == NULL)
     return cli_fail("replay", &err);
   for (size_t i = 0; i < args.word_count; i++)
-    if (!replay_word(&r, args.words[i], cli_value(&args, "logs"), &err)) {
+    if (!find_take(args.words[i], cli_value(&args, "logs"), &each, &err)) {
       (void)cli_fail("replay", &err);
       missing = true;
     }
