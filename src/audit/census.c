@@ -87,6 +87,13 @@ static bool word_is_known(enum census_word what, struct str word, struct err *er
   return ok;
 }
 
+const char *census_word_name(enum census_word word) {
+  static const char *const names[CENSUS_WORD_COUNT] = {"workflow", "movement", "method", "provider",
+                                                       "model",    "worker",   "outcome"};
+  assert(word < CENSUS_WORD_COUNT);
+  return names[word];
+}
+
 bool census_filter(struct census *c, enum census_word what, const char *words, struct err *err) {
   assert(what < CENSUS_WORD_COUNT);
   struct str rest = str_from(words), word;

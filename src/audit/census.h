@@ -30,6 +30,9 @@ enum census_word {
   CENSUS_WORD_COUNT
 };
 
+/* The word for it in options, queries and addresses: workflow, movement, ... */
+const char *census_word_name(enum census_word word);
+
 enum census_table {
   CENSUS_BY,        /* as asked for */
   CENSUS_ALL,       /* one group */

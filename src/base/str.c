@@ -132,38 +132,51 @@ static bool begins_like(struct str word, const char *name) {
   return shorter >= MIN + (n < word.n) && memcmp(word.p, name, shorter) == 0;
 }
 
+bool str_near(struct str word, struct str name, size_t *distance) {
+  enum { MAX = 40 };
+  size_t row[MAX + 1];
+  if (word.n == 0 || word.n > MAX || name.n > MAX)
+    return false;
+  for (size_t j = 0; j <= name.n; j++)
+    row[j] = j;
+  for (size_t i = 1; i <= word.n; i++) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= name.n; j++) {
+      size_t cost = diagonal + (word.p[i - 1] != name.p[j - 1]);
+      diagonal = row[j];
+      if (row[j] + 1 < cost)
+        cost = row[j] + 1;
+      if (row[j - 1] + 1 < cost)
+        cost = row[j - 1] + 1;
+      row[j] = cost;
+    }
+  }
+  *distance = row[name.n];
+  return row[name.n] <= word.n / 3 + 1;
+}
+
 const char *str_nearest(struct str word, const char *const *names) {
   enum { MAX = 40 };
-  const char *best = NULL;
-  size_t best_distance = word.n / 3 + 1;
+  const char *best = NULL, *alike = NULL;
+  size_t best_distance = 0, distance;
   if (word.n == 0 || word.n > MAX)
     return NULL;
-  const char *alike = NULL;
   for (; *names; names++) {
     if (alike == NULL && begins_like(word, *names))
       alike = *names;
-    size_t row[MAX + 1], n = strlen(*names);
-    if (n > MAX)
-      continue;
-    for (size_t j = 0; j <= n; j++)
-      row[j] = j;
-    for (size_t i = 1; i <= word.n; i++) {
-      size_t diagonal = row[0];
-      row[0] = i;
-      for (size_t j = 1; j <= n; j++) {
-        size_t cost = diagonal + (word.p[i - 1] != (*names)[j - 1]);
-        diagonal = row[j];
-        if (row[j] + 1 < cost)
-          cost = row[j] + 1;
-        if (row[j - 1] + 1 < cost)
-          cost = row[j - 1] + 1;
-        row[j] = cost;
-      }
-    }
-    if (row[n] <= best_distance && (best == NULL || row[n] < best_distance)) {
+    if (str_near(word, str_from(*names), &distance) && (best == NULL || distance < best_distance)) {
       best = *names;
-      best_distance = row[n];
+      best_distance = distance;
     }
   }
   return best ? best : alike;
+}
+
+int str_hex_digit(char c) {
+  if (c >= '0' && c <= '9')
+    return c - '0';
+  if (c >= 'a' && c <= 'f')
+    return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }

@@ -38,6 +38,11 @@ bool str_to_long(struct str s, long *out);  /* the whole view, decimal, no white
 enum { STR_NUMBER_BYTES = 24 };
 size_t str_from_number(char out[STR_NUMBER_BYTES], int64_t value);
 
+/* The value of a hexadecimal digit; -1: it is none. */
+int str_hex_digit(char c);
+
+/* For "did you mean": whether so few edits make one the other, and how many. Both are short. */
+bool str_near(struct str word, struct str name, size_t *distance);
 /* For "did you mean": of a NULL-ended list the name with the fewest edits, within a bound, else the
  * first that begins like it; or NULL. */
 const char *str_nearest(struct str word, const char *const *names);

@@ -11,7 +11,7 @@
 bool find_session(const char *word, const char *logs, const char *socket, struct store_ref *ref,
                   struct err *err) MUST_CHECK;
 
-/* What is done with what a word means: a folder of logs (or a whole store), or one log. False: err
+/* Takes what a word means: a folder of logs (or a whole store), or one log. False: err
  * is set, and the words behind it are not looked at. */
 struct find_each {
   bool (*store)(void *ctx, const struct store *store, struct err *err);

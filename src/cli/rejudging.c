@@ -152,7 +152,7 @@ static json_t *job_config(const struct rejudging *r, const struct pending *p, lo
 static bool can_judge(struct rejudging *r, const struct pending *p) {
   struct preflight preflight = setup_preflight_of(r->setup);
   preflight.workflow = p->made->core.workflow;
-  return preflight_capable(&preflight, &r->failed);
+  return preflight_passes(&preflight, &r->failed);
 }
 
 static bool rejudge_start(struct rejudging *r, struct pending *p, long repeat) {

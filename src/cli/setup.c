@@ -327,7 +327,7 @@ struct preflight setup_preflight_of(const struct setup *setup) {
 bool setup_preflight(const struct setup *setup, struct err *err) {
   assert(setup->workflow != NULL);
   const struct preflight p = setup_preflight_of(setup);
-  return preflight_capable(&p, err);
+  return preflight_passes(&p, err);
 }
 
 bool setup_start(struct setup *setup, const struct cli_args *args, const char *word,

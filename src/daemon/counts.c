@@ -21,18 +21,12 @@ struct counting {
 
 /* Reads the arguments. False: err says which is wrong. */
 static bool counts_filters(const struct server_request *r, struct census *c, struct err *err) {
-  static const struct {
-    const char *name;
-    enum census_word what;
-  } words[] = {{"workflow", CENSUS_WORKFLOW}, {"movement", CENSUS_MOVEMENT},
-               {"method", CENSUS_METHOD},     {"provider", CENSUS_PROVIDER},
-               {"model", CENSUS_MODEL},       {"worker", CENSUS_WORKER},
-               {"outcome", CENSUS_OUTCOME}};
   const char *since = server_query(r, "since"), *least = server_query(r, "min_stages");
   const char *ambiguous = server_query(r, "ambiguous"), *by = server_query(r, "by");
   long n = 0;
-  for (size_t i = 0; i < ARRAY_LEN(words); i++)
-    if (!census_filter(c, words[i].what, server_query(r, words[i].name), err))
+  for (int i = 0; i < CENSUS_WORD_COUNT; i++)
+    if (!census_filter(c, (enum census_word)i,
+                       server_query(r, census_word_name((enum census_word)i)), err))
       return false;
   if (least != NULL && (!str_to_long(str_from(least), &n) || n < 1))
     return err_set(err, ERR_USAGE, "min_stages must be a number from 1");

@@ -142,7 +142,7 @@ static void put_no_member(struct finder *w, const struct value *object, struct s
        at = json_object_iter_next(json, at), looked++) {
     const char *key = json_object_iter_key(at);
     size_t n = json_object_iter_key_len(at);
-    if (expr_near(name, key, n, &distance) && (!best || distance < best_distance)) {
+    if (str_near(name, (struct str){key, n}, &distance) && (!best || distance < best_distance)) {
       best = key;
       best_n = n;
       best_distance = distance;

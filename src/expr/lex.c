@@ -216,36 +216,11 @@ bool expr_parse_string(struct expr_parser *p, struct str *out) {
 
 /* --- near names --- */
 
-bool expr_near(struct str word, const char *name, size_t n, size_t *distance) {
-  enum { MAX = 40 };
-  size_t row[MAX + 1];
-  if (word.n == 0 || word.n > MAX || n > MAX)
-    return false;
-  for (size_t j = 0; j <= n; j++)
-    row[j] = j;
-  for (size_t i = 1; i <= word.n; i++) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= n; j++) {
-      size_t cost = diagonal + (word.p[i - 1] != name[j - 1]);
-      diagonal = row[j];
-      if (row[j] + 1 < cost)
-        cost = row[j] + 1;
-      if (row[j - 1] + 1 < cost)
-        cost = row[j - 1] + 1;
-      row[j] = cost;
-    }
-  }
-  *distance = row[n];
-  return row[n] <= word.n / 3 + 1;
-}
-
 const char *expr_nearest(struct str word, const char *const *names) {
   const char *best = NULL;
   size_t best_distance = 0, distance;
   for (; *names; names++)
-    if (expr_near(word, *names, strlen(*names), &distance) &&
-        (best == NULL || distance < best_distance)) {
+    if (str_near(word, str_from(*names), &distance) && (best == NULL || distance < best_distance)) {
       best = *names;
       best_distance = distance;
     }

@@ -150,7 +150,6 @@ struct excerpt
 expr_found(const struct expr_parser *p); /* what stands at the cursor, or "the end" */
 /* The nearest of `names` (NULL-ended), or NULL. */
 const char *expr_nearest(struct str word, const char *const *names);
-bool expr_near(struct str word, const char *name, size_t n, size_t *distance);
 
 struct expr *expr_parse_or(struct expr_parser *p); /* expr.c */
 struct expr *expr_parse_sum(struct expr_parser *p);

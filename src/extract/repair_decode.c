@@ -1,23 +1,14 @@
 /* Decodes the content of a string, good escapes and bad ones. */
+#include "base/str.h"
 #include "base/utf8.h"
 #include "extract/repair_internal.h"
 
 #include <string.h>
 
-static int repair_hex_digit(char c) {
-  if (c >= '0' && c <= '9')
-    return c - '0';
-  if (c >= 'a' && c <= 'f')
-    return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F')
-    return c - 'A' + 10;
-  return -1;
-}
-
 static int repair_hex_digits(const char *s, size_t count) {
   int v = 0;
   for (size_t k = 0; k < count; k++) {
-    int d = repair_hex_digit(s[k]);
+    int d = str_hex_digit(s[k]);
     if (d < 0)
       return -1;
     v = v * 16 + d;

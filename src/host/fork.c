@@ -222,18 +222,6 @@ static bool fork_has_turn(const struct fork *f, struct err *err) {
                  as.iteration_count);
 }
 
-/* The first of what is wrong with it: the rest was checked when the parent began. */
-static bool fork_can_start(const struct preflight *p, struct err *err) {
-  struct err_list errors = {0}, warnings = {0};
-  preflight_check(p, &errors, &warnings);
-  bool ok = errors.count == 0;
-  if (!ok)
-    *err = errors.items[0];
-  err_list_deinit(&errors);
-  err_list_deinit(&warnings);
-  return ok;
-}
-
 void fork_wish_place(struct fork *f, const struct fork_place_wish *wish) {
   f->place =
       json_pack("{sO* ss* ss*}", "source", wish->source, "base", wish->base, "merge", wish->merge);
@@ -296,7 +284,7 @@ bool fork_settle(struct fork *f, const json_t *changed, const char *cwd, const s
                               .has_task = f->task.bytes.n > 0,
                               .looks = true};
   return steer_movements_known(changed, f->workflow, err) && fork_has_turn(f, err) &&
-         fork_can_start(&p, err);
+         preflight_passes(&p, err);
 }
 
 const struct core_parent *fork_parent(struct fork *f) {

@@ -458,8 +458,7 @@ void preflight_check(const struct preflight *p, struct err_list *errors,
   sort_by_place(warnings);
 }
 
-bool preflight_capable(const struct preflight *p, struct err *err) {
-  assert(!p->looks);
+bool preflight_passes(const struct preflight *p, struct err *err) {
   struct err_list errors = {0}, warnings = {0};
   preflight_check(p, &errors, &warnings);
   bool ok = errors.count == 0;

@@ -47,8 +47,8 @@ struct preflight {
 
 /* Adds to the lists what is not there yet. */
 void preflight_check(const struct preflight *p, struct err_list *errors, struct err_list *warnings);
-/* The same without looking (`looks`), for a session that goes on or a single call. False: err is
- * the first error. */
-bool preflight_capable(const struct preflight *p, struct err *err) MUST_CHECK;
+/* The same for who wants one error: a session that goes on or is forked, a single call. False: err
+ * is the first. */
+bool preflight_passes(const struct preflight *p, struct err *err) MUST_CHECK;
 
 #endif

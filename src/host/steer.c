@@ -238,7 +238,7 @@ bool steer_settle(struct steer *st, const struct core *core, const struct config
                               .registry = registry,
                               .has_scenario = has_scenario};
   return core_steer_check(core, &st->core, err) &&
-         (json_object_size(st->changed) == 0 || preflight_capable(&p, err));
+         (json_object_size(st->changed) == 0 || preflight_passes(&p, err));
 }
 
 void steer_deinit(struct steer *st) {

@@ -1,6 +1,7 @@
 /* Reads the content of strings: plain runs, escapes and text that is not ASCII. */
 #include "json/scan.h"
 
+#include "base/str.h"
 #include "base/utf8.h"
 
 #include <assert.h>
@@ -34,23 +35,13 @@ static size_t jscan_plain_run(const char *text, size_t n, size_t i) {
   return i;
 }
 
-static int jscan_hex_digit(char c) {
-  if (c >= '0' && c <= '9')
-    return c - '0';
-  if (c >= 'a' && c <= 'f')
-    return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F')
-    return c - 'A' + 10;
-  return -1;
-}
-
 /* four hexadecimal digits at text[i], or -1 */
 static int hex4(const char *text, size_t n, size_t i) {
   if (n - i < 4)
     return -1;
   int v = 0;
   for (size_t k = 0; k < 4; k++) {
-    int d = jscan_hex_digit(text[i + k]);
+    int d = str_hex_digit(text[i + k]);
     if (d < 0)
       return -1;
     v = v * 16 + d;

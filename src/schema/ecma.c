@@ -1,6 +1,7 @@
 /* Parses ECMA-262 regular expressions into trees. */
 #include "schema/ecma.h"
 
+#include "base/str.h"
 #include "base/utf8.h"
 #include "schema/pattern.h"
 
@@ -120,20 +121,12 @@ static bool property(struct ecma_parser *s, struct ecma_member *member) {
   return true;
 }
 
-static int ecma_hex(char c) {
-  if (ecma_is_digit(c))
-    return c - '0';
-  if (c >= 'a' && c <= 'f')
-    return c - 'a' + 10;
-  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static bool ecma_hex_digits(struct ecma_parser *s, int count, uint32_t *value) {
   *value = 0;
   for (int i = 0; i < count; i++, s->p++) {
-    if (s->p == s->end || ecma_hex(*s->p) < 0)
+    if (s->p == s->end || str_hex_digit(*s->p) < 0)
       return ecma_refuse(s, "hexadecimal digits are missing");
-    *value = *value * 16 + (uint32_t)ecma_hex(*s->p);
+    *value = *value * 16 + (uint32_t)str_hex_digit(*s->p);
   }
   return true;
 }
@@ -142,8 +135,8 @@ static bool ecma_hex_digits(struct ecma_parser *s, int count, uint32_t *value) {
 static bool unicode_escape(struct ecma_parser *s, uint32_t *value) {
   if (take(s, "{")) {
     const char *from = s->p;
-    for (*value = 0; s->p < s->end && ecma_hex(*s->p) >= 0 && *value <= UTF8_LAST; s->p++)
-      *value = *value * 16 + (uint32_t)ecma_hex(*s->p);
+    for (*value = 0; s->p < s->end && str_hex_digit(*s->p) >= 0 && *value <= UTF8_LAST; s->p++)
+      *value = *value * 16 + (uint32_t)str_hex_digit(*s->p);
     if (s->p == from || *value > UTF8_LAST || !take(s, "}"))
       return ecma_refuse(s, "not a code point");
   } else if (!ecma_hex_digits(s, 4, value)) {

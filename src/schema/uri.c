@@ -1,6 +1,8 @@
 /* Resolves and decodes URIs as RFC 3986 has it. */
 #include "schema/support.h"
 
+#include "base/str.h"
+
 #include <string.h>
 
 /* The five parts of a reference (RFC 3986, appendix B); `p` is NULL where a part is absent. */
@@ -125,22 +127,13 @@ size_t schema_uri_without_fragment(const char *uri) {
   return strcspn(uri, "#");
 }
 
-static int uri_hex(char c) {
-  if (c >= '0' && c <= '9')
-    return c - '0';
-  if (c >= 'a' && c <= 'f')
-    return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F')
-    return c - 'A' + 10;
-  return -1;
-}
-
 void schema_uri_decode(const char *bytes, size_t length, struct buf *out) {
   buf_append(out, "", 0);
   for (size_t i = 0; i < length; i++) {
     char c = bytes[i];
-    if (c == '%' && i + 2 < length && uri_hex(bytes[i + 1]) >= 0 && uri_hex(bytes[i + 2]) >= 0) {
-      c = (char)(uri_hex(bytes[i + 1]) * 16 + uri_hex(bytes[i + 2]));
+    if (c == '%' && i + 2 < length && str_hex_digit(bytes[i + 1]) >= 0 &&
+        str_hex_digit(bytes[i + 2]) >= 0) {
+      c = (char)(str_hex_digit(bytes[i + 1]) * 16 + str_hex_digit(bytes[i + 2]));
       i += 2;
     }
     buf_putc(out, c);

@@ -214,18 +214,11 @@ static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
 /* One word such as "since:7d". */
 static bool audit_filter_word(struct census *c, const char *name, const char *value, int64_t now_ms,
                               struct err *err) {
-  static const struct {
-    const char *name;
-    enum census_word what;
-  } words[] = {{"workflow", CENSUS_WORKFLOW}, {"movement", CENSUS_MOVEMENT},
-               {"method", CENSUS_METHOD},     {"provider", CENSUS_PROVIDER},
-               {"model", CENSUS_MODEL},       {"worker", CENSUS_WORKER},
-               {"outcome", CENSUS_OUTCOME}};
   if (value != NULL && strcmp(name, "since") == 0)
     return select_since(value, now_ms, &c->since_ms, err);
-  for (size_t i = 0; value != NULL && i < sizeof words / sizeof *words; i++)
-    if (strcmp(name, words[i].name) == 0)
-      return census_filter(c, words[i].what, value, err);
+  for (int i = 0; value != NULL && i < CENSUS_WORD_COUNT; i++)
+    if (strcmp(name, census_word_name((enum census_word)i)) == 0)
+      return census_filter(c, (enum census_word)i, value, err);
   return err_set(err, ERR_USAGE,
                  "\"%.80s\" is no filter: since:7d, workflow:, movement:, method:, provider:, "
                  "model:, worker: and outcome: are",

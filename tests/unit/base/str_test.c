@@ -88,6 +88,33 @@ static void numbers(void **state) {
   }
 }
 
+static void hexadecimal_digits(void **state) {
+  (void)state;
+  static const char digits[] = "0123456789abcdef", capitals[] = "ABCDEF";
+  for (int i = 0; i < 16; i++)
+    assert_int_equal(str_hex_digit(digits[i]), i);
+  for (int i = 0; i < 6; i++)
+    assert_int_equal(str_hex_digit(capitals[i]), 10 + i);
+  for (const char *p = "/:@G`g \n"; *p; p++)
+    assert_int_equal(str_hex_digit(*p), -1);
+  assert_int_equal(str_hex_digit('\0'), -1);
+}
+
+static void near_names(void **state) {
+  (void)state;
+  static const char huge[64] = {0};
+  size_t distance = 99;
+  assert_true(str_near(STR("review"), STR("review"), &distance));
+  assert_int_equal(distance, 0);
+  assert_true(str_near(STR("reveiw"), STR("review"), &distance));
+  assert_int_equal(distance, 2);
+  assert_false(str_near(STR("plan"), STR("review"), &distance));
+  assert_int_equal(distance, 6);
+  assert_false(str_near(STR(""), STR("a"), &distance));
+  assert_false(str_near(STR("a"), (struct str){huge, sizeof huge}, &distance));
+  assert_false(str_near((struct str){huge, sizeof huge}, STR("a"), &distance));
+}
+
 static void the_nearest_name(void **state) {
   static const char *const names[] = {"instruction", "initial_movement", "rules", "persona", NULL};
   static const struct {
@@ -141,6 +168,8 @@ int main(void) {
       cmocka_unit_test(views),
       cmocka_unit_test(lines),
       cmocka_unit_test(numbers),
+      cmocka_unit_test(hexadecimal_digits),
+      cmocka_unit_test(near_names),
       cmocka_unit_test(the_nearest_name),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
