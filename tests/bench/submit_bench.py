@@ -128,4 +128,5 @@ def main():
     row("above that loop's", statistics.median(c - b for _, _, c, b in found), "ms/session", "<= 0.30")
 
 
-main()
+if __name__ == "__main__":
+    main()
