@@ -40,6 +40,8 @@ enum workspace_mode core_workspace_mode(const struct workflow *wf, const json_t 
 enum commit_when core_commit_when(const struct workflow *wf, const json_t *config);
 /* A value of the user's settings for worktrees, or of the flags; NULL: there is none. */
 const json_t *core_worktree_setting(const json_t *config, const char *name);
+/* Puts the branch that every session of this workflow would have. False: its name has an id. */
+bool core_branch_fixed(const struct workflow *wf, const json_t *config, struct buf *out);
 
 /* The worktree of a child's turn, or with 0 the session's. NULL: that turn has none. */
 struct worktree *core_worktree(const struct core *core, long turn);

@@ -3,7 +3,8 @@
  *   session_start_worktree(s, turn)    EFFECT_WORKTREE: what core_worktree(s, turn) asks for;
  *                                      EVENT_WORKTREE comes from the loop
  *   session_cancel_worktrees(s)        the session is over: what runs is ended, nobody is told
- *   worktree_check(config, wf, &err)   before a start: git is there, and a repository
+ *   worktree_check(config, wf, &err)   before a start: git is there, and a repository in
+ *                                      which a branch of a fixed name is still free
  *
  * A worktree lies in worktrees/ of the user's state folder, or where `workspace: {folder}` of his
  * configuration says, and is named by its session (and its turn): what a crash left of one that was

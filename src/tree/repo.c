@@ -100,6 +100,39 @@ bool repo_find(const char *dir, struct repo *repo) {
   return false;
 }
 
+/* A line of packed-refs is `HASH refs/heads/NAME`. */
+static bool is_packed(const struct repo *repo, struct str ref) {
+  struct buf path = {0};
+  char *line = NULL;
+  size_t room = 0;
+  ssize_t n;
+  bool found = false;
+  buf_printf(&path, "%s/packed-refs", buf_c(&repo->common));
+  FILE *in = fopen(buf_c(&path), "re");
+  while (in != NULL && !found && (n = getline(&line, &room, in)) > 0) {
+    struct str text = str_trim((struct str){line, (size_t)n});
+    found = text.n > ref.n + 1 && text.p[text.n - ref.n - 1] == ' ' &&
+            memcmp(text.p + text.n - ref.n, ref.p, ref.n) == 0;
+  }
+  if (in != NULL)
+    (void)fclose(in);
+  free(line);
+  buf_deinit(&path);
+  return found;
+}
+
+bool repo_has_branch(const struct repo *repo, const char *name) {
+  struct buf path = {0}, ref = {0};
+  struct stat st;
+  buf_printf(&ref, "refs/heads/%s", name);
+  buf_printf(&path, "%s/%s", buf_c(&repo->common), buf_c(&ref));
+  bool found =
+      (lstat(buf_c(&path), &st) == 0 && S_ISREG(st.st_mode)) || is_packed(repo, buf_view(&ref));
+  buf_deinit(&path);
+  buf_deinit(&ref);
+  return found;
+}
+
 /* --- the stand-in --- */
 
 static bool write_text(const char *folder, const char *name, struct str text, struct err *err) {

@@ -27,6 +27,10 @@ struct repo {
 bool repo_find(const char *dir, struct repo *repo);
 void repo_deinit(struct repo *repo);
 
+/* Is there a branch of that name? Reads what git keeps in files, loose or packed; a repository that
+ * keeps its references otherwise (reftable) seems to have none. */
+bool repo_has_branch(const struct repo *repo, const char *name);
+
 /* Fills an empty folder. with_index: false where git could not read the copy (a split index);
  * then every file counts as one that git does not know yet. */
 bool repo_stand_in(const struct repo *repo, const char *folder, bool with_index,

@@ -100,14 +100,32 @@ static void put_template(struct buf *out, struct str text, const struct template
   }
 }
 
-static void put_branch(const struct core *core, const struct turn *turn, struct buf *out) {
-  const json_t *set = core_worktree_setting(core->config, "branch");
-  struct str text = core->workflow->branch;
+/* The flags of a start come before the workflow, and that before the user's configuration. */
+static struct str branch_template(const struct workflow *wf, const json_t *config) {
+  const json_t *set = core_worktree_setting(config, "branch");
+  if (json_at(json_at(config, "workspace"), "branch") == NULL && wf->branch.n > 0)
+    return wf->branch;
+  return set ? json_view(set) : STR("segue/{id}");
+}
+
+static void put_branch_of(struct str text, const struct workflow *wf, struct str id,
+                          struct buf *out) {
   const struct template_value values[] = {
-      {"{id}", str_from(core->session)}, {"{workflow}", core->workflow->name}, {NULL, STR("")}};
-  if (json_at(json_at(core->config, "workspace"), "branch") != NULL || text.n == 0)
-    text = set ? json_view(set) : STR("segue/{id}");
+      {"{id}", id}, {"{workflow}", wf->name}, {NULL, STR("")}};
   put_template(out, text, values, true);
+}
+
+bool core_branch_fixed(const struct workflow *wf, const json_t *config, struct buf *out) {
+  struct str text = branch_template(wf, config);
+  if (memmem(text.p, text.n, "{id}", strlen("{id}")) != NULL)
+    return false;
+  put_branch_of(text, wf, STR(""), out);
+  return true;
+}
+
+static void put_branch(const struct core *core, const struct turn *turn, struct buf *out) {
+  put_branch_of(branch_template(core->workflow, core->config), core->workflow,
+                str_from(core->session), out);
   if (turn == NULL)
     return;
   buf_putc(out, '-');

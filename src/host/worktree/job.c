@@ -190,6 +190,20 @@ static bool is_bare(const char *folder) {
   return has_file(folder, "HEAD") && has_file(folder, "objects") && has_file(folder, "refs");
 }
 
+/* A session that could only stop is not begun. */
+static bool branch_is_free(const struct workflow *wf, const json_t *config,
+                           const struct repo *repo, struct err *err) {
+  struct buf branch = {0};
+  bool taken = core_workspace_mode(wf, config) == WORKSPACE_WORKTREE &&
+               core_branch_fixed(wf, config, &branch) && repo_has_branch(repo, buf_c(&branch));
+  if (taken)
+    (void)err_set(err, ERR_INVALID,
+                  "there is a branch %.300s already: put {id} into branch:, or name another one",
+                  buf_c(&branch));
+  buf_deinit(&branch);
+  return !taken;
+}
+
 bool worktree_check(const json_t *config, const struct workflow *wf, struct err *err) {
   const char *cwd = json_string_value(json_at(config, "cwd"));
   bool wanted = core_workspace_mode(wf, config) == WORKSPACE_WORKTREE;
@@ -207,13 +221,16 @@ bool worktree_check(const json_t *config, const struct workflow *wf, struct err 
   if (!probe_find_program("git", git, sizeof git))
     return err_set(err, ERR_NOT_FOUND, "%s needs git, which is not in PATH: install it", key);
   char *real = realpath(cwd, NULL);
-  bool found = repo_find(real ? real : cwd, &repo);
-  if (found)
-    repo_deinit(&repo);
-  found = found || is_bare(cwd);
+  bool found = repo_find(real ? real : cwd, &repo), bare = !found && is_bare(cwd);
+  if (bare)
+    buf_puts(&repo.common, real ? real : cwd);
   free(real);
-  return found || err_set(err, ERR_INVALID,
-                          "%s needs a git repository, and %.300s is in none: git init, or "
-                          "workspace: here",
-                          key, cwd);
+  bool ok = found || bare ||
+            err_set(err, ERR_INVALID,
+                    "%s needs a git repository, and %.300s is in none: git init, or "
+                    "workspace: here",
+                    key, cwd);
+  ok = ok && branch_is_free(wf, config, &repo, err);
+  repo_deinit(&repo);
+  return ok;
 }
