@@ -110,8 +110,7 @@ static struct str branch_template(const struct workflow *wf, const json_t *confi
 
 static void put_branch_of(struct str text, const struct workflow *wf, struct str id,
                           struct buf *out) {
-  const struct template_value values[] = {
-      {"{id}", id}, {"{workflow}", wf->name}, {NULL, STR("")}};
+  const struct template_value values[] = {{"{id}", id}, {"{workflow}", wf->name}, {NULL, STR("")}};
   put_template(out, text, values, true);
 }
 

@@ -191,8 +191,8 @@ static bool is_bare(const char *folder) {
 }
 
 /* A session that could only stop is not begun. */
-static bool branch_is_free(const struct workflow *wf, const json_t *config,
-                           const struct repo *repo, struct err *err) {
+static bool branch_is_free(const struct workflow *wf, const json_t *config, const struct repo *repo,
+                           struct err *err) {
   struct buf branch = {0};
   bool taken = core_workspace_mode(wf, config) == WORKSPACE_WORKTREE &&
                core_branch_fixed(wf, config, &branch) && repo_has_branch(repo, buf_c(&branch));
