@@ -71,6 +71,33 @@ def killed_after(number):
         return killed
 
 
+def diffs_of_items():
+    with Box() as box:
+        repository(box)
+        done = box.segue(*run_words(box))
+        expect(done.returncode == 0, done.stdout, done.stderr)
+        log = box.begun()[0]
+
+        def diff(*words, status=0):
+            done = box.segue("diff", log, *words)
+            expect(done.returncode == status, words, done.stdout, done.stderr)
+            return done.stderr if status else done.stdout
+        said = diff("part")
+        places = [said.find(word) for word in (b"== part, item 1: segue/", b"+one", b"== part, item 2", b"+two",
+                                               b"== part, item 3", b"+three")]
+        expect(-1 not in places and places == sorted(places), said)
+        for name in ("parts", "parts.part"):
+            expect(diff(name).count(b"== ") == 3, name)
+        said = diff("part", "--item", "2")
+        expect(b"+two" in said and b"+one" not in said and b"==" not in said, said)
+        value = json.loads(diff("part", "--json"))
+        expect([item["item"] for item in value["items"]] == [1, 2, 3] and
+               [item["files"][0]["added"] for item in value["items"]] == [1, 1, 1], value)
+        expect(b"item 4 of movement part has no worktree" in diff("part", "--item", "4", status=2), "4")
+        for words in (["part", "--item", "0"], ["part", "--item", "x"], ["--item", "1"]):
+            expect(b"--item must be the number of an item" in diff(*words, status=2), words)
+
+
 def killed_at_many_records():
     number = 2
     while killed_after(number):
@@ -155,5 +182,5 @@ def a_fork_knows_the_branches():
 
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([killed_at_many_records, one_that_was_cut_off_in_a_merge,
+    sys.exit(main([diffs_of_items, killed_at_many_records, one_that_was_cut_off_in_a_merge,
                    a_verdict_does_not_keep_a_branch_out, a_fork_knows_the_branches]))

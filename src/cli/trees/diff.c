@@ -10,6 +10,7 @@
 
 static const struct cli_option options[] = {
     {"stat", 0, NULL, "only how many lines of which files", false},
+    {"item", 0, "N", "of a movement with for_each: that item alone", false},
     {"json", 0, NULL, "print the branch, its files and the diff as one JSON object", false},
     {"logs", 'l', "DIR", "where session logs are", false},
     {0},
@@ -22,13 +23,32 @@ struct diff_range {
   char parent[80];
 };
 
-/* The child with that name, or with its group's before it; the last one. */
-static const struct tree_item *child_of(const struct trees *t, const char *movement) {
+/* GROUP.CHILD is a child's name: each half says it too, the group's where it has items. */
+static bool diff_names_child(const struct tree_item *item, const char *word) {
+  size_t n = strlen(word);
+  if (item->movement == NULL)
+    return false;
+  const char *dot = strchr(item->movement, '.');
+  return strcmp(item->movement, word) == 0 || (dot != NULL && strcmp(dot + 1, word) == 0) ||
+         (item->item > 0 && strncmp(item->movement, word, n) == 0 && item->movement[n] == '.');
+}
+
+/* The last worktree of a child with that name; item: of that item alone, unless 0. */
+static const struct tree_item *child_of(const struct trees *t, const char *movement, long item) {
   const struct tree_item *found = NULL;
   for (size_t i = 0; i < t->count; i++)
-    if (t->items[i].movement != NULL && strcmp(t->items[i].movement, movement) == 0)
+    if (diff_names_child(&t->items[i], movement) && (item == 0 || t->items[i].item == item))
       found = &t->items[i];
   return found;
+}
+
+/* 0: it is no child of a for_each that has worktrees. */
+static long last_item(const struct trees *t, const char *movement) {
+  long last = 0;
+  for (size_t i = 0; i < t->count; i++)
+    if (diff_names_child(&t->items[i], movement) && t->items[i].item > last)
+      last = t->items[i].item;
+  return last;
 }
 
 static void use_item(const struct trees *t, const struct tree_item *item, struct diff_range *r) {
@@ -40,15 +60,18 @@ static void use_item(const struct trees *t, const struct tree_item *item, struct
 }
 
 /* The last commit of that movement. */
-static bool use_movement(const struct trees *t, const char *movement, struct diff_range *r,
-                         struct err *err) {
-  const struct tree_item *child = child_of(t, movement);
+static bool use_movement(const struct trees *t, const char *movement, long item,
+                         struct diff_range *r, struct err *err) {
+  const struct tree_item *child = child_of(t, movement, item);
   const json_t *entry;
   size_t i;
   if (child != NULL) {
     use_item(t, child, r);
     return true;
   }
+  if (item > 0)
+    return err_set(err, ERR_NOT_FOUND, "item %ld of movement %.80s has no worktree in session %s",
+                   item, movement, t->session);
   json_array_foreach(t->commits, i, entry) {
     const char *name = json_string_value(json_object_get(entry, "movement"));
     if (strcmp(name, movement) == 0)
@@ -136,27 +159,35 @@ static json_t *diff_files(const struct git_answer *numbers) {
   return files;
 }
 
-static bool print_diff_json(const struct trees *t, const struct diff_range *r, struct err *err) {
+/* NULL: err says why. */
+static json_t *diff_json(const struct trees *t, const struct diff_range *r, struct err *err) {
   struct git_answer numbers, whole;
+  json_t *value = NULL;
   if (!diff_ask(r, "--numstat", &numbers, err))
-    return false;
+    return NULL;
   git_answer_deinit(&numbers);
   if (!trees_git(r->folder, &numbers, err, "diff", "--no-ext-diff", "--no-renames", "--numstat",
                  "-z", "--end-of-options", r->from, r->to[0] ? r->to : "--", NULL))
-    return false;
-  bool ok = diff_ask(r, "--patch", &whole, err);
-  if (ok) {
-    json_t *value = json_pack("{ss so* ss so so}", "session", t->session, "path",
-                              r->to[0] ? NULL : json_io_string(r->folder), "from", r->from, "files",
-                              diff_files(&numbers), "diff", json_io_string(buf_c(&whole.out)));
+    return NULL;
+  if (diff_ask(r, "--patch", &whole, err)) {
+    value = json_pack("{ss so* ss so so}", "session", t->session, "path",
+                      r->to[0] ? NULL : json_io_string(r->folder), "from", r->from, "files",
+                      diff_files(&numbers), "diff", json_io_string(buf_c(&whole.out)));
     if (r->to[0])
       json_object_set_new(value, "to", json_string(r->to));
-    json_io_print(value, JSON_IO_COMPACT);
-    json_decref(value);
     git_answer_deinit(&whole);
   }
   git_answer_deinit(&numbers);
-  return ok;
+  return value;
+}
+
+static bool print_diff_json(const struct trees *t, const struct diff_range *r, struct err *err) {
+  json_t *value = diff_json(t, r, err);
+  if (value == NULL)
+    return false;
+  json_io_print(value, JSON_IO_COMPACT);
+  json_decref(value);
+  return true;
 }
 
 static bool print_diff(const struct diff_range *r, const char *form, struct err *err) {
@@ -176,29 +207,68 @@ static bool print_diff(const struct diff_range *r, const char *form, struct err 
   return true;
 }
 
+/* One after the other, in the order of the list. */
+static bool print_items(const struct trees *t, const char *movement, const char *form, bool json,
+                        struct err *err) {
+  json_t *items = json_array();
+  bool ok = true;
+  for (long item = 1, last = last_item(t, movement); ok && item <= last; item++) {
+    const struct tree_item *child = child_of(t, movement, item);
+    struct diff_range r = {0};
+    if (child == NULL)
+      continue;
+    use_item(t, child, &r);
+    json_t *value = json ? diff_json(t, &r, err) : NULL;
+    if (value != NULL) {
+      json_object_set_new(value, "item", json_integer(item));
+      json_array_append_new(items, value);
+    } else if (!json) {
+      printf("== %s, item %ld: %s\n", movement, item, child->branch);
+    }
+    ok = json ? value != NULL : print_diff(&r, form, err);
+  }
+  if (ok && json) {
+    json_t *all =
+        json_pack("{ss ss sO}", "session", t->session, "movement", movement, "items", items);
+    json_io_print(all, JSON_IO_COMPACT);
+    json_decref(all);
+  }
+  json_decref(items);
+  return ok;
+}
+
 static int diff_run(int argc, char **argv) {
   struct cli_args args;
   struct store_ref ref;
   struct trees t = {0};
   struct diff_range r = {0};
   struct err err = {0};
+  long item = 0;
   int status;
   if (!cli_parse(&cmd_diff, argc, argv, 1, 2, &args, &status))
     return status;
-  cli_errors_as_json(cli_flag(&args, "json"));
-  bool ok = find_session(args.words[0], cli_value(&args, "logs"), NULL, &ref, &err) &&
-            trees_read(&t, &ref, &err);
+  bool json = cli_flag(&args, "json");
+  const char *form = cli_flag(&args, "stat") ? "--stat" : "--patch";
+  cli_errors_as_json(json);
+  const char *number = cli_value(&args, "item");
+  bool ok =
+      number == NULL || (args.word_count == 2 && str_to_long(str_from(number), &item) && item >= 1);
+  if (!ok)
+    (void)err_set(&err, ERR_USAGE, "--item must be the number of an item, behind its MOVEMENT");
+  ok = ok && find_session(args.words[0], cli_value(&args, "logs"), NULL, &ref, &err) &&
+       trees_read(&t, &ref, &err);
   const struct tree_item *own = ok && args.word_count == 1 ? trees_own(&t, &err) : NULL;
+  bool all = ok && args.word_count == 2 && item == 0 && last_item(&t, args.words[1]) > 0;
   if (own != NULL)
     use_item(&t, own, &r);
-  else if (ok && args.word_count == 2)
-    ok = use_movement(&t, args.words[1], &r, &err);
-  else if (ok)
+  else if (ok && args.word_count == 2 && !all)
+    ok = use_movement(&t, args.words[1], item, &r, &err);
+  else if (ok && !all)
     ok = use_commits(&t, &r, &err);
-  if (ok && cli_flag(&args, "json"))
-    ok = print_diff_json(&t, &r, &err);
+  if (ok && all)
+    ok = print_items(&t, args.words[1], form, json, &err);
   else if (ok)
-    ok = print_diff(&r, cli_flag(&args, "stat") ? "--stat" : "--patch", &err);
+    ok = json ? print_diff_json(&t, &r, &err) : print_diff(&r, form, &err);
   trees_deinit(&t);
   return ok ? STATUS_COMPLETE : cli_fail("diff", &err);
 }
@@ -207,10 +277,12 @@ const struct cli_command cmd_diff = {
     .name = "diff",
     .arguments = "ID|last [MOVEMENT] [options]",
     .summary = "what a session changed in its worktree, or a movement by its commit",
-    .help = "Without MOVEMENT: all from where its branch began, with what is not committed yet. Of "
-            "a\n"
-            "session that worked in its folder: its commits. MOVEMENT: its last commit (--commit\n"
-            "movement), or a child's worktree. New files that are not committed are only counted.",
+    .help =
+        "Without MOVEMENT: all from where its branch began, with what is not committed yet. Of "
+        "a\n"
+        "session that worked in its folder: its commits. MOVEMENT: its last commit (--commit\n"
+        "movement), or a child's worktree; with for_each each item's, in the order of its list.\n"
+        "New files that are not committed are only counted.",
     .options = options,
     .run = diff_run,
 };

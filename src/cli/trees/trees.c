@@ -35,11 +35,19 @@ static struct tree_item *tree_of(const struct trees *t, long turn) {
   return NULL;
 }
 
-static const char *turn_movement(const struct tree_reading *r, long turn) {
+static const json_t *turn_start_of(const struct tree_reading *r, long turn) {
   char number[24];
   (void)snprintf(number, sizeof number, "%ld", turn);
-  const char *name = json_string_value(json_object_get(r->turns, number));
+  return json_object_get(r->turns, number);
+}
+
+static const char *turn_movement(const struct tree_reading *r, long turn) {
+  const char *name = json_string_value(json_object_get(turn_start_of(r, turn), "movement"));
   return name ? name : "";
+}
+
+static long turn_item(const struct tree_reading *r, long turn) {
+  return (long)json_integer_value(json_object_get(turn_start_of(r, turn), "item"));
 }
 
 static void take_tree(struct tree_reading *r, const json_t *data, long turn) {
@@ -48,6 +56,7 @@ static void take_tree(struct tree_reading *r, const json_t *data, long turn) {
   struct tree_item *item = &t->items[t->count++];
   *item = (struct tree_item){.turn = turn,
                              .movement = turn > 0 ? xstrdup(turn_movement(r, turn)) : NULL,
+                             .item = turn_item(r, turn),
                              .branch = tree_text(data, "branch"),
                              .base = tree_text(data, "base"),
                              .path = tree_text(data, "path"),
@@ -96,7 +105,9 @@ static void take_tree_record(struct tree_reading *r, const json_t *record) {
   } else if (str_eq_c(type, "turn_start")) {
     (void)snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT,
                    json_integer_value(json_object_get(record, "turn")));
-    json_object_set(r->turns, number, json_object_get(record, "movement"));
+    json_object_set_new(r->turns, number,
+                        json_pack("{sO* sO*}", "movement", json_object_get(record, "movement"),
+                                  "item", json_object_get(record, "item")));
   } else if (str_eq_c(type, "workspace")) {
     take_workspace(r, record);
   }

@@ -14,6 +14,7 @@
 struct tree_item {
   long turn;      /* of a child; 0: the session's own */
   char *movement; /* the child's; or NULL */
+  long item;      /* of a for_each, from 1; 0: it is of none */
   char *branch, *base, *path, *folder;
 };
 
