@@ -3,6 +3,7 @@
  *   shared_init(url, dry_run, &out, &err)    makes the tables, or brings them up to date; out: what
  *                                            was done, or with dry_run the SQL that would be run
  *   status = shared_status(url, &err)        a JSON object: version, workers, sessions, bytes
+ *   places = shared_places(url, &err)        who has each session that has not ended, or why nobody
  *   shared_check(url, mend, each, ctx, &err) each row against its log
  *
  * url: see postgres/url.h for what may stand in it. Blocking. */
@@ -20,6 +21,10 @@ bool shared_init(const char *url, bool dry_run, struct buf *out, struct err *err
 
 /* A new reference, or NULL. */
 json_t *shared_status(const char *url, struct err *err);
+
+/* ID -> {"worker", "lease_age_s"} of one that a worker holds; {"waits"} of one in the queue: why it
+ * is not taken, as a sentence for people. A new reference, or NULL. */
+json_t *shared_places(const char *url, struct err *err);
 
 struct shared_finding {
   const char *session;

@@ -124,7 +124,7 @@ def it_waits_until_somebody_has_a_place():
     with Fleet("30s") as fleet:
         ids = fleet.submit(fleet.workflow())
         rows = [json.loads(r) for r in fleet.segue("ls", "--json").stdout.splitlines()]
-        expect(rows[0]["status"] == "queued", rows)
+        expect(rows[0]["status"] == "queued" and rows[0]["waits"] == "no worker is there", rows)
         fleet.serve()
         fleet.all_complete(ids)
 
@@ -136,12 +136,16 @@ def it_goes_where_its_folder_is():
         fleet.serve()
         fleet.until(lambda: fleet.count("state = 'ended'") == 1, "the other one ends")
         expect(fleet.count("state = 'ready'") == 1, "it was taken without its label")
+        (row,) = [json.loads(r) for r in fleet.segue("ls", "--json", "-s", "queued").stdout.splitlines()]
+        expect(row["waits"] == "no worker has label gpu" and "worker" not in row, row)
+        expect(b"waits: no worker has label gpu" in
+               fleet.segue("ls", env={**fleet.env, "COLUMNS": "180"}).stdout, "ls for people")
         fleet.serve("--label", "gpu")
         fleet.all_complete(ids)
 
 
 def killed_stopped_and_gone_on_with():
-    """The acceptance of the issue, in small."""
+    """One dies, one hangs, a third goes on, the second comes back."""
     with Fleet() as fleet:
         first, second = fleet.serve("-n", "4"), fleet.serve("-n", "4")
         ids = fleet.submit(fleet.workflow(0.5), 16)

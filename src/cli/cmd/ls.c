@@ -13,6 +13,7 @@
 #include "store/heads.h"
 #include "store/reader.h"
 #include "store/select.h"
+#include "store/shared.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -247,6 +248,22 @@ static bool asks_for_more(const struct select *s) {
   return s->since_ms != 0 || s->workflow != NULL || s->method != NULL || s->provider != NULL;
 }
 
+/* Adds to a session of a shared store who has it, or why nobody has. */
+static void ls_put_place(json_t *s, const json_t *place) {
+  const char *worker = json_string_value(json_object_get(place, "worker"));
+  const char *waits = json_string_value(json_object_get(place, "waits"));
+  struct buf say = {0};
+  json_object_update(s, (json_t *)place);
+  if (worker != NULL)
+    buf_printf(&say, "on %s, whose lease is %.1f s old", worker,
+               json_number_value(json_object_get(place, "lease_age_s")));
+  else if (waits != NULL)
+    buf_printf(&say, "waits: %s", waits);
+  if (say.n > 0 && json_is_null(json_object_get(s, "message")))
+    json_object_set_new(s, "message", json_io_string(buf_c(&say)));
+  buf_deinit(&say);
+}
+
 /* NULL: not wanted, or no session yet. */
 static json_t *read_session(const struct ls *ls, const struct store *store, const char *id,
                             const struct index_row *row) {
@@ -296,6 +313,11 @@ static int list_folder(struct ls *ls, const char *logs) {
     return STATUS_COMPLETE; /* nothing ran yet */
   if (!store_list(&store, &ids, &count, &err))
     return cli_fail("ls", &err);
+  json_t *places = store_is_address(store.where) ? shared_places(store.where, &err) : json_object();
+  if (places == NULL) {
+    free(ids);
+    return cli_fail("ls", &err);
+  }
   struct index *x = index_open(&store);
   struct heads *heads = NULL;
   bool only_open = !brief_wants_ended(ls->wanted.statuses);
@@ -308,9 +330,12 @@ static int list_folder(struct ls *ls, const char *logs) {
       continue;
     json_t *s = read_session(ls, &store, id, row);
     if (s != NULL)
+      ls_put_place(s, json_object_get(places, id));
+    if (s != NULL)
       print_session(ls, s);
     json_decref(s);
   }
+  json_decref(places);
   if (heads != NULL)
     heads_deinit(heads);
   free(heads);

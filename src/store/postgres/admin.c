@@ -146,3 +146,35 @@ json_t *shared_status(const char *url, struct err *err) {
     json_object_set_new(status, "store", json_string(pg->shown));
   return status;
 }
+
+/* --- who has what --- */
+
+static const char places_sql[] =
+    "WITH live AS (SELECT * FROM segue.worker WHERE lease_until > clock_timestamp())"
+    "SELECT coalesce(json_object_agg(s.id, CASE WHEN s.state = 'held' THEN"
+    "  json_build_object('worker', w.name, 'lease_age_s',"
+    "   round(extract(epoch FROM clock_timestamp() - w.renewed)::numeric, 1))"
+    " ELSE json_build_object('waits', CASE"
+    "  WHEN NOT EXISTS (SELECT FROM live) THEN 'no worker is there'"
+    "  WHEN NOT EXISTS (SELECT FROM live l WHERE s.needs <@ l.labels) THEN coalesce("
+    "   (SELECT 'no worker has label ' || string_agg(n, ', ') FROM unnest(s.needs) n"
+    "     WHERE NOT EXISTS (SELECT FROM live l WHERE n = ANY (l.labels))),"
+    "   'no worker has all of the labels ' || array_to_string(s.needs, ', '))"
+    "  WHEN s.ready_at > clock_timestamp() THEN 'a worker gave it back; it is taken again in '"
+    "   || ceil(extract(epoch FROM s.ready_at - clock_timestamp())) || ' s'"
+    "  ELSE 'until a worker has a place' END) END), '{}'::json)"
+    " FROM segue.session s LEFT JOIN live w ON w.id = s.owner"
+    " WHERE s.seq > 0 AND (s.state = 'ready' OR (s.state = 'held' AND w.id IS NOT NULL))";
+
+json_t *shared_places(const char *url, struct err *err) {
+  enum conn_failure failure;
+  struct pg_base *pg = base_of(url, err);
+  PGresult *answer = pg ? base_ask(pg, places_sql, NULL, 0, false, &failure, err) : NULL;
+  if (answer == NULL)
+    return NULL;
+  json_t *places = json_loads(conn_text(answer, 0, 0), 0, NULL);
+  conn_free(answer);
+  if (places == NULL)
+    (void)err_set(err, ERR_CORRUPT, "the store %s tells its sessions in another form", pg->shown);
+  return places;
+}

@@ -20,7 +20,8 @@ CREATE OR REPLACE FUNCTION segue.renew(p_worker uuid, p_ttl_ms bigint)
 RETURNS TABLE (o_ok boolean, o_asked text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  UPDATE segue.worker w SET lease_until = clock_timestamp() + p_ttl_ms * interval '1 millisecond'
+  UPDATE segue.worker w SET renewed = clock_timestamp(),
+         lease_until = clock_timestamp() + p_ttl_ms * interval '1 millisecond'
    WHERE w.id = p_worker AND w.lease_until > clock_timestamp();
   o_ok := FOUND;
   SELECT string_agg(s.id::text || ' ' || s.asked, E'\n') INTO o_asked FROM segue.session s
