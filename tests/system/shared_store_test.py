@@ -45,10 +45,30 @@ def made_and_made_again():
         expect(box.segue("store", "status").returncode == 2, "the plan made something")
         first = box.segue("store", "init")
         again = box.segue("store", "init")
-        expect(first.returncode == 0 and b"made the tables of version 1" in first.stdout, first)
+        expect(first.returncode == 0 and b"made the tables of version 2" in first.stdout, first)
         expect(again.returncode == 0 and b"already" in again.stdout, again)
         done, (status,) = box.json("store", "status")
-        expect(status["version"] == 1 and status["sessions"] == {}, status)
+        expect(status["version"] == 2 and status["sessions"] == {}, status)
+
+
+def tables_of_version_1_are_brought_up_to_date():
+    """The tables as version 1 made them, with a function of that time and a worker."""
+    source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    with open(source + "/src/store/postgres/schema.sql", encoding="utf-8") as f:
+        old = f.read()
+    with SharedBox(init=False) as box:
+        box.sql(old)
+        box.sql("CREATE FUNCTION segue.renew(p_worker uuid, p_ttl_ms bigint) RETURNS TABLE "
+                "(o_ok boolean, o_old text) LANGUAGE sql AS $$ SELECT true, '' $$")
+        box.sql("INSERT INTO segue.worker (id, name, lease_until) VALUES (gen_random_uuid(), "
+                "'old', now())")
+        status = box.segue("store", "status")
+        expect(status.returncode == 2 and b"store init" in status.stderr, status)
+        done = box.segue("store", "init")
+        expect(done.returncode == 0 and b"from version 1 to" in done.stdout, done)
+        ran = box.segue("run", *box.words())
+        expect(ran.returncode == 0, ran)
+        expect(box.segue("verify", "last").returncode == 0, "verify")
 
 
 def two_make_it_at_once():
@@ -350,7 +370,8 @@ if __name__ == "__main__":
         print("skipped:", why)
         sys.exit(77)
     with postgres.Server() as SERVER:
-        status = main([made_and_made_again, two_make_it_at_once, a_session_from_its_start_to_its_end,
+        status = main([made_and_made_again,
+                       tables_of_version_1_are_brought_up_to_date, two_make_it_at_once, a_session_from_its_start_to_its_end,
                        the_same_records_as_in_files, stopped_and_gone_on_with, one_owner_at_a_time,
                        killed_and_gone_on_with_once_its_lease_is_over, cancelled_from_elsewhere,
                        a_stopped_one_is_cancelled_here, the_lease_ends_under_it,

@@ -11,8 +11,17 @@
 /* One init at a time, in all of the database. */
 #define INIT_LOCK "SELECT pg_advisory_xact_lock(7303014)"
 
-static const char *const init_files[] = {
-    "store/postgres/schema.sql", "store/postgres/functions.sql", "store/postgres/roles.sql"};
+/* The tables as they were first, then what brings each version to the next. */
+static const char *const table_files[BASE_VERSION] = {"store/postgres/schema.sql",
+                                                      "store/postgres/upgrade_2.sql"};
+static const char *const rights_files[] = {"store/postgres/functions.sql",
+                                           "store/postgres/roles.sql"};
+
+struct initing {
+  struct conn *conn; /* NULL: only told */
+  struct buf *out;
+  enum conn_failure failure;
+};
 
 static const char *sql_file(const char *name) {
   const struct resource *r = resource_find(name);
@@ -65,6 +74,9 @@ static bool check_version(int version, const char *shown, struct err *err) {
 static void tell_init(int version, const char *shown, struct buf *out) {
   if (version == 0)
     buf_printf(out, "made the tables of version %d in %s\n", BASE_VERSION, shown);
+  else if (version < BASE_VERSION)
+    buf_printf(out, "brought the tables in %s from version %d to %d\n", shown, version,
+               BASE_VERSION);
   else
     buf_printf(out,
                "the tables in %s are of version %d already; functions and rights are as they "
@@ -72,15 +84,29 @@ static void tell_init(int version, const char *shown, struct buf *out) {
                shown, version);
 }
 
+static bool init_do(struct initing *init, const char *sql, struct err *err) {
+  if (init->conn != NULL)
+    return conn_script(init->conn, sql, &init->failure, err);
+  buf_puts(init->out, sql);
+  return true;
+}
+
+static bool init_from(struct initing *init, int version, struct err *err) {
+  bool ok = true;
+  for (size_t i = (size_t)version; ok && i < ARRAY_LEN(table_files); i++)
+    ok = init_do(init, sql_file(table_files[i]), err);
+  for (size_t i = 0; ok && i < ARRAY_LEN(rights_files); i++)
+    ok = init_do(init, sql_file(rights_files[i]), err);
+  return ok;
+}
+
 static bool init_tables(struct conn *conn, const char *shown, struct buf *out, struct err *err) {
-  enum conn_failure failure;
-  if (!conn_script(conn, "BEGIN; " INIT_LOCK, &failure, err))
+  struct initing init = {.conn = conn, .out = out};
+  if (!init_do(&init, "BEGIN; " INIT_LOCK, err))
     return false;
   int version = tables_version(conn, err);
-  bool ok = check_version(version, shown, err);
-  for (size_t i = version == 0 ? 0 : 1; ok && i < ARRAY_LEN(init_files); i++)
-    ok = conn_script(conn, sql_file(init_files[i]), &failure, err);
-  ok = ok && conn_script(conn, "COMMIT", &failure, err);
+  bool ok = check_version(version, shown, err) && init_from(&init, version, err) &&
+            init_do(&init, "COMMIT", err);
   if (ok)
     tell_init(version, shown, out);
   else if (strstr(err->text, "create role") != NULL)
@@ -98,12 +124,12 @@ bool shared_init(const char *url, bool dry_run, struct buf *out, struct err *err
     return false;
   bool ok;
   if (dry_run) {
+    struct initing init = {.out = out};
     int version = tables_version(conn, err);
     ok = check_version(version, shown, err);
     if (ok)
       buf_puts(out, "BEGIN;\n" INIT_LOCK ";\n");
-    for (size_t i = version == 0 ? 0 : 1; ok && i < ARRAY_LEN(init_files); i++)
-      buf_puts(out, sql_file(init_files[i]));
+    ok = ok && init_from(&init, version, err);
     if (ok)
       buf_puts(out, "COMMIT;\n");
   } else {

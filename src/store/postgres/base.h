@@ -19,7 +19,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { BASE_VERSION = 1, BASE_WHO_BYTES = 48 };
+enum { BASE_VERSION = 2, BASE_WHO_BYTES = 48 };
 
 struct news_item {
   struct news_item *next;

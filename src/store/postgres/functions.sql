@@ -1,6 +1,16 @@
 -- All that workers change, they change through these. They run with the owner's rights and a search
 -- path of their own.
 
+-- Those of an older version go first: one that answers with other columns cannot be replaced.
+DO $$
+DECLARE f record;
+BEGIN
+  FOR f IN SELECT p.oid::regprocedure AS name FROM pg_proc p
+            WHERE p.pronamespace = 'segue'::regnamespace LOOP
+    EXECUTE 'DROP FUNCTION ' || f.name;
+  END LOOP;
+END $$;
+
 CREATE OR REPLACE FUNCTION segue.has_lease(p_worker uuid) RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT EXISTS (SELECT FROM segue.worker w WHERE w.id = p_worker AND w.lease_until > clock_timestamp())

@@ -16,7 +16,6 @@ CREATE TABLE segue.worker (
   labels text[] NOT NULL DEFAULT '{}',
   program text NOT NULL DEFAULT '',
   begun timestamptz NOT NULL DEFAULT clock_timestamp(),
-  renewed timestamptz NOT NULL DEFAULT clock_timestamp(),
   lease_until timestamptz NOT NULL
 ) WITH (fillfactor = 50);
 
