@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -59,10 +60,24 @@ static json_t *loads(const char *name) {
   return doc;
 }
 
+/* The value given to a started workflow is refused with this text. */
+static void input_is_refused(const char *name, const char *inputs, const char *words) {
+  struct err_list errors = {0};
+  json_auto_t *given = json_loads(inputs, 0, NULL);
+  assert_non_null(given);
+  assert_null(load_with(name, given, true, &errors));
+  assert_true(errors.count > 0);
+  if (strstr(errors.items[0].text, words) == NULL)
+    fail_msg("%s: %s", inputs, errors.items[0].text);
+  err_list_deinit(&errors);
+}
+
 /* One of its errors stands at that place of that file and says that. */
 static void is_refused(const char *name, const char *file, int line, const char *words) {
   struct err_list errors = {0};
-  assert_null(load_with(name, NULL, true, &errors));
+  json_auto_t *doc = load_with(name, NULL, true, &errors);
+  if (doc != NULL)
+    fail_msg("it loads, and not \"%s\" is said", words);
   bool found = false;
   for (size_t i = 0; i < errors.count; i++) {
     const struct err *e = &errors.items[i];
@@ -307,7 +322,38 @@ static void what_is_wrong_is_said_at_both_places(void **state) {
       {"name: m\nmovements:\n- name: c\n  parallel:\n  - {name: k, call: sub/review.yaml, rules: "
        "[{condition: x}]}\n" END,
        "w.yaml", 5, "call no workflow"},
+      {CALL("  args: x\n", RULES), "w.yaml", 5, "args must be a map"},
+      {CALL("  args: {target: a b}\n", "  rules: x\n"), "w.yaml", 3,
+       "a movement with call has rules"},
+      {CALL("  args: {target: x}\n", "  rules: [x]\n"), "w.yaml", 6, "a condition and next"},
+      {CALL("  args: {target: x}\n", "  rules: [{condition: approved}]\n"), "w.yaml", 6,
+       "has no next"},
+      {CALL("  args: {target: x}\n", "  rules: [{condition: approved, next: c, tag: t}]\n"),
+       "w.yaml", 6, "tag"},
+      {"name: m\nmovements:\n- call: sub/review.yaml\n" RULES, "w.yaml", 3, "add name:"},
+      {"name: m\nmovements:\n- name: c\n  call: \"a\\tb\"\n" END, "w.yaml", 4, "no name or path"},
+      {"name: m\nmovements:\n- name: c\n  call: ''\n" END, "w.yaml", 4, "must be the name"},
+      {"name: m\nmovements:\n- name: c\n  uses: []\n" END, "w.yaml", 4, "of a fragment"},
+      {"name: m\nmovements:\n- name: c\n  call: away.yaml\n" END, "w.yaml", 4, "leads out of"},
+      {"name: m\nmovements:\n- name: c\n  call: large.yaml\n" END, "w.yaml", 4, "larger than"},
+      {"name: m\nmovements:\n- name: c\n  call: w.yaml/x.yaml\n" END, "w.yaml", 4, "no file"},
+      {"name: m\nparams: []\nmovements:\n- name: c\n" END, "w.yaml", 2, "params must be a map"},
+      {"name: m\nparams: {}\nmovements:\n- name: c\n" END, "w.yaml", 2, "params must be a map"},
+      {"name: m\nparams: {a: {default: [1]}}\nmovements:\n- name: c\n" END, "w.yaml", 2,
+       "default of a param must be a text"},
+      {"name: m\nreturns: []\nmovements:\n- name: c\n" END, "w.yaml", 2, "a list of labels"},
+      {"name: m\nreturns: [[x], ' ', \"a\\tb\"]\nmovements:\n- name: c\n" END, "w.yaml", 2,
+       "a label of returns is one line"},
+      {"name: m\nreturns: [ABORT]\nmovements:\n- name: c\n" END, "w.yaml", 2, "without being"},
+      {"name: m\nparams: {a: 1}\nmovements:\n- name: c\n  instruction: '{input:zzz}'\n" END,
+       "w.yaml", 5, "declare it below params:"},
   };
+  struct buf large = {0};
+  while (large.n <= LIMIT_WORKFLOW_BYTES)
+    buf_puts(&large, "# a long comment, a long comment, a long comment, a long comment\n");
+  put("large.yaml", buf_c(&large));
+  buf_deinit(&large);
+  assert_int_equal(symlink("/etc/passwd", folder_path(dir, "away.yaml")), 0);
   put("bad.yaml", "name: b\n\nmvements: []\n");
   put("list.yaml", "- a\n");
   put("loop.yaml", "name: l\nmovements:\n- name: c\n  call: w.yaml\n" END);
@@ -316,6 +362,31 @@ static void what_is_wrong_is_said_at_both_places(void **state) {
     put("w.yaml", cases[i].text);
     is_refused("w.yaml", cases[i].file, cases[i].line, cases[i].words);
   }
+}
+
+static void inputs_are_checked_against_the_params(void **state) {
+  (void)state;
+  put("none.yaml", "name: m\nmovements:\n- name: c\n" END);
+  put("one.yaml", "name: m\nparams: {target: , mode: x}\nmovements:\n- name: c\n" END);
+  input_is_refused("none.yaml", "{\"a\": \"b\"}", "takes no input a");
+  input_is_refused("one.yaml", "{\"mode\": \"b\"}", "give --input target=VALUE");
+  input_is_refused("one.yaml", "{\"target\": \"b\", \"targe\": \"b\"}", "did you mean target");
+  input_is_refused("one.yaml", "{\"target\": \"b\", \"zzzzzz\": \"b\"}", "takes no input zzzzzz");
+  input_is_refused("one.yaml", "{\"target\": 1}", "target");
+  struct buf long_one = {0};
+  buf_puts(&long_one, "{\"target\": \"");
+  while (long_one.n <= LIMIT_INPUT_BYTES + 20)
+    buf_puts(&long_one, "0123456789abcdef");
+  buf_puts(&long_one, "\"}");
+  input_is_refused("one.yaml", buf_c(&long_one), "target");
+  buf_clear(&long_one);
+  buf_puts(&long_one, "name: m\nparams: {target: ");
+  while (long_one.n <= LIMIT_INPUT_BYTES + 40)
+    buf_puts(&long_one, "0123456789abcdef");
+  buf_puts(&long_one, "}\nmovements:\n- name: c\n" END);
+  put("long.yaml", buf_c(&long_one));
+  buf_deinit(&long_one);
+  is_refused("long.yaml", "long.yaml", 2, "a param's value is at most");
 }
 
 static void includes_are_bounded(void **state) {
@@ -411,6 +482,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(what_comes_from_outside_is_data, set_up, tear_down),
       cmocka_unit_test_setup_teardown(fragments_lie_under_a_movement, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_is_wrong_is_said_at_both_places, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(inputs_are_checked_against_the_params, set_up, tear_down),
       cmocka_unit_test_setup_teardown(includes_are_bounded, set_up, tear_down),
       cmocka_unit_test_setup_teardown(depth_and_size_are_bounded, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_hundred_calls_take_no_time, set_up, tear_down),
