@@ -113,7 +113,7 @@ static const struct held held = {0};
 static const struct capability agent = {.name = "claude", .held = &held};
 static const struct capability api = {.name = "openai"};
 
-/* What cannot be held, or may not be left out, is said before anything starts. */
+/* A call that cannot be held, or that is held too little, is refused before anything starts. */
 static void calls_are_checked(void **state) {
   static const struct {
     const char *config;

@@ -1,4 +1,4 @@
-/* What a person says who takes a session further or forks it: read, and refused in words. */
+/* Checks the words of a person who takes a session further or forks it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Settings for worktrees, and where a session's task came from: outside data, from files and the API. */
+/* Checks settings for worktrees, and where a task came from: outside data of files and the API. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
