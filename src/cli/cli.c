@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "cli/json_io.h"
+#include "host/config.h"
 #include "store/store.h"
 
 #include <assert.h>
@@ -135,8 +136,11 @@ static bool take_letters(struct parsing *p, const char *arg) {
 
 const char *cli_store(const struct cli_args *args) {
   const char *store = given_value(args, "store");
-  if (store == NULL && find_long(args->command, STR("store")) != NULL)
+  bool takes_one = find_long(args->command, STR("store")) != NULL;
+  if (store == NULL && takes_one)
     store = getenv("SEGUE_STORE");
+  if (store == NULL && takes_one && getenv("SEGUE_LOGS") == NULL)
+    store = config_store();
   return store && store[0] ? store : NULL;
 }
 

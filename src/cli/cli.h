@@ -64,8 +64,9 @@ bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t 
                struct cli_args *out, int *status);
 bool cli_flag(const struct cli_args *args, const char *name);
 const char *cli_value(const struct cli_args *args, const char *name); /* the last one; or NULL */
-/* --store, else SEGUE_STORE where the command has that option, or NULL. For such a command the
- * value of "logs" is this where --logs is not given: a store is named in place of a folder. */
+/* --store, else SEGUE_STORE, else the configuration's `store` (behind SEGUE_LOGS), where the
+ * command has that option; or NULL. For such a command the value of "logs" is this where --logs is
+ * not given: a store is named in place of a folder. */
 const char *cli_store(const struct cli_args *args);
 /* The i-th value of a repeating option, NULL behind the last. */
 const char *cli_values(const struct cli_args *args, const char *name, size_t i);

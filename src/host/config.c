@@ -11,6 +11,7 @@
 #include "host/paths.h"
 #include "host/sandbox.h"
 #include "host/workspace_set.h"
+#include "store/store.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,19 +20,22 @@
 #include <unistd.h>
 
 const struct config_key config_keys[] = {
-    {"provider", NULL, "--provider", "backend of movements that name none"},
-    {"model", NULL, "--model", "its model"},
-    {"options", NULL, "--option", "sampling: temperature, seed, max_tokens, effort"},
-    {"fallback", NULL, NULL, "for a backend, whom to ask when it cannot go on"},
-    {"prices", NULL, NULL, "US dollars a million tokens, by model: input, output, cached"},
-    {"notify", NULL, NULL,
+    {"provider", NULL, "--provider", NULL, "backend of movements that name none"},
+    {"model", NULL, "--model", NULL, "its model"},
+    {"options", NULL, "--option", NULL, "sampling: temperature, seed, max_tokens, effort"},
+    {"fallback", NULL, NULL, NULL, "for a backend, whom to ask when it cannot go on"},
+    {"prices", NULL, NULL, NULL, "US dollars a million tokens, by model: input, output, cached"},
+    {"notify", NULL, NULL, NULL,
      "a program that is told of questions, stops and ends, as a list of words"},
-    {"workspace", "here", "--workspace", "where sessions work, and what a worktree gets"},
-    {"wait_for_reset", "on", NULL, "off: a limit of hours stops a session instead"},
-    {"env", NULL, NULL, "variables that backends' processes get beside the standard ones"},
-    {"secrets", NULL, NULL, "variables that single movements may name, and only then get"},
-    {"sandbox", "guard", NULL, "what holds agents and commands: a level, or a map"},
-    {"providers", NULL, NULL, "settings of single backends; segue providers show NAME names them"},
+    {"workspace", "here", "--workspace", NULL, "where sessions work, and what a worktree gets"},
+    {"wait_for_reset", "on", NULL, NULL, "off: a limit of hours stops a session instead"},
+    {"env", NULL, NULL, NULL, "variables that backends' processes get beside the standard ones"},
+    {"secrets", NULL, NULL, NULL, "variables that single movements may name, and only then get"},
+    {"sandbox", "guard", NULL, NULL, "what holds agents and commands: a level, or a map"},
+    {"store", NULL, "--store", "SEGUE_STORE",
+     "where sessions are kept instead of a folder: postgres://HOST/DATABASE"},
+    {"providers", NULL, NULL, NULL,
+     "settings of single backends; segue providers show NAME names them"},
     {0},
 };
 
@@ -166,6 +170,11 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
     config->no_reset_wait = off;
     return true;
   }
+  if (str_eq_c(key, "store")) {
+    bool ok = value->kind == YAML_TEXT && store_is_address(value->text.p);
+    return ok ||
+           wrong(err, path, value, "store must be an address: write postgres://HOST/DATABASE");
+  }
   if (str_eq_c(key, "workspace"))
     return read_workspace(config, path, value, err);
   if (str_eq_c(key, "prices"))
@@ -193,7 +202,7 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
   const char *near = str_nearest(key, names);
   const char *all =
       "use provider, model, options, fallback, prices, notify, workspace, wait_for_reset, env, "
-      "secrets, sandbox or providers";
+      "secrets, sandbox, store or providers";
   (void)snprintf(text, sizeof text, "unknown key \"%.40s\": %s%s%s", key.p,
                  near ? "did you mean \"" : all, near ? near : "", near ? "\"?" : "");
   return wrong(err, path, pair->key, text);
@@ -308,6 +317,20 @@ json_t *config_values(char path[CONFIG_PATH_BYTES], struct err *err) {
   arena_deinit(&arena);
   buf_deinit(&text);
   return values;
+}
+
+const char *config_store(void) {
+  static char store[PATHS_BYTES];
+  static bool known;
+  char path[CONFIG_PATH_BYTES];
+  struct err err;
+  json_t *values = known ? NULL : config_values(path, &err);
+  const char *said = json_string_value(json_object_get(values, "store"));
+  known = true;
+  if (said != NULL && strlen(said) < sizeof store)
+    memcpy(store, said, strlen(said) + 1);
+  json_decref(values);
+  return store;
 }
 
 static void config_set_string(json_t *object, const char *key, const char *value) {

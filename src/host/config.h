@@ -11,6 +11,7 @@
  *   env: [NAME, ...]        variables that providers' processes get beside the standard ones
  *   secrets: [NAME, ...]    variables that single movements may name, and only then get
  *   sandbox: guard          what holds agents and commands, see sandbox.h
+ *   store: postgres://HOST/DATABASE   where sessions are kept instead of a folder
  *   providers: {NAME: {...}}  settings of single backends; each backend says what it takes
  *
  * Only the user's file may say these: a project's .segue/ holds facets, nothing else. Missing file:
@@ -40,9 +41,10 @@ struct config {
 
 /* Every key of the file: the one list that the reader's checks and `segue config` come from. */
 struct config_key {
-  const char *name;  /* NULL ends the list */
-  const char *value; /* without one; NULL: none */
-  const char *flag;  /* of a command, which goes before it; or NULL */
+  const char *name;     /* NULL ends the list */
+  const char *value;    /* without one; NULL: none */
+  const char *flag;     /* of a command, which goes before it; or NULL */
+  const char *variable; /* goes before it, too; or NULL */
   const char *what;
 };
 extern const struct config_key config_keys[];
@@ -51,6 +53,10 @@ extern const struct config_key config_keys[];
  * "" without one. */
 enum { CONFIG_PATH_BYTES = 1024 + 16 };
 json_t *config_values(char path[CONFIG_PATH_BYTES], struct err *err);
+
+/* The address of its `store`; "": there is none, or the file cannot be read, which config_load
+ * says. The same text each time: it is read once. */
+const char *config_store(void);
 
 bool config_load(struct config *config, struct err *err) MUST_CHECK;
 /* Writes what it says into the config of a session_start: default_provider, default_model,

@@ -34,6 +34,16 @@ def values_have_an_origin():
         expect(found["colours"]["origin"] == "NO_COLOR", found["colours"])
         headers = found["providers"]["value"]["azure"]["headers"]
         expect(set(headers.values()) == {"(hidden)"}, "a header may be a key:", headers)
+        write(box, "store: postgres://db.example/segue\n")
+        _, found = rows(box)
+        expect(found["store"]["value"] == "postgres://db.example/segue" and found["store"]["variable"] == "SEGUE_STORE",
+               found["store"])
+        _, found = rows(box, SEGUE_STORE="postgres://other/x")
+        expect(found["store"]["value"] == "postgres://other/x" and found["store"]["origin"] == "SEGUE_STORE", found["store"])
+        write(box, "store: /somewhere\n")
+        done = box.segue("ls")
+        expect(done.returncode == 2 and b"is no address of a store" in done.stderr, done)
+        write(box, "provider: claude\nproviders: {azure: {type: openai, headers: {api-key: $SECRET, x: plain}}}\n")
         text = box.segue("config").stdout.decode()
         expect("claude" in text and path in text and "plain" not in text, text)
 

@@ -71,6 +71,22 @@ def tables_of_version_1_are_brought_up_to_date():
         expect(box.segue("verify", "last").returncode == 0, "verify")
 
 
+def named_in_the_configuration():
+    with SharedBox() as box:
+        folder = box.dir + "/home/config/segue"
+        os.makedirs(folder)
+        with open(folder + "/config.yaml", "w", encoding="utf-8") as f:
+            f.write(f"store: '{box.store}'\n")
+        del box.env["SEGUE_STORE"]
+        expect(box.segue("run", *box.words(), "-q").returncode == 0, "run")
+        _, rows = box.json("ls")
+        expect(len(rows) == 1 and rows[0]["log"].startswith("postgres://"), rows)
+        expect(box.json("ls", "--logs", box.dir + "/none")[1] == [], "a folder that is named goes before")
+        expect(box.segue("ls", "--json", env={"SEGUE_STORE": "", "SEGUE_LOGS": box.logs}).stdout == b"", "none wanted")
+        expect(box.segue("verify", "last").returncode == 0, "verify")
+        expect(box.json("store", "status")[1][0]["sessions"] == {"ended": 1}, "status")
+
+
 def two_make_it_at_once():
     with SharedBox(init=False) as box:
         both = [box.start("store", "init") for _ in range(2)]
@@ -370,7 +386,7 @@ if __name__ == "__main__":
         print("skipped:", why)
         sys.exit(77)
     with postgres.Server() as SERVER:
-        status = main([made_and_made_again,
+        status = main([made_and_made_again, named_in_the_configuration,
                        tables_of_version_1_are_brought_up_to_date, two_make_it_at_once, a_session_from_its_start_to_its_end,
                        the_same_records_as_in_files, stopped_and_gone_on_with, one_owner_at_a_time,
                        killed_and_gone_on_with_once_its_lease_is_over, cancelled_from_elsewhere,

@@ -44,8 +44,13 @@ static void put_config_row(json_t *list, const struct config_row *s) {
 static void put_file_keys(json_t *list, const json_t *values, const char *path) {
   for (const struct config_key *k = config_keys; k->name; k++) {
     const json_t *value = json_object_get(values, k->name);
-    struct config_row s = {.name = k->name, .flag = k->flag, .what = k->what};
-    if (value != NULL) {
+    struct config_row s = {
+        .name = k->name, .flag = k->flag, .variable = k->variable, .what = k->what};
+    const char *said = k->variable ? getenv(k->variable) : NULL;
+    if (said != NULL) {
+      s.value = json_io_string(said);
+      s.origin = k->variable;
+    } else if (value != NULL) {
       s.value = without_secrets(value);
       s.origin = path;
     } else if (k->value != NULL) {

@@ -21,10 +21,8 @@ static const struct cli_option options[] = {
 };
 
 static const char *url_of(const struct cli_args *args, struct err *err) {
-  const char *url = cli_value(args, "store");
-  if (url == NULL)
-    url = getenv("SEGUE_STORE");
-  if (url == NULL || url[0] == '\0') {
+  const char *url = cli_store(args);
+  if (url == NULL) {
     (void)err_set(err, ERR_USAGE, "say which store: --store postgres://HOST/DATABASE");
     return NULL;
   }
