@@ -4,6 +4,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "os/clock.h"
+#include "os/lease.h"
 #include "os/leftover.h"
 #include "os/sandbox.h"
 #include "shim/protocol.h"
@@ -53,22 +54,36 @@ static bool make_pipes(struct pipes *pipes, bool with_stdin, struct err *err) {
 
 enum { HELD_BYTES = 96 };
 
+/* The numbers below `to` that nothing was put at: no hole, through which a descriptor of ours would
+ * be seen. */
+static int fill_holes(posix_spawn_file_actions_t *actions, int from, int to) {
+  int rc = 0;
+  for (int fd = from; rc == 0 && fd < to; fd++)
+    rc = posix_spawn_file_actions_addopen(actions, fd, "/dev/null", O_RDONLY, 0);
+  return rc;
+}
+
 /* Says to the shim what is to hold the program; the descriptors go where it looks for them. */
 static int give_holds(posix_spawn_file_actions_t *actions, const struct process_spec *spec,
                       const struct group *group, char held[HELD_BYTES]) {
   unsigned bits = spec->sandbox ? sandbox_held(spec->sandbox) : 0;
-  int rc = 0, last = PIPE_COUNT - 1;
+  int rc = 0, last = PIPE_COUNT - 1, lease = lease_fd();
+  bits |= lease >= 0 ? SHIM_LEASED : 0;
   if (group != NULL) {
     bits |= SHIM_IN_GROUP | (spec->limits.by_group ? SHIM_LIMITED : 0);
     rc = posix_spawn_file_actions_adddup2(actions, group_fd(group), last = SHIM_FD_GROUP);
   }
-  if (rc == 0 && (bits & SHIM_RULES) != 0 && group == NULL) /* no hole in the numbers */
-    rc = posix_spawn_file_actions_addopen(actions, SHIM_FD_GROUP, "/dev/null", O_RDONLY, 0);
+  if (rc == 0 && (bits & SHIM_RULES) != 0)
+    rc = fill_holes(actions, last + 1, SHIM_FD_READS);
   if (rc == 0 && (bits & SHIM_RULES) != 0)
     rc = posix_spawn_file_actions_adddup2(actions, sandbox_reads_fd(spec->sandbox), SHIM_FD_READS);
   if (rc == 0 && (bits & SHIM_RULES) != 0)
     rc = posix_spawn_file_actions_adddup2(actions, sandbox_writes_fd(spec->sandbox),
                                           last = SHIM_FD_WRITES);
+  if (rc == 0 && lease >= 0)
+    rc = fill_holes(actions, last + 1, SHIM_FD_LEASE);
+  if (rc == 0 && lease >= 0)
+    rc = posix_spawn_file_actions_adddup2(actions, lease, last = SHIM_FD_LEASE);
   const struct process_limits *limits = &spec->limits;
   if (limits->by_group)
     (void)snprintf(held, HELD_BYTES, "%u", bits);

@@ -1,14 +1,15 @@
 /* protocol.h - what segue and its shim agree on: descriptors, messages, and how children are
  * listed.
  *
- * The shim is started as `segue-shim/4 HELD PROGRAM [ARG...]` with the program's stdin, stdout and
+ * The shim is started as `segue-shim/5 HELD PROGRAM [ARG...]` with the program's stdin, stdout and
  * stderr as 0, 1, 2; the read end of the control pipe as 3, on which nothing is ever sent (its end
  * of file means "end the tree", whether we closed it or died); and the write end of the status pipe
  * as 4. HELD is a sum of enum shim_held, in decimal: with SHIM_IN_GROUP the folder of the control
  * group in which the program is to be born is 5; with SHIM_RULES its two Landlock rulesets are 6
- * and 7. It may go on with `:MEMORY:PIDS:CPUS`, the limits that the program is born with: bytes of
- * data of a process, processes of the user, processors; 0: none. All that HELD asks for holds the
- * program before it is executed, or it is not executed.
+ * and 7; with SHIM_LEASED the page of struct shim_lease is 8: the tree is killed without grace when
+ * its time is over or its term another one. HELD may go on with `:MEMORY:PIDS:CPUS`, the limits
+ * that the program is born with: bytes of data of a process, processes of the user, processors;
+ * 0: none. All that HELD asks for holds the program before it is executed, or it is not executed.
  * Status messages have a fixed size below PIPE_BUF, so each is written and read whole:
  *   STARTED pid, then EXITED status, then (after end of file on 3) DONE 0; or
  *   EXEC_FAILED errno, UNHELD errno or FORK_FAILED errno, then DONE 0.
@@ -18,6 +19,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,13 +28,14 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#define SHIM_PROTOCOL   "segue-shim/4" /* argv[0]: both sides must be of one version */
+#define SHIM_PROTOCOL   "segue-shim/5" /* argv[0]: both sides must be of one version */
 #define SHIM_HOLDS      "segue-holds"  /* what a shim calls itself whose program is held */
 #define SHIM_FD_CONTROL 3
 #define SHIM_FD_STATUS  4
 #define SHIM_FD_GROUP   5
 #define SHIM_FD_READS   6
 #define SHIM_FD_WRITES  7
+#define SHIM_FD_LEASE   8
 
 enum shim_held {
   SHIM_IN_GROUP = 1,
@@ -41,6 +44,7 @@ enum shim_held {
   SHIM_NO_INTERNET = 8, /* with it: no sockets but those within the machine */
   SHIM_NO_SOCKETS = 16, /* with it: none to named sockets of the machine either */
   SHIM_NAMESPACES = 32, /* with it: new namespaces are allowed */
+  SHIM_LEASED = 128,    /* until when the tree may live is told by segue, again and again */
   SHIM_LIMITED = 64,    /* the group holds its limits: no program starts outside of it */
 };
 
@@ -56,6 +60,12 @@ enum shim_message_type {
 struct shim_message {
   int32_t type;
   int32_t value;
+};
+
+/* Written by segue alone. Read until_ms before term: then it is of that term. */
+struct shim_lease {
+  _Atomic uint64_t term;
+  _Atomic uint64_t until_ms; /* CLOCK_BOOTTIME */
 };
 
 /* A session's mark on its programs, which all that they start inherit whatever becomes of their

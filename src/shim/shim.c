@@ -30,6 +30,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,6 +39,9 @@ struct shim {
   pid_t program;
   bool program_exited; /* seen, not reaped */
   int sigchld_fd;
+  const struct shim_lease *lease; /* NULL: there is none, as with files */
+  uint64_t term;
+  int lease_fd; /* a timer that is due when the lease, as it was last seen, is over; -1: none */
 };
 
 struct failure { /* of the child before it was the program; a vfork child shares our memory */
@@ -68,6 +72,39 @@ static int64_t now_ms(void) {
   struct timespec t;
   (void)clock_gettime(CLOCK_MONOTONIC, &t);
   return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* The page is mapped, and the term is the one in which the program starts. */
+static bool lease_take(struct shim *s) {
+  void *page = mmap(NULL, sizeof *s->lease, PROT_READ, MAP_SHARED, SHIM_FD_LEASE, 0);
+  (void)close(SHIM_FD_LEASE);
+  s->lease_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+  if (page == MAP_FAILED || s->lease_fd < 0)
+    return false;
+  s->lease = page;
+  s->term = atomic_load(&s->lease->term);
+  return true;
+}
+
+/* It sets the timer anew where the lease was extended. By the clock that counts while the machine
+ * sleeps. */
+static bool lease_over(struct shim *s) {
+  struct timespec t;
+  if (s->lease == NULL)
+    return false;
+  uint64_t until = atomic_load(&s->lease->until_ms);
+  (void)clock_gettime(CLOCK_BOOTTIME, &t);
+  bool over = atomic_load(&s->lease->term) != s->term ||
+              (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000 >= until;
+  const struct itimerspec due = {
+      .it_value = {(time_t)(until / 1000), (long)(until % 1000) * 1000000}};
+  if (!over)
+    over = timerfd_settime(s->lease_fd, TFD_TIMER_ABSTIME, &due, NULL) != 0;
+  if (over && s->lease_fd >= 0) {
+    (void)close(s->lease_fd); /* a timer that is due would wake each wait */
+    s->lease_fd = -1;
+  }
+  return over;
 }
 
 static bool limit_one(__rlimit_resource_t what, unsigned long long most) {
@@ -176,12 +213,14 @@ static pid_t start_program(char **argv, unsigned held, const char *limits) {
   return pid;
 }
 
-/* Waits for a child's death, or `fd` (-1: none) to become readable, or `timeout_ms` (-1: none);
- * true when it was fd. */
+/* Waits for a child's death, the end of the lease, `fd` (-1: none) to become readable, or
+ * `timeout_ms` (-1: none); true when it was fd. */
 static bool wait_event(const struct shim *s, int fd, int timeout_ms) {
-  struct pollfd fds[2] = {{.fd = s->sigchld_fd, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
+  struct pollfd fds[3] = {{.fd = s->sigchld_fd, .events = POLLIN},
+                          {.fd = fd, .events = POLLIN},
+                          {.fd = s->lease_fd, .events = POLLIN}};
   struct signalfd_siginfo info;
-  if (poll(fds, 2, timeout_ms) <= 0)
+  if (poll(fds, 3, timeout_ms) <= 0)
     return false;
   if (fds[0].revents != 0)
     (void)!read(s->sigchld_fd, &info, sizeof info); /* SIGCHLDs are merged: one is all */
@@ -241,14 +280,15 @@ static void sweep(struct shim *s) {
 }
 
 /* TERM to the program first: some clients clean up after their tools then. One that hands its work
- * to a child and ignores TERM meanwhile obeys when the whole group gets it. */
+ * to a child and ignores TERM meanwhile obeys when the whole group gets it. Without a lease another
+ * worker may have begun the same call: nothing is waited for. */
 static void end_tree(struct shim *s) {
   int64_t begin_ms = now_ms(), due_ms = LIMIT_TERM_GROUP_MS;
-  if (!s->program_exited) {
+  if (!s->program_exited && !lease_over(s)) {
     (void)kill(s->program, SIGTERM);
     (void)kill(s->program, SIGCONT); /* one that is stopped could not obey */
   }
-  while (!s->program_exited) {
+  while (!s->program_exited && !lease_over(s)) {
     int64_t left_ms = begin_ms + due_ms - now_ms();
     if (left_ms > 0) {
       (void)wait_event(s, -1, (int)left_ms);
@@ -263,9 +303,22 @@ static void end_tree(struct shim *s) {
   sweep(s);
 }
 
+/* The program does not run. */
+static void tell_failure(pid_t program, int fork_errno) {
+  if (program > 0)
+    (void)waitpid(program, NULL, 0);
+  if (program < 0)
+    tell(SHIM_FORK_FAILED, fork_errno);
+  else if (failure->held_errno != 0)
+    tell(SHIM_UNHELD, failure->held_errno);
+  else
+    tell(SHIM_EXEC_FAILED, failure->exec_errno);
+  tell(SHIM_DONE, 0);
+}
+
 int main(int argc, char **argv) {
   static const char usage[] = "segue-shim: started by segue for each provider call, not by hand\n";
-  struct shim s = {0};
+  struct shim s = {.lease_fd = -1};
   sigset_t all, chld;
 
   if (argc < 3 || strcmp(argv[0], SHIM_PROTOCOL) != 0) {
@@ -284,7 +337,8 @@ int main(int argc, char **argv) {
     (void)fcntl(SHIM_FD_READS, F_SETFD, FD_CLOEXEC);
     (void)fcntl(SHIM_FD_WRITES, F_SETFD, FD_CLOEXEC);
   }
-  s.program = start_program(argv + 2, held, limits);
+  bool leased = (held & SHIM_LEASED) == 0 || lease_take(&s);
+  s.program = leased ? start_program(argv + 2, held, limits) : -1;
   int fork_errno = errno;
   if (held & SHIM_RULES) {
     (void)close(SHIM_FD_READS);
@@ -293,15 +347,7 @@ int main(int argc, char **argv) {
   for (int fd = 0; fd <= 2; fd++) /* ours would keep the pipes open */
     (void)close(fd);
   if (s.program < 0 || failure->exec_errno != 0 || failure->held_errno != 0) {
-    if (s.program > 0)
-      (void)waitpid(s.program, NULL, 0);
-    if (s.program < 0)
-      tell(SHIM_FORK_FAILED, fork_errno);
-    else if (failure->held_errno != 0)
-      tell(SHIM_UNHELD, failure->held_errno);
-    else
-      tell(SHIM_EXEC_FAILED, failure->exec_errno);
-    tell(SHIM_DONE, 0);
+    tell_failure(s.program, fork_errno);
     return 0;
   }
   if (held & SHIM_FILTER)
@@ -316,7 +362,7 @@ int main(int argc, char **argv) {
   look(&s); /* what died before the signalfd was there */
   if (!s.program_exited)
     drop_pages();
-  while (!wait_event(&s, SHIM_FD_CONTROL, -1) || !control_closed())
+  while (!lease_over(&s) && (!wait_event(&s, SHIM_FD_CONTROL, -1) || !control_closed()))
     look(&s);
   look(&s);
   end_tree(&s);

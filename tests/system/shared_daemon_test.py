@@ -163,6 +163,42 @@ def killed_stopped_and_gone_on_with():
         expect(fleet.count("deaths > 1") == 0, "deaths")
 
 
+STUBBORN = """
+name: stubborn
+initial_movement: a
+provider: script
+movements:
+  - name: a
+    command: [sh, -c, 'trap "" TERM; while :; do echo $$ >> %s; sleep 0.02; done']
+    rules: [{condition: when(exit == 0), next: COMPLETE}]
+"""
+
+
+def a_stopped_worker_leaves_nothing_at_work():
+    """Its program ignores TERM, and is dead before another worker is even there."""
+    with Fleet() as fleet:
+        first = fleet.serve("--drain", "0")
+        ticks = fleet.dir + "/ticks"
+        session = fleet.submit(fleet.file("stubborn.yaml", STUBBORN % ticks))[0]
+
+        def pids():
+            if not os.path.exists(ticks):
+                return []
+            with open(ticks, encoding="utf-8") as f:
+                return f.read().split()
+
+        fleet.until(lambda: len(pids()) > 100, "it works for longer than a lease")
+        program = pids()[0]
+        expect(set(pids()) == {program}, "it was begun again")
+        first.send_signal(signal.SIGSTOP)
+        fleet.until(lambda: not os.path.exists("/proc/" + program), "it is killed")
+        fleet.serve("--drain", "0")
+        fleet.until(lambda: len(set(pids())) == 2, "another one goes on")
+        first.send_signal(signal.SIGCONT)
+        done = fleet.segue("cancel", session)
+        expect(done.returncode == 0, done)
+
+
 def it_goes_and_another_goes_on():
     with Fleet("30s") as fleet:
         first = fleet.serve("--drain", "0")
@@ -275,7 +311,8 @@ if __name__ == "__main__":
         sys.exit(77)
     with postgres.Server() as SERVER:
         status = main([one_queue, it_waits_until_somebody_has_a_place, it_goes_where_its_folder_is,
-                       killed_stopped_and_gone_on_with, it_goes_and_another_goes_on,
+                       killed_stopped_and_gone_on_with,
+                       a_stopped_worker_leaves_nothing_at_work, it_goes_and_another_goes_on,
                        the_server_crashes_under_them, connections_are_ended,
                        cancelled_wherever_they_are, behind_a_pooler, wrong_words])
     sys.exit(status)

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "os/clock.h"
+#include "os/lease.h"
 #include "os/random.h"
 
 #include <fcntl.h>
@@ -89,9 +90,14 @@ static void keeper_needs(struct pg_base *pg, const char *host) {
   buf_deinit(&needs);
 }
 
-static void keeper_trust(struct pg_base *pg, uint64_t sent_ms) {
-  uint64_t ttl = pg->keeper.ttl_ms;
-  atomic_store(&pg->keeper.trust_until, sent_ms + ttl - ttl / 6);
+/* Shims hold the same deadline: a program that is stopped ends nothing itself. */
+static void keeper_trust(struct pg_base *pg, uint64_t sent_ms, bool begins) {
+  uint64_t ttl = pg->keeper.ttl_ms, until = sent_ms + ttl - ttl / 6;
+  atomic_store(&pg->keeper.trust_until, until);
+  if (begins)
+    lease_begin(until);
+  else
+    lease_extend(until);
 }
 
 /* Begins under a fresh id. */
@@ -112,7 +118,7 @@ static bool keeper_enter(struct pg_base *pg, struct conn *conn, enum conn_failur
   if (answer == NULL)
     return false;
   conn_free(answer);
-  keeper_trust(pg, sent);
+  keeper_trust(pg, sent, true);
   return true;
 }
 
@@ -129,6 +135,7 @@ static void keeper_lose(struct keeping *k) {
   if (atomic_load(&pg->keeper.trust_until) == 0)
     return;
   atomic_store(&pg->keeper.trust_until, 0);
+  lease_extend(0);
   atomic_fetch_add(&pg->keeper.term, 1);
   base_tell(pg, WORKER_LOST, "", "");
   keeper_rename(pg);
@@ -164,7 +171,7 @@ static bool keeper_renew(struct keeping *k, enum conn_failure *failure, struct e
     return false;
   bool held = strcmp(conn_text(answer, 0, 0), "t") == 0;
   if (held)
-    keeper_trust(pg, sent);
+    keeper_trust(pg, sent, false);
   tell_asked(pg, conn_text(answer, 0, 1));
   conn_free(answer);
   if (!held)
@@ -283,7 +290,7 @@ bool keeper_start(struct pg_base *pg, struct err *err) {
   sigset_t all, before;
   enum conn_failure failure = CONN_FINE;
   uint64_t until = clock_mono_ms() + LIMIT_STORE_TRY_MS;
-  if (!open_wake(pg, err))
+  if (!open_wake(pg, err) || !lease_open(err))
     return false;
   pg->keeper.ttl_ms = base_options()->lease_ms;
   keeper_rename(pg);

@@ -1,0 +1,53 @@
+/* Keeps the page that tells shims until when their programs may work. */
+#include "os/lease.h"
+
+#include "os/process_internal.h"
+#include "shim/protocol.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static struct shim_lease *page; /* one a program: its shims are all of one worker */
+static _Atomic int page_fd = -1;
+
+bool lease_open(struct err *err) {
+  if (page != NULL)
+    return true;
+  int low = memfd_create("segue-lease", MFD_CLOEXEC);
+  int fd = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, FD_ABOVE_SHIM);
+  void *bytes = MAP_FAILED;
+  if (low >= 0)
+    (void)close(low);
+  if (fd >= 0 && ftruncate(fd, sizeof *page) == 0)
+    bytes = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (bytes == MAP_FAILED) {
+    (void)err_set_errno(err, errno, "cannot make the page that tells programs of the lease");
+    if (fd >= 0)
+      (void)close(fd);
+    return false;
+  }
+  page = bytes;
+  atomic_store(&page_fd, fd);
+  return true;
+}
+
+/* A shim that still sees the old term sees its end too: in this order. */
+void lease_begin(uint64_t until_ms) {
+  if (page == NULL)
+    return;
+  atomic_store(&page->until_ms, 0);
+  atomic_fetch_add(&page->term, 1);
+  atomic_store(&page->until_ms, until_ms);
+}
+
+void lease_extend(uint64_t until_ms) {
+  if (page != NULL)
+    atomic_store(&page->until_ms, until_ms);
+}
+
+int lease_fd(void) {
+  return atomic_load(&page_fd);
+}

@@ -1,0 +1,24 @@
+/* lease.h - until when this program may have programs at work, for their shims.
+ *
+ *   lease_open(&err)          once, before the others; shims that are started later hold it
+ *   lease_begin(until_ms)     a new term: what was started in the one before is killed
+ *   lease_extend(until_ms)    the same term; 0 ends it at once
+ *   lease_fd()                what shims are given: -1 while lease_open was not called
+ *
+ * Times are clock_boot_ms. It is a page that the shims share (shim/protocol.h), so that neither a
+ * busy loop nor a program that is stopped stands between a renewal and them. From one thread at a
+ * time; lease_fd from any. */
+#ifndef SEGUE_OS_LEASE_H
+#define SEGUE_OS_LEASE_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+bool lease_open(struct err *err) MUST_CHECK;
+void lease_begin(uint64_t until_ms);
+void lease_extend(uint64_t until_ms);
+int lease_fd(void);
+
+#endif
