@@ -65,9 +65,9 @@ void sessions_claim(struct sessions *ss) {
   struct store_id ids[LIMIT_START_COUNT];
   struct err err = {0};
   size_t busy = sessions_running(ss) + sessions_queued(ss), count;
-  if (ss->draining || busy >= ss->max_running)
+  if (ss->draining)
     return;
-  size_t places = ss->max_running - busy;
+  size_t places = busy < ss->max_running ? ss->max_running - busy : 0; /* 0: only what is settled */
   if (!worker_claim(ss->env->store, places < LIMIT_START_COUNT ? places : LIMIT_START_COUNT, ids,
                     &count, &err))
     return; /* the store does not answer: the next look is soon */

@@ -163,6 +163,18 @@ def killed_stopped_and_gone_on_with():
         expect(fleet.count("deaths > 1") == 0, "deaths")
 
 
+def the_answer_to_a_claim_is_lost():
+    """The worker that has them without knowing lives on, and takes them up."""
+    with Fleet("5m") as fleet:
+        ids = fleet.submit(fleet.workflow(), 4)
+        fleet.env["SEGUE_FAULT"] = "fail:claim:1-2"
+        fleet.serve()
+        del fleet.env["SEGUE_FAULT"]
+        fleet.all_complete(ids)
+        expect(len(fleet.starts()) == 4 * MOVEMENTS, "a call was repeated")
+        expect(fleet.count("deaths > 0") == 0, "deaths")
+
+
 STUBBORN = """
 name: stubborn
 initial_movement: a
@@ -312,6 +324,7 @@ if __name__ == "__main__":
     with postgres.Server() as SERVER:
         status = main([one_queue, it_waits_until_somebody_has_a_place, it_goes_where_its_folder_is,
                        killed_stopped_and_gone_on_with,
+                       the_answer_to_a_claim_is_lost,
                        a_stopped_worker_leaves_nothing_at_work, it_goes_and_another_goes_on,
                        the_server_crashes_under_them, connections_are_ended,
                        cancelled_wherever_they_are, behind_a_pooler, wrong_words])

@@ -55,6 +55,8 @@ struct pg_base {
   void *told_ctx;
   struct news_item *news, **news_end;
   struct list claimed; /* struct base_claim */
+  struct list open;    /* struct shared_log, all that there are; under the lock, as `claimed` */
+  atomic_bool unsure;  /* the store says that more is held here than is known */
   struct list waiting; /* struct shared_log, to be appended; the loop's thread only */
   struct list flying;
   uv_work_t commit;

@@ -25,9 +25,10 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
           clock_timestamp() + p_ttl_ms * interval '1 millisecond')
 $$;
 
--- False: its lease ended, and its sessions may be another's. With it comes what is asked of them.
+-- False: its lease ended, and its sessions may be another's. With it comes what is asked of them,
+-- and how many it has: more than it knows of, where the answer to a claim was lost.
 CREATE OR REPLACE FUNCTION segue.renew(p_worker uuid, p_ttl_ms bigint)
-RETURNS TABLE (o_ok boolean, o_asked text)
+RETURNS TABLE (o_ok boolean, o_asked text, o_held bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   UPDATE segue.worker w SET renewed = clock_timestamp(),
@@ -36,6 +37,7 @@ BEGIN
   o_ok := FOUND;
   SELECT string_agg(s.id::text || ' ' || s.asked, E'\n') INTO o_asked FROM segue.session s
    WHERE s.state = 'held' AND s.owner = p_worker AND s.asked IS NOT NULL;
+  SELECT count(*) INTO o_held FROM segue.session s WHERE s.state = 'held' AND s.owner = p_worker;
   RETURN NEXT;
 END $$;
 
@@ -57,10 +59,13 @@ BEGIN
   END IF;
   INSERT INTO segue.session (id, state, owner, fence, needs) VALUES (p_id, 'held', p_worker, 1, p_needs)
   ON CONFLICT DO NOTHING;
-  RETURN CASE WHEN FOUND THEN 'ok' ELSE 'there' END;
+  RETURN CASE WHEN FOUND OR EXISTS (SELECT FROM segue.session s WHERE s.id = p_id AND s.seq = 0
+                                    AND s.state = 'held' AND s.owner = p_worker) THEN 'ok' -- again
+              ELSE 'there' END;
 END $$;
 
--- Takes one session, whatever its place: a resume, a cancel, a look at its end. Its state then.
+-- Takes one session, whatever its place: a resume, a cancel, a look at its end. Its state then. One
+-- that this worker has already is taken again: the answer was lost, or it would not ask.
 CREATE OR REPLACE FUNCTION segue.hold(p_worker uuid, p_id uuid)
 RETURNS TABLE (o_result text, o_fence bigint, o_seq bigint, o_bytes bigint, o_hash text, o_owner text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -70,7 +75,8 @@ BEGIN
     o_result := 'lease'; RETURN NEXT; RETURN;
   END IF;
   UPDATE segue.session t SET state = 'held', owner = p_worker, fence = t.fence + 1
-   WHERE t.id = p_id AND NOT t.moved AND (t.state <> 'held' OR NOT segue.has_lease(t.owner))
+   WHERE t.id = p_id AND NOT t.moved
+     AND (t.state <> 'held' OR t.owner = p_worker OR NOT segue.has_lease(t.owner))
   RETURNING t.* INTO s;
   IF FOUND THEN
     o_result := 'ok';

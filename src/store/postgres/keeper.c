@@ -25,6 +25,7 @@ struct keeping {
   struct conn *conn;
   uint64_t renew_at, sweep_at, poll_at, told_at;
   unsigned failures;
+  unsigned surplus; /* renewals in a row that told of more sessions than are known */
   bool listens, hears, tested;
 };
 
@@ -156,6 +157,20 @@ static void tell_asked(struct pg_base *pg, const char *lines) {
   }
 }
 
+/* Sessions that are just taken or let go of are counted differently for a moment; twice in a row
+ * they are not. */
+static void keeper_count(struct keeping *k, uint64_t held) {
+  struct pg_base *pg = k->pg;
+  (void)pthread_mutex_lock(&pg->lock);
+  size_t known = pg->open.count + pg->claimed.count;
+  (void)pthread_mutex_unlock(&pg->lock);
+  k->surplus = held > known ? k->surplus + 1 : 0;
+  if (k->surplus < 2)
+    return;
+  atomic_store(&pg->unsure, true);
+  base_tell(pg, WORKER_READY, "", "");
+}
+
 static bool keeper_renew(struct keeping *k, enum conn_failure *failure, struct err *err) {
   struct pg_base *pg = k->pg;
   char ttl[24];
@@ -173,6 +188,7 @@ static bool keeper_renew(struct keeping *k, enum conn_failure *failure, struct e
   if (held)
     keeper_trust(pg, sent, false);
   tell_asked(pg, conn_text(answer, 0, 1));
+  keeper_count(k, conn_number(answer, 0, 2));
   conn_free(answer);
   if (!held)
     keeper_lose(k);

@@ -34,7 +34,19 @@ static struct shared_log *shared_log_new(struct store *store, struct pg_base *pg
   log->pg = pg;
   log->term = base_term(pg);
   memcpy(log->id, id, STORE_ID_BYTES);
+  (void)pthread_mutex_lock(&pg->lock);
+  list_push_back(&pg->open, &log->in_open);
+  (void)pthread_mutex_unlock(&pg->lock);
   return log;
+}
+
+unsigned shared_open_count(struct pg_base *pg, const char *id) {
+  unsigned count = 0;
+  (void)pthread_mutex_lock(&pg->lock);
+  LIST_EACH(struct shared_log, log, in_open, &pg->open)
+    count += strcmp(log->id, id) == 0;
+  (void)pthread_mutex_unlock(&pg->lock);
+  return count;
 }
 
 /* --- where it belongs --- */
@@ -242,8 +254,8 @@ struct store_log *shared_create(struct store *store, const char *id, struct err 
   PGresult *answer =
       base_ask(pg, "SELECT segue.make($1, $2, $3)", args, ARRAY_LEN(args), false, &failure, err);
   const char *result = answer ? conn_text(answer, 0, 0) : "";
-  bool ok = strcmp(result, "ok") == 0;
-  if (strcmp(result, "there") == 0)
+  bool ok = strcmp(result, "ok") == 0 && shared_open_count(pg, id) == 1;
+  if (strcmp(result, "there") == 0 || shared_open_count(pg, id) > 1)
     (void)err_set(err, ERR_IO, "there is a session %s already at the store %s", id, pg->shown);
   else if (answer != NULL && !ok)
     (void)base_trusts(pg, log->term + 1, err);
@@ -278,11 +290,18 @@ static PGresult *hold_within(struct pg_base *pg, const char *id, unsigned wait_m
   uint64_t until = clock_mono_ms() + wait_ms;
   const struct conn_arg args[] = {arg_text(pg->keeper.worker), arg_text(id)};
   for (;;) {
-    PGresult *answer = base_ask(pg, "SELECT * FROM segue.hold($1, $2)", args, ARRAY_LEN(args),
-                                false, &failure, err);
-    if (answer == NULL || strcmp(conn_text(answer, 0, 0), "ok") == 0)
+    bool ours = shared_open_count(pg, id) > 1; /* the store would give it to us again */
+    PGresult *answer = NULL;
+    if (!ours)
+      answer = base_ask(pg, "SELECT * FROM segue.hold($1, $2)", args, ARRAY_LEN(args), false,
+                        &failure, err);
+    if (ours)
+      (void)err_set(err, ERR_LOCKED, "this program has session %s of the store %s already", id,
+                    pg->shown);
+    else if (answer == NULL || strcmp(conn_text(answer, 0, 0), "ok") == 0)
       return answer;
-    (void)say_held(pg, id, answer, err);
+    else
+      (void)say_held(pg, id, answer, err);
     conn_free(answer);
     if (err->code != ERR_LOCKED || clock_mono_ms() >= until)
       return NULL;
@@ -451,6 +470,9 @@ void shared_close(struct store_log *base) {
   assert(log->in_base.list == NULL);
   if (log->fence > 0 && base_trusts(log->pg, log->term, &err) && !release_now(log))
     release_later(log);
+  (void)pthread_mutex_lock(&log->pg->lock);
+  list_remove(&log->pg->open, &log->in_open);
+  (void)pthread_mutex_unlock(&log->pg->lock);
   brief_deinit(&log->brief);
   free(log);
 }

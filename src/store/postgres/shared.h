@@ -16,7 +16,7 @@ struct shared_log {
   uint64_t pause_ms;  /* nobody takes it for so long after it is let go of */
   struct brief brief; /* of its first record and of stops: where it belongs once it is let go of */
   bool turn_over;     /* a turn ended in the batch */
-  struct list_node in_base;
+  struct list_node in_base, in_open;
   uv_work_t work; /* of a batch that is too large for a pipeline */
   enum store_result result;
   struct err err;
@@ -42,6 +42,8 @@ struct pg_base *shared_base(const struct store *store, struct err *err);
 /* The two parts of a reference's name. */
 struct pg_base *shared_of(const struct store_ref *ref, char id[STORE_ID_BYTES], struct err *err);
 void shared_ref(const struct store *store, const char *id, struct store_ref *ref);
+/* How many logs of that id are open here, also such as are just taken. */
+unsigned shared_open_count(struct pg_base *pg, const char *id);
 bool shared_take_claim(struct pg_base *pg, const char *id, uint64_t *fence, unsigned *term);
 
 /* The functions of postgres_ops, by file. */

@@ -1,6 +1,7 @@
 /* Brings what the store says of this program's sessions to its loop, and takes from the queue. */
 #include "store/postgres/shared.h"
 
+#include "base/fault.h"
 #include "base/log.h"
 #include "os/clock.h"
 
@@ -64,6 +65,15 @@ void worker_unwatch(struct store *store) {
 
 enum { CLAIM_KEPT_MS = 30000 };
 
+static void claim_back(struct pg_base *pg, const char *id, uint64_t fence_number) {
+  char fence[24];
+  enum conn_failure failure;
+  struct err err;
+  (void)snprintf(fence, sizeof fence, "%llu", (unsigned long long)fence_number);
+  const struct conn_arg args[] = {arg_text(id), arg_text(fence), arg_text("0")};
+  conn_free(base_ask(pg, "SELECT segue.release($1, $2, $3)", args, 3, false, &failure, &err));
+}
+
 /* The oldest goes back when nobody came for it. */
 static void claims_give_back(struct pg_base *pg) {
   uint64_t now = clock_boot_ms();
@@ -77,13 +87,58 @@ static void claims_give_back(struct pg_base *pg) {
   (void)pthread_mutex_unlock(&pg->lock);
   if (old == NULL)
     return;
-  char fence[24];
+  claim_back(pg, old->id, old->fence);
+  free(old);
+}
+
+static void claim_keep(struct pg_base *pg, const char *id, uint64_t fence, unsigned term,
+                       struct store_id *out) {
+  struct base_claim *claim = xcalloc(1, sizeof *claim);
+  (void)snprintf(claim->id, sizeof claim->id, "%.36s", id);
+  claim->fence = fence;
+  claim->term = term;
+  claim->at_ms = clock_boot_ms();
+  memcpy(out->id, claim->id, STORE_ID_BYTES);
+  (void)pthread_mutex_lock(&pg->lock);
+  list_push_back(&pg->claimed, &claim->in_base);
+  (void)pthread_mutex_unlock(&pg->lock);
+}
+
+static bool claim_known(struct pg_base *pg, const char *id) {
+  bool known = shared_open_count(pg, id) > 0;
+  (void)pthread_mutex_lock(&pg->lock);
+  LIST_EACH(struct base_claim, claim, in_base, &pg->claimed)
+    known = known || strcmp(claim->id, id) == 0;
+  (void)pthread_mutex_unlock(&pg->lock);
+  return known;
+}
+
+/* Sessions that came in an answer that was lost are taken up, or given back where there is no place
+ * for them: as long as this worker lives nobody else can take them. */
+static void claims_settle(struct pg_base *pg, size_t max, struct store_id *ids, size_t *count) {
   enum conn_failure failure;
   struct err err;
-  (void)snprintf(fence, sizeof fence, "%llu", (unsigned long long)old->fence);
-  const struct conn_arg args[] = {arg_text(old->id), arg_text(fence), arg_text("0")};
-  conn_free(base_ask(pg, "SELECT segue.release($1, $2, $3)", args, 3, false, &failure, &err));
-  free(old);
+  const struct conn_arg args[] = {arg_text(pg->keeper.worker)};
+  unsigned term = base_term(pg);
+  if (!atomic_exchange(&pg->unsure, false))
+    return;
+  PGresult *answer = base_ask(pg,
+                              "SELECT id, fence FROM segue.session WHERE state = 'held' AND "
+                              "owner = $1 AND seq > 0 ORDER BY place",
+                              args, 1, false, &failure, &err);
+  if (answer == NULL)
+    atomic_store(&pg->unsure, true);
+  int n = answer ? conn_rows(answer) : 0;
+  for (int i = 0; i < n; i++) {
+    const char *id = conn_text(answer, i, 0);
+    if (claim_known(pg, id))
+      continue;
+    if (*count < max)
+      claim_keep(pg, id, conn_number(answer, i, 1), term, &ids[(*count)++]);
+    else
+      claim_back(pg, id, conn_number(answer, i, 1));
+  }
+  conn_free(answer);
 }
 
 bool worker_claim(struct store *store, size_t max, struct store_id *ids, size_t *count,
@@ -95,29 +150,32 @@ bool worker_claim(struct store *store, size_t max, struct store_id *ids, size_t 
   if (pg == NULL)
     return false;
   claims_give_back(pg);
+  claims_settle(pg, max, ids, count);
+  if (*count == max)
+    return true;
   unsigned term = base_term(pg);
-  (void)snprintf(most, sizeof most, "%zu", max);
+  (void)snprintf(most, sizeof most, "%zu", max - *count);
   const struct conn_arg args[] = {arg_text(pg->keeper.worker), arg_text(most)};
-  struct conn *conn = base_take(pg, &failure, err); /* once: what is lost is swept */
+  struct conn *conn = base_take(pg, &failure, err);
   PGresult *answer = NULL;
-  if (conn != NULL)
+  if (conn != NULL) /* once: a second one would take others */
     answer = conn_ask(conn, "SELECT * FROM segue.claim($1, $2)", LIMIT_STORE_ASK_MS, args, 2, false,
                       &failure, err);
-  base_give(pg, conn);
-  int n = answer ? conn_rows(answer) : 0;
-  for (int i = 0; i < n && *count < max; i++) {
-    struct base_claim *claim = xcalloc(1, sizeof *claim);
-    (void)snprintf(claim->id, sizeof claim->id, "%.36s", conn_text(answer, i, 0));
-    claim->fence = conn_number(answer, i, 1);
-    claim->term = term;
-    claim->at_ms = clock_boot_ms();
-    memcpy(ids[(*count)++].id, claim->id, STORE_ID_BYTES);
-    (void)pthread_mutex_lock(&pg->lock);
-    list_push_back(&pg->claimed, &claim->in_base);
-    (void)pthread_mutex_unlock(&pg->lock);
+  if (answer != NULL && conn_rows(answer) > 0 && fault_fails("claim")) { /* the reply was lost */
+    conn_free(answer);
+    conn_close(conn);
+    answer = NULL;
+    conn = NULL;
+    (void)err_set(err, ERR_IO, "the store %s does not answer", pg->shown);
   }
+  base_give(pg, conn);
+  if (answer == NULL)
+    atomic_store(&pg->unsure, true);
+  int n = answer ? conn_rows(answer) : 0;
+  for (int i = 0; i < n && *count < max; i++)
+    claim_keep(pg, conn_text(answer, i, 0), conn_number(answer, i, 1), term, &ids[(*count)++]);
   conn_free(answer);
-  return answer != NULL;
+  return n > 0 || *count > 0 || !atomic_load(&pg->unsure);
 }
 
 bool worker_ask(const struct store_ref *ref, const char *what, char state[16], struct err *err) {
