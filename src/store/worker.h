@@ -35,8 +35,8 @@ typedef void (*worker_told_fn)(void *ctx, enum worker_news news, const char *id,
 bool worker_watch(struct store *store, uv_loop_t *loop, worker_told_fn told, void *ctx,
                   struct err *err) MUST_CHECK;
 void worker_unwatch(struct store *store);
-/* The next sessions of the queue, `max` at most, which are held from now on: store_attach them. With
- * 0 too those go back that came in a lost answer. */
+/* The next sessions of the queue, `max` at most, which are held from now on: store_attach them.
+ * With 0 too those go back that came in a lost answer. */
 bool worker_claim(struct store *store, size_t max, struct store_id *ids, size_t *count,
                   struct err *err) MUST_CHECK;
 /* That which was asked of a session from elsewhere is done, or cannot be. */
