@@ -59,6 +59,7 @@
 #define LIMIT_NOTICE_RUN_MS      30000  /* a program that tells; of its setting `timeout` */
 #define LIMIT_NOTICE_LONG_MS     60000  /* a wait that is worth telling */
 #define LIMIT_NOTICE_STALL_MS    600000 /* of silence, of its setting `stall` */
+#define LIMIT_DAY_BOOK_KEPT      40     /* days, of what was used on each */
 #define LIMIT_NOTICE_LOOK_MS     5000   /* how often silence is looked for, at most */
 #define LIMIT_NOTICE_WORDS       64u    /* of its command */
 #define LIMIT_NOTICE_TITLE_BYTES 200u

@@ -297,14 +297,8 @@ static void tell_judging(const struct core *core, enum budget_unit unit, struct 
   }
 }
 
-void budget_tell(const struct core *core, const struct budget_hit *hit, struct buf *out) {
+void budget_tell_amounts(const struct budget_hit *hit, struct buf *out) {
   bool named = hit->unit != BUDGET_COST && hit->unit != BUDGET_TIME;
-  if (hit->of == BUDGET_OF_SESSION)
-    buf_puts(out, "the session's budget");
-  else
-    buf_printf(out, "the budget of %s\"" STR_FMT "\"",
-               hit->of == BUDGET_OF_CALL ? "a call of " : "", STR_ARG(hit->movement));
-  buf_puts(out, " is used up: ");
   put_amount(out, hit->unit, hit->used);
   buf_puts(out, " of ");
   put_amount(out, hit->unit, hit->limit);
@@ -314,6 +308,29 @@ void budget_tell(const struct core *core, const struct budget_hit *hit, struct b
     put_amount(out, hit->unit, hit->used - hit->limit);
     buf_puts(out, " over)");
   }
+}
+
+static void tell_day(const struct budget_hit *hit, struct buf *out) {
+  buf_puts(out, "today's budget");
+  if (hit->provider.n > 0)
+    buf_printf(out, " of " STR_FMT, STR_ARG(hit->provider));
+  buf_puts(out, " is used up: ");
+  budget_tell_amounts(hit, out);
+  buf_puts(out, "; it begins anew at midnight: resume it then, or raise budget in config.yaml");
+}
+
+void budget_tell(const struct core *core, const struct budget_hit *hit, struct buf *out) {
+  if (hit->of == BUDGET_OF_DAY) {
+    tell_day(hit, out);
+    return;
+  }
+  if (hit->of == BUDGET_OF_SESSION)
+    buf_puts(out, "the session's budget");
+  else
+    buf_printf(out, "the budget of %s\"" STR_FMT "\"",
+               hit->of == BUDGET_OF_CALL ? "a call of " : "", STR_ARG(hit->movement));
+  buf_puts(out, " is used up: ");
+  budget_tell_amounts(hit, out);
   if (hit->of != BUDGET_OF_SESSION || hit->unit == BUDGET_MOVEMENTS)
     return;
   tell_movements(core, hit->unit, out);
@@ -325,10 +342,10 @@ static json_t *amount_json(enum budget_unit unit, int64_t amount) {
 }
 
 static json_t *scope_json(enum budget_of of, struct str movement, enum budget_unit unit) {
-  static const char *const words[] = {"session", "movement", "call"};
+  static const char *const words[] = {"session", "movement", "call", "day"};
   json_t *out = json_object();
   json_put(out, "of", json_string(words[of]));
-  if (of != BUDGET_OF_SESSION)
+  if (of == BUDGET_OF_MOVEMENT || of == BUDGET_OF_CALL)
     json_put(out, "movement", json_text(movement));
   json_put(out, "unit", json_string(unit_names[unit]));
   return out;
@@ -338,6 +355,8 @@ json_t *budget_json(const struct budget_hit *hit) {
   json_t *out = scope_json(hit->of, hit->movement, hit->unit);
   json_put(out, "used", amount_json(hit->unit, hit->used));
   json_put(out, "limit", amount_json(hit->unit, hit->limit));
+  if (hit->provider.n > 0)
+    json_put(out, "provider", json_text(hit->provider));
   return out;
 }
 
@@ -413,6 +432,13 @@ json_t *budget_count_notes(const struct core *core, size_t movement, enum budget
   return notes;
 }
 
+json_t *budget_day_notes(const struct budget_hit *hit) {
+  json_t *notes = NULL, *note = budget_json(hit);
+  json_put(note, "level", json_string("soft"));
+  add_note(&notes, note);
+  return notes;
+}
+
 static int64_t told_amount_of(const json_t *value, enum budget_unit unit) {
   double n = json_number_value(value);
   n = unit == BUDGET_COST ? n * BUDGET_NANO : n;
@@ -424,8 +450,11 @@ void budget_note_tell(const json_t *note, struct buf *out) {
   enum budget_unit unit = unit_of_name(name);
   if (unit == BUDGET_UNITS)
     return;
-  buf_puts(out, "budget");
-  if (json_at(note, "provider") != NULL) {
+  bool day = str_eq_c(json_view(json_at(note, "of")), "day");
+  buf_puts(out, day ? "today's budget" : "budget");
+  if (day)
+    of = json_view(json_at(note, "provider"));
+  else if (json_at(note, "provider") != NULL) {
     buf_puts(out, ": the ");
     buf_puts(out, unit == BUDGET_COST ? "cost of " : "tokens of ");
     buf_safe(out, json_view(json_at(note, "provider")), false);

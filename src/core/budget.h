@@ -18,9 +18,10 @@
 #include "core/state.h"
 
 struct budget_hit { /* a limit that was reached */
-  enum budget_of { BUDGET_OF_SESSION, BUDGET_OF_MOVEMENT, BUDGET_OF_CALL } of;
+  enum budget_of { BUDGET_OF_SESSION, BUDGET_OF_MOVEMENT, BUDGET_OF_CALL, BUDGET_OF_DAY } of;
   struct str movement; /* of one, or of its call; borrowed */
   size_t index;        /* the same, in the workflow */
+  struct str provider; /* of a day: whose budget it is; empty: of all; borrowed */
   enum budget_unit unit;
   int64_t used, limit;
   bool stops; /* a call that runs is ended */
@@ -43,6 +44,8 @@ uint64_t budget_time_left(const struct core *core, const struct turn *turn, uint
 
 /* "the session's budget is used up: 1200 of 1000 tokens, 200 over (plan 800, work 400)". */
 void budget_tell(const struct core *core, const struct budget_hit *hit, struct buf *out);
+/* "1200 of 1000 tokens (200 over)". */
+void budget_tell_amounts(const struct budget_hit *hit, struct buf *out);
 /* As session_stop has it. New. */
 json_t *budget_json(const struct budget_hit *hit);
 /* The end of a call brings this to those who watch: limits of which four fifths are used now, and
@@ -52,7 +55,10 @@ json_t *budget_notes(const struct core *core, const struct turn *turn, const str
                      const json_t *usage, int64_t duration_ms, bool answered);
 /* The same of a turn or a call that begins now in this movement. */
 json_t *budget_count_notes(const struct core *core, size_t movement, enum budget_unit unit);
-/* One of them, as a line for people: "budget: 820 of 1000 tokens are used". */
+/* Four fifths of a day's budget are used: a list for the call that begins now. New. */
+json_t *budget_day_notes(const struct budget_hit *hit);
+/* One of them, or of what a day may use, as a line for people: "budget: 820 of 1000 tokens are
+ * used". */
 void budget_note_tell(const json_t *note, struct buf *out);
 
 /* A person adds this: {"tokens": 1000, "MOVEMENT.cost": 0.5, "time": "10m"}. */

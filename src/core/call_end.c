@@ -13,7 +13,8 @@
 
 /* To whoever takes over, unless nobody is wanted; in a drain that is for the resume to do. */
 static void go_elsewhere(struct step *s, struct turn *turn, struct call *call) {
-  if (!s->env->draining && !group_stops(s->core, turn) && !step_over_budget(s, turn, call))
+  if (!s->env->draining && !group_stops(s->core, turn) &&
+      !step_over_budget(s, turn, call, step_next_place(call)))
     step_restart_call(s, turn, call, false);
 }
 
@@ -71,9 +72,10 @@ static void put_error(struct record_draft *d, const struct call_result *r) {
   record_put_tree(d, MEMBER_ERROR, error);
 }
 
-/* Puts what a result holds beside its text. */
-static void put_rest(const struct core *core, const struct turn *turn, const struct call *call,
+/* Puts what a result holds beside its text, and counts it in the day. */
+static void put_rest(const struct step *s, const struct turn *turn, const struct call *call,
                      struct record_draft *d, const struct call_result *r) {
+  const struct core *core = s->core;
   json_t *usage = step_call_usage(core, call, r);
   if (r->structured)
     record_put_tree(d, MEMBER_STRUCTURED, json_incref(r->structured));
@@ -104,6 +106,9 @@ static void put_rest(const struct core *core, const struct turn *turn, const str
   record_put_bytes(d, MEMBER_PROVIDER_SESSION, str_from(r->provider_session));
   record_put_bytes(d, MEMBER_NOTE, str_from(r->note));
   record_put_number(d, MEMBER_DURATION_MS, r->duration_ms);
+  struct spend used = spend_of(usage, r->duration_ms);
+  if (s->env->day_count != NULL)
+    s->env->day_count(s->env->ctx, str_from(call->provider), &used);
   step_put_budget(d, budget_notes(core, turn, call, usage, r->duration_ms, r->class == CLASS_NONE));
 }
 
@@ -139,7 +144,7 @@ void step_call_end(struct step *s) {
   } else {
     step_put_text(&d, MEMBER_TEXT, &r.text);
   }
-  put_rest(s->core, turn, call, &d, &r);
+  put_rest(s, turn, call, &d, &r);
   step_emit(s, &d);
   if (wait >= 0)
     step_effect(s, EFFECT_TIMER, call->id, wait);

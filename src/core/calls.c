@@ -269,9 +269,22 @@ static struct call_request first_request(const struct core *core, const struct t
   };
 }
 
+/* Tells watchers of budgets when a call begins. New or NULL. */
+static json_t *start_notes(const struct step *s, const struct turn *turn, struct str provider) {
+  struct budget_hit hit;
+  json_t *notes = budget_count_notes(s->core, turn->movement, BUDGET_CALLS);
+  if (s->env->day_notes == NULL || !s->env->day_notes(s->env->ctx, provider, &hit))
+    return notes;
+  json_t *day = budget_day_notes(&hit);
+  if (notes != NULL)
+    json_array_extend(day, notes);
+  json_decref(notes);
+  return day;
+}
+
 void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   const struct movement *m = &s->core->workflow->movements[turn->movement];
-  if (step_over_budget(s, turn, NULL)) {
+  if (step_over_budget(s, turn, NULL, n->provider)) {
     s->refused = true;
     drop_step_call(n);
     return;
@@ -300,7 +313,10 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   }
   prompt_log_init(&log, &n->prompt, &s->core->texts);
   record_put_parts(&d, MEMBER_PROMPT, log.parts, log.count);
-  step_put_budget(&d, budget_count_notes(s->core, turn->movement, BUDGET_CALLS));
+  const struct spend begun = {.begun = 1};
+  if (s->env->day_count != NULL)
+    s->env->day_count(s->env->ctx, request.provider, &begun);
+  step_put_budget(&d, start_notes(s, turn, request.provider));
   step_emit(s, &d);
   prompt_log_deinit(&log);
   struct call *call = turn_call(turn, request.call);

@@ -356,7 +356,8 @@ static bool is_idle(const struct core *core) {
 static bool decide_holds(struct step *s, struct turn *turn) {
   for (const struct call *call = turn->calls; call; call = call->next) {
     bool late = call->state == CALL_FAILED && call->class == CLASS_TIMEOUT && call_is_own(call);
-    if ((call->state == CALL_WAITING || late) && step_over_budget(s, turn, call))
+    if ((call->state == CALL_WAITING || late) &&
+        step_over_budget(s, turn, call, step_next_place(call)))
       return true;
   }
   return false;
@@ -540,7 +541,7 @@ static void take_event(struct step *s) {
       people_arm(s);
     call = core_call(s->core, ev->call, &turn);
     if (call != NULL && call->state == CALL_WAITING && !s->env->draining &&
-        !step_over_budget(s, turn, call))
+        !step_over_budget(s, turn, call, step_next_place(call)))
       step_restart_call(s, turn, call, false);
     break;
   case EVENT_WORKTREE:

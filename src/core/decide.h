@@ -87,6 +87,9 @@ struct core_out {
 };
 void core_out_deinit(struct core_out *out);
 
+struct budget_hit;
+struct spend;
+
 struct core_env { /* constant, shared by all sessions; all borrowed */
   const struct capability *providers;
   const struct chain_schemas *schemas;
@@ -96,6 +99,13 @@ struct core_env { /* constant, shared by all sessions; all borrowed */
    * NULL. */
   json_t *(*prepare)(void *ctx, const struct call_request *request, const json_t *token_counts,
                      const unsigned char entropy[16]);
+  /* True, and which limit: by all that the user's sessions used today, no call of this provider may
+   * start. begun: it is the next attempt of one that was counted. NULL: nothing bounds a day. */
+  bool (*day_refuses)(void *ctx, struct str provider, bool begun, struct budget_hit *hit);
+  /* A call of it begins (begun: 1), or an attempt ended that used this. */
+  void (*day_count)(void *ctx, struct str provider, const struct spend *used);
+  /* Four fifths of a limit are used by now: true once a day. */
+  bool (*day_notes)(void *ctx, struct str provider, struct budget_hit *hit);
   void *ctx;
   bool attended; /* a person is here and is asked: no stop for a question */
   bool draining; /* no new calls: when none is running any more, the session stops resumably */

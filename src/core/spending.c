@@ -6,10 +6,21 @@
 #include "format/json_object.h"
 #include "format/json_write.h"
 
-bool step_over_budget(struct step *s, struct turn *turn, const struct call *call) {
+struct str step_next_place(const struct call *call) {
+  return str_from(call->fallback != NULL ? call->fallback : call->provider);
+}
+
+static bool day_is_over(const struct step *s, struct str provider, bool begun,
+                        struct budget_hit *hit) {
+  return s->env->day_refuses != NULL && s->env->day_refuses(s->env->ctx, provider, begun, hit);
+}
+
+bool step_over_budget(struct step *s, struct turn *turn, const struct call *call,
+                      struct str provider) {
   struct budget_hit hit;
   struct buf message = {0};
-  if (!budget_refuses_call(s->core, turn, call, &hit))
+  if (!budget_refuses_call(s->core, turn, call, &hit) &&
+      !day_is_over(s, provider, call != NULL, &hit))
     return false;
   bool first = s->halt.reason == NULL;
   budget_tell(s->core, &hit, &message);

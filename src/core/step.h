@@ -60,8 +60,12 @@ void step_forget_halt(struct step *s);
 void step_stop(struct step *s, const char *reason, const struct turn *turn, enum error_class class,
                struct str message, json_t *question);
 
-/* Its budget lets no call of this turn start (call: not this one again): the turn halts. */
-bool step_over_budget(struct step *s, struct turn *turn, const struct call *call);
+/* Its budget, or the user's of the day, lets no call of this turn start at that provider (call: not
+ * this one again, wherever it is to go now): the turn halts. */
+bool step_over_budget(struct step *s, struct turn *turn, const struct call *call,
+                      struct str provider);
+/* Where a call that is repeated goes. */
+struct str step_next_place(const struct call *call);
 /* The session stops for a budget that is used up. */
 void step_stop_budget(struct step *s, const struct turn *turn, const struct budget_hit *hit);
 

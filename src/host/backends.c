@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "host/admission.h"
+#include "host/day_set.h"
 #include "host/paths.h"
 #include "provider/agent/agent.h"
 #include "provider/agent/schema_place.h"
@@ -102,6 +103,13 @@ static bool backends_check(const struct config *config, const struct provider_re
   for (i = 0; (p = registry_at(reg, i)) != NULL; i++)
     if (!admission_check(p, err) || !check_settings(p, err))
       return err_wrap(err, "config.yaml");
+  const json_t *days = json_object_get(config->budget, "providers");
+  json_object_foreach((json_t *)days, from, list) {
+    if (registry_find(reg, str_from(from)) == NULL) {
+      (void)registry_unknown(reg, str_from(from), err);
+      return err_wrap(err, "config.yaml: budget");
+    }
+  }
   json_object_foreach(config->fallback, from, list) {
     if (!known(reg, from, err))
       return false;
@@ -119,8 +127,10 @@ struct provider_registry *backends_new(const struct config *config, struct err *
     ; /* err has the file and the place */
   else if (!api_register(reg, config->providers, err))
     (void)err_wrap(err, "config.yaml");
-  else if (backends_check(config, reg, err))
+  else if (backends_check(config, reg, err)) {
+    day_set_keep(reg, config->budget);
     return reg;
+  }
   registry_free(reg);
   return NULL;
 }

@@ -301,9 +301,11 @@ void session_on_gate(void *owner, long id, enum admission_answer answer,
 }
 
 /* True: the call has a place. Else the session was told what the gate said. */
-static bool pass_gate(struct session *s, const struct turn *turn, const struct call *call) {
+static bool pass_gate(struct session *s, const struct turn *turn, const struct call *call,
+                      bool *waited) {
   struct admission_why why;
   struct grant *grant = grant_of(s, call->id);
+  *waited = grant != NULL;
   if (grant != NULL) {
     drop_grant(s, grant);
     return true;
@@ -436,14 +438,28 @@ static bool use_folder(struct open_call *open, const struct turn *turn,
   return true;
 }
 
+/* While it waited for its place, others used up what the user's sessions may use today. */
+static bool day_ended_meanwhile(const struct open_call *open, struct call_result *cannot) {
+  struct session *s = open->session;
+  struct budget_hit hit;
+  struct buf why = {0};
+  if (!day_book_refuses(&s->host->day, day_set_of(s->registry), open->request.provider, true, &hit))
+    return false;
+  budget_tell(&s->core, &hit, &why);
+  call_result_fail(cannot, CLASS_BUDGET, "%s", buf_c(&why));
+  buf_deinit(&why);
+  return true;
+}
+
 static void start_call(struct session *s, long id) {
   struct call_result cannot = {0};
   struct turn *turn = NULL;
   struct call *call = core_call(&s->core, id, &turn);
+  bool waited;
   if (call == NULL || call->state != CALL_RUNNING || s->core.status != SESSION_RUNNING ||
       session_is_leaving(s) || s->host->draining || is_open(s, id))
     return; /* the session stopped or stops meanwhile, or its answer was given */
-  if (!session_takes_folder(s, id) || !pass_gate(s, turn, call))
+  if (!session_takes_folder(s, id) || !pass_gate(s, turn, call, &waited))
     return;
   struct open_call *open = session_open_call(s, id);
   open->admitted = true;
@@ -459,7 +475,9 @@ static void start_call(struct session *s, long id) {
     start_failed(open, &result);
     return;
   }
-  if (!use_folder(open, turn, &cannot))
+  if (waited && day_ended_meanwhile(open, &cannot))
+    start_failed(open, &cannot);
+  else if (!use_folder(open, turn, &cannot))
     start_failed(open, &cannot);
   else if (wants_changes(open))
     look_first(open);

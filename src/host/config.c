@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "core/prompt.h"
 #include "format/yaml.h"
+#include "host/day_set.h"
 #include "host/notice_set.h"
 #include "host/paths.h"
 #include "host/sandbox.h"
@@ -27,6 +28,8 @@ const struct config_key config_keys[] = {
     {"prices", NULL, NULL, NULL, "US dollars a million tokens, by model: input, output, cached"},
     {"notify", NULL, NULL, NULL,
      "a program that is told of questions, stops and ends, as a list of words"},
+    {"budget", NULL, NULL, NULL,
+     "what all sessions may use in a day, and what of it one backend may"},
     {"workspace", "here", "--workspace", NULL, "where sessions work, and what a worktree gets"},
     {"wait_for_reset", "on", NULL, NULL, "off: a limit of hours stops a session instead"},
     {"env", NULL, NULL, NULL, "variables that backends' processes get beside the standard ones"},
@@ -155,6 +158,8 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
     return read_secrets(config, path, value, err);
   if (str_eq_c(key, "notify"))
     return (config->notify = notice_set_read(path, value, err)) != NULL;
+  if (str_eq_c(key, "budget"))
+    return (config->budget = day_set_read(path, value, err)) != NULL;
   if (str_eq_c(key, "sandbox"))
     return (config->sandbox = sandbox_read(path, value, err)) != NULL;
   if (str_eq_c(key, "options")) {
@@ -201,8 +206,8 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
   config_names(names);
   const char *near = str_nearest(key, names);
   const char *all =
-      "use provider, model, options, fallback, prices, notify, workspace, wait_for_reset, env, "
-      "secrets, sandbox, store or providers";
+      "use provider, model, options, fallback, prices, notify, budget, workspace, wait_for_reset, "
+      "env, secrets, sandbox, store or providers";
   (void)snprintf(text, sizeof text, "unknown key \"%.40s\": %s%s%s", key.p,
                  near ? "did you mean \"" : all, near ? near : "", near ? "\"?" : "");
   return wrong(err, path, pair->key, text);
@@ -390,6 +395,7 @@ void config_deinit(struct config *config) {
   json_decref(config->providers);
   json_decref(config->fallback);
   json_decref(config->workspace);
+  json_decref(config->budget);
   json_decref(config->prices);
   json_decref(config->secrets);
   json_decref(config->sandbox);

@@ -6,6 +6,7 @@
  *   fallback: {claude: [codex, gemini]}   whom to ask when a provider cannot go on
  *   prices: {MODEL: {input: 3, output: 15, cached: 0.3}}   US dollars a million tokens
  *   notify: [PROGRAM, ...]  is told of questions, stops and ends, see notice_set.h
+ *   budget: {day: {cost: 20}}   what all sessions may use in a day, see day_set.h
  *   workspace: worktree     where sessions work, see workspace_set.h
  *   wait_for_reset: off     a limit of hours stops the session instead
  *   env: [NAME, ...]        variables that providers' processes get beside the standard ones
@@ -33,6 +34,7 @@ struct config {
   json_t *fallback;       /* name -> list of names, or NULL */
   json_t *workspace;      /* settings for worktrees, or NULL */
   json_t *notify;         /* as notice_set_read gives it, or NULL */
+  json_t *budget;         /* as day_set_read gives it, or NULL */
   json_t *prices;         /* model -> dollars, or NULL */
   bool no_reset_wait;     /* wait_for_reset: off */
   json_t *providers;      /* name -> settings, or NULL */

@@ -38,11 +38,33 @@ static json_t *host_prepare(void *ctx, const struct call_request *request,
   return p && p->ops->prepare ? p->ops->prepare(p, &s->env, request, token_counts, entropy) : NULL;
 }
 
+static bool host_day_refuses(void *ctx, struct str provider, bool begun, struct budget_hit *hit) {
+  const struct session *s = ctx;
+  return day_book_refuses(&s->host->day, day_set_of(s->registry), provider, begun, hit);
+}
+
+static bool host_day_notes(void *ctx, struct str provider, struct budget_hit *hit) {
+  const struct session *s = ctx;
+  return day_book_near(&s->host->day, day_set_of(s->registry), provider, hit);
+}
+
+static void host_day_count(void *ctx, struct str provider, const struct spend *spend) {
+  const struct session *s = ctx;
+  const int64_t used[BUDGET_UNITS] = {[BUDGET_TOKENS] = spend->input + spend->output,
+                                      [BUDGET_COST] = spend->cost_nano,
+                                      [BUDGET_TIME] = spend->duration_ms,
+                                      [BUDGET_CALLS] = spend->begun};
+  day_book_add(&s->host->day, provider, used);
+}
+
 static void core_env_of(struct session *s, struct core_env *env) {
   *env = (struct core_env){.providers = registry_capabilities(s->registry),
                            .schemas = &s->host->schemas,
                            .templates = s->host->templates,
                            .prepare = host_prepare,
+                           .day_refuses = day_set_of(s->registry) ? host_day_refuses : NULL,
+                           .day_count = day_set_of(s->registry) ? host_day_count : NULL,
+                           .day_notes = day_set_of(s->registry) ? host_day_notes : NULL,
                            .ctx = s,
                            .attended = s->host->attended,
                            .draining = s->host->draining};
@@ -146,6 +168,7 @@ bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
       host->templates = prompt_templates_new();
       sealer_init(&host->sealer, loop, store);
       gate_init(&host->gate, loop, registry, session_on_gate);
+      day_book_init(&host->day);
       folder_queue_init(&host->folders, loop);
       return true;
     }
@@ -157,6 +180,7 @@ bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
 
 void host_deinit(struct host *host) {
   assert(host->session_count == 0);
+  day_book_deinit(&host->day);
   sealer_deinit(&host->sealer);
   gate_deinit(&host->gate);
   folder_queue_deinit(&host->folders);

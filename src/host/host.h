@@ -20,6 +20,7 @@
 #define SEGUE_HOST_HOST_H
 
 #include "core/decide.h"
+#include "host/day_book.h"
 #include "host/folder_queue.h"
 #include "host/gate.h"
 #include "host/seal.h"
@@ -49,6 +50,7 @@ struct host {
   struct api *api;
   const struct provider_registry *registry; /* of sessions that begin now; borrowed by them */
   struct gate gate;                         /* what all its sessions share of the providers */
+  struct day_book day;                      /* what the user's sessions used today */
   struct folder_queue folders;              /* of sessions that edit */
   struct sealer sealer;                     /* of sessions that stop and end */
   struct chain_schemas schemas;

@@ -7,6 +7,7 @@
 #include "core/sandbox.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
+#include "host/day_book.h"
 #include "host/plan_budget.h"
 #include "host/plan_cost.h"
 #include "host/reach.h"
@@ -321,6 +322,15 @@ static void add_children(struct planning *plan) {
   }
 }
 
+/* Each limit of the user's day, and how much of it is used. */
+static json_t *day_json(const struct provider_registry *registry) {
+  struct day_book book;
+  day_book_init(&book);
+  json_t *day = day_book_json(&book, day_set_of(registry));
+  day_book_deinit(&book);
+  return day;
+}
+
 json_t *plan_json(const struct preflight *p, const struct store *store) {
   const struct workflow *wf = p->workflow;
   assert(wf != NULL);
@@ -347,6 +357,7 @@ json_t *plan_json(const struct preflight *p, const struct store *store) {
   json_object_set_new(out, "env", env ? json_incref(env) : json_array());
   json_object_set_new(out, "calls", calls_json(&plan));
   json_object_set_new(out, "budget", plan.budget);
+  json_object_set_new(out, "day", day_json(p->registry));
   json_object_set_new(out, "cost", cost_json(&plan, plan_worst(wf, plan.calls) == 0));
   struct buf name = {0};
   buf_str(&name, wf->name);

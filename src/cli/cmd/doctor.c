@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "host/backends.h"
+#include "host/day_book.h"
 #include "host/overrides.h"
 #include "host/paths.h"
 #include "host/sandbox.h"
@@ -225,6 +226,28 @@ static void look_at_configuration(struct report *r) {
   doctor_find(r, FINDING_OK, "configuration", text, NULL);
 }
 
+/* Tells how much of each limit of a day is used. */
+static void look_at_day(struct report *r, const struct provider_registry *registry) {
+  static const char *const until =
+      "sessions stop before their next call until midnight: raise budget in config.yaml, or resume "
+      "them tomorrow";
+  struct day_book book;
+  size_t i;
+  json_t *one;
+  day_book_init(&book);
+  json_t *day = day_book_json(&book, day_set_of(registry));
+  day_book_deinit(&book);
+  json_array_foreach(day, i, one) {
+    struct buf text = {0};
+    bool over = json_number_value(json_object_get(one, "used")) >=
+                json_number_value(json_object_get(one, "limit"));
+    budget_note_tell(one, &text);
+    doctor_find(r, over ? FINDING_NOTE : FINDING_OK, "budget", buf_c(&text), over ? until : NULL);
+    buf_deinit(&text);
+  }
+  json_decref(day);
+}
+
 static void look_at_overrides(struct report *r) {
   struct err_list warnings = {0};
   overrides_check(&warnings);
@@ -254,7 +277,9 @@ static int doctor_run(int argc, char **argv) {
     struct provider_registry *registry = backends_new(&user, &err);
     if (registry == NULL)
       file_problem(&r, "profiles and settings", &err, "correct the file, or remove it");
-    else
+    if (registry != NULL)
+      look_at_day(&r, registry);
+    if (registry != NULL)
       look_at_providers(&r, registry, user.provider, !cli_flag(&args, "quick"));
     registry_free(registry);
     config_deinit(&user);

@@ -5,6 +5,7 @@
 #include "cli/inputs.h"
 #include "cli/json_io.h"
 #include "cli/setup.h"
+#include "core/budget.h"
 #include "host/paths.h"
 #include "provider/probe.h"
 #include "view/words.h"
@@ -333,6 +334,18 @@ static void plan_print_budget(const struct plan_page *page, const json_t *budget
   buf_deinit(&text);
 }
 
+/* Each limit on what this user may use today. */
+static void plan_print_day(const struct plan_page *page, const json_t *day) {
+  size_t i;
+  const json_t *one;
+  json_array_foreach((json_t *)day, i, one) {
+    struct buf text = {0};
+    budget_note_tell(one, &text);
+    plan_row(page, i == 0 ? "day" : "", COLOUR_DIM, &text);
+    buf_deinit(&text);
+  }
+}
+
 /* The files that facets came from. */
 static void plan_print_facets(const struct plan_page *page, const json_t *facets) {
   size_t i;
@@ -366,6 +379,7 @@ static void plan_print(const json_t *plan) {
   plan_print_facets(&page, json_object_get(plan, "facets"));
   plan_print_worst(&page, plan);
   plan_print_budget(&page, json_object_get(plan, "budget"));
+  plan_print_day(&page, json_object_get(plan, "day"));
   buf_clear(&text);
   plan_put_words(&text, json_object_get(plan, "env"), ", ");
   if (text.n > 0)

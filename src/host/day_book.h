@@ -1,0 +1,56 @@
+/* day_book.h - what all sessions of this user used today, over processes and restarts.
+ *
+ *   day_book_init(&book)                                 opens nothing
+ *   day_book_add(&book, provider, amounts)               a call began, or an attempt of it ended
+ *   day_book_refuses(&book, limits, provider, begun, &hit)   may a call of it start?
+ *   day_book_near(&book, limits, provider, &hit)         four fifths are used: true once a day
+ *   day_book_used(&book, provider, amounts)              provider empty: all together
+ *   day_book_deinit(&book)
+ *
+ * DESIGN. A file a day (by the machine's own time zone) in the user's state folder, `spent/DATE`:
+ * one line for each addition, appended with one write, so that processes beside each other add
+ * without a lock; each reads on from where it was before it answers. It is written when a call's
+ * record is decided, so a crash never leaves out what was used. It is not synced: a machine that
+ * loses its power may forget the last seconds. A line that is torn or foreign counts for nothing.
+ * Where there is no state folder, what this process used is counted. Files older than
+ * LIMIT_DAY_BOOK_KEPT are removed. The provider `command` is never counted and never refused: a
+ * program costs nothing.
+ *
+ * Single-threaded; small reads and writes, on the loop. */
+#ifndef SEGUE_HOST_DAY_BOOK_H
+#define SEGUE_HOST_DAY_BOOK_H
+
+#include "host/day_set.h"
+
+#include <sys/types.h>
+
+struct day_sum {
+  char *provider; /* "": of all */
+  int64_t used[BUDGET_UNITS];
+  bool told[BUDGET_UNITS];
+};
+
+struct day_book {
+  int fd;          /* 0: none */
+  int64_t at;      /* read up to here */
+  int64_t ends_ms; /* real time, when the day is over; 0: none was begun */
+  struct day_sum *sums;
+  size_t count;
+  char tail[512]; /* of a line that is not whole yet */
+  size_t tail_bytes;
+};
+
+void day_book_init(struct day_book *book);
+void day_book_deinit(struct day_book *book);
+
+void day_book_add(struct day_book *book, struct str provider, const int64_t used[BUDGET_UNITS]);
+bool day_book_refuses(struct day_book *book, const struct day_limits *limits, struct str provider,
+                      bool begun, struct budget_hit *hit);
+bool day_book_near(struct day_book *book, const struct day_limits *limits, struct str provider,
+                   struct budget_hit *hit);
+void day_book_used(struct day_book *book, struct str provider, int64_t used[BUDGET_UNITS]);
+
+/* Each limit and how much of it is used: [{"provider"?, "unit", "used", "limit"}]. New. */
+json_t *day_book_json(struct day_book *book, const struct day_limits *limits);
+
+#endif

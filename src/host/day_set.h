@@ -1,0 +1,36 @@
+/* day_set.h - `budget` of the user's configuration: what all of this user's sessions may use in a
+ * day, and what of it one provider may.
+ *
+ *   budget:
+ *     day: {tokens: 2000000, cost: 20, time: 8h, calls: 500}
+ *     providers: {claude: {cost: 10}}          a day, too
+ *
+ *   limits = day_set_read(path, node, &err)     checked, each error at its place
+ *   day_set_keep(registry, limits)              takes it: it goes with the registry
+ *   day_set_of(registry)                        NULL: nothing bounds a day
+ *
+ * Units are those of core/budget.h, without movements. */
+#ifndef SEGUE_HOST_DAY_SET_H
+#define SEGUE_HOST_DAY_SET_H
+
+#include "core/budget.h"
+#include "format/yaml.h"
+#include "provider/registry.h"
+
+struct day_limits {
+  struct budget all;
+  struct day_limit {
+    char *provider;
+    struct budget budget;
+  } * of;
+  size_t count;
+};
+
+/* New, as JSON: the keys as they are written, checked. NULL: err is set. */
+json_t *day_set_read(const char *path, const struct yaml_node *node, struct err *err);
+
+/* budget: what day_set_read gave; NULL is fine. */
+void day_set_keep(struct provider_registry *registry, const json_t *budget);
+const struct day_limits *day_set_of(const struct provider_registry *registry);
+
+#endif
