@@ -52,7 +52,7 @@ bool session_stop_is_for_person(struct str reason) {
   return str_eq_c(reason, "interrupted") || str_eq_c(reason, "terminated") ||
          str_eq_c(reason, "budget") || str_eq_c(reason, "looping") ||
          str_eq_c(reason, "protected") || str_eq_c(reason, "question") ||
-         str_eq_c(reason, "escalated") ||
+         str_eq_c(reason, "escalated") || str_eq_c(reason, "poison") ||
          (session_outcome_from_name(reason, &outcome) && state_is_stop(outcome));
 }
 

@@ -269,7 +269,8 @@ static bool start_again(struct daemon_entry *e) {
     json_decref(e->brief.questions);
     e->brief.questions = core_questions(core);
   }
-  if (runs && !go_on(e, &err)) {
+  bool stops = runs && !e->resumed && host_stop_poison(e->session);
+  if (runs && !stops && !go_on(e, &err)) {
     runs = false;
     entry_set_trouble(e, err.text);
   }

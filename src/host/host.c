@@ -12,6 +12,7 @@
 #include "os/random.h"
 #include "provider/api/api.h"
 #include "store/recall.h"
+#include "store/worker.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -479,6 +480,21 @@ void host_stop(struct session *s, const char *reason, const char *message) {
     (void)err_set(&err, ERR_FULL, "stopped while the disk was full");
     session_break(s, &err, true);
   }
+}
+
+bool host_stop_poison(struct session *s) {
+  char message[512];
+  const char *died;
+  unsigned deaths = worker_deaths(s->log, &died);
+  if (deaths < LIMIT_STORE_DEATHS || s->core.status != SESSION_RUNNING)
+    return false;
+  (void)snprintf(
+      message, sizeof message,
+      "%u workers died while they had it, and no turn ended between; the last was %.300s", deaths,
+      died);
+  end_leftovers(s);
+  host_stop(s, "poison", message);
+  return true;
 }
 
 void host_lost(struct session *s, const char *why) {

@@ -143,6 +143,8 @@ bool host_reply(struct session *s, struct core_answer *answer, uint64_t *questio
 /* Another owner may go on with it: what is under way is ended, and nothing of it is recorded. */
 void host_lost(struct session *s, const char *why);
 void host_stop(struct session *s, const char *reason, const char *message);
+/* Instead of host_go: stops one that took too many workers with it. False: it did not. */
+bool host_stop_poison(struct session *s);
 void host_cancel(struct session *s, const char *message); /* of one that is stopped, too */
 void host_drain(
     struct session *s); /* after host.draining was set: stops it when no call is running */

@@ -41,6 +41,9 @@ bool worker_claim(struct store *store, size_t max, struct store_id *ids, size_t 
                   struct err *err) MUST_CHECK;
 /* That which was asked of a session from elsewhere is done, or cannot be. */
 void worker_asked_done(struct store_log *log);
+/* How many workers died with the session in their hands since its last turn that ended, as it was
+ * attached; *died: the last one's name, borrowed from the log, or "". */
+unsigned worker_deaths(const struct store_log *log, const char **died);
 void worker_leave_all(void);
 
 /* Asks the owner of a session, wherever it is. The state that the session is in: ready, held, idle,

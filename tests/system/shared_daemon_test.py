@@ -175,6 +175,31 @@ def the_answer_to_a_claim_is_lost():
         expect(fleet.count("deaths > 0") == 0, "deaths")
 
 
+def it_takes_three_workers_with_it():
+    """The fourth one stops it; it is left alone until a person resumes it."""
+    with Fleet() as fleet:
+        session = fleet.submit(fleet.workflow(30))[0]
+        for n in range(3):
+            daemon = fleet.serve()
+            fleet.until(lambda n=n: os.path.exists(fleet.dir + "/starts") and
+                        len(fleet.starts()) == n + 1, "its call begins")
+            daemon.kill()
+            daemon.wait()
+        fleet.serve()
+        fleet.until(lambda: fleet.count("state = 'idle'") == 1, "it is stopped")
+        row = json.loads(fleet.segue("ls", "--json").stdout)
+        expect(row["status"] == "stopped" and "3 workers died" in row["message"], row)
+        last = json.loads(fleet.segue("show", session, "--json").stdout.splitlines()[-1])
+        expect(last["type"] == "session_stop" and last["reason"] == "poison", last)
+        expect(fleet.segue("verify", session).returncode == 0, "verify")
+        expect(len(fleet.starts()) == 3, "it was begun a fourth time")
+        going = fleet.start("resume", session)
+        fleet.until(lambda: len(fleet.starts()) == 4, "a person resumes it")
+        expect(fleet.count("deaths = 0") == 1, "deaths are counted anew")
+        going.kill()
+        going.wait()
+
+
 STUBBORN = """
 name: stubborn
 initial_movement: a
@@ -324,6 +349,7 @@ if __name__ == "__main__":
     with postgres.Server() as SERVER:
         status = main([one_queue, it_waits_until_somebody_has_a_place, it_goes_where_its_folder_is,
                        killed_stopped_and_gone_on_with,
+                       it_takes_three_workers_with_it,
                        the_answer_to_a_claim_is_lost,
                        a_stopped_worker_leaves_nothing_at_work, it_goes_and_another_goes_on,
                        the_server_crashes_under_them, connections_are_ended,

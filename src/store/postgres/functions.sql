@@ -67,7 +67,8 @@ END $$;
 -- Takes one session, whatever its place: a resume, a cancel, a look at its end. Its state then. One
 -- that this worker has already is taken again: the answer was lost, or it would not ask.
 CREATE OR REPLACE FUNCTION segue.hold(p_worker uuid, p_id uuid)
-RETURNS TABLE (o_result text, o_fence bigint, o_seq bigint, o_bytes bigint, o_hash text, o_owner text)
+RETURNS TABLE (o_result text, o_fence bigint, o_seq bigint, o_bytes bigint, o_hash text, o_owner text,
+               o_deaths int, o_died text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE s segue.session;
 BEGIN
@@ -86,6 +87,7 @@ BEGIN
     SELECT w.name INTO o_owner FROM segue.worker w WHERE w.id = s.owner;
   END IF;
   o_fence := s.fence; o_seq := s.seq; o_bytes := s.bytes; o_hash := encode(s.hash, 'hex');
+  o_deaths := s.deaths; o_died := s.died;
   RETURN NEXT;
 END $$;
 
@@ -206,7 +208,7 @@ BEGIN
               WHERE s.state = 'held' AND (w.id IS NULL OR w.lease_until <= clock_timestamp())
               ORDER BY s.place LIMIT 1000 FOR UPDATE OF s SKIP LOCKED)
   UPDATE segue.session s
-     SET state = CASE WHEN s.deaths >= 2 AND s.rest = 'ready' THEN 'idle' ELSE s.rest END, -- poison
+     SET state = s.rest, -- after too many deaths its next owner stops it
          owner = NULL, fence = s.fence + 1, deaths = s.deaths + 1, died = c.name
     FROM c WHERE s.id = c.id AND s.state = 'held';
   GET DIAGNOSTICS n = ROW_COUNT;

@@ -83,7 +83,8 @@ static void scan_batch(struct shared_log *log, size_t *count) {
   while (rest.n > 0) {
     struct str line = str_next_line(&rest);
     ++*count;
-    log->turn_over = log->turn_over || line_is(line, "\"type\":\"turn_end\"");
+    log->turn_over = log->turn_over || line_is(line, "\"type\":\"turn_end\"") ||
+                     line_is(line, "\"type\":\"session_resume\",\"reason\":\"user\"");
     json_t *record = tells_where(line) ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
     if (record != NULL)
       shared_feed(log, record);
@@ -314,7 +315,8 @@ static PGresult *hold_claimed(struct pg_base *pg, const char *id, uint64_t fence
   enum conn_failure failure;
   const struct conn_arg args[] = {arg_text(id)};
   PGresult *answer = base_ask(pg,
-                              "SELECT 'ok', fence, seq, bytes, encode(hash, 'hex'), NULL FROM "
+                              "SELECT 'ok', fence, seq, bytes, encode(hash, 'hex'), NULL, "
+                              "deaths, died FROM "
                               "segue.session WHERE id = $1 AND state = 'held'",
                               args, 1, false, &failure, err);
   if (answer != NULL && (conn_rows(answer) == 0 || conn_number(answer, 0, 1) != fence)) {
@@ -405,8 +407,11 @@ struct store_log *shared_attach(struct store *store, const struct store_ref *ref
   PGresult *held =
       claimed ? hold_claimed(pg, id, fence, err) : hold_within(pg, id, store->lock_wait_ms, err);
   bool ok = held != NULL;
-  if (ok)
+  if (ok) {
     log->fence = conn_number(held, 0, 1);
+    log->deaths = (unsigned)conn_number(held, 0, 6);
+    (void)snprintf(log->died, sizeof log->died, "%s", conn_text(held, 0, 7));
+  }
   ok = ok && shared_fold(log, ref, held, fold, ctx, err);
   conn_free(held);
   if (ok)

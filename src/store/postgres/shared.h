@@ -15,7 +15,9 @@ struct shared_log {
   unsigned term;      /* of the worker that took it */
   uint64_t pause_ms;  /* nobody takes it for so long after it is let go of */
   struct brief brief; /* of its first record and of stops: where it belongs once it is let go of */
-  bool turn_over;     /* a turn ended in the batch */
+  bool turn_over;     /* a turn ended in the batch, or a person resumed: deaths are counted anew */
+  unsigned deaths;    /* of workers that had it, when it was taken */
+  char died[320];     /* the last of them, or "" */
   struct list_node in_base, in_open;
   uv_work_t work; /* of a batch that is too large for a pipeline */
   enum store_result result;

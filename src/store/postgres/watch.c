@@ -192,6 +192,13 @@ bool worker_ask(const struct store_ref *ref, const char *what, char state[16], s
   return answer != NULL;
 }
 
+unsigned worker_deaths(const struct store_log *base, const char **died) {
+  const struct shared_log *log = (const struct shared_log *)base;
+  bool shared = base != NULL && url_is_shared(base->store->where);
+  *died = shared ? log->died : "";
+  return shared ? log->deaths : 0;
+}
+
 void worker_asked_done(struct store_log *base) {
   struct shared_log *log = (struct shared_log *)base;
   char fence[24];
